@@ -1,0 +1,2 @@
+// Package arch holds the test that keeps imports pointing down.
+package arch

@@ -1,0 +1,128 @@
+// Package area is the contract between the questions that tare asks and the areas of security controls that answer them.
+package area
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/probe"
+)
+
+// An Area is a family of controls that are measured the same way.
+type Area interface {
+	Name() string // "identity"
+	// Cells says for each question of the published table whether the area answers it, or why it does not.
+	Cells() map[design.Question]Cell
+	// NewSpec returns a pointer to the area's empty `target:` section, to be decoded into.
+	NewSpec() Spec
+	// Preflight tries what the experiment will need on this host and reports what is missing.
+	Preflight(ctx context.Context, s Spec, env Env) []Finding
+	// Open makes the system under test reachable. It changes nothing yet.
+	Open(ctx context.Context, s Spec, env Env) (Target, error)
+	// Undo takes back journaled changes, latest first. It must work in a new process after kill −9, and twice.
+	Undo(ctx context.Context, changes []Change, env Env) error
+}
+
+// A Cell is one area × question of the product: answered, or refused with a reason.
+type Cell struct {
+	Answered bool
+	Reason   string // why not; empty when answered
+}
+
+// A Server is an area that brings servers of its own. They run as child processes of this binary.
+type Server interface {
+	// Serve runs the named server until ctx ends. config is what the area passed to the child; ready must be called once,
+	// with the server's addresses, when it answers.
+	Serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error
+}
+
+// Spec is the area's `target:` section of an experiment file.
+type Spec interface {
+	// Validate reports what is wrong, by path below `target`.
+	Validate(q design.Question, treatments []design.Treatment) []Finding
+	// Loopback reports whether all traffic stays on this machine, so that max_rate may be left out.
+	Loopback() bool
+}
+
+// A Target is an opened system under test.
+type Target interface {
+	// Prepare does what is slow, once per treatment: start a child process, fill a control plane, log in. Everything that it
+	// creates is journaled first. Treatments stand side by side unless CarriesOver says otherwise.
+	Prepare(ctx context.Context, t design.Treatment, j Journal) error
+	// Enter does what is cheap, before each trial.
+	Enter(ctx context.Context, t design.Treatment) error
+	// Verify proves the treatment in force: what it must refuse is refused, what it must allow is allowed.
+	Verify(ctx context.Context, t design.Treatment) error
+	// Operations is the mix. The first call follows Prepare.
+	Operations(t design.Treatment) ([]load.Operation, error)
+	// Endpoint is where Wire operations go; nil when there are none.
+	Endpoint(t design.Treatment) (*load.Endpoint, error)
+	Probes(t design.Treatment) []probe.Probe
+	// Leave undoes Enter, after each trial.
+	Leave(ctx context.Context, t design.Treatment) error
+	// Recover brings the target back after an overload, by a restart if need be.
+	Recover(ctx context.Context, t design.Treatment) error
+	// Notes are limits of this target that every report must carry: "control plane only".
+	Notes() []string
+	// Close undoes all Prepares. It is called once, also after errors, with a context that outlives an interrupt.
+	Close(ctx context.Context) error
+}
+
+// A Journal keeps changes on disk before they are made.
+type Journal interface {
+	// Intend writes c durably. Only then may the change be made.
+	Intend(c Change) error
+	// Undone writes that the change is no longer there.
+	Undone(c Change) error
+}
+
+// A Change is something that an area creates, as data enough to find and remove it in a new process. Journal containers (a namespace,
+// a cgroup, a process), not their contents.
+type Change struct {
+	Area string            `json:"area"`
+	Kind string            `json:"kind"` // "process", "cgroup", "namespace"
+	ID   string            `json:"id"`   // unique within the run
+	Data map[string]string `json:"data,omitempty"`
+}
+
+// Env is what an area may use of the outside world.
+type Env struct {
+	Dir   string // the run's folder, for logs and sockets
+	Self  string // path of this binary, for child processes
+	Log   *slog.Logger
+	Clock clock.Clock
+}
+
+// A Finding is something that the person should know about a file or a host.
+type Finding struct {
+	Path     string // "target.embedded.preset"
+	Severity Severity
+	Message  string // what is wrong, and its cause
+	Hint     string // the next step
+}
+
+// Severity grades a finding.
+type Severity uint8
+
+// The severities.
+const (
+	Info Severity = iota
+	Warning
+	Error
+)
+
+// String is the severity's word.
+func (s Severity) String() string {
+	switch s {
+	case Warning:
+		return "warning"
+	case Error:
+		return "error"
+	default:
+		return "info"
+	}
+}

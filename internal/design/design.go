@@ -1,0 +1,84 @@
+// Package design turns an experiment into a seeded plan of trials.
+package design
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// A Factor is something that the experiment varies, with its levels in the order of the file.
+type Factor struct {
+	Name   string
+	Levels []string
+}
+
+// A Treatment is one combination of levels. The baseline is a treatment; the A/A arm is the baseline again.
+type Treatment struct {
+	ID       string            `json:"id"`
+	Baseline bool              `json:"baseline,omitempty"`
+	Control  Control           `json:"control,omitempty"`
+	Levels   map[string]string `json:"levels,omitempty"`
+}
+
+// Control marks a treatment that checks the experiment itself.
+type Control string
+
+// The controls.
+const (
+	None     Control = ""
+	AA       Control = "aa"       // the baseline again: any effect is noise
+	Negative Control = "negative" // where the control under test cannot act: any effect is an artefact
+)
+
+// ID names a combination of levels in a stable order: "mode=enforce policies=10". Without levels it is "default".
+func ID(levels map[string]string) string {
+	if len(levels) == 0 {
+		return "default"
+	}
+	parts := make([]string, 0, len(levels))
+	for k, v := range levels {
+		parts = append(parts, k+"="+v)
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " ")
+}
+
+// An Experiment is what a plan is drawn from.
+type Experiment struct {
+	Treatments []Treatment
+	Blocks     int
+	Seed       uint64
+}
+
+// A Trial is one stay of one treatment under load.
+type Trial struct {
+	Index     int    `json:"index"`
+	Block     int    `json:"block"`
+	Treatment string `json:"treatment"`
+	Seed      uint64 `json:"seed"`
+}
+
+// Plan draws randomised complete blocks: each block holds every treatment once, in an order drawn from the seed. The first
+// blocks of a longer plan equal those of a shorter one, so that blocks can be added to a finished run.
+func Plan(e Experiment) []Trial {
+	rng := rand.New(rand.NewPCG(e.Seed, 0x5eed))
+	var plan []Trial
+	for b := range e.Blocks {
+		for _, i := range rng.Perm(len(e.Treatments)) {
+			plan = append(plan, Trial{Index: len(plan), Block: b, Treatment: e.Treatments[i].ID, Seed: rng.Uint64()})
+		}
+	}
+	return plan
+}
+
+// Question is what an experiment asks.
+type Question string
+
+// The questions.
+const (
+	Compare  Question = "compare"  // what does the control add, against a baseline?
+	Scale    Question = "scale"    // how does that cost grow with N?
+	Capacity Question = "capacity" // at what rate does it break, and how?
+	Soak     Question = "soak"     // does it hold, and what does it use, over a long mixed load?
+)

@@ -1,0 +1,166 @@
+package load
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Arrivals is an arrival process in progress. Next returns the next intended instant as an offset from the segment's start,
+// never decreasing; ok is false when there is none.
+type Arrivals interface {
+	Next() (at time.Duration, ok bool)
+}
+
+// A Process is the recipe of an arrival process. Start may be called often and gives the same instants every time.
+type Process interface {
+	Start() Arrivals
+	// Peak is the highest rate, in 1/s, that the process offers on average over any second.
+	Peak() float64
+	// Length is how long the process lasts.
+	Length() time.Duration
+}
+
+// Constant offers Rate calls a second, evenly spaced, for Duration.
+type Constant struct {
+	Rate     float64
+	Duration time.Duration
+}
+
+// Start implements Process.
+func (c Constant) Start() Arrivals { return &constant{gap: 1e9 / c.Rate, n: count(c.Rate, c.Duration)} }
+
+// Peak implements Process.
+func (c Constant) Peak() float64 { return c.Rate }
+
+// Length implements Process.
+func (c Constant) Length() time.Duration { return c.Duration }
+
+func count(rate float64, d time.Duration) int {
+	return int(math.Ceil(rate*d.Seconds() - 1e-9))
+}
+
+type constant struct {
+	gap  float64
+	i, n int
+}
+
+func (c *constant) Next() (time.Duration, bool) {
+	if c.i >= c.n {
+		return 0, false
+	}
+	at := time.Duration(float64(c.i) * c.gap)
+	c.i++
+	return at, true
+}
+
+// Poisson offers calls at exponentially distributed gaps with mean 1/Rate, drawn from Seed.
+type Poisson struct {
+	Rate     float64
+	Duration time.Duration
+	Seed     uint64
+}
+
+// Start implements Process.
+func (p Poisson) Start() Arrivals {
+	return &poisson{p: p, rng: rand.New(rand.NewPCG(p.Seed, 0x9e3779b97f4a7c15))}
+}
+
+// Peak implements Process.
+func (p Poisson) Peak() float64 { return p.Rate }
+
+// Length implements Process.
+func (p Poisson) Length() time.Duration { return p.Duration }
+
+type poisson struct {
+	p   Poisson
+	rng *rand.Rand
+	at  float64
+}
+
+func (p *poisson) Next() (time.Duration, bool) {
+	p.at += p.rng.ExpFloat64() / p.p.Rate
+	at := time.Duration(p.at * 1e9)
+	return at, at < p.p.Duration
+}
+
+// Ramp offers a rate that changes linearly from From to To over Duration.
+type Ramp struct {
+	From, To float64
+	Duration time.Duration
+}
+
+// Start implements Process.
+func (r Ramp) Start() Arrivals { return &ramp{r: r} }
+
+// Peak implements Process.
+func (r Ramp) Peak() float64 { return max(r.From, r.To) }
+
+// Length implements Process.
+func (r Ramp) Length() time.Duration { return r.Duration }
+
+type ramp struct {
+	r Ramp
+	i int
+}
+
+// Next solves i = From·t + (To−From)·t²/(2D) for t, in the form that stays exact when From = To.
+func (r *ramp) Next() (time.Duration, bool) {
+	d := r.r.Duration.Seconds()
+	n := (r.r.From + r.r.To) / 2 * d
+	if float64(r.i) >= n-1e-9 {
+		return 0, false
+	}
+	slope := (r.r.To - r.r.From) / d
+	i := float64(r.i)
+	t := 0.0
+	if root := r.r.From + math.Sqrt(max(0, r.r.From*r.r.From+2*slope*i)); root > 0 {
+		t = 2 * i / root
+	}
+	r.i++
+	return time.Duration(t * 1e9), true
+}
+
+// Steps offers one process after another.
+type Steps []Process
+
+// Start implements Process.
+func (s Steps) Start() Arrivals { return &steps{rest: s} }
+
+// Peak implements Process.
+func (s Steps) Peak() float64 {
+	p := 0.0
+	for _, x := range s {
+		p = max(p, x.Peak())
+	}
+	return p
+}
+
+// Length implements Process.
+func (s Steps) Length() time.Duration {
+	var d time.Duration
+	for _, x := range s {
+		d += x.Length()
+	}
+	return d
+}
+
+type steps struct {
+	rest  Steps
+	now   Arrivals
+	start time.Duration
+}
+
+func (s *steps) Next() (time.Duration, bool) {
+	for len(s.rest) > 0 {
+		if s.now == nil {
+			s.now = s.rest[0].Start()
+		}
+		if at, ok := s.now.Next(); ok {
+			return s.start + at, true
+		}
+		s.start += s.rest[0].Length()
+		s.rest, s.now = s.rest[1:], nil
+	}
+	return 0, false
+}

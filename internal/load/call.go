@@ -1,0 +1,105 @@
+// Package load offers work to a target and times every call from the instant at which it was due.
+package load
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Call is one call as it happened. Instants are offsets from the opening of its Stream; Intended may be zero, for the
+// others zero means that it has not happened. Done is zero while the call is outstanding.
+type Call struct {
+	Operation uint8  // index into Config.Operations
+	Conn      uint32 // number of the connection that carried it, from 1; 0: none yet
+	Intended  time.Duration
+	Ready     time.Duration // a connection was free
+	Sent      time.Duration
+	FirstByte time.Duration
+	Done      time.Duration
+	Outcome   Outcome
+	Status    uint16 // HTTP status, 0 without one
+	Errno     uint16 // errno of a ConnFailed call, 0 if there is none
+}
+
+// Response is what a user waits: done − intended. Zero while outstanding.
+func (c Call) Response() time.Duration {
+	if c.Done == 0 {
+		return 0
+	}
+	return c.Done - c.Intended
+}
+
+// Service is done − sent. Zero while outstanding, and for a call that was never sent.
+func (c Call) Service() time.Duration {
+	if c.Done == 0 || c.Sent == 0 {
+		return 0
+	}
+	return c.Done - c.Sent
+}
+
+// Lateness is the generator's own fault: sent − max(intended, ready). Zero for a call that was never sent.
+func (c Call) Lateness() time.Duration {
+	if c.Sent == 0 {
+		return 0
+	}
+	return max(0, c.Sent-max(c.Intended, c.Ready))
+}
+
+// PoolWait is how long the call waited for a free connection: the target's slowness, part of the response time.
+func (c Call) PoolWait() time.Duration {
+	if c.Ready == 0 {
+		return 0
+	}
+	return max(0, c.Ready-c.Intended)
+}
+
+// Outstanding reports whether the call had not ended by now.
+func (c Call) Outstanding(now time.Duration) bool { return c.Done == 0 || c.Done > now }
+
+// Unsent reports whether a call that has ended was never sent.
+func (c Call) Unsent() bool { return c.Sent == 0 }
+
+// Outcome classifies an ended call.
+type Outcome uint8
+
+// The outcomes.
+const (
+	OK         Outcome = iota
+	Denied             // the control said no, as it should
+	Wrong              // a well-formed answer that is not the expected one
+	Refused            // shed or rate limited: 429, 503, RESOURCE_EXHAUSTED
+	Timeout            // no answer within the timeout, counted from the intended instant; perhaps never sent
+	ConnFailed         // the connection could not be made or was lost; Errno says why
+	Failed             // any other failure: 5xx, garbage, a closed connection
+	outcomes
+)
+
+// Outcomes is how many outcomes there are.
+const Outcomes = int(outcomes)
+
+var outcomeNames = [Outcomes]string{"ok", "denied", "wrong", "refused", "timeout", "conn_failed", "failed"}
+
+// String is the outcome's word in all outputs.
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return fmt.Sprintf("outcome(%d)", uint8(o))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (o *Outcome) UnmarshalText(b []byte) error {
+	for i, n := range outcomeNames {
+		if n == string(b) {
+			*o = Outcome(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown outcome %q", b)
+}
+
+// Good reports whether the outcome counts as goodput: OK, or an expected denial.
+func (o Outcome) Good() bool { return o == OK || o == Denied }

@@ -1,0 +1,63 @@
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"net/netip"
+	"time"
+)
+
+// An Operation is one kind of call in the mix. Exactly one of Wire, Call and Batch is set.
+type Operation struct {
+	Name   string
+	Weight int // share of the mix, ≥ 1
+	// Expect says in words which answer is the expected one; Wire.Check or Call decide.
+	Expect string
+	Wire   Wire
+	Call   func(ctx context.Context, i uint64) Result
+	Batch  func(ctx context.Context, n int) ([]BatchSample, error)
+}
+
+// Wire is an operation as HTTP/1.1 bytes. Its methods are called on the hot path: they must not allocate, block or keep
+// their arguments, and must be safe from several shards at once.
+type Wire interface {
+	// ConnKey names the identity that call i needs on its connection, 0 ≤ key < Endpoint.Keys.
+	ConnKey(i uint64) int
+	// Render appends the whole request of call i to dst.
+	Render(dst []byte, i uint64) []byte
+	// Check judges a complete response to call i. The body is only valid during the call.
+	Check(i uint64, status int, body []byte) Outcome
+}
+
+// Result is how a Go call ended.
+type Result struct {
+	Outcome Outcome
+	Status  uint16
+	Errno   uint16
+	// Ready, Sent and FirstByte are when the call reached these phases; zero: the engine's own instants stand.
+	Ready, Sent, FirstByte time.Time
+	Marks                  []Mark
+}
+
+// Mark is a named phase of a long call (pod startup: scheduled, running, ready).
+type Mark struct {
+	Name string
+	At   time.Time
+}
+
+// BatchSample is one sample that a target with its own clock took.
+type BatchSample struct {
+	Metric string
+	Value  float64 // in the metric's base unit
+}
+
+// Endpoint is where Wire calls go.
+type Endpoint struct {
+	Addr netip.AddrPort
+	Host string      // the Host header's value, and the TLS server name by default
+	TLS  *tls.Config // nil: plaintext. With TLS only engine std can be used.
+	// Keys is how many connection identities there are, at least 1.
+	Keys int
+	// Local is the source address of connections with this key; an invalid address leaves the choice to the kernel. May be nil.
+	Local func(key int) netip.Addr
+}

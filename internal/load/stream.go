@@ -1,0 +1,124 @@
+package load
+
+import (
+	"context"
+	"time"
+
+	"tare/internal/hist"
+)
+
+// Engine names the machinery that carries calls.
+type Engine string
+
+// The engines.
+const (
+	Auto Engine = ""     // fast where it can be had, else std
+	Fast Engine = "fast" // HTTP/1.1 in plaintext over epoll
+	Std  Engine = "std"  // net/http, or any Go call
+)
+
+// Config says how a Stream carries calls.
+type Config struct {
+	Engine     Engine
+	Endpoint   Endpoint
+	Operations []Operation
+	// Timeout counts from a call's intended instant. Default 30 s.
+	Timeout time.Duration
+	// MaxConns bounds the pool over all keys. Default 256.
+	MaxConns int
+	// MaxRate bounds every arrival process, in 1/s; 0: no bound. A faster process is an error, never a silent slowdown.
+	MaxRate float64
+	// Shards is the number of event loops; 0: GOMAXPROCS − 1, at least 1.
+	Shards int
+	// Spin is how long before a deadline a shard stops sleeping and spins. Default 0.
+	Spin time.Duration
+	// KeepCalls keeps every call's record, so that Calls can return them.
+	KeepCalls bool
+	// Precise takes completion instants at the client's own wake-up also in open loop. By default open loop on engine fast reaps
+	// lazily and takes them from the kernel's receive timestamps.
+	Precise bool
+	// Seed draws the mix of operations.
+	Seed uint64
+}
+
+// A Stream is one continuous stream of calls at one target. Segments of load follow one another on it; calls in flight
+// at the end of a segment go on. All methods but Progress and Calls belong to one goroutine.
+type Stream interface {
+	// Now is the time since the stream was opened.
+	Now() time.Duration
+	// Offer runs an open-loop segment: calls start when p says, whether earlier ones have ended or not. Every poll it asks stop
+	// (which may be nil) and ends early when told to. It returns the segment as it was.
+	Offer(ctx context.Context, p Process, poll time.Duration, stop func() bool) (Segment, error)
+	// Cycle runs a closed-loop segment: workers that each send their next call when the last has ended.
+	Cycle(ctx context.Context, c Closed, poll time.Duration, stop func() bool) (Segment, error)
+	// Wait offers nothing until done says so or d has passed; calls in flight go on. done may be nil.
+	Wait(ctx context.Context, d, poll time.Duration, done func() bool) error
+	// Fresh makes one call of operation op (of the identity that i selects) on a new connection outside the pool, with its
+	// own timeout. It is not part of Calls or Cells.
+	Fresh(ctx context.Context, op int, i uint64, timeout time.Duration) Call
+	// DropIdle closes the idle connections of the pool, as clients do after a while.
+	DropIdle()
+	// Reset closes every connection; calls in flight end as ConnFailed.
+	Reset()
+	// Progress is a cheap count of what has happened so far.
+	Progress() Progress
+	// Calls returns a copy of the calls that were due at or after since, in order of their intended instant, outstanding ones included.
+	// It needs Config.KeepCalls.
+	Calls(since time.Duration) []Call
+	// Take returns the histograms of all calls that ended since the last Take, and forgets them.
+	Take() []Cell
+	// Close ends everything and waits for it.
+	Close() error
+}
+
+// Closed describes a closed loop.
+type Closed struct {
+	Workers  int
+	Ramp     time.Duration // workers start evenly over this time
+	Duration time.Duration
+}
+
+// Segment is one stretch of load as it was offered.
+type Segment struct {
+	Start, End time.Duration // on the stream's clock
+	Offered    int           // calls that were due in it
+	Sent       int           // of these, how many had been sent by its end
+	Stopped    bool          // stop ended it early
+	// CPU is the generator process's own CPU time during the segment, in seconds.
+	CPU float64
+}
+
+// Progress counts calls since the stream was opened.
+type Progress struct {
+	Now            time.Duration
+	Due            uint64 // calls whose intended instant has come
+	Sent           uint64
+	Done           [Outcomes]uint64
+	UnsentTimeouts uint64
+	Waiting        int // due, not sent yet
+	InFlight       int // sent, not ended
+	Established    int // connections that are established
+	Connecting     int // connections that are being made
+	BytesIn        uint64
+	BytesOut       uint64
+}
+
+// Ended is how many calls have ended.
+func (p Progress) Ended() uint64 {
+	var n uint64
+	for _, d := range p.Done {
+		n += d
+	}
+	return n
+}
+
+// Open is how many calls have come due and not ended.
+func (p Progress) Open() int { return p.Waiting + p.InFlight }
+
+// A Cell holds the histograms, in nanoseconds, of the calls of one operation with one outcome.
+type Cell struct {
+	Operation                             int
+	Outcome                               Outcome
+	Unsent                                uint64 // of the Timeouts, how many were never sent
+	Response, Service, PoolWait, Lateness *hist.Histogram
+}

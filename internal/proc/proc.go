@@ -1,0 +1,2 @@
+// Package proc starts, watches and ends child processes.
+package proc

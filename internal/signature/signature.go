@@ -1,0 +1,67 @@
+// Package signature names the way in which a target failed, from the records of the calls alone.
+package signature
+
+import (
+	"time"
+
+	"tare/internal/load"
+)
+
+// A Class is a way to fail. Its word is the same in all outputs.
+type Class string
+
+// The classes, in the order in which they are tried.
+const (
+	Client            Class = "client"
+	ConnectionRefused Class = "connection-refused"
+	PortExhaustion    Class = "port-exhaustion"
+	FDExhaustion      Class = "fd-exhaustion"
+	AcceptQueue       Class = "accept-queue"
+	TokenBucket       Class = "token-bucket"
+	FixedWindow       Class = "fixed-window"
+	ConcurrencyLimit  Class = "concurrency-limit"
+	Collapse          Class = "collapse"
+	QuotaHang         Class = "quota-hang"
+	CPUThrottling     Class = "cpu-throttling"
+	Pauses            Class = "pauses"
+	Queue             Class = "queue"
+	Unknown           Class = "unknown"
+)
+
+// Window is one stretch of load at one rate.
+type Window struct {
+	Role  string        `json:"role"` // "ramp", "overload", "fill"
+	Rate  float64       `json:"rate"` // offered, 1/s
+	Start time.Duration `json:"start"`
+	End   time.Duration `json:"end"`
+	Sent  int           `json:"sent"`
+	Due   int           `json:"due"`
+}
+
+// Local is what probes on the target's own host saw; nil where nothing could be read.
+type Local struct {
+	ListenQueue *int     `json:"listen_queue,omitempty"` // connections waiting to be accepted, at the end of the last window
+	Throttled   *float64 `json:"throttled,omitempty"`    // share of CFS periods in which the target was throttled
+	Paused      *float64 `json:"paused,omitempty"`       // share of time in GC pauses
+}
+
+// Evidence is all that the classifier looks at.
+type Evidence struct {
+	Calls    []load.Call   // since the ramp began, in order of the intended instant, outstanding ones included
+	Now      time.Duration // when Calls were read
+	Windows  []Window      // in time order; the first with role "overload" is the one that is judged, the fills follow it
+	Capacity float64       // estimated capacity, 1/s
+	BaseP50  time.Duration // response times well below capacity
+	BaseP99  time.Duration
+	Timeout  time.Duration
+	Local    Local
+}
+
+// Verdict is the class with all scores, so that mixtures can be seen.
+type Verdict struct {
+	Class    Class             `json:"class"`
+	Scores   map[Class]float64 `json:"scores"`   // 0…1; a class wins from 0.5 on, the first in order first
+	Evidence []string          `json:"evidence"` // sentences, the strongest first
+	RunnerUp Class             `json:"runner_up,omitempty"`
+	Against  string            `json:"against,omitempty"` // what speaks against the runner-up
+}
