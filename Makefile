@@ -1,0 +1,49 @@
+# tare: what does a security control cost, and where does it break?
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -X tare/internal/cli.version=$(VERSION)
+LINT    := bin/golangci-lint
+RACE    := ./internal/load/... ./internal/run/... ./internal/proc/... ./internal/area/... ./internal/record/... ./internal/term/...
+
+.PHONY: help demo build test race lint check bench simulate fuzz schema clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+demo: build ## find where an embedded token endpoint breaks, and how (about two minutes)
+	bin/tare run examples/gke-2020.yaml
+
+build: ## bin/tare
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
+
+test: ## everything that this machine can run
+	$(GO) test ./...
+
+race: ## the packages with goroutines, under the race detector
+	$(GO) test -race -short $(RACE)
+
+$(LINT): tools/go.mod tools/go.sum
+	cd tools && $(GO) build -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+lint: $(LINT) ## golangci-lint at the version that tools/go.mod pins
+	$(LINT) run ./...
+
+check: ## what a change must pass before it is sent
+	$(GO) vet ./...
+	$(MAKE) lint race test
+
+bench: ## the generator against wrk and net/http, and its lateness
+	$(GO) run ./cmd/tare-bench
+
+simulate: ## the capacity search and the signatures against simulated servers
+	$(GO) run ./cmd/tare-simulate
+
+fuzz: ## every fuzz target for 30 s each
+	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	  echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$p || exit 1; done; done
+
+schema: ## regenerate the JSON Schemas
+	$(GO) test ./internal/config ./internal/report -run Schema -update
+
+clean: ## remove what was built
+	rm -rf bin
