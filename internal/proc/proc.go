@@ -1,2 +1,243 @@
-// Package proc starts, watches and ends child processes.
+// Package proc runs child processes that end with their parent, limits their CPU as a container runtime would, and burns CPU
+// in known amounts. The servers that tare brings run as such children of its own binary.
 package proc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"tare/internal/clock"
+)
+
+const (
+	defaultReadyWithin = 10 * time.Second
+	defaultGrace       = 5 * time.Second
+)
+
+// Spec says what to start and how.
+type Spec struct {
+	Name string // used in errors: "sts"
+	Path string // the binary
+	Args []string
+	Env  []string // nil: the parent's environment
+	Dir  string   // working directory; empty: the parent's
+	// Config is written to the child's stdin as one line of JSON. Stdin then stays open for as long as the parent lives.
+	Config any
+	// LogFile receives the child's stderr, appended. Empty: it is discarded, and errors cannot quote it.
+	LogFile string
+	// ReadyWithin bounds the wait for the ready line. Default 10 s.
+	ReadyWithin time.Duration
+	// Grace is how long Stop waits after SIGTERM before it sends SIGKILL. Default 5 s.
+	Grace time.Duration
+	// Cgroup holds the child from before its config arrives, that is, before it does any work. Nil: none.
+	Cgroup *Cgroup
+	// CPUs are the processors on which the child may run, from 0. Empty: all that the parent has.
+	CPUs []int
+	// Born is called when the process exists and before it gets its config, so that the caller can journal it before it does
+	// anything. An error ends the child and Start. May be nil.
+	Born func(ID) error
+}
+
+// ID names a process for good: pids are reused, a pid with its start time is not.
+type ID struct {
+	PID        int    `json:"pid"`
+	StartTicks uint64 `json:"start_ticks"` // clock ticks from boot, field 22 of /proc/PID/stat
+}
+
+// Child is a started process. Its methods may be called from any goroutine.
+type Child struct {
+	ID
+	Name string
+	// Ready is what the child passed to its ready function, as JSON.
+	Ready json.RawMessage
+
+	spec  Spec
+	cmd   *exec.Cmd
+	stdin *os.File
+	log   childLog
+
+	mu     sync.Mutex
+	gone   bool // exited: the pid may not be signalled any more
+	err    error
+	exited chan struct{} // closed by the owner when the child has been reaped
+}
+
+// Start starts a child and returns when it has said that it is ready. ctx bounds the start only: the child lives until Stop, its
+// own end, or the end of this process, whichever comes first, even if this process is killed by SIGKILL.
+// Errors carry the exit status, the last lines of the child's log and a next step; the child is then gone.
+func Start(ctx context.Context, spec Spec) (*Child, error) {
+	if spec.ReadyWithin <= 0 {
+		spec.ReadyWithin = defaultReadyWithin
+	}
+	if spec.Grace <= 0 {
+		spec.Grace = defaultGrace
+	}
+	config, err := json.Marshal(spec.Config)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: encode config: %w", spec.Name, err)
+	}
+	c := &Child{Name: spec.Name, spec: spec, exited: make(chan struct{})}
+	ready, err := c.fork()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	if err := c.settle(config); err != nil {
+		c.kill()
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, spec.ReadyWithin)
+	defer cancel()
+	if err := c.awaitReady(ctx, ready); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	return c, nil
+}
+
+// settle does everything that must be done before the child works: identity, control group, journal, and then the config.
+func (c *Child) settle(config []byte) error {
+	ticks, err := StartTicks(c.PID)
+	if err != nil {
+		return c.orExit(fmt.Errorf("read start time: %w", err))
+	}
+	c.StartTicks = ticks
+	if c.spec.Cgroup != nil {
+		if err := c.spec.Cgroup.Add(c.PID); err != nil {
+			return err
+		}
+	}
+	if c.spec.Born != nil {
+		if err := c.spec.Born(c.ID); err != nil {
+			return err
+		}
+	}
+	return c.send(append(config, '\n'))
+}
+
+// send writes to the child's stdin, which can block when the child does not read.
+func (c *Child) send(line []byte) error {
+	if err := c.stdin.SetWriteDeadline(clock.System{}.Now().Add(c.spec.ReadyWithin)); err != nil {
+		return fmt.Errorf("send config: %w", err)
+	}
+	if _, err := c.stdin.Write(line); err != nil {
+		return c.orExit(fmt.Errorf("send config: %w", err))
+	}
+	return nil
+}
+
+// orExit prefers the child's own end, if it has one, to an error that merely follows from it.
+func (c *Child) orExit(err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	select {
+	case <-c.exited:
+		return c.describeExit("before it read its config")
+	case <-ctx.Done():
+		return err
+	}
+}
+
+func (c *Child) awaitReady(ctx context.Context, ready <-chan readyLine) error {
+	select {
+	case r := <-ready:
+		if r.err != nil {
+			return c.notReady(r)
+		}
+		c.Ready = r.value
+		return nil
+	case <-ctx.Done():
+	}
+	c.kill()
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return fmt.Errorf("not ready within %v: raise the limit, or see why it hangs%s", c.spec.ReadyWithin, c.log.tail())
+}
+
+// notReady explains a stdout that ended or spoke something else. A child that has ended says more by its status.
+func (c *Child) notReady(r readyLine) error {
+	if r.eof {
+		if err := c.orExit(r.err); !errors.Is(err, r.err) {
+			return err
+		}
+	}
+	c.kill()
+	return fmt.Errorf("%w%s", r.err, c.log.tail())
+}
+
+// Exited is closed when the child has ended, for whatever reason.
+func (c *Child) Exited() <-chan struct{} { return c.exited }
+
+// Wait waits until the child has ended. It returns nil for exit status 0, and otherwise an error with the status and the last
+// lines of the log.
+func (c *Child) Wait(ctx context.Context) error {
+	select {
+	case <-c.exited:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c.err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", c.Name, c.describeExit("by itself"))
+}
+
+// Stop asks the child and its process group to end with SIGTERM, and after Spec.Grace or the end of ctx kills them. It returns when
+// the child has been reaped; a child that has ended already is no error. Use Exited and Wait to learn of an unexpected end.
+func (c *Child) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.spec.Grace)
+	defer cancel()
+	if err := c.signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop %s: %w", c.Name, err)
+	}
+	select {
+	case <-c.exited:
+	case <-ctx.Done():
+		c.kill()
+	}
+	return nil
+}
+
+// Signal sends sig to the child's process group. After the child's end it does nothing.
+func (c *Child) Signal(sig syscall.Signal) error {
+	if err := c.signal(sig); err != nil {
+		return fmt.Errorf("signal %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+func (c *Child) signal(sig syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return nil
+	}
+	return syscall.Kill(-c.PID, sig)
+}
+
+// kill ends the process group and waits for it. SIGKILL cannot fail for a child of the same user, so there is no error to return.
+func (c *Child) kill() {
+	_ = c.signal(syscall.SIGKILL) // the wait below is what counts
+	<-c.exited
+}
+
+// describeExit words the child's end. The child must have exited.
+func (c *Child) describeExit(when string) error {
+	status := "exit status 0"
+	if c.err != nil {
+		status = c.err.Error()
+	}
+	return fmt.Errorf("ended %s (%s); run it by hand to see more: %s%s", when, status, c.commandLine(), c.log.tail())
+}
+
+func (c *Child) commandLine() string {
+	return strings.Join(append([]string{filepath.Base(c.spec.Path)}, c.spec.Args...), " ")
+}

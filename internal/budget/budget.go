@@ -1,0 +1,142 @@
+// Package budget reads the limits that people set on metrics and decides whether a measured interval keeps them.
+package budget
+
+import (
+	"fmt"
+	"strings"
+
+	"tare/internal/metric"
+	"tare/internal/unit"
+)
+
+// A Budget is one limit on one metric.
+type Budget struct {
+	Text      string // as it was given
+	Treatment string // empty: every treatment but the baseline, or every one if there is none
+	Operation string // empty: all operations together
+	Metric    string // "response", "cpu", "capacity", "error"
+	Drift     bool   // limits the metric's growth over time, not its level
+	Quantile  string // "p50", "p99", "p999", "min", "mean", "stddev", "max"; empty: the metric's own main value
+	Op        Op
+	Limit     Limit   //
+	At        float64 // the offered rate at which it must hold, in 1/s; 0: at whatever the experiment offers
+}
+
+// Op is the direction of a limit.
+type Op string
+
+// The directions.
+const (
+	AtMost  Op = "<="
+	AtLeast Op = ">="
+)
+
+// Limit is a bound in base units.
+type Limit struct {
+	// Value is in Unit, and in Unit per hour for a drift. A limit of +5 % against the baseline is 0.05.
+	Value   float64
+	Unit    metric.Unit
+	Against Against
+}
+
+// Against says what a limit is compared with.
+type Against string
+
+// What limits are compared with.
+const (
+	Absolute   Against = "absolute"   // the metric's value
+	Ratio      Against = "ratio"      // its change relative to the baseline, treated ÷ baseline − 1
+	Difference Against = "difference" // its change, treated − baseline
+)
+
+// Bound is the largest (or, for ">=", smallest) value of the metric that keeps the budget, when the baseline's value is known.
+func (l Limit) Bound(baseline float64) float64 {
+	switch l.Against {
+	case Ratio:
+		return baseline * (1 + l.Value)
+	case Difference:
+		return baseline + l.Value
+	case Absolute:
+	}
+	return l.Value
+}
+
+// String is the limit as it would be written, without the drift's "/h".
+func (l Limit) String() string {
+	v, sign := l.Value, ""
+	if l.Against != Absolute {
+		sign = "+"
+	}
+	if v < 0 {
+		v, sign = -v, "-"
+	}
+	switch l.Unit {
+	case metric.Seconds, metric.CPUSeconds:
+		return sign + seconds(v)
+	case metric.PerSecond:
+		return sign + unit.Rate(v).String()
+	case metric.Bytes:
+		return sign + unit.Size(v).String()
+	case metric.Ratio:
+		return sign + unit.Percent(v).String()
+	case metric.Count:
+	}
+	return sign + plain(v)
+}
+
+// seconds prints a time that reads back as the same float64; durations of whole nanoseconds print as people write them.
+func seconds(v float64) string {
+	if d := duration(v); d.Std().Seconds() == v {
+		return d.String()
+	}
+	return plain(v) + "s"
+}
+
+// plain prints a number so that it reads back as itself, without an exponent.
+func plain(v float64) string { return strings.TrimSuffix(unit.Rate(v).String(), "/s") }
+
+// String is the budget in a canonical form that parses to the same budget.
+func (b Budget) String() string {
+	var s strings.Builder
+	if b.Treatment != "" {
+		s.WriteString(b.Treatment + ": ")
+	}
+	if b.Operation != "" {
+		s.WriteString(b.Operation + ".")
+	}
+	s.WriteString(b.Metric)
+	if b.Quantile != "" {
+		s.WriteString("." + b.Quantile)
+	}
+	if b.Drift {
+		s.WriteString(" drift")
+	}
+	s.WriteString(" " + string(b.Op) + " " + b.Limit.String())
+	if b.Drift {
+		s.WriteString("/h")
+	}
+	if b.At > 0 {
+		s.WriteString(" at " + unit.Rate(b.At).String())
+	}
+	return s.String()
+}
+
+// Check says why the budget cannot limit m, or nothing: a rate is no limit for a time.
+func (b Budget) Check(m metric.Metric) error {
+	if b.Limit.Against == Ratio || kindOf(m.Unit) == kindOf(b.Limit.Unit) {
+		return nil
+	}
+	return fmt.Errorf("budget %q: %s is measured in %s, so its limit cannot be in %s; write it like %s", b.Text, m.Name, m.Unit, b.Limit.Unit, examples[kindOf(m.Unit)])
+}
+
+// kindOf joins the units that people write alike: CPU time is written as time.
+func kindOf(u metric.Unit) metric.Unit {
+	if u == metric.CPUSeconds {
+		return metric.Seconds
+	}
+	return u
+}
+
+var examples = map[metric.Unit]string{
+	metric.Seconds: "10ms", metric.PerSecond: "150/s", metric.Bytes: "64MiB", metric.Ratio: "0.1%", metric.Count: "100",
+}

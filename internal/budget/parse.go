@@ -1,0 +1,282 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"tare/internal/metric"
+	"tare/internal/unit"
+)
+
+// SyntaxError says where and why a budget cannot be read.
+type SyntaxError struct {
+	Text    string
+	Column  int // in characters, from 1
+	Message string
+}
+
+// Error implements error.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("budget %q, column %d: %s", e.Text, e.Column, e.Message)
+}
+
+// Parse reads
+//
+//	[treatment ":"] [operation "."] metric ["." quantile] ["drift"] op limit ["at" rate]
+//
+// where op is <= or >=, and a limit with a sign is against the baseline. Errors are of type *SyntaxError.
+func Parse(text string) (Budget, error) {
+	p := parser{text: text, b: Budget{Text: text}}
+	left, right, err := p.operator()
+	if err != nil {
+		return Budget{}, err
+	}
+	if err := p.subject(left); err != nil {
+		return Budget{}, err
+	}
+	if err := p.bound(right); err != nil {
+		return Budget{}, err
+	}
+	return p.b, nil
+}
+
+// A span is a piece of the text, without blanks around it.
+type span struct {
+	text string
+	at   int // offset in bytes
+}
+
+func (p *parser) span(from, to int) span {
+	s := p.text[from:to]
+	return span{strings.TrimSpace(s), from + len(s) - len(strings.TrimLeft(s, " \t\r\n"))}
+}
+
+// cut splits a span around text[i:i+n], i being relative to the span.
+func (p *parser) cut(s span, i, n int) (before, after span) {
+	return p.span(s.at, s.at+i), p.span(s.at+i+n, s.at+len(s.text))
+}
+
+type parser struct {
+	text string
+	b    Budget
+}
+
+func (p *parser) fail(at int, format string, args ...any) error {
+	return &SyntaxError{Text: p.text, Column: utf8.RuneCountInString(p.text[:at]) + 1, Message: fmt.Sprintf(format, args...)}
+}
+
+// operator splits the text at its <= or >=.
+func (p *parser) operator() (left, right span, err error) {
+	// A treatment may hold '=' ("mode=enforce: …"), so that only < and > begin an operator.
+	i := strings.IndexAny(p.text, "<>≤≥")
+	if i < 0 {
+		return left, right, p.fail(len(p.text), "no <= or >= found; write it like \"response.p99 <= 500ms\"")
+	}
+	p.b.Op = Op(p.text[i:min(i+2, len(p.text))])
+	if p.b.Op != AtMost && p.b.Op != AtLeast {
+		return left, right, p.fail(i, "the operators are <= and >=")
+	}
+	return p.span(0, i), p.span(i+2, len(p.text)), nil
+}
+
+// subject reads what stands before the operator.
+func (p *parser) subject(s span) error {
+	if i := strings.LastIndexByte(s.text, ':'); i >= 0 {
+		t, rest := p.cut(s, i, 1)
+		if t.text == "" {
+			return p.fail(s.at, "no treatment before ':'")
+		}
+		p.b.Treatment, s = t.text, rest
+	}
+	if i := strings.IndexAny(s.text, " \t\r\n"); i >= 0 {
+		name, word := p.cut(s, i, 1)
+		if word.text != "drift" {
+			return p.fail(word.at, "unexpected %q: only \"drift\" may follow a metric", word.text)
+		}
+		p.b.Drift, s = true, name
+	}
+	if s.text == "" {
+		return p.fail(s.at, "no metric; write it like \"response.p99 <= 500ms\"")
+	}
+	return p.name(s)
+}
+
+// name reads [operation "."] metric ["." quantile]. An operation's name may hold dots itself.
+func (p *parser) name(s span) error {
+	parts := strings.Split(s.text, ".")
+	at := s.at
+	for _, part := range parts {
+		if i := strings.IndexFunc(part, notInName); i >= 0 || part == "" {
+			return p.fail(at+max(i, 0), "a name is expected here, of letters, digits, '-' and '_'")
+		}
+		at += len(part) + 1
+	}
+	n := len(parts)
+	if q, used := quantile(parts); used > 0 {
+		if n == used {
+			return p.fail(s.at, "%q is a quantile, not a metric; write it like \"response.%s\"", s.text, q)
+		}
+		p.b.Quantile = q
+		n -= used
+	}
+	p.b.Operation, p.b.Metric = strings.Join(parts[:n-1], "."), parts[n-1]
+	return nil
+}
+
+func notInName(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+}
+
+// summaries are the quantiles that are not percentiles.
+var summaries = []string{"min", "mean", "stddev", "max"}
+
+// quantile finds a quantile at the end of a dotted name, and how many parts it takes: "p99.9" takes two, and is p999.
+func quantile(parts []string) (name string, used int) {
+	n := len(parts)
+	last := parts[n-1]
+	if n > 1 && digits(last) && percentile(parts[n-2]) && len(parts[n-2]) == len("p99") {
+		return canonical(parts[n-2] + last), 2
+	}
+	if percentile(last) {
+		return canonical(last), 1
+	}
+	if slices.Contains(summaries, last) {
+		return last, 1
+	}
+	return "", 0
+}
+
+// percentile reports whether s is p and one to six digits that are not all 0; "p100" is not one: that is the maximum.
+func percentile(s string) bool {
+	d, ok := strings.CutPrefix(s, "p")
+	return ok && digits(d) && len(d) <= 6 && strings.Trim(d, "0") != "" && d != "100"
+}
+
+func digits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// canonical drops zeros that say nothing: p990 is p99.
+func canonical(p string) string {
+	for len(p) > len("p99") && strings.HasSuffix(p, "0") {
+		p = p[:len(p)-1]
+	}
+	return p
+}
+
+// Fraction is the quantile as a number in 0…1: p99 is 0.99, p999 0.999, p5 0.05. The others have none.
+func Fraction(quantile string) (float64, bool) {
+	if !percentile(quantile) {
+		return 0, false
+	}
+	d := quantile[1:]
+	v := 0.0
+	for _, c := range d {
+		v = v*10 + float64(c-'0')
+	}
+	return v / math.Pow10(max(2, len(d))), true
+}
+
+// bound reads what stands after the operator.
+func (p *parser) bound(s span) error {
+	limit := s
+	if i := strings.Index(s.text, " at "); i >= 0 {
+		var at span
+		limit, at = p.cut(s, i, len(" at "))
+		rate, err := unit.ParseRate(at.text)
+		if err != nil {
+			return p.fail(at.at, "%v", err)
+		}
+		if rate <= 0 {
+			return p.fail(at.at, "a rate above 0 is expected here")
+		}
+		p.b.At = rate.PerSecond()
+	}
+	if limit.text == "" {
+		return p.fail(limit.at, "no limit; write it like 500ms, 150/s, 64MiB, 2%% or +5%%")
+	}
+	return p.limit(limit)
+}
+
+func (p *parser) limit(s span) error {
+	l := &p.b.Limit
+	sign := 1.0
+	l.Against = Absolute
+	text := s.text
+	if text[0] == '+' || text[0] == '-' {
+		l.Against = Difference
+		if text[0] == '-' {
+			sign = -1
+		}
+		text = text[1:]
+	}
+	var err error
+	if p.b.Drift {
+		l.Value, l.Unit, err = perHour(text)
+	} else {
+		l.Value, l.Unit, err = quantity(text)
+	}
+	if err != nil {
+		return p.fail(s.at, "%v", err)
+	}
+	if l.Value != 0 { // there is no negative zero to print
+		l.Value *= sign
+	}
+	if l.Against == Difference && l.Unit == metric.Ratio {
+		l.Against = Ratio
+	}
+	return nil
+}
+
+// quantity reads a number in any unit and says which it was.
+func quantity(text string) (float64, metric.Unit, error) {
+	switch {
+	case strings.HasSuffix(text, "%"):
+		v, err := unit.ParsePercent(text)
+		return v.Ratio(), metric.Ratio, err
+	case strings.Contains(text, "/"):
+		v, err := unit.ParseRate(text)
+		return v.PerSecond(), metric.PerSecond, err
+	case strings.HasSuffix(text, "B"):
+		v, err := unit.ParseSize(text)
+		return float64(v), metric.Bytes, err
+	case strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' }) < 0:
+		// A bare number is a count: thirty threads. Check refuses it for a metric that has a unit.
+		v, err := unit.ParseRate(text + "/s")
+		return v.PerSecond(), metric.Count, err
+	default:
+		v, err := unit.ParseDuration(text)
+		if err != nil {
+			return 0, "", fmt.Errorf("limit %q cannot be read; write it like 500ms, 150/s, 64MiB, 2%% or +5%%", text)
+		}
+		return v.Std().Seconds(), metric.Seconds, nil
+	}
+}
+
+// perHour reads a quantity over a time, as 1MiB/h.
+func perHour(text string) (float64, metric.Unit, error) {
+	i := strings.LastIndexByte(text, '/')
+	if i < 0 {
+		return 0, "", fmt.Errorf("a drift is limited over a time; write it like %s/h", text)
+	}
+	v, u, err := quantity(strings.TrimSpace(text[:i]))
+	if err != nil {
+		return 0, "", err
+	}
+	times, err := unit.ParseRate("3600/" + strings.TrimSpace(text[i+1:]))
+	if err != nil {
+		return 0, "", fmt.Errorf("%q is no time; write it like %s/h", text[i+1:], text[:i])
+	}
+	return v * times.PerSecond(), u, nil
+}
+
+func duration(seconds float64) unit.Duration {
+	if seconds >= math.MaxInt64/1e9 {
+		return 0
+	}
+	return unit.Duration(math.Round(seconds * float64(time.Second)))
+}

@@ -1,0 +1,91 @@
+package probe
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func seed(f *testing.F, names ...string) {
+	f.Helper()
+	for _, n := range names {
+		b, err := os.ReadFile("testdata/root/" + n)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(b))
+	}
+	f.Add("")
+	f.Add(") \n:")
+}
+
+// check refuses what no probe may report: a negative value, or none at all.
+func check(t *testing.T, what string, v float64) {
+	t.Helper()
+	if v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		t.Errorf("%s = %v", what, v)
+	}
+}
+
+func FuzzStat(f *testing.F) {
+	seed(f, "proc/100/stat", "proc/101/stat")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := parseStat(text)
+		if err != nil {
+			return
+		}
+		check(t, "cpu", s.self+s.waited)
+		check(t, "threads", s.threads)
+		if s.parent < 0 {
+			t.Errorf("parent %d", s.parent)
+		}
+	})
+}
+
+func FuzzTables(f *testing.F) {
+	seed(f, "proc/stat", "proc/pressure/cpu", "proc/self/net/tcp", "proc/self/net/tcp6", "proc/self/net/sockstat", "proc/self/net/netstat",
+		"proc/self/net/snmp", "sys/fs/cgroup/limited/cpu.stat", "proc/100/smaps_rollup", "proc/100/status")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, m := range []map[string]float64{keyed(text), colons(text), parseSockstat(text), parsePairs(text)} {
+			for k, v := range m {
+				check(t, k, v)
+			}
+		}
+		if c, err := parseHostCPU(text); err == nil {
+			check(t, "busy", c.busy)
+			if c.busy > c.all*(1+1e-9) || c.steal > c.all*(1+1e-9) {
+				t.Errorf("parts exceed the whole: %+v", c)
+			}
+		}
+		if v, ok := parsePressure(text); ok {
+			check(t, "pressure", v)
+		}
+		if v, ok := parseListenQueue(text, 0x4D58); ok {
+			check(t, "queue", v)
+		}
+	})
+}
+
+func FuzzDiag(f *testing.F) {
+	msg := make([]byte, unix.SizeofNlMsghdr+diagMessageLen)
+	binary.NativeEndian.PutUint32(msg, uint32(len(msg)))
+	binary.NativeEndian.PutUint16(msg[4:], diagByFamily)
+	binary.BigEndian.PutUint16(msg[unix.SizeofNlMsghdr+diagPortAt:], 8080)
+	binary.NativeEndian.PutUint32(msg[unix.SizeofNlMsghdr+diagWqueueAt:], 1024)
+	if sum, found, done := parseDiag(append(msg, msg...), 8080); sum != 2048 || !found || done {
+		f.Fatalf("two sockets: %v %v %v, want 2048", sum, found, done)
+	}
+	if _, found, _ := parseDiag(msg, 8081); found {
+		f.Fatal("found another port")
+	}
+	f.Add(msg)
+	f.Add(msg[:40])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if sum, found, _ := parseDiag(b, 8080); !found && sum != 0 {
+			t.Errorf("nothing found, sum %v", sum)
+		}
+	})
+}

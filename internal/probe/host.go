@@ -1,0 +1,150 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/metric"
+)
+
+// HostSubject is the subject of the probes of the whole machine.
+const HostSubject = "host"
+
+// Host reads the machine's CPU accounts, stolen time and load.
+type Host struct {
+	Root fs.FS // nil: this machine
+}
+
+var _ Probe = Host{}
+
+// Subject implements Probe.
+func (Host) Subject() string { return HostSubject }
+
+// Read implements Probe.
+func (h Host) Read(ctx context.Context) ([]metric.Sample, error) {
+	root := host(h.Root)
+	text, err := require(ctx, root, "proc/stat")
+	if err != nil {
+		return nil, fmt.Errorf("probe host: %w", err)
+	}
+	cpu, err := parseHostCPU(text)
+	if err != nil {
+		return nil, fmt.Errorf("probe host: %w", err)
+	}
+	out := samples{subject: HostSubject}
+	cpu.samples(&out)
+	first, _, _ := strings.Cut(read(root, "proc/loadavg"), " ")
+	if load, err := strconv.ParseFloat(first, 64); err == nil && load >= 0 {
+		out.add(Load, load)
+	}
+	return out.list, nil
+}
+
+// Governors lists the distinct CPU frequency governors in use, sorted; empty where the machine has none to show, as most virtual
+// ones. Anything but "performance" makes CPU time depend on load.
+func (h Host) Governors() []string {
+	root := host(h.Root)
+	files, err := fs.Glob(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, f := range files {
+		if g := strings.TrimSpace(read(root, f)); g != "" {
+			names = append(names, g)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// hostCPU holds CPU-seconds summed over the machine's CPUs.
+type hostCPU struct {
+	busy, all, steal float64
+	hasSteal         bool
+}
+
+// parseHostCPU reads the first line of /proc/stat (proc_stat(5)): cpu user nice system idle iowait irq softirq steal guest guest_nice.
+// Guest time is part of user and nice already.
+func parseHostCPU(text string) (hostCPU, error) {
+	const idle, iowait, steal, counted = 3, 4, 7, 8
+	line, _, _ := strings.Cut(text, "\n")
+	f := strings.Fields(line)
+	if len(f) < 1+iowait || f[0] != "cpu" {
+		return hostCPU{}, fmt.Errorf("malformed /proc/stat: %.60q", line)
+	}
+	var c hostCPU
+	for i, s := range f[1:min(len(f), 1+counted)] {
+		v, ok := number(s)
+		if !ok {
+			return hostCPU{}, fmt.Errorf("malformed /proc/stat: %.60q", line)
+		}
+		v *= tick
+		c.all += v
+		switch i {
+		case idle, iowait:
+		case steal:
+			c.steal, c.hasSteal = v, true
+		default:
+			c.busy += v
+		}
+	}
+	return c, nil
+}
+
+func (c hostCPU) samples(out *samples) {
+	out.add(HostCPU, c.busy)
+	out.add(HostAll, c.all)
+	if c.hasSteal {
+		out.add(Steal, c.steal)
+	}
+}
+
+// PSI reads pressure stall information: for how long tasks of the host waited.
+type PSI struct {
+	Root fs.FS // nil: this machine
+}
+
+var _ Probe = PSI{}
+
+// Subject implements Probe.
+func (PSI) Subject() string { return HostSubject }
+
+// Read implements Probe. A kernel without PSI gives no samples, and no error.
+func (p PSI) Read(ctx context.Context) ([]metric.Sample, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("probe pressure: %w", err)
+	}
+	root := host(p.Root)
+	out := samples{subject: HostSubject}
+	for _, f := range []struct {
+		name string
+		q    Quantity
+	}{{"cpu", PressureCPU}, {"memory", PressureMemory}, {"io", PressureIO}} {
+		if v, ok := parsePressure(read(root, "proc/pressure/"+f.name)); ok {
+			out.add(f.q, v)
+		}
+	}
+	return out.list, nil
+}
+
+// parsePressure finds the total, in µs, of the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" (psi.rst), and gives seconds.
+func parsePressure(text string) (float64, bool) {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) == 0 || f[0] != "some" {
+			continue
+		}
+		for _, kv := range f[1:] {
+			if total, ok := strings.CutPrefix(kv, "total="); ok {
+				v, ok := number(total)
+				return v * 1e-6, ok
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,198 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/metric"
+)
+
+// Process reads a process and all its descendants.
+type Process struct {
+	Name string // the subject
+	PID  int
+	// StartTicks guards against pid reuse: field 22 of /proc/PID/stat. 0: unguarded.
+	StartTicks uint64
+	Root       fs.FS // nil: this machine
+}
+
+var _ Probe = Process{}
+
+// Subject implements Probe.
+func (p Process) Subject() string { return p.Name }
+
+// Read implements Probe. The error wraps ErrGone when the process has ended.
+func (p Process) Read(ctx context.Context) ([]metric.Sample, error) {
+	root := host(p.Root)
+	all, err := processes(ctx, root)
+	if err != nil {
+		return nil, fmt.Errorf("probe %s: %w", p.Name, err)
+	}
+	top, ok := all[p.PID]
+	if !ok || (p.StartTicks != 0 && top.start != p.StartTicks) {
+		return nil, fmt.Errorf("probe %s: process %d: %w", p.Name, p.PID, ErrGone)
+	}
+	sum := usage{}
+	for _, pid := range tree(all, p.PID) {
+		sum.add(root, pid, all[pid], p.Root == nil)
+	}
+	out := samples{subject: p.Name}
+	sum.samples(&out)
+	return out.list, nil
+}
+
+// status is what /proc/PID/stat says (proc_pid_stat(5)).
+type status struct {
+	parent        int
+	self, waited  float64 // CPU seconds: its own, and those of its children that it has waited for
+	threads, size float64 // size: resident pages
+	start         uint64
+}
+
+// parseStat counts fields from the last ')', since the name before it may hold anything.
+func parseStat(text string) (status, error) {
+	const (
+		ppid, utime, stime, cutime, cstime, threads, start, rss = 4, 14, 15, 16, 17, 20, 22, 24
+		first                                                   = 3
+	)
+	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if !strings.Contains(text, ")") || len(f) <= rss-first {
+		return status{}, fmt.Errorf("malformed stat %.60q", text)
+	}
+	var (
+		n    [rss + 1]uint64
+		errs []error
+	)
+	for _, i := range []int{ppid, utime, stime, cutime, cstime, threads, start, rss} {
+		v, err := strconv.ParseUint(f[i-first], 10, 63)
+		n[i] = v
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return status{}, fmt.Errorf("malformed stat: %w", err)
+	}
+	return status{
+		parent: int(n[ppid]), self: float64(n[utime]+n[stime]) * tick, waited: float64(n[cutime]+n[cstime]) * tick,
+		threads: float64(n[threads]), start: n[start], size: float64(n[rss]),
+	}, nil
+}
+
+// processes reads the stat of every process. One that ends meanwhile is left out.
+func processes(ctx context.Context, root fs.FS) (map[int]status, error) {
+	dir, err := fs.ReadDir(root, "proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	all := make(map[int]status, len(dir))
+	for _, d := range dir {
+		pid, err := strconv.Atoi(d.Name())
+		if err != nil {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if s, err := parseStat(read(root, "proc/"+d.Name()+"/stat")); err == nil {
+			all[pid] = s
+		}
+	}
+	return all, nil
+}
+
+// tree lists pid and its descendants. Each process has one parent, so none is met twice; the seen set guards against a reading torn by
+// pid reuse.
+func tree(all map[int]status, pid int) []int {
+	children := make(map[int][]int)
+	for p, s := range all {
+		children[s.parent] = append(children[s.parent], p)
+	}
+	list, seen := []int{pid}, map[int]bool{pid: true}
+	for i := 0; i < len(list); i++ {
+		for _, c := range children[list[i]] {
+			if !seen[c] {
+				seen[c] = true
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// usage sums over processes; a count of the processes that gave a value tells a sum from an unknown.
+type usage struct {
+	cpu, rss, pss, peak, threads, fds, processes float64
+	pssN, peakN, fdsN                            float64
+}
+
+func (u *usage) add(root fs.FS, pid int, s status, live bool) {
+	base := "proc/" + strconv.Itoa(pid)
+	u.processes++
+	u.threads += s.threads
+	u.cpu += s.waited + ownCPU(pid, s, live)
+	rollup := colons(read(root, base+"/smaps_rollup"))
+	if rss, ok := rollup["Rss"]; ok {
+		u.rss += rss
+	} else {
+		u.rss += s.size * float64(unix.Getpagesize())
+	}
+	if pss, ok := rollup["Pss"]; ok {
+		u.pss += pss
+		u.pssN++
+	}
+	if peak, ok := colons(read(root, base+"/status"))["VmHWM"]; ok {
+		u.peak += peak
+		u.peakN++
+	}
+	if dir, err := fs.ReadDir(root, base+"/fd"); err == nil {
+		u.fds += float64(len(dir))
+		u.fdsN++
+	}
+}
+
+// ownCPU prefers the process's CPU clock, in nanoseconds, to the ticks of 10 ms in stat. The clock's id is made from the pid as
+// clock_getcpuclockid(3) does: CPUCLOCK_SCHED (2) of the whole process.
+func ownCPU(pid int, s status, live bool) float64 {
+	if live {
+		var ts unix.Timespec
+		if unix.ClockGettime(int32(^pid<<3|2), &ts) == nil {
+			return float64(ts.Nano()) / 1e9
+		}
+	}
+	return s.self
+}
+
+// samples leaves out what was not readable for every process of the tree: a partial sum would be wrong.
+func (u *usage) samples(out *samples) {
+	out.add(CPU, u.cpu)
+	out.add(RSS, u.rss)
+	out.add(Threads, u.threads)
+	out.add(Processes, u.processes)
+	if u.pssN == u.processes {
+		out.add(PSS, u.pss)
+	}
+	if u.peakN == u.processes {
+		out.add(RSSPeak, u.peak)
+	}
+	if u.fdsN == u.processes {
+		out.add(FDs, u.fds)
+	}
+}
+
+// colons parses lines of "Key:  123 kB", as in smaps_rollup and status, into bytes; other lines are left out.
+func colons(text string) map[string]float64 {
+	m := make(map[string]float64)
+	for line := range strings.Lines(text) {
+		k, v, ok := strings.Cut(line, ":")
+		kib, isSize := strings.CutSuffix(strings.TrimSpace(v), " kB")
+		if n, isNumber := number(kib); ok && isSize && isNumber {
+			m[k] = n * 1024
+		}
+	}
+	return m
+}

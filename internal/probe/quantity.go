@@ -1,0 +1,125 @@
+package probe
+
+import (
+	"slices"
+
+	"tare/internal/metric"
+)
+
+// A Quantity is a metric that probes read, with the way in which it behaves over time.
+type Quantity struct {
+	metric.Metric
+	Kind Kind
+}
+
+// Kind says what two readings of a quantity mean together.
+type Kind uint8
+
+// The kinds.
+const (
+	Counter Kind = iota // only grows: the difference is the cost of the time between
+	Gauge               // a level: the later reading stands
+)
+
+// What the probes of this package read. CPU times of a whole tree or host are CPU-seconds; times that pass on a clock are seconds.
+var (
+	CPU = Quantity{metric.Metric{Name: "cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time, user and system, of the subject's processes, " +
+		"live and reaped children included (CLOCK_PROCESS_CPUTIME_ID, proc_pid_stat(5) cutime and cstime)."}, Counter}
+	RSS = Quantity{metric.Metric{Name: "rss", Unit: metric.Bytes, Better: metric.Lower, Help: "Resident memory, summed over the subject's processes; " +
+		"pages that they share count once for each (proc_pid_smaps_rollup, else proc_pid_stat(5))."}, Gauge}
+	PSS = Quantity{metric.Metric{Name: "pss", Unit: metric.Bytes, Better: metric.Lower, Help: "Proportional resident memory: a page shared by n processes counts " +
+		"1/n for each (proc_pid_smaps_rollup)."}, Gauge}
+	RSSPeak   = Quantity{metric.Metric{Name: "rss_peak", Unit: metric.Bytes, Better: metric.Lower, Help: "Largest resident memory since the process started, summed over the subject's processes (VmHWM)."}, Gauge}
+	Threads   = Quantity{metric.Metric{Name: "threads", Unit: metric.Count, Better: metric.Lower, Help: "Threads of the subject's processes."}, Gauge}
+	FDs       = Quantity{metric.Metric{Name: "fds", Unit: metric.Count, Better: metric.Lower, Help: "Open file descriptors of the subject's processes."}, Gauge}
+	Processes = Quantity{metric.Metric{Name: "processes", Unit: metric.Count, Better: metric.Lower, Help: "Live processes in the subject's tree."}, Gauge}
+
+	CgroupCPU        = Quantity{metric.Metric{Name: "cgroup_cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time of all processes that were in the control group (cpu.stat usage_usec, cpuacct.usage)."}, Counter}
+	Periods          = Quantity{metric.Metric{Name: "periods", Unit: metric.Count, Better: metric.Lower, Help: "CFS periods in which the control group had work (cpu.stat nr_periods)."}, Counter}
+	ThrottledPeriods = Quantity{metric.Metric{Name: "throttled_periods", Unit: metric.Count, Better: metric.Lower, Help: "CFS periods in which the control group used up its quota and had to wait (cpu.stat nr_throttled)."}, Counter}
+	ThrottledTime    = Quantity{metric.Metric{Name: "throttled_time", Unit: metric.Seconds, Better: metric.Lower, Help: "Time for which the control group was held back, summed over CPUs (cpu.stat throttled_usec, throttled_time)."}, Counter}
+	Memory           = Quantity{metric.Metric{Name: "memory", Unit: metric.Bytes, Better: metric.Lower, Help: "Memory charged to the control group, page cache included (memory.current, memory.usage_in_bytes)."}, Gauge}
+	MemoryPeak       = Quantity{metric.Metric{Name: "memory_peak", Unit: metric.Bytes, Better: metric.Lower, Help: "Largest memory charged to the control group since it was made (memory.peak, memory.max_usage_in_bytes)."}, Gauge}
+
+	ListenQueueDepth = Quantity{metric.Metric{Name: "listen_queue", Unit: metric.Count, Better: metric.Lower, Help: "Connections that the kernel has established and the server has not accepted: rx_queue of the listening socket (/proc/net/tcp)."}, Gauge}
+	ListenQueueLimit = Quantity{metric.Metric{Name: "listen_queue_limit", Unit: metric.Count, Better: metric.Higher, Help: "The listening socket's backlog; the kernel queues one connection more than this (sock_diag(7), idiag_wqueue)."}, Gauge}
+
+	PressureCPU    = Quantity{metric.Metric{Name: "pressure_cpu", Unit: metric.Seconds, Better: metric.Lower, Help: "Time in which some task of the host waited for a CPU (/proc/pressure/cpu, some)."}, Counter}
+	PressureMemory = Quantity{metric.Metric{Name: "pressure_memory", Unit: metric.Seconds, Better: metric.Lower, Help: "Time in which some task of the host waited for memory (/proc/pressure/memory, some)."}, Counter}
+	PressureIO     = Quantity{metric.Metric{Name: "pressure_io", Unit: metric.Seconds, Better: metric.Lower, Help: "Time in which some task of the host waited for I/O (/proc/pressure/io, some)."}, Counter}
+
+	HostCPU = Quantity{metric.Metric{Name: "host_cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time that the host's CPUs spent busy, that is, neither idle, nor waiting for I/O, nor stolen (/proc/stat)."}, Counter}
+	HostAll = Quantity{metric.Metric{Name: "host_all", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "All time of the host's CPUs: busy, idle, waiting and stolen (/proc/stat). The denominator of shares."}, Counter}
+	Steal   = Quantity{metric.Metric{Name: "steal", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time that the hypervisor gave to others while this host wanted it (/proc/stat, steal)."}, Counter}
+	Load    = Quantity{metric.Metric{Name: "load", Unit: metric.Count, Better: metric.Lower, Help: "Tasks that ran or waited, averaged over a minute (/proc/loadavg)."}, Gauge}
+
+	TCPInUse         = Quantity{metric.Metric{Name: "tcp_in_use", Unit: metric.Count, Better: metric.Lower, Help: "TCP sockets in use (/proc/net/sockstat)."}, Gauge}
+	TCPTimeWait      = Quantity{metric.Metric{Name: "tcp_time_wait", Unit: metric.Count, Better: metric.Lower, Help: "TCP sockets in TIME_WAIT; each holds an ephemeral port (/proc/net/sockstat)."}, Gauge}
+	TCPOrphans       = Quantity{metric.Metric{Name: "tcp_orphans", Unit: metric.Count, Better: metric.Lower, Help: "TCP sockets that no process holds any more (/proc/net/sockstat)."}, Gauge}
+	ListenOverflows  = Quantity{metric.Metric{Name: "listen_overflows", Unit: metric.Count, Better: metric.Lower, Help: "Times that a connection found a full listen queue, over all sockets (/proc/net/netstat, ListenOverflows)."}, Counter}
+	ListenDrops      = Quantity{metric.Metric{Name: "listen_drops", Unit: metric.Count, Better: metric.Lower, Help: "Connection requests dropped at listening sockets for any reason (/proc/net/netstat, ListenDrops)."}, Counter}
+	TCPRetransmitted = Quantity{metric.Metric{Name: "tcp_retransmitted", Unit: metric.Count, Better: metric.Lower, Help: "TCP segments sent again (/proc/net/snmp, RetransSegs)."}, Counter}
+)
+
+// Quantities returns all that the probes of this package read, for "tare explain" and for Delta.
+func Quantities() []Quantity {
+	return []Quantity{
+		CPU, RSS, PSS, RSSPeak, Threads, FDs, Processes,
+		CgroupCPU, Periods, ThrottledPeriods, ThrottledTime, Memory, MemoryPeak,
+		ListenQueueDepth, ListenQueueLimit,
+		PressureCPU, PressureMemory, PressureIO,
+		HostCPU, HostAll, Steal, Load,
+		TCPInUse, TCPTimeWait, TCPOrphans, ListenOverflows, ListenDrops, TCPRetransmitted,
+	}
+}
+
+// Delta turns the readings before and after a stretch of time into what happened in it: counters become differences, gauges keep the later
+// value. A counter that was not read before, or that went backwards because its subject restarted, is absent. So is a metric that is
+// neither one of Quantities nor one of more: without its kind nothing can be said.
+func Delta(before, after []metric.Sample, more ...Quantity) []metric.Sample {
+	kinds := make(map[string]Kind)
+	for _, q := range slices.Concat(Quantities(), more) {
+		kinds[q.Name] = q.Kind
+	}
+	type key struct{ subject, metric string }
+	first := make(map[key]float64, len(before))
+	for _, s := range before {
+		first[key{s.Subject, s.Metric}] = s.Value
+	}
+	var out []metric.Sample
+	for _, s := range after {
+		kind, known := kinds[s.Metric]
+		if !known {
+			continue
+		}
+		if kind == Counter {
+			was, ok := first[key{s.Subject, s.Metric}]
+			if !ok || s.Value < was {
+				continue
+			}
+			s.Value -= was
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Find returns the value of a metric about a subject, if it is among the samples.
+func Find(samples []metric.Sample, subject string, q Quantity) (float64, bool) {
+	i := slices.IndexFunc(samples, func(s metric.Sample) bool { return s.Subject == subject && s.Metric == q.Name })
+	if i < 0 {
+		return 0, false
+	}
+	return samples[i].Value, true
+}
+
+// Share is the quotient of two metrics about a subject, such as steal over host_all, or throttled_periods over periods. It is absent unless
+// both are there and whole is positive.
+func Share(samples []metric.Sample, subject string, part, whole Quantity) (float64, bool) {
+	p, ok1 := Find(samples, subject, part)
+	w, ok2 := Find(samples, subject, whole)
+	if !ok1 || !ok2 || w <= 0 {
+		return 0, false
+	}
+	return p / w, true
+}

@@ -1,0 +1,80 @@
+package proc
+
+import (
+	"crypto/sha256"
+	"errors"
+	"runtime"
+	"time"
+)
+
+// A Burner uses CPU in known amounts, as the stand-in for the work of a real server. Amounts are thread CPU time, never wall time: under a
+// quota or beside a noisy neighbour the same work then takes longer, as real work does.
+type Burner struct {
+	unit time.Duration // estimated thread CPU time of batch hashes
+}
+
+// batch is how many hashes are done between two looks at the clock in calibration: about 10 µs, against about 0.2 µs for a look.
+const batch = 64
+
+// NewBurner calibrates for about 2 ms.
+func NewBurner() (*Burner, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const rounds = 64
+	best := time.Duration(0)
+	for range rounds {
+		t0, err := ThreadCPU()
+		if err != nil {
+			return nil, err
+		}
+		hash(batch)
+		t1, err := ThreadCPU()
+		if err != nil {
+			return nil, err
+		}
+		if d := t1 - t0; d > 0 && (best == 0 || d < best) {
+			best = d
+		}
+	}
+	if best == 0 {
+		return nil, errors.New("calibrate CPU burner: the thread CPU clock stands still")
+	}
+	return &Burner{unit: best}, nil
+}
+
+// Burn uses d of the calling thread's CPU time, to within about a microsecond, and returns what it used. The calibration only sizes the
+// pieces; the thread's CPU clock decides when it is enough.
+func (b *Burner) Burn(d time.Duration) (time.Duration, error) {
+	if d <= 0 {
+		return 0, nil
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start, err := ThreadCPU()
+	if err != nil {
+		return 0, err
+	}
+	for used := time.Duration(0); ; {
+		hash(b.hashes(d - used))
+		now, err := ThreadCPU()
+		if err != nil {
+			return used, err
+		}
+		if used = now - start; used >= d {
+			return used, nil
+		}
+	}
+}
+
+// hashes is the number that fits into d, at least one. Nine tenths of the rest are done blindly, so that a slow calibration does not overshoot.
+func (b *Burner) hashes(d time.Duration) int {
+	return max(1, int(d*batch*9/(b.unit*10)))
+}
+
+func hash(n int) {
+	var sum [sha256.Size]byte
+	for range n {
+		sum = sha256.Sum256(sum[:])
+	}
+	runtime.KeepAlive(&sum)
+}

@@ -1,0 +1,182 @@
+package proc
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxReadyLine bounds what a child may say before it is ready.
+const maxReadyLine = 1 << 20
+
+// drainWithin bounds the wait for a dead child's stdout, which a stray grandchild may hold open.
+const drainWithin = time.Second
+
+type readyLine struct {
+	value json.RawMessage
+	err   error
+	eof   bool // stdout ended first: the child is ending
+}
+
+// fork starts the process. On success the child's owner runs until the child has been reaped.
+func (c *Child) fork() (<-chan readyLine, error) {
+	var files pipes
+	if err := files.open(); err != nil {
+		return nil, err
+	}
+	if err := c.log.open(c.spec.LogFile); err != nil {
+		files.close()
+		return nil, err
+	}
+	c.cmd = exec.Command(c.spec.Path, c.spec.Args...) //nolint:noctx // the child's life is bounded by its parent's and by Stop, not by a context
+	c.cmd.Env, c.cmd.Dir = c.spec.Env, c.spec.Dir
+	c.cmd.Stdin, c.cmd.Stdout = files.childIn, files.childOut
+	if c.log.file != nil {
+		c.cmd.Stderr = c.log.file
+	}
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.stdin = files.in
+
+	forked := make(chan error)
+	ready := make(chan readyLine, 1)
+	go c.own(&files, forked, ready)
+	if err := <-forked; err != nil {
+		return nil, err
+	}
+	return ready, nil
+}
+
+// own is the goroutine that owns the child: it forks it, waits for its end and closes what belongs to it. The kernel sends
+// Pdeathsig when the *thread* that forked ends, not the process, and the Go runtime ends and reuses threads as it likes. So this
+// goroutine stays on one thread from the fork to the end of the child, and lets the thread end with it, since its affinity may
+// have been changed. The open stdin is the second safeguard: see WatchParent.
+func (c *Child) own(files *pipes, forked chan<- error, ready chan<- readyLine) {
+	runtime.LockOSThread()
+	err := c.start()
+	files.closeChildEnds()
+	if err != nil {
+		files.close()
+		c.log.close()
+		forked <- err
+		return
+	}
+	c.PID = c.cmd.Process.Pid
+	forked <- nil
+
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		listen(files.out, ready)
+	}()
+	awaitExit(c.PID)
+	c.endGroup()
+	c.err = c.cmd.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
+	defer cancel()
+	select {
+	case <-drained:
+	case <-ctx.Done():
+	}
+	files.close() // ends listen, should it still read
+	<-drained
+	c.log.close()
+	close(c.exited)
+}
+
+// start forks with the wanted affinity, which the child inherits from this thread.
+func (c *Child) start() error {
+	if len(c.spec.CPUs) > 0 {
+		var set unix.CPUSet
+		for _, cpu := range c.spec.CPUs {
+			set.Set(cpu)
+		}
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("pin to CPUs %v: %w; this machine has %d", c.spec.CPUs, err, runtime.NumCPU())
+		}
+	}
+	return c.cmd.Start()
+}
+
+// awaitExit returns when the process has ended but has not been reaped, so that its pid still belongs to it.
+func awaitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return // nil, or an error that cmd.Wait will meet again
+		}
+	}
+}
+
+// endGroup kills what the child left in its process group and forbids further signals: once reaped, the pid may become someone else.
+func (c *Child) endGroup() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = syscall.Kill(-c.PID, syscall.SIGKILL) // ESRCH is the usual answer: nobody is left
+	c.gone = true
+}
+
+// listen reads the ready line and then discards stdout, so that the child never blocks on it.
+func listen(out io.Reader, ready chan<- readyLine) {
+	r := bufio.NewReader(io.LimitReader(out, maxReadyLine))
+	line, err := r.ReadBytes('\n')
+	ready <- parseReady(line, err)
+	_, _ = io.Copy(io.Discard, out)
+}
+
+func parseReady(line []byte, err error) readyLine {
+	if err != nil {
+		return readyLine{err: fmt.Errorf("stdout ended before a ready line: %w", err), eof: true}
+	}
+	var msg struct {
+		Ready json.RawMessage `json:"ready"`
+	}
+	if err := json.Unmarshal(line, &msg); err != nil || msg.Ready == nil {
+		const most = 120
+		return readyLine{err: fmt.Errorf("expected a line {\"ready\": …} on stdout, got %q: a child must log to stderr", line[:min(len(line), most)])}
+	}
+	return readyLine{value: msg.Ready}
+}
+
+// pipes are the two pipes between parent and child.
+type pipes struct {
+	childIn, in   *os.File
+	out, childOut *os.File
+}
+
+func (p *pipes) open() (err error) {
+	if p.childIn, p.in, err = os.Pipe(); err != nil {
+		return fmt.Errorf("open pipe: %w", err)
+	}
+	if p.out, p.childOut, err = os.Pipe(); err != nil {
+		p.close()
+		return fmt.Errorf("open pipe: %w", err)
+	}
+	return nil
+}
+
+func (p *pipes) closeChildEnds() {
+	closeAll(p.childIn, p.childOut)
+	p.childIn, p.childOut = nil, nil
+}
+
+func (p *pipes) close() {
+	closeAll(p.childIn, p.in, p.out, p.childOut)
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close() // pipes: nothing is buffered that could be lost
+		}
+	}
+}

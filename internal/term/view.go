@@ -1,0 +1,190 @@
+// Package term draws a few lines that change in place on a terminal, and plain lines where there is none.
+package term
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+const (
+	maxLines = 8
+	// interval keeps redrawing at 4 Hz: more would disturb what is measured.
+	interval      = 250 * time.Millisecond
+	defaultWidth  = 80
+	defaultHeight = 24
+)
+
+const (
+	hideCursor = "\x1b[?25l"
+	showCursor = "\x1b[?25h"
+	clearLine  = "\x1b[K" // from the cursor to the end of the line
+	clearBelow = "\x1b[J" // from the cursor to the end of the screen
+)
+
+// A View is a block of at most eight lines at the bottom of the terminal's output, redrawn in place at most four times a second. Where
+// there is no terminal it draws nothing, and Plain prints instead. It starts no goroutine: between two Updates nothing changes.
+// Its methods may be called from any goroutine.
+type View struct {
+	w    io.Writer
+	live bool
+	size func() (width, height int)
+	now  func() time.Time
+
+	mu     sync.Mutex
+	lines  []string // as last given
+	drawn  []int    // widths, in cells, of the lines that stand on the screen
+	last   time.Time
+	hidden bool // the cursor
+	closed bool
+}
+
+// New returns a view on w, which is live if w is a terminal and the environment does not object: NO_COLOR, CI, or TERM that is
+// empty or dumb.
+func New(w io.Writer, getenv func(string) string) *View {
+	file, ok := w.(interface{ Fd() uintptr })
+	live := ok && term.IsTerminal(int(file.Fd())) && wanted(getenv)
+	size := func() (int, int) { return defaultWidth, defaultHeight }
+	if live {
+		size = func() (int, int) {
+			w, h, err := term.GetSize(int(file.Fd()))
+			if err != nil {
+				return defaultWidth, defaultHeight
+			}
+			return w, h
+		}
+	}
+	return NewView(w, live, size, time.Now) //nolint:forbidigo // only the pace of drawing depends on it, and package clock is in the same layer
+}
+
+// wanted asks the environment; see https://no-color.org for NO_COLOR, which here stops every escape code.
+func wanted(getenv func(string) string) bool {
+	t := getenv("TERM")
+	return getenv("NO_COLOR") == "" && getenv("CI") == "" && t != "" && t != "dumb"
+}
+
+// NewView returns a view with everything given: size, in character cells, is asked before each drawing, and now at each Update.
+func NewView(w io.Writer, live bool, size func() (width, height int), now func() time.Time) *View {
+	return &View{w: w, live: live, size: size, now: now}
+}
+
+// Live reports whether the view draws in place.
+func (v *View) Live() bool { return v.live }
+
+// Update replaces the block. Calls that come too soon after a drawing are kept for the next one. Lines are cut to the terminal's width,
+// and control characters in them are made harmless. Without a terminal it does nothing.
+func (v *View) Update(lines []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.live || v.closed {
+		return
+	}
+	v.lines = slices.Clone(lines)
+	if now := v.now(); v.last.IsZero() || now.Sub(v.last) >= interval {
+		v.last = now
+		v.redraw(nil)
+	}
+}
+
+// Plain prints one line where there is no terminal, and does nothing where there is one: there the block says it.
+func (v *View) Plain(line string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.live && !v.closed {
+		v.emit([]byte(clean(line) + "\n"))
+	}
+}
+
+// Write prints text, such as log lines, above the block. It makes a View an io.Writer for a logger that shares its terminal. Text should
+// end with a line break. After Close it writes through.
+func (v *View) Write(text []byte) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.live || v.closed || len(v.drawn) == 0 {
+		return v.w.Write(text)
+	}
+	if !bytes.HasSuffix(text, []byte("\n")) {
+		text = append(slices.Clone(text), '\n')
+	}
+	v.redraw(text)
+	return len(text), nil
+}
+
+// Close takes the block off the screen and gives the cursor back, so that the result starts on a clean line. It may be called more than
+// once, and ends all later drawing.
+func (v *View) Close() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return
+	}
+	v.closed = true
+	if !v.live {
+		return
+	}
+	var b strings.Builder
+	b.WriteString(v.erase())
+	if v.hidden {
+		b.WriteString(showCursor)
+	}
+	v.drawn, v.hidden = nil, false
+	v.emit([]byte(b.String()))
+}
+
+// redraw writes everything at once, so that no half-drawn block is ever seen: first what goes above, then the block.
+func (v *View) redraw(above []byte) {
+	width, height := v.size()
+	if width < 2 {
+		width = defaultWidth
+	}
+	if height < 2 {
+		height = defaultHeight
+	}
+	var b strings.Builder
+	b.WriteString(v.erase())
+	if !v.hidden {
+		b.WriteString(hideCursor)
+		v.hidden = true
+	}
+	b.Write(above)
+	v.drawn = v.drawn[:0]
+	for _, line := range v.lines[:min(len(v.lines), maxLines, height-1)] {
+		// The last column stays free: terminals differ in when they wrap.
+		line = Truncate(clean(line), width-1)
+		b.WriteString(line + clearLine + "\n")
+		v.drawn = append(v.drawn, Width(line))
+	}
+	v.emit([]byte(b.String()))
+}
+
+// erase moves to the block's first row and clears from there. A terminal that has become narrower has wrapped the lines into more rows.
+func (v *View) erase() string {
+	width, _ := v.size()
+	rows := 0
+	for _, w := range v.drawn {
+		rows++
+		if width > 0 {
+			rows += max(0, w-1) / width
+		}
+	}
+	if rows == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\r\x1b[%dA%s", rows, clearBelow)
+}
+
+// emit gives up on a terminal that is gone: the view is never worth an error.
+func (v *View) emit(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	if _, err := v.w.Write(b); err != nil {
+		v.closed = true
+	}
+}

@@ -1,0 +1,94 @@
+package unit
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// digits is how many significant digits measured values keep; whole numbers of four digits keep all.
+const digits = 3
+
+// Unknown stands where there is no value.
+const Unknown = "–"
+
+// step is a unit on a ladder of rising sizes. Values from most on take the next step.
+type step struct {
+	size float64
+	name string
+	most float64
+}
+
+var (
+	timeSteps = []step{{1e-9, " ns", 1000}, {1e-6, " µs", 1000}, {1e-3, " ms", 1000}, {1, " s", 0}}
+	// Plain numbers of four digits stay whole: "1050", not "1.05k".
+	plainSteps = []step{{1, "", 10000}, {1e3, "k", 1000}, {1e6, "M", 1000}, {1e9, "G", 0}}
+	byteSteps  = []step{{1, " B", 1024}, {1 << 10, " KiB", 1024}, {1 << 20, " MiB", 1024}, {1 << 30, " GiB", 1024}, {1 << 40, " TiB", 1024}, {1 << 50, " PiB", 0}}
+	noSteps    = []step{{1, "", 0}}
+)
+
+// Seconds prints a time in seconds: "4.02 ms", "31 s", from two minutes on "9m10s".
+func Seconds(s float64) string {
+	if s == 0 {
+		return "0 s"
+	}
+	if s >= 120 && s < 9e9 {
+		return compound(s)
+	}
+	return scaled(s, timeSteps, "")
+}
+
+func compound(s float64) string {
+	d, to := time.Duration(s*float64(time.Second)), time.Second
+	if d >= 10*time.Hour {
+		to = time.Minute
+	}
+	return Duration(d.Round(to)).String()
+}
+
+// PerSecond prints a rate in 1/s: "163/s", "1050/s", "12.4k/s".
+func PerSecond(r float64) string { return scaled(r, plainSteps, "/s") }
+
+// Bytes prints a size in binary units: "1.2 GiB", "64 KiB", "100 B".
+func Bytes(b float64) string { return scaled(b, byteSteps, "") }
+
+// Share prints a ratio as a percentage: "2%", "0.13%", "59%".
+func Share(ratio float64) string { return scaled(ratio*100, noSteps, "%") }
+
+// Number prints a plain number: "163", "0.98", "12.4k".
+func Number(v float64) string { return scaled(v, plainSteps, "") }
+
+// scaled prints v on the step where it is neither too small nor too large as it will be shown: 999.7 µs becomes "1 ms", not "1000 µs".
+func scaled(v float64, steps []step, suffix string) string {
+	switch {
+	case math.IsNaN(v):
+		return Unknown
+	case math.IsInf(v, 0):
+		return strings.TrimPrefix(strconv.FormatFloat(v, 'g', -1, 64), "+") + suffix
+	case v < 0:
+		return "-" + scaled(-v, steps, suffix)
+	}
+	i := 0
+	for i+1 < len(steps) && shown(v/steps[i].size) >= steps[i].most {
+		i++
+	}
+	return exact(shown(v/steps[i].size)) + steps[i].name + suffix
+}
+
+// shown rounds to what is printed: three significant digits, or whole numbers.
+func shown(v float64) float64 {
+	if v >= 1000 {
+		return math.Round(v)
+	}
+	return roundTo(math.Abs(v), digits)
+}
+
+// roundTo rounds v to n significant digits.
+func roundTo(v float64, n int) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', n-1, 64), 64)
+	if err != nil {
+		return v
+	}
+	return r
+}

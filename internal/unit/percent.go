@@ -1,0 +1,77 @@
+package unit
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Percent is a share as a ratio: "2%" is 0.02. It is never negative, and may exceed 1.
+type Percent float64
+
+// ParsePercent reads "2%" or "0.1 %". A bare number is an error, since 0.02 and 2 could mean the same.
+func ParsePercent(text string) (Percent, error) {
+	q, err := split(text)
+	if err != nil {
+		return 0, fmt.Errorf("share %w; write it like 2%%", err)
+	}
+	switch {
+	case q.unit == "%":
+		return Percent(q.value / 100), nil
+	case q.unit == "" && q.value > 0 && q.value < 1:
+		return 0, fmt.Errorf("share %q has no %% sign: did you mean %s%%?", text, exact(roundTo(q.value*100, 12)))
+	case q.unit == "":
+		return 0, fmt.Errorf("share %q has no %% sign: did you mean %s%%?", text, q.digits)
+	}
+	return 0, fmt.Errorf("share %q cannot be read: write it like 2%%", text)
+}
+
+// Ratio is the share as a ratio.
+func (p Percent) Ratio() float64 { return float64(p) }
+
+// String is the exact form: "2%". It is the shortest percentage that reads back as the same ratio.
+func (p Percent) String() string {
+	for digits := 1; digits < 18; digits++ {
+		s := plain(strconv.FormatFloat(float64(p)*100, 'e', digits-1, 64))
+		if back, err := ParsePercent(s + "%"); err == nil && back == p {
+			return s + "%"
+		}
+	}
+	return exact(float64(p)*100) + "%"
+}
+
+// plain turns "1.5e+01" into "15".
+func plain(s string) string {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return s
+	}
+	return exact(v)
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (p Percent) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler by ParsePercent.
+func (p *Percent) UnmarshalText(text []byte) (err error) {
+	*p, err = ParsePercent(string(text))
+	return err
+}
+
+// ParseCount reads a whole number of things: "100", "10k", "2M".
+func ParseCount(text string) (int64, error) {
+	q, err := split(text)
+	if err != nil {
+		return 0, fmt.Errorf("count %w; write it like 100 or 10k", err)
+	}
+	factor, ok := thousands[q.unit]
+	if !ok {
+		return 0, fmt.Errorf("count %q has a unit that a count cannot have: write it like 100 or 10k", text)
+	}
+	n := q.value * factor
+	if n != math.Trunc(n) || n > 1<<53 || strings.HasSuffix(q.digits, ".") {
+		return 0, fmt.Errorf("count %q is not a whole number that can be used; write it like 100 or 10k", text)
+	}
+	return int64(n), nil
+}
