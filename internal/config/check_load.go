@@ -1,0 +1,150 @@
+package config
+
+import (
+	"time"
+
+	"tare/internal/design"
+)
+
+// maxSpin bounds how long a shard may burn its CPU before each send.
+const maxSpin = time.Millisecond
+
+// load checks how calls are offered.
+func (c *checker) load() {
+	c.positive()
+	c.bounds()
+	c.unknownNeighbours()
+	switch c.e.Question {
+	case design.Capacity:
+		c.capacity()
+	case design.Compare, design.Scale, design.Soak:
+		c.trials()
+	}
+}
+
+// positive refuses zeros: leaving a field out is how its default is asked for.
+func (c *checker) positive() {
+	l := &c.e.Load
+	for _, x := range []struct {
+		path string
+		ok   bool
+	}{
+		{"load.rate", l.Rate > 0},
+		{"load.duration", l.Duration > 0},
+		{"load.timeout", l.Timeout > 0},
+		{"load.max_rate", l.MaxRate > 0},
+		{"load.max_time", l.MaxTime > 0},
+		{"load.spin", l.Spin >= 0},
+		{"load.closed.ramp", l.Closed == nil || l.Closed.Ramp >= 0},
+		{"load.abort.for", l.Abort == nil || l.Abort.For > 0},
+		{"load.slo.limit", l.SLO == nil || l.SLO.Limit > 0},
+	} {
+		if c.fine(x.path) && !x.ok {
+			c.fail(x.path, "%swant more than zero; leave it out for the default", label(x.path))
+		}
+	}
+	if l.Abort != nil {
+		c.share("load.abort.error", float64(l.Abort.Error), 1)
+	}
+	if l.SLO != nil {
+		c.share("load.slo.share", float64(l.SLO.Share), 0.5)
+	}
+	c.share("margin", float64(c.e.Margin), 1)
+	for i, r := range l.Rates {
+		if path := index("load.rates", i); c.fine(path) && r <= 0 {
+			c.fail(path, "a rate must be more than zero")
+		}
+	}
+}
+
+// share checks a percentage: above 0, up to most.
+func (c *checker) share(path string, value, most float64) {
+	if c.fine(path) && (value <= 0 || value > most) {
+		c.fail(path, "%swant more than 0%% and at most %v%%", label(path), most*100)
+	}
+}
+
+// bounds checks fields against each other.
+func (c *checker) bounds() {
+	l := &c.e.Load
+	if c.fine("load.max_rate") {
+		if c.fine("load.rate") && l.Rate > l.MaxRate {
+			c.fail("load.rate", "the rate is above max_rate (%v)", l.MaxRate)
+		}
+		for i, r := range l.Rates {
+			if path := index("load.rates", i); c.fine(path) && r > l.MaxRate {
+				c.fail(path, "the rate is above max_rate (%v)", l.MaxRate)
+			}
+		}
+	}
+	if c.fine("load.spin") && time.Duration(l.Spin) > maxSpin {
+		c.fail("load.spin", "spinning for more than %v before each send would only burn CPU", maxSpin)
+	}
+	if c.fine("load.slo.limit") && !c.broken("load.timeout") && l.SLO.Limit >= l.timeout() {
+		c.fail("load.slo.limit", "no call can be slower than its timeout (%v)", l.timeout())
+	}
+	if c.fine("load.abort.for") && c.fine("load.duration") && l.Abort.For >= l.Duration {
+		c.warn("load.abort.for", "a trial ends (%v) before this can happen", l.Duration)
+	}
+	if c.e.Target != nil && !c.broken("target") && !c.given("load.max_rate") && !c.e.Target.Loopback() {
+		c.missing("load.max_rate", "target", "the target is not on this machine, so load.max_rate must say how much it may be sent")
+	}
+}
+
+// unknownNeighbours refuses two ways of saying what is offered.
+func (c *checker) unknownNeighbours() {
+	if !c.given("load.closed") {
+		return
+	}
+	for _, path := range []string{"load.rate", "load.rates", "load.arrivals"} {
+		if c.given(path) {
+			c.errorAt(path, c.key(path), "closed workers send when the last call has ended; %q is for an open loop", path[len("load."):])
+		}
+	}
+}
+
+// capacity: a ladder has rates and a duration, a search neither.
+func (c *checker) capacity() {
+	if c.given("load.closed") {
+		c.errorAt("load.closed", c.key("load.closed"), "capacity needs an open loop: closed workers slow down with the target")
+	}
+	if c.e.Load.Arrivals == Ramp {
+		c.fail("load.arrivals", "a capacity experiment sets its own rates; use constant or poisson")
+	}
+	if !c.given("load.rates") {
+		if c.given("load.duration") {
+			c.warn("load.duration", "has no effect: a search ends when it has an answer (max_time bounds it)")
+		}
+		return
+	}
+	c.missing("load.duration", "load.rates", "a ladder needs load.duration, the time at each rate")
+	if c.given("load.rate") {
+		c.errorAt("load.rate", c.key("load.rate"), "rates make a ladder; rate is where a search starts: keep one")
+	}
+	for _, path := range []string{"load.slo", "load.max_time"} {
+		if c.given(path) {
+			c.warn(path, "has no effect on a ladder, only on a search")
+		}
+	}
+}
+
+// trials: all other questions offer one rate, or have workers.
+func (c *checker) trials() {
+	for _, path := range []string{"load.rates", "load.slo", "load.max_time"} {
+		if c.given(path) {
+			c.errorAt(path, c.key(path), "%q belongs to capacity, not to %s", path[len("load."):], c.e.Question)
+		}
+	}
+	if !c.given("load") {
+		if c.e.Question == design.Soak {
+			c.missing("load", "question", "soak needs a load: load: {rate: 10/s, duration: 10m}")
+		}
+		return
+	}
+	if !c.given("load.closed") && !c.given("load.rates") && !c.broken("load") {
+		c.missing("load.rate", "load", "load needs a rate (open loop) or closed workers")
+	}
+	if c.e.Question == design.Soak {
+		c.missing("load.duration", "load", "soak needs load.duration, the time that it lasts")
+	}
+}

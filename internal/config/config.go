@@ -1,0 +1,214 @@
+// Package config reads experiment files: YAML into an Experiment, with every error at its line and column.
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"tare/internal/area"
+	"tare/internal/design"
+)
+
+// Areas knows the areas that an experiment may name. Package area/all provides it.
+type Areas interface {
+	Find(name string) (area.Area, bool)
+	Names() []string
+}
+
+var (
+	experimentType = reflect.TypeFor[Experiment]()
+	loadType       = reflect.TypeFor[Load]()
+)
+
+// Parse reads one experiment file; file is its name in diagnostics. All problems are reported at once, in the order of the file. The
+// experiment is nil when there is an error among them, and complete when there are only warnings. Parse never panics.
+func Parse(file string, data []byte, areas Areas) (*Experiment, []Diagnostic) {
+	root, faults := readSource(data)
+	if root == nil {
+		var ds []Diagnostic
+		for _, f := range faults {
+			ds = append(ds, Diagnostic{File: file, Line: f.line, Column: f.column, Severity: area.Error, Message: f.message})
+		}
+		return nil, ds
+	}
+	w := &walker{
+		file: file, source: data, at: map[string]place{"": {root, root}}, bad: map[string]bool{}, within: map[string]bool{},
+		veil: veil{from: map[int]int{}, seen: map[*yaml.Node]bool{}},
+	}
+	e := &Experiment{}
+	w.decode("", root, reflect.ValueOf(e).Elem(), rules{})
+	if root.Kind == yaml.MappingNode {
+		check(w, e, areas)
+	}
+	ds := w.finish()
+	if HasErrors(ds) {
+		return nil, ds
+	}
+	return e, ds
+}
+
+// finish sorts the diagnostics, bounds their number, and hides secrets in them.
+func (w *walker) finish() []Diagnostic {
+	sortDiagnostics(w.diags)
+	if len(w.diags) > maxDiagnostics {
+		// Errors first: a file with many warnings must not lose its errors.
+		slices.SortStableFunc(w.diags, func(a, b Diagnostic) int { return int(b.Severity) - int(a.Severity) })
+		rest := len(w.diags) - maxDiagnostics
+		last := w.diags[maxDiagnostics-1]
+		w.diags = w.diags[:maxDiagnostics]
+		sortDiagnostics(w.diags)
+		last.Message, last.Path = fmt.Sprintf("and %d more problems", rest+1), ""
+		w.diags[maxDiagnostics-1] = last
+	}
+	for i := range w.diags {
+		d := &w.diags[i]
+		d.Line, d.Column = clamp(w.source, d.Line, d.Column)
+		d.hideFrom = w.veil.column(d.Line)
+	}
+	return w.diags
+}
+
+// checker judges what the file means, after its form.
+type checker struct {
+	*walker
+	e     *Experiment
+	areas Areas
+	area  area.Area          // nil when the file names none that exists
+	known []design.Treatment // nil while they cannot be told
+}
+
+func check(w *walker, e *Experiment, areas Areas) {
+	c := &checker{walker: w, e: e, areas: areas}
+	c.findArea()
+	c.target()
+	c.question()
+	c.treatments()
+	c.load()
+	c.budget()
+	c.rest()
+}
+
+// given reports whether the file has the field.
+func (c *checker) given(path string) bool {
+	_, ok := c.at[path]
+	return ok
+}
+
+// fine reports whether the file has the field, and it could be read.
+func (c *checker) fine(path string) bool { return c.given(path) && !c.broken(path) }
+
+// value is where the value of a field stands; of a field that is not there, what would hold it.
+func (c *checker) value(path string) *yaml.Node {
+	if p, ok := c.at[path]; ok {
+		return p.value
+	}
+	return c.parent(path)
+}
+
+// key is where a field begins.
+func (c *checker) key(path string) *yaml.Node {
+	if p, ok := c.at[path]; ok {
+		return p.key
+	}
+	return c.parent(path)
+}
+
+func (c *checker) parent(path string) *yaml.Node {
+	for path != "" {
+		path = above(path)
+		if p, ok := c.at[path]; ok {
+			return p.key
+		}
+	}
+	return nil
+}
+
+func (c *checker) fail(path, format string, args ...any) {
+	c.errorAt(path, c.value(path), format, args...)
+}
+
+// missing reports a field that the file should have. It is reported at the field that asks for it.
+func (c *checker) missing(path, asker, format string, args ...any) {
+	if !c.given(path) {
+		c.errorAt(path, c.key(asker), format, args...)
+	}
+}
+
+func (c *checker) warn(path, format string, args ...any) {
+	c.report(area.Warning, path, c.key(path), fmt.Sprintf(format, args...))
+}
+
+func (c *checker) findArea() {
+	if !c.fine("area") || c.areas == nil {
+		return
+	}
+	if a, ok := c.areas.Find(c.e.Area); ok {
+		c.area = a
+		return
+	}
+	names := c.areas.Names()
+	c.fail("area", "unknown area %s: the areas are %s%s", quote(c.e.Area), strings.Join(names, ", "), didYouMean(c.e.Area, names))
+}
+
+// target reads the area's section, and has the area judge it.
+func (c *checker) target() {
+	if c.area == nil || !c.given("target") {
+		return
+	}
+	spec := c.area.NewSpec()
+	v := reflect.ValueOf(spec)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		c.fail("target", "area %s has no fields for a target", c.e.Area)
+		return
+	}
+	c.decode("target", c.at["target"].value, v.Elem(), rules{})
+	c.e.Target = spec
+}
+
+// judge asks the area about its section once the treatments are known.
+func (c *checker) judge() {
+	if c.e.Target == nil || c.broken("target") || !c.fine("question") {
+		return
+	}
+	for _, f := range c.e.Target.Validate(c.e.Question, c.known) {
+		path := targetPath(f.Path)
+		message := f.Message
+		if f.Hint != "" {
+			message += "; " + f.Hint
+		}
+		if f.Severity == area.Error {
+			c.mark(path)
+		}
+		c.report(f.Severity, path, c.value(path), message)
+	}
+}
+
+// targetPath is the path in the file of an area's finding; areas may leave "target" out.
+func targetPath(path string) string {
+	switch {
+	case path == "":
+		return "target"
+	case path == "target", strings.HasPrefix(path, "target."), strings.HasPrefix(path, "target["):
+		return path
+	}
+	return join("target", path)
+}
+
+// question refuses what the area cannot answer.
+func (c *checker) question() {
+	if c.area == nil || !c.fine("question") {
+		return
+	}
+	cell, ok := c.area.Cells()[c.e.Question]
+	switch {
+	case cell.Answered:
+	case ok && cell.Reason != "":
+		c.fail("question", "area %s does not answer %s: %s", c.e.Area, c.e.Question, cell.Reason)
+	default:
+		c.fail("question", "area %s does not answer %s", c.e.Area, c.e.Question)
+	}
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"time"
+
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/unit"
+)
+
+// What holds where the file says nothing.
+const (
+	defaultTimeout      = unit.Duration(30 * time.Second)
+	defaultDuration     = unit.Duration(30 * time.Second)
+	defaultShare        = unit.Percent(0.01)
+	defaultAbortError   = unit.Percent(0.5)
+	defaultAbortFor     = unit.Duration(10 * time.Second)
+	defaultConns        = 256
+	defaultCapacityConn = 4096
+)
+
+// WithDefaults returns a copy in which everything is filled in that has a default independent of the run. MaxRate, MaxTime, Blocks,
+// Seed and the start of a search stay zero where the file leaves them out.
+func (e *Experiment) WithDefaults() *Experiment {
+	out := *e
+	l := &out.Load
+	if l.Arrivals == "" && l.Closed == nil {
+		l.Arrivals = Constant
+	}
+	if l.Engine == "" {
+		l.Engine = Auto
+	}
+	l.Timeout = l.timeout()
+	if l.MaxConnections == 0 {
+		l.MaxConnections = defaultConns
+		if e.Question == design.Capacity {
+			l.MaxConnections = defaultCapacityConn
+		}
+	}
+	if l.Duration == 0 && e.Question != design.Capacity {
+		l.Duration = defaultDuration
+	}
+	if l.Abort == nil && e.Target != nil && !e.Target.Loopback() {
+		l.Abort = &Abort{Error: defaultAbortError, For: defaultAbortFor}
+	}
+	if l.SLO != nil && l.SLO.Share == 0 {
+		l.SLO = &SLO{Limit: l.SLO.Limit, Share: defaultShare}
+	}
+	return &out
+}
+
+func (l Load) timeout() unit.Duration {
+	if l.Timeout == 0 {
+		return defaultTimeout
+	}
+	return l.Timeout
+}
+
+// Ladder reports whether the experiment measures given rates instead of searching.
+func (l Load) Ladder() bool { return len(l.Rates) > 0 }
+
+// Config is what the load engine needs of the file. Endpoint, Operations and KeepCalls are the caller's to add.
+func (l Load) Config(seed uint64) load.Config {
+	engine := load.Auto
+	if l.Engine != "" && l.Engine != Auto {
+		engine = load.Engine(l.Engine)
+	}
+	return load.Config{
+		Engine: engine, Timeout: time.Duration(l.Timeout), MaxConns: l.MaxConnections, MaxRate: float64(l.MaxRate),
+		Shards: l.Shards, Spin: time.Duration(l.Spin), Precise: l.Precise, Seed: seed,
+	}
+}
+
+// Process is the arrival process at one rate for the load's duration.
+func (l Load) Process(rate unit.Rate, seed uint64) load.Process {
+	r, d := float64(rate), time.Duration(l.Duration)
+	switch l.Arrivals {
+	case Poisson:
+		return load.Poisson{Rate: r, Duration: d, Seed: seed}
+	case Ramp:
+		return load.Ramp{From: 0, To: r, Duration: d}
+	case Constant:
+	}
+	return load.Constant{Rate: r, Duration: d}
+}
+
+// Peak is the highest rate, in 1/s, that the file can make the generator offer; 0 when nothing bounds it (closed workers, or a
+// search without max_rate).
+func (e *Experiment) Peak() float64 {
+	l := e.Load
+	switch {
+	case l.Closed != nil:
+		return 0
+	case l.Ladder():
+		peak := 0.0
+		for _, r := range l.Rates {
+			peak = max(peak, float64(r))
+		}
+		return peak
+	case e.Question == design.Capacity:
+		return float64(l.MaxRate)
+	}
+	return float64(l.Rate)
+}

@@ -1,0 +1,123 @@
+package config
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/area"
+)
+
+// A structField is a field of a Go struct as the file sees it.
+type structField struct {
+	name     string
+	index    []int
+	rules    rules
+	secret   bool // a Secret, or a map or list of them
+	isTarget bool
+}
+
+// rules are what the tag `jsonschema` says of a field, so that the JSON Schema and the parser cannot disagree.
+type rules struct {
+	required             bool
+	enum                 []string
+	pattern              *regexp.Regexp
+	minimum, maximum     *float64
+	minItems, maxItems   int
+	minLength, maxLength int
+}
+
+// fieldsOf lists the fields of t in their order, those of embedded structs included.
+func fieldsOf(t reflect.Type) []structField {
+	var out []structField
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, inline := fileName(f)
+		switch {
+		case name == "-" || (!f.IsExported() && !f.Anonymous):
+			continue
+		case inline && f.Type.Kind() == reflect.Struct:
+			for _, sub := range fieldsOf(f.Type) {
+				sub.index = append(slices.Clone(f.Index), sub.index...)
+				out = append(out, sub)
+			}
+		case f.IsExported():
+			out = append(out, structField{
+				name: name, index: f.Index, rules: rulesOf(f.Tag.Get("jsonschema")),
+				secret: holdsSecret(f.Type), isTarget: f.Type == reflect.TypeFor[area.Spec](),
+			})
+		}
+	}
+	return out
+}
+
+// fileName is the field's name in the file: that of its yaml tag, else of its json tag.
+func fileName(f reflect.StructField) (name string, inline bool) {
+	for _, key := range []string{"yaml", "json"} {
+		tag, ok := f.Tag.Lookup(key)
+		if !ok {
+			continue
+		}
+		parts := strings.Split(tag, ",")
+		if slices.Contains(parts[1:], "inline") {
+			return "", true
+		}
+		if parts[0] != "" {
+			return parts[0], false
+		}
+	}
+	if f.Anonymous {
+		return "", true
+	}
+	return strings.ToLower(f.Name), false
+}
+
+func holdsSecret(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return holdsSecret(t.Elem())
+	default:
+		return t == secretType
+	}
+}
+
+// rulesOf reads a tag. What it does not know is for the schema alone.
+func rulesOf(tag string) rules {
+	var r rules
+	for part := range strings.SplitSeq(tag, ",") {
+		key, value, _ := strings.Cut(part, "=")
+		switch key {
+		case "required":
+			r.required = true
+		case "enum":
+			r.enum = append(r.enum, value)
+		case "pattern":
+			if p, err := regexp.Compile(value); err == nil {
+				r.pattern = p
+			}
+		case "minimum":
+			r.minimum = number(value)
+		case "maximum":
+			r.maximum = number(value)
+		case "minItems":
+			r.minItems, _ = strconv.Atoi(value)
+		case "maxItems":
+			r.maxItems, _ = strconv.Atoi(value)
+		case "minLength":
+			r.minLength, _ = strconv.Atoi(value)
+		case "maxLength":
+			r.maxLength, _ = strconv.Atoi(value)
+		}
+	}
+	return r
+}
+
+func number(s string) *float64 {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return nil
+	}
+	return &x
+}

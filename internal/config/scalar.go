@@ -1,0 +1,165 @@
+package config
+
+import (
+	"encoding"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"tare/internal/unit"
+)
+
+// text reads a scalar into a type that reads itself.
+func (w *walker) text(path string, n *yaml.Node, v reflect.Value) {
+	unitOf := unitFor(v.Type())
+	n, ok := w.scalar(path, n, unitOf.want)
+	if !ok {
+		return
+	}
+	if _, err := strconv.ParseFloat(n.Value, 64); err == nil && unitOf.suffix != "" {
+		w.errorAt(path, n, "%s%s what? write %s%s", label(path), n.Value, n.Value, unitOf.suffix)
+		return
+	}
+	u, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
+	if !ok {
+		return
+	}
+	if err := u.UnmarshalText([]byte(n.Value)); err != nil {
+		w.errorAt(path, n, "%s%v", label(path), err)
+	}
+}
+
+// A quantity is how a unit type is asked for.
+type quantity struct{ want, suffix string }
+
+func unitFor(t reflect.Type) quantity {
+	switch t {
+	case reflect.TypeFor[unit.Duration]():
+		return quantity{"a duration such as 10s", "s"}
+	case reflect.TypeFor[unit.Rate]():
+		return quantity{"a rate such as 150/s", "/s"}
+	case reflect.TypeFor[unit.Size]():
+		return quantity{"a size such as 64KiB", "KiB"}
+	case reflect.TypeFor[unit.Percent]():
+		return quantity{"a percentage such as 2%", "%"}
+	}
+	return quantity{want: "text"}
+}
+
+// basic reads a scalar into a string, number or truth value.
+func (w *walker) basic(path string, n *yaml.Node, v reflect.Value, rules rules) {
+	switch v.Kind() {
+	case reflect.String:
+		w.str(path, n, v, rules)
+	case reflect.Bool:
+		w.boolean(path, n, v)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		w.integer(path, n, v, rules)
+	case reflect.Float32, reflect.Float64:
+		w.float(path, n, v, rules)
+	default:
+		w.errorAt(path, n, "%sa field of type %s cannot be read from a file", label(path), v.Type())
+	}
+}
+
+func (w *walker) str(path string, n *yaml.Node, v reflect.Value, rules rules) {
+	n, ok := w.scalar(path, n, "text")
+	if !ok {
+		return
+	}
+	switch {
+	case len(rules.enum) > 0:
+		w.enum(path, n, rules)
+	case n.Tag != "!!str":
+		w.errorAt(path, n, "%swant text, not %s; put it in quotes", label(path), kindOf(n))
+	case rules.pattern != nil && !rules.pattern.MatchString(n.Value):
+		w.errorAt(path, n, "%s%s does not match %s", label(path), quote(n.Value), rules.pattern)
+	case rules.maxLength > 0 && utf8.RuneCountInString(n.Value) > rules.maxLength:
+		w.errorAt(path, n, "%sat most %d characters are allowed", label(path), rules.maxLength)
+	}
+	v.SetString(n.Value)
+}
+
+func (w *walker) enum(path string, n *yaml.Node, rules rules) {
+	for _, word := range rules.enum {
+		if n.Value == word && n.Tag == "!!str" {
+			return
+		}
+	}
+	w.errorAt(path, n, "%s%s is none of %s%s", label(path), quote(n.Value), strings.Join(rules.enum, ", "),
+		didYouMean(n.Value, rules.enum))
+}
+
+func (w *walker) boolean(path string, n *yaml.Node, v reflect.Value) {
+	n, ok := w.scalar(path, n, "true or false")
+	if !ok {
+		return
+	}
+	switch n.Value {
+	case "true":
+		v.SetBool(true)
+	case "false":
+		v.SetBool(false)
+	default:
+		w.errorAt(path, n, "%swant true or false, not %s", label(path), quote(n.Value))
+	}
+}
+
+var wholeNumber = regexp.MustCompile(`^-?[0-9]+$`)
+
+func (w *walker) integer(path string, n *yaml.Node, v reflect.Value, rules rules) {
+	n, ok := w.scalar(path, n, "a whole number")
+	if !ok {
+		return
+	}
+	if n.Tag == "!!str" || !wholeNumber.MatchString(n.Value) {
+		w.errorAt(path, n, "%swant a whole number in decimal digits, not %s", label(path), quote(n.Value))
+		return
+	}
+	var err error
+	var value float64
+	if v.CanUint() {
+		var u uint64
+		u, err = strconv.ParseUint(n.Value, 10, v.Type().Bits())
+		v.SetUint(u)
+		value = float64(u)
+	} else {
+		var i int64
+		i, err = strconv.ParseInt(n.Value, 10, v.Type().Bits())
+		v.SetInt(i)
+		value = float64(i)
+	}
+	if err != nil {
+		w.errorAt(path, n, "%s%s is out of range", label(path), n.Value)
+		return
+	}
+	w.inRange(path, n, value, rules)
+}
+
+func (w *walker) float(path string, n *yaml.Node, v reflect.Value, rules rules) {
+	n, ok := w.scalar(path, n, "a number")
+	if !ok {
+		return
+	}
+	value, err := strconv.ParseFloat(n.Value, 64)
+	if err != nil || (n.Tag != "!!int" && n.Tag != "!!float") || value-value != 0 { // infinity − infinity is not 0 either
+		w.errorAt(path, n, "%swant a number, not %s", label(path), quote(n.Value))
+		return
+	}
+	v.SetFloat(value)
+	w.inRange(path, n, value, rules)
+}
+
+func (w *walker) inRange(path string, n *yaml.Node, value float64, rules rules) {
+	switch {
+	case rules.minimum != nil && value < *rules.minimum:
+		w.errorAt(path, n, "%s%s is too small; the least is %v", label(path), n.Value, *rules.minimum)
+	case rules.maximum != nil && value > *rules.maximum:
+		w.errorAt(path, n, "%s%s is too large; the most is %v", label(path), n.Value, *rules.maximum)
+	}
+}

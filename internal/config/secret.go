@@ -1,0 +1,125 @@
+package config
+
+import (
+	"reflect"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"tare/internal/area"
+)
+
+// A Secret names the place of a value that must not be written into a file. See area.Secret.
+type Secret = area.Secret
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// secret reads {env: NAME} or {file: path}. Anything else may be the secret itself, and is not repeated.
+func (w *walker) secret(path string, n *yaml.Node, v reflect.Value) {
+	resolved, ok := w.resolve(path, n)
+	if !ok || !isLocator(resolved) {
+		w.veil.over(w.source, n)
+		if ok {
+			w.errorAt(path, resolved, "%sa secret must not stand in the file; write {env: NAME} or {file: path}", label(path))
+		}
+		return
+	}
+	var s Secret
+	for _, f := range w.fields(path, n) {
+		if f.name == "env" {
+			s.Env = w.locate(f, envName, "the name of an environment variable")
+		} else {
+			s.File = w.locate(f, nil, "the path of a file")
+		}
+	}
+	if s.Env != "" && s.File != "" {
+		w.errorAt(path, resolved, "%sname one place, not two: {env: NAME} or {file: path}", label(path))
+	}
+	v.Set(reflect.ValueOf(s))
+}
+
+// isLocator reports whether n has the form of a place. {hunter2} is a mapping, too.
+func isLocator(n *yaml.Node) bool {
+	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
+		return false
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if k := n.Content[i]; k.Kind != yaml.ScalarNode || (k.Value != "env" && k.Value != "file") {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *walker) locate(f field, pattern *regexp.Regexp, want string) string {
+	n, ok := peek(f.value)
+	if !ok || n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" || (pattern != nil && !pattern.MatchString(n.Value)) {
+		w.veil.over(w.source, f.value)
+		w.errorAt(f.path, f.value, "%swant %s", label(f.path), want)
+		return ""
+	}
+	return n.Value
+}
+
+// guard conceals the value of a field whose name sounds like that of a secret.
+func (w *walker) guard(f field) {
+	if secretKey.MatchString(f.name + ": x") {
+		w.veil.over(w.source, f.value)
+	}
+}
+
+// A veil knows which parts of the source must not be printed.
+type veil struct {
+	from  map[int]int // by line: the first hidden column
+	after int         // all lines after this one are hidden; 0: none
+	seen  map[*yaml.Node]bool
+}
+
+// over hides a value, and what it is an alias of.
+func (v *veil) over(source []byte, n *yaml.Node) {
+	if n == nil || v.seen[n] {
+		return
+	}
+	v.seen[n] = true
+	if old, ok := v.from[n.Line]; !ok || n.Column < old {
+		v.from[n.Line] = n.Column
+	}
+	if line, _ := lineOf(source, n.Line); n.Kind == yaml.ScalarNode && !strings.Contains(line, n.Value) {
+		// It goes on below, and where it ends is not known.
+		if v.after == 0 || n.Line < v.after {
+			v.after = n.Line
+		}
+	}
+	v.over(source, n.Alias)
+	for _, c := range n.Content {
+		v.over(source, c)
+	}
+}
+
+// column is where the hidden part of a line begins; 0 if nothing is hidden.
+func (v *veil) column(line int) int {
+	if v.after > 0 && line > v.after {
+		return 1
+	}
+	return v.from[line]
+}
+
+var (
+	jwt        = regexp.MustCompile(`^(?i:bearer )?eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]+`)
+	privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)
+	urlSecret  = regexp.MustCompile(`://[^/\s@:]*:[^/\s@]+@`)
+)
+
+// credential names what a value is, when it is plainly something secret.
+func credential(value string) string {
+	switch {
+	case jwt.MatchString(value):
+		return "a token"
+	case privateKey.MatchString(value):
+		return "a private key"
+	case urlSecret.MatchString(value):
+		return "a URL with a password"
+	}
+	return ""
+}

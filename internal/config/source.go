@@ -1,0 +1,199 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+	"go.yaml.in/yaml/v4/plugin/loaderlimits"
+)
+
+// Limits on what is read: far above any experiment, far below what could hang us.
+const (
+	maxSource = 256 << 10 // bytes
+	maxDepth  = 32        // nesting
+)
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// A fault is what is wrong with a source as a whole.
+type fault struct {
+	line, column int
+	message      string
+}
+
+// readSource parses one YAML document. Exactly one of node and faults is set.
+func readSource(data []byte) (*yaml.Node, []fault) {
+	data = bytes.TrimPrefix(data, byteOrderMark)
+	if f := checkText(data); f != nil {
+		return nil, []fault{*f}
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithUniqueKeys(false),
+		yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth))))
+	if err != nil {
+		return nil, []fault{{1, 1, err.Error()}}
+	}
+	doc, err := nextDocument(loader)
+	if errors.Is(err, io.EOF) {
+		return nil, []fault{{1, 1, "the file holds no experiment"}}
+	}
+	if err != nil {
+		return nil, []fault{syntaxFault(data, err)}
+	}
+	root := doc.Content[0]
+	if root.Tag == "!!null" && root.Value == "" {
+		return nil, []fault{{1, 1, "the file holds no experiment"}}
+	}
+	next, err := nextDocument(loader)
+	switch {
+	case errors.Is(err, io.EOF):
+		return root, nil
+	case err != nil:
+		return nil, []fault{syntaxFault(data, err)}
+	}
+	return nil, []fault{{next.Line, next.Column, "a second document begins; a file holds one experiment"}}
+}
+
+// nextDocument reads one document. The parser under it is not ours, and a file must never crash the program.
+func nextDocument(loader *yaml.Loader) (doc *yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			doc, err = nil, fmt.Errorf("the YAML parser gave up: %v", r)
+		}
+	}()
+	doc = &yaml.Node{}
+	if err := loader.Load(doc); err != nil {
+		return nil, err
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		return nil, errors.New("the YAML parser found no document")
+	}
+	return doc, nil
+}
+
+// checkText refuses what is not text before the parser sees it, because the parser does not say where it is.
+func checkText(data []byte) *fault {
+	if len(data) > maxSource {
+		return &fault{1, 1, fmt.Sprintf("the file has %d bytes; an experiment may have %d", len(data), maxSource)}
+	}
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return &fault{1, 1, "the file is UTF-16; save it as UTF-8"}
+	}
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			line, column := position(data, i)
+			return &fault{line, column, fmt.Sprintf("byte 0x%02x is not UTF-8; save the file as UTF-8", data[i])}
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7f, r >= 0x80 && r < 0xa0 && r != 0x85, r == 0xfeff, r == 0xfffe, r == 0xffff:
+			line, column := position(data, i)
+			return &fault{line, column, fmt.Sprintf("character U+%04X is not allowed in YAML", r)}
+		}
+		i += size
+	}
+	return nil
+}
+
+func syntaxFault(data []byte, err error) fault {
+	f := fault{1, 1, err.Error()}
+	var le *yaml.LoadError
+	if errors.As(err, &le) {
+		f.message = le.Message
+		mark := le.Mark
+		if mark.Line == 0 {
+			mark = le.ContextMark
+		}
+		f.line, f.column = mark.Line, mark.Column
+		// What never ends is found at the end of the file; where it began is what helps.
+		if unclosed(le) && le.ContextMark.Line > 0 {
+			f.line, f.column = le.ContextMark.Line, le.ContextMark.Column
+		}
+		f.message = plain(le, f, data)
+	}
+	f.line, f.column = clamp(data, f.line, f.column)
+	return f
+}
+
+func unclosed(le *yaml.LoadError) bool {
+	return strings.Contains(le.Message, "unexpected end of stream") || strings.Contains(le.ContextMsg, "parsing a flow ")
+}
+
+// plain says in words of the person what the parser found.
+func plain(le *yaml.LoadError, f fault, data []byte) string {
+	line, _ := lineOf(data, f.line)
+	switch {
+	case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
+		return "YAML is not indented with tabs; use spaces"
+	case strings.Contains(le.Message, "cannot start any token"):
+		return "this character cannot start a value; put the text in quotes"
+	case strings.Contains(le.ContextMsg, "scanning a quoted scalar"):
+		return "the quotes that begin here are never closed"
+	case strings.Contains(le.ContextMsg, "parsing a flow sequence"):
+		return "the list that begins here needs ',' between its items and ']' at its end"
+	case strings.Contains(le.ContextMsg, "parsing a flow mapping"):
+		return "the fields that begin here need ',' between them and '}' at their end"
+	case strings.Contains(le.Message, "mapping values are not allowed"):
+		return "a second ':' on a line; put the text in quotes, or indent the field under its parent"
+	}
+	return "not YAML: " + le.Message
+}
+
+// lineBreak returns the length of the line break at data[i:], 0 if there is none. YAML 1.1 knows more of them than "\n".
+func lineBreak(data []byte, i int) int {
+	rest := data[i:]
+	switch {
+	case bytes.HasPrefix(rest, []byte("\r\n")):
+		return 2
+	case rest[0] == '\n', rest[0] == '\r':
+		return 1
+	case bytes.HasPrefix(rest, []byte("\u0085")):
+		return 2
+	case bytes.HasPrefix(rest, []byte("\u2028")), bytes.HasPrefix(rest, []byte("\u2029")):
+		return 3
+	}
+	return 0
+}
+
+// lineOf returns the line with this number, from 1, without its end. The line after a final line break exists and is empty.
+func lineOf(source []byte, number int) (string, bool) {
+	source = bytes.TrimPrefix(source, byteOrderMark)
+	line, start := 1, 0
+	for i := 0; i < len(source); {
+		n := lineBreak(source, i)
+		if n == 0 {
+			i++
+			continue
+		}
+		if line == number {
+			return string(source[start:i]), true
+		}
+		i += n
+		line, start = line+1, i
+	}
+	return string(source[start:]), line == number
+}
+
+// position turns an offset into line and column.
+func position(data []byte, offset int) (line, column int) {
+	line, start := 1, 0
+	for i := 0; i < offset; {
+		n := lineBreak(data, i)
+		i += max(n, 1)
+		if n > 0 {
+			line, start = line+1, i
+		}
+	}
+	return line, utf8.RuneCount(data[start:offset]) + 1
+}
+
+// clamp moves a position into the file: a parser may point past its end.
+func clamp(data []byte, line, column int) (l, c int) {
+	lines, _ := position(data, len(data))
+	l = min(max(line, 1), lines)
+	text, _ := lineOf(data, l)
+	return l, min(max(column, 1), utf8.RuneCountInString(text)+1)
+}

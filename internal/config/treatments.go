@@ -1,0 +1,179 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/design"
+)
+
+// maxTreatments bounds the product of all factors.
+const maxTreatments = 10_000
+
+// Treatments lists what is measured, the baseline first: baseline and treatments, each crossed with every combination of
+// factors, the last factor varying fastest. An experiment that varies nothing has one, "default". IDs leave out what is fixed,
+// Levels hold it.
+func (e *Experiment) Treatments() []design.Treatment {
+	arms := e.arms()
+	combinations := e.combinations()
+	out := make([]design.Treatment, 0, len(arms)*len(combinations))
+	for i, arm := range arms {
+		for _, combination := range combinations {
+			levels := map[string]string{}
+			maps.Copy(levels, arm)
+			maps.Copy(levels, combination)
+			t := design.Treatment{ID: design.ID(levels)}
+			t.Baseline = i == 0 && (e.Baseline != nil || len(levels) == 0)
+			maps.Copy(levels, e.Fixed)
+			if len(levels) > 0 {
+				t.Levels = levels
+			}
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Design is what the plan is drawn from. seed stands in when the file names none; blocks likewise.
+func (e *Experiment) Design(seed uint64, blocks int) design.Experiment {
+	if e.Seed != nil {
+		seed = *e.Seed
+	}
+	if e.Blocks > 0 {
+		blocks = e.Blocks
+	}
+	return design.Experiment{Treatments: e.Treatments(), Blocks: blocks, Seed: seed}
+}
+
+func (e *Experiment) arms() []Levels {
+	var arms []Levels
+	if e.Baseline != nil {
+		arms = append(arms, e.Baseline)
+	}
+	arms = append(arms, e.Alternatives...)
+	if len(arms) == 0 {
+		arms = []Levels{{}}
+	}
+	return arms
+}
+
+func (e *Experiment) combinations() []Levels {
+	out := []Levels{{}}
+	for _, f := range e.Factors {
+		var next []Levels
+		for _, c := range out {
+			for _, level := range f.Levels {
+				with := maps.Clone(c)
+				with[f.Name] = level
+				next = append(next, with)
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// treatments checks baseline, treatments, factors and fixed levels, and hands the result to the area.
+func (c *checker) treatments() {
+	if c.broken("baseline") || c.broken("treatments") || c.broken("factors") || c.broken("fixed") {
+		return
+	}
+	before := len(c.bad)
+	c.arms()
+	c.crossed()
+	c.asked()
+	if len(c.bad) == before {
+		c.known = c.e.Treatments()
+		c.judge()
+	}
+}
+
+// arms checks that every treatment names the baseline's factors: a treatment is compared with it factor by factor.
+func (c *checker) arms() {
+	seen := map[string]string{}
+	if c.e.Baseline != nil {
+		seen[design.ID(c.e.Baseline)] = "the baseline"
+	}
+	for i, t := range c.e.Alternatives {
+		path := index("treatments", i)
+		names := slices.Sorted(maps.Keys(t))
+		for _, factor := range slices.Sorted(maps.Keys(c.e.Baseline)) {
+			if _, ok := t[factor]; !ok {
+				c.fail(path, "the treatment lacks the baseline's factor %q%s", factor, didYouMeanThis(factor, names))
+			}
+		}
+		id := design.ID(t)
+		if what, dup := seen[id]; dup {
+			c.fail(path, "this treatment is %s again", what)
+			continue
+		}
+		seen[id] = "treatments[" + strconv.Itoa(i) + "]"
+	}
+}
+
+func didYouMeanThis(want string, have []string) string {
+	if near := nearest(want, have); near != "" {
+		return "; is " + strconv.Quote(near) + " a slip?"
+	}
+	return ""
+}
+
+// crossed checks that no factor is given in two ways, and that the product stays small enough to be measured.
+func (c *checker) crossed() {
+	product := len(c.e.arms())
+	for _, f := range c.e.Factors {
+		path := join("factors", f.Name)
+		for i, t := range c.e.Alternatives {
+			if _, ok := t[f.Name]; ok {
+				c.fail(join(index("treatments", i), f.Name), "%q is varied under factors already", f.Name)
+			}
+		}
+		if _, ok := c.e.Baseline[f.Name]; ok {
+			c.fail(join("baseline", f.Name), "%q is varied under factors already", f.Name)
+		}
+		if product *= max(1, len(f.Levels)); product > maxTreatments {
+			c.fail(path, "the factors make more than %d treatments", maxTreatments)
+			return
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.e.Fixed)) {
+		varied := slices.ContainsFunc(c.e.Factors, func(f design.Factor) bool { return f.Name == name })
+		for _, arm := range append([]Levels{c.e.Baseline}, c.e.Alternatives...) {
+			_, in := arm[name]
+			varied = varied || in
+		}
+		if varied {
+			c.fail(join("fixed", name), "%q is varied, so it cannot be fixed", name)
+		}
+	}
+}
+
+// asked checks that the question finds what it compares.
+func (c *checker) asked() {
+	switch c.e.Question {
+	case design.Compare:
+		c.missing("baseline", "question", "compare needs a baseline to hold the treatments against: baseline: {factor: level}")
+		if !c.given("treatments") && !c.given("factors") {
+			c.missing("treatments", "question", "compare needs treatments: [{factor: level}, …]")
+		}
+	case design.Scale:
+		c.missing("factors", "question", "scale needs a factor to grow: factors: {name: [1, 10, 100]}")
+		if c.given("factors") && !slices.ContainsFunc(c.e.Factors, grows) {
+			c.fail("factors", "scale needs a factor with at least three different numbers as levels: a growth law has no fewer points")
+		}
+	case design.Capacity, design.Soak:
+	}
+}
+
+// grows reports whether a factor has three numbers among its levels.
+func grows(f design.Factor) bool {
+	numbers := map[float64]bool{}
+	for _, level := range f.Levels {
+		if x, err := strconv.ParseFloat(strings.TrimSpace(level), 64); err == nil {
+			numbers[x] = true
+		}
+	}
+	return len(numbers) >= 3
+}

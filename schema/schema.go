@@ -1,0 +1,9 @@
+// Package schema holds the JSON Schemas of the formats that others may rely on.
+package schema
+
+import _ "embed" // for the schemas
+
+// Experiment is the JSON Schema of experiment files, generated from the structs that read them.
+//
+//go:embed experiment.v1.json
+var Experiment []byte
