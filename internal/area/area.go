@@ -122,7 +122,7 @@ func (s Severity) String() string {
 		return "warning"
 	case Error:
 		return "error"
-	default:
-		return "info"
+	case Info:
 	}
+	return "info"
 }

@@ -48,8 +48,8 @@ func (c *checker) budget() {
 
 // badBudget points into the text, where that is possible.
 func (c *checker) badBudget(path string, err error) {
-	var syntax *budget.SyntaxError
-	if !errors.As(err, &syntax) {
+	syntax, ok := errors.AsType[*budget.SyntaxError](err)
+	if !ok {
 		c.fail(path, "%v", err)
 		return
 	}
@@ -111,11 +111,9 @@ func (c *checker) rest() {
 	generator, _ := c.e.Pin.Generator.List()
 	target, _ := c.e.Pin.Target.List()
 	for _, cpu := range generator {
-		for _, other := range target {
-			if cpu == other {
-				c.warn("pin", "generator and target share CPU %d: they will disturb each other", cpu)
-				return
-			}
+		if slices.Contains(target, cpu) {
+			c.warn("pin", "generator and target share CPU %d: they will disturb each other", cpu)
+			return
 		}
 	}
 }

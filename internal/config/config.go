@@ -132,9 +132,9 @@ func (c *checker) fail(path, format string, args ...any) {
 }
 
 // missing reports a field that the file should have. It is reported at the field that asks for it.
-func (c *checker) missing(path, asker, format string, args ...any) {
+func (c *checker) missing(path, asker, message string) {
 	if !c.given(path) {
-		c.errorAt(path, c.key(asker), format, args...)
+		c.errorAt(path, c.key(asker), "%s", message)
 	}
 }
 

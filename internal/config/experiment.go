@@ -29,9 +29,9 @@ type Experiment struct {
 	// Budget holds one limit per entry, in the grammar of package budget; Budgets parses them.
 	Budget []string `yaml:"budget,omitempty" json:"budget,omitempty" jsonschema_description:"Limits to be held: [treatment:] [operation.]metric[.quantile] <= limit [at rate]. A limit with a sign (+5%) is against the baseline."`
 	// Load says how calls are offered.
-	Load Load `yaml:"load,omitempty" json:"load,omitempty" jsonschema_description:"How calls are offered to the target."`
+	Load Load `yaml:"load,omitempty" json:"load,omitzero" jsonschema_description:"How calls are offered to the target."`
 	// Pin binds processes to CPUs.
-	Pin Pin `yaml:"pin,omitempty" json:"pin,omitempty" jsonschema_description:"CPUs for the generator and for the target, so that they do not disturb each other."`
+	Pin Pin `yaml:"pin,omitempty" json:"pin,omitzero" jsonschema_description:"CPUs for the generator and for the target, so that they do not disturb each other."`
 	// Seed draws the plan, arrivals and mix; nil: the run draws one and records it.
 	Seed *uint64 `yaml:"seed,omitempty" json:"seed,omitempty" jsonschema_description:"Draws the order of trials, arrivals and the mix. Without it the run draws one and records it."`
 	// Blocks is how often every treatment is measured; 0: the question's default.

@@ -32,8 +32,7 @@ type rules struct {
 // fieldsOf lists the fields of t in their order, those of embedded structs included.
 func fieldsOf(t reflect.Type) []structField {
 	var out []structField
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, inline := fileName(f)
 		switch {
 		case name == "-" || (!f.IsExported() && !f.Anonymous):
@@ -75,12 +74,10 @@ func fileName(f reflect.StructField) (name string, inline bool) {
 }
 
 func holdsSecret(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
+	if k := t.Kind(); k == reflect.Pointer || k == reflect.Slice || k == reflect.Map {
 		return holdsSecret(t.Elem())
-	default:
-		return t == secretType
 	}
+	return t == secretType
 }
 
 // rulesOf reads a tag. What it does not know is for the schema alone.

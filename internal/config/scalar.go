@@ -24,7 +24,7 @@ func (w *walker) text(path string, n *yaml.Node, v reflect.Value) {
 		w.errorAt(path, n, "%s%s what? write %s%s", label(path), n.Value, n.Value, unitOf.suffix)
 		return
 	}
-	u, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
+	u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
 	if !ok {
 		return
 	}
@@ -52,15 +52,14 @@ func unitFor(t reflect.Type) quantity {
 
 // basic reads a scalar into a string, number or truth value.
 func (w *walker) basic(path string, n *yaml.Node, v reflect.Value, rules rules) {
-	switch v.Kind() {
-	case reflect.String:
+	switch kind := v.Kind(); {
+	case kind == reflect.String:
 		w.str(path, n, v, rules)
-	case reflect.Bool:
+	case kind == reflect.Bool:
 		w.boolean(path, n, v)
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case v.CanInt(), v.CanUint():
 		w.integer(path, n, v, rules)
-	case reflect.Float32, reflect.Float64:
+	case v.CanFloat():
 		w.float(path, n, v, rules)
 	default:
 		w.errorAt(path, n, "%sa field of type %s cannot be read from a file", label(path), v.Type())

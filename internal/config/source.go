@@ -100,8 +100,7 @@ func checkText(data []byte) *fault {
 
 func syntaxFault(data []byte, err error) fault {
 	f := fault{1, 1, err.Error()}
-	var le *yaml.LoadError
-	if errors.As(err, &le) {
+	if le, ok := errors.AsType[*yaml.LoadError](err); ok {
 		f.message = le.Message
 		mark := le.Mark
 		if mark.Line == 0 {
@@ -146,10 +145,15 @@ func plain(le *yaml.LoadError, f fault, data []byte) string {
 func lineBreak(data []byte, i int) int {
 	rest := data[i:]
 	switch {
-	case bytes.HasPrefix(rest, []byte("\r\n")):
-		return 2
-	case rest[0] == '\n', rest[0] == '\r':
+	case rest[0] == '\n':
 		return 1
+	case rest[0] == '\r':
+		if len(rest) > 1 && rest[1] == '\n' {
+			return 2
+		}
+		return 1
+	case rest[0] < utf8.RuneSelf:
+		return 0
 	case bytes.HasPrefix(rest, []byte("\u0085")):
 		return 2
 	case bytes.HasPrefix(rest, []byte("\u2028")), bytes.HasPrefix(rest, []byte("\u2029")):

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -94,8 +95,8 @@ func TestLoadBecomesEngineConfig(t *testing.T) {
 	want := load.Config{
 		Engine: load.Std, Timeout: 2 * time.Second, MaxConns: 7, MaxRate: 9, Shards: 2, Spin: 60 * time.Microsecond, Precise: true, Seed: 5,
 	}
-	if diff := cmp.Diff(want, l.Config(5)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if got := l.Config(5); !reflect.DeepEqual(want, got) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	for arrivals, want := range map[Arrivals]load.Process{
 		"":       load.Constant{Rate: 3, Duration: 4 * time.Second},

@@ -103,7 +103,7 @@ func (w *walker) decode(path string, n *yaml.Node, v reflect.Value, rules rules)
 		w.secret(path, n, v)
 		return
 	}
-	if d, ok := v.Addr().Interface().(nodeDecoder); ok {
+	if d, ok := reflect.TypeAssert[nodeDecoder](v.Addr()); ok {
 		d.decodeNode(w, path, n)
 		return
 	}
@@ -114,7 +114,7 @@ func (w *walker) decode(path string, n *yaml.Node, v reflect.Value, rules rules)
 	if resolved, ok := peek(n); ok && holdsSecret(v.Type()) && resolved.Kind == yaml.ScalarNode {
 		w.veil.over(w.source, n) // a secret where a list or a mapping of places should be
 	}
-	switch v.Kind() {
+	switch kind := v.Kind(); kind { //nolint:exhaustive // all other kinds are single values
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		w.decode(path, n, v.Elem(), rules)

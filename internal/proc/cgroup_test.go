@@ -40,26 +40,41 @@ func newCgroup(t *testing.T, q proc.Quota) *proc.Cgroup {
 	return g
 }
 
-// TestCgroupLimitsAChild: a child that would burn a whole CPU gets the share, by the kernel's own accounts.
+// TestCgroupLimitsAChild: a child that would burn a whole CPU gets the share, by the kernel's own accounts. A busy machine may give it even
+// less, so the test goes on until the group has been throttled a few times.
 func TestCgroupLimitsAChild(t *testing.T) {
-	const share = 0.2
-	g := newCgroup(t, proc.Quota{Share: share, Period: 50 * time.Millisecond})
+	const share, period = 0.05, 50 * time.Millisecond
+	g := newCgroup(t, proc.Quota{Share: share, Period: period})
 	s := spec(t, "burn")
 	s.Cgroup = g
 	c := start(t, s)
 	t0, cpu0 := time.Now(), cpuTicks(t, c.PID)
-	time.Sleep(1500 * time.Millisecond)
-	used, wall := float64(cpuTicks(t, c.PID)-cpu0)/100, time.Since(t0).Seconds()
-	if got := used / wall; got > share*1.4 {
-		t.Errorf("used %.3f of a CPU, want at most %.3f", got, share)
-	}
-	stat, err := os.ReadFile(filepath.Join(g.Path(), "cpu.stat"))
-	if err != nil || strings.Contains(string(stat), "nr_throttled 0\n") {
-		t.Errorf("never throttled: %s %v", stat, err)
+	eventually(t, "the group is throttled in 10 periods", func() bool { return throttled(t, g) >= 10 })
+	// The clocks are read from the wide to the narrow: CPU first. Ticks are 10 ms.
+	used := float64(cpuTicks(t, c.PID)-cpu0) / 100
+	wall := time.Since(t0)
+	if allowed := share*(wall+2*period).Seconds()*1.1 + 0.02; used > allowed {
+		t.Errorf("used %.3f CPU-s in %v, want at most %.3f", used, wall, allowed)
 	}
 	if err := c.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+func throttled(t *testing.T, g *proc.Cgroup) (n int) {
+	t.Helper()
+	stat, err := os.ReadFile(filepath.Join(g.Path(), "cpu.stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(stat)) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "nr_throttled "); ok {
+			if n, err = strconv.Atoi(v); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return n
 }
 
 func cpuTicks(t *testing.T, pid int) int {
@@ -193,7 +208,8 @@ func TestThrottledBurnerServesTheShare(t *testing.T) {
 	if cpu1-cpu0 < 200*time.Millisecond {
 		t.Errorf("used %v of CPU for 200 ms of work", cpu1-cpu0)
 	}
-	if s := th.Stats(); s.Throttled == 0 {
-		t.Errorf("stats %+v: never throttled", s)
+	// A machine that gives us less than the share leaves nothing to throttle.
+	if s := th.Stats(); s.Throttled == 0 && (cpu1-cpu0).Seconds() > 0.9*share*wall.Seconds() {
+		t.Errorf("stats %+v: never throttled, though %v of CPU were used in %v", s, cpu1-cpu0, wall)
 	}
 }
