@@ -1,0 +1,24 @@
+package all
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestFind(t *testing.T) {
+	names := List{}.Names()
+	if len(names) != len(Areas()) || !slices.Contains(names, "identity") {
+		t.Errorf("names %q", names)
+	}
+	for i, name := range names {
+		if a, ok := Find(name); !ok || a.Name() != name {
+			t.Errorf("%s is not found", name)
+		}
+		if slices.Contains(names[:i], name) {
+			t.Errorf("%s is listed twice", name)
+		}
+	}
+	if _, ok := Find("nothing"); ok {
+		t.Error("an unknown area is found")
+	}
+}

@@ -1,0 +1,181 @@
+// Package identity is the area of workload-identity token endpoints: what does a token cost, and at what rate does its source break?
+// Its operation is to obtain a token and to check that it is one.
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	"tare/internal/area"
+	"tare/internal/area/identity/reference"
+	"tare/internal/design"
+	"tare/internal/proc"
+)
+
+// Area is the identity area.
+type Area struct{}
+
+var (
+	_ area.Area   = Area{}
+	_ area.Server = Area{}
+)
+
+const areaName = "identity"
+
+// The embedded servers' names, as arguments of "serve" and as subjects of samples.
+const (
+	serverEndpoint = "endpoint"
+	serverSTS      = "sts"
+)
+
+// The kinds of changes.
+const (
+	changeProcess = "process"
+	changeCgroup  = "cgroup"
+)
+
+// Name implements area.Area.
+func (Area) Name() string { return areaName }
+
+// Cells implements area.Area.
+func (Area) Cells() map[design.Question]area.Cell {
+	return map[design.Question]area.Cell{
+		design.Capacity: {Answered: true},
+		design.Compare:  {Reason: "not built yet: comparing treatments needs the statistics of interleaved blocks"},
+		design.Scale:    {Reason: "not built yet: growth over identities needs the fit of growth laws"},
+		design.Soak:     {Reason: "not built yet: a soak needs drift estimates and token expiry within the run"},
+	}
+}
+
+// NewSpec implements area.Area.
+func (Area) NewSpec() area.Spec { return &Spec{} }
+
+// Open implements area.Area. It changes nothing and connects to nothing.
+func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, error) {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return nil, fmt.Errorf("open identity: a spec of type %T is not this area's", s)
+	}
+	return &target{spec: spec, env: env, places: map[string]*place{}, planGroup: proc.PlanCgroup, patience: recoverWithin}, nil
+}
+
+// Preflight implements area.Area.
+func (Area) Preflight(ctx context.Context, s area.Spec, _ area.Env) []area.Finding {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
+	}
+	p, err := spec.plan(design.Treatment{})
+	if err != nil {
+		return []area.Finding{{Severity: area.Error, Message: err.Error()}}
+	}
+	if p.url != nil {
+		return reachable(ctx, p)
+	}
+	return hostFindings(p.knobs)
+}
+
+// reachable tries to connect.
+func reachable(ctx context.Context, p plan) []area.Finding {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	addr, err := resolveHost(ctx, p.url)
+	if err == nil {
+		var conn net.Conn
+		if conn, err = (caller{addr: addr}).dial(ctx, 0); err == nil {
+			err = conn.Close()
+		}
+	}
+	if err != nil {
+		return []area.Finding{{
+			Path: "url", Severity: area.Error, Message: fmt.Sprintf("cannot connect to %s: %v", p.url.Host, err),
+			Hint: "run tare where the endpoint can be reached: a metadata server answers only its own node",
+		}}
+	}
+	return nil
+}
+
+// hostFindings says what of the knobs this host cannot give.
+func hostFindings(k reference.Knobs) []area.Finding {
+	var out []area.Finding
+	if k.CPUQuota > 0 {
+		if _, err := proc.PlanCgroup(proc.CgroupName("preflight", serverEndpoint)); err != nil {
+			out = append(out, area.Finding{
+				Path: "embedded.cpu_quota", Severity: area.Warning, Message: noteThrottle + ": " + err.Error(),
+				Hint: "run as root, or in a delegated control group, for a limit by the kernel",
+			})
+		}
+	}
+	if limit := reference.MaxBacklog(); k.Backlog > limit {
+		out = append(out, area.Finding{
+			Path: "embedded.backlog", Severity: area.Warning, Message: fmt.Sprintf("net.core.somaxconn clips the backlog of %d to %d", k.Backlog, limit),
+			Hint: fmt.Sprintf("sysctl -w net.core.somaxconn=%d", k.Backlog),
+		})
+	}
+	return out
+}
+
+// Serve implements area.Server: "endpoint" and "sts".
+func (Area) Serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error {
+	tell := func(r reference.Ready) error { return ready(r) }
+	switch name {
+	case serverEndpoint:
+		var cfg reference.EndpointConfig
+		if err := json.Unmarshal(config, &cfg); err != nil {
+			return errors.New("serve endpoint: malformed config") // the decoder's error may quote the key
+		}
+		return reference.RunEndpoint(ctx, cfg, tell)
+	case serverSTS:
+		var cfg reference.STSConfig
+		if err := json.Unmarshal(config, &cfg); err != nil {
+			return errors.New("serve sts: malformed config")
+		}
+		return reference.RunSTS(ctx, cfg, tell)
+	}
+	return fmt.Errorf("serve: identity has no server %q, only %s and %s", name, serverEndpoint, serverSTS)
+}
+
+// Undo implements area.Area: it kills journaled processes and removes journaled groups, the latest first.
+func (Area) Undo(_ context.Context, changes []area.Change, _ area.Env) error {
+	var errs []error
+	for _, c := range slices.Backward(changes) {
+		if err := undo(c); err != nil {
+			errs = append(errs, fmt.Errorf("undo %s %s: %w", c.Kind, c.ID, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func undo(c area.Change) error {
+	switch c.Kind {
+	case changeProcess:
+		pid, err := strconv.Atoi(c.Data["pid"])
+		if err != nil {
+			return fmt.Errorf("pid: %w", err)
+		}
+		ticks, err := strconv.ParseUint(c.Data["start_ticks"], 10, 64)
+		if err != nil {
+			return fmt.Errorf("start_ticks: %w", err)
+		}
+		_, err = proc.KillStale(proc.ID{PID: pid, StartTicks: ticks})
+		return err
+	case changeCgroup:
+		return proc.RemoveCgroup(c.Data["path"])
+	}
+	return errors.New("this area makes no such change")
+}
+
+func processChange(id string, p proc.ID) area.Change {
+	return area.Change{Area: areaName, Kind: changeProcess, ID: id, Data: map[string]string{
+		"pid": strconv.Itoa(p.PID), "start_ticks": strconv.FormatUint(p.StartTicks, 10),
+	}}
+}
+
+func cgroupChange(id, path string) area.Change {
+	return area.Change{Area: areaName, Kind: changeCgroup, ID: id, Data: map[string]string{"path": path}}
+}

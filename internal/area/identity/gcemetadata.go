@@ -1,0 +1,178 @@
+package identity
+
+import (
+	"errors"
+	"hash/maphash"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"tare/internal/load"
+)
+
+// gceMetadata speaks the metadata protocol of GCE and GKE
+// (https://cloud.google.com/compute/docs/metadata/querying-metadata, …/metadata/predefined-metadata-keys).
+//
+//	identity selector  source address
+//	cache key          identity and account, for identity tokens also the audience
+//	cold path          an identity token for an audience that nobody has asked for
+//	success            200 and a token response that is good, or an identity token for the audience and the account
+type gceMetadata struct{}
+
+var _ adapter = gceMetadata{}
+
+const gceAccounts = "/computeMetadata/v1/instance/service-accounts/"
+
+func (gceMetadata) name() string { return "gce-metadata" }
+
+func (gceMetadata) operations() []string { return []string{opToken, opIdentity} }
+
+// refusals: the header proves that a program asks on purpose, and X-Forwarded-For that a proxy was tricked into asking.
+func (g gceMetadata) refusals(s session) []canary {
+	path := gceAccounts + accountDefault + "/token"
+	return []canary{
+		{"a request without the header Metadata-Flavor", g.request(s, path), http.StatusForbidden},
+		{"a request with X-Forwarded-For", g.request(s, path, "Metadata-Flavor: Google", "X-Forwarded-For: 192.0.2.1"), http.StatusForbidden},
+	}
+}
+
+func (g gceMetadata) whoami(s session) []byte {
+	return g.request(s, gceAccounts+accountDefault+"/email", "Metadata-Flavor: Google")
+}
+
+func (gceMetadata) account(body []byte) (string, error) {
+	email := strings.TrimSpace(string(body))
+	if email == "" || len(email) > 320 || strings.ContainsFunc(email, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", errors.New("the answer is no account name")
+	}
+	return email, nil
+}
+
+func (g gceMetadata) wire(s session) load.Wire {
+	n := len(s.emails)
+	if s.operation == opIdentity {
+		w := &gceIdentity{s: s, prefix: []byte("https://tare.invalid/" + s.nonce + "/")}
+		for key := range n {
+			head, tail, _ := strings.Cut(string(g.request(s, g.path(s, key)+"identity?audience=\x00", "Metadata-Flavor: Google")), "\x00")
+			w.heads, w.tail = append(w.heads, append([]byte(head), w.prefix...)), []byte(tail)
+		}
+		return w
+	}
+	w := &gceToken{seed: maphash.MakeSeed(), distinct: s.distinct && n > 1, seen: make([]atomic.Uint64, n)}
+	for key := range n {
+		w.requests = append(w.requests, g.request(s, g.path(s, key)+"token", "Metadata-Flavor: Google"))
+	}
+	return w
+}
+
+// path is that of the account to ask for.
+func (gceMetadata) path(s session, key int) string {
+	account := s.account
+	if account == accountEmail {
+		account = s.emails[key]
+	}
+	return gceAccounts + account + "/"
+}
+
+// request renders a whole GET.
+func (gceMetadata) request(s session, path string, headers ...string) []byte {
+	b := []byte("GET " + path + " HTTP/1.1\r\nHost: " + s.host + "\r\nUser-Agent: tare\r\n")
+	for _, h := range headers {
+		b = append(b, h+"\r\n"...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.headers)) {
+		b = append(b, name+": "+s.headers[name]+"\r\n"...)
+	}
+	return append(b, "\r\n"...)
+}
+
+// gceToken asks for access tokens.
+type gceToken struct {
+	requests [][]byte // by identity
+	distinct bool
+	seed     maphash.Seed
+	seen     []atomic.Uint64 // hash of the last token of each identity
+}
+
+// ConnKey implements load.Wire.
+func (w *gceToken) ConnKey(i uint64) int { return int(i % uint64(len(w.requests))) }
+
+// Render implements load.Wire.
+func (w *gceToken) Render(dst []byte, i uint64) []byte {
+	return append(dst, w.requests[w.ConnKey(i)]...)
+}
+
+// Check implements load.Wire.
+func (w *gceToken) Check(i uint64, status int, body []byte) load.Outcome {
+	if status != http.StatusOK {
+		return outcomeOf(status)
+	}
+	token, ok := accessToken(body)
+	if !ok || !w.good(w.ConnKey(i), token) {
+		return load.Wrong
+	}
+	return load.OK
+}
+
+// good reports whether token may be this identity's. Only one that is new for the identity has to be looked at closely.
+func (w *gceToken) good(key int, token []byte) bool {
+	h := maphash.Bytes(w.seed, token)
+	if w.seen[key].Load() == h {
+		return true
+	}
+	if !visible(token) {
+		return false
+	}
+	for k := range w.seen {
+		if w.distinct && k != key && w.seen[k].Load() == h {
+			return false
+		}
+	}
+	w.seen[key].Store(h)
+	return true
+}
+
+// gceIdentity asks for identity tokens, each call for an audience of its own.
+type gceIdentity struct {
+	s      session
+	heads  [][]byte // by identity: the request up to the audience's number
+	tail   []byte
+	prefix []byte // of audiences
+}
+
+// ConnKey implements load.Wire.
+func (w *gceIdentity) ConnKey(i uint64) int { return int(i % uint64(len(w.heads))) }
+
+// Render implements load.Wire.
+func (w *gceIdentity) Render(dst []byte, i uint64) []byte {
+	dst = append(dst, w.heads[w.ConnKey(i)]...)
+	dst = strconv.AppendUint(dst, i, 10)
+	return append(dst, w.tail...)
+}
+
+// Check implements load.Wire.
+func (w *gceIdentity) Check(i uint64, status int, body []byte) load.Outcome {
+	if status != http.StatusOK {
+		return outcomeOf(status)
+	}
+	var buf [128]byte
+	want := wantedIdentity{
+		audience: strconv.AppendUint(append(buf[:0], w.prefix...), i, 10),
+		email:    w.email(i), now: w.s.clock.Now().Unix(),
+	}
+	if !identityToken(body, want) {
+		return load.Wrong
+	}
+	return load.OK
+}
+
+// email is the account whose token call i has to get.
+func (w *gceIdentity) email(i uint64) string {
+	if w.s.account != accountDefault && w.s.account != accountEmail {
+		return w.s.account
+	}
+	return w.s.emails[w.ConnKey(i)]
+}

@@ -1,0 +1,290 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/area/identity/reference"
+	"tare/internal/proc"
+)
+
+// readyWithin bounds the start of a server: signing keys are made by us, but a CPU limit slows the start down.
+const readyWithin = 30 * time.Second
+
+// A place is where one treatment stands: an address, and for embedded targets the processes and the group behind it.
+type place struct {
+	plan
+	env     area.Env
+	journal area.Journal
+	// planGroup is proc.PlanCgroup; tests of the fallback have none.
+	planGroup func(name string) (string, error)
+	patience  time.Duration // with a target that does not come back
+	index     int           // makes names unique within the run
+	born      int64         // and this between runs: ns since 1970
+
+	addr      netip.AddrPort
+	emails    []string // accounts by identity
+	signer    *reference.Signer
+	group     *proc.Cgroup
+	throttled bool        // the endpoint limits its own CPU
+	entered   *throttling // at the last Enter
+
+	stopWatch func() // ends the liveness probe and waits for it; nil: none
+	probed    int    // canary pools used so far
+
+	mu            sync.Mutex
+	sts, endpoint *child
+	groupChange   *area.Change
+	starts        int
+	restarts      int
+	restarting    bool // between the end of one endpoint and the start of the next
+}
+
+// A child is a running server with its journal entry.
+type child struct {
+	*proc.Child
+	ready  reference.Ready
+	change area.Change
+}
+
+// child returns the running server of that name, which may be replaced by a restart.
+func (p *place) child(name string) *child {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if name == serverSTS {
+		return p.sts
+	}
+	return p.endpoint
+}
+
+// start brings up the embedded servers: the STS first, as the endpoint needs it.
+func (p *place) start(ctx context.Context) error {
+	var err error
+	if p.signer, err = reference.NewSigner(p.knobs.Signing); err != nil {
+		return err
+	}
+	if p.sts, err = p.launchSTS(ctx); err != nil {
+		return err
+	}
+	if p.knobs.CPUQuota > 0 {
+		if err := p.makeGroup(); err != nil {
+			return err
+		}
+	}
+	if p.endpoint, err = p.launchEndpoint(ctx, "127.0.0.1:0"); err != nil {
+		return err
+	}
+	addr, err := netip.ParseAddrPort(p.endpoint.ready.Addr)
+	if err != nil {
+		return fmt.Errorf("start endpoint: address: %w", err)
+	}
+	for key := range p.identities {
+		p.emails = append(p.emails, reference.WorkloadOf(sourceOf(key)).Email)
+	}
+	p.addr = addr
+	if p.knobs.LivenessPeriod > 0 {
+		p.watch()
+	}
+	return nil
+}
+
+func (p *place) launchSTS(ctx context.Context) (*child, error) {
+	public, err := p.signer.Public()
+	if err != nil {
+		return nil, err
+	}
+	return p.spawn(ctx, serverSTS, nil, reference.STSConfig{
+		Addr: "127.0.0.1:0", Admin: "127.0.0.1:0", TrustedKey: public, STSKnobs: p.knobs.STSKnobs,
+	})
+}
+
+// launchEndpoint hands the private key over through the child's standard input: it is in no file, argument or environment.
+func (p *place) launchEndpoint(ctx context.Context, addr string) (*child, error) {
+	private, err := p.signer.Private()
+	if err != nil {
+		return nil, err
+	}
+	return p.spawn(ctx, serverEndpoint, p.group, reference.EndpointConfig{
+		Addr: addr, Admin: "127.0.0.1:0", STS: "http://" + p.child(serverSTS).ready.Addr, Throttle: p.throttled,
+		SigningKey: private, Seed: uint64(p.index) + 1, EndpointKnobs: p.knobs.EndpointKnobs,
+	})
+}
+
+// spawn starts a server as a child process of this binary. The journal knows it before it does anything.
+func (p *place) spawn(ctx context.Context, name string, group *proc.Cgroup, config any) (*child, error) {
+	p.starts++
+	c := &child{}
+	spec := proc.Spec{
+		Name: name, Path: p.env.Self, Args: []string{"serve", areaName, name}, Config: config,
+		ReadyWithin: readyWithin, Cgroup: group,
+		Born: func(id proc.ID) error {
+			change := processChange(fmt.Sprintf("%s-%d-%d", name, p.index, p.starts), id)
+			if err := p.journal.Intend(change); err != nil {
+				return err
+			}
+			c.change = change
+			return nil
+		},
+	}
+	if p.env.Dir != "" {
+		spec.LogFile = filepath.Join(p.env.Dir, fmt.Sprintf("%s-%d.log", name, p.index))
+	}
+	var err error
+	if c.Child, err = proc.Start(ctx, spec); err != nil {
+		return nil, errors.Join(err, p.undone(c.change)) // Start leaves no process behind
+	}
+	if err := json.Unmarshal(c.Ready, &c.ready); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: ready: %w", name, err), c.Stop(ctx), p.undone(c.change))
+	}
+	return c, nil
+}
+
+// undone journals that a change is no longer there, if it was ever intended.
+func (p *place) undone(c area.Change) error {
+	if c.ID == "" {
+		return nil
+	}
+	return p.journal.Undone(c)
+}
+
+// makeGroup makes a control group for the endpoint, or decides for the throttle inside the process where none can be had.
+func (p *place) makeGroup() error {
+	run := fmt.Sprintf("%.60s-%d", filepath.Base(p.env.Dir), os.Getpid())
+	name := proc.CgroupName(run, serverEndpoint+"-"+strconv.Itoa(p.index))
+	path, err := p.planGroup(name)
+	if err == nil {
+		change := cgroupChange("cgroup-"+strconv.Itoa(p.index), path)
+		if err := p.journal.Intend(change); err != nil {
+			return err
+		}
+		if p.group, err = proc.NewCgroup(name, proc.Quota{Share: p.knobs.CPUQuota}); err == nil {
+			p.groupChange = &change
+			return nil
+		}
+		if err := p.undone(change); err != nil {
+			return err
+		}
+	}
+	if !errors.Is(err, proc.ErrNoCgroup) {
+		return err
+	}
+	p.env.Log.Warn("no control group: the endpoint throttles itself", slog.String("reason", err.Error()))
+	p.throttled = true
+	return nil
+}
+
+// watch starts the liveness probe. close ends it.
+func (p *place) watch() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := reference.Watch(ctx, p.env.Clock, p.knobs.EndpointKnobs, func() string { return p.child(serverEndpoint).ready.Admin }, p.restart)
+		if err != nil {
+			p.env.Log.Error("liveness probe", slog.String("error", err.Error()))
+		}
+	}()
+	p.stopWatch = func() { cancel(); <-done }
+}
+
+// restart replaces the endpoint by a new process at the same address; its cache and all connections are lost.
+func (p *place) restart(ctx context.Context) error {
+	p.setRestarting(true)
+	defer p.setRestarting(false)
+	old := p.child(serverEndpoint)
+	if err := errors.Join(old.Stop(ctx), p.undone(old.change)); err != nil {
+		return err
+	}
+	c, err := p.launchEndpoint(ctx, p.addr.String())
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endpoint = c
+	p.restarts++
+	return nil
+}
+
+func (p *place) setRestarting(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restarting = on
+}
+
+// notes are what every report must carry.
+func (p *place) notes() []string {
+	if p.url != nil {
+		return nil
+	}
+	notes := []string{"the endpoint is tare's own reference, not a cloud's"}
+	if p.throttled {
+		notes = append(notes, noteThrottle)
+	}
+	if n := p.restarted(); n > 0 {
+		notes = append(notes, fmt.Sprintf("the endpoint was restarted %d times", n))
+	}
+	if got := p.child(serverEndpoint).ready.Backlog; p.knobs.Backlog > got {
+		notes = append(notes, fmt.Sprintf("net.core.somaxconn clips the listen backlog of %d to %d", p.knobs.Backlog, got))
+	}
+	return notes
+}
+
+func (p *place) restarted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restarts
+}
+
+// alive reports a server that has ended by itself.
+func (p *place) alive() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.url != nil || p.restarting {
+		return nil
+	}
+	for _, c := range []*child{p.sts, p.endpoint} {
+		select {
+		case <-c.Exited():
+			return fmt.Errorf("%s has ended by itself; see its log in %s", c.Name, p.env.Dir)
+		default:
+		}
+	}
+	return nil
+}
+
+// close ends the servers and removes the group.
+func (p *place) close(ctx context.Context) error {
+	if p.stopWatch != nil {
+		p.stopWatch()
+	}
+	var errs []error
+	for _, c := range []*child{p.endpoint, p.sts} {
+		if c == nil {
+			continue
+		}
+		err := c.Stop(ctx)
+		if err == nil {
+			err = p.undone(c.change)
+		}
+		errs = append(errs, err)
+	}
+	if p.group != nil {
+		err := p.group.Remove()
+		if err == nil {
+			err = p.undone(*p.groupChange)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,124 @@
+package identity
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"tare/internal/design"
+	"tare/internal/load"
+)
+
+var long = flag.Bool("long", false, "also run the tests at the size of the published report, about 90 s")
+
+// burst offers rate for d on up to conns new connections and waits until every call has ended.
+func burst(t *testing.T, tg *target, rate float64, d, timeout time.Duration, conns int) []load.Call {
+	t.Helper()
+	tr := design.Treatment{ID: "default"}
+	ops, err := tg.Operations(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := tg.Endpoint(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := load.Open(t.Context(), load.Config{Endpoint: *end, Operations: ops, Timeout: timeout, MaxConns: conns, KeepCalls: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := s.Offer(t.Context(), load.Constant{Rate: rate, Duration: d}, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(t.Context(), timeout+5*time.Second, 50*time.Millisecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Progress().Open(); n != 0 {
+		t.Fatalf("%d calls are still open", n)
+	}
+	return s.Calls(0)
+}
+
+// shape counts the calls that ended well, and those that were sent and never answered.
+func shape(calls []load.Call) (good, stuck, other int) {
+	for _, c := range calls {
+		switch {
+		case c.Outcome.Good():
+			good++
+		case c.Outcome == load.Timeout && !c.Unsent():
+			stuck++
+		default:
+			other++
+		}
+	}
+	return good, stuck, other
+}
+
+// TestPublishedShape repeats four of the published rates: the two highest, and two that the server can serve.
+func TestPublishedShape(t *testing.T) {
+	if !*long {
+		t.Skip("takes 90 s; run with -long")
+	}
+	tg, _ := prepared(t, embedded("blog-2020"), design.Treatment{})
+	tr := design.Treatment{ID: "default"}
+	for _, want := range []struct {
+		rate, share, tolerance float64
+	}{{100, 1, 0}, {150, 1, 0}, {500, 0.59, 0.03}, {1000, 0.795, 0.05}} {
+		start := time.Now()
+		calls := burst(t, tg, want.rate, 5*time.Second, 30*time.Second, 4096)
+		good, stuck, other := shape(calls)
+		inWindow := 0
+		for _, c := range calls {
+			if c.Outcome.Good() && c.Done < 5*time.Second {
+				inWindow++
+			}
+		}
+		share := float64(good) / float64(len(calls))
+		t.Logf("%v/s: %d of %d good = %.2f%%, %d stuck, %d other, in window %.1f/s, queue %v, took %v", want.rate, good, len(calls), 100*share, stuck, other,
+			float64(inWindow)/5, *tg.Observe(t.Context(), tr).ListenQueue, time.Since(start))
+		if want.share < 1 && stuck != 1025 {
+			t.Errorf("%v/s: %d calls got stuck, not backlog + 1 = 1025", want.rate, stuck)
+		}
+		if share < want.share-want.tolerance || share > want.share+want.tolerance {
+			t.Errorf("%v/s: success %.3f, want %.3f ± %.3f", want.rate, share, want.share, want.tolerance)
+		}
+		start = time.Now()
+		if err := tg.Recover(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("recovered in %v, restarts %d", time.Since(start), tg.places["default"].restarts)
+	}
+}
+
+// TestShapeInSmall: whatever the rate, exactly backlog + 1 calls get stuck: the kernel queues a connection more than listen(2) was told.
+func TestShapeInSmall(t *testing.T) {
+	const backlog = 16
+	spec := embedded("blog-2020")
+	spec.Embedded.MaxConns, spec.Embedded.Backlog = new(8), new(backlog)
+	tg, _ := prepared(t, spec, design.Treatment{ID: "default"})
+	tr := design.Treatment{ID: "default"}
+	shares := map[float64]float64{}
+	for _, rate := range []float64{300, 600} {
+		calls := burst(t, tg, rate, time.Second, 8*time.Second, 4096)
+		good, stuck, other := shape(calls)
+		t.Logf("%v/s: %d good, %d stuck, %d other", rate, good, stuck, other)
+		if stuck != backlog+1 || other != 0 {
+			t.Errorf("%v/s: %d calls got stuck and %d failed otherwise, want %d and 0", rate, stuck, other, backlog+1)
+		}
+		shares[rate] = float64(good) / float64(len(calls))
+		if q := tg.Observe(t.Context(), tr).ListenQueue; q == nil || *q > backlog+1 {
+			t.Errorf("%v/s: listen queue %v", rate, q)
+		}
+		if err := tg.Recover(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if shares[600] <= shares[300] {
+		t.Errorf("success does not rise with the rate: %v", shares)
+	}
+}

@@ -1,0 +1,95 @@
+package identity
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/internal/area/identity/reference"
+	"tare/internal/unit"
+)
+
+// TestVerifyPresets proves that every preset can be prepared and that its canaries see it in force.
+func TestVerifyPresets(t *testing.T) {
+	for _, preset := range reference.Presets() {
+		t.Run(preset, func(t *testing.T) {
+			tg, _ := prepared(t, embedded(preset), standard)
+			for range 2 { // canaries must not use up what they verify
+				if err := tg.Enter(t.Context(), standard); err != nil {
+					t.Fatal(err)
+				}
+				if err := tg.Verify(t.Context(), standard); err != nil {
+					t.Fatal(err)
+				}
+			}
+			local := tg.Observe(t.Context(), standard)
+			if local.ListenQueue == nil || *local.ListenQueue != 0 {
+				t.Errorf("listen queue %v, want 0", local.ListenQueue)
+			}
+			if local.Throttled != nil && tg.places["default"].knobs.CPUQuota == 0 {
+				t.Error("a throttled share without a CPU limit")
+			}
+			if err := tg.Leave(t.Context(), standard); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestVerifyCatchesWhatIsNotInForce expects knobs that the servers do not have.
+func TestVerifyCatchesWhatIsNotInForce(t *testing.T) {
+	for _, c := range []struct {
+		name, preset string
+		change       func(*place)
+		check        func(*place, context.Context) error
+		want         string
+	}{
+		{"knobs", "healthy", func(p *place) { p.knobs.Jitter++ }, (*place).verifyKnobs, "do not run with the knobs"},
+		{"connections", "healthy", func(p *place) { p.knobs.MaxConns = 3 }, (*place).verifyMaxConns, "must go unanswered"},
+		{"quota", "healthy", func(p *place) { p.knobs.QuotaRate, p.knobs.QuotaMode = 5, reference.Reject }, (*place).verifyQuota, "exchanges passed"},
+		{"queue", "healthy", func(p *place) { p.knobs.QuotaRate, p.knobs.QuotaMode = 5, reference.Queue }, (*place).verifyQuota, "exchanges passed"},
+		{"another mode", "sts-quota-reject", func(p *place) { p.knobs.QuotaMode = reference.Tarpit }, (*place).verifyQuota, "in mode tarpit"},
+		{"smaller burst", "sts-quota-reject", func(p *place) { p.knobs.QuotaBurst = 200 }, (*place).verifyQuota, "limited after"},
+		{"cache", "healthy", func(p *place) { p.knobs.Cache = false }, (*place).verifyCache, "got the same token"},
+		{"no cache", "sts-quota-reject", func(p *place) { p.knobs.Cache = true }, (*place).verifyCache, "got different tokens"},
+		{"backlog", "blog-2020", func(p *place) { p.endpoint.ready.Backlog = 5 }, (*place).verifyBacklog, "is 1024, not 5"},
+		{"owner", "healthy", func(p *place) { p.emails[0] = "other@example.invalid" }, (*place).verifyOwner, "not other@example.invalid's"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec := embedded(c.preset)
+			if strings.HasPrefix(c.preset, "sts") {
+				spec.Embedded.QuotaRate = new(unit.Rate(5)) // a rate that a busy machine outruns, too
+			}
+			tg, _ := prepared(t, spec, standard)
+			p := tg.places["default"]
+			if err := c.check(p, t.Context()); err != nil {
+				t.Fatalf("before the change: %v", err)
+			}
+			c.change(p)
+			if err := c.check(p, t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestVerifyCatchesALiftedLimit takes the CPU limit away behind the target's back.
+func TestVerifyCatchesALiftedLimit(t *testing.T) {
+	tg, _ := prepared(t, embedded("cpu-only"), standard)
+	p := tg.places["default"]
+	if p.group == nil {
+		t.Skip("no control group on this host")
+	}
+	file, none := "cpu.cfs_quota_us", "-1"
+	if p.group.V2() {
+		file, none = "cpu.max", "max"
+	}
+	if err := os.WriteFile(filepath.Join(p.group.Path(), file), []byte(none), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := tg.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "no CPU limit") {
+		t.Errorf("error %v", err)
+	}
+}

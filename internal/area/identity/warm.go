@@ -1,0 +1,195 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/probe"
+)
+
+const (
+	// warmWithin bounds the warm-up, besides what the knobs make it take.
+	warmWithin = time.Minute
+	// warmers is how many identities are warmed up at a time.
+	warmers = 8
+	// warmPause is the pause before another try.
+	warmPause = 250 * time.Millisecond
+	// recoverWithin is how long an endpoint may take to come back before it is restarted.
+	recoverWithin = 15 * time.Second
+)
+
+// host is the Host header: embedded endpoints are called by the name that workloads use.
+func (p *place) host() string {
+	if p.url != nil {
+		return p.url.Host
+	}
+	return "metadata.google.internal"
+}
+
+// caller calls as the load engine will: with source addresses by identity where there are several, or where we made them up ourselves.
+func (p *place) caller() caller {
+	c := caller{addr: p.addr}
+	if p.url == nil || p.identities > 1 {
+		c.local = sourceOf
+	}
+	return c
+}
+
+// session is what the adapter works with; nonce makes its audiences new.
+func (p *place) session(nonce string) session {
+	return session{
+		host: p.host(), headers: p.headers, operation: p.operation, account: p.as, emails: p.emails,
+		nonce: fmt.Sprintf("%s-%d-%x", nonce, p.index, p.born), distinct: p.url == nil, clock: p.env.Clock,
+	}
+}
+
+// find resolves the URL and asks whom the endpoint takes us for.
+func (p *place) find(ctx context.Context) error {
+	addr, err := resolveHost(ctx, p.url)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", p.url.Host, err)
+	}
+	p.addr = addr
+	p.emails = make([]string, p.identities)
+	ask := p.adapter.whoami(p.session("find"))
+	return p.eachIdentity(ctx, p.identities, func(ctx context.Context, key int) error {
+		status, body, err := p.caller().do(ctx, key, ask, callTimeout)
+		if err != nil {
+			return fmt.Errorf("ask %s for the caller's account: %w", p.url.Host, err)
+		}
+		if status == 200 {
+			p.emails[key], err = p.adapter.account(body)
+		}
+		if p.as == accountEmail && (err != nil || p.emails[key] == "") {
+			return fmt.Errorf("ask %s for the caller's account: status %d, no account in the answer", p.url.Host, status)
+		}
+		return nil // without an account, identity tokens are checked for their audience only
+	})
+}
+
+// warm obtains a token for every identity, so that the endpoint's cache holds them all, and retries what a client should: the first seconds
+// of a pod, and limits. Where nothing is cached one token proves enough.
+func (p *place) warm(ctx context.Context) error {
+	n := p.identities
+	if p.operation != opToken || (p.url == nil && !p.knobs.Cache) {
+		n = 1
+	}
+	within := warmWithin + p.knobs.UnavailableFirst
+	if p.knobs.QuotaRate > 0 {
+		within += time.Duration(float64(n) / p.knobs.QuotaRate * float64(time.Second))
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	w := p.adapter.wire(p.session("warm"))
+	return p.eachIdentity(ctx, n, func(ctx context.Context, key int) error {
+		for {
+			outcome, err := p.call(ctx, w, uint64(key), callTimeout)
+			if outcome == load.OK {
+				return nil
+			}
+			if outcome == load.Wrong {
+				return fmt.Errorf("warm up identity %d: %w", key, err)
+			}
+			if p.env.Clock.Sleep(ctx, warmPause) != nil {
+				return fmt.Errorf("warm up identity %d: no token within %v; last: %w", key, within, err)
+			}
+		}
+	})
+}
+
+// call makes call i of w once, on a new connection. The error says what was wrong when the outcome is not OK, without quoting the answer.
+func (p *place) call(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, error) {
+	status, body, err := p.caller().do(ctx, w.ConnKey(i), w.Render(nil, i), timeout)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return load.Timeout, err
+	case err != nil:
+		return load.ConnFailed, err
+	}
+	outcome := w.Check(i, status, body)
+	if outcome == load.OK {
+		return outcome, nil
+	}
+	if status == 200 {
+		return outcome, fmt.Errorf("status 200, but the answer of %d bytes is not the token that was asked for", len(body))
+	}
+	return outcome, fmt.Errorf("status %d", status)
+}
+
+// eachIdentity runs work for the identities below n, a few at a time, and waits for all. It ends early after an error.
+func (p *place) eachIdentity(ctx context.Context, n int, work func(ctx context.Context, key int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	keys := make(chan int)
+	for range min(warmers, n) {
+		wg.Go(func() {
+			for key := range keys {
+				if err := work(ctx, key); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for key := 0; key < n && ctx.Err() == nil; key++ {
+		select {
+		case keys <- key:
+		case <-ctx.Done():
+		}
+	}
+	close(keys)
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// recover waits for answers on new connections and for an empty listen queue, then for a restart's warm-up.
+func (p *place) recover(ctx context.Context) error {
+	err := p.settle(ctx)
+	if err == nil || p.url != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if p.stopWatch != nil { // the kubelet's stand-in must not restart it at the same time
+		p.stopWatch()
+		defer p.watch()
+	}
+	if err := p.restart(ctx); err != nil {
+		return err
+	}
+	return p.warm(ctx)
+}
+
+// settle waits for the endpoint to come back by itself.
+func (p *place) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
+	w := p.adapter.wire(p.session("recover"))
+	for i := uint64(0); ; i++ {
+		_, err := p.call(ctx, w, i*uint64(p.identities), time.Second)
+		if err == nil && p.drained(ctx) {
+			return nil
+		}
+		if p.env.Clock.Sleep(ctx, warmPause) != nil {
+			return fmt.Errorf("no answer, or connections waiting in the listen queue, for %v: %w", p.patience, errors.Join(err, ctx.Err()))
+		}
+	}
+}
+
+// drained reports whether no connection waits to be accepted, as far as we can see.
+func (p *place) drained(ctx context.Context) bool {
+	if !p.addr.Addr().IsLoopback() {
+		return true
+	}
+	samples, err := p.listenQueue().Read(ctx)
+	if err != nil {
+		return true // not visible: a server in another network namespace
+	}
+	depth, ok := probe.Find(samples, serverEndpoint, probe.ListenQueueDepth)
+	return !ok || depth == 0
+}

@@ -1,0 +1,135 @@
+// Package glossary explains the words of reports, files and pages: questions, metrics, outcomes, verdicts, signatures and field names.
+package glossary
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed words.md
+var words string
+
+// An Entry explains one word.
+type Entry struct {
+	Word   string
+	Kinds  []string // "question", "metric", "verdict", "signature", "outcome", "report", …
+	Also   []string // words that this entry explains with it
+	Text   string   // one paragraph
+	Source string   // where the idea, the formula or the protocol comes from; "tare" for our own
+}
+
+var entries = sync.OnceValue(func() []Entry { return parse(words) })
+
+// All returns the entries in the order of their words.
+func All() []Entry { return slices.Clone(entries()) }
+
+// parse reads "## word", then "name: value" lines around one paragraph.
+func parse(text string) []Entry {
+	var out []Entry
+	sections := strings.Split(text, "\n## ")
+	for _, s := range sections[1:] {
+		word, body, _ := strings.Cut(s, "\n")
+		e := Entry{Word: strings.TrimSpace(word)}
+		for line := range strings.Lines(body) {
+			line = strings.TrimSpace(line)
+			switch name, value, _ := strings.Cut(line, ": "); name {
+			case "kind":
+				e.Kinds = strings.Split(value, ", ")
+			case "also":
+				e.Also = strings.Split(value, ", ")
+			case "source":
+				e.Source = value
+			default:
+				e.Text = strings.TrimSpace(e.Text + " " + line)
+			}
+		}
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return strings.Compare(key(a.Word), key(b.Word)) })
+	return out
+}
+
+// key makes spellings of a word equal: "Pool wait", "pool-wait" and "pool_wait".
+func key(word string) string {
+	return strings.NewReplacer("_", " ", "-", " ").Replace(strings.ToLower(strings.TrimSpace(word)))
+}
+
+// Lookup finds the entry that explains word, whatever its spelling. If there is none, near are at most three words that are alike.
+func Lookup(word string) (e Entry, near []string, ok bool) {
+	k := key(word)
+	all := entries()
+	for _, e := range all {
+		if key(e.Word) == k {
+			return e, nil, true
+		}
+	}
+	for _, e := range all {
+		for _, a := range e.Also {
+			if key(a) == k {
+				return e, nil, true
+			}
+		}
+	}
+	return Entry{}, alike(k, all), false
+}
+
+// alike are the words closest to k: by their beginning, or with a third of the letters mistyped at most.
+func alike(k string, all []Entry) []string {
+	if k == "" || len(k) > longest {
+		return nil
+	}
+	type candidate struct {
+		word string
+		d    int
+	}
+	var found []candidate
+	for _, e := range all {
+		for _, w := range append([]string{e.Word}, e.Also...) {
+			d := distance([]rune(k), []rune(key(w)))
+			if len(k) >= 3 && (strings.HasPrefix(key(w), k) || strings.Contains(key(w), k)) {
+				d = min(d, 1)
+			}
+			if d <= max(1, len(k)/3) {
+				found = append(found, candidate{w, d})
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return a.d - b.d })
+	var out []string
+	for _, c := range found[:min(3, len(found))] {
+		out = append(out, c.word)
+	}
+	return out
+}
+
+// longest is the length up to which words are compared, so that a pasted text costs nothing.
+const longest = 64
+
+// distance is the number of letters to insert, drop, change or exchange with their neighbour (optimal string alignment: V. I.
+// Levenshtein, 1966, with F. J. Damerau's transpositions, 1964).
+func distance(a, b []rune) int {
+	if len(a) > longest || len(b) > longest {
+		return longest
+	}
+	var rows [longest + 1][longest + 1]int
+	for i := range len(a) + 1 {
+		for j := range len(b) + 1 {
+			if i == 0 || j == 0 {
+				rows[i][j] = i + j
+				continue
+			}
+			change := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			best := min(rows[i-1][j]+1, rows[i][j-1]+1, change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				best = min(best, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = best
+		}
+	}
+	return rows[len(a)][len(b)]
+}
