@@ -43,7 +43,7 @@ fuzz: ## every fuzz target for 30 s each
 	  echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$p || exit 1; done; done
 
 schema: ## regenerate the JSON Schemas
-	$(GO) test ./internal/config ./internal/report -run Schema -update
+	$(GO) test ./schema ./internal/report -run Schema -update
 
 clean: ## remove what was built
 	rm -rf bin

@@ -23,7 +23,7 @@ type Area interface {
 	Preflight(ctx context.Context, s Spec, env Env) []Finding
 	// Open makes the system under test reachable. It changes nothing yet.
 	Open(ctx context.Context, s Spec, env Env) (Target, error)
-	// Undo takes back journaled changes, latest first. It must work in a new process after kill −9, and twice.
+	// Undo takes back journaled changes, which come with the latest first, in that order. It must work in a new process after kill −9, and twice.
 	Undo(ctx context.Context, changes []Change, env Env) error
 }
 

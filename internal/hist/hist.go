@@ -38,6 +38,20 @@ func (h *Histogram) Record(v int64) {
 	h.sum2 += f * f
 }
 
+// RecordN counts v n times, for distributions that come from elsewhere.
+func (h *Histogram) RecordN(v int64, n uint64) {
+	if n == 0 {
+		return
+	}
+	h.Record(v)
+	v = max(v, 0)
+	h.counts[cell(v)] += n - 1
+	h.n += n - 1
+	f := float64(v)
+	h.sum += f * float64(n-1)
+	h.sum2 += f * f * float64(n-1)
+}
+
 // grow rounds up to whole octaves, so that growth is rare.
 func (h *Histogram) grow(i int) {
 	grown := make([]uint64, min(cells, (i>>subBits+2)<<subBits))

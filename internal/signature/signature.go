@@ -17,9 +17,9 @@ const (
 	PortExhaustion    Class = "port-exhaustion"
 	FDExhaustion      Class = "fd-exhaustion"
 	AcceptQueue       Class = "accept-queue"
-	TokenBucket       Class = "token-bucket"
-	FixedWindow       Class = "fixed-window"
 	ConcurrencyLimit  Class = "concurrency-limit"
+	FixedWindow       Class = "fixed-window"
+	TokenBucket       Class = "token-bucket"
 	Collapse          Class = "collapse"
 	QuotaHang         Class = "quota-hang"
 	CPUThrottling     Class = "cpu-throttling"
@@ -53,8 +53,10 @@ type Evidence struct {
 	Capacity float64       // estimated capacity, 1/s
 	BaseP50  time.Duration // response times well below capacity
 	BaseP99  time.Duration
-	Timeout  time.Duration
-	Local    Local
+	// ErrorFloor is the share of calls that fails at any rate, 0…1.
+	ErrorFloor float64
+	Timeout    time.Duration
+	Local      Local
 }
 
 // Verdict is the class with all scores, so that mixtures can be seen.
@@ -64,4 +66,10 @@ type Verdict struct {
 	Evidence []string          `json:"evidence"` // sentences, the strongest first
 	RunnerUp Class             `json:"runner_up,omitempty"`
 	Against  string            `json:"against,omitempty"` // what speaks against the runner-up
+	// Period is that of a fixed window or of the CPU scheduler, in seconds; 0: none was found.
+	Period float64 `json:"period,omitempty"`
+	// Stuck is how many calls on established connections were never answered, of connections that never answered at all.
+	Stuck int `json:"stuck,omitempty"`
+	// InFlight is the number of calls in flight from which on others were rejected; 0: none was found.
+	InFlight int `json:"in_flight,omitempty"`
 }

@@ -12,6 +12,8 @@ import (
 type adapter interface {
 	// name is the word in experiment files.
 	name() string
+	// help is one line about it.
+	help() string
 	// operations are what can be asked for, the default first.
 	operations() []string
 	// refusals are requests that the endpoint must refuse, and the status with which.

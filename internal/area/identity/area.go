@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 
 	"tare/internal/area"
@@ -140,10 +139,10 @@ func (Area) Serve(ctx context.Context, name string, config json.RawMessage, read
 	return fmt.Errorf("serve: identity has no server %q, only %s and %s", name, serverEndpoint, serverSTS)
 }
 
-// Undo implements area.Area: it kills journaled processes and removes journaled groups, the latest first.
+// Undo implements area.Area: it kills journaled processes and removes journaled groups, in the order given.
 func (Area) Undo(_ context.Context, changes []area.Change, _ area.Env) error {
 	var errs []error
-	for _, c := range slices.Backward(changes) {
+	for _, c := range changes {
 		if err := undo(c); err != nil {
 			errs = append(errs, fmt.Errorf("undo %s %s: %w", c.Kind, c.ID, err))
 		}

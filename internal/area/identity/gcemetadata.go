@@ -28,6 +28,10 @@ const gceAccounts = "/computeMetadata/v1/instance/service-accounts/"
 
 func (gceMetadata) name() string { return "gce-metadata" }
 
+func (gceMetadata) help() string {
+	return "the metadata server of GCE and GKE: GET …/service-accounts/<account>/token"
+}
+
 func (gceMetadata) operations() []string { return []string{opToken, opIdentity} }
 
 // refusals: the header proves that a program asks on purpose, and X-Forwarded-For that a proxy was tricked into asking.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,7 @@ func TestUndo(t *testing.T) {
 		if err := json.Unmarshal(data, &changes); err != nil {
 			t.Fatal(err)
 		}
+		slices.Reverse(changes) // the latest first
 		if err := (Area{}).Undo(t.Context(), changes, area.Env{}); err != nil {
 			t.Fatal(err)
 		}

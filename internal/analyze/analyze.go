@@ -1,0 +1,202 @@
+// Package analyze computes a report from a record. It is pure: the same record gives the same report, and a record that an older tare
+// wrote can be read again by a newer one.
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"tare/internal/capacity"
+	"tare/internal/design"
+	"tare/internal/record"
+	"tare/internal/report"
+)
+
+// Options change what is computed. The zero value is the usual.
+type Options struct {
+	// Budget replaces the budgets that the run was given; nil keeps them.
+	Budget []string
+}
+
+// Analyze computes the report of r. A record of a run that was cut short gives a partial report that says so. It fails only if the
+// record's question is not known or its files cannot be read.
+func Analyze(r *record.Record, o Options) (*report.Report, error) {
+	a := analysis{rec: r, rep: head(r), traces: map[string]*capacity.Trace{}, operationNames: map[string][]string{}}
+	if o.Budget == nil {
+		o.Budget = r.Plan.Budget
+	}
+	a.treatments()
+	for _, w := range r.Warned {
+		a.warn(w.Treatment, "%s", w.Text)
+	}
+	for _, t := range a.trials() {
+		if err := a.trial(t); err != nil {
+			return nil, fmt.Errorf("analyze trial of %s in block %d: %w", t.Treatment, t.Block, err)
+		}
+	}
+	a.generator()
+	a.ending()
+	if err := a.budgets(o.Budget); err != nil {
+		return nil, err
+	}
+	a.rep.Verdict, a.rep.Reason = verdict(a.rep, a.flaws)
+	return a.rep, nil
+}
+
+// analysis is a report in the making.
+type analysis struct {
+	rec *record.Record
+	rep *report.Report
+	// flaws are why the run is invalid, open why it stays inconclusive even without budgets.
+	flaws flaws
+	// audits are of the trials, for the generator's part of the report.
+	audits []report.Generator
+	// traces, with their calls, and the names of operations, by treatment.
+	traces         map[string]*capacity.Trace
+	operationNames map[string][]string
+}
+
+type flaws struct{ invalid, open []string }
+
+// head fills in what does not depend on results.
+func head(r *record.Record) *report.Report {
+	h := &r.Header
+	rep := &report.Report{
+		Schema:     report.Schema,
+		Tool:       report.Tool{Version: h.Tool.Version, Commit: h.Tool.Commit},
+		Experiment: report.Experiment{Name: h.Experiment.Name, File: h.Experiment.File, SHA256: h.Experiment.SHA256, Seed: h.Experiment.Seed},
+		Area:       h.Area,
+		Question:   h.Question,
+		Started:    h.Started,
+		Seconds:    max(0, r.Last.Sub(h.Started).Seconds()),
+		Status:     report.Killed,
+		Treatments: []report.Treatment{},
+		Environment: report.Environment{
+			Host: h.Host.Name, Kernel: h.Host.Kernel, CPUs: h.Host.CPUs, Go: h.Host.Go, Tare: h.Tool.Version,
+		},
+	}
+	if f := r.Finish; f != nil {
+		rep.Seconds = f.Seconds
+		switch f.Status {
+		case record.Complete:
+			rep.Status = report.Complete
+		case record.Interrupted:
+			rep.Status = report.Interrupted
+		case record.Errored, record.Dropped:
+			rep.Status = report.Errored
+		default:
+			rep.Status = report.Errored
+		}
+	}
+	for _, n := range r.Plan.Notes {
+		addOnce(&rep.Notes, n)
+	}
+	for _, n := range r.Notes {
+		addOnce(&rep.Notes, of(n.Treatment)+n.Text)
+	}
+	return rep
+}
+
+// addOnce keeps remarks from being repeated for every treatment.
+func addOnce(list *[]string, s string) {
+	if !slices.Contains(*list, s) {
+		*list = append(*list, s)
+	}
+}
+
+func of(treatment string) string {
+	if treatment == "" {
+		return ""
+	}
+	return treatment + ": "
+}
+
+// warn adds a warning; with one treatment there is no need to name it.
+func (a *analysis) warn(treatment, format string, args ...any) {
+	if len(a.rec.Plan.Treatments) < 2 {
+		treatment = ""
+	}
+	addOnce(&a.rep.Warnings, of(treatment)+fmt.Sprintf(format, args...))
+}
+
+// treatments says which arms there were and whether each was proved in force.
+func (a *analysis) treatments() {
+	proved := map[string]bool{}
+	for _, v := range a.rec.Verified {
+		if before, seen := proved[v.Treatment]; seen && !before {
+			continue // one failed proof is enough
+		}
+		proved[v.Treatment] = v.OK
+		if !v.OK {
+			a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s was not in force: %s", v.Treatment, v.Error))
+		}
+	}
+	for _, t := range a.rec.Plan.Treatments {
+		a.rep.Treatments = append(a.rep.Treatments, report.Treatment{
+			ID: t.ID, Baseline: t.Baseline, Control: t.Control, Levels: t.Levels, Verified: proved[t.ID],
+		})
+	}
+	for _, p := range a.rec.Prepared {
+		if p.Error != "" {
+			a.warn(p.Treatment, "its preparation failed: %s", p.Error)
+		}
+	}
+}
+
+// trials are the last attempts at each trial, since earlier ones were dropped and run again. They are in the order of the file's treatments,
+// not in the random order in which they ran.
+func (a *analysis) trials() []*record.Trial {
+	type key struct {
+		treatment string
+		block     int
+	}
+	last := map[key]*record.Trial{}
+	for _, t := range a.rec.Trials {
+		last[key{t.Treatment, t.Block}] = t
+	}
+	out := slices.DeleteFunc(slices.Clone(a.rec.Trials), func(t *record.Trial) bool { return last[key{t.Treatment, t.Block}] != t })
+	place := func(t *record.Trial) int {
+		return slices.IndexFunc(a.rec.Plan.Treatments, func(x design.Treatment) bool { return x.ID == t.Treatment })
+	}
+	slices.SortStableFunc(out, func(s, t *record.Trial) int {
+		return cmp.Or(cmp.Compare(place(s), place(t)), cmp.Compare(s.Block, t.Block))
+	})
+	return out
+}
+
+// trial takes in one trial.
+func (a *analysis) trial(t *record.Trial) error {
+	if t.End != nil && t.End.Error != "" {
+		a.warn(t.Treatment, "the trial failed: %s", t.End.Error)
+	}
+	a.targets(t)
+	switch a.rec.Header.Question {
+	case design.Capacity:
+		return a.capacity(t)
+	case design.Compare, design.Scale, design.Soak:
+	}
+	return fmt.Errorf("this tare cannot analyze question %q", a.rec.Header.Question)
+}
+
+// ending says how the run and the reading of its record ended.
+func (a *analysis) ending() {
+	if f := a.rec.Finish; f != nil && f.Error != "" {
+		a.warn("", "the run failed: %s", f.Error)
+	}
+	if n := len(a.rec.Pending()); n > 0 {
+		a.warn("", "%s to the system still to be undone; run: tare undo %s", plural(n, "change"), a.rec.Dir)
+	}
+	if n := len(a.rec.Trials); n < len(a.rec.Plan.Trials) && a.rep.Status != report.Complete {
+		a.warn("", "the run came to %d of its %d trials", n, len(a.rec.Plan.Trials))
+	}
+	if a.rec.Header.Question == design.Capacity && len(a.rep.Capacity) == 0 {
+		a.flaws.open = append(a.flaws.open, "no capacity was measured")
+	}
+	for _, u := range a.rec.Unknown {
+		a.warn("", "the record holds %q, which this tare does not know; a newer one may say more", u.Kind)
+	}
+	for _, w := range a.rec.Warnings {
+		a.warn("", "record: %s", w)
+	}
+}

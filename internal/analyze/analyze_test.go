@@ -1,0 +1,273 @@
+package analyze
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/capacity"
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/signature"
+)
+
+func analyzed(t *testing.T, dir string) *report.Report {
+	t.Helper()
+	r, err := record.Open(dir)
+	must(t, err)
+	rep, err := Analyze(r, Options{})
+	must(t, err)
+	var b bytes.Buffer
+	for form, encode := range report.Encoders() {
+		b.Reset()
+		if err := encode(&b, rep); err != nil {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
+	return rep
+}
+
+// TestRecordsLoseNothing: what is computed from the record is what would have been computed during the run.
+func TestRecordsLoseNothing(t *testing.T) {
+	tr := limitedTrace(1)
+	live := capacity.Assess(tr)
+	rep := analyzed(t, journal{}.write(t, t.TempDir()))
+	if len(rep.Capacity) != 1 {
+		t.Fatalf("%d capacities", len(rep.Capacity))
+	}
+	if d := cmp.Diff(capacityOf("default", &live), rep.Capacity[0]); d != "" {
+		t.Errorf("live and from the record (-live +record):\n%s", d)
+	}
+	c := rep.Capacity[0]
+	if !c.Broke || c.Rate == nil || *c.Rate < 145 || *c.Rate > 155 || c.Signature != signature.TokenBucket {
+		t.Errorf("capacity %+v", c)
+	}
+	if c.VerifiedLow == nil || *c.VerifiedLow != 147 || c.VerifiedHigh == nil || *c.VerifiedHigh != 153 {
+		t.Errorf("verified %v %v", c.VerifiedLow, c.VerifiedHigh)
+	}
+}
+
+func TestOperations(t *testing.T) {
+	tr := limitedTrace(1)
+	rep := analyzed(t, journal{}.write(t, t.TempDir()))
+	if len(rep.Operations) != 1 {
+		t.Fatalf("operations %+v", rep.Operations)
+	}
+	op := rep.Operations[0]
+	ok, refused := uint64(0), uint64(0)
+	for _, c := range tr.Calls {
+		if c.Outcome == load.OK {
+			ok++
+		} else {
+			refused++
+		}
+	}
+	if d := cmp.Diff(report.Outcomes{OK: ok, Refused: refused}, op.Outcomes); d != "" {
+		t.Errorf("outcomes (-want +got):\n%s", d)
+	}
+	total := 8.0 + 0.5 + 4 + 5 + 5
+	if got, want := *op.Offered, float64(len(tr.Calls))/total; got < want*0.999 || got > want*1.001 {
+		t.Errorf("offered %v, want %v", got, want)
+	}
+	// Every call ended within 6 ms, so at most a few ended after the last step.
+	if got, most := *op.Goodput, float64(ok)/total; got > most || got < most*0.995 {
+		t.Errorf("goodput %v, want a little under %v", got, most)
+	}
+	if op.Response.N != uint64(len(tr.Calls)) || *op.Response.P50 < 0.005 || *op.Response.P99 > 0.0062 || op.Response.P999 == nil {
+		t.Errorf("response %+v", op.Response)
+	}
+	if *op.BytesIn != 1000 || *op.BytesOut != 500 {
+		t.Errorf("bytes %v %v", *op.BytesIn, *op.BytesOut)
+	}
+}
+
+func TestTargetsAreDeltas(t *testing.T) {
+	rep := analyzed(t, journal{}.write(t, t.TempDir()))
+	i := slices.IndexFunc(rep.Target, func(x report.Target) bool { return x.Name == "endpoint" })
+	if i < 0 {
+		t.Fatalf("targets %+v", rep.Target)
+	}
+	x := rep.Target[i]
+	if *x.CPUSeconds != 2.5 || *x.Throttled.Periods != 4 || *x.RSS.Before != 18e6 || *x.RSS.After != 41e6 || x.RSS.Peak != nil {
+		t.Errorf("endpoint %+v", x)
+	}
+	if want := 2.5 / float64(rep.Operations[0].Outcomes.Good()); *x.CPUPerOp != want {
+		t.Errorf("CPU per operation %v, want %v", *x.CPUPerOp, want)
+	}
+	if _, there := x.Other["listen_overflows"]; there {
+		t.Error("a counter without its value before is reported")
+	}
+	if !slices.ContainsFunc(rep.Warnings, func(s string) bool { return strings.Contains(s, "steal") }) {
+		t.Errorf("5 %% of steal, and no warning: %q", rep.Warnings)
+	}
+}
+
+func TestVerdictsAndExitCodes(t *testing.T) {
+	client := func(string) capacity.Trace {
+		tr := limitedTrace(1)
+		tr.Stop, tr.Reason = capacity.StopClient, "lateness p99 3 ms is above 1 ms"
+		return tr
+	}
+	silent := func(string) capacity.Trace {
+		tr := limitedTrace(1)
+		tr.Steps, tr.Calls = tr.Steps[:1], tr.Calls[:20]
+		for i := range tr.Calls {
+			tr.Calls[i].Outcome = load.Failed
+		}
+		no := false
+		tr.Steps[0].Passed, tr.Recovery, tr.Stop, tr.Reason = &no, nil, capacity.StopNoAnswer, "no call was answered at 10/s"
+		return tr
+	}
+	for name, c := range map[string]struct {
+		j       journal
+		verdict report.Verdict
+		exit    int
+	}{
+		"no budget":      {journal{}, report.None, 0},
+		"kept":           {journal{budget: []string{"capacity >= 100/s"}}, report.Pass, 0},
+		"broken":         {journal{budget: []string{"capacity >= 100/s", "capacity >= 200/s"}}, report.Fail, 10},
+		"undecided":      {journal{budget: []string{"capacity >= 100/s", "response.p99 <= 5.95ms at 10/s"}}, report.Inconclusive, 11},
+		"not measured":   {journal{budget: []string{"capacity >= 100/s", "rss drift <= 1MiB/h"}}, report.Inconclusive, 11},
+		"client limited": {journal{budget: []string{"capacity >= 100/s"}, trace: client}, report.Invalid, 12},
+		"not in force":   {journal{budget: []string{"capacity >= 100/s"}, unverified: true, status: record.Errored}, report.Invalid, 12},
+		"no answer":      {journal{trace: silent}, report.Inconclusive, 11},
+		"interrupted":    {journal{budget: []string{"capacity >= 100/s"}, status: record.Interrupted}, report.Inconclusive, 130},
+		"killed":         {journal{killed: true}, report.Inconclusive, 130},
+		"error":          {journal{status: record.Errored}, report.None, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := analyzed(t, c.j.write(t, t.TempDir()))
+			if rep.Verdict != c.verdict || ExitCode(rep) != c.exit || rep.Reason == "" {
+				t.Errorf("verdict %s (%s), exit %d, want %s and %d\nbudgets %+v", rep.Verdict, rep.Reason, ExitCode(rep), c.verdict, c.exit, rep.Budgets)
+			}
+		})
+	}
+}
+
+func TestPartialRecordsSaySo(t *testing.T) {
+	rep := analyzed(t, journal{killed: true, pending: true}.write(t, t.TempDir()))
+	if rep.Status != report.Killed || len(rep.Capacity) != 0 {
+		t.Errorf("status %s, capacity %+v", rep.Status, rep.Capacity)
+	}
+	all := strings.Join(rep.Warnings, "\n")
+	for _, want := range []string{"after 8 steps, the last of them confirm-low at 147/s", "1 change to the system still to be undone; run: tare undo"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no warning %q in:\n%s", want, all)
+		}
+	}
+	rep = analyzed(t, journal{noCalls: true}.write(t, t.TempDir()))
+	if len(rep.Capacity) != 0 || !strings.Contains(strings.Join(rep.Warnings, "\n"), "raw calls are not in the record") {
+		t.Errorf("without calls: %+v, %q", rep.Capacity, rep.Warnings)
+	}
+	if rep.Verdict != report.Inconclusive {
+		t.Errorf("a complete run without its result is %s", rep.Verdict)
+	}
+}
+
+func TestTornRecordStillReports(t *testing.T) {
+	dir := journal{budget: []string{"capacity >= 100/s"}}.write(t, t.TempDir())
+	whole, err := os.ReadFile(filepath.Join(dir, record.JournalFile))
+	must(t, err)
+	for cut := len(whole); cut > 1000; cut -= 97 {
+		must(t, os.WriteFile(filepath.Join(dir, record.JournalFile), whole[:cut], 0o600))
+		rep := analyzed(t, dir)
+		if cut < len(whole)-1 && rep.Status != report.Killed {
+			t.Fatalf("cut at %d of %d: status %s", cut, len(whole), rep.Status)
+		}
+	}
+}
+
+func TestGeneratorAudit(t *testing.T) {
+	late := func(n int, limited bool) func(string) capacity.Trace {
+		return func(string) capacity.Trace {
+			tr := limitedTrace(1)
+			over := &tr.Steps[5]
+			over.ClientLimited = limited
+			for i := range tr.Calls {
+				if c := &tr.Calls[i]; n > 0 && c.Intended >= over.Segment.Start && c.Intended < over.Segment.End {
+					c.Sent += 5 * time.Millisecond
+					c.FirstByte, c.Done = max(c.FirstByte, c.Sent+1), max(c.Done, c.Sent+2)
+					n--
+				}
+			}
+			return tr
+		}
+	}
+	for name, c := range map[string]struct {
+		trace   func(string) capacity.Trace
+		max     float64 // of the lateness
+		warning bool
+	}{
+		"in time":                          {late(0, false), 25e-6, false},
+		"late in a step that counts":       {late(200, false), 0.0051, true},
+		"late in a step that was repeated": {late(200, true), 25e-6, false},
+	} {
+		rep := analyzed(t, journal{trace: c.trace}.write(t, t.TempDir()))
+		g := rep.Generator
+		if g == nil || g.Lateness == nil || g.Lateness.P50 > 25e-6 || g.Lateness.Max > c.max || g.Lateness.Max < c.max/2 || *g.AchievedRatio != 1 || *g.CPUSeconds != 0.94 {
+			t.Errorf("%s: generator %+v, lateness %+v", name, g, g.Lateness)
+		}
+		if got := strings.Contains(strings.Join(rep.Warnings, "\n"), "the generator was late"); got != c.warning {
+			t.Errorf("%s: warnings %q", name, rep.Warnings)
+		}
+	}
+}
+
+func TestReportsKeepTheOrderOfTheFile(t *testing.T) {
+	for seed := range 4 {
+		ids := []string{"d", "a", "c", "b"}
+		slices.Reverse(ids[seed%3:])
+		var j journal
+		for _, id := range ids {
+			j.treatments = append(j.treatments, design.Treatment{ID: id})
+		}
+		rep := analyzed(t, j.write(t, t.TempDir()))
+		var got []string
+		for _, c := range rep.Capacity {
+			got = append(got, c.Treatment)
+		}
+		if d := cmp.Diff(ids, got); d != "" {
+			t.Errorf("order (-file +report):\n%s", d)
+		}
+	}
+}
+
+// TestHistogramsStandIn: without raw calls the counts and times of operations come from the histograms.
+func TestHistogramsStandIn(t *testing.T) {
+	exact := analyzed(t, journal{}.write(t, t.TempDir())).Operations
+	approx := analyzed(t, journal{noCalls: true}.write(t, t.TempDir())).Operations
+	if len(approx) != 1 {
+		t.Fatalf("operations %+v", approx)
+	}
+	if d := cmp.Diff(exact[0].Outcomes, approx[0].Outcomes); d != "" {
+		t.Errorf("outcomes (-calls +histograms):\n%s", d)
+	}
+	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 0.004*max(a, b)+1e-6 })
+	if d := cmp.Diff(exact[0].Response, approx[0].Response, near); d != "" {
+		t.Errorf("response (-calls +histograms):\n%s", d)
+	}
+	if approx[0].Offered != nil {
+		t.Errorf("a rate from histograms: %v", *approx[0].Offered)
+	}
+}
+
+func TestUnknownQuestionsAreRefused(t *testing.T) {
+	w, err := record.Create(t.TempDir(), record.Header{Question: "why"}, nil, clock.NewFake(epoch))
+	must(t, err)
+	must(t, w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: "x"}}), w.Close())
+	r, err := record.Open(w.Dir())
+	must(t, err)
+	if _, err := Analyze(r, Options{}); err == nil || !strings.Contains(err.Error(), `question "why"`) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package analyze
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tare/internal/capacity"
+	"tare/internal/load"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/signature"
+)
+
+// audit takes in how the generator did in a search. The lateness is over all calls of the steps that count: in a step of twenty calls
+// the 99th percentile would only be the slowest. Whether the search is valid was judged step by step.
+func (a *analysis) audit(treatment string, res *capacity.Result, trace *capacity.Trace) {
+	var late []time.Duration
+	steps, spoiled, reason := 0, 0, ""
+	for _, s := range stretches(trace) {
+		late = appendLateness(late, s.calls)
+		steps++
+		if x := signature.AuditCalls(s.calls, 0, math.MaxInt64, trace.Read, len(s.calls)); !x.Valid {
+			spoiled, reason = spoiled+1, x.Reason
+		}
+	}
+	g := report.Generator{Valid: res.Valid, Lateness: latenessOf(late), AchievedRatio: &res.Audit.AchievedRatio}
+	if !res.Valid {
+		g.Reason = res.Reason
+	} else if spoiled > 0 {
+		a.warn(treatment, "in %d of %d steps the generator was late (%s): their numbers are less certain", spoiled, steps, reason)
+	}
+	a.audits = append(a.audits, g)
+}
+
+func appendLateness(late []time.Duration, calls []load.Call) []time.Duration {
+	for i := range calls {
+		if calls[i].Sent > 0 {
+			late = append(late, calls[i].Lateness())
+		}
+	}
+	return late
+}
+
+// latenessOf sums up delays by nearest rank; nil if there are none.
+func latenessOf(late []time.Duration) *report.Lateness {
+	if len(late) == 0 {
+		return nil
+	}
+	slices.Sort(late)
+	at := func(q float64) float64 { return late[max(int(math.Ceil(q*float64(len(late))-1e-9)), 1)-1].Seconds() }
+	return &report.Lateness{P50: at(.5), P99: at(.99), Max: at(1)}
+}
+
+// generator sums up the audits of all trials: the worst lateness and ratio, all CPU time.
+func (a *analysis) generator() {
+	a.perOperation()
+	g := report.Generator{Valid: true}
+	for i := range a.audits {
+		x := &a.audits[i]
+		if !x.Valid && g.Valid {
+			g.Valid, g.Reason = false, x.Reason
+		}
+		if x.Lateness != nil && (g.Lateness == nil || x.Lateness.P99 > g.Lateness.P99) {
+			g.Lateness = x.Lateness
+		}
+		if x.AchievedRatio != nil && (g.AchievedRatio == nil || *x.AchievedRatio < *g.AchievedRatio) {
+			g.AchievedRatio = x.AchievedRatio
+		}
+	}
+	found := len(a.audits) > 0
+	for _, t := range a.trials() {
+		for _, x := range t.Generator {
+			found = true
+			g.CPUSeconds = sum(g.CPUSeconds, x.CPUSeconds)
+			if x.Reason != "" {
+				g.Valid, g.Reason = false, x.Reason
+				a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s: %s", t.Treatment, x.Reason))
+			}
+		}
+		if len(t.Generator) == 0 && t.End != nil && t.End.Status == record.Complete {
+			a.warn(t.Treatment, "the record has no account of the generator's work")
+		}
+	}
+	if found {
+		a.rep.Generator = &g
+	}
+}

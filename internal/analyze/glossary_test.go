@@ -1,0 +1,81 @@
+package analyze
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"tare/internal/capacity"
+	"tare/internal/design"
+	"tare/internal/glossary"
+	"tare/internal/load"
+	"tare/internal/probe"
+	"tare/internal/report"
+	"tare/internal/signature"
+)
+
+// TestEveryWordIsExplained: whatever a report can say, "tare explain" knows. The test is here because the glossary lies below all packages
+// whose words it holds.
+func TestEveryWordIsExplained(t *testing.T) {
+	var words []string
+	for _, c := range []signature.Class{
+		signature.Client, signature.ConnectionRefused, signature.PortExhaustion, signature.FDExhaustion, signature.AcceptQueue, signature.TokenBucket,
+		signature.FixedWindow, signature.ConcurrencyLimit, signature.Collapse, signature.QuotaHang, signature.CPUThrottling, signature.Pauses,
+		signature.Queue, signature.Unknown,
+	} {
+		words = append(words, string(c))
+	}
+	for o := range load.Outcomes {
+		words = append(words, load.Outcome(o).String())
+	}
+	for _, v := range report.Verdicts() {
+		words = append(words, string(v))
+	}
+	for _, v := range report.EffectVerdicts() {
+		words = append(words, string(v))
+	}
+	for _, q := range []design.Question{design.Compare, design.Scale, design.Capacity, design.Soak} {
+		words = append(words, string(q))
+	}
+	for _, s := range []capacity.Stop{
+		capacity.StopFound, capacity.StopMaxRate, capacity.StopClient, capacity.StopNoAnswer, capacity.StopFailing, capacity.StopTime,
+		capacity.StopCanceled, capacity.StopLadder, capacity.StopNoRetry,
+	} {
+		words = append(words, string(s))
+	}
+	for _, q := range probe.Quantities() {
+		words = append(words, q.Name)
+	}
+	for _, v := range []any{
+		report.Report{},
+		report.Capacity{},
+		report.Point{},
+		report.Operation{},
+		report.Outcomes{},
+		report.Distribution{},
+		report.Generator{},
+		report.Budget{},
+		report.Little{},
+		report.Effect{},
+	} {
+		words = append(words, fields(v)...)
+	}
+	for _, w := range words {
+		if _, near, ok := glossary.Lookup(w); !ok {
+			t.Errorf("no entry for %q (near: %q)", w, near)
+		}
+	}
+	if len(words) < 150 {
+		t.Errorf("only %d words were looked up", len(words))
+	}
+}
+
+// fields are the JSON names of a struct's fields.
+func fields(v any) []string {
+	var out []string
+	for f := range reflect.TypeOf(v).Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		out = append(out, name)
+	}
+	return out
+}

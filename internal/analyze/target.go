@@ -1,0 +1,141 @@
+package analyze
+
+import (
+	"tare/internal/metric"
+	"tare/internal/probe"
+	"tare/internal/record"
+	"tare/internal/report"
+)
+
+// generatorSubject and hostSubject are not parts of the target.
+const (
+	generatorSubject = "generator"
+	hostSubject      = "host"
+)
+
+// stealLimit is the share of the host's CPU time beyond which steal makes times doubtful.
+const stealLimit = 0.02
+
+// targets adds what the parts of the target used during t.
+func (a *analysis) targets(t *record.Trial) {
+	before, after := reading(t, record.Before), reading(t, record.After)
+	if len(before) == 0 && len(after) == 0 {
+		return
+	}
+	delta := probe.Delta(before, after)
+	for _, subject := range subjects(after) {
+		switch subject {
+		case generatorSubject:
+			continue
+		case hostSubject:
+			if s, ok := probe.Share(delta, hostSubject, probe.Steal, probe.HostAll); ok && s > stealLimit {
+				a.warn(t.Treatment, "the hypervisor took %.1f %% of this host's CPU time during the trial (steal): times are doubtful", s*100)
+			}
+		}
+		x := a.target(t.Treatment, subject)
+		for _, s := range delta {
+			if s.Subject == subject {
+				use(x, s, before)
+			}
+		}
+	}
+}
+
+// reading joins the samples of one place in the trial.
+func reading(t *record.Trial, when record.When) []metric.Sample {
+	var out []metric.Sample
+	for _, s := range t.Samples {
+		if s.When == when {
+			out = append(out, s.Samples...)
+		}
+	}
+	return out
+}
+
+func subjects(samples []metric.Sample) []string {
+	var out []string
+	for _, s := range samples {
+		addOnce(&out, s.Subject)
+	}
+	return out
+}
+
+// target finds or makes the entry of a part of the target.
+func (a *analysis) target(treatment, name string) *report.Target {
+	for i := range a.rep.Target {
+		if x := &a.rep.Target[i]; x.Treatment == treatment && x.Name == name {
+			return x
+		}
+	}
+	a.rep.Target = append(a.rep.Target, report.Target{Treatment: treatment, Name: name})
+	return &a.rep.Target[len(a.rep.Target)-1]
+}
+
+// use adds one difference, or one last value of a gauge. Costs of several blocks add up.
+func use(x *report.Target, s metric.Sample, before []metric.Sample) {
+	switch s.Metric {
+	case probe.CPU.Name, probe.HostCPU.Name:
+		x.CPUSeconds = sum(x.CPUSeconds, s.Value)
+	case probe.RSS.Name:
+		x.RSS = orNew(x.RSS)
+		if v, ok := probe.Find(before, s.Subject, probe.RSS); ok && x.RSS.Before == nil {
+			x.RSS.Before = &v
+		}
+		x.RSS.After = &s.Value
+	case probe.RSSPeak.Name:
+		x.RSS = orNew(x.RSS)
+		x.RSS.Peak = &s.Value
+	case probe.ThrottledPeriods.Name:
+		x.Throttled = orNew(x.Throttled)
+		x.Throttled.Periods = sum(x.Throttled.Periods, s.Value)
+	case probe.ThrottledTime.Name:
+		x.Throttled = orNew(x.Throttled)
+		x.Throttled.Seconds = sum(x.Throttled.Seconds, s.Value)
+	default:
+		if x.Other == nil {
+			x.Other = map[string]float64{}
+		}
+		if counter(s.Metric) {
+			s.Value += x.Other[s.Metric]
+		}
+		x.Other[s.Metric] = s.Value
+	}
+}
+
+func counter(name string) bool {
+	for _, q := range probe.Quantities() {
+		if q.Name == name {
+			return q.Kind == probe.Counter
+		}
+	}
+	return false
+}
+
+func sum(p *float64, v float64) *float64 {
+	if p != nil {
+		v += *p
+	}
+	return &v
+}
+
+func orNew[T any](p *T) *T {
+	if p == nil {
+		return new(T)
+	}
+	return p
+}
+
+// perOperation divides each part's CPU time by the calls that were answered well.
+func (a *analysis) perOperation() {
+	good := map[string]uint64{}
+	for i := range a.rep.Operations {
+		good[a.rep.Operations[i].Treatment] += a.rep.Operations[i].Outcomes.Good()
+	}
+	for i := range a.rep.Target {
+		x := &a.rep.Target[i]
+		if n := good[x.Treatment]; n > 0 && x.CPUSeconds != nil && x.Name != hostSubject {
+			v := *x.CPUSeconds / float64(n)
+			x.CPUPerOp = &v
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package analyze
+
+import (
+	"fmt"
+	"strings"
+
+	"tare/internal/budget"
+	"tare/internal/report"
+)
+
+// The exit codes. They are never renumbered; 2 (usage) and the rest of 1 belong to the command line.
+const (
+	ExitPass         = 0
+	ExitError        = 1
+	ExitBudget       = 10
+	ExitInconclusive = 11
+	ExitInvalid      = 12
+	ExitInterrupted  = 130
+)
+
+// ExitCode is the code with which a command that made this report ends. A run that was cut short is told first, since its other
+// findings are of a part only; then what makes it invalid, since that is often why it ended in an error.
+func ExitCode(r *report.Report) int {
+	switch {
+	case r.Status == report.Interrupted, r.Status == report.Killed:
+		return ExitInterrupted
+	case r.Verdict == report.Invalid:
+		return ExitInvalid
+	case r.Status == report.Errored:
+		return ExitError
+	}
+	switch r.Verdict {
+	case report.Fail:
+		return ExitBudget
+	case report.Inconclusive, report.NotMeasured:
+		return ExitInconclusive
+	case report.Invalid:
+		return ExitInvalid
+	case report.Pass, report.None:
+	}
+	return ExitPass
+}
+
+// verdict judges the whole run, with the reason in a sentence.
+func verdict(r *report.Report, f flaws) (report.Verdict, string) {
+	if len(f.invalid) > 0 {
+		return report.Invalid, strings.Join(f.invalid, "; ")
+	}
+	var all []budget.Verdict
+	counts := map[report.Verdict]int{}
+	for _, b := range r.Budgets {
+		all = append(all, budget.Verdict(b.Verdict))
+		counts[b.Verdict]++
+	}
+	overall := report.Verdict(budget.Overall(all))
+	switch {
+	case overall == report.Fail:
+		return overall, fmt.Sprintf("%s of %d broken", plural(counts[report.Fail], "budget"), len(all))
+	case r.Status != report.Complete && overall != report.None:
+		return report.Inconclusive, "the run did not come to its end"
+	case len(f.open) > 0:
+		return report.Inconclusive, strings.Join(f.open, "; ")
+	case overall == report.Inconclusive:
+		return overall, fmt.Sprintf("%s of %d undecided or not measured", plural(counts[report.Inconclusive]+counts[report.NotMeasured], "budget"), len(all))
+	case overall == report.Pass:
+		return overall, fmt.Sprintf("%s kept", plural(len(all), "budget"))
+	}
+	return report.None, "no budget was given"
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

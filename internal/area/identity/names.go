@@ -1,0 +1,61 @@
+package identity
+
+import (
+	"fmt"
+	"net"
+
+	"tare/internal/area"
+	"tare/internal/area/identity/reference"
+	"tare/internal/design"
+)
+
+// Adapters lists the protocols that can be measured, with one line on each.
+func (Area) Adapters() map[string]string {
+	help := map[string]string{}
+	for _, a := range adapters() {
+		help[a.name()] = a.help()
+	}
+	return help
+}
+
+// Presets lists the embedded endpoint's presets, with one line on each.
+func (Area) Presets() map[string]string {
+	help := map[string]string{}
+	for _, name := range reference.Presets() {
+		help[name] = reference.PresetHelp(name)
+	}
+	return help
+}
+
+// Creates says what a run of s makes on this host, for the plan.
+func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
+	spec, ok := s.(*Spec)
+	if !ok || spec.URL != "" {
+		return []string{"nothing: the endpoint is there already"}
+	}
+	n, groups := len(treatments), 0
+	for _, t := range treatments {
+		if p, err := spec.plan(t); err == nil && p.knobs.CPUQuota > 0 {
+			groups++
+		}
+	}
+	out := []string{fmt.Sprintf("%d process(es) on loopback: an endpoint and a token service for each treatment", 2*n)}
+	if groups > 0 {
+		out = append(out, fmt.Sprintf("%d control group(s) for the CPU limit, where the host allows them", groups))
+	}
+	return out
+}
+
+// LockKey names the endpoint that is measured, so that two runs do not measure each other; empty for embedded ones, which every run has
+// for itself.
+func (s *Spec) LockKey() string {
+	u, err := parseURL(s.URL)
+	if s.URL == "" || err != nil {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = u.Scheme
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/area/all"
+	"tare/internal/clock"
+	"tare/internal/config"
+)
+
+// app is one invocation.
+type app struct {
+	Env
+	areas   all.List
+	verbose bool
+	// lost is the first error of writing to standard output: a report that nobody got must not look like success.
+	lost error
+}
+
+// print writes to standard output: results.
+func (a *app) print(format string, args ...any) {
+	if _, err := fmt.Fprintf(a.Stdout, format, args...); err != nil && a.lost == nil {
+		a.lost = fmt.Errorf("write to standard output: %w", err)
+	}
+}
+
+// tell writes to standard error: everything that is not a result. If that fails there is nobody left to tell.
+func (a *app) tell(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.Stderr, format, args...)
+}
+
+// area finds an area by name.
+func (a *app) area(name string) (area.Area, error) {
+	ar, ok := a.areas.Find(name)
+	if !ok {
+		return nil, usage("there is no area %q; there are: %s", name, strings.Join(a.areas.Names(), ", "))
+	}
+	return ar, nil
+}
+
+// experiment reads and checks a file. Everything wrong with it is written to stderr at once.
+func (a *app) experiment(file string) (*config.Experiment, []byte, error) {
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, usage("read experiment: %w", err)
+	}
+	e, diagnostics := config.Parse(file, src, a.areas)
+	bad := 0
+	for _, d := range diagnostics {
+		if err := d.Write(a.Stderr, src); err != nil {
+			return nil, nil, err
+		}
+		if d.Severity == area.Error {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return nil, nil, &exit{code: ExitUsage, cause: fmt.Errorf("%s: %d error(s)", file, bad), quiet: true}
+	}
+	return e, src, nil
+}
+
+// logger writes to stderr; without --verbose only warnings.
+func (a *app) logger(w io.Writer) *slog.Logger {
+	level := slog.LevelWarn
+	if a.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// areaEnv is what an area may use of the outside world.
+func (a *app) areaEnv(dir string) (area.Env, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return area.Env{}, fmt.Errorf("find this program's own file, to start servers from it: %w", err)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return area.Env{}, err
+	}
+	return area.Env{Dir: dir, Self: self, Log: a.logger(a.Stderr), Clock: clock.System{}}, nil
+}
+
+// sortedKeys returns m's keys in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

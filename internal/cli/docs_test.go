@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A session is one console block of a Markdown page: commands with the output that the page shows.
+type session struct {
+	page  string
+	line  int
+	steps []step
+}
+
+type step struct {
+	command string
+	want    []string // lines; "…" stands for anything, a line that is only "…" for any lines
+	exit    int      // from a line "exit N" in the form "# exit N" behind the command
+}
+
+// TestDocsAreTrue executes every console block in the project's Markdown. Blocks of one page share a folder.
+func TestDocsAreTrue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: the pages run real measurements")
+	}
+	root := filepath.Join("..", "..")
+	pages := []string{filepath.Join(root, "README.md")}
+	more, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := buildTare(t)
+	ran := 0
+	for _, page := range append(pages, more...) {
+		src, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions := parseSessions(page, string(src))
+		if len(sessions) == 0 {
+			continue
+		}
+		ran += len(sessions)
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range sessions {
+				for _, st := range s.steps {
+					st.check(t, s, dir, filepath.Dir(bin))
+				}
+			}
+		})
+	}
+	if ran == 0 {
+		t.Error("no console block was found in any page")
+	}
+}
+
+// buildTare builds the binary once, as a user would.
+func buildTare(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "tare")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "tare/cmd/tare").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+func parseSessions(page, src string) []session {
+	var out []session
+	var s *session
+	exitNote := regexp.MustCompile(`\s+# exit (\d+)$`)
+	for i, line := range strings.Split(src, "\n") {
+		switch {
+		case s == nil && strings.TrimSpace(line) == "```console":
+			s = &session{page: page, line: i + 1}
+		case s != nil && strings.TrimSpace(line) == "```":
+			out, s = append(out, *s), nil
+		case s != nil && strings.HasPrefix(line, "$ "):
+			st := step{command: line[2:]}
+			if m := exitNote.FindStringSubmatch(st.command); m != nil {
+				st.exit, _ = strconv.Atoi(m[1]) // the pattern holds digits only
+				st.command = strings.TrimSuffix(st.command, m[0])
+			}
+			s.steps = append(s.steps, st)
+		case s != nil && len(s.steps) > 0:
+			last := &s.steps[len(s.steps)-1]
+			last.want = append(last.want, line)
+		}
+	}
+	return out
+}
+
+func (st step) check(t *testing.T, s session, dir, path string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", st.command)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "NO_COLOR=1")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); code != st.exit {
+		t.Fatalf("%s:%d: $ %s: exit %d (%v), the page says %d\n%s%s", s.page, s.line, st.command, code, err, st.exit, &stdout, &stderr)
+	}
+	got := stdout.String()
+	if st.exit == ExitUsage || st.exit == ExitError {
+		got += stderr.String()
+	}
+	if want := strings.Join(st.want, "\n"); !pattern(want).MatchString(strings.TrimRight(got, "\n")) {
+		t.Errorf("%s:%d: $ %s printed\n%s\nthe page shows\n%s", s.page, s.line, st.command, got, want)
+	}
+}
+
+// pattern turns what a page shows into an expression: numbers may differ in value, "…" stands for anything.
+func pattern(want string) *regexp.Regexp {
+	var b strings.Builder
+	b.WriteString(`\A`)
+	for i, line := range strings.Split(strings.TrimRight(want, "\n"), "\n") {
+		if strings.TrimSpace(line) == "…" {
+			b.WriteString(`(?:\n?[^\n]*)*?`)
+			continue
+		}
+		if i > 0 {
+			b.WriteString(`\n`)
+		}
+		q := regexp.QuoteMeta(strings.TrimRight(line, " "))
+		q = strings.ReplaceAll(q, "…", `[^\n]*`)
+		q = regexp.MustCompile(` +`).ReplaceAllString(q, ` +`)
+		b.WriteString(q + ` *`)
+	}
+	b.WriteString(`\z`)
+	return regexp.MustCompile(b.String())
+}
+
+func TestPatternSeesDifferences(t *testing.T) {
+	for _, c := range []struct {
+		want, got string
+		match     bool
+	}{
+		{"capacity … /s", "capacity 150 /s", true},
+		{"capacity … /s", "capacity 150 1/h", false},
+		{"a\n…\nd", "a\nb\nc\nd", true},
+		{"a\n…\nd", "a\nb\nc", false},
+		{"a\nb", "a\nb\nc", false},
+		{"", "", true},
+		{"", "x", false},
+	} {
+		if pattern(c.want).MatchString(c.got) != c.match {
+			t.Errorf("pattern(%q) on %q: want match %v", c.want, c.got, c.match)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// Package cli is the command line. Only this package touches streams, signals and exit codes.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker.
+var version = ""
+
+// Env is the outside world, so that tests can replace it.
+type Env struct {
+	Args           []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+}
+
+// Exit codes, never renumbered.
+const (
+	ExitPass         = 0
+	ExitError        = 1
+	ExitUsage        = 2
+	ExitFail         = 10
+	ExitInconclusive = 11
+	ExitInvalid      = 12
+	ExitInterrupted  = 130
+)
+
+// exit is an error that carries its exit code. quiet: what happened has been said already.
+type exit struct {
+	code  int
+	cause error
+	quiet bool
+}
+
+func (e *exit) Error() string {
+	if e.cause == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.cause.Error()
+}
+
+func (e *exit) Unwrap() error { return e.cause }
+
+func usage(format string, args ...any) error {
+	return &exit{code: ExitUsage, cause: fmt.Errorf(format, args...)}
+}
+
+// Main runs one command and returns its exit code.
+func Main(ctx context.Context, e Env) int {
+	a := &app{Env: e}
+	root := a.root()
+	root.SetArgs(e.Args[1:])
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.lost
+	}
+	if err == nil {
+		return ExitPass
+	}
+	var x *exit
+	if !errors.As(err, &x) {
+		x = &exit{code: ExitError, cause: err}
+	}
+	if !x.quiet {
+		a.tell("tare: %v\n", x)
+	}
+	return x.code
+}
+
+// root is the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tare",
+		Short: "What does a security control cost, and where does it break?",
+		Long: "tare weighs security controls. It puts a system under a control, offers it load, and reports what the control costs or\n" +
+			"where and how it breaks, from a record that anyone can analyse again.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          unknownCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%w; see 'tare %s --help'", err, c.Name())
+	})
+	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what is done to stderr")
+	root.AddCommand(a.runCommand(), a.initCommand(), a.validateCommand(), a.planCommand(), a.reportCommand(),
+		a.undoCommand(), a.explainCommand(), a.listCommand(), a.versionCommand(), a.serveCommand())
+	return root
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v, commit := buildVersion()
+			a.print("tare %s (%s)\n", v, commit)
+			return nil
+		},
+	}
+}
+
+// buildVersion is the linker's version, or the module's; commit is "unknown" outside a checkout.
+func buildVersion() (v, commit string) {
+	v, commit = version, "unknown"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v, commit
+	}
+	if v == "" {
+		v = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			commit = s.Value
+		}
+	}
+	return v, commit
+}
+
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments, got %q", c.CommandPath(), args)
+	}
+	return nil
+}
+
+// exactly checks the number of arguments with an error that names them.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usage("%s needs %v, got %d argument(s); see 'tare %s --help'", c.CommandPath(), names, len(args), c.Name())
+		}
+		return nil
+	}
+}
+
+// unknownCommand refuses what is not a command, with the names that are alike.
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "'tare --help' lists them all"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usage("unknown command %q; %s", args[0], hint)
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/config"
+	"tare/internal/design"
+	"tare/schema"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	var question, file string
+	c := &cobra.Command{
+		Use: "init AREA", Short: "Write a commented experiment file to start from", Args: exactly("AREA"),
+		ValidArgs: a.areas.Names(),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := a.area(args[0]); err != nil {
+				return err
+			}
+			text, err := config.Template(args[0], design.Question(question))
+			if err != nil {
+				return usage("%w", err)
+			}
+			if file == "-" {
+				_, err := a.Stdout.Write(text)
+				return err
+			}
+			if file == "" {
+				file = args[0] + ".yaml"
+			}
+			if _, err := os.Stat(file); err == nil {
+				return usage("%s exists already; name another file with --file, or '-' for standard output", file)
+			}
+			if err := writeFile(file, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+				return err
+			}
+			if err := a.writeSchema(filepath.Dir(file)); err != nil {
+				return err
+			}
+			a.print("wrote %s\nnext: tare validate %s && tare run %s\n", file, file, file)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&question, "question", string(design.Capacity), "compare, scale, capacity or soak")
+	c.Flags().StringVar(&file, "file", "", "where to write (default AREA.yaml; '-' is standard output)")
+	return c
+}
+
+// writeSchema puts the JSON Schema that the template names beside it, for editors. One that is there already is left alone.
+func (a *app) writeSchema(dir string) error {
+	file := filepath.Join(dir, config.SchemaFile)
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	if err := writeFile(file, func(w io.Writer) error { _, err := w.Write(schema.Experiment); return err }); err != nil {
+		return err
+	}
+	a.print("wrote %s, for editors that complete and check YAML\n", file)
+	return nil
+}
+
+func (a *app) validateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "validate FILE…", Short: "Check experiment files, all errors at once", Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			bad := 0
+			for _, file := range args {
+				_, _, err := a.experiment(file)
+				if err == nil {
+					a.print("%s  ok\n", file)
+					continue
+				}
+				bad++
+				var x *exit
+				if !errors.As(err, &x) || !x.quiet {
+					a.tell("tare: %v\n", err)
+				}
+			}
+			if bad > 0 {
+				return &exit{code: ExitUsage, quiet: true}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var kills = flag.Int("kills", 50, "how often TestKilledRuns kills a run")
+
+const killedExperiment = `name: killed
+area: identity
+question: capacity
+target: {adapter: gce-metadata, embedded: {preset: blog-2020}}
+load: {timeout: 2s, max_rate: 600/s}
+seed: 1
+`
+
+// TestKilledRuns ends runs with SIGKILL at random points. Whatever the point, the record must stay readable, and undo must leave
+// neither a process nor a control group behind, however often it is called.
+func TestKilledRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: starts and kills many runs")
+	}
+	bin := buildTare(t)
+	n := *kills
+	before := leftovers(t)
+	var wg sync.WaitGroup
+	lanes := make(chan struct{}, 4)
+	for i := range n {
+		wg.Add(1)
+		lanes <- struct{}{}
+		go func() {
+			defer func() { <-lanes; wg.Done() }()
+			// Early points are where the journal and the world can disagree: half of the kills fall into the first half second.
+			rng := rand.New(rand.NewPCG(uint64(i), 9))
+			after := time.Duration(rng.Float64() * 0.5 * float64(time.Second))
+			if i%2 == 1 {
+				after = time.Duration(rng.Float64() * 8 * float64(time.Second))
+			}
+			killOne(t, bin, filepath.Join(t.TempDir(), strconv.Itoa(i)), after)
+		}()
+	}
+	wg.Wait()
+	if after := leftovers(t); after != before {
+		t.Errorf("left behind:\n%s\nbefore the test there was:\n%s", after, before)
+	}
+}
+
+func killOne(t *testing.T, bin, dir string, after time.Duration) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Error(err)
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(killedExperiment), 0o600); err != nil {
+		t.Error(err)
+		return
+	}
+	run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
+	run.Dir = dir
+	if err := run.Start(); err != nil {
+		t.Error(err)
+		return
+	}
+	time.Sleep(after)
+	_ = run.Process.Kill()
+	state, _ := run.Process.Wait()
+	records, _ := filepath.Glob(filepath.Join(dir, "results", "*"))
+	for _, r := range records {
+		if _, err := os.Stat(filepath.Join(r, "record.jsonl")); err != nil {
+			continue // killed between the folder and its journal: nothing was changed yet
+		}
+		for _, args := range [][]string{{"report", r}, {"undo", r}, {"undo", r}, {"report", r}} {
+			if out, code := tare(t, bin, dir, args...); code == ExitError || code == ExitUsage {
+				t.Errorf("killed after %s (%v): tare %s: exit %d\n%s", after, state, strings.Join(args, " "), code, out)
+			}
+		}
+	}
+}
+
+func tare(t *testing.T, bin, dir string, args ...string) (string, int) {
+	cmd := exec.CommandContext(t.Context(), bin, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		t.Errorf("tare %v: %v", args, err)
+		return "", ExitError
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// leftovers lists what tare could leave behind: its servers' processes and its control groups.
+func leftovers(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for range 20 { // the kernel takes a moment to end children of a killed parent
+		b.Reset()
+		stats, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, s := range stats {
+			if line, err := os.ReadFile(s); err == nil && bytes.Contains(line, []byte("serve\x00identity\x00")) {
+				fmt.Fprintf(&b, "process %s: %q\n", s, line)
+			}
+		}
+		_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), "tare-") {
+				fmt.Fprintf(&b, "cgroup %s\n", path)
+			}
+			return nil
+		})
+		if b.Len() == 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return b.String()
+}
+
+// TestInterruptedRun sends one interrupt: the run must undo its changes, leave a partial report that says so, and exit with 130.
+func TestInterruptedRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: starts a run")
+	}
+	bin := buildTare(t)
+	for name, c := range map[string]struct {
+		signals int
+		hint    string
+	}{
+		"once":  {1, "interrupted"},
+		"twice": {2, "tare undo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(killedExperiment), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
+			run.Dir = dir
+			var out bytes.Buffer
+			run.Stdout, run.Stderr = &out, &out
+			if err := run.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(4 * time.Second)
+			for range c.signals {
+				_ = run.Process.Signal(syscall.SIGINT)
+				time.Sleep(20 * time.Millisecond)
+			}
+			_ = run.Wait()
+			if code := run.ProcessState.ExitCode(); code != ExitInterrupted {
+				t.Errorf("exit %d, want %d\n%s", code, ExitInterrupted, &out)
+			}
+			if !strings.Contains(out.String(), c.hint) {
+				t.Errorf("the output does not say %q:\n%s", c.hint, &out)
+			}
+			records, _ := filepath.Glob(filepath.Join(dir, "results", "*"))
+			if len(records) != 1 {
+				t.Fatalf("records: %v, want one", records)
+			}
+			if text, code := tare(t, bin, dir, "undo", records[0]); code != ExitPass {
+				t.Errorf("undo: exit %d\n%s", code, text)
+			}
+			if text, code := tare(t, bin, dir, "report", records[0]); code != ExitInterrupted || !strings.Contains(text, "interrupted") {
+				t.Errorf("report: exit %d, want %d and the word 'interrupted'\n%s", code, ExitInterrupted, text)
+			}
+			if c.signals == 1 {
+				if left := leftovers(t); left != "" {
+					t.Errorf("left behind:\n%s", left)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/report"
+)
+
+// live runs one experiment with the real binary and returns its report.
+func live(t *testing.T, bin, experiment string) *report.Report {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(experiment), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, "run", "x.yaml", "-o", "json=report.json", "-o", "text")
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("tare run: %v\n%s", err, &out)
+	}
+	t.Logf("%s", &out)
+	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rep report.Report
+	if err := json.Unmarshal(b, &rep); err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Capacity) != 1 {
+		t.Fatalf("capacity has %d results, want 1", len(rep.Capacity))
+	}
+	return &rep
+}
+
+// TestPresetsShowTheirSignatures runs the search against the reference endpoint in each preset.
+func TestPresetsShowTheirSignatures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: real searches")
+	}
+	bin := buildTare(t)
+	for _, c := range []struct {
+		preset, timeout string
+		maxRate         int
+		want            []string // acceptable classes; nil: nothing breaks
+	}{
+		{"blog-2020", "4s", 2000, []string{"accept-queue"}},
+		{"cpu-only", "4s", 2000, []string{"cpu-throttling"}},
+		{"sts-quota-reject", "4s", 2000, []string{"token-bucket"}},
+		{"sts-quota-queue", "4s", 2000, []string{"queue"}},
+		{"sts-quota-tarpit", "4s", 2000, []string{"quota-hang"}},
+		{"healthy", "4s", 300, nil},
+	} {
+		t.Run(c.preset, func(t *testing.T) {
+			rep := live(t, bin, fmt.Sprintf("name: live\narea: identity\nquestion: capacity\nseed: 1\n"+
+				"target: {adapter: gce-metadata, embedded: {preset: %s}}\nload: {timeout: %s, max_rate: %d/s}\n", c.preset, c.timeout, c.maxRate))
+			got := rep.Capacity[0]
+			if got.Broke != (c.want != nil) {
+				t.Fatalf("broke: %v, want %v", got.Broke, c.want != nil)
+			}
+			if c.want != nil && !slices.Contains(c.want, string(got.Signature)) {
+				t.Errorf("signature %s, want one of %v; scores %v", got.Signature, c.want, got.Scores)
+			}
+		})
+	}
+}
+
+const nginxConfig = `daemon off; worker_processes 1; pid %[1]s/pid; error_log %[1]s/error.log;
+events { worker_connections 8192; }
+http {
+  access_log off; client_body_temp_path %[1]s/t; proxy_temp_path %[1]s/t; fastcgi_temp_path %[1]s/t; uwsgi_temp_path %[1]s/t; scgi_temp_path %[1]s/t;
+  keepalive_requests 1000000;
+  limit_req_zone $server_name zone=z:1m rate=100r/s;
+  limit_req_status 429;
+  server {
+    listen 127.0.0.1:%[2]d backlog=4096;
+    default_type application/json;
+    add_header Metadata-Flavor Google always;
+    if ($http_metadata_flavor != "Google") { return 403; }
+    if ($http_x_forwarded_for != "") { return 403; }
+    location / { root %[1]s/www; limit_req zone=z %[3]s; }
+  }
+}
+`
+
+// nginx serves the token path from a static file, behind a real rate limiter.
+func nginx(t *testing.T, limit string) string {
+	t.Helper()
+	bin, err := exec.LookPath("nginx")
+	if err != nil {
+		t.Skip("SKIPPED: nginx is not installed, so the signatures are not tried against its limit_req")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // nginx's worker runs as another user
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "www", "computeMetadata", "v1", "instance", "service-accounts", "default")
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	token := `{"access_token":"made-up","expires_in":3599,"token_type":"Bearer"}`
+	if err := os.WriteFile(filepath.Join(path, "token"), []byte(token), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close()
+	conf := filepath.Join(dir, "nginx.conf")
+	text := "user root;\n" + fmt.Sprintf(nginxConfig, dir, port, limit)
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, "-c", conf)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() })
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	for range 100 {
+		if c, err := net.Dial("tcp", addr); err == nil {
+			_ = c.Close()
+			return "http://" + addr
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("nginx did not start: %s", strings.TrimSpace(log.String()))
+	return ""
+}
+
+// TestNginxLimits tries the search against a rate limiter that is not ours, in both of its modes.
+func TestNginxLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: real searches")
+	}
+	for name, c := range map[string]struct {
+		limit string
+		want  []string
+	}{
+		"reject": {"burst=20 nodelay", []string{"token-bucket"}},
+		"delay":  {"burst=20000", []string{"queue"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := nginx(t, c.limit)
+			rep := live(t, buildTare(t), "name: nginx\narea: identity\nquestion: capacity\nseed: 1\n"+
+				"target: {adapter: gce-metadata, url: "+url+"}\nload: {timeout: 10s, max_rate: 3000/s}\n")
+			got := rep.Capacity[0]
+			if !got.Broke || !slices.Contains(c.want, string(got.Signature)) {
+				t.Errorf("broke %v with %s, want one of %v; scores %v", got.Broke, got.Signature, c.want, got.Scores)
+			}
+			if got.Rate == nil || math.Abs(*got.Rate-100) > 2 {
+				t.Errorf("capacity %v, the limiter is set to 100/s", got.Rate)
+			}
+		})
+	}
+}

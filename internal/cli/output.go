@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/analyze"
+	"tare/internal/record"
+	"tare/internal/report"
+)
+
+// An output is one form of the report and where it goes; file "" is standard output.
+type output struct {
+	form, file string
+	encode     report.Encoder
+}
+
+func outputFlag(c *cobra.Command, values *[]string) {
+	c.Flags().StringArrayVarP(values, "output", "o", []string{"text"},
+		"form of the report: "+strings.Join(forms(), ", ")+"; FORM=FILE writes to a file; repeatable")
+}
+
+// forms lists the forms by name.
+func forms() []string {
+	var names []string
+	for name := range report.Encoders() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// parseOutputs checks all of them before anything is measured.
+func parseOutputs(values []string) ([]output, error) {
+	var outs []output
+	toStdout := 0
+	for _, v := range values {
+		form, file, toFile := strings.Cut(v, "=")
+		enc, ok := report.Encoders()[form]
+		if !ok {
+			return nil, usage("-o %s: there is no form %q; there are: %s", v, form, strings.Join(forms(), ", "))
+		}
+		if toFile && file == "" {
+			return nil, usage("-o %s: the file's name is missing after '='", v)
+		}
+		if !toFile {
+			toStdout++
+		}
+		outs = append(outs, output{form: form, file: file, encode: enc})
+	}
+	if toStdout > 1 {
+		return nil, usage("only one -o can go to standard output; write the others to files: -o json=report.json")
+	}
+	return outs, nil
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	var outputs []string
+	c := &cobra.Command{
+		Use: "report RUN", Short: "Compute the report again from a record", Args: exactly("RUN"),
+		Long: "Computes the report from the record in folder RUN alone. The exit code is the run's.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			outs, err := parseOutputs(outputs)
+			if err != nil {
+				return err
+			}
+			return a.report(args[0], outs)
+		},
+	}
+	outputFlag(c, &outputs)
+	return c
+}
+
+// report analyzes the record in dir and writes it in every form. The error carries the run's exit code.
+func (a *app) report(dir string, outs []output) error {
+	rec, err := record.Open(dir)
+	if err != nil {
+		return fmt.Errorf("read record: %w", err)
+	}
+	rep, err := analyze.Analyze(rec, analyze.Options{})
+	if err != nil {
+		return fmt.Errorf("analyze %s: %w", dir, err)
+	}
+	for _, o := range outs {
+		if err := a.write(o, rep); err != nil {
+			return err
+		}
+	}
+	if code := analyze.ExitCode(rep); code != ExitPass {
+		return &exit{code: code, quiet: true}
+	}
+	return nil
+}
+
+// write encodes to standard output or to a file, which is complete or absent.
+func (a *app) write(o output, rep *report.Report) error {
+	if o.file == "" {
+		return o.encode(a.Stdout, rep)
+	}
+	return writeFile(o.file, func(w io.Writer) error { return o.encode(w, rep) })
+}
+
+func writeFile(name string, encode func(io.Writer) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".tare-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
+	if err := encode(tmp); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := tmp.Chmod(0o644); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := tmp.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := os.Rename(tmp.Name(), name); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/area"
+	"tare/internal/config"
+	"tare/internal/design"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "plan FILE", Short: "Say what a run would do, without doing it", Args: exactly("FILE"),
+		RunE: func(c *cobra.Command, args []string) error { return a.plan(c.Context(), args[0]) },
+	}
+}
+
+// plan prints treatments, duration, the highest rate that could be offered, and what would be created.
+func (a *app) plan(ctx context.Context, file string) error {
+	e, _, err := a.experiment(file)
+	if err != nil {
+		return err
+	}
+	e = e.WithDefaults()
+	ar, err := a.area(e.Area)
+	if err != nil {
+		return err
+	}
+	p := func(label, format string, args ...any) {
+		a.print("%-11s %s\n", label, fmt.Sprintf(format, args...))
+	}
+	p("experiment", "%s: %s of %s", e.Name, e.Question, e.Area)
+	treatments := e.Treatments()
+	for i, t := range treatments {
+		label := ""
+		if i == 0 {
+			label = "treatments"
+		}
+		p(label, "%s", t.ID)
+	}
+	p("takes", "%s", planned(e, len(treatments)))
+	p("peak", "%s", peak(e))
+	if d, ok := ar.(planner); ok {
+		for _, line := range d.Creates(e.Target, treatments) {
+			p("creates", "%s", line)
+		}
+	}
+	for _, b := range e.Budget {
+		p("budget", "%s", b)
+	}
+	return a.preflight(ctx, ar, e)
+}
+
+// planner is what an area may offer beside the contract: what its runs create, in words.
+type planner interface {
+	Creates(s area.Spec, treatments []design.Treatment) []string
+}
+
+// planned is how long the run takes at most, as far as that is known beforehand.
+func planned(e *config.Experiment, treatments int) string {
+	timeout := time.Duration(e.Load.Timeout)
+	if e.Load.Ladder() {
+		point := time.Duration(e.Load.Duration)
+		if point == 0 {
+			point = 5 * time.Second
+		}
+		points := len(e.Load.Rates) * treatments
+		load := time.Duration(points) * point
+		return fmt.Sprintf("%d points × %s = %s of load, and up to %s after each until its last call has ended and the target answers again",
+			points, point, load, 3*timeout)
+	}
+	search := time.Duration(e.Load.MaxTime)
+	if search == 0 {
+		search = 3 * time.Minute
+	}
+	return fmt.Sprintf("a search of usually 10 to 60 s (at most %s) and a recovery probe of up to %s, for each of %d treatment(s)",
+		search, 2*timeout, treatments)
+}
+
+func peak(e *config.Experiment) string {
+	switch r := e.Peak(); {
+	case r > 0 && e.Load.Ladder():
+		return fmt.Sprintf("%g/s, the highest of the rates", r)
+	case r > 0:
+		return fmt.Sprintf("%g/s, max_rate: never exceeded", r)
+	default:
+		return "not bounded: the target is on this machine, and max_rate is not set"
+	}
+}

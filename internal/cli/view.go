@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"tare/internal/capacity"
+	"tare/internal/config"
+	"tare/internal/load"
+	"tare/internal/run"
+	"tare/internal/term"
+)
+
+// view turns the events of a run into the live view on stderr: a few lines on a terminal, one plain line a step elsewhere.
+type view struct {
+	name    string
+	term    *term.View
+	goodput []float64 // of the last looks, for the sparkline
+	said    string    // last plain line, which is not repeated
+}
+
+func (a *app) newView(e *config.Experiment) *view {
+	return &view{name: e.Name, term: term.New(a.Stderr, a.Getenv)}
+}
+
+func (v *view) close() { v.term.Close() }
+
+// event is called by the runner, up to 20 times a second.
+func (v *view) event(e run.Event) {
+	if e.Capacity == nil {
+		v.say(fmt.Sprintf("%s  %s %s", v.name, e.Phase, e.Treatment))
+		v.term.Update([]string{fmt.Sprintf("%s  %s %s", v.name, e.Phase, e.Treatment)})
+		return
+	}
+	c := *e.Capacity
+	if c.Kind == capacity.StepEnds {
+		v.say(plainStep(v.name, c))
+	}
+	const looks = 40
+	if v.goodput = append(v.goodput, c.Goodput); len(v.goodput) > looks {
+		v.goodput = v.goodput[1:]
+	}
+	v.term.Update(v.lines(e, c))
+}
+
+// say prints one line where there is no terminal to draw on.
+func (v *view) say(line string) {
+	if line != v.said {
+		v.said = line
+		v.term.Plain(line)
+	}
+}
+
+func plainStep(name string, c capacity.Event) string {
+	s := c.Step
+	line := fmt.Sprintf("%s  %-12s", name, s.Role)
+	if s.Rate > 0 {
+		line += fmt.Sprintf(" %8.1f/s", s.Rate)
+	} else {
+		line += fmt.Sprintf(" %10s", "")
+	}
+	line += fmt.Sprintf(" %5.1f s", s.Length().Seconds())
+	switch {
+	case s.ClientLimited:
+		line += "  client-limited"
+	case s.Passed != nil && *s.Passed:
+		line += "  holds"
+	case s.Passed != nil:
+		line += "  fails"
+	}
+	return line
+}
+
+// lines is the live view: at most five lines.
+func (v *view) lines(e run.Event, c capacity.Event) []string {
+	head := fmt.Sprintf("%s  %s  %s", v.name, e.Treatment, c.Now.Round(100*time.Millisecond))
+	if e.Trials > 1 {
+		head += fmt.Sprintf("  treatment %d/%d", e.Trial, e.Trials)
+	}
+	p := c.Progress
+	bad := p.Ended() - p.Done[load.OK] - p.Done[load.Denied]
+	lines := []string{
+		head,
+		fmt.Sprintf(" now    %s %s", c.Step.Role, offered(c.Step.Rate)),
+		fmt.Sprintf(" rate   goodput %.0f/s %s", c.Goodput, term.Sparkline(v.goodput)),
+		fmt.Sprintf(" calls  %d due   %d ended, %d of them badly   %d in flight   %d waiting", p.Due, p.Ended(), bad, p.InFlight, p.Waiting),
+	}
+	if c.Estimate > 0 {
+		so := fmt.Sprintf(" so far capacity about %.4g/s", c.Estimate)
+		if c.Hi > 0 {
+			so += fmt.Sprintf(" [%.4g, %.4g]", c.Lo, c.Hi)
+		}
+		if c.Signature != "" {
+			so += "   " + string(c.Signature)
+		}
+		lines = append(lines, so)
+	}
+	return lines
+}
+
+func offered(rate float64) string {
+	if rate == 0 {
+		return "no load"
+	}
+	return fmt.Sprintf("offered %.4g/s", rate)
+}

@@ -1,0 +1,80 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tare/internal/clock"
+)
+
+// Append opens the record in dir to add to it from a new process: to undo or to resume a run. A torn last line is cut off and a
+// warning says so.
+func Append(dir string, c clock.Clock) (*Writer, error) {
+	path := filepath.Join(dir, JournalFile)
+	dropped, err := mendTail(path)
+	if err != nil {
+		return nil, fmt.Errorf("append to record: %w", err)
+	}
+	if _, err := mendTail(filepath.Join(dir, LatencyFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("append to record: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("append to record: %w", err)
+	}
+	w := newWriter(dir, f, c)
+	if err := w.put(KindResume, struct{}{}); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	if dropped > 0 {
+		err := w.Warning(Warning{Text: fmt.Sprintf("the journal ended in a torn line of %d bytes, which was dropped", dropped)})
+		if err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+	}
+	return w, nil
+}
+
+// mendTail makes the file end in a whole line: it ends a last line that is only short of its line break, and cuts off a torn one.
+func mendTail(path string) (dropped int, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, tail, err := lastLine(f)
+	if err != nil || len(tail) == 0 {
+		return 0, err
+	}
+	if json.Valid(tail) {
+		_, err = f.WriteAt([]byte("\n"), size)
+		return 0, err
+	}
+	return len(tail), f.Truncate(size - int64(len(tail)))
+}
+
+// lastLine returns what follows the last line break, looking back from the end.
+func lastLine(f *os.File) (size int64, tail []byte, err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, nil, err
+	}
+	size = st.Size()
+	for at := size; at > 0; {
+		n := min(at, 1<<16)
+		at -= n
+		b := make([]byte, n)
+		if _, err := f.ReadAt(b, at); err != nil {
+			return size, nil, err
+		}
+		if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
+			return size, append(b[i+1:], tail...), nil
+		}
+		tail = append(b, tail...)
+	}
+	return size, tail, nil
+}

@@ -1,0 +1,248 @@
+package record
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"time"
+
+	"tare/internal/load"
+)
+
+// A calls file is a row of chunks; the first is a callsMeta in JSON, the others hold calls. A chunk is
+//
+//	"TRC"  version u8  type u8  0 0 0  count u32  length u32  crc u32  payload
+//
+// in little-endian, where crc is CRC-32C over the 16 bytes before it and the payload. A chunk that was cut short or does not
+// match its sum ends the file. A call is varints (zigzag where signed), in nanoseconds, about 22 bytes:
+//
+//	flags u8  operation u8  conn  intended − previous intended  [ready − intended]  [sent − ready]  [first − sent]  [done − first]
+//	[status]  [errno]
+//
+// Each instant counts from the latest earlier one that happened. Flags: outcome in bits 0–2, then which of ready, sent, first
+// byte and done happened, then whether status and errno follow.
+const (
+	callsMagic   = "TRC"
+	callsVersion = 1
+	chunkHeader  = 20
+	chunkCalls   = 8192
+	// maxChunk bounds what a reader allocates on the word of a file: more than the longest possible chunk of chunkCalls calls.
+	maxChunk = chunkCalls * 80
+
+	chunkMeta = 'M'
+	chunkCall = 'C'
+)
+
+const (
+	hasReady = 1 << (3 + iota)
+	hasSent
+	hasFirst
+	hasDone
+	hasStatus
+	outcomeMask = 7
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// callsMeta makes a calls file self-contained.
+type callsMeta struct {
+	Schema     string   `json:"schema"`
+	Treatment  string   `json:"treatment"`
+	Block      int      `json:"block"`
+	Operations []string `json:"operations"`
+}
+
+// writeChunk appends one chunk in a single write.
+func writeChunk(w io.Writer, kind byte, count int, payload []byte) error {
+	b := make([]byte, chunkHeader, chunkHeader+len(payload))
+	copy(b, callsMagic)
+	b[3], b[4] = callsVersion, kind
+	binary.LittleEndian.PutUint32(b[8:], uint32(count))
+	binary.LittleEndian.PutUint32(b[12:], uint32(len(payload)))
+	sum := crc32.Update(crc32.Checksum(b[:16], castagnoli), castagnoli, payload)
+	binary.LittleEndian.PutUint32(b[16:], sum)
+	_, err := w.Write(append(b, payload...))
+	return err
+}
+
+// appendCall encodes c after a call that was due at prev.
+func appendCall(b []byte, c *load.Call, prev time.Duration) []byte {
+	at := len(b)
+	b = append(b, byte(c.Outcome)&outcomeMask, c.Operation)
+	b = binary.AppendUvarint(b, uint64(c.Conn))
+	b = binary.AppendVarint(b, int64(c.Intended-prev))
+	last := c.Intended
+	for i, t := range [...]time.Duration{c.Ready, c.Sent, c.FirstByte, c.Done} {
+		if t != 0 {
+			b[at] |= hasReady << i
+			b = binary.AppendVarint(b, int64(t-last))
+			last = t
+		}
+	}
+	if c.Status != 0 || c.Errno != 0 {
+		// One flag is left for two fields: they are written together, and an errno is 0 in one byte.
+		b[at] |= hasStatus & 0xff
+		b = binary.AppendUvarint(b, uint64(c.Status))
+		b = binary.AppendUvarint(b, uint64(c.Errno))
+	}
+	return b
+}
+
+var errTorn = errors.New("cut short or damaged")
+
+// decoder takes varints off a chunk's payload. The first failure sticks.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) byte() byte {
+	if len(d.b) == 0 {
+		d.bad = true
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	return v
+}
+
+func (d *decoder) uvarint(limit uint64) uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 || v > limit {
+		d.bad = true
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) varint() time.Duration {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.bad = true
+		return 0
+	}
+	d.b = d.b[n:]
+	return time.Duration(v)
+}
+
+func (d *decoder) call(prev time.Duration) load.Call {
+	flags := d.byte()
+	c := load.Call{Operation: d.byte(), Outcome: load.Outcome(flags & outcomeMask), Conn: uint32(d.uvarint(math.MaxUint32))}
+	c.Intended = prev + d.varint()
+	last := c.Intended
+	for i, t := range [...]*time.Duration{&c.Ready, &c.Sent, &c.FirstByte, &c.Done} {
+		if flags&(hasReady<<i) != 0 {
+			*t = last + d.varint()
+			last = *t
+		}
+	}
+	if flags&hasStatus != 0 {
+		c.Status, c.Errno = uint16(d.uvarint(math.MaxUint16)), uint16(d.uvarint(math.MaxUint16))
+	}
+	if int(c.Outcome) >= load.Outcomes {
+		d.bad = true
+	}
+	return c
+}
+
+// callsReader reads a calls file chunk by chunk.
+type callsReader struct {
+	r    *bufio.Reader
+	file string
+	meta callsMeta
+}
+
+func newCallsReader(r io.Reader, file string) (*callsReader, error) {
+	c := &callsReader{r: bufio.NewReaderSize(r, 1<<16), file: file}
+	kind, _, payload, err := c.chunk()
+	if errors.Is(err, io.EOF) {
+		err = errTorn
+	}
+	if err != nil {
+		return nil, err
+	}
+	if kind != chunkMeta {
+		return nil, fmt.Errorf("begins with a chunk of type %q: %w", kind, errTorn)
+	}
+	if err := json.Unmarshal(payload, &c.meta); err != nil {
+		return nil, fmt.Errorf("read its description: %w", err)
+	}
+	return c, nil
+}
+
+// chunk returns the next chunk, io.EOF at the end, or errTorn where the file cannot be read on.
+func (c *callsReader) chunk() (kind byte, count int, payload []byte, err error) {
+	var h [chunkHeader]byte
+	if _, err := io.ReadFull(c.r, h[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			return 0, 0, nil, io.EOF
+		}
+		return 0, 0, nil, tornOr(err)
+	}
+	if string(h[:3]) != callsMagic {
+		return 0, 0, nil, errTorn
+	}
+	if h[3] > callsVersion {
+		return 0, 0, nil, &NewerError{File: c.file, Schema: fmt.Sprintf("%s calls version %d", schemaName, h[3])}
+	}
+	n := binary.LittleEndian.Uint32(h[12:])
+	calls := binary.LittleEndian.Uint32(h[8:])
+	if n > maxChunk || calls > n {
+		return 0, 0, nil, errTorn
+	}
+	payload = make([]byte, n)
+	if _, err := io.ReadFull(c.r, payload); err != nil {
+		return 0, 0, nil, tornOr(err)
+	}
+	sum := crc32.Update(crc32.Checksum(h[:16], castagnoli), castagnoli, payload)
+	if sum != binary.LittleEndian.Uint32(h[16:]) {
+		return 0, 0, nil, errTorn
+	}
+	return h[4], int(calls), payload, nil
+}
+
+// tornOr tells an early end of the file from a failing disk.
+func tornOr(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errTorn
+	}
+	return err
+}
+
+// next appends the calls of the next chunk to dst. Chunks of unknown types are skipped.
+func (c *callsReader) next(dst []load.Call) ([]load.Call, error) {
+	for {
+		kind, count, payload, err := c.chunk()
+		if err != nil {
+			return dst, err
+		}
+		if kind != chunkCall {
+			continue
+		}
+		return decodeCalls(dst, payload, count)
+	}
+}
+
+func decodeCalls(dst []load.Call, payload []byte, count int) ([]load.Call, error) {
+	d := decoder{b: payload}
+	var prev time.Duration
+	start := len(dst)
+	for range count {
+		call := d.call(prev)
+		if d.bad {
+			return dst[:start], errTorn
+		}
+		prev = call.Intended
+		dst = append(dst, call)
+	}
+	if len(d.b) > 0 {
+		return dst[:start], errTorn
+	}
+	return dst, nil
+}

@@ -1,0 +1,172 @@
+package record
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/clock"
+	"tare/internal/load"
+)
+
+func TestTornTail(t *testing.T) {
+	w, _ := create(t)
+	must(t, w.TrialBegin(begin("a", 0)), w.Note(Note{Text: "the last line"}), w.Close())
+	path := filepath.Join(w.Dir(), JournalFile)
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	last := strings.LastIndex(strings.TrimSuffix(string(whole), "\n"), "\n") + 1
+	for cut := last + 1; cut < len(whole); cut++ {
+		must(t, os.WriteFile(path, whole[:cut], 0o600))
+		r := open(t, w.Dir())
+		complete := cut == len(whole)-1 // only the line break is missing
+		if got := len(r.Notes) == 1; got != complete {
+			t.Fatalf("cut at %d: note read %v", cut, got)
+		}
+		if torn := len(r.Warnings) == 1 && strings.Contains(r.Warnings[0], "torn"); torn == complete {
+			t.Fatalf("cut at %d: warnings %q", cut, r.Warnings)
+		}
+		if len(r.Trials) != 1 {
+			t.Fatalf("cut at %d: %d trials", cut, len(r.Trials))
+		}
+	}
+}
+
+func TestAppendMendsTail(t *testing.T) {
+	for name, c := range map[string]struct {
+		cut     int
+		notes   int
+		warning bool
+	}{"torn": {7, 0, true}, "no line break": {1, 1, false}, "whole": {0, 1, false}} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := create(t)
+			must(t, w.Note(Note{Text: "the last line"}), w.Close())
+			path := filepath.Join(w.Dir(), JournalFile)
+			whole, err := os.ReadFile(path)
+			must(t, err)
+			must(t, os.WriteFile(path, whole[:len(whole)-c.cut], 0o600))
+			again, err := Append(w.Dir(), clock.NewFake(epoch))
+			must(t, err)
+			must(t, again.Finish(Finish{Status: Complete}), again.Close())
+			r := open(t, w.Dir())
+			if len(r.Warnings) > 0 || len(r.Notes) != c.notes || r.Finish == nil || len(r.Resumed) != 1 {
+				t.Errorf("reading: %q, notes %d, finish %v, resumed %d", r.Warnings, len(r.Notes), r.Finish, len(r.Resumed))
+			}
+			if (len(r.Warned) == 1) != c.warning {
+				t.Errorf("recorded warnings %v", r.Warned)
+			}
+		})
+	}
+}
+
+func TestDamagedMiddleLine(t *testing.T) {
+	w, _ := create(t)
+	must(t, w.TrialBegin(begin("a", 0)), w.Note(Note{Text: "x"}), w.Step("a", 0, "step", 1), w.Close())
+	path := filepath.Join(w.Dir(), JournalFile)
+	b, err := os.ReadFile(path)
+	must(t, err)
+	lines := strings.Split(string(b), "\n")
+	lines[1] = lines[1][:20] // the trial's beginning
+	lines[2] = `{"schema":"tare.record/v1","kind":"future","at":"2026-03-01T12:00:00Z","data":{"a":[1]}}`
+	must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
+	r := open(t, w.Dir())
+	if len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "record.jsonl:2 is damaged") || !strings.Contains(r.Warnings[1], `"a" in block 0 is missing`) {
+		t.Errorf("warnings %q", r.Warnings)
+	}
+	if len(r.Unknown) != 1 || r.Unknown[0].Kind != "future" {
+		t.Errorf("unknown %v", r.Unknown)
+	}
+	if len(r.Trials) != 1 || len(r.Trials[0].Steps) != 1 {
+		t.Errorf("the trial's step was lost: %+v", r.Trials)
+	}
+}
+
+func TestNewerIsRefused(t *testing.T) {
+	w, _ := create(t)
+	must(t, w.Close())
+	path := filepath.Join(w.Dir(), JournalFile)
+	b, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, []byte(string(b)+`{"schema":"tare.record/v2","kind":"note","at":"2026-03-01T12:00:00Z"}`+"\n"), 0o600))
+	_, err = Open(w.Dir())
+	var newer *NewerError
+	if !errors.As(err, &newer) || !strings.Contains(err.Error(), "newer tare") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNotARecord(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("empty folder: %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, JournalFile), []byte("{}\nhello\n"), 0o600))
+	if _, err := Open(dir); !errors.Is(err, errNoHeader) {
+		t.Errorf("no header: %v", err)
+	}
+}
+
+func TestDamagedCalls(t *testing.T) {
+	calls := randomCalls(3*chunkCalls, 9)
+	w, _ := create(t)
+	must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, calls), w.Close())
+	path := filepath.Join(w.Dir(), "calls-0000.bin")
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 40 {
+		b := append([]byte(nil), whole[:rng.IntN(len(whole)-1)+1]...)
+		if rng.IntN(2) == 0 {
+			b = append([]byte(nil), whole...)
+			b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
+		}
+		must(t, os.WriteFile(path, b, 0o600))
+		r := open(t, w.Dir())
+		got, err := r.Trials[0].Calls()
+		must(t, err)
+		if len(r.Warnings) != 1 || len(got)%chunkCalls != 0 || len(got) == len(calls) {
+			t.Fatalf("%d bytes: %d calls, warnings %q", len(b), len(got), r.Warnings)
+		}
+		if d := cmp.Diff(calls[:len(got)], append([]load.Call{}, got...)); d != "" {
+			t.Fatalf("wrong calls:\n%s", d)
+		}
+	}
+	must(t, os.Remove(path))
+	if r := open(t, w.Dir()); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "missing") {
+		t.Errorf("warnings %q", r.Warnings)
+	}
+}
+
+func TestCallsFileOutsideTheRecord(t *testing.T) {
+	w, _ := create(t)
+	must(t, w.TrialBegin(begin("a", 0)), w.put(KindCalls, callsRef{Treatment: "a", File: "../../calls-0000.bin"}), w.put(KindCalls, callsRef{Treatment: "a", File: "/etc/passwd"}), w.Close())
+	r := open(t, w.Dir())
+	if len(r.Warnings) != 2 || r.Trials[0].HasCalls() {
+		t.Errorf("warnings %q, calls %v", r.Warnings, r.Trials[0].calls)
+	}
+}
+
+func TestDamagedHistogram(t *testing.T) {
+	w, _ := create(t)
+	must(t, w.TrialBegin(begin("a", 0)), w.Cells("a", 0, testCells(100)), w.TrialEnd(TrialEnd{Treatment: "a", Status: Complete}), w.Close())
+	path := filepath.Join(w.Dir(), LatencyFile)
+	b, err := os.ReadFile(path)
+	must(t, err)
+	b[len(b)-40] = '!'
+	must(t, os.WriteFile(path, b, 0o600))
+	n := 0
+	damaged, err := open(t, w.Dir()).Trials[0].Histograms(func(*Interval) { n++ })
+	must(t, err)
+	if damaged != 1 || n != 1 {
+		t.Errorf("damaged %d, read %d, want 1 and 1", damaged, n)
+	}
+	must(t, os.Truncate(path, int64(len(b)/2)))
+	if damaged, err := open(t, w.Dir()).Trials[0].Histograms(func(*Interval) {}); err != nil || damaged == 0 {
+		t.Errorf("truncated: damaged %d, %v", damaged, err)
+	}
+}

@@ -1,0 +1,281 @@
+// Package record keeps what a run did: an append-only journal, raw calls and histograms in one folder. Reports are computed from
+// records alone, so whatever was once written must stay readable.
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/metric"
+)
+
+// Schema is carried by every line that this version writes.
+const Schema = schemaName + "/v1"
+
+const (
+	schemaName    = "tare.record"
+	schemaVersion = 1
+)
+
+// The files of a record's folder. Raw calls are in calls-*.bin beside them.
+const (
+	JournalFile    = "record.jsonl"
+	LatencyFile    = "latency.hlog"
+	ExperimentFile = "experiment.yaml"
+)
+
+// Kind says what a line of the journal holds.
+type Kind string
+
+// The kinds. A reader keeps lines of other kinds without understanding them.
+const (
+	KindHeader     Kind = "header"
+	KindPlan       Kind = "plan"
+	KindPrepare    Kind = "prepare"
+	KindVerify     Kind = "verify"
+	KindTrialBegin Kind = "trial-begin"
+	KindStep       Kind = "step"
+	KindSamples    Kind = "samples"
+	KindGenerator  Kind = "generator"
+	KindCalls      Kind = "calls"
+	KindCells      Kind = "cells"
+	KindTrialEnd   Kind = "trial-end"
+	KindChange     Kind = "change"
+	KindNote       Kind = "note"
+	KindWarning    Kind = "warning"
+	KindResume     Kind = "resume"
+	KindFinish     Kind = "finish"
+)
+
+// Entry is one line of the journal.
+type Entry struct {
+	Schema string          `json:"schema"`
+	Kind   Kind            `json:"kind"`
+	At     time.Time       `json:"at"`
+	Data   json.RawMessage `json:"data,omitempty"`
+}
+
+// Header says what was run, with what, and where. It is the first line.
+type Header struct {
+	Tool       Tool            `json:"tool"`
+	Experiment Experiment      `json:"experiment"`
+	Area       string          `json:"area"`
+	Question   design.Question `json:"question"`
+	Started    time.Time       `json:"started"`
+	Host       Host            `json:"host"`
+}
+
+// Tool is the tare that wrote the record.
+type Tool struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+}
+
+// Experiment names the experiment file. Create fills SHA256 from the file's content.
+type Experiment struct {
+	Name   string `json:"name"`
+	File   string `json:"file,omitempty"` // as it was given on the command line
+	SHA256 string `json:"sha256,omitempty"`
+	Seed   uint64 `json:"seed"`
+}
+
+// Host is the machine that the generator ran on.
+type Host struct {
+	Name   string `json:"name,omitempty"`
+	Kernel string `json:"kernel,omitempty"`
+	CPUs   int    `json:"cpus,omitempty"`
+	Go     string `json:"go,omitempty"`
+	Arch   string `json:"arch,omitempty"`
+}
+
+// Plan is what was to be done.
+type Plan struct {
+	Treatments []design.Treatment `json:"treatments"`
+	Trials     []design.Trial     `json:"trials,omitempty"`
+	Load       Load               `json:"load"`
+	Budget     []string           `json:"budget,omitempty"` // as written in the file
+	// Notes are limits of the target that every report must carry.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Load is the load section of the experiment with its defaults filled in. Times in seconds, rates in 1/s; 0: none.
+type Load struct {
+	Engine         string    `json:"engine,omitempty"`
+	Arrivals       string    `json:"arrivals,omitempty"` // "constant", "poisson"
+	Timeout        float64   `json:"timeout,omitempty"`
+	MaxRate        float64   `json:"max_rate,omitempty"`
+	MaxConnections int       `json:"max_connections,omitempty"`
+	Rates          []float64 `json:"rates,omitempty"` // of a ladder
+}
+
+// Prepare says how the preparation of a treatment went.
+type Prepare struct {
+	Treatment string  `json:"treatment"`
+	Seconds   float64 `json:"seconds"`
+	Error     string  `json:"error,omitempty"`
+}
+
+// Verify says whether a treatment was proved to be in force.
+type Verify struct {
+	Treatment string `json:"treatment"`
+	Block     int    `json:"block"`
+	OK        bool   `json:"ok"`
+	Error     string `json:"error,omitempty"` // what was not as it should be
+}
+
+// TrialBegin opens a trial. What follows with the same treatment and block belongs to it.
+type TrialBegin struct {
+	design.Trial
+	Operations []string `json:"operations"` // names, in the order of load.Call.Operation
+}
+
+// Step is a piece of a question's own record. Its payload is opaque here: the question's package encodes and decodes it.
+type Step struct {
+	Treatment string          `json:"treatment"`
+	Block     int             `json:"block"`
+	Name      string          `json:"name"` // "step", "trace"
+	Payload   json.RawMessage `json:"payload"`
+}
+
+// When says where in its trial a reading was taken.
+type When string
+
+// The readings of a trial. Costs are differences of the first two.
+const (
+	Before When = "before"
+	During When = "during"
+	After  When = "after"
+)
+
+// Samples is one reading of the probes.
+type Samples struct {
+	Treatment string          `json:"treatment"`
+	Block     int             `json:"block"`
+	When      When            `json:"when"`
+	Samples   []metric.Sample `json:"samples"`
+}
+
+// Generator is the audit of the load generator over a trial, as far as only the runner knows it. Times in seconds.
+type Generator struct {
+	Treatment  string  `json:"treatment"`
+	Block      int     `json:"block"`
+	Engine     string  `json:"engine,omitempty"`
+	Offered    uint64  `json:"offered"` // calls that were due
+	Sent       uint64  `json:"sent"`
+	Unsendable uint64  `json:"unsendable,omitempty"` // due and unsent because no connection was free: not the generator's fault
+	Seconds    float64 `json:"seconds"`
+	CPUSeconds float64 `json:"cpu_seconds"`
+	BytesIn    uint64  `json:"bytes_in,omitempty"`
+	BytesOut   uint64  `json:"bytes_out,omitempty"`
+	// Reason says why the trial is the generator's limit and not the target's result; empty: no such finding.
+	Reason string `json:"reason,omitempty"`
+}
+
+// callsRef names the file that holds raw calls of a trial.
+type callsRef struct {
+	Treatment string `json:"treatment"`
+	Block     int    `json:"block"`
+	File      string `json:"file"`
+}
+
+// cellsRef says where in LatencyFile the histograms of a trial are, and counts them.
+type cellsRef struct {
+	Treatment string  `json:"treatment"`
+	Block     int     `json:"block"`
+	Offset    int64   `json:"offset"`
+	Length    int64   `json:"length"`
+	Counts    []Count `json:"counts"`
+}
+
+// Count is how many calls of an operation ended with an outcome.
+type Count struct {
+	Operation string       `json:"operation"`
+	Outcome   load.Outcome `json:"outcome"`
+	Count     uint64       `json:"count"`
+	Unsent    uint64       `json:"unsent,omitempty"` // of a Timeout: how many were never sent
+}
+
+// Status is how a trial or a run ended.
+type Status string
+
+// The statuses. A trial or run without one was killed.
+const (
+	Complete    Status = "complete"
+	Dropped     Status = "dropped"     // a trial that an interrupt cut short: not to be judged
+	Interrupted Status = "interrupted" // a run that was asked to stop
+	Errored     Status = "error"
+)
+
+// TrialEnd closes a trial.
+type TrialEnd struct {
+	Treatment string  `json:"treatment"`
+	Block     int     `json:"block"`
+	Seconds   float64 `json:"seconds"`
+	Status    Status  `json:"status"`
+	Error     string  `json:"error,omitempty"`
+}
+
+// Change is an entry of the undo journal.
+type Change struct {
+	State  ChangeState `json:"state"`
+	Change area.Change `json:"change"`
+}
+
+// ChangeState says whether a change may exist.
+type ChangeState string
+
+// The states: a change may exist from intended on, until undone.
+const (
+	Intended ChangeState = "intended"
+	Undone   ChangeState = "undone"
+)
+
+// Note is a remark on a result that is not a warning: a limit of the target, a fallback that was taken.
+type Note struct {
+	Treatment string `json:"treatment,omitempty"`
+	Text      string `json:"text"`
+}
+
+// Warning is something that makes a result doubtful.
+type Warning struct {
+	Treatment string `json:"treatment,omitempty"`
+	Text      string `json:"text"`
+}
+
+// Finish is the last line of a run that was not killed.
+type Finish struct {
+	Status  Status  `json:"status"`
+	Seconds float64 `json:"seconds"`
+	Error   string  `json:"error,omitempty"`
+}
+
+// NewerError says that a record needs a newer tare than this one.
+type NewerError struct {
+	File   string
+	Schema string
+}
+
+// Error implements error.
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("%s is %s, written by a newer tare; this one reads %s/v1 to v%d: update tare to read it",
+		e.File, e.Schema, schemaName, schemaVersion)
+}
+
+// checkSchema refuses lines that this version cannot be sure to understand.
+func checkSchema(file, schema string) error {
+	v, ok := strings.CutPrefix(schema, schemaName+"/v")
+	n, err := strconv.Atoi(v)
+	if !ok || err != nil || n < 1 {
+		return fmt.Errorf("schema %q is not a tare record", schema)
+	}
+	if n > schemaVersion {
+		return &NewerError{File: file, Schema: schema}
+	}
+	return nil
+}

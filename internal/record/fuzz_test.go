@@ -1,0 +1,133 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/hist"
+	"tare/internal/load"
+)
+
+// FuzzJournal: whatever a journal holds, it is read or refused, and nothing that was read can be asked in a way that panics.
+func FuzzJournal(f *testing.F) {
+	w, err := Create(f.TempDir(), testHeader(), nil, fakeClock())
+	if err != nil {
+		f.Fatal(err)
+	}
+	err = errors.Join(w.TrialBegin(begin("a", 0)), w.Calls("a", 0, randomCalls(5, 1)), w.Cells("a", 0, testCells(9)), w.Step("a", 0, "step", 1),
+		w.TrialEnd(TrialEnd{Treatment: "a"}), w.Note(Note{Text: "x"}), w.Finish(Finish{Status: Complete}), w.Close())
+	if err != nil {
+		f.Fatal(err)
+	}
+	whole, err := os.ReadFile(filepath.Join(w.Dir(), JournalFile))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add([]byte(`{"schema":"tare.record/v1","kind":"cells","at":"2026-03-01T12:00:00Z","data":{"treatment":"a","offset":-1,"length":9223372036854775807}}`))
+	f.Add([]byte("{\"schema\":\"tare.record/v9\"}\n\n\x00"))
+	dir := w.Dir()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := readJournal(bytes.NewReader(b), dir)
+		if err != nil {
+			return
+		}
+		r.Pending()
+		for _, trial := range r.Trials {
+			trial.Complete()
+			if _, err := trial.Calls(); err != nil {
+				t.Logf("calls: %v", err)
+			}
+			if _, err := trial.Histograms(func(*Interval) {}); err != nil {
+				t.Logf("histograms: %v", err)
+			}
+		}
+		if _, err := json.Marshal(r.Changes); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzCallsFile: a damaged file ends the reading, it never breaks it.
+func FuzzCallsFile(f *testing.F) {
+	var b bytes.Buffer
+	calls := randomCalls(3, 4)
+	if err := errors.Join(writeChunk(&b, chunkMeta, 0, []byte(`{"treatment":"a"}`)), writeChunk(&b, chunkCall, len(calls), encodedCalls(calls))); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add(b.Bytes()[:len(b.Bytes())-3])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := newCallsReader(bytes.NewReader(b), "x")
+		n := 0
+		for err == nil {
+			var got []load.Call
+			if got, err = c.next(nil); len(got) > 0 {
+				n += len(got)
+			}
+		}
+		if n*8 > len(b)*chunkCalls {
+			t.Errorf("%d calls from %d bytes", n, len(b))
+		}
+	})
+}
+
+// FuzzCalls: calls survive encoding, and any payload decodes or is refused.
+func FuzzCalls(f *testing.F) {
+	f.Add(encodedCalls(randomCalls(20, 2)), 20)
+	f.Add([]byte{0x7f, 0, 0xff, 0xff}, 1)
+	f.Fuzz(func(t *testing.T, b []byte, count int) {
+		if count < 0 || count > len(b) {
+			return
+		}
+		calls, err := decodeCalls(nil, b, count)
+		if err != nil {
+			return
+		}
+		again, err := decodeCalls(nil, encodedCalls(calls), len(calls))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(calls, again); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func encodedCalls(calls []load.Call) []byte {
+	var b []byte
+	prev := load.Call{}
+	for i := range calls {
+		b = appendCall(b, &calls[i], prev.Intended)
+		prev = calls[i]
+	}
+	return b
+}
+
+// FuzzInterval: a line of the latency file is read or refused.
+func FuzzInterval(f *testing.F) {
+	h := &hist.Histogram{}
+	for i := range int64(200) {
+		h.Record(i * i * 1000)
+	}
+	line, err := appendInterval(nil, &Interval{Treatment: "a b", Operation: "x", Outcome: load.OK, Measure: Response, Start: epoch, Length: 5, Hist: h})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(bytes.TrimSpace(line)))
+	f.Add("Tag=a|0|x|ok|response,0,0,0,HISTFAAAAB")
+	f.Add("Tag=a|0|x|ok|response")
+	f.Fuzz(func(_ *testing.T, line string) {
+		iv, err := parseInterval(line)
+		if err == nil {
+			iv.Hist.Quantile(0.99)
+		}
+	})
+}

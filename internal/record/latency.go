@@ -1,0 +1,184 @@
+package record
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/internal/hist"
+	"tare/internal/load"
+)
+
+// Measure is which of a call's times a histogram holds.
+type Measure string
+
+// The measures.
+const (
+	Response Measure = "response"
+	Service  Measure = "service"
+	PoolWait Measure = "pool_wait"
+	Lateness Measure = "lateness"
+)
+
+// Interval is one cell of the latency file: the distribution, in nanoseconds, of one measure of the calls of one operation with one
+// outcome in one trial.
+type Interval struct {
+	Treatment string
+	Block     int
+	Operation string
+	Outcome   load.Outcome
+	Measure   Measure
+	Start     time.Time
+	Length    time.Duration
+	Hist      *hist.Histogram
+}
+
+// digits is the precision on disk. A cell of 3 significant digits lies within one cell of package hist, so that what is read back falls
+// into the cells that it came from.
+const digits = 3
+
+// tag packs the interval's coordinates into the tag of an HdrHistogram log line, which may hold no comma, space or line break.
+func (iv *Interval) tag() string {
+	return strings.Join([]string{
+		url.QueryEscape(iv.Treatment), strconv.Itoa(iv.Block),
+		url.QueryEscape(iv.Operation), iv.Outcome.String(), string(iv.Measure),
+	}, "|")
+}
+
+func (iv *Interval) setTag(tag string) error {
+	f := strings.Split(tag, "|")
+	if len(f) != 5 {
+		return fmt.Errorf("tag %q has %d fields, not 5", tag, len(f))
+	}
+	var err1, err2, err3, err4 error
+	iv.Treatment, err1 = url.QueryUnescape(f[0])
+	iv.Block, err2 = strconv.Atoi(f[1])
+	iv.Operation, err3 = url.QueryUnescape(f[2])
+	err4 = iv.Outcome.UnmarshalText([]byte(f[3]))
+	iv.Measure = Measure(f[4])
+	return errors.Join(err1, err2, err3, err4)
+}
+
+// latencyHead opens a latency file as the HdrHistogram tools expect it. Line times are seconds since the epoch.
+func latencyHead(start time.Time) []byte {
+	var b bytes.Buffer
+	w := hdrhistogram.NewHistogramLogWriter(&b)
+	err := errors.Join(
+		w.OutputComment("[written by tare; values in nanoseconds, maxima in milliseconds; tag: treatment|block|operation|outcome|measure]"),
+		w.OutputLogFormatVersion(), w.OutputStartTime(start.UnixMilli()), w.OutputBaseTime(0), w.OutputLegend())
+	if err != nil {
+		panic(err) // a bytes.Buffer does not fail
+	}
+	return b.Bytes()
+}
+
+// appendInterval encodes iv as one line of the latency file.
+func appendInterval(dst []byte, iv *Interval) ([]byte, error) {
+	h := hdrhistogram.New(1, max(2, iv.Hist.Max()), digits)
+	var failed error
+	iv.Hist.Each(func(v int64, n uint64) {
+		// The middle of the last cell can lie above the largest value.
+		if err := h.RecordValues(min(v, iv.Hist.Max()), int64(n)); err != nil {
+			failed = err
+		}
+	})
+	if failed != nil {
+		return dst, fmt.Errorf("encode histogram %s: %w", iv.tag(), failed)
+	}
+	h.SetTag(iv.tag())
+	h.SetStartTimeMs(iv.Start.UnixMilli())
+	h.SetEndTimeMs(iv.Start.Add(iv.Length).UnixMilli())
+	b := bytes.NewBuffer(dst)
+	if err := hdrhistogram.NewHistogramLogWriter(b).OutputIntervalHistogram(h); err != nil {
+		return dst, fmt.Errorf("encode histogram %s: %w", iv.tag(), err)
+	}
+	return b.Bytes(), nil
+}
+
+// parseInterval reads one line of the latency file.
+func parseInterval(line string) (*Interval, error) {
+	rest, ok := strings.CutPrefix(line, "Tag=")
+	f := strings.SplitN(rest, ",", 5)
+	if !ok || len(f) != 5 {
+		return nil, errors.New("not a tagged interval")
+	}
+	iv := &Interval{}
+	if err := iv.setTag(f[0]); err != nil {
+		return nil, err
+	}
+	start, err1 := strconv.ParseFloat(f[1], 64)
+	length, err2 := strconv.ParseFloat(f[2], 64)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	iv.Start = time.UnixMilli(int64(start * 1e3)).UTC()
+	iv.Length = time.Duration(length * 1e9)
+	h, err := decodeHistogram(f[4])
+	if err != nil {
+		return nil, err
+	}
+	iv.Hist = h
+	return iv, nil
+}
+
+// decodeHistogram checks the geometry before it lets the library allocate for it.
+func decodeHistogram(encoded string) (*hist.Histogram, error) {
+	if err := checkGeometry(encoded); err != nil {
+		return nil, err
+	}
+	d, err := hdrhistogram.Decode([]byte(encoded))
+	if err != nil {
+		return nil, fmt.Errorf("decode histogram: %w", err)
+	}
+	h := &hist.Histogram{}
+	for _, b := range d.Distribution() {
+		if b.Count > 0 {
+			h.RecordN(b.From+(b.To-b.From)/2, uint64(b.Count))
+		}
+	}
+	return h, nil
+}
+
+// maxHistogram bounds the decompressed size of one histogram; one of 3 digits over all of int64 needs 9 bytes for each of its 57,344 counts.
+const maxHistogram = 1 << 20
+
+func checkGeometry(encoded string) error {
+	raw, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(raw) < 8 {
+		return fmt.Errorf("decode histogram: %w", errTorn)
+	}
+	z, err := zlib.NewReader(bytes.NewReader(raw[8:]))
+	if err != nil {
+		return fmt.Errorf("decode histogram: %w", err)
+	}
+	body, err := io.ReadAll(io.LimitReader(z, maxHistogram+1))
+	if err != nil {
+		return fmt.Errorf("decode histogram: %w", err)
+	}
+	if len(body) < hdrhistogram.ENCODING_HEADER_SIZE || len(body) > maxHistogram {
+		return fmt.Errorf("decode histogram: %d bytes is no histogram of ours", len(body))
+	}
+	if n := binary.BigEndian.Uint32(body[12:]); n != digits {
+		return fmt.Errorf("decode histogram: %d significant digits, not %d", n, digits)
+	}
+	return nil
+}
+
+type part struct {
+	measure Measure
+	hist    *hist.Histogram
+}
+
+func parts(c *load.Cell) [4]part {
+	return [4]part{{Response, c.Response}, {Service, c.Service}, {PoolWait, c.PoolWait}, {Lateness, c.Lateness}}
+}

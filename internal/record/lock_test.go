@@ -1,0 +1,127 @@
+package record
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/internal/clock"
+)
+
+func fakeClock() *clock.Fake { return clock.NewFake(epoch) }
+
+// The test binary is its own child: it takes the lock and waits to be killed.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("LOCK_CHILD"); dir != "" {
+		if _, err := Lock(dir, "http://127.0.0.1:80", Holder{Run: "child", Since: epoch}); err != nil {
+			os.Exit(3)
+		}
+		if _, err := os.Stdout.WriteString("locked\n"); err != nil {
+			os.Exit(4)
+		}
+		time.Sleep(time.Minute)
+		os.Exit(5)
+	}
+	os.Exit(m.Run())
+}
+
+func TestLockKeepsOthersOut(t *testing.T) {
+	dir := t.TempDir()
+	held, err := Lock(dir, "x", Holder{Run: "results/a", Since: epoch})
+	must(t, err)
+	_, err = Lock(dir, "x", Holder{Run: "results/b"})
+	var h *HeldError
+	if !errors.As(err, &h) || h.Holder.Run != "results/a" || h.Holder.PID != os.Getpid() || h.Holder.Ticks == 0 {
+		t.Fatalf("error %v", err)
+	}
+	if !strings.Contains(err.Error(), "results/a") {
+		t.Errorf("the holder is not named: %v", err)
+	}
+	other, err := Lock(dir, "y", Holder{Run: "results/b"})
+	must(t, err)
+	must(t, other.Unlock(), held.Unlock())
+	again, err := Lock(dir, "x", Holder{Run: "results/b"})
+	must(t, err)
+	if again.Stale != nil {
+		t.Errorf("a lock that was given back is called stale: %+v", again.Stale)
+	}
+	must(t, again.Unlock())
+	left, err := os.ReadDir(dir)
+	must(t, err)
+	if len(left) > 0 {
+		t.Errorf("files left: %v", left)
+	}
+}
+
+func TestLockOfADeadProcessIsTakenOver(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "locks")
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "LOCK_CHILD="+dir)
+	out, err := child.StdoutPipe()
+	must(t, err)
+	must(t, child.Start())
+	defer child.Process.Kill() //nolint:errcheck // it is dead when all went well
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "locked\n" {
+		t.Fatalf("the child said %q, %v", line, err)
+	}
+	var h *HeldError
+	if _, err := Lock(dir, "http://127.0.0.1:80", Holder{Run: "b"}); !errors.As(err, &h) || h.Holder.PID != child.Process.Pid || h.Holder.Run != "child" {
+		t.Fatalf("while the child lives: %v", err)
+	}
+	must(t, child.Process.Kill())
+	if err := child.Wait(); err == nil {
+		t.Fatal("the child ended by itself")
+	}
+	held, err := Lock(dir, "http://127.0.0.1:80", Holder{Run: "b"})
+	must(t, err)
+	if held.Stale == nil || held.Stale.PID != child.Process.Pid {
+		t.Errorf("stale %+v", held.Stale)
+	}
+	must(t, held.Unlock())
+}
+
+func TestLockHasOneHolderAtATime(t *testing.T) {
+	dir := t.TempDir()
+	var mu sync.Mutex
+	holders, most, taken := 0, 0, 0
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				held, err := Lock(dir, "x", Holder{Run: "r"})
+				if _, held := errors.AsType[*HeldError](err); held {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				holders++
+				taken++
+				most = max(most, holders)
+				mu.Unlock()
+				runtime.Gosched()
+				mu.Lock()
+				holders--
+				mu.Unlock()
+				if err := held.Unlock(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if most != 1 || taken < 8 {
+		t.Errorf("%d holders at once, taken %d times", most, taken)
+	}
+}

@@ -1,0 +1,297 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"tare/internal/area"
+)
+
+// A Record is what a run left behind. Open fills it from the journal; raw calls and histograms stay on disk until they are asked for.
+type Record struct {
+	Dir      string
+	Header   Header
+	Plan     Plan
+	Prepared []Prepare
+	Verified []Verify
+	// Trials are in the order in which they began. A trial that was run again, because its first attempt was dropped, is there twice.
+	Trials []*Trial
+	// Changes are the undo journal as it was written.
+	Changes []Change
+	Notes   []Note
+	Warned  []Warning // warnings that the run wrote
+	Resumed []time.Time
+	Finish  *Finish   // nil: the run was killed, or is still going on
+	Last    time.Time // the latest line
+	// Unknown are lines of kinds that this version does not know.
+	Unknown []Entry
+	// Warnings say what could not be read: a torn last line, damaged lines by number, damaged files.
+	Warnings []string
+
+	open map[trialKey]*Trial
+}
+
+// A Trial is all that one trial left behind.
+type Trial struct {
+	TrialBegin
+	Begin     time.Time
+	Finished  time.Time // when End was written
+	End       *TrialEnd // nil: it never ended
+	Steps     []Step
+	Samples   []Samples
+	Generator []Generator
+	Counts    []Count // per operation and outcome, added up
+
+	dir   string
+	calls []string
+	cells []cellsRef
+}
+
+// Complete reports whether the trial ended as planned.
+func (t *Trial) Complete() bool { return t.End != nil && t.End.Status == Complete }
+
+// maxLine bounds the memory that a damaged journal can cost. A trace of an hour's search is far below it.
+const maxLine = 256 << 20
+
+// errNoHeader says that a folder holds no record.
+var errNoHeader = errors.New("the journal has no header")
+
+// Open reads the record in dir. Damage does not stop it: what cannot be read is left out and said in Warnings. It fails if there is no
+// journal, if the journal has no header, or, with a NewerError, if a newer tare wrote it.
+func Open(dir string) (*Record, error) {
+	f, err := os.Open(filepath.Join(dir, JournalFile))
+	if err != nil {
+		return nil, fmt.Errorf("open record: %w", err)
+	}
+	r, err := readJournal(f, dir)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("open record %s: %w", dir, err)
+	}
+	if err := r.checkCalls(); err != nil {
+		return nil, fmt.Errorf("open record %s: %w", dir, err)
+	}
+	return r, nil
+}
+
+// readJournal reads a journal's lines. dir is where the files are that it names.
+func readJournal(src io.Reader, dir string) (*Record, error) {
+	r := &Record{Dir: dir, open: map[trialKey]*Trial{}}
+	in := bufio.NewReaderSize(src, 1<<16)
+	for n := 1; ; n++ {
+		line, whole, err := readLine(in)
+		if err != nil {
+			return nil, err
+		}
+		if len(line) > 0 {
+			if err := r.line(line, n, whole); err != nil {
+				return nil, err
+			}
+		}
+		if !whole {
+			break
+		}
+	}
+	r.open = nil
+	if r.Header.Started.IsZero() {
+		return nil, errNoHeader
+	}
+	return r, nil
+}
+
+// readLine returns a line without its break; whole is false for what follows the last break.
+func readLine(in *bufio.Reader) (line []byte, whole bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) <= maxLine {
+			line = append(line, part...)
+		}
+		switch {
+		case err == nil:
+			return bytes.TrimSuffix(line, []byte("\n")), true, nil
+		case errors.Is(err, io.EOF):
+			return line, false, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, false, err
+		}
+	}
+}
+
+// line takes in one line; only a line of a newer version is an error.
+func (r *Record) line(line []byte, n int, whole bool) error {
+	var e Entry
+	err := json.Unmarshal(line, &e)
+	if err == nil {
+		err = checkSchema(JournalFile, e.Schema)
+	}
+	if err == nil {
+		err = r.entry(&e)
+	}
+	var newer *NewerError
+	switch {
+	case err == nil:
+		if e.At.After(r.Last) {
+			r.Last = e.At
+		}
+	case errors.As(err, &newer):
+		return err
+	case !whole:
+		r.warn("the last line of %s (line %d) is torn after %d bytes, as after a crash; it was dropped", JournalFile, n, len(line))
+	default:
+		r.warn("%s:%d is damaged and was left out: %v", JournalFile, n, err)
+	}
+	return nil
+}
+
+func (r *Record) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// into decodes an entry's data and hands it to add.
+func into[T any](e *Entry, add func(T)) error {
+	var v T
+	if err := json.Unmarshal(e.Data, &v); err != nil {
+		return fmt.Errorf("%s: %w", e.Kind, err)
+	}
+	add(v)
+	return nil
+}
+
+func (r *Record) entry(e *Entry) error {
+	switch e.Kind {
+	case KindHeader:
+		return into(e, func(h Header) { r.Header = h })
+	case KindPlan:
+		return into(e, func(p Plan) { r.Plan = p })
+	case KindPrepare:
+		return into(e, func(p Prepare) { add(&r.Prepared, p) })
+	case KindVerify:
+		return into(e, func(v Verify) { add(&r.Verified, v) })
+	case KindChange:
+		return into(e, func(c Change) { add(&r.Changes, c) })
+	case KindNote:
+		return into(e, func(n Note) { add(&r.Notes, n) })
+	case KindWarning:
+		return into(e, func(w Warning) { add(&r.Warned, w) })
+	case KindResume:
+		r.Resumed = append(r.Resumed, e.At)
+		r.Finish = nil // what was finished goes on
+		return nil
+	case KindFinish:
+		return into(e, func(f Finish) { r.Finish = &f })
+	case KindTrialBegin:
+		return into(e, func(b TrialBegin) { r.begin(e.At, b) })
+	case KindStep:
+		return into(e, func(s Step) { add(&r.trial(s.Treatment, s.Block).Steps, s) })
+	case KindSamples:
+		return into(e, func(s Samples) { add(&r.trial(s.Treatment, s.Block).Samples, s) })
+	case KindGenerator:
+		return into(e, func(g Generator) { add(&r.trial(g.Treatment, g.Block).Generator, g) })
+	case KindCalls:
+		return r.callsEntry(e)
+	case KindCells:
+		return into(e, func(c cellsRef) { r.trial(c.Treatment, c.Block).addCells(c) })
+	case KindTrialEnd:
+		return into(e, func(end TrialEnd) { r.end(e.At, end) })
+	default:
+		r.Unknown = append(r.Unknown, *e)
+		return nil
+	}
+}
+
+func add[T any](list *[]T, v T) { *list = append(*list, v) }
+
+func (r *Record) begin(at time.Time, b TrialBegin) {
+	t := &Trial{TrialBegin: b, Begin: at, dir: r.Dir}
+	r.Trials = append(r.Trials, t)
+	r.open[trialKey{b.Treatment, b.Block}] = t
+}
+
+func (r *Record) end(at time.Time, end TrialEnd) {
+	t := r.trial(end.Treatment, end.Block)
+	t.End, t.Finished = &end, at
+	delete(r.open, trialKey{end.Treatment, end.Block})
+}
+
+// callsEntry takes in the name of a calls file. It must lie in the record's folder: a record may come from somebody else.
+func (r *Record) callsEntry(e *Entry) error {
+	var c callsRef
+	if err := json.Unmarshal(e.Data, &c); err != nil {
+		return fmt.Errorf("%s: %w", e.Kind, err)
+	}
+	if ok, err := filepath.Match("calls-*.bin", c.File); err != nil || !ok || c.File != filepath.Base(c.File) {
+		return fmt.Errorf("%s: %q is not a calls file", e.Kind, c.File)
+	}
+	t := r.trial(c.Treatment, c.Block)
+	t.calls = append(t.calls, c.File)
+	return nil
+}
+
+// trial finds the open trial. When the line that began it was lost, it is made up so that its results are not lost with it.
+func (r *Record) trial(treatment string, block int) *Trial {
+	key := trialKey{treatment, block}
+	if t := r.open[key]; t != nil {
+		return t
+	}
+	// What follows an end without a new beginning still belongs to that trial.
+	for _, t := range slices.Backward(r.Trials) {
+		if t.Treatment == treatment && t.Block == block {
+			return t
+		}
+	}
+	r.warn("the beginning of the trial of %q in block %d is missing", treatment, block)
+	t := &Trial{dir: r.Dir}
+	t.Index, t.Treatment, t.Block = len(r.Trials), treatment, block
+	r.Trials = append(r.Trials, t)
+	r.open[key] = t
+	return t
+}
+
+func (t *Trial) addCells(c cellsRef) {
+	t.cells = append(t.cells, c)
+next:
+	for _, n := range c.Counts {
+		for i := range t.Counts {
+			if t.Counts[i].Operation == n.Operation && t.Counts[i].Outcome == n.Outcome {
+				t.Counts[i].Count += n.Count
+				t.Counts[i].Unsent += n.Unsent
+				continue next
+			}
+		}
+		t.Counts = append(t.Counts, n)
+	}
+}
+
+// Pending are the changes that were intended and not undone, the latest first: what area.Area.Undo must take back.
+func (r *Record) Pending() []area.Change {
+	pending := map[string]bool{}
+	for _, c := range r.Changes {
+		pending[changeKey(c.Change)] = c.State != Undone
+	}
+	var out []area.Change
+	for _, c := range slices.Backward(r.Changes) {
+		if key := changeKey(c.Change); c.State == Intended && pending[key] {
+			out = append(out, c.Change)
+			delete(pending, key) // once, even if it was intended again
+		}
+	}
+	return out
+}
+
+func changeKey(c area.Change) string { return c.Area + "\x00" + c.Kind + "\x00" + c.ID }
+
+// File reads the experiment file as it was given; nil without an error when the record has none.
+func (r *Record) File() ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(r.Dir, ExperimentFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
+}

@@ -1,0 +1,112 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tare/internal/load"
+)
+
+// HasCalls reports whether raw calls of the trial were kept.
+func (t *Trial) HasCalls() bool { return len(t.calls) > 0 }
+
+// HasHistograms reports whether histograms of the trial were kept.
+func (t *Trial) HasHistograms() bool { return len(t.cells) > 0 }
+
+// Calls reads the trial's raw calls, in the order in which they were written. What a damaged file still holds before the damage is
+// returned; Open has said what is missing.
+func (t *Trial) Calls() ([]load.Call, error) {
+	var out []load.Call
+	for _, name := range t.calls {
+		err := eachChunk(filepath.Join(t.dir, name), func(c *callsReader) (err error) {
+			out, err = c.next(out)
+			return err
+		})
+		if err != nil && !errors.Is(err, errTorn) && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+// eachChunk opens a calls file and calls next until it fails. The end of the file is no error.
+func eachChunk(path string, next func(*callsReader) error) (err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	c, err := newCallsReader(f, filepath.Base(path))
+	for err == nil {
+		err = next(c)
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// checkCalls reads through all calls files once, so that damage is known before anything is computed. It keeps no calls.
+func (r *Record) checkCalls() error {
+	for _, t := range r.Trials {
+		for _, name := range t.calls {
+			calls, scratch := 0, []load.Call(nil)
+			err := eachChunk(filepath.Join(r.Dir, name), func(c *callsReader) (err error) {
+				scratch, err = c.next(scratch[:0])
+				calls += len(scratch)
+				return err
+			})
+			var newer *NewerError
+			switch {
+			case err == nil:
+			case errors.As(err, &newer):
+				return err
+			case errors.Is(err, os.ErrNotExist):
+				r.warn("%s is missing: the raw calls of %q in block %d are lost", name, t.Treatment, t.Block)
+			default:
+				r.warn("%s can be read up to call %d only: the rest is %v", name, calls, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Histograms reads the trial's histograms one by one. A damaged one is skipped; damaged says how many were.
+func (t *Trial) Histograms(each func(*Interval)) (damaged int, err error) {
+	if len(t.cells) == 0 {
+		return 0, nil
+	}
+	f, err := os.Open(filepath.Join(t.dir, LatencyFile))
+	if err != nil {
+		return 0, fmt.Errorf("read histograms: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	st, err := f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("read histograms: %w", err)
+	}
+	for _, c := range t.cells {
+		if c.Offset < 0 || c.Length < 0 || c.Offset > st.Size() || c.Length > st.Size()-c.Offset {
+			damaged += len(c.Counts)
+			continue
+		}
+		b := make([]byte, c.Length)
+		if _, err := f.ReadAt(b, c.Offset); err != nil {
+			return damaged, fmt.Errorf("read histograms: %w", err)
+		}
+		for line := range bytes.Lines(b) {
+			iv, err := parseInterval(strings.TrimSuffix(string(line), "\n"))
+			if err != nil || iv.Treatment != t.Treatment || iv.Block != t.Block {
+				damaged++
+				continue
+			}
+			each(iv)
+		}
+	}
+	return damaged, nil
+}

@@ -1,0 +1,273 @@
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/clock"
+)
+
+// A Writer appends to a record. Its methods may be called from several goroutines. After a failed write it writes no more, so that
+// no line is ever glued to a torn one, and returns the failure from then on.
+type Writer struct {
+	dir   string
+	clock clock.Clock
+
+	mu      sync.Mutex
+	err     error
+	journal *os.File
+	latency *os.File
+	calls   map[trialKey]*os.File
+	trials  map[trialKey]openTrial
+}
+
+var _ area.Journal = (*Writer)(nil)
+
+type trialKey struct {
+	treatment string
+	block     int
+}
+
+type openTrial struct {
+	begin      time.Time
+	operations []string
+}
+
+// Folder is the name of a run's folder: the experiment's name, made safe for a path, and the start in UTC.
+func Folder(name string, started time.Time) string {
+	safe := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '-'
+	}, name)
+	safe = strings.TrimLeft(safe, ".")
+	if safe == "" {
+		safe = "run"
+	}
+	return safe + "-" + started.UTC().Format("20060102T150405Z")
+}
+
+// Create makes a new folder for a run below results and opens its journal. file is the experiment file as given; it holds no secrets
+// by construction, but the folder is readable by its owner only all the same. A second run in the same second gets a folder of its own.
+func Create(results string, h Header, file []byte, c clock.Clock) (*Writer, error) {
+	if h.Started.IsZero() {
+		h.Started = c.Now()
+	}
+	if len(file) > 0 {
+		sum := sha256.Sum256(file)
+		h.Experiment.SHA256 = hex.EncodeToString(sum[:])
+	}
+	dir, err := makeFolder(results, Folder(h.Experiment.Name, h.Started))
+	if err != nil {
+		return nil, fmt.Errorf("create record: %w", err)
+	}
+	if len(file) > 0 {
+		if err := os.WriteFile(filepath.Join(dir, ExperimentFile), file, 0o600); err != nil {
+			return nil, fmt.Errorf("create record: %w", err)
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(dir, JournalFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create record: %w", err)
+	}
+	w := newWriter(dir, f, c)
+	if err := errors.Join(w.put(KindHeader, h), w.Sync(), syncFolder(dir), syncFolder(results)); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+func newWriter(dir string, journal *os.File, c clock.Clock) *Writer {
+	return &Writer{dir: dir, clock: c, journal: journal, calls: map[trialKey]*os.File{}, trials: map[trialKey]openTrial{}}
+}
+
+func makeFolder(results, name string) (string, error) {
+	if err := os.MkdirAll(results, 0o700); err != nil {
+		return "", err
+	}
+	for i := 1; ; i++ {
+		dir := filepath.Join(results, name)
+		if i > 1 {
+			dir += fmt.Sprintf("-%d", i)
+		}
+		err := os.Mkdir(dir, 0o700)
+		if err == nil || !errors.Is(err, os.ErrExist) || i == 1000 {
+			return dir, err
+		}
+	}
+}
+
+// Dir is the record's folder.
+func (w *Writer) Dir() string { return w.dir }
+
+// Plan writes what is to be done.
+func (w *Writer) Plan(p Plan) error { return w.put(KindPlan, p) }
+
+// Prepare writes how a preparation went.
+func (w *Writer) Prepare(p Prepare) error { return w.put(KindPrepare, p) }
+
+// Verify writes whether a treatment was proved in force.
+func (w *Writer) Verify(v Verify) error { return w.put(KindVerify, v) }
+
+// TrialBegin opens a trial. Calls and Cells need it before them.
+func (w *Writer) TrialBegin(t TrialBegin) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := trialKey{t.Treatment, t.Block}
+	w.trials[key] = openTrial{begin: w.clock.Now(), operations: t.Operations}
+	return w.putLocked(KindTrialBegin, t)
+}
+
+// Step writes v, encoded as JSON, as a piece of the question's own record.
+func (w *Writer) Step(treatment string, block int, name string, v any) error {
+	payload, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return w.put(KindStep, Step{Treatment: treatment, Block: block, Name: name, Payload: payload})
+}
+
+// Samples writes a reading of the probes.
+func (w *Writer) Samples(s Samples) error { return w.put(KindSamples, s) }
+
+// Generator writes the generator's audit of a trial.
+func (w *Writer) Generator(g Generator) error { return w.put(KindGenerator, g) }
+
+// Note writes a remark.
+func (w *Writer) Note(n Note) error { return w.put(KindNote, n) }
+
+// Warning writes a doubt about a result.
+func (w *Writer) Warning(x Warning) error { return w.put(KindWarning, x) }
+
+// TrialEnd closes a trial and makes it durable.
+func (w *Writer) TrialEnd(t TrialEnd) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := trialKey{t.Treatment, t.Block}
+	delete(w.trials, key)
+	if err := w.putLocked(KindTrialEnd, t); err != nil {
+		return err
+	}
+	if err := w.syncLocked(); err != nil {
+		return err
+	}
+	if f := w.calls[key]; f != nil {
+		delete(w.calls, key)
+		return w.fail(f.Close())
+	}
+	return nil
+}
+
+// Intend implements area.Journal: c is on disk when it returns.
+func (w *Writer) Intend(c area.Change) error { return w.change(Intended, c) }
+
+// Undone implements area.Journal.
+func (w *Writer) Undone(c area.Change) error { return w.change(Undone, c) }
+
+func (w *Writer) change(s ChangeState, c area.Change) error {
+	if err := w.put(KindChange, Change{State: s, Change: c}); err != nil {
+		return err
+	}
+	return w.Sync()
+}
+
+// Finish ends the journal of a run and makes it durable.
+func (w *Writer) Finish(f Finish) error {
+	if err := w.put(KindFinish, f); err != nil {
+		return err
+	}
+	return w.Sync()
+}
+
+// Sync makes durable all that was written.
+func (w *Writer) Sync() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.syncLocked()
+}
+
+// syncLocked writes the journal last: what it refers to must be on disk before it.
+func (w *Writer) syncLocked() error {
+	if w.err != nil {
+		return w.err
+	}
+	var err error
+	for _, f := range w.calls {
+		err = errors.Join(err, f.Sync())
+	}
+	if w.latency != nil {
+		err = errors.Join(err, w.latency.Sync())
+	}
+	return w.fail(errors.Join(err, w.journal.Sync()))
+}
+
+// Close makes everything durable and closes the files. The Writer must not be used afterwards.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.syncLocked()
+	for _, f := range w.calls {
+		err = errors.Join(err, f.Close())
+	}
+	if w.latency != nil {
+		err = errors.Join(err, w.latency.Close())
+	}
+	err = errors.Join(err, w.journal.Close())
+	if w.err == nil {
+		w.err = os.ErrClosed
+	}
+	return err
+}
+
+func (w *Writer) put(k Kind, data any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.putLocked(k, data)
+}
+
+// putLocked appends one line in a single write.
+func (w *Writer) putLocked(k Kind, data any) error {
+	if w.err != nil {
+		return w.err
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", k, err)
+	}
+	line, err := json.Marshal(Entry{Schema: Schema, Kind: k, At: w.clock.Now(), Data: raw})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", k, err)
+	}
+	if _, err := w.journal.Write(append(line, '\n')); err != nil {
+		return w.fail(fmt.Errorf("write %s: %w", k, err))
+	}
+	return nil
+}
+
+// fail keeps the first failure of a file.
+func (w *Writer) fail(err error) error {
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return err
+}
+
+func syncFolder(dir string) (err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return f.Sync()
+}

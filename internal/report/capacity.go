@@ -1,0 +1,72 @@
+package report
+
+import "tare/internal/signature"
+
+// Capacity is where a treatment breaks, and how.
+type Capacity struct {
+	Treatment string `json:"treatment"`
+	Operation string `json:"operation,omitempty"` // empty: the whole mix
+	Broke     bool   `json:"broke"`
+	// Rate is the estimated capacity, the slope of good completions under overload; absent if it did not break.
+	Rate *float64 `json:"rate,omitempty"`
+	Lo   *float64 `json:"lo,omitempty"`
+	Hi   *float64 `json:"hi,omitempty"`
+	// AtLeast is the highest rate that was offered and held, if it did not break.
+	AtLeast      *float64 `json:"at_least,omitempty"`
+	VerifiedLow  *float64 `json:"verified_low,omitempty"`  // a rate that was seen to hold
+	VerifiedHigh *float64 `json:"verified_high,omitempty"` // a rate that was seen to fail
+	SLORate      *float64 `json:"slo_rate,omitempty"`
+	Burst        *float64 `json:"burst,omitempty"` // calls beyond the rate that were served from a full bucket
+	// Signature is absent if it did not break.
+	Signature signature.Class             `json:"signature,omitempty"`
+	Scores    map[signature.Class]float64 `json:"scores,omitempty"`
+	Evidence  []string                    `json:"evidence,omitempty"`
+	RunnerUp  signature.Class             `json:"runner_up,omitempty"`
+	Against   string                      `json:"against,omitempty"` // what speaks against the runner-up
+	// Wedged says that the recovery probe failed, RecoverySeconds how long the target took to answer again, Recovery the same in words.
+	// All absent or false: it was not probed.
+	Wedged          bool     `json:"wedged"`
+	RecoverySeconds *float64 `json:"recovery_seconds,omitempty"`
+	Recovery        string   `json:"recovery,omitempty"`
+	Phases          int      `json:"phases"`
+	Seconds         float64  `json:"seconds"`
+	// Valid is false where the generator was the limit: then nothing is said about the target.
+	Valid bool `json:"valid"`
+	// Stop says why the search ended: "found", "max-rate", "client", "no-answer", "failing", "time", "canceled", "ladder",
+	// "not-recovered"; Reason says it in a sentence.
+	Stop   string  `json:"stop,omitempty"`
+	Reason string  `json:"reason,omitempty"`
+	Points []Point `json:"points,omitempty"` // of a ladder
+}
+
+// Point is one rate of a ladder.
+type Point struct {
+	Rate    float64 `json:"rate"`    // to be offered, 1/s
+	Seconds float64 `json:"seconds"` // length of the window
+	Offered uint64  `json:"offered"` // calls that were due in the window
+	Sent    uint64  `json:"sent"`    // of these, sent at all
+	// Success is the share of the offered calls that were answered well, however late.
+	Success *float64 `json:"success,omitempty"`
+	// Goodput counts the calls that were answered well within the window, per second of it; GoodputSLO only those within the latency
+	// objective.
+	Goodput    *float64 `json:"goodput,omitempty"`
+	GoodputSLO *float64 `json:"goodput_slo,omitempty"`
+	// Response times of all calls that ended; a timeout counts as long as it took.
+	P50 *float64 `json:"p50,omitempty"`
+	P90 *float64 `json:"p90,omitempty"`
+	P99 *float64 `json:"p99,omitempty"`
+	Max *float64 `json:"max,omitempty"`
+	// Failures by phase: never sent, sent without a byte back, and an answer that was not the expected one.
+	NoConnection uint64 `json:"no_connection"`
+	NoByte       uint64 `json:"no_byte"`
+	BadStatus    uint64 `json:"bad_status"`
+	// Stuck are calls on an established connection that never carried an answer; a full listen queue holds backlog + 1 of them.
+	Stuck           uint64   `json:"stuck"`
+	DrainSeconds    float64  `json:"drain_seconds"`              // from the window's end to that of the last call
+	LastFailedSent  *float64 `json:"last_failed_sent,omitempty"` // when in the window the last call was sent that failed
+	RecoverySeconds *float64 `json:"recovery_seconds,omitempty"` // until fresh calls were answered again
+	// VegetaThroughput is successes ÷ (window + wait for the last answer), what the load generator vegeta calls throughput. One timeout
+	// ruins it; it is here for comparison with published tables only.
+	VegetaThroughput *float64   `json:"vegeta_throughput,omitempty"`
+	Generator        *Generator `json:"generator,omitempty"`
+}

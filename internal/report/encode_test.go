@@ -1,0 +1,177 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v4"
+)
+
+var update = flag.Bool("update", false, "write the goldens")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s (-want +got):\n%s", name, d)
+	}
+}
+
+func encode(t *testing.T, e Encoder, r *Report) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := e(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestGoldens(t *testing.T) {
+	extension := map[string]string{"text": ".txt", "json": ".json", "markdown": ".md", "yaml": ".yaml"}
+	for name, r := range samples() {
+		for form, e := range Encoders() {
+			t.Run(name+extension[form], func(t *testing.T) { golden(t, name+extension[form], encode(t, e, r)) })
+		}
+	}
+	t.Run("color", func(t *testing.T) {
+		golden(t, "accept-queue.color.txt", encode(t, Style{Color: true}.Text, acceptQueue()))
+	})
+}
+
+func TestJSONReadsBack(t *testing.T) {
+	for name, r := range samples() {
+		var back Report
+		if err := json.Unmarshal(encode(t, JSON, r), &back); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if d := cmp.Diff(r, &back); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+func TestYAMLSaysWhatJSONSays(t *testing.T) {
+	for name, r := range samples() {
+		var fromJSON, fromYAML any
+		if err := json.Unmarshal(encode(t, JSON, r), &fromJSON); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(encode(t, YAML, r), &fromYAML); err != nil {
+			t.Fatal(err)
+		}
+		// Through JSON once more, so that whole numbers are of one type.
+		b, err := json.Marshal(fromYAML)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, &fromYAML); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(fromJSON, fromYAML); d != "" {
+			t.Errorf("%s (-json +yaml):\n%s", name, d)
+		}
+	}
+}
+
+func TestUnknownIsAbsent(t *testing.T) {
+	got := string(encode(t, JSON, &Report{Schema: Schema, Treatments: []Treatment{}, Capacity: []Capacity{{Treatment: "x"}}}))
+	for _, field := range []string{"null", `"rate"`, `"lo"`, `"burst"`, `"signature"`, `"recovery_seconds"`, `"generator"`, `"at_least"`} {
+		if strings.Contains(got, field) {
+			t.Errorf("%s is there although it is not known:\n%s", field, got)
+		}
+	}
+}
+
+func TestTextKeepsToItsWidth(t *testing.T) {
+	for name, r := range samples() {
+		for _, width := range []int{60, 80, 100, 132} {
+			for line := range strings.SplitSeq(string(encode(t, Style{Width: width}.Text, r)), "\n") {
+				// The first columns of a table stay however narrow the terminal is, and so do words that are longer than it.
+				if n := utf8.RuneCountInString(line); n > width && !strings.Contains(line, longWord) && width >= 80 {
+					t.Errorf("%s at %d columns: %d in %q", name, width, n, line)
+				}
+			}
+		}
+	}
+}
+
+func TestColorIsOnlyColor(t *testing.T) {
+	for name, r := range samples() {
+		colored := string(encode(t, Style{Color: true}.Text, r))
+		for _, c := range []string{red, green, yellow, reset} {
+			colored = strings.ReplaceAll(colored, c, "")
+		}
+		if d := cmp.Diff(string(encode(t, Text, r)), colored); d != "" {
+			t.Errorf("%s:\n%s", name, d)
+		}
+	}
+}
+
+func TestHostileTextStaysText(t *testing.T) {
+	for _, form := range []string{"text", "markdown"} {
+		got := string(encode(t, Encoders()[form], hostile()))
+		for _, r := range got {
+			if r != '\n' && (r < ' ' || r == 0x7f || r == '\u202e') {
+				t.Errorf("%s holds %U", form, r)
+			}
+		}
+		if form == "markdown" && strings.Contains(got, "<script") {
+			t.Errorf("markdown holds HTML:\n%s", got)
+		}
+	}
+}
+
+type brokenWriter struct{}
+
+var errBroken = errors.New("broken")
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
+
+func TestWriteErrorsAreReported(t *testing.T) {
+	for form, e := range Encoders() {
+		if err := e(brokenWriter{}, acceptQueue()); !errors.Is(err, errBroken) {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, r := range samples() {
+		b, err := json.Marshal(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, 80)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, width int) {
+		var r Report
+		if json.Unmarshal(b, &r) != nil {
+			return
+		}
+		if _, err := json.Marshal(&r); err != nil {
+			return // a year that RFC 3339 cannot say
+		}
+		// Whatever a report holds, every form can be written.
+		encode(t, Style{Width: width % 300, Color: true}.Text, &r)
+		encode(t, Markdown, &r)
+		encode(t, JSON, &r)
+		encode(t, YAML, &r)
+	})
+}

@@ -1,0 +1,353 @@
+// Package report is the model of a result and its output forms. Field names and meanings are a public format: additions are allowed
+// within v1, a rename or a changed meaning is v2. What is unknown is absent, never 0.
+package report
+
+import (
+	"time"
+
+	"tare/internal/design"
+	"tare/internal/metric"
+)
+
+// Schema names this version of the format.
+const Schema = "tare.report/v1"
+
+// Report is everything that one run has to say. Times are in seconds, rates in 1/s, sizes in bytes.
+type Report struct {
+	Schema     string          `json:"schema"`
+	Tool       Tool            `json:"tool"`
+	Experiment Experiment      `json:"experiment"`
+	Area       string          `json:"area"`
+	Question   design.Question `json:"question"`
+	Started    time.Time       `json:"started"`
+	Seconds    float64         `json:"seconds"`
+	// Status says whether the run came to its end: "complete", "interrupted", "killed" or "error". Only complete runs are judged whole.
+	Status  Status  `json:"status"`
+	Verdict Verdict `json:"verdict"`
+	// Reason says in one sentence why the verdict is what it is.
+	Reason      string        `json:"reason,omitempty"`
+	Treatments  []Treatment   `json:"treatments"`
+	Operations  []Operation   `json:"operations,omitempty"`
+	Effects     []Effect      `json:"effects,omitempty"`
+	Growth      []Growth      `json:"growth,omitempty"`
+	Capacity    []Capacity    `json:"capacity,omitempty"`
+	Soak        []Soak        `json:"soak,omitempty"`
+	SLO         []SLO         `json:"slo,omitempty"`
+	Attribution []Attribution `json:"attribution,omitempty"`
+	Target      []Target      `json:"target,omitempty"`
+	Generator   *Generator    `json:"generator,omitempty"`
+	AA          *AA           `json:"aa,omitempty"`
+	Budgets     []Budget      `json:"budgets,omitempty"`
+	Notes       []string      `json:"notes,omitempty"`
+	Warnings    []string      `json:"warnings,omitempty"`
+	Environment Environment   `json:"environment"`
+}
+
+// Tool is the tare that took the measurements.
+type Tool struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+}
+
+// Experiment names what was run.
+type Experiment struct {
+	Name   string `json:"name"`
+	File   string `json:"file,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
+	Seed   uint64 `json:"seed"`
+}
+
+// Status is how the run ended.
+type Status string
+
+// The statuses.
+const (
+	Complete    Status = "complete"
+	Interrupted Status = "interrupted" // somebody asked it to stop
+	Killed      Status = "killed"      // its record simply ends
+	Errored     Status = "error"
+)
+
+// Verdict judges a budget or a whole run.
+type Verdict string
+
+// The verdicts. NotMeasured is for one budget only, Invalid and None for the run only.
+const (
+	Pass         Verdict = "pass"
+	Fail         Verdict = "fail"
+	Inconclusive Verdict = "inconclusive"
+	NotMeasured  Verdict = "not-measured"
+	Invalid      Verdict = "invalid" // generator saturated, control not in force, A/A differs
+	None         Verdict = "none"    // no budget was given
+)
+
+// Verdicts are all verdicts.
+func Verdicts() []Verdict { return []Verdict{Pass, Fail, Inconclusive, NotMeasured, Invalid, None} }
+
+// EffectVerdict judges a difference between a treatment and the baseline.
+type EffectVerdict string
+
+// The verdicts of effects. Slower and Faster are differences that can be told from zero and not from the margin.
+const (
+	Regressed          EffectVerdict = "regressed"
+	Improved           EffectVerdict = "improved"
+	Equivalent         EffectVerdict = "equivalent"
+	Slower             EffectVerdict = "slower"
+	Faster             EffectVerdict = "faster"
+	EffectInconclusive EffectVerdict = "inconclusive"
+)
+
+// EffectVerdicts are all verdicts of effects.
+func EffectVerdicts() []EffectVerdict {
+	return []EffectVerdict{Regressed, Improved, Equivalent, Slower, Faster, EffectInconclusive}
+}
+
+// Interval is a confidence interval.
+type Interval struct {
+	Lo float64 `json:"lo"`
+	Hi float64 `json:"hi"`
+}
+
+// Treatment is one arm of the experiment.
+type Treatment struct {
+	ID       string            `json:"id"`
+	Baseline bool              `json:"baseline"`
+	Control  design.Control    `json:"control,omitempty"`
+	Levels   map[string]string `json:"levels,omitempty"`
+	Verified bool              `json:"verified"` // proved in force
+	Metrics  []Metric          `json:"metrics,omitempty"`
+}
+
+// Metric is an estimate over blocks.
+type Metric struct {
+	Name      string   `json:"name"`
+	Quantile  string   `json:"quantile,omitempty"` // "p99"
+	Operation string   `json:"operation,omitempty"`
+	Unit      string   `json:"unit"`
+	Value     float64  `json:"value"`
+	Lo        *float64 `json:"lo,omitempty"`
+	Hi        *float64 `json:"hi,omitempty"`
+	Level     *float64 `json:"level,omitempty"` // of confidence, 0.95
+	N         int      `json:"n"`               // blocks, never requests
+}
+
+// Operation is what happened to the calls of one operation under one treatment.
+type Operation struct {
+	Treatment string   `json:"treatment"`
+	Operation string   `json:"operation"`
+	Outcomes  Outcomes `json:"outcomes"`
+	Offered   *float64 `json:"offered,omitempty"`  // calls due per second of the window
+	Achieved  *float64 `json:"achieved,omitempty"` // calls sent per second of the window
+	Goodput   *float64 `json:"goodput,omitempty"`  // ok and denied per second of the window, counted when they ended within it
+	// Response is done − intended of the calls that were answered well; Service is done − sent; PoolWait is the wait for a connection.
+	Response *Distribution `json:"response,omitempty"`
+	Service  *Distribution `json:"service,omitempty"`
+	PoolWait *Distribution `json:"pool_wait,omitempty"`
+	BytesIn  *uint64       `json:"bytes_in,omitempty"`
+	BytesOut *uint64       `json:"bytes_out,omitempty"`
+	Little   *Little       `json:"little,omitempty"`
+}
+
+// Outcomes counts calls. Unsent are those of the timeouts that never left; Outstanding had not ended when the record was written.
+type Outcomes struct {
+	OK          uint64 `json:"ok"`
+	Denied      uint64 `json:"denied"`
+	Wrong       uint64 `json:"wrong"`
+	Refused     uint64 `json:"refused"`
+	Timeout     uint64 `json:"timeout"`
+	Unsent      uint64 `json:"unsent"`
+	ConnFailed  uint64 `json:"conn_failed"`
+	Failed      uint64 `json:"failed"`
+	Outstanding uint64 `json:"outstanding,omitempty"`
+}
+
+// Good is goodput's count.
+func (o Outcomes) Good() uint64 { return o.OK + o.Denied }
+
+// Ended is how many calls ended, in whatever way.
+func (o Outcomes) Ended() uint64 {
+	return o.OK + o.Denied + o.Wrong + o.Refused + o.Timeout + o.ConnFailed + o.Failed
+}
+
+// Distribution sums up times in seconds. Quantiles are nearest-rank; one that needs more calls than there were is absent, since it
+// would only repeat the maximum.
+type Distribution struct {
+	N      uint64   `json:"n"`
+	Min    float64  `json:"min"`
+	Mean   float64  `json:"mean"`
+	Stddev *float64 `json:"stddev,omitempty"`
+	P50    *float64 `json:"p50,omitempty"`
+	P90    *float64 `json:"p90,omitempty"`
+	P95    *float64 `json:"p95,omitempty"`
+	P99    *float64 `json:"p99,omitempty"`
+	P999   *float64 `json:"p999,omitempty"`
+	Max    float64  `json:"max"`
+}
+
+// Little compares a closed loop's concurrency with rate × mean response.
+type Little struct {
+	Expected float64 `json:"expected"`
+	Observed float64 `json:"observed"`
+}
+
+// Effect is the difference of a treatment from the baseline.
+type Effect struct {
+	Treatment      string        `json:"treatment"`
+	Metric         string        `json:"metric"`
+	Quantile       string        `json:"quantile,omitempty"`
+	Operation      string        `json:"operation,omitempty"`
+	Kind           string        `json:"kind"` // "ratio" or "difference"
+	Estimate       float64       `json:"estimate"`
+	Lo             float64       `json:"lo"`
+	Hi             float64       `json:"hi"`
+	Level          float64       `json:"level"`
+	Verdict        EffectVerdict `json:"verdict"`
+	Margin         *float64      `json:"margin,omitempty"`
+	Measurable     bool          `json:"measurable"`
+	MDE            *float64      `json:"mde,omitempty"` // smallest detectable effect
+	BlocksToDecide *int          `json:"blocks_to_decide,omitempty"`
+}
+
+// Growth is the law by which a metric grows with a factor.
+type Growth struct {
+	Factor         string       `json:"factor"`
+	Treatment      string       `json:"treatment"`
+	Metric         string       `json:"metric"`
+	Law            string       `json:"law,omitempty"`
+	Tied           []string     `json:"tied,omitempty"` // laws that fit as well
+	Range          Interval     `json:"range"`
+	Coefficients   Coefficients `json:"coefficients"`
+	Lo             *float64     `json:"lo,omitempty"`
+	Hi             *float64     `json:"hi,omitempty"`
+	BreaksBudgetAt *Crossing    `json:"breaks_budget_at,omitempty"`
+}
+
+// Coefficients of a growth law c0 + c1·g(N).
+type Coefficients struct {
+	C0 float64 `json:"c0"`
+	C1 float64 `json:"c1"`
+}
+
+// Crossing is the level at which a law reaches a budget.
+type Crossing struct {
+	Value float64  `json:"value"`
+	Lo    *float64 `json:"lo,omitempty"`
+	Hi    *float64 `json:"hi,omitempty"`
+}
+
+// Soak is how a long run developed.
+type Soak struct {
+	Treatment string           `json:"treatment"`
+	Operation string           `json:"operation"`
+	Windows   string           `json:"windows,omitempty"` // a file beside the report
+	Drift     map[string]Drift `json:"drift,omitempty"`   // by metric
+	Restarts  []float64        `json:"restarts,omitempty"`
+}
+
+// Drift is a trend.
+type Drift struct {
+	PerHour float64       `json:"per_hour"`
+	Lo      *float64      `json:"lo,omitempty"`
+	Hi      *float64      `json:"hi,omitempty"`
+	Verdict EffectVerdict `json:"verdict"`
+}
+
+// SLO is a published service level objective and what it came to.
+type SLO struct {
+	Name    string   `json:"name"`
+	Formula string   `json:"formula"` // "official", "clusterloader2", "kube-burner"
+	Verdict Verdict  `json:"verdict"`
+	Value   *float64 `json:"value,omitempty"`
+	Limit   float64  `json:"limit"`
+}
+
+// Attribution splits an operation's time over the parts of a control plane.
+type Attribution struct {
+	Operation string   `json:"operation"`
+	Client    *float64 `json:"client,omitempty"`
+	Webhook   *float64 `json:"webhook,omitempty"`
+	Admission *float64 `json:"admission,omitempty"`
+	Storage   *float64 `json:"storage,omitempty"`
+}
+
+// Target is what one part of the system under test used over the trials of a treatment: differences, never lifetime totals.
+type Target struct {
+	Treatment    string     `json:"treatment"`
+	Name         string     `json:"name"`
+	PID          *int       `json:"pid,omitempty"`
+	CPUSeconds   *float64   `json:"cpu_seconds,omitempty"`
+	CPUPerOp     *float64   `json:"cpu_per_op,omitempty"` // CPU-seconds per call that was answered well
+	RSS          *RSS       `json:"rss,omitempty"`
+	GC           []GC       `json:"gc,omitempty"`
+	Throttled    *Throttled `json:"throttled,omitempty"`
+	StartSeconds *float64   `json:"start_seconds,omitempty"`
+	// Other are the remaining probed metrics by name: the difference of a counter, the last value of a gauge.
+	Other map[string]float64 `json:"other,omitempty"`
+}
+
+// RSS is resident memory.
+type RSS struct {
+	Before *float64 `json:"before,omitempty"`
+	After  *float64 `json:"after,omitempty"`
+	Peak   *float64 `json:"peak,omitempty"`
+}
+
+// GC is one collector's work.
+type GC struct {
+	Name    string  `json:"name"`
+	Count   float64 `json:"count"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Throttled is what a CPU limit took.
+type Throttled struct {
+	Periods *float64 `json:"periods,omitempty"`
+	Seconds *float64 `json:"seconds,omitempty"`
+}
+
+// Generator is the audit of the load generator itself.
+type Generator struct {
+	Valid         bool      `json:"valid"`
+	Lateness      *Lateness `json:"lateness,omitempty"`
+	AchievedRatio *float64  `json:"achieved_ratio,omitempty"` // sent ÷ due, of what could be sent
+	CPUSeconds    *float64  `json:"cpu_seconds,omitempty"`
+	Reason        string    `json:"reason,omitempty"`
+}
+
+// Lateness is sent − max(intended, ready), the generator's own fault.
+type Lateness struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// AA is what the experiment's checks of itself found.
+type AA struct {
+	Effects          []Effect `json:"effects,omitempty"`
+	Reliable         bool     `json:"reliable"`
+	NegativeControls []Effect `json:"negative_controls,omitempty"`
+}
+
+// Budget is a limit from the experiment file and what it came to for one treatment. Numbers are in Unit; those of a limit against the
+// baseline are changes: a ratio of 0.05 is +5 %.
+type Budget struct {
+	Text      string      `json:"text"`
+	Treatment string      `json:"treatment,omitempty"`
+	Verdict   Verdict     `json:"verdict"`
+	Unit      metric.Unit `json:"unit,omitempty"`
+	Estimate  *float64    `json:"estimate,omitempty"`
+	Lo        *float64    `json:"lo,omitempty"`
+	Hi        *float64    `json:"hi,omitempty"`
+	Limit     *float64    `json:"limit,omitempty"`
+	Reason    string      `json:"reason,omitempty"`
+}
+
+// Environment is where it was measured.
+type Environment struct {
+	Host   string            `json:"host,omitempty"`
+	Kernel string            `json:"kernel,omitempty"`
+	CPUs   int               `json:"cpus,omitempty"`
+	Go     string            `json:"go,omitempty"`
+	Tare   string            `json:"tare,omitempty"`
+	Target map[string]string `json:"target,omitempty"` // versions
+}

@@ -1,0 +1,201 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/internal/metric"
+	"tare/internal/unit"
+)
+
+// The tables of a report, for text and Markdown alike.
+
+const vegetaNote = "vegeta*: successes ÷ (window + wait for the last answer), which one timeout ruins; for comparison with published tables only"
+
+func ladder(points []Point) table {
+	t := table{
+		{head: "offered"},
+		{head: "success"},
+		{head: "p50"},
+		{head: "p99"},
+		{head: "goodput"},
+		{head: "in SLO", drop: 5},
+		{head: "stuck", drop: 1},
+		{head: "not sent", drop: 6},
+		{head: "bad answer", drop: 7},
+		{head: "drain", drop: 3},
+		{head: "vegeta*", drop: 2},
+		{head: "generator", left: true},
+	}
+	for i := range points {
+		p := &points[i]
+		generator := ""
+		if p.Generator != nil && !p.Generator.Valid {
+			generator = "INVALID"
+		}
+		t.add(unit.PerSecond(p.Rate), opt(p.Success, percent), opt(p.P50, unit.Seconds), opt(p.P99, unit.Seconds), opt(p.Goodput, unit.PerSecond),
+			opt(p.GoodputSLO, unit.PerSecond), fmt.Sprint(p.Stuck), count(p.NoConnection), count(p.BadStatus), unit.Seconds(p.DrainSeconds),
+			opt(p.VegetaThroughput, unit.PerSecond), generator)
+	}
+	return t.used()
+}
+
+// lateRows says which rows are the generator's and not the target's, and why.
+func lateRows(points []Point) []string {
+	var out []string
+	for i := range points {
+		if g := points[i].Generator; g != nil && !g.Valid {
+			out = append(out, "INVALID at "+unit.PerSecond(points[i].Rate)+": the generator was the limit"+because(g.Reason))
+		}
+	}
+	return out
+}
+
+func (r *Report) operations() table {
+	t := table{
+		{head: "treatment", left: true},
+		{head: "operation", left: true},
+		{head: "calls", drop: 1},
+		{head: "ok"},
+		{head: "denied"},
+		{head: "wrong"},
+		{head: "refused"},
+		{head: "timeout"},
+		{head: "unsent", drop: 3},
+		{head: "conn failed"},
+		{head: "failed"},
+		{head: "open", drop: 4},
+		{head: "p50"},
+		{head: "p99"},
+		{head: "pool wait p99", drop: 2},
+	}
+	for i := range r.Operations {
+		o := &r.Operations[i]
+		n := o.Outcomes
+		t.add(r.withTreatment(o.Treatment), o.Operation, fmt.Sprint(n.Ended()+n.Outstanding), fmt.Sprint(n.OK), count(n.Denied), count(n.Wrong),
+			count(n.Refused), count(n.Timeout), count(n.Unsent), count(n.ConnFailed), count(n.Failed), count(n.Outstanding),
+			o.Response.show(func(d *Distribution) *float64 { return d.P50 }), o.Response.show(func(d *Distribution) *float64 { return d.P99 }),
+			o.PoolWait.show(func(d *Distribution) *float64 { return d.P99 }))
+	}
+	return t.used()
+}
+
+func (d *Distribution) show(quantile func(*Distribution) *float64) string {
+	if d == nil {
+		return ""
+	}
+	return opt(quantile(d), unit.Seconds)
+}
+
+func (r *Report) targets() table {
+	t := table{
+		{head: "treatment", left: true},
+		{head: "target", left: true},
+		{head: "CPU"},
+		{head: "CPU/op"},
+		{head: "RSS", drop: 1},
+		{head: "throttled"},
+		{head: "GC"},
+	}
+	for i := range r.Target {
+		x := &r.Target[i]
+		rss, throttled := "", ""
+		if x.RSS != nil {
+			rss = opt(x.RSS.After, unit.Bytes)
+		}
+		if x.Throttled != nil {
+			throttled = opt(x.Throttled.Seconds, unit.Seconds)
+		}
+		t.add(r.withTreatment(x.Treatment), x.Name, opt(x.CPUSeconds, unit.Seconds), opt(x.CPUPerOp, unit.Seconds), rss, throttled, collections(x.GC))
+	}
+	return t.used()
+}
+
+func collections(gcs []GC) string {
+	var parts []string
+	for _, g := range gcs {
+		parts = append(parts, fmt.Sprintf("%s %s× %s", g.Name, unit.Number(g.Count), unit.Seconds(g.Seconds)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r *Report) budgets() table {
+	t := table{
+		{head: "budget", left: true},
+		{head: "treatment", left: true},
+		{head: "verdict", left: true},
+		{head: "measured"},
+		{head: "interval", drop: 1},
+		{head: "why", left: true, drop: 2},
+	}
+	for i := range r.Budgets {
+		b := &r.Budgets[i]
+		show := quantity(b.Unit)
+		interval := ""
+		if b.Lo != nil || b.Hi != nil {
+			interval = "[" + orElse(opt(b.Lo, show), "-∞") + ", " + orElse(opt(b.Hi, show), "∞") + "]"
+		}
+		t.add(b.Text, r.withTreatment(b.Treatment), b.Verdict.mark(), opt(b.Estimate, show), interval, b.Reason)
+	}
+	return t.used()
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// quantity prints values of a unit.
+func quantity(u metric.Unit) func(float64) string {
+	switch u {
+	case metric.Seconds, metric.CPUSeconds:
+		return unit.Seconds
+	case metric.PerSecond:
+		return func(v float64) string { return rate(v) + "/s" }
+	case metric.Bytes:
+		return unit.Bytes
+	case metric.Ratio:
+		return unit.Share
+	case metric.Count:
+	}
+	return unit.Number
+}
+
+// title is the run in one line.
+func (r *Report) title() []string {
+	parts := []string{r.Experiment.Name, string(r.Question), r.Area}
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return append(parts, fmt.Sprintf("seed %d", r.Experiment.Seed), unit.Seconds(r.Seconds))
+}
+
+// where is the environment in one line.
+func (e *Environment) where() string {
+	var parts []string
+	for _, p := range []string{e.Host, e.Kernel} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	if e.CPUs > 0 {
+		parts = append(parts, fmt.Sprintf("%d CPUs", e.CPUs))
+	}
+	if e.Tare != "" {
+		parts = append(parts, "tare "+e.Tare)
+	}
+	for _, k := range sortedKeys(e.Target) {
+		parts = append(parts, k+" "+e.Target[k])
+	}
+	return strings.Join(parts, " · ")
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A column of a table. When a table is too wide, columns are left out, those with the highest Drop first; 0 stays.
+type column struct {
+	head string
+	left bool // text; numbers are aligned on the right
+	drop int
+	// cells; an empty string is no value.
+	cells []string
+}
+
+// A table is columns of equal length.
+type table []*column
+
+// add appends one row.
+func (t table) add(cells ...string) {
+	for i, c := range cells {
+		t[i].cells = append(t[i].cells, clean(c))
+	}
+}
+
+func (t table) rows() int {
+	if len(t) == 0 {
+		return 0
+	}
+	return len(t[0].cells)
+}
+
+// used leaves out the columns that have no value in any row.
+func (t table) used() table {
+	var u table
+	for _, c := range t {
+		if strings.Join(c.cells, "") != "" {
+			u = append(u, c)
+		}
+	}
+	return u
+}
+
+func (c *column) width() int {
+	w := utf8.RuneCountInString(c.head)
+	for _, s := range c.cells {
+		w = max(w, utf8.RuneCountInString(s))
+	}
+	return w
+}
+
+const columnGap = 3
+
+func (t table) width() int {
+	w := -columnGap
+	for _, c := range t {
+		w += c.width() + columnGap
+	}
+	return w
+}
+
+// fit drops columns until the table is no wider than width.
+func (t table) fit(width int) table {
+	for t.width() > width {
+		worst := 0
+		for i, c := range t {
+			if c.drop >= t[worst].drop {
+				worst = i
+			}
+		}
+		if t[worst].drop == 0 {
+			break
+		}
+		t = append(append(table{}, t[:worst]...), t[worst+1:]...)
+	}
+	return t
+}
+
+// lines renders the table as text; the first line is the head.
+func (t table) lines() []string {
+	out := make([]string, t.rows()+1)
+	for i, c := range t {
+		w := c.width()
+		for row := range out {
+			cell := c.head
+			if row > 0 {
+				cell = c.cells[row-1]
+			}
+			pad := strings.Repeat(" ", w-utf8.RuneCountInString(cell))
+			if c.left {
+				cell += pad
+			} else {
+				cell = pad + cell
+			}
+			if i > 0 {
+				cell = strings.Repeat(" ", columnGap) + cell
+			}
+			out[row] += cell
+		}
+	}
+	for i := range out {
+		out[i] = strings.TrimRight(out[i], " ")
+	}
+	return out
+}
+
+// clean makes a text from a record harmless on a terminal: no control characters, one line.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r):
+			return '�'
+		}
+		return r
+	}, s)
+}
+
+// wrap breaks s into lines of at most width runes at spaces, but not between a number and its unit. A longer word stays whole.
+func wrap(s string, width int) []string {
+	var out []string
+	line := ""
+	for _, word := range words(s) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			out = append(out, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	if line != "" || len(out) == 0 {
+		out = append(out, line)
+	}
+	return out
+}
+
+// words splits at spaces and keeps a number with the unit that follows.
+func words(s string) []string {
+	var out []string
+	for w := range strings.FieldsSeq(s) {
+		if n := len(out); n > 0 && isUnit(strings.TrimRight(w, ".,;:)]")) && endsInDigit(out[n-1]) {
+			out[n-1] += " " + w
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func isUnit(w string) bool {
+	switch w {
+	case "ns", "µs", "ms", "s", "%", "B", "KiB", "MiB", "GiB", "TiB", "/s":
+		return true
+	}
+	return false
+}
+
+func endsInDigit(w string) bool {
+	last := w[len(w)-1]
+	return last >= '0' && last <= '9'
+}

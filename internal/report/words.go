@@ -1,0 +1,195 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"tare/internal/unit"
+)
+
+// opt prints a value that may be unknown.
+func opt(v *float64, show func(float64) string) string {
+	if v == nil {
+		return ""
+	}
+	return show(*v)
+}
+
+// rate prints a rate with four significant digits and its trailing zeros, which say how well it is known: "150.0".
+func rate(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	digits := 3 - int(math.Floor(math.Log10(math.Abs(v))))
+	return strconv.FormatFloat(v, 'f', min(max(digits, 0), 6), 64)
+}
+
+func percent(v float64) string { return strconv.FormatFloat(v*100, 'f', 1, 64) + " %" }
+
+func count(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// headline is the capacity in one line without its label.
+func (c *Capacity) headline() string {
+	switch {
+	case !c.Valid && c.AtLeast != nil:
+		return "at least " + unit.PerSecond(*c.AtLeast) + "; beyond that the generator is the limit, not the target" + because(c.Reason)
+	case !c.Valid:
+		return "not measured: the generator is the limit, not the target" + because(c.Reason)
+	case c.Rate != nil:
+		s := rate(*c.Rate) + " /s"
+		if c.Lo != nil && c.Hi != nil {
+			s += fmt.Sprintf(" [%s, %s]", rate(*c.Lo), rate(*c.Hi))
+		}
+		return s
+	case len(c.Points) > 0:
+		return fmt.Sprintf("a ladder from %s to %s", unit.PerSecond(c.Points[0].Rate), unit.PerSecond(c.Points[len(c.Points)-1].Rate))
+	case c.AtLeast != nil:
+		return "at least " + unit.PerSecond(*c.AtLeast) + because(c.Reason)
+	}
+	return "not measured" + because(c.Reason)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// verified says which rates were tried.
+func (c *Capacity) verified() string {
+	var parts []string
+	if c.VerifiedLow != nil {
+		parts = append(parts, "holds "+unit.Number(*c.VerifiedLow))
+	}
+	if c.VerifiedHigh != nil {
+		parts = append(parts, "fails "+unit.Number(*c.VerifiedHigh))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "verified: " + strings.Join(parts, ", ")
+}
+
+// effort says how long it took.
+func (c *Capacity) effort() string {
+	s := unit.Seconds(c.Seconds)
+	switch {
+	case len(c.Points) > 0:
+		return fmt.Sprintf("%s, %d points", s, len(c.Points))
+	case c.Phases == 1:
+		return s + ", 1 phase"
+	}
+	return fmt.Sprintf("%s, %d phases", s, c.Phases)
+}
+
+// extras are the other numbers of a capacity.
+func (c *Capacity) extras() []string {
+	var out []string
+	if c.SLORate != nil {
+		out = append(out, "holds its latency objective up to "+rate(*c.SLORate)+" /s")
+	}
+	if c.Burst != nil && *c.Burst >= 1 {
+		out = append(out, "takes a burst of "+unit.Number(math.Round(*c.Burst))+" calls beyond the rate")
+	}
+	return out
+}
+
+// runnerUp is the class that nearly won and what speaks against it.
+func (c *Capacity) runnerUp() string {
+	if c.RunnerUp == "" {
+		return ""
+	}
+	s := "runner-up " + string(c.RunnerUp)
+	if score, ok := c.Scores[c.RunnerUp]; ok {
+		s += fmt.Sprintf(" (%.2f)", score)
+	}
+	return s + because(c.Against)
+}
+
+// recovery is the label and the sentence of the recovery probe; both empty when it was not made.
+func (c *Capacity) recovery() (label, text string) {
+	note := strings.TrimPrefix(strings.TrimPrefix(c.Recovery, "wedged: "), "recovers ")
+	switch {
+	case c.Wedged && note != "":
+		return "wedged", note
+	case c.Wedged:
+		return "wedged", "it did not answer again after the load had stopped"
+	case note != "":
+		return "recovers", note
+	case c.RecoverySeconds != nil && *c.RecoverySeconds == 0:
+		return "recovers", "at once"
+	case c.RecoverySeconds != nil:
+		return "recovers", "after " + unit.Seconds(*c.RecoverySeconds) + " idle"
+	}
+	return "", ""
+}
+
+// line says whether the generator may be blamed.
+func (g *Generator) line() string {
+	s := "not the generator"
+	var parts []string
+	if !g.Valid {
+		s = "THE GENERATOR is the limit"
+		if g.Reason != "" {
+			parts = append(parts, g.Reason)
+		}
+	}
+	if g.Lateness != nil && g.Valid {
+		parts = append(parts, "lateness p99 "+unit.Seconds(g.Lateness.P99))
+	}
+	if g.AchievedRatio != nil {
+		parts = append(parts, percent(*g.AchievedRatio)+" of offered")
+	}
+	return s + because(strings.Join(parts, ", "))
+}
+
+// mark is the verdict's word with its sign; a failure shouts.
+func (v Verdict) mark() string {
+	switch v {
+	case Pass:
+		return "✓ pass"
+	case Fail:
+		return "✗ FAIL"
+	case Inconclusive:
+		return "? inconclusive"
+	case NotMeasured:
+		return "– not-measured"
+	case Invalid:
+		return "✗ INVALID"
+	case None:
+		return "none"
+	}
+	return string(v)
+}
+
+// unfinished says what a report of a run that was cut short is worth; empty for a complete one.
+func (s Status) unfinished() string {
+	const rest = "; what follows is only what was measured until then"
+	switch s {
+	case Complete:
+		return ""
+	case Interrupted:
+		return "the run was interrupted" + rest
+	case Killed:
+		return "the run was killed, or is still going on" + rest
+	case Errored:
+		return "the run ended in an error" + rest
+	}
+	return "the run ended as " + string(s) + rest
+}
+
+// withTreatment says whether tables need a column for it.
+func (r *Report) withTreatment(id string) string {
+	if len(r.Treatments) > 1 {
+		return id
+	}
+	return ""
+}

@@ -1,0 +1,73 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tare/internal/load"
+)
+
+// ErrAborted is the error of a run that ended itself because it did harm.
+var ErrAborted = errors.New("aborted")
+
+// Abort says when a run does harm: a share of failing calls that lasts.
+type Abort struct {
+	Share float64       // 0…1
+	For   time.Duration // how long without a better moment
+}
+
+// guard watches a stream and ends a segment in which the target fails for too long. It is what keeps a search from hurting a target
+// that is not ours: the ramp stops by itself, but a fixed rate does not.
+type guard struct {
+	load.Stream
+	abort Abort
+	// since is when the failing began; zero: the target does not fail.
+	since   time.Duration
+	failing bool
+	last    load.Progress
+}
+
+// Offer implements load.Stream.
+func (g *guard) Offer(ctx context.Context, p load.Process, poll time.Duration, stop func() bool) (load.Segment, error) {
+	return g.watch(stop, func(stop func() bool) (load.Segment, error) { return g.Stream.Offer(ctx, p, poll, stop) })
+}
+
+// Cycle implements load.Stream.
+func (g *guard) Cycle(ctx context.Context, c load.Closed, poll time.Duration, stop func() bool) (load.Segment, error) {
+	return g.watch(stop, func(stop func() bool) (load.Segment, error) { return g.Stream.Cycle(ctx, c, poll, stop) })
+}
+
+func (g *guard) watch(stop func() bool, segment func(func() bool) (load.Segment, error)) (load.Segment, error) {
+	var broken error
+	s, err := segment(func() bool {
+		if broken = g.check(g.Progress()); broken != nil {
+			return true
+		}
+		return stop != nil && stop()
+	})
+	return s, errors.Join(err, broken)
+}
+
+// check judges what happened since the last look. Looks without an ended call change nothing: a target that hangs shows itself in
+// timeouts, which are counted when they happen.
+func (g *guard) check(now load.Progress) error {
+	ended := now.Ended() - g.last.Ended()
+	if ended == 0 {
+		return nil
+	}
+	good := now.Done[load.OK] + now.Done[load.Denied] - g.last.Done[load.OK] - g.last.Done[load.Denied]
+	share := 1 - float64(good)/float64(ended)
+	g.last = now
+	switch {
+	case share < g.abort.Share:
+		g.failing = false
+	case !g.failing:
+		g.failing, g.since = true, now.Now
+	case now.Now-g.since >= g.abort.For:
+		return fmt.Errorf("%w: at least %.0f %% of the calls failed for %s; the target may be suffering: lower max_rate, or raise abort in the file",
+			ErrAborted, g.abort.Share*100, g.abort.For)
+	}
+	return nil
+}

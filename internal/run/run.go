@@ -1,0 +1,185 @@
+// Package run carries out an experiment: it puts a target under each treatment, offers it load, and journals all that happens. Its only
+// product is the record.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/capacity"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/record"
+)
+
+// closeWithin bounds the undoing of all changes, also after an interrupt.
+const closeWithin = 60 * time.Second
+
+// Request is all that a run needs.
+type Request struct {
+	Area       area.Area
+	Spec       area.Spec
+	Env        area.Env
+	Question   design.Question
+	Treatments []design.Treatment
+	Load       Load
+	Seed       uint64
+	Budget     []string // as written in the file; the analysis judges it
+	Writer     *record.Writer
+	// Events follows the run for a live view, from the run's own goroutine. May be nil.
+	Events func(Event)
+}
+
+// Load says how calls are offered.
+type Load struct {
+	Engine   load.Engine
+	Poisson  bool
+	Timeout  time.Duration
+	MaxRate  float64 // 1/s; 0: no bound
+	MaxConns int
+	Start    float64   // first rate of a search, 1/s; 0: the search's own
+	Rates    []float64 // a ladder instead of a search
+	Point    time.Duration
+	SLO      time.Duration
+	SLOShare float64
+	MaxTime  time.Duration
+	Weights  map[string]int // the mix by operation; nil: the target's own
+	Spin     time.Duration
+	Precise  bool
+	Shards   int
+	Abort    *Abort
+}
+
+// Event tells what a run is doing.
+type Event struct {
+	Phase     Phase
+	Treatment string
+	Trial     int // from 1
+	Trials    int
+	Note      string
+	// Capacity is set while a search or a ladder runs.
+	Capacity *capacity.Event
+}
+
+// Phase is a part of a run.
+type Phase string
+
+// The phases.
+const (
+	Preparing Phase = "preparing"
+	Verifying Phase = "verifying"
+	Measuring Phase = "measuring"
+	Undoing   Phase = "undoing"
+)
+
+// runner is one run in progress.
+type runner struct {
+	Request
+	target area.Target
+	start  time.Time
+	trials int
+}
+
+// Do carries out r. It returns how the run ended; the same stands in the record, unless writing that failed. All changes are undone
+// before it returns, also when ctx ends.
+func Do(ctx context.Context, r Request) (record.Status, error) {
+	x := &runner{Request: r, start: r.Env.Clock.Now()}
+	err := x.do(ctx)
+	status := record.Complete
+	switch {
+	case err != nil && ctx.Err() != nil:
+		status, err = record.Interrupted, nil
+	case err != nil:
+		status = record.Errored
+	}
+	f := record.Finish{Status: status, Seconds: x.seconds()}
+	if err != nil {
+		f.Error = err.Error()
+	}
+	return status, errors.Join(err, x.Writer.Finish(f))
+}
+
+func (x *runner) seconds() float64 { return x.Env.Clock.Now().Sub(x.start).Seconds() }
+
+func (x *runner) event(e Event) {
+	if x.Events != nil {
+		e.Trials = x.trials
+		x.Events(e)
+	}
+}
+
+func (x *runner) do(ctx context.Context) (err error) {
+	x.target, err = x.Area.Open(ctx, x.Spec, x.Env)
+	if err != nil {
+		return fmt.Errorf("open the target: %w", err)
+	}
+	defer func() { err = errors.Join(err, x.close(ctx)) }()
+	plan := design.Plan(design.Experiment{Treatments: x.Treatments, Blocks: 1, Seed: x.Seed})
+	x.trials = len(plan)
+	if err := x.plan(plan); err != nil {
+		return err
+	}
+	for _, t := range x.Treatments {
+		if err := x.prepare(ctx, t); err != nil {
+			return err
+		}
+	}
+	for _, n := range x.target.Notes() {
+		if err := x.Writer.Note(record.Note{Text: n}); err != nil {
+			return err
+		}
+	}
+	for _, trial := range plan {
+		if err := x.trial(ctx, trial); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close undoes everything. An interrupt must not cut it short.
+func (x *runner) close(ctx context.Context) error {
+	x.event(Event{Phase: Undoing})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+	defer cancel()
+	if err := x.target.Close(ctx); err != nil {
+		return fmt.Errorf("undo what the run created: %w", err)
+	}
+	return nil
+}
+
+func (x *runner) plan(trials []design.Trial) error {
+	l := x.Load
+	arrivals := "constant"
+	if l.Poisson {
+		arrivals = "poisson"
+	}
+	return x.Writer.Plan(record.Plan{Treatments: x.Treatments, Trials: trials, Load: record.Load{
+		Engine: string(l.Engine), Arrivals: arrivals, Timeout: l.Timeout.Seconds(), MaxRate: l.MaxRate, MaxConnections: l.MaxConns, Rates: l.Rates,
+	}, Budget: x.Budget})
+}
+
+func (x *runner) prepare(ctx context.Context, t design.Treatment) error {
+	x.event(Event{Phase: Preparing, Treatment: t.ID})
+	begin := x.Env.Clock.Now()
+	err := x.target.Prepare(ctx, t, x.Writer)
+	p := record.Prepare{Treatment: t.ID, Seconds: x.Env.Clock.Now().Sub(begin).Seconds()}
+	if err != nil {
+		p.Error = err.Error()
+		err = fmt.Errorf("prepare %s: %w", t.ID, err)
+	}
+	return errors.Join(err, x.Writer.Prepare(p))
+}
+
+// treatment finds a planned treatment.
+func (x *runner) treatment(id string) design.Treatment {
+	for _, t := range x.Treatments {
+		if t.ID == id {
+			return t
+		}
+	}
+	return design.Treatment{ID: id}
+}

@@ -1,0 +1,117 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/metric"
+	"tare/internal/record"
+)
+
+// trial is one stay of one treatment under load: enter, verify, measure, leave.
+func (x *runner) trial(ctx context.Context, t design.Trial) (err error) {
+	treatment := x.treatment(t.Treatment)
+	if err := x.target.Enter(ctx, treatment); err != nil {
+		return fmt.Errorf("enter %s: %w", t.Treatment, err)
+	}
+	defer func() {
+		if e := x.target.Leave(context.WithoutCancel(ctx), treatment); e != nil {
+			err = errors.Join(err, fmt.Errorf("leave %s: %w", t.Treatment, e))
+		}
+	}()
+	if err := x.verify(ctx, t, treatment); err != nil {
+		return err
+	}
+	return x.measure(ctx, t, treatment)
+}
+
+// verify proves the treatment in force; without proof there is nothing to measure.
+func (x *runner) verify(ctx context.Context, t design.Trial, treatment design.Treatment) error {
+	x.event(Event{Phase: Verifying, Treatment: t.Treatment, Trial: t.Index + 1})
+	err := x.target.Verify(ctx, treatment)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	v := record.Verify{Treatment: t.Treatment, Block: t.Block, OK: err == nil}
+	if err != nil {
+		v.Error = err.Error()
+		err = fmt.Errorf("%s is not in force: %w", t.Treatment, err)
+	}
+	return errors.Join(err, x.Writer.Verify(v))
+}
+
+func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.Treatment) error {
+	ops, err := x.operations(treatment)
+	if err != nil {
+		return err
+	}
+	begin := record.TrialBegin{Trial: t}
+	for _, op := range ops {
+		begin.Operations = append(begin.Operations, op.Name)
+	}
+	if err := x.Writer.TrialBegin(begin); err != nil {
+		return err
+	}
+	started := x.Env.Clock.Now()
+	if err = x.samples(ctx, t, treatment, record.Before); err == nil {
+		err = x.load(ctx, t, treatment, ops)
+		err = errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After))
+	}
+	end := record.TrialEnd{Treatment: t.Treatment, Block: t.Block, Seconds: x.Env.Clock.Now().Sub(started).Seconds(), Status: record.Complete}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		end.Status = record.Dropped
+	case err != nil:
+		end.Status, end.Error = record.Errored, err.Error()
+	}
+	return errors.Join(err, x.Writer.TrialEnd(end))
+}
+
+// operations is the target's mix with the file's weights.
+func (x *runner) operations(t design.Treatment) ([]load.Operation, error) {
+	ops, err := x.target.Operations(t)
+	if err != nil {
+		return nil, fmt.Errorf("operations of %s: %w", t.ID, err)
+	}
+	if x.Load.Weights == nil {
+		return ops, nil
+	}
+	var mix []load.Operation
+	var names []string
+	seen := 0
+	for _, op := range ops {
+		names = append(names, op.Name)
+		if w, ok := x.Load.Weights[op.Name]; ok {
+			op.Weight = w
+			mix = append(mix, op)
+			seen++
+		}
+	}
+	if seen < len(x.Load.Weights) {
+		return nil, fmt.Errorf("load.operations names an operation that the target does not have; it has: %v", names)
+	}
+	return mix, nil
+}
+
+// samples reads every probe once. A probe that cannot be read is a warning: the answer does not hang on it.
+func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.Treatment, when record.When) error {
+	var all []metric.Sample
+	at := x.Env.Clock.Now().Sub(x.start)
+	for _, p := range x.target.Probes(treatment) {
+		s, err := p.Read(ctx)
+		if err != nil {
+			w := record.Warning{Treatment: t.Treatment, Text: fmt.Sprintf("probe of %s, %s the trial: %v", p.Subject(), when, err)}
+			if err := x.Writer.Warning(w); err != nil {
+				return err
+			}
+		}
+		for i := range s {
+			s[i].At = at
+		}
+		all = append(all, s...)
+	}
+	return x.Writer.Samples(record.Samples{Treatment: t.Treatment, Block: t.Block, When: when, Samples: all})
+}

@@ -1,0 +1,121 @@
+package signature
+
+import (
+	"fmt"
+	"math"
+)
+
+// order is the order in which classes are tried.
+var order = []Class{
+	Client, ConnectionRefused, PortExhaustion, FDExhaustion, AcceptQueue, ConcurrencyLimit, FixedWindow, TokenBucket, Collapse,
+	QuotaHang, CPUThrottling, Pauses, Queue,
+}
+
+// wins is the score from which on a class is taken.
+const wins = 0.5
+
+// finding is one class's score with its sentences: what speaks for it, and what against.
+type finding struct {
+	score             float64
+	evidence, against string
+}
+
+// Classify names the failure. It is a pure function of the evidence; the first class in order whose score reaches 0.5 wins, and
+// without one the class is Unknown.
+func Classify(e Evidence) Verdict {
+	v := Verdict{Class: Unknown, Scores: map[Class]float64{}}
+	f, ok := extract(e)
+	if !ok {
+		v.Evidence = []string{"no overloaded stretch with calls was recorded, so there is nothing to judge"}
+		return v
+	}
+	found := map[Class]finding{}
+	for _, s := range []func(Evidence, features, map[Class]finding){connections, hangs, rejections, slowdown, rhythms, queues} {
+		s(e, f, found)
+	}
+	for _, c := range order {
+		x := found[c]
+		x.score = clamp(x.score)
+		found[c] = x
+		v.Scores[c] = math.Round(x.score*1000) / 1000
+		if v.Class == Unknown && x.score >= wins {
+			v.Class = c
+		}
+	}
+	v.explain(e, f, found)
+	return v
+}
+
+func clamp(x float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return min(1, max(0, x))
+}
+
+func (v *Verdict) explain(e Evidence, f features, found map[Class]finding) {
+	if s := found[v.Class].evidence; s != "" {
+		v.Evidence = append(v.Evidence, s)
+	}
+	best := 0.0
+	for _, c := range order {
+		if x := found[c].score; c != v.Class && x > best && x >= 0.1 {
+			best, v.RunnerUp, v.Against = x, c, found[c].against
+			if v.Against == "" && v.Class != Unknown {
+				v.Against = fmt.Sprintf("%s scores %.2f and explains more", v.Class, v.Scores[v.Class])
+			}
+		}
+	}
+	v.Evidence = append(v.Evidence, fmt.Sprintf("at %s/s offered, %.1f/s of %d calls were answered as they should be (%d refused, %d failed, %d timed out, %d not connected, %d outstanding at the end)",
+		rate(f.window.Rate), f.late, f.n, f.refused, f.failed, f.timed, f.unconnected(), f.outstanding))
+	switch v.Class {
+	case FixedWindow:
+		v.Period = f.turn
+	case CPUThrottling:
+		v.Period = f.period
+	case ConcurrencyLimit:
+		v.InFlight = f.level
+	case AcceptQueue:
+		v.Stuck = f.stuckNow()
+	default:
+	}
+	v.confirm(e)
+}
+
+// confirm adds what probes on the target's host saw.
+func (v *Verdict) confirm(e Evidence) {
+	if n := e.Local.ListenQueue; n != nil && v.Class == AcceptQueue {
+		v.Evidence = append(v.Evidence, fmt.Sprintf("the listen queue on the target's host held %d connections", *n))
+	}
+	if x := e.Local.Throttled; x != nil && (v.Class == CPUThrottling || v.Class == AcceptQueue || v.Class == Queue) {
+		v.Evidence = append(v.Evidence, fmt.Sprintf("the target's cgroup was throttled in %.0f %% of the scheduler's periods", 100**x))
+	}
+	if x := e.Local.Paused; x != nil && v.Class == Pauses {
+		v.Evidence = append(v.Evidence, fmt.Sprintf("the target's runtime paused it for %.1f %% of the time", 100**x))
+	}
+}
+
+func (f features) unconnected() int {
+	n := 0
+	for _, x := range f.dial {
+		n += x
+	}
+	return n
+}
+
+func (f features) stuckNow() int {
+	if n := len(f.fills); n > 0 {
+		return f.fills[n-1]
+	}
+	return f.stuckFirst
+}
+
+func (f features) share(n int) float64 { return float64(n) / float64(f.n) }
+
+// rate prints a rate with as many digits as it deserves.
+func rate(r float64) string {
+	if r < 10 {
+		return fmt.Sprintf("%.2g", r)
+	}
+	return fmt.Sprintf("%.0f", r)
+}

@@ -1,0 +1,79 @@
+package signature
+
+import (
+	"slices"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/stat"
+)
+
+// crowd asks whether rejections follow the number of calls in flight: at every call that was sent in the window it counts the
+// accepted calls in flight, and compares rejected with accepted calls.
+func (f *features) crowd(e Evidence) {
+	if f.refused == 0 || f.good == 0 {
+		return
+	}
+	accepted, refused := present(e.Calls, f.window)
+	if len(accepted) < 5 || len(refused) < 5 {
+		return
+	}
+	f.separation = 2*auc(refused, accepted) - 1
+	// The level is what most rejected calls met; a few meet one less, because the client sees ends a little late.
+	f.level = int(stat.Quantile(refused, 0.5))
+}
+
+// present counts, for each call sent in w, the good calls (of all calls) that had been sent and not ended.
+func present(calls []load.Call, w Window) (accepted, refused []float64) {
+	type edge struct {
+		at   time.Duration
+		step int // +1 a good call is sent, −1 one ends, 0 a refused call is sent
+	}
+	var edges []edge
+	for _, c := range calls {
+		if c.Sent == 0 || c.Sent > w.End {
+			continue
+		}
+		if c.Outcome == load.Refused && c.Done != 0 {
+			edges = append(edges, edge{c.Sent, 0})
+			continue
+		}
+		if c.Done == 0 || !c.Outcome.Good() { // as was known later: in flight is in flight
+			continue
+		}
+		edges = append(edges, edge{c.Sent, 1}, edge{c.Done, -1})
+	}
+	slices.SortStableFunc(edges, func(a, b edge) int {
+		if a.at != b.at {
+			return int(a.at - b.at)
+		}
+		return a.step - b.step
+	})
+	n := 0
+	for _, x := range edges {
+		if in := x.at >= w.Start && x.at <= w.End; in && x.step == 1 {
+			accepted = append(accepted, float64(n))
+		} else if in && x.step == 0 {
+			refused = append(refused, float64(n))
+		}
+		n += x.step
+	}
+	return accepted, refused
+}
+
+// auc is the probability that a value of a is larger than one of b, ties counted half (Mann–Whitney).
+func auc(a, b []float64) float64 {
+	slices.Sort(b)
+	sum := 0.0
+	for _, v := range a {
+		lo, _ := slices.BinarySearch(b, v)
+		hi, _ := slices.BinarySearchFunc(b, v, func(x, v float64) int {
+			if x <= v {
+				return -1
+			}
+			return 1
+		})
+		sum += float64(lo) + float64(hi-lo)/2
+	}
+	return sum / float64(len(a)) / float64(len(b))
+}

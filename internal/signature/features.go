@@ -1,0 +1,313 @@
+package signature
+
+import (
+	"math"
+	"slices"
+	"syscall"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/stat"
+)
+
+// features are the numbers that the scores are made of. Shares are of the calls due in the judged window.
+type features struct {
+	window                       Window
+	n                            int
+	good, refused, failed, timed int
+	dial                         map[Class]int
+	audit                        Audit
+	done                         []float64 // when good calls ended in the window, ascending, s
+	overtaking                   float64   // share of the outstanding calls that were overtaken
+	outstanding                  int
+	hung                         bool // the overtaken calls are much older than any answer took
+	stuckFirst, stuckLater       int  // overtaken on connections that never answered, or that did
+	fills                        []int
+	fillRates                    []float64
+	fall                         float64 // how much goodput fell below its best, 0…1
+	best, late                   float64 // goodput at its best and at the end of the window, 1/s
+	slower                       float64 // median response late in the window ÷ BaseP50
+	drift, wantDrift             float64 // s/s
+	fifo                         float64 // correlation of the instants of sending and of the answer
+	period, beat                 float64 // the scheduler's rhythm
+	gaps                         float64 // share of the window in long gaps between completions
+	gapCount                     int
+	longest                      float64
+	turn                         float64 // a fixed window's period
+	turns                        int
+	separation                   float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
+	level                        int
+	acceptVariation              float64 // of accepted calls per eighth of the window
+}
+
+func extract(e Evidence) (features, bool) {
+	f := features{dial: map[Class]int{}}
+	i := slices.IndexFunc(e.Windows, func(w Window) bool { return w.Role == "overload" })
+	if i < 0 {
+		return f, false
+	}
+	f.window = e.Windows[i]
+	f.count(e)
+	if f.n == 0 {
+		return f, false
+	}
+	f.audit = AuditCalls(e.Calls, f.window.Start, f.window.End, min(e.Now, f.window.End), 0)
+	f.done = completions(e.Calls, f.window.Start, f.window.End)
+	f.outlived(e)
+	f.fill(e)
+	f.trend(e)
+	f.rhythm(e)
+	f.crowd(e)
+	return f, true
+}
+
+// completions are the instants, in seconds, at which good calls ended in (from, to].
+func completions(calls []load.Call, from, to time.Duration) []float64 {
+	var t []float64
+	for _, c := range calls {
+		if c.Done > from && c.Done <= to && c.Outcome.Good() {
+			t = append(t, c.Done.Seconds())
+		}
+	}
+	slices.Sort(t)
+	return t
+}
+
+func (f *features) count(e Evidence) {
+	for _, c := range e.Calls {
+		if c.Intended < f.window.Start || c.Intended >= f.window.End {
+			continue
+		}
+		f.n++
+		switch {
+		case c.Outstanding(f.window.End):
+		case c.Outcome.Good():
+			f.good++
+		case c.Outcome == load.Refused:
+			f.refused++
+		case c.Outcome == load.Timeout:
+			f.timed++
+		case c.Outcome == load.ConnFailed:
+			f.dial[dialClass(c.Errno)]++
+		default:
+			f.failed++
+		}
+	}
+}
+
+func dialClass(errno uint16) Class {
+	switch syscall.Errno(errno) {
+	case syscall.EADDRNOTAVAIL, syscall.EADDRINUSE:
+		return PortExhaustion
+	case syscall.EMFILE, syscall.ENFILE:
+		return FDExhaustion
+	case syscall.ECONNREFUSED:
+		return ConnectionRefused
+	default:
+		return Unknown
+	}
+}
+
+// outlived looks at the calls that were outstanding at the end of the window and older than those that were being answered.
+func (f *features) outlived(e Evidence) {
+	end := f.window.End
+	recent, service := recentAnswers(e.Calls, f.window)
+	if len(recent) < 3 {
+		return
+	}
+	median := time.Duration(stat.Quantile(recent, 0.5) * 1e9)
+	answered := map[uint32]bool{}
+	for _, c := range e.Calls {
+		if c.Conn != 0 && c.FirstByte != 0 && c.FirstByte <= end {
+			answered[c.Conn] = true
+		}
+	}
+	var age []float64
+	for _, c := range e.Calls {
+		if c.Sent == 0 || c.Sent > end || (c.Done != 0 && c.Done <= end) {
+			continue
+		}
+		f.outstanding++
+		if c.Sent >= median-2*e.BaseP99 {
+			continue
+		}
+		age = append(age, (end - c.Sent).Seconds())
+		if answered[c.Conn] {
+			f.stuckLater++
+		} else {
+			f.stuckFirst++
+		}
+	}
+	if f.outstanding > 5 {
+		f.overtaking = float64(len(age)) / float64(f.outstanding)
+	}
+	f.hung = len(age) > 0 && stat.Quantile(age, 0.75) > 2*stat.Quantile(service, 0.99)
+}
+
+// recentAnswers are the send instants and service times (s) of the good calls that ended last in the window: in its last half second, or the last
+// twenty.
+func recentAnswers(calls []load.Call, w Window) (sent, service []float64) {
+	var last []load.Call
+	for _, c := range calls {
+		if c.Done > w.Start && c.Done <= w.End && c.Sent != 0 && c.Outcome.Good() {
+			last = append(last, c)
+		}
+	}
+	slices.SortFunc(last, func(a, b load.Call) int { return int(b.Done - a.Done) })
+	for i, c := range last {
+		if i >= 20 && c.Done < w.End-time.Second/2 {
+			break
+		}
+		sent = append(sent, c.Sent.Seconds())
+		service = append(service, c.Service().Seconds())
+	}
+	return sent, service
+}
+
+// fill counts the calls that were stuck at the end of each fill window on connections that never answered.
+func (f *features) fill(e Evidence) {
+	for _, w := range e.Windows {
+		if w.Role == "fill" {
+			f.fills = append(f.fills, Stuck(e.Calls, w.End))
+			f.fillRates = append(f.fillRates, w.Rate)
+		}
+	}
+}
+
+// Stuck counts the calls that at the instant at had been sent on a connection that never carried an answer, and had been
+// overtaken: a call that was sent later had been answered. A listen queue of length backlog holds backlog + 1 of them.
+func Stuck(calls []load.Call, at time.Duration) int {
+	answered := map[uint32]bool{}
+	var newest time.Duration
+	for _, c := range calls {
+		if c.FirstByte != 0 {
+			answered[c.Conn] = true
+			if c.FirstByte <= at {
+				newest = max(newest, c.Sent)
+			}
+		}
+	}
+	n := 0
+	for _, c := range calls {
+		if c.Sent != 0 && c.Sent < newest && (c.Done == 0 || c.Done > at) && c.Conn != 0 && !answered[c.Conn] {
+			n++
+		}
+	}
+	return n
+}
+
+// trend compares goodput and response times over time.
+func (f *features) trend(e Evidence) {
+	mid := f.window.Start + (f.window.End-f.window.Start)/2
+	half := (f.window.End - mid).Seconds()
+	f.late = float64(len(completions(e.Calls, mid, f.window.End))) / max(half, 1e-9)
+	f.best = bestGoodput(e)
+	if f.best > 0 {
+		f.fall = max(0, 1-f.late/f.best)
+	}
+	var at, response, late []float64
+	var sent, done []float64
+	for _, c := range e.Calls {
+		if c.Done <= f.window.Start || c.Done > f.window.End || !c.Outcome.Good() {
+			continue
+		}
+		if c.Done > mid {
+			late = append(late, c.Service().Seconds())
+		}
+		if c.Intended >= f.window.Start {
+			at, response = append(at, c.Intended.Seconds()), append(response, c.Response().Seconds())
+			sent, done = append(sent, c.Sent.Seconds()), append(done, c.Done.Seconds())
+		}
+	}
+	f.fifo = correlation(sent, done)
+	if l, ok := stat.Regress(at, response); ok {
+		f.drift = l.Slope
+	}
+	if e.Capacity > 0 {
+		f.wantDrift = f.window.Rate/e.Capacity - 1
+	}
+	if base := e.BaseP50.Seconds(); base > 0 && len(late) > 0 {
+		f.slower = stat.Quantile(late, 0.5) / base
+	}
+}
+
+// correlation is Pearson's r, 0 where it is not defined.
+func correlation(x, y []float64) float64 {
+	l, ok := stat.Regress(x, y)
+	m, back := stat.Regress(y, x)
+	if !ok || !back {
+		return 0
+	}
+	return math.Copysign(math.Sqrt(math.Max(0, l.Slope*m.Slope)), l.Slope)
+}
+
+// bestGoodput is the highest number of good calls per second, by the instant at which they ended, over any second on a grid of
+// quarter seconds up to the end of the first overload.
+func bestGoodput(e Evidence) float64 {
+	const grid = time.Second / 4
+	if len(e.Windows) == 0 {
+		return 0
+	}
+	from, to := e.Windows[0].Start, e.Windows[0].End
+	for _, w := range e.Windows {
+		if to = max(to, w.End); w.Role == "overload" {
+			break
+		}
+	}
+	if to-from > 24*time.Hour || to <= from {
+		return 0
+	}
+	bins := make([]int, (to-from)/grid+1)
+	for _, c := range e.Calls {
+		if c.Outcome.Good() && c.Done > from && c.Done <= to {
+			bins[(c.Done-from)/grid]++
+		}
+	}
+	best, sum := 0, 0
+	for i, n := range bins {
+		if sum += n; i >= 4 {
+			sum -= bins[i-4]
+		}
+		best = max(best, sum)
+	}
+	return float64(best)
+}
+
+func (f *features) rhythm(e Evidence) {
+	t := f.done
+	if len(t) < 3 {
+		return
+	}
+	f.period, f.beat = Beat(t)
+	var cycles int
+	f.turn, _, _, cycles = Cycle(t)
+	f.turns = cycles
+	long := 0.03
+	if e.Capacity > 0 {
+		long = max(long, 10/e.Capacity)
+	}
+	sum := 0.0
+	for i := 1; i < len(t); i++ {
+		g := t[i] - t[i-1]
+		f.longest = max(f.longest, g)
+		if g > long {
+			sum += g
+			f.gapCount++
+		}
+	}
+	f.gaps = sum / max(t[len(t)-1]-t[0], 1e-9)
+	f.acceptVariation = variation(t)
+}
+
+// variation is the coefficient of variation of the counts per eighth of the span.
+func variation(t []float64) float64 {
+	span := t[len(t)-1] - t[0]
+	if !(span > 0) {
+		return 0
+	}
+	n := make([]float64, 8)
+	for _, x := range t {
+		n[min(7, int(8*(x-t[0])/span))]++
+	}
+	return math.Sqrt(stat.Variance(n)) / stat.Mean(n)
+}

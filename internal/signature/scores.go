@@ -1,0 +1,183 @@
+package signature
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// connections scores the generator's own limit and the failures to connect.
+func connections(_ Evidence, f features, found map[Class]finding) {
+	if !f.audit.Valid {
+		found[Client] = finding{score: 1, evidence: f.audit.Reason}
+	}
+	for _, c := range []Class{ConnectionRefused, PortExhaustion, FDExhaustion} {
+		share := f.share(f.dial[c])
+		found[c] = finding{
+			score: share / 0.1, // 5 % is enough
+			evidence: fmt.Sprintf("%.1f %% of the calls could not connect (%s)", 100*share, map[Class]string{
+				ConnectionRefused: "the target refused the connection",
+				PortExhaustion:    "the client had no ephemeral port left",
+				FDExhaustion:      "the client had no file descriptor left",
+			}[c]),
+			against: fmt.Sprintf("only %.1f %% of the calls could not connect", 100*share),
+		}
+	}
+}
+
+// hangs scores calls that are never answered while later ones are.
+func hangs(_ Evidence, f features, found map[Class]finding) {
+	stuck := f.stuckFirst + f.stuckLater
+	if f.hung && f.overtaking > 0 {
+		s := f.overtaking / 0.6 // 30 % is enough
+		found[QuotaHang] = finding{
+			score: s * (1 - 0.6*f.flatness()),
+			evidence: fmt.Sprintf("%.0f %% of the outstanding calls were overtaken: sent before calls that have long been answered, on connections that had answered before (%d of %d)",
+				100*f.overtaking, f.stuckLater, stuck),
+			against: f.againstHang(),
+		}
+	}
+	if stuck == 0 || !f.hung {
+		return
+	}
+	first := float64(f.stuckFirst) / float64(stuck)
+	x := finding{against: fmt.Sprintf("%d of %d stuck calls were on connections that had answered before", f.stuckLater, stuck)}
+	if first >= 0.9 && f.stuckFirst >= 5 {
+		x.score = 0.7
+		x.evidence = fmt.Sprintf("%d calls were stuck, %.0f %% of them on established connections that never answered at all", stuck, 100*first)
+		if len(f.fills) > 0 {
+			x.score, x.evidence, x.against = f.filled()
+		}
+	}
+	found[AcceptQueue] = x
+}
+
+// flatness is 1 when the number of stuck calls was the same at all fill rates, 0 when it was not, or is not known.
+func (f features) flatness() float64 {
+	n := len(f.fills)
+	if n < 2 || f.fills[n-1] == 0 {
+		return 0
+	}
+	a, b := float64(f.fills[n-2]), float64(f.fills[n-1])
+	if math.Abs(a-b) <= max(1, 0.005*b) {
+		return 1
+	}
+	return 0
+}
+
+func (f features) filled() (score float64, evidence, against string) {
+	n := len(f.fills)
+	last, at := f.fills[n-1], make([]string, n)
+	for i, r := range f.fillRates {
+		at[i] = rate(r) + "/s"
+	}
+	where := strings.Join(at, " and at ")
+	if f.flatness() == 1 {
+		return 1, fmt.Sprintf("%d calls on established connections were never answered, at %s alike = a backlog of %d + 1", last, where, last-1), ""
+	}
+	return 0.55, fmt.Sprintf("%v calls on established connections were never answered at %s: connections that were never accepted, though the queue was not seen full", f.fills, where),
+		"the number of stuck calls did not level off"
+}
+
+func (f features) againstHang() string {
+	if f.flatness() == 1 {
+		return "stuck calls would grow with the rate, and they stayed at " + fmt.Sprint(f.stuckNow())
+	}
+	if f.stuckFirst > 9*f.stuckLater {
+		return "calls would hang on connections that had answered before, too"
+	}
+	return ""
+}
+
+// rejections scores fast refusals.
+func rejections(e Evidence, f features, found map[Class]finding) {
+	share := f.share(f.refused)
+	if share <= 0 {
+		return
+	}
+	enough := min(1, share/0.1) // 5 % is enough
+	if f.turns >= 1 && f.turn > 0 {
+		found[FixedWindow] = finding{
+			score:    enough,
+			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused until the next", short(f.turn), f.turn*e.Capacity),
+		}
+	}
+	if f.level > 0 {
+		found[ConcurrencyLimit] = finding{
+			score:    enough * f.separation * 0.625, // the area of 0.9 is enough
+			evidence: fmt.Sprintf("calls are refused when %d are in flight, and accepted below (separation %.2f)", f.level, f.separation),
+			against:  fmt.Sprintf("refusals do not follow the number in flight (separation %.2f)", f.separation),
+		}
+	}
+	found[TokenBucket] = finding{
+		score: enough * max(0.6, 1-2*f.acceptVariation),
+		evidence: fmt.Sprintf("%.1f %% of the calls were refused at once, and the rate of accepted ones stayed at %s/s (variation %.1f %%)",
+			100*share, rate(e.Capacity), 100*f.acceptVariation),
+		against: "the accepted calls are told apart by something else than their rate",
+	}
+}
+
+// slowdown scores a goodput that falls under load.
+func slowdown(e Evidence, f features, found map[Class]finding) {
+	errors := math.Max(0, f.share(f.failed+f.timed)-e.ErrorFloor)
+	if f.slower < 3 && errors < 0.05 && f.late > 0 {
+		found[Collapse] = finding{score: f.fall / 0.6 * 0.4, against: "calls that are answered are answered as fast as ever"}
+		return
+	}
+	found[Collapse] = finding{
+		score: f.fall / 0.6, // 30 % is enough
+		evidence: fmt.Sprintf("goodput fell from %s/s to %s/s under load (answers took %.1f times as long, %.1f %% of the calls failed)",
+			rate(f.best), rate(f.late), f.slower, 100*errors),
+		against: fmt.Sprintf("goodput held: %s/s at its best, %s/s at the end", rate(f.best), rate(f.late)),
+	}
+}
+
+// rhythms scores a target that stands still now and then.
+func rhythms(e Evidence, f features, found map[Class]finding) {
+	x := finding{
+		score:    f.beat / rhythmic * wins,
+		evidence: fmt.Sprintf("answers come in bursts every %s (Rayleigh R = %.2f), as under a CPU quota with that period", short(f.period), f.beat),
+		against:  fmt.Sprintf("answers do not cluster in any period of the scheduler (R = %.2f)", f.beat),
+	}
+	if f.period == 0 {
+		x.score = min(x.score, 0.45)
+		if t := e.Local.Throttled; t != nil && *t > 0.5 {
+			x.score = 0.6
+			x.evidence = fmt.Sprintf("the target's cgroup was throttled in %.0f %% of the scheduler's periods", 100**t)
+		}
+	}
+	found[CPUThrottling] = x
+	p := finding{
+		score: f.gaps / 0.03, // 1.5 % is enough
+		evidence: fmt.Sprintf("answers stop altogether %d times, up to %s, for %.1f %% of the time, without a fixed period", f.gapCount,
+			short(f.longest), 100*f.gaps),
+		against: fmt.Sprintf("there are only %.1f %% of the time without answers", 100*f.gaps),
+	}
+	if t := e.Local.Paused; t != nil && *t > 0.015 {
+		p.score = max(p.score, 0.6)
+	}
+	found[Pauses] = p
+}
+
+// queues scores a queue: what is offered beyond the capacity waits, first come first served.
+func queues(e Evidence, f features, found map[Class]finding) {
+	if !(f.wantDrift > 0) || f.good == 0 {
+		return
+	}
+	// Of a call that was due at t and waits behind all others, the response grows by rate ÷ capacity − 1 per second; of those that ended
+	// within the window as well.
+	off := math.Abs(f.drift/f.wantDrift - 1)
+	grown := float64(f.outstanding) / max(1, (f.window.Rate-e.Capacity)*(f.window.End-f.window.Start).Seconds())
+	losses := math.Max(0, f.share(f.refused+f.failed+f.timed+f.unconnected())-e.ErrorFloor)
+	s := (1 - off/0.6) * min(1, f.fifo/0.9)
+	if math.Abs(grown-1) < 0.5 && f.slower > 2 && !f.hung { // not in order, and yet a queue
+		s = max(s, 0.5)
+	}
+	s *= 1 - min(1, losses/0.1)
+	found[Queue] = finding{
+		score: s,
+		evidence: fmt.Sprintf("responses grow by %.3f s per second, where an endless queue at this rate gives %.3f; answers come in the order of the calls (r = %.2f)",
+			f.drift, f.wantDrift, f.fifo),
+		against: fmt.Sprintf("responses grow by %.3f s per second, where a queue at this rate gives %.3f", f.drift, f.wantDrift),
+	}
+}
