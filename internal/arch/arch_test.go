@@ -13,7 +13,7 @@ import (
 
 // layers lists packages from the bottom up. A package imports only lower rows. "x/..." is x and all below it.
 var layers = []string{
-	"metric stat hist unit chart term clock",
+	"metric stat hist glossary unit chart term clock",
 	"design load probe proc budget",
 	"area signature",
 	"record capacity",

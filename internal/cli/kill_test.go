@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ func TestKilledRuns(t *testing.T) {
 	n := *kills
 	before := leftovers(t)
 	var wg sync.WaitGroup
+	var undone atomic.Int64
 	lanes := make(chan struct{}, 4)
 	for i := range n {
 		wg.Add(1)
@@ -48,29 +50,36 @@ func TestKilledRuns(t *testing.T) {
 			if i%2 == 1 {
 				after = time.Duration(rng.Float64() * 8 * float64(time.Second))
 			}
-			killOne(t, bin, filepath.Join(t.TempDir(), strconv.Itoa(i)), after)
+			if killOne(t, bin, filepath.Join(t.TempDir(), strconv.Itoa(i)), after) {
+				undone.Add(1)
+			}
 		}()
 	}
 	wg.Wait()
+	if undone.Load() == 0 {
+		t.Error("no kill left anything to undo: the test has tried nothing")
+	}
+	t.Logf("%d of %d kills left something to undo", undone.Load(), n)
 	if after := leftovers(t); after != before {
 		t.Errorf("left behind:\n%s\nbefore the test there was:\n%s", after, before)
 	}
 }
 
-func killOne(t *testing.T, bin, dir string, after time.Duration) {
+// killOne kills one run and cleans up behind it. It reports whether there was anything to undo.
+func killOne(t *testing.T, bin, dir string, after time.Duration) (undone bool) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Error(err)
-		return
+		return false
 	}
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(killedExperiment), 0o600); err != nil {
 		t.Error(err)
-		return
+		return false
 	}
 	run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
 	run.Dir = dir
 	if err := run.Start(); err != nil {
 		t.Error(err)
-		return
+		return false
 	}
 	time.Sleep(after)
 	_ = run.Process.Kill()
@@ -81,11 +90,14 @@ func killOne(t *testing.T, bin, dir string, after time.Duration) {
 			continue // killed between the folder and its journal: nothing was changed yet
 		}
 		for _, args := range [][]string{{"report", r}, {"undo", r}, {"undo", r}, {"report", r}} {
-			if out, code := tare(t, bin, dir, args...); code == ExitError || code == ExitUsage {
+			out, code := tare(t, bin, dir, args...)
+			undone = undone || strings.Contains(out, "undone  ")
+			if code == ExitError || code == ExitUsage {
 				t.Errorf("killed after %s (%v): tare %s: exit %d\n%s", after, state, strings.Join(args, " "), code, out)
 			}
 		}
 	}
+	return undone
 }
 
 func tare(t *testing.T, bin, dir string, args ...string) (string, int) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,7 +84,7 @@ events { worker_connections 8192; }
 http {
   access_log off; client_body_temp_path %[1]s/t; proxy_temp_path %[1]s/t; fastcgi_temp_path %[1]s/t; uwsgi_temp_path %[1]s/t; scgi_temp_path %[1]s/t;
   keepalive_requests 1000000;
-  limit_req_zone $server_name zone=z:1m rate=100r/s;
+  limit_req_zone $binary_remote_addr zone=z:1m rate=100r/s;
   limit_req_status 429;
   server {
     listen 127.0.0.1:%[2]d backlog=4096;
@@ -126,13 +127,13 @@ func nginx(t *testing.T, limit string) string {
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), bin, "-c", conf)
+	cmd := exec.Command(bin, "-c", conf) // not with the test's context: that kills the master before it can end its worker
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() })
+	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGQUIT); _ = cmd.Wait() })
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	for range 100 {
 		if c, err := net.Dial("tcp", addr); err == nil {

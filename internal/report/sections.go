@@ -107,6 +107,9 @@ func (r *Report) targets() table {
 		if x.Throttled != nil {
 			throttled = opt(x.Throttled.Seconds, unit.Seconds)
 		}
+		if x.CPUSeconds == nil && x.RSS == nil && x.Throttled == nil && len(x.GC) == 0 {
+			continue // nothing could be read: the target is not on this host
+		}
 		t.add(r.withTreatment(x.Treatment), x.Name, opt(x.CPUSeconds, unit.Seconds), opt(x.CPUPerOp, unit.Seconds), rss, throttled, collections(x.GC))
 	}
 	return t.used()
