@@ -95,6 +95,8 @@ type Env struct {
 	Self  string // path of this binary, for child processes
 	Log   *slog.Logger
 	Clock clock.Clock
+	// CPUs are the processors on which the area's own servers may run, from 0; empty: all.
+	CPUs []int
 }
 
 // A Finding is something that the person should know about a file or a host.

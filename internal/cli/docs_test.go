@@ -92,6 +92,8 @@ func parseSessions(page, src string) []session {
 				st.command = strings.TrimSuffix(st.command, m[0])
 			}
 			s.steps = append(s.steps, st)
+		case s != nil && len(s.steps) > 0 && strings.HasPrefix(line, "> ") && len(s.steps[len(s.steps)-1].want) == 0:
+			s.steps[len(s.steps)-1].command += "\n" + line[2:]
 		case s != nil && len(s.steps) > 0:
 			last := &s.steps[len(s.steps)-1]
 			last.want = append(last.want, line)

@@ -15,6 +15,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/config"
+	"tare/internal/proc"
 	"tare/internal/record"
 	"tare/internal/run"
 )
@@ -121,6 +122,11 @@ func (a *app) measure(ctx context.Context, ar area.Area, e *config.Experiment, f
 	if env, err = a.areaEnv(dir); err != nil {
 		return dir, err
 	}
+	unpin, err := pin(e.Pin, &env)
+	if err != nil {
+		return dir, errors.Join(err, w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
+	}
+	defer unpin()
 	unlock, err := lock(e, dir, env.Clock.Now())
 	if err != nil {
 		return dir, errors.Join(err, w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
@@ -178,6 +184,35 @@ func (a *app) header(e *config.Experiment, file string, seed uint64) record.Head
 		h.Host.Kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 	}
 	return h
+}
+
+// pin binds the generator, that is this process, and the embedded servers to their processors.
+func pin(p config.Pin, env *area.Env) (unpin func(), err error) {
+	all, err := proc.Allowed()
+	if err != nil {
+		return nil, err
+	}
+	env.CPUs = all
+	generator, err := p.Generator.List()
+	if err != nil {
+		return nil, err
+	}
+	if target, err := p.Target.List(); err != nil {
+		return nil, err
+	} else if len(target) > 0 {
+		env.CPUs = target
+	}
+	n := len(all)
+	if len(generator) > 0 {
+		n = len(generator)
+		err = proc.Pin(generator)
+	}
+	// The generator's event loops hold on to their share of the scheduler while they sleep; the search needs one of its own.
+	procs := runtime.GOMAXPROCS(max(2, n))
+	return func() {
+		runtime.GOMAXPROCS(procs)
+		_ = proc.Pin(all)
+	}, err
 }
 
 // keyed is what a target section may offer: a name for the system that it points at, for systems that are not the run's own.
