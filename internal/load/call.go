@@ -21,6 +21,13 @@ type Call struct {
 	Errno     uint16 // errno of a ConnFailed call, 0 if there is none
 }
 
+// forgetLate drops a first byte that came when the call had already timed out, but before that was noticed.
+func (c *Call) forgetLate() {
+	if c.FirstByte > c.Done {
+		c.FirstByte = 0
+	}
+}
+
 // Response is what a user waits: done − intended. Zero while outstanding.
 func (c Call) Response() time.Duration {
 	if c.Done == 0 {
@@ -69,8 +76,8 @@ const (
 	Wrong              // a well-formed answer that is not the expected one
 	Refused            // shed or rate limited: 429, 503, RESOURCE_EXHAUSTED
 	Timeout            // no answer within the timeout, counted from the intended instant; perhaps never sent
-	ConnFailed         // the connection could not be made or was lost; Errno says why
-	Failed             // any other failure: 5xx, garbage, a closed connection
+	ConnFailed         // the connection could not be made, or was reset; Errno says why, where there is one
+	Failed             // any other failure: 5xx, garbage, a connection closed in good order before the response was complete
 	outcomes
 )
 

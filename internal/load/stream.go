@@ -24,7 +24,8 @@ type Config struct {
 	Operations []Operation
 	// Timeout counts from a call's intended instant. Default 30 s.
 	Timeout time.Duration
-	// MaxConns bounds the pool over all keys. Default 256.
+	// MaxConns bounds the pool over all keys. Default 256. The pool grows only when no connection of the call's key is idle, by one a
+	// millisecond; a connection that the target closed after an answer may be replaced at once.
 	MaxConns int
 	// MaxRate bounds every arrival process, in 1/s; 0: no bound. A faster process is an error, never a silent slowdown.
 	MaxRate float64
@@ -32,10 +33,10 @@ type Config struct {
 	Shards int
 	// Spin is how long before a deadline a shard stops sleeping and spins. Default 0.
 	Spin time.Duration
-	// KeepCalls keeps every call's record, so that Calls can return them.
+	// KeepCalls keeps every call's record (32 bytes) until Close, so that Calls can return them.
 	KeepCalls bool
 	// Precise takes completion instants at the client's own wake-up also in open loop. By default open loop on engine fast reaps
-	// lazily and takes them from the kernel's receive timestamps.
+	// lazily and takes them from the kernel's receive timestamps: a first byte that was read together with the last has its instant.
 	Precise bool
 	// Seed draws the mix of operations.
 	Seed uint64
@@ -53,17 +54,18 @@ type Stream interface {
 	Cycle(ctx context.Context, c Closed, poll time.Duration, stop func() bool) (Segment, error)
 	// Wait offers nothing until done says so or d has passed; calls in flight go on. done may be nil.
 	Wait(ctx context.Context, d, poll time.Duration, done func() bool) error
-	// Fresh makes one call of operation op (of the identity that i selects) on a new connection outside the pool, with its
-	// own timeout. It is not part of Calls or Cells.
+	// Fresh makes one call of operation op (of the identity that i selects) on a new connection outside the pool, over HTTP/1.1
+	// where it goes over the wire, with its own timeout. It is not part of Progress, Calls or Cells.
 	Fresh(ctx context.Context, op int, i uint64, timeout time.Duration) Call
 	// DropIdle closes the idle connections of the pool, as clients do after a while.
 	DropIdle()
-	// Reset closes every connection; calls in flight end as ConnFailed.
+	// Reset closes every connection and abandons every call, in flight or waiting: they end as ConnFailed with ECONNABORTED.
 	Reset()
 	// Progress is a cheap count of what has happened so far.
 	Progress() Progress
 	// Calls returns a copy of the calls that were due at or after since, in order of their intended instant, outstanding ones included.
-	// It needs Config.KeepCalls.
+	// It needs Config.KeepCalls, and costs those who carry the calls nothing. Instants other than the intended one are whole
+	// microseconds after it.
 	Calls(since time.Duration) []Call
 	// Take returns the histograms of all calls that ended since the last Take, and forgets them.
 	Take() []Cell

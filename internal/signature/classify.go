@@ -68,16 +68,15 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]finding) {
 	}
 	v.Evidence = append(v.Evidence, fmt.Sprintf("at %s/s offered, %.1f/s of %d calls were answered as they should be (%d refused, %d failed, %d timed out, %d not connected, %d outstanding at the end)",
 		rate(f.window.Rate), f.late, f.n, f.refused, f.failed, f.timed, f.unconnected(), f.outstanding))
-	switch v.Class {
-	case FixedWindow:
+	switch {
+	case v.Class == FixedWindow:
 		v.Period = f.turn
-	case CPUThrottling:
+	case v.Class == CPUThrottling:
 		v.Period = f.period
-	case ConcurrencyLimit:
+	case v.Class == ConcurrencyLimit:
 		v.InFlight = f.level
-	case AcceptQueue:
+	case v.Class == AcceptQueue:
 		v.Stuck = f.stuckNow()
-	default:
 	}
 	v.confirm(e)
 }

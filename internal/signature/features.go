@@ -96,16 +96,17 @@ func (f *features) count(e Evidence) {
 }
 
 func dialClass(errno uint16) Class {
-	switch syscall.Errno(errno) {
-	case syscall.EADDRNOTAVAIL, syscall.EADDRINUSE:
-		return PortExhaustion
-	case syscall.EMFILE, syscall.ENFILE:
-		return FDExhaustion
-	case syscall.ECONNREFUSED:
-		return ConnectionRefused
-	default:
+	c, ok := map[syscall.Errno]Class{
+		syscall.EADDRNOTAVAIL: PortExhaustion,
+		syscall.EADDRINUSE:    PortExhaustion,
+		syscall.EMFILE:        FDExhaustion,
+		syscall.ENFILE:        FDExhaustion,
+		syscall.ECONNREFUSED:  ConnectionRefused,
+	}[syscall.Errno(errno)]
+	if !ok {
 		return Unknown
 	}
+	return c
 }
 
 // outlived looks at the calls that were outstanding at the end of the window and older than those that were being answered.

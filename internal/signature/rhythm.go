@@ -55,11 +55,14 @@ func Turns(t []float64, least float64) []float64 {
 	return turns
 }
 
+// BurstGap is the shortest gap between the bursts of a limiter's windows, in seconds.
+const BurstGap = 0.05
+
 // Cycle finds the period of a limiter's window: events come in bursts whose beginnings are evenly spaced. from and to are the first
 // and the last beginning of a burst; cycles is how many periods lie between them, 0 when there is no such rhythm. Chance makes long
 // gaps, too: less than three periods count only when the gaps are longer than a second.
 func Cycle(t []float64) (period, from, to float64, cycles int) {
-	turns := Turns(t, 0.05)
+	turns := Turns(t, BurstGap)
 	if n := len(turns); n < 2 || n < 4 && len(Turns(t, 1)) < n {
 		return 0, 0, 0, 0
 	}

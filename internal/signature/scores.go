@@ -120,6 +120,10 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 // slowdown scores a goodput that falls under load.
 func slowdown(e Evidence, f features, found map[Class]finding) {
 	errors := math.Max(0, f.share(f.failed+f.timed)-e.ErrorFloor)
+	if e.Allowance > 0 {
+		found[Collapse] = finding{against: fmt.Sprintf("goodput fell once an allowance of %.0f calls was used up, not for the load", e.Allowance)}
+		return
+	}
 	if f.slower < 3 && errors < 0.05 && f.late > 0 {
 		found[Collapse] = finding{score: f.fall / 0.6 * 0.4, against: "calls that are answered are answered as fast as ever"}
 		return

@@ -55,8 +55,10 @@ type Evidence struct {
 	BaseP99  time.Duration
 	// ErrorFloor is the share of calls that fails at any rate, 0…1.
 	ErrorFloor float64
-	Timeout    time.Duration
-	Local      Local
+	// Allowance is how many calls were served at first beyond the capacity, where that was found to be saved up; 0: none.
+	Allowance float64
+	Timeout   time.Duration
+	Local     Local
 }
 
 // Verdict is the class with all scores, so that mixtures can be seen.

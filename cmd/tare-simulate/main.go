@@ -1,0 +1,93 @@
+// Command tare-simulate reruns the published tables of the capacity search against simulated servers.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+
+	"tare/internal/capacity/simulated"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tare-simulate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("tare-simulate", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	n := flags.Int("n", 40, "instances of each kind of server")
+	seed := flags.Uint64("seed", 1, "seed of the instances")
+	only := flags.String("only", "", "kinds of server, separated by commas; default all")
+	verbose := flags.Bool("v", false, "print every instance")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	kinds, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	studies, err := simulated.RunAll(ctx, kinds, *seed, max(1, *n), runtime.GOMAXPROCS(0))
+	if err != nil {
+		return err
+	}
+	if *verbose {
+		if err := list(stderr, studies); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprintf(stdout, "%d instances of each server, seed %d.\n\n", *n, *seed); err != nil {
+		return err
+	}
+	if err := simulated.WriteTable(stdout, studies); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(stdout); err != nil {
+		return err
+	}
+	return simulated.WriteConfusion(stdout, studies)
+}
+
+func choose(only string) ([]simulated.Kind, error) {
+	all := simulated.Kinds()
+	if only == "" {
+		return all, nil
+	}
+	names := strings.Split(only, ",")
+	var kinds []simulated.Kind
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(k simulated.Kind) bool { return k.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown server %q", name)
+		}
+		kinds = append(kinds, all[i])
+	}
+	return kinds, nil
+}
+
+func list(w io.Writer, studies []simulated.Study) error {
+	for _, s := range studies {
+		for i, o := range s.Outcomes {
+			r := o.Result
+			_, err := fmt.Fprintf(w, "%s %d: truth %.2f, rate %.2f [%.2f, %.2f] (%.2f %%), verified %.2f to %.2f, at least %.0f, %s, %d phases, %.1f s, %d calls, %s %s\n",
+				s.Kind.Name, i, o.Truth.Capacity, r.Rate, r.Lo, r.Hi, 100*o.Error(), r.VerifiedLow, r.VerifiedHigh, r.AtLeast, r.Signature.Class,
+				r.Phases, r.Seconds, o.Calls, r.Stop, r.Reason)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

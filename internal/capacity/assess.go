@@ -1,0 +1,325 @@
+package capacity
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/signature"
+	"tare/internal/stat"
+)
+
+// Assess computes every reported number from a trace and its calls alone, so that a record can be read again by a later version.
+func Assess(t Trace) Result {
+	b := baseOf(t)
+	r := Result{
+		Valid: t.Stop != StopClient, Stop: t.Stop, Reason: t.Reason, ErrorFloor: b.floor,
+		BaseP50: b.p50.Seconds(), BaseP99: b.p99.Seconds(), Signature: signature.Verdict{Class: signature.Unknown},
+	}
+	r.counts(t)
+	r.Audit = worstAudit(t)
+	r.recover(t)
+	r.SLORate = sloRate(t.Steps)
+	over := lastOverload(t)
+	switch {
+	case t.Stop == StopClient:
+		r.Signature = clientVerdict(r.Reason)
+		r.AtLeast = held(t)
+	case t.Stop == StopMaxRate || t.Stop == StopNoAnswer || t.Stop == StopFailing || len(over) == 0:
+		r.AtLeast = held(t)
+	default:
+		r.broke(t, b, over)
+	}
+	r.warn(t)
+	return r
+}
+
+func clientVerdict(reason string) signature.Verdict {
+	return signature.Verdict{
+		Class: signature.Client, Scores: map[signature.Class]float64{signature.Client: 1}, Evidence: []string{reason},
+	}
+}
+
+// broke fills in what an overload says.
+func (r *Result) broke(t Trace, b base, over []Step) {
+	f := judge(t, b, over)
+	if f.Value <= 0 {
+		r.AtLeast = held(t)
+		return
+	}
+	r.Broke, r.Signature = true, f.verdict
+	r.Rate, r.Lo, r.Hi, r.Level = f.Value, f.Lo, f.Hi, f.Level
+	r.VerifiedLow, r.VerifiedHigh = bracket(t.Steps, over[0].Segment.Start)
+	if r.Signature.Class == signature.ConcurrencyLimit {
+		r.Lo = min(r.Lo, max(r.VerifiedLow, 0.5*r.Lo)) // chance fills the last places below the limit
+	} else {
+		r.bound()
+	}
+	r.Burst = burst(t, f)
+}
+
+// resolution is how far from the capacity a rate has to be at least for a confirmation to tell.
+const resolution = 0.01
+
+// bound keeps the rate within the verified bracket. Where the overload said something else, the bracket is the interval.
+func (r *Result) bound() {
+	lo, hi := r.VerifiedLow, r.VerifiedHigh
+	if lo > 0 && hi > 0 && (r.Rate < lo || r.Rate > hi) {
+		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
+		return
+	}
+	if lo > r.Rate {
+		r.Rate, r.Lo, r.Hi = lo, lo, max(r.Hi, lo)
+	}
+	if hi > 0 && hi < r.Rate {
+		r.Rate, r.Lo, r.Hi = hi, min(r.Lo, hi), hi
+	}
+}
+
+// bracket is the highest rate that held below the lowest that broke, and that, of the confirmations since the given instant.
+func bracket(steps []Step, since time.Duration) (lo, hi float64) {
+	steps = slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Segment.Start < since })
+	for _, s := range steps {
+		if s.Passed != nil && !*s.Passed && confirms(s.Role) && (hi == 0 || s.Rate < hi) {
+			hi = s.Rate
+		}
+	}
+	for _, s := range steps {
+		if s.Passed != nil && *s.Passed && confirms(s.Role) && s.Rate > lo && (hi == 0 || s.Rate < hi) {
+			lo = s.Rate
+		}
+	}
+	return lo, hi
+}
+
+func confirms(r Role) bool { return r == RoleConfirmHigh || r == RoleConfirmLow }
+
+// sloRate is the highest rate at which the objective held.
+func sloRate(steps []Step) float64 {
+	best := 0.0
+	for _, s := range steps {
+		if s.Role == RoleSLO && s.Passed != nil && *s.Passed {
+			best = max(best, s.Rate)
+		}
+	}
+	return best
+}
+
+// held is the highest rate that a ramp or an overload step held.
+func held(t Trace) float64 {
+	best := 0.0
+	for _, s := range t.Steps {
+		if s.Passed != nil && *s.Passed && (s.Role == RoleRamp || s.Role == RoleOverload) && !s.ClientLimited {
+			best = max(best, s.Rate)
+		}
+	}
+	return best
+}
+
+func (r *Result) counts(t Trace) {
+	var end time.Duration
+	overloads := map[int]bool{}
+	ramps := 0
+	for _, s := range t.Steps {
+		if s.Role == RoleRecovery {
+			continue
+		}
+		end = max(end, s.Segment.End)
+		switch s.Role {
+		case RoleRamp:
+			ramps = 1
+		case RoleOverload:
+			overloads[s.Attempt] = true
+		case RoleFill, RoleSLO, RolePoint, RolePrime:
+			r.Phases++
+		case RoleConfirmHigh, RoleConfirmLow:
+			r.Phases++
+			r.Attempts++
+			if s.Passed == nil {
+				r.Undecided++
+			}
+		case RoleDrain, RoleRecovery:
+		}
+	}
+	r.Phases += ramps + len(overloads)
+	if len(t.Steps) > 0 {
+		r.Seconds = (end - t.Steps[0].Segment.Start).Seconds()
+	}
+}
+
+// worstAudit judges the generator over all steps that offered load, and returns the audit of the worst of them.
+func worstAudit(t Trace) Audit {
+	worst := Audit{Valid: true, AchievedRatio: 1, Limit: 0.001}
+	cpu, first := 0.0, true
+	for _, s := range t.Steps {
+		cpu += s.Segment.CPU
+		if s.Rate <= 0 || s.Segment.End <= s.Segment.Start {
+			continue
+		}
+		a := audit(t.Calls, s, t.Read)
+		if first || !a.Valid && worst.Valid || a.Valid == worst.Valid && a.LatenessP99/a.Limit > worst.LatenessP99/worst.Limit {
+			worst, first = a, false
+		}
+	}
+	if t.Stop != StopClient {
+		worst.Valid = true // a step that failed was repeated, and held then
+	}
+	worst.CPUSeconds = cpu
+	return worst
+}
+
+func audit(calls []load.Call, s Step, now time.Duration) Audit {
+	seg := s.Segment
+	a := signature.AuditCalls(due(calls, seg.Start, seg.End), seg.Start, seg.End, min(now, seg.End), seg.Offered)
+	a.CPUSeconds = seg.CPU
+	return a
+}
+
+// base is what the target does well below its capacity.
+type base struct {
+	p50, p99 time.Duration
+	floor    float64 // share of calls that fail at any rate
+}
+
+// baseOf looks at the ramp's steps that held, without the fastest, which may be close to the capacity.
+func baseOf(t Trace) base {
+	var steps []Step
+	for _, s := range t.Steps {
+		if s.Role == RoleRamp && s.Passed != nil && *s.Passed {
+			steps = append(steps, s)
+		}
+	}
+	if n := len(steps); n > 1 {
+		steps = steps[:n-1]
+	}
+	var b base
+	var response []float64
+	var shares []tally
+	for _, s := range steps {
+		var n tally
+		for _, c := range due(t.Calls, s.Segment.Start, s.Segment.End) {
+			switch {
+			case c.Done == 0:
+			case c.Outcome.Good():
+				n.ended++
+				response = append(response, float64(c.Response()))
+			default:
+				n.ended++
+				n.bad++
+			}
+		}
+		shares = append(shares, n)
+	}
+	if len(response) > 0 {
+		slices.Sort(response)
+		b.p50 = time.Duration(stat.SortedQuantile(response, 0.5))
+		b.p99 = time.Duration(stat.SortedQuantile(response, 0.99))
+	}
+	if n := len(shares); n > 1 {
+		b.floor = floorOf(shares)
+	}
+	return b
+}
+
+// tally counts the calls of a step that ended, and those of them that ended badly.
+type tally struct{ ended, bad int }
+
+// floorOf is the share of calls that fails at any rate: that of the slow steps, as long as faster ones fit it. A step in which clearly
+// more calls fail is where the target begins to break.
+func floorOf(steps []tally) float64 {
+	var sum tally
+	for _, s := range steps {
+		if expected := float64(s.ended) * (float64(sum.bad) + 0.5) / (float64(sum.ended) + 1); sum.ended > 0 &&
+			float64(s.bad) > expected+3*math.Sqrt(expected)+1 {
+			break
+		}
+		sum.ended += s.ended
+		sum.bad += s.bad
+	}
+	if sum.ended == 0 {
+		return 0
+	}
+	return float64(sum.bad) / float64(sum.ended)
+}
+
+// lastOverload are the steps of the last attempt to overload that the target did not simply take.
+func lastOverload(t Trace) []Step {
+	attempt := 0
+	for _, s := range t.Steps {
+		if s.Role == RoleOverload {
+			if attempt = max(attempt, s.Attempt); s.Passed != nil && *s.Passed {
+				attempt = 0 // all that came before was not the whole truth
+			}
+		}
+	}
+	var steps []Step
+	for _, s := range t.Steps {
+		if s.Role == RoleOverload && s.Attempt == attempt && s.Segment.End > s.Segment.Start {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+func (r *Result) recover(t Trace) {
+	v := t.Recovery
+	if v == nil || !v.Complete {
+		return
+	}
+	r.Wedged, r.IdleDropped = !v.Recovered, v.DroppedIdle != nil
+	if v.Recovered && len(v.Probes) > 0 {
+		last := v.Probes[len(v.Probes)-1]
+		first := last.At
+		for i := len(v.Probes) - 1; i >= 0 && v.Probes[i].Good; i-- {
+			first = v.Probes[i].At
+		}
+		s := max(0, (first - v.Start).Seconds())
+		r.RecoverySeconds = &s
+	}
+	r.RecoveryNote = v.sentence(r.RecoverySeconds)
+}
+
+func (v Recovery) sentence(s *float64) string {
+	after := ""
+	if v.DroppedIdle != nil {
+		after = fmt.Sprintf(", after the client had closed its idle connections at %.1f s", (*v.DroppedIdle - v.Start).Seconds())
+	}
+	switch {
+	case s == nil:
+		return fmt.Sprintf("wedged: fresh calls were still not answered %.0f s after the load had stopped%s", v.Deadline.Seconds(), after)
+	case *s < 1:
+		return "recovers at once" + after
+	}
+	return fmt.Sprintf("recovers after %.1f s%s", *s, after)
+}
+
+func (r *Result) warn(t Trace) {
+	if t.Stop == StopTime {
+		r.Warnings = append(r.Warnings, "the time ran out before everything was confirmed")
+	}
+	if r.VerifiedHigh > 0 && r.VerifiedHigh < r.Rate {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("calls are refused from %s/s on, when chance has all places taken; on average they would allow %s/s",
+			number(r.VerifiedHigh), number(r.Rate)))
+	}
+	if r.Broke && (r.VerifiedLow == 0 || r.VerifiedHigh == 0) {
+		r.Warnings = append(r.Warnings, "not confirmed from both sides: "+unconfirmed(*r))
+	}
+	if r.ErrorFloor > 0.005 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%.1f %% of the calls fail at any rate", 100*r.ErrorFloor))
+	}
+	if r.Broke && r.Rate > 0 && (r.Hi-r.Lo)/r.Rate > 0.1 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the target is noisy: the interval is ±%.0f %%", 50*math.Abs(r.Hi-r.Lo)/r.Rate))
+	}
+}
+
+func unconfirmed(r Result) string {
+	switch {
+	case r.VerifiedLow == 0 && r.VerifiedHigh == 0:
+		return "no rate was seen to hold or to break for certain"
+	case r.VerifiedLow == 0:
+		return "no rate was seen to hold for certain"
+	}
+	return "no rate was seen to break for certain"
+}

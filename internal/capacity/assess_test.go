@@ -1,0 +1,254 @@
+package capacity
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/load"
+)
+
+const ms = time.Millisecond
+
+// events are n instants at rate, from from on, with gaps that draw makes of the mean gap.
+func events(n int, rate, from float64, draw func() float64) []float64 {
+	t := make([]float64, n)
+	for i := range t {
+		from += draw() / rate
+		t[i] = from
+	}
+	return t
+}
+
+func TestThroughputOfEvenEvents(t *testing.T) {
+	x := events(1000, 100, 5, func() float64 { return 1 })
+	e, ok := throughput(x, 5, 15)
+	if !ok || math.Abs(e.Value-100) > 0.2 || e.Lo > 100 || e.Hi < 100 {
+		t.Errorf("100/s is estimated as %+v", e)
+	}
+}
+
+func TestThroughputCovers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	hit := 0
+	const runs = 400
+	for range runs {
+		x := events(4000, 200, 0, rng.ExpFloat64)
+		if e, ok := throughput(x, 1, 16); ok && e.Lo <= 200 && 200 <= e.Hi {
+			hit++
+		}
+	}
+	if c := float64(hit) / runs; c < 0.9 {
+		t.Errorf("the interval holds the truth in %.0f %% of the cases", 100*c)
+	}
+}
+
+// What came before the rate changed, an allowance that ran out, is left out.
+func TestThroughputLeavesOutTheBeginning(t *testing.T) {
+	one := func() float64 { return 1 }
+	x := append(events(600, 150, 0, one), events(1200, 100, 4, one)...)
+	if e, _ := throughput(x, 0, 16); math.Abs(e.Value-100) > 1 {
+		t.Errorf("150/s for 4 s and 100/s for 12 s give %+v", e)
+	}
+}
+
+func TestThroughputOfWindows(t *testing.T) {
+	var x []float64
+	for k := range 8 { // 50 at once, every 2 s
+		x = append(x, events(50, 500, 0.7+2*float64(k), func() float64 { return 1 })...)
+	}
+	if e, _ := throughput(x, 0, 15.9); math.Abs(e.Value-25) > 0.05 || e.N != -6 {
+		t.Errorf("50 every 2 s give %+v", e)
+	}
+}
+
+func TestThroughputOfRepetitions(t *testing.T) {
+	var x []float64
+	for k := range 12 { // 30 slow and 70 fast ones, every 1.5 s
+		from := 1.5 * float64(k)
+		x = append(x, events(30, 30, from, func() float64 { return 1 })...)
+		x = append(x, events(70, 400, from+1, func() float64 { return 1 })...)
+	}
+	if e, _ := throughput(x, 0.2, 17.4); math.Abs(e.Value/(100/1.5)-1) > 0.005 {
+		t.Errorf("100 every 1.5 s give %+v", e)
+	}
+}
+
+func TestThroughputOfNothing(t *testing.T) {
+	for _, x := range [][]float64{nil, {1}, {1, 1, 1, 1, 1}} {
+		if e, _ := throughput(x, 0, 1); math.IsNaN(e.Value) || math.IsNaN(e.Lo) || math.IsInf(e.Hi, 0) {
+			t.Errorf("%v gives %+v", x, e)
+		}
+	}
+	if e, ok := throughput([]float64{1, 2, 3, 4, 5}, 5, 1); ok {
+		t.Errorf("a stretch that ends before it begins gives %+v", e)
+	}
+}
+
+func TestFloorOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps []tally
+		want  float64
+	}{
+		"none":                      {nil, 0},
+		"clean":                     {[]tally{{20, 0}, {20, 0}, {40, 0}}, 0},
+		"a twentieth":               {[]tally{{100, 5}, {100, 4}, {200, 11}}, 0.05},
+		"clean until it breaks":     {[]tally{{20, 0}, {40, 0}, {80, 9}}, 0},
+		"a twentieth until it does": {[]tally{{100, 5}, {100, 5}, {100, 40}}, 0.05},
+	} {
+		if got := floorOf(c.steps); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestBracket(t *testing.T) {
+	yes, no := new(true), new(false)
+	steps := []Step{
+		{Role: RoleConfirmHigh, Rate: 300, Passed: no, Segment: load.Segment{Start: 1}}, // before the last overload
+		{Role: RoleConfirmHigh, Rate: 102, Passed: yes, Segment: load.Segment{Start: 9}},
+		{Role: RoleConfirmHigh, Rate: 108, Passed: no, Segment: load.Segment{Start: 10}},
+		{Role: RoleConfirmLow, Rate: 98, Passed: yes, Segment: load.Segment{Start: 11}},
+		{Role: RoleConfirmHigh, Rate: 105, Segment: load.Segment{Start: 12}}, // undecided
+		{Role: RoleConfirmHigh, Rate: 120, Passed: yes, Segment: load.Segment{Start: 13}},
+		{Role: RoleRamp, Rate: 107, Passed: yes, Segment: load.Segment{Start: 14}},
+	}
+	if lo, hi := bracket(steps, 5); lo != 102 || hi != 108 {
+		t.Errorf("[%v, %v], want [102, 108]", lo, hi)
+	}
+}
+
+func TestAim(t *testing.T) {
+	a := aim{center: 100, width: 0.02, fine: 0.02}
+	role, rate := a.next(1000)
+	if role != RoleConfirmHigh || rate != 102 {
+		t.Errorf("first %s at %v", role, rate)
+	}
+	a.learn(rate, true) // it holds, against expectation
+	if role, rate = a.next(1000); role != RoleConfirmHigh || rate < 105 || rate > 108 {
+		t.Errorf("then %s at %v", role, rate)
+	}
+	a.learn(rate, false)
+	for !a.done() {
+		if role, rate = a.next(1000); role != RoleConfirmLow || rate <= a.lo || rate >= a.hi {
+			t.Fatalf("%s at %v between %v and %v", role, rate, a.lo, a.hi)
+		}
+		a.learn(rate, true)
+	}
+	if _, rate := (aim{center: 100, width: 0.02}).next(101); rate != 101 {
+		t.Errorf("with a maximum of 101/s it tries %v", rate)
+	}
+}
+
+func TestPointByHand(t *testing.T) {
+	sec := time.Second
+	calls := []load.Call{
+		{Conn: 1, Intended: 10 * sec, Ready: 10 * sec, Sent: 10 * sec, FirstByte: 10*sec + 20*ms, Done: 10*sec + 20*ms},
+		{Conn: 2, Intended: 10*sec + 100*ms, Ready: 10*sec + 100*ms, Sent: 10*sec + 100*ms, Done: 40*sec + 100*ms, Outcome: load.Timeout},
+		{Intended: 10*sec + 200*ms, Done: 10*sec + 201*ms, Outcome: load.ConnFailed},
+		{Conn: 1, Intended: 10*sec + 300*ms, Ready: 10*sec + 300*ms, Sent: 10*sec + 300*ms, FirstByte: 10*sec + 310*ms, Done: 10*sec + 310*ms, Outcome: load.Refused},
+		{Conn: 1, Intended: 10*sec + 400*ms, Ready: 10*sec + 400*ms, Sent: 10*sec + 400*ms, FirstByte: 12 * sec, Done: 12 * sec},
+	}
+	trace := Trace{
+		SLO: time.Second, Timeout: 30 * sec, Read: 50 * sec, Calls: calls,
+		Steps: []Step{
+			{Role: RolePoint, Rate: 5, Segment: load.Segment{Start: 10 * sec, End: 11 * sec, Offered: 5}},
+			{Role: RoleDrain, Segment: load.Segment{Start: 11 * sec, End: 41 * sec}},
+			{Role: RoleRecovery, Passed: new(true), Segment: load.Segment{Start: 41 * sec, End: 43 * sec}},
+		},
+	}
+	got := Points(trace)
+	if len(got) != 1 {
+		t.Fatalf("%d points", len(got))
+	}
+	got[0].Audit = Audit{}
+	want := Point{
+		Rate: 5, Seconds: 1, Offered: 5, Sent: 4, Success: 0.4, OKInWindow: 1, Goodput: 1, GoodputSLO: new(1.0), Drain: 29.1,
+		P50: 0.02, P90: 30, P99: 30, Max: 30, NoConnection: 1, NoByte: 1, BadStatus: 1, Stuck: 1, LastFailedSent: new(0.3),
+		VegetaThroughput: 2 / 30.1, RecoverySeconds: new(2.0),
+	}
+	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
+	if d := cmp.Diff(want, got[0], near); d != "" {
+		t.Errorf("−want +got:\n%s", d)
+	}
+}
+
+func TestDescribedRecovery(t *testing.T) {
+	dropped := 31 * time.Second
+	v := &Recovery{
+		Start: time.Second, Deadline: 60 * time.Second, Complete: true, Recovered: true, DroppedIdle: &dropped,
+		Probes: []Probe{{At: 1 * time.Second}, {At: 32 * time.Second, Good: true}, {At: 33 * time.Second, Good: true}},
+	}
+	r := Assess(Trace{Recovery: v})
+	if r.Wedged || r.RecoverySeconds == nil || *r.RecoverySeconds != 31 || !r.IdleDropped {
+		t.Errorf("%+v", r)
+	}
+	if want := "recovers after 31.0 s, after the client had closed its idle connections at 30.0 s"; r.RecoveryNote != want {
+		t.Errorf("note %q, want %q", r.RecoveryNote, want)
+	}
+	v.Complete = false
+	if r := Assess(Trace{Recovery: v}); r.Wedged || r.RecoverySeconds != nil {
+		t.Errorf("an interrupted probe says %+v", r)
+	}
+}
+
+// FuzzAssess feeds arbitrary traces and calls: no panic, no number that JSON cannot hold.
+func FuzzAssess(f *testing.F) {
+	f.Add([]byte(`{"steps":[{"role":"ramp","rate":10,"segment":{"Start":0,"End":2000000000,"Offered":20},"passed":true},{"role":"overload","rate":20,`+
+		`"attempt":1,"segment":{"Start":2000000000,"End":5000000000,"Offered":60}},{"role":"confirm-high","rate":12,"passed":false},{"role":"point","rate":3}],`+
+		`"timeout":30000000000,"stop":"found","recovery":{"recovered":true,"complete":true,"probes":[{"at":5,"good":true}]}}`), []byte("calls are made of eight bytes each, these too"))
+	f.Add([]byte(`{"steps":[{"role":"overload","rate":-1,"segment":{"Start":-5,"End":9}}]}`), []byte{})
+	f.Add([]byte(`{}`), []byte("12345678"))
+	f.Fuzz(func(t *testing.T, raw, calls []byte) {
+		var trace Trace
+		if json.Unmarshal(raw, &trace) != nil {
+			return
+		}
+		trace.Calls = callsFrom(calls)
+		for _, v := range []any{Assess(trace), Points(trace)} {
+			if _, err := json.Marshal(v); err != nil {
+				t.Errorf("%+v: %v", v, err)
+			}
+		}
+	})
+}
+
+// callsFrom makes a call of every eight bytes, in order of the intended instant.
+func callsFrom(raw []byte) []load.Call {
+	var calls []load.Call
+	at := time.Duration(0)
+	for ; len(raw) >= 8; raw = raw[8:] {
+		at += time.Duration(raw[0]) * ms
+		c := load.Call{Intended: at, Conn: uint32(raw[1] % 8), Outcome: load.Outcome(raw[2] % byte(load.Outcomes))}
+		if raw[3] > 20 {
+			c.Ready, c.Sent = at, at+time.Duration(raw[3]-20)*ms/8
+		}
+		if raw[4] > 50 {
+			c.FirstByte, c.Done = at+time.Duration(raw[4])*ms, at+time.Duration(raw[4])*ms
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+func TestHistory(t *testing.T) {
+	var h history
+	for i := range 40 {
+		p := load.Progress{Now: time.Duration(i) * 50 * ms, Due: uint64(10 * i)}
+		p.Done[load.OK], p.Done[load.Refused] = uint64(5*i), uint64(i)
+		h.add(p)
+	}
+	if g := h.goodput(time.Second); g != 100 {
+		t.Errorf("goodput %v, want 100", g)
+	}
+	if _, c := h.over(time.Second / 2); c.bad != 10 || c.rejected != 10 || c.due != 100 {
+		t.Errorf("change %+v", c)
+	}
+	if (&history{}).goodput(time.Second) != 0 {
+		t.Error("a goodput of nothing")
+	}
+}

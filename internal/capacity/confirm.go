@@ -1,0 +1,267 @@
+package capacity
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/signature"
+	"tare/internal/stat"
+)
+
+// maxTries bounds the confirmations after one overload.
+const maxTries = 12
+
+// aim is a bracket in the making.
+type aim struct {
+	center, width float64
+	fine          float64 // the first width
+	lo, hi        float64 // held and broke, 0: not yet
+}
+
+// confirm brackets the estimate: first a rate just above, which should break, then one just below, which should hold. On a contradiction
+// the estimate shifts and the bracket widens. A goodput above 0 asks for another overload, from there: the first was not the whole truth.
+func (r *session) confirm() (goodput float64, err error) {
+	if err := r.allowance(); err != nil {
+		return 0, err
+	}
+	a := aim{center: r.estimate.Value, width: r.width()}
+	a.fine = a.width
+	if !(a.center > 0) {
+		return 0, nil
+	}
+	for try := 0; try < maxTries && !a.done(); try++ {
+		role, rate := a.next(r.o.MaxRate)
+		if rate <= 0 {
+			break
+		}
+		held, got, err := r.verify(role, rate)
+		if err != nil {
+			return 0, err
+		}
+		if role == RoleConfirmLow && !held && got < 0.93*(1-r.floor())*rate && (r.steady() || r.lossy()) {
+			return max(got, 1e-9), nil
+		}
+		a.learn(rate, held)
+		if role == RoleConfirmHigh && !held {
+			if err := r.fill(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return 0, nil
+}
+
+// steady reports whether the class is one whose goodput under overload is its capacity.
+func (r *session) steady() bool {
+	c := r.class()
+	return c != signature.Collapse && c != signature.ConcurrencyLimit && c != signature.Unknown && !queues(c)
+}
+
+// lossy reports whether calls failed in the last step, though the class is one whose calls wait.
+func (r *session) lossy() bool {
+	return r.class() == signature.Queue && r.t.Steps[len(r.t.Steps)-1].Note == failNote
+}
+
+func (a aim) done() bool { return a.lo > 0 && a.hi > 0 && a.hi/a.lo < 1+2.6*max(a.fine, 0.02) }
+
+// next is the step to take: high first, then low, then the middle of a wide bracket.
+func (a aim) next(most float64) (Role, float64) {
+	switch {
+	case a.hi == 0 && a.center < most*0.999:
+		return RoleConfirmHigh, min(a.center*(1+a.width), most)
+	case a.lo == 0:
+		return RoleConfirmLow, a.center * (1 - a.width)
+	case a.hi == 0:
+		return "", 0
+	}
+	return RoleConfirmLow, math.Sqrt(a.lo * a.hi)
+}
+
+func (a *aim) learn(rate float64, held bool) {
+	expected := held == (rate < a.center)
+	switch {
+	case held && (a.hi == 0 || rate < a.hi):
+		a.lo = max(a.lo, rate)
+	case !held && (a.hi == 0 || rate < a.hi):
+		a.hi = rate
+		if a.lo >= a.hi {
+			a.lo = 0
+		}
+	}
+	if expected {
+		return
+	}
+	// The other side is to be looked for beyond the rate that surprised.
+	if held {
+		a.center = rate * 1.015
+	} else {
+		a.center = rate * 0.985
+	}
+	a.width = min(0.3, 1.5*a.width)
+}
+
+// width is how far from the estimate to confirm: 2 %, or as far as noise demands.
+func (r *session) width() float64 {
+	w := max(0.02, min(0.15, r.estimate.Half()*1.5))
+	if r.class() == signature.Collapse {
+		w = 0.02 // its interval is wide on purpose: the bracket will tell
+	}
+	if !queues(r.class()) {
+		_, counted := r.lossTime(r.estimate.Value)
+		n := r.estimate.Value * counted.Seconds()
+		w = max(w, min(0.5, 4/n))
+	}
+	return w
+}
+
+// queues reports whether a class is judged by its latency: nothing fails, calls wait.
+func queues(c signature.Class) bool {
+	return slices.Contains([]signature.Class{
+		signature.Queue, signature.CPUThrottling, signature.Pauses, signature.Unknown, signature.Collapse,
+	}, c)
+}
+
+// verify tries one rate, and says whether it held and how many calls per second ended well. What noise leaves open is taken as expected, and
+// the trace says so.
+func (r *session) verify(role Role, rate float64) (held bool, goodput float64, err error) {
+	r.rested = false
+	if err := r.prepare(role); err != nil {
+		return false, 0, err
+	}
+	if queues(r.class()) || r.class() == signature.AcceptQueue {
+		return r.drifts(role, rate)
+	}
+	return r.loses(role, rate, false)
+}
+
+// prepare brings the target into the state that the confirmation needs.
+func (r *session) prepare(role Role) error {
+	switch c := r.class(); {
+	case r.stands():
+		return r.prime()
+	case queues(c):
+		if err := r.pause(r.o.Timeout+time.Second, r.quiet(max(time.Second, r.longestAnswer())), "until the queue is empty"); err != nil {
+			return err
+		}
+		return r.pause(200*time.Millisecond, nil, "rest")
+	case (c == signature.QuotaHang || c == signature.AcceptQueue) && role == RoleConfirmLow:
+		return r.drain("until only stuck calls are left")
+	}
+	// No pause, or a bucket would fill; but calls that still wait for a connection are not this step's.
+	if p := r.s.Progress(); float64(p.Waiting) > 0.02*r.estimate.Value {
+		r.rested = true
+		return r.pause(r.o.Timeout, func() bool { return r.s.Progress().Waiting == 0 }, "until no call waits for a connection")
+	}
+	return nil
+}
+
+// longestAnswer is the p99 of the responses of the last second: while that long nothing ends, nothing will.
+func (r *session) longestAnswer() time.Duration {
+	var response []float64
+	now := r.s.Now()
+	for _, c := range r.t.Calls {
+		if c.Done > now-2*time.Second && c.Outcome.Good() {
+			response = append(response, float64(c.Response()))
+		}
+	}
+	if len(response) == 0 {
+		return time.Second
+	}
+	return time.Duration(stat.Quantile(response, 0.99)) / 4
+}
+
+// turn is when the limiter's window turns next, and its period; 0 where there is none.
+func (r *session) turn() (next, period time.Duration) {
+	period = time.Duration(r.estimate.verdict.Period * 1e9)
+	over := lastOverload(r.t)
+	if r.class() != signature.FixedWindow || period <= 0 || len(over) == 0 {
+		return 0, 0
+	}
+	from, to := span(over)
+	_, _, last, n := signature.Cycle(ends(r.t.Calls, from, to))
+	if n == 0 {
+		return 0, 0
+	}
+	next = time.Duration(last * 1e9)
+	for next < r.s.Now() {
+		next += period
+	}
+	return next, period
+}
+
+// lossTime is how long to try a rate at which losses are counted, and how much of that comes before the count: until a window turns, or
+// until a bucket that has filled in a pause is empty again.
+func (r *session) lossTime(rate float64) (before, counted time.Duration) {
+	if next, period := r.turn(); period > 0 {
+		return next - r.s.Now(), whole(2*time.Second, period)
+	}
+	counted = max(2*time.Second, min(lasting(rate, 0, 200), 6*time.Second), min(lasting(rate, 0, 100), 10*time.Second))
+	if r.rested {
+		before = 2 * counted
+	}
+	return before, counted
+}
+
+// tolerance is the share of n calls that may fail: 0.5 %, and where some always fail those and two standard errors.
+func (r *session) tolerance(n int) float64 {
+	f := r.floor()
+	return 0.005 + 2*math.Sqrt(f*(1-f)/math.Max(1, float64(n)))
+}
+
+// loses counts calls that fail or hang.
+func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput float64, err error) {
+	before, counted := r.lossTime(rate)
+	step, err := r.offer(role, rate, before+counted, nil)
+	if err != nil {
+		return false, 0, err
+	}
+	now, from := r.s.Now(), step.Segment.Start+before
+	calls := due(r.s.Calls(from), from, step.Segment.End)
+	bad, failed, n := losses(calls, now)
+	if usual := r.floor() + 0.05 + r.tolerance(n); float64(failed) > usual*float64(n) {
+		bad += failed // these are more than those that fail at any rate
+	}
+	goodput = r.seen.goodput(counted)
+	held = float64(bad) <= max(1, 0.005*float64(n)) && goodput >= 0.9*(1-r.floor())*rate
+	step.Passed = &held
+	if !held && role == RoleConfirmLow && !again {
+		// A limiter may still remember the overload: the rate has a second chance, and only that counts.
+		step.Passed, step.Note = nil, "broke at first: tried again"
+		return r.loses(role, rate, true)
+	}
+	return held, goodput, nil
+}
+
+// losses counts calls that were refused, lost or hang; those that were answered wrongly; and all that are old enough to tell.
+func losses(calls []load.Call, now time.Duration) (bad, failed, n int) {
+	var response []float64
+	for _, c := range calls {
+		if c.Done != 0 && c.Done <= now && c.Outcome.Good() {
+			response = append(response, float64(c.Response()))
+		}
+	}
+	old := time.Second / 2
+	if len(response) > 0 {
+		old = max(old, time.Duration(3*stat.Quantile(response, 0.9)))
+	}
+	for _, c := range calls {
+		switch {
+		case c.Outstanding(now):
+			if c.Intended < now-old {
+				bad++
+				n++
+			}
+		case c.Outcome.Good():
+			n++
+		case c.Outcome == load.Failed || c.Outcome == load.Wrong:
+			failed++
+			n++
+		default:
+			bad++
+			n++
+		}
+	}
+	return bad, failed, n
+}

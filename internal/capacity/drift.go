@@ -1,0 +1,178 @@
+package capacity
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/signature"
+	"tare/internal/stat"
+)
+
+// failNote is the note of a step that was ended because calls failed.
+const failNote = "calls fail"
+
+// drifts tries a rate at a target whose calls wait: above the capacity responses grow by rate ÷ capacity − 1 per second. It is a
+// sequential test of that slope against half of what a bracket of 2 % should show.
+func (r *session) drifts(role Role, rate float64) (held bool, goodput float64, err error) {
+	block := r.block(rate)
+	most := max(10*time.Second, 8*block)
+	var open *bool
+	failing := false
+	next := max(5*block, 2500*time.Millisecond)
+	step, err := r.offer(role, rate, most, func(elapsed time.Duration) bool {
+		if elapsed < time.Second {
+			return false
+		}
+		if _, c := r.seen.over(elapsed); c.bad >= 8 && r.fails(r.s.Now()-elapsed) {
+			failing = true
+			return true
+		}
+		if elapsed < next {
+			return false
+		}
+		next += block
+		open = r.slope(r.s.Now()-elapsed, elapsed, block)
+		return open != nil
+	})
+	if err != nil {
+		return false, 0, err
+	}
+	goodput = r.seen.goodput(step.Length())
+	if failing {
+		step.Passed, step.Note = new(false), failNote
+		return false, goodput, nil
+	}
+	if open == nil {
+		open = r.slope(step.Segment.Start, step.Length(), block)
+	}
+	if _, c := r.seen.over(step.Length() / 2); open == nil && float64(c.good) < 0.8*(1-r.floor())*float64(c.due) {
+		open = new(false)
+	}
+	if r.class() == signature.AcceptQueue {
+		now := r.s.Now()
+		calls := due(r.s.Calls(step.Segment.Start), step.Segment.Start, step.Segment.End)
+		if stuck := signature.Stuck(calls, now); float64(stuck) > max(1, 0.005*float64(len(calls))) {
+			step.Passed, step.Note = new(false), fmt.Sprintf("%d calls are stuck", stuck)
+			return false, goodput, nil
+		}
+	}
+	if step.Passed = open; open != nil {
+		return *open, goodput, nil
+	}
+	step.Note = "undecided: noise"
+	return role == RoleConfirmLow, goodput, nil
+}
+
+// fails reports whether clearly more calls that were due since from fail than fail at any rate.
+func (r *session) fails(from time.Duration) bool {
+	bad, n := 0, 0
+	for _, c := range r.s.Calls(from) {
+		if c.Done == 0 {
+			continue
+		}
+		if n++; !c.Outcome.Good() {
+			bad++
+		}
+	}
+	return bad >= 8 && float64(bad) > (r.floor()+0.015+1.5*r.tolerance(n))*float64(n)
+}
+
+// block is the length of the blocks whose responses are compared: at least half a second, ten calls, and whole periods of a scheduler.
+func (r *session) block(rate float64) time.Duration {
+	b := max(time.Second/2, time.Duration(5/rate*1e9))
+	if p := time.Duration(r.estimate.verdict.Period * 1e9); p > 0 {
+		b = whole(b, p)
+	}
+	return whole(b, poll)
+}
+
+// whole rounds d up to a multiple of unit.
+func whole(d, unit time.Duration) time.Duration {
+	if rest := d % unit; rest != 0 {
+		return d + unit - rest
+	}
+	return d
+}
+
+// slope decides whether responses grow over a step that began at from: nil when noise leaves it open.
+func (r *session) slope(from, elapsed, block time.Duration) *bool {
+	now := from + elapsed
+	calls := due(r.s.Calls(from), from, now)
+	if r.class() == signature.AcceptQueue {
+		calls = answered(calls, now)
+	}
+	x, y := blocks(calls, from, now, block, r.class() == signature.CPUThrottling)
+	if r.stands() {
+		x, y = r.backlog(from, now, block)
+	} else if len(x) > 4 {
+		x, y = x[:len(x)-1], y[:len(y)-1] // calls of the last block are still young
+	}
+	l, ok := stat.Regress(x, y)
+	if !ok || math.IsNaN(l.SE) {
+		return nil
+	}
+	const threshold, correlated = 0.01, 2.5 // residuals of a queue are autocorrelated
+	switch se := max(2*correlated*l.SE, 2*r.walk(elapsed)); {
+	case l.Slope+se < threshold:
+		return new(true)
+	case l.Slope-se > threshold:
+		return new(false)
+	}
+	return nil
+}
+
+// walk is the standard error of a slope over a stretch that a queue's own randomness gives: its backlog is a random walk, whose slope has
+// 6/5 of the variance of its mean. The overload has shown how random.
+func (r *session) walk(stretch time.Duration) float64 {
+	over := lastOverload(r.t)
+	if len(over) == 0 || r.estimate.N < 4 || r.class() == signature.Collapse {
+		return 0
+	}
+	from, to := span(over)
+	se := r.estimate.Half() / stat.StudentQuantile((1+level)/2, float64(r.estimate.N-1))
+	return se * math.Sqrt(1.2*(to-from).Seconds()/stretch.Seconds())
+}
+
+// answered leaves out calls that are stuck: outstanding, though calls that were sent later have been answered.
+func answered(calls []load.Call, now time.Duration) []load.Call {
+	var newest time.Duration
+	for _, c := range calls {
+		if !c.Outstanding(now) && c.Outcome.Good() {
+			newest = max(newest, c.Sent)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(calls), func(c load.Call) bool {
+		return c.Outstanding(now) && c.Sent != 0 && c.Sent < newest
+	})
+}
+
+// blocks are the mean responses, or the longest, of calls due in each block; of an outstanding call its age so far.
+func blocks(calls []load.Call, from, now, block time.Duration, longest bool) (x, y []float64) {
+	n := int((now - from) / block)
+	sum, count := make([]float64, n), make([]float64, n)
+	for _, c := range calls {
+		k := int((c.Intended - from) / block)
+		if k < 0 || k >= n {
+			continue
+		}
+		age := (now - c.Intended).Seconds()
+		if !c.Outstanding(now) {
+			age = c.Response().Seconds()
+		}
+		if longest {
+			sum[k], count[k] = max(sum[k], age), 1
+		} else {
+			sum[k], count[k] = sum[k]+age, count[k]+1
+		}
+	}
+	for k := range n {
+		if count[k] > 0 {
+			x = append(x, float64(k)*block.Seconds())
+			y = append(y, sum[k]/count[k])
+		}
+	}
+	return x, y
+}

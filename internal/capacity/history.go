@@ -1,0 +1,80 @@
+package capacity
+
+import (
+	"sort"
+	"time"
+
+	"tare/internal/load"
+)
+
+// moment is what was known at an instant.
+type moment struct {
+	at                       time.Duration
+	due, good, bad, rejected uint64
+	open                     int
+}
+
+// history is a list of moments, for questions about the recent past that need no call records.
+type history struct{ moments []moment }
+
+func (h *history) add(p load.Progress) {
+	m := moment{at: p.Now, due: p.Due, open: p.Open(), rejected: p.Done[load.Refused]}
+	for o, n := range p.Done {
+		if load.Outcome(o).Good() {
+			m.good += n
+		} else {
+			m.bad += n
+		}
+	}
+	if n := len(h.moments); n > 0 && h.moments[n-1].at == m.at {
+		h.moments[n-1] = m
+		return
+	}
+	h.moments = append(h.moments, m)
+}
+
+func (h *history) last() moment {
+	if len(h.moments) == 0 {
+		return moment{}
+	}
+	return h.moments[len(h.moments)-1]
+}
+
+// at is the last moment not after t, or the first there is.
+func (h *history) at(t time.Duration) moment {
+	i := sort.Search(len(h.moments), func(i int) bool { return h.moments[i].at > t })
+	if len(h.moments) == 0 {
+		return moment{}
+	}
+	return h.moments[max(0, i-1)]
+}
+
+// over is the last moment, and the change over the last d.
+func (h *history) over(d time.Duration) (now, change moment) {
+	now = h.last()
+	then := h.at(now.at - d)
+	return now, moment{
+		at: now.at - then.at, due: now.due - then.due, good: now.good - then.good, bad: now.bad - then.bad,
+		rejected: now.rejected - then.rejected, open: now.open - then.open,
+	}
+}
+
+// goodput is calls that ended well per second over the last d.
+func (h *history) goodput(d time.Duration) float64 {
+	_, c := h.over(d)
+	if c.at <= 0 {
+		return 0
+	}
+	return float64(c.good) / c.at.Seconds()
+}
+
+// recent is the goodput over the last 0.3 s, or over as much of the last limit as holds ten calls.
+func (h *history) recent(limit time.Duration) float64 {
+	d := 300 * time.Millisecond
+	for ; d < limit; d *= 2 {
+		if _, c := h.over(d); c.good >= 10 {
+			break
+		}
+	}
+	return h.goodput(min(d, max(limit, 300*time.Millisecond)))
+}

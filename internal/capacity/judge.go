@@ -1,0 +1,223 @@
+package capacity
+
+import (
+	"math"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/signature"
+	"tare/internal/stat"
+)
+
+// judgement is what an overload says: how much, and how.
+type judgement struct {
+	stat.Estimate
+	verdict signature.Verdict
+	failing float64 // share of the calls that were taken that fails at any rate
+}
+
+// judge estimates and classifies the given overload steps of a trace.
+func judge(t Trace, b base, over []Step) judgement {
+	e := overloaded(t, over)
+	v := signature.Classify(evidence(t, b, over, e.Value))
+	j := judgement{Estimate: e, verdict: v}
+	switch {
+	case v.Class == signature.ConcurrencyLimit:
+		j.Estimate = littles(t, b, over, v.InFlight, e)
+	case v.Class == signature.Collapse:
+		j.Estimate = beforeTheFall(t, over, e)
+	case queues(v.Class):
+		j.Estimate = drained(t, over, e)
+	}
+	j.failing = failing(t, b, over, v.Class)
+	// The capacity counts calls that the target takes: of those it fails a share anyway.
+	taken := 1 - j.failing
+	j.Value, j.Lo, j.Hi = j.Value/taken, j.Lo/taken, j.Hi/taken
+	return j
+}
+
+// failing is the share of the calls that were taken, neither refused nor left hanging, that failed in the overload, where that is due to the
+// target and not to the load: a few fail, or some failed in the ramp already.
+func failing(t Trace, b base, over []Step, c signature.Class) float64 {
+	if c == signature.Collapse {
+		return b.floor
+	}
+	from, to := span(over)
+	bad, taken := 0, 0
+	for _, c := range due(t.Calls, from, to) {
+		if c.Outstanding(to) {
+			continue
+		}
+		if c.Outcome.Good() {
+			taken++
+		} else if c.Outcome == load.Failed || c.Outcome == load.Wrong {
+			taken++
+			bad++
+		}
+	}
+	if taken == 0 {
+		return b.floor
+	}
+	share := float64(bad) / float64(taken)
+	if share < 0.03 || b.floor > 0 && share < 3*b.floor+0.05 {
+		return share
+	}
+	return b.floor
+}
+
+// overloaded is the rate of successes over the overload steps, without their first tenth.
+func overloaded(t Trace, over []Step) stat.Estimate {
+	from, to := span(over)
+	from += (to - from) / 10
+	return flow(t, from, to)
+}
+
+func flow(t Trace, from, to time.Duration) stat.Estimate {
+	e, _ := throughput(ends(dueFrom(t.Calls, from-t.reach()), from, to), from.Seconds(), to.Seconds())
+	return e
+}
+
+// reach is how long before an instant the calls can have been due that end after it.
+func (t Trace) reach() time.Duration { return t.Timeout + time.Second }
+
+func span(steps []Step) (from, to time.Duration) {
+	return steps[0].Segment.Start, steps[len(steps)-1].Segment.End
+}
+
+// drained adds what follows the overload without load to a noisy estimate: as long as a queue is well filled, it is served at
+// capacity as well.
+func drained(t Trace, over []Step, e stat.Estimate) stat.Estimate {
+	from, to := span(over)
+	from += (to - from) / 10
+	if e.Half() < steady || e.N < 4 {
+		return e
+	}
+	for _, s := range t.Steps {
+		if s.Role != RoleDrain || s.Segment.Start < to || s.Segment.Start > to+10*time.Millisecond {
+			continue
+		}
+		if end := filled(t, to, s.Segment.End); end > to {
+			if f := flow(t, from, end); f.Value > 0 {
+				return f
+			}
+		}
+	}
+	return e
+}
+
+// filled is the last instant up to to at which at least a tenth, and forty, of the calls outstanding at from were.
+func filled(t Trace, from, to time.Duration) time.Duration {
+	n, left := 0, []float64(nil)
+	for _, c := range dueFrom(t.Calls, from-t.reach()) {
+		if c.Intended >= from {
+			break
+		}
+		if c.Done == 0 || c.Done > from {
+			n++
+			if c.Done != 0 && c.Done <= to && c.Outcome.Good() {
+				left = append(left, c.Done.Seconds())
+			}
+		}
+	}
+	keep := max(40, n/10)
+	if gone := n - keep; gone > 0 && len(left) > 0 {
+		return min(to, time.Duration(stat.Quantile(left, min(1, float64(gone)/float64(len(left))))*1e9))
+	}
+	return from
+}
+
+// littles is the capacity of a limit on calls in flight by Little's law, limit ÷ service time: under overload a slot stays empty until
+// the next call arrives, so that the goodput is a little less. It holds where answers take as long as ever; else calls wait in a queue.
+func littles(t Trace, b base, over []Step, limit int, e stat.Estimate) stat.Estimate {
+	from, to := span(over)
+	sum, n := 0.0, 0
+	for _, c := range due(t.Calls, from, to) {
+		if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
+			sum += c.Service().Seconds()
+			n++
+		}
+	}
+	if n == 0 || sum <= 0 || limit < 1 {
+		return e
+	}
+	mean := sum / float64(n)
+	v := float64(limit) / mean
+	if mean > 1.3*b.p50.Seconds() || v < e.Value || v > 1.3*e.Value {
+		return e
+	}
+	half := e.Half() * v
+	return stat.Estimate{Value: v, Lo: min(e.Lo, v-half), Hi: v + half, Level: e.Level, N: e.N}
+}
+
+// beforeTheFall is the highest goodput of a target that collapses: over any half second up to the end of the
+// overload.
+func beforeTheFall(t Trace, over []Step, e stat.Estimate) stat.Estimate {
+	best := e.Value
+	_, to := span(over)
+	from := t.Steps[0].Segment.Start
+	in := ends(dueFrom(t.Calls, from-t.reach()), from, to)
+	const width = 0.5
+	j := 0
+	for i, x := range in {
+		for in[j] < x-width {
+			j++
+		}
+		best = max(best, float64(i-j)/width)
+	}
+	return stat.Estimate{Value: best, Lo: min(e.Lo, best), Hi: best * 1.3, Level: e.Level, N: e.N}
+}
+
+// evidence is what the classifier sees of a trace.
+func evidence(t Trace, b base, over []Step, capacity float64) signature.Evidence {
+	e := signature.Evidence{
+		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, ErrorFloor: b.floor, Allowance: t.Allowance,
+		Timeout: t.Timeout, Local: t.Local,
+	}
+	from, to := span(over)
+	for _, s := range t.Steps {
+		w := signature.Window{
+			Role: string(s.Role), Rate: s.Rate, Start: s.Segment.Start, End: s.Segment.End, Sent: s.Segment.Sent, Due: s.Segment.Offered,
+		}
+		switch {
+		case s.Role == RoleRamp && s.Segment.End <= from:
+			e.Windows = append(e.Windows, w)
+		case s.Role == RoleFill && s.Segment.Start >= to:
+			e.Windows = append(e.Windows, w)
+			to = max(to, s.Segment.Start)
+		case s.Role == RoleOverload && s.Segment.Start == from:
+			w.End = to
+			e.Windows = append(e.Windows, w)
+		}
+	}
+	if len(e.Windows) > 0 {
+		e.Calls = dueFrom(t.Calls, e.Windows[0].Start)
+	}
+	return e
+}
+
+// burst is how many calls above the capacity were taken before it broke: successes − capacity × time, from the first offer above the
+// capacity on. It has a meaning for limiters with an allowance only.
+func burst(t Trace, j judgement) *float64 {
+	if t.Allowance > 0 {
+		return &t.Allowance
+	}
+	if c := j.verdict.Class; c != signature.TokenBucket && c != signature.QuotaHang {
+		return nil
+	}
+	over := lastOverload(t)
+	_, to := span(over)
+	for _, s := range t.Steps {
+		if s.Rate <= j.Value || s.Segment.Start >= to {
+			continue
+		}
+		n := 0
+		for _, c := range due(t.Calls, s.Segment.Start, to) {
+			if c.Done != 0 && c.Outcome.Good() {
+				n++
+			}
+		}
+		b := math.Max(0, float64(n)-j.Value*(to-s.Segment.Start).Seconds())
+		return &b
+	}
+	return nil
+}

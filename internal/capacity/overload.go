@@ -1,0 +1,265 @@
+package capacity
+
+import (
+	"errors"
+	"time"
+
+	"tare/internal/signature"
+)
+
+const (
+	overdrive = 1.3   // × goodput
+	sharp     = 0.012 // relative half width of the interval at which an overload ends
+	blurred   = 0.02  // from which on it lasts longer
+)
+
+// overload holds more than the target can take until the slope of its successes is known, and judges. A rate held says that it was
+// no overload: the target took all of that.
+func (r *session) overload(goodput float64) (held float64, err error) {
+	if goodput <= 0 {
+		goodput = max(r.fastest, r.o.Start) / overdrive
+	}
+	spoiled := 0
+	for restarts := 0; ; {
+		d := &dose{session: r, rate: min(overdrive*goodput/(1-min(0.5, r.floor())), r.o.MaxRate), number: r.overloads() + 1}
+		if err := d.run(); err != nil {
+			return 0, err
+		}
+		switch limited, err := r.spoiled(&r.t.Steps[len(r.t.Steps)-1], &spoiled); {
+		case err != nil:
+			return 0, err
+		case limited:
+			continue
+		}
+		if d.holds {
+			r.fastest = max(r.fastest, d.rate)
+			last := &r.t.Steps[len(r.t.Steps)-1]
+			last.Passed = new(true)
+			r.learn(last)
+			return d.rate, r.drain("the target held after all")
+		}
+		r.disturbed = true
+		if again := d.again(); again > 0 && restarts < 3 {
+			restarts++
+			goodput = again
+			continue
+		}
+		break
+	}
+	r.observe()
+	r.judge()
+	return 0, nil
+}
+
+// overloads is the number of the last overload.
+func (r *session) overloads() int {
+	n := 0
+	for _, s := range r.t.Steps {
+		if s.Role == RoleOverload {
+			n = max(n, s.Attempt)
+		}
+	}
+	return n
+}
+
+// dose is one overload, in one step or, where a limiter lets nothing through for seconds, several.
+type dose struct {
+	*session
+	rate   float64
+	number int
+	begun  time.Duration
+	next   time.Duration // when to look at the interval again
+	ask    time.Duration // when to look for hanging calls again
+	best   float64       // goodput over a second
+	silent bool          // a limiter has let nothing through for a while
+	holds  bool
+	lower  float64       // the overload was far too high: goodput that the next should start from; 0: it was not
+	unit   time.Duration // over which goodput can be told: a second, or twenty calls
+	looked bool          // whether the overload was compared with what comes back
+	done   bool
+	limit  time.Duration
+}
+
+// patience is how long a limiter may refuse everything before less is offered until its window turns.
+const patience = 3 * time.Second
+
+func (d *dose) run() error {
+	d.begun, d.limit = d.s.Now(), 15*time.Second
+	d.next = lasting(d.rate, 2*time.Second, 200)
+	d.unit = lasting(d.rate, time.Second, 20)
+	for !d.done {
+		rate := d.rate
+		if d.silent {
+			rate = max(min(d.o.Start, d.rate), d.rate/10)
+		}
+		left := d.limit - (d.s.Now() - d.begun)
+		if left < poll {
+			break
+		}
+		step, err := d.offer(RoleOverload, rate, left, d.look)
+		if step != nil {
+			step.Attempt = d.number
+		}
+		if err != nil {
+			if errors.Is(err, errTime) && d.s.Now() > d.begun {
+				return nil // judge what there is
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// look ends the step when it has shown what it can.
+func (d *dose) look(time.Duration) bool {
+	elapsed := d.s.Now() - d.begun
+	if turned := d.turns(); turned {
+		return true
+	}
+	if elapsed >= d.unit {
+		d.best = max(d.best, d.seen.goodput(d.unit))
+	}
+	if !d.windowed() && d.full(elapsed) {
+		d.done = true
+		return true
+	}
+	if elapsed < min(d.next, d.limit-2*poll) {
+		return false
+	}
+	d.next = max(d.next, elapsed) * 115 / 100
+	d.done = d.enough(elapsed)
+	return d.done
+}
+
+// turns switches between the overload and less while a limiter refuses everything.
+func (d *dose) turns() bool {
+	_, long := d.seen.over(patience)
+	_, now := d.seen.over(4 * poll)
+	elapsed := d.s.Now() - d.begun
+	switch {
+	case !d.silent && elapsed > patience && long.good == 0 && long.rejected > 0:
+		d.silent = true
+		d.limit = max(d.limit, min(150*time.Second, d.remaining()*2/3))
+		return true
+	case d.silent && now.good > 0:
+		d.silent = false
+		return true
+	}
+	return false
+}
+
+// full reports whether more overload would only do harm: the answers come close to the timeout, or the pool to its end while calls hang,
+// or the target collapses.
+func (d *dose) full(elapsed time.Duration) bool {
+	now, last := d.seen.over(d.unit)
+	g := d.seen.goodput(d.unit)
+	waits := float64(now.open) / max(g, 1e-9)
+	refusing := float64(last.rejected) > 0.1*float64(last.good+last.bad)
+	switch {
+	case refusing:
+		return false
+	case elapsed >= d.unit && !d.looked && d.excessive():
+		return true
+	case elapsed > d.unit && g > 0 && waits > 0.6*d.o.Timeout.Seconds():
+		return true
+	case float64(now.open) > 0.6*float64(d.o.MaxConns) && elapsed > time.Second && d.hanging():
+		return true
+	case elapsed > 3*d.unit && d.seen.goodput(2*d.unit) < 0.5*max(d.best, d.fastest):
+		return true
+	}
+	return false
+}
+
+// again is the goodput that another overload should start from, because this one was far too high, or hardly one at all; else 0.
+func (d *dose) again() float64 {
+	e := d.estimate.Estimate
+	if d.lower == 0 && e.Value > 0 && d.rate < d.o.MaxRate && d.rate*(1-d.floor()) < 1.1*e.Value {
+		return e.Value
+	}
+	return d.lower
+}
+
+// excessive reports whether the rate is more than twice what comes back, which makes a queue needlessly long.
+func (d *dose) excessive() bool {
+	d.looked = true
+	_, c := d.seen.over(d.unit * 4 / 5)
+	g := d.seen.goodput(d.unit * 4 / 5)
+	if float64(c.bad) < 0.05*float64(c.good+c.bad) {
+		g = max(g, d.fastest) // nothing fails: what held before is no allowance that has been used up
+	}
+	if g > 0 && d.rate > 2.2*g {
+		d.lower = g
+		return true
+	}
+	return false
+}
+
+// hanging reports whether calls hang while later ones are answered. It is asked ever more rarely, because it looks at all calls.
+func (d *dose) hanging() bool {
+	elapsed := d.s.Now() - d.begun
+	if elapsed < d.ask {
+		return false
+	}
+	d.ask = elapsed * 3 / 2
+	d.t.Calls, d.t.Read = d.s.Calls(d.begun), d.s.Now()
+	v := signature.Classify(signature.Evidence{
+		Calls: d.t.Calls, Now: d.t.Read, Capacity: d.seen.goodput(time.Second), BaseP50: d.typical, BaseP99: 2 * d.typical,
+		Windows: []signature.Window{{Role: string(RoleOverload), Rate: d.rate, Start: d.begun, End: d.t.Read}},
+	})
+	return max(v.Scores[signature.QuotaHang], v.Scores[signature.AcceptQueue]) >= 0.5
+}
+
+// enough reports whether the interval is narrow enough, or that it was no overload, or that time is up.
+func (d *dose) enough(elapsed time.Duration) bool {
+	if elapsed >= 2*time.Second && !d.silent && d.took(elapsed/2) {
+		d.holds = true
+		return true
+	}
+	now := d.s.Now()
+	d.t.Calls, d.t.Read = d.s.Calls(max(0, d.begun-5*time.Second)), now
+	e := flow(d.t, d.begun+elapsed/10, now)
+	if e.N != 0 {
+		d.estimate.Estimate = e
+	}
+	if e.N < 0 {
+		return !d.silent && (e.N <= -2 && e.Half() < sharp && elapsed >= d.least() || elapsed > 10*time.Second)
+	}
+	switch {
+	case d.windowed():
+		return false
+	case e.N > 0 && e.Half() < sharp && elapsed >= d.least():
+		return true
+	case elapsed < d.limit-4*poll:
+		return false
+	case d.limit == 15*time.Second && e.Half() > blurred:
+		d.limit = 30 * time.Second
+		return false
+	}
+	return true
+}
+
+// windowed reports whether a limiter was seen to refuse everything for a while.
+func (d *dose) windowed() bool { return d.limit > 30*time.Second }
+
+// least is how long the overload lasts at least: limiters may have a second, larger allowance, and pauses have to be seen often.
+func (d *dose) least() time.Duration {
+	if _, c := d.seen.over(time.Second); c.bad > 0 {
+		if 8*d.seen.goodput(d.unit) < d.fastest {
+			return 8 * time.Second // so much less than before: it may be paying back
+		}
+		return 3 * time.Second
+	}
+	t := ends(d.t.Calls, d.begun, d.t.Read)
+	if p, _ := signature.Beat(t); p == 0 && len(signature.Turns(t, 0.03)) > 0 {
+		return 12 * time.Second
+	}
+	return 0
+}
+
+// took reports whether all that was offered over the last stretch came back well.
+func (d *dose) took(stretch time.Duration) bool {
+	_, c := d.seen.over(stretch)
+	floor := d.floor()
+	return float64(c.good) >= 0.97*(1-floor)*float64(c.due) && float64(c.bad) <= (0.02+floor)*float64(c.due) &&
+		float64(c.open) <= 0.03*float64(c.due)+5
+}

@@ -1,0 +1,212 @@
+package capacity
+
+import (
+	"fmt"
+	"time"
+
+	"tare/internal/stat"
+)
+
+// ramp doubles the rate until something breaks, and returns the goodput that was left.
+func (r *session) ramp(rate float64) (goodput float64, err error) {
+	for spoiled := 0; ; {
+		began := r.s.Now()
+		calls := 20.0
+		if r.floor() > 0.02 {
+			calls = 100 // some always fail: tell how many
+		}
+		step, broke, err := r.climb(rate, max(lasting(rate, 500*time.Millisecond, calls), min(10*time.Second, 3*r.typical)))
+		if err != nil {
+			return 0, err
+		}
+		switch limited, err := r.spoiled(step, &spoiled); {
+		case err != nil:
+			return 0, err
+		case limited:
+			continue // the same rate once more
+		}
+		spoiled = 0
+		if broke {
+			step.Passed = new(false)
+			if r.fastest == 0 {
+				if rate, err = r.lower(step); err != nil {
+					return 0, err
+				}
+				continue
+			}
+			r.disturbed = true
+			return max(r.seen.recent(r.s.Now()-began), r.fastest), nil
+		}
+		if r.learn(step); r.pending(*step) {
+			continue // too few calls have ended to tell
+		}
+		r.hold(step)
+		if rate >= r.o.MaxRate {
+			return r.summit(&spoiled)
+		}
+		rate = min(2*rate, r.o.MaxRate)
+	}
+}
+
+// lasting is the time that n calls take at rate, but at least d.
+func lasting(rate float64, d time.Duration, n float64) time.Duration {
+	return max(d, time.Duration(n/rate*1e9))
+}
+
+// climb offers one ramp step, and says whether something broke.
+func (r *session) climb(rate float64, d time.Duration) (step *Step, broke bool, err error) {
+	r.seen.add(r.s.Progress())
+	before := r.seen.last()
+	floor := r.floor()
+	step, err = r.offer(RoleRamp, rate, d, func(time.Duration) bool {
+		now := r.seen.last()
+		bad, ended := now.bad-before.bad, now.bad+now.good-before.bad-before.good
+		most := max(20, 0.3*rate, 3*rate*r.typical.Seconds())
+		broke = bad >= 8 && float64(bad) > (0.1+floor)*float64(ended) || float64(now.open) > most
+		return broke
+	})
+	return step, broke, err
+}
+
+// floor is the share of calls that fails at any rate, as far as is known.
+func (r *session) floor() float64 {
+	if f := r.estimate.failing; f > 0 {
+		return f
+	}
+	var shares []tally
+	for _, s := range r.t.Steps {
+		if s.Role == RoleRamp && s.Passed != nil && *s.Passed {
+			a, b := r.seen.at(s.Segment.Start), r.seen.at(s.Segment.End)
+			shares = append(shares, tally{ended: int(b.bad + b.good - a.bad - a.good), bad: int(b.bad - a.bad)})
+		}
+	}
+	if len(shares) < 3 {
+		return 0
+	}
+	return floorOf(shares[:len(shares)-1])
+}
+
+// hold notes that a step held.
+func (r *session) hold(step *Step) {
+	step.Passed = new(true)
+	r.fastest = max(r.fastest, step.Rate)
+}
+
+// pending reports whether fewer than half as many calls ended in a step as came due.
+func (r *session) pending(s Step) bool {
+	a, b := r.seen.at(s.Segment.Start), r.seen.at(s.Segment.End)
+	return 2*(b.good+b.bad-a.good-a.bad) < b.due-a.due
+}
+
+// learn takes the typical response from the calls that ended in a step.
+func (r *session) learn(step *Step) {
+	const before = 10 * time.Second // calls that took longer are not typical of anything
+	var response []float64
+	for _, c := range r.s.Calls(max(r.start, step.Segment.Start-before)) {
+		if c.Done > step.Segment.Start && c.Outcome.Good() {
+			response = append(response, float64(c.Response()))
+		}
+	}
+	if len(response) < 10 {
+		return
+	}
+	if q := time.Duration(stat.Quantile(response, 0.25)); r.typical == 0 || q < r.typical {
+		r.typical = q
+	}
+}
+
+// spoiled audits the generator in a step. Once the step is to be repeated; the second time in a row the generator is the limit.
+func (r *session) spoiled(step *Step, times *int) (bool, error) {
+	a := audit(r.s.Calls(step.Segment.Start), *step, r.s.Now())
+	if a.Valid {
+		return false, nil
+	}
+	step.ClientLimited, step.Note = true, a.Reason
+	if *times++; *times > 1 {
+		r.stop(StopClient, fmt.Sprintf("at %s/s %s", number(step.Rate), a.Reason))
+		return false, errStop
+	}
+	return true, r.drain("the step is repeated")
+}
+
+// summit offers the highest allowed rate for a while longer. It returns when that breaks after all, with the goodput.
+func (r *session) summit(spoiled *int) (float64, error) {
+	for {
+		step, broke, err := r.climb(r.o.MaxRate, 2*time.Second)
+		if err != nil {
+			return 0, err
+		}
+		limited, err := r.spoiled(step, spoiled)
+		switch {
+		case err != nil:
+			return 0, err
+		case limited:
+			continue
+		case broke:
+			step.Passed, r.disturbed = new(false), true
+			return max(r.seen.recent(step.Length()), r.fastest/overdrive), nil
+		}
+		r.hold(step)
+		r.top(r.o.MaxRate)
+		return 0, errStop
+	}
+}
+
+// lower decides at which rate to go on while no rate has held yet: a slow start is tried again at the same rate, a slow target at
+// a quarter. A target that answers nothing, or fails most calls whatever the rate, ends the search.
+func (r *session) lower(step *Step) (float64, error) {
+	now, before := r.seen.last(), r.seen.at(r.start)
+	good, bad := now.good-before.good, now.bad-before.bad
+	if r.attempts[RoleRamp] == 1 {
+		err := r.pause(min(10*time.Second, r.o.Timeout), r.quiet(4*time.Second), "the first rate broke: is it a slow start?")
+		r.learn(step)
+		return step.Rate, err
+	}
+	if r.attempts[RoleRamp] == 2 && good == 0 && r.deaf() {
+		r.stop(StopNoAnswer, fmt.Sprintf("the target answers no call: %d failed, %d are outstanding", bad, now.open))
+		return 0, errStop
+	}
+	share, slower := r.badShare(*step), r.badShare(r.t.Steps[0])
+	if always := share >= 0.7*slower && share > 0.1; always && step.Rate < r.o.Start && share < 0.5 {
+		r.hold(step) // that share fails at any rate
+		return min(2*step.Rate, r.o.MaxRate), nil
+	} else if always && step.Rate < r.o.Start || step.Rate <= r.o.Start/20 {
+		r.stop(StopFailing, fmt.Sprintf("%.0f %% of the calls fail or hang even at %s/s", 100*share, number(step.Rate)))
+		return 0, errStop
+	}
+	return step.Rate / 4, r.drain("a lower rate")
+}
+
+// badShare is the share of the calls that ended in a step that ended badly.
+func (r *session) badShare(s Step) float64 {
+	a, b := r.seen.at(s.Segment.Start), r.seen.at(s.Segment.End)
+	if b.good+b.bad == a.good+a.bad {
+		return 1
+	}
+	return float64(b.bad-a.bad) / float64(b.good+b.bad-a.good-a.bad)
+}
+
+// deaf reports whether fresh calls are not answered either.
+func (r *session) deaf() bool {
+	for i := range uint64(3) {
+		if c := r.s.Fresh(r.ctx, r.o.Operation, r.o.Identity+i, min(r.o.Timeout, 10*time.Second)); c.Outcome.Good() && c.Done != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// drain waits until calls in flight have ended, but not for those that seem to be stuck.
+func (r *session) drain(note string) error {
+	return r.pause(r.o.Timeout+time.Second, r.quiet(time.Second), note)
+}
+
+// quiet returns a condition: no call is open, or for a while none has ended.
+func (r *session) quiet(d time.Duration) func() bool {
+	d = max(d, 5*r.typical)
+	begun := r.s.Now()
+	return func() bool {
+		now, change := r.seen.over(d)
+		return now.open == 0 || now.at-begun >= d && change.good+change.bad == 0
+	}
+}

@@ -1,0 +1,231 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/signature"
+)
+
+// poll is how often a running step is looked at.
+const poll = 50 * time.Millisecond
+
+// errTime says that the time for the search has run out; errStop that it has come to its end early.
+var (
+	errTime = errors.New("the time ran out")
+	errStop = errors.New("stopped")
+)
+
+// Search finds the rate at which the target behind s breaks. on may be nil. The trace is worth assessing also beside an error, which
+// is the context's or the stream's: it then holds what was measured until then.
+func Search(ctx context.Context, s Stream, o Options, on func(Event)) (Trace, error) {
+	r, err := begin(ctx, s, o, on)
+	if err != nil {
+		return Trace{}, err
+	}
+	err = r.end(r.search())
+	if err == nil && (r.t.Stop == StopMaxRate || r.t.Stop == StopFound) {
+		r.read()
+		err = r.end(r.slo())
+	}
+	if err == nil && r.disturbed && !r.o.NoRecovery {
+		err = r.end(r.recovery())
+	}
+	r.read()
+	return r.t, err
+}
+
+// session is a search or a ladder in progress.
+type session struct {
+	ctx   context.Context //nolint:containedctx // it lives as long as one call of Search or Ladder
+	s     Stream
+	o     Options
+	on    func(Event)
+	t     Trace
+	start time.Duration
+	seen  history
+	// attempts counts the steps of each role.
+	attempts map[Role]int
+	estimate judgement
+	// typical is the lower quartile of the responses in the ramp step where that was least: a queue that builds up must not count as typical.
+	typical time.Duration
+	// fastest is the highest rate that held.
+	fastest float64
+	// rested is whether the target had a rest just before this confirmation.
+	rested bool
+	// disturbed is whether more was offered than the target could take.
+	disturbed bool
+}
+
+func begin(ctx context.Context, s Stream, o Options, on func(Event)) (*session, error) {
+	o = o.Defaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if on == nil {
+		on = func(Event) {}
+	}
+	return &session{
+		ctx: ctx, s: s, o: o, on: on, start: s.Now(), attempts: map[Role]int{},
+		t: Trace{Timeout: o.Timeout, MaxRate: o.MaxRate, MaxConns: o.MaxConns, SLO: o.SLO, SLOShare: o.SLOShare, Stop: StopFound},
+	}, nil
+}
+
+// end turns the reasons to stop into the trace's, and leaves real errors.
+func (r *session) end(err error) error {
+	switch {
+	case err == nil, errors.Is(err, errStop):
+		return nil
+	case errors.Is(err, errTime):
+		r.stop(StopTime, fmt.Sprintf("the search was given %.0f s", r.o.MaxSeconds))
+		return nil
+	case r.ctx.Err() != nil:
+		r.stop(StopCanceled, "interrupted")
+	}
+	return err
+}
+
+func (r *session) stop(s Stop, reason string) { r.t.Stop, r.t.Reason = s, reason }
+
+// search runs ramps and overloads until an overload is one, and then confirms it.
+func (r *session) search() error {
+	rate, goodput := r.o.Start, 0.0
+	for range 10 {
+		var err error
+		if goodput <= 0 {
+			if goodput, err = r.ramp(rate); err != nil {
+				return err
+			}
+		}
+		held, err := r.overload(goodput)
+		if err != nil {
+			return err
+		}
+		if goodput = 0; held > 0 {
+			if held >= r.o.MaxRate {
+				r.top(held)
+				return nil
+			}
+			rate = min(1.5*held, r.o.MaxRate)
+			continue
+		}
+		if goodput, err = r.confirm(); err != nil {
+			return err
+		} else if goodput <= 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// top ends a search in which nothing broke.
+func (r *session) top(rate float64) {
+	r.stop(StopMaxRate, fmt.Sprintf("nothing broke up to %s/s", number(rate)))
+}
+
+// remaining is what is left of the time for the search.
+func (r *session) remaining() time.Duration {
+	return r.start + time.Duration(r.o.MaxSeconds*1e9) - r.s.Now()
+}
+
+// offer runs one step of load at rate for d, or until stop says so, and adds it to the trace.
+func (r *session) offer(role Role, rate float64, d time.Duration, stop func(elapsed time.Duration) bool) (*Step, error) {
+	if left := r.remaining(); left < time.Second/2 {
+		return nil, errTime
+	} else if d > left {
+		d = left
+	}
+	rate = min(rate, r.o.MaxRate)
+	r.attempts[role]++
+	step := Step{Role: role, Rate: rate, Attempt: r.attempts[role], Segment: load.Segment{Start: r.s.Now()}}
+	r.watch(StepBegins, step)
+	var err error
+	step.Segment, err = r.s.Offer(r.ctx, r.o.Arrivals(rate, d), poll, func() bool {
+		r.watch(StepProgress, step)
+		return stop != nil && stop(r.s.Now()-step.Segment.Start)
+	})
+	r.watch(StepEnds, step)
+	r.t.Steps = append(r.t.Steps, step)
+	if err != nil {
+		return nil, fmt.Errorf("offer %s/s: %w", number(rate), err)
+	}
+	return &r.t.Steps[len(r.t.Steps)-1], nil
+}
+
+// pause offers nothing for d, or until done says so, and adds the drain to the trace.
+func (r *session) pause(d time.Duration, done func() bool, note string) error {
+	if left := r.remaining(); left <= 0 {
+		return errTime
+	} else if d > left {
+		d = left
+	}
+	r.attempts[RoleDrain]++
+	step := Step{Role: RoleDrain, Attempt: r.attempts[RoleDrain], Segment: load.Segment{Start: r.s.Now()}, Note: note}
+	r.watch(StepBegins, step)
+	err := r.s.Wait(r.ctx, d, poll, func() bool {
+		r.watch(StepProgress, step)
+		return done != nil && done()
+	})
+	step.Segment.End = r.s.Now()
+	r.watch(StepEnds, step)
+	r.t.Steps = append(r.t.Steps, step)
+	if err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	return nil
+}
+
+// watch takes a look at the stream and tells the caller.
+func (r *session) watch(k EventKind, step Step) {
+	p := r.s.Progress()
+	r.seen.add(p)
+	if step.Segment.End == 0 {
+		step.Segment.End = p.Now
+	}
+	r.on(Event{
+		Kind: k, Step: step, Now: p.Now, Progress: p, Goodput: r.seen.goodput(time.Second / 2),
+		Estimate: r.estimate.Value, Lo: r.estimate.Lo, Hi: r.estimate.Hi, Signature: r.estimate.verdict.Class,
+	})
+}
+
+// read copies all calls since the first step into the trace.
+func (r *session) read() {
+	if len(r.t.Steps) > 0 {
+		r.t.Calls = r.s.Calls(r.t.Steps[0].Segment.Start)
+	}
+	r.t.Read = r.s.Now()
+}
+
+// judge brings the estimate up to date.
+func (r *session) judge() {
+	r.read()
+	if over := lastOverload(r.t); len(over) > 0 {
+		r.estimate = judge(r.t, baseOf(r.t), over)
+	}
+}
+
+// observe asks what the target's own host saw.
+func (r *session) observe() {
+	if r.o.Observe == nil {
+		return
+	}
+	l := r.o.Observe()
+	keep(&r.t.Local.ListenQueue, l.ListenQueue)
+	keep(&r.t.Local.Throttled, l.Throttled)
+	keep(&r.t.Local.Paused, l.Paused)
+}
+
+func keep[T any](to **T, v *T) {
+	if v != nil {
+		*to = v
+	}
+}
+
+// class is the class so far.
+func (r *session) class() signature.Class { return r.estimate.verdict.Class }
+
+// number prints a rate with four digits.
+func number(x float64) string { return fmt.Sprintf("%.4g", x) }

@@ -1,0 +1,110 @@
+package capacity
+
+import (
+	"math"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/stat"
+)
+
+// slo searches the highest rate at which at most a given share of the calls takes longer than the objective, between 0 and the
+// capacity, or the highest rate that was held.
+func (r *session) slo() error {
+	if r.o.SLO <= 0 {
+		return nil
+	}
+	held, broke, rate := 0.0, 0.0, Assess(r.t).Rate*0.9
+	if rate <= 0 {
+		rate = r.fastest
+	}
+	for range 7 {
+		if !(rate > 0) || held > 0 && broke > 0 && broke < 1.04*held {
+			return nil
+		}
+		ok, err := r.meets(rate)
+		switch {
+		case err != nil:
+			return err
+		case ok && rate >= r.o.MaxRate:
+			return nil
+		case ok:
+			held = rate
+		default:
+			broke = rate
+		}
+		switch {
+		case broke == 0:
+			rate = min(1.1*rate, r.o.MaxRate)
+		case held == 0:
+			rate = broke / 2
+		default:
+			rate = math.Sqrt(held * broke)
+		}
+	}
+	return nil
+}
+
+// meets tries whether the objective holds at rate, by a sequential test over batches: calls that follow one another share their fate, so that
+// only the batches count as samples. What is left open counts as not met.
+func (r *session) meets(rate float64) (bool, error) {
+	if err := r.drain("before an objective is tried"); err != nil {
+		return false, err
+	}
+	batch := max(lasting(rate, time.Second/2, 20), r.o.SLO/2)
+	begun, next := r.s.Now(), 5*batch+r.o.SLO
+	var met *bool
+	step, err := r.offer(RoleSLO, rate, max(20*batch, lasting(rate, 10*time.Second, 0))+r.o.SLO, func(elapsed time.Duration) bool {
+		if elapsed < next {
+			return false
+		}
+		next = elapsed + batch
+		met = r.within(begun, elapsed, batch)
+		return met != nil
+	})
+	if err != nil {
+		return false, err
+	}
+	if step.Passed = met; met == nil {
+		step.Note = "undecided: noise"
+		return false, nil
+	}
+	return *met, nil
+}
+
+// within tests the batches since begun that are old enough to tell.
+func (r *session) within(begun, elapsed, batch time.Duration) *bool {
+	n := int((elapsed - r.o.SLO) / batch)
+	slow, all := make([]float64, max(n, 0)), make([]float64, max(n, 0))
+	total, over := 0.0, 0.0
+	for _, c := range r.s.Calls(begun) {
+		k := int((c.Intended - begun) / batch)
+		if k < 0 || k >= n {
+			continue
+		}
+		all[k]++
+		total++
+		if misses(c, r.o.SLO) {
+			slow[k]++
+			over++
+		}
+	}
+	for k := range slow {
+		slow[k] /= math.Max(1, all[k])
+	}
+	e, ok := stat.MeanInterval(slow, level)
+	switch share := r.o.SLOShare; {
+	case !ok || total < 3/share && over <= share*total: // none of n calls proves less than 3/n
+		return nil
+	case e.Hi <= share:
+		return new(true)
+	case e.Lo > share:
+		return new(false)
+	}
+	return nil
+}
+
+// misses reports whether a call that is older than the objective missed it.
+func misses(c load.Call, slo time.Duration) bool {
+	return c.Done == 0 || !c.Outcome.Good() || c.Response() > slo
+}

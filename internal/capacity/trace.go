@@ -1,0 +1,105 @@
+package capacity
+
+import (
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/signature"
+)
+
+// Role says what a step is for. Its word is the same in all outputs.
+type Role string
+
+// The roles.
+const (
+	RoleRamp        Role = "ramp"         // the rate doubles until something breaks
+	RoleOverload    Role = "overload"     // held above capacity: the slope of its successes is the capacity
+	RoleFill        Role = "fill"         // far above capacity, to fill a listen queue
+	RoleConfirmHigh Role = "confirm-high" // just above the estimate: should break
+	RoleConfirmLow  Role = "confirm-low"  // just below the estimate: should hold
+	RolePrime       Role = "prime"        // above capacity for a moment, so that a queue stands while rates are confirmed
+	RoleSLO         Role = "slo"          // does the latency objective hold at this rate?
+	RoleDrain       Role = "drain"        // no load, until calls in flight have ended
+	RolePoint       Role = "point"        // one row of a ladder
+	RoleRecovery    Role = "recovery"     // no load but the recovery probe
+)
+
+// Step is one stretch of a trace.
+type Step struct {
+	Role Role `json:"role"`
+	// Rate is what was to be offered, in 1/s; 0 for a drain and a recovery.
+	Rate float64 `json:"rate,omitempty"`
+	// Segment is what was offered, on the stream's clock.
+	Segment load.Segment `json:"segment"`
+	// Attempt counts steps of the same role from 1.
+	Attempt int `json:"attempt"`
+	// Passed is whether the rate held; nil where that was not the question, or where noise left it open.
+	Passed *bool `json:"passed,omitempty"`
+	// ClientLimited marks a step in which the generator did not do its part: it says nothing about the target.
+	ClientLimited bool   `json:"client_limited,omitempty"`
+	Note          string `json:"note,omitempty"`
+}
+
+// Length is how long the step lasted.
+func (s Step) Length() time.Duration { return s.Segment.End - s.Segment.Start }
+
+// Stop says why a search or a ladder ended. Its word is the same in all outputs.
+type Stop string
+
+// The reasons to stop.
+const (
+	StopFound    Stop = "found"         // a capacity with its confirmations
+	StopMaxRate  Stop = "max-rate"      // nothing broke up to the highest rate allowed
+	StopClient   Stop = "client"        // the generator is the limit: nothing is known about the target above
+	StopNoAnswer Stop = "no-answer"     // the target answers no call at the lowest rate: nothing to measure
+	StopFailing  Stop = "failing"       // most calls fail at the lowest rate: nothing to measure
+	StopTime     Stop = "time"          // the time ran out: the result is what was known by then
+	StopCanceled Stop = "canceled"      // the caller gave up
+	StopLadder   Stop = "ladder"        // all points of a ladder were measured
+	StopNoRetry  Stop = "not-recovered" // a ladder's target did not answer again after a point
+)
+
+// Probe is one call of the recovery probe, on a connection of its own.
+type Probe struct {
+	At       time.Duration `json:"at"` // on the stream's clock
+	Response time.Duration `json:"response"`
+	Outcome  load.Outcome  `json:"outcome"`
+	Good     bool          `json:"good"` // answered as expected, and fast enough
+}
+
+// Recovery is what the recovery probe saw after the load had stopped.
+type Recovery struct {
+	Start time.Duration `json:"start"` // the load stopped
+	// Limit is the slowest response that counts as an answer, Deadline how long the target had.
+	Limit    time.Duration `json:"limit"`
+	Deadline time.Duration `json:"deadline"`
+	// DroppedIdle is when the client closed its idle connections; nil if it never did.
+	DroppedIdle *time.Duration `json:"dropped_idle,omitempty"`
+	Probes      []Probe        `json:"probes,omitempty"`
+	Recovered   bool           `json:"recovered"`
+	// Complete is false when the probe was interrupted: then Recovered says nothing.
+	Complete bool `json:"complete"`
+}
+
+// Trace is all that happened in a search or a ladder. With its calls it is enough to compute every number again.
+type Trace struct {
+	Steps []Step `json:"steps"`
+	// Timeout, MaxRate (1/s, 0: none) and MaxConns are those of the stream.
+	Timeout  time.Duration `json:"timeout"`
+	MaxRate  float64       `json:"max_rate,omitempty"`
+	MaxConns int           `json:"max_conns,omitempty"`
+	// SLO is the latency objective that at most SLOShare of the calls may miss; 0: none was given.
+	SLO      time.Duration `json:"slo,omitempty"`
+	SLOShare float64       `json:"slo_share,omitempty"`
+	// Read is when Calls were read; calls that had not ended by then are outstanding.
+	Read     time.Duration   `json:"read"`
+	Recovery *Recovery       `json:"recovery,omitempty"`
+	Local    signature.Local `json:"local"`
+	// Allowance is how many calls the target served beyond its rate at first, where that was found to be saved up and not the target's
+	// capacity; 0: none.
+	Allowance float64 `json:"allowance,omitempty"`
+	Stop      Stop    `json:"stop"`
+	Reason    string  `json:"reason,omitempty"` // the stop in a sentence
+	// Calls are all calls since the first step, in order of their intended instant. They are stored elsewhere.
+	Calls []load.Call `json:"-"`
+}

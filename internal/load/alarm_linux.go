@@ -1,0 +1,56 @@
+//go:build amd64 || arm64 || riscv64
+
+package load
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// alarm lets one goroutine, on a thread of its own, sleep to the microsecond, and others wake it.
+type alarm struct {
+	poller poller
+	bell   int
+}
+
+func newAlarm() (*alarm, error) {
+	a := &alarm{}
+	var err error
+	if a.poller.fd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("create epoll: %w", err)
+	}
+	if a.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		_ = unix.Close(a.poller.fd)
+		return nil, fmt.Errorf("create eventfd: %w", err)
+	}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: bellSlot}
+	if err = unix.EpollCtl(a.poller.fd, unix.EPOLL_CTL_ADD, a.bell, &ev); err != nil {
+		a.close()
+		return nil, fmt.Errorf("register eventfd: %w", err)
+	}
+	return a, nil
+}
+
+// bellSlot marks the eventfd among the events.
+const bellSlot = -1
+
+// ring wakes the sleeper, or makes its next sleep short.
+func (a *alarm) ring() { _, _ = unix.Write(a.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+// sleep waits for ns nanoseconds, for ever when negative, or until ring.
+func (a *alarm) sleep(ns int64) {
+	if a.poller.wait(ns, true) > 0 {
+		a.hush()
+	}
+}
+
+func (a *alarm) hush() {
+	var b [8]byte
+	_, _ = unix.Read(a.bell, b[:])
+}
+
+func (a *alarm) close() {
+	_ = unix.Close(a.bell)
+	_ = unix.Close(a.poller.fd)
+}

@@ -1,0 +1,147 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// stream drives an engine: it is the part of a Stream that does not depend on how calls are carried.
+type stream struct {
+	cfg    Config
+	clock  streamClock
+	engine carrier
+	id     uint32
+	next   uint64 // number of the next call
+	closed bool
+}
+
+var _ Stream = (*stream)(nil)
+
+var errClosed = errors.New("the stream is closed")
+
+func (s *stream) Now() time.Duration { return time.Duration(s.clock.now()) }
+
+func (s *stream) Offer(ctx context.Context, p Process, poll time.Duration, stop func() bool) (Segment, error) {
+	if peak := p.Peak(); s.cfg.MaxRate > 0 && peak > s.cfg.MaxRate*(1+1e-9) {
+		return Segment{}, fmt.Errorf("offer load: the arrivals peak at %g/s, above the bound of %g/s: lower the rate or raise max_rate", peak, s.cfg.MaxRate)
+	}
+	return s.run(ctx, &segment{process: p, length: int64(p.Length())}, poll, stop)
+}
+
+func (s *stream) Cycle(ctx context.Context, c Closed, poll time.Duration, stop func() bool) (Segment, error) {
+	if c.Workers < 1 || c.Duration <= 0 || c.Ramp < 0 {
+		return Segment{}, fmt.Errorf("cycle load: %d workers for %v with a ramp of %v: give at least one worker and some time", c.Workers, c.Duration, c.Ramp)
+	}
+	return s.run(ctx, &segment{closed: c, length: int64(c.Duration), rate: s.cfg.MaxRate}, poll, stop)
+}
+
+func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop func() bool) (Segment, error) {
+	if s.closed {
+		return Segment{}, errClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return Segment{}, err
+	}
+	s.id++
+	g.id, g.base, g.ended = s.id, s.next, make(chan struct{})
+	cpu := processCPU()
+	g.start = s.clock.now() + int64(lead)
+	s.engine.begin(g)
+	stopped, err := s.watch(ctx, g.ended, poll, stop)
+	s.engine.end(g)
+	<-g.ended
+	end := g.start + g.length
+	if stopped || err != nil {
+		end = min(end, s.clock.now())
+	}
+	s.next = max(s.next, g.next)
+	return Segment{
+		Start: time.Duration(g.start), End: time.Duration(end), Offered: g.offered, Sent: g.sent, Stopped: stopped,
+		CPU: processCPU() - cpu,
+	}, err
+}
+
+// watch asks stop every poll until the segment has ended.
+func (s *stream) watch(ctx context.Context, ended <-chan struct{}, poll time.Duration, stop func() bool) (stopped bool, err error) {
+	if poll <= 0 {
+		poll = defaultPoll
+	}
+	t := time.NewTicker(poll)
+	defer t.Stop()
+	for {
+		select {
+		case <-ended:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-t.C:
+			if stop != nil && stop() {
+				return true, nil
+			}
+		}
+	}
+}
+
+func (s *stream) Wait(ctx context.Context, d, poll time.Duration, done func() bool) error {
+	if poll <= 0 {
+		poll = defaultPoll
+	}
+	end := s.Now() + d
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+		left := end - s.Now()
+		if left <= 0 || (done != nil && done()) {
+			return ctx.Err()
+		}
+		t.Reset(min(poll, left))
+	}
+}
+
+func (s *stream) DropIdle() {
+	if !s.closed {
+		s.engine.dropIdle()
+	}
+}
+
+func (s *stream) Reset() {
+	if !s.closed {
+		s.engine.reset()
+	}
+}
+
+func (s *stream) Progress() Progress {
+	var p Progress
+	s.engine.progress(&p)
+	p.Now = s.Now()
+	return p
+}
+
+func (s *stream) Calls(since time.Duration) []Call {
+	if !s.cfg.KeepCalls {
+		return nil
+	}
+	return mergeCalls(s.engine.calls(since))
+}
+
+func (s *stream) Take() []Cell {
+	if s.closed {
+		return nil
+	}
+	return mergeTables(s.engine.take())
+}
+
+func (s *stream) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return s.engine.close()
+}

@@ -1,0 +1,247 @@
+//go:build amd64 || arm64 || riscv64
+
+package load
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// How the loss of a connection is told: a reset or a broken pipe, by whoever noticed it first, is ConnFailed with its errno,
+// also when the connection had been idle and the request may never have been seen: a timed call is never tried again. An orderly
+// close before the response is complete is Failed: the target chose it.
+
+// prepare renders the request of c into s.out, to be sent on conn at once.
+func (s *shard) prepare(conn *conn, c *liveCall) {
+	s.out = s.cfg.Operations[c.op].Wire.Render(s.out[:0], c.i)
+	if len(s.out) == 0 {
+		s.out = append(s.out, "\r\n"...) // an operation that renders nothing gets what a server makes of that
+	}
+	conn.state, conn.call, c.conn = busy, c, conn
+	conn.parser.begin(s.out[0] == 'H')
+	s.tally[nSent]++
+	s.tally[nInFlight]++
+	if s.source.seg != nil && c.segment == s.source.seg.id {
+		s.sent++
+	}
+	c.sent = s.clock.now()
+}
+
+// send puts a call on its way.
+func (s *shard) send(conn *conn, c *liveCall) {
+	s.prepare(conn, c)
+	s.write(conn)
+}
+
+func (s *shard) write(conn *conn) {
+	n, e := send(conn.fd, s.out)
+	s.wrote(conn, n, e)
+}
+
+// wrote takes note of how much of s.out was sent on conn.
+func (s *shard) wrote(conn *conn, n int, e syscall.Errno) {
+	if c := conn.call; c.entry != nil {
+		c.entry.sent(c.intended, c.ready, c.sent, c.op, conn.id)
+	}
+	switch {
+	case e == unix.EAGAIN:
+		n = 0
+	case e != 0:
+		s.fail(conn, ConnFailed, uint16(e))
+		return
+	}
+	s.tally[nBytesOut] += uint64(n)
+	if n < len(s.out) {
+		conn.unsent = append(conn.unsent[:0], s.out[n:]...)
+	}
+}
+
+// flush sends more of a request that did not fit.
+func (s *shard) flush(c *conn) {
+	for len(c.unsent) > 0 {
+		n, e := send(c.fd, c.unsent)
+		if e == unix.EAGAIN {
+			return
+		}
+		if e != 0 {
+			s.fail(c, ConnFailed, uint16(e))
+			return
+		}
+		s.tally[nBytesOut] += uint64(n)
+		c.unsent = c.unsent[n:]
+	}
+	c.unsent = nil
+}
+
+// fail ends the call on c, and c.
+func (s *shard) fail(c *conn, o Outcome, code uint16) {
+	call := c.call
+	s.drop(c)
+	s.finish(call, o, code, max(s.clock.now(), call.sent))
+}
+
+// read takes what has arrived. ending: the peer has closed, or will have once everything is read.
+func (s *shard) read(c *conn, ending bool) {
+	for more := true; more; {
+		n, at, e := s.recv(c.fd)
+		more = s.digest(c, n, at, e, ending)
+	}
+}
+
+// digest handles the result of one read. It reports whether there is more to read.
+func (s *shard) digest(c *conn, n int, at int64, e syscall.Errno, ending bool) bool {
+	switch {
+	case e == unix.EAGAIN:
+		return false
+	case e == unix.EINTR:
+		return true
+	case e != 0 || n == 0:
+		s.lost(c, e)
+		return false
+	}
+	switch s.take(c, s.in[:n], at, ending) {
+	case armed:
+		s.write(c)
+	case reading:
+		// A short read has emptied the socket; an ending one still has its end to tell.
+		return n == len(s.in) || ending
+	case settled:
+	}
+	return false
+}
+
+// recv reads into s.in and says when it had arrived, on the stream's clock.
+func (s *shard) recv(fd int) (n int, at int64, e syscall.Errno) {
+	if !s.pool.stamps {
+		n, e = recv(fd, s.in)
+		return n, s.clock.now(), e
+	}
+	n, at, e = s.stamp.recv(fd, s.in)
+	now := s.clock.now()
+	if at == 0 {
+		return n, now, e
+	}
+	return n, min(at-s.wall.ahead, now), e
+}
+
+// lost handles the end of a connection.
+func (s *shard) lost(c *conn, e syscall.Errno) {
+	switch {
+	case c.call == nil:
+		s.discard(c)
+	case e != 0:
+		s.fail(c, ConnFailed, uint16(e))
+	case c.parser.eof():
+		s.complete(c, s.clock.now(), false)
+	default:
+		s.fail(c, Failed, c.status())
+	}
+}
+
+// status is the status of the response so far.
+func (c *conn) status() uint16 {
+	if c.parser.state == inHeader {
+		return 0
+	}
+	return uint16(c.parser.status)
+}
+
+// turn is what a connection is up to after bytes were taken from it.
+type turn uint8
+
+const (
+	settled turn = iota // nothing is to be done with it now
+	reading             // its response goes on
+	armed               // s.out holds its next request
+)
+
+// take hands bytes that arrived to the response that is being read.
+func (s *shard) take(c *conn, b []byte, at int64, ending bool) turn {
+	s.tally[nBytesIn] += uint64(len(b))
+	call := c.call
+	if call == nil {
+		s.discard(c) // nobody asked
+		return settled
+	}
+	at = max(at, call.sent)
+	if call.first == 0 {
+		call.first = at
+	}
+	done, rest, err := c.parser.feed(b, &s.template)
+	if err != nil {
+		s.fail(c, Failed, c.status())
+		return settled
+	}
+	if !done {
+		return reading
+	}
+	return s.complete(c, at, len(rest) == 0 && len(c.unsent) == 0 && !c.parser.close && !ending)
+}
+
+// complete judges the response and frees the connection for the next call.
+func (s *shard) complete(conn *conn, at int64, reusable bool) turn {
+	c := conn.call
+	at = max(at, c.sent)
+	o, status := Timeout, conn.parser.status
+	if at <= c.intended+s.timeout {
+		o = s.cfg.Operations[c.op].Wire.Check(c.i, status, conn.parser.whole)
+	} else {
+		at, status, reusable = max(c.intended+s.timeout, c.sent), 0, false
+	}
+	if !reusable {
+		if o != Timeout {
+			s.pool.credit = min(s.pool.credit+1, s.pool.most)
+		}
+		s.drop(conn)
+		s.finish(c, o, uint16(status), at)
+		return settled
+	}
+	s.tally[nInFlight]--
+	conn.call, conn.since = nil, at
+	s.finish(c, o, uint16(status), at)
+	return s.serve(conn)
+}
+
+// setStamps turns receive timestamps on all sockets on or off.
+func (s *shard) setStamps(on bool) {
+	if s.pool.stamps == on {
+		return
+	}
+	s.pool.stamps = on
+	value := 0
+	if on {
+		value = 1
+	}
+	for _, c := range s.pool.conns {
+		if c != nil {
+			_ = unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, value)
+		}
+	}
+}
+
+// wallClock knows how far CLOCK_REALTIME, which the kernel stamps packets with, is ahead of the stream's clock.
+type wallClock struct {
+	ahead int64
+	read  int64 // when it was compared last
+}
+
+// comparing again every 100 ms follows the slewing of the time daemon.
+const wallGap = int64(100e6)
+
+func (w *wallClock) refresh(c streamClock) {
+	now := c.now()
+	if w.read != 0 && now-w.read < wallGap {
+		return
+	}
+	w.read = now
+	best := never
+	for range 5 {
+		before := c.now()
+		wall := wallNow()
+		after := c.now()
+		if after-before < best {
+			best, w.ahead = after-before, wall-(before+after)/2
+		}
+	}
+}

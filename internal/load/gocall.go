@@ -1,0 +1,87 @@
+package load
+
+import "context"
+
+// goCall is a call that engine std carries. The engine's lock guards it.
+type goCall struct {
+	i             uint64
+	rec           Call // Done is set once it has ended, even when its worker is still busy with it
+	entry         *entry
+	cancel        context.CancelFunc // while a worker has it
+	segment       uint32
+	worker        uint32 // the closed loop whose worker made it, 0: none
+	free          int64  // when a worker was free for it
+	older         *goCall
+	newer         *goCall
+	queued, ended bool // queued: in the waiting list
+}
+
+// goCalls holds the calls that have not ended, in order of the intended instant.
+type goCalls struct{ oldest, newest *goCall }
+
+func (l *goCalls) add(c *goCall) {
+	if c.older = l.newest; c.older != nil {
+		c.older.newer = c
+	} else {
+		l.oldest = c
+	}
+	l.newest = c
+}
+
+func (l *goCalls) remove(c *goCall) {
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		l.oldest = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		l.newest = c.older
+	}
+}
+
+// waitList is the queue of calls without a worker. Those that have ended meanwhile are skipped when their turn comes.
+type waitList struct {
+	calls []*goCall
+	live  int
+}
+
+func (w *waitList) push(c *goCall) {
+	w.calls = append(w.calls, c)
+	c.queued = true
+	w.live++
+}
+
+func (w *waitList) pop() *goCall {
+	w.trim()
+	if len(w.calls) == 0 {
+		return nil
+	}
+	c := w.calls[0]
+	w.forget(c)
+	w.trim()
+	return c
+}
+
+// forget takes c out: it has found a worker, or has ended.
+func (w *waitList) forget(c *goCall) {
+	if c.queued {
+		c.queued = false
+		w.live--
+	}
+}
+
+// trim drops those that are no longer waiting from the front.
+func (w *waitList) trim() {
+	for len(w.calls) > 0 && !w.calls[0].queued {
+		w.calls[0] = nil
+		w.calls = w.calls[1:]
+	}
+}
+
+// worker carries one call at a time.
+type worker struct {
+	next chan *goCall // closed in the end
+	body []byte
+}

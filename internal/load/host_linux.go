@@ -1,0 +1,42 @@
+package load
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// checkHost raises the soft limit of open files to the hard one and checks that conns connections fit.
+func checkHost(conns, sources int) error {
+	var l Limits
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err == nil {
+		if r.Cur < r.Max {
+			raised := unix.Rlimit{Cur: r.Max, Max: r.Max}
+			if unix.Setrlimit(unix.RLIMIT_NOFILE, &raised) == nil {
+				r = raised
+			}
+		}
+		l.Files = int(min(r.Cur, 1<<30))
+	}
+	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
+		l.OpenFiles = len(fds)
+	}
+	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		var lo, hi int
+		if n, err := fmt.Sscan(string(b), &lo, &hi); err == nil && n == 2 {
+			l.Ports = hi - lo + 1
+		}
+	}
+	return l.Check(conns, sources)
+}
+
+// processCPU is the CPU time of this process so far, in seconds.
+func processCPU() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}

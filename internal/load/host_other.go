@@ -1,0 +1,9 @@
+//go:build !linux
+
+package load
+
+// checkHost knows no limits here: a connection that cannot be made ends as ConnFailed with its errno.
+func checkHost(conns, sources int) error { return Limits{}.Check(conns, sources) }
+
+// processCPU cannot be read here.
+func processCPU() float64 { return 0 }

@@ -1,0 +1,210 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+)
+
+const (
+	defaultTimeout = 30 * time.Second
+	defaultConns   = 256
+	defaultPoll    = 50 * time.Millisecond
+	// lead is how far ahead of now a segment starts, so that every shard knows of it in time.
+	lead = 200 * time.Microsecond
+	// growGap is the least time between two new connections of the pool.
+	growGap = int64(time.Millisecond)
+)
+
+// Open validates c, checks that this process may hold the connections that c can need, and starts an engine. The error names the
+// field or the limit, and the next step. ctx bounds the opening; values in it reach Operation.Call. Close the Stream in the end.
+func Open(ctx context.Context, c Config) (Stream, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := c.settle(); err != nil {
+		return nil, fmt.Errorf("open load stream: %w", err)
+	}
+	if err := checkHost(c.Connections(), c.Endpoint.sources()); err != nil {
+		return nil, fmt.Errorf("open load stream: %w", err)
+	}
+	s := &stream{cfg: c, clock: newClock(), next: 0}
+	var err error
+	if c.Engine == Fast {
+		s.engine, err = newFast(c, s.clock)
+	} else {
+		s.engine, err = newStd(context.WithoutCancel(ctx), c, s.clock)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open load stream: %w", err)
+	}
+	return s, nil
+}
+
+// settle fills in the defaults and refuses what makes no sense.
+func (c *Config) settle() error {
+	if err := c.settleNumbers(); err != nil {
+		return err
+	}
+	wires, calls, err := countKinds(c.Operations)
+	if err != nil {
+		return err
+	}
+	if wires > 0 && !c.Endpoint.Addr.IsValid() {
+		return errors.New("operations over the wire need an endpoint: set Endpoint.Addr")
+	}
+	why := c.notFast(calls)
+	switch c.Engine {
+	case Auto:
+		if c.Engine = Fast; why != "" {
+			c.Engine = Std
+		}
+	case Fast:
+		if why != "" {
+			return fmt.Errorf("engine fast cannot be used: %s; take engine std", why)
+		}
+	case Std:
+	default:
+		return fmt.Errorf("unknown engine %q: take fast or std, or leave it out", c.Engine)
+	}
+	return nil
+}
+
+// notFast says why engine fast cannot carry this, or nothing.
+func (c *Config) notFast(calls int) string {
+	switch {
+	case c.Endpoint.TLS != nil:
+		return "it speaks plaintext only, and the endpoint wants TLS"
+	case calls > 0:
+		return "it carries operations over the wire only, and some are Go calls"
+	case c.Endpoint.Addr.Addr().Zone() != "":
+		return "it knows no IPv6 zones"
+	}
+	return fastMissing
+}
+
+func (c *Config) settleNumbers() error {
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.MaxConns == 0 {
+		c.MaxConns = defaultConns
+	}
+	if c.Endpoint.Keys == 0 {
+		c.Endpoint.Keys = 1
+	}
+	if c.Shards == 0 {
+		c.Shards = max(1, runtime.GOMAXPROCS(0)-1)
+	}
+	switch {
+	case c.Timeout < time.Millisecond || c.Timeout > maxDelta:
+		return fmt.Errorf("timeout %v is not between 1ms and %v: set Timeout", c.Timeout, maxDelta)
+	case c.MaxConns < 0:
+		return fmt.Errorf("max connections %d is negative: set MaxConns to 1 or more", c.MaxConns)
+	case c.MaxRate < 0:
+		return fmt.Errorf("max rate %g/s is negative: set MaxRate, or 0 for no bound", c.MaxRate)
+	case c.Endpoint.Keys < 0:
+		return fmt.Errorf("endpoint has %d connection identities: set Keys to 1 or more", c.Endpoint.Keys)
+	case c.Shards < 0:
+		return fmt.Errorf("shards %d is negative: set Shards, or 0 for the default", c.Shards)
+	case c.Spin < 0 || c.Spin > time.Millisecond:
+		return fmt.Errorf("spin %v is not between 0 and 1ms: set Spin, 60us suits most hosts", c.Spin)
+	}
+	c.Shards = min(c.Shards, c.MaxConns)
+	return nil
+}
+
+func countKinds(ops []Operation) (wires, calls int, err error) {
+	if len(ops) == 0 || len(ops) > 255 {
+		return 0, 0, fmt.Errorf("%d operations: give 1 to 255", len(ops))
+	}
+	for _, o := range ops {
+		switch {
+		case o.Weight < 1:
+			return 0, 0, fmt.Errorf("operation %s has weight %d: set it to 1 or more", o.Name, o.Weight)
+		case o.Wire != nil && o.Call == nil && o.Batch == nil:
+			wires++
+		case o.Wire == nil && o.Call != nil && o.Batch == nil:
+			calls++
+		case o.Wire == nil && o.Call == nil && o.Batch != nil:
+			return 0, 0, fmt.Errorf("operation %s is a batch with a clock of its own: run it without a stream", o.Name)
+		default:
+			return 0, 0, fmt.Errorf("operation %s must have exactly one of Wire, Call and Batch", o.Name)
+		}
+	}
+	return wires, calls, nil
+}
+
+// streamClock is a stream's time: nanoseconds since it was opened. Zero means "never" in a Call, so it starts above.
+type streamClock struct{ opened time.Time }
+
+func newClock() streamClock {
+	return streamClock{opened: time.Now().Add(-time.Microsecond)} //nolint:forbidigo // the engine times calls to nanoseconds: its clock is the monotonic one, read directly
+}
+
+func (c streamClock) now() int64 {
+	return int64(time.Since(c.opened)) //nolint:forbidigo // see newClock
+}
+
+func (c streamClock) at(t time.Time) int64 { return int64(t.Sub(c.opened)) }
+
+func ns(t int64) time.Duration { return time.Duration(t) }
+
+// A carrier is an engine: it runs one segment at a time and carries the calls that it starts.
+type carrier interface {
+	begin(g *segment)
+	// end stops the running segment now, if it has not ended by itself, and fills in its sums.
+	end(g *segment)
+	progress(p *Progress)
+	calls(since time.Duration) [][]Call
+	take() []table
+	dropIdle()
+	reset()
+	close() error
+}
+
+// segment is what the shards know of a stretch of load.
+type segment struct {
+	id      uint32
+	process Process // nil for a closed loop
+	closed  Closed
+	start   int64
+	length  int64
+	base    uint64 // number of its first call
+	rate    float64
+
+	mu            sync.Mutex
+	left          int           // shards that have not ended it
+	ended         chan struct{} // closed by the last
+	offered, sent int
+	next          uint64 // number of the first call after it
+}
+
+// finish is a shard's report that it has ended the segment.
+func (g *segment) finish(offered, sent int, next uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.offered += offered
+	g.sent += sent
+	g.next = max(g.next, next)
+	if g.left--; g.left == 0 {
+		close(g.ended)
+	}
+}
+
+// workers is how many workers of a closed loop are due after elapsed ns, of those that belong to shard k of n.
+func (g *segment) workers(elapsed int64, k, n int) int {
+	due := g.closed.Workers
+	if g.closed.Ramp > 0 && elapsed < int64(g.closed.Ramp) {
+		due = 1 + int(float64(elapsed)/float64(g.closed.Ramp)*float64(g.closed.Workers))
+	}
+	return (min(due, g.closed.Workers) + n - 1 - k) / n
+}
+
+// wallNow is CLOCK_REALTIME in ns.
+func wallNow() int64 {
+	return time.Now().UnixNano() //nolint:forbidigo // the kernel's receive timestamps are on this clock
+}

@@ -1,0 +1,215 @@
+//go:build amd64 || arm64 || riscv64
+
+package load
+
+import "net/netip"
+
+// liveCall is a call that has not ended.
+type liveCall struct {
+	i                            uint64
+	intended, ready, sent, first int64
+	conn                         *conn
+	entry                        *entry
+	older, newer                 *liveCall // all calls, by intended instant
+	next                         *liveCall // those that wait for a connection of this key; or the free list
+	segment                      uint32
+	worker                       uint32 // the closed loop whose worker made it, 0: none
+	key                          int32
+	op                           uint8
+}
+
+// record is the call as it ended.
+func (c *liveCall) record(o Outcome, done int64) Call {
+	r := Call{
+		Operation: c.op, Intended: ns(c.intended), Ready: ns(c.ready), Sent: ns(c.sent), FirstByte: ns(c.first), Done: ns(done),
+		Outcome: o,
+	}
+	if c.conn != nil {
+		r.Conn = c.conn.id
+	}
+	r.forgetLate()
+	return r
+}
+
+// callList holds the calls that have not ended. Timeouts are equal and count from the intended instant, so the oldest expires first.
+type callList struct{ oldest, newest *liveCall }
+
+func (l *callList) add(c *liveCall) {
+	c.older = l.newest
+	if l.newest != nil {
+		l.newest.newer = c
+	} else {
+		l.oldest = c
+	}
+	l.newest = c
+}
+
+func (l *callList) remove(c *liveCall) {
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		l.oldest = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		l.newest = c.older
+	}
+}
+
+// keyPool is what belongs to one identity: its idle connections, the last used on top, and the calls that wait for one.
+type keyPool struct {
+	idle        *conn
+	first, last *liveCall
+	waiting     int
+	dialing     int
+	wished      bool // in the queue of those that want a connection
+}
+
+// remove takes a waiting call out. It is the first, but for calls that came due out of order.
+func (k *keyPool) remove(c *liveCall) {
+	k.waiting--
+	if k.first == c {
+		if k.first = c.next; k.first == nil {
+			k.last = nil
+		}
+		return
+	}
+	for p := k.first; p != nil; p = p.next {
+		if p.next == c {
+			if p.next = c.next; p.next == nil {
+				k.last = p
+			}
+			return
+		}
+	}
+}
+
+// pool is a shard's share of the connections.
+type pool struct {
+	conns    []*conn // by slot
+	vacant   []int32
+	size     int // connections in any state
+	most     int
+	keys     []keyPool
+	idle     connList // the longest unused first
+	dialing  connList // the oldest first
+	wishes   ring     // keys with more waiting calls than dials
+	nextDial int64
+	dialGap  int64
+	credit   int  // connections that the target closed after an answer: they may be replaced at once
+	stamps   bool // sockets carry receive timestamps
+	made     uint32
+	shards   uint32
+	shard    uint32
+	remote   netip.AddrPort
+}
+
+func (p *pool) init(c Config, k int) {
+	p.most = (c.MaxConns + c.Shards - 1 - k) / c.Shards
+	p.keys = make([]keyPool, c.Endpoint.Keys)
+	p.wishes.slots = make([]int32, c.Endpoint.Keys)
+	p.dialGap = growGap * int64(c.Shards)
+	p.shards, p.shard, p.remote = uint32(c.Shards), uint32(k), c.Endpoint.Addr
+}
+
+// room reports whether there can be one more connection, perhaps instead of an idle one.
+func (p *pool) room() bool { return p.size < p.most || p.idle.first != nil }
+
+// queue lets a call wait for whichever connection is free first: one that becomes idle, or a new one.
+func (p *pool) queue(k *keyPool, c *liveCall) {
+	if k.last == nil {
+		k.first = c
+	} else {
+		k.last.next = c
+	}
+	k.last = c
+	k.waiting++
+	p.wish(k, c.key)
+}
+
+func (p *pool) wish(k *keyPool, key int32) {
+	if !k.wished && k.waiting > k.dialing {
+		k.wished = true
+		p.wishes.push(key)
+	}
+}
+
+// take takes the connection that was used last: the others may grow cold and be closed.
+func (p *pool) take(k *keyPool) *conn {
+	c := k.idle
+	p.unlink(c)
+	return c
+}
+
+// rest makes c idle.
+func (p *pool) rest(c *conn) {
+	k := &p.keys[c.key]
+	c.state = idle
+	c.under = k.idle
+	if k.idle != nil {
+		k.idle.over = c
+	}
+	k.idle = c
+	p.idle.add(c)
+}
+
+// unlink takes c out of the idle ones.
+func (p *pool) unlink(c *conn) {
+	k := &p.keys[c.key]
+	if c.over != nil {
+		c.over.under = c.under
+	} else {
+		k.idle = c.under
+	}
+	if c.under != nil {
+		c.under.over = c.over
+	}
+	c.over, c.under = nil, nil
+	p.idle.remove(c)
+}
+
+// connList is a list of connections in the order in which they came.
+type connList struct{ first, last *conn }
+
+func (l *connList) add(c *conn) {
+	c.before, c.after = l.last, nil
+	if l.last != nil {
+		l.last.after = c
+	} else {
+		l.first = c
+	}
+	l.last = c
+}
+
+func (l *connList) remove(c *conn) {
+	if c.before != nil {
+		c.before.after = c.after
+	} else {
+		l.first = c.after
+	}
+	if c.after != nil {
+		c.after.before = c.before
+	} else {
+		l.last = c.before
+	}
+	c.before, c.after = nil, nil
+}
+
+// ring is a queue of keys, each at most once in it.
+type ring struct {
+	slots   []int32
+	head, n int
+}
+
+func (r *ring) push(k int32) {
+	r.slots[(r.head+r.n)%len(r.slots)] = k
+	r.n++
+}
+
+func (r *ring) pop() int32 {
+	k := r.slots[r.head]
+	r.head = (r.head + 1) % len(r.slots)
+	r.n--
+	return k
+}

@@ -1,0 +1,179 @@
+package load
+
+import (
+	"math"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestClosedLoop(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		const workers, service, length = 5, 10 * time.Millisecond, 400 * time.Millisecond
+		s := open(t, newTarget(t, saysAfter(service)).addr, set)
+		most := 0
+		g, err := s.Cycle(t.Context(), Closed{Workers: workers, Duration: length}, 2*time.Millisecond, func() bool {
+			most = max(most, s.Progress().Open())
+			return false
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := drain(t, s)
+		calls := audit(t, s, 0)
+		if most != workers {
+			t.Errorf("%d calls were open at once, of %d workers", most, workers)
+		}
+		if limit := workers * int(length/service); g.Offered > limit+workers || g.Offered < limit/8 {
+			t.Errorf("%d calls, at most %d are possible", g.Offered, limit)
+		}
+		// Little's law: the mean number of open calls is the rate times the mean response.
+		open := 0.0
+		for _, c := range calls {
+			open += (min(c.Done, g.End) - c.Intended).Seconds()
+		}
+		if l := open / length.Seconds(); math.Abs(l-workers) > 0.6 {
+			t.Errorf("%.2f calls were open on average, of %d workers", l, workers)
+		}
+		if p.Done[OK] != p.Due {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func TestClosedLoopRampsAndKeepsToTheRate(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		s := open(t, newTarget(t, hang).addr, set)
+		g, err := s.Cycle(t.Context(), Closed{Workers: 10, Ramp: 200 * time.Millisecond, Duration: 220 * time.Millisecond}, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := s.Calls(0)
+		if len(calls) != 10 || g.Offered != 10 {
+			t.Fatalf("%d calls by 10 workers that hang", len(calls))
+		}
+		for i, c := range calls {
+			if want := g.Start + time.Duration(i)*20*time.Millisecond; c.Intended < want {
+				t.Errorf("worker %d began %v early", i, want-c.Intended)
+			}
+		}
+		r := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate = 100 })
+		if g, err = r.Cycle(t.Context(), Closed{Workers: 4, Duration: 300 * time.Millisecond}, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		if drain(t, r); g.Offered > 36 || g.Offered < 10 {
+			t.Errorf("%d calls in 300 ms at 100/s", g.Offered)
+		}
+		if _, err := r.Offer(t.Context(), Constant{Rate: 101, Duration: time.Second}, 0, nil); err == nil {
+			t.Error("a process above the bound was offered")
+		}
+	})
+}
+
+func TestResetAbandonsEverything(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		srv := newTarget(t, hang)
+		s := open(t, srv.addr, set, func(c *Config) { c.MaxConns = 4 })
+		offer(t, s, Constant{Rate: 500, Duration: 40 * time.Millisecond})
+		s.Reset()
+		p := s.Progress()
+		if p.Open() != 0 || p.Done[ConnFailed] != 20 {
+			t.Errorf("after reset: %+v", p)
+		}
+		eventually(t, func() bool { p := s.Progress(); return p.Established+p.Connecting == 0 })
+		for _, c := range audit(t, s, 0) {
+			if syscall.Errno(c.Errno) != syscall.ECONNABORTED {
+				t.Fatalf("%+v", c)
+			}
+		}
+		offer(t, s, Constant{Rate: 100, Duration: 30 * time.Millisecond})
+		if p := s.Progress(); p.Sent == 0 || p.Established == 0 {
+			t.Errorf("the stream is dead after reset: %+v", p)
+		}
+	})
+}
+
+func TestDropIdleClosesIdleConnections(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		srv := newTarget(t, says(good))
+		s := open(t, srv.addr, set)
+		offer(t, s, Constant{Rate: 200, Duration: 50 * time.Millisecond})
+		drain(t, s)
+		before := srv.connections()
+		eventually(t, func() bool { return s.Progress().Established > 0 })
+		s.DropIdle()
+		eventually(t, func() bool { return s.Progress().Established == 0 })
+		offer(t, s, Constant{Rate: 200, Duration: 50 * time.Millisecond})
+		if p := drain(t, s); p.Done[OK] != 20 || srv.connections() == before {
+			t.Errorf("%+v over %d connections, %d before", p, srv.connections(), before)
+		}
+	})
+}
+
+// A server that closes idle connections costs new ones, not calls.
+func TestServerClosesIdleConnections(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		srv := newTarget(t, func(c net.Conn) {
+			says(good)(deadlined{c})
+		})
+		s := open(t, srv.addr, set)
+		for range 3 {
+			offer(t, s, Constant{Rate: 100, Duration: 30 * time.Millisecond})
+			drain(t, s)
+			eventually(t, func() bool { return s.Progress().Established == 0 })
+		}
+		if p := s.Progress(); p.Done[OK] != 9 {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// deadlined gives up a connection on which nothing has come for a while.
+type deadlined struct{ net.Conn }
+
+func (d deadlined) Read(b []byte) (int, error) {
+	_ = d.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	return d.Conn.Read(b)
+}
+
+// The target may close after every answer: replacing connections is no growth, and must not bound the rate.
+func TestClosingServerIsNotSlowedDown(t *testing.T) {
+	if fastMissing != "" {
+		t.Skip(fastMissing)
+	}
+	srv := newTarget(t, once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"))
+	s := open(t, srv.addr, engines["fast"])
+	g, err := s.Cycle(t.Context(), Closed{Workers: 8, Duration: 300 * time.Millisecond}, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := drain(t, s)
+	if p.Done[OK] != p.Due || g.Offered < 310 {
+		t.Errorf("%d calls in 300 ms, %+v", g.Offered, p)
+	}
+}
+
+func TestFresh(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		srv := newTarget(t, says(good))
+		s := open(t, srv.addr, set)
+		for range 2 {
+			c := s.Fresh(t.Context(), 0, 1, 5*time.Second)
+			if c.Outcome != OK || c.Status != 200 || c.Sent < c.Ready || c.Done < c.FirstByte || c.FirstByte < c.Sent {
+				t.Errorf("%+v", c)
+			}
+		}
+		if p := s.Progress(); p.Due != 0 || srv.connections() != 2 || len(s.Calls(0)) != 0 {
+			t.Errorf("%+v over %d connections", p, srv.connections())
+		}
+		deaf := open(t, newTarget(t, hang).addr, set)
+		if c := deaf.Fresh(t.Context(), 0, 1, 50*time.Millisecond); c.Outcome != Timeout || c.Unsent() {
+			t.Errorf("%+v", c)
+		}
+		cut := open(t, newTarget(t, once("")).addr, set)
+		if c := cut.Fresh(t.Context(), 0, 1, 5*time.Second); c.Outcome != Failed {
+			t.Errorf("%+v", c)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+//go:build amd64 || arm64 || riscv64
+
+package load
+
+// launchMost bounds what is sent in one go before answers are looked for.
+const launchMost = 64
+
+func (s *shard) begin(g *segment) {
+	s.sent = 0
+	s.source.begin(g)
+	s.preferred = g.process != nil && prefer(true) == nil
+	s.setStamps(g.process != nil && !s.cfg.Precise)
+}
+
+// end stops the segment if it is still running. What had come due by now belongs to it.
+func (s *shard) end(g *segment) {
+	if s.source.seg != g {
+		return
+	}
+	s.now = s.clock.now()
+	for s.source.isOpen() && s.startNext() {
+	}
+	s.settle()
+}
+
+// settle reports the segment's sums.
+func (s *shard) settle() {
+	g, offered, next := s.source.stop()
+	if s.preferred {
+		s.preferred = prefer(false) != nil
+	}
+	s.board.publish(&s.tally)
+	g.finish(offered, s.sent, next)
+}
+
+// launch starts the calls that are due.
+func (s *shard) launch() {
+	s.source.hire(s.now)
+	for n := 0; n < launchMost && s.startNext(); n++ {
+	}
+	if s.source.over(s.now) {
+		s.settle()
+	}
+}
+
+// startNext starts the next call of the segment, if one is due.
+func (s *shard) startNext() bool {
+	c := s.nextCall()
+	if c != nil {
+		s.dispatch(c)
+	}
+	return c != nil
+}
+
+// nextCall makes the next call of the segment due; nil when it is not yet.
+func (s *shard) nextCall() *liveCall {
+	i, at, worker, ok := s.source.pop(s.now)
+	if !ok {
+		return nil
+	}
+	c := s.free
+	if c == nil {
+		c = new(liveCall)
+	} else {
+		s.free = c.next
+	}
+	op := s.mix.pick(i)
+	*c = liveCall{i: i, intended: at, op: op, worker: worker, segment: s.source.seg.id}
+	if n := s.cfg.Endpoint.Keys; n > 1 {
+		c.key = int32(uint(s.cfg.Operations[op].Wire.ConnKey(i)) % uint(n))
+	}
+	s.calls.add(c)
+	s.tally[nDue]++
+	if s.cfg.KeepCalls {
+		c.entry = s.ledger.add(at, op)
+	}
+	return c
+}
+
+// dispatch sends a call if a connection of its identity is free, and lets it wait for one otherwise.
+func (s *shard) dispatch(c *liveCall) {
+	k := &s.pool.keys[c.key]
+	if k.idle == nil || c.intended+s.timeout <= s.now {
+		// The gaps between dials count from when there was something to dial for: our own delays do not slow the growth.
+		if s.pool.wishes.n == 0 {
+			s.pool.nextDial = max(s.pool.nextDial, c.intended)
+		}
+		s.pool.queue(k, c)
+		s.tally[nWaiting]++
+		return
+	}
+	conn := s.pool.take(k)
+	c.ready = max(c.intended, conn.since)
+	s.send(conn, c)
+}

@@ -1,0 +1,272 @@
+//go:build amd64 || arm64 || riscv64
+
+package load
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A shard is one event loop with its connections and calls. Only its own goroutine touches it, but for the mailbox, the board
+// and the ledger.
+type shard struct {
+	cfg     Config
+	clock   streamClock
+	mix     mix
+	timeout int64
+	handoff bool // there is no processor to spare: never hold it while blocked
+
+	preferred bool // its thread has a real-time priority, for the time of an open-loop segment
+
+	alarm *alarm // its poller waits for the connections too
+	mail  atomic.Bool
+	mu    sync.Mutex
+	box   []func()
+
+	now     int64
+	closing bool
+
+	pool     pool
+	calls    callList // not ended, in order of the intended instant
+	free     *liveCall
+	tally    tally
+	board    board
+	ledger   ledger
+	table    table
+	template template
+	in, out  []byte
+	stamp    stamped
+	wall     wallClock
+
+	source source
+	sent   int // calls of this segment that were sent
+}
+
+func newShard(c Config, clock streamClock, k int) (*shard, error) {
+	s := &shard{cfg: c, clock: clock, mix: newMix(c.Operations, c.Seed), timeout: int64(c.Timeout)}
+	s.source.k, s.source.shards = k, c.Shards
+	s.in, s.out = make([]byte, 64<<10), make([]byte, 0, 4<<10)
+	s.table = newTable(len(c.Operations))
+	s.pool.init(c, k)
+	var err error
+	if s.alarm, err = newAlarm(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// post has do run in the shard's own goroutine, soon.
+func (s *shard) post(do func()) {
+	s.mu.Lock()
+	s.box = append(s.box, do)
+	s.mu.Unlock()
+	s.mail.Store(true)
+	s.alarm.ring()
+}
+
+func (s *shard) readMail() {
+	s.mail.Store(false)
+	s.mu.Lock()
+	box := s.box
+	s.box = nil
+	s.mu.Unlock()
+	for _, do := range box {
+		do()
+	}
+}
+
+// run is the shard's goroutine. It ends without unlocking its thread, so that the thread with its sharpened timers ends too.
+func (s *shard) run() {
+	runtime.LockOSThread()
+	sharpen()
+	for !s.closing {
+		s.now = s.clock.now()
+		if s.mail.Load() {
+			s.readMail()
+			continue
+		}
+		if s.calls.oldest != nil {
+			s.expire()
+		}
+		s.grow()
+		s.launch()
+		s.board.publish(&s.tally)
+		s.sleep()
+	}
+	s.shut()
+}
+
+func (s *shard) shut() {
+	s.readMail()
+	for _, c := range s.pool.conns {
+		if c != nil {
+			s.discard(c)
+		}
+	}
+	s.board.publish(&s.tally)
+	s.alarm.close()
+}
+
+// The waits of a shard, in ns.
+const (
+	lazyMost = int64(1e6) // reaping is put off for at most so long
+	spinPoll = int64(8e3) // while spinning, look for answers when there is so much time left
+)
+
+// sleep waits for the next thing to do: an event, or an instant.
+func (s *shard) sleep() {
+	due := s.due()
+	left := due - s.now
+	if due != never && left > 0 {
+		left = due - s.clock.now()
+	}
+	spin := int64(0)
+	if s.source.seg != nil {
+		spin = int64(s.cfg.Spin)
+	}
+	switch {
+	case left <= 0:
+		s.poll(0, false)
+	case left <= spin:
+		if left > spinPoll && s.tally[nInFlight]+s.tally[nConnecting] > 0 {
+			s.poll(0, false)
+		} else {
+			for s.clock.now() < due && !s.mail.Load() {
+			}
+		}
+	case s.lazy() && left <= lazyMost && s.tally[nInFlight] > 0:
+		nap(left-spin, s.handoff)
+		if spin == 0 {
+			s.now = s.clock.now()
+			s.launch() // the send comes first, reaping can wait
+			s.poll(0, false)
+		}
+	case due == never:
+		s.poll(-1, true)
+	default:
+		s.poll(left-spin, s.handoff || s.source.seg == nil)
+	}
+}
+
+// lazy reports whether answers may wait: in open loop, where the kernel has taken the time of their arrival, and nobody waits
+// for their connections.
+func (s *shard) lazy() bool {
+	return s.pool.stamps && s.source.isOpen() && s.tally[nWaiting] == 0
+}
+
+// due is when the shard has to act of its own accord.
+func (s *shard) due() int64 {
+	due := never
+	if c := s.calls.oldest; c != nil {
+		due = c.intended + s.timeout
+	}
+	if s.pool.wishes.n > 0 && s.pool.room() {
+		if s.pool.credit > 0 {
+			return s.now
+		}
+		due = min(due, s.pool.nextDial)
+	}
+	if c := s.pool.dialing.first; c != nil {
+		due = min(due, c.since+s.timeout)
+	}
+	return min(due, s.source.due())
+}
+
+// poll waits up to ns for events and handles them.
+func (s *shard) poll(ns int64, handoff bool) {
+	n := s.alarm.poller.wait(ns, handoff)
+	if n == 0 {
+		return
+	}
+	if s.pool.stamps {
+		s.wall.refresh(s.clock)
+	}
+	for i := range n {
+		ev := &s.alarm.poller.events[i]
+		if ev.Fd == bellSlot {
+			s.alarm.hush()
+			continue
+		}
+		c := s.pool.conns[ev.Fd]
+		if c == nil || c.gen != ev.Pad {
+			continue // closed earlier in this batch
+		}
+		if s.pool.stamps || ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 || c.state != busy || len(c.unsent) > 0 {
+			s.event(c, ev.Events)
+			continue
+		}
+		// The common case is spelled out: after a system call the processor mispredicts every return to a caller from before it,
+		// and a chain of small functions would cost as much as all their work.
+		got, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&s.in[0])), uintptr(len(s.in)), 0, 0, 0)
+		if n := int(got); e != 0 || n == 0 || n == len(s.in) {
+			if s.digest(c, n, s.clock.now(), e, false) {
+				s.read(c, false)
+			}
+			continue
+		}
+		if s.take(c, s.in[:got], s.clock.now(), false) == armed {
+			put, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&s.out[0])), uintptr(len(s.out)), unix.MSG_NOSIGNAL, 0, 0)
+			s.wrote(c, int(put), e)
+		}
+	}
+}
+
+// expire ends the calls whose time is up, and the dials that nobody can wait for any longer.
+func (s *shard) expire() {
+	for c := s.calls.oldest; c != nil && c.intended+s.timeout <= s.now; c = s.calls.oldest {
+		if c.conn != nil {
+			s.drop(c.conn)
+		} else {
+			s.pool.keys[c.key].remove(c)
+			s.tally[nWaiting]--
+		}
+		s.finish(c, Timeout, 0, max(c.intended+s.timeout, c.sent))
+	}
+}
+
+// finish records how a call ended and forgets it. code is a status, or the errno of a ConnFailed call.
+func (s *shard) finish(c *liveCall, o Outcome, code uint16, done int64) {
+	s.calls.remove(c)
+	s.tally[nDone+int(o)]++
+	if o == Timeout && c.sent == 0 {
+		s.tally[nUnsent]++
+	}
+	s.source.release(c.worker)
+	rec := c.record(o, done)
+	s.table.record(&rec)
+	if c.entry != nil {
+		c.entry.ended(&rec, code)
+	}
+	*c = liveCall{next: s.free}
+	s.free = c
+}
+
+// reset abandons every call and closes every connection.
+func (s *shard) reset() {
+	for c := s.calls.oldest; c != nil; c = s.calls.oldest {
+		if c.conn != nil {
+			s.drop(c.conn)
+		} else {
+			s.pool.keys[c.key].remove(c)
+			s.tally[nWaiting]--
+		}
+		s.finish(c, ConnFailed, uint16(syscall.ECONNABORTED), max(s.clock.now(), c.intended))
+	}
+	for _, c := range s.pool.conns {
+		if c != nil {
+			s.discard(c)
+		}
+	}
+	s.pool.credit = 0
+}
+
+func (s *shard) dropIdle() {
+	for c := s.pool.idle.first; c != nil; c = s.pool.idle.first {
+		s.discard(c)
+	}
+}

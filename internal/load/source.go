@@ -1,0 +1,129 @@
+package load
+
+// source hands out one shard's part of a segment: every shards'th arrival of an open loop, from its own copy of the process, or the
+// calls of every shards'th worker of a closed loop.
+type source struct {
+	k, shards int
+	seg       *segment // nil between segments
+
+	i uint64 // number within the segment of the next call
+
+	arrivals Arrivals
+	at       int64 // when the next arrival is due
+	more     bool
+
+	started int   // workers that have begun
+	ready   int   // workers without a call
+	next    int64 // with a bounded rate: when the next call may start
+	gap     int64
+}
+
+func (s *source) begin(g *segment) {
+	*s = source{k: s.k, shards: s.shards, seg: g, i: uint64(s.k)}
+	if g.process != nil {
+		s.arrivals = g.process.Start()
+		s.skip(s.k)
+		return
+	}
+	s.next = g.start
+	if g.rate > 0 {
+		s.gap = int64(1e9 / g.rate * float64(s.shards))
+	}
+}
+
+// stop ends the segment and returns it with its sums.
+func (s *source) stop() (g *segment, offered int, next uint64) {
+	g = s.seg
+	s.seg = nil
+	return g, int((s.i - uint64(s.k)) / uint64(s.shards)), g.base + s.i
+}
+
+func (s *source) isOpen() bool   { return s.seg != nil && s.seg.process != nil }
+func (s *source) isClosed() bool { return s.seg != nil && s.seg.process == nil }
+func (s *source) end() int64     { return s.seg.start + s.seg.length }
+
+// over reports whether the segment has run its course.
+func (s *source) over(now int64) bool {
+	return s.seg != nil && now >= s.end() && (!s.isOpen() || !s.more)
+}
+
+// skip leaves out n arrivals.
+func (s *source) skip(n int) {
+	for range n + 1 {
+		at, ok := s.arrivals.Next()
+		s.at, s.more = s.seg.start+int64(at), ok
+		if !ok {
+			return
+		}
+	}
+}
+
+// pop returns the next call that is due by now: its number in the stream, its intended instant and, in a closed loop, the
+// segment whose worker makes it.
+func (s *source) pop(now int64) (i uint64, at int64, worker uint32, ok bool) {
+	if s.seg == nil {
+		return 0, 0, 0, false
+	}
+	if s.seg.process != nil {
+		if !s.more || s.at > now {
+			return 0, 0, 0, false
+		}
+		i, at = s.seg.base+s.i, s.at
+		s.i += uint64(s.shards)
+		s.skip(s.shards - 1)
+		return i, at, 0, true
+	}
+	if s.ready == 0 || now < s.next || now >= s.end() {
+		return 0, 0, 0, false
+	}
+	if s.gap > 0 {
+		s.next = max(s.next, now-s.gap) + s.gap
+	}
+	s.ready--
+	i = s.seg.base + s.i
+	s.i += uint64(s.shards)
+	return i, now, s.seg.id, true
+}
+
+// hire lets the workers begin whose time has come.
+func (s *source) hire(now int64) {
+	if !s.isClosed() || now < s.seg.start || s.started == s.seg.closed.Workers {
+		return
+	}
+	if begun := s.seg.workers(now-s.seg.start, s.k, s.shards); begun > s.started {
+		s.ready += begun - s.started
+		s.started = begun
+	}
+}
+
+// release notes that a call has ended; its worker is free.
+func (s *source) release(worker uint32) {
+	if worker != 0 && s.isClosed() && s.seg.id == worker {
+		s.ready++
+	}
+}
+
+// due is when the segment has something to do again.
+func (s *source) due() int64 {
+	if s.seg == nil {
+		return never
+	}
+	if s.isOpen() {
+		if s.more {
+			return s.at
+		}
+		return s.end()
+	}
+	due := s.end()
+	if s.ready > 0 {
+		due = min(due, s.next)
+	}
+	if ramp := int64(s.seg.closed.Ramp); s.started < s.seg.workers(ramp, s.k, s.shards) {
+		w := s.k + s.started*s.shards
+		due = min(due, s.seg.start+int64(float64(w)/float64(s.seg.closed.Workers)*float64(ramp))+1)
+	}
+	return due
+}
+
+// never is later than any instant.
+const never = int64(1) << 62

@@ -1,0 +1,375 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// std carries anything that Go can call: HTTP through net/http, with TLS and HTTP/2, and operations that are Go functions. One
+// pacer starts the calls; workers, at most one per connection that may be open, carry them.
+type std struct {
+	cfg     Config
+	clock   streamClock
+	mix     mix
+	timeout int64
+	base    context.Context
+	cancel  context.CancelFunc
+	clients []*http.Transport // by connection key
+	alarm   *alarm
+	all     sync.WaitGroup // pacer and workers
+
+	bytesIn, bytesOut, established, connecting atomic.Int64
+	conns                                      atomic.Uint32
+
+	mu       sync.Mutex
+	source   source
+	sent     int // calls of this segment that were sent
+	open     goCalls
+	waiting  waitList
+	idle     []*worker // the last used on top
+	workers  int
+	nextGrow int64
+	nextDial int64 // after a failed dial: not before
+	due      int64 // when the pacer will wake
+	tally    tally
+	table    table
+	ledger   ledger
+	closing  bool
+}
+
+var _ carrier = (*std)(nil)
+
+func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
+	e := &std{cfg: c, clock: clock, mix: newMix(c.Operations, c.Seed), timeout: int64(c.Timeout), table: newTable(len(c.Operations))}
+	e.base, e.cancel = context.WithCancel(ctx)
+	e.source.shards = 1
+	var err error
+	if e.alarm, err = newAlarm(); err != nil {
+		e.cancel()
+		return nil, fmt.Errorf("start engine std: %w", err)
+	}
+	if c.Endpoint.Addr.IsValid() {
+		for key := range c.Endpoint.Keys {
+			e.clients = append(e.clients, e.transport(key))
+		}
+	}
+	e.all.Go(e.pace)
+	return e, nil
+}
+
+// pace starts calls when they are due. Its thread is its own: Go's timers may be a millisecond late.
+func (e *std) pace() {
+	runtime.LockOSThread()
+	sharpen()
+	for {
+		e.mu.Lock()
+		if e.closing {
+			e.mu.Unlock()
+			return
+		}
+		now := e.clock.now()
+		e.expire(now)
+		e.launch(now)
+		e.grow(now)
+		e.due = e.nextDue()
+		due := e.due
+		e.mu.Unlock()
+		if due == never {
+			e.alarm.sleep(-1)
+		} else if left := due - e.clock.now(); left > 0 {
+			e.alarm.sleep(left)
+		}
+	}
+}
+
+func (e *std) nextDue() int64 {
+	due := e.source.due()
+	if c := e.open.oldest; c != nil {
+		due = min(due, int64(c.rec.Intended)+e.timeout)
+	}
+	if e.waiting.live > 0 && e.workers < e.cfg.MaxConns {
+		due = min(due, e.nextGrow)
+	}
+	return due
+}
+
+func (e *std) expire(now int64) {
+	for c := e.open.oldest; c != nil && int64(c.rec.Intended)+e.timeout <= now; c = e.open.oldest {
+		e.finish(c, Timeout, 0, int64(c.rec.Intended)+e.timeout)
+	}
+	e.waiting.trim()
+}
+
+func (e *std) launch(now int64) {
+	e.source.hire(now)
+	for {
+		c := e.nextCall(now)
+		if c == nil {
+			break
+		}
+		if n := len(e.idle); n > 0 {
+			w := e.idle[n-1]
+			e.idle = e.idle[:n-1]
+			w.next <- c
+			continue
+		}
+		// The gaps count from when there was something to grow for: the pacer's own delays do not slow the growth.
+		if e.waiting.live == 0 {
+			e.nextGrow = max(e.nextGrow, int64(c.rec.Intended))
+		}
+		e.waiting.push(c)
+	}
+	if e.source.over(now) {
+		e.settle()
+	}
+}
+
+// nextCall makes the next call of the segment due.
+func (e *std) nextCall(now int64) *goCall {
+	i, at, worker, ok := e.source.pop(now)
+	if !ok {
+		return nil
+	}
+	c := &goCall{i: i, worker: worker, segment: e.source.seg.id, rec: Call{Operation: e.mix.pick(i), Intended: ns(at)}}
+	e.open.add(c)
+	e.tally[nDue]++
+	e.tally[nWaiting]++
+	if e.cfg.KeepCalls {
+		c.entry = e.ledger.add(at, c.rec.Operation)
+	}
+	return c
+}
+
+// grow adds a worker when calls wait for one, at most one per growth gap.
+func (e *std) grow(now int64) {
+	if e.waiting.live == 0 || e.workers >= e.cfg.MaxConns || now < e.nextGrow {
+		return
+	}
+	e.nextGrow += growGap
+	e.workers++
+	w := &worker{next: make(chan *goCall, 1)}
+	if c := e.waiting.pop(); c != nil {
+		w.next <- c
+	}
+	e.all.Go(func() { e.work(w) })
+}
+
+func (e *std) work(w *worker) {
+	for c := range w.next {
+		for c != nil {
+			e.carry(w, c)
+			next, more := e.after(w)
+			if !more {
+				return
+			}
+			c = next
+		}
+	}
+}
+
+// after finds the worker's next call: the one that has waited longest, or its next in a closed loop. Without one it rests.
+// No more: the engine closes.
+func (e *std) after(w *worker) (c *goCall, more bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return nil, false
+	}
+	now := e.clock.now()
+	c = e.waiting.pop()
+	if c == nil && e.source.isClosed() {
+		c = e.nextCall(now)
+	}
+	if c == nil {
+		e.idle = append(e.idle, w)
+	} else {
+		c.free = now
+	}
+	if e.source.due() < e.due {
+		e.alarm.ring()
+	}
+	return c, true
+}
+
+// carry performs one call and records it, unless it has ended meanwhile.
+func (e *std) carry(w *worker, c *goCall) {
+	ctx, cancel := context.WithCancel(e.base)
+	defer cancel()
+	e.mu.Lock()
+	c.cancel = cancel
+	ended := c.ended
+	e.mu.Unlock()
+	if ended {
+		return
+	}
+	var r ending
+	if op := &e.cfg.Operations[c.rec.Operation]; op.Call != nil {
+		r = e.invoke(ctx, op, c)
+	} else {
+		r = e.exchange(ctx, w, c, op.Wire)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !c.ended {
+		if limit := int64(c.rec.Intended) + e.timeout; r.at > limit {
+			r = ending{Timeout, 0, limit}
+		}
+		e.finish(c, r.outcome, r.code, r.at)
+	}
+}
+
+// ending is how a call ended, and when. code is a status, or the errno of a ConnFailed call.
+type ending struct {
+	outcome Outcome
+	code    uint16
+	at      int64
+}
+
+// markSent notes that the call is on its way over a connection, which was free since ready.
+func (e *std) markSent(c *goCall, conn uint32, fresh bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.ended || c.rec.Sent != 0 {
+		return
+	}
+	c.rec.Conn, c.rec.Sent = conn, ns(e.clock.now())
+	if c.rec.Ready = max(c.rec.Intended, ns(c.free)); fresh {
+		c.rec.Ready = c.rec.Sent
+	}
+	e.tally[nWaiting]--
+	e.tally[nInFlight]++
+	e.tally[nSent]++
+	if e.source.seg != nil && e.source.seg.id == c.segment {
+		e.sent++
+	}
+	if c.entry != nil {
+		c.entry.sent(int64(c.rec.Intended), int64(c.rec.Ready), int64(c.rec.Sent), c.rec.Operation, conn)
+	}
+}
+
+// invoke performs an operation that is a Go call.
+func (e *std) invoke(ctx context.Context, op *Operation, c *goCall) ending {
+	e.markSent(c, 0, false)
+	r := op.Call(ctx, c.i)
+	at := e.clock.now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !c.ended {
+		e.clock.adoptPhases(&c.rec, r)
+	}
+	if r.Outcome == ConnFailed {
+		return ending{r.Outcome, r.Errno, at}
+	}
+	return ending{r.Outcome, r.Status, at}
+}
+
+// finish records how a call ended. code is a status, or the errno of a ConnFailed call.
+func (e *std) finish(c *goCall, o Outcome, code uint16, done int64) {
+	e.open.remove(c)
+	c.ended = true
+	switch {
+	case c.rec.Sent != 0:
+		e.tally[nInFlight]--
+	default:
+		e.tally[nWaiting]--
+		if o == Timeout {
+			e.tally[nUnsent]++
+		}
+	}
+	if c.cancel != nil {
+		c.cancel()
+	}
+	e.waiting.forget(c)
+	e.tally[nDone+int(o)]++
+	c.rec.Outcome, c.rec.Done = o, ns(max(done, int64(c.rec.Sent)))
+	c.rec.forgetLate()
+	e.source.release(c.worker)
+	e.table.record(&c.rec)
+	if c.entry != nil {
+		c.entry.ended(&c.rec, code)
+	}
+}
+
+func (e *std) settle() {
+	g, offered, next := e.source.stop()
+	g.finish(offered, e.sent, next)
+}
+
+func (e *std) begin(g *segment) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	g.left, e.sent = 1, 0
+	e.source.begin(g)
+	e.alarm.ring()
+}
+
+func (e *std) end(g *segment) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.source.seg != g {
+		return
+	}
+	if e.source.isOpen() {
+		e.launch(e.clock.now())
+	}
+	if e.source.seg == g {
+		e.settle()
+	}
+}
+
+func (e *std) progress(p *Progress) {
+	e.mu.Lock()
+	e.tally.addTo(p)
+	e.mu.Unlock()
+	p.Established, p.Connecting = int(e.established.Load()), int(e.connecting.Load())
+	p.BytesIn, p.BytesOut = uint64(e.bytesIn.Load()), uint64(e.bytesOut.Load())
+}
+
+func (e *std) calls(since time.Duration) [][]Call { return [][]Call{e.ledger.since(since)} }
+
+func (e *std) take() []table {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := e.table
+	e.table = newTable(len(e.cfg.Operations))
+	return []table{t}
+}
+
+func (e *std) dropIdle() {
+	for _, t := range e.clients {
+		t.CloseIdleConnections()
+	}
+}
+
+func (e *std) reset() {
+	e.mu.Lock()
+	now := e.clock.now()
+	for c := e.open.oldest; c != nil; c = e.open.oldest {
+		e.finish(c, ConnFailed, uint16(syscall.ECONNABORTED), max(now, int64(c.rec.Intended)))
+	}
+	e.mu.Unlock()
+	e.dropIdle()
+}
+
+func (e *std) close() error {
+	e.mu.Lock()
+	e.closing = true
+	idle := e.idle
+	e.idle = nil
+	e.mu.Unlock()
+	e.cancel()
+	e.alarm.ring()
+	for _, w := range idle {
+		close(w.next)
+	}
+	e.all.Wait()
+	e.dropIdle()
+	e.alarm.close()
+	return nil
+}

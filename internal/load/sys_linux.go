@@ -1,0 +1,148 @@
+//go:build amd64 || arm64 || riscv64
+
+package load
+
+import (
+	"net/netip"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The hot path makes raw system calls: the runtime's bookkeeping around ordinary ones, and its net poller, cost more than the
+// engine's own work. A raw call holds on to the scheduler's processor, so a shard gives it back where it may block for long.
+
+// recv reads what has arrived.
+func recv(fd int, b []byte) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
+	return int(n), e
+}
+
+// send writes b, or the part of it that fits. A closed peer is EPIPE, never a signal.
+func send(fd int, b []byte) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
+	return int(n), e
+}
+
+// stamped reads what has arrived, together with the instant at which the kernel received it.
+type stamped struct {
+	msg unix.Msghdr
+	iov unix.Iovec
+	ctl [64]byte
+}
+
+// recv returns also the receive time in ns of CLOCK_REALTIME, 0 if the kernel gave none. It is that of the last packet read.
+func (s *stamped) recv(fd int, b []byte) (n int, at int64, e syscall.Errno) {
+	s.iov.Base = &b[0]
+	s.iov.SetLen(len(b))
+	s.msg.Iov, s.msg.Iovlen = &s.iov, 1
+	s.msg.Control = &s.ctl[0]
+	s.msg.SetControllen(len(s.ctl))
+	r, _, e := syscall.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&s.msg)), 0)
+	if e != 0 {
+		return 0, 0, e
+	}
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&s.ctl[0]))
+	if s.msg.Controllen >= unix.SizeofCmsghdr+16 && h.Level == unix.SOL_SOCKET && h.Type == unix.SCM_TIMESTAMPNS {
+		ts := (*unix.Timespec)(unsafe.Pointer(&s.ctl[unix.SizeofCmsghdr]))
+		at = ts.Nano()
+	}
+	return int(r), at, 0
+}
+
+// poller waits for events with nanosecond timeouts.
+type poller struct {
+	fd     int
+	events [512]unix.EpollEvent
+	ts     unix.Timespec
+	old    bool // before Linux 5.11: no epoll_pwait2
+}
+
+// oldSlice is how long a poller on an old kernel sleeps at a time when less than a millisecond is left.
+const oldSlice = 50_000
+
+// wait waits up to ns nanoseconds, for ever when ns is negative, and returns how many events there are. With handoff other goroutines
+// have the processor while it blocks; a wait for ever needs it.
+func (p *poller) wait(ns int64, handoff bool) int {
+	if p.old {
+		return p.waitOld(ns, handoff)
+	}
+	if handoff && ns != 0 {
+		// Under load there is always something, and the scheduler need not be told.
+		if n := p.look(0); n > 0 || p.old {
+			return n
+		}
+		p.ts = unix.NsecToTimespec(max(ns, 0))
+		timeout := &p.ts
+		if ns < 0 {
+			timeout = nil
+		}
+		n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(unsafe.Pointer(timeout)), 0, 0)
+		if e != 0 {
+			return 0
+		}
+		return int(n)
+	}
+	return p.look(max(ns, 0))
+}
+
+// look waits without telling the scheduler.
+func (p *poller) look(ns int64) int {
+	p.ts = unix.NsecToTimespec(ns)
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(unsafe.Pointer(&p.ts)), 0, 0)
+	if e == unix.ENOSYS {
+		p.old = true
+	}
+	if e != 0 {
+		return 0
+	}
+	return int(n)
+}
+
+func (p *poller) waitOld(ns int64, handoff bool) int {
+	ms := -1
+	if ns >= 0 {
+		ms = int(min(ns/1e6, 1<<30))
+	}
+	if ns > 0 && ms == 0 {
+		nap(min(ns, oldSlice), handoff)
+	}
+	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(ms), 0, 0)
+	if e != 0 {
+		return 0
+	}
+	return int(n)
+}
+
+// nap sleeps for ns nanoseconds, or until a signal comes.
+func nap(ns int64, handoff bool) {
+	ts := unix.NsecToTimespec(ns)
+	if handoff {
+		_, _, _ = syscall.Syscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+		return
+	}
+	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+}
+
+// sharpen lets this thread's timers fire at once instead of up to 50 µs late.
+func sharpen() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
+
+// prefer asks for this thread to run as soon as it wakes, before everything else on its processor, or takes that back. Only a thread
+// that mostly sleeps may ask: an open loop does, a closed loop would starve the target. Without the right to it (CAP_SYS_NICE, or
+// RLIMIT_RTPRIO) nothing changes, and the audit says what that cost.
+func prefer(on bool) error {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+	if on {
+		attr.Policy, attr.Priority = unix.SCHED_FIFO, 1
+	}
+	return unix.SchedSetAttr(0, &attr, 0)
+}
+
+// address turns an address into what connect and bind want.
+func address(a netip.AddrPort) (sa unix.Sockaddr, family int) {
+	if ip := a.Addr().Unmap(); ip.Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}, unix.AF_INET
+	}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}, unix.AF_INET6
+}

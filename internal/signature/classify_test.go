@@ -1,0 +1,326 @@
+package signature
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/load"
+)
+
+const ms = time.Millisecond
+
+// scene is ten seconds of overload at rate, of which answer makes each call.
+func scene(rate, capacity float64, answer func(i int, at time.Duration) load.Call) Evidence {
+	e := Evidence{
+		Capacity: capacity, BaseP50: 5 * ms, BaseP99: 10 * ms, Timeout: 30 * time.Second,
+		Windows: []Window{
+			{Role: "ramp", Rate: capacity / 2, Start: 0, End: time.Second},
+			{Role: "overload", Rate: rate, Start: time.Second, End: 11 * time.Second},
+		},
+		Now: 11 * time.Second,
+	}
+	add := func(from time.Duration, rate float64, n int, answer func(int, time.Duration) load.Call) {
+		for i := range n {
+			at := from + time.Duration(float64(i)/rate*1e9)
+			c := answer(i, at)
+			c.Intended, c.Ready = at, max(at, c.Ready)
+			if c.Sent == 0 && c.Outcome != load.ConnFailed {
+				c.Sent = c.Ready
+			}
+			if c.Done != 0 && c.Outcome != load.ConnFailed && c.Outcome != load.Timeout {
+				c.FirstByte = c.Done
+			}
+			e.Calls = append(e.Calls, c)
+		}
+	}
+	add(0, capacity/2, int(capacity/2), func(_ int, at time.Duration) load.Call {
+		return load.Call{Conn: 1, Done: at + 5*ms}
+	})
+	add(time.Second, rate, int(10*rate), answer)
+	return e
+}
+
+// scenes are textbook cases of the classes.
+func scenes() map[Class]Evidence {
+	ended := func(o load.Outcome, errno syscall.Errno) func(int, time.Duration) load.Call {
+		return func(i int, at time.Duration) load.Call {
+			if i%3 == 0 {
+				return load.Call{Done: at + ms, Outcome: o, Errno: uint16(errno)}
+			}
+			return load.Call{Conn: 1, Done: at + 5*ms}
+		}
+	}
+	queue := func(_ int, at time.Duration) load.Call { return load.Call{Conn: 1, Done: fifo(at, 1.3)} }
+	return map[Class]Evidence{
+		Client: scene(130, 100, func(_ int, at time.Duration) load.Call {
+			return load.Call{Conn: 1, Sent: at + 20*ms, Done: at + 25*ms}
+		}),
+		ConnectionRefused: scene(130, 100, ended(load.ConnFailed, syscall.ECONNREFUSED)),
+		PortExhaustion:    scene(130, 100, ended(load.ConnFailed, syscall.EADDRNOTAVAIL)),
+		FDExhaustion:      scene(130, 100, ended(load.ConnFailed, syscall.EMFILE)),
+		AcceptQueue: scene(130, 100, func(i int, at time.Duration) load.Call {
+			if i%4 == 0 {
+				return load.Call{Conn: uint32(100 + i)} // a new connection, never answered
+			}
+			return load.Call{Conn: 1, Done: at + 9*ms}
+		}),
+		QuotaHang: scene(130, 100, func(i int, at time.Duration) load.Call {
+			if i%4 == 3 {
+				return load.Call{Conn: uint32(2 + i/40)}
+			}
+			return load.Call{Conn: uint32(2 + i/40), Done: at + 5*ms}
+		}),
+		TokenBucket: scene(130, 100, ended(load.Refused, 0)),
+		FixedWindow: scene(200, 100, func(_ int, at time.Duration) load.Call {
+			if (at-time.Second)%time.Second < time.Second/2 {
+				return load.Call{Conn: 1, Done: at + 5*ms}
+			}
+			return load.Call{Conn: 1, Done: at + ms, Outcome: load.Refused}
+		}),
+		ConcurrencyLimit: scene(100, 50, func(i int, at time.Duration) load.Call {
+			if i%20 < 10 { // ten are taken, each for 200 ms; then ten find them there
+				return load.Call{Conn: 1, Done: at + 199*ms}
+			}
+			return load.Call{Conn: 1, Done: at + ms, Outcome: load.Refused}
+		}),
+		Collapse: scene(130, 100, func(i int, at time.Duration) load.Call {
+			if slow := at - time.Second; i%4 != 0 && slow > 3*time.Second {
+				return load.Call{Conn: 1, Done: at + 2*time.Second, Outcome: load.Failed}
+			}
+			return load.Call{Conn: 1, Done: at + 500*ms}
+		}),
+		CPUThrottling: scene(130, 100, func(_ int, at time.Duration) load.Call {
+			done := fifo(at, 1.3)
+			return load.Call{Conn: 1, Done: done/(100*ms)*(100*ms) + done%(100*ms)/5}
+		}),
+		Pauses: scene(130, 100, func(i int, at time.Duration) load.Call {
+			done := fifo(at, 1.3)
+			for k := range 8 { // it stands still for 300 ms every now and then
+				if begin := 2*time.Second + time.Duration(k)*1130*ms; done > begin && done < begin+300*ms {
+					done = begin + 300*ms + time.Duration(i)*time.Microsecond
+				}
+			}
+			return load.Call{Conn: 1, Done: done}
+		}),
+		Queue: scene(130, 100, queue),
+		Unknown: scene(130, 100, func(i int, at time.Duration) load.Call {
+			if i%25 == 0 {
+				return load.Call{Conn: 1, Done: at + 5*ms, Outcome: load.Wrong}
+			}
+			return load.Call{Conn: 1, Done: at + 6*ms}
+		}),
+	}
+}
+
+// fifo is when a queue is done with a call that is due at, at an overload factor over capacity.
+func fifo(at time.Duration, over float64) time.Duration {
+	return time.Second + 5*ms + time.Duration(float64(at-time.Second)*over)
+}
+
+func TestClassify(t *testing.T) {
+	for want, e := range scenes() {
+		t.Run(string(want), func(t *testing.T) {
+			v := Classify(e)
+			if v.Class != want {
+				t.Fatalf("class %s, scores %v, evidence %q", v.Class, v.Scores, v.Evidence)
+			}
+			if want != Unknown && v.Scores[want] < wins {
+				t.Errorf("its score is %v", v.Scores[want])
+			}
+			if len(v.Evidence) == 0 || !strings.ContainsAny(v.Evidence[0], "0123456789") {
+				t.Errorf("evidence without numbers: %q", v.Evidence)
+			}
+			if v.RunnerUp == v.Class && v.RunnerUp != "" {
+				t.Error("it is its own runner-up")
+			}
+			if v.RunnerUp != "" && want != Unknown && v.Against == "" {
+				t.Errorf("nothing speaks against %s", v.RunnerUp)
+			}
+			if d := cmp.Diff(v, Classify(e)); d != "" {
+				t.Errorf("a second look differs:\n%s", d)
+			}
+		})
+	}
+}
+
+func TestClassifyFindsParameters(t *testing.T) {
+	s := scenes()
+	if v := Classify(s[FixedWindow]); math.Abs(v.Period-1) > 0.02 {
+		t.Errorf("the window's period is %v s, want 1 s", v.Period)
+	}
+	if v := Classify(s[CPUThrottling]); v.Period != 0.1 {
+		t.Errorf("the scheduler's period is %v s, want 0.1 s", v.Period)
+	}
+	if v := Classify(s[ConcurrencyLimit]); v.InFlight != 10 {
+		t.Errorf("calls are refused from %d in flight, want 10", v.InFlight)
+	}
+}
+
+// Fill windows decide between a listen queue, which is full at last, and a quota, which is not.
+func TestClassifyByFill(t *testing.T) {
+	e := scenes()[AcceptQueue]
+	for k, rate := range []float64{400, 800} {
+		from := time.Duration(11+3*k) * time.Second
+		e.Windows = append(e.Windows, Window{Role: "fill", Rate: rate, Start: from, End: from + 2*time.Second})
+		for i := range 200 {
+			at := from + time.Duration(i)*10*ms
+			e.Calls = append(e.Calls, load.Call{Conn: 1, Intended: at, Ready: at, Sent: at, FirstByte: at + 9*ms, Done: at + 9*ms})
+		}
+	}
+	e.Now = 16 * time.Second
+	v := Classify(e)
+	if v.Class != AcceptQueue || v.Scores[AcceptQueue] != 1 || v.Stuck != 325 {
+		t.Errorf("class %s, scores %v, %d stuck", v.Class, v.Scores, v.Stuck)
+	}
+	if want := "325 calls on established connections were never answered, at 400/s and at 800/s alike = a backlog of 324 + 1"; v.Evidence[0] != want {
+		t.Errorf("evidence %q, want %q", v.Evidence[0], want)
+	}
+	if v.RunnerUp != QuotaHang || !strings.Contains(v.Against, "grow with the rate") {
+		t.Errorf("runner-up %s, against it %q", v.RunnerUp, v.Against)
+	}
+}
+
+func TestClassifyTakesLocalProbes(t *testing.T) {
+	e := scenes()[AcceptQueue]
+	e.Local = Local{ListenQueue: new(1025)}
+	if v := Classify(e); !strings.Contains(strings.Join(v.Evidence, "; "), "held 1025 connections") {
+		t.Errorf("the listen queue is not mentioned: %q", v.Evidence)
+	}
+	e = scenes()[Unknown]
+	e.Local = Local{Throttled: new(0.9)}
+	if v := Classify(e); v.Class != CPUThrottling {
+		t.Errorf("a throttled cgroup gives %s", v.Class)
+	}
+}
+
+func TestClassifyNothing(t *testing.T) {
+	if v := Classify(Evidence{}); v.Class != Unknown || len(v.Evidence) != 1 {
+		t.Errorf("nothing gives %+v", v)
+	}
+}
+
+func TestAuditCalls(t *testing.T) {
+	calls := func(n int, late, response time.Duration) []load.Call {
+		c := make([]load.Call, n)
+		for i := range c {
+			at := time.Duration(i) * 10 * ms
+			c[i] = load.Call{Conn: 1, Intended: at, Ready: at, Sent: at + 1, FirstByte: at + response, Done: at + response}
+			if i%50 == 7 { // 2 %
+				c[i].Sent = at + late
+			}
+		}
+		return c
+	}
+	end := time.Hour
+	for name, c := range map[string]struct {
+		audit Audit
+		valid bool
+	}{
+		"punctual":                {AuditCalls(calls(500, ms/2, 5*ms), 0, end, end, 0), true},
+		"late":                    {AuditCalls(calls(500, 2*ms, 5*ms), 0, end, end, 0), false},
+		"late, but target slow":   {AuditCalls(calls(500, 2*ms, 50*ms), 0, end, end, 0), true},
+		"one hiccup":              {AuditCalls(calls(50, 90*ms, 5*ms), 0, end, end, 0), true},
+		"fewer than were due":     {AuditCalls(calls(500, 0, 5*ms), 0, end, end, 520), false},
+		"one at the window's end": {AuditCalls(calls(50, 0, 5*ms), 0, end, end, 51), true},
+		"none":                    {AuditCalls(nil, 0, end, end, 0), true},
+	} {
+		if c.audit.Valid != c.valid || c.audit.Valid != (c.audit.Reason == "") {
+			t.Errorf("%s: %+v", name, c.audit)
+		}
+	}
+	// A call that waits for a connection is the target's doing; one that has a connection and is not sent is the generator's.
+	waits := calls(100, 0, 5*ms)
+	for i := range waits {
+		waits[i] = load.Call{Intended: waits[i].Intended}
+	}
+	if a := AuditCalls(waits, 0, end, end, 0); !a.Valid {
+		t.Errorf("waiting for connections: %+v", a)
+	}
+	for i := range waits {
+		waits[i].Ready = max(1, waits[i].Intended)
+	}
+	if a := AuditCalls(waits, 0, end, end, 0); a.Valid {
+		t.Error("calls with a connection that are never sent pass")
+	}
+}
+
+func TestBeat(t *testing.T) {
+	bursts := func(period float64) []float64 {
+		var x []float64
+		for k := range 40 {
+			for i := range 20 {
+				x = append(x, float64(k)*period+float64(i)*period*0.02)
+			}
+		}
+		return x
+	}
+	for _, p := range []float64{0.02, 0.05, 0.1, 0.25} {
+		if got, r := Beat(bursts(p)); got != p || r < 0.5 {
+			t.Errorf("bursts every %v s: period %v, R %v", p, got, r)
+		}
+	}
+	even := make([]float64, 2000)
+	for i := range even {
+		even[i] = float64(i) * 0.01
+	}
+	if p, _ := Beat(even); p != 0 {
+		t.Errorf("even events have a period of %v s", p)
+	}
+}
+
+// FuzzClassify feeds arbitrary calls: there must be no panic, and no number that JSON cannot hold.
+func FuzzClassify(f *testing.F) {
+	f.Add([]byte("seed corpus: any bytes make calls, eight for each"), 130.0, 100.0, int64(1e9))
+	f.Add([]byte{}, 0.0, 0.0, int64(0))
+	f.Add([]byte{255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0}, math.Inf(1), math.NaN(), int64(-5))
+	f.Fuzz(func(t *testing.T, raw []byte, rate, capacity float64, span int64) {
+		e := Evidence{
+			Calls: callsFrom(raw), Now: time.Duration(span), Capacity: capacity, BaseP50: time.Duration(span % 1e9), BaseP99: ms,
+			Windows: []Window{
+				{Role: "ramp", Rate: rate, Start: 0, End: time.Duration(span / 2)},
+				{Role: "overload", Rate: rate, Start: time.Duration(span / 4), End: time.Duration(span)},
+				{Role: "fill", Rate: rate, Start: time.Duration(span), End: time.Duration(span) + time.Second},
+				{Role: "fill", Rate: 2 * rate, Start: time.Duration(span), End: time.Duration(span) + 2*time.Second},
+			},
+		}
+		v := Classify(e)
+		if _, err := json.Marshal(v); err != nil {
+			t.Errorf("%+v: %v", v, err)
+		}
+		for c, s := range v.Scores {
+			if !(s >= 0 && s <= 1) {
+				t.Errorf("the score of %s is %v", c, s)
+			}
+		}
+	})
+}
+
+// callsFrom makes a call of every eight bytes, in order of the intended instant as the contract has it.
+func callsFrom(raw []byte) []load.Call {
+	var calls []load.Call
+	at := time.Duration(0)
+	for ; len(raw) >= 8; raw = raw[8:] {
+		at += time.Duration(raw[0]) * ms
+		c := load.Call{Intended: at, Conn: uint32(raw[1] % 8), Outcome: load.Outcome(raw[2] % byte(load.Outcomes)), Errno: uint16(raw[3])}
+		if raw[4] > 20 {
+			c.Ready = at + time.Duration(raw[4])*ms/8
+		}
+		if raw[5] > 20 {
+			c.Sent = at + time.Duration(raw[5])*ms/4
+		}
+		if raw[6] > 50 {
+			c.FirstByte = at + time.Duration(raw[6])*ms
+		}
+		if raw[7] > 50 {
+			c.Done = at + time.Duration(raw[7])*ms
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}

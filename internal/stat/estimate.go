@@ -1,0 +1,72 @@
+// Package stat estimates: intervals, slopes, quantiles. It sees numbers only and knows nothing of where they come from.
+package stat
+
+import (
+	"math"
+	"slices"
+)
+
+// Estimate is a value with its interval at Level (0.95: 95 %). N counts the independent parts it was computed from.
+type Estimate struct {
+	Value, Lo, Hi float64
+	Level         float64
+	N             int
+}
+
+// Half is the interval's half width relative to the value; +Inf where the value is 0.
+func (e Estimate) Half() float64 {
+	if e.Value == 0 {
+		return math.Inf(1)
+	}
+	return (e.Hi - e.Lo) / 2 / math.Abs(e.Value)
+}
+
+// Mean is the arithmetic mean of x; NaN for none.
+func Mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+// Variance is the sample variance of x (n − 1); NaN for fewer than two.
+func Variance(x []float64) float64 {
+	if len(x) < 2 {
+		return math.NaN()
+	}
+	m, sum := Mean(x), 0.0
+	for _, v := range x {
+		sum += (v - m) * (v - m)
+	}
+	return sum / float64(len(x)-1)
+}
+
+// MeanInterval is the mean of x with Student's interval at level. With the means of consecutive batches for x it is the
+// batch-means interval (Law, Simulation Modeling and Analysis, 5th ed., section 9.5.3). ok is false for fewer than two values.
+func MeanInterval(x []float64, level float64) (e Estimate, ok bool) {
+	if len(x) < 2 || !(level > 0 && level < 1) {
+		return Estimate{}, false
+	}
+	m := Mean(x)
+	half := StudentQuantile((1+level)/2, float64(len(x)-1)) * math.Sqrt(Variance(x)/float64(len(x)))
+	return Estimate{Value: m, Lo: m - half, Hi: m + half, Level: level, N: len(x)}, true
+}
+
+// Quantile is the p-quantile of x by the nearest rank: the smallest value that at least p·n values do not exceed. It sorts a
+// copy. NaN for none.
+func Quantile(x []float64, p float64) float64 {
+	s := slices.Clone(x)
+	slices.Sort(s)
+	return SortedQuantile(s, p)
+}
+
+// SortedQuantile is Quantile of values that are in ascending order already.
+func SortedQuantile(s []float64, p float64) float64 {
+	if len(s) == 0 {
+		return math.NaN()
+	}
+	// The small constant keeps 0.95·20 = 19.000…04 from becoming rank 20.
+	rank := int(math.Ceil(p*float64(len(s)) - 1e-9))
+	return s[min(max(rank, 1), len(s))-1]
+}

@@ -1,0 +1,134 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func near(t *testing.T, name string, got, want, tol float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tol) {
+		t.Errorf("%s = %v, want %v ± %v", name, got, want, tol)
+	}
+}
+
+// The quantiles are those of the usual printed table (NIST/SEMATECH e-Handbook, 1.3.6.7.2).
+func TestStudentQuantile(t *testing.T) {
+	table := []struct{ p, df, want float64 }{
+		{0.975, 1, 12.706},
+		{0.975, 2, 4.303},
+		{0.975, 7, 2.365},
+		{0.95, 10, 1.812},
+		{0.995, 30, 2.750},
+		{0.975, 100, 1.984},
+		{0.025, 7, -2.365},
+		{0.5, 3, 0},
+		{0.9, 1, 3.078},
+	}
+	for _, c := range table {
+		near(t, "StudentQuantile", StudentQuantile(c.p, c.df), c.want, 6e-4)
+	}
+	if v := StudentQuantile(1, 3); !math.IsNaN(v) {
+		t.Errorf("the quantile of certainty is %v", v)
+	}
+}
+
+func TestBeta(t *testing.T) {
+	near(t, "I_0.3(1,1)", Beta(1, 1, 0.3), 0.3, 1e-12)
+	near(t, "I_0.5(2,3)", Beta(2, 3, 0.5), 0.6875, 1e-12) // sum over binomials: 11/16
+	near(t, "I_0.2(5,2)", Beta(5, 2, 0.2), 6*math.Pow(0.2, 5)-5*math.Pow(0.2, 6), 1e-12)
+	near(t, "I_0", Beta(2, 2, 0), 0, 0)
+	near(t, "I_1", Beta(2, 2, 1), 1, 0)
+}
+
+// The regression is Anscombe's first data set: slope 0.5001, its standard error 0.1179, intercept 3.0001.
+func TestRegress(t *testing.T) {
+	x := []float64{10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5}
+	y := []float64{8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68}
+	l, ok := Regress(x, y)
+	if !ok {
+		t.Fatal("no line")
+	}
+	near(t, "slope", l.Slope, 0.5001, 1e-4)
+	near(t, "se", l.SE, 0.1179, 1e-4)
+	near(t, "intercept", l.Intercept, 3.0001, 1e-4)
+	if _, ok := Regress([]float64{2, 2}, []float64{1, 5}); ok {
+		t.Error("a line through one abscissa")
+	}
+	if _, ok := Regress(nil, nil); ok {
+		t.Error("a line through nothing")
+	}
+}
+
+func TestEventRate(t *testing.T) {
+	r, ok := EventRate([]float64{0.5, 0.75, 1, 1.25, 1.5})
+	if !ok {
+		t.Fatal("no rate")
+	}
+	near(t, "rate", r, 4, 1e-9)
+}
+
+func TestQuantile(t *testing.T) {
+	x := []float64{15, 20, 35, 40, 50} // the nearest-rank example of Wikipedia's "Percentile"
+	for p, want := range map[float64]float64{0.05: 15, 0.3: 20, 0.4: 20, 0.5: 35, 1: 50, 0: 15} {
+		near(t, "quantile", Quantile(x, p), want, 0)
+	}
+	if !math.IsNaN(Quantile(nil, 0.5)) {
+		t.Error("a quantile of nothing")
+	}
+}
+
+func TestMeanInterval(t *testing.T) {
+	e, ok := MeanInterval([]float64{1, 2, 3, 4}, 0.95)
+	if !ok {
+		t.Fatal("no interval")
+	}
+	near(t, "mean", e.Value, 2.5, 1e-12)
+	near(t, "half", e.Hi-e.Value, 3.182*math.Sqrt(5.0/3/4), 1e-3)
+	near(t, "relative half", e.Half(), (e.Hi-2.5)/2.5, 1e-12)
+	if _, ok := MeanInterval([]float64{1}, 0.95); ok {
+		t.Error("an interval from one value")
+	}
+}
+
+func TestMeanIntervalCovers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	hit := 0
+	const runs = 4000
+	for range runs {
+		x := make([]float64, 8)
+		for i := range x {
+			x[i] = 10 + rng.NormFloat64()
+		}
+		if e, _ := MeanInterval(x, 0.95); e.Lo <= 10 && 10 <= e.Hi {
+			hit++
+		}
+	}
+	near(t, "coverage", float64(hit)/runs, 0.95, 0.012)
+}
+
+func TestRayleigh(t *testing.T) {
+	same, even := make([]float64, 100), make([]float64, 100)
+	for i := range same {
+		same[i], even[i] = float64(i)*0.1+0.03, float64(i)*0.137
+	}
+	near(t, "coincident", Rayleigh(same, 0.1), 1, 1e-9)
+	if r := Rayleigh(even, 0.1); r > 0.1 {
+		t.Errorf("spread phases give R = %v", r)
+	}
+	near(t, "half and half", Rayleigh([]float64{0, 0.25}, 0.5), 0, 1e-9)
+	near(t, "quarter", Rayleigh([]float64{0, 0.25}, 1), math.Sqrt2/2, 1e-9)
+	near(t, "none", Rayleigh(nil, 1), 0, 0)
+}
+
+func FuzzQuantile(f *testing.F) {
+	f.Add(1.0, 2.0, 0.5)
+	f.Add(math.Inf(1), -1.0, math.NaN())
+	f.Fuzz(func(t *testing.T, a, b, p float64) {
+		v := Quantile([]float64{a, b}, p)
+		if v != a && v != b && !math.IsNaN(a) && !math.IsNaN(b) {
+			t.Errorf("Quantile(%v, %v; %v) = %v is neither", a, b, p, v)
+		}
+	})
+}
