@@ -14,9 +14,7 @@ import (
 
 // allowance finds out whether what was served beyond the capacity at first was an allowance.
 func (r *session) allowance() error {
-	switch r.class() {
-	case signature.Queue, signature.Collapse, signature.Unknown:
-	default:
+	if c := r.class(); c != signature.Queue && c != signature.Collapse && c != signature.Unknown {
 		return nil
 	}
 	over := lastOverload(r.t)

@@ -37,7 +37,7 @@ func AuditCalls(calls []load.Call, from, to, now time.Duration, due int) Audit {
 		}
 		n++
 		l := c.Lateness()
-		if c.Sent == 0 && c.Ready != 0 && !(c.Done != 0 && c.Outcome == load.ConnFailed) {
+		if c.Sent == 0 && c.Ready != 0 && (c.Done == 0 || c.Outcome != load.ConnFailed) {
 			l = max(0, min(now, ended(c, now))-max(c.Intended, c.Ready))
 			kept++
 		}

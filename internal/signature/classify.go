@@ -68,16 +68,9 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]finding) {
 	}
 	v.Evidence = append(v.Evidence, fmt.Sprintf("at %s/s offered, %.1f/s of %d calls were answered as they should be (%d refused, %d failed, %d timed out, %d not connected, %d outstanding at the end)",
 		rate(f.window.Rate), f.late, f.n, f.refused, f.failed, f.timed, f.unconnected(), f.outstanding))
-	switch {
-	case v.Class == FixedWindow:
-		v.Period = f.turn
-	case v.Class == CPUThrottling:
-		v.Period = f.period
-	case v.Class == ConcurrencyLimit:
-		v.InFlight = f.level
-	case v.Class == AcceptQueue:
-		v.Stuck = f.stuckNow()
-	}
+	v.Period = map[Class]float64{FixedWindow: f.turn, CPUThrottling: f.period}[v.Class]
+	v.InFlight = map[Class]int{ConcurrencyLimit: f.level}[v.Class]
+	v.Stuck = map[Class]int{AcceptQueue: f.stuckNow()}[v.Class]
 	v.confirm(e)
 }
 

@@ -97,7 +97,7 @@ func scenes() map[Class]Evidence {
 		}),
 		CPUThrottling: scene(130, 100, func(_ int, at time.Duration) load.Call {
 			done := fifo(at, 1.3)
-			return load.Call{Conn: 1, Done: done/(100*ms)*(100*ms) + done%(100*ms)/5}
+			return load.Call{Conn: 1, Done: done.Truncate(100*ms) + done%(100*ms)/5}
 		}),
 		Pauses: scene(130, 100, func(i int, at time.Duration) load.Call {
 			done := fifo(at, 1.3)
