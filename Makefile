@@ -17,10 +17,10 @@ build: ## bin/tare
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
 
 test: ## everything that this machine can run
-	$(GO) test ./...
+	$(GO) test -p 1 -timeout 25m ./...
 
 race: ## the packages with goroutines, under the race detector
-	$(GO) test -race -short $(RACE)
+	$(GO) test -race -short -p 1 -timeout 25m $(RACE)
 
 $(LINT): tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tare/internal/signature"
+	"tare/internal/stat"
 )
 
 const (
@@ -168,6 +169,21 @@ func (d *dose) full(elapsed time.Duration) bool {
 		return true
 	}
 	return false
+}
+
+// lastAnswers is the median response, in seconds, of the calls that ended well in the last half second.
+func (d *dose) lastAnswers() float64 {
+	now := d.s.Now()
+	var response []float64
+	for _, c := range d.s.Calls(max(0, now-d.o.Timeout)) {
+		if c.Done > now-time.Second/2 && c.Outcome.Good() {
+			response = append(response, c.Response().Seconds())
+		}
+	}
+	if len(response) == 0 {
+		return 0
+	}
+	return stat.Quantile(response, 0.5)
 }
 
 // again is the goodput that another overload should start from, because this one was far too high, or hardly one at all; else 0.

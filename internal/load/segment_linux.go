@@ -8,7 +8,8 @@ const launchMost = 64
 func (s *shard) begin(g *segment) {
 	s.sent = 0
 	s.source.begin(g)
-	s.preferred = g.process != nil && prefer(true) == nil
+	// Spinning with a real-time priority would keep everybody else from the processor.
+	s.preferred = g.process != nil && s.cfg.Spin == 0 && prefer(true) == nil
 	s.setStamps(g.process != nil && !s.cfg.Precise)
 }
 

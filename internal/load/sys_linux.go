@@ -131,18 +131,23 @@ func sharpen() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
 // prefer asks for this thread to run as soon as it wakes, before everything else on its processor, or takes that back. Only a thread
 // that mostly sleeps may ask: an open loop does, a closed loop would starve the target. Without the right to it (CAP_SYS_NICE, or
-// RLIMIT_RTPRIO) nothing changes, and the audit says what that cost.
+// RLIMIT_RTPRIO) it gets a short time slice instead (Linux 6.12; ignored before), which needs none: among equals, the thread with the
+// shorter slice is woken sooner.
 //
-// A process with one processor must not ask. The Go runtime spins where it waits for a garbage collector's thread that is scanning this
-// goroutine's stack; when this thread has preempted that one, and there is no other processor for it, both stand still until the
-// kernel throttles real-time threads: 950 ms, again and again. Such a process gets a short time slice (Linux 6.12; ignored before)
-// instead, which needs no right: among equals, the thread with the shorter slice is woken sooner.
+// A process with one processor gets no more than that either. The Go runtime spins where it waits for a garbage collector's thread
+// that is scanning this goroutine's stack; when this thread has preempted that one, and there is no other processor for it, both
+// stand still until the kernel throttles real-time threads: 950 ms, again and again.
 func prefer(on bool) error {
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-	if on {
-		if attr.Runtime = uint64(shortSlice); processors() > 1 {
-			attr.Policy, attr.Priority, attr.Runtime = unix.SCHED_FIFO, 1, 0
+	if on && processors() > 1 {
+		first := attr
+		first.Policy, first.Priority = unix.SCHED_FIFO, 1
+		if unix.SchedSetAttr(0, &first, 0) == nil {
+			return nil
 		}
+	}
+	if on {
+		attr.Runtime = uint64(shortSlice)
 	}
 	return unix.SchedSetAttr(0, &attr, 0)
 }

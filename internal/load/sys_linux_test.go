@@ -3,8 +3,11 @@
 package load
 
 import (
+	"runtime"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The poller keeps its timeouts and sees events with the calls of old kernels as with those of new ones.
@@ -55,4 +58,42 @@ func TestWallClock(t *testing.T) {
 	if slack := int64(time.Millisecond); wall < before-slack || wall > after+slack {
 		t.Errorf("the wall clock reads %d, ours between %d and %d", wall, before, after)
 	}
+}
+
+// A thread that shares its only processor with the rest of the runtime must never have a real-time priority.
+func TestNoRealTimeOnOneProcessor(t *testing.T) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with its settings
+		var all, one unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &all); err != nil {
+			t.Error(err)
+			return
+		}
+		for cpu := 0; one.Count() == 0; cpu++ {
+			if all.IsSet(cpu) {
+				one.Set(cpu)
+			}
+		}
+		for _, c := range []struct {
+			set *unix.CPUSet
+			may bool
+		}{{&one, false}, {&all, all.Count() > 1}} {
+			if err := unix.SchedSetaffinity(0, c.set); err != nil {
+				t.Error(err)
+				return
+			}
+			for _, on := range []bool{true, false} {
+				if err := prefer(on); err != nil {
+					t.Errorf("prefer(%v): %v", on, err)
+				}
+				attr, err := unix.SchedGetAttr(0, 0)
+				if err != nil || (attr.Policy != unix.SCHED_NORMAL && (!on || !c.may)) {
+					t.Errorf("on %d processors, prefer(%v): policy %d, %v", c.set.Count(), on, attr.Policy, err)
+				}
+			}
+		}
+	}()
+	<-done
 }
