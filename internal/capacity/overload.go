@@ -162,7 +162,9 @@ func (d *dose) full(elapsed time.Duration) bool {
 	case elapsed >= d.unit && !d.looked && d.excessive():
 		return true
 	case elapsed > d.unit && g > 0 && waits > 0.6*d.o.Timeout.Seconds():
-		return true
+		// In a queue the last answers took waits × goodput ÷ rate. Where they took far less, calls are stuck and not queued, and it
+		// takes longer to see that.
+		return elapsed > 4*d.unit || d.lastAnswers() > 0.5*waits*g/d.rate
 	case float64(now.open) > 0.6*float64(d.o.MaxConns) && elapsed > time.Second && d.hanging():
 		return true
 	case elapsed > 3*d.unit && d.seen.goodput(2*d.unit) < 0.5*max(d.best, d.fastest):

@@ -176,7 +176,8 @@ func (f *features) fill(e Evidence) {
 }
 
 // Stuck counts the calls that at the instant at had been sent on a connection that never carried an answer, and had been
-// overtaken: a call that was sent later had been answered. A listen queue of length backlog holds backlog + 1 of them.
+// overtaken: a call that was sent later had been answered. Calls that have been given up since count: a connection keeps its
+// place in the listen queue when the client closes it. A listen queue of length backlog holds backlog + 1 of them.
 func Stuck(calls []load.Call, at time.Duration) int {
 	answered := map[uint32]bool{}
 	var newest time.Duration
@@ -190,7 +191,8 @@ func Stuck(calls []load.Call, at time.Duration) int {
 	}
 	n := 0
 	for _, c := range calls {
-		if c.Sent != 0 && c.Sent < newest && (c.Done == 0 || c.Done > at) && c.Conn != 0 && !answered[c.Conn] {
+		open := c.Done == 0 || c.Done > at || c.Outcome == load.Timeout
+		if c.Sent != 0 && c.Sent < newest && open && c.Conn != 0 && !answered[c.Conn] {
 			n++
 		}
 	}

@@ -150,6 +150,9 @@ func rhythms(e Evidence, f features, found map[Class]finding) {
 			x.evidence = fmt.Sprintf("the target's cgroup was throttled in %.0f %% of the scheduler's periods", 100**t)
 		}
 	}
+	if x.score >= wins {
+		x.against = "" // they do, and something else explains more
+	}
 	found[CPUThrottling] = x
 	p := finding{
 		score: f.gaps / 0.03, // 1.5 % is enough
@@ -159,6 +162,9 @@ func rhythms(e Evidence, f features, found map[Class]finding) {
 	}
 	if t := e.Local.Paused; t != nil && *t > 0.015 {
 		p.score = max(p.score, 0.6)
+	}
+	if p.score >= wins {
+		p.against = ""
 	}
 	found[Pauses] = p
 }
