@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"tare/internal/analyze"
 )
 
 // version is set by the linker.
@@ -23,15 +25,13 @@ type Env struct {
 	Getenv         func(string) string
 }
 
-// Exit codes, never renumbered.
+// Exit codes, never renumbered. Those of a finished run are the report's; usage is the command line's own.
 const (
-	ExitPass         = 0
-	ExitError        = 1
-	ExitUsage        = 2
-	ExitFail         = 10
-	ExitInconclusive = 11
-	ExitInvalid      = 12
-	ExitInterrupted  = 130
+	ExitPass        = analyze.ExitPass
+	ExitError       = analyze.ExitError
+	ExitUsage       = 2
+	ExitInvalid     = analyze.ExitInvalid
+	ExitInterrupted = analyze.ExitInterrupted
 )
 
 // exit is an error that carries its exit code. quiet: what happened has been said already.

@@ -9,9 +9,6 @@ import (
 // Areas lists the areas in the order in which they are shown.
 func Areas() []area.Area { return []area.Area{identity.Area{}} }
 
-// Find returns the area of that name.
-func Find(name string) (area.Area, bool) { return List{}.Find(name) }
-
 // List is the list as a value, for those who take it as an interface.
 type List struct{}
 

@@ -11,14 +11,14 @@ func TestFind(t *testing.T) {
 		t.Errorf("names %q", names)
 	}
 	for i, name := range names {
-		if a, ok := Find(name); !ok || a.Name() != name {
+		if a, ok := (List{}).Find(name); !ok || a.Name() != name {
 			t.Errorf("%s is not found", name)
 		}
 		if slices.Contains(names[:i], name) {
 			t.Errorf("%s is listed twice", name)
 		}
 	}
-	if _, ok := Find("nothing"); ok {
+	if _, ok := (List{}).Find("nothing"); ok {
 		t.Error("an unknown area is found")
 	}
 }
