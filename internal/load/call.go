@@ -19,6 +19,7 @@ type Call struct {
 	Outcome   Outcome
 	Status    uint16 // HTTP status, 0 without one
 	Errno     uint16 // errno of a ConnFailed call, 0 if there is none
+	Cause     Cause  // why it did not end well, 0: outcome, status and errno say all
 }
 
 // forgetLate drops a first byte that came when the call had already timed out, but before that was noticed.

@@ -13,6 +13,8 @@ type Operation struct {
 	Weight int // share of the mix, ≥ 1
 	// Expect says in words which answer is the expected one; Wire.Check or Call decide.
 	Expect string
+	// Causes are the operation's own reasons for answers that are not good, in words; see Explainer.
+	Causes []string
 	Wire   Wire
 	Call   func(ctx context.Context, i uint64) Result
 	Batch  func(ctx context.Context, n int) ([]BatchSample, error)
@@ -34,6 +36,7 @@ type Result struct {
 	Outcome Outcome
 	Status  uint16
 	Errno   uint16
+	Cause   Cause
 	// Ready, Sent and FirstByte are when the call reached these phases; zero: the engine's own instants stand.
 	Ready, Sent, FirstByte time.Time
 	Marks                  []Mark

@@ -39,12 +39,13 @@ type Capacity struct {
 	Points []Point `json:"points,omitempty"` // of a ladder
 }
 
-// Point is one rate of a ladder.
+// Point is one rate of a ladder, or one workload.
 type Point struct {
-	Rate    float64 `json:"rate"`    // to be offered, 1/s
-	Seconds float64 `json:"seconds"` // length of the window
-	Offered uint64  `json:"offered"` // calls that were due in the window
-	Sent    uint64  `json:"sent"`    // of these, sent at all
+	Name    string  `json:"name,omitempty"` // of a workload: "pod start, 200 calls"
+	Rate    float64 `json:"rate"`           // to be offered, 1/s
+	Seconds float64 `json:"seconds"`        // length of the window
+	Offered uint64  `json:"offered"`        // calls that were due in the window
+	Sent    uint64  `json:"sent"`           // of these, sent at all
 	// Success is the share of the offered calls that were answered well, however late.
 	Success *float64 `json:"success,omitempty"`
 	// Goodput counts the calls that were answered well within the window, per second of it; GoodputSLO only those within the latency
@@ -69,4 +70,7 @@ type Point struct {
 	// ruins it; it is here for comparison with published tables only.
 	VegetaThroughput *float64   `json:"vegeta_throughput,omitempty"`
 	Generator        *Generator `json:"generator,omitempty"`
+	// Used is what the target's probes saw from the window's beginning until the last call had ended, by "subject metric": the
+	// difference of a counter, the last value of a gauge.
+	Used map[string]float64 `json:"used,omitempty"`
 }

@@ -32,6 +32,7 @@ type Report struct {
 	Growth      []Growth      `json:"growth,omitempty"`
 	Capacity    []Capacity    `json:"capacity,omitempty"`
 	Soak        []Soak        `json:"soak,omitempty"`
+	Timeline    []Timeline    `json:"timeline,omitempty"`
 	SLO         []SLO         `json:"slo,omitempty"`
 	Attribution []Attribution `json:"attribution,omitempty"`
 	Target      []Target      `json:"target,omitempty"`
@@ -143,9 +144,18 @@ type Operation struct {
 	Response *Distribution `json:"response,omitempty"`
 	Service  *Distribution `json:"service,omitempty"`
 	PoolWait *Distribution `json:"pool_wait,omitempty"`
-	BytesIn  *uint64       `json:"bytes_in,omitempty"`
-	BytesOut *uint64       `json:"bytes_out,omitempty"`
-	Little   *Little       `json:"little,omitempty"`
+	// Causes count the calls that did not end well by what was seen, the most frequent first.
+	Causes   []Cause `json:"causes,omitempty"`
+	BytesIn  *uint64 `json:"bytes_in,omitempty"`
+	BytesOut *uint64 `json:"bytes_out,omitempty"`
+	Little   *Little `json:"little,omitempty"`
+}
+
+// Cause is one way in which calls did not end well.
+type Cause struct {
+	Outcome string `json:"outcome"` // a key of Outcomes
+	Cause   string `json:"cause"`   // "status 503", "connection refused", "the answer is not HTTP/1.1"
+	Calls   uint64 `json:"calls"`
 }
 
 // Outcomes counts calls. Unsent are those of the timeouts that never left; Outstanding had not ended when the record was written.
