@@ -33,8 +33,13 @@ func (a *analysis) capacity(t *record.Trial) error {
 	}
 	res := capacity.Assess(*trace)
 	out := capacityOf(t.Treatment, &res)
-	for _, p := range capacity.Points(*trace) {
-		out.Points = append(out.Points, pointOf(&p))
+	for i, p := range capacity.Points(*trace) {
+		point := pointOf(&p)
+		point.Used = used(t, i+1, float64(p.Offered)*p.Success)
+		out.Points = append(out.Points, point)
+	}
+	if line := timeline(t.Treatment, trace); line != nil {
+		a.rep.Timeline = append(a.rep.Timeline, *line)
 	}
 	a.rep.Capacity = append(a.rep.Capacity, out)
 	a.audit(t.Treatment, &res, trace)
@@ -117,10 +122,10 @@ func known(v float64) *float64 {
 
 func pointOf(p *capacity.Point) report.Point {
 	out := report.Point{
-		Rate: p.Rate, Seconds: p.Seconds, Offered: nonNegative(p.Offered), Sent: nonNegative(p.Sent), GoodputSLO: p.GoodputSLO,
+		Name: p.Name, Rate: p.Rate, Seconds: p.Seconds, Offered: nonNegative(p.Offered), Sent: nonNegative(p.Sent), GoodputSLO: p.GoodputSLO,
 		P50: known(p.P50), P90: known(p.P90), P99: known(p.P99), Max: known(p.Max),
 		NoConnection: nonNegative(p.NoConnection), NoByte: nonNegative(p.NoByte), BadStatus: nonNegative(p.BadStatus), Stuck: nonNegative(p.Stuck),
-		DrainSeconds: p.Drain, LastFailedSent: p.LastFailedSent, RecoverySeconds: p.RecoverySeconds, Generator: auditOf(&p.Audit),
+		DrainSeconds: p.Drain, LastFailedSent: p.LastFailedSent, RecoverySeconds: p.RecoverySeconds, Generator: auditOf(&p.Audit), ListenQueue: p.ListenQueue,
 	}
 	if p.Offered > 0 {
 		out.Success, out.Goodput, out.VegetaThroughput = &p.Success, &p.Goodput, &p.VegetaThroughput
@@ -160,7 +165,7 @@ func (a *analysis) operations(t *record.Trial, trace *capacity.Trace) {
 		if int(c.Operation) >= len(per) {
 			per = append(per, make([]tally, int(c.Operation)+1-len(per))...)
 		}
-		per[c.Operation].add(c, &w)
+		per[c.Operation].add(c, &w, ownCauses(t, int(c.Operation)))
 	}
 	for i := range per {
 		name := fmt.Sprintf("operation %d", i)
@@ -172,6 +177,14 @@ func (a *analysis) operations(t *record.Trial, trace *capacity.Trace) {
 		a.rep.Operations = append(a.rep.Operations, op)
 	}
 	a.bytes(t)
+}
+
+// ownCauses are what an operation calls its failures.
+func ownCauses(t *record.Trial, operation int) []string {
+	if operation < len(t.Causes) {
+		return t.Causes[operation]
+	}
+	return nil
 }
 
 // bytes are counted for the stream as a whole: with one operation they are its own.

@@ -26,9 +26,14 @@ func (a *analysis) audit(treatment string, res *capacity.Result, trace *capacity
 		}
 	}
 	g := report.Generator{Valid: res.Valid, Lateness: latenessOf(late), AchievedRatio: &res.Audit.AchievedRatio}
-	if !res.Valid {
+	switch {
+	case !res.Valid:
 		g.Reason = res.Reason
-	} else if spoiled > 0 {
+	case spoiled > 0 && spoiled == steps && trace.Stop == capacity.StopLadder:
+		g.Valid, g.Reason = false, reason
+		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s: the generator is the limit at every point, not the target: %s", treatment, reason))
+	case spoiled > 0:
+		g.Reason = fmt.Sprintf("late in %d of %d steps", spoiled, steps)
 		a.warn(treatment, "in %d of %d steps the generator was late (%s): their numbers are less certain", spoiled, steps, reason)
 	}
 	a.audits = append(a.audits, g)
@@ -59,8 +64,8 @@ func (a *analysis) generator() {
 	g := report.Generator{Valid: true}
 	for i := range a.audits {
 		x := &a.audits[i]
-		if !x.Valid && g.Valid {
-			g.Valid, g.Reason = false, x.Reason
+		if g.Valid && x.Reason != "" && (!x.Valid || g.Reason == "") {
+			g.Valid, g.Reason = x.Valid, x.Reason
 		}
 		if x.Lateness != nil && (g.Lateness == nil || x.Lateness.P99 > g.Lateness.P99) {
 			g.Lateness = x.Lateness

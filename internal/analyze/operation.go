@@ -11,11 +11,13 @@ import (
 // tally gathers the calls of one operation.
 type tally struct {
 	outcomes                  report.Outcomes
+	causes                    causes
 	due, sent, good           float64 // within the window
 	response, service, waited []float64
 }
 
-func (t *tally) add(c *load.Call, w *window) {
+// add takes in c; own are the causes that its operation names.
+func (t *tally) add(c *load.Call, w *window, own []string) {
 	inside := w.holds(c.Intended)
 	if inside {
 		t.due++
@@ -33,14 +35,18 @@ func (t *tally) add(c *load.Call, w *window) {
 	if c.Outcome.Good() && w.holds(c.Done) {
 		t.good++
 	}
-	t.count(c)
+	t.count(c, own)
 	t.response = append(t.response, c.Response().Seconds())
 	if c.Sent > 0 {
 		t.service = append(t.service, c.Service().Seconds())
 	}
 }
 
-func (t *tally) count(c *load.Call) {
+func (t *tally) count(c *load.Call, own []string) {
+	if t.causes == nil {
+		t.causes = causes{}
+	}
+	t.causes.add(c, own)
 	*field(&t.outcomes, c.Outcome)++
 	if c.Outcome == load.Timeout && c.Unsent() {
 		t.outcomes.Unsent++
@@ -50,6 +56,7 @@ func (t *tally) count(c *load.Call) {
 func (t *tally) operation(seconds float64) report.Operation {
 	op := report.Operation{
 		Outcomes: t.outcomes, Response: distribution(t.response), Service: distribution(t.service), PoolWait: distribution(t.waited),
+		Causes: t.causes.list(),
 	}
 	if seconds > 0 {
 		offered, achieved, good := t.due/seconds, t.sent/seconds, t.good/seconds

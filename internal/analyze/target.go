@@ -18,7 +18,7 @@ const stealLimit = 0.02
 
 // targets adds what the parts of the target used during t.
 func (a *analysis) targets(t *record.Trial) {
-	before, after := reading(t, record.Before), reading(t, record.After)
+	before, after := reading(t, record.Before, 0), reading(t, record.After, 0)
 	if len(before) == 0 && len(after) == 0 {
 		return
 	}
@@ -41,11 +41,11 @@ func (a *analysis) targets(t *record.Trial) {
 	}
 }
 
-// reading joins the samples of one place in the trial.
-func reading(t *record.Trial, when record.When) []metric.Sample {
+// reading joins the samples of one place in the trial; point is 0, or the number of a point of a ladder.
+func reading(t *record.Trial, when record.When, point int) []metric.Sample {
 	var out []metric.Sample
 	for _, s := range t.Samples {
-		if s.When == when {
+		if s.When == when && s.Point == point {
 			out = append(out, s.Samples...)
 		}
 	}
@@ -138,4 +138,21 @@ func (a *analysis) perOperation() {
 			x.CPUPerOp = &v
 		}
 	}
+}
+
+// used is what the target's probes saw around one point of a ladder, by "subject metric"; nil if they were not read. good
+// is how many calls were answered well: upstream calls are also given for each of them.
+func used(t *record.Trial, point int, good float64) map[string]float64 {
+	before, after := reading(t, record.Before, point), reading(t, record.After, point)
+	out := map[string]float64{}
+	for _, s := range probe.Delta(before, after) {
+		out[s.Subject+" "+s.Metric] = s.Value
+		if s.Metric == probe.Upstream.Name && good > 0 {
+			out[s.Subject+" "+s.Metric+" per good call"] = s.Value / good
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
 }

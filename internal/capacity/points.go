@@ -23,7 +23,7 @@ func Points(t Trace) []Point {
 func point(t Trace, s Step, rest []Step) Point {
 	from, to := s.Segment.Start, s.Segment.End
 	calls := due(t.Calls, from, to)
-	p := Point{Rate: s.Rate, Seconds: (to - from).Seconds(), Offered: len(calls), Audit: audit(t.Calls, s, t.Read)}
+	p := Point{Name: s.Name, ListenQueue: s.ListenQueue, Rate: s.Rate, Seconds: (to - from).Seconds(), Offered: len(calls), Audit: audit(t.Calls, s, t.Read)}
 	good, last := 0, to
 	for _, c := range calls {
 		if c.Sent != 0 {

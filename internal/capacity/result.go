@@ -57,10 +57,13 @@ type Audit = signature.Audit
 
 // Point is one row of a ladder. Durations are in seconds; a quantile that is 0 and may be left out is unknown.
 type Point struct {
-	Rate    float64 `json:"rate"`    // to be offered, 1/s
-	Seconds float64 `json:"seconds"` // length of the window
-	Offered int     `json:"offered"` // calls that were due in the window
-	Sent    int     `json:"sent"`    // of these, sent at all
+	Name string `json:"name,omitempty"` // of a point that is more than a rate
+	// ListenQueue is how many connections waited to be accepted at the window's end; nil: not to be seen.
+	ListenQueue *int    `json:"listen_queue,omitempty"`
+	Rate        float64 `json:"rate"`    // to be offered, 1/s
+	Seconds     float64 `json:"seconds"` // length of the window
+	Offered     int     `json:"offered"` // calls that were due in the window
+	Sent        int     `json:"sent"`    // of these, sent at all
 	// Success is the share of the offered calls that ended well, whenever that was.
 	Success float64 `json:"success"`
 	// OKInWindow is how many ended well within the window, Goodput that number per second of it.

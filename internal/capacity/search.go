@@ -139,18 +139,23 @@ func (r *session) offer(role Role, rate float64, d time.Duration, stop func(elap
 		d = left
 	}
 	rate = min(rate, r.o.MaxRate)
-	r.attempts[role]++
-	step := Step{Role: role, Rate: rate, Attempt: r.attempts[role], Segment: load.Segment{Start: r.s.Now()}}
+	return r.offerProcess(Step{Role: role, Rate: rate}, r.o.Arrivals(rate, d), stop)
+}
+
+// offerProcess runs one step of any shape and adds it to the trace.
+func (r *session) offerProcess(step Step, p load.Process, stop func(elapsed time.Duration) bool) (*Step, error) {
+	r.attempts[step.Role]++
+	step.Attempt, step.Segment = r.attempts[step.Role], load.Segment{Start: r.s.Now()}
 	r.watch(StepBegins, step)
 	var err error
-	step.Segment, err = r.s.Offer(r.ctx, r.o.Arrivals(rate, d), poll, func() bool {
+	step.Segment, err = r.s.Offer(r.ctx, p, poll, func() bool {
 		r.watch(StepProgress, step)
 		return stop != nil && stop(r.s.Now()-step.Segment.Start)
 	})
 	r.watch(StepEnds, step)
 	r.t.Steps = append(r.t.Steps, step)
 	if err != nil {
-		return nil, fmt.Errorf("offer %s/s: %w", number(rate), err)
+		return nil, fmt.Errorf("offer %s/s: %w", number(step.Rate), err)
 	}
 	return &r.t.Steps[len(r.t.Steps)-1], nil
 }

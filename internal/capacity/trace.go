@@ -27,6 +27,8 @@ const (
 // Step is one stretch of a trace.
 type Step struct {
 	Role Role `json:"role"`
+	// Name is what a point of a ladder is called that is more than a rate.
+	Name string `json:"name,omitempty"`
 	// Rate is what was to be offered, in 1/s; 0 for a drain and a recovery.
 	Rate float64 `json:"rate,omitempty"`
 	// Segment is what was offered, on the stream's clock.
@@ -36,8 +38,10 @@ type Step struct {
 	// Passed is whether the rate held; nil where that was not the question, or where noise left it open.
 	Passed *bool `json:"passed,omitempty"`
 	// ClientLimited marks a step in which the generator did not do its part: it says nothing about the target.
-	ClientLimited bool   `json:"client_limited,omitempty"`
-	Note          string `json:"note,omitempty"`
+	ClientLimited bool `json:"client_limited,omitempty"`
+	// ListenQueue is how many connections waited to be accepted at the end of a ladder's point; nil: not to be seen.
+	ListenQueue *int   `json:"listen_queue,omitempty"`
+	Note        string `json:"note,omitempty"`
 }
 
 // Length is how long the step lasted.

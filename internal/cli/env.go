@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/internal/analyze"
+	"tare/internal/proc"
 )
 
 // version is set by the linker.
@@ -57,6 +58,9 @@ func usage(format string, args ...any) error {
 // Main runs one command and returns its exit code.
 func Main(ctx context.Context, e Env) int {
 	a := &app{Env: e}
+	if err := proc.NoCore(); err != nil {
+		a.tell("tare: warning: a crash may leave a core dump with credentials in it: %v\n", err)
+	}
 	root := a.root()
 	root.SetArgs(e.Args[1:])
 	err := root.ExecuteContext(ctx)
@@ -97,7 +101,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what is done to stderr")
 	root.AddCommand(a.runCommand(), a.initCommand(), a.validateCommand(), a.planCommand(), a.reportCommand(),
-		a.undoCommand(), a.explainCommand(), a.listCommand(), a.versionCommand(), a.serveCommand())
+		a.undoCommand(), a.explainCommand(), a.listCommand(), a.versionCommand(), a.serveCommand(), a.doctorCommand(), a.trialCommand())
 	return root
 }
 

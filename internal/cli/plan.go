@@ -64,14 +64,13 @@ type planner interface {
 func planned(e *config.Experiment, treatments int) string {
 	timeout := time.Duration(e.Load.Timeout)
 	if e.Load.Ladder() {
-		point := time.Duration(e.Load.Duration)
-		if point == 0 {
-			point = 5 * time.Second
+		points, load := 0, time.Duration(0)
+		for _, p := range e.Points() {
+			points += treatments
+			load += time.Duration(treatments) * p
 		}
-		points := len(e.Load.Rates) * treatments
-		load := time.Duration(points) * point
-		return fmt.Sprintf("%d points × %s = %s of load, and up to %s after each until its last call has ended and the target answers again",
-			points, point, load, 3*timeout)
+		return fmt.Sprintf("%d points, %s of load, and up to %s after each until its last call has ended and the target answers again",
+			points, load, 3*timeout)
 	}
 	search := time.Duration(e.Load.MaxTime)
 	if search == 0 {

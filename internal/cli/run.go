@@ -153,6 +153,12 @@ func request(e *config.Experiment, seed uint64) run.Request {
 	for _, r := range e.Load.Rates {
 		l.Rates = append(l.Rates, float64(r))
 	}
+	for i, w := range e.Load.Workloads {
+		l.GrowGap = time.Microsecond // callers that come at once do not wait for one another's connections
+		l.Workloads = append(l.Workloads, run.Workload{
+			Name: w.Title(), Rate: w.PerSecond(), Process: w.Process(e.Load.Arrivals, seed+uint64(i)), Stage: w.Stage(),
+		})
+	}
 	if s := e.Load.SLO; s != nil {
 		l.SLO, l.SLOShare = time.Duration(s.Limit), float64(s.Share)
 	}

@@ -96,7 +96,7 @@ func (c *checker) unknownNeighbours() {
 	if !c.given("load.closed") {
 		return
 	}
-	for _, path := range []string{"load.rate", "load.rates", "load.arrivals"} {
+	for _, path := range []string{"load.rate", "load.rates", "load.workloads", "load.arrivals"} {
 		if c.given(path) {
 			c.errorAt(path, c.key(path), "closed workers send when the last call has ended; %q is for an open loop", path[len("load."):])
 		}
@@ -110,6 +110,10 @@ func (c *checker) capacity() {
 	}
 	if c.e.Load.Arrivals == Ramp {
 		c.fail("load.arrivals", "a capacity experiment sets its own rates; use constant or poisson")
+	}
+	if c.given("load.workloads") {
+		c.workloads()
+		return
 	}
 	if !c.given("load.rates") {
 		if c.given("load.duration") {
@@ -130,7 +134,7 @@ func (c *checker) capacity() {
 
 // trials: all other questions offer one rate, or have workers.
 func (c *checker) trials() {
-	for _, path := range []string{"load.rates", "load.slo", "load.max_time"} {
+	for _, path := range []string{"load.rates", "load.workloads", "load.slo", "load.max_time"} {
 		if c.given(path) {
 			c.errorAt(path, c.key(path), "%q belongs to capacity, not to %s", path[len("load."):], c.e.Question)
 		}

@@ -15,6 +15,7 @@ const (
 	defaultShare        = unit.Percent(0.01)
 	defaultAbortError   = unit.Percent(0.5)
 	defaultAbortFor     = unit.Duration(10 * time.Second)
+	defaultPoint        = 5 * time.Second // of a ladder, as package capacity has it
 	defaultConns        = 256
 	defaultCapacityConn = 4096
 )
@@ -57,7 +58,7 @@ func (l Load) timeout() unit.Duration {
 }
 
 // Ladder reports whether the experiment measures given rates instead of searching.
-func (l Load) Ladder() bool { return len(l.Rates) > 0 }
+func (l Load) Ladder() bool { return len(l.Rates)+len(l.Workloads) > 0 }
 
 // Config is what the load engine needs of the file. Endpoint, Operations and KeepCalls are the caller's to add.
 func (l Load) Config(seed uint64) load.Config {
@@ -84,6 +85,22 @@ func (l Load) Process(rate unit.Rate, seed uint64) load.Process {
 	return load.Constant{Rate: r, Duration: d}
 }
 
+// Points are the lengths of a ladder's points under one treatment, in order; none for a search.
+func (e *Experiment) Points() []time.Duration {
+	var out []time.Duration
+	for range e.Load.Rates {
+		point := time.Duration(e.Load.Duration)
+		if point == 0 {
+			point = defaultPoint
+		}
+		out = append(out, point)
+	}
+	for _, w := range e.Load.Workloads {
+		out = append(out, w.window())
+	}
+	return out
+}
+
 // Peak is the highest rate, in 1/s, that the file can make the generator offer; 0 when nothing bounds it (closed workers, or a
 // search without max_rate).
 func (e *Experiment) Peak() float64 {
@@ -95,6 +112,9 @@ func (e *Experiment) Peak() float64 {
 		peak := 0.0
 		for _, r := range l.Rates {
 			peak = max(peak, float64(r))
+		}
+		for _, w := range l.Workloads {
+			peak = max(peak, w.PerSecond())
 		}
 		return peak
 	case e.Question == design.Capacity:

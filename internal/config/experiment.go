@@ -46,6 +46,8 @@ type Load struct {
 	Rate unit.Rate `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"Calls offered per second: 150/s. In a capacity search, the rate to start from."`
 	// Rates makes a ladder of a capacity experiment: one trial of Duration at each, instead of a search.
 	Rates []unit.Rate `yaml:"rates,omitempty" json:"rates,omitempty" jsonschema:"minItems=1,maxItems=1000" jsonschema_description:"A ladder instead of a search (capacity only): one trial at each rate."`
+	// Workloads make a ladder of shapes that are more than a rate.
+	Workloads []Workload `yaml:"workloads,omitempty" json:"workloads,omitempty" jsonschema:"minItems=1,maxItems=1000" jsonschema_description:"A ladder of workloads instead of a search (capacity only): pod starts, synchronised expiry, a reboot."`
 	// Duration is the length of one trial.
 	Duration unit.Duration `yaml:"duration,omitempty" json:"duration,omitempty" jsonschema_description:"Length of one trial: 30s."`
 	// Timeout counts from the instant at which a call was due.

@@ -100,3 +100,11 @@ func (s *fakeSpec) Validate(design.Question, []design.Treatment) []area.Finding 
 }
 
 func (s *fakeSpec) Loopback() bool { return s.URL == "" }
+
+// Stages implements area.Staged: an embedded target can be brought into any stage, others can only be warmed.
+func (s *fakeSpec) Stages() []area.Stage {
+	if s.URL != "" {
+		return []area.Stage{area.Warm}
+	}
+	return []area.Stage{area.Warm, area.Cold, area.Renewed, area.Rebooted}
+}

@@ -18,7 +18,7 @@ import (
 var onlyParse = []string{
 	"factor-conflict", "factor-product", "ladder-above-max", "max-rate-off-loopback", "max-rate-without-load", "merge-key",
 	"percentages", "preset", "budget-baseline", "budget-treatment", "rate-above-max", "scale-points", "secret-in-url", "secret-token-anywhere", "slo-over-timeout",
-	"spec-finding-on-target", "spin", "treatment-factor", "utf16",
+	"spec-finding-on-target", "spin", "treatment-factor", "utf16", "workloads-elsewhere", "workloads-max-rate",
 }
 
 func TestSchemaRefusesWhatParseRefuses(t *testing.T) {
@@ -57,7 +57,7 @@ func TestSchemaAcceptsGoodFiles(t *testing.T) {
 
 // TestSchemaHasTheFieldsOfParse compares the names that the reflector and the walker see.
 func TestSchemaHasTheFieldsOfParse(t *testing.T) {
-	for _, v := range []any{Experiment{}, Load{}, Pin{}, fakeSpec{}, fakeEmbedded{}} {
+	for _, v := range []any{Experiment{}, Load{}, Pin{}, fakeSpec{}, fakeEmbedded{}, Workload{}} {
 		typ := typeOf(v)
 		schema, _, err := reflectSchema(typ, "")
 		if err != nil {

@@ -48,6 +48,12 @@ var (
 	PressureMemory = Quantity{metric.Metric{Name: "pressure_memory", Unit: metric.Seconds, Better: metric.Lower, Help: "Time in which some task of the host waited for memory (/proc/pressure/memory, some)."}, Counter}
 	PressureIO     = Quantity{metric.Metric{Name: "pressure_io", Unit: metric.Seconds, Better: metric.Lower, Help: "Time in which some task of the host waited for I/O (/proc/pressure/io, some)."}, Counter}
 
+	Upstream     = Quantity{metric.Metric{Name: "upstream_calls", Unit: metric.Count, Better: metric.Lower, Help: "Calls that the target made, or tried to make, to what stands behind it: at a token endpoint, exchanges at its STS."}, Counter}
+	CacheHits    = Quantity{metric.Metric{Name: "cache_hits", Unit: metric.Count, Better: metric.Higher, Help: "Calls that the target answered from its cache, by its own count."}, Counter}
+	CacheMisses  = Quantity{metric.Metric{Name: "cache_misses", Unit: metric.Count, Better: metric.Lower, Help: "Calls for which the target's cache had nothing good, by its own count; concurrent calls that share an answer count once."}, Counter}
+	CacheRenewed = Quantity{metric.Metric{Name: "cache_renewals", Unit: metric.Count, Better: metric.Lower, Help: "Cached values that the target renewed before they expired, by its own count."}, Counter}
+	Distinct     = Quantity{metric.Metric{Name: "distinct_tokens", Unit: metric.Count, Better: metric.Lower, Help: "Different tokens among all answers, as the callers saw them: one for each identity where the endpoint caches, one for each call where it does not."}, Counter}
+
 	HostCPU = Quantity{metric.Metric{Name: "host_cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time that the host's CPUs spent busy, that is, neither idle, nor waiting for I/O, nor stolen (/proc/stat)."}, Counter}
 	HostAll = Quantity{metric.Metric{Name: "host_all", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "All time of the host's CPUs: busy, idle, waiting and stolen (/proc/stat). The denominator of shares."}, Counter}
 	Steal   = Quantity{metric.Metric{Name: "steal", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time that the hypervisor gave to others while this host wanted it (/proc/stat, steal)."}, Counter}
@@ -68,6 +74,7 @@ func Quantities() []Quantity {
 		CgroupCPU, Periods, ThrottledPeriods, ThrottledTime, Memory, MemoryPeak,
 		ListenQueueDepth, ListenQueueLimit,
 		PressureCPU, PressureMemory, PressureIO,
+		Upstream, CacheHits, CacheMisses, CacheRenewed, Distinct,
 		HostCPU, HostAll, Steal, Load,
 		TCPInUse, TCPTimeWait, TCPOrphans, ListenOverflows, ListenDrops, TCPRetransmitted,
 	}

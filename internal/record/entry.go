@@ -133,6 +133,8 @@ type Verify struct {
 type TrialBegin struct {
 	design.Trial
 	Operations []string `json:"operations"` // names, in the order of load.Call.Operation
+	// Causes are what each operation calls its failures, by load.Call.Cause − load.OwnCauses.
+	Causes [][]string `json:"causes,omitempty"`
 }
 
 // Step is a piece of a question's own record. Its payload is opaque here: the question's package encodes and decodes it.
@@ -158,6 +160,7 @@ type Samples struct {
 	Treatment string          `json:"treatment"`
 	Block     int             `json:"block"`
 	When      When            `json:"when"`
+	Point     int             `json:"point,omitempty"` // of a ladder, from 1; 0: the reading frames the whole trial
 	Samples   []metric.Sample `json:"samples"`
 }
 

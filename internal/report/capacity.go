@@ -70,6 +70,8 @@ type Point struct {
 	// ruins it; it is here for comparison with published tables only.
 	VegetaThroughput *float64   `json:"vegeta_throughput,omitempty"`
 	Generator        *Generator `json:"generator,omitempty"`
+	// ListenQueue is how many connections waited to be accepted at the window's end.
+	ListenQueue *int `json:"listen_queue,omitempty"`
 	// Used is what the target's probes saw from the window's beginning until the last call had ended, by "subject metric": the
 	// difference of a counter, the last value of a gauge.
 	Used map[string]float64 `json:"used,omitempty"`

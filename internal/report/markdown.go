@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -23,6 +24,7 @@ func Markdown(w io.Writer, r *Report) error {
 		m.say(escape(r.Generator.line()))
 	}
 	m.section("Operations", r.operations())
+	m.section("Calls that were not ok", r.causes())
 	m.section("Target", r.targets())
 	m.list("Notes", r.Notes)
 	m.list("Warnings", r.Warnings)
@@ -94,7 +96,7 @@ func (m *markdown) capacity(r *Report, c *Capacity) {
 	m.items(items)
 	if len(c.Points) > 0 {
 		m.table(ladder(c.Points))
-		for _, s := range append([]string{vegetaNote}, lateRows(c.Points)...) {
+		for _, s := range slices.Concat([]string{vegetaNote}, usedBy(c.Points), lateRows(c.Points)) {
 			m.say(escape(s))
 		}
 	}

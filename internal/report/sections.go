@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ const vegetaNote = "vegeta*: successes ÷ (window + wait for the last answer), w
 
 func ladder(points []Point) table {
 	t := table{
+		{head: "workload", left: true},
 		{head: "offered"},
 		{head: "success"},
 		{head: "p50"},
@@ -22,8 +24,11 @@ func ladder(points []Point) table {
 		{head: "goodput"},
 		{head: "in SLO", drop: 5},
 		{head: "stuck", drop: 1},
+		{head: "queued", drop: 8},
 		{head: "not sent", drop: 6},
+		{head: "no byte", drop: 9},
 		{head: "bad answer", drop: 7},
+		{head: "last failed sent", drop: 10},
 		{head: "drain", drop: 3},
 		{head: "vegeta*", drop: 2},
 		{head: "generator", left: true},
@@ -34,11 +39,102 @@ func ladder(points []Point) table {
 		if p.Generator != nil && !p.Generator.Valid {
 			generator = "INVALID"
 		}
-		t.add(unit.PerSecond(p.Rate), opt(p.Success, percent), opt(p.P50, unit.Seconds), opt(p.P99, unit.Seconds), opt(p.Goodput, unit.PerSecond),
-			opt(p.GoodputSLO, unit.PerSecond), fmt.Sprint(p.Stuck), count(p.NoConnection), count(p.BadStatus), unit.Seconds(p.DrainSeconds),
-			opt(p.VegetaThroughput, unit.PerSecond), generator)
+		t.add(p.Name, offered(p), opt(p.Success, percent), opt(p.P50, unit.Seconds), opt(p.P99, unit.Seconds), opt(p.Goodput, unit.PerSecond),
+			opt(p.GoodputSLO, unit.PerSecond), fmt.Sprint(p.Stuck), queued(p), count(p.NoConnection), count(p.NoByte), count(p.BadStatus), opt(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds),
+			vegeta(p), generator)
 	}
 	return t.used()
+}
+
+// offered is a point's rate, or where calls came at once, their number.
+func offered(p *Point) string {
+	if strings.HasSuffix(p.Name, "at once") {
+		return fmt.Sprintf("%d calls", p.Offered)
+	}
+	return unit.PerSecond(p.Rate)
+}
+
+// vegeta is for published tables, which have rates only.
+func vegeta(p *Point) string {
+	if p.Name != "" {
+		return ""
+	}
+	return opt(p.VegetaThroughput, unit.PerSecond)
+}
+
+func queued(p *Point) string {
+	if p.ListenQueue == nil {
+		return ""
+	}
+	return count(uint64(max(0, *p.ListenQueue)))
+}
+
+// usedBy says what the target used at each workload of a ladder, as far as it was anything but 0.
+func usedBy(points []Point) []string {
+	var out []string
+	for i := range points {
+		p := &points[i]
+		if p.Name == "" {
+			continue // a ladder of rates is long, and says what matters in its columns
+		}
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(p.Used)) {
+			if v := p.Used[name]; v != 0 && !dull(name) {
+				parts = append(parts, strings.ReplaceAll(name, "_", " ")+" "+unit.Number(v))
+			}
+		}
+		if len(parts) > 0 {
+			out = append(out, p.Title()+": "+strings.Join(parts, ", "))
+		}
+	}
+	return out
+}
+
+// maxCauses bounds the list in text and Markdown; the other forms have all.
+const maxCauses = 8
+
+// causes are the most frequent ways in which calls did not end well.
+func (r *Report) causes() table {
+	t := table{
+		{head: "treatment", left: true},
+		{head: "operation", left: true, drop: 1},
+		{head: "calls"},
+		{head: "not ok", left: true},
+		{head: "because", left: true},
+	}
+	for i := range r.Operations {
+		o := &r.Operations[i]
+		for n, c := range o.Causes {
+			if n == maxCauses {
+				rest := uint64(0)
+				for _, c := range o.Causes[n:] {
+					rest += c.Calls
+				}
+				t.add(r.withTreatment(o.Treatment), o.Operation, fmt.Sprint(rest), "", fmt.Sprintf("%d further causes", len(o.Causes)-n))
+				break
+			}
+			t.add(r.withTreatment(o.Treatment), o.Operation, fmt.Sprint(c.Calls), strings.ReplaceAll(c.Outcome, "_", " "), c.Cause)
+		}
+	}
+	return t.used()
+}
+
+// Title is the point's name, or its rate.
+func (p *Point) Title() string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return unit.PerSecond(p.Rate)
+}
+
+// dull are quantities of a whole process, which say nothing about a point of a few seconds.
+func dull(name string) bool {
+	for _, s := range []string{" rss", " rss_peak", " pss", " threads", " fds", " processes", " memory", " memory_peak", " listen_queue", " listen_queue_limit"} {
+		if strings.HasSuffix(name, s) {
+			return true
+		}
+	}
+	return false
 }
 
 // lateRows says which rows are the generator's and not the target's, and why.
@@ -46,7 +142,7 @@ func lateRows(points []Point) []string {
 	var out []string
 	for i := range points {
 		if g := points[i].Generator; g != nil && !g.Valid {
-			out = append(out, "INVALID at "+unit.PerSecond(points[i].Rate)+": the generator was the limit"+because(g.Reason))
+			out = append(out, "INVALID at "+points[i].Title()+": the generator was the limit"+because(g.Reason))
 		}
 	}
 	return out

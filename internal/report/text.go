@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -35,6 +36,7 @@ func (s Style) Text(w io.Writer, r *Report) error {
 		p.generator(r.Generator)
 	}
 	p.table(r.operations())
+	p.table(r.causes())
 	p.table(r.targets())
 	p.table(r.budgets())
 	p.remarks(r)
@@ -132,7 +134,7 @@ func (p *printer) ladder(points []Point) {
 	if t.fit(p.Width).has("vegeta*") {
 		remarks = append(remarks, vegetaNote)
 	}
-	for _, s := range append(remarks, lateRows(points)...) {
+	for _, s := range slices.Concat(remarks, usedBy(points), lateRows(points)) {
 		for _, l := range wrap(clean(s), p.Width) {
 			p.say(l)
 		}

@@ -48,6 +48,8 @@ func (c *Capacity) headline() string {
 			s += fmt.Sprintf(" [%s, %s]", rate(*c.Lo), rate(*c.Hi))
 		}
 		return s
+	case len(c.Points) > 0 && c.Points[0].Name != "":
+		return count(uint64(len(c.Points))) + " workload(s)"
 	case len(c.Points) > 0:
 		return fmt.Sprintf("a ladder from %s to %s", unit.PerSecond(c.Points[0].Rate), unit.PerSecond(c.Points[len(c.Points)-1].Rate))
 	case c.AtLeast != nil:
@@ -138,9 +140,11 @@ func (g *Generator) line() string {
 	var parts []string
 	if !g.Valid {
 		s = "THE GENERATOR is the limit"
-		if g.Reason != "" {
-			parts = append(parts, g.Reason)
-		}
+	} else if g.Reason != "" {
+		s = "the generator, in part"
+	}
+	if g.Reason != "" {
+		parts = append(parts, g.Reason)
 	}
 	if g.Lateness != nil && g.Valid {
 		parts = append(parts, "lateness p99 "+unit.Seconds(g.Lateness.P99))

@@ -47,7 +47,7 @@ func (x *runner) streamConfig(t design.Trial, treatment design.Treatment, ops []
 	}
 	l := x.Load
 	cfg := load.Config{
-		Engine: l.Engine, Operations: ops, Timeout: l.Timeout, MaxConns: l.MaxConns, MaxRate: l.MaxRate, Shards: l.Shards, Spin: l.Spin,
+		Engine: l.Engine, Operations: ops, Timeout: l.Timeout, MaxConns: l.MaxConns, MaxRate: l.MaxRate, Shards: l.Shards, Spin: l.Spin, GrowGap: l.GrowGap,
 		Precise: l.Precise, KeepCalls: true, Seed: t.Seed,
 	}
 	if endpoint != nil {
@@ -82,8 +82,8 @@ func (x *runner) search(ctx context.Context, t design.Trial, treatment design.Tr
 	}
 	var trace capacity.Trace
 	var err error
-	if len(l.Rates) > 0 {
-		trace, err = capacity.Ladder(ctx, s, o, on, l.Rates...)
+	if points := x.points(t, treatment, s); len(points) > 0 {
+		trace, err = capacity.Play(ctx, s, o, on, points)
 	} else {
 		trace, err = capacity.Search(ctx, s, o, on)
 	}

@@ -43,14 +43,17 @@ type Load struct {
 	Start    float64   // first rate of a search, 1/s; 0: the search's own
 	Rates    []float64 // a ladder instead of a search
 	Point    time.Duration
-	SLO      time.Duration
-	SLOShare float64
-	MaxTime  time.Duration
-	Weights  map[string]int // the mix by operation; nil: the target's own
-	Spin     time.Duration
-	Precise  bool
-	Shards   int
-	Abort    *Abort
+	// Workloads are points of a ladder that are more than a rate.
+	Workloads []Workload
+	GrowGap   time.Duration // least time between two new connections; 0: the engine's own
+	SLO       time.Duration
+	SLOShare  float64
+	MaxTime   time.Duration
+	Weights   map[string]int // the mix by operation; nil: the target's own
+	Spin      time.Duration
+	Precise   bool
+	Shards    int
+	Abort     *Abort
 }
 
 // Event tells what a run is doing.

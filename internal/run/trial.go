@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tare/internal/design"
 	"tare/internal/load"
@@ -52,13 +53,18 @@ func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.T
 	for _, op := range ops {
 		begin.Operations = append(begin.Operations, op.Name)
 	}
+	if slices.ContainsFunc(ops, func(op load.Operation) bool { return len(op.Causes) > 0 }) {
+		for _, op := range ops {
+			begin.Causes = append(begin.Causes, op.Causes)
+		}
+	}
 	if err := x.Writer.TrialBegin(begin); err != nil {
 		return err
 	}
 	started := x.Env.Clock.Now()
-	if err = x.samples(ctx, t, treatment, record.Before); err == nil {
+	if err = x.samples(ctx, t, treatment, record.Before, 0); err == nil {
 		err = x.load(ctx, t, treatment, ops)
-		err = errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After))
+		err = errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After, 0))
 	}
 	end := record.TrialEnd{Treatment: t.Treatment, Block: t.Block, Seconds: x.Env.Clock.Now().Sub(started).Seconds(), Status: record.Complete}
 	switch {
@@ -97,7 +103,7 @@ func (x *runner) operations(t design.Treatment) ([]load.Operation, error) {
 }
 
 // samples reads every probe once. A probe that cannot be read is a warning: the answer does not hang on it.
-func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.Treatment, when record.When) error {
+func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.Treatment, when record.When, point int) error {
 	var all []metric.Sample
 	at := x.Env.Clock.Now().Sub(x.start)
 	for _, p := range x.target.Probes(treatment) {
@@ -113,5 +119,5 @@ func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.T
 		}
 		all = append(all, s...)
 	}
-	return x.Writer.Samples(record.Samples{Treatment: t.Treatment, Block: t.Block, When: when, Samples: all})
+	return x.Writer.Samples(record.Samples{Treatment: t.Treatment, Block: t.Block, When: when, Point: point, Samples: all})
 }

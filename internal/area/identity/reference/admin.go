@@ -16,6 +16,7 @@ type Counters struct {
 	Hits        int64 `json:"hits"`
 	Misses      int64 `json:"misses"`    // requests that started a way through the STS
 	Refreshes   int64 `json:"refreshes"` // renewals before expiry
+	Asked       int64 `json:"asked"`     // at the STS: exchanges that were tried
 	Exchanges   int64 `json:"exchanges"` // at the STS: well-formed and within the quota
 	OverQuota   int64 `json:"over_quota"`
 	Invalid     int64 `json:"invalid"` // exchanges with a bad token
@@ -45,11 +46,17 @@ func newServer(life context.Context, h http.Handler) *http.Server {
 	}
 }
 
-// adminHandler answers /healthz and /debug.
-func adminHandler(count func() Counters) http.Handler {
+// adminHandler answers /healthz and /debug, and where there is something to forget, POST /flush.
+func adminHandler(count func() Counters, flush func()) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") })
 	mux.HandleFunc("GET /debug", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, count()) })
+	if flush != nil {
+		mux.HandleFunc("POST /flush", func(w http.ResponseWriter, _ *http.Request) {
+			flush()
+			writeText(w, "flushed")
+		})
+	}
 	return mux
 }
 

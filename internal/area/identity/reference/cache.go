@@ -177,6 +177,13 @@ func (c *cache) store(key string, got credential) {
 	c.entries[key] = e
 }
 
+// flush forgets every credential. One that is on its way is stored when it comes.
+func (c *cache) flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.entries)
+}
+
 // postpone keeps a failing STS from being asked again by every request.
 func (c *cache) postpone(key string) {
 	c.mu.Lock()

@@ -56,7 +56,7 @@ func runEndpoint(ctx context.Context, c clock.Clock, cfg EndpointConfig, ready f
 	front := newServer(ctx, m)
 	front.IdleTimeout = cfg.IdleTimeout
 	s.serve(front, main)
-	s.serve(newServer(ctx, adminHandler(func() Counters { return m.counters(main) })), admin)
+	s.serve(newServer(ctx, adminHandler(func() Counters { return m.counters(main) }, m.cache.flush)), admin)
 	err = ready(Ready{Addr: main.Addr().String(), Admin: admin.Addr().String(), Backlog: backlog, Procs: runtime.GOMAXPROCS(0)})
 	if err == nil {
 		err = s.wait(ctx)

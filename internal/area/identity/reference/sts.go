@@ -46,7 +46,7 @@ func runSTS(ctx context.Context, c clock.Clock, cfg STSConfig, ready func(Ready)
 	counted := newLimitListener(main, 0)
 	var s servers
 	s.serve(newServer(ctx, t.handler()), counted)
-	s.serve(newServer(ctx, adminHandler(func() Counters { return t.counters(counted) })), admin)
+	s.serve(newServer(ctx, adminHandler(func() Counters { return t.counters(counted) }, nil)), admin)
 	err = ready(Ready{Addr: main.Addr().String(), Admin: admin.Addr().String(), Backlog: backlog, Procs: runtime.GOMAXPROCS(0)})
 	if err == nil {
 		err = s.wait(ctx)
@@ -66,7 +66,7 @@ type sts struct {
 	clock  clock.Clock
 	inside *gate
 
-	requests, inFlight, exchanges, overQuota, invalid atomic.Int64
+	requests, inFlight, asked, exchanges, overQuota, invalid atomic.Int64
 
 	mu      sync.Mutex
 	buckets map[string]*bucket // by pool
@@ -108,6 +108,7 @@ func (t *sts) handler() http.Handler {
 
 // exchange answers RFC 8693, section 2. The quota is per pool, and only exchanges that would succeed count against it.
 func (t *sts) exchange(w http.ResponseWriter, r *http.Request) {
+	t.asked.Add(1)
 	claims, pool, code, why := t.subject(r)
 	if code != "" {
 		t.invalid.Add(1)
@@ -195,7 +196,7 @@ func (t *sts) bucket(pool string) *bucket {
 func (t *sts) counters(l *limitListener) Counters {
 	return Counters{
 		Requests: t.requests.Load(), InFlight: t.inFlight.Load(), Connections: l.open.Load(),
-		Exchanges: t.exchanges.Load(), OverQuota: t.overQuota.Load(), Invalid: t.invalid.Load(), STS: &t.knobs,
+		Asked: t.asked.Load(), Exchanges: t.exchanges.Load(), OverQuota: t.overQuota.Load(), Invalid: t.invalid.Load(), STS: &t.knobs,
 	}
 }
 

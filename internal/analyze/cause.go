@@ -1,0 +1,94 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"syscall"
+
+	"tare/internal/load"
+	"tare/internal/report"
+)
+
+// causes counts the ways in which calls did not end well.
+type causes map[report.Cause]uint64
+
+// add counts c, unless it ended well. own are the causes that its operation names.
+func (m causes) add(c *load.Call, own []string) {
+	if c.Outcome.Good() {
+		return
+	}
+	m[report.Cause{Outcome: outcomeKey(c.Outcome), Cause: causeOf(c, own)}]++
+}
+
+// list is the causes with their counts, the most frequent first.
+func (m causes) list() []report.Cause {
+	var out []report.Cause
+	for c, n := range m {
+		c.Calls = n
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b report.Cause) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Cause, b.Cause))
+	})
+	return out
+}
+
+// causeOf says in words why a call did not end well, from the closest that is known.
+func causeOf(c *load.Call, own []string) string {
+	status := ""
+	if c.Status != 0 {
+		status = fmt.Sprintf("status %d", c.Status)
+		if text := http.StatusText(int(c.Status)); text != "" {
+			status += " " + text
+		}
+	}
+	text := c.Cause.Text(own)
+	switch {
+	case text != "" && status != "" && c.Status != http.StatusOK:
+		return status + ": " + text
+	case text != "":
+		return text
+	case c.Errno == uint16(syscall.ECONNABORTED) && c.Outcome == load.ConnFailed:
+		return "given up by the generator at the end of a step"
+	case c.Errno != 0:
+		return syscall.Errno(c.Errno).Error()
+	case c.Outcome == load.Timeout:
+		return phaseOf(c).Text(nil)
+	case status == "":
+		return "not known"
+	}
+	return status
+}
+
+// phaseOf is how far a call had come when its time was over.
+func phaseOf(c *load.Call) load.Cause {
+	switch {
+	case c.Sent == 0:
+		return load.CauseNoConnection
+	case c.FirstByte == 0:
+		return load.CauseNoByte
+	}
+	return load.CauseNoEnd
+}
+
+// outcomeKey is the outcome's key in report.Outcomes.
+func outcomeKey(o load.Outcome) string {
+	switch o {
+	case load.OK:
+		return "ok"
+	case load.Denied:
+		return "denied"
+	case load.Wrong:
+		return "wrong"
+	case load.Refused:
+		return "refused"
+	case load.Timeout:
+		return "timeout"
+	case load.ConnFailed:
+		return "conn_failed"
+	case load.Failed:
+	}
+	return "failed"
+}

@@ -1,0 +1,138 @@
+package analyze
+
+import (
+	"slices"
+	"time"
+
+	"tare/internal/capacity"
+	"tare/internal/report"
+	"tare/internal/stat"
+)
+
+// maxBins bounds a timeline: more than a page has pixels for would only make it larger.
+const maxBins = 400
+
+// binOf is the length of a bin: a round one, so that it can be read.
+func binOf(total time.Duration) time.Duration {
+	for scale := 50 * time.Millisecond; ; scale *= 10 {
+		for _, bin := range []time.Duration{scale, 2 * scale, 4 * scale} {
+			if total <= maxBins*bin {
+				return bin
+			}
+		}
+	}
+}
+
+// timeline cuts a trace into bins of time; nil if there were no steps.
+func timeline(treatment string, trace *capacity.Trace) *report.Timeline {
+	if len(trace.Steps) == 0 {
+		return nil
+	}
+	start, end := trace.Steps[0].Segment.Start, trace.Read
+	for _, s := range trace.Steps {
+		end = max(end, s.Segment.End)
+	}
+	bin := binOf(end - start)
+	n := int((end-start)/bin) + 1
+	t := &binned{
+		start: start, bin: bin, read: trace.Read, good: make([][]float64, n),
+		out: &report.Timeline{
+			Treatment: treatment, Bin: bin.Seconds(), Offered: make([]float64, n), Sent: make([]float64, n), Good: make([]float64, n),
+			Bad: make([]float64, n), Outstanding: make([]float64, n), P50: make([]*float64, n), P99: make([]*float64, n),
+		},
+	}
+	t.fill(trace)
+	t.steps(trace)
+	t.marks(trace)
+	return t.out
+}
+
+// binned is a timeline in the making.
+type binned struct {
+	start, bin, read time.Duration
+	good             [][]float64 // response times by bin
+	out              *report.Timeline
+}
+
+// slot is the bin that holds an instant, −1 for one outside.
+func (t *binned) slot(at time.Duration) int {
+	if i := int((at - t.start) / t.bin); at >= t.start && i < len(t.good) {
+		return i
+	}
+	return -1
+}
+
+func (t *binned) count(to []float64, at time.Duration, n float64) {
+	if i := t.slot(at); i >= 0 {
+		to[i] += n
+	}
+}
+
+func (t *binned) fill(trace *capacity.Trace) {
+	each := 1 / t.bin.Seconds()
+	for i := range trace.Calls {
+		c := &trace.Calls[i]
+		t.count(t.out.Offered, c.Intended, each)
+		t.count(t.out.Outstanding, c.Intended, 1)
+		if c.Sent != 0 {
+			t.count(t.out.Sent, c.Sent, each)
+		}
+		if c.Outstanding(t.read) {
+			continue
+		}
+		t.count(t.out.Outstanding, c.Done, -1)
+		if !c.Outcome.Good() {
+			t.count(t.out.Bad, c.Done, each)
+			continue
+		}
+		t.count(t.out.Good, c.Done, each)
+		if i := t.slot(c.Done); i >= 0 {
+			t.good[i] = append(t.good[i], c.Response().Seconds())
+		}
+	}
+	open := 0.0
+	for i, x := range t.good {
+		open += t.out.Outstanding[i]
+		t.out.Outstanding[i] = open
+		if len(x) > 0 {
+			slices.Sort(x)
+			p50, p99 := stat.SortedQuantile(x, 0.5), stat.SortedQuantile(x, 0.99)
+			t.out.P50[i], t.out.P99[i] = &p50, &p99
+		}
+	}
+}
+
+func (t *binned) since(at time.Duration) float64 { return (at - t.start).Seconds() }
+
+func (t *binned) steps(trace *capacity.Trace) {
+	for _, s := range trace.Steps {
+		name := s.Name
+		if name == "" {
+			name = string(s.Role)
+		}
+		t.out.Steps = append(t.out.Steps, report.Stretch{From: t.since(s.Segment.Start), To: t.since(s.Segment.End), Name: name, Rate: s.Rate})
+	}
+	if r := trace.Recovery; r != nil && len(r.Probes) > 0 {
+		t.out.Steps = append(t.out.Steps, report.Stretch{From: t.since(r.Start), To: t.since(r.Probes[len(r.Probes)-1].At), Name: string(capacity.RoleRecovery)})
+	}
+}
+
+// marks are the instants at which the failure shows: the first call that did not end well, counted from when it was due, and the first
+// answer after the load.
+func (t *binned) marks(trace *capacity.Trace) {
+	for i := range trace.Calls {
+		c := &trace.Calls[i]
+		if !c.Outcome.Good() || c.Outstanding(t.read) {
+			t.out.Marks = append(t.out.Marks, report.Mark{At: t.since(c.Intended), Text: "the first call that did not end well was due"})
+			break
+		}
+	}
+	if r := trace.Recovery; r != nil && r.Recovered {
+		for _, p := range r.Probes {
+			if p.Good {
+				t.out.Marks = append(t.out.Marks, report.Mark{At: t.since(p.At), Text: "a fresh call was answered well again"})
+				return
+			}
+		}
+	}
+}
