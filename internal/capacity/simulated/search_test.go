@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -335,5 +338,42 @@ func TestOfferRefusesTooMuch(t *testing.T) {
 	w, o, _ := Instance(kind(t, "mdc"), 1, 0)
 	if _, err := w.Offer(t.Context(), load.Constant{Rate: 2 * o.MaxRate, Duration: time.Second}, time.Second, nil); err == nil {
 		t.Error("twice the maximum is offered")
+	}
+}
+
+// TestPlay: herds are offered as they were planned, with the target brought into its state before, and looked at after all has ended.
+func TestPlay(t *testing.T) {
+	w := gke()
+	var order []string
+	note := func(what string) func(context.Context) error {
+		return func(context.Context) error {
+			order = append(order, fmt.Sprintf("%s with %d open", what, w.Progress().Open()))
+			return nil
+		}
+	}
+	trace, err := capacity.Play(t.Context(), w, capacity.Options{}, nil, []capacity.Planned{
+		{Name: "herd", Rate: 300, Process: load.Burst{Calls: 300, Over: 200 * time.Millisecond, Duration: time.Second}, Before: note("before herd"), After: note("after herd")},
+		{Rate: 50, Before: note("before 50"), After: note("after 50")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"before herd with 0 open", "after herd with 0 open", "before 50 with 0 open", "after 50 with 0 open"}
+	if !slices.Equal(order, want) {
+		t.Errorf("order %q, want %q", order, want)
+	}
+	points := capacity.Points(trace)
+	if len(points) != 2 || points[0].Name != "herd" || points[0].Offered != 300 || points[1].Name != "" {
+		t.Fatalf("points %+v", points)
+	}
+	// A server of about 160/s needs 1.9 s for 300 calls that come within 0.2 s.
+	if p := points[0]; p.Success != 1 || p.P50 < 0.6 || p.P50 > 1.3 || p.Drain < 0.5 || p.Drain > 1.4 {
+		t.Errorf("the herd: %.0f %% succeed, p50 %.2f s, drain %.2f s", 100*p.Success, p.P50, p.Drain)
+	}
+	broken := errors.New("no")
+	if _, err := capacity.Play(t.Context(), gke(), capacity.Options{}, nil, []capacity.Planned{
+		{Name: "x", Rate: 1, Process: load.Burst{Calls: 1, Over: time.Second}, Before: func(context.Context) error { return broken }},
+	}); !errors.Is(err, broken) || !strings.Contains(err.Error(), "x: ") {
+		t.Errorf("a stage that fails gives %v", err)
 	}
 }
