@@ -125,10 +125,13 @@ func (c *checker) capacity() {
 	if c.given("load.rate") {
 		c.errorAt("load.rate", c.key("load.rate"), "rates make a ladder; rate is where a search starts: keep one")
 	}
-	for _, path := range []string{"load.slo", "load.max_time"} {
-		if c.given(path) {
-			c.warn(path, "has no effect on a ladder, only on a search")
-		}
+	c.noMaxTime()
+}
+
+// noMaxTime: every point of a ladder has its own length.
+func (c *checker) noMaxTime() {
+	if c.given("load.max_time") {
+		c.warn("load.max_time", "has no effect on a ladder, only on a search")
 	}
 }
 

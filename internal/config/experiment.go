@@ -65,7 +65,7 @@ type Load struct {
 	// Abort ends a trial that does harm.
 	Abort *Abort `yaml:"abort,omitempty" json:"abort,omitempty" jsonschema_description:"Ends the run when the target fails. Default off this machine: {error: 50%, for: 10s}."`
 	// SLO asks a capacity search for a second number.
-	SLO *SLO `yaml:"slo,omitempty" json:"slo,omitempty" jsonschema_description:"Asks a capacity search also for the highest rate at which at most this share of calls is slower than the limit."`
+	SLO *SLO `yaml:"slo,omitempty" json:"slo,omitempty" jsonschema_description:"Asks a capacity search also for the highest rate at which at most this share of calls is slower than the limit; on a ladder, the goodput within the limit is given for each point."`
 	// Precise takes completion instants at the client's own wake-up.
 	Precise bool `yaml:"precise,omitempty" json:"precise,omitempty" jsonschema_description:"Wake up for every answer instead of taking the kernel's receive timestamps: costs CPU, and includes the client's own wake-up."`
 	// Spin is how long before a deadline a shard spins instead of sleeping.

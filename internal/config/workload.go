@@ -111,6 +111,7 @@ func (c *checker) workloads() {
 			c.errorAt(path, c.key(path), "workloads say themselves what is offered, and for how long; %q is for a search or a ladder of rates", path[len("load."):])
 		}
 	}
+	c.noMaxTime()
 	for i := range c.e.Load.Workloads {
 		path := index("load.workloads", i)
 		if c.broken(path) {
