@@ -1,0 +1,187 @@
+// Package chart draws the report's charts as SVG: numbers and labels in, bytes out. It knows nothing of what it draws.
+//
+// Every chart is a fragment for an HTML page: two <svg> elements, one laid out for a wide column and one for a phone. The
+// narrow one carries the presentation attribute display="none", so that without any stylesheet the wide one shows alone;
+// [Style] swaps them by a media query. Nothing in a fragment needs a script, a style attribute or a style element: colours
+// are presentation attributes that are legible on white and on near-black, text is currentColor, and each mark has a class
+// by which a page may say otherwise. The same input gives the same bytes, and every label is escaped.
+//
+// Values that are not finite, that exceed 1e300, or that are not positive on a log axis cannot be placed: they leave a gap.
+// A chart with nothing to place is an empty frame with a sentence.
+package chart
+
+// Axis is one direction of a chart. The zero Axis is linear and fits its data.
+type Axis struct {
+	// Label says what is measured and in which unit. The label of a vertical axis stands above the plot, not along it.
+	Label string
+	// Log asks for a logarithmic axis with ticks at 1, 2 and 5 times the powers of ten; at 1 and 3, or at powers of ten
+	// alone, where these are too many.
+	Log bool
+	// Time asks for ticks at round seconds, minutes, hours or days; values are seconds. Log wins over it.
+	Time bool
+	// Min and Max fix an end of the axis; nil fits the data. Ends that cannot be (Min ≥ Max, Min ≤ 0 on a log axis) are
+	// ignored. Data outside are cut at the frame; a dot outside is drawn hollow at the edge, with its value in its title.
+	Min, Max *float64
+	// Format writes a value for a tick, a label or a title; nil writes four significant digits.
+	Format func(float64) string
+	// Ticks fixes the ticks; nil chooses round ones. Labels that would touch are left out either way.
+	Ticks []float64
+
+	tail bool
+}
+
+// Series is one set of points (X[i], Y[i]) with, where Lo and Hi are as long as Y, an interval each: a band around a line,
+// a bar through a dot that has no line. Missing points are NaN. Neither Line nor Dots means Line. Where a panel has several
+// named lines, those without dots carry a few markers, at points of theirs, so that they differ in more than colour.
+type Series struct {
+	// Name stands in the legend and in the titles of dots.
+	Name string
+	// Kind chooses the colour, and with it the marker; Auto takes the next colour of the palette.
+	Kind Kind
+	X, Y []float64
+	// Lo and Hi bound the interval at each point, in Y's unit; an infinite one reaches the edge.
+	Lo, Hi     []float64
+	Line, Dots bool
+	// Dash draws the line dashed, for what is fitted or expected rather than measured.
+	Dash bool
+	// Step holds each value until the next X, for rates per window.
+	Step bool
+}
+
+// Rule is a line across the whole plot: a budget, a capacity, a mark in time.
+type Rule struct {
+	// At is in the unit of the axis that the rule crosses: X if Vertical, otherwise Y.
+	At       float64
+	Vertical bool
+	Label    string
+	// Kind colours it; Auto means Neutral.
+	Kind Kind
+}
+
+// Span is a shaded interval of X: a step of load, a phase.
+type Span struct {
+	From, To float64
+	Label    string
+	// Kind colours it; Auto means Neutral.
+	Kind Kind
+}
+
+// Panel is a chart of series over two axes. Log on both axes makes it a growth chart.
+type Panel struct {
+	// Title and Desc are read out by screen readers and shown on hover; they are not drawn.
+	Title, Desc string
+	X, Y        Axis
+	Series      []Series
+	// Rules widen an axis if its range at most doubles by them: a budget far away does not flatten the data. One that lies
+	// outside is drawn at the edge, its label with an arrow.
+	Rules []Rule
+	Spans []Span
+	// Diagonal names the line y = x, dashed and neutral; empty draws none.
+	Diagonal string
+	// Height of the plot alone, in units of a page 760 wide; 0 means 240.
+	Height int
+	// Legend lists the names of the series above the plot.
+	Legend bool
+	// Empty is the sentence shown when there is nothing to draw; empty means "No data to draw.".
+	Empty string
+}
+
+// SVG draws the panel. id must be unique in the page: it prefixes the ids of title and description.
+func (p Panel) SVG(id string) []byte { return Stack(id, p) }
+
+// Stack draws panels above one another that share the X axis of the first exactly: the range covers the data of all, ticks
+// are labelled once at the bottom, and vertical rules and spans of the first panel run through all. Series of the same name
+// that leave their Kind to Auto have the same colour in every panel. The title is the first panel's; the description is all
+// of theirs.
+func Stack(id string, panels ...Panel) []byte {
+	return fragment(id, func(f frame) drawing { return stack(f, panels) })
+}
+
+// Percentiles is latency against percentile: X of each series is a quantile in [0, 1), spread as −log10(1−q), so that
+// p90, p99 and p99.9 stand equally far apart (Gil Tene's "percentile spectrum" axis); Y is logarithmic.
+type Percentiles struct {
+	Title, Desc string
+	// Y needs a Label and a Format; Log is implied.
+	Y      Axis
+	Series []Series
+	// Rules that are Vertical stand at a quantile.
+	Rules  []Rule
+	Height int
+	Legend bool
+	Empty  string
+}
+
+// SVG draws the chart; see [Panel.SVG].
+func (p Percentiles) SVG(id string) []byte { return p.panel().SVG(id) }
+
+// Bar is one row of Bars.
+type Bar struct {
+	Label string
+	// Value that is NaN draws no mark; its text is then Text, or "–".
+	Value float64
+	// Lo and Hi bound the value's interval; Lo == Hi draws none.
+	Lo, Hi float64
+	// Text is written at the right; empty writes Value by the axis' Format.
+	Text string
+	// Kind colours it; Auto is the first colour of the palette for every row: length tells, not hue.
+	Kind Kind
+}
+
+// Bars is one row per label with its value written out: usage by treatment, scores of classes.
+type Bars struct {
+	Title, Desc string
+	// Axis is the horizontal one. Bars start at zero; a Log axis or Dots draws dots instead.
+	Axis  Axis
+	Rows  []Bar
+	Rules []Rule
+	Dots  bool
+	Empty string
+}
+
+// SVG draws the chart; see [Panel.SVG].
+func (b Bars) SVG(id string) []byte {
+	return fragment(id, func(f frame) drawing { return rows(f, b.rowChart()) })
+}
+
+// ForestRow is an estimate with its interval and what was decided about it.
+type ForestRow struct {
+	Label         string
+	Value, Lo, Hi float64
+	// Verdict colours the row and gives it a glyph: Good ✓, Bad ✗, Unsure ?. Auto and Neutral have none.
+	Verdict Kind
+	// Word is the verdict in words, after the glyph.
+	Word string
+}
+
+// Forest is a forest plot: estimates with intervals on one axis, a line at zero, and rules such as a budget.
+type Forest struct {
+	Title, Desc string
+	Axis        Axis
+	Rows        []ForestRow
+	Rules       []Rule
+	Empty       string
+}
+
+// SVG draws the chart; see [Panel.SVG].
+func (c Forest) SVG(id string) []byte {
+	return fragment(id, func(f frame) drawing { return rows(f, c.rowChart()) })
+}
+
+// Heat is a grid of cells, one per row and column. A missing or NaN value is an empty, outlined cell.
+type Heat struct {
+	Title, Desc string
+	// Rows and Cols label the grid; Values[row][col].
+	Rows, Cols []string
+	Values     [][]float64
+	// ColLabel says what the columns are.
+	ColLabel string
+	Format   func(float64) string
+	// Diverging colours by sign and distance from zero; otherwise by distance from the least value.
+	Diverging bool
+	Empty     string
+}
+
+// SVG draws the chart; see [Panel.SVG].
+func (h Heat) SVG(id string) []byte {
+	return fragment(id, func(f frame) drawing { return heat(f, h) })
+}
