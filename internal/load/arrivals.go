@@ -164,3 +164,43 @@ func (s *steps) Next() (time.Duration, bool) {
 	}
 	return 0, false
 }
+
+// Burst offers Calls calls evenly over Over, all of them at its first instant when Over is 0, and then nothing until Duration has
+// passed since that instant: a herd of pods, a node that comes back, caches that expire together.
+type Burst struct {
+	Calls    int
+	Over     time.Duration
+	Duration time.Duration // less than Over is taken as Over
+}
+
+// Start implements Process.
+func (b Burst) Start() Arrivals { return &burst{b: b} }
+
+// Peak implements Process. Other than that of a steady process, it is the rate within the burst, however short this is, since that
+// is what hits the target: Calls/Over, +Inf for a burst at once.
+func (b Burst) Peak() float64 {
+	switch {
+	case b.Calls <= 0:
+		return 0
+	case b.Over <= 0:
+		return math.Inf(1)
+	}
+	return float64(b.Calls) / b.Over.Seconds()
+}
+
+// Length implements Process.
+func (b Burst) Length() time.Duration { return max(0, b.Over, b.Duration) }
+
+type burst struct {
+	b Burst
+	i int
+}
+
+func (b *burst) Next() (time.Duration, bool) {
+	if b.i >= b.b.Calls {
+		return 0, false
+	}
+	at := time.Duration(float64(b.i) / float64(b.b.Calls) * float64(max(0, b.b.Over)))
+	b.i++
+	return at, true
+}

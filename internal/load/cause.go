@@ -1,6 +1,9 @@
 package load
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // A Cause says why a call did not end well, more closely than its Outcome, Status and Errno do. 0 is none. Causes below OwnCauses are the
 // engines'; from there on they count into the Causes of the call's Operation.
@@ -9,8 +12,8 @@ type Cause uint8
 // OwnCauses is the first cause that an operation names itself.
 const OwnCauses Cause = 64
 
-// An Explainer is a Wire that can tell why Check was not satisfied. Explain is called after a Check that was not OK, with the same
-// arguments and under the same conditions, and returns an index into Operation.Causes, −1: nothing to add to the status.
+// An Explainer is a Wire that can tell why Check was not satisfied. Explain is called after a Check that was neither OK nor Denied,
+// with the same arguments and under the same conditions, and returns an index into Operation.Causes, −1: nothing to add to the status.
 type Explainer interface {
 	Explain(i uint64, status int, body []byte) int
 }
@@ -46,6 +49,22 @@ const (
 	CauseNoConnection
 	CauseNoByte
 	CauseNoEnd
+	CauseUnknownAuthority
+	CauseNameMismatch
+	CauseExpired
+	CauseAlert
+	CauseClientCertificate
+	CauseNotTLS
+	CauseSpeaksTLS
+	CauseDialing
+	CauseHandshaking
+	CauseNoReturn
+	CauseTrailerTooLong
+	CauseCoding
+	CauseSwitching
+	CauseTooLong
+	CauseUnasked
+	CauseAbandoned
 )
 
 // causeTexts are the engines' causes in words, by number.
@@ -55,7 +74,7 @@ var causeTexts = [...]string{
 	CauseClosedEarly:   "the connection was closed before the first byte of an answer",
 	CauseClosedWithin:  "the connection was closed within the answer",
 	CauseMalformed:     "the answer is not HTTP/1.1",
-	CauseHeaderTooLong: "the header of the answer does not end",
+	CauseHeaderTooLong: "the header of the answer is longer than 64 KiB",
 	CauseBadLength:     "the length of the answer is contradictory or no number",
 	CauseBadChunks:     "the chunks of the answer are malformed",
 	CauseRedirect:      "the answer is a redirect, which is not followed",
@@ -63,4 +82,46 @@ var causeTexts = [...]string{
 	CauseNoConnection:  "no connection became free before the timeout",
 	CauseNoByte:        "no byte of an answer came before the timeout",
 	CauseNoEnd:         "the answer did not end before the timeout",
+
+	CauseUnknownAuthority:  "the TLS certificate is signed by no trusted authority",
+	CauseNameMismatch:      "the TLS certificate is for another name",
+	CauseExpired:           "the TLS certificate has expired, or is not valid yet",
+	CauseAlert:             "the target refused the TLS handshake with an alert",
+	CauseClientCertificate: "the target requires a TLS client certificate",
+	CauseNotTLS:            "the target does not speak TLS",
+	CauseSpeaksTLS:         "the target speaks TLS, and was asked in plaintext",
+	CauseDialing:           "the target accepted no connection before the timeout",
+	CauseHandshaking:       "the TLS handshake did not end before the timeout",
+	CauseNoReturn:          "the operation did not end before the timeout",
+	CauseTrailerTooLong:    "the trailer of the answer is longer than 64 KiB",
+	CauseCoding:            "the transfer coding of the answer is unknown, or not allowed",
+	CauseSwitching:         "the answer switches protocols without being asked to",
+	CauseTooLong:           "the answer is longer than 16 MiB",
+	CauseUnasked:           "an answer came before the request had arrived: the connection is out of step",
+	CauseAbandoned:         "the generator gave the call up",
+}
+
+// explain is the cause of an answer to call i that was judged not good: the operation's own if it names one.
+func (o *Operation) explain(i uint64, status int, body []byte) Cause {
+	if e, ok := o.Wire.(Explainer); ok {
+		if k := e.Explain(i, status, body); k >= 0 && k <= math.MaxUint8-int(OwnCauses) {
+			return OwnCauses + Cause(k)
+		}
+	}
+	switch status {
+	case 301, 302, 303, 307, 308:
+		return CauseRedirect
+	}
+	return 0
+}
+
+// expired is the cause of a Timeout, by the phase that the call had reached.
+func (c *Call) expired() Cause {
+	switch {
+	case c.Sent == 0:
+		return CauseNoConnection
+	case c.FirstByte == 0:
+		return CauseNoByte
+	}
+	return CauseNoEnd
 }

@@ -25,6 +25,8 @@ type conn struct {
 	gen           int32  // tells a slot's tenants apart
 	slot          int32
 	key           int32
+	asked         int32 // bytes of the request
+	probation     uint8 // answers that are still to be checked for coming unasked
 	state         connState
 	call          *liveCall // when busy
 	since         int64     // when it was dialed, became free
@@ -73,6 +75,7 @@ func (s *shard) failDial(key int32, e syscall.Errno) {
 	if c := k.first; c != nil {
 		k.remove(c)
 		s.tally[nWaiting]--
+		c.cause = CauseConnect
 		s.finish(c, ConnFailed, uint16(e), max(s.clock.now(), c.intended))
 	}
 	s.pool.wish(k, key)
@@ -131,7 +134,7 @@ func errno(err error) syscall.Errno {
 // adopt gives a new socket its slot.
 func (s *shard) adopt(fd int, key int32) *conn {
 	p := &s.pool
-	c := &conn{fd: fd, id: p.made*p.shards + p.shard + 1, key: key, since: s.now, gen: int32(p.made)}
+	c := &conn{fd: fd, id: p.made*p.shards + p.shard + 1, key: key, since: s.now, gen: int32(p.made), probation: probation}
 	p.made++
 	p.size++
 	if n := len(p.vacant); n > 0 {
@@ -227,15 +230,17 @@ func (s *shard) serve(conn *conn) turn {
 			continue
 		}
 		c.ready = max(c.intended, conn.since)
-		s.prepare(conn, c)
-		return armed
+		if s.prepare(conn, c) {
+			return armed
+		}
 	}
 	if s.source.ready > 0 {
 		s.now = max(s.now, conn.since)
 		if c := s.nextCall(); c != nil && c.key == conn.key {
 			c.ready = max(c.intended, conn.since)
-			s.prepare(conn, c)
-			return armed
+			if s.prepare(conn, c) {
+				return armed
+			}
 		} else if c != nil {
 			s.pool.rest(conn)
 			s.dispatch(c)

@@ -12,13 +12,16 @@ import (
 // also when the connection had been idle and the request may never have been seen: a timed call is never tried again. An orderly
 // close before the response is complete is Failed: the target chose it.
 
-// prepare renders the request of c into s.out, to be sent on conn at once.
-func (s *shard) prepare(conn *conn, c *liveCall) {
+// prepare renders the request of c into s.out, to be sent on conn at once. When there is none, the call has ended.
+func (s *shard) prepare(conn *conn, c *liveCall) bool {
 	s.out = s.cfg.Operations[c.op].Wire.Render(s.out[:0], c.i)
 	if len(s.out) == 0 {
-		s.out = append(s.out, "\r\n"...) // an operation that renders nothing gets what a server makes of that
+		c.cause, c.ready = CauseRequest, 0
+		s.finish(c, Failed, 0, max(s.clock.now(), c.intended))
+		return false
 	}
 	conn.state, conn.call, c.conn = busy, c, conn
+	conn.asked = int32(len(s.out))
 	conn.parser.begin(s.out[0] == 'H')
 	s.tally[nSent]++
 	s.tally[nInFlight]++
@@ -26,12 +29,16 @@ func (s *shard) prepare(conn *conn, c *liveCall) {
 		s.sent++
 	}
 	c.sent = s.clock.now()
+	return true
 }
 
 // send puts a call on its way.
 func (s *shard) send(conn *conn, c *liveCall) {
-	s.prepare(conn, c)
-	s.write(conn)
+	if s.prepare(conn, c) {
+		s.write(conn)
+	} else {
+		s.pool.rest(conn)
+	}
 }
 
 func (s *shard) write(conn *conn) {
@@ -48,7 +55,7 @@ func (s *shard) wrote(conn *conn, n int, e syscall.Errno) {
 	case e == unix.EAGAIN:
 		n = 0
 	case e != 0:
-		s.fail(conn, ConnFailed, uint16(e))
+		s.cut(conn, e)
 		return
 	}
 	s.tally[nBytesOut] += uint64(n)
@@ -65,7 +72,7 @@ func (s *shard) flush(c *conn) {
 			return
 		}
 		if e != 0 {
-			s.fail(c, ConnFailed, uint16(e))
+			s.cut(c, e)
 			return
 		}
 		s.tally[nBytesOut] += uint64(n)
@@ -74,9 +81,23 @@ func (s *shard) flush(c *conn) {
 	c.unsent = nil
 }
 
+// cut ends the call on c, and c, which is lost: with e, or in good order when that is 0.
+func (s *shard) cut(c *conn, e syscall.Errno) {
+	why := CauseClosedWithin
+	if c.call.first == 0 {
+		why = CauseClosedEarly
+	}
+	if e != 0 {
+		s.fail(c, ConnFailed, uint16(e), why)
+		return
+	}
+	s.fail(c, Failed, c.status(), why)
+}
+
 // fail ends the call on c, and c.
-func (s *shard) fail(c *conn, o Outcome, code uint16) {
+func (s *shard) fail(c *conn, o Outcome, code uint16, why Cause) {
 	call := c.call
+	call.cause = why
 	s.drop(c)
 	s.finish(call, o, code, max(s.clock.now(), call.sent))
 }
@@ -130,12 +151,10 @@ func (s *shard) lost(c *conn, e syscall.Errno) {
 	switch {
 	case c.call == nil:
 		s.discard(c)
-	case e != 0:
-		s.fail(c, ConnFailed, uint16(e))
-	case c.parser.eof():
+	case e == 0 && c.parser.eof():
 		s.complete(c, s.clock.now(), false)
 	default:
-		s.fail(c, Failed, c.status())
+		s.cut(c, e)
 	}
 }
 
@@ -167,10 +186,14 @@ func (s *shard) take(c *conn, b []byte, at int64, ending bool) turn {
 	at = max(at, call.sent)
 	if call.first == 0 {
 		call.first = at
+		if (c.probation > 0 || at-call.sent < soonest) && s.unasked(c) {
+			s.fail(c, Failed, 0, CauseUnasked)
+			return settled
+		}
 	}
 	done, rest, err := c.parser.feed(b, &s.template)
 	if err != nil {
-		s.fail(c, Failed, c.status())
+		s.fail(c, Failed, c.status(), parseCause(err))
 		return settled
 	}
 	if !done {
@@ -185,7 +208,10 @@ func (s *shard) complete(conn *conn, at int64, reusable bool) turn {
 	at = max(at, c.sent)
 	o, status := Timeout, conn.parser.status
 	if at <= c.intended+s.timeout {
-		o = s.cfg.Operations[c.op].Wire.Check(c.i, status, conn.parser.whole)
+		op := &s.cfg.Operations[c.op]
+		if o = op.Wire.Check(c.i, status, conn.parser.whole); !o.Good() {
+			c.cause = op.explain(c.i, status, conn.parser.whole)
+		}
 	} else {
 		at, status, reusable = max(c.intended+s.timeout, c.sent), 0, false
 	}
@@ -201,6 +227,25 @@ func (s *shard) complete(conn *conn, at int64, reusable bool) turn {
 	conn.call, conn.since = nil, at
 	s.finish(c, o, uint16(status), at)
 	return s.serve(conn)
+}
+
+// An answer that left the target's kernel before the request had arrived there belongs to no request: the target said more than one
+// answer to an earlier one, or spoke first. HTTP/1.1 has no other sign of that, and without a look every later call on the connection
+// would be given the answer to the one before. Such an answer comes with none of the request acknowledged, whatever the target's
+// software does, since a segment acknowledges all that arrived before it. The look costs a system call: it is for the first answers
+// of every connection, and for those that come sooner than a target can think. Together with a look for waiting bytes before an
+// idle connection is used, that leaves one case: a late, second answer on a connection that is never idle.
+const (
+	probation = 4
+	soonest   = int64(30e3)
+)
+
+// unasked reports whether the answer on c came before its request had arrived.
+func (s *shard) unasked(c *conn) bool {
+	if c.probation > 0 {
+		c.probation--
+	}
+	return unacknowledged(c.fd) >= int(c.asked)-len(c.unsent)
 }
 
 // setStamps turns receive timestamps on all sockets on or off.

@@ -6,8 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
-	"syscall"
+	"slices"
 	"time"
 )
 
@@ -21,19 +20,40 @@ func (s *stream) Fresh(ctx context.Context, op int, i uint64, timeout time.Durat
 	if o.Wire == nil {
 		c.Ready, c.Sent = c.Intended, s.Now()
 		r := o.Call(ctx, i)
-		c.Outcome, c.Status, c.Errno = r.Outcome, r.Status, r.Errno
+		c.Outcome, c.Status, c.Errno, c.Cause = r.Outcome, r.Status, r.Errno, r.Cause
 		s.clock.adoptPhases(&c, r)
 	} else {
-		err = s.fresh(ctx, &c, o.Wire, i)
+		err = s.fresh(ctx, &c, o, i)
 	}
 	c.Done = s.Now()
 	if err != nil {
-		c.Outcome, c.Errno = blame(err, c.Sent != 0)
+		c.Outcome, c.Errno, c.Cause = blame(err, c.Sent != 0, c.FirstByte != 0)
 	}
 	if ctx.Err() != nil || c.Done > c.Intended+timeout {
-		c.Outcome, c.Errno = Timeout, 0
+		c.Outcome, c.Done = Timeout, max(c.Intended+timeout, c.Sent)
+		c.forgetLate()
+		c.Cause = c.freshExpired(o.Wire == nil, err)
+	}
+	if c.Outcome != ConnFailed {
+		c.Errno = 0
+	}
+	if c.Outcome == ConnFailed || c.Outcome == Timeout {
+		c.Status = 0
 	}
 	return c
+}
+
+// freshExpired is the cause of a timeout of a call on a connection of its own.
+func (c *Call) freshExpired(goCall bool, err error) Cause {
+	switch shake := (*handshakeError)(nil); {
+	case goCall:
+		return CauseNoReturn
+	case errors.As(err, &shake):
+		return CauseHandshaking
+	case c.Sent == 0:
+		return CauseDialing
+	}
+	return c.expired()
 }
 
 // adoptPhases takes over what a Go call says about its own phases.
@@ -48,22 +68,8 @@ func (k streamClock) adoptPhases(c *Call, r Result) {
 	adopt(&c.FirstByte, r.FirstByte)
 }
 
-// blame tells how an error ends a call: a connection that could not be made, or was lost with an errno, is ConnFailed.
-func blame(err error, sent bool) (Outcome, uint16) {
-	var e syscall.Errno
-	switch {
-	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded):
-		return Timeout, 0
-	case errors.As(err, &e):
-		return ConnFailed, uint16(e)
-	case !sent:
-		return ConnFailed, 0
-	}
-	return Failed, 0
-}
-
-func (s *stream) fresh(ctx context.Context, c *Call, w Wire, i uint64) error {
-	key := 0
+func (s *stream) fresh(ctx context.Context, c *Call, o *Operation, i uint64) error {
+	key, w := 0, o.Wire
 	if n := s.cfg.Endpoint.Keys; n > 1 {
 		key = int(uint(w.ConnKey(i)) % uint(n))
 	}
@@ -71,27 +77,28 @@ func (s *stream) fresh(ctx context.Context, c *Call, w Wire, i uint64) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }()
-	interrupt := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	raw := conn
+	defer func() { _ = raw.Close() }()
+	interrupt := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
 	defer interrupt()
-	if conf := s.cfg.Endpoint.tls(); conf != nil {
-		conf.NextProtos = nil
-		secure := tls.Client(conn, conf)
-		if err := secure.HandshakeContext(ctx); err != nil {
+	if conf := s.cfg.Endpoint.tls(false); conf != nil {
+		if conn, err = handshake(ctx, conn, conf); err != nil {
 			return err
 		}
-		conn = secure
 	}
 	request := w.Render(nil, i)
+	if len(request) == 0 {
+		return errRequest
+	}
 	c.Ready = s.Now()
 	c.Sent = s.Now()
 	if _, err := conn.Write(request); err != nil {
 		return err
 	}
-	return s.freshAnswer(conn, c, w, i, len(request) > 0 && request[0] == 'H')
+	return s.freshAnswer(conn, c, o, i, request[0] == 'H')
 }
 
-func (s *stream) freshAnswer(conn io.Reader, c *Call, w Wire, i uint64, head bool) error {
+func (s *stream) freshAnswer(conn io.Reader, c *Call, o *Operation, i uint64, head bool) error {
 	var p parser
 	var t template
 	p.begin(head)
@@ -106,10 +113,12 @@ func (s *stream) freshAnswer(conn io.Reader, c *Call, w Wire, i uint64, head boo
 			c.Status = uint16(p.status)
 		}
 		if bad != nil {
-			return bad
+			return &answerError{bad}
 		}
 		if done || (errors.Is(err, io.EOF) && p.eof()) {
-			c.Outcome = w.Check(i, p.status, p.whole)
+			if c.Outcome = o.Wire.Check(i, p.status, p.whole); !c.Outcome.Good() {
+				c.Cause = o.explain(i, p.status, p.whole)
+			}
 			return nil
 		}
 		if err != nil {
@@ -129,12 +138,15 @@ func (e *Endpoint) dial(ctx context.Context, key int) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", e.Addr.String())
 }
 
-// tls is a copy of the configuration with its server name, nil for plaintext.
-func (e *Endpoint) tls() *tls.Config {
+// tls is a copy of the configuration with its server name, for HTTP/1.1 or with all protocols of its own; nil for plaintext.
+func (e *Endpoint) tls(modern bool) *tls.Config {
 	if e.TLS == nil {
 		return nil
 	}
 	conf := e.TLS.Clone()
+	if !modern {
+		conf.NextProtos = slices.DeleteFunc(slices.Clone(conf.NextProtos), func(p string) bool { return p == "h2" })
+	}
 	if conf.ServerName == "" {
 		conf.ServerName = e.Host
 		if host, _, err := net.SplitHostPort(e.Host); err == nil {

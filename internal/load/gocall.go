@@ -11,9 +11,20 @@ type goCall struct {
 	segment       uint32
 	worker        uint32 // the closed loop whose worker made it, 0: none
 	free          int64  // when a worker was free for it
+	key           int
+	link          *link       // that carries it
+	answer        chan ending // how it ended on its link
 	older         *goCall
 	newer         *goCall
 	queued, ended bool // queued: in the waiting list
+}
+
+// ending is how a call ended, and when. code is a status, or the errno of a ConnFailed call.
+type ending struct {
+	outcome Outcome
+	code    uint16
+	cause   Cause
+	at      int64
 }
 
 // goCalls holds the calls that have not ended, in order of the intended instant.
@@ -82,6 +93,6 @@ func (w *waitList) trim() {
 
 // worker carries one call at a time.
 type worker struct {
-	next chan *goCall // closed in the end
-	body []byte
+	next          chan *goCall // closed in the end
+	request, body []byte
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"net"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -39,4 +40,24 @@ func processCPU() float64 {
 		return 0
 	}
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// unacknowledgedOn is how many bytes that were sent on c the peer's kernel has not acknowledged.
+func unacknowledgedOn(c net.Conn) (n int) {
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		return 0
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	if err := raw.Control(func(fd uintptr) {
+		if n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ); err != nil {
+			n = 0
+		}
+	}); err != nil {
+		return 0
+	}
+	return n
 }

@@ -1,216 +1,200 @@
 package load
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
-	"net"
-	"net/http"
-	"net/http/httptrace"
-	"slices"
-	"sync"
-	"time"
 )
 
-// transport keeps the connections of one identity.
-func (e *std) transport(key int) *http.Transport {
-	t := &http.Transport{
-		DialContext:  func(ctx context.Context, _, _ string) (net.Conn, error) { return e.dialHTTP(ctx, key) },
-		MaxIdleConns: 0, MaxIdleConnsPerHost: e.cfg.MaxConns, MaxConnsPerHost: e.cfg.MaxConns,
-		DisableCompression:     true,
-		MaxResponseHeaderBytes: maxHeader,
-		TLSClientConfig:        e.cfg.Endpoint.tls(),
-	}
-	if t.TLSClientConfig != nil && slices.Contains(t.TLSClientConfig.NextProtos, "h2") {
-		t.ForceAttemptHTTP2 = true
-	} else {
-		t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
-	}
-	return t
-}
-
-// countedConn is a connection with its number.
-type countedConn struct {
-	net.Conn
-	id   uint32
-	e    *std
-	once sync.Once
-}
-
-func (e *std) dialHTTP(ctx context.Context, key int) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
-	defer cancel()
-	e.connecting.Add(1)
-	defer e.connecting.Add(-1)
-	if err := e.holdBack(ctx); err != nil {
-		return nil, err
-	}
-	c, err := e.cfg.Endpoint.dial(ctx, key)
-	e.mu.Lock()
-	if err == nil {
-		e.nextDial = 0
-	} else {
-		e.nextDial = max(e.nextDial, e.clock.now()+growGap)
-	}
-	e.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	e.established.Add(1)
-	return &countedConn{Conn: c, id: e.conns.Add(1), e: e}, nil
-}
-
-// holdBack keeps dials that fail from spinning: the next one comes a growth gap later.
-func (e *std) holdBack(ctx context.Context) error {
-	e.mu.Lock()
-	wait := int64(0)
-	if e.nextDial > 0 {
-		now := e.clock.now()
-		wait = max(0, e.nextDial-now)
-		e.nextDial = max(now, e.nextDial) + growGap
-	}
-	e.mu.Unlock()
-	if wait == 0 {
-		return nil
-	}
-	t := time.NewTimer(ns(wait))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
-func (c *countedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.e.bytesIn.Add(int64(n))
-	return n, err
-}
-
-func (c *countedConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.e.bytesOut.Add(int64(n))
-	return n, err
-}
-
-func (c *countedConn) Close() error {
-	c.once.Do(func() { c.e.established.Add(-1) })
-	return c.Conn.Close()
-}
-
-// number is the number of the connection below c.
-func number(c net.Conn) uint32 {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	if n, ok := c.(*countedConn); ok {
-		return n.id
-	}
-	return 0
-}
-
-// onlyReader hides the type of a body, also of an empty one: net/http sends again what it thinks it can, and a timed call is
-// never sent twice.
-type onlyReader struct{ io.Reader }
-
-func (onlyReader) Close() error { return nil }
-
-var errRequest = errors.New("the operation rendered no valid HTTP/1.1 request")
-
-// request turns the bytes of an HTTP/1.1 request into one for net/http.
-func (e *std) request(ctx context.Context, w Wire, i uint64) (*http.Request, error) {
-	raw := bufio.NewReader(bytes.NewReader(w.Render(nil, i)))
-	r, err := http.ReadRequest(raw)
-	if err != nil {
-		return nil, errRequest
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, errRequest
-	}
-	r.RequestURI = ""
-	r.URL.Scheme, r.URL.Host = "http", r.Host
-	if e.cfg.Endpoint.TLS != nil {
-		r.URL.Scheme = "https"
-	}
-	if r.URL.Host == "" {
-		r.URL.Host = e.cfg.Endpoint.Addr.String()
-	}
-	if _, given := r.Header["User-Agent"]; !given {
-		r.Header["User-Agent"] = []string{""} // none, instead of Go's own
-	}
-	r.ContentLength = int64(len(body))
-	r.Body = onlyReader{bytes.NewReader(body)}
-	return r.WithContext(ctx), nil
-}
+// HTTP/1.1 on engine std has the parser of engine fast, so that both say the same about the same answer, and nothing between a call
+// and its connection: net/http sends again what it thinks it can, and logs the bytes of answers that it did not ask for.
 
 // exchange performs an operation over HTTP.
-func (e *std) exchange(ctx context.Context, w *worker, c *goCall, wire Wire) ending {
-	key := 0
+func (e *std) exchange(ctx context.Context, w *worker, c *goCall, op *Operation) ending {
+	w.request = op.Wire.Render(shed(w.request), c.i)
+	if len(w.request) == 0 {
+		return ending{outcome: Failed, cause: CauseRequest, at: e.clock.now()}
+	}
 	if n := e.cfg.Endpoint.Keys; n > 1 {
-		key = int(uint(wire.ConnKey(c.i)) % uint(n))
+		c.key = int(uint(op.Wire.ConnKey(c.i)) % uint(n))
 	}
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(info httptrace.GotConnInfo) { e.markSent(c, number(info.Conn), !info.Reused) },
-		GotFirstResponseByte: func() {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			if !c.ended {
-				c.rec.FirstByte = ns(e.clock.now())
-			}
-		},
-	})
-	r, err := e.request(ctx, wire, c.i)
-	if err != nil {
-		return ending{Failed, 0, e.clock.now()}
+	if e.modern != nil && !e.modern.refused[c.key].Load() {
+		return e.modern.exchange(ctx, w, c, op)
 	}
-	answer, err := e.clients[key].RoundTrip(r)
-	if err != nil {
-		return e.blame(c, err, 0)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if err := w.read(answer.Body); err != nil {
-		return e.blame(c, err, uint16(answer.StatusCode))
-	}
-	at := e.clock.now()
-	return ending{wire.Check(c.i, answer.StatusCode, w.body), uint16(answer.StatusCode), at}
+	return e.overLink(ctx, w, c)
 }
 
-func (e *std) blame(c *goCall, err error, status uint16) ending {
+// overLink performs the request w.request of c over HTTP/1.1.
+func (e *std) overLink(ctx context.Context, w *worker, c *goCall) ending {
+	for {
+		l, err := e.obtain(ctx, c.key)
+		if err != nil {
+			return e.failed(c, err)
+		}
+		switch e.assign(l, c, w.request) {
+		case assigned:
+			_, err = l.conn.Write(w.request)
+			return e.outcome(ctx, l, c, err)
+		case stillborn:
+			return e.failed(c, l.lost)
+		case overtaken:
+			return ending{}
+		case stale:
+		}
+	}
+}
+
+// assignment says what became of the attempt to put a call on a link.
+type assignment uint8
+
+const (
+	assigned  assignment = iota
+	stillborn            // the target closed the link before it was ever used
+	overtaken            // the call has ended meanwhile
+	stale                // the link, which had been idle, is closed: the call needs another
+)
+
+// atOnce is how long a request may be to be sure to fit into the buffer of a socket that has nothing else to send: its writing cannot
+// last, and an answer that comes before we know that it has ended says nothing against the link.
+const atOnce = 4 << 10
+
+// assign puts c on l.
+func (e *std) assign(l *link, c *goCall, request []byte) assignment {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case c.ended:
+		e.rest(l)
+		return overtaken
+	case l.gone && (l.used || l.lost == nil):
+		return stale
+	}
+	e.markSent(c, l.raw.id, l.since)
+	if l.gone {
+		return stillborn
+	}
+	l.call, l.asked, l.busy, l.used = c, len(request), len(request) > atOnce, true
+	c.link, c.answer = l, make(chan ending, 1)
+	l.parser.begin(request[0] == 'H')
+	return assigned
+}
+
+// outcome waits for the end of c on l, whose request was written with err.
+func (e *std) outcome(ctx context.Context, l *link, c *goCall, err error) ending {
+	e.mu.Lock()
+	l.busy = false
+	cut := err != nil && l.call == c
+	if cut {
+		l.call, c.link = nil, nil
+		e.drop(l)
+	}
+	ended := c.ended
+	e.mu.Unlock()
+	switch {
+	case ended:
+		return ending{}
+	case cut:
+		return e.failed(c, err)
+	}
+	select {
+	case end := <-c.answer:
+		return end
+	case <-ctx.Done():
+		return e.failed(c, ctx.Err()) // it has ended, and its link with it; or the engine closes
+	}
+}
+
+// failed is how a call ends by an error of its connection.
+func (e *std) failed(c *goCall, err error) ending {
 	at := e.clock.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	o, code := blame(err, c.rec.Sent != 0)
-	if o == Failed {
-		code = status
-	}
-	return ending{o, code, at}
+	o, code, why := blame(err, c.rec.Sent != 0, c.rec.FirstByte != 0)
+	return ending{o, code, why, at}
 }
 
-// read takes the body into w.body, as far as Check sees it, and throws the rest away.
-func (w *worker) read(body io.Reader) error {
-	w.body = shed(w.body)
-	if cap(w.body) == 0 {
-		w.body = make([]byte, 0, 4<<10)
-	}
-	for len(w.body) < maxBody {
-		if len(w.body) == cap(w.body) {
-			w.body = append(w.body, 0)[:len(w.body)]
-		}
-		n, err := body.Read(w.body[len(w.body):min(cap(w.body), maxBody)])
-		w.body = w.body[:len(w.body)+n]
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
+// listen reads all that comes on l, until its end.
+func (e *std) listen(l *link) {
+	b := make([]byte, 16<<10)
+	for {
+		n, err := l.conn.Read(b)
+		if !e.digest(l, b[:n], err) {
+			return
 		}
 	}
-	_, err := io.Copy(io.Discard, body)
-	return err
+}
+
+// digest hands what came to the call on l. It reports whether the link goes on.
+func (e *std) digest(l *link, b []byte, err error) bool {
+	at := e.clock.now()
+	c, early := e.arrived(l, len(b) > 0, at, err)
+	if c == nil {
+		return false
+	}
+	if early {
+		return e.release(l, c, ending{outcome: Failed, cause: CauseUnasked, at: at}, false)
+	}
+	done, rest, bad := l.parser.feed(b, &l.known)
+	status := uint16(0)
+	if l.parser.state != inHeader {
+		status = uint16(l.parser.status)
+	}
+	switch {
+	case bad != nil:
+		return e.release(l, c, ending{Failed, status, parseCause(bad), at}, false)
+	case done || (errors.Is(err, io.EOF) && l.parser.eof()):
+		return e.release(l, c, e.judge(l, c, at), done && err == nil && len(rest) == 0 && !l.parser.close)
+	case err != nil:
+		end := e.failed(c, err)
+		if end.outcome == Failed {
+			end.code = status
+		}
+		return e.release(l, c, end, false)
+	}
+	return true
+}
+
+// arrived notes the arrival of bytes, or of the end, on l and returns the call that they are for. Without one the link is closed.
+// Early: they came before the request had arrived, and are no answer to it.
+func (e *std) arrived(l *link, some bool, at int64, err error) (c *goCall, early bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c = l.call; c == nil {
+		l.lost = err
+		e.drop(l)
+		return nil, false
+	}
+	if some && c.rec.FirstByte == 0 && !c.ended {
+		c.rec.FirstByte = max(ns(at), c.rec.Sent)
+		// What TLS says for itself, a session ticket for one, comes when it likes.
+		early = e.cfg.Endpoint.TLS == nil && (at < int64(c.rec.Sent) || unacknowledgedOn(l.raw.Conn) >= l.asked)
+	}
+	return c, early
+}
+
+// judge is how a complete answer ends its call.
+func (e *std) judge(l *link, c *goCall, at int64) ending {
+	op := &e.cfg.Operations[c.rec.Operation]
+	end := ending{op.Wire.Check(c.i, l.parser.status, l.parser.whole), uint16(l.parser.status), 0, at}
+	if !end.outcome.Good() {
+		end.cause = op.explain(c.i, l.parser.status, l.parser.whole)
+	}
+	return end
+}
+
+// release takes the call off its link and reports whether the link goes on.
+func (e *std) release(l *link, c *goCall, end ending, reusable bool) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.call != c {
+		return false // it was taken away, and the link closed
+	}
+	l.call, c.link = nil, nil
+	c.answer <- end
+	if reusable && !l.busy && !l.gone {
+		e.rest(l)
+		return true
+	}
+	e.drop(l)
+	return false
 }

@@ -11,13 +11,19 @@ import (
 // An entry is one call's record in 32 bytes: the intended instant in nanoseconds and the others as microseconds after it. Its
 // words are atomic so that readers need not stop the shard that writes them.
 //
-//	word 0  intended
+//	word 0  intended in the low 56 bits, which are two years; cause
 //	word 1  ready, sent
 //	word 2  first byte, done: written last, read first
 //	word 3  connection, operation, outcome, status or errno
 //
 // A delta is stored plus one: zero means that it has not happened.
 type entry [4]atomic.Uint64
+
+// causeShift is where the cause begins in word 0.
+const (
+	causeShift = 56
+	dueMask    = 1<<causeShift - 1
+)
 
 const chunkLen = 4096
 
@@ -63,6 +69,9 @@ func (e *entry) sent(intended, ready, sent int64, op uint8, conn uint32) {
 // ended notes how the call ended. code is the errno of a ConnFailed call, the status of any other.
 func (e *entry) ended(c *Call, code uint16) {
 	at := int64(c.Intended)
+	if c.Cause != 0 {
+		e[0].Store(uint64(at) | uint64(c.Cause)<<causeShift)
+	}
 	e[1].Store(delta(int64(c.Ready), at) | delta(int64(c.Sent), at)<<32)
 	e[3].Store(uint64(c.Conn) | uint64(c.Operation)<<32 | uint64(c.Outcome)<<40 | uint64(code)<<48)
 	e[2].Store(delta(int64(c.FirstByte), at) | delta(int64(c.Done), at)<<32)
@@ -72,7 +81,8 @@ func (e *entry) call() Call {
 	ends := e[2].Load()
 	starts := e[1].Load()
 	what := e[3].Load()
-	at := time.Duration(e[0].Load())
+	due := e[0].Load()
+	at := time.Duration(due & dueMask)
 	instant := func(d uint64) time.Duration {
 		if d &= math.MaxUint32; d == 0 {
 			return 0
@@ -86,7 +96,7 @@ func (e *entry) call() Call {
 	if ends>>32 == 0 {
 		return c
 	}
-	c.Outcome = Outcome(what >> 40)
+	c.Outcome, c.Cause = Outcome(what>>40), Cause(due>>causeShift)
 	if c.Outcome == ConnFailed {
 		c.Errno = uint16(what >> 48)
 	} else {
@@ -103,7 +113,7 @@ func (l *ledger) since(t time.Duration) []Call {
 	}
 	chunks := *l.chunks.Load()
 	at := func(i int) *entry { return &chunks[i/chunkLen][i%chunkLen] }
-	first := sort.Search(n, func(i int) bool { return time.Duration(at(i)[0].Load()) >= t })
+	first := sort.Search(n, func(i int) bool { return time.Duration(at(i)[0].Load()&dueMask) >= t })
 	calls := make([]Call, 0, n-first)
 	for i := first; i < n; i++ {
 		calls = append(calls, at(i).call())

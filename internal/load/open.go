@@ -15,9 +15,17 @@ const (
 	defaultPoll    = 50 * time.Millisecond
 	// lead is how far ahead of now a segment starts, so that every shard knows of it in time.
 	lead = 200 * time.Microsecond
-	// growGap is the least time between two new connections of the pool.
+	// growGap is the least time between two new connections of the pool, and between dials after one that failed.
 	growGap = int64(time.Millisecond)
 )
+
+// growGap is the least time between two new connections of the pool, in ns.
+func (c *Config) growGap() int64 {
+	if c.GrowGap > 0 {
+		return int64(c.GrowGap)
+	}
+	return growGap
+}
 
 // Open validates c, checks that this process may hold the connections that c can need, and starts an engine. The error names the
 // field or the limit, and the next step. ctx bounds the opening; values in it reach Operation.Call. Close the Stream in the end.

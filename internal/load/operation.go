@@ -27,7 +27,8 @@ type Wire interface {
 	ConnKey(i uint64) int
 	// Render appends the whole request of call i to dst.
 	Render(dst []byte, i uint64) []byte
-	// Check judges a complete response to call i. The body is only valid during the call.
+	// Check judges a complete response to call i. The body is only valid during the call; of a longer one it is the first MiB. An answer
+	// of more than 16 MiB, or with more than 64 KiB of header, of interim answers or of trailer, is not read to its end: it is Failed.
 	Check(i uint64, status int, body []byte) Outcome
 }
 

@@ -6,10 +6,13 @@ import (
 )
 
 const (
-	maxHeader = 64 << 10 // bytes of one header block, or of all trailers
+	maxHeader = 64 << 10 // bytes of one header block, of all trailers, or of all interim responses
 	maxLine   = 4 << 10  // bytes of one chunk-size line
 	maxBody   = 1 << 20  // bytes of a body that Check sees; the rest is read and thrown away
 	keepBody  = 64 << 10 // a connection gives back larger buffers
+	// maxAnswer bounds the bytes of an answer, with all that is around its body: a target that never ends one costs no more, on
+	// however quick a link.
+	maxAnswer = 16 << 20
 )
 
 // Reasons why bytes are not a response that we understand. Their texts never carry the bytes: these may be credentials.
@@ -21,7 +24,33 @@ var (
 	errCoding    = errors.New("unknown Transfer-Encoding")
 	errChunk     = errors.New("malformed chunk")
 	errSwitching = errors.New("protocol switched without being asked")
+	errTrailer   = errors.New("trailer too long")
+	errAnswer    = errors.New("answer too long")
+	errTLS       = errors.New("a TLS record")
 )
+
+// parseCause is the cause that goes with an error of the parser.
+func parseCause(err error) Cause {
+	switch {
+	case errors.Is(err, errTooLong):
+		return CauseHeaderTooLong
+	case errors.Is(err, errLength):
+		return CauseBadLength
+	case errors.Is(err, errCoding):
+		return CauseCoding
+	case errors.Is(err, errChunk):
+		return CauseBadChunks
+	case errors.Is(err, errSwitching):
+		return CauseSwitching
+	case errors.Is(err, errTrailer):
+		return CauseTrailerTooLong
+	case errors.Is(err, errAnswer):
+		return CauseTooLong
+	case errors.Is(err, errTLS):
+		return CauseSpeaksTLS
+	}
+	return CauseMalformed
+}
 
 // template remembers the last header block: servers repeat themselves, and comparing is faster than parsing.
 type template struct {
@@ -43,18 +72,20 @@ const (
 // parser reads one HTTP/1.1 response after another from whatever pieces arrive. The zero value is ready.
 type parser struct {
 	framing
-	state parseState
-	head  bool // the request was HEAD: no body follows
-	left  int64
-	seen  int    // bytes of buf that hold no header end; bytes of trailers
-	buf   []byte // an incomplete header block or line
-	body  []byte // as much as arrived in pieces, up to maxBody
-	whole []byte // the complete body, once feed says done; valid until the next call
+	state   parseState
+	head    bool // the request was HEAD: no body follows
+	left    int64
+	fed     int    // bytes of this answer so far
+	interim int    // of these, how many are of interim responses
+	seen    int    // bytes of buf that hold no header end; bytes of trailers
+	buf     []byte // an incomplete header block or line
+	body    []byte // as much as arrived in pieces, up to maxBody
+	whole   []byte // the complete body, once feed says done; valid until the next call
 }
 
 // begin makes the parser ready for the answer to the next request.
 func (p *parser) begin(head bool) {
-	p.state, p.head, p.seen = inHeader, head, 0
+	p.state, p.head, p.seen, p.fed, p.interim = inHeader, head, 0, 0, 0
 	p.buf, p.body = shed(p.buf), shed(p.body)
 	p.whole = nil
 }
@@ -68,6 +99,9 @@ func shed(b []byte) []byte {
 
 // feed takes the next bytes from the connection. When done, the response is complete and rest is what follows it.
 func (p *parser) feed(b []byte, t *template) (done bool, rest []byte, err error) {
+	if p.fed += len(b); p.fed > maxAnswer {
+		return false, nil, errAnswer
+	}
 	for p.state == inHeader {
 		var ok bool
 		if b, ok, err = p.header(b, t); !ok || err != nil {
@@ -77,6 +111,9 @@ func (p *parser) feed(b []byte, t *template) (done bool, rest []byte, err error)
 			break
 		}
 		p.state = inHeader // an interim response; the final one follows
+		if p.interim > maxHeader {
+			return false, nil, errTooLong
+		}
 	}
 	switch p.mode {
 	case noBody:
@@ -112,7 +149,7 @@ func (p *parser) header(b []byte, t *template) (rest []byte, ok bool, err error)
 		block = p.buf
 	}
 	if !bytes.HasPrefix(block, []byte("HTTP/1."[:min(7, len(block))])) {
-		return nil, false, errNotHTTP
+		return nil, false, notHTTP(block)
 	}
 	end := headerEnd(block, p.seen)
 	if end < 0 {
@@ -131,12 +168,26 @@ func (p *parser) header(b []byte, t *template) (rest []byte, ok bool, err error)
 	if p.framing, err = parseHeader(block[:end], p.head); err != nil {
 		return nil, false, err
 	}
+	if p.length > maxAnswer {
+		return nil, false, errAnswer
+	}
 	if !p.head && p.status >= 200 {
 		t.header, t.framing = append(t.header[:0], block[:end]...), p.framing
+	}
+	if p.status < 200 {
+		p.interim += end
 	}
 	p.startBody()
 	p.buf, p.seen = p.buf[:0], 0
 	return b[end-carried:], true, nil
+}
+
+// notHTTP tells a TLS record, an alert or a handshake (RFC 8446, section 5.1), from anything else.
+func notHTTP(b []byte) error {
+	if b[0] == 0x15 || b[0] == 0x16 {
+		return errTLS
+	}
+	return errNotHTTP
 }
 
 func (p *parser) startBody() {
@@ -229,7 +280,7 @@ func (p *parser) chunkLine(line []byte) (done bool, err error) {
 		return true, nil
 	}
 	if p.seen += len(line); p.seen > maxHeader {
-		return false, errTooLong
+		return false, errTrailer
 	}
 	return false, nil
 }
@@ -237,12 +288,12 @@ func (p *parser) chunkLine(line []byte) (done bool, err error) {
 // line cuts the next line from b, without its end; not ok: it is not complete yet.
 func (p *parser) line(b []byte) (line, rest []byte, ok bool, err error) {
 	j := bytes.IndexByte(b, '\n')
-	limit := maxLine
+	limit, long := maxLine, errChunk
 	if p.state == inTrailer {
-		limit = maxHeader
+		limit, long = maxHeader, errTrailer
 	}
 	if len(p.buf)+max(j, 0) > limit || (j < 0 && len(p.buf)+len(b) > limit) {
-		return nil, nil, false, errTooLong
+		return nil, nil, false, long
 	}
 	if j < 0 {
 		p.buf = append(p.buf, b...)

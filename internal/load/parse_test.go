@@ -80,8 +80,12 @@ func TestParse(t *testing.T) {
 		"huge chunk":            {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", want: parsed{err: errChunk}},
 		"chunk without its end": {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n", want: parsed{err: errChunk}},
 		"endless header":        {text: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHeader), want: parsed{err: errTooLong}},
-		"endless chunk size":    {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;" + strings.Repeat("x", maxLine), want: parsed{err: errTooLong}},
-		"endless trailers":      {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("a: b\r\n", maxHeader/3), want: parsed{err: errTooLong}},
+		"endless chunk size":    {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;" + strings.Repeat("x", maxLine), want: parsed{err: errChunk}},
+		"endless trailers":      {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("a: b\r\n", maxHeader/3), want: parsed{err: errTrailer}},
+		"endless interim":       {text: strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", maxHeader/27+1) + good, want: parsed{err: errTooLong}},
+		"some interim":          {text: strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", maxHeader/27-1) + good, want: parsed{status: 200, body: "ok", done: true}},
+		"length beyond reading": {text: "HTTP/1.1 200 OK\r\nContent-Length: 16777217\r\n\r\n", want: parsed{err: errAnswer}},
+		"TLS":                   {text: "\x15\x03\x01\x00\x02\x02\x46", want: parsed{err: errTLS}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reused template

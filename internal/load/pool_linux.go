@@ -16,18 +16,22 @@ type liveCall struct {
 	worker                       uint32 // the closed loop whose worker made it, 0: none
 	key                          int32
 	op                           uint8
+	cause                        Cause
 }
 
 // record is the call as it ended.
 func (c *liveCall) record(o Outcome, done int64) Call {
 	r := Call{
 		Operation: c.op, Intended: ns(c.intended), Ready: ns(c.ready), Sent: ns(c.sent), FirstByte: ns(c.first), Done: ns(done),
-		Outcome: o,
+		Outcome: o, Cause: c.cause,
 	}
 	if c.conn != nil {
 		r.Conn = c.conn.id
 	}
 	r.forgetLate()
+	if o == Timeout && r.Cause == 0 {
+		r.Cause = r.expired()
+	}
 	return r
 }
 
@@ -109,7 +113,7 @@ func (p *pool) init(c Config, k int) {
 	p.most = (c.MaxConns + c.Shards - 1 - k) / c.Shards
 	p.keys = make([]keyPool, c.Endpoint.Keys)
 	p.wishes.slots = make([]int32, c.Endpoint.Keys)
-	p.dialGap = growGap * int64(c.Shards)
+	p.dialGap = c.growGap() * int64(c.Shards)
 	p.shards, p.shard, p.remote = uint32(c.Shards), uint32(k), c.Endpoint.Addr
 }
 
@@ -133,6 +137,19 @@ func (p *pool) wish(k *keyPool, key int32) {
 		k.wished = true
 		p.wishes.push(key)
 	}
+}
+
+// stuck reports whether c, which was never sent, had waited for a target that accepts no connections: for the longer half of its
+// time, a dial for its identity had stood.
+func (p *pool) stuck(c *liveCall, timeout int64) bool {
+	if p.keys[c.key].dialing == 0 {
+		return false
+	}
+	d := p.dialing.first
+	for d.key != c.key {
+		d = d.after
+	}
+	return d.since <= c.intended+timeout/2
 }
 
 // take takes the connection that was used last: the others may grow cold and be closed.

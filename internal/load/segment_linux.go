@@ -81,6 +81,10 @@ func (s *shard) nextCall() *liveCall {
 // dispatch sends a call if a connection of its identity is free, and lets it wait for one otherwise.
 func (s *shard) dispatch(c *liveCall) {
 	k := &s.pool.keys[c.key]
+	// With lazy reaping, what came unasked on an idle connection may not have been noticed yet.
+	for k.idle != nil && unread(k.idle.fd) > 0 {
+		s.discard(k.idle)
+	}
 	if k.idle == nil || c.intended+s.timeout <= s.now {
 		// The gaps between dials count from when there was something to dial for: our own delays do not slow the growth.
 		if s.pool.wishes.n == 0 {

@@ -222,6 +222,9 @@ func (s *shard) expire() {
 		if c.conn != nil {
 			s.drop(c.conn)
 		} else {
+			if s.pool.stuck(c, s.timeout) {
+				c.cause = CauseDialing
+			}
 			s.pool.keys[c.key].remove(c)
 			s.tally[nWaiting]--
 		}
@@ -255,6 +258,7 @@ func (s *shard) reset() {
 			s.pool.keys[c.key].remove(c)
 			s.tally[nWaiting]--
 		}
+		c.cause = CauseAbandoned
 		s.finish(c, ConnFailed, uint16(syscall.ECONNABORTED), max(s.clock.now(), c.intended))
 	}
 	for _, c := range s.pool.conns {

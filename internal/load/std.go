@@ -3,8 +3,8 @@ package load
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -20,9 +20,9 @@ type std struct {
 	timeout int64
 	base    context.Context
 	cancel  context.CancelFunc
-	clients []*http.Transport // by connection key
+	modern  *modern // nil: HTTP/1.1 only
 	alarm   *alarm
-	all     sync.WaitGroup // pacer and workers
+	all     sync.WaitGroup // pacer, workers, readers and dials
 
 	bytesIn, bytesOut, established, connecting atomic.Int64
 	conns                                      atomic.Uint32
@@ -35,6 +35,7 @@ type std struct {
 	idle     []*worker // the last used on top
 	workers  int
 	nextGrow int64
+	links    links
 	nextDial int64 // after a failed dial: not before
 	due      int64 // when the pacer will wake
 	tally    tally
@@ -54,10 +55,9 @@ func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
 		e.cancel()
 		return nil, fmt.Errorf("start engine std: %w", err)
 	}
-	if c.Endpoint.Addr.IsValid() {
-		for key := range c.Endpoint.Keys {
-			e.clients = append(e.clients, e.transport(key))
-		}
+	e.links.init(e.base, c)
+	if c.Endpoint.TLS != nil && slices.Contains(c.Endpoint.TLS.NextProtos, "h2") {
+		e.modern = newModern(e)
 	}
 	e.all.Go(e.pace)
 	return e, nil
@@ -101,7 +101,7 @@ func (e *std) nextDue() int64 {
 
 func (e *std) expire(now int64) {
 	for c := e.open.oldest; c != nil && int64(c.rec.Intended)+e.timeout <= now; c = e.open.oldest {
-		e.finish(c, Timeout, 0, int64(c.rec.Intended)+e.timeout)
+		e.finish(c, ending{outcome: Timeout, at: int64(c.rec.Intended) + e.timeout})
 	}
 	e.waiting.trim()
 }
@@ -151,7 +151,7 @@ func (e *std) grow(now int64) {
 	if e.waiting.live == 0 || e.workers >= e.cfg.MaxConns || now < e.nextGrow {
 		return
 	}
-	e.nextGrow += growGap
+	e.nextGrow += e.cfg.growGap()
 	e.workers++
 	w := &worker{next: make(chan *goCall, 1)}
 	if c := e.waiting.pop(); c != nil {
@@ -212,36 +212,25 @@ func (e *std) carry(w *worker, c *goCall) {
 	if op := &e.cfg.Operations[c.rec.Operation]; op.Call != nil {
 		r = e.invoke(ctx, op, c)
 	} else {
-		r = e.exchange(ctx, w, c, op.Wire)
+		r = e.exchange(ctx, w, c, op)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !c.ended {
 		if limit := int64(c.rec.Intended) + e.timeout; r.at > limit {
-			r = ending{Timeout, 0, limit}
+			r = ending{outcome: Timeout, at: limit}
 		}
-		e.finish(c, r.outcome, r.code, r.at)
+		e.finish(c, r)
 	}
 }
 
-// ending is how a call ended, and when. code is a status, or the errno of a ConnFailed call.
-type ending struct {
-	outcome Outcome
-	code    uint16
-	at      int64
-}
-
-// markSent notes that the call is on its way over a connection, which was free since ready.
-func (e *std) markSent(c *goCall, conn uint32, fresh bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+// markSent notes that the call is on its way over a connection, which was free since then.
+func (e *std) markSent(c *goCall, conn uint32, since int64) {
 	if c.ended || c.rec.Sent != 0 {
 		return
 	}
 	c.rec.Conn, c.rec.Sent = conn, ns(e.clock.now())
-	if c.rec.Ready = max(c.rec.Intended, ns(c.free)); fresh {
-		c.rec.Ready = c.rec.Sent
-	}
+	c.rec.Ready = max(c.rec.Intended, ns(c.free), ns(since))
 	e.tally[nWaiting]--
 	e.tally[nInFlight]++
 	e.tally[nSent]++
@@ -255,7 +244,9 @@ func (e *std) markSent(c *goCall, conn uint32, fresh bool) {
 
 // invoke performs an operation that is a Go call.
 func (e *std) invoke(ctx context.Context, op *Operation, c *goCall) ending {
-	e.markSent(c, 0, false)
+	e.mu.Lock()
+	e.markSent(c, 0, 0)
+	e.mu.Unlock()
 	r := op.Call(ctx, c.i)
 	at := e.clock.now()
 	e.mu.Lock()
@@ -264,13 +255,16 @@ func (e *std) invoke(ctx context.Context, op *Operation, c *goCall) ending {
 		e.clock.adoptPhases(&c.rec, r)
 	}
 	if r.Outcome == ConnFailed {
-		return ending{r.Outcome, r.Errno, at}
+		return ending{r.Outcome, r.Errno, r.Cause, at}
 	}
-	return ending{r.Outcome, r.Status, at}
+	return ending{r.Outcome, r.Status, r.Cause, at}
 }
 
-// finish records how a call ended. code is a status, or the errno of a ConnFailed call.
-func (e *std) finish(c *goCall, o Outcome, code uint16, done int64) {
+// finish records how a call ended.
+func (e *std) finish(c *goCall, end ending) {
+	if end.outcome == Timeout && end.cause == 0 {
+		end.cause = e.expired(c, end.at)
+	}
 	e.open.remove(c)
 	c.ended = true
 	switch {
@@ -278,22 +272,44 @@ func (e *std) finish(c *goCall, o Outcome, code uint16, done int64) {
 		e.tally[nInFlight]--
 	default:
 		e.tally[nWaiting]--
-		if o == Timeout {
+		if end.outcome == Timeout {
 			e.tally[nUnsent]++
 		}
 	}
 	if c.cancel != nil {
 		c.cancel()
 	}
+	if l := c.link; l != nil {
+		l.call, c.link = nil, nil
+		e.drop(l)
+	}
 	e.waiting.forget(c)
-	e.tally[nDone+int(o)]++
-	c.rec.Outcome, c.rec.Done = o, ns(max(done, int64(c.rec.Sent)))
+	e.tally[nDone+int(end.outcome)]++
+	c.rec.Outcome, c.rec.Cause, c.rec.Done = end.outcome, end.cause, ns(max(end.at, int64(c.rec.Sent)))
 	c.rec.forgetLate()
 	e.source.release(c.worker)
 	e.table.record(&c.rec)
 	if c.entry != nil {
-		c.entry.ended(&c.rec, code)
+		c.entry.ended(&c.rec, end.code)
 	}
+}
+
+// expired is the cause of a timeout at that instant, by the phase that the call had reached.
+func (e *std) expired(c *goCall, at int64) Cause {
+	switch {
+	case e.cfg.Operations[c.rec.Operation].Call != nil && c.rec.Sent != 0:
+		return CauseNoReturn
+	case c.rec.Sent != 0 && c.rec.FirstByte != 0 && int64(c.rec.FirstByte) <= at:
+		return CauseNoEnd
+	case c.rec.Sent != 0:
+		return CauseNoByte
+	case c.cancel == nil || len(e.links.keys) == 0: // it never had a worker
+	case e.links.keys[c.key].securing > 0:
+		return CauseHandshaking
+	case e.links.keys[c.key].connecting > 0:
+		return CauseDialing
+	}
+	return CauseNoConnection
 }
 
 func (e *std) settle() {
@@ -342,19 +358,22 @@ func (e *std) take() []table {
 }
 
 func (e *std) dropIdle() {
-	for _, t := range e.clients {
-		t.CloseIdleConnections()
-	}
+	e.mu.Lock()
+	e.dropLinks(false)
+	e.mu.Unlock()
+	e.modern.dropIdle()
 }
 
 func (e *std) reset() {
 	e.mu.Lock()
 	now := e.clock.now()
 	for c := e.open.oldest; c != nil; c = e.open.oldest {
-		e.finish(c, ConnFailed, uint16(syscall.ECONNABORTED), max(now, int64(c.rec.Intended)))
+		e.finish(c, ending{ConnFailed, uint16(syscall.ECONNABORTED), CauseAbandoned, max(now, int64(c.rec.Intended))})
 	}
+	e.links.restart(e.base) // dials are given up with their calls
+	e.dropLinks(true)
 	e.mu.Unlock()
-	e.dropIdle()
+	e.modern.dropIdle()
 }
 
 func (e *std) close() error {
@@ -362,14 +381,16 @@ func (e *std) close() error {
 	e.closing = true
 	idle := e.idle
 	e.idle = nil
+	e.dropLinks(true)
 	e.mu.Unlock()
+	e.links.stop()
 	e.cancel()
 	e.alarm.ring()
 	for _, w := range idle {
 		close(w.next)
 	}
 	e.all.Wait()
-	e.dropIdle()
+	e.modern.dropIdle()
 	e.alarm.close()
 	return nil
 }

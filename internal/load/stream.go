@@ -27,6 +27,9 @@ type Config struct {
 	// MaxConns bounds the pool over all keys. Default 256. The pool grows only when no connection of the call's key is idle, by one a
 	// millisecond; a connection that the target closed after an answer may be replaced at once.
 	MaxConns int
+	// GrowGap is the least time between two new connections. Default 1 ms; bursts of callers that each have a connection of their own
+	// want less.
+	GrowGap time.Duration
 	// MaxRate bounds every arrival process, in 1/s; 0: no bound. A faster process is an error, never a silent slowdown.
 	MaxRate float64
 	// Shards is the number of event loops; 0: GOMAXPROCS − 1, at least 1.

@@ -26,6 +26,20 @@ func send(fd int, b []byte) (int, syscall.Errno) {
 	return int(n), e
 }
 
+// unacknowledged is how many bytes that were sent on fd the peer's kernel has not acknowledged.
+func unacknowledged(fd int) int { return queued(fd, unix.SIOCOUTQ) }
+
+// unread is how many bytes have arrived on fd and were not read.
+func unread(fd int) int { return queued(fd, unix.SIOCINQ) }
+
+func queued(fd int, what uintptr) int {
+	var n int32
+	if _, _, e := syscall.RawSyscall(unix.SYS_IOCTL, uintptr(fd), what, uintptr(unsafe.Pointer(&n))); e != 0 {
+		return 0
+	}
+	return int(n)
+}
+
 // stamped reads what has arrived, together with the instant at which the kernel received it.
 type stamped struct {
 	msg unix.Msghdr

@@ -22,13 +22,13 @@ import (
 // match its sum ends the file. A call is varints (zigzag where signed), in nanoseconds, about 22 bytes:
 //
 //	flags u8  operation u8  conn  intended − previous intended  [ready − intended]  [sent − ready]  [first − sent]  [done − first]
-//	[status]  [errno]
+//	[status + cause·2¹⁶]  [errno]
 //
 // Each instant counts from the latest earlier one that happened. Flags: outcome in bits 0–2, then which of ready, sent, first
-// byte and done happened, then whether status and errno follow.
+// byte and done happened, then whether status and errno follow. Version 1 had no causes, and is otherwise the same.
 const (
 	callsMagic   = "TRC"
-	callsVersion = 1
+	callsVersion = 2
 	chunkHeader  = 20
 	chunkCalls   = 8192
 	// maxChunk bounds what a reader allocates on the word of a file: more than the longest possible chunk of chunkCalls calls.
@@ -46,6 +46,8 @@ const (
 	hasStatus
 	outcomeMask = 7
 )
+
+const causeShift = 16
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -84,10 +86,10 @@ func appendCall(b []byte, c *load.Call, prev time.Duration) []byte {
 			last = t
 		}
 	}
-	if c.Status != 0 || c.Errno != 0 {
-		// One flag is left for two fields: they are written together, and an errno is 0 in one byte.
+	if c.Status != 0 || c.Errno != 0 || c.Cause != 0 {
+		// One flag is left for three fields: they are written together, an errno of 0 in one byte, a cause of 0 in none.
 		b[at] |= hasStatus & 0xff
-		b = binary.AppendUvarint(b, uint64(c.Status))
+		b = binary.AppendUvarint(b, uint64(c.Status)|uint64(c.Cause)<<causeShift)
 		b = binary.AppendUvarint(b, uint64(c.Errno))
 	}
 	return b
@@ -143,7 +145,8 @@ func (d *decoder) call(prev time.Duration) load.Call {
 		}
 	}
 	if flags&hasStatus != 0 {
-		c.Status, c.Errno = uint16(d.uvarint(math.MaxUint16)), uint16(d.uvarint(math.MaxUint16))
+		what := d.uvarint(math.MaxUint8<<causeShift | math.MaxUint16)
+		c.Status, c.Cause, c.Errno = uint16(what), load.Cause(what>>causeShift), uint16(d.uvarint(math.MaxUint16))
 	}
 	if int(c.Outcome) >= load.Outcomes {
 		d.bad = true

@@ -43,6 +43,7 @@ func randomCalls(n int, seed uint64) []load.Call {
 		if rng.IntN(2) == 0 {
 			c.Status, c.Errno = uint16(rng.IntN(600)), uint16(rng.IntN(2)*111)
 		}
+		c.Cause = load.Cause(rng.IntN(2) * rng.IntN(256))
 	}
 	return calls
 }

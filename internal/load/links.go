@@ -1,0 +1,329 @@
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A link is a connection of engine std over HTTP/1.1. Its reader has it to itself between the request and the end of the answer; all
+// else is guarded by the engine's lock.
+type link struct {
+	conn   net.Conn // plaintext as we see it
+	raw    *countedConn
+	key    int
+	since  int64   // when it became free
+	call   *goCall // the call that it carries
+	asked  int     // bytes of its request
+	busy   bool    // they are still being written, which may take its time
+	gone   bool
+	used   bool
+	lost   error // why it is gone, when the target ended it
+	parser parser
+	known  template
+}
+
+// A hope is a call that waits for a link.
+type hope struct {
+	key int
+	got chan found
+}
+
+type found struct {
+	link *link
+	err  error
+}
+
+// links are the pool of engine std, guarded by the engine's lock.
+type links struct {
+	most  int // of links and dials together
+	size  int
+	keys  []keyLinks
+	hopes []*hope // the oldest first
+	all   map[*link]bool
+	base  context.Context // of dials
+	stop  context.CancelFunc
+}
+
+// keyLinks is what belongs to one identity.
+type keyLinks struct {
+	idle                 []*link // the last used on top
+	hoping, dialing      int
+	connecting, securing int // connections that are being made, for links or HTTP/2: before and in the TLS handshake
+}
+
+func (p *links) init(ctx context.Context, c Config) {
+	p.most, p.keys, p.all = c.MaxConns, make([]keyLinks, c.Endpoint.Keys), map[*link]bool{}
+	p.restart(ctx)
+}
+
+// restart has dials belong to ctx from now on, and gives up those that are under way.
+func (p *links) restart(ctx context.Context) {
+	if p.stop != nil {
+		p.stop()
+	}
+	p.base, p.stop = context.WithCancel(ctx)
+}
+
+// obtain finds a link for a call: one that is idle, else the first to become free or to be made.
+func (e *std) obtain(ctx context.Context, key int) (*link, error) {
+	e.mu.Lock()
+	k := &e.links.keys[key]
+	if n := len(k.idle); n > 0 {
+		l := k.idle[n-1]
+		k.idle = k.idle[:n-1]
+		e.mu.Unlock()
+		return l, nil
+	}
+	h := &hope{key: key, got: make(chan found, 1)}
+	e.links.hopes = append(e.links.hopes, h)
+	k.hoping++
+	e.dialFor(key)
+	e.mu.Unlock()
+	select {
+	case f := <-h.got:
+		return f.link, f.err
+	case <-ctx.Done():
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.links.forget(h) {
+		if f := <-h.got; f.link != nil {
+			e.rest(f.link)
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// forget takes h out. It reports false if h has been answered.
+func (p *links) forget(h *hope) bool {
+	i := slices.Index(p.hopes, h)
+	if i < 0 {
+		return false
+	}
+	p.hopes = slices.Delete(p.hopes, i, i+1)
+	p.keys[h.key].hoping--
+	return true
+}
+
+// answer gives f to the call of key that has waited longest; false: none waits.
+func (p *links) answer(key int, f found) bool {
+	if p.keys[key].hoping == 0 {
+		return false
+	}
+	for _, h := range p.hopes {
+		if h.key == key {
+			p.forget(h)
+			h.got <- f
+			return true
+		}
+	}
+	return false
+}
+
+// rest makes l free for the next call of its identity.
+func (e *std) rest(l *link) {
+	if l.gone {
+		return
+	}
+	l.since = e.clock.now()
+	if !e.links.answer(l.key, found{link: l}) {
+		k := &e.links.keys[l.key]
+		k.idle = append(k.idle, l)
+		e.dialMore()
+	}
+}
+
+// drop closes l. A TLS connection is closed without its last words: they could block.
+func (e *std) drop(l *link) {
+	if !l.gone {
+		e.links.remove(l)
+		e.dialMore()
+	}
+}
+
+// remove closes l and takes it out.
+func (p *links) remove(l *link) {
+	l.gone = true
+	_ = l.raw.Close()
+	delete(p.all, l)
+	p.size--
+	k := &p.keys[l.key]
+	if i := slices.Index(k.idle, l); i >= 0 {
+		k.idle = slices.Delete(k.idle, i, i+1)
+	}
+}
+
+// dialMore dials for the calls that wait, as far as the bound allows.
+func (e *std) dialMore() {
+	for _, h := range e.links.hopes {
+		if !e.dialFor(h.key) {
+			return
+		}
+	}
+}
+
+// dialFor dials if more calls of an identity wait than dials are under way. It reports false when the bound allows no more.
+func (e *std) dialFor(key int) bool {
+	p := &e.links
+	k := &p.keys[key]
+	switch {
+	case k.hoping <= k.dialing:
+		return true
+	case e.closing || (p.size >= p.most && !p.makeRoom()):
+		return false
+	}
+	p.size++
+	k.dialing++
+	ctx, cancel := context.WithTimeout(p.base, e.cfg.Timeout)
+	e.all.Go(func() {
+		defer cancel()
+		e.makeLink(ctx, key)
+	})
+	return true
+}
+
+// makeRoom gives up the idle link, of any identity, that has not been used for longest.
+func (p *links) makeRoom() bool {
+	var oldest *link
+	for i := range p.keys {
+		if idle := p.keys[i].idle; len(idle) > 0 && (oldest == nil || idle[0].since < oldest.since) {
+			oldest = idle[0]
+		}
+	}
+	if oldest != nil {
+		p.remove(oldest)
+	}
+	return oldest != nil
+}
+
+// makeLink dials, and gives the link or the error to a call that waits. A failure ends one call, as it would a client's.
+func (e *std) makeLink(ctx context.Context, key int) {
+	conn, raw, err := e.connect(ctx, key, e.cfg.Endpoint.tls(false))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.links.keys[key].dialing--
+	if err != nil {
+		e.links.size--
+		// A dial that ran out of time, or was given up, says nothing about a call that has time left.
+		if o, _, why := blame(err, false, false); o != Timeout && why != CauseAbandoned {
+			e.links.answer(key, found{err: err})
+		}
+		e.dialMore()
+		return
+	}
+	e.addLink(conn, raw, key)
+}
+
+// addLink takes a new connection, which has been counted, into the pool.
+func (e *std) addLink(conn net.Conn, raw *countedConn, key int) {
+	if e.closing {
+		e.links.size--
+		_ = raw.Close()
+		return
+	}
+	l := &link{conn: conn, raw: raw, key: key}
+	e.links.all[l] = true
+	e.all.Go(func() { e.listen(l) })
+	e.rest(l)
+}
+
+// dropLinks closes every link, or the idle ones.
+func (e *std) dropLinks(busy bool) {
+	for l := range e.links.all {
+		if busy || l.call == nil {
+			e.drop(l)
+		}
+	}
+}
+
+// connect makes a connection for an identity, with TLS where conf is not nil. raw is what it counts.
+func (e *std) connect(ctx context.Context, key int, conf *tls.Config) (conn net.Conn, raw *countedConn, err error) {
+	e.connecting.Add(1)
+	defer e.connecting.Add(-1)
+	if err := e.holdBack(ctx); err != nil {
+		return nil, nil, err
+	}
+	e.phase(key, 1, 0)
+	c, err := e.cfg.Endpoint.dial(ctx, key)
+	e.phase(key, -1, 0)
+	if err == nil {
+		raw = &countedConn{Conn: c, id: e.conns.Add(1), e: e}
+		e.established.Add(1)
+		if conn = raw; conf != nil {
+			e.phase(key, 0, 1)
+			conn, err = handshake(ctx, raw, conf)
+			e.phase(key, 0, -1)
+		}
+	}
+	e.mu.Lock()
+	if err == nil {
+		e.nextDial = 0
+	} else {
+		e.nextDial = max(e.nextDial, e.clock.now()+growGap)
+	}
+	e.mu.Unlock()
+	if err != nil && raw != nil {
+		_ = raw.Close()
+	}
+	return conn, raw, err
+}
+
+// phase notes that so many more connections of an identity are being dialed, or in the TLS handshake.
+func (e *std) phase(key, connecting, securing int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.links.keys[key].connecting += connecting
+	e.links.keys[key].securing += securing
+}
+
+// holdBack keeps dials that fail from spinning: the next one comes a growth gap later.
+func (e *std) holdBack(ctx context.Context) error {
+	e.mu.Lock()
+	wait := int64(0)
+	if e.nextDial > 0 {
+		now := e.clock.now()
+		wait = max(0, e.nextDial-now)
+		e.nextDial = max(now, e.nextDial) + growGap
+	}
+	e.mu.Unlock()
+	if wait == 0 {
+		return nil
+	}
+	t := time.NewTimer(ns(wait))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// countedConn is a connection with its number.
+type countedConn struct {
+	net.Conn
+	id   uint32
+	e    *std
+	once sync.Once
+}
+
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.e.bytesIn.Add(int64(n))
+	return n, err
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.e.bytesOut.Add(int64(n))
+	return n, err
+}
+
+func (c *countedConn) Close() error {
+	c.once.Do(func() { c.e.established.Add(-1) })
+	return c.Conn.Close()
+}

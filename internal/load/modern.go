@@ -1,0 +1,195 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+)
+
+// modern carries HTTP/2 for engine std, through net/http. Where the target does not take it, the connection goes to the links.
+type modern struct {
+	e       *std
+	clients []*http.Transport // by connection key
+	refused []atomic.Bool     // by connection key: the target wants HTTP/1.1
+}
+
+var errNotModern = errors.New("the target takes HTTP/1.1 only")
+
+func newModern(e *std) *modern {
+	m := &modern{e: e, refused: make([]atomic.Bool, e.cfg.Endpoint.Keys)}
+	for key := range e.cfg.Endpoint.Keys {
+		m.clients = append(m.clients, &http.Transport{
+			DialTLSContext:      func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, key) },
+			MaxIdleConnsPerHost: e.cfg.MaxConns, MaxConnsPerHost: e.cfg.MaxConns,
+			DisableCompression:     true,
+			MaxResponseHeaderBytes: maxHeader,
+			ForceAttemptHTTP2:      true,
+		})
+	}
+	return m
+}
+
+// dial makes a connection for HTTP/2. net/http may give it up, but not wait for it: the engine does.
+func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
+	e := m.e
+	e.mu.Lock()
+	if e.closing {
+		e.mu.Unlock()
+		return nil, net.ErrClosed
+	}
+	e.all.Add(1)
+	base := e.links.base
+	e.mu.Unlock()
+	defer e.all.Done()
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
+	defer context.AfterFunc(base, cancel)()
+	conn, raw, err := e.connect(ctx, key, e.cfg.Endpoint.tls(true))
+	if err != nil {
+		return nil, err
+	}
+	if secure, ok := conn.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol == "h2" {
+		return conn, nil
+	}
+	m.refused[key].Store(true)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.links.size++
+	e.addLink(conn, raw, key)
+	return nil, errNotModern
+}
+
+func (m *modern) dropIdle() {
+	if m == nil {
+		return
+	}
+	for _, t := range m.clients {
+		t.CloseIdleConnections()
+	}
+}
+
+// onlyReader hides the type of a body, also of an empty one: net/http sends again what it thinks it can, and a timed call is
+// never sent twice.
+type onlyReader struct{ io.Reader }
+
+func (onlyReader) Close() error { return nil }
+
+// parseRequest turns the bytes of an HTTP/1.1 request into one for net/http.
+func (m *modern) parseRequest(ctx context.Context, b []byte) (*http.Request, error) {
+	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
+	if err != nil {
+		return nil, errRequest
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, errRequest
+	}
+	r.RequestURI = ""
+	if r.URL.Scheme, r.URL.Host = "https", r.Host; r.URL.Host == "" {
+		r.URL.Host = m.e.cfg.Endpoint.Addr.String()
+	}
+	if _, given := r.Header["User-Agent"]; !given {
+		r.Header["User-Agent"] = []string{""} // none, instead of Go's own
+	}
+	r.ContentLength = int64(len(body))
+	r.Body = onlyReader{bytes.NewReader(body)}
+	return r.WithContext(ctx), nil
+}
+
+// exchange performs the request w.request of c.
+func (m *modern) exchange(ctx context.Context, w *worker, c *goCall, op *Operation) ending {
+	e := m.e
+	r, err := m.parseRequest(m.trace(ctx, c), w.request)
+	if err != nil {
+		return e.failed(c, err)
+	}
+	answer, err := m.clients[c.key].RoundTrip(r)
+	if errors.Is(err, errNotModern) {
+		return e.overLink(ctx, w, c)
+	}
+	if err != nil {
+		return e.failed(c, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	status := uint16(answer.StatusCode)
+	if err := w.read(answer.Body); err != nil {
+		end := e.failed(c, err)
+		if end.outcome == Failed {
+			end.code = status
+		}
+		return end
+	}
+	at := e.clock.now()
+	end := ending{op.Wire.Check(c.i, answer.StatusCode, w.body), status, 0, at}
+	if !end.outcome.Good() {
+		end.cause = op.explain(c.i, answer.StatusCode, w.body)
+	}
+	return end
+}
+
+// trace has the phases of c noted.
+func (m *modern) trace(ctx context.Context, c *goCall) context.Context {
+	e := m.e
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			since := int64(0)
+			if !info.Reused {
+				since = e.clock.now()
+			}
+			e.markSent(c, number(info.Conn), since)
+		},
+		GotFirstResponseByte: func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if !c.ended {
+				c.rec.FirstByte = ns(e.clock.now())
+			}
+		},
+	})
+}
+
+// number is the number of the connection below c.
+func number(c net.Conn) uint32 {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	if n, ok := c.(*countedConn); ok {
+		return n.id
+	}
+	return 0
+}
+
+// read takes the body into w.body, as far as Check sees it, and throws the rest away.
+func (w *worker) read(body io.Reader) error {
+	w.body = shed(w.body)
+	if cap(w.body) == 0 {
+		w.body = make([]byte, 0, 4<<10)
+	}
+	for len(w.body) < maxBody {
+		if len(w.body) == cap(w.body) {
+			w.body = append(w.body, 0)[:len(w.body)]
+		}
+		n, err := body.Read(w.body[len(w.body):min(cap(w.body), maxBody)])
+		w.body = w.body[:len(w.body)+n]
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(body, maxAnswer-maxBody+1))
+	if err == nil && n > maxAnswer-maxBody {
+		return &answerError{errAnswer}
+	}
+	return err
+}
