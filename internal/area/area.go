@@ -95,6 +95,8 @@ type Env struct {
 	Self  string // path of this binary, for child processes
 	Log   *slog.Logger
 	Clock clock.Clock
+	// Getenv looks up an environment variable, for secrets; nil: there are none.
+	Getenv func(name string) (string, bool)
 	// CPUs are the processors on which the area's own servers may run, from 0; empty: all.
 	CPUs []int
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 
 	"tare/internal/area"
@@ -64,7 +63,7 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 }
 
 // Preflight implements area.Area.
-func (Area) Preflight(ctx context.Context, s area.Spec, _ area.Env) []area.Finding {
+func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
 	spec, ok := s.(*Spec)
 	if !ok {
 		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
@@ -74,29 +73,9 @@ func (Area) Preflight(ctx context.Context, s area.Spec, _ area.Env) []area.Findi
 		return []area.Finding{{Severity: area.Error, Message: err.Error()}}
 	}
 	if p.url != nil {
-		return reachable(ctx, p)
+		return p.preflight(ctx, spec, env)
 	}
 	return hostFindings(p.knobs)
-}
-
-// reachable tries to connect.
-func reachable(ctx context.Context, p plan) []area.Finding {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	addr, err := resolveHost(ctx, p.url)
-	if err == nil {
-		var conn net.Conn
-		if conn, err = (caller{addr: addr}).dial(ctx, 0); err == nil {
-			err = conn.Close()
-		}
-	}
-	if err != nil {
-		return []area.Finding{{
-			Path: "url", Severity: area.Error, Message: fmt.Sprintf("cannot connect to %s: %v", p.url.Host, err),
-			Hint: "run tare where the endpoint can be reached: a metadata server answers only its own node",
-		}}
-	}
-	return nil
 }
 
 // hostFindings says what of the knobs this host cannot give.

@@ -2,14 +2,17 @@ package identity
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"time"
+
+	"tare/internal/area"
 )
 
 const (
@@ -28,23 +31,30 @@ func sourceOf(key int) netip.Addr {
 type caller struct {
 	addr  netip.AddrPort
 	local func(key int) netip.Addr // nil: the kernel's choice
+	tls   *tls.Config              // nil: plaintext
 }
 
 // do sends request as the identity key and reads one answer, within timeout. It keeps the answer in memory only.
 func (c caller) do(ctx context.Context, key int, request []byte, timeout time.Duration) (status int, body []byte, err error) {
+	a, err := c.ask(ctx, key, request, timeout)
+	return a.status, a.body, err
+}
+
+// ask is do with the answer's header.
+func (c caller) ask(ctx context.Context, key int, request []byte, timeout time.Duration) (a answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn, err := c.dial(ctx, key)
 	if err != nil {
-		return 0, nil, err
+		return answer{}, err
 	}
 	defer conn.Close() //nolint:errcheck // nothing to lose
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	if status, body, err = exchange(conn, request); err != nil && ctx.Err() != nil {
-		return 0, nil, fmt.Errorf("no answer within %v: %w", timeout, ctx.Err())
+	if a, err = exchange(conn, request); err != nil && ctx.Err() != nil {
+		return answer{}, fmt.Errorf("no answer within %v: %w", timeout, ctx.Err())
 	}
-	return status, body, err
+	return a, err
 }
 
 func (c caller) dial(ctx context.Context, key int) (net.Conn, error) {
@@ -54,18 +64,39 @@ func (c caller) dial(ctx context.Context, key int) (net.Conn, error) {
 			d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, 0))
 		}
 	}
-	return d.DialContext(ctx, "tcp", c.addr.String())
+	conn, err := d.DialContext(ctx, "tcp", c.addr.String())
+	if err != nil || c.tls == nil {
+		return conn, err
+	}
+	secure := tls.Client(conn, c.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secure, nil
 }
 
-func exchange(conn net.Conn, request []byte) (int, []byte, error) {
+func exchange(conn net.Conn, request []byte) (a answer, err error) {
 	if _, err := conn.Write(request); err != nil {
-		return 0, nil, err
+		return a, err
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
-		return 0, nil, err
+		return a, unquoted(err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // read only
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
-	return resp.StatusCode, bytes.Clone(body), err
+	a.status, a.header = resp.StatusCode, resp.Header
+	a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	return a, err
+}
+
+// unquoted keeps an answer that is no HTTP out of errors, where net/http would quote it: it may hold a token.
+func unquoted(err error) error {
+	var n net.Error
+	if errors.As(err, &n) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	if _, ok := area.ExplainTLS(err); ok {
+		return err
+	}
+	return errors.New("the answer is not HTTP")
 }

@@ -170,7 +170,10 @@ func (p *place) verifyMaxConns(ctx context.Context) error {
 	if err := p.awaitConns(ctx, p.knobs.MaxConns); err != nil {
 		return err
 	}
-	ask := p.adapter.whoami(p.session("conns"))
+	ask := p.adapter.wire(p.session("conns")).Render(nil, 0)
+	if a, ok := p.adapter.(accountant); ok {
+		ask = a.whoami(p.session("conns"))
+	}
 	if _, _, err := p.caller().do(ctx, 0, ask, hangs); !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("max_conns: connection %d must go unanswered while %d are open", p.knobs.MaxConns+1, p.knobs.MaxConns)
 	}

@@ -1,11 +1,10 @@
 package identity
 
 import (
+	"bytes"
 	"errors"
 	"hash/maphash"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,7 +21,10 @@ import (
 //	success            200 and a token response that is good, or an identity token for the audience and the account
 type gceMetadata struct{}
 
-var _ adapter = gceMetadata{}
+var (
+	_ adapter    = gceMetadata{}
+	_ accountant = gceMetadata{}
+)
 
 const gceAccounts = "/computeMetadata/v1/instance/service-accounts/"
 
@@ -34,12 +36,25 @@ func (gceMetadata) help() string {
 
 func (gceMetadata) operations() []string { return []string{opToken, opIdentity} }
 
+func (gceMetadata) section() string { return "" }
+
+func (gceMetadata) reach() reach { return reach{embedded: true} }
+
+func (gceMetadata) validate(*Spec, string) error { return nil }
+
+func (gceMetadata) expect(operation string) string {
+	if operation == opIdentity {
+		return "200, a signed JWT for the audience that was asked for and the caller's account, that has not expired"
+	}
+	return "200, a token response with a non-empty token of type Bearer that has not expired"
+}
+
 // refusals: the header proves that a program asks on purpose, and X-Forwarded-For that a proxy was tricked into asking.
 func (g gceMetadata) refusals(s session) []canary {
 	path := gceAccounts + accountDefault + "/token"
 	return []canary{
-		{"a request without the header Metadata-Flavor", g.request(s, path), http.StatusForbidden},
-		{"a request with X-Forwarded-For", g.request(s, path, "Metadata-Flavor: Google", "X-Forwarded-For: 192.0.2.1"), http.StatusForbidden},
+		{name: "a request without the header Metadata-Flavor", request: g.request(s, path), statuses: []int{http.StatusForbidden}},
+		{name: "a request with X-Forwarded-For", request: g.request(s, path, "Metadata-Flavor: Google", "X-Forwarded-For: 192.0.2.1"), statuses: []int{http.StatusForbidden}},
 	}
 }
 
@@ -83,14 +98,7 @@ func (gceMetadata) path(s session, key int) string {
 
 // request renders a whole GET.
 func (gceMetadata) request(s session, path string, headers ...string) []byte {
-	b := []byte("GET " + path + " HTTP/1.1\r\nHost: " + s.host + "\r\nUser-Agent: tare\r\n")
-	for _, h := range headers {
-		b = append(b, h+"\r\n"...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.headers)) {
-		b = append(b, name+": "+s.headers[name]+"\r\n"...)
-	}
-	return append(b, "\r\n"...)
+	return s.request(0, http.MethodGet, path, nil, headers...)
 }
 
 // gceToken asks for access tokens.
@@ -120,6 +128,35 @@ func (w *gceToken) Check(i uint64, status int, body []byte) load.Outcome {
 	}
 	return load.OK
 }
+
+// Explain implements load.Explainer.
+func (w *gceToken) Explain(i uint64, status int, body []byte) int {
+	if status != http.StatusOK {
+		return explain(refusal(status))
+	}
+	if w.Check(i, status, body) == load.OK {
+		return int(noCause)
+	}
+	a, ok := readOAuth(body)
+	switch {
+	case !ok:
+		return int(notWhole(body))
+	case len(a.token) == 0:
+		return int(noToken)
+	case !visible(a.token):
+		return int(notVisible)
+	case !bytes.EqualFold(a.kind, []byte("Bearer")):
+		return int(notBearer)
+	case !a.promises || a.quoted:
+		return int(noLifetime)
+	case a.expires <= 0:
+		return int(hasExpired)
+	}
+	return int(alreadyOthers)
+}
+
+// explain leaves the outcome out.
+func explain(_ load.Outcome, v verdict) int { return int(v) }
 
 // good reports whether token may be this identity's. Only one that is new for the identity has to be looked at closely.
 func (w *gceToken) good(key int, token []byte) bool {
@@ -163,14 +200,38 @@ func (w *gceIdentity) Check(i uint64, status int, body []byte) load.Outcome {
 		return outcomeOf(status)
 	}
 	var buf [128]byte
-	want := wantedIdentity{
-		audience: strconv.AppendUint(append(buf[:0], w.prefix...), i, 10),
-		email:    w.email(i), now: w.s.clock.Now().Unix(),
-	}
-	if !identityToken(body, want) {
+	if !identityToken(body, w.want(buf[:0], i)) {
 		return load.Wrong
 	}
 	return load.OK
+}
+
+// want is what the token of call i has to say; the audience is appended to buf.
+func (w *gceIdentity) want(buf []byte, i uint64) wantedIdentity {
+	return wantedIdentity{
+		audience: strconv.AppendUint(append(buf, w.prefix...), i, 10),
+		email:    w.email(i), now: w.s.clock.Now().Unix(),
+	}
+}
+
+// Explain implements load.Explainer.
+func (w *gceIdentity) Explain(i uint64, status int, body []byte) int {
+	if status != http.StatusOK {
+		return explain(refusal(status))
+	}
+	token := bytes.TrimSpace(body)
+	if len(token) == 0 {
+		return int(noToken)
+	}
+	if w.Check(i, status, body) == load.OK {
+		return int(noCause)
+	}
+	want := w.want(nil, i)
+	v := claims(token, wanted{audience: want.audience, email: want.email, signed: true, now: want.now}, false)
+	if v == noCause {
+		v = otherSubject // it has none
+	}
+	return int(v)
 }
 
 // email is the account whose token call i has to get.

@@ -3,6 +3,7 @@ package identity
 import (
 	"fmt"
 	"net"
+	"net/url"
 
 	"tare/internal/area"
 	"tare/internal/area/identity/reference"
@@ -49,8 +50,8 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 // LockKey names the endpoint that is measured, so that two runs do not measure each other; empty for embedded ones, which every run has
 // for itself.
 func (s *Spec) LockKey() string {
-	u, err := parseURL(s.URL)
-	if s.URL == "" || err != nil {
+	u, err := url.Parse(s.URL)
+	if s.URL == "" || err != nil || u.Host == "" {
 		return ""
 	}
 	port := u.Port()

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,11 @@ type place struct {
 	index     int           // makes names unique within the run
 	born      int64         // and this between runs: ns since 1970
 
+	spec     *Spec
+	creds    *credentials
+	subjects []string    // whose token each identity has got, where tokens say so
+	tls      *tls.Config // nil: plaintext
+
 	addr      netip.AddrPort
 	emails    []string // accounts by identity
 	signer    *reference.Signer
@@ -39,6 +45,7 @@ type place struct {
 	throttled bool        // the endpoint limits its own CPU
 	entered   *throttling // at the last Enter
 
+	stopRenew func() // ends the renewal of credentials and waits for it; nil: none
 	stopWatch func() // ends the liveness probe and waits for it; nil: none
 	probed    int    // canary pools used so far
 
@@ -225,7 +232,7 @@ func (p *place) setRestarting(on bool) {
 // notes are what every report must carry.
 func (p *place) notes() []string {
 	if p.url != nil {
-		return nil
+		return p.urlNotes()
 	}
 	notes := []string{"the endpoint is tare's own reference, not a cloud's"}
 	if p.throttled {
@@ -240,6 +247,14 @@ func (p *place) notes() []string {
 	return notes
 }
 
+// urlNotes are those of an endpoint that is not ours.
+func (p *place) urlNotes() []string {
+	if p.spec.TLS != nil && p.spec.TLS.Insecure {
+		return []string{area.NoteInsecure}
+	}
+	return nil
+}
+
 func (p *place) restarted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,6 +265,9 @@ func (p *place) restarted() int {
 func (p *place) alive() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.creds.expired(p.env.Clock.Now()) {
+		return errors.New("the session token that calls need has expired, and could not be renewed; see the log")
+	}
 	if p.url != nil || p.restarting {
 		return nil
 	}
@@ -265,6 +283,9 @@ func (p *place) alive() error {
 
 // close ends the servers and removes the group.
 func (p *place) close(ctx context.Context) error {
+	if p.stopRenew != nil {
+		p.stopRenew()
+	}
 	if p.stopWatch != nil {
 		p.stopWatch()
 	}

@@ -46,7 +46,7 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 			return probe.Process{Name: name, PID: c.PID, StartTicks: c.StartTicks}
 		}})
 	}
-	return out
+	return append(out, counts{p})
 }
 
 func (p *place) listenQueue() probe.Probe {

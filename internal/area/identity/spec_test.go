@@ -123,7 +123,7 @@ func TestValidate(t *testing.T) {
 		{"no adapter", &Spec{}, design.Capacity, nil, "adapter", "gce-metadata"},
 		{"preset", embedded("blog"), design.Capacity, nil, "embedded.preset", "sts-quota-tarpit"},
 		{"knob", &Spec{Adapter: "gce-metadata", Embedded: &Embedded{Drop: &drop}}, design.Capacity, nil, "embedded.drop", "below 1"},
-		{"https", url("https://169.254.169.254"), design.Capacity, nil, "url", "engine std with TLS"},
+		{"https", url("https://169.254.169.254"), design.Capacity, nil, "url", "plain HTTP"},
 		{"path", url("http://169.254.169.254/computeMetadata"), design.Capacity, nil, "url", "must end with its host"},
 		{"password", url("http://a:b@169.254.169.254"), design.Capacity, nil, "url", "credentials"},
 		{"no host", url("169.254.169.254"), design.Capacity, nil, "url", "not a URL"},

@@ -51,16 +51,19 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		t.mu.Unlock()
 		return fmt.Errorf("prepare %q: it is prepared already", tr.ID)
 	}
-	p := &place{plan: plan, env: t.env, journal: j, planGroup: t.planGroup, patience: t.patience, index: len(t.places), born: t.env.Clock.Now().UnixNano()}
+	p := &place{plan: plan, spec: t.spec, env: t.env, journal: j, planGroup: t.planGroup, patience: t.patience, index: len(t.places), born: t.env.Clock.Now().UnixNano()}
 	t.places[tr.ID] = p // before it is whole, so that Close finds what has been started
 	t.mu.Unlock()
-	if plan.url != nil {
+	if err = p.unlock(); err == nil && plan.url != nil {
 		err = p.find(ctx)
-	} else {
+	} else if err == nil {
 		err = p.start(ctx)
 	}
 	if err == nil {
 		err = p.warm(ctx)
+	}
+	if err == nil {
+		p.keepFresh()
 	}
 	if err != nil {
 		return fmt.Errorf("prepare %q: %w", tr.ID, err)
@@ -124,11 +127,10 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	t.asked++
 	n := t.asked
 	t.mu.Unlock()
-	expect := "200, a token response with a non-empty token of type Bearer that has not expired"
-	if p.operation == opIdentity {
-		expect = "200, a signed JWT for the audience that was asked for and the caller's account, that has not expired"
-	}
-	return []load.Operation{{Name: p.operation, Weight: 1, Expect: expect, Wire: p.adapter.wire(p.session("run-" + strconv.Itoa(n)))}}, nil
+	return []load.Operation{{
+		Name: p.operation, Weight: 1, Expect: p.adapter.expect(p.operation), Causes: causes(),
+		Wire: p.adapter.wire(p.session("run-" + strconv.Itoa(n))),
+	}}, nil
 }
 
 // Endpoint implements area.Target.
@@ -137,7 +139,7 @@ func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &load.Endpoint{Addr: p.addr, Host: p.host(), Keys: p.identities, Local: p.caller().local}, nil
+	return &load.Endpoint{Addr: p.addr, Host: p.host(), TLS: p.tls, Keys: p.identities, Local: p.caller().local}, nil
 }
 
 // Recover implements area.Target: it waits until the endpoint answers new connections and has none waiting, and restarts it if
@@ -169,6 +171,9 @@ func (t *target) Close(ctx context.Context) error {
 // resolveHost finds the address behind a URL, IPv4 first: metadata servers have no other.
 func resolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 	port := uint64(80)
+	if u.Scheme == "https" {
+		port = 443
+	}
 	if u.Port() != "" {
 		var err error
 		if port, err = strconv.ParseUint(u.Port(), 10, 16); err != nil {

@@ -36,12 +36,12 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 
 func (p *place) verifyRefusals(ctx context.Context) error {
 	for _, c := range p.adapter.refusals(p.session("refusal")) {
-		status, _, err := p.caller().do(ctx, 0, c.request, callTimeout)
+		status, body, err := p.caller().do(ctx, 0, c.request, callTimeout)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		if status != c.status {
-			return fmt.Errorf("%s must be refused with %d, and got %d", c.name, c.status, status)
+		if !c.wasRefused(status, body) {
+			return fmt.Errorf("%s must %s, and got %d", c.name, c.want(), status)
 		}
 	}
 	return nil

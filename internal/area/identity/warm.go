@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,8 +34,11 @@ func (p *place) host() string {
 
 // caller calls as the load engine will: with source addresses by identity where there are several, or where we made them up ourselves.
 func (p *place) caller() caller {
-	c := caller{addr: p.addr}
-	if p.url == nil || p.identities > 1 {
+	c := caller{addr: p.addr, tls: p.tls}
+	switch {
+	case len(p.spec.Callers) > 0:
+		c.local = p.addressOf
+	case p.url == nil || p.identities > 1:
 		c.local = sourceOf
 	}
 	return c
@@ -43,8 +48,29 @@ func (p *place) caller() caller {
 func (p *place) session(nonce string) session {
 	return session{
 		host: p.host(), headers: p.headers, operation: p.operation, account: p.as, emails: p.emails,
-		nonce: fmt.Sprintf("%s-%d-%x", nonce, p.index, p.born), distinct: p.url == nil, clock: p.env.Clock,
+		nonce: fmt.Sprintf("%s-%d-%x", nonce, p.index, p.born), distinct: p.url == nil || p.spec.distinct(), clock: p.env.Clock,
+		spec: p.spec, base: p.base(), creds: p.creds, subjects: p.subjects,
 	}
+}
+
+// base is the path of the URL, to which adapters add theirs.
+func (p *place) base() string {
+	if p.url == nil {
+		return ""
+	}
+	return strings.TrimRight(p.url.EscapedPath(), "/")
+}
+
+// addressOf is the source address that the file gives a caller.
+func (p *place) addressOf(key int) netip.Addr {
+	if key >= len(p.spec.Callers) || p.spec.Callers[key].Address == "" {
+		return netip.Addr{}
+	}
+	a, err := netip.ParseAddr(p.spec.Callers[key].Address)
+	if err != nil {
+		return netip.Addr{} // Validate has refused it
+	}
+	return a
 }
 
 // find resolves the URL and asks whom the endpoint takes us for.
@@ -54,15 +80,22 @@ func (p *place) find(ctx context.Context) error {
 		return fmt.Errorf("find %s: %w", p.url.Host, err)
 	}
 	p.addr = addr
-	p.emails = make([]string, p.identities)
-	ask := p.adapter.whoami(p.session("find"))
+	p.emails, p.subjects = make([]string, p.identities), make([]string, p.identities)
+	if err := p.logIn(ctx); err != nil {
+		return err
+	}
+	who, ok := p.adapter.(accountant)
+	if !ok {
+		return nil
+	}
+	ask := who.whoami(p.session("find"))
 	return p.eachIdentity(ctx, p.identities, func(ctx context.Context, key int) error {
 		status, body, err := p.caller().do(ctx, key, ask, callTimeout)
 		if err != nil {
 			return fmt.Errorf("ask %s for the caller's account: %w", p.url.Host, err)
 		}
 		if status == 200 {
-			p.emails[key], err = p.adapter.account(body)
+			p.emails[key], err = who.account(body)
 		}
 		if p.as == accountEmail && (err != nil || p.emails[key] == "") {
 			return fmt.Errorf("ask %s for the caller's account: status %d, no account in the answer", p.url.Host, status)
@@ -75,7 +108,7 @@ func (p *place) find(ctx context.Context) error {
 // of a pod, and limits. Where nothing is cached one token proves enough.
 func (p *place) warm(ctx context.Context) error {
 	n := p.identities
-	if p.operation != opToken || (p.url == nil && !p.knobs.Cache) {
+	if len(p.spec.Callers) == 0 && (p.operation != opToken || (p.url == nil && !p.knobs.Cache)) {
 		n = 1
 	}
 	within := warmWithin + p.knobs.UnavailableFirst
@@ -87,9 +120,9 @@ func (p *place) warm(ctx context.Context) error {
 	w := p.adapter.wire(p.session("warm"))
 	return p.eachIdentity(ctx, n, func(ctx context.Context, key int) error {
 		for {
-			outcome, err := p.call(ctx, w, uint64(key), callTimeout)
+			outcome, body, err := p.answer(ctx, w, uint64(key), callTimeout)
 			if outcome == load.OK {
-				return nil
+				return p.learn(w, key, body)
 			}
 			if outcome == load.Wrong {
 				return fmt.Errorf("warm up identity %d: %w", key, err)
@@ -103,21 +136,55 @@ func (p *place) warm(ctx context.Context) error {
 
 // call makes call i of w once, on a new connection. The error says what was wrong when the outcome is not OK, without quoting the answer.
 func (p *place) call(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, error) {
+	outcome, _, err := p.answer(ctx, w, i, timeout)
+	return outcome, err
+}
+
+// answer is call with the body of the answer.
+func (p *place) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, []byte, error) {
 	status, body, err := p.caller().do(ctx, w.ConnKey(i), w.Render(nil, i), timeout)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return load.Timeout, err
+		return load.Timeout, nil, err
 	case err != nil:
-		return load.ConnFailed, err
+		return load.ConnFailed, nil, err
 	}
 	outcome := w.Check(i, status, body)
 	if outcome == load.OK {
-		return outcome, nil
+		return outcome, body, nil
 	}
-	if status == 200 {
-		return outcome, fmt.Errorf("status 200, but the answer of %d bytes is not the token that was asked for", len(body))
+	err = fmt.Errorf("status %d", status)
+	if status/100 == 2 {
+		err = fmt.Errorf("status %d, but the answer of %d bytes is not the token that was asked for", status, len(body))
 	}
-	return outcome, fmt.Errorf("status %d", status)
+	if x, ok := w.(load.Explainer); ok {
+		if why := x.Explain(i, status, body); why >= 0 && why < len(causes()) {
+			err = fmt.Errorf("%w: %s", err, causes()[why])
+		}
+	}
+	if status/100 == 3 {
+		err = fmt.Errorf("%w: a redirect, which is not followed: name the address that answers itself", err)
+	}
+	return outcome, nil, err
+}
+
+// learn notes whose token an identity has got: from now on it must always be the same one's.
+func (p *place) learn(w load.Wire, key int, body []byte) error {
+	l, ok := w.(learner)
+	if !ok || key >= len(p.subjects) {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch who := l.subject(uint64(key), body); {
+	case who == "":
+		return nil
+	case p.subjects[key] == "":
+		p.subjects[key] = who
+	case p.subjects[key] != who:
+		return fmt.Errorf("identity %d: the token is for another subject than before", key)
+	}
+	return nil
 }
 
 // eachIdentity runs work for the identities below n, a few at a time, and waits for all. It ends early after an error.

@@ -1,0 +1,281 @@
+package identity
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"tare/internal/load"
+)
+
+// azureIMDS speaks the managed-identity part of Azure's instance metadata protocol
+// (https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token; parameters: azure-rest-api-specs,
+// Microsoft.InstanceMetadataService, imds.json).
+//
+//	identity selector  the machine, and the client_id of an identity that is assigned to it. Through a proxy for pods, source address
+//	cache key          identity and resource; a resource is known to the directory, so that a made-up one is refused
+//	cold path          operation fresh: bypass_cache=true. The guide above does not name it; imds.json does: "the token must be retrieved
+//	                   from Azure AD and cannot be retrieved from an internal cache". Expect a much lower quota
+//	success            200, a token of type Bearer for the resource that was asked for, expires_in above 0 as a text or a number
+//	error classes      429 Refused · 404, 410 Failed (the service is being updated, up to 70 s) · 503 Refused · 5xx Failed ·
+//	                   400 Wrong (the request, or no such identity) · 401, 403 Wrong (the credential)
+//
+// The documented limit is 20 requests/s and 5 at a time for one machine, which is where a search should end.
+type azureIMDS struct{}
+
+var _ adapter = azureIMDS{}
+
+// opFresh asks for a token past the endpoint's cache.
+const opFresh = "fresh"
+
+const (
+	azurePath     = "/metadata/identity/oauth2/token?api-version=2018-02-01&resource="
+	azureResource = "https://management.azure.com/"
+	azureHeader   = "Metadata: true"
+)
+
+func (azureIMDS) name() string { return "azure-imds" }
+
+func (azureIMDS) help() string {
+	return "the metadata service of Azure: GET /metadata/identity/oauth2/token, also past its cache"
+}
+
+func (azureIMDS) section() string { return "azure" }
+
+func (azureIMDS) operations() []string { return []string{opToken, opFresh} }
+
+func (azureIMDS) expect(string) string {
+	return "200, a token of type Bearer for the resource that was asked for, that has not expired"
+}
+
+func (azureIMDS) reach() reach { return reach{tls: true} }
+
+func (azureIMDS) validate(s *Spec, _ string) error {
+	o := azureOptions(s)
+	for _, x := range []struct{ path, text string }{{"azure.resource", o.Resource}, {"azure.client_id", o.ClientID}} {
+		if x.text != "" && !visible([]byte(x.text)) {
+			return fmt.Errorf("%s: %q has blanks or characters other than ASCII", x.path, x.text)
+		}
+	}
+	return nil
+}
+
+func azureOptions(s *Spec) Azure {
+	if s == nil || s.Azure == nil {
+		return Azure{}
+	}
+	return *s.Azure
+}
+
+// resource is what the token of an identity is for.
+func (azureIMDS) resource(s session, key int) string {
+	return s.unique(first(s.caller(key).Audience, azureOptions(s.spec).Resource, azureResource))
+}
+
+func (a azureIMDS) path(s session, key int) string {
+	p := s.base + azurePath + url.QueryEscape(a.resource(s, key))
+	if id := first(s.caller(key).Name, azureOptions(s.spec).ClientID); id != "" {
+		p += "&client_id=" + url.QueryEscape(id)
+	}
+	if s.operation == opFresh {
+		p += "&bypass_cache=true"
+	}
+	return p
+}
+
+// refusals: the header proves that a program asks on purpose.
+func (a azureIMDS) refusals(s session) []canary {
+	return []canary{{
+		name: "a request without the header Metadata", statuses: []int{http.StatusBadRequest},
+		request: s.request(0, http.MethodGet, a.path(s, 0), nil),
+	}}
+}
+
+func (a azureIMDS) wire(s session) load.Wire {
+	j, x := newJudge(s), newExpected(s)
+	resources := make([]*template, s.identities())
+	for key := range resources {
+		resources[key] = newTemplate([]byte(a.resource(s, key)))
+	}
+	return &tokenWire{
+		requests: s.requests(func(key int) []byte { return s.request(key, http.MethodGet, a.path(s, key), nil, azureHeader) }),
+		look: func(i uint64, key, status int, body []byte) (load.Outcome, verdict) {
+			if status != http.StatusOK {
+				return azureRefusal(status, body)
+			}
+			var buf [512]byte
+			want := x.of(i, key)
+			token, v := readAzure(body, resources[key].appendTo(buf[:0], i), want.now)
+			if v == noCause {
+				v = j.token(key, token, want, true)
+			}
+			return wrong(v)
+		},
+		who: func(body []byte) string { return subjectOf(azureToken(body)) },
+	}
+}
+
+// azureRefusal is what a status other than 200 means here. 404 and 410 are the service's own absence, which passes.
+func azureRefusal(status int, body []byte) (load.Outcome, verdict) {
+	switch status {
+	case http.StatusNotFound, http.StatusGone:
+		return load.Failed, temporarilyUnavailable
+	case http.StatusTooManyRequests:
+		return load.Refused, slowDown
+	case http.StatusServiceUnavailable:
+		return load.Refused, temporarilyUnavailable
+	case http.StatusBadRequest:
+		if bytes.Contains(body, []byte("Identity not found")) {
+			return load.Wrong, notActive
+		}
+	}
+	return refusal(status)
+}
+
+// readAzure returns the token of an answer, and what is wrong with it. It does not allocate.
+func readAzure(body, resource []byte, now int64) (token []byte, v verdict) {
+	var kind []byte
+	lives, ends := int64(0), int64(0)
+	dated, ending, same := false, true, false
+	var seen members8
+	m := walk(body)
+	for {
+		key, value, more := m.next()
+		if !more {
+			break
+		}
+		switch string(key) {
+		case "access_token":
+			token = text(value)
+			seen.add(0)
+		case "token_type":
+			kind = text(value)
+			seen.add(1)
+		case "resource":
+			same = says(value, resource)
+			seen.add(2)
+		case "expires_in":
+			lives, dated = eitherNumber(value)
+			seen.add(3)
+		case "expires_on":
+			ends, ending = eitherNumber(value)
+			seen.add(4)
+		}
+	}
+	const on = 1 << 4
+	switch {
+	case !m.whole():
+		return nil, notWhole(body)
+	case seen.twice:
+		return nil, notJSON
+	case len(token) == 0:
+		return nil, noToken
+	case !dated || !ending:
+		return nil, noLifetime
+	case lives <= 0, seen.bits&on != 0 && ends <= now:
+		return nil, hasExpired
+	case !bytes.EqualFold(kind, []byte("Bearer")):
+		return nil, notBearer
+	case !same:
+		return nil, otherAudience
+	case unsigned(token):
+		return nil, notSigned
+	}
+	return token, noCause
+}
+
+// azureToken is the token of a good answer.
+func azureToken(body []byte) []byte {
+	m := walk(body)
+	for {
+		key, value, more := m.next()
+		if !more || string(key) == "access_token" {
+			return text(value)
+		}
+	}
+}
+
+// eitherNumber is the value of a whole number, or of a text of one: the service writes texts, some emulators numbers.
+func eitherNumber(value []byte) (int64, bool) {
+	if t := text(value); t != nil {
+		return whole64(t)
+	}
+	return whole64(value)
+}
+
+// says reports whether a string value is want. Encoders are free to escape what stands in addresses ("\/", "\u0026"). It does not allocate.
+func says(value, want []byte) bool {
+	if len(value) < 2 || value[0] != '"' {
+		return false
+	}
+	if t := text(value); t != nil {
+		return bytes.Equal(t, want)
+	}
+	rest := value[1 : len(value)-1]
+	for len(rest) > 0 {
+		r, n := character(rest)
+		var buf [utf8.UTFMax]byte
+		c := utf8.AppendRune(buf[:0], r)
+		if n == 0 || !bytes.HasPrefix(want, c) {
+			return false
+		}
+		rest, want = rest[n:], want[len(c):]
+	}
+	return len(want) == 0
+}
+
+// character is the first one of a well-formed string without its quotes, and how many bytes it takes; 0: one outside of the Basic Multilingual
+// Plane in escapes, which stands in no address.
+func character(b []byte) (r rune, n int) {
+	if b[0] != '\\' {
+		return utf8.DecodeRune(b)
+	}
+	if len(b) < 2 {
+		return 0, 0
+	}
+	switch b[1] {
+	case 'u':
+		if len(b) < 6 {
+			return 0, 0
+		}
+		for _, c := range b[2:6] {
+			if c |= 0x20; c >= 'a' {
+				c -= 'a' - '0' - 10
+			}
+			r = r<<4 | rune(c-'0')
+		}
+		if utf16.IsSurrogate(r) {
+			return 0, 0
+		}
+		return r, 6
+	case 'b', 'f', 'n', 'r', 't':
+		return 0, 0 // control characters
+	}
+	return rune(b[1]), 2
+}
+
+// unsigned reports whether token is a JWT that says of itself that nobody has signed it (RFC 8725, section 3.2). A token that is none is opaque.
+func unsigned(token []byte) bool {
+	head, _, ok := bytes.Cut(token, []byte("."))
+	if !ok {
+		return false
+	}
+	var buf [1 << 10]byte
+	header, ok := decode(buf[:], head)
+	if !ok {
+		return false
+	}
+	m := walk(header)
+	for {
+		key, value, more := m.next()
+		if !more {
+			return false
+		}
+		if string(key) == "alg" {
+			return bytes.EqualFold(text(value), []byte("none"))
+		}
+	}
+}

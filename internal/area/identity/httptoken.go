@@ -1,0 +1,272 @@
+package identity
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"tare/internal/load"
+)
+
+// httpToken asks any URL for a token: what no other adapter speaks.
+//
+//	identity selector  source address, bearer token or headers (callers: token is the bearer token, or {token} in the body)
+//	cache key          unknown
+//	cold path          {n} in path, body or audience makes each request one that nobody has made before
+//	success            the status, a token at the path given, made of visible characters; not expired where the answer or a JWT says when
+//	error classes      429, 503 Refused · 5xx Failed · others Wrong
+type httpToken struct{}
+
+var _ adapter = httpToken{}
+
+// wholeBody is the path of a token that is all of the answer.
+const wholeBody = "-"
+
+// tokenPlace stands for the caller's token in a body.
+const tokenPlace = "{token}"
+
+func (httpToken) name() string { return "http-token" }
+
+func (httpToken) help() string {
+	return "any URL that answers with a token: method, path, headers and body, and where the answer holds it"
+}
+
+func (httpToken) section() string { return "http" }
+
+func (httpToken) operations() []string { return []string{opToken} }
+
+func (httpToken) reach() reach { return reach{tls: true, path: true} }
+
+func (httpToken) expect(string) string {
+	return "the status that is given, with a token of visible characters that has not expired as far as can be told"
+}
+
+// httpOptions fills in defaults.
+func httpOptions(s *Spec) HTTP {
+	var o HTTP
+	if s != nil && s.HTTP != nil {
+		o = *s.HTTP
+	}
+	if o.Method == "" {
+		o.Method = http.MethodGet
+		if o.Body != "" {
+			o.Method = http.MethodPost
+		}
+	}
+	o.Token = first(o.Token, "access_token")
+	if o.Status == 0 {
+		o.Status = http.StatusOK
+	}
+	return o
+}
+
+func (httpToken) validate(s *Spec, _ string) error {
+	o := httpOptions(s)
+	switch {
+	case o.Body != "" && o.Method == http.MethodGet:
+		return errors.New("http.body: GET has no body: method: POST")
+	case o.Path != "" && !plainPath(o.Path):
+		return errors.New("http.path: want a path such as /token?scope=x, without blanks")
+	case querySecret(o.Path):
+		return errors.New("http.path: a parameter of the query looks like a secret, and secrets must not stand in the file; use secret_headers")
+	case strings.Contains(o.Body, tokenPlace) && o.Bearer.IsZero() && !s.everyCaller(hasToken):
+		return errors.New("http.body: {token} needs a token: callers: [{token: {file: path}}]")
+	case o.Expires != "" && o.Token == wholeBody:
+		return errors.New("http.expires: an answer that is nothing but a token does not say more")
+	}
+	for field, path := range map[string]string{"token": o.Token, "expires": o.Expires} {
+		if path != "" && path != wholeBody && !memberPath(path) {
+			return fmt.Errorf("http.%s: want names joined by dots, such as auth.client_token", field)
+		}
+	}
+	return nil
+}
+
+// querySecret reports whether a parameter's name in the query is usually a secret's.
+func querySecret(path string) bool {
+	_, query, _ := strings.Cut(path, "?")
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(strings.ToLower(pair), "=")
+		for _, s := range []string{"secret", "password", "token", "api_key", "apikey", "credential", "signature"} {
+			if value != "" && strings.Contains(name, s) && !strings.Contains(name, "type") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// memberPath reports whether path names members of objects.
+func memberPath(path string) bool {
+	for part := range strings.SplitSeq(path, ".") {
+		if part == "" || strings.ContainsAny(part, `"\`) {
+			return false
+		}
+	}
+	return strings.Count(path, ".") < maxDepth
+}
+
+// refusals: without the caller's credential, if it has one, and with another.
+func (a httpToken) refusals(s session) []canary {
+	if s.token(0, httpOptions(s.spec).Bearer) == "" && !s.hasSecretHeaders() {
+		return nil // nothing that we send proves who we are
+	}
+	statuses := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}
+	bare := s
+	bare.creds = nil
+	spec := *s.spec
+	spec.SecretHeaders, spec.Callers = nil, nil
+	bare.spec = &spec
+	out := []canary{{name: "a request without the caller's credential", request: a.render(bare, 0, ""), statuses: statuses}}
+	if s.token(0, httpOptions(s.spec).Bearer) != "" {
+		out = append(out, canary{name: "a request with a credential that nobody has issued", request: a.render(s, 0, "tare-canary-this-is-not-the-secret"), statuses: statuses})
+	}
+	return out
+}
+
+// hasSecretHeaders reports whether the first identity sends any.
+func (s session) hasSecretHeaders() bool {
+	return len(s.spec.SecretHeaders) > 0 || len(s.caller(0).SecretHeaders) > 0
+}
+
+func (httpToken) render(s session, key int, token string) []byte {
+	o := httpOptions(s.spec)
+	var headers []string
+	body := []byte(nil)
+	if o.Body != "" {
+		body = []byte(strings.ReplaceAll(s.unique(o.Body), tokenPlace, quoted(o.Body, token)))
+		if !s.says("Content-Type", key) {
+			headers = append(headers, "Content-Type: "+contentType(o.Body))
+		}
+	}
+	if token != "" && !strings.Contains(o.Body, tokenPlace) {
+		headers = append(headers, "Authorization: Bearer "+token)
+	}
+	return s.request(key, o.Method, first(s.base+s.unique(o.Path), "/"), body, headers...)
+}
+
+// says reports whether the file gives a header.
+func (s session) says(name string, key int) bool {
+	for _, line := range s.headerLines(key) {
+		if given, _, _ := strings.Cut(line, ":"); strings.EqualFold(given, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// contentType is that of a body: JSON if it looks so, and else a form.
+func contentType(body string) string {
+	if strings.HasPrefix(strings.TrimSpace(body), "{") {
+		return "application/json"
+	}
+	return "application/x-www-form-urlencoded"
+}
+
+// quoted is a token as it must stand within a body's string or form value.
+func quoted(body, token string) string {
+	if contentType(body) != "application/json" {
+		return url.QueryEscape(token)
+	}
+	b, err := json.Marshal(token)
+	if err != nil || len(b) < 2 {
+		return ""
+	}
+	return string(b[1 : len(b)-1])
+}
+
+func (a httpToken) wire(s session) load.Wire {
+	j, x, o := newJudge(s), newExpected(s), httpOptions(s.spec)
+	token, expires := strings.Split(o.Token, "."), strings.Split(o.Expires, ".")
+	signed := s.spec != nil && s.spec.Expect != nil
+	return &tokenWire{
+		requests: s.requests(func(key int) []byte { return a.render(s, key, s.token(key, o.Bearer)) }),
+		look: func(i uint64, key, status int, body []byte) (load.Outcome, verdict) {
+			if status != o.Status {
+				if status/100 == 2 {
+					return load.Wrong, noCause
+				}
+				return refusal(status)
+			}
+			want := x.of(i, key)
+			want.signed = signed
+			if o.Token == wholeBody {
+				return wrong(j.token(key, bytes.TrimSpace(body), want, true))
+			}
+			value, ok := member(body, token)
+			if !ok {
+				return wrong(notWhole(body))
+			}
+			if o.Expires != "" {
+				at, ok := member(body, expires)
+				if v := lifetime(at, want.now); !ok || v != noCause {
+					return wrong(max(v, noLifetime))
+				}
+			}
+			return wrong(j.token(key, text(value), want, true))
+		},
+		who: func(body []byte) string {
+			if o.Token == wholeBody {
+				return subjectOf(bytes.TrimSpace(body))
+			}
+			value, _ := member(body, token)
+			return subjectOf(text(value))
+		},
+	}
+}
+
+// member finds a member of a well-formed object by its path; nil when it is not there. It does not allocate.
+func member(body []byte, path []string) (value []byte, whole bool) {
+	var found []byte
+	m := walk(body)
+	for {
+		key, v, more := m.next()
+		if !more {
+			break
+		}
+		if string(key) == path[0] {
+			found = v
+		}
+	}
+	if !m.whole() || len(path) == 1 || len(found) == 0 || found[0] != '{' {
+		if len(path) > 1 {
+			found = nil
+		}
+		return found, m.whole()
+	}
+	return member(found, path[1:])
+}
+
+// sinceEpoch tells a date from a life in seconds: no token lives for 30 years.
+const sinceEpoch = 1_000_000_000
+
+// lifetime judges when an answer says that its token expires: seconds from now, seconds since 1970, or RFC 3339.
+func lifetime(value []byte, now int64) verdict {
+	bare := value
+	if t := text(value); t != nil {
+		if at, err := time.Parse(time.RFC3339, string(t)); err == nil {
+			return alive(at.Unix() > now)
+		}
+		bare = t
+	}
+	n, ok := seconds(bare)
+	switch {
+	case !ok:
+		return noLifetime
+	case n >= sinceEpoch:
+		return alive(n > now)
+	}
+	return alive(n > 0)
+}
+
+func alive(yes bool) verdict {
+	if yes {
+		return noCause
+	}
+	return hasExpired
+}

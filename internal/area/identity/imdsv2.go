@@ -1,0 +1,346 @@
+package identity
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/internal/load"
+)
+
+// imdsv2 speaks the instance metadata protocol of EC2 with session tokens
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html, …/instance-metadata-v2-how-it-works.html,
+// …/instance-metadata-security-credentials.html; statuses: section "HTTP response codes" of the first).
+//
+//	identity selector  the instance: all its processes share one role. Through a proxy for pods, source address
+//	cache key          the role: everyone gets the same credentials until shortly before they expire
+//	cold path          operation session: each PUT makes a session token. Credentials themselves cannot be asked for afresh
+//	success            credentials: 200, Code Success, an Expiration in the future, and all three parts visible; session: 200 and a token
+//	error classes      503, 429 Refused · 401 Wrong (the session token) · 400, 403 Wrong (the request) · 404 Wrong (no such role) · 5xx Failed
+//
+// The session token is obtained before the load and renewed outside of it. An interface carries 1,024 packets/s to the metadata, DNS and
+// time services together, and drops what is more: on EC2 that shows as timeouts, not as a status.
+//
+// The canary is what makes this version 2: a made-up session token opens nothing. Whether version 1 is off is the instance's own setting
+// (HttpTokens); and that EC2 refuses proxied requests and lives out of bounds, emulators leave out.
+type imdsv2 struct{}
+
+var (
+	_ adapter = imdsv2{}
+	_ loginer = imdsv2{}
+)
+
+// The operations of imdsv2.
+const (
+	opCredentials = "credentials"
+	opSession     = "session"
+)
+
+const (
+	imdsToken  = "/latest/api/token"
+	imdsRoles  = "/latest/meta-data/iam/security-credentials/"
+	imdsHeader = "X-aws-ec2-metadata-token: "
+	imdsTTL    = "X-aws-ec2-metadata-token-ttl-seconds: "
+	// imdsLife is the longest life of a session token.
+	imdsLife = 6 * time.Hour
+	// minSession and maxSession bound a session token's characters: EC2's have 56, and less than 16 can be guessed.
+	minSession, maxSession = 16, 1024
+)
+
+func (imdsv2) name() string { return "imdsv2" }
+
+func (imdsv2) help() string {
+	return "the metadata service of EC2: GET …/iam/security-credentials/<role> with a session token, or PUT for one"
+}
+
+func (imdsv2) section() string { return "imds" }
+
+func (imdsv2) operations() []string { return []string{opCredentials, opSession} }
+
+func (imdsv2) expect(operation string) string {
+	if operation == opSession {
+		return "200 and a session token"
+	}
+	return "200, Code Success, an access key, its secret and a token that have not expired"
+}
+
+func (imdsv2) reach() reach { return reach{tls: true} }
+
+func (imdsv2) validate(s *Spec, _ string) error {
+	o := imdsOptions(s)
+	if ttl := time.Duration(o.TTL); ttl != 0 && (ttl < time.Second || ttl > imdsLife || ttl%time.Second != 0) {
+		return fmt.Errorf("imds.ttl: %v is not from 1s to 6h, in whole seconds", ttl)
+	}
+	if o.Role != "" && !roleName([]byte(o.Role)) {
+		return fmt.Errorf("imds.role: %q is not the name of a role", o.Role)
+	}
+	return nil
+}
+
+func imdsOptions(s *Spec) IMDS {
+	if s == nil || s.IMDS == nil {
+		return IMDS{}
+	}
+	return *s.IMDS
+}
+
+// roleName reports whether b is 1 to 64 characters of those that IAM allows in names of roles.
+func roleName(b []byte) bool {
+	for _, c := range b {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("+=,.@_-", rune(c)) {
+			return false
+		}
+	}
+	return len(b) > 0 && len(b) <= 64
+}
+
+// ttl is the life of session tokens that is asked for, in seconds.
+func (imdsv2) ttl(s session) string {
+	life := time.Duration(imdsOptions(s.spec).TTL)
+	if life == 0 {
+		life = imdsLife
+	}
+	return strconv.Itoa(int(life / time.Second))
+}
+
+func (imdsv2) refusals(s session) []canary {
+	return []canary{{
+		name: "a request with a session token that nobody has issued", statuses: []int{http.StatusUnauthorized},
+		request: s.request(0, http.MethodGet, s.base+imdsRoles, nil, imdsHeader+strings.Repeat("0", 56)),
+	}}
+}
+
+// login implements loginer: the session token, and the role's name after a blank.
+func (a imdsv2) login(ctx context.Context, s session, key int, do doer) (lease, error) {
+	if s.operation == opSession {
+		return lease{}, nil
+	}
+	got, err := do(ctx, key, a.put(s, key))
+	if err != nil {
+		return lease{}, fmt.Errorf("ask for a session token: %w", err)
+	}
+	token := bytes.TrimSpace(got.body)
+	if got.status != http.StatusOK || !sessionToken(token) {
+		return lease{}, fmt.Errorf("ask for a session token: status %d without one", got.status)
+	}
+	seconds, err := strconv.Atoi(a.ttl(s))
+	if err != nil {
+		return lease{}, fmt.Errorf("ask for a session token: %w", err)
+	}
+	// The service may grant less than was asked for, and says so.
+	if granted, err := strconv.Atoi(got.header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds")); err == nil && granted > 0 {
+		seconds = min(seconds, granted)
+	}
+	role, err := a.role(ctx, s, key, do, string(token))
+	return lease{value: string(token) + " " + role, lives: time.Duration(seconds) * time.Second}, err
+}
+
+// role is the instance's, unless the file names one. Each call asks for the credentials of one role: which, has to be known before.
+func (a imdsv2) role(ctx context.Context, s session, key int, do doer, token string) (string, error) {
+	if role := first(s.caller(key).Name, imdsOptions(s.spec).Role); role != "" {
+		return role, nil
+	}
+	got, err := do(ctx, key, s.request(key, http.MethodGet, s.base+imdsRoles, nil, imdsHeader+token))
+	if err != nil {
+		return "", fmt.Errorf("ask for the instance's role: %w", err)
+	}
+	list, _, _ := bytes.Cut(bytes.TrimSpace(got.body), []byte("\n"))
+	role := bytes.TrimSpace(list)
+	switch {
+	case got.status == http.StatusNotFound:
+		return "", errors.New("ask for the instance's role: it has none (404)")
+	case got.status != http.StatusOK || !roleName(role):
+		return "", fmt.Errorf("ask for the instance's role: status %d without a name", got.status)
+	}
+	return string(role), nil
+}
+
+func (a imdsv2) put(s session, key int) []byte {
+	return s.request(key, http.MethodPut, s.base+imdsToken, nil, imdsTTL+a.ttl(s))
+}
+
+func (a imdsv2) wire(s session) load.Wire {
+	j := newJudge(s)
+	if s.operation == opSession {
+		return &tokenWire{
+			requests: s.requests(func(key int) []byte { return a.put(s, key) }),
+			look: func(_ uint64, _, status int, body []byte) (load.Outcome, verdict) {
+				if status != http.StatusOK {
+					return imdsRefusal(status)
+				}
+				return wrong(judgeSession(body))
+			},
+		}
+	}
+	return &tokenWire{
+		requests: s.requests(func(key int) []byte {
+			token, role, _ := strings.Cut(s.lease(key), " ")
+			return s.request(key, http.MethodGet, s.base+imdsRoles+role, nil, imdsHeader+token)
+		}),
+		look: func(_ uint64, key, status int, body []byte) (load.Outcome, verdict) {
+			if status != http.StatusOK {
+				return imdsRefusal(status)
+			}
+			now := s.clock.Now().Unix()
+			token, v := readCredentials(body, now)
+			if v == noCause {
+				v = j.token(key, token, wanted{now: now}, true)
+			}
+			return wrong(v)
+		},
+	}
+}
+
+// imdsRefusal is what a status other than 200 means here.
+func imdsRefusal(status int) (load.Outcome, verdict) {
+	switch status {
+	case http.StatusUnauthorized:
+		return load.Wrong, leaseRefused
+	case http.StatusBadRequest, http.StatusForbidden:
+		return load.Wrong, requestRefused
+	case http.StatusNotFound:
+		return load.Wrong, notActive
+	case http.StatusTooManyRequests:
+		return load.Refused, slowDown
+	case http.StatusServiceUnavailable:
+		return load.Refused, temporarilyUnavailable
+	}
+	return refusal(status)
+}
+
+// judgeSession judges a body that is to be a session token.
+func judgeSession(body []byte) verdict {
+	switch token := bytes.TrimSpace(body); {
+	case len(token) == 0:
+		return noToken
+	case !sessionToken(token):
+		return notJSON
+	}
+	return noCause
+}
+
+// sessionToken reports whether b is base64 of a plausible length: pages and error objects are not.
+func sessionToken(b []byte) bool {
+	body := bytes.TrimRight(b, "=")
+	for _, c := range body {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '+' && c != '/' && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return len(b) >= minSession && len(b) <= maxSession && len(b)-len(body) <= 2
+}
+
+// readCredentials returns the session part of a role's credentials, which identifies them, and what is wrong with them. It does not allocate.
+func readCredentials(body []byte, now int64) (token []byte, v verdict) {
+	var code, id, secret []byte
+	var expires int64
+	var dated bool
+	var seen members8
+	m := walk(body)
+	for {
+		key, value, more := m.next()
+		if !more {
+			break
+		}
+		switch string(key) {
+		case "Code":
+			code = text(value)
+			seen.add(0)
+		case "AccessKeyId":
+			id = text(value)
+			seen.add(1)
+		case "SecretAccessKey":
+			secret = text(value)
+			seen.add(2)
+		case "Token":
+			token = text(value)
+			seen.add(3)
+		case "Expiration":
+			expires, dated = timestamp(text(value))
+			seen.add(4)
+		}
+	}
+	switch {
+	case !m.whole():
+		return nil, notWhole(body)
+	case seen.twice:
+		return nil, notJSON
+	case string(code) != "Success" && len(code) > 0:
+		return nil, notActive
+	case len(token) == 0, len(id) == 0, len(secret) == 0:
+		return nil, noToken
+	case len(code) == 0:
+		return nil, notJSON
+	case !visible(id), !visible(secret):
+		return nil, notVisible
+	case !dated:
+		return nil, noLifetime
+	case expires <= now:
+		return nil, hasExpired
+	}
+	return token, noCause
+}
+
+// members8 notes which of up to eight members of an object were there, and whether one came twice: readers differ in which of the two they
+// take (RFC 8259, section 4), so that such an answer has no meaning.
+type members8 struct {
+	bits  uint8
+	twice bool
+}
+
+func (s *members8) add(n int) {
+	s.twice = s.twice || s.bits&(1<<n) != 0
+	s.bits |= 1 << n
+}
+
+// timestamp reads a date and time of RFC 3339, section 5.6, as seconds since 1970, without allocating. Fractions are left out.
+func timestamp(b []byte) (int64, bool) {
+	const form = "0000-00-00T00:00:00"
+	if len(b) < len(form)+1 {
+		return 0, false
+	}
+	for i := range len(form) {
+		digit, same := b[i] >= '0' && b[i] <= '9', b[i] == form[i] || (form[i] == 'T' && b[i] == 't')
+		if form[i] == '0' && !digit || form[i] != '0' && !same {
+			return 0, false
+		}
+	}
+	two := func(i int) int { return int(b[i]-'0')*10 + int(b[i+1]-'0') }
+	year, month, day, hour, minute, second := two(0)*100+two(2), two(5), two(8), two(11), two(14), two(17)
+	offset, ok := zone(b[len(form):])
+	t := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
+	if !ok || t.Day() != day || int(t.Month()) != month || hour > 23 || minute > 59 || second > 59 {
+		return 0, false
+	}
+	return t.Unix() - offset, true
+}
+
+// zone reads what follows the seconds: a fraction, and Z or an offset, which it returns in seconds.
+func zone(b []byte) (offset int64, ok bool) {
+	if b[0] == '.' {
+		n := digits(b[1:])
+		if n == 0 {
+			return 0, false
+		}
+		b = b[1+n:]
+	}
+	switch {
+	case len(b) == 1 && (b[0] == 'Z' || b[0] == 'z'):
+		return 0, true
+	case len(b) != 6 || (b[0] != '+' && b[0] != '-') || digits(b[1:3]) != 2 || b[3] != ':' || digits(b[4:6]) != 2:
+		return 0, false
+	}
+	hours, minutes := int64(b[1]-'0')*10+int64(b[2]-'0'), int64(b[4]-'0')*10+int64(b[5]-'0')
+	if hours > 23 || minutes > 59 {
+		return 0, false
+	}
+	if offset = hours*3600 + minutes*60; b[0] == '-' {
+		offset = -offset
+	}
+	return offset, true
+}

@@ -1,0 +1,132 @@
+package identity
+
+import (
+	"bytes"
+)
+
+// claims judges the claims of a JWT (RFC 7519). A token that is none passes where nothing is wanted of it; promised says whether its answer has
+// told its life. The signature is not verified: the question is what the endpoint's answer costs, and the token's reader will verify it.
+// It does not allocate.
+func claims(token []byte, want wanted, promised bool) verdict {
+	var buf [maxClaims]byte
+	payload, ok := payloadOf(buf[:], token)
+	if !ok {
+		switch {
+		case want.signed || want.subject != "" || len(want.audience) > 0 || want.issuer != "":
+			return notSigned
+		case !promised:
+			return noLifetime
+		}
+		return noCause
+	}
+	return readClaims(payload, want, promised)
+}
+
+// readClaims compares what the payload says.
+func readClaims(payload []byte, want wanted, promised bool) verdict {
+	var sub, iss, email []byte
+	exp, dated, heard := int64(0), false, false
+	m := walk(payload)
+	for {
+		key, value, more := m.next()
+		if !more {
+			break
+		}
+		switch string(key) {
+		case "aud":
+			heard = holds(value, want.audience)
+		case "exp":
+			exp, dated = seconds(value)
+		case "email":
+			email = text(value)
+		case "sub":
+			sub = text(value)
+		case "iss":
+			iss = text(value)
+		}
+	}
+	switch {
+	case !m.whole():
+		return notSigned
+	case !dated && !promised:
+		return noLifetime
+	case dated && exp <= want.now:
+		return hasExpired
+	case want.subject != "" && string(sub) != want.subject, want.email != "" && string(email) != want.email:
+		return otherSubject
+	case len(want.audience) > 0 && !heard:
+		return otherAudience
+	case want.issuer != "" && string(iss) != want.issuer:
+		return otherIssuer
+	}
+	return noCause
+}
+
+// payloadOf decodes the claims of a signed JWT into dst; ok is false for anything else.
+func payloadOf(dst, token []byte) (payload []byte, ok bool) {
+	i := bytes.IndexByte(token, '.')
+	if i < 0 {
+		return nil, false
+	}
+	j := bytes.IndexByte(token[i+1:], '.')
+	if j < 0 || !base64url(token[i+1+j+1:]) {
+		return nil, false
+	}
+	if header, ok := decode(dst, token[:i]); !ok || !signedHeader(header) {
+		return nil, false
+	}
+	return decode(dst, token[i+1:i+1+j])
+}
+
+// subjectOf is the claim sub of a signed JWT, "" when there is none.
+func subjectOf(token []byte) string {
+	var buf [maxClaims]byte
+	payload, ok := payloadOf(buf[:], token)
+	if !ok {
+		return ""
+	}
+	m := walk(payload)
+	for {
+		key, value, more := m.next()
+		if !more {
+			return ""
+		}
+		if string(key) == "sub" {
+			return string(text(value))
+		}
+	}
+}
+
+// holds reports whether a string value, or one of a list of them, is want.
+func holds(value, want []byte) bool {
+	if len(value) > 0 && value[0] == '[' {
+		return oneOf(value, want)
+	}
+	return len(want) > 0 && bytes.Equal(text(value), want)
+}
+
+// oneOf looks through a list that is well-formed.
+func oneOf(list, want []byte) bool {
+	rest := blank(list[1:])
+	for len(rest) > 0 && rest[0] != ']' {
+		n := valueLen(rest, 1)
+		if n == 0 {
+			return false
+		}
+		if len(want) > 0 && bytes.Equal(text(rest[:n]), want) {
+			return true
+		}
+		if rest = blank(rest[n:]); len(rest) > 0 && rest[0] == ',' {
+			rest = blank(rest[1:])
+		}
+	}
+	return false
+}
+
+// seconds is the whole part of a NumericDate (RFC 7519, section 2), which may have a fraction.
+func seconds(value []byte) (int64, bool) {
+	if i := bytes.IndexByte(value, '.'); i > 0 && number(value) == len(value) {
+		value = value[:i]
+	}
+	return whole64(value)
+}

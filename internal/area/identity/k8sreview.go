@@ -1,0 +1,330 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"tare/internal/load"
+)
+
+// k8sTokenReview asks the API server whose token this is, as webhooks and other token services do at each of their logins
+// (https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/).
+//
+//	identity selector  the token that is reviewed; the caller's own credential needs the right to create tokenreviews
+//	cache key          the token and the audiences that are asked for, for 10 s where the API server caches at all
+//	                   (k8s.io/apiserver, pkg/authentication/token/cache)
+//	cold path          an audience that was never asked for before, beside the right one: audiences [<right one>, "tare-{n}"]
+//	success            201, authenticated true, a user name (the one that the token's sub names), and one of the audiences asked for
+//	error classes      429 Refused (priority and fairness) · 503 Refused · 5xx Failed · 401, 403 Wrong (the caller's credential or its rights) ·
+//	                   400, 422 Wrong (the request); 201 with authenticated false is Wrong, too
+//
+// What is reviewed is the secret that the file names; or with a service account, a token of its own, minted before the load and renewed
+// outside of it; or else the caller's own token.
+type k8sTokenReview struct{}
+
+var (
+	_ adapter = k8sTokenReview{}
+	_ loginer = k8sTokenReview{}
+)
+
+// opReview asks for a review.
+const opReview = "review"
+
+func (k8sTokenReview) name() string { return "k8s-tokenreview" }
+
+func (k8sTokenReview) help() string {
+	return "the API server of Kubernetes: POST …/tokenreviews says whose token this is"
+}
+
+func (k8sTokenReview) section() string { return "k8s" }
+
+func (k8sTokenReview) operations() []string { return []string{opReview} }
+
+func (k8sTokenReview) expect(string) string {
+	return "201, authenticated true, and the user name of the token that is reviewed"
+}
+
+func (k8sTokenReview) reach() reach { return reach{tls: true, path: true} }
+
+func (k8sTokenReview) validate(s *Spec, _ string) error {
+	o := k8sOptions(s)
+	if o.ReviewToken.IsZero() && o.Token.IsZero() && !mints(o) {
+		for i, c := range s.Callers {
+			if c.Token.IsZero() && c.Name == "" {
+				return fmt.Errorf("callers: number %d has no token to review, and no name of a service account", i+1)
+			}
+		}
+		if len(s.Callers) == 0 {
+			return fmt.Errorf("k8s.review_token: there is no token to review: name one, or a service_account to mint one for")
+		}
+	}
+	return validateK8s(o, s)
+}
+
+// mints reports whether the tokens that are reviewed are made for it.
+func mints(o K8s) bool { return o.ReviewToken.IsZero() && o.ServiceAccount != "" }
+
+// minted reports whether the token of one identity is made for it.
+func (k8sTokenReview) minted(s session, key int) bool {
+	o, c := k8sOptions(s.spec), s.caller(key)
+	return c.Token.IsZero() && (mints(o) || (o.ReviewToken.IsZero() && c.Name != ""))
+}
+
+// login implements loginer: it mints the token that is reviewed.
+func (a k8sTokenReview) login(ctx context.Context, s session, key int, do doer) (lease, error) {
+	if !a.minted(s, key) {
+		return lease{}, nil
+	}
+	var audiences []string
+	for _, x := range a.lasting(s, key) {
+		audiences = append(audiences, string(x))
+	}
+	bearer := s.token(key, k8sOptions(s.spec).Token)
+	got, err := do(ctx, key, k8sTokenRequest{}.tokenRequest(s, key, audiences, k8sHeaders(bearer)...))
+	if err != nil {
+		return lease{}, fmt.Errorf("mint a token to review: %w", err)
+	}
+	now := s.clock.Now()
+	token, v := readTokenRequest(got.body, now.Unix())
+	if got.status != http.StatusCreated {
+		_, v = k8sRefusal(got.status)
+	}
+	switch {
+	case v != noCause:
+		return lease{}, fmt.Errorf("mint a token to review: status %d: %s", got.status, causes()[v])
+	case got.status != http.StatusCreated || len(token) == 0:
+		return lease{}, fmt.Errorf("mint a token to review: status %d: %w", got.status, errNoToken)
+	}
+	life := time.Duration(k8sOptions(s.spec).Expiration)
+	if life == 0 {
+		life = k8sLife
+	}
+	if exp, ok := expiryOf(token); ok { // the API server may grant less than was asked for
+		life = min(life, max(time.Second, time.Unix(exp, 0).Sub(now)))
+	}
+	return lease{value: string(token), lives: life}, nil
+}
+
+// lasting are the audiences that are the same in every call: the others only make the call new.
+func (k8sTokenReview) lasting(s session, key int) (out [][]byte) {
+	for _, x := range k8sAudiences(s, key) {
+		if !strings.Contains(x, placeholder) {
+			out = append(out, []byte(x))
+		}
+	}
+	return out
+}
+
+// expiryOf is the claim exp of a JWT.
+func expiryOf(token []byte) (int64, bool) {
+	var buf [maxClaims]byte
+	payload, ok := payloadOf(buf[:], token)
+	if !ok {
+		return 0, false
+	}
+	m := walk(payload)
+	for {
+		key, value, more := m.next()
+		if !more {
+			return 0, false
+		}
+		if string(key) == "exp" {
+			return seconds(value)
+		}
+	}
+}
+
+// reviewed is the token of an identity that is reviewed.
+func (a k8sTokenReview) reviewed(s session, key int) string {
+	if a.minted(s, key) {
+		return s.lease(key)
+	}
+	o := k8sOptions(s.spec)
+	if !o.ReviewToken.IsZero() {
+		return s.token(key, o.ReviewToken)
+	}
+	return s.token(key, o.Token)
+}
+
+// bearer is the caller's own credential. Where callers name the tokens that are reviewed, all of them use the option's.
+func (a k8sTokenReview) bearer(s session, key int) string {
+	o := k8sOptions(s.spec)
+	if !o.Token.IsZero() {
+		return s.secret(o.Token)
+	}
+	return s.token(key, o.Token)
+}
+
+// tokenReview renders the request of one identity for a token.
+func (a k8sTokenReview) tokenReview(s session, key int, token string, headers ...string) []byte {
+	type spec struct {
+		Token     string   `json:"token"`
+		Audiences []string `json:"audiences,omitempty"`
+	}
+	body, err := json.Marshal(struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Spec       spec   `json:"spec"`
+	}{k8sAuth, "TokenReview", spec{token, uniqueAll(s, k8sAudiences(s, key))}})
+	if err != nil {
+		return nil // strings only
+	}
+	return s.request(key, http.MethodPost, s.base+"/apis/authentication.k8s.io/v1/tokenreviews", body, headers...)
+}
+
+// refusals: a forged token must be found out, which the API server says with 201.
+func (a k8sTokenReview) refusals(s session) []canary {
+	bearer := a.bearer(s, 0)
+	out := []canary{{
+		name: "the review of a forged token", request: a.tokenReview(s, 0, forgedFrom(a.reviewed(s, 0)), k8sHeaders(bearer)...),
+		refused: func(status int, body []byte) bool {
+			r, v := readReview(body)
+			return status == http.StatusCreated && v == noCause && !r.authenticated
+		},
+	}}
+	if bearer == "" {
+		return out
+	}
+	return append(out, k8sStrangers(func(headers ...string) []byte { return a.tokenReview(s, 0, a.reviewed(s, 0), headers...) })...)
+}
+
+// forgedFrom is a token like a good one with a signature that is nobody's: to be found out, it has to be verified.
+func forgedFrom(token string) string {
+	head, sig, ok := cutLast(token, ".")
+	if !ok {
+		return k8sUnsigned + "forged"
+	}
+	forged := strings.Map(func(c rune) rune {
+		if c == 'A' {
+			return 'B'
+		}
+		return 'A'
+	}, sig)
+	return head + "." + forged
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+func (a k8sTokenReview) wire(s session) load.Wire {
+	users, asked := make([]string, s.identities()), make([][][]byte, s.identities())
+	for key := range users {
+		asked[key] = a.lasting(s, key)
+		switch subject := s.caller(key).Subject; {
+		case subject != "":
+			users[key] = subject
+		case a.minted(s, key):
+			users[key] = k8sOwner(s, key)
+		default:
+			users[key] = subjectOf([]byte(a.reviewed(s, key)))
+		}
+	}
+	return &tokenWire{
+		requests: s.requests(func(key int) []byte {
+			return a.tokenReview(s, key, a.reviewed(s, key), k8sHeaders(a.bearer(s, key))...)
+		}),
+		look: func(_ uint64, key, status int, body []byte) (load.Outcome, verdict) {
+			if status != http.StatusCreated {
+				return k8sRefusal(status)
+			}
+			return wrong(judgeReview(body, users[key], asked[key]))
+		},
+	}
+}
+
+// judgeReview judges a review: user is whose token it must be, empty if unknown, and asked are the audiences of which the answer must name one.
+func judgeReview(body []byte, user string, asked [][]byte) verdict {
+	r, v := readReview(body)
+	switch {
+	case v != noCause:
+		return v
+	case !r.authenticated:
+		return notAuthenticated
+	case len(r.username) == 0, user != "" && string(r.username) != user:
+		return otherSubject
+	case len(asked) > 0 && !r.names(asked):
+		return otherAudience
+	}
+	return noCause
+}
+
+// A review is what the status of a TokenReview says.
+type review struct {
+	authenticated bool
+	username      []byte
+	audiences     []byte // a list, as it stands in the answer; nil: none
+}
+
+// names reports whether one of the audiences is among the review's.
+func (r review) names(asked [][]byte) bool {
+	for _, a := range asked {
+		if len(r.audiences) > 0 && holds(r.audiences, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// readReview reads a TokenReview. "authenticated" is left out when it is false. It does not allocate.
+func readReview(body []byte) (r review, v verdict) {
+	status, v := k8sStatus(body, "TokenReview")
+	if v != noCause {
+		return r, v
+	}
+	var seen members8
+	m := walk(status)
+	for {
+		key, value, more := m.next()
+		if !more {
+			break
+		}
+		switch string(key) {
+		case "authenticated":
+			r.authenticated = string(value) == "true"
+			seen.add(0)
+			if !r.authenticated && string(value) != "false" {
+				return review{}, notJSON
+			}
+		case "user":
+			if r.username, v = readUser(value); v != noCause {
+				return review{}, v
+			}
+			seen.add(1)
+		case "audiences":
+			r.audiences = value
+			seen.add(2)
+		}
+	}
+	if !m.whole() || seen.twice {
+		return review{}, notJSON
+	}
+	return r, noCause
+}
+
+// readUser returns the member username of an object.
+func readUser(user []byte) (name []byte, v verdict) {
+	var seen members8
+	m := walk(user)
+	for {
+		key, value, more := m.next()
+		if !more {
+			break
+		}
+		if string(key) == "username" {
+			name = text(value)
+			seen.add(0)
+		}
+	}
+	if !m.whole() || seen.twice {
+		return nil, notJSON
+	}
+	return name, noCause
+}

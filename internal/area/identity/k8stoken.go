@@ -1,0 +1,307 @@
+package identity
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"tare/internal/load"
+)
+
+// k8sTokenRequest asks the API server for a service account's token, by plain HTTPS: a client library's own limit of 5 requests/s would be
+// what is measured
+// (https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/).
+//
+//	identity selector  the caller's bearer token or client certificate, and the service account in the path
+//	cache key          none: every request signs a token, and no object is stored. kubelets and client libraries cache
+//	cold path          every call is cold
+//	success            201 and a signed JWT that has not expired, with sub system:serviceaccount:<namespace>:<account> and the audience asked for
+//	error classes      429 Refused (priority and fairness; Retry-After says when to come back) · 503 Refused · 5xx Failed ·
+//	                   401, 403 Wrong (the caller's credential or its rights) · 404 Wrong (no such account) · 400, 422 Wrong (the request)
+//
+// The API server looks the account up in its cache or in etcd; a token that is bound to an object costs one more look.
+type k8sTokenRequest struct{}
+
+var _ adapter = k8sTokenRequest{}
+
+const (
+	k8sAuth     = "authentication.k8s.io/v1"
+	k8sSubject  = "system:serviceaccount:"
+	k8sJSON     = "Content-Type: application/json"
+	k8sAccept   = "Accept: application/json"
+	k8sDefault  = "default"
+	k8sLife     = time.Hour
+	k8sMinLife  = 10 * time.Minute
+	k8sUnsigned = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ0YXJlIn0." // alg none, sub tare
+)
+
+func (k8sTokenRequest) name() string { return "k8s-tokenrequest" }
+
+func (k8sTokenRequest) help() string {
+	return "the API server of Kubernetes: POST …/serviceaccounts/<account>/token signs a token"
+}
+
+func (k8sTokenRequest) section() string { return "k8s" }
+
+func (k8sTokenRequest) operations() []string { return []string{opToken} }
+
+func (k8sTokenRequest) expect(string) string {
+	return "201 and a signed JWT of the service account for the audience that was asked for, that has not expired"
+}
+
+func (k8sTokenRequest) reach() reach { return reach{tls: true, path: true} }
+
+func (k8sTokenRequest) validate(s *Spec, _ string) error { return validateK8s(k8sOptions(s), s) }
+
+func k8sOptions(s *Spec) K8s {
+	if s == nil || s.K8s == nil {
+		return K8s{}
+	}
+	return *s.K8s
+}
+
+// validateK8s looks at what both adapters have.
+func validateK8s(o K8s, s *Spec) error {
+	switch life := time.Duration(o.Expiration); {
+	case o.Namespace != "" && !dnsName(o.Namespace):
+		return fmt.Errorf("k8s.namespace: %q is not the name of a namespace", o.Namespace)
+	case o.ServiceAccount != "" && !dnsName(o.ServiceAccount):
+		return fmt.Errorf("k8s.service_account: %q is not the name of a service account", o.ServiceAccount)
+	case life != 0 && (life < k8sMinLife || life >= 1<<32*time.Second || life%time.Second != 0):
+		return fmt.Errorf("k8s.expiration: %v is not 10m or more, in whole seconds", life)
+	}
+	for i, a := range o.Audiences {
+		if a == "" || strings.ContainsFunc(a, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return fmt.Errorf("k8s.audiences: number %d is empty or has control characters", i+1)
+		}
+	}
+	if s != nil {
+		for i, c := range s.Callers {
+			if ns, sa := splitAccount(c.Name); c.Name != "" && (!dnsName(sa) || (ns != "" && !dnsName(ns))) {
+				return fmt.Errorf("callers: name %d, %q, is neither a service account nor namespace/account", i+1, c.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// dnsName reports whether s can be the name of a namespace or service account (RFC 1123, with dots).
+func dnsName(s string) bool {
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 253 && s[0] != '-' && s[0] != '.'
+}
+
+// splitAccount takes "namespace/account" or "account" apart.
+func splitAccount(name string) (namespace, account string) {
+	if ns, sa, ok := strings.Cut(name, "/"); ok {
+		return ns, sa
+	}
+	return "", name
+}
+
+// k8sAccount is the service account of an identity.
+func k8sAccount(s session, key int) (namespace, account string) {
+	o := k8sOptions(s.spec)
+	ns, sa := splitAccount(s.caller(key).Name)
+	return first(ns, o.Namespace, k8sDefault), first(sa, o.ServiceAccount, k8sDefault)
+}
+
+// k8sOwner is the subject of that account's tokens.
+func k8sOwner(s session, key int) string {
+	namespace, account := k8sAccount(s, key)
+	return k8sSubject + namespace + ":" + account
+}
+
+// k8sAudiences are those that an identity asks for, with {n} in them still.
+func k8sAudiences(s session, key int) []string {
+	if a := s.caller(key).Audience; a != "" {
+		return []string{a}
+	}
+	return k8sOptions(s.spec).Audiences
+}
+
+// k8sHeaders are the protocol's own. A caller without a token is known by its client certificate.
+func k8sHeaders(token string) []string {
+	if token == "" {
+		return []string{k8sJSON, k8sAccept}
+	}
+	return []string{"Authorization: Bearer " + token, k8sJSON, k8sAccept}
+}
+
+// tokenRequest renders the request for one identity; audiences go in as they are.
+func (k8sTokenRequest) tokenRequest(s session, key int, audiences []string, headers ...string) []byte {
+	life := time.Duration(k8sOptions(s.spec).Expiration)
+	if life == 0 {
+		life = k8sLife
+	}
+	type spec struct {
+		Audiences         []string `json:"audiences,omitempty"`
+		ExpirationSeconds int64    `json:"expirationSeconds"`
+	}
+	body, err := json.Marshal(struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Spec       spec   `json:"spec"`
+	}{k8sAuth, "TokenRequest", spec{audiences, int64(life / time.Second)}})
+	if err != nil {
+		return nil // strings and numbers only
+	}
+	namespace, account := k8sAccount(s, key)
+	path := s.base + "/api/v1/namespaces/" + url.PathEscape(namespace) + "/serviceaccounts/" + url.PathEscape(account) + "/token"
+	return s.request(key, http.MethodPost, path, body, headers...)
+}
+
+// uniqueAll makes {n} new in each of texts.
+func uniqueAll(s session, texts []string) []string {
+	out := make([]string, 0, len(texts))
+	for _, t := range texts {
+		out = append(out, s.unique(t))
+	}
+	return out
+}
+
+// refusals: nobody without a credential, and nobody with an unsigned one, may have a token. Where a client certificate speaks for the caller,
+// the API server looks no further, and no account may be one that is not there.
+func (a k8sTokenRequest) refusals(s session) []canary {
+	audiences := uniqueAll(s, k8sAudiences(s, 0))
+	if s.token(0, k8sOptions(s.spec).Token) != "" {
+		return k8sStrangers(func(headers ...string) []byte { return a.tokenRequest(s, 0, audiences, headers...) })
+	}
+	namespace, _ := k8sAccount(s, 0)
+	path := s.base + "/api/v1/namespaces/" + namespace + "/serviceaccounts/tare-" + strings.ToLower(s.nonce) + "/token"
+	return []canary{{
+		name: "a token for a service account that is not there", statuses: []int{http.StatusNotFound, http.StatusForbidden},
+		request: s.request(0, http.MethodPost, path, []byte("{}"), k8sHeaders("")...),
+	}}
+}
+
+// k8sStrangers are callers that the API server must not serve: whether with 401 or 403 depends on its anonymous access.
+func k8sStrangers(request func(headers ...string) []byte) []canary {
+	statuses := []int{http.StatusUnauthorized, http.StatusForbidden}
+	return []canary{
+		{name: "a request without a credential", request: request(k8sHeaders("")...), statuses: statuses},
+		{name: "a request with an unsigned token", request: request(k8sHeaders(k8sUnsigned)...), statuses: statuses},
+	}
+}
+
+func (a k8sTokenRequest) wire(s session) load.Wire {
+	j, x := newJudge(s), newExpected(s)
+	for key := range x.subjects {
+		x.subjects[key] = first(x.subjects[key], k8sOwner(s, key))
+		if audiences := k8sAudiences(s, key); len(audiences) > 0 {
+			x.audiences[key] = newTemplate([]byte(s.unique(audiences[0])))
+		}
+	}
+	return &tokenWire{
+		requests: s.requests(func(key int) []byte {
+			token := s.token(key, k8sOptions(s.spec).Token)
+			return a.tokenRequest(s, key, uniqueAll(s, k8sAudiences(s, key)), k8sHeaders(token)...)
+		}),
+		look: func(i uint64, key, status int, body []byte) (load.Outcome, verdict) {
+			if status != http.StatusCreated {
+				return k8sRefusal(status)
+			}
+			want := x.of(i, key)
+			want.signed = true
+			token, v := readTokenRequest(body, want.now)
+			if v == noCause {
+				v = j.token(key, token, want, false)
+			}
+			return wrong(v)
+		},
+	}
+}
+
+// k8sRefusal is what a status other than 201 means here.
+func k8sRefusal(status int) (load.Outcome, verdict) {
+	switch status {
+	case http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType:
+		return load.Wrong, requestRefused
+	case http.StatusNotFound:
+		return load.Wrong, notActive
+	case http.StatusTooManyRequests:
+		return load.Refused, slowDown
+	case http.StatusServiceUnavailable:
+		return load.Refused, temporarilyUnavailable
+	}
+	return refusal(status)
+}
+
+// readTokenRequest returns the token of an answer, and what is wrong with the answer. It does not allocate.
+func readTokenRequest(body []byte, now int64) (token []byte, v verdict) {
+	status, v := k8sStatus(body, "TokenRequest")
+	if v != noCause {
+		return nil, v
+	}
+	var expires int64
+	var dated bool
+	var seen members8
+	m := walk(status)
+	for {
+		key, value, more := m.next()
+		if !more {
+			break
+		}
+		switch string(key) {
+		case "token":
+			token = text(value)
+			seen.add(0)
+		case "expirationTimestamp":
+			expires, dated = timestamp(text(value))
+			seen.add(1)
+		}
+	}
+	switch {
+	case !m.whole(), seen.twice:
+		return nil, notJSON
+	case len(token) == 0:
+		return nil, noToken
+	case !dated:
+		return nil, noLifetime
+	case expires <= now:
+		return nil, hasExpired
+	}
+	return token, noCause
+}
+
+// k8sStatus returns the member status of an object of that kind.
+func k8sStatus(body []byte, kind string) (status []byte, v verdict) {
+	var got []byte
+	var seen members8
+	m := walk(body)
+	for {
+		key, value, more := m.next()
+		if !more {
+			break
+		}
+		switch string(key) {
+		case "kind":
+			got = text(value)
+			seen.add(0)
+		case "status":
+			status = value
+			seen.add(1)
+		}
+	}
+	switch {
+	case !m.whole():
+		return nil, notWhole(body)
+	case seen.twice, string(got) != kind && len(got) > 0:
+		return nil, notJSON
+	case len(status) == 0 || bytes.Equal(status, []byte("null")):
+		return nil, noToken
+	}
+	return status, noCause
+}
+
+// errNoToken is an answer without what was asked for; the answer itself may be a secret.
+var errNoToken = errors.New("the answer holds no good token")

@@ -1,0 +1,288 @@
+package identity
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tare/internal/load"
+)
+
+// oidcToken speaks the token endpoint of OAuth 2.0 and OpenID Connect: client_credentials (RFC 6749, section 4.4) and token exchange (RFC 8693).
+//
+//	identity selector  client, subject token (callers: name is the client, token its secret or the subject token), audience
+//	cache key          the server's own affair: most make a token for each request
+//	cold path          every request; where a proxy caches, an audience or scope with {n}, which no request had before
+//	success            200, access_token, token_type, expires_in above 0 where it is given; a JWT that has not expired and says what is expected
+//	error classes      429, 503, slow_down, temporarily_unavailable Refused · 5xx Failed · other 4xx Wrong, by their OAuth error
+type oidcToken struct{}
+
+var _ adapter = oidcToken{}
+
+// The grants.
+const (
+	grantClient   = "client_credentials"
+	grantExchange = "token_exchange"
+)
+
+// The ways in which a client authenticates (OpenID Connect Core 1.0, section 9).
+const (
+	authBasic = "basic"
+	authPost  = "post"
+	authNone  = "none"
+)
+
+const formType = "Content-Type: application/x-www-form-urlencoded"
+
+func (oidcToken) name() string { return "oidc-token" }
+
+func (oidcToken) help() string {
+	return "the token endpoint of OAuth 2.0 and OpenID Connect: client credentials, or token exchange (RFC 8693)"
+}
+
+func (oidcToken) section() string { return "oidc" }
+
+func (oidcToken) operations() []string { return []string{opToken} }
+
+func (oidcToken) reach() reach { return reach{tls: true, path: true} }
+
+func (oidcToken) expect(string) string {
+	return "200, an access token that has not expired, and that says what is expected if it is a JWT"
+}
+
+func oidcOptions(s *Spec) OIDC {
+	if s == nil || s.OIDC == nil {
+		return OIDC{}
+	}
+	return *s.OIDC
+}
+
+func (oidcToken) validate(s *Spec, _ string) error {
+	o := oidcOptions(s)
+	exchanges := o.Grant == grantExchange
+	for _, x := range []struct {
+		wrong bool
+		text  string
+	}{
+		{o.ClientID == "" && !exchanges && !s.everyCaller(func(c Caller) bool { return c.Name != "" }), "oidc.client_id: client_credentials needs a client"},
+		{o.Auth == authNone && !exchanges && !s.certified(), "oidc.auth: client_credentials is for clients that authenticate (RFC 6749, section 4.4)"},
+		{o.Auth == authNone && !o.ClientSecret.IsZero(), "oidc.client_secret: a client with auth: none has no secret"},
+		{
+			!exchanges && o.ClientSecret.IsZero() && !s.everyCaller(hasToken) && !s.certified(),
+			"oidc.client_secret: client_credentials needs the client's secret, {env: NAME} or {file: path}, or a client certificate: tls: {cert: …}",
+		},
+		{o.Auth != "" && o.Auth != authNone && o.ClientSecret.IsZero() && exchanges, "oidc.client_secret: auth: " + o.Auth + " needs the client's secret: {env: NAME} or {file: path}"},
+		{!exchanges && !o.SubjectToken.IsZero(), "oidc.subject_token: only token_exchange takes one: grant: token_exchange"},
+		{
+			exchanges && o.SubjectToken.IsZero() && !s.everyCaller(hasToken),
+			"oidc.subject_token: token_exchange needs the token to exchange: {env: NAME} or {file: path}",
+		},
+		{o.TokenPath != "" && !plainPath(o.TokenPath), "oidc.token_path: want a path such as /oauth2/token"},
+	} {
+		if x.wrong {
+			return errors.New(x.text)
+		}
+	}
+	return nil
+}
+
+// certified reports whether the caller shows a client certificate, which may stand for a client's secret (RFC 8705).
+func (s *Spec) certified() bool { return s.TLS != nil && s.TLS.Cert != "" }
+
+func hasToken(c Caller) bool { return !c.Token.IsZero() }
+
+// everyCaller reports whether there are callers and all have what is asked for.
+func (s *Spec) everyCaller(have func(Caller) bool) bool {
+	for _, c := range s.Callers {
+		if !have(c) {
+			return false
+		}
+	}
+	return len(s.Callers) > 0
+}
+
+// plainPath reports whether p can stand in a request line as it is, after a host.
+func plainPath(p string) bool {
+	return strings.HasPrefix(p, "/") && visible([]byte(p)) && !strings.Contains(p, "#")
+}
+
+// tokenTypes are the short names of RFC 8693, section 3.
+func tokenType(name string) string {
+	switch name {
+	case "":
+		return ""
+	case "access_token", "refresh_token", "id_token", "saml1", "saml2", "jwt":
+		return "urn:ietf:params:oauth:token-type:" + name
+	}
+	return name
+}
+
+// refusals: a client with another secret, or another token to exchange. The client exists: clients are not locked out by that. Where a
+// client certificate stands for the secret, the wrong secret comes with a client that does not exist.
+func (a oidcToken) refusals(s session) []canary {
+	const forged = "tare-canary-this-is-not-the-secret"
+	if o := oidcOptions(s.spec); o.ClientSecret.IsZero() && s.spec.certified() {
+		s.spec = &Spec{OIDC: &OIDC{Grant: grantClient, TokenPath: o.TokenPath, ClientID: "tare-canary-nobody", Auth: authPost}}
+	}
+	c := canary{
+		name: "a client with a wrong secret", request: a.render(s, 0, oidcSecrets{client: forged, subject: forged}),
+		statuses: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden},
+	}
+	if oidcOptions(s.spec).Grant == grantExchange {
+		c.name = "an exchange of a token that nobody has issued"
+		c.request = a.render(s, 0, oidcSecrets{client: s.secret(oidcOptions(s.spec).ClientSecret), subject: forged})
+	}
+	return []canary{c}
+}
+
+// oidcSecrets are what a request proves itself with.
+type oidcSecrets struct{ client, subject string }
+
+// secrets are those of one identity. A caller's token is the subject token in an exchange, and the client's secret otherwise.
+func (oidcToken) secrets(s session, key int) oidcSecrets {
+	o := oidcOptions(s.spec)
+	if o.Grant == grantExchange {
+		return oidcSecrets{client: s.secret(o.ClientSecret), subject: s.token(key, o.SubjectToken)}
+	}
+	return oidcSecrets{client: s.token(key, o.ClientSecret)}
+}
+
+// render is the request of one identity.
+func (oidcToken) render(s session, key int, secrets oidcSecrets) []byte {
+	o, c := oidcOptions(s.spec), s.caller(key)
+	form := url.Values{"grant_type": {grantClient}}
+	set := func(name, value string) {
+		if value != "" {
+			form.Set(name, value)
+		}
+	}
+	if o.Grant == grantExchange {
+		form.Set("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange")
+		form.Set("subject_token", secrets.subject)
+		form.Set("subject_token_type", first(tokenType(o.SubjectType), tokenType("access_token")))
+		set("requested_token_type", tokenType(o.RequestType))
+	}
+	set("audience", s.unique(first(c.Audience, o.Audience)))
+	set("scope", s.unique(o.Scope))
+	set("resource", s.unique(o.Resource))
+	headers := []string{"Accept: application/json", formType}
+	client := first(c.Name, o.ClientID)
+	switch o.authOf(secrets.client) {
+	case authBasic:
+		// RFC 6749, section 2.3.1: both are form-encoded first.
+		pair := url.QueryEscape(client) + ":" + url.QueryEscape(secrets.client)
+		headers = append(headers, "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
+	case authPost:
+		set("client_id", client)
+		set("client_secret", secrets.client)
+	default:
+		set("client_id", client)
+	}
+	return s.request(key, http.MethodPost, first(s.base+o.TokenPath, "/"), []byte(form.Encode()), headers...)
+}
+
+// authOf is how the client authenticates.
+func (o OIDC) authOf(secret string) string {
+	switch {
+	case o.Auth != "":
+		return o.Auth
+	case secret != "":
+		return authBasic
+	}
+	return authNone
+}
+
+func (a oidcToken) wire(s session) load.Wire {
+	j, x := newJudge(s), newExpected(s)
+	return &tokenWire{
+		requests: s.requests(func(key int) []byte { return a.render(s, key, a.secrets(s, key)) }),
+		look: func(i uint64, key, status int, body []byte) (load.Outcome, verdict) {
+			if status != http.StatusOK {
+				return oauthRefusal(status, body)
+			}
+			return wrong(oauthToken(j, key, body, x.of(i, key)))
+		},
+		who: func(body []byte) string {
+			r, _ := readOAuth(body)
+			return subjectOf(r.token)
+		},
+	}
+}
+
+// An oauthAnswer is a token response (RFC 6749, section 5.1; RFC 8693, section 2.2.1).
+type oauthAnswer struct {
+	token, kind []byte
+	expires     int64
+	promises    bool // there is an expires_in
+	quoted      bool // and it is a text
+}
+
+func readOAuth(body []byte) (a oauthAnswer, ok bool) {
+	m := walk(body)
+	for {
+		key, value, more := m.next()
+		if !more {
+			return a, m.whole()
+		}
+		switch string(key) {
+		case "access_token":
+			a.token = text(value)
+		case "token_type":
+			a.kind = text(value)
+		case "expires_in":
+			a.promises, a.quoted = true, text(value) != nil
+			a.expires, _ = seconds(bytes.Trim(value, `"`))
+		}
+	}
+}
+
+// oauthToken judges a token response. expires_in is recommended only, so that a JWT may tell its life instead; token_type is N_A for
+// exchanged tokens that are no access tokens.
+func oauthToken(j *judge, key int, body []byte, want wanted) verdict {
+	a, ok := readOAuth(body)
+	switch {
+	case !ok:
+		return notWhole(body)
+	case len(a.token) == 0:
+		return noToken
+	case !bytes.EqualFold(a.kind, []byte("Bearer")) && !bytes.EqualFold(a.kind, []byte("N_A")):
+		return notBearer
+	case a.promises && a.expires <= 0:
+		return hasExpired
+	}
+	return j.token(key, a.token, want, a.promises)
+}
+
+// oauthRefusal classifies an error response by its code (RFC 6749, section 5.2; RFC 8628, section 3.5; RFC 8693, section 2.2.2).
+func oauthRefusal(status int, body []byte) (load.Outcome, verdict) {
+	switch code := oauthError(body); string(code) {
+	case "slow_down":
+		return load.Refused, slowDown
+	case "temporarily_unavailable":
+		return load.Refused, temporarilyUnavailable
+	case "invalid_client", "unauthorized_client", "invalid_grant", "access_denied":
+		return load.Wrong, credentialRefused
+	case "invalid_request", "invalid_scope", "invalid_target", "unsupported_grant_type":
+		return load.Wrong, requestRefused
+	case "server_error":
+		return load.Failed, noCause
+	}
+	return refusal(status)
+}
+
+// oauthError is the member error of an error response, nil when there is none.
+func oauthError(body []byte) []byte {
+	m := walk(body)
+	for {
+		key, value, more := m.next()
+		if !more {
+			return nil
+		}
+		if string(key) == "error" {
+			return text(value)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"tare/internal/area"
+)
+
+// alertWithin is how long a server has to say that it wants a client certificate: in TLS 1.3 it does so after the handshake.
+const alertWithin = 500 * time.Millisecond
+
+// preflight reads what calls will need, and connects once. No token is asked for.
+func (p plan) preflight(ctx context.Context, s *Spec, env area.Env) []area.Finding {
+	if _, err := newCredentials(s, env.Getenv, p.identities); err != nil {
+		return []area.Finding{{Severity: area.Error, Message: err.Error(), Hint: "set the variable or write the file, and see that tare may read it"}}
+	}
+	c := caller{}
+	var out []area.Finding
+	if p.url.Scheme == "https" {
+		var err error
+		if c.tls, err = s.TLS.Config(p.url.Hostname(), env.Getenv); err != nil {
+			return []area.Finding{{Path: "tls", Severity: area.Error, Message: err.Error(), Hint: "name files in PEM that tare may read"}}
+		}
+		if s.TLS != nil && s.TLS.Insecure {
+			out = append(out, area.Finding{
+				Path: "tls.insecure", Severity: area.Warning, Message: area.NoteInsecure + ": credentials go to whoever answers",
+				Hint: "name the authority instead: tls: {ca: file.pem}",
+			})
+		}
+	}
+	return append(out, p.reachable(ctx, c)...)
+}
+
+// reachable tries to connect.
+func (p plan) reachable(ctx context.Context, c caller) []area.Finding {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var err error
+	if c.addr, err = resolveHost(ctx, p.url); err == nil {
+		var conn net.Conn
+		if conn, err = c.dial(ctx, 0); err == nil {
+			err = p.greet(conn, c.tls != nil)
+			if e := conn.Close(); err == nil && c.tls == nil {
+				err = e
+			}
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	if f, ok := area.ExplainTLS(err); ok {
+		return []area.Finding{f}
+	}
+	return []area.Finding{{
+		Path: "url", Severity: area.Error, Message: fmt.Sprintf("cannot connect to %s: %v", p.url.Host, err),
+		Hint: "run tare where the endpoint can be reached: a metadata server answers only its own node",
+	}}
+}
+
+// greet waits for an alert of a server that is not content with us. One that waits for a request is.
+func (plan) greet(conn net.Conn, secure bool) error {
+	if !secure {
+		return nil
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(alertWithin)); err != nil { //nolint:forbidigo // a deadline of the kernel's, not of a clock
+		return err
+	}
+	var b [1]byte
+	_, err := conn.Read(b[:])
+	if _, ok := area.ExplainTLS(err); err != nil && ok && !os.IsTimeout(err) {
+		return err
+	}
+	return nil
+}

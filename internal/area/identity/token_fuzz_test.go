@@ -1,0 +1,93 @@
+package identity
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+// FuzzClaims compares what claims accepts with encoding/json.
+func FuzzClaims(f *testing.F) {
+	const now = 1_800_000_000
+	for _, s := range []string{
+		`{"sub":"robot","aud":"vault","exp":1800000001,"iss":"i"}`, `{"sub":"robot","aud":["x","vault"],"exp":1800000001.5,"iss":"i"}`,
+		`{"sub":"robot","aud":[],"exp":1}`, `{"aud":{"a":"vault"}}`, `{"aud":["vault"`, `[]`, `{"sub":"\u0072obot"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		want := wanted{subject: "robot", audience: []byte("vault"), issuer: "i", now: now}
+		if readClaims(payload, want, false) != noCause {
+			return
+		}
+		var c struct {
+			Sub, Iss string
+			Aud      any
+			Exp      float64
+		}
+		if err := json.Unmarshal(payload, &c); err != nil {
+			t.Fatalf("%q: accepted, and encoding/json says %v", payload, err)
+		}
+	})
+}
+
+// FuzzMember: what is found is a whole value, and nothing is found in what is no JSON.
+func FuzzMember(f *testing.F) {
+	for _, s := range []string{`{"a":{"b":"x"}}`, `{"a":{"b":["x"]}}`, `{"a":1}`, `{"a":{"b":"x"}`, `{"a":{"b":1},"a":{"b":2}}`} {
+		f.Add([]byte(s))
+	}
+	path := []string{"a", "b"}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		value, whole := member(body, path)
+		if !whole {
+			return
+		}
+		if len(value) > 0 && !json.Valid(value) {
+			// Like all of the walker's values, bytes that are no UTF-8 pass.
+			if n := valueLen(value, 1); n != len(value) {
+				t.Fatalf("%q: found %q", body, value)
+			}
+		}
+	})
+}
+
+// FuzzLifetime: no value is both alive and long past.
+func FuzzLifetime(f *testing.F) {
+	for _, s := range []string{"300", `"2027-01-15T08:00:01Z"`, `"300"`, "1e9", "-0", `"`, "1.5", "999999999999999999"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		const now = 1_800_000_000
+		if v := lifetime(value, now); v == noCause && lifetime(value, now+1<<60) == noCause {
+			// Only lives in seconds from now are good for ever.
+			n, ok := seconds(value)
+			if inner := text(value); inner != nil {
+				n, ok = seconds(inner)
+			}
+			if !ok || n <= 0 || n >= sinceEpoch {
+				t.Fatalf("%q is alive at any time", value)
+			}
+		} else if v != noCause && v != hasExpired && v != noLifetime {
+			t.Fatalf("%q: verdict %d", value, v)
+		}
+		_ = time.Second
+	})
+}
+
+// FuzzReadOAuth and readLogin never read a token out of what is no JSON.
+func FuzzReadOAuth(f *testing.F) {
+	for _, s := range []string{goodToken, `{"auth":{"client_token":"x","lease_duration":1}}`, `{"auth":null}`, `{"error":"slow_down"}`, `{`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		_, oauth := readOAuth(body)
+		_, login := readLogin(body)
+		if (oauth || login) && !json.Valid(body) && valueLen(blank(body), 1) == 0 {
+			t.Fatalf("%q is whole", body)
+		}
+		o, v := oauthRefusal(400, body)
+		if o.String() == "" || v < noCause || int(v) >= len(causes()) {
+			t.Fatalf("%q: %v, %d", body, o, v)
+		}
+	})
+}

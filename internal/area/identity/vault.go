@@ -1,0 +1,261 @@
+package identity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/load"
+)
+
+// vaultLogin logs in to Vault or OpenBao: POST <url>/v1/auth/<mount>/login (https://developer.hashicorp.com/vault/api-docs/auth/kubernetes,
+// …/auth/jwt, …/auth/approle, …/auth/userpass; error classes: …/api-docs#http-status-codes).
+//
+//	identity selector  JWT, secret ID or user (callers: name is the role, role ID or user, token the JWT, secret ID or password)
+//	cache key          none: every login makes a token, and a lease for it that lives on; method kubernetes usually asks for a TokenReview
+//	cold path          every request; Vault Agent with auto-auth caches, and is another endpoint
+//	success            200, auth.client_token visible, auth.lease_duration above 0 or a token that never expires, with the policies of a login
+//	error classes      429 (quota), 503 (sealed), 472, 473 (standby) Refused · 5xx Failed · 400, 403, 404 Wrong
+type vaultLogin struct{}
+
+var _ adapter = vaultLogin{}
+
+const opLogin = "login"
+
+// projectedToken is where Kubernetes puts the token of a pod's service account.
+const projectedToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
+func (vaultLogin) name() string { return "vault-login" }
+
+func (vaultLogin) help() string {
+	return "logins to Vault and OpenBao: POST /v1/auth/<mount>/login by kubernetes, jwt, approle or userpass"
+}
+
+func (vaultLogin) section() string { return "vault" }
+
+func (vaultLogin) operations() []string { return []string{opLogin} }
+
+func (vaultLogin) reach() reach { return reach{tls: true, path: true} }
+
+func (vaultLogin) expect(string) string {
+	return "200, a client token with a lease that has not run out"
+}
+
+// vaultOptions fills in defaults.
+func vaultOptions(s *Spec) Vault {
+	var o Vault
+	if s != nil && s.Vault != nil {
+		o = *s.Vault
+	}
+	o.Method = first(o.Method, "kubernetes")
+	o.Mount = strings.Trim(first(o.Mount, o.Method), "/")
+	return o
+}
+
+// secret is where the method's credential is.
+func (o Vault) secret() area.Secret {
+	switch o.Method {
+	case "approle":
+		return o.SecretID
+	case "userpass":
+		return o.Password
+	}
+	return o.JWT
+}
+
+// identity is the method's name for the caller.
+func (o Vault) identity() string {
+	switch o.Method {
+	case "approle":
+		return o.RoleID
+	case "userpass":
+		return o.Username
+	}
+	return o.Role
+}
+
+func (vaultLogin) validate(s *Spec, _ string) error {
+	o := vaultOptions(s)
+	fields := map[string][2]string{
+		"kubernetes": {"role", "jwt"}, "jwt": {"role", "jwt"}, "approle": {"role_id", "secret_id"}, "userpass": {"username", "password"},
+	}
+	names, ok := fields[o.Method]
+	if !ok {
+		return fmt.Errorf("vault.method: %q is not one of kubernetes, jwt, approle, userpass", o.Method)
+	}
+	if o.identity() == "" && !s.everyCaller(func(c Caller) bool { return c.Name != "" }) {
+		return fmt.Errorf("vault.%s: method %s needs one", names[0], o.Method)
+	}
+	if o.secret().IsZero() && !s.everyCaller(hasToken) {
+		return fmt.Errorf("vault.%s: method %s needs one: {file: path} or {env: NAME}, such as {file: %s} within a pod", names[1], o.Method, projectedToken)
+	}
+	given := map[string]bool{
+		"role": o.Role != "", "jwt": !o.JWT.IsZero(), "role_id": o.RoleID != "", "secret_id": !o.SecretID.IsZero(),
+		"username": o.Username != "", "password": !o.Password.IsZero(),
+	}
+	for _, name := range []string{"role", "jwt", "role_id", "secret_id", "username", "password"} {
+		if given[name] && name != names[0] && name != names[1] {
+			return fmt.Errorf("vault.%s: method %s has no such field; it has %s and %s", name, o.Method, names[0], names[1])
+		}
+	}
+	if !plainPath("/"+o.Mount) || strings.ContainsAny(o.Mount, "?%") {
+		return errors.New("vault.mount: want a path such as kubernetes or auth-of/team-a")
+	}
+	if o.Namespace != "" && !visible([]byte(o.Namespace)) {
+		return errors.New("vault.namespace: it has blanks or characters other than ASCII")
+	}
+	for i, c := range append([]Caller{{Name: o.Username}}, s.Callers...) {
+		if o.Method == "userpass" && c.Name != "" && (strings.ContainsAny(c.Name, "/?#%") || !visible([]byte(c.Name))) {
+			return fmt.Errorf("%s: a user's name stands in the path, and must have no blanks, slashes or percent signs", first(map[bool]string{true: "vault.username"}[i == 0], "callers"))
+		}
+	}
+	return nil
+}
+
+// refusals: a credential that nobody has issued. For userpass also the user is made up, since real ones are locked out after some failures.
+func (a vaultLogin) refusals(s session) []canary {
+	o := vaultOptions(s.spec)
+	name := o.nameOf(s, 0)
+	forged := "tare-canary-this-is-not-the-secret"
+	switch o.Method {
+	case "userpass":
+		name = "tare-canary-nobody"
+	case "kubernetes", "jwt":
+		forged = forgedJWT
+	}
+	return []canary{{
+		name: "a login with a credential that nobody has issued", request: a.render(s, 0, name, forged),
+		statuses: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError},
+	}}
+}
+
+// forgedJWT has the form of a JWT and nobody's signature: {"alg":"RS256"} and {"sub":"tare-canary"}.
+const forgedJWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ0YXJlLWNhbmFyeSJ9.dGFyZS1jYW5hcnk" //nolint:gosec // a forgery by design
+
+// nameOf is the role, role ID or user of an identity.
+func (o Vault) nameOf(s session, key int) string { return first(s.caller(key).Name, o.identity()) }
+
+func (vaultLogin) render(s session, key int, name, secret string) []byte {
+	o := vaultOptions(s.spec)
+	path := s.base + "/v1/auth/" + o.Mount + "/login"
+	var form map[string]string
+	switch o.Method {
+	case "approle":
+		form = map[string]string{"role_id": name, "secret_id": secret}
+	case "userpass":
+		path += "/" + name
+		form = map[string]string{"password": secret}
+	default:
+		form = map[string]string{"role": name, "jwt": secret}
+	}
+	body, err := json.Marshal(form)
+	if err != nil {
+		return nil // strings only
+	}
+	headers := []string{"Accept: application/json", "Content-Type: application/json", "X-Vault-Request: true"}
+	if o.Namespace != "" {
+		headers = append(headers, "X-Vault-Namespace: "+o.Namespace)
+	}
+	return s.request(key, http.MethodPost, path, body, headers...)
+}
+
+func (a vaultLogin) wire(s session) load.Wire {
+	j, o := newJudge(s), vaultOptions(s.spec)
+	return &tokenWire{
+		requests: s.requests(func(key int) []byte { return a.render(s, key, o.nameOf(s, key), s.token(key, o.secret())) }),
+		look: func(_ uint64, key, status int, body []byte) (load.Outcome, verdict) {
+			if status != http.StatusOK {
+				return vaultRefusal(status)
+			}
+			r, ok := readLogin(body)
+			if !ok {
+				return wrong(notWhole(body))
+			}
+			subject := ""
+			if key < len(s.subjects) {
+				subject = s.subjects[key]
+			}
+			return wrong(r.judge(j, key, subject))
+		},
+		who: func(body []byte) string {
+			r, _ := readLogin(body)
+			return string(r.entity)
+		},
+	}
+}
+
+// A vaultAuth is the member auth of a login's answer.
+type vaultAuth struct {
+	token, entity []byte
+	lives         int64
+	dated         bool
+}
+
+func readLogin(body []byte) (a vaultAuth, ok bool) {
+	m := walk(body)
+	for {
+		key, value, more := m.next()
+		if !more {
+			return a, ok && m.whole()
+		}
+		if string(key) == "auth" {
+			a, ok = readAuth(value)
+		}
+	}
+}
+
+// readAuth reads auth; null is an answer without a token.
+func readAuth(value []byte) (a vaultAuth, ok bool) {
+	if string(value) == "null" {
+		return a, true
+	}
+	m := walk(value)
+	for {
+		key, value, more := m.next()
+		if !more {
+			return a, m.whole()
+		}
+		switch string(key) {
+		case "client_token":
+			a.token = text(value)
+		case "entity_id":
+			a.entity = text(value)
+		case "lease_duration":
+			a.lives, a.dated = whole64(value)
+		}
+	}
+}
+
+// judge compares the entity that the token is for. A lease of 0 is a token that never expires, which roots have and logins have not.
+func (a vaultAuth) judge(j *judge, key int, entity string) verdict {
+	switch {
+	case len(a.token) == 0:
+		return noToken
+	case !a.dated:
+		return noLifetime
+	case a.lives <= 0:
+		return hasExpired
+	case !visible(a.token):
+		return notVisible
+	case entity != "" && string(a.entity) != entity:
+		return otherSubject
+	}
+	if !j.known(key, a.token) && !j.take(key, a.token) {
+		return alreadyOthers
+	}
+	return noCause
+}
+
+// vaultRefusal is Vault's own meaning of statuses: 472 and 473 are standby nodes that do not answer themselves.
+func vaultRefusal(status int) (load.Outcome, verdict) {
+	switch status {
+	case http.StatusTooManyRequests:
+		return load.Refused, slowDown
+	case http.StatusServiceUnavailable, 472, 473:
+		return load.Refused, temporarilyUnavailable
+	}
+	return refusal(status)
+}
