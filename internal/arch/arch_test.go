@@ -17,7 +17,7 @@ var layers = []string{
 	"design load probe proc budget",
 	"area signature",
 	"record capacity",
-	"run report config importer",
+	"run report config importer doctor",
 	"analyze fleet",
 	"area/identity/... area/decision/... area/sandbox/... area/admission/... area/imagepull/... area/exec/...",
 	"area/all",

@@ -86,7 +86,16 @@ func (a *app) areaEnv(dir string) (area.Env, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return area.Env{}, err
 	}
-	return area.Env{Dir: dir, Self: self, Log: a.logger(a.Stderr), Clock: clock.System{}}, nil
+	return area.Env{Dir: dir, Self: self, Log: a.logger(a.Stderr), Clock: clock.System{}, Getenv: a.lookup}, nil
+}
+
+// lookup finds an environment variable for a secret. An empty one is as good as none.
+func (a *app) lookup(name string) (string, bool) {
+	if a.Getenv == nil {
+		return "", false
+	}
+	v := a.Getenv(name)
+	return v, v != ""
 }
 
 // sortedKeys returns m's keys in order.

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"tare/internal/analyze"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/report/page"
 )
 
 // An output is one form of the report and where it goes; file "" is standard output.
@@ -26,15 +28,18 @@ func outputFlag(c *cobra.Command, values *[]string) {
 		"form of the report: "+strings.Join(forms(), ", ")+"; FORM=FILE writes to a file; repeatable")
 }
 
-// forms lists the forms by name.
-func forms() []string {
-	var names []string
-	for name := range report.Encoders() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+// pageFile is the page that every run's folder holds.
+const pageFile = "report.html"
+
+// encoders are all forms by name.
+func encoders() map[string]report.Encoder {
+	all := report.Encoders()
+	all["html"] = page.HTML
+	return all
 }
+
+// forms lists the forms by name.
+func forms() []string { return slices.Sorted(maps.Keys(encoders())) }
 
 // parseOutputs checks all of them before anything is measured.
 func parseOutputs(values []string) ([]output, error) {
@@ -42,7 +47,7 @@ func parseOutputs(values []string) ([]output, error) {
 	toStdout := 0
 	for _, v := range values {
 		form, file, toFile := strings.Cut(v, "=")
-		enc, ok := report.Encoders()[form]
+		enc, ok := encoders()[form]
 		if !ok {
 			return nil, usage("-o %s: there is no form %q; there are: %s", v, form, strings.Join(forms(), ", "))
 		}
@@ -77,7 +82,7 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
-// report analyzes the record in dir and writes it in every form. The error carries the run's exit code.
+// report analyzes the record in dir and writes it in every form, and the page into dir. The error carries the run's exit code.
 func (a *app) report(dir string, outs []output) error {
 	rec, err := record.Open(dir)
 	if err != nil {
@@ -91,6 +96,13 @@ func (a *app) report(dir string, outs []output) error {
 		if err := a.write(o, rep); err != nil {
 			return err
 		}
+	}
+	// The run's numbers are out: a folder that cannot be written to, such as an archive's, is no reason to fail.
+	name := filepath.Join(dir, pageFile)
+	if err := a.write(output{file: name, encode: page.HTML}, rep); err != nil {
+		a.tell("tare: without a page: %v\n", err)
+	} else {
+		a.tell("page    %s\n", name)
 	}
 	if code := analyze.ExitCode(rep); code != ExitPass {
 		return &exit{code: code, quiet: true}

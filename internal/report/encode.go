@@ -14,7 +14,7 @@ type Encoder func(io.Writer, *Report) error
 
 // Encoders are all forms by the names under which "-o" knows them.
 func Encoders() map[string]Encoder {
-	return map[string]Encoder{"text": Text, "json": JSON, "yaml": YAML, "markdown": Markdown}
+	return map[string]Encoder{"text": Text, "json": JSON, "yaml": YAML, "markdown": Markdown, "junit": JUnit, "openmetrics": OpenMetrics}
 }
 
 // JSON writes the report as indented JSON, in the order of the model and with sorted maps: equal reports give equal bytes.

@@ -44,7 +44,7 @@ func encode(t *testing.T, e Encoder, r *Report) []byte {
 }
 
 func TestGoldens(t *testing.T) {
-	extension := map[string]string{"text": ".txt", "json": ".json", "markdown": ".md", "yaml": ".yaml"}
+	extension := map[string]string{"text": ".txt", "json": ".json", "markdown": ".md", "yaml": ".yaml", "junit": ".xml", "openmetrics": ".prom"}
 	for name, r := range samples() {
 		for form, e := range Encoders() {
 			t.Run(name+extension[form], func(t *testing.T) { golden(t, name+extension[form], encode(t, e, r)) })

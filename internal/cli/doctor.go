@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/clock"
+	"tare/internal/doctor"
+	"tare/internal/unit"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var form string
+	var length string
+	var seed uint64
+	c := &cobra.Command{
+		Use: "doctor", Short: "Try what this host can do, and how small a difference can be seen on it", Args: noArgs,
+		Long: "Tries what runs need, each with its cause and the next step where something is missing, and compares equal work with itself to find\n" +
+			"the noise floor. Everything that is tried is undone.\n\n" +
+			"Exit codes: 0, also when something is limited or missing; 1 when something is broken that every run needs.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			o := doctor.Options{Clock: clock.System{}, Getenv: a.Getenv, Seed: seed}
+			d, err := unit.ParseDuration(length)
+			if err != nil || d.Std() < doctor.MinTime || d.Std() > time.Hour {
+				return usage("--time %s: want a time from %s to 1h, such as 10s", length, unit.Duration(doctor.MinTime))
+			}
+			o.Time = d.Std()
+			if !c.Flags().Changed("seed") {
+				o.Seed = rand.Uint64() >> 11 // fits a JSON number exactly
+			}
+			return a.doctor(c.Context(), form, o)
+		},
+	}
+	c.Flags().StringVarP(&form, "output", "o", "text", "form: json or text")
+	c.Flags().StringVar(&length, "time", doctor.DefaultTime.String(), "length of the comparison of equal work")
+	c.Flags().Uint64Var(&seed, "seed", 0, "seed of the order in the comparison (default: a new one each time)")
+	return c
+}
+
+func (a *app) doctor(ctx context.Context, form string, o doctor.Options) error {
+	forms := map[string]func(io.Writer, *doctor.Diagnosis) error{"json": doctor.JSON, "text": doctor.Text}
+	encode, ok := forms[form]
+	if !ok {
+		return usage("-o %s: there is no form %q; there are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
+	}
+	var err error
+	if o.Self, err = os.Executable(); err != nil {
+		return fmt.Errorf("find this program's own file, to start children from it: %w", err)
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	// The load engine's event loop holds on to its share of the scheduler; the server needs one of its own, as in a run.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
+	a.tell("trying this host for about %s\n", unit.Duration(o.Time+min(o.Time, 5*time.Second)))
+	d, err := doctor.Examine(ctx, o)
+	if err != nil {
+		if errors.Is(err, context.Canceled) || ctx.Err() != nil {
+			return &exit{code: ExitInterrupted, cause: errors.New("interrupted; nothing was changed")}
+		}
+		return err
+	}
+	d.Tare, _ = buildVersion()
+	if err := encode(a.Stdout, d); err != nil {
+		return fmt.Errorf("write to standard output: %w", err)
+	}
+	if d.Broken() {
+		return &exit{code: ExitError, quiet: true}
+	}
+	return nil
+}
+
+// trialCommand is the child's side of trials that cannot be taken back.
+func (a *app) trialCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: doctor.TrialCommand + " NAME", Short: "Try one thing in a process of its own (tare doctor starts these itself)", Hidden: true,
+		Args: exactly("NAME"),
+		RunE: func(c *cobra.Command, args []string) error { return doctor.Trial(c.Context(), args[0], a.Stdout) },
+	}
+}

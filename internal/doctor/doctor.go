@@ -1,0 +1,169 @@
+// Package doctor finds out what a host can do, by trying it, and how small a difference can be seen on it. It changes nothing that outlives it.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/clock"
+	"tare/internal/metric"
+)
+
+// Schema names this version of the JSON form. Additions are allowed within v1.
+const Schema = "tare.doctor/v1"
+
+// DefaultTime is how long the comparison of equals takes unless Options say otherwise.
+const DefaultTime = 10 * time.Second
+
+// MinTime is the shortest Options.Time: below it there are too few pairs to say anything.
+const MinTime = 500 * time.Millisecond
+
+// Options say how to examine.
+type Options struct {
+	// Self is this program's file. Trials that cannot be taken back run in children: "Self doctor-trial NAME", which must call Trial.
+	Self  string
+	Clock clock.Clock
+	// Time is the length of the comparison of equals; 0: DefaultTime. The other measurements take at most 4 s, and less where Time is short.
+	Time time.Duration
+	// Seed decides the order within each pair.
+	Seed uint64
+	// Getenv looks up PATH, HOME, KUBECONFIG, JAVA_HOME and DOCKER_HOST; nil: the environment is empty.
+	Getenv func(string) string
+	// Root is where /proc and /sys are read; nil: this machine.
+	Root fs.FS
+}
+
+// A Diagnosis is everything that was found. Numbers are in base units: seconds, bytes, 1/s, ratios.
+type Diagnosis struct {
+	Schema   string    `json:"schema"`
+	Tare     string    `json:"tare,omitempty"`
+	Host     string    `json:"host,omitempty"`
+	Kernel   string    `json:"kernel,omitempty"`
+	CPUs     int       `json:"cpus"` // on which this process may run
+	Started  time.Time `json:"started"`
+	Seconds  float64   `json:"seconds"`
+	Checks   []Check   `json:"checks"`
+	Lateness *Lateness `json:"lateness,omitempty"`
+	Noise    *Noise    `json:"noise,omitempty"`
+}
+
+// State judges one capability.
+type State string
+
+// The states.
+const (
+	OK      State = "ok"
+	Limited State = "limited" // it is there, and worse than it could be
+	Missing State = "missing" // experiments that need it cannot run here
+	Broken  State = "broken"  // every run needs it
+	Info    State = "info"    // neither good nor bad
+)
+
+// A Check is one capability and what became of trying it.
+type Check struct {
+	Group string `json:"group"`
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	Found string `json:"found"`
+	// Cause and Next say why it is not ok, and what a person can do about it.
+	Cause string `json:"cause,omitempty"`
+	Next  string `json:"next,omitempty"`
+	// Values are the numbers behind Found, in base units.
+	Values map[string]float64 `json:"values,omitempty"`
+}
+
+// Broken reports whether something is broken that every run needs.
+func (d *Diagnosis) Broken() bool {
+	return slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == Broken })
+}
+
+// The groups of checks, in their order.
+const (
+	groupGenerator = "load generator"
+	groupCPU       = "processors"
+	groupLimits    = "control groups and children"
+	groupKernel    = "kernel features"
+	groupTools     = "tools"
+)
+
+// examiner carries one examination.
+type examiner struct {
+	Options
+	root fs.FS
+	cpus int
+}
+
+// Examine tries everything. Errors are only those of the context: what a host lacks is a finding.
+func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
+	if o.Time == 0 {
+		o.Time = DefaultTime
+	}
+	if o.Time < MinTime {
+		return nil, fmt.Errorf("examine host: a comparison of %v is too short: give it at least %v", o.Time, MinTime)
+	}
+	if o.Getenv == nil {
+		o.Getenv = func(string) string { return "" }
+	}
+	x := &examiner{Options: o, root: o.Root, cpus: 1}
+	if x.root == nil {
+		x.root = os.DirFS("/")
+	}
+	d := &Diagnosis{Schema: Schema, Started: o.Clock.Now().UTC().Truncate(time.Second), Kernel: kernel()}
+	d.Host, _ = os.Hostname() // absent where it has none
+	began := monotonic()
+	before := x.pressures(ctx)
+	for _, step := range []func(context.Context, *Diagnosis){x.processors, x.children, x.kernelFeatures, x.generator, x.noise} {
+		step(ctx, d)
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("examine host: %w", context.Cause(ctx))
+		}
+	}
+	d.add(steal(before, x.pressures(ctx)))
+	d.add(x.tools(ctx)...)
+	d.CPUs = x.cpus
+	d.Seconds = time.Duration(monotonic() - began).Seconds()
+	order := []string{groupGenerator, groupCPU, groupLimits, groupKernel, groupTools}
+	slices.SortStableFunc(d.Checks, func(a, b Check) int { return slices.Index(order, a.Group) - slices.Index(order, b.Group) })
+	return d, nil
+}
+
+func (d *Diagnosis) add(checks ...Check) { d.Checks = append(d.Checks, checks...) }
+
+// read is a file's text without blanks around it; "" where it cannot be read.
+func (x *examiner) read(name string) string {
+	b, err := fs.ReadFile(x.root, name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
+}
+
+// monotonic is CLOCK_MONOTONIC in nanoseconds: measurements here are of microseconds.
+func monotonic() int64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
+		return 0
+	}
+	return ts.Nano()
+}
+
+// part is a share of the whole time, at most most.
+func (x *examiner) part(of, most time.Duration) time.Duration { return min(x.Time/of, most) }
+
+// samples is what the host's own accounts say at one moment.
+type samples []metric.Sample

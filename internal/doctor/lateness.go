@@ -1,0 +1,75 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/unit"
+)
+
+// latenessRate is the rate at which the generator's lateness is measured.
+const latenessRate = 1000
+
+// latenessLimit is the 99th percentile from which a run's audit calls a trial with fast answers invalid.
+const latenessLimit = time.Millisecond
+
+// Lateness is how much later than due the generator sent, in seconds, in an open loop of Rate calls a second.
+type Lateness struct {
+	Rate     float64 `json:"rate"`
+	Seconds  float64 `json:"seconds"`
+	Calls    uint64  `json:"calls"`
+	P50      float64 `json:"p50"`
+	P99      float64 `json:"p99"`
+	Max      float64 `json:"max"`
+	Achieved float64 `json:"achieved_ratio"` // sent ÷ due
+}
+
+// lateness offers load to a server of our own as a run would.
+func lateness(ctx context.Context, addr netip.AddrPort, length time.Duration) (*Lateness, Check) {
+	c := Check{Group: groupGenerator, Name: "lateness", State: OK}
+	late, err := offer(ctx, addr, length)
+	if err != nil {
+		c.State, c.Found, c.Cause = Broken, fmt.Sprintf("no load of %d/s could be offered", latenessRate), err.Error()
+		c.Next = "every run offers load in this way: see the checks above"
+		return nil, c
+	}
+	c.Found = fmt.Sprintf("%d/s for %s on loopback: sent late by p50 %s, p99 %s, max %s; %s of the calls due were sent", latenessRate, unit.Seconds(late.Seconds),
+		unit.Seconds(late.P50), unit.Seconds(late.P99), unit.Seconds(late.Max), unit.Share(late.Achieved))
+	c.Values = map[string]float64{"p50": late.P50, "p99": late.P99, "max": late.Max, "achieved_ratio": late.Achieved}
+	if late.P99 > latenessLimit.Seconds() || late.Achieved < 0.99 {
+		c.State, c.Cause = Limited, "the generator itself came late: runs here end as invalid unless answers take more than ten times its p99"
+		c.Next = "stop what else runs here, allow more CPUs, or give the generator a CPU of its own (pin)"
+	}
+	return late, c
+}
+
+func offer(ctx context.Context, addr netip.AddrPort, length time.Duration) (*Lateness, error) {
+	s, err := openStream(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close() //nolint:errcheck // nothing to lose
+	// The first calls make connections and fault pages in: they are no measurement.
+	if _, err := s.Offer(ctx, load.Constant{Rate: 100, Duration: 100 * time.Millisecond}, 0, nil); err != nil {
+		return nil, err
+	}
+	if _, err := settle(ctx, s); err != nil {
+		return nil, err
+	}
+	g, err := s.Offer(ctx, load.Constant{Rate: latenessRate, Duration: length}, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := settle(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	h := &sum.lateness
+	return &Lateness{
+		Rate: latenessRate, Seconds: (g.End - g.Start).Seconds(), Calls: sum.response.Count(), Achieved: float64(g.Sent) / float64(max(g.Offered, 1)),
+		P50: h.Quantile(.5) / 1e9, P99: h.Quantile(.99) / 1e9, Max: float64(h.Max()) / 1e9,
+	}, nil
+}

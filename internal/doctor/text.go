@@ -1,0 +1,164 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"tare/internal/unit"
+)
+
+// width is the longest line of Text, where words allow.
+const width = 110
+
+// JSON writes the diagnosis as indented JSON.
+func JSON(w io.Writer, d *Diagnosis) error {
+	b, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode diagnosis: %w", err)
+	}
+	_, err = w.Write(append(b, '\n'))
+	return err
+}
+
+// Text writes the diagnosis for a person: a line or more for each check, the noise floor, and a sentence that sums up.
+func Text(w io.Writer, d *Diagnosis) error {
+	var b bytes.Buffer
+	title := []string{"tare doctor"}
+	for _, s := range []string{d.Host, d.Kernel, plural(d.CPUs, "CPU"), unit.Seconds(d.Seconds)} {
+		if s != "" {
+			title = append(title, clean(s))
+		}
+	}
+	fmt.Fprintln(&b, strings.Join(title, " · "))
+	group := ""
+	for i := range d.Checks {
+		c := &d.Checks[i]
+		if c.Group != group {
+			group = c.Group
+			fmt.Fprintf(&b, "\n%s\n", group)
+		}
+		c.text(&b)
+	}
+	if d.Noise != nil {
+		d.Noise.text(&b)
+	}
+	fmt.Fprintf(&b, "\n%s\n", d.summary())
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// indent is where a check's text begins.
+const indent = 2 + 9 + 20
+
+func (c *Check) text(b *bytes.Buffer) {
+	fmt.Fprintf(b, "  %-8s %-19s %s\n", c.State, c.Name, fold(c.Found, indent))
+	for _, part := range []struct{ label, text string }{{"cause", c.Cause}, {"next", c.Next}} {
+		if part.text != "" {
+			fmt.Fprintf(b, "%*s%-7s%s\n", indent, "", part.label, fold(part.text, indent+7))
+		}
+	}
+}
+
+func (n *Noise) text(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\nnoise floor: the smallest difference that shows in a run of %s\n", minutes(n.RunSeconds))
+	fmt.Fprintf(b, "  (by %s of equal work, in pairs in random order, seed %d)\n", unit.Seconds(n.Seconds), n.Seed)
+	fmt.Fprintf(b, "  %-29s %10s %10s %7s\n", "", "wall time", "CPU time", "pairs")
+	for _, w := range n.Work {
+		fmt.Fprintf(b, "  %-29s %10s %10s %7d\n", w.Name, w.Wall.show(), w.CPU.show(), w.Pairs)
+		if w.Error != "" {
+			fmt.Fprintf(b, "    %s\n", fold(clean(w.Error), 4))
+		}
+		for _, m := range []struct {
+			name string
+			f    *Floor
+		}{{"wall", w.Wall}, {"CPU", w.CPU}} {
+			if m.f != nil && m.f.Differs {
+				fmt.Fprintf(b, "    %s\n", fold(fmt.Sprintf("its equal arms differed by %s of %s time, which is more than chance explains: do not trust small differences here",
+					unit.Share(m.f.Difference), m.name), 4))
+			}
+		}
+	}
+	fmt.Fprintln(b)
+	if n.Wall == nil || n.CPU == nil {
+		fmt.Fprintln(b, "no noise floor can be stated: some work failed or had too few pairs; --time gives it more time")
+		return
+	}
+	fmt.Fprintf(b, "on this host, differences under %s of wall time cannot be seen in %s; CPU time: %s\n",
+		unit.Share(*n.Wall), minutes(n.RunSeconds), unit.Share(*n.CPU))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func minutes(s float64) string {
+	if s == 120 {
+		return "2 minutes"
+	}
+	return unit.Seconds(s)
+}
+
+func (f *Floor) show() string {
+	if f == nil {
+		return unit.Unknown
+	}
+	return unit.Share(f.Ratio)
+}
+
+// summary is one sentence about all checks.
+func (d *Diagnosis) summary() string {
+	names := map[State][]string{}
+	for _, c := range d.Checks {
+		names[c.State] = append(names[c.State], c.Name)
+	}
+	var parts []string
+	for _, s := range []State{Broken, Missing, Limited} {
+		if len(names[s]) > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %s", s, strings.Join(names[s], ", ")))
+		}
+	}
+	verdict := "this host can run tare"
+	if d.Broken() {
+		verdict = "this host cannot run tare"
+	}
+	return fold(strings.Join(append([]string{verdict}, parts...), "; "), 0)
+}
+
+// fold breaks text at spaces to lines of width, of which all but the first begin after in blanks.
+func fold(text string, in int) string {
+	var b strings.Builder
+	n := in
+	for i, word := range strings.Fields(clean(text)) {
+		size := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case n+1+size > width:
+			fmt.Fprintf(&b, "\n%*s", in, "")
+			n = in
+		default:
+			b.WriteByte(' ')
+			n++
+		}
+		b.WriteString(word)
+		n += size
+	}
+	return b.String()
+}
+
+// clean makes text from files of the system harmless on a terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,76 @@
+package doctor
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// tools looks for what single areas can use. Nothing is started and no file's content is read.
+func (x *examiner) tools(ctx context.Context) []Check {
+	return []Check{x.java(), x.containers(ctx), x.kubernetes()}
+}
+
+func (x *examiner) java() Check {
+	c := Check{Group: groupTools, Name: "Java", State: Info, Found: "not found in JAVA_HOME or PATH"}
+	dirs := filepath.SplitList(x.Getenv("PATH"))
+	if home := x.Getenv("JAVA_HOME"); home != "" {
+		dirs = append([]string{filepath.Join(home, "bin")}, dirs...)
+	}
+	for _, dir := range dirs {
+		file := filepath.Join(dir, "java")
+		if s, err := os.Stat(file); err == nil && !s.IsDir() && s.Mode()&0o111 != 0 {
+			c.Found = file
+			break
+		}
+	}
+	return c
+}
+
+// containers connects to the sockets of container runtimes, and says nothing to them.
+func (x *examiner) containers(ctx context.Context) Check {
+	sockets := []string{"/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/var/run/crio/crio.sock"}
+	if file, ok := strings.CutPrefix(x.Getenv("DOCKER_HOST"), "unix://"); ok {
+		sockets = append([]string{file}, sockets...)
+	}
+	var found []string
+	for _, s := range sockets {
+		if _, err := os.Stat(s); err != nil {
+			continue
+		}
+		dialer := net.Dialer{Timeout: time.Second}
+		conn, err := dialer.DialContext(ctx, "unix", s)
+		if err != nil {
+			found = append(found, s+" does not answer: "+err.Error())
+			continue
+		}
+		_ = conn.Close()
+		found = append(found, s)
+	}
+	c := Check{Group: groupTools, Name: "container runtime", State: Info, Found: "no socket of Docker, containerd, Podman or CRI-O"}
+	if len(found) > 0 {
+		c.Found = strings.Join(found, "; ")
+	}
+	return c
+}
+
+func (x *examiner) kubernetes() Check {
+	c := Check{Group: groupTools, Name: "kubeconfig", State: Info, Found: "none in KUBECONFIG or ~/.kube/config"}
+	files := filepath.SplitList(x.Getenv("KUBECONFIG"))
+	if home := x.Getenv("HOME"); len(files) == 0 && home != "" {
+		files = []string{filepath.Join(home, ".kube", "config")}
+	}
+	var found []string
+	for _, f := range append(files, "/var/run/secrets/kubernetes.io/serviceaccount/token") {
+		if s, err := os.Stat(f); err == nil && !s.IsDir() {
+			found = append(found, f)
+		}
+	}
+	if len(found) > 0 {
+		c.Found = strings.Join(found, ", ")
+	}
+	return c
+}

@@ -1,0 +1,221 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// JUnit writes one test suite: a test case for the run as a whole and one for each budget and treatment, in the form that Jenkins, GitLab,
+// GitHub actions and Maven Surefire read. A broken budget is a failure, an undecided one an error, one that was not measured is
+// skipped. Budgets of a run that is not valid are skipped, and the run's own case is the error. That case is also the error where nothing else shows
+// that the run does not pass, so that a suite without failures and errors means exit code 0 and the other way round.
+func JUnit(w io.Writer, r *Report) error {
+	s := r.suite()
+	all := junitSuites{Name: "tare", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time, Suites: []junitSuite{s}}
+	out, err := xml.MarshalIndent(&all, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	_, err = w.Write(append([]byte(xml.Header), append(out, '\n')...))
+	return err
+}
+
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Errors   int          `xml:"errors,attr"`
+	Time     string       `xml:"time,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name       string          `xml:"name,attr"`
+	Tests      int             `xml:"tests,attr"`
+	Failures   int             `xml:"failures,attr"`
+	Errors     int             `xml:"errors,attr"`
+	Skipped    int             `xml:"skipped,attr"`
+	Time       string          `xml:"time,attr"`
+	Timestamp  string          `xml:"timestamp,attr"`
+	Host       string          `xml:"hostname,attr"`
+	Properties []junitProperty `xml:"properties>property"`
+	Cases      []junitCase     `xml:"testcase"`
+	Out        string          `xml:"system-out,omitempty"`
+	Err        string          `xml:"system-err,omitempty"`
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
+}
+
+type junitCase struct {
+	Class   string       `xml:"classname,attr"`
+	Name    string       `xml:"name,attr"`
+	Time    string       `xml:"time,attr"`
+	Skipped *junitResult `xml:"skipped"`
+	Error   *junitResult `xml:"error"`
+	Failure *junitResult `xml:"failure"`
+}
+
+// junitResult says why a case did not pass. Message is what most readers show in their list, Text what they show when it is opened.
+type junitResult struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr,omitempty"`
+	Text    string `xml:",chardata"`
+}
+
+func (r *Report) suite() junitSuite {
+	class := strings.Trim(clean(r.Area)+"."+clean(r.Experiment.Name), ".")
+	s := junitSuite{
+		Name: clean(r.Experiment.Name), Time: junitTime(r.Seconds), Host: clean(orElse(r.Environment.Host, "localhost")),
+		// The common schema has no zone here; the property "started" has one.
+		Timestamp:  r.Started.UTC().Format("2006-01-02T15:04:05"),
+		Properties: r.properties(),
+		Out:        lines(r.Notes), Err: lines(r.Warnings),
+	}
+	cases := make([]junitCase, 0, 1+len(r.Budgets))
+	taken := map[string]int{}
+	for i := range r.Budgets {
+		b := &r.Budgets[i]
+		c := r.budgetCase(b)
+		c.Class, c.Time = class, junitTime(0)
+		if taken[c.Name]++; taken[c.Name] > 1 {
+			c.Name += fmt.Sprintf(" (%d)", taken[c.Name]) // readers keep only one of each name
+		}
+		cases = append(cases, c)
+	}
+	bad := false
+	for _, c := range cases {
+		bad = bad || c.Error != nil || c.Failure != nil
+	}
+	run := junitCase{Class: class, Name: "the run can be judged", Time: s.Time, Error: r.unjudged(bad)}
+	s.Cases = append([]junitCase{run}, cases...)
+	s.count()
+	return s
+}
+
+func (s *junitSuite) count() {
+	s.Tests = len(s.Cases)
+	for i := range s.Cases {
+		switch c := &s.Cases[i]; {
+		case c.Failure != nil:
+			s.Failures++
+		case c.Error != nil:
+			s.Errors++
+		case c.Skipped != nil:
+			s.Skipped++
+		}
+	}
+}
+
+// unjudged says why the run as a whole has no verdict to rely on; nil if it has one. shown: a budget's case tells already that the run
+// does not pass.
+func (r *Report) unjudged(shown bool) *junitResult {
+	reason := clean(r.Reason)
+	switch {
+	case r.Verdict == Invalid:
+		return &junitResult{Message: "the run is invalid" + because(reason), Type: string(Invalid), Text: reason}
+	case r.Status == Interrupted || r.Status == Killed || r.Status == Errored:
+		u := clean(r.Status.unfinished())
+		return &junitResult{Message: u, Type: clean(string(r.Status)), Text: strings.TrimSpace(u + "\n" + reason)}
+	case shown || r.Verdict == Pass || r.Verdict == None:
+		return nil
+	}
+	return &junitResult{Message: "the run is " + clean(string(r.Verdict)) + because(reason), Type: clean(orElse(string(r.Verdict), "unknown")), Text: reason}
+}
+
+// budgetCase is the case of one budget for one treatment.
+func (r *Report) budgetCase(b *Budget) junitCase {
+	c := junitCase{Name: clean(b.Text)}
+	if b.Treatment != "" {
+		c.Name = clean(b.Treatment) + ": " + c.Name
+	}
+	said := &junitResult{Message: clean(b.account()), Type: clean(orElse(string(b.Verdict), "unknown")), Text: clean(b.account())}
+	switch {
+	case r.Verdict == Invalid:
+		c.Skipped = &junitResult{Message: "the run is invalid, so nothing is said about its budgets"}
+		return c
+	case b.Verdict == Pass:
+		return c
+	case b.Verdict == Fail:
+		c.Failure = said
+	case b.Verdict == NotMeasured:
+		said.Type = "" // the common schema has no type here
+		c.Skipped = said
+	default:
+		c.Error = said
+	}
+	return c
+}
+
+// account is what was measured, how surely, and against which limit: "fail: measured 150.0/s [149.1/s, 150.9/s], limit 200.0/s".
+func (b *Budget) account() string {
+	show := quantity(b.Unit)
+	parts := []string{"nothing was measured"}
+	if b.Estimate != nil || b.Lo != nil || b.Hi != nil {
+		parts[0] = strings.TrimSpace("measured " + orElse(opt(b.Estimate, show), "between") + " " + b.interval())
+	}
+	if b.Limit != nil {
+		parts = append(parts, "limit "+show(*b.Limit))
+	}
+	if b.Reason != "" {
+		parts = append(parts, b.Reason)
+	}
+	return string(b.Verdict) + ": " + strings.Join(parts, ", ")
+}
+
+// interval prints the bounds, "" where there are none.
+func (b *Budget) interval() string {
+	if b.Lo == nil && b.Hi == nil {
+		return ""
+	}
+	show := quantity(b.Unit)
+	return "[" + orElse(opt(b.Lo, show), "-∞") + ", " + orElse(opt(b.Hi, show), "∞") + "]"
+}
+
+// properties are what a person needs to find the run and do it again.
+func (r *Report) properties() []junitProperty {
+	all := []junitProperty{
+		{"area", r.Area},
+		{"question", string(r.Question)},
+		{"started", r.Started.UTC().Format(time.RFC3339)},
+		{"status", string(r.Status)},
+		{"verdict", string(r.Verdict)},
+		{"reason", r.Reason},
+		{"file", r.Experiment.File},
+		{"sha256", r.Experiment.SHA256},
+		{"seed", strconv.FormatUint(r.Experiment.Seed, 10)},
+		{"tare", r.Tool.Version},
+		{"kernel", r.Environment.Kernel},
+	}
+	var out []junitProperty
+	for _, p := range all {
+		if p.Value != "" {
+			out = append(out, junitProperty{p.Name, clean(p.Value)})
+		}
+	}
+	return out
+}
+
+// junitTime is seconds with milliseconds and without an exponent, as the common schema's decimal wants it, which knows no other numbers.
+func junitTime(s float64) string {
+	if !(s >= 0) || math.IsInf(s, 0) {
+		s = 0
+	}
+	return strconv.FormatFloat(s, 'f', 3, 64)
+}
+
+func lines(texts []string) string {
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = clean(t)
+	}
+	return strings.Join(out, "\n")
+}

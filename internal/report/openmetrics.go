@@ -1,0 +1,255 @@
+package report
+
+import (
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"tare/internal/metric"
+)
+
+// OpenMetrics writes the report's numbers as OpenMetrics 1.0 text, for a textfile collector, a push gateway or a job summary. All values are
+// in base units; what is unknown is absent. Every sample has the labels experiment, area and question. Without timestamps, since most
+// collectors refuse them.
+func OpenMetrics(w io.Writer, r *Report) error {
+	e := exposition{common: labels{{"experiment", r.Experiment.Name}, {"area", r.Area}, {"question", string(r.Question)}}}
+	e.run(r)
+	e.budgets(r)
+	e.capacity(r)
+	e.operations(r)
+	e.times(r)
+	e.metrics(r)
+	e.targets(r)
+	e.generator(r.Generator)
+	e.buf.WriteString("# EOF\n")
+	_, err := io.WriteString(w, e.buf.String())
+	return err
+}
+
+// An exposition collects metric families, one after the other.
+type exposition struct {
+	buf    strings.Builder
+	common labels
+	family family
+	// seen counts the label sets of the family: a report that says the same twice must not become text that says it twice.
+	seen map[string]int
+}
+
+// family is a metric family. Its unit, if it has one, is the last part of the name, as the specification demands.
+type family struct {
+	name, kind, unit, help string
+	open                   bool // its descriptors are written
+}
+
+// The types of metric families.
+const (
+	gauge    = "gauge"
+	counter  = "counter"
+	info     = "info"
+	stateset = "stateset"
+	untyped  = "unknown"
+)
+
+// Units as OpenMetrics names them.
+const (
+	inSeconds   = "seconds"
+	inBytes     = "bytes"
+	inRatio     = "ratio"
+	inPerSecond = "per_second"
+)
+
+// begin starts a family. It appears only if a sample follows.
+func (e *exposition) begin(name, kind, unit, help string) {
+	if unit != "" {
+		name += "_" + unit
+	}
+	e.family = family{name: "tare_" + name, kind: kind, unit: unit, help: help}
+	e.seen = map[string]int{}
+}
+
+type label struct{ name, value string }
+
+type labels []label
+
+// with is l and more labels.
+func (l labels) with(more ...label) labels { return append(slices.Clip(l), more...) }
+
+// String is the label set as OpenMetrics writes it. An empty label is the same as none.
+func (l labels) String() string {
+	var b strings.Builder
+	for _, x := range l {
+		if x.value == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(x.name + `="` + escapeLabel(x.value) + `"`)
+	}
+	return b.String()
+}
+
+// escapeLabel writes a label's value. The format knows three escapes; other control characters could only do harm where the text is shown.
+func escapeLabel(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\\' || r == '"':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+			b.WriteRune(utf8.RuneError)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// add writes a sample of the family that was begun last. A counter that went backwards or is no number is no counter, and left out.
+func (e *exposition) add(v float64, more ...label) {
+	f := &e.family
+	name := f.name
+	switch f.kind {
+	case counter:
+		if !(v >= 0) {
+			return
+		}
+		name += "_total"
+	case info:
+		name += "_info"
+	}
+	if !f.open {
+		f.open = true
+		e.buf.WriteString("# TYPE " + f.name + " " + f.kind + "\n")
+		if f.unit != "" {
+			e.buf.WriteString("# UNIT " + f.name + " " + f.unit + "\n")
+		}
+		e.buf.WriteString("# HELP " + f.name + " " + f.help + "\n")
+	}
+	set := e.common.with(more...)
+	key := set.String()
+	if e.seen[key]++; e.seen[key] > 1 {
+		key = set.with(label{"repeat", strconv.Itoa(e.seen[key])}).String()
+	}
+	e.buf.WriteString(name)
+	if key != "" {
+		e.buf.WriteString("{" + key + "}")
+	}
+	e.buf.WriteString(" " + metricNumber(v) + "\n")
+}
+
+// opt adds a value that may be unknown.
+func (e *exposition) opt(v *float64, more ...label) {
+	if v != nil {
+		e.add(*v, more...)
+	}
+}
+
+// states adds one sample for each state of a stateset: 1 for the one that holds.
+func (e *exposition) states(is string, all []string, more ...label) {
+	for _, s := range all {
+		v := 0.0
+		if s == is {
+			v = 1
+		}
+		e.add(v, append(slices.Clip(more), label{e.family.name, s})...)
+	}
+}
+
+func metricNumber(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "NaN"
+	case math.IsInf(v, 1):
+		return "+Inf"
+	case math.IsInf(v, -1):
+		return "-Inf"
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func verdictWords() []string {
+	var all []string
+	for _, v := range Verdicts() {
+		all = append(all, string(v))
+	}
+	return all
+}
+
+// run says what was run, how it ended and what came of it.
+func (e *exposition) run(r *Report) {
+	e.begin("run", info, "", "What was run, where, and by which version.")
+	e.add(1, label{"file", r.Experiment.File}, label{"sha256", r.Experiment.SHA256}, label{"seed", strconv.FormatUint(r.Experiment.Seed, 10)},
+		label{"version", r.Tool.Version}, label{"commit", r.Tool.Commit}, label{"host", r.Environment.Host}, label{"kernel", r.Environment.Kernel})
+	e.begin("run_start_timestamp", gauge, inSeconds, "When the run began, since the Unix epoch.")
+	e.add(float64(r.Started.UnixMilli()) / 1e3)
+	e.begin("run_duration", gauge, inSeconds, "How long the run took.")
+	e.add(r.Seconds)
+	e.begin("run_status", stateset, "", "How the run ended.")
+	e.states(string(r.Status), []string{string(Complete), string(Interrupted), string(Killed), string(Errored)})
+	e.begin("run_verdict", stateset, "", "The verdict on the whole run.")
+	e.states(string(r.Verdict), verdictWords())
+	e.begin("run_warnings", gauge, "", "How many warnings the report has.")
+	e.add(float64(len(r.Warnings)))
+	e.begin("treatment_verified", gauge, "", "1 if the treatment was proved in force.")
+	for i := range r.Treatments {
+		e.add(boolean(r.Treatments[i].Verified), label{"treatment", r.Treatments[i].ID})
+	}
+}
+
+// budgets has a budget's limit and measured value in families without a unit: theirs is in the label.
+func (e *exposition) budgets(r *Report) {
+	name := func(b *Budget) labels { return labels{{"budget", b.Text}, {"treatment", b.Treatment}} }
+	e.begin("budget_verdict", stateset, "", "The verdict on a budget.")
+	for i := range r.Budgets {
+		e.states(string(r.Budgets[i].Verdict), verdictWords(), name(&r.Budgets[i])...)
+	}
+	for _, f := range []struct {
+		name, help string
+		value      func(*Budget) *float64
+	}{
+		{"budget_limit", "A budget's limit, in the unit of the label.", func(b *Budget) *float64 { return b.Limit }},
+		{"budget_estimate", "What was measured for a budget, in the unit of the label.", func(b *Budget) *float64 { return b.Estimate }},
+		{"budget_lower", "The lower bound of what was measured for a budget, in the unit of the label.", func(b *Budget) *float64 { return b.Lo }},
+		{"budget_upper", "The upper bound of what was measured for a budget, in the unit of the label.", func(b *Budget) *float64 { return b.Hi }},
+	} {
+		e.begin(f.name, gauge, "", f.help)
+		for i := range r.Budgets {
+			b := &r.Budgets[i]
+			e.opt(f.value(b), name(b).with(label{"unit", unitWord(b.Unit)})...)
+		}
+	}
+}
+
+// unitWord is a base unit as OpenMetrics names it.
+func unitWord(u metric.Unit) string {
+	switch u {
+	case metric.Seconds:
+		return inSeconds
+	case metric.CPUSeconds:
+		return "cpu_" + inSeconds
+	case metric.Bytes:
+		return inBytes
+	case metric.PerSecond:
+		return inPerSecond
+	case metric.Ratio:
+		return inRatio
+	case metric.Count:
+		return "count"
+	}
+	return string(u)
+}

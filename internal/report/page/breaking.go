@@ -1,0 +1,335 @@
+package page
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/chart"
+	"tare/internal/report"
+	"tare/internal/unit"
+)
+
+// nothing is a value that a chart leaves out.
+var nothing = math.NaN()
+
+// breakingSection draws what was answered against what was offered.
+func breakingSection(r *report.Report) section {
+	s := section{Number: 4, Question: "Where does it break?", Short: "Where it breaks"}
+	curves := tried(r)
+	if rates := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return c.named }); len(rates) > 0 {
+		s.Blocks = append(s.Blocks, block{Figure: knee(r, rates)})
+	}
+	for i, c := range curves {
+		if c.named {
+			s.Blocks = append(s.Blocks, workloads(r, c, i)...)
+		}
+	}
+	for i := range r.Capacity {
+		c := &r.Capacity[i]
+		t := ladder(r, c).used()
+		if t == nil {
+			continue
+		}
+		s.Blocks = append(s.Blocks, block{Table: t})
+		if slices.ContainsFunc(t.Head, func(h head) bool { return h.Text == vegeta }) {
+			s.Blocks = append(s.Blocks, block{Text: vegetaNote})
+		}
+	}
+	return s
+}
+
+// A curve is what one treatment made of the rates that it was offered, in their order.
+type curve struct {
+	treatment string
+	named     bool // workloads: they have no order
+	points    []tryout
+}
+
+// A tryout is one rate that was offered for a while. Lo and Hi bound p99 where it varied within that while.
+type tryout struct {
+	step         string
+	offered      float64
+	seconds      float64
+	goodput      float64
+	success      float64 // of all its calls, however late; of steps it is not known
+	p99, lo, hi  float64
+	invalid      bool
+	before, upTo float64 // when, in seconds since the load began; both 0: not known
+}
+
+// tried are the points of ladders, and for a search its steps, read off the timeline.
+func tried(r *report.Report) []curve {
+	var out []curve
+	for i := range r.Capacity {
+		c := &r.Capacity[i]
+		if len(c.Points) == 0 {
+			continue
+		}
+		cv := curve{treatment: c.Treatment}
+		for k := range c.Points {
+			p := &c.Points[k]
+			cv.named = cv.named || p.Name != ""
+			cv.points = append(cv.points, tryout{
+				step: p.Name, offered: p.Rate, seconds: p.Seconds, goodput: orNaN(p.Goodput), success: orNaN(p.Success), p99: orNaN(p.P99), lo: nothing, hi: nothing,
+				invalid: p.Generator != nil && !p.Generator.Valid,
+			})
+		}
+		out = append(out, cv)
+	}
+	for i := range r.Timeline {
+		l := &r.Timeline[i]
+		if slices.ContainsFunc(out, func(c curve) bool { return c.treatment == l.Treatment }) {
+			continue
+		}
+		if cv := (curve{treatment: l.Treatment, points: steps(l)}); len(cv.points) > 0 {
+			out = append(out, cv)
+		}
+	}
+	for _, c := range out {
+		if c.named {
+			continue // in the order of the file
+		}
+		slices.SortStableFunc(c.points, func(a, b tryout) int { return cmp.Compare(a.offered, b.offered) })
+	}
+	return out
+}
+
+// steps are the stretches of a timeline in which a rate was offered.
+func steps(l *report.Timeline) []tryout {
+	var out []tryout
+	for _, s := range l.Steps {
+		if s.Rate <= 0 || s.To <= s.From {
+			continue
+		}
+		t := tryout{step: s.Name, offered: s.Rate, seconds: s.To - s.From, goodput: during(l, l.Good, s), success: nothing, before: s.From, upTo: s.To}
+		t.p99, t.lo, t.hi = spread(l, s)
+		out = append(out, t)
+	}
+	return out
+}
+
+// during is the mean of a series over a stretch; a bin that lies within it in part counts in part.
+func during(l *report.Timeline, series []float64, s report.Stretch) float64 {
+	sum, weight := 0.0, 0.0
+	for k, v := range series {
+		if w := min(s.To, float64(k+1)*l.Bin) - max(s.From, float64(k)*l.Bin); w > 0 {
+			sum, weight = sum+v*w, weight+w
+		}
+	}
+	if weight == 0 {
+		return nothing
+	}
+	return sum / weight
+}
+
+// spread is the median, the least and the largest p99 of the bins whose middle lies in a stretch.
+func spread(l *report.Timeline, s report.Stretch) (median, lo, hi float64) {
+	var all []float64
+	for k, v := range l.P99 {
+		if middle := (float64(k) + .5) * l.Bin; v != nil && middle >= s.From && middle < s.To {
+			all = append(all, *v)
+		}
+	}
+	if len(all) == 0 {
+		return nothing, nothing, nothing
+	}
+	slices.Sort(all)
+	return all[(len(all)-1)/2], all[0], all[len(all)-1]
+}
+
+func orNaN(v *float64) float64 {
+	if v == nil {
+		return nothing
+	}
+	return *v
+}
+
+// knee is achieved against offered, and below it p99.
+func knee(r *report.Report, curves []curve) *figure {
+	fromSearch := slices.ContainsFunc(curves, func(c curve) bool { return len(c.points) > 0 && c.points[0].upTo > 0 })
+	x, y := chart.Axis{Label: "offered (calls/s)", Format: unit.Number}, chart.Axis{Label: "answered well (calls/s)", Format: unit.Number}
+	if wide(curves) {
+		x.Log, y.Log = true, true
+	} else {
+		x.Min, y.Min = new(0.0), new(0.0)
+	}
+	top := chart.Panel{
+		Title: "Answered against offered calls", Desc: "Calls per second that were answered well, by calls per second that were offered. " + findings(r),
+		X: x, Y: y, Diagonal: "all answered", Legend: len(curves) > 1, Height: 260,
+	}
+	below := chart.Panel{
+		Title: "p99 against offered calls", Desc: "The 99th percentile of the response time, by calls per second that were offered.",
+		X: x, Y: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}, Height: 170,
+	}
+	for i, c := range curves {
+		rates, times, doubtful, late := c.series(named(r, c.treatment), chart.Color(i), fromSearch)
+		top.Series, below.Series = append(top.Series, rates), append(below.Series, times)
+		if len(doubtful.X) > 0 {
+			top.Series, below.Series, top.Legend = append(top.Series, doubtful), append(below.Series, late), true
+		}
+	}
+	top.Rules, top.Spans = limits(r)
+	caption := "Each dot is a rate that was offered. On the dashed line every call is answered; where the dots leave it, the target has reached its limit."
+	if fromSearch {
+		caption += " A step of the search that followed an overload inherits its backlog, so dots may lie below the limit or, while a backlog is worked off, above the dashed line."
+		caption += " The bars at p99 reach from the best to the worst moment of a step."
+	}
+	return &figure{
+		SVG: drawn(chart.Stack("chart-4", top, below)), Caption: caption, Summary: "The numbers of this chart", Table: tries(r, curves).used(),
+	}
+}
+
+// series are the curve's points, with a line unless they come from a search, whose steps have a history. Those that are the generator's
+// fault stand apart.
+func (c curve) series(name string, kind chart.Kind, fromSearch bool) (rates, times, doubtful, late chart.Series) {
+	rates = chart.Series{Name: orElse(name, "answered well"), Kind: kind, Dots: true, Line: !fromSearch}
+	times = rates
+	doubtful = chart.Series{Name: strings.TrimPrefix(name+", invalid: the generator was the limit", ", "), Kind: chart.Unsure, Dots: true}
+	late = doubtful
+	for _, p := range c.points {
+		if p.invalid {
+			doubtful.X, doubtful.Y = append(doubtful.X, p.offered), append(doubtful.Y, p.goodput)
+			late.X, late.Y = append(late.X, p.offered), append(late.Y, p.p99)
+			continue
+		}
+		rates.X, rates.Y = append(rates.X, p.offered), append(rates.Y, p.goodput)
+		times.X, times.Y = append(times.X, p.offered), append(times.Y, p.p99)
+		if fromSearch {
+			times.Lo, times.Hi = append(times.Lo, p.lo), append(times.Hi, p.hi)
+		}
+	}
+	return rates, times, doubtful, late
+}
+
+// wide says whether the rates span so much that on a linear axis the small ones would lie on one another.
+func wide(curves []curve) bool {
+	least, most := math.Inf(1), 0.0
+	for _, c := range curves {
+		for _, p := range c.points {
+			least, most = min(least, p.offered), max(most, p.offered)
+		}
+	}
+	return most > 20*least
+}
+
+// limits are the rules that capacities make. With several treatments only the capacities themselves are drawn.
+func limits(r *report.Report) (rules []chart.Rule, spans []chart.Span) {
+	for i := range r.Capacity {
+		c := &r.Capacity[i]
+		color := chart.Color(i)
+		if c.Rate != nil {
+			label := "capacity " + rate(*c.Rate)
+			if several(r) {
+				label = c.Treatment + " " + rate(*c.Rate)
+			}
+			rules = append(rules, chart.Rule{At: *c.Rate, Vertical: true, Label: label, Kind: color})
+			if c.Lo != nil && c.Hi != nil {
+				spans = append(spans, chart.Span{From: *c.Lo, To: *c.Hi, Kind: color})
+			}
+		}
+		if several(r) {
+			continue
+		}
+		if c.VerifiedLow != nil {
+			rules = append(rules, chart.Rule{At: *c.VerifiedLow, Vertical: true, Label: "seen to hold " + unit.PerSecond(*c.VerifiedLow), Kind: chart.Good})
+		}
+		if c.VerifiedHigh != nil {
+			rules = append(rules, chart.Rule{At: *c.VerifiedHigh, Vertical: true, Label: "seen to break " + unit.PerSecond(*c.VerifiedHigh), Kind: chart.Bad})
+		}
+	}
+	return rules, spans
+}
+
+func tries(r *report.Report, curves []curve) *table {
+	t := &table{Caption: "What was offered and what was answered", Head: append(words("treatment", "step"), numbers("offered", "for", "from", "answered well in time", "of offered", "p99", "least p99", "largest p99")...)}
+	for _, c := range curves {
+		for _, p := range c.points {
+			from, share := "", ""
+			if p.upTo > 0 {
+				from = unit.Seconds(p.before)
+			}
+			if p.offered > 0 && !math.IsNaN(p.goodput) {
+				share = percent(p.goodput / p.offered)
+			}
+			t.add(named(r, c.treatment), p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from, known(p.goodput, unit.PerSecond), share,
+				known(p.p99, unit.Seconds), known(p.lo, unit.Seconds), known(p.hi, unit.Seconds))
+		}
+	}
+	return t
+}
+
+func known(v float64, show func(float64) string) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return show(v)
+}
+
+// workloads are points that differ by more than their rate: one row for each.
+func workloads(r *report.Report, c curve, index int) []block {
+	id := "chart-4-" + strconv.Itoa(index)
+	good := chart.Bars{
+		Title: "Calls answered well by workload", Desc: "The share of each workload's calls that were answered well, however late.",
+		Axis: chart.Axis{Label: "answered well (of all its calls)", Min: new(0.0), Max: new(1.0), Ticks: []float64{0, .25, .5, .75, 1}, Format: percent},
+	}
+	tail := chart.Bars{Title: "p99 by workload", Desc: "The 99th percentile of each workload's response time.", Dots: true, Axis: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}}
+	for _, p := range c.points {
+		label := orElse(p.step, unit.PerSecond(p.offered))
+		good.Rows = append(good.Rows, chart.Bar{Label: label, Value: p.success})
+		tail.Rows = append(tail.Rows, chart.Bar{Label: label, Value: p.p99})
+	}
+	blocks := []block{}
+	if several(r) {
+		blocks = append(blocks, block{Heading: c.treatment})
+	}
+	t := tries(r, []curve{c}).used()
+	return append(blocks,
+		block{Figure: &figure{SVG: drawn(good.SVG(id + "-good")), Caption: "How many of its calls each workload got answered well, however late.", Summary: "The numbers of this chart", Table: t}},
+		block{Figure: &figure{SVG: drawn(tail.SVG(id + "-tail")), Caption: "The slowest hundredth of the calls, by workload.", Summary: "The numbers of this chart", Table: t}})
+}
+
+const (
+	vegeta     = "vegeta*"
+	vegetaNote = "* vegeta: successes ÷ (window + wait for the last answer), which one timeout ruins; for comparison with published tables only."
+)
+
+// ladder is the whole table of a treatment's points.
+func ladder(r *report.Report, c *report.Capacity) *table {
+	caption := "Point by point"
+	if several(r) {
+		caption += ": " + c.Treatment
+	}
+	t := &table{Caption: caption, Head: append(words("workload"), append(numbers("offered", "calls", "success", "p50", "p90", "p99", "max", "goodput", "in objective",
+		"stuck", "queued", "never sent", "no byte", "bad answer", "last failed call sent at", "drain", "recovers after", vegeta), words("generator")...)...)}
+	for i := range c.Points {
+		p := &c.Points[i]
+		generator, class := "", ""
+		if g := p.Generator; g != nil {
+			generator, class = audited(g)
+		}
+		queued, throughput := "", ""
+		if p.ListenQueue != nil {
+			queued = strconv.Itoa(*p.ListenQueue)
+		}
+		if p.Name == "" { // published tables have rates only
+			throughput = text(p.VegetaThroughput, unit.PerSecond)
+		}
+		t.add(p.Name, unit.PerSecond(p.Rate), count(p.Offered), text(p.Success, percent), text(p.P50, unit.Seconds), text(p.P90, unit.Seconds),
+			text(p.P99, unit.Seconds), text(p.Max, unit.Seconds), text(p.Goodput, unit.PerSecond), text(p.GoodputSLO, unit.PerSecond), count(p.Stuck), queued,
+			count(p.NoConnection), count(p.NoByte), count(p.BadStatus), text(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds),
+			text(p.RecoverySeconds, unit.Seconds), throughput, generator)
+		t.class(len(t.Head)-1, class)
+	}
+	return t
+}
+
+// audited says in a word whether the generator may be blamed.
+func audited(g *report.Generator) (word, class string) {
+	if g.Valid {
+		return "✓ valid", good
+	}
+	return "✗ INVALID", bad
+}

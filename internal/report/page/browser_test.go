@@ -1,0 +1,204 @@
+package page
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// harness.html loads a page in frames of several widths, with and without scripts, looks at each, and writes what it found as JSON.
+//
+//go:embed testdata/harness.html
+var harness string
+
+// collector goes before all scripts of a page and keeps what they complain of.
+const collector = `<script>window.complaints=[];window.addEventListener("error",function(e){complaints.push("error: "+e.message)});` +
+	`window.addEventListener("unhandledrejection",function(e){complaints.push("rejection: "+e.reason)});` +
+	`["error","warn"].forEach(function(k){var f=console[k];console[k]=function(){complaints.push(k+": "+[].join.call(arguments," "));f.apply(console,arguments)}});</script>`
+
+// A look is what the harness saw in one frame.
+type look struct {
+	Name      string   `json:"name"`
+	Width     int      `json:"width"`
+	Overflow  int      `json:"overflow"` // by how many pixels the page is wider than its window
+	Dark      bool     `json:"dark"`
+	Scripts   bool     `json:"scripts"` // they ran
+	Canvases  int      `json:"canvases"`
+	Painted   int      `json:"painted"` // canvases that hold more than one colour
+	Stills    int      `json:"stills"`
+	Hidden    int      `json:"hidden"` // stills that are not to be seen
+	Drawings  int      `json:"drawings"`
+	Blank     int      `json:"blank"` // of the drawings: without a size
+	Zoomed    bool     `json:"zoomed"`
+	Reset     bool     `json:"reset"`
+	Pwned     bool     `json:"pwned"`
+	Images    int      `json:"images"`
+	Resources int      `json:"resources"`
+	Faint     []string `json:"faint"` // texts with too little contrast
+	Unreached []string `json:"unreached"`
+	Complains []string `json:"complains"`
+}
+
+// browser finds Chromium: the variable CHROME names it, or the PATH holds it.
+func browser(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped with -short: it starts a browser")
+	}
+	if name := os.Getenv("CHROME"); name != "" {
+		return name
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("SKIPPED: there is no Chromium in the PATH and CHROME is not set, so the page was not tried in a browser")
+	return ""
+}
+
+// dump loads an address and returns the document when its scripts have come to rest.
+func dump(t *testing.T, address string, flags ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	args := append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--disable-extensions", "--no-proxy-server", "--user-data-dir=" + t.TempDir(), "--window-size=1400,1000",
+		"--virtual-time-budget=20000", "--dump-dom",
+	}, flags...)
+	cmd := exec.CommandContext(ctx, browser(t), append(args, address)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.Output()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it may have left behind; mostly there is nothing
+	}
+	if err != nil {
+		if x, ok := errors.AsType[*exec.ExitError](err); ok {
+			t.Fatalf("%v\n%s", err, x.Stderr)
+		}
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// looks shows a page to the browser and returns what was seen, by the frame's name.
+func looks(t *testing.T, page string, flags ...string) map[string]look {
+	t.Helper()
+	var mu sync.Mutex
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, r.URL.Path)
+		mu.Unlock()
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		switch r.URL.Path {
+		case "/":
+			_, _ = w.Write([]byte(harness))
+		case "/page":
+			_, _ = w.Write([]byte(strings.Replace(page, "<head>", "<head>"+collector, 1)))
+		case "/broken": // the chart library fails
+			_, _ = w.Write([]byte(strings.Replace(strings.Replace(page, "<head>", "<head>"+collector, 1), "var uPlot=", "var uPlot=undefined,_=", 1)))
+		case "/strict":
+			w.Header().Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; style-src 'self'")
+			_, _ = w.Write([]byte(page))
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	dom := dump(t, server.URL+"/", flags...)
+	m := regexp.MustCompile(`(?s)<pre id="seen">(.*?)</pre>`).FindStringSubmatch(dom)
+	if m == nil {
+		t.Fatalf("the harness wrote nothing:\n%.2000s", dom)
+	}
+	var all []look
+	if err := json.Unmarshal([]byte(html.UnescapeString(m[1])), &all); err != nil {
+		t.Fatalf("%v in %.2000s", err, m[1])
+	}
+	seen := map[string]look{}
+	for _, l := range all {
+		seen[fmt.Sprintf("%s at %d", l.Name, l.Width)] = l
+	}
+	if len(seen) != 8 {
+		t.Fatalf("%d frames were looked at, want 8: %.2000s", len(seen), m[1])
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, path := range asked {
+		if path != "/" && path != "/page" && path != "/broken" && path != "/strict" && path != "/favicon.ico" {
+			t.Errorf("the page loaded %s", path)
+		}
+	}
+	return seen
+}
+
+func TestInBrowser(t *testing.T) {
+	for _, scheme := range []struct {
+		name, flag string
+		dark       bool
+	}{{"light", "--blink-settings=preferredColorScheme=1", false}, {"dark", "--blink-settings=preferredColorScheme=0", true}} {
+		for _, name := range []string{"search", "ladder", "treatments", "hostile"} {
+			t.Run(scheme.name+"/"+name, func(t *testing.T) {
+				r := samples()[name]
+				for frame, l := range looks(t, render(t, r), scheme.flag) {
+					l.check(t, frame, len(r.Timeline), scheme.dark)
+				}
+			})
+		}
+	}
+}
+
+// check judges one frame of a page with so many live charts.
+func (l look) check(t *testing.T, frame string, charts int, dark bool) {
+	t.Helper()
+	// Without its stylesheet nothing keeps a wide table in a box of its own.
+	if l.Overflow > 0 && l.Name != "strict" {
+		t.Errorf("%s: the page is %d px wider than its window", frame, l.Overflow)
+	}
+	if l.Drawings == 0 || l.Blank > 0 {
+		t.Errorf("%s: %d drawings, %d of them without a size", frame, l.Drawings, l.Blank)
+	}
+	if l.Pwned || l.Images > 0 || l.Resources > 0 {
+		t.Errorf("%s: pwned %v, %d images, %d resources", frame, l.Pwned, l.Images, l.Resources)
+	}
+	if len(l.Complains) > 0 || len(l.Unreached) > 0 {
+		t.Errorf("%s: complaints %q, out of reach of the keyboard %q", frame, l.Complains, l.Unreached)
+	}
+	if l.Name != "strict" {
+		if l.Dark != dark {
+			t.Errorf("%s: dark %v, want %v", frame, l.Dark, dark)
+		}
+		if len(l.Faint) > 0 {
+			t.Errorf("%s: too faint: %q", frame, l.Faint)
+		}
+	}
+	live := 0
+	if l.Name == "page" {
+		live = charts
+	}
+	if scripts := l.Name == "page" || l.Name == "broken"; l.Scripts != scripts {
+		t.Errorf("%s: scripts %v, want %v", frame, l.Scripts, scripts)
+	}
+	if l.Hidden != live || l.Canvases != 3*live || l.Painted != 3*live {
+		t.Errorf("%s: %d of %d drawings were replaced by %d canvases, %d of them painted; want %d", frame, l.Hidden, l.Stills, l.Canvases, l.Painted, live)
+	}
+	if live > 0 && (!l.Zoomed || !l.Reset) {
+		t.Errorf("%s: zoomed %v, reset %v", frame, l.Zoomed, l.Reset)
+	}
+}

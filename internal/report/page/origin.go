@@ -1,0 +1,91 @@
+package page
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/internal/report"
+	"tare/internal/unit"
+)
+
+// originSection says where the numbers come from and how to get them again.
+func originSection(r *report.Report) section {
+	t := &table{Caption: "Environment", Head: words("", "")}
+	add := func(name, value string) {
+		if value != "" {
+			t.add(name, value)
+		}
+	}
+	e, x := &r.Environment, &r.Experiment
+	if !r.Started.IsZero() {
+		add("started", r.Started.Format(time.RFC3339))
+	}
+	add("took", unit.Seconds(r.Seconds))
+	add("experiment", x.Name)
+	add("file", x.File)
+	add("SHA-256 of the file", x.SHA256)
+	add("seed", fmt.Sprint(x.Seed))
+	add("area", r.Area)
+	add("question", string(r.Question))
+	add("host", e.Host)
+	add("kernel", e.Kernel)
+	if e.CPUs > 0 {
+		add("CPUs", fmt.Sprint(e.CPUs))
+	}
+	add("measured with", version(r))
+	add("Go", e.Go)
+	for _, k := range slices.Sorted(maps.Keys(e.Target)) {
+		add(k, e.Target[k])
+	}
+	s := section{Number: 8, Question: "Where was this measured, and how can I reproduce it?", Short: "Reproduce", Blocks: []block{{Table: t.used()}}}
+	return section{Number: s.Number, Question: s.Question, Short: s.Short, Blocks: append(s.Blocks, reproduce(r)...)}
+}
+
+// version is the tare that took the measurements.
+func version(r *report.Report) string {
+	v := orElse(r.Tool.Version, r.Environment.Tare)
+	if v == "" {
+		return ""
+	}
+	if r.Tool.Commit != "" {
+		return "tare " + v + " (" + r.Tool.Commit + ")"
+	}
+	return "tare " + v
+}
+
+// reproduce is the command that runs the experiment again.
+func reproduce(r *report.Report) []block {
+	if r.Experiment.File == "" {
+		return nil
+	}
+	file := quoted(r.Experiment.File)
+	var lines []string
+	if r.Experiment.SHA256 != "" {
+		lines = append(lines, "sha256sum "+file+"   # "+r.Experiment.SHA256)
+	}
+	lines = append(lines, "tare run "+file)
+	return []block{
+		{Heading: "Run it again"},
+		{Code: strings.Join(lines, "\n")},
+		{Text: fmt.Sprintf("With the line “seed: %d” in the file, order, arrivals and mix are drawn as they were here. The run's folder holds the file as it was, and "+
+			"“tare report” computes this page again from the record there. The whole report is in this page, too, in the form of “-o json”: "+
+			"the element with the id “report”.", r.Experiment.Seed)},
+	}
+}
+
+// quoted is a word for a POSIX shell.
+func quoted(s string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./,:+=@", c)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(c rune) bool { return !plain(c) }) && s[0] != '-' {
+		return s
+	}
+	if strings.HasPrefix(s, "-") {
+		s = "./" + s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

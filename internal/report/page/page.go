@@ -1,0 +1,162 @@
+// Package page draws a report as one HTML file that needs nothing else: no network, no script, and under a strict content security
+// policy not even its own stylesheet. Each section answers one question, which is its heading.
+package page
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"tare/internal/chart"
+	"tare/internal/report"
+)
+
+//go:embed page.html page.css zoom.js uplot/uPlot.iife.min.js uplot/uPlot.min.css uplot/LICENSE
+var files embed.FS
+
+var layout = sync.OnceValues(func() (*template.Template, error) {
+	return template.New("page.html").Funcs(template.FuncMap{"headed": headed}).ParseFS(files, "page.html")
+})
+
+var _ report.Encoder = HTML
+
+// A document is all that the layout shows.
+type document struct {
+	Title, Name, About string
+	Sections           []section
+	CSS                template.CSS
+	Script             template.JS
+	JSON               template.JS
+	Live               bool // there is a chart for the script to replace
+}
+
+// HTML writes the page. It fails on a report that JSON cannot hold, and when w fails; then part of the page may have been written.
+func HTML(w io.Writer, r *report.Report) error {
+	t, err := layout()
+	if err != nil {
+		return fmt.Errorf("read the page's layout: %w", err)
+	}
+	d, err := compose(r)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, d); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	_, err = w.Write(bytes.Map(visible, b.Bytes()))
+	return err
+}
+
+func compose(r *report.Report) (*document, error) {
+	data, err := embedded(r)
+	if err != nil {
+		return nil, err
+	}
+	css, script, err := assets(len(r.Timeline) > 0)
+	if err != nil {
+		return nil, err
+	}
+	d := &document{
+		Title: r.Experiment.Name + ": " + string(r.Verdict) + " – tare report", Name: r.Experiment.Name, About: about(r),
+		CSS: css, Script: script, JSON: data, Live: len(r.Timeline) > 0,
+	}
+	for _, s := range []section{verdictSection(r), breakingSection(r), failureSection(r), usageSection(r), trustSection(r), originSection(r)} {
+		if len(s.Blocks) > 0 {
+			d.Sections = append(d.Sections, s)
+		}
+	}
+	return d, nil
+}
+
+// about is the run in one line.
+func about(r *report.Report) string {
+	parts := []string{"tare"}
+	for _, s := range []string{string(r.Question), r.Area} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if !r.Started.IsZero() {
+		parts = append(parts, r.Started.UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// assets joins the stylesheets and, where there is something to zoom, the scripts. uPlot's licence goes wherever its code goes.
+func assets(zoom bool) (template.CSS, template.JS, error) {
+	css, err := joined("page.css")
+	if err != nil {
+		return "", "", err
+	}
+	css += chart.Style
+	if !zoom {
+		return template.CSS(css), "", nil
+	}
+	plot, err := joined("uplot/uPlot.min.css")
+	if err != nil {
+		return "", "", err
+	}
+	licence, err := joined("uplot/LICENSE")
+	if err != nil {
+		return "", "", err
+	}
+	script, err := joined("uplot/uPlot.iife.min.js", "zoom.js")
+	if err != nil {
+		return "", "", err
+	}
+	return template.CSS(plot + css), template.JS("/*!\nuPlot\n" + licence + "*/\n" + script), nil
+}
+
+func joined(names ...string) (string, error) {
+	var b strings.Builder
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return "", fmt.Errorf("read the page's %s: %w", name, err)
+		}
+		b.Write(text)
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
+}
+
+// embedded is the report as "-o json" writes it, without its white space and with everything escaped that could end a script element or
+// that visible would change: what parses it gets the same values.
+func embedded(r *report.Report) (template.JS, error) {
+	var whole, compact, escaped bytes.Buffer
+	if err := report.JSON(&whole, r); err != nil {
+		return "", err
+	}
+	if err := json.Compact(&compact, whole.Bytes()); err != nil {
+		return "", fmt.Errorf("encode report: %w", err)
+	}
+	json.HTMLEscape(&escaped, compact.Bytes())
+	var b strings.Builder
+	for _, c := range escaped.String() {
+		if visible(c) == c {
+			b.WriteRune(c)
+			continue
+		}
+		fmt.Fprintf(&b, `\u%04x`, c) // all that visible refuses is in the first 64 Ki, and stands within strings only
+	}
+	return template.JS(b.String()), nil
+}
+
+// visible replaces what could make a text from a record look like another one: control characters and changes of writing direction.
+func visible(c rune) rune {
+	if c == '\n' || c == '\t' {
+		return c
+	}
+	if unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) {
+		return utf8.RuneError
+	}
+	return c
+}

@@ -1,0 +1,261 @@
+package page
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/chart"
+	"tare/internal/metric"
+	"tare/internal/probe"
+	"tare/internal/report"
+	"tare/internal/unit"
+)
+
+// usageSection shows what the parts of the target used, and the generator beside them.
+func usageSection(r *report.Report) section {
+	s := section{Number: 6, Question: "What else does it use?", Short: "What it uses"}
+	if f := processor(r); f != nil {
+		s.Blocks = append(s.Blocks, block{Figure: f})
+	}
+	if f := memory(r); f != nil {
+		s.Blocks = append(s.Blocks, block{Figure: f})
+	}
+	if f := alongPoints(r); f != nil {
+		s.Blocks = append(s.Blocks, block{Figure: f})
+	}
+	if t := usedByPoint(r).used(); t != nil {
+		s.Blocks = append(s.Blocks, block{Figure: &figure{Summary: "What each point used", Table: t}})
+	}
+	if t := others(r).used(); t != nil {
+		s.Blocks = append(s.Blocks, block{Figure: &figure{Summary: "Everything else that was probed", Table: t}})
+	}
+	return s
+}
+
+// subject names a part of the target.
+func subject(r *report.Report, x *report.Target) string {
+	if name := named(r, x.Treatment); name != "" {
+		return name + " · " + x.Name
+	}
+	return x.Name
+}
+
+// processor is CPU time by part; nil if none is known.
+func processor(r *report.Report) *figure {
+	b := chart.Bars{Title: "CPU time", Desc: "CPU time that each part of the target used over the whole trial.", Axis: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}}
+	t := &table{Caption: "CPU time, throttling and garbage collection", Head: append(words("target"), append(numbers("CPU time", "CPU per good call", "throttled for", "throttled periods"), words("garbage collection")...)...)}
+	known := false
+	for i := range r.Target {
+		x := &r.Target[i]
+		periods, held := "", ""
+		if x.Throttled != nil {
+			periods, held = text(x.Throttled.Periods, unit.Number), text(x.Throttled.Seconds, unit.Seconds)
+		}
+		gc := collections(x.GC)
+		if x.CPUSeconds == nil && periods+held+gc == "" {
+			continue
+		}
+		label := text(x.CPUSeconds, unit.Seconds)
+		if x.CPUPerOp != nil {
+			label += ", " + unit.Seconds(*x.CPUPerOp) + " per good call"
+		}
+		known = known || x.CPUSeconds != nil
+		b.Rows = append(b.Rows, chart.Bar{Label: subject(r, x), Value: orNaN(x.CPUSeconds), Text: label})
+		t.add(subject(r, x), text(x.CPUSeconds, unit.Seconds), text(x.CPUPerOp, unit.Seconds), held, periods, gc)
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	if g := r.Generator; g != nil && g.CPUSeconds != nil {
+		b.Rows = append(b.Rows, chart.Bar{Label: "tare's generator", Value: *g.CPUSeconds, Kind: chart.Neutral})
+		t.add("tare's generator", unit.Seconds(*g.CPUSeconds), "", "", "", "")
+	}
+	f := &figure{Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU, throttling and garbage collection in numbers", Table: t.used(), Open: true}
+	if known {
+		f.SVG = drawn(b.SVG("chart-6-cpu"))
+	}
+	return f
+}
+
+// throttling says in a sentence what a CPU limit took.
+func throttling(r *report.Report) string {
+	var out strings.Builder
+	for i := range r.Target {
+		x := &r.Target[i]
+		if x.Throttled != nil && x.Throttled.Seconds != nil && *x.Throttled.Seconds > 0 {
+			fmt.Fprintf(&out, " Its CPU limit held %s back for %s.", subject(r, x), unit.Seconds(*x.Throttled.Seconds))
+		}
+	}
+	return out.String()
+}
+
+func collections(gcs []report.GC) string {
+	var parts []string
+	for _, g := range gcs {
+		parts = append(parts, fmt.Sprintf("%s: %s× in %s", g.Name, unit.Number(g.Count), unit.Seconds(g.Seconds)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// memory is resident memory by part; nil if none is known.
+func memory(r *report.Report) *figure {
+	b := chart.Bars{Title: "Memory", Desc: "Resident memory of each part of the target: its peak, or what it had at the end.", Axis: chart.Axis{Label: "resident memory", Min: new(0.0), Format: unit.Bytes}}
+	t := &table{Caption: "Resident memory", Head: append(words("target"), numbers("before", "after", "peak")...)}
+	for i := range r.Target {
+		x := &r.Target[i]
+		if x.RSS == nil {
+			continue
+		}
+		most := x.RSS.Peak
+		if most == nil {
+			most = x.RSS.After
+		}
+		label := text(most, unit.Bytes)
+		if x.RSS.Before != nil && x.RSS.After != nil {
+			label += " (" + unit.Bytes(*x.RSS.Before) + " → " + unit.Bytes(*x.RSS.After) + ")"
+		}
+		b.Rows = append(b.Rows, chart.Bar{Label: subject(r, x), Value: orNaN(most), Text: label})
+		t.add(subject(r, x), text(x.RSS.Before, unit.Bytes), text(x.RSS.After, unit.Bytes), text(x.RSS.Peak, unit.Bytes))
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	b.Axis.Ticks = binary(b.Rows)
+	return &figure{SVG: drawn(b.SVG("chart-6-memory")), Caption: "Resident memory: the peak, and from before to after the trial.", Summary: "Memory in numbers", Table: t.used()}
+}
+
+// binary are at most six ticks at round binary sizes; nil if no size is known.
+func binary(rows []chart.Bar) []float64 {
+	most := 0.0
+	for _, b := range rows {
+		if b.Value > most { // false for what is not known
+			most = b.Value
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	step := math.Exp2(math.Ceil(math.Log2(most / 5)))
+	var out []float64
+	for v := 0.0; v <= most; v += step {
+		out = append(out, v)
+	}
+	return append(out, float64(len(out))*step)
+}
+
+// alongPoints draws CPU time against rate; nil unless two points of a ladder know it.
+func alongPoints(r *report.Report) *figure {
+	p := chart.Panel{
+		Title: "CPU time by rate", Desc: "CPU time that each part of the target used from a point's beginning until its last call had ended.",
+		X: chart.Axis{Label: "offered (calls/s)", Min: new(0.0), Format: unit.Number}, Y: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}, Legend: true, Height: 180,
+	}
+	t := &table{Caption: "CPU time by rate", Head: append(words("target"), numbers("offered", "CPU time")...)}
+	for i := range r.Capacity {
+		c := &r.Capacity[i]
+		for _, key := range keys(c.Points) {
+			part, name := parted(key)
+			if name != probe.CPU.Name || slices.ContainsFunc(c.Points, func(p report.Point) bool { return p.Name != "" }) {
+				continue
+			}
+			s := chart.Series{Name: strings.TrimPrefix(named(r, c.Treatment)+" · "+part, " · "), Line: true, Dots: true}
+			for k := range c.Points {
+				if v, ok := c.Points[k].Used[key]; ok {
+					s.X, s.Y = append(s.X, c.Points[k].Rate), append(s.Y, v)
+					t.add(s.Name, unit.PerSecond(c.Points[k].Rate), unit.Seconds(v))
+				}
+			}
+			if len(s.X) > 1 {
+				p.Series = append(p.Series, s)
+			}
+		}
+	}
+	if len(p.Series) == 0 {
+		return nil
+	}
+	return &figure{SVG: drawn(p.SVG("chart-6-points")), Caption: "CPU time of each point, until its last call had ended.", Summary: "The numbers of this chart", Table: t.used()}
+}
+
+// keys are all that some point knows to have been used, in order.
+func keys(points []report.Point) []string {
+	all := map[string]bool{}
+	for i := range points {
+		for k := range points[i].Used {
+			all[k] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// parted splits "subject metric" at its last space.
+func parted(key string) (subject, name string) {
+	if i := strings.LastIndexByte(key, ' '); i >= 0 {
+		return key[:i], key[i+1:]
+	}
+	return "", key
+}
+
+// usedByPoint has one row for each point and a column for each probed metric.
+func usedByPoint(r *report.Report) *table {
+	var all []report.Point
+	for i := range r.Capacity {
+		all = append(all, r.Capacity[i].Points...)
+	}
+	columns := slices.DeleteFunc(keys(all), func(key string) bool {
+		return !slices.ContainsFunc(all, func(p report.Point) bool { return p.Used[key] != 0 })
+	})
+	t := &table{Caption: "Used from a point's beginning until its last call had ended; what was 0 at all of them is left out", Head: words("treatment", "point")}
+	if len(columns) == 0 {
+		return &table{}
+	}
+	for _, key := range columns {
+		t.Head = append(t.Head, numbers(strings.ReplaceAll(key, "_", " "))...)
+	}
+	for i := range r.Capacity {
+		for k := range r.Capacity[i].Points {
+			p := &r.Capacity[i].Points[k]
+			row := []string{named(r, r.Capacity[i].Treatment), p.Title()}
+			for _, key := range columns {
+				value := ""
+				if v, ok := p.Used[key]; ok {
+					_, name := parted(key)
+					value = shown(name, v)
+				}
+				row = append(row, value)
+			}
+			t.add(row...)
+		}
+	}
+	return t
+}
+
+// shown prints a probed value in the unit of its metric; of one that is not known, the plain number.
+func shown(name string, v float64) string {
+	for _, q := range probe.Quantities() {
+		if q.Name == name {
+			return quantity(q.Unit)(v)
+		}
+	}
+	if v == float64(int64(v)) {
+		return strconv.FormatInt(int64(v), 10)
+	}
+	return quantity(metric.Count)(v)
+}
+
+// others are the remaining metrics of all targets.
+func others(r *report.Report) *table {
+	t := &table{Caption: "Other probed metrics", Head: append(words("target", "metric"), numbers("value")...)}
+	for i := range r.Target {
+		x := &r.Target[i]
+		if x.StartSeconds != nil {
+			t.add(subject(r, x), "start", unit.Seconds(*x.StartSeconds))
+		}
+		for _, name := range slices.Sorted(maps.Keys(x.Other)) {
+			t.add(subject(r, x), name, shown(name, x.Other[name]))
+		}
+	}
+	return t
+}

@@ -1,0 +1,160 @@
+package page
+
+import (
+	"strconv"
+	"strings"
+
+	"tare/internal/report"
+	"tare/internal/unit"
+)
+
+// verdictSection says what came out, in one sentence, and what became of each budget.
+func verdictSection(r *report.Report) section {
+	s := section{Number: 0, Question: "What is the verdict?", Short: "Verdict"}
+	word, class := judged(r.Verdict)
+	l := lead{Word: word, Class: class, Text: findings(r), Why: sentence(r.Reason)}
+	if l.Text == "" {
+		l.Text, l.Why = l.Why, ""
+	}
+	if r.Verdict == report.None {
+		l.Why = "" // that no budget was given says nothing about the target
+	}
+	if text := unfinished(r.Status); text != "" {
+		s.Blocks = append(s.Blocks, block{Notice: text})
+	}
+	s.Blocks = append(s.Blocks, block{Lead: &l})
+	if len(r.Capacity) == 1 {
+		c := &r.Capacity[0]
+		if text := explained(c.Signature); text != "" {
+			s.Blocks = append(s.Blocks, block{Text: string(c.Signature) + ": " + text})
+		}
+		s.Blocks = append(s.Blocks, facts(c)...)
+	} else {
+		s.Blocks = append(s.Blocks, tabular(capacities(r))...)
+	}
+	s.Blocks = append(s.Blocks, tabular(budgets(r))...)
+	if n := len(r.Warnings); n > 0 {
+		text := "There is a warning; see question 7."
+		if n > 1 {
+			text = "There are " + strconv.Itoa(n) + " warnings; see question 7."
+		}
+		s.Blocks = append(s.Blocks, block{Text: text})
+	}
+	return s
+}
+
+// findings are all capacities in one sentence each; for several treatments with their names.
+func findings(r *report.Report) string {
+	var out []string
+	for i := range r.Capacity {
+		c := r.Capacity[i]
+		name := named(r, c.Treatment)
+		if name != "" {
+			c.Reason = "" // it stands below
+		}
+		if c.Operation != "" {
+			name = strings.TrimSpace(name + " " + c.Operation)
+		}
+		text := finding(&c)
+		if name != "" {
+			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " ")
+}
+
+func unfinished(s report.Status) string {
+	const rest = " What follows is only what was measured until then."
+	switch s {
+	case report.Complete, "":
+		return ""
+	case report.Interrupted:
+		return "The run was interrupted." + rest
+	case report.Killed:
+		return "The run was killed, or is still going on." + rest
+	case report.Errored:
+		return "The run ended in an error." + rest
+	}
+	return "The run ended as " + string(s) + "." + rest
+}
+
+// facts are the few numbers of one capacity that matter most.
+func facts(c *report.Capacity) []block {
+	var out []fact
+	add := func(name, value, note, class string) {
+		if value != "" {
+			out = append(out, fact{Name: name, Value: value, Note: note, Class: class})
+		}
+	}
+	if c.Rate != nil {
+		note := ""
+		if c.Lo != nil && c.Hi != nil {
+			note = rate(*c.Lo) + " to " + rate(*c.Hi)
+		}
+		add("Capacity", rate(*c.Rate), note, "")
+	} else if c.AtLeast != nil {
+		add("Capacity", "≥ "+unit.PerSecond(*c.AtLeast), "", "")
+	}
+	add("Seen to hold", text(c.VerifiedLow, unit.PerSecond), "", good)
+	add("Seen to break", text(c.VerifiedHigh, unit.PerSecond), "", bad)
+	add("Within its latency objective", text(c.SLORate, rate), "up to this rate", "")
+	if c.Burst != nil && *c.Burst >= 1 {
+		add("Burst", unit.Number(*c.Burst)+" calls", "taken beyond the rate", "")
+	}
+	switch {
+	case c.Wedged:
+		add("Recovers", "no", recovery(c), bad)
+	case c.RecoverySeconds != nil && *c.RecoverySeconds > 0:
+		_, note, _ := strings.Cut(recovery(c), ", ") // how long it took stands before
+		add("Recovers", "after "+unit.Seconds(*c.RecoverySeconds), note, "")
+	default:
+		add("Recovers", recovery(c), "", "")
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return []block{{Facts: out}}
+}
+
+// capacities has one row for each treatment.
+func capacities(r *report.Report) *table {
+	t := &table{Caption: "Capacity by treatment", Head: append(words("treatment", "operation"),
+		append(numbers("capacity", "interval", "seen to hold", "seen to break", "in objective", "burst"), words("signature", "recovers")...)...)}
+	for i := range r.Capacity {
+		c := &r.Capacity[i]
+		value := text(c.Rate, rate)
+		if value == "" && c.AtLeast != nil {
+			value = "≥ " + unit.PerSecond(*c.AtLeast)
+		}
+		if !c.Valid {
+			value = strings.TrimSpace(value + " generator was the limit")
+		}
+		t.add(c.Treatment, c.Operation, value, strings.TrimSpace(interval(c.Lo, c.Hi, rate)), text(c.VerifiedLow, unit.PerSecond),
+			text(c.VerifiedHigh, unit.PerSecond), text(c.SLORate, rate), text(c.Burst, unit.Number), string(c.Signature), recovery(c))
+	}
+	return t
+}
+
+func budgets(r *report.Report) *table {
+	t := &table{Caption: "Budgets", Head: append(words("budget", "treatment", "verdict"), append(numbers("measured", "interval", "limit"), words("why")...)...)}
+	for i := range r.Budgets {
+		b := &r.Budgets[i]
+		show := quantity(b.Unit)
+		between := ""
+		if b.Lo != nil || b.Hi != nil {
+			between = "[" + orElse(text(b.Lo, show), "−∞") + ", " + orElse(text(b.Hi, show), "∞") + "]"
+		}
+		word, class := judged(b.Verdict)
+		t.add(b.Text, named(r, b.Treatment), word, text(b.Estimate, show), between, text(b.Limit, show), b.Reason)
+		t.class(2, class)
+	}
+	return t
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -1,0 +1,221 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/glossary"
+	"tare/internal/metric"
+	"tare/internal/report"
+	"tare/internal/signature"
+	"tare/internal/unit"
+)
+
+// The classes of words that judge.
+const (
+	good   = "good"
+	bad    = "bad"
+	unsure = "unsure"
+)
+
+// judged is a verdict's word with its sign, and its class.
+func judged(v report.Verdict) (word, class string) {
+	switch v {
+	case report.Pass:
+		return "✓ pass", good
+	case report.Fail:
+		return "✗ FAIL", bad
+	case report.Inconclusive:
+		return "? inconclusive", unsure
+	case report.NotMeasured:
+		return "– not measured", unsure
+	case report.Invalid:
+		return "✗ INVALID", bad
+	case report.None:
+		return "", ""
+	}
+	return string(v), unsure
+}
+
+// rate prints a rate with four significant digits and the trailing zeros that say how well it is known: "150.0/s".
+func rate(v float64) string {
+	if v == 0 {
+		return "0/s"
+	}
+	digits := 3 - int(math.Floor(math.Log10(math.Abs(v))))
+	return strconv.FormatFloat(v, 'f', min(max(digits, 0), 6), 64) + "/s"
+}
+
+func percent(v float64) string { return strconv.FormatFloat(v*100, 'f', 1, 64) + " %" }
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// sentence ends a text with a full stop and begins it with a capital letter, unless its first word is a name: one that holds more than
+// letters.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	first, _, _ := strings.Cut(s, " ")
+	if name := strings.ContainsFunc(first, func(c rune) bool { return c < 'a' || c > 'z' }); !name {
+		s = strings.ToUpper(s[:1]) + s[1:]
+	}
+	if !strings.ContainsAny(s[len(s)-1:], ".!?") {
+		s += "."
+	}
+	return s
+}
+
+// interval is " [lo, hi]", or nothing unless both are known.
+func interval(lo, hi *float64, show func(float64) string) string {
+	if lo == nil || hi == nil {
+		return ""
+	}
+	return " [" + show(*lo) + ", " + show(*hi) + "]"
+}
+
+// finding is a capacity in one sentence about "it".
+func finding(c *report.Capacity) string {
+	s := broke(c)
+	if c.Wedged {
+		s = strings.TrimSuffix(s, ".") + ", and it does not recover by itself."
+	}
+	return s
+}
+
+func broke(c *report.Capacity) string {
+	const generator = "the generator is the limit, not the target"
+	class := ""
+	if c.Signature != "" {
+		class = ": " + string(c.Signature)
+	}
+	switch {
+	case !c.Valid && c.AtLeast != nil:
+		return "It holds at least " + unit.PerSecond(*c.AtLeast) + "; beyond that " + generator + because(c.Reason) + "."
+	case !c.Valid:
+		return "Nothing is known of the target: " + generator + because(c.Reason) + "."
+	case c.Broke && c.Rate != nil:
+		return "It breaks at " + rate(*c.Rate) + class + "."
+	case c.Broke && c.VerifiedLow != nil && c.VerifiedHigh != nil:
+		return "It holds " + unit.PerSecond(*c.VerifiedLow) + " and breaks at " + unit.PerSecond(*c.VerifiedHigh) + class + "."
+	case c.Broke && c.VerifiedHigh != nil:
+		return "It breaks at " + unit.PerSecond(*c.VerifiedHigh) + " or before" + class + "."
+	case c.Broke:
+		return "It breaks" + class + "."
+	case c.Rate != nil:
+		return "It takes " + rate(*c.Rate) + class + "."
+	case c.AtLeast != nil:
+		return "It does not break: it holds at least " + unit.PerSecond(*c.AtLeast) + "."
+	case len(c.Points) > 0:
+		return held(c.Points)
+	}
+	return "Where it breaks was not found" + because(c.Reason) + "."
+}
+
+// held says in a sentence how far a ladder's calls were answered well. Where it breaks is not a ladder's to say.
+func held(points []report.Point) string {
+	var valid []*report.Point
+	for i := range points {
+		if g := points[i].Generator; (g == nil || g.Valid) && points[i].Success != nil {
+			valid = append(valid, &points[i])
+		}
+	}
+	if len(valid) == 0 {
+		return "At none of the " + strconv.Itoa(len(points)) + " points is anything known of the target: the generator was the limit."
+	}
+	worst := slices.MinFunc(valid, func(a, b *report.Point) int { return cmp.Compare(*a.Success, *b.Success) })
+	if points[0].Name != "" {
+		if *worst.Success == 1 {
+			return "Every call of every workload was answered well."
+		}
+		return "Not every call was answered well: fewest with the workload " + worst.Name + ", " + percent(*worst.Success) + "."
+	}
+	slices.SortStableFunc(valid, func(a, b *report.Point) int { return cmp.Compare(a.Rate, b.Rate) })
+	first := slices.IndexFunc(valid, func(p *report.Point) bool { return *p.Success < 1 })
+	switch first {
+	case -1:
+		return "Every call was answered well up to " + unit.PerSecond(valid[len(valid)-1].Rate) + "."
+	case 0:
+		return "At " + unit.PerSecond(valid[0].Rate) + ", the lowest rate that counts, " + percent(*valid[0].Success) + " of the calls were answered well."
+	}
+	return "Every call was answered well up to " + unit.PerSecond(valid[first-1].Rate) + "; at " + unit.PerSecond(valid[first].Rate) + ", " +
+		percent(*valid[first].Success) + " of them were."
+}
+
+// recovery says whether the target came back after the load; "" if nobody looked.
+func recovery(c *report.Capacity) string {
+	note := strings.TrimPrefix(strings.TrimPrefix(c.Recovery, "wedged: "), "recovers ")
+	switch {
+	case c.Wedged && note == "":
+		return "no"
+	case c.Wedged:
+		return "no: " + note
+	case note != "":
+		return note
+	case c.RecoverySeconds != nil && *c.RecoverySeconds == 0:
+		return "at once"
+	case c.RecoverySeconds != nil:
+		return "after " + unit.Seconds(*c.RecoverySeconds) + " idle"
+	}
+	return ""
+}
+
+// explained is what the glossary says about a class; "" if it does not know it.
+func explained(c signature.Class) string {
+	e, _, ok := glossary.Lookup(string(c))
+	if !ok {
+		return ""
+	}
+	return e.Text
+}
+
+// runnerUp is the class that nearly won, and what speaks against it.
+func runnerUp(c *report.Capacity) string {
+	if c.RunnerUp == "" {
+		return ""
+	}
+	s := "Runner-up: " + string(c.RunnerUp)
+	if score, ok := c.Scores[c.RunnerUp]; ok {
+		s += fmt.Sprintf(" (%.2f)", score)
+	}
+	if c.Against == "" {
+		return s + "."
+	}
+	return s + ". Against it: " + strings.TrimSuffix(c.Against, ".") + "."
+}
+
+// quantity prints values of a unit.
+func quantity(u metric.Unit) func(float64) string {
+	switch u {
+	case metric.Seconds, metric.CPUSeconds:
+		return unit.Seconds
+	case metric.PerSecond:
+		return rate
+	case metric.Bytes:
+		return unit.Bytes
+	case metric.Ratio:
+		return unit.Share
+	case metric.Count:
+	}
+	return unit.Number
+}
+
+// several says whether treatments must be told apart.
+func several(r *report.Report) bool { return len(r.Treatments) > 1 }
+
+// named is a treatment's name where there are several.
+func named(r *report.Report, treatment string) string {
+	if several(r) {
+		return treatment
+	}
+	return ""
+}
