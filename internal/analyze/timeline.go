@@ -12,10 +12,10 @@ import (
 // maxBins bounds a timeline: more than a page has pixels for would only make it larger.
 const maxBins = 400
 
-// binOf is the length of a bin: a round one, so that it can be read.
+// binOf is the length of a bin: a round one, so that it can be read, and not so short that a slow load looks like a comb.
 func binOf(total time.Duration) time.Duration {
-	for scale := 50 * time.Millisecond; ; scale *= 10 {
-		for _, bin := range []time.Duration{scale, 2 * scale, 4 * scale} {
+	for scale := 100 * time.Millisecond; ; scale *= 10 {
+		for _, bin := range []time.Duration{2 * scale, 5 * scale, 10 * scale} {
 			if total <= maxBins*bin {
 				return bin
 			}

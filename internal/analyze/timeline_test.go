@@ -76,11 +76,11 @@ func TestTimelineKeepsWhatHasNotEnded(t *testing.T) {
 
 func TestBinsAreRound(t *testing.T) {
 	for total, want := range map[time.Duration]time.Duration{
-		0: 50 * time.Millisecond, 20 * time.Second: 50 * time.Millisecond, 30 * time.Second: 100 * time.Millisecond,
-		90 * time.Second: 500 * time.Millisecond, 10 * time.Minute: 2 * time.Second, 24 * time.Hour: 500 * time.Second,
+		0: 200 * time.Millisecond, 80 * time.Second: 200 * time.Millisecond, 81 * time.Second: 500 * time.Millisecond,
+		5 * time.Minute: time.Second, 10 * time.Minute: 2 * time.Second, 24 * time.Hour: 500 * time.Second,
 	} {
-		if got := binOf(total); got < want/2 || got > want || total > maxBins*got {
-			t.Errorf("%v: bins of %v, want about %v", total, got, want)
+		if got := binOf(total); got != want {
+			t.Errorf("%v: bins of %v, want %v", total, got, want)
 		}
 	}
 }

@@ -140,7 +140,8 @@ type Operation struct {
 	Offered   *float64 `json:"offered,omitempty"`  // calls due per second of the window
 	Achieved  *float64 `json:"achieved,omitempty"` // calls sent per second of the window
 	Goodput   *float64 `json:"goodput,omitempty"`  // ok and denied per second of the window, counted when they ended within it
-	// Response is done − intended of the calls that were answered well; Service is done − sent; PoolWait is the wait for a connection.
+	// Response is done − intended of the calls that ended, where a timeout counts as long as it took; Service is done − sent of those that
+	// were sent; PoolWait is the wait for a connection.
 	Response *Distribution `json:"response,omitempty"`
 	Service  *Distribution `json:"service,omitempty"`
 	PoolWait *Distribution `json:"pool_wait,omitempty"`

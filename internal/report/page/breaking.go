@@ -244,7 +244,7 @@ func limits(r *report.Report) (rules []chart.Rule, spans []chart.Span) {
 }
 
 func tries(r *report.Report, curves []curve) *table {
-	t := &table{Caption: "What was offered and what was answered", Head: append(words("treatment", "step"), numbers("offered", "for", "from", "answered well in time", "of offered", "p99", "least p99", "largest p99")...)}
+	t := &table{Caption: "What was offered and what was answered", Head: append(words("treatment", "step"), numbers("offered", "for", "from", "answered well in time", "of offered", "answered well however late", "p99", "least p99", "largest p99")...)}
 	for _, c := range curves {
 		for _, p := range c.points {
 			from, share := "", ""
@@ -254,7 +254,7 @@ func tries(r *report.Report, curves []curve) *table {
 			if p.offered > 0 && !math.IsNaN(p.goodput) {
 				share = percent(p.goodput / p.offered)
 			}
-			t.add(named(r, c.treatment), p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from, known(p.goodput, unit.PerSecond), share,
+			t.add(named(r, c.treatment), p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from, known(p.goodput, unit.PerSecond), share, known(p.success, percent),
 				known(p.p99, unit.Seconds), known(p.lo, unit.Seconds), known(p.hi, unit.Seconds))
 		}
 	}
@@ -278,8 +278,12 @@ func workloads(r *report.Report, c curve, index int) []block {
 	tail := chart.Bars{Title: "p99 by workload", Desc: "The 99th percentile of each workload's response time.", Dots: true, Axis: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}}
 	for _, p := range c.points {
 		label := orElse(p.step, unit.PerSecond(p.offered))
-		good.Rows = append(good.Rows, chart.Bar{Label: label, Value: p.success})
-		tail.Rows = append(tail.Rows, chart.Bar{Label: label, Value: p.p99})
+		kind := chart.Auto
+		if p.invalid {
+			kind, label = chart.Unsure, label+" (generator invalid)"
+		}
+		good.Rows = append(good.Rows, chart.Bar{Label: label, Value: p.success, Kind: kind})
+		tail.Rows = append(tail.Rows, chart.Bar{Label: label, Value: p.p99, Kind: kind})
 	}
 	blocks := []block{}
 	if several(r) {
