@@ -62,16 +62,18 @@ func (w Workload) Stage() area.Stage {
 // Title is the workload in a few words.
 func (w Workload) Title() string {
 	title := string(w.Kind)
+	if w.herd() {
+		title += fmt.Sprintf(" ×%d", w.Calls)
+	} else {
+		title += " " + w.Rate.String()
+	}
+	if w.Over > 0 {
+		title += fmt.Sprintf(" over %v", w.Over)
+	}
 	if w.Cache != "" {
 		title += ", " + string(w.Cache)
 	}
-	switch {
-	case !w.herd():
-		return fmt.Sprintf("%s, %v", title, w.Rate)
-	case w.Over > 0:
-		return fmt.Sprintf("%s, %d calls over %v", title, w.Calls, w.Over)
-	}
-	return fmt.Sprintf("%s, %d calls at once", title, w.Calls)
+	return title
 }
 
 // window is how long the workload lasts.

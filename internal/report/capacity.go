@@ -41,7 +41,7 @@ type Capacity struct {
 
 // Point is one rate of a ladder, or one workload.
 type Point struct {
-	Name    string  `json:"name,omitempty"` // of a workload: "pod start, 200 calls"
+	Name    string  `json:"name,omitempty"` // of a workload: "pod-start ×200"
 	Rate    float64 `json:"rate"`           // to be offered, 1/s
 	Seconds float64 `json:"seconds"`        // length of the window
 	Offered uint64  `json:"offered"`        // calls that were due in the window

@@ -46,9 +46,9 @@ func ladder(points []Point) table {
 	return t.used()
 }
 
-// offered is a point's rate, or where calls came at once, their number.
+// offered is a point's rate, or where a number of calls came, that number.
 func offered(p *Point) string {
-	if strings.HasSuffix(p.Name, "at once") {
+	if strings.Contains(p.Name, "×") {
 		return fmt.Sprintf("%d calls", p.Offered)
 	}
 	return unit.PerSecond(p.Rate)

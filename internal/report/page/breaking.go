@@ -22,10 +22,8 @@ func breakingSection(r *report.Report) section {
 	if rates := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return c.named }); len(rates) > 0 {
 		s.Blocks = append(s.Blocks, block{Figure: knee(r, rates)})
 	}
-	for i, c := range curves {
-		if c.named {
-			s.Blocks = append(s.Blocks, workloads(r, c, i)...)
-		}
+	if named := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return !c.named }); len(named) > 0 {
+		s.Blocks = append(s.Blocks, workloads(r, named)...)
 	}
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
@@ -268,31 +266,51 @@ func known(v float64, show func(float64) string) string {
 	return show(v)
 }
 
-// workloads are points that differ by more than their rate: one row for each.
-func workloads(r *report.Report, c curve, index int) []block {
-	id := "chart-4-" + strconv.Itoa(index)
+// workloads are points that differ by more than their rate: one row for each, the treatments of one workload beside one another.
+func workloads(r *report.Report, curves []curve) []block {
 	good := chart.Bars{
 		Title: "Calls answered well by workload", Desc: "The share of each workload's calls that were answered well, however late.",
 		Axis: chart.Axis{Label: "answered well (of all its calls)", Min: new(0.0), Max: new(1.0), Ticks: []float64{0, .25, .5, .75, 1}, Format: percent},
 	}
 	tail := chart.Bars{Title: "p99 by workload", Desc: "The 99th percentile of each workload's response time.", Dots: true, Axis: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}}
-	for _, p := range c.points {
-		label := orElse(p.step, unit.PerSecond(p.offered))
-		kind := chart.Auto
-		if p.invalid {
-			kind, label = chart.Unsure, label+" (generator invalid)"
+	for k := range longest(curves) {
+		for i, c := range curves {
+			if k >= len(c.points) {
+				continue // its ladder ended early
+			}
+			p := c.points[k]
+			label, kind := workloadLabel(r, c, p), chart.Color(i)
+			if p.invalid {
+				kind = chart.Unsure
+			}
+			good.Rows = append(good.Rows, chart.Bar{Label: label, Value: p.success, Kind: kind})
+			tail.Rows = append(tail.Rows, chart.Bar{Label: label, Value: p.p99, Kind: kind})
 		}
-		good.Rows = append(good.Rows, chart.Bar{Label: label, Value: p.success, Kind: kind})
-		tail.Rows = append(tail.Rows, chart.Bar{Label: label, Value: p.p99, Kind: kind})
 	}
-	blocks := []block{}
+	t := tries(r, curves).used()
+	return []block{
+		{Figure: &figure{SVG: drawn(good.SVG("chart-4-good")), Caption: "How many of its calls each workload got answered well, however late.", Summary: "The numbers of this chart", Table: t}},
+		{Figure: &figure{SVG: drawn(tail.SVG("chart-4-tail")), Caption: "The slowest hundredth of the calls, by workload.", Summary: "The numbers of this chart", Table: t}},
+	}
+}
+
+func longest(curves []curve) int {
+	n := 0
+	for _, c := range curves {
+		n = max(n, len(c.points))
+	}
+	return n
+}
+
+func workloadLabel(r *report.Report, c curve, p tryout) string {
+	label := orElse(p.step, unit.PerSecond(p.offered))
 	if several(r) {
-		blocks = append(blocks, block{Heading: c.treatment})
+		label = c.treatment + ": " + label
 	}
-	t := tries(r, []curve{c}).used()
-	return append(blocks,
-		block{Figure: &figure{SVG: drawn(good.SVG(id + "-good")), Caption: "How many of its calls each workload got answered well, however late.", Summary: "The numbers of this chart", Table: t}},
-		block{Figure: &figure{SVG: drawn(tail.SVG(id + "-tail")), Caption: "The slowest hundredth of the calls, by workload.", Summary: "The numbers of this chart", Table: t}})
+	if p.invalid {
+		label += " (generator invalid)"
+	}
+	return label
 }
 
 const (

@@ -123,6 +123,9 @@ func capacities(r *report.Report) *table {
 		append(numbers("capacity", "interval", "seen to hold", "seen to break", "in objective", "burst"), words("signature", "recovers")...)...)}
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
+		if len(c.Points) > 0 {
+			continue // a ladder has no capacity; section 4 has its points
+		}
 		value := text(c.Rate, rate)
 		if value == "" && c.AtLeast != nil {
 			value = "≥ " + unit.PerSecond(*c.AtLeast)
