@@ -43,7 +43,12 @@ func processCPU() float64 {
 }
 
 // unacknowledgedOn is how many bytes that were sent on c the peer's kernel has not acknowledged.
-func unacknowledgedOn(c net.Conn) (n int) {
+func unacknowledgedOn(c net.Conn) int { return queuedOn(c, unix.SIOCOUTQ) }
+
+// unreadOn is how many bytes have arrived on c and were not read.
+func unreadOn(c net.Conn) int { return queuedOn(c, unix.SIOCINQ) }
+
+func queuedOn(c net.Conn, what uint) (n int) {
 	t, ok := c.(*net.TCPConn)
 	if !ok {
 		return 0
@@ -53,7 +58,7 @@ func unacknowledgedOn(c net.Conn) (n int) {
 		return 0
 	}
 	if err := raw.Control(func(fd uintptr) {
-		if n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ); err != nil {
+		if n, err = unix.IoctlGetInt(int(fd), what); err != nil {
 			n = 0
 		}
 	}); err != nil {

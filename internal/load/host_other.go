@@ -12,3 +12,6 @@ func processCPU() float64 { return 0 }
 
 // unacknowledgedOn cannot be asked here.
 func unacknowledgedOn(net.Conn) int { return 0 }
+
+// unreadOn cannot be asked here.
+func unreadOn(net.Conn) int { return 0 }

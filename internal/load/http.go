@@ -68,6 +68,9 @@ func (e *std) assign(l *link, c *goCall, request []byte) assignment {
 		return overtaken
 	case l.gone && (l.used || l.lost == nil):
 		return stale
+	case !l.gone && l.used && unreadOn(l.raw.Conn) > 0: // its reader has yet to notice what came unasked
+		e.drop(l)
+		return stale
 	}
 	e.markSent(c, l.raw.id, l.since)
 	if l.gone {

@@ -120,6 +120,8 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		good, good + good, "HTTP/1.1 100 Continue\r\n\r\n" + good, "HTTP/1.0 200 OK\r\n\r\nbody", "HTTP/1.1 204 No Content\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n", "HTTP/1.1 200 OK\nConnection: close\n\n", "GET / HTTP/1.1\r\n\r\n",
+		strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 3) + good, "HTTP/1.1 200 OK\r\nContent-Length: 16777217\r\n\r\n", "\x15\x03\x01\x00\x02\x02\x46",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;xxxx\r\ny\r\n0\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	} {
 		f.Add([]byte(s), uint8(3))
 	}

@@ -183,7 +183,7 @@ func TestLedger(t *testing.T) {
 		for i := range int64(n) {
 			e := l.add(i*1000, 3)
 			e.sent(i*1000, i*1000+2000, i*1000+3000, 3, 9)
-			e.ended(&Call{Operation: 3, Conn: 9, Intended: ns(i * 1000), Ready: ns(i*1000 + 2000), Sent: ns(i*1000 + 3000), FirstByte: ns(i*1000 + 4000), Done: ns(i*1000 + 5999), Outcome: ConnFailed}, 104)
+			e.ended(&Call{Operation: 3, Conn: 9, Intended: ns(i * 1000), Ready: ns(i*1000 + 2000), Sent: ns(i*1000 + 3000), FirstByte: ns(i*1000 + 4000), Done: ns(i*1000 + 5999), Outcome: ConnFailed, Cause: 255}, 104)
 		}
 	})
 	for seen := 0; seen < n; {
@@ -194,7 +194,7 @@ func TestLedger(t *testing.T) {
 		seen = len(calls)
 		for i, c := range calls {
 			at := ns(int64(i) * 1000)
-			want := Call{Operation: 3, Conn: 9, Intended: at, Ready: at + 2000, Sent: at + 3000, FirstByte: at + 4000, Done: at + 5000, Outcome: ConnFailed, Errno: 104}
+			want := Call{Operation: 3, Conn: 9, Intended: at, Ready: at + 2000, Sent: at + 3000, FirstByte: at + 4000, Done: at + 5000, Outcome: ConnFailed, Errno: 104, Cause: 255}
 			if c.Intended != at || (c.Done != 0 && c != want) {
 				t.Fatalf("call %d is %+v, want %+v", i, c, want)
 			}
