@@ -91,12 +91,15 @@ func TestCauses(t *testing.T) {
 	for _, c := range []load.Call{
 		{Outcome: load.OK, Status: 200},
 		{Outcome: load.Denied, Status: 403},
-		{Outcome: load.Refused, Status: 429}, {Outcome: load.Refused, Status: 429},
+		{Outcome: load.Refused, Status: 429},
+		{Outcome: load.Refused, Status: 429},
 		{Outcome: load.Wrong, Status: 200, Cause: load.OwnCauses},
 		{Outcome: load.Wrong, Status: 302, Cause: load.CauseRedirect},
 		{Outcome: load.ConnFailed, Errno: uint16(syscall.ECONNREFUSED)},
 		{Outcome: load.ConnFailed, Errno: uint16(syscall.ECONNABORTED)},
-		{Outcome: load.Timeout}, {Outcome: load.Timeout, Sent: 1}, {Outcome: load.Timeout, Sent: 1, FirstByte: 2},
+		{Outcome: load.Timeout},
+		{Outcome: load.Timeout, Sent: 1},
+		{Outcome: load.Timeout, Sent: 1, FirstByte: 2},
 		{Outcome: load.Failed},
 	} {
 		m.add(&c, own)
