@@ -1,12 +1,10 @@
 package area
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 )
@@ -15,7 +13,7 @@ import (
 type TLS struct {
 	CA         string `yaml:"ca,omitempty" json:"ca,omitempty" jsonschema_description:"File with the certificates (PEM) of the authorities to trust, instead of the host's."`
 	Cert       string `yaml:"cert,omitempty" json:"cert,omitempty" jsonschema_description:"File with the client certificate and its chain (PEM)."`
-	Key        Secret `yaml:"key,omitempty" json:"key,omitempty" jsonschema_description:"The client certificate's private key (PEM): {file: path} or {env: NAME}."`
+	Key        Secret `yaml:"key,omitempty" json:"key,omitzero" jsonschema_description:"The client certificate's private key (PEM): {file: path} or {env: NAME}."`
 	ServerName string `yaml:"server_name,omitempty" json:"server_name,omitempty" jsonschema_description:"Name that the server's certificate must have. Default: the URL's host."`
 	Insecure   bool   `yaml:"insecure,omitempty" json:"insecure,omitempty" jsonschema_description:"Do not verify the server's certificate. Every report will say so."`
 }
@@ -38,10 +36,10 @@ func (t *TLS) Validate() error {
 	return nil
 }
 
-// Config reads the files and secrets of t and returns the configuration for clients of host. Only HTTP/1.1 is offered. Its errors hold
-// nothing of a key.
+// Config reads the files and secrets of t and returns the configuration for clients of host. Only HTTP/1.1 is offered, and no session is
+// resumed: each new connection costs a whole handshake, as a workload's first one does. Its errors hold nothing of a key.
 func (t *TLS) Config(host string, getenv func(name string) (string, bool)) (*tls.Config, error) {
-	c := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	c := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
 	if t == nil {
 		return c, nil
 	}
@@ -140,13 +138,4 @@ func explainAlert(f Finding, err error) Finding {
 		f.Hint = "look at the server's log"
 	}
 	return f
-}
-
-// Handshake makes a TLS connection over conn, and closes neither when it fails.
-func Handshake(ctx context.Context, conn net.Conn, c *tls.Config) (*tls.Conn, error) {
-	t := tls.Client(conn, c)
-	if err := t.HandshakeContext(ctx); err != nil {
-		return nil, err
-	}
-	return t, nil
 }

@@ -238,15 +238,27 @@ func TestInsecureIsNoted(t *testing.T) {
 func TestNoSecretInErrors(t *testing.T) {
 	secret := secretFile(t, "secret", planted)
 	for name, answer := range map[string]func(w http.ResponseWriter, got string){
-		"as a body":      func(w http.ResponseWriter, got string) { _, _ = w.Write([]byte(got)) },
-		"as an error":    func(w http.ResponseWriter, got string) { w.WriteHeader(400); _, _ = w.Write([]byte(`{"error":"` + got + `"}`)) },
-		"as no HTTP":     func(w http.ResponseWriter, got string) { raw(t, w, got+"\r\n\r\n") },
-		"as a status":    func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 "+got+" x\r\n\r\n") },
-		"as a header":    func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 200 OK\r\n"+got+"\r\n\r\n") },
-		"as a length":    func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 200 OK\r\nContent-Length: "+got+"\r\n\r\n") },
-		"as an encoding": func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: "+got+"\r\n\r\n") },
-		"as a chunk":     func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+got+"\r\n") },
-		"as a redirect":  func(w http.ResponseWriter, got string) { w.Header().Set("Location", "http://"+got+"/"); w.WriteHeader(302) },
+		"as a body": func(w http.ResponseWriter, got string) { _, _ = w.Write([]byte(got)) },
+		"as an error": func(w http.ResponseWriter, got string) {
+			w.WriteHeader(400)
+			_, _ = w.Write([]byte(`{"error":"` + got + `"}`))
+		},
+		"as no HTTP":  func(w http.ResponseWriter, got string) { raw(t, w, got+"\r\n\r\n") },
+		"as a status": func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 "+got+" x\r\n\r\n") },
+		"as a header": func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 200 OK\r\n"+got+"\r\n\r\n") },
+		"as a length": func(w http.ResponseWriter, got string) {
+			raw(t, w, "HTTP/1.1 200 OK\r\nContent-Length: "+got+"\r\n\r\n")
+		},
+		"as an encoding": func(w http.ResponseWriter, got string) {
+			raw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: "+got+"\r\n\r\n")
+		},
+		"as a chunk": func(w http.ResponseWriter, got string) {
+			raw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+got+"\r\n")
+		},
+		"as a redirect": func(w http.ResponseWriter, got string) {
+			w.Header().Set("Location", "http://"+got+"/")
+			w.WriteHeader(302)
+		},
 	} {
 		url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, planted) }))
 		for _, spec := range []*Spec{
@@ -317,14 +329,12 @@ func TestLoadGoesThrough(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Run(t.Context(), load.Constant{Rate: 100, Duration: 300 * time.Millisecond}); err != nil {
+		if _, err := s.Offer(t.Context(), load.Constant{Rate: 100, Duration: 300 * time.Millisecond}, 10*time.Millisecond, nil); err != nil {
 			t.Fatal(err)
 		}
-		for range 500 {
-			if pr := s.Progress(); pr.Done[load.OK] == 30 {
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
+		ended := func() bool { return s.Progress().Open() == 0 }
+		if err := s.Wait(t.Context(), 20*time.Second, 10*time.Millisecond, ended); err != nil {
+			t.Fatal(err)
 		}
 		if pr := s.Progress(); pr.Done[load.OK] != 30 {
 			t.Errorf("%s: %+v", c.url, pr)

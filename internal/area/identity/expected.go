@@ -1,10 +1,6 @@
 package identity
 
-import (
-	"strings"
-
-	"tare/internal/clock"
-)
+import "tare/internal/clock"
 
 // An expected knows what the tokens of each identity must say: what the file expects, and whose token Prepare has learned that it gets.
 type expected struct {
@@ -46,6 +42,3 @@ func (x *expected) of(i uint64, key int) wanted {
 	}
 	return w
 }
-
-// numbered reports whether a text of the file makes calls differ.
-func numbered(text string) bool { return strings.Contains(text, placeholder) }

@@ -80,7 +80,7 @@ func (g gceMetadata) wire(s session) load.Wire {
 		}
 		return w
 	}
-	w := &gceToken{seed: maphash.MakeSeed(), distinct: s.distinct && n > 1, seen: make([]atomic.Uint64, n)}
+	w := &gceToken{seed: maphash.MakeSeed(), distinct: s.distinct && n > 1, seen: make([]atomic.Uint64, n), tally: s.tally}
 	for key := range n {
 		w.requests = append(w.requests, g.request(s, g.path(s, key)+"token", "Metadata-Flavor: Google"))
 	}
@@ -107,6 +107,7 @@ type gceToken struct {
 	distinct bool
 	seed     maphash.Seed
 	seen     []atomic.Uint64 // hash of the last token of each identity
+	tally    *tally
 }
 
 // ConnKey implements load.Wire.
@@ -126,6 +127,7 @@ func (w *gceToken) Check(i uint64, status int, body []byte) load.Outcome {
 	if !ok || !w.good(w.ConnKey(i), token) {
 		return load.Wrong
 	}
+	w.tally.saw(w.ConnKey(i), token)
 	return load.OK
 }
 
@@ -203,6 +205,7 @@ func (w *gceIdentity) Check(i uint64, status int, body []byte) load.Outcome {
 	if !identityToken(body, w.want(buf[:0], i)) {
 		return load.Wrong
 	}
+	w.s.tally.saw(w.ConnKey(i), body)
 	return load.OK
 }
 

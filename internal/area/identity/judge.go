@@ -74,11 +74,12 @@ type judge struct {
 	distinct bool
 	seed     maphash.Seed
 	seen     []atomic.Uint64 // hash of the last good token of each identity
+	tally    *tally
 }
 
 func newJudge(s session) *judge {
 	n := s.identities()
-	return &judge{distinct: s.distinct && n > 1, seed: maphash.MakeSeed(), seen: make([]atomic.Uint64, n)}
+	return &judge{distinct: s.distinct && n > 1, seed: maphash.MakeSeed(), seen: make([]atomic.Uint64, n), tally: s.tally}
 }
 
 // known reports whether token is the last one that the identity got, and was found good.
@@ -113,9 +114,15 @@ func (j *judge) token(key int, token []byte, want wanted, lives bool) verdict {
 	if v := claims(token, want, lives); v != noCause {
 		return v
 	}
+	return j.owns(key, token)
+}
+
+// owns is the last question about a good token: whether another identity has it.
+func (j *judge) owns(key int, token []byte) verdict {
 	if !j.known(key, token) && !j.take(key, token) {
 		return alreadyOthers
 	}
+	j.tally.saw(key, token)
 	return noCause
 }
 

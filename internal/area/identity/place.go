@@ -34,6 +34,7 @@ type place struct {
 	born      int64         // and this between runs: ns since 1970
 
 	spec     *Spec
+	tally    *tally // of the tokens that callers get; nil before there are operations
 	creds    *credentials
 	subjects []string    // whose token each identity has got, where tokens say so
 	tls      *tls.Config // nil: plaintext

@@ -34,6 +34,9 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 	if p.addr.Addr().IsLoopback() {
 		out = append(out, p.listenQueue())
 	}
+	if p.tally != nil {
+		out = append(out, p.tally)
+	}
 	if p.url != nil {
 		return out
 	}

@@ -125,11 +125,15 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	}
 	t.mu.Lock()
 	t.asked++
-	n := t.asked
+	s := p.session("run-" + strconv.Itoa(t.asked))
+	if p.tally == nil {
+		p.tally = newTally(s.identities())
+	}
+	s.tally = p.tally
 	t.mu.Unlock()
 	return []load.Operation{{
 		Name: p.operation, Weight: 1, Expect: p.adapter.expect(p.operation), Causes: causes(),
-		Wire: p.adapter.wire(p.session("run-" + strconv.Itoa(n))),
+		Wire: p.adapter.wire(s),
 	}}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -56,7 +57,7 @@ func (o *oauthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, code string) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"error":%q,"error_description":"no"}`, code)
+		_, _ = fmt.Fprintf(w, `{"error":%q,"error_description":"no"}`, code)
 	}
 	if r.Method != http.MethodPost || r.ParseForm() != nil || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
 		refuse(400, "invalid_request")
@@ -89,7 +90,7 @@ func (o *oauthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		o.claims(claims)
 	}
 	b, _ := json.Marshal(claims)
-	fmt.Fprintf(w, `{"access_token":%q,"expires_in":300,"token_type":"Bearer","scope":"x"}`, rawJWT(b))
+	_, _ = fmt.Fprintf(w, `{"access_token":%q,"expires_in":300,"token_type":"Bearer","scope":"x"}`, rawJWT(b))
 }
 
 // rawJWT is a JWT with a signature that nobody checks.
@@ -128,14 +129,14 @@ func (v *vaultServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !v.lax && (name != "robot" && name != "other" || secret != planted && secret != planted+"-2") {
 		w.WriteHeader(400)
-		fmt.Fprintf(w, `{"errors":["invalid %s"]}`, secret)
+		_, _ = fmt.Fprintf(w, `{"errors":["invalid %s"]}`, secret)
 		return
 	}
 	entity := "entity-" + name
 	if v.entity != nil {
 		entity = v.entity(name)
 	}
-	fmt.Fprintf(w, `{"lease_duration":0,"data":null,"auth":{"client_token":"hvs.%d","entity_id":%q,"lease_duration":%d,"renewable":true}}`, v.issued.Add(1), entity, v.lease)
+	_, _ = fmt.Fprintf(w, `{"lease_duration":0,"data":null,"auth":{"client_token":"hvs.%d","entity_id":%q,"lease_duration":%d,"renewable":true}}`, v.issued.Add(1), entity, v.lease)
 }
 
 // A papers folder holds an authority, a server's and a client's certificate.
@@ -208,7 +209,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 func secure(t testing.TB, p papers, strict bool, h http.Handler) string {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
-	srv.Config.ErrorLog = quiet()
+	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	srv.TLS = &tls.Config{Certificates: []tls.Certificate{p.server}, MinVersion: tls.VersionTLS12, ClientCAs: p.pool}
 	if strict {
 		srv.TLS.ClientAuth = tls.RequireAndVerifyClientCert

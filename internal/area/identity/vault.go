@@ -243,10 +243,7 @@ func (a vaultAuth) judge(j *judge, key int, entity string) verdict {
 	case entity != "" && string(a.entity) != entity:
 		return otherSubject
 	}
-	if !j.known(key, a.token) && !j.take(key, a.token) {
-		return alreadyOthers
-	}
-	return noCause
+	return j.owns(key, a.token)
 }
 
 // vaultRefusal is Vault's own meaning of statuses: 472 and 473 are standby nodes that do not answer themselves.
