@@ -307,6 +307,7 @@ func TestHostileClaims(t *testing.T) {
 			"another audience": {"aud": "https://other.invalid/"}, "no audience": {"aud": nil}, "audiences without ours": {"aud": []string{"x", "y"}},
 			"audiences in a list in a list": {"aud": [][]string{{"vault", "https://aud.invalid/"}}},
 			"expired":                       {"exp": past}, "long expired": {"exp": 0}, "expired before time": {"exp": -1},
+			"an expiry in words": {"exp": "tomorrow"}, "an expiry as text": {"exp": "1800003600"}, "an expiry of many": {"exp": []int{1800003600}},
 		} {
 			p := good
 			p.token = v.token(t, rsHeader, change)

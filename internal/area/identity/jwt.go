@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"strconv"
 )
 
 // claims judges the claims of a JWT (RFC 7519). A token that is none passes where nothing is wanted of it; promised says whether its answer has
@@ -25,7 +26,7 @@ func claims(token []byte, want wanted, promised bool) verdict {
 // readClaims compares what the payload says.
 func readClaims(payload []byte, want wanted, promised bool) verdict {
 	var sub, iss, email []byte
-	exp, dated, heard := int64(0), false, false
+	exp, given, dated, heard := int64(0), false, false, false
 	m := walk(payload)
 	for {
 		key, value, more := m.next()
@@ -36,6 +37,7 @@ func readClaims(payload []byte, want wanted, promised bool) verdict {
 		case "aud":
 			heard = holds(value, want.audience)
 		case "exp":
+			given = true
 			exp, dated = seconds(value)
 		case "email":
 			email = text(value)
@@ -48,7 +50,7 @@ func readClaims(payload []byte, want wanted, promised bool) verdict {
 	switch {
 	case !m.whole():
 		return notSigned
-	case !dated && !promised:
+	case !dated && (given || !promised): // an expiry that is no number is none that a reader would accept
 		return noLifetime
 	case dated && exp <= want.now:
 		return hasExpired
@@ -123,8 +125,12 @@ func oneOf(list, want []byte) bool {
 	return false
 }
 
-// seconds is the whole part of a NumericDate (RFC 7519, section 2), which may have a fraction.
+// seconds is the whole part of a NumericDate (RFC 7519, section 2), which may have a fraction or an exponent.
 func seconds(value []byte) (int64, bool) {
+	if bytes.ContainsAny(value, "eE") && number(value) == len(value) {
+		v, err := strconv.ParseFloat(string(value), 64)
+		return int64(v), err == nil && v > -1e17 && v < 1e17
+	}
 	if i := bytes.IndexByte(value, '.'); i > 0 && number(value) == len(value) {
 		value = value[:i]
 	}

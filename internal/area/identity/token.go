@@ -6,7 +6,7 @@ import (
 )
 
 // maxClaims bounds the header and the claims of identity tokens, in bytes after decoding.
-const maxClaims = 8 << 10
+const maxClaims = 16 << 10
 
 // accessToken returns the token of a well-formed OAuth token response (RFC 6749, section 5.1) that is still good: a token of type
 // Bearer, and expires_in above 0. ok is false otherwise. Whether the token is visible is left to the caller. It does not allocate.
