@@ -87,7 +87,7 @@ func closedLoop(ctx context.Context, h *host, o Options, w *table) error {
 		rounds, length = 3, time.Second
 	}
 	wrk, _ := exec.LookPath("wrk")
-	names := []string{"fast", "std (net/http)"}
+	names := []string{"fast", "std"}
 	if wrk != "" {
 		names = append(names, "wrk")
 	}
