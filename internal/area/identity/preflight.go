@@ -57,7 +57,7 @@ func (p plan) reachable(ctx context.Context, c caller) []area.Finding {
 	}
 	return []area.Finding{{
 		Path: "url", Severity: area.Error, Message: fmt.Sprintf("cannot connect to %s: %v", p.url.Host, err),
-		Hint: "run tare where the endpoint can be reached: a metadata server answers only its own node",
+		Hint: "see that it runs, and run tare where it can be reached: a metadata server answers only its own node",
 	}}
 }
 
