@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tare/internal/capacity"
 	"tare/internal/design"
@@ -179,9 +180,14 @@ func (a *analysis) trial(t *record.Trial) error {
 	return fmt.Errorf("this tare cannot analyze question %q", a.rec.Header.Question)
 }
 
+// told reports whether an error is that of a preparation, which has been said.
+func (a *analysis) told(err string) bool {
+	return slices.ContainsFunc(a.rec.Prepared, func(p record.Prepare) bool { return p.Error != "" && strings.Contains(err, p.Error) })
+}
+
 // ending says how the run and the reading of its record ended.
 func (a *analysis) ending() {
-	if f := a.rec.Finish; f != nil && f.Error != "" {
+	if f := a.rec.Finish; f != nil && f.Error != "" && !a.told(f.Error) {
 		a.warn("", "the run failed: %s", f.Error)
 	}
 	if n := len(a.rec.Pending()); n > 0 {

@@ -96,7 +96,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 	for _, x := range []struct {
 		mode string
 		good int64 // answers before that: 0 is broken from the beginning, otherwise under load only
-	}{{"good", 0}, {"echo", 0}, {"echo", 12}, {"redirect", 12}, {"no-json", 12}, {"not-http", 12}} {
+	}{{"good", 0}, {"echo", 0}, {"echo", 12}, {"redirect", 12}, {"no-json", 12}, {"not-http", 0}, {"not-http", 12}} {
 		t.Run(fmt.Sprintf("%s after %d", x.mode, x.good), func(t *testing.T) {
 			t.Parallel() // each waits most of the time for an endpoint that does not become better
 			l := &leaky{mode: x.mode, good: x.good}

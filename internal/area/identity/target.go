@@ -44,12 +44,12 @@ var _ area.Target = (*target)(nil)
 func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
 	plan, err := t.spec.plan(tr)
 	if err != nil {
-		return fmt.Errorf("prepare %q: %w", tr.ID, err)
+		return err
 	}
 	t.mu.Lock()
 	if t.places[tr.ID] != nil {
 		t.mu.Unlock()
-		return fmt.Errorf("prepare %q: it is prepared already", tr.ID)
+		return fmt.Errorf("treatment %q is prepared already", tr.ID)
 	}
 	p := &place{plan: plan, spec: t.spec, env: t.env, journal: j, planGroup: t.planGroup, patience: t.patience, index: len(t.places), born: t.env.Clock.Now().UnixNano()}
 	t.places[tr.ID] = p // before it is whole, so that Close finds what has been started
@@ -65,10 +65,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err == nil {
 		p.keepFresh()
 	}
-	if err != nil {
-		return fmt.Errorf("prepare %q: %w", tr.ID, err)
-	}
-	return nil
+	return err
 }
 
 // place finds what Prepare made.
@@ -153,10 +150,7 @@ func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
 	if err != nil {
 		return err
 	}
-	if err := p.recover(ctx); err != nil {
-		return fmt.Errorf("recover %q: %w", tr.ID, err)
-	}
-	return nil
+	return p.recover(ctx)
 }
 
 // Close implements area.Target.

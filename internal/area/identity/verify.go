@@ -28,7 +28,7 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 	}
 	for _, check := range checks {
 		if err := check(ctx); err != nil {
-			return fmt.Errorf("verify %q: %w", tr.ID, err)
+			return err
 		}
 	}
 	return nil

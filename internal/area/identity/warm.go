@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
@@ -119,6 +120,7 @@ func (p *place) warm(ctx context.Context) error {
 	defer cancel()
 	w := p.adapter.wire(p.session("warm"))
 	return p.eachIdentity(ctx, n, func(ctx context.Context, key int) error {
+		var last error
 		for {
 			outcome, body, err := p.answer(ctx, w, uint64(key), callTimeout)
 			if outcome == load.OK {
@@ -127,8 +129,11 @@ func (p *place) warm(ctx context.Context) error {
 			if outcome == load.Wrong {
 				return fmt.Errorf("warm up identity %d: %w", key, err)
 			}
+			if last == nil || ctx.Err() == nil { // what our own deadline cuts short says nothing
+				last = err
+			}
 			if p.env.Clock.Sleep(ctx, warmPause) != nil {
-				return fmt.Errorf("warm up identity %d: no token within %v; last: %w", key, within, err)
+				return fmt.Errorf("warm up identity %d: no token within %v; last: %w", key, within, last)
 			}
 		}
 	})
@@ -162,6 +167,9 @@ func (p *place) answer(ctx context.Context, w load.Wire, i uint64, timeout time.
 			err = fmt.Errorf("%w: %s", err, causes()[why])
 		}
 	}
+	if status == http.StatusNotFound {
+		err = fmt.Errorf("%w: nothing is at this path", err)
+	}
 	if status/100 == 3 {
 		err = fmt.Errorf("%w: a redirect, which is not followed: name the address that answers itself", err)
 	}
@@ -192,11 +200,14 @@ func (p *place) eachIdentity(ctx context.Context, n int, work func(ctx context.C
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
+	var once sync.Once
+	var failed error // the first: once time is over it says more than that time is over
 	keys := make(chan int)
 	for range min(warmers, n) {
 		wg.Go(func() {
 			for key := range keys {
 				if err := work(ctx, key); err != nil {
+					once.Do(func() { failed = err })
 					cancel(err)
 				}
 			}
@@ -210,6 +221,9 @@ func (p *place) eachIdentity(ctx context.Context, n int, work func(ctx context.C
 	}
 	close(keys)
 	wg.Wait()
+	if failed != nil {
+		return failed
+	}
 	return context.Cause(ctx)
 }
 
