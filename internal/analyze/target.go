@@ -105,7 +105,7 @@ func use(x *report.Target, s metric.Sample, before []metric.Sample) {
 func counter(name string) bool {
 	for _, q := range probe.Quantities() {
 		if q.Name == name {
-			return q.Kind == probe.Counter
+			return q.Kind == probe.Counter || q.Kind == probe.Lifetime
 		}
 	}
 	return false

@@ -65,12 +65,12 @@ func TestFixtures(t *testing.T) {
 			// are unknown for 102, so they are absent.
 			"process tree",
 			probe.Process{Name: "endpoint", PID: 100, StartTicks: 4242, Root: root},
-			map[string]float64{"cpu": 12.2, "rss": 2010*1024 + 50*float64(os.Getpagesize()), "threads": 10, "processes": 3, "fds": 9},
+			map[string]float64{"cpu": 12.2, "rss": 2010*1024 + 50*float64(os.Getpagesize()), "threads": 10, "processes": 3, "started": 4242, "fds": 9},
 		},
 		{
 			"one process",
 			probe.Process{Name: "a", PID: 103, Root: root},
-			map[string]float64{"cpu": 199.98, "rss": 9999 * float64(os.Getpagesize()), "threads": 1, "processes": 1},
+			map[string]float64{"cpu": 199.98, "rss": 9999 * float64(os.Getpagesize()), "threads": 1, "processes": 1, "started": 4000},
 		},
 		{
 			"cgroup v2",
@@ -150,6 +150,27 @@ func TestContextIsHonoured(t *testing.T) {
 		if _, err := p.Read(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("%T: %v, want context.Canceled", p, err)
 		}
+	}
+}
+
+// TestDeltaOfAReplacedProcess: what two processes counted is never subtracted, also when the second has counted more.
+func TestDeltaOfAReplacedProcess(t *testing.T) {
+	at := func(started, cpu, throttled float64) []metric.Sample {
+		return []metric.Sample{
+			{Subject: "endpoint", Metric: "started", Value: started},
+			{Subject: "endpoint", Metric: "cpu", Value: cpu},
+			{Subject: "endpoint", Metric: "throttled_periods", Value: throttled},
+			{Subject: "sts", Metric: "cpu", Value: cpu},
+		}
+	}
+	kept := []metric.Sample{
+		{Subject: "endpoint", Metric: "cpu", Value: 3}, {Subject: "endpoint", Metric: "throttled_periods", Value: 5}, {Subject: "sts", Metric: "cpu", Value: 3},
+	}
+	if d := cmp.Diff(kept, probe.Delta(at(10, 1, 2), at(10, 4, 7))); d != "" {
+		t.Errorf("the same process (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(kept[1:], probe.Delta(at(10, 1, 2), at(11, 4, 7))); d != "" {
+		t.Errorf("another process (-want +got):\n%s", d)
 	}
 }
 

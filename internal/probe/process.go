@@ -44,6 +44,7 @@ func (p Process) Read(ctx context.Context) ([]metric.Sample, error) {
 	}
 	out := samples{subject: p.Name}
 	sum.samples(&out)
+	out.add(Started, float64(top.start))
 	return out.list, nil
 }
 

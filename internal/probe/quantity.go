@@ -17,14 +17,16 @@ type Kind uint8
 
 // The kinds.
 const (
-	Counter Kind = iota // only grows: the difference is the cost of the time between
-	Gauge               // a level: the later reading stands
+	Counter  Kind = iota // only grows: the difference is the cost of the time between
+	Gauge                // a level: the later reading stands
+	Lifetime             // a counter that the subject's process keeps, from 0 when it starts
+	Birth                // tells a subject from one that has taken its place: their counters have nothing to do with each other
 )
 
 // What the probes of this package read. CPU times of a whole tree or host are CPU-seconds; times that pass on a clock are seconds.
 var (
 	CPU = Quantity{metric.Metric{Name: "cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time, user and system, of the subject's processes, " +
-		"live and reaped children included (CLOCK_PROCESS_CPUTIME_ID, proc_pid_stat(5) cutime and cstime)."}, Counter}
+		"live and reaped children included (CLOCK_PROCESS_CPUTIME_ID, proc_pid_stat(5) cutime and cstime)."}, Lifetime}
 	RSS = Quantity{metric.Metric{Name: "rss", Unit: metric.Bytes, Better: metric.Lower, Help: "Resident memory, summed over the subject's processes; " +
 		"pages that they share count once for each (proc_pid_smaps_rollup, else proc_pid_stat(5))."}, Gauge}
 	PSS = Quantity{metric.Metric{Name: "pss", Unit: metric.Bytes, Better: metric.Lower, Help: "Proportional resident memory: a page shared by n processes counts " +
@@ -33,6 +35,8 @@ var (
 	Threads   = Quantity{metric.Metric{Name: "threads", Unit: metric.Count, Better: metric.Lower, Help: "Threads of the subject's processes."}, Gauge}
 	FDs       = Quantity{metric.Metric{Name: "fds", Unit: metric.Count, Better: metric.Lower, Help: "Open file descriptors of the subject's processes."}, Gauge}
 	Processes = Quantity{metric.Metric{Name: "processes", Unit: metric.Count, Better: metric.Lower, Help: "Live processes in the subject's tree."}, Gauge}
+
+	Started = Quantity{metric.Metric{Name: "started", Unit: metric.Count, Better: metric.Lower, Help: "When the subject's root process was started, in clock ticks since the host's boot (proc_pid_stat(5), starttime). A process that was replaced has other counters than its successor."}, Birth}
 
 	CgroupCPU        = Quantity{metric.Metric{Name: "cgroup_cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time of all processes that were in the control group (cpu.stat usage_usec, cpuacct.usage)."}, Counter}
 	Periods          = Quantity{metric.Metric{Name: "periods", Unit: metric.Count, Better: metric.Lower, Help: "CFS periods in which the control group had work (cpu.stat nr_periods)."}, Counter}
@@ -49,9 +53,9 @@ var (
 	PressureIO     = Quantity{metric.Metric{Name: "pressure_io", Unit: metric.Seconds, Better: metric.Lower, Help: "Time in which some task of the host waited for I/O (/proc/pressure/io, some)."}, Counter}
 
 	Upstream     = Quantity{metric.Metric{Name: "upstream_calls", Unit: metric.Count, Better: metric.Lower, Help: "Calls that the target made, or tried to make, to what stands behind it: at a token endpoint, exchanges at its STS."}, Counter}
-	CacheHits    = Quantity{metric.Metric{Name: "cache_hits", Unit: metric.Count, Better: metric.Higher, Help: "Calls that the target answered from its cache, by its own count."}, Counter}
-	CacheMisses  = Quantity{metric.Metric{Name: "cache_misses", Unit: metric.Count, Better: metric.Lower, Help: "Calls for which the target's cache had nothing good, by its own count; concurrent calls that share an answer count once."}, Counter}
-	CacheRenewed = Quantity{metric.Metric{Name: "cache_renewals", Unit: metric.Count, Better: metric.Lower, Help: "Cached values that the target renewed before they expired, by its own count."}, Counter}
+	CacheHits    = Quantity{metric.Metric{Name: "cache_hits", Unit: metric.Count, Better: metric.Higher, Help: "Calls that the target answered from its cache, by its own count."}, Lifetime}
+	CacheMisses  = Quantity{metric.Metric{Name: "cache_misses", Unit: metric.Count, Better: metric.Lower, Help: "Calls for which the target's cache had nothing good, by its own count; concurrent calls that share an answer count once."}, Lifetime}
+	CacheRenewed = Quantity{metric.Metric{Name: "cache_renewals", Unit: metric.Count, Better: metric.Lower, Help: "Cached values that the target renewed before they expired, by its own count."}, Lifetime}
 	Distinct     = Quantity{metric.Metric{Name: "distinct_tokens", Unit: metric.Count, Better: metric.Lower, Help: "Different tokens among all answers, as the callers saw them: one for each identity where the endpoint caches, one for each call where it does not."}, Counter}
 
 	HostCPU = Quantity{metric.Metric{Name: "host_cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time that the host's CPUs spent busy, that is, neither idle, nor waiting for I/O, nor stolen (/proc/stat)."}, Counter}
@@ -70,7 +74,7 @@ var (
 // Quantities returns all that the probes of this package read, for "tare explain" and for Delta.
 func Quantities() []Quantity {
 	return []Quantity{
-		CPU, RSS, PSS, RSSPeak, Threads, FDs, Processes,
+		CPU, RSS, PSS, RSSPeak, Threads, FDs, Processes, Started,
 		CgroupCPU, Periods, ThrottledPeriods, ThrottledTime, Memory, MemoryPeak,
 		ListenQueueDepth, ListenQueueLimit,
 		PressureCPU, PressureMemory, PressureIO,
@@ -81,7 +85,7 @@ func Quantities() []Quantity {
 }
 
 // Delta turns the readings before and after a stretch of time into what happened in it: counters become differences, gauges keep the later
-// value. A counter that was not read before, or that went backwards because its subject restarted, is absent. So is a metric that is
+// value. A counter that was not read before, that went backwards, or whose subject was replaced meanwhile, is absent. So is a metric that is
 // neither one of Quantities nor one of more: without its kind nothing can be said.
 func Delta(before, after []metric.Sample, more ...Quantity) []metric.Sample {
 	kinds := make(map[string]Kind)
@@ -93,15 +97,21 @@ func Delta(before, after []metric.Sample, more ...Quantity) []metric.Sample {
 	for _, s := range before {
 		first[key{s.Subject, s.Metric}] = s.Value
 	}
+	replaced := map[string]bool{}
+	for _, s := range after {
+		if was, ok := first[key{s.Subject, s.Metric}]; ok && kinds[s.Metric] == Birth && was != s.Value {
+			replaced[s.Subject] = true
+		}
+	}
 	var out []metric.Sample
 	for _, s := range after {
 		kind, known := kinds[s.Metric]
-		if !known {
+		if !known || kind == Birth {
 			continue
 		}
-		if kind == Counter {
+		if kind == Counter || kind == Lifetime {
 			was, ok := first[key{s.Subject, s.Metric}]
-			if !ok || s.Value < was {
+			if !ok || s.Value < was || (kind == Lifetime && replaced[s.Subject]) {
 				continue
 			}
 			s.Value -= was
