@@ -19,7 +19,7 @@ func (m causes) add(c *load.Call, own []string) {
 	if c.Outcome.Good() {
 		return
 	}
-	m[report.Cause{Outcome: outcomeKey(c.Outcome), Cause: causeOf(c, own)}]++
+	m[report.Cause{Outcome: c.Outcome.String(), Cause: causeOf(c, own)}]++
 }
 
 // list is the causes with their counts, the most frequent first.
@@ -55,40 +55,9 @@ func causeOf(c *load.Call, own []string) string {
 	case c.Errno != 0:
 		return syscall.Errno(c.Errno).Error()
 	case c.Outcome == load.Timeout:
-		return phaseOf(c).Text(nil)
+		return c.Phase().Text(nil)
 	case status == "":
 		return "not known"
 	}
 	return status
-}
-
-// phaseOf is how far a call had come when its time was over.
-func phaseOf(c *load.Call) load.Cause {
-	switch {
-	case c.Sent == 0:
-		return load.CauseNoConnection
-	case c.FirstByte == 0:
-		return load.CauseNoByte
-	}
-	return load.CauseNoEnd
-}
-
-// outcomeKey is the outcome's key in report.Outcomes.
-func outcomeKey(o load.Outcome) string {
-	switch o {
-	case load.OK:
-		return "ok"
-	case load.Denied:
-		return "denied"
-	case load.Wrong:
-		return "wrong"
-	case load.Refused:
-		return "refused"
-	case load.Timeout:
-		return "timeout"
-	case load.ConnFailed:
-		return "conn_failed"
-	case load.Failed:
-	}
-	return "failed"
 }

@@ -115,8 +115,8 @@ func (o *Operation) explain(i uint64, status int, body []byte) Cause {
 	return 0
 }
 
-// expired is the cause of a Timeout, by the phase that the call had reached.
-func (c *Call) expired() Cause {
+// Phase is the cause of a Timeout of which no more is known, by the phase that the call had reached.
+func (c *Call) Phase() Cause {
 	switch {
 	case c.Sent == 0:
 		return CauseNoConnection

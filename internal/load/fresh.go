@@ -53,7 +53,7 @@ func (c *Call) freshExpired(goCall bool, err error) Cause {
 	case c.Sent == 0:
 		return CauseDialing
 	}
-	return c.expired()
+	return c.Phase()
 }
 
 // adoptPhases takes over what a Go call says about its own phases.

@@ -30,7 +30,7 @@ func (c *liveCall) record(o Outcome, done int64) Call {
 	}
 	r.forgetLate()
 	if o == Timeout && r.Cause == 0 {
-		r.Cause = r.expired()
+		r.Cause = r.Phase()
 	}
 	return r
 }

@@ -157,7 +157,7 @@ func (r *Report) budgetCase(b *Budget) junitCase {
 
 // account is what was measured, how surely, and against which limit: "fail: measured 150.0/s [149.1/s, 150.9/s], limit 200.0/s".
 func (b *Budget) account() string {
-	show := quantity(b.Unit)
+	show := Quantity(b.Unit)
 	parts := []string{"nothing was measured"}
 	if b.Estimate != nil || b.Lo != nil || b.Hi != nil {
 		parts[0] = strings.TrimSpace("measured " + orElse(opt(b.Estimate, show), "between") + " " + b.interval())
@@ -176,7 +176,7 @@ func (b *Budget) interval() string {
 	if b.Lo == nil && b.Hi == nil {
 		return ""
 	}
-	show := quantity(b.Unit)
+	show := Quantity(b.Unit)
 	return "[" + orElse(opt(b.Lo, show), "-∞") + ", " + orElse(opt(b.Hi, show), "∞") + "]"
 }
 

@@ -39,7 +39,7 @@ func ladder(points []Point) table {
 		if p.Generator != nil && !p.Generator.Valid {
 			generator = "INVALID"
 		}
-		t.add(p.Name, offered(p), opt(p.Success, percent), opt(p.P50, unit.Seconds), opt(p.P99, unit.Seconds), opt(p.Goodput, unit.PerSecond),
+		t.add(p.Name, offered(p), opt(p.Success, Percent), opt(p.P50, unit.Seconds), opt(p.P99, unit.Seconds), opt(p.Goodput, unit.PerSecond),
 			opt(p.GoodputSLO, unit.PerSecond), fmt.Sprint(p.Stuck), queued(p), count(p.NoConnection), count(p.NoByte), count(p.BadStatus), opt(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds),
 			vegeta(p), generator)
 	}
@@ -230,7 +230,7 @@ func (r *Report) budgets() table {
 	}
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
-		show := quantity(b.Unit)
+		show := Quantity(b.Unit)
 		interval := ""
 		if b.Lo != nil || b.Hi != nil {
 			interval = "[" + orElse(opt(b.Lo, show), "-∞") + ", " + orElse(opt(b.Hi, show), "∞") + "]"
@@ -247,13 +247,13 @@ func orElse(s, other string) string {
 	return s
 }
 
-// quantity prints values of a unit.
-func quantity(u metric.Unit) func(float64) string {
+// Quantity is how values of a unit are printed.
+func Quantity(u metric.Unit) func(float64) string {
 	switch u {
 	case metric.Seconds, metric.CPUSeconds:
 		return unit.Seconds
 	case metric.PerSecond:
-		return func(v float64) string { return rate(v) + "/s" }
+		return func(v float64) string { return Rate(v) + "/s" }
 	case metric.Bytes:
 		return unit.Bytes
 	case metric.Ratio:

@@ -17,8 +17,8 @@ func opt(v *float64, show func(float64) string) string {
 	return show(*v)
 }
 
-// rate prints a rate with four significant digits and its trailing zeros, which say how well it is known: "150.0".
-func rate(v float64) string {
+// Rate prints a rate in 1/s with four significant digits and its trailing zeros, which say how well it is known: "150.0".
+func Rate(v float64) string {
 	if v == 0 {
 		return "0"
 	}
@@ -26,7 +26,8 @@ func rate(v float64) string {
 	return strconv.FormatFloat(v, 'f', min(max(digits, 0), 6), 64)
 }
 
-func percent(v float64) string { return strconv.FormatFloat(v*100, 'f', 1, 64) + " %" }
+// Percent prints a share.
+func Percent(v float64) string { return strconv.FormatFloat(v*100, 'f', 1, 64) + " %" }
 
 func count(n uint64) string {
 	if n == 0 {
@@ -43,9 +44,9 @@ func (c *Capacity) headline() string {
 	case !c.Valid:
 		return "not measured: the generator is the limit, not the target" + because(c.Reason)
 	case c.Rate != nil:
-		s := rate(*c.Rate) + " /s"
+		s := Rate(*c.Rate) + " /s"
 		if c.Lo != nil && c.Hi != nil {
-			s += fmt.Sprintf(" [%s, %s]", rate(*c.Lo), rate(*c.Hi))
+			s += fmt.Sprintf(" [%s, %s]", Rate(*c.Lo), Rate(*c.Hi))
 		}
 		return s
 	case len(c.Points) > 0 && c.Points[0].Name != "":
@@ -96,7 +97,7 @@ func (c *Capacity) effort() string {
 func (c *Capacity) extras() []string {
 	var out []string
 	if c.SLORate != nil {
-		out = append(out, "holds its latency objective up to "+rate(*c.SLORate)+" /s")
+		out = append(out, "holds its latency objective up to "+Rate(*c.SLORate)+" /s")
 	}
 	if c.Burst != nil && *c.Burst >= 1 {
 		out = append(out, "takes a burst of "+unit.Number(math.Round(*c.Burst))+" calls beyond the rate")
@@ -150,7 +151,7 @@ func (g *Generator) line() string {
 		parts = append(parts, "lateness p99 "+unit.Seconds(g.Lateness.P99))
 	}
 	if g.AchievedRatio != nil {
-		parts = append(parts, percent(*g.AchievedRatio)+" of offered")
+		parts = append(parts, Percent(*g.AchievedRatio)+" of offered")
 	}
 	return s + because(strings.Join(parts, ", "))
 }

@@ -3,11 +3,9 @@ package identity
 import (
 	"bytes"
 	"errors"
-	"hash/maphash"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"tare/internal/load"
 )
@@ -80,7 +78,7 @@ func (g gceMetadata) wire(s session) load.Wire {
 		}
 		return w
 	}
-	w := &gceToken{seed: maphash.MakeSeed(), distinct: s.distinct && n > 1, seen: make([]atomic.Uint64, n), tally: s.tally}
+	w := &gceToken{judge: newJudge(s)}
 	for key := range n {
 		w.requests = append(w.requests, g.request(s, g.path(s, key)+"token", "Metadata-Flavor: Google"))
 	}
@@ -104,10 +102,7 @@ func (gceMetadata) request(s session, path string, headers ...string) []byte {
 // gceToken asks for access tokens.
 type gceToken struct {
 	requests [][]byte // by identity
-	distinct bool
-	seed     maphash.Seed
-	seen     []atomic.Uint64 // hash of the last token of each identity
-	tally    *tally
+	judge    *judge
 }
 
 // ConnKey implements load.Wire.
@@ -127,7 +122,6 @@ func (w *gceToken) Check(i uint64, status int, body []byte) load.Outcome {
 	if !ok || !w.good(w.ConnKey(i), token) {
 		return load.Wrong
 	}
-	w.tally.saw(w.ConnKey(i), token)
 	return load.OK
 }
 
@@ -162,19 +156,10 @@ func explain(_ load.Outcome, v verdict) int { return int(v) }
 
 // good reports whether token may be this identity's. Only one that is new for the identity has to be looked at closely.
 func (w *gceToken) good(key int, token []byte) bool {
-	h := maphash.Bytes(w.seed, token)
-	if w.seen[key].Load() == h {
-		return true
-	}
-	if !visible(token) {
+	if !w.judge.known(key, token) && (!visible(token) || !w.judge.take(key, token)) {
 		return false
 	}
-	for k := range w.seen {
-		if w.distinct && k != key && w.seen[k].Load() == h {
-			return false
-		}
-	}
-	w.seen[key].Store(h)
+	w.judge.tally.saw(key, token)
 	return true
 }
 

@@ -262,3 +262,15 @@ func whole64(value []byte) (int64, bool) {
 	}
 	return v, true
 }
+
+// members8 notes which of up to eight members of an object were there, and whether one came twice: readers differ in which of the two they
+// take (RFC 8259, section 4), so that such an answer has no meaning.
+type members8 struct {
+	bits  uint8
+	twice bool
+}
+
+func (s *members8) add(n int) {
+	s.twice = s.twice || s.bits&(1<<n) != 0
+	s.bits |= 1 << n
+}

@@ -250,9 +250,9 @@ func tries(r *report.Report, curves []curve) *table {
 				from = unit.Seconds(p.before)
 			}
 			if p.offered > 0 && !math.IsNaN(p.goodput) {
-				share = percent(p.goodput / p.offered)
+				share = report.Percent(p.goodput / p.offered)
 			}
-			t.add(named(r, c.treatment), p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from, known(p.goodput, unit.PerSecond), share, known(p.success, percent),
+			t.add(named(r, c.treatment), p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from, known(p.goodput, unit.PerSecond), share, known(p.success, report.Percent),
 				known(p.p99, unit.Seconds), known(p.lo, unit.Seconds), known(p.hi, unit.Seconds))
 		}
 	}
@@ -270,7 +270,7 @@ func known(v float64, show func(float64) string) string {
 func workloads(r *report.Report, curves []curve) []block {
 	good := chart.Bars{
 		Title: "Calls answered well by workload", Desc: "The share of each workload's calls that were answered well, however late.",
-		Axis: chart.Axis{Label: "answered well (of all its calls)", Min: new(0.0), Max: new(1.0), Ticks: []float64{0, .25, .5, .75, 1}, Format: percent},
+		Axis: chart.Axis{Label: "answered well (of all its calls)", Min: new(0.0), Max: new(1.0), Ticks: []float64{0, .25, .5, .75, 1}, Format: report.Percent},
 	}
 	tail := chart.Bars{Title: "p99 by workload", Desc: "The 99th percentile of each workload's response time.", Dots: true, Axis: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}}
 	for k := range longest(curves) {
@@ -339,7 +339,7 @@ func ladder(r *report.Report, c *report.Capacity) *table {
 		if p.Name == "" { // published tables have rates only
 			throughput = text(p.VegetaThroughput, unit.PerSecond)
 		}
-		t.add(p.Name, unit.PerSecond(p.Rate), count(p.Offered), text(p.Success, percent), text(p.P50, unit.Seconds), text(p.P90, unit.Seconds),
+		t.add(p.Name, unit.PerSecond(p.Rate), count(p.Offered), text(p.Success, report.Percent), text(p.P50, unit.Seconds), text(p.P90, unit.Seconds),
 			text(p.P99, unit.Seconds), text(p.Max, unit.Seconds), text(p.Goodput, unit.PerSecond), text(p.GoodputSLO, unit.PerSecond), count(p.Stuck), queued,
 			count(p.NoConnection), count(p.NoByte), count(p.BadStatus), text(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds),
 			text(p.RecoverySeconds, unit.Seconds), throughput, generator)

@@ -55,7 +55,7 @@ func generator(r *report.Report) []block {
 		facts = append(facts, fact{Name: "Lateness, p99", Value: unit.Seconds(l.P99), Note: "half within " + unit.Seconds(l.P50) + ", the worst " + unit.Seconds(l.Max)})
 	}
 	if g.AchievedRatio != nil {
-		facts = append(facts, fact{Name: "Sent of what was due", Value: percent(*g.AchievedRatio)})
+		facts = append(facts, fact{Name: "Sent of what was due", Value: report.Percent(*g.AchievedRatio)})
 	}
 	if g.CPUSeconds != nil {
 		facts = append(facts, fact{Name: "CPU time of the generator", Value: unit.Seconds(*g.CPUSeconds)})
@@ -101,7 +101,7 @@ func lateness(r *report.Report) *figure {
 				l = [3]string{unit.Seconds(g.Lateness.P50), unit.Seconds(g.Lateness.P99), unit.Seconds(g.Lateness.Max)}
 				series.X, series.Y = append(series.X, c.Points[k].Rate), append(series.Y, g.Lateness.P99)
 			}
-			t.add(named(r, c.Treatment), c.Points[k].Title(), word, l[0], l[1], l[2], text(g.AchievedRatio, percent), g.Reason)
+			t.add(named(r, c.Treatment), c.Points[k].Title(), word, l[0], l[1], l[2], text(g.AchievedRatio, report.Percent), g.Reason)
 			t.class(2, class)
 		}
 		drawable = drawable || len(series.X) > 1

@@ -236,13 +236,13 @@ func usedByPoint(r *report.Report) *table {
 func shown(name string, v float64) string {
 	for _, q := range probe.Quantities() {
 		if q.Name == name {
-			return quantity(q.Unit)(v)
+			return report.Quantity(q.Unit)(v)
 		}
 	}
 	if v == float64(int64(v)) {
 		return strconv.FormatInt(int64(v), 10)
 	}
-	return quantity(metric.Count)(v)
+	return report.Quantity(metric.Count)(v)
 }
 
 // others are the remaining metrics of all targets.

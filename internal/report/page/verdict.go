@@ -143,7 +143,7 @@ func budgets(r *report.Report) *table {
 	t := &table{Caption: "Budgets", Head: append(words("budget", "treatment", "verdict"), append(numbers("measured", "interval", "limit"), words("why")...)...)}
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
-		show := quantity(b.Unit)
+		show := report.Quantity(b.Unit)
 		between := ""
 		if b.Lo != nil || b.Hi != nil {
 			between = "[" + orElse(text(b.Lo, show), "−∞") + ", " + orElse(text(b.Hi, show), "∞") + "]"

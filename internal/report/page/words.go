@@ -3,13 +3,11 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"tare/internal/glossary"
-	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/signature"
 	"tare/internal/unit"
@@ -41,16 +39,8 @@ func judged(v report.Verdict) (word, class string) {
 	return string(v), unsure
 }
 
-// rate prints a rate with four significant digits and the trailing zeros that say how well it is known: "150.0/s".
-func rate(v float64) string {
-	if v == 0 {
-		return "0/s"
-	}
-	digits := 3 - int(math.Floor(math.Log10(math.Abs(v))))
-	return strconv.FormatFloat(v, 'f', min(max(digits, 0), 6), 64) + "/s"
-}
-
-func percent(v float64) string { return strconv.FormatFloat(v*100, 'f', 1, 64) + " %" }
+// rate prints a rate with the trailing zeros that say how well it is known: "150.0/s".
+func rate(v float64) string { return report.Rate(v) + "/s" }
 
 func because(reason string) string {
 	if reason == "" {
@@ -137,7 +127,7 @@ func held(points []report.Point) string {
 		if *worst.Success == 1 {
 			return "Every call of every workload was answered well."
 		}
-		return "Not every call was answered well: fewest with the workload " + worst.Name + ", " + percent(*worst.Success) + "."
+		return "Not every call was answered well: fewest with the workload " + worst.Name + ", " + report.Percent(*worst.Success) + "."
 	}
 	slices.SortStableFunc(valid, func(a, b *report.Point) int { return cmp.Compare(a.Rate, b.Rate) })
 	first := slices.IndexFunc(valid, func(p *report.Point) bool { return *p.Success < 1 })
@@ -145,10 +135,10 @@ func held(points []report.Point) string {
 	case -1:
 		return "Every call was answered well up to " + unit.PerSecond(valid[len(valid)-1].Rate) + "."
 	case 0:
-		return "At " + unit.PerSecond(valid[0].Rate) + ", the lowest rate that counts, " + percent(*valid[0].Success) + " of the calls were answered well."
+		return "At " + unit.PerSecond(valid[0].Rate) + ", the lowest rate that counts, " + report.Percent(*valid[0].Success) + " of the calls were answered well."
 	}
 	return "Every call was answered well up to " + unit.PerSecond(valid[first-1].Rate) + "; at " + unit.PerSecond(valid[first].Rate) + ", " +
-		percent(*valid[first].Success) + " of them were."
+		report.Percent(*valid[first].Success) + " of them were."
 }
 
 // recovery says whether the target came back after the load; "" if nobody looked.
@@ -191,22 +181,6 @@ func runnerUp(c *report.Capacity) string {
 		return s + "."
 	}
 	return s + ". Against it: " + strings.TrimSuffix(c.Against, ".") + "."
-}
-
-// quantity prints values of a unit.
-func quantity(u metric.Unit) func(float64) string {
-	switch u {
-	case metric.Seconds, metric.CPUSeconds:
-		return unit.Seconds
-	case metric.PerSecond:
-		return rate
-	case metric.Bytes:
-		return unit.Bytes
-	case metric.Ratio:
-		return unit.Share
-	case metric.Count:
-	}
-	return unit.Number
 }
 
 // several says whether treatments must be told apart.
