@@ -19,6 +19,8 @@ type Treatment struct {
 	Baseline bool              `json:"baseline,omitempty"`
 	Control  Control           `json:"control,omitempty"`
 	Levels   map[string]string `json:"levels,omitempty"`
+	// Of is the treatment that an A/A arm repeats.
+	Of string `json:"of,omitempty"`
 }
 
 // Control marks a treatment that checks the experiment itself.

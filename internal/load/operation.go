@@ -17,7 +17,13 @@ type Operation struct {
 	Causes []string
 	Wire   Wire
 	Call   func(ctx context.Context, i uint64) Result
-	Batch  func(ctx context.Context, n int) ([]BatchSample, error)
+	// Batch makes n calls one after another and returns what one of them cost, by metric. Its target has its own clock.
+	Batch func(ctx context.Context, n int) ([]BatchSample, error)
+	// Span is how long a batch should last, so that n can be found; 0: 5 ms. Rounds is how many batches make a trial; 0: 16.
+	Span   time.Duration
+	Rounds int
+	// Negative says that the treatment cannot act on this operation, so that any effect on it is an artefact: a negative control.
+	Negative bool
 }
 
 // Wire is an operation as HTTP/1.1 bytes. Its methods are called on the hot path: they must not allocate, block or keep
@@ -49,10 +55,10 @@ type Mark struct {
 	At   time.Time
 }
 
-// BatchSample is one sample that a target with its own clock took.
+// BatchSample is one sample that a target with its own clock took: what one call of a batch cost on average.
 type BatchSample struct {
-	Metric string
-	Value  float64 // in the metric's base unit
+	Metric string  // a name that metric.Find knows: "wall", "cpu"
+	Value  float64 // per call, in the metric's base unit
 }
 
 // Endpoint is where Wire calls go.

@@ -45,6 +45,9 @@ const (
 	KindGenerator  Kind = "generator"
 	KindCalls      Kind = "calls"
 	KindCells      Kind = "cells"
+	KindBatches    Kind = "batches"
+	KindWindow     Kind = "window"
+	KindLook       Kind = "look"
 	KindTrialEnd   Kind = "trial-end"
 	KindChange     Kind = "change"
 	KindNote       Kind = "note"
@@ -102,6 +105,47 @@ type Plan struct {
 	Budget     []string           `json:"budget,omitempty"` // as written in the file
 	// Notes are limits of the target that every report must carry.
 	Notes []string `json:"notes,omitempty"`
+	// Margin is the largest effect, as a share of the baseline, that counts as equivalent.
+	Margin float64 `json:"margin,omitempty"`
+	// Factors are what is varied, with the levels in the order of the file.
+	Factors []Factor `json:"factors,omitempty"`
+	// Blocks is how many blocks there are at most, Looks after how many the run is judged.
+	Blocks int   `json:"blocks,omitempty"`
+	Looks  []int `json:"looks,omitempty"`
+	// Unblocked says that the trials were not taken in interleaved blocks: results of another tool.
+	Unblocked bool `json:"unblocked,omitempty"`
+}
+
+// Factor is something that the experiment varies.
+type Factor struct {
+	Name   string   `json:"name"`
+	Levels []string `json:"levels"`
+}
+
+// Batches are what an operation with a clock of its own cost in a trial.
+type Batches struct {
+	Treatment string `json:"treatment"`
+	Block     int    `json:"block"`
+	Operation string `json:"operation"`
+	Metric    string `json:"metric"` // a name that metric.Find knows
+	N         int    `json:"n"`      // calls in each batch
+	// Values are per call in the metric's base unit, one a batch, in the order in which they were taken.
+	Values []float64 `json:"values"`
+}
+
+// Window is the stretch of a trial that is measured. Calls that were due before it are warm-up. Instants are on the trial's stream.
+type Window struct {
+	Treatment string        `json:"treatment"`
+	Block     int           `json:"block"`
+	Start     time.Duration `json:"start"`
+	End       time.Duration `json:"end"`
+}
+
+// Look is one judgement of a growing run.
+type Look struct {
+	Blocks int    `json:"blocks"`
+	Stop   bool   `json:"stop"`
+	Reason string `json:"reason"` // why it stopped, or what is still open
 }
 
 // Load is the load section of the experiment with its defaults filled in. Times in seconds, rates in 1/s; 0: none.
@@ -112,6 +156,9 @@ type Load struct {
 	MaxRate        float64   `json:"max_rate,omitempty"`
 	MaxConnections int       `json:"max_connections,omitempty"`
 	Rates          []float64 `json:"rates,omitempty"` // of a ladder
+	Rate           float64   `json:"rate,omitempty"`
+	Workers        int       `json:"workers,omitempty"`  // of a closed loop
+	Duration       float64   `json:"duration,omitempty"` // of one trial
 }
 
 // Prepare says how the preparation of a treatment went.
@@ -135,6 +182,8 @@ type TrialBegin struct {
 	Operations []string `json:"operations"` // names, in the order of load.Call.Operation
 	// Causes are what each operation calls its failures, by load.Call.Cause − load.OwnCauses.
 	Causes [][]string `json:"causes,omitempty"`
+	// Negative are the operations on which the treatment cannot act.
+	Negative []string `json:"negative,omitempty"`
 }
 
 // Step is a piece of a question's own record. Its payload is opaque here: the question's package encodes and decodes it.

@@ -28,6 +28,7 @@ type Record struct {
 	Changes []Change
 	Notes   []Note
 	Warned  []Warning // warnings that the run wrote
+	Looks   []Look
 	Resumed []time.Time
 	Finish  *Finish   // nil: the run was killed, or is still going on
 	Last    time.Time // the latest line
@@ -48,6 +49,8 @@ type Trial struct {
 	Steps     []Step
 	Samples   []Samples
 	Generator []Generator
+	Batches   []Batches
+	Window    *Window
 	Counts    []Count // per operation and outcome, added up
 
 	dir   string
@@ -170,6 +173,8 @@ func (r *Record) entry(e *Entry) error {
 		return into(e, func(h Header) { r.Header = h })
 	case KindPlan:
 		return into(e, func(p Plan) { r.Plan = p })
+	case KindLook:
+		return into(e, func(l Look) { add(&r.Looks, l) })
 	case KindPrepare:
 		return into(e, func(p Prepare) { add(&r.Prepared, p) })
 	case KindVerify:
@@ -198,6 +203,10 @@ func (r *Record) entry(e *Entry) error {
 		return r.callsEntry(e)
 	case KindCells:
 		return into(e, func(c cellsRef) { r.trial(c.Treatment, c.Block).addCells(c) })
+	case KindBatches:
+		return into(e, func(b Batches) { add(&r.trial(b.Treatment, b.Block).Batches, b) })
+	case KindWindow:
+		return into(e, func(w Window) { r.trial(w.Treatment, w.Block).Window = &w })
 	case KindTrialEnd:
 		return into(e, func(end TrialEnd) { r.end(e.At, end) })
 	default:

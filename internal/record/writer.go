@@ -144,6 +144,15 @@ func (w *Writer) Samples(s Samples) error { return w.put(KindSamples, s) }
 // Generator writes the generator's audit of a trial.
 func (w *Writer) Generator(g Generator) error { return w.put(KindGenerator, g) }
 
+// Batches writes what an operation with its own clock cost in a trial.
+func (w *Writer) Batches(b Batches) error { return w.put(KindBatches, b) }
+
+// Window writes which stretch of a trial is measured.
+func (w *Writer) Window(x Window) error { return w.put(KindWindow, x) }
+
+// Look writes a judgement of the growing run.
+func (w *Writer) Look(l Look) error { return w.put(KindLook, l) }
+
 // Note writes a remark.
 func (w *Writer) Note(n Note) error { return w.put(KindNote, n) }
 

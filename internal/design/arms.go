@@ -1,0 +1,16 @@
+package design
+
+import "slices"
+
+// AAArm is the name of the arm that repeats the baseline.
+const AAArm = "aa"
+
+// Arms are the treatments with the A/A arm behind them: the baseline again under another name, or the first treatment where nothing is
+// a baseline. No experiment that compares goes without it.
+func Arms(treatments []Treatment) []Treatment {
+	if len(treatments) == 0 {
+		return nil
+	}
+	of := treatments[max(0, slices.IndexFunc(treatments, func(t Treatment) bool { return t.Baseline }))]
+	return append(slices.Clone(treatments), Treatment{ID: AAArm, Control: AA, Levels: of.Levels, Of: of.ID})
+}

@@ -1,0 +1,29 @@
+package metric
+
+import "slices"
+
+// What calls and batches of calls are measured by.
+var (
+	Response     = Metric{"response", Seconds, Lower, Noisy, "Time from the instant at which a call was due to its last byte: what a user waits."}
+	Service      = Metric{"service", Seconds, Lower, Noisy, "Time from the instant at which a call was sent to its last byte."}
+	Wall         = Metric{"wall", Seconds, Lower, Noisy, "Elapsed time of one call, by the target's own clock (CLOCK_MONOTONIC)."}
+	CPU          = Metric{"cpu", CPUSeconds, Lower, Noisy, "CPU time that the target spent on one call, children included: the primary cost on a noisy host."}
+	Instructions = Metric{"instructions", Count, Lower, Noisy, "Instructions that one call retired, where the host has a counter (perf_event_open)."}
+	Error        = Metric{"error", Ratio, Lower, Noisy, "Share of the calls that did not end as expected."}
+	Goodput      = Metric{"goodput", PerSecond, Higher, Noisy, "Calls per second that ended as expected."}
+)
+
+// Known are the metrics that calls and batches are measured by.
+func Known() []Metric {
+	return []Metric{Response, Service, Wall, CPU, Instructions, Error, Goodput}
+}
+
+// Find looks a metric up by its name.
+func Find(name string) (Metric, bool) {
+	all := Known()
+	i := slices.IndexFunc(all, func(m Metric) bool { return m.Name == name })
+	if i < 0 {
+		return Metric{}, false
+	}
+	return all[i], true
+}
