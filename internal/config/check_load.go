@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"tare/internal/area"
 	"tare/internal/design"
 )
 
@@ -137,15 +138,22 @@ func (c *checker) noMaxTime() {
 
 // trials: all other questions offer one rate, or have workers.
 func (c *checker) trials() {
-	for _, path := range []string{"load.rates", "load.workloads", "load.slo", "load.max_time"} {
+	only := []string{"load.rates", "load.workloads", "load.slo"}
+	if c.e.Question == design.Soak {
+		only = append(only, "load.max_time") // its duration bounds it
+	}
+	for _, path := range only {
 		if c.given(path) {
 			c.errorAt(path, c.key(path), "%q belongs to capacity, not to %s", path[len("load."):], c.e.Question)
 		}
 	}
+	if _, ok := c.e.Target.(area.Batcher); ok && !c.broken("target") {
+		c.ownPace()
+		return
+	}
 	if !c.given("load") {
-		if c.e.Question == design.Soak {
-			c.missing("load", "question", "soak needs a load: load: {rate: 10/s, duration: 10m}")
-		}
+		example := map[bool]string{true: "10m", false: "10s"}[c.e.Question == design.Soak]
+		c.missing("load", "question", string(c.e.Question)+" needs a load: load: {rate: 10/s, duration: "+example+"}")
 		return
 	}
 	if !c.given("load.closed") && !c.given("load.rates") && !c.broken("load") {
@@ -153,5 +161,16 @@ func (c *checker) trials() {
 	}
 	if c.e.Question == design.Soak {
 		c.missing("load.duration", "load", "soak needs load.duration, the time that it lasts")
+	}
+}
+
+// ownPace: what runs at its own pace is offered nothing. Only the time for the whole run can be bounded.
+func (c *checker) ownPace() {
+	for _, name := range []string{
+		"rate", "arrivals", "duration", "timeout", "max_rate", "max_connections", "engine", "closed", "operations", "abort", "precise", "spin", "shards",
+	} {
+		if path := "load." + name; c.given(path) {
+			c.errorAt(path, c.key(path), "the workloads of area %s run at their own pace: nothing is offered to them; of load, only max_time applies", c.e.Area)
+		}
 	}
 }

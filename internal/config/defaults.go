@@ -12,6 +12,10 @@ import (
 const (
 	defaultTimeout      = unit.Duration(30 * time.Second)
 	defaultDuration     = unit.Duration(30 * time.Second)
+	defaultTrial        = unit.Duration(10 * time.Second) // of a comparison
+	defaultBlocks       = 40
+	defaultMaxTime      = unit.Duration(30 * time.Minute) // of a comparison
+	defaultMargin       = unit.Percent(0.02)
 	defaultShare        = unit.Percent(0.01)
 	defaultAbortError   = unit.Percent(0.5)
 	defaultAbortFor     = unit.Duration(10 * time.Second)
@@ -20,8 +24,8 @@ const (
 	defaultCapacityConn = 4096
 )
 
-// WithDefaults returns a copy in which everything is filled in that has a default independent of the run. MaxRate, MaxTime, Blocks,
-// Seed and the start of a search stay zero where the file leaves them out.
+// WithDefaults returns a copy in which everything is filled in that has a default independent of the run. MaxRate, Seed and the start of a
+// search stay zero where the file leaves them out, and so do Blocks and MaxTime unless the question compares.
 func (e *Experiment) WithDefaults() *Experiment {
 	out := *e
 	l := &out.Load
@@ -38,6 +42,9 @@ func (e *Experiment) WithDefaults() *Experiment {
 			l.MaxConnections = defaultCapacityConn
 		}
 	}
+	if e.Question == design.Compare || e.Question == design.Scale {
+		out.blocked()
+	}
 	if l.Duration == 0 && e.Question != design.Capacity {
 		l.Duration = defaultDuration
 	}
@@ -48,6 +55,22 @@ func (e *Experiment) WithDefaults() *Experiment {
 		l.SLO = &SLO{Limit: l.SLO.Limit, Share: defaultShare}
 	}
 	return &out
+}
+
+// blocked fills in how a comparison is laid out.
+func (e *Experiment) blocked() {
+	if e.Blocks == 0 {
+		e.Blocks = defaultBlocks
+	}
+	if e.Margin == 0 {
+		e.Margin = defaultMargin
+	}
+	if e.Load.MaxTime == 0 {
+		e.Load.MaxTime = defaultMaxTime
+	}
+	if e.Load.Duration == 0 {
+		e.Load.Duration = defaultTrial
+	}
 }
 
 func (l Load) timeout() unit.Duration {

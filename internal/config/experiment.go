@@ -34,8 +34,8 @@ type Experiment struct {
 	Pin Pin `yaml:"pin,omitempty" json:"pin,omitzero" jsonschema_description:"CPUs for the generator and for the target, so that they do not disturb each other."`
 	// Seed draws the plan, arrivals and mix; nil: the run draws one and records it.
 	Seed *uint64 `yaml:"seed,omitempty" json:"seed,omitempty" jsonschema_description:"Draws the order of trials, arrivals and the mix. Without it the run draws one and records it."`
-	// Blocks is how often every treatment is measured; 0: the question's default.
-	Blocks int `yaml:"blocks,omitempty" json:"blocks,omitempty" jsonschema:"minimum=1,maximum=10000" jsonschema_description:"How often every treatment is measured, in random order."`
+	// Blocks is how often every treatment is measured at most; 0: the question's default.
+	Blocks int `yaml:"blocks,omitempty" json:"blocks,omitempty" jsonschema:"minimum=1,maximum=10000" jsonschema_description:"How often every treatment is measured at most, in random order within each block; a run stops earlier when it has its answer. Default 40."`
 }
 
 // Load says how calls are offered to a target.
@@ -49,7 +49,7 @@ type Load struct {
 	// Workloads make a ladder of shapes that are more than a rate.
 	Workloads []Workload `yaml:"workloads,omitempty" json:"workloads,omitempty" jsonschema:"minItems=1,maxItems=1000" jsonschema_description:"A ladder of workloads instead of a search (capacity only): pod starts, synchronised expiry, a reboot."`
 	// Duration is the length of one trial.
-	Duration unit.Duration `yaml:"duration,omitempty" json:"duration,omitempty" jsonschema_description:"Length of one trial: 30s."`
+	Duration unit.Duration `yaml:"duration,omitempty" json:"duration,omitempty" jsonschema_description:"Length of one trial. Default 10s for compare and scale, 30s for soak."`
 	// Timeout counts from the instant at which a call was due.
 	Timeout unit.Duration `yaml:"timeout,omitempty" json:"timeout,omitempty" jsonschema_description:"When a call is given up, counted from the instant at which it was due. Default 30s."`
 	// MaxRate bounds everything that is offered.
@@ -72,8 +72,8 @@ type Load struct {
 	Spin unit.Duration `yaml:"spin,omitempty" json:"spin,omitempty" jsonschema_description:"How long before each send the generator spins instead of sleeping, at most 1ms: 60us. Needs a spare CPU."`
 	// Shards is the number of event loops.
 	Shards int `yaml:"shards,omitempty" json:"shards,omitempty" jsonschema:"minimum=1,maximum=1024" jsonschema_description:"Event loops of engine fast. Default: CPUs − 1, at least 1."`
-	// MaxTime bounds a whole search.
-	MaxTime unit.Duration `yaml:"max_time,omitempty" json:"max_time,omitempty" jsonschema_description:"When a capacity search must end, with or without an answer."`
+	// MaxTime bounds a whole search, or all blocks of a comparison.
+	MaxTime unit.Duration `yaml:"max_time,omitempty" json:"max_time,omitempty" jsonschema_description:"When a capacity search must end, with or without an answer. Compare and scale begin no block that would end later; default 30m."`
 }
 
 // Arrivals names an arrival process.

@@ -36,15 +36,14 @@ func (e *Experiment) Treatments() []design.Treatment {
 	return out
 }
 
-// Design is what the plan is drawn from. seed stands in when the file names none; blocks likewise.
-func (e *Experiment) Design(seed uint64, blocks int) design.Experiment {
-	if e.Seed != nil {
-		seed = *e.Seed
+// Arms are what is measured: the treatments, and where they are compared, the A/A arm.
+func (e *Experiment) Arms() []design.Treatment {
+	switch e.Question {
+	case design.Compare, design.Scale:
+		return design.Arms(e.Treatments())
+	case design.Capacity, design.Soak:
 	}
-	if e.Blocks > 0 {
-		blocks = e.Blocks
-	}
-	return design.Experiment{Treatments: e.Treatments(), Blocks: blocks, Seed: seed}
+	return e.Treatments()
 }
 
 func (e *Experiment) arms() []Levels {

@@ -55,14 +55,15 @@ func TestTreatments(t *testing.T) {
 	}
 }
 
-func TestDesignPrefersTheFile(t *testing.T) {
-	seed := uint64(7)
-	e := Experiment{Seed: &seed, Blocks: 3}
-	if d := e.Design(1, 20); d.Seed != 7 || d.Blocks != 3 || len(d.Treatments) != 1 {
-		t.Errorf("got %+v", d)
+func TestArmsHaveAnAAArmWhereTheyAreCompared(t *testing.T) {
+	e := Experiment{Question: design.Compare, Baseline: Levels{"on": "no"}, Alternatives: []Levels{{"on": "yes"}}}
+	arms := e.Arms()
+	if last := arms[len(arms)-1]; len(arms) != 3 || last.Control != design.AA || last.Of != "on=no" {
+		t.Errorf("compare: %+v", arms)
 	}
-	if d := (&Experiment{}).Design(1, 20); d.Seed != 1 || d.Blocks != 20 {
-		t.Errorf("got %+v", d)
+	e.Question = design.Capacity
+	if len(e.Arms()) != 2 {
+		t.Errorf("capacity: %+v", e.Arms())
 	}
 }
 

@@ -20,9 +20,6 @@ type observer interface {
 
 // load opens a stream to the target, asks the question, and journals the answer's evidence also when the question failed.
 func (x *runner) load(ctx context.Context, t design.Trial, treatment design.Treatment, ops []load.Operation) (err error) {
-	if x.Question != design.Capacity {
-		return fmt.Errorf("question %s cannot be run by this version", x.Question)
-	}
 	cfg, err := x.streamConfig(t, treatment, ops)
 	if err != nil {
 		return err

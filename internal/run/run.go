@@ -29,6 +29,8 @@ type Request struct {
 	Seed       uint64
 	Budget     []string // as written in the file; the analysis judges it
 	Writer     *record.Writer
+	// Blocks lay out a comparison; a capacity experiment has none.
+	Blocks Blocks
 	// Events follows the run for a live view, from the run's own goroutine. May be nil.
 	Events func(Event)
 }
@@ -40,8 +42,11 @@ type Load struct {
 	Timeout  time.Duration
 	MaxRate  float64 // 1/s; 0: no bound
 	MaxConns int
-	Start    float64   // first rate of a search, 1/s; 0: the search's own
-	Rates    []float64 // a ladder instead of a search
+	Start    float64       // first rate of a search, 1/s; 0: the search's own
+	Rates    []float64     // a ladder instead of a search
+	Rate     float64       // of a trial of a comparison, 1/s
+	Closed   *load.Closed  // workers instead of a rate
+	Duration time.Duration // of a trial of a comparison
 	Point    time.Duration
 	// Workloads are points of a ladder that are more than a rate.
 	Workloads []Workload
@@ -65,6 +70,9 @@ type Event struct {
 	Note      string
 	// Capacity is set while a search or a ladder runs.
 	Capacity *capacity.Event
+	// Block is set while blocks are measured, Look after a judgement of them.
+	Block *Block
+	Look  *record.Look
 }
 
 // Phase is a part of a run.
@@ -74,7 +82,9 @@ type Phase string
 const (
 	Preparing Phase = "preparing"
 	Verifying Phase = "verifying"
+	WarmingUp Phase = "warming up"
 	Measuring Phase = "measuring"
+	Looking   Phase = "looking"
 	Undoing   Phase = "undoing"
 )
 
@@ -84,6 +94,8 @@ type runner struct {
 	target area.Target
 	start  time.Time
 	trials int
+	// sizes are the calls of a batch by operation, the same for every arm.
+	sizes map[string]int
 }
 
 // Do carries out r. It returns how the run ended; the same stands in the record, unless writing that failed. All changes are undone
@@ -120,7 +132,7 @@ func (x *runner) do(ctx context.Context) (err error) {
 		return fmt.Errorf("open the target: %w", err)
 	}
 	defer func() { err = errors.Join(err, x.close(ctx)) }()
-	plan := design.Plan(design.Experiment{Treatments: x.Treatments, Blocks: 1, Seed: x.Seed})
+	plan := design.Plan(design.Experiment{Treatments: x.Treatments, Blocks: max(1, x.Blocks.Most), Seed: x.Seed})
 	x.trials = len(plan)
 	if err := x.plan(plan); err != nil {
 		return err
@@ -134,6 +146,9 @@ func (x *runner) do(ctx context.Context) (err error) {
 		if err := x.Writer.Note(record.Note{Text: n}); err != nil {
 			return err
 		}
+	}
+	if x.Question != design.Capacity {
+		return x.blocks(ctx, plan)
 	}
 	for _, trial := range plan {
 		if err := x.trial(ctx, trial); err != nil {
@@ -160,9 +175,14 @@ func (x *runner) plan(trials []design.Trial) error {
 	if l.Poisson {
 		arrivals = "poisson"
 	}
+	workers := 0
+	if l.Closed != nil {
+		workers = l.Closed.Workers
+	}
 	return x.Writer.Plan(record.Plan{Treatments: x.Treatments, Trials: trials, Load: record.Load{
 		Engine: string(l.Engine), Arrivals: arrivals, Timeout: l.Timeout.Seconds(), MaxRate: l.MaxRate, MaxConnections: l.MaxConns, Rates: l.Rates,
-	}, Budget: x.Budget})
+		Rate: l.Rate, Workers: workers, Duration: l.Duration.Seconds(),
+	}, Budget: x.Budget, Margin: x.Blocks.Margin, Factors: x.Blocks.Factors, Blocks: x.Blocks.Most, Looks: x.Blocks.looks()})
 }
 
 func (x *runner) prepare(ctx context.Context, t design.Treatment) error {

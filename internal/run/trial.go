@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"tare/internal/design"
 	"tare/internal/load"
@@ -49,23 +50,21 @@ func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.T
 	if err != nil {
 		return err
 	}
-	begin := record.TrialBegin{Trial: t}
-	for _, op := range ops {
-		begin.Operations = append(begin.Operations, op.Name)
-	}
-	if slices.ContainsFunc(ops, func(op load.Operation) bool { return len(op.Causes) > 0 }) {
-		for _, op := range ops {
-			begin.Causes = append(begin.Causes, op.Causes)
-		}
-	}
-	if err := x.Writer.TrialBegin(begin); err != nil {
+	if err := x.begin(t, ops); err != nil {
 		return err
 	}
 	started := x.Env.Clock.Now()
-	if err = x.samples(ctx, t, treatment, record.Before, 0); err == nil {
+	if x.Question != design.Capacity {
+		err = x.steady(ctx, t, treatment, ops)
+	} else if err = x.samples(ctx, t, treatment, record.Before, 0); err == nil {
 		err = x.load(ctx, t, treatment, ops)
 		err = errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After, 0))
 	}
+	return x.endTrial(ctx, t, started, err)
+}
+
+// endTrial closes a trial. An interrupt drops it: it was cut short, and says nothing.
+func (x *runner) endTrial(ctx context.Context, t design.Trial, started time.Time, err error) error {
 	end := record.TrialEnd{Treatment: t.Treatment, Block: t.Block, Seconds: x.Env.Clock.Now().Sub(started).Seconds(), Status: record.Complete}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -74,6 +73,23 @@ func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.T
 		end.Status, end.Error = record.Errored, err.Error()
 	}
 	return errors.Join(err, x.Writer.TrialEnd(end))
+}
+
+// begin opens a trial in the record.
+func (x *runner) begin(t design.Trial, ops []load.Operation) error {
+	begin := record.TrialBegin{Trial: t}
+	for _, op := range ops {
+		begin.Operations = append(begin.Operations, op.Name)
+		if op.Negative {
+			begin.Negative = append(begin.Negative, op.Name)
+		}
+	}
+	if slices.ContainsFunc(ops, func(op load.Operation) bool { return len(op.Causes) > 0 }) {
+		for _, op := range ops {
+			begin.Causes = append(begin.Causes, op.Causes)
+		}
+	}
+	return x.Writer.TrialBegin(begin)
 }
 
 // operations is the target's mix with the file's weights.

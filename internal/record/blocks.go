@@ -1,0 +1,66 @@
+package record
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ReadHeader reads only what the record in dir says of itself.
+func ReadHeader(dir string) (h Header, err error) {
+	f, err := os.Open(filepath.Join(dir, JournalFile))
+	if err != nil {
+		return h, fmt.Errorf("open record: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	line, _, err := readLine(bufio.NewReader(f))
+	if err != nil {
+		return h, fmt.Errorf("open record %s: %w", dir, err)
+	}
+	var e Entry
+	if err := json.Unmarshal(line, &e); err != nil || e.Kind != KindHeader {
+		return h, fmt.Errorf("open record %s: %w", dir, errNoHeader)
+	}
+	if err := checkSchema(JournalFile, e.Schema); err != nil {
+		return h, err
+	}
+	err = json.Unmarshal(e.Data, &h)
+	return h, err
+}
+
+// CompleteBlocks is how many blocks from the first on are complete: every treatment of the plan was measured in them to its end.
+func (r *Record) CompleteBlocks() int {
+	done := map[int]map[string]bool{}
+	for _, t := range r.Trials {
+		if done[t.Block] == nil {
+			done[t.Block] = map[string]bool{}
+		}
+		done[t.Block][t.Treatment] = t.Complete() // the last attempt counts
+	}
+	for b := 0; ; b++ {
+		if len(r.Plan.Treatments) == 0 {
+			return 0
+		}
+		for _, t := range r.Plan.Treatments {
+			if !done[b][t.ID] {
+				return b
+			}
+		}
+	}
+}
+
+// BatchSizes are the calls of a batch by operation, which are the same in all trials of a run.
+func (r *Record) BatchSizes() map[string]int {
+	sizes := map[string]int{}
+	for _, t := range r.Trials {
+		for _, b := range t.Batches {
+			if sizes[b.Operation] == 0 {
+				sizes[b.Operation] = b.N
+			}
+		}
+	}
+	return sizes
+}

@@ -1,0 +1,152 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tare/internal/design"
+	"tare/internal/record"
+)
+
+// Blocks lay out a comparison: randomised complete blocks, judged at a few looks.
+type Blocks struct {
+	Most   int           // blocks at most
+	From   int           // complete ones that the record holds already
+	Within time.Duration // no block begins that would end later; 0: no bound
+	Margin float64       // the largest effect that counts as equivalent, as a share
+	// Factors are what is varied, for the record.
+	Factors []record.Factor
+	// Sizes are the calls of a batch by operation, of a run that goes on; nil: to be found.
+	Sizes map[string]int
+	// Decide judges the blocks so far and says whether they are enough. It is asked at the looks only, since each costs a share of the
+	// error that is allowed.
+	Decide func(blocks int) (Decision, error)
+}
+
+// Decision is the answer to a look.
+type Decision struct {
+	Stop   bool
+	Reason string // why it may stop, or what is still open
+}
+
+// Block tells where among the blocks a run is.
+type Block struct {
+	Number, Most int // from 1
+	Operation    string
+	Round        int // from 1; of Rounds
+	Rounds       int
+	Left         time.Duration // until the last block at this pace; 0: not known yet
+}
+
+// looks are the judgements that are left.
+func (b Blocks) looks() []int {
+	if b.Most == 0 {
+		return nil
+	}
+	return design.Looks(b.Most)
+}
+
+// blocks measures block after block until a look says that they are enough, or the budget of blocks or of time is spent.
+func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
+	arms := len(x.Treatments)
+	x.sizes = map[string]int{}
+	for op, n := range x.Blocks.Sizes {
+		x.sizes[op] = n
+	}
+	begun := x.Env.Clock.Now()
+	for b := x.Blocks.From; b < x.Blocks.Most; b++ {
+		at := x.Env.Clock.Now()
+		if err := x.block(ctx, b, plan[b*arms:(b+1)*arms]); err != nil {
+			return fmt.Errorf("block %d: %w", b+1, err)
+		}
+		took := x.Env.Clock.Now().Sub(at)
+		late := x.Blocks.Within > 0 && x.Env.Clock.Now().Add(took).Sub(begun) > x.Blocks.Within
+		if stop, err := x.look(b+1, late); err != nil || stop {
+			return err
+		}
+	}
+	return nil
+}
+
+// look judges after b blocks, if that is a look or the run ends here.
+func (x *runner) look(b int, late bool) (stop bool, err error) {
+	usual := false
+	for _, l := range x.Blocks.looks() {
+		usual = usual || l == b
+	}
+	if !usual && !late {
+		return false, nil
+	}
+	x.event(Event{Phase: Looking, Block: &Block{Number: b, Most: x.Blocks.Most}})
+	d := Decision{Reason: "nothing judges this run"}
+	if x.Blocks.Decide != nil {
+		if d, err = x.Blocks.Decide(b); err != nil {
+			return true, fmt.Errorf("judge %d blocks: %w", b, err)
+		}
+	}
+	look := record.Look{Blocks: b, Stop: d.Stop, Reason: d.Reason}
+	switch {
+	case d.Stop:
+	case late:
+		look.Stop, look.Reason = true, fmt.Sprintf("the time of %s is spent; %s", x.Blocks.Within, d.Reason)
+	case b == x.Blocks.Most:
+		look.Stop, look.Reason = true, fmt.Sprintf("%d blocks are done; %s", b, d.Reason)
+	}
+	x.event(Event{Phase: Looking, Look: &look, Block: &Block{Number: b, Most: x.Blocks.Most}})
+	return look.Stop, x.Writer.Look(look)
+}
+
+// block measures every arm once. Arms whose operations have a clock of their own stand side by side and take turns; others come one
+// after another, each under load of its own.
+func (x *runner) block(ctx context.Context, b int, trials []design.Trial) error {
+	ops, err := x.operations(x.treatment(trials[0].Treatment))
+	if err != nil {
+		return err
+	}
+	if len(ops) > 0 && ops[0].Batch != nil {
+		return x.sideBySide(ctx, b, trials)
+	}
+	for _, t := range trials {
+		x.event(Event{Phase: Measuring, Treatment: t.Treatment, Trial: t.Index + 1, Block: x.place(b)})
+		if err := x.trial(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place is where the run is at block b.
+func (x *runner) place(b int) *Block {
+	p := &Block{Number: b + 1, Most: x.Blocks.Most}
+	if done := b - x.Blocks.From; done > 0 {
+		spent := x.Env.Clock.Now().Sub(x.start)
+		p.Left = spent / time.Duration(done) * time.Duration(x.Blocks.Most-b)
+	}
+	return p
+}
+
+// enter puts every arm of a block in force and proves it. leave takes back those that were entered, also after an error.
+func (x *runner) enter(ctx context.Context, trials []design.Trial) (leave func() error, err error) {
+	var entered []design.Treatment
+	leave = func() (err error) {
+		for _, t := range entered {
+			if e := x.target.Leave(context.WithoutCancel(ctx), t); e != nil {
+				err = errors.Join(err, fmt.Errorf("leave %s: %w", t.ID, e))
+			}
+		}
+		return err
+	}
+	for _, t := range trials {
+		treatment := x.treatment(t.Treatment)
+		if err := x.target.Enter(ctx, treatment); err != nil {
+			return leave, fmt.Errorf("enter %s: %w", t.Treatment, err)
+		}
+		entered = append(entered, treatment)
+		if err := x.verify(ctx, t, treatment); err != nil {
+			return leave, err
+		}
+	}
+	return leave, nil
+}

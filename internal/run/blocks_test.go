@@ -1,0 +1,238 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/probe"
+	"tare/internal/record"
+)
+
+// scale is a target whose operations have a clock of their own, which is exact: what a call costs is known.
+type scale struct {
+	mu             sync.Mutex
+	turns          []string // treatment of each batch, in order
+	sizes          map[int]int
+	standing, most int
+	fail           func(treatment string, turn int) error
+	cost           func(treatment string) float64
+}
+
+func (*scale) Name() string                                                     { return "scale" }
+func (*scale) Cells() map[design.Question]area.Cell                             { return nil }
+func (*scale) NewSpec() area.Spec                                               { return nil }
+func (*scale) Preflight(context.Context, area.Spec, area.Env) []area.Finding    { return nil }
+func (s *scale) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return s, nil }
+func (*scale) Undo(context.Context, []area.Change, area.Env) error              { return nil }
+func (*scale) Prepare(context.Context, design.Treatment, area.Journal) error    { return nil }
+func (*scale) Verify(context.Context, design.Treatment) error                   { return nil }
+func (*scale) Endpoint(design.Treatment) (*load.Endpoint, error)                { return nil, nil }
+func (*scale) Probes(design.Treatment) []probe.Probe                            { return nil }
+func (*scale) Recover(context.Context, design.Treatment) error                  { return nil }
+func (*scale) Notes() []string                                                  { return nil }
+func (*scale) Close(context.Context) error                                      { return nil }
+
+func (s *scale) Enter(context.Context, design.Treatment) error {
+	s.standing++
+	s.most = max(s.most, s.standing)
+	return nil
+}
+
+func (s *scale) Leave(context.Context, design.Treatment) error { s.standing--; return nil }
+
+func (s *scale) Operations(t design.Treatment) ([]load.Operation, error) {
+	op := func(name string) load.Operation {
+		return load.Operation{Name: name, Weight: 1, Rounds: 4, Span: time.Millisecond, Negative: name == "idle", Batch: func(ctx context.Context, n int) ([]load.BatchSample, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.turns = append(s.turns, t.ID)
+			s.sizes[n]++
+			if s.fail != nil {
+				if err := s.fail(t.ID, len(s.turns)); err != nil {
+					return nil, err
+				}
+			}
+			c := s.cost(t.ID)
+			return []load.BatchSample{{Metric: "wall", Value: 2 * c}, {Metric: "cpu", Value: c}}, ctx.Err()
+		}}
+	}
+	return []load.Operation{op("work"), op("idle")}, nil
+}
+
+var threeArms = design.Arms([]design.Treatment{{ID: "off", Baseline: true}, {ID: "on"}})
+
+func start(t *testing.T, s *scale, b Blocks) (Request, func() *record.Record) {
+	t.Helper()
+	s.sizes = map[int]int{}
+	if s.cost == nil {
+		s.cost = func(string) float64 { return 5e-6 }
+	}
+	w, err := record.Create(t.TempDir(), record.Header{Experiment: record.Experiment{Name: "x", Seed: 7}, Question: design.Compare}, nil, clock.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Request{Area: s, Env: area.Env{Clock: clock.System{}}, Question: design.Compare, Treatments: threeArms, Seed: 7, Writer: w, Blocks: b}, func() *record.Record {
+		t.Helper()
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := record.Open(w.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+}
+
+// TestArmsTakeTurns: within a block all arms stand at once, and in every round each has one turn, in orders that differ.
+func TestArmsTakeTurns(t *testing.T) {
+	s := &scale{}
+	req, open := start(t, s, Blocks{Most: 3, Margin: 0.02})
+	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+		t.Fatal(status, err)
+	}
+	if s.most != 3 || s.standing != 0 {
+		t.Errorf("%d arms stood at once, %d are left", s.most, s.standing)
+	}
+	if s.sizes[100] == 0 {
+		t.Errorf("batch sizes %v: 1 ms of calls of 10 µs are 100", s.sizes)
+	}
+	orders := map[string]bool{}
+	turns := s.turns
+	for len(turns) >= 3 {
+		round := slices.Clone(turns[:3])
+		if slices.Sort(round); !slices.Equal(round, []string{"aa", "off", "on"}) {
+			turns = turns[1:] // finding the size of a batch
+			continue
+		}
+		orders[strings.Join(turns[:3], " ")] = true
+		turns = turns[3:]
+	}
+	if len(orders) < 4 {
+		t.Errorf("only the orders %v were drawn", orders)
+	}
+	r := open()
+	if n := r.CompleteBlocks(); n != 3 || r.Plan.Margin != 0.02 || r.Plan.Blocks != 3 || !slices.Equal(r.Plan.Looks, []int{3}) {
+		t.Errorf("%d complete blocks of plan %+v", n, r.Plan)
+	}
+	for _, trial := range r.Trials {
+		if len(trial.Batches) != 4 || !slices.Equal(trial.Negative, []string{"idle"}) {
+			t.Fatalf("trial %+v", trial)
+		}
+		for _, b := range trial.Batches {
+			if len(b.Values) != 4 || b.N != 100 {
+				t.Errorf("batches %+v", b)
+			}
+		}
+	}
+}
+
+func TestLooksStopARun(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		b      Blocks
+		stop   int
+		looked []int
+		blocks int
+		reason string
+	}{
+		{"decided at a look", Blocks{Most: 40}, 10, []int{10}, 10, "enough"},
+		{"never decided", Blocks{Most: 25}, 99, []int{10, 20, 25}, 25, "25 blocks are done; more"},
+		{"out of time", Blocks{Most: 40, Within: 1}, 99, []int{1}, 1, "is spent; more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var looked []int
+			c.b.Decide = func(n int) (Decision, error) {
+				if looked = append(looked, n); n >= c.stop {
+					return Decision{Stop: true, Reason: "enough"}, nil
+				}
+				return Decision{Reason: "more"}, nil
+			}
+			req, open := start(t, &scale{}, c.b)
+			if _, err := Do(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+			r := open()
+			last := r.Looks[len(r.Looks)-1]
+			if !slices.Equal(looked, c.looked) || r.CompleteBlocks() != c.blocks || !last.Stop || !strings.Contains(last.Reason, c.reason) {
+				t.Errorf("looks %v, %d blocks, last %+v", looked, r.CompleteBlocks(), last)
+			}
+		})
+	}
+}
+
+// TestAnInterruptDropsTheBlock: what was begun is not judged, and what was put in force is taken back.
+func TestAnInterruptDropsTheBlock(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &scale{}
+	s.fail = func(_ string, turn int) error {
+		if turn == 60 {
+			cancel()
+		}
+		return nil
+	}
+	req, open := start(t, s, Blocks{Most: 20})
+	if status, err := Do(ctx, req); status != record.Interrupted || err != nil {
+		t.Fatal(status, err)
+	}
+	r := open()
+	dropped := 0
+	for _, trial := range r.Trials {
+		if trial.End != nil && trial.End.Status == record.Dropped {
+			dropped++
+		}
+	}
+	if s.standing != 0 || dropped != 3 || r.CompleteBlocks() == 0 {
+		t.Errorf("%d arms are left, %d trials dropped, %d blocks", s.standing, dropped, r.CompleteBlocks())
+	}
+}
+
+// TestGoingOn: a run that goes on makes the blocks that are missing, in the orders that the whole plan has, with batches of the old size.
+func TestGoingOn(t *testing.T) {
+	whole, part := &scale{}, &scale{}
+	req, _ := start(t, whole, Blocks{Most: 4, Sizes: map[string]int{"work": 7, "idle": 7}})
+	if _, err := Do(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	req, _ = start(t, part, Blocks{Most: 4, From: 2, Sizes: map[string]int{"work": 7, "idle": 7}})
+	if _, err := Do(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(part.turns, whole.turns[len(whole.turns)/2:]) {
+		t.Errorf("the second half differs:\n%v\n%v", part.turns, whole.turns[len(whole.turns)/2:])
+	}
+	if part.sizes[7] == 0 || len(part.sizes) > 2 {
+		t.Errorf("batch sizes %v", part.sizes)
+	}
+}
+
+func TestBadMeasurementsEndTheRun(t *testing.T) {
+	broken := errors.New("the worker died")
+	for name, c := range map[string]struct {
+		s    *scale
+		want string
+	}{
+		"an error":   {&scale{fail: func(id string, turn int) error { return map[bool]error{true: broken}[id == "on" && turn > 9] }}, "under on: the worker died"},
+		"a negative": {&scale{cost: func(string) float64 { return -1 }}, "wall = -2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req, open := start(t, c.s, Blocks{Most: 2})
+			status, err := Do(t.Context(), req)
+			if status != record.Errored || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s, %v; want %q", status, err, c.want)
+			}
+			if r := open(); c.s.standing != 0 || r.CompleteBlocks() != 0 {
+				t.Errorf("%d arms are left, %d blocks count", c.s.standing, r.CompleteBlocks())
+			}
+		})
+	}
+}

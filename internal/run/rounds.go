@@ -1,0 +1,230 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/metric"
+	"tare/internal/record"
+)
+
+// What holds where an operation does not say.
+const (
+	defaultSpan   = 5 * time.Millisecond
+	defaultRounds = 16
+)
+
+// mostCalls bounds a batch whose calls seem to cost nothing.
+const mostCalls = 1 << 24
+
+// An arm is a treatment in force during one block, with its operations by name.
+type arm struct {
+	trial design.Trial
+	ops   []load.Operation
+}
+
+// sideBySide measures a block whose arms are all in force at once and take turns batch by batch, so that whatever disturbs the host
+// disturbs them alike.
+func (x *runner) sideBySide(ctx context.Context, b int, trials []design.Trial) (err error) {
+	leave, err := x.enter(ctx, trials)
+	defer func() { err = errors.Join(err, leave()) }()
+	if err != nil {
+		return err
+	}
+	arms, err := x.arms(trials)
+	if err != nil {
+		return err
+	}
+	started := x.Env.Clock.Now()
+	for _, a := range arms {
+		if err := errors.Join(x.begin(a.trial, a.ops), x.samples(ctx, a.trial, x.treatment(a.trial.Treatment), record.Before, 0)); err != nil {
+			return err
+		}
+	}
+	err = x.takeTurns(ctx, b, arms)
+	for _, a := range arms {
+		err = errors.Join(err, x.samples(context.WithoutCancel(ctx), a.trial, x.treatment(a.trial.Treatment), record.After, 0))
+	}
+	end := error(nil)
+	for _, a := range arms {
+		end = errors.Join(end, x.endTrial(ctx, a.trial, started, err))
+	}
+	if err != nil {
+		return err
+	}
+	return end
+}
+
+// arms asks the target for every arm's operations, which must be the same ones: what is missing in one arm cannot be compared.
+func (x *runner) arms(trials []design.Trial) ([]arm, error) {
+	var arms []arm
+	for _, t := range trials {
+		ops, err := x.operations(x.treatment(t.Treatment))
+		if err != nil {
+			return nil, err
+		}
+		for i, op := range ops {
+			if op.Batch == nil || (len(arms) > 0 && (i >= len(arms[0].ops) || arms[0].ops[i].Name != op.Name)) {
+				return nil, fmt.Errorf("%s and %s do not have the same operations", trials[0].Treatment, t.Treatment)
+			}
+		}
+		if len(arms) > 0 && len(ops) != len(arms[0].ops) {
+			return nil, fmt.Errorf("%s and %s do not have the same operations", trials[0].Treatment, t.Treatment)
+		}
+		arms = append(arms, arm{trial: t, ops: ops})
+	}
+	return arms, nil
+}
+
+// takeTurns measures operation after operation, in an order drawn for the block.
+func (x *runner) takeTurns(ctx context.Context, b int, arms []arm) error {
+	rng := rand.New(rand.NewPCG(x.blockSeed(b), 0x0eade5))
+	for _, i := range rng.Perm(len(arms[0].ops)) {
+		if err := x.operation(ctx, b, arms, i, rng); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operation makes the batches of one operation: a warm-up of every arm, then rounds in which each arm has one turn.
+func (x *runner) operation(ctx context.Context, b int, arms []arm, i int, rng *rand.Rand) error {
+	op := arms[0].ops[i]
+	place := x.place(b)
+	place.Operation, place.Rounds = op.Name, op.Rounds
+	if place.Rounds <= 0 {
+		place.Rounds = defaultRounds
+	}
+	n, err := x.size(ctx, arms, i)
+	if err != nil {
+		return err
+	}
+	for _, a := range arms {
+		if _, err := a.ops[i].Batch(ctx, max(1, n/4)); err != nil {
+			return fmt.Errorf("%s under %s: %w", op.Name, a.trial.Treatment, err)
+		}
+	}
+	taken := make([]batches, len(arms))
+	for r := range place.Rounds {
+		place.Round = r + 1
+		at := *place
+		x.event(Event{Phase: Measuring, Treatment: arms[0].trial.Treatment, Trial: arms[0].trial.Index + 1, Block: &at})
+		for _, k := range rng.Perm(len(arms)) {
+			s, err := arms[k].ops[i].Batch(ctx, n)
+			if err == nil {
+				err = taken[k].add(s, r)
+			}
+			if err != nil {
+				return fmt.Errorf("%s under %s: %w", op.Name, arms[k].trial.Treatment, err)
+			}
+		}
+	}
+	for k, a := range arms {
+		if err := taken[k].write(x.Writer, a.trial, op.Name, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// size finds how many calls make a batch of the wanted length, once for the whole run, under the baseline. All arms make the same number
+// in all blocks, so that whatever a batch costs besides its calls is the same share of each.
+func (x *runner) size(ctx context.Context, arms []arm, i int) (int, error) {
+	op := arms[0].ops[i]
+	if n := x.sizes[op.Name]; n > 0 {
+		return n, nil
+	}
+	span := op.Span
+	if span <= 0 {
+		span = defaultSpan
+	}
+	batch := op.Batch
+	for _, a := range arms {
+		if x.treatment(a.trial.Treatment).Baseline {
+			batch = a.ops[i].Batch
+		}
+	}
+	x.event(Event{Phase: WarmingUp, Note: "find the length of a batch of " + op.Name})
+	n := 1
+	for {
+		s, err := batch(ctx, n)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", op.Name, err)
+		}
+		per := perCall(s)
+		lasts := time.Duration(per * float64(n) * 1e9)
+		if lasts >= span/2 || n >= mostCalls {
+			n = int(max(1, min(mostCalls, math.Round(span.Seconds()/max(per, 1e-12)))))
+			x.sizes[op.Name] = n
+			return n, nil
+		}
+		n = min(mostCalls, n*int(max(2, min(10, float64(span)/max(1, float64(lasts))))))
+	}
+}
+
+// perCall is the elapsed time of one call in seconds, or its CPU time where only that was taken.
+func perCall(s []load.BatchSample) float64 {
+	most := 0.0
+	for _, v := range s {
+		if v.Metric == metric.Wall.Name {
+			return v.Value
+		}
+		if v.Metric == metric.CPU.Name {
+			most = v.Value
+		}
+	}
+	return most
+}
+
+// blockSeed is the seed of what all arms of a block share: the order of turns, the arrivals of calls.
+func (x *runner) blockSeed(b int) uint64 { return x.Seed + uint64(b+1)*0x9e3779b97f4a7c15 }
+
+// batches are one arm's samples of one operation, by metric in the order in which they came.
+type batches struct {
+	metrics []string
+	values  [][]float64
+}
+
+// add takes in round r. A metric that comes and goes is a defect of the target, not a measurement.
+func (b *batches) add(s []load.BatchSample, r int) error {
+	for _, v := range s {
+		if _, ok := metric.Find(v.Metric); !ok {
+			return fmt.Errorf("the target measured %q, which is not a known metric", v.Metric)
+		}
+		if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) || v.Value < 0 {
+			return fmt.Errorf("the target measured %s = %v", v.Metric, v.Value)
+		}
+		k := 0
+		for k < len(b.metrics) && b.metrics[k] != v.Metric {
+			k++
+		}
+		if k == len(b.metrics) {
+			b.metrics, b.values = append(b.metrics, v.Metric), append(b.values, nil)
+		}
+		b.values[k] = append(b.values[k], v.Value)
+	}
+	for k, values := range b.values {
+		if len(values) != r+1 {
+			return fmt.Errorf("the target measured %s in %d of %d batches", b.metrics[k], len(values), r+1)
+		}
+	}
+	if len(b.metrics) == 0 {
+		return errors.New("the target measured nothing")
+	}
+	return nil
+}
+
+func (b *batches) write(w *record.Writer, t design.Trial, op string, n int) error {
+	for k, m := range b.metrics {
+		if err := w.Batches(record.Batches{Treatment: t.Treatment, Block: t.Block, Operation: op, Metric: m, N: n, Values: b.values[k]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
