@@ -1,0 +1,154 @@
+// Command tare-calibrate weighs tare itself: it repeats an experiment whose truth is known, on this host as it is or with busy loops beside
+// it, and counts how often the verdicts are right. The truth of a treatment is its level "planted": the share of work that it does more.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"tare/internal/report"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tare-calibrate:", err)
+		os.Exit(1)
+	}
+}
+
+// options say what is repeated, how often, and beside what.
+type options struct {
+	file, tare, keep string
+	n, busy          int
+	seed             uint64
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var o options
+	flags := flag.NewFlagSet("tare-calibrate", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.tare, "tare", "bin/tare", "the tare to weigh")
+	flags.StringVar(&o.keep, "keep", "", "folder in which records are kept; default: they are thrown away")
+	flags.IntVar(&o.n, "n", 40, "experiments")
+	flags.IntVar(&o.busy, "busy", 0, "busy loops beside them")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the first experiment; the others follow")
+	spin := flags.Bool("spin", false, "be a busy loop (started by this command itself)")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *spin {
+		burn()
+	}
+	if flags.NArg() != 1 {
+		return errors.New("name one experiment file, such as examples/aa.yaml")
+	}
+	o.file = flags.Arg(0)
+	stop, err := startBusy(o.busy)
+	defer stop()
+	if err != nil {
+		return err
+	}
+	return repeat(ctx, o, stdout, stderr)
+}
+
+// burn computes until it is killed.
+func burn() {
+	for x := uint64(1); ; x ^= x << 13 {
+		x ^= x >> 7
+	}
+}
+
+// startBusy starts so many busy loops, which end with this process.
+func startBusy(n int) (stop func(), err error) {
+	var started []*exec.Cmd
+	stop = func() {
+		for _, c := range started {
+			_ = c.Process.Kill() // it has no other end
+			_ = c.Wait()
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return stop, err
+	}
+	for range n {
+		c := exec.Command(self, "-spin")
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := c.Start(); err != nil {
+			return stop, fmt.Errorf("start a busy loop: %w", err)
+		}
+		started = append(started, c)
+	}
+	return stop, nil
+}
+
+// repeat runs the experiment with one seed after another and prints what came of it.
+func repeat(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	src, err := os.ReadFile(o.file)
+	if err != nil {
+		return err
+	}
+	dir := o.keep
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "tare-calibrate-*"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	}
+	var all tally
+	for i := range o.n {
+		seed := o.seed + uint64(i)
+		rep, err := once(ctx, o.tare, dir, src, seed)
+		if err != nil {
+			return fmt.Errorf("experiment %d, seed %d: %w", i+1, seed, err)
+		}
+		all.add(rep)
+		fmt.Fprintf(stderr, "%d/%d  seed %d  %s  %.0f s  %s\n", i+1, o.n, seed, rep.Verdict, rep.Seconds, rep.Reason)
+	}
+	return all.write(stdout, o)
+}
+
+// once runs the experiment in src with one seed and returns its report. Exit codes of verdicts are answers, not failures.
+func once(ctx context.Context, tare, dir string, src []byte, seed uint64) (*report.Report, error) {
+	file := filepath.Join(dir, fmt.Sprintf("seed-%d.yaml", seed))
+	text := append([]byte(nil), src...)
+	text = append(text, fmt.Sprintf("\nseed: %d\n", seed)...)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
+	}
+	out := filepath.Join(dir, fmt.Sprintf("seed-%d.json", seed))
+	c := exec.CommandContext(ctx, tare, "run", file, "--results", dir, "-o", "json="+out)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	said, err := c.CombinedOutput()
+	var exited *exec.ExitError
+	if err != nil && !errors.As(err, &exited) {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	b, readErr := os.ReadFile(out)
+	if readErr != nil {
+		return nil, fmt.Errorf("%w: %s", errors.Join(err, readErr), said)
+	}
+	rep := &report.Report{}
+	if err := json.Unmarshal(b, rep); err != nil {
+		return nil, err
+	}
+	if rep.Status != report.Complete {
+		return nil, fmt.Errorf("the run did not complete: %s", said)
+	}
+	return rep, nil
+}
