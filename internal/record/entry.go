@@ -48,6 +48,7 @@ const (
 	KindBatches    Kind = "batches"
 	KindWindow     Kind = "window"
 	KindLook       Kind = "look"
+	KindHost       Kind = "host"
 	KindTrialEnd   Kind = "trial-end"
 	KindChange     Kind = "change"
 	KindNote       Kind = "note"
@@ -139,6 +140,13 @@ type Window struct {
 	Block     int           `json:"block"`
 	Start     time.Duration `json:"start"`
 	End       time.Duration `json:"end"`
+}
+
+// Surroundings are what the host did during a block, its own work and that of others: differences.
+type Surroundings struct {
+	Block   int             `json:"block"`
+	Seconds float64         `json:"seconds"`
+	Samples []metric.Sample `json:"samples"`
 }
 
 // Look is one judgement of a growing run.

@@ -29,6 +29,7 @@ type Record struct {
 	Notes   []Note
 	Warned  []Warning // warnings that the run wrote
 	Looks   []Look
+	Host    []Surroundings // by block
 	Resumed []time.Time
 	Finish  *Finish   // nil: the run was killed, or is still going on
 	Last    time.Time // the latest line
@@ -173,6 +174,8 @@ func (r *Record) entry(e *Entry) error {
 		return into(e, func(h Header) { r.Header = h })
 	case KindPlan:
 		return into(e, func(p Plan) { r.Plan = p })
+	case KindHost:
+		return into(e, func(s Surroundings) { add(&r.Host, s) })
 	case KindLook:
 		return into(e, func(l Look) { add(&r.Looks, l) })
 	case KindPrepare:

@@ -150,6 +150,9 @@ func (w *Writer) Batches(b Batches) error { return w.put(KindBatches, b) }
 // Window writes which stretch of a trial is measured.
 func (w *Writer) Window(x Window) error { return w.put(KindWindow, x) }
 
+// Surroundings writes what the host did during a block.
+func (w *Writer) Surroundings(s Surroundings) error { return w.put(KindHost, s) }
+
 // Look writes a judgement of the growing run.
 func (w *Writer) Look(l Look) error { return w.put(KindLook, l) }
 

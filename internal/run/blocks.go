@@ -58,8 +58,12 @@ func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
 	begun := x.Env.Clock.Now()
 	for b := x.Blocks.From; b < x.Blocks.Most; b++ {
 		at := x.Env.Clock.Now()
+		seen := x.watch(ctx, b)
 		if err := x.block(ctx, b, plan[b*arms:(b+1)*arms]); err != nil {
 			return fmt.Errorf("block %d: %w", b+1, err)
+		}
+		if err := seen(); err != nil {
+			return err
 		}
 		took := x.Env.Clock.Now().Sub(at)
 		late := x.Blocks.Within > 0 && x.Env.Clock.Now().Add(took).Sub(begun) > x.Blocks.Within

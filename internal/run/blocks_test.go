@@ -236,3 +236,24 @@ func TestBadMeasurementsEndTheRun(t *testing.T) {
 		})
 	}
 }
+
+// TestTheHostIsWatched: every block tells what the host did meanwhile, and what of it was this process.
+func TestTheHostIsWatched(t *testing.T) {
+	req, open := start(t, &scale{}, Blocks{Most: 2})
+	if _, err := Do(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	r := open()
+	if len(r.Host) != 2 || r.Host[1].Block != 1 {
+		t.Fatalf("surroundings %+v", r.Host)
+	}
+	seen := map[string]bool{}
+	for _, s := range r.Host[0].Samples {
+		seen[s.Subject+" "+s.Metric] = s.Value >= 0
+	}
+	for _, want := range []string{"host host_cpu", "host host_all", "tare cpu"} {
+		if !seen[want] {
+			t.Errorf("there is no %q among %v", want, seen)
+		}
+	}
+}
