@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,9 @@ func (a *app) initCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := a.area(args[0]); err != nil {
 				return err
+			}
+			if question == "" {
+				question = firstQuestion(args[0])
 			}
 			text, err := config.Template(args[0], design.Question(question))
 			if err != nil {
@@ -46,9 +50,19 @@ func (a *app) initCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&question, "question", string(design.Capacity), "compare, scale, capacity or soak")
+	c.Flags().StringVar(&question, "question", "", "compare, scale, capacity or soak (default: the area's first template)")
 	c.Flags().StringVar(&file, "file", "", "where to write (default AREA.yaml; '-' is standard output)")
 	return c
+}
+
+// firstQuestion is the question that an area's own template asks.
+func firstQuestion(area string) string {
+	for _, q := range []design.Question{design.Capacity, design.Compare, design.Scale, design.Soak} {
+		if slices.Contains(config.Templates(), area+"-"+string(q)) {
+			return string(q)
+		}
+	}
+	return string(design.Compare)
 }
 
 // writeSchema puts the JSON Schema that the template names beside it, for editors. One that is there already is left alone.

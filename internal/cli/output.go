@@ -104,6 +104,7 @@ func (a *app) report(dir string, outs []output) error {
 	} else {
 		a.tell("page    %s\n", name)
 	}
+	a.github(rep)
 	if code := analyze.ExitCode(rep); code != ExitPass {
 		return &exit{code: code, quiet: true}
 	}

@@ -35,17 +35,21 @@ func (a *app) plan(ctx context.Context, file string) error {
 	}
 	p("experiment", "%s: %s of %s", e.Name, e.Question, e.Area)
 	treatments := e.Treatments()
-	for i, t := range treatments {
+	for i, t := range e.Arms() {
 		label := ""
 		if i == 0 {
 			label = "treatments"
 		}
-		p(label, "%s", t.ID)
+		p(label, "%s%s", t.ID, role(t))
 	}
-	p("takes", "%s", planned(e, len(treatments)))
+	if len(e.Arms()) > len(treatments) {
+		a.planBlocks(ctx, e, p)
+	} else {
+		p("takes", "%s", planned(e, len(treatments)))
+	}
 	p("peak", "%s", peak(e))
 	if d, ok := ar.(planner); ok {
-		for _, line := range d.Creates(e.Target, treatments) {
+		for _, line := range d.Creates(e.Target, e.Arms()) {
 			p("creates", "%s", line)
 		}
 	}
@@ -53,6 +57,17 @@ func (a *app) plan(ctx context.Context, file string) error {
 		p("budget", "%s", b)
 	}
 	return a.preflight(ctx, ar, e)
+}
+
+// role says what an arm is for, where that is not to be compared.
+func role(t design.Treatment) string {
+	switch {
+	case t.Control == design.AA:
+		return "   (" + t.Of + " again: any difference is noise)"
+	case t.Baseline:
+		return "   (baseline)"
+	}
+	return ""
 }
 
 // planner is what an area may offer beside the contract: what its runs create, in words.
@@ -81,7 +96,12 @@ func planned(e *config.Experiment, treatments int) string {
 }
 
 func peak(e *config.Experiment) string {
+	if _, ok := e.Target.(area.Batcher); ok {
+		return "nothing is offered: the workloads run at their own pace"
+	}
 	switch r := e.Peak(); {
+	case r > 0 && e.Question != design.Capacity:
+		return fmt.Sprintf("%g/s, the rate of every trial", r)
 	case r > 0 && e.Load.Ladder():
 		return fmt.Sprintf("%g/s, the highest of the rates", r)
 	case r > 0:

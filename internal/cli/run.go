@@ -8,13 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
+	"tare/internal/analyze"
 	"tare/internal/area"
+	"tare/internal/clock"
 	"tare/internal/config"
+	"tare/internal/load"
 	"tare/internal/proc"
 	"tare/internal/record"
 	"tare/internal/run"
@@ -27,26 +30,63 @@ func (a *app) runCommand() *cobra.Command {
 	var outputs []string
 	var results string
 	var dryRun bool
+	var resume string
+	var add int
 	c := &cobra.Command{
-		Use: "run FILE", Short: "Carry out an experiment and report", Args: exactly("FILE"),
+		Use: "run [FILE]", Short: "Carry out an experiment and report", Args: cobra.MaximumNArgs(1),
 		Long: "Carries out the experiment in FILE, leaves a record in a folder of its own below results/, and prints the report.\n\n" +
 			"The first interrupt (Ctrl-C) undoes all changes and writes a partial report; the second one stops at once.\n\n" +
+			"A comparison that was interrupted or killed goes on with --resume RUN. --add-blocks N adds blocks to a finished one, up to the next\n" +
+			"look: to RUN, or to the latest run of FILE.\n\n" +
 			"Exit codes: 0 pass, 1 error, 2 usage or file, 10 budget broken, 11 inconclusive, 12 run invalid, 130 interrupted.",
 		RunE: func(c *cobra.Command, args []string) error {
-			if dryRun {
-				return a.plan(c.Context(), args[0])
-			}
 			outs, err := parseOutputs(outputs)
 			if err != nil {
 				return err
 			}
-			return a.run(c.Context(), args[0], results, outs)
+			return a.start(c.Context(), args, startFlags{dryRun: dryRun, resume: resume, add: add, results: results}, outs)
 		},
 	}
 	outputFlag(c, &outputs)
 	c.Flags().StringVar(&results, "results", resultsDir, "folder for records")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, as 'tare plan' does")
+	c.Flags().StringVar(&resume, "resume", "", "go on with the comparison whose record is in this folder")
+	c.Flags().IntVar(&add, "add-blocks", 0, "measure at least so many more blocks of a finished comparison")
 	return c
+}
+
+// startFlags say how a run begins.
+type startFlags struct {
+	dryRun          bool
+	resume, results string
+	add             int
+}
+
+// start finds out whether a run is to begin or to go on.
+func (a *app) start(ctx context.Context, args []string, f startFlags, outs []output) error {
+	switch {
+	case f.add < 0:
+		return usage("--add-blocks %d: want a number above 0", f.add)
+	case f.resume != "" && (len(args) > 0 || f.dryRun):
+		return usage("--resume takes the experiment from the record; leave out FILE and --dry-run")
+	case f.resume != "":
+		return a.resume(ctx, f.resume, f.add, outs)
+	case len(args) == 0:
+		return usage("name the experiment file, or a run to go on with: --resume RUN")
+	case f.dryRun:
+		return a.plan(ctx, args[0])
+	case f.add > 0:
+		src, err := os.ReadFile(args[0])
+		if err != nil {
+			return usage("read experiment: %w", err)
+		}
+		dir, err := latest(f.results, src)
+		if err != nil {
+			return err
+		}
+		return a.resume(ctx, dir, f.add, outs)
+	}
+	return a.run(ctx, args[0], f.results, outs)
 }
 
 func (a *app) run(ctx context.Context, file, results string, outs []output) error {
@@ -62,10 +102,18 @@ func (a *app) run(ctx context.Context, file, results string, outs []output) erro
 	if err := a.preflight(ctx, ar, e); err != nil {
 		return err
 	}
-	dir, err := a.measure(ctx, ar, e, file, src, results)
-	if dir == "" {
+	s := session{area: ar, e: e, seed: rand.Uint64() >> 11, most: e.Blocks} // the seed fits a JSON number exactly
+	if e.Seed != nil {
+		s.seed = *e.Seed
+	}
+	if s.w, err = record.Create(results, a.header(e, file, s.seed), src, clock.System{}); err != nil {
 		return err
 	}
+	return a.finish(s.w.Dir(), a.carryOut(ctx, &s), outs)
+}
+
+// finish reports on the record in dir of a run that ended with err.
+func (a *app) finish(dir string, err error, outs []output) error {
 	if err != nil {
 		a.tell("tare: %v\n", err)
 	}
@@ -84,6 +132,7 @@ func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment)
 	if err != nil {
 		return err
 	}
+	env.Treatments = e.Arms()
 	bad := 0
 	for _, f := range ar.Preflight(ctx, e.Target, env) {
 		if f.Severity == area.Info && !a.verbose {
@@ -103,43 +152,68 @@ func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment)
 	return nil
 }
 
-// measure carries out the experiment and returns the record's folder, also when it failed; "" when there is none.
-func (a *app) measure(ctx context.Context, ar area.Area, e *config.Experiment, file string, src []byte, results string) (dir string, err error) {
-	env, err := a.areaEnv(".")
+// session is one run in the making: a new one, or one that goes on.
+type session struct {
+	area  area.Area
+	e     *config.Experiment
+	seed  uint64
+	w     *record.Writer
+	from  int            // complete blocks of a run that goes on
+	most  int            // blocks at most
+	sizes map[string]int // calls of a batch, of a run that goes on
+}
+
+// carryOut measures, and closes the record.
+func (a *app) carryOut(ctx context.Context, s *session) (err error) {
+	dir := s.w.Dir()
+	defer func() { err = errors.Join(err, s.w.Close()) }()
+	env, err := a.areaEnv(dir)
 	if err != nil {
-		return "", err
+		return err
 	}
-	seed := rand.Uint64() >> 11 // fits a JSON number exactly
-	if e.Seed != nil {
-		seed = *e.Seed
+	failed := func(err error) error {
+		return errors.Join(err, s.w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
 	}
-	w, err := record.Create(results, a.header(e, file, seed), src, env.Clock)
+	unpin, err := pin(s.e.Pin, &env)
 	if err != nil {
-		return "", err
-	}
-	dir = w.Dir()
-	defer func() { err = errors.Join(err, w.Close()) }()
-	if env, err = a.areaEnv(dir); err != nil {
-		return dir, err
-	}
-	unpin, err := pin(e.Pin, &env)
-	if err != nil {
-		return dir, errors.Join(err, w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
+		return failed(err)
 	}
 	defer unpin()
-	unlock, err := lock(e, dir, env.Clock.Now())
+	unlock, err := lock(s.e, dir, env.Clock.Now())
 	if err != nil {
-		return dir, errors.Join(err, w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
+		return failed(err)
 	}
 	defer unlock()
 	ctx, stop := a.interruptible(ctx, dir)
 	defer stop()
-	v := a.newView(e)
+	v := a.newView(s.e)
 	defer v.close()
-	req := request(e, seed)
-	req.Area, req.Env, req.Writer, req.Events = ar, env, w, v.event
+	req := request(s.e, s.seed)
+	req.Area, req.Env, req.Writer, req.Events = s.area, env, s.w, v.event
+	if s.most > 0 {
+		req.Blocks = run.Blocks{
+			Most: s.most, From: s.from, Within: time.Duration(s.e.Load.MaxTime), Margin: float64(s.e.Margin), Factors: factors(s.e), Sizes: s.sizes,
+			Decide: decide(dir),
+		}
+	}
 	_, err = run.Do(ctx, req)
-	return dir, err
+	return err
+}
+
+// decide judges the blocks that the record in dir holds.
+func decide(dir string) func(int) (run.Decision, error) {
+	return func(int) (run.Decision, error) {
+		rec, err := record.Open(dir)
+		if err != nil {
+			return run.Decision{}, err
+		}
+		rep, err := analyze.Analyze(rec, analyze.Options{})
+		if err != nil {
+			return run.Decision{}, err
+		}
+		stop, reason := analyze.Decide(rep)
+		return run.Decision{Stop: stop, Reason: reason}, nil
+	}
 }
 
 // request is what the file asks the runner for.
@@ -149,6 +223,10 @@ func request(e *config.Experiment, seed uint64) run.Request {
 		Engine: c.Engine, Poisson: e.Load.Arrivals == config.Poisson, Timeout: c.Timeout, MaxRate: c.MaxRate, MaxConns: c.MaxConns,
 		Start: float64(e.Load.Rate), Point: time.Duration(e.Load.Duration), MaxTime: time.Duration(e.Load.MaxTime),
 		Spin: c.Spin, Precise: c.Precise, Shards: c.Shards,
+		Rate: float64(e.Load.Rate), Duration: time.Duration(e.Load.Duration),
+	}
+	if w := e.Load.Closed; w != nil {
+		l.Closed = &load.Closed{Workers: w.Workers, Ramp: time.Duration(w.Ramp)}
 	}
 	for _, r := range e.Load.Rates {
 		l.Rates = append(l.Rates, float64(r))
@@ -171,7 +249,7 @@ func request(e *config.Experiment, seed uint64) run.Request {
 		}
 		l.Weights[o.Name] = o.Weight
 	}
-	return run.Request{Spec: e.Target, Question: e.Question, Treatments: e.Treatments(), Load: l, Seed: seed, Budget: e.Budget}
+	return run.Request{Spec: e.Target, Question: e.Question, Treatments: e.Arms(), Load: l, Seed: seed, Budget: e.Budget}
 }
 
 // header says what is run, with what, and where.
@@ -185,10 +263,7 @@ func (a *app) header(e *config.Experiment, file string, seed uint64) record.Head
 		Host:       record.Host{CPUs: runtime.NumCPU(), Go: runtime.Version(), Arch: runtime.GOARCH},
 	}
 	h.Host.Name, _ = os.Hostname() // unknown is absent
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		h.Host.Kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
-	}
+	h.Host.Kernel = kernelVersion()
 	return h
 }
 
@@ -226,16 +301,29 @@ type keyed interface {
 	LockKey() string
 }
 
-// lock keeps two runs off one target: each would measure the other.
+// lock keeps two runs off one target: each would measure the other. Treatments may have targets of their own.
 func lock(e *config.Experiment, dir string, now time.Time) (unlock func(), err error) {
-	k, ok := e.Target.(keyed)
-	if !ok || k.LockKey() == "" {
-		return func() {}, nil
+	var keys []string
+	for _, s := range area.Specs(e.Target, e.Treatments()) {
+		if k, ok := s.(keyed); ok && k.LockKey() != "" {
+			keys = append(keys, k.LockKey())
+		}
+	}
+	slices.Sort(keys)
+	var held []*record.Held
+	unlock = func() {
+		for _, h := range held {
+			_ = h.Unlock()
+		}
 	}
 	locks := filepath.Join(os.TempDir(), fmt.Sprintf("tare-locks-%d", os.Getuid()))
-	held, err := record.Lock(locks, k.LockKey(), record.Holder{Run: dir, Since: now})
-	if err != nil {
-		return nil, fmt.Errorf("%w; wait for it to end, or end it", err)
+	for _, key := range slices.Compact(keys) {
+		h, err := record.Lock(locks, key, record.Holder{Run: dir, Since: now})
+		if err != nil {
+			unlock()
+			return nil, fmt.Errorf("%w; wait for it to end, or end it", err)
+		}
+		held = append(held, h)
 	}
-	return func() { _ = held.Unlock() }, nil
+	return unlock, nil
 }

@@ -17,16 +17,25 @@ type view struct {
 	term    *term.View
 	goodput []float64 // of the last looks, for the sparkline
 	said    string    // last plain line, which is not repeated
+	verdict string    // of the last look
+	blocks  bool      // a comparison
 }
 
 func (a *app) newView(e *config.Experiment) *view {
-	return &view{name: e.Name, term: term.New(a.Stderr, a.Getenv)}
+	return &view{name: e.Name, term: term.New(a.Stderr, a.Getenv), blocks: len(e.Arms()) > len(e.Treatments())}
 }
 
 func (v *view) close() { v.term.Close() }
 
 // event is called by the runner, up to 20 times a second.
 func (v *view) event(e run.Event) {
+	if e.Block != nil {
+		v.block(e)
+		return
+	}
+	if v.blocks && e.Block == nil && (e.Phase == run.Verifying || e.Phase == run.WarmingUp) {
+		return // of every arm in every block: the block's own line is enough
+	}
 	if e.Capacity == nil {
 		v.say(fmt.Sprintf("%s  %s %s", v.name, e.Phase, e.Treatment))
 		v.term.Update([]string{fmt.Sprintf("%s  %s %s", v.name, e.Phase, e.Treatment)})
@@ -103,4 +112,37 @@ func offered(rate float64) string {
 		return "no load"
 	}
 	return fmt.Sprintf("offered %.4g/s", rate)
+}
+
+// block follows a comparison: one plain line a block and a look, or a few live ones.
+func (v *view) block(e run.Event) {
+	b := e.Block
+	head := fmt.Sprintf("%s  block %d/%d", v.name, b.Number, b.Most)
+	if l := e.Look; l != nil {
+		v.verdict = fmt.Sprintf("%s after %d blocks: %s", lookWord(l.Stop), l.Blocks, l.Reason)
+		v.say(v.name + "  " + v.verdict)
+	} else {
+		v.say(head)
+	}
+	if b.Left > 0 {
+		head += fmt.Sprintf("  %s  at most %s left", term.Progress(float64(b.Number-1)/float64(b.Most), 20), b.Left.Round(time.Second))
+	}
+	lines := []string{head, " now    " + string(e.Phase)}
+	switch {
+	case b.Operation != "":
+		lines[1] += fmt.Sprintf(" %s  round %d/%d of all arms in turn", b.Operation, b.Round, b.Rounds)
+	case e.Treatment != "":
+		lines[1] += "  " + e.Treatment
+	}
+	if v.verdict != "" {
+		lines = append(lines, " so far "+v.verdict)
+	}
+	v.term.Update(lines)
+}
+
+func lookWord(stop bool) string {
+	if stop {
+		return "stops"
+	}
+	return "goes on"
 }

@@ -168,6 +168,17 @@ func (x *examiner) noise(ctx context.Context, d *Diagnosis) {
 	d.Noise.Seed, d.Noise.Seconds = x.Seed, time.Duration(monotonic()-began).Seconds()
 }
 
+// Measure is the part of an examination that a plan needs: how small a difference of CPU and wall time can be seen on this host, by a loop and
+// by the start of processes, without any load. self is this program's file.
+func Measure(ctx context.Context, self string, length time.Duration) (*Noise, error) {
+	x := &examiner{Options: Options{Self: self, Time: length}}
+	work := []micro{{"CPU-bound loop", newLoop().run}, {"start of a process", x.fork}}
+	began := monotonic()
+	n := sumUp(work, interleave(ctx, work, length, rand.New(rand.NewPCG(1, 2)), monotonic))
+	n.Seconds = time.Duration(monotonic() - began).Seconds()
+	return n, ctx.Err()
+}
+
 func sumUp(work []micro, found []series) *Noise {
 	n := &Noise{RunSeconds: RunLength.Seconds()}
 	for k, s := range found {

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/analyze"
+	"tare/internal/budget"
+	"tare/internal/record"
+	"tare/internal/report"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	var outputs, budgets []string
+	var results string
+	c := &cobra.Command{
+		Use: "check RUN", Short: "Judge a run's budgets from its record", Args: exactly("RUN"),
+		Long: "Judges the budgets of RUN, or those given with --budget instead, from the record alone: one line for each. RUN is a folder, or a\n" +
+			"name below results/. With -o the whole report is written instead.\n\n" +
+			"Exit codes: 0 all kept, or none given; 10 one is broken; 11 undecided; 12 the run is invalid; 130 it was cut short.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			outs, err := parseOutputs(outputs)
+			if err != nil {
+				return err
+			}
+			if err := parseBudgets(budgets); err != nil {
+				return err
+			}
+			dir, err := a.findRun(args[0], results)
+			if err != nil {
+				return err
+			}
+			return a.check(dir, budgets, outs)
+		},
+	}
+	c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "write the report in this form, as 'tare report' does")
+	budgetFlag(c, &budgets)
+	resultsFlag(c, &results)
+	return c
+}
+
+func budgetFlag(c *cobra.Command, values *[]string) {
+	c.Flags().StringArrayVar(values, "budget", nil, `a limit, as in an experiment file: "exec.cpu <= +5%"; repeatable`)
+}
+
+func resultsFlag(c *cobra.Command, value *string) {
+	c.Flags().StringVar(value, "results", resultsDir, "folder for records")
+}
+
+// parseBudgets refuses what is no budget before any record is read.
+func parseBudgets(texts []string) error {
+	for _, t := range texts {
+		if _, err := budget.Parse(t); err != nil {
+			return usage("--budget: %w", err)
+		}
+	}
+	return nil
+}
+
+// check judges the budgets of the record in dir.
+func (a *app) check(dir string, budgets []string, outs []output) error {
+	rec, err := record.Open(dir)
+	if err != nil {
+		return fmt.Errorf("read record: %w", err)
+	}
+	rep, err := analyze.Analyze(rec, analyze.Options{Budget: budgets})
+	if err != nil {
+		return fmt.Errorf("analyze %s: %w", dir, err)
+	}
+	if len(outs) == 0 {
+		a.budgetLines(rep)
+	}
+	return a.emit(rep, outs)
+}
+
+// emit writes a report in every form. The error carries its exit code.
+func (a *app) emit(rep *report.Report, outs []output) error {
+	for _, o := range outs {
+		if err := a.write(o, rep); err != nil {
+			return err
+		}
+	}
+	a.github(rep)
+	if code := analyze.ExitCode(rep); code != ExitPass {
+		return &exit{code: code, quiet: true}
+	}
+	return nil
+}
+
+// budgetLines prints one line for each budget and treatment, and one for the whole.
+func (a *app) budgetLines(rep *report.Report) {
+	for i := range rep.Budgets {
+		b := &rep.Budgets[i]
+		a.print("%-13s %s%s\n", b.Verdict, b.Text, accountOf(b, len(rep.Treatments) > 1))
+	}
+	a.print("%-13s %s\n", rep.Verdict, rep.Reason)
+}
+
+// accountOf says under which treatment a budget was judged, and on what.
+func accountOf(b *report.Budget, named bool) string {
+	s := ""
+	if named && b.Treatment != "" {
+		s = "  " + b.Treatment + ":"
+	}
+	show := report.Quantity(b.Unit)
+	if b.Estimate != nil {
+		s += "  " + show(*b.Estimate)
+	}
+	if b.Lo != nil || b.Hi != nil {
+		lo, hi := "-∞", "∞"
+		if b.Lo != nil {
+			lo = show(*b.Lo)
+		}
+		if b.Hi != nil {
+			hi = show(*b.Hi)
+		}
+		s += " [" + lo + ", " + hi + "]"
+	}
+	if b.Reason != "" {
+		s += "  " + b.Reason
+	}
+	return s
+}

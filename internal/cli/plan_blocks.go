@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"tare/internal/analyze"
+	"tare/internal/area"
+	"tare/internal/config"
+	"tare/internal/design"
+	"tare/internal/doctor"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/stat"
+	"tare/internal/unit"
+)
+
+// What a trial takes besides its load: putting the treatment in force and proving it.
+const (
+	trialOverhead = 250 * time.Millisecond
+	batchOverhead = 60 * time.Millisecond // of an arm whose operations have a clock of their own
+)
+
+// quickNoise is how long a plan measures the noise of this host.
+const quickNoise = 2 * time.Second
+
+// power is the share of runs that would find an effect of the size that is called visible.
+const power = 0.8
+
+// planBlocks says how a comparison is laid out, how long it takes, and how small an effect it can see.
+func (a *app) planBlocks(ctx context.Context, e *config.Experiment, p func(label, format string, args ...any)) {
+	arms, looks := len(e.Arms()), design.Looks(e.Blocks)
+	var parts []string
+	for _, l := range looks {
+		parts = append(parts, fmt.Sprint(l))
+	}
+	p("blocks", "at most %d, each with all %d arms in random order; judged after %s, and ended when decided", e.Blocks, arms, strings.Join(parts, ", "))
+	block := blockTime(e, arms)
+	first, last := time.Duration(looks[0])*block, time.Duration(e.Blocks)*block
+	line := fmt.Sprintf("about %s", rounded(last))
+	if first < last {
+		line = fmt.Sprintf("about %s to the first look, %s for all blocks", rounded(first), rounded(last))
+	}
+	if most := time.Duration(e.Load.MaxTime); last > most {
+		line += fmt.Sprintf("; no block begins that would end after max_time, %s", unit.Duration(most))
+	}
+	p("takes", "%s", line)
+	if seen := a.visible(ctx, e, looks); seen != "" {
+		p("sees", "%s", seen)
+	}
+}
+
+func rounded(d time.Duration) time.Duration {
+	if d > time.Minute {
+		return d.Round(time.Second)
+	}
+	return d.Round(100 * time.Millisecond)
+}
+
+// blockTime foretells the length of a block of so many arms.
+func blockTime(e *config.Experiment, arms int) time.Duration {
+	trial := trialOverhead
+	if b, ok := e.Target.(area.Batcher); ok {
+		trial = batchOverhead
+		for _, op := range b.Batches() {
+			trial += time.Duration(op.Rounds+1) * op.Span
+		}
+	} else {
+		d := time.Duration(e.Load.Duration)
+		trial += d + min(max(d/5, 500*time.Millisecond), 10*time.Second)
+	}
+	return time.Duration(arms) * trial
+}
+
+// visible says how small an effect the experiment can see: from an earlier run of the same name if there is one, else from the noise of
+// this host.
+func (a *app) visible(ctx context.Context, e *config.Experiment, looks []int) string {
+	if s := earlier(e, looks); s != "" {
+		return s
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	n, err := doctor.Measure(ctx, self, quickNoise)
+	if err != nil || n.CPU == nil {
+		return "not known: the noise of this host could not be measured"
+	}
+	at := func(blocks int) string {
+		// Measure states the half width of a 95 % interval in a run of RunLength; it shrinks with the root of the time spent.
+		se := *n.CPU / 1.96 * math.Sqrt(doctor.RunLength.Seconds()/(float64(blocks)*armTime(e).Seconds()*2))
+		return fmt.Sprintf("%.2g %%", 100*stat.DetectableEffect(se, stat.LookAlpha, power))
+	}
+	return fmt.Sprintf("CPU effects of about %s, by the noise of this host just now; wall time needs more", inBlocks(at, looks))
+}
+
+// armTime is how long one operation of one arm is measured in a block.
+func armTime(e *config.Experiment) time.Duration {
+	if b, ok := e.Target.(area.Batcher); ok {
+		if ops := b.Batches(); len(ops) > 0 {
+			return time.Duration(ops[0].Rounds) * ops[0].Span
+		}
+	}
+	return time.Duration(e.Load.Duration)
+}
+
+// earlier takes the smallest detectable effects from the A/A arm of the latest run of the same name.
+func earlier(e *config.Experiment, looks []int) string {
+	dirs, err := os.ReadDir(resultsDir)
+	if err != nil {
+		return ""
+	}
+	var best *record.Record
+	for _, d := range dirs {
+		if !strings.HasPrefix(d.Name(), e.Name+"-") {
+			continue
+		}
+		r, err := record.Open(resultsDir + "/" + d.Name())
+		if err == nil && r.Header.Experiment.Name == e.Name && (best == nil || r.Header.Started.After(best.Header.Started)) {
+			best = r
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	rep, err := analyze.Analyze(best, analyze.Options{})
+	if err != nil || rep.AA == nil {
+		return ""
+	}
+	return fromAA(rep.AA.Effects, looks, best.Dir)
+}
+
+func fromAA(effects []report.Effect, looks []int, dir string) string {
+	worst, at, name := 0.0, 0, ""
+	for _, x := range effects {
+		if x.Gating && x.MDE != nil && *x.MDE > worst {
+			worst, at, name = *x.MDE, x.Blocks, strings.TrimPrefix(x.Operation+"."+x.Metric, ".")
+		}
+	}
+	if at == 0 {
+		return ""
+	}
+	scaled := func(blocks int) string {
+		return fmt.Sprintf("%.2g %%", 100*worst*math.Sqrt(float64(at)/float64(blocks)))
+	}
+	return fmt.Sprintf("effects of about %s, on the noisiest gating metric (%s), by the A/A arm of %s", inBlocks(scaled, looks), name, dir)
+}
+
+// inBlocks says an effect's size after the first and the last look.
+func inBlocks(size func(blocks int) string, looks []int) string {
+	first, last := looks[0], looks[len(looks)-1]
+	if first == last {
+		return fmt.Sprintf("%s in %d blocks", size(last), last)
+	}
+	return fmt.Sprintf("%s in %d blocks, %s in %d", size(first), first, size(last), last)
+}

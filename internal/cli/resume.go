@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/clock"
+	"tare/internal/config"
+	"tare/internal/design"
+	"tare/internal/record"
+)
+
+// resume goes on with a run whose blocks are not all there: one that was interrupted or killed, or one that is to have more of them.
+func (a *app) resume(ctx context.Context, dir string, add int, outs []output) error {
+	rec, err := record.Open(dir)
+	if err != nil {
+		return fmt.Errorf("read record: %w", err)
+	}
+	file := filepath.Join(dir, record.ExperimentFile)
+	e, _, err := a.experiment(file)
+	if err != nil {
+		return err
+	}
+	ar, err := a.area(e.Area)
+	if err != nil {
+		return err
+	}
+	e = e.WithDefaults()
+	s := session{area: ar, e: e, seed: rec.Header.Experiment.Seed, from: rec.CompleteBlocks(), sizes: rec.BatchSizes()}
+	if s.most, err = blocksToCome(rec, s.from, add); err != nil {
+		return err
+	}
+	if len(rec.Pending()) > 0 {
+		if err := a.undo(ctx, dir); err != nil {
+			return err
+		}
+	}
+	if err := a.preflight(ctx, ar, e); err != nil {
+		return err
+	}
+	if s.w, err = record.Append(dir, clock.System{}); err != nil {
+		return err
+	}
+	if v, _ := buildVersion(); v != rec.Header.Tool.Version {
+		text := fmt.Sprintf("the first %d blocks were measured by tare %s, the others by %s", s.from, rec.Header.Tool.Version, v)
+		if err := s.w.Warning(record.Warning{Text: text}); err != nil {
+			return errors.Join(err, s.w.Close())
+		}
+	}
+	a.tell("goes on with %s from block %d of %d\n", dir, s.from+1, s.most)
+	return a.finish(dir, a.carryOut(ctx, &s), outs)
+}
+
+// blocksToCome is up to which block a record goes on, or why it cannot.
+func blocksToCome(rec *record.Record, from, add int) (int, error) {
+	h := &rec.Header
+	switch h.Question {
+	case design.Compare, design.Scale:
+	case design.Capacity, design.Soak:
+		return 0, usage("%s is a %s experiment; only compare and scale have blocks, which a later run can go on with: run it again", rec.Dir, h.Question)
+	}
+	if kernel := kernelVersion(); h.Host.Kernel != kernel || h.Host.CPUs != runtime.NumCPU() {
+		return 0, usage("%s was measured on %s with %d CPUs, and this is %s with %d: blocks of two hosts cannot be mixed; run it again",
+			rec.Dir, h.Host.Kernel, h.Host.CPUs, kernel, runtime.NumCPU())
+	}
+	most := rec.Plan.Blocks
+	if add > 0 {
+		most = design.NextLook(from + add) // nothing is judged between the looks
+	}
+	if most <= from {
+		return 0, usage("%s has all its %d blocks; ask for more with --add-blocks N", rec.Dir, from)
+	}
+	return most, nil
+}
+
+// latest finds the newest record below results of the experiment file src.
+func latest(results string, src []byte) (string, error) {
+	sum := sha256.Sum256(src)
+	want := hex.EncodeToString(sum[:])
+	dirs, err := os.ReadDir(results)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("look for earlier runs: %w", err)
+	}
+	best, at := "", int64(0)
+	for _, d := range dirs {
+		dir := filepath.Join(results, d.Name())
+		h, err := record.ReadHeader(dir)
+		if err == nil && h.Experiment.SHA256 == want && h.Started.UnixNano() > at {
+			best, at = dir, h.Started.UnixNano()
+		}
+	}
+	if best == "" {
+		return "", usage("no run of this very file lies below %s, so there is nothing to add blocks to; run it first, or name the run with --resume", results)
+	}
+	return best, nil
+}
+
+func kernelVersion() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
+}
+
+// factors are what the experiment varies, for the record.
+func factors(e *config.Experiment) []record.Factor {
+	var out []record.Factor
+	for _, f := range e.Factors {
+		out = append(out, record.Factor{Name: f.Name, Levels: f.Levels})
+	}
+	return out
+}
