@@ -106,6 +106,8 @@ func repeat(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			return err
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	} else if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
 	}
 	var all tally
 	for i := range o.n {

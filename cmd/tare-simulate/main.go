@@ -1,4 +1,5 @@
-// Command tare-simulate reruns the published tables of the capacity search against simulated servers.
+// Command tare-simulate reruns the published tables: those of the capacity search against simulated servers, or with -stat those
+// of the statistics against data whose truth is known.
 package main
 
 import (
@@ -11,8 +12,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"tare/internal/capacity/simulated"
+	statistical "tare/internal/stat/simulated"
 )
 
 func main() {
@@ -28,27 +31,62 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("tare-simulate", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	n := flags.Int("n", 40, "instances of each kind of server")
+	statistics := flags.Bool("stat", false, "the tables of the statistics instead of those of the capacity search")
+	n := flags.Int("n", 0, "instances of each kind of server (default 40); with -stat repetitions of each case (default 1000)")
 	seed := flags.Uint64("seed", 1, "seed of the instances")
 	only := flags.String("only", "", "kinds of server, separated by commas; default all")
 	verbose := flags.Bool("v", false, "print every instance")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	kinds, err := choose(*only)
+	if *statistics {
+		if *n <= 0 {
+			*n = 1000
+		}
+		return writeStatistics(ctx, stdout, stderr, statistical.Study{Seed: *seed, N: *n, Workers: runtime.GOMAXPROCS(0)})
+	}
+	if *n <= 0 {
+		*n = 40
+	}
+	return writeCapacity(ctx, stdout, stderr, *only, *seed, *n, *verbose)
+}
+
+// writeStatistics prints the tables as they are finished, and how long each took to stderr.
+func writeStatistics(ctx context.Context, stdout, stderr io.Writer, s statistical.Study) error {
+	if _, err := fmt.Fprintf(stdout, "%d repetitions of each case, seed %d.\n\n", s.N, s.Seed); err != nil {
+		return err
+	}
+	for _, table := range statistical.Tables() {
+		start := time.Now()
+		t, err := table(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := t.Write(stdout); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(stderr, "%s: %.0f s\n", t.Title, time.Since(start).Seconds()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeCapacity(ctx context.Context, stdout, stderr io.Writer, only string, seed uint64, n int, verbose bool) error {
+	kinds, err := choose(only)
 	if err != nil {
 		return err
 	}
-	studies, err := simulated.RunAll(ctx, kinds, *seed, max(1, *n), runtime.GOMAXPROCS(0))
+	studies, err := simulated.RunAll(ctx, kinds, seed, n, runtime.GOMAXPROCS(0))
 	if err != nil {
 		return err
 	}
-	if *verbose {
+	if verbose {
 		if err := list(stderr, studies); err != nil {
 			return err
 		}
 	}
-	if _, err := fmt.Fprintf(stdout, "%d instances of each server, seed %d.\n\n", *n, *seed); err != nil {
+	if _, err := fmt.Fprintf(stdout, "%d instances of each server, seed %d.\n\n", n, seed); err != nil {
 		return err
 	}
 	if err := simulated.WriteTable(stdout, studies); err != nil {

@@ -152,6 +152,16 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// atMostOne refuses further arguments.
+func atMostOne(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usage("%s takes one %s, got %d arguments; see 'tare %s --help'", c.CommandPath(), name, len(args), c.Name())
+		}
+		return nil
+	}
+}
+
 // unknownCommand refuses what is not a command, with the names that are alike.
 func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {

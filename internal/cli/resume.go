@@ -34,7 +34,7 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 		return err
 	}
 	e = e.WithDefaults()
-	s := session{area: ar, e: e, seed: rec.Header.Experiment.Seed, from: rec.CompleteBlocks(), sizes: rec.BatchSizes()}
+	s := sitting{area: ar, e: e, seed: rec.Header.Experiment.Seed, from: rec.CompleteBlocks(), sizes: rec.BatchSizes()}
 	if s.most, err = blocksToCome(rec, s.from, add); err != nil {
 		return err
 	}

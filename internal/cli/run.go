@@ -33,7 +33,7 @@ func (a *app) runCommand() *cobra.Command {
 	var resume string
 	var add int
 	c := &cobra.Command{
-		Use: "run [FILE]", Short: "Carry out an experiment and report", Args: cobra.MaximumNArgs(1),
+		Use: "run [FILE]", Short: "Carry out an experiment and report", Args: atMostOne("FILE"),
 		Long: "Carries out the experiment in FILE, leaves a record in a folder of its own below results/, and prints the report.\n\n" +
 			"The first interrupt (Ctrl-C) undoes all changes and writes a partial report; the second one stops at once.\n\n" +
 			"A comparison that was interrupted or killed goes on with --resume RUN. --add-blocks N adds blocks to a finished one, up to the next\n" +
@@ -102,7 +102,7 @@ func (a *app) run(ctx context.Context, file, results string, outs []output) erro
 	if err := a.preflight(ctx, ar, e); err != nil {
 		return err
 	}
-	s := session{area: ar, e: e, seed: rand.Uint64() >> 11, most: e.Blocks} // the seed fits a JSON number exactly
+	s := sitting{area: ar, e: e, seed: rand.Uint64() >> 11, most: e.Blocks} // the seed fits a JSON number exactly
 	if e.Seed != nil {
 		s.seed = *e.Seed
 	}
@@ -152,8 +152,8 @@ func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment)
 	return nil
 }
 
-// session is one run in the making: a new one, or one that goes on.
-type session struct {
+// sitting is one run in the making: a new one, or one that goes on.
+type sitting struct {
 	area  area.Area
 	e     *config.Experiment
 	seed  uint64
@@ -164,7 +164,7 @@ type session struct {
 }
 
 // carryOut measures, and closes the record.
-func (a *app) carryOut(ctx context.Context, s *session) (err error) {
+func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	dir := s.w.Dir()
 	defer func() { err = errors.Join(err, s.w.Close()) }()
 	env, err := a.areaEnv(dir)
