@@ -25,8 +25,8 @@ const (
 	batchOverhead = 60 * time.Millisecond // of an arm whose operations have a clock of their own
 )
 
-// quickNoise is how long a plan measures the noise of this host.
-const quickNoise = 2 * time.Second
+// rehearsal is how long a plan measures the noise of this host.
+const rehearsal = 3 * time.Second
 
 // power is the share of runs that would find an effect of the size that is called visible.
 const power = 0.8
@@ -82,30 +82,23 @@ func (a *app) visible(ctx context.Context, e *config.Experiment, looks []int) st
 	if s := earlier(e, looks); s != "" {
 		return s
 	}
+	b, ok := e.Target.(area.Batcher)
+	if !ok || len(b.Batches()) == 0 {
+		return "" // how much response times vary, only a run can tell
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return ""
 	}
-	n, err := doctor.Measure(ctx, self, quickNoise)
-	if err != nil || n.CPU == nil {
+	noise, err := doctor.Rehearse(ctx, self, b.Batches()[0].Rounds, rehearsal)
+	if err != nil || math.IsNaN(noise) {
 		return "not known: the noise of this host could not be measured"
 	}
 	at := func(blocks int) string {
-		// Measure states the half width of a 95 % interval in a run of RunLength; it shrinks with the root of the time spent.
-		se := *n.CPU / 1.96 * math.Sqrt(doctor.RunLength.Seconds()/(float64(blocks)*armTime(e).Seconds()*2))
-		return fmt.Sprintf("%.2g %%", 100*stat.DetectableEffect(se, stat.LookAlpha, power))
+		return fmt.Sprintf("%.2g %%", 100*stat.DetectableEffect(noise/math.Sqrt(float64(blocks)), stat.LookAlpha, power))
 	}
-	return fmt.Sprintf("CPU effects of about %s, by the noise of this host just now; wall time needs more", inBlocks(at, looks))
-}
-
-// armTime is how long one operation of one arm is measured in a block.
-func armTime(e *config.Experiment) time.Duration {
-	if b, ok := e.Target.(area.Batcher); ok {
-		if ops := b.Batches(); len(ops) > 0 {
-			return time.Duration(ops[0].Rounds) * ops[0].Span
-		}
-	}
-	return time.Duration(e.Load.Duration)
+	return fmt.Sprintf("CPU effects of about %s, by %s of equal work on this host just now; the first run will tell for each workload",
+		inBlocks(at, looks), rehearsal)
 }
 
 // earlier takes the smallest detectable effects from the A/A arm of the latest run of the same name.

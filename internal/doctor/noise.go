@@ -168,15 +168,38 @@ func (x *examiner) noise(ctx context.Context, d *Diagnosis) {
 	d.Noise.Seed, d.Noise.Seconds = x.Seed, time.Duration(monotonic()-began).Seconds()
 }
 
-// Measure is the part of an examination that a plan needs: how small a difference of CPU and wall time can be seen on this host, by a loop and
-// by the start of processes, without any load. self is this program's file.
-func Measure(ctx context.Context, self string, length time.Duration) (*Noise, error) {
+// Rehearse compares a loop and the start of a process with themselves as a comparison with batches does: in blocks of so many rounds, with the
+// median of the rounds as a block's value. It returns the standard deviation of a block's log ratio of CPU time, the larger of the two; NaN when
+// there was no time for at least four blocks. self is this program's file.
+func Rehearse(ctx context.Context, self string, rounds int, length time.Duration) (float64, error) {
 	x := &examiner{Options: Options{Self: self, Time: length}}
 	work := []micro{{"CPU-bound loop", newLoop().run}, {"start of a process", x.fork}}
-	began := monotonic()
-	n := sumUp(work, interleave(ctx, work, length, rand.New(rand.NewPCG(1, 2)), monotonic))
-	n.Seconds = time.Duration(monotonic() - began).Seconds()
-	return n, ctx.Err()
+	worst := 0.0
+	for _, s := range interleave(ctx, work, length, rand.New(rand.NewPCG(1, 2)), monotonic) {
+		if s.err != nil {
+			return math.NaN(), s.err
+		}
+		worst = max(worst, blockNoise(s.pairs, rounds)) // NaN stays NaN
+	}
+	return worst, ctx.Err()
+}
+
+// blockNoise is the standard deviation of ln(median B ÷ median A) over blocks of so many pairs.
+func blockNoise(pairs [][2]effort, rounds int) float64 {
+	const fewest = 4
+	rounds = max(1, min(rounds, len(pairs)/fewest))
+	var ratios []float64
+	for ; len(pairs) >= rounds; pairs = pairs[rounds:] {
+		var arms [2][]float64
+		for _, p := range pairs[:rounds] {
+			arms[0], arms[1] = append(arms[0], p[0].cpu), append(arms[1], p[1].cpu)
+		}
+		ratios = append(ratios, math.Log(stat.Quantile(arms[1], 0.5)/stat.Quantile(arms[0], 0.5)))
+	}
+	if len(ratios) < fewest {
+		return math.NaN()
+	}
+	return math.Sqrt(stat.Variance(ratios))
 }
 
 func sumUp(work []micro, found []series) *Noise {

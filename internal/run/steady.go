@@ -18,6 +18,9 @@ const (
 	mostWarmUp  = 10 * time.Second
 )
 
+// growGap is the least time between two new connections, as package load has it.
+const growGap = time.Millisecond
+
 // poll is how often a segment looks whether it should end.
 const poll = 50 * time.Millisecond
 
@@ -37,12 +40,23 @@ func (x *runner) steady(ctx context.Context, t design.Trial, treatment design.Tr
 	if x.Load.Abort != nil {
 		stream = &guard{Stream: s, abort: *x.Load.Abort}
 	}
-	warm := min(max(x.Load.Duration/warmUpShare, leastWarmUp), mostWarmUp)
+	warm := x.warmUp(cfg.Endpoint.Keys)
 	if _, err := x.offer(ctx, stream, warm, x.blockSeed(t.Block)+1); err != nil {
 		return fmt.Errorf("warm-up: %w", err)
 	}
 	s.Take() // what is taken and dropped was warm-up
 	return x.window(ctx, t, treatment, stream)
+}
+
+// warmUp is how long a trial is warmed up: long enough for every identity to call once, so that the connections of a thousand callers are
+// made before the window begins, and are no cost of the calls in it.
+func (x *runner) warmUp(keys int) time.Duration {
+	warm := max(x.Load.Duration/warmUpShare, leastWarmUp)
+	if keys > 1 && x.Load.Rate > 0 {
+		gap := max(time.Duration(float64(time.Second)/x.Load.Rate), growGap)
+		warm = max(warm, time.Duration(keys)*gap*5/4) // arrivals may be random
+	}
+	return min(warm, mostWarmUp)
 }
 
 // window offers what counts, waits until its last call has ended, and keeps it. The probes are read right around it.
