@@ -97,6 +97,8 @@ type Env struct {
 	Clock clock.Clock
 	// Getenv looks up an environment variable, for secrets; nil: there are none.
 	Getenv func(name string) (string, bool)
+	// Treatments are what is going to be measured, for Preflight; empty: not known.
+	Treatments []design.Treatment
 	// CPUs are the processors on which the area's own servers may run, from 0; empty: all.
 	CPUs []int
 }

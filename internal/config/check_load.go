@@ -87,7 +87,7 @@ func (c *checker) bounds() {
 	if c.fine("load.abort.for") && c.fine("load.duration") && l.Abort.For >= l.Duration {
 		c.warn("load.abort.for", "a trial ends (%v) before this can happen", l.Duration)
 	}
-	if c.e.Target != nil && !c.broken("target") && !c.given("load.max_rate") && !c.e.Target.Loopback() {
+	if c.e.Target != nil && !c.broken("target") && !c.given("load.max_rate") && !area.Loopback(c.e.Target, c.known) {
 		c.missing("load.max_rate", "target", "the target is not on this machine, so load.max_rate must say how much it may be sent")
 	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/unit"
@@ -48,7 +49,7 @@ func (e *Experiment) WithDefaults() *Experiment {
 	if l.Duration == 0 && e.Question != design.Capacity {
 		l.Duration = defaultDuration
 	}
-	if l.Abort == nil && e.Target != nil && !e.Target.Loopback() {
+	if l.Abort == nil && e.Target != nil && !area.Loopback(e.Target, e.Treatments()) {
 		l.Abort = &Abort{Error: defaultAbortError, For: defaultAbortFor}
 	}
 	if l.SLO != nil && l.SLO.Share == 0 {

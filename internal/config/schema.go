@@ -74,10 +74,10 @@ func inArea(a area.Area) *jsonschema.Schema {
 
 // questionRules are what each question needs, as far as a schema can say it.
 func questionRules() []*jsonschema.Schema {
-	trial := without("rates", "slo", "max_time")
-	trial.AnyOf = either("rate", "closed")
+	trial := without("rates", "slo")
+	trial.AnyOf = either("rate", "closed", "max_time") // alone only where workloads run at their own pace
 	long := without("rates", "slo", "max_time")
-	long.AnyOf, long.Required = trial.AnyOf, []string{"duration"}
+	long.AnyOf, long.Required = either("rate", "closed"), []string{"duration"}
 	open := without("closed")
 	open.DependentRequired = map[string][]string{"rates": {"duration"}}
 	open.Not = &jsonschema.Schema{Required: []string{"rate", "rates"}}

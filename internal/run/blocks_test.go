@@ -175,7 +175,7 @@ func TestAnInterruptDropsTheBlock(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &scale{}
 	s.fail = func(_ string, turn int) error {
-		if turn == 60 {
+		if turn == 150 {
 			cancel()
 		}
 		return nil

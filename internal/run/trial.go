@@ -122,7 +122,11 @@ func (x *runner) operations(t design.Treatment) ([]load.Operation, error) {
 func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.Treatment, when record.When, point int) error {
 	var all []metric.Sample
 	at := x.Env.Clock.Now().Sub(x.start)
-	for _, p := range x.target.Probes(treatment) {
+	probes := slices.Clone(x.target.Probes(treatment))
+	if when == record.After {
+		slices.Reverse(probes) // so that what reading one of them costs another lies outside of both readings
+	}
+	for _, p := range probes {
 		s, err := p.Read(ctx)
 		if err != nil {
 			w := record.Warning{Treatment: t.Treatment, Text: fmt.Sprintf("probe of %s, %s the trial: %v", p.Subject(), when, err)}

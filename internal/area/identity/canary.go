@@ -125,7 +125,7 @@ func (p *place) federate(ctx context.Context, x *reference.Exchanger, pool strin
 func (p *place) overQuota(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	c, err := reference.Debug(ctx, p.child(serverSTS).ready.Admin)
+	c, err := p.child(serverSTS).admin.Counters(ctx)
 	return c.OverQuota, err
 }
 
@@ -146,6 +146,69 @@ func (p *place) verifyCache(ctx context.Context) error {
 		return errors.New("the cache is on, and two requests got different tokens")
 	}
 	return nil
+}
+
+// sharers is how many concurrent requests show whether they share an exchange.
+const sharers = 8
+
+// verifySharing asks for one new identity token several times at once, and counts the exchanges. Where the load's own quota would be used up,
+// a request may be lost, or fewer are accepted at a time, the knob is only read back.
+func (p *place) verifySharing(ctx context.Context) error {
+	if p.knobs.QuotaRate > 0 || p.knobs.Drop > 0 || (p.knobs.MaxConns > 0 && p.knobs.MaxConns < sharers) {
+		return nil
+	}
+	const tries = 20
+	for range tries {
+		missed, err := p.missesAtOnce(ctx)
+		if err != nil {
+			return fmt.Errorf("singleflight: %w", err)
+		}
+		if shown, wrong := p.sharing(missed); wrong {
+			return fmt.Errorf("singleflight is %v, and %d requests at once for one token made %d exchanges", p.knobs.Singleflight, sharers, missed)
+		} else if shown {
+			return nil
+		}
+	}
+	return fmt.Errorf("singleflight is %v, and %d requests at once for one token never showed it, %d times", p.knobs.Singleflight, sharers, tries)
+}
+
+// sharing judges so many exchanges: they may show that singleflight is as it should be, or that it is not, or nothing, when the requests did
+// not meet. Requests that miss each other are answered by the cache, where there is one.
+func (p *place) sharing(exchanges int64) (shown, wrong bool) {
+	switch {
+	case p.knobs.Singleflight && p.knobs.Cache:
+		return exchanges == 1, exchanges != 1
+	case p.knobs.Singleflight:
+		return exchanges < sharers, exchanges > sharers
+	case p.knobs.Cache:
+		return exchanges > 1, exchanges > sharers
+	}
+	return exchanges == sharers, exchanges != sharers
+}
+
+// missesAtOnce counts the exchanges that concurrent requests for one new token begin.
+func (p *place) missesAtOnce(ctx context.Context) (int64, error) {
+	admin := p.child(serverEndpoint).admin
+	before, err := admin.Counters(ctx)
+	if err != nil {
+		return 0, err
+	}
+	p.probed++
+	s := p.session(fmt.Sprintf("share-%d", p.probed))
+	s.operation = opIdentity
+	request := p.adapter.wire(s).Render(nil, 0)
+	err = p.eachIdentity(ctx, sharers, func(ctx context.Context, _ int) error {
+		status, _, err := p.caller().do(ctx, 0, request, 2*callTimeout+2*p.knobs.UpstreamLatency)
+		if err == nil && status != 200 {
+			err = fmt.Errorf("status %d", status)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	after, err := admin.Counters(ctx)
+	return after.Misses - before.Misses, err
 }
 
 // verifyMaxConns opens as many connections as the endpoint accepts: a further one must go unanswered until they are closed.
@@ -189,7 +252,7 @@ func (p *place) awaitConns(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for {
-		c, err := reference.Debug(ctx, p.child(serverEndpoint).ready.Admin)
+		c, err := p.child(serverEndpoint).admin.Counters(ctx)
 		if err != nil {
 			return fmt.Errorf("max_conns: %w", err)
 		}

@@ -1,9 +1,7 @@
 package identity
 
 import (
-	"encoding"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -68,32 +66,20 @@ func (c CPU) MarshalText() ([]byte, error) {
 	return []byte(strconv.FormatFloat(float64(c)*1000, 'f', -1, 64) + "m"), nil
 }
 
-// resolve returns the knobs: the preset's, then what e sets, then what levels set. A preset among the levels comes first.
-func (e *Embedded) resolve(levels map[string]string) (preset string, k reference.Knobs, err error) {
-	var over Embedded
-	if err := refuseLevels(levels, knobNames()); err != nil {
-		return "", k, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(levels)) {
-		if err := over.set(name, levels[name]); err != nil {
-			return "", k, fmt.Errorf("%s: %w", name, err)
-		}
-	}
+// resolve returns the knobs: the preset's, then what e sets. A nil Embedded is the default preset.
+func (e *Embedded) resolve() (preset string, k reference.Knobs, err error) {
 	if e == nil {
 		e = &Embedded{}
 	}
 	preset = defaultPreset
-	for _, p := range []*string{e.Preset, over.Preset} {
-		if p != nil {
-			preset = *p
-		}
+	if e.Preset != nil {
+		preset = *e.Preset
 	}
 	k, ok := reference.Preset(preset)
 	if !ok {
 		return "", k, fmt.Errorf("preset: %q is not one of %s", preset, strings.Join(reference.Presets(), ", "))
 	}
 	e.turn(&k)
-	over.turn(&k)
 	return preset, k, k.Validate()
 }
 
@@ -112,53 +98,12 @@ func (e *Embedded) turn(k *reference.Knobs) {
 
 // set reads the level of one knob.
 func (e *Embedded) set(name, level string) error {
-	v := reflect.ValueOf(e).Elem()
 	i := slices.Index(knobNames(), name)
 	if i < 0 {
 		return fmt.Errorf("unknown knob %q", name)
 	}
-	field := v.Field(i)
-	field.Set(reflect.New(field.Type().Elem()))
-	switch x := field.Interface().(type) {
-	case encoding.TextUnmarshaler:
-		return x.UnmarshalText([]byte(level))
-	case *bool:
-		on, ok := map[string]bool{"true": true, "on": true, "false": false, "off": false}[level]
-		if !ok {
-			return fmt.Errorf("%q is neither true nor false", level)
-		}
-		*x = on
-	case *int:
-		n, err := strconv.Atoi(level)
-		if err != nil {
-			return fmt.Errorf("%q is not a whole number", level)
-		}
-		*x = n
-	default:
-		field.Elem().SetString(level) // a word: preset, signing, quota_mode; a test holds that all others are above
-	}
-	return nil
+	return assignField(reflect.ValueOf(e).Elem(), i, level)
 }
 
 // knobNames lists the fields of Embedded by their names in the file, in order.
-func knobNames() []string {
-	t := reflect.TypeFor[Embedded]()
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-	}
-	return names
-}
-
-// callerFactors are the factors that concern the caller, not the servers.
-var callerFactors = []string{"operation", "identities", "account"}
-
-// refuseLevels refuses factors that are neither in known nor the caller's.
-func refuseLevels(levels map[string]string, known []string) error {
-	for _, name := range slices.Sorted(maps.Keys(levels)) {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("unknown factor %q; known are %s", name, strings.Join(append(slices.Clone(callerFactors), known...), ", "))
-		}
-	}
-	return nil
-}
+func knobNames() []string { return yamlNames(reflect.TypeFor[Embedded]()) }

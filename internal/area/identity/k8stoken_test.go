@@ -100,7 +100,7 @@ func findPlace(t *testing.T, spec *Spec) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{plan: plan, spec: spec, env: testEnv(t)}
+	p := &place{plan: plan, env: testEnv(t)}
 	if err := p.unlock(); err != nil {
 		t.Fatal(err)
 	}

@@ -31,14 +31,22 @@ func (Area) Presets() map[string]string {
 // Creates says what a run of s makes on this host, for the plan.
 func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	spec, ok := s.(*Spec)
-	if !ok || spec.URL != "" {
-		return []string{"nothing: the endpoint is there already"}
+	if !ok {
+		return nil
 	}
-	n, groups := len(treatments), 0
+	n, groups := 0, 0
 	for _, t := range treatments {
-		if p, err := spec.plan(t); err == nil && p.knobs.CPUQuota > 0 {
+		p, err := spec.plan(t)
+		if err != nil || p.url != nil {
+			continue
+		}
+		n++
+		if p.knobs.CPUQuota > 0 {
 			groups++
 		}
+	}
+	if n == 0 {
+		return []string{"nothing: the endpoint is there already"}
 	}
 	out := []string{fmt.Sprintf("%d process(es) on loopback: an endpoint and a token service for each treatment", 2*n)}
 	if groups > 0 {

@@ -16,6 +16,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/area/identity/reference"
+	"tare/internal/design"
 	"tare/internal/proc"
 )
 
@@ -25,15 +26,15 @@ const readyWithin = 30 * time.Second
 // A place is where one treatment stands: an address, and for embedded targets the processes and the group behind it.
 type place struct {
 	plan
-	env     area.Env
-	journal area.Journal
+	treatment design.Treatment
+	env       area.Env
+	journal   area.Journal
 	// planGroup is proc.PlanCgroup; tests of the fallback have none.
 	planGroup func(name string) (string, error)
 	patience  time.Duration // with a target that does not come back
 	index     int           // makes names unique within the run
 	born      int64         // and this between runs: ns since 1970
 
-	spec     *Spec
 	tally    *tally // of the tokens that callers get; nil before there are operations
 	creds    *credentials
 	subjects []string    // whose token each identity has got, where tokens say so
@@ -49,6 +50,8 @@ type place struct {
 	stopRenew func() // ends the renewal of credentials and waits for it; nil: none
 	stopWatch func() // ends the liveness probe and waits for it; nil: none
 	probed    int    // canary pools used so far
+	proven    int    // the process whose limits Verify has proven; 0: none
+	filled    int    // the process whose cache was filled; 0: none
 
 	mu            sync.Mutex
 	sts, endpoint *child
@@ -63,6 +66,13 @@ type child struct {
 	*proc.Child
 	ready  reference.Ready
 	change area.Change
+	admin  *reference.Admin
+}
+
+// stop ends the server.
+func (c *child) stop(ctx context.Context) error {
+	c.admin.Close()
+	return c.Stop(ctx)
 }
 
 // child returns the running server of that name, which may be replaced by a restart.
@@ -78,9 +88,6 @@ func (p *place) child(name string) *child {
 // start brings up the embedded servers: the STS first, as the endpoint needs it.
 func (p *place) start(ctx context.Context) error {
 	var err error
-	if p.signer, err = reference.NewSigner(p.knobs.Signing); err != nil {
-		return err
-	}
 	if p.sts, err = p.launchSTS(ctx); err != nil {
 		return err
 	}
@@ -154,6 +161,7 @@ func (p *place) spawn(ctx context.Context, name string, group *proc.Cgroup, conf
 	if err := json.Unmarshal(c.Ready, &c.ready); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: ready: %w", name, err), c.Stop(ctx), p.undone(c.change))
 	}
+	c.admin = reference.NewAdmin(c.ready.Admin)
 	return c, nil
 }
 
@@ -210,7 +218,7 @@ func (p *place) restart(ctx context.Context) error {
 	p.setRestarting(true)
 	defer p.setRestarting(false)
 	old := p.child(serverEndpoint)
-	if err := errors.Join(old.Stop(ctx), p.undone(old.change)); err != nil {
+	if err := errors.Join(old.stop(ctx), p.undone(old.change)); err != nil {
 		return err
 	}
 	c, err := p.launchEndpoint(ctx, p.addr.String())
@@ -228,32 +236,6 @@ func (p *place) setRestarting(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.restarting = on
-}
-
-// notes are what every report must carry.
-func (p *place) notes() []string {
-	if p.url != nil {
-		return p.urlNotes()
-	}
-	notes := []string{"the endpoint is tare's own reference, not a cloud's"}
-	if p.throttled {
-		notes = append(notes, noteThrottle)
-	}
-	if n := p.restarted(); n > 0 {
-		notes = append(notes, fmt.Sprintf("the endpoint was restarted %d times", n))
-	}
-	if got := p.child(serverEndpoint).ready.Backlog; p.knobs.Backlog > got {
-		notes = append(notes, fmt.Sprintf("net.core.somaxconn clips the listen backlog of %d to %d", p.knobs.Backlog, got))
-	}
-	return notes
-}
-
-// urlNotes are those of an endpoint that is not ours.
-func (p *place) urlNotes() []string {
-	if p.spec.TLS != nil && p.spec.TLS.Insecure {
-		return []string{area.NoteInsecure}
-	}
-	return nil
 }
 
 func (p *place) restarted() int {
@@ -282,7 +264,7 @@ func (p *place) alive() error {
 	return nil
 }
 
-// close ends the servers and removes the group.
+// close ends the servers, the one that calls the other first, and removes the group.
 func (p *place) close(ctx context.Context) error {
 	if p.stopRenew != nil {
 		p.stopRenew()
@@ -295,7 +277,7 @@ func (p *place) close(ctx context.Context) error {
 		if c == nil {
 			continue
 		}
-		err := c.Stop(ctx)
+		err := c.stop(ctx)
 		if err == nil {
 			err = p.undone(c.change)
 		}

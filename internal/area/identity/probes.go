@@ -3,7 +3,6 @@ package identity
 import (
 	"context"
 
-	"tare/internal/area/identity/reference"
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/probe"
@@ -40,6 +39,7 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 	if p.url != nil {
 		return out
 	}
+	out = append(out, counts{p}) // before the processes' CPU time: to answer costs some
 	if p.group != nil {
 		out = append(out, p.groupProbe())
 	}
@@ -49,7 +49,7 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 			return probe.Process{Name: name, PID: c.PID, StartTicks: c.StartTicks}
 		}})
 	}
-	return append(out, counts{p})
+	return out
 }
 
 func (p *place) listenQueue() probe.Probe {
@@ -77,7 +77,7 @@ func (p *place) throttling(ctx context.Context) (throttling, bool) {
 	case p.throttled:
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		c, err := reference.Debug(ctx, p.child(serverEndpoint).ready.Admin)
+		c, err := p.child(serverEndpoint).admin.Counters(ctx)
 		return throttling{float64(c.Periods), float64(c.ThrottledPeriods)}, err == nil
 	}
 	return throttling{}, false

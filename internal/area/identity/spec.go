@@ -2,11 +2,9 @@ package identity
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tare/internal/area"
@@ -63,6 +61,7 @@ const (
 
 // plan is a Spec with defaults filled in and the levels of one treatment applied.
 type plan struct {
+	spec       *Spec // with the levels applied
 	adapter    adapter
 	url        *url.URL // nil: embedded
 	knobs      reference.Knobs
@@ -113,55 +112,42 @@ func loopbackHost(host string) bool {
 
 // plan applies the levels of t to s. Errors name the level.
 func (s *Spec) plan(t design.Treatment) (plan, error) {
-	p := plan{operation: s.Operation, identities: s.Identities, as: s.Account, headers: s.Headers}
-	var err error
-	if p.adapter, err = findAdapter(s.Adapter); err != nil {
+	u, err := s.under(t.Levels)
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{
+		spec: u, operation: u.Operation, identities: max(1, u.Identities), as: first(u.Account, accountDefault), headers: u.Headers,
+	}
+	if p.adapter, err = findAdapter(u.Adapter); err != nil {
 		return p, err
 	}
-	levels := maps.Clone(t.Levels)
-	if err := p.ask(levels); err != nil {
+	if len(u.Callers) > 0 {
+		p.identities = len(u.Callers)
+	}
+	if err := p.ask(); err != nil {
 		return p, err
 	}
-	if len(s.Callers) > 0 {
-		p.identities = len(s.Callers)
-	}
-	if err := p.adapter.validate(s, p.operation); err != nil {
+	if err := p.adapter.validate(u, p.operation); err != nil {
 		return p, err
 	}
-	if s.URL != "" {
-		if err := refuseLevels(levels, nil); err != nil {
-			return p, fmt.Errorf("%w; the knobs of an endpoint behind a URL are not ours to turn", err)
-		}
-		p.url, err = parseURL(s.URL, p.adapter.reach())
+	if u.URL != "" {
+		p.url, err = parseURL(u.URL, p.adapter.reach())
 		return p, err
 	}
 	if !p.adapter.reach().embedded {
 		return p, fmt.Errorf("url: %s has no embedded endpoint: name the one to measure", p.adapter.name())
 	}
-	p.preset, p.knobs, err = s.Embedded.resolve(levels)
+	p.preset, p.knobs, err = u.Embedded.resolve()
 	return p, err
 }
 
-// ask takes the levels that concern the caller out of levels, and fills in defaults.
-func (p *plan) ask(levels map[string]string) error {
-	take := func(name string, into *string, otherwise string) {
-		if v, ok := levels[name]; ok {
-			*into = v
-			delete(levels, name)
-		}
-		if *into == "" {
-			*into = otherwise
-		}
+// ask looks at what is asked for, and by how many.
+func (p *plan) ask() error {
+	p.operation = first(p.operation, p.adapter.operations()[0])
+	if p.identities > maxIdentities {
+		return fmt.Errorf("identities: %d is not a number from 1 to %d", p.identities, maxIdentities)
 	}
-	take("operation", &p.operation, p.adapter.operations()[0])
-	take("account", &p.as, accountDefault)
-	count := strconv.Itoa(max(1, p.identities))
-	take("identities", &count, "1")
-	n, err := strconv.Atoi(count)
-	if err != nil || n < 1 || n > maxIdentities {
-		return fmt.Errorf("identities: %q is not a number from 1 to %d", count, maxIdentities)
-	}
-	p.identities = n
 	if !slices.Contains(p.adapter.operations(), p.operation) {
 		return fmt.Errorf("operation: %q is not one of %s", p.operation, strings.Join(p.adapter.operations(), ", "))
 	}

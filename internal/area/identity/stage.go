@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"tare/internal/area"
-	"tare/internal/area/identity/reference"
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/probe"
@@ -52,7 +51,7 @@ func (t *target) Stage(ctx context.Context, tr design.Treatment, s area.Stage) e
 func (p *place) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return reference.Flush(ctx, p.child(serverEndpoint).ready.Admin)
+	return p.child(serverEndpoint).admin.Flush(ctx)
 }
 
 // reboot replaces the endpoint. The stand-in for the kubelet must not do so at the same time.
@@ -77,11 +76,11 @@ func (counts) Subject() string { return serverEndpoint }
 func (c counts) Read(ctx context.Context) ([]metric.Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	sts, err := reference.Debug(ctx, c.p.child(serverSTS).ready.Admin)
+	sts, err := c.p.child(serverSTS).admin.Counters(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the STS's counters: %w", err)
 	}
-	end, err := reference.Debug(ctx, c.p.child(serverEndpoint).ready.Admin)
+	end, err := c.p.child(serverEndpoint).admin.Counters(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the endpoint's counters: %w", err)
 	}

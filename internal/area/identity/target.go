@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tare/internal/area"
+	"tare/internal/area/identity/reference"
 	"tare/internal/design"
 	"tare/internal/load"
 )
@@ -33,6 +34,8 @@ type target struct {
 	mu     sync.Mutex
 	places map[string]*place // by treatment
 	asked  int               // how often Operations was called
+	// signers are the keys of the made-up clusters, by algorithm: treatments differ in their levels only.
+	signers map[reference.Algorithm]*reference.Signer
 	// planGroup finds the place for control groups.
 	planGroup func(name string) (string, error)
 	patience  time.Duration // of Recover, before it restarts a server
@@ -51,21 +54,38 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		t.mu.Unlock()
 		return fmt.Errorf("treatment %q is prepared already", tr.ID)
 	}
-	p := &place{plan: plan, spec: t.spec, env: t.env, journal: j, planGroup: t.planGroup, patience: t.patience, index: len(t.places), born: t.env.Clock.Now().UnixNano()}
+	p := &place{plan: plan, env: t.env, journal: j, planGroup: t.planGroup, patience: t.patience, index: len(t.places), born: t.env.Clock.Now().UnixNano()}
+	p.treatment = tr
 	t.places[tr.ID] = p // before it is whole, so that Close finds what has been started
 	t.mu.Unlock()
 	if err = p.unlock(); err == nil && plan.url != nil {
 		err = p.find(ctx)
 	} else if err == nil {
-		err = p.start(ctx)
+		if p.signer, err = t.signer(plan.knobs.Signing); err == nil {
+			err = p.start(ctx)
+		}
 	}
 	if err == nil {
-		err = p.warm(ctx)
+		err = p.fill(ctx)
 	}
 	if err == nil {
 		p.keepFresh()
 	}
 	return err
+}
+
+// signer is the key that all treatments with one algorithm sign with.
+func (t *target) signer(a reference.Algorithm) (*reference.Signer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.signers[a]; s != nil {
+		return s, nil
+	}
+	s, err := reference.NewSigner(a)
+	if err == nil {
+		t.signers[a] = s
+	}
+	return s, err
 }
 
 // place finds what Prepare made.
@@ -78,31 +98,30 @@ func (t *target) place(tr design.Treatment) (*place, error) {
 	return nil, fmt.Errorf("treatment %q is not prepared", tr.ID)
 }
 
-// Notes implements area.Target.
-func (t *target) Notes() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var notes []string
-	for _, id := range slices.Sorted(maps.Keys(t.places)) {
-		if p := t.places[id]; p.addr.IsValid() {
-			notes = append(notes, p.notes()...)
-		}
-	}
-	slices.Sort(notes)
-	return slices.Compact(notes)
-}
-
-// Enter implements area.Target. It remembers the throttling so far.
+// Enter implements area.Target. Every trial begins in the state that Prepare left: the cache of an endpoint that was started anew is filled,
+// and audiences that nobody will ask for again are forgotten, since their number would grow from trial to trial. It remembers the throttling
+// so far.
 func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 	p, err := t.place(tr)
 	if err != nil {
 		return err
 	}
+	if err := p.alive(); err != nil {
+		return err
+	}
+	if err := p.fill(ctx); err != nil {
+		return err
+	}
+	if p.url == nil && p.operation == opIdentity && p.knobs.Cache {
+		if err := p.flush(ctx); err != nil {
+			return err
+		}
+	}
 	p.entered = nil
 	if now, ok := p.throttling(ctx); ok {
 		p.entered = &now
 	}
-	return p.alive()
+	return nil
 }
 
 // Leave implements area.Target. It reports a server that has ended by itself meanwhile.
@@ -130,8 +149,23 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	t.mu.Unlock()
 	return []load.Operation{{
 		Name: p.operation, Weight: 1, Expect: p.adapter.expect(p.operation), Causes: causes(),
-		Wire: p.adapter.wire(s),
+		Wire: p.adapter.wire(s), Negative: t.negative(p),
 	}}, nil
+}
+
+// negative reports whether p's operation is one on which its treatment cannot act, seen from the baseline.
+func (t *target) negative(p *place) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.treatment.Baseline || p.treatment.Control == design.AA {
+		return false
+	}
+	for _, b := range t.places {
+		if b.treatment.Baseline && untouched(p.plan, b.plan) {
+			return true
+		}
+	}
+	return false
 }
 
 // Endpoint implements area.Target.
@@ -159,10 +193,12 @@ func (t *target) Close(ctx context.Context) error {
 	places := slices.Collect(maps.Values(t.places))
 	t.places = map[string]*place{}
 	t.mu.Unlock()
-	var errs []error
-	for _, p := range places {
-		errs = append(errs, p.close(ctx))
+	errs := make([]error, len(places))
+	var wg sync.WaitGroup
+	for i, p := range places {
+		wg.Go(func() { errs[i] = p.close(ctx) })
 	}
+	wg.Wait()
 	return errors.Join(errs...)
 }
 

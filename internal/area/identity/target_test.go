@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area/identity/reference"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/probe"
@@ -53,7 +52,7 @@ func TestIdentities(t *testing.T) {
 			if operation == opIdentity && bytes.Equal(ops[0].Wire.Render(nil, 0), again[0].Wire.Render(nil, 0)) {
 				t.Error("a second run asks for the same audiences: they are in the cache")
 			}
-			c, err := reference.Debug(t.Context(), p.endpoint.ready.Admin)
+			c, err := p.endpoint.admin.Counters(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

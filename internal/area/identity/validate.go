@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/netip"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -17,120 +16,144 @@ import (
 // Validate implements area.Spec.
 func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	var out []area.Finding
-	wrong := func(path, hint string, err error) {
-		out = append(out, area.Finding{Path: path, Severity: area.Error, Message: err.Error(), Hint: hint})
-	}
 	if cell := (Area{}).Cells()[q]; !cell.Answered {
-		wrong("", "ask for capacity", fmt.Errorf("identity does not answer %q: %s", q, cell.Reason))
+		out = append(out, fault("", fmt.Errorf("identity does not answer %q: %s", q, cell.Reason), "ask for another"))
 	}
-	s.validateURL(wrong)
-	s.validateSections(wrong)
-	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		if err := checkHeader(name, s.Headers[name]); err != nil {
-			wrong("headers."+name, "", err)
-		}
+	places := slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels["url"] != "" })
+	if places && s.URL != "" {
+		out = append(out, fault("url", errors.New("url is varied by the treatments already"), "leave it out here"))
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.SecretHeaders)) {
-		if err := checkHeaderName(name); err != nil {
-			wrong("secret_headers."+name, "", err)
-		}
+	if !places { // else each treatment's own is looked at
+		out = append(out, s.judgePlace()...)
 	}
-	s.validateCallers(wrong)
-	if len(out) > 0 {
+	if out = append(out, s.judgeCallers()...); len(out) > 0 {
 		return out
 	}
 	if len(treatments) == 0 {
 		treatments = []design.Treatment{{ID: design.ID(nil)}}
 	}
+	var plans []planned
 	for _, t := range treatments {
-		if _, err := s.plan(t); err != nil {
-			f := area.Finding{Path: s.pathOf(err), Severity: area.Error, Message: err.Error()}
-			if len(t.Levels) > 0 {
-				f.Path, f.Message = "", fmt.Sprintf("treatment %q: %v", t.ID, err)
-			}
-			out = append(out, f)
+		p, findings := s.judge(t)
+		out = append(out, findings...)
+		plans = append(plans, planned{t, p})
+	}
+	if len(out) == 0 {
+		out = judgeTogether(q, plans)
+	}
+	return out
+}
+
+// fault is a finding that stops a run.
+func fault(path string, err error, hint string) area.Finding {
+	return area.Finding{Path: path, Severity: area.Error, Message: err.Error(), Hint: hint}
+}
+
+// judge looks at what one treatment makes of the section. Findings name the treatment.
+func (s *Spec) judge(t design.Treatment) (plan, []area.Finding) {
+	var out []area.Finding
+	u, err := s.under(t.Levels)
+	if err == nil {
+		out = append(u.judgePlace(), u.judgeCallers()...)
+	}
+	var p plan
+	if len(out) == 0 {
+		if p, err = s.plan(t); err != nil {
+			out = append(out, fault(s.pathOf(err), err, ""))
+		}
+	}
+	if len(t.Levels) > 0 {
+		for i := range out {
+			out[i].Path, out[i].Message = "", fmt.Sprintf("treatment %q: %s", t.ID, out[i].Message)
+		}
+	}
+	return p, out
+}
+
+// judgePlace looks at the URL and at what depends on it.
+func (s *Spec) judgePlace() (out []area.Finding) {
+	if s.URL == "" {
+		if s.TLS != nil {
+			out = append(out, fault("tls", errors.New("tls: the embedded endpoint speaks plain HTTP"), "leave it out"))
+		}
+		return out
+	}
+	a, err := findAdapter(s.Adapter)
+	if err != nil {
+		return nil // plan says so
+	}
+	u, err := parseURL(s.URL, a.reach())
+	if err != nil {
+		out = append(out, fault("url", err, "write the base only, such as http://169.254.169.254"))
+	}
+	if s.Embedded != nil {
+		out = append(out, fault("embedded", errors.New("url and embedded exclude each other"), "leave one of them out"))
+	}
+	if s.Identities > 1 && len(s.Callers) == 0 && !s.Loopback() {
+		out = append(out, fault("identities", errors.New("identities are told apart by source address, which only loopback targets let us choose"), "leave it out"))
+	}
+	if s.TLS != nil && u != nil && u.Scheme != "https" {
+		out = append(out, fault("tls", errors.New("tls: the url is not https"), "write https:// in the url"))
+	}
+	if err := s.TLS.Validate(); err != nil {
+		field, _, _ := strings.Cut(err.Error(), ":")
+		out = append(out, fault("tls."+field, err, ""))
+	}
+	return out
+}
+
+// judgeSections refuses options of other adapters.
+func (s *Spec) judgeSections() (out []area.Finding) {
+	a, err := findAdapter(s.Adapter)
+	if err != nil {
+		return nil // plan says so
+	}
+	for _, other := range adapters() {
+		if name := other.section(); name != "" && name != a.section() && s.has(name) {
+			err := fmt.Errorf("%s: these are options of %s, not of %s", name, other.name(), a.name())
+			out = append(out, fault(name, err, "leave it out, or name the adapter that it belongs to"))
 		}
 	}
 	return out
 }
 
-// validateURL looks at the URL and at what depends on it.
-func (s *Spec) validateURL(wrong func(path, hint string, err error)) {
-	if s.URL == "" {
-		if s.TLS != nil {
-			wrong("tls", "leave it out", errors.New("tls: the embedded endpoint speaks plain HTTP"))
-		}
-		return
-	}
-	a, err := findAdapter(s.Adapter)
-	if err != nil {
-		return // plan says so
-	}
-	u, err := parseURL(s.URL, a.reach())
-	if err != nil {
-		wrong("url", "write the base only, such as http://169.254.169.254", err)
-	}
-	if s.Embedded != nil {
-		wrong("embedded", "leave one of them out", errors.New("url and embedded exclude each other"))
-	}
-	if s.Identities > 1 && len(s.Callers) == 0 && !s.Loopback() {
-		wrong("identities", "leave it out", errors.New("identities are told apart by source address, which only loopback targets let us choose"))
-	}
-	if s.TLS != nil && u != nil && u.Scheme != "https" {
-		wrong("tls", "write https:// in the url", errors.New("tls: the url is not https"))
-	}
-	if err := s.TLS.Validate(); err != nil {
-		field, _, _ := strings.Cut(err.Error(), ":")
-		wrong("tls."+field, "", err)
-	}
-}
-
-// validateSections refuses options of other adapters.
-func (s *Spec) validateSections(wrong func(path, hint string, err error)) {
-	a, err := findAdapter(s.Adapter)
-	if err != nil {
-		return
-	}
-	for _, other := range adapters() {
-		if name := other.section(); name != "" && name != a.section() && s.has(name) {
-			wrong(name, "leave it out, or name the adapter that it belongs to", fmt.Errorf("%s: these are options of %s, not of %s", name, other.name(), a.name()))
-		}
-	}
-}
-
 // has reports whether the section of that name is given.
 func (s *Spec) has(section string) bool {
-	v := reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); name == section {
-			return !v.Field(i).IsZero()
-		}
-	}
-	return false
+	v := s.options(section)
+	return v.IsValid() && !v.IsZero()
 }
 
-func (s *Spec) validateCallers(wrong func(path, hint string, err error)) {
+// judgeCallers looks at who asks: sections, headers and callers.
+func (s *Spec) judgeCallers() []area.Finding {
+	out := append(s.judgeSections(), judgeHeaders("", s.Headers, s.SecretHeaders)...)
 	if len(s.Callers) > 0 && s.Identities > 0 {
-		wrong("identities", "leave one of them out", errors.New("identities and callers exclude each other: callers are as many as are listed"))
+		out = append(out, fault("identities", errors.New("identities and callers exclude each other: callers are as many as are listed"), "leave one of them out"))
 	}
 	for i, c := range s.Callers {
-		path := fmt.Sprintf("callers[%d]", i)
-		for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
-			if err := checkHeader(name, c.Headers[name]); err != nil {
-				wrong(path+".headers."+name, "", err)
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(c.SecretHeaders)) {
-			if err := checkHeaderName(name); err != nil {
-				wrong(path+".secret_headers."+name, "", err)
-			}
-		}
+		path := fmt.Sprintf("callers[%d].", i)
+		out = append(out, judgeHeaders(path, c.Headers, c.SecretHeaders)...)
 		if c.Address != "" {
 			if _, err := netip.ParseAddr(c.Address); err != nil {
-				wrong(path+".address", "", fmt.Errorf("address: %q is not an IP address", c.Address))
+				out = append(out, fault(path+"address", fmt.Errorf("address: %q is not an IP address", c.Address), ""))
 			}
 		}
 	}
+	return out
+}
+
+// judgeHeaders looks at headers of the section, or of one caller.
+func judgeHeaders(path string, headers map[string]string, secret map[string]area.Secret) (out []area.Finding) {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		if err := checkHeader(name, headers[name]); err != nil {
+			out = append(out, fault(path+"headers."+name, err, ""))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(secret)) {
+		if err := checkHeaderName(name); err != nil {
+			out = append(out, fault(path+"secret_headers."+name, err, ""))
+		}
+	}
+	return out
 }
 
 // pathOf finds the field that an error of plan begins with.
@@ -139,7 +162,7 @@ func (s *Spec) pathOf(err error) string {
 	name = strings.TrimRight(name, ":,")
 	section, _, _ := strings.Cut(name, ".")
 	switch {
-	case slices.Contains(callerFactors, name), name == "adapter", name == "url", name == "callers", section == "expect":
+	case slices.Contains(placeFactors, name), name == "adapter", name == "callers", section == "expect":
 		return name
 	case s.Embedded != nil && slices.Contains(knobNames(), name):
 		return "embedded." + name

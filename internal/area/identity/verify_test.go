@@ -17,6 +17,7 @@ func TestVerifyPresets(t *testing.T) {
 		t.Run(preset, func(t *testing.T) {
 			tg, _ := prepared(t, embedded(preset), standard)
 			for range 2 { // canaries must not use up what they verify
+				tg.places["default"].proven = 0
 				if err := tg.Enter(t.Context(), standard); err != nil {
 					t.Fatal(err)
 				}
@@ -54,6 +55,7 @@ func TestVerifyCatchesWhatIsNotInForce(t *testing.T) {
 		{"smaller burst", "sts-quota-reject", func(p *place) { p.knobs.QuotaBurst = 200 }, (*place).verifyQuota, "limited after"},
 		{"cache", "healthy", func(p *place) { p.knobs.Cache = false }, (*place).verifyCache, "got the same token"},
 		{"no cache", "sts-quota-reject", func(p *place) { p.knobs.Cache = true }, (*place).verifyCache, "got different tokens"},
+		{"not shared", "healthy", func(p *place) { p.knobs.Singleflight = false }, (*place).verifySharing, "never showed it"},
 		{"backlog", "blog-2020", func(p *place) { p.endpoint.ready.Backlog = 5 }, (*place).verifyBacklog, "is 1024, not 5"},
 		{"owner", "healthy", func(p *place) { p.emails[0] = "other@example.invalid" }, (*place).verifyOwner, "not other@example.invalid's"},
 	} {

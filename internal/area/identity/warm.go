@@ -105,6 +105,22 @@ func (p *place) find(ctx context.Context) error {
 	})
 }
 
+// fill warms up the process that serves now, unless that has been done.
+func (p *place) fill(ctx context.Context) error {
+	serving := -1 // behind a URL: whoever it is
+	if c := p.child(serverEndpoint); c != nil {
+		serving = c.PID
+	}
+	if p.filled == serving {
+		return nil
+	}
+	err := p.warm(ctx)
+	if err == nil {
+		p.filled = serving
+	}
+	return err
+}
+
 // warm obtains a token for every identity, so that the endpoint's cache holds them all, and retries what a client should: the first seconds
 // of a pod, and limits. Where nothing is cached one token proves enough.
 func (p *place) warm(ctx context.Context) error {
@@ -243,7 +259,7 @@ func (p *place) recover(ctx context.Context) error {
 	if err := p.restart(ctx); err != nil {
 		return err
 	}
-	return p.warm(ctx)
+	return p.fill(ctx)
 }
 
 // settle waits for the endpoint to come back by itself.

@@ -48,31 +48,3 @@ func healthy(ctx context.Context, client *http.Client, admin string) bool {
 	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
 	return err == nil && resp.StatusCode == http.StatusOK
 }
-
-// Flush empties the cache of the endpoint with this admin address.
-func Flush(ctx context.Context, admin string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+admin+"/flush", nil)
-	if err != nil {
-		return fmt.Errorf("flush the endpoint's cache: %w", err)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(r)
-	if err != nil {
-		return fmt.Errorf("flush the endpoint's cache: %w", err)
-	}
-	if err := answer.Body.Close(); err != nil {
-		return fmt.Errorf("flush the endpoint's cache: %w", err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("flush the endpoint's cache: status %d", answer.StatusCode)
-	}
-	return nil
-}
-
-// Debug reads a server's counters from its admin address.
-func Debug(ctx context.Context, admin string) (Counters, error) {
-	x := Exchanger{base: "http://" + admin, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	var c Counters
-	err := x.get(ctx, "/debug", &c)
-	return c, err
-}

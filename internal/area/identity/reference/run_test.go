@@ -113,7 +113,9 @@ func (p *pair) get(path string, header ...string) (int, string) {
 // debug reads the counters at an admin address.
 func debug(t *testing.T, addr string) Counters {
 	t.Helper()
-	c, err := Debug(t.Context(), addr)
+	a := NewAdmin(addr)
+	defer a.Close()
+	c, err := a.Counters(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

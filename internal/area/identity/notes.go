@@ -1,0 +1,74 @@
+package identity
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"tare/internal/area"
+)
+
+// Notes implements area.Target.
+func (t *target) Notes() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var notes []string
+	at := map[string]int{} // treatments by address
+	for _, id := range slices.Sorted(maps.Keys(t.places)) {
+		p := t.places[id]
+		if !p.addr.IsValid() {
+			continue
+		}
+		notes = append(notes, p.notes()...)
+		if len(t.places) > 1 {
+			notes = append(notes, p.state()...)
+		}
+		if p.url != nil {
+			at[p.url.Host]++
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(at)) {
+		if at[host] > 1 {
+			notes = append(notes, fmt.Sprintf("%d arms share the endpoint at %s: what one leaves in its cache, the next finds", at[host], host))
+		}
+	}
+	slices.Sort(notes)
+	return slices.Compact(notes)
+}
+
+// notes are what every report must carry.
+func (p *place) notes() []string {
+	if p.url != nil {
+		return p.urlNotes()
+	}
+	notes := []string{"the endpoint is tare's own reference, not a cloud's"}
+	if p.throttled {
+		notes = append(notes, noteThrottle)
+	}
+	if n := p.restarted(); n > 0 {
+		notes = append(notes, fmt.Sprintf("the endpoint was restarted %d times", n))
+	}
+	if got := p.child(serverEndpoint).ready.Backlog; p.knobs.Backlog > got {
+		notes = append(notes, fmt.Sprintf("net.core.somaxconn clips the listen backlog of %d to %d", p.knobs.Backlog, got))
+	}
+	return notes
+}
+
+// urlNotes are those of an endpoint that is not ours.
+func (p *place) urlNotes() []string {
+	if p.spec.TLS != nil && p.spec.TLS.Insecure {
+		return []string{area.NoteInsecure}
+	}
+	return nil
+}
+
+// state says in which state treatments are compared.
+func (p *place) state() []string {
+	switch {
+	case p.url != nil || p.operation != opToken || !p.knobs.Cache:
+		return nil
+	case p.knobs.TTL > longLife:
+		return []string{fmt.Sprintf("caches are warm: where there is one, it held every identity's token before the first block, and tokens live %v", p.knobs.TTL)}
+	}
+	return []string{fmt.Sprintf("tokens live %v: where there is a cache, they expire and are renewed within each trial", p.knobs.TTL)}
+}
