@@ -1,0 +1,194 @@
+package workload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Attempts lists what Try can attempt, with its arguments:
+//
+//	open PATH      open a file for reading
+//	write PATH     open a file for writing
+//	create PATH    create a file that must not exist, and remove it
+//	fifo PATH      make a named pipe that must not exist, and remove it
+//	list PATH      open a directory and read it
+//	connect PORT   connect a TCP socket to this port of 127.0.0.1
+//	bind PORT      bind a TCP socket to this port of 127.0.0.1; 0: any
+//	socket FAMILY TYPE   make a socket, by numbers
+//	exec PATH      fork and execute a program that ends with status 0
+//	syscall NAME   make a system call with arguments that change nothing: see Syscalls
+func Attempts() []string {
+	return []string{"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall"}
+}
+
+// attempt makes one attempt. The error says that there was none.
+func attempt(what string, args []string) (syscall.Errno, error) {
+	want := 1
+	if what == "socket" {
+		want = 2
+	}
+	if !slices.Contains(Attempts(), what) {
+		return 0, fmt.Errorf("unknown attempt %.40q", what)
+	}
+	if len(args) != want {
+		return 0, fmt.Errorf("%s takes %d arguments, not %d", what, want, len(args))
+	}
+	switch what {
+	case "open":
+		return opened(args[0], unix.O_RDONLY)
+	case "write":
+		return opened(args[0], unix.O_WRONLY)
+	case "create":
+		return created(args[0])
+	case "fifo":
+		return piped(args[0])
+	case "list":
+		_, err := os.ReadDir(args[0])
+		return errnoOf(err)
+	case "exec":
+		return executed(args[0])
+	case "syscall":
+		return called(args[0])
+	}
+	return socketed(what, args)
+}
+
+// errnoOf takes the errno out of an error; an error without one is returned.
+func errnoOf(err error) (syscall.Errno, error) {
+	var errno syscall.Errno
+	if err == nil || errors.As(err, &errno) {
+		return errno, nil
+	}
+	return 0, err
+}
+
+func opened(path string, flags int) (syscall.Errno, error) {
+	fd, err := unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return errnoOf(err)
+	}
+	return 0, unix.Close(fd)
+}
+
+func created(path string) (syscall.Errno, error) {
+	errno, err := errnoOf(os.WriteFile(path, nil, 0o600))
+	if _, e := os.Lstat(path); errno != 0 || err != nil || e != nil {
+		return errno, err
+	}
+	return 0, os.Remove(path)
+}
+
+// piped makes a named pipe: no workload needs one, so that an enforcer can be seen to refuse it while it allows all else.
+func piped(path string) (syscall.Errno, error) {
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		return errnoOf(err)
+	}
+	return 0, os.Remove(path)
+}
+
+func executed(path string) (syscall.Errno, error) {
+	if !filepath.IsAbs(path) {
+		return 0, fmt.Errorf("exec: %q is not absolute", path)
+	}
+	e, err := newSpawn("exec", path)
+	if err != nil {
+		return 0, err
+	}
+	unblock, err := blockSignals()
+	if err != nil {
+		return 0, err
+	}
+	defer unblock()
+	return errnoOf(e.once())
+}
+
+// socketed attempts what is done with sockets.
+func socketed(what string, args []string) (syscall.Errno, error) {
+	var n [2]int
+	for i, a := range args {
+		v, err := strconv.ParseUint(a, 10, 16)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", what, err)
+		}
+		n[i] = int(v)
+	}
+	family, kind := unix.AF_INET, unix.SOCK_STREAM
+	if what == "socket" {
+		family, kind = n[0], n[1]
+	}
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return errnoOf(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	at := &unix.SockaddrInet4{Port: n[0], Addr: [4]byte{127, 0, 0, 1}}
+	switch what {
+	case "connect":
+		err = unix.Connect(fd, at)
+	case "bind":
+		err = unix.Bind(fd, at)
+	}
+	return errnoOf(err)
+}
+
+// called makes the system call of that name.
+func called(name string) (syscall.Errno, error) {
+	c, ok := syscalls()[name]
+	if !ok {
+		return 0, fmt.Errorf("unknown system call %.40q", name)
+	}
+	_, _, errno := syscall.RawSyscall6(c.number, c.args[0], c.args[1], c.args[2], c.args[3], 0, 0)
+	return errno, nil
+}
+
+// status reads the thread's own entry: restrictions are per thread. Where /proc may not be read, the kernel is asked directly.
+func status() (Status, error) {
+	s := Status{PID: os.Getpid(), Filters: -1}
+	text, err := os.ReadFile("/proc/thread-self/status")
+	if err != nil {
+		return s, s.ask()
+	}
+	seen := 0
+	for line := range bytes.Lines(text) {
+		key, value, _ := bytes.Cut(line, []byte(":"))
+		n, err := strconv.Atoi(string(bytes.TrimSpace(value)))
+		if err != nil {
+			continue
+		}
+		switch string(key) {
+		case "Seccomp":
+			s.Seccomp = n
+			seen++
+		case "Seccomp_filters":
+			s.Filters = n
+		case "NoNewPrivs":
+			s.NoNewPrivs = n == 1
+			seen++
+		}
+	}
+	if seen != 2 {
+		return s, s.ask()
+	}
+	return s, nil
+}
+
+func (s *Status) ask() error {
+	privs, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err != nil {
+		return fmt.Errorf("ask for no_new_privs: %w", err)
+	}
+	mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)
+	if err != nil {
+		return fmt.Errorf("ask for seccomp's mode: %w", err)
+	}
+	s.NoNewPrivs, s.Seccomp = privs == 1, mode
+	return nil
+}

@@ -1,0 +1,131 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command is a command line that is timed as a whole: from before its fork until it has ended.
+type Command struct {
+	Name string `json:"name"`
+	// Run is the program and its arguments. A program without a slash is looked up in PATH. There is no shell unless Run names one.
+	Run []string `json:"run"`
+	// Prepare is run before each Run and is not timed. Empty: nothing.
+	Prepare []string `json:"prepare,omitempty"`
+	// Dir is the working directory; empty: the worker's.
+	Dir string `json:"dir,omitempty"`
+}
+
+// Validate refuses a command that cannot be run.
+func (c *Command) Validate() error {
+	if len(c.Run) == 0 || c.Run[0] == "" {
+		return errors.New("a command needs a program to run")
+	}
+	if len(c.Prepare) > 0 && c.Prepare[0] == "" {
+		return errors.New("prepare names no program")
+	}
+	return nil
+}
+
+// runCommand runs c n times and adds up what the runs cost. Their CPU time is that of the processes which the command has waited for, and its own.
+func runCommand(ctx context.Context, c Command, n int) (Cost, error) {
+	total := Cost{N: n}
+	for range n {
+		if len(c.Prepare) > 0 {
+			if _, err := c.once(ctx, c.Prepare); err != nil {
+				return Cost{}, fmt.Errorf("prepare: %w", err)
+			}
+		}
+		cost, err := c.once(ctx, c.Run)
+		if err != nil {
+			return Cost{}, err
+		}
+		total.Wall += cost.Wall
+		total.CPU += cost.CPU
+	}
+	return total, nil
+}
+
+// hangUp bounds how long the errors of a process that has ended are waited for.
+const hangUp = 2 * time.Second
+
+// once runs one command line to its end. When ctx ends first, its process group is killed.
+func (c *Command) once(ctx context.Context, line []string) (Cost, error) {
+	errs := &tail{}
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...) //nolint:gosec // the command line is the person's own
+	cmd.Dir = c.Dir
+	cmd.Stderr = errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.WaitDelay = hangUp
+	began, err := read(unix.CLOCK_MONOTONIC)
+	if err != nil {
+		return Cost{}, err
+	}
+	if err := cmd.Start(); err != nil {
+		return Cost{}, c.failed(line, err, "")
+	}
+	err = cmd.Wait()
+	ended, clockErr := read(unix.CLOCK_MONOTONIC)
+	switch {
+	case clockErr != nil:
+		return Cost{}, clockErr
+	case ctx.Err() != nil:
+		return Cost{}, fmt.Errorf("%s: killed: %w", line[0], context.Cause(ctx))
+	case errors.Is(err, exec.ErrWaitDelay):
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+		return Cost{}, &Failure{Op: c.Name, Call: line[0], Detail: "it ended, but left processes behind that hold its errors open"}
+	case err != nil:
+		return Cost{}, c.failed(line, err, errs.lastLine())
+	}
+	return Cost{Wall: max(1, ended-began), CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
+}
+
+// failed makes a Failure of a command's end or of its start.
+func (c *Command) failed(line []string, err error, said string) error {
+	f := &Failure{Op: c.Name, Call: line[0], Detail: err.Error()}
+	if errors.Is(err, exec.ErrNotFound) {
+		return f
+	}
+	var path *fs.PathError // of the fork and execve, or of opening /dev/null
+	if errno, e := errnoOf(err); e == nil && errors.As(err, &path) {
+		f.Call, f.Errno, f.Detail = "execve", errno, path.Path
+		if path.Op == "open" {
+			f.Call = "openat"
+		}
+	}
+	if said != "" {
+		f.Detail += ": " + said
+	}
+	return f
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ buf []byte }
+
+var _ io.Writer = (*tail)(nil)
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 4096
+	t.buf = append(t.buf, p[max(0, len(p)-most):]...)
+	if extra := len(t.buf) - most; extra > 0 {
+		t.buf = append(t.buf[:0], t.buf[extra:]...)
+	}
+	return len(p), nil
+}
+
+// lastLine is the last line that is not empty.
+func (t *tail) lastLine() string {
+	text := bytes.TrimSpace(t.buf)
+	return string(text[bytes.LastIndexByte(text, '\n')+1:])
+}

@@ -1,0 +1,115 @@
+package workload
+
+import (
+	"slices"
+	"time"
+)
+
+// span is long enough for the resolution of every clock: 2 µs of children's CPU time are 0.04 % of it. What takes milliseconds a call has longSpan.
+const (
+	span     = 5 * time.Millisecond
+	longSpan = 25 * time.Millisecond
+)
+
+// Kinds lists the micro-workloads, in the order of reports.
+func Kinds() []Kind {
+	return slices.Concat(processKinds(), pathKinds(), socketKinds(), dataKinds(), cpuKinds())
+}
+
+// processKinds make processes.
+func processKinds() []Kind {
+	return []Kind{
+		{
+			Name: "exec", UnixBench: "Execl Throughput", Span: span, SystemCalls: []string{"execve"},
+			Help: "execute a program of one page, which executes itself, and so on: no fork is timed",
+		},
+		{
+			Name: "spawn", Span: span, SystemCalls: []string{"clone", "execve", "exit", "wait4"},
+			Help: "fork, execute a program of one page that ends at once, wait for it",
+		},
+		{
+			Name: "fork", UnixBench: "Process Creation", Span: span, SystemCalls: []string{"clone", "exit_group", "wait4"},
+			Help: "fork a child that ends at once, wait for it",
+		},
+		{
+			Name: "shell", UnixBench: "Shell Scripts (8 concurrent)", Span: longSpan, SystemCalls: []string{"clone", "execve", "openat", "read", "write", "wait4"},
+			Help: "run a short script of sh eight times at once; each sorts, filters and counts the lines of a file",
+		},
+	}
+}
+
+// pathKinds look up a path.
+func pathKinds() []Kind {
+	return []Kind{
+		{
+			Name: "open", Span: span, SystemCalls: []string{"openat", "close"},
+			Help: "open a file for reading and close it",
+		},
+		{
+			Name: "stat", Span: span, SystemCalls: []string{"newfstatat"},
+			Help: "ask for a file's attributes by its path",
+		},
+		{
+			Name: "create", Span: span, SystemCalls: []string{"openat", "close", "unlinkat"},
+			Help: "create a file, close it, remove it",
+		},
+	}
+}
+
+// socketKinds stay on loopback.
+func socketKinds() []Kind {
+	return []Kind{
+		{
+			Name: "connect", Span: span, SystemCalls: []string{"socket", "connect", "accept4", "close", "close"},
+			Help: "connect to a TCP listener of the worker's own on loopback, accept, close both ends by reset, so that no port is used up",
+		},
+		{
+			Name: "udpconnect", Span: span, SystemCalls: []string{"connect"},
+			Help: "give an open UDP socket a peer on loopback; nothing is sent",
+		},
+	}
+}
+
+// dataKinds move bytes through descriptors that are open.
+func dataKinds() []Kind {
+	return []Kind{
+		{
+			Name: "read", Span: span, SystemCalls: []string{"pread64"},
+			Help: "read 512 bytes of an open file",
+		},
+		{
+			Name: "pipe", UnixBench: "Pipe Throughput", Span: span, SystemCalls: []string{"write", "read"},
+			Help: "write 512 bytes into a pipe and read them back, in one thread",
+		},
+		{
+			Name: "switch", UnixBench: "Pipe-based Context Switching", Span: span, SystemCalls: []string{"write", "read", "read", "write"},
+			Help: "pass a token to another process on the same CPU through a pipe, and get it back: two context switches",
+		},
+		{
+			Name: "copy", UnixBench: "File Copy 4096 bufsize 8000 maxblocks", Span: span, SystemCalls: []string{"read", "write"},
+			Help: "copy a block of 4096 bytes from file to file; the files are of 1 MiB, so that they stay in memory",
+		},
+		{
+			Name: "copy1024", UnixBench: "File Copy 1024 bufsize 2000 maxblocks", Span: span, SystemCalls: []string{"read", "write"},
+			Help: "copy a block of 1024 bytes from file to file",
+		},
+		{
+			Name: "copy256", UnixBench: "File Copy 256 bufsize 500 maxblocks", Span: span, SystemCalls: []string{"read", "write"},
+			Help: "copy a block of 256 bytes from file to file",
+		},
+	}
+}
+
+// cpuKinds do next to nothing in the kernel.
+func cpuKinds() []Kind {
+	return []Kind{
+		{
+			Name: "syscall", UnixBench: "System Call Overhead", Span: span, SystemCalls: []string{"getppid"},
+			Help: "ask for the parent's process id: a system call that does next to nothing",
+		},
+		{
+			Name: "compute", UnixBench: "Whetstone and Dhrystone", Span: span, SystemCalls: nil,
+			Help: "integer and floating-point steps of about a microsecond, with no system call: a negative control for every enforcer",
+		},
+	}
+}

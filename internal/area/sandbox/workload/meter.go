@@ -1,0 +1,141 @@
+package workload
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// meter measures what happens on this thread, in the children that it waits for, and in a companion process.
+type meter struct {
+	from     reading
+	pid      int  // of the companion; 0: none
+	survives bool // the companion does not end within the batch
+	counter  counter
+}
+
+type reading struct {
+	wall, cpu    time.Duration
+	instructions uint64
+}
+
+// start begins to measure. pid is a companion's, or 0. A companion that does not survive the batch must have been waited for by stop: its time then is
+// part of the children's, which is why what it used before is taken off either way.
+func (m *meter) start(pid int, survives bool) error {
+	m.pid, m.survives = pid, survives
+	var err error
+	m.from, err = m.read(m.pid)
+	return err
+}
+
+// stop returns the cost since start, without N.
+func (m *meter) stop() (Cost, error) {
+	pid := 0
+	if m.survives {
+		pid = m.pid
+	}
+	to, err := m.read(pid)
+	if err != nil {
+		return Cost{}, err
+	}
+	return Cost{
+		Wall: max(1, to.wall-m.from.wall), CPU: max(0, to.cpu-m.from.cpu), // a clock of 4 ms, on a host without a finer one, may not have moved
+		Instructions: to.instructions - m.from.instructions, Counted: m.counter.fd > 0,
+	}, nil
+}
+
+// read takes wall time nearest to the work, on either side, in as much as the order of start allows.
+func (m *meter) read(companion int) (r reading, err error) {
+	if r.instructions, err = m.counter.read(); err != nil {
+		return r, err
+	}
+	if companion != 0 {
+		if r.cpu, err = processClock(companion); err != nil {
+			return r, err
+		}
+	}
+	waited, err := waitedFor()
+	if err != nil {
+		return r, err
+	}
+	own, err := read(unix.CLOCK_THREAD_CPUTIME_ID)
+	if err != nil {
+		return r, err
+	}
+	r.cpu += waited + own
+	r.wall, err = read(unix.CLOCK_MONOTONIC)
+	return r, err
+}
+
+func (m *meter) close() { m.counter.close() }
+
+// read reads a clock.
+func read(clock int32) (time.Duration, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(clock, &ts); err != nil {
+		return 0, fmt.Errorf("read clock %d: %w", clock, err)
+	}
+	return time.Duration(ts.Nano()), nil
+}
+
+// processClock reads the CPU time of a living process, in nanoseconds, by the clock whose id is made from the pid as clock_getcpuclockid(3) does:
+// CPUCLOCK_SCHED (2) of the whole process.
+func processClock(pid int) (time.Duration, error) {
+	return read(int32(^pid<<3 | 2))
+}
+
+// waitedFor is the CPU time of all children that this process has waited for. The kernel sums it in nanoseconds, but tells user and system time in
+// whole microseconds each. How it splits the time between the two is an estimate; only their sum is exact (cputime_adjust in kernel/sched/cputime.c).
+func waitedFor() (time.Duration, error) {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &u); err != nil {
+		return 0, fmt.Errorf("read children's CPU time: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}
+
+// counter counts instructions of this thread and of the children that it makes, in user space and kernel, where the host has a counter that may.
+type counter struct{ fd int } // 0: there is none
+
+// open tries. It is no error that there is no counter: virtual machines often have none, and enforcers refuse it. Children are counted that this thread
+// makes afterwards, so it comes before any routine.
+func (c *counter) open() {
+	attr := unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_HARDWARE, Config: unix.PERF_COUNT_HW_INSTRUCTIONS,
+		Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+		Bits: unix.PerfBitInherit | unix.PerfBitExcludeHv,
+	}
+	fd, err := unix.PerfEventOpen(&attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return
+	}
+	c.fd = fd
+	// The trial: a counter that stands still, as some hypervisors' do, is none.
+	before, err1 := c.read()
+	steps(1)
+	after, err2 := c.read()
+	if err1 != nil || err2 != nil || after <= before {
+		c.close()
+	}
+}
+
+func (c *counter) read() (uint64, error) {
+	if c.fd <= 0 {
+		return 0, nil
+	}
+	var b [8]byte
+	if n, err := unix.Read(c.fd, b[:]); err != nil || n != len(b) {
+		return 0, fmt.Errorf("read instruction counter: %d bytes: %w", n, err)
+	}
+	return binary.NativeEndian.Uint64(b[:]), nil
+}
+
+func (c *counter) close() {
+	if c.fd > 0 {
+		_ = unix.Close(c.fd)
+	}
+	c.fd = 0
+}

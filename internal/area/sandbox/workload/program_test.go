@@ -1,0 +1,106 @@
+package workload
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestProgramIsAnELF(t *testing.T) {
+	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		b, err := program(arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := elf.NewFile(bytes.NewReader(b))
+		if err != nil {
+			t.Fatalf("%s: %v", arch, err)
+		}
+		if f.Machine != machine || f.Type != elf.ET_EXEC || len(f.Progs) != 1 {
+			t.Errorf("%s: %+v", arch, f.FileHeader)
+		}
+		p := f.Progs[0]
+		if p.Type != elf.PT_LOAD || p.Flags != elf.PF_R|elf.PF_X || p.Filesz != uint64(len(b)) || f.Entry <= p.Vaddr || f.Entry >= p.Vaddr+p.Memsz {
+			t.Errorf("%s: segment %+v, entry %#x", arch, p.ProgHeader, f.Entry)
+		}
+	}
+	if _, err := program("mips"); err == nil || !strings.Contains(err.Error(), "mips") {
+		t.Errorf("a program for mips: %v", err)
+	}
+}
+
+// TestProgramExecutesItself counts its execve calls with strace.
+func TestProgramExecutesItself(t *testing.T) {
+	path := planted(t, runtime.GOARCH)
+	needs(t, "strace")
+	for counter, want := range counters() {
+		out, err := exec.Command("strace", append([]string{"-f", "-e", "trace=execve", path}, counter...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("counter %q: %v: %s", counter, err, out)
+		}
+		if got := bytes.Count(out, []byte("execve(")) - 1; got != want { // one is strace's own
+			t.Errorf("counter %q: %d execve instead of %d: %s", counter, got, want, out)
+		}
+	}
+}
+
+// TestProgramForARM64 runs it in QEMU's user mode. The kernel cannot execute it again from there: it must say so in its status.
+func TestProgramForARM64(t *testing.T) {
+	if runtime.GOARCH == "arm64" {
+		t.Skip("it is the native program here")
+	}
+	path := planted(t, "arm64")
+	needs(t, "qemu-aarch64-static")
+	for counter, want := range counters() {
+		out, err := exec.Command("qemu-aarch64-static", append([]string{"-strace", path}, counter...)...).CombinedOutput()
+		if want == 0 {
+			if err != nil || bytes.Contains(out, []byte("execve(")) {
+				t.Errorf("counter %q: %v: %s", counter, err, out)
+			}
+			continue
+		}
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		next := fmt.Sprintf("execve(%[1]q,{%[1]q,\"%010[2]d\",NULL})", path, want-1)
+		if !ok || exit.ExitCode() != int(syscall.ENOEXEC) || !bytes.Contains(out, []byte(next)) {
+			t.Errorf("counter %q: %v, want status %d after %s: %s", counter, err, syscall.ENOEXEC, next, out)
+		}
+	}
+}
+
+// counters maps the program's argument to the number of times that it executes itself.
+func counters() iter.Seq2[[]string, int] {
+	return func(yield func([]string, int) bool) {
+		_ = yield(nil, 0) && yield([]string{"0000000000"}, 0) && yield([]string{"0000000001"}, 1) &&
+			yield([]string{"0000000012"}, 12) && yield([]string{"0000000100"}, 100)
+	}
+}
+
+// planted writes the program of an architecture.
+func planted(t *testing.T, arch string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	b, err := program(arch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func needs(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("SKIPPED: %s is not installed", program)
+	}
+}

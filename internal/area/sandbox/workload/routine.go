@@ -1,0 +1,139 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// A routine is a micro-workload in the worker. Only batch is timed.
+type routine interface {
+	// begin makes ready for a batch.
+	begin() error
+	// batch makes n calls, each checked. It does not allocate, and returns errHalted soon after halt is set.
+	batch(n int, halt *atomic.Bool) error
+	// end takes back what begin did.
+	end() error
+	// close frees what is kept between batches. It must work at any time.
+	close()
+}
+
+// A companion is a routine that lets another process, made by begin, do part of the work. Either it survives the batch, or the batch waits for its end.
+type companion interface {
+	companion() (pid int, survives bool)
+}
+
+// errHalted says that nobody waits for the batch any more.
+var errHalted = errors.New("halted: the client is gone")
+
+// plain is a routine with nothing to prepare.
+type plain struct{}
+
+func (plain) begin() error { return nil }
+func (plain) end() error   { return nil }
+func (plain) close()       {}
+
+// newRoutine makes the routine of a kind. Files are those of Setup below dir.
+func newRoutine(kind, dir string) (routine, error) {
+	switch kind {
+	case "exec":
+		return newChain(filepath.Join(dir, programFile))
+	case "spawn":
+		return newSpawn("spawn", filepath.Join(dir, programFile))
+	case "fork":
+		return &fork{}, nil
+	case "open":
+		return newOpen(filepath.Join(dir, plainFile))
+	case "stat":
+		return newStat(filepath.Join(dir, plainFile))
+	case "create":
+		return newCreate(filepath.Join(dir, "created"))
+	case "read":
+		return newRead(filepath.Join(dir, plainFile))
+	case "connect":
+		return newConnect()
+	case "udpconnect":
+		return newUDPConnect()
+	case "pipe":
+		return newPipe()
+	case "switch":
+		return &pingpong{}, nil
+	case "copy":
+		return newCopy(dir, 4096, fileSize/4096)
+	case "copy1024":
+		return newCopy(dir, 1024, fileSize/1024)
+	case "copy256":
+		return newCopy(dir, 256, fileSize/256)
+	case "syscall":
+		return &getppid{}, nil
+	case "shell":
+		return newShell(dir)
+	case "compute":
+		return &compute{}, nil
+	}
+	return nil, fmt.Errorf("unknown workload %.40q", kind)
+}
+
+// run makes a batch of n calls and measures it.
+func (w *worker) run(kind string, n int) (cost Cost, err error) {
+	r, ok := w.routines[kind]
+	if !ok {
+		if r, err = newRoutine(kind, w.dir); err != nil {
+			return Cost{}, err
+		}
+		w.routines[kind] = r
+	}
+	release, err := bind()
+	if err != nil {
+		return Cost{}, fmt.Errorf("%s: %w", kind, err)
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	// A signal in a batch would be the runtime's preemption, or an EINTR, or end up in a forked child.
+	unblock, err := blockSignals()
+	if err != nil {
+		return Cost{}, fmt.Errorf("%s: %w", kind, err)
+	}
+	defer unblock()
+	if err := r.begin(); err != nil {
+		return Cost{}, err
+	}
+	defer func() { err = errors.Join(err, r.end()) }()
+	return w.timed(r, n)
+}
+
+// timed makes the batch between two readings of the clocks.
+func (w *worker) timed(r routine, n int) (Cost, error) {
+	pid, survives := 0, false
+	if c, ok := r.(companion); ok {
+		pid, survives = c.companion()
+	}
+	if err := w.meter.start(pid, survives); err != nil {
+		return Cost{}, err
+	}
+	if err := r.batch(n, w.halt); err != nil {
+		return Cost{}, err
+	}
+	cost, err := w.meter.stop()
+	cost.N = n
+	return cost, err
+}
+
+// blockSignals keeps all signals from this thread until the function that it returns is called.
+func blockSignals() (func(), error) {
+	var all, old unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &old); err != nil {
+		return nil, fmt.Errorf("block signals: %w", err)
+	}
+	return func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) }, nil
+}
+
+// failed makes a Failure of a system call's errno.
+func failed(op, call string, errno unix.Errno) error {
+	return &Failure{Op: op, Call: call, Errno: errno}
+}

@@ -1,0 +1,164 @@
+package workload
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+)
+
+// collectEvery is after how many requests garbage is collected, between batches: what a fork costs grows with the memory that the process has used.
+const collectEvery = 256
+
+// memoryLimit is where the worker's garbage collector, which is off otherwise, sets in after all.
+const memoryLimit = 256 << 20
+
+// Serve is the worker's loop: it answers requests from in on out until in ends, which is no error, or ctx ends. dir was filled by Setup. A command
+// under way when in or ctx ends is killed. When ctx ends, in is closed if it can be; otherwise Serve returns when in ends.
+//
+// It is meant for a process of its own: while it runs, the process's garbage collector is off and GOMAXPROCS is 2.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, dir string) error {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	runtime.LockOSThread() // whose CPU clock is the measure
+	defer runtime.UnlockOSThread()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := &worker{dir: dir, halt: &atomic.Bool{}, routines: make(map[string]routine)}
+	defer w.close()
+	w.meter.counter.open()
+	if err := writeLine(out, hello{Protocol: protocol, Version: version}); err != nil {
+		return fmt.Errorf("serve workloads: %w", err)
+	}
+	lines := w.listen(ctx, in, cancel)
+	var failed error
+	n := 0
+	for l := range lines {
+		if failed != nil {
+			continue // until the reader has ended
+		}
+		if failed = w.handle(ctx, l, out); failed != nil {
+			cancel()
+		}
+		if n++; n%collectEvery == 0 {
+			runtime.GC()
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("serve workloads: %w", failed)
+	}
+	return nil
+}
+
+// worker answers requests, one after another, on one thread.
+type worker struct {
+	dir      string
+	halt     *atomic.Bool // set when nobody waits for the batch any more
+	routines map[string]routine
+	meter    meter
+}
+
+// incoming is a line of in, or what ended it.
+type incoming struct {
+	line []byte
+	err  error
+}
+
+// listen reads lines in a goroutine that closes the channel when in ends, after it has stopped what is under way.
+func (w *worker) listen(ctx context.Context, in io.Reader, cancel context.CancelFunc) <-chan incoming {
+	lines := make(chan incoming)
+	unblocked := make(chan struct{})
+	unblock := context.AfterFunc(ctx, func() {
+		defer close(unblocked)
+		w.halt.Store(true)
+		if c, ok := in.(io.Closer); ok {
+			_ = c.Close()
+		}
+	})
+	go func() {
+		defer close(lines)
+		defer cancel()
+		defer func() {
+			if !unblock() {
+				<-unblocked
+			}
+		}()
+		r := bufio.NewReaderSize(in, maxLine)
+		for {
+			line, err := readLine(r)
+			if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || ctx.Err() != nil {
+				w.halt.Store(true)
+				return
+			}
+			select {
+			case lines <- incoming{line: append([]byte(nil), line...), err: err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// handle answers one request. Its error ends the worker: the two sides no longer understand each other.
+func (w *worker) handle(ctx context.Context, l incoming, out io.Writer) error {
+	if l.err != nil {
+		return l.err
+	}
+	r, err := parseRequest(l.line)
+	if err != nil {
+		_ = writeLine(out, refuse(r.ID, err))
+		return err
+	}
+	a, err := w.answer(ctx, r)
+	if err != nil {
+		a = refuse(r.ID, err)
+	}
+	a.ID = r.ID
+	return writeLine(out, a)
+}
+
+func (w *worker) answer(ctx context.Context, r request) (answer, error) {
+	switch r.Verb {
+	case verbRun:
+		cost, err := w.run(r.Op, r.N)
+		return answer{Cost: &cost}, err
+	case verbCommand:
+		cost, err := w.command(ctx, *r.Command, r.N, r.Within)
+		return answer{Cost: &cost}, err
+	case verbTry:
+		errno, err := attempt(r.Op, r.Args)
+		n := int(errno)
+		return answer{Errno: &n}, err
+	}
+	s, err := status()
+	return answer{Status: &s}, err
+}
+
+func (w *worker) close() {
+	for _, r := range w.routines {
+		r.close()
+	}
+	w.meter.close()
+}
+
+// command runs c under the request's bound.
+func (w *worker) command(ctx context.Context, c Command, n int, within time.Duration) (Cost, error) {
+	if within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, within)
+		defer cancel()
+	}
+	return runCommand(ctx, c, n)
+}
