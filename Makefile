@@ -5,7 +5,7 @@ LDFLAGS := -X tare/internal/cli.version=$(VERSION)
 LINT    := bin/golangci-lint
 RACE    := ./internal/load/... ./internal/run/... ./internal/proc/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
 
-.PHONY: help demo build test race lint check bench simulate fuzz schema clean
+.PHONY: help demo build test race lint check bench simulate calibrate fuzz schema clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -35,8 +35,13 @@ check: ## what a change must pass before it is sent
 bench: ## the generator against wrk and net/http, and its lateness
 	$(GO) run ./cmd/tare-bench
 
-simulate: ## the capacity search and the signatures against simulated servers
+simulate: ## the search, the signatures and the statistics against simulated truth (about ten minutes)
 	$(GO) run ./cmd/tare-simulate
+	$(GO) run ./cmd/tare-simulate -stat
+
+calibrate: build ## tare against known truth on this host, two busy loops beside it (about an hour)
+	$(GO) run ./cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
+	$(GO) run ./cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml
 
 fuzz: ## every fuzz target for 30 s each
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \

@@ -66,7 +66,12 @@ func SortedQuantile(s []float64, p float64) float64 {
 	if len(s) == 0 {
 		return math.NaN()
 	}
+	return s[nearestRank(len(s), p)-1]
+}
+
+// nearestRank is the rank, from 1 to n, of the p-quantile of n values.
+func nearestRank(n int, p float64) int {
 	// The small constant keeps 0.95·20 = 19.000…04 from becoming rank 20.
-	rank := int(math.Ceil(p*float64(len(s)) - 1e-9))
-	return s[min(max(rank, 1), len(s))-1]
+	rank := int(math.Ceil(p*float64(n) - 1e-9))
+	return min(max(rank, 1), n)
 }

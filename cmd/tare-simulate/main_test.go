@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The page shows what the command prints: the same tables with the same columns.
+func TestStatisticsPage(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-stat", "-n", "2", "-seed", "5"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/explanation/statistics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads := regexp.MustCompile(`(?m)^### .*\n\n.*\n\n\|.*\n\| ---`).FindAllString(out.String(), -1)
+	if len(heads) != 9 {
+		t.Errorf("%d tables, want 9", len(heads))
+	}
+	for _, h := range heads {
+		if !strings.Contains(string(page), h) {
+			t.Errorf("the page does not have the table\n%s", h)
+		}
+	}
+	if !strings.HasPrefix(out.String(), "2 repetitions of each case, seed 5.\n") {
+		t.Errorf("the tables begin %.60q", out.String())
+	}
+}
+
+func TestCapacityTables(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-n", "1", "-only", "token-bucket"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(out.String(), "1 instances of each server, seed 1.\n") || !strings.Contains(out.String(), "token-bucket") {
+		t.Errorf("the tables begin %.60q", out.String())
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	for _, args := range [][]string{{"-only", "nothing"}, {"-seed", "x"}, {"-unknown"}} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
+			t.Errorf("%v: no error", args)
+		}
+	}
+}

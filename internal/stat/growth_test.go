@@ -1,0 +1,218 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var ladder = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000}
+
+// costsOf is the cost in each of so many blocks, with relative noise.
+func costsOf(n []float64, at func(n float64) float64, blocks int, noise float64) [][]float64 {
+	r := rand.New(rand.NewPCG(19, 20))
+	out := make([][]float64, len(n))
+	for i := range n {
+		for range blocks {
+			out[i] = append(out[i], at(n[i])*math.Exp(noise*r.NormFloat64()))
+		}
+	}
+	return out
+}
+
+func fit(t *testing.T, n []float64, blocks [][]float64, budget float64) GrowthFit {
+	t.Helper()
+	g, err := FitGrowth(n, blocks, GrowthOptions{Level: 0.95, Budget: budget, Margin: 0.02})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// NIST/SEMATECH Statistical Reference Datasets, NoInt1 and NoInt2: lines through the origin, certified slopes 2.07438016528926 and
+// 0.727272727272727; and Norris (the instrument's calibration), intercept −0.262323073774029, so the bound c ≥ 0 binds, and slope
+// 1.00211681802045.
+func TestLeastSquares(t *testing.T) {
+	var x, y []float64
+	for i := range 11 {
+		x, y = append(x, float64(60+i)), append(y, float64(130+i))
+	}
+	c, ok := leastSquares([][]float64{x}, ones(len(x)), y, 1)
+	if !ok {
+		t.Fatal("no solution")
+	}
+	near(t, "NoInt1", c[0], 2.07438016528926, 1e-13)
+	c, _ = leastSquares([][]float64{{4, 5, 6}}, ones(3), []float64{3, 4, 4}, 1)
+	near(t, "NoInt2", c[0], 0.727272727272727, 1e-14)
+	x = []float64{
+		0.2, 337.4, 118.2, 884.6, 10.1, 226.5, 666.3, 996.3, 448.6, 777.0, 558.2, 0.4, 0.6, 775.5, 666.9, 338.0, 447.5, 11.6,
+		556.0, 228.1, 995.8, 887.6, 120.2, 0.3, 0.3, 556.8, 339.1, 887.2, 999.0, 779.0, 11.1, 118.3, 229.2, 669.1, 448.9, 0.5,
+	}
+	y = []float64{
+		0.1, 338.8, 118.1, 888.0, 9.2, 228.1, 668.5, 998.5, 449.1, 778.9, 559.2, 0.3, 0.1, 778.1, 668.8, 339.3, 448.9, 10.8,
+		557.7, 228.3, 998.0, 888.8, 119.6, 0.3, 0.6, 557.6, 339.3, 888.0, 998.5, 778.9, 10.2, 117.6, 228.9, 668.4, 449.2, 0.2,
+	}
+	if c, ok := leastSquares([][]float64{ones(len(x)), x}, ones(len(x)), y, 3); ok {
+		t.Errorf("Norris: %v although the intercept is negative", c)
+	}
+	for i := range y {
+		y[i]++ // the same line, raised by 1
+	}
+	c, ok = leastSquares([][]float64{ones(len(x)), x}, ones(len(x)), y, 3)
+	if !ok {
+		t.Fatal("no solution")
+	}
+	near(t, "Norris, intercept", c[0], 1-0.262323073774029, 1e-11)
+	near(t, "Norris, slope", c[1], 1.00211681802045, 1e-13)
+	if c, ok := leastSquares([][]float64{ones(3), ones(3)}, ones(3), []float64{1, 2, 3}, 3); ok {
+		t.Errorf("parallel columns give %v", c)
+	}
+}
+
+// Counts that are known exactly (Knuth, The Art of Computer Programming, volume 3): the comparisons of a sort by insertion in the
+// worst case, N(N−1)/2, and of an unsuccessful binary search, about log2(N+1).
+func TestFitGrowthAlgorithms(t *testing.T) {
+	sizes := []float64{8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192}
+	for law, count := range map[Law]func(n float64) float64{
+		Quadratic: func(n float64) float64 { return n * (n - 1) / 2 },
+		Log:       func(n float64) float64 { return math.Floor(math.Log2(n)) + 1 },
+		Linear:    func(n float64) float64 { return n - 1 }, // of finding the maximum
+	} {
+		if g := fit(t, sizes, costsOf(sizes, count, 1, 0), math.NaN()); g.Best.Law != law {
+			t.Errorf("%s is taken for %+v, tied %v", law, g.Best, g.Tied)
+		}
+	}
+}
+
+func TestFitGrowthExact(t *testing.T) {
+	for _, l := range Laws()[1:] {
+		at := func(n float64) float64 { return 30 + 2*l.F(n) }
+		g := fit(t, ladder, costsOf(ladder, at, 3, 0), at(700))
+		if g.Best.Law != l || !g.Named || g.Reason != "" || len(g.Tied) > 0 || g.Knee != nil {
+			t.Errorf("%s: %+v", l, g)
+		}
+		near(t, "c0", g.C0.Value, 30, 1e-6)
+		near(t, "c1", g.C1.Value, 2, 1e-6)
+		if g.Breaks == nil || g.Extrapolated {
+			t.Fatalf("%s: %+v", l, g.Breaks)
+		}
+		near(t, "break", g.Breaks.Value, 700, 1e-3)
+		near(t, "band", g.Band(300).Value, at(300), 1e-4*at(300))
+		near(t, "growth", g.Constant.Value, at(10000)/at(1)-1, 1e-9*at(10000))
+		near(t, "BIC", g.Best.BIC, 13*math.Log(max(g.Best.RSS/13, 1e-18))+3*math.Log(13), 1e-9)
+		if far := fit(t, ladder, costsOf(ladder, at, 3, 0), at(40000)); far.Breaks == nil || !far.Extrapolated {
+			t.Errorf("%s: a break at 40 000 is no extrapolation: %+v", l, far.Breaks)
+		}
+	}
+}
+
+// An exact case by hand: costs 1, 2 and 4 times the same at sizes in pairs have RSS (ln 2)²·… under the constant law.
+func TestFitGrowthConstantByHand(t *testing.T) {
+	n := []float64{1, 2, 3, 4, 5, 6}
+	g := fit(t, n, [][]float64{{4}, {1}, {2}, {2}, {4}, {1}}, math.NaN())
+	c := g.Fits[0]
+	near(t, "c0", c.C0, 2, 1e-9) // the geometric mean
+	near(t, "RSS", c.RSS, 4*math.Ln2*math.Ln2, 1e-9)
+	near(t, "BIC", c.BIC, 6*math.Log(4*math.Ln2*math.Ln2/6)+2*math.Log(6), 1e-9)
+	if g.Constant != nil || !math.IsInf(g.C0.Hi, 1) {
+		t.Errorf("intervals from one block: %+v, %+v", g.Constant, g.C0)
+	}
+}
+
+func TestFitGrowthNamesNothing(t *testing.T) {
+	linear := func(n float64) float64 { return 100 + n }
+	for name, n := range map[string][]float64{"9 sizes": ladder[:9], "two decades": {1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100}} {
+		if g := fit(t, n, costsOf(n, linear, 10, 0.001), math.NaN()); g.Named || g.Reason == "" || g.Best.Law != Linear {
+			t.Errorf("%s: named %v, %q, best %s", name, g.Named, g.Reason, g.Best.Law)
+		}
+	}
+	flat := fit(t, ladder, costsOf(ladder, func(float64) float64 { return 100 }, 20, 0.01), 500)
+	if flat.Named || flat.Breaks != nil || flat.Reason == "" || !flat.Flat {
+		t.Errorf("flat costs: %+v", flat)
+	}
+	if over := fit(t, ladder, costsOf(ladder, linear, 10, 0.01), 50); over.Breaks != nil || over.Reason == "" {
+		t.Errorf("a budget below every cost breaks at %+v", over.Breaks)
+	}
+	rough := costsOf(ladder, func(n float64) float64 { return 100 + 0.01*n + 0.0025*n*math.Log2(1+n) }, 4, 0.02)
+	for i, x := range rough { // every other size 10 % above, the rest 10 % below
+		for b := range x {
+			x[b] *= math.Exp(0.1 - 0.2*float64(i%2))
+		}
+	}
+	noisy := fit(t, ladder, rough, math.NaN())
+	if both := slices.Concat(noisy.Tied, []Law{noisy.Best.Law}); noisy.Named || !slices.Contains(both, Linear) || !slices.Contains(both, Linearithmic) {
+		t.Errorf("linear and linearithmic are told apart though the truth lies between them: %+v", noisy)
+	}
+}
+
+func TestFitGrowthKnee(t *testing.T) {
+	at := func(n float64) float64 { return 100 + 0.5*max(0, n-700) }
+	g := fit(t, ladder, costsOf(ladder, at, 20, 0.03), math.NaN())
+	if g.Knee == nil {
+		t.Fatal("no knee")
+	}
+	near(t, "knee", g.Knee.Value, 700, 60)
+	if g.Named || !(g.Knee.Lo < 700 && 700 < g.Knee.Hi) {
+		t.Errorf("named %v, knee %+v", g.Named, g.Knee)
+	}
+}
+
+func TestFitGrowthEquivariance(t *testing.T) {
+	blocks := costsOf(ladder, func(n float64) float64 { return 40 + 0.3*n }, 8, 0.05)
+	g := fit(t, ladder, blocks, 1000)
+	reversed, scaled := slices.Clone(ladder), slices.Clone(blocks)
+	slices.Reverse(reversed)
+	slices.Reverse(scaled)
+	for i, x := range scaled {
+		scaled[i] = nil
+		for _, v := range slices.Backward(x) {
+			scaled[i] = append(scaled[i], 1e-6*v)
+		}
+	}
+	s := fit(t, reversed, scaled, 1000e-6)
+	near(t, "c0", s.C0.Value*1e6, g.C0.Value, 1e-6)
+	near(t, "c1", s.C1.Value*1e6, g.C1.Value, 1e-6)
+	near(t, "c1, lo", s.C1.Lo*1e6, g.C1.Lo, 1e-6)
+	near(t, "break", s.Breaks.Value, g.Breaks.Value, 1e-3)
+	near(t, "break, hi", s.Breaks.Hi, g.Breaks.Hi, 1e-2)
+	if d := cmp.Diff(g.Tied, s.Tied); d != "" || s.Best.Law != g.Best.Law {
+		t.Error(d, s.Best.Law)
+	}
+}
+
+func TestFitGrowthRefuses(t *testing.T) {
+	good := costsOf(ladder, func(n float64) float64 { return n }, 3, 0)
+	with := func(i int, x []float64) [][]float64 {
+		b := slices.Clone(good)
+		b[i] = x
+		return b
+	}
+	for name, c := range map[string]struct {
+		n      []float64
+		blocks [][]float64
+	}{
+		"five sizes":       {ladder[:5], good[:5]},
+		"other length":     {ladder, good[1:]},
+		"zero cost":        {ladder, with(2, []float64{1, 0, 1})},
+		"NaN":              {ladder, with(2, []float64{1, math.NaN(), 1})},
+		"other blocks":     {ladder, with(2, []float64{1, 2})},
+		"no block":         {ladder[:6], make([][]float64, 6)},
+		"size there twice": {slices.Concat(ladder[:12], []float64{1}), good},
+		"negative size":    {slices.Concat(ladder[:12], []float64{-1}), good},
+		"NaN size":         {slices.Concat(ladder[:12], []float64{math.NaN()}), good},
+	} {
+		if _, err := FitGrowth(c.n, c.blocks, GrowthOptions{Level: 0.95, Budget: math.NaN()}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := FitGrowth(ladder, good, GrowthOptions{}); err == nil {
+		t.Error("no level: no error")
+	}
+	from := slices.Concat([]float64{0}, ladder)
+	if g := fit(t, from, costsOf(from, func(n float64) float64 { return 5 + n }, 3, 0), math.NaN()); g.Best.Law != Linear || !g.Named {
+		t.Errorf("sizes from 0: %+v", g.Best)
+	}
+}
