@@ -12,9 +12,13 @@ import (
 // An Encoder writes a report in one form.
 type Encoder func(io.Writer, *Report) error
 
-// Encoders are all forms by the names under which "-o" knows them.
+// Encoders are all forms by the names under which "-o" knows them. Those of other tools' formats for block values fail with ErrNoBlocks
+// where there are none.
 func Encoders() map[string]Encoder {
-	return map[string]Encoder{"text": Text, "json": JSON, "yaml": YAML, "markdown": Markdown, "junit": JUnit, "openmetrics": OpenMetrics}
+	return map[string]Encoder{
+		"text": Text, "markdown": Markdown, "json": JSON, "yaml": YAML, "junit": JUnit, "openmetrics": OpenMetrics,
+		"benchfmt": Benchfmt, "hyperfine": Hyperfine, "github-action-benchmark": ActionBenchmark,
+	}
 }
 
 // JSON writes the report as indented JSON, in the order of the model and with sorted maps: equal reports give equal bytes.

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -44,15 +46,43 @@ func encode(t *testing.T, e Encoder, r *Report) []byte {
 }
 
 func TestGoldens(t *testing.T) {
-	extension := map[string]string{"text": ".txt", "json": ".json", "markdown": ".md", "yaml": ".yaml", "junit": ".xml", "openmetrics": ".prom"}
+	extension := map[string]string{
+		"text": ".txt", "json": ".json", "markdown": ".md", "yaml": ".yaml", "junit": ".xml", "openmetrics": ".prom",
+		"benchfmt": ".bench", "hyperfine": ".hyperfine", "github-action-benchmark": ".action",
+	}
 	for name, r := range samples() {
 		for form, e := range Encoders() {
-			t.Run(name+extension[form], func(t *testing.T) { golden(t, name+extension[form], encode(t, e, r)) })
+			t.Run(name+extension[form], func(t *testing.T) {
+				if of(r, form) {
+					golden(t, name+extension[form], encode(t, e, r))
+				} else if err := e(io.Discard, r); err == nil || len(r.Blocks) == 0 && !errors.Is(err, ErrNoBlocks) {
+					t.Errorf("%v, want an error that says what is missing", err)
+				}
+			})
 		}
 	}
 	t.Run("color", func(t *testing.T) {
 		golden(t, "accept-queue.color.txt", encode(t, Style{Color: true}.Text, acceptQueue()))
+		golden(t, "enforcers.color.txt", encode(t, Style{Color: true}.Text, enforcers()))
 	})
+	t.Run("narrow", func(t *testing.T) {
+		golden(t, "enforcers.60.txt", encode(t, Style{Width: 60}.Text, enforcers()))
+	})
+	for name, r := range samples() {
+		t.Run(name+".gha", func(t *testing.T) { golden(t, name+".gha", encode(t, Annotations, r)) })
+	}
+}
+
+// of says whether a report has anything for a form.
+func of(r *Report, form string) bool {
+	timed := slices.ContainsFunc(r.Blocks, func(b BlockValues) bool { return b.Metric == "wall" || b.Metric == "response" })
+	switch form {
+	case "benchfmt", "github-action-benchmark":
+		return len(r.Blocks) > 0
+	case "hyperfine":
+		return timed
+	}
+	return true
 }
 
 func TestJSONReadsBack(t *testing.T) {
@@ -146,7 +176,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
 func TestWriteErrorsAreReported(t *testing.T) {
 	for form, e := range Encoders() {
-		if err := e(brokenWriter{}, acceptQueue()); !errors.Is(err, errBroken) {
+		if err := e(brokenWriter{}, enforcers()); !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}

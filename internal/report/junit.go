@@ -8,12 +8,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tare/internal/budget"
+	"tare/internal/metric"
 )
 
 // JUnit writes one test suite: a test case for the run as a whole and one for each budget and treatment, in the form that Jenkins, GitLab,
 // GitHub actions and Maven Surefire read. A broken budget is a failure, an undecided one an error, one that was not measured is
 // skipped. Budgets of a run that is not valid are skipped, and the run's own case is the error. That case is also the error where nothing else shows
-// that the run does not pass, so that a suite without failures and errors means exit code 0 and the other way round.
+// that the run does not pass, so that a suite without failures and errors means exit code 0 and the other way round. Gating effects are
+// properties of the suite and no cases: without a budget a cost is neither right nor wrong.
 func JUnit(w io.Writer, r *Report) error {
 	s := r.suite()
 	all := junitSuites{Name: "tare", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time, Suites: []junitSuite{s}}
@@ -157,13 +161,12 @@ func (r *Report) budgetCase(b *Budget) junitCase {
 
 // account is what was measured, how surely, and against which limit: "fail: measured 150.0/s [149.1/s, 150.9/s], limit 200.0/s".
 func (b *Budget) account() string {
-	show := Quantity(b.Unit)
 	parts := []string{"nothing was measured"}
 	if b.Estimate != nil || b.Lo != nil || b.Hi != nil {
-		parts[0] = strings.TrimSpace("measured " + orElse(opt(b.Estimate, show), "between") + " " + b.interval())
+		parts[0] = strings.TrimSpace("measured " + orElse(b.measured(), "between") + " " + b.interval())
 	}
 	if b.Limit != nil {
-		parts = append(parts, "limit "+show(*b.Limit))
+		parts = append(parts, "limit "+b.limit())
 	}
 	if b.Reason != "" {
 		parts = append(parts, b.Reason)
@@ -171,13 +174,51 @@ func (b *Budget) account() string {
 	return string(b.Verdict) + ": " + strings.Join(parts, ", ")
 }
 
+// measured prints the estimate, "" where there is none.
+func (b *Budget) measured() string { return opt(b.Estimate, b.show()) }
+
 // interval prints the bounds, "" where there are none.
 func (b *Budget) interval() string {
 	if b.Lo == nil && b.Hi == nil {
 		return ""
 	}
-	show := Quantity(b.Unit)
+	show := b.show()
 	return "[" + orElse(opt(b.Lo, show), "-∞") + ", " + orElse(opt(b.Hi, show), "∞") + "]"
+}
+
+// limit prints the limit; one of a ratio against the baseline as a share: "+5 %".
+func (b *Budget) limit() string {
+	if b.Unit == metric.Ratio && b.relative() {
+		if *b.Limit < 0 {
+			return "-" + share(-*b.Limit)
+		}
+		return "+" + share(*b.Limit)
+	}
+	return b.show()(*b.Limit)
+}
+
+// show is how the budget's numbers are printed; changes against the baseline have their sign, as their limit has.
+func (b *Budget) show() func(float64) string {
+	show := Quantity(b.Unit)
+	if !b.relative() {
+		return func(v float64) string { return bounded(v, show) }
+	}
+	if b.Unit == metric.Ratio && b.Estimate != nil && b.Lo != nil && b.Hi != nil {
+		show = (&Effect{Kind: asRatio, Estimate: *b.Estimate, Lo: *b.Lo, Hi: *b.Hi}).scale()
+	}
+	return func(v float64) string {
+		s := bounded(v, show)
+		if v > 0 && !strings.HasPrefix(s, "×") {
+			s = "+" + s
+		}
+		return s
+	}
+}
+
+// relative says whether the limit is against the baseline.
+func (b *Budget) relative() bool {
+	limit, err := budget.Parse(b.Text)
+	return err == nil && limit.Limit.Against != budget.Absolute
 }
 
 // properties are what a person needs to find the run and do it again.
@@ -196,6 +237,14 @@ func (r *Report) properties() []junitProperty {
 		{"kernel", r.Environment.Kernel},
 	}
 	var out []junitProperty
+	for _, x := range r.gating() {
+		if x.Gating {
+			all = append(all, junitProperty{"effect of " + clean(x.Treatment) + " on " + clean(x.measured()), x.Change() + " " + string(x.Verdict)})
+		}
+	}
+	if s, _ := r.trust(); s != "" {
+		all = append(all, junitProperty{"A/A", s})
+	}
 	for _, p := range all {
 		if p.Value != "" {
 			out = append(out, junitProperty{p.Name, clean(p.Value)})

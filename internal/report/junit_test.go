@@ -232,6 +232,11 @@ func TestJUnitTellsEqualBudgetsApart(t *testing.T) {
 
 // spoil puts a text into every field of a report that another could have chosen.
 func spoil(r *Report, s string) {
+	// A few of each are as good as many, and a fuzzer has ten seconds for all of it.
+	r.Effects, r.Blocks, r.Treatments, r.Budgets = first(r.Effects), first(r.Blocks), first(r.Treatments), first(r.Budgets)
+	if r.AA != nil {
+		r.AA.Effects, r.AA.NegativeControls = first(r.AA.Effects), first(r.AA.NegativeControls)
+	}
 	r.Experiment.Name, r.Area, r.Reason, r.Environment.Host, r.Tool.Version = s, s, s, s, s
 	r.Notes, r.Warnings = []string{s}, []string{s, s}
 	for i := range r.Budgets {
@@ -244,6 +249,20 @@ func spoil(r *Report, s string) {
 	for i := range r.Treatments {
 		r.Treatments[i].ID = s
 	}
+	for i := range r.Effects {
+		x := &r.Effects[i]
+		x.Treatment, x.Baseline, x.Operation, x.Quantile, x.Reason = s, s, s, s, s
+	}
+	for i := range r.Growth {
+		g := &r.Growth[i]
+		g.Factor, g.Treatment, g.Operation, g.Law, g.Best, g.Reason, g.Budget = s, s, s, s, s, s, s
+	}
+	for i := range r.Blocks {
+		r.Blocks[i].Treatment, r.Blocks[i].Operation = s, s
+	}
+	if r.Design != nil {
+		r.Design.Stopped, r.Design.Factors = s, []string{s}
+	}
 	for i := range r.Target {
 		r.Target[i].Name = s
 		r.Target[i].Other = map[string]float64{s: 1, s + "2": math.Inf(1), "": math.NaN()}
@@ -252,7 +271,7 @@ func spoil(r *Report, s string) {
 
 var hostileTexts = []string{
 	"", "\x00", "a\x1b[31m\x07b", "]]>", `"quoted" \ 'and' <tags> & more`, "two\nlines\r\n", "\xff\xfe not UTF-8", "\u202eoverride\ufffe\uffff", "}\n# EOF\nfake 1\n",
-	`x",y="z`, "ünïcödé 漢字 🦆", strings.Repeat("long ", 1000), "\\n", "\\", "-->", "{", "tare_run_info",
+	`x",y="z`, "ünïcödé 漢字 🦆", strings.Repeat("long ", 200), "\\n", "\\", "-->", "{", "tare_run_info",
 }
 
 func TestJUnitSurvivesHostileNames(t *testing.T) {
@@ -309,6 +328,20 @@ func spoilNumbers(r *Report, v float64, n uint64) {
 		r.Operations[i].Outcomes.OK, r.Operations[i].BytesIn = n, &n
 		r.Operations[i].Response = &Distribution{N: n, Min: v, Mean: v, P50: &v}
 	}
+	for i := range r.Effects {
+		x := &r.Effects[i]
+		x.Estimate, x.Lo, x.Hi, x.MDE, x.BlocksToDecide = v, -v, v, &v, new(int(n%1000))
+	}
+	for i := range r.Growth {
+		g := &r.Growth[i]
+		g.Coefficients, g.Lo, g.Hi, g.Range, g.Knee = Coefficients{v, v}, &v, &v, Interval{v, v}, &Crossing{Value: v, Hi: &v}
+		for k := range g.Points {
+			g.Points[k].N, g.Points[k].Value, g.Points[k].Lo = v, v, &v
+		}
+	}
+	for i := range r.Blocks {
+		r.Blocks[i].Values = []*float64{&v, nil, &v}
+	}
 	for i := range r.Target {
 		r.Target[i].CPUSeconds, r.Target[i].GC = &v, []GC{{Count: v, Seconds: v}}
 	}
@@ -330,6 +363,8 @@ func fuzzed(which uint8, s, run, budget, status string, v float64, n uint64) *Re
 	return r
 }
 
+func first[T any](all []T) []T { return all[:min(len(all), 5)] }
+
 func addFuzzSeeds(f *testing.F) {
 	for i, s := range hostileTexts {
 		f.Add(uint8(i), s, string(Verdicts()[i%6]), string(Verdicts()[i/2%6]), string(Complete), float64(i)-2, uint64(i))
@@ -345,6 +380,16 @@ func FuzzJUnit(f *testing.F) {
 		failures, errs, _, _, err := checkJUnit(encode(t, JUnit, r))
 		if err != nil {
 			t.Fatal(err)
+		}
+		// Every form that people read can be written of it, too.
+		for _, e := range []Encoder{Text, Markdown, StepSummary, Style{Width: int(which), Color: true}.Text} {
+			encode(t, e, r)
+		}
+		readAnnotations(t, encode(t, Annotations, r))
+		if len(r.Blocks) > 0 {
+			for _, e := range []Encoder{Benchfmt, Hyperfine, ActionBenchmark} {
+				_ = e(io.Discard, r) // nothing that can be said is an error, and no more
+			}
 		}
 		// Whatever a report holds, it is not shown as passing when it is not.
 		if failures+errs == 0 && !r.passes() {

@@ -20,6 +20,7 @@ func Markdown(w io.Writer, r *Report) error {
 	for i := range r.Capacity {
 		m.capacity(r, &r.Capacity[i])
 	}
+	m.comparison(r)
 	if r.Generator != nil {
 		m.say(escape(r.Generator.line()))
 	}

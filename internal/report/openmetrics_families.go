@@ -190,57 +190,6 @@ func (d *Distribution) quantiles() []quantileValue {
 	return []quantileValue{{"0", &d.Min}, {"0.5", d.P50}, {"0.9", d.P90}, {"0.95", d.P95}, {"0.99", d.P99}, {"0.999", d.P999}, {"1", &d.Max}}
 }
 
-// metrics are the estimates over blocks and the differences from the baseline. Their units differ, so they are labels.
-func (e *exposition) metrics(r *Report) {
-	name := func(t string, m *Metric) labels {
-		return labels{{"treatment", t}, {"metric", m.Name}, {"operation", m.Operation}, {"quantile", m.Quantile}, {"unit", m.Unit}}
-	}
-	for _, f := range []struct {
-		name, help string
-		value      func(*Metric) *float64
-	}{
-		{"metric_estimate", "A metric's estimate over blocks, in the unit of the label.", func(m *Metric) *float64 { return &m.Value }},
-		{"metric_lower", "The lower bound of a metric's estimate.", func(m *Metric) *float64 { return m.Lo }},
-		{"metric_upper", "The upper bound of a metric's estimate.", func(m *Metric) *float64 { return m.Hi }},
-	} {
-		e.begin(f.name, gauge, "", f.help)
-		for i := range r.Treatments {
-			t := &r.Treatments[i]
-			for k := range t.Metrics {
-				e.opt(f.value(&t.Metrics[k]), name(t.ID, &t.Metrics[k])...)
-			}
-		}
-	}
-	e.effects(r)
-}
-
-func (e *exposition) effects(r *Report) {
-	name := func(x *Effect) labels {
-		return labels{{"treatment", x.Treatment}, {"metric", x.Metric}, {"operation", x.Operation}, {"quantile", x.Quantile}, {"kind", x.Kind}}
-	}
-	for _, f := range []struct {
-		name, help string
-		value      func(*Effect) *float64
-	}{
-		{"effect_estimate", "How much a treatment differs from the baseline: a ratio or a difference.", func(x *Effect) *float64 { return &x.Estimate }},
-		{"effect_lower", "The lower bound of an effect.", func(x *Effect) *float64 { return &x.Lo }},
-		{"effect_upper", "The upper bound of an effect.", func(x *Effect) *float64 { return &x.Hi }},
-	} {
-		e.begin(f.name, gauge, "", f.help)
-		for i := range r.Effects {
-			e.opt(f.value(&r.Effects[i]), name(&r.Effects[i])...)
-		}
-	}
-	var words []string
-	for _, v := range EffectVerdicts() {
-		words = append(words, string(v))
-	}
-	e.begin("effect_verdict", stateset, "", "The verdict on an effect.")
-	for i := range r.Effects {
-		e.states(string(r.Effects[i].Verdict), words, name(&r.Effects[i])...)
-	}
-}
-
 func (t *Target) labels() labels { return labels{{"treatment", t.Treatment}, {"target", t.Name}} }
 
 // targets is what the target used.

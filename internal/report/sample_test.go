@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"time"
 
 	"tare/internal/design"
@@ -10,7 +11,7 @@ import (
 
 // The samples are reports as analyze makes them, one for every shape that an encoder must cope with.
 func samples() map[string]*Report {
-	return map[string]*Report{
+	all := map[string]*Report{
 		"accept-queue":    acceptQueue(),
 		"ladder":          ladderReport(),
 		"at-least":        atLeast(),
@@ -22,6 +23,8 @@ func samples() map[string]*Report {
 		"hostile":         hostile(),
 		"other-questions": otherQuestions(),
 	}
+	maps.Copy(all, comparisons())
+	return all
 }
 
 func base(name string) *Report {

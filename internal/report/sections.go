@@ -228,14 +228,11 @@ func (r *Report) budgets() table {
 		{head: "interval", drop: 1},
 		{head: "why", left: true, drop: 2},
 	}
+	labels := r.labels()
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
-		show := Quantity(b.Unit)
-		interval := ""
-		if b.Lo != nil || b.Hi != nil {
-			interval = "[" + orElse(opt(b.Lo, show), "-∞") + ", " + orElse(opt(b.Hi, show), "∞") + "]"
-		}
-		t.add(b.Text, r.withTreatment(b.Treatment), b.Verdict.mark(), opt(b.Estimate, show), interval, b.Reason)
+		treatment := strings.TrimSuffix(named(labels, b.Treatment), baselineNote)
+		t.add(b.Text, r.withTreatment(treatment), b.Verdict.mark(), b.measured(), b.interval(), b.Reason)
 	}
 	return t.used()
 }

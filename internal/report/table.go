@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -76,6 +77,23 @@ func (t table) fit(width int) table {
 		t = append(append(table{}, t[:worst]...), t[worst+1:]...)
 	}
 	return t
+}
+
+// panels splits a table that is too wide into several with the same first column, each as wide as fits. One column may still be wider.
+func (t table) panels(width int) []table {
+	if len(t) < 3 || t.width() <= width {
+		return []table{t}
+	}
+	var out []table
+	now := table{t[0]}
+	for _, c := range t[1:] {
+		if len(now) > 1 && append(slices.Clone(now), c).width() > width {
+			out = append(out, now)
+			now = table{t[0]}
+		}
+		now = append(now, c)
+	}
+	return append(out, now)
 }
 
 // lines renders the table as text; the first line is the head.

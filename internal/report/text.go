@@ -32,6 +32,7 @@ func (s Style) Text(w io.Writer, r *Report) error {
 	for i := range r.Capacity {
 		p.capacity(r, &r.Capacity[i])
 	}
+	p.comparison(r)
 	if r.Generator != nil {
 		p.generator(r.Generator)
 	}
@@ -58,7 +59,14 @@ type printer struct {
 	buf bytes.Buffer
 }
 
-func (p *printer) say(line string) { p.buf.WriteString(line + "\n") }
+// say writes one line. On a CI system's standard output, a name must not become a command of the system's own: GitHub's runner obeys
+// lines that begin with "::", and "##[" anywhere.
+func (p *printer) say(line string) {
+	if text := strings.TrimLeft(line, " "); strings.HasPrefix(text, "::") {
+		line = line[:len(line)-len(text)] + "∶" + text[1:]
+	}
+	p.buf.WriteString(strings.ReplaceAll(line, "##[", "#﹟[") + "\n")
+}
 
 func (p *printer) paint(s, color string) string {
 	if !p.Color || color == plain {
@@ -245,6 +253,9 @@ func (p *printer) remarks(r *Report) {
 	p.say("")
 	if where := r.Environment.where(); where != "" {
 		p.label("measured", "on "+where, plain)
+	}
+	for _, n := range r.next() {
+		p.label("next", n, plain)
 	}
 	p.label("verdict", r.Verdict.mark()+because(r.Reason), r.Verdict.color())
 }

@@ -1,0 +1,134 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/internal/design"
+	"tare/internal/metric"
+)
+
+// What other tools' formats are made of: the values of blocks.
+
+// ErrNoBlocks means that a form has nothing to hold: only comparisons measure in blocks.
+var ErrNoBlocks = errors.New("this form is of values block by block, and the report has none: only the questions compare and scale measure in blocks; json, html or openmetrics have what there is")
+
+// A series is what was measured of one operation under one treatment, block by block.
+type series struct {
+	treatment *Treatment
+	operation string
+	values    []*BlockValues
+}
+
+// series groups the values of blocks, in the order of treatments and of the first mention of an operation.
+func (r *Report) series() ([]series, error) {
+	if len(r.Blocks) == 0 {
+		return nil, ErrNoBlocks
+	}
+	var out []series
+	at := map[[2]string]int{}
+	for i := range r.Blocks {
+		b := &r.Blocks[i]
+		k := [2]string{b.Treatment, b.Operation}
+		n, ok := at[k]
+		if !ok {
+			n = len(out)
+			at[k] = n
+			out = append(out, series{treatment: r.treatment(b.Treatment), operation: b.Operation})
+		}
+		out[n].values = append(out[n].values, b)
+	}
+	order := map[string]int{}
+	for i := range r.Treatments {
+		order[r.Treatments[i].ID] = i - len(r.Treatments)
+	}
+	slices.SortStableFunc(out, func(a, b series) int { return cmp.Compare(order[a.treatment.ID], order[b.treatment.ID]) })
+	return out, nil
+}
+
+// treatment is the one of that name; one that the report lacks has no levels.
+func (r *Report) treatment(id string) *Treatment {
+	for i := range r.Treatments {
+		if r.Treatments[i].ID == id {
+			return &r.Treatments[i]
+		}
+	}
+	return &Treatment{ID: id}
+}
+
+// find is the first that is so, nil if none is.
+func (s *series) find(is func(*BlockValues) bool) *BlockValues {
+	if i := slices.IndexFunc(s.values, is); i >= 0 {
+		return s.values[i]
+	}
+	return nil
+}
+
+// elapsed is the time that a call took as its user saw it: the main time of the series.
+func (s *series) elapsed() *BlockValues {
+	if b := s.find(func(b *BlockValues) bool { return b.Metric == metric.Wall.Name && b.Quantile == "" }); b != nil {
+		return b
+	}
+	return s.find(func(b *BlockValues) bool { return b.Metric == metric.Response.Name && b.Quantile == "p50" })
+}
+
+// at is the value of one block; false if there is none that a number can say.
+func (b *BlockValues) at(block int) (float64, bool) {
+	if block >= len(b.Values) || b.Values[block] == nil {
+		return 0, false
+	}
+	v := *b.Values[block]
+	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
+}
+
+// measuredValues are the values of the blocks in which there is one.
+func (b *BlockValues) measuredValues() []float64 {
+	var out []float64
+	for i := range b.Values {
+		if v, ok := b.at(i); ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// factors are the treatment's levels in the order of the experiment, as far as its name has them; the A/A arm says what it is.
+func (r *Report) factors(t *Treatment) [][2]string {
+	names := make([]string, 0, len(t.Levels))
+	for f := range t.Levels {
+		names = append(names, f)
+	}
+	rank := func(f string) int {
+		if r.Design != nil {
+			if i := slices.Index(r.Design.Factors, f); i >= 0 {
+				return i
+			}
+		}
+		return math.MaxInt
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b)) })
+	out := make([][2]string, 0, len(names)+1)
+	for _, f := range names {
+		out = append(out, [2]string{f, t.Levels[f]})
+	}
+	switch {
+	case t.Control == design.AA:
+		out = append(out, [2]string{"control", string(design.AA)})
+	case len(out) == 0:
+		out = append(out, [2]string{"treatment", t.ID})
+	}
+	return out
+}
+
+// median of values that are sorted in place.
+func median(v []float64) float64 {
+	slices.Sort(v)
+	n := len(v)
+	if n%2 == 1 {
+		return v[n/2]
+	}
+	return v[n/2-1]/2 + v[n/2]/2
+}

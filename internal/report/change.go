@@ -1,0 +1,275 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/unit"
+)
+
+// Effects in words, for every form that people read.
+
+// The kinds of effects.
+const (
+	asRatio      = "ratio"
+	asDifference = "difference"
+)
+
+// Measured is what an effect, a growth law or a block value is about, as budgets write it: "open.cpu", "token.response.p99".
+func Measured(operation, metric, quantile string) string {
+	parts := []string{operation, metric, quantile}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ".")
+}
+
+func (x *Effect) measured() string      { return Measured(x.Operation, x.Metric, x.Quantile) }
+func (m *Metric) measured() string      { return Measured(m.Operation, m.Name, m.Quantile) }
+func (g *Growth) measured() string      { return Measured(g.Operation, g.Metric, g.Quantile) }
+func (b *BlockValues) measured() string { return Measured(b.Operation, b.Metric, b.Quantile) }
+
+// estimated says whether there is an estimate at all.
+func (x *Effect) estimated() bool {
+	return !math.IsNaN(x.Estimate) && (x.Blocks > 0 || x.Reason == "" || x.Lo != x.Hi)
+}
+
+// excludesZero says whether the interval tells the effect from none.
+func (x *Effect) excludesZero() bool { return x.estimated() && (x.Lo > 0 || x.Hi < 0) }
+
+// Change prints an effect with its interval: "+4.1 % [3.6, 4.5]", "+110 µs [80 µs, 140 µs]"; a cost of ten times and more as
+// "×12.4 [11.9, 12.9]". Digits follow the interval's width. Without an estimate it is "not measured".
+func (x *Effect) Change() string {
+	if !x.estimated() {
+		return "not measured"
+	}
+	show := x.scale()
+	s := show(x.Estimate)
+	lo, hi := sameUnit(s, show(x.Lo), show(x.Hi))
+	if x.Estimate > 0 && !strings.HasPrefix(s, "×") {
+		s = "+" + s
+	}
+	return s + " [" + lo + ", " + hi + "]"
+}
+
+// sameUnit takes the unit off the bounds of an interval where it is that of the estimate.
+func sameUnit(estimate, lo, hi string) (string, string) {
+	if strings.HasPrefix(estimate, "×") {
+		return strings.TrimPrefix(lo, "×"), strings.TrimPrefix(hi, "×")
+	}
+	_, unit, ok := strings.Cut(estimate, " ")
+	l, lok := strings.CutSuffix(lo, " "+unit)
+	h, hok := strings.CutSuffix(hi, " "+unit)
+	if ok && (lok || strings.HasSuffix(lo, "∞") || lo == "0") && (hok || strings.HasSuffix(hi, "∞") || hi == "0") {
+		return l, h
+	}
+	return lo, hi
+}
+
+// scale is how the effect's values are printed, all to the same decimals.
+func (x *Effect) scale() func(float64) string {
+	if x.Kind != asRatio {
+		return Differences(x.unit())
+	}
+	if math.Abs(x.Estimate) >= 9 {
+		return func(v float64) string { return bounded(v, func(v float64) string { return "×" + unit.Number(1+v) }) }
+	}
+	half := math.Abs(x.Hi-x.Lo) * 50
+	if math.IsInf(half, 0) || half == 0 {
+		half = math.Abs(x.Estimate) * 100
+	}
+	digits := 1
+	switch {
+	case half >= 5, math.Abs(x.Estimate) >= 1:
+		digits = 0
+	case half < 0.05:
+		digits = 2
+	}
+	return func(v float64) string {
+		return bounded(v, func(v float64) string { return nonNegativeZero(strconv.FormatFloat(v*100, 'f', digits, 64)) + " %" })
+	}
+}
+
+// nonNegativeZero takes the sign off a number that was rounded to 0.
+func nonNegativeZero(s string) string {
+	if strings.HasPrefix(s, "-") && strings.Trim(s, "-0.") == "" {
+		return s[1:]
+	}
+	return s
+}
+
+// bounded prints a value that may be without bound.
+func bounded(v float64, show func(float64) string) string {
+	switch {
+	case math.IsInf(v, 1), v == math.MaxFloat64:
+		return "∞"
+	case math.IsInf(v, -1), v == -math.MaxFloat64:
+		return "-∞"
+	}
+	return show(v)
+}
+
+// Differences is how differences in a unit are printed, without a sign for those above 0; those of ratios are percentage points.
+func Differences(u metric.Unit) func(float64) string {
+	show := Quantity(u)
+	if u == metric.Ratio {
+		show = func(v float64) string { return nonNegativeZero(strconv.FormatFloat(v*100, 'f', 2, 64)) + " points" }
+	}
+	return func(v float64) string { return bounded(v, show) }
+}
+
+// unit is that of the effect's metric.
+func (x *Effect) unit() metric.Unit {
+	if m, ok := metric.Find(x.Metric); ok {
+		return m.Unit
+	}
+	return metric.Count
+}
+
+// share prints a relative size without a sign: a margin, a smallest visible effect.
+func share(v float64) string {
+	digits := 1
+	if p := v * 100; p >= 10 || p == math.Trunc(p) {
+		digits = 0
+	}
+	return bounded(v, func(v float64) string { return strconv.FormatFloat(v*100, 'f', digits, 64) + " %" })
+}
+
+// detectable prints the smallest effect that could have been seen.
+func (x *Effect) detectable() string {
+	switch {
+	case x.MDE == nil:
+		return ""
+	case x.Kind == asRatio:
+		return share(*x.MDE)
+	}
+	return Differences(x.unit())(*x.MDE)
+}
+
+// mark is the verdict's sign in a narrow table, where a legend says the words.
+func (v EffectVerdict) mark() string {
+	switch v {
+	case Regressed:
+		return "✗"
+	case Improved:
+		return "✓"
+	case Equivalent:
+		return "≈"
+	case Slower:
+		return "›"
+	case Faster:
+		return "‹"
+	case EffectInconclusive:
+		return "?"
+	}
+	return ""
+}
+
+// explained is the verdict's word with what it means at this margin.
+func (v EffectVerdict) explained() string {
+	switch v {
+	case Slower, Faster:
+		return string(v) + ", size undecided"
+	case Regressed, Improved, Equivalent, EffectInconclusive:
+	}
+	return string(v)
+}
+
+func (v EffectVerdict) color() string {
+	switch v {
+	case Regressed:
+		return red
+	case Improved, Equivalent:
+		return green
+	case Slower, Faster, EffectInconclusive:
+		return yellow
+	}
+	return plain
+}
+
+// word is the verdict of this effect in words.
+func (x *Effect) word() string {
+	w := string(x.Verdict)
+	if x.Verdict == Equivalent && x.Measurable {
+		w += ", measurable"
+	}
+	if m := x.Verdict.mark(); m != "" {
+		w = m + " " + w
+	}
+	return w
+}
+
+// baselineNote follows the baseline's name.
+const baselineNote = " (baseline)"
+
+// labels are short names of treatments for tables, by ID: levels that are words stand without their factor, as budgets may name them,
+// where all names stay apart. The baseline says that it is one.
+func (r *Report) labels() map[string]string {
+	short := map[string]string{}
+	taken := map[string]int{}
+	for i := range r.Treatments {
+		t := &r.Treatments[i]
+		s := t.short()
+		short[t.ID] = s
+		taken[s]++
+	}
+	for i := range r.Treatments {
+		t := &r.Treatments[i]
+		if taken[short[t.ID]] > 1 || short[t.ID] == "" {
+			short[t.ID] = t.ID
+		}
+		if t.Control == design.AA {
+			short[t.ID] = "A/A"
+		}
+		short[t.ID] = abridge(short[t.ID], labelLength)
+		if t.Baseline {
+			short[t.ID] += baselineNote
+		}
+	}
+	return short
+}
+
+// labelLength is how long a treatment's label gets; a longer one loses its middle, since the ends tell treatments apart.
+const labelLength = 44
+
+func abridge(s string, length int) string {
+	r := []rune(s)
+	if len(r) <= length {
+		return s
+	}
+	half := length / 2
+	return string(r[:half-1]) + "…" + string(r[len(r)-half:])
+}
+
+// short leaves out the factors of levels that speak for themselves: "enforcer=landlock rules=8" is "landlock rules=8".
+func (t *Treatment) short() string {
+	parts := strings.Split(t.ID, " ")
+	for i, p := range parts {
+		factor, level, ok := strings.Cut(p, "=")
+		if !ok || t.Levels[factor] != level {
+			return t.ID
+		}
+		if speaks(level) {
+			parts[i] = level
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// speaks says whether a level is clear without its factor.
+func speaks(level string) bool {
+	switch strings.ToLower(level) {
+	case "", "on", "off", "yes", "no", "true", "false":
+		return false
+	}
+	return strings.ContainsFunc(level, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }) && (level[0] < '0' || level[0] > '9')
+}
+
+// named is a treatment's short name, or its ID where the report does not know it.
+func named(labels map[string]string, id string) string {
+	if s, ok := labels[id]; ok {
+		return s
+	}
+	return id
+}

@@ -1,0 +1,307 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/internal/metric"
+)
+
+// What a comparison says, for text and Markdown alike.
+
+// gating are the effects that decide; where none does, as in a comparison of other tools' results, all of them.
+func (r *Report) gating() []*Effect {
+	var gating, all []*Effect
+	for i := range r.Effects {
+		x := &r.Effects[i]
+		all = append(all, x)
+		if x.Gating {
+			gating = append(gating, x)
+		}
+	}
+	if len(gating) == 0 {
+		return all
+	}
+	return gating
+}
+
+// distinct keeps the first of each, in order.
+func distinct[T any](all []T, of func(T) string) []string {
+	var out []string
+	for _, x := range all {
+		if s := of(x); !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// effects is the table of what each treatment costs: one row a treatment and one column for each thing measured, or where there is only one
+// treatment, one row for each thing measured. long: it is the latter, which has all words in it.
+func (r *Report) effects() (t table, long bool) {
+	treatments := distinct(pointers(r.Effects), func(x *Effect) string { return x.Treatment })
+	switch len(treatments) {
+	case 0:
+		return nil, false
+	case 1:
+		return r.single(treatments[0]), true
+	}
+	return r.matrix(r.gating()), false
+}
+
+// matrix has a row for each treatment and a column for each gating metric of each operation.
+func (r *Report) matrix(gating []*Effect) table {
+	labels := r.labels()
+	baselines := distinct(gating, func(x *Effect) string { return x.Baseline })
+	names := distinct(gating, (*Effect).measured)
+	t := table{{head: "treatment", left: true}, {head: "against", left: true, drop: 1}}
+	for _, n := range names {
+		t = append(t, &column{head: n})
+	}
+	if len(baselines) == 1 {
+		t.add(r.baselineRow(baselines[0], names)...)
+	}
+	for _, id := range r.ordered(gating) {
+		for _, b := range baselines {
+			row := []string{named(labels, id), named(labels, b)}
+			if len(baselines) == 1 {
+				row[1] = ""
+			}
+			found := false
+			for _, n := range names {
+				cell := ""
+				for _, x := range gating {
+					if x.Treatment == id && x.Baseline == b && x.measured() == n {
+						cell, found = strings.TrimSpace(x.Change()+" "+x.Verdict.mark()), true
+						break
+					}
+				}
+				row = append(row, cell)
+			}
+			if found {
+				t.add(row...)
+			}
+		}
+	}
+	return t.used()
+}
+
+// ordered are the treatments of effects in the order of the file, then those that the report has no treatment of.
+func (r *Report) ordered(effects []*Effect) []string {
+	have := distinct(effects, func(x *Effect) string { return x.Treatment })
+	var out []string
+	for i := range r.Treatments {
+		if id := r.Treatments[i].ID; slices.Contains(have, id) && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	for _, id := range have {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func (r *Report) baselineRow(id string, names []string) []string {
+	row := []string{named(r.labels(), id), ""}
+	for _, n := range names {
+		row = append(row, r.value(id, n))
+	}
+	return row
+}
+
+// value is what was measured of a treatment itself.
+func (r *Report) value(id, name string) string {
+	for i := range r.Treatments {
+		if r.Treatments[i].ID != id {
+			continue
+		}
+		for k := range r.Treatments[i].Metrics {
+			if m := &r.Treatments[i].Metrics[k]; m.measured() == name {
+				return Quantity(metric.Unit(m.Unit))(m.Value)
+			}
+		}
+	}
+	return ""
+}
+
+// single is one treatment against its baseline, gating effects first.
+func (r *Report) single(id string) table {
+	labels := r.labels()
+	t := table{
+		{head: "measured", left: true},
+		{head: "baseline", drop: 2},
+		{head: named(labels, id), drop: 3},
+		{head: "change"},
+		{head: "verdict", left: true},
+		{head: "visible from", drop: 4},
+		{head: "decided at about", drop: 5},
+		{head: "role", left: true, drop: 1},
+	}
+	for _, gates := range []bool{true, false} {
+		for i := range r.Effects {
+			x := &r.Effects[i]
+			if x.Treatment != id || x.Gating != gates {
+				continue
+			}
+			role := "exploratory"
+			if gates {
+				role = ""
+			}
+			t.add(x.measured(), r.value(x.Baseline, x.measured()), r.value(id, x.measured()), x.Change(), x.word(), x.detectable(), x.horizon(), role)
+		}
+	}
+	return t.used()
+}
+
+// legend says what the marks of a matrix mean, of those that occur, and counts them.
+func (r *Report) legend() []string {
+	var parts []string
+	seen := map[EffectVerdict]int{}
+	for _, x := range r.gating() {
+		seen[x.Verdict]++
+	}
+	for _, v := range EffectVerdicts() {
+		if n := seen[v]; n > 0 {
+			s := fmt.Sprintf("%s %d %s", v.mark(), n, v.explained())
+			if m := r.margin(); v == Equivalent && m != "" {
+				s += " within " + m
+			}
+			parts = append(parts, s)
+		}
+	}
+	return parts
+}
+
+// margin is the one that all gating effects share, "" where they do not.
+func (r *Report) margin() string {
+	all := distinct(r.gating(), func(x *Effect) string { return opt(x.Margin, share) })
+	if len(all) == 1 && all[0] != "" {
+		return all[0]
+	}
+	if len(all) <= 1 && r.Design != nil && r.Design.Margin > 0 {
+		return share(r.Design.Margin)
+	}
+	return ""
+}
+
+// A finding is a word, and what it is said about.
+type finding struct {
+	word, text, color string
+}
+
+// tally lists where gating effects went beyond the margin: by what was measured, since controls are many and measurements few.
+func (r *Report) tally() []finding {
+	gating, labels := r.gating(), r.labels()
+	var out []finding
+	for _, v := range []EffectVerdict{Regressed, Improved} {
+		var parts []string
+		for _, name := range distinct(gating, (*Effect).measured) {
+			of := slices.DeleteFunc(slices.Clone(gating), func(x *Effect) bool { return x.measured() != name })
+			hit := slices.DeleteFunc(slices.Clone(of), func(x *Effect) bool { return x.Verdict != v })
+			var names []string
+			for _, id := range r.ordered(hit) {
+				names = append(names, named(labels, id))
+			}
+			switch {
+			case len(hit) == 0:
+			case len(hit) == len(of) && len(of) > 1:
+				parts = append(parts, fmt.Sprintf("%s: all %d treatments", name, len(of)))
+			default:
+				parts = append(parts, name+": "+strings.Join(names, ", "))
+			}
+		}
+		if len(parts) > 0 {
+			out = append(out, finding{string(v), strings.Join(parts, "; "), v.color()})
+		}
+	}
+	return out
+}
+
+// undecided says whether more blocks would say more about an effect.
+func (v EffectVerdict) undecided() bool { return v == EffectInconclusive || v == Slower || v == Faster }
+
+// maxOpen bounds the list of undecided effects in text and Markdown.
+const maxOpen = 12
+
+// open is the table of undecided gating effects, with what could have been seen and what would decide them, and below it what limits them.
+func (r *Report) open() (t table, remarks []string) {
+	labels := r.labels()
+	t = table{
+		{head: "undecided", left: true},
+		{head: "measured", left: true},
+		{head: "change"},
+		{head: "verdict", left: true, drop: 3},
+		{head: "visible from", drop: 2},
+		{head: "decided at about", drop: 1},
+	}
+	all := slices.DeleteFunc(r.gating(), func(x *Effect) bool { return !x.Verdict.undecided() || r.Verdict == Invalid })
+	for _, x := range all[:min(maxOpen, len(all))] {
+		t.add(named(labels, x.Treatment), x.measured(), x.Change(), string(x.Verdict), x.detectable(), x.horizon())
+	}
+	if n := len(all) - maxOpen; n > 0 {
+		remarks = append(remarks, fmt.Sprintf("and %d more that are undecided", n))
+	}
+	for _, reason := range distinct(all, func(x *Effect) string { return x.Reason }) {
+		if reason != "" && r.unblocked() == "" {
+			remarks = append(remarks, reason)
+		}
+	}
+	return t.used(), remarks[:min(maxOpen, len(remarks))]
+}
+
+// horizon is the number of blocks in all that would decide an effect.
+func (x *Effect) horizon() string {
+	if x.BlocksToDecide == nil {
+		return ""
+	}
+	return countOf(*x.BlocksToDecide, "block")
+}
+
+// maxExploratory bounds how many exploratory effects are named.
+const maxExploratory = 3
+
+// exploratory sums up the effects that decide nothing, the largest of those that can be told from none.
+func (r *Report) exploratory() string {
+	var all, seen []*Effect
+	for i := range r.Effects {
+		if x := &r.Effects[i]; !x.Gating {
+			all = append(all, x)
+			if x.Verdict != EffectInconclusive && x.excludesZero() {
+				seen = append(seen, x)
+			}
+		}
+	}
+	if len(all) == 0 || len(all) == len(r.Effects) {
+		return ""
+	}
+	s := countOf(len(all), "further effect") + " that no verdict rests on; "
+	if len(seen) == 0 {
+		return s + "none can be told from 0"
+	}
+	s += fmt.Sprintf("%d can be told from 0", len(seen))
+	slices.SortStableFunc(seen, func(a, b *Effect) int {
+		if a.Kind != b.Kind {
+			return strings.Compare(b.Kind, a.Kind) // ratios first: only like can be ordered
+		}
+		return -cmpFloat(math.Abs(a.Estimate), math.Abs(b.Estimate))
+	})
+	var parts []string
+	for _, x := range seen[:min(maxExploratory, len(seen))] {
+		parts = append(parts, x.measured()+" of "+named(r.labels(), x.Treatment)+" "+x.Change())
+	}
+	return s + ", most " + strings.Join(parts, ", ")
+}
+
+func cmpFloat(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

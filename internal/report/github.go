@@ -1,0 +1,168 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"tare/internal/budget"
+)
+
+// SummaryLimit is how many bytes StepSummary writes at most. GitHub drops a step's summary as a whole when it is larger than 1 MiB; the
+// rest is left to what else the step writes there.
+const SummaryLimit = 1000 << 10
+
+// StepSummary writes the Markdown form for the file that GITHUB_STEP_SUMMARY names, cut between lines where it is longer than SummaryLimit.
+func StepSummary(w io.Writer, r *Report) error {
+	var b bytes.Buffer
+	if err := Markdown(&b, r); err != nil {
+		return err
+	}
+	_, err := w.Write(cutLines(b.Bytes(), SummaryLimit))
+	return err
+}
+
+// cutLines keeps whole lines within the limit, and says so where it left some out.
+func cutLines(b []byte, limit int) []byte {
+	if len(b) <= limit {
+		return b
+	}
+	const rest = "\nThe rest is left out: GitHub takes no longer summary. It is in the report.\n"
+	kept := b[:max(0, limit-len(rest))]
+	return append(bytes.Clone(kept[:bytes.LastIndexByte(kept, '\n')+1]), rest...)
+}
+
+// MaxAnnotations is how many annotations a run makes at most; GitHub shows ten of a kind for a step.
+const MaxAnnotations = 10
+
+// Annotations writes workflow commands for GitHub actions, which go to standard output, one a line: errors first (the run is invalid or
+// unfinished, budgets broken), then warnings (budgets undecided or not measured, the report's warnings), then notices (gating effects that
+// regressed and that no budget is about: whether that is wrong nobody said). A run without any of these writes nothing. Where there are
+// more than MaxAnnotations, the last one counts the rest.
+// The commands' syntax: https://docs.github.com/actions/reference/workflow-commands-for-github-actions.
+func Annotations(w io.Writer, r *Report) error {
+	all := r.annotations()
+	if n := len(all); n > MaxAnnotations {
+		all = append(all[:MaxAnnotations-1:MaxAnnotations-1], annotation{
+			all[MaxAnnotations-1].level, r.Experiment.Name, fmt.Sprintf("and %d more: see the report", n-MaxAnnotations+1),
+		})
+	}
+	var b strings.Builder
+	for _, a := range all {
+		b.WriteString(a.command() + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// The levels of annotations.
+const (
+	asError   = "error"
+	asWarning = "warning"
+	asNotice  = "notice"
+)
+
+// An annotation is one remark on a run.
+type annotation struct{ level, title, message string }
+
+// Lengths in characters. GitHub takes titles of up to 255 and messages of up to 64 KiB; more than this nobody reads beside a diff.
+const (
+	titleLength   = 120
+	messageLength = 1000
+)
+
+// command is the annotation as a workflow command.
+func (a annotation) command() string {
+	return "::" + a.level + " title=" + escapeProperty(said(a.title, titleLength, "tare")) + "::" + escapeData(said(a.message, messageLength, "see the report"))
+}
+
+var (
+	dataEscapes     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	propertyEscapes = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+// escapeData escapes a command's message and escapeProperty a property as the runner's toolkit does (actions/toolkit, command.ts).
+// Lines stay lines; other control characters are taken out, since the text is shown in logs.
+func escapeData(s string) string { return dataEscapes.Replace(cleanLines(s)) }
+
+func escapeProperty(s string) string { return propertyEscapes.Replace(clean(s)) }
+
+// cleanLines is clean for a text of several lines.
+func cleanLines(s string) string {
+	parts := strings.Split(s, "\n")
+	return lines(parts)
+}
+
+// said is a text cut to a length, or another where it says nothing: the runner drops commands without a message.
+func said(s string, length int, other string) string {
+	if strings.TrimSpace(s) == "" {
+		return other
+	}
+	return shorten(s, length)
+}
+
+// shorten cuts a text at so many characters.
+func shorten(s string, length int) string {
+	if r := []rune(s); len(r) > length {
+		return string(r[:length-1]) + "…"
+	}
+	return s
+}
+
+// annotations are all remarks, the gravest first.
+func (r *Report) annotations() []annotation {
+	name := orElse(r.Experiment.Name, "tare")
+	var errs, warnings, notices []annotation
+	if r.Verdict == Invalid {
+		errs = append(errs, annotation{asError, name + ": the run is invalid", orElse(r.Reason, "its figures cannot be trusted")})
+	}
+	if u := r.Status.unfinished(); u != "" {
+		errs = append(errs, annotation{asError, name + ": not finished", u})
+	}
+	for i := range r.Budgets {
+		b := &r.Budgets[i]
+		a := annotation{title: name + ": " + b.title(), message: b.account()}
+		switch {
+		case r.Verdict == Invalid || b.Verdict == Pass:
+		case b.Verdict == Fail:
+			a.level = asError
+			errs = append(errs, a)
+		default:
+			a.level = asWarning
+			warnings = append(warnings, a)
+		}
+	}
+	if r.Verdict != Invalid {
+		for _, x := range r.gating() {
+			if x.Gating && x.Verdict == Regressed && !r.limits(x) {
+				notices = append(notices, annotation{asNotice, name + ": " + x.measured() + " regressed", x.Treatment + ": " + x.Change() + " against " + x.Baseline})
+			}
+		}
+	}
+	for _, text := range r.Warnings {
+		warnings = append(warnings, annotation{asWarning, name, text})
+	}
+	return slices.Concat(errs, warnings, notices)
+}
+
+// title is the budget with the treatment that it was held against.
+func (b *Budget) title() string {
+	if b.Treatment == "" || strings.HasPrefix(b.Text, b.Treatment+":") {
+		return b.Text
+	}
+	return b.Treatment + ": " + b.Text
+}
+
+// limits says whether a budget is about what an effect is about: then the budget's verdict is what counts.
+func (r *Report) limits(x *Effect) bool {
+	for i := range r.Budgets {
+		b := &r.Budgets[i]
+		limit, err := budget.Parse(b.Text)
+		if err == nil && b.Treatment == x.Treatment && limit.Metric == x.Metric && limit.Quantile == x.Quantile && (limit.Operation == "" || limit.Operation == x.Operation) {
+			return true
+		}
+	}
+	return false
+}

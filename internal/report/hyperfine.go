@@ -1,0 +1,93 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// Hyperfine writes the times of blocks as hyperfine's --export-json does (https://github.com/sharkdp/hyperfine), for the scripts that read
+// it: one result for each treatment and operation, with one time a block, in seconds a call: the block's median. CPU time by user and system
+// and exit codes are not known and left out. ErrNoBlocks where nothing was measured in blocks; an error where no time was.
+func Hyperfine(w io.Writer, r *Report) error {
+	all, err := r.series()
+	if err != nil {
+		return fmt.Errorf("hyperfine: %w", err)
+	}
+	var out struct {
+		Results []hyperfineResult `json:"results"`
+	}
+	for i := range all {
+		s := &all[i]
+		b := s.elapsed()
+		if b == nil {
+			continue
+		}
+		times := b.measuredValues()
+		if len(times) == 0 {
+			continue
+		}
+		res := hyperfineResult{Command: r.command(s), Times: times, Parameters: map[string]string{}}
+		res.summarize()
+		for _, f := range r.factors(s.treatment) {
+			res.Parameters[clean(f[0])] = clean(f[1])
+		}
+		if s.operation != "" {
+			res.Parameters["operation"] = clean(s.operation)
+		}
+		out.Results = append(out.Results, res)
+	}
+	if len(out.Results) == 0 {
+		return fmt.Errorf("hyperfine: the report has no elapsed times by block (metrics wall or response.p50), and hyperfine's format is of times: benchfmt has the other metrics")
+	}
+	return writeJSON(w, "hyperfine", out)
+}
+
+type hyperfineResult struct {
+	Command string  `json:"command"`
+	Mean    float64 `json:"mean"`
+	// Stddev is null for a single time, as in hyperfine's own files.
+	Stddev     *float64          `json:"stddev"`
+	Median     float64           `json:"median"`
+	Min        float64           `json:"min"`
+	Max        float64           `json:"max"`
+	Times      []float64         `json:"times"`
+	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+// summarize computes what hyperfine computes: the sample's mean, standard deviation (n − 1), median and range.
+func (h *hyperfineResult) summarize() {
+	n := float64(len(h.Times))
+	h.Min, h.Max = math.Inf(1), math.Inf(-1)
+	for _, t := range h.Times {
+		h.Mean += t / n
+		h.Min, h.Max = min(h.Min, t), max(h.Max, t)
+	}
+	if n > 1 {
+		ss := 0.0
+		for _, t := range h.Times {
+			ss += (t - h.Mean) * (t - h.Mean)
+		}
+		h.Stddev = new(math.Sqrt(ss / (n - 1)))
+	}
+	h.Median = median(append([]float64(nil), h.Times...))
+}
+
+// command names a series as a person would: the operation, and the treatment.
+func (r *Report) command(s *series) string {
+	return clean(strings.TrimSpace(s.operation + " " + s.treatment.ID))
+}
+
+func writeJSON(w io.Writer, form string, v any) error {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("%s: %w", form, err)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
