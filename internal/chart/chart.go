@@ -151,20 +151,42 @@ type ForestRow struct {
 	Verdict Kind
 	// Word is the verdict in words, after the glyph.
 	Word string
+	// Text is the estimate in words; empty writes Value and its interval by the axis' Format.
+	Text string
+	// Apart sets the row apart from those above it by a line, and colours it neutral: it is there for comparison only.
+	// Rows that are apart belong at the end.
+	Apart bool
 }
 
-// Forest is a forest plot: estimates with intervals on one axis, a line at zero, and rules such as a budget.
+// Forest is a forest plot: estimates with intervals on one axis, a line at zero, and rules such as a budget. Intervals with
+// an infinite end, and those that the axis' Min or Max cuts, end in an arrow; a value outside is hollow, at the edge.
 type Forest struct {
 	Title, Desc string
 	Axis        Axis
 	Rows        []ForestRow
 	Rules       []Rule
-	Empty       string
+	// Spans shade ranges of the axis, such as a margin around zero.
+	Spans []Span
+	// LongestLabel and LongestText are of other plots in the page: the columns leave room for them, so that plots with one axis stand
+	// exactly below one another.
+	LongestLabel, LongestText string
+	Empty                     string
+}
+
+// Text is what stands at the right of a row: estimate, interval and verdict.
+func (c Forest) Text(r ForestRow) string {
+	text := r.estimate(c.Axis)
+	if verdict := withGlyph(r.Word, r.Verdict); verdict != "" {
+		text += "  " + verdict
+	} else if g := r.Verdict.look().glyph; g != "" {
+		text += "  " + g
+	}
+	return text
 }
 
 // SVG draws the chart; see [Panel.SVG].
 func (c Forest) SVG(id string) []byte {
-	return fragment(id, func(f frame) drawing { return rows(f, c.rowChart()) })
+	return fragmentOf(id, forestWidth, func(f frame) drawing { return rows(f, c.rowChart()) })
 }
 
 // Heat is a grid of cells, one per row and column. A missing or NaN value is an empty, outlined cell.
@@ -178,7 +200,10 @@ type Heat struct {
 	Format   func(float64) string
 	// Diverging colours by sign and distance from zero; otherwise by distance from the least value.
 	Diverging bool
-	Empty     string
+	// Limit, where it is above 0, is the magnitude from which all values have the strongest shade, so that one that stands
+	// out does not make the others invisible.
+	Limit float64
+	Empty string
 }
 
 // SVG draws the chart; see [Panel.SVG].

@@ -99,22 +99,28 @@ func (m maker) panel() Panel {
 		Title: m.text(), Desc: m.text(), X: m.axis(), Y: m.axis(), Series: m.series(), Rules: m.rules(), Diagonal: m.text(),
 		Height: m.IntN(400) - 50, Legend: m.IntN(2) == 0, Empty: m.text(),
 	}
-	for range m.IntN(12) {
-		p.Spans = append(p.Spans, Span{m.number(), m.number(), m.text(), m.kind()})
-	}
+	p.Spans = m.spans()
 	return p
+}
+
+func (m maker) spans() []Span {
+	all := make([]Span, m.IntN(12))
+	for i := range all {
+		all[i] = Span{m.number(), m.number(), m.text(), m.kind()}
+	}
+	return all
 }
 
 func (m maker) rows() (bars []Bar, forest []ForestRow) {
 	for range m.IntN(8) {
 		bars = append(bars, Bar{m.text(), m.number(), m.number(), m.number(), m.text(), m.kind()})
-		forest = append(forest, ForestRow{m.text(), m.number(), m.number(), m.number(), m.kind(), m.text()})
+		forest = append(forest, ForestRow{m.text(), m.number(), m.number(), m.number(), m.kind(), m.text(), m.text(), m.IntN(3) == 0})
 	}
 	return bars, forest
 }
 
 func (m maker) heat() Heat {
-	h := Heat{Title: m.text(), ColLabel: m.text(), Diverging: m.IntN(2) == 0, Empty: m.text(), Format: m.axis().Format}
+	h := Heat{Title: m.text(), ColLabel: m.text(), Diverging: m.IntN(2) == 0, Empty: m.text(), Format: m.axis().Format, Limit: m.number()}
 	for range m.IntN(6) {
 		h.Rows, h.Values = append(h.Rows, m.text()), append(h.Values, m.numbers())
 	}
@@ -136,7 +142,7 @@ func (m maker) chart(kind int) drawable {
 	case 3:
 		return Bars{Title: m.text(), Axis: m.axis(), Rows: bars, Rules: m.rules(), Dots: m.IntN(2) == 0, Empty: m.text()}
 	case 4:
-		return Forest{Title: m.text(), Axis: m.axis(), Rows: forest, Rules: m.rules(), Empty: m.text()}
+		return Forest{Title: m.text(), Axis: m.axis(), Rows: forest, Rules: m.rules(), Spans: m.spans(), Empty: m.text()}
 	}
 	return m.heat()
 }

@@ -43,6 +43,7 @@ func samples() map[string]drawable {
 		"growth":      growth(),
 		"percentiles": tails(),
 		"forest":      costs(),
+		"margins":     margins(),
 		"bars":        usage(),
 		"scores":      scores(),
 		"heat":        blocks(),
@@ -165,14 +166,30 @@ func costs() Forest {
 		Title: "Cost per control", Desc: "Added p99 with 95 % intervals.",
 		Axis: Axis{Label: "added p99 against the baseline (ms), 95 % interval", Format: ms},
 		Rows: []ForestRow{
-			{"VAP (CEL) ×50", 0.34, 0.21, 0.48, Good, "pass"},
-			{"webhook: gatekeeper", 3.4, 2.9, 3.9, Good, "pass"},
-			{"webhook: kyverno", 7.9, 6.4, 9.7, Bad, "FAIL"},
-			{"image credential check, with a long name that has to be cut", 0.04, -0.11, 0.19, Good, "pass"},
-			{"audit policy: full", 2.1, 0.9, 5.6, Unsure, "inconclusive"},
-			{"broke in every block", math.NaN(), math.NaN(), math.NaN(), Unsure, "not-measured"},
+			{Label: "VAP (CEL) ×50", Value: 0.34, Lo: 0.21, Hi: 0.48, Verdict: Good, Word: "pass"},
+			{Label: "webhook: gatekeeper", Value: 3.4, Lo: 2.9, Hi: 3.9, Verdict: Good, Word: "pass"},
+			{Label: "webhook: kyverno", Value: 7.9, Lo: 6.4, Hi: 9.7, Verdict: Bad, Word: "FAIL"},
+			{Label: "image credential check, with a long name that has to be cut", Value: 0.04, Lo: -0.11, Hi: 0.19, Verdict: Good, Word: "pass"},
+			{Label: "audit policy: full", Value: 2.1, Lo: 0.9, Hi: 5.6, Verdict: Unsure, Word: "inconclusive"},
+			{Label: "broke in every block", Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Verdict: Unsure, Word: "not-measured"},
 		},
 		Rules: []Rule{{At: 5, Label: "budget 5 ms", Kind: Bad}},
+	}
+}
+
+// margins has a margin, values that the axis cuts, intervals without an end, and rows that are apart.
+func margins() Forest {
+	percent := func(v float64) string { return fmt.Sprintf("%+.3g %%", v*100) }
+	return Forest{
+		Title: "Cost of open", Desc: "CPU time added to open.", Axis: Axis{Label: "CPU time against the baseline", Format: percent, Min: new(-0.05), Max: new(0.4)},
+		Rows: []ForestRow{
+			{Label: "landlock", Value: 0.26, Lo: 0.24, Hi: 0.29, Verdict: Bad, Word: "regressed", Text: "+26 % [+24, +29]"},
+			{Label: "traced", Value: 9, Lo: 8.1, Hi: 9.7, Verdict: Bad, Word: "regressed"},
+			{Label: "few blocks", Value: 0.1, Lo: math.Inf(-1), Hi: math.Inf(1), Verdict: Unsure, Word: "inconclusive"},
+			{Label: "aa", Value: 0.001, Lo: -0.004, Hi: 0.006, Word: "baseline again", Apart: true},
+			{Label: "negative", Value: 0.002, Lo: -0.003, Hi: 0.008, Apart: true},
+		},
+		Spans: []Span{{From: -0.02, To: 0.02, Label: "margin ±2 %"}}, Rules: []Rule{{At: 0.05, Label: "budget +5 %", Kind: Bad}},
 	}
 }
 

@@ -16,7 +16,8 @@ type grid struct {
 	left, top          float64
 	cell, pitch        float64 // a cell's width and height
 	least, most        float64 // over the finite values
-	any                bool
+	any, beyond        bool    // there are some; some are stronger than the limit
+	numbered           bool    // each cell has its value in it
 	rowCount, colCount int
 }
 
@@ -43,7 +44,7 @@ func (g *grid) measure() {
 	for _, row := range g.Values {
 		g.colCount = max(g.colCount, len(row))
 		for _, v := range row {
-			if math.IsNaN(v) || math.Abs(v) > limit {
+			if !placed(v) {
 				continue
 			}
 			if !g.any {
@@ -56,6 +57,10 @@ func (g *grid) measure() {
 		g.most = max(math.Abs(g.least), math.Abs(g.most))
 		g.least = -g.most
 	}
+	if g.Limit > 0 && g.Limit <= limit {
+		g.beyond = g.least < -g.Limit || g.most > g.Limit
+		g.least, g.most = max(g.least, -g.Limit), min(g.most, g.Limit)
+	}
 	for i := range g.rowCount {
 		g.left = max(g.left, textWidth(at(g.Rows, i), g.font))
 	}
@@ -63,6 +68,7 @@ func (g *grid) measure() {
 	g.cell = (g.width - g.left - 2) / float64(max(g.colCount, 1))
 	g.cell = min(g.cell, 6*g.font)
 	g.pitch = 2 * g.font
+	g.numbered = g.fits()
 }
 
 // at is the i-th label, or none.
@@ -87,6 +93,9 @@ func (g *grid) nothing() float64 {
 
 // shade is a value's kind and opacity.
 func (g *grid) shade(v float64) (Kind, float64) {
+	if !placed(v) {
+		return Neutral, 0
+	}
 	span := g.most/2 - g.least/2 // halves: the difference of two huge values would overflow
 	if span == 0 {
 		return Color(0), minShade
@@ -98,43 +107,75 @@ func (g *grid) shade(v float64) (Kind, float64) {
 		}
 		return k, minShade + (maxShade-minShade)*min(math.Abs(v)/g.most, 1)
 	}
-	return Color(0), minShade + (maxShade-minShade)*min((v/2-g.least/2)/span, 1)
+	return Color(0), minShade + (maxShade-minShade)*min(max((v/2-g.least/2)/span, 0), 1)
 }
 
+// row paints a row of cells: those of one colour in one group, since a page may hold thousands.
 func (g *grid) row(i int) {
 	y := g.top + float64(i)*g.pitch
 	g.out.label("row", "end", g.left-g.font/2, y+g.pitch/2+0.35*g.font, g.left-g.font, g.font, at(g.Rows, i))
-	for j := range g.colCount {
-		v := math.NaN()
-		if i < len(g.Values) && j < len(g.Values[i]) {
-			v = g.Values[i][j]
+	for _, kind := range []Kind{Neutral, Color(0), Color(1)} {
+		open := false
+		for j := range g.colCount {
+			v := g.value(i, j)
+			if k, _ := g.shade(v); k != kind {
+				continue
+			}
+			if !open {
+				g.out.open("g", "class", "cells "+kind.look().class, "color", kind.look().color, "fill", "currentColor")
+				open = true
+			}
+			g.square(i, j, y, v)
 		}
-		g.square(i, j, g.left+float64(j)*g.cell, y, v)
+		if open {
+			g.out.close("g")
+		}
+	}
+	for j := range g.colCount {
+		if v := g.value(i, j); g.numbered && placed(v) {
+			g.out.label("cell-value", "middle", g.left+(float64(j)+0.5)*g.cell, y+g.pitch/2+0.35*g.font, g.cell, g.font, written(g.Format, v))
+		}
 	}
 }
 
-// square paints a cell: its text too, if there is room.
-func (g *grid) square(i, j int, x, y, v float64) {
+// fits says whether every value can stand in its cell: numbers in some cells only would draw the eye to those.
+func (g *grid) fits() bool {
+	for i := range g.rowCount {
+		for j := range g.colCount {
+			if v := g.value(i, j); placed(v) && textWidth(written(g.Format, v), g.font) > g.cell-2 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// value is a cell's, or NaN.
+func (g *grid) value(i, j int) float64 {
+	if i < len(g.Values) && j < len(g.Values[i]) && placed(g.Values[i][j]) {
+		return g.Values[i][j]
+	}
+	return math.NaN()
+}
+
+func placed(v float64) bool { return !math.IsNaN(v) && math.Abs(v) <= limit }
+
+// square paints a cell; one without a value is an outline.
+func (g *grid) square(i, j int, y, v float64) {
 	inset := min(1, g.cell/8)
 	title := at(g.Rows, i) + ", " + at(g.Cols, j) + ": "
-	box := []any{"class", "cell", "x", x + inset, "y", y + 1, "width", coord(g.cell - 2*inset), "height", g.pitch - 2}
-	if math.IsNaN(v) || math.Abs(v) > limit {
-		g.out.open("rect", append(box, "fill", "none", "stroke", "currentColor", "stroke-opacity", "0.3",
-			"stroke-dasharray", "2 2")...)
-		g.out.leaf("title", title+"no value")
-		g.out.close("rect")
-		return
+	box := []any{"x", g.left + float64(j)*g.cell + inset, "y", y + 1, "width", coord(g.cell - 2*inset), "height", g.pitch - 2}
+	if !placed(v) {
+		box = append(box, "fill", "none", "stroke", "currentColor", "stroke-opacity", "0.6", "stroke-dasharray", "2 2")
+		title += "no value"
+	} else {
+		_, shade := g.shade(v)
+		box = append(box, "fill-opacity", opacity(shade))
+		title += written(g.Format, v)
 	}
-	kind, shade := g.shade(v)
-	g.out.group("cells", kind)
-	g.out.open("rect", append(box, "fill", "currentColor", "fill-opacity", opacity(shade))...)
-	text := written(g.Format, v)
-	g.out.leaf("title", title+text)
+	g.out.open("rect", box...)
+	g.out.leaf("title", title)
 	g.out.close("rect")
-	g.out.close("g")
-	if textWidth(text, g.font) < g.cell-4 {
-		g.out.label("cell-value", "middle", x+g.cell/2, y+g.pitch/2+0.35*g.font, g.cell, g.font, text)
-	}
 }
 
 func opacity(v float64) string { return written(nil, math.Round(v*100)/100) }
@@ -171,6 +212,9 @@ func (g *grid) columns(y float64) float64 {
 func (g *grid) key(y float64) float64 {
 	y += 0.8 * g.font
 	low, high := written(g.Format, g.least), written(g.Format, g.most)
+	if g.beyond {
+		low, high = "≤ "+low, "≥ "+high
+	}
 	side := 1.4 * g.font
 	room := (g.width - swatches*side) / 3
 	low, high = cut(low, room, g.font), cut(high, room, g.font)

@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // row is one line of a bar chart or a forest plot.
@@ -10,6 +11,7 @@ type row struct {
 	label, text   string
 	value, lo, hi float64
 	kind          Kind
+	apart         bool
 }
 
 func (r row) interval() bool { return !math.IsNaN(r.lo) && !math.IsNaN(r.hi) && r.lo < r.hi }
@@ -20,7 +22,9 @@ type rowChart struct {
 	axis               Axis
 	rows               []row
 	rules              []Rule
+	spans              []Span
 	bars               bool
+	widest             row // for which the columns have room, too
 }
 
 func (b Bars) rowChart() rowChart {
@@ -46,23 +50,30 @@ func (b Bars) rowChart() rowChart {
 }
 
 func (c Forest) rowChart() rowChart {
-	out := rowChart{title: c.Title, desc: c.Desc, empty: c.Empty, axis: c.Axis, rules: c.Rules}
+	out := rowChart{title: c.Title, desc: c.Desc, empty: c.Empty, axis: c.Axis, rules: c.Rules, spans: c.Spans, widest: row{label: c.LongestLabel, text: c.LongestText}}
 	for _, r := range c.Rows {
-		text := "–"
-		if !math.IsNaN(r.Value) {
-			text = c.Axis.write(r.Value)
+		kind := r.Verdict
+		if r.Apart && kind == Auto {
+			kind = Neutral
 		}
-		if !math.IsNaN(r.Lo) && !math.IsNaN(r.Hi) {
-			text += fmt.Sprintf(" [%s, %s]", c.Axis.write(r.Lo), c.Axis.write(r.Hi))
-		}
-		if verdict := withGlyph(r.Word, r.Verdict); verdict != "" {
-			text += "  " + verdict
-		} else if g := r.Verdict.look().glyph; g != "" {
-			text += "  " + g
-		}
-		out.rows = append(out.rows, row{label: r.Label, text: text, value: r.Value, lo: r.Lo, hi: r.Hi, kind: r.Verdict})
+		out.rows = append(out.rows, row{label: r.Label, text: c.Text(r), value: r.Value, lo: r.Lo, hi: r.Hi, kind: kind, apart: r.Apart})
 	}
 	return out
+}
+
+// estimate is the row's value with its interval in words.
+func (r ForestRow) estimate(a Axis) string {
+	if r.Text != "" {
+		return oneLine(r.Text)
+	}
+	text := "–"
+	if !math.IsNaN(r.Value) {
+		text = a.write(r.Value)
+	}
+	if !math.IsNaN(r.Lo) && !math.IsNaN(r.Hi) {
+		text += fmt.Sprintf(" [%s, %s]", a.write(r.Lo), a.write(r.Hi))
+	}
+	return text
 }
 
 // table is a row chart with its place on the page: a column of labels, the plot and a column of values, or in the narrow
@@ -71,13 +82,14 @@ type table struct {
 	rowChart
 	plot
 	pitch, textRoom float64
+	stacked         bool // in the narrow layout: the value has a line of its own, since some label would have to be cut
 }
 
 // rows lays out and paints a row chart.
 func rows(f frame, c rowChart) drawing {
 	d := drawing{title: c.title, desc: c.desc}
 	t := &table{rowChart: c, plot: plot{frame: f, out: &d.body}}
-	t.Panel = Panel{X: c.axis, Rules: c.vertical()}
+	t.Panel = Panel{X: c.axis, Rules: c.vertical(), Spans: c.spans}
 	t.columns()
 	t.x, t.data = c.scale()
 	t.xTicks = t.x.fitted(baseline{t.left, t.width, f.width, f.font})
@@ -91,6 +103,9 @@ func rows(f frame, c rowChart) drawing {
 	t.pitch = 2.1 * f.font
 	if t.narrow {
 		t.pitch = 3 * f.font
+	}
+	if t.stacked {
+		t.pitch += lineHeight * f.font
 	}
 	t.height = max(float64(len(c.rows)), 1.5) * t.pitch
 	t.paint()
@@ -124,27 +139,34 @@ func (c rowChart) scale() (scale, bool) {
 	for _, r := range c.rules {
 		e.widen(r.At)
 	}
+	for _, s := range c.spans {
+		e.widen(s.From)
+		e.widen(s.To)
+	}
 	return e.scale(8)
 }
 
-// columns gives labels and values the room they need, each at most a third of the page.
+// columns gives labels and values the room they need: labels at most a third of the page, values at most two fifths.
 func (t *table) columns() {
 	t.left, t.width = 2, t.frame.width-4
 	if t.narrow {
+		t.stacked = slices.ContainsFunc(t.rows, func(r row) bool {
+			return textWidth(oneLine(r.label), t.font)+t.font+textWidth(oneLine(r.text), t.font) > t.width
+		})
 		return
 	}
 	var label, text float64
-	for _, r := range t.rows {
+	for _, r := range slices.Concat(t.rows, []row{t.widest}) {
 		label = max(label, textWidth(oneLine(r.label), t.font))
 		text = max(text, textWidth(oneLine(r.text), t.font))
 	}
-	third := t.frame.width / 3
-	label, text = min(label, third)+t.font, min(text, third)+t.font
+	label, text = min(label, t.frame.width/3)+t.font, min(text, 0.4*t.frame.width)+t.font
 	t.left, t.textRoom = label, text
 	t.width = t.frame.width - label - text
 }
 
 func (t *table) paint() {
+	t.shades()
 	t.out.open("g", "class", "grid", "stroke-opacity", "0.16")
 	for _, tick := range t.xTicks {
 		t.upright("", t.left+tick.pos*t.width)
@@ -157,6 +179,9 @@ func (t *table) paint() {
 	t.zero()
 	t.uprights()
 	for i, r := range t.rows {
+		if r.apart && (i == 0 || !t.rows[i-1].apart) {
+			t.divider(t.top + float64(i)*t.pitch)
+		}
 		t.words(r, t.top+float64(i)*t.pitch)
 		t.mark(r, t.middle(i))
 	}
@@ -168,6 +193,38 @@ func (t *table) paint() {
 		t.out.label("", "middle", tick.at, t.top+t.height+1.3*t.font, t.width, t.font, tick.label)
 	}
 	t.out.close("g")
+}
+
+// shades paints the spans; in the narrow layout only behind the marks, as upright does.
+func (t *table) shades() {
+	for _, s := range t.Spans {
+		from, to, ok := t.spanEnds(s)
+		if !ok || !t.data {
+			continue
+		}
+		t.out.group("span", s.Kind)
+		if t.narrow {
+			for i := range t.rows {
+				t.shade(s, from, to, t.middle(i)-0.75*t.font, 1.5*t.font)
+			}
+		} else {
+			t.shade(s, from, to, t.top, t.height)
+		}
+		t.out.close("g")
+	}
+}
+
+func (t *table) shade(s Span, from, to, y, height float64) {
+	t.out.open("rect", "x", from, "y", y, "width", to-from, "height", height, "fill", "currentColor", "fill-opacity", "0.16")
+	if s.Label != "" {
+		t.out.leaf("title", s.Label)
+	}
+	t.out.close("rect")
+}
+
+// divider is the line over the rows that are apart.
+func (t *table) divider(y float64) {
+	t.out.line("divider", 2, y, t.frame.width-2, y, "stroke-opacity", "0.35")
 }
 
 // none says that there is nothing to draw, below the axis: rows without a value may still stand above it.
@@ -202,7 +259,10 @@ func (t *table) upright(class string, x float64, attrs ...any) {
 // middle is where the i-th row's mark is.
 func (t *table) middle(i int) float64 {
 	y := t.top + float64(i)*t.pitch
-	if t.narrow {
+	switch {
+	case t.stacked:
+		return y + (2.1+lineHeight)*t.font
+	case t.narrow:
 		return y + 2.1*t.font
 	}
 	return y + t.pitch/2
@@ -221,13 +281,16 @@ func (t *table) uprights() {
 // words writes a row's label and value.
 func (t *table) words(r row, y float64) {
 	base := y + t.pitch/2 + 0.35*t.font
-	if t.narrow {
+	switch {
+	case t.stacked:
+		t.out.label("row", "start", 2, y+1.2*t.font, t.frame.width-4, t.font, r.label)
+		t.out.label("value", "start", 2, y+(1.2+lineHeight)*t.font, t.frame.width-4, t.font, r.text)
+	case t.narrow:
 		base = y + 1.2*t.font
-		text := cut(oneLine(r.text), t.frame.width*0.6, t.font)
-		room := t.frame.width - 4 - textWidth(text, t.font) - t.font
+		room := t.frame.width - 4 - textWidth(oneLine(r.text), t.font) - t.font
 		t.out.label("row", "start", 2, base, room, t.font, r.label)
-		t.out.label("value", "end", t.frame.width-2, base, t.frame.width*0.6, t.font, r.text)
-	} else {
+		t.out.label("value", "end", t.frame.width-2, base, t.frame.width-4, t.font, r.text)
+	default:
 		t.out.label("row", "end", t.left-t.font/2, base, t.left-t.font, t.font, r.label)
 		t.out.label("value", "start", t.left+t.width+t.font/2, base, t.textRoom-t.font/2, t.font, r.text)
 	}

@@ -10,6 +10,8 @@ import (
 const (
 	wideWidth, wideFont     = 760, 13
 	narrowWidth, narrowFont = 360, 12
+	// Forest plots have two columns of text beside the plot, and need the room.
+	forestWidth = 920
 )
 
 // frame is what a chart is laid out in.
@@ -26,10 +28,13 @@ type drawing struct {
 }
 
 // fragment draws a chart in both layouts.
-func fragment(id string, draw func(frame) drawing) []byte {
+func fragment(id string, draw func(frame) drawing) []byte { return fragmentOf(id, wideWidth, draw) }
+
+// fragmentOf draws a chart whose wide layout has a width of its own.
+func fragmentOf(id string, wide float64, draw func(frame) drawing) []byte {
 	var out bytes.Buffer
 	id = name(id)
-	for _, f := range []frame{{width: wideWidth, font: wideFont}, {width: narrowWidth, font: narrowFont, narrow: true}} {
+	for _, f := range []frame{{width: wide, font: wideFont}, {width: narrowWidth, font: narrowFont, narrow: true}} {
 		d := draw(f)
 		d.write(&out, id, f)
 	}

@@ -30,7 +30,7 @@ func advance(r rune) float64 {
 	switch {
 	case unicode.Is(unicode.Mn, r):
 		return 0
-	case strings.ContainsRune("ijlI|.,:;' ", r):
+	case strings.ContainsRune("ijlI|.,:;' \u00a0", r):
 		return 0.34
 	case strings.ContainsRune("frt()[]{}/!-·\"", r):
 		return 0.42

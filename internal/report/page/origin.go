@@ -11,8 +11,8 @@ import (
 	"tare/internal/unit"
 )
 
-// originSection says where the numbers come from and how to get them again.
-func originSection(r *report.Report) section {
+// originSection says where the numbers come from and how to get them again; without names what the page does not hold of the report.
+func originSection(r *report.Report, without []string) section {
 	t := &table{Caption: "Environment", Head: words("", "")}
 	add := func(name, value string) {
 		if value != "" {
@@ -41,7 +41,7 @@ func originSection(r *report.Report) section {
 		add(k, e.Target[k])
 	}
 	s := section{Number: 8, Question: "Where was this measured, and how can I reproduce it?", Short: "Reproduce", Blocks: []block{{Table: t.used()}}}
-	return section{Number: s.Number, Question: s.Question, Short: s.Short, Blocks: append(s.Blocks, reproduce(r)...)}
+	return section{Number: s.Number, Question: s.Question, Short: s.Short, Blocks: append(s.Blocks, reproduce(r, without)...)}
 }
 
 // version is the tare that took the measurements.
@@ -57,7 +57,7 @@ func version(r *report.Report) string {
 }
 
 // reproduce is the command that runs the experiment again.
-func reproduce(r *report.Report) []block {
+func reproduce(r *report.Report, without []string) []block {
 	if r.Experiment.File == "" {
 		return nil
 	}
@@ -67,12 +67,15 @@ func reproduce(r *report.Report) []block {
 		lines = append(lines, "sha256sum "+file+"   # "+r.Experiment.SHA256)
 	}
 	lines = append(lines, "tare run "+file)
+	holds := "The whole report is in this page, too, in the form of “-o json”: the element with the id “report”."
+	if len(without) > 0 {
+		holds = "The report is in this page, too, in the form of “-o json” but for its " + joinedWords(without) + ", which would make the page too large: the element with the id “report”."
+	}
 	return []block{
 		{Heading: "Run it again"},
 		{Code: strings.Join(lines, "\n")},
 		{Text: fmt.Sprintf("With the line “seed: %d” in the file, order, arrivals and mix are drawn as they were here. The run's folder holds the file as it was, and "+
-			"“tare report” computes this page again from the record there. The whole report is in this page, too, in the form of “-o json”: "+
-			"the element with the id “report”.", r.Experiment.Seed)},
+			"“tare report” computes this page again from the record there. %s", r.Experiment.Seed, holds)},
 	}
 }
 

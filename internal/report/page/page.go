@@ -56,7 +56,7 @@ func HTML(w io.Writer, r *report.Report) error {
 }
 
 func compose(r *report.Report) (*document, error) {
-	data, err := embedded(r)
+	data, without, err := embedded(r)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func compose(r *report.Report) (*document, error) {
 		Title: r.Experiment.Name + ": " + string(r.Verdict) + " – tare report", Name: r.Experiment.Name, About: about(r),
 		CSS: css, Script: script, JSON: data, Live: len(r.Timeline) > 0,
 	}
-	for _, s := range []section{verdictSection(r), breakingSection(r), failureSection(r), usageSection(r), trustSection(r), originSection(r)} {
+	for _, s := range []section{verdictSection(r), effectSection(r), tailSection(r), growthSection(r), breakingSection(r), failureSection(r), usageSection(r), trustSection(r), originSection(r, without)} {
 		if len(s.Blocks) > 0 {
 			d.Sections = append(d.Sections, s)
 		}
@@ -128,9 +128,32 @@ func joined(names ...string) (string, error) {
 	return b.String(), nil
 }
 
+// maxEmbedded is how large the report in a page may be, in bytes; of a larger one the values block by block are left out, and the
+// distributions if that is not enough. "-o json" has them all.
+const maxEmbedded = 384 << 10
+
 // embedded is the report as "-o json" writes it, without its white space and with everything escaped that could end a script element or
-// that visible would change: what parses it gets the same values.
-func embedded(r *report.Report) (template.JS, error) {
+// that visible would change: what parses it gets the same values. What had to be left out is named.
+func embedded(r *report.Report) (data template.JS, without []string, err error) {
+	data, err = encoded(r)
+	if err != nil || len(data) <= maxEmbedded {
+		return data, nil, err
+	}
+	shorter := *r
+	if len(r.Blocks) > 0 {
+		shorter.Blocks, without = nil, append(without, "blocks")
+		if data, err = encoded(&shorter); err != nil || len(data) <= maxEmbedded {
+			return data, without, err
+		}
+	}
+	if len(r.Percentiles) > 0 {
+		shorter.Percentiles, without = nil, append(without, "percentiles")
+		data, err = encoded(&shorter)
+	}
+	return data, without, err
+}
+
+func encoded(r *report.Report) (template.JS, error) {
 	var whole, compact, escaped bytes.Buffer
 	if err := report.JSON(&whole, r); err != nil {
 		return "", err

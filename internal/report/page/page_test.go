@@ -364,7 +364,7 @@ func TestVendored(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	for name, r := range samples() {
-		if n := len(render(t, r)); n > 1<<20 {
+		if n := len(render(t, r)); n > 3<<19 {
 			t.Errorf("%s: the page has %d bytes", name, n)
 		}
 	}

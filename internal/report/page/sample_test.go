@@ -13,15 +13,21 @@ import (
 // samples are reports of every shape that the page must cope with.
 func samples() map[string]*report.Report {
 	return map[string]*report.Report{
-		"search":      search(),
-		"ladder":      ladderRun(),
-		"workloads":   workloadRun(),
-		"treatments":  treatmentRun(),
-		"healthy":     healthy(),
-		"invalid":     invalidRun(),
-		"interrupted": interrupted(),
-		"hostile":     hostile(),
-		"bare":        {Schema: report.Schema, Experiment: report.Experiment{Name: "bare"}, Verdict: report.None, Treatments: []report.Treatment{}},
+		"search":          search(),
+		"ladder":          ladderRun(),
+		"workloads":       workloadRun(),
+		"treatments":      treatmentRun(),
+		"healthy":         healthy(),
+		"invalid":         invalidRun(),
+		"interrupted":     interrupted(),
+		"hostile":         hostile(),
+		"enforcers":       enforcers(40),
+		"caches":          caches(),
+		"unreliable":      unreliable(),
+		"stopped":         stopped(),
+		"rules":           scaled(),
+		"hostile-compare": hostileCompare(),
+		"bare":            {Schema: report.Schema, Experiment: report.Experiment{Name: "bare"}, Verdict: report.None, Treatments: []report.Treatment{}},
 	}
 }
 

@@ -18,14 +18,12 @@ func trustSection(r *report.Report) section {
 	if f := lateness(r); f != nil {
 		s.Blocks = append(s.Blocks, block{Figure: f})
 	}
-	s.Blocks = append(s.Blocks, tabular(treatments(r))...)
-	if a := r.AA; a != nil {
-		text := "The baseline measured against itself differs: effects of this run cannot be trusted."
-		if a.Reliable {
-			text = "The baseline measured against itself shows no effect."
-		}
+	if text := designText(r); text != "" {
 		s.Blocks = append(s.Blocks, block{Text: text})
 	}
+	s.Blocks = append(s.Blocks, tabular(treatments(r))...)
+	s.Blocks = append(s.Blocks, controlBlocks(r)...)
+	s.Blocks = append(s.Blocks, heatBlocks(r)...)
 	if len(r.Warnings) > 0 {
 		s.Blocks = append(s.Blocks, block{Heading: "Warnings"}, block{List: r.Warnings})
 	}
@@ -38,17 +36,24 @@ func trustSection(r *report.Report) section {
 // generator says whether the generator may be blamed.
 func generator(r *report.Report) []block {
 	g := r.Generator
+	if g == nil && r.Design != nil {
+		return nil // batches: the target has its own clock, and nothing is offered
+	}
 	if g == nil {
 		return []block{{Text: "Nothing is known of how well the load was generated."}}
 	}
-	out := []block{{Text: "The load was generated as it should be: the limit is the target's, not the generator's."}}
+	fit, unfit := "the limit is the target's, not the generator's", "Nothing that follows from a higher rate can be trusted."
+	if r.Design != nil {
+		fit, unfit = "what was measured is the target's doing, not the generator's", "No effect of this run can be trusted."
+	}
+	out := []block{{Text: "The load was generated as it should be: " + fit + "."}}
 	switch n, of := spoiled(r); {
 	case g.Valid && n > 0:
 		out = []block{{Notice: "At " + strconv.Itoa(n) + " of " + strconv.Itoa(of) + " points the generator was the limit: what was measured there says nothing of the target. The other points are valid."}}
 	case g.Valid && g.Reason != "":
 		out = []block{{Notice: "The generator is fit for most of the run, and not for all of it: " + strings.TrimSuffix(g.Reason, ".") + "."}}
 	case !g.Valid:
-		out = []block{{Notice: "The generator was the limit, not the target" + because(g.Reason) + ". Nothing that follows from a higher rate can be trusted."}}
+		out = []block{{Notice: "The generator was the limit, not the target" + because(g.Reason) + ". " + unfit}}
 	}
 	var facts []fact
 	if l := g.Lateness; l != nil {

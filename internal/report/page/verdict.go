@@ -1,9 +1,11 @@
 package page
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
+	"tare/internal/budget"
 	"tare/internal/report"
 	"tare/internal/unit"
 )
@@ -12,14 +14,17 @@ import (
 func verdictSection(r *report.Report) section {
 	s := section{Number: 0, Question: "What is the verdict?", Short: "Verdict"}
 	word, class := judged(r.Verdict)
-	l := lead{Word: word, Class: class, Text: findings(r), Why: sentence(r.Reason)}
+	l := lead{Word: word, Class: class, Text: strings.TrimSpace(findings(r) + " " + conclusion(r)), Why: sentence(r.Reason)}
 	if l.Text == "" {
 		l.Text, l.Why = l.Why, ""
 	}
-	if r.Verdict == report.None {
-		l.Why = "" // that no budget was given says nothing about the target
+	if r.Verdict == report.None || r.Verdict == report.Invalid && r.AA != nil && !r.AA.Reliable {
+		l.Why = "" // that no budget was given says nothing about the target, and that the A/A arm differs was said
 	}
 	if text := unfinished(r.Status); text != "" {
+		if d := r.Design; d != nil && d.Planned > d.Blocks {
+			text += " That is " + plural(d.Blocks, "complete block") + " of " + strconv.Itoa(d.Planned) + "."
+		}
 		s.Blocks = append(s.Blocks, block{Notice: text})
 	}
 	s.Blocks = append(s.Blocks, block{Lead: &l})
@@ -32,7 +37,8 @@ func verdictSection(r *report.Report) section {
 	} else {
 		s.Blocks = append(s.Blocks, tabular(capacities(r))...)
 	}
-	s.Blocks = append(s.Blocks, tabular(budgets(r))...)
+	s.Blocks = append(s.Blocks, comparedFacts(r)...)
+	s.Blocks = append(s.Blocks, budgetBlocks(r)...)
 	if n := len(r.Warnings); n > 0 {
 		text := "There is a warning; see question 7."
 		if n > 1 {
@@ -139,11 +145,29 @@ func capacities(r *report.Report) *table {
 	return t
 }
 
+// maxBudgets is how many budgets are shown at once; of more, those that were kept are folded.
+const maxBudgets = 12
+
+func budgetBlocks(r *report.Report) []block {
+	all := budgets(r)
+	if len(r.Budgets) <= maxBudgets {
+		return tabular(all)
+	}
+	broken := &table{Caption: "Budgets that were broken or are not decided", Head: all.Head}
+	for i, row := range all.Rows {
+		if r.Budgets[i].Verdict != report.Pass {
+			broken.Rows = append(broken.Rows, row)
+		}
+	}
+	folded := block{Figure: &figure{Summary: "All " + strconv.Itoa(len(r.Budgets)) + " budgets", Table: all.used()}}
+	return append(tabular(broken), folded)
+}
+
 func budgets(r *report.Report) *table {
 	t := &table{Caption: "Budgets", Head: append(words("budget", "treatment", "verdict"), append(numbers("measured", "interval", "limit"), words("why")...)...)}
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
-		show := report.Quantity(b.Unit)
+		show := limited(b)
 		between := ""
 		if b.Lo != nil || b.Hi != nil {
 			between = "[" + orElse(text(b.Lo, show), "−∞") + ", " + orElse(text(b.Hi, show), "∞") + "]"
@@ -153,6 +177,18 @@ func budgets(r *report.Report) *table {
 		t.class(2, class)
 	}
 	return t
+}
+
+// limited is how a budget's numbers are written: those of a limit against the baseline are changes, with a sign.
+func limited(b *report.Budget) func(float64) string {
+	parsed, err := budget.Parse(b.Text)
+	if err != nil || parsed.Limit.Against == budget.Absolute {
+		return report.Quantity(b.Unit)
+	}
+	if parsed.Limit.Against == budget.Ratio {
+		return tickShare
+	}
+	return func(v float64) string { return signed(v, report.Quantity(b.Unit)(math.Abs(v))) }
 }
 
 func orElse(s, other string) string {

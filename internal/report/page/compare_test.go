@@ -1,0 +1,296 @@
+package page
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/report"
+)
+
+func TestChangesHaveTheDigitsOfTheirInterval(t *testing.T) {
+	for _, c := range []struct {
+		e    report.Effect
+		unit metric.Unit
+		want string
+	}{
+		{report.Effect{Kind: "ratio", Estimate: .61, Lo: .55, Hi: .67, Level: .98}, metric.CPUSeconds, "+61 % [+55, +67]"},
+		{report.Effect{Kind: "ratio", Estimate: .0123, Lo: -.001, Hi: .0251, Level: .98}, metric.CPUSeconds, "+1.2 % [−0.1, +2.5]"},
+		{report.Effect{Kind: "ratio", Estimate: -.00012, Lo: -.0004, Hi: .0001, Level: .98}, metric.CPUSeconds, "−0.012 % [−0.040, +0.010]"},
+		{report.Effect{Kind: "ratio", Estimate: 9.07, Lo: -1e308, Hi: 1e308, Level: .98}, metric.CPUSeconds, "+907 % [−∞, +∞]"},
+		{report.Effect{Kind: "difference", Estimate: .004, Lo: .001, Hi: .007, Level: .98}, metric.Ratio, "+0.4 pp [+0.1, +0.7]"},
+		{report.Effect{Kind: "difference", Estimate: -.0031, Lo: -.004, Hi: 0, Level: .98}, metric.Seconds, "−3.1 ms [−4 ms, 0 s]"},
+		{report.Effect{Kind: "ratio", Reason: "too few blocks"}, metric.Seconds, "–"},
+		{report.Effect{Kind: "ratio", Estimate: .02}, metric.Seconds, "+2.00 %"},
+	} {
+		r := &report.Report{Blocks: []report.BlockValues{{Metric: "m", Unit: c.unit}}}
+		c.e.Metric = "m"
+		if got := strings.ReplaceAll(estimateText(r, &c.e), space, " "); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// few is a comparison with just these deciding effects.
+func few(effects ...report.Effect) *report.Report {
+	r := base("few")
+	r.Question, r.Generator = design.Compare, nil
+	r.Design = &report.Design{Blocks: 10, Planned: 20, Margin: .02}
+	for i := range effects {
+		effects[i].Gating, effects[i].Level, effects[i].Kind = true, .98, "ratio"
+		effects[i].Metric, effects[i].Baseline = "cpu", "none"
+	}
+	r.Effects = effects
+	return r
+}
+
+func TestConclusion(t *testing.T) {
+	landlock := report.Effect{Treatment: "landlock rules=50", Operation: "open", Estimate: .61, Lo: .55, Hi: .67, Verdict: report.Regressed}
+	same := report.Effect{Treatment: "landlock rules=50", Operation: "exec", Estimate: .001, Lo: -.01, Hi: .01, Verdict: report.Equivalent}
+	slower := report.Effect{Treatment: "seccomp", Operation: "open", Estimate: .02, Lo: .01, Hi: .03, Verdict: report.Slower}
+	open := report.Effect{Treatment: "seccomp", Operation: "exec", Estimate: .01, Lo: -.03, Hi: .05, Verdict: report.EffectInconclusive, BlocksToDecide: new(40)}
+	wall := open
+	invalid := few(landlock)
+	invalid.Verdict, invalid.AA = report.Invalid, &report.AA{Effects: []report.Effect{{Metric: "cpu", Operation: "open", Kind: "ratio", Estimate: .031, Lo: .019, Hi: .043, Level: .98}}}
+	unproved := few(landlock)
+	unproved.Verdict, unproved.Reason = report.Invalid, "landlock was not in force"
+	for name, c := range map[string]struct {
+		r    *report.Report
+		want string
+	}{
+		"one":        {few(landlock, same), "landlock rules=50 adds 61 % [55, 67] CPU time to open; nothing else is above the margin of 2 %."},
+		"undecided":  {few(landlock, same, slower, open), "landlock rules=50 adds 61 % [55, 67] CPU time to open; of the other 3: 1 equivalent within the margin of 2 %, 1 slower, size undecided, 1 inconclusive."},
+		"none":       {few(same), "Nothing costs more than the margin of 2 %: the one effect is equivalent within it."},
+		"not shown":  {few(same, wall), "Nothing is shown to cost more than the margin of 2 %. Of 2 effects: 1 equivalent within the margin of 2 %, 1 inconclusive."},
+		"everything": {few(landlock), "landlock rules=50 adds 61 % [55, 67] CPU time to open; everything that was compared is beyond the margin of 2 %."},
+		"invalid":    {invalid, "Unreliable on this host: the baseline measured against itself differs: CPU time of open by +3.1 % [+1.9, +4.3]. No effect of this run can be trusted."},
+		"unproved":   {unproved, ""},
+	} {
+		if got := strings.ReplaceAll(conclusion(c.r), space, " "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestInvalidAndUnfinishedComeFirst(t *testing.T) {
+	page := render(t, unreliable())
+	if m := regexp.MustCompile(`<p class="lead[^>]*>.*`).FindString(page); !strings.Contains(m, "✗ INVALID</strong> Unreliable on this host") {
+		t.Errorf("the sentence of an unreliable run is %s", m)
+	}
+	if strings.Contains(bare(page), "✗ regressed<") || strings.Contains(bare(page), "Beyond the margin") {
+		t.Error("an unreliable run has a verdict on an effect")
+	}
+	page = render(t, stopped())
+	notice, lead := strings.Index(page, "The run was interrupted."), strings.Index(page, `class="lead`)
+	if notice < 0 || notice > lead || !strings.Contains(page, "That is 10 complete blocks of 160.") {
+		t.Errorf("an interrupted run does not say so first (%d, %d)", notice, lead)
+	}
+}
+
+// TestOneFarOutDoesNotFlattenTheOthers: +900 % beside ±1 % leaves those an axis that shows them.
+func TestOneFarOutDoesNotFlattenTheOthers(t *testing.T) {
+	var effects []report.Effect
+	for i := range 9 {
+		v := .002 * float64(i-4)
+		effects = append(effects, report.Effect{Treatment: "t", Operation: "open", Estimate: v, Lo: v - .004, Hi: v + .004, Margin: new(.02)})
+	}
+	effects = append(effects, report.Effect{Treatment: "far", Operation: "open", Estimate: 9, Lo: 8, Hi: 10, Margin: new(.02)})
+	r := few(effects...)
+	groups := comparisons(r)
+	if len(groups) != 1 {
+		t.Fatalf("%d comparisons, want 1", len(groups))
+	}
+	if w := windowOf(r, &groups[0]); w.hi > .2 || w.lo > -.02 || w.hi < .02 {
+		t.Errorf("the axis goes from %v to %v", w.lo, w.hi)
+	}
+	figure := forest(r, &groups[0], shared(r, groups), "x")
+	if !strings.Contains(figure.Caption, "1 mark beyond the end of the axis") {
+		t.Errorf("the caption does not say that a mark is outside: %q", figure.Caption)
+	}
+	if svg := string(figure.SVG); strings.Contains(svg, "NaN") || !strings.Contains(svg, "+900") || !strings.Contains(svg, `fill="none" stroke="currentColor" stroke-width="1.5"><title>far`) {
+		t.Error("what is far out is not a hollow mark with its number")
+	}
+}
+
+// TestOutlyingOperationHasItsOwnAxis: the others keep one that shows them.
+func TestOutlyingOperationHasItsOwnAxis(t *testing.T) {
+	var effects []report.Effect
+	for _, operation := range []string{"open", "exec", "fork", "pipe", "copy"} {
+		effects = append(effects, report.Effect{Treatment: "t", Operation: operation, Estimate: .03, Lo: .02, Hi: .04, Margin: new(.02)})
+	}
+	effects[4].Estimate, effects[4].Lo, effects[4].Hi = 3, 2.8, 3.2
+	r := few(effects...)
+	groups := comparisons(r)
+	all := shared(r, groups)
+	if all.hi > .5 {
+		t.Errorf("the shared axis ends at %v", all.hi)
+	}
+	for i := range groups {
+		own := strings.Contains(forest(r, &groups[i], all, "x").Caption, "not that of the other charts")
+		if want := groups[i].operation == "copy"; own != want {
+			t.Errorf("%s has an axis of its own: %v", groups[i].operation, own)
+		}
+	}
+}
+
+func TestBudgetsStandAtTheirEffects(t *testing.T) {
+	r := enforcers(10)
+	for _, c := range comparisons(r) {
+		got := rules(r, &c)
+		if c.operation != "open" && len(got) > 0 || c.operation == "open" && (len(got) != 1 || got[0].At != .05) {
+			t.Errorf("%s has the budgets %v", c.operation, got)
+		}
+	}
+}
+
+func TestHeatIsAgainstEachArmsOwnMedian(t *testing.T) {
+	of := func(arm string, v ...float64) report.BlockValues {
+		b := report.BlockValues{Treatment: arm, Operation: "open", Metric: "cpu", Unit: metric.CPUSeconds}
+		for _, x := range v {
+			if math.IsNaN(x) {
+				b.Values = append(b.Values, nil)
+			} else {
+				b.Values = append(b.Values, &x)
+			}
+		}
+		return b
+	}
+	r := base("x")
+	r.Treatments = []report.Treatment{{ID: "none"}, {ID: "dear"}}
+	r.Blocks = []report.BlockValues{of("none", 1, 1, 1.5, 1, 1), of("dear", 10, 10, 15, 10, math.NaN())}
+	joint := jointly(r, ratedBlocks(r))
+	if len(joint) != 3 || joint[2].arm != allArms {
+		t.Fatalf("%v", joint)
+	}
+	for _, d := range joint {
+		if d.values[2] < .499 || d.values[2] > .501 || d.values[0] != 0 {
+			t.Errorf("%s: %v, want the third block 50 %% off", d.arm, d.values)
+		}
+	}
+	if !math.IsNaN(joint[1].values[4]) {
+		t.Error("a block that was not measured has a deviation")
+	}
+	if text := strings.ReplaceAll(blockText(joint), space, " "); !strings.Contains(text, "1 block of 5, most of all block 3 by +50 %") {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestManyBlocksShareColumns(t *testing.T) {
+	d := deviations{arm: "a", values: make([]float64, 160)}
+	d.values[77] = -.3
+	svg := string(heatFigure(base("x"), "x", []deviations{d}, "h", 1).SVG)
+	if n := strings.Count(svg, "<rect x="); n > 2*maxColumns || n < maxColumns {
+		t.Errorf("%d cells in two drawings, want at most %d", n, 2*maxColumns)
+	}
+	if !strings.Contains(svg, "77–80: −30") {
+		t.Error("the block that was furthest off is not shown")
+	}
+}
+
+func TestSizeZeroIsShown(t *testing.T) {
+	g := scaled().Growth[0]
+	p := zeroPlace(&g)
+	if p.at <= 0 || p.at >= 1 || p.axis("rules").Format(p.of(0)) != "0" || p.of(5) != 5 {
+		t.Errorf("0 stands at %v", p.at)
+	}
+	if svg := string(curveOf(scaled(), &g, "g").SVG); !strings.Contains(svg, "measured: 0, 2.1") {
+		t.Error("the size 0 is not drawn")
+	}
+	if p := zeroPlace(&scaled().Growth[2]); p.at != 0 {
+		t.Error("a growth without the size 0 has a place for it")
+	}
+}
+
+func TestGrowthInWords(t *testing.T) {
+	r := scaled()
+	for i, want := range []string{
+		"CPU time of open grows linearly with rules from 0 to 2000: 2.1 µs + 38 ns [37.2 ns, 38.9 ns] × N. It breaks the budget “open.cpu <= 20us” at rules = 471 [455, 489]. Its slope changes at rules = 30 [20, 50].",
+		"CPU time of connect against rules from 0 to 2000: no law can be named: log and sqrt fit as well as one another (ΔBIC 1.3). The best form over that range is log N, 9 µs + 1.2 µs [900 ns, 1.4 µs] × log N; √N fits as well. " +
+			"It breaks the budget “connect.cpu <= 25us” at rules = 620k [100k, 4M], which is beyond the measured sizes: an extrapolation.",
+		"CPU time of fork against rules: no law is fitted: 5 sizes are too few to fit anything. Over the measured range it grows by −1.2 % to +1.8 % of the smallest size's cost.",
+	} {
+		if got := strings.ReplaceAll(growthSentence(r, &r.Growth[i]), space, " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAtMostEightLines(t *testing.T) {
+	r := enforcers(10)
+	lines, left := chosen(r, spectra(r))
+	if len(lines) != maxLines || left != 3 || lines[0] != "none" || lines[maxLines-1] != design.AAArm {
+		t.Errorf("%q and %d others", lines, left)
+	}
+}
+
+func TestShortNames(t *testing.T) {
+	of := func(ids ...string) *report.Report {
+		r := base("x")
+		r.Treatments = []report.Treatment{{ID: design.AAArm, Control: design.AA}}
+		for _, id := range ids {
+			r.Treatments = append(r.Treatments, report.Treatment{ID: id})
+		}
+		return r
+	}
+	for _, c := range []struct {
+		r        *report.Report
+		id, want string
+	}{
+		{of("enforcer=none", "enforcer=landlock rules=8"), "enforcer=landlock rules=8", "landlock rules=8"},
+		{of("enforcer=none", "enforcer=landlock"), "aa", "aa"},
+		{of("cache=on", "cache=off"), "cache=on", "cache=on"},
+		{of("cache=on", "cache=on, singleflight"), "cache=on, singleflight", "cache=on, singleflight"},
+		{of("rules=1", "rules=10"), "rules=10", "rules=10"},
+		{of("enforcer=none", "mode=strict"), "mode=strict", "mode=strict"},
+	} {
+		if got := short(c.r, c.id); got != c.want {
+			t.Errorf("short(%q) = %q, want %q", c.id, got, c.want)
+		}
+	}
+}
+
+// TestLargestPageIsBounded: 12 arms on 8 operations over 160 blocks.
+func TestLargestPageIsBounded(t *testing.T) {
+	r := enforcers(160)
+	n := len(r.Blocks)
+	for i := range n {
+		if b := r.Blocks[i]; b.Operation == "open" {
+			b.Operation = "rename"
+			r.Blocks = append(r.Blocks, b)
+		}
+	}
+	for i := range len(r.Effects) {
+		if e := r.Effects[i]; e.Operation == "open" {
+			e.Operation = "rename"
+			r.Effects = append(r.Effects, e)
+		}
+	}
+	page := render(t, r)
+	if len(page) > 1_500_000 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	if !strings.Contains(page, "but for its blocks") {
+		t.Error("the page does not say what it leaves out")
+	}
+	if strings.Contains(page, `"blocks":[`) {
+		t.Error("the block values are in the page")
+	}
+}
+
+func TestHostileComparisonStaysText(t *testing.T) {
+	page := render(t, hostileCompare())
+	for _, e := range elements(t, page) {
+		if tag := e.Name.Local; tag == "img" || tag == "script" && len(e.within) > 2 {
+			t.Errorf("a text became <%s> within %v", tag, e.within)
+		}
+	}
+	if n := strings.Count(page, "<script"); n != 1 {
+		t.Errorf("the page has %d scripts, want its data alone", n)
+	}
+	if n := strings.Count(bare(page), "&lt;/script&gt;"); n < 20 {
+		t.Errorf("the attacks are shown as texts %d times only", n)
+	}
+}

@@ -1,0 +1,223 @@
+package page
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/design"
+	"tare/internal/report"
+	"tare/internal/unit"
+)
+
+// maxNamed is how many effects or laws the one sentence names.
+const maxNamed = 3
+
+// conclusion is a comparison in a sentence or two: what costs more than the margin, and what is known of the rest. A run that cannot be
+// trusted has none but that.
+func conclusion(r *report.Report) string {
+	if r.Verdict == report.Invalid {
+		if r.AA != nil && !r.AA.Reliable {
+			return "Unreliable on this host: the baseline measured against itself differs" + because(strings.Join(worstControls(r, r.AA.Effects), "; ")) + ". No effect of this run can be trusted."
+		}
+		return ""
+	}
+	if r.Question == design.Scale && len(r.Growth) > 0 {
+		return growthConclusion(r)
+	}
+	t := tallied(r)
+	if len(t.all) == 0 {
+		return ""
+	}
+	var s []string
+	for _, e := range t.of[report.Regressed][:min(maxNamed, len(t.of[report.Regressed]))] {
+		s = append(s, costs(r, e))
+	}
+	if n := len(t.of[report.Regressed]) - len(s); n > 0 {
+		s = append(s, strconv.Itoa(n)+" more are beyond the margin, see question 1")
+	}
+	return strings.TrimSpace(strings.Join(append(s, t.rest(r)), "; ")) + "."
+}
+
+// A tally is the deciding effects by verdict, the largest first.
+type tally struct {
+	all []*report.Effect
+	of  map[report.EffectVerdict][]*report.Effect
+}
+
+func tallied(r *report.Report) tally {
+	t := tally{of: map[report.EffectVerdict][]*report.Effect{}}
+	for i := range r.Effects {
+		if e := &r.Effects[i]; e.Gating {
+			t.all = append(t.all, e)
+		}
+	}
+	slices.SortStableFunc(t.all, func(a, b *report.Effect) int {
+		return cmp.Or(cmp.Compare(kindRank(a), kindRank(b)), cmp.Compare(math.Abs(b.Estimate), math.Abs(a.Estimate)))
+	})
+	for _, e := range t.all {
+		t.of[e.Verdict] = append(t.of[e.Verdict], e)
+	}
+	return t
+}
+
+// kindRank puts shares, which can be compared with one another, before differences, which cannot.
+func kindRank(e *report.Effect) int {
+	if isRatio(e) {
+		return 0
+	}
+	return 1
+}
+
+// costs is one effect as a sentence without its end: "landlock-50 adds 61 % [55, 67] CPU time to open".
+func costs(r *report.Report, e *report.Effect) string {
+	c := changesOf(e, unitOf(r, e.Metric))
+	size, of := strings.TrimPrefix(c.value(e.Estimate), "+"), measure(e.Metric, e.Quantile)
+	if bounded(e) {
+		size += " " + strings.ReplaceAll(c.between(e.Lo, e.Hi), "+", "")
+	}
+	if e.Estimate < 0 {
+		return short(r, e.Treatment) + " lowers " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + strings.ReplaceAll(size, "−", "")
+	}
+	if e.Operation != "" && isRatio(e) && e.Quantile == "" {
+		return short(r, e.Treatment) + " adds " + size + " " + of + " to " + e.Operation
+	}
+	return short(r, e.Treatment) + " raises " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + size
+}
+
+// rest says what is known of the effects that did not regress.
+func (t *tally) rest(r *report.Report) string {
+	margin := "the margin"
+	if d := r.Design; d != nil && d.Margin > 0 {
+		margin += " of " + share(d.Margin)
+	}
+	regressed, same, improved := len(t.of[report.Regressed]), len(t.of[report.Equivalent]), len(t.of[report.Improved])
+	rest := len(t.all) - regressed
+	open := rest - same - improved
+	switch {
+	case rest == 0:
+		return "everything that was compared is beyond " + margin
+	case open == 0 && regressed > 0:
+		return "nothing else is above " + margin
+	case open == 0 && improved == 0:
+		return "Nothing costs more than " + margin + ": " + every(same) + " equivalent within it"
+	}
+	var parts []string
+	add := func(n int, word string) {
+		if n > 0 {
+			parts = append(parts, strconv.Itoa(n)+" "+word)
+		}
+	}
+	add(same, "equivalent within "+margin)
+	add(improved, "improved")
+	add(len(t.of[report.Slower]), "slower, size undecided")
+	add(len(t.of[report.Faster]), "faster, size undecided")
+	add(open-len(t.of[report.Slower])-len(t.of[report.Faster]), "inconclusive")
+	text := "Nothing is shown to cost more than " + margin + ". Of " + plural(len(t.all), "effect") + ": "
+	if regressed > 0 {
+		text = "of the other " + strconv.Itoa(rest) + ": "
+	}
+	return text + strings.Join(parts, ", ")
+}
+
+func every(n int) string {
+	if n == 1 {
+		return "the one effect is"
+	}
+	return "all " + strconv.Itoa(n) + " effects are"
+}
+
+// growthConclusion is the first laws, and where they break their budgets.
+func growthConclusion(r *report.Report) string {
+	var s []string
+	for i := range r.Growth[:min(maxNamed, len(r.Growth))] {
+		g := &r.Growth[i]
+		s = append(s, shortLaw(r, g))
+		if b := g.BreaksBudgetAt; b != nil {
+			text := "The budget" + quotation(g.Budget) + " breaks at "
+			if b.Extrapolated {
+				text = "Extrapolated, the budget" + quotation(g.Budget) + " would break at "
+			}
+			s = append(s, text+g.Factor+" = "+unit.Number(b.Value)+interval(b.Lo, b.Hi, unit.Number)+".")
+		}
+	}
+	if n := len(r.Growth) - maxNamed; n > 0 {
+		s = append(s, strconv.Itoa(n)+" more, see question 3.")
+	}
+	return strings.Join(s, " ")
+}
+
+// shortLaw is a law without its formula, unless it may be named.
+func shortLaw(r *report.Report, g *report.Growth) string {
+	switch {
+	case g.Law != "" || g.Best == "":
+		return lawSentence(r, g)
+	case len(g.Tied) > 1:
+		var names []string
+		for _, l := range g.Tied {
+			names = append(names, lawName(l))
+		}
+		return upper(grown(r, g)) + " against " + g.Factor + ": no law can be named, " + joinedWords(names) + " fit equally well."
+	}
+	return upper(grown(r, g)) + " against " + g.Factor + ": no law is named; its best form over the measured range is " + lawName(g.Best) + "."
+}
+
+// comparedFacts are the few numbers of a comparison that say how much to make of it.
+func comparedFacts(r *report.Report) []block {
+	d := r.Design
+	if d == nil {
+		return nil
+	}
+	var out []fact
+	add := func(name, value, note, class string) {
+		out = append(out, fact{Name: name, Value: value, Note: note, Class: class})
+	}
+	t := tallied(r)
+	if n := len(t.all); n > 0 && r.Verdict != report.Invalid {
+		of, class := "of "+plural(n, "effect"), ""
+		if len(t.of[report.Regressed]) > 0 {
+			class = bad
+		}
+		add("Beyond the margin", strconv.Itoa(len(t.of[report.Regressed])), of+", ±"+share(d.Margin), class)
+		add("Equivalent within it", strconv.Itoa(len(t.of[report.Equivalent])), of, "")
+		if open := n - len(t.of[report.Regressed]) - len(t.of[report.Equivalent]) - len(t.of[report.Improved]); open > 0 {
+			add("Undecided", strconv.Itoa(open), more(t), "")
+		}
+	}
+	value := strconv.Itoa(d.Blocks)
+	if d.Planned > d.Blocks {
+		value += " of " + strconv.Itoa(d.Planned)
+	}
+	add("Blocks", value, d.Stopped, "")
+	if a := r.AA; a != nil {
+		word, class := "✓ reliable", good
+		if !a.Reliable {
+			word, class = "✗ unreliable", bad
+		}
+		note := ""
+		if worst := furthestEffect(a.Effects); worst != nil {
+			note = "at most " + changesOf(worst, unitOf(r, worst.Metric)).value(worst.Estimate) + " between two baselines"
+		}
+		add("A/A", word, note, class)
+	}
+	return []block{{Facts: out}}
+}
+
+// more says how many blocks would decide what is open.
+func more(t tally) string {
+	least, most, known := math.MaxInt, 0, 0
+	for _, e := range t.all {
+		if e.BlocksToDecide != nil {
+			least, most, known = min(least, *e.BlocksToDecide), max(most, *e.BlocksToDecide), known+1
+		}
+	}
+	switch {
+	case known == 0:
+		return "question 1 says how small an effect could be seen"
+	case least == most:
+		return "about " + plural(least, "block") + " would decide"
+	}
+	return "about " + strconv.Itoa(least) + " to " + plural(most, "block") + " would decide"
+}

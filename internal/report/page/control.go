@@ -1,0 +1,208 @@
+package page
+
+import (
+	"strconv"
+	"strings"
+
+	"tare/internal/chart"
+	"tare/internal/report"
+)
+
+// controlBlocks are the experiment's checks of itself: the baseline against itself, and operations on which a control cannot act.
+func controlBlocks(r *report.Report) []block {
+	a := r.AA
+	if a == nil {
+		if r.Design != nil && len(r.Effects) > 0 {
+			return []block{{Notice: "The baseline was not measured against itself, so nothing says how large an effect this host invents."}}
+		}
+		return nil
+	}
+	out := []block{{Heading: "The run's checks of itself"}, aaBlock(r)}
+	if text := negativeText(a); text != "" {
+		out = append(out, block{Text: text})
+	}
+	out = append(out, controlFigures(r)...)
+	return out
+}
+
+// aaBlock says what came of the baseline against itself.
+func aaBlock(r *report.Report) block {
+	a := r.AA
+	if !a.Reliable {
+		return block{Notice: "Unreliable on this host: the baseline measured against itself differs" + because(strings.Join(worstControls(r, a.Effects), "; ")) + ". Effects of this run cannot be trusted."}
+	}
+	if len(a.Effects) == 0 {
+		return block{Text: "The baseline measured against itself shows no effect."}
+	}
+	worst := furthestEffect(a.Effects)
+	text := "The baseline was measured against itself under another name, and the two do not differ by what would make the run unreliable: half the margin, told from zero."
+	if worst != nil && isRatio(worst) {
+		text += " The largest of " + plural(len(a.Effects), "difference") + " is " + estimateText(r, worst) + ", " + quantity(worst.Metric, worst.Quantile, worst.Operation) + "."
+	}
+	return block{Text: text}
+}
+
+// worstControls are the effects that are told from zero where none can be.
+func worstControls(r *report.Report, effects []report.Effect) []string {
+	var out []string
+	for i := range effects {
+		if e := &effects[i]; bounded(e) && (e.Lo > 0 || e.Hi < 0) && len(out) < 3 {
+			out = append(out, quantity(e.Metric, e.Quantile, e.Operation)+" by "+estimateText(r, e))
+		}
+	}
+	return out
+}
+
+// furthestEffect is the largest estimate of kind ratio; nil if there is none.
+func furthestEffect(effects []report.Effect) *report.Effect {
+	var worst *report.Effect
+	for i := range effects {
+		e := &effects[i]
+		if estimated(e) && isRatio(e) && (worst == nil || abs(e.Estimate) > abs(worst.Estimate)) {
+			worst = e
+		}
+	}
+	return worst
+}
+
+func abs(v float64) float64 { return max(v, -v) }
+
+func negativeText(a *report.AA) string {
+	if len(a.NegativeControls) == 0 {
+		return ""
+	}
+	off := 0
+	for i := range a.NegativeControls {
+		if e := &a.NegativeControls[i]; bounded(e) && (e.Lo > 0 || e.Hi < 0) {
+			off++
+		}
+	}
+	text := "Negative controls are operations on which a control cannot act: there, too, any effect is an artefact. "
+	if off == 0 {
+		return text + "None of the " + strconv.Itoa(len(a.NegativeControls)) + " is told from zero."
+	}
+	return text + strconv.Itoa(off) + " of the " + strconv.Itoa(len(a.NegativeControls)) + " are told from zero."
+}
+
+// maxControls is how many controls are drawn; all are in the table.
+const maxControls = 40
+
+// controlFigures draw the controls on one axis, with half the margin as the band that they should stay in.
+func controlFigures(r *report.Report) []block {
+	f := chart.Forest{
+		Title: "Effects where there can be none", Desc: "The baseline against itself, and negative controls, with their intervals.",
+		Axis: chart.Axis{Label: "change where there can be none", Format: tickShare},
+	}
+	all := controlEffects(r.AA)
+	one := oneMeasure(all)
+	if one != "" {
+		f.Axis.Label = "change of " + one + " where there can be none"
+	}
+	for _, e := range all {
+		if isRatio(e) && len(f.Rows) < maxControls {
+			f.Rows = append(f.Rows, controlRow(r, e, one != ""))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	t := effectTable(r, "Effects where there can be none", all).used()
+	fig := &figure{Summary: "The numbers of this chart", Table: t}
+	if len(f.Rows) == 0 {
+		fig.Summary = "Effects where there can be none"
+		return []block{{Figure: fig}}
+	}
+	if d := r.Design; d != nil && d.Margin > 0 {
+		m := d.Margin / 2
+		f.Spans = []chart.Span{{From: -m, To: m, Label: "half the margin, ±" + share(m)}}
+	}
+	fig.SVG = drawn(f.SVG("chart-7-controls"))
+	if len(f.Rows) < len(all) {
+		fig.Caption = "Drawn are " + strconv.Itoa(len(f.Rows)) + " of " + strconv.Itoa(len(all)) + "; all are in the table."
+	}
+	return []block{{Figure: fig}}
+}
+
+// controlEffects are those of the A/A arm, then the negative controls.
+func controlEffects(a *report.AA) []*report.Effect {
+	var all []*report.Effect
+	for _, set := range [][]report.Effect{a.Effects, a.NegativeControls} {
+		for i := range set {
+			all = append(all, &set[i])
+		}
+	}
+	return all
+}
+
+// oneMeasure is what all effects are about, if it is one and they differ by their operation.
+func oneMeasure(all []*report.Effect) string {
+	for _, e := range all {
+		if e.Metric != all[0].Metric || e.Quantile != all[0].Quantile || e.Operation == "" {
+			return ""
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return measure(all[0].Metric, all[0].Quantile)
+}
+
+// controlRow judges nothing but whether an effect is told from zero.
+func controlRow(r *report.Report, e *report.Effect, brief bool) chart.ForestRow {
+	row := forestRow(r, &comparison{controls: []*report.Effect{e}}, e)
+	what := quantity(e.Metric, e.Quantile, e.Operation)
+	if brief {
+		what = e.Operation
+	}
+	row.Label, row.Apart = short(r, e.Treatment)+", "+what, false
+	row.Word, row.Verdict = "spans 0", chart.Neutral
+	if bounded(e) && (e.Lo > 0 || e.Hi < 0) {
+		row.Word, row.Verdict = "differs", chart.Unsure
+	}
+	return row
+}
+
+// designText says how the experiment was laid out and why it ended.
+func designText(r *report.Report) string {
+	d := r.Design
+	if d == nil {
+		return ""
+	}
+	if d.Unblocked {
+		return "Unblocked: these values were not taken in interleaved blocks, so that a change of the host between them looks like an effect. They can be compared, but never called equivalent."
+	}
+	text := "Measured in " + plural(d.Blocks, "complete block")
+	if d.Planned > d.Blocks {
+		text += " of at most " + strconv.Itoa(d.Planned)
+	}
+	text += "; in each block every treatment was measured once, in random order."
+	text += lookText(d)
+	if d.Stopped != "" {
+		text += " Why it ended there: " + strings.TrimSuffix(d.Stopped, ".") + "."
+	}
+	return text
+}
+
+// lookText says when the results were looked at, and when else they would have been.
+func lookText(d *report.Design) string {
+	var done, left []string
+	for _, n := range d.Looks {
+		if n <= d.Blocks {
+			done = append(done, strconv.Itoa(n))
+		} else {
+			left = append(left, strconv.Itoa(n))
+		}
+	}
+	text := ""
+	if len(done) > 0 {
+		text = " The results were looked at after " + joinedWords(done) + " blocks"
+		if d.Alpha > 0 {
+			text += ", each time with a probability of error of " + strconv.FormatFloat(d.Alpha, 'g', 3, 64)
+		}
+		text += "."
+	}
+	if len(left) > 0 {
+		text += " Planned, had it gone on: after " + joinedWords(left) + "."
+	}
+	return text
+}

@@ -1,0 +1,278 @@
+package page
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"tare/internal/budget"
+	"tare/internal/chart"
+	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/report"
+)
+
+// A window is the range of an axis of changes.
+type window struct{ lo, hi float64 }
+
+// A common is what the forest plots of a page share: the axis, and the longest texts beside it.
+type common struct {
+	window
+	label, text string
+}
+
+// shared finds it for all comparisons.
+func shared(r *report.Report, groups []comparison) common {
+	all := common{window: sharedWindow(r, groups)}
+	for i := range groups {
+		c := &groups[i]
+		for _, e := range c.all() {
+			row := forestRow(r, c, e)
+			text := chart.Forest{}.Text(row)
+			if len(row.Label) > len(all.label) {
+				all.label = row.Label
+			}
+			if len(text) > len(all.text) {
+				all.text = text
+			}
+		}
+	}
+	return all
+}
+
+func (w window) reach() float64 { return max(math.Abs(w.lo), math.Abs(w.hi)) }
+
+func (w window) with(o window) window { return window{min(w.lo, o.lo), max(w.hi, o.hi)} }
+
+// open leaves some room at both ends.
+func (w window) open() window {
+	room := 0.04 * (w.hi - w.lo)
+	return window{w.lo - room, w.hi + room}
+}
+
+// windowOf is a range that shows a comparison's intervals, except for those that are so far out that the others would be lines at zero.
+// Margin and budgets are in it.
+func windowOf(r *report.Report, c *comparison) window {
+	var ends []float64
+	for _, e := range c.all() {
+		if !estimated(e) {
+			continue
+		}
+		for _, v := range []float64{e.Estimate, e.Lo, e.Hi} {
+			if math.Abs(v) < endless {
+				ends = append(ends, v)
+			}
+		}
+	}
+	w := window{0, 0}
+	if m := marginOf(c); m > 0 {
+		w = window{-1.5 * m, 1.5 * m}
+	}
+	for _, b := range rules(r, c) {
+		w = w.with(window{min(0, 1.1*b.At), max(0, 1.1*b.At)})
+	}
+	sizes := make([]float64, len(ends))
+	for i, v := range ends {
+		sizes[i] = math.Abs(v)
+	}
+	slices.Sort(sizes)
+	if len(sizes) > 0 {
+		// Five times what four fifths of the ends stay below is far out.
+		far := 5 * max(sizes[len(sizes)*4/5], w.reach())
+		for _, v := range ends {
+			if math.Abs(v) <= far {
+				w = w.with(window{v, v})
+			}
+		}
+	}
+	if w.lo == w.hi {
+		w.hi = w.lo + 0.01
+	}
+	return w
+}
+
+// sharedWindow is the axis of all comparisons in shares, so that their charts can be compared by eye. One whose effects are many times
+// as large as most others' is left out and gets an axis of its own.
+func sharedWindow(r *report.Report, groups []comparison) window {
+	var all []window
+	var reaches []float64
+	for i := range groups {
+		if groups[i].ratio() {
+			w := windowOf(r, &groups[i])
+			all, reaches = append(all, w), append(reaches, w.reach())
+		}
+	}
+	if len(all) == 0 {
+		return window{}
+	}
+	slices.Sort(reaches)
+	most := 8 * reaches[len(reaches)/2]
+	var shared window
+	for _, w := range all {
+		if w.reach() <= most {
+			shared = shared.with(w)
+		}
+	}
+	return shared
+}
+
+// marginOf is the margin of a comparison's effects; 0 if they have none or several.
+func marginOf(c *comparison) float64 {
+	m := 0.0
+	for _, e := range c.effects {
+		if e.Margin == nil {
+			continue
+		}
+		if m != 0 && *e.Margin != m {
+			return 0
+		}
+		m = *e.Margin
+	}
+	return m
+}
+
+// forest draws a comparison.
+func forest(r *report.Report, c *comparison, all common, id string) *figure {
+	u := unitOf(r, c.metric)
+	f := chart.Forest{
+		Title: "Change of " + c.name(), Desc: described(r, c), Rules: rules(r, c), LongestLabel: all.label, LongestText: all.text,
+		Axis: chart.Axis{Label: "change of " + c.name() + " against the baseline", Format: tickShare},
+	}
+	caption := ""
+	w := windowOf(r, c)
+	switch {
+	case !c.ratio() && u == metric.Ratio:
+		f.Axis.Format = func(v float64) string { return strings.TrimSuffix(tickShare(v), space+"%") }
+		f.Axis.Label += ", percentage points"
+	case !c.ratio():
+		show := report.Quantity(u)
+		f.Axis.Format = func(v float64) string { return signed(v, show(math.Abs(v))) }
+	case w.lo >= all.lo && w.hi <= all.hi:
+		w = all.window
+	default:
+		caption = "This axis is not that of the other charts: its effects are larger."
+	}
+	w = w.open()
+	f.Axis.Min, f.Axis.Max = new(w.lo), new(w.hi)
+	if m := marginOf(c); m > 0 {
+		label := "margin ±" + share(m)
+		if !c.ratio() {
+			label = "margin"
+		}
+		f.Spans = []chart.Span{{From: -m, To: m, Label: label}}
+	}
+	for _, e := range c.all() {
+		f.Rows = append(f.Rows, forestRow(r, c, e))
+	}
+	if n := outside(f.Rows, w); n > 0 {
+		caption = strings.TrimSpace(caption + " " + plural(n, "mark") + " beyond the end of the axis: hollow, at the edge, with the number at the right.")
+	}
+	return &figure{SVG: drawn(f.SVG(id)), Caption: caption, Summary: "The numbers of this chart", Table: trimmed(effectTable(r, "Effects on "+c.name(), c.all()), 2).used()}
+}
+
+// trimmed empties a column that would say the same in every row.
+func trimmed(t *table, column int) *table {
+	for _, row := range t.Rows {
+		row[column].Text = ""
+	}
+	return t
+}
+
+func outside(rows []chart.ForestRow, w window) int {
+	n := 0
+	for _, x := range rows {
+		if x.Value < w.lo || x.Value > w.hi {
+			n++
+		}
+	}
+	return n
+}
+
+func forestRow(r *report.Report, c *comparison, e *report.Effect) chart.ForestRow {
+	row := chart.ForestRow{Label: short(r, e.Treatment), Value: nothing, Lo: nothing, Hi: nothing, Text: estimateText(r, e)}
+	if estimated(e) {
+		row.Value = e.Estimate
+	}
+	if bounded(e) {
+		row.Lo, row.Hi = boundless(e.Lo), boundless(e.Hi)
+	}
+	if controlled(c, e) {
+		row.Apart, row.Word = true, controlWord(e)
+		return row
+	}
+	word, class := effectWord(e.Verdict)
+	row.Verdict = map[string]chart.Kind{good: chart.Good, bad: chart.Bad, unsure: chart.Unsure}[class]
+	_, row.Word, _ = strings.Cut(word, " ")
+	return row
+}
+
+// controlWord says what kind of control an effect is of.
+func controlWord(e *report.Effect) string {
+	switch e.Control {
+	case design.AA:
+		return "A/A"
+	case design.Negative:
+		return "negative control"
+	case design.None:
+	}
+	return "control"
+}
+
+// boundless gives a bound that stands for none its infinity back.
+func boundless(v float64) float64 {
+	if math.Abs(v) >= endless {
+		return math.Inf(int(math.Copysign(1, v)))
+	}
+	return v
+}
+
+// described is a comparison for those who cannot see it.
+func described(r *report.Report, c *comparison) string {
+	var parts []string
+	for _, e := range c.all() {
+		row := forestRow(r, c, e)
+		parts = append(parts, row.Label+" "+row.Text+" "+row.Word)
+	}
+	return "Estimates with intervals: " + strings.Join(parts, "; ") + "."
+}
+
+// rules are the limits that budgets set on a comparison's quantity as a change against the baseline.
+func rules(r *report.Report, c *comparison) []chart.Rule {
+	var out []chart.Rule
+	limits := map[float64][]string{}
+	for i := range r.Budgets {
+		b := &r.Budgets[i]
+		parsed, err := budget.Parse(b.Text)
+		if err != nil || b.Limit == nil || !limiting(c, &parsed) {
+			continue
+		}
+		if _, ok := limits[*b.Limit]; !ok {
+			out = append(out, chart.Rule{At: *b.Limit, Kind: chart.Color(1)})
+		}
+		if !slices.Contains(limits[*b.Limit], parsed.Treatment) {
+			limits[*b.Limit] = append(limits[*b.Limit], parsed.Treatment)
+		}
+	}
+	u := unitOf(r, c.metric)
+	for i := range out {
+		at := out[i].At
+		out[i].Label = "budget " + changesOf(&report.Effect{Kind: c.kind, Estimate: at}, u).value(at)
+		if c.ratio() {
+			out[i].Label = "budget " + tickShare(at)
+		}
+		if who := limits[at]; len(who) == 1 && who[0] != "" && several(r) {
+			out[i].Label += " for " + who[0]
+		}
+	}
+	return out
+}
+
+// limiting says whether a budget is about a comparison.
+func limiting(c *comparison, b *budget.Budget) bool {
+	against := budget.Difference
+	if c.ratio() {
+		against = budget.Ratio
+	}
+	main := b.Quantile == "" && (c.quantile == "p50" || c.quantile == "mean")
+	return b.Limit.Against == against && b.Metric == c.metric && (b.Quantile == c.quantile || main) && (b.Operation == "" || b.Operation == c.operation) && !b.Drift
+}

@@ -1,0 +1,363 @@
+package page
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/chart"
+	"tare/internal/metric"
+	"tare/internal/report"
+	"tare/internal/unit"
+)
+
+// maxGrowth is how many laws are drawn; all are in the table.
+const maxGrowth = 12
+
+// growthSection shows how cost grows with a factor.
+func growthSection(r *report.Report) section {
+	s := section{Number: 3, Question: "How does it grow?", Short: "Growth"}
+	if len(r.Growth) == 0 {
+		return s
+	}
+	s.Blocks = append(s.Blocks, block{Text: "Both axes are logarithmic: on them a proportional cost is a straight line at 45°, and a cost that does not grow is level. " +
+		"Dots are the measured sizes with their intervals; the dashed line is the fitted form with its band."})
+	told := false // of the place of 0
+	for i := range r.Growth {
+		if i == maxGrowth {
+			s.Blocks = append(s.Blocks, block{Text: "The other " + strconv.Itoa(len(r.Growth)-maxGrowth) + " are in the table only."})
+			break
+		}
+		g := &r.Growth[i]
+		if len(r.Growth) > 1 {
+			s.Blocks = append(s.Blocks, block{Heading: upper(grown(r, g))})
+		}
+		f := curveOf(r, g, "chart-3-"+strconv.Itoa(i+1))
+		if told {
+			f.Caption = ""
+		}
+		told = told || f.Caption != ""
+		s.Blocks = append(s.Blocks, block{Text: growthSentence(r, g)}, block{Figure: f})
+	}
+	if len(r.Growth) > 1 {
+		s.Blocks = append(s.Blocks, tabular(laws(r))...)
+	}
+	return s
+}
+
+// grown is what grows, in words.
+func grown(r *report.Report, g *report.Growth) string {
+	name := quantity(g.Metric, g.Quantile, g.Operation)
+	others := 0
+	for i := range r.Growth {
+		if o := &r.Growth[i]; o.Metric == g.Metric && o.Quantile == g.Quantile && o.Operation == g.Operation {
+			others++
+		}
+	}
+	if others > 1 && g.Treatment != "" {
+		name += ", " + g.Treatment
+	}
+	return name
+}
+
+// growthSentence is a law in words, with what it means.
+func growthSentence(r *report.Report, g *report.Growth) string {
+	s := []string{lawSentence(r, g)}
+	if b := g.BreaksBudgetAt; b != nil {
+		text := "It breaks the budget" + quotation(g.Budget) + " at " + g.Factor + " = " + unit.Number(b.Value) + interval(b.Lo, b.Hi, unit.Number)
+		if b.Extrapolated {
+			text += ", which is beyond the measured sizes: an extrapolation"
+		}
+		s = append(s, text+".")
+	}
+	if k := g.Knee; k != nil {
+		s = append(s, "Its slope changes at "+g.Factor+" = "+unit.Number(k.Value)+interval(k.Lo, k.Hi, unit.Number)+".")
+	}
+	if c := g.Constant; c != nil {
+		s = append(s, "Over the measured range it grows by "+tickShare(c.Lo)+" to "+tickShare(c.Hi)+" of the smallest size's cost.")
+	}
+	return strings.Join(s, " ")
+}
+
+func quotation(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " “" + s + "”"
+}
+
+// lawSentence says which law holds, if one may be named.
+func lawSentence(r *report.Report, g *report.Growth) string {
+	name := upper(grown(r, g))
+	span := " from " + unit.Number(g.Range.Lo) + " to " + unit.Number(g.Range.Hi)
+	switch {
+	case g.Law != "":
+		return name + " grows " + lawWord(g.Law) + " with " + g.Factor + span + ": " + formula(g, g.Law) + "."
+	case g.Best != "" && len(g.Tied) > 0:
+		var tied []string
+		for _, l := range g.Tied {
+			if l != g.Best {
+				tied = append(tied, lawName(l))
+			}
+		}
+		text := name + " against " + g.Factor + span + ": no law can be named" + because(strings.TrimSuffix(g.Reason, ".")) + ". The best form over that range is " + lawName(g.Best) + ", " + formula(g, g.Best)
+		if len(tied) > 0 {
+			text += "; " + joinedWords(tied) + " " + fits(len(tied)) + " as well"
+		}
+		return text + "."
+	case g.Best != "":
+		return name + " against " + g.Factor + span + ": no law is named" + because(strings.TrimSuffix(g.Reason, ".")) + ". The best form over that range is " + lawName(g.Best) + ", " + formula(g, g.Best) + "."
+	}
+	return name + " against " + g.Factor + ": no law is fitted" + because(strings.TrimSuffix(g.Reason, ".")) + "."
+}
+
+func fits(n int) string {
+	if n == 1 {
+		return "fits"
+	}
+	return "fit"
+}
+
+// joinedWords is "a, b and c".
+func joinedWords(s []string) string {
+	if len(s) < 2 {
+		return strings.Join(s, "")
+	}
+	return strings.Join(s[:len(s)-1], ", ") + " and " + s[len(s)-1]
+}
+
+// upper begins a text with a capital letter, unless it begins with a name such as "p99".
+func upper(s string) string {
+	if len(s) < 2 || s[0] < 'a' || s[0] > 'z' || s[1] < 'a' || s[1] > 'z' {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// A form is a growth law in words.
+type form struct{ adverb, name, term string }
+
+var forms = map[string]form{
+	"constant":     {"not at all", "constant", ""},
+	"log":          {"logarithmically", "log N", "log N"},
+	"sqrt":         {"with the square root", "√N", "√N"},
+	"linear":       {"linearly", "linear", "N"},
+	"linearithmic": {"a little faster than linearly, as N log N,", "N log N", "N log N"},
+	"quadratic":    {"with the square", "quadratic", "N²"},
+}
+
+func lawWord(law string) string {
+	if f, ok := forms[law]; ok {
+		return f.adverb
+	}
+	return "as " + law
+}
+
+func lawName(law string) string {
+	if f, ok := forms[law]; ok {
+		return f.name
+	}
+	return law
+}
+
+// formula is a fitted law with its coefficients: "80 µs + 38 µs [37 µs, 39 µs] × N".
+func formula(g *report.Growth, law string) string {
+	show := report.Quantity(g.Unit)
+	f, ok := forms[law]
+	if !ok {
+		f.term = law
+	}
+	if f.term == "" {
+		return show(g.Coefficients.C0)
+	}
+	s := show(g.Coefficients.C1) + interval(g.Lo, g.Hi, show) + " × " + f.term
+	if g.Coefficients.C0 != 0 {
+		s = show(g.Coefficients.C0) + " + " + s
+	}
+	return s
+}
+
+// curveOf draws a law over what was measured.
+func curveOf(r *report.Report, g *report.Growth, id string) *figure {
+	show := report.Quantity(g.Unit)
+	place := zeroPlace(g)
+	p := chart.Panel{
+		Title: grown(r, g) + " against " + g.Factor, Desc: growthSentence(r, g), Legend: true, Height: 280,
+		X: place.axis(g.Factor), Y: chart.Axis{Label: grown(r, g), Log: positive(g), Format: show},
+	}
+	dots := chart.Series{Name: "measured", Kind: chart.Color(0), Dots: true}
+	fit := chart.Series{Name: "fitted: " + lawName(orElse(g.Law, g.Best)), Kind: chart.Color(1), Line: true, Dash: true}
+	for i := range g.Points {
+		x := &g.Points[i]
+		dots.X, dots.Y = append(dots.X, place.of(x.N)), append(dots.Y, x.Value)
+		dots.Lo, dots.Hi = append(dots.Lo, orNaN(x.Lo)), append(dots.Hi, orNaN(x.Hi))
+		if x.Fitted == nil {
+			continue
+		}
+		if x.N == 0 { // the line would cross the break of the axis
+			p.Series = append(p.Series, chart.Series{Kind: chart.Color(1), Dots: true, X: []float64{place.of(0)}, Y: []float64{*x.Fitted}, Lo: []float64{orNaN(x.FittedLo)}, Hi: []float64{orNaN(x.FittedHi)}})
+			continue
+		}
+		fit.X, fit.Y = append(fit.X, x.N), append(fit.Y, *x.Fitted)
+		fit.Lo, fit.Hi = append(fit.Lo, orNaN(x.FittedLo)), append(fit.Hi, orNaN(x.FittedHi))
+	}
+	if len(fit.X) > 0 {
+		p.Series = append(p.Series, fit)
+	}
+	p.Series = append(p.Series, dots)
+	p.Rules, p.Spans = crossings(r, g)
+	if place.at > 0 {
+		p.Spans = append(p.Spans, chart.Span{From: place.at / place.step, To: place.at * place.step, Label: ""})
+	}
+	return &figure{SVG: drawn(p.SVG(id)), Caption: place.caption(g.Factor), Summary: "The numbers of this chart", Table: sizes(r, g, show).used()}
+}
+
+// positive says whether all values can stand on a logarithmic axis.
+func positive(g *report.Growth) bool {
+	return !slices.ContainsFunc(g.Points, func(p report.GrowthPoint) bool { return p.Value <= 0 })
+}
+
+// A place is where the size 0 stands on a logarithmic axis: left of the others, apart.
+type place struct {
+	at, step float64
+	ticks    []float64
+}
+
+// zeroPlace finds room for the size 0, if it was measured: a sixth of the axis to the left.
+func zeroPlace(g *report.Growth) place {
+	least, most, zero := math.Inf(1), 0.0, false
+	for i := range g.Points {
+		n := g.Points[i].N
+		zero = zero || n == 0
+		if n > 0 {
+			least, most = min(least, n), max(most, n)
+		}
+	}
+	if !zero || most == 0 {
+		return place{}
+	}
+	end := max(most, least*10)
+	if b := g.BreaksBudgetAt; b != nil && b.Value > end { // the axis goes there unless that doubles it
+		end = min(b.Value, most*most/least)
+	}
+	room := math.Pow(end/least, 1.0/6)
+	p := place{at: least / room, step: math.Pow(room, 0.25)}
+	p.ticks = []float64{p.at}
+	dense := most/least < 100
+	for d := math.Pow(10, math.Floor(math.Log10(least))); d <= most*1.001; d *= 10 {
+		for _, m := range []float64{1, 2, 5} {
+			if v := m * d; v >= least*0.999 && v <= most*1.001 && (m == 1 || dense) {
+				p.ticks = append(p.ticks, v)
+			}
+		}
+	}
+	return p
+}
+
+func (p place) of(n float64) float64 {
+	if n == 0 && p.at > 0 {
+		return p.at
+	}
+	return n
+}
+
+func (p place) axis(label string) chart.Axis {
+	a := chart.Axis{Label: label, Log: true, Format: unit.Number}
+	if p.at > 0 {
+		a.Ticks = p.ticks
+		a.Format = func(v float64) string {
+			if v == p.at {
+				return "0"
+			}
+			return unit.Number(v)
+		}
+	}
+	return a
+}
+
+func (p place) caption(factor string) string {
+	if p.at == 0 {
+		return ""
+	}
+	return "A logarithmic axis has no 0: the size " + factor + " = 0 stands in the shaded column at its left, where distance means nothing."
+}
+
+// crossings are the marks of budget and knee.
+func crossings(r *report.Report, g *report.Growth) (rules []chart.Rule, spans []chart.Span) {
+	mark := func(c *report.Crossing, label string, kind chart.Kind) {
+		if c == nil {
+			return
+		}
+		label += " " + unit.Number(c.Value)
+		if c.Extrapolated {
+			label += " (extrapolated)"
+		}
+		rules = append(rules, chart.Rule{At: c.Value, Vertical: true, Label: label, Kind: kind})
+		if c.Lo != nil && c.Hi != nil {
+			spans = append(spans, chart.Span{From: *c.Lo, To: *c.Hi, Kind: kind})
+		}
+	}
+	mark(g.BreaksBudgetAt, "breaks the budget at", chart.Bad)
+	mark(g.Knee, "slope changes at", chart.Color(3))
+	if limit, ok := limitOf(r, g); ok {
+		rules = append(rules, chart.Rule{At: limit, Label: "budget " + report.Quantity(g.Unit)(limit), Kind: chart.Color(1)})
+	}
+	return rules, spans
+}
+
+// limitOf is the budget's limit in the metric's unit.
+func limitOf(r *report.Report, g *report.Growth) (float64, bool) {
+	if g.Budget == "" {
+		return 0, false
+	}
+	for i := range r.Budgets {
+		if b := &r.Budgets[i]; b.Text == g.Budget && b.Limit != nil && b.Unit != metric.Ratio {
+			return *b.Limit, true
+		}
+	}
+	return 0, false
+}
+
+// sizes has one row for each size.
+func sizes(r *report.Report, g *report.Growth, show func(float64) string) *table {
+	t := &table{Caption: grown(r, g) + " by " + g.Factor, Head: numbers(g.Factor, "measured", "interval", "fitted", "band")}
+	for i := range g.Points {
+		p := &g.Points[i]
+		t.add(unit.Number(p.N), show(p.Value), strings.TrimSpace(interval(p.Lo, p.Hi, show)), text(p.Fitted, show), strings.TrimSpace(interval(p.FittedLo, p.FittedHi, show)))
+	}
+	return t
+}
+
+// laws has one row for each growth.
+func laws(r *report.Report) *table {
+	t := &table{Caption: "All growth laws", Head: append(words("what", "factor", "law", "best form", "fit as well"), append(numbers("c0", "c1", "interval of c1", "breaks the budget at", "interval", "slope changes at"), words("why none is named")...)...)}
+	for i := range r.Growth {
+		g := &r.Growth[i]
+		show := report.Quantity(g.Unit)
+		var tied []string
+		for _, l := range g.Tied {
+			tied = append(tied, lawName(l))
+		}
+		law, best := "", ""
+		if g.Law != "" {
+			law = lawName(g.Law)
+		}
+		if g.Best != "" {
+			best = lawName(g.Best)
+		}
+		c0, c1 := "", ""
+		if law+best != "" {
+			c0, c1 = show(g.Coefficients.C0), show(g.Coefficients.C1)
+		}
+		v := []string{grown(r, g), g.Factor, law, best, strings.Join(tied, ", "), c0, c1, strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", g.Reason}
+		if b := g.BreaksBudgetAt; b != nil {
+			v[8], v[9] = unit.Number(b.Value), strings.TrimSpace(interval(b.Lo, b.Hi, unit.Number))
+		}
+		if k := g.Knee; k != nil {
+			v[10] = unit.Number(k.Value)
+		}
+		t.add(v...)
+	}
+	return t
+}
