@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/internal/budget"
 	"tare/internal/capacity"
 	"tare/internal/design"
 	"tare/internal/record"
@@ -23,26 +24,75 @@ type Options struct {
 // Analyze computes the report of r. A record of a run that was cut short gives a partial report that says so. It fails only if the
 // record's question is not known or its files cannot be read.
 func Analyze(r *record.Record, o Options) (*report.Report, error) {
-	a := analysis{rec: r, rep: head(r), traces: map[string]*capacity.Trace{}, operationNames: map[string][]string{}}
+	return newAnalysis(r).conclude(o)
+}
+
+// conclude computes the whole report.
+func (a *analysis) conclude(o Options) (*report.Report, error) {
+	r := a.rec
 	if o.Budget == nil {
 		o.Budget = r.Plan.Budget
+	}
+	budgets, err := parsed(o.Budget)
+	if err != nil {
+		return nil, err
 	}
 	a.treatments()
 	for _, w := range r.Warned {
 		a.warn(w.Treatment, "%s", w.Text)
 	}
-	for _, t := range a.trials() {
-		if err := a.trial(t); err != nil {
-			return nil, fmt.Errorf("analyze trial of %s in block %d: %w", t.Treatment, t.Block, err)
-		}
-	}
-	a.generator()
-	a.ending()
-	if err := a.budgets(o.Budget); err != nil {
+	if err := a.answer(budgets); err != nil {
 		return nil, err
 	}
+	a.generator()
+	a.stolen()
+	a.ending()
+	a.silence()
+	a.budgets(budgets)
 	a.rep.Verdict, a.rep.Reason = verdict(a.rep, a.flaws)
 	return a.rep, nil
+}
+
+func newAnalysis(r *record.Record) *analysis {
+	return &analysis{
+		rec: r, rep: head(r), traces: map[string]*capacity.Trace{}, operationNames: map[string][]string{},
+		steal: map[string][]float64{}, counted: map[key]*counts{},
+	}
+}
+
+func parsed(texts []string) ([]budget.Budget, error) {
+	out := make([]budget.Budget, 0, len(texts))
+	for _, text := range texts {
+		b, err := budget.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// answer answers the record's question.
+func (a *analysis) answer(budgets []budget.Budget) error {
+	for _, t := range a.trials() {
+		if t.End != nil && t.End.Error != "" {
+			a.warn(t.Treatment, "the trial failed: %s", t.End.Error)
+		}
+	}
+	switch a.rec.Header.Question {
+	case design.Compare, design.Scale:
+		return a.compare(budgets)
+	case design.Capacity:
+		for _, t := range a.trials() {
+			a.targets(t)
+			if err := a.capacity(t); err != nil {
+				return fmt.Errorf("analyze trial of %s in block %d: %w", t.Treatment, t.Block, err)
+			}
+		}
+		return nil
+	case design.Soak:
+	}
+	return fmt.Errorf("this tare cannot analyze question %q", a.rec.Header.Question)
 }
 
 // analysis is a report in the making.
@@ -56,6 +106,19 @@ type analysis struct {
 	// traces, with their calls, and the names of operations, by treatment.
 	traces         map[string]*capacity.Trace
 	operationNames map[string][]string
+	// steal are the shares of CPU time that the hypervisor took, by treatment.
+	steal map[string][]float64
+
+	// Of the questions compare and scale:
+	cmp       *comparison
+	checked   bool        // by the analysis of the runs that the arms are from
+	contrasts []*contrast // of rep.Effects, in their order
+	negatives []*contrast
+	asked     map[string]bool // metrics that budgets name
+	limited   string          // why the generator makes the run invalid
+	// counted are the calls by treatment and operation, countedOrder the same in the order of the record.
+	counted      map[key]*counts
+	countedOrder []*counts
 }
 
 type flaws struct{ invalid, open []string }
@@ -166,20 +229,6 @@ func (a *analysis) trials() []*record.Trial {
 	return out
 }
 
-// trial takes in one trial.
-func (a *analysis) trial(t *record.Trial) error {
-	if t.End != nil && t.End.Error != "" {
-		a.warn(t.Treatment, "the trial failed: %s", t.End.Error)
-	}
-	a.targets(t)
-	switch a.rec.Header.Question {
-	case design.Capacity:
-		return a.capacity(t)
-	case design.Compare, design.Scale, design.Soak:
-	}
-	return fmt.Errorf("this tare cannot analyze question %q", a.rec.Header.Question)
-}
-
 // told reports whether an error is that of a preparation, which has been said.
 func (a *analysis) told(err string) bool {
 	return slices.ContainsFunc(a.rec.Prepared, func(p record.Prepare) bool { return p.Error != "" && strings.Contains(err, p.Error) })
@@ -193,7 +242,7 @@ func (a *analysis) ending() {
 	if n := len(a.rec.Pending()); n > 0 {
 		a.warn("", "%s to the system still to be undone; run: tare undo %s", plural(n, "change"), a.rec.Dir)
 	}
-	if n := len(a.rec.Trials); n < len(a.rec.Plan.Trials) && a.rep.Status != report.Complete {
+	if n := len(a.trials()); n < len(a.rec.Plan.Trials) && a.rep.Status != report.Complete {
 		a.warn("", "the run came to %d of its %d trials", n, len(a.rec.Plan.Trials))
 	}
 	if a.rec.Header.Question == design.Capacity && len(a.rep.Capacity) == 0 {

@@ -7,21 +7,18 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/capacity"
+	"tare/internal/design"
 	"tare/internal/report"
 	"tare/internal/unit"
 )
 
 // budgets judges every budget for every treatment that it speaks of.
-func (a *analysis) budgets(texts []string) error {
-	for _, text := range texts {
-		b, err := budget.Parse(text)
-		if err != nil {
-			return err
-		}
+func (a *analysis) budgets(all []budget.Budget) {
+	for _, b := range all {
 		treatments := a.judged(&b)
 		if len(treatments) == 0 {
 			a.rep.Budgets = append(a.rep.Budgets, report.Budget{
-				Text: text, Treatment: b.Treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit,
+				Text: b.Text, Treatment: b.Treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit,
 				Reason: fmt.Sprintf("there is no treatment %q", b.Treatment),
 			})
 		}
@@ -29,25 +26,22 @@ func (a *analysis) budgets(texts []string) error {
 			a.rep.Budgets = append(a.rep.Budgets, a.judge(&b, t))
 		}
 	}
-	return nil
 }
 
-// judged are the treatments that a budget speaks of: the named one, or all but the baseline, or all if there is nothing else.
+// judged are the treatments that a budget speaks of: every one that it names, or all but the baselines, or all if there is nothing else. A
+// limit against the baseline does not speak of the baseline itself.
 func (a *analysis) judged(b *budget.Budget) []string {
 	var all, treated []string
-	for _, t := range a.rep.Treatments {
-		if t.ID == b.Treatment {
-			return []string{t.ID}
+	for _, t := range a.rec.Plan.Treatments {
+		if t.Control != design.None || (b.Treatment != "" && !t.Named(b.Treatment)) {
+			continue
 		}
 		all = append(all, t.ID)
-		if !t.Baseline && t.Control == "" {
+		if !t.Baseline {
 			treated = append(treated, t.ID)
 		}
 	}
-	switch {
-	case b.Treatment != "":
-		return nil
-	case len(treated) > 0:
+	if len(treated) > 0 && (b.Treatment == "" || b.Limit.Against != budget.Absolute) {
 		return treated
 	}
 	return all
@@ -63,8 +57,10 @@ func (a *analysis) baseline() (string, bool) {
 
 // judge decides one budget for one treatment.
 func (a *analysis) judge(b *budget.Budget, treatment string) report.Budget {
-	f := a.measure(b, treatment)
-	if f.why == "" && b.Limit.Against != budget.Absolute {
+	var f finding
+	if a.cmp != nil {
+		f = a.compared(b, treatment)
+	} else if f = a.measure(b, treatment); f.why == "" && b.Limit.Against != budget.Absolute {
 		f = a.against(b, f)
 	}
 	out := report.Budget{Text: b.Text, Treatment: treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit, Reason: f.why}

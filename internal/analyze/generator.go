@@ -8,7 +8,6 @@ import (
 
 	"tare/internal/capacity"
 	"tare/internal/load"
-	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/signature"
 )
@@ -79,14 +78,17 @@ func (a *analysis) generator() {
 		for _, x := range t.Generator {
 			found = true
 			g.CPUSeconds = sum(g.CPUSeconds, x.CPUSeconds)
-			if x.Reason != "" {
+			if x.Reason != "" && a.cmp == nil { // a comparison drops the block and goes on
 				g.Valid, g.Reason = false, x.Reason
 				a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s: %s", t.Treatment, x.Reason))
 			}
 		}
-		if len(t.Generator) == 0 && t.End != nil && t.End.Status == record.Complete {
+		if len(t.Generator) == 0 && len(t.Batches) == 0 && t.Complete() {
 			a.warn(t.Treatment, "the record has no account of the generator's work")
 		}
+	}
+	if a.limited != "" {
+		g.Valid, g.Reason, found = false, a.limited, true
 	}
 	if found {
 		a.rep.Generator = &g

@@ -9,9 +9,11 @@ import (
 	"tare/internal/design"
 	"tare/internal/glossary"
 	"tare/internal/load"
+	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/report"
 	"tare/internal/signature"
+	"tare/internal/stat"
 )
 
 // TestEveryWordIsExplained: whatever a report can say, "tare explain" knows. The test is here because the glossary lies below all packages
@@ -46,6 +48,12 @@ func TestEveryWordIsExplained(t *testing.T) {
 	for _, q := range probe.Quantities() {
 		words = append(words, q.Name)
 	}
+	for _, m := range metric.Known() {
+		words = append(words, m.Name)
+	}
+	for _, l := range stat.Laws() {
+		words = append(words, string(l))
+	}
 	for _, v := range []any{
 		report.Report{},
 		report.Capacity{},
@@ -57,6 +65,18 @@ func TestEveryWordIsExplained(t *testing.T) {
 		report.Budget{},
 		report.Little{},
 		report.Effect{},
+		report.Design{},
+		report.BlockValues{},
+		report.Percentiles{},
+		report.Percentile{},
+		report.Growth{},
+		report.GrowthPoint{},
+		report.Coefficients{},
+		report.Crossing{},
+		report.Interval{},
+		report.Treatment{},
+		report.Metric{},
+		report.AA{},
 	} {
 		words = append(words, fields(v)...)
 	}

@@ -3,6 +3,7 @@ package analyze
 import (
 	"encoding/json"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,7 +14,10 @@ import (
 )
 
 // An old record is never written again, so -sample makes only a record that is not there yet.
-var sample = flag.Bool("sample", false, "write testdata/records/v1-capacity if it is not there")
+var (
+	sample = flag.Bool("sample", false, "write the records of testdata/records that are not there")
+	update = flag.Bool("update", false, "write the goldens anew")
+)
 
 // expectation is what an old record must always say. It lies beside the record as <name>.expect.json.
 type expectation struct {
@@ -27,12 +31,17 @@ type expectation struct {
 	Rates map[string]float64 `json:"rates"`
 	Good  uint64             `json:"good"`
 	Ended uint64             `json:"ended"`
+	// Effects are estimates by treatment and name, to within 0.02; Laws the best forms of growth by metric; Blocks the complete ones.
+	Effects map[string]float64 `json:"effects,omitempty"`
+	Laws    map[string]string  `json:"laws,omitempty"`
+	Blocks  int                `json:"blocks,omitempty"`
 }
 
 // TestOldRecordsStayReadable: every record under testdata/records was written by some version of tare, and is read by this one.
 func TestOldRecordsStayReadable(t *testing.T) {
 	if *sample {
 		writeSample(t)
+		writeComparisons(t)
 	}
 	journals, err := filepath.Glob("testdata/records/*/" + record.JournalFile)
 	if err != nil || len(journals) == 0 {
@@ -79,10 +88,37 @@ func readable(t *testing.T, dir string) {
 	if good != want.Good || ended != want.Ended {
 		t.Errorf("%d calls ended, %d of them well, want %d and %d", ended, good, want.Ended, want.Good)
 	}
+	sameAnswer(t, rep, &want)
 	for treatment, rate := range want.Rates {
 		if got := rateOf(rep, treatment); got < rate*0.98 || got > rate*1.02 {
 			t.Errorf("capacity of %s is %v, want %v ± 2 %%", treatment, got, rate)
 		}
+	}
+}
+
+// sameAnswer checks what a comparison found.
+func sameAnswer(t *testing.T, rep *report.Report, want *expectation) {
+	t.Helper()
+	got := map[string]float64{}
+	for i := range rep.Effects {
+		got[rep.Effects[i].Treatment+" "+nameOf(&rep.Effects[i])] = rep.Effects[i].Estimate
+	}
+	for name, estimate := range want.Effects {
+		if v, ok := got[name]; !ok || math.Abs(v-estimate) > .02 {
+			t.Errorf("effect %s is %v, want %v among %v", name, v, estimate, got)
+		}
+	}
+	laws := map[string]string{}
+	for _, g := range rep.Growth {
+		laws[gate{g.Operation, g.Metric, g.Quantile}.String()] = g.Best
+	}
+	for name, law := range want.Laws {
+		if laws[name] != law {
+			t.Errorf("%s grows %q, want %q", name, laws[name], law)
+		}
+	}
+	if want.Blocks > 0 && (rep.Design == nil || rep.Design.Blocks != want.Blocks) {
+		t.Errorf("design %+v, want %d blocks", rep.Design, want.Blocks)
 	}
 }
 
@@ -100,7 +136,7 @@ func writeSample(t *testing.T) {
 	t.Helper()
 	const dir = "testdata/records/v1-capacity"
 	if _, err := os.Stat(dir); err == nil {
-		t.Fatalf("%s is there already: old records are kept as they were written", dir)
+		return // old records are kept as they were written
 	}
 	must(t, os.MkdirAll(filepath.Dir(dir), 0o755))
 	written := journal{budget: []string{"capacity >= 100/s", "response.p99 <= 500ms at 50/s"}}.write(t, t.TempDir())

@@ -83,7 +83,9 @@ func (s *stretch) of(b *budget.Budget, operation int) budget.Interval {
 var notMeasured = budget.Interval{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}
 
 // wilson is the score interval of a proportion (E. B. Wilson, JASA 22, 1927).
-func wilson(k, n float64) budget.Interval {
+func wilson(k, n float64) budget.Interval { return wilsonAt(k, n, z) }
+
+func wilsonAt(k, n, z float64) budget.Interval {
 	if n == 0 {
 		return notMeasured
 	}

@@ -28,8 +28,8 @@ func (a *analysis) targets(t *record.Trial) {
 		case generatorSubject:
 			continue
 		case hostSubject:
-			if s, ok := probe.Share(delta, hostSubject, probe.Steal, probe.HostAll); ok && s > stealLimit {
-				a.warn(t.Treatment, "the hypervisor took %.1f %% of this host's CPU time during the trial (steal): times are doubtful", s*100)
+			if s, ok := probe.Share(delta, hostSubject, probe.Steal, probe.HostAll); ok {
+				a.steal[t.Treatment] = append(a.steal[t.Treatment], s)
 			}
 		}
 		x := a.target(t.Treatment, subject)
@@ -37,6 +37,26 @@ func (a *analysis) targets(t *record.Trial) {
 			if s.Subject == subject {
 				use(x, s, before)
 			}
+		}
+	}
+}
+
+// stolen warns of trials during which the hypervisor gave this host's CPU time to others.
+func (a *analysis) stolen() {
+	for i := range a.rep.Treatments {
+		id, over, most := a.rep.Treatments[i].ID, 0, 0.0
+		for _, s := range a.steal[id] {
+			if most = max(most, s); s > stealLimit {
+				over++
+			}
+		}
+		switch n := len(a.steal[id]); {
+		case over == 0:
+		case n == 1:
+			a.warn(id, "the hypervisor took %.1f %% of this host's CPU time during the trial (steal): times are doubtful", most*100)
+		default:
+			a.warn(id, "the hypervisor took up to %.1f %% of this host's CPU time (steal), and more than %.0f %% in %d of %d trials: times are doubtful",
+				most*100, stealLimit*100, over, n)
 		}
 	}
 }

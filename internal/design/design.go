@@ -23,6 +23,19 @@ type Treatment struct {
 	Of string `json:"of,omitempty"`
 }
 
+// Named reports whether a word means this treatment: its ID, one of its levels, or a factor=level of it.
+func (t *Treatment) Named(word string) bool {
+	if word == t.ID {
+		return true
+	}
+	for factor, level := range t.Levels {
+		if word == level || word == factor+"="+level {
+			return true
+		}
+	}
+	return false
+}
+
 // Control marks a treatment that checks the experiment itself.
 type Control string
 

@@ -1,0 +1,200 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/internal/design"
+	"tare/internal/record"
+)
+
+// An extract is what one trial measured.
+type extract struct {
+	trial    *record.Trial
+	measures []*measure // of one block
+	batched  bool
+	// counted are the calls by operation, seconds the length of the window in which they came.
+	counted []counted
+	seconds float64
+	audit   audited
+}
+
+// dataset takes the complete blocks out of the record, block by block: raw calls are read once and only what is needed of them is kept.
+func (a *analysis) dataset() (*dataset, error) {
+	d := &dataset{
+		arms: unique(a.rec.Plan.Treatments), negative: map[string][]string{}, index: map[key]*measure{}, unblocked: a.rec.Plan.Unblocked,
+	}
+	per := trialsByBlock(a.trials())
+	var dropped []int
+	reason := ""
+	complete := a.complete(d.arms, per)
+	for _, b := range complete {
+		block, why, err := a.block(d, per[b])
+		if err != nil {
+			return nil, fmt.Errorf("analyze block %d: %w", b, err)
+		}
+		if why == "" {
+			a.takeIn(d, b, block)
+			continue
+		}
+		if dropped = append(dropped, b); reason == "" {
+			reason = fmt.Sprintf("%s in block %d", why, b+1)
+		}
+	}
+	a.spoiled(len(complete), dropped, reason)
+	for _, m := range d.measures {
+		m.pad(len(d.blocks))
+	}
+	return d, nil
+}
+
+// block reads the trials of one block, in the order of the arms. why says that the generator was the limit in one of them.
+func (a *analysis) block(d *dataset, trials map[string]*record.Trial) (out []*extract, why string, err error) {
+	for _, arm := range d.arms {
+		t := trials[arm.ID]
+		if !ended(t) {
+			continue // of results without blocks
+		}
+		var x *extract
+		if len(t.Batches) > 0 {
+			x = a.batches(t)
+		} else if x, err = a.calls(t); err != nil {
+			return nil, "", fmt.Errorf("trial of %s: %w", t.Treatment, err)
+		}
+		if out = append(out, x); !x.audit.Valid && why == "" {
+			why = x.audit.Reason + ", under " + arm.ID
+		}
+	}
+	return out, why, nil
+}
+
+// takeIn adds a block to the dataset, and to those parts of the report that add up over trials.
+func (a *analysis) takeIn(d *dataset, number int, block []*extract) {
+	d.blocks = append(d.blocks, number)
+	for _, x := range block {
+		a.targets(x.trial)
+		for _, name := range x.trial.Operations {
+			addOnce(&d.operations, name)
+		}
+		for _, m := range x.measures {
+			if m.operation != "" {
+				addOnce(&d.operations, m.operation)
+			}
+			d.add(m)
+		}
+		negative := d.negative[x.trial.Treatment]
+		for _, name := range x.trial.Negative {
+			addOnce(&negative, name)
+		}
+		d.negative[x.trial.Treatment] = negative
+		d.batched = d.batched || x.batched
+		a.count(x)
+	}
+}
+
+func unique(treatments []design.Treatment) []design.Treatment {
+	var out []design.Treatment
+	for _, t := range treatments {
+		if !slices.ContainsFunc(out, func(x design.Treatment) bool { return x.ID == t.ID }) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func trialsByBlock(trials []*record.Trial) map[int]map[string]*record.Trial {
+	per := map[int]map[string]*record.Trial{}
+	for _, t := range trials {
+		if t.Block < 0 || t.Block >= mostBlocks {
+			continue
+		}
+		if per[t.Block] == nil {
+			per[t.Block] = map[string]*record.Trial{}
+		}
+		per[t.Block][t.Treatment] = t
+	}
+	return per
+}
+
+func ended(t *record.Trial) bool { return t != nil && t.Complete() }
+
+// complete lists the blocks in which every arm's trial came to its end.
+func (a *analysis) complete(arms []design.Treatment, per map[int]map[string]*record.Trial) []int {
+	var out []int
+	for b, trials := range per {
+		whole := len(arms) > 0
+		for _, arm := range arms {
+			whole = whole && ended(trials[arm.ID])
+		}
+		if a.rec.Plan.Unblocked { // a number that arms share says nothing: each has its own repetitions
+			whole = slices.ContainsFunc(arms, func(arm design.Treatment) bool { return ended(trials[arm.ID]) })
+		}
+		if whole {
+			out = append(out, b)
+		}
+	}
+	slices.Sort(out)
+	if n := len(per) - len(out); n > 0 {
+		a.warn("", "%s left out, since not every treatment was measured there", plural(n, "block"))
+	}
+	return out
+}
+
+// batches are what a trial's operations with clocks of their own cost: the block's value is the median of its rounds.
+func (a *analysis) batches(t *record.Trial) *extract {
+	x := &extract{trial: t, batched: true, audit: audited{Valid: true}}
+	per := map[key]*measure{}
+	for i := range t.Batches {
+		b := &t.Batches[i]
+		found, ok := findMetric(b.Metric)
+		if !ok {
+			a.warn("", "the record holds batches of %q, a metric that this tare does not know", b.Metric)
+			continue
+		}
+		k := key{t.Treatment, b.Operation, found.Name}
+		if per[k] == nil {
+			per[k] = &measure{key: k, metric: found, of: "batches", samples: [][]float64{nil}}
+			x.measures = append(x.measures, per[k])
+		}
+		per[k].samples[0] = append(per[k].samples[0], measuredOnly(b.Values)...)
+	}
+	for _, m := range x.measures {
+		slices.Sort(m.samples[0])
+		m.value = []float64{median(m.samples[0])}
+	}
+	return x
+}
+
+// spoiledShare is how many of its blocks a run may lose to the generator before it says nothing about the target.
+const spoiledShare = 0.2
+
+// spoiled says which of the complete blocks were dropped because the generator was the limit, and judges whether the run survives that.
+func (a *analysis) spoiled(blocks int, dropped []int, reason string) {
+	if len(dropped) == 0 {
+		return
+	}
+	a.warn("", "%s left out, where the generator was the limit and not the target (%s)", blockList(dropped), reason)
+	if float64(len(dropped)) > spoiledShare*float64(blocks) {
+		a.limited = fmt.Sprintf("the generator is the limit, not the target, in %d of %s: %s", len(dropped), plural(blocks, "block"), reason)
+		a.flaws.invalid = append(a.flaws.invalid, a.limited)
+	}
+}
+
+// blockList names blocks as people count them, from 1.
+func blockList(blocks []int) string {
+	const most = 8
+	var names []string
+	for _, b := range blocks[:min(most, len(blocks))] {
+		names = append(names, fmt.Sprint(b+1))
+	}
+	s := "block "
+	if len(blocks) > 1 {
+		s = "blocks "
+	}
+	s += strings.Join(names, ", ")
+	if n := len(blocks) - most; n > 0 {
+		s += fmt.Sprintf(" and %d more", n)
+	}
+	return s
+}

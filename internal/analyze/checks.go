@@ -1,0 +1,119 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+
+	"tare/internal/design"
+	"tare/internal/report"
+	"tare/internal/stat"
+)
+
+// unreliable is what a run is called whose own checks found effects where there can be none.
+const unreliable = "unreliable on this host"
+
+// checks looks for effects where there can be none: between the baseline and itself, and on operations that a treatment cannot reach. One
+// that is told from 0 and is larger than half the margin makes the run invalid.
+func (a *analysis) checks(c *comparison) {
+	if c.unblocked || a.checked {
+		return
+	}
+	out := &report.AA{Reliable: true}
+	found := false
+	for i := range c.arms {
+		t := &c.arms[i]
+		base, ok := c.baselineOf(t)
+		if !ok || base.ID == t.ID {
+			continue
+		}
+		var gates []gate
+		if t.Control == design.AA {
+			gates = c.gates
+		} else if !t.Baseline {
+			gates = slices.DeleteFunc(c.checkable(), func(g gate) bool { return c.acts(t.ID, g.operation) })
+		}
+		family := c.family(base.ID, t.ID, gates, map[string][]string{})
+		if t.Control == design.AA {
+			found = found || len(family) > 0
+			out.Effects = append(out.Effects, a.check(family, design.AA, out)...)
+			continue
+		}
+		a.negatives = append(a.negatives, family...)
+	}
+	// One family over all treatments: the more places are searched, the more would be found by chance.
+	out.NegativeControls = a.check(a.negatives, design.Negative, out)
+	if !found {
+		a.flaws.open = append(a.flaws.open, "the A/A arm has no effect to check the run by")
+		out.Reliable = false
+	}
+	a.rep.AA = out
+}
+
+// checkable are the gates, and the same metrics of operations that gate for no treatment, since none can act on them.
+func (c *comparison) checkable() []gate {
+	var out []gate
+	for _, m := range c.measures {
+		for _, g := range c.gates {
+			x := gate{m.operation, m.metric.Name, g.quantile}
+			if g.metric == m.metric.Name && !slices.Contains(out, x) {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
+// check judges a family of effects that ought to be none.
+func (a *analysis) check(family []*contrast, control design.Control, aa *report.AA) []report.Effect {
+	p := pValues(family)
+	adjusted, alphas := stat.Holm(p), stat.HolmLevels(p, stat.LookAlpha)
+	var out []report.Effect
+	for i, x := range family {
+		if err := x.estimate(alphas[i]); err != nil {
+			continue
+		}
+		e := &x.effect
+		e.Control, e.Gating, e.Adjusted = control, control == design.AA, &adjusted[i]
+		x.fill(alphas[i], false)
+		out = append(out, *e)
+		if !e.Measurable || adjusted[i] > stat.LookAlpha {
+			continue
+		}
+		what := fmt.Sprintf("%s differs from %s in %s by %s", e.Treatment, e.Baseline, nameOf(e), change(e, e.Estimate))
+		if control == design.Negative {
+			what += ", though it cannot act there"
+		}
+		if abs(e.Estimate) > x.margin/2 {
+			aa.Reliable = false
+			a.flaws.invalid = append(a.flaws.invalid, unreliable+": "+what)
+			continue
+		}
+		a.warn("", "%s: less than half the margin, yet more than chance explains", what)
+	}
+	return out
+}
+
+func abs(v float64) float64 { return max(v, -v) }
+
+// silence takes the verdicts off the effects of a run that is not to be trusted. The estimates stay, as what was seen.
+func (a *analysis) silence() {
+	if len(a.flaws.invalid) == 0 {
+		return
+	}
+	for i := range a.rep.Effects {
+		e := &a.rep.Effects[i]
+		e.Verdict, e.Measurable, e.BlocksToDecide = report.EffectInconclusive, false, nil
+		e.Reason = "the run is invalid: " + a.flaws.invalid[0]
+	}
+}
+
+// nameOf is what an effect is on, as a budget would name it.
+func nameOf(e *report.Effect) string { return gate{e.Operation, e.Metric, e.Quantile}.String() }
+
+// change writes a value of an effect with its sign: +3.1 %, or +0.002 in the metric's unit.
+func change(e *report.Effect, v float64) string {
+	if e.Kind == kindRatio {
+		return fmt.Sprintf("%+.3g %%", v*100)
+	}
+	return fmt.Sprintf("%+.3g", v)
+}

@@ -1,0 +1,399 @@
+package analyze
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/internal/budget"
+	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/stat"
+)
+
+// defaultMargin is of records that do not say theirs.
+const defaultMargin = 0.02
+
+// A comparison is what the question compare, or scale, asks of a dataset.
+type comparison struct {
+	*dataset
+	margin float64
+	gates  []gate
+	// alphas are the errors at which Holm's procedure tested the gating effects: a budget uses the same interval as the verdict.
+	alphas map[string]map[gate]float64
+}
+
+// A gate names what is judged: a quantile of a metric of an operation.
+type gate struct{ operation, metric, quantile string }
+
+// compare answers what each treatment adds to its baseline.
+func (a *analysis) compare(budgets []budget.Budget) error {
+	a.asked = map[string]bool{}
+	for i := range budgets {
+		a.asked[budgets[i].Metric] = true
+	}
+	d, err := a.dataset()
+	if err != nil {
+		return err
+	}
+	c := &comparison{dataset: d, margin: a.rec.Plan.Margin, alphas: map[string]map[gate]float64{}}
+	if !(c.margin > 0) || math.IsInf(c.margin, 0) {
+		c.margin = defaultMargin
+	}
+	a.cmp = c
+	a.windowOperations()
+	c.gates = c.gating(budgets)
+	a.design(c)
+	a.metrics(c)
+	a.blockValues(c)
+	a.percentiles(c)
+	if len(d.blocks) < minBlocks && !d.unblocked {
+		a.flaws.open = append(a.flaws.open, tooFew(d))
+	} else {
+		a.effects(c)
+		a.checks(c)
+	}
+	a.growth(c, budgets)
+	a.noise(c)
+	a.surroundings()
+	return nil
+}
+
+func tooFew(d *dataset) string {
+	if len(d.arms) == 0 {
+		return "the record does not say which treatments were planned"
+	}
+	return fmt.Sprintf("%s complete: an effect needs at least %d", wereBlocks(len(d.blocks)), minBlocks)
+}
+
+func wereBlocks(n int) string {
+	if n == 1 {
+		return "1 block is"
+	}
+	return fmt.Sprintf("%d blocks are", n)
+}
+
+// design says how the experiment was laid out and how far it came.
+func (a *analysis) design(c *comparison) {
+	p := &a.rec.Plan
+	out := &report.Design{
+		Blocks: len(c.blocks), Planned: p.Blocks, Looks: p.Looks, Alpha: stat.LookAlpha, Margin: c.margin, Unblocked: p.Unblocked,
+	}
+	if out.Planned == 0 && len(c.arms) > 0 {
+		out.Planned = len(p.Trials) / len(c.arms)
+	}
+	for _, f := range p.Factors {
+		addOnce(&out.Factors, f.Name)
+	}
+	for _, l := range slices.Backward(a.rec.Looks) {
+		if l.Stop {
+			out.Stopped = l.Reason
+			break
+		}
+	}
+	a.rep.Design = out
+}
+
+// baselineOf is the treatment that t is held against: with factors that are crossed, the one at the same levels of them.
+func (c *comparison) baselineOf(t *design.Treatment) (design.Treatment, bool) {
+	if t.Control == design.AA {
+		i := slices.IndexFunc(c.arms, func(x design.Treatment) bool { return x.ID == t.Of })
+		if i < 0 {
+			return design.Treatment{}, false
+		}
+		return c.arms[i], true
+	}
+	var bases []design.Treatment
+	for _, x := range c.arms {
+		if x.Baseline {
+			bases = append(bases, x)
+		}
+	}
+	for _, b := range bases {
+		if matches(&b, t, bases) {
+			return b, true
+		}
+	}
+	return design.Treatment{}, false
+}
+
+// matches reports whether t has b's levels of all factors in which the baselines differ from each other: those are the crossed ones.
+func matches(b, t *design.Treatment, bases []design.Treatment) bool {
+	for factor, level := range b.Levels {
+		crossed := slices.ContainsFunc(bases, func(x design.Treatment) bool { return x.Levels[factor] != level })
+		if crossed && t.Levels[factor] != level {
+			return false
+		}
+	}
+	return true
+}
+
+// minCalls is how many calls a block needs for its latency to be judged.
+const minCalls = 1000
+
+// gating chooses the effects that decide verdicts and when to stop: what the budgets name; without budgets CPU time, and the median
+// response where blocks have calls enough. Everything else is exploratory.
+func (c *comparison) gating(budgets []budget.Budget) []gate {
+	var out []gate
+	add := func(g gate) {
+		if !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	for i := range budgets {
+		for _, g := range c.named(&budgets[i]) {
+			add(g)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, m := range c.measures {
+		switch {
+		case m.metric.Name == metric.CPU.Name:
+			add(gate{m.operation, m.metric.Name, m.main})
+		case m.metric.Name == metric.Wall.Name && !c.has(m.operation, metric.CPU.Name):
+			add(gate{m.operation, m.metric.Name, m.main})
+		case m.metric.Name == metric.Service.Name && m.of == "batches" && !c.has(m.operation, metric.CPU.Name): // of another tool's calls
+			add(gate{m.operation, m.metric.Name, m.main})
+		case m.metric.Name == metric.Response.Name && c.wholeMix(m.operation) && c.fewest(m) >= minCalls:
+			add(gate{m.operation, m.metric.Name, m.main})
+		}
+	}
+	return out
+}
+
+// named are the gates of a budget. Without an operation it speaks of all calls together, or of every operation that has its own clock.
+func (c *comparison) named(b *budget.Budget) []gate {
+	if b.Drift {
+		return nil
+	}
+	var out []gate
+	for _, m := range c.measures {
+		if m.metric.Name != b.Metric || (b.Operation != "" && m.operation != b.Operation) {
+			continue
+		}
+		if b.Operation == "" && !c.batched && !c.wholeMix(m.operation) {
+			continue
+		}
+		g := gate{m.operation, m.metric.Name, m.canonical(b.Quantile)}
+		if !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func (c *comparison) has(operation, name string) bool {
+	return slices.ContainsFunc(c.measures, func(m *measure) bool { return m.operation == operation && m.metric.Name == name })
+}
+
+// wholeMix reports whether an operation stands for all calls: the only one, or all together.
+func (c *comparison) wholeMix(operation string) bool {
+	return operation == "" || len(c.operations) == 1
+}
+
+// fewest is the least number of samples in a block of m's metric, over all arms.
+func (c *comparison) fewest(m *measure) int {
+	least := math.MaxInt
+	for _, x := range c.measures {
+		if x.operation == m.operation && x.metric.Name == m.metric.Name {
+			for _, s := range x.samples {
+				least = min(least, len(s))
+			}
+		}
+	}
+	return least
+}
+
+// acts reports whether a treatment can act on an operation. Where it cannot, an effect would be an artefact.
+func (c *comparison) acts(treatment, operation string) bool {
+	return !slices.Contains(c.negative[treatment], operation)
+}
+
+// contrast sets up the test of one gate between two arms, or says why there is none.
+func (c *comparison) contrast(base, treated string, g gate) (*contrast, error) {
+	x, y := c.find(base, g.operation, g.metric), c.find(treated, g.operation, g.metric)
+	if x == nil || y == nil {
+		return nil, fmt.Errorf("%s was not measured under both", g.metric)
+	}
+	var out *contrast
+	if q, tail := y.tail(g.quantile); tail {
+		if c.unblocked {
+			return nil, errors.New("the tail cannot be compared without blocks")
+		}
+		b, t := bothSamples(x.samples, y.samples)
+		out = tailContrast(y.metric, b, t, q)
+		out.margin = c.margin
+	} else {
+		p := Pair{Metric: y.metric, Base: x.values(g.quantile), Treated: y.values(g.quantile), Unblocked: c.unblocked}
+		if p.Base == nil || p.Treated == nil {
+			return nil, fmt.Errorf("the record has no %s of %s", g.quantile, g.metric)
+		}
+		var err error
+		if out, err = contrastOf(&p); err != nil {
+			return nil, err
+		}
+		out.margin = marginOf(out, p.Base, c.margin)
+	}
+	e := &out.effect
+	e.Treatment, e.Baseline, e.Operation, e.Quantile = treated, base, y.operation, g.quantile
+	return out, out.estimate(stat.LookAlpha)
+}
+
+// bothSamples keeps the blocks in which both arms have samples.
+func bothSamples(x, y [][]float64) (a, b [][]float64) {
+	for i := range min(len(x), len(y)) {
+		if len(x[i]) > 0 && len(y[i]) > 0 {
+			a, b = append(a, x[i]), append(b, y[i])
+		}
+	}
+	return a, b
+}
+
+// effects estimates every effect on every treated arm and judges it.
+func (a *analysis) effects(c *comparison) {
+	var explored []*contrast
+	skipped := map[string][]string{}
+	for i := range c.arms {
+		t := &c.arms[i]
+		base, ok := c.baselineOf(t)
+		if t.Control != design.None || !ok || base.ID == t.ID || t.Baseline {
+			continue
+		}
+		gating := c.family(base.ID, t.ID, c.gatesOf(t.ID), skipped)
+		c.holm(t.ID, gating)
+		others := c.family(base.ID, t.ID, c.exploratory(t.ID), skipped)
+		explored = append(explored, others...)
+		a.contrasts = append(a.contrasts, slices.Concat(gating, others)...)
+	}
+	explore(explored)
+	for _, x := range a.contrasts {
+		a.rep.Effects = append(a.rep.Effects, x.effect)
+	}
+	for _, why := range sortedKeys(skipped) {
+		addOnce(&a.rep.Notes, fmt.Sprintf("no effect on %s: %s", strings.Join(skipped[why], ", "), why))
+	}
+	if _, ok := a.baseline(); (ok || !c.unblocked) && len(a.contrasts) == 0 && a.rec.Header.Question == design.Compare {
+		a.flaws.open = append(a.flaws.open, "no effect could be estimated")
+	}
+}
+
+// gatesOf are the gates of one treatment: those that it can act on.
+func (c *comparison) gatesOf(treatment string) []gate {
+	return slices.DeleteFunc(slices.Clone(c.gates), func(g gate) bool { return !c.acts(treatment, g.operation) })
+}
+
+// exploratory is everything else that was measured.
+func (c *comparison) exploratory(treatment string) []gate {
+	var out []gate
+	for _, m := range c.measures {
+		if m.treatment != treatment || !c.acts(treatment, m.operation) {
+			continue
+		}
+		quantiles := []string{m.main}
+		if m.metric.Name == metric.Response.Name && m.of != "" {
+			quantiles = []string{"p50", "mean", "p90", "p99", "p999"}
+		}
+		for _, q := range quantiles {
+			if g := (gate{m.operation, m.metric.Name, q}); !slices.Contains(c.gates, g) {
+				out = append(out, g)
+			}
+		}
+	}
+	return out
+}
+
+// family estimates the contrasts of one treatment. What cannot be estimated is noted by its reason.
+func (c *comparison) family(base, treated string, gates []gate, skipped map[string][]string) []*contrast {
+	var out []*contrast
+	for _, g := range gates {
+		x, err := c.contrast(base, treated, g)
+		if err != nil {
+			list := skipped[err.Error()]
+			addOnce(&list, g.String())
+			skipped[err.Error()] = list
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// String is the gate as a budget would name it.
+func (g gate) String() string {
+	s := g.metric
+	if g.operation != "" {
+		s = g.operation + "." + s
+	}
+	if g.quantile != "" {
+		s += "." + g.quantile
+	}
+	return s
+}
+
+// holm judges the gating effects of one treatment together: each with the interval at which Holm's procedure tested it.
+func (c *comparison) holm(treatment string, family []*contrast) {
+	p := pValues(family)
+	adjusted, alphas := stat.Holm(p), stat.HolmLevels(p, stat.LookAlpha)
+	c.alphas[treatment] = map[gate]float64{}
+	for i, x := range family {
+		// The test was estimated once, at a wider α: at this one it cannot fail.
+		if err := x.estimate(alphas[i]); err != nil {
+			continue
+		}
+		e := &x.effect
+		c.alphas[treatment][gate{e.Operation, e.Metric, e.Quantile}] = alphas[i]
+		e.Gating, e.Adjusted = true, &adjusted[i]
+		x.fill(alphas[i], false)
+	}
+}
+
+// explore judges effects that nobody asked for: those that the false discovery rate does not let pass are not told from 0.
+func explore(family []*contrast) {
+	adjusted := stat.BenjaminiHochberg(pValues(family))
+	for i, x := range family {
+		x.effect.Adjusted = &adjusted[i]
+		x.fill(stat.LookAlpha, adjusted[i] > stat.LookAlpha)
+	}
+}
+
+func pValues(family []*contrast) []float64 {
+	p := make([]float64, len(family))
+	for i, x := range family {
+		p[i] = x.got.P
+	}
+	return p
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// BlockValues are the values of all metrics, block by block, that the complete blocks of a comparison measured: one entry for each arm,
+// operation and metric, in the metric's main quantile. Of results that were taken without blocks, each repetition is a value. It fails if the
+// record's files cannot be read or if its question has no blocks.
+func BlockValues(rec *record.Record) ([]report.BlockValues, error) {
+	if q := rec.Header.Question; q != design.Compare && q != design.Scale {
+		return nil, fmt.Errorf("the question %q has no blocks to compare", q)
+	}
+	a := newAnalysis(rec)
+	d, err := a.dataset()
+	if err != nil {
+		return nil, err
+	}
+	var out []report.BlockValues
+	for _, m := range d.measures {
+		out = append(out, d.valuesOf(m, m.main))
+	}
+	return out, nil
+}

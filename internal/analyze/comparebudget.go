@@ -1,0 +1,297 @@
+package analyze
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/internal/budget"
+	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/report"
+	"tare/internal/stat"
+	"tare/internal/unit"
+)
+
+// compared judges a budget of a comparison for one treatment. A budget that names no operation holds for each of those that have a clock
+// of their own: the worst of them is told.
+func (a *analysis) compared(b *budget.Budget, treatment string) finding {
+	c := a.cmp
+	if why := a.outside(b); why != "" {
+		return unmeasured("%s", why)
+	}
+	var gates []gate
+	for _, g := range c.named(b) {
+		if b.Operation != "" || c.acts(treatment, g.operation) {
+			gates = append(gates, g)
+		}
+	}
+	if len(gates) == 0 {
+		return unmeasured("%s", c.missing(b))
+	}
+	var all []finding
+	for _, g := range gates {
+		f := a.gauge(b, treatment, g)
+		if f.why == "" && f.verdict == "" {
+			f.verdict = report.Verdict(budget.Decide(*b, f.Interval))
+		}
+		all = append(all, f)
+	}
+	worst := worstOf(b, all)
+	f := all[worst]
+	if len(all) > 1 && f.why == "" {
+		f.how = fmt.Sprintf("%s is the worst of %d operations; %s", gates[worst].operation, len(all), f.how)
+	}
+	if f.why == "" && len(a.flaws.invalid) > 0 {
+		f.verdict, f.how = report.Inconclusive, "the run is invalid: "+a.flaws.invalid[0]
+	}
+	return f
+}
+
+// outside says why a budget cannot be judged by this run at all.
+func (a *analysis) outside(b *budget.Budget) string {
+	offered := a.rec.Plan.Load.Rate
+	switch {
+	case b.Drift:
+		return "a drift needs the question soak"
+	case b.At == 0:
+		return ""
+	case a.cmp.batched:
+		return "nothing is offered at a rate to operations that run at their own pace: leave out the \"at\""
+	case offered == 0:
+		return "this run offered no fixed rate: leave out the \"at\""
+	case math.Abs(offered-b.At) > rateTolerance*b.At:
+		return fmt.Sprintf("this run offered %s, not %s", unit.PerSecond(offered), unit.PerSecond(b.At))
+	}
+	return ""
+}
+
+// missing says why a budget names nothing that was measured.
+func (c *comparison) missing(b *budget.Budget) string {
+	switch {
+	case len(c.blocks) == 0:
+		return "no complete block was measured"
+	case b.Operation != "" && !slices.Contains(c.operations, b.Operation):
+		return fmt.Sprintf("there is no operation %q; there is %s", b.Operation, strings.Join(c.operations, ", "))
+	}
+	var have []string
+	for _, m := range c.measures {
+		if b.Operation == "" || m.operation == b.Operation || c.wholeMix(m.operation) {
+			addOnce(&have, m.metric.Name)
+		}
+	}
+	return fmt.Sprintf("%s was not measured; measured were %s", b.Metric, strings.Join(have, ", "))
+}
+
+// worstOf picks what a budget over several operations comes to: a broken one, else one that is open, else the one nearest the limit.
+func worstOf(b *budget.Budget, all []finding) int {
+	rank := map[report.Verdict]int{report.Fail: 3, report.Inconclusive: 2, report.NotMeasured: 1, report.Pass: 0}
+	edge := func(f finding) float64 {
+		if b.Op == budget.AtLeast {
+			return -f.Lo
+		}
+		return f.Hi
+	}
+	worst := 0
+	for i, f := range all {
+		r, w := rank[f.verdict], rank[all[worst].verdict]
+		if f.why != "" {
+			r = 1
+		}
+		if all[worst].why != "" {
+			w = 1
+		}
+		if r > w || (r == w && edge(f) > edge(all[worst])) {
+			worst = i
+		}
+	}
+	return worst
+}
+
+// gauge estimates what a budget limits: the treatment's own metric, or its change against the baseline.
+func (a *analysis) gauge(b *budget.Budget, treatment string, g gate) finding {
+	c := a.cmp
+	m := c.find(treatment, g.operation, g.metric)
+	if m == nil {
+		return unmeasured("%s was not measured under this treatment", g)
+	}
+	alpha := stat.LookAlpha
+	if tested, ok := c.alphas[treatment][g]; ok && b.Limit.Against != budget.Absolute {
+		alpha = tested
+	}
+	if b.Limit.Against == budget.Absolute {
+		return c.absolute(b, m, g, alpha)
+	}
+	i := slices.IndexFunc(c.arms, func(t design.Treatment) bool { return t.ID == treatment })
+	base, ok := c.baselineOf(&c.arms[i])
+	switch {
+	case !ok:
+		return unmeasured("there is no baseline")
+	case base.ID == treatment:
+		return unmeasured("this is the baseline itself")
+	}
+	return c.relative(b, base.ID, m, g, alpha)
+}
+
+// absolute judges a metric of one arm by its own interval.
+func (c *comparison) absolute(b *budget.Budget, m *measure, g gate, alpha float64) finding {
+	e, why := c.own(m, g.quantile, 1-alpha)
+	if m.metric.Unit == metric.Ratio {
+		e = c.widened(m, e)
+	}
+	if why != "" {
+		return c.open(e.Value, why)
+	}
+	return finding{Interval: budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, how: c.basis(b, &e, b.Limit.Value, alpha)}
+}
+
+// open is a metric that was measured and whose interval cannot be had yet.
+func (c *comparison) open(v float64, why string) finding {
+	if !isFinite(v) {
+		return unmeasured("%s", why)
+	}
+	return finding{Interval: budget.Interval{Value: v, Lo: math.Inf(-1), Hi: math.Inf(1)}, how: why}
+}
+
+// widened gives a share at least the interval that so many calls can tell: where no call failed in any block, blocks do not vary.
+func (c *comparison) widened(m *measure, e stat.Estimate) stat.Estimate {
+	if m.metric.Name != metric.Error.Name {
+		return e
+	}
+	var due, bad float64
+	for i, v := range m.value {
+		if isFinite(v) && i < len(m.weight) {
+			due, bad = due+m.weight[i], bad+v*m.weight[i]
+		}
+	}
+	if w := wilsonAt(bad, due, stat.NormalQuantile((1+e.Level)/2)); isFinite(w.Lo) {
+		e.Lo, e.Hi = min(e.Lo, w.Lo), max(e.Hi, w.Hi)
+	}
+	e.Lo = max(0, e.Lo)
+	return e
+}
+
+// basis says what an interval rests on, and how many blocks would tell it from the limit if it does not yet.
+func (c *comparison) basis(b *budget.Budget, e *stat.Estimate, limit, alpha float64) string {
+	if !isFinite(e.Lo) || !isFinite(e.Hi) {
+		return fmt.Sprintf("%s are too few for an interval at %s", plural(e.N, "block"), percent(1-alpha))
+	}
+	s := fmt.Sprintf("%s, interval at %s", plural(e.N, "block"), percent(1-alpha))
+	if v := budget.Decide(*b, budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}); v != budget.Inconclusive || c.unblocked {
+		return s
+	}
+	if n := blocksTo(e, limit, alpha); n > e.N {
+		return fmt.Sprintf("%s; about %d blocks in all would decide", s, n)
+	}
+	return s
+}
+
+// blocksTo is how many blocks in all would tell an estimate from a limit with power .8, if it is the truth and its standard error falls
+// with the root of the blocks; 0 if that is more than it is sensible to say.
+func blocksTo(e *stat.Estimate, limit, alpha float64) int {
+	const most = 100_000
+	ratio := stat.DetectableEffect(stat.StandardError(*e), alpha, power) / math.Abs(e.Value-limit)
+	n := math.Ceil(float64(e.N) * ratio * ratio)
+	if !(n <= most) {
+		return 0
+	}
+	return max(int(n), e.N+1)
+}
+
+// relative judges the change against the baseline.
+func (c *comparison) relative(b *budget.Budget, base string, m *measure, g gate, alpha float64) finding {
+	x, err := c.contrast(base, m.treatment, g)
+	if err == nil {
+		err = x.estimate(alpha)
+	}
+	var tooFew *stat.NotEstimable
+	switch {
+	case errors.As(err, &tooFew):
+		return finding{Interval: budget.Interval{Value: c.pooledChange(b, base, m, g), Lo: math.Inf(-1), Hi: math.Inf(1)}, how: err.Error()}
+	case err != nil:
+		return unmeasured("%v", err)
+	}
+	if b.Limit.Against == budget.Ratio {
+		return c.asRatio(b, x, base, g, alpha)
+	}
+	return c.asDifference(b, x, base, m, g, alpha)
+}
+
+// asRatio gives a contrast as a share of the baseline.
+func (c *comparison) asRatio(b *budget.Budget, x *contrast, base string, g gate, alpha float64) finding {
+	e := x.got.Estimate
+	limit := x.back(b.Limit.Value)
+	if x.effect.Kind == kindDifference {
+		own, why := c.own(c.find(base, g.operation, g.metric), g.quantile, level)
+		if why != "" || !(own.Value > 0) {
+			return unmeasured("the baseline's %s is 0, of which a percentage has no meaning: limit it without a sign", g)
+		}
+		e.Value, e.Lo, e.Hi = e.Value/own.Value, e.Lo/own.Value, e.Hi/own.Value
+		limit = b.Limit.Value
+	}
+	f := finding{Interval: budget.Interval{Value: x.share(e.Value), Lo: x.share(e.Lo), Hi: x.share(e.Hi)}}
+	if x.wide {
+		return tooWide(f, x)
+	}
+	plain := *b
+	plain.Limit.Value = limit
+	f.how = c.basis(&plain, &e, limit, alpha)
+	return f
+}
+
+// share is the value of a ratio's test as a change; that of a difference is one already.
+func (c *contrast) share(v float64) float64 { return c.scale(v) }
+
+// tooWide leaves an interval open that the wanted level cannot be had for.
+func tooWide(f finding, x *contrast) finding {
+	f.Lo, f.Hi = math.Inf(-1), math.Inf(1)
+	f.how = fmt.Sprintf("%s are too few for an interval", plural(x.effect.Blocks, "block"))
+	return f
+}
+
+// asDifference gives a contrast in the metric's unit. For a tail it is the interval of the ratio on the baseline's own quantile, the
+// widest that both allow.
+func (c *comparison) asDifference(b *budget.Budget, x *contrast, base string, m *measure, g gate, alpha float64) finding {
+	from := c.find(base, g.operation, g.metric)
+	if _, tail := m.tail(g.quantile); tail {
+		own, why := c.own(from, g.quantile, 1-alpha)
+		if why != "" {
+			return c.open(math.NaN(), why)
+		}
+		e := x.got
+		lo, hi := math.Expm1(e.Lo), math.Expm1(e.Hi)
+		return finding{Interval: budget.Interval{
+			Value: own.Value * math.Expm1(e.Value), Lo: min(lo*own.Lo, lo*own.Hi), Hi: max(hi*own.Lo, hi*own.Hi),
+		}, how: fmt.Sprintf("%s, interval at %s", plural(e.N, "block"), percent(1-alpha))}
+	}
+	if x.effect.Kind == kindRatio {
+		p := Pair{Metric: m.metric, Base: from.values(g.quantile), Treated: m.values(g.quantile), Unblocked: c.unblocked, difference: true}
+		var err error
+		if x, err = contrastOf(&p); err == nil {
+			err = x.estimate(alpha)
+		}
+		if err != nil {
+			return unmeasured("%v", err)
+		}
+	}
+	e := x.got.Estimate
+	f := finding{Interval: budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}}
+	if x.wide {
+		return tooWide(f, x)
+	}
+	f.how = c.basis(b, &e, b.Limit.Value, alpha)
+	return f
+}
+
+// pooledChange is a tail's change without an interval.
+func (c *comparison) pooledChange(b *budget.Budget, base string, m *measure, g gate) float64 {
+	q, _ := m.tail(g.quantile)
+	from := c.find(base, g.operation, g.metric)
+	x, y := pooled(from.samples, q), pooled(m.samples, q)
+	if b.Limit.Against == budget.Ratio {
+		return y/x - 1
+	}
+	return y - x
+}

@@ -1,0 +1,108 @@
+package analyze
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"tare/internal/design"
+	"tare/internal/report"
+)
+
+// enforcers are three treatments, two of which share a level.
+func enforcers() []design.Treatment {
+	var out []design.Treatment
+	for _, l := range []map[string]string{{"enforcer": "none"}, {"enforcer": "landlock", "rules": "8"}, {"enforcer": "landlock", "rules": "50"}, {"enforcer": "seccomp"}} {
+		out = append(out, design.Treatment{ID: design.ID(l), Baseline: l["enforcer"] == "none", Levels: l})
+	}
+	return out
+}
+
+// TestBudgetsOfComparisons: seccomp adds 10 % to open, landlock 30 % with 8 rules and 60 % with 50; nothing acts on exec.
+func TestBudgetsOfComparisons(t *testing.T) {
+	x := experiment{blocks: 20, treatments: enforcers(), operations: []string{"open", "exec"}, seed: 6, block: .02}
+	x.cost = func(treatment, op string, _ int) float64 {
+		v := 1e-6
+		if op == "exec" {
+			return 1e-3
+		}
+		return v * map[string]float64{"enforcer=seccomp": 1.1, "enforcer=landlock rules=8": 1.3, "enforcer=landlock rules=50": 1.6, "enforcer=none": 1, "aa": 1}[treatment]
+	}
+	for _, c := range []struct {
+		budget string
+		want   []report.Verdict // by treatment, in the order of the file
+		named  []string
+		reason string
+	}{
+		{"seccomp: open.cpu <= +20%", []report.Verdict{report.Pass}, []string{"enforcer=seccomp"}, "20 blocks"},
+		{"seccomp: open.cpu <= +5%", []report.Verdict{report.Fail}, nil, "20 blocks"},
+		{"seccomp: open.cpu <= +10%", []report.Verdict{report.Inconclusive}, nil, "blocks in all would decide"},
+		{"landlock: open.cpu <= +40%", []report.Verdict{report.Pass, report.Fail}, []string{"enforcer=landlock rules=8", "enforcer=landlock rules=50"}, ""},
+		{"rules=8: open.cpu <= +40%", []report.Verdict{report.Pass}, []string{"enforcer=landlock rules=8"}, ""},
+		{"enforcer=landlock rules=50: open.cpu <= +40%", []report.Verdict{report.Fail}, []string{"enforcer=landlock rules=50"}, ""},
+		{"open.cpu <= +40%", []report.Verdict{report.Pass, report.Fail, report.Pass}, nil, ""},
+		{"none: open.cpu <= 2us", []report.Verdict{report.Pass}, []string{"enforcer=none"}, ""},
+		{"none: open.cpu <= +2%", []report.Verdict{report.NotMeasured}, []string{"enforcer=none"}, "baseline itself"},
+		{"open.cpu <= 1.2us", []report.Verdict{report.Fail, report.Fail, report.Pass}, nil, ""},
+		{"open.cpu.p50 <= +40%", []report.Verdict{report.Pass, report.Fail, report.Pass}, nil, ""},
+		{"open.cpu <= +400ns", []report.Verdict{report.Pass, report.Fail, report.Pass}, nil, ""},
+		{"cpu <= +40%", []report.Verdict{report.Pass, report.Fail, report.Pass}, nil, "open is the worst of 2 operations"},
+		{"exec.wall <= +5%", []report.Verdict{report.Pass, report.Pass, report.Pass}, nil, ""},
+		{"exec.wall.max <= 1s", []report.Verdict{report.Pass, report.Pass, report.Pass}, nil, ""},
+		{"fork.cpu <= +5%", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, `no operation "fork"; there is open, exec`},
+		{"open.rss <= 1MiB", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "measured were cpu, wall"},
+		{"open.cpu <= +5% at 10/s", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "own pace"},
+		{"open.cpu drift <= 1ms/h", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "soak"},
+		{"apparmor: open.cpu <= +5%", []report.Verdict{report.NotMeasured}, []string{"apparmor"}, "no treatment"},
+	} {
+		x.budget = []string{c.budget}
+		rep := analyzedRecord(t, x.record())
+		var got []report.Verdict
+		var named []string
+		for _, b := range rep.Budgets {
+			got, named = append(got, b.Verdict), append(named, b.Treatment)
+			if b.Text != c.budget || !strings.Contains(b.Reason, c.reason) {
+				t.Errorf("%q: reason %q, want %q", b.Text, b.Reason, c.reason)
+			}
+		}
+		if !slices.Equal(got, c.want) || c.named != nil && !slices.Equal(named, c.named) {
+			t.Errorf("%q: %v for %q, want %v for %q", c.budget, got, named, c.want, c.named)
+		}
+	}
+}
+
+// TestBudgetsUseTheInterval of the effect that they limit.
+func TestBudgetsUseTheInterval(t *testing.T) {
+	x := experiment{blocks: 20, cost: slower(1.1), seed: 6, budget: []string{"open.cpu <= +20%", "open.wall <= +20%", "open.cpu <= +1us"}}
+	rep := analyzedRecord(t, x.record())
+	for i, name := range []string{"open.cpu", "open.wall"} {
+		e, b := effectOn(t, rep.Effects, name), rep.Budgets[i]
+		if !e.Gating || *b.Lo != e.Lo || *b.Hi != e.Hi || *b.Estimate != e.Estimate || b.Unit != "ratio" {
+			t.Errorf("budget [%v, %v], effect %+v", *b.Lo, *b.Hi, e)
+		}
+	}
+	if b := rep.Budgets[2]; math.Abs(*b.Estimate-1e-7) > 1e-8 || *b.Lo > 1e-7 || *b.Hi < 1e-7 || b.Unit != "s" {
+		t.Errorf("difference %v [%v, %v]", *b.Estimate, *b.Lo, *b.Hi)
+	}
+}
+
+// TestAtTheOfferedRate: a comparison offers one rate, and a budget at another is not judged.
+func TestAtTheOfferedRate(t *testing.T) {
+	x := experiment{blocks: 10, calls: 200, cost: millisecond, block: .01, operations: []string{"token"}, seed: 2}
+	x.budget = []string{"response.p50 <= 2ms at 1000/s", "response.p50 <= 2ms at 50/s", "error <= 0.1%", "error <= 1%", "error <= +1%", "cpu <= +15%", "response.p50 <= +300us"}
+	rep := analyzed(t, x.write(t, t.TempDir()))
+	want := []report.Verdict{report.Pass, report.NotMeasured, report.Inconclusive, report.Pass, report.NotMeasured, report.Pass, report.Pass}
+	for i, b := range rep.Budgets {
+		if b.Verdict != want[i] {
+			t.Errorf("%s: %s (%s) [%v, %v]", b.Text, b.Verdict, b.Reason, b.Lo, b.Hi)
+		}
+	}
+	if r := rep.Budgets[1].Reason; !strings.Contains(r, "offered 1000/s, not 50/s") && !strings.Contains(r, "not 50") {
+		t.Errorf("reason %q", r)
+	}
+	// 2000 calls without a failure do not show that fewer than 1 in 1000 fail: 5.8 in 2000 are within the interval.
+	if hi := rep.Budgets[2].Hi; hi == nil || *hi < .002 || *hi > .004 {
+		t.Errorf("error at most %v", *hi)
+	}
+}

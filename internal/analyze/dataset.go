@@ -1,0 +1,176 @@
+package analyze
+
+import (
+	"math"
+
+	"tare/internal/budget"
+	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/probe"
+	"tare/internal/stat"
+)
+
+// mostBlocks bounds what a damaged record can make a report hold; no experiment comes near it.
+const mostBlocks = 100_000
+
+// A dataset is what the complete blocks of a comparison measured. Only they count: in a block that lacks an arm the others have nothing
+// to be held against.
+type dataset struct {
+	arms   []design.Treatment
+	blocks []int // numbers of the complete blocks, ascending; all values are in this order
+	// operations in the order of the record; "" is all of a mix together.
+	operations []string
+	// negative are the operations on which a treatment cannot act.
+	negative map[string][]string
+	// batched: the operations have a clock of their own.
+	batched   bool
+	unblocked bool
+
+	measures []*measure
+	index    map[key]*measure
+}
+
+type key struct{ treatment, operation, metric string }
+
+// A measure is one metric of one operation under one treatment, block by block.
+type measure struct {
+	key
+	metric metric.Metric
+	// main is the quantile that value holds: "p50" for times of calls, "" where there is only one value, or a median of batches.
+	main  string
+	value []float64 // by block; NaN: not measured
+	// samples are sorted, by block.
+	samples [][]float64
+	of      string // what samples are: "calls", "batches", or "" where a block has one value only
+	// weight is how many calls a block's share is of; only of shares.
+	weight []float64
+}
+
+// find is the measure of a metric under a treatment, nil if there is none. Without an operation it is of all of them together, or of
+// the only one.
+func (d *dataset) find(treatment, operation, name string) *measure {
+	if m := d.index[key{treatment, operation, name}]; m != nil || operation != "" {
+		return m
+	}
+	if len(d.operations) == 1 {
+		return d.index[key{treatment, d.operations[0], name}]
+	}
+	return nil
+}
+
+// add takes in one measure of one block, the latest.
+func (d *dataset) add(m *measure) {
+	x := d.index[m.key]
+	if x == nil {
+		x = &measure{key: m.key, metric: m.metric, main: m.main, of: m.of}
+		d.index[m.key] = x
+		d.measures = append(d.measures, x)
+	}
+	if x.pad(len(d.blocks) - 1); len(x.value) >= len(d.blocks) || x.of != m.of {
+		return // a damaged record may name one operation twice, or in two ways
+	}
+	x.value = append(x.value, m.value...)
+	x.weight = append(x.weight, m.weight...)
+	if x.of != "" {
+		x.samples = append(x.samples, m.samples...)
+	}
+}
+
+// pad fills in the blocks in which m was not measured.
+func (m *measure) pad(blocks int) {
+	for len(m.value) < blocks {
+		m.value = append(m.value, math.NaN())
+		if len(m.weight) > 0 {
+			m.weight = append(m.weight, 0)
+		}
+	}
+	for m.of != "" && len(m.samples) < blocks {
+		m.samples = append(m.samples, nil)
+	}
+}
+
+// canonical is the name under which a quantile of m is kept.
+func (m *measure) canonical(quantile string) string {
+	switch {
+	case quantile == "":
+		return m.main
+	case m.of == "" && quantile == "mean": // one value a block is a mean over its calls
+		return ""
+	case m.main == "" && quantile == "p50":
+		return ""
+	}
+	return quantile
+}
+
+// values are a quantile's values by block, NaN where a block has none; nil if m has no such quantile.
+func (m *measure) values(quantile string) []float64 {
+	if quantile == m.main {
+		return m.value
+	}
+	if m.of == "" {
+		return nil
+	}
+	out := make([]float64, len(m.samples))
+	for i, s := range m.samples {
+		out[i] = summarize(s, quantile)
+	}
+	return out
+}
+
+// summarize is one quantile or summary of sorted values, NaN if there are too few of them.
+func summarize(s []float64, quantile string) float64 {
+	if len(s) == 0 {
+		return math.NaN()
+	}
+	if q, ok := budget.Fraction(quantile); ok {
+		if !enough(len(s), q) {
+			return math.NaN()
+		}
+		return stat.SortedQuantile(s, q)
+	}
+	switch quantile {
+	case "min":
+		return s[0]
+	case "max":
+		return s[len(s)-1]
+	case "mean":
+		return stat.Mean(s)
+	case "stddev":
+		return math.Sqrt(stat.Variance(s))
+	}
+	return math.NaN()
+}
+
+// tail is the fraction of a quantile that is estimated from the pooled samples of all blocks, since one block has too few beyond it.
+func (m *measure) tail(quantile string) (q float64, ok bool) {
+	if m.of == "" || quantile == m.main {
+		return 0, false
+	}
+	q, ok = budget.Fraction(quantile)
+	return q, ok && q >= 0.9
+}
+
+// findMetric finds a metric of calls and batches, or a quantity that a probe reads.
+func findMetric(name string) (metric.Metric, bool) {
+	if m, ok := metric.Find(name); ok {
+		return m, true
+	}
+	for _, q := range probe.Quantities() {
+		if q.Name == name {
+			return q.Metric, true
+		}
+	}
+	return metric.Metric{}, false
+}
+
+// median of sorted values, the mean of the middle two where their number is even, as other tools print it; NaN for none.
+func median(s []float64) float64 {
+	n := len(s)
+	if n == 0 {
+		return math.NaN()
+	}
+	if n%2 == 1 {
+		return s[n/2]
+	}
+	return s[n/2-1]/2 + s[n/2]/2
+}

@@ -1,0 +1,81 @@
+package analyze
+
+import (
+	"fmt"
+	"strings"
+
+	"tare/internal/report"
+)
+
+// Decide says whether a growing experiment may stop at this look: every budget is kept or broken, or without budgets every gating effect
+// is regressed, improved or equivalent, and the experiment's checks of itself found nothing. Else reason lists what is still open, with
+// the number of blocks that would decide it. A budget that this run cannot measure is not waited for. It must be asked at the planned
+// looks only: each costs a share of the error that is allowed.
+func Decide(rep *report.Report) (stop bool, reason string) {
+	var open []string
+	switch {
+	case rep.AA == nil || (len(rep.AA.Effects) == 0 && !rep.AA.Reliable):
+		open = append(open, "there are too few blocks to check the run by its A/A arm")
+	case !rep.AA.Reliable || rep.Verdict == report.Invalid:
+		open = append(open, rep.Reason)
+	}
+	done, undecided := openBudgets(rep)
+	if len(rep.Budgets) == 0 || (done == "" && len(undecided) == 0) {
+		done, undecided = openEffects(rep)
+	}
+	open = append(open, undecided...)
+	if len(open) > 0 {
+		return false, "open: " + strings.Join(open, "; ")
+	}
+	if done == "" {
+		return false, "open: nothing that was measured decides a verdict; set a budget"
+	}
+	return true, done
+}
+
+// openBudgets lists the budgets that more blocks may decide. done is empty if none could be measured.
+func openBudgets(rep *report.Report) (done string, open []string) {
+	decided := 0
+	for i := range rep.Budgets {
+		b := &rep.Budgets[i]
+		switch b.Verdict {
+		case report.Pass, report.Fail:
+			decided++
+		case report.NotMeasured:
+		case report.Inconclusive, report.Invalid, report.None:
+			open = append(open, b.Text+" for "+b.Treatment+because(b.Reason))
+		}
+	}
+	if decided > 0 {
+		done = fmt.Sprintf("%s decided, the A/A arm is quiet", plural(decided, "budget"))
+	}
+	return done, open
+}
+
+// openEffects lists the gating effects that are undecided.
+func openEffects(rep *report.Report) (done string, open []string) {
+	decided := 0
+	for i := range rep.Effects {
+		e := &rep.Effects[i]
+		if !e.Gating {
+			continue
+		}
+		switch e.Verdict {
+		case report.Regressed, report.Improved, report.Equivalent:
+			decided++
+		case report.Slower, report.Faster, report.EffectInconclusive:
+			open = append(open, fmt.Sprintf("%s under %s is %s at %s%s", nameOf(e), e.Treatment, e.Verdict, change(e, e.Estimate), toDecide(e)))
+		}
+	}
+	if decided > 0 {
+		done = fmt.Sprintf("%s decided, the A/A arm is quiet", plural(decided, "effect"))
+	}
+	return done, open
+}
+
+func toDecide(e *report.Effect) string {
+	if e.BlocksToDecide == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (about %d blocks in all)", *e.BlocksToDecide)
+}

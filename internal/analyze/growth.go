@@ -1,0 +1,223 @@
+package analyze
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/budget"
+	"tare/internal/design"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/stat"
+)
+
+// leastSizes is how many sizes a growth law needs; below it there are points and no law.
+const leastSizes = 6
+
+// A line is a row of treatments that differ in the size of one factor only.
+type line struct {
+	factor string
+	rest   string // the other levels, as an ID; "" if there are none
+	sizes  []float64
+	arms   []design.Treatment // in the order of sizes
+}
+
+// growth fits how each gating metric grows with each factor whose levels are numbers.
+func (a *analysis) growth(c *comparison, budgets []budget.Budget) {
+	lines := linesOf(c.arms, a.rec.Plan.Factors)
+	for i := range lines {
+		l := &lines[i]
+		for _, g := range c.gates {
+			if out, ok := c.grow(l, g, budgets); ok {
+				a.rep.Growth = append(a.rep.Growth, out)
+			}
+		}
+	}
+	if _, ok := a.baseline(); ok && len(a.rep.Growth) > 0 {
+		addOnce(&a.rep.Notes, "growth is of the metric itself, not of what a treatment adds to its baseline")
+	}
+}
+
+// linesOf finds the treatments that differ in one numeric factor only.
+func linesOf(arms []design.Treatment, factors []record.Factor) []line {
+	var out []line
+	for _, f := range factorNames(arms, factors) {
+		for i := range arms {
+			t := &arms[i]
+			n, ok := number(t.Levels[f])
+			if t.Control != design.None || !ok {
+				continue
+			}
+			rest := without(t, f)
+			k := slices.IndexFunc(out, func(l line) bool { return l.factor == f && l.rest == rest })
+			if k < 0 {
+				k, out = len(out), append(out, line{factor: f, rest: rest})
+			}
+			l := &out[k]
+			at, twice := slices.BinarySearch(l.sizes, n)
+			if !twice {
+				l.sizes, l.arms = slices.Insert(l.sizes, at, n), slices.Insert(l.arms, at, *t)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(l line) bool { return len(l.sizes) < 2 })
+}
+
+// factorNames are the factors of the plan, or where it names none, those of the treatments.
+func factorNames(arms []design.Treatment, factors []record.Factor) []string {
+	var out []string
+	for _, f := range factors {
+		addOnce(&out, f.Name)
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for i := range arms {
+		for _, f := range sortedKeys(arms[i].Levels) {
+			addOnce(&out, f)
+		}
+	}
+	return out
+}
+
+func number(level string) (float64, bool) {
+	n, err := strconv.ParseFloat(strings.TrimSpace(level), 64)
+	return n, err == nil && n >= 0 && !math.IsInf(n, 0)
+}
+
+// without is t's ID without a factor.
+func without(t *design.Treatment, factor string) string {
+	rest := map[string]string{}
+	for f, level := range t.Levels {
+		if f != factor && strings.Contains(" "+t.ID+" ", " "+f+"="+level+" ") {
+			rest[f] = level
+		}
+	}
+	if len(rest) == 0 {
+		return ""
+	}
+	return design.ID(rest)
+}
+
+// grow fits one metric along one line.
+func (c *comparison) grow(l *line, g gate, budgets []budget.Budget) (report.Growth, bool) {
+	out := report.Growth{
+		Factor: l.factor, Treatment: l.rest, Metric: g.metric, Quantile: g.quantile, Operation: g.operation,
+		Range: report.Interval{Lo: l.sizes[0], Hi: l.sizes[len(l.sizes)-1]},
+	}
+	values := make([][]float64, len(l.arms))
+	for i := range l.arms {
+		m := c.find(l.arms[i].ID, g.operation, g.metric)
+		if m == nil || !c.acts(l.arms[i].ID, g.operation) {
+			return out, false
+		}
+		out.Operation, out.Unit = m.operation, m.metric.Unit
+		if e, _ := c.own(m, g.quantile, level); isFinite(e.Value) {
+			out.Points = append(out.Points, report.GrowthPoint{N: l.sizes[i], Value: e.Value, Lo: finite(e.Lo), Hi: finite(e.Hi)})
+		}
+		if _, tail := m.tail(g.quantile); tail {
+			out.Reason = "a law is fitted to the values of single blocks, which have too few calls for a tail"
+			continue
+		}
+		values[i] = m.values(g.quantile)
+	}
+	if len(out.Points) == 0 {
+		return out, false
+	}
+	if out.Reason == "" {
+		c.fit(&out, l, values, budgets, g)
+	}
+	return out, true
+}
+
+// fit adds the law, its band, the size at which a budget breaks, and the knee.
+func (c *comparison) fit(out *report.Growth, l *line, values [][]float64, budgets []budget.Budget, g gate) {
+	blocks := commonBlocks(values)
+	if len(l.sizes) < leastSizes {
+		out.Reason = fmt.Sprintf("%d sizes are too few to tell one form from another: a fit needs %d", len(l.sizes), leastSizes)
+		return
+	}
+	if len(blocks[0]) == 0 {
+		out.Reason = "no block measured every size"
+		return
+	}
+	limit := c.ceiling(budgets, l, g)
+	o := stat.GrowthOptions{Level: level, Budget: math.NaN(), Margin: c.margin}
+	if limit != nil {
+		o.Budget, out.Budget = limit.Limit.Value, limit.Text
+	}
+	f, err := stat.FitGrowth(l.sizes, blocks, o)
+	if err != nil {
+		out.Reason = err.Error()
+		return
+	}
+	out.Reason = f.Reason
+	lv := level
+	out.Best, out.Level = string(f.Best.Law), &lv
+	if f.Named {
+		out.Law = string(f.Best.Law)
+	}
+	for _, t := range f.Tied {
+		out.Tied = append(out.Tied, string(t))
+	}
+	out.Coefficients = report.Coefficients{C0: f.Best.C0, C1: f.Best.C1}
+	out.Lo, out.Hi = finite(f.C1.Lo), finite(f.C1.Hi)
+	for i := range out.Points {
+		p := &out.Points[i]
+		e := f.Band(p.N)
+		p.Fitted, p.FittedLo, p.FittedHi = finite(e.Value), finite(e.Lo), finite(e.Hi)
+	}
+	if e := f.Constant; e != nil && isFinite(e.Lo) && isFinite(e.Hi) {
+		out.Constant = &report.Interval{Lo: e.Lo, Hi: e.Hi}
+	}
+	if f.Breaks != nil {
+		out.BreaksBudgetAt = crossing(f.Breaks, out.Range.Hi)
+	}
+	if f.Knee != nil {
+		out.Knee = crossing(f.Knee, out.Range.Hi)
+	}
+}
+
+func crossing(e *stat.Estimate, largest float64) *report.Crossing {
+	if !isFinite(e.Value) {
+		return nil
+	}
+	return &report.Crossing{Value: e.Value, Lo: finite(e.Lo), Hi: finite(e.Hi), Extrapolated: e.Value > largest}
+}
+
+// commonBlocks keeps the blocks in which every size was measured.
+func commonBlocks(values [][]float64) [][]float64 {
+	out := make([][]float64, len(values))
+	for b := range values[0] {
+		whole := true
+		for _, v := range values {
+			whole = whole && b < len(v) && isFinite(v[b]) && v[b] > 0
+		}
+		if !whole {
+			continue
+		}
+		for i, v := range values {
+			out[i] = append(out[i], v[b])
+		}
+	}
+	return out
+}
+
+// ceiling is the budget that bounds a metric along a line in absolute terms, the strictest of several.
+func (c *comparison) ceiling(budgets []budget.Budget, l *line, g gate) *budget.Budget {
+	var out *budget.Budget
+	for i := range budgets {
+		b := &budgets[i]
+		if b.Op != budget.AtMost || b.Limit.Against != budget.Absolute || !slices.Contains(c.named(b), g) {
+			continue
+		}
+		all := !slices.ContainsFunc(l.arms, func(t design.Treatment) bool { return b.Treatment != "" && !t.Named(b.Treatment) })
+		if all && (out == nil || b.Limit.Value < out.Limit.Value) {
+			out = b
+		}
+	}
+	return out
+}

@@ -1,0 +1,299 @@
+package analyze
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/design"
+	"tare/internal/record"
+	"tare/internal/report"
+)
+
+// another makes a record of a second run: started later, with its own seed.
+func another(x experiment) *record.Record {
+	r := x.record()
+	r.Header.Started = r.Header.Started.Add(time.Hour)
+	return r
+}
+
+func compared(t *testing.T, base, treated *record.Record, x, y string, o CompareOptions) *report.Report {
+	t.Helper()
+	a, b := Run{Name: "before", Record: base}, Run{Name: "after", Record: treated}
+	if SameRun(base, treated) {
+		b.Name = a.Name
+	}
+	arms, _, err := MatchArms(a, b, x, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := CompareRuns(a, b, arms, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rep
+}
+
+func effectOf(t *testing.T, rep *report.Report, treatment string) report.Effect {
+	t.Helper()
+	for _, e := range rep.Effects {
+		if e.Treatment == treatment && e.Operation == "open" && e.Metric == "cpu" {
+			return e
+		}
+	}
+	t.Fatalf("no effect of %s on open.cpu among %+v; notes %q", treatment, rep.Effects, rep.Notes)
+	return report.Effect{}
+}
+
+func costlier(by float64) func(string, string, int) float64 {
+	return func(arm, _ string, _ int) float64 {
+		if arm == "enforcer=seccomp" {
+			return 1e-6 * (1 + by)
+		}
+		return 1e-6
+	}
+}
+
+// TestCompareWithinARun: two arms of one run are compared block by block, with what the run's own report says of them.
+func TestCompareWithinARun(t *testing.T) {
+	rec := experiment{blocks: 20, seed: 3, cost: costlier(.05), block: .3}.record()
+	own, err := Analyze(rec, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep := compared(t, rec, rec, "", "enforcer=seccomp", CompareOptions{})
+	got, want := effectOf(t, rep, "enforcer=seccomp"), effectOf(t, own, "enforcer=seccomp")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("not what the run's report says (-run +compare)\n%s", diff)
+	}
+	if got.Verdict != report.Regressed || math.Abs(got.Estimate-.05) > .01 || rep.Design.Unblocked || rep.AA == nil || len(rep.AA.Effects) == 0 {
+		t.Errorf("%+v, design %+v, A/A %+v", got, rep.Design, rep.AA)
+	}
+	// The other way round it is the inverse.
+	back := effectOf(t, compared(t, rec, rec, "enforcer=seccomp", "enforcer=none", CompareOptions{}), "enforcer=none")
+	if back.Verdict != report.Improved || math.Abs((1+back.Estimate)*(1+got.Estimate)-1) > 1e-9 {
+		t.Errorf("backwards %+v", back)
+	}
+	for _, x := range rep.Treatments {
+		if x.Levels["enforcer"] == "" || len(x.Levels) != 1 {
+			t.Errorf("%s has levels %v", x.ID, x.Levels)
+		}
+	}
+}
+
+// TestCompareAAWithinRuns: the A/A arm against the baseline it repeats is quiet, on hosts whose blocks differ by 30 %.
+func TestCompareAAWithinRuns(t *testing.T) {
+	told, equivalent := 0, 0
+	const runs = 60
+	for seed := range uint64(runs) {
+		rec := experiment{blocks: 20, seed: seed, block: .3}.record()
+		e := effectOf(t, compared(t, rec, rec, "enforcer=none", design.AAArm, CompareOptions{}), design.AAArm)
+		if e.Measurable {
+			told++
+		}
+		switch e.Verdict {
+		case report.Equivalent:
+			equivalent++
+		case report.EffectInconclusive, report.Slower, report.Faster:
+		case report.Regressed, report.Improved:
+			t.Errorf("seed %d: %+v", seed, e)
+		}
+	}
+	if told > 4 || equivalent < runs*3/4 { // at 1.6 %, 4 or fewer of 60 have probability 0.997
+		t.Errorf("%d of %d A/A comparisons found a difference, %d said equivalent", told, runs, equivalent)
+	}
+}
+
+// TestCompareRunsUnblocked: of two runs even equals are never equivalent, and true differences are found.
+func TestCompareRunsUnblocked(t *testing.T) {
+	quiet := experiment{blocks: 40, seed: 1, block: .005, cost: costlier(.3)}
+	for seed := range uint64(20) {
+		y := quiet
+		y.seed = 100 + seed
+		rep := compared(t, quiet.record(), another(y), "enforcer=none", "enforcer=none", CompareOptions{Margin: .2})
+		for _, e := range rep.Effects {
+			if e.Verdict == report.Equivalent {
+				t.Errorf("seed %d: equivalent: %+v", seed, e)
+			}
+		}
+		if !rep.Design.Unblocked || !strings.Contains(strings.Join(rep.Warnings, "\n"), "taken at different times") {
+			t.Errorf("not marked as unblocked: %+v %q", rep.Design, rep.Warnings)
+		}
+	}
+	e := effectOf(t, compared(t, quiet.record(), another(quiet), "enforcer=none", "enforcer=seccomp", CompareOptions{}), "enforcer=seccomp")
+	if e.Verdict != report.Regressed || e.Lo > .3 || e.Hi < .3 || e.Baseline != "before:enforcer=none" || e.Blocks != 40 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestCompareRunsCountsBlocks: the rounds of a block are not values of their own: that the arm stood in one place for all of them is
+// what makes them alike. With them as values, two runs of equals would almost always differ.
+func TestCompareRunsCountsBlocks(t *testing.T) {
+	told := 0
+	const runs = 60
+	for seed := range uint64(runs) {
+		x := experiment{blocks: 10, seed: 2 * seed, block: .1}
+		y := x
+		y.seed++
+		if effectOf(t, compared(t, x.record(), another(y), "enforcer=none", "enforcer=none", CompareOptions{}), "enforcer=none").Measurable {
+			told++
+		}
+	}
+	if told > 4 {
+		t.Errorf("%d of %d comparisons of equals found a difference at 1.6 %%", told, runs)
+	}
+}
+
+// TestComparePairsTreatments: of two runs, equal treatments are held against each other, each with its own base.
+func TestComparePairsTreatments(t *testing.T) {
+	before := experiment{blocks: 20, seed: 1, block: .005}
+	after := experiment{blocks: 20, seed: 2, block: .005, cost: func(arm, _ string, _ int) float64 {
+		return map[string]float64{"enforcer=none": 1.5e-6, design.AAArm: 1.5e-6, "enforcer=seccomp": 2.5e-6}[arm]
+	}}
+	rep := compared(t, before.record(), another(after), "", "", CompareOptions{Budget: []string{"enforcer=none: open.cpu <= +80%", "enforcer=seccomp: open.cpu <= +80%"}})
+	for treatment, want := range map[string]float64{"enforcer=none": .5, "enforcer=seccomp": 1.5} {
+		e := effectOf(t, rep, treatment)
+		if e.Baseline != "before:"+treatment || math.Abs(e.Estimate-want) > .05 {
+			t.Errorf("%+v, want %v against before:%s", e, want, treatment)
+		}
+	}
+	var got []string
+	for _, b := range rep.Budgets {
+		got = append(got, fmt.Sprint(b.Treatment, " ", b.Verdict))
+	}
+	if want := []string{"enforcer=none pass", "enforcer=seccomp fail"}; !slices.Equal(got, want) || ExitCode(rep) != ExitBudget {
+		t.Errorf("budgets %q, exit %d; want %q", got, ExitCode(rep), want)
+	}
+	if len(rep.Growth) > 0 {
+		t.Errorf("growth %+v", rep.Growth)
+	}
+}
+
+// TestCompareUneven: repetitions of results without blocks need not be equally many, nor is any of them lost.
+func TestCompareUneven(t *testing.T) {
+	x := experiment{blocks: 12, seed: 1, unblocked: true, block: .01, cost: costlier(.5)}
+	rec := x.record()
+	rec.Trials = slices.DeleteFunc(rec.Trials, func(t *record.Trial) bool { return t.Treatment == "enforcer=none" && t.Block%2 == 0 })
+	rep := compared(t, rec, rec, "enforcer=none", "enforcer=seccomp", CompareOptions{})
+	if e := effectOf(t, rep, "enforcer=seccomp"); e.Blocks != 6 || e.Verdict != report.Regressed || !rep.Design.Unblocked {
+		t.Errorf("%+v %+v", e, rep.Design)
+	}
+	n := map[string]int{}
+	for _, x := range rep.Treatments {
+		for _, m := range x.Metrics {
+			if m.Name == "cpu" {
+				n[x.ID] = m.N
+			}
+		}
+	}
+	if want := map[string]int{"enforcer=none": 6, "enforcer=seccomp": 12}; !cmp.Equal(want, n) {
+		t.Errorf("values %v, want %v", n, want)
+	}
+}
+
+// TestCompareSays what differs between the runs, what has no counterpart, and what makes one of them worthless.
+func TestCompareSays(t *testing.T) {
+	a := experiment{blocks: 20, seed: 1, operations: []string{"open", "fork"}}.record()
+	b := another(experiment{blocks: 20, seed: 2, operations: []string{"open", "exec"}})
+	a.Header.Host, b.Header.Host = record.Host{Name: "x", Kernel: "Linux 6.1", CPUs: 2}, record.Host{Name: "y", Kernel: "Linux 6.9", CPUs: 2}
+	a.Header.Tool.Version, b.Header.Tool.Version = "0.1.0", "0.2.0"
+	a.Header.Experiment.SHA256, b.Header.Experiment.SHA256 = "aaaa", "bbbb"
+	rep := compared(t, a, b, "", "", CompareOptions{})
+	text := strings.Join(append(rep.Warnings, rep.Notes...), "\n")
+	for _, want := range []string{
+		"differ in host: x and y", "differ in kernel: Linux 6.1 and Linux 6.9", "differ in tare: 0.1.0 and 0.2.0", "differ in experiment file",
+		"only under before:enforcer=none, so not compared: fork.cpu, fork.wall", "exec.cpu",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not said:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "CPUs") {
+		t.Errorf("equal CPUs are said to differ:\n%s", text)
+	}
+
+	bad := another(experiment{blocks: 20, seed: 3, cost: func(arm, _ string, _ int) float64 {
+		if arm == design.AAArm {
+			return 1.2e-6
+		}
+		return 1e-6
+	}})
+	rep = compared(t, experiment{blocks: 20, seed: 1, block: .01}.record(), bad, "enforcer=seccomp", "enforcer=seccomp", CompareOptions{})
+	if rep.Verdict != report.Invalid || !strings.Contains(rep.Reason, "after is invalid") || ExitCode(rep) != ExitInvalid {
+		t.Errorf("%s: %s", rep.Verdict, rep.Reason)
+	}
+	for _, e := range rep.Effects {
+		if e.Verdict != report.EffectInconclusive {
+			t.Errorf("an invalid comparison says %+v", e)
+		}
+	}
+
+	cut := experiment{blocks: 20, seed: 1, end: record.Interrupted, drop: func(_ string, b int) bool { return b >= 15 }}.record()
+	rep = compared(t, cut, cut, "", "enforcer=seccomp", CompareOptions{})
+	if text := strings.Join(rep.Warnings, "\n"); !strings.Contains(text, "did not come to its end") || rep.Effects[0].Blocks != 15 {
+		t.Errorf("%d blocks; %s", rep.Effects[0].Blocks, text)
+	}
+}
+
+// TestCompareRefuses records of questions that have no blocks.
+func TestCompareRefuses(t *testing.T) {
+	rec := experiment{blocks: 2, seed: 1}.record()
+	rec.Header.Question = design.Capacity
+	if _, err := CompareRuns(Run{"x", rec}, Run{"x", rec}, []Arms{{"a", "b"}}, CompareOptions{}); err == nil || !strings.Contains(err.Error(), "capacity") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMatchArms(t *testing.T) {
+	of := func(start int, ids ...string) Run {
+		r := &record.Record{}
+		r.Header.Started = epoch.Add(time.Duration(start) * time.Hour)
+		for i, id := range ids {
+			x := design.Treatment{ID: id, Baseline: i == 0}
+			if id == design.AAArm {
+				x = design.Treatment{ID: id, Control: design.AA, Of: ids[0]}
+			}
+			r.Plan.Treatments = append(r.Plan.Treatments, x)
+		}
+		return Run{Name: fmt.Sprint("run", start), Record: r}
+	}
+	one := of(1, "none", "seccomp", "aa")
+	for _, c := range []struct {
+		name          string
+		base, treated Run
+		x, y          string
+		want          []Arms
+		alone         []string
+		err           string
+	}{
+		{name: "common ones", base: one, treated: of(2, "none", "seccomp", "aa"), want: []Arms{{"none", "none"}, {"seccomp", "seccomp"}}},
+		{name: "some", base: one, treated: of(2, "none", "landlock"), want: []Arms{{"none", "none"}}, alone: []string{"run2:landlock", "run1:seccomp"}},
+		{name: "the only ones", base: of(1, "a"), treated: of(2, "b"), want: []Arms{{"a", "b"}}},
+		{name: "none in common", base: one, treated: of(2, "x", "y"), err: "run1:none run2:x"},
+		{name: "named", base: one, treated: of(2, "x", "y"), x: "seccomp", y: "y", want: []Arms{{"seccomp", "y"}}},
+		{name: "named once", base: one, treated: of(2, "none", "seccomp"), y: "seccomp", want: []Arms{{"seccomp", "seccomp"}}},
+		{name: "no such", base: one, treated: one, x: "bpf", y: "none", err: "no treatment \"bpf\"; it has: none, seccomp, aa"},
+		{name: "one run", base: one, treated: one, x: "none", y: "seccomp", want: []Arms{{"none", "seccomp"}}},
+		{name: "one run, against its baseline", base: one, treated: one, y: "seccomp", want: []Arms{{"none", "seccomp"}}},
+		{name: "one run, the first named", base: one, treated: one, x: "aa", want: []Arms{{"none", "aa"}}},
+		{name: "one run, nothing named", base: one, treated: one, err: "name two of its treatments"},
+		{name: "one run, the same twice", base: one, treated: one, x: "seccomp", y: "seccomp", err: "name two of its treatments"},
+		{name: "empty", base: of(1), treated: of(2, "x", "y"), err: "no treatment is in both"},
+	} {
+		got, alone, err := MatchArms(c.base, c.treated, c.x, c.y)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v, error %v; want one with %q", c.name, got, err, c.err)
+			}
+			continue
+		}
+		if err != nil || !cmp.Equal(c.want, got) || !cmp.Equal(c.alone, alone) {
+			t.Errorf("%s: %v, alone %q, %v; want %v, %q", c.name, got, alone, err, c.want, c.alone)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package analyze
+
+import (
+	"math"
+
+	"tare/internal/metric"
+	"tare/internal/report"
+	"tare/internal/stat"
+)
+
+// level is of the intervals that describe one arm alone. Budgets and effects have their own.
+const level = 0.95
+
+// quantilesOf are what is reported of a metric.
+func quantilesOf(m *measure) []string {
+	if m.metric.Name == metric.Response.Name && m.of != "" {
+		return []string{"p50", "p90", "p99", "p999", "mean"}
+	}
+	return []string{m.main}
+}
+
+// metrics gives each arm's own values: the median over blocks, the mean of shares, the pooled quantile in the tail.
+func (a *analysis) metrics(c *comparison) {
+	for i := range a.rep.Treatments {
+		t := &a.rep.Treatments[i]
+		for _, m := range c.measures {
+			if m.treatment != t.ID {
+				continue
+			}
+			for _, q := range quantilesOf(m) {
+				if x, ok := c.metricOf(m, q); ok {
+					t.Metrics = append(t.Metrics, x)
+				}
+			}
+		}
+	}
+}
+
+func (c *comparison) metricOf(m *measure, quantile string) (report.Metric, bool) {
+	e, why := c.own(m, quantile, level)
+	if why != "" && !isFinite(e.Value) {
+		return report.Metric{}, false
+	}
+	out := report.Metric{
+		Name: m.metric.Name, Quantile: quantile, Operation: m.operation, Unit: string(m.metric.Unit), Value: e.Value, Lo: finite(e.Lo), Hi: finite(e.Hi), N: e.N,
+	}
+	if out.Lo != nil || out.Hi != nil {
+		l := level
+		out.Level = &l
+	}
+	return out, true
+}
+
+// own estimates a metric of one arm, with an interval at a level. Where there is none, why says so and the value may still be known.
+func (c *comparison) own(m *measure, quantile string, level float64) (e stat.Estimate, why string) {
+	none := stat.Estimate{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Level: level, N: len(c.blocks)}
+	if q, tail := m.tail(quantile); tail {
+		return tailOf(m, q, level, none)
+	}
+	values := measuredOnly(m.values(quantile))
+	if len(values) == 0 {
+		return none, "no block has enough of it"
+	}
+	if m.metric.Unit == metric.Ratio {
+		return meanShare(values, level), ""
+	}
+	e, err := stat.MedianInterval(values, level)
+	if err != nil {
+		return none, err.Error()
+	}
+	return e, ""
+}
+
+// meanShare is the mean of shares over blocks: their median would hide failures that come in few blocks.
+func meanShare(values []float64, level float64) stat.Estimate {
+	if e, ok := stat.MeanInterval(values, level); ok {
+		return e
+	}
+	return stat.Estimate{Value: stat.Mean(values), Lo: math.Inf(-1), Hi: math.Inf(1), Level: level, N: len(values)}
+}
+
+func tailOf(m *measure, q, level float64, none stat.Estimate) (stat.Estimate, string) {
+	var blocks [][]float64
+	n := 0
+	for _, s := range m.samples {
+		if len(s) > 0 {
+			blocks = append(blocks, s)
+			n += len(s)
+		}
+	}
+	e, err := stat.PooledQuantile(blocks, q, level)
+	if err == nil {
+		return e, ""
+	}
+	if enough(n, q) {
+		none.Value, none.N = pooled(blocks, q), len(blocks)
+	}
+	return none, err.Error()
+}
+
+// valuesOf lists a quantile of m by the number of the block: null for those that are not complete.
+func (d *dataset) valuesOf(m *measure, quantile string) report.BlockValues {
+	out := report.BlockValues{Treatment: m.treatment, Operation: m.operation, Metric: m.metric.Name, Quantile: quantile, Unit: m.metric.Unit}
+	if d.unblocked {
+		for _, v := range measuredOnly(m.values(quantile)) { // their numbers mean nothing
+			out.Values = append(out.Values, finite(v))
+		}
+		return out
+	}
+	if len(d.blocks) == 0 {
+		return out
+	}
+	out.Values = make([]*float64, d.blocks[len(d.blocks)-1]+1)
+	for i, v := range m.values(quantile) {
+		out.Values[d.blocks[i]] = finite(v)
+	}
+	return out
+}
+
+// blockValues gives what effects are estimated from, and elapsed times, so that a reader can see which blocks were disturbed.
+func (a *analysis) blockValues(c *comparison) {
+	for _, m := range c.measures {
+		done := map[string]bool{}
+		for _, g := range c.gates {
+			if _, tail := m.tail(g.quantile); g.metric == m.metric.Name && g.operation == m.operation && !tail && m.values(g.quantile) != nil && !done[g.quantile] {
+				done[g.quantile] = true
+				a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, g.quantile))
+			}
+		}
+		elapsed := m.metric.Name == metric.Wall.Name || m.metric.Name == metric.Response.Name
+		if elapsed && !done[m.main] {
+			a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, m.main))
+		}
+	}
+}
