@@ -103,19 +103,8 @@ func accountOf(b *report.Budget, named bool) string {
 	if named && b.Treatment != "" {
 		s = "  " + b.Treatment + ":"
 	}
-	show := report.Quantity(b.Unit)
-	if b.Estimate != nil {
-		s += "  " + show(*b.Estimate)
-	}
-	if b.Lo != nil || b.Hi != nil {
-		lo, hi := "-∞", "∞"
-		if b.Lo != nil {
-			lo = show(*b.Lo)
-		}
-		if b.Hi != nil {
-			hi = show(*b.Hi)
-		}
-		s += " [" + lo + ", " + hi + "]"
+	if found := b.Found(); found != "" {
+		s += "  " + found
 	}
 	if b.Reason != "" {
 		s += "  " + b.Reason

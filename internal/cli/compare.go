@@ -64,20 +64,23 @@ func compareOptions(budgets []string, margin string) (o analyze.CompareOptions, 
 // compare holds the second of two runs against the first.
 func (a *app) compare(args []string, treatment, results string, o analyze.CompareOptions, outs []output) error {
 	var runs [2]analyze.Run
-	var picked [2]string
+	var dirs, picked [2]string
 	for i, arg := range args {
-		dir, arm, err := a.findArm(arg, results)
+		dir, name, arm, err := a.findArm(arg, results)
 		if err != nil {
 			return err
-		}
-		if arm == "" {
-			arm = treatment
 		}
 		rec, err := record.Open(dir)
 		if err != nil {
 			return fmt.Errorf("read record: %w", err)
 		}
-		runs[i], picked[i] = analyze.Run{Name: filepath.Base(dir), Record: rec}, arm
+		runs[i], dirs[i], picked[i] = analyze.Run{Name: name, Record: rec}, dir, arm
+	}
+	if runs[0].Name == runs[1].Name && dirs[0] != dirs[1] {
+		runs[0].Name, runs[1].Name = dirs[0], dirs[1]
+	}
+	if treatment != "" {
+		picked = named(picked, treatment, analyze.SameRun(runs[0].Record, runs[1].Record))
 	}
 	arms, alone, err := analyze.MatchArms(runs[0], runs[1], picked[0], picked[1])
 	if err != nil {
@@ -93,21 +96,32 @@ func (a *app) compare(args []string, treatment, results string, o analyze.Compar
 	return a.emit(rep, outs)
 }
 
-// findArm finds a run and, behind a colon, a treatment. Both may hold colons themselves: the longest name of a run counts.
-func (a *app) findArm(arg, results string) (dir, treatment string, err error) {
+// named fills in the treatment of --treatment. Within one run it is the one that is held against the baseline.
+func named(picked [2]string, treatment string, same bool) [2]string {
+	for i := range picked {
+		if picked[i] == "" && (i == 1 || !same) {
+			picked[i] = treatment
+		}
+	}
+	return picked
+}
+
+// findArm finds a run, with the name under which it is shown, and, behind a colon, a treatment. Both may hold colons themselves: the
+// longest name of a run counts.
+func (a *app) findArm(arg, results string) (dir, name, treatment string, err error) {
 	dir, whole := a.findRun(arg, results)
 	if whole == nil {
-		return dir, "", nil
+		return dir, filepath.Base(arg), "", nil
 	}
 	for i := len(arg) - 1; i > 0; i-- {
 		if arg[i] != ':' {
 			continue
 		}
 		if dir, err := a.findRun(arg[:i], results); err == nil {
-			return dir, arg[i+1:], nil
+			return dir, filepath.Base(arg[:i]), arg[i+1:], nil
 		}
 	}
-	return "", "", whole
+	return "", "", "", whole
 }
 
 // stamp is what a run's folder has behind the experiment's name.

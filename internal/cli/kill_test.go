@@ -27,6 +27,17 @@ load: {timeout: 2s, max_rate: 600/s}
 seed: 1
 `
 
+// comparedExperiment is small, so that a run that goes on after a kill soon comes to its end.
+const comparedExperiment = `name: compared
+area: sandbox
+question: compare
+target: {workloads: [syscall, exec]}
+baseline: {enforcer: none}
+treatments: [{enforcer: none, planted: 10%}]
+blocks: 4
+seed: 1
+`
+
 // TestKilledRuns ends runs with SIGKILL at random points. Whatever the point, the record must stay readable, and undo must leave
 // neither a process nor a control group behind, however often it is called.
 func TestKilledRuns(t *testing.T) {
@@ -35,7 +46,7 @@ func TestKilledRuns(t *testing.T) {
 	}
 	bin := buildTare(t)
 	n := *kills
-	before := leftovers(t)
+	before := leftovers(t, bin)
 	var wg sync.WaitGroup
 	var undone atomic.Int64
 	lanes := make(chan struct{}, 4)
@@ -50,7 +61,7 @@ func TestKilledRuns(t *testing.T) {
 			if i%2 == 1 {
 				after = time.Duration(rng.Float64() * 8 * float64(time.Second))
 			}
-			if killOne(t, bin, filepath.Join(t.TempDir(), strconv.Itoa(i)), after) {
+			if killOne(t, bin, filepath.Join(t.TempDir(), strconv.Itoa(i)), killedExperiment, after) {
 				undone.Add(1)
 			}
 		}()
@@ -60,18 +71,18 @@ func TestKilledRuns(t *testing.T) {
 		t.Error("no kill left anything to undo: the test has tried nothing")
 	}
 	t.Logf("%d of %d kills left something to undo", undone.Load(), n)
-	if after := leftovers(t); after != before {
+	if after := leftovers(t, bin); after != before {
 		t.Errorf("left behind:\n%s\nbefore the test there was:\n%s", after, before)
 	}
 }
 
 // killOne kills one run and cleans up behind it. It reports whether there was anything to undo.
-func killOne(t *testing.T, bin, dir string, after time.Duration) (undone bool) {
+func killOne(t *testing.T, bin, dir, experiment string, after time.Duration) (undone bool) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Error(err)
 		return false
 	}
-	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(killedExperiment), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(experiment), 0o600); err != nil {
 		t.Error(err)
 		return false
 	}
@@ -100,6 +111,42 @@ func killOne(t *testing.T, bin, dir string, after time.Duration) (undone bool) {
 	return undone
 }
 
+// TestKilledComparisons kills comparisons, undoes what they left, and goes on with them: blocks that were complete are not measured again, and
+// at the end all are there.
+func TestKilledComparisons(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: starts and kills many runs")
+	}
+	t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
+	bin := buildTare(t)
+	before := leftovers(t, bin)
+	gone := 0
+	for i := range 12 {
+		dir := filepath.Join(t.TempDir(), strconv.Itoa(i))
+		after := time.Duration(rand.New(rand.NewPCG(uint64(i), 4)).Float64() * 2 * float64(time.Second))
+		killOne(t, bin, dir, comparedExperiment, after)
+		records, _ := filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl"))
+		if len(records) == 0 || i%3 > 0 {
+			continue
+		}
+		gone++
+		out, code := tare(t, bin, dir, "run", "--resume", filepath.Dir(records[0]))
+		switch {
+		case strings.Contains(out, "has all its 4 blocks"):
+		case code != ExitPass && code != ExitInvalid:
+			t.Errorf("killed after %s, going on: exit %d\n%s", after, code, out)
+		case !strings.Contains(out, "4 blocks of 2 treatments"):
+			t.Errorf("killed after %s, going on does not come to 4 blocks:\n%s", after, out)
+		}
+	}
+	if gone == 0 {
+		t.Error("no run was gone on with: the test has tried nothing")
+	}
+	if after := leftovers(t, bin); after != before {
+		t.Errorf("left behind:\n%s\nbefore the test there was:\n%s", after, before)
+	}
+}
+
 func tare(t *testing.T, bin, dir string, args ...string) (string, int) {
 	cmd := exec.CommandContext(t.Context(), bin, args...)
 	cmd.Dir = dir
@@ -112,16 +159,20 @@ func tare(t *testing.T, bin, dir string, args ...string) (string, int) {
 }
 
 // leftovers lists what tare could leave behind: its servers' processes and its control groups.
-func leftovers(t *testing.T) string {
+func leftovers(t *testing.T, bin string) string {
 	t.Helper()
 	var b strings.Builder
 	for range 20 { // the kernel takes a moment to end children of a killed parent
 		b.Reset()
 		stats, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		for _, s := range stats {
-			if line, err := os.ReadFile(s); err == nil && bytes.Contains(line, []byte("serve\x00identity\x00")) {
+			if line, err := os.ReadFile(s); err == nil && bytes.HasPrefix(line, []byte(bin+"\x00serve\x00")) {
 				fmt.Fprintf(&b, "process %s: %q\n", s, line)
 			}
+		}
+		folders, _ := filepath.Glob(filepath.Join(os.TempDir(), "tare-sandbox-*"))
+		for _, f := range folders {
+			fmt.Fprintf(&b, "folder %s\n", f)
 		}
 		_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
 			if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), "tare-") {
@@ -186,7 +237,7 @@ func TestInterruptedRun(t *testing.T) {
 				t.Errorf("report: exit %d, want %d and the words %q\n%s", code, ExitInterrupted, c.status, text)
 			}
 			if c.signals == 1 {
-				if left := leftovers(t); left != "" {
+				if left := leftovers(t, bin); left != "" {
 					t.Errorf("left behind:\n%s", left)
 				}
 			}

@@ -1,0 +1,72 @@
+package importer_test
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tare/internal/importer"
+	"tare/internal/metric"
+)
+
+// fuzz feeds anything to one parser. What it accepts must be fit for a record: finite values of known metrics, in bounds.
+func fuzz(f *testing.F, format importer.Format, samples ...string) {
+	f.Helper()
+	for _, name := range samples {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[:min(len(b), 4000)])
+		f.Add(b[len(b)/2:])
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		d, err := importer.Read(bytes.NewReader(src), "f", format)
+		if err != nil {
+			return
+		}
+		if len(d.Series) == 0 || d.Malformed < len(d.Findings) {
+			t.Fatalf("%d series, %d findings of %d", len(d.Series), len(d.Findings), d.Malformed)
+		}
+		for _, s := range d.Series {
+			if _, ok := metric.Find(s.Metric); !ok || s.Treatment.ID == "" || s.Operation == "" {
+				t.Fatalf("%q %q %q", s.Treatment.ID, s.Operation, s.Metric)
+			}
+			for _, r := range s.Repetitions {
+				if len(r.Values) == 0 || r.N < 1 {
+					t.Fatalf("a repetition of %s with N %d has no values", s.Metric, r.N)
+				}
+				for _, v := range r.Values {
+					if !(v >= 0) || math.IsInf(v, 0) {
+						t.Fatalf("%s is %v", s.Metric, v)
+					}
+				}
+			}
+		}
+	})
+}
+
+func FuzzGoBench(f *testing.F) { fuzz(f, importer.GoBench, "go-before.txt") }
+
+func FuzzHyperfine(f *testing.F) {
+	fuzz(f, importer.Hyperfine, "hyperfine.json", "hyperfine2.json", "hyperfine-scan.json", "hyperfine-summary.json")
+}
+
+func FuzzK6(f *testing.F) { fuzz(f, importer.K6, "k6.json") }
+
+func FuzzK6Summary(f *testing.F) { fuzz(f, importer.K6Summary, "k6-export.json", "k6-summary.json") }
+
+func FuzzVegeta(f *testing.F) { fuzz(f, importer.Vegeta, "vegeta.json") }
+
+func FuzzVegetaSummary(f *testing.F) { fuzz(f, importer.VegetaSummary, "vegeta-report.json") }
+
+func FuzzJMH(f *testing.F) { fuzz(f, importer.JMH, "jmh.json") }
+
+func FuzzJMeter(f *testing.F) { fuzz(f, importer.JMeter, "jmeter.jtl", "jmeter.xml") }
+
+// FuzzDetect leaves the format to be found.
+func FuzzDetect(f *testing.F) {
+	fuzz(f, "", "go-before.txt", "hyperfine.json", "k6-export.json", "vegeta-report.json", "jmh.json", "jmeter.xml", "jmeter.jtl")
+}

@@ -1,0 +1,385 @@
+package importer_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/importer"
+)
+
+// read reads a sample of testdata.
+func read(t *testing.T, name string) *importer.Data {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d, err := importer.Read(f, name, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// shape is the series of a file: treatment, operation, metric, repetitions × values.
+func shape(d *importer.Data) []string {
+	out := []string{string(d.Format)}
+	for _, s := range d.Series {
+		out = append(out, fmt.Sprintf("%s | %s | %s | %d of %d", s.Treatment.ID, s.Operation, s.Metric, len(s.Repetitions), s.Values()))
+	}
+	return out
+}
+
+func TestSamples(t *testing.T) {
+	for name, want := range map[string][]string{
+		"go-before.txt":          {"gobench", "imported | Hash/sum=sha256 | wall | 12 of 12", "imported | Hash/sum=crc32 | wall | 12 of 12"},
+		"hyperfine.json":         {"hyperfine", "sleep 0.020 | command | wall | 12 of 12", "sleep 0.021 | command | wall | 15 of 15"},
+		"hyperfine2.json":        {"hyperfine", "one second | command | wall | 11 of 11", "one second | command | cpu | 11 of 11"},
+		"hyperfine-summary.json": {"hyperfine", "true | command | wall | 1 of 1"},
+		"k6.json": {
+			"k6", "imported | GET http://localhost:8080/token | service | 20 of 240", "imported | GET http://localhost:8080/token | error | 20 of 20",
+			"imported | GET http://localhost:8080/token | goodput | 20 of 20",
+		},
+		"k6-export.json":     {"k6-summary", "imported | http | service | 1 of 1", "imported | http | error | 1 of 1"},
+		"k6-summary.json":    {"k6-summary", "imported | http | service | 1 of 1", "imported | http | error | 1 of 1"},
+		"vegeta-report.json": {"vegeta-summary", "imported | requests | service | 1 of 1", "imported | requests | error | 1 of 1"},
+		"vegeta.json": {
+			"vegeta", "imported | GET http://localhost:8080/ | service | 20 of 230", "imported | GET http://localhost:8080/ | error | 20 of 20",
+			"imported | GET http://localhost:8080/ | goodput | 20 of 20",
+		},
+		"jmh.json": {
+			"jmh", "policies=10 | org.sample.Decide.evaluate | wall | 6 of 24", "policies=100 | org.sample.Decide.evaluate | wall | 6 of 24",
+			"imported | org.sample.Decide.parse | goodput | 10 of 10", "imported | org.sample.Decide.evaluate (sampled) | wall | 3 of 3",
+		},
+		"jmeter.jtl": {
+			"jmeter", "imported | list  all | service | 11 of 110", "imported | list  all | error | 11 of 11", "imported | list  all | goodput | 11 of 11",
+			"imported | login | service | 11 of 110", "imported | login | error | 11 of 11", "imported | login | goodput | 11 of 11",
+		},
+		// Samples within samples are not counted again.
+		"jmeter.xml": {
+			"jmeter", "imported | /auth | service | 3 of 30", "imported | /auth | error | 3 of 3", "imported | /auth | goodput | 3 of 3",
+			"imported | script | service | 1 of 1", "imported | script | error | 1 of 1",
+		},
+	} {
+		d := read(t, name)
+		if diff := cmp.Diff(want, shape(d)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+		if d.Malformed != 0 {
+			t.Errorf("%s: malformed: %+v", name, d.Findings)
+		}
+	}
+}
+
+// TestUnits: what tools write in nanoseconds, milliseconds and operations per millisecond is in base units afterwards.
+func TestUnits(t *testing.T) {
+	const jmh = `[{"benchmark":"b","mode":"%s","primaryMetric":{"scoreUnit":"%s","rawData":[[%v,%v]]}}]`
+	for _, c := range []struct {
+		name, src, metric string
+		want              []float64
+	}{
+		{"go", "BenchmarkX-8   \t 100\t 250 ns/op\nBenchmarkX-8   \t 100\t 300 ns/op\n", "wall", []float64{250e-9, 300e-9}},
+		{"tare's own", "BenchmarkX 1 2e-07 sec/op 1e-07 cpu-sec/op\n", "cpu", []float64{1e-7}},
+		{"hyperfine", `{"results":[{"command":"c","times":[0.5,0.25]}]}`, "wall", []float64{.5, .25}},
+		{"k6", `{"type":"Point","metric":"http_req_duration","data":{"time":"2026-01-02T03:04:05Z","value":12.5,"tags":{"name":"u","status":"200"}}}`, "service", []float64{.0125}},
+		{"k6 summary", `{"metrics":{"http_req_duration":{"med":12.5}}}`, "service", []float64{.0125}},
+		{"vegeta", `{"code":200,"timestamp":"2026-01-02T03:04:05Z","latency":2500000}`, "service", []float64{.0025}},
+		{"vegeta summary", `{"latencies":{"50th":2500000},"success":0.75}`, "error", []float64{.25}},
+		{"jmh time", fmt.Sprintf(jmh, "avgt", "us/op", 4, 5), "wall", []float64{4e-6, 5e-6}},
+		{"jmh rate", fmt.Sprintf(jmh, "thrpt", "ops/ms", 4, 5), "goodput", []float64{4000, 5000}},
+		{"jmh rate a minute", fmt.Sprintf(jmh, "thrpt", "ops/min", 120, 60), "goodput", []float64{2, 1}},
+		{"jmh histogram", `[{"benchmark":"b","mode":"sample","primaryMetric":{"scoreUnit":"ms/op","rawDataHistogram":[[[[9,1],[2,5],[3,1]]]]}}]`, "wall", []float64{.002}},
+		{"jmeter", "timeStamp,elapsed,label,success\n1763632800000,354,login,true\n", "service", []float64{.354}},
+		{"jmeter with dates", "timeStamp|elapsed|label\n2026/01/02 03:04:05.678|354|login\n", "service", []float64{.354}},
+		{"jmeter before 2.1", `<testResults><sampleResult timeStamp="1" time="7" label="/" success="true"/></testResults>`, "service", []float64{.007}},
+	} {
+		d, err := importer.Read(strings.NewReader(c.src), c.name, "")
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		var got []float64
+		for _, s := range d.Series {
+			for _, r := range s.Repetitions {
+				if s.Metric == c.metric {
+					got = append(got, r.Values...)
+				}
+			}
+		}
+		if !slices.EqualFunc(c.want, got, func(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(a) }) {
+			t.Errorf("%s: %s is %v, want %v", c.name, c.metric, got, c.want)
+		}
+	}
+}
+
+// TestGoConfiguration: what varies within a file makes treatments, what does not is no level.
+func TestGoConfiguration(t *testing.T) {
+	const src = `goos: linux
+enforcer: none
+pkg: a
+BenchmarkOpen-4 10 100 ns/op
+BenchmarkOpen 10 100 ns/op
+enforcer: seccomp
+BenchmarkOpen-4 20 200 ns/op 5 B/op
+pkg: b
+BenchmarkOpen-4 30 300 ns/op
+`
+	d, err := importer.Read(strings.NewReader(src), "x", importer.GoBench)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"gobench", "enforcer=none gomaxprocs=4 | a.Open | wall | 1 of 1", "enforcer=none | a.Open | wall | 1 of 1",
+		"enforcer=seccomp gomaxprocs=4 | a.Open | wall | 1 of 1", "enforcer=seccomp gomaxprocs=4 | b.Open | wall | 1 of 1",
+	}
+	if diff := cmp.Diff(want, shape(d)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if n := d.Series[2].Repetitions[0].N; n != 20 {
+		t.Errorf("N is %d, want the 20 of the line", n)
+	}
+	if !slices.ContainsFunc(d.Notes, func(s string) bool { return strings.Contains(s, "B/op") }) {
+		t.Errorf("nothing is said about B/op: %q", d.Notes)
+	}
+}
+
+// TestSlices: calls are cut in the order in which they were sent, whatever the order of the file, and none is lost.
+func TestSlices(t *testing.T) {
+	var lines []string
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const n = 1000
+	for i := range n {
+		k := (i * 617) % n // a permutation
+		code := 200
+		if k >= n-50 {
+			code = 503
+		}
+		at := start.Add(time.Duration(k) * 10 * time.Millisecond)
+		lines = append(lines, fmt.Sprintf(`{"attack":"x","code":%d,"timestamp":%q,"latency":%d,"method":"GET","url":"http://h/?%d"}`, code, at.Format(time.RFC3339Nano), (k+1)*1000, k))
+	}
+	d, err := importer.Read(strings.NewReader(strings.Join(lines, "\n")), "x", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.Started.Equal(start) {
+		t.Errorf("started %v, want %v", d.Started, start)
+	}
+	byMetric := map[string][]importer.Repetition{}
+	for _, s := range d.Series {
+		byMetric[s.Metric] = s.Repetitions
+	}
+	next := 1.0
+	for i, r := range byMetric["service"] {
+		for _, v := range r.Values {
+			if math.Abs(v-next*1e-6) > 1e-12 {
+				t.Fatalf("slice %d holds %v where %v comes next", i, v, next*1e-6)
+			}
+			next++
+		}
+		if g := byMetric["goodput"][i].Values[0]; i < 19 && math.Abs(g-100) > 1e-6 {
+			t.Errorf("goodput of slice %d is %v, want 100", i, g)
+		}
+	}
+	if next != n+1 || len(byMetric["service"]) != 20 {
+		t.Errorf("%v calls in %d slices", next-1, len(byMetric["service"]))
+	}
+	if last := byMetric["error"][19].Values[0]; last != 1 || byMetric["goodput"][19].Values[0] != 0 || byMetric["error"][18].Values[0] != 0 {
+		t.Errorf("the share of failures in the last slice is %v, want 1", last)
+	}
+}
+
+// TestManyNames: requests whose names have numbers in them do not become as many operations.
+func TestManyNames(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("timeStamp,elapsed,label,success\n")
+	for i := range 100 {
+		fmt.Fprintf(&b, "%d,30,/user/%d,true\n", 1763632800000+i, i)
+	}
+	d, err := importer.Read(strings.NewReader(b.String()), "x", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Series) == 0 || d.Series[0].Operation != "requests" || d.Series[0].Values() != 100 {
+		t.Errorf("%q", shape(d))
+	}
+}
+
+// TestVaryingLevel: two attacks in one file are two treatments.
+func TestVaryingLevel(t *testing.T) {
+	var lines []string
+	for i, attack := range []string{"none", "seccomp", "none", "seccomp"} {
+		lines = append(lines, fmt.Sprintf(`{"attack":%q,"code":200,"timestamp":"2026-01-02T03:04:0%dZ","latency":5}`, attack, i))
+	}
+	d, err := importer.Read(strings.NewReader(strings.Join(lines, "\n")), "x", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shape(d); !strings.HasPrefix(got[1], "attack=none | requests") || !strings.Contains(strings.Join(got, "\n"), "attack=seccomp | requests") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestMalformedLines: one bad line costs that line, and is named.
+func TestMalformedLines(t *testing.T) {
+	const k6 = `{"type":"Point","metric":"http_req_duration","data":{"time":"2026-01-02T03:04:05Z","value":12.5,"tags":{"name":"u"}}}`
+	const vegeta = `{"code":200,"timestamp":"2026-01-02T03:04:05Z","latency":25}`
+	const jtl = "timeStamp,elapsed,label,success\n1763632800000,354,login,true\n"
+	for _, c := range []struct {
+		name, src, cause string
+		line             int
+	}{
+		{"count", "BenchmarkA 10 5 ns/op\nBenchmarkA ten 5 ns/op\n", "iteration count", 2},
+		{"unit", "BenchmarkA 10 5 ns/op\n\nBenchmarkA 10 5\n", "missing units", 3},
+		{"no time", "BenchmarkA 10 5 ns/op\nBenchmarkA 10 -5 ns/op\n", "no time", 2},
+		{"infinite", "BenchmarkA 10 5 ns/op\nBenchmarkA 10 +Inf ns/op\n", "no time", 2},
+		{"k6 cut off", k6 + "\n" + k6[:60], "no JSON", 2},
+		{"k6 type", k6 + "\n" + `{"type":"Pint"}` + "\n", "neither Metric nor Point", 2},
+		{"k6 value", k6 + "\n" + strings.Replace(k6, "12.5", "-1", 1) + "\n", "is no call", 2},
+		{"k6 time", k6 + "\n" + strings.Replace(k6, "2026-01-02T", "yesterday ", 1) + "\n", "cannot be read", 2},
+		{"vegeta", vegeta + "\n{}\n" + vegeta + "\n", "no latency", 2},
+		{"vegeta latency", vegeta + "\n" + strings.Replace(vegeta, "25}", "-25}", 1), "is no latency", 2},
+		{"jmeter field", jtl + "1763632800000,fast,login,true\n", "no number of milliseconds", 3},
+		{"jmeter time", jtl + "noon,5,login,true\n", "timeStamp", 3},
+		{"jmeter short", jtl + "1763632800000,5\n", "2 fields where the header has 4", 3},
+		{"jmeter quote", jtl + "1763632800000,5,\"lo\"gin,true\n", "quote", 3},
+		{"xml cut off", "<testResults>\n<sample t=\"5\" ts=\"7\" lb=\"a\"/>\n<sample t=\"5\" ts=", "EOF", 3},
+		{"xml attribute", "<testResults>\n<sample t=\"5\" ts=\"7\" lb=\"a\"/>\n<sample t=\"x\" ts=\"7\"/></testResults>", "no number", 3},
+	} {
+		d, err := importer.Read(strings.NewReader(c.src), "f", "")
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if len(d.Findings) != 1 || d.Malformed != 1 || d.Findings[0].Line != c.line || !strings.Contains(d.Findings[0].Cause, c.cause) || d.Findings[0].Next == "" {
+			t.Errorf("%s: findings %+v, want one in line %d about %q", c.name, d.Findings, c.line, c.cause)
+		}
+		if len(d.Warnings) == 0 || !slices.ContainsFunc(d.Warnings, func(s string) bool { return strings.Contains(s, "malformed") }) {
+			t.Errorf("%s: no warning in %q", c.name, d.Warnings)
+		}
+	}
+}
+
+// TestRefused: what cannot be imported says where and why, and what to do.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, src string
+		format    importer.Format
+		want      []string
+	}{
+		{"empty", " \n", "", []string{"no result was found", "empty"}},
+		{"prose", "Dear reader,\n", "", []string{"of no tool", "--format"}},
+		{"other JSON", `{"a":1,"b":2}`, "", []string{"a, b", "--format"}},
+		{"go test -json", `{"Action":"output","Output":"x"}`, "", []string{"without -json"}},
+		{"unknown format", "x", "csv", []string{"no format \"csv\"", "gobench"}},
+		{"cut off", "{\"results\": [\n{\"command\": \"x\",\n", importer.Hyperfine, []string{"f:3:", "cut off", "--export-json"}},
+		{"wrong type", "{\"results\":\n[{\"command\": 5}]}", "", []string{"f:2:", "number"}},
+		{"no benchmark", `[{"mode":"avgt"}]`, "", []string{"no benchmark", "-rf json"}},
+		{"negative", `{"results":[{"command":"c","times":[-1]}]}`, "", []string{"run 1", "no time"}},
+		{"no median", `{"latencies":{"99th":5}}`, "", []string{"50th"}},
+		{"no header", "1763632800000,354,login,200\n", importer.JMeter, []string{"header line", "print_field_names"}},
+		{"no XML", "<html><p></html>", "", []string{"f:1:", "XML"}},
+		{"only bad lines", "BenchmarkA x\n", "", []string{"no result", "f:1:"}},
+		{"no calls", `{"type":"Point","metric":"vus","data":{}}`, "", []string{"no result", "metric vus"}},
+		{"long line", `{"type":"Point","metric":"` + strings.Repeat("x", 2<<20), importer.K6, []string{"f:1:", "longer than"}},
+	} {
+		_, err := importer.Read(strings.NewReader(c.src), "f", c.format)
+		if err == nil {
+			t.Errorf("%s: imported", c.name)
+			continue
+		}
+		for _, w := range c.want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %q does not say %q", c.name, err, w)
+			}
+		}
+	}
+	var f *importer.Finding
+	if _, err := importer.Read(strings.NewReader("{\"results\":\n5}"), "f", ""); !errors.As(err, &f) || f.Line != 2 {
+		t.Errorf("%v is no finding in line 2", err)
+	}
+}
+
+// TestHostileNames: what a file calls its operations is shown to people, so it can hold no line breaks and no terminal's commands.
+func TestHostileNames(t *testing.T) {
+	const src = "{\"results\":[{\"command\":\"a\\u001b[31mb\\nc\",\"times\":[1],\"parameters\":{\"x\\r\":\"\\u0007\"}},{\"command\":\"%s\",\"times\":[1]}]}"
+	d, err := importer.Read(strings.NewReader(fmt.Sprintf(src, strings.Repeat("y", 5000))), "f", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := d.Series[0].Treatment
+	if x.ID != "a·[31mb·c" || !cmp.Equal(x.Levels, map[string]string{"x·": "·"}) {
+		t.Errorf("%q, levels %q", x.ID, x.Levels)
+	}
+	if n := len(d.Series[1].Treatment.ID); n > 400 {
+		t.Errorf("a name of %d bytes", n)
+	}
+}
+
+// TestSameNameTwice: two results of one name were two measurements, and are not mixed.
+func TestSameNameTwice(t *testing.T) {
+	d, err := importer.Read(strings.NewReader(`{"results":[{"command":"c","times":[1]},{"command":"c","times":[2]},{"command":"c","times":[3]}]}`), "f", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"hyperfine", "c | command | wall | 1 of 1", "c (2) | command | wall | 1 of 1", "c (3) | command | wall | 1 of 1"}; !cmp.Equal(want, shape(d)) {
+		t.Errorf("%q", shape(d))
+	}
+	const jmh = `{"benchmark":"b","mode":"avgt","threads":%d,"primaryMetric":{"scoreUnit":"us/op","rawData":[[1]]}}`
+	d, err = importer.Read(strings.NewReader("["+fmt.Sprintf(jmh, 1)+","+fmt.Sprintf(jmh, 4)+"]"), "f", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"jmh", "imported | b | wall | 1 of 1", "imported | b (2) | wall | 1 of 1"}; !cmp.Equal(want, shape(d)) {
+		t.Errorf("%q", shape(d))
+	}
+}
+
+// TestGzip: k6 compresses when its file is named so.
+func TestGzip(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte("BenchmarkX 10 250 ns/op\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d, err := importer.Read(bytes.NewReader(b.Bytes()), "f", "")
+	if err != nil || d.Format != importer.GoBench || d.Series[0].Repetitions[0].N != 10 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := importer.Read(bytes.NewReader(b.Bytes()[:b.Len()/2]), "f", ""); err == nil {
+		t.Error("half of a compressed file was imported")
+	}
+}
+
+// TestSummariesSaySo: figures without single values carry no interval, and are said to.
+func TestSummariesSaySo(t *testing.T) {
+	for _, name := range []string{"k6-export.json", "k6-summary.json", "vegeta-report.json", "hyperfine-summary.json"} {
+		d := read(t, name)
+		if !slices.ContainsFunc(d.Warnings, func(s string) bool { return strings.Contains(s, "summary only") }) {
+			t.Errorf("%s: %q", name, d.Warnings)
+		}
+		for _, s := range d.Series {
+			if s.Values() != 1 {
+				t.Errorf("%s: %d values of %s were made up from a summary", name, s.Values(), s.Metric)
+			}
+		}
+	}
+}

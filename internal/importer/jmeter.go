@@ -1,0 +1,208 @@
+package importer
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// jmeterTimes are the forms in which JMeter is told to write timestamps; the usual one is milliseconds since 1970.
+var jmeterTimes = []string{"2006/01/02 15:04:05.000", "2006/01/02 15:04:05", "2006-01-02 15:04:05.000", "2006-01-02 15:04:05", "01/02/06 15:04:05"}
+
+// isJTL reports whether a line is the header of JMeter's CSV.
+func isJTL(line string) bool {
+	return strings.Contains(line, "timeStamp") && strings.Contains(line, "elapsed") && strings.Contains(line, "label")
+}
+
+// jmeter reads a JTL file. One sample is one call; elapsed is from the sending to the last byte, in whole milliseconds.
+func (p *parser) jmeter(src io.Reader) error {
+	in := bufio.NewReaderSize(src, maxLine)
+	if mark, err := in.Peek(len(utf8Mark)); err == nil && string(mark) == string(utf8Mark) {
+		_, _ = in.Discard(len(utf8Mark)) // it was just seen
+	}
+	all := map[stream][]call{}
+	read := p.jtlCSV
+	if head, err := in.Peek(64); (err == nil || len(head) > 0) && strings.HasPrefix(strings.TrimLeft(string(head), " \t\r\n"), "<") {
+		read = p.jtlXML
+	}
+	if err := read(in, all); err != nil {
+		return err
+	}
+	return p.streams(all, "")
+}
+
+// jtlCSV reads the form with a header line, whatever its delimiter.
+func (p *parser) jtlCSV(in *bufio.Reader, all map[stream][]call) error {
+	head, err := in.Peek(maxLine)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+		return fmt.Errorf("read %s: %w", p.file, err)
+	}
+	first, _, _ := strings.Cut(string(head), "\n")
+	if !isJTL(first) {
+		return p.finding(1, "write the file with jmeter.save.saveservice.print_field_names=true", "the header line with timeStamp, elapsed and label is missing")
+	}
+	r := csv.NewReader(in)
+	r.ReuseRecord, r.FieldsPerRecord = true, -1
+	for _, d := range ";|\t" {
+		if strings.ContainsRune(first, d) {
+			r.Comma = d
+		}
+	}
+	names, err := r.Read()
+	if err != nil {
+		return p.finding(1, "write the file again", "the header cannot be read: %v", err)
+	}
+	columns := columnsOf(names)
+	for total := 0; ; total++ {
+		row, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		var broken *csv.ParseError
+		if err != nil && !errors.As(err, &broken) {
+			return fmt.Errorf("read %s: %w", p.file, err)
+		}
+		line, _ := position(r, broken)
+		if broken != nil {
+			p.malformed(line, "take the line out", "%v", broken.Err)
+			continue
+		}
+		s, c, err := columns.call(row)
+		if err != nil {
+			p.malformed(line, "take the line out; a last one may be cut off", "%v", err)
+			continue
+		}
+		if total >= maxCalls {
+			return fmt.Errorf("read %s: %w", p.file, errTooLarge)
+		}
+		all[s] = append(all[s], c)
+	}
+}
+
+// position is where the row that was just read begins.
+func position(r *csv.Reader, broken *csv.ParseError) (line, column int) {
+	if broken != nil {
+		return broken.Line, broken.Column
+	}
+	return r.FieldPos(0)
+}
+
+// columns are where a JTL's fields stand.
+type columns struct{ at, elapsed, label, success, count int }
+
+func columnsOf(names []string) columns {
+	find := func(name string) int {
+		return slices.IndexFunc(names, func(s string) bool { return strings.TrimSpace(s) == name })
+	}
+	return columns{at: find("timeStamp"), elapsed: find("elapsed"), label: find("label"), success: find("success"), count: len(names)}
+}
+
+func (x columns) call(row []string) (stream, call, error) {
+	if len(row) < x.count {
+		return stream{}, call{}, fmt.Errorf("it has %d fields where the header has %d", len(row), x.count)
+	}
+	if x.at < 0 || x.elapsed < 0 || x.label < 0 {
+		return stream{}, call{}, errors.New("the header has no timeStamp, elapsed or label")
+	}
+	success := "true"
+	if x.success >= 0 {
+		success = row[x.success]
+	}
+	return jmeterCall(row[x.at], row[x.elapsed], row[x.label], success)
+}
+
+// jmeterCall reads the four fields that count, from CSV or XML.
+func jmeterCall(at, elapsed, label, success string) (stream, call, error) {
+	ms, err := strconv.ParseFloat(strings.TrimSpace(elapsed), 64)
+	if err != nil || !good(ms) {
+		return stream{}, call{}, fmt.Errorf("elapsed %q is no number of milliseconds", elapsed)
+	}
+	t, err := jmeterTime(strings.TrimSpace(at))
+	if err != nil {
+		return stream{}, call{}, err
+	}
+	if label = strings.TrimSpace(strings.Clone(label)); label == "" {
+		label = everything
+	}
+	return stream{operation: label}, call{at: t, took: ms / 1000, failed: !strings.EqualFold(strings.TrimSpace(success), "true")}, nil
+}
+
+// maxMillis is beyond the year 9999.
+const maxMillis = 253_402_300_800_000
+
+func jmeterTime(s string) (time.Time, error) {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms >= 0 && ms < maxMillis {
+		return time.UnixMilli(ms).UTC(), nil
+	}
+	for _, form := range jmeterTimes {
+		if t, err := time.Parse(form, s); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("timeStamp %q is neither milliseconds since 1970 nor a date like 2006/01/02 15:04:05.000", s)
+}
+
+// jtlXML reads the XML form. Samples within samples are parts of them and not counted again.
+func (p *parser) jtlXML(in *bufio.Reader, all map[stream][]call) error {
+	d := xml.NewDecoder(in)
+	depth, total := 0, 0
+	for {
+		token, err := d.Token()
+		line, _ := d.InputPos()
+		if errors.Is(err, io.EOF) && depth == 0 {
+			return nil
+		}
+		if err != nil {
+			if total == 0 {
+				return p.finding(line, "write the file again with "+producers[JMeter], "it is no XML that JMeter writes: %v", err)
+			}
+			p.malformed(line, "it seems cut off; what is before this line was taken", "%v", err)
+			return nil
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			if depth++; depth != 2 || !isSample(e.Name.Local) {
+				continue
+			}
+			if total++; total > maxCalls {
+				return fmt.Errorf("read %s: %w", p.file, errTooLarge)
+			}
+			s, c, err := sampleOf(e)
+			if err != nil {
+				p.malformed(line, "take the sample out", "%v", err)
+				continue
+			}
+			all[s] = append(all[s], c)
+		case xml.EndElement:
+			depth--
+		}
+	}
+}
+
+func isSample(name string) bool {
+	return name == "httpSample" || name == "sample" || name == "sampleResult"
+}
+
+// sampleOf reads a sample's attributes, in their short names and in those before JMeter 2.1.
+func sampleOf(e xml.StartElement) (stream, call, error) {
+	get := func(short, long string) string {
+		for _, a := range e.Attr {
+			if a.Name.Local == short || a.Name.Local == long {
+				return a.Value
+			}
+		}
+		return ""
+	}
+	success := get("s", "success")
+	if success == "" {
+		success = "true"
+	}
+	return jmeterCall(get("ts", "timeStamp"), get("t", "time"), get("lb", "label"), success)
+}
