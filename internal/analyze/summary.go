@@ -117,7 +117,8 @@ func (d *dataset) valuesOf(m *measure, quantile string) report.BlockValues {
 	return out
 }
 
-// blockValues gives what effects are estimated from, and elapsed times, so that a reader can see which blocks were disturbed.
+// blockValues gives what effects are estimated from: what gates, and CPU time and elapsed times in any case, so that a reader can see which
+// blocks were disturbed.
 func (a *analysis) blockValues(c *comparison) {
 	for _, m := range c.measures {
 		done := map[string]bool{}
@@ -127,8 +128,8 @@ func (a *analysis) blockValues(c *comparison) {
 				a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, g.quantile))
 			}
 		}
-		elapsed := m.metric.Name == metric.Wall.Name || m.metric.Name == metric.Response.Name
-		if elapsed && !done[m.main] {
+		main := m.metric.Name == metric.CPU.Name || m.metric.Name == metric.Wall.Name || m.metric.Name == metric.Response.Name
+		if main && !done[m.main] {
 			a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, m.main))
 		}
 	}

@@ -40,7 +40,7 @@ func (c *Child) fork() (<-chan readyLine, error) {
 	}
 	c.cmd = exec.Command(c.spec.Path, c.spec.Args...) //nolint:noctx // the child's life is bounded by its parent's and by Stop, not by a context
 	c.cmd.Env, c.cmd.Dir = c.spec.Env, c.spec.Dir
-	c.cmd.Stdin, c.cmd.Stdout = files.childIn, files.childOut
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.ExtraFiles = files.childIn, files.childOut, c.spec.Files
 	if c.log.file != nil {
 		c.cmd.Stderr = c.log.file
 	}

@@ -42,6 +42,8 @@ type Spec struct {
 	Cgroup *Cgroup
 	// CPUs are the processors on which the child may run, from 0. Empty: all that the parent has.
 	CPUs []int
+	// Files are further files that the child inherits, as descriptors from 3 on. They stay the caller's to close.
+	Files []*os.File
 	// Born is called when the process exists and before it gets its config, so that the caller can journal it before it does
 	// anything. An error ends the child and Start. May be nil.
 	Born func(ID) error

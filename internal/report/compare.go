@@ -11,20 +11,43 @@ import (
 
 // What a comparison says, for text and Markdown alike.
 
-// gating are the effects that decide; where none does, as in a comparison of other tools' results, all of them.
+// Primary reports whether an effect belongs into the main tables: those that decide, and what was asked for in any case, CPU time and the median
+// response, whether a budget hangs on them or not.
+func (x *Effect) Primary() bool {
+	median := x.Metric == metric.Response.Name && (x.Quantile == "" || x.Quantile == "p50")
+	return x.Gating || (x.Metric == metric.CPU.Name && x.Quantile == "") || median
+}
+
+// primary are the effects of the main tables; where there is none, as in a comparison of other tools' results, all of them.
+func (r *Report) primary() []*Effect {
+	if some := r.effectsThat((*Effect).Primary); len(some) > 0 {
+		return some
+	}
+	return pointers(r.Effects)
+}
+
+// gating are the effects that decide; where none does, all of them.
 func (r *Report) gating() []*Effect {
-	var gating, all []*Effect
-	for i := range r.Effects {
-		x := &r.Effects[i]
-		all = append(all, x)
-		if x.Gating {
-			gating = append(gating, x)
+	if some := r.effectsThat(func(x *Effect) bool { return x.Gating }); len(some) > 0 {
+		return some
+	}
+	return pointers(r.Effects)
+}
+
+func (r *Report) effectsThat(keep func(*Effect) bool) []*Effect {
+	return slices.DeleteFunc(pointers(r.Effects), func(x *Effect) bool { return !keep(x) })
+}
+
+// settled reports whether there are budgets and all that could be measured are decided: then what else is open needs no more blocks.
+func (r *Report) settled() bool {
+	decided := false
+	for _, b := range r.Budgets {
+		if b.Verdict == Inconclusive {
+			return false
 		}
+		decided = decided || b.Verdict == Pass || b.Verdict == Fail
 	}
-	if len(gating) == 0 {
-		return all
-	}
-	return gating
+	return decided
 }
 
 // distinct keeps the first of each, in order.
@@ -48,7 +71,7 @@ func (r *Report) effects() (t table, long bool) {
 	case 1:
 		return r.single(treatments[0]), true
 	}
-	return r.matrix(r.gating()), false
+	return r.matrix(r.primary()), false
 }
 
 // matrix has a row for each treatment and a column for each gating metric of each operation.
@@ -161,7 +184,7 @@ func (r *Report) single(id string) table {
 func (r *Report) legend() []string {
 	var parts []string
 	seen := map[EffectVerdict]int{}
-	for _, x := range r.gating() {
+	for _, x := range r.primary() {
 		seen[x.Verdict]++
 	}
 	for _, v := range EffectVerdicts() {
@@ -238,7 +261,7 @@ func (r *Report) open() (t table, remarks []string) {
 		{head: "visible from", drop: 2},
 		{head: "decided at about", drop: 1},
 	}
-	all := slices.DeleteFunc(r.gating(), func(x *Effect) bool { return !x.Verdict.undecided() || r.Verdict == Invalid })
+	all := slices.DeleteFunc(r.gating(), func(x *Effect) bool { return !x.Verdict.undecided() || r.Verdict == Invalid || r.settled() })
 	for _, x := range all[:min(maxOpen, len(all))] {
 		t.add(named(labels, x.Treatment), x.measured(), x.Change(), string(x.Verdict), x.detectable(), x.horizon())
 	}
@@ -268,7 +291,7 @@ const maxExploratory = 3
 func (r *Report) exploratory() string {
 	var all, seen []*Effect
 	for i := range r.Effects {
-		if x := &r.Effects[i]; !x.Gating {
+		if x := &r.Effects[i]; !x.Primary() {
 			all = append(all, x)
 			if x.Verdict != EffectInconclusive && x.excludesZero() {
 				seen = append(seen, x)
@@ -278,7 +301,7 @@ func (r *Report) exploratory() string {
 	if len(all) == 0 || len(all) == len(r.Effects) {
 		return ""
 	}
-	s := countOf(len(all), "further effect") + " that no verdict rests on; "
+	s := countOf(len(all), "further effect") + "; "
 	if len(seen) == 0 {
 		return s + "none can be told from 0"
 	}

@@ -3,6 +3,8 @@ package report
 import (
 	"slices"
 	"strings"
+
+	"tare/internal/design"
 )
 
 // comparison writes what a comparison found: how it was laid out, what each treatment costs, how costs grow, and whether to believe it.
@@ -17,9 +19,14 @@ func (p *printer) comparison(r *Report) {
 	if !reliable { // nothing that follows means what it says
 		p.label("A/A", trust, red)
 	}
-	p.growths(r)
+	if r.Question == design.Scale {
+		p.growths(r)
+	}
 	if t, long := r.effects(); t.rows() > 0 {
 		p.effects(r, t, long)
+	}
+	if r.Question != design.Scale {
+		p.growths(r)
 	}
 	if reliable && trust != "" {
 		p.say("")

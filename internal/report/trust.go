@@ -194,6 +194,7 @@ func (r *Report) next() []string {
 	beyond := 0
 	for _, x := range r.gating() {
 		switch {
+		case r.settled():
 		case x.BlocksToDecide == nil || !x.Verdict.undecided():
 		case *x.BlocksToDecide > design.MaxBlocks:
 			beyond++

@@ -4,10 +4,11 @@ package all
 import (
 	"tare/internal/area"
 	"tare/internal/area/identity"
+	"tare/internal/area/sandbox"
 )
 
 // Areas lists the areas in the order in which they are shown.
-func Areas() []area.Area { return []area.Area{identity.Area{}} }
+func Areas() []area.Area { return []area.Area{identity.Area{}, sandbox.Area{}} }
 
 // List is the list as a value, for those who take it as an interface.
 type List struct{}

@@ -50,7 +50,7 @@ type tally struct {
 func tallied(r *report.Report) tally {
 	t := tally{of: map[report.EffectVerdict][]*report.Effect{}}
 	for i := range r.Effects {
-		if e := &r.Effects[i]; e.Gating {
+		if e := &r.Effects[i]; e.Primary() {
 			t.all = append(t.all, e)
 		}
 	}

@@ -41,7 +41,7 @@ func comparisons(r *report.Report) []comparison {
 		return &all[i]
 	}
 	for i := range r.Effects {
-		if e := &r.Effects[i]; e.Gating {
+		if e := &r.Effects[i]; e.Primary() {
 			c := place(e)
 			c.effects = append(c.effects, e)
 		}
@@ -111,7 +111,7 @@ func reading(r *report.Report) string {
 		against = "the baseline, " + short(r, name)
 	}
 	text := "Each mark is the change against " + against + ", each bar the interval that the verdict used"
-	if l := gatingLevel(r); l != "" {
+	if l := primaryLevel(r); l != "" {
 		text += " (" + l + ")"
 	}
 	text += ". "
@@ -136,11 +136,11 @@ func oneBaseline(r *report.Report) string {
 	return name
 }
 
-// gatingLevel is the range of levels of the intervals that decide.
-func gatingLevel(r *report.Report) string {
+// primaryLevel is the range of levels of the intervals that are drawn.
+func primaryLevel(r *report.Report) string {
 	lo, hi := 1.0, 0.0
 	for i := range r.Effects {
-		if e := &r.Effects[i]; e.Gating && e.Level > 0 {
+		if e := &r.Effects[i]; e.Primary() && e.Level > 0 {
 			lo, hi = min(lo, e.Level), max(hi, e.Level)
 		}
 	}
@@ -302,7 +302,7 @@ func chance(p float64) string {
 func exploratory(r *report.Report) []block {
 	var rest []*report.Effect
 	for i := range r.Effects {
-		if e := &r.Effects[i]; !e.Gating && e.Control == design.None {
+		if e := &r.Effects[i]; !e.Primary() && e.Control == design.None {
 			rest = append(rest, e)
 		}
 	}

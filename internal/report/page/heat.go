@@ -52,7 +52,7 @@ type rated struct {
 func ratedBlocks(r *report.Report) []rated {
 	deciding := func(b *report.BlockValues) bool {
 		return slices.ContainsFunc(r.Effects, func(e report.Effect) bool {
-			return e.Gating && e.Operation == b.Operation && e.Metric == b.Metric && e.Quantile == b.Quantile
+			return e.Primary() && e.Operation == b.Operation && e.Metric == b.Metric && e.Quantile == b.Quantile
 		})
 	}
 	marked := false

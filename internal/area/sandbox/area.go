@@ -1,0 +1,129 @@
+// Package sandbox is the area of kernel enforcers: what do exec, open, connect, fork, file copies, pipes, system calls and real workloads pay
+// under seccomp or Landlock, in which mode, and with how many rules?
+//
+// Each sample runs in a worker of its own, a child of this program that is confined for good before it does anything. What must be refused in
+// it is seen to be refused before anything is timed. The workers of all treatments stand side by side and take turns by milliseconds.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/proc"
+)
+
+// Area is the sandbox area.
+type Area struct{}
+
+var (
+	_ area.Area   = Area{}
+	_ area.Server = Area{}
+)
+
+const areaName = "sandbox"
+
+// killed is how a worker that hangs is ended.
+const killed = syscall.SIGKILL
+
+// The kinds of changes.
+const (
+	changeProcess = "process"
+	changeFolder  = "folder"
+)
+
+// folderPrefix begins the name of every folder that this area makes, directly below the folder for temporary files.
+const folderPrefix = "tare-sandbox-"
+
+// Name implements area.Area.
+func (Area) Name() string { return areaName }
+
+// Cells implements area.Area.
+func (Area) Cells() map[design.Question]area.Cell {
+	return map[design.Question]area.Cell{
+		design.Compare: {Answered: true},
+		design.Scale:   {Answered: true},
+		design.Capacity: {Reason: "an enforcer has no queue that overflows: it makes each call dearer, at any rate; ask compare what it adds, " +
+			"and scale how that grows"},
+		design.Soak: {Reason: "an enforcer keeps nothing that could drift over hours: its rules are fixed when a process starts; ask compare"},
+	}
+}
+
+// NewSpec implements area.Area.
+func (Area) NewSpec() area.Spec { return &Spec{} }
+
+// Open implements area.Area. It changes nothing.
+func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, error) {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return nil, fmt.Errorf("open sandbox: a spec of type %T is not this area's", s)
+	}
+	cpus, err := workerCPU(env)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
+	return &target{spec: spec, env: env, cpus: cpus, arms: map[string]*arm{}, multiple: 1}, nil
+}
+
+// workerCPU is where all workers run: the last processor, since what the host does of itself is done on the first.
+func workerCPU(env area.Env) ([]int, error) {
+	cpus := env.CPUs
+	if len(cpus) == 0 {
+		var err error
+		if cpus, err = proc.Allowed(); err != nil {
+			return nil, err
+		}
+	}
+	if len(cpus) == 0 {
+		return nil, errors.New("there is no processor to run on")
+	}
+	return cpus[len(cpus)-1:], nil
+}
+
+// Undo implements area.Area: it kills journaled processes and removes journaled folders, in the order given.
+func (Area) Undo(_ context.Context, changes []area.Change, _ area.Env) error {
+	var errs []error
+	for _, c := range changes {
+		if err := undo(c); err != nil {
+			errs = append(errs, fmt.Errorf("undo %s %s: %w", c.Kind, c.ID, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func undo(c area.Change) error {
+	switch c.Kind {
+	case changeProcess:
+		pid, err := strconv.Atoi(c.Data["pid"])
+		if err != nil {
+			return fmt.Errorf("pid: %w", err)
+		}
+		ticks, err := strconv.ParseUint(c.Data["start_ticks"], 10, 64)
+		if err != nil {
+			return fmt.Errorf("start_ticks: %w", err)
+		}
+		_, err = proc.KillStale(proc.ID{PID: pid, StartTicks: ticks})
+		return err
+	case changeFolder:
+		if err := endInside(c.Data["path"]); err != nil {
+			return err
+		}
+		return removeFolder(c.Data["path"])
+	}
+	return errors.New("this area makes no such change")
+}
+
+func processChange(id string, p proc.ID) area.Change {
+	return area.Change{Area: areaName, Kind: changeProcess, ID: id, Data: map[string]string{
+		"pid": strconv.Itoa(p.PID), "start_ticks": strconv.FormatUint(p.StartTicks, 10),
+	}}
+}
+
+func folderChange(path string) area.Change {
+	return area.Change{Area: areaName, Kind: changeFolder, ID: filepath.Base(path), Data: map[string]string{"path": path}}
+}

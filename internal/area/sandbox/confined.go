@@ -1,0 +1,137 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"tare/internal/area/sandbox/workload"
+	"tare/internal/proc"
+)
+
+const (
+	// proofWithin bounds one attempt, batchWithin one batch of a micro-workload: both usually take milliseconds. Whoever needs longer hangs.
+	proofWithin = 10 * time.Second
+	batchWithin = 2 * time.Minute
+	// endWithin is what a worker gets to end by itself when it has lost its requests.
+	endWithin = 2 * time.Second
+)
+
+// launcher starts confined workers.
+type launcher struct {
+	self string
+	log  string // the file for what they say
+	cpus []int  // where they run; all arms the same
+	// patience bounds every wait for a worker, where it is shorter than that wait's own bound; 0: it is not.
+	patience time.Duration
+}
+
+// confined is a worker in a process of its own, under a policy that it cannot leave.
+type confined struct {
+	policy   Policy
+	child    *proc.Child
+	client   *workload.Client
+	patience time.Duration
+}
+
+// start confines a new worker. born is told of its process before anything happens in it. ctx bounds the start only.
+func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error) (*confined, error) {
+	var requests, answers pipe
+	defer requests.close()
+	defer answers.close()
+	if err := errors.Join(requests.open(), answers.open()); err != nil {
+		return nil, fmt.Errorf("open pipe: %w", err)
+	}
+	child, err := proc.Start(ctx, proc.Spec{
+		Name: "worker under " + p.Enforcer, Path: l.self, Args: []string{"serve", areaName, serverShim}, Config: shimConfig{Policy: p, Self: l.self},
+		LogFile: l.log, CPUs: l.cpus, Files: []*os.File{requests.r, answers.w}, Born: born, Grace: endWithin,
+	})
+	if err != nil {
+		return nil, err
+	}
+	client := workload.NewClient(requests.keepWrite(), answers.keepRead())
+	return &confined{policy: p, child: child, client: client, patience: l.patience}, nil
+}
+
+// ask speaks to the worker within a time. A worker that answers a call with a refusal lives on; one that dies, hangs or talks nonsense is
+// ended, and the error says what it said last.
+func (c *confined) ask(ctx context.Context, within time.Duration, do func(context.Context) error) error {
+	if c.patience > 0 {
+		within = min(within, c.patience)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %s", within))
+	defer cancel()
+	err := do(limited)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if f, ok := errors.AsType[*workload.Failure](err); ok {
+		return f
+	}
+	return fmt.Errorf("%w; %w", err, c.lastWords())
+}
+
+// lastWords waits for the worker's end, brings it about if need be, and describes it.
+func (c *confined) lastWords() error {
+	_ = c.client.Close() // it may be closed already
+	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+	defer cancel()
+	err := c.child.Wait(ctx)
+	if ctx.Err() != nil {
+		if err := c.child.Signal(killed); err != nil {
+			return err
+		}
+		err = fmt.Errorf("killed because of it: %w", c.child.Wait(context.Background())) // nothing survives this signal
+	}
+	if err == nil {
+		err = errors.New("it ended with exit status 0, which it should not have yet")
+	}
+	return err
+}
+
+// stop ends the worker and waits for it.
+func (c *confined) stop(ctx context.Context) error {
+	_ = c.client.Close() // a broken client has closed them
+	select {
+	case <-c.child.Exited():
+		return nil
+	default:
+	}
+	return c.child.Stop(ctx)
+}
+
+// prove lets the enforcer prove the policy in the worker.
+func (c *confined) prove(ctx context.Context, e Enforcer) error {
+	return c.ask(ctx, proofWithin, func(ctx context.Context) error { return e.ProveDeny(ctx, c.policy, c.client) })
+}
+
+// pipe is one direction.
+type pipe struct{ r, w *os.File }
+
+func (p *pipe) open() (err error) {
+	p.r, p.w, err = os.Pipe()
+	return err
+}
+
+// keepRead and keepWrite take an end out, so that close leaves it open.
+func (p *pipe) keepRead() *os.File {
+	r := p.r
+	p.r = nil
+	return r
+}
+
+func (p *pipe) keepWrite() *os.File {
+	w := p.w
+	p.w = nil
+	return w
+}
+
+func (p *pipe) close() {
+	for _, f := range []*os.File{p.r, p.w} {
+		if f != nil {
+			_ = f.Close() // nothing is buffered that could be lost
+		}
+	}
+}

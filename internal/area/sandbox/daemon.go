@@ -1,0 +1,186 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
+	"tare/internal/clock"
+	"tare/internal/proc"
+)
+
+const (
+	// daemonReady bounds the start of a daemon, until it answers.
+	daemonReady = 20 * time.Second
+	// daemonGrace is what a daemon gets to end by itself.
+	daemonGrace = 5 * time.Second
+	// daemonSpan is how long a batch of requests lasts.
+	daemonSpan = 20 * time.Millisecond
+)
+
+// realSysbench stands for all programs of sysbench.
+const realSysbench = "sysbench"
+
+// realNames are what `real` may hold.
+func realNames() []string {
+	return append(append(workload.Daemons(), realSysbench), workload.Programs()...)
+}
+
+// daemons and programs are what `real` asks for, by kind.
+func (s *Spec) daemons() []string {
+	return slices.DeleteFunc(slices.Clone(s.Real), func(n string) bool { return !slices.Contains(workload.Daemons(), n) })
+}
+
+func (s *Spec) programs() []string {
+	var out []string
+	for _, name := range s.Real {
+		switch {
+		case name == realSysbench:
+			out = append(out, workload.Programs()...)
+		case slices.Contains(workload.Programs(), name):
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// served is a daemon that runs confined, with the connection to it.
+type served struct {
+	name   string
+	child  *proc.Child
+	change *area.Change
+	daemon workload.Daemon
+	tree   *workload.Tree
+}
+
+// serve starts one of the daemons under the sample's policy, by the same shim as the worker, and waits until it answers.
+func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
+	dir := filepath.Join(s.dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make the folder of %s: %w", name, err)
+	}
+	d, err := workload.NewDaemon(name, dir)
+	if err != nil {
+		return err
+	}
+	x := &served{name: name, daemon: d}
+	s.daemons = append(s.daemons, x) // before it is whole, so that end finds it
+	p := s.plan.policy
+	p.Scratch = dir
+	x.child, err = proc.Start(ctx, proc.Spec{
+		Name: name + " under " + p.Enforcer, Path: s.launch.self, Args: []string{"serve", areaName, serverShim}, Dir: dir,
+		Config: shimConfig{Policy: p, Command: d.Command()}, LogFile: s.launch.log, CPUs: s.launch.cpus, Grace: daemonGrace,
+		Born: func(id proc.ID) error {
+			change := processChange(s.id+"-"+name, id)
+			x.change = &change
+			if err := s.journal.Intend(change); err != nil {
+				x.change = nil
+				return fmt.Errorf("journal %s: %w", name, err)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := x.ask(ctx, daemonReady, func(ctx context.Context) error { return d.Ready(ctx, c) }); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	if x.tree, err = workload.NewTree(x.child.PID); err != nil {
+		return fmt.Errorf("find the processes of %s: %w", name, err)
+	}
+	return nil
+}
+
+// ask speaks to the daemon within a time, and no longer than it lives.
+func (x *served) ask(ctx context.Context, within time.Duration, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %s", within))
+	defer cancel()
+	watched, stop := context.WithCancelCause(limited)
+	defer stop(nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-x.child.Exited():
+			stop(errors.New("it has ended"))
+		case <-watched.Done():
+		}
+	}()
+	err := do(watched)
+	stop(nil)
+	<-done
+	select {
+	case <-x.child.Exited():
+		return errors.Join(err, x.child.Wait(context.Background()))
+	default:
+		return err
+	}
+}
+
+// end ends the daemon and waits for it.
+func (x *served) end(ctx context.Context, j area.Journal) error {
+	_ = x.daemon.Close() // it is of no more use anyway
+	if x.child != nil {
+		if err := x.child.Stop(ctx); err != nil {
+			return err
+		}
+		x.child = nil
+	}
+	if x.change == nil {
+		return nil
+	}
+	err := j.Undone(*x.change)
+	x.change = nil
+	return err
+}
+
+// requests makes n requests of a daemon.
+func requests(name string) func(context.Context, *sample, int) (workload.Cost, error) {
+	return func(ctx context.Context, s *sample, n int) (cost workload.Cost, err error) {
+		i := slices.IndexFunc(s.daemons, func(x *served) bool { return x.name == name })
+		if i < 0 {
+			return cost, fmt.Errorf("%s has not been started", name)
+		}
+		x := s.daemons[i]
+		err = x.ask(ctx, commandWithin, func(ctx context.Context) error {
+			cost, err = workload.Measure(ctx, x.daemon, x.tree, n)
+			return err
+		})
+		return cost, err
+	}
+}
+
+// missing are the programs that `real` needs and this host lacks. Each attempt is made in a folder that is thrown away.
+func (s *Spec) missing() (out []area.Finding) {
+	fail := func(err error) {
+		f := area.Finding{Path: "real", Severity: area.Error, Message: err.Error()}
+		if m, ok := errors.AsType[*workload.Missing](err); ok {
+			f.Message, f.Hint = m.Program+" is not installed", "apt-get install "+m.Package+", or leave it out"
+		}
+		out = append(out, f)
+	}
+	for _, name := range s.programs() {
+		if _, err := workload.NewProgram(name); err != nil {
+			fail(err)
+		}
+	}
+	for _, name := range s.daemons() {
+		dir := newFolder()
+		err := os.Mkdir(dir, 0o700)
+		if err == nil {
+			_, err = workload.NewDaemon(name, dir)
+			err = errors.Join(err, removeFolder(dir))
+		}
+		if err != nil {
+			fail(err)
+		}
+	}
+	return out
+}

@@ -1,0 +1,210 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/area/sandbox/workload"
+)
+
+// policies are one of each kind that can be put in force.
+func policies() map[string][]string {
+	return map[string][]string{
+		"none":              {"enforcer", "none"},
+		"seccomp":           {"enforcer", "seccomp"},
+		"seccomp four":      {"enforcer", "seccomp", "rules", "4"},
+		"seccomp default":   {"enforcer", "seccomp", "mode", "RuntimeDefault"},
+		"seccomp default 9": {"enforcer", "seccomp", "mode", "RuntimeDefault", "rules", "9"},
+		"seccomp all":       {"enforcer", "seccomp", "rules", fmt.Sprint(len(ruleCalls()))},
+		"landlock":          {"enforcer", "landlock"},
+		"landlock 60":       {"enforcer", "landlock", "rules", "60"},
+	}
+}
+
+// TestEnforced puts every policy in force, lets it be proved, runs every workload under it, and looks from outside.
+func TestEnforced(t *testing.T) {
+	for title, levels := range policies() {
+		t.Run(title, func(t *testing.T) {
+			tr := treatment(levels...)
+			tg, _ := prepared(t, &Spec{Workloads: kinds()}, tr)
+			entered(t, tg, tr)
+			if err := tg.Verify(t.Context(), tr); err != nil {
+				t.Fatal(err)
+			}
+			for _, k := range workload.Kinds() {
+				s, err := operation(t, tg, tr, k.Name).Batch(t.Context(), 1)
+				if err != nil {
+					t.Errorf("%s: %v", k.Name, err)
+					continue
+				}
+				value(t, s, metricWall)
+			}
+		})
+	}
+}
+
+func kinds() []string {
+	var out []string
+	for _, k := range workload.Kinds() {
+		out = append(out, k.Name)
+	}
+	return out
+}
+
+// TestProofsFail holds every proof against every other enforcer's worker: a proof that cannot fail proves nothing.
+func TestProofsFail(t *testing.T) {
+	for title, levels := range policies() {
+		tr := treatment(levels...)
+		tg, _ := prepared(t, &Spec{Workloads: []string{"fork"}}, tr)
+		entered(t, tg, tr)
+		s := tg.arms[tr.ID].sample
+		for _, e := range enforcers() {
+			p := s.worker.policy
+			p.Enforcer, p.Mode = e.Name(), AlwaysAllow
+			err := e.ProveDeny(t.Context(), p, s.worker.client)
+			if same := e.Name() == s.plan.policy.Enforcer; same != (err == nil) && s.plan.policy.Mode != RuntimeDefault {
+				t.Errorf("%s proved in a worker under %q: %v", e.Name(), title, err)
+			}
+			if err != nil && !strings.Contains(err.Error(), "not in force as it should be") {
+				t.Errorf("%s in a worker under %q: %v", e.Name(), title, err)
+			}
+		}
+	}
+}
+
+// fiction answers attempts as it is told.
+type fiction struct {
+	status workload.Status
+	answer func(what string, args []string) (syscall.Errno, error)
+}
+
+func (f fiction) Try(_ context.Context, what string, args ...string) (syscall.Errno, error) {
+	return f.answer(what, args)
+}
+
+func (f fiction) Status(context.Context) (workload.Status, error) { return f.status, nil }
+
+// TestProofsSeeEachFlaw gives proofs a worker with one thing wrong at a time.
+func TestProofsSeeEachFlaw(t *testing.T) {
+	denied := func(refused map[string]syscall.Errno) func(string, []string) (syscall.Errno, error) {
+		return func(what string, args []string) (syscall.Errno, error) {
+			if what == trySyscall {
+				return refused[args[0]], nil
+			}
+			return refused[what], nil
+		}
+	}
+	filtered := workload.Status{Seccomp: 2, Filters: 1, NoNewPrivs: true}
+	open := workload.Status{NoNewPrivs: true}
+	four := map[string]syscall.Errno{canary(): unix.EPERM}
+	for _, c := range firstRules {
+		four[c] = unix.EPERM
+	}
+	without := func(m map[string]syscall.Errno, call string, instead syscall.Errno) map[string]syscall.Errno {
+		out := map[string]syscall.Errno{call: instead}
+		for c, e := range m {
+			if c != call {
+				out[c] = e
+			}
+		}
+		return out
+	}
+	seccomp4 := Policy{Enforcer: "seccomp", Mode: AlwaysAllow, Rules: 4, Scratch: "/x"}
+	docker := Policy{Enforcer: "seccomp", Mode: RuntimeDefault, Scratch: "/x"}
+	lock := Policy{Enforcer: "landlock", Mode: AlwaysAllow, Scratch: "/x"}
+	bareWorker := Policy{Enforcer: "none", Scratch: "/x"}
+	fifo := map[string]syscall.Errno{tryFifo: unix.EACCES}
+	for _, c := range []struct {
+		title  string
+		policy Policy
+		worker fiction
+		wrong  string // empty: the proof holds
+	}{
+		{"four rules", seccomp4, fiction{filtered, denied(four)}, ""},
+		{"a rule is missing", seccomp4, fiction{filtered, denied(without(four, "mount", unix.EFAULT))}, "mount must be refused with EPERM, and gave EFAULT"},
+		{"the filter's own call", seccomp4, fiction{filtered, denied(without(four, canary(), unix.ENOSYS))}, canary() + " must be refused"},
+		{"too much is refused", seccomp4, fiction{filtered, denied(without(four, "getppid", unix.EPERM))}, "getppid must be allowed, and gave EPERM"},
+		{"no filter", seccomp4, fiction{open, denied(four)}, "seccomp mode 0"},
+		{"two filters", seccomp4, fiction{workload.Status{Seccomp: 2, Filters: 2, NoNewPrivs: true}, denied(four)}, "with 2 filter(s)"},
+		{"Docker's", docker, fiction{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.ENOSYS})}, ""},
+		{"Docker's with clone3", docker, fiction{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.EINVAL})}, "clone3 must be refused with ENOSYS"},
+		{"Landlock", lock, fiction{open, denied(fifo)}, ""},
+		{"no Landlock", lock, fiction{open, denied(nil)}, "fifo /x/proof.fifo must be refused with EACCES, and gave success"},
+		{"Landlock refuses files", lock, fiction{open, denied(without(fifo, tryCreate, unix.EACCES))}, "create /x/proof.file must be allowed"},
+		{"Landlock and seccomp", lock, fiction{filtered, denied(fifo)}, "want mode 0"},
+		{"nothing", bareWorker, fiction{open, denied(nil)}, ""},
+		{"a container's profile", bareWorker, fiction{filtered, denied(nil)}, "want mode 0"},
+		{"a sandbox around it", bareWorker, fiction{open, denied(fifo)}, "must be allowed, and gave EACCES"},
+		{"new privileges", bareWorker, fiction{workload.Status{}, denied(nil)}, "no_new_privs is not set"},
+	} {
+		e, err := findEnforcer(c.policy.Enforcer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = e.ProveDeny(t.Context(), c.policy, c.worker)
+		if (err == nil) != (c.wrong == "") || (err != nil && !strings.Contains(err.Error(), c.wrong)) {
+			t.Errorf("%s: %v, want %q", c.title, err, c.wrong)
+		}
+	}
+	gone := errors.New("worker is gone")
+	broken := fiction{filtered, func(string, []string) (syscall.Errno, error) { return 0, gone }}
+	if err := (seccompFilter{}).ProveDeny(t.Context(), seccomp4, broken); !errors.Is(err, gone) {
+		t.Errorf("a worker that is gone: %v", err)
+	}
+}
+
+// TestDockerDefault compares the translation with what is known of the profile.
+func TestDockerDefault(t *testing.T) {
+	policy, err := dockerDefault()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := policy.Syscalls[len(policy.Syscalls)-1]
+	for _, call := range []string{"openat", "execve", "getppid", "mmap", "connect", "wait4"} {
+		if !slices.Contains(last.Names, call) {
+			t.Errorf("%s is not simply allowed", call)
+		}
+	}
+	for _, call := range []string{"mount", "kexec_load", "init_module", "uselib", "keyctl", "unshare", "clone", "clone3"} {
+		if slices.Contains(last.Names, call) {
+			t.Errorf("%s is simply allowed", call)
+		}
+	}
+	n, err := instructions(Policy{Mode: RuntimeDefault})
+	if err != nil || n < 200 || n > 4096 {
+		t.Errorf("%d instructions: %v", n, err)
+	}
+	more, err := instructions(Policy{Mode: RuntimeDefault, Rules: 5})
+	if err != nil || more != n+6 { // a comparison for each, and one refusal
+		t.Errorf("%d instructions with five rules more than %d: %v", more, n, err)
+	}
+	seen := map[string]bool{}
+	for _, c := range ruleCalls() {
+		if seen[c] || c == canary() || slices.Contains(keptCalls, c) {
+			t.Errorf("rule %s", c)
+		}
+		seen[c] = true
+	}
+}
+
+func TestNoLandlock(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		says string
+	}{
+		{unix.ENOSYS, "kernel without Landlock (ENOSYS)"},
+		{unix.EOPNOTSUPP, "switched off"},
+		{unix.EPERM, "operation not permitted"},
+	} {
+		if err := noLandlock(c.err); !strings.Contains(err.Error(), c.says) || hintOf(err) == "" {
+			t.Errorf("%v: %v, next %q", c.err, err, hintOf(err))
+		}
+	}
+}

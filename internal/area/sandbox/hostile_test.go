@@ -1,0 +1,126 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/area/sandbox/workload"
+)
+
+// hostileVariable makes workers of this test binary misbehave.
+const hostileVariable = "TARE_TEST_HOSTILE_WORKER"
+
+// misbehave is a worker as it should not be.
+func misbehave(what string) {
+	fmt.Println(`{"ready":{}}`)
+	requests, answers := bufio.NewReader(os.NewFile(requestsFD, "requests")), os.NewFile(answersFD, "answers")
+	say := func(line string) {
+		if _, err := answers.WriteString(line + "\n"); err != nil {
+			os.Exit(9)
+		}
+	}
+	if what != "mute" {
+		say(`{"protocol":"tare-workload","version":1}`)
+	}
+	_, _ = requests.ReadString('\n')
+	fmt.Fprintln(os.Stderr, "the worker is out of sorts:", what)
+	switch what {
+	case "garbage":
+		say("Segmentation fault")
+	case "lies":
+		say(`{"id":1,"cost":{"n":10,"wall_ns":-5,"cpu_ns":1}}`)
+	case "dies":
+		os.Exit(3)
+	}
+	time.Sleep(time.Hour)
+}
+
+// TestHostileWorker: whatever a worker does, the error says so with the last line of its log, and it is gone afterwards.
+func TestHostileWorker(t *testing.T) {
+	for what, says := range map[string]string{
+		"dies":    "exit status 3",
+		"garbage": "Segmentation fault",
+		"lies":    "wall -5 ns",
+		"hangs":   "no answer within",
+		"mute":    "no answer within",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Setenv(hostileVariable, what)
+			tg, _ := prepared(t, &Spec{Workloads: []string{"open"}}, bare())
+			tg.patience = 500 * time.Millisecond
+			if err := tg.Enter(t.Context(), bare()); err != nil {
+				t.Fatal(err)
+			}
+			child := tg.arms[bare().ID].sample.worker.child
+			_, err := operation(t, tg, bare(), "open").Batch(t.Context(), 10)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range []string{says, "the worker is out of sorts: " + what} {
+				if !strings.Contains(err.Error(), want) && (what != "mute" || want == says) {
+					t.Errorf("%v\nlacks %q", err, want)
+				}
+			}
+			select {
+			case <-child.Exited():
+			default:
+				t.Error("the worker still runs")
+			}
+			if err := tg.Leave(t.Context(), bare()); err != nil {
+				t.Errorf("leave: %v", err)
+			}
+		})
+	}
+}
+
+// TestProofOfAWorkerThatDied: Verify fails, and says why.
+func TestProofOfAWorkerThatDied(t *testing.T) {
+	t.Setenv(hostileVariable, "dies")
+	tg, _ := prepared(t, &Spec{Workloads: []string{"open"}}, bare())
+	if err := tg.Enter(t.Context(), bare()); err != nil {
+		t.Fatal(err)
+	}
+	if err := tg.Verify(t.Context(), bare()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("verify: %v", err)
+	}
+}
+
+// TestInterrupt: a batch under way ends at once, and the worker with it.
+func TestInterrupt(t *testing.T) {
+	tg, _ := prepared(t, &Spec{Workloads: []string{"compute"}}, bare())
+	entered(t, tg, bare())
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := operation(t, tg, bare(), "compute").Batch(ctx, 1<<29); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("interrupted batch: %v", err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the interrupt took %v", took)
+	}
+	if err := tg.Leave(t.Context(), bare()); err != nil {
+		t.Errorf("leave: %v", err)
+	}
+}
+
+// TestRefusedCallIsTheWorkloads: a worker that reports a failed call lives on.
+func TestRefusedCallIsTheWorkloads(t *testing.T) {
+	spec := &Spec{Commands: []Command{{Name: "fails", Run: []string{"false"}}, {Name: "works", Run: []string{"true"}}}}
+	tg, _ := prepared(t, spec, bare())
+	entered(t, tg, bare())
+	var f *workload.Failure
+	if _, err := operation(t, tg, bare(), "fails").Batch(t.Context(), 1); !errors.As(err, &f) {
+		t.Errorf("a command that fails: %v", err)
+	}
+	s, err := operation(t, tg, bare(), "works").Batch(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value(t, s, metricCPU)
+}

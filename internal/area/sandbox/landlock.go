@@ -1,0 +1,169 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// landlockRules is Landlock (landlock(7)): a process gives up rights on files, for itself and all that it starts. The ruleset handles every
+// right on files that the kernel's ABI has, and grants all of them on / but one, to make named pipes, which no workload needs: so the
+// workloads run as they do without it, each access is checked, and there is something that can be seen to be refused. N rules more name
+// folders of the run's own.
+type landlockRules struct{}
+
+var _ Enforcer = landlockRules{}
+
+// Landlock limits.
+const (
+	// maxLandlockRules keeps the folders and the time to start a worker within bounds; the kernel's own limit is 2³² − 1.
+	maxLandlockRules = 10_000
+	// newestABI is the last version of the ABI whose rights on files are known here; those of later ones stay unhandled.
+	newestABI = 5
+)
+
+// Name implements Enforcer.
+func (landlockRules) Name() string { return enforcerLandlock }
+
+// Help implements Enforcer.
+func (landlockRules) Help() string {
+	return "a Landlock ruleset on files, with N further path rules"
+}
+
+// Express implements Enforcer.
+func (landlockRules) Express(p Policy) error {
+	switch {
+	case p.Mode == RuntimeDefault:
+		return errors.New("mode: landlock cannot express RuntimeDefault: no container runtime has a Landlock ruleset by default")
+	case p.Mode == EnhanceProtect:
+		return errors.New("mode: landlock cannot express EnhanceProtect: a ruleset can only grant, so a part of what is granted cannot be taken away " +
+			"(procfs, cgroups, tokens); capabilities and single addresses are not Landlock's")
+	case p.Rules > maxLandlockRules:
+		return fmt.Errorf("rules: landlock is measured with up to %d rules, not %d", maxLandlockRules, p.Rules)
+	case p.Match > 0:
+		return errors.New("match: not expressible by landlock: its rules name files, not text of paths, so there is no near miss")
+	}
+	return nil
+}
+
+// Probe implements Enforcer.
+func (l landlockRules) Probe(ctx context.Context, try func(context.Context, Policy) error) error {
+	if _, err := ll.LandlockGetABIVersion(); err != nil {
+		return noLandlock(err)
+	}
+	return try(ctx, Policy{Enforcer: l.Name(), Mode: AlwaysAllow, Rules: 1})
+}
+
+// noLandlock says why there is no Landlock, by the answer to the question for its version (landlock_create_ruleset(2)).
+func noLandlock(err error) error {
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		return withHint(errors.New("kernel without Landlock (ENOSYS)"), "use a kernel from 5.13 on, built with CONFIG_SECURITY_LANDLOCK, or leave landlock out")
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return withHint(errors.New("the kernel has Landlock, and it is switched off (EOPNOTSUPP)"), "boot with landlock in lsm=…, or leave landlock out")
+	}
+	return withHint(fmt.Errorf("ask for Landlock: %w", err), "a container's seccomp profile may refuse it: run tare outside of it")
+}
+
+// Prepare implements Enforcer: it makes the folders that rules name.
+func (landlockRules) Prepare(_ context.Context, p Policy) error {
+	for i := range p.Rules {
+		if err := os.MkdirAll(ruleDir(p.Dir, i), 0o700); err != nil {
+			return fmt.Errorf("make the folder of rule %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func ruleDir(dir string, i int) string { return filepath.Join(dir, "rules", fmt.Sprintf("%05d", i)) }
+
+// Confine implements Enforcer. Only this thread is restricted, which is enough, since it is about to execute the worker: the rulesets of
+// libraries that reach all threads may hold rules of the library's own, and rules are what is counted here.
+func (landlockRules) Confine(p Policy) error {
+	handled, err := landlockRights()
+	if err != nil {
+		return err
+	}
+	ruleset, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: handled}, 0)
+	if err != nil {
+		return fmt.Errorf("create a Landlock ruleset: %w", err)
+	}
+	defer unix.Close(ruleset) //nolint:errcheck // nothing to lose
+	if err := landlockRule(ruleset, "/", handled&^ll.AccessFSMakeFifo); err != nil {
+		return err
+	}
+	for i := range p.Rules {
+		if err := landlockRule(ruleset, ruleDir(p.Dir, i), ll.AccessFSReadFile|ll.AccessFSReadDir); err != nil {
+			return err
+		}
+	}
+	if err := ll.LandlockRestrictSelf(ruleset, 0); err != nil {
+		return fmt.Errorf("restrict this thread by Landlock: %w", err)
+	}
+	return nil
+}
+
+// landlockRule grants rights beneath a folder.
+func landlockRule(ruleset int, path string, rights uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s for a Landlock rule: %w", path, err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing to lose
+	if err := ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: rights, ParentFd: fd}, 0); err != nil {
+		return fmt.Errorf("add a Landlock rule for %s: %w", path, err)
+	}
+	return nil
+}
+
+// landlockRights are the rights on files that this kernel can handle, up to newestABI (linux/landlock.h).
+func landlockRights() (uint64, error) {
+	abi, err := ll.LandlockGetABIVersion()
+	if err != nil {
+		return 0, fmt.Errorf("ask for Landlock: %w", err)
+	}
+	rights := uint64(ll.AccessFSMakeSym<<1 - 1) // ABI 1: all up to symbolic links
+	for _, more := range []struct {
+		abi   int
+		right uint64
+	}{{2, ll.AccessFSRefer}, {3, ll.AccessFSTruncate}, {newestABI, ll.AccessFSIoctlDev}} {
+		if abi >= more.abi {
+			rights |= more.right
+		}
+	}
+	return rights, nil
+}
+
+// ProveDeny implements Enforcer: the worker may make a file and may not make a named pipe, in the same folder.
+func (landlockRules) ProveDeny(ctx context.Context, p Policy, w Attempts) error {
+	x := &proof{ctx: ctx, w: w}
+	x.filters(0)
+	x.refused(unix.EACCES, tryFifo, fifoIn(p.Scratch))
+	x.allowed(tryCreate, fileIn(p.Scratch))
+	x.allowed(tryOpen, p.Scratch)
+	x.unaffected(canary())
+	return x.end()
+}
+
+// Teardown implements Enforcer: a ruleset ends with the processes that are under it.
+func (landlockRules) Teardown(context.Context, Policy) error { return nil }
+
+// Inert implements Enforcer: the ruleset is about files, so it has nothing to say where none is named.
+func (landlockRules) Inert(workload string) bool {
+	return workload == workFork || workload == workCompute || workload == workSyscall
+}
+
+// Describe implements Enforcer. The number of rules is the treatment's to say.
+func (landlockRules) Describe(Policy) string {
+	handled := newestABI
+	if abi, err := ll.LandlockGetABIVersion(); err == nil {
+		handled = min(abi, newestABI)
+	}
+	return fmt.Sprintf("a Landlock ruleset for all rights on files of ABI %d: one rule grants them on /, but for making named pipes; each rule more grants reading in "+
+		"a folder that no workload touches; networking is not handled, so connect is not acted upon", handled)
+}

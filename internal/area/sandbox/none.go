@@ -1,0 +1,64 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+)
+
+// none is the baseline: nothing confines the worker, and that is proved, since a container runtime may have put something in force already.
+type none struct{}
+
+var _ Enforcer = none{}
+
+// Name implements Enforcer.
+func (none) Name() string { return enforcerNone }
+
+// Help implements Enforcer.
+func (none) Help() string { return "nothing is in force: the baseline" }
+
+// Express implements Enforcer: there is nothing that could be turned.
+func (none) Express(p Policy) error {
+	switch {
+	case p.Mode != "":
+		return errors.New("mode: not expressible without an enforcer")
+	case p.Rules > 0:
+		return errors.New("rules: not expressible without an enforcer")
+	case p.Match > 0:
+		return errors.New("match: not expressible without an enforcer")
+	}
+	return nil
+}
+
+// Probe implements Enforcer.
+func (n none) Probe(ctx context.Context, try func(context.Context, Policy) error) error {
+	if err := try(ctx, Policy{Enforcer: n.Name()}); err != nil {
+		return withHint(err, "the baseline is not bare; run tare outside of containers and sandboxes, or with their profiles switched off (docker run --security-opt seccomp=unconfined)")
+	}
+	return nil
+}
+
+// Prepare implements Enforcer.
+func (none) Prepare(context.Context, Policy) error { return nil }
+
+// Confine implements Enforcer.
+func (none) Confine(Policy) error { return nil }
+
+// ProveDeny implements Enforcer: no filter is there, and what the other enforcers refuse is not refused.
+func (none) ProveDeny(ctx context.Context, p Policy, w Attempts) error {
+	x := &proof{ctx: ctx, w: w}
+	x.filters(0)
+	x.unaffected(canary())
+	x.allowed(tryFifo, fifoIn(p.Scratch))
+	return x.end()
+}
+
+// Teardown implements Enforcer.
+func (none) Teardown(context.Context, Policy) error { return nil }
+
+// Inert implements Enforcer: whatever is measured without an enforcer, no enforcer can act on it.
+func (none) Inert(string) bool { return true }
+
+// Describe implements Enforcer.
+func (none) Describe(Policy) string {
+	return "nothing is in force, apart from no_new_privs, which all arms have"
+}

@@ -1,0 +1,150 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
+	"tare/internal/design"
+)
+
+// Preflight implements area.Area: it confines a child by each enforcer that the experiment needs, and has it prove that. Nothing is left.
+func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
+	}
+	cpus, err := workerCPU(env)
+	if err != nil {
+		return []area.Finding{{Severity: area.Error, Message: err.Error()}}
+	}
+	out := spec.missing()
+	for _, e := range spec.needs(env.Treatments) {
+		err := e.Probe(ctx, func(ctx context.Context, p Policy) error {
+			return throwAway(ctx, e, p, launcher{self: env.Self, cpus: cpus})
+		})
+		if err == nil {
+			continue
+		}
+		out = append(out, area.Finding{Severity: area.Error, Message: e.Name() + ": " + err.Error(), Hint: hintOf(err)})
+	}
+	return out
+}
+
+// needs are the enforcers of the treatments; without any, all that there are.
+func (s *Spec) needs(treatments []design.Treatment) []Enforcer {
+	var out []Enforcer
+	for _, e := range enforcers() {
+		if len(treatments) == 0 || slices.ContainsFunc(treatments, func(t design.Treatment) bool {
+			p, err := s.plan(t)
+			return err == nil && p.policy.Enforcer == e.Name()
+		}) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// throwAway confines a worker, has the policy proved in it, and ends it.
+func throwAway(ctx context.Context, e Enforcer, p Policy, l launcher) (err error) {
+	p.Dir = newFolder()
+	if err := os.Mkdir(p.Dir, 0o700); err != nil {
+		return fmt.Errorf("make a folder for a trial: %w", err)
+	}
+	defer func() { err = errors.Join(err, removeFolder(p.Dir)) }()
+	p.Scratch = filepath.Join(p.Dir, "s00000")
+	if err := os.Mkdir(p.Scratch, 0o700); err != nil {
+		return fmt.Errorf("make a folder for a trial: %w", err)
+	}
+	if err := workload.Setup(p.Scratch); err != nil {
+		return err
+	}
+	if err := e.Prepare(ctx, p); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Teardown(ctx, p)) }()
+	l.log = filepath.Join(p.Dir, "worker.log")
+	c, err := l.start(ctx, p, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.prove(ctx, e), c.stop(context.WithoutCancel(ctx)))
+}
+
+// Adapters lists the enforcers, with one line on each.
+func (Area) Adapters() map[string]string {
+	help := map[string]string{}
+	for _, e := range enforcers() {
+		help[e.Name()] = e.Help()
+	}
+	return help
+}
+
+// Presets lists the micro-workloads, with one line on each: they are this area's ready-made targets.
+func (Area) Presets() map[string]string {
+	help := map[string]string{}
+	for _, k := range workload.Kinds() {
+		help[k.Name] = k.Help
+		if k.UnixBench != "" {
+			help[k.Name] += " (UnixBench: " + k.UnixBench + ")"
+		}
+	}
+	return help
+}
+
+// Creates says what a run of s makes on this host, for the plan.
+func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
+	n := len(treatments)
+	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, anew in every block; each is confined for good and ends with its block", n)}
+	if spec, ok := s.(*Spec); ok && len(spec.daemons()) > 0 {
+		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on sockets in the folder below", n*len(spec.daemons()), strings.Join(spec.daemons(), ", ")))
+	}
+	return append(out, fmt.Sprintf("a folder %s* in %s, removed at the end", folderPrefix, os.TempDir()))
+}
+
+// Notes implements area.Target.
+func (t *target) Notes() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	notes := []string{
+		"what an enforcer costs is measured on this host's kernel, with this host's mitigations: another kernel's figures differ",
+		fmt.Sprintf("all workers run on CPU %v, one at a time; contention between CPUs is not measured", t.cpus[0]),
+		"files lie four components deep; a rule engine that walks paths costs more for deeper ones",
+	}
+	var texts []string
+	under := map[string][]string{}
+	for _, a := range t.order {
+		if a.treatment.Control != design.None {
+			continue
+		}
+		text := a.plan.enforcer.Describe(a.plan.policy)
+		if len(under[text]) == 0 {
+			texts = append(texts, text)
+		}
+		under[text] = append(under[text], a.treatment.ID)
+	}
+	for _, text := range texts {
+		who := under[text][0]
+		if more := len(under[text]) - 1; more > 0 {
+			who += fmt.Sprintf(" and %d like it", more)
+		}
+		notes = append(notes, who+": "+text)
+	}
+	return append(notes, t.plantedNotes()...)
+}
+
+// plantedNotes say which arms cost more because they were made to.
+func (t *target) plantedNotes() (notes []string) {
+	for _, a := range t.order {
+		if s := a.plan.planted; s.part > 0 {
+			notes = append(notes, fmt.Sprintf("%s: makes %d calls for every %d that it reports: a known cost, planted on purpose", a.treatment.ID, s.whole+s.part, s.whole))
+		}
+	}
+	return notes
+}

@@ -1,0 +1,84 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
+	"tare/internal/clock"
+	"tare/internal/proc"
+)
+
+// sample is one treatment's stay in one block: a fresh worker with a fresh folder. What is slow or fast by chance of where a file or a page
+// came to lie is drawn anew for every block.
+type sample struct {
+	plan    plan
+	spec    *Spec
+	journal area.Journal
+	id      string
+	dir     string
+	launch  launcher
+
+	change *area.Change // the worker, once it is journaled
+	worker *confined
+	// daemons run beside the worker, under the same policy.
+	daemons []*served
+}
+
+// start confines the worker, and the daemons that are asked for.
+func (s *sample) start(ctx context.Context, c clock.Clock) error {
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		return fmt.Errorf("make the worker's folder: %w", err)
+	}
+	if err := workload.Setup(s.dir); err != nil {
+		return err
+	}
+	p := s.plan.policy
+	p.Scratch = s.dir
+	var err error
+	s.worker, err = s.launch.start(ctx, p, func(id proc.ID) error {
+		c := processChange(s.id, id)
+		if err := s.journal.Intend(c); err != nil {
+			return fmt.Errorf("journal the worker: %w", err)
+		}
+		s.change = &c
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range s.spec.daemons() {
+		if err := s.serve(ctx, name, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end ends the worker and removes its files. It may be called again after an error.
+func (s *sample) end(ctx context.Context) error {
+	for len(s.daemons) > 0 {
+		if err := s.daemons[0].end(ctx, s.journal); err != nil {
+			return err
+		}
+		s.daemons = s.daemons[1:]
+	}
+	if s.worker != nil {
+		if err := s.worker.stop(ctx); err != nil {
+			return err
+		}
+		s.worker = nil
+	}
+	var errs []error
+	if s.change != nil {
+		errs = append(errs, s.journal.Undone(*s.change))
+		s.change = nil
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		errs = append(errs, fmt.Errorf("remove the worker's folder: %w", err))
+	}
+	return errors.Join(errs...)
+}

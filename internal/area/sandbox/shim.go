@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/area/sandbox/workload"
+)
+
+// The servers' names, as arguments of "serve".
+const (
+	serverShim   = "shim"
+	serverWorker = "worker"
+)
+
+// Where the worker finds its requests and leaves its answers. Standard input and output belong to the protocol by which a parent starts its
+// children and they end with it.
+const (
+	requestsFD = 3
+	answersFD  = 4
+)
+
+// shimConfig is what the shim is told.
+type shimConfig struct {
+	Policy Policy `json:"policy"`
+	Self   string `json:"self,omitempty"` // this program's file, to become the worker
+	// Command is the daemon to become instead.
+	Command []string `json:"command,omitempty"`
+}
+
+// workerConfig is what the shim tells the worker that it becomes.
+type workerConfig struct {
+	Dir string `json:"dir"`
+	// Held is the writing end of the pipe that this text came through. It is open for as long as the worker lives, so that its standard
+	// input does not end.
+	Held int `json:"held"`
+}
+
+// Serve implements area.Server: "shim" confines itself and becomes "worker".
+func (Area) Serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error {
+	switch name {
+	case serverShim:
+		var c shimConfig
+		if err := json.Unmarshal(config, &c); err != nil {
+			return fmt.Errorf("serve shim: %w", err)
+		}
+		return shim(c, ready)
+	case serverWorker:
+		var c workerConfig
+		if err := json.Unmarshal(config, &c); err != nil {
+			return fmt.Errorf("serve worker: %w", err)
+		}
+		return work(ctx, c, ready)
+	}
+	return fmt.Errorf("serve: sandbox has no server %q, only %s and %s", name, serverShim, serverWorker)
+}
+
+// shim confines one thread and lets that thread execute the worker or a daemon: what confines a thread stays in force when it executes a
+// program, and all other threads end. Restrictions cannot be taken back, so each sample of each treatment has a shim of its own. It returns
+// only errors.
+func shim(c shimConfig, ready func(any) error) error {
+	runtime.LockOSThread()
+	e, err := findEnforcer(c.Policy.Enforcer)
+	if err != nil {
+		return err
+	}
+	command := c.Command
+	if len(command) == 0 {
+		command = []string{c.Self, "serve", areaName, serverWorker} // says itself when it is ready
+		err = feed(workerConfig{Dir: c.Policy.Scratch})
+	} else {
+		err = ready(struct{}{}) // a daemon cannot
+	}
+	if err != nil {
+		return fmt.Errorf("hand over to %s: %w", command[0], err)
+	}
+	// All arms have it, the baseline too: what is compared is the enforcer alone.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if err := e.Confine(c.Policy); err != nil {
+		return fmt.Errorf("confine by %s: %w", e.Name(), err)
+	}
+	err = syscall.Exec(command[0], command, syscall.Environ())
+	return fmt.Errorf("execute %s under %s: %w", command[0], e.Name(), err)
+}
+
+// feed makes c the standard input of the program that this thread executes next. The thread gets a table of descriptors of its own first:
+// another one watches this process's standard input, and would take what is meant for the worker.
+func feed(c workerConfig) error {
+	if err := unix.Unshare(unix.CLONE_FILES); err != nil {
+		return fmt.Errorf("unshare the table of files: %w", err)
+	}
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], 0); err != nil {
+		return err
+	}
+	c.Held = ends[1]
+	line, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if _, err := unix.Write(ends[1], append(line, '\n')); err != nil { // far less than a pipe holds
+		return err
+	}
+	if err := unix.Dup3(ends[0], 0, 0); err != nil {
+		return err
+	}
+	return unix.Close(ends[0])
+}
+
+// work answers requests until there are no more. Programs that it runs inherit none of its own descriptors.
+func work(ctx context.Context, c workerConfig, ready func(any) error) error {
+	runtime.LockOSThread()
+	for _, fd := range []int{requestsFD, answersFD, c.Held} {
+		unix.CloseOnExec(fd)
+	}
+	requests, answers := os.NewFile(requestsFD, "requests"), os.NewFile(answersFD, "answers")
+	if requests == nil || answers == nil {
+		return errors.New("serve worker: there are no pipes to speak through; tare starts this itself")
+	}
+	if err := ready(struct{}{}); err != nil {
+		return err
+	}
+	return workload.Serve(ctx, requests, answers, c.Dir)
+}

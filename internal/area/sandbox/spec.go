@@ -1,0 +1,211 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
+	"tare/internal/design"
+	"tare/internal/unit"
+)
+
+// Spec is the `target:` section of a sandbox experiment: what is timed. What confines it is said by the treatments.
+type Spec struct {
+	// Workloads are micro-workloads by name; package workload has them.
+	Workloads []string `yaml:"workloads,omitempty" json:"workloads,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Micro-workloads: exec, spawn, fork, shell, open, stat, create, connect, udpconnect, read, pipe, switch, copy, copy1024, copy256, syscall, compute."`
+	// Commands are command lines.
+	Commands []Command `yaml:"commands,omitempty" json:"commands,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Command lines, each timed from its fork to its end. Its CPU time is that of all processes that it waited for."`
+	// Real are workloads of installed programs.
+	Real []string `yaml:"real,omitempty" json:"real,omitempty" jsonschema:"minItems=1,maxItems=8" jsonschema_description:"Real workloads, of programs that are installed: redis, nginx, sysbench."`
+	// Rounds is how many batches each treatment makes in a block.
+	Rounds int `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"minimum=3,maximum=1000" jsonschema_description:"Batches of each operation and treatment in a block. Default 16."`
+	// Span is how long a batch lasts.
+	Span unit.Duration `yaml:"span,omitempty" json:"span,omitempty" jsonschema_description:"How long a batch of calls lasts, from 1ms to 10s. Default: 5ms, 20ms for shell; a call that takes longer is a batch of its own."`
+}
+
+// Command is a command line with a name.
+type Command struct {
+	// Name is the operation's name, and a level of the factor "command".
+	Name string `yaml:"name" json:"name" jsonschema:"required,maxLength=64" jsonschema_description:"Name of the operation, and a level of the factor \"command\"."`
+	// Run is the program with its arguments.
+	Run []string `yaml:"run" json:"run" jsonschema:"required,minItems=1" jsonschema_description:"Program and arguments. No shell is involved unless one is named: [sh, -c, \"…\"]."`
+	// Prepare is run before each run.
+	Prepare []string `yaml:"prepare,omitempty" json:"prepare,omitempty" jsonschema:"minItems=1" jsonschema_description:"Program and arguments to run before each run, which are not timed. They run under the same enforcer."`
+}
+
+var _ area.Spec = (*Spec)(nil)
+
+// The factors of treatments.
+const (
+	factorEnforcer = "enforcer"
+	factorMode     = "mode"
+	factorRules    = "rules"
+	factorMatch    = "match"
+	factorPlanted  = "planted"
+	factorCommand  = "command"
+)
+
+func factors() []string {
+	return []string{factorEnforcer, factorMode, factorRules, factorMatch, factorPlanted, factorCommand}
+}
+
+// commandOperation is the operation of treatments that differ in their command: it has one name in all of them.
+const commandOperation = "command"
+
+// commandWithin bounds a batch of commands or of a real workload.
+const commandWithin = 15 * time.Minute
+
+// Loopback implements area.Spec: nothing leaves this machine.
+func (*Spec) Loopback() bool { return true }
+
+// plan is what the levels of a treatment come to.
+type plan struct {
+	enforcer Enforcer
+	policy   Policy
+	planted  share
+	command  string // the one that the operation "command" runs; empty: each is an operation of its own
+}
+
+// plan applies the levels of t. Errors name the level.
+func (s *Spec) plan(t design.Treatment) (plan, error) {
+	p := plan{planted: share{whole: 1}}
+	for _, f := range slices.Sorted(maps.Keys(t.Levels)) {
+		if !slices.Contains(factors(), f) {
+			return p, fmt.Errorf("%s: the sandbox area has no such factor; there are %s%s", f, strings.Join(factors(), ", "), didYouMean(f, factors()))
+		}
+	}
+	level := func(factor, otherwise string) string {
+		if v, ok := t.Levels[factor]; ok {
+			return v
+		}
+		return otherwise
+	}
+	var err error
+	if p.enforcer, err = findEnforcer(level(factorEnforcer, enforcerNone)); err != nil {
+		return p, err
+	}
+	p.policy.Enforcer = p.enforcer.Name()
+	if p.policy.Mode, err = modeOf(t.Levels[factorMode]); err != nil {
+		return p, err
+	}
+	if p.policy.Mode == "" && p.policy.Enforcer != enforcerNone {
+		p.policy.Mode = AlwaysAllow
+	}
+	if p.policy.Rules, err = count(factorRules, level(factorRules, "0")); err != nil {
+		return p, err
+	}
+	if p.policy.Match, err = count(factorMatch, level(factorMatch, "0")); err != nil {
+		return p, err
+	}
+	if p.planted, err = parseShare(level(factorPlanted, "0%")); err != nil {
+		return p, fmt.Errorf("%s: %w", factorPlanted, err)
+	}
+	if p.command = t.Levels[factorCommand]; p.command != "" {
+		if _, err := s.commandNamed(p.command); err != nil {
+			return p, err
+		}
+	}
+	return p, p.enforcer.Express(p.policy)
+}
+
+func modeOf(level string) (Mode, error) {
+	if level == "" || slices.Contains(modes(), Mode(level)) {
+		return Mode(level), nil
+	}
+	names := make([]string, 0, len(modes()))
+	for _, m := range modes() {
+		names = append(names, string(m))
+	}
+	return "", fmt.Errorf("mode: there is no %q; there are %s%s", level, strings.Join(names, ", "), didYouMean(level, names))
+}
+
+func count(factor, level string) (int, error) {
+	n, err := strconv.Atoi(level)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s: %q is not a number from 0 on", factor, level)
+	}
+	return n, nil
+}
+
+func (s *Spec) commandNamed(name string) (Command, error) {
+	var names []string
+	for _, c := range s.Commands {
+		if c.Name == name {
+			return c, nil
+		}
+		names = append(names, c.Name)
+	}
+	return Command{}, fmt.Errorf("command: there is no %q under target.commands%s", name, didYouMean(name, names))
+}
+
+// offer is an operation, and how a worker carries it out.
+type offer struct {
+	name   string
+	expect string
+	micro  bool // a workload of which it is known what the kernel does in it
+	span   time.Duration
+	run    func(ctx context.Context, s *sample, n int) (workload.Cost, error)
+}
+
+// offered are the operations of a treatment, in the order of the file.
+func (s *Spec) offered(p plan) []offer {
+	var out []offer
+	for _, name := range s.Workloads {
+		k, _ := workload.Find(name) // Validate has seen that it is there
+		out = append(out, offer{name: name, expect: k.Help, micro: true, span: s.span(k.Span), run: micro(name)})
+	}
+	if p.command != "" {
+		c, _ := s.commandNamed(p.command)
+		out = append(out, offer{name: commandOperation, expect: "exit status 0", span: s.span(0), run: commandLine(c)})
+	} else {
+		for _, c := range s.Commands {
+			out = append(out, offer{name: c.Name, expect: "exit status 0", span: s.span(0), run: commandLine(c)})
+		}
+	}
+	for _, name := range s.programs() {
+		if c, err := workload.NewProgram(name); err == nil { // Preflight has seen that it is there
+			out = append(out, offer{name: name, expect: "exit status 0", span: s.span(0), run: program(c)})
+		}
+	}
+	for _, name := range s.daemons() {
+		out = append(out, offer{name: name, expect: "the right answer", span: s.span(daemonSpan), run: requests(name)})
+	}
+	return out
+}
+
+func (s *Spec) span(own time.Duration) time.Duration {
+	if s.Span > 0 {
+		return time.Duration(s.Span)
+	}
+	return own
+}
+
+func micro(name string) func(context.Context, *sample, int) (workload.Cost, error) {
+	return func(ctx context.Context, s *sample, n int) (cost workload.Cost, err error) {
+		err = s.worker.ask(ctx, batchWithin, func(ctx context.Context) error {
+			cost, err = s.worker.client.Run(ctx, name, n)
+			return err
+		})
+		return cost, err
+	}
+}
+
+func commandLine(c Command) func(context.Context, *sample, int) (workload.Cost, error) {
+	return program(workload.Command{Name: c.Name, Run: c.Run, Prepare: c.Prepare})
+}
+
+func program(line workload.Command) func(context.Context, *sample, int) (workload.Cost, error) {
+	return func(ctx context.Context, s *sample, n int) (cost workload.Cost, err error) {
+		err = s.worker.ask(ctx, commandWithin, func(ctx context.Context) error {
+			cost, err = s.worker.client.Command(ctx, line, n)
+			return err
+		})
+		return cost, err
+	}
+}

@@ -1,0 +1,268 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/probe"
+)
+
+// target is this host: one arm per treatment, side by side.
+type target struct {
+	spec *Spec
+	env  area.Env
+	cpus []int
+
+	mu      sync.Mutex
+	arms    map[string]*arm // by treatment
+	order   []*arm
+	folder  string // for files; made with the first treatment
+	journal area.Journal
+	entered int // samples so far, for names
+	// multiple divides the number of calls of every batch of every arm, so that each planted share is a whole number of calls.
+	multiple int
+	patience time.Duration // see launcher
+}
+
+var _ area.Target = (*target)(nil)
+
+// arm is one treatment.
+type arm struct {
+	treatment design.Treatment
+	plan      plan
+	sample    *sample // between Enter and Leave
+}
+
+// Prepare implements area.Target.
+func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
+	p, err := t.spec.plan(tr)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.arms[tr.ID] != nil {
+		return fmt.Errorf("treatment %q is prepared already", tr.ID)
+	}
+	if t.folder == "" {
+		if t.folder, err = makeFolder(j); err != nil {
+			return err
+		}
+		t.journal = j
+	}
+	p.policy.Dir = filepath.Join(t.folder, fmt.Sprintf("arm%03d", len(t.order)))
+	a := &arm{treatment: tr, plan: p}
+	t.arms[tr.ID] = a // before it is whole, so that Close finds it
+	t.order = append(t.order, a)
+	t.multiple = leastCommonMultiple(t.multiple, p.planted.whole)
+	if t.multiple > mostMultiple {
+		return fmt.Errorf("planted: the shares of all treatments together need batches of multiples of %d calls; use rounder ones", t.multiple)
+	}
+	if err := p.enforcer.Prepare(ctx, p.policy); err != nil {
+		return fmt.Errorf("prepare %s: %w", p.enforcer.Name(), err)
+	}
+	return nil
+}
+
+func (t *target) arm(tr design.Treatment) (*arm, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a := t.arms[tr.ID]; a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("treatment %q has not been prepared", tr.ID)
+}
+
+// current is the sample that an arm is in.
+func (t *target) current(a *arm) (*sample, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a.sample == nil {
+		return nil, fmt.Errorf("treatment %q has not been entered", a.treatment.ID)
+	}
+	return a.sample, nil
+}
+
+// Enter implements area.Target: a fresh worker is confined.
+func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
+	a, err := t.arm(tr)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	t.entered++
+	number, busy := t.entered, a.sample != nil
+	t.mu.Unlock()
+	if busy {
+		return fmt.Errorf("treatment %q has been entered already", tr.ID)
+	}
+	s := &sample{
+		plan: a.plan, spec: t.spec, journal: t.journal, id: fmt.Sprintf("worker-%05d", number),
+		dir:    filepath.Join(t.folder, fmt.Sprintf("s%05d", number)),
+		launch: launcher{self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience},
+	}
+	t.mu.Lock()
+	a.sample = s // before it is whole, so that Close finds it
+	t.mu.Unlock()
+	if err := s.start(ctx, t.env.Clock); err != nil {
+		return errors.Join(err, t.leave(context.WithoutCancel(ctx), a))
+	}
+	return nil
+}
+
+// Verify implements area.Target.
+func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
+	a, err := t.arm(tr)
+	if err != nil {
+		return err
+	}
+	s, err := t.current(a)
+	if err != nil {
+		return err
+	}
+	return s.worker.prove(ctx, a.plan.enforcer)
+}
+
+// Operations implements area.Target.
+func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
+	a, err := t.arm(tr)
+	if err != nil {
+		return nil, err
+	}
+	var ops []load.Operation
+	for _, o := range t.spec.offered(a.plan) {
+		ops = append(ops, load.Operation{
+			Name: o.name, Weight: 1, Expect: o.expect, Span: o.span, Rounds: t.spec.Rounds, Batch: t.batch(a, o), Negative: t.negative(a, o),
+		})
+	}
+	return ops, nil
+}
+
+// batch makes n calls, and those that are planted, and says what one of the n cost.
+func (t *target) batch(a *arm, o offer) func(context.Context, int) ([]load.BatchSample, error) {
+	return func(ctx context.Context, n int) ([]load.BatchSample, error) {
+		s, err := t.current(a)
+		if err != nil {
+			return nil, err
+		}
+		t.mu.Lock()
+		n = max(1, (n+t.multiple-1)/t.multiple) * t.multiple
+		t.mu.Unlock()
+		cost, err := o.run(ctx, s, n+a.plan.planted.of(n))
+		if err != nil {
+			return nil, err
+		}
+		return perCall(cost, n), nil
+	}
+}
+
+// perCall shares a cost among n calls.
+func perCall(c workload.Cost, n int) []load.BatchSample {
+	each := float64(n)
+	out := []load.BatchSample{
+		{Metric: metricWall, Value: c.Wall.Seconds() / each},
+		{Metric: metricCPU, Value: c.CPU.Seconds() / each},
+	}
+	if c.Counted {
+		out = append(out, load.BatchSample{Metric: metricInstructions, Value: float64(c.Instructions) / each})
+	}
+	return out
+}
+
+// negative reports whether neither the treatment nor what it is held against can act on the operation, so that any difference is an artefact.
+// Where no enforcer is in force on either side the difference is what the experiment is about.
+func (t *target) negative(a *arm, o offer) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !o.micro || a.treatment.Baseline || a.treatment.Control != design.None || len(t.order) == 0 || a == t.order[0] {
+		return false
+	}
+	enforced := false
+	for _, x := range append(t.bases(), a) {
+		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.enforcer.Inert(o.name) {
+			return false
+		}
+		enforced = enforced || x.plan.policy.Enforcer != enforcerNone
+	}
+	return enforced
+}
+
+// bases are what treatments are held against: the baselines, or the first treatment where nothing is one.
+func (t *target) bases() []*arm {
+	var out []*arm
+	for _, b := range t.order {
+		if b.treatment.Baseline {
+			out = append(out, b)
+		}
+	}
+	if len(out) == 0 {
+		return t.order[:1:1]
+	}
+	return out
+}
+
+// Endpoint implements area.Target: there is none, the workers have their own clocks.
+func (*target) Endpoint(design.Treatment) (*load.Endpoint, error) { return nil, nil }
+
+// Probes implements area.Target: the workers time themselves.
+func (*target) Probes(design.Treatment) []probe.Probe { return nil }
+
+// Leave implements area.Target.
+func (t *target) Leave(ctx context.Context, tr design.Treatment) error {
+	a, err := t.arm(tr)
+	if err != nil {
+		return err
+	}
+	return t.leave(ctx, a)
+}
+
+func (t *target) leave(ctx context.Context, a *arm) error {
+	t.mu.Lock()
+	s := a.sample
+	t.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	if err := s.end(ctx); err != nil {
+		return err // Close tries again
+	}
+	t.mu.Lock()
+	a.sample = nil
+	t.mu.Unlock()
+	return nil
+}
+
+// Recover implements area.Target: a worker is not overloaded.
+func (*target) Recover(context.Context, design.Treatment) error { return nil }
+
+// Close implements area.Target.
+func (t *target) Close(ctx context.Context) error {
+	t.mu.Lock()
+	arms, folder := t.order, t.folder
+	t.mu.Unlock()
+	var errs []error
+	for _, a := range arms {
+		errs = append(errs, t.leave(ctx, a), a.plan.enforcer.Teardown(ctx, a.plan.policy))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if folder == "" {
+		return nil
+	}
+	if err := removeFolder(folder); err != nil {
+		return fmt.Errorf("remove %s: %w", folder, err)
+	}
+	t.mu.Lock()
+	t.folder, t.order, t.arms = "", nil, map[string]*arm{}
+	t.mu.Unlock()
+	return t.journal.Undone(folderChange(folder))
+}

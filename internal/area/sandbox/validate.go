@@ -1,0 +1,108 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
+	"tare/internal/design"
+)
+
+// Validate implements area.Spec.
+func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
+	var out []area.Finding
+	wrong := func(path, hint, format string, args ...any) {
+		out = append(out, area.Finding{Path: path, Severity: area.Error, Message: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	if cell := (Area{}).Cells()[q]; !cell.Answered {
+		wrong("", "ask for compare or scale", "sandbox does not answer %q: %s", q, cell.Reason)
+	}
+	if len(s.Workloads)+len(s.Commands)+len(s.Real) == 0 {
+		wrong("workloads", "workloads: [exec, open, fork]", "name something to time: workloads, commands or real")
+	}
+	s.names(wrong)
+	if s.Span != 0 && (time.Duration(s.Span) < time.Millisecond || time.Duration(s.Span) > 10*time.Second) {
+		wrong("span", "leave it out for the default", "span: want 1ms to 10s")
+	}
+	if len(treatments) == 0 {
+		treatments = []design.Treatment{{ID: design.ID(nil)}}
+	}
+	chosen := 0
+	for _, t := range treatments {
+		if _, err := s.plan(t); err != nil {
+			wrong("", "", "treatment %q: %v", t.ID, err)
+		}
+		if t.Levels[factorCommand] != "" {
+			chosen++
+		}
+	}
+	if chosen > 0 && chosen < len(treatments) {
+		wrong("", "name a command in all treatments, or in none", "command: treatments that run one command cannot be held against those that run them all")
+	}
+	return out
+}
+
+// names checks that each operation is there, and has a name of its own.
+func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
+	seen := map[string]string{commandOperation: "the operation of the factor \"command\""}
+	take := func(path, name string) {
+		if what, twice := seen[name]; twice {
+			wrong(path, "", "%q is %s already", name, what)
+		}
+		seen[name] = path
+	}
+	var known []string
+	for _, k := range workload.Kinds() {
+		known = append(known, k.Name)
+	}
+	for i, name := range s.Workloads {
+		path := fmt.Sprintf("workloads[%d]", i)
+		if !slices.Contains(known, name) {
+			wrong(path, "", "there is no workload %q%s there are %s", name, orElse(didYouMean(name, known), ";"), strings.Join(known, ", "))
+			continue
+		}
+		take(path, name)
+	}
+	for i, c := range s.Commands {
+		path := fmt.Sprintf("commands[%d]", i)
+		if !plainName(c.Name) {
+			wrong(path+".name", "", "a command needs a name of letters, digits, '_' and '-', so that budgets can name it; not %q", c.Name)
+			continue
+		}
+		line := workload.Command{Name: c.Name, Run: c.Run, Prepare: c.Prepare}
+		if err := line.Validate(); err != nil {
+			wrong(path, "", "%v", err)
+		}
+		take(path+".name", c.Name)
+	}
+	for i, name := range s.Real {
+		path := fmt.Sprintf("real[%d]", i)
+		if !slices.Contains(realNames(), name) {
+			wrong(path, "", "there is no real workload %q%s there are %s", name, orElse(didYouMean(name, realNames()), ";"), strings.Join(realNames(), ", "))
+		}
+	}
+	for _, name := range append(s.daemons(), s.programs()...) {
+		take("real", name)
+	}
+}
+
+// orElse is text, or otherwise what stands in for it.
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// plainName reports whether a budget can name the operation.
+func plainName(name string) bool {
+	for _, c := range name {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return name != ""
+}
