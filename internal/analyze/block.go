@@ -26,53 +26,73 @@ func (a *analysis) dataset() (*dataset, error) {
 		arms: unique(a.rec.Plan.Treatments), negative: map[string][]string{}, index: map[key]*measure{}, unblocked: a.rec.Plan.Unblocked,
 	}
 	per := trialsByBlock(a.trials())
-	var dropped []int
-	reason := ""
 	complete := a.complete(d.arms, per)
-	for _, b := range complete {
-		block, why, err := a.block(d, per[b])
+	var loss losses
+	var kept []*block
+	for _, n := range complete {
+		b, err := a.block(d, n, per[n])
 		if err != nil {
-			return nil, fmt.Errorf("analyze block %d: %w", b, err)
+			return nil, fmt.Errorf("analyze block %d: %w", n, err)
 		}
-		if why == "" {
-			a.takeIn(d, b, block)
-			continue
-		}
-		if dropped = append(dropped, b); reason == "" {
-			reason = fmt.Sprintf("%s in block %d", why, b+1)
+		if loss.add(b) {
+			kept = append(kept, b)
 		}
 	}
-	a.spoiled(len(complete), dropped, reason)
+	a.spoiled(len(complete), loss.dropped, loss.limit)
+	if a.late(len(complete), &loss) {
+		for _, b := range kept {
+			b.untimed()
+		}
+	}
+	for _, b := range kept {
+		a.takeIn(d, b)
+	}
 	for _, m := range d.measures {
 		m.pad(len(d.blocks))
 	}
 	return d, nil
 }
 
-// block reads the trials of one block, in the order of the arms. why says that the generator was the limit in one of them.
-func (a *analysis) block(d *dataset, trials map[string]*record.Trial) (out []*extract, why string, err error) {
+// A block is what its trials measured, in the order of the arms.
+type block struct {
+	number   int
+	extracts []*extract
+	limit    string // why the generator was the limit in one of them
+	late     string // why its times cannot be given, though every call was sent
+}
+
+// block reads the trials of one block.
+func (a *analysis) block(d *dataset, number int, trials map[string]*record.Trial) (*block, error) {
+	b := &block{number: number}
 	for _, arm := range d.arms {
 		t := trials[arm.ID]
 		if !ended(t) {
 			continue // of results without blocks
 		}
 		var x *extract
+		var err error
 		if len(t.Batches) > 0 {
 			x = a.batches(t)
 		} else if x, err = a.calls(t); err != nil {
-			return nil, "", fmt.Errorf("trial of %s: %w", t.Treatment, err)
+			return nil, fmt.Errorf("trial of %s: %w", t.Treatment, err)
 		}
-		if out = append(out, x); !x.audit.Valid && why == "" {
-			why = x.audit.Reason + ", under " + arm.ID
+		b.extracts = append(b.extracts, x)
+		why := x.audit.Reason + ", under " + arm.ID
+		switch {
+		case x.audit.Valid:
+		case x.late() && b.late == "":
+			b.late = why
+		case !x.late() && b.limit == "":
+			b.limit = why
 		}
 	}
-	return out, why, nil
+	return b, nil
 }
 
 // takeIn adds a block to the dataset, and to those parts of the report that add up over trials.
-func (a *analysis) takeIn(d *dataset, number int, block []*extract) {
-	d.blocks = append(d.blocks, number)
-	for _, x := range block {
+func (a *analysis) takeIn(d *dataset, b *block) {
+	d.blocks = append(d.blocks, b.number)
+	for _, x := range b.extracts {
 		a.targets(x.trial)
 		for _, name := range x.trial.Operations {
 			addOnce(&d.operations, name)
@@ -164,21 +184,6 @@ func (a *analysis) batches(t *record.Trial) *extract {
 		m.value = []float64{median(m.samples[0])}
 	}
 	return x
-}
-
-// spoiledShare is how many of its blocks a run may lose to the generator before it says nothing about the target.
-const spoiledShare = 0.2
-
-// spoiled says which of the complete blocks were dropped because the generator was the limit, and judges whether the run survives that.
-func (a *analysis) spoiled(blocks int, dropped []int, reason string) {
-	if len(dropped) == 0 {
-		return
-	}
-	a.warn("", "%s left out, where the generator was the limit and not the target (%s)", blockList(dropped), reason)
-	if float64(len(dropped)) > spoiledShare*float64(blocks) {
-		a.limited = fmt.Sprintf("the generator is the limit, not the target, in %d of %s: %s", len(dropped), plural(blocks, "block"), reason)
-		a.flaws.invalid = append(a.flaws.invalid, a.limited)
-	}
 }
 
 // blockList names blocks as people count them, from 1.

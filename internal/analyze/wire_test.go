@@ -129,21 +129,36 @@ func TestTailsNeedEnough(t *testing.T) {
 	}
 }
 
-// TestSpoiledBlocks: a block in which the generator was late is dropped; a run that loses many is invalid.
-func TestSpoiledBlocks(t *testing.T) {
+// TestLateBlocks: a generator that is late spoils times and nothing else. A run that loses many is invalid if times were asked for.
+func TestLateBlocks(t *testing.T) {
 	for _, c := range []struct {
 		late    int
+		budget  string
 		verdict report.Verdict
-		left    int
-	}{{0, report.Pass, 12}, {2, report.Pass, 10}, {4, report.Invalid, 8}, {12, report.Invalid, 0}} {
-		x := experiment{blocks: 12, calls: 200, cost: millisecond, block: .01, seed: 9, operations: []string{"token"}, budget: []string{"cpu <= +20%"}}
+		says    string
+	}{
+		{0, "cpu <= +20%", report.Pass, ""},
+		{2, "cpu <= +20%", report.Pass, "no times are taken from blocks 1, 2"},
+		{4, "cpu <= +20%", report.Pass, "no response times are given"},
+		{12, "cpu <= +20%", report.Pass, "no response times are given"},
+		{2, "response.p50 <= +20%", report.Pass, "no times are taken from blocks 1, 2"},
+		{4, "response.p50 <= +20%", report.Invalid, ""},
+		{12, "response.p99 <= +20%", report.Invalid, ""},
+	} {
+		x := experiment{blocks: 12, calls: 200, cost: millisecond, block: .01, seed: 9, operations: []string{"token"}, budget: []string{c.budget}}
 		x.spoil = func(treatment string, block int) bool { return block < c.late && treatment == seccomp }
 		rep := analyzed(t, x.write(t, t.TempDir()))
-		if rep.Verdict != c.verdict || rep.Design.Blocks != c.left || rep.Generator.Valid != (c.verdict != report.Invalid) {
-			t.Errorf("%d late blocks: %s (%s), %d left, %+v", c.late, rep.Verdict, rep.Reason, rep.Design.Blocks, rep.Generator)
+		if rep.Verdict != c.verdict || rep.Design.Blocks != 12 || rep.Generator.Valid != (c.verdict != report.Invalid) {
+			t.Errorf("%d late blocks, %s: %s (%s), %d blocks, %+v", c.late, c.budget, rep.Verdict, rep.Reason, rep.Design.Blocks, rep.Generator)
 		}
-		if (c.late > 0) != strings.Contains(strings.Join(rep.Warnings, "\n"), "the generator was the limit") {
-			t.Errorf("%d late blocks: warnings %q", c.late, rep.Warnings)
+		if said := strings.Join(rep.Warnings, "\n"); !strings.Contains(said, c.says) || c.late == 0 && strings.Contains(said, "late") {
+			t.Errorf("%d late blocks: warnings %q", c.late, said)
+		}
+		if c.late >= 4 && slices.ContainsFunc(rep.Effects, func(e report.Effect) bool { return e.Metric == "response" || e.Metric == "service" }) {
+			t.Errorf("%d late blocks: there are effects on times", c.late)
+		}
+		if c.late >= 4 && rep.Operations[0].Response != nil {
+			t.Errorf("%d late blocks: there are times %+v", c.late, rep.Operations[0].Response)
 		}
 		if want := c.verdict == report.Invalid; want != (ExitCode(rep) == ExitInvalid) {
 			t.Errorf("exit %d", ExitCode(rep))

@@ -13,6 +13,9 @@ import (
 
 // What other tools' formats are made of: the values of blocks.
 
+// ErrNoTimes means that a form of times has nothing to hold.
+var ErrNoTimes = errors.New("hyperfine: the report has no elapsed times by block (metrics wall or response.p50), and hyperfine's format is of times: benchfmt has the other metrics")
+
 // ErrNoBlocks means that a form has nothing to hold: only comparisons measure in blocks.
 var ErrNoBlocks = errors.New("this form is of values block by block, and the report has none: only the questions compare and scale measure in blocks; json, html or openmetrics have what there is")
 

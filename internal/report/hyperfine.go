@@ -10,7 +10,7 @@ import (
 
 // Hyperfine writes the times of blocks as hyperfine's --export-json does (https://github.com/sharkdp/hyperfine), for the scripts that read
 // it: one result for each treatment and operation, with one time a block, in seconds a call: the block's median. CPU time by user and system
-// and exit codes are not known and left out. ErrNoBlocks where nothing was measured in blocks; an error where no time was.
+// and exit codes are not known and left out. ErrNoBlocks where nothing was measured in blocks; ErrNoTimes where no time was.
 func Hyperfine(w io.Writer, r *Report) error {
 	all, err := r.series()
 	if err != nil {
@@ -40,7 +40,7 @@ func Hyperfine(w io.Writer, r *Report) error {
 		out.Results = append(out.Results, res)
 	}
 	if len(out.Results) == 0 {
-		return fmt.Errorf("hyperfine: the report has no elapsed times by block (metrics wall or response.p50), and hyperfine's format is of times: benchfmt has the other metrics")
+		return ErrNoTimes
 	}
 	return writeJSON(w, "hyperfine", out)
 }
