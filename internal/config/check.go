@@ -75,22 +75,9 @@ func (c *checker) meaning(path string, b budget.Budget) {
 	if b.Limit.Against != budget.Absolute && !slices.ContainsFunc(c.known, func(t design.Treatment) bool { return t.Baseline && len(t.Levels) > 0 }) {
 		c.fail(path, "budget: a limit with a sign is against the baseline, and there is none")
 	}
-	if b.Treatment != "" && !slices.ContainsFunc(c.known, func(t design.Treatment) bool { return names(b.Treatment, t) }) {
+	if b.Treatment != "" && !slices.ContainsFunc(c.known, func(t design.Treatment) bool { return t.Named(b.Treatment) }) {
 		c.fail(path, "budget: no treatment is called %s%s", quote(b.Treatment), didYouMean(b.Treatment, levelsOf(c.known)))
 	}
-}
-
-// names reports whether a budget's treatment means t: its ID, one of its levels, or a factor=level of it.
-func names(word string, t design.Treatment) bool {
-	if word == t.ID {
-		return true
-	}
-	for factor, level := range t.Levels {
-		if word == level || word == factor+"="+level {
-			return true
-		}
-	}
-	return false
 }
 
 func levelsOf(treatments []design.Treatment) []string {

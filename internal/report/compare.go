@@ -218,7 +218,7 @@ type finding struct {
 
 // tally lists where gating effects went beyond the margin: by what was measured, since controls are many and measurements few.
 func (r *Report) tally() []finding {
-	gating, labels := r.gating(), r.labels()
+	gating, labels := r.primary(), r.labels()
 	var out []finding
 	for _, v := range []EffectVerdict{Regressed, Improved} {
 		var parts []string
