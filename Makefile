@@ -3,7 +3,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X tare/internal/cli.version=$(VERSION)
 LINT    := bin/golangci-lint
-RACE    := ./internal/load/... ./internal/run/... ./internal/proc/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
+RACE    := ./internal/load/... ./internal/stat/simulated/... ./internal/importer/... ./internal/run/... ./internal/proc/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
 
 .PHONY: help demo build test race lint check bench simulate calibrate fuzz schema clean
 

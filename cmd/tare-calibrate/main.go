@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errors.New("name one experiment file, such as examples/aa.yaml")
 	}
 	o.file = flags.Arg(0)
-	stop, err := startBusy(o.busy)
+	stop, err := startBusy(ctx, o.busy)
 	defer stop()
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func burn() {
 }
 
 // startBusy starts so many busy loops, which end with this process.
-func startBusy(n int) (stop func(), err error) {
+func startBusy(ctx context.Context, n int) (stop func(), err error) {
 	var started []*exec.Cmd
 	stop = func() {
 		for _, c := range started {
@@ -84,7 +84,7 @@ func startBusy(n int) (stop func(), err error) {
 		return stop, err
 	}
 	for range n {
-		c := exec.Command(self, "-spin")
+		c := exec.CommandContext(ctx, self, "-spin")
 		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := c.Start(); err != nil {
 			return stop, fmt.Errorf("start a busy loop: %w", err)
@@ -117,7 +117,9 @@ func repeat(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			return fmt.Errorf("experiment %d, seed %d: %w", i+1, seed, err)
 		}
 		all.add(rep)
-		fmt.Fprintf(stderr, "%d/%d  seed %d  %s  %.0f s  %s\n", i+1, o.n, seed, rep.Verdict, rep.Seconds, rep.Reason)
+		if _, err := fmt.Fprintf(stderr, "%d/%d  seed %d  %s  %.0f s  %s\n", i+1, o.n, seed, rep.Verdict, rep.Seconds, rep.Reason); err != nil {
+			return err
+		}
 	}
 	return all.write(stdout, o)
 }

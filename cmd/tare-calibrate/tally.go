@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -126,7 +127,8 @@ func (c *cell) add(e *report.Effect) {
 
 // write prints the tables in Markdown.
 func (t *tally) write(w io.Writer, o options) error {
-	p := func(format string, args ...any) { fmt.Fprintf(w, format, args...) }
+	var b bytes.Buffer
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("%d experiments of %s, seeds %d to %d, %d busy loops beside them.\n\n", t.n, o.file, o.seed, o.seed+uint64(o.n)-1, o.busy)
 	p("| | experiments |\n|---|--:|\n")
 	p("| invalid (A/A arm or negative control not quiet) | %d |\n", t.invalid)
@@ -138,7 +140,8 @@ func (t *tally) write(w io.Writer, o options) error {
 		p("| %s | %s | %+.1f %% | %+.2f %% | %.2f %% | %d of %d | %s |\n", c.treatment, c.metric, 100*c.truth, 100*stat.Quantile(c.estimates, .5),
 			100*stat.Quantile(c.halves, .5), c.covered, c.n, c.said())
 	}
-	_, err := fmt.Fprintln(w)
+	p("\n")
+	_, err := w.Write(b.Bytes())
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"tare/internal/design"
@@ -52,9 +53,7 @@ func (b Blocks) looks() []int {
 func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
 	arms := len(x.Treatments)
 	x.sizes = map[string]int{}
-	for op, n := range x.Blocks.Sizes {
-		x.sizes[op] = n
-	}
+	maps.Copy(x.sizes, x.Blocks.Sizes)
 	begun := x.Env.Clock.Now()
 	for b := x.Blocks.From; b < x.Blocks.Most; b++ {
 		at := x.Env.Clock.Now()

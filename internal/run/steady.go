@@ -36,7 +36,7 @@ func (x *runner) steady(ctx context.Context, t design.Trial, treatment design.Tr
 		return fmt.Errorf("open the load stream: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	var stream load.Stream = s
+	stream := s
 	if x.Load.Abort != nil {
 		stream = &guard{Stream: s, abort: *x.Load.Abort}
 	}
