@@ -142,6 +142,9 @@ func (x *served) end(ctx context.Context, j area.Journal) error {
 }
 
 // requests makes n requests of a daemon.
+//
+// The client shares the daemon's CPU meanwhile. On another one it would now and then wake the daemon across CPUs, which costs the daemon two to three
+// times its own work: requests would have two prices, and chance would decide between them.
 func requests(name string) func(context.Context, *sample, int) (workload.Cost, error) {
 	return func(ctx context.Context, s *sample, n int) (cost workload.Cost, err error) {
 		i := slices.IndexFunc(s.daemons, func(x *served) bool { return x.name == name })
@@ -149,6 +152,14 @@ func requests(name string) func(context.Context, *sample, int) (workload.Cost, e
 			return cost, fmt.Errorf("%s has not been started", name)
 		}
 		x := s.daemons[i]
+		before, err := proc.Allowed()
+		if err != nil {
+			return cost, err
+		}
+		if err := proc.Pin(s.launch.cpus); err != nil {
+			return cost, err
+		}
+		defer func() { err = errors.Join(err, proc.Pin(before)) }()
 		err = x.ask(ctx, commandWithin, func(ctx context.Context) error {
 			cost, err = workload.Measure(ctx, x.daemon, x.tree, n)
 			return err
