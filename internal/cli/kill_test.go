@@ -44,6 +44,7 @@ func TestKilledRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts and kills many runs")
 	}
+	t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
 	bin := buildTare(t)
 	n := *kills
 	before := leftovers(t, bin)
@@ -139,6 +140,14 @@ func TestKilledComparisons(t *testing.T) {
 			t.Errorf("killed after %s, going on does not come to 4 blocks:\n%s", after, out)
 		}
 	}
+	// What a kill before the run began has left, nothing can undo: there was no journal yet. The next run does.
+	last := t.TempDir()
+	if err := os.WriteFile(filepath.Join(last, "x.yaml"), []byte(comparedExperiment), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := tare(t, bin, last, "plan", "x.yaml"); code != ExitPass {
+		t.Errorf("plan: exit %d\n%s", code, out)
+	}
 	if gone == 0 {
 		t.Error("no run was gone on with: the test has tried nothing")
 	}
@@ -193,6 +202,7 @@ func TestInterruptedRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
 	}
+	t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
 	bin := buildTare(t)
 	for name, c := range map[string]struct {
 		signals int

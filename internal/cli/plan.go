@@ -40,7 +40,10 @@ func (a *app) plan(ctx context.Context, file string) error {
 		if i == 0 {
 			label = "treatments"
 		}
-		p(label, "%s%s", t.ID, role(t))
+		if len(e.Arms()) > len(treatments) {
+			t.ID += role(t)
+		}
+		p(label, "%s", t.ID)
 	}
 	if len(e.Arms()) > len(treatments) {
 		a.planBlocks(ctx, e, p)

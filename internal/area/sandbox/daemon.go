@@ -183,8 +183,10 @@ func (s *Spec) missing() (out []area.Finding) {
 		}
 	}
 	for _, name := range s.daemons() {
-		dir := newFolder()
-		err := os.Mkdir(dir, 0o700)
+		dir, err := trialFolder()
+		if err == nil {
+			err = os.Mkdir(dir, 0o700)
+		}
 		if err == nil {
 			_, err = workload.NewDaemon(name, dir)
 			err = errors.Join(err, removeFolder(dir))

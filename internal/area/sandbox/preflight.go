@@ -24,6 +24,9 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{{Severity: area.Error, Message: err.Error()}}
 	}
+	if err := sweep(); err != nil {
+		env.Log.Warn("remove what a killed run left of its trials", "err", err)
+	}
 	out := spec.missing()
 	for _, e := range spec.needs(env.Treatments) {
 		err := e.Probe(ctx, func(ctx context.Context, p Policy) error {
@@ -53,7 +56,9 @@ func (s *Spec) needs(treatments []design.Treatment) []Enforcer {
 
 // throwAway confines a worker, has the policy proved in it, and ends it.
 func throwAway(ctx context.Context, e Enforcer, p Policy, l launcher) (err error) {
-	p.Dir = newFolder()
+	if p.Dir, err = trialFolder(); err != nil {
+		return err
+	}
 	if err := os.Mkdir(p.Dir, 0o700); err != nil {
 		return fmt.Errorf("make a folder for a trial: %w", err)
 	}

@@ -1,0 +1,49 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tare/internal/proc"
+)
+
+// trialMark marks the folders of trials before a run. There is no journal yet in which they could stand, so their names say whose they are: the
+// process with its start time.
+const trialMark = "trial-"
+
+// trialFolder is a name for a folder that only this process uses, for as long as it lives.
+func trialFolder() (string, error) {
+	pid := os.Getpid()
+	ticks, err := proc.StartTicks(pid)
+	if err != nil {
+		return "", fmt.Errorf("name a folder for a trial: %w", err)
+	}
+	random := strings.TrimPrefix(filepath.Base(newFolder()), folderPrefix)
+	return filepath.Join(os.TempDir(), fmt.Sprintf("%s%s%d-%d-%s", folderPrefix, trialMark, pid, ticks, random)), nil
+}
+
+// sweep removes the trial folders of processes that are gone: what a kill left. The next run does that.
+func sweep() error {
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+trialMark+"*"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, path := range left {
+		var pid int
+		var ticks uint64
+		if _, err := fmt.Sscanf(filepath.Base(path), folderPrefix+trialMark+"%d-%d-", &pid, &ticks); err != nil {
+			continue // not named by trialFolder
+		}
+		if now, err := proc.StartTicks(pid); err == nil && now == ticks {
+			continue // at work
+		}
+		if err := errors.Join(endInside(path), removeFolder(path)); err != nil && !errors.Is(err, os.ErrPermission) { // another user's
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
