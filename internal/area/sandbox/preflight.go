@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		return []area.Finding{{Severity: area.Error, Message: err.Error()}}
 	}
 	if err := sweep(); err != nil {
-		env.Log.Warn("remove what a killed run left of its trials", "err", err)
+		env.Log.Warn("remove what a killed run left of its trials", slog.Any("err", err))
 	}
 	out := spec.missing()
 	for _, e := range spec.needs(env.Treatments) {
