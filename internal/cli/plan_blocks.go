@@ -84,7 +84,7 @@ func (a *app) visible(ctx context.Context, e *config.Experiment, looks []int) st
 	}
 	b, ok := e.Target.(area.Batcher)
 	if !ok || len(b.Batches()) == 0 {
-		return "" // how much response times vary, only a run can tell
+		return "not known before a first run: how much this target's times vary, only its blocks can tell; a plan after it says"
 	}
 	self, err := os.Executable()
 	if err != nil {
