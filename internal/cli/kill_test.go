@@ -254,3 +254,58 @@ func TestInterruptedRun(t *testing.T) {
 		})
 	}
 }
+
+// TestOneWriter: nobody may undo a run, or go on with it, while it goes on. An interrupt then ends it in order.
+func TestOneWriter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: starts a run")
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	bin := buildTare(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(strings.Replace(comparedExperiment, "blocks: 4", "blocks: 160", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
+	run.Dir = dir
+	var out bytes.Buffer
+	run.Stdout, run.Stderr = &out, &out
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var records []string
+	for range 200 {
+		if records, _ = filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl")); len(records) > 0 && bytes.Contains(readAll(records[0]), []byte("trial-end")) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if len(records) == 0 {
+		t.Fatalf("the run has no record:\n%s", &out)
+	}
+	name := filepath.Dir(records[0])
+	for _, args := range [][]string{{"undo", name}, {"run", "--resume", name}} {
+		if text, code := tare(t, bin, dir, args...); code != ExitError || !strings.Contains(text, "is in use by run") {
+			t.Errorf("tare %v while the run goes on: exit %d\n%s", args, code, text)
+		}
+	}
+	_ = run.Process.Signal(os.Interrupt)
+	_ = run.Wait()
+	if code := run.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(out.String(), "interrupted") {
+		t.Errorf("exit %d, want %d\n%s", code, ExitInterrupted, &out)
+	}
+	if text, code := tare(t, bin, dir, "undo", name); code != ExitPass || !strings.Contains(text, "nothing to undo") {
+		t.Errorf("undo behind an interrupt: exit %d\n%s", code, text)
+	}
+	if left := leftovers(t, bin); left != "" {
+		t.Errorf("left behind:\n%s", left)
+	}
+}
+
+func readAll(name string) []byte {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil
+	}
+	return b
+}

@@ -21,12 +21,7 @@ func (a *app) planCommand() *cobra.Command {
 
 // plan prints treatments, duration, the highest rate that could be offered, and what would be created.
 func (a *app) plan(ctx context.Context, file string) error {
-	e, _, err := a.experiment(file)
-	if err != nil {
-		return err
-	}
-	e = e.WithDefaults()
-	ar, err := a.area(e.Area)
+	ar, e, _, err := a.ready(file)
 	if err != nil {
 		return err
 	}

@@ -24,20 +24,19 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 	if err != nil {
 		return fmt.Errorf("read record: %w", err)
 	}
-	file := filepath.Join(dir, record.ExperimentFile)
-	e, _, err := a.experiment(file)
+	ar, e, _, err := a.ready(filepath.Join(dir, record.ExperimentFile))
 	if err != nil {
 		return err
 	}
-	ar, err := a.area(e.Area)
-	if err != nil {
-		return err
-	}
-	e = e.WithDefaults()
 	s := sitting{area: ar, e: e, seed: rec.Header.Experiment.Seed, from: rec.CompleteBlocks(), sizes: rec.BatchSizes()}
 	if s.most, err = blocksToCome(rec, s.from, add); err != nil {
 		return err
 	}
+	unlock, err := hold(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if len(rec.Pending()) > 0 {
 		if err := a.undo(ctx, dir); err != nil {
 			return err

@@ -3,12 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,15 +87,10 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 }
 
 func (a *app) run(ctx context.Context, file, results string, outs []output) error {
-	e, src, err := a.experiment(file)
+	ar, e, src, err := a.ready(file)
 	if err != nil {
 		return err
 	}
-	ar, err := a.area(e.Area)
-	if err != nil {
-		return err
-	}
-	e = e.WithDefaults()
 	if err := a.preflight(ctx, ar, e); err != nil {
 		return err
 	}
@@ -109,7 +101,25 @@ func (a *app) run(ctx context.Context, file, results string, outs []output) erro
 	if s.w, err = record.Create(results, a.header(e, file, s.seed), src, clock.System{}); err != nil {
 		return err
 	}
+	unlock, err := hold(s.w.Dir())
+	if err != nil {
+		return errors.Join(err, s.w.Close())
+	}
+	defer unlock()
 	return a.finish(s.w.Dir(), a.carryOut(ctx, &s), outs)
+}
+
+// ready reads an experiment with its defaults, and finds its area.
+func (a *app) ready(file string) (area.Area, *config.Experiment, []byte, error) {
+	e, src, err := a.experiment(file)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ar, err := a.area(e.Area)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return ar, e.WithDefaults(), src, nil
 }
 
 // finish reports on the record in dir of a run that ended with err.
@@ -294,36 +304,4 @@ func pin(p config.Pin, env *area.Env) (unpin func(), err error) {
 		runtime.GOMAXPROCS(procs)
 		_ = proc.Pin(all)
 	}, err
-}
-
-// keyed is what a target section may offer: a name for the system that it points at, for systems that are not the run's own.
-type keyed interface {
-	LockKey() string
-}
-
-// lock keeps two runs off one target: each would measure the other. Treatments may have targets of their own.
-func lock(e *config.Experiment, dir string, now time.Time) (unlock func(), err error) {
-	var keys []string
-	for _, s := range area.Specs(e.Target, e.Treatments()) {
-		if k, ok := s.(keyed); ok && k.LockKey() != "" {
-			keys = append(keys, k.LockKey())
-		}
-	}
-	slices.Sort(keys)
-	var held []*record.Held
-	unlock = func() {
-		for _, h := range held {
-			_ = h.Unlock()
-		}
-	}
-	locks := filepath.Join(os.TempDir(), fmt.Sprintf("tare-locks-%d", os.Getuid()))
-	for _, key := range slices.Compact(keys) {
-		h, err := record.Lock(locks, key, record.Holder{Run: dir, Since: now})
-		if err != nil {
-			unlock()
-			return nil, fmt.Errorf("%w; wait for it to end, or end it", err)
-		}
-		held = append(held, h)
-	}
-	return unlock, nil
 }

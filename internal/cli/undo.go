@@ -16,7 +16,14 @@ func (a *app) undoCommand() *cobra.Command {
 		Use: "undo RUN", Short: "Take back what a run created and could not remove", Args: exactly("RUN"),
 		Long: "Reads the journal in folder RUN and removes everything that the run created and has not removed itself: after kill -9, a crash, or\n" +
 			"a second interrupt. It may be called any number of times.",
-		RunE: func(c *cobra.Command, args []string) error { return a.undo(c.Context(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			unlock, err := hold(args[0])
+			if err != nil {
+				return err
+			}
+			defer unlock()
+			return a.undo(c.Context(), args[0])
+		},
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"tare/internal/area"
 	"tare/internal/area/identity/reference"
@@ -33,8 +32,7 @@ const (
 
 // The kinds of changes.
 const (
-	changeProcess = "process"
-	changeCgroup  = "cgroup"
+	changeCgroup = "cgroup"
 )
 
 // Name implements area.Area.
@@ -104,38 +102,17 @@ func (Area) Serve(ctx context.Context, name string, config json.RawMessage, read
 
 // Undo implements area.Area: it kills journaled processes and removes journaled groups, in the order given.
 func (Area) Undo(_ context.Context, changes []area.Change, _ area.Env) error {
-	var errs []error
-	for _, c := range changes {
-		if err := undo(c); err != nil {
-			errs = append(errs, fmt.Errorf("undo %s %s: %w", c.Kind, c.ID, err))
-		}
-	}
-	return errors.Join(errs...)
+	return area.UndoEach(changes, undo)
 }
 
 func undo(c area.Change) error {
 	switch c.Kind {
-	case changeProcess:
-		pid, err := strconv.Atoi(c.Data["pid"])
-		if err != nil {
-			return fmt.Errorf("pid: %w", err)
-		}
-		ticks, err := strconv.ParseUint(c.Data["start_ticks"], 10, 64)
-		if err != nil {
-			return fmt.Errorf("start_ticks: %w", err)
-		}
-		_, err = proc.KillStale(proc.ID{PID: pid, StartTicks: ticks})
-		return err
+	case area.ProcessKind:
+		return area.KillProcess(c)
 	case changeCgroup:
 		return proc.RemoveCgroup(c.Data["path"])
 	}
 	return errors.New("this area makes no such change")
-}
-
-func processChange(id string, p proc.ID) area.Change {
-	return area.Change{Area: areaName, Kind: changeProcess, ID: id, Data: map[string]string{
-		"pid": strconv.Itoa(p.PID), "start_ticks": strconv.FormatUint(p.StartTicks, 10),
-	}}
 }
 
 func cgroupChange(id, path string) area.Change {

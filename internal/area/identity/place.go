@@ -143,7 +143,7 @@ func (p *place) spawn(ctx context.Context, name string, group *proc.Cgroup, conf
 		Name: name, Path: p.env.Self, Args: []string{"serve", areaName, name}, Config: config,
 		ReadyWithin: readyWithin, Cgroup: group, CPUs: p.env.CPUs,
 		Born: func(id proc.ID) error {
-			change := processChange(fmt.Sprintf("%s-%d-%d", name, p.index, p.starts), id)
+			change := area.ProcessChange(areaName, fmt.Sprintf("%s-%d-%d", name, p.index, p.starts), id)
 			if err := p.journal.Intend(change); err != nil {
 				return err
 			}

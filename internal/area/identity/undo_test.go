@@ -49,7 +49,7 @@ func TestUndo(t *testing.T) {
 			}
 		}
 	}
-	if kinds[changeProcess] != 2 {
+	if kinds[area.ProcessKind] != 2 {
 		t.Errorf("journaled %v, want two processes", kinds)
 	}
 	tg, ok := opened.(*target)
@@ -72,9 +72,9 @@ func TestUndo(t *testing.T) {
 func TestUndoRefusesNonsense(t *testing.T) {
 	for _, c := range []area.Change{
 		{Kind: "namespace"},
-		{Kind: changeProcess, Data: map[string]string{"pid": "x", "start_ticks": "1"}},
-		{Kind: changeProcess, Data: map[string]string{"pid": "1", "start_ticks": "1"}},
-		{Kind: changeProcess, Data: map[string]string{"pid": "99999999"}},
+		{Kind: area.ProcessKind, Data: map[string]string{"pid": "x", "start_ticks": "1"}},
+		{Kind: area.ProcessKind, Data: map[string]string{"pid": "1", "start_ticks": "1"}},
+		{Kind: area.ProcessKind, Data: map[string]string{"pid": "99999999"}},
 		{Kind: changeCgroup, Data: map[string]string{"path": "/sys/fs/cgroup"}},
 		{Kind: changeCgroup},
 	} {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"tare/internal/area"
@@ -33,8 +32,7 @@ const killed = syscall.SIGKILL
 
 // The kinds of changes.
 const (
-	changeProcess = "process"
-	changeFolder  = "folder"
+	changeFolder = "folder"
 )
 
 // folderPrefix begins the name of every folder that this area makes, directly below the folder for temporary files.
@@ -87,28 +85,13 @@ func workerCPU(env area.Env) ([]int, error) {
 
 // Undo implements area.Area: it kills journaled processes and removes journaled folders, in the order given.
 func (Area) Undo(_ context.Context, changes []area.Change, _ area.Env) error {
-	var errs []error
-	for _, c := range changes {
-		if err := undo(c); err != nil {
-			errs = append(errs, fmt.Errorf("undo %s %s: %w", c.Kind, c.ID, err))
-		}
-	}
-	return errors.Join(errs...)
+	return area.UndoEach(changes, undo)
 }
 
 func undo(c area.Change) error {
 	switch c.Kind {
-	case changeProcess:
-		pid, err := strconv.Atoi(c.Data["pid"])
-		if err != nil {
-			return fmt.Errorf("pid: %w", err)
-		}
-		ticks, err := strconv.ParseUint(c.Data["start_ticks"], 10, 64)
-		if err != nil {
-			return fmt.Errorf("start_ticks: %w", err)
-		}
-		_, err = proc.KillStale(proc.ID{PID: pid, StartTicks: ticks})
-		return err
+	case area.ProcessKind:
+		return area.KillProcess(c)
 	case changeFolder:
 		if err := endInside(c.Data["path"]); err != nil {
 			return err
@@ -116,12 +99,6 @@ func undo(c area.Change) error {
 		return removeFolder(c.Data["path"])
 	}
 	return errors.New("this area makes no such change")
-}
-
-func processChange(id string, p proc.ID) area.Change {
-	return area.Change{Area: areaName, Kind: changeProcess, ID: id, Data: map[string]string{
-		"pid": strconv.Itoa(p.PID), "start_ticks": strconv.FormatUint(p.StartTicks, 10),
-	}}
 }
 
 func folderChange(path string) area.Change {

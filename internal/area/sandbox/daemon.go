@@ -77,7 +77,7 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 		Name: name + " under " + p.Enforcer, Path: s.launch.self, Args: []string{"serve", areaName, serverShim}, Dir: dir,
 		Config: shimConfig{Policy: p, Command: d.Command()}, LogFile: s.launch.log, CPUs: s.launch.cpus, Grace: daemonGrace,
 		Born: func(id proc.ID) error {
-			change := processChange(s.id+"-"+name, id)
+			change := area.ProcessChange(areaName, s.id+"-"+name, id)
 			x.change = &change
 			if err := s.journal.Intend(change); err != nil {
 				x.change = nil

@@ -40,7 +40,7 @@ func (s *sample) start(ctx context.Context, c clock.Clock) error {
 	p.Scratch = s.dir
 	var err error
 	s.worker, err = s.launch.start(ctx, p, func(id proc.ID) error {
-		c := processChange(s.id, id)
+		c := area.ProcessChange(areaName, s.id, id)
 		if err := s.journal.Intend(c); err != nil {
 			return fmt.Errorf("journal the worker: %w", err)
 		}

@@ -194,9 +194,9 @@ func TestUndoRefusesNonsense(t *testing.T) {
 	keep := t.TempDir()
 	for _, c := range []area.Change{
 		{Kind: "namespace"},
-		{Kind: changeProcess, Data: map[string]string{"pid": "x", "start_ticks": "1"}},
-		{Kind: changeProcess, Data: map[string]string{"pid": "1", "start_ticks": "1"}},
-		{Kind: changeProcess, Data: map[string]string{"pid": "99999999"}},
+		{Kind: area.ProcessKind, Data: map[string]string{"pid": "x", "start_ticks": "1"}},
+		{Kind: area.ProcessKind, Data: map[string]string{"pid": "1", "start_ticks": "1"}},
+		{Kind: area.ProcessKind, Data: map[string]string{"pid": "99999999"}},
 		{Kind: changeFolder},
 		{Kind: changeFolder, Data: map[string]string{"path": "/"}},
 		{Kind: changeFolder, Data: map[string]string{"path": "tare-sandbox-1"}},
@@ -215,7 +215,7 @@ func TestUndoRefusesNonsense(t *testing.T) {
 // TestNothingWithoutAJournal: what cannot be journaled is not made.
 func TestNothingWithoutAJournal(t *testing.T) {
 	full := errors.New("disk full")
-	for _, kind := range []string{changeFolder, changeProcess} {
+	for _, kind := range []string{changeFolder, area.ProcessKind} {
 		tg, j := prepared(t, &Spec{Workloads: []string{"open"}})
 		j.deny = func(c area.Change) error {
 			if c.Kind == kind {
