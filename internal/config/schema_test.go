@@ -16,7 +16,7 @@ import (
 // onlyParse lists the bad files that the schema cannot refuse: their errors depend on other fields, on the area, or on what
 // JSON does not have.
 var onlyParse = []string{
-	"factor-conflict", "factor-product", "ladder-above-max", "max-rate-off-loopback", "max-rate-without-load", "merge-key",
+	"compare-no-load", "factor-conflict", "factor-product", "ladder-above-max", "max-rate-off-loopback", "max-rate-without-load", "merge-key",
 	"percentages", "preset", "budget-baseline", "budget-treatment", "rate-above-max", "scale-points", "secret-in-url", "secret-token-anywhere", "slo-over-timeout",
 	"spec-finding-on-target", "spin", "treatment-factor", "utf16", "workloads-elsewhere", "workloads-max-rate",
 }
