@@ -1,0 +1,134 @@
+package report
+
+import (
+	"tare/internal/design"
+	"tare/internal/metric"
+)
+
+// Design is how an experiment of interleaved blocks was laid out, and how far it came.
+type Design struct {
+	Blocks  int     `json:"blocks"`  // complete ones: every treatment measured
+	Planned int     `json:"planned"` // at most
+	Looks   []int   `json:"looks,omitempty"`
+	Alpha   float64 `json:"alpha"` // of one look, two-sided
+	Margin  float64 `json:"margin"`
+	// Factors are what was varied; a treatment's ID names the levels.
+	Factors []string `json:"factors,omitempty"`
+	Stopped string   `json:"stopped,omitempty"` // why it ended where it did
+	// Unblocked: the values were not taken in interleaved blocks, so nothing may be called equivalent.
+	Unblocked bool `json:"unblocked,omitempty"`
+}
+
+// BlockValues are one metric of one treatment, block by block: what effects are estimated from.
+type BlockValues struct {
+	Treatment string      `json:"treatment"`
+	Operation string      `json:"operation,omitempty"`
+	Metric    string      `json:"metric"`
+	Quantile  string      `json:"quantile,omitempty"`
+	Unit      metric.Unit `json:"unit"`
+	Values    []*float64  `json:"values"` // by block; null: not measured in that block
+}
+
+// Percentiles are one metric's distribution over all calls or batches of a treatment.
+type Percentiles struct {
+	Treatment string       `json:"treatment"`
+	Operation string       `json:"operation,omitempty"`
+	Metric    string       `json:"metric"`
+	Unit      metric.Unit  `json:"unit"`
+	Of        string       `json:"of"` // "calls" or "batches"
+	N         int          `json:"n"`  // of those
+	Points    []Percentile `json:"points"`
+}
+
+// Percentile is one point of a distribution. An interval that cannot be estimated is absent.
+type Percentile struct {
+	Q     float64  `json:"q"` // 0.99
+	Value float64  `json:"value"`
+	Lo    *float64 `json:"lo,omitempty"`
+	Hi    *float64 `json:"hi,omitempty"`
+}
+
+// Effect is the difference of a treatment from the baseline. Of kind "ratio" it is treated ÷ baseline − 1, so that 0.05 is +5 %; of kind
+// "difference" it is treated − baseline, in the metric's unit.
+type Effect struct {
+	Treatment string `json:"treatment"`
+	// Baseline is the treatment it was held against.
+	Baseline       string        `json:"baseline,omitempty"`
+	Metric         string        `json:"metric"`
+	Quantile       string        `json:"quantile,omitempty"`
+	Operation      string        `json:"operation,omitempty"`
+	Kind           string        `json:"kind"` // "ratio" or "difference"
+	Estimate       float64       `json:"estimate"`
+	Lo             float64       `json:"lo"`
+	Hi             float64       `json:"hi"`
+	Level          float64       `json:"level"`
+	Verdict        EffectVerdict `json:"verdict"`
+	Margin         *float64      `json:"margin,omitempty"`
+	Measurable     bool          `json:"measurable"`
+	MDE            *float64      `json:"mde,omitempty"` // smallest detectable effect
+	BlocksToDecide *int          `json:"blocks_to_decide,omitempty"`
+	// Gating effects decide budgets, verdicts and when to stop; the others are exploratory.
+	Gating bool `json:"gating,omitempty"`
+	// P is the p-value of no effect, Adjusted the same after Holm's (gating) or Benjamini and Hochberg's (exploratory) correction.
+	P        *float64 `json:"p,omitempty"`
+	Adjusted *float64 `json:"adjusted,omitempty"`
+	Blocks   int      `json:"blocks,omitempty"` // that it was estimated from
+	// Control is set on the effect of an A/A arm or a negative control, where any effect is an artefact.
+	Control design.Control `json:"control,omitempty"`
+	// Reason says why there is no estimate, or what limits it.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Growth is the law by which a metric grows with a factor.
+type Growth struct {
+	Factor         string       `json:"factor"`
+	Treatment      string       `json:"treatment"`
+	Metric         string       `json:"metric"`
+	Quantile       string       `json:"quantile,omitempty"`
+	Operation      string       `json:"operation,omitempty"`
+	Unit           metric.Unit  `json:"unit,omitempty"`
+	Law            string       `json:"law,omitempty"`  // named only with 10 sizes over 3 decades
+	Best           string       `json:"best,omitempty"` // the form that fits best over the measured range
+	Tied           []string     `json:"tied,omitempty"` // laws that fit as well
+	Range          Interval     `json:"range"`
+	Coefficients   Coefficients `json:"coefficients"`
+	Lo             *float64     `json:"lo,omitempty"` // of c1
+	Hi             *float64     `json:"hi,omitempty"`
+	Level          *float64     `json:"level,omitempty"`
+	BreaksBudgetAt *Crossing    `json:"breaks_budget_at,omitempty"`
+	Budget         string       `json:"budget,omitempty"` // the one that it breaks
+	// Knee is where the slope changes, if two segments fit much better than one.
+	Knee   *Crossing     `json:"knee,omitempty"`
+	Points []GrowthPoint `json:"points,omitempty"`
+	// Constant bounds the growth over the range, as a share of the smallest size's cost; a law is never called constant.
+	Constant *Interval `json:"constant,omitempty"`
+	// Reason says why no law is named.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GrowthPoint is what one size cost.
+type GrowthPoint struct {
+	N     float64  `json:"n"`
+	Value float64  `json:"value"`
+	Lo    *float64 `json:"lo,omitempty"`
+	Hi    *float64 `json:"hi,omitempty"`
+	// Fitted is the law's value, with its band.
+	Fitted   *float64 `json:"fitted,omitempty"`
+	FittedLo *float64 `json:"fitted_lo,omitempty"`
+	FittedHi *float64 `json:"fitted_hi,omitempty"`
+}
+
+// Coefficients of a growth law c0 + c1·g(N).
+type Coefficients struct {
+	C0 float64 `json:"c0"`
+	C1 float64 `json:"c1"`
+}
+
+// Crossing is the level at which a law reaches a budget.
+type Crossing struct {
+	Value float64  `json:"value"`
+	Lo    *float64 `json:"lo,omitempty"`
+	Hi    *float64 `json:"hi,omitempty"`
+	// Extrapolated: it lies beyond the measured sizes.
+	Extrapolated bool `json:"extrapolated,omitempty"`
+}
