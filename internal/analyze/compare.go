@@ -255,10 +255,13 @@ func bothSamples(x, y [][]float64) (a, b [][]float64) {
 	return a, b
 }
 
+// fewGates is how many gating metrics a treatment should have: Holm's procedure tests the first of m at α ÷ m.
+const fewGates = 5
+
 // effects estimates every effect on every treated arm and judges it.
 func (a *analysis) effects(c *comparison) {
 	var explored []*contrast
-	skipped := map[string][]string{}
+	skipped, most := map[string][]string{}, 0
 	for i := range c.arms {
 		t := &c.arms[i]
 		base, ok := c.baselineOf(t)
@@ -267,9 +270,13 @@ func (a *analysis) effects(c *comparison) {
 		}
 		gating := c.family(base.ID, t.ID, c.gatesOf(t.ID), skipped)
 		c.holm(t.ID, gating)
+		most = max(most, len(gating))
 		others := c.family(base.ID, t.ID, c.exploratory(t.ID), skipped)
 		explored = append(explored, others...)
 		a.contrasts = append(a.contrasts, slices.Concat(gating, others)...)
+	}
+	if most > fewGates {
+		addOnce(&a.rep.Notes, fmt.Sprintf("%d metrics gate for a treatment, and each more makes all of them harder to decide: name those that matter in the budget, %d at most", most, fewGates))
 	}
 	explore(explored)
 	for _, x := range a.contrasts {
@@ -334,40 +341,6 @@ func (g gate) String() string {
 		s += "." + g.quantile
 	}
 	return s
-}
-
-// holm judges the gating effects of one treatment together: each with the interval at which Holm's procedure tested it.
-func (c *comparison) holm(treatment string, family []*contrast) {
-	p := pValues(family)
-	adjusted, alphas := stat.Holm(p), stat.HolmLevels(p, stat.LookAlpha)
-	c.alphas[treatment] = map[gate]float64{}
-	for i, x := range family {
-		// The test was estimated once, at a wider α: at this one it cannot fail.
-		if err := x.estimate(alphas[i]); err != nil {
-			continue
-		}
-		e := &x.effect
-		c.alphas[treatment][gate{e.Operation, e.Metric, e.Quantile}] = alphas[i]
-		e.Gating, e.Adjusted = true, &adjusted[i]
-		x.fill(alphas[i], false)
-	}
-}
-
-// explore judges effects that nobody asked for: those that the false discovery rate does not let pass are not told from 0.
-func explore(family []*contrast) {
-	adjusted := stat.BenjaminiHochberg(pValues(family))
-	for i, x := range family {
-		x.effect.Adjusted = &adjusted[i]
-		x.fill(stat.LookAlpha, adjusted[i] > stat.LookAlpha)
-	}
-}
-
-func pValues(family []*contrast) []float64 {
-	p := make([]float64, len(family))
-	for i, x := range family {
-		p[i] = x.got.P
-	}
-	return p
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -314,3 +314,16 @@ func TestHostNoise(t *testing.T) {
 		t.Errorf("one arm was not slow, and yet: %s", all)
 	}
 }
+
+// TestManyGates: a run in which much gates says that this makes all of it harder to decide.
+func TestManyGates(t *testing.T) {
+	for _, c := range []struct {
+		operations []string
+		want       bool
+	}{{[]string{"a", "b", "c", "d", "e"}, false}, {[]string{"a", "b", "c", "d", "e", "f"}, true}} {
+		rep := analyzed(t, experiment{blocks: 10, cost: millisecond, block: .01, seed: 3, operations: c.operations}.write(t, t.TempDir()))
+		if got := strings.Contains(strings.Join(rep.Notes, "\n"), "metrics gate for a treatment"); got != c.want {
+			t.Errorf("%d operations: notes %q", len(c.operations), rep.Notes)
+		}
+	}
+}
