@@ -13,8 +13,8 @@ import (
 
 // layers lists packages from the bottom up. A package imports only lower rows. "x/..." is x and all below it.
 var layers = []string{
-	"metric stat hist glossary unit chart term clock",
-	"design load probe proc budget",
+	"metric stat hist spelling unit chart term clock",
+	"design load probe proc budget glossary",
 	"area signature",
 	"record capacity",
 	"run report config importer doctor",

@@ -9,6 +9,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/design"
+	"tare/internal/spelling"
 	"tare/internal/unit"
 )
 
@@ -76,7 +77,7 @@ func (c *checker) meaning(path string, b budget.Budget) {
 		c.fail(path, "budget: a limit with a sign is against the baseline, and there is none")
 	}
 	if b.Treatment != "" && !slices.ContainsFunc(c.known, func(t design.Treatment) bool { return t.Named(b.Treatment) }) {
-		c.fail(path, "budget: no treatment is called %s%s", quote(b.Treatment), didYouMean(b.Treatment, levelsOf(c.known)))
+		c.fail(path, "budget: no treatment is called %s%s", quote(b.Treatment), spelling.DidYouMean(b.Treatment, levelsOf(c.known)))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/spelling"
 )
 
 // Areas knows the areas that an experiment may name. Package area/all provides it.
@@ -151,7 +152,7 @@ func (c *checker) findArea() {
 		return
 	}
 	names := c.areas.Names()
-	c.fail("area", "unknown area %s: the areas are %s%s", quote(c.e.Area), strings.Join(names, ", "), didYouMean(c.e.Area, names))
+	c.fail("area", "unknown area %s: the areas are %s%s", quote(c.e.Area), strings.Join(names, ", "), spelling.DidYouMean(c.e.Area, names))
 }
 
 // target reads the area's section, and has the area judge it.

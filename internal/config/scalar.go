@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"tare/internal/spelling"
 	"tare/internal/unit"
 )
 
@@ -91,7 +92,7 @@ func (w *walker) enum(path string, n *yaml.Node, rules rules) {
 		}
 	}
 	w.errorAt(path, n, "%s%s is none of %s%s", label(path), quote(n.Value), strings.Join(rules.enum, ", "),
-		didYouMean(n.Value, rules.enum))
+		spelling.DidYouMean(n.Value, rules.enum))
 }
 
 func (w *walker) boolean(path string, n *yaml.Node, v reflect.Value) {

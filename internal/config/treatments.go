@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/internal/design"
+	"tare/internal/spelling"
 )
 
 // maxTreatments bounds the product of all factors.
@@ -113,7 +114,7 @@ func (c *checker) arms() {
 }
 
 func didYouMeanThis(want string, have []string) string {
-	if near := nearest(want, have); near != "" {
+	if near := spelling.Nearest(want, have); near != "" {
 		return "; is " + strconv.Quote(near) + " a slip?"
 	}
 	return ""

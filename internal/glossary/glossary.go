@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"tare/internal/spelling"
 )
 
 //go:embed words.md
@@ -77,7 +79,7 @@ func Lookup(word string) (e Entry, near []string, ok bool) {
 
 // alike are the words closest to k: by their beginning, or with a third of the letters mistyped at most.
 func alike(k string, all []Entry) []string {
-	if k == "" || len(k) > longest {
+	if k == "" || len(k) > spelling.Longest {
 		return nil
 	}
 	type candidate struct {
@@ -87,7 +89,7 @@ func alike(k string, all []Entry) []string {
 	var found []candidate
 	for _, e := range all {
 		for _, w := range append([]string{e.Word}, e.Also...) {
-			d := distance([]rune(k), []rune(key(w)))
+			d := spelling.Distance(k, key(w))
 			if len(k) >= 3 && (strings.HasPrefix(key(w), k) || strings.Contains(key(w), k)) {
 				d = min(d, 1)
 			}
@@ -102,34 +104,4 @@ func alike(k string, all []Entry) []string {
 		out = append(out, c.word)
 	}
 	return out
-}
-
-// longest is the length up to which words are compared, so that a pasted text costs nothing.
-const longest = 64
-
-// distance is the number of letters to insert, drop, change or exchange with their neighbour (optimal string alignment: V. I.
-// Levenshtein, 1966, with F. J. Damerau's transpositions, 1964).
-func distance(a, b []rune) int {
-	if len(a) > longest || len(b) > longest {
-		return longest
-	}
-	var rows [longest + 1][longest + 1]int
-	for i := range len(a) + 1 {
-		for j := range len(b) + 1 {
-			if i == 0 || j == 0 {
-				rows[i][j] = i + j
-				continue
-			}
-			change := rows[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			best := min(rows[i-1][j]+1, rows[i][j-1]+1, change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				best = min(best, rows[i-2][j-2]+1)
-			}
-			rows[i][j] = best
-		}
-	}
-	return rows[len(a)][len(b)]
 }

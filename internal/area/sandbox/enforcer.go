@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"tare/internal/area/sandbox/workload"
+	"tare/internal/spelling"
 )
 
 // An Enforcer is a mechanism of the kernel that can confine a process. Each has a file of its own, and is listed in enforcers.
@@ -82,7 +83,7 @@ func findEnforcer(name string) (Enforcer, error) {
 	for k, e := range all {
 		names[k] = e.Name()
 	}
-	return nil, fmt.Errorf("enforcer: there is no %q; there are %s%s", name, strings.Join(names, ", "), didYouMean(name, names))
+	return nil, fmt.Errorf("enforcer: there is no %q; there are %s%s", name, strings.Join(names, ", "), spelling.DidYouMean(name, names))
 }
 
 // proof collects what is not as it should be, so that one look at a worker tells all of it.

@@ -12,6 +12,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/spelling"
 	"tare/internal/unit"
 )
 
@@ -77,7 +78,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	p := plan{planted: share{whole: 1}}
 	for _, f := range slices.Sorted(maps.Keys(t.Levels)) {
 		if !slices.Contains(factors(), f) {
-			return p, fmt.Errorf("%s: the sandbox area has no such factor; there are %s%s", f, strings.Join(factors(), ", "), didYouMean(f, factors()))
+			return p, fmt.Errorf("%s: the sandbox area has no such factor; there are %s%s", f, strings.Join(factors(), ", "), spelling.DidYouMean(f, factors()))
 		}
 	}
 	level := func(factor, otherwise string) string {
@@ -122,7 +123,7 @@ func modeOf(level string) (Mode, error) {
 	for _, m := range modes() {
 		names = append(names, string(m))
 	}
-	return "", fmt.Errorf("mode: there is no %q; there are %s%s", level, strings.Join(names, ", "), didYouMean(level, names))
+	return "", fmt.Errorf("mode: there is no %q; there are %s%s", level, strings.Join(names, ", "), spelling.DidYouMean(level, names))
 }
 
 func count(factor, level string) (int, error) {
@@ -141,7 +142,7 @@ func (s *Spec) commandNamed(name string) (Command, error) {
 		}
 		names = append(names, c.Name)
 	}
-	return Command{}, fmt.Errorf("command: there is no %q under target.commands%s", name, didYouMean(name, names))
+	return Command{}, fmt.Errorf("command: there is no %q under target.commands%s", name, spelling.DidYouMean(name, names))
 }
 
 // offer is an operation, and how a worker carries it out.

@@ -9,6 +9,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/spelling"
 )
 
 // Validate implements area.Spec.
@@ -61,7 +62,7 @@ func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 	for i, name := range s.Workloads {
 		path := fmt.Sprintf("workloads[%d]", i)
 		if !slices.Contains(known, name) {
-			wrong(path, "", "there is no workload %q%s there are %s", name, orElse(didYouMean(name, known), ";"), strings.Join(known, ", "))
+			wrong(path, "", "there is no workload %q%s there are %s", name, orElse(spelling.DidYouMean(name, known), ";"), strings.Join(known, ", "))
 			continue
 		}
 		take(path, name)
@@ -81,7 +82,7 @@ func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 	for i, name := range s.Real {
 		path := fmt.Sprintf("real[%d]", i)
 		if !slices.Contains(realNames(), name) {
-			wrong(path, "", "there is no real workload %q%s there are %s", name, orElse(didYouMean(name, realNames()), ";"), strings.Join(realNames(), ", "))
+			wrong(path, "", "there is no real workload %q%s there are %s", name, orElse(spelling.DidYouMean(name, realNames()), ";"), strings.Join(realNames(), ", "))
 		}
 	}
 	for _, name := range append(s.daemons(), s.programs()...) {

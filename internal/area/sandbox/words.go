@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -79,49 +78,4 @@ func hintOf(err error) string {
 		return h.hint
 	}
 	return ""
-}
-
-// didYouMean is the end of a message that names the nearest of names, or nothing.
-func didYouMean(word string, names []string) string {
-	best, at := "", 3
-	for _, n := range names {
-		limit := 2
-		if min(len(word), len(n)) <= 3 {
-			limit = 1
-		}
-		if d := distance(strings.ToLower(word), strings.ToLower(n)); d <= limit && d < at {
-			best, at = n, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// longest is the longest word that didYouMean looks at: the effort grows with the square.
-const longest = 64
-
-// distance counts the insertions, deletions and substitutions that turn a into b (Levenshtein 1966).
-func distance(a, b string) int {
-	if len(a) > longest || len(b) > longest {
-		return longest
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := before
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			before = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
