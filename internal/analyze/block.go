@@ -7,6 +7,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/record"
+	"tare/internal/stat"
 )
 
 // An extract is what one trial measured.
@@ -181,7 +182,7 @@ func (a *analysis) batches(t *record.Trial) *extract {
 	}
 	for _, m := range x.measures {
 		slices.Sort(m.samples[0])
-		m.value = []float64{median(m.samples[0])}
+		m.value = []float64{stat.SortedMedian(m.samples[0])}
 	}
 	return x
 }

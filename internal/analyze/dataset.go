@@ -162,15 +162,3 @@ func findMetric(name string) (metric.Metric, bool) {
 	}
 	return metric.Metric{}, false
 }
-
-// median of sorted values, the mean of the middle two where their number is even, as other tools print it; NaN for none.
-func median(s []float64) float64 {
-	n := len(s)
-	if n == 0 {
-		return math.NaN()
-	}
-	if n%2 == 1 {
-		return s[n/2]
-	}
-	return s[n/2-1]/2 + s[n/2]/2
-}

@@ -82,8 +82,7 @@ func (c *comparison) slowness(i int) float64 {
 		if len(v) == 0 {
 			return 0
 		}
-		slices.Sort(v)
-		least = min(least, median(v))
+		least = min(least, stat.Median(v))
 	}
 	return least
 }

@@ -22,10 +22,10 @@ func (a *analysis) surroundings() {
 		o, s := shares(&a.rec.Host[i])
 		others, stolen = append(others, o), append(stolen, s)
 	}
-	if m := middle(others); m >= busyShare {
+	if m := stat.Quantile(measuredOnly(others), 0.5); m >= busyShare {
 		a.warn("", "other work used %.0f %% of this host's CPU time meanwhile: differences between arms allow for it, absolute times are those of a busy host", 100*m)
 	}
-	if m := middle(stolen); m >= stealShare {
+	if m := stat.Quantile(measuredOnly(stolen), 0.5); m >= stealShare {
 		a.warn("", "the hypervisor took %.0f %% of this host's CPU time meanwhile", 100*m)
 	}
 }
@@ -43,15 +43,4 @@ func shares(s *record.Surroundings) (others, stolen float64) {
 		return math.NaN(), math.NaN()
 	}
 	return max(0, busy-own) / all, values[probe.HostSubject+" "+probe.Steal.Name] / all
-}
-
-// middle is the median of what is known.
-func middle(x []float64) float64 {
-	var known []float64
-	for _, v := range x {
-		if !math.IsNaN(v) {
-			known = append(known, v)
-		}
-	}
-	return stat.Quantile(known, 0.5)
 }

@@ -137,18 +137,11 @@ func amount(s *importer.Series) string {
 func typical(s *importer.Series, u metric.Unit) string {
 	var medians []float64
 	for i := range s.Repetitions {
-		medians = append(medians, median(s.Repetitions[i].Values))
+		medians = append(medians, stat.Median(s.Repetitions[i].Values))
 	}
 	show := report.Quantity(u)
 	if u == metric.Ratio {
 		return "mean " + show(stat.Mean(medians))
 	}
-	return "median " + show(median(medians))
-}
-
-func median(x []float64) float64 {
-	if e, err := stat.MedianInterval(x, 0.95); err == nil {
-		return e.Value
-	}
-	return stat.Quantile(x, 0.5)
+	return "median " + show(stat.Median(medians))
 }

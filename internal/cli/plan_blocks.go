@@ -103,28 +103,19 @@ func (a *app) visible(ctx context.Context, e *config.Experiment, looks []int) st
 
 // earlier takes the smallest detectable effects from the A/A arm of the latest run of the same name.
 func earlier(e *config.Experiment, looks []int) string {
-	dirs, err := os.ReadDir(resultsDir)
+	dir, err := newest(resultsDir, func(h *record.Header) bool { return h.Experiment.Name == e.Name })
+	if err != nil || dir == "" {
+		return ""
+	}
+	rec, err := record.Open(dir)
 	if err != nil {
 		return ""
 	}
-	var best *record.Record
-	for _, d := range dirs {
-		if !strings.HasPrefix(d.Name(), e.Name+"-") {
-			continue
-		}
-		r, err := record.Open(resultsDir + "/" + d.Name())
-		if err == nil && r.Header.Experiment.Name == e.Name && (best == nil || r.Header.Started.After(best.Header.Started)) {
-			best = r
-		}
-	}
-	if best == nil {
-		return ""
-	}
-	rep, err := analyze.Analyze(best, analyze.Options{})
+	rep, err := analyze.Analyze(rec, analyze.Options{})
 	if err != nil || rep.AA == nil {
 		return ""
 	}
-	return fromAA(rep.AA.Effects, looks, best.Dir)
+	return fromAA(rep.AA.Effects, looks, dir)
 }
 
 func fromAA(effects []report.Effect, looks []int, dir string) string {

@@ -84,6 +84,15 @@ func blocksToCome(rec *record.Record, from, add int) (int, error) {
 func latest(results string, src []byte) (string, error) {
 	sum := sha256.Sum256(src)
 	want := hex.EncodeToString(sum[:])
+	dir, err := newest(results, func(h *record.Header) bool { return h.Experiment.SHA256 == want })
+	if err == nil && dir == "" {
+		err = usage("no run of this very file lies below %s, so there is nothing to add blocks to; run it first, or name the run with --resume", results)
+	}
+	return dir, err
+}
+
+// newest finds the record below results that began last of those that are wanted, by their headers alone; "" if there is none.
+func newest(results string, wanted func(*record.Header) bool) (string, error) {
 	dirs, err := os.ReadDir(results)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("look for earlier runs: %w", err)
@@ -92,12 +101,9 @@ func latest(results string, src []byte) (string, error) {
 	for _, d := range dirs {
 		dir := filepath.Join(results, d.Name())
 		h, err := record.ReadHeader(dir)
-		if err == nil && h.Experiment.SHA256 == want && h.Started.UnixNano() > at {
+		if err == nil && wanted(&h) && h.Started.UnixNano() > at {
 			best, at = dir, h.Started.UnixNano()
 		}
-	}
-	if best == "" {
-		return "", usage("no run of this very file lies below %s, so there is nothing to add blocks to; run it first, or name the run with --resume", results)
 	}
 	return best, nil
 }

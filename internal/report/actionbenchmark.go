@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/stat"
 )
 
 // ActionBenchmark writes what github-action-benchmark (https://github.com/benchmark-action/github-action-benchmark) reads as
@@ -31,7 +32,7 @@ func ActionBenchmark(w io.Writer, r *Report) error {
 			if len(values) == 0 || ok && m.Better == metric.Higher {
 				continue
 			}
-			out = append(out, r.entry(b, median(values)))
+			out = append(out, r.entry(b, stat.Median(values)))
 		}
 	}
 	if len(out) == 0 {

@@ -125,13 +125,3 @@ func (r *Report) factors(t *Treatment) [][2]string {
 	}
 	return out
 }
-
-// median of values that are sorted in place.
-func median(v []float64) float64 {
-	slices.Sort(v)
-	n := len(v)
-	if n%2 == 1 {
-		return v[n/2]
-	}
-	return v[n/2-1]/2 + v[n/2]/2
-}

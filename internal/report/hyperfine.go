@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"tare/internal/stat"
 )
 
 // Hyperfine writes the times of blocks as hyperfine's --export-json does (https://github.com/sharkdp/hyperfine), for the scripts that read
@@ -72,7 +74,7 @@ func (h *hyperfineResult) summarize() {
 		}
 		h.Stddev = new(math.Sqrt(ss / (n - 1)))
 	}
-	h.Median = median(append([]float64(nil), h.Times...))
+	h.Median = stat.Median(h.Times)
 }
 
 // command names a series as a person would: the operation, and the treatment.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"tare/internal/design"
@@ -75,11 +76,7 @@ func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
 
 // look judges after b blocks, if that is a look or the run ends here.
 func (x *runner) look(b int, late bool) (stop bool, err error) {
-	usual := false
-	for _, l := range x.Blocks.looks() {
-		usual = usual || l == b
-	}
-	if !usual && !late {
+	if !slices.Contains(x.Blocks.looks(), b) && !late {
 		return false, nil
 	}
 	x.event(Event{Phase: Looking, Block: &Block{Number: b, Most: x.Blocks.Most}})

@@ -12,8 +12,15 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "ab", 2}, {"duraton", "duration", 1}, {"drutaion", "duration", 2}, {"ab", "ba", 1}, {"kitten", "sitting", 3}, {"größe", "grösse", 2},
-		{"", "abc", 3}, {"same", "same", 0},
+		{"", "", 0},
+		{"", "ab", 2},
+		{"duraton", "duration", 1},
+		{"drutaion", "duration", 2},
+		{"ab", "ba", 1},
+		{"kitten", "sitting", 3},
+		{"größe", "grösse", 2},
+		{"", "abc", 3},
+		{"same", "same", 0},
 	} {
 		if got := Distance(c.a, c.b); got != c.want || Distance(c.b, c.a) != got {
 			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/internal/load"
+	"tare/internal/stat"
 )
 
 // openCell is one way to offer load, with its runs.
@@ -68,7 +69,7 @@ func (c *openCell) row() []string {
 		for _, r := range c.runs {
 			v = append(v, f(r))
 		}
-		return fmt.Sprintf(format, median(v))
+		return fmt.Sprintf(format, stat.Median(v))
 	}
 	reaping, spin := "lazy", "–"
 	if c.job.Precise {

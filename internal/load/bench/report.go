@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tare/internal/load"
+	"tare/internal/stat"
 )
 
 // Options say how much to measure.
@@ -129,8 +130,8 @@ func closedRow(conns int, name string, perSecond, perCPU, wrk []float64) []strin
 		ratio, spread = fmt.Sprintf("%.2f", mid), fmt.Sprintf("%.2f–%.2f", lo, hi)
 	}
 	return []string{
-		fmt.Sprint(conns), name, fmt.Sprintf("%.0f", median(perSecond)), fmt.Sprintf("%.0f", median(perCPU)),
-		fmt.Sprintf("%.2f", 1e6/median(perCPU)), ratio, spread,
+		fmt.Sprint(conns), name, fmt.Sprintf("%.0f", stat.Median(perSecond)), fmt.Sprintf("%.0f", stat.Median(perCPU)),
+		fmt.Sprintf("%.2f", 1e6/stat.Median(perCPU)), ratio, spread,
 	}
 }
 
@@ -150,18 +151,13 @@ func (h *host) closedRun(ctx context.Context, name, wrk string, port, conns int,
 	return float64(r.Offered) / r.CPU, float64(r.Offered) / r.Seconds, err
 }
 
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
-}
-
 // ratios of the rounds, which are paired.
 func ratios(a, b []float64) (mid, lo, hi float64) {
 	r := make([]float64, len(a))
 	for i := range a {
 		r[i] = a[i] / b[i]
 	}
-	return median(r), slices.Min(r), slices.Max(r)
+	return stat.Median(r), slices.Min(r), slices.Max(r)
 }
 
 // stall compares what the engine reports with what the server's schedule makes of it: a generator that waits for answers before it

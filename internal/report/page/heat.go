@@ -10,6 +10,7 @@ import (
 
 	"tare/internal/chart"
 	"tare/internal/report"
+	"tare/internal/stat"
 )
 
 // maxColumns is how many columns a heat map may have: more blocks than that share them.
@@ -107,15 +108,7 @@ func pointed(v []*float64) []float64 {
 
 // median ignores NaN; it is NaN of nothing.
 func median(v []float64) float64 {
-	v = slices.DeleteFunc(slices.Clone(v), math.IsNaN)
-	if len(v) == 0 {
-		return nothing
-	}
-	slices.Sort(v)
-	if n := len(v); n%2 == 0 {
-		return v[n/2-1]/2 + v[n/2]/2
-	}
-	return v[len(v)/2]
+	return stat.Median(slices.DeleteFunc(slices.Clone(v), math.IsNaN))
 }
 
 // jointly is the median over quantities of each arm's deviations, and last, over all arms.
