@@ -68,6 +68,14 @@ func (s *scale) Operations(t design.Treatment) ([]load.Operation, error) {
 	return []load.Operation{op("work"), op("idle")}, nil
 }
 
+// opened is an area that opens a given target.
+type opened struct {
+	area.Area
+	target area.Target
+}
+
+func (o opened) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return o.target, nil }
+
 var threeArms = design.Arms([]design.Treatment{{ID: "off", Baseline: true}, {ID: "on"}})
 
 func start(t *testing.T, s *scale, b Blocks) (Request, func() *record.Record) {

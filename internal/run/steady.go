@@ -41,7 +41,7 @@ func (x *runner) steady(ctx context.Context, t design.Trial, treatment design.Tr
 		stream = &guard{Stream: s, abort: *x.Load.Abort}
 	}
 	warm := x.warmUp(cfg.Endpoint.Keys)
-	if _, err := x.offer(ctx, stream, warm, x.blockSeed(t.Block)+1); err != nil {
+	if _, err := x.offer(ctx, stream, warm, x.ramp(), x.blockSeed(t.Block)+1); err != nil {
 		return fmt.Errorf("warm-up: %w", err)
 	}
 	s.Take() // what is taken and dropped was warm-up
@@ -51,7 +51,7 @@ func (x *runner) steady(ctx context.Context, t design.Trial, treatment design.Tr
 // warmUp is how long a trial is warmed up: long enough for every identity to call once, so that the connections of a thousand callers are
 // made before the window begins, and are no cost of the calls in it.
 func (x *runner) warmUp(keys int) time.Duration {
-	warm := max(x.Load.Duration/warmUpShare, leastWarmUp)
+	warm := max(x.Load.Duration/warmUpShare, leastWarmUp, x.ramp())
 	if keys > 1 && x.Load.Rate > 0 {
 		gap := max(time.Duration(float64(time.Second)/x.Load.Rate), growGap)
 		warm = max(warm, time.Duration(keys)*gap*5/4) // arrivals may be random
@@ -65,7 +65,7 @@ func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Tr
 		return err
 	}
 	before := s.Progress()
-	seg, err := x.offer(ctx, s, x.Load.Duration, x.blockSeed(t.Block))
+	seg, err := x.offer(ctx, s, x.Load.Duration, 0, x.blockSeed(t.Block))
 	if err == nil {
 		// Every call ends by its timeout at the latest.
 		err = s.Wait(ctx, x.Load.Timeout+time.Second, time.Millisecond, func() bool { return s.Progress().Open() == 0 })
@@ -85,10 +85,18 @@ func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Tr
 	)
 }
 
+// ramp is the time over which workers start. It belongs to the warm-up: what is measured is all of them at work.
+func (x *runner) ramp() time.Duration {
+	if x.Load.Closed == nil {
+		return 0
+	}
+	return x.Load.Closed.Ramp
+}
+
 // offer is one segment of the comparison's load.
-func (x *runner) offer(ctx context.Context, s load.Stream, d time.Duration, seed uint64) (load.Segment, error) {
+func (x *runner) offer(ctx context.Context, s load.Stream, d, ramp time.Duration, seed uint64) (load.Segment, error) {
 	if c := x.Load.Closed; c != nil {
-		return s.Cycle(ctx, load.Closed{Workers: c.Workers, Ramp: min(c.Ramp, d), Duration: d}, poll, nil)
+		return s.Cycle(ctx, load.Closed{Workers: c.Workers, Ramp: min(ramp, d), Duration: d}, poll, nil)
 	}
 	if x.Load.Poisson {
 		return s.Offer(ctx, load.Poisson{Rate: x.Load.Rate, Duration: d, Seed: seed}, poll, nil)

@@ -1,0 +1,57 @@
+package run
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/record"
+)
+
+// caller is a target whose only operation is a call that takes a while.
+type caller struct{ scale }
+
+func (*caller) Operations(design.Treatment) ([]load.Operation, error) {
+	return []load.Operation{{Name: "call", Weight: 1, Call: func(context.Context, uint64) load.Result {
+		time.Sleep(2 * time.Millisecond)
+		return load.Result{Outcome: load.OK}
+	}}}, nil
+}
+
+// TestWorkersAreAllAtWorkInTheWindow: workers start during the warm-up, which is not measured.
+func TestWorkersAreAllAtWorkInTheWindow(t *testing.T) {
+	s := &caller{}
+	req, open := start(t, &s.scale, Blocks{Most: 1})
+	req.Area = opened{Area: &s.scale, target: s}
+	const length = 800 * time.Millisecond
+	req.Load = Load{Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 8, Duration: length, Closed: &load.Closed{Workers: 8, Ramp: length}}
+	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+		t.Fatal(status, err)
+	}
+	r := open()
+	if len(r.Trials) != len(threeArms) {
+		t.Fatalf("%d trials", len(r.Trials))
+	}
+	for _, trial := range r.Trials {
+		calls, err := trial.Calls()
+		if err != nil || trial.Window == nil {
+			t.Fatal(trial.Window, err)
+		}
+		first, last := 0, 0
+		for _, c := range calls {
+			switch at := c.Intended - trial.Window.Start; {
+			case at < 0:
+				t.Fatal("a call of the warm-up was kept")
+			case at < length/4:
+				first++
+			case at >= 3*length/4:
+				last++
+			}
+		}
+		if first*2 < last || first == 0 {
+			t.Errorf("%s: %d calls in the first quarter of the window, %d in the last: the workers were still starting", trial.Treatment, first, last)
+		}
+	}
+}
