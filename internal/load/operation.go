@@ -15,6 +15,10 @@ type Operation struct {
 	Expect string
 	// Causes are the operation's own reasons for answers that are not good, in words; see Explainer.
 	Causes []string
+	// Answer is what an expected answer says, in one word: "permit". CauseAnswers is the same for answers that are not expected, by the
+	// number of the cause: "deny"; "" where there was no answer. Both are empty where only good and bad are told apart.
+	Answer       string
+	CauseAnswers []string
 	Wire   Wire
 	Call   func(ctx context.Context, i uint64) Result
 	// Batch makes n calls one after another and returns what one of them cost, by metric. Its target has its own clock.
@@ -44,6 +48,8 @@ type Result struct {
 	Status  uint16
 	Errno   uint16
 	Cause   Cause
+	// BytesIn and BytesOut are the sizes of answer and request, where they are known.
+	BytesIn, BytesOut uint64
 	// Ready, Sent and FirstByte are when the call reached these phases; zero: the engine's own instants stand.
 	Ready, Sent, FirstByte time.Time
 	Marks                  []Mark

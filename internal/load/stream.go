@@ -126,4 +126,16 @@ type Cell struct {
 	Outcome                               Outcome
 	Unsent                                uint64 // of the Timeouts, how many were never sent
 	Response, Service, PoolWait, Lateness *hist.Histogram
+	// Causes count the calls that did not end well by what is known of them, in no order. Empty for outcomes that are good.
+	Causes []CauseCount
+	// BytesIn and BytesOut are the sizes of these calls' answers and requests, headers included.
+	BytesIn, BytesOut uint64
+}
+
+// CauseCount is how many calls of a Cell ended for one reason.
+type CauseCount struct {
+	Cause  Cause  `json:"cause,omitempty"`
+	Status uint16 `json:"status,omitempty"`
+	Errno  uint16 `json:"errno,omitempty"`
+	Count  uint64 `json:"count"`
 }

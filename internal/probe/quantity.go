@@ -58,6 +58,19 @@ var (
 	CacheRenewed = Quantity{metric.Metric{Name: "cache_renewals", Unit: metric.Count, Better: metric.Lower, Help: "Cached values that the target renewed before they expired, by its own count."}, Lifetime}
 	Distinct     = Quantity{metric.Metric{Name: "distinct_tokens", Unit: metric.Count, Better: metric.Lower, Help: "Different tokens among all answers, as the callers saw them: one for each identity where the endpoint caches, one for each call where it does not."}, Counter}
 
+	GCCount       = Quantity{metric.Metric{Name: "gc_count", Unit: metric.Count, Better: metric.Lower, Help: "Garbage collections, by collector: of a JVM from its performance data (sun.gc.collector.N.invocations), of a Go program from go_gc_duration_seconds_count."}, Lifetime}
+	GCTime        = Quantity{metric.Metric{Name: "gc_time", Unit: metric.Seconds, Better: metric.Lower, Help: "Time that the program stood still for garbage collections, by collector (sun.gc.collector.N.time ÷ sun.os.hrt.frequency; go_gc_duration_seconds_sum)."}, Lifetime}
+	HeapUsed      = Quantity{metric.Metric{Name: "heap_used", Unit: metric.Bytes, Better: metric.Lower, Help: "Heap in use: of a JVM the sum of its generations' spaces, of a Go program go_memstats_heap_inuse_bytes."}, Gauge}
+	HeapCommitted = Quantity{metric.Metric{Name: "heap_committed", Unit: metric.Bytes, Better: metric.Lower, Help: "Heap that the program holds from the operating system, used or not."}, Gauge}
+	Metaspace     = Quantity{metric.Metric{Name: "metaspace", Unit: metric.Bytes, Better: metric.Lower, Help: "Memory of a JVM's class metadata (sun.gc.metaspace.used)."}, Gauge}
+	Safepoints    = Quantity{metric.Metric{Name: "safepoints", Unit: metric.Count, Better: metric.Lower, Help: "Times that a JVM stopped all its threads, for garbage collections and anything else (sun.rt.safepoints)."}, Lifetime}
+	SafepointTime = Quantity{metric.Metric{Name: "safepoint_time", Unit: metric.Seconds, Better: metric.Lower, Help: "Time for which a JVM's threads stood still at safepoints (sun.rt.safepointTime)."}, Lifetime}
+	Goroutines    = Quantity{metric.Metric{Name: "goroutines", Unit: metric.Count, Better: metric.Lower, Help: "Goroutines of a Go program (go_goroutines)."}, Gauge}
+	SeriesTotal   = Quantity{metric.Metric{Name: "series_total", Unit: metric.Count, Better: metric.Lower, Help: "What a counter of the target's metrics endpoint grew by; the part names the series."}, Lifetime}
+	SeriesValue   = Quantity{metric.Metric{Name: "series_value", Unit: metric.Count, Better: metric.Lower, Help: "What a gauge of the target's metrics endpoint said last; the part names the series."}, Gauge}
+	StartSeconds  = Quantity{metric.Metric{Name: "start_seconds", Unit: metric.Seconds, Better: metric.Lower, Help: "Time from the start of the target's process until it answered, its policies loaded."}, Gauge}
+	LoadSeconds   = Quantity{metric.Metric{Name: "load_seconds", Unit: metric.Seconds, Better: metric.Lower, Help: "Time that the target took to load its policies, by its own clock; part of start_seconds."}, Gauge}
+
 	HostCPU = Quantity{metric.Metric{Name: "host_cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time that the host's CPUs spent busy, that is, neither idle, nor waiting for I/O, nor stolen (/proc/stat)."}, Counter}
 	HostAll = Quantity{metric.Metric{Name: "host_all", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "All time of the host's CPUs: busy, idle, waiting and stolen (/proc/stat). The denominator of shares."}, Counter}
 	Steal   = Quantity{metric.Metric{Name: "steal", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time that the hypervisor gave to others while this host wanted it (/proc/stat, steal)."}, Counter}
@@ -79,6 +92,7 @@ func Quantities() []Quantity {
 		ListenQueueDepth, ListenQueueLimit,
 		PressureCPU, PressureMemory, PressureIO,
 		Upstream, CacheHits, CacheMisses, CacheRenewed, Distinct,
+		GCCount, GCTime, HeapUsed, HeapCommitted, Metaspace, Safepoints, SafepointTime, Goroutines, SeriesTotal, SeriesValue, StartSeconds, LoadSeconds,
 		HostCPU, HostAll, Steal, Load,
 		TCPInUse, TCPTimeWait, TCPOrphans, ListenOverflows, ListenDrops, TCPRetransmitted,
 	}
@@ -92,14 +106,14 @@ func Delta(before, after []metric.Sample, more ...Quantity) []metric.Sample {
 	for _, q := range slices.Concat(Quantities(), more) {
 		kinds[q.Name] = q.Kind
 	}
-	type key struct{ subject, metric string }
+	type key struct{ subject, metric, part string }
 	first := make(map[key]float64, len(before))
 	for _, s := range before {
-		first[key{s.Subject, s.Metric}] = s.Value
+		first[key{s.Subject, s.Metric, s.Part}] = s.Value
 	}
 	replaced := map[string]bool{}
 	for _, s := range after {
-		if was, ok := first[key{s.Subject, s.Metric}]; ok && kinds[s.Metric] == Birth && was != s.Value {
+		if was, ok := first[key{s.Subject, s.Metric, s.Part}]; ok && kinds[s.Metric] == Birth && was != s.Value {
 			replaced[s.Subject] = true
 		}
 	}
@@ -110,7 +124,7 @@ func Delta(before, after []metric.Sample, more ...Quantity) []metric.Sample {
 			continue
 		}
 		if kind == Counter || kind == Lifetime {
-			was, ok := first[key{s.Subject, s.Metric}]
+			was, ok := first[key{s.Subject, s.Metric, s.Part}]
 			if !ok || s.Value < was || (kind == Lifetime && replaced[s.Subject]) {
 				continue
 			}

@@ -49,6 +49,8 @@ const (
 	KindWindow     Kind = "window"
 	KindLook       Kind = "look"
 	KindHost       Kind = "host"
+	KindSlice      Kind = "slice"
+	KindAnswers    Kind = "answers"
 	KindTrialEnd   Kind = "trial-end"
 	KindChange     Kind = "change"
 	KindNote       Kind = "note"
@@ -192,6 +194,9 @@ type TrialBegin struct {
 	Causes [][]string `json:"causes,omitempty"`
 	// Negative are the operations on which the treatment cannot act.
 	Negative []string `json:"negative,omitempty"`
+	// Answers are what the expected answer to each operation says, CauseAnswers what answers with its causes say; see load.Operation.
+	Answers      []string   `json:"answers,omitempty"`
+	CauseAnswers [][]string `json:"cause_answers,omitempty"`
 }
 
 // Step is a piece of a question's own record. Its payload is opaque here: the question's package encodes and decodes it.

@@ -52,6 +52,8 @@ type Trial struct {
 	Generator []Generator
 	Batches   []Batches
 	Window    *Window
+	Slices    []Slice
+	Answers   []Answers
 	Counts    []Count // per operation and outcome, added up
 
 	dir   string
@@ -210,6 +212,10 @@ func (r *Record) entry(e *Entry) error {
 		return into(e, func(b Batches) { add(&r.trial(b.Treatment, b.Block).Batches, b) })
 	case KindWindow:
 		return into(e, func(w Window) { r.trial(w.Treatment, w.Block).Window = &w })
+	case KindSlice:
+		return into(e, func(s Slice) { add(&r.trial(s.Treatment, s.Block).Slices, s) })
+	case KindAnswers:
+		return into(e, func(n Answers) { add(&r.trial(n.Treatment, n.Block).Answers, n) })
 	case KindTrialEnd:
 		return into(e, func(end TrialEnd) { r.end(e.At, end) })
 	default:

@@ -42,6 +42,7 @@ type Report struct {
 	Generator   *Generator    `json:"generator,omitempty"`
 	AA          *AA           `json:"aa,omitempty"`
 	Budgets     []Budget      `json:"budgets,omitempty"`
+	Answers     []AnswerCheck `json:"answers,omitempty"`
 	Notes       []string      `json:"notes,omitempty"`
 	Warnings    []string      `json:"warnings,omitempty"`
 	Environment Environment   `json:"environment"`
@@ -153,6 +154,8 @@ type Operation struct {
 	BytesIn  *uint64 `json:"bytes_in,omitempty"`
 	BytesOut *uint64 `json:"bytes_out,omitempty"`
 	Little   *Little `json:"little,omitempty"`
+	// Answers count what the answers said, where the area tells more than good and bad apart: {"permit": 120, "deny": 3}.
+	Answers map[string]uint64 `json:"answers,omitempty"`
 }
 
 // Cause is one way in which calls did not end well.
@@ -204,23 +207,6 @@ type Little struct {
 	Observed float64 `json:"observed"`
 }
 
-// Soak is how a long run developed.
-type Soak struct {
-	Treatment string           `json:"treatment"`
-	Operation string           `json:"operation"`
-	Windows   string           `json:"windows,omitempty"` // a file beside the report
-	Drift     map[string]Drift `json:"drift,omitempty"`   // by metric
-	Restarts  []float64        `json:"restarts,omitempty"`
-}
-
-// Drift is a trend.
-type Drift struct {
-	PerHour float64       `json:"per_hour"`
-	Lo      *float64      `json:"lo,omitempty"`
-	Hi      *float64      `json:"hi,omitempty"`
-	Verdict EffectVerdict `json:"verdict"`
-}
-
 // SLO is a published service level objective and what it came to.
 type SLO struct {
 	Name    string   `json:"name"`
@@ -250,6 +236,9 @@ type Target struct {
 	GC           []GC       `json:"gc,omitempty"`
 	Throttled    *Throttled `json:"throttled,omitempty"`
 	StartSeconds *float64   `json:"start_seconds,omitempty"`
+	LoadSeconds  *float64   `json:"load_seconds,omitempty"` // of the policies, part of StartSeconds
+	Heap         *Heap      `json:"heap,omitempty"`
+	Restarts     int        `json:"restarts,omitempty"` // times that its process was replaced
 	// Other are the remaining probed metrics by name: the difference of a counter, the last value of a gauge.
 	Other map[string]float64 `json:"other,omitempty"`
 }
