@@ -10,6 +10,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -23,6 +24,9 @@ func (a *app) planCommand() *cobra.Command {
 func (a *app) plan(ctx context.Context, file string) error {
 	ar, e, _, err := a.ready(file)
 	if err != nil {
+		return err
+	}
+	if e, _, err = a.trim(ctx, ar, e); err != nil {
 		return err
 	}
 	p := func(label, format string, args ...any) {
@@ -76,6 +80,9 @@ type planner interface {
 // planned is how long the run takes at most, as far as that is known beforehand.
 func planned(e *config.Experiment, treatments int) string {
 	timeout := time.Duration(e.Load.Timeout)
+	if e.Question == design.Soak {
+		return fmt.Sprintf("%s of load that is measured, after a warm-up, for each of %d treatment(s)", e.Load.Duration, treatments)
+	}
 	if e.Load.Ladder() {
 		points, load := 0, time.Duration(0)
 		for _, p := range e.Points() {
@@ -93,9 +100,20 @@ func planned(e *config.Experiment, treatments int) string {
 		search, 2*timeout, treatments)
 }
 
+// below says what bounds closed workers.
+func below(most unit.Rate) string {
+	if most == 0 {
+		return "; the target is on this machine, and max_rate is not set"
+	}
+	return fmt.Sprintf(", and never above max_rate, %v", most)
+}
+
 func peak(e *config.Experiment) string {
 	if _, ok := e.Target.(area.Batcher); ok {
 		return "nothing is offered: the workloads run at their own pace"
+	}
+	if c := e.Load.Closed; c != nil {
+		return fmt.Sprintf("as fast as %d workers can, one call each at a time%s", c.Workers, below(e.Load.MaxRate))
 	}
 	switch r := e.Peak(); {
 	case r > 0 && e.Question != design.Capacity:

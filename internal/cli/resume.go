@@ -28,6 +28,9 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 	if err != nil {
 		return err
 	}
+	if len(rec.Plan.Treatments) > 0 {
+		e = asPlanned(e, rec)
+	}
 	s := sitting{area: ar, e: e, seed: rec.Header.Experiment.Seed, from: rec.CompleteBlocks(), sizes: rec.BatchSizes()}
 	if s.most, err = blocksToCome(rec, s.from, add); err != nil {
 		return err

@@ -91,10 +91,14 @@ func (a *app) run(ctx context.Context, file, results string, outs []output) erro
 	if err != nil {
 		return err
 	}
+	e, out, err := a.trim(ctx, ar, e)
+	if err != nil {
+		return err
+	}
 	if err := a.preflight(ctx, ar, e); err != nil {
 		return err
 	}
-	s := sitting{area: ar, e: e, seed: rand.Uint64() >> 11, most: e.Blocks} // the seed fits a JSON number exactly
+	s := sitting{area: ar, e: e, left: out, seed: rand.Uint64() >> 11, most: e.Blocks} // the seed fits a JSON number exactly
 	if e.Seed != nil {
 		s.seed = *e.Seed
 	}
@@ -168,6 +172,7 @@ type sitting struct {
 	e     *config.Experiment
 	seed  uint64
 	w     *record.Writer
+	left  []string       // what was left out of the file, and why
 	from  int            // complete blocks of a run that goes on
 	most  int            // blocks at most
 	sizes map[string]int // calls of a batch, of a run that goes on
@@ -183,6 +188,11 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	}
 	failed := func(err error) error {
 		return errors.Join(err, s.w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
+	}
+	for _, text := range s.left {
+		if err := s.w.Warning(record.Warning{Text: text}); err != nil {
+			return failed(err)
+		}
 	}
 	unpin, err := pin(s.e.Pin, &env)
 	if err != nil {

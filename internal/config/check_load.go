@@ -7,6 +7,9 @@ import (
 	"tare/internal/design"
 )
 
+// leastSoak is the shortest soak: fewer windows than a trend needs would be left.
+const leastSoak = 20 * time.Second
+
 // maxSpin bounds how long a shard may burn its CPU before each send.
 const maxSpin = time.Millisecond
 
@@ -160,7 +163,26 @@ func (c *checker) trials() {
 		c.missing("load.rate", "load", "load needs a rate (open loop) or closed workers")
 	}
 	if c.e.Question == design.Soak {
-		c.missing("load.duration", "load", "soak needs load.duration, the time that it lasts")
+		c.soak()
+		return
+	}
+	if c.e.Load.Arrivals == Ramp {
+		c.fail("load.arrivals", "every trial of %s has one rate; use constant or poisson", c.e.Question)
+	}
+}
+
+// soak lasts for a given time, once.
+func (c *checker) soak() {
+	l := &c.e.Load
+	c.missing("load.duration", "load", "soak needs load.duration, the time that it lasts")
+	if c.fine("load.duration") && time.Duration(l.Duration) < leastSoak {
+		c.fail("load.duration", "a soak of less than %v shows no trend; want more", leastSoak)
+	}
+	if c.fine("load.closed.ramp") && c.fine("load.duration") && l.Closed.Ramp > l.Duration {
+		c.fail("load.closed.ramp", "the workers start over a longer time than the soak lasts (%v)", l.Duration)
+	}
+	if c.given("blocks") {
+		c.warn("blocks", "has no effect: a soak is one long trial")
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 // What holds where the file says nothing.
 const (
 	defaultTimeout      = unit.Duration(30 * time.Second)
-	defaultDuration     = unit.Duration(30 * time.Second)
 	defaultTrial        = unit.Duration(10 * time.Second) // of a comparison
 	defaultBlocks       = 40
 	defaultMaxTime      = unit.Duration(30 * time.Minute) // of a comparison
@@ -20,6 +19,7 @@ const (
 	defaultShare        = unit.Percent(0.01)
 	defaultAbortError   = unit.Percent(0.5)
 	defaultAbortFor     = unit.Duration(10 * time.Second)
+	defaultAbortSoak    = unit.Duration(5 * time.Minute) // long enough for a target to be started anew
 	defaultPoint        = 5 * time.Second // of a ladder, as package capacity has it
 	defaultConns        = 256
 	defaultCapacityConn = 4096
@@ -42,15 +42,18 @@ func (e *Experiment) WithDefaults() *Experiment {
 		if e.Question == design.Capacity {
 			l.MaxConnections = defaultCapacityConn
 		}
+		if l.Closed != nil {
+			l.MaxConnections = max(l.MaxConnections, l.Closed.Workers) // each has one
+		}
 	}
 	if e.Question == design.Compare || e.Question == design.Scale {
 		out.blocked()
 	}
-	if l.Duration == 0 && e.Question != design.Capacity {
-		l.Duration = defaultDuration
-	}
 	if l.Abort == nil && e.Target != nil && !area.Loopback(e.Target, e.Treatments()) {
 		l.Abort = &Abort{Error: defaultAbortError, For: defaultAbortFor}
+		if e.Question == design.Soak {
+			l.Abort.For = defaultAbortSoak
+		}
 	}
 	if l.SLO != nil && l.SLO.Share == 0 {
 		l.SLO = &SLO{Limit: l.SLO.Limit, Share: defaultShare}

@@ -36,6 +36,8 @@ type Experiment struct {
 	Seed *uint64 `yaml:"seed,omitempty" json:"seed,omitempty" jsonschema_description:"Draws the order of trials, arrivals and the mix. Without it the run draws one and records it."`
 	// Blocks is how often every treatment is measured at most; 0: the question's default.
 	Blocks int `yaml:"blocks,omitempty" json:"blocks,omitempty" jsonschema:"minimum=1,maximum=10000" jsonschema_description:"How often every treatment is measured at most, in random order within each block; a run stops earlier when it has its answer. Default 40."`
+
+	kept []string // treatments by ID that are measured; nil: all
 }
 
 // Load says how calls are offered to a target.
@@ -49,7 +51,7 @@ type Load struct {
 	// Workloads make a ladder of shapes that are more than a rate.
 	Workloads []Workload `yaml:"workloads,omitempty" json:"workloads,omitempty" jsonschema:"minItems=1,maxItems=1000" jsonschema_description:"A ladder of workloads instead of a search (capacity only): pod starts, synchronised expiry, a reboot."`
 	// Duration is the length of one trial.
-	Duration unit.Duration `yaml:"duration,omitempty" json:"duration,omitempty" jsonschema_description:"Length of one trial. Default 10s for compare and scale, 30s for soak."`
+	Duration unit.Duration `yaml:"duration,omitempty" json:"duration,omitempty" jsonschema_description:"Length of one trial. Default 10s for compare and scale. For soak, the time that is measured; the warm-up comes before it."`
 	// Timeout counts from the instant at which a call was due.
 	Timeout unit.Duration `yaml:"timeout,omitempty" json:"timeout,omitempty" jsonschema_description:"When a call is given up, counted from the instant at which it was due. Default 30s."`
 	// MaxRate bounds everything that is offered.
@@ -63,7 +65,7 @@ type Load struct {
 	// Operations is the mix.
 	Operations Operations `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema_description:"The mix of operations with their weights: [{token: 3}, {identity: 1}]. Without it, the target's own mix."`
 	// Abort ends a trial that does harm.
-	Abort *Abort `yaml:"abort,omitempty" json:"abort,omitempty" jsonschema_description:"Ends the run when the target fails. Default off this machine: {error: 50%, for: 10s}."`
+	Abort *Abort `yaml:"abort,omitempty" json:"abort,omitempty" jsonschema_description:"Ends the run when the target fails. Default off this machine: {error: 50%, for: 10s}; for soak, which outlives a restart of its target, {error: 50%, for: 5m}."`
 	// SLO asks a capacity search for a second number.
 	SLO *SLO `yaml:"slo,omitempty" json:"slo,omitempty" jsonschema_description:"Asks a capacity search also for the highest rate at which at most this share of calls is slower than the limit; on a ladder, the goodput within the limit is given for each point."`
 	// Precise takes completion instants at the client's own wake-up.

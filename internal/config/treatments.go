@@ -17,6 +17,25 @@ const maxTreatments = 10_000
 // factors, the last factor varying fastest. An experiment that varies nothing has one, "default". IDs leave out what is fixed,
 // Levels hold it.
 func (e *Experiment) Treatments() []design.Treatment {
+	all := e.written()
+	if e.kept == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(t design.Treatment) bool { return !slices.Contains(e.kept, t.ID) })
+}
+
+// Keeping returns a copy with only these of its treatments: what a host can have.
+func (e *Experiment) Keeping(treatments []design.Treatment) *Experiment {
+	out := *e
+	out.kept = make([]string, 0, len(treatments))
+	for _, t := range treatments {
+		out.kept = append(out.kept, t.ID)
+	}
+	return &out
+}
+
+// written are the treatments of the file.
+func (e *Experiment) written() []design.Treatment {
 	arms := e.arms()
 	combinations := e.combinations()
 	out := make([]design.Treatment, 0, len(arms)*len(combinations))

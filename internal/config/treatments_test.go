@@ -67,6 +67,21 @@ func TestArmsHaveAnAAArmWhereTheyAreCompared(t *testing.T) {
 	}
 }
 
+func TestKeeping(t *testing.T) {
+	e := &Experiment{Question: design.Compare, Baseline: Levels{"engine": "a"}, Alternatives: []Levels{{"engine": "b"}, {"engine": "c"}}}
+	all := e.Treatments()
+	kept := e.Keeping([]design.Treatment{all[0], all[2]})
+	if got := kept.Treatments(); len(got) != 2 || got[0].ID != all[0].ID || got[1].ID != all[2].ID {
+		t.Errorf("kept %+v", got)
+	}
+	if len(kept.Arms()) != 3 || len(kept.WithDefaults().Treatments()) != 2 {
+		t.Errorf("arms %+v", kept.Arms())
+	}
+	if len(e.Treatments()) != 3 {
+		t.Error("Keeping changes its receiver")
+	}
+}
+
 func TestWithDefaults(t *testing.T) {
 	away := &fakeSpec{URL: "http://192.0.2.1"}
 	in := Experiment{Question: design.Capacity, Target: away, Load: Load{SLO: &SLO{Limit: dur("1s")}}}
@@ -81,10 +96,14 @@ func TestWithDefaults(t *testing.T) {
 	if in.Load.SLO.Share != 0 || in.Load.Abort != nil {
 		t.Error("WithDefaults changes its receiver")
 	}
-	in = Experiment{Question: design.Soak, Target: &fakeSpec{}, Load: Load{Closed: &Closed{Workers: 3}, Timeout: dur("2s"), Engine: Std}}
-	want = Load{Closed: &Closed{Workers: 3}, Engine: Std, Timeout: dur("2s"), MaxConnections: 256, Duration: dur("30s")}
+	in = Experiment{Question: design.Soak, Target: &fakeSpec{}, Load: Load{Closed: &Closed{Workers: 3}, Timeout: dur("2s"), Engine: Std, Duration: dur("1h")}}
+	want = Load{Closed: &Closed{Workers: 3}, Engine: Std, Timeout: dur("2s"), MaxConnections: 256, Duration: dur("1h")}
 	if diff := cmp.Diff(want, in.WithDefaults().Load); diff != "" {
 		t.Errorf("closed soak on this machine (-want +got):\n%s", diff)
+	}
+	in = Experiment{Question: design.Soak, Target: away, Load: Load{Closed: &Closed{Workers: 300}, Duration: dur("1h")}}
+	if l := in.WithDefaults().Load; l.MaxConnections != 300 || l.Abort == nil || l.Abort.For != dur("5m") {
+		t.Errorf("a soak off this machine outlives a restart, and each worker has a connection: %+v, abort %+v", l, l.Abort)
 	}
 }
 

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"tare/internal/area"
+	"tare/internal/config"
+	"tare/internal/design"
+	"tare/internal/record"
+)
+
+// trim leaves out the treatments that this host cannot have, and says so loudly: on the terminal, and in left for the record. It fails when
+// nothing would be left to compare.
+func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment) (kept *config.Experiment, left []string, err error) {
+	t, ok := ar.(area.Trimmer)
+	if !ok {
+		return e, nil, nil
+	}
+	env, err := a.areaEnv(".")
+	if err != nil {
+		return nil, nil, err
+	}
+	all := e.Treatments()
+	treatments, findings := t.Trim(ctx, e.Target, all, env)
+	if len(treatments) == len(all) {
+		return e, nil, nil // whatever else there is to say, Preflight says
+	}
+	for _, f := range findings {
+		a.tell("%s  %s\n", f.Severity, f.Message)
+		if f.Hint != "" {
+			a.tell("  next: %s\n", f.Hint)
+		}
+		left = append(left, f.Message)
+	}
+	if why := unanswerable(e, treatments); why != "" {
+		return nil, nil, &exit{code: ExitError, cause: fmt.Errorf("this host cannot run the experiment: %s", why)}
+	}
+	return e.Keeping(treatments), left, nil
+}
+
+// unanswerable says why an experiment has no answer with these treatments alone; empty: it has one.
+func unanswerable(e *config.Experiment, treatments []design.Treatment) string {
+	switch {
+	case len(treatments) == 0:
+		return "none of its treatments can be had"
+	case e.Baseline != nil && !slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Baseline }):
+		return "its baseline cannot be had"
+	case e.Question == design.Compare && len(treatments) < 2:
+		return "only the baseline can be had"
+	}
+	return ""
+}
+
+// asPlanned keeps the treatments that a record was planned with: a run goes on as it began, whatever can be had by now.
+func asPlanned(e *config.Experiment, rec *record.Record) *config.Experiment {
+	var kept []design.Treatment
+	for _, t := range e.Treatments() {
+		if slices.ContainsFunc(rec.Plan.Treatments, func(p design.Treatment) bool { return p.ID == t.ID }) {
+			kept = append(kept, t)
+		}
+	}
+	return e.Keeping(kept)
+}
