@@ -10,6 +10,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/run"
 	"tare/internal/unit"
 )
 
@@ -81,7 +82,12 @@ type planner interface {
 func planned(e *config.Experiment, treatments int) string {
 	timeout := time.Duration(e.Load.Timeout)
 	if e.Question == design.Soak {
-		return fmt.Sprintf("%s of load that is measured, after a warm-up, for each of %d treatment(s)", e.Load.Duration, treatments)
+		ramp := time.Duration(0)
+		if c := e.Load.Closed; c != nil {
+			ramp = time.Duration(c.Ramp)
+		}
+		warm := run.SoakWarmUp(time.Duration(e.Load.Duration), ramp)
+		return fmt.Sprintf("%s of load that is measured, after %s of warm-up, for each of %d treatment(s)", e.Load.Duration, unit.Duration(warm), treatments)
 	}
 	if e.Load.Ladder() {
 		points, load := 0, time.Duration(0)

@@ -44,7 +44,7 @@ func (Area) Cells() map[design.Question]area.Cell {
 		design.Capacity: {Answered: true},
 		design.Compare:  {Answered: true},
 		design.Scale:    {Answered: true},
-		design.Soak:     {Reason: "not built yet: a soak needs drift estimates and token expiry within the run"},
+		design.Soak:     {Answered: true},
 	}
 }
 

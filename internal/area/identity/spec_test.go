@@ -119,7 +119,7 @@ func TestValidate(t *testing.T) {
 		{"url with port and slash", url("http://127.0.0.1:988/"), design.Capacity, nil, "", ""},
 		{"compare", embedded("healthy"), design.Compare, nil, "", ""},
 		{"scale", embedded("healthy"), design.Scale, nil, "", ""},
-		{"soak", embedded("healthy"), design.Soak, nil, "", "not built yet"},
+		{"soak", embedded("healthy"), design.Soak, nil, "", ""},
 		{"no adapter", &Spec{}, design.Capacity, nil, "adapter", "gce-metadata"},
 		{"preset", embedded("blog"), design.Capacity, nil, "embedded.preset", "sts-quota-tarpit"},
 		{"knob", &Spec{Adapter: "gce-metadata", Embedded: &Embedded{Drop: &drop}}, design.Capacity, nil, "embedded.drop", "below 1"},
