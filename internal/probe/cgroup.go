@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"tare/internal/metric"
@@ -45,8 +46,20 @@ func (c Cgroup) Read(ctx context.Context) ([]metric.Sample, error) {
 	return out.list, nil
 }
 
-// readGroup takes v2's names, in µs, and v1's, in ns (cgroup-v2.rst, sched-bwc.rst, cpuacct.rst).
+// readGroup takes from a directory what no directory before it has given: in a hybrid layout v2 counts some of what v1's controllers do.
 func readGroup(root fs.FS, dir string, out *samples) {
+	group := samples{subject: out.subject}
+	readGroupFiles(root, dir, &group)
+	for _, s := range group.list {
+		if !slices.ContainsFunc(out.list, func(o metric.Sample) bool { return o.Metric == s.Metric }) {
+			out.list = append(out.list, s)
+		}
+	}
+}
+
+// readGroupFiles takes v2's names, in µs, and v1's, in ns (cgroup-v2.rst, sched-bwc.rst, cpuacct.rst), and v2's
+// pressure.
+func readGroupFiles(root fs.FS, dir string, out *samples) {
 	const micro, nano = 1e-6, 1e-9
 	stat := keyed(read(root, dir+"/cpu.stat"))
 	for _, f := range []struct {
@@ -77,6 +90,19 @@ func readGroup(root fs.FS, dir string, out *samples) {
 	} {
 		if v, ok := number(read(root, dir+"/"+f.name)); ok {
 			out.add(f.q, v*f.scale)
+		}
+	}
+	readGroupPressure(root, dir, out)
+}
+
+// readGroupPressure takes the pressure that v2 tells for each group.
+func readGroupPressure(root fs.FS, dir string, out *samples) {
+	for _, f := range []struct {
+		name string
+		q    Quantity
+	}{{"cpu.pressure", CgroupPressureCPU}, {"memory.pressure", CgroupPressureMemory}, {"io.pressure", CgroupPressureIO}} {
+		if v, ok := parsePressure(read(root, dir+"/"+f.name)); ok {
+			out.add(f.q, v)
 		}
 	}
 }

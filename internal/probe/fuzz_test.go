@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -86,6 +87,44 @@ func FuzzDiag(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if sum, found, _ := parseDiag(b, 8080); !found && sum != 0 {
 			t.Errorf("nothing found, sum %v", sum)
+		}
+	})
+}
+
+func FuzzExposition(f *testing.F) {
+	for _, name := range []string{"micrometer.prom", "javaclient.prom", "openmetrics.txt"} {
+		b, err := os.ReadFile("testdata/expositions/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(b), `decisions_total{rule="a"}`)
+	}
+	f.Add("# TYPE a histogram\na_bucket{le=\"1\",} 3 1 # {} 1\n{\"a\"} 1", `{"a"}`)
+	f.Fuzz(func(t *testing.T, text, series string) {
+		if CheckSeries(series) != nil {
+			series = "a"
+		}
+		sum, err := newTally([]ruleSet{goRules, jvmRules, processRules}, []string{series})
+		if err != nil {
+			t.Fatal(err)
+		}
+		types, err := parseExposition(strings.NewReader(text), func(e exposed) {
+			if e.name == "" || strings.Contains(text, "\n") && len(e.labels) > labelsMax {
+				t.Errorf("%+v", e)
+			}
+			sum.add(e)
+		})
+		if err != nil {
+			return
+		}
+		out := samples{}
+		sum.samples(types, &out)
+		for _, s := range out.list {
+			if s.Metric != SeriesValue.Name {
+				check(t, s.Metric, s.Value)
+			} else if !finite(s.Value) {
+				t.Errorf("%+v", s)
+			}
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,19 +19,55 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 
 	"tare/internal/metric"
 	"tare/internal/probe"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("TARE_PROBE_TEST_CHILD") != "" {
+	switch child, arg, _ := strings.Cut(os.Getenv("TARE_PROBE_TEST_CHILD"), " "); child {
+	case "listen":
+		listen(arg)
+	case "hold":
+		hold(arg)
+	case "1":
 		x := uint64(1)
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); x += x >> 3 { // burns CPU until it is killed
 		}
 		os.Exit(int(x & 1))
 	}
 	os.Exit(m.Run())
+}
+
+// listen serves nobody on a port of all addresses, until it is killed.
+func listen(port string) {
+	ln, err := net.Listen("tcp", ":"+port)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("listening %d\n", ln.Addr().(*net.TCPAddr).Port)
+	time.Sleep(time.Minute)
+	panic("nobody has ended this process")
+}
+
+// hold keeps so many MiB of small pages in memory, until it is killed.
+func hold(mib string) {
+	n, err := strconv.Atoi(mib)
+	if err != nil {
+		panic(err)
+	}
+	b, err := unix.Mmap(-1, 0, n<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		panic(err)
+	}
+	_ = unix.Madvise(b, unix.MADV_NOHUGEPAGE) // as a JVM's heap by default
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	fmt.Println("holding")
+	time.Sleep(time.Minute)
+	panic("nobody has ended this process")
 }
 
 var root = os.DirFS("testdata/root")

@@ -26,7 +26,7 @@ const (
 // What the probes of this package read. CPU times of a whole tree or host are CPU-seconds; times that pass on a clock are seconds.
 var (
 	CPU = Quantity{metric.Metric{Name: "cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time, user and system, of the subject's processes, " +
-		"live and reaped children included (CLOCK_PROCESS_CPUTIME_ID, proc_pid_stat(5) cutime and cstime)."}, Lifetime}
+		"live and reaped children included (CLOCK_PROCESS_CPUTIME_ID, proc_pid_stat(5) cutime and cstime); of a process on another host, its own (process_cpu_seconds_total)."}, Lifetime}
 	RSS = Quantity{metric.Metric{Name: "rss", Unit: metric.Bytes, Better: metric.Lower, Help: "Resident memory, summed over the subject's processes; " +
 		"pages that they share count once for each (proc_pid_smaps_rollup, else proc_pid_stat(5))."}, Gauge}
 	PSS = Quantity{metric.Metric{Name: "pss", Unit: metric.Bytes, Better: metric.Lower, Help: "Proportional resident memory: a page shared by n processes counts " +
@@ -36,7 +36,7 @@ var (
 	FDs       = Quantity{metric.Metric{Name: "fds", Unit: metric.Count, Better: metric.Lower, Help: "Open file descriptors of the subject's processes."}, Gauge}
 	Processes = Quantity{metric.Metric{Name: "processes", Unit: metric.Count, Better: metric.Lower, Help: "Live processes in the subject's tree."}, Gauge}
 
-	Started = Quantity{metric.Metric{Name: "started", Unit: metric.Count, Better: metric.Lower, Help: "When the subject's root process was started, in clock ticks since the host's boot (proc_pid_stat(5), starttime). A process that was replaced has other counters than its successor."}, Birth}
+	Started = Quantity{metric.Metric{Name: "started", Unit: metric.Count, Better: metric.Lower, Help: "When the subject's root process was started, in clock ticks since the host's boot (proc_pid_stat(5), starttime), or, on another host, in seconds since the epoch (process_start_time_seconds). A process that was replaced has other counters than its successor."}, Birth}
 
 	CgroupCPU        = Quantity{metric.Metric{Name: "cgroup_cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time of all processes that were in the control group (cpu.stat usage_usec, cpuacct.usage)."}, Counter}
 	Periods          = Quantity{metric.Metric{Name: "periods", Unit: metric.Count, Better: metric.Lower, Help: "CFS periods in which the control group had work (cpu.stat nr_periods)."}, Counter}
@@ -44,6 +44,10 @@ var (
 	ThrottledTime    = Quantity{metric.Metric{Name: "throttled_time", Unit: metric.Seconds, Better: metric.Lower, Help: "Time for which the control group was held back, summed over CPUs (cpu.stat throttled_usec, throttled_time)."}, Counter}
 	Memory           = Quantity{metric.Metric{Name: "memory", Unit: metric.Bytes, Better: metric.Lower, Help: "Memory charged to the control group, page cache included (memory.current, memory.usage_in_bytes)."}, Gauge}
 	MemoryPeak       = Quantity{metric.Metric{Name: "memory_peak", Unit: metric.Bytes, Better: metric.Lower, Help: "Largest memory charged to the control group since it was made (memory.peak, memory.max_usage_in_bytes)."}, Gauge}
+
+	CgroupPressureCPU    = Quantity{metric.Metric{Name: "cgroup_pressure_cpu", Unit: metric.Seconds, Better: metric.Lower, Help: "Time in which some task of the control group waited for a CPU, its own quota included (cpu.pressure, some)."}, Counter}
+	CgroupPressureMemory = Quantity{metric.Metric{Name: "cgroup_pressure_memory", Unit: metric.Seconds, Better: metric.Lower, Help: "Time in which some task of the control group waited for memory, its own limit included (memory.pressure, some)."}, Counter}
+	CgroupPressureIO     = Quantity{metric.Metric{Name: "cgroup_pressure_io", Unit: metric.Seconds, Better: metric.Lower, Help: "Time in which some task of the control group waited for I/O (io.pressure, some)."}, Counter}
 
 	ListenQueueDepth = Quantity{metric.Metric{Name: "listen_queue", Unit: metric.Count, Better: metric.Lower, Help: "Connections that the kernel has established and the server has not accepted: rx_queue of the listening socket (/proc/net/tcp)."}, Gauge}
 	ListenQueueLimit = Quantity{metric.Metric{Name: "listen_queue_limit", Unit: metric.Count, Better: metric.Higher, Help: "The listening socket's backlog; the kernel queues one connection more than this (sock_diag(7), idiag_wqueue)."}, Gauge}
@@ -89,6 +93,7 @@ func Quantities() []Quantity {
 	return []Quantity{
 		CPU, RSS, PSS, RSSPeak, Threads, FDs, Processes, Started,
 		CgroupCPU, Periods, ThrottledPeriods, ThrottledTime, Memory, MemoryPeak,
+		CgroupPressureCPU, CgroupPressureMemory, CgroupPressureIO,
 		ListenQueueDepth, ListenQueueLimit,
 		PressureCPU, PressureMemory, PressureIO,
 		Upstream, CacheHits, CacheMisses, CacheRenewed, Distinct,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"tare/internal/metric"
 )
@@ -33,7 +34,23 @@ type samples struct {
 }
 
 func (s *samples) add(q Quantity, v float64) {
-	s.list = append(s.list, metric.Sample{Subject: s.subject, Metric: q.Name, Value: v})
+	s.part(q, "", v)
+}
+
+// part adds one of several values of a quantity.
+func (s *samples) part(q Quantity, part string, v float64) {
+	s.list = append(s.list, metric.Sample{Subject: s.subject, Metric: q.Name, Part: part, Value: v})
+}
+
+// printable makes a text that the target chose fit for reports: printable, and of a bounded length in bytes.
+func printable(s string, longest int) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+	return strings.ToValidUTF8(s[:min(len(s), longest)], "")
 }
 
 // read gives the text of a file, or nothing: a file that this kernel does not have, or that we may not read, makes values absent.

@@ -28,6 +28,8 @@ const (
 	Unimplemented
 	InternalError
 	OtherStatus
+	OtherPolicies
+	NotProto
 )
 
 // Causes are the verdicts in words, by number: the Operation.Causes of every adapter.
@@ -53,6 +55,8 @@ func Causes() []string {
 		Unimplemented:     "gRPC status UNIMPLEMENTED: no such service at this port",
 		InternalError:     "gRPC status INTERNAL or UNKNOWN",
 		OtherStatus:       "another gRPC status",
+		OtherPolicies:     "the answer holds policies, but not the one that was asked for",
+		NotProto:          "the answer is no CheckResponse",
 	}
 }
 
@@ -60,6 +64,7 @@ func Causes() []string {
 func CauseAnswers() []string {
 	out := make([]string, len(Causes()))
 	out[SaysPermit] = model.Permit.String()
+	out[OtherPolicies] = model.Permit.String()
 	out[SaysDeny] = model.Deny.String()
 	out[SaysNotApplicable] = model.NotApplicable.String()
 	out[SaysIndeterminate] = model.Indeterminate.String()

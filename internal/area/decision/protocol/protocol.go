@@ -13,7 +13,7 @@ import (
 // An Adapter is one protocol. It is a value without state.
 type Adapter interface {
 	Name() string // "authzen"
-	// Scheme is that of URLs without one, and whether the adapter knows another: "http", "https", "grpc".
+	// Schemes are those of URLs that it can be reached at, the one of URLs without a scheme first: "http", "https"; "grpc", "grpcs".
 	Schemes() []string
 	// Batches reports whether one request can carry several questions.
 	Batches() bool
@@ -32,10 +32,13 @@ type Counter interface {
 	Counted(ctx context.Context, s *Session) (map[string]float64, error)
 }
 
-// A Loader is an Adapter that can fill a running decision point with a Set of policies, and take them back. What Load makes is named by
-// name, which is unique to the run, so that Unload finds it in a new process. fill may ask more than once.
+// A Loader is an Adapter that can fill a running decision point with a Set of policies, and take them back.
 type Loader interface {
-	Load(ctx context.Context, s *Session, set model.Set, name string) error
+	// Load puts the policies there under name, which is unique to the run, and returns the options with which they are asked: those of s
+	// with what Load has made (opa: Path; openfga: Store and Model). Whoever calls stores them in Session.Options before the first question.
+	// After an error, Unload takes away what there may be. Policies that were there before are not touched.
+	Load(ctx context.Context, s *Session, set model.Set, name string) (Options, error)
+	// Unload takes away what Load made under name, from any process; it needs no options. There being nothing is no error.
 	Unload(ctx context.Context, s *Session, name string) error
 }
 
@@ -74,6 +77,10 @@ type PDPX struct {
 	// Wants are the decisions that the frequency limiter gives in steady state.
 	FrequencyWant string
 	XACML         bool // also ask over POST xacml
+	// FrequencyOver is an operation that is over the limit of a frequency limiter: the known deny.
+	FrequencyOver string
+	// Recipe says "recipe" where current releases say "operation".
+	Recipe bool
 }
 
 // A Session is how a decision point is reached.
@@ -88,5 +95,6 @@ type Session struct {
 	Password string
 	Token    string
 	Headers  map[string]string // besides the protocol's own
-}
 
+	lines *grpcLines // of ext-authz, nil until the first Operation
+}

@@ -1,0 +1,53 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tare/internal/area/decision/model"
+)
+
+// Load implements Loader with the policy API (rest-api#create-or-update-a-policy): one module, whose ID is name and whose package is
+// tare.<name> with underscores for what no identifier holds. It replaces a module of the same name.
+func (opa) Load(ctx context.Context, s *Session, set model.Set, name string) (Options, error) {
+	o := s.Options
+	pkg := "tare." + identifier(name)
+	r := request{method: http.MethodPut, path: opaModule(name), media: "text/plain", body: set.Rego(pkg)}
+	status, body, err := s.do(ctx, r, loadTimeout)
+	if err != nil {
+		return o, fmt.Errorf("load %d policies: %w", set.N, err)
+	}
+	if status != http.StatusOK {
+		return o, fmt.Errorf("load %d policies: PUT %s: %s", set.N, r.path, s.told(status, body))
+	}
+	o.Path = strings.ReplaceAll(pkg, ".", "/") + "/" + model.RegoRule
+	return o, nil
+}
+
+// Unload implements Loader.
+func (opa) Unload(ctx context.Context, s *Session, name string) error {
+	r := request{method: http.MethodDelete, path: opaModule(name)}
+	status, body, err := s.do(ctx, r, loadTimeout)
+	if err != nil {
+		return fmt.Errorf("take the policies out again: %w", err)
+	}
+	if status != http.StatusOK && status != http.StatusNotFound {
+		return fmt.Errorf("take the policies out again: DELETE %s: %s", r.path, s.told(status, body))
+	}
+	return nil
+}
+
+func opaModule(name string) string { return "/v1/policies/" + url.PathEscape(name) }
+
+// identifier is name as an identifier of Rego, of at least two characters, so that it is none of its keywords.
+func identifier(name string) string {
+	return "p_" + strings.Map(func(r rune) rune {
+		if r < 0x80 && (r == '_' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z') {
+			return r
+		}
+		return '_'
+	}, name)
+}

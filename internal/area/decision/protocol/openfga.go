@@ -1,0 +1,137 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+
+	"tare/internal/area/decision/model"
+	"tare/internal/load"
+)
+
+// openFGA is the check of OpenFGA (https://openfga.dev/api/service#/Relationship%20Queries/Check).
+//
+//	request   POST /stores/{store}/check {"tuple_key":{"user":"User:alice","relation":"read","object":"Doc:doc0"},"authorization_model_id",
+//	          "context":{…}}: the context holds the subject's properties and the question's context, which conditions can look at
+//	answer    200 {"allowed":true|false,…}
+//	refusals  400 the request, among them a relation that the model does not have and a condition without its parameter; also a store or model
+//	          that is not there, which code tells · 401, 403 the caller · 404 · 429 · 5xx
+//	no policy there is no such answer: false. A question cannot want not-applicable.
+//	counts    none: what OpenFGA counts in /metrics is requests by status, whatever was decided
+type openFGA struct{}
+
+var (
+	_ Adapter = openFGA{}
+	_ Loader  = openFGA{}
+)
+
+func (openFGA) Name() string { return "openfga" }
+
+func (openFGA) Schemes() []string { return webSchemes() }
+
+func (openFGA) Batches() bool { return false }
+
+// Validate implements Adapter. That a store is named, or made by Load, shows later.
+func (openFGA) Validate(o Options, questions []model.Question) error {
+	for _, x := range [][2]string{{"openfga.store", o.Store}, {"openfga.model", o.Model}} {
+		if err := validID(x[0], x[1]); err != nil {
+			return err
+		}
+	}
+	return validQuestions("OpenFGA", questions, model.Permit, model.Deny)
+}
+
+// validID says what is wrong with the ID of a store or model, which is a ULID (https://github.com/ulid/spec). Empty is none.
+func validID(option, id string) error {
+	if id != "" && len(id) != 26 {
+		return fmt.Errorf("%s: %q is no ID: one has 26 capital letters and digits, and is not the name", option, id)
+	}
+	for _, r := range id {
+		if (r < '0' || r > '9') && (r < 'A' || r > 'Z') {
+			return fmt.Errorf("%s: %q holds %q: an ID has only capital letters and digits", option, id, r)
+		}
+	}
+	return nil
+}
+
+// Operation implements Adapter.
+func (a openFGA) Operation(s *Session, q model.Question, _ int) (load.Operation, error) {
+	r, err := a.request(s, q)
+	if err != nil {
+		return load.Operation{}, err
+	}
+	return r.operation(s, q, "200 with allowed "+fmt.Sprint(q.Want == model.Permit), wantsCheck(q.Want)), nil
+}
+
+// Ask implements Adapter.
+func (a openFGA) Ask(ctx context.Context, s *Session, q model.Question) (Answer, error) {
+	r, err := a.request(s, q)
+	if err != nil {
+		return Answer{}, err
+	}
+	return s.ask(ctx, r, wantsCheck(q.Want), nil)
+}
+
+func (openFGA) request(s *Session, q model.Question) (request, error) {
+	o := s.Options
+	if o.Store == "" {
+		return request{}, fmt.Errorf("openfga.store: name the store to ask, or set load: true")
+	}
+	relation := o.Relation
+	if relation == "" {
+		relation = q.Action
+	}
+	facts := map[string]string{}
+	maps.Copy(facts, q.Subject.Properties)
+	maps.Copy(facts, q.Context)
+	type check struct {
+		Key   model.Tuple       `json:"tuple_key"`
+		Model string            `json:"authorization_model_id,omitempty"`
+		Facts map[string]string `json:"context,omitempty"`
+	}
+	key := model.Tuple{User: q.Subject.Type + ":" + q.Subject.ID, Relation: relation, Object: q.Resource.Type + ":" + q.Resource.ID}
+	return posted("/stores/"+url.PathEscape(o.Store)+"/check", jsonMedia, q.Body, check{key, o.Model, facts})
+}
+
+// wantsCheck is wants, with OpenFGA's own way to say that something is not there.
+func wantsCheck(want model.Decision) judge {
+	return func(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
+		switch {
+		case status == 200:
+			return found(want, readCheck, body)
+		case status == 400 && isMissing(body):
+			return load.Wrong, NoSuchPolicy, model.None
+		}
+		o, v := refusal(status)
+		return o, v, model.None
+	}
+}
+
+// readCheck reads the answer to one question.
+func readCheck(body []byte) (model.Decision, Verdict) {
+	var f [1][]byte
+	if !pick(body, f[:], "allowed") {
+		return model.None, notWhole(body)
+	}
+	yes, known := isTrue(f[0])
+	switch {
+	case f[0] == nil:
+		return model.None, NoDecision
+	case !known:
+		return model.None, NotJSON
+	case yes:
+		return model.Permit, Fine
+	}
+	return model.Deny, Fine
+}
+
+// isMissing reports whether a refusal says that there is no such store or model.
+func isMissing(body []byte) bool {
+	var f [1][]byte
+	if !pick(body, f[:], "code") {
+		return false
+	}
+	return means(f[0], "authorization_model_not_found") || means(f[0], "latest_authorization_model_not_found") ||
+		means(f[0], "store_id_not_found")
+}

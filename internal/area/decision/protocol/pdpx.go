@@ -1,0 +1,223 @@
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"tare/internal/area/decision/model"
+	"tare/internal/load"
+)
+
+// pdpx is the API of ONAP's policy decision point (onap/policy-xacml-pdp, openapi.yaml: "Policy Xacml PDP"), below /policy/pdpx/v1.
+//
+//	requests  GET healthcheck, GET statistics, POST decision {"ONAPName","ONAPComponent","ONAPInstance","requestId","action","resource"};
+//	          with option xacml, POST xacml in the JSON profile of XACML
+//	answers   action configure (monitoring): 200 {"policies":{ID:{"type",…},…}}, all policies that have one of the IDs or one of the types;
+//	          without any {"policies":{}}, and releases since 2021 add "status":"error": NotApplicable
+//	          action guard: 200 {"status":"Permit"|"Deny"}
+//	refusals  401 · 400 {"responseCode":"BAD_REQUEST","errorMessage":…} · 409 while the policies are being loaded · 415
+//	no policy a guard request that no policy is about is counted as NotApplicable and answered {"status":"Permit"}: see Reveal
+//
+// {n} in a request's body becomes 16 hexadecimal digits that are new in each call.
+type pdpx struct{}
+
+var (
+	_ Adapter  = pdpx{}
+	_ Counter  = pdpx{}
+	_ Revealer = pdpx{}
+)
+
+// pdpxBase is where the API is, if the URL does not end with it.
+const pdpxBase = "/policy/pdpx/v1"
+
+// The operations that ask for no decision.
+const (
+	pdpxHealthcheck = "healthcheck"
+	pdpxStatistics  = "statistics"
+)
+
+func (pdpx) Name() string { return "pdpx" }
+
+func (pdpx) Schemes() []string { return webSchemes() }
+
+func (pdpx) Batches() bool { return false }
+
+// Validate implements Adapter.
+func (a pdpx) Validate(o Options, questions []model.Question) error {
+	x := o.PDPX
+	switch {
+	case x.FrequencyWant != "" && x.FrequencyWant != model.Permit.String() && x.FrequencyWant != model.Deny.String():
+		return fmt.Errorf("frequency_want: %q is neither permit nor deny", x.FrequencyWant)
+	case x.Permits < 0:
+		return fmt.Errorf("permits: %d is no number of instances", x.Permits)
+	case x.Denies < 0:
+		return fmt.Errorf("denies: %d is no number of instances", x.Denies)
+	case x.Permits != 0 && x.Permits == x.Denies:
+		return fmt.Errorf("denies: a min/max policy that permits %d cannot deny it", x.Permits)
+	}
+	if err := validQuestions("pdpx", decisions(questions), model.Permit, model.Deny, model.NotApplicable); err != nil {
+		return err
+	}
+	for _, q := range decisions(questions) {
+		if _, err := readPDPXRequest(q.Body); err != nil {
+			return fmt.Errorf("requests: the body of %q %w", q.Name, err)
+		}
+	}
+	return nil
+}
+
+// decisions are the questions that ask for one.
+func decisions(questions []model.Question) []model.Question {
+	var out []model.Question
+	for _, q := range questions {
+		if !undecided(q) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// undecided reports whether q is one of the operations that ask for no decision.
+func undecided(q model.Question) bool {
+	return len(q.Body) == 0 && q.Want == model.None && (q.Name == pdpxHealthcheck || q.Name == pdpxStatistics)
+}
+
+// Operation implements Adapter.
+func (a pdpx) Operation(s *Session, q model.Question, _ int) (load.Operation, error) {
+	c, err := a.call(s, q)
+	if err != nil {
+		return load.Operation{}, err
+	}
+	o := c.operation(s, q, c.expect, c.judge)
+	o.Wire = newNumbered(c.render(s), c.judge)
+	if q.Want == model.None {
+		o.Answer = ""
+	}
+	return o, nil
+}
+
+// Ask implements Adapter.
+func (a pdpx) Ask(ctx context.Context, s *Session, q model.Question) (Answer, error) {
+	c, err := a.call(s, q)
+	if err != nil {
+		return Answer{}, err
+	}
+	return s.ask(ctx, c.request, c.judge, c.more)
+}
+
+// A pdpxCall is one request with the judge of its answers.
+type pdpxCall struct {
+	request
+	judge  judge
+	expect string
+	more   func(body []byte) string // what an answer says besides the decision; nil: nothing
+}
+
+func (pdpx) call(s *Session, q model.Question) (pdpxCall, error) {
+	base := pdpxBase
+	if strings.HasSuffix(s.Base, pdpxBase) {
+		base = ""
+	}
+	if undecided(q) {
+		c := pdpxCall{request: request{method: "GET", path: base + "/" + q.Name}, judge: judgeHealth, expect: "200 with healthy true"}
+		if q.Name == pdpxStatistics {
+			c.judge, c.expect = judgeStatistics, "200 with the counts of decisions"
+		}
+		return c, nil
+	}
+	asked, err := readPDPXRequest(q.Body)
+	if err != nil {
+		return pdpxCall{}, fmt.Errorf("requests: the body of %q %w", q.Name, err)
+	}
+	body := []byte(strings.ReplaceAll(string(q.Body), placeholder, mark))
+	c := pdpxCall{request: request{method: "POST", path: base + "/decision", body: body}}
+	switch {
+	case len(asked.Request) > 0:
+		c.path, c.media = base+"/xacml", xacmlMedia
+		c.judge, c.expect, c.more = wants(q.Want, readXACML), "200 with Decision "+spoken[q.Want], statusOf
+	case asked.Action == "guard":
+		c.judge, c.expect, c.more = wants(q.Want, readGuard), "200 with status "+spoken[q.Want], asked.about
+	default:
+		c.judge, c.expect, c.more = asked.judge(q.Want), "200 with the policy "+asked.policyID(), asked.about
+		if q.Want == model.NotApplicable {
+			c.expect = "200 without policies"
+		}
+	}
+	return c, nil
+}
+
+// pdpxRequest is what the adapter wants to know of a request for a decision.
+type pdpxRequest struct {
+	Action   string          `json:"action"`
+	Request  json.RawMessage `json:"Request"` // of the XACML JSON profile
+	Resource struct {
+		PolicyID   json.RawMessage `json:"policy-id"`
+		PolicyType json.RawMessage `json:"policy-type"`
+		Guard      guardRequest    `json:"guard"`
+	} `json:"resource"`
+}
+
+type guardRequest struct {
+	Actor     string `json:"actor,omitempty"`
+	Operation string `json:"operation,omitempty"`
+	Recipe    string `json:"recipe,omitempty"`
+	Loop      string `json:"clname,omitempty"`
+	Target    string `json:"target,omitempty"`
+	VFCount   string `json:"vfCount,omitempty"`
+}
+
+// readPDPXRequest reads a request for a decision as the file or Questions have it; the error goes on with "the body of …".
+func readPDPXRequest(body json.RawMessage) (pdpxRequest, error) {
+	var r pdpxRequest
+	if len(body) == 0 {
+		return r, fmt.Errorf(`is missing: pdpx needs the whole request, such as {"action":"guard","resource":{…}}`)
+	}
+	// What is only told to people may have any form.
+	var named struct {
+		Action  *string         `json:"action"`
+		Request json.RawMessage `json:"Request"`
+	}
+	if err := json.Unmarshal(body, &named); err != nil {
+		return r, fmt.Errorf("is no request for a decision: %w", err)
+	}
+	if named.Action == nil && len(named.Request) == 0 {
+		return r, fmt.Errorf("has neither action nor Request")
+	}
+	_ = json.Unmarshal(body, &r) // as far as it goes
+	return r, nil
+}
+
+// policyID is the first policy ID that is asked for; empty: none.
+func (r pdpxRequest) policyID() string { return firstText(r.Resource.PolicyID) }
+
+// about says in words what a request is about.
+func (r pdpxRequest) about([]byte) string {
+	g := r.Resource.Guard
+	if g == (guardRequest{}) {
+		named := strings.Join(strings.Fields(r.policyID()+" "+firstText(r.Resource.PolicyType)), " of type ")
+		if named == "" {
+			return "this request"
+		}
+		return "policy " + named
+	}
+	text := fmt.Sprintf("actor %q, operation %q, target %q", g.Actor, g.Operation+g.Recipe, g.Target)
+	if g.VFCount != "" {
+		text += ", vfCount " + g.VFCount
+	}
+	return text
+}
+
+// firstText is a string, or the first of a list of strings.
+func firstText(raw json.RawMessage) string {
+	var one string
+	if len(raw) == 0 || json.Unmarshal(raw, &one) == nil {
+		return one
+	}
+	var many []string
+	if json.Unmarshal(raw, &many) == nil && len(many) > 0 {
+		return many[0]
+	}
+	return ""
+}

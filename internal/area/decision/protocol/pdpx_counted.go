@@ -1,0 +1,196 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"tare/internal/area/decision/model"
+	"tare/internal/load"
+)
+
+// A Revealer is an Adapter whose decision points can answer Permit and count something else.
+type Revealer interface {
+	// Reveal asks q, which wants Permit, a few times, and holds the answers against what the decision point counted meanwhile.
+	Reveal(ctx context.Context, s *Session, q model.Question) (Revelation, error)
+}
+
+// A Revelation is what a decision point counted while it answered Permit.
+type Revelation struct {
+	// Counted is the decision that it counted; None: its counts are not conclusive, or it did not answer Permit.
+	Counted model.Decision
+	// Text says so for people.
+	Text string
+}
+
+const (
+	// revealAsks is how often a question is asked between two readings of the counts, and revealTries how often that is tried: other callers
+	// of the decision point are counted too.
+	revealAsks  = 3
+	revealTries = 5
+)
+
+// counts are decisions that were counted.
+type counts struct{ permit, deny, notApplicable, indeterminate float64 }
+
+func (c counts) minus(d counts) counts {
+	return counts{c.permit - d.permit, c.deny - d.deny, c.notApplicable - d.notApplicable, c.indeterminate - d.indeterminate}
+}
+
+func (c counts) total() float64 { return c.permit + c.deny + c.notApplicable + c.indeterminate }
+
+// Counted implements Counter: the decisions in GET statistics, by model.Decision's words. The counts are of all callers, since the decision
+// point's start.
+func (a pdpx) Counted(ctx context.Context, s *Session) (map[string]float64, error) {
+	t := talk{session: s}
+	defer t.end()
+	c, err := t.counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]float64{
+		model.Permit.String(): c.permit, model.Deny.String(): c.deny,
+		model.NotApplicable.String(): c.notApplicable, model.Indeterminate.String(): c.indeterminate,
+	}, nil
+}
+
+// Reveal implements Revealer. ONAP's guard application answers Permit when no policy is about a request, and when its policies could not be
+// evaluated; only the statistics tell these from a permit.
+func (a pdpx) Reveal(ctx context.Context, s *Session, q model.Question) (Revelation, error) {
+	c, err := a.call(s, q)
+	if err != nil {
+		return Revelation{}, err
+	}
+	t := talk{session: s}
+	defer t.end()
+	var last Revelation
+	for range revealTries {
+		before, err := t.counts(ctx)
+		if err != nil {
+			return Revelation{}, err
+		}
+		for range revealAsks {
+			got, err := t.ask(ctx, c)
+			if err != nil {
+				return Revelation{}, err
+			}
+			if got.Decision != model.Permit {
+				return Revelation{Text: got.Text}, nil
+			}
+		}
+		after, err := t.counts(ctx)
+		if err != nil {
+			return Revelation{}, err
+		}
+		if last = reveal(a.about(q), after.minus(before)); last.Counted != model.None {
+			return last, nil
+		}
+	}
+	return last, nil
+}
+
+// A talk is several requests on one connection, as long as the decision point keeps it open: where there are several decision points behind
+// an address, the same one answers and counts.
+type talk struct {
+	session *Session
+	line    *line // nil: none is open
+}
+
+func (t *talk) end() {
+	if t.line != nil {
+		t.line.close()
+		t.line = nil
+	}
+}
+
+// do makes one request. A connection that was closed after the last answer is made again, once.
+func (t *talk) do(ctx context.Context, r request) (status int, body []byte, err error) {
+	for {
+		fresh := t.line == nil
+		if fresh {
+			if t.line, err = dial(ctx, t.session); err != nil {
+				return 0, nil, fmt.Errorf("%s %s: %w", r.method, t.session.Base+r.path, err)
+			}
+		}
+		if status, body, err = t.line.send(ctx, r.render(t.session), askTimeout); err == nil {
+			return status, body, nil
+		}
+		t.end()
+		if fresh || ctx.Err() != nil {
+			return 0, nil, fmt.Errorf("%s %s: %w", r.method, t.session.Base+r.path, err)
+		}
+	}
+}
+
+func (t *talk) ask(ctx context.Context, c pdpxCall) (Answer, error) {
+	status, body, err := t.do(ctx, c.request)
+	if err != nil {
+		return Answer{}, err
+	}
+	o, v, d := c.judge(status, body)
+	detail := ""
+	if c.more != nil && d != model.None {
+		detail = c.more(body)
+	}
+	return Answer{Decision: d, Outcome: o, Status: status, Text: t.session.tell(status, v, d, detail, body)}, nil
+}
+
+func (t *talk) counts(ctx context.Context) (counts, error) {
+	c, err := pdpx{}.call(t.session, model.Question{Name: pdpxStatistics})
+	if err != nil {
+		return counts{}, err
+	}
+	status, body, err := t.do(ctx, c.request)
+	if err != nil {
+		return counts{}, fmt.Errorf("read statistics: %w", err)
+	}
+	if o, v, _ := c.judge(status, body); o != load.OK {
+		return counts{}, fmt.Errorf("read statistics: %s", t.session.tell(status, v, model.None, "", body))
+	}
+	var f [4][]byte
+	pick(body, f[:], pdpxCounters()...) // the judge has seen that they are there
+	var n [4]float64
+	for i, raw := range f {
+		if n[i], err = strconv.ParseFloat(string(raw), 64); err != nil {
+			return counts{}, fmt.Errorf("read statistics: %s: %w", pdpxCounters()[i], err)
+		}
+	}
+	return counts{n[0], n[1], n[2], n[3]}, nil
+}
+
+// about says what a question is about.
+func (pdpx) about(q model.Question) string {
+	r, err := readPDPXRequest(q.Body)
+	if err != nil {
+		return q.Name
+	}
+	return r.about(nil)
+}
+
+// reveal judges the counts that were added while a question was answered Permit revealAsks times. Others may have been counted as well, so a
+// count proves something only where it is too small: fewer permits than were answered.
+func reveal(about string, added counts) Revelation {
+	switch {
+	case added.permit < 0 || added.deny < 0 || added.notApplicable < 0 || added.indeterminate < 0:
+		return Revelation{Text: "the PDP's counts went back: it was restarted, or there are several behind this address"}
+	case added.total() < revealAsks:
+		return Revelation{Text: fmt.Sprintf("the PDP counted %g decisions while it made %d: there may be several behind this address, and its counts prove nothing",
+			added.total(), revealAsks)}
+	case added.permit >= revealAsks && added.total() > revealAsks:
+		return Revelation{Text: fmt.Sprintf("others ask this PDP too: it counted %g decisions, of which %d are ours, so that its counts are not conclusive",
+			added.total(), revealAsks)}
+	case added.permit >= revealAsks:
+		return Revelation{Counted: model.Permit, Text: "the PDP counts Permit"}
+	case added.notApplicable >= revealAsks-added.permit && added.notApplicable > 0:
+		return Revelation{
+			Counted: model.NotApplicable,
+			Text:    "no policy is deployed for " + about + ": the PDP counts NotApplicable and answers Permit",
+		}
+	case added.indeterminate > 0:
+		return Revelation{
+			Counted: model.Indeterminate,
+			Text:    "the policies for " + about + " could not be evaluated: the PDP counts Indeterminate and answers Permit",
+		}
+	}
+	return Revelation{Counted: model.Deny, Text: "the PDP counts Deny for " + about + " and answers Permit"}
+}

@@ -1,0 +1,134 @@
+package protocol
+
+import (
+	"bytes"
+
+	"tare/internal/area/decision/model"
+	"tare/internal/load"
+)
+
+// readGuard reads {"status":"Permit"}. A request that could not be converted is 200 with status "error" and a message.
+func readGuard(body []byte) (model.Decision, Verdict) {
+	var f [1][]byte
+	if !pick(body, f[:], "status") {
+		return model.None, notWhole(body)
+	}
+	return guardStatus(f[0])
+}
+
+func guardStatus(raw []byte) (model.Decision, Verdict) {
+	switch {
+	case isNull(raw):
+		return model.None, NoDecision
+	case raw[0] != '"':
+		return model.None, NotJSON
+	case means(raw, "error"):
+		return model.None, SchemaError
+	}
+	if d, v := xacmlDecision(raw); v == Fine {
+		return d, v
+	}
+	return model.None, NoDecision
+}
+
+// judge is that of answers to a monitoring request. Permit is the policy that was asked for; other policies are one too, but the wrong one.
+func (r pdpxRequest) judge(want model.Decision) judge {
+	id := r.policyID()
+	return func(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
+		if status != 200 {
+			o, v := refusal(status)
+			return o, v, model.None
+		}
+		d, v, there := readPolicies(body, id)
+		if v != Fine {
+			return load.Wrong, v, model.None
+		}
+		if d == model.Permit && want == model.Permit && !there {
+			return load.Wrong, OtherPolicies, d
+		}
+		o, v := matched(want, d)
+		return o, v, d
+	}
+}
+
+// readPolicies reads the answer to a monitoring request: the decision, and whether the policy id is among those that came; any, with an id of "".
+func readPolicies(body []byte, id string) (d model.Decision, v Verdict, there bool) {
+	var f [2][]byte
+	if !pick(body, f[:], "policies", "status") {
+		return model.None, notWhole(body), false
+	}
+	if isNull(f[0]) {
+		d, v = guardStatus(f[1])
+		return d, v, false
+	}
+	n := 0
+	w := walk(f[0], '{')
+	for w.next() {
+		var kind [1][]byte
+		if !pick(w.value, kind[:], "type") || len(kind[0]) <= 2 || kind[0][0] != '"' {
+			return model.None, NotJSON, false
+		}
+		n++
+		there = there || id == "" || says(w.key, id)
+	}
+	switch {
+	case !w.whole():
+		return model.None, NotJSON, false
+	case n > 0:
+		return model.Permit, Fine, there
+	case isNull(f[1]) || means(f[1], "error"):
+		return model.NotApplicable, Fine, false
+	}
+	d, v = guardStatus(f[1])
+	return d, v, false
+}
+
+// says reports whether raw, a string with its quotes, is text. An escaped one that is not ASCII is another: no policy ID has such.
+func says(raw []byte, text string) bool {
+	if len(raw) >= 2 && bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1:len(raw)-1]) == text
+	}
+	return means(raw, text)
+}
+
+// judgeHealth wants {"healthy":true}, which is no decision.
+func judgeHealth(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
+	var f [1][]byte
+	whole := pick(body, f[:], "healthy")
+	healthy, known := isTrue(f[0])
+	switch {
+	case whole && known && !healthy:
+		return load.Wrong, NotHealthy, model.None
+	case status != 200:
+		o, v := refusal(status)
+		return o, v, model.None
+	case !whole:
+		return load.Wrong, notWhole(body), model.None
+	case !known:
+		return load.Wrong, NotHealthy, model.None
+	}
+	return load.OK, Fine, model.None
+}
+
+// pdpxCounters are the counts of decisions in statistics, in the order of counted.
+func pdpxCounters() []string {
+	return []string{"permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount", "indeterminantDecisionsCount"}
+}
+
+// judgeStatistics wants the counts of decisions, which are no decision themselves.
+func judgeStatistics(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
+	if status != 200 {
+		o, v := refusal(status)
+		return o, v, model.None
+	}
+	var f [4][]byte
+	if !pick(body, f[:], "permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount", "indeterminantDecisionsCount") {
+		return load.Wrong, notWhole(body), model.None
+	}
+	for _, raw := range f {
+		if len(raw) == 0 || digits(raw, 0) != len(raw) {
+			return load.Wrong, NoStatistics, model.None
+		}
+	}
+	return load.OK, Fine, model.None
+}

@@ -1,0 +1,320 @@
+package protocol
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"tare/internal/area/decision/model"
+	"tare/internal/load"
+)
+
+const onePolicy = `{"policies":{"onap.restart.tca":{"type":"onap.policies.monitoring.tcagen2","version":"1.0.0","properties":{}}}}`
+
+func judgeOf(t *testing.T, q model.Question) judge {
+	t.Helper()
+	c, err := pdpx{}.call(&Session{Host: "h"}, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.judge
+}
+
+func TestPDPXJudges(t *testing.T) {
+	questions := PDPXQuestions(PDPX{XACML: true}, model.Set{N: 1}, model.First)
+	const refused = `{"responseCode":"BAD_REQUEST","errorMessage":"No application for action x","errorDetails":[],"warningDetails":[]}`
+	for _, c := range []struct {
+		question string
+		status   int
+		body     string
+		outcome  load.Outcome
+		verdict  Verdict
+		decision model.Decision
+	}{
+		{"monitoring", 200, onePolicy, load.OK, Fine, model.Permit},
+		{"monitoring", 200, `{"policies":{"x":{"type":"t"},"onap.restart.tca":{"type":"t"}}}`, load.OK, Fine, model.Permit},
+		{"monitoring", 200, `{"policies":{"\u006fnap.restart.tca":{"type":"t"}}}`, load.OK, Fine, model.Permit},
+		{"monitoring", 200, `{"policies":{"other":{"type":"t"}}}`, load.Wrong, OtherPolicies, model.Permit},
+		{"monitoring", 200, `{"policies":{"onap.restart.tca":{}}}`, load.Wrong, NotJSON, model.None},
+		{"monitoring", 200, `{"policies":{"onap.restart.tca":{"type":""}}}`, load.Wrong, NotJSON, model.None},
+		{"monitoring", 200, `{"policies":{"onap.restart.tca":{"type":7}}}`, load.Wrong, NotJSON, model.None},
+		{"monitoring", 200, `{"policies":{}}`, load.Wrong, SaysNotApplicable, model.NotApplicable},
+		{"monitoring", 200, `{"policies":{},"status":"error"}`, load.Wrong, SaysNotApplicable, model.NotApplicable},
+		{"monitoring", 200, `{"policies":{},"status":"Indeterminate"}`, load.Wrong, SaysIndeterminate, model.Indeterminate},
+		{"monitoring", 200, `{"policies":{},"status":"Deny"}`, load.Wrong, SaysDeny, model.Deny},
+		{"monitoring", 200, `{"policies":[]}`, load.Wrong, NotJSON, model.None},
+		{"monitoring", 200, `{"policies":{"onap.restart.tca":{"type":"t"}}`, load.Wrong, NotJSON, model.None},
+		{"monitoring", 200, `{}`, load.Wrong, NoDecision, model.None},
+		{"monitoring", 200, ``, load.Wrong, NoDecision, model.None},
+		{"monitoring", 400, refused, load.Wrong, SchemaError, model.None},
+		{"monitoring", 401, ``, load.Wrong, WrongCredentials, model.None},
+		{"monitoring", 409, ``, load.Refused, NotReady, model.None},
+		{"monitoring", 500, refused, load.Failed, Fine, model.None},
+		{"monitoring", 404, `<html>`, load.Wrong, NoSuchPolicy, model.None},
+		{"monitoring-absent", 200, `{"policies":{}}`, load.Denied, Fine, model.NotApplicable},
+		{"monitoring-absent", 200, `{"policies":{},"status":"error"}`, load.Denied, Fine, model.NotApplicable},
+		{"monitoring-absent", 200, onePolicy, load.Wrong, SaysPermit, model.Permit},
+
+		{"guard-minmax", 200, `{"status":"Permit"}`, load.OK, Fine, model.Permit},
+		{"guard-minmax", 200, `{"status":"Deny"}`, load.Wrong, SaysDeny, model.Deny},
+		{"guard-minmax", 200, `{"status":"Indeterminate"}`, load.Wrong, SaysIndeterminate, model.Indeterminate},
+		{"guard-minmax", 200, `{"status":"Indeterminate{DP}"}`, load.Wrong, SaysIndeterminate, model.Indeterminate},
+		{"guard-minmax", 200, `{"status":"NotApplicable"}`, load.Wrong, SaysNotApplicable, model.NotApplicable},
+		{"guard-minmax", 200, `{"status":"error","message":"Failed to decode vfCount"}`, load.Wrong, SchemaError, model.None},
+		{"guard-minmax", 200, `{"status":"permit"}`, load.Wrong, NoDecision, model.None},
+		{"guard-minmax", 200, `{"status":true}`, load.Wrong, NotJSON, model.None},
+		{"guard-minmax", 200, `{"status":null}`, load.Wrong, NoDecision, model.None},
+		{"guard-minmax", 200, `{"status":"Permit","status":"Deny"}`, load.Wrong, NotJSON, model.None},
+		{"guard-minmax", 200, refused, load.Wrong, NoDecision, model.None},
+		{"guard-minmax", 503, `{"status":"Permit"}`, load.Refused, Fine, model.None},
+		{"guard-minmax-deny", 200, `{"status":"Deny"}`, load.Denied, Fine, model.Deny},
+		{"guard-minmax-deny", 200, `{"status":"Permit"}`, load.Wrong, SaysPermit, model.Permit},
+		{"guard-frequency-deny", 200, `{"status":"Indeterminate"}`, load.Wrong, SaysIndeterminate, model.Indeterminate},
+
+		{"healthcheck", 200, `{"name":"xacml-1","url":"self","healthy":true,"code":200,"message":"alive"}`, load.OK, Fine, model.None},
+		{"healthcheck", 200, `{"healthy":false,"code":500}`, load.Wrong, NotHealthy, model.None},
+		{"healthcheck", 500, `{"healthy":false,"code":500}`, load.Wrong, NotHealthy, model.None},
+		{"healthcheck", 200, `{"healthy":"true"}`, load.Wrong, NotHealthy, model.None},
+		{"healthcheck", 200, `alive`, load.Wrong, NotJSON, model.None},
+		{"healthcheck", 401, ``, load.Wrong, WrongCredentials, model.None},
+		{"statistics", 200, `{"permitDecisionsCount":1,"denyDecisionsCount":0,"notApplicableDecisionsCount":0,"indeterminantDecisionsCount":0}`, load.OK, Fine, model.None},
+		{"statistics", 200, `{"permitDecisionsCount":-1,"denyDecisionsCount":0,"notApplicableDecisionsCount":0,"indeterminantDecisionsCount":0}`, load.Wrong, NoStatistics, model.None},
+		{"statistics", 200, `{"permitDecisionsCount":1}`, load.Wrong, NoStatistics, model.None},
+		{"statistics", 200, ``, load.Wrong, NoDecision, model.None},
+		{"xacml", 200, `{"Response":[{"Decision":"NotApplicable"}]}`, load.Denied, Fine, model.NotApplicable},
+		{"xacml", 200, `{"Response":[{"Decision":"Permit"}]}`, load.Wrong, SaysPermit, model.Permit},
+	} {
+		j := judgeOf(t, pdpxQuestion(t, questions, c.question))
+		o, v, d := j(c.status, []byte(c.body))
+		if o != c.outcome || v != c.verdict || d != c.decision {
+			t.Errorf("%s, %d %s: %v, %v, %v; want %v, %v, %v", c.question, c.status, c.body, o, v, d, c.outcome, c.verdict, c.decision)
+		}
+		if n := testing.AllocsPerRun(10, func() { j(c.status, []byte(nil)); j(c.status, body(c.body)) }); n != 0 {
+			t.Errorf("%s, %s: judging allocates %g times", c.question, c.body, n)
+		}
+	}
+}
+
+// body is a text as bytes, without a copy that would count as an allocation of the judge's.
+var bodies = map[string][]byte{}
+
+func body(text string) []byte {
+	if b, ok := bodies[text]; ok {
+		return b
+	}
+	bodies[text] = []byte(text)
+	return bodies[text]
+}
+
+// What the judges say can be checked with encoding/json: no body is a Permit in which Permit does not stand.
+func FuzzPDPXJudges(f *testing.F) {
+	for _, seed := range []string{onePolicy, `{"status":"Permit"}`, `{"status":"Deny"}`, `{"policies":{}}`, `{"policies":{},"status":"error"}`, `{"\u0073tatus":"Permit"}`, `{"healthy":true}`, `{"permitDecisionsCount":1,"denyDecisionsCount":0,"notApplicableDecisionsCount":0,"indeterminantDecisionsCount":0}`} {
+		f.Add(200, []byte(seed))
+	}
+	questions := PDPXQuestions(PDPX{}, model.Set{N: 1}, model.First)
+	judges := map[string]judge{}
+	for _, q := range questions {
+		c, err := pdpx{}.call(&Session{Host: "h"}, q)
+		if err != nil {
+			f.Fatal(err)
+		}
+		judges[q.Name] = c.judge
+	}
+	f.Fuzz(func(t *testing.T, status int, b []byte) {
+		var doc struct {
+			Status   *string                    `json:"status"`
+			Policies map[string]json.RawMessage `json:"policies"`
+			Healthy  *bool                      `json:"healthy"`
+		}
+		valid := json.Unmarshal(b, &doc) == nil
+		for name, j := range judges {
+			o, v, d := j(status, b)
+			good := o == load.OK || o == load.Denied
+			if good && (status != 200 || v != Fine || !json.Valid(b)) {
+				t.Fatalf("%s: status %d, %q is %v, %v, %v", name, status, b, o, v, d)
+			}
+			if good && (d == model.Permit) != (o == load.OK) && d != model.None {
+				t.Fatalf("%s: %q is %v and %v", name, b, o, d)
+			}
+			if v >= 0 && Causes()[v] == "" {
+				t.Fatalf("%s: verdict %d has no words", name, v)
+			}
+			if !valid || !utf8Names(b) {
+				continue
+			}
+			switch {
+			case name == pdpxMinMax && good && (doc.Status == nil || *doc.Status != "Permit"):
+				t.Fatalf("%q is a permit", b)
+			case name == pdpxMonitoring && good && doc.Policies["onap.restart.tca"] == nil:
+				t.Fatalf("%q is a permit", b)
+			case name == pdpxAbsent && good && len(doc.Policies) != 0:
+				t.Fatalf("%q holds no policies", b)
+			case name == pdpxHealthcheck && good && (doc.Healthy == nil || !*doc.Healthy):
+				t.Fatalf("%q is healthy", b)
+			}
+		}
+	})
+}
+
+// utf8Names reports whether encoding/json reads the members that it should: it takes other cases of a name for it as well.
+func utf8Names(b []byte) bool {
+	var names map[string]json.RawMessage
+	if json.Unmarshal(b, &names) != nil {
+		return false
+	}
+	for name := range names {
+		for _, known := range []string{"status", "policies", "healthy"} {
+			if name != known && strings.EqualFold(name, known) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Requests differ in the call's number alone, and keep their length.
+func TestPDPXRequestsAreNumbered(t *testing.T) {
+	s := &Session{Host: "pdp:6969", Base: "/gateway", Username: "u", Password: "p"}
+	numbered := 0
+	for _, q := range PDPXQuestions(PDPX{}, model.Set{N: 5}, model.Last) {
+		op, err := pdpx{}.Operation(s, q, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := string(op.Wire.Render(nil, 1))
+		path := "/gateway/policy/pdpx/v1/decision "
+		if q.Want == model.None {
+			path = "/gateway/policy/pdpx/v1/" + q.Name + " "
+		}
+		if !strings.Contains(first, path) || !strings.Contains(first, "Authorization: Basic ") || strings.Contains(first, mark) {
+			t.Errorf("%s: %s", q.Name, first)
+		}
+		for _, i := range []uint64{1, 2, 1<<64 - 1} {
+			raw := op.Wire.Render([]byte("before"), i)
+			text := strings.TrimPrefix(string(raw), "before")
+			if len(text) != len(first) {
+				t.Errorf("%s: call %d has %d bytes, call 1 has %d", q.Name, i, len(text), len(first))
+			}
+			head, body, _ := strings.Cut(text, "\r\n\r\n")
+			if q.Want != model.None && !strings.Contains(head, fmt.Sprintf("Content-Length: %d", len(body))) {
+				t.Errorf("%s: %s of %d bytes", q.Name, head, len(body))
+			}
+			if strings.Contains(body, "requestId") {
+				if !strings.Contains(body, fmt.Sprintf(`"tare-%016x"`, i)) {
+					t.Errorf("%s, call %d: %s", q.Name, i, body)
+				}
+				numbered++
+			}
+		}
+		room := make([]byte, 0, 4096)
+		if n := testing.AllocsPerRun(10, func() { op.Wire.Render(room, 7) }); n != 0 {
+			t.Errorf("%s: rendering allocates %g times", q.Name, n)
+		}
+	}
+	if numbered != 3*4 {
+		t.Errorf("%d requests have a number, want those of the four guard questions", numbered)
+	}
+	at := &Session{Host: "h", Base: "/policy/pdpx/v1"}
+	op, err := pdpx{}.Operation(at, model.Question{Name: pdpxHealthcheck}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw := string(op.Wire.Render(nil, 0)); !strings.HasPrefix(raw, "GET /policy/pdpx/v1/healthcheck HTTP/1.1\r\n") {
+		t.Errorf("%s", raw)
+	}
+}
+
+func TestPDPXValidate(t *testing.T) {
+	ask := func(body string) []model.Question {
+		return []model.Question{{Name: "q", Body: json.RawMessage(body), Want: model.Permit}}
+	}
+	for _, c := range []struct {
+		name      string
+		o         PDPX
+		questions []model.Question
+		want      string
+	}{
+		{"good", PDPX{}, ask(`{"action":"guard"}`), ""},
+		{"native", PDPX{}, ask(`{"Request":{}}`), ""},
+		{"no body", PDPX{}, []model.Question{model.Set{N: 1}.Ask(model.Last)}, "is missing"},
+		{"no action", PDPX{}, ask(`{}`), "neither action nor Request"},
+		{"action of another form", PDPX{}, ask(`{"action":7}`), "no request for a decision"},
+		{"no object", PDPX{}, ask(`7`), "no JSON object"},
+		{"want", PDPX{FrequencyWant: "perhaps"}, nil, "frequency_want"},
+		{"permits and denies", PDPX{Permits: 3, Denies: 3}, nil, "denies"},
+		{"negative", PDPX{Permits: -1}, nil, "permits"},
+	} {
+		err := pdpx{}.Validate(Options{PDPX: c.o}, c.questions)
+		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	if names := PDPXQuestions(PDPX{Frequency: "scale"}, model.Set{}, model.First); len(names) != 7 {
+		t.Errorf("with a frequency limiter of one's own and no operation over it: %d questions, want 7 without %s", len(names), pdpxFrequencyDeny)
+	}
+}
+
+// Over TLS the same requests are answered.
+func TestPDPXOverTLS(t *testing.T) {
+	serverTLS, clientTLS := testTLS(t)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/policy/pdpx/v1/decision" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, `{"status":"Deny"}`)
+	}))
+	srv.TLS = serverTLS
+	srv.StartTLS()
+	defer srv.Close()
+	s := &Session{Addr: srv.Listener.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", TLS: clientTLS}
+	q := pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{}, model.First), pdpxMinMaxDeny)
+	if got, err := (pdpx{}).Ask(t.Context(), s, q); err != nil || got.Outcome != load.Denied {
+		t.Errorf("%+v, %v", got, err)
+	}
+	op, err := pdpx{}.Operation(s, q, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen := drive(t, s, load.Auto, []load.Operation{op}); seen["deny"] < 500 {
+		t.Errorf("%v", seen)
+	}
+}
+
+func FuzzPDPXRequest(f *testing.F) {
+	for _, q := range PDPXQuestions(PDPX{XACML: true}, model.Set{N: 1}, model.First) {
+		f.Add(string(q.Body))
+	}
+	f.Add(`{"action":"guard","resource":{"guard":{"actor":7}}}`)
+	f.Add(`{"action":"configure","resource":{"policy-id":["a","{n}"]}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		q := model.Question{Name: "q", Body: json.RawMessage(body), Want: model.Permit}
+		valid := pdpx{}.Validate(Options{}, []model.Question{q}) == nil
+		op, err := pdpx{}.Operation(&Session{Host: "h"}, q, 1)
+		if valid && err != nil {
+			t.Fatalf("%q is valid, and then %v", body, err)
+		}
+		if err != nil {
+			return
+		}
+		raw := op.Wire.Render(nil, 3)
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		sent, err := io.ReadAll(r.Body)
+		if err != nil || int64(len(sent)) != r.ContentLength {
+			t.Fatalf("%q: %d bytes of %d, %v", raw, len(sent), r.ContentLength, err)
+		}
+		if want := strings.ReplaceAll(body, placeholder, "0000000000000003"); string(sent) != want && !strings.Contains(body, mark) {
+			t.Fatalf("it sends %q, want %q", sent, want)
+		}
+	})
+}

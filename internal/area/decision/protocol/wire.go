@@ -1,0 +1,105 @@
+package protocol
+
+import (
+	"tare/internal/area/decision/model"
+	"tare/internal/load"
+)
+
+// A judge says what an answer is worth, why it is not good (Fine: outcome and status say it all), and the decision that it holds (None: it
+// holds none). It is called on the hot path: it must not allocate or keep the body.
+type judge func(status int, body []byte) (load.Outcome, Verdict, model.Decision)
+
+// A reader finds the decision in the body of a good status, or says why there is none. It must not allocate or keep the body.
+type reader func(body []byte) (model.Decision, Verdict)
+
+// A wire is one request, rendered ahead, and the judge of its answers.
+type wire struct {
+	bytes []byte
+	judge judge
+}
+
+var (
+	_ load.Wire      = (*wire)(nil)
+	_ load.Explainer = (*wire)(nil)
+)
+
+// ConnKey implements load.Wire: all connections are the same caller's.
+func (w *wire) ConnKey(uint64) int { return 0 }
+
+// Render implements load.Wire.
+func (w *wire) Render(dst []byte, _ uint64) []byte { return append(dst, w.bytes...) }
+
+// Check implements load.Wire.
+func (w *wire) Check(_ uint64, status int, body []byte) load.Outcome {
+	o, _, _ := w.judge(status, body)
+	return o
+}
+
+// Explain implements load.Explainer, with the indexes of Causes.
+func (w *wire) Explain(_ uint64, status int, body []byte) int {
+	_, v, _ := w.judge(status, body)
+	return int(v)
+}
+
+// operation is the timed call that sends r and judges the answers with j. expect says in words which answer is good.
+func (r request) operation(s *Session, q model.Question, expect string, j judge) load.Operation {
+	return load.Operation{
+		Name: q.Name, Weight: 1, Expect: expect,
+		Causes: Causes(), Answer: q.Want.String(), CauseAnswers: CauseAnswers(),
+		Wire: &wire{bytes: r.render(s), judge: j},
+	}
+}
+
+// wants is the judge of answers to a question: a good status (200) with a body in which read finds the wanted decision.
+func wants(want model.Decision, read reader) judge {
+	return func(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
+		if status != 200 {
+			o, v := refusal(status)
+			return o, v, model.None
+		}
+		return found(want, read, body)
+	}
+}
+
+// found judges the body of a good status.
+func found(want model.Decision, read reader, body []byte) (load.Outcome, Verdict, model.Decision) {
+	d, v := read(body)
+	if v != Fine {
+		return load.Wrong, v, model.None
+	}
+	o, v := matched(want, d)
+	return o, v, d
+}
+
+// matched is what a decision is worth where want was wanted: OK is a wanted permit, Denied a wanted no.
+func matched(want, got model.Decision) (load.Outcome, Verdict) {
+	switch {
+	case got != want || got == model.None || got == model.Indeterminate:
+		return load.Wrong, Says(got)
+	case got == model.Permit:
+		return load.OK, Fine
+	}
+	return load.Denied, Fine
+}
+
+// refusal is what a status other than success means, where the protocol says nothing else.
+func refusal(status int) (load.Outcome, Verdict) {
+	switch status {
+	case 400, 411, 413, 415, 422:
+		return load.Wrong, SchemaError
+	case 401:
+		return load.Wrong, WrongCredentials
+	case 403:
+		return load.Wrong, NotAllowed
+	case 404, 405, 410:
+		return load.Wrong, NoSuchPolicy
+	case 409:
+		return load.Refused, NotReady
+	case 429, 503:
+		return load.Refused, Fine
+	}
+	if status >= 500 || status < 200 {
+		return load.Failed, Fine
+	}
+	return load.Wrong, Fine
+}

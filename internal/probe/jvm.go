@@ -1,0 +1,168 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"tare/internal/metric"
+)
+
+// ErrNoJVM says that a process shows no performance data of a HotSpot JVM: it is no JVM, it was started with -XX:-UsePerfData or
+// -XX:+PerfDisableSharedMem, or its file may not be read.
+var ErrNoJVM = errors.New("no performance data of a JVM")
+
+// JVM reads the performance data that a HotSpot JVM keeps in /tmp/hsperfdata_USER/PID for jstat, also inside of a container: through the
+// process's own root and by its pid there. Reading costs the JVM nothing: it is a file that the JVM writes anyway.
+//
+// Each collector gives gc_count and gc_time with its name as the part. With G1 the heap's use is that of the last collection, since G1
+// keeps no other.
+type JVM struct {
+	Name string // the subject
+	PID  int    // as this host (or Root) numbers it
+	// StartTicks guards against pid reuse: field 22 of /proc/PID/stat. 0: unguarded.
+	StartTicks uint64
+	Root       fs.FS // nil: this machine
+}
+
+var _ Probe = JVM{}
+
+// Subject implements Probe.
+func (j JVM) Subject() string { return j.Name }
+
+// Read implements Probe. The error wraps ErrGone when the process has ended, and ErrNoJVM when it shows no performance data, so that it may
+// be tried on any process.
+func (j JVM) Read(ctx context.Context) ([]metric.Sample, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("probe %s: %w", j.Name, err)
+	}
+	root := host(j.Root)
+	at, err := j.locate(root)
+	if err != nil {
+		return nil, fmt.Errorf("probe %s: process %d: %w", j.Name, j.PID, err)
+	}
+	out := samples{subject: j.Name}
+	if err := at.read(root, &out); err != nil {
+		return nil, fmt.Errorf("probe %s: process %d: %w", j.Name, j.PID, err)
+	}
+	out.add(Started, float64(at.start))
+	return out.list, nil
+}
+
+// A vm is a JVM whose performance data has been found.
+type vm struct {
+	pid   int
+	start uint64
+	file  string
+}
+
+// locate finds the file. It looks through the process's maps, which is no reading for every second.
+func (j JVM) locate(root fs.FS) (vm, error) {
+	s, err := parseStat(read(root, "proc/"+strconv.Itoa(j.PID)+"/stat"))
+	if err != nil || (j.StartTicks != 0 && s.start != j.StartTicks) {
+		return vm{}, ErrGone
+	}
+	file, err := perfFile(root, j.PID, s.start)
+	return vm{pid: j.PID, start: s.start, file: file}, err
+}
+
+// read adds what the JVM says to out, if it is still the same process.
+func (v vm) read(root fs.FS, out *samples) error {
+	if s, err := parseStat(read(root, "proc/"+strconv.Itoa(v.pid)+"/stat")); err != nil || s.start != v.start {
+		return ErrGone
+	}
+	p, err := readPerfData(root, v.file)
+	if err != nil {
+		return err
+	}
+	p.samples(out)
+	return nil
+}
+
+// perfFile finds the performance data of a process: the file under its own number in its own root. A file that an earlier process of that
+// number left behind is none, nor is one of a container that shares /tmp: the process has to have the file mapped or, where its maps may not
+// be read, the JVM of the file must have begun with the process.
+func perfFile(root fs.FS, pid int, start uint64) (string, error) {
+	dir := "proc/" + strconv.Itoa(pid)
+	inner := innerPID(root, pid)
+	candidates, err := fs.Glob(root, dir+"/root/tmp/hsperfdata_*/"+strconv.Itoa(inner))
+	if err != nil {
+		return "", fmt.Errorf("find performance data: %w", err)
+	}
+	if len(candidates) == 0 && inner == pid { // the link to its root may only be followed by who may trace it
+		if candidates, err = fs.Glob(root, "tmp/hsperfdata_*/"+strconv.Itoa(pid)); err != nil {
+			return "", fmt.Errorf("find performance data: %w", err)
+		}
+	}
+	if len(candidates) == 0 {
+		return "", ErrNoJVM
+	}
+	maps := read(root, dir+"/maps")
+	for _, c := range candidates {
+		name := "/" + path.Base(path.Dir(c)) + "/" + path.Base(c)
+		if maps == "" && begunWith(root, c, start) || mapsFile(maps, name) {
+			return c, nil
+		}
+	}
+	return "", fmt.Errorf("%w: /%s was left behind by another process", ErrNoJVM, candidates[0])
+}
+
+// innerPID is the number of a process in its innermost pid namespace: the last of NSpid (proc_pid_status(5)).
+func innerPID(root fs.FS, pid int) int {
+	for line := range strings.Lines(read(root, "proc/"+strconv.Itoa(pid)+"/status")) {
+		list, ok := strings.CutPrefix(line, "NSpid:")
+		if f := strings.Fields(list); ok && len(f) > 0 {
+			if n, err := strconv.Atoi(f[len(f)-1]); err == nil && n > 0 {
+				return n
+			}
+		}
+	}
+	return pid
+}
+
+// mapsFile says whether a process has a file mapped whose path ends in name (proc_pid_maps(5): the path is the last field, and " (deleted)"
+// follows that of a file that is gone).
+func mapsFile(maps, name string) bool {
+	for line := range strings.Lines(maps) {
+		if strings.HasSuffix(strings.TrimSuffix(line, "\n"), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// begunWith compares the clock's time at which the file's JVM began to that at which the process was started: the host's boot, in whole
+// seconds, and ticks since then. A start script becomes a JVM by exec(2), somewhat later.
+func begunWith(root fs.FS, file string, start uint64) bool {
+	const inaccuracy, script = 5, 60 // seconds; of btime one, the rest for a clock that is being set
+	p, err := readPerfData(root, file)
+	begun, ok := p.count("sun.rt.createVmBeginTime") // ms since the epoch
+	boot, known := keyed(read(root, "proc/stat"))["btime"]
+	if err != nil || !ok || !known {
+		return false
+	}
+	after := begun/1e3 - boot - float64(start)*tick
+	return after >= -inaccuracy && after <= script
+}
+
+// readPerfData reads a regular file only: the process's own file system decides what lies there, and a pipe would block.
+func readPerfData(root fs.FS, file string) (perfData, error) {
+	if info, err := fs.Lstat(root, file); err != nil || !info.Mode().IsRegular() {
+		return perfData{}, fmt.Errorf("%w: /%s is not a readable file", ErrNoJVM, file)
+	}
+	f, err := root.Open(file)
+	if err != nil {
+		return perfData{}, fmt.Errorf("%w: %w", ErrNoJVM, err)
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, hsperfMax))
+	if err != nil {
+		return perfData{}, fmt.Errorf("read performance data: %w", err)
+	}
+	return parsePerfData(b)
+}

@@ -1,0 +1,245 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Why the process behind a port cannot be told.
+var (
+	// ErrHidden says that a socket listens and that its process is not among those that can be seen: it runs in another container.
+	ErrHidden = errors.New("the process is not visible from here")
+	// ErrForwarder says that a port is only passed on, so that the process which listens is not the one that serves.
+	ErrForwarder = errors.New("the listener only forwards")
+)
+
+// forwarders are programs that listen in place of a server in another network namespace or on another host: reading them would take their
+// cost for the server's.
+var forwarders = []string{"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "conmon", "kubectl", "ssh", "sshd", "socat"}
+
+// Listener finds the process that listens on a TCP port, IPv4 or IPv6, in our network namespace. Of processes that share a socket it is the
+// one from which the others descend, without a service manager that holds the socket too, and without ourselves. startTicks is the
+// process's start (proc_pid_stat(5), field 22), to tell it from a later one with its number.
+//
+// The error wraps ErrGone when nothing listens here (and names a process that listens in another network namespace, if one is visible),
+// ErrHidden when the socket belongs to a process that is not visible, fs.ErrPermission when other users' processes may not be looked at,
+// and ErrForwarder when a proxy such as docker-proxy listens.
+func Listener(root fs.FS, port uint16) (pid int, startTicks uint64, err error) {
+	h, err := findListener(host(root), port, root == nil)
+	if err != nil {
+		return 0, 0, fmt.Errorf("find who listens on port %d: %w", port, err)
+	}
+	return h.pid, h.start, nil
+}
+
+// A holder is a process that has a listening socket open: its descriptor's link says "socket:[inode]" as long as it does.
+type holder struct {
+	pid   int
+	start uint64
+	fd    string // "proc/123/fd/7"
+	link  string // "socket:[4711]"
+}
+
+// stillHeld says whether the process, which the caller knows to be the same one, still has the socket open.
+func (h holder) stillHeld(root fs.FS) bool {
+	link, err := fs.ReadLink(root, h.fd)
+	return err == nil && link == h.link
+}
+
+func findListener(root fs.FS, port uint16, live bool) (holder, error) {
+	links := listening(root, "proc/self/net/", port)
+	if len(links) == 0 {
+		return holder{}, nobody(root, port)
+	}
+	found, refused := holders(root, links)
+	if len(found) == 0 {
+		if refused > 0 {
+			return holder{}, fmt.Errorf("the descriptors of %d processes may not be read (run as root, or as the target's user): %w", refused, fs.ErrPermission)
+		}
+		return holder{}, fmt.Errorf("it runs in another container or namespace of processes: %w: give its control group", ErrHidden)
+	}
+	h, err := pick(root, found, live)
+	if err != nil {
+		return holder{}, err
+	}
+	if name := comm(root, h.pid); slices.Contains(forwarders, name) {
+		return holder{}, fmt.Errorf("%s (process %d): %w: give the server's own process", name, h.pid, ErrForwarder)
+	}
+	return h, nil
+}
+
+// listening gives the links "socket:[inode]" of the sockets in state LISTEN on port, from the tables in a directory such as "proc/self/net/"
+// (proc_net_tcp: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode).
+func listening(root fs.FS, dir string, port uint16) map[string]bool {
+	links := make(map[string]bool)
+	for _, name := range []string{"tcp", "tcp6"} {
+		for _, inode := range parseListeners(read(root, dir+name), port) {
+			links["socket:["+inode+"]"] = true
+		}
+	}
+	return links
+}
+
+func parseListeners(text string, port uint16) []string {
+	const listen, state, inode = "0A", 3, 9
+	want := fmt.Sprintf(":%04X", port)
+	var inodes []string
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) <= inode || f[state] != listen || !strings.HasSuffix(f[1], want) {
+			continue
+		}
+		if n, ok := number(f[inode]); ok && n > 0 {
+			inodes = append(inodes, f[inode])
+		}
+	}
+	return inodes
+}
+
+// nobody explains an empty port: another network namespace that we can see may have the listener.
+func nobody(root fs.FS, port uint16) error {
+	ours, err := fs.ReadLink(root, "proc/self/ns/net")
+	if err != nil {
+		return fmt.Errorf("nobody listens there: %w", ErrGone)
+	}
+	looked := map[string]bool{ours: true}
+	for _, pid := range pids(root) {
+		dir := "proc/" + strconv.Itoa(pid)
+		ns, err := fs.ReadLink(root, dir+"/ns/net")
+		if err != nil || looked[ns] {
+			continue
+		}
+		looked[ns] = true
+		links := listening(root, dir+"/net/", port)
+		if len(links) == 0 {
+			continue
+		}
+		if found, _ := holders(root, links); len(found) > 0 {
+			return fmt.Errorf("nobody listens there in this network namespace, but process %d (%s) does in another one, %s (a container?): give its pid: %w",
+				found[0].pid, comm(root, found[0].pid), ns, ErrGone)
+		}
+	}
+	return fmt.Errorf("nobody listens there in this network namespace: %w", ErrGone)
+}
+
+// pids are the processes that can be seen, in the order of their numbers.
+func pids(root fs.FS) []int {
+	dir, err := fs.ReadDir(root, "proc")
+	if err != nil {
+		return nil
+	}
+	var list []int
+	for _, d := range dir {
+		if pid, err := strconv.Atoi(d.Name()); err == nil {
+			list = append(list, pid)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// holders finds the processes that have one of the sockets open, and counts those that may not be asked.
+func holders(root fs.FS, links map[string]bool) (found []holder, refused int) {
+	for _, pid := range pids(root) {
+		dir := "proc/" + strconv.Itoa(pid)
+		fds, err := fs.ReadDir(root, dir+"/fd")
+		if errors.Is(err, fs.ErrPermission) {
+			refused++
+		}
+		for _, fd := range fds {
+			name := path.Join(dir, "fd", fd.Name())
+			link, err := fs.ReadLink(root, name)
+			if err != nil || !links[link] {
+				continue
+			}
+			if s, err := parseStat(read(root, dir+"/stat")); err == nil {
+				found = append(found, holder{pid: pid, start: s.start, fd: name, link: link})
+			}
+			break
+		}
+	}
+	return found, refused
+}
+
+// pick chooses among processes that share a port. A service manager keeps the sockets that it hands to services, and we keep those that we
+// hand to our children: neither serves.
+func pick(root fs.FS, found []holder, live bool) (holder, error) {
+	serving := slices.DeleteFunc(slices.Clone(found), func(h holder) bool {
+		return (live && h.pid == os.Getpid()) || (h.pid == 1 && comm(root, 1) == "systemd")
+	})
+	if len(serving) == 0 {
+		serving = found
+	}
+	if len(serving) == 1 && serving[0].pid == 1 && comm(root, 1) == "systemd" {
+		return holder{}, fmt.Errorf("systemd holds the socket of a service that has not been started yet: %w", ErrGone)
+	}
+	has := make(map[int]bool)
+	for _, h := range serving {
+		has[h.pid] = true
+	}
+	top := slices.DeleteFunc(slices.Clone(serving), func(h holder) bool { return descends(root, h.pid, has) })
+	if len(top) != 1 {
+		names := make([]string, 0, len(serving))
+		for _, h := range serving {
+			names = append(names, fmt.Sprintf("%d (%s)", h.pid, comm(root, h.pid)))
+		}
+		return holder{}, fmt.Errorf("processes %s listen there, and none is the parent of the others: give one of them", strings.Join(names, ", "))
+	}
+	return top[0], nil
+}
+
+// descends says whether an ancestor of pid is in the set. The bound is for a table that changes while it is read.
+func descends(root fs.FS, pid int, set map[int]bool) bool {
+	const generations = 1000
+	for range generations {
+		s, err := parseStat(read(root, "proc/"+strconv.Itoa(pid)+"/stat"))
+		if err != nil || s.parent <= 0 || s.parent == pid {
+			return false
+		}
+		if pid = s.parent; set[pid] {
+			return true
+		}
+	}
+	return false
+}
+
+// comm is the name of a process's program, as the kernel keeps it (proc_pid_comm(5)): at most 15 bytes.
+func comm(root fs.FS, pid int) string {
+	return printable(strings.TrimSuffix(read(root, "proc/"+strconv.Itoa(pid)+"/comm"), "\n"), 64)
+}
+
+// A Found process: what tells it from any other, and what it is.
+type Found struct {
+	PID        int
+	StartTicks uint64 // proc_pid_stat(5), field 22
+	// Command is the program and its arguments, separated by spaces and cut at 200 bytes; of a kernel thread its name. Arguments may hold
+	// secrets: show it to the person at the terminal, and do not record it.
+	Command string
+}
+
+// ByPID finds a live process by its number. The error wraps ErrGone when there is none.
+func ByPID(pid int) (Found, error) { return byPID(host(nil), pid) }
+
+func byPID(root fs.FS, pid int) (Found, error) {
+	const longest = 200
+	dir := "proc/" + strconv.Itoa(pid)
+	text := read(root, dir+"/stat")
+	if text == "" {
+		return Found{}, fmt.Errorf("process %d: %w", pid, ErrGone)
+	}
+	s, err := parseStat(text)
+	if err != nil {
+		return Found{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	command := strings.TrimSpace(strings.ReplaceAll(read(root, dir+"/cmdline"), "\x00", " "))
+	if command == "" {
+		command = comm(root, pid)
+	}
+	return Found{PID: pid, StartTicks: s.start, Command: printable(command, longest)}, nil
+}
