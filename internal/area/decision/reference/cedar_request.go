@@ -1,0 +1,168 @@
+package reference
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cedar-policy/cedar-go"
+)
+
+// maxEvaluations bounds a batch.
+const maxEvaluations = 1000
+
+// The words of options.evaluations_semantic.
+const (
+	executeAll        = "execute_all"
+	denyOnFirstDeny   = "deny_on_first_deny"
+	permitOnFirstTrue = "permit_on_first_permit"
+)
+
+// An evaluation is AuthZEN's request for a decision, before its parts are checked: in a batch, parts may come from the defaults.
+type evaluation struct {
+	Subject  *authzenEntity  `json:"subject"`
+	Action   *authzenAction  `json:"action"`
+	Resource *authzenEntity  `json:"resource"`
+	Context  json.RawMessage `json:"context"`
+}
+
+type authzenEntity struct {
+	Type       string          `json:"type"`
+	ID         string          `json:"id"`
+	Properties json.RawMessage `json:"properties"`
+}
+
+type authzenAction struct {
+	Name       string          `json:"name"`
+	Properties json.RawMessage `json:"properties"`
+}
+
+// evaluations is the request of the batch endpoint. Nil Evaluations: it is one evaluation, as the specification says.
+type evaluations struct {
+	evaluation
+	Evaluations []evaluation `json:"evaluations"`
+	Options     struct {
+		Semantic string `json:"evaluations_semantic"`
+	} `json:"options"`
+}
+
+// parseEvaluation reads exactly one JSON object. Unknown members are ignored, as AuthZEN wants.
+func parseEvaluation(body []byte) (evaluation, error) {
+	var e evaluation
+	return e, decodeObject(body, &e)
+}
+
+// parseEvaluations reads a batch and gives every evaluation in it the parts that it lacks.
+func parseEvaluations(body []byte) (evaluations, error) {
+	var b evaluations
+	if err := decodeObject(body, &b); err != nil {
+		return b, err
+	}
+	switch b.Options.Semantic {
+	case "":
+		b.Options.Semantic = executeAll
+	case executeAll, denyOnFirstDeny, permitOnFirstTrue:
+	default:
+		return b, fmt.Errorf("options.evaluations_semantic %q is none of %s, %s, %s", b.Options.Semantic, executeAll, denyOnFirstDeny, permitOnFirstTrue)
+	}
+	if len(b.Evaluations) > maxEvaluations {
+		return b, fmt.Errorf("%d evaluations: at most %d are taken", len(b.Evaluations), maxEvaluations)
+	}
+	for i := range b.Evaluations {
+		b.Evaluations[i].complete(b.evaluation)
+	}
+	return b, nil
+}
+
+// complete takes what is missing from the defaults: whole parts, never members of parts.
+func (e *evaluation) complete(defaults evaluation) {
+	if e.Subject == nil {
+		e.Subject = defaults.Subject
+	}
+	if e.Action == nil {
+		e.Action = defaults.Action
+	}
+	if e.Resource == nil {
+		e.Resource = defaults.Resource
+	}
+	if e.Context == nil {
+		e.Context = defaults.Context
+	}
+}
+
+func decodeObject(body []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if err := dec.Decode(into); err != nil {
+		return fmt.Errorf("the request is no JSON object of AuthZEN: %w", err)
+	}
+	if first := bytes.TrimLeft(body, " \t\r\n"); first[0] != '{' {
+		return errors.New("the request is no JSON object of AuthZEN")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("the request holds more than one JSON value")
+	}
+	return nil
+}
+
+// cedar makes Cedar's request and entities of it: Type::"id" with the properties as attributes, Action::"name", and the context.
+func (e evaluation) cedar() (cedar.Request, cedar.EntityMap, error) {
+	var none cedar.Request
+	switch {
+	case e.Subject == nil || e.Subject.Type == "" || e.Subject.ID == "":
+		return none, nil, errors.New("subject: type and id are needed")
+	case e.Action == nil || e.Action.Name == "":
+		return none, nil, errors.New("action: name is needed")
+	case e.Resource == nil || e.Resource.Type == "" || e.Resource.ID == "":
+		return none, nil, errors.New("resource: type and id are needed")
+	}
+	subject, err := e.Subject.cedar()
+	if err != nil {
+		return none, nil, fmt.Errorf("subject: %w", err)
+	}
+	resource, err := e.Resource.cedar()
+	if err != nil {
+		return none, nil, fmt.Errorf("resource: %w", err)
+	}
+	action := cedar.Entity{UID: cedar.NewEntityUID("Action", cedar.String(e.Action.Name))}
+	if action.Attributes, err = cedarRecord(e.Action.Properties); err != nil {
+		return none, nil, fmt.Errorf("action: properties: %w", err)
+	}
+	ctx, err := cedarRecord(e.Context)
+	if err != nil {
+		return none, nil, fmt.Errorf("context: %w", err)
+	}
+	entities := cedar.EntityMap{subject.UID: subject, action.UID: action, resource.UID: resource}
+	return cedar.Request{Principal: subject.UID, Action: action.UID, Resource: resource.UID, Context: ctx}, entities, nil
+}
+
+func (e authzenEntity) cedar() (cedar.Entity, error) {
+	attributes, err := cedarRecord(e.Properties)
+	if err != nil {
+		return cedar.Entity{}, fmt.Errorf("properties: %w", err)
+	}
+	return cedar.Entity{UID: cedar.NewEntityUID(cedar.EntityType(e.Type), cedar.String(e.ID)), Attributes: attributes, Parents: roles(attributes)}, nil
+}
+
+// roles are the groups that the property "role" puts an entity into: AuthZEN has properties, Cedar's roles are parents.
+func roles(attributes cedar.Record) cedar.EntityUIDSet {
+	role, ok := attributes.Get("role")
+	if !ok {
+		return cedar.EntityUIDSet{}
+	}
+	switch v := role.(type) {
+	case cedar.String:
+		return cedar.NewEntityUIDSet(cedar.NewEntityUID("Role", v))
+	case cedar.Set:
+		var uids []cedar.EntityUID
+		for one := range v.All() {
+			if s, ok := one.(cedar.String); ok {
+				uids = append(uids, cedar.NewEntityUID("Role", s))
+			}
+		}
+		return cedar.NewEntityUIDSet(uids...)
+	default:
+		return cedar.EntityUIDSet{}
+	}
+}

@@ -1,0 +1,118 @@
+package reference
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"tare/internal/area/decision/engine"
+	"tare/internal/clock"
+)
+
+// pdpxBase is where ONAP's policy decision point has its API.
+const pdpxBase = "/policy/pdpx/v1"
+
+// RunPDPX serves ONAP's decision API (policy/xacml-pdp: /policy/pdpx/v1) on cfg.Addr until ctx ends, with cfg.N monitoring policies, a min/max
+// guard policy and two frequency limiters, as model describes them. ready is called once, when it answers. It returns ctx's error if that is
+// why it ended.
+//
+// It answers as ONAP's does, the trap included: a guard request that no policy is about counts as NotApplicable and is answered
+// {"status":"Permit"}. Planted faults: "always-permit" permits without looking; "not-applicable-as-permit" has no guard policies at all, so
+// that every guard request falls into that trap, as in the published test; "indeterminate" says and counts Indeterminate, with status 200.
+// During cfg.Delay decisions are answered 409 with an empty body, as long as policies are being loaded; healthcheck and statistics are not.
+func RunPDPX(ctx context.Context, cfg engine.Config, ready func(engine.Ready) error) error {
+	return runPDPX(ctx, clock.System{}, cfg, ready)
+}
+
+func runPDPX(ctx context.Context, c clock.Clock, cfg engine.Config, ready func(engine.Ready) error) error {
+	began := c.Now()
+	p, err := newPDPX(c, cfg)
+	if err != nil {
+		return fmt.Errorf("pdpx: %w", err)
+	}
+	loaded := c.Now().Sub(began)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
+	if err != nil {
+		return fmt.Errorf("pdpx: %w", err)
+	}
+	grown := startCedarLeak(c, cfg.Leak)
+	srv := newPDPXServer(p)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	err = ready(engine.Ready{Addr: l.Addr().String(), LoadSeconds: loaded.Seconds()})
+	if err == nil {
+		select {
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case err = <-served:
+			served <- err
+		}
+	}
+	return errors.Join(err, shutCedar(srv, served), grown.stop())
+}
+
+// newPDPXServer bounds what a caller can make the process hold: headers, and the time for a request, for its answer, and between two.
+func newPDPXServer(p *pdpx) *http.Server {
+	return &http.Server{
+		Handler: p.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second,
+		IdleTimeout: 10 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+}
+
+// A pdpx is a decision point: applications by action, and what was planted in it.
+type pdpx struct {
+	name               string // of this instance, as healthcheck says it
+	username, password string
+	monitoring, guard  *application
+	policies, types    int // deployed, and how many types they have
+	answer             string
+	readyAt            time.Time // until then decisions are answered 409
+	clock              clock.Clock
+	counts             pdpxCounts
+}
+
+func newPDPX(c clock.Clock, cfg engine.Config) (*pdpx, error) {
+	switch cfg.Answer {
+	case "", alwaysPermit, notApplicableAsPermit, indeterminate:
+	default:
+		return nil, fmt.Errorf("planted answer %q is none of %s, %s, %s", cfg.Answer, alwaysPermit, notApplicableAsPermit, indeterminate)
+	}
+	if cfg.N < 0 {
+		return nil, fmt.Errorf("%d monitoring policies: give 0 or more", cfg.N)
+	}
+	monitoring, err := newMonitoring(cfg.N)
+	if err != nil {
+		return nil, err
+	}
+	p := &pdpx{
+		name: "xacml-" + newUUID(), username: cfg.Username, password: cfg.Password, answer: cfg.Answer, clock: c,
+		readyAt:    c.Now().Add(time.Duration(cfg.Delay * float64(time.Second))),
+		monitoring: monitoring, guard: newGuard(newHistory(c), cfg.Answer != notApplicableAsPermit),
+	}
+	p.policies, p.types = inventory(p.monitoring, p.guard)
+	return p, nil
+}
+
+// inventory is how many policies there are, and how many types they have.
+func inventory(all ...*application) (policies, types int) {
+	seen := map[string]bool{}
+	for _, a := range all {
+		policies += len(a.policies)
+		for _, p := range a.policies {
+			seen[p.kind] = true
+		}
+	}
+	return policies, len(seen)
+}
+
+// newUUID is a random UUID (RFC 9562, version 4).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails: crypto/rand ends the process instead
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,195 @@
+package reference
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A decisionRequest is ONAP's request for a decision. Its context, times and time zone change no decision of the reference.
+type decisionRequest struct {
+	ONAPName      string                     `json:"ONAPName"`
+	ONAPComponent string                     `json:"ONAPComponent"`
+	ONAPInstance  string                     `json:"ONAPInstance"`
+	RequestID     string                     `json:"requestId"`
+	Action        string                     `json:"action"`
+	Resource      map[string]json.RawMessage `json:"resource"`
+}
+
+// A decisionResponse is an answer that is not one of the encoded ones.
+type decisionResponse struct {
+	Status  string `json:"status,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// The statuses of guard answers.
+const (
+	statusPermit        = "Permit"
+	statusDeny          = "Deny"
+	statusIndeterminate = "Indeterminate"
+	statusError         = "error"
+)
+
+func (p *pdpx) decision(w http.ResponseWriter, r *http.Request, body []byte) {
+	var q decisionRequest
+	if err := json.Unmarshal(body, &q); err != nil {
+		p.refuse(w, http.StatusBadRequest, "the request is no decision request: "+err.Error())
+		return
+	}
+	switch q.Action {
+	case "configure":
+		p.configure(w, q, slices.Contains(r.URL.Query()["abbrev"], "true"))
+	case "guard":
+		p.guarded(w, q)
+	default:
+		p.refuse(w, http.StatusBadRequest, "No application for action "+q.Action)
+	}
+}
+
+// configure answers monitoring requests with every policy that permits. Where none does, the answer holds no policies.
+func (p *pdpx) configure(w http.ResponseWriter, q decisionRequest, abbreviated bool) {
+	var b bags
+	var err error
+	if b[attrPolicyID], err = strs(q.Resource["policy-id"]); err != nil {
+		p.refuse(w, http.StatusBadRequest, "resource.policy-id: "+err.Error())
+		return
+	}
+	if b[attrPolicyType], err = strs(q.Resource["policy-type"]); err != nil {
+		p.refuse(w, http.StatusBadRequest, "resource.policy-type: "+err.Error())
+		return
+	}
+	d, documents := p.monitoring.decide(&b)
+	switch p.answer {
+	case alwaysPermit:
+		if d, documents, err = forged(&b); err != nil {
+			p.refuse(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+	case indeterminate:
+		d, documents = indeterminateDP, nil
+	}
+	p.counts.monitoring.count(d)
+	writeBytes(w, "application/json", policiesAnswer(d, documents, abbreviated))
+}
+
+// forged is the planted fault always-permit: a policy for whatever was asked for.
+func forged(b *bags) (xacmlDecision, []*document, error) {
+	id, kind := "any", "onap.policies.monitoring.any"
+	if len(b[attrPolicyID]) > 0 {
+		id = b[attrPolicyID][0]
+	}
+	d, err := newDocument(id, kind)
+	return permits, []*document{d}, err
+}
+
+// policiesAnswer is {"policies":{ID: policy, …}}.
+func policiesAnswer(d xacmlDecision, documents []*document, abbreviated bool) []byte {
+	out := []byte(`{"policies":{`)
+	for i, doc := range documents {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = doc.appendTo(out, abbreviated)
+	}
+	out = append(out, '}')
+	if d != permits && d != notApplicable {
+		out = append(out, `,"status":"`+statusIndeterminate+`"`...)
+	}
+	return append(out, '}')
+}
+
+// guarded answers guard requests as ONAP's guard application translates decisions: what is neither Permit nor Deny is a Permit, because "there
+// is no guard policy". Only the counts tell.
+func (p *pdpx) guarded(w http.ResponseWriter, q decisionRequest) {
+	b, err := guardBags(q.Resource["guard"])
+	if err != nil {
+		// ONAP makes no decision then, counts none, and answers 200.
+		writePDPX(w, decisionResponse{statusError, err.Error()})
+		return
+	}
+	d, _ := p.guard.decide(b)
+	status := statusPermit
+	switch {
+	case p.answer == alwaysPermit:
+		d = permits
+	case p.answer == indeterminate:
+		d, status = indeterminateDP, statusIndeterminate
+	case d == denies:
+		status = statusDeny
+	}
+	p.counts.guard.count(d)
+	writeBytes(w, "application/json", []byte(`{"status":"`+status+`"}`))
+}
+
+// guardBags reads the attributes of a guard request. Older releases say recipe for operation.
+func guardBags(raw json.RawMessage) (*bags, error) {
+	b := &bags{}
+	if len(raw) == 0 || string(raw) == "null" {
+		return b, nil // no attributes: no policy is about it
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("resource.guard is no object: %w", err)
+	}
+	for name, a := range map[string]attribute{
+		"actor": attrActor, "recipe": attrOperation, "target": attrTarget, "clname": attrLoop, "vfCount": attrVFCount,
+	} {
+		if v, ok := scalar(fields[name]); ok {
+			b[a] = []string{v}
+		}
+	}
+	if v, ok := scalar(fields["operation"]); ok {
+		b[attrOperation] = []string{v}
+	}
+	for _, n := range b[attrVFCount] {
+		if _, err := strconv.Atoi(n); err != nil {
+			return nil, errors.New("Failed to decode vfCount") //nolint:staticcheck // ONAP's own words
+		}
+	}
+	return b, nil
+}
+
+// scalar is the text of a string, number or boolean.
+func scalar(raw json.RawMessage) (string, bool) {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s, len(raw) > 0 && string(raw) != "null"
+	}
+	text := strings.TrimSpace(string(raw))
+	return text, text != "" && text[0] != '{' && text[0] != '['
+}
+
+// strs is a string, or a list of strings.
+func strs(raw json.RawMessage) ([]string, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return []string{one}, nil
+	}
+	var many []string
+	if err := json.Unmarshal(raw, &many); err != nil {
+		return nil, errors.New("must be a string or a list of strings")
+	}
+	return many, nil
+}
+
+// native answers requests of the XACML JSON profile. ONAP decides them with native XACML policies alone. The reference deploys none, so all it
+// can say, of any request, is NotApplicable.
+func (p *pdpx) native(w http.ResponseWriter, _ *http.Request, body []byte) {
+	var q struct {
+		Request *json.RawMessage
+	}
+	if err := json.Unmarshal(body, &q); err != nil || q.Request == nil || !strings.HasPrefix(strings.TrimSpace(string(*q.Request)), "{") {
+		p.refuse(w, http.StatusBadRequest, "the request is none of the XACML JSON profile: it has no object Request")
+		return
+	}
+	p.counts.native.count(notApplicable)
+	writeBytes(w, xacmlJSON, []byte(`{"Response":[{"Decision":"NotApplicable","Status":{"StatusCode":`+
+		`{"Value":"urn:oasis:names:tc:xacml:1.0:status:ok"}}}]}`))
+}

@@ -1,0 +1,84 @@
+package reference
+
+import "sync/atomic"
+
+// appCounts are the decisions of one application.
+type appCounts struct {
+	permit, deny, indeterminate, notApplicable atomic.Int64
+}
+
+func (c *appCounts) count(d xacmlDecision) {
+	switch d {
+	case permits:
+		c.permit.Add(1)
+	case denies:
+		c.deny.Add(1)
+	case notApplicable:
+		c.notApplicable.Add(1)
+	case indeterminateP, indeterminateD, indeterminateDP:
+		c.indeterminate.Add(1)
+	}
+}
+
+// metrics are the counts by ONAP's names; those of what never happened are not there.
+func (c *appCounts) metrics() map[string]int64 {
+	all := map[string]int64{
+		"updatePermitDecisionsCount":        c.permit.Load(),
+		"updateDenyDecisionsCount":          c.deny.Load(),
+		"updateIndeterminantDecisionsCount": c.indeterminate.Load(),
+		"updateNotApplicableDecisionsCount": c.notApplicable.Load(),
+	}
+	for name, n := range all {
+		if n == 0 {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+// pdpxCounts is what the decision point counts since its start. A decision is counted before its answer is sent: whoever has the answer finds
+// it counted.
+type pdpxCounts struct {
+	monitoring, guard, native appCounts
+	errors                    atomic.Int64
+}
+
+// statistics is ONAP's statistics report.
+type statistics struct {
+	Code                        int                         `json:"code"`
+	TotalPolicyTypesCount       int                         `json:"totalPolicyTypesCount"`
+	TotalPoliciesCount          int                         `json:"totalPoliciesCount"`
+	TotalErrorCount             int64                       `json:"totalErrorCount"`
+	PermitDecisionsCount        int64                       `json:"permitDecisionsCount"`
+	DenyDecisionsCount          int64                       `json:"denyDecisionsCount"`
+	DeploySuccessCount          int                         `json:"deploySuccessCount"`
+	DeployFailureCount          int                         `json:"deployFailureCount"`
+	UndeploySuccessCount        int                         `json:"undeploySuccessCount"`
+	UndeployFailureCount        int                         `json:"undeployFailureCount"`
+	IndeterminantDecisionsCount int64                       `json:"indeterminantDecisionsCount"`
+	NotApplicableDecisionsCount int64                       `json:"notApplicableDecisionsCount"`
+	ApplicationMetrics          map[string]map[string]int64 `json:"applicationMetrics"`
+}
+
+// statistics reads the counts. The totals are the sums of what stands in ApplicationMetrics, whatever is counted meanwhile.
+func (p *pdpx) statistics() statistics {
+	s := statistics{
+		Code: 200, TotalPolicyTypesCount: p.types, TotalPoliciesCount: p.policies, DeploySuccessCount: p.policies,
+		TotalErrorCount: p.counts.errors.Load(), ApplicationMetrics: map[string]map[string]int64{},
+	}
+	s.add(p.monitoring.name, &p.counts.monitoring)
+	s.add(p.guard.name, &p.counts.guard)
+	s.add("native", &p.counts.native)
+	return s
+}
+
+func (s *statistics) add(app string, c *appCounts) {
+	m := c.metrics()
+	if len(m) > 0 {
+		s.ApplicationMetrics[app] = m
+	}
+	s.PermitDecisionsCount += m["updatePermitDecisionsCount"]
+	s.DenyDecisionsCount += m["updateDenyDecisionsCount"]
+	s.IndeterminantDecisionsCount += m["updateIndeterminantDecisionsCount"]
+	s.NotApplicableDecisionsCount += m["updateNotApplicableDecisionsCount"]
+}

@@ -1,0 +1,289 @@
+package reference
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/model"
+	"tare/internal/clock"
+)
+
+const (
+	askMonitoring = `{"ONAPName":"DCAE","ONAPComponent":"PolicyHandler","ONAPInstance":"i","action":"configure","resource":{"policy-id":"onap.restart.tca","policy-type":"onap.policies.monitoring.tcagen2"}}`
+	askAbsent     = `{"ONAPName":"DCAE","action":"configure","resource":{"policy-id":"nobody"}}`
+	askMinMax     = `{"ONAPName":"Policy","requestId":"1","action":"guard","resource":{"guard":{"actor":"SO","operation":"VF Module Create","target":"vf-module-id-1","vfCount":"%s"}}}`
+	askFrequency  = `{"ONAPName":"Policy","requestId":"1","action":"guard","resource":{"guard":{"actor":"APPC","operation":"%s","target":"vf-module-id-1"}}}`
+	askUnknown    = `{"ONAPName":"Policy","requestId":"1","action":"guard","resource":{"guard":{"actor":"SO","operation":"scaleOut","target":"vLoadBalancer-00","vfCount":"1"}}}`
+	permitAnswer  = `{"status":"Permit"}`
+	denyAnswer    = `{"status":"Deny"}`
+)
+
+func newTestPDPX(t *testing.T, c clock.Clock, cfg engine.Config) *pdpx {
+	t.Helper()
+	p, err := newPDPX(c, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// ask makes one request of p and returns status and body.
+func ask(t *testing.T, p *pdpx, method, path, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, pdpxBase+path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, f := range change {
+		f(r)
+	}
+	w := httptest.NewRecorder()
+	p.handler().ServeHTTP(w, r)
+	return w
+}
+
+func statisticsOf(t *testing.T, p *pdpx) statistics {
+	t.Helper()
+	w := ask(t, p, "GET", "/statistics", "")
+	var s statistics
+	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || w.Code != 200 {
+		t.Fatalf("statistics: %d, %v, %s", w.Code, err, w.Body)
+	}
+	return s
+}
+
+// One answer of each kind, and how it is counted.
+func TestPDPXDecides(t *testing.T) {
+	for _, c := range []struct {
+		name, planted, body, want string
+		counted                   statistics // decisions and errors
+	}{
+		{"min/max", "", fmt.Sprintf(askMinMax, "1"), permitAnswer, statistics{PermitDecisionsCount: 1}},
+		{"min/max denies", "", fmt.Sprintf(askMinMax, "6"), denyAnswer, statistics{DenyDecisionsCount: 1}},
+		{"frequency", "", fmt.Sprintf(askFrequency, "Restart"), permitAnswer, statistics{PermitDecisionsCount: 1}},
+		{"frequency denies", "", fmt.Sprintf(askFrequency, "Rebuild"), denyAnswer, statistics{DenyDecisionsCount: 1}},
+		{"no policy is a permit", "", askUnknown, permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
+		{"no guard at all", "", `{"action":"guard"}`, permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
+		{"recipe", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), "operation", "recipe"), denyAnswer, statistics{DenyDecisionsCount: 1}},
+		{"count as a number", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), `"6"`, "6"), denyAnswer, statistics{DenyDecisionsCount: 1}},
+		{"count that is none", "", fmt.Sprintf(askMinMax, "many"), `{"status":"error","message":"Failed to decode vfCount"}`, statistics{}},
+		{"absent", "", askAbsent, `{"policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
+
+		{"planted permit", "always-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer, statistics{PermitDecisionsCount: 1}},
+		{"planted gap", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
+		{"planted gap, permitted", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "1"), permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
+		{"planted gap, monitoring", "not-applicable-as-permit", askAbsent, `{"policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
+		{"planted doubt", "indeterminate", fmt.Sprintf(askMinMax, "1"), `{"status":"Indeterminate"}`, statistics{IndeterminantDecisionsCount: 1}},
+		{"planted doubt, monitoring", "indeterminate", askMonitoring, `{"policies":{},"status":"Indeterminate"}`, statistics{IndeterminantDecisionsCount: 1}},
+	} {
+		p := newTestPDPX(t, clock.System{}, engine.Config{N: 3, Answer: c.planted})
+		w := ask(t, p, "POST", "/decision", c.body)
+		if w.Code != 200 || w.Body.String() != c.want {
+			t.Errorf("%s: %d %s, want %s", c.name, w.Code, w.Body, c.want)
+		}
+		s := statisticsOf(t, p)
+		got := statistics{
+			PermitDecisionsCount: s.PermitDecisionsCount, DenyDecisionsCount: s.DenyDecisionsCount, TotalErrorCount: s.TotalErrorCount,
+			NotApplicableDecisionsCount: s.NotApplicableDecisionsCount, IndeterminantDecisionsCount: s.IndeterminantDecisionsCount,
+		}
+		if d := cmp.Diff(c.counted, got); d != "" {
+			t.Errorf("%s is counted as (+), want (-):\n%s", c.name, d)
+		}
+	}
+}
+
+func TestPDPXMonitoringAnswer(t *testing.T) {
+	p := newTestPDPX(t, clock.System{}, engine.Config{N: 3})
+	var got struct {
+		Policies map[string]map[string]any `json:"policies"`
+	}
+	for _, c := range []struct {
+		query string
+		want  []string
+	}{
+		{"", []string{"metadata", "name", "properties", "type", "type_version", "version"}},
+		{"?abbrev=true", []string{"metadata", "type"}},
+		{"?abbrev=false", []string{"metadata", "name", "properties", "type", "type_version", "version"}},
+	} {
+		w := ask(t, p, "POST", "/decision"+c.query, askMonitoring)
+		got.Policies = nil
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		policy := got.Policies[model.MonitoringID]
+		if len(got.Policies) != 1 || len(policy) != len(c.want) || policy["type"] != model.MonitoringType {
+			t.Fatalf("%s: %s", c.query, w.Body)
+		}
+		for _, name := range c.want {
+			if policy[name] == nil {
+				t.Errorf("%s: no %s in %s", c.query, name, w.Body)
+			}
+		}
+	}
+	w := ask(t, p, "POST", "/decision", `{"action":"configure","resource":{"policy-id":["onap.restart.tca","onap.restart.tca.2"]}}`)
+	got.Policies = nil
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Policies) != 2 {
+		t.Errorf("two IDs: %v, %s", err, w.Body)
+	}
+	forged := newTestPDPX(t, clock.System{}, engine.Config{N: 3, Answer: "always-permit"})
+	if w := ask(t, forged, "POST", "/decision", askAbsent); !strings.Contains(w.Body.String(), `"nobody":{"type":`) {
+		t.Errorf("planted permit: %s", w.Body)
+	}
+}
+
+func TestPDPXRefuses(t *testing.T) {
+	p := newTestPDPX(t, clock.System{}, engine.Config{N: 1})
+	media := func(m string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Content-Type", m) }
+	}
+	errors := int64(0)
+	for _, c := range []struct {
+		name, method, path, body string
+		change                   func(*http.Request)
+		status                   int
+		code                     string // of ONAP's error; empty: no such body
+	}{
+		{"unknown action", "POST", "/decision", `{"action":"optimise"}`, nil, 400, "BAD_REQUEST"},
+		{"no JSON", "POST", "/decision", `{"action":`, nil, 400, "BAD_REQUEST"},
+		{"no object", "POST", "/decision", `[]`, nil, 400, "BAD_REQUEST"},
+		{"policy-id of another form", "POST", "/decision", `{"action":"configure","resource":{"policy-id":{}}}`, nil, 400, "BAD_REQUEST"},
+		{"too long", "POST", "/decision", `{"action":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413, "REQUEST_ENTITY_TOO_LARGE"},
+		{"another type", "POST", "/decision", `x`, media("text/plain"), 415, "UNSUPPORTED_MEDIA_TYPE"},
+		{"no Request", "POST", "/xacml", `{"request":[]}`, media("application/xacml+json"), 400, "BAD_REQUEST"},
+		{"another method", "GET", "/decision", "", nil, 405, ""},
+		{"another path", "GET", "/nothing", "", nil, 404, ""},
+	} {
+		var change []func(*http.Request)
+		if c.change != nil {
+			change = append(change, c.change)
+		}
+		w := ask(t, p, c.method, c.path, c.body, change...)
+		if w.Code != c.status {
+			t.Errorf("%s: %d %s, want %d", c.name, w.Code, w.Body, c.status)
+		}
+		if c.code == "" {
+			continue
+		}
+		errors++
+		var e errorResponse
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.ResponseCode != c.code || e.ErrorMessage == "" || e.ErrorDetails == nil {
+			t.Errorf("%s: %v, %s", c.name, err, w.Body)
+		}
+	}
+	if s := statisticsOf(t, p); s.TotalErrorCount != errors || s.PermitDecisionsCount+s.NotApplicableDecisionsCount != 0 {
+		t.Errorf("%d errors: %+v", errors, s)
+	}
+	for _, cfg := range []engine.Config{{N: -1}, {Answer: "perhaps"}} {
+		if _, err := newPDPX(clock.System{}, cfg); err == nil {
+			t.Errorf("%+v is accepted", cfg)
+		}
+	}
+}
+
+func TestPDPXCredentials(t *testing.T) {
+	p := newTestPDPX(t, clock.System{}, engine.Config{N: 1, Username: "healthcheck", Password: "p:w"})
+	basic := func(name, password string) func(*http.Request) {
+		return func(r *http.Request) { r.SetBasicAuth(name, password) }
+	}
+	for _, c := range []struct {
+		name   string
+		with   func(*http.Request)
+		status int
+	}{
+		{"none", func(*http.Request) {}, 401},
+		{"wrong password", basic("healthcheck", "p"), 401},
+		{"wrong name", basic("admin", "p:w"), 401},
+		{"bearer", func(r *http.Request) { r.Header.Set("Authorization", "Bearer p:w") }, 401},
+		{"right", basic("healthcheck", "p:w"), 200},
+	} {
+		for _, path := range []string{"/healthcheck", "/statistics"} {
+			w := ask(t, p, "GET", path, "", c.with)
+			asks := w.Header().Get("WWW-Authenticate")
+			if w.Code != c.status || (c.status == 401) != strings.HasPrefix(asks, `Basic realm="`) {
+				t.Errorf("%s, %s: %d, %q", c.name, path, w.Code, asks)
+			}
+		}
+	}
+}
+
+func TestPDPXNotReady(t *testing.T) {
+	c := clock.NewFake(time.Unix(1.7e9, 0))
+	p := newTestPDPX(t, c, engine.Config{N: 1, Delay: 2.5})
+	for range 2 {
+		if w := ask(t, p, "POST", "/decision", askMonitoring); w.Code != 409 || w.Body.Len() != 0 {
+			t.Errorf("not ready: %d %s", w.Code, w.Body)
+		}
+		if w := ask(t, p, "GET", "/healthcheck", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `"healthy":true`) {
+			t.Errorf("healthcheck: %d %s", w.Code, w.Body)
+		}
+		c.Advance(time.Second)
+	}
+	c.Advance(time.Second)
+	if w := ask(t, p, "POST", "/decision", askMonitoring); w.Code != 200 {
+		t.Errorf("ready: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestPDPXHeaders(t *testing.T) {
+	p := newTestPDPX(t, clock.System{}, engine.Config{})
+	w := ask(t, p, "GET", "/healthcheck", "", func(r *http.Request) { r.Header.Set("X-ONAP-RequestID", "622431a4-9dea-4eae-b443-3b2164639c64") })
+	if got := w.Header().Get("X-ONAP-RequestID"); got != "622431a4-9dea-4eae-b443-3b2164639c64" || w.Header().Get("X-LatestVersion") != "1.0.0" {
+		t.Errorf("%v", w.Header())
+	}
+	a, b := ask(t, p, "GET", "/healthcheck", ""), ask(t, p, "GET", "/healthcheck", "")
+	first, second := a.Header().Get("X-ONAP-RequestID"), b.Header().Get("X-ONAP-RequestID")
+	if len(first) != 36 || first[14] != '4' || first == second {
+		t.Errorf("request IDs %q and %q", first, second)
+	}
+	w = ask(t, p, "POST", "/xacml", `{"Request":{"Category":[]}}`, func(r *http.Request) { r.Header.Set("Content-Type", "application/xacml+json") })
+	if w.Code != 200 || w.Header().Get("Content-Type") != "application/xacml+json" || !strings.Contains(w.Body.String(), `"Decision":"NotApplicable"`) {
+		t.Errorf("xacml: %d %s", w.Code, w.Body)
+	}
+	if s := statisticsOf(t, p); s.ApplicationMetrics["native"]["updateNotApplicableDecisionsCount"] != 1 {
+		t.Errorf("native: %+v", s)
+	}
+}
+
+// Under concurrency not one decision is lost, and each application has its own.
+func TestPDPXCountsExactly(t *testing.T) {
+	p := newTestPDPX(t, clock.System{}, engine.Config{N: 2})
+	h := p.handler()
+	bodies := []string{askMonitoring, askAbsent, fmt.Sprintf(askMinMax, "1"), fmt.Sprintf(askMinMax, "6"), askUnknown, fmt.Sprintf(askFrequency, "Rebuild")}
+	const workers, rounds = 8, 50
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range rounds {
+				for _, body := range bodies {
+					h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", pdpxBase+"/decision", strings.NewReader(body)))
+				}
+				s := p.statistics()
+				if sum := s.ApplicationMetrics["guard"]["updatePermitDecisionsCount"] + s.ApplicationMetrics["monitoring"]["updatePermitDecisionsCount"]; sum != s.PermitDecisionsCount {
+					t.Errorf("%d permits in all, %d in the applications", s.PermitDecisionsCount, sum)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	const n = workers * rounds
+	want := statistics{
+		Code: 200, TotalPolicyTypesCount: 4, TotalPoliciesCount: 5, DeploySuccessCount: 5,
+		PermitDecisionsCount: 2 * n, DenyDecisionsCount: 2 * n, NotApplicableDecisionsCount: 2 * n,
+		ApplicationMetrics: map[string]map[string]int64{
+			"monitoring": {"updatePermitDecisionsCount": n, "updateNotApplicableDecisionsCount": n},
+			"guard":      {"updatePermitDecisionsCount": n, "updateDenyDecisionsCount": 2 * n, "updateNotApplicableDecisionsCount": n},
+		},
+	}
+	if d := cmp.Diff(want, statisticsOf(t, p)); d != "" {
+		t.Errorf("statistics (-want +got):\n%s", d)
+	}
+}
