@@ -92,6 +92,7 @@ func (a *app) report(dir string, outs []output) error {
 	if err != nil {
 		return fmt.Errorf("analyze %s: %w", dir, err)
 	}
+	a.windows(dir, rec, rep)
 	for _, o := range outs {
 		if err := a.write(o, rep); err != nil {
 			return err

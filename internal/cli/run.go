@@ -134,7 +134,7 @@ func (a *app) finish(dir string, err error, outs []output) error {
 	reported := a.report(dir, outs)
 	a.tell("record  %s\n", dir)
 	var x *exit
-	if err != nil && (reported == nil || errors.As(reported, &x) && x.code != ExitInterrupted) {
+	if err != nil && (reported == nil || errors.As(reported, &x) && x.code != ExitInterrupted && x.code != ExitInvalid) {
 		return &exit{code: ExitError, cause: err, quiet: true}
 	}
 	return reported
@@ -240,7 +240,7 @@ func decide(dir string) func(int) (run.Decision, error) {
 func request(e *config.Experiment, seed uint64) run.Request {
 	c := e.Load.Config(seed)
 	l := run.Load{
-		Engine: c.Engine, Poisson: e.Load.Arrivals == config.Poisson, Timeout: c.Timeout, MaxRate: c.MaxRate, MaxConns: c.MaxConns,
+		Engine: c.Engine, Poisson: e.Load.Arrivals == config.Poisson, Ramp: e.Load.Arrivals == config.Ramp, Timeout: c.Timeout, MaxRate: c.MaxRate, MaxConns: c.MaxConns,
 		Start: float64(e.Load.Rate), Point: time.Duration(e.Load.Duration), MaxTime: time.Duration(e.Load.MaxTime),
 		Spin: c.Spin, Precise: c.Precise, Shards: c.Shards,
 		Rate: float64(e.Load.Rate), Duration: time.Duration(e.Load.Duration),

@@ -19,6 +19,7 @@ type view struct {
 	said    string    // last plain line, which is not repeated
 	verdict string    // of the last look
 	blocks  bool      // a comparison
+	long    soakView  // of a soak
 }
 
 func (a *app) newView(e *config.Experiment) *view {
@@ -31,6 +32,10 @@ func (v *view) close() { v.term.Close() }
 func (v *view) event(e run.Event) {
 	if e.Block != nil {
 		v.block(e)
+		return
+	}
+	if e.Soak != nil {
+		v.soak(e)
 		return
 	}
 	if v.blocks && e.Block == nil && (e.Phase == run.Verifying || e.Phase == run.WarmingUp) {

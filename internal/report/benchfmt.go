@@ -21,6 +21,9 @@ import (
 // stands in comments: benchstat would put runs whose configuration differs into tables of their own. ErrNoBlocks where nothing was
 // measured in blocks.
 func Benchfmt(w io.Writer, r *Report) error {
+	if err := r.independent(); err != nil {
+		return fmt.Errorf("benchfmt: %w", err)
+	}
 	all, err := r.series()
 	if err != nil {
 		return fmt.Errorf("benchfmt: %w", err)

@@ -141,10 +141,41 @@ func (r *Report) annotations() []annotation {
 			}
 		}
 	}
+	notices = append(notices, r.driftNotices(name)...)
 	for _, text := range r.Warnings {
 		warnings = append(warnings, annotation{asWarning, name, text})
 	}
 	return slices.Concat(errs, warnings, notices)
+}
+
+// driftNotices are trends beyond the margin that no budget is about.
+func (r *Report) driftNotices(name string) []annotation {
+	if r.Verdict == Invalid {
+		return nil
+	}
+	var out []annotation
+	for i := range r.Soak {
+		s := &r.Soak[i]
+		for _, m := range driftNames(s.Drift) {
+			d := s.Drift[m]
+			if d.Verdict == Regressed && !r.limitsDrift(s, m) {
+				what := Measured(s.Operation, m, "")
+				out = append(out, annotation{asNotice, name + ": " + what + " drifts", r.subject(s.Treatment, d.Trend(what))})
+			}
+		}
+	}
+	return out
+}
+
+// limitsDrift says whether a budget is about a trend.
+func (r *Report) limitsDrift(s *Soak, what string) bool {
+	for i := range r.Budgets {
+		limit, err := budget.Parse(r.Budgets[i].Text)
+		if err == nil && limit.Drift && Measured(limit.Operation, limit.Metric, limit.Quantile) == Measured(s.Operation, what, "") && (r.Budgets[i].Treatment == "" || r.Budgets[i].Treatment == s.Treatment) {
+			return true
+		}
+	}
+	return false
 }
 
 // title is the budget with the treatment that it was held against.

@@ -171,3 +171,19 @@ func TestTextIsNoCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestDriftsAreNotices: a trend beyond the margin is a notice unless a budget judges it.
+func TestDriftsAreNotices(t *testing.T) {
+	r := xacmlSoak()
+	if out := string(encode(t, Annotations, r)); strings.Contains(out, "drifts") {
+		t.Errorf("a drift with a budget has a notice of its own:\n%s", out)
+	}
+	r.Budgets = r.Budgets[:1]
+	if out := string(encode(t, Annotations, r)); !strings.Contains(out, "::notice title=xacml-soak%3A rss drifts::rss grows by 60 MiB/h [57.9, 62.2]: a leak?") {
+		t.Errorf("no notice of the leak:\n%s", out)
+	}
+	r.Verdict = Invalid
+	if out := string(encode(t, Annotations, r)); strings.Contains(out, "::notice") {
+		t.Errorf("an invalid run has a notice:\n%s", out)
+	}
+}

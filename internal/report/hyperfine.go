@@ -14,6 +14,9 @@ import (
 // it: one result for each treatment and operation, with one time a block, in seconds a call: the block's median. CPU time by user and system
 // and exit codes are not known and left out. ErrNoBlocks where nothing was measured in blocks; ErrNoTimes where no time was.
 func Hyperfine(w io.Writer, r *Report) error {
+	if err := r.independent(); err != nil {
+		return fmt.Errorf("hyperfine: %w", err)
+	}
 	all, err := r.series()
 	if err != nil {
 		return fmt.Errorf("hyperfine: %w", err)

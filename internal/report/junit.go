@@ -200,6 +200,10 @@ func (b *Budget) limit() string {
 // show is how the budget's numbers are printed; changes against the baseline have their sign, as their limit has.
 func (b *Budget) show() func(float64) string {
 	show := Quantity(b.Unit)
+	if b.drift() {
+		level := show
+		show = func(v float64) string { return level(v) + "/h" }
+	}
 	if !b.relative() {
 		return func(v float64) string { return bounded(v, show) }
 	}
@@ -213,6 +217,12 @@ func (b *Budget) show() func(float64) string {
 		}
 		return s
 	}
+}
+
+// drift says whether the limit is of a change per hour.
+func (b *Budget) drift() bool {
+	limit, err := budget.Parse(b.Text)
+	return err == nil && limit.Drift
 }
 
 // relative says whether the limit is against the baseline.
@@ -245,9 +255,10 @@ func (r *Report) properties() []junitProperty {
 	if s, _ := r.trust(); s != "" {
 		all = append(all, junitProperty{"A/A", s})
 	}
+	all = append(all, r.soakProperties()...)
 	for _, p := range all {
 		if p.Value != "" {
-			out = append(out, junitProperty{p.Name, clean(p.Value)})
+			out = append(out, junitProperty{clean(p.Name), clean(p.Value)})
 		}
 	}
 	return out

@@ -230,45 +230,6 @@ func TestJUnitTellsEqualBudgetsApart(t *testing.T) {
 	}
 }
 
-// spoil puts a text into every field of a report that another could have chosen.
-func spoil(r *Report, s string) {
-	// A few of each are as good as many, and a fuzzer has ten seconds for all of it.
-	r.Effects, r.Blocks, r.Treatments, r.Budgets = first(r.Effects), first(r.Blocks), first(r.Treatments), first(r.Budgets)
-	if r.AA != nil {
-		r.AA.Effects, r.AA.NegativeControls = first(r.AA.Effects), first(r.AA.NegativeControls)
-	}
-	r.Experiment.Name, r.Area, r.Reason, r.Environment.Host, r.Tool.Version = s, s, s, s, s
-	r.Notes, r.Warnings = []string{s}, []string{s, s}
-	for i := range r.Budgets {
-		r.Budgets[i].Text, r.Budgets[i].Treatment, r.Budgets[i].Reason = s, s, s
-	}
-	for i := range r.Operations {
-		r.Operations[i].Operation, r.Operations[i].Treatment = s, s
-		r.Operations[i].Causes = []Cause{{Outcome: s, Cause: s, Calls: 1}, {Outcome: s, Cause: s, Calls: 2}}
-	}
-	for i := range r.Treatments {
-		r.Treatments[i].ID = s
-	}
-	for i := range r.Effects {
-		x := &r.Effects[i]
-		x.Treatment, x.Baseline, x.Operation, x.Quantile, x.Reason = s, s, s, s, s
-	}
-	for i := range r.Growth {
-		g := &r.Growth[i]
-		g.Factor, g.Treatment, g.Operation, g.Law, g.Best, g.Reason, g.Budget = s, s, s, s, s, s, s
-	}
-	for i := range r.Blocks {
-		r.Blocks[i].Treatment, r.Blocks[i].Operation = s, s
-	}
-	if r.Design != nil {
-		r.Design.Stopped, r.Design.Factors = s, []string{s}
-	}
-	for i := range r.Target {
-		r.Target[i].Name = s
-		r.Target[i].Other = map[string]float64{s: 1, s + "2": math.Inf(1), "": math.NaN()}
-	}
-}
-
 var hostileTexts = []string{
 	"", "\x00", "a\x1b[31m\x07b", "]]>", `"quoted" \ 'and' <tags> & more`, "two\nlines\r\n", "\xff\xfe not UTF-8", "\u202eoverride\ufffe\uffff", "}\n# EOF\nfake 1\n",
 	`x",y="z`, "ünïcödé 漢字 🦆", strings.Repeat("long ", 200), "\\n", "\\", "-->", "{", "tare_run_info",
@@ -309,41 +270,6 @@ func TestJUnitCheckSeesErrors(t *testing.T) {
 		if _, _, _, _, err := checkJUnit([]byte(bad)); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
-	}
-}
-
-// spoilNumbers puts a number into every kind of field.
-func spoilNumbers(r *Report, v float64, n uint64) {
-	r.Seconds = v
-	for i := range r.Budgets {
-		r.Budgets[i].Estimate, r.Budgets[i].Lo, r.Budgets[i].Limit = &v, &v, &v
-	}
-	for i := range r.Capacity {
-		r.Capacity[i].Rate, r.Capacity[i].AtLeast = &v, &v
-		for k := range r.Capacity[i].Points {
-			r.Capacity[i].Points[k].Rate = v
-		}
-	}
-	for i := range r.Operations {
-		r.Operations[i].Outcomes.OK, r.Operations[i].BytesIn = n, &n
-		r.Operations[i].Response = &Distribution{N: n, Min: v, Mean: v, P50: &v}
-	}
-	for i := range r.Effects {
-		x := &r.Effects[i]
-		x.Estimate, x.Lo, x.Hi, x.MDE, x.BlocksToDecide = v, -v, v, &v, new(int(n%1000))
-	}
-	for i := range r.Growth {
-		g := &r.Growth[i]
-		g.Coefficients, g.Lo, g.Hi, g.Range, g.Knee = Coefficients{v, v}, &v, &v, Interval{v, v}, &Crossing{Value: v, Hi: &v}
-		for k := range g.Points {
-			g.Points[k].N, g.Points[k].Value, g.Points[k].Lo = v, v, &v
-		}
-	}
-	for i := range r.Blocks {
-		r.Blocks[i].Values = []*float64{&v, nil, &v}
-	}
-	for i := range r.Target {
-		r.Target[i].CPUSeconds, r.Target[i].GC = &v, []GC{{Count: v, Seconds: v}}
 	}
 }
 

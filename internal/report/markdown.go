@@ -20,13 +20,19 @@ func Markdown(w io.Writer, r *Report) error {
 	for i := range r.Capacity {
 		m.capacity(r, &r.Capacity[i])
 	}
+	m.soak(r)
 	m.comparison(r)
 	if r.Generator != nil {
 		m.say(escape(r.Generator.line()))
 	}
-	m.section("Operations", r.operations())
+	if r.soaked() {
+		m.soakTables(r)
+	} else {
+		m.section("Operations", r.operations())
+	}
+	m.answers(r)
 	m.section("Calls that were not ok", r.causes())
-	m.section("Target", r.targets())
+	m.usage(r)
 	m.list("Notes", r.Notes)
 	m.list("Warnings", r.Warnings)
 	if where := r.Environment.where(); where != "" {

@@ -22,6 +22,7 @@ func OpenMetrics(w io.Writer, r *Report) error {
 	e.capacity(r)
 	e.operations(r)
 	e.times(r)
+	e.soak(r)
 	e.metrics(r)
 	e.targets(r)
 	e.generator(r.Generator)
@@ -230,9 +231,17 @@ func (e *exposition) budgets(r *Report) {
 		e.begin(f.name, gauge, "", f.help)
 		for i := range r.Budgets {
 			b := &r.Budgets[i]
-			e.opt(f.value(b), name(b).with(label{"unit", unitWord(b.Unit)})...)
+			e.opt(f.value(b), name(b).with(label{"unit", b.unitWord()})...)
 		}
 	}
+}
+
+// unitWord is the unit of a budget's numbers; those of a trend are per hour, as in the file.
+func (b *Budget) unitWord() string {
+	if b.drift() {
+		return unitWord(b.Unit) + "_per_hour"
+	}
+	return unitWord(b.Unit)
 }
 
 // unitWord is a base unit as OpenMetrics names it.

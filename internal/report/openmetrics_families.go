@@ -206,6 +206,11 @@ func (e *exposition) targets(r *Report) {
 		{"target_throttled_periods", counter, "", "Periods in which a CPU limit held the target back.", func(t *Target) *float64 { return t.Throttled.get(func(x *Throttled) *float64 { return x.Periods }) }},
 		{"target_throttled", counter, inSeconds, "For how long a CPU limit held the target back.", func(t *Target) *float64 { return t.Throttled.get(func(x *Throttled) *float64 { return x.Seconds }) }},
 		{"target_start", gauge, inSeconds, "How long the target took to start.", func(t *Target) *float64 { return t.StartSeconds }},
+		{"target_load", gauge, inSeconds, "How long the target took to load its policies, part of its start.", func(t *Target) *float64 { return t.LoadSeconds }},
+		{"target_heap_before", gauge, inBytes, "Heap in use before the load.", func(t *Target) *float64 { return orZero(t.Heap).Before }},
+		{"target_heap_after", gauge, inBytes, "Heap in use after the load.", func(t *Target) *float64 { return orZero(t.Heap).After }},
+		{"target_heap_committed", gauge, inBytes, "Heap that the target held from its host after the load.", func(t *Target) *float64 { return orZero(t.Heap).Committed }},
+		{"target_restarts", counter, "", "Times that the target's process was replaced.", (*Target).replaced},
 	} {
 		e.begin(f.name, f.kind, f.unit, f.help)
 		for i := range r.Target {
@@ -219,6 +224,14 @@ func (e *exposition) targets(r *Report) {
 			e.add(r.Target[i].Other[k], r.Target[i].labels().with(label{"probe", k})...)
 		}
 	}
+}
+
+// replaced is how often the process was; nil if never, or nobody looked.
+func (t *Target) replaced() *float64 {
+	if t.Restarts == 0 {
+		return nil
+	}
+	return new(float64(t.Restarts))
 }
 
 func (r *RSS) get(f func(*RSS) *float64) *float64 {

@@ -24,6 +24,7 @@ func samples() map[string]*Report {
 		"other-questions": otherQuestions(),
 	}
 	maps.Copy(all, comparisons())
+	maps.Copy(all, soaks())
 	return all
 }
 

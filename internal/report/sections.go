@@ -184,6 +184,7 @@ func (d *Distribution) show(quantile func(*Distribution) *float64) string {
 	return opt(quantile(d), unit.Seconds)
 }
 
+// targets is what each part of the target used; soakTargets has more of a soak.
 func (r *Report) targets() table {
 	t := table{
 		{head: "treatment", left: true},
@@ -192,31 +193,19 @@ func (r *Report) targets() table {
 		{head: "CPU/op"},
 		{head: "RSS", drop: 1},
 		{head: "throttled"},
-		{head: "GC"},
+		{head: "started in", drop: 3},
+		{head: "of it policies", drop: 4},
+		{head: "restarts", drop: 2},
 	}
 	for i := range r.Target {
 		x := &r.Target[i]
-		rss, throttled := "", ""
-		if x.RSS != nil {
-			rss = opt(x.RSS.After, unit.Bytes)
+		if !x.known() {
+			continue // it is not on this host
 		}
-		if x.Throttled != nil {
-			throttled = opt(x.Throttled.Seconds, unit.Seconds)
-		}
-		if x.CPUSeconds == nil && x.RSS == nil && x.Throttled == nil && len(x.GC) == 0 {
-			continue // nothing could be read: the target is not on this host
-		}
-		t.add(r.withTreatment(x.Treatment), x.Name, opt(x.CPUSeconds, unit.Seconds), opt(x.CPUPerOp, unit.Seconds), rss, throttled, collections(x.GC))
+		t.add(r.withTreatment(x.Treatment), x.Name, opt(x.CPUSeconds, unit.Seconds), opt(x.CPUPerOp, unit.Seconds), opt(orZero(x.RSS).After, unit.Bytes),
+			opt(orZero(x.Throttled).Seconds, unit.Seconds), opt(x.StartSeconds, unit.Seconds), opt(x.LoadSeconds, unit.Seconds), count(uint64(max(0, x.Restarts))))
 	}
 	return t.used()
-}
-
-func collections(gcs []GC) string {
-	var parts []string
-	for _, g := range gcs {
-		parts = append(parts, fmt.Sprintf("%s %s× %s", g.Name, unit.Number(g.Count), unit.Seconds(g.Seconds)))
-	}
-	return strings.Join(parts, ", ")
 }
 
 func (r *Report) budgets() table {

@@ -90,6 +90,8 @@ type AnswerCheck struct {
 	Target     float64 `json:"target"`
 	Unanswered uint64  `json:"unanswered,omitempty"` // calls whose answer did not come: either side of the count is right
 	Agrees     bool    `json:"agrees"`
+	// Reason says why the two cannot be compared, or not exactly: the target was started anew in between. Empty: they can.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Heap is the memory of a program's heap. Values in bytes.

@@ -44,6 +44,34 @@ func (t table) used() table {
 	return u
 }
 
+// filled leaves out the rows that have no value beyond the first column.
+func (t table) filled() table {
+	out := make(table, len(t))
+	for i, c := range t {
+		out[i] = &column{head: c.head, left: c.left, drop: c.drop}
+	}
+	for row := range t.rows() {
+		if !slices.ContainsFunc(t[1:], func(c *column) bool { return c.cells[row] != "" }) {
+			continue
+		}
+		for i, c := range t {
+			out[i].cells = append(out[i].cells, c.cells[row])
+		}
+	}
+	return out
+}
+
+// first are the first n rows, and how many follow.
+func (t table) first(n int) (head table, rest int) {
+	if t.rows() <= n {
+		return t, 0
+	}
+	for _, c := range t {
+		head = append(head, &column{head: c.head, left: c.left, drop: c.drop, cells: c.cells[:n]})
+	}
+	return head, t.rows() - n
+}
+
 func (c *column) width() int {
 	w := utf8.RuneCountInString(c.head)
 	for _, s := range c.cells {
@@ -171,7 +199,7 @@ func words(s string) []string {
 }
 
 func isUnit(w string) bool {
-	switch w {
+	switch strings.TrimSuffix(w, "/h") {
 	case "ns", "µs", "ms", "s", "%", "B", "KiB", "MiB", "GiB", "TiB", "/s":
 		return true
 	}

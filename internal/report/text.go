@@ -32,13 +32,19 @@ func (s Style) Text(w io.Writer, r *Report) error {
 	for i := range r.Capacity {
 		p.capacity(r, &r.Capacity[i])
 	}
+	p.soak(r)
 	p.comparison(r)
 	if r.Generator != nil {
 		p.generator(r.Generator)
 	}
-	p.table(r.operations())
+	if r.soaked() {
+		p.soakTables(r)
+	} else {
+		p.table(r.operations())
+	}
+	p.answers(r)
 	p.table(r.causes())
-	p.table(r.targets())
+	p.usage(r)
 	p.table(r.budgets())
 	p.remarks(r)
 	_, err := w.Write(p.buf.Bytes())

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -68,7 +69,7 @@ func compose(r *report.Report) (*document, error) {
 		Title: r.Experiment.Name + ": " + string(r.Verdict) + " – tare report", Name: r.Experiment.Name, About: about(r),
 		CSS: css, Script: script, JSON: data, Live: len(r.Timeline) > 0,
 	}
-	for _, s := range []section{verdictSection(r), effectSection(r), tailSection(r), growthSection(r), breakingSection(r), failureSection(r), usageSection(r), trustSection(r), originSection(r, without)} {
+	for _, s := range []section{verdictSection(r), effectSection(r), tailSection(r), growthSection(r), breakingSection(r), courseSection(r), usageSection(r), trustSection(r), originSection(r, without)} {
 		if len(s.Blocks) > 0 {
 			d.Sections = append(d.Sections, s)
 		}
@@ -129,7 +130,7 @@ func joined(names ...string) (string, error) {
 }
 
 // maxEmbedded is how large the report in a page may be, in bytes; of a larger one the values block by block are left out, and the
-// distributions if that is not enough. "-o json" has them all.
+// distributions and the courses of soaks if that is not enough. "-o json" has them all.
 const maxEmbedded = 384 << 10
 
 // embedded is the report as "-o json" writes it, without its white space and with everything escaped that could end a script element or
@@ -148,9 +149,24 @@ func embedded(r *report.Report) (data template.JS, without []string, err error) 
 	}
 	if len(r.Percentiles) > 0 {
 		shorter.Percentiles, without = nil, append(without, "percentiles")
+		if data, err = encoded(&shorter); err != nil || len(data) <= maxEmbedded {
+			return data, without, err
+		}
+	}
+	if len(r.Soak) > 0 {
+		shorter.Soak, without = withoutMoments(r.Soak), append(without, "moments")
 		data, err = encoded(&shorter)
 	}
 	return data, without, err
+}
+
+// withoutMoments is soaks without their courses in time, which the page has in a table.
+func withoutMoments(soaks []report.Soak) []report.Soak {
+	out := slices.Clone(soaks)
+	for i := range out {
+		out[i].Moments = nil
+	}
+	return out
 }
 
 func encoded(r *report.Report) (template.JS, error) {

@@ -1,7 +1,9 @@
 package page
 
 import (
+	"encoding/json"
 	"math"
+	"os"
 	"time"
 
 	"tare/internal/design"
@@ -27,8 +29,44 @@ func samples() map[string]*report.Report {
 		"stopped":         stopped(),
 		"rules":           scaled(),
 		"hostile-compare": hostileCompare(),
+		"soak":            recorded("soak"),
+		"soak-engines":    recorded("soak-treatments"),
+		"soak-partial":    recorded("soak-interrupted"),
+		"soak-hostile":    hostileSoak(),
+		"decisions":       recorded("decision-compare"),
 		"bare":            {Schema: report.Schema, Experiment: report.Experiment{Name: "bare"}, Verdict: report.None, Treatments: []report.Treatment{}},
 	}
+}
+
+// recorded is a sample of package report, from its golden.
+func recorded(name string) *report.Report {
+	b, err := os.ReadFile("../testdata/" + name + ".json")
+	if err != nil {
+		panic(err)
+	}
+	var r report.Report
+	if err := json.Unmarshal(b, &r); err != nil {
+		panic(err)
+	}
+	return &r
+}
+
+// hostileSoak has more operations than colours, and names that want to be more than names.
+func hostileSoak() *report.Report {
+	r := recorded("soak")
+	r.Experiment.Name = "soak-hostile"
+	s := &r.Soak[0]
+	for i := range s.Moments {
+		for k := range 8 {
+			s.Moments[i].Operations = append(s.Moments[i].Operations, report.MomentOperation{Operation: "</script><img src=x onerror=alert(1)>" + string(rune('a'+k)), Calls: 1})
+		}
+	}
+	r.Operations[0].Operation = "\u202e<b>bold</b>\x1b[31m"
+	r.Operations[0].Answers = map[string]uint64{"<i>": 3, "": 1}
+	r.Answers[0].Answer, r.Answers[0].Reason = "<script>alert(2)</script>", "\"><script>"
+	r.Target[0].GC[0].Name = "<svg onload=alert(3)>"
+	s.Drift["<u>"] = report.Drift{PerHour: 1e300, Lo: new(-1e300), Hi: new(1e305), Verdict: "odd"}
+	return r
 }
 
 func base(name string) *report.Report {

@@ -30,6 +30,12 @@ func usageSection(r *report.Report) section {
 	if t := usedByPoint(r).used(); t != nil {
 		s.Blocks = append(s.Blocks, block{Figure: &figure{Summary: "What each point used", Table: t}})
 	}
+	if t := tableOf("Garbage collection over what was measured", r.Collections()); t != nil {
+		s.Blocks = append(s.Blocks, block{Table: t})
+	}
+	if t := beginnings(r).used(); t != nil {
+		s.Blocks = append(s.Blocks, block{Table: t})
+	}
 	if t := others(r).used(); t != nil {
 		s.Blocks = append(s.Blocks, block{Figure: &figure{Summary: "Everything else that was probed", Table: t}})
 	}
@@ -47,7 +53,7 @@ func subject(r *report.Report, x *report.Target) string {
 // processor is CPU time by part; nil if none is known.
 func processor(r *report.Report) *figure {
 	b := chart.Bars{Title: "CPU time", Desc: "CPU time that each part of the target used over the whole trial.", Axis: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}}
-	t := &table{Caption: "CPU time, throttling and garbage collection", Head: append(words("target"), append(numbers("CPU time", "CPU per good call", "throttled for", "throttled periods"), words("garbage collection")...)...)}
+	t := &table{Caption: "CPU time and throttling", Head: append(words("target"), numbers("CPU time", "CPU per good call", "throttled for", "throttled periods")...)}
 	known := false
 	for i := range r.Target {
 		x := &r.Target[i]
@@ -55,8 +61,7 @@ func processor(r *report.Report) *figure {
 		if x.Throttled != nil {
 			periods, held = text(x.Throttled.Periods, unit.Number), text(x.Throttled.Seconds, unit.Seconds)
 		}
-		gc := collections(x.GC)
-		if x.CPUSeconds == nil && periods+held+gc == "" {
+		if x.CPUSeconds == nil && periods+held == "" {
 			continue
 		}
 		label := text(x.CPUSeconds, unit.Seconds)
@@ -65,16 +70,16 @@ func processor(r *report.Report) *figure {
 		}
 		known = known || x.CPUSeconds != nil
 		b.Rows = append(b.Rows, chart.Bar{Label: subject(r, x), Value: orNaN(x.CPUSeconds), Text: label})
-		t.add(subject(r, x), text(x.CPUSeconds, unit.Seconds), text(x.CPUPerOp, unit.Seconds), held, periods, gc)
+		t.add(subject(r, x), text(x.CPUSeconds, unit.Seconds), text(x.CPUPerOp, unit.Seconds), held, periods)
 	}
 	if len(t.Rows) == 0 {
 		return nil
 	}
 	if g := r.Generator; g != nil && g.CPUSeconds != nil {
 		b.Rows = append(b.Rows, chart.Bar{Label: "tare's generator", Value: *g.CPUSeconds, Kind: chart.Neutral})
-		t.add("tare's generator", unit.Seconds(*g.CPUSeconds), "", "", "", "")
+		t.add("tare's generator", unit.Seconds(*g.CPUSeconds), "", "", "")
 	}
-	f := &figure{Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU, throttling and garbage collection in numbers", Table: t.used(), Open: true}
+	f := &figure{Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU and throttling in numbers", Table: t.used(), Open: true}
 	if known {
 		f.SVG = drawn(b.SVG("chart-6-cpu"))
 	}
@@ -91,14 +96,6 @@ func throttling(r *report.Report) string {
 		}
 	}
 	return out.String()
-}
-
-func collections(gcs []report.GC) string {
-	var parts []string
-	for _, g := range gcs {
-		parts = append(parts, fmt.Sprintf("%s: %s× in %s", g.Name, unit.Number(g.Count), unit.Seconds(g.Seconds)))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // memory is resident memory by part; nil if none is known.
@@ -245,14 +242,33 @@ func shown(name string, v float64) string {
 	return report.Quantity(metric.Count)(v)
 }
 
+// beginnings are how long each part of the target took to start, its heap, and how often it was replaced.
+func beginnings(r *report.Report) *table {
+	t := &table{Caption: "Start, heap and restarts", Head: append(words("target"), numbers("started in", "of it loading policies", "heap before", "heap after", "heap committed", "restarts")...)}
+	for i := range r.Target {
+		x := &r.Target[i]
+		h := report.Heap{}
+		if x.Heap != nil {
+			h = *x.Heap
+		}
+		restarts := ""
+		if x.Restarts > 0 {
+			restarts = strconv.Itoa(x.Restarts)
+		}
+		if x.StartSeconds == nil && x.LoadSeconds == nil && x.Heap == nil && restarts == "" {
+			continue
+		}
+		t.add(subject(r, x), text(x.StartSeconds, unit.Seconds), text(x.LoadSeconds, unit.Seconds), text(h.Before, unit.Bytes), text(h.After, unit.Bytes),
+			text(h.Committed, unit.Bytes), restarts)
+	}
+	return t
+}
+
 // others are the remaining metrics of all targets.
 func others(r *report.Report) *table {
 	t := &table{Caption: "Other probed metrics", Head: append(words("target", "metric"), numbers("value")...)}
 	for i := range r.Target {
 		x := &r.Target[i]
-		if x.StartSeconds != nil {
-			t.add(subject(r, x), "start", unit.Seconds(*x.StartSeconds))
-		}
 		for _, name := range slices.Sorted(maps.Keys(x.Other)) {
 			t.add(subject(r, x), name, shown(name, x.Other[name]))
 		}

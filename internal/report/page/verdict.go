@@ -14,11 +14,11 @@ import (
 func verdictSection(r *report.Report) section {
 	s := section{Number: 0, Question: "What is the verdict?", Short: "Verdict"}
 	word, class := judged(r.Verdict)
-	l := lead{Word: word, Class: class, Text: strings.TrimSpace(findings(r) + " " + conclusion(r)), Why: sentence(r.Reason)}
+	l := lead{Word: word, Class: class, Text: strings.TrimSpace(soakFindings(r) + findings(r) + " " + conclusion(r)), Why: sentence(r.Reason)}
 	if l.Text == "" {
 		l.Text, l.Why = l.Why, ""
 	}
-	if r.Verdict == report.None || r.Verdict == report.Invalid && r.AA != nil && !r.AA.Reliable {
+	if r.Verdict == report.None || r.Verdict == report.Invalid && (len(r.Soaked()) > 0 || r.AA != nil && !r.AA.Reliable) {
 		l.Why = "" // that no budget was given says nothing about the target, and that the A/A arm differs was said
 	}
 	if text := unfinished(r.Status); text != "" {
@@ -27,7 +27,8 @@ func verdictSection(r *report.Report) section {
 		}
 		s.Blocks = append(s.Blocks, block{Notice: text})
 	}
-	s.Blocks = append(s.Blocks, block{Lead: &l})
+	s.Blocks = append(append(s.Blocks, block{Lead: &l}), alarms(r)...)
+	s.Blocks = append(s.Blocks, soakFacts(r)...)
 	if len(r.Capacity) == 1 {
 		c := &r.Capacity[0]
 		if text := explained(c.Signature); text != "" {
@@ -182,6 +183,9 @@ func budgets(r *report.Report) *table {
 // limited is how a budget's numbers are written: those of a limit against the baseline are changes, with a sign.
 func limited(b *report.Budget) func(float64) string {
 	parsed, err := budget.Parse(b.Text)
+	if err == nil && parsed.Drift && parsed.Limit.Against == budget.Absolute {
+		return func(v float64) string { return report.Quantity(b.Unit)(v) + "/h" }
+	}
 	if err != nil || parsed.Limit.Against == budget.Absolute {
 		return report.Quantity(b.Unit)
 	}

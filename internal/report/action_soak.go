@@ -1,0 +1,78 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+
+	"tare/internal/metric"
+)
+
+// ErrWindows means that a form of values that are independent of one another was asked of a soak: its windows follow each other in time.
+var ErrWindows = fmt.Errorf("the windows of a soak hang together, and tools for this form would take them as independent repetitions: github-action-benchmark, json or openmetrics have its figures, and a comparison of two targets is the question compare: %w", ErrNoBlocks)
+
+// independent is nil unless a form that needs independent values is asked of a report that has others.
+func (r *Report) independent() error {
+	if len(r.Blocks) == 0 && r.soaked() {
+		return ErrWindows
+	}
+	return nil
+}
+
+// soakEntries are the figures of a soak of which less is better: times of each operation, shares of errors, CPU time, and trends. Without
+// a range where nothing is known of how far they would differ in a second run.
+func (r *Report) soakEntries() ([]actionEntry, error) {
+	var out []actionEntry
+	for _, s := range r.soakedWholes() {
+		r.eachOperation(s, func(name string, o *Operation) {
+			d := orZero(o.Response)
+			for _, x := range []struct {
+				metric string
+				unit   metric.Unit
+				value  *float64
+			}{
+				{"response.p50", metric.Seconds, d.P50},
+				{"response.p99", metric.Seconds, d.P99},
+				{"error", metric.Ratio, errorShare(o.Outcomes)},
+			} {
+				out = appendEntry(out, Measured(name, x.metric, ""), s, x.unit, x.value)
+			}
+		})
+		out = appendEntry(out, "cpu", s, metric.CPUSeconds, orZero(s.Total).CPUPerOp)
+	}
+	for i := range r.Soak {
+		s := &r.Soak[i]
+		for _, name := range driftNames(s.Drift) {
+			d := s.Drift[name]
+			unit, scale := actionUnit(d.Unit)
+			e := actionEntry{Name: clean(Measured(s.Operation, name, "") + " drift · " + s.Treatment), Unit: unit + "/h", Value: nearest(d.PerHour * scale), Extra: d.Slope() + ": " + string(d.Verdict)}
+			if d.Lo != nil && d.Hi != nil {
+				e.Range = fmt.Sprintf("± %.3g", (*d.Hi-*d.Lo)/2*scale)
+			}
+			out = append(out, e)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("nothing was measured of which less is better")
+	}
+	return out, nil
+}
+
+// eachOperation calls do for the operations of a soak, and with an empty name for all of them together.
+func (r *Report) eachOperation(s *Soak, do func(name string, o *Operation)) {
+	if s.Total != nil {
+		do("", &s.Total.Operation)
+	}
+	for i := range r.Operations {
+		if o := &r.Operations[i]; o.Treatment == s.Treatment {
+			do(o.Operation, o)
+		}
+	}
+}
+
+func appendEntry(out []actionEntry, name string, s *Soak, u metric.Unit, v *float64) []actionEntry {
+	if v == nil {
+		return out
+	}
+	unit, scale := actionUnit(u)
+	return append(out, actionEntry{Name: clean(name + " · " + s.Treatment), Unit: unit, Value: nearest(*v * scale)})
+}

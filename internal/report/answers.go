@@ -1,0 +1,245 @@
+package report
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// What the answers said, and both sides' counts of it: in words and in tables.
+
+// maxAlarms is how many alarms of a kind are shouted; the tables have all.
+const maxAlarms = 6
+
+// someOf is as many lines as are read, and how many more there are.
+func someOf(lines []string) []string {
+	if len(lines) <= maxAlarms {
+		return lines
+	}
+	return append(slices.Clip(lines[:maxAlarms-1]), "and "+strconv.Itoa(len(lines)-maxAlarms+1)+" more: see the tables")
+}
+
+// mismatches says of each operation how many answers were other than expected; loud, since a wrong decision outweighs all that is fast.
+func (r *Report) mismatches() []string {
+	var out []string
+	for i := range r.Operations {
+		o := &r.Operations[i]
+		if o.Outcomes.Wrong == 0 || len(o.Answers) == 0 && !r.soaked() {
+			continue
+		}
+		out = append(out, r.subject(o.Treatment, o.Operation)+": "+strconv.FormatUint(o.Outcomes.Wrong, 10)+" of "+
+			counted(o.Outcomes.Ended(), "answer")+" were not what was expected")
+	}
+	return out
+}
+
+// disagreements are the answers that the target counted otherwise than its callers, in words. Those that cannot be compared are not among
+// them.
+func (r *Report) disagreements() []string {
+	var out []string
+	for i := range r.Answers {
+		c := &r.Answers[i]
+		if c.Agrees || c.Reason != "" {
+			continue
+		}
+		out = append(out, r.subject(c.Treatment, c.Answer)+": the target counted "+exact(c.Target)+", its callers "+
+			strconv.FormatUint(c.Client, 10)+" ("+signed(c.Target-float64(c.Client), exact)+c.unanswered()+")")
+	}
+	return out
+}
+
+func (c *AnswerCheck) unanswered() string {
+	if c.Unanswered == 0 {
+		return ""
+	}
+	return ", with " + counted(c.Unanswered, "call") + " unanswered"
+}
+
+// verdict is whether both sides counted the same.
+func (c *AnswerCheck) verdict() string {
+	switch {
+	case c.Reason != "":
+		return "– not comparable"
+	case c.Agrees:
+		return "✓ agrees"
+	}
+	return "✗ DISAGREES"
+}
+
+// exact prints a count with all its digits.
+func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// checksNote says what counts of both sides are of.
+const checksNote = "both counts are of all load, the warm-up included; a call that got no answer may be among the target's or not"
+
+// decisions count what the answers said, by operation; and how many were other than expected.
+func (r *Report) decisions() table {
+	words := r.answerWords()
+	t := table{{head: "operation", left: true}, {head: "answers"}, {head: "mismatches"}, {head: "as expected", drop: 1}}
+	for _, w := range words {
+		t = append(t, &column{head: w})
+	}
+	if len(words) == 0 {
+		return t.used()
+	}
+	for _, row := range r.tallies() {
+		cells := []string{row.name(r), whole(row.all), whole(row.wrong), whole(row.good)}
+		for _, w := range words {
+			cells = append(cells, orElse(count(row.answers[w]), "0"))
+		}
+		t.add(cells...)
+	}
+	return t.used()
+}
+
+// A tallied is the answers to one operation, or to all of a treatment.
+type tallied struct {
+	treatment, operation string
+	answers              map[string]uint64
+	all, good, wrong     uint64
+	joined               int // treatments, if there are several in one
+}
+
+func (a *tallied) take(b tallied) {
+	for w, n := range b.answers {
+		a.answers[w] += n
+	}
+	a.all, a.good, a.wrong = a.all+b.all, a.good+b.good, a.wrong+b.wrong
+}
+
+func (a *tallied) count(o *Operation) {
+	for w, n := range o.Answers {
+		a.answers[w] += n
+		a.all += n
+	}
+	a.good += o.Outcomes.Good()
+	a.wrong += o.Outcomes.Wrong
+}
+
+// maxTallies is how many rows of answers a comparison shows; of more, treatments whose answers were all as expected are joined.
+const maxTallies = 12
+
+// tallies are the operations whose answers were counted: of a soak with the sum of each treatment below them, of many treatments only those
+// with mismatches one by one.
+func (r *Report) tallies() []tallied {
+	var each []tallied
+	for i := range r.Operations {
+		if o := &r.Operations[i]; len(o.Answers) > 0 {
+			a := tallied{treatment: o.Treatment, operation: o.Operation, answers: map[string]uint64{}}
+			a.count(o)
+			each = append(each, a)
+		}
+	}
+	switch {
+	case r.soaked():
+		return summed(each)
+	case len(each) > maxTallies:
+		return folded(each)
+	}
+	return each
+}
+
+// summed puts the sum of each treatment with several operations below them.
+func summed(each []tallied) []tallied {
+	var out []tallied
+	for from := 0; from < len(each); {
+		to := from
+		sum := tallied{treatment: each[from].treatment, operation: total, answers: map[string]uint64{}}
+		for ; to < len(each) && each[to].treatment == sum.treatment; to++ {
+			sum.take(each[to])
+		}
+		out = append(out, each[from:to]...)
+		if to-from > 1 {
+			out = append(out, sum)
+		}
+		from = to
+	}
+	return out
+}
+
+// folded joins the treatments under which all answers to an operation were as expected.
+func folded(each []tallied) []tallied {
+	var out []tallied
+	at := map[string]int{}
+	for _, a := range each {
+		if a.wrong > 0 {
+			out = append(out, a)
+			continue
+		}
+		i, ok := at[a.operation]
+		if !ok {
+			i = len(out)
+			at[a.operation] = i
+			out = append(out, tallied{operation: a.operation, answers: map[string]uint64{}})
+		}
+		out[i].take(a)
+		out[i].joined++
+	}
+	return out
+}
+
+// name is the row's in a table.
+func (a *tallied) name(r *Report) string {
+	if a.joined > 0 {
+		return countOf(a.joined, "treatment") + ": " + a.operation
+	}
+	return r.subject(a.treatment, a.operation)
+}
+
+// answerWords are all answers that were seen, the usual ones first.
+func (r *Report) answerWords() []string {
+	set := map[string]bool{}
+	for i := range r.Operations {
+		for w := range r.Operations[i].Answers {
+			set[w] = true
+		}
+	}
+	var out []string
+	for _, w := range []string{"permit", "deny", "not-applicable", "indeterminate", "error"} {
+		if set[w] {
+			out = append(out, w)
+			delete(set, w)
+		}
+	}
+	return append(out, slices.Sorted(maps.Keys(set))...)
+}
+
+// checks hold the target's counts against its callers'. Where onlyBad is set, those that agree are left out.
+func (r *Report) checks(onlyBad bool) table {
+	t := table{
+		{head: "answer", left: true},
+		{head: "callers"},
+		{head: "target"},
+		{head: "difference"},
+		{head: "unanswered", drop: 2},
+		{head: "both counts", left: true},
+		{head: "why", left: true, drop: 1},
+	}
+	for i := range r.Answers {
+		c := &r.Answers[i]
+		if onlyBad && c.Agrees {
+			continue
+		}
+		t.add(r.subject(c.Treatment, c.Answer), whole(c.Client), c.counted(), difference(c), count(c.Unanswered), c.verdict(), c.Reason)
+	}
+	return t.used()
+}
+
+// counted is the target's count; one that is below 0, since it began anew in between, is none.
+func (c *AnswerCheck) counted() string {
+	if c.Target < 0 {
+		return ""
+	}
+	return exact(c.Target)
+}
+
+// difference is how many more the target counted than its callers.
+func difference(c *AnswerCheck) string {
+	if c.Target < 0 {
+		return ""
+	}
+	if d := c.Target - float64(c.Client); d != 0 {
+		return signed(d, exact)
+	}
+	return "0"
+}

@@ -1,0 +1,179 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/internal/metric"
+	"tare/internal/unit"
+)
+
+// Trends in words.
+
+// driftOrder is the order of drifts in every form: memory first, since a leak is what a soak is for.
+var driftOrder = []string{"rss", "heap", "cpu", "response.p99", "response.mean"}
+
+// driftNames are the metrics of drifts in their order.
+func driftNames(d map[string]Drift) []string {
+	rank := func(name string) int {
+		if i := slices.Index(driftOrder, name); i >= 0 {
+			return i
+		}
+		return len(driftOrder)
+	}
+	return slices.SortedFunc(maps.Keys(d), func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b)) })
+}
+
+// trends say of each metric what it does: those that drift one by one, the others together.
+func (s *Soak) trends() []string {
+	var loud, same, open []string
+	margin := 0.0
+	for _, name := range driftNames(s.Drift) {
+		d := s.Drift[name]
+		switch d.Verdict {
+		case Regressed, Slower, Improved, Faster:
+			loud = append(loud, d.Trend(name))
+		case Equivalent:
+			same, margin = append(same, name), d.Margin
+		case EffectInconclusive:
+			open = append(open, name)
+		}
+	}
+	if len(same) > 0 {
+		text := "no drift of " + listed(same)
+		if margin > 0 {
+			text += " beyond ±" + share(margin)
+		}
+		loud = append(loud, text)
+	}
+	if len(open) > 0 {
+		loud = append(loud, "whether "+listed(open)+" "+plural(len(open), "drifts", "drift")+" is not decided")
+	}
+	return loud
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// listed is "a, b and c".
+func listed(names []string) string {
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
+// Trend says in words how a metric drifts: "rss grows by 60 MiB/h [58, 62]: a leak?".
+func (d *Drift) Trend(name string) string {
+	memory := d.Unit == metric.Bytes
+	verb := "rises"
+	switch {
+	case d.PerHour < 0 && memory:
+		verb = "shrinks"
+	case d.PerHour < 0:
+		verb = "falls"
+	case memory:
+		verb = "grows"
+	}
+	s := name + " " + verb + " by " + d.size()
+	switch {
+	case d.Verdict == EffectInconclusive || d.Verdict == Equivalent:
+		return s
+	case d.PerHour > 0 && memory:
+		s += ": a leak?"
+	}
+	if d.Verdict == Slower || d.Verdict == Faster {
+		s += ", size undecided"
+	}
+	return s
+}
+
+// size is the slope without its sign, and its interval: "60 MiB/h [58, 62]".
+func (d *Drift) size() string {
+	if d.PerHour >= 0 {
+		return d.Slope()
+	}
+	up := Drift{PerHour: -d.PerHour, Unit: d.Unit}
+	if d.Lo != nil && d.Hi != nil {
+		up.Lo, up.Hi = new(-*d.Hi), new(-*d.Lo)
+	}
+	return up.Slope()
+}
+
+// Slope prints the change per hour with its interval, all in the unit that suits the largest of them: "60 MiB/h [58, 62]",
+// "-0.09 MiB/h [-9.9, 9.7]".
+func (d *Drift) Slope() string {
+	show := Differences(d.Unit)
+	largest := d.PerHour
+	for _, v := range []*float64{d.Lo, d.Hi} {
+		if v != nil && !math.IsInf(*v, 0) && math.Abs(*v) > math.Abs(largest) {
+			largest = *v
+		}
+	}
+	if d.Unit == metric.Seconds || d.Unit == metric.CPUSeconds || d.Unit == metric.Bytes {
+		show = likewise(show(largest), show)
+	}
+	s := show(d.PerHour)
+	if d.Lo == nil || d.Hi == nil {
+		return s + "/h"
+	}
+	lo, hi := sameUnit(s, show(*d.Lo), show(*d.Hi))
+	return s + "/h [" + lo + ", " + hi + "]"
+}
+
+// sizes of the units that a number with a unit may be shown in, in base units.
+var unitSizes = map[string]float64{
+	"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+}
+
+// likewise shows numbers in the unit in which one was shown, if they fit there: an interval in three units is hard to read.
+func likewise(shown string, show func(float64) string) func(float64) string {
+	_, word, _ := strings.Cut(shown, " ")
+	size, ok := unitSizes[word]
+	if !ok {
+		return show
+	}
+	return func(v float64) string {
+		if a := math.Abs(v / size); v == 0 || math.IsInf(a, 0) || a < 0.0001 || a >= 10000 {
+			return show(v)
+		}
+		return unit.Number(v/size) + " " + word
+	}
+}
+
+// change is what a drift adds up to over the measured time: "+50 MiB (+28 %)".
+func (d *Drift) change() string {
+	if d.Total == 0 && d.Start == 0 {
+		return ""
+	}
+	s := signed(d.Total, Quantity(d.Unit))
+	if d.Start > 0 {
+		s += " (" + signed(d.Total/d.Start, share) + ")"
+	}
+	return s
+}
+
+func signed(v float64, show func(float64) string) string {
+	if v == 0 {
+		return "+" + show(0) // and not that of -0
+	}
+	if v < 0 {
+		return "-" + show(-v)
+	}
+	return "+" + show(v)
+}
+
+// word is the drift's verdict with its sign.
+func (d *Drift) word() string {
+	if m := d.Verdict.mark(); m != "" {
+		return m + " " + string(d.Verdict)
+	}
+	return string(d.Verdict)
+}

@@ -1,0 +1,354 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/metric"
+)
+
+// row is the row of a table whose first cell is name, by the heads of its columns.
+func row(t *testing.T, x Table, name string) map[string]string {
+	t.Helper()
+	for _, cells := range x.Rows {
+		if cells[0] != name {
+			continue
+		}
+		out := map[string]string{}
+		for i, h := range x.Head {
+			out[h.Text] = cells[i]
+		}
+		return out
+	}
+	t.Fatalf("no row %q among %v", name, x.Rows)
+	return nil
+}
+
+// TestSummaryIsJMeters computes a row by JMeter's definitions: throughput is samples ÷ time, KB are 1024 bytes, errors are a share of samples.
+func TestSummaryIsJMeters(t *testing.T) {
+	r := base("s")
+	r.Question = "soak"
+	op := Operation{
+		Treatment: "default", Operation: "guard", Outcomes: Outcomes{OK: 60, Denied: 30, Wrong: 4, Refused: 1, Timeout: 2, ConnFailed: 2, Failed: 1},
+		Response: &Distribution{N: 100, Min: 0.001, Mean: 0.0205, Stddev: new(0.004), Max: 1.5}, BytesIn: new(uint64(204800)), BytesOut: new(uint64(51200)),
+	}
+	r.Operations = []Operation{op}
+	r.Soak = []Soak{{Treatment: "default", Seconds: 50, Total: &Total{Operation: op}}}
+	want := map[string]string{
+		"label": "guard", "samples": "100", "average": "20.5 ms", "min": "1 ms", "max": "1.5 s", "std. dev.": "4 ms", "error %": "10%", "throughput": "2.000/s",
+		"received": "4 KB/s", "sent": "1 KB/s", "avg. bytes": "2048.0",
+	}
+	if d := cmp.Diff(want, row(t, r.Summary(), "guard")); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	want["label"] = "TOTAL"
+	if d := cmp.Diff(want, row(t, r.Summary(), "TOTAL")); d != "" {
+		t.Errorf("the total of one operation is not that operation (-want +got):\n%s", d)
+	}
+}
+
+// TestTotalIsTheSum: what the total says of counts and rates is what its labels add up to.
+func TestTotalIsTheSum(t *testing.T) {
+	r := xacmlSoak()
+	s := r.Summary()
+	var samples, rate float64
+	for _, cells := range s.Rows[:len(s.Rows)-1] {
+		n, err := strconv.ParseFloat(cells[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := strconv.ParseFloat(strings.TrimSuffix(cells[7], "/s"), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples, rate = samples+n, rate+v
+	}
+	all := row(t, s, "TOTAL")
+	if got, _ := strconv.ParseFloat(all["samples"], 64); got != samples {
+		t.Errorf("total of %v samples, its labels have %v", got, samples)
+	}
+	if got, _ := strconv.ParseFloat(strings.TrimSuffix(all["throughput"], "/s"), 64); math.Abs(got-rate) > 0.1 {
+		t.Errorf("total of %v/s, its labels have %v/s", got, rate)
+	}
+}
+
+func TestTrendsInWords(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		d    Drift
+		want string
+	}{
+		{"rss", Drift{PerHour: 60 << 20, Lo: new(58.0 * mebi), Hi: new(62.0 * mebi), Unit: metric.Bytes, Verdict: Regressed}, "rss grows by 60 MiB/h [58, 62]: a leak?"},
+		{"rss", Drift{PerHour: -3 << 20, Lo: new(-4.0 * mebi), Hi: new(-2.0 * mebi), Unit: metric.Bytes, Verdict: Improved}, "rss shrinks by 3 MiB/h [2, 4]"},
+		{"rss", Drift{PerHour: 1 << 20, Lo: new(512.0 * 1024), Hi: new(1.5 * mebi), Unit: metric.Bytes, Verdict: Slower, Margin: 0.05}, "rss grows by 1 MiB/h [0.5, 1.5]: a leak?, size undecided"},
+		{"response.p99", Drift{PerHour: 0.0012, Lo: new(0.0002), Hi: new(0.0022), Unit: metric.Seconds, Verdict: Regressed}, "response.p99 rises by 1.2 ms/h [0.2, 2.2]"},
+		{"cpu", Drift{PerHour: -12e-6, Lo: new(-20e-6), Hi: new(-4e-6), Unit: metric.CPUSeconds, Verdict: Faster}, "cpu falls by 12 µs/h [4, 20], size undecided"},
+		{"rss", Drift{PerHour: 1 << 20, Unit: metric.Bytes, Verdict: EffectInconclusive}, "rss grows by 1 MiB/h"},
+		{"rss", Drift{PerHour: 96 << 10, Lo: new(-9.92 * mebi), Hi: new(9965 * 1024.0), Unit: metric.Bytes, Verdict: Equivalent}, "rss grows by 0.0938 MiB/h [-9.92, 9.73]"},
+		{"cpu", Drift{PerHour: 229e-6, Lo: new(-782e-6), Hi: new(0.00124), Unit: metric.CPUSeconds, Verdict: EffectInconclusive}, "cpu rises by 0.229 ms/h [-0.782, 1.24]"},
+	} {
+		if got := c.d.Trend(c.name); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestSentenceSaysWhatHappened: each way in which a soak can go has its own words, and none is called held that never answered.
+func TestSentenceSaysWhatHappened(t *testing.T) {
+	good, none := &Total{Operation: Operation{Outcomes: Outcomes{OK: 99, Timeout: 1}}}, &Total{Operation: Operation{Outcomes: Outcomes{Timeout: 10}}}
+	for _, c := range []struct {
+		s    Soak
+		want string
+	}{
+		{Soak{Seconds: 100, Planned: 100, Workers: 10, Total: good}, "held 100 s with 10 workers: 100 calls, 1.000/s in all, errors 1%"},
+		{Soak{Seconds: 100, Planned: 100, Rate: 20, Total: good}, "held 100 s with 20/s offered: 100 calls, 1.000/s in all, errors 1%"},
+		{Soak{Seconds: 100, Planned: 3600, Workers: 1, Total: good}, "held 100 s of 1h that were planned with 1 worker: 100 calls, 1.000/s in all, errors 1%"},
+		{Soak{Seconds: 100, Planned: 100, Total: none}, "did not answer well once in 100 s: 10 calls, 0.1000/s in all, errors 100%"},
+		{Soak{Planned: 100}, "nothing was measured: the run ended in its warm-up"},
+		{
+			Soak{Seconds: 100, Planned: 100, WarmUpSeconds: 10, Total: good, Outages: []Outage{{Start: 8, End: 12}, {Start: 50, End: 60}}, Restarts: []float64{60, 70}},
+			"held 100 s, but for 12 s in 2 outages: 100 calls, 1.000/s in all, errors 1%; its process was replaced twice",
+		},
+		{
+			Soak{Seconds: 100, Total: good, Drift: map[string]Drift{"cpu": {Verdict: Equivalent, Margin: 0.05}, "response.p99": {Verdict: Equivalent, Margin: 0.05}, "rss": {Verdict: EffectInconclusive}}},
+			"held 100 s: 100 calls, 1.000/s in all, errors 1%; no drift of cpu and response.p99 beyond ±5 %; whether rss drifts is not decided",
+		},
+	} {
+		if got := c.s.Sentence(); got != c.want {
+			t.Errorf("got  %q\nwant %q", got, c.want)
+		}
+	}
+}
+
+// TestLittleHasNoNegativeZero: a difference that rounds to nothing has no sign of its own.
+func TestLittleHasNoNegativeZero(t *testing.T) {
+	for observed, want := range map[float64]string{9.9999: "10 calls in progress, expected 10 (+0 %)", 9.97: "9.97 calls in progress, expected 10 (-0.3 %)", 8: "8 calls in progress, expected 10 (-20 %): they do not agree"} {
+		if got := (&Little{Expected: 10, Observed: observed}).law(); got != "rate × mean response = "+want {
+			t.Errorf("%v: %q", observed, got)
+		}
+	}
+}
+
+func TestInvalidSoaksAreNotPraised(t *testing.T) {
+	r := xacmlSoak()
+	r.Verdict, r.Reason = Invalid, "the PDP counts NotApplicable and answers Permit"
+	if out := string(encode(t, Style{Width: 4000}.Text, r)); !strings.Contains(out, "✗ INVALID, so nothing of this counts: the PDP counts NotApplicable and answers Permit. What was seen: held") {
+		t.Errorf("the sentence does not say so:\n%s", out)
+	}
+}
+
+// TestDisagreementsAreLoud: a count that differs stands at the top with both numbers, one that cannot be compared does not, and one that agrees
+// is only in the table.
+func TestDisagreementsAreLoud(t *testing.T) {
+	r := xacmlSoak()
+	r.Warnings = nil
+	r.Answers = []AnswerCheck{
+		{Treatment: "default", Answer: "permit", Client: 100, Target: 112, Unanswered: 3},
+		{Treatment: "default", Answer: "deny", Client: 70, Target: 1, Reason: "the target was started anew"},
+		{Treatment: "default", Answer: "indeterminate", Client: 5, Target: 5, Agrees: true},
+	}
+	want := []string{"guard-frequency: 7 of 283134 answers were not what was expected", "permit: the target counted 112, its callers 100 (+12, with 3 calls unanswered)"}
+	if d := cmp.Diff(want, r.Alarms()); d != "" {
+		t.Errorf("alarms (-want +got):\n%s", d)
+	}
+	for name, out := range map[string]string{"text": string(encode(t, Style{Width: 400}.Text, r)), "markdown": string(encode(t, Markdown, r))} {
+		at, table := strings.Index(out, "the target counted 112, its callers 100"), strings.Index(out, "healthcheck")
+		if at < 0 || at > table {
+			t.Errorf("%s does not say at its top that the counts disagree:\n%s", name, out)
+		}
+		if !strings.Contains(out, "✗ DISAGREES") || !strings.Contains(out, "– not comparable") || !strings.Contains(out, "✓ agrees") {
+			t.Errorf("%s lacks a verdict on counts:\n%s", name, out)
+		}
+	}
+	if checks := r.Checks(); len(checks.Rows) != 3 {
+		t.Errorf("a soak shows %d counts, want all three", len(checks.Rows))
+	}
+	r.Answers[1].Target = -51
+	if got := row(t, r.Checks(), "deny"); got["target"] != "" || got["difference"] != "" {
+		t.Errorf("a count below 0 is shown: %v", got)
+	}
+	r.Question = "compare"
+	if checks := r.Checks(); len(checks.Rows) != 2 {
+		t.Errorf("a comparison shows %d counts, want the two that do not agree", len(checks.Rows))
+	}
+}
+
+// TestManyTreatmentsAreFolded: a comparison of many treatments has one row for what was as expected everywhere, and rows of their own for
+// those with mismatches; nothing is counted twice.
+func TestManyTreatmentsAreFolded(t *testing.T) {
+	r := base("many")
+	r.Question, r.Treatments = "scale", nil
+	for i := range 20 {
+		id := "policies=" + strconv.Itoa(i)
+		r.Treatments = append(r.Treatments, Treatment{ID: id})
+		wrong := uint64(0)
+		if i == 7 {
+			wrong = 3
+		}
+		r.Operations = append(
+			r.Operations,
+			Operation{Treatment: id, Operation: "permit", Outcomes: Outcomes{OK: 10}, Answers: map[string]uint64{"permit": 10}},
+			Operation{Treatment: id, Operation: "deny", Outcomes: Outcomes{Denied: 10 - wrong, Wrong: wrong}, Answers: map[string]uint64{"deny": 10 - wrong, "permit": wrong}},
+		)
+	}
+	want := [][]string{{"20 treatments: permit", "200", "0", "200", "200", "0"}, {"19 treatments: deny", "190", "0", "190", "0", "190"}, {"policies=7 deny", "10", "3", "7", "3", "7"}}
+	if d := cmp.Diff(want, r.Decisions().Rows); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	for i := range r.Operations {
+		r.Operations[i].Outcomes.Wrong = 1
+	}
+	if alarms := r.Alarms(); len(alarms) != maxAlarms || alarms[maxAlarms-1] != "and 35 more: see the tables" {
+		t.Errorf("alarms of 40 operations: %q", alarms)
+	}
+	r.Operations = r.Operations[:6]
+	if n := len(r.Decisions().Rows); n != 6 {
+		t.Errorf("%d rows of few treatments, want each of the six", n)
+	}
+}
+
+// TestNothingIsLostAt80Columns: a narrow terminal gets the columns in several tables, not fewer.
+func TestNothingIsLostAt80Columns(t *testing.T) {
+	out := string(encode(t, Style{Width: 80}.Text, xacmlSoak()))
+	for _, head := range []string{
+		"samples", "average", "min", "max", "std. dev.", "error %", "throughput", "received", "sent", "avg. bytes", "p50", "p90", "p99", "p99.9",
+		"indeterminate", "mismatches", "RSS before", "RSS peak", "heap after", "CPU/call", "started in", "of it policies", "restarts", "collections", "mean", "of the time",
+	} {
+		if !strings.Contains(out, head) {
+			t.Errorf("no column %q:\n%s", head, out)
+		}
+	}
+}
+
+// TestCollectionsAreShares: the mean of a collection is time ÷ count, and its share is of what was measured.
+func TestCollectionsAreShares(t *testing.T) {
+	r := xacmlSoak()
+	r.Target = []Target{{Treatment: "default", Name: "pdp", GC: []GC{{Name: "young", Count: 518, Seconds: 5.988}, {Name: "idle"}}}}
+	want := [][]string{{"pdp", "young", "518", "5.99 s", "11.6 ms", "0.2%"}, {"pdp", "idle", "0", "0 s", "", "0%"}}
+	if d := cmp.Diff(want, r.Collections().Rows); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	r.Soak = nil
+	for _, h := range r.Collections().Head {
+		if h.Text == "of the time" {
+			t.Error("a share of an unknown time is shown")
+		}
+	}
+}
+
+func TestWindowsReadBack(t *testing.T) {
+	moments := xacmlSoak().Soak[0].Moments
+	moments[0].Other = map[string]float64{"pdp goroutines": 12, "a;b=c": 0.5, "bad": math.NaN()}
+	moments[1].Operations[0].Operation = "with \"quotes\",\nlines"
+	moments[2].Operations = nil
+	var b bytes.Buffer
+	if err := WriteWindows(&b, moments); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(windowColumns, rows[0]); d != "" {
+		t.Errorf("head (-want +got):\n%s", d)
+	}
+	if want := 1 + len(moments)*6 - 5; len(rows) != want {
+		t.Errorf("%d rows, want %d: each window's whole and its operations", len(rows), want)
+	}
+	at := map[string]int{}
+	for i, c := range windowColumns {
+		at[c] = i
+	}
+	number := func(row []string, column string) float64 {
+		v, err := strconv.ParseFloat(row[at[column]], 64)
+		if err != nil {
+			t.Fatalf("%s: %v", column, err)
+		}
+		return v
+	}
+	whole, first := rows[1], rows[2]
+	if whole[at["operation"]] != "" || whole[at["warm_up"]] != "true" || number(whole, "rss_bytes") != *moments[0].RSS || whole[at["other"]] != "a_b_c=0.5;pdp goroutines=12" {
+		t.Errorf("the whole of a window is %q", whole)
+	}
+	if first[at["operation"]] != "healthcheck" || number(first, "response_p99_seconds") != *moments[0].Operations[0].P99 || first[at["rss_bytes"]] != "" {
+		t.Errorf("an operation of a window is %q", first)
+	}
+	var calls, weighted float64
+	for i := range 5 {
+		calls += number(rows[2+i], "calls")
+		weighted += number(rows[2+i], "calls") * number(rows[2+i], "response_mean_seconds")
+	}
+	if number(whole, "calls") != calls || math.Abs(number(whole, "response_mean_seconds")/(weighted/calls)-1) > 1e-12 {
+		t.Errorf("the whole has %q, its operations %v calls with a mean of %v s", whole, calls, weighted/calls)
+	}
+	if whole[at["response_p99_seconds"]] != "" {
+		t.Error("quantiles were added up")
+	}
+}
+
+func TestWindowsSayWhenTheyCannotBeWritten(t *testing.T) {
+	broken := errors.New("full")
+	if err := WriteWindows(failing{broken}, make([]Moment, 5000)); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// TestWindowsAreNoRepetitions: tools that take lines for independent repetitions are refused, with a sentence that says where to look instead.
+func TestWindowsAreNoRepetitions(t *testing.T) {
+	for _, form := range []string{"benchfmt", "hyperfine"} {
+		err := Encoders()[form](io.Discard, xacmlSoak())
+		if !errors.Is(err, ErrWindows) || !strings.HasPrefix(err.Error(), form+": ") || !strings.Contains(err.Error(), "github-action-benchmark") {
+			t.Errorf("%s of a soak: %v", form, err)
+		}
+	}
+	if err := ActionBenchmark(io.Discard, xacmlSoak()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOpenMetricsOfASoak compares values: base units, and slopes per second.
+func TestOpenMetricsOfASoak(t *testing.T) {
+	m, err := readOpenMetrics(string(encode(t, OpenMetrics, xacmlSoak())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const of = `area="decision",experiment="xacml-soak",`
+	for id, want := range map[string]float64{
+		`tare_soak_measured_seconds{` + of + `question="soak",treatment="default"}`:                                                                            3000,
+		`tare_soak_restarts_total{` + of + `question="soak",treatment="default"}`:                                                                              1,
+		`tare_soak_outage_seconds_total{` + of + `question="soak",treatment="default"}`:                                                                        12,
+		`tare_answers_counted_total{answer="permit",` + of + `question="soak",treatment="default"}`:                                                            81197,
+		`tare_answers_seen_total{answer="permit",` + of + `question="soak",treatment="default"}`:                                                               493201,
+		`tare_answers_agree{answer="deny",` + of + `question="soak",treatment="default"}`:                                                                      1,
+		`tare_target_gc_collections_total{area="decision",collector="G1 full",experiment="xacml-soak",question="soak",target="xacml-pdp",treatment="default"}`: 32,
+		`tare_target_load_seconds{` + of + `question="soak",target="xacml-pdp",treatment="default"}`:                                                           1.27,
+		`tare_target_heap_after_bytes{` + of + `question="soak",target="xacml-pdp",treatment="default"}`:                                                       141 << 20,
+	} {
+		if got, ok := m.points[id]; !ok {
+			t.Errorf("there is no %s", id)
+		} else if !equal(got, want) {
+			t.Errorf("%s is %v, want %v", id, got, want)
+		}
+	}
+	found := false
+	for id, v := range m.points {
+		if strings.HasPrefix(id, "tare_drift_slope{") && strings.Contains(id, `metric="rss"`) {
+			found = equal(v*3600, 60<<20)
+		}
+	}
+	if !found {
+		t.Error("the slope of rss is not 60 MiB an hour")
+	}
+}

@@ -1,0 +1,215 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"tare/internal/design"
+	"tare/internal/unit"
+)
+
+// A soak in words, for every form that people read.
+
+// wholes are the soaks of whole treatments, as opposed to those of single operations.
+func (r *Report) wholes() []*Soak {
+	var out []*Soak
+	for i := range r.Soak {
+		if s := &r.Soak[i]; s.Operation == "" && (s.Total != nil || s.Seconds > 0 || len(s.Drift) > 0) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// soaked says whether the report is of a soak that measured something.
+func (r *Report) soaked() bool { return r.Question == design.Soak && len(r.wholes()) > 0 }
+
+// soakedWholes are the wholes, if the question is that of a soak.
+func (r *Report) soakedWholes() []*Soak {
+	if !r.soaked() {
+		return nil
+	}
+	return r.wholes()
+}
+
+// judgedSoak is a soak's sentence behind the run's verdict.
+func (r *Report) judgedSoak(s *Soak) string {
+	text := r.subject(s.Treatment, "")
+	if text != "" {
+		text += ": "
+	}
+	text += s.Sentence()
+	switch r.Verdict {
+	case None, "":
+		return text
+	case Invalid:
+		return r.Verdict.mark() + ", so nothing of this counts" + because(r.Reason) + ". What was seen: " + text
+	case Pass, Fail, Inconclusive, NotMeasured:
+	}
+	return r.Verdict.mark() + ": " + text
+}
+
+// Sentence says how long it held, under which load, and what drifts: "held 50m with 10 workers: 146889 calls, 49.0/s in all, errors 0.02%;
+// rss grows by 60 MiB/h [58, 62]: a leak?".
+func (s *Soak) Sentence() string {
+	first := s.held(s.load())
+	if c := s.calls(); c != "" {
+		first += ": " + c
+	}
+	parts := []string{first}
+	if n := len(s.Restarts); n > 0 {
+		parts = append(parts, "its process was replaced "+times(n))
+	}
+	return strings.Join(append(parts, s.trends()...), "; ")
+}
+
+// held says for how much of the measured time there were good answers under a load.
+func (s *Soak) held(load string) string {
+	long := unit.Seconds(s.Seconds)
+	if s.Planned > s.Seconds*1.001 {
+		long += " of " + unit.Seconds(s.Planned) + " that were planned"
+	}
+	long += load
+	out := 0.0
+	for _, o := range s.Outages {
+		out += s.measured(o)
+	}
+	none := s.Total != nil && s.Total.Outcomes.Ended() > 0 && s.Total.Outcomes.Good() == 0
+	switch {
+	case s.Seconds <= 0:
+		return "nothing was measured: the run ended in its warm-up"
+	case none || out >= s.Seconds:
+		return "did not answer well once in " + long
+	case out > 0:
+		return "held " + long + ", but for " + unit.Seconds(out) + " in " + countOf(len(s.Outages), "outage")
+	}
+	return "held " + long
+}
+
+// measured is how much of an outage lies after the warm-up, in seconds.
+func (s *Soak) measured(o Outage) float64 { return max(0, o.End-max(o.Start, s.WarmUpSeconds)) }
+
+func (s *Soak) load() string {
+	switch {
+	case s.Workers > 0:
+		return " with " + countOf(s.Workers, "worker")
+	case s.Rate > 0:
+		return " with " + unit.PerSecond(s.Rate) + " offered"
+	}
+	return ""
+}
+
+// calls are the whole's count, rate and share of errors.
+func (s *Soak) calls() string {
+	if s.Total == nil {
+		return ""
+	}
+	n := s.Total.Outcomes
+	parts := []string{counted(n.Ended(), "call")}
+	if v := s.throughput(&s.Total.Operation); v != nil {
+		parts = append(parts, Rate(*v)+"/s in all")
+	}
+	if e := errorShare(n); e != nil {
+		parts = append(parts, "errors "+unit.Share(*e))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// throughput is what JMeter calls so: all calls that ended, per second of what was measured. In 1/s.
+func (s *Soak) throughput(o *Operation) *float64 {
+	if !(s.Seconds > 0) {
+		return o.Achieved
+	}
+	return new(float64(o.Outcomes.Ended()) / s.Seconds)
+}
+
+// errorShare is the share of calls that did not end well; nil if none ended.
+func errorShare(n Outcomes) *float64 {
+	if n.Ended() == 0 {
+		return nil
+	}
+	return new(float64(n.Ended()-n.Good()) / float64(n.Ended()))
+}
+
+// counted is a number of things of which there may be very many.
+func counted(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return whole(n) + " " + what + "s"
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// Remarks are what must be said about a soak below its sentence: outages, restarts, and Little's law.
+func (s *Soak) Remarks() []Remark {
+	var out []Remark
+	for _, o := range s.Outages[:min(len(s.Outages), maxOutages)] {
+		out = append(out, Remark{"outage", "at " + unit.Seconds(o.Start) + " for " + unit.Seconds(o.End-o.Start) + ": no good answer, " + counted(o.Calls, "call") + " ended badly"})
+	}
+	if n := len(s.Outages) - maxOutages; n > 0 {
+		out = append(out, Remark{"outages", fmt.Sprintf("and %d more", n)})
+	}
+	if n := len(s.Restarts); n > 0 {
+		var at []string
+		for _, t := range s.Restarts[:min(n, maxOutages)] {
+			at = append(at, unit.Seconds(t))
+		}
+		if n > maxOutages {
+			at = append(at, fmt.Sprintf("%d more", n-maxOutages))
+		}
+		out = append(out, Remark{"restart", "the target's process was replaced at " + listed(at)})
+	}
+	if s.Total != nil && s.Total.Little != nil {
+		out = append(out, Remark{"Little", s.Total.Little.law()})
+	}
+	return out
+}
+
+// maxOutages bounds how many outages and restarts are named one by one.
+const maxOutages = 6
+
+// law is Little's law in words.
+func (l *Little) law() string {
+	s := "rate × mean response = " + unit.Number(l.Observed) + " calls in progress, expected " + unit.Number(l.Expected)
+	if l.Expected > 0 {
+		off := math.Round((l.Observed/l.Expected-1)*1000) / 1000
+		s += " (" + signed(off, share) + ")"
+		if math.Abs(off) > 0.1 {
+			s += ": they do not agree"
+		}
+	}
+	return s
+}
+
+// soakProperties are what a test report says of a soak beyond its budgets.
+func (r *Report) soakProperties() []junitProperty {
+	var out []junitProperty
+	for _, s := range r.soakedWholes() {
+		name := strings.TrimSpace("soak " + s.Treatment)
+		if len(r.Treatments) < 2 {
+			name = "soak"
+		}
+		out = append(out, junitProperty{name, s.Sentence()})
+	}
+	for i := range r.Soak {
+		s := &r.Soak[i]
+		for _, name := range driftNames(s.Drift) {
+			d := s.Drift[name]
+			out = append(out, junitProperty{"drift of " + r.subject(s.Treatment, Measured(s.Operation, name, "")), d.Slope() + " " + string(d.Verdict)})
+		}
+	}
+	for _, l := range r.disagreements() {
+		out = append(out, junitProperty{"counts disagree", l})
+	}
+	return out
+}
