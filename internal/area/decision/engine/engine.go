@@ -2,12 +2,7 @@
 // Find returns as a child process.
 package engine
 
-import (
-	"context"
-	"log/slog"
-
-	"tare/internal/area/decision/model"
-)
+import "log/slog"
 
 // Kind names an embedded decision point.
 type Kind string
@@ -41,7 +36,7 @@ func (k Kind) Adapter() string {
 // Host is what Find may use.
 type Host struct {
 	Self   string // path of this binary
-	Cache  string // folder for what is built; empty: the user's cache folder
+	Cache  string // folder for what is built; empty: see CacheFolder
 	Log    *slog.Logger
 	Getenv func(name string) (string, bool)
 }
@@ -86,12 +81,3 @@ type Missing struct {
 
 // Error implements error.
 func (m *Missing) Error() string { return string(m.Kind) + ": " + m.Reason }
-
-// Find and Prepare are in files of their own:
-//
-//	func Find(ctx context.Context, k Kind, h Host) (Launch, error)          // builds what has to be built, once per version; a *Missing error
-//	func (l Launch) Prepare(dir string, set model.Set) (Config, error)      // writes the policies into dir
-var (
-	_ context.Context
-	_ model.Set
-)

@@ -59,11 +59,12 @@ func runCedar(ctx context.Context, c clock.Clock, cfg engine.Config, ready func(
 	return errors.Join(err, shutCedar(srv, served), grown.stop())
 }
 
-// newCedarServer bounds what a caller can make the process hold: headers, and the time for a request and for its answer.
+// newCedarServer bounds what a caller can make the process hold: headers, and the time for a request and for its answer. A connection may be
+// idle for as long as a run can last: closing it would fail a call that is just being sent.
 func newCedarServer(d *cedarPoint) *http.Server {
 	return &http.Server{
 		Handler: d.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second,
-		MaxHeaderBytes: 64 << 10,
+		IdleTimeout: 48 * time.Hour, MaxHeaderBytes: 64 << 10,
 	}
 }
 

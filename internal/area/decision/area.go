@@ -1,0 +1,88 @@
+// Package decision is the area of policy decision points: what does an authorization decision cost, how does that grow with the policies,
+// and does it hold for hours? Its operations are questions whose right answers are known.
+package decision
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"tare/internal/area"
+	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/reference"
+	"tare/internal/design"
+)
+
+// Area is the decision area.
+type Area struct{}
+
+var (
+	_ area.Area    = Area{}
+	_ area.Server  = Area{}
+	_ area.Trimmer = Area{}
+)
+
+const areaName = "decision"
+
+// subject is the decision point in samples.
+const subject = "pdp"
+
+// Name implements area.Area.
+func (Area) Name() string { return areaName }
+
+// Cells implements area.Area.
+func (Area) Cells() map[design.Question]area.Cell {
+	return map[design.Question]area.Cell{
+		design.Capacity: {Answered: true},
+		design.Compare:  {Answered: true},
+		design.Scale:    {Answered: true},
+		design.Soak:     {Answered: true},
+	}
+}
+
+// NewSpec implements area.Area.
+func (Area) NewSpec() area.Spec { return &Spec{} }
+
+// Open implements area.Area. It changes nothing and connects to nothing.
+func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, error) {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return nil, fmt.Errorf("open decision: a spec of type %T is not this area's", s)
+	}
+	return &target{
+		spec: spec, env: env, places: map[string]*place{}, patience: readyWithin, warmth: rehearsal{warmWorkers, warmCalls, warmWithin},
+	}, nil
+}
+
+// Serve implements area.Server: "cedar", "pdpx", and "opa", which supervises the opa found in PATH.
+func (Area) Serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error {
+	var cfg engine.Config
+	if err := json.Unmarshal(config, &cfg); err != nil {
+		return fmt.Errorf("serve %s: malformed config", name) // the decoder's error may quote the password
+	}
+	tell := func(r engine.Ready) error { return ready(r) }
+	switch engine.Kind(name) {
+	case engine.Cedar:
+		return reference.RunCedar(ctx, cfg, tell)
+	case engine.PDPX:
+		return reference.RunPDPX(ctx, cfg, tell)
+	case engine.OPA:
+		return engine.RunOPA(ctx, cfg, tell)
+	case engine.ATT, engine.AuthzForce:
+	}
+	return fmt.Errorf("serve: decision has no server %q, only %s, %s and %s", name, engine.Cedar, engine.PDPX, engine.OPA)
+}
+
+// Undo implements area.Area: it kills journaled processes, and takes policies out of decision points that are not ours.
+func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error {
+	return area.UndoEach(changes, func(c area.Change) error {
+		switch c.Kind {
+		case area.ProcessKind:
+			return area.KillProcess(c)
+		case changePolicies:
+			return undoPolicies(ctx, c, env)
+		}
+		return errors.New("this area makes no such change")
+	})
+}

@@ -1,0 +1,233 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/model"
+)
+
+// madeUp is a host with the given environment, whose programs are shell scripts, by name, in its only folder of programs.
+func madeUp(t *testing.T, env, programs map[string]string) engine.Host {
+	t.Helper()
+	bin := t.TempDir()
+	for name, script := range programs {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := map[string]string{"PATH": bin}
+	maps.Copy(all, env)
+	return engine.Host{
+		Self: "/self", Cache: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Getenv: func(name string) (string, bool) { v, ok := all[name]; return v, ok },
+	}
+}
+
+const java17 = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
+
+// TestMissing: what a host lacks is told, with a next step, and is no failure of ours.
+func TestMissing(t *testing.T) {
+	maven := func(says string) map[string]string {
+		return map[string]string{"java": java17, "mvn": "echo '" + says + "'; exit 1"}
+	}
+	golang := func(says string) map[string]string { return map[string]string{"go": "echo '" + says + "' >&2; exit 1"} }
+	for name, c := range map[string]struct {
+		kind     engine.Kind
+		programs map[string]string
+		reason   string
+	}{
+		"no java":         {engine.ATT, nil, "java was not found in PATH"},
+		"java 8":          {engine.ATT, map[string]string{"java": `echo 'java version "1.8.0_392"' >&2`}, `is Java "1.8.0_392", and 17 is the oldest`},
+		"java 11":         {engine.AuthzForce, map[string]string{"java": `echo 'openjdk version "11.0.2" 2019-01-15' >&2`}, `is Java "11.0.2", and 17 is the oldest`},
+		"a broken java":   {engine.ATT, map[string]string{"java": "exit 3"}, "exit status 3"},
+		"no maven":        {engine.AuthzForce, map[string]string{"java": java17}, "mvn (Maven) was not found in PATH"},
+		"no compiler":     {engine.ATT, maven("[ERROR] No compiler is provided in this environment. Perhaps you are running on a JRE"), "no compiler"},
+		"no network":      {engine.ATT, maven("[ERROR] Plugin x or one of its dependencies could not be resolved: Could not transfer artifact x"), "could not fetch the engine: Plugin x"},
+		"no go":           {engine.OPA, nil, "no opa and no Go toolchain"},
+		"an old go":       {engine.OPA, golang("go: go.mod requires go >= 1.26.0 (running go 1.21)"), "too old: go: go.mod requires go >= 1.26.0"},
+		"no proxy":        {engine.OPA, golang("go: downloading x\nmain.go:5: dial tcp: lookup proxy.golang.org: no such host"), "could not fetch OPA: main.go:5: dial tcp"},
+		"an opa of stone": {engine.OPA, map[string]string{"opa": "echo moo"}, "does not say its version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := madeUp(t, nil, c.programs)
+			_, err := engine.Find(t.Context(), c.kind, h)
+			missing := new(engine.Missing)
+			if !errors.As(err, &missing) {
+				t.Fatalf("error %v, want a Missing", err)
+			}
+			if missing.Kind != c.kind || !strings.Contains(missing.Reason, c.reason) || missing.Next == "" {
+				t.Errorf("%+v, want the reason %q", missing, c.reason)
+			}
+			if left, err := filepath.Glob(filepath.Join(h.Cache, "*[^k]")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v (%v)", left, err)
+			}
+		})
+	}
+}
+
+// TestBuildsThatFail for other reasons than the host's are errors that quote the build.
+func TestBuildsThatFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind     engine.Kind
+		programs map[string]string
+		says     string
+	}{
+		"our own mistake": {engine.ATT, map[string]string{"java": java17, "mvn": "echo '[ERROR] cannot find symbol'; exit 1"}, "cannot find symbol"},
+		"another jar": {
+			engine.ATT,
+			map[string]string{"java": java17, "mvn": "/bin/mkdir -p target/lib; echo evil > target/lib/xacml-pdp-4.0.0.jar"},
+			"are not those that tare pins",
+		},
+		"a mistake in Go": {engine.OPA, map[string]string{"go": "echo 'main.go:1: syntax error' >&2; exit 1"}, "syntax error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := engine.Find(t.Context(), c.kind, madeUp(t, nil, c.programs))
+			missing := new(engine.Missing)
+			if err == nil || errors.As(err, &missing) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %v, want %q", err, c.says)
+			}
+		})
+	}
+	if _, err := engine.Find(t.Context(), "none", madeUp(t, nil, nil)); err == nil || !strings.Contains(err.Error(), "none of [cedar pdpx") {
+		t.Errorf("unknown kind: %v", err)
+	}
+}
+
+// TestOwnDecisionPoints need nothing of the host.
+func TestOwnDecisionPoints(t *testing.T) {
+	for _, k := range []engine.Kind{engine.Cedar, engine.PDPX} {
+		l, err := engine.Find(t.Context(), k, madeUp(t, nil, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"serve", "decision", string(k)}, l.Args); diff != "" || l.Path != "/self" || l.Kind != k || l.Java || l.Version == "" {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+// TestOPAInPath is used where no OPA has been built, and through our own binary.
+func TestOPAInPath(t *testing.T) {
+	h := madeUp(t, nil, map[string]string{"opa": "echo 'Version: 0.70.0'; echo 'Build Commit: x'"})
+	l, err := engine.Find(t.Context(), engine.OPA, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Path != "/self" || !strings.HasPrefix(l.Version, "OPA 0.70.0 (/") {
+		t.Errorf("%+v", l)
+	}
+}
+
+// TestNoFolder: a host without a place of its own is one that lacks something.
+func TestNoFolder(t *testing.T) {
+	open := filepath.Join(t.TempDir(), "open")
+	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir, says := range map[string]string{open: "others may write to", filepath.Join(file, "x"): "not a directory"} {
+		for _, k := range []engine.Kind{engine.OPA, engine.ATT} {
+			h := madeUp(t, nil, map[string]string{"java": java17, "opa": "echo 'Version: 1.0.0'"})
+			h.Cache = dir
+			_, err := engine.Find(t.Context(), k, h)
+			if missing := new(engine.Missing); !errors.As(err, &missing) || !strings.Contains(missing.Reason, says) {
+				t.Errorf("%s in %s: %v", k, dir, err)
+			}
+		}
+	}
+}
+
+func TestCacheFolder(t *testing.T) {
+	for _, c := range []struct {
+		cache string
+		env   map[string]string
+		want  string
+	}{
+		{"/a", map[string]string{"TARE_CACHE": "/b"}, "/a"},
+		{"", map[string]string{"TARE_CACHE": "/b"}, "/b/engines"},
+	} {
+		h := madeUp(t, c.env, nil)
+		h.Cache = c.cache
+		if got, err := h.CacheFolder(); err != nil || got != c.want {
+			t.Errorf("%q (%v), want %q", got, err, c.want)
+		}
+	}
+	t.Setenv("XDG_CACHE_HOME", "/c")
+	h := madeUp(t, nil, nil)
+	h.Cache = ""
+	if got, err := h.CacheFolder(); err != nil || got != "/c/tare/engines" {
+		t.Errorf("%q (%v)", got, err)
+	}
+}
+
+// TestPrepareWritesThePolicies in the language of each kind, readable by us alone.
+func TestPrepareWritesThePolicies(t *testing.T) {
+	for _, c := range []struct {
+		kind  engine.Kind
+		files []string
+		holds string
+	}{
+		{engine.Cedar, []string{"policies.cedar"}, `Role::"role6"`},
+		{engine.OPA, []string{"policies.rego"}, `"role6"`},
+		{engine.ATT, []string{"pdp.xml", "policies.xml"}, ">role6<"},
+		{engine.AuthzForce, []string{"pdp.xml", "policies.xml"}, ">role6<"},
+		{engine.PDPX, nil, ""},
+	} {
+		dir := t.TempDir()
+		cfg, err := engine.Launch{Kind: c.kind}.Prepare(dir, model.Set{N: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			info, err := e.Info()
+			if err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %s has mode %v (%v)", c.kind, e.Name(), info.Mode(), err)
+			}
+			names = append(names, e.Name())
+		}
+		if diff := cmp.Diff(c.files, names); diff != "" || cfg.N != 7 || cfg.Addr != "127.0.0.1:0" {
+			t.Errorf("%s: %+v %s", c.kind, cfg, diff)
+		}
+		if c.holds == "" {
+			continue
+		}
+		text, err := os.ReadFile(cfg.File)
+		if err != nil || !strings.Contains(string(text), c.holds) {
+			t.Errorf("%s: %q lacks %q (%v)", c.kind, text, c.holds, err)
+		}
+	}
+	if _, err := (engine.Launch{Kind: "none"}).Prepare(t.TempDir(), model.Set{N: 1}); err == nil {
+		t.Error("an unknown kind was prepared")
+	}
+	if _, err := (engine.Launch{Kind: engine.Cedar}).Prepare(filepath.Join(t.TempDir(), "none"), model.Set{N: 1}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+func TestKindsAndAdapters(t *testing.T) {
+	got := ""
+	for _, k := range engine.Kinds() {
+		got += fmt.Sprint(k, " ", k.Adapter(), "\n")
+	}
+	if diff := cmp.Diff("cedar authzen\npdpx pdpx\nopa opa\natt xacml\nauthzforce xacml\n", got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,300 @@
+package engine_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/model"
+	"tare/internal/proc"
+)
+
+// TestEnginesEndWithTheirParent, even one that is killed with SIGKILL.
+func TestEnginesEndWithTheirParent(t *testing.T) {
+	for _, k := range external {
+		t.Run(string(k), func(t *testing.T) {
+			find(t, k)
+			cmd := exec.CommandContext(t.Context(), os.Args[0], string(k), t.TempDir())
+			cmd.Env = append(os.Environ(), role+"=parent")
+			in, err1 := cmd.StdinPipe()
+			out, err2 := cmd.StdoutPipe()
+			if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = in.Close() }() // the parent is gone by then
+			line, err := bufio.NewReader(out).ReadString('\n')
+			pid, err3 := strconv.Atoi(strings.TrimSpace(line))
+			if err := errors.Join(err, err3); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // says that it was killed
+			gone(t, pid)
+		})
+	}
+}
+
+// gone waits for the end of a process, however busy the machine is.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("process %d lives on", pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it is ours
+			return
+		}
+	}
+}
+
+// TestEnginesEndWithStandardInput: the second safeguard alone, without a signal.
+func TestEnginesEndWithStandardInput(t *testing.T) {
+	for _, k := range external {
+		t.Run(string(k), func(t *testing.T) {
+			l := find(t, k)
+			cfg, err := l.Prepare(t.TempDir(), model.Set{N: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := json.Marshal(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, l.Path, l.Args...)
+			in, err1 := cmd.StdinPipe()
+			out, err2 := cmd.StdoutPipe()
+			if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := in.Write(append(line, '\n')); err != nil {
+				t.Fatal(err)
+			}
+			r := bufio.NewReader(out)
+			if said, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(said, `{"ready":{"addr":"127.0.0.1:`) {
+				t.Fatalf("%q, %v", said, err)
+			}
+			if err := in.Close(); err != nil {
+				t.Fatal(err)
+			}
+			rest, err := io.ReadAll(r)
+			if err != nil || len(rest) > 0 {
+				t.Errorf("more was said: %q (%v)", rest, err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("ended with %v", err)
+			}
+		})
+	}
+}
+
+// TestEnginesRefuseWhatTheyCannotRead with status 400 and text, and go on.
+func TestEnginesRefuseWhatTheyCannotRead(t *testing.T) {
+	for _, k := range external {
+		t.Run(string(k), func(t *testing.T) {
+			p := start(t, find(t, k), 1, nil)
+			path := "/services/pdp"
+			if k == engine.OPA {
+				path = "/v1/data/authz/allow"
+			}
+			for _, body := range []string{`{"Request":`, `{]`, "\xff\xfe"} {
+				if status, text := p.post(t, path, body); status != http.StatusBadRequest || len(text) == 0 {
+					t.Errorf("%q: %d %s", body, status, text)
+				}
+			}
+			if k != engine.OPA {
+				deep := `{"Request":{"Category":` + strings.Repeat("[", 200_000) + `}`
+				if status, text := p.post(t, path, deep); status == http.StatusInternalServerError {
+					t.Errorf("deep: %d %.300s", status, text)
+				}
+				if status, _ := p.post(t, path, strings.Repeat(" ", 2<<20)); status != http.StatusRequestEntityTooLarge {
+					t.Errorf("large: status %d", status)
+				}
+				if status, _ := p.post(t, "/services/pdpx", "{}"); status != http.StatusNotFound {
+					t.Errorf("another path: status %d", status)
+				}
+			}
+			if got, answer := p.ask(t, model.Set{N: 1}.Ask(model.First)); got != model.Permit {
+				t.Errorf("afterwards: %s", answer)
+			}
+		})
+	}
+}
+
+// TestPoliciesAreLoadedBeforeReady: an engine that reads them with its first request would tell a false time of loading, and answer that request
+// late. So the policies are taken away before it is asked.
+func TestPoliciesAreLoadedBeforeReady(t *testing.T) {
+	for _, k := range external {
+		t.Run(string(k), func(t *testing.T) {
+			var file string
+			p := start(t, find(t, k), 1, func(c *engine.Config) { file = c.File })
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			if got, answer := p.ask(t, model.Set{N: 1}.Ask(model.First)); got != model.Permit {
+				t.Errorf("without the file: %s", answer)
+			}
+		})
+	}
+}
+
+// TestBrokenPoliciesAreNotServed, though one of the engines would.
+func TestBrokenPoliciesAreNotServed(t *testing.T) {
+	for _, k := range external {
+		t.Run(string(k), func(t *testing.T) {
+			l, dir := find(t, k), t.TempDir()
+			cfg, err := l.Prepare(dir, model.Set{N: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(cfg.File)
+			if err == nil {
+				err = os.WriteFile(cfg.File, text[:len(text)*2/3], 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := proc.Spec{Name: string(k), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"), ReadyWithin: 5 * time.Minute}
+			if child, err := proc.Start(t.Context(), spec); err == nil {
+				t.Error("policies that end in the middle are served", child.Stop(t.Context()))
+			} else if !strings.Contains(err.Error(), "exit status") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestPlantedInXACML: the same faults as in our own decision points.
+func TestPlantedInXACML(t *testing.T) {
+	for _, k := range []engine.Kind{engine.ATT, engine.AuthzForce} {
+		t.Run(string(k), func(t *testing.T) {
+			l := find(t, k)
+			for answer, want := range map[string]model.Decision{"always-permit": model.Permit, "indeterminate": model.Indeterminate} {
+				p := start(t, l, 1, func(c *engine.Config) { c.Answer = answer })
+				if got, text := p.ask(t, model.Set{N: 1}.Forbidden(model.First)); got != want {
+					t.Errorf("%s: %s", answer, text)
+				}
+			}
+			p := start(t, l, 1, func(c *engine.Config) { c.Delay = 3600 })
+			if status, text := p.post(t, "/services/pdp", "{}"); status != http.StatusServiceUnavailable {
+				t.Errorf("delay: %d %s", status, text)
+			}
+		})
+	}
+}
+
+// TestLeakInXACML: a JVM's memory grows by what was planted, and nothing of it is collected.
+func TestLeakInXACML(t *testing.T) {
+	const perSec = 64 << 20
+	p := start(t, find(t, engine.ATT), 1, func(c *engine.Config) { c.Leak = perSec })
+	before, began := resident(t, p.PID), time.Now()
+	for deadline := began.Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		grown := resident(t, p.PID) - before
+		if most := perSec * time.Since(began).Seconds(); float64(grown) > most+(128<<20) {
+			t.Fatalf("grown by %d bytes, more than %g", grown, most)
+		}
+		if grown > 600<<20 {
+			return // more than the heap is allowed to have
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("grown by %d bytes in two minutes", grown)
+		}
+	}
+}
+
+// resident is VmRSS of proc_pid_status(5), in bytes.
+func resident(t *testing.T, pid int) int64 {
+	t.Helper()
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmRSS:" {
+			kib, err := strconv.ParseInt(f[1], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatal("no VmRSS")
+	return 0
+}
+
+func TestNothingIsPlantedInOPA(t *testing.T) {
+	l := find(t, engine.OPA)
+	dir := t.TempDir()
+	cfg, err := l.Prepare(dir, model.Set{N: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Answer = "always-permit"
+	_, err = proc.Start(t.Context(), proc.Spec{Name: "opa", Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"), ReadyWithin: time.Minute})
+	if err == nil || !strings.Contains(err.Error(), "no fault can be planted in OPA") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSupervisedOPA: an opa that knows nothing of us runs as a child of a child, and ends with it.
+func TestSupervisedOPA(t *testing.T) {
+	bin := t.TempDir()
+	script := "#!/bin/sh\n" + role + "=opa exec '" + os.Args[0] + "' \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "opa"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), role+"=supervisor", "PATH="+bin)
+	dir := t.TempDir()
+	cfg, err := engine.Launch{Kind: engine.OPA}.Prepare(dir, model.Set{N: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := proc.Spec{Name: "opa", Path: os.Args[0], Env: env, Config: cfg, LogFile: filepath.Join(dir, "log"), ReadyWithin: time.Minute}
+	for name, end := range map[string]func(*proc.Child) error{
+		"asked":  func(c *proc.Child) error { return c.Stop(t.Context()) },
+		"killed": func(c *proc.Child) error { return syscall.Kill(c.PID, syscall.SIGKILL) },
+	} {
+		child, err := proc.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ready engine.Ready
+		if err := json.Unmarshal(child.Ready, &ready); err != nil || ready.LoadSeconds <= 0 {
+			t.Fatalf("%s: %v", child.Ready, err)
+		}
+		_, said := point{ready: ready}.post(t, "/", "")
+		pid, err := strconv.Atoi(string(said))
+		if err != nil || pid == child.PID {
+			t.Fatalf("%q is not another process than %d", said, child.PID)
+		}
+		if err := end(child); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		<-child.Exited()
+		gone(t, pid)
+	}
+	broken := cfg
+	broken.File = filepath.Join(dir, "none.rego")
+	spec.Config = broken
+	if _, err := proc.Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("broken policies: %v", err)
+	}
+}

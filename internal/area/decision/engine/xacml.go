@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tare/engines"
+)
+
+// xacmlVersions are the engines' own versions, which engines/xacml/pom.xml pins.
+var xacmlVersions = map[Kind]string{ATT: "AT&T XACML 4.0.0", AuthzForce: "AuthzForce 21.0.1"}
+
+// jvmArgs are the same for both engines, and for every run: -Xmx bounds the heap, so that memory can be compared, and not what lies
+// outside, where a planted leak grows; the idle limits are the HTTP server's, whose defaults (200 connections, 30 s) would close the generator's.
+var jvmArgs = []string{
+	"-Xmx512m", "-XX:MaxDirectMemorySize=64g", "-Dsun.net.httpserver.nodelay=true", "-Dsun.net.httpserver.maxIdleConnections=10000", "-Dsun.net.httpserver.idleInterval=86400",
+}
+
+// findXACML builds an engine with Maven, if that has not been done, and says how its JVM is started.
+func findXACML(ctx context.Context, k Kind, h Host) (Launch, error) {
+	java, err := findJava(ctx, k, h)
+	if err != nil {
+		return Launch{}, err
+	}
+	sources, err := filesBelow(engines.Sources, "xacml")
+	if err != nil {
+		return Launch{}, err
+	}
+	hash, err := hashOf(engines.Sources, sources)
+	if err != nil {
+		return Launch{}, err
+	}
+	m := maven{kind: k, host: h, sources: sources}
+	dir, err := h.built(ctx, recipe{kind: k, name: fmt.Sprintf("xacml-%s-%s", k, hash), lock: "maven", make: m.build})
+	if err != nil {
+		return Launch{}, err
+	}
+	jars, err := checkJars(k, filepath.Join(dir, "lib"))
+	if err != nil {
+		return Launch{}, err
+	}
+	path := append([]string{filepath.Join(dir, "classes")}, jars...)
+	args := append(slices.Clone(jvmArgs), "-cp", strings.Join(path, string(filepath.ListSeparator)), "tare."+string(k)+".Main")
+	return Launch{Kind: k, Path: java.path, Args: args, Version: xacmlVersions[k] + ", Java " + java.version, Java: true}, nil
+}
+
+func filesBelow(files fs.FS, dir string) ([]string, error) {
+	var out []string
+	err := fs.WalkDir(files, dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			out = append(out, path)
+		}
+		return err
+	})
+	return out, err
+}
+
+// checkJars compares the libraries in dir with those that were pinned, all of them and nothing else, and returns their paths in order.
+func checkJars(k Kind, dir string) ([]string, error) {
+	list, err := engines.Sources.ReadFile("xacml/" + string(k) + ".sha256")
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: read what Maven fetched: %w", k, err)
+	}
+	var got bytes.Buffer
+	var paths []string
+	for _, e := range entries {
+		sum, err := sumOf(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&got, "%s  %s\n", sum, e.Name())
+		paths = append(paths, filepath.Join(dir, e.Name()))
+	}
+	if diff := lineDiff(list, got.Bytes()); diff != "" {
+		return nil, fmt.Errorf("%s: the libraries in %s are not those that tare pins (engines/xacml/%s.sha256): %s; remove the folder to have them fetched again",
+			k, dir, k, diff)
+	}
+	return paths, nil
+}
+
+func sumOf(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// lineDiff names the first line of one list that the other has not.
+func lineDiff(want, got []byte) string {
+	has, wanted := nonEmpty(got), nonEmpty(want)
+	for _, line := range wanted {
+		if !slices.Contains(has, line) {
+			return fmt.Sprintf("want %q", line)
+		}
+	}
+	for _, line := range has {
+		if !slices.Contains(wanted, line) {
+			return fmt.Sprintf("found %q", line)
+		}
+	}
+	return ""
+}
+
+func nonEmpty(text []byte) []string {
+	return slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
+}
+
+// unpack writes files of an embedded file system below dir, without the first element of their paths.
+func unpack(files fs.FS, paths []string, dir string) error {
+	for _, path := range paths {
+		_, rest, ok := strings.Cut(path, "/")
+		if !ok {
+			return errors.New("unpack " + path + ": not in a folder")
+		}
+		b, err := fs.ReadFile(files, path)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, filepath.FromSlash(rest))
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, b, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// A decision point that ends by itself is started again at the same address, as a supervisor would, until it has ended too often.
+const (
+	// mostEnds within endsWithin are the end of it.
+	mostEnds   = 10
+	endsWithin = time.Minute
+	// leastBackoff is the pause before the first new start; it doubles with each end, up to mostBackoff.
+	leastBackoff = 100 * time.Millisecond
+	mostBackoff  = 5 * time.Second
+)
+
+// keep starts the keeper. close ends it.
+func (p *place) keep() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.tend(ctx)
+	}()
+	p.stopKeep = func() { cancel(); <-done }
+}
+
+// tend waits for the end of one child after another, and starts the next.
+func (p *place) tend(ctx context.Context) {
+	var ends []time.Time
+	for ctx.Err() == nil {
+		if c, down := p.latest(); !down {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.Exited():
+			}
+			p.ended(c)
+		}
+		ends = recent(append(ends, p.env.Clock.Now()))
+		if len(ends) > mostEnds {
+			p.giveUp(fmt.Errorf("%s ended more than %d times within %v and is not started any more; see its log in %s", p.kind, mostEnds, endsWithin, p.env.Dir))
+			return
+		}
+		if p.env.Clock.Sleep(ctx, backoff(len(ends))) != nil {
+			return
+		}
+		if _, err := p.spawn(ctx); err != nil {
+			p.env.Log.Error("start the decision point again", slog.String("error", err.Error()))
+			continue
+		}
+		p.mu.Lock()
+		p.restarts++
+		p.mu.Unlock()
+	}
+}
+
+// ended notes that c is no more.
+func (p *place) ended(c *child) {
+	p.mu.Lock()
+	p.down = true
+	p.mu.Unlock()
+	why := c.Wait(context.Background()) // it has ended: this does not wait
+	p.env.Log.Warn("the decision point has ended by itself and is started again", slog.Any("error", why))
+	if err := p.undone(c.change); err != nil {
+		p.env.Log.Error("journal the end of the decision point", slog.String("error", err.Error()))
+	}
+}
+
+func (p *place) giveUp(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = err
+}
+
+// recent are the ends within endsWithin of the last.
+func recent(ends []time.Time) []time.Time {
+	for len(ends) > 0 && ends[len(ends)-1].Sub(ends[0]) > endsWithin {
+		ends = ends[1:]
+	}
+	return ends
+}
+
+// backoff is the pause after so many ends.
+func backoff(ends int) time.Duration {
+	return min(leastBackoff<<max(0, ends-1), mostBackoff)
+}
+
+// failed is why the decision point is not started any more; nil: it runs, or will.
+func (p *place) failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broken
+}
+
+// restarted is how often another child took the place of one that had ended.
+func (p *place) restarted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restarts
+}
+
+// running waits until there is a child.
+func (p *place) running(ctx context.Context) error {
+	if p.url != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	for {
+		if err := p.failed(); err != nil {
+			return err
+		}
+		if c, down := p.latest(); !down && alive(c) {
+			return nil
+		}
+		if err := p.env.Clock.Sleep(ctx, pause/5); err != nil {
+			return errors.Join(fmt.Errorf("%s is not up again", p.kind), err)
+		}
+	}
+}
+
+// alive reports whether a child has not ended.
+func alive(c *child) bool {
+	select {
+	case <-c.Exited():
+		return false
+	default:
+		return true
+	}
+}

@@ -1,0 +1,113 @@
+package decision
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/model"
+	"tare/internal/design"
+	"tare/internal/unit"
+)
+
+// The limits of numbers, as the schema has them.
+const (
+	maxPolicies = 1_000_000
+	maxBatch    = 1000
+)
+
+// factors are what treatments can vary.
+func factors() []string {
+	return []string{"engine", "adapter", "url", "policies", "position", "batch", "planted.answer", "planted.leak_per_minute"}
+}
+
+// Under implements area.Varied.
+func (s *Spec) Under(t design.Treatment) (area.Spec, error) { return s.under(t.Levels) }
+
+// under returns a copy of s with levels in place of what the section says. A level "url" is instead of an embedded decision point, and a
+// level "engine" instead of one behind a URL: so one can be held against the other. Errors begin with the factor's name, or name it.
+func (s *Spec) under(levels map[string]string) (*Spec, error) {
+	out := *s
+	if s.Embedded != nil {
+		e := *s.Embedded
+		if e.Planted != nil {
+			e.Planted = new(*e.Planted)
+		}
+		out.Embedded = &e
+	}
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
+		if err := out.turn(name, levels[name]); err != nil {
+			return nil, err
+		}
+	}
+	return &out, nil
+}
+
+// turn sets what one level says.
+func (s *Spec) turn(name, level string) (err error) {
+	switch name {
+	case "engine":
+		if !slices.Contains(engine.Kinds(), engine.Kind(level)) {
+			return fmt.Errorf("engine: %q is not one of %s", level, engineNames())
+		}
+		s.embed().Engine = engine.Kind(level)
+	case "adapter":
+		s.Adapter = level
+	case "url":
+		s.URL = level
+	case "policies":
+		s.Policies, err = number(name, level, maxPolicies)
+	case "batch":
+		s.Batch, err = number(name, level, maxBatch)
+	case "position":
+		s.Position = model.Position(level)
+	case "planted.answer":
+		s.plant().Answer = level
+	case "planted.leak_per_minute":
+		var size unit.Size
+		if size, err = unit.ParseSize(level); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		s.plant().Leak = size
+	default:
+		return fmt.Errorf("unknown factor %q; known are %s", name, strings.Join(factors(), ", "))
+	}
+	return err
+}
+
+func (s *Spec) embed() *Embedded {
+	if s.Embedded == nil {
+		s.Embedded = &Embedded{}
+	}
+	return s.Embedded
+}
+
+func (s *Spec) plant() *Planted {
+	e := s.embed()
+	if e.Planted == nil {
+		e.Planted = &Planted{}
+	}
+	return e.Planted
+}
+
+// number reads a level that counts something.
+func number(name, level string, most int) (int, error) {
+	n, err := strconv.Atoi(level)
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("%s: %q is not a number from 1 to %d", name, level, most)
+	}
+	return n, nil
+}
+
+// engineNames lists the embedded engines in words.
+func engineNames() string {
+	var names []string
+	for _, k := range engine.Kinds() {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,102 @@
+package decision
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"tare/internal/area"
+	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/model"
+)
+
+// Notes implements area.Target.
+func (t *target) Notes() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var notes []string
+	at := map[string]int{} // treatments by address
+	for _, id := range slices.Sorted(maps.Keys(t.places)) {
+		p := t.places[id]
+		if !p.whole {
+			continue
+		}
+		notes = append(notes, p.notes()...)
+		if p.url != nil {
+			at[p.url.Host]++
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(at)) {
+		if at[host] > 1 {
+			notes = append(notes, fmt.Sprintf("%d arms share the decision point at %s: what one loads or leaves in a cache, the others find", at[host], host))
+		}
+	}
+	slices.Sort(notes)
+	return slices.Compact(notes)
+}
+
+// notes are what every report must carry.
+func (p *place) notes() (out []string) {
+	if p.url != nil {
+		return p.urlNotes()
+	}
+	out = append(out, fmt.Sprintf("%s: %s, started by tare on loopback", p.kind, p.launch.Version))
+	if p.launch.Java {
+		out = append(out, fmt.Sprintf("%s is warmed up with %d questions over %d connections, or for %v, and then waited for until it is idle, before it is measured", p.kind, warmCalls, warmWorkers, warmWithin))
+	}
+	if p.kind == engine.PDPX {
+		out[0] += ": what is measured is not ONAP's"
+	}
+	if p.planted != (Planted{}) {
+		out = append(out, "faults are planted into the decision point: "+p.planted.words())
+	}
+	if n := p.restarted(); n > 0 {
+		out = append(out, fmt.Sprintf("the decision point was started again %d times", n))
+	}
+	return append(out, p.refusalNote()...)
+}
+
+// refusalNote says how a refusal looks, where that is not Deny.
+func (p *place) refusalNote() (out []string) {
+	for _, q := range p.questions {
+		if p.loose && q.Want == model.NotApplicable && q.Name != absentName {
+			out = append(out, fmt.Sprintf("%s: a request that its policy does not permit is answered with NotApplicable, not with Deny", p.adapter.Name()))
+		}
+	}
+	return out
+}
+
+// urlNotes are those of a decision point that is not ours.
+func (p *place) urlNotes() (out []string) {
+	if p.spec.TLS != nil && p.spec.TLS.Insecure {
+		out = append(out, area.NoteInsecure)
+	}
+	if p.lost != "" {
+		out = append(out, fmt.Sprintf("the CPU time and memory of the decision point at %s are not known: %s; process: and metrics: in the file say where to look", p.url.Host, p.lost))
+	}
+	if p.loaded != nil {
+		out = append(out, fmt.Sprintf("%d policies were put into the decision point at %s for the run, besides those that it had", p.set.N, p.url.Host))
+	}
+	return append(out, p.refusalNote()...)
+}
+
+// words lists the faults.
+func (x Planted) words() string {
+	out := ""
+	add := func(s string) {
+		if out != "" {
+			out += ", "
+		}
+		out += s
+	}
+	if x.Answer != "" {
+		add("it answers " + x.Answer)
+	}
+	if x.Leak > 0 {
+		add(fmt.Sprintf("it leaks %v a minute", x.Leak))
+	}
+	if x.NotReady > 0 {
+		add(fmt.Sprintf("it is not ready for %v", x.NotReady))
+	}
+	return out
+}

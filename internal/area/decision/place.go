@@ -1,0 +1,117 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/protocol"
+	"tare/internal/load"
+	"tare/internal/probe"
+	"tare/internal/proc"
+)
+
+const (
+	// callTimeout bounds single calls outside the load.
+	callTimeout = 10 * time.Second
+	// readyWithin is how long a decision point may say that it is not ready.
+	readyWithin = time.Minute
+	// pause is between two tries.
+	pause = 250 * time.Millisecond
+)
+
+// A place is where one treatment stands: an address, and for embedded decision points the process behind it.
+type place struct {
+	plan
+	env      area.Env
+	journal  area.Journal
+	index    int // makes names unique within the run
+	patience time.Duration
+	warmth   rehearsal // of a JVM
+	whole    bool      // Prepare has gone through
+
+	session  *protocol.Session
+	attached []probe.Probe // of a decision point behind a URL
+	// lost says why nothing can be read of its process; empty: something can.
+	lost string
+	// loaded is what Load has made; nil: nothing.
+	loaded  *area.Change
+	loading time.Duration // that took
+
+	launch   engine.Launch
+	config   engine.Config
+	stopKeep func() // ends the keeper and waits for it; nil: none
+
+	mu       sync.Mutex
+	child    *child // the last that was started
+	down     bool   // it has ended, and no other has taken its place yet
+	starts   int
+	restarts int
+	broken   error // why it is not started any more
+}
+
+// A child is a running decision point with its journal entry.
+type child struct {
+	*proc.Child
+	ready   engine.Ready
+	change  area.Change
+	seconds float64 // from its start until it was ready
+}
+
+// addr is where the decision point listens.
+func (p *place) addr() netip.AddrPort { return p.session.Addr }
+
+func (p *place) endpoint() *load.Endpoint {
+	return &load.Endpoint{Addr: p.session.Addr, Host: p.session.Host, TLS: p.session.TLS, Keys: 1}
+}
+
+// operations are the timed calls, in the order of the questions.
+func (p *place) operations() ([]load.Operation, error) {
+	var out []load.Operation
+	for _, q := range p.questions {
+		op, err := p.adapter.Operation(p.session, q, p.batch)
+		if err != nil {
+			return nil, fmt.Errorf("render %s: %w", q.Name, err)
+		}
+		if w := published[q.Name]; w > 0 && p.adapter.Name() == pdpxAdapter {
+			op.Weight = w
+		}
+		out = append(out, op)
+	}
+	return out, nil
+}
+
+// close ends the child, and takes back the policies.
+func (p *place) close(ctx context.Context) error {
+	if p.stopKeep != nil {
+		p.stopKeep()
+	}
+	var errs []error
+	if c, down := p.latest(); c != nil && !down {
+		err := c.Stop(ctx)
+		if err == nil {
+			err = p.undone(c.change)
+		}
+		errs = append(errs, err)
+	}
+	if p.loaded != nil {
+		errs = append(errs, p.unload(ctx))
+	}
+	if p.session != nil {
+		errs = append(errs, p.session.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// undone journals that a change is no longer there, if it was ever intended.
+func (p *place) undone(c area.Change) error {
+	if c.ID == "" {
+		return nil
+	}
+	return p.journal.Undone(c)
+}

@@ -1,0 +1,367 @@
+package decision
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/area/decision/engine"
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/probe"
+)
+
+// TestRestart kills the decision point; another takes its place at the same address, and is counted.
+func TestRestart(t *testing.T) {
+	spec := embedded(engine.Cedar, Planted{})
+	spec.Policies = 3
+	tg, j := prepared(t, spec)
+	p := tg.places[standard.ID]
+	before, _ := p.latest()
+	addr := p.addr()
+	if err := before.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	for p.restarted() == 0 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := tg.Enter(ctx, standard); err != nil {
+		t.Fatal(err)
+	}
+	if err := tg.Verify(ctx, standard); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := p.latest()
+	if after.PID == before.PID || p.addr() != addr || p.restarted() != 1 {
+		t.Errorf("pid %d → %d, address %v → %v, %d restarts", before.PID, after.PID, addr, p.addr(), p.restarted())
+	}
+	if n := len(j.changes); n != 2 || j.left() != 1 {
+		t.Errorf("%d changes journaled, %d open; want two processes, of which one lives", n, j.left())
+	}
+	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, "started again 1 times") {
+		t.Errorf("notes %s", notes)
+	}
+	if err := tg.Leave(ctx, standard); err != nil {
+		t.Errorf("leave: %v", err)
+	}
+}
+
+// TestGiveUp: a decision point that does not stay up is an error in the end, not a loop for ever.
+func TestGiveUp(t *testing.T) {
+	ends := []time.Time{}
+	begin := time.Unix(0, 0)
+	for i := range 30 {
+		ends = recent(append(ends, begin.Add(time.Duration(i)*10*time.Second)))
+	}
+	if len(ends) != 7 {
+		t.Errorf("%d ends in the last minute, want 7: one every 10 s", len(ends))
+	}
+	for n, want := range map[int]time.Duration{1: 100 * time.Millisecond, 3: 400 * time.Millisecond, 10: 5 * time.Second} {
+		if got := backoff(n); got != want {
+			t.Errorf("backoff after %d ends: %v, want %v", n, got, want)
+		}
+	}
+	spec := embedded(engine.Cedar, Planted{})
+	tg, _ := prepared(t, spec)
+	p := tg.places[standard.ID]
+	p.giveUp(errors.New("it ends and ends"))
+	for _, err := range []error{tg.Enter(t.Context(), standard), tg.Leave(t.Context(), standard), tg.Verify(t.Context(), standard)} {
+		if err == nil || !strings.Contains(err.Error(), "ends and ends") {
+			t.Errorf("after giving up: %v", err)
+		}
+	}
+}
+
+// TestUndo leaves a target as a killed run would, and undoes it from the journal's data alone, twice.
+func TestUndo(t *testing.T) {
+	spec := embedded(engine.PDPX, Planted{})
+	tg, j := prepared(t, spec)
+	p := tg.places[standard.ID]
+	p.stopKeep() // the killed run's keeper
+	data, err := json.Marshal(j.changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		var changes []area.Change
+		if err := json.Unmarshal(data, &changes); err != nil {
+			t.Fatal(err)
+		}
+		slices.Reverse(changes)
+		if err := (Area{}).Undo(t.Context(), changes, area.Env{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, _ := p.latest()
+	if err := c.Wait(t.Context()); err == nil {
+		t.Error("the decision point was not killed")
+	}
+}
+
+func TestUndoRefusesNonsense(t *testing.T) {
+	for _, c := range []area.Change{
+		{Kind: "namespace"},
+		{Kind: area.ProcessKind, Data: map[string]string{"pid": "x", "start_ticks": "1"}},
+		{Kind: changePolicies},
+		{Kind: changePolicies, Data: map[string]string{"target": `{"adapter":"opa","url":"http://127.0.0.1:1","load":true}`, "name": "system"}},
+		{Kind: changePolicies, Data: map[string]string{"target": `{"adapter":"authzen","url":"http://127.0.0.1:1"}`, "name": "tare-x"}},
+	} {
+		if err := (Area{}).Undo(t.Context(), []area.Change{c}, area.Env{}); err == nil {
+			t.Errorf("%v was undone", c)
+		}
+	}
+}
+
+// TestNothingWithoutAJournal: a journal that cannot be written stops everything before it begins.
+func TestNothingWithoutAJournal(t *testing.T) {
+	tg, j := opened(t, embedded(engine.Cedar, Planted{}), testEnv(t))
+	j.deny = errors.New("disk full")
+	if err := tg.Prepare(t.Context(), standard, j); !errors.Is(err, j.deny) {
+		t.Errorf("prepare: %v", err)
+	}
+}
+
+// TestNoSecretsOnDisk looks for the password of the embedded pdpx server in all that a run leaves behind.
+func TestNoSecretsOnDisk(t *testing.T) {
+	env := testEnv(t)
+	tg, j := opened(t, embedded(engine.PDPX, Planted{}), env)
+	if err := tg.Prepare(t.Context(), standard, j); err != nil {
+		t.Fatal(err)
+	}
+	if err := tg.Verify(t.Context(), standard); err != nil {
+		t.Fatal(err)
+	}
+	p := tg.places[standard.ID]
+	secret := []byte(p.session.Password)
+	if len(secret) < 16 {
+		t.Fatalf("a password of %d characters", len(secret))
+	}
+	right := p.session.Password
+	p.session.Password = "not-the-password"
+	err := tg.Verify(t.Context(), standard)
+	if err == nil || !strings.Contains(err.Error(), "check username, password or token") || strings.Contains(err.Error(), "not-the-password") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+	p.session.Password = right
+	check := func(what string, b []byte) {
+		if bytes.Contains(b, secret) {
+			t.Errorf("%s holds the password", what)
+		}
+	}
+	journal, err := json.Marshal(j.changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("the journal", journal)
+	check("a session in print", fmt.Appendf(nil, "%v %+v %#v", p.session, p.session, p.session))
+	files := 0
+	err = filepath.WalkDir(env.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		files++
+		check(path, b)
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files looked through: %v", files, err)
+	}
+	c, _ := p.latest()
+	for _, file := range []string{"cmdline", "environ"} {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", c.PID, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(file, b)
+	}
+}
+
+// TestProbes reads the process, its times, its listen queue and, of Cedar, the runtime.
+func TestProbes(t *testing.T) {
+	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
+	seen := map[string]float64{}
+	for _, p := range tg.Probes(standard) {
+		samples, err := p.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range samples {
+			if p.Subject() == subject && s.Subject != subject {
+				t.Errorf("%s is about %s", s.Metric, s.Subject)
+			}
+			seen[s.Metric] = s.Value
+		}
+	}
+	for _, q := range []probe.Quantity{probe.CPU, probe.RSS, probe.Started, probe.StartSeconds, probe.LoadSeconds, probe.ListenQueueDepth, probe.GCCount} {
+		if _, ok := seen[q.Name]; !ok {
+			t.Errorf("no sample of %s", q.Name)
+		}
+	}
+	if seen[probe.StartSeconds.Name] <= 0 || seen[probe.RSS.Name] < 1<<20 {
+		t.Errorf("started in %v s, %v bytes", seen[probe.StartSeconds.Name], seen[probe.RSS.Name])
+	}
+}
+
+// TestSideBySide gives each treatment a decision point of its own.
+func TestSideBySide(t *testing.T) {
+	a := design.Treatment{ID: "a", Levels: map[string]string{"engine": "cedar", "policies": "2"}}
+	b := design.Treatment{ID: "b", Levels: map[string]string{"engine": "pdpx", "policies": "2"}}
+	tg, j := opened(t, &Spec{}, testEnv(t))
+	for _, tr := range []design.Treatment{a, b} {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+		if err := tg.Verify(t.Context(), tr); err != nil {
+			t.Error(err)
+		}
+	}
+	ea, err := tg.Endpoint(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eb, err := tg.Endpoint(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ea.Addr == eb.Addr {
+		t.Errorf("both at %v", ea.Addr)
+	}
+	if err := tg.Prepare(t.Context(), a, j); err == nil {
+		t.Error("prepared twice")
+	}
+	if _, err := tg.Endpoint(standard); err == nil {
+		t.Error("an unknown treatment has an endpoint")
+	}
+}
+
+// TestCounted compares pdpx's own counts with what was asked of it.
+func TestCounted(t *testing.T) {
+	tg, _ := prepared(t, embedded(engine.PDPX, Planted{}))
+	before, err := tg.Counted(t.Context(), standard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := tg.places[standard.ID]
+	asked := map[string]float64{}
+	for range 3 {
+		for _, q := range p.questions {
+			a, err := p.question(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Decision != 0 {
+				asked[a.Decision.String()]++
+			}
+		}
+	}
+	after, err := tg.Counted(t.Context(), standard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked["permit"] != 9 || asked["deny"] != 6 {
+		t.Errorf("asked %v, want 9 permits and 6 denies", asked)
+	}
+	for word, n := range asked {
+		if got := after[word] - before[word]; got != n {
+			t.Errorf("%s: the decision point counts %v, and %v were asked", word, got, n)
+		}
+	}
+	cedar, _ := prepared(t, embedded(engine.Cedar, Planted{}))
+	if counts, err := cedar.Counted(t.Context(), standard); err != nil || counts != nil {
+		t.Errorf("cedar: %v, %v; want neither", counts, err)
+	}
+}
+
+// TestCloseWhileDown: whatever the keeper is doing just now, nothing is left behind.
+func TestCloseWhileDown(t *testing.T) {
+	for i := range 8 {
+		tg, j := prepared(t, embedded(engine.Cedar, Planted{}))
+		p := tg.places[standard.ID]
+		c, _ := p.latest()
+		if err := c.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
+		if err := tg.Close(t.Context()); err != nil || j.left() > 0 {
+			t.Errorf("close: %v, %d changes left", err, j.left())
+		}
+		if c, down := p.latest(); !down && alive(c) {
+			t.Error("a decision point is still running")
+		}
+	}
+}
+
+// TestRecover kills a decision point that hangs, and has another in its place.
+func TestRecover(t *testing.T) {
+	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
+	p := tg.places[standard.ID]
+	hung, _ := p.latest()
+	if err := hung.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.patience = 500 * time.Millisecond
+	if err := tg.Recover(t.Context(), standard); err == nil {
+		p.patience = readyWithin
+	} else if p.patience = readyWithin; tg.Recover(t.Context(), standard) != nil {
+		t.Fatalf("recover: %v", err) // on a busy host the first answers may come late
+	}
+	after, _ := p.latest()
+	if after.PID == hung.PID || p.restarted() != 1 {
+		t.Errorf("pid %d → %d, %d restarts", hung.PID, after.PID, p.restarted())
+	}
+	if err := tg.Verify(t.Context(), standard); err != nil {
+		t.Error(err)
+	}
+	if local := tg.Observe(t.Context(), standard); local.ListenQueue == nil || *local.ListenQueue != 0 {
+		t.Errorf("listen queue %v", local.ListenQueue)
+	}
+}
+
+// hasty is a clock whose pauses are short.
+type hasty struct{ clock.System }
+
+func (h hasty) Sleep(ctx context.Context, _ time.Duration) error {
+	return h.System.Sleep(ctx, time.Millisecond)
+}
+
+// TestKeepsDying: after too many ends there is an error, and nothing is left running.
+func TestKeepsDying(t *testing.T) {
+	env := testEnv(t)
+	env.Clock = hasty{}
+	tg, j := opened(t, embedded(engine.Cedar, Planted{}), env)
+	if err := tg.Prepare(t.Context(), standard, j); err != nil {
+		t.Fatal(err)
+	}
+	p := tg.places[standard.ID]
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+	defer cancel()
+	for p.failed() == nil && ctx.Err() == nil {
+		if c, down := p.latest(); !down {
+			if err := c.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	err := tg.Leave(ctx, standard)
+	if err == nil || !strings.Contains(err.Error(), "ended more than 10 times within 1m0s") {
+		t.Errorf("leave: %v", err)
+	}
+	if p.restarted() != mostEnds || j.left() != 0 {
+		t.Errorf("%d restarts, %d processes left; want %d and none", p.restarted(), j.left(), mostEnds)
+	}
+}

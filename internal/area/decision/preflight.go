@@ -1,0 +1,96 @@
+package decision
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"tare/internal/area"
+	"tare/internal/area/decision/engine"
+	"tare/internal/design"
+)
+
+// Preflight implements area.Area: it reads secrets, connects once to each decision point behind a URL, and sees that embedded ones can be
+// had, which may build them. No question is asked.
+func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
+	}
+	treatments := env.Treatments
+	if len(treatments) == 0 {
+		treatments = []design.Treatment{{}}
+	}
+	var out []area.Finding
+	tried := map[string]bool{}
+	for _, t := range treatments {
+		p, err := spec.plan(t)
+		if err != nil {
+			out = append(out, fault("", err, ""))
+			continue
+		}
+		key := string(p.kind)
+		if p.url != nil {
+			key = p.url.String()
+		}
+		if tried[key] {
+			continue
+		}
+		tried[key] = true
+		if p.url == nil {
+			out = append(out, findEngine(ctx, p.kind, env)...)
+		} else {
+			out = append(out, p.preflight(ctx, env)...)
+		}
+	}
+	return out
+}
+
+// findEngine reports an engine that this host cannot have.
+func findEngine(ctx context.Context, k engine.Kind, env area.Env) []area.Finding {
+	if _, err := engine.Find(ctx, k, host(env)); err != nil {
+		return []area.Finding{findingOf(err)}
+	}
+	return nil
+}
+
+// preflight reads what calls will need, and connects once.
+func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding) {
+	if t := p.spec.TLS; t != nil && t.Insecure {
+		out = append(out, area.Finding{
+			Path: "tls.insecure", Severity: area.Warning, Message: area.NoteInsecure + ": credentials go to whoever answers",
+			Hint: "name the authority instead: tls: {ca: file.pem}",
+		})
+	}
+	if !p.spec.Loopback() && !secure(p.url.Scheme) && (!p.spec.Password.IsZero() || !p.spec.Token.IsZero() || len(p.spec.SecretHeaders) > 0) {
+		out = append(out, area.Finding{
+			Path: "url", Severity: area.Warning, Message: "credentials go over the network in plain text: the url is not https",
+			Hint: "write https:// if the decision point speaks TLS",
+		})
+	}
+	s, err := p.open(ctx, env.Getenv)
+	if err != nil {
+		return append(out, fault("", err, "set the variable or write the file, see that tare may read it, and that the host's name is right"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	place := &place{plan: *p, session: s, env: env}
+	if err := place.dial(ctx, s.Addr); err != nil {
+		if f, ok := area.ExplainTLS(err); ok {
+			return append(out, f)
+		}
+		return append(out, fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err), "see that the decision point runs, and that this host can reach it"))
+	}
+	return out
+}
+
+// dial makes one connection, TCP only: what TLS says comes with the first question.
+func (*place) dial(ctx context.Context, addr netip.AddrPort) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr.String())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

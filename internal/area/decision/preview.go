@@ -1,0 +1,81 @@
+package decision
+
+import (
+	"fmt"
+	"net"
+
+	"tare/internal/area"
+	"tare/internal/area/decision/engine"
+	"tare/internal/design"
+)
+
+// Adapters lists the protocols that can be measured, with one line on each.
+func (Area) Adapters() map[string]string {
+	return map[string]string{
+		"pdpx":      "ONAP's decision API: healthcheck, statistics, monitoring and guard decisions",
+		"authzen":   "OpenID AuthZEN 1.0: POST /access/v1/evaluation, and evaluations for batches",
+		"opa":       "Open Policy Agent: POST /v1/data/PATH",
+		"xacml":     "XACML 3.0, REST and JSON profiles",
+		"openfga":   "OpenFGA: POST /stores/ID/check",
+		"ext-authz": "Envoy external authorization over gRPC",
+		"k8s-sar":   "Kubernetes authorization webhook: SubjectAccessReview",
+	}
+}
+
+// Presets lists the embedded decision points, with one line on each.
+func (Area) Presets() map[string]string {
+	return map[string]string{
+		string(engine.Cedar):      "cedar-go behind AuthZEN, in this binary",
+		string(engine.PDPX):       "reference of ONAP's decision API, in this binary",
+		string(engine.OPA):        "Open Policy Agent, built on demand or found in PATH",
+		string(engine.ATT):        "AT&T XACML 4.0.0 behind the XACML JSON profile; needs Java and Maven",
+		string(engine.AuthzForce): "AuthzForce 21.0.1 behind the XACML JSON profile; needs Java and Maven",
+	}
+}
+
+// Creates says what a run of s makes on this host, and elsewhere, for the plan.
+func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return nil
+	}
+	var out []string
+	embedded := map[engine.Kind]int{}
+	loads := map[string]int{}
+	for _, t := range treatments {
+		p, err := spec.plan(t)
+		switch {
+		case err != nil:
+		case p.url == nil:
+			embedded[p.kind]++
+		case p.spec.Load:
+			loads[p.url.Host]++
+		}
+	}
+	for _, k := range engine.Kinds() {
+		if n := embedded[k]; n > 0 {
+			out = append(out, fmt.Sprintf("%d process(es) on loopback: %s", n, k))
+		}
+	}
+	for host, n := range loads {
+		out = append(out, fmt.Sprintf("%d set(s) of policies in the decision point at %s, which are taken out again", n, host))
+	}
+	if len(out) == 0 {
+		return []string{"nothing: the decision point is there already"}
+	}
+	return out
+}
+
+// LockKey names the decision point that is measured, so that two runs do not measure each other; empty for embedded ones, which every run
+// has for itself.
+func (s *Spec) LockKey() string {
+	p, err := s.plan(design.Treatment{})
+	if err != nil || p.url == nil {
+		return ""
+	}
+	port := p.url.Port()
+	if port == "" {
+		port = p.url.Scheme
+	}
+	return net.JoinHostPort(p.url.Hostname(), port)
+}

@@ -1,0 +1,175 @@
+package decision
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/area/decision/protocol"
+	"tare/internal/design"
+)
+
+// changePolicies is the kind of changes that are policies in a decision point that is not ours.
+const changePolicies = "policies"
+
+// none is the environment where there is none.
+func none(string) (string, bool) { return "", false }
+
+// open makes the session with a decision point behind a URL: it reads secrets and files, and resolves the name.
+func (p *plan) open(ctx context.Context, getenv func(string) (string, bool)) (*protocol.Session, error) {
+	s, u := p.spec, p.url
+	if getenv == nil {
+		getenv = none
+	}
+	out := &protocol.Session{
+		Host: u.Host, Base: strings.TrimRight(u.EscapedPath(), "/"), Options: p.options, Username: s.Username, Headers: map[string]string{},
+	}
+	var err error
+	if secure(u.Scheme) {
+		if out.TLS, err = s.TLS.Config(u.Hostname(), getenv); err != nil {
+			return nil, err
+		}
+	}
+	if out.Password, err = s.Password.Resolve(getenv); err != nil {
+		return nil, fmt.Errorf("password: %w", err)
+	}
+	if out.Token, err = s.Token.Resolve(getenv); err != nil {
+		return nil, fmt.Errorf("token: %w", err)
+	}
+	if !printable(out.Token) {
+		return nil, fmt.Errorf("token: what %s holds cannot stand in a header: it has characters other than printable ASCII", s.Token)
+	}
+	maps.Copy(out.Headers, s.Headers)
+	for name, place := range s.SecretHeaders {
+		if out.Headers[name], err = place.Resolve(getenv); err != nil {
+			return nil, fmt.Errorf("secret_headers.%s: %w", name, err)
+		}
+		if !printable(out.Headers[name]) {
+			return nil, fmt.Errorf("secret_headers.%s: what %s holds cannot stand in a header: it has characters other than printable ASCII", name, place)
+		}
+	}
+	if out.Addr, err = resolveHost(ctx, u); err != nil {
+		return nil, fmt.Errorf("find %s: %w", u.Host, err)
+	}
+	return out, nil
+}
+
+// resolveHost finds the address behind a URL, IPv4 first.
+func resolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
+	port := uint64(80)
+	if secure(u.Scheme) {
+		port = 443
+	}
+	if u.Port() != "" {
+		var err error
+		if port, err = strconv.ParseUint(u.Port(), 10, 16); err != nil {
+			return netip.AddrPort{}, fmt.Errorf("port %q: %w", u.Port(), err)
+		}
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	best := addrs[0]
+	for _, a := range addrs {
+		if a.Unmap().Is4() && !best.Unmap().Is4() {
+			best = a
+		}
+	}
+	return netip.AddrPortFrom(best.Unmap(), uint16(port)), nil
+}
+
+// reach opens the decision point behind the URL, and puts the policies there if the file says so.
+func (p *place) reach(ctx context.Context) error {
+	var err error
+	if p.session, err = p.open(ctx, p.env.Getenv); err != nil || !p.spec.Load {
+		return err
+	}
+	loader, ok := p.adapter.(protocol.Loader)
+	if !ok {
+		return fmt.Errorf("load: %s has no way to put policies into a decision point", p.adapter.Name())
+	}
+	change, err := p.policiesChange()
+	if err != nil {
+		return err
+	}
+	if err := p.journal.Intend(change); err != nil {
+		return err
+	}
+	p.loaded = &change
+	begin := p.env.Clock.Now()
+	options, err := loader.Load(ctx, p.session, p.set, change.Data["name"])
+	if err != nil {
+		return fmt.Errorf("put %d policies into the decision point: %w", p.set.N, err)
+	}
+	p.loading = p.env.Clock.Now().Sub(begin)
+	p.session.Options = options
+	return nil
+}
+
+// policiesChange is what Load is about to make, as data: the section of the file says how the decision point is reached, and where its
+// secrets are, never what they are.
+func (p *place) policiesChange() (area.Change, error) {
+	section, err := json.Marshal(p.spec)
+	if err != nil {
+		return area.Change{}, fmt.Errorf("journal the policies: %w", err)
+	}
+	name := fmt.Sprintf("tare-%s-%x-%d", plainName(filepath.Base(p.env.Dir)), p.env.Clock.Now().UnixNano(), p.index)
+	return area.Change{Area: areaName, Kind: changePolicies, ID: fmt.Sprintf("policies-%d", p.index), Data: map[string]string{
+		"url": p.spec.URL, "adapter": p.adapter.Name(), "name": name, "target": string(section),
+	}}, nil
+}
+
+// plainName keeps what every protocol allows in a name.
+func plainName(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if (c|0x20 >= 'a' && c|0x20 <= 'z') || (c >= '0' && c <= '9') {
+			return c
+		}
+		return '-'
+	}, s)
+	return s[:min(len(s), 40)]
+}
+
+// unload takes the policies out again.
+func (p *place) unload(ctx context.Context) error {
+	loader, ok := p.adapter.(protocol.Loader)
+	if !ok {
+		return nil
+	}
+	if err := loader.Unload(ctx, p.session, p.loaded.Data["name"]); err != nil {
+		return fmt.Errorf("take the policies %s out of the decision point: %w", p.loaded.Data["name"], err)
+	}
+	return p.undone(*p.loaded)
+}
+
+// undoPolicies is unload in another process: secrets are read again from the places that the file named.
+func undoPolicies(ctx context.Context, c area.Change, env area.Env) error {
+	var s Spec
+	if err := json.Unmarshal([]byte(c.Data["target"]), &s); err != nil {
+		return errors.New("the journal does not say how the decision point is reached")
+	}
+	p, err := s.plan(design.Treatment{})
+	if err != nil {
+		return err
+	}
+	loader, ok := p.adapter.(protocol.Loader)
+	name := c.Data["name"]
+	if !ok || p.url == nil || !strings.HasPrefix(name, "tare-") {
+		return fmt.Errorf("%q is nothing that this area puts into a decision point", name)
+	}
+	session, err := p.open(ctx, env.Getenv)
+	if err != nil {
+		return fmt.Errorf("reach %s to take %s out of it: %w", c.Data["url"], name, err)
+	}
+	return loader.Unload(ctx, session, name)
+}

@@ -1,0 +1,148 @@
+package decision
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/model"
+	"tare/internal/unit"
+)
+
+// Spec is the `target:` section of a decision experiment: a decision point that tare starts itself, or the URL of one.
+type Spec struct {
+	// Adapter names the protocol that the decision point speaks.
+	Adapter string `yaml:"adapter,omitempty" json:"adapter,omitempty" jsonschema:"enum=pdpx,enum=authzen,enum=opa,enum=xacml,enum=openfga,enum=ext-authz,enum=k8s-sar" jsonschema_description:"Protocol of the decision point. Default: that of the embedded engine."`
+	// Embedded describes the decision point that tare starts itself.
+	Embedded *Embedded `yaml:"embedded,omitempty" json:"embedded,omitempty" jsonschema_description:"A decision point that tare starts itself, as a child process on loopback, with its policies."`
+	// URL is the decision point's base; the adapter adds the protocol's paths.
+	URL string `yaml:"url,omitempty" json:"url,omitempty" jsonschema_description:"Base URL of the decision point under test, such as https://pdp:6969. Instead of embedded."`
+	// Path is the protocol's path below the URL, where it is not the usual one.
+	Path string `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"Path of the question below the URL, for authzen, xacml and k8s-sar. Default: the protocol's own."`
+
+	Username string      `yaml:"username,omitempty" json:"username,omitempty" jsonschema_description:"User of basic authentication."`
+	Password area.Secret `yaml:"password,omitempty" json:"password,omitzero" jsonschema_description:"Password of basic authentication: {env: NAME} or {file: path}."`
+	Token    area.Secret `yaml:"token,omitempty" json:"token,omitzero" jsonschema_description:"Sent as Authorization: Bearer …: {env: NAME} or {file: path}."`
+	// Headers are sent with every request, besides those of the protocol.
+	Headers map[string]string `yaml:"headers,omitempty" json:"headers,omitempty" jsonschema_description:"Further request headers. They must hold no secret."`
+	// SecretHeaders are headers whose values are secrets.
+	SecretHeaders map[string]area.Secret `yaml:"secret_headers,omitempty" json:"secret_headers,omitempty" jsonschema_description:"Further request headers with secrets: {env: NAME} or {file: path}."`
+	// TLS says how https is to be trusted.
+	TLS *area.TLS `yaml:"tls,omitempty" json:"tls,omitempty" jsonschema_description:"For https: whom to trust, and who we are."`
+
+	// Process names what is measured of a decision point behind a URL.
+	Process *Process `yaml:"process,omitempty" json:"process,omitempty" jsonschema_description:"Which processes on this host are the decision point behind the URL, for CPU, memory and garbage collections. Default on loopback: whoever listens at the URL's port."`
+	// Metrics is the decision point's own endpoint of metrics.
+	Metrics *Metrics `yaml:"metrics,omitempty" json:"metrics,omitempty" jsonschema_description:"The decision point's own metrics, read before and after."`
+
+	Policies int            `yaml:"policies,omitempty" json:"policies,omitempty" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"How many policies the decision point holds. Default 100. Of one behind a URL this is ours to say only with load: true."`
+	Position model.Position `yaml:"position,omitempty" json:"position,omitempty" jsonschema:"enum=first,enum=last,enum=absent" jsonschema_description:"Where among the policies the one stands that decides; absent: there is none. Default last."`
+	Batch    int            `yaml:"batch,omitempty" json:"batch,omitempty" jsonschema:"minimum=1,maximum=1000" jsonschema_description:"Questions in one request, where the protocol has batches. Default 1."`
+	Load     bool           `yaml:"load,omitempty" json:"load,omitempty" jsonschema_description:"Put the policies into the decision point behind the URL before the run, and take them out again (opa, openfga)."`
+	// Requests are questions about policies that are there already.
+	Requests []Request `yaml:"requests,omitempty" json:"requests,omitempty" jsonschema:"minItems=1,maxItems=200" jsonschema_description:"Questions about policies that the decision point behind the URL holds already, each with the decision that is known to be right. At least one must be refused."`
+
+	OPA     *OPA     `yaml:"opa,omitempty" json:"opa,omitempty" jsonschema_description:"Options of opa."`
+	OpenFGA *OpenFGA `yaml:"openfga,omitempty" json:"openfga,omitempty" jsonschema_description:"Options of openfga."`
+	PDPX    *PDPX    `yaml:"pdpx,omitempty" json:"pdpx,omitempty" jsonschema_description:"Options of pdpx: what its requests name."`
+}
+
+// Embedded chooses an engine, and plants faults into it.
+type Embedded struct {
+	Engine  engine.Kind `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"enum=cedar,enum=pdpx,enum=opa,enum=att,enum=authzforce" jsonschema_description:"cedar (default): cedar-go behind AuthZEN. pdpx: a reference of ONAP's decision API. opa: Open Policy Agent. att and authzforce: the Java XACML engines."`
+	Planted *Planted    `yaml:"planted,omitempty" json:"planted,omitempty" jsonschema_description:"Faults to plant, so that it can be seen that they are found: cedar and pdpx only."`
+}
+
+// Planted are faults of a decision point.
+type Planted struct {
+	Answer   string        `yaml:"answer,omitempty" json:"answer,omitempty" jsonschema:"enum=always-permit,enum=not-applicable-as-permit,enum=indeterminate" jsonschema_description:"A decision point that must be refused: it permits everything, says Permit where no policy applies, or says Indeterminate."`
+	Leak     unit.Size     `yaml:"leak_per_minute,omitempty" json:"leak_per_minute,omitempty" jsonschema_description:"Memory that is kept for ever, each minute: 1MiB."`
+	NotReady unit.Duration `yaml:"not_ready,omitempty" json:"not_ready,omitempty" jsonschema_description:"How long from its start it answers 409."`
+}
+
+// Process names processes on this host in one of three ways.
+type Process struct {
+	PID    int    `yaml:"pid,omitempty" json:"pid,omitempty" jsonschema:"minimum=1" jsonschema_description:"The process and its children."`
+	Port   int    `yaml:"port,omitempty" json:"port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"The process that listens at this TCP port, and its children."`
+	Cgroup string `yaml:"cgroup,omitempty" json:"cgroup,omitempty" jsonschema_description:"All processes of this control group, by its path below /sys/fs/cgroup."`
+}
+
+// Metrics is an endpoint in the Prometheus text format.
+type Metrics struct {
+	URL    string   `yaml:"url" json:"url" jsonschema:"required" jsonschema_description:"Where the metrics are: http://127.0.0.1:8181/metrics."`
+	Series []string `yaml:"series,omitempty" json:"series,omitempty" jsonschema:"maxItems=50" jsonschema_description:"Series to keep besides those of the Go runtime and of the process: name or name{label=\"value\"}."`
+}
+
+// Request is one question and its right answer.
+type Request struct {
+	Name     string            `yaml:"name" json:"name" jsonschema:"required,pattern=^[A-Za-z0-9][A-Za-z0-9_-]*$,maxLength=64" jsonschema_description:"Its name in the mix, in budgets and reports."`
+	Subject  Entity            `yaml:"subject,omitempty" json:"subject,omitzero" jsonschema_description:"Who asks."`
+	Action   string            `yaml:"action,omitempty" json:"action,omitempty" jsonschema_description:"What it wants to do."`
+	Resource Entity            `yaml:"resource,omitempty" json:"resource,omitzero" jsonschema_description:"With what."`
+	Context  map[string]string `yaml:"context,omitempty" json:"context,omitempty" jsonschema_description:"Further attributes of the request."`
+	Body     string            `yaml:"body,omitempty" json:"body,omitempty" jsonschema_description:"The request's whole body as JSON in the protocol's own form, instead of the fields above."`
+	Expect   string            `yaml:"expect" json:"expect" jsonschema:"required,enum=permit,enum=deny,enum=not-applicable" jsonschema_description:"The right decision."`
+	Policy   string            `yaml:"policy,omitempty" json:"policy,omitempty" jsonschema_description:"Kind of the policy that decides it. Each kind needs one request that it refuses."`
+}
+
+// Entity is a subject or a resource.
+type Entity struct {
+	Type       string            `yaml:"type,omitempty" json:"type,omitempty" jsonschema_description:"Its type."`
+	ID         string            `yaml:"id,omitempty" json:"id,omitempty" jsonschema_description:"Its name."`
+	Properties map[string]string `yaml:"properties,omitempty" json:"properties,omitempty" jsonschema_description:"Its attributes."`
+}
+
+// OPA are the options of opa.
+type OPA struct {
+	Path string `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"The rule below /v1/data, such as authz/allow. It must give true, false, or nothing. Default with load: the rule that is loaded."`
+}
+
+// OpenFGA are the options of openfga.
+type OpenFGA struct {
+	Store    string `yaml:"store,omitempty" json:"store,omitempty" jsonschema_description:"ID of the store. Default with load: a store of the run's own."`
+	Model    string `yaml:"model,omitempty" json:"model,omitempty" jsonschema_description:"ID of the authorization model. Default: the store's latest."`
+	Relation string `yaml:"relation,omitempty" json:"relation,omitempty" jsonschema_description:"Relation to ask for. Default: the request's action."`
+}
+
+// PDPX are the options of pdpx. Empty ones have the values of the published test.
+type PDPX struct {
+	ONAPName      string `yaml:"onap_name,omitempty" json:"onap_name,omitempty" jsonschema_description:"ONAPName of guard requests. Default Policy."`
+	ONAPComponent string `yaml:"onap_component,omitempty" json:"onap_component,omitempty" jsonschema_description:"ONAPComponent of guard requests. Default drools-pdp."`
+	ONAPInstance  string `yaml:"onap_instance,omitempty" json:"onap_instance,omitempty" jsonschema_description:"ONAPInstance of guard requests. Default usecase-template."`
+	PolicyID      string `yaml:"policy_id,omitempty" json:"policy_id,omitempty" jsonschema_description:"The monitoring policy that is asked for. Default onap.restart.tca."`
+	PolicyType    string `yaml:"policy_type,omitempty" json:"policy_type,omitempty" jsonschema_description:"Its policy type, instead of its ID."`
+	Actor         string `yaml:"actor,omitempty" json:"actor,omitempty" jsonschema_description:"Actor of guard requests. Default SO."`
+	Operation     string `yaml:"operation,omitempty" json:"operation,omitempty" jsonschema_description:"Operation for which a min/max guard policy is deployed."`
+	Frequency     string `yaml:"frequency,omitempty" json:"frequency,omitempty" jsonschema_description:"Operation for which a frequency-limiter guard policy is deployed."`
+	Target        string `yaml:"target,omitempty" json:"target,omitempty" jsonschema_description:"Target of guard requests."`
+	Permits       int    `yaml:"permits,omitempty" json:"permits,omitempty" jsonschema_description:"A vfCount that the min/max policy permits."`
+	Denies        int    `yaml:"denies,omitempty" json:"denies,omitempty" jsonschema_description:"A vfCount that the min/max policy denies."`
+	FrequencyWant string `yaml:"frequency_want,omitempty" json:"frequency_want,omitempty" jsonschema:"enum=permit,enum=deny" jsonschema_description:"What the frequency limiter answers throughout the run, by the history that it looks at."`
+	FrequencyOver string `yaml:"frequency_over,omitempty" json:"frequency_over,omitempty" jsonschema_description:"Operation that is over the limit of its frequency limiter: the known deny."`
+	Recipe        bool   `yaml:"recipe,omitempty" json:"recipe,omitempty" jsonschema_description:"Say recipe where current releases say operation."`
+	XACML         bool   `yaml:"xacml,omitempty" json:"xacml,omitempty" jsonschema_description:"Also ask over POST xacml."`
+	// Operations leaves out what the decision point has no policies for.
+	Operations []string `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema:"minItems=1" jsonschema_description:"Operations to ask, of healthcheck, statistics, monitoring, guard-minmax, guard-frequency, and the known refusals that go with them. Default all: name those for which policies are deployed. The load's own operations choose among these."`
+}
+
+var _ area.Varied = (*Spec)(nil)
+
+// Loopback implements area.Spec: it reports whether the decision point is an embedded one or the URL names a loopback address. A host
+// name counts as elsewhere, except localhost: what a name means may change between validation and the run.
+func (s *Spec) Loopback() bool {
+	if s.URL == "" {
+		return true
+	}
+	u, err := url.Parse(s.URL)
+	return err == nil && loopbackHost(u.Hostname())
+}
+
+func loopbackHost(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}

@@ -1,0 +1,182 @@
+package decision
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/design"
+)
+
+// Validate implements area.Spec.
+func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
+	out := s.judgePlaces(treatments)
+	out = append(out, judgeHeaders(s.Headers, s.SecretHeaders)...)
+	if err := s.TLS.Validate(); err != nil {
+		field, _, _ := strings.Cut(err.Error(), ":")
+		out = append(out, fault("tls."+field, err, ""))
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if len(treatments) == 0 {
+		treatments = []design.Treatment{{ID: design.ID(nil)}}
+	}
+	seen := map[string]bool{}
+	for _, t := range treatments {
+		for _, f := range s.judge(t) {
+			if key := f.Path + f.Message; !seen[key] {
+				seen[key] = true
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// fault is a finding that stops a run.
+func fault(path string, err error, hint string) area.Finding {
+	return area.Finding{Path: path, Severity: area.Error, Message: err.Error(), Hint: hint}
+}
+
+// judgePlaces refuses two ways of saying where the decision point is.
+func (s *Spec) judgePlaces(treatments []design.Treatment) (out []area.Finding) {
+	varied := func(name string) bool {
+		return slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels[name] != "" })
+	}
+	for _, x := range []struct {
+		name  string
+		given bool
+	}{
+		{"url", s.URL != ""},
+		{"adapter", s.Adapter != ""},
+		{"policies", s.Policies > 0},
+		{"position", s.Position != ""},
+		{"batch", s.Batch > 0},
+	} {
+		if x.given && varied(x.name) {
+			out = append(out, fault(x.name, fmt.Errorf("%s is varied by the treatments already", x.name), "leave it out here"))
+		}
+	}
+	if s.Embedded != nil && s.Embedded.Engine != "" && varied("engine") {
+		out = append(out, fault("embedded.engine", errors.New("engine is varied by the treatments already"), "leave it out here"))
+	}
+	return out
+}
+
+// judge looks at what one treatment makes of the section. Findings that only come with a treatment name it.
+func (s *Spec) judge(t design.Treatment) []area.Finding {
+	p, err := s.plan(t)
+	if err == nil {
+		err = p.judgeRest()
+	}
+	if err == nil {
+		return nil
+	}
+	f := fault(s.pathOf(err), err, "")
+	if name, _, _ := strings.Cut(err.Error(), ":"); t.Levels[name] != "" || f.Path == "" {
+		f.Path = ""
+		if len(t.Levels) > 0 {
+			f.Message = fmt.Sprintf("treatment %q: %s", t.ID, f.Message)
+		}
+	}
+	return []area.Finding{f}
+}
+
+// judgeRest looks at what depends on the place.
+func (p *plan) judgeRest() error {
+	s := p.spec
+	if s.TLS != nil && p.url != nil && !secure(p.url.Scheme) {
+		return errors.New("tls: the url is not https")
+	}
+	for _, x := range []struct {
+		section string
+		given   bool
+	}{{"opa", s.OPA != nil}, {"openfga", s.OpenFGA != nil}, {"pdpx", s.PDPX != nil}} {
+		if x.given && p.adapter.Name() != x.section {
+			return fmt.Errorf("%s: these are options of %s, not of %s", x.section, x.section, p.adapter.Name())
+		}
+	}
+	return nil
+}
+
+// secure reports whether a scheme means TLS.
+func secure(scheme string) bool { return scheme == "https" || scheme == "grpcs" }
+
+// pathOf finds the field that an error of plan begins with.
+func (s *Spec) pathOf(err error) string {
+	name, _, _ := strings.Cut(err.Error(), ":")
+	section, _, _ := strings.Cut(name, ".")
+	section, _, _ = strings.Cut(section, "[")
+	switch section {
+	case "engine", "planted":
+		if s.Embedded == nil {
+			return ""
+		}
+		return "embedded." + name
+	case "store", "model", "relation":
+		if s.OpenFGA == nil {
+			return "openfga"
+		}
+		return "openfga." + name
+	case "adapter", "url", "path", "username", "password", "token", "tls", "process", "metrics", "policies", "position", "batch", "load", "requests", "opa", "openfga", "pdpx":
+		return name
+	}
+	return ""
+}
+
+// judgeHeaders looks at the further headers.
+func judgeHeaders(headers map[string]string, secret map[string]area.Secret) (out []area.Finding) {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		if err := checkHeader(name, headers[name]); err != nil {
+			out = append(out, fault("headers."+name, err, ""))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(secret)) {
+		if err := checkHeaderName(name); err != nil {
+			out = append(out, fault("secret_headers."+name, err, ""))
+		}
+	}
+	return out
+}
+
+// secretNames mark headers that usually carry secrets.
+var secretNames = []string{"authorization", "cookie", "token", "secret", "key", "password", "credential"}
+
+// checkHeader refuses headers that would break the request, disarm the protocol, or put a secret into the file.
+func checkHeader(name, value string) error {
+	for _, s := range secretNames {
+		if strings.Contains(strings.ToLower(name), s) {
+			return fmt.Errorf("header %s looks like a secret, and secrets must not stand in the file; use secret_headers: {%s: {env: NAME}}", name, name)
+		}
+	}
+	if !printable(value) {
+		return fmt.Errorf("the value of header %s has characters other than printable ASCII", name)
+	}
+	return checkHeaderName(name)
+}
+
+// printable reports whether value can stand in a header.
+func printable(value string) bool {
+	return !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' })
+}
+
+// checkHeaderName refuses headers that belong to the protocol, and what is none.
+func checkHeaderName(name string) error {
+	switch strings.ToLower(name) {
+	case "host", "connection", "content-length", "transfer-encoding", "content-type", "expect", "te", "upgrade":
+		return fmt.Errorf("header %s belongs to the protocol", name)
+	}
+	for _, c := range name {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return fmt.Errorf("%q is not a header name", name)
+		}
+	}
+	if name == "" {
+		return errors.New("a header needs a name")
+	}
+	return nil
+}
