@@ -5,7 +5,7 @@ LDFLAGS := -X tare/internal/cli.version=$(VERSION)
 LINT    := bin/golangci-lint
 RACE    := ./internal/load/... ./internal/stat/simulated/... ./internal/importer/... ./internal/run/... ./internal/proc/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
 
-.PHONY: help demo build test race lint check bench simulate calibrate fuzz schema clean
+.PHONY: help demo build engines test race lint check bench simulate calibrate fuzz schema clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -15,6 +15,9 @@ demo: build ## find where an embedded token endpoint breaks, and how (about two 
 
 build: ## bin/tare
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
+
+engines: ## the decision points that are built on demand, where this host can, into the user's cache; and whether they decide
+	$(GO) test -count=1 -v -timeout 25m -run '^TestEnginesDecide' ./internal/area/decision/engine
 
 test: ## everything that this machine can run
 	$(GO) test -p 1 -timeout 25m ./...

@@ -1,0 +1,111 @@
+// Command tare-opa is Open Policy Agent as a child process of tare: one line of JSON on standard input tells it what to serve, one line on
+// standard output says that it serves, and it ends when standard input does.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/runtime"
+)
+
+// config is the part of tare's engine.Config that OPA understands.
+type config struct {
+	Addr string `json:"addr"`
+	File string `json:"file"`
+	// The faults that others can have planted.
+	Answer string  `json:"answer"`
+	Leak   float64 `json:"leak"`
+	Delay  float64 `json:"delay"`
+}
+
+func main() {
+	if err := run(bufio.NewReader(os.Stdin), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "tare-opa:", err)
+		os.Exit(1)
+	}
+}
+
+func run(in *bufio.Reader, out io.Writer) error {
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read config from stdin: %w; this command is started by tare itself, not by hand", err)
+	}
+	var cfg config
+	if err := json.Unmarshal(line, &cfg); err != nil {
+		return fmt.Errorf("read config from stdin: %w", err)
+	}
+	if cfg.Answer != "" || cfg.Leak != 0 || cfg.Delay != 0 {
+		return errors.New("no fault can be planted in OPA")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // ends with the parent, however it dies
+		cancel()
+	}()
+	return serve(ctx, cfg, out)
+}
+
+func serve(ctx context.Context, cfg config, out io.Writer) error {
+	params := runtime.NewParams()
+	params.Addrs = &[]string{cfg.Addr}
+	params.Paths = []string{cfg.File}
+	params.EnableVersionCheck = false // it would call home
+	params.GracefulShutdownPeriod = 1
+	params.Logging = runtime.LoggingConfig{Level: "error", Format: "json"}
+	params.Output = os.Stderr
+	began := time.Now()
+	rt, err := runtime.NewRuntime(ctx, params)
+	if err != nil {
+		return fmt.Errorf("load %s: %w", cfg.File, err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- rt.Serve(ctx) }()
+	addr, err := await(ctx, rt, served)
+	if err != nil {
+		return err
+	}
+	ready := map[string]any{"ready": map[string]any{"addr": addr, "load_seconds": time.Since(began).Seconds()}}
+	if err := json.NewEncoder(out).Encode(ready); err != nil {
+		return fmt.Errorf("write ready line: %w", err)
+	}
+	if err := <-served; err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// await waits until the server answers, with its policies compiled, and returns the address that it got.
+func await(ctx context.Context, rt *runtime.Runtime, served <-chan error) (string, error) {
+	for {
+		select {
+		case err := <-served:
+			return "", errors.Join(errors.New("OPA ended before it served"), err)
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+		addrs := rt.Addrs()
+		if len(addrs) == 0 {
+			continue
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addrs[0]+"/health", http.NoBody)
+		if err != nil {
+			return "", fmt.Errorf("ask for health: %w", err)
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return addrs[0], nil
+			}
+		}
+	}
+}
