@@ -48,7 +48,8 @@ func (s *shard) write(conn *conn) {
 
 // wrote takes note of how much of s.out was sent on conn.
 func (s *shard) wrote(conn *conn, n int, e syscall.Errno) {
-	if c := conn.call; c.entry != nil {
+	c := conn.call
+	if c.entry != nil {
 		c.entry.sent(c.intended, c.ready, c.sent, c.op, conn.id)
 	}
 	switch {
@@ -59,6 +60,7 @@ func (s *shard) wrote(conn *conn, n int, e syscall.Errno) {
 		return
 	}
 	s.tally[nBytesOut] += uint64(n)
+	c.out = uint32(n)
 	if n < len(s.out) {
 		conn.unsent = append(conn.unsent[:0], s.out[n:]...)
 	}
@@ -76,6 +78,7 @@ func (s *shard) flush(c *conn) {
 			return
 		}
 		s.tally[nBytesOut] += uint64(n)
+		c.call.out += uint32(n)
 		c.unsent = c.unsent[n:]
 	}
 	c.unsent = nil
@@ -183,6 +186,7 @@ func (s *shard) take(c *conn, b []byte, at int64, ending bool) turn {
 		s.discard(c) // nobody asked
 		return settled
 	}
+	call.in += uint32(len(b))
 	at = max(at, call.sent)
 	if call.first == 0 {
 		call.first = at

@@ -16,7 +16,8 @@ type goCall struct {
 	answer        chan ending // how it ended on its link
 	older         *goCall
 	newer         *goCall
-	queued, ended bool // queued: in the waiting list
+	queued, ended bool   // queued: in the waiting list
+	in, out       uint64 // bytes of answer and request
 }
 
 // ending is how a call ended, and when. code is a status, or the errno of a ConnFailed call.
@@ -95,4 +96,9 @@ func (w *waitList) trim() {
 type worker struct {
 	next          chan *goCall // closed in the end
 	request, body []byte
+}
+
+// unreached reports whether the target could not be reached. Of a Go call only its outcome says so.
+func (e *std) unreached(c *goCall, end ending) bool {
+	return end.outcome == ConnFailed && end.cause != CauseAbandoned && (c.rec.Sent == 0 || e.cfg.Operations[c.rec.Operation].Call != nil)
 }

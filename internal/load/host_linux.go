@@ -33,8 +33,9 @@ func checkHost(conns, sources int) error {
 	return l.Check(conns, sources)
 }
 
-// processCPU is the CPU time of this process so far, in seconds.
-func processCPU() float64 {
+// ProcessCPU is the CPU time of this process so far, in seconds: what a generator costs is a difference of two. 0 where the system does
+// not say.
+func ProcessCPU() float64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0

@@ -7,8 +7,8 @@ import "net"
 // checkHost knows no limits here: a connection that cannot be made ends as ConnFailed with its errno.
 func checkHost(conns, sources int) error { return Limits{}.Check(conns, sources) }
 
-// processCPU cannot be read here.
-func processCPU() float64 { return 0 }
+// ProcessCPU is the CPU time of this process so far, in seconds. It cannot be read here and is 0.
+func ProcessCPU() float64 { return 0 }
 
 // unacknowledgedOn cannot be asked here.
 func unacknowledgedOn(net.Conn) int { return 0 }

@@ -33,8 +33,8 @@ func (e *std) overLink(ctx context.Context, w *worker, c *goCall) ending {
 		}
 		switch e.assign(l, c, w.request) {
 		case assigned:
-			_, err = l.conn.Write(w.request)
-			return e.outcome(ctx, l, c, err)
+			n, err := l.conn.Write(w.request)
+			return e.outcome(ctx, l, c, n, err)
 		case stillborn:
 			return e.failed(c, l.lost)
 		case overtaken:
@@ -82,9 +82,10 @@ func (e *std) assign(l *link, c *goCall, request []byte) assignment {
 	return assigned
 }
 
-// outcome waits for the end of c on l, whose request was written with err.
-func (e *std) outcome(ctx context.Context, l *link, c *goCall, err error) ending {
+// outcome waits for the end of c on l, of whose request n bytes were written with err.
+func (e *std) outcome(ctx context.Context, l *link, c *goCall, n int, err error) ending {
 	e.mu.Lock()
+	c.out = uint64(n)
 	l.busy = false
 	cut := err != nil && l.call == c
 	if cut {
@@ -130,7 +131,7 @@ func (e *std) listen(l *link) {
 // digest hands what came to the call on l. It reports whether the link goes on.
 func (e *std) digest(l *link, b []byte, err error) bool {
 	at := e.clock.now()
-	c, early := e.arrived(l, len(b) > 0, at, err)
+	c, early := e.arrived(l, len(b), at, err)
 	if c == nil {
 		return false
 	}
@@ -157,9 +158,9 @@ func (e *std) digest(l *link, b []byte, err error) bool {
 	return true
 }
 
-// arrived notes the arrival of bytes, or of the end, on l and returns the call that they are for. Without one the link is closed.
+// arrived notes the arrival of n bytes, or of the end, on l and returns the call that they are for. Without one the link is closed.
 // Early: they came before the request had arrived, and are no answer to it.
-func (e *std) arrived(l *link, some bool, at int64, err error) (c *goCall, early bool) {
+func (e *std) arrived(l *link, n int, at int64, err error) (c *goCall, early bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if c = l.call; c == nil {
@@ -167,7 +168,8 @@ func (e *std) arrived(l *link, some bool, at int64, err error) (c *goCall, early
 		e.drop(l)
 		return nil, false
 	}
-	if some && c.rec.FirstByte == 0 && !c.ended {
+	c.in += uint64(n)
+	if n > 0 && c.rec.FirstByte == 0 && !c.ended {
 		c.rec.FirstByte = max(ns(at), c.rec.Sent)
 		// What TLS says for itself, a session ticket for one, comes when it likes.
 		early = e.cfg.Endpoint.TLS == nil && (at < int64(c.rec.Sent) || unacknowledgedOn(l.raw.Conn) >= l.asked)

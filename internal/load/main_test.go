@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 )
 
@@ -268,14 +269,43 @@ func audit(t *testing.T, s Stream, timeout time.Duration) []Call {
 	if done != p.Done || unsent != p.UnsentTimeouts {
 		t.Errorf("records say %v and %d unsent, progress %v and %d", done, unsent, p.Done, p.UnsentTimeouts)
 	}
+	auditCells(t, s.Take(), calls, p)
+	return calls
+}
+
+// auditCells checks that cells, which are all that a stream had, say the same as its calls.
+func auditCells(t *testing.T, cells []Cell, calls []Call, p Progress) {
+	t.Helper()
+	type reason struct {
+		op int
+		o  Outcome
+		CauseCount
+	}
+	want, got := map[reason]uint64{}, map[reason]uint64{}
+	for _, c := range calls {
+		if !c.Outcome.Good() {
+			want[reason{int(c.Operation), c.Outcome, CauseCount{Cause: c.Cause, Status: c.Status, Errno: c.Errno}}]++
+		}
+	}
 	var counted [Outcomes]uint64
-	for _, cell := range s.Take() {
+	var in, out uint64
+	for _, cell := range cells {
 		counted[cell.Outcome] += cell.Response.Count()
+		in += cell.BytesIn
+		out += cell.BytesOut
+		for _, n := range cell.Causes {
+			got[reason{cell.Operation, cell.Outcome, CauseCount{Cause: n.Cause, Status: n.Status, Errno: n.Errno}}] += n.Count
+		}
 	}
 	if counted != p.Done {
 		t.Errorf("histograms count %v, progress %v", counted, p.Done)
 	}
-	return calls
+	if d := cmp.Diff(want, got); d != "" && len(want) <= mostCauses {
+		t.Errorf("causes of cells (-calls +cells):\n%s", d)
+	}
+	if in > p.BytesIn || out > p.BytesOut {
+		t.Errorf("cells count %d bytes in and %d out, the stream %d and %d", in, out, p.BytesIn, p.BytesOut)
+	}
 }
 
 // eventually waits for what other goroutines do.

@@ -119,7 +119,9 @@ func (m *modern) exchange(ctx context.Context, w *worker, c *goCall, op *Operati
 	}
 	defer func() { _ = answer.Body.Close() }()
 	status := uint16(answer.StatusCode)
-	if err := w.read(answer.Body); err != nil {
+	body, err := w.read(answer.Body)
+	e.weigh(c, headLength(answer)+body, len(w.request))
+	if err != nil {
 		end := e.failed(c, err)
 		if end.outcome == Failed {
 			end.code = status
@@ -132,6 +134,25 @@ func (m *modern) exchange(ctx context.Context, w *worker, c *goCall, op *Operati
 		end.cause = op.explain(c.i, answer.StatusCode, w.body)
 	}
 	return end
+}
+
+// weigh notes the bytes of a call's answer and request.
+func (e *std) weigh(c *goCall, in, out int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c.in, c.out = uint64(in), uint64(out)
+}
+
+// headLength is how long the head of an answer over HTTP/2 would be over HTTP/1.1: its length on the wire hangs on what the connection
+// has carried before (RFC 7541), and says nothing about the answer.
+func headLength(r *http.Response) int {
+	n := len("HTTP/1.1 200 ") + len(http.StatusText(r.StatusCode)) + 2*len("\r\n")
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(": ") + len(v) + len("\r\n")
+		}
+	}
+	return n
 }
 
 // trace has the phases of c noted.
@@ -168,8 +189,8 @@ func number(c net.Conn) uint32 {
 	return 0
 }
 
-// read takes the body into w.body, as far as Check sees it, and throws the rest away.
-func (w *worker) read(body io.Reader) error {
+// read takes the body into w.body, as far as Check sees it, and throws the rest away. It returns the length of both.
+func (w *worker) read(body io.Reader) (int, error) {
 	w.body = shed(w.body)
 	if cap(w.body) == 0 {
 		w.body = make([]byte, 0, 4<<10)
@@ -181,15 +202,15 @@ func (w *worker) read(body io.Reader) error {
 		n, err := body.Read(w.body[len(w.body):min(cap(w.body), maxBody)])
 		w.body = w.body[:len(w.body)+n]
 		if errors.Is(err, io.EOF) {
-			return nil
+			return len(w.body), nil
 		}
 		if err != nil {
-			return err
+			return len(w.body), err
 		}
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(body, maxAnswer-maxBody+1))
 	if err == nil && n > maxAnswer-maxBody {
-		return &answerError{errAnswer}
+		err = &answerError{errAnswer}
 	}
-	return err
+	return len(w.body) + int(n), err
 }

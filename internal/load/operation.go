@@ -19,8 +19,8 @@ type Operation struct {
 	// number of the cause: "deny"; "" where there was no answer. Both are empty where only good and bad are told apart.
 	Answer       string
 	CauseAnswers []string
-	Wire   Wire
-	Call   func(ctx context.Context, i uint64) Result
+	Wire         Wire
+	Call         func(ctx context.Context, i uint64) Result
 	// Batch makes n calls one after another and returns what one of them cost, by metric. Its target has its own clock.
 	Batch func(ctx context.Context, n int) ([]BatchSample, error)
 	// Span is how long a batch should last, so that n can be found; 0: 5 ms. Rounds is how many batches make a trial; 0: 16.

@@ -17,6 +17,7 @@ type liveCall struct {
 	key                          int32
 	op                           uint8
 	cause                        Cause
+	in, out                      uint32 // bytes of the answer so far, and of the request as far as it was sent
 }
 
 // record is the call as it ended.

@@ -239,9 +239,9 @@ func (s *shard) finish(c *liveCall, o Outcome, code uint16, done int64) {
 	if o == Timeout && c.sent == 0 {
 		s.tally[nUnsent]++
 	}
-	s.source.release(c.worker)
+	s.source.release(c.worker, done, o == ConnFailed && c.sent == 0 && c.cause != CauseAbandoned)
 	rec := c.record(o, done)
-	s.table.record(&rec)
+	s.table.record(&rec, footnote{code, uint64(c.in), uint64(c.out)})
 	if c.entry != nil {
 		c.entry.ended(&rec, code)
 	}

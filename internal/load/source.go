@@ -1,5 +1,7 @@
 package load
 
+import "time"
+
 // source hands out one shard's part of a segment: every shards'th arrival of an open loop, from its own copy of the process, or the
 // calls of every shards'th worker of a closed loop.
 type source struct {
@@ -14,6 +16,7 @@ type source struct {
 
 	started int   // workers that have begun
 	ready   int   // workers without a call
+	rest    queue // workers without a call that pause: until when
 	next    int64 // with a bounded rate: when the next call may start
 	gap     int64
 }
@@ -85,8 +88,19 @@ func (s *source) pop(now int64) (i uint64, at int64, worker uint32, ok bool) {
 	return i, now, s.seg.id, true
 }
 
-// hire lets the workers begin whose time has come.
+// leastPause is how long a worker of a closed loop waits after a connection that could not be made, and that of many workers is longer: each
+// calls a target that is gone at most 20 times a second, and all together at most 1000 times. Without it, it would be called as often as the
+// host can fail. An open loop does not wait: its calls come due whatever becomes of them, and only its dials keep a gap.
+const leastPause = int64(50 * time.Millisecond)
+
+func pause(workers int) int64 { return max(leastPause, int64(workers)*int64(time.Millisecond)) }
+
+// hire lets the workers begin, or go on, whose time has come.
 func (s *source) hire(now int64) {
+	for s.rest.n > 0 && s.rest.first() <= now {
+		s.rest.pop()
+		s.ready++
+	}
 	if !s.isClosed() || now < s.seg.start || s.started == s.seg.closed.Workers {
 		return
 	}
@@ -96,11 +110,41 @@ func (s *source) hire(now int64) {
 	}
 }
 
-// release notes that a call has ended; its worker is free.
-func (s *source) release(worker uint32) {
-	if worker != 0 && s.isClosed() && s.seg.id == worker {
+// release notes that a call has ended at that instant; its worker is free, or pauses.
+func (s *source) release(worker uint32, at int64, paused bool) {
+	switch {
+	case worker == 0 || !s.isClosed() || s.seg.id != worker:
+	case paused:
+		s.rest.push(at + pause(s.seg.closed.Workers))
+	default:
 		s.ready++
 	}
+}
+
+// queue holds instants in the order in which they came.
+type queue struct {
+	at   []int64
+	head int
+	n    int
+}
+
+func (q *queue) first() int64 { return q.at[q.head] }
+
+func (q *queue) push(at int64) {
+	if q.n == len(q.at) {
+		grown := make([]int64, max(16, 2*q.n))
+		for i := range q.n {
+			grown[i] = q.at[(q.head+i)%len(q.at)]
+		}
+		q.at, q.head = grown, 0
+	}
+	q.at[(q.head+q.n)%len(q.at)] = at
+	q.n++
+}
+
+func (q *queue) pop() {
+	q.head = (q.head + 1) % len(q.at)
+	q.n--
 }
 
 // due is when the segment has something to do again.
@@ -117,6 +161,9 @@ func (s *source) due() int64 {
 	due := s.end()
 	if s.ready > 0 {
 		due = min(due, s.next)
+	}
+	if s.rest.n > 0 {
+		due = min(due, s.rest.first())
 	}
 	if ramp := int64(s.seg.closed.Ramp); s.started < s.seg.workers(ramp, s.k, s.shards) {
 		w := s.k + s.started*s.shards

@@ -253,6 +253,7 @@ func (e *std) invoke(ctx context.Context, op *Operation, c *goCall) ending {
 	defer e.mu.Unlock()
 	if !c.ended {
 		e.clock.adoptPhases(&c.rec, r)
+		c.in, c.out = r.BytesIn, r.BytesOut
 	}
 	if r.Outcome == ConnFailed {
 		return ending{r.Outcome, r.Errno, r.Cause, at}
@@ -287,8 +288,8 @@ func (e *std) finish(c *goCall, end ending) {
 	e.tally[nDone+int(end.outcome)]++
 	c.rec.Outcome, c.rec.Cause, c.rec.Done = end.outcome, end.cause, ns(max(end.at, int64(c.rec.Sent)))
 	c.rec.forgetLate()
-	e.source.release(c.worker)
-	e.table.record(&c.rec)
+	e.source.release(c.worker, end.at, e.unreached(c, end))
+	e.table.record(&c.rec, footnote{end.code, c.in, c.out})
 	if c.entry != nil {
 		c.entry.ended(&c.rec, end.code)
 	}

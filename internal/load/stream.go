@@ -70,13 +70,17 @@ type Stream interface {
 	// It needs Config.KeepCalls, and costs those who carry the calls nothing. Instants other than the intended one are whole
 	// microseconds after it.
 	Calls(since time.Duration) []Call
-	// Take returns the histograms of all calls that ended since the last Take, and forgets them.
+	// Take returns the histograms of all calls that ended since the last Take, and forgets them. It may be called while a segment runs,
+	// from stop or done, which the stream's own goroutine calls: each event loop then hands over its table between two events, which costs
+	// it a wake-up, and the new table's histograms grow again with the first calls. Once a second that is lost in the noise. A call is in
+	// exactly one Take.
 	Take() []Cell
 	// Close ends everything and waits for it.
 	Close() error
 }
 
-// Closed describes a closed loop.
+// Closed describes a closed loop. A worker sends its next call when its last has ended, but for one that could not reach the target: after
+// that it pauses for 50 ms, or for 1 ms times the workers, so that a target that is gone or is starting anew is not called as fast as the host can fail.
 type Closed struct {
 	Workers  int
 	Ramp     time.Duration // workers start evenly over this time
@@ -128,7 +132,8 @@ type Cell struct {
 	Response, Service, PoolWait, Lateness *hist.Histogram
 	// Causes count the calls that did not end well by what is known of them, in no order. Empty for outcomes that are good.
 	Causes []CauseCount
-	// BytesIn and BytesOut are the sizes of these calls' answers and requests, headers included.
+	// BytesIn and BytesOut are the sizes of these calls' answers and requests, headers included, as far as they came and were sent: of
+	// HTTP, without TLS around it. Heads of HTTP/2 count as they would be written in HTTP/1.1. Go calls say their own sizes.
 	BytesIn, BytesOut uint64
 }
 

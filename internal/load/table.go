@@ -7,8 +7,14 @@ type table []*Cell
 
 func newTable(operations int) table { return make(table, operations*Outcomes) }
 
+// A footnote is what a table keeps of a call beside its record: the status or the errno that it ended with, and its sizes.
+type footnote struct {
+	code    uint16 // the errno of a ConnFailed call, else a status
+	in, out uint64 // bytes
+}
+
 // record counts a call that has ended.
-func (t table) record(c *Call) {
+func (t table) record(c *Call, n footnote) {
 	k := int(c.Operation)*Outcomes + int(c.Outcome)
 	cell := t[k]
 	if cell == nil {
@@ -25,12 +31,60 @@ func (t table) record(c *Call) {
 	} else if c.Outcome == Timeout {
 		cell.Unsent++
 	}
+	cell.BytesIn += n.in
+	cell.BytesOut += n.out
+	if !c.Outcome.Good() {
+		cell.blame(c.Cause, n.code)
+	}
 }
 
 func newCell(op int, o Outcome) *Cell {
 	return &Cell{
 		Operation: op, Outcome: o,
 		Response: new(hist.Histogram), Service: new(hist.Histogram), PoolWait: new(hist.Histogram), Lateness: new(hist.Histogram),
+	}
+}
+
+// mostCauses bounds the reasons that a Cell tells apart: a target that answers with every status there is must not cost memory. What is
+// beyond counts as CauseCount{}, of which nothing is known.
+const mostCauses = 64
+
+// blame counts a call that did not end well. Whoever fails often fails for few reasons, so that a search from the front is short.
+func (c *Cell) blame(why Cause, code uint16) {
+	n := CauseCount{Cause: why, Count: 1}
+	if c.Outcome == ConnFailed {
+		n.Errno = code
+	} else {
+		n.Status = code
+	}
+	c.addCause(n)
+}
+
+func (c *Cell) addCause(n CauseCount) {
+	for i := range c.Causes {
+		if k := &c.Causes[i]; k.Cause == n.Cause && k.Status == n.Status && k.Errno == n.Errno {
+			k.Count += n.Count
+			return
+		}
+	}
+	if len(c.Causes) >= mostCauses && n != (CauseCount{Count: n.Count}) {
+		c.addCause(CauseCount{Count: n.Count})
+		return
+	}
+	c.Causes = append(c.Causes, n)
+}
+
+// Merge adds the calls of o, which are of the same operation and outcome. It leaves o as it is, and keeps nothing of it.
+func (c *Cell) Merge(o *Cell) {
+	c.Unsent += o.Unsent
+	c.Response.Merge(o.Response)
+	c.Service.Merge(o.Service)
+	c.PoolWait.Merge(o.PoolWait)
+	c.Lateness.Merge(o.Lateness)
+	c.BytesIn += o.BytesIn
+	c.BytesOut += o.BytesOut
+	for _, n := range o.Causes {
+		c.addCause(n)
 	}
 }
 
@@ -45,11 +99,7 @@ func mergeTables(tables []table) []Cell {
 			case sum == nil:
 				sum = c
 			default:
-				sum.Unsent += c.Unsent
-				sum.Response.Merge(c.Response)
-				sum.Service.Merge(c.Service)
-				sum.PoolWait.Merge(c.PoolWait)
-				sum.Lateness.Merge(c.Lateness)
+				sum.Merge(c)
 			}
 		}
 		if sum != nil {

@@ -24,7 +24,7 @@ func (x *runner) load(ctx context.Context, t design.Trial, treatment design.Trea
 	if err != nil {
 		return err
 	}
-	s, err := load.Open(ctx, cfg)
+	s, err := x.open(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("open the load stream: %w", err)
 	}

@@ -31,6 +31,8 @@ type Request struct {
 	Writer     *record.Writer
 	// Blocks lay out a comparison; a capacity experiment has none.
 	Blocks Blocks
+	// Open opens streams of load; nil: load.Open.
+	Open func(context.Context, load.Config) (load.Stream, error)
 	// Events follows the run for a live view, from the run's own goroutine. May be nil.
 	Events func(Event)
 }
@@ -39,14 +41,15 @@ type Request struct {
 type Load struct {
 	Engine   load.Engine
 	Poisson  bool
+	Ramp     bool // arrivals from 0 to Rate, linearly over Duration
 	Timeout  time.Duration
 	MaxRate  float64 // 1/s; 0: no bound
 	MaxConns int
 	Start    float64       // first rate of a search, 1/s; 0: the search's own
 	Rates    []float64     // a ladder instead of a search
-	Rate     float64       // of a trial of a comparison, 1/s
+	Rate     float64       // of a trial of a comparison, or of a soak, 1/s
 	Closed   *load.Closed  // workers instead of a rate
-	Duration time.Duration // of a trial of a comparison
+	Duration time.Duration // of a trial of a comparison, or of what a soak measures
 	Point    time.Duration
 	// Workloads are points of a ladder that are more than a rate.
 	Workloads []Workload
@@ -73,6 +76,8 @@ type Event struct {
 	// Block is set while blocks are measured, Look after a judgement of them.
 	Block *Block
 	Look  *record.Look
+	// Soak is set while a soak is under load.
+	Soak *Soak
 }
 
 // Phase is a part of a run.
@@ -147,7 +152,7 @@ func (x *runner) do(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if x.Question != design.Capacity {
+	if x.Question == design.Compare || x.Question == design.Scale {
 		return x.blocks(ctx, plan)
 	}
 	for _, trial := range plan {
@@ -172,8 +177,11 @@ func (x *runner) close(ctx context.Context) error {
 func (x *runner) plan(trials []design.Trial) error {
 	l := x.Load
 	arrivals := "constant"
-	if l.Poisson {
+	switch {
+	case l.Poisson:
 		arrivals = "poisson"
+	case l.Ramp:
+		arrivals = "ramp"
 	}
 	workers := 0
 	if l.Closed != nil {
@@ -195,6 +203,14 @@ func (x *runner) prepare(ctx context.Context, t design.Treatment) error {
 		err = fmt.Errorf("prepare %s: %w", t.ID, err)
 	}
 	return errors.Join(err, x.Writer.Prepare(p))
+}
+
+// open opens a stream of load.
+func (x *runner) open(ctx context.Context, c load.Config) (load.Stream, error) {
+	if x.Open != nil {
+		return x.Open(ctx, c)
+	}
+	return load.Open(ctx, c)
 }
 
 // treatment finds a planned treatment.

@@ -31,21 +31,30 @@ func (x *runner) steady(ctx context.Context, t design.Trial, treatment design.Tr
 		return err
 	}
 	cfg.Seed = x.blockSeed(t.Block) // every arm of a block is sent the same calls at the same instants
-	s, err := load.Open(ctx, cfg)
+	acc := x.newAccount(ctx, t, treatment, ops)
+	s, err := x.open(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("open the load stream: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	stream := s
-	if x.Load.Abort != nil {
-		stream = &guard{Stream: s, abort: *x.Load.Abort}
-	}
+	stream := x.guarded(s)
 	warm := x.warmUp(cfg.Endpoint.Keys)
-	if _, err := x.offer(ctx, stream, warm, x.ramp(), x.blockSeed(t.Block)+1); err != nil {
+	if _, err := x.offer(ctx, stream, warm, x.ramp(), x.level(warm, x.blockSeed(t.Block)+1)); err != nil {
 		return fmt.Errorf("warm-up: %w", err)
 	}
-	s.Take() // what is taken and dropped was warm-up
-	return x.window(ctx, t, treatment, stream)
+	acc.count(s.Take()) // what is dropped was warm-up
+	if err := x.window(ctx, t, treatment, stream, acc); err != nil {
+		return err
+	}
+	return acc.close(ctx)
+}
+
+// guarded is a stream that ends by itself when the target suffers, if the file says so.
+func (x *runner) guarded(s load.Stream) load.Stream {
+	if x.Load.Abort == nil {
+		return s
+	}
+	return &guard{Stream: s, abort: *x.Load.Abort}
 }
 
 // warmUp is how long a trial is warmed up: long enough for every identity to call once, so that the connections of a thousand callers are
@@ -60,23 +69,24 @@ func (x *runner) warmUp(keys int) time.Duration {
 }
 
 // window offers what counts, waits until its last call has ended, and keeps it. The probes are read right around it.
-func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Treatment, s load.Stream) error {
+func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Treatment, s load.Stream, acc *account) error {
 	if err := x.samples(ctx, t, treatment, record.Before, 0); err != nil {
 		return err
 	}
 	before := s.Progress()
-	seg, err := x.offer(ctx, s, x.Load.Duration, 0, x.blockSeed(t.Block))
+	seg, err := x.offer(ctx, s, x.Load.Duration, 0, x.process(x.Load.Duration, x.blockSeed(t.Block)))
 	if err == nil {
 		// Every call ends by its timeout at the latest.
 		err = s.Wait(ctx, x.Load.Timeout+time.Second, time.Millisecond, func() bool { return s.Progress().Open() == 0 })
 	}
 	err = errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After, 0))
-	after := s.Progress()
+	after, taken := s.Progress(), s.Take()
+	acc.count(taken)
 	return errors.Join(
 		err,
 		x.Writer.Window(record.Window{Treatment: t.Treatment, Block: t.Block, Start: seg.Start, End: seg.End}),
 		x.Writer.Calls(t.Treatment, t.Block, s.Calls(seg.Start)),
-		x.Writer.Cells(t.Treatment, t.Block, s.Take()),
+		x.Writer.Cells(t.Treatment, t.Block, taken),
 		x.Writer.Generator(record.Generator{
 			Treatment: t.Treatment, Block: t.Block, Engine: string(x.Load.Engine), Offered: after.Due - before.Due, Sent: after.Sent - before.Sent,
 			Unsendable: after.UnsentTimeouts - before.UnsentTimeouts, Seconds: (seg.End - seg.Start).Seconds(), CPUSeconds: seg.CPU,
@@ -94,12 +104,25 @@ func (x *runner) ramp() time.Duration {
 }
 
 // offer is one segment of the comparison's load.
-func (x *runner) offer(ctx context.Context, s load.Stream, d, ramp time.Duration, seed uint64) (load.Segment, error) {
+func (x *runner) offer(ctx context.Context, s load.Stream, d, ramp time.Duration, p load.Process) (load.Segment, error) {
 	if c := x.Load.Closed; c != nil {
 		return s.Cycle(ctx, load.Closed{Workers: c.Workers, Ramp: min(ramp, d), Duration: d}, poll, nil)
 	}
-	if x.Load.Poisson {
-		return s.Offer(ctx, load.Poisson{Rate: x.Load.Rate, Duration: d, Seed: seed}, poll, nil)
+	return s.Offer(ctx, p, poll, nil)
+}
+
+// process is the open loop's arrivals over d.
+func (x *runner) process(d time.Duration, seed uint64) load.Process {
+	if x.Load.Ramp {
+		return load.Ramp{To: x.Load.Rate, Duration: d}
 	}
-	return s.Offer(ctx, load.Constant{Rate: x.Load.Rate, Duration: d}, poll, nil)
+	return x.level(d, seed)
+}
+
+// level is the open loop at its rate all the time, as a warm-up is.
+func (x *runner) level(d time.Duration, seed uint64) load.Process {
+	if x.Load.Poisson {
+		return load.Poisson{Rate: x.Load.Rate, Duration: d, Seed: seed}
+	}
+	return load.Constant{Rate: x.Load.Rate, Duration: d}
 }

@@ -10,6 +10,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"
+	"tare/internal/probe"
 	"tare/internal/record"
 )
 
@@ -54,7 +55,9 @@ func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.T
 		return err
 	}
 	started := x.Env.Clock.Now()
-	if x.Question != design.Capacity {
+	if x.Question == design.Soak {
+		err = x.soak(ctx, t, treatment, ops)
+	} else if x.Question != design.Capacity {
 		err = x.steady(ctx, t, treatment, ops)
 	} else if err = x.samples(ctx, t, treatment, record.Before, 0); err == nil {
 		err = x.load(ctx, t, treatment, ops)
@@ -63,10 +66,12 @@ func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.T
 	return x.endTrial(ctx, t, started, err)
 }
 
-// endTrial closes a trial. An interrupt drops it: it was cut short, and says nothing.
+// endTrial closes a trial. An interrupt drops it: it was cut short, and says nothing. What a soak has measured until then stands.
 func (x *runner) endTrial(ctx context.Context, t design.Trial, started time.Time, err error) error {
 	end := record.TrialEnd{Treatment: t.Treatment, Block: t.Block, Seconds: x.Env.Clock.Now().Sub(started).Seconds(), Status: record.Complete}
 	switch {
+	case err != nil && ctx.Err() != nil && x.Question == design.Soak:
+		end.Status = record.Interrupted
 	case err != nil && ctx.Err() != nil:
 		end.Status = record.Dropped
 	case err != nil:
@@ -87,6 +92,12 @@ func (x *runner) begin(t design.Trial, ops []load.Operation) error {
 	if slices.ContainsFunc(ops, func(op load.Operation) bool { return len(op.Causes) > 0 }) {
 		for _, op := range ops {
 			begin.Causes = append(begin.Causes, op.Causes)
+		}
+	}
+	if slices.ContainsFunc(ops, func(op load.Operation) bool { return op.Answer != "" || len(op.CauseAnswers) > 0 }) {
+		for _, op := range ops {
+			begin.Answers = append(begin.Answers, op.Answer)
+			begin.CauseAnswers = append(begin.CauseAnswers, op.CauseAnswers)
 		}
 	}
 	return x.Writer.TrialBegin(begin)
@@ -127,17 +138,23 @@ func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.T
 		slices.Reverse(probes) // so that what reading one of them costs another lies outside of both readings
 	}
 	for _, p := range probes {
-		s, err := p.Read(ctx)
+		s, err := ask(ctx, p)
 		if err != nil {
 			w := record.Warning{Treatment: t.Treatment, Text: fmt.Sprintf("probe of %s, %s the trial: %v", p.Subject(), when, err)}
 			if err := x.Writer.Warning(w); err != nil {
 				return err
 			}
 		}
-		for i := range s {
-			s[i].At = at
-		}
-		all = append(all, s...)
+		all = append(all, stamp(s, at)...)
 	}
 	return x.Writer.Samples(record.Samples{Treatment: t.Treatment, Block: t.Block, When: when, Point: point, Samples: all})
+}
+
+// readWithin bounds the reading of a probe around a trial: one that hangs must not keep the run from ending.
+const readWithin = 10 * time.Second
+
+func ask(ctx context.Context, p probe.Probe) ([]metric.Sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	return p.Read(ctx)
 }

@@ -1,0 +1,248 @@
+package load
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sums adds up the bytes of cells.
+func sums(cells []Cell) (in, out, calls uint64) {
+	for _, c := range cells {
+		in, out, calls = in+c.BytesIn, out+c.BytesOut, calls+c.Response.Count()
+	}
+	return in, out, calls
+}
+
+// Every call weighs what its request and its answer weigh, in whatever pieces they come.
+func TestCellsWeighCalls(t *testing.T) {
+	long := strings.Repeat("y", 3<<20) // more than the buffers of a socket hold
+	for name, c := range map[string]struct {
+		talk func(net.Conn)
+		wire wire
+		in   int
+	}{
+		"short":        {says(good), wire{}, len(good)},
+		"in pieces":    {slowly(good, 7), wire{}, len(good)},
+		"long request": {says(good), wire{body: long}, len(good)},
+		"cut short":    {once("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"), wire{}, 40},
+		"denied":       {says("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"), wire{}, 38},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachEngine(t, func(t *testing.T, set func(*Config)) {
+				s := open(t, newTarget(t, c.talk).addr, set, func(conf *Config) { conf.Operations[0].Wire = c.wire })
+				offer(t, s, Constant{Rate: 100, Duration: 60 * time.Millisecond})
+				p := drain(t, s)
+				in, out, calls := sums(s.Take())
+				request := len(c.wire.Render(nil, 0))
+				if calls != p.Due || in != calls*uint64(c.in) || out != calls*uint64(request) {
+					t.Errorf("%d calls of %d: %d bytes in, want %d each; %d out, want %d each", calls, p.Due, in, c.in, out, request)
+				}
+				if in != p.BytesIn || out != p.BytesOut {
+					t.Errorf("the stream counts %d bytes in and %d out, the cells %d and %d", p.BytesIn, p.BytesOut, in, out)
+				}
+			})
+		})
+	}
+}
+
+func TestGoCallsAndHTTP2WeighCalls(t *testing.T) {
+	s := open(t, netip.AddrPort{}, func(c *Config) {
+		c.Operations = []Operation{{Name: "go", Weight: 1, Call: func(context.Context, uint64) Result { return Result{BytesIn: 11, BytesOut: 7} }}}
+	})
+	offer(t, s, Constant{Rate: 100, Duration: 50 * time.Millisecond})
+	drain(t, s)
+	if in, out, calls := sums(s.Take()); calls != 5 || in != 55 || out != 35 {
+		t.Errorf("%d calls with %d bytes in and %d out, want 5 with 55 and 35", calls, in, out)
+	}
+
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Date"] = nil
+		w.Header()["Content-Type"] = nil
+		w.Header()["Content-Length"] = []string{"2"}
+		_, _ = w.Write([]byte("ok"))
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	conf := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	conf.NextProtos = []string{"h2"}
+	s = open(t, netip.MustParseAddrPort(srv.Listener.Addr().String()), func(c *Config) { c.Endpoint.TLS, c.Endpoint.Host = conf, "example.com" })
+	offer(t, s, Constant{Rate: 100, Duration: 50 * time.Millisecond})
+	if p := drain(t, s); p.Done[OK] != 5 {
+		t.Fatalf("%+v", p)
+	}
+	// As over HTTP/1.1, whatever HPACK makes of the heads.
+	if in, out, calls := sums(s.Take()); in != calls*uint64(len(good)) || out != calls*uint64(len(wire{}.Render(nil, 0))) {
+		t.Errorf("%d calls with %d bytes in and %d out, want %d and %d each", calls, in, out, len(good), len(wire{}.Render(nil, 0)))
+	}
+}
+
+func TestCausesAreBounded(t *testing.T) {
+	tables := []table{newTable(1), newTable(1)}
+	for i := range 1000 {
+		c := Call{Outcome: Failed, Intended: 1, Done: 2}
+		tables[i%2].record(&c, footnote{code: uint16(300 + i)})
+	}
+	c := Call{Outcome: ConnFailed, Intended: 1, Done: 2, Cause: CauseConnect}
+	tables[0].record(&c, footnote{code: uint16(syscall.ECONNREFUSED)})
+	fine := Call{Outcome: Denied, Intended: 1, Done: 2}
+	tables[1].record(&fine, footnote{code: 403})
+	cells := mergeTables(tables)
+	if len(cells) != 3 {
+		t.Fatalf("%d cells", len(cells))
+	}
+	for _, cell := range cells {
+		var sum uint64
+		for _, n := range cell.Causes {
+			sum += n.Count
+		}
+		var want []CauseCount
+		if cell.Outcome == ConnFailed {
+			want = []CauseCount{{Cause: CauseConnect, Errno: uint16(syscall.ECONNREFUSED), Count: 1}}
+		}
+		if d := cmp.Diff(want, cell.Causes); cell.Outcome != Failed && d != "" {
+			t.Errorf("%v: %s", cell.Outcome, d)
+		}
+		if cell.Outcome == Failed && (sum != 1000 || len(cell.Causes) > mostCauses+1 || cell.Causes[0] != (CauseCount{Status: 300, Count: 1})) {
+			t.Errorf("%d causes of %d calls, the first %v", len(cell.Causes), sum, cell.Causes[0])
+		}
+	}
+}
+
+// Take, again and again from within a segment, loses no call and counts none twice.
+func TestTakeWithinASegment(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.KeepCalls = false })
+		var in, calls uint64
+		takes := 0
+		take := func() bool {
+			i, _, n := sums(s.Take())
+			in, calls = in+i, calls+n
+			takes++
+			return false
+		}
+		if _, err := s.Cycle(t.Context(), Closed{Workers: 4, Duration: 300 * time.Millisecond}, time.Millisecond, take); err != nil {
+			t.Fatal(err)
+		}
+		p := drain(t, s)
+		take()
+		if calls != p.Due || in != p.BytesIn || takes < 10 || p.Done[OK] != p.Due {
+			t.Errorf("%d calls and %d bytes in %d takes, the stream has %d and %d", calls, in, takes, p.Due, p.BytesIn)
+		}
+	})
+}
+
+// Without KeepCalls, calls leave nothing behind: a run may be as long as it likes.
+func TestMemoryDoesNotGrowWithCalls(t *testing.T) {
+	eachEngineAlone(t, func(t *testing.T, set func(*Config)) {
+		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.KeepCalls = false })
+		live := func() (float64, uint64) {
+			if _, err := s.Cycle(t.Context(), Closed{Workers: 8, Duration: 700 * time.Millisecond}, 10*time.Millisecond, func() bool { s.Take(); return false }); err != nil {
+				t.Fatal(err)
+			}
+			drain(t, s)
+			s.Take()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return float64(m.HeapAlloc), s.Progress().Due
+		}
+		first, n1 := live()
+		second, n2 := live()
+		calls := float64(n2 - n1)
+		if calls < 1000 {
+			t.Skipf("SKIPPED: %g calls in 700 ms say nothing about memory", calls)
+		}
+		// A byte a call would be 86 MB in a day at 1,000/s. What other goroutines hold changes by some kB.
+		if grown := second - first; grown > max(calls/4, 64e3) {
+			t.Errorf("%g calls left %.0f bytes behind", calls, grown)
+		}
+		t.Logf("after %d calls %.0f bytes are live, after %d calls %.0f", n1, first, n2, second)
+	})
+}
+
+// A target that is gone is not called as fast as the host can fail: not by a closed loop over the wire, and not by one of Go calls, which
+// no dial holds back. Once it is back, all workers go on.
+func TestClosedLoopAgainstNobody(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := netip.MustParseAddrPort(l.Addr().String())
+	_ = l.Close()
+	gone := func(context.Context, uint64) Result {
+		return Result{Outcome: ConnFailed, Errno: uint16(syscall.ECONNREFUSED), Cause: CauseConnect}
+	}
+	calls := func(c *Config) { c.Engine, c.Operations = Std, []Operation{{Name: "go", Weight: 1, Call: gone}} }
+	for name, c := range map[string]struct {
+		set     func(*Config)
+		workers int
+	}{
+		"fast": {engines["fast"], 10}, "fast-2": {engines["fast-2"], 10}, "std": {engines["std"], 10}, "go": {calls, 10}, "go, many": {calls, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const length = time.Second
+			s := open(t, addr, c.set)
+			if _, err := s.Cycle(t.Context(), Closed{Workers: c.workers, Duration: length}, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+			p := drain(t, s)
+			most := uint64(c.workers) * uint64(int64(length)/pause(c.workers)+1)
+			if p.Done[ConnFailed] != p.Due || p.Due > most || p.Due < uint64(c.workers) {
+				t.Errorf("%d calls, of which %d found nobody; want all, and at most %d", p.Due, p.Done[ConnFailed], most)
+			}
+			t.Logf("%d calls in %v", p.Due, length)
+			auditCells(t, s.Take(), s.Calls(0), p)
+		})
+	}
+}
+
+func TestWorkersGoOnWhenTheTargetIsBack(t *testing.T) {
+	for _, engine := range []string{"fast", "std"} {
+		t.Run(engine, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := l.Addr().String()
+			_ = l.Close()
+			s := open(t, netip.MustParseAddrPort(addr), engines[engine])
+			var good, least uint64
+			back := false
+			_, err = s.Cycle(t.Context(), Closed{Workers: 6, Duration: 20 * time.Second}, 10*time.Millisecond, func() bool {
+				p := s.Progress()
+				if !back && p.Done[ConnFailed] > 12 {
+					if l, err = net.Listen("tcp", addr); err != nil {
+						t.Error(err)
+						return true
+					}
+					back = true
+					srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						time.Sleep(20 * time.Millisecond)
+						_, _ = w.Write([]byte("ok"))
+					}), ReadHeaderTimeout: time.Minute}
+					done := make(chan struct{})
+					go func() { defer close(done); _ = srv.Serve(l) }()
+					t.Cleanup(func() { _ = srv.Close(); <-done })
+				}
+				good = p.Done[OK]
+				least = max(least, uint64(p.InFlight))
+				return good > 100 && least == 6
+			})
+			if err != nil || good < 100 || least != 6 {
+				t.Errorf("%d calls were answered once the target was back, at most %d at a time of 6 workers: %v", good, least, err)
+			}
+		})
+	}
+}

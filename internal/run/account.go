@@ -1,0 +1,121 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/record"
+)
+
+// A target may be starting anew while its counts are asked for.
+const (
+	countTries  = 4
+	countWithin = 2 * time.Second
+	countPause  = time.Second
+)
+
+// An account holds the answers that the calls of a trial got against those that the target says it gave.
+type account struct {
+	*runner
+	trial     design.Trial
+	treatment design.Treatment
+	ops       []load.Operation
+	ledger    area.Ledger // nil: the target keeps no counts
+	before    map[string]float64
+	err       error
+
+	seen       map[string]uint64
+	unanswered uint64
+}
+
+// newAccount reads the target's counts before any load.
+func (x *runner) newAccount(ctx context.Context, t design.Trial, treatment design.Treatment, ops []load.Operation) *account {
+	a := &account{runner: x, trial: t, treatment: treatment, ops: ops, seen: map[string]uint64{}}
+	ledger, ok := x.target.(area.Ledger)
+	if !ok {
+		return a
+	}
+	if a.before, a.err = x.counted(ctx, ledger, treatment); a.before != nil || a.err != nil {
+		a.ledger = ledger
+	}
+	return a
+}
+
+// counted asks a few times.
+func (x *runner) counted(ctx context.Context, ledger area.Ledger, t design.Treatment) (counts map[string]float64, err error) {
+	for try := range countTries {
+		if try > 0 {
+			if err := x.Env.Clock.Sleep(ctx, countPause); err != nil {
+				return nil, err
+			}
+		}
+		within, cancel := context.WithTimeout(ctx, countWithin)
+		counts, err = ledger.Counted(within, t)
+		cancel()
+		if err == nil {
+			return counts, nil
+		}
+	}
+	return nil, fmt.Errorf("read the target's own counts: %w", err)
+}
+
+// count adds the answers to calls that have ended.
+func (a *account) count(taken []load.Cell) {
+	for i := range taken {
+		c := &taken[i]
+		op := &a.ops[c.Operation]
+		if c.Outcome.Good() {
+			a.saw(op.Answer, c.Response.Count())
+			continue
+		}
+		lost := uint64(0)
+		for _, n := range c.Causes {
+			if k := int(n.Cause) - int(load.OwnCauses); k >= 0 && k < len(op.CauseAnswers) {
+				a.saw(op.CauseAnswers[k], n.Count)
+			}
+			if unanswered(c.Outcome, n) {
+				lost += n.Count
+			}
+		}
+		// Those that were never sent are no riddle. Only calls that were sent have a service time.
+		a.unanswered += min(lost, c.Service.Count())
+	}
+}
+
+func (a *account) saw(answer string, n uint64) {
+	if answer != "" {
+		a.seen[answer] += n
+	}
+}
+
+// unanswered reports whether calls that ended so got no whole answer.
+func unanswered(o load.Outcome, n load.CauseCount) bool {
+	switch o {
+	case load.Timeout, load.ConnFailed:
+		return true
+	case load.Failed:
+		return n.Status == 0 || (n.Cause > 0 && n.Cause < load.OwnCauses && n.Cause != load.CauseRedirect)
+	case load.OK, load.Denied, load.Wrong, load.Refused:
+	}
+	return false
+}
+
+// close reads the target's counts again, and writes both sides.
+func (a *account) close(ctx context.Context) error {
+	if a.ledger == nil {
+		return nil
+	}
+	r := record.Answers{Treatment: a.trial.Treatment, Block: a.trial.Block, Seen: a.seen, Unanswered: a.unanswered, Before: a.before}
+	err := a.err
+	if err == nil {
+		r.After, err = a.counted(ctx, a.ledger, a.treatment)
+	}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	return a.Writer.Answers(r)
+}

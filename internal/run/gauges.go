@@ -1,0 +1,142 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/probe"
+	"tare/internal/record"
+)
+
+const (
+	// probeWithin is how long a probe may take in a soak: what comes later is not of that instant.
+	probeWithin = time.Second
+	// mostLosses bounds what is said of one probe that comes and goes.
+	mostLosses = 20
+)
+
+// gauges are the probes of a soak, which are read again and again while the target may be restarting.
+type gauges struct {
+	*runner
+	treatment design.Treatment
+	lost      map[gauge]*loss
+	born      map[gauge]float64 // when a subject's process was started
+	restarts  int
+}
+
+// gauge tells probes, or the values of one quantity, apart: two probes may be about one subject.
+type gauge struct {
+	subject string
+	part    string
+}
+
+// loss is what is known of a probe that has failed.
+type loss struct {
+	gone  bool
+	since time.Duration
+	times int
+}
+
+func newGauges(x *runner, t design.Treatment) *gauges {
+	return &gauges{runner: x, treatment: t, lost: map[gauge]*loss{}, born: map[gauge]float64{}}
+}
+
+// read reads every probe once. What cannot be read in time is absent; the record is told when that begins and when it ends. now is the
+// stream's clock.
+func (g *gauges) read(ctx context.Context, now func() time.Duration) ([]metric.Sample, error) {
+	var all []metric.Sample
+	ordinal := map[string]int{}
+	// The host beside the target's own probes: what else ran on it tells a drift of the target from one of its surroundings.
+	for _, p := range append(slices.Clone(g.target.Probes(g.treatment)), probe.Probe(probe.Host{})) {
+		key := gauge{p.Subject(), fmt.Sprint(ordinal[p.Subject()])}
+		ordinal[p.Subject()]++
+		samples, err := g.ask(ctx, p, now)
+		if err != nil && ctx.Err() != nil {
+			continue // the run is being interrupted: that says nothing about the probe
+		}
+		if err := g.note(key, err, now()); err != nil {
+			return nil, err
+		}
+		all = append(all, samples...)
+	}
+	for _, s := range all {
+		g.births(s)
+	}
+	return all, nil
+}
+
+// errLate is the error of a probe that answered too late.
+var errLate = errors.New("it took more than " + probeWithin.String())
+
+func (g *gauges) ask(ctx context.Context, p probe.Probe, now func() time.Duration) ([]metric.Sample, error) {
+	within, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	asked := g.Env.Clock.Now()
+	samples, err := p.Read(within)
+	switch {
+	case within.Err() != nil, g.Env.Clock.Now().Sub(asked) > probeWithin:
+		return nil, errLate
+	case err != nil && len(samples) == 0:
+		return nil, err
+	}
+	return stamp(samples, now()), err
+}
+
+// stamp says when samples were taken, and leaves out what is no number: an endpoint may say NaN, which says nothing, and no record can hold it.
+func stamp(samples []metric.Sample, at time.Duration) []metric.Sample {
+	out := make([]metric.Sample, 0, len(samples))
+	for _, s := range samples {
+		if s.At = at; !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// note warns once when a probe is lost, and once when it is back.
+func (g *gauges) note(key gauge, err error, now time.Duration) error {
+	l := g.lost[key]
+	switch {
+	case err != nil && l == nil:
+		l = &loss{}
+		g.lost[key] = l
+		fallthrough
+	case err != nil && !l.gone:
+		l.gone, l.since = true, now
+		l.times++
+		return g.warn(l, "the probe of %s cannot be read any more, %s after the load's stream was opened: %v", key.subject, now.Round(time.Second), err)
+	case err == nil && l != nil && l.gone:
+		l.gone = false
+		return g.warn(l, "the probe of %s can be read again, after %s", key.subject, (now - l.since).Round(time.Second))
+	}
+	return nil
+}
+
+func (g *gauges) warn(l *loss, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	switch {
+	case l.times > mostLosses:
+		return nil
+	case l.times == mostLosses && !l.gone:
+		text += "; this has happened so often that it is not said again"
+	}
+	return g.Writer.Warning(record.Warning{Treatment: g.treatment.ID, Text: text})
+}
+
+// births counts the processes that were replaced.
+func (g *gauges) births(s metric.Sample) {
+	if s.Metric != probe.Started.Name {
+		return
+	}
+	key := gauge{s.Subject, s.Part}
+	if was, known := g.born[key]; known && was != s.Value {
+		g.restarts++
+	}
+	g.born[key] = s.Value
+}

@@ -1,0 +1,107 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/probe"
+)
+
+// flaky is a probe that says what it is told to.
+type flaky struct {
+	clock *clock.Fake
+	took  time.Duration
+	value float64
+	born  float64
+	err   error
+}
+
+func (*flaky) Subject() string { return "pdp" }
+
+func (f *flaky) Read(context.Context) ([]metric.Sample, error) {
+	f.clock.Advance(f.took)
+	if f.err != nil {
+		return nil, f.err
+	}
+	return []metric.Sample{{Subject: "pdp", Metric: "rss", Value: f.value}, {Subject: "pdp", Metric: probe.Started.Name, Value: f.born}}, nil
+}
+
+func TestGauges(t *testing.T) {
+	f := &flaky{clock: clock.NewFake(time.Unix(0, 0)), value: 1, born: 7}
+	v := &visited{probes: []probe.Probe{f, f}} // two probes may be about one subject
+	req, open := start(t, &v.scale, Blocks{})
+	req.Env.Clock = f.clock
+	g := newGauges(&runner{Request: req, target: v}, design.Treatment{ID: "here"})
+	at := time.Duration(0)
+	read := func(want int) {
+		t.Helper()
+		at += 10 * time.Second
+		got, err := g.read(t.Context(), func() time.Duration { return at })
+		got = ofTarget(got)
+		if err != nil || len(got) != want {
+			t.Fatalf("at %v: %v, %v; want %d values", at, got, err, want)
+		}
+		for _, s := range got {
+			if s.At != at {
+				t.Errorf("%+v was taken at %v", s, at)
+			}
+		}
+	}
+	read(4)
+	f.value = math.NaN() // says nothing, and cannot be written
+	read(2)
+	f.value, f.took = 1, 2*time.Second // too late to be of that instant
+	read(0)
+	f.took, f.err = 0, errors.New("no such process")
+	read(0)
+	f.err, f.born = nil, 8
+	read(4)
+	if g.restarts != 1 {
+		t.Errorf("%d restarts, want 1", g.restarts)
+	}
+	var texts []string
+	for _, w := range open().Warned {
+		texts = append(texts, w.Text)
+	}
+	gone := "the probe of pdp cannot be read any more, 30s after the load's stream was opened: it took more than 1s"
+	back := "the probe of pdp can be read again, after 20s"
+	if d := cmp.Diff([]string{gone, gone, back, back}, texts); d != "" {
+		t.Errorf("warnings (-want +got):\n%s", d)
+	}
+}
+
+// A probe that comes and goes all day does not fill the record with warnings.
+func TestFlappingProbeIsNotSaidForEver(t *testing.T) {
+	f := &flaky{clock: clock.NewFake(time.Unix(0, 0))}
+	v := &visited{probes: []probe.Probe{f}}
+	req, open := start(t, &v.scale, Blocks{})
+	req.Env.Clock = f.clock
+	g := newGauges(&runner{Request: req, target: v}, design.Treatment{ID: "here"})
+	for i := range 1000 {
+		if f.err = nil; i%2 == 1 {
+			f.err = errors.New("gone")
+		}
+		if _, err := g.read(t.Context(), func() time.Duration { return time.Duration(i) * time.Second }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := open().Warned
+	if len(w) != 2*mostLosses || !strings.Contains(w[len(w)-1].Text, "not said again") {
+		t.Errorf("%d warnings, the last %v", len(w), w[len(w)-1])
+	}
+}
+
+// ofTarget leaves out what the host says of itself, which every slice has too.
+func ofTarget(all []metric.Sample) []metric.Sample {
+	return slices.DeleteFunc(slices.Clone(all), func(s metric.Sample) bool { return s.Subject == probe.HostSubject })
+}

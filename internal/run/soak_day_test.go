@@ -1,0 +1,234 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/hist"
+	"tare/internal/load"
+	"tare/internal/metric"
+	"tare/internal/probe"
+	"tare/internal/record"
+)
+
+// hasty is a stream whose time is a fake clock's: a day passes in seconds. Its calls are made up one by one, and go where those of an engine
+// go: into histograms, from one Take to the next.
+type hasty struct {
+	clock    *clock.Fake
+	began    time.Time
+	ops      int
+	rng      *rand.PCG
+	owed     float64
+	progress load.Progress
+	cells    []*load.Cell // by operation and outcome
+}
+
+func newHasty(c *clock.Fake) func(context.Context, load.Config) (load.Stream, error) {
+	return func(_ context.Context, conf load.Config) (load.Stream, error) {
+		if conf.KeepCalls {
+			return nil, errors.New("a long run must not keep its calls")
+		}
+		return &hasty{clock: c, began: c.Now(), ops: len(conf.Operations), rng: rand.NewPCG(conf.Seed, 1), cells: make([]*load.Cell, len(conf.Operations)*load.Outcomes)}, nil
+	}
+}
+
+func (h *hasty) Now() time.Duration { return h.clock.Now().Sub(h.began) }
+
+func (h *hasty) Offer(ctx context.Context, p load.Process, poll time.Duration, stop func() bool) (load.Segment, error) {
+	seg := load.Segment{Start: h.Now(), End: h.Now() + p.Length()}
+	for h.Now() < seg.End {
+		if err := ctx.Err(); err != nil {
+			seg.End = h.Now()
+			return seg, err
+		}
+		step := min(poll, seg.End-h.Now())
+		h.clock.Advance(step)
+		for h.owed += p.Peak() * step.Seconds(); h.owed >= 1; h.owed-- {
+			h.call()
+		}
+		if stop() {
+			seg.Stopped, seg.End = true, h.Now()
+			break
+		}
+	}
+	return seg, nil
+}
+
+// call makes up a call: its times spread over two decades, and one in a thousand ends badly, for one of many reasons.
+func (h *hasty) call() {
+	i := h.progress.Due
+	h.progress.Due++
+	h.progress.Sent++
+	op, o := int(i)%h.ops, load.OK
+	draw := h.rng.Uint64()
+	var why load.CauseCount
+	if draw%1000 == 0 {
+		o = []load.Outcome{load.Wrong, load.Timeout, load.ConnFailed, load.Failed}[draw/1000%4]
+		why = load.CauseCount{Cause: load.Cause(draw / 4000 % 20), Status: uint16(500 + draw/80000%5), Count: 1}
+	}
+	h.progress.Done[o]++
+	h.progress.BytesIn += 300
+	h.progress.BytesOut += 200
+	c := h.cells[op*load.Outcomes+int(o)]
+	if c == nil {
+		c = emptyCell(op, o)
+		h.cells[op*load.Outcomes+int(o)] = c
+	}
+	u := float64(draw>>11) / (1 << 53)
+	service := int64(1e6 * (1 + 100*u*u*u*u*u*u*u*u))
+	late := int64(1e3 * (1 + 50*u))
+	c.Response.Record(service + late)
+	c.Service.Record(service)
+	c.PoolWait.Record(0)
+	c.Lateness.Record(late)
+	c.BytesIn += 300
+	c.BytesOut += 200
+	if !o.Good() {
+		one := emptyCell(op, o)
+		one.Causes = []load.CauseCount{why}
+		c.Merge(one)
+	}
+}
+
+func emptyCell(op int, o load.Outcome) *load.Cell {
+	return &load.Cell{Operation: op, Outcome: o, Response: &hist.Histogram{}, Service: &hist.Histogram{}, PoolWait: &hist.Histogram{}, Lateness: &hist.Histogram{}}
+}
+
+func (h *hasty) Take() []load.Cell {
+	var out []load.Cell
+	for i, c := range h.cells {
+		if c != nil {
+			out = append(out, *c)
+		}
+		h.cells[i] = nil
+	}
+	return out
+}
+
+func (h *hasty) Progress() load.Progress { p := h.progress; p.Now = h.Now(); return p }
+
+func (h *hasty) Cycle(context.Context, load.Closed, time.Duration, func() bool) (load.Segment, error) {
+	return load.Segment{}, errors.New("this stream has no workers")
+}
+
+func (h *hasty) Wait(context.Context, time.Duration, time.Duration, func() bool) error { return nil }
+
+func (h *hasty) Fresh(context.Context, int, uint64, time.Duration) load.Call { return load.Call{} }
+func (h *hasty) DropIdle()                                                   {}
+func (h *hasty) Reset()                                                      {}
+func (h *hasty) Calls(time.Duration) []load.Call                             { return nil }
+
+func (h *hasty) Close() error { return nil }
+
+// five is a target with five operations, and with as many probes' values as a JVM in a control group has.
+type five struct {
+	scale
+	clock *clock.Fake
+	began time.Time
+}
+
+func (*five) Operations(design.Treatment) ([]load.Operation, error) {
+	var ops []load.Operation
+	for _, name := range []string{"healthcheck", "statistics", "monitoring", "guard-minmax", "guard-frequency"} {
+		ops = append(ops, load.Operation{Name: name, Weight: 1, Wire: question{"/", name}, Answer: "permit"})
+	}
+	return ops, nil
+}
+
+func (f *five) Probes(design.Treatment) []probe.Probe { return []probe.Probe{f} }
+func (*five) Subject() string                         { return "policy decision point" }
+
+func (f *five) Read(context.Context) ([]metric.Sample, error) {
+	at := f.clock.Now().Sub(f.began)
+	var out []metric.Sample
+	for i, q := range probe.Quantities() {
+		value := at.Seconds() * math.Sqrt(float64(i))
+		if q.Name == probe.Started.Name {
+			value = math.Floor(at.Hours() / 8) // started anew every eight hours
+		}
+		out = append(out, metric.Sample{Subject: f.Subject(), Metric: q.Name, Value: value})
+	}
+	return out, nil
+}
+
+// TestSoakOfADay holds a day at 1,000/s against its bounds: 200 MB on disk, 100 MB of memory.
+func TestSoakOfADay(t *testing.T) {
+	length, rate := 24*time.Hour, 1000.0
+	if testing.Short() {
+		length = time.Hour
+	}
+	clk := clock.NewFake(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
+	f := &five{clock: clk, began: clk.Now()}
+	req, open := soakOf(t, f, Load{Rate: rate, Timeout: 5 * time.Second, Duration: length})
+	req.Env.Clock, req.Open = clk, newHasty(clk)
+	var live, peak, held uint64
+	cuts := 0
+	var last Soak
+	req.Events = func(e Event) {
+		if e.Soak == nil || !e.Soak.Cut {
+			return
+		}
+		last = *e.Soak
+		var m runtime.MemStats
+		if cuts++; cuts%100 == 1 {
+			runtime.ReadMemStats(&m)
+			peak, held = max(peak, m.HeapAlloc), max(held, m.Sys-m.HeapReleased)
+		}
+		if cuts%500 == 1 {
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			live = max(live, m.HeapAlloc)
+		}
+	}
+	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+		t.Fatal(status, err)
+	}
+	disk := folderSize(t, req.Writer.Dir())
+	day := (24 * time.Hour).Seconds() / length.Seconds()
+	t.Logf("%v at %g/s, %d slices: %.1f MB on disk; %.1f MB of heap are live at most, %.1f MB allocated; %.1f MB held from the system with the tests before",
+		length, rate, cuts, float64(disk)/1e6, float64(live)/1e6, float64(peak)/1e6, float64(held)/1e6)
+	if float64(disk)*day > 200e6 || peak > 100e6 || live > 100e6 {
+		t.Errorf("%d bytes on disk (%.0f in a day), %d live, %d at the peak", disk, float64(disk)*day, live, peak)
+	}
+	trial := audit(t, open())
+	_, measured, _ := ended(trial.Slices)
+	if want := rate * length.Seconds(); math.Abs(float64(measured)-want) > want/1000 {
+		t.Errorf("%d calls were measured, want %g", measured, want)
+	}
+	if warm := trial.Window.Start; warm.Round(time.Second) != 5*time.Minute || (trial.Window.End-warm).Round(time.Second) != length {
+		t.Errorf("the window is %+v", trial.Window)
+	}
+	if want := int((length + 5*time.Minute - time.Second) / (8 * time.Hour)); last.Restarts != want {
+		t.Errorf("%d restarts were seen, want %d", last.Restarts, want)
+	}
+}
+
+func folderSize(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return fmt.Errorf("size of %s: %w", d.Name(), err)
+		}
+		size += info.Size()
+		return nil
+	})
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return size
+}

@@ -1,0 +1,344 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/metric"
+	"tare/internal/probe"
+	"tare/internal/record"
+)
+
+// soakOf asks for a soak of a target.
+func soakOf(t *testing.T, target area.Target, l Load) (Request, func() *record.Record) {
+	t.Helper()
+	var s scale
+	req, open := start(t, &s, Blocks{})
+	req.Area, req.Question, req.Load = opened{Area: &s, target: target}, design.Soak, l
+	req.Treatments = []design.Treatment{{ID: "here", Baseline: true}}
+	return req, open
+}
+
+// ended adds up what the slices say of calls that ended, in all and of what is measured.
+func ended(slices []record.Slice) (all, measured uint64, causes map[load.Cause]uint64) {
+	causes = map[load.Cause]uint64{}
+	for _, s := range slices {
+		for i := range s.Operations {
+			o := &s.Operations[i]
+			n := o.Ended()
+			if all += n; !s.WarmUp {
+				measured += n
+			}
+			for _, outcome := range o.Outcomes {
+				for _, c := range outcome.Causes {
+					causes[c.Cause] += c.Count
+				}
+			}
+		}
+	}
+	return all, measured, causes
+}
+
+// audit checks what holds of every soak, however it ended: slices without a gap, the same calls in slices, histograms and counts, and a
+// window that is what the slices measured.
+func audit(t *testing.T, r *record.Record) *record.Trial {
+	t.Helper()
+	if len(r.Warnings) > 0 || len(r.Trials) != 1 {
+		t.Fatalf("reading: %q, %d trials", r.Warnings, len(r.Trials))
+	}
+	trial := r.Trials[0]
+	if trial.HasCalls() {
+		t.Error("the calls were kept")
+	}
+	var due uint64
+	for i, s := range trial.Slices {
+		due += s.Due
+		if s.End <= s.Start || (i > 0 && (s.Start != trial.Slices[i-1].End || s.WarmUp && !trial.Slices[i-1].WarmUp)) {
+			t.Errorf("slice %d is from %v to %v, warm-up %v", i, s.Start, s.End, s.WarmUp)
+		}
+	}
+	all, measured, _ := ended(trial.Slices)
+	if all > due {
+		t.Errorf("%d calls ended of %d that were due", all, due)
+	}
+	var counted, read uint64
+	for _, c := range trial.Counts {
+		counted += c.Count
+	}
+	damaged, err := trial.Histograms(func(iv *record.Interval) {
+		if iv.Measure == record.Response {
+			read += iv.Hist.Count()
+		}
+	})
+	if err != nil || damaged > 0 || counted != measured || read != measured {
+		t.Errorf("%d calls ended in the slices that are measured, %d are counted, %d are in the histograms; %d damaged, %v", measured, counted, read, damaged, err)
+	}
+	if w := trial.Window; measured > 0 {
+		i := slices.IndexFunc(trial.Slices, func(s record.Slice) bool { return !s.WarmUp })
+		if w == nil || w.Start != trial.Slices[i].Start || w.End != trial.Slices[len(trial.Slices)-1].End {
+			t.Errorf("the window is %v, the slices that are measured begin at %v", w, trial.Slices[i].Start)
+		}
+		if len(trial.Samples) != 2 || trial.Samples[0].When != record.Before || trial.Samples[1].When != record.After || len(trial.Generator) != 1 {
+			t.Errorf("samples %v, generator %v", trial.Samples, trial.Generator)
+		}
+	}
+	return trial
+}
+
+// agree checks that both sides count the same answers, but for those that nobody saw.
+func agree(t *testing.T, trial *record.Trial) {
+	t.Helper()
+	if len(trial.Answers) != 1 {
+		t.Fatalf("answers %v", trial.Answers)
+	}
+	a := trial.Answers[0]
+	for _, word := range []string{"permit", "deny"} {
+		said := uint64(a.After[word] - a.Before[word])
+		if seen := a.Seen[word]; seen == 0 || said < seen || said > seen+a.Unanswered {
+			t.Errorf("%q: seen %d, said %d, without an answer %d; %s", word, seen, said, a.Unanswered, a.Error)
+		}
+	}
+}
+
+func TestSoak(t *testing.T) {
+	for name, l := range map[string]Load{
+		"fast":    {Engine: load.Fast, Closed: &load.Closed{Workers: 4, Ramp: 1200 * time.Millisecond}, MaxRate: 2000},
+		"std":     {Engine: load.Std, Closed: &load.Closed{Workers: 4}, MaxRate: 2000},
+		"open":    {Engine: load.Fast, Rate: 400},
+		"poisson": {Engine: load.Fast, Rate: 400, Poisson: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := &visited{site: newSite(t)}
+			v.probes = []probe.Probe{pulse{v.site}}
+			l.Timeout, l.MaxConns, l.Duration = 5*time.Second, 8, 2*time.Second
+			req, open := soakOf(t, v, l)
+			var warm, cuts int
+			req.Events = func(e Event) {
+				if e.Soak != nil && e.Soak.Cut {
+					cuts++
+				}
+				if e.Phase == WarmingUp {
+					warm++
+				}
+			}
+			if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+				t.Fatal(status, err)
+			}
+			r := open()
+			trial := audit(t, r)
+			agree(t, trial)
+			if len(r.Warned) > 0 || !trial.Complete() || len(r.Host) != 1 {
+				t.Errorf("warnings %v, end %v, %d readings of the host", r.Warned, trial.End, len(r.Host))
+			}
+			all, _, causes := ended(trial.Slices)
+			if causes[load.OwnCauses] == 0 || len(causes) != 1 {
+				t.Errorf("causes %v: the strange operation is answered with the opposite, and nothing else goes wrong", causes)
+			}
+			if n := len(trial.Slices); n < 3 || n > 5 || cuts != n || warm == 0 {
+				t.Errorf("%d slices, %d events of them, %d of the warm-up: want one of warm-up and two of a second", n, cuts, warm)
+			}
+			want := float64(1+2) * 400
+			if l.Closed == nil && (float64(all) < want*0.8 || float64(all) > want*1.2) {
+				t.Errorf("%d calls, want about %g", all, want)
+			}
+			if d := cmp.Diff([]string{"permit", "deny", "permit"}, trial.TrialBegin.Answers); d != "" {
+				t.Error(d)
+			}
+			if d := cmp.Diff([][]string{{"deny"}, {"permit"}, {"deny"}}, trial.CauseAnswers); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// A target that is started anew in the middle costs calls, and nothing else.
+func TestSoakSurvivesARestart(t *testing.T) {
+	for _, engine := range []load.Engine{load.Fast, load.Std} {
+		t.Run(string(engine), func(t *testing.T) {
+			t.Parallel()
+			v := &visited{site: newSite(t)}
+			v.probes = []probe.Probe{pulse{v.site}}
+			const workers = 4
+			req, open := soakOf(t, v, Load{
+				Engine: engine, Timeout: 5 * time.Second, MaxConns: 8, Duration: 5 * time.Second, MaxRate: 1000,
+				Closed: &load.Closed{Workers: workers}, Abort: &Abort{Share: 0.5, For: time.Minute},
+			})
+			var stopped, again bool
+			var last Soak
+			req.Events = func(e Event) {
+				if e.Soak == nil {
+					return
+				}
+				last = *e.Soak
+				switch at := e.Soak.Elapsed; {
+				case !stopped && at > 1800*time.Millisecond:
+					stopped = true
+					v.site.stop()
+				case !again && at > 3500*time.Millisecond:
+					again = true
+					v.site.again(t)
+				}
+			}
+			if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+				t.Fatal(status, err)
+			}
+			r := open()
+			trial := audit(t, r)
+			all, _, causes := ended(trial.Slices)
+			refused := causes[load.CauseConnect]
+			// Each worker tries 20 times a second while nobody is there.
+			if refused < workers || refused > workers*20*4 {
+				t.Errorf("%d calls found nobody, causes %v, %d calls in all", refused, causes, all)
+			}
+			if last.Restarts != 1 {
+				t.Errorf("%d restarts were seen, want 1", last.Restarts)
+			}
+			if len(r.Warned) != 2 || !strings.Contains(r.Warned[0].Text, "cannot be read any more") || !strings.Contains(r.Warned[1].Text, "can be read again") {
+				t.Errorf("warnings %v, want one when the probe was lost and one when it was back", r.Warned)
+			}
+			missing := 0
+			for _, s := range trial.Slices {
+				if len(ofTarget(s.Samples)) == 0 {
+					missing++
+				}
+			}
+			if missing == 0 || missing == len(trial.Slices) {
+				t.Errorf("%d of %d slices have no reading", missing, len(trial.Slices))
+			}
+			end := trial.Slices[len(trial.Slices)-1]
+			if len(end.Operations) == 0 || end.Operations[0].Outcomes[0].Outcome != load.OK {
+				t.Errorf("nothing was answered in the end: %+v", end)
+			}
+			if a := trial.Answers[0]; a.Error != "" || a.After["permit"] >= float64(a.Seen["permit"]) {
+				t.Errorf("the target counts from 0 since it was started anew: %+v", a)
+			}
+		})
+	}
+}
+
+// An interrupt keeps all that was measured.
+func TestSoakInterrupted(t *testing.T) {
+	for name, at := range map[string]time.Duration{"measuring": 2200 * time.Millisecond, "warming up": 400 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := &visited{site: newSite(t)}
+			v.probes = []probe.Probe{pulse{v.site}}
+			req, open := soakOf(t, v, Load{Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000, Closed: &load.Closed{Workers: 4}})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			req.Events = func(e Event) {
+				if e.Soak != nil && e.Soak.Elapsed > at {
+					cancel()
+				}
+			}
+			if status, err := Do(ctx, req); status != record.Interrupted || err != nil {
+				t.Fatal(status, err)
+			}
+			r := open()
+			trial := audit(t, r)
+			agree(t, trial)
+			if trial.End == nil || trial.End.Status != record.Interrupted || r.Finish.Status != record.Interrupted || len(r.Warned) > 0 {
+				t.Errorf("the trial ended %v, the run %v, warnings %v", trial.End, r.Finish, r.Warned)
+			}
+			if (trial.Window != nil) != (name == "measuring") || len(trial.Slices) == 0 {
+				t.Errorf("window %v, %d slices", trial.Window, len(trial.Slices))
+			}
+		})
+	}
+}
+
+// A target that fails for too long ends the soak, which keeps what it has.
+func TestSoakAborts(t *testing.T) {
+	v := &visited{site: newSite(t)}
+	req, open := soakOf(t, v, Load{
+		Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000, Closed: &load.Closed{Workers: 4}, Abort: &Abort{Share: 0.5, For: 500 * time.Millisecond},
+	})
+	stopped := false
+	req.Events = func(e Event) {
+		if e.Soak != nil && e.Soak.Elapsed > 2*time.Second && !stopped {
+			stopped = true
+			v.site.stop()
+			v.site.again(t) // so that the test can end it once more
+			v.site.mu.Lock()
+			v.site.counts["broken"] = 1
+			v.site.mu.Unlock()
+		}
+	}
+	if status, err := Do(t.Context(), req); status != record.Errored || !errors.Is(err, ErrAborted) {
+		t.Fatal(status, err)
+	}
+	trial := audit(t, open())
+	if trial.End == nil || trial.End.Status != record.Errored || trial.Window == nil || len(trial.Answers) != 1 {
+		t.Errorf("end %v, window %v, answers %v", trial.End, trial.Window, trial.Answers)
+	}
+}
+
+// A ramp is warmed up at its rate, and then begins at nothing.
+func TestSoakRamp(t *testing.T) {
+	v := &visited{site: newSite(t)}
+	req, open := soakOf(t, v, Load{Rate: 400, Ramp: true, Timeout: 5 * time.Second, MaxConns: 8, Duration: 3 * time.Second})
+	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+		t.Fatal(status, err)
+	}
+	r := open()
+	trial := audit(t, r)
+	all, measured, _ := ended(trial.Slices)
+	if warm := all - measured; warm < 350 || warm > 500 || measured < 500 || measured > 700 {
+		t.Errorf("%d calls in the warm-up, %d in the ramp: want about 400 and 600", all-measured, measured)
+	}
+	if first, last := trial.Slices[1], trial.Slices[len(trial.Slices)-1]; first.Due*2 > last.Due {
+		t.Errorf("%d calls were due in the ramp's first slice, %d in its last", first.Due, last.Due)
+	}
+	if r.Plan.Load.Arrivals != "ramp" {
+		t.Errorf("the plan says %q", r.Plan.Load.Arrivals)
+	}
+}
+
+// slow is a probe that hangs.
+type slow struct{}
+
+func (slow) Subject() string { return "slow" }
+func (slow) Read(ctx context.Context) ([]metric.Sample, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A probe that hangs is absent, and holds up neither the load nor the other probes.
+func TestSlowProbesHoldNothingUp(t *testing.T) {
+	v := &visited{site: newSite(t)}
+	v.probes = []probe.Probe{slow{}, pulse{v.site}}
+	req, open := soakOf(t, v, Load{Engine: load.Fast, Rate: 200, Timeout: 5 * time.Second, MaxConns: 8, Duration: 4 * time.Second})
+	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+		t.Fatal(status, err)
+	}
+	r := open()
+	trial := audit(t, r)
+	all, _, _ := ended(trial.Slices)
+	if all != 1000 {
+		t.Errorf("%d calls, want 200 a second for 1 s and 4 s", all)
+	}
+	told := 0
+	for _, w := range r.Warned {
+		if strings.Contains(w.Text, "probe of slow cannot be read any more") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("warnings %v, want one about the slow probe while the load lasts", r.Warned)
+	}
+	for i, s := range trial.Slices {
+		if len(ofTarget(s.Samples)) != 2 || s.Samples[0].Subject != "site" || s.Samples[0].At < s.End {
+			t.Errorf("slice %d to %v has the readings %v", i, s.End, s.Samples)
+		}
+	}
+}
