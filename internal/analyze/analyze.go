@@ -44,6 +44,8 @@ func (a *analysis) conclude(o Options) (*report.Report, error) {
 	if err := a.answer(budgets); err != nil {
 		return nil, err
 	}
+	a.answerChecks()
+	a.wrongAnswers()
 	a.generator()
 	a.stolen()
 	a.ending()
@@ -91,6 +93,8 @@ func (a *analysis) answer(budgets []budget.Budget) error {
 		}
 		return nil
 	case design.Soak:
+		a.soaks(budgets)
+		return nil
 	}
 	return fmt.Errorf("this tare cannot analyze question %q", a.rec.Header.Question)
 }
@@ -116,6 +120,8 @@ type analysis struct {
 	negatives []*contrast
 	asked     map[string]bool // metrics that budgets name
 	limited   string          // why the generator makes the run invalid
+	// soaked are the long trials of the question soak, by treatment.
+	soaked map[string]*soak
 	// counted are the calls by treatment and operation, countedOrder the same in the order of the record.
 	counted      map[key]*counts
 	countedOrder []*counts

@@ -72,6 +72,9 @@ func (a *analysis) judge(b *budget.Budget, treatment string) report.Budget {
 		out.Verdict = report.Verdict(budget.Decide(*b, f.Interval))
 	}
 	out.Estimate, out.Lo, out.Hi, out.Reason = finite(f.Value), finite(f.Lo), finite(f.Hi), f.how
+	if s := a.soaked[treatment]; s != nil {
+		return a.unfinished(out, s)
+	}
 	return out
 }
 
@@ -97,6 +100,9 @@ func unmeasured(format string, args ...any) finding {
 
 // measure finds the metric of a budget.
 func (a *analysis) measure(b *budget.Budget, treatment string) finding {
+	if s := a.soaked[treatment]; s != nil {
+		return a.endured(b, s)
+	}
 	if b.Drift {
 		return unmeasured("a drift needs the question soak")
 	}

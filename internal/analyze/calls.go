@@ -23,6 +23,7 @@ type counted struct {
 	name string
 	tally
 	responses, services, waits hist.Histogram
+	answers                    map[string]uint64
 }
 
 // A gathering is the calls of one operation, or of all, in one trial's window.
@@ -113,6 +114,7 @@ func gather(t *record.Trial, calls []load.Call, w load.Segment, x *extract) []ga
 		}
 		per[k].add(c)
 		x.counted[k].take(c, ownCauses(t, k))
+		x.counted[k].tell(c, t)
 	}
 	return per
 }
@@ -162,6 +164,28 @@ func (x *counted) take(c *load.Call, own []string) {
 	if c.Sent > 0 {
 		x.services.Record(int64(c.Service()))
 	}
+}
+
+// tell counts what the answer to a call said.
+func (x *counted) tell(c *load.Call, t *record.Trial) {
+	if c.Done == 0 {
+		return
+	}
+	word := causeAnswerOf(t, int(c.Operation), c.Cause)
+	if c.Outcome.Good() {
+		word = answerOf(t, int(c.Operation))
+	}
+	x.answered(word, 1)
+}
+
+func (x *counted) answered(word string, n uint64) {
+	if word == "" {
+		return
+	}
+	if x.answers == nil {
+		x.answers = map[string]uint64{}
+	}
+	x.answers[word] += n
 }
 
 func together(per []gathering) *gathering {
@@ -280,6 +304,9 @@ func (s *counts) add(c *counted, seconds float64) {
 	for cause, n := range c.causes {
 		s.causes[cause] += n
 	}
+	for word, n := range c.answers {
+		s.answered(word, n)
+	}
 	s.responses.Merge(&c.responses)
 	s.services.Merge(&c.services)
 	s.waits.Merge(&c.waits)
@@ -289,7 +316,7 @@ func (s *counts) add(c *counted, seconds float64) {
 func (a *analysis) windowOperations() {
 	for _, s := range a.countedOrder {
 		op := s.operation(s.seconds)
-		op.Treatment, op.Operation = s.key.treatment, s.key.operation
+		op.Treatment, op.Operation, op.Answers = s.key.treatment, s.key.operation, s.answers
 		op.Response, op.Service, op.PoolWait = summed(&s.responses), summed(&s.services), summed(&s.waits)
 		a.rep.Operations = append(a.rep.Operations, op)
 	}

@@ -77,6 +77,14 @@ func TestEveryWordIsExplained(t *testing.T) {
 		report.Treatment{},
 		report.Metric{},
 		report.AA{},
+		report.Soak{},
+		report.Outage{},
+		report.Moment{},
+		report.MomentOperation{},
+		report.Drift{},
+		report.AnswerCheck{},
+		report.Heap{},
+		report.Target{},
 	} {
 		words = append(words, fields(v)...)
 	}

@@ -42,6 +42,7 @@ func TestOldRecordsStayReadable(t *testing.T) {
 	if *sample {
 		writeSample(t)
 		writeComparisons(t)
+		writeSoak(t)
 	}
 	journals, err := filepath.Glob("testdata/records/*/" + record.JournalFile)
 	if err != nil || len(journals) == 0 {

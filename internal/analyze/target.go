@@ -93,13 +93,19 @@ func (a *analysis) target(treatment, name string) *report.Target {
 
 // use adds one difference, or one last value of a gauge. Costs of several blocks add up.
 func use(x *report.Target, s metric.Sample, before []metric.Sample) {
+	first := func() *float64 {
+		if v, ok := find(before, subjectProbed{s.Subject, probed{s.Metric, s.Part}}); ok {
+			return &v
+		}
+		return nil
+	}
 	switch s.Metric {
 	case probe.CPU.Name, probe.HostCPU.Name:
 		x.CPUSeconds = sum(x.CPUSeconds, s.Value)
 	case probe.RSS.Name:
 		x.RSS = orNew(x.RSS)
-		if v, ok := probe.Find(before, s.Subject, probe.RSS); ok && x.RSS.Before == nil {
-			x.RSS.Before = &v
+		if x.RSS.Before == nil {
+			x.RSS.Before = first()
 		}
 		x.RSS.After = &s.Value
 	case probe.RSSPeak.Name:
@@ -111,15 +117,38 @@ func use(x *report.Target, s metric.Sample, before []metric.Sample) {
 	case probe.ThrottledTime.Name:
 		x.Throttled = orNew(x.Throttled)
 		x.Throttled.Seconds = sum(x.Throttled.Seconds, s.Value)
+	case probe.GCCount.Name:
+		collector(x, s.Part).Count += s.Value
+	case probe.GCTime.Name:
+		collector(x, s.Part).Seconds += s.Value
+	case probe.HeapUsed.Name:
+		x.Heap = orNew(x.Heap)
+		if x.Heap.Before == nil {
+			x.Heap.Before = first()
+		}
+		x.Heap.After = &s.Value
+	case probe.HeapCommitted.Name:
+		x.Heap = orNew(x.Heap)
+		x.Heap.Committed = &s.Value
+	case probe.StartSeconds.Name:
+		x.StartSeconds = &s.Value
+	case probe.LoadSeconds.Name:
+		x.LoadSeconds = &s.Value
 	default:
-		if x.Other == nil {
-			x.Other = map[string]float64{}
-		}
-		if counter(s.Metric) {
-			s.Value += x.Other[s.Metric]
-		}
-		x.Other[s.Metric] = s.Value
+		keepOther(x, s)
 	}
+}
+
+// keepOther keeps a value that has no field of its own.
+func keepOther(x *report.Target, s metric.Sample) {
+	if x.Other == nil {
+		x.Other = map[string]float64{}
+	}
+	name := probed{s.Metric, s.Part}.name()
+	if counter(s.Metric) {
+		s.Value += x.Other[name]
+	}
+	x.Other[name] = s.Value
 }
 
 func counter(name string) bool {
@@ -166,7 +195,7 @@ func used(t *record.Trial, point int, good float64) map[string]float64 {
 	before, after := reading(t, record.Before, point), reading(t, record.After, point)
 	out := map[string]float64{}
 	for _, s := range probe.Delta(before, after) {
-		out[s.Subject+" "+s.Metric] = s.Value
+		out[s.Subject+" "+probed{s.Metric, s.Part}.name()] = s.Value
 		if s.Metric == probe.Upstream.Name && good > 0 {
 			out[s.Subject+" "+s.Metric+" per good call"] = s.Value / good
 		}

@@ -21,6 +21,7 @@ func FuzzJournal(f *testing.F) {
 		f.Fatal(err)
 	}
 	err = errors.Join(w.TrialBegin(begin("a", 0)), w.Calls("a", 0, randomCalls(5, 1)), w.Cells("a", 0, testCells(9)), w.Step("a", 0, "step", 1),
+		w.Slice(testSlice(0)), w.Slice(testSlice(1)), w.Answers(testAnswers()),
 		w.TrialEnd(TrialEnd{Treatment: "a"}), w.Note(Note{Text: "x"}), w.Finish(Finish{Status: Complete}), w.Close())
 	if err != nil {
 		f.Fatal(err)
@@ -42,6 +43,14 @@ func FuzzJournal(f *testing.F) {
 		r.Pending()
 		for _, trial := range r.Trials {
 			trial.Complete()
+			for _, s := range trial.Slices {
+				for i := range s.Operations {
+					s.Operations[i].Ended()
+				}
+			}
+			if _, err := json.Marshal(trial.Answers); err != nil {
+				t.Error(err)
+			}
 			if _, err := trial.Calls(); err != nil {
 				t.Logf("calls: %v", err)
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net/url"
 	"strconv"
 	"strings"
@@ -141,12 +142,26 @@ func decodeHistogram(encoded string) (*hist.Histogram, error) {
 		return nil, fmt.Errorf("decode histogram: %w", err)
 	}
 	h := &hist.Histogram{}
-	for _, b := range d.Distribution() {
-		if b.Count > 0 {
-			h.RecordN(b.From+(b.To-b.From)/2, uint64(b.Count))
-		}
-	}
+	eachCount(d.Export(), func(value int64, n uint64) { h.RecordN(value, n) })
 	return h, nil
+}
+
+// eachCount calls f with the middle of every cell that is not empty, in rising order. It is Distribution without a list of all cells: a day's
+// soak has thousands of histograms. The layout is HdrHistogram's: 2048 cells of one unit each, then 1024 to every doubling.
+func eachCount(s *hdrhistogram.Snapshot, f func(value int64, n uint64)) {
+	const half = 1024 // the cells of a doubling at 3 significant digits
+	unit := bits.Len64(uint64(max(1, s.LowestTrackableValue))) - 1
+	for i, n := range s.Counts {
+		if n <= 0 {
+			continue
+		}
+		bucket, sub := i/half-1, i%half+half
+		if bucket < 0 {
+			bucket, sub = 0, i
+		}
+		shift := bucket + unit
+		f(int64(sub)<<shift+(int64(1)<<shift-1)/2, uint64(n))
+	}
 }
 
 // maxHistogram bounds the decompressed size of one histogram; one of 3 digits over all of int64 needs 9 bytes for each of its 57,344 counts.

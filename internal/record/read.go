@@ -213,7 +213,7 @@ func (r *Record) entry(e *Entry) error {
 	case KindWindow:
 		return into(e, func(w Window) { r.trial(w.Treatment, w.Block).Window = &w })
 	case KindSlice:
-		return into(e, func(s Slice) { add(&r.trial(s.Treatment, s.Block).Slices, s) })
+		return into(e, func(s Slice) { r.trial(s.Treatment, s.Block).addSlice(s) })
 	case KindAnswers:
 		return into(e, func(n Answers) { add(&r.trial(n.Treatment, n.Block).Answers, n) })
 	case KindTrialEnd:

@@ -8,7 +8,9 @@ import (
 )
 
 // A Slice is a short stretch of a soak: what came of the calls that ended in it, and a reading of the probes at its end. Slices follow
-// each other without a gap; a long run keeps these instead of its calls.
+// each other without a gap; a long run keeps these instead of its calls. A slow reading of the probes delays the end of the slice after
+// it, so that slices may differ in length. The last slice of a trial also holds the calls that ended after its End, having been due before
+// it; calls that an interrupt left without an end are in Due and in no operation.
 type Slice struct {
 	Treatment string        `json:"treatment"`
 	Block     int           `json:"block"`
@@ -21,11 +23,13 @@ type Slice struct {
 	Due        uint64 `json:"due"`
 	Sent       uint64 `json:"sent"`
 	Unsendable uint64 `json:"unsendable,omitempty"`
-	// LatenessP99 and LatenessMax are the generator's own delay of the calls that ended, in seconds; CPU is its CPU time.
+	// LatenessP99 and LatenessMax are the generator's own delay of the calls that ended, in seconds; the quantile is absent (0) where there
+	// were too few calls to tell it from the maximum. CPU is the generator's CPU time, in seconds.
 	LatenessP99 float64 `json:"lateness_p99,omitempty"`
 	LatenessMax float64 `json:"lateness_max,omitempty"`
 	CPU         float64 `json:"cpu,omitempty"`
-	// Samples are the probes' values at the slice's end, not differences. What could not be read is absent.
+	// Samples are the probes' values, read right after the slice's end, not differences; their At is on the trial's stream. What could not
+	// be read within a second is absent.
 	Samples []metric.Sample `json:"samples,omitempty"`
 }
 

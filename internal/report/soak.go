@@ -8,7 +8,8 @@ type Soak struct {
 	Operation string `json:"operation"` // empty: all operations, and the target
 	// Windows is the file beside the report that holds every window: comma-separated values.
 	Windows string `json:"windows,omitempty"`
-	// Drift are the trends after the warm-up, by metric: "response.mean", "response.p99", "cpu" (per good call), "rss".
+	// Drift are the trends after the warm-up, by metric: "response.mean", "response.p99", "cpu" (per good call), "rss". Of all operations
+	// together p99 is the mean of theirs, by their calls.
 	Drift map[string]Drift `json:"drift,omitempty"`
 	// Restarts are when the target's process was replaced, in seconds since the load began.
 	Restarts []float64 `json:"restarts,omitempty"`
@@ -79,7 +80,7 @@ type Drift struct {
 	Total  float64 `json:"total,omitempty"`
 	Margin float64 `json:"margin,omitempty"` // of Total relative to Start, that still counts as none
 	N      int     `json:"n,omitempty"`      // windows
-	Reason string  `json:"reason,omitempty"` // why there is no verdict, or no interval
+	Reason string  `json:"reason,omitempty"` // why there is no verdict or no interval, or what to bear in mind about it
 }
 
 // AnswerCheck holds the target's own count of one answer against that of its callers.

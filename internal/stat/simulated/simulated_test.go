@@ -196,3 +196,55 @@ func TestTables(t *testing.T) {
 		titles = append(titles, tab.Title)
 	}
 }
+
+// Trends cover what they say wherever windows' values forget within a few windows; the line alone does not.
+func TestTrendCoverage(t *testing.T) {
+	all := Courses()
+	for _, c := range []struct {
+		course  Course
+		windows int
+		lo, hi  float64
+	}{
+		{all[0], 60, 0.915, 0.985},
+		{all[2], 60, 0.9, 0.975},
+		{all[2], 120, 0.91, 0.99},
+		{all[4], 120, 0.92, 0.985},
+		{all[6], 300, 0.95, 1},
+		{all[8], 300, 0.88, 0.98},
+	} {
+		x, err := TrendCoverage(t.Context(), study(300), c.course, c.windows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, c.course.Name, x.Share, c.lo, c.hi)
+		if c.course.Name == all[2].Name {
+			within(t, "least squares alone", x.Line, 0.4, 0.75) // the simulation must be able to see a bad interval
+		}
+	}
+}
+
+func TestMeanCoverage(t *testing.T) {
+	truths := means()
+	for _, c := range []Course{Courses()[0], Courses()[2], Courses()[6]} {
+		v, err := MeanCoverage(t.Context(), study(300), c, 60, truths[c.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, c.Name, v, 0.9, 1)
+	}
+}
+
+// Half a MiB a minute is found in ten minutes; a twentieth is not.
+func TestLeak(t *testing.T) {
+	found, held, err := Leak(t.Context(), study(120), 1.0/30, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "found", found, 0.99, 1)
+	within(t, "held", held, 0.94, 1)
+	few, _, err := Leak(t.Context(), study(120), 0.01/30, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "a small one in two minutes", few, 0, 0.08)
+}

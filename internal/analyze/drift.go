@@ -1,0 +1,113 @@
+package analyze
+
+import (
+	"fmt"
+	"time"
+
+	"tare/internal/metric"
+	"tare/internal/probe"
+	"tare/internal/report"
+	"tare/internal/stat"
+)
+
+// A drift is judged against driftMargin of the value at the beginning, over the time that was measured. Below fewestWindows there is
+// none.
+const (
+	driftMargin   = 0.05
+	fewestWindows = 20
+)
+
+// driftSeed makes a record give the same intervals every time.
+const driftSeed = 20260301
+
+// restAfter is for how long windows are left out after a restart: a new process warms up again, as the first one did.
+func (s *soak) restAfter() time.Duration {
+	if s.first == 0 || s.first >= len(s.slices) {
+		return 0
+	}
+	return s.slices[s.first].Start - s.origin
+}
+
+// drifts are the trends of an operation, or of all of them and of the target.
+func (s *soak) drifts(operation string) map[string]report.Drift {
+	out := map[string]report.Drift{}
+	add := func(key, name, quantile string) {
+		if d, ok := s.drift(operation, name, quantile); ok {
+			out[key] = d
+		}
+	}
+	add("response.mean", metric.Response.Name, "mean")
+	add("response.p99", metric.Response.Name, "p99")
+	if operation == "" {
+		add(metric.CPU.Name, metric.CPU.Name, "")
+		add(probe.RSS.Name, probe.RSS.Name, "")
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// drift is the trend of one metric; ok is false if no window has it.
+func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool) {
+	m, of := s.find(operation, name, quantile)
+	if of == nil {
+		return d, false
+	}
+	c := s.course(m, quietWindows, of)
+	if name == probe.RSS.Name || name == probe.HeapUsed.Name {
+		c = c.withoutShort() // a new process begins with memory of its own
+	} else {
+		c = c.oneStretch()
+	}
+	if len(c.value) == 0 {
+		return d, false
+	}
+	return c.drift(s.seconds()), true
+}
+
+// drift estimates and judges the trend over so many seconds.
+func (c *course) drift(seconds float64) report.Drift {
+	d := report.Drift{Unit: c.metric.Unit, Margin: driftMargin, Level: level, N: len(c.value), Verdict: report.EffectInconclusive}
+	if len(c.value) < fewestWindows {
+		d.Level = 0
+		d.Reason = fmt.Sprintf("%s that can be used: a trend needs %d", plural(len(c.value), "window"), fewestWindows)
+		return d
+	}
+	fit, err := stat.Drift(c.hours, c.value, stat.DriftOptions{Level: level, Stretch: c.stretch, Weight: c.weight, Seed: driftSeed})
+	if err != nil {
+		d.Level = 0
+		d.Reason = err.Error()
+		return d
+	}
+	d.PerHour, d.Lo, d.Hi = fit.Value, finite(fit.Lo), finite(fit.Hi)
+	hours := seconds / time.Hour.Seconds()
+	d.Start, d.Total = fit.Intercepts[0], fit.Value*hours
+	return judgeDrift(d, c.metric, hours)
+}
+
+// judgeDrift gives the verdict: by the change over what was measured relative to the value at its beginning.
+func judgeDrift(d report.Drift, m metric.Metric, hours float64) report.Drift {
+	lo, hi := *d.Lo, *d.Hi
+	if m.Better == metric.Higher {
+		lo, hi = -hi, -lo
+	}
+	share := hours / d.Start
+	known := d.Start > 0 && isFinite(share)
+	switch {
+	case known && lo*share > d.Margin:
+		d.Verdict = report.Regressed
+	case known && hi*share < -d.Margin:
+		d.Verdict = report.Improved
+	case known && lo*share >= -d.Margin && hi*share <= d.Margin:
+		d.Verdict = report.Equivalent
+		if lo > 0 || hi < 0 {
+			d.Reason = "it is told from none, and less than the margin over what was measured"
+		}
+	case lo > 0:
+		d.Verdict = report.Slower
+	case hi < 0:
+		d.Verdict = report.Faster
+	}
+	return d
+}

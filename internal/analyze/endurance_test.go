@@ -1,0 +1,285 @@
+package analyze
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/hist"
+	"tare/internal/load"
+	"tare/internal/metric"
+	"tare/internal/probe"
+	"tare/internal/record"
+)
+
+// An endurance makes records of soaks whose truth is known. Instants are in seconds since the load began.
+type endurance struct {
+	window, warm, measured float64 // seconds; 0: 2 s, 60 s, 600 s
+	planned                float64 // 0: measured
+	operations             []string
+	rate                   float64 // calls of each operation a second; 0: 50
+	workers                int     // 0 with open: an open loop
+	open                   bool
+	budget                 []string
+	seed                   uint64
+	response               func(at float64) float64 // seconds; nil: 10 ms
+	rss                    func(at float64) float64 // nil: 30 MiB with a sawtooth
+	cpu                    func(at float64) float64 // CPU-seconds a call; nil: 2 ms
+	restarts               []float64
+	outage                 [2]float64
+	noProbes               bool
+	wrong                  func(at float64) uint64 // calls of the first operation in a window that are answered "permit" instead of "deny"
+	lateness               float64                 // of every call, seconds
+	unsent                 float64                 // share of what was due that was not sent
+	poolWait               float64                 // of every call, seconds
+	refused                bool                    // in an outage no connection can be made: nothing is sent
+	answers                func(seen map[string]uint64) record.Answers
+	status                 record.Status
+	killed                 bool
+	unverified             bool
+}
+
+const mib = 1 << 20
+
+func (x endurance) withDefaults() endurance {
+	set := func(v *float64, d float64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	set(&x.window, 2)
+	set(&x.warm, 60)
+	set(&x.measured, 600)
+	set(&x.planned, x.measured)
+	set(&x.rate, 50)
+	if x.operations == nil {
+		x.operations = []string{"deny", "permit"}
+	}
+	if x.workers == 0 && !x.open {
+		x.workers = 1
+	}
+	if x.response == nil {
+		x.response = func(float64) float64 { return 0.01 }
+	}
+	if x.rss == nil {
+		x.rss = func(at float64) float64 { return 30*mib + sawtooth(at) }
+	}
+	if x.cpu == nil {
+		x.cpu = func(float64) float64 { return 0.002 }
+	}
+	if x.status == "" {
+		x.status = record.Complete
+	}
+	return x
+}
+
+// sawtooth is what a collector leaves and takes away: up to 6 MiB, every 23 s.
+func sawtooth(at float64) float64 { return 6 * mib * math.Mod(at, 23) / 23 }
+
+// endured is the state of the making of a record.
+type endured struct {
+	endurance
+	w       *record.Writer
+	clk     *clock.Fake
+	rng     *rand.Rand
+	cells   map[load.Outcome][]load.Cell // what is measured since the last flush, by operation
+	seen    map[string]uint64
+	cpuUsed float64
+	calls   float64 // by the target's own count
+	born    float64 // of the process
+}
+
+func (x endurance) write(t *testing.T, dir string) string {
+	t.Helper()
+	x = x.withDefaults()
+	clk := clock.NewFake(epoch)
+	w, err := record.Create(dir, record.Header{
+		Tool: record.Tool{Version: "0.1.0", Commit: "947ae69"}, Experiment: record.Experiment{Name: "soak", File: "soak.yaml", Seed: 11},
+		Area: "decision", Question: design.Soak, Host: record.Host{Name: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Arch: "amd64"},
+	}, []byte("name: soak\narea: decision\nquestion: soak\n"), clk)
+	must(t, err)
+	arms := []design.Treatment{{ID: "engine=cedar"}}
+	trial := design.Trial{Treatment: arms[0].ID, Seed: 11}
+	rate := 0.0
+	if x.open {
+		rate = x.rate * float64(len(x.operations))
+	}
+	must(t, w.Plan(record.Plan{
+		Treatments: arms, Trials: []design.Trial{trial}, Budget: x.budget, Load: record.Load{Duration: x.planned, Workers: x.workers, Rate: rate, Timeout: 30},
+	}))
+	verify := record.Verify{Treatment: trial.Treatment, OK: !x.unverified}
+	if x.unverified {
+		verify.Error = "a known deny was permitted"
+	}
+	must(t, w.Prepare(record.Prepare{Treatment: trial.Treatment, Seconds: 0.2}), w.Verify(verify), w.TrialBegin(record.TrialBegin{
+		Trial: trial, Operations: x.operations, Causes: [][]string{{"the answer is permit"}, {"the answer is deny"}},
+		Answers: []string{"deny", "permit"}, CauseAnswers: [][]string{{"permit"}, {"deny"}},
+	}))
+	e := &endured{endurance: x, w: w, clk: clk, rng: rand.New(rand.NewPCG(x.seed, 5)), seen: map[string]uint64{}, cells: map[load.Outcome][]load.Cell{}}
+	e.run(t, trial.Treatment)
+	if !x.killed {
+		must(t, w.Finish(record.Finish{Status: x.status, Seconds: x.warm + x.measured}))
+	}
+	must(t, w.Close())
+	return w.Dir()
+}
+
+func (e *endured) run(t *testing.T, id string) {
+	t.Helper()
+	const flush = 300
+	next := e.warm + flush
+	for at := 0.0; at < e.warm+e.measured-1e-9; {
+		end := math.Min(at+e.window, e.warm+e.measured)
+		if at < e.warm {
+			end = math.Min(end, e.warm)
+		}
+		must(t, e.w.Slice(e.slice(id, at, end)))
+		e.clk.Advance(seconds(end - at))
+		at = end
+		if at == e.warm && !e.noProbes {
+			must(t, e.w.Samples(record.Samples{Treatment: id, When: record.Before, Samples: e.samples(at)}))
+		}
+		if at >= next {
+			next += flush
+			e.flush(t, id)
+		}
+	}
+	if e.killed {
+		return
+	}
+	e.flush(t, id)
+	if !e.noProbes {
+		must(t, e.w.Samples(record.Samples{Treatment: id, When: record.After, Samples: e.samples(e.warm + e.measured)}))
+	}
+	if e.answers != nil {
+		a := e.answers(e.seen)
+		a.Treatment, a.Seen = id, e.seen
+		must(t, e.w.Answers(a))
+	}
+	must(t, e.w.Generator(record.Generator{Treatment: id, Engine: "fast", Offered: 1, Sent: 1, Seconds: e.measured, CPUSeconds: 3}))
+	must(t, e.w.TrialEnd(record.TrialEnd{Treatment: id, Seconds: e.warm + e.measured, Status: e.status}))
+}
+
+func seconds(v float64) time.Duration { return time.Duration(math.Round(v * 1e9)) }
+
+func (e *endured) down(at float64) bool { return at >= e.outage[0] && at < e.outage[1] }
+
+// slice makes the calls of a window.
+func (e *endured) slice(id string, at, end float64) record.Slice {
+	out := record.Slice{Treatment: id, Start: seconds(at), End: seconds(end), WarmUp: at < e.warm, LatenessP99: e.lateness, LatenessMax: e.lateness, CPU: 0.01}
+	mid := (at + end) / 2
+	for k, name := range e.operations {
+		n := uint64(math.Round(e.rate * (end - at)))
+		wrong := uint64(0)
+		if k == 0 && e.wrong != nil {
+			wrong = e.wrong(mid)
+		}
+		o := record.SliceOperation{Operation: name, BytesIn: n * 200, BytesOut: n * 300}
+		if e.down(mid) {
+			if !e.refused {
+				n /= 10
+			}
+			o.Outcomes = []record.SliceOutcome{{Outcome: load.ConnFailed, Count: n, Causes: []load.CauseCount{{Cause: load.CauseConnect, Errno: 111, Count: n}}}}
+			e.record(out.WarmUp, k, load.ConnFailed, n, 0.0001)
+			o.Mean, o.Max = 0.0001, 0.0002
+		} else {
+			o.Outcomes = []record.SliceOutcome{{Outcome: load.OK, Count: n - wrong}}
+			if wrong > 0 {
+				o.Outcomes = append(o.Outcomes, record.SliceOutcome{Outcome: load.Wrong, Count: wrong, Causes: []load.CauseCount{{Cause: load.OwnCauses, Status: 200, Count: wrong}}})
+			}
+			e.good(&o, out.WarmUp, k, n-wrong, wrong, mid)
+			e.seen[[]string{"deny", "permit"}[k]] += n - wrong
+			if wrong > 0 {
+				e.seen["permit"] += wrong
+			}
+		}
+		out.Operations = append(out.Operations, o)
+		out.Due += n
+		if !e.refused || !e.down(mid) {
+			out.Sent += uint64(float64(n) * (1 - e.unsent))
+		}
+		e.cpuUsed += float64(n) * e.cpu(mid) * math.Exp(0.05*e.rng.NormFloat64())
+		e.calls += float64(n)
+	}
+	for _, r := range e.restarts {
+		if r > at && r <= end {
+			e.born, e.cpuUsed, e.calls = r, 0.3, 3
+		}
+	}
+	if !e.noProbes && !e.down(end) {
+		out.Samples = e.samples(end)
+	}
+	return out
+}
+
+// good makes the times of calls that were answered.
+func (e *endured) good(o *record.SliceOperation, warm bool, k int, n, wrong uint64, mid float64) {
+	level := e.response(mid) * math.Exp(0.03*e.rng.NormFloat64())
+	h := &hist.Histogram{}
+	for range n + wrong {
+		v := level * math.Exp(0.3*e.rng.NormFloat64()-0.045)
+		h.Record(int64(v * 1e9))
+		outcome := load.OK
+		if h.Count() > n {
+			outcome = load.Wrong
+		}
+		e.record(warm, k, outcome, 1, v)
+	}
+	o.Mean, o.P50, o.P90, o.Max, o.Service = h.Mean()/1e9, h.Quantile(.5)/1e9, h.Quantile(.9)/1e9, float64(h.Max())/1e9, h.Mean()/1e9
+	if n >= 100 {
+		o.P99 = h.Quantile(.99) / 1e9
+	}
+}
+
+func (e *endured) record(warm bool, k int, outcome load.Outcome, n uint64, took float64) {
+	if warm {
+		return
+	}
+	if e.cells[outcome] == nil {
+		e.cells[outcome] = make([]load.Cell, len(e.operations))
+		for i := range e.cells[outcome] {
+			e.cells[outcome][i] = load.Cell{Operation: i, Outcome: outcome, Response: &hist.Histogram{}, Service: &hist.Histogram{}, PoolWait: &hist.Histogram{}, Lateness: &hist.Histogram{}}
+		}
+	}
+	c := &e.cells[outcome][k]
+	c.Response.RecordN(int64(took*1e9), n)
+	c.Service.RecordN(int64(took*1e9), n)
+	c.PoolWait.RecordN(int64(e.poolWait*1e9), n)
+	c.Lateness.RecordN(int64(e.lateness*1e9), n)
+}
+
+func (e *endured) flush(t *testing.T, id string) {
+	t.Helper()
+	for o := range load.Outcome(load.Outcomes) {
+		if len(e.cells[o]) > 0 {
+			must(t, e.w.Cells(id, 0, e.cells[o]))
+		}
+	}
+	clear(e.cells)
+}
+
+// samples is what the probes read.
+func (e *endured) samples(at float64) []metric.Sample {
+	rss := e.rss(at-e.born) + 0.3*mib*e.rng.NormFloat64()
+	return []metric.Sample{
+		{Subject: "pdp", Metric: probe.Started.Name, Value: 1000 + 100*e.born},
+		{Subject: "pdp", Metric: probe.CPU.Name, Value: e.cpuUsed},
+		{Subject: "pdp", Metric: probe.RSS.Name, Value: rss},
+		{Subject: "pdp", Metric: probe.RSSPeak.Name, Value: 60 * mib},
+		{Subject: "pdp", Metric: probe.GCCount.Name, Part: "young", Value: math.Floor((at - e.born) / 10)},
+		{Subject: "pdp", Metric: probe.GCTime.Name, Part: "young", Value: math.Floor((at-e.born)/10) * 0.004},
+		{Subject: "pdp", Metric: probe.GCCount.Name, Part: "full", Value: 1},
+		{Subject: "pdp", Metric: probe.GCTime.Name, Part: "full", Value: 0.1},
+		{Subject: "pdp", Metric: probe.HeapUsed.Name, Value: rss / 2},
+		{Subject: "pdp", Metric: probe.HeapCommitted.Name, Value: 40 * mib},
+		{Subject: "pdp", Metric: probe.StartSeconds.Name, Value: 0.05},
+		{Subject: "pdp", Metric: probe.LoadSeconds.Name, Value: 0.01},
+		{Subject: "pdp", Metric: probe.SeriesTotal.Name, Part: `requests{code="200"}`, Value: e.calls},
+		{Subject: "generator", Metric: probe.CPU.Name, Value: at * 0.05},
+		{Subject: "host", Metric: probe.HostAll.Name, Value: 2 * at},
+		{Subject: "host", Metric: probe.Steal.Name, Value: 0},
+	}
+}

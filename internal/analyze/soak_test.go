@@ -1,0 +1,350 @@
+package analyze
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"tare/internal/record"
+	"tare/internal/report"
+)
+
+func soaked(t *testing.T, x endurance) *report.Report {
+	t.Helper()
+	return analyzed(t, x.write(t, t.TempDir()))
+}
+
+// all is the entry of all operations together.
+func all(t *testing.T, rep *report.Report) *report.Soak {
+	t.Helper()
+	i := slices.IndexFunc(rep.Soak, func(s report.Soak) bool { return s.Operation == "" })
+	if i < 0 {
+		t.Fatal("no entry of all operations")
+	}
+	return &rep.Soak[i]
+}
+
+func near(t *testing.T, what string, got *float64, want, tolerance float64) {
+	t.Helper()
+	if got == nil || math.Abs(*got-want) > tolerance {
+		v := math.NaN()
+		if got != nil {
+			v = *got
+		}
+		t.Errorf("%s is %v, want %v ± %v", what, v, want, tolerance)
+	}
+}
+
+func warned(rep *report.Report, text string) bool {
+	return slices.ContainsFunc(rep.Warnings, func(w string) bool { return strings.Contains(w, text) })
+}
+
+func budgetOf(t *testing.T, rep *report.Report, text string) *report.Budget {
+	t.Helper()
+	i := slices.IndexFunc(rep.Budgets, func(b report.Budget) bool { return b.Text == text })
+	if i < 0 {
+		t.Fatalf("no budget %q", text)
+	}
+	return &rep.Budgets[i]
+}
+
+func verdicts(t *testing.T, rep *report.Report, want map[string]report.Verdict) {
+	t.Helper()
+	for text, v := range want {
+		if b := budgetOf(t, rep, text); b.Verdict != v {
+			t.Errorf("%s: %s (%v %v %v, %s), want %s", text, b.Verdict, show(b.Estimate), show(b.Lo), show(b.Hi), b.Reason, v)
+		}
+	}
+}
+
+func show(v *float64) any {
+	if v == nil {
+		return "–"
+	}
+	return *v
+}
+
+// TestLeak: 1 MiB a minute on 30 MiB with the sawtooth of a collector is found in ten minutes, and nothing else is.
+func TestLeak(t *testing.T) {
+	const drift = "rss drift <= 1MiB/h"
+	for seed := range uint64(4) {
+		rep := soaked(t, endurance{seed: seed, budget: []string{drift}, rss: func(at float64) float64 { return 30*mib + sawtooth(at) + at/60*mib }})
+		s := all(t, rep)
+		d := s.Drift["rss"]
+		if d.Verdict != report.Regressed || d.N != 300 || !(*d.Lo <= 60*mib && 60*mib <= *d.Hi) || d.Margin != driftMargin {
+			t.Errorf("seed %d: rss drifts by %+v (%v to %v)", seed, d, show(d.Lo), show(d.Hi))
+		}
+		near(t, "the change", &d.Total, 10*mib, 1*mib)
+		near(t, "the start", &d.Start, 30*mib+3*mib+1*mib, 1*mib) // a minute of warm-up has leaked too
+		for name, d := range s.Drift {
+			if name != "rss" && (d.Verdict == report.Regressed || d.Verdict == report.Improved) {
+				t.Errorf("seed %d: %s drifts by %+v", seed, name, d)
+			}
+		}
+		verdicts(t, rep, map[string]report.Verdict{drift: report.Fail})
+		if rep.Verdict != report.Fail || !warned(rep, "looks like a leak") {
+			t.Errorf("verdict %s, warnings %q", rep.Verdict, rep.Warnings)
+		}
+	}
+}
+
+// TestNoDrift: a target that holds is told so.
+func TestNoDrift(t *testing.T) {
+	rep := soaked(t, endurance{budget: []string{
+		"rss drift <= 20MiB/h", "deny.response.mean drift <= 10ms/h", "cpu drift <= 1ms/h", "error <= 0.1%", "response.p99 <= 50ms", "response.p99 <= 19ms",
+		"permit.response.p50 <= 9ms", "cpu <= 3ms", "cpu <= 1ms", "rss <= 37.5MiB", "rss <= 30MiB", "goodput >= 90/s", "response.p99999 <= 1s", "response.mean <= 9ms", "response.max <= 1ms",
+		"heap_used <= 100MiB", "deny.cpu drift <= 1ms/h", "none.error <= 1%", "response.p50 <= 20ms at 50/s", "wall <= 1s", "rss drift <= 60%/h",
+	}})
+	s := all(t, rep)
+	for _, name := range []string{"rss", "cpu", "response.mean"} {
+		if d := s.Drift[name]; d.Verdict != report.Equivalent {
+			t.Errorf("%s: %+v, %v to %v", name, d, show(d.Lo), show(d.Hi))
+		}
+	}
+	verdicts(t, rep, map[string]report.Verdict{
+		"rss drift <= 20MiB/h": report.Pass, "deny.response.mean drift <= 10ms/h": report.Pass, "cpu drift <= 1ms/h": report.Pass, "error <= 0.1%": report.Pass,
+		"response.p99 <= 50ms": report.Pass, "response.p99 <= 19ms": report.Fail, "permit.response.p50 <= 9ms": report.Fail, "cpu <= 3ms": report.Pass, "cpu <= 1ms": report.Fail,
+		"rss <= 37.5MiB": report.Pass, "rss <= 30MiB": report.Fail, "goodput >= 90/s": report.Pass, "response.p99999 <= 1s": report.NotMeasured, "response.mean <= 9ms": report.Fail,
+		"response.max <= 1ms": report.Fail, "heap_used <= 100MiB": report.Pass, "deny.cpu drift <= 1ms/h": report.NotMeasured, "none.error <= 1%": report.NotMeasured,
+		"response.p50 <= 20ms at 50/s": report.NotMeasured, "wall <= 1s": report.NotMeasured, "rss drift <= 60%/h": report.Pass,
+	})
+	if len(rep.Operations) != 2 || rep.Operations[0].Answers["deny"] != 30000 || rep.Operations[0].Outcomes.OK != 30000 {
+		t.Errorf("operations %+v", rep.Operations)
+	}
+	near(t, "goodput", rep.Operations[0].Goodput, 50, 1e-9)
+	near(t, "offered", s.Total.Offered, 100, 1e-9)
+	near(t, "cpu per call", s.Total.CPUPerOp, 0.002, 0.0001)
+	near(t, "Little's concurrency", &s.Total.Little.Observed, 1, 0.02)
+	near(t, "bytes", new(float64(*s.Total.BytesIn)), 12e6, 0)
+	if s.Seconds != 600 || s.WarmUpSeconds != 60 || s.Planned != 600 || s.WindowSeconds != 2 || s.Workers != 1 || len(s.Moments) != 330 {
+		t.Errorf("%+v", s)
+	}
+	if len(rep.Warnings) > 0 {
+		t.Errorf("warnings %q", rep.Warnings)
+	}
+	target(t, rep)
+}
+
+func target(t *testing.T, rep *report.Report) {
+	t.Helper()
+	x := rep.Target[0]
+	near(t, "CPU time", x.CPUSeconds, 120, 3)
+	near(t, "CPU time of a call", x.CPUPerOp, 0.002, 0.0001)
+	near(t, "peak", x.RSS.Peak, 60*mib, 0)
+	near(t, "start", x.StartSeconds, 0.05, 0)
+	near(t, "load", x.LoadSeconds, 0.01, 0)
+	near(t, "heap", x.Heap.Committed, 40*mib, 0)
+	if x.Name != "pdp" || x.Restarts != 0 || len(x.GC) != 2 || x.GC[1].Name != "young" || x.GC[1].Count != 60 || math.Abs(x.GC[1].Seconds-0.24) > 1e-9 || x.GC[0].Count != 0 {
+		t.Errorf("target %+v", x)
+	}
+	if v := x.Other[`series_total requests{code="200"}`]; v != 60000 {
+		t.Errorf("series %v among %v", v, x.Other)
+	}
+}
+
+// TestRestarts: what every process used counts, the leak is found within the stretches, and the fall of memory between them is no trend.
+func TestRestarts(t *testing.T) {
+	rep := soaked(t, endurance{
+		restarts: []float64{251, 455}, outage: [2]float64{250, 254}, budget: []string{"rss drift <= 1MiB/h", "error <= 0.1%", "goodput >= 99/s"},
+		rss: func(at float64) float64 { return 30*mib + sawtooth(at) + at/60*mib },
+	})
+	s := all(t, rep)
+	if len(s.Restarts) != 2 || s.Restarts[0] < 251 || s.Restarts[0] > 257 || s.Restarts[1] != 456 || rep.Target[0].Restarts != 2 {
+		t.Errorf("restarts at %v, %d of the target", s.Restarts, rep.Target[0].Restarts)
+	}
+	if d := s.Drift["rss"]; d.Verdict != report.Regressed || !(*d.Lo <= 60*mib && 60*mib <= *d.Hi) || d.N > 245 || d.N < 200 {
+		t.Errorf("rss %+v, %v to %v", d, show(d.Lo), show(d.Hi))
+	}
+	// The two processes begin with 0.3 CPU-s; what the first used in its last window is lost.
+	near(t, "CPU time", rep.Target[0].CPUSeconds, 596*0.2, 4)
+	if len(s.Outages) != 1 || s.Outages[0].Start != 250 || s.Outages[0].End != 254 || s.Outages[0].Calls != 40 {
+		t.Errorf("outages %+v", s.Outages)
+	}
+	verdicts(t, rep, map[string]report.Verdict{"rss drift <= 1MiB/h": report.Fail, "error <= 0.1%": report.Inconclusive, "goodput >= 99/s": report.Inconclusive})
+	if s.Total.Little != nil || !warned(rep, "started anew 2 times") || !warned(rep, "no call was answered well") {
+		t.Errorf("Little %+v, warnings %q", s.Total.Little, rep.Warnings)
+	}
+	if !slices.ContainsFunc(rep.Notes, func(n string) bool { return strings.Contains(n, "Little") }) {
+		t.Errorf("notes %q", rep.Notes)
+	}
+	for _, c := range s.Total.Causes {
+		if c.Outcome != "conn_failed" || !strings.Contains(c.Cause, "no connection could be made") || c.Calls != 40 {
+			t.Errorf("cause %+v", c)
+		}
+	}
+}
+
+// TestRestartIsNoLeak: memory that is small again after a restart is neither a leak nor the end of one.
+func TestRestartIsNoLeak(t *testing.T) {
+	rep := soaked(t, endurance{restarts: []float64{400}, rss: func(at float64) float64 {
+		return (30+20*math.Exp(-at/15))*mib + sawtooth(at)
+	}})
+	if d := all(t, rep).Drift["rss"]; d.Verdict != report.Equivalent && d.Verdict != report.EffectInconclusive {
+		t.Errorf("rss %+v, %v to %v", d, show(d.Lo), show(d.Hi))
+	}
+}
+
+// TestWithoutProbes: a target that cannot be read has no costs, and its calls are told.
+func TestWithoutProbes(t *testing.T) {
+	rep := soaked(t, endurance{noProbes: true, budget: []string{"rss drift <= 1MiB/h", "error <= 1%", "cpu <= 1ms"}})
+	s := all(t, rep)
+	if len(rep.Target) != 0 || s.Total.CPUPerOp != nil {
+		t.Errorf("target %+v", rep.Target)
+	}
+	if _, ok := s.Drift["rss"]; ok || len(s.Drift) != 2 {
+		t.Errorf("drifts %v", s.Drift)
+	}
+	verdicts(t, rep, map[string]report.Verdict{"rss drift <= 1MiB/h": report.NotMeasured, "error <= 1%": report.Pass, "cpu <= 1ms": report.NotMeasured})
+}
+
+// TestWrongAnswers: they are loud, they count as errors, and what they said is counted.
+func TestWrongAnswers(t *testing.T) {
+	rep := soaked(t, endurance{wrong: func(float64) uint64 { return 5 }, budget: []string{"error <= 1%"}})
+	op := rep.Operations[0]
+	if op.Outcomes.Wrong != 1500 || op.Answers["deny"] != 28500 || op.Answers["permit"] != 1500 {
+		t.Errorf("%+v, answers %v", op.Outcomes, op.Answers)
+	}
+	if !warned(rep, "deny: 1500 of 30000 answers were wrong") || !warned(rep, "the answer is permit (1500)") {
+		t.Errorf("warnings %q", rep.Warnings)
+	}
+	verdicts(t, rep, map[string]report.Verdict{"error <= 1%": report.Fail})
+}
+
+// TestAnswerChecks holds both sides' counts against each other.
+func TestAnswerChecks(t *testing.T) {
+	counts := func(off float64, unanswered uint64) func(map[string]uint64) record.Answers {
+		return func(seen map[string]uint64) record.Answers {
+			return record.Answers{
+				Before: map[string]float64{"permit": 7, "deny": 0}, Unanswered: unanswered,
+				After: map[string]float64{"permit": 7 + float64(seen["permit"]) - off, "deny": float64(seen["deny"]), "not-applicable": off},
+			}
+		}
+	}
+	rep := soaked(t, endurance{answers: counts(0, 0)})
+	if len(rep.Answers) != 2 || !rep.Answers[0].Agrees || !rep.Answers[1].Agrees || rep.Answers[1].Client != 33000 || len(rep.Warnings) > 0 {
+		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
+	}
+	rep = soaked(t, endurance{answers: counts(500, 3)})
+	if len(rep.Answers) != 3 || rep.Answers[1].Agrees || rep.Answers[2].Agrees || rep.Answers[1].Target != 500 || rep.Answers[1].Client != 0 {
+		t.Errorf("%+v", rep.Answers)
+	}
+	if !warned(rep, `the target counted 500 answers "not-applicable", and its callers got 0 (and 3 calls got none)`) || !warned(rep, `counted 32500 answers "permit", and its callers got 33000`) {
+		t.Errorf("warnings %q", rep.Warnings)
+	}
+	rep = soaked(t, endurance{answers: counts(3, 3)})
+	if !rep.Answers[0].Agrees || !rep.Answers[1].Agrees || !rep.Answers[2].Agrees || len(rep.Warnings) > 0 {
+		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
+	}
+	rep = soaked(t, endurance{answers: counts(0, 0), restarts: []float64{301}})
+	if rep.Answers[0].Agrees || rep.Answers[0].Reason == "" || !warned(rep, "cannot be held against") {
+		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
+	}
+	rep = soaked(t, endurance{answers: func(map[string]uint64) record.Answers { return record.Answers{Error: "status 401"} }})
+	if len(rep.Answers) != 0 || !warned(rep, "could not be read: status 401") {
+		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
+	}
+}
+
+// TestPartOfASoak: what an interrupted or a killed run measured is told, and promises nothing for the rest.
+func TestPartOfASoak(t *testing.T) {
+	for name, x := range map[string]endurance{
+		"interrupted": {measured: 400, planned: 3600, status: record.Interrupted},
+		"killed":      {measured: 400, planned: 3600, killed: true},
+	} {
+		x.budget = []string{"error <= 1%", "rss drift <= 1MiB/h"}
+		x.rss = func(at float64) float64 { return 30*mib + at/60*mib }
+		rep := soaked(t, x)
+		if string(rep.Status) != name || rep.Verdict != report.Fail {
+			t.Errorf("%s: status %s, verdict %s", name, rep.Status, rep.Verdict)
+		}
+		verdicts(t, rep, map[string]report.Verdict{"error <= 1%": report.Inconclusive, "rss drift <= 1MiB/h": report.Fail})
+		s := all(t, rep)
+		if s.Seconds != 400 || s.Planned != 3600 || s.Total.Outcomes.OK != 40000 || !warned(rep, "6m40s of the 1h that were planned") {
+			t.Errorf("%s: %v of %v s, %+v, warnings %q", name, s.Seconds, s.Planned, s.Total.Outcomes, rep.Warnings)
+		}
+		want := uint64(40000)
+		if name == "killed" {
+			want = 30000 // up to the flush
+			if !warned(rep, "the times of 10000 of 40000 calls") {
+				t.Errorf("warnings %q", rep.Warnings)
+			}
+		}
+		if s.Total.Response.N != want {
+			t.Errorf("%s: times of %d calls, want %d", name, s.Total.Response.N, want)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for v, want := range map[float64]string{600: "10m", 3600: "1h", 36000: "10h", 400: "6m40s", 30: "30s", 4.04: "4s", 0.0041: "4ms", 3660: "1h1m", 86400: "24h", 0: "0s"} {
+		if got := span(v); got != want {
+			t.Errorf("%v s is written %q, want %q", v, got, want)
+		}
+	}
+}
+
+// TestBeforeAnything: a run that ended within its warm-up measured nothing, and is not called anything.
+func TestBeforeAnything(t *testing.T) {
+	r, err := record.Open(endurance{warm: 30, measured: 1e-10, planned: 600, killed: true, budget: []string{"error <= 1%"}}.write(t, t.TempDir()))
+	must(t, err)
+	rep := analyzedRecord(t, r)
+	if rep.Verdict != report.Inconclusive || !warned(rep, "nothing was measured") || all(t, rep).Total.Outcomes.Ended() != 0 {
+		t.Errorf("%s: %s, warnings %q", rep.Verdict, rep.Reason, rep.Warnings)
+	}
+	verdicts(t, rep, map[string]report.Verdict{"error <= 1%": report.NotMeasured})
+}
+
+// TestFewWindows: below twenty there is no trend.
+func TestFewWindows(t *testing.T) {
+	rep := soaked(t, endurance{warm: 2, measured: 30, budget: []string{"rss drift <= 1MiB/h"}})
+	d := all(t, rep).Drift["rss"]
+	if d.Verdict != report.EffectInconclusive || d.Lo != nil || !strings.Contains(d.Reason, "15 windows") {
+		t.Errorf("%+v", d)
+	}
+	verdicts(t, rep, map[string]report.Verdict{"rss drift <= 1MiB/h": report.Inconclusive})
+}
+
+// TestLittle: callers whose time is not accounted for are a warning; an open loop has none.
+func TestLittle(t *testing.T) {
+	rep := soaked(t, endurance{workers: 3})
+	if l := all(t, rep).Total.Little; l == nil || l.Expected != 3 || !warned(rep, "Little's law") {
+		t.Errorf("%+v, warnings %q", l, rep.Warnings)
+	}
+	rep = soaked(t, endurance{open: true, budget: []string{"response.p50 <= 20ms at 100/s", "response.p50 <= 20ms at 50/s"}})
+	if s := all(t, rep); s.Total.Little != nil || s.Rate != 100 || len(rep.Warnings) > 0 {
+		t.Errorf("%+v, warnings %q", s.Total.Little, rep.Warnings)
+	}
+	verdicts(t, rep, map[string]report.Verdict{"response.p50 <= 20ms at 100/s": report.Pass, "response.p50 <= 20ms at 50/s": report.NotMeasured})
+}
+
+// TestBadGenerator: one that did not send is no measurement; one that was late spoils times only.
+func TestBadGenerator(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		x       endurance
+		verdict report.Verdict
+		times   bool
+	}{
+		{"late, no budget", endurance{lateness: 0.004}, report.Invalid, true},
+		{"late, times asked", endurance{lateness: 0.004, budget: []string{"response.p99 <= 50ms"}}, report.Invalid, true},
+		{"late, costs asked", endurance{lateness: 0.004, budget: []string{"cpu <= 3ms", "rss drift <= 20MiB/h"}}, report.Pass, false},
+		{"late within what is allowed", endurance{lateness: 0.0009, budget: []string{"response.p99 <= 50ms"}}, report.Pass, true},
+		{"unsent", endurance{unsent: 0.05, budget: []string{"cpu <= 3ms"}}, report.Invalid, true},
+		{"unsent, since no connection is free", endurance{unsent: 0.05, poolWait: 25, open: true, budget: []string{"cpu <= 3ms"}}, report.Pass, true},
+		{"unsent, since no connection can be made", endurance{outage: [2]float64{100, 130}, refused: true, open: true, budget: []string{"cpu <= 3ms"}}, report.Pass, true},
+		{"not in force", endurance{unverified: true, budget: []string{"cpu <= 3ms"}}, report.Invalid, true},
+	} {
+		rep := soaked(t, c.x)
+		if rep.Verdict != c.verdict {
+			t.Errorf("%s: %s (%s), want %s", c.name, rep.Verdict, rep.Reason, c.verdict)
+		}
+		s := all(t, rep)
+		if _, drift := s.Drift["response.mean"]; (s.Total.Response != nil) != c.times || drift != c.times {
+			t.Errorf("%s: response %+v, drift %v", c.name, s.Total.Response, drift)
+		}
+		if !c.times && !warned(rep, "no response times are given") {
+			t.Errorf("%s: warnings %q", c.name, rep.Warnings)
+		}
+	}
+}
