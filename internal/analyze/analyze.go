@@ -235,8 +235,11 @@ func (a *analysis) trials() []*record.Trial {
 	return out
 }
 
-// told reports whether an error is that of a preparation, which has been said.
+// told reports whether an error is that of a preparation or of a proof, which has been said.
 func (a *analysis) told(err string) bool {
+	if slices.ContainsFunc(a.rec.Verified, func(v record.Verify) bool { return v.Error != "" && strings.Contains(err, v.Error) }) {
+		return true
+	}
 	return slices.ContainsFunc(a.rec.Prepared, func(p record.Prepare) bool { return p.Error != "" && strings.Contains(err, p.Error) })
 }
 

@@ -63,7 +63,11 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 	if len(c.value) == 0 {
 		return d, false
 	}
-	return c.drift(s.seconds()), true
+	d = c.drift(s.seconds())
+	if why := s.moved(name); why != "" && d.Lo != nil && d.Verdict != report.Equivalent {
+		d.Verdict, d.Reason = report.EffectInconclusive, why
+	}
+	return d, true
 }
 
 // drift estimates and judges the trend over so many seconds.

@@ -28,6 +28,7 @@ type endurance struct {
 	response               func(at float64) float64 // seconds; nil: 10 ms
 	rss                    func(at float64) float64 // nil: 30 MiB with a sawtooth
 	cpu                    func(at float64) float64 // CPU-seconds a call; nil: 2 ms
+	others                 func(at float64) float64 // share of the host's CPU time that others use; nil: the host does not say
 	restarts               []float64
 	outage                 [2]float64
 	noProbes               bool
@@ -88,6 +89,7 @@ type endured struct {
 	cells   map[load.Outcome][]load.Cell // what is measured since the last flush, by operation
 	seen    map[string]uint64
 	cpuUsed float64
+	hostCPU float64
 	calls   float64 // by the target's own count
 	born    float64 // of the process
 }
@@ -201,8 +203,12 @@ func (e *endured) slice(id string, at, end float64) record.Slice {
 		if !e.refused || !e.down(mid) {
 			out.Sent += uint64(float64(n) * (1 - e.unsent))
 		}
-		e.cpuUsed += float64(n) * e.cpu(mid) * math.Exp(0.05*e.rng.NormFloat64())
+		cost := float64(n) * e.cpu(mid) * math.Exp(0.05*e.rng.NormFloat64())
+		e.cpuUsed, e.hostCPU = e.cpuUsed+cost, e.hostCPU+cost
 		e.calls += float64(n)
+	}
+	if e.others != nil {
+		e.hostCPU += out.CPU + e.others(mid)*2*(end-at)*math.Exp(0.05*e.rng.NormFloat64())
 	}
 	for _, r := range e.restarts {
 		if r > at && r <= end {
@@ -264,7 +270,11 @@ func (e *endured) flush(t *testing.T, id string) {
 // samples is what the probes read.
 func (e *endured) samples(at float64) []metric.Sample {
 	rss := e.rss(at-e.born) + 0.3*mib*e.rng.NormFloat64()
-	return []metric.Sample{
+	var host []metric.Sample
+	if e.others != nil {
+		host = []metric.Sample{{Subject: "host", Metric: probe.HostCPU.Name, Value: e.hostCPU}}
+	}
+	return append(host, []metric.Sample{
 		{Subject: "pdp", Metric: probe.Started.Name, Value: 1000 + 100*e.born},
 		{Subject: "pdp", Metric: probe.CPU.Name, Value: e.cpuUsed},
 		{Subject: "pdp", Metric: probe.RSS.Name, Value: rss},
@@ -281,5 +291,5 @@ func (e *endured) samples(at float64) []metric.Sample {
 		{Subject: "generator", Metric: probe.CPU.Name, Value: at * 0.05},
 		{Subject: "host", Metric: probe.HostAll.Name, Value: 2 * at},
 		{Subject: "host", Metric: probe.Steal.Name, Value: 0},
-	}
+	}...)
 }

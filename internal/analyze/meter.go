@@ -16,7 +16,8 @@ type usage struct {
 	cpu, gc   float64 // CPU-seconds, seconds that programs stood still for collections
 	rss, heap float64
 	other     map[string]float64
-	restarted bool // some part was replaced in it
+	others    float64 // share of the host's CPU time that neither the target nor the generator used
+	restarted bool    // some part was replaced in it
 }
 
 // A meter adds up what the parts of the target used over consecutive readings. A part that was replaced counts from 0 again.
@@ -176,6 +177,7 @@ func (s *soak) meter() {
 		if slices.ContainsFunc(cpu, func(x string) bool { return !seen[x] || !now[x] }) {
 			u.cpu, u.gc = math.NaN(), math.NaN()
 		}
+		u.others = othersOf(used[hostSubject], u.cpu, s.slices[i].CPU)
 		u.restarted = len(replaced)+len(moved) > 0
 		s.used = append(s.used, u)
 		seen = now

@@ -26,6 +26,9 @@ type soak struct {
 	total  tallies
 	hists  *timings
 	parts  *meter
+	late   bool // its times were taken out, since the generator was late
+	// disturbance says that other work on the host changed; nil: not looked yet.
+	disturbance *string
 }
 
 // soaks answers how the target held over a long time.
@@ -141,6 +144,7 @@ func (a *analysis) soakRemarks(s *soak) {
 	if !a.whole(s) {
 		a.warn(id, "%s of the %s that were planned were measured", span(s.seconds()), span(a.rec.Plan.Load.Duration))
 	}
+	a.neighbourhood(s)
 	whole := &a.rep.Soak[slices.IndexFunc(a.rep.Soak, func(x report.Soak) bool { return x.Treatment == id && x.Operation == "" })]
 	if n := len(whole.Outages); n > 0 {
 		lost := 0.0

@@ -348,3 +348,37 @@ func TestBadGenerator(t *testing.T) {
 		}
 	}
 }
+
+// TestNeighbours: what other work on the host does to a target is not called a drift of the target; a leak is found all the same.
+func TestNeighbours(t *testing.T) {
+	rising := func(at float64) float64 { return 1 + 0.5*at/660 }
+	x := endurance{
+		budget:   []string{"rss drift <= 1MiB/h", "cpu drift <= 1us/h", "response.mean drift <= 1us/h"},
+		cpu:      func(at float64) float64 { return 0.002 * rising(at) },
+		response: func(at float64) float64 { return 0.01 * rising(at) },
+		rss:      func(at float64) float64 { return 30*mib + at/60*mib },
+	}
+	x.others = func(at float64) float64 { return 0.1 + 0.5*at/660 }
+	rep := soaked(t, x)
+	s := all(t, rep)
+	for _, name := range []string{"cpu", "response.mean"} {
+		if d := s.Drift[name]; d.Verdict != report.EffectInconclusive || !strings.Contains(d.Reason, "other work on this host went from") || *d.Lo <= 0 {
+			t.Errorf("%s beside growing neighbours: %+v", name, d)
+		}
+	}
+	if d := s.Drift["rss"]; d.Verdict != report.Regressed {
+		t.Errorf("memory beside growing neighbours: %+v", d)
+	}
+	verdicts(t, rep, map[string]report.Verdict{
+		"rss drift <= 1MiB/h": report.Fail, "cpu drift <= 1us/h": report.Inconclusive, "response.mean drift <= 1us/h": report.Inconclusive,
+	})
+	if !warned(rep, "other work used") {
+		t.Errorf("warnings %q", rep.Warnings)
+	}
+	x.others = func(float64) float64 { return 0.4 } // busy, but the same throughout
+	rep = soaked(t, x)
+	if d := all(t, rep).Drift["cpu"]; d.Verdict != report.Regressed {
+		t.Errorf("cpu beside steady neighbours: %+v", d)
+	}
+	verdicts(t, rep, map[string]report.Verdict{"cpu drift <= 1us/h": report.Fail})
+}

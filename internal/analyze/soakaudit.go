@@ -143,6 +143,7 @@ func (s *soak) lateWindows() (n int, limit float64) {
 
 // untimed takes the times out of a soak.
 func (s *soak) untimed() {
+	s.late = true
 	clear(s.hists.per)
 	clear(s.hists.all)
 	for i := range s.slices {

@@ -237,7 +237,7 @@ func (a *analysis) missingTimes(s *soak, ended uint64) {
 		n = h.Count()
 	}
 	const enough = 0.999
-	if ended > 0 && float64(n) < enough*float64(ended) {
+	if !s.late && ended > 0 && float64(n) < enough*float64(ended) {
 		a.warn(s.trial.Treatment, "the times of %d of %d calls were not written to the record: distributions are of the others", ended-n, ended)
 	}
 }
@@ -253,6 +253,10 @@ func (a *analysis) little(s *soak, all *report.Operation) *report.Little {
 	}
 	if slices.Contains(s.out[s.first:], true) {
 		addOnce(&a.rep.Notes, of(id)+"Little's law is not checked: in an outage callers wait without calling")
+		return nil
+	}
+	if most := a.rec.Plan.Load.MaxRate; most > 0 && float64(all.Outcomes.Ended())/s.seconds() >= (1-littleTolerance)*most {
+		addOnce(&a.rep.Notes, of(id)+"Little's law is not checked: max_rate held the callers back")
 		return nil
 	}
 	l := &report.Little{Expected: workers, Observed: float64(all.Outcomes.Ended()) / s.seconds() * all.Response.Mean}

@@ -43,6 +43,9 @@ func (r *Report) soakEntries() ([]actionEntry, error) {
 		s := &r.Soak[i]
 		for _, name := range driftNames(s.Drift) {
 			d := s.Drift[name]
+			if !d.Known() {
+				continue
+			}
 			unit, scale := actionUnit(d.Unit)
 			e := actionEntry{Name: clean(Measured(s.Operation, name, "") + " drift · " + s.Treatment), Unit: unit + "/h", Value: nearest(d.PerHour * scale), Extra: d.Slope() + ": " + string(d.Verdict)}
 			if d.Lo != nil && d.Hi != nil {

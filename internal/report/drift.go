@@ -86,7 +86,7 @@ func (d *Drift) Trend(name string) string {
 	switch {
 	case d.Verdict == EffectInconclusive || d.Verdict == Equivalent:
 		return s
-	case d.PerHour > 0 && memory:
+	case d.Verdict == Regressed && memory:
 		s += ": a leak?"
 	}
 	if d.Verdict == Slower || d.Verdict == Faster {
@@ -110,6 +110,9 @@ func (d *Drift) size() string {
 // Slope prints the change per hour with its interval, all in the unit that suits the largest of them: "60 MiB/h [58, 62]",
 // "-0.09 MiB/h [-9.9, 9.7]".
 func (d *Drift) Slope() string {
+	if !d.Known() {
+		return "–"
+	}
 	show := Differences(d.Unit)
 	largest := d.PerHour
 	for _, v := range []*float64{d.Lo, d.Hi} {

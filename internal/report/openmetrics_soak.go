@@ -78,10 +78,20 @@ func (e *exposition) drifts(r *Report) {
 		name, help string
 		value      func(*Drift) *float64
 	}{
-		{"drift_slope", "The trend of a metric over a soak: its change per second, in the unit of the label.", func(d *Drift) *float64 { return perSecond(&d.PerHour) }},
+		{"drift_slope", "The trend of a metric over a soak: its change per second, in the unit of the label.", func(d *Drift) *float64 {
+			if !d.Known() {
+				return nil
+			}
+			return perSecond(&d.PerHour)
+		}},
 		{"drift_slope_lower", "The lower bound of a trend, per second.", func(d *Drift) *float64 { return perSecond(d.Lo) }},
 		{"drift_slope_upper", "The upper bound of a trend, per second.", func(d *Drift) *float64 { return perSecond(d.Hi) }},
-		{"drift_change", "What a trend adds up to over what was measured, in the unit of the label.", func(d *Drift) *float64 { return &d.Total }},
+		{"drift_change", "What a trend adds up to over what was measured, in the unit of the label.", func(d *Drift) *float64 {
+			if !d.Known() {
+				return nil
+			}
+			return &d.Total
+		}},
 		{"drift_windows", "How many windows a trend is of.", func(d *Drift) *float64 { return new(float64(d.N)) }},
 	} {
 		e.begin(f.name, gauge, "", f.help)

@@ -1,6 +1,10 @@
 package report
 
-import "tare/internal/metric"
+import (
+	"encoding/json"
+
+	"tare/internal/metric"
+)
 
 // Soak is how a long run developed: one entry for each operation, and one with an empty Operation for the whole.
 type Soak struct {
@@ -69,7 +73,7 @@ type MomentOperation struct {
 
 // Drift is a trend: the slope of a line through the means of windows, with an interval that allows for windows that hang together.
 type Drift struct {
-	PerHour float64       `json:"per_hour"` // in Unit
+	PerHour float64       `json:"per_hour,omitempty"` // in Unit; of no meaning where Lo and Hi are absent
 	Lo      *float64      `json:"lo,omitempty"`
 	Hi      *float64      `json:"hi,omitempty"`
 	Verdict EffectVerdict `json:"verdict"`
@@ -81,6 +85,22 @@ type Drift struct {
 	Margin float64 `json:"margin,omitempty"` // of Total relative to Start, that still counts as none
 	N      int     `json:"n,omitempty"`      // windows
 	Reason string  `json:"reason,omitempty"` // why there is no verdict or no interval, or what to bear in mind about it
+}
+
+// Known reports whether there is a slope: with too few windows there is none, only a reason.
+func (d *Drift) Known() bool { return d.Lo != nil || d.Hi != nil || d.PerHour != 0 }
+
+// MarshalJSON leaves out a slope that is not known, and writes one of 0 that is.
+func (d Drift) MarshalJSON() ([]byte, error) {
+	type plain Drift
+	out := struct {
+		PerHour *float64 `json:"per_hour,omitempty"`
+		plain
+	}{plain: plain(d)}
+	if d.Known() {
+		out.PerHour = &d.PerHour
+	}
+	return json.Marshal(out)
 }
 
 // AnswerCheck holds the target's own count of one answer against that of its callers.
