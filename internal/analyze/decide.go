@@ -25,12 +25,22 @@ func Decide(rep *report.Report) (stop bool, reason string) {
 	}
 	open = append(open, undecided...)
 	if len(open) > 0 {
-		return false, "open: " + strings.Join(open, "; ")
+		return false, "open: " + strings.Join(shortened(open), "; ")
 	}
 	if done == "" {
 		return false, "open: nothing that was measured decides a verdict; set a budget"
 	}
 	return true, done
+}
+
+// mostOpen is how many open questions a reason names; the report has all of them.
+const mostOpen = 3
+
+func shortened(open []string) []string {
+	if len(open) <= mostOpen+1 {
+		return open
+	}
+	return append(open[:mostOpen:mostOpen], fmt.Sprintf("and %d more", len(open)-mostOpen))
 }
 
 // openBudgets lists the budgets that more blocks may decide. done is empty if none could be measured.

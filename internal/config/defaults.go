@@ -20,7 +20,7 @@ const (
 	defaultAbortError   = unit.Percent(0.5)
 	defaultAbortFor     = unit.Duration(10 * time.Second)
 	defaultAbortSoak    = unit.Duration(5 * time.Minute) // long enough for a target to be started anew
-	defaultPoint        = 5 * time.Second // of a ladder, as package capacity has it
+	defaultPoint        = 5 * time.Second                // of a ladder, as package capacity has it
 	defaultConns        = 256
 	defaultCapacityConn = 4096
 )

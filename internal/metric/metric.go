@@ -45,10 +45,10 @@ const (
 
 // A Sample is one value of one metric about one subject.
 type Sample struct {
-	Subject string        `json:"subject"` // "endpoint", "sts", "generator"
-	Metric  string        `json:"metric"`
+	Subject string `json:"subject"` // "endpoint", "sts", "generator"
+	Metric  string `json:"metric"`
 	// Part tells values of one metric about one subject apart: the collector of a JVM, the series of an endpoint. Usually empty.
-	Part string `json:"part,omitempty"`
-	At      time.Duration `json:"at"` // since the trial began
-	Value   float64       `json:"value"`
+	Part  string        `json:"part,omitempty"`
+	At    time.Duration `json:"at"` // since the trial began
+	Value float64       `json:"value"`
 }
