@@ -186,6 +186,7 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	if err != nil {
 		return err
 	}
+	env.MaxRate = float64(s.e.Load.MaxRate)
 	failed := func(err error) error {
 		return errors.Join(err, s.w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
 	}

@@ -13,10 +13,8 @@ import (
 	"tare/internal/load"
 )
 
-// question asks once, outside of the load.
+// question asks once, outside of the load. The adapter bounds how long that may take.
 func (p *place) question(ctx context.Context, q model.Question) (protocol.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	a, err := p.adapter.Ask(ctx, p.session, q)
 	if err == nil {
 		return a, nil

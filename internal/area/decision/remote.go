@@ -91,8 +91,12 @@ func resolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 // reach opens the decision point behind the URL, and puts the policies there if the file says so.
 func (p *place) reach(ctx context.Context) error {
 	var err error
-	if p.session, err = p.open(ctx, p.env.Getenv); err != nil || !p.spec.Load {
+	if p.session, err = p.open(ctx, p.env.Getenv); err != nil {
 		return err
+	}
+	p.session.Pace = newPacer(p.env.Clock, p.env.MaxRate).wait
+	if !p.spec.Load {
+		return nil
 	}
 	loader, ok := p.adapter.(protocol.Loader)
 	if !ok {

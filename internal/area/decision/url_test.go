@@ -392,3 +392,35 @@ func TestPDPXBehindURL(t *testing.T) {
 		t.Errorf("with a wrong password: %v", err)
 	}
 }
+
+// TestMaxRateHoldsForOurOwnQuestions: policies on their way, canaries and the rehearsal stay below the file's max_rate, too.
+func TestMaxRateHoldsForOurOwnQuestions(t *testing.T) {
+	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{}}
+	var mu sync.Mutex
+	var came []time.Time
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		came = append(came, time.Now())
+		mu.Unlock()
+		f.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	env := testEnv(t, "OPA_TOKEN", plantedSecret)
+	const rate = 20
+	env.MaxRate = rate
+	tg, j := opened(t, opaSpec(server.URL), env)
+	begin := time.Now()
+	if err := tg.Prepare(t.Context(), standard, j); err != nil {
+		t.Fatal(err)
+	}
+	if err := tg.Verify(t.Context(), standard); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(begin)
+	mu.Lock()
+	defer mu.Unlock()
+	// The rehearsal has a bound of its own besides that of single requests: at their seam one request may be early.
+	if most := rate*took.Seconds() + 2; float64(len(came)) > most || len(came) < 8 {
+		t.Errorf("%d requests in %v, want at most %.0f", len(came), took, most)
+	}
+}

@@ -77,6 +77,9 @@ func (extAuthz) Ask(ctx context.Context, s *Session, q model.Question) (Answer, 
 	if err != nil {
 		return Answer{}, err
 	}
+	if err := s.paced(ctx); err != nil {
+		return Answer{}, err
+	}
 	lines, err := newGRPCLines(s, 1)
 	if err != nil {
 		return Answer{}, err

@@ -95,6 +95,8 @@ type Session struct {
 	Password string
 	Token    string
 	Headers  map[string]string // besides the protocol's own
+	// Pace waits until one more request may be sent outside of the load, so that these, too, stay below a rate; nil: there is no bound.
+	Pace func(ctx context.Context) error
 
 	lines *grpcLines // of ext-authz, nil until the first Operation
 }
