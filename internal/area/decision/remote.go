@@ -6,11 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
-	"net/url"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"tare/internal/area"
@@ -57,35 +53,10 @@ func (p *plan) open(ctx context.Context, getenv func(string) (string, bool)) (*p
 			return nil, fmt.Errorf("secret_headers.%s: what %s holds cannot stand in a header: it has characters other than printable ASCII", name, place)
 		}
 	}
-	if out.Addr, err = resolveHost(ctx, u); err != nil {
+	if out.Addr, err = area.ResolveHost(ctx, u); err != nil {
 		return nil, fmt.Errorf("find %s: %w", u.Host, err)
 	}
 	return out, nil
-}
-
-// resolveHost finds the address behind a URL, IPv4 first.
-func resolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
-	port := uint64(80)
-	if secure(u.Scheme) {
-		port = 443
-	}
-	if u.Port() != "" {
-		var err error
-		if port, err = strconv.ParseUint(u.Port(), 10, 16); err != nil {
-			return netip.AddrPort{}, fmt.Errorf("port %q: %w", u.Port(), err)
-		}
-	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	best := addrs[0]
-	for _, a := range addrs {
-		if a.Unmap().Is4() && !best.Unmap().Is4() {
-			best = a
-		}
-	}
-	return netip.AddrPortFrom(best.Unmap(), uint16(port)), nil
 }
 
 // reach opens the decision point behind the URL, and puts the policies there if the file says so.

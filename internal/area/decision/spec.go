@@ -1,9 +1,7 @@
 package decision
 
 import (
-	"net/netip"
 	"net/url"
-	"strings"
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
@@ -136,13 +134,5 @@ func (s *Spec) Loopback() bool {
 		return true
 	}
 	u, err := url.Parse(s.URL)
-	return err == nil && loopbackHost(u.Hostname())
-}
-
-func loopbackHost(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.Unmap().IsLoopback()
+	return err == nil && area.LoopbackHost(u.Hostname())
 }

@@ -404,7 +404,7 @@ func TestMaxRateHoldsForOurOwnQuestions(t *testing.T) {
 		mu.Unlock()
 		f.ServeHTTP(w, r)
 	}))
-	defer server.Close()
+	t.Cleanup(server.Close) // after the target has taken its policies out
 	env := testEnv(t, "OPA_TOKEN", plantedSecret)
 	const rate = 20
 	env.MaxRate = rate

@@ -40,7 +40,7 @@ func (p plan) reachable(ctx context.Context, c caller) []area.Finding {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var err error
-	if c.addr, err = resolveHost(ctx, p.url); err == nil {
+	if c.addr, err = area.ResolveHost(ctx, p.url); err == nil {
 		var conn net.Conn
 		if conn, err = c.dial(ctx, 0); err == nil {
 			err = p.greet(conn, c.tls != nil)

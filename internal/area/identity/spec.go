@@ -2,7 +2,6 @@ package identity
 
 import (
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -99,15 +98,7 @@ func (s *Spec) Loopback() bool {
 	if err != nil {
 		return false
 	}
-	return loopbackHost(u.Hostname())
-}
-
-func loopbackHost(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.Unmap().IsLoopback()
+	return area.LoopbackHost(u.Hostname())
 }
 
 // plan applies the levels of t to s. Errors name the level.

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -200,29 +197,4 @@ func (t *target) Close(ctx context.Context) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// resolveHost finds the address behind a URL, IPv4 first: metadata servers have no other.
-func resolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
-	port := uint64(80)
-	if u.Scheme == "https" {
-		port = 443
-	}
-	if u.Port() != "" {
-		var err error
-		if port, err = strconv.ParseUint(u.Port(), 10, 16); err != nil {
-			return netip.AddrPort{}, fmt.Errorf("port %q: %w", u.Port(), err)
-		}
-	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	best := addrs[0]
-	for _, a := range addrs {
-		if a.Unmap().Is4() && !best.Unmap().Is4() {
-			best = a
-		}
-	}
-	return netip.AddrPortFrom(best.Unmap(), uint16(port)), nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"tare/internal/area"
 	"tare/internal/load"
 	"tare/internal/probe"
 )
@@ -76,7 +77,7 @@ func (p *place) addressOf(key int) netip.Addr {
 
 // find resolves the URL and asks whom the endpoint takes us for.
 func (p *place) find(ctx context.Context) error {
-	addr, err := resolveHost(ctx, p.url)
+	addr, err := area.ResolveHost(ctx, p.url)
 	if err != nil {
 		return fmt.Errorf("find %s: %w", p.url.Host, err)
 	}

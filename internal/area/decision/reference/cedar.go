@@ -3,9 +3,7 @@ package reference
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -23,63 +21,17 @@ const (
 	metadataPath    = "/.well-known/authzen-configuration"
 )
 
-// shutWithin bounds how long answers that are under way at the end are waited for.
-const shutWithin = 2 * time.Second
-
 // RunCedar serves AuthZEN's Authorization API 1.0 on cfg.Addr with the Cedar policies in cfg.File, until ctx ends. ready is called once, when it
 // answers. It returns ctx's error if that is why it ended.
 func RunCedar(ctx context.Context, cfg engine.Config, ready func(engine.Ready) error) error {
-	return runCedar(ctx, clock.System{}, cfg, ready)
-}
-
-func runCedar(ctx context.Context, c clock.Clock, cfg engine.Config, ready func(engine.Ready) error) error {
-	began := c.Now()
-	d, err := newCedar(c, cfg)
-	if err != nil {
-		return fmt.Errorf("cedar: %w", err)
-	}
-	loaded := c.Now().Sub(began)
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
-	if err != nil {
-		return fmt.Errorf("cedar: %w", err)
-	}
-	grown := startCedarLeak(c, cfg.Leak)
-	srv := newCedarServer(d)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	err = ready(engine.Ready{Addr: l.Addr().String(), LoadSeconds: loaded.Seconds()})
-	if err == nil {
-		select {
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		case err = <-served:
-			served <- err
+	c := clock.System{}
+	return serve(ctx, c, "cedar", cfg, ready, func() (http.Handler, error) {
+		d, err := newCedar(c, cfg)
+		if err != nil {
+			return nil, err
 		}
-	}
-	return errors.Join(err, shutCedar(srv, served), grown.stop())
-}
-
-// newCedarServer bounds what a caller can make the process hold: headers, and the time for a request and for its answer. A connection may be
-// idle for as long as a run can last: closing it would fail a call that is just being sent.
-func newCedarServer(d *cedarPoint) *http.Server {
-	return &http.Server{
-		Handler: d.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second,
-		IdleTimeout: 48 * time.Hour, MaxHeaderBytes: 64 << 10,
-	}
-}
-
-// shutCedar lets answers under way be finished and then waits for the server's goroutine.
-func shutCedar(srv *http.Server, served <-chan error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), shutWithin)
-	defer cancel()
-	err := srv.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = srv.Close()
-	}
-	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-		err = errors.Join(err, end)
-	}
-	return err
+		return d.handler(), nil
+	})
 }
 
 // A cedarPoint is a decision point: policies, and what was planted in it.

@@ -3,9 +3,7 @@ package reference
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -25,42 +23,14 @@ const pdpxBase = "/policy/pdpx/v1"
 // that every guard request falls into that trap, as in the published test; "indeterminate" says and counts Indeterminate, with status 200.
 // During cfg.Delay decisions are answered 409 with an empty body, as long as policies are being loaded; healthcheck and statistics are not.
 func RunPDPX(ctx context.Context, cfg engine.Config, ready func(engine.Ready) error) error {
-	return runPDPX(ctx, clock.System{}, cfg, ready)
-}
-
-func runPDPX(ctx context.Context, c clock.Clock, cfg engine.Config, ready func(engine.Ready) error) error {
-	began := c.Now()
-	p, err := newPDPX(c, cfg)
-	if err != nil {
-		return fmt.Errorf("pdpx: %w", err)
-	}
-	loaded := c.Now().Sub(began)
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
-	if err != nil {
-		return fmt.Errorf("pdpx: %w", err)
-	}
-	grown := startCedarLeak(c, cfg.Leak)
-	srv := newPDPXServer(p)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	err = ready(engine.Ready{Addr: l.Addr().String(), LoadSeconds: loaded.Seconds()})
-	if err == nil {
-		select {
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		case err = <-served:
-			served <- err
+	c := clock.System{}
+	return serve(ctx, c, "pdpx", cfg, ready, func() (http.Handler, error) {
+		p, err := newPDPX(c, cfg)
+		if err != nil {
+			return nil, err
 		}
-	}
-	return errors.Join(err, shutCedar(srv, served), grown.stop())
-}
-
-// newPDPXServer bounds what a caller can make the process hold: headers, and the time for a request, for its answer, and between two.
-func newPDPXServer(p *pdpx) *http.Server {
-	return &http.Server{
-		Handler: p.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second,
-		IdleTimeout: 10 * time.Minute, MaxHeaderBytes: 64 << 10,
-	}
+		return p.handler(), nil
+	})
 }
 
 // A pdpx is a decision point: applications by action, and what was planted in it.

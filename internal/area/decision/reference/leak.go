@@ -16,9 +16,9 @@ const (
 	leakChunk = 64 << 20 // bytes reserved at a time; only what has been touched is memory
 )
 
-// A cedarLeak is memory that is kept for ever and grows at a known rate. It is mapped outside of Go's heap: there the collector would grow
+// A leak is memory that is kept for ever and grows at a known rate. It is mapped outside of Go's heap: there the collector would grow
 // the process by up to twice the leak, in steps of its own.
-type cedarLeak struct {
+type leak struct {
 	clock   clock.Clock
 	began   time.Time
 	perSec  float64
@@ -30,17 +30,17 @@ type cedarLeak struct {
 	err     error
 }
 
-// startCedarLeak keeps perSec further bytes every second until stop.
-func startCedarLeak(c clock.Clock, perSec float64) *cedarLeak {
+// startLeak keeps perSec further bytes every second until stop.
+func startLeak(c clock.Clock, perSec float64) *leak {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &cedarLeak{clock: c, began: c.Now(), perSec: perSec, cancel: cancel}
+	l := &leak{clock: c, began: c.Now(), perSec: perSec, cancel: cancel}
 	if perSec > 0 {
 		l.done.Go(func() { l.err = l.run(ctx) })
 	}
 	return l
 }
 
-func (l *cedarLeak) run(ctx context.Context) error {
+func (l *leak) run(ctx context.Context) error {
 	for l.clock.Sleep(ctx, leakEvery) == nil {
 		if err := l.grow(); err != nil {
 			return err
@@ -50,7 +50,7 @@ func (l *cedarLeak) run(ctx context.Context) error {
 }
 
 // grow touches every page up to what is due by now.
-func (l *cedarLeak) grow() error {
+func (l *leak) grow() error {
 	page := int64(unix.Getpagesize())
 	for due := int64(l.perSec * l.clock.Now().Sub(l.began).Seconds()); l.touched+page <= due; l.touched += page {
 		at := l.touched % leakChunk
@@ -65,7 +65,7 @@ func (l *cedarLeak) grow() error {
 }
 
 // reserve maps a chunk of small pages: huge ones would make the leak a staircase.
-func (l *cedarLeak) reserve() error {
+func (l *leak) reserve() error {
 	chunk, err := unix.Mmap(-1, 0, leakChunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return fmt.Errorf("planted leak: %w", err)
@@ -76,7 +76,7 @@ func (l *cedarLeak) reserve() error {
 }
 
 // stop ends the growth and gives the memory back, which matters only where the server is not a process of its own.
-func (l *cedarLeak) stop() error {
+func (l *leak) stop() error {
 	l.cancel()
 	l.done.Wait()
 	for _, chunk := range l.kept {

@@ -44,7 +44,7 @@ func resident(t *testing.T) int64 {
 func TestLeakGrowsAtItsRate(t *testing.T) {
 	const perSec, hour = 4096, 3600 // 14 MiB an hour
 	c := clock.NewFake(time.Unix(0, 0))
-	l := &cedarLeak{clock: c, began: c.Now(), perSec: perSec, cancel: func() {}}
+	l := &leak{clock: c, began: c.Now(), perSec: perSec, cancel: func() {}}
 	before := resident(t)
 	for i := int64(1); i <= 10; i++ {
 		c.Advance(hour * time.Second)
@@ -72,7 +72,7 @@ func TestLeakGrowsAtItsRate(t *testing.T) {
 
 // TestLeakRuns: the goroutine keeps up with the clock of the machine and ends when it is told to.
 func TestLeakRuns(t *testing.T) {
-	l := startCedarLeak(clock.System{}, 100<<20)
+	l := startLeak(clock.System{}, 100<<20)
 	before, deadline := resident(t), time.Now().Add(30*time.Second)
 	for resident(t)-before < 20<<20 {
 		if time.Now().After(deadline) {

@@ -1,0 +1,46 @@
+package area
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// ResolveHost finds the address behind a URL, IPv4 first: metadata servers have no other. Without a port it is that of the scheme.
+func ResolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
+	port := uint64(80)
+	if u.Scheme == "https" || u.Scheme == "grpcs" {
+		port = 443
+	}
+	if u.Port() != "" {
+		var err error
+		if port, err = strconv.ParseUint(u.Port(), 10, 16); err != nil {
+			return netip.AddrPort{}, fmt.Errorf("port %q: %w", u.Port(), err)
+		}
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	best := addrs[0]
+	for _, a := range addrs {
+		if a.Unmap().Is4() && !best.Unmap().Is4() {
+			best = a
+		}
+	}
+	return netip.AddrPortFrom(best.Unmap(), uint16(port)), nil
+}
+
+// LoopbackHost reports whether a URL's host is this machine: a loopback address, or localhost. Another name counts as elsewhere: what it means
+// may change between validation and the run.
+func LoopbackHost(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}
