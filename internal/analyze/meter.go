@@ -297,7 +297,7 @@ func (a *analysis) soakTarget(s *soak) {
 		before = s.slices[s.first-1].Samples
 	}
 	for _, k := range keys {
-		if k.subject == generatorSubject {
+		if k.subject == generatorSubject || accounts(k.metric) {
 			continue
 		}
 		v := metric.Sample{Subject: k.subject, Metric: k.metric, Part: k.part, Value: m.sums[k.subject][k.probed]}
@@ -319,6 +319,12 @@ func (a *analysis) soakTarget(s *soak) {
 	if steal, ok := probe.Share(m.of(hostSubject), hostSubject, probe.Steal, probe.HostAll); ok {
 		a.steal[id] = append(a.steal[id], steal)
 	}
+}
+
+// accounts are of the host as a whole: they are read to see what its other work was, and are no cost of the target. A kernel that accounts by
+// ticks misses much of what runs for less than one.
+func accounts(name string) bool {
+	return name == probe.HostCPU.Name || name == probe.HostAll.Name || name == probe.Load.Name
 }
 
 // of lists what was added up of a subject.
