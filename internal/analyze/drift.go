@@ -17,6 +17,9 @@ const (
 	fewestWindows = 20
 )
 
+// leastTrend is how long must have been measured before a slope is judged.
+const leastTrend = 8 * time.Minute
+
 // driftSeed makes a record give the same intervals every time.
 const driftSeed = 20260301
 
@@ -64,10 +67,18 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 		return d, false
 	}
 	d = c.drift(s.seconds())
-	if why := s.moved(name); why != "" && d.Lo != nil && d.Verdict != report.Equivalent {
+	if why := s.untold(name); why != "" && d.Lo != nil && d.Verdict != report.Equivalent {
 		d.Verdict, d.Reason = report.EffectInconclusive, why
 	}
 	return d, true
+}
+
+// untold says why a slope, whatever its interval, is no trend of the target; empty: it may be one.
+func (s *soak) untold(name string) string {
+	if s.seconds() < leastTrend.Seconds() {
+		return fmt.Sprintf("over less than %s the slow waves of a host, and a program that is still filling its caches, look like a trend", span(leastTrend.Seconds()))
+	}
+	return s.moved(name)
 }
 
 // drift estimates and judges the trend over so many seconds.

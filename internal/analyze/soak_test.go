@@ -249,8 +249,8 @@ func TestAnswerChecks(t *testing.T) {
 // TestPartOfASoak: what an interrupted or a killed run measured is told, and promises nothing for the rest.
 func TestPartOfASoak(t *testing.T) {
 	for name, x := range map[string]endurance{
-		"interrupted": {measured: 400, planned: 3600, status: record.Interrupted},
-		"killed":      {measured: 400, planned: 3600, killed: true},
+		"interrupted": {measured: 500, planned: 3600, status: record.Interrupted},
+		"killed":      {measured: 500, planned: 3600, killed: true},
 	} {
 		x.budget = []string{"error <= 1%", "rss drift <= 1MiB/h"}
 		x.rss = func(at float64) float64 { return 30*mib + at/60*mib }
@@ -260,13 +260,13 @@ func TestPartOfASoak(t *testing.T) {
 		}
 		verdicts(t, rep, map[string]report.Verdict{"error <= 1%": report.Inconclusive, "rss drift <= 1MiB/h": report.Fail})
 		s := all(t, rep)
-		if s.Seconds != 400 || s.Planned != 3600 || s.Total.Outcomes.OK != 40000 || !warned(rep, "6m40s of the 1h that were planned") {
+		if s.Seconds != 500 || s.Planned != 3600 || s.Total.Outcomes.OK != 50000 || !warned(rep, "8m20s of the 1h that were planned") {
 			t.Errorf("%s: %v of %v s, %+v, warnings %q", name, s.Seconds, s.Planned, s.Total.Outcomes, rep.Warnings)
 		}
-		want := uint64(40000)
+		want := uint64(50000)
 		if name == "killed" {
 			want = 30000 // up to the flush
-			if !warned(rep, "the times of 10000 of 40000 calls") {
+			if !warned(rep, "the times of 20000 of 50000 calls") {
 				t.Errorf("warnings %q", rep.Warnings)
 			}
 		}
@@ -381,4 +381,15 @@ func TestNeighbours(t *testing.T) {
 		t.Errorf("cpu beside steady neighbours: %+v", d)
 	}
 	verdicts(t, rep, map[string]report.Verdict{"cpu drift <= 1us/h": report.Fail})
+}
+
+// TestTooShortForATrend: what grows within two minutes is shown, and not judged.
+func TestTooShortForATrend(t *testing.T) {
+	const drift = "rss drift <= 1MiB/h"
+	rep := soaked(t, endurance{measured: 120, window: 1, budget: []string{drift}, rss: func(at float64) float64 { return 30*mib + at/10*mib }})
+	d := all(t, rep).Drift["rss"]
+	if d.Verdict != report.EffectInconclusive || !strings.Contains(d.Reason, "less than 8m") || d.Lo == nil || *d.Lo <= 0 {
+		t.Errorf("rss over two minutes: %+v", d)
+	}
+	verdicts(t, rep, map[string]report.Verdict{drift: report.Inconclusive})
 }

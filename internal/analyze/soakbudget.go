@@ -57,7 +57,7 @@ func (s *soak) driftFinding(b *budget.Budget) finding {
 		return finding{Interval: budget.Interval{Value: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1)}, verdict: report.Inconclusive, how: d.Reason}
 	}
 	x := budget.Interval{Value: d.PerHour, Lo: *d.Lo, Hi: *d.Hi}
-	if why := s.moved(b.Metric); why != "" {
+	if why := s.untold(b.Metric); why != "" {
 		return finding{Interval: x, verdict: report.Inconclusive, how: why}
 	}
 	if b.Limit.Unit == metric.Ratio && b.Limit.Against == budget.Absolute && d.Unit != metric.Ratio {
