@@ -10,13 +10,7 @@ import (
 	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
-)
-
-// What the generator must keep to: as in package signature.
-const (
-	leastLatenessLimit = 0.001 // seconds; or this share of the median response
-	latenessShare      = 0.1
-	leastAchieved      = 0.99
+	"tare/internal/signature"
 )
 
 // soakAudit judges the generator over what was measured. One that did not send what it could changed the load: the run is invalid. One
@@ -33,7 +27,7 @@ func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 		if n, limit := s.lateWindows(); n > 0 {
 			a.warn(id, "the generator was late (p99 above %s) in %d of %s", span(limit), n, plural(len(s.measured()), "window"))
 		}
-	case *g.AchievedRatio < leastAchieved, len(budgets) == 0, asksTimes(budgets):
+	case *g.AchievedRatio < signature.LeastAchieved, len(budgets) == 0, asksTimes(budgets):
 		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%sthe generator is the limit, not the target: %s", of(id), g.Reason))
 	default:
 		a.audits[len(a.audits)-1].Valid = true
@@ -60,12 +54,10 @@ func (s *soak) audit() report.Generator {
 	late := s.lateness()
 	g.Lateness = &late
 	switch limit := s.latenessLimit(); {
-	case ratio < leastAchieved:
-		g.Valid = false
-		g.Reason = fmt.Sprintf("the generator sent %.1f %% of what was due, though connections were free", 100*ratio)
+	case ratio < signature.LeastAchieved:
+		g.Valid, g.Reason = false, signature.SentTooLittle(ratio)
 	case late.P99 > limit:
-		g.Valid = false
-		g.Reason = fmt.Sprintf("the generator sent late: p99 %s, where %s is allowed", short3(late.P99), short3(limit))
+		g.Valid, g.Reason = false, signature.SentLate(late.P99, limit)
 	}
 	return g
 }
@@ -105,9 +97,9 @@ func refused(x *record.Slice) uint64 {
 // latenessLimit is what the generator's p99 may be.
 func (s *soak) latenessLimit() float64 {
 	if s.hists.good.Count() == 0 {
-		return leastLatenessLimit
+		return signature.LatenessLimit(0)
 	}
-	return max(leastLatenessLimit, latenessShare*s.hists.good.Quantile(0.5)/1e9)
+	return signature.LatenessLimit(s.hists.good.Quantile(0.5) / 1e9)
 }
 
 // lateness is of all calls; where their histogram is missing, of the windows.
@@ -153,17 +145,6 @@ func (s *soak) untimed() {
 			o.Mean, o.P50, o.P90, o.P99, o.Max, o.Service = 0, 0, 0, 0, 0, 0
 		}
 	}
-}
-
-// short3 writes a time in seconds with three digits.
-func short3(s float64) string {
-	switch {
-	case s >= 1:
-		return fmt.Sprintf("%.3g s", s)
-	case s >= 1e-3:
-		return fmt.Sprintf("%.3g ms", s*1e3)
-	}
-	return fmt.Sprintf("%.3g µs", s*1e6)
 }
 
 // memory reports whether a metric is a level of which the highest counts.

@@ -46,12 +46,12 @@ func AuditCalls(calls []load.Call, from, to, now time.Duration, due int) Audit {
 			response = append(response, c.Response().Seconds())
 		}
 	}
-	a := Audit{Valid: true, Limit: 0.001, AchievedRatio: 1}
+	a := Audit{Valid: true, Limit: LatenessLimit(0), AchievedRatio: 1}
 	if n == 0 {
 		return a
 	}
 	if len(response) > 0 {
-		a.Limit = max(a.Limit, 0.1*stat.Quantile(response, 0.5))
+		a.Limit = LatenessLimit(stat.Quantile(response, 0.5))
 	}
 	// A call that was due at the very end may be counted on either side of it.
 	a.AchievedRatio = min(1, (float64(n)-kept)/float64(max(n, due-1)))
@@ -75,13 +75,27 @@ func (a Audit) judge(late []float64) Audit {
 	a.LatenessP50, a.LatenessP99, a.LatenessMax = stat.Quantile(late, 0.5), stat.Quantile(late, 0.99), stat.Quantile(late, 1)
 	switch {
 	case over > 1 && over*100 > len(late):
-		a.Valid = false
-		a.Reason = fmt.Sprintf("the generator sent late: p99 %s, where %s is allowed", short(a.LatenessP99), short(a.Limit))
-	case a.AchievedRatio < 0.99:
-		a.Valid = false
-		a.Reason = fmt.Sprintf("the generator sent %.1f %% of what was due, though connections were free", 100*a.AchievedRatio)
+		a.Valid, a.Reason = false, SentLate(a.LatenessP99, a.Limit)
+	case a.AchievedRatio < LeastAchieved:
+		a.Valid, a.Reason = false, SentTooLittle(a.AchievedRatio)
 	}
 	return a
+}
+
+// LeastAchieved is the share of what it could send that a generator must send.
+const LeastAchieved = 0.99
+
+// LatenessLimit is what the p99 of the generator's own delay may be, in seconds, beside a median response of the target (0: not known).
+func LatenessLimit(median float64) float64 { return max(0.001, 0.1*median) }
+
+// SentLate says why a generator whose p99 was above its limit is not to be trusted.
+func SentLate(p99, limit float64) string {
+	return fmt.Sprintf("the generator sent late: p99 %s, where %s is allowed", short(p99), short(limit))
+}
+
+// SentTooLittle says the same of one that did not send what it could.
+func SentTooLittle(achieved float64) string {
+	return fmt.Sprintf("the generator sent %.1f %% of what was due, though connections were free", 100*achieved)
 }
 
 // short prints seconds with a fitting unit.

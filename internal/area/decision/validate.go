@@ -136,7 +136,7 @@ func judgeHeaders(headers map[string]string, secret map[string]area.Secret) (out
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(secret)) {
-		if err := checkHeaderName(name); err != nil {
+		if err := area.CheckHeaderName(name, "content-type"); err != nil {
 			out = append(out, fault("secret_headers."+name, err, ""))
 		}
 	}
@@ -156,27 +156,10 @@ func checkHeader(name, value string) error {
 	if !printable(value) {
 		return fmt.Errorf("the value of header %s has characters other than printable ASCII", name)
 	}
-	return checkHeaderName(name)
+	return area.CheckHeaderName(name, "content-type")
 }
 
 // printable reports whether value can stand in a header.
 func printable(value string) bool {
 	return !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' })
-}
-
-// checkHeaderName refuses headers that belong to the protocol, and what is none.
-func checkHeaderName(name string) error {
-	switch strings.ToLower(name) {
-	case "host", "connection", "content-length", "transfer-encoding", "content-type", "expect", "te", "upgrade":
-		return fmt.Errorf("header %s belongs to the protocol", name)
-	}
-	for _, c := range name {
-		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-			return fmt.Errorf("%q is not a header name", name)
-		}
-	}
-	if name == "" {
-		return errors.New("a header needs a name")
-	}
-	return nil
 }

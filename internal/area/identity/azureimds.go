@@ -96,9 +96,9 @@ func (a azureIMDS) refusals(s session) []canary {
 
 func (a azureIMDS) wire(s session) load.Wire {
 	j, x := newJudge(s), newExpected(s)
-	resources := make([]*template, s.identities())
+	resources := make([]*load.Template, s.identities())
 	for key := range resources {
-		resources[key] = newTemplate([]byte(a.resource(s, key)))
+		resources[key] = load.NewTemplate([]byte(a.resource(s, key)))
 	}
 	return &tokenWire{
 		requests: s.requests(func(key int) []byte { return s.request(key, http.MethodGet, a.path(s, key), nil, azureHeader) }),
@@ -108,7 +108,7 @@ func (a azureIMDS) wire(s session) load.Wire {
 			}
 			var buf [512]byte
 			want := x.of(i, key)
-			token, v := readAzure(body, resources[key].appendTo(buf[:0], i), want.now)
+			token, v := readAzure(body, resources[key].AppendTo(buf[:0], i), want.now)
 			if v == noCause {
 				v = j.token(key, token, want, true)
 			}

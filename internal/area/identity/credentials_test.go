@@ -151,19 +151,22 @@ func TestExpired(t *testing.T) {
 func TestNumbersInTemplates(t *testing.T) {
 	s := fakeSession(opToken, 1)
 	b := s.request(0, "POST", s.unique("/x/{n}?a={n}"), []byte(s.unique(`{"a":"{n}"}`)))
-	tmpl := newTemplate(b)
-	if len(tmpl.holes) != 3 {
-		t.Fatalf("%d holes", len(tmpl.holes))
+	tmpl := load.NewTemplate(b)
+	if n := bytes.Count(b, []byte(load.CallMark)); n != 3 {
+		t.Fatalf("%d holes", n)
+	}
+	if _, fixed := tmpl.Fixed(); fixed {
+		t.Fatal("a template with holes is the same for all calls")
 	}
 	seen := map[string]bool{}
 	for _, i := range []uint64{0, 1, 15, 16, 1 << 32, ^uint64(0)} {
-		got := tmpl.appendTo([]byte("before"), i)
-		if len(got) != len("before")+len(b) || !bytes.HasPrefix(got, []byte("before")) || bytes.Contains(got, []byte(mark)) || seen[string(got)] {
+		got := tmpl.AppendTo([]byte("before"), i)
+		if len(got) != len("before")+len(b) || !bytes.HasPrefix(got, []byte("before")) || bytes.Contains(got, []byte(load.CallMark)) || seen[string(got)] {
 			t.Errorf("call %d: %q", i, got)
 		}
 		seen[string(got)] = true
 	}
-	if got := string(tmpl.appendTo(nil, 255)); strings.Count(got, "n1-00000000000000ff") != 3 {
+	if got := string(tmpl.AppendTo(nil, 255)); strings.Count(got, "n1-00000000000000ff") != 3 {
 		t.Errorf("call 255: %q", got)
 	}
 }

@@ -1,17 +1,20 @@
 package identity
 
-import "tare/internal/clock"
+import (
+	"tare/internal/clock"
+	"tare/internal/load"
+)
 
 // An expected knows what the tokens of each identity must say: what the file expects, and whose token Prepare has learned that it gets.
 type expected struct {
 	clock     clock.Clock
 	subjects  []string
-	audiences []*template // by identity; of length 0: any
+	audiences []*load.Template // by identity; of length 0: any
 	issuer    string
 }
 
 func newExpected(s session) *expected {
-	x := &expected{clock: s.clock, subjects: make([]string, s.identities()), audiences: make([]*template, s.identities())}
+	x := &expected{clock: s.clock, subjects: make([]string, s.identities()), audiences: make([]*load.Template, s.identities())}
 	var e Expect
 	if s.spec != nil && s.spec.Expect != nil {
 		e = *s.spec.Expect
@@ -28,7 +31,7 @@ func newExpected(s session) *expected {
 		if audience != "" && c.Audience != "" {
 			audience = c.Audience
 		}
-		x.audiences[key] = newTemplate([]byte(s.unique(audience)))
+		x.audiences[key] = load.NewTemplate([]byte(s.unique(audience)))
 	}
 	return x
 }
@@ -36,9 +39,11 @@ func newExpected(s session) *expected {
 // of is what the token of call i must be. It does not allocate unless the audience differs from call to call.
 func (x *expected) of(i uint64, key int) wanted {
 	a := x.audiences[key]
-	w := wanted{subject: x.subjects[key], issuer: x.issuer, audience: a.bytes, now: x.clock.Now().Unix()}
-	if len(a.holes) > 0 {
-		w.audience = a.appendTo(nil, i)
+	w := wanted{subject: x.subjects[key], issuer: x.issuer, now: x.clock.Now().Unix()}
+	if fixed, ok := a.Fixed(); ok {
+		w.audience = fixed
+	} else {
+		w.audience = a.AppendTo(nil, i)
 	}
 	return w
 }

@@ -198,7 +198,7 @@ func (a k8sTokenRequest) wire(s session) load.Wire {
 	for key := range x.subjects {
 		x.subjects[key] = first(x.subjects[key], k8sOwner(s, key))
 		if audiences := k8sAudiences(s, key); len(audiences) > 0 {
-			x.audiences[key] = newTemplate([]byte(s.unique(audiences[0])))
+			x.audiences[key] = load.NewTemplate([]byte(s.unique(audiences[0])))
 		}
 	}
 	return &tokenWire{

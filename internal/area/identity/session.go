@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/clock"
+	"tare/internal/load"
 )
 
 // A session is what an adapter needs to know of a target under one treatment. Identities have keys from 0 to identities() − 1.
@@ -115,56 +115,21 @@ func (s session) request(key int, method, path string, body []byte, headers ...s
 // placeholder is what stands for a call's own number in the file's texts.
 const placeholder = "{n}"
 
-// mark stands for the number of a call in rendered texts: as long as the number is, and unchanged by every escaping.
-const mark = "tareCallNumber00"
-
 // unique replaces {n} in a text of the file: in each call it becomes something that was never used before.
 func (s session) unique(text string) string {
-	return strings.ReplaceAll(text, placeholder, s.nonce+"-"+mark)
-}
-
-// A template is bytes with places for a call's number.
-type template struct {
-	bytes []byte
-	holes []int // where a mark stands
-}
-
-func newTemplate(b []byte) *template {
-	t := &template{bytes: b}
-	for at := 0; ; {
-		i := bytes.Index(b[at:], []byte(mark))
-		if i < 0 {
-			return t
-		}
-		t.holes = append(t.holes, at+i)
-		at += i + len(mark)
-	}
-}
-
-// appendTo appends the bytes with call i's number. It does not allocate when dst has room.
-func (t *template) appendTo(dst []byte, i uint64) []byte {
-	const digits = "0123456789abcdef"
-	start := len(dst)
-	dst = append(dst, t.bytes...)
-	for _, at := range t.holes {
-		hole := dst[start+at : start+at+len(mark)]
-		for k, n := len(hole)-1, i; k >= 0; k, n = k-1, n>>4 {
-			hole[k] = digits[n&15]
-		}
-	}
-	return dst
+	return strings.ReplaceAll(text, placeholder, s.nonce+"-"+load.CallMark)
 }
 
 // requests are the request bytes of each identity, rendered ahead. They are rendered anew when a secret or lease changes, by the place's
 // renewer: the load engine only ever copies.
 type requests struct {
 	render func(key int) []byte
-	now    []atomic.Pointer[template]
+	now    []atomic.Pointer[load.Template]
 }
 
 // requests renders a request for each identity with render, which must be safe to be called again at any time.
 func (s session) requests(render func(key int) []byte) *requests {
-	r := &requests{render: render, now: make([]atomic.Pointer[template], s.identities())}
+	r := &requests{render: render, now: make([]atomic.Pointer[load.Template], s.identities())}
 	if s.creds != nil {
 		s.creds.follow(r)
 	}
@@ -180,7 +145,7 @@ func (r *requests) renew() {
 
 func (r *requests) renewOne(key int) {
 	if key < len(r.now) {
-		r.now[key].Store(newTemplate(r.render(key)))
+		r.now[key].Store(load.NewTemplate(r.render(key)))
 	}
 }
 
@@ -189,7 +154,7 @@ func (r *requests) key(i uint64) int { return int(i % uint64(len(r.now))) }
 
 // appendTo appends the request of call i.
 func (r *requests) appendTo(dst []byte, i uint64) []byte {
-	return r.now[r.key(i)].Load().appendTo(dst, i)
+	return r.now[r.key(i)].Load().AppendTo(dst, i)
 }
 
 // String keeps secrets out of anything that prints a session.

@@ -149,7 +149,7 @@ func judgeHeaders(path string, headers map[string]string, secret map[string]area
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(secret)) {
-		if err := checkHeaderName(name); err != nil {
+		if err := area.CheckHeaderName(name, "metadata-flavor", "x-forwarded-for"); err != nil {
 			out = append(out, fault(path+"secret_headers."+name, err, ""))
 		}
 	}
@@ -213,22 +213,5 @@ func checkHeader(name, value string) error {
 			return fmt.Errorf("the value of header %s has characters other than printable ASCII", name)
 		}
 	}
-	return checkHeaderName(name)
-}
-
-// checkHeaderName refuses headers that belong to the protocol, and what is none.
-func checkHeaderName(name string) error {
-	switch strings.ToLower(name) {
-	case "host", "connection", "content-length", "transfer-encoding", "metadata-flavor", "x-forwarded-for", "expect", "te", "upgrade":
-		return fmt.Errorf("header %s belongs to the protocol", name)
-	}
-	for _, c := range name {
-		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-			return fmt.Errorf("%q is not a header name", name)
-		}
-	}
-	if name == "" {
-		return errors.New("a header needs a name")
-	}
-	return nil
+	return area.CheckHeaderName(name, "metadata-flavor", "x-forwarded-for")
 }

@@ -55,7 +55,7 @@ func TestMissing(t *testing.T) {
 		"no network":      {engine.ATT, maven("[ERROR] Plugin x or one of its dependencies could not be resolved: Could not transfer artifact x"), "could not fetch the engine: Plugin x"},
 		"no go":           {engine.OPA, nil, "no opa and no Go toolchain"},
 		"an old go":       {engine.OPA, golang("go: go.mod requires go >= 1.26.0 (running go 1.21)"), "too old: go: go.mod requires go >= 1.26.0"},
-		"no proxy":        {engine.OPA, golang("go: downloading x\nmain.go:5: dial tcp: lookup proxy.golang.org: no such host"), "could not fetch OPA: main.go:5: dial tcp"},
+		"no proxy":        {engine.OPA, golang("go: downloading x\nmain.go:5: dial tcp: lookup modules.example: no such host"), "could not fetch OPA: main.go:5: dial tcp"},
 		"an opa of stone": {engine.OPA, map[string]string{"opa": "echo moo"}, "does not say its version"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -131,7 +131,7 @@ func (pdpx) call(s *Session, q model.Question) (pdpxCall, error) {
 	if err != nil {
 		return pdpxCall{}, fmt.Errorf("requests: the body of %q %w", q.Name, err)
 	}
-	body := []byte(strings.ReplaceAll(string(q.Body), placeholder, mark))
+	body := []byte(strings.ReplaceAll(string(q.Body), placeholder, load.CallMark))
 	c := pdpxCall{request: request{method: "POST", path: base + "/decision", body: body}}
 	switch {
 	case len(asked.Request) > 0:

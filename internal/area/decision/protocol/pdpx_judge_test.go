@@ -193,7 +193,7 @@ func TestPDPXRequestsAreNumbered(t *testing.T) {
 		if q.Want == model.None {
 			path = "/gateway/policy/pdpx/v1/" + q.Name + " "
 		}
-		if !strings.Contains(first, path) || !strings.Contains(first, "Authorization: Basic ") || strings.Contains(first, mark) {
+		if !strings.Contains(first, path) || !strings.Contains(first, "Authorization: Basic ") || strings.Contains(first, load.CallMark) {
 			t.Errorf("%s: %s", q.Name, first)
 		}
 		for _, i := range []uint64{1, 2, 1<<64 - 1} {
@@ -313,7 +313,7 @@ func FuzzPDPXRequest(f *testing.F) {
 		if err != nil || int64(len(sent)) != r.ContentLength {
 			t.Fatalf("%q: %d bytes of %d, %v", raw, len(sent), r.ContentLength, err)
 		}
-		if want := strings.ReplaceAll(body, placeholder, "0000000000000003"); string(sent) != want && !strings.Contains(body, mark) {
+		if want := strings.ReplaceAll(body, placeholder, "0000000000000003"); string(sent) != want && !strings.Contains(body, load.CallMark) {
 			t.Fatalf("it sends %q, want %q", sent, want)
 		}
 	})
