@@ -99,6 +99,8 @@ type Env struct {
 	Getenv func(name string) (string, bool)
 	// Treatments are what is going to be measured, for Preflight; empty: not known.
 	Treatments []design.Treatment
+	// Operations are the names of the operations that the load chooses, so that only what they need is prepared; empty: the area's default.
+	Operations []string
 	// MaxRate is how much a target may be sent, in 1/s, the area's own checks included; 0: no bound.
 	MaxRate float64
 	// CPUs are the processors on which the area's own servers may run, from 0; empty: all.

@@ -55,10 +55,11 @@ type Result struct {
 	Marks                  []Mark
 }
 
-// Mark is a named phase of a long call (pod startup: scheduled, running, ready).
+// Mark is a named phase of a long call (pod startup: scheduled, running, ready): it lasted until At, from From on, or, where that is zero, from
+// when the call was sent. A phase whose end comes before its beginning counts as 0.
 type Mark struct {
-	Name string
-	At   time.Time
+	Name     string
+	From, At time.Time
 }
 
 // BatchSample is one sample that a target with its own clock took: what one call of a batch cost on average.

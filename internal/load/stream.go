@@ -135,6 +135,14 @@ type Cell struct {
 	// BytesIn and BytesOut are the sizes of these calls' answers and requests, headers included, as far as they came and were sent: of
 	// HTTP, without TLS around it. Heads of HTTP/2 count as they would be written in HTTP/1.1. Go calls say their own sizes.
 	BytesIn, BytesOut uint64
+	// Phases are the distributions, in nanoseconds, of the phases that these calls marked, in the order in which they first came. At most 16.
+	Phases []Phase
+}
+
+// Phase is the distribution of one phase of long calls; see Mark.
+type Phase struct {
+	Name string
+	Hist *hist.Histogram
 }
 
 // CauseCount is how many calls of a Cell ended for one reason.

@@ -38,6 +38,8 @@ type Report struct {
 	Timeline    []Timeline    `json:"timeline,omitempty"`
 	SLO         []SLO         `json:"slo,omitempty"`
 	Attribution []Attribution `json:"attribution,omitempty"`
+	Phases      []Phase       `json:"phases,omitempty"`
+	Served      []Served      `json:"served,omitempty"`
 	Target      []Target      `json:"target,omitempty"`
 	Generator   *Generator    `json:"generator,omitempty"`
 	AA          *AA           `json:"aa,omitempty"`
@@ -207,22 +209,61 @@ type Little struct {
 	Observed float64 `json:"observed"`
 }
 
-// SLO is a published service level objective and what it came to.
+// SLO is a published service level objective of a control plane and what it came to by one of the published formulas. They can disagree on one
+// run.
 type SLO struct {
-	Name    string   `json:"name"`
-	Formula string   `json:"formula"` // "official", "clusterloader2", "kube-burner"
-	Verdict Verdict  `json:"verdict"`
-	Value   *float64 `json:"value,omitempty"`
-	Limit   float64  `json:"limit"`
+	Treatment string   `json:"treatment,omitempty"`
+	Name      string   `json:"name"`              // "mutating", "read", "pod-startup"
+	Subject   string   `json:"subject,omitempty"` // of API calls: "POST pods"
+	Formula   string   `json:"formula"`           // "official", "clusterloader2", "kube-burner"
+	Verdict   Verdict  `json:"verdict"`
+	Quantile  *float64 `json:"quantile,omitempty"` // that Value is of
+	Value     *float64 `json:"value,omitempty"`
+	Limit     float64  `json:"limit"`
+	N         uint64   `json:"n,omitempty"`
+	// Note says what the value is not: the maximum of few, from a coarse histogram.
+	Note string `json:"note,omitempty"`
 }
 
-// Attribution splits an operation's time over the parts of a control plane.
+// Attribution splits the mean time of one call over the parts of a control plane, by what the control plane measured itself while the calls
+// ran. Times in seconds; what is not known is absent.
 type Attribution struct {
+	Treatment string   `json:"treatment,omitempty"`
 	Operation string   `json:"operation"`
-	Client    *float64 `json:"client,omitempty"`
-	Webhook   *float64 `json:"webhook,omitempty"`
-	Admission *float64 `json:"admission,omitempty"`
-	Storage   *float64 `json:"storage,omitempty"`
+	Total     *float64 `json:"total,omitempty"`     // as the client sees it, from when the call was sent
+	Client    *float64 `json:"client,omitempty"`    // outside of the server's own clock: the client, TLS, the network
+	Webhook   *float64 `json:"webhook,omitempty"`   // waiting for webhooks
+	Admission *float64 `json:"admission,omitempty"` // admission within the server's process
+	Storage   *float64 `json:"storage,omitempty"`   // etcd
+	Other     *float64 `json:"other,omitempty"`     // the rest within the server: decoding, authorization, encoding
+	Note      string   `json:"note,omitempty"`
+}
+
+// Phase is the distribution of one phase of an operation over all trials of a treatment. Times in seconds.
+type Phase struct {
+	Treatment string  `json:"treatment"`
+	Operation string  `json:"operation"`
+	Phase     string  `json:"phase"`
+	N         uint64  `json:"n"`
+	Mean      float64 `json:"mean"`
+	P50       float64 `json:"p50"`
+	P90       float64 `json:"p90"`
+	P99       float64 `json:"p99"`
+	Max       float64 `json:"max"`
+}
+
+// Served are the requests of one kind by the server's own clock, over all trials of a treatment, from the buckets of its histogram: quantiles are
+// interpolated within a bucket, and absent where they lie beyond the last. Times in seconds.
+type Served struct {
+	Treatment string   `json:"treatment"`
+	Verb      string   `json:"verb"`
+	Resource  string   `json:"resource"`
+	Scope     string   `json:"scope,omitempty"`
+	N         uint64   `json:"n"`
+	Mean      float64  `json:"mean"`
+	P50       *float64 `json:"p50,omitempty"`
+	P90       *float64 `json:"p90,omitempty"`
+	P99       *float64 `json:"p99,omitempty"`
 }
 
 // Target is what one part of the system under test used over the trials of a treatment: differences, never lifetime totals.

@@ -1,0 +1,20 @@
+// tare-plane is a Kubernetes control plane in one binary: etcd and the components, each as a process of its own.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, map[string]func() int{
+		"etcd":                    runEtcd,
+		"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
+		"kube-controller-manager": func() int { return cli.Run(controllers.NewControllerManagerCommand()) },
+		"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
+	}))
+}
