@@ -15,15 +15,18 @@ import (
 )
 
 func (a *app) planCommand() *cobra.Command {
-	return &cobra.Command{
+	var full bool
+	c := &cobra.Command{
 		Use: "plan FILE", Short: "Say what a run would do, without doing it", Args: exactly("FILE"),
-		RunE: func(c *cobra.Command, args []string) error { return a.plan(c.Context(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error { return a.plan(c.Context(), args[0], full) },
 	}
+	fullFlag(c, &full)
+	return c
 }
 
 // plan prints treatments, duration, the highest rate that could be offered, and what would be created.
-func (a *app) plan(ctx context.Context, file string) error {
-	ar, e, _, err := a.ready(file)
+func (a *app) plan(ctx context.Context, file string, full bool) error {
+	ar, e, _, err := a.ready(file, full)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 	if err != nil {
 		return fmt.Errorf("read record: %w", err)
 	}
-	ar, e, _, err := a.ready(filepath.Join(dir, record.ExperimentFile))
+	ar, e, _, err := a.ready(filepath.Join(dir, record.ExperimentFile), rec.Header.Experiment.Full)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ func (a *app) runCommand() *cobra.Command {
 	var dryRun bool
 	var resume string
 	var add int
+	var full bool
 	c := &cobra.Command{
 		Use: "run [FILE]", Short: "Carry out an experiment and report", Args: atMostOne("FILE"),
 		Long: "Carries out the experiment in FILE, leaves a record in a folder of its own below results/, and prints the report.\n\n" +
@@ -41,20 +42,21 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.start(c.Context(), args, startFlags{dryRun: dryRun, resume: resume, add: add, results: results}, outs)
+			return a.start(c.Context(), args, startFlags{dryRun: dryRun, resume: resume, add: add, results: results, full: full}, outs)
 		},
 	}
 	outputFlag(c, &outputs)
 	c.Flags().StringVar(&results, "results", resultsDir, "folder for records")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, as 'tare plan' does")
 	c.Flags().StringVar(&resume, "resume", "", "go on with the comparison whose record is in this folder")
+	fullFlag(c, &full)
 	c.Flags().IntVar(&add, "add-blocks", 0, "measure at least so many more blocks of a finished comparison")
 	return c
 }
 
 // startFlags say how a run begins.
 type startFlags struct {
-	dryRun          bool
+	dryRun, full    bool
 	resume, results string
 	add             int
 }
@@ -64,14 +66,14 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 	switch {
 	case f.add < 0:
 		return usage("--add-blocks %d: want a number above 0", f.add)
-	case f.resume != "" && (len(args) > 0 || f.dryRun):
-		return usage("--resume takes the experiment from the record; leave out FILE and --dry-run")
+	case f.resume != "" && (len(args) > 0 || f.dryRun || f.full):
+		return usage("--resume takes the experiment from the record; leave out FILE, --dry-run and --full")
 	case f.resume != "":
 		return a.resume(ctx, f.resume, f.add, outs)
 	case len(args) == 0:
 		return usage("name the experiment file, or a run to go on with: --resume RUN")
 	case f.dryRun:
-		return a.plan(ctx, args[0])
+		return a.plan(ctx, args[0], f.full)
 	case f.add > 0:
 		src, err := os.ReadFile(args[0])
 		if err != nil {
@@ -83,11 +85,11 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 		}
 		return a.resume(ctx, dir, f.add, outs)
 	}
-	return a.run(ctx, args[0], f.results, outs)
+	return a.run(ctx, args[0], f, outs)
 }
 
-func (a *app) run(ctx context.Context, file, results string, outs []output) error {
-	ar, e, src, err := a.ready(file)
+func (a *app) run(ctx context.Context, file string, f startFlags, outs []output) error {
+	ar, e, src, err := a.ready(file, f.full)
 	if err != nil {
 		return err
 	}
@@ -102,7 +104,7 @@ func (a *app) run(ctx context.Context, file, results string, outs []output) erro
 	if e.Seed != nil {
 		s.seed = *e.Seed
 	}
-	if s.w, err = record.Create(results, a.header(e, file, s.seed), src, clock.System{}); err != nil {
+	if s.w, err = record.Create(f.results, a.header(e, file, s.seed, f.full), src, clock.System{}); err != nil {
 		return err
 	}
 	unlock, err := hold(s.w.Dir())
@@ -113,11 +115,23 @@ func (a *app) run(ctx context.Context, file, results string, outs []output) erro
 	return a.finish(s.w.Dir(), a.carryOut(ctx, &s), outs)
 }
 
+// fullFlag asks for the whole of an experiment that is shortened by default.
+func fullFlag(c *cobra.Command, full *bool) {
+	c.Flags().BoolVar(full, "full", false, "the whole experiment, where the file is a shortened form of it (its section full)")
+}
+
 // ready reads an experiment with its defaults, and finds its area.
-func (a *app) ready(file string) (area.Area, *config.Experiment, []byte, error) {
+func (a *app) ready(file string, full bool) (area.Area, *config.Experiment, []byte, error) {
 	e, src, err := a.experiment(file)
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	if full {
+		whole, ok := e.Whole()
+		if !ok {
+			return nil, nil, nil, usage("--full: %s has no section full: it is the whole experiment already", file)
+		}
+		e = whole
 	}
 	ar, err := a.area(e.Area)
 	if err != nil {
@@ -146,7 +160,7 @@ func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment)
 	if err != nil {
 		return err
 	}
-	env.Treatments = e.Arms()
+	env.Treatments, env.Operations, env.MaxRate = e.Arms(), operations(e), float64(e.Load.MaxRate)
 	bad := 0
 	for _, f := range ar.Preflight(ctx, e.Target, env) {
 		if f.Severity == area.Info && !a.verbose {
@@ -186,7 +200,7 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	if err != nil {
 		return err
 	}
-	env.MaxRate = float64(s.e.Load.MaxRate)
+	env.MaxRate, env.Operations = float64(s.e.Load.MaxRate), operations(s.e)
 	failed := func(err error) error {
 		return errors.Join(err, s.w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
 	}
@@ -219,6 +233,14 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	}
 	_, err = run.Do(ctx, req)
 	return err
+}
+
+// operations are the names of those that the load chooses.
+func operations(e *config.Experiment) (out []string) {
+	for _, o := range e.Load.Operations {
+		out = append(out, o.Name)
+	}
+	return out
 }
 
 // decide judges the blocks that the record in dir holds.
@@ -274,11 +296,11 @@ func request(e *config.Experiment, seed uint64) run.Request {
 }
 
 // header says what is run, with what, and where.
-func (a *app) header(e *config.Experiment, file string, seed uint64) record.Header {
+func (a *app) header(e *config.Experiment, file string, seed uint64, full bool) record.Header {
 	v, commit := buildVersion()
 	h := record.Header{
 		Tool:       record.Tool{Version: v, Commit: commit},
-		Experiment: record.Experiment{Name: e.Name, File: file, Seed: seed},
+		Experiment: record.Experiment{Name: e.Name, File: file, Seed: seed, Full: full},
 		Area:       e.Area,
 		Question:   e.Question,
 		Host:       record.Host{CPUs: runtime.NumCPU(), Go: runtime.Version(), Arch: runtime.GOARCH},

@@ -36,6 +36,29 @@ func Parse(file string, data []byte, areas Areas) (*Experiment, []Diagnostic) {
 		}
 		return nil, ds
 	}
+	e, ds := interpret(file, data, root, areas)
+	if HasErrors(ds) {
+		return nil, ds
+	}
+	if e.Full == nil {
+		return e, ds
+	}
+	var more []Diagnostic
+	e.whole, more = interpret(file, data, inFull(root), areas)
+	for _, d := range more { // what is wrong with both is said already
+		if !slices.ContainsFunc(ds, func(have Diagnostic) bool { return have.Line == d.Line && have.Message == d.Message }) {
+			ds = append(ds, d)
+		}
+	}
+	sortDiagnostics(ds)
+	if HasErrors(ds) {
+		return nil, ds
+	}
+	return e, ds
+}
+
+// interpret decodes and checks one form of the file.
+func interpret(file string, data []byte, root *yaml.Node, areas Areas) (*Experiment, []Diagnostic) {
 	w := &walker{
 		file: file, source: data, at: map[string]place{"": {root, root}}, bad: map[string]bool{}, within: map[string]bool{},
 		veil: veil{from: map[int]int{}, seen: map[*yaml.Node]bool{}},
@@ -45,11 +68,7 @@ func Parse(file string, data []byte, areas Areas) (*Experiment, []Diagnostic) {
 	if root.Kind == yaml.MappingNode {
 		check(w, e, areas)
 	}
-	ds := w.finish()
-	if HasErrors(ds) {
-		return nil, ds
-	}
-	return e, ds
+	return e, w.finish()
 }
 
 // finish sorts the diagnostics, bounds their number, and hides secrets in them.

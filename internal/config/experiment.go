@@ -37,8 +37,24 @@ type Experiment struct {
 	// Blocks is how often every treatment is measured at most; 0: the question's default.
 	Blocks int `yaml:"blocks,omitempty" json:"blocks,omitempty" jsonschema:"minimum=1,maximum=10000" jsonschema_description:"How often every treatment is measured at most, in random order within each block; a run stops earlier when it has its answer. Default 40."`
 
-	kept []string // treatments by ID that are measured; nil: all
+	// Full is what the experiment is on request, where the file itself is a shortened form of it.
+	Full *Full `yaml:"full,omitempty" json:"full,omitempty" jsonschema_description:"The whole of an experiment that is shortened by default: with --full, these fields take the place of the file's own."`
+
+	kept  []string    // treatments by ID that are measured; nil: all
+	whole *Experiment // with Full in place; nil: there is none
 }
+
+// Full holds the fields that --full puts in the place of the file's own.
+type Full struct {
+	Alternatives []Levels `yaml:"treatments,omitempty" json:"treatments,omitempty" jsonschema:"minItems=1" jsonschema_description:"Treatments besides the baseline."`
+	Factors      Factors  `yaml:"factors,omitempty" json:"factors,omitempty" jsonschema_description:"Factors to vary."`
+	Fixed        Levels   `yaml:"fixed,omitempty" json:"fixed,omitempty" jsonschema_description:"Levels that all treatments share."`
+	Blocks       int      `yaml:"blocks,omitempty" json:"blocks,omitempty" jsonschema:"minimum=1,maximum=10000" jsonschema_description:"How often every treatment is measured at most."`
+	Load         Load     `yaml:"load,omitempty" json:"load,omitzero" jsonschema_description:"Fields of the load that change; the others stay as they are."`
+}
+
+// Whole is the experiment with what --full asks for; ok is false where the file has no section full.
+func (e *Experiment) Whole() (whole *Experiment, ok bool) { return e.whole, e.whole != nil }
 
 // Load says how calls are offered to a target.
 type Load struct {

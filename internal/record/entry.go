@@ -89,6 +89,8 @@ type Experiment struct {
 	File   string `json:"file,omitempty"` // as it was given on the command line
 	SHA256 string `json:"sha256,omitempty"`
 	Seed   uint64 `json:"seed"`
+	// Full says that it was run as its section full has it.
+	Full bool `json:"full,omitempty"`
 }
 
 // Host is the machine that the generator ran on.
