@@ -3,9 +3,9 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X tare/internal/cli.version=$(VERSION)
 LINT    := bin/golangci-lint
-RACE    := ./internal/load/... ./internal/stat/simulated/... ./internal/importer/... ./internal/run/... ./internal/proc/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
+RACE    := ./internal/load/... ./internal/stat/simulated/... ./internal/importer/... ./internal/run/... ./internal/proc/... ./internal/build/... ./internal/plane/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
 
-.PHONY: help demo build engines test race lint check bench simulate calibrate fuzz schema clean
+.PHONY: help demo build engines plane test race lint check bench simulate calibrate fuzz schema clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -18,6 +18,9 @@ build: ## bin/tare
 
 engines: ## the decision points that are built on demand, where this host can, into the user's cache; and whether they decide
 	$(GO) test -count=1 -v -timeout 25m -run '^TestEnginesDecide' ./internal/area/decision/engine
+
+plane: ## the control planes that are built on demand (Kubernetes 1.36 and 1.24), into the user's cache: about ten minutes on two cores, once
+	TARE_TEST_PLANE_BUILD=1 $(GO) test -count=1 -v -timeout 4h -run '^TestBinariesAreBuilt$$' ./internal/plane
 
 test: ## everything that this machine can run
 	$(GO) test -p 1 -timeout 25m ./...

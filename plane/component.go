@@ -2,60 +2,103 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime/debug"
-	"sort"
+	"slices"
 	"syscall"
+	"time"
 )
 
-// mostConfig bounds the line of configuration, in bytes.
-const mostConfig = 1 << 20
+const (
+	// mostConfig bounds the line of configuration, in bytes.
+	mostConfig = 1 << 20
+	// endWithin is how long a component may take to end in good order when nobody holds it any more: kube-apiserver waits for requests under way.
+	endWithin = 30 * time.Second
+)
 
-// run is a component's whole life: `tare-plane COMPONENT` reads {"args": […]} as one line from standard input, says {"ready": {}} when it has
-// understood it, and runs the component with these arguments. It ends with its standard input: whoever holds the other end may die by SIGKILL, and
-// nothing is left. Whether the component answers is for its health endpoint to say.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer, components map[string]func() int) int {
+// A program is the components of a control plane in one binary.
+type program struct {
+	name       string
+	components map[string]func() int // each runs with os.Args as its own, until it has ended; what it returns is the exit code
+
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	end            func() // asks this process to end
+}
+
+// run is a component's whole life: "NAME COMPONENT" reads {"args": […]} as one line from standard input, says {"ready": {}} when it has understood it,
+// and runs the component with these arguments. It ends with its standard input: whoever holds the other end may die by SIGKILL, and nothing is left.
+// Whether the component answers is for its health endpoint to say. "NAME version" prints what the binary was built from, as JSON.
+func (p program) run(args []string) int {
 	if len(args) == 1 && args[0] == "version" {
-		fmt.Fprintln(stdout, versions())
+		info, _ := debug.ReadBuildInfo()
+		fmt.Fprintln(p.stdout, versions(info))
 		return 0
 	}
-	if len(args) != 1 || components[args[0]] == nil {
-		fmt.Fprintf(stderr, "usage: tare-plane version or one of %v, with {\"args\": […]} on standard input\n", names(components))
+	if len(args) != 1 || p.components[args[0]] == nil {
+		names := slices.Sorted(maps.Keys(p.components))
+		fmt.Fprintf(p.stderr, "usage: %s version, or one of %v with a line {\"args\": […]} on standard input\n", p.name, names)
 		return 2
 	}
-	in := bufio.NewReaderSize(io.LimitReader(stdin, mostConfig), mostConfig)
-	line, err := in.ReadSlice('\n')
+	flags, err := readConfig(p.stdin)
+	if err != nil {
+		fmt.Fprintf(p.stderr, "%s: read the configuration: %v\n", args[0], err)
+		return 2
+	}
+	os.Args = append([]string{args[0]}, flags...)
+	go func() { // it lives as long as the process
+		_, _ = io.Copy(io.Discard, p.stdin) // an error and the end mean the same
+		p.end()
+	}()
+	fmt.Fprintln(p.stdout, `{"ready":{}}`)
+	return p.components[args[0]]()
+}
+
+// readConfig reads the component's arguments. Nothing that follows their line is of interest.
+func readConfig(stdin io.Reader) ([]string, error) {
+	line, err := bufio.NewReaderSize(stdin, mostConfig).ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return nil, fmt.Errorf("more than %d bytes", mostConfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no whole line: %w", err)
+	}
 	var config struct {
 		Args []string `json:"args"`
 	}
-	if err == nil {
-		err = json.Unmarshal(line, &config)
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields() // a component without its arguments would run, but not as it was meant to
+	if err := d.Decode(&config); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		fmt.Fprintf(stderr, "%s: read the configuration: %v\n", args[0], err)
-		return 2
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one value in the line")
 	}
-	os.Args = append([]string{args[0]}, config.Args...)
-	go endWith(stdin)
-	fmt.Fprintln(stdout, `{"ready":{}}`)
-	return components[args[0]]()
+	return config.Args, nil
 }
 
-// endWith asks this process to end when its standard input does. The goroutine lives as long as the process.
-func endWith(stdin io.Reader) {
-	_, _ = io.Copy(io.Discard, stdin) // an error and the end mean the same
-	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+// endSelf asks this process to end, and makes it if it does not.
+func endSelf() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // nobody is left to tell
+	time.Sleep(endWithin)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
-// versions names what this binary was built from, as JSON.
-func versions() string {
+// versions names what a binary was built from, as JSON: {"etcd": "v3.6.8", "go": "go1.26.8", "kubernetes": "v1.36.3"}. What it does not know is missing.
+func versions(info *debug.BuildInfo) string {
 	out := map[string]string{}
-	info, _ := debug.ReadBuildInfo()
 	if info != nil {
+		out["go"] = info.GoVersion
 		for _, m := range info.Deps {
+			if m.Replace != nil {
+				m = m.Replace
+			}
 			switch m.Path {
 			case "k8s.io/kubernetes":
 				out["kubernetes"] = m.Version
@@ -63,16 +106,7 @@ func versions() string {
 				out["etcd"] = m.Version
 			}
 		}
-		out["go"] = info.GoVersion
 	}
-	text, _ := json.Marshal(out)
+	text, _ := json.Marshal(out) // strings cannot fail
 	return string(text)
-}
-
-func names(components map[string]func() int) (out []string) {
-	for name := range components {
-		out = append(out, name)
-	}
-	sort.Strings(out)
-	return out
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
-	"net/url"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,7 +14,7 @@ import (
 // quota is how large the database may grow, in bytes: 5,000 policies and 3,000 pods need a tenth of it.
 const quota = 4 << 30
 
-// runEtcd runs a single member on loopback until SIGTERM.
+// runEtcd runs a single member on loopback until SIGTERM, and returns the exit code.
 func runEtcd() int {
 	cfg, err := etcdConfig(os.Args[1:])
 	if err != nil {
@@ -38,6 +38,7 @@ func runEtcd() int {
 	}
 }
 
+// etcdConfig reads etcd's own names of the few flags that there are.
 func etcdConfig(args []string) (*embed.Config, error) {
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	dir := flags.String("data-dir", "", "folder of the database")
@@ -47,26 +48,26 @@ func etcdConfig(args []string) (*embed.Config, error) {
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("arguments that are no flags: %q", flags.Args())
+	}
+	if *dir == "" {
+		return nil, errors.New("--data-dir is missing")
+	}
+	cu, err := loopback(*client)
+	if err != nil {
+		return nil, fmt.Errorf("--listen-client-urls: %w", err)
+	}
+	pu, err := loopback(*peer)
+	if err != nil {
+		return nil, fmt.Errorf("--listen-peer-urls: %w", err)
+	}
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = "default", *dir
-	cu, err := url.Parse(*client)
-	if err != nil {
-		return nil, err
-	}
-	pu, err := url.Parse(*peer)
-	if err != nil {
-		return nil, err
-	}
-	listen(cfg, *cu, *pu)
+	listen(cfg, cu, pu)
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.UnsafeNoFsync = *noFsync
 	cfg.LogLevel = "warn"
 	cfg.QuotaBackendBytes = quota
 	return cfg, nil
-}
-
-// listen sets where the member is reached: loopback only, so no TLS.
-func listen(cfg *embed.Config, client, peer url.URL) {
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
-	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 }

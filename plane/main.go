@@ -1,4 +1,4 @@
-// tare-plane is a Kubernetes control plane in one binary: etcd and the components, each as a process of its own.
+// Tare-plane is a Kubernetes control plane in one binary: etcd and the components, each as a process of its own.
 package main
 
 import (
@@ -11,10 +11,15 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, map[string]func() int{
-		"etcd":                    runEtcd,
-		"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
-		"kube-controller-manager": func() int { return cli.Run(controllers.NewControllerManagerCommand()) },
-		"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
-	}))
+	os.Exit(program{
+		name: "tare-plane",
+		components: map[string]func() int{
+			"etcd":                    runEtcd,
+			"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
+			"kube-controller-manager": func() int { return cli.Run(controllers.NewControllerManagerCommand()) },
+			"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
+		},
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		end: endSelf,
+	}.run(os.Args[1:]))
 }

@@ -44,6 +44,7 @@ func (a *analysis) conclude(o Options) (*report.Report, error) {
 	if err := a.answer(budgets); err != nil {
 		return nil, err
 	}
+	a.witnessed()
 	a.answerChecks()
 	a.wrongAnswers()
 	a.generator()
@@ -125,6 +126,7 @@ type analysis struct {
 	// counted are the calls by treatment and operation, countedOrder the same in the order of the record.
 	counted      map[key]*counts
 	countedOrder []*counts
+	phased       []*phase // of long calls
 }
 
 type flaws struct{ invalid, open []string }

@@ -205,10 +205,13 @@ func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 // targetFinding sums up over the parts of the target. One block gives CPU time without an interval, so that it decides nothing; memory
 // was read.
 func (a *analysis) targetFinding(b *budget.Budget, treatment string) finding {
+	if names := a.operationNames[treatment]; b.Operation != "" && (len(names) > 1 || !slices.Contains(names, b.Operation)) {
+		return unmeasured("%s is of all calls together and cannot be told apart by operation", b.Metric)
+	}
 	total, found := 0.0, false
 	for i := range a.rep.Target {
 		x := &a.rep.Target[i]
-		if x.Treatment != treatment || x.Name == hostSubject {
+		if x.Treatment != treatment || !partOfTarget(x.Name) {
 			continue
 		}
 		v := x.CPUPerOp

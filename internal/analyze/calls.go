@@ -243,7 +243,7 @@ func targetMeasures(x *extract, operation string, good float64) {
 	before, after := reading(x.trial, record.Before, 0), reading(x.trial, record.After, 0)
 	sums, seen := map[string]float64{}, map[string]bool{}
 	for _, s := range probe.Delta(before, after) {
-		if s.Subject != generatorSubject && s.Subject != hostSubject {
+		if partOfTarget(s.Subject) {
 			sums[s.Metric] += s.Value
 			seen[s.Metric] = true
 		}

@@ -173,8 +173,9 @@ func (c *comparison) named(b *budget.Budget) []gate {
 		return nil
 	}
 	var out []gate
+	operation := c.spokenOf(b.Operation)
 	for _, m := range c.measures {
-		if m.metric.Name != b.Metric || (b.Operation != "" && m.operation != b.Operation) {
+		if m.metric.Name != b.Metric || (operation != "" && m.operation != operation) {
 			continue
 		}
 		if b.Operation == "" && !c.batched && !c.wholeMix(m.operation) {
@@ -186,6 +187,14 @@ func (c *comparison) named(b *budget.Budget) []gate {
 		}
 	}
 	return out
+}
+
+// spokenOf is the operation that a budget means: a file that asks for create-pod with dry_run speaks of create-pod in its budgets as well.
+func (c *comparison) spokenOf(operation string) string {
+	if operation != "" && !slices.Contains(c.operations, operation) && slices.Contains(c.operations, operation+dryRunSuffix) {
+		return operation + dryRunSuffix
+	}
+	return operation
 }
 
 func (c *comparison) has(operation, name string) bool {

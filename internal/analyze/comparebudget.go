@@ -73,8 +73,10 @@ func (c *comparison) missing(b *budget.Budget) string {
 	switch {
 	case len(c.blocks) == 0:
 		return "no complete block was measured"
-	case b.Operation != "" && !slices.Contains(c.operations, b.Operation):
+	case b.Operation != "" && !slices.Contains(c.operations, c.spokenOf(b.Operation)):
 		return fmt.Sprintf("there is no operation %q; there is %s", b.Operation, strings.Join(c.operations, ", "))
+	case b.Operation != "" && c.has("", b.Metric):
+		return fmt.Sprintf("%s is of all calls together and cannot be told apart by operation: leave out %q, or measure one operation only", b.Metric, b.Operation+".")
 	}
 	var have []string
 	for _, m := range c.measures {

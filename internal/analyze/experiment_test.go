@@ -39,6 +39,9 @@ type experiment struct {
 	fail  func(treatment string, block, call int) bool
 	drop  func(treatment string, block int) bool // the trial is cut short
 	end   record.Status
+	// area is "sandbox", or "identity" for calls, unless it is said; beside writes what else a trial leaves behind.
+	area   string
+	beside func(t *testing.T, w *record.Writer, trial design.Trial)
 }
 
 func (x experiment) withDefaults() experiment {
@@ -167,6 +170,9 @@ func (x experiment) write(t *testing.T, dir string) string {
 	if x.calls > 0 {
 		area = "identity"
 	}
+	if x.area != "" {
+		area = x.area
+	}
 	w, err := record.Create(dir, record.Header{
 		Tool: record.Tool{Version: "0.2.0", Commit: "ed6cf0d"}, Experiment: record.Experiment{Name: "enforcers", File: "enforcers.yaml", Seed: x.seed},
 		Area: area, Question: x.question, Host: record.Host{Name: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Arch: "amd64"},
@@ -188,6 +194,9 @@ func (x experiment) write(t *testing.T, dir string) string {
 					must(t, w.Batches(b))
 				}
 			}
+		}
+		if x.beside != nil {
+			x.beside(t, w, trial)
 		}
 		end := record.TrialEnd{Treatment: trial.Treatment, Block: trial.Block, Seconds: 1, Status: record.Complete}
 		if x.drop != nil && x.drop(trial.Treatment, trial.Block) {

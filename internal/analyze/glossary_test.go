@@ -33,6 +33,11 @@ func TestEveryWordIsExplained(t *testing.T) {
 	for _, v := range report.Verdicts() {
 		words = append(words, string(v))
 	}
+	for _, f := range report.Formulas() {
+		words = append(words, string(f))
+	}
+	words = append(words, sloMutating, sloRead, sloStartup, simulatedSubject, phasePost, "scheduled", "running", phaseStartup, phaseCreatedToWatch,
+		phaseWatchToWatch, phaseConditions, "webhook", "admission", "storage")
 	for _, v := range report.EffectVerdicts() {
 		words = append(words, string(v))
 	}
@@ -85,6 +90,10 @@ func TestEveryWordIsExplained(t *testing.T) {
 		report.AnswerCheck{},
 		report.Heap{},
 		report.Target{},
+		report.SLO{},
+		report.Attribution{},
+		report.Phase{},
+		report.Served{},
 	} {
 		words = append(words, fields(v)...)
 	}

@@ -177,7 +177,8 @@ func (s *soak) meter() {
 		if slices.ContainsFunc(cpu, func(x string) bool { return !seen[x] || !now[x] }) {
 			u.cpu, u.gc = math.NaN(), math.NaN()
 		}
-		u.others = othersOf(used[hostSubject], u.cpu, s.slices[i].CPU)
+		simulated, _ := cpuOf(used[simulatedSubject])
+		u.others = othersOf(used[hostSubject], u.cpu, s.slices[i].CPU+simulated)
 		u.restarted = len(replaced)+len(moved) > 0
 		s.used = append(s.used, u)
 		seen = now
@@ -205,7 +206,9 @@ func (s *soak) having(names ...string) []string {
 	return out
 }
 
-func partOfTarget(subject string) bool { return subject != hostSubject && subject != generatorSubject }
+func partOfTarget(subject string) bool {
+	return subject != hostSubject && subject != generatorSubject && subject != simulatedSubject
+}
 
 // usageOf adds up over the parts of the target. Those with memory and CPU time are named, since a sum without one of them is none.
 func usageOf(used map[string]map[probed]float64, cpu, rss []string) usage {

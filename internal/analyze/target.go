@@ -7,10 +7,12 @@ import (
 	"tare/internal/report"
 )
 
-// generatorSubject and hostSubject are not parts of the target.
+// These subjects are not parts of the target. Simulated nodes run on this host in place of other ones: what they use is shown, and is no cost
+// of what is measured.
 const (
 	generatorSubject = "generator"
 	hostSubject      = "host"
+	simulatedSubject = "simulated-nodes"
 )
 
 // stealLimit is the share of the host's CPU time beyond which steal makes times doubtful.
@@ -174,7 +176,7 @@ func orNew[T any](p *T) *T {
 	return p
 }
 
-// perOperation divides each part's CPU time by the calls that were answered well.
+// perOperation divides the CPU time of each part of the target by the calls that were answered well.
 func (a *analysis) perOperation() {
 	good := map[string]uint64{}
 	for i := range a.rep.Operations {
@@ -182,7 +184,7 @@ func (a *analysis) perOperation() {
 	}
 	for i := range a.rep.Target {
 		x := &a.rep.Target[i]
-		if n := good[x.Treatment]; n > 0 && x.CPUSeconds != nil && x.Name != hostSubject {
+		if n := good[x.Treatment]; n > 0 && x.CPUSeconds != nil && partOfTarget(x.Name) {
 			v := *x.CPUSeconds / float64(n)
 			x.CPUPerOp = &v
 		}

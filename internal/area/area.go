@@ -97,6 +97,8 @@ type Env struct {
 	Clock clock.Clock
 	// Getenv looks up an environment variable, for secrets; nil: there are none.
 	Getenv func(name string) (string, bool)
+	// Look says that nothing is going to be measured: only what would be done is wanted, so nothing is built or started for it.
+	Look bool
 	// Treatments are what is going to be measured, for Preflight; empty: not known.
 	Treatments []design.Treatment
 	// Operations are the names of the operations that the load chooses, so that only what they need is prepared; empty: the area's default.

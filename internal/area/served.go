@@ -13,8 +13,11 @@ type Witness interface {
 	Witnessed(ctx context.Context, t design.Treatment) (*Served, error)
 }
 
-// Served is what a target has measured of its requests: totals so far, or what came between two of them. Times in seconds.
+// Served is what a target has measured of its requests: totals so far, or what came between two of them. Times in seconds. Rows of one key (verb,
+// resource, scope; part, name, action) are unique.
 type Served struct {
+	// Started is when the target began to count, in seconds since the epoch by its own clock; 0: not known. It tells apart servers that take turns.
+	Started  float64          `json:"started,omitempty"`
 	Requests []ServedRequests `json:"requests,omitempty"`
 	Parts    []ServedPart     `json:"parts,omitempty"`
 }
@@ -25,9 +28,13 @@ type ServedRequests struct {
 	Resource string `json:"resource"`
 	Scope    string `json:"scope,omitempty"` // "resource", "namespace", "cluster"
 	Count    uint64 `json:"count"`
+	// DryRuns are those of Count that were to change nothing.
+	DryRuns uint64 `json:"dry_runs,omitempty"`
 	// Seconds are all of their time; SLISeconds the time without what a service level indicator leaves out: webhooks, and waiting in queues
-	// of priority and fairness.
+	// of priority and fairness. SLICount is how many requests SLISeconds and SLIBuckets are of, which may be fewer than Count: kube-apiserver
+	// 1.36 leaves dry runs out, 1.24 does not. Seconds − SLISeconds means something only where SLICount is Count.
 	Seconds    float64 `json:"seconds"`
+	SLICount   uint64  `json:"sli_count,omitempty"`
 	SLISeconds float64 `json:"sli_seconds,omitempty"`
 	// Buckets and SLIBuckets are the histograms of both: in order of LE.
 	Buckets    []ServedBucket `json:"buckets,omitempty"`
@@ -41,11 +48,12 @@ type ServedBucket struct {
 }
 
 // ServedPart is one part of the target's work, such as "admission/ValidatingAdmissionPolicy validate CREATE", "webhook/NAME validating CREATE"
-// or "storage create pods".
+// or "storage create pods". Parts overlap: the plugins of "admission" that call webhooks wait for them, and webhooks of one request may run side
+// by side. A control plane tells the operations of admission apart, not the resources.
 type ServedPart struct {
 	Part    string  `json:"part"`   // "admission", "webhook", "storage"
 	Name    string  `json:"name"`   // within the part: a plugin, a webhook, a resource
-	Action  string  `json:"action"` // "admit CREATE", "validate CREATE", "create"
+	Action  string  `json:"action"` // of a plugin "admit CREATE", "validate CREATE", of a webhook "admit CREATE", "validating CREATE", of storage "create"
 	Count   uint64  `json:"count"`
 	Seconds float64 `json:"seconds"`
 }

@@ -24,12 +24,19 @@ func (a *app) doctorCommand() *cobra.Command {
 	var form string
 	var length string
 	var seed uint64
+	var rights rbac
 	c := &cobra.Command{
 		Use: "doctor", Short: "Try what this host can do, and how small a difference can be seen on it", Args: noArgs,
 		Long: "Tries what runs need, each with its cause and the next step where something is missing, and compares equal work with itself to find\n" +
 			"the noise floor. Everything that is tried is undone.\n\n" +
 			"Exit codes: 0, also when something is limited or missing; 1 when something is broken that every run needs.",
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := rights.check(c); err != nil {
+				return err
+			}
+			if rights.on {
+				return a.doctorRBAC(c.Context(), &rights)
+			}
 			o := doctor.Options{Clock: clock.System{}, Getenv: a.Getenv, Seed: seed}
 			d, err := unit.ParseDuration(length)
 			if err != nil || d.Std() < doctor.MinTime || d.Std() > time.Hour {
@@ -42,6 +49,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.doctor(c.Context(), form, o)
 		},
 	}
+	rights.flags(c)
 	c.Flags().StringVarP(&form, "output", "o", "text", "form: json or text")
 	c.Flags().StringVar(&length, "time", doctor.DefaultTime.String(), "length of the comparison of equal work")
 	c.Flags().Uint64Var(&seed, "seed", 0, "seed of the order in the comparison (default: a new one each time)")

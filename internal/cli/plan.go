@@ -30,7 +30,7 @@ func (a *app) plan(ctx context.Context, file string, full bool) error {
 	if err != nil {
 		return err
 	}
-	if e, _, err = a.trim(ctx, ar, e); err != nil {
+	if e, _, err = a.trim(ctx, ar, e, true); err != nil {
 		return err
 	}
 	p := func(label, format string, args ...any) {

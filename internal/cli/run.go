@@ -93,7 +93,7 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 	if err != nil {
 		return err
 	}
-	e, out, err := a.trim(ctx, ar, e)
+	e, out, err := a.trim(ctx, ar, e, false)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 // trim leaves out the treatments that this host cannot have, and says so loudly: on the terminal, and in left for the record. It fails when
 // nothing would be left to compare.
-func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment) (kept *config.Experiment, left []string, err error) {
+func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment, look bool) (kept *config.Experiment, left []string, err error) {
 	t, ok := ar.(area.Trimmer)
 	if !ok {
 		return e, nil, nil
@@ -22,6 +22,7 @@ func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment) (kep
 	if err != nil {
 		return nil, nil, err
 	}
+	env.Look = look
 	all := e.Treatments()
 	treatments, findings := t.Trim(ctx, e.Target, all, env)
 	if len(treatments) == len(all) {

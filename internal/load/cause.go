@@ -115,6 +115,16 @@ func (o *Operation) explain(i uint64, status int, body []byte) Cause {
 	return 0
 }
 
+// stuck is the cause of a Go call that has not ended in time.
+func (o *Operation) stuck(i uint64) Cause {
+	if o.Stuck != nil {
+		if k := o.Stuck(i); k >= 0 && k <= math.MaxUint8-int(OwnCauses) {
+			return OwnCauses + Cause(k)
+		}
+	}
+	return CauseNoReturn
+}
+
 // Phase is the cause of a Timeout of which no more is known, by the phase that the call had reached.
 func (c *Call) Phase() Cause {
 	switch {

@@ -17,7 +17,9 @@ type goCall struct {
 	older         *goCall
 	newer         *goCall
 	queued, ended bool   // queued: in the waiting list
+	wanting       bool   // it waits for a connection of HTTP/2
 	in, out       uint64 // bytes of answer and request
+	marks         []Mark // what it said of its phases
 }
 
 // ending is how a call ended, and when. code is a status, or the errno of a ConnFailed call.

@@ -293,6 +293,11 @@ func (e *std) holdBack(ctx context.Context) error {
 	if wait == 0 {
 		return nil
 	}
+	return patience(ctx, wait)
+}
+
+// patience waits for so many ns.
+func patience(ctx context.Context, wait int64) error {
 	t := time.NewTimer(ns(wait))
 	defer t.Stop()
 	select {
@@ -309,6 +314,8 @@ type countedConn struct {
 	id   uint32
 	e    *std
 	once sync.Once
+	// after is called when it is closed. May be nil.
+	after func()
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {
@@ -324,6 +331,11 @@ func (c *countedConn) Write(b []byte) (int, error) {
 }
 
 func (c *countedConn) Close() error {
-	c.once.Do(func() { c.e.established.Add(-1) })
+	c.once.Do(func() {
+		c.e.established.Add(-1)
+		if c.after != nil {
+			c.after()
+		}
+	})
 	return c.Conn.Close()
 }

@@ -7,9 +7,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -18,13 +22,19 @@ type modern struct {
 	e       *std
 	clients []*http.Transport // by connection key
 	refused []atomic.Bool     // by connection key: the target wants HTTP/1.1
+	gates   []gate            // by connection key
+
+	mu   sync.Mutex // taken after the engine's lock
+	open map[*countedConn]bool
 }
 
 var errNotModern = errors.New("the target takes HTTP/1.1 only")
 
 func newModern(e *std) *modern {
-	m := &modern{e: e, refused: make([]atomic.Bool, e.cfg.Endpoint.Keys)}
-	for key := range e.cfg.Endpoint.Keys {
+	n := e.cfg.Endpoint.Keys
+	m := &modern{e: e, refused: make([]atomic.Bool, n), gates: make([]gate, n), open: map[*countedConn]bool{}}
+	for key := range n {
+		m.gates[key].ended = make(chan struct{})
 		m.clients = append(m.clients, &http.Transport{
 			DialTLSContext:      func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, key) },
 			MaxIdleConnsPerHost: e.cfg.MaxConns, MaxConnsPerHost: e.cfg.MaxConns,
@@ -51,12 +61,16 @@ func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(base, cancel)()
+	if err := m.pass(ctx, &m.gates[key]); err != nil {
+		return nil, err
+	}
+	defer m.passed(&m.gates[key])
 	conn, raw, err := e.connect(ctx, key, e.cfg.Endpoint.tls(true))
 	if err != nil {
 		return nil, err
 	}
 	if secure, ok := conn.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol == "h2" {
-		return conn, nil
+		return conn, m.keep(raw, key)
 	}
 	m.refused[key].Store(true)
 	e.mu.Lock()
@@ -64,6 +78,40 @@ func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
 	e.links.size++
 	e.addLink(conn, raw, key)
 	return nil, errNotModern
+}
+
+// keep notes a connection, so that it can be closed: net/http closes only what is idle.
+func (m *modern) keep(raw *countedConn, key int) error {
+	e := m.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		_ = raw.Close()
+		return net.ErrClosed
+	}
+	m.gates[key].made = e.clock.now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open[raw] = true
+	raw.after = func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.open, raw)
+	}
+	return nil
+}
+
+// drop closes every connection, whatever it carries.
+func (m *modern) drop() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	open := slices.Collect(maps.Keys(m.open))
+	m.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close()
+	}
 }
 
 func (m *modern) dropIdle() {
@@ -106,11 +154,7 @@ func (m *modern) parseRequest(ctx context.Context, b []byte) (*http.Request, err
 // exchange performs the request w.request of c.
 func (m *modern) exchange(ctx context.Context, w *worker, c *goCall, op *Operation) ending {
 	e := m.e
-	r, err := m.parseRequest(m.trace(ctx, c), w.request)
-	if err != nil {
-		return e.failed(c, err)
-	}
-	answer, err := m.clients[c.key].RoundTrip(r)
+	answer, err := m.ask(m.trace(ctx, c), w, c)
 	if errors.Is(err, errNotModern) {
 		return e.overLink(ctx, w, c)
 	}
@@ -136,6 +180,41 @@ func (m *modern) exchange(ctx context.Context, w *worker, c *goCall, op *Operati
 	return end
 }
 
+// mostAsked bounds how often a request is made that the target does not look at.
+const mostAsked = 4
+
+// ask makes the request, and makes it again where the target does not look at it, since it is closing the connection: that is neither an answer
+// nor a failure, and every client goes on with another connection (RFC 9113, sections 6.8 and 8.7). A kube-apiserver with --goaway-chance says so
+// often. The time goes on.
+func (m *modern) ask(ctx context.Context, w *worker, c *goCall) (*http.Response, error) {
+	defer m.want(c, false)
+	for n := 1; ; n++ {
+		r, err := m.parseRequest(ctx, w.request)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := m.clients[c.key].RoundTrip(r)
+		if err == nil || ctx.Err() != nil {
+			return answer, err
+		}
+		if again := unseen(err) || (n == 1 && refused(err)); !again || n >= mostAsked {
+			return nil, err
+		}
+	}
+}
+
+// unseen reports whether the target has not looked at a request, as an error of net/http's says, which has no better names for it: the request was
+// beyond the last one that a GOAWAY promises to answer, or was not sent, as the connection had ended just before. net/http would make it again by
+// itself if it knew the body, but would do so for other errors too, after which nobody knows.
+func unseen(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "received Server's graceful shutdown GOAWAY") || strings.Contains(text, "cannot rewind body after connection loss")
+}
+
+// refused reports whether the target has refused a stream, unseen: calls that share a new connection are more than it takes, which it could not
+// have said before. Then there is another connection; a target that sheds load in this way is asked once more, and no further.
+func refused(err error) bool { return strings.Contains(err.Error(), "REFUSED_STREAM") }
+
 // weigh notes the bytes of a call's answer and request.
 func (e *std) weigh(c *goCall, in, out int) {
 	e.mu.Lock()
@@ -159,9 +238,11 @@ func headLength(r *http.Response) int {
 func (m *modern) trace(ctx context.Context, c *goCall) context.Context {
 	e := m.e
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { m.want(c, true) },
 		GotConn: func(info httptrace.GotConnInfo) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
+			m.wants(c, false)
 			since := int64(0)
 			if !info.Reused {
 				since = e.clock.now()

@@ -21,6 +21,8 @@ type Operation struct {
 	CauseAnswers []string
 	Wire         Wire
 	Call         func(ctx context.Context, i uint64) Result
+	// Stuck says why call i of Call, which has not ended in time, has not: an index into Causes, −1: nothing to add. It must not block. May be nil.
+	Stuck func(i uint64) int
 	// Batch makes n calls one after another and returns what one of them cost, by metric. Its target has its own clock.
 	Batch func(ctx context.Context, n int) ([]BatchSample, error)
 	// Span is how long a batch should last, so that n can be found; 0: 5 ms. Rounds is how many batches make a trial; 0: 16.
@@ -56,7 +58,8 @@ type Result struct {
 }
 
 // Mark is a named phase of a long call (pod startup: scheduled, running, ready): it lasted until At, from From on, or, where that is zero, from
-// when the call was sent. A phase whose end comes before its beginning counts as 0.
+// when the call was sent. A phase whose end comes before its beginning counts as 0; one without an end (At is zero) is none. Where From or At come
+// from another clock, as a time that a server wrote down does, they are compared by wall clock.
 type Mark struct {
 	Name     string
 	From, At time.Time

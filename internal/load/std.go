@@ -253,7 +253,7 @@ func (e *std) invoke(ctx context.Context, op *Operation, c *goCall) ending {
 	defer e.mu.Unlock()
 	if !c.ended {
 		e.clock.adoptPhases(&c.rec, r)
-		c.in, c.out = r.BytesIn, r.BytesOut
+		c.in, c.out, c.marks = r.BytesIn, r.BytesOut, r.Marks
 	}
 	if r.Outcome == ConnFailed {
 		return ending{r.Outcome, r.Errno, r.Cause, at}
@@ -290,6 +290,9 @@ func (e *std) finish(c *goCall, end ending) {
 	c.rec.forgetLate()
 	e.source.release(c.worker, end.at, e.unreached(c, end))
 	e.table.record(&c.rec, footnote{end.code, c.in, c.out})
+	if len(c.marks) > 0 {
+		e.table.mark(&c.rec, c.marks, e.clock)
+	}
 	if c.entry != nil {
 		c.entry.ended(&c.rec, end.code)
 	}
@@ -299,7 +302,7 @@ func (e *std) finish(c *goCall, end ending) {
 func (e *std) expired(c *goCall, at int64) Cause {
 	switch {
 	case e.cfg.Operations[c.rec.Operation].Call != nil && c.rec.Sent != 0:
-		return CauseNoReturn
+		return e.cfg.Operations[c.rec.Operation].stuck(c.i)
 	case c.rec.Sent != 0 && c.rec.FirstByte != 0 && int64(c.rec.FirstByte) <= at:
 		return CauseNoEnd
 	case c.rec.Sent != 0:
@@ -373,8 +376,8 @@ func (e *std) reset() {
 	}
 	e.links.restart(e.base) // dials are given up with their calls
 	e.dropLinks(true)
+	e.modern.drop()
 	e.mu.Unlock()
-	e.modern.dropIdle()
 }
 
 func (e *std) close() error {
@@ -383,6 +386,7 @@ func (e *std) close() error {
 	idle := e.idle
 	e.idle = nil
 	e.dropLinks(true)
+	e.modern.drop()
 	e.mu.Unlock()
 	e.links.stop()
 	e.cancel()
@@ -391,7 +395,6 @@ func (e *std) close() error {
 		close(w.next)
 	}
 	e.all.Wait()
-	e.modern.dropIdle()
 	e.alarm.close()
 	return nil
 }

@@ -135,7 +135,9 @@ type Cell struct {
 	// BytesIn and BytesOut are the sizes of these calls' answers and requests, headers included, as far as they came and were sent: of
 	// HTTP, without TLS around it. Heads of HTTP/2 count as they would be written in HTTP/1.1. Go calls say their own sizes.
 	BytesIn, BytesOut uint64
-	// Phases are the distributions, in nanoseconds, of the phases that these calls marked, in the order in which they first came. At most 16.
+	// Phases are the distributions, in nanoseconds, of the phases that these calls marked, in the order in which they first came: of calls that
+	// ended with this outcome, so that those of good calls are in the cells of good outcomes. At most 16; a further name is dropped and counted
+	// nowhere. Timeouts have none: a call that is given up cannot say what it has seen.
 	Phases []Phase
 }
 

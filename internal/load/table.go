@@ -86,6 +86,7 @@ func (c *Cell) Merge(o *Cell) {
 	for _, n := range o.Causes {
 		c.addCause(n)
 	}
+	c.mergePhases(o)
 }
 
 // mergeTables adds up the cells of several shards and leaves out the empty ones.

@@ -51,6 +51,7 @@ const (
 	KindHost       Kind = "host"
 	KindSlice      Kind = "slice"
 	KindAnswers    Kind = "answers"
+	KindServed     Kind = "served"
 	KindTrialEnd   Kind = "trial-end"
 	KindChange     Kind = "change"
 	KindNote       Kind = "note"

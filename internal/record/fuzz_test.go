@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,7 +22,7 @@ func FuzzJournal(f *testing.F) {
 		f.Fatal(err)
 	}
 	err = errors.Join(w.TrialBegin(begin("a", 0)), w.Calls("a", 0, randomCalls(5, 1)), w.Cells("a", 0, testCells(9)), w.Step("a", 0, "step", 1),
-		w.Slice(testSlice(0)), w.Slice(testSlice(1)), w.Answers(testAnswers()),
+		w.Slice(testSlice(0)), w.Slice(testSlice(1)), w.Answers(testAnswers()), w.Cells("a", 0, []load.Cell{phased("post", "a|b")}), w.Served(testServed()),
 		w.TrialEnd(TrialEnd{Treatment: "a"}), w.Note(Note{Text: "x"}), w.Finish(Finish{Status: Complete}), w.Close())
 	if err != nil {
 		f.Fatal(err)
@@ -49,6 +50,9 @@ func FuzzJournal(f *testing.F) {
 				}
 			}
 			if _, err := json.Marshal(trial.Answers); err != nil {
+				t.Error(err)
+			}
+			if _, err := json.Marshal(trial.Served); err != nil {
 				t.Error(err)
 			}
 			if _, err := trial.Calls(); err != nil {
@@ -133,10 +137,18 @@ func FuzzInterval(f *testing.F) {
 	f.Add(string(bytes.TrimSpace(line)))
 	f.Add("Tag=a|0|x|ok|response,0,0,0,HISTFAAAAB")
 	f.Add("Tag=a|0|x|ok|response")
-	f.Fuzz(func(_ *testing.T, line string) {
+	f.Add("Tag=a|0|x|ok|phase.a%2Cb,0,0,0,HISTFAAAAB")
+	f.Fuzz(func(t *testing.T, line string) {
 		iv, err := parseInterval(line)
-		if err == nil {
-			iv.Hist.Quantile(0.99)
+		if err != nil {
+			return
+		}
+		iv.Hist.Quantile(0.99)
+		var again Interval
+		if err := again.setTag(iv.tag()); err != nil && !strings.Contains(string(iv.Measure), "|") {
+			t.Errorf("%q: %v", iv.tag(), err)
+		} else if name, ok := iv.Measure.Phase(); ok && (err != nil || again.Measure != iv.Measure) {
+			t.Errorf("phase %q came back as %q, %v", name, again.Measure, err)
 		}
 	})
 }

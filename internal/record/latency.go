@@ -31,6 +31,35 @@ const (
 	Lateness Measure = "lateness"
 )
 
+// phasePrefix begins the measure of a phase.
+const phasePrefix = "phase."
+
+// PhaseMeasure is the measure of the phase of that name; see load.Mark.
+func PhaseMeasure(name string) Measure { return Measure(phasePrefix + name) }
+
+// Phase is the name of the phase that the measure is of; ok is false for the measures that every call has.
+func (m Measure) Phase() (name string, ok bool) { return strings.CutPrefix(string(m), phasePrefix) }
+
+// field is the measure in a tag: the names of phases may hold anything.
+func (m Measure) field() string {
+	if name, ok := m.Phase(); ok {
+		return phasePrefix + url.QueryEscape(name)
+	}
+	return string(m)
+}
+
+// setField reads what field has written.
+func (m *Measure) setField(f string) error {
+	*m = Measure(f)
+	escaped, ok := m.Phase()
+	if !ok {
+		return nil
+	}
+	name, err := url.QueryUnescape(escaped)
+	*m = PhaseMeasure(name)
+	return err
+}
+
 // Interval is one cell of the latency file: the distribution, in nanoseconds, of one measure of the calls of one operation with one
 // outcome in one trial.
 type Interval struct {
@@ -52,7 +81,7 @@ const digits = 3
 func (iv *Interval) tag() string {
 	return strings.Join([]string{
 		url.QueryEscape(iv.Treatment), strconv.Itoa(iv.Block),
-		url.QueryEscape(iv.Operation), iv.Outcome.String(), string(iv.Measure),
+		url.QueryEscape(iv.Operation), iv.Outcome.String(), iv.Measure.field(),
 	}, "|")
 }
 
@@ -61,13 +90,11 @@ func (iv *Interval) setTag(tag string) error {
 	if len(f) != 5 {
 		return fmt.Errorf("tag %q has %d fields, not 5", tag, len(f))
 	}
-	var err1, err2, err3, err4 error
+	var err1, err2, err3 error
 	iv.Treatment, err1 = url.QueryUnescape(f[0])
 	iv.Block, err2 = strconv.Atoi(f[1])
 	iv.Operation, err3 = url.QueryUnescape(f[2])
-	err4 = iv.Outcome.UnmarshalText([]byte(f[3]))
-	iv.Measure = Measure(f[4])
-	return errors.Join(err1, err2, err3, err4)
+	return errors.Join(err1, err2, err3, iv.Outcome.UnmarshalText([]byte(f[3])), iv.Measure.setField(f[4]))
 }
 
 // latencyHead opens a latency file as the HdrHistogram tools expect it. Line times are seconds since the epoch.
@@ -194,6 +221,11 @@ type part struct {
 	hist    *hist.Histogram
 }
 
-func parts(c *load.Cell) [4]part {
-	return [4]part{{Response, c.Response}, {Service, c.Service}, {PoolWait, c.PoolWait}, {Lateness, c.Lateness}}
+// parts are the histograms of c, those of its phases last.
+func parts(c *load.Cell) []part {
+	out := append(make([]part, 0, 4+len(c.Phases)), part{Response, c.Response}, part{Service, c.Service}, part{PoolWait, c.PoolWait}, part{Lateness, c.Lateness})
+	for _, p := range c.Phases {
+		out = append(out, part{PhaseMeasure(p.Name), p.Hist})
+	}
+	return out
 }

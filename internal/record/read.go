@@ -54,7 +54,8 @@ type Trial struct {
 	Window    *Window
 	Slices    []Slice
 	Answers   []Answers
-	Counts    []Count // per operation and outcome, added up
+	Served    []Served // what the target measured itself, one for each reading around the trial
+	Counts    []Count  // per operation and outcome, added up
 
 	dir   string
 	calls []string
@@ -216,6 +217,8 @@ func (r *Record) entry(e *Entry) error {
 		return into(e, func(s Slice) { r.trial(s.Treatment, s.Block).addSlice(s) })
 	case KindAnswers:
 		return into(e, func(n Answers) { add(&r.trial(n.Treatment, n.Block).Answers, n) })
+	case KindServed:
+		return into(e, func(s Served) { add(&r.trial(s.Treatment, s.Block).Served, s) })
 	case KindTrialEnd:
 		return into(e, func(end TrialEnd) { r.end(e.At, end) })
 	default:

@@ -256,6 +256,7 @@ func (r *Report) properties() []junitProperty {
 		all = append(all, junitProperty{"A/A", s})
 	}
 	all = append(all, r.soakProperties()...)
+	all = append(all, r.levelProperties()...)
 	for _, p := range all {
 		if p.Value != "" {
 			out = append(out, junitProperty{clean(p.Name), clean(p.Value)})

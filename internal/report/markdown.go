@@ -22,6 +22,7 @@ func Markdown(w io.Writer, r *Report) error {
 	}
 	m.soak(r)
 	m.comparison(r)
+	m.controlPlane(r)
 	if r.Generator != nil {
 		m.say(escape(r.Generator.line()))
 	}

@@ -24,6 +24,7 @@ func OpenMetrics(w io.Writer, r *Report) error {
 	e.times(r)
 	e.soak(r)
 	e.metrics(r)
+	e.controlPlane(r)
 	e.targets(r)
 	e.generator(r.Generator)
 	e.buf.WriteString("# EOF\n")

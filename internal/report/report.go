@@ -209,21 +209,41 @@ type Little struct {
 	Observed float64 `json:"observed"`
 }
 
-// SLO is a published service level objective of a control plane and what it came to by one of the published formulas. They can disagree on one
-// run.
+// SLO is a published service level objective of a control plane and what it came to by one of the published formulas, or by the time that
+// tare's own clock took at the client. They can disagree on one run. Times in seconds.
 type SLO struct {
 	Treatment string   `json:"treatment,omitempty"`
-	Name      string   `json:"name"`              // "mutating", "read", "pod-startup"
-	Subject   string   `json:"subject,omitempty"` // of API calls: "POST pods"
-	Formula   string   `json:"formula"`           // "official", "clusterloader2", "kube-burner"
+	Name      string   `json:"name"`                // "mutating", "read", "pod-startup"
+	Subject   string   `json:"subject,omitempty"`   // of API calls: "POST pods", "14 other kinds"
+	Operation string   `json:"operation,omitempty"` // of the run, where it consists of such requests
+	Formula   Formula  `json:"formula"`
 	Verdict   Verdict  `json:"verdict"`
 	Quantile  *float64 `json:"quantile,omitempty"` // that Value is of
 	Value     *float64 `json:"value,omitempty"`
-	Limit     float64  `json:"limit"`
-	N         uint64   `json:"n,omitempty"`
-	// Note says what the value is not: the maximum of few, from a coarse histogram.
-	Note string `json:"note,omitempty"`
+	// Lo and Hi bound Value: by the bucket of the server's histogram, or for the client as an interval at Level.
+	Lo    *float64 `json:"lo,omitempty"`
+	Hi    *float64 `json:"hi,omitempty"`
+	Level *float64 `json:"level,omitempty"`
+	Limit float64  `json:"limit"`
+	N     uint64   `json:"n,omitempty"` // requests, or pods
+	// Basis says what the value is of, and by which clock; Note what it is not: the maximum of few, from a coarse histogram.
+	Basis string `json:"basis,omitempty"`
+	Note  string `json:"note,omitempty"`
 }
+
+// Formula is a way to turn measurements into the verdict on a service level objective.
+type Formula string
+
+// The formulas. ClientClock is no published one.
+const (
+	Official       Formula = "official"
+	ClusterLoader2 Formula = "clusterloader2"
+	KubeBurner     Formula = "kube-burner"
+	ClientClock    Formula = "client" // tare's own clock, around the whole call
+)
+
+// Formulas are all formulas, in the order in which they are told.
+func Formulas() []Formula { return []Formula{Official, ClusterLoader2, KubeBurner, ClientClock} }
 
 // Attribution splits the mean time of one call over the parts of a control plane, by what the control plane measured itself while the calls
 // ran. Times in seconds; what is not known is absent.
@@ -236,6 +256,8 @@ type Attribution struct {
 	Admission *float64 `json:"admission,omitempty"` // admission within the server's process
 	Storage   *float64 `json:"storage,omitempty"`   // etcd
 	Other     *float64 `json:"other,omitempty"`     // the rest within the server: decoding, authorization, encoding
+	Server    *float64 `json:"server,omitempty"`    // by the server's own clock: all but Client
+	N         uint64   `json:"n,omitempty"`         // requests that the server counted
 	Note      string   `json:"note,omitempty"`
 }
 
@@ -264,6 +286,8 @@ type Served struct {
 	P50       *float64 `json:"p50,omitempty"`
 	P90       *float64 `json:"p90,omitempty"`
 	P99       *float64 `json:"p99,omitempty"`
+	Last      *float64 `json:"last,omitempty"`     // the bound of the last bucket: an absent quantile lies beyond it
+	Measured  bool     `json:"measured,omitempty"` // an operation of the run consists of such requests
 }
 
 // Target is what one part of the system under test used over the trials of a treatment: differences, never lifetime totals.

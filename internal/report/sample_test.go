@@ -25,6 +25,7 @@ func samples() map[string]*Report {
 	}
 	maps.Copy(all, comparisons())
 	maps.Copy(all, soaks())
+	maps.Copy(all, controlPlanes())
 	return all
 }
 

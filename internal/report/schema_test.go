@@ -32,6 +32,10 @@ func closedWords(t reflect.Type) *generate.Schema {
 		for _, v := range EffectVerdicts() {
 			all = append(all, v)
 		}
+	case reflect.TypeFor[Formula]():
+		for _, f := range Formulas() {
+			all = append(all, f)
+		}
 	case reflect.TypeFor[Status]():
 		all = []any{Complete, Interrupted, Killed, Errored}
 	case reflect.TypeFor[design.Question]():

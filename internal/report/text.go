@@ -34,6 +34,7 @@ func (s Style) Text(w io.Writer, r *Report) error {
 	}
 	p.soak(r)
 	p.comparison(r)
+	p.controlPlane(r)
 	if r.Generator != nil {
 		p.generator(r.Generator)
 	}

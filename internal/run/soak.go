@@ -65,6 +65,7 @@ type soaking struct {
 	ops       []load.Operation
 	gauges    *gauges
 	account   *account
+	witness   *witness // of what is measured; nil: not yet
 
 	warm, every time.Duration
 	began       time.Duration // on the stream, as all instants
@@ -137,6 +138,10 @@ func (k *soaking) look(ctx context.Context) (stop bool) {
 	now := k.stream.Now()
 	cut := now >= k.next && k.end()-k.next >= k.every/2
 	if cut {
+		if k.witness == nil && now >= k.began+k.warm {
+			k.witness = k.runner.witness(ctx, k.trial, k.treatment)
+			now = k.stream.Now() // asking has taken a while, which belongs to the warm-up
+		}
 		k.err = k.cut(ctx, now)
 	}
 	k.tell(now, cut)
@@ -217,6 +222,7 @@ func (k *soaking) finish(ctx context.Context, seg load.Segment, failed error) er
 			k.Writer.Samples(record.Samples{Treatment: k.trial.Treatment, Block: k.trial.Block, When: record.After, Samples: k.last.Samples}),
 			k.Writer.Window(record.Window{Treatment: k.trial.Treatment, Block: k.trial.Block, Start: m.at, End: end}),
 			k.Writer.Generator(k.audit(*m, k.open)),
+			k.witness.close(ctx),
 		)
 	}
 	return errors.Join(err, k.account.close(ctx))

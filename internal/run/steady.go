@@ -68,8 +68,10 @@ func (x *runner) warmUp(keys int) time.Duration {
 	return min(warm, mostWarmUp)
 }
 
-// window offers what counts, waits until its last call has ended, and keeps it. The probes are read right around it.
+// window offers what counts, waits until its last call has ended, and keeps it. The probes are read right around it, and around them what
+// the target says of itself, so that asking for it is in none of the probes.
 func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Treatment, s load.Stream, acc *account) error {
+	seen := x.witness(ctx, t, treatment)
 	if err := x.samples(ctx, t, treatment, record.Before, 0); err != nil {
 		return err
 	}
@@ -84,6 +86,7 @@ func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Tr
 	acc.count(taken)
 	return errors.Join(
 		err,
+		seen.close(ctx),
 		x.Writer.Window(record.Window{Treatment: t.Treatment, Block: t.Block, Start: seg.Start, End: seg.End}),
 		x.Writer.Calls(t.Treatment, t.Block, s.Calls(seg.Start)),
 		x.Writer.Cells(t.Treatment, t.Block, taken),

@@ -55,15 +55,25 @@ func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.T
 		return err
 	}
 	started := x.Env.Clock.Now()
-	if x.Question == design.Soak {
+	switch x.Question {
+	case design.Soak:
 		err = x.soak(ctx, t, treatment, ops)
-	} else if x.Question != design.Capacity {
+	case design.Capacity:
+		err = x.searched(ctx, t, treatment, ops)
+	case design.Compare, design.Scale:
 		err = x.steady(ctx, t, treatment, ops)
-	} else if err = x.samples(ctx, t, treatment, record.Before, 0); err == nil {
-		err = x.load(ctx, t, treatment, ops)
-		err = errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After, 0))
 	}
 	return x.endTrial(ctx, t, started, err)
+}
+
+// searched is a capacity search between two readings of the probes.
+func (x *runner) searched(ctx context.Context, t design.Trial, treatment design.Treatment, ops []load.Operation) error {
+	seen := x.witness(ctx, t, treatment)
+	if err := x.samples(ctx, t, treatment, record.Before, 0); err != nil {
+		return err
+	}
+	err := x.load(ctx, t, treatment, ops)
+	return errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After, 0), seen.close(ctx))
 }
 
 // endTrial closes a trial. An interrupt drops it: it was cut short, and says nothing. What a soak has measured until then stands.

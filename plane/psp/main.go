@@ -1,4 +1,4 @@
-// tare-plane-psp is the last Kubernetes control plane that knows the original PodSecurityPolicy: etcd and the components, each as a process of
+// Tare-plane-psp is the last Kubernetes control plane that knows the original PodSecurityPolicy: etcd and the components, each as a process of
 // its own.
 package main
 
@@ -12,10 +12,15 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, map[string]func() int{
-		"etcd":                    runEtcd,
-		"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
-		"kube-controller-manager": func() int { return cli.Run(controllers.NewControllerManagerCommand()) },
-		"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
-	}))
+	os.Exit(program{
+		name: "tare-plane-psp",
+		components: map[string]func() int{
+			"etcd":                    runEtcd,
+			"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
+			"kube-controller-manager": func() int { return cli.Run(controllers.NewControllerManagerCommand()) },
+			"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
+		},
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		end: endSelf,
+	}.run(os.Args[1:]))
 }

@@ -3,13 +3,14 @@ package all
 
 import (
 	"tare/internal/area"
+	"tare/internal/area/admission"
 	"tare/internal/area/decision"
 	"tare/internal/area/identity"
 	"tare/internal/area/sandbox"
 )
 
 // Areas lists the areas in the order in which they are shown.
-func Areas() []area.Area { return []area.Area{identity.Area{}, decision.Area{}, sandbox.Area{}} }
+func Areas() []area.Area { return []area.Area{identity.Area{}, decision.Area{}, sandbox.Area{}, admission.Area{}} }
 
 // List is the list as a value, for those who take it as an interface.
 type List struct{}

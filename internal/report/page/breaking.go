@@ -15,6 +15,14 @@ import (
 // nothing is a value that a chart leaves out.
 var nothing = math.NaN()
 
+// limitSection is question 4, as the run asked it.
+func limitSection(r *report.Report) section {
+	if s := breakingSection(r); len(s.Blocks) > 0 {
+		return s
+	}
+	return levelSection(r)
+}
+
 // breakingSection draws what was answered against what was offered.
 func breakingSection(r *report.Report) section {
 	s := section{Number: 4, Question: "Where does it break?", Short: "Where it breaks"}

@@ -69,7 +69,7 @@ func compose(r *report.Report) (*document, error) {
 		Title: r.Experiment.Name + ": " + string(r.Verdict) + " – tare report", Name: r.Experiment.Name, About: about(r),
 		CSS: css, Script: script, JSON: data, Live: len(r.Timeline) > 0,
 	}
-	for _, s := range []section{verdictSection(r), effectSection(r), tailSection(r), growthSection(r), breakingSection(r), courseSection(r), usageSection(r), trustSection(r), originSection(r, without)} {
+	for _, s := range []section{verdictSection(r), effectSection(r), tailSection(r), growthSection(r), limitSection(r), courseSection(r), usageSection(r), trustSection(r), originSection(r, without)} {
 		if len(s.Blocks) > 0 {
 			d.Sections = append(d.Sections, s)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"path/filepath"
 	"time"
 
 	"tare/internal/design"
@@ -15,6 +16,8 @@ import (
 // samples are reports of every shape that the page must cope with.
 func samples() map[string]*report.Report {
 	return map[string]*report.Report{
+		"psp":             kept("psp"),
+		"psp-hostile":     kept("psp-hostile"),
 		"search":          search(),
 		"ladder":          ladderRun(),
 		"workloads":       workloadRun(),
@@ -259,5 +262,18 @@ func hostile() *report.Report {
 	r.Target = []report.Target{{Treatment: attack, Name: attack, CPUSeconds: new(1.0), RSS: &report.RSS{After: new(1e6)}, GC: []report.GC{{Name: attack}}, Other: map[string]float64{attack: 1}}}
 	r.Budgets = []report.Budget{{Text: attack, Treatment: attack, Verdict: report.Verdict(attack), Unit: metric.Unit(attack), Estimate: new(1.0), Reason: disguise}}
 	r.Notes, r.Warnings = []string{disguise}, []string{disguise}
+	return r
+}
+
+// kept is a sample of package report.
+func kept(name string) *report.Report {
+	b, err := os.ReadFile(filepath.Join("..", "testdata", name+".json"))
+	if err != nil {
+		panic(err)
+	}
+	r := &report.Report{}
+	if err := json.Unmarshal(b, r); err != nil {
+		panic(err)
+	}
 	return r
 }

@@ -141,6 +141,9 @@ func soakFindings(r *report.Report) string {
 // alarms are notices of what makes the rest worth little.
 func alarms(r *report.Report) []block {
 	var out []block
+	if d := r.Disagreement(); d != "" {
+		out = append(out, block{Notice: sentence(d) + " See question 4."})
+	}
 	for _, a := range r.Alarms() {
 		out = append(out, block{Notice: sentence(a)})
 	}

@@ -21,6 +21,7 @@ func usageSection(r *report.Report) section {
 	if f := processor(r); f != nil {
 		s.Blocks = append(s.Blocks, block{Figure: f})
 	}
+	s.Blocks = append(s.Blocks, attributed(r)...)
 	if f := memory(r); f != nil {
 		s.Blocks = append(s.Blocks, block{Figure: f})
 	}

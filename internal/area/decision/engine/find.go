@@ -2,11 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 )
 
@@ -43,48 +39,4 @@ func moduleVersion(path string) string {
 		}
 	}
 	return "of unknown version"
-}
-
-// CacheVariable is the environment variable that names the folder of what tare builds, instead of the user's cache folder.
-const CacheVariable = "TARE_CACHE"
-
-// CacheFolder is the folder of built decision points: Host.Cache, or $TARE_CACHE/engines, or tare/engines in the user's cache folder.
-func (h Host) CacheFolder() (string, error) {
-	if h.Cache != "" {
-		return filepath.Abs(h.Cache)
-	}
-	if dir, ok := h.Getenv(CacheVariable); ok && dir != "" {
-		dir, err := filepath.Abs(dir)
-		return filepath.Join(dir, "engines"), err
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "tare", "engines"), nil
-}
-
-// look finds an executable file in PATH, as exec.LookPath does, but in the PATH that the host was given. Relative entries are passed over.
-func (h Host) look(name string) (string, bool) {
-	path, _ := h.Getenv("PATH")
-	for _, dir := range filepath.SplitList(path) {
-		if file := filepath.Join(dir, name); filepath.IsAbs(dir) && executable(file) {
-			return file, true
-		}
-	}
-	return "", false
-}
-
-func executable(file string) bool {
-	info, err := os.Stat(file)
-	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
-}
-
-// exists reports whether there is a file or folder; an error other than its absence is one.
-func exists(path string) (bool, error) {
-	_, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -33,6 +33,9 @@ func madeUp(t *testing.T, env, programs map[string]string) engine.Host {
 	}
 }
 
+// goSays is a Go toolchain that says its version, as far as that goes.
+const goSays = `if [ "$1" = env ]; then echo '{"GOVERSION": "go1.26.8"}'; exit 0; fi; `
+
 const java17 = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
 
 // TestMissing: what a host lacks is told, with a next step, and is no failure of ours.
@@ -40,7 +43,9 @@ func TestMissing(t *testing.T) {
 	maven := func(says string) map[string]string {
 		return map[string]string{"java": java17, "mvn": "echo '" + says + "'; exit 1"}
 	}
-	golang := func(says string) map[string]string { return map[string]string{"go": "echo '" + says + "' >&2; exit 1"} }
+	golang := func(says string) map[string]string {
+		return map[string]string{"go": goSays + "echo '" + says + "' >&2; exit 1"}
+	}
 	for name, c := range map[string]struct {
 		kind     engine.Kind
 		programs map[string]string
@@ -88,7 +93,7 @@ func TestBuildsThatFail(t *testing.T) {
 			map[string]string{"java": java17, "mvn": "/bin/mkdir -p target/lib; echo evil > target/lib/xacml-pdp-4.0.0.jar"},
 			"are not those that tare pins",
 		},
-		"a mistake in Go": {engine.OPA, map[string]string{"go": "echo 'main.go:1: syntax error' >&2; exit 1"}, "syntax error"},
+		"a mistake in Go": {engine.OPA, map[string]string{"go": goSays + "echo 'main.go:1: syntax error' >&2; exit 1"}, "syntax error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := engine.Find(t.Context(), c.kind, madeUp(t, nil, c.programs))

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+
+	"tare/internal/build"
 )
 
 // needJava is the oldest Java that the engines run on; our sources are compiled for it.
@@ -22,13 +24,13 @@ type jvm struct {
 // findJava looks where Maven does: in JAVA_HOME, and then in PATH.
 func findJava(ctx context.Context, k Kind, h Host) (jvm, error) {
 	path, ok := h.look("java")
-	if home, set := h.Getenv("JAVA_HOME"); set && home != "" && executable(filepath.Join(home, "bin", "java")) {
+	if home, set := h.Getenv("JAVA_HOME"); set && home != "" && build.Executable(filepath.Join(home, "bin", "java")) {
 		path, ok = filepath.Join(home, "bin", "java"), true
 	}
 	if !ok {
 		return jvm{}, &Missing{Kind: k, Reason: "java was not found in PATH", Next: installJava}
 	}
-	out, err := step{path: path, args: []string{"-version"}}.run(ctx)
+	out, err := build.Step{Path: path, Args: []string{"-version"}}.Run(ctx)
 	if err != nil {
 		return jvm{}, &Missing{Kind: k, Reason: fmt.Sprintf("%s -version: %v", path, err), Next: installJava}
 	}

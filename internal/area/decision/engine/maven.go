@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tare/engines"
+	"tare/internal/build"
 )
 
 // The goals that Maven runs, by full coordinates: their versions are pinned, and nothing else of Maven's life cycle is fetched.
@@ -34,11 +35,11 @@ func (m maven) build(ctx context.Context, dir string) error {
 	}
 	m.host.Log.Info("building an engine with Maven: done once, takes up to a few minutes", slog.String("engine", xacmlVersions[m.kind]))
 	work := filepath.Join(dir, "work")
-	if err := unpack(engines.Sources, m.sources, work); err != nil {
+	if err := build.Unpack(engines.Sources, m.sources, work, ""); err != nil {
 		return fmt.Errorf("build %s: %w", m.kind, err)
 	}
 	args := []string{"-B", "-ntp", "-e", "-P", string(m.kind), compileGoal, copyGoal}
-	if out, err := (step{path: mvn, args: args, dir: work}).run(ctx); err != nil {
+	if out, err := (build.Step{Path: mvn, Args: args, Dir: work}).Run(ctx); err != nil {
 		return m.explain(ctx, out, err)
 	}
 	if _, err := checkJars(m.kind, filepath.Join(work, "target", "lib")); err != nil {
@@ -74,7 +75,7 @@ func (m maven) explain(ctx context.Context, out string, err error) error {
 			}
 		}
 	}
-	return fmt.Errorf("build %s with Maven: %w\n%s", m.kind, err, tail(out))
+	return fmt.Errorf("build %s with Maven: %w\n%s", m.kind, err, build.Tail(out))
 }
 
 // mavenError is the first error that Maven reported, at most 300 bytes of it.

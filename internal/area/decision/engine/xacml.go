@@ -5,15 +5,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"tare/engines"
+	"tare/internal/build"
 )
 
 // xacmlVersions are the engines' own versions, which engines/xacml/pom.xml pins.
@@ -31,18 +30,18 @@ func findXACML(ctx context.Context, k Kind, h Host) (Launch, error) {
 	if err != nil {
 		return Launch{}, err
 	}
-	sources, err := filesBelow(engines.Sources, "xacml")
+	sources, err := build.Below(engines.Sources, "xacml")
 	if err != nil {
 		return Launch{}, err
 	}
-	hash, err := hashOf(engines.Sources, sources)
+	hash, err := build.Hash(engines.Sources, sources)
 	if err != nil {
 		return Launch{}, err
 	}
 	m := maven{kind: k, host: h, sources: sources}
-	dir, err := h.built(ctx, recipe{kind: k, name: fmt.Sprintf("xacml-%s-%s", k, hash), lock: "maven", make: m.build})
+	dir, err := h.cache().Get(ctx, build.Recipe{Name: fmt.Sprintf("xacml-%s-%s", k, hash), Lock: "maven", Make: m.build})
 	if err != nil {
-		return Launch{}, err
+		return Launch{}, missing(k, err)
 	}
 	jars, err := checkJars(k, filepath.Join(dir, "lib"))
 	if err != nil {
@@ -51,17 +50,6 @@ func findXACML(ctx context.Context, k Kind, h Host) (Launch, error) {
 	path := append([]string{filepath.Join(dir, "classes")}, jars...)
 	args := append(slices.Clone(jvmArgs), "-cp", strings.Join(path, string(filepath.ListSeparator)), "tare."+string(k)+".Main")
 	return Launch{Kind: k, Path: java.path, Args: args, Version: xacmlVersions[k] + ", Java " + java.version, Java: true}, nil
-}
-
-func filesBelow(files fs.FS, dir string) ([]string, error) {
-	var out []string
-	err := fs.WalkDir(files, dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			out = append(out, path)
-		}
-		return err
-	})
-	return out, err
 }
 
 // checkJars compares the libraries in dir with those that were pinned, all of them and nothing else, and returns their paths in order.
@@ -118,26 +106,4 @@ func lineDiff(want, got []byte) string {
 
 func nonEmpty(text []byte) []string {
 	return slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
-}
-
-// unpack writes files of an embedded file system below dir, without the first element of their paths.
-func unpack(files fs.FS, paths []string, dir string) error {
-	for _, path := range paths {
-		_, rest, ok := strings.Cut(path, "/")
-		if !ok {
-			return errors.New("unpack " + path + ": not in a folder")
-		}
-		b, err := fs.ReadFile(files, path)
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(dir, filepath.FromSlash(rest))
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(to, b, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,0 +1,91 @@
+// Package admission is the area of Kubernetes admission policy: what does a policy cost a request to the API server, and a pod until it runs; how
+// does that grow with the policies; and at which rate does it break? The control plane is one that tare starts itself, or a cluster of the user's.
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"tare/internal/area"
+	"tare/internal/area/admission/cluster"
+	"tare/internal/area/admission/node"
+	"tare/internal/area/admission/webhook"
+	"tare/internal/design"
+)
+
+// Area is the admission area.
+type Area struct{}
+
+var (
+	_ area.Area    = Area{}
+	_ area.Server  = Area{}
+	_ area.Trimmer = Area{}
+	_ area.Varied  = (*Spec)(nil)
+)
+
+const areaName = "admission"
+
+// Name implements area.Area.
+func (Area) Name() string { return areaName }
+
+// Cells implements area.Area.
+func (Area) Cells() map[design.Question]area.Cell {
+	return map[design.Question]area.Cell{
+		design.Capacity: {Answered: true},
+		design.Compare:  {Answered: true},
+		design.Scale:    {Answered: true},
+		design.Soak:     {Answered: true},
+	}
+}
+
+// NewSpec implements area.Area.
+func (Area) NewSpec() area.Spec { return &Spec{} }
+
+// Open implements area.Area. It changes nothing and connects to nothing.
+func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, error) {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return nil, fmt.Errorf("open admission: a spec of type %T is not this area's", s)
+	}
+	chosen, err := chosen(env.Operations)
+	if err != nil {
+		return nil, fmt.Errorf("open admission: %w", err)
+	}
+	return &target{spec: spec, env: env, operations: chosen, places: map[string]*place{}, controls: map[string]*control{}}, nil
+}
+
+// Serve implements area.Server: "webhook", the reference webhook, and "nodes", the simulated ones.
+func (Area) Serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error {
+	switch name {
+	case webhookServer:
+		var cfg webhook.Config
+		if err := json.Unmarshal(config, &cfg); err != nil {
+			return fmt.Errorf("serve %s: malformed config", name)
+		}
+		return webhook.Run(ctx, cfg, func(r webhook.Ready) error { return ready(r) })
+	case nodesServer:
+		var cfg node.Config
+		if err := json.Unmarshal(config, &cfg); err != nil {
+			return fmt.Errorf("serve %s: malformed config", name) // the decoder's error may quote the token
+		}
+		return node.Run(ctx, cfg, func(r node.Ready) error { return ready(r) })
+	}
+	return fmt.Errorf("serve: admission has no server %q, only %s and %s", name, webhookServer, nodesServer)
+}
+
+// Undo implements area.Area: it takes what is ours out of clusters that are not, ends journaled processes, and removes folders.
+func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error {
+	return area.UndoEach(changes, func(c area.Change) error {
+		switch c.Kind {
+		case area.ProcessKind:
+			return area.KillProcess(c)
+		case changeFolder:
+			return removeFolder(c)
+		case cluster.ChangeKind:
+			return cluster.Undo(ctx, c, env.MaxRate, env.Clock)
+		}
+		return errors.New("this area makes no such change")
+	})
+}

@@ -1,0 +1,121 @@
+package admission
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"tare/internal/area/admission/cluster"
+)
+
+const (
+	// askWithin bounds single requests outside of the load: with thousands of policies one request takes seconds.
+	askWithin = 30 * time.Second
+	// mostAnswer bounds what is read of an answer, in bytes.
+	mostAnswer = 8 << 20
+)
+
+// An asker makes single requests outside of the load, as the one who is measured.
+type asker struct {
+	client *http.Client
+	server string
+	pace   flowcontrol.RateLimiter // keeps what is asked outside of the load below the rate that the file allows
+	scrub  func(error) error
+}
+
+// newAsker makes an asker on a cluster that asks at most rate times a second; 0: no bound.
+func newAsker(c *cluster.Cluster, rate float64) (*asker, error) {
+	config := c.Config()
+	config.Timeout = askWithin
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, c.Scrub(err)
+	}
+	pace := flowcontrol.NewFakeAlwaysRateLimiter()
+	if rate > 0 {
+		pace = flowcontrol.NewTokenBucketRateLimiter(float32(rate), 1)
+	}
+	return &asker{client: client, server: c.Place().Server, pace: pace, scrub: c.Scrub}, nil
+}
+
+// An answer is what the API server said.
+type answer struct {
+	status int
+	body   []byte
+}
+
+// do makes one request. An answer with a bad status is no error.
+func (a *asker) do(ctx context.Context, method, path, contentType string, body []byte) (answer, error) {
+	if err := a.pace.Wait(ctx); err != nil {
+		return answer{}, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(a.server, "/")+path, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header.Set("Accept", "application/json")
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	res, err := a.client.Do(r)
+	if err != nil {
+		return answer{}, a.scrub(fmt.Errorf("%s %s: %w", method, path, errors.Unwrap(err)))
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
+	if err = errors.Join(err, res.Body.Close()); err != nil {
+		return answer{}, a.scrub(fmt.Errorf("%s %s: %w", method, path, err))
+	}
+	return answer{res.StatusCode, text}, nil
+}
+
+// message is what the API server says in words, where the answer is a Status; else the status alone.
+func (a answer) message() string {
+	var s struct {
+		Message string `json:"message"`
+	}
+	if err := json.Unmarshal(a.body, &s); err == nil && s.Message != "" {
+		const most = 400
+		if len(s.Message) > most {
+			s.Message = s.Message[:most] + "…"
+		}
+		return s.Message
+	}
+	return fmt.Sprintf("status %d", a.status)
+}
+
+// close gives up idle connections.
+func (a *asker) close() {
+	if a != nil {
+		a.client.CloseIdleConnections()
+	}
+}
+
+// send makes one request from the bytes that the load would send, but for the caller's headers, which the client adds itself; dry: as a dry run.
+func (a *asker) send(ctx context.Context, raw []byte, dry bool) (answer, error) {
+	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
+	if err != nil {
+		return answer{}, errors.New("the operation renders no request")
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return answer{}, errors.New("the operation renders no whole request")
+	}
+	path := r.URL.EscapedPath()
+	switch {
+	case dry:
+		path += "?dryRun=All"
+	case r.URL.RawQuery != "":
+		path += "?" + r.URL.RawQuery
+	}
+	return a.do(ctx, r.Method, path, r.Header.Get("Content-Type"), body)
+}

@@ -1,0 +1,162 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// Version asks the server for its version.
+func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
+	var v version.Info
+	text, err := c.get(ctx, "/version")
+	if err != nil {
+		return v, err
+	}
+	if json.Unmarshal(text, &v) != nil || v.Major == "" {
+		return v, c.scrub(fmt.Errorf("%s answers, but not with a version: it is no Kubernetes API server", c.place))
+	}
+	v.GitVersion = clean(v.GitVersion)
+	return v, nil
+}
+
+// Metrics is the text of the server's /metrics.
+func (c *Cluster) Metrics(ctx context.Context) ([]byte, error) { return c.get(ctx, "/metrics") }
+
+// Has reports whether the server has a resource: PodSecurityPolicies are in Kubernetes up to 1.24 only.
+func (c *Cluster) Has(ctx context.Context, r schema.GroupVersionResource) (bool, error) {
+	kinds, err := c.kindsOf(ctx, r.GroupVersion())
+	if err != nil {
+		return false, err
+	}
+	for _, k := range kinds {
+		if k.Resource == r.Resource {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// get asks for a path that is no object.
+func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
+	if err := c.pace.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("get %s of %s: %w", path, c.place, err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.Scheme+"://"+c.url.Host+c.Prefix()+path, http.NoBody)
+	if err != nil {
+		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.place, err))
+	}
+	res, err := c.client.Do(r)
+	if err != nil {
+		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.place, err))
+	}
+	text, err := io.ReadAll(res.Body)
+	err = errors.Join(err, res.Body.Close())
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = statusError(res.StatusCode, text)
+	}
+	if err != nil {
+		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.place, err))
+	}
+	return text, nil
+}
+
+// statusError is an answer that is not 200: as the server puts it where it speaks as an API server does.
+func statusError(code int, text []byte) error {
+	var s metav1.Status
+	if json.Unmarshal(text, &s) != nil || s.Kind != "Status" || s.Message == "" {
+		s = metav1.Status{Message: fmt.Sprintf("the server answers %d %s", code, http.StatusText(code))}
+	}
+	s.Status, s.Code = metav1.StatusFailure, int32(code) //nolint:gosec // An HTTP status has three digits.
+	if s.Reason == "" {
+		s.Reason = reasonOf(code)
+	}
+	return &apierrors.StatusError{ErrStatus: s}
+}
+
+func reasonOf(code int) metav1.StatusReason {
+	switch code {
+	case http.StatusNotFound:
+		return metav1.StatusReasonNotFound
+	case http.StatusForbidden:
+		return metav1.StatusReasonForbidden
+	case http.StatusUnauthorized:
+		return metav1.StatusReasonUnauthorized
+	}
+	return metav1.StatusReasonUnknown
+}
+
+// kindOf finds the resource of a kind.
+func (c *Cluster) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (kind, error) {
+	if gvk.Kind == "" || gvk.Version == "" {
+		return kind{}, errors.New("it needs apiVersion and kind")
+	}
+	kinds, err := c.kindsOf(ctx, gvk.GroupVersion())
+	if err != nil {
+		return kind{}, err
+	}
+	for _, k := range kinds {
+		if k.Kind == gvk.Kind {
+			return k, nil
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.kinds, gvk.GroupVersion()) // it may come yet
+	return kind{}, fmt.Errorf("%s %s: %w", gvk.GroupVersion(), gvk.Kind, errNoKind)
+}
+
+// kindsOf asks what a group has in a version; none: the server does not have it. Only what is there is remembered.
+func (c *Cluster) kindsOf(ctx context.Context, gv schema.GroupVersion) ([]kind, error) {
+	c.mu.Lock()
+	known := c.kinds[gv]
+	c.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	path := "/apis/" + gv.String()
+	if gv.Group == "" {
+		path = "/api/" + gv.Version
+	}
+	text, err := c.get(ctx, path)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := parseKinds(text, gv)
+	if err != nil {
+		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.place, err))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kinds[gv] = kinds
+	return kinds, nil
+}
+
+// parseKinds reads an APIResourceList. Subresources are left out.
+func parseKinds(text []byte, gv schema.GroupVersion) ([]kind, error) {
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(text, &list); err != nil || list.Kind != "APIResourceList" || list.GroupVersion != gv.String() {
+		return nil, errors.New("the answer is not the list of resources that an API server gives")
+	}
+	out := make([]kind, 0, len(list.APIResources))
+	for i := range list.APIResources {
+		r := &list.APIResources[i]
+		if r.Name == "" || r.Kind == "" || strings.Contains(r.Name, "/") {
+			continue
+		}
+		out = append(out, kind{GroupVersionResource: gv.WithResource(r.Name), Kind: r.Kind, Namespaced: r.Namespaced})
+	}
+	return out, nil
+}

@@ -1,0 +1,216 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ask does one of everything that talks to the server.
+var ask = map[string]func(ctx context.Context, c *Cluster) error{
+	"version": func(ctx context.Context, c *Cluster) error { _, err := c.Version(ctx); return err },
+	"has": func(ctx context.Context, c *Cluster) error {
+		_, err := c.Has(ctx, vaps)
+		return err
+	},
+	"apply": func(ctx context.Context, c *Cluster) error {
+		return c.Apply(ctx, []*unstructured.Unstructured{object("v1", "ConfigMap", "n", "a")}, 1)
+	},
+	"fill":   func(ctx context.Context, c *Cluster) error { return c.Fill(ctx, Pods, c.Shape("n"), "p-", 0, 3) },
+	"count":  func(ctx context.Context, c *Cluster) error { _, err := c.Count(ctx, "n", pods); return err },
+	"exists": func(ctx context.Context, c *Cluster) error { _, err := c.Exists(ctx, "n", pods, "a"); return err },
+	"empty":  func(ctx context.Context, c *Cluster) error { return c.Empty(ctx, "n", pods) },
+	"remove": func(ctx context.Context, c *Cluster) error {
+		return c.RemoveAll(ctx, []schema.GroupVersionResource{pods, vaps})
+	},
+	"namespace": func(ctx context.Context, c *Cluster) error { return c.EnsureNamespace(ctx, "n", nil) },
+	"check": func(ctx context.Context, c *Cluster) error {
+		rules, err := CallerRules([]string{"create-pod"})
+		if err != nil {
+			return err
+		}
+		_, err = c.Check(ctx, rules)
+		return err
+	},
+}
+
+// TestHostileServers: none makes us wait without end, believe that something is done, go elsewhere, or repeat a credential.
+func TestHostileServers(t *testing.T) {
+	var elsewhere atomic.Int64
+	trap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { elsewhere.Add(1); reply(w, 200, map[string]any{}) }))
+	defer trap.Close()
+	servers := map[string]func(w http.ResponseWriter, r *http.Request) bool{
+		"hangs": func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true },
+		"hangs in the body": func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"kind": "`))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return true
+		},
+		"sends a page of HTML": func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte("<html><h1>Log in</h1>\x1b[31m\a"))
+			return true
+		},
+		"sends half an object": func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"kind": "Status", "status": "Succ`))
+			return true
+		},
+		"repeats the credential": func(w http.ResponseWriter, r *http.Request) bool {
+			status(w, 401, "Unauthorized", "who is "+r.Header.Get("Authorization")+"?\x1b[2J")
+			return true
+		},
+		"forbids": func(w http.ResponseWriter, _ *http.Request) bool {
+			status(w, 403, "Forbidden", "you may not")
+			return true
+		},
+		"is ill":   func(w http.ResponseWriter, _ *http.Request) bool { status(w, 500, "InternalError", "ill"); return true },
+		"is empty": func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(200); return true },
+		"redirects": func(w http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(w, r, trap.URL+r.URL.Path, http.StatusTemporaryRedirect)
+			return true
+		},
+		"redirects to itself": func(w http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(w, r, r.URL.Path+"/x", http.StatusFound)
+			return true
+		},
+		"cuts the connection": func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
+	}
+	for how, first := range servers {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			s.first = first
+			o := s.options(t, 0)
+			o.Timeout, o.Patience = 300*time.Millisecond, 300*time.Millisecond
+			for name, do := range ask {
+				c := connect(t, o)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				err := do(ctx, c)
+				if err == nil || ctx.Err() != nil {
+					t.Errorf("%s: %v after %v", name, err, ctx.Err())
+				}
+				cancel()
+				if err != nil && (strings.Contains(err.Error(), token) || strings.ContainsAny(err.Error(), "\x1b\a")) {
+					t.Errorf("%s repeats what it must not: %q", name, err)
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if n := elsewhere.Load(); n > 0 {
+			t.Errorf("%d requests went elsewhere", n)
+		}
+	})
+}
+
+// TestNotBelieved: a server that does not say what it was asked for is not believed.
+func TestNotBelieved(t *testing.T) {
+	foreign := map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": map[string]any{}, "items": []any{
+		map[string]any{"metadata": map[string]any{"name": "precious", "namespace": "kube-system", "labels": map[string]any{OwnerLabel: "run-2"}}},
+	}}
+	s := serve(t)
+	c := connect(t, s.options(t, 0))
+	s.first = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Has("limit") {
+			reply(w, 200, foreign)
+		}
+		return r.URL.Query().Has("limit")
+	}
+	wantError(t, c.Empty(t.Context(), "", pods), `lists "precious"`)
+	if n := s.count(http.MethodDelete); n > 0 {
+		t.Errorf("%d requests to delete", n)
+	}
+	s.first = func(w http.ResponseWriter, r *http.Request) bool { // what it has is suddenly not there
+		if r.URL.Query().Has("limit") {
+			status(w, 404, "NotFound", "the server could not find the requested resource")
+		}
+		return r.URL.Query().Has("limit")
+	}
+	wantError(t, c.Empty(t.Context(), "", pods), "could not find")
+	if err := c.Empty(t.Context(), "", schema.GroupVersionResource{Group: "gone.example", Version: "v1", Resource: "things"}); err != nil {
+		t.Errorf("a kind that is not served any more: %v", err)
+	}
+}
+
+// TestPromisesAreNotKept: a server that says yes to every removal and removes nothing is given up, and was told once.
+func TestPromisesAreNotKept(t *testing.T) {
+	s := serve(t)
+	o := s.options(t, 0)
+	o.Patience = time.Second
+	c := connect(t, o)
+	if err := c.Fill(t.Context(), Pods, c.Shape("n"), "p-", 0, 7); err != nil {
+		t.Fatal(err)
+	}
+	s.first = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete {
+			reply(w, 200, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+		}
+		return r.Method == http.MethodDelete
+	}
+	wantError(t, c.Empty(t.Context(), "n", pods), "7 did not go", "and 2 more")
+	if n := s.count(http.MethodDelete); n != 7 {
+		t.Errorf("%d removals asked for, want 7", n)
+	}
+}
+
+// TestEndlessAnswer: an answer that does not end is given up.
+func TestEndlessAnswer(t *testing.T) {
+	s := serve(t)
+	o := s.options(t, 0)
+	o.Timeout = time.Minute
+	c := connect(t, o)
+	part := []byte(strings.Repeat(" ", 1<<20))
+	s.first = func(w http.ResponseWriter, _ *http.Request) bool {
+		for {
+			if _, err := w.Write(part); err != nil {
+				return true
+			}
+		}
+	}
+	_, err := c.Metrics(t.Context())
+	wantError(t, err, "longer than 64 MiB")
+}
+
+// TestUntrustedServer: another server at the same address gets no request.
+func TestUntrustedServer(t *testing.T) {
+	s := serve(t)
+	stranger, _ := certificate(t)
+	text := kubeconfig(s.server.URL, stranger, "token: "+token)
+	c := connect(t, Options{Run: "run-1", Kubeconfig: write(t, text)})
+	_, err := c.Version(t.Context())
+	wantError(t, err, "certificate")
+	if n := s.count(""); n > 0 {
+		t.Errorf("%d requests to a server that is not trusted", n)
+	}
+}
+
+// TestErrorsKeepCauses: what is scrubbed can still be told apart.
+func TestErrorsKeepCauses(t *testing.T) {
+	s := serve(t)
+	c := connect(t, s.options(t, 0))
+	s.first = func(w http.ResponseWriter, _ *http.Request) bool {
+		status(w, 403, "Forbidden", "no "+token)
+		return true
+	}
+	_, err := c.Metrics(t.Context())
+	if !Denied(err) || strings.Contains(fmt.Sprint(err), token) {
+		t.Errorf("%v, denied: %v", err, Denied(err))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Count(ctx, "", pods); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v is not the context's", err)
+	}
+}

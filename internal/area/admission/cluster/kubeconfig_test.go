@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
+	good := kubeconfig("https://one.example:6443", nil, "token: "+token)
+	more := strings.Replace(good, "contexts: [", "contexts: [{name: there, context: {cluster: nowhere, user: u}}, {name: who, context: {cluster: c, user: nobody}}, ", 1)
+	server := func(u string) string { return strings.Replace(good, `"https://one.example:6443"`, u, 1) }
+	user := func(u string) string { return strings.Replace(good, "token: "+token, u, 1) }
+	for name, c := range map[string]struct {
+		text, context string
+		want          []string
+	}{
+		"empty":                  {"", "", []string{"no contexts"}},
+		"not YAML":               {"a: [b\n" + token + ": {", "", []string{"no kubeconfig"}},
+		"a key that is cut":      {strings.Replace(good, "token: "+token, "client-key-data: secret-%%%", 1), "", []string{"no kubeconfig"}},
+		"a list":                 {"- " + token, "", []string{"no kubeconfig"}},
+		"another kind":           {"apiVersion: v1\nkind: Secret\ndata: {token: " + token + "}\n", "", []string{"no kubeconfig"}},
+		"a field of other type":  {strings.Replace(good, "name: u, user: {token: "+token+"}", "name: u, user: {token: {a: "+token+"}}", 1), "", []string{"no kubeconfig"}},
+		"no such context":        {more, "elsewhere", []string{`no context "elsewhere"`, "here, there, who"}},
+		"no current context":     {strings.Replace(more, "current-context: here", "", 1), "", []string{"names no current context", "here, there, who"}},
+		"no such cluster":        {more, "there", []string{`cluster "nowhere"`, "there are: c"}},
+		"no such user":           {more, "who", []string{`user "nobody"`, "there are: u"}},
+		"no server":              {server(`""`), "", []string{"not a URL", `context "here"`}},
+		"a server without host":  {server("https://"), "", []string{"not a URL"}},
+		"a password in the URL":  {server("https://jane:" + token + "@one.example"), "", []string{"without a user"}},
+		"a bad URL":              {server("\"https://" + token + ":x:y\""), "", []string{"not a URL"}},
+		"an unencrypted server":  {server("http://one.example:8080"), "", []string{"no TLS"}},
+		"a proxy":                {strings.Replace(good, "server:", "proxy-url: http://proxy.example, server:", 1), "", []string{"proxy"}},
+		"a missing authority":    {strings.Replace(good, `certificate-authority-data: ""`, "certificate-authority: none.pem", 1), "", []string{"none.pem", "no such file"}},
+		"a garbled authority":    {strings.Replace(good, `certificate-authority-data: ""`, "certificate-authority-data: c2VjcmV0", 1), "", []string{"PEM"}},
+		"a missing token file":   {user("tokenFile: none.txt"), "", []string{"none.txt"}},
+		"a missing key":          {user("client-certificate: none.pem, client-key: none.key"), "", []string{"none.pem"}},
+		"a garbled key":          {user("client-certificate-data: c2VjcmV0, client-key-data: c2VjcmV0"), "", []string{"certificates cannot be used"}},
+		"an auth provider":       {user("auth-provider: {name: gcp, config: {secret: " + token + "}}"), "", []string{"auth-provider (gcp)"}},
+		"token and password":     {user("token: " + token + ", username: a, password: b" + token), "", []string{"context"}},
+		"exec without a version": {user("exec: {command: x, interactiveMode: Never}"), "", []string{"here"}},
+	} {
+		path := write(t, c.text)
+		_, err := New(t.Context(), Options{Run: "run-1", Kubeconfig: path, Context: c.context})
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		for _, w := range append(c.want, filepath.Base(path)) {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %v\nwant it to say %q", name, err, w)
+			}
+		}
+		if strings.Contains(err.Error(), token) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error holds a value: %v", name, err)
+		}
+	}
+	for name, o := range map[string]Options{
+		"no file":       {Run: "r", Kubeconfig: filepath.Join(t.TempDir(), "none")},
+		"a folder":      {Run: "r", Kubeconfig: t.TempDir()},
+		"nothing":       {Run: "r"},
+		"both":          {Run: "r", Kubeconfig: "a", Server: "b"},
+		"no run":        {Server: "https://127.0.0.1:1"},
+		"a bad run":     {Run: "a,b=c", Server: "https://127.0.0.1:1"},
+		"a long run":    {Run: strings.Repeat("a", 33), Server: "https://127.0.0.1:1"},
+		"a bad server":  {Run: "r", Server: "127.0.0.1"},
+		"unencrypted":   {Run: "r", Server: "http://one.example", Token: "x"},
+		"bad authority": {Run: "r", Server: "https://127.0.0.1:1", CA: []byte("x")},
+	} {
+		if c, err := New(t.Context(), o); err == nil {
+			c.Close()
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestSeveralContexts(t *testing.T) {
+	text := strings.Replace(kubeconfig("https://one.example:6443/k8s/clusters/c-1", nil, ""), "contexts: [", "contexts: [{name: there, context: {cluster: d}}, ", 1)
+	text = strings.Replace(text, "clusters: [", "clusters: [{name: d, cluster: {server: 'https://two.example'}}, ", 1)
+	path := write(t, text)
+	for name, want := range map[string]string{"": "one.example:6443 /k8s/clusters/c-1", "here": "one.example:6443 /k8s/clusters/c-1", "there": "two.example "} {
+		c := connect(t, Options{Run: "r", Kubeconfig: path, Context: name})
+		if got := c.Host() + " " + c.Prefix(); got != want {
+			t.Errorf("context %q is %q, want %q", name, got, want)
+		}
+		place, err := Locate(path, name)
+		if err != nil || place != c.Place() {
+			t.Errorf("Locate says %+v, %v; want %+v", place, err, c.Place())
+		}
+		secure, err := c.TLS()
+		if err != nil || secure.ServerName != c.url.Hostname() || secure.InsecureSkipVerify || fmt.Sprint(secure.NextProtos) != "[h2 http/1.1]" {
+			t.Errorf("TLS of %q: %+v, %v", name, secure, err)
+		}
+	}
+}
+
+// TestProxyOfTheEnvironment: the load goes directly, so nothing else may take another way.
+func TestProxyOfTheEnvironment(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+	c := connect(t, Options{Run: "r", Kubeconfig: write(t, kubeconfig("https://one.example", nil, ""))})
+	if u, err := c.Config().Proxy(nil); u != nil || err != nil {
+		t.Errorf("a proxy %v, %v", u, err)
+	}
+	if c.transport.Proxy != nil {
+		t.Error("our own requests take a proxy")
+	}
+}
+
+func TestRunID(t *testing.T) {
+	a, err := RunID("/runs/a")
+	if err != nil || checkRun(a) != nil || len(a) != 12 {
+		t.Errorf("%q, %v", a, err)
+	}
+	same, _ := RunID("/runs/./a/")
+	if other, _ := RunID("/runs/b"); a != same || a == other {
+		t.Errorf("%s %s %s", a, same, other)
+	}
+}

@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// A Need is what an experiment does on somebody else's cluster.
+type Need struct {
+	Operations []string                      // "create-pod-dry-run", …, "pod-startup"
+	Mechanisms []string                      // "vap", …
+	Manifests  []schema.GroupVersionResource // what the directories of mechanism "manifests" hold
+	Metrics    bool                          // whether /metrics is read
+}
+
+const admissionGroup = "admissionregistration.k8s.io"
+
+// created are the resources that a mechanism creates besides a namespace with labels.
+var created = map[string][]string{
+	"none":             nil,
+	"psa":              nil,
+	"manifests":        nil,
+	"vap":              {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+	"map":              {"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"},
+	"webhook":          {"validatingwebhookconfigurations"},
+	"mutating-webhook": {"mutatingwebhookconfigurations"},
+}
+
+// Mechanisms are the names that Need knows.
+func Mechanisms() []string { return slices.Sorted(maps.Keys(created)) }
+
+// keep are the verbs for what is created, found again after a crash, and removed.
+var keep = []string{"create", "get", "list", "delete"}
+
+// Rules are the least that a person needs who measures n on somebody else's cluster, for all namespaces: those of a run have names that cannot be known
+// before, and RBAC knows no patterns.
+func Rules(n Need) ([]rbacv1.PolicyRule, error) {
+	s := scope{}
+	s.add(namespaces.GroupResource(), keep...)
+	s.add(accounts.GroupResource(), "get")
+	s.add(pods.GroupResource(), "create") // proofs: what must be denied is, what must be admitted is
+	for _, name := range n.Operations {
+		o, err := parseOperation(name)
+		if err != nil {
+			return nil, err
+		}
+		s.add(o.resource, o.verbs...)
+		if o.stock {
+			s.add(o.resource, keep...)
+		}
+	}
+	for _, m := range n.Mechanisms {
+		resources, ok := created[m]
+		if !ok {
+			return nil, fmt.Errorf("mechanism %q is not one for somebody else's cluster; there are: %s", m, strings.Join(Mechanisms(), ", "))
+		}
+		for _, r := range resources {
+			s.add(schema.GroupResource{Group: admissionGroup, Resource: r}, keep...)
+		}
+	}
+	for _, r := range n.Manifests {
+		s.add(r.GroupResource(), keep...)
+	}
+	rules := s.rules()
+	if n.Metrics {
+		rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}})
+	}
+	return rules, nil
+}
+
+// CallerRules are what the one who sends the load needs in its namespace, and nothing else.
+func CallerRules(operations []string) ([]rbacv1.PolicyRule, error) {
+	s := scope{}
+	for _, name := range operations {
+		o, err := parseOperation(name)
+		if err != nil {
+			return nil, err
+		}
+		s.add(o.resource, o.verbs...)
+	}
+	return s.rules(), nil
+}
+
+// operation is what an operation's name says about rights.
+type operation struct {
+	resource schema.GroupResource
+	verbs    []string
+	stock    bool // objects are kept on the server, by it or for it
+}
+
+func parseOperation(name string) (operation, error) {
+	if name == "pod-startup" {
+		return operation{pods.GroupResource(), []string{"create", "list", "watch"}, true}, nil
+	}
+	short, dry := strings.CutSuffix(name, "-dry-run")
+	verb, what, _ := strings.Cut(short, "-")
+	resources := map[string]schema.GroupVersionResource{"pod": pods, "deployment": deploys, "configmap": configMaps}
+	writes := []string{"create", "update", "patch", "delete"}
+	r, ok := resources[what]
+	if !ok || (!slices.Contains(writes, verb) && (dry || (verb != "get" && verb != "list"))) {
+		return operation{}, fmt.Errorf("operation %q is not known: want create-pod-dry-run, patch-configmap, list-pod, pod-startup, …", name)
+	}
+	return operation{r.GroupResource(), []string{verb}, verb != "create" || !dry}, nil
+}
+
+// scope collects verbs by resource.
+type scope map[schema.GroupResource]map[string]bool
+
+func (s scope) add(r schema.GroupResource, verbs ...string) {
+	if s[r] == nil {
+		s[r] = map[string]bool{}
+	}
+	for _, v := range verbs {
+		s[r][v] = true
+	}
+}
+
+// verbOrder is how people write them.
+var verbOrder = []string{"create", "get", "list", "watch", "update", "patch", "delete"}
+
+// rules puts resources of one group with equal verbs together, in a fixed order.
+func (s scope) rules() []rbacv1.PolicyRule {
+	byVerbs := map[string]*rbacv1.PolicyRule{}
+	for _, r := range slices.SortedFunc(maps.Keys(s), func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
+		var verbs []string
+		for _, v := range verbOrder {
+			if s[r][v] {
+				verbs = append(verbs, v)
+			}
+		}
+		key := r.Group + " " + strings.Join(verbs, " ")
+		if byVerbs[key] == nil {
+			byVerbs[key] = &rbacv1.PolicyRule{APIGroups: []string{r.Group}, Verbs: verbs}
+		}
+		byVerbs[key].Resources = append(byVerbs[key].Resources, r.Resource)
+	}
+	out := make([]rbacv1.PolicyRule, 0, len(byVerbs))
+	for _, key := range slices.Sorted(maps.Keys(byVerbs)) {
+		out = append(out, *byVerbs[key])
+	}
+	return out
+}
+
+// RoleName is the name of the ClusterRole that YAML prints.
+const RoleName = "tare"
+
+// notes stand above the role.
+const notes = `# What a person needs who runs tare against this cluster, and no more.
+# It is a ClusterRole, bound for the whole cluster: each run makes namespaces of its own (tare-<run>-…), whose names nobody knows before, and RBAC has no
+# patterns for names. Everything that a run creates carries the label tare.dev/run=<run>; nothing else is changed or removed.
+# Every policy and webhook selects the run's own namespaces only. What every authenticated user may do by default is not listed: discovery, /version, and
+# asking for one's own rights (ClusterRoles system:discovery, system:public-info-viewer, system:basic-user).
+# Bind it: kubectl create clusterrolebinding tare --clusterrole=tare --user=NAME (or --serviceaccount=NAMESPACE:NAME); remove both when done.
+`
+
+// YAML is a ClusterRole with the rules, with notes on how it is bound, for kubectl apply.
+func YAML(rules []rbacv1.PolicyRule) ([]byte, error) {
+	role := rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: RoleName},
+		Rules:      rules,
+	}
+	text, err := yaml.Marshal(role)
+	if err != nil {
+		return nil, fmt.Errorf("write the role: %w", err)
+	}
+	return append([]byte(notes), text...), nil
+}

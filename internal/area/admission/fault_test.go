@@ -1,0 +1,143 @@
+package admission
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/internal/area/admission/mechanism"
+	"tare/internal/design"
+	"tare/internal/plane"
+)
+
+// stranger is a policy that denies pods with this label everywhere, and is not of the run.
+func stranger(name, expression string) []*unstructured.Unstructured {
+	object := func(kind string, spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
+		}}
+	}
+	return []*unstructured.Unstructured{
+		object("ValidatingAdmissionPolicy", map[string]any{
+			"failurePolicy":    "Fail",
+			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"}}}},
+			"validations":      []any{map[string]any{"expression": expression, "message": "denied by a stranger"}},
+		}),
+		object("ValidatingAdmissionPolicyBinding", map[string]any{"policyName": name, "validationActions": []any{"Deny"}}),
+	}
+}
+
+func plural(kind string) schema.GroupVersionResource {
+	r := strings.ToLower(kind) + "s"
+	if strings.HasSuffix(kind, "Policy") {
+		r = strings.TrimSuffix(strings.ToLower(kind), "y") + "ies"
+	}
+	return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: r}
+}
+
+// plant creates objects behind tare's back.
+func plant(t *testing.T, p *place, objects []*unstructured.Unstructured) {
+	t.Helper()
+	for _, o := range objects {
+		if _, err := p.admin.Dynamic().Resource(plural(o.GetKind())).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// pull deletes an object behind tare's back.
+func pull(t *testing.T, p *place, kind, name string) {
+	t.Helper()
+	if err := p.admin.Dynamic().Resource(plural(kind)).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused waits until Verify says no, and looks for words in what it says. A fault takes time to show.
+func refused(t *testing.T, tg *target, tr design.Treatment, words ...string) {
+	t.Helper()
+	p := tg.places[tr.ID]
+	begin := p.env.Clock.Now()
+	for {
+		err := tg.Verify(t.Context(), tr)
+		if err == nil && p.env.Clock.Now().Sub(begin) < settleWithin {
+			if e := p.env.Clock.Sleep(t.Context(), pause); e != nil {
+				t.Fatal(e)
+			}
+			continue
+		}
+		for _, w := range words {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("verify: %v; want %q", err, w)
+			}
+		}
+		return
+	}
+}
+
+// TestPlantedFaults shows that a treatment that is not in force, or not alone, is not measured.
+func TestPlantedFaults(t *testing.T) {
+	vap := []string{"mechanism", "vap", "policies", "3"}
+	name := func(p *place, k int) string { return mechanism.Policies(p.population, p.scope())[k].Name }
+	for _, c := range []struct {
+		name   string
+		levels []string
+		fault  func(*testing.T, *place)
+		says   []string
+	}{
+		{"policy gone", vap, func(t *testing.T, p *place) { pull(t, p, "ValidatingAdmissionPolicy", name(p, 1)) }, []string{"c-relevant-00002"}},
+		{"binding gone", vap, func(t *testing.T, p *place) { pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2)) }, []string{"c-relevant-00003"}},
+		{"all bindings gone", vap, func(t *testing.T, p *place) {
+			for k := range 3 {
+				pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, k))
+			}
+		}, []string{"not in force", "was admitted, and must be denied"}},
+		{"another policy decides too", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *place) {
+			plant(t, p, stranger("a-stranger", "!('tare.dev/deny' in object.metadata.?labels.orValue({}))"))
+		}, []string{"not these alone", "and not"}},
+		{"no baseline", []string{"mechanism", "none"}, func(t *testing.T, p *place) {
+			plant(t, p, stranger("a-stranger", "object.spec.containers.all(c, !c.?securityContext.?privileged.orValue(false))"))
+		}, []string{"the baseline is none", "denied by a stranger"}},
+		{"webhook stopped", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *place) {
+			if err := p.webhook.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"webhook"}},
+		{"webhook not asked", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *place) {
+			pull(t, p, "ValidatingWebhookConfiguration", name(p, 1))
+		}, []string{"c-relevant-00002"}},
+		{"another namespace label", []string{"mechanism", "psa"}, func(t *testing.T, p *place) {
+			patch := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
+			if a, err := p.setter.do(t.Context(), "PATCH", "/api/v1/namespaces/"+p.namespace, patchType, patch); err != nil || a.status != 200 {
+				t.Fatal(a.message(), err)
+			}
+		}, []string{"not in force"}},
+		{"mutation missing", []string{"mechanism", "map", "policies", "2"}, func(t *testing.T, p *place) {
+			pull(t, p, "MutatingAdmissionPolicyBinding", name(p, 1))
+		}, []string{"annotation"}},
+		{"caller without rights", []string{"mechanism", "none"}, func(t *testing.T, p *place) {
+			a, err := p.setter.do(t.Context(), "DELETE", "/apis/rbac.authorization.k8s.io/v1/namespaces/"+p.namespace+"/rolebindings/tare-caller", "", nil)
+			if err != nil || a.status != 200 {
+				t.Fatal(a.message(), err)
+			}
+		}, []string{"cannot create resource"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			haveBinary(t, plane.V136)
+			tg, j := opened(t, &Spec{}, testEnv(t))
+			tr := treatment(c.levels...)
+			if err := tg.Prepare(t.Context(), tr, j); err != nil {
+				t.Fatal(err)
+			}
+			if err := tg.Verify(t.Context(), tr); err != nil {
+				t.Fatalf("before the fault: %v", err)
+			}
+			c.fault(t, tg.places[tr.ID])
+			refused(t, tg, tr, c.says...)
+		})
+	}
+}

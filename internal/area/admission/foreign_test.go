@@ -1,0 +1,177 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/plane"
+)
+
+// foreignCluster is a cluster that is not the run's: a control plane by its kubeconfig.
+func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
+	t.Helper()
+	haveBinary(t, plane.V136)
+	b, err := plane.Find(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plane.Start(t.Context(), plane.Config{Binary: b, Dir: t.TempDir(), Nodes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p.Kubeconfig(), &rest.Config{Host: p.Server(), BearerToken: p.AdminToken, TLSClientConfig: rest.TLSClientConfig{CAData: p.CA}, QPS: -1}
+}
+
+// listing names every object of a cluster, but for those that a cluster makes by itself as time goes by.
+func listing(t *testing.T, config *rest.Config) []string {
+	t.Helper()
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := disco.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, r := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "get"}}, groups) {
+		gvrs, err := discovery.GroupVersionResources([]*metav1.APIResourceList{r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for gvr := range gvrs {
+			if gvr.Resource == "events" || gvr.Resource == "leases" || gvr.Resource == "componentstatuses" {
+				continue
+			}
+			list, err := client.Resource(gvr).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatalf("%v: %v", gvr, err)
+			}
+			for i := range list.Items {
+				o := &list.Items[i]
+				out = append(out, fmt.Sprintf("%s %s/%s %s", gvr.GroupResource(), o.Namespace, o.Name, o.UID))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// settled lists until two lists are equal: a control plane makes objects of its own for some seconds after its start.
+func settled(t *testing.T, config *rest.Config) []string {
+	t.Helper()
+	last := listing(t, config)
+	for range 30 {
+		if err := testEnv(t).Clock.Sleep(t.Context(), 5*pause); err != nil {
+			t.Fatal(err)
+		}
+		now := listing(t, config)
+		if slices.Equal(now, last) {
+			return now
+		}
+		last = now
+	}
+	t.Fatal("the cluster does not come to rest")
+	return nil
+}
+
+// TestForeignCluster measures on a cluster that is not ours, by every mechanism that can be had there, and leaves nothing behind.
+func TestForeignCluster(t *testing.T) {
+	kubeconfig, config := foreignCluster(t)
+	before := settled(t, config)
+	tg, j := opened(t, &Spec{Kubeconfig: kubeconfig, Objects: 10}, testEnv(t, "create-pod-dry-run", "create-pod", "update-pod", "delete-configmap"))
+	arms := []design.Treatment{
+		treatment("mechanism", "none"), treatment("mechanism", "psa"), treatment("mechanism", "vap", "policies", "4", "useable", "2"),
+		treatment("mechanism", "map", "policies", "2"), treatment("mechanism", "webhook", "policies", "2"),
+	}
+	for _, tr := range arms {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range []int{2, 0, 1, 3, 4, 2} {
+		stay(t, tg, arms[k], 20)
+	}
+	if err := tg.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := j.left(); len(left) > 0 {
+		t.Errorf("changes are left: %v", left)
+	}
+	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
+		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
+	}
+}
+
+// TestUndoForeign takes back, from the journal's data alone and twice, what a run left that was killed within a trial.
+func TestUndoForeign(t *testing.T) {
+	kubeconfig, config := foreignCluster(t)
+	before := settled(t, config)
+	env := testEnv(t, "create-pod", "update-configmap")
+	o, err := Area{}.Open(t.Context(), &Spec{Kubeconfig: kubeconfig, Objects: 10}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg, _ := o.(*target)
+	j := &memory{}
+	arms := []design.Treatment{treatment("mechanism", "vap", "policies", "5"), treatment("mechanism", "webhook", "policies", "2")}
+	for _, tr := range arms {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tg.Enter(t.Context(), arms[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tg.Operations(arms[0]); err != nil {
+		t.Fatal(err)
+	}
+	offered(t, tg, arms[0], 10)
+	var changes []area.Change
+	for _, c := range j.changes {
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "Bearer") || strings.Contains(string(text), config.BearerToken) {
+			t.Errorf("the journal holds a credential: %s", text)
+		}
+		var again area.Change
+		if err := json.Unmarshal(text, &again); err != nil {
+			t.Fatal(err)
+		}
+		changes = append([]area.Change{again}, changes...)
+	}
+	for range 2 {
+		if err := (Area{}).Undo(t.Context(), changes, area.Env{Clock: env.Clock, Log: env.Log}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
+		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
+	}
+	tg.places[arms[0].ID].reheat()
+}

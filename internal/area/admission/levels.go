@@ -1,0 +1,118 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/design"
+)
+
+// The limits of numbers, as the schema has them.
+const (
+	maxPolicies = 20_000
+	maxNodes    = 5000
+	maxObjects  = 5000
+)
+
+// factors are what treatments can vary.
+func factors() []string {
+	return []string{
+		"mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "webhook_latency",
+		"version", "nodes", "etcd", "kubeconfig", "context",
+	}
+}
+
+// Under implements area.Varied.
+func (s *Spec) Under(t design.Treatment) (area.Spec, error) { return s.under(t.Levels) }
+
+// under returns a copy of s with levels in place of what the section says. A level "kubeconfig" is instead of an embedded control plane. Errors
+// begin with the factor's name, or name it.
+func (s *Spec) under(levels map[string]string) (*Spec, error) {
+	out := *s
+	if s.Embedded != nil {
+		out.Embedded = new(*s.Embedded)
+	}
+	if s.Webhook != nil {
+		out.Webhook = new(*s.Webhook)
+	}
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
+		if err := out.turn(name, levels[name]); err != nil {
+			return nil, err
+		}
+	}
+	return &out, nil
+}
+
+// turn sets what one level says.
+func (s *Spec) turn(name, level string) (err error) {
+	switch name {
+	case "mechanism":
+		s.Mechanism = level
+	case "position":
+		s.Position = level
+	case "irrelevant":
+		s.Irrelevant = level
+	case "bindings":
+		s.Bindings = level
+	case "level":
+		s.Level = level
+	case "version":
+		s.embed().Version = level
+	case "etcd":
+		s.embed().Etcd = level
+	case "kubeconfig":
+		s.Kubeconfig = level
+	case "context":
+		s.Context = level
+	case "webhook_latency":
+		if s.Webhook == nil {
+			s.Webhook = &Webhook{}
+		}
+		if err := s.Webhook.Latency.UnmarshalText([]byte(level)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	default:
+		return s.count(name, level)
+	}
+	return nil
+}
+
+// count sets a level that counts something.
+func (s *Spec) count(name, level string) (err error) {
+	switch name {
+	case "policies":
+		s.Policies = new(int)
+		*s.Policies, err = number(name, level, maxPolicies)
+	case "bound":
+		s.Bound = new(int)
+		*s.Bound, err = number(name, level, maxPolicies)
+	case "useable":
+		s.Useable = new(int)
+		*s.Useable, err = number(name, level, maxPolicies)
+	case "nodes":
+		s.embed().Nodes, err = number(name, level, maxNodes)
+	default:
+		return fmt.Errorf("unknown factor %q; known are %s", name, strings.Join(factors(), ", "))
+	}
+	return err
+}
+
+func (s *Spec) embed() *Embedded {
+	if s.Embedded == nil {
+		s.Embedded = &Embedded{}
+	}
+	return s.Embedded
+}
+
+// number reads a level that counts something.
+func number(name, level string, most int) (int, error) {
+	n, err := strconv.Atoi(level)
+	if err != nil || n < 0 || n > most {
+		return 0, fmt.Errorf("%s: %q is not a number from 0 to %d", name, level, most)
+	}
+	return n, nil
+}

@@ -1,0 +1,96 @@
+package mechanism
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// answer is what an API server says about a pod: the pod, or a Status.
+type answer struct {
+	Kind     string `json:"kind"`
+	Message  string `json:"message"`
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+}
+
+// Judge says whether the answer to the dry run, of this status and body, is what it must be.
+func (p Probe) Judge(status int, body []byte) error {
+	var a answer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return fmt.Errorf("%s: status %d, and the answer is not JSON: %w", p.Name, status, err)
+	}
+	switch {
+	case status == http.StatusCreated && a.Kind == "Pod":
+		return p.judgeAdmitted(a)
+	case (status == http.StatusForbidden || status == http.StatusUnprocessableEntity) && a.Kind == "Status":
+		return p.judgeDenied(a)
+	}
+	return fmt.Errorf("%s: neither admitted nor denied: status %d, %s: %s", p.Name, status, a.Kind, excerpt(a.Message))
+}
+
+func (p Probe) judgeAdmitted(a answer) error {
+	if p.Want == Denied {
+		return fmt.Errorf("%s was admitted, and must be denied: %s", p.Name, p.Why)
+	}
+	for key, want := range p.Annotations {
+		if got, there := a.Metadata.Annotations[key]; !there || got != want {
+			return fmt.Errorf("%s was admitted with annotation %s %q, want %q: %s", p.Name, key, got, want, p.Why)
+		}
+	}
+	for _, key := range p.Absent {
+		if _, there := a.Metadata.Annotations[key]; there {
+			return fmt.Errorf("%s was admitted with annotation %s, which must not be there: %s", p.Name, key, p.Why)
+		}
+	}
+	return nil
+}
+
+func (p Probe) judgeDenied(a answer) error {
+	if p.Want == Admitted {
+		return fmt.Errorf("%s was denied, and must be admitted (%s): %s", p.Name, p.Why, excerpt(a.Message))
+	}
+	for _, part := range p.Says {
+		if !strings.Contains(a.Message, part) {
+			return fmt.Errorf("%s was denied, and not for the reason wanted (%q, %s): %s", p.Name, part, p.Why, excerpt(a.Message))
+		}
+	}
+	if len(p.By) > 0 && !quotesOne(a.Message, p.By) {
+		return fmt.Errorf("%s was denied, and not by %s (%s): %s", p.Name, summary(p.By), p.Why, excerpt(a.Message))
+	}
+	return nil
+}
+
+// quotesOne says whether text has one of names between quotes of either kind.
+func quotesOne(text string, names []string) bool {
+	wanted := make(map[string]bool, len(names))
+	for _, n := range names {
+		wanted[n] = true
+	}
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == '\'' || r == '"' }) {
+		if wanted[part] {
+			return true
+		}
+	}
+	return false
+}
+
+// summary is "a", or "one of 100 (a … z)".
+func summary(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return fmt.Sprintf("one of %d (%s … %s)", len(names), names[0], names[len(names)-1])
+}
+
+// mostMessage bounds what is quoted of an answer, in bytes.
+const mostMessage = 400
+
+func excerpt(message string) string {
+	if len(message) <= mostMessage {
+		return message
+	}
+	return message[:mostMessage] + "…"
+}

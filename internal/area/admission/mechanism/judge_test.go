@@ -1,0 +1,136 @@
+package mechanism
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// What Kubernetes 1.36.3 and 1.24.17 answer, but for the names.
+const (
+	deniedByVAP = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"x\" is forbidden: ValidatingAdmissionPolicy 'tare-r7f3a-1.c-relevant-00002' ` +
+		`with binding 'tare-r7f3a-1.c-relevant-00002' denied request: denied by c-relevant-00002","reason":"Invalid","code":422}`
+	deniedByWebhook = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"admission webhook \"tare-r7f3a-1.c-relevant-00002.tare.dev\" ` +
+		`denied the request: denied by c-relevant-00002","code":403}`
+	deniedByPSP = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"x\" is forbidden: PodSecurityPolicy: unable to admit pod: ` +
+		`[spec.containers[0].securityContext.privileged: Invalid value: true: Privileged containers are not allowed]","reason":"Forbidden","code":403}`
+	deniedByPSA = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": ` +
+		`privileged (container \"main\" must not set securityContext.privileged=true)","reason":"Forbidden","code":403}`
+	deniedByQuota  = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"x\" is forbidden: exceeded quota","reason":"Forbidden","code":403}`
+	webhookIsAway  = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Internal error occurred: failed calling webhook","reason":"InternalError","code":500}`
+	admittedPlain  = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"}}`
+	admittedMarked = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"tare.dev/mutated":"2"}}}`
+	admittedByPSP  = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"kubernetes.io/psp":"tare-r7f3a-1.c-relevant-00001"}}}`
+	admittedByMAP  = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"tare.dev/mutated":"2000005"}}}`
+)
+
+// bad finds a probe of a proof by the end of its name.
+func bad(t *testing.T, p Proof, end string) Probe {
+	t.Helper()
+	for _, one := range p.Bad {
+		if strings.HasSuffix(one.Name, end) {
+			return one
+		}
+	}
+	t.Fatalf("no probe %s", end)
+	return Probe{}
+}
+
+func TestJudge(t *testing.T) {
+	s := testScope()
+	vap := Prove(VAP, Population{Total: 4, Bound: 3, Useable: 2}, s)
+	hooks := Prove(Webhook, Population{Total: 4, Bound: 3, Useable: 2}, s)
+	changing := Prove(MutatingWebhook, Population{Total: 4, Bound: 3, Useable: 2}, s)
+	psp := Prove(PSP, Default(PSP, 4), s)
+	inert := Prove(VAP, Population{Total: 4}, s)
+	for name, c := range map[string]struct {
+		probe  Probe
+		status int
+		body   string
+		fault  string // what the error must speak of; empty: none
+	}{
+		"denied by one of all":        {bad(t, vap, "-bad"), 422, deniedByVAP, ""},
+		"denied by itself":            {bad(t, vap, "relevant-00002"), 422, deniedByVAP, ""},
+		"denied by its neighbour":     {bad(t, vap, "bad-c-relevant-00001"), 422, deniedByVAP, "not by tare-r7f3a-1.c-relevant-00001"},
+		"denied by a quota":           {bad(t, vap, "-bad"), 403, deniedByQuota, "not for the reason"},
+		"not denied":                  {bad(t, vap, "-bad"), 201, admittedPlain, "must be denied"},
+		"an irrelevant one denies":    {bad(t, vap, "spared-b-irrelevant-00001"), 422, deniedByVAP, "must be admitted"},
+		"an unbound one is spared":    {bad(t, vap, "spared-a-unbound-00001"), 201, admittedPlain, ""},
+		"nothing is relevant":         {bad(t, inert, "-bad"), 201, admittedPlain, ""},
+		"webhook denies":              {bad(t, hooks, "relevant-00002"), 403, deniedByWebhook, ""},
+		"other webhook denies":        {bad(t, hooks, "bad-c-relevant-00001"), 403, deniedByWebhook, "not by"},
+		"webhook does not answer":     {bad(t, hooks, "-bad"), 500, webhookIsAway, "neither admitted nor denied"},
+		"policy instead of webhook":   {bad(t, hooks, "-bad"), 422, deniedByVAP, "not for the reason"},
+		"both webhooks mutate":        {changing.Good, 201, admittedMarked, ""},
+		"no webhook mutates":          {changing.Good, 201, admittedPlain, "tare.dev/mutated"},
+		"three policies mutate":       {Prove(MAP, Default(MAP, 3), s).Good, 201, admittedByMAP, "tare.dev/mutated"},
+		"two policies of three":       {Prove(MAP, Population{Total: 3, Bound: 2, Useable: 2}, s).Good, 201, admittedByMAP, ""},
+		"an irrelevant one mutates":   {Prove(MAP, Population{Total: 3, Bound: 2}, s).Good, 201, admittedByMAP, "must not be there"},
+		"no policy of security":       {bad(t, psp, "-bad"), 403, deniedByPSP, ""},
+		"the last policy admits":      {Prove(PSP, Population{Total: 4, Bound: 4, Useable: 1, Position: Last}, s).Good, 201, admittedByPSP, ""},
+		"another policy admits":       {Prove(PSP, Population{Total: 4, Bound: 4, Useable: 1, Position: First}, s).Good, 201, admittedByPSP, "kubernetes.io/psp"},
+		"no plugin":                   {psp.Good, 201, admittedPlain, "kubernetes.io/psp"},
+		"restricted":                  {Prove(PSA, Default(PSA, 0), s).Bad[0], 403, deniedByPSA, ""},
+		"restricted, not baseline":    {Prove(PSA, Population{Level: Baseline}, s).Bad[0], 403, deniedByPSA, "baseline"},
+		"the privileged level":        {Prove(PSA, Population{Level: Privileged}, s).Bad[0], 201, admittedPlain, ""},
+		"the baseline is no baseline": {Prove(None, Population{}, s).Bad[0], 403, deniedByPSA, "must be admitted"},
+		"the baseline":                {Prove(None, Population{}, s).Bad[0], 201, admittedPlain, ""},
+		"not authenticated":           {vap.Good, 401, `{"kind":"Status","message":"Unauthorized","code":401}`, "401"},
+		"no JSON":                     {vap.Good, 502, `<html>`, "not JSON"},
+		"a pod with an error":         {vap.Good, 500, admittedPlain, "neither"},
+		"nothing":                     {vap.Good, 201, ``, "not JSON"},
+	} {
+		err := c.probe.Judge(c.status, []byte(c.body))
+		switch {
+		case c.fault == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)):
+			t.Errorf("%s: %v, want %q", name, err, c.fault)
+		}
+	}
+}
+
+func TestProofsAreOfOurNamespace(t *testing.T) {
+	s := testScope()
+	for name, c := range goldens {
+		proof := Prove(c.kind, c.p, s)
+		names := map[string]bool{}
+		for _, p := range append(proof.Bad, proof.Good) {
+			var pod struct {
+				Metadata struct{ Name, Namespace string }
+			}
+			if err := json.Unmarshal(p.Pod, &pod); err != nil {
+				t.Fatal(err)
+			}
+			if pod.Metadata.Namespace != s.Namespace || pod.Metadata.Name != p.Name || names[p.Name] || len(p.Name) > 63 {
+				t.Errorf("%s: probe %s is pod %s in %s, or there twice", name, p.Name, pod.Metadata.Name, pod.Metadata.Namespace)
+			}
+			names[p.Name] = true
+		}
+	}
+}
+
+func TestThousandsAreCountedAndSampled(t *testing.T) {
+	s := testScope()
+	proof := Prove(VAP, Population{Total: 3000, Bound: 2000, Useable: 1000}, s)
+	if n := len(proof.Bad); n != 2+3+3+3 {
+		t.Errorf("%d probes, want all, privileged, and first, middle and last of each role", n)
+	}
+	if n := len(proof.Count.Policies); n != 1000 || len(proof.Count.Probe.By) != n {
+		t.Errorf("%d policies are counted, want those that are relevant", n)
+	}
+	if got := Prove(Webhook, Default(Webhook, 2), s).Count.Paths; strings.Join(got, " ") != "/validate/c-relevant-00001 /validate/c-relevant-00002" {
+		t.Errorf("paths %v", got)
+	}
+	if got := Prove(MutatingWebhook, Default(MutatingWebhook, 1), s).Count.Paths; strings.Join(got, " ") != "/mutate/c-relevant-00001" {
+		t.Errorf("paths %v", got)
+	}
+	want := 0
+	for _, one := range with(Policies(Population{Total: 30, Bound: 20, Useable: 10}, s), Relevant) {
+		want += one.Number
+	}
+	if got := Prove(MAP, Population{Total: 30, Bound: 20, Useable: 10}, s).Good.Annotations[MutatedKey]; got != strconv.Itoa(want) {
+		t.Errorf("the mark is %s, want %d", got, want)
+	}
+}

@@ -1,0 +1,102 @@
+package mechanism
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Rendered is what must be in a cluster for a population to be in place.
+type Rendered struct {
+	// Objects in the order in which they are to be created: policies before what binds them, what decides last. All carry RunLabel.
+	Objects []*unstructured.Unstructured
+	// NamespaceLabels belong on the namespace of the scope.
+	NamespaceLabels map[string]string
+	// Resources are those of Objects, in the order in which they are to be removed: what binds before what is bound.
+	Resources []schema.GroupVersionResource
+}
+
+const registration = "admissionregistration.k8s.io/v1"
+
+var (
+	vapResource        = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	vapBindingResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
+	mapResource        = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"}
+	mapBindingResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings"}
+	validatingResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+	mutatingResource   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
+	pspResource        = schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"}
+	roleResource       = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+	bindingResource    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+)
+
+// Resources are what a population of kind k consists of, in the order of removal. Nil for kinds that create nothing of their own.
+func Resources(k Kind) []schema.GroupVersionResource {
+	switch k {
+	case VAP:
+		return []schema.GroupVersionResource{vapBindingResource, vapResource}
+	case MAP:
+		return []schema.GroupVersionResource{mapBindingResource, mapResource}
+	case Webhook:
+		return []schema.GroupVersionResource{validatingResource}
+	case MutatingWebhook:
+		return []schema.GroupVersionResource{mutatingResource}
+	case PSP:
+		return []schema.GroupVersionResource{bindingResource, roleResource, pspResource}
+	case None, PSA, Manifests:
+	}
+	return nil
+}
+
+// Render renders the population p of kind k, in scope s. Errors are *Refusal for p, and say what is wrong with s. Manifests are not
+// rendered but read: see Decode.
+func Render(k Kind, p Population, s Scope) (Rendered, error) {
+	if err := Check(k, p); err != nil {
+		return Rendered{}, err
+	}
+	if err := s.check(k); err != nil {
+		return Rendered{}, fmt.Errorf("render %s: %w", k, err)
+	}
+	out := Rendered{Resources: Resources(k)}
+	switch k {
+	case VAP:
+		out.Objects = renderBound(p, s, vap, vapBinding)
+	case MAP:
+		out.Objects = renderBound(p, s, mutating, mutatingBinding)
+	case Webhook, MutatingWebhook:
+		for _, one := range Policies(p, s) {
+			out.Objects = append(out.Objects, hook(k, p, s, one))
+		}
+	case PSP:
+		out.Objects = renderPSP(p, s)
+	case PSA:
+		out.NamespaceLabels = levelLabels(p.Level)
+	case None, Manifests:
+	}
+	return out, nil
+}
+
+// render makes one object for a policy.
+type render func(Population, Scope, Policy) *unstructured.Unstructured
+
+// renderBound renders all policies, and then the bindings of those that have one.
+func renderBound(p Population, s Scope, policy, binding render) []*unstructured.Unstructured {
+	all := Policies(p, s)
+	out := make([]*unstructured.Unstructured, 0, p.Total+p.Bound)
+	for _, one := range all {
+		out = append(out, policy(p, s, one))
+	}
+	for _, one := range all {
+		if one.Role != Unbound {
+			out = append(out, binding(p, s, one))
+		}
+	}
+	return out
+}
+
+// levelLabels makes a namespace enforce a level of the Pod Security Standards. It only enforces: warnings and audit annotations for the same level would say twice
+// what the denial says.
+func levelLabels(level string) map[string]string {
+	return map[string]string{"pod-security.kubernetes.io/enforce": level, "pod-security.kubernetes.io/enforce-version": "latest"}
+}

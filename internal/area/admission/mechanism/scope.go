@@ -1,0 +1,126 @@
+package mechanism
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The labels of everything that is rendered. Whoever cleans up finds it by RunLabel.
+const (
+	RunLabel   = "tare.dev/run"
+	OwnerLabel = "app.kubernetes.io/managed-by"
+	Owner      = "tare"
+)
+
+// DenyLabel is the label of a pod that wants to be denied: by the policy whose short name is its value (Policy.Short), or by every relevant one if it is DenyAll.
+const (
+	DenyLabel = "tare.dev/deny"
+	DenyAll   = "all"
+)
+
+// nameLabel is set by the API server on every namespace and cannot be changed: a selector on it is for one namespace and no other.
+const nameLabel = "kubernetes.io/metadata.name"
+
+// Scope is where a population acts.
+type Scope struct {
+	Run       string // value of RunLabel
+	Namespace string // the only namespace in which anything may act
+	Caller    string // PSP: the user who creates pods and may use what is bound, as may the namespace's service accounts. Empty: all authenticated
+	// WebhookURL is the base of the reference webhook's address, as the API server reaches it: "https://127.0.0.1:34567"; CABundle is the
+	// authority of its certificate, in PEM. Only for kinds that need it.
+	WebhookURL string
+	CABundle   []byte
+}
+
+var (
+	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)            // RFC 1123 label
+	labelValue    = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`) // of Kubernetes
+)
+
+// check refuses a scope in which something might act on more than our namespace, or not at all.
+func (s Scope) check(k Kind) error {
+	switch {
+	case !namespaceName.MatchString(s.Namespace):
+		return fmt.Errorf("namespace %q is not the name of a namespace", s.Namespace)
+	case !labelValue.MatchString(s.Run):
+		return fmt.Errorf("run %q is not the value of a label", s.Run)
+	case !k.NeedsWebhook():
+		return nil
+	case len(s.CABundle) == 0:
+		return errors.New("the webhook's authority is not known: it must be running before its configurations are rendered")
+	}
+	u, err := url.Parse(s.WebhookURL)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return fmt.Errorf("webhook URL %q: the API server calls https://HOST[:PORT][/PATH] only", s.WebhookURL)
+	}
+	return nil
+}
+
+// here selects our namespace.
+func (s Scope) here() map[string]any { return selectNamespace(s.Namespace) }
+
+// elsewhere selects a namespace that cannot exist: names of namespaces hold no dot.
+func (s Scope) elsewhere() map[string]any { return selectNamespace(s.nowhere()) }
+
+func (s Scope) nowhere() string { return s.Namespace + ".elsewhere" }
+
+func selectNamespace(name string) map[string]any {
+	return map[string]any{"matchExpressions": []any{map[string]any{"key": nameLabel, "operator": "In", "values": []any{name}}}}
+}
+
+// object is an object of the given kind with our labels.
+func (s Scope) object(apiVersion, kind, name string, body map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiVersion, "kind": kind,
+		"metadata": map[string]any{"name": name, "labels": map[string]any{RunLabel: s.Run, OwnerLabel: Owner}},
+	}}
+	maps.Copy(o.Object, body)
+	return o
+}
+
+// Confined says that o acts on nothing outside of the namespace: it is in it, or selects it alone, or selects nothing, or acts by being bound only.
+// What is not known to be confined is not.
+func Confined(o *unstructured.Unstructured, namespace string) bool {
+	switch o.GroupVersionKind().GroupKind().String() {
+	case "ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding.admissionregistration.k8s.io":
+		return confinedSelector(o.Object, namespace, "spec", "matchResources", "namespaceSelector")
+	case "ValidatingWebhookConfiguration.admissionregistration.k8s.io", "MutatingWebhookConfiguration.admissionregistration.k8s.io":
+		hooks, found, err := unstructured.NestedSlice(o.Object, "webhooks")
+		if err != nil || !found {
+			return err == nil
+		}
+		return !slices.ContainsFunc(hooks, func(h any) bool {
+			hook, ok := h.(map[string]any)
+			return !ok || !confinedSelector(hook, namespace, "namespaceSelector")
+		})
+	case "ValidatingAdmissionPolicy.admissionregistration.k8s.io", "MutatingAdmissionPolicy.admissionregistration.k8s.io", "PodSecurityPolicy.policy":
+		return true // act through a binding
+	}
+	return o.GetNamespace() == namespace && namespace != ""
+}
+
+// confinedSelector says that the selector at path chooses namespace alone, or none that can exist.
+func confinedSelector(o map[string]any, namespace string, path ...string) bool {
+	terms, _, err := unstructured.NestedSlice(o, append(slices.Clone(path), "matchExpressions")...)
+	if err != nil {
+		return false
+	}
+	for _, t := range terms { // all must hold, so one that confines is enough
+		term, ok := t.(map[string]any)
+		if !ok || term["key"] != nameLabel || term["operator"] != "In" {
+			continue
+		}
+		values, _, err := unstructured.NestedStringSlice(term, "values")
+		if err == nil && len(values) == 1 && (values[0] == namespace || !namespaceName.MatchString(values[0])) {
+			return true
+		}
+	}
+	name, _, err := unstructured.NestedString(o, append(slices.Clone(path), "matchLabels", nameLabel)...)
+	return err == nil && name != "" && name == namespace
+}

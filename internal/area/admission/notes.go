@@ -1,0 +1,65 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tare/internal/plane"
+)
+
+// Notes implements area.Target.
+func (t *target) Notes() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var notes []string
+	releases := map[string]bool{}
+	for _, id := range slices.Sorted(maps.Keys(t.places)) {
+		p := t.places[id]
+		if !p.whole {
+			continue
+		}
+		notes = append(notes, p.notes()...)
+		if !p.foreign {
+			releases[p.control.binary.Kubernetes] = true
+		}
+	}
+	if len(releases) > 1 {
+		notes = append(notes, fmt.Sprintf("the arms run different releases of Kubernetes (%s): what differs between them is not the policies alone",
+			strings.Join(slices.Sorted(maps.Keys(releases)), ", ")))
+	}
+	slices.Sort(notes)
+	return slices.Compact(notes)
+}
+
+// notes are what every report must carry.
+func (p *place) notes() (out []string) {
+	if n := len(p.policies.wide); n > 0 {
+		out = append(out, fmt.Sprintf("%d of the manifests' objects may act beyond the run's namespace: %s", n, some(p.policies.wide)))
+	}
+	if p.foreign {
+		out = append(out, fmt.Sprintf("the cluster at %s is not ours: policies are put in force before each trial and taken away after it, and what else runs there is measured with it", p.endpoint.Host))
+		out = append(out, p.admin.Notes()...)
+		if p.silent != "" {
+			out = append(out, "client-side only: the API server's own metrics cannot be read: "+p.silent)
+		}
+		return out
+	}
+	where := "etcd in memory, without fsync"
+	if p.etcd == plane.Disk {
+		where = "etcd on disk, with fsync"
+	}
+	out = append(out, fmt.Sprintf("kube-apiserver %s, etcd %s, started by tare on loopback; %s; one API server, no TLS-terminating proxy, no audit log",
+		p.control.binary.Kubernetes, p.control.binary.Etcd, where))
+	if p.nodes > 0 {
+		out = append(out, p.control.nodesNote)
+	}
+	if p.shared {
+		out = append(out, "arms that differ in their policies only share one control plane: policies come before each trial and go after it, and what the trial before left in caches and in etcd is there")
+	}
+	if len(p.flags) > 0 {
+		out = append(out, "further flags of kube-apiserver: "+strings.Join(p.flags, " "))
+	}
+	return out
+}

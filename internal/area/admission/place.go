@@ -1,0 +1,268 @@
+package admission
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"tare/internal/area"
+	"tare/internal/area/admission/cluster"
+	"tare/internal/area/admission/startup"
+	"tare/internal/area/admission/webhook"
+	"tare/internal/load"
+)
+
+// A place is where one treatment stands: a namespace on a control plane, with all that calls and policies need.
+type place struct {
+	plan
+	env        area.Env
+	journal    area.Journal
+	index      int // makes names unique within the run
+	operations []operation
+	whole      bool // Prepare has gone through
+
+	control   *control         // nil: a cluster of the user's
+	admin     *cluster.Cluster // sets up
+	caller    *cluster.Cluster // who is measured; on a cluster of the user's the same as admin
+	setter    *asker           // single requests of admin
+	asker     *asker           // single requests of caller
+	namespace string
+	prefix    string // of paths, before /api
+	endpoint  *load.Endpoint
+	identity  caller
+	journaled []journaled // what there is on a cluster of the user's
+
+	policies     policies
+	webhook      *child // nil: none
+	webhookReady webhook.Ready
+	reviewer     *reviewer
+	maker        maker
+	epoch        int // counts mixes, for names
+
+	stock map[string][]item // by noun: what update, patch, get and list act upon
+	trial int               // counts trials, for names
+
+	watch   *startup.Watch // nil: no pod-startup
+	starter *rest.Config   // who creates its pods
+	// silent says why the API server's own metrics cannot be read; empty: they can.
+	silent string
+	// patience is for a control plane that is not ready; 0: readyWithin.
+	patience time.Duration
+
+	reheat func() // ends the renewal of credentials; nil: none
+}
+
+// settleWithin bounds how long is waited for something that was set up or taken away to show its effect.
+const settleWithin = time.Minute
+
+// prepare makes the namespace with all that calls need, and where the control plane is the treatment's own puts the policies there.
+func (p *place) prepare(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		p.connect, p.serveWebhook, p.render, p.intend, p.found, p.join, p.hear, p.listen, p.install, p.fill,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connect makes the clients, and learns how the load reaches the API server.
+func (p *place) connect(ctx context.Context) (err error) {
+	dir := p.env.Dir
+	if dir == "" {
+		dir = "."
+	}
+	run, err := cluster.RunID(dir)
+	if err != nil {
+		return err
+	}
+	o := cluster.Options{Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, MaxRate: p.env.MaxRate, Clock: p.env.Clock}
+	if !p.foreign {
+		o = cluster.Options{
+			Run: run, Server: p.control.Server(), CA: p.control.CA, Token: p.control.AdminToken, Bare: p.nodes == 0, Clock: p.env.Clock,
+		}
+	}
+	if p.admin, err = cluster.New(ctx, o); err != nil {
+		return err
+	}
+	if p.policies.keeper, err = cluster.New(ctx, policyOptions(o, p.index)); err != nil {
+		return err
+	}
+	p.caller = p.admin
+	if !p.foreign {
+		o.Token = p.control.CallerToken
+		if p.caller, err = cluster.New(ctx, o); err != nil {
+			return err
+		}
+	}
+	if p.setter, err = newAsker(p.admin, o.MaxRate); err != nil {
+		return err
+	}
+	if p.asker, err = newAsker(p.caller, o.MaxRate); err != nil {
+		return err
+	}
+	p.namespace, p.prefix = fmt.Sprintf("tare-%s-%d", run, p.index), p.admin.Prefix()
+	e := &load.Endpoint{Host: p.admin.Host(), Keys: 1}
+	if e.Addr, err = p.admin.Addr(ctx); err != nil {
+		return err
+	}
+	if e.TLS, err = p.caller.TLS(); err != nil {
+		return err
+	}
+	p.endpoint = e
+	return p.identify(ctx)
+}
+
+// policyOptions is the same connection with a label of its own for the policies of one treatment, so that they can go while the rest stays.
+func policyOptions(o cluster.Options, index int) cluster.Options {
+	o.Run = fmt.Sprintf("%s-p%d", o.Run, index)
+	return o
+}
+
+// identify renders the headers that say who calls.
+func (p *place) identify(ctx context.Context) error {
+	h, err := p.caller.Header(ctx)
+	if err != nil {
+		return err
+	}
+	h.Del("User-Agent")
+	var b bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		for _, value := range h[name] {
+			fmt.Fprintf(&b, "%s: %s\r\n", name, value)
+		}
+	}
+	p.identity.set(b.Bytes())
+	return nil
+}
+
+// renewEach is how often the credentials of a cluster of the user's are looked up anew: tokens end.
+const renewEach = time.Minute
+
+// renew keeps the caller's credentials fresh, outside of the timed path, until the returned function is called.
+func (p *place) renew() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for p.env.Clock.Sleep(ctx, renewEach) == nil {
+			if err := p.identify(ctx); err != nil && ctx.Err() == nil {
+				p.env.Log.Warn("renew the credentials of the caller", slog.String("error", err.Error()))
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// enter fills up what calls use up, and puts the policies in force where they come and go with the trials.
+func (p *place) enter(ctx context.Context) error {
+	if err := p.failed(); err != nil {
+		return err
+	}
+	if p.foreign {
+		if err := p.identify(ctx); err != nil {
+			return err
+		}
+		p.reheat = p.renew()
+	}
+	if err := p.stage(ctx); err != nil {
+		return err
+	}
+	if p.visiting() {
+		return p.putInForce(ctx)
+	}
+	return nil
+}
+
+// visiting reports whether the policies come with a trial and go after it: the control plane is not the treatment's own.
+func (p *place) visiting() bool { return p.foreign || p.shared }
+
+// leave deletes what the trial created, and takes away the policies that came with it.
+func (p *place) leave(ctx context.Context) error {
+	if p.reheat != nil {
+		p.reheat()
+		p.reheat = nil
+	}
+	err := p.clear(ctx)
+	if p.visiting() {
+		err = errors.Join(err, p.takeAway(ctx))
+	}
+	return errors.Join(err, p.failed())
+}
+
+// failed is why an embedded control plane, or what tare runs beside it, is no more.
+func (p *place) failed() error {
+	if p.control == nil {
+		return p.webhook.failed()
+	}
+	return errors.Join(p.control.Failed(), p.control.nodes.failed(), p.webhook.failed())
+}
+
+// recover waits until the API server is ready. An embedded control plane that does not become so is started anew.
+func (p *place) recover(ctx context.Context) error {
+	err := p.awaitReady(ctx)
+	if err == nil || p.foreign || ctx.Err() != nil {
+		return err
+	}
+	if err := p.control.Restart(ctx); err != nil {
+		return err
+	}
+	return p.awaitReady(ctx)
+}
+
+// readyWithin is how long a control plane may say that it is not ready, after an overload.
+const readyWithin = time.Minute
+
+func (p *place) awaitReady(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, cmp.Or(p.patience, readyWithin))
+	defer cancel()
+	for {
+		a, err := p.setter.do(within, http.MethodGet, p.prefix+"/readyz", "", nil)
+		if err == nil && a.status == http.StatusOK {
+			return nil
+		}
+		if err == nil {
+			err = errors.New(a.message())
+		}
+		if p.env.Clock.Sleep(within, pause) != nil {
+			return fmt.Errorf("the API server at %s is not ready: %w", p.endpoint.Host, err)
+		}
+	}
+}
+
+// pause is between two tries.
+const pause = 200 * time.Millisecond
+
+// close takes back all that the place has made. An embedded control plane of its own takes everything with it.
+func (p *place) close(ctx context.Context) error {
+	var errs []error
+	if p.reheat != nil {
+		p.reheat()
+		p.reheat = nil
+	}
+	if p.watch != nil {
+		p.watch.Close()
+	}
+	if len(p.journaled) > 0 {
+		errs = append(errs, p.withdraw(ctx))
+	}
+	errs = append(errs, p.webhook.stop(ctx))
+	p.setter.close()
+	p.asker.close()
+	for _, c := range []*cluster.Cluster{p.admin, p.caller, p.policies.keeper} {
+		if c != nil {
+			c.Close()
+		}
+	}
+	return errors.Join(errs...)
+}

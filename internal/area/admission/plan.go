@@ -1,0 +1,181 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/internal/area/admission/cluster"
+	"tare/internal/area/admission/mechanism"
+	"tare/internal/design"
+	"tare/internal/plane"
+)
+
+const (
+	// defaultObjects is the stock of objects of a kind.
+	defaultObjects = 200
+	// mostLatency is less than the API server waits for a webhook (package mechanism says 5 s): a slower one would be an error, not a cost.
+	mostLatency = 4 * time.Second
+)
+
+// plan is a Spec with the levels of one treatment applied and defaults filled in.
+type plan struct {
+	spec       *Spec // with the levels applied
+	foreign    bool  // a cluster of the user's own
+	kind       mechanism.Kind
+	population mechanism.Population
+	latency    time.Duration
+	version    plane.Version // of an embedded control plane
+	nodes      int
+	etcd       string
+	shared     bool
+	flags      []string
+	size       int // of the stock of objects
+	image      string
+	scheduler  string
+}
+
+// plan applies the levels of t to s. Errors begin with the field's name.
+func (s *Spec) plan(t design.Treatment) (plan, error) {
+	u, err := s.under(t.Levels)
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{spec: u, kind: mechanism.Kind(u.Mechanism), size: u.Objects, scheduler: cluster.NoScheduler}
+	if p.kind == "" || (u.Policies != nil && *u.Policies == 0) {
+		p.kind = mechanism.None
+	}
+	if p.size == 0 {
+		p.size = defaultObjects
+	}
+	if u.Webhook != nil {
+		p.latency = u.Webhook.Latency.Std()
+	}
+	if u.Pod != nil {
+		p.image = u.Pod.Image
+		if u.Pod.Scheduler != "" {
+			p.scheduler = u.Pod.Scheduler
+		}
+	}
+	if err := p.judgeWords(); err != nil {
+		return p, err
+	}
+	if err := p.choose(); err != nil {
+		return p, err
+	}
+	if p.population, err = u.population(p.kind, t.Levels); err != nil {
+		return p, err
+	}
+	return p, p.judgeOptions()
+}
+
+// judgeWords looks at words, which may have come as levels.
+func (p *plan) judgeWords() error {
+	s := p.spec
+	version, etcd := "", ""
+	if s.Embedded != nil {
+		version, etcd = s.Embedded.Version, s.Embedded.Etcd
+	}
+	kinds := []string{""}
+	for _, k := range mechanism.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	for _, x := range []struct {
+		field, word string
+		known       []string
+	}{
+		{"mechanism", s.Mechanism, kinds},
+		{"version", version, []string{"", string(plane.V136), string(plane.V124)}},
+		{"etcd", etcd, []string{"", plane.Tmpfs, plane.Disk}},
+	} {
+		if !slices.Contains(x.known, x.word) {
+			return fmt.Errorf("%s: %q is not one of %s", x.field, x.word, strings.Join(x.known[1:], ", "))
+		}
+	}
+	return nil
+}
+
+// choose finds where the control plane comes from.
+func (p *plan) choose() error {
+	s := p.spec
+	if s.Kubeconfig != "" {
+		p.foreign = true
+		return p.judgeForeign()
+	}
+	if s.Context != "" {
+		return errors.New("context: it is a context of a kubeconfig: name one, or leave it out")
+	}
+	e := s.Embedded
+	if e == nil {
+		e = &Embedded{}
+	}
+	p.version, p.nodes, p.etcd, p.shared, p.flags = plane.Version(e.Version), e.Nodes, e.Etcd, e.Shared, e.Flags
+	if p.etcd == "" {
+		p.etcd = plane.Tmpfs
+	}
+	switch {
+	case p.kind == mechanism.PSP && p.version == plane.V136:
+		return errors.New("version: PodSecurityPolicy was removed from Kubernetes with 1.25: psp needs version 1.24, or leave the version out")
+	case p.kind == mechanism.PSP:
+		p.version = plane.V124
+	case p.version == "":
+		p.version = plane.V136
+	}
+	if p.version == plane.V124 && (p.kind == mechanism.VAP || p.kind == mechanism.MAP) {
+		return fmt.Errorf("version: Kubernetes 1.24 has no policies in CEL: %s needs version 1.36", p.kind)
+	}
+	for _, flag := range p.flags {
+		if name, _, _ := strings.Cut(flag, "="); !strings.HasPrefix(name, "--") || len(name) < len("--x") {
+			return fmt.Errorf("embedded.flags: %q is not a flag such as --max-requests-inflight=800", flag)
+		}
+	}
+	return nil
+}
+
+// judgeForeign refuses what is not ours to say of a cluster that is there already.
+func (p *plan) judgeForeign() error {
+	e, w := p.spec.Embedded, p.spec.Webhook
+	switch {
+	case p.kind == mechanism.PSP:
+		return errors.New("mechanism: PodSecurityPolicy takes a plugin of the API server that no current cluster has: psp needs embedded")
+	case e == nil:
+	case e.Nodes > 0:
+		return errors.New("nodes: tare adds no simulated nodes to a cluster that is not its own: leave nodes out")
+	case e.Etcd != "":
+		return errors.New("etcd: where a cluster keeps its data is not ours to say: leave etcd out")
+	case e.Version != "":
+		return errors.New("version: a cluster has the version that it has: leave version out")
+	default:
+		return errors.New("kubeconfig: kubeconfig and embedded exclude each other")
+	}
+	if p.kind.NeedsWebhook() && (w == nil || w.URL == "") && !p.near() {
+		return errors.New("webhook.url: the cluster's API server must reach the webhook server, which runs here: give url, and listen")
+	}
+	return nil
+}
+
+// judgeOptions looks at the options of mechanisms.
+func (p *plan) judgeOptions() error {
+	m, w := p.spec.Manifests, p.spec.Webhook
+	switch {
+	case p.kind == mechanism.Manifests && m == nil:
+		return errors.New("manifests: say where the manifests are: manifests: {before: DIR, bad: FILE}")
+	case p.kind == mechanism.Manifests && (m.Before == "" || m.Bad == ""):
+		return errors.New("manifests: before and bad are needed: the manifests, and a pod that they must deny")
+	case p.latency < 0 || p.latency > mostLatency:
+		return fmt.Errorf("webhook.latency: want at most %v: the API server waits 5 s for these webhooks", mostLatency)
+	case w != nil && w.URL != "" && !strings.HasPrefix(w.URL, "https://"):
+		return errors.New("webhook.url: webhooks are called by https:// only")
+	}
+	return nil
+}
+
+// psp reports whether the control plane runs the plugin PodSecurityPolicy.
+func (p *plan) psp() bool { return p.kind == mechanism.PSP }
+
+// key names the control plane that the treatment can share with others.
+func (p *plan) key() string {
+	return fmt.Sprintf("%s nodes=%d etcd=%s psp=%t %s", p.version, p.nodes, p.etcd, p.psp(), strings.Join(p.flags, " "))
+}

@@ -1,0 +1,211 @@
+package admission
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/plane"
+)
+
+// offered sends a few calls of each operation of a treatment, as a run does, and returns how many ended how.
+func offered(t *testing.T, tg *target, tr design.Treatment, n float64) (out map[string]int, causes []string) {
+	t.Helper()
+	ops, err := tg.Operations(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint, err := tg.Endpoint(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: ops, Endpoint: *endpoint, Timeout: 20 * time.Second, MaxConns: 8, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := s.Offer(t.Context(), load.Constant{Rate: 20, Duration: time.Duration(n / 20 * float64(time.Second))}, 50*time.Millisecond, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(t.Context(), 20*time.Second, 10*time.Millisecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
+		t.Fatal(err)
+	}
+	out = map[string]int{}
+	for _, c := range s.Take() {
+		out[ops[c.Operation].Name+" "+c.Outcome.String()] += int(c.Service.Count())
+		for _, why := range c.Causes {
+			causes = append(causes, fmt.Sprintf("%s: %s (status %d) × %d", ops[c.Operation].Name, why.Cause.Text(ops[c.Operation].Causes), why.Status, why.Count))
+		}
+	}
+	return out, causes
+}
+
+// stay takes a treatment through one trial.
+func stay(t *testing.T, tg *target, tr design.Treatment, calls float64) {
+	t.Helper()
+	if err := tg.Enter(t.Context(), tr); err != nil {
+		t.Fatalf("enter: %v", err)
+	}
+	if err := tg.Verify(t.Context(), tr); err != nil {
+		t.Fatalf("verify: %v", err)
+	}
+	got, causes := offered(t, tg, tr, calls)
+	total := 0
+	for what, n := range got {
+		total += n
+		if !slices.ContainsFunc(tg.operations, func(o operation) bool { return what == o.name+" "+load.OK.String() }) {
+			t.Errorf("%d × %s: %v", n, what, causes)
+		}
+	}
+	if total < int(calls) {
+		t.Errorf("%d calls were counted, want %v: %v", total, calls, got)
+	}
+	if err := tg.Leave(t.Context(), tr); err != nil {
+		t.Fatalf("leave: %v", err)
+	}
+}
+
+// TestMechanisms takes every mechanism through two trials, on a control plane of its own.
+func TestMechanisms(t *testing.T) {
+	for _, c := range []struct {
+		version plane.Version
+		levels  []string
+	}{
+		{plane.V136, []string{"mechanism", "none"}},
+		{plane.V136, []string{"mechanism", "psa", "level", "restricted"}},
+		{plane.V136, []string{"mechanism", "vap", "policies", "5", "bound", "4", "useable", "3"}},
+		{plane.V136, []string{"mechanism", "map", "policies", "3"}},
+		{plane.V136, []string{"mechanism", "webhook", "policies", "3"}},
+		{plane.V136, []string{"mechanism", "mutating-webhook", "policies", "3", "webhook_latency", "5ms"}},
+		{plane.V124, []string{"mechanism", "psp", "policies", "6", "bound", "3"}},
+		{plane.V124, []string{"mechanism", "none", "version", "1.24"}},
+	} {
+		tr := treatment(c.levels...)
+		t.Run(tr.ID, func(t *testing.T) {
+			haveBinary(t, c.version)
+			tg, j := opened(t, &Spec{}, testEnv(t))
+			if err := tg.Prepare(t.Context(), tr, j); err != nil {
+				t.Fatal(err)
+			}
+			folders := folders(j)
+			for range 2 {
+				stay(t, tg, tr, 10)
+			}
+			served, err := tg.Witnessed(t.Context(), tr)
+			if err != nil || served == nil || len(served.Requests) == 0 {
+				t.Errorf("the API server's own measurements: %v, %v", served, err)
+			}
+			if err := tg.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for _, dir := range folders {
+				if _, err := os.Stat(dir); err == nil {
+					t.Errorf("folder %s is left", dir)
+				}
+			}
+		})
+	}
+}
+
+func folders(j *memory) (out []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range j.changes {
+		if c.Kind == changeFolder {
+			out = append(out, c.Data["path"])
+		}
+	}
+	return out
+}
+
+// TestOperations makes calls of every operation, with simulated nodes, on a shared control plane, whose policies come and go.
+func TestOperations(t *testing.T) {
+	haveBinary(t, plane.V136)
+	tg, j := opened(t, &Spec{Embedded: &Embedded{Nodes: 3, Shared: true}, Objects: 30}, testEnv(t, operationNames()...))
+	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "vap", "policies", "3"), treatment("mechanism", "webhook", "policies", "2")}
+	for _, tr := range arms {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(tg.closing); n != 1 {
+		t.Errorf("%d control planes were started, want one that is shared", n)
+	}
+	for _, k := range []int{0, 1, 2, 0, 1} {
+		stay(t, tg, arms[k], 60)
+	}
+	var notes int
+	for _, n := range tg.Notes() {
+		if n == "control plane only: the 3 nodes are simulated, no container is started" {
+			notes++
+		}
+	}
+	if notes != 1 {
+		t.Errorf("notes: %q", tg.Notes())
+	}
+}
+
+// TestManifests puts an engine in force that is known by its files only, on a shared control plane, so that it comes and goes.
+func TestManifests(t *testing.T) {
+	haveBinary(t, plane.V136)
+	s := &Spec{
+		Embedded:  &Embedded{Shared: true},
+		Manifests: &Manifests{Before: "testdata/manifests/before", After: "testdata/manifests/after", Bad: "testdata/manifests/bad.yaml"},
+	}
+	tg, j := opened(t, s, testEnv(t))
+	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "manifests")}
+	for _, tr := range arms {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range []int{0, 1, 0, 1} {
+		stay(t, tg, arms[k], 10)
+	}
+	if err := tg.Enter(t.Context(), arms[1]); err != nil {
+		t.Fatal(err)
+	}
+	pull(t, tg.places[arms[1].ID], "ValidatingAdmissionPolicyBinding", tg.places[arms[1].ID].namespace+".engine")
+	refused(t, tg, arms[1], "the manifests deny the bad pod")
+	if err := tg.Leave(t.Context(), arms[1]); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRecover starts a control plane anew that has lost its etcd, with all that was in it still there.
+func TestRecover(t *testing.T) {
+	haveBinary(t, plane.V136)
+	tg, j := opened(t, &Spec{Embedded: &Embedded{Etcd: plane.Disk}}, testEnv(t))
+	tr := treatment("mechanism", "vap", "policies", "2")
+	if err := tg.Prepare(t.Context(), tr, j); err != nil {
+		t.Fatal(err)
+	}
+	p := tg.places[tr.ID]
+	for _, c := range p.control.Processes() {
+		if c.Name == plane.Etcd {
+			if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for begin := p.env.Clock.Now(); p.failed() == nil && p.env.Clock.Now().Sub(begin) < settleWithin; {
+		if err := p.env.Clock.Sleep(t.Context(), pause); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(t, tg, tr, "etcd")
+	p.patience = time.Second
+	if err := tg.Recover(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	stay(t, tg, tr, 10)
+}

@@ -1,0 +1,215 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/internal/area"
+	"tare/internal/area/admission/cluster"
+	"tare/internal/area/admission/mechanism"
+	"tare/internal/plane"
+)
+
+// applyAbreast is how many policies are created at once.
+const applyAbreast = 16
+
+// policies are what a treatment puts in force, and what proves it.
+type policies struct {
+	keeper   *cluster.Cluster // creates and removes them, under a label of their own
+	rendered mechanism.Rendered
+	proof    mechanism.Proof
+	after    mechanism.Rendered // of manifests: what comes when they have gone
+	wide     []string           // of manifests: what may act on more than the namespace
+	// absence proves that nothing is in force.
+	absence mechanism.Proof
+	present bool
+	changed time.Time // when they were created last
+}
+
+// scope is where the treatment's policies act: in its namespace only.
+func (p *place) scope() mechanism.Scope {
+	s := mechanism.Scope{Run: p.policies.keeper.Run(), Namespace: p.namespace}
+	if !p.foreign {
+		s.Caller = plane.CallerUser
+	}
+	if p.webhook != nil {
+		s.WebhookURL, s.CABundle = p.webhookReady.URL, p.webhookReady.CA
+		if w := p.spec.Webhook; w != nil && w.URL != "" {
+			s.WebhookURL = w.URL
+		}
+	}
+	return s
+}
+
+// render makes the policies and their proof, and the pod of the load from the pod that all of them admit.
+func (p *place) render(context.Context) (err error) {
+	x := &p.policies
+	if p.kind == mechanism.Manifests {
+		err = p.withManifests()
+	} else if x.rendered, err = mechanism.Render(p.kind, p.population, p.scope()); err == nil {
+		x.proof = mechanism.Prove(p.kind, p.population, p.scope())
+	}
+	if err != nil {
+		return fmt.Errorf("render the policies: %w", err)
+	}
+	x.absence = absence(p.kind, x.proof, p.scope())
+	p.maker = maker{namespace: p.namespace, labels: p.admin.Labels(), image: p.image, scheduler: p.scheduler}
+	if err := json.Unmarshal(x.proof.Good.Pod, &p.maker.pod); err != nil {
+		return fmt.Errorf("read the pod that is to be admitted: %w", err)
+	}
+	return nil
+}
+
+// absence proves that nothing is in force: what the manifests deny is admitted again, or what any of the other mechanisms denies.
+func absence(k mechanism.Kind, proof mechanism.Proof, s mechanism.Scope) mechanism.Proof {
+	out := mechanism.Prove(mechanism.None, mechanism.Population{}, s)
+	if k == mechanism.Manifests {
+		out.Bad = nil
+		for _, probe := range proof.Bad {
+			probe.Want, probe.Why, probe.Says, probe.By = mechanism.Admitted, "nothing denies it any more", nil, nil
+			out.Bad = append(out.Bad, probe)
+		}
+	}
+	return out
+}
+
+// install puts the policies in force where the control plane is the treatment's own: once, for all trials.
+func (p *place) install(ctx context.Context) error {
+	if p.visiting() {
+		return nil
+	}
+	return p.putInForce(ctx)
+}
+
+// putInForce creates the policies, and waits until they show: that takes up to 20 seconds.
+func (p *place) putInForce(ctx context.Context) error {
+	x := &p.policies
+	x.present = true // before it is so: what is made in part is taken away as well
+	if err := x.keeper.Apply(ctx, x.rendered.Objects, applyAbreast); err != nil {
+		return fmt.Errorf("put the policies in force: %w", err)
+	}
+	x.changed = p.env.Clock.Now()
+	return p.settle(ctx, x.proof, "the policies do not come into force")
+}
+
+// takeAway removes policies that came with the trial, and waits until a pod that they deny is admitted again.
+func (p *place) takeAway(ctx context.Context) error {
+	x := &p.policies
+	if !x.present {
+		return nil
+	}
+	if err := x.keeper.RemoveAll(ctx, x.rendered.Resources); err != nil {
+		return fmt.Errorf("take the policies away: %w", err)
+	}
+	x.present = false
+	if err := p.cleanUp(ctx); err != nil {
+		return fmt.Errorf("clean up after the policies: %w", err)
+	}
+	if len(x.rendered.Objects) == 0 {
+		return nil // it was the baseline, or a label of the namespace, which goes with it
+	}
+	x.changed = p.env.Clock.Now()
+	return p.settle(ctx, x.absence, "the policies are still in force after they were removed")
+}
+
+// settle tries a proof until it holds, for as long as changes take to show.
+func (p *place) settle(ctx context.Context, proof mechanism.Proof, what string) error {
+	for {
+		err := p.prove(ctx, proof)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if p.env.Clock.Now().Sub(p.policies.changed) > settleWithin {
+			return fmt.Errorf("%s within %v: %w", what, settleWithin, err)
+		}
+		if e := p.env.Clock.Sleep(ctx, pause); e != nil {
+			return errors.Join(e, err)
+		}
+	}
+}
+
+// contents are what a place creates in a cluster besides its policies.
+func contents() []schema.GroupVersionResource {
+	out := []schema.GroupVersionResource{}
+	for _, r := range resources() {
+		out = append(out, r.gvr())
+	}
+	return append(out, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+}
+
+// gvr is the resource in Kubernetes' terms.
+func (r resource) gvr() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: r.group, Version: "v1", Resource: r.plural}
+}
+
+// intend journals what is about to be created on a cluster of the user's: the policies apart, as they come and go.
+func (p *place) intend(context.Context) error {
+	if !p.foreign {
+		return nil
+	}
+	for _, x := range []struct {
+		name      string
+		by        *cluster.Cluster
+		resources []schema.GroupVersionResource
+	}{{"objects", p.admin, contents()}, {"policies", p.policies.keeper, append(slices.Clone(p.policies.rendered.Resources), p.policies.after.Resources...)}} {
+		if len(x.resources) == 0 {
+			continue
+		}
+		c, err := x.by.Change(areaName, fmt.Sprintf("%s-%d", x.name, p.index), x.resources)
+		if err != nil {
+			return err
+		}
+		if err := p.journal.Intend(c); err != nil {
+			return err
+		}
+		p.journaled = append(p.journaled, journaled{c, x.by, x.resources})
+	}
+	return nil
+}
+
+// journaled are objects on a cluster of the user's.
+type journaled struct {
+	change    area.Change
+	by        *cluster.Cluster
+	resources []schema.GroupVersionResource
+}
+
+// withdraw takes everything back that was journaled, the latest first.
+func (p *place) withdraw(ctx context.Context) error {
+	var errs []error
+	for _, j := range slices.Backward(p.journaled) {
+		err := j.by.RemoveAll(ctx, j.resources)
+		if err == nil {
+			err = p.journal.Undone(j.change)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// found makes the namespace. Its labels are the treatment's: Pod Security Admission is nothing else.
+func (p *place) found(ctx context.Context) error {
+	return p.admin.EnsureNamespace(ctx, p.namespace, p.policies.rendered.NamespaceLabels)
+}
+
+// join gives the caller of an embedded control plane what its operations and the proofs need, and nothing else.
+func (p *place) join(ctx context.Context) error {
+	if p.foreign {
+		return nil
+	}
+	names := []string{defaultOperation} // the proofs
+	for _, o := range p.operations {
+		names = append(names, o.name)
+	}
+	rules, err := cluster.CallerRules(names)
+	if err != nil {
+		return err
+	}
+	return p.admin.EnsureRole(ctx, p.namespace, plane.CallerUser, rules)
+}

@@ -1,0 +1,229 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/area"
+	"tare/internal/area/admission/cluster"
+	"tare/internal/area/admission/mechanism"
+	"tare/internal/design"
+	"tare/internal/plane"
+)
+
+// What a control plane needs of memory, in bytes: etcd and kube-apiserver, what scheduler and controller-manager add, and a simulated node with
+// its pods.
+const (
+	planeBytes    = 400 << 20
+	workersBytes  = 200 << 20
+	nodeBytes     = 1 << 20
+	policyBytes   = 400 << 10 // a compiled policy in CEL
+	checkedWithin = askWithin
+)
+
+// Preflight implements area.Area: it sees that control planes can be had, which may build them, and that the host has memory for them; of a
+// cluster of the user's that it answers, and grants the rights that the run needs. It changes nothing.
+func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
+	}
+	chosen, err := chosen(env.Operations)
+	if err != nil {
+		return []area.Finding{fault("", err, "")}
+	}
+	treatments := env.Treatments
+	if len(treatments) == 0 {
+		treatments = []design.Treatment{{}}
+	}
+	var out []area.Finding
+	var plans []plan
+	for _, t := range treatments {
+		p, err := spec.plan(t)
+		if err == nil {
+			err = p.can(chosen)
+		}
+		if err != nil {
+			out = append(out, fault("", err, ""))
+			continue
+		}
+		plans = append(plans, p)
+	}
+	out = append(out, findBinaries(ctx, plans, env)...)
+	out = append(out, judgeMemory(plans)...)
+	out = append(out, checkManifests(plans)...)
+	return append(out, checkClusters(ctx, plans, chosen, env)...)
+}
+
+// findBinaries reports releases that this host cannot have, and says of others where they come from.
+func findBinaries(ctx context.Context, plans []plan, env area.Env) (out []area.Finding) {
+	tried := map[plane.Version]bool{}
+	for i := range plans {
+		p := &plans[i]
+		if p.foreign || tried[p.version] {
+			continue
+		}
+		tried[p.version] = true
+		b, err := plane.Find(ctx, p.version, host(p, env))
+		if err != nil {
+			out = append(out, findingOf(err))
+			continue
+		}
+		out = append(out, area.Finding{
+			Path: "embedded", Severity: area.Info, Message: fmt.Sprintf("control plane: Kubernetes %s, etcd %s, from %s", b.Kubernetes, b.Etcd, b.Path),
+		})
+	}
+	return out
+}
+
+// judgeMemory warns when the control planes that stand side by side need more memory than is free.
+func judgeMemory(plans []plan) []area.Finding {
+	need, planes := memoryOf(plans)
+	if planes == 0 {
+		return nil
+	}
+	free, err := available("/proc/meminfo")
+	if err != nil || need <= free {
+		return nil
+	}
+	return []area.Finding{{
+		Path: "embedded", Severity: area.Warning,
+		Message: fmt.Sprintf("%d control plane(s) side by side need about %d MiB of memory, and %d MiB are free: what does not fit is swapped or killed", planes, need>>20, free>>20),
+		Hint:    "set shared: true, so that treatments that differ in their policies only share one, or compare fewer treatments",
+	}}
+}
+
+// memoryOf is about what the control planes of the plans take, in bytes, and how many there are.
+func memoryOf(plans []plan) (bytes uint64, planes int) {
+	shared := map[string]bool{}
+	for i := range plans {
+		p := &plans[i]
+		if p.foreign {
+			continue
+		}
+		if p.kind == mechanism.VAP || p.kind == mechanism.MAP {
+			bytes += uint64(max(0, p.population.Total)) * policyBytes //nolint:gosec // not negative
+		}
+		if p.shared && shared[p.key()] {
+			continue
+		}
+		shared[p.key()] = true
+		planes++
+		bytes += planeBytes
+		if p.nodes > 0 {
+			bytes += workersBytes + uint64(p.nodes)*nodeBytes
+		}
+	}
+	return bytes, planes
+}
+
+// available is the memory that can be had without swapping, in bytes.
+func available(file string) (uint64, error) {
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		var s unix.Sysinfo_t
+		if err := unix.Sysinfo(&s); err != nil {
+			return 0, err
+		}
+		return uint64(s.Freeram) * uint64(s.Unit), nil //nolint:unconvert // the types differ between architectures
+	}
+	for line := range strings.Lines(string(text)) {
+		var kilobytes uint64
+		if n, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kilobytes); err == nil && n == 1 {
+			return kilobytes << 10, nil
+		}
+	}
+	return 0, errors.New("there is no MemAvailable")
+}
+
+// checkClusters asks each cluster of the user's whether it answers, and which rights are lacking.
+func checkClusters(ctx context.Context, plans []plan, chosen []operation, env area.Env) (out []area.Finding) {
+	done := map[string]bool{}
+	for i := range plans {
+		p := &plans[i]
+		key := p.spec.Kubeconfig + "\x00" + p.spec.Context
+		if !p.foreign || done[key] {
+			continue
+		}
+		done[key] = true
+		out = append(out, p.checkCluster(ctx, need(plans, key, chosen), env)...)
+	}
+	return out
+}
+
+// anyScope stands for a treatment's own where only the forms of manifests matter.
+var anyScope = mechanism.Scope{Run: "preflight", Namespace: "preflight"}
+
+// checkManifests reads the manifests, without applying any.
+func checkManifests(plans []plan) (out []area.Finding) {
+	for i := range plans {
+		p := &plans[i]
+		if p.kind != mechanism.Manifests {
+			continue
+		}
+		if _, _, _, err := p.spec.Manifests.read(anyScope); err != nil {
+			field, _, _ := strings.Cut(err.Error(), ":")
+			return []area.Finding{fault(field, err, "")}
+		}
+	}
+	return out
+}
+
+// need is what all treatments together do on one cluster.
+func need(plans []plan, key string, chosen []operation) cluster.Need {
+	n := cluster.Need{}
+	for _, o := range chosen {
+		n.Operations = append(n.Operations, o.name)
+	}
+	for i := range plans {
+		if p := &plans[i]; p.foreign && p.spec.Kubeconfig+"\x00"+p.spec.Context == key {
+			n.Mechanisms = append(n.Mechanisms, string(p.kind))
+			if p.kind == mechanism.Manifests {
+				before, after, _, err := p.spec.Manifests.read(anyScope)
+				if err == nil { // else checkManifests has said so
+					n.Manifests = append(append(n.Manifests, before.Resources...), after.Resources...)
+				}
+			}
+		}
+	}
+	return n
+}
+
+// checkCluster asks one cluster.
+func (p *plan) checkCluster(ctx context.Context, n cluster.Need, env area.Env) []area.Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkedWithin)
+	defer cancel()
+	c, err := cluster.New(ctx, cluster.Options{Run: "preflight", Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, MaxRate: env.MaxRate, Clock: env.Clock})
+	if err != nil {
+		return []area.Finding{fault("kubeconfig", err, "see that the file is there and that kubectl works with it")}
+	}
+	defer c.Close()
+	version, err := c.Version(ctx)
+	if err != nil {
+		return []area.Finding{fault("kubeconfig", err, "see that the cluster runs, that this host can reach it, and that kubectl works with the same context")}
+	}
+	out := []area.Finding{{Path: "kubeconfig", Severity: area.Info, Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host())}}
+	rules, err := cluster.Rules(n)
+	if err != nil {
+		return append(out, fault("", err, ""))
+	}
+	lacking, err := c.Check(ctx, rules)
+	if err != nil {
+		return append(out, fault("kubeconfig", err, ""))
+	}
+	if len(lacking) > 0 {
+		var words []string
+		for _, r := range lacking {
+			words = append(words, r.String())
+		}
+		out = append(out, fault("kubeconfig", fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(lacking), strings.Join(words, ", ")),
+			"tare doctor --rbac prints a role with all of them"))
+	}
+	return out
+}

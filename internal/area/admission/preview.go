@@ -1,0 +1,109 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+
+	"tare/internal/area"
+	"tare/internal/area/admission/mechanism"
+	"tare/internal/design"
+)
+
+// Presets lists the mechanisms, with one line on each.
+func (Area) Presets() map[string]string {
+	return map[string]string{
+		string(mechanism.None):            "no policy: the baseline",
+		string(mechanism.PSP):             "PodSecurityPolicy, on a control plane of Kubernetes 1.24",
+		string(mechanism.PSA):             "Pod Security Admission: one level of the namespace",
+		string(mechanism.VAP):             "ValidatingAdmissionPolicy (CEL)",
+		string(mechanism.MAP):             "MutatingAdmissionPolicy (CEL)",
+		string(mechanism.Webhook):         "validating webhooks, served by tare's reference server",
+		string(mechanism.MutatingWebhook): "mutating webhooks, served by tare's reference server",
+		string(mechanism.Manifests):       "any other engine, from directories of manifests",
+	}
+}
+
+// Creates says what a run of s makes on this host, and elsewhere, for the plan.
+func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return nil
+	}
+	planes := map[string]int{}
+	shared := map[string]bool{}
+	clusters := map[string]int{}
+	for _, t := range treatments {
+		p, err := spec.plan(t)
+		switch {
+		case err != nil:
+		case p.foreign:
+			clusters[p.spec.Kubeconfig]++
+		case !p.shared:
+			planes[p.describe()]++
+		case !shared[p.key()]:
+			shared[p.key()] = true
+			planes[p.describe()]++
+		}
+	}
+	var out []string
+	for _, what := range slices.Sorted(maps.Keys(planes)) {
+		out = append(out, fmt.Sprintf("%d control plane(s) on loopback: %s", planes[what], what))
+	}
+	for _, file := range slices.Sorted(maps.Keys(clusters)) {
+		out = append(out, fmt.Sprintf("%d namespace(s) and their policies, one at a time, in the cluster of %s, which are removed again", clusters[file], file))
+	}
+	return out
+}
+
+// describe is an embedded control plane in words.
+func (p *plan) describe() string {
+	out := "Kubernetes " + string(p.version) + ", etcd on " + p.etcd
+	if p.nodes > 0 {
+		out += fmt.Sprintf(", %d simulated nodes", p.nodes)
+	}
+	return out
+}
+
+// LockKey names the cluster that is measured, so that two runs do not measure each other; empty for embedded control planes, which every run has
+// for itself.
+func (s *Spec) LockKey() string {
+	p, err := s.plan(design.Treatment{})
+	if err != nil || !p.foreign {
+		return ""
+	}
+	server, err := serverOf(p.spec.Kubeconfig, p.spec.Context)
+	if err != nil {
+		return p.spec.Kubeconfig
+	}
+	return server.Host
+}
+
+// Loopback implements area.Spec.
+func (s *Spec) Loopback() bool {
+	p, err := s.plan(design.Treatment{})
+	if err != nil || !p.foreign {
+		return true
+	}
+	return p.near()
+}
+
+// near reports whether the cluster's API server is on this machine.
+func (p *plan) near() bool {
+	server, err := serverOf(p.spec.Kubeconfig, p.spec.Context)
+	return err == nil && area.LoopbackHost(server.Hostname())
+}
+
+// serverOf is the API server that a kubeconfig names.
+func serverOf(kubeconfig, context string) (*url.URL, error) {
+	text, err := serverURL(kubeconfig, context)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" {
+		return nil, fmt.Errorf("kubeconfig %s names no server", kubeconfig)
+	}
+	return u, nil
+}

@@ -1,0 +1,37 @@
+package admission
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+
+	"tare/internal/area/admission/webhook"
+)
+
+// newReviewer reaches the webhook server where it listens, under its own authority.
+func newReviewer(r webhook.Ready) (*reviewer, error) {
+	_, port, err := net.SplitHostPort(r.Addr)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(r.CA) {
+		return nil, errors.New("the webhook server's authority is no certificate in PEM")
+	}
+	host, _, err := net.SplitHostPort(r.Addr)
+	if err != nil {
+		return nil, err
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return &reviewer{
+		client: &http.Client{Transport: &http.Transport{
+			TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12, ServerName: "127.0.0.1"},
+			DisableKeepAlives: true,
+		}},
+		url: "https://" + net.JoinHostPort(host, port),
+	}, nil
+}

@@ -1,0 +1,63 @@
+package admission
+
+import (
+	"tare/internal/unit"
+)
+
+// Spec is the `target:` section of an admission experiment: a control plane that tare starts itself, or a cluster of the user's own, and the
+// policies that are put in force there.
+type Spec struct {
+	// Kubeconfig names a cluster that is there already.
+	Kubeconfig string `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty" jsonschema_description:"Path of the kubeconfig of a cluster of your own, instead of embedded. Everything that is created there is labelled, journaled, and removed again; tare doctor --rbac prints the rights that it takes."`
+	// Context chooses a context of the kubeconfig.
+	Context string `yaml:"context,omitempty" json:"context,omitempty" jsonschema_description:"Context of the kubeconfig. Default: its current context."`
+	// Embedded describes the control planes that tare starts itself.
+	Embedded *Embedded `yaml:"embedded,omitempty" json:"embedded,omitempty" jsonschema_description:"A real control plane that tare starts itself, as child processes on loopback: etcd, kube-apiserver and, with simulated nodes, kube-scheduler and kube-controller-manager."`
+
+	Mechanism  string `yaml:"mechanism,omitempty" json:"mechanism,omitempty" jsonschema:"enum=none,enum=psp,enum=psa,enum=vap,enum=map,enum=webhook,enum=mutating-webhook,enum=manifests" jsonschema_description:"How the policies are enforced: psp (PodSecurityPolicy of Kubernetes 1.24), psa (Pod Security Admission), vap and map (CEL: ValidatingAdmissionPolicy, MutatingAdmissionPolicy), webhook and mutating-webhook (tare's reference server), manifests (whatever the directory before holds). Default none."`
+	Policies   *int   `yaml:"policies,omitempty" json:"policies,omitempty" jsonschema:"minimum=0,maximum=20000" jsonschema_description:"How many policies exist. Default 1; 0 is no policy at all."`
+	Bound      *int   `yaml:"bound,omitempty" json:"bound,omitempty" jsonschema:"minimum=0,maximum=20000" jsonschema_description:"How many of them are bound to the namespace, or may be used by the caller: what the published test calls available. Default: all."`
+	Useable    *int   `yaml:"useable,omitempty" json:"useable,omitempty" jsonschema:"minimum=0,maximum=20000" jsonschema_description:"How many of the bound ones are about the pod. Default: all; of psp the one that admits it."`
+	Position   string `yaml:"position,omitempty" json:"position,omitempty" jsonschema:"enum=first,enum=last" jsonschema_description:"Of psp: where in the order of names the policy stands that admits the pod. Default last: the worst."`
+	Irrelevant string `yaml:"irrelevant,omitempty" json:"irrelevant,omitempty" jsonschema:"enum=namespace-selector,enum=match-conditions,enum=resource-rule,enum=rejects,enum=unauthorized" jsonschema_description:"What makes the other policies irrelevant to the pod. Default namespace-selector; of psp rejects: no other policy admits it, or unauthorized: they would, if the caller might use them."`
+	Bindings   string `yaml:"bindings,omitempty" json:"bindings,omitempty" jsonschema:"enum=one,enum=each" jsonschema_description:"Of psp: one rule of access for all bound policies, or one for each. Default one."`
+	Level      string `yaml:"level,omitempty" json:"level,omitempty" jsonschema:"enum=privileged,enum=baseline,enum=restricted" jsonschema_description:"Level of psa. Default restricted."`
+
+	Webhook   *Webhook   `yaml:"webhook,omitempty" json:"webhook,omitempty" jsonschema_description:"Options of webhook and mutating-webhook: tare's reference server, which runs beside the control plane."`
+	Manifests *Manifests `yaml:"manifests,omitempty" json:"manifests,omitempty" jsonschema_description:"Options of manifests: any engine as a black box."`
+
+	Objects int  `yaml:"objects,omitempty" json:"objects,omitempty" jsonschema:"minimum=1,maximum=5000" jsonschema_description:"Stock of objects that update, patch, get and list act upon, and that delete uses up, per kind and trial. Default 200."`
+	Pod     *Pod `yaml:"pod,omitempty" json:"pod,omitempty" jsonschema_description:"The pod that is created."`
+}
+
+// Embedded chooses the control planes.
+type Embedded struct {
+	Version   string   `yaml:"version,omitempty" json:"version,omitempty" jsonschema:"enum=1.36,enum=1.24" jsonschema_description:"Kubernetes release. Default 1.36; with psp 1.24, the last that has PodSecurityPolicy."`
+	Nodes     int      `yaml:"nodes,omitempty" json:"nodes,omitempty" jsonschema:"minimum=0,maximum=5000" jsonschema_description:"Simulated nodes, on which pods are scheduled and said to run. No container is started. Default none, and no scheduler and controller-manager either."`
+	Etcd      string   `yaml:"etcd,omitempty" json:"etcd,omitempty" jsonschema:"enum=tmpfs,enum=disk" jsonschema_description:"Where etcd keeps its data: tmpfs (default, without fsync), or disk with fsync."`
+	Shared    bool     `yaml:"shared,omitempty" json:"shared,omitempty" jsonschema_description:"Treatments that differ in their policies only share one control plane: policies come before a trial and go after it. Default: each treatment has a control plane of its own, with its policies in place."`
+	Binary    string   `yaml:"binary,omitempty" json:"binary,omitempty" jsonschema_description:"Path of a tare-plane binary that was built before. Default: $TARE_PLANE, the cache, or a build, once, of about 5 minutes."`
+	BinaryPSP string   `yaml:"binary_psp,omitempty" json:"binary_psp,omitempty" jsonschema_description:"The same for the one of Kubernetes 1.24. Default: $TARE_PLANE_PSP, the cache, or a build."`
+	Flags     []string `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"maxItems=50" jsonschema_description:"Further flags of kube-apiserver, such as --max-requests-inflight=800."`
+}
+
+// Webhook are the options of the reference webhook server.
+type Webhook struct {
+	Latency unit.Duration `yaml:"latency,omitempty" json:"latency,omitempty" jsonschema_description:"How long the webhook waits before it answers. Default 0."`
+	Listen  string        `yaml:"listen,omitempty" json:"listen,omitempty" jsonschema_description:"Address at which the webhook server listens. Default 127.0.0.1:0; of your own cluster an address that its API server reaches."`
+	URL     string        `yaml:"url,omitempty" json:"url,omitempty" jsonschema_description:"https:// URL by which the cluster's API server reaches the webhook server, where that is another than where it listens."`
+}
+
+// Manifests are what a third-party engine is installed and configured with.
+type Manifests struct {
+	Before string `yaml:"before" json:"before" jsonschema:"required" jsonschema_description:"Directory of YAML manifests that are created, in the order of their files, to put the policies in force."`
+	After  string `yaml:"after,omitempty" json:"after,omitempty" jsonschema_description:"Directory of YAML manifests that are created after the policies have gone, such as a clean-up job of the engine."`
+	Good   string `yaml:"good,omitempty" json:"good,omitempty" jsonschema_description:"File with a pod that must be admitted. Default: tare's own."`
+	Bad    string `yaml:"bad" json:"bad" jsonschema:"required" jsonschema_description:"File with a pod that the policies must deny. It is the proof that they are in force."`
+}
+
+// Pod is the pod that is created.
+type Pod struct {
+	Image     string `yaml:"image,omitempty" json:"image,omitempty" jsonschema_description:"Image of its container. Default registry.k8s.io/pause:3.10."`
+	Scheduler string `yaml:"scheduler,omitempty" json:"scheduler,omitempty" jsonschema_description:"Scheduler of pods that pod-startup does not create. Default: one that does not exist, so that nothing runs."`
+}

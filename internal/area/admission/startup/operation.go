@@ -1,0 +1,180 @@
+package startup
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+
+	"tare/internal/load"
+)
+
+// Name is the operation's.
+const Name = "pod-startup"
+
+// The phases that a call marks.
+const (
+	// Post is from the request until its answer.
+	Post = "post"
+	// Scheduled is from the answer until the watch saw the pod on a node.
+	Scheduled = "scheduled"
+	// Running is from there until the watch saw all its containers started.
+	Running = "running"
+	// Startup is from the request until the watch saw all containers started: all of it by one clock, at the client.
+	Startup = "startup"
+	// CreatedToWatch is from the pod's creationTimestamp until then: what the service level objective says. The timestamp is set after mutating
+	// admission, and cut to seconds.
+	CreatedToWatch = "created-to-watch"
+	// WatchToWatch is from the pod's first event until then: what clusterloader2 measures.
+	WatchToWatch = "watch-to-watch"
+	// Conditions is from creationTimestamp until the condition Ready's lastTransitionTime, both cut to seconds: what kube-burner measures.
+	Conditions = "conditions"
+)
+
+// Pods says which pods the operation creates, and what answers are worth.
+type Pods struct {
+	// Caller creates them. The connection that is made for it lives as long as the Watch.
+	Caller *rest.Config
+	// Pod is a pod as JSON, with load.CallMark in metadata.name, so that no two calls have one name, and with labels that the Watch selects.
+	Pod []byte
+	// Weight is the operation's share of the mix; 0: 1. Expect and Answer are the operation's.
+	Weight int
+	Expect string
+	Answer string
+	// Judge says what an answer to the request is worth: an outcome, and an index into Causes or −1. The call waits for the pod if the outcome is
+	// load.OK. Nil: status 201 is OK, 429 and 503 are Refused, 5xx is Failed, and anything else is Wrong. It must not keep the body.
+	Judge func(status int, body []byte) (load.Outcome, int)
+	// Causes are Judge's causes; CauseAnswers, if not nil, is as long.
+	Causes       []string
+	CauseAnswers []string
+}
+
+// The operation's own causes, after those of Judge.
+const (
+	causeNameTaken = iota
+	causeNoAnswer
+	causeUnseen
+	causeNeverScheduled
+	causeNeverRan
+	causeRunningUnseen
+	causeWatchDown
+	causeDeleted
+	causeClosed
+)
+
+func ownCauses() []string {
+	return []string{
+		causeNameTaken:      "another call waits for a pod of that name",
+		causeNoAnswer:       "the request to create the pod was not answered",
+		causeUnseen:         "the pod was created, and never seen by the watch",
+		causeNeverScheduled: "never scheduled: the pod was created, and no node was found for it",
+		causeNeverRan:       "scheduled, never running: its node did not say that its containers were started",
+		causeRunningUnseen:  "running, never seen: the server says so when asked, and the watch did not",
+		causeWatchDown:      "the watch was down, so that nothing could be seen of the pod",
+		causeDeleted:        "the pod was deleted before it was seen running",
+		causeClosed:         "the watch was closed while the call waited",
+	}
+}
+
+// Operation is the operation "pod-startup": it creates pods, which stay. Its calls may run beside one another.
+func (w *Watch) Operation(p Pods) (load.Operation, error) {
+	o, err := w.operation(p)
+	if err != nil {
+		return load.Operation{}, fmt.Errorf("operation %s: %w", Name, err)
+	}
+	return o, nil
+}
+
+func (w *Watch) operation(p Pods) (load.Operation, error) {
+	var pod corev1.Pod
+	if err := json.Unmarshal(p.Pod, &pod); err != nil {
+		return load.Operation{}, fmt.Errorf("read the pod: %w", err)
+	}
+	switch {
+	case !strings.Contains(pod.Name, load.CallMark):
+		return load.Operation{}, fmt.Errorf("the pod's name %q does not hold the number of the call", pod.Name)
+	case !w.selector.Matches(labels.Set(pod.Labels)):
+		return load.Operation{}, fmt.Errorf("the watch, which selects %s, would not see the pod: its labels are %v", w.cfg.Selector, pod.Labels)
+	case pod.Namespace != "" && pod.Namespace != w.cfg.Namespace:
+		return load.Operation{}, fmt.Errorf("the pod is of namespace %s, and the watch of %s", pod.Namespace, w.cfg.Namespace)
+	case p.CauseAnswers != nil && len(p.CauseAnswers) != len(p.Causes):
+		return load.Operation{}, errors.New("there are not as many answers as causes")
+	}
+	if p.Caller == nil {
+		return load.Operation{}, errors.New("nobody is named who creates the pods")
+	}
+	c, err := w.caller(p.Caller)
+	if err != nil {
+		return load.Operation{}, err
+	}
+	if p.Judge == nil {
+		p.Judge = byStatus
+	}
+	s := &starter{
+		watch: w, client: c, judge: p.Judge, causes: len(p.Causes), url: c.base.JoinPath("api/v1/namespaces", w.cfg.Namespace, "pods").String(),
+		body: load.NewTemplate(p.Pod), name: load.NewTemplate([]byte(pod.Name)),
+	}
+	return s.operation(p), nil
+}
+
+func (s *starter) operation(p Pods) load.Operation {
+	o := load.Operation{
+		Name: Name, Weight: max(1, p.Weight), Expect: p.Expect, Answer: p.Answer, Causes: slices.Concat(p.Causes, ownCauses()),
+		Call: s.call, Stuck: s.stuck,
+	}
+	if p.CauseAnswers != nil {
+		o.CauseAnswers = slices.Concat(p.CauseAnswers, make([]string, len(ownCauses())))
+	}
+	return o
+}
+
+// byStatus is Judge by default.
+func byStatus(status int, _ []byte) (load.Outcome, int) {
+	switch {
+	case status == http.StatusCreated:
+		return load.OK, -1
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+		return load.Refused, -1
+	case status >= 500 || status < 200:
+		return load.Failed, -1
+	}
+	return load.Wrong, -1
+}
+
+// stuck says of call i, which has not ended in time, how far it came.
+func (s *starter) stuck(i uint64) int {
+	t := s.watch.track
+	open := s.watch.source.open()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.awaits[s.nameOf(i)]
+	if a == nil {
+		return -1
+	}
+	return s.causes + a.stage(open)
+}
+
+func (s *starter) nameOf(i uint64) string { return string(s.name.AppendTo(nil, i)) }
+
+// stage is the cause of a wait that does not end. The tracker's lock is held.
+func (a *await) stage(open bool) int {
+	switch {
+	case a.answered.IsZero():
+		return causeNoAnswer
+	case a.unseen:
+		return causeRunningUnseen
+	case !open:
+		return causeWatchDown
+	case a.first.IsZero():
+		return causeUnseen
+	case a.scheduled.IsZero():
+		return causeNeverScheduled
+	}
+	return causeNeverRan
+}

@@ -1,0 +1,147 @@
+package startup
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// source lists and watches pods into a tracker: the reflector of an informer, without the queues between it and its handlers, which would stand
+// between an event and its time.
+type source struct {
+	client *rest.RESTClient
+	cfg    Config
+	track  *tracker
+
+	mu      sync.Mutex
+	current watch.Interface // nil: none is open
+	err     error           // of the last try to list or watch
+	watches uint64
+}
+
+func newSource(c *connection, cfg Config, t *tracker) (*source, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, metav1.AddMetaToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register types: %w", err)
+		}
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	own := rest.CopyConfig(c.cfg)
+	own.QPS, own.GroupVersion, own.APIPath = -1, &corev1.SchemeGroupVersion, "/api"
+	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	own.ContentType = "application/vnd.kubernetes.protobuf"
+	own.AcceptContentTypes = own.ContentType + ",application/json"
+	client, err := rest.RESTClientForConfigAndClient(own, &http.Client{Transport: c.wrapped})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", c.cfg.Host, err)
+	}
+	return &source{client: client, cfg: cfg, track: t}, nil
+}
+
+// run lists and watches until ctx ends.
+func (s *source) run(ctx context.Context) {
+	logger := logr.FromSlogHandler(s.cfg.Log.Handler())
+	r := cache.NewReflectorWithOptions(s.listWatch(), &corev1.Pod{}, s.track, cache.ReflectorOptions{
+		Name: "pod-startup", Logger: &logger,
+		Backoff: &wait.Backoff{Duration: 50 * time.Millisecond, Cap: time.Second, Steps: 5, Factor: 2, Jitter: 0.2},
+	})
+	r.RunWithContext(klog.NewContext(ctx, logger))
+}
+
+func (s *source) listWatch() *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			out := new(corev1.PodList)
+			err := s.request(&o).Do(ctx).Into(out)
+			s.note(nil, err)
+			return out, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.Watch = true
+			w, err := s.request(&o).Watch(ctx)
+			if err != nil {
+				s.note(nil, err)
+				return nil, err
+			}
+			noted := &noted{Interface: w, source: s}
+			s.note(noted, nil)
+			return noted, nil
+		},
+	}
+}
+
+func (s *source) request(o *metav1.ListOptions) *rest.Request {
+	o.LabelSelector = s.cfg.Selector
+	return s.client.Get().Namespace(s.cfg.Namespace).Resource("pods").VersionedParams(o, metav1.ParameterCodec)
+}
+
+// note remembers the watch that is open, and what went wrong with the last request.
+func (s *source) note(w watch.Interface, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	if w != nil {
+		s.current = w
+		s.watches++
+	}
+}
+
+// noted is a watch that says when it has ended.
+type noted struct {
+	watch.Interface
+	source *source
+}
+
+// Stop implements watch.Interface.
+func (n *noted) Stop() {
+	n.Interface.Stop()
+	n.source.mu.Lock()
+	defer n.source.mu.Unlock()
+	if n.source.current == watch.Interface(n) {
+		n.source.current = nil
+	}
+}
+
+// again ends the watch that is open: the next one begins where it ended, so that what it failed to deliver comes.
+func (s *source) again() {
+	s.mu.Lock()
+	w := s.current
+	s.mu.Unlock()
+	if w != nil {
+		w.Stop()
+	}
+}
+
+// open reports whether a watch is open.
+func (s *source) open() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current != nil
+}
+
+func (s *source) lastError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *source) started() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watches
+}

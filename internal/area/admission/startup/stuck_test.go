@@ -1,0 +1,266 @@
+package startup
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"tare/internal/load"
+)
+
+func badCA(a *api) *rest.Config {
+	c := a.config()
+	c.CAData = []byte("no certificate")
+	return c
+}
+
+// pod waits until a pod is awaited and so.
+func pod(t *testing.T, w *Watch, name string, so func(*await) bool) (out *await) {
+	t.Helper()
+	eventually(t, "pod "+name, func() bool {
+		w.track.mu.Lock()
+		defer w.track.mu.Unlock()
+		out = w.track.awaits[name]
+		return out != nil && so(out)
+	})
+	return out
+}
+
+func answeredPod(t *testing.T, w *Watch, name string) *await {
+	t.Helper()
+	return pod(t, w, name, func(x *await) bool { return !x.answered.IsZero() })
+}
+
+// offered makes one call through the load's engine, with its timeout, and returns what the engine made of it.
+func offered(t *testing.T, o load.Operation, timeout time.Duration) load.Call {
+	t.Helper()
+	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: []load.Operation{o}, Timeout: timeout, MaxConns: 4, KeepCalls: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := s.Offer(t.Context(), load.Constant{Rate: 1, Duration: time.Second}, 0, func() bool { return s.Progress().Due > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(t.Context(), 2*timeout+10*time.Second, time.Millisecond, func() bool { return s.Progress().Ended() > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	calls := s.Calls(0)
+	if len(calls) != 1 {
+		t.Fatalf("%d calls", len(calls))
+	}
+	return calls[0]
+}
+
+// Each way to hang has a cause of its own, also when the engine gives the call up; and nothing is kept of a pod that came too late.
+func TestTimeoutsSayHowFarThePodCame(t *testing.T) {
+	const timeout = 700 * time.Millisecond
+	for want, prepare := range map[string]func(a *api, w func() *Watch){
+		"request to create the pod was not answered": func(a *api, _ func() *Watch) {
+			a.onPost = func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
+		},
+		"created, and never seen":  func(a *api, _ func() *Watch) { a.frozen = true },
+		"never scheduled":          func(*api, func() *Watch) {},
+		"scheduled, never running": func(a *api, _ func() *Watch) { a.afterPost = a.schedule },
+		"nothing could be seen of the p": func(a *api, _ func() *Watch) {
+			a.afterPost = func(string) { a.set(true, func() { a.refuseReads = 500 }) }
+		},
+		"running, never seen": func(a *api, w func() *Watch) {
+			a.frozen = true
+			a.afterPost = func(name string) {
+				a.schedule(name)
+				a.start(name)
+				answeredPod(a.t, w(), name)
+				a.set(false, func() { a.refuseReads = 500 }) // a list would show it
+				w().look(context.Background(), answeredPod(a.t, w(), name))
+			}
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			a := newAPI(t)
+			var w *Watch
+			prepare(a, func() *Watch { return w })
+			w = watching(t, a)
+			o := operation(t, w, a, func(p *Pods) { p.Causes = []string{"one of the judge's"} })
+			c := offered(t, o, timeout)
+			if c.Outcome != load.Timeout || !strings.Contains(c.Cause.Text(o.Causes), want) {
+				t.Errorf("by the engine: %v, %q", c.Outcome, c.Cause.Text(o.Causes))
+			}
+			eventually(t, "nothing awaited", func() bool { return w.Stats().Awaited == 0 })
+			if o.Stuck(0) != -1 {
+				t.Error("a call that has ended is stuck")
+			}
+		})
+	}
+}
+
+// A call says the same when its own context ends first.
+func TestACallKeepsItsContext(t *testing.T) {
+	a := newAPI(t)
+	w := watching(t, a)
+	o := operation(t, w, a, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	r := o.Call(ctx, 1)
+	if r.Outcome != load.Timeout || !strings.Contains(r.Cause.Text(o.Causes), "never scheduled") {
+		t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+	}
+	// What comes late concerns nobody.
+	a.schedule(nameOf(1))
+	a.start(nameOf(1))
+	a.afterPost = func(name string) { a.schedule(name); a.start(name) }
+	if r := called(t, o, 2); r.Outcome != load.OK {
+		t.Errorf("%+v", r)
+	}
+	if n := w.Stats().Awaited; n != 0 {
+		t.Errorf("%d pods are kept", n)
+	}
+}
+
+func TestPodsThatGo(t *testing.T) {
+	a := newAPI(t)
+	a.afterPost = func(name string) { a.schedule(name); a.put("DELETED", a.pod(name)) }
+	w := watching(t, a)
+	o := operation(t, w, a, nil)
+	if r := called(t, o, 1); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "deleted") {
+		t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+	}
+}
+
+func TestCloseEndsWaits(t *testing.T) {
+	a := newAPI(t)
+	w, err := Start(t.Context(), Config{API: a.config(), Namespace: testNamespace, Selector: testSelector})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := operation(t, w, a, nil)
+	var all sync.WaitGroup
+	all.Go(func() {
+		if r := called(t, o, 1); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "closed") {
+			t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+		}
+	})
+	answeredPod(t, w, nameOf(1))
+	w.Close()
+	all.Wait()
+	w.Close() // twice
+}
+
+// A watch that breaks off goes on where it ended, and no pod is lost: not one.
+func TestABrokenWatchIsResumed(t *testing.T) {
+	a := newAPI(t)
+	w := watching(t, a)
+	o := operation(t, w, a, nil)
+	a.afterPost = func(name string) {
+		pod(t, w, name, func(x *await) bool { return !x.first.IsZero() })
+		a.set(false, func() { a.frozen = true })
+		a.schedule(name)
+		a.start(name)
+		a.set(true, func() { a.frozen = false })
+	}
+	for i := range uint64(5) {
+		r := called(t, o, i)
+		if r.Outcome != load.OK || len(r.Marks) != 7 {
+			t.Errorf("call %d: %+v", i, r)
+		}
+	}
+	if s := w.Stats(); s.Late != 0 || s.Lists != 1 || s.Watches != 6 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A pod that only a list ever showed has no phases by the watch.
+func TestAPodThatOnlyAListShowed(t *testing.T) {
+	a := newAPI(t)
+	w := watching(t, a)
+	o := operation(t, w, a, nil)
+	a.set(false, func() { a.frozen = true })
+	a.afterPost = func(name string) {
+		a.schedule(name)
+		a.start(name)
+		a.set(true, func() { a.frozen, a.oldest = false, len(a.log) })
+	}
+	r := called(t, o, 1)
+	got := phasesOf(r)
+	for _, name := range []string{Scheduled, Running, WatchToWatch} {
+		if d, ok := got[name]; ok {
+			t.Errorf("phase %s lasted %v, and nobody saw it", name, d)
+		}
+	}
+	if r.Outcome != load.OK || got[Startup] <= 0 || len(got) != 4 {
+		t.Errorf("%v, phases %v", r.Outcome, got)
+	}
+}
+
+// Where the server has forgotten what came meanwhile, a list tells of it, and the report is told of the list.
+func TestWhatWasMissedIsListed(t *testing.T) {
+	a := newAPI(t)
+	w := watching(t, a)
+	o := operation(t, w, a, nil)
+	a.afterPost = func(name string) {
+		pod(t, w, name, func(x *await) bool { return !x.first.IsZero() })
+		a.set(false, func() { a.frozen = true })
+		a.schedule(name)
+		a.start(name)
+		a.set(true, func() { a.frozen, a.oldest = false, len(a.log) })
+	}
+	r := called(t, o, 1)
+	got := phasesOf(r)
+	if r.Outcome != load.OK || got[Startup] <= 0 {
+		t.Fatalf("%+v", r)
+	}
+	if _, ok := got[Running]; ok {
+		t.Errorf("phases %v: nobody saw when it was scheduled", got)
+	}
+	s := w.Stats()
+	if s.Lists != 2 || s.Late != 1 || len(s.Notes()) != 1 || !strings.Contains(s.Notes()[0], "1 times; 1 calls") {
+		t.Errorf("%+v: %v", s, s.Notes())
+	}
+	// One that was seen, and is in no later list, has gone.
+	a.afterPost = func(name string) {
+		pod(t, w, name, func(x *await) bool { return !x.first.IsZero() })
+		a.set(false, func() { a.frozen = true })
+		a.put("DELETED", a.pod(name))
+		a.set(true, func() { a.frozen, a.oldest = false, len(a.log) })
+	}
+	if r := called(t, o, 2); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "deleted") {
+		t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+	}
+}
+
+// A pod that runs and that the watch does not show is found by asking; the watch is then begun anew, and shows it.
+func TestASilentWatchIsBegunAnew(t *testing.T) {
+	a := newAPI(t)
+	w := watching(t, a)
+	o := operation(t, w, a, nil)
+	a.afterPost = func(name string) {
+		a.set(false, func() { a.frozen = true })
+		a.schedule(name)
+		a.start(name)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		if r := called(t, o, 1); r.Outcome != load.OK {
+			t.Errorf("%+v", r)
+		}
+	})
+	w.look(t.Context(), answeredPod(t, w, nameOf(1)))
+	if s := w.Stats(); s.Missed != 1 || !strings.Contains(fmt.Sprint(s.Notes()), "1 pods ran without") {
+		t.Errorf("%+v: %v", s, s.Notes())
+	}
+	a.set(false, func() { a.frozen = false })
+	all.Wait()
+	if s := w.Stats(); s.Watches < 2 && s.Lists < 2 { // the reflector lists when a watch was short
+		t.Errorf("%+v", s)
+	}
+}

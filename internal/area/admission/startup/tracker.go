@@ -1,0 +1,193 @@
+package startup
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"tare/internal/clock"
+)
+
+// tracker is the store behind the reflector. Of what comes by it keeps only the instants of pods that a call waits for. The time of an event is read
+// first of all, right after it was decoded.
+type tracker struct {
+	clock  clock.Clock
+	listed chan struct{} // closed after the first list
+	ended  chan struct{} // closed when nothing more will come
+	once   sync.Once
+	over   sync.Once
+
+	mu     sync.Mutex
+	awaits map[string]*await // by name
+	lists  uint64
+	late   uint64 // pods whose running was learned from a list after a watch had failed
+	missed uint64 // pods that were found running without an event
+}
+
+var _ cache.ReflectorStore = (*tracker)(nil)
+
+func newTracker(c clock.Clock) *tracker {
+	return &tracker{clock: c, listed: make(chan struct{}), ended: make(chan struct{}), awaits: map[string]*await{}}
+}
+
+func (t *tracker) close() { t.over.Do(func() { close(t.ended) }) }
+
+// An await is a pod that a call waits for. The tracker's lock guards it until done is closed.
+type await struct {
+	name     string
+	done     chan struct{} // closed when it was seen running, or deleted
+	answered time.Time     // the request that created it
+
+	first, scheduled, running time.Time // when it was seen so
+	created, ready            time.Time // by the clocks of the server and of the node
+	gone                      bool      // it was deleted before it was seen running
+	unseen                    bool      // it runs, as the server says when asked, and the watch has not told
+	asked                     time.Time
+}
+
+// expect begins to wait for a pod, before it is created. false: somebody waits for that name already.
+func (t *tracker) expect(name string) (*await, bool) {
+	a := &await{name: name, done: make(chan struct{})}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.awaits[name] != nil {
+		return nil, false
+	}
+	t.awaits[name] = a
+	return a, true
+}
+
+// forget ends the wait. What comes later about the pod is ignored.
+func (t *tracker) forget(a *await) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.awaits[a.name] == a {
+		delete(t.awaits, a.name)
+	}
+}
+
+// answer notes that the pod has been created.
+func (t *tracker) answer(a *await, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a.answered = at
+}
+
+// seen takes over what an event says that came at that instant. t.mu is held.
+func (t *tracker) seen(o *corev1.Pod, at time.Time, listed bool) {
+	a := t.awaits[o.Name]
+	if a == nil || !a.running.IsZero() || a.gone {
+		return
+	}
+	if a.first.IsZero() {
+		a.first = at
+	}
+	runs := started(o)
+	// A list may show a pod that is scheduled and runs: between the two we have seen nothing.
+	if a.scheduled.IsZero() && o.Spec.NodeName != "" && !runs {
+		a.scheduled = at
+	}
+	if !runs {
+		return
+	}
+	a.running, a.created, a.ready = at, o.CreationTimestamp.Time, readySince(o)
+	if listed {
+		t.late++
+	}
+	close(a.done)
+}
+
+// started reports whether all containers of a pod have been started.
+func started(o *corev1.Pod) bool {
+	if o.Status.Phase != corev1.PodRunning && o.Status.Phase != corev1.PodSucceeded {
+		return false
+	}
+	if len(o.Status.ContainerStatuses) < len(o.Spec.Containers) {
+		return false
+	}
+	for i := range o.Status.ContainerStatuses {
+		if s := &o.Status.ContainerStatuses[i].State; s.Running == nil && s.Terminated == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// readySince is since when the pod has been Ready, by its node's clock; zero: it is not.
+func readySince(o *corev1.Pod) time.Time {
+	for i := range o.Status.Conditions {
+		if c := &o.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// Add implements cache.ReflectorStore.
+func (t *tracker) Add(obj any) error {
+	at := t.clock.Now()
+	o, ok := obj.(*corev1.Pod)
+	if !ok {
+		return fmt.Errorf("an object of type %T is no pod", obj)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen(o, at, false)
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (t *tracker) Update(obj any) error { return t.Add(obj) }
+
+// Delete implements cache.ReflectorStore.
+func (t *tracker) Delete(obj any) error {
+	o, ok := obj.(*corev1.Pod)
+	if !ok {
+		return fmt.Errorf("an object of type %T is no pod", obj)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lose(t.awaits[o.Name])
+	return nil
+}
+
+// lose notes that a pod has gone that nobody saw running. t.mu is held.
+func (t *tracker) lose(a *await) {
+	if a == nil || !a.running.IsZero() || a.gone {
+		return
+	}
+	a.gone = true
+	close(a.done)
+}
+
+// Replace implements cache.ReflectorStore: it takes over a whole list, after the start and after a watch that could not be resumed.
+func (t *tracker) Replace(all []any, _ string) error {
+	at := t.clock.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	there := make(map[string]bool, len(all))
+	for _, obj := range all {
+		o, ok := obj.(*corev1.Pod)
+		if !ok {
+			return fmt.Errorf("an object of type %T is no pod", obj)
+		}
+		if t.awaits[o.Name] != nil {
+			there[o.Name] = true
+			t.seen(o, at, true)
+		}
+	}
+	for name, a := range t.awaits {
+		if !there[name] && !a.first.IsZero() { // one that was never seen may have been created after the list
+			t.lose(a)
+		}
+	}
+	t.lists++
+	t.once.Do(func() { close(t.listed) })
+	return nil
+}
+
+// Resync implements cache.ReflectorStore. There is nothing to do: no event is ever put off.
+func (t *tracker) Resync() error { return nil }

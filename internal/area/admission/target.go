@@ -1,0 +1,182 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/probe"
+)
+
+// target is the control planes under test: one place per treatment, on a control plane of its own or on one that it shares.
+type target struct {
+	spec       *Spec
+	env        area.Env
+	operations []operation
+
+	mu       sync.Mutex
+	places   map[string]*place   // by treatment
+	controls map[string]*control // embedded control planes that are shared, by plan.key
+	closing  []*control          // all embedded control planes
+}
+
+var (
+	_ area.Target  = (*target)(nil)
+	_ area.Witness = (*target)(nil)
+)
+
+// Prepare implements area.Target: it starts the control plane, or reaches the cluster, makes a namespace with all that calls need, and, where the
+// treatment has the control plane for itself, puts the policies there.
+func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
+	plan, err := t.spec.plan(tr)
+	if err != nil {
+		return err
+	}
+	if err := plan.can(t.operations); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	if t.places[tr.ID] != nil {
+		t.mu.Unlock()
+		return fmt.Errorf("treatment %q is prepared already", tr.ID)
+	}
+	p := &place{plan: plan, env: t.env, journal: j, index: len(t.places), operations: t.operations}
+	t.places[tr.ID] = p // before it is whole, so that Close finds what has been made
+	t.mu.Unlock()
+	if !plan.foreign {
+		if p.control, err = t.control(ctx, &plan, j, p.index); err != nil {
+			return err
+		}
+	}
+	if err := p.prepare(ctx); err != nil {
+		return err
+	}
+	p.whole = true
+	return nil
+}
+
+// control finds the control plane that p may share, or starts one.
+func (t *target) control(ctx context.Context, p *plan, j area.Journal, index int) (*control, error) {
+	if c := t.controls[p.key()]; p.shared && c != nil {
+		return c, nil
+	}
+	c, err := startControl(ctx, p, t.env, j, index)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closing = append(t.closing, c)
+	if p.shared {
+		t.controls[p.key()] = c
+	}
+	return c, nil
+}
+
+// place finds what Prepare made.
+func (t *target) place(tr design.Treatment) (*place, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.places[tr.ID]; p != nil && p.whole {
+		return p, nil
+	}
+	return nil, fmt.Errorf("treatment %q is not prepared", tr.ID)
+}
+
+// Enter implements area.Target: the stock of objects is filled up, and where the policies come and go with the trials they are put in force.
+func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
+	p, err := t.place(tr)
+	if err != nil {
+		return err
+	}
+	return p.enter(ctx)
+}
+
+// Leave implements area.Target: what the trial created is deleted, and policies that came with it go.
+func (t *target) Leave(ctx context.Context, tr design.Treatment) error {
+	p, err := t.place(tr)
+	if err != nil {
+		return err
+	}
+	return p.leave(ctx)
+}
+
+// Verify implements area.Target.
+func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
+	p, err := t.place(tr)
+	if err != nil {
+		return err
+	}
+	return p.verify(ctx)
+}
+
+// Operations implements area.Target.
+func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
+	p, err := t.place(tr)
+	if err != nil {
+		return nil, err
+	}
+	return p.calls()
+}
+
+// Endpoint implements area.Target.
+func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
+	p, err := t.place(tr)
+	if err != nil {
+		return nil, err
+	}
+	return p.endpoint, nil
+}
+
+// Probes implements area.Target.
+func (t *target) Probes(tr design.Treatment) []probe.Probe {
+	p, err := t.place(tr)
+	if err != nil {
+		return nil
+	}
+	return p.probes()
+}
+
+// Witnessed implements area.Witness.
+func (t *target) Witnessed(ctx context.Context, tr design.Treatment) (*area.Served, error) {
+	p, err := t.place(tr)
+	if err != nil {
+		return nil, err
+	}
+	return p.witnessed(ctx)
+}
+
+// Recover implements area.Target: it waits until the API server says that it is ready. An embedded control plane that does not is started anew.
+func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
+	p, err := t.place(tr)
+	if err != nil {
+		return err
+	}
+	return p.recover(ctx)
+}
+
+// Close implements area.Target. Places go first: what they made on a shared or foreign control plane needs it to be removed.
+func (t *target) Close(ctx context.Context) error {
+	t.mu.Lock()
+	places := slices.Collect(maps.Values(t.places))
+	controls := t.closing
+	t.places, t.controls, t.closing = map[string]*place{}, map[string]*control{}, nil
+	t.mu.Unlock()
+	errs := make([]error, len(places)+len(controls))
+	var wg sync.WaitGroup
+	for i, p := range places {
+		wg.Go(func() { errs[i] = p.close(ctx) })
+	}
+	wg.Wait()
+	for i, c := range controls {
+		wg.Go(func() { errs[len(places)+i] = c.close(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

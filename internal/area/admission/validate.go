@@ -1,0 +1,161 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/area/admission/mechanism"
+	"tare/internal/design"
+	"tare/internal/plane"
+)
+
+// Validate implements area.Spec.
+func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
+	out := s.judgeTwice(treatments)
+	if len(out) > 0 {
+		return out
+	}
+	if len(treatments) == 0 {
+		treatments = []design.Treatment{{ID: design.ID(nil)}}
+	}
+	seen := map[string]bool{}
+	for _, t := range treatments {
+		for _, f := range s.judge(t) {
+			if key := f.Path + f.Message; !seen[key] {
+				seen[key] = true
+				out = append(out, f)
+			}
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	return append(s.judgeReleases(treatments), s.judgeIdle(treatments)...)
+}
+
+// fault is a finding that stops a run.
+func fault(path string, err error, hint string) area.Finding {
+	return area.Finding{Path: path, Severity: area.Error, Message: err.Error(), Hint: hint}
+}
+
+// judgeTwice refuses what both the section and the treatments say.
+func (s *Spec) judgeTwice(treatments []design.Treatment) (out []area.Finding) {
+	e, w := s.Embedded, s.Webhook
+	if e == nil {
+		e = &Embedded{}
+	}
+	for _, x := range []struct {
+		path, factor string
+		given        bool
+	}{
+		{"mechanism", "mechanism", s.Mechanism != ""},
+		{"policies", "policies", s.Policies != nil},
+		{"bound", "bound", s.Bound != nil},
+		{"useable", "useable", s.Useable != nil},
+		{"position", "position", s.Position != ""},
+		{"irrelevant", "irrelevant", s.Irrelevant != ""},
+		{"bindings", "bindings", s.Bindings != ""},
+		{"level", "level", s.Level != ""},
+		{"kubeconfig", "kubeconfig", s.Kubeconfig != ""},
+		{"context", "context", s.Context != ""},
+		{"webhook.latency", "webhook_latency", w != nil && w.Latency != 0},
+		{"embedded.version", "version", e.Version != ""},
+		{"embedded.nodes", "nodes", e.Nodes > 0},
+		{"embedded.etcd", "etcd", e.Etcd != ""},
+	} {
+		if x.given && slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels[x.factor] != "" }) {
+			out = append(out, fault(x.path, fmt.Errorf("%s is varied by the treatments already", x.factor), "leave it out here"))
+		}
+	}
+	return out
+}
+
+// judge looks at what one treatment makes of the section. Findings that only come with a treatment name it.
+func (s *Spec) judge(t design.Treatment) []area.Finding {
+	_, err := s.plan(t)
+	if err == nil {
+		return nil
+	}
+	f := fault(s.pathOf(err), err, "")
+	if name, _, _ := strings.Cut(err.Error(), ":"); t.Levels[name] != "" || f.Path == "" {
+		f.Path = ""
+		if len(t.Levels) > 0 {
+			f.Message = fmt.Sprintf("treatment %q: %s", t.ID, f.Message)
+		}
+	}
+	return []area.Finding{f}
+}
+
+// pathOf finds the field that an error of plan begins with.
+func (s *Spec) pathOf(err error) string {
+	name, _, _ := strings.Cut(err.Error(), ":")
+	switch name {
+	case "version", "nodes", "etcd":
+		if s.Embedded == nil {
+			return ""
+		}
+		return "embedded." + name
+	case "mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "kubeconfig", "context", "manifests",
+		"webhook", "webhook.url", "webhook.latency", "embedded.flags":
+		return name
+	}
+	return ""
+}
+
+// judgeReleases warns of arms that differ in more than their policies: PodSecurityPolicy brings an older Kubernetes with it.
+func (s *Spec) judgeReleases(treatments []design.Treatment) []area.Finding {
+	by := map[plane.Version]bool{}
+	for _, t := range treatments {
+		if p, err := s.plan(t); err == nil && !p.foreign {
+			by[p.version] = true
+		}
+	}
+	varied := slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels["version"] != "" })
+	if len(by) < 2 || varied {
+		return nil
+	}
+	return []area.Finding{{
+		Severity: area.Warning,
+		Message:  "psp runs on Kubernetes 1.24 and the other arms on 1.36: what differs between them is not the policies alone",
+		Hint:     "give each arm its version, or embedded: {version: \"1.24\"}, so that the baseline is of the same release",
+	}}
+}
+
+// judgeIdle refuses options that no treatment uses: they would change nothing, and seem to.
+func (s *Spec) judgeIdle(treatments []design.Treatment) (out []area.Finding) {
+	uses := func(what []mechanism.Kind) bool {
+		return slices.ContainsFunc(treatments, func(t design.Treatment) bool {
+			p, err := s.plan(t)
+			return err == nil && slices.Contains(what, p.kind)
+		})
+	}
+	for _, x := range []struct {
+		path  string
+		given bool
+		of    []mechanism.Kind
+	}{
+		{"webhook", s.Webhook != nil, []mechanism.Kind{mechanism.Webhook, mechanism.MutatingWebhook}},
+		{"manifests", s.Manifests != nil, []mechanism.Kind{mechanism.Manifests}},
+		{"level", s.Level != "", []mechanism.Kind{mechanism.PSA}},
+		{"bindings", s.Bindings != "", []mechanism.Kind{mechanism.PSP}},
+		{"position", s.Position != "", []mechanism.Kind{mechanism.PSP}},
+		{"irrelevant", s.Irrelevant != "", []mechanism.Kind{mechanism.PSP, mechanism.VAP, mechanism.MAP, mechanism.Webhook, mechanism.MutatingWebhook}},
+	} {
+		if x.given && !uses(x.of) {
+			out = append(out, fault(x.path, fmt.Errorf("no treatment uses it: it is for %v", x.of), "leave it out, or set mechanism"))
+		}
+	}
+	return out
+}
+
+// can refuses operations that the control plane of p cannot serve.
+func (p *plan) can(operations []operation) error {
+	for _, o := range operations {
+		if o.startup() && !p.foreign && p.nodes == 0 {
+			return fmt.Errorf("operations: %s needs nodes for pods to run on: embedded: {nodes: 10}", startupName)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"tare/internal/area/admission/apimetrics"
+	"tare/internal/area/admission/mechanism"
+	"tare/internal/load"
+)
+
+// verify proves the treatment in force: what its policies must deny is denied, by them, what they must admit is admitted as they leave it, all of
+// them are asked and no other, and each operation that is measured is answered as it should be. Fast answers of a control plane that enforces
+// nothing are worth nothing.
+func (p *place) verify(ctx context.Context) error {
+	if err := p.failed(); err != nil {
+		return err
+	}
+	err := p.prove(ctx, p.policies.proof)
+	if err == nil {
+		err = p.rehearse(ctx)
+	}
+	if err != nil {
+		return errors.Join(p.failed(), err) // what has ended meanwhile explains it
+	}
+	return nil
+}
+
+// prove tries a proof once.
+func (p *place) prove(ctx context.Context, proof mechanism.Proof) error {
+	for _, probe := range proof.Bad {
+		if err := p.try(ctx, probe); err != nil {
+			return p.explain(err, probe)
+		}
+	}
+	if err := p.try(ctx, proof.Good); err != nil {
+		return fmt.Errorf("the pod that is measured: %w", err)
+	}
+	if proof.Count == nil {
+		return nil
+	}
+	return p.count(ctx, *proof.Count)
+}
+
+// try sends a probe as a dry run, as the caller, and judges the answer.
+func (p *place) try(ctx context.Context, probe mechanism.Probe) error {
+	a, err := p.asker.do(ctx, http.MethodPost, p.prefix+resources()[0].path(p.namespace)+"?dryRun=All", jsonType, probe.Pod)
+	if err != nil {
+		return err
+	}
+	return probe.Judge(a.status, a.body)
+}
+
+// explain says what a failed proof means.
+func (p *place) explain(err error, probe mechanism.Probe) error {
+	switch {
+	case p.kind == mechanism.None && probe.Want == mechanism.Admitted:
+		return fmt.Errorf("the baseline is none: something else denies pods here, and would be measured as if nothing did: %w", err)
+	case probe.Want == mechanism.Denied:
+		return fmt.Errorf("the policies are not in force, or not these alone: what would be measured is not their cost: %w", err)
+	}
+	return err
+}
+
+// count proves that exactly the relevant policies are evaluated, by the counters of who evaluates them around one request. Somebody else's
+// request can only add to them, so that a second and a third try are fair.
+func (p *place) count(ctx context.Context, c mechanism.Count) error {
+	const tries = 3
+	var err error
+	for range tries {
+		switch {
+		case len(c.Policies) > 0:
+			err = p.countChecks(ctx, c)
+		case p.webhook != nil:
+			err = p.countReviews(ctx, c)
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// countChecks counts by the API server's metrics. Where these cannot be read, the samples of the proof stand alone.
+func (p *place) countChecks(ctx context.Context, c mechanism.Count) error {
+	if p.silent != "" {
+		return nil
+	}
+	before, err := p.checks(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.try(ctx, c.Probe); err != nil {
+		return err
+	}
+	after, err := p.checks(ctx)
+	if err != nil {
+		return err
+	}
+	return compareCounts("the API server's counts of denials", difference(before, after, c.Prefix), c.Policies)
+}
+
+// countReviews counts by the reference webhook.
+func (p *place) countReviews(ctx context.Context, c mechanism.Count) error {
+	before, err := p.reviewer.counts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.try(ctx, c.Probe); err != nil {
+		return err
+	}
+	after, err := p.reviewer.counts(ctx)
+	if err != nil {
+		return err
+	}
+	was, is := map[string]uint64{}, map[string]uint64{}
+	for path, n := range before.Paths {
+		was[path] = uint64(max(0, n)) //nolint:gosec // a count
+	}
+	for path, n := range after.Paths {
+		is[path] = uint64(max(0, n)) //nolint:gosec // a count
+	}
+	return compareCounts("the webhook's counts of reviews", difference(was, is, ""), c.Paths)
+}
+
+// checks are the API server's counts by policy.
+func (p *place) checks(ctx context.Context) (map[string]uint64, error) {
+	text, err := p.admin.Metrics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return apimetrics.PolicyChecks(text)
+}
+
+// difference is by how much counts with a prefix have grown.
+func difference(before, after map[string]uint64, prefix string) map[string]uint64 {
+	out := map[string]uint64{}
+	for name, n := range after {
+		if d := n - before[name]; n > before[name] && strings.HasPrefix(name, prefix) {
+			out[name] = d
+		}
+	}
+	return out
+}
+
+// compareCounts says which of the wanted were not evaluated once, and which others were.
+func compareCounts(whose string, got map[string]uint64, want []string) error {
+	var missing, twice []string
+	for _, name := range want {
+		switch n := got[name]; {
+		case n == 0:
+			missing = append(missing, name)
+		case n > 1:
+			twice = append(twice, name)
+		}
+		delete(got, name)
+	}
+	others := slices.Sorted(maps.Keys(got))
+	switch {
+	case len(missing) > 0:
+		return fmt.Errorf("%s say that %d of %d policies were not evaluated: %s: the cost of fewer policies would be measured", whose, len(missing), len(want), some(missing))
+	case len(twice) > 0:
+		return fmt.Errorf("%s say that %d of %d policies were evaluated more than once: %s", whose, len(twice), len(want), some(twice))
+	case len(others) > 0:
+		return fmt.Errorf("%s say that %d policies were evaluated that should not be: %s", whose, len(others), some(others))
+	}
+	return nil
+}
+
+// rehearse makes one call of each operation outside of the load, writing ones as a dry run, and judges it as the load's calls are judged.
+func (p *place) rehearse(ctx context.Context) error {
+	for _, o := range p.operations {
+		if o.startup() {
+			continue // its request is the one of create-pod, which the proof has made
+		}
+		if err := p.rehearseOne(ctx, o); err != nil {
+			return fmt.Errorf("operation %s: %w", o.name, err)
+		}
+	}
+	return nil
+}
+
+func (p *place) rehearseOne(ctx context.Context, o operation) error {
+	w, err := p.wire(o, fmt.Sprintf("t%dr%d", p.index, p.epoch))
+	if err != nil {
+		return err
+	}
+	a, err := p.asker.send(ctx, w.Render(nil, 0), writes(o.verb))
+	if err != nil {
+		return err
+	}
+	outcome, why := w.judge.answer(a.status, a.body)
+	if outcome == load.OK {
+		return nil
+	}
+	if why != fine {
+		return fmt.Errorf("%s: %s", causes()[why], a.message())
+	}
+	return errors.New(a.message())
+}

@@ -1,0 +1,211 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"tare/internal/clock"
+	"tare/internal/proc"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "serve" { // this test binary, started by itself
+		err := proc.Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, config json.RawMessage, ready func(any) error) error {
+			var cfg Config
+			if err := json.Unmarshal(config, &cfg); err != nil {
+				return err
+			}
+			return Run(ctx, cfg, func(r Ready) error { return ready(r) })
+		})
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// start runs the webhook in this process until the test ends, and fails the test if it does not end as it should.
+func start(t *testing.T, cfg Config) Ready {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, done := make(chan Ready, 1), make(chan error, 1)
+	go func() { done <- run(ctx, clock.System{}, cfg, func(r Ready) error { ready <- r; return nil }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+	select {
+	case r := <-ready:
+		return r
+	case err := <-done:
+		t.Fatal(err)
+		return Ready{}
+	}
+}
+
+// trusting is a client that trusts the webhook's authority alone, and offers HTTP/2 or does not.
+func trusting(t *testing.T, r Ready, http2 bool) *http.Client {
+	t.Helper()
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(r.CA) {
+		t.Fatalf("%q is no certificate", r.CA)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: http2}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: time.Minute}
+}
+
+func ask(t *testing.T, c *http.Client, url string) (proto int, body string) {
+	t.Helper()
+	resp, err := c.Post(url, "application/json", strings.NewReader(reviewOf(`{"name":"a"}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, %v: %s", resp.StatusCode, err, text)
+	}
+	return resp.ProtoMajor, string(text)
+}
+
+func TestServesBothProtocols(t *testing.T) {
+	for name, c := range map[string]struct {
+		http1, asked bool
+		want         int
+	}{
+		"HTTP/2":                      {false, true, 2},
+		"HTTP/1.1 asked for":          {false, false, 1},
+		"HTTP/1.1 is all that it has": {true, true, 1},
+	} {
+		r := start(t, Config{HTTP1: c.http1})
+		client := trusting(t, r, c.asked)
+		proto, body := ask(t, client, r.URL+"/validate/a")
+		if proto != c.want || !strings.Contains(body, `"allowed":true`) {
+			t.Errorf("%s: HTTP/%d: %s", name, proto, body)
+		}
+		counts := readCounts(t, client, r)
+		if counts.Reviews != 1 || counts.Connections != 1 || (counts.HTTP2 == 1) != (c.want == 2) {
+			t.Errorf("%s: %+v", name, counts)
+		}
+	}
+}
+
+func readCounts(t *testing.T, c *http.Client, r Ready) (out Counts) {
+	t.Helper()
+	resp, err := c.Get(r.URL + CountsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestCertificateIsForItsNamesOnly(t *testing.T) {
+	r := start(t, Config{Names: []string{"localhost"}})
+	if !strings.HasPrefix(r.URL, "https://localhost:") {
+		t.Errorf("URL %s", r.URL)
+	}
+	client := trusting(t, r, true)
+	if resp, err := client.Get("https://" + r.Addr + CountsPath); err == nil {
+		_ = resp.Body.Close()
+		t.Error("a certificate of localhost was taken for 127.0.0.1's")
+	}
+	other := start(t, Config{})
+	if resp, err := client.Get(other.URL + CountsPath); err == nil {
+		_ = resp.Body.Close()
+		t.Error("another process's authority was trusted")
+	}
+}
+
+func TestLatencyIsAtLeastWhatWasAsked(t *testing.T) {
+	const want = 30 * time.Millisecond
+	r := start(t, Config{Latency: want})
+	client := trusting(t, r, true)
+	began := time.Now()
+	for range 3 {
+		ask(t, client, r.URL+"/validate/a")
+	}
+	if took := time.Since(began); took < 3*want {
+		t.Errorf("three answers of %v each came in %v", want, took)
+	}
+}
+
+func TestConfigIsRefused(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"negative":  {Latency: -1},
+		"too long":  {Latency: MostLatency + 1},
+		"no such":   {Addr: "127.0.0.1:99999"},
+		"not a box": {Addr: "192.0.2.1:0"}, // TEST-NET-1 is nobody's
+	} {
+		err := Run(t.Context(), cfg, func(Ready) error { return errors.New("became ready") })
+		if err == nil || strings.Contains(err.Error(), "became ready") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestChildCostsLittle runs the webhook as it is run in earnest, and bounds what one review costs its process, generously: what is measured must
+// be the API server's cost.
+func TestChildCostsLittle(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := proc.Start(t.Context(), proc.Spec{Name: "webhook", Path: self, Args: []string{"serve"}, Config: Config{}, ReadyWithin: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := child.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	var r Ready
+	if err := json.Unmarshal(child.Ready, &r); err != nil {
+		t.Fatal(err)
+	}
+	client := trusting(t, r, true)
+	const n = 2000
+	before := cpuOf(t, child.PID)
+	for range n {
+		ask(t, client, r.URL+"/mutate/c-relevant-00001")
+	}
+	each := (cpuOf(t, child.PID) - before) / n
+	t.Logf("%v CPU a review", each)
+	if each > 3*time.Millisecond {
+		t.Errorf("%v CPU for a review is more than what the API server pays for calling a webhook", each)
+	}
+	if got := readCounts(t, client, r); got.Paths["/mutate/c-relevant-00001"] != n || got.Connections != 1 {
+		t.Errorf("counted %+v", got)
+	}
+}
+
+// cpuOf is the CPU time of a process so far, from its clock.
+func cpuOf(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	var at unix.Timespec
+	// The clock of a process's CPU time, as clock_getcpuclockid(3) makes it: the complement of the pid, and CPUCLOCK_SCHED.
+	if err := unix.ClockGettime(int32(^pid<<3|2), &at); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(at.Nano())
+}

@@ -1,0 +1,207 @@
+// Package build makes what tare needs and does not carry in its own binary: once, into a cache folder of the user. What is made appears whole or
+// not at all; of several processes that want the same, one builds and the others wait.
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/clock"
+)
+
+// Variable is the environment variable that names the folder of what tare builds, instead of the user's cache folder.
+const Variable = "TARE_CACHE"
+
+const (
+	usualWithin = 15 * time.Minute // for a slow network, and never for ever
+	lockEvery   = 200 * time.Millisecond
+)
+
+// A Cache is a folder of what was built.
+type Cache struct {
+	Dir string // empty: see Folder
+	// Sub is the part of tare's cache folder that is meant: "engines".
+	Sub    string
+	Log    *slog.Logger
+	Getenv func(name string) (string, bool)
+}
+
+// Folder is where the cache lies: Dir, or $TARE_CACHE/Sub, or tare/Sub in the user's cache folder.
+func (c Cache) Folder() (string, error) {
+	if c.Dir != "" {
+		return filepath.Abs(c.Dir)
+	}
+	if dir, ok := c.Getenv(Variable); ok && dir != "" {
+		dir, err := filepath.Abs(dir)
+		return filepath.Join(dir, c.Sub), err
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "tare", c.Sub), nil
+}
+
+// NoFolder says that a cache cannot be used; what to do about it is for Variable.
+type NoFolder struct{ Err error }
+
+// Error implements error.
+func (n *NoFolder) Error() string { return "no folder for what is built: " + n.Err.Error() }
+
+// Unwrap returns the cause.
+func (n *NoFolder) Unwrap() error { return n.Err }
+
+// open makes the folder if need be. What is run from it must be what we put there: a folder that others may write to will not do.
+func (c Cache) open() (string, error) {
+	dir, err := c.Folder()
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	var s unix.Stat_t
+	if err == nil {
+		err = unix.Stat(dir, &s)
+	}
+	if err == nil && (s.Mode&0o022 != 0 || (int(s.Uid) != os.Geteuid() && s.Uid != 0)) {
+		err = fmt.Errorf("others may write to %s", dir)
+	}
+	if err != nil {
+		return "", &NoFolder{err}
+	}
+	return dir, nil
+}
+
+// Has returns the folder of the recipe with this name, and whether it has been built. The error is a *NoFolder when the cache cannot be used.
+func (c Cache) Has(name string) (dir string, ok bool, err error) {
+	cache, err := c.open()
+	if err != nil {
+		return "", false, err
+	}
+	dir = filepath.Join(cache, name)
+	ok, err = exists(dir)
+	return dir, ok, err
+}
+
+// A Recipe makes one folder of the cache.
+type Recipe struct {
+	Name string // of the folder: what it is, and a hash of everything that it is made from
+	// Lock names what must not be built twice at a time, because builds share more than their folder: a word of letters.
+	Lock string
+	// Within bounds the build and the wait for another's; 0 is 15 minutes.
+	Within time.Duration
+	// Waiting is called once if another process has the lock; nil leaves it to the log.
+	Waiting func()
+	// Make fills the folder dir.
+	Make func(ctx context.Context, dir string) error
+}
+
+// Get returns the folder of r, and makes it if it is not there. Errors are Make's, the context's, and *NoFolder.
+func (c Cache) Get(ctx context.Context, r Recipe) (string, error) {
+	final, ok, err := c.Has(r.Name)
+	if ok || err != nil {
+		return final, err
+	}
+	if r.Within == 0 {
+		r.Within = usualWithin
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Within)
+	defer cancel()
+	cache := filepath.Dir(final)
+	unlock, err := c.acquire(ctx, filepath.Join(cache, r.Lock+".lock"), r)
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", r.Name, err)
+	}
+	defer unlock()
+	if ok, err := exists(final); ok || err != nil {
+		return final, err
+	}
+	return final, r.build(ctx, cache, final)
+}
+
+// build works beside the final folder, so that the rename at the end is atomic. The lock must be held.
+func (r Recipe) build(ctx context.Context, cache, final string) (err error) {
+	if err := r.clear(cache); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(cache, r.Name+"."+r.Lock+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(tmp))
+		}
+	}()
+	if err := r.Make(ctx, tmp); err != nil {
+		return err
+	}
+	return os.Rename(tmp, final)
+}
+
+// clear removes what builds left that were killed: under the lock, nobody else is at work there. An older version of a recipe has another name.
+func (r Recipe) clear(cache string) error {
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if ours, err := filepath.Match("*."+r.Lock+".*.tmp", e.Name()); err != nil {
+			return err
+		} else if ours {
+			if err := os.RemoveAll(filepath.Join(cache, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// acquire takes a lock that ends with this process, however it ends.
+func (c Cache) acquire(ctx context.Context, file string, r Recipe) (unlock func(), err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	told := false
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil // closing unlocks; there is nothing to lose in the file
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", file, err), f.Close())
+		}
+		if !told {
+			c.waits(r)
+			told = true
+		}
+		if err := (clock.System{}).Sleep(ctx, lockEvery); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+}
+
+func (c Cache) waits(r Recipe) {
+	if r.Waiting != nil {
+		r.Waiting()
+		return
+	}
+	c.Log.Info("another process is building: waiting for it", slog.String("for", r.Name))
+}
+
+// exists reports whether there is a file or folder; an error other than its absence is one.
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

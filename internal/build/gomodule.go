@@ -1,0 +1,224 @@
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// A GoModule is a program of which the sources are embedded, go.sum among them, which pins all that they depend on.
+type GoModule struct {
+	Sources fs.FS
+	Files   []string // one folder deep, with the ending Embedded
+	Flags   []string // of go build: "-tags", "x"
+	LDFlags string
+	Version string // of what it is; empty where nobody asks
+	Binary  string // name of the result
+}
+
+// goSettings are those of the user's that a build keeps: where modules come from, and where they and what is compiled are kept.
+var goSettings = []string{
+	"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOVCS", "GOAUTH", "GOCACHE", "GOMODCACHE", "GOTMPDIR", "GOCACHEPROG",
+}
+
+// goFixed are the others: what the user has set for other builds would only change this one. An empty GOENV's file could still say it, so it is off.
+var goFixed = []string{
+	"GOENV=off", "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GO111MODULE=on",
+	"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH, "GOAMD64=", "GOARM64=", "GOEXPERIMENT=", "GODEBUG=", "GOFIPS140=",
+}
+
+// A Go is a toolchain of the host.
+type Go struct {
+	Path      string
+	Version   string // "go1.26.8"
+	Cache     string // GOCACHE
+	ModCache  string // GOMODCACHE
+	Temporary string // GOTMPDIR; empty: the system's
+	env       []string
+}
+
+// FindGo looks for a Go toolchain in the PATH that getenv gives. The error is a *GoFault.
+func FindGo(ctx context.Context, getenv func(name string) (string, bool)) (Go, error) {
+	path, ok := Look("go", getenv)
+	if !ok {
+		return Go{}, &GoFault{Fault: NoGo, Says: "no Go toolchain was found in PATH"}
+	}
+	args := append([]string{"env", "-json", "GOVERSION"}, goSettings...)
+	// Outside of every module, so that none can ask for another toolchain; and flags of the user's, right or wrong, are not looked at.
+	env := []string{"GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=-mod=mod"}
+	out, err := Step{Path: path, Args: args, Dir: string(filepath.Separator), Env: env}.Run(ctx)
+	if ctx.Err() != nil {
+		return Go{}, ctx.Err()
+	}
+	said := map[string]string{}
+	if err == nil {
+		err = json.NewDecoder(strings.NewReader(out[max(0, strings.Index(out, "{")):])).Decode(&said) // it may warn before
+	}
+	if err != nil || said["GOVERSION"] == "" {
+		return Go{}, &GoFault{Fault: NoGo, Says: fmt.Sprintf("no Go toolchain that works: %s does not say its version (%v): %s", path, err, first(out))}
+	}
+	g := Go{
+		Path: path, Version: said["GOVERSION"], Cache: said["GOCACHE"], ModCache: said["GOMODCACHE"], Temporary: said["GOTMPDIR"],
+		env: slices.Clone(goFixed),
+	}
+	for _, name := range goSettings {
+		if v := said[name]; v != "" {
+			g.env = append(g.env, name+"="+v)
+		}
+	}
+	return g, nil
+}
+
+// Packages says how many packages a program is made of, the standard library's included.
+type Packages struct {
+	All   int
+	Stale int // those that Go has to compile yet
+}
+
+// Packages fetches what the module in work needs, where Unpack put it, and counts. progress gets the messages about it. The error is a *GoFault or
+// the context's.
+func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func(line string)) (Packages, error) {
+	args := []string{"list", "-deps", "-trimpath", "-f", "{{if .Stale}}stale{{else}}fresh{{end}}"}
+	out, err := Step{Path: g.Path, Dir: work, Env: g.env, Args: append(append(args, m.Flags...), "."), Progress: progress}.Run(ctx)
+	if err != nil {
+		return Packages{}, explain(ctx, out, err)
+	}
+	var n Packages
+	for line := range strings.Lines(out) {
+		switch strings.TrimSpace(line) {
+		case "stale":
+			n.All++
+			n.Stale++
+		case "fresh":
+			n.All++
+		}
+	}
+	return n, nil
+}
+
+// Build makes dir/m.Binary from the sources in work, where Unpack put them, and removes these. progress gets what "go build -v" says: the path of
+// each package when its compilation begins, and messages, which hold a space; nil: nobody listens. The error is a *GoFault or the context's.
+func (g Go) Build(ctx context.Context, m GoModule, work, dir string, progress func(line string)) error {
+	args := []string{"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + m.LDFlags), "-o", filepath.Join(dir, m.Binary)}
+	if progress != nil {
+		args = append(args, "-v")
+	}
+	args = append(append(args, m.Flags...), ".")
+	if out, err := (Step{Path: g.Path, Dir: work, Env: g.env, Args: args, Progress: progress}).Run(ctx); err != nil {
+		return explain(ctx, out, err)
+	}
+	return os.RemoveAll(work)
+}
+
+// Unpack writes the module's sources to dir.
+func (m GoModule) Unpack(dir string) error {
+	if err := Unpack(m.Sources, m.Files, dir, Embedded); err != nil {
+		return fmt.Errorf("unpack the sources: %w", err)
+	}
+	return nil
+}
+
+// Fault is a way in which a Go toolchain fails that is the host's, and not the module's.
+type Fault string
+
+// The faults.
+const (
+	NoGo        Fault = "no-go"       // there is none that works
+	TooOld      Fault = "too-old"     // for the module
+	Unreachable Fault = "unreachable" // a module could not be fetched
+	Altered     Fault = "altered"     // a module is not the one that is pinned
+	NoSpace     Fault = "no-space"    // a disk is full
+	Killed      Fault = "killed"      // a compiler or linker: where memory is short, the kernel does that
+	Other       Fault = "other"
+)
+
+// A GoFault says why a toolchain could not build.
+type GoFault struct {
+	Fault Fault
+	Says  string // one line, in the toolchain's words
+	Tail  string // the end of all that it said
+}
+
+// Error implements error.
+func (f *GoFault) Error() string {
+	if f.Fault == Other {
+		return f.Says + "\n" + f.Tail
+	}
+	return f.Says
+}
+
+// faultWords are by what a fault is known, in the order in which they are looked for: a full disk can look like an unreachable proxy.
+var faultWords = []struct {
+	fault Fault
+	words []string
+}{
+	{NoSpace, []string{"no space left on device", "disk quota exceeded"}},
+	{TooOld, []string{"go.mod requires go >=", "invalid go version '"}},
+	{Altered, []string{"checksum mismatch", "SECURITY ERROR"}},
+	{Unreachable, []string{
+		"dial tcp", "no such host", "Could not resolve host", "module lookup disabled", "connection refused", "connection reset",
+		"network is unreachable", "i/o timeout", "TLS handshake timeout", "x509: ", "404 Not Found", "403 Forbidden", "410 Gone", "502 ", "503 ", "504 ",
+	}},
+	{Killed, []string{"signal: killed"}},
+}
+
+// explain tells what the host lacks from what is wrong with the build.
+func explain(ctx context.Context, out string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, f := range faultWords {
+		for _, words := range f.words {
+			if strings.Contains(out, words) {
+				return &GoFault{Fault: f.fault, Says: lineWith(out, words), Tail: Tail(out)}
+			}
+		}
+	}
+	if strings.Contains(err.Error(), "signal: killed") { // the go command itself
+		return &GoFault{Fault: Killed, Says: "go: " + err.Error(), Tail: Tail(out)}
+	}
+	return &GoFault{Fault: Other, Says: err.Error(), Tail: Tail(out)}
+}
+
+// most bounds a line that is quoted, in bytes.
+const most = 300
+
+// lineWith is the first line that holds the words, as far as it may be quoted.
+func lineWith(out, words string) string {
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, words) {
+			return cut(line)
+		}
+	}
+	return first(out)
+}
+
+// first is the first line that is no message about a download.
+func first(out string) string {
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "go: downloading ") {
+			return cut(line)
+		}
+	}
+	return "it did not say why"
+}
+
+func cut(line string) string {
+	line = strings.TrimSpace(line)
+	return strings.ToValidUTF8(line[:min(len(line), most)], "")
+}
+
+// Make is Unpack and Build: it leaves the module's binary in dir.
+func (g Go) Make(ctx context.Context, m GoModule, dir string) error {
+	work := filepath.Join(dir, "work")
+	if err := m.Unpack(work); err != nil {
+		return err
+	}
+	return g.Build(ctx, m, work, dir, nil)
+}

@@ -1,0 +1,134 @@
+package build_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/build"
+)
+
+// program is a module of two files that needs nothing but the standard library, and little of that.
+var program = build.GoModule{
+	Sources: fstest.MapFS{
+		"src/go.mod.txt":  {Data: []byte("module x\n\ngo 1.26\n")},
+		"src/main.go.txt": {Data: []byte("package main\n\nvar said = \"nothing\"\n\nfunc main() { print(said) }\n")},
+	},
+	Files: []string{"src/go.mod.txt", "src/main.go.txt"}, LDFlags: "-X main.said=built", Binary: "prog",
+}
+
+func golang(t *testing.T) build.Go {
+	t.Helper()
+	g, err := build.FindGo(t.Context(), os.LookupEnv)
+	if err != nil {
+		t.Skipf("SKIPPED: it builds a program, and %v", err)
+	}
+	return g
+}
+
+// TestModuleIsBuilt by a real toolchain: with its flags, whatever the user has set, and nothing but the program is left.
+func TestModuleIsBuilt(t *testing.T) {
+	t.Setenv("GOFLAGS", "nonsense")
+	t.Setenv("GOWORK", "/none/go.work")
+	t.Setenv("GOARCH", "mips")
+	g, dir := golang(t), t.TempDir()
+	if !strings.HasPrefix(g.Version, "go1.") || g.Cache == "" || g.ModCache == "" {
+		t.Errorf("%+v", g)
+	}
+	work := filepath.Join(dir, "src")
+	if err := program.Unpack(work); err != nil {
+		t.Fatal(err)
+	}
+	n, err := g.Packages(t.Context(), program, work, nil)
+	if err != nil || n.All < 2 || n.Stale < 1 || n.Stale > n.All {
+		t.Errorf("%+v, %v", n, err)
+	}
+	var lines []string
+	if err := g.Build(t.Context(), program, work, dir, func(line string) { lines = append(lines, line) }); err != nil {
+		t.Fatal(err)
+	}
+	out, err := build.Step{Path: filepath.Join(dir, "prog")}.Run(t.Context())
+	if err != nil || out != "built" {
+		t.Errorf("the program said %q (%v); its build %q", out, err, lines)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left: %v (%v)", left, err)
+	}
+}
+
+// TestModuleIsRefused by a real toolchain: the words that faults are known by are those of this version of Go.
+func TestModuleIsRefused(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	g := golang(t)
+	for name, c := range map[string]struct {
+		mod, main string
+		fault     build.Fault
+		says      string
+	}{
+		"a newer Go": {"module x\n\ngo 1.999\n", "package main\n\nfunc main() {}\n", build.TooOld, "go >= 1.999"},
+		"offline": {
+			"module x\n\ngo 1.26\n\nrequire example.invalid/y v1.0.0\n", "package main\n\nimport _ \"example.invalid/y\"\n\nfunc main() {}\n",
+			build.Unreachable, "GOPROXY=off",
+		},
+		"our mistake": {"module x\n\ngo 1.26\n", "package main\n\nfunc main() { undefined() }\n", build.Other, "undefined: undefined"},
+	} {
+		m := program
+		m.Sources = fstest.MapFS{"src/go.mod.txt": {Data: []byte(c.mod)}, "src/main.go.txt": {Data: []byte(c.main)}, "src/go.sum.txt": {Data: []byte(
+			"example.invalid/y v1.0.0 h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\nexample.invalid/y v1.0.0/go.mod h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")}}
+		m.Files = []string{"src/go.mod.txt", "src/go.sum.txt", "src/main.go.txt"}
+		err := g.Make(t.Context(), m, t.TempDir())
+		fault, ok := errors.AsType[*build.GoFault](err)
+		if !ok || fault.Fault != c.fault || !strings.Contains(fault.Error(), c.says) {
+			t.Errorf("%s: %v, want %s: %q", name, err, c.fault, c.says)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.Make(ctx, program, t.TempDir()); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := build.FindGo(ctx, os.LookupEnv); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestFaults are told apart by what the toolchain says, and the line that says it is quoted, at a bearable length.
+func TestFaults(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, c := range map[string]struct {
+		script string
+		want   build.GoFault
+	}{
+		"full before unreachable": {"Get x: dial tcp\nwrite /x: no space left on device", build.GoFault{Fault: build.NoSpace, Says: "write /x: no space left on device"}},
+		"a long line":             {"go: downloading y\n" + long + ": connection refused", build.GoFault{Fault: build.Unreachable, Says: long[:300]}},
+		"altered":                 {"verifying a@v1: checksum mismatch\n\tdownloaded: h1:x\nSECURITY ERROR", build.GoFault{Fault: build.Altered, Says: "verifying a@v1: checksum mismatch"}},
+		"a killed compiler":       {"k8s.io/api: compile: signal: killed", build.GoFault{Fault: build.Killed, Says: "k8s.io/api: compile: signal: killed"}},
+		"another":                 {"panic: 502", build.GoFault{Fault: build.Other, Says: "exit status 1"}},
+	} {
+		bin := t.TempDir()
+		text := "#!/bin/sh\nif [ $1 = env ]; then echo a warning >&2; echo '{\"GOVERSION\": \"go1.26.8\"}'; exit; fi\ncat >&2 <<'.'\n" + c.script + "\n.\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(bin, "go"), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		g, err := build.FindGo(t.Context(), func(string) (string, bool) { return bin, true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = g.Packages(t.Context(), program, bin, nil)
+		fault, ok := errors.AsType[*build.GoFault](err)
+		if !ok {
+			t.Fatalf("%s: %v", name, err)
+		}
+		c.want.Tail = build.Tail(c.script)
+		if diff := cmp.Diff(c.want, *fault); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package build_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/build"
+)
+
+// TestStepEndsWithItsContext, with everything that it started.
+func TestStepEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := build.Step{Path: "/bin/sh", Args: []string{"-c", "sleep 300 & sleep 300"}}.Run(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	if d := time.Since(began); d > 4*time.Second {
+		t.Errorf("ended after %v: something held its output open", d)
+	}
+}
+
+// TestStepTellsLines as they come, whole, and the whole in the end.
+func TestStepTellsLines(t *testing.T) {
+	var lines []string
+	out, err := build.Step{
+		Path: "/bin/sh", Args: []string{"-c", `printf 'on'; printf 'e\ntwo\n\n'; printf 'thr' >&2; printf 'ee\r\n' >&2; printf "$X"; exit 3`},
+		Env: []string{"X=four"}, Progress: func(line string) { lines = append(lines, line) },
+	}.Run(t.Context())
+	if diff := cmp.Diff([]string{"one", "two", "", "three"}, lines); diff != "" {
+		t.Error(diff)
+	}
+	if out != "one\ntwo\n\nthree\r\nfour" || err == nil || err.Error() != "exit status 3" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestTail(t *testing.T) {
+	if got := build.Tail("0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n\n"); got != "2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13" {
+		t.Errorf("%q", got)
+	}
+	if got := build.Tail(""); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestHashKnowsEverything that a result is made of: contents, names, their borders, and words.
+func TestHashKnowsEverything(t *testing.T) {
+	files := fstest.MapFS{
+		"d/a": {Data: []byte("x")}, "d/b": {Data: []byte("y")}, "d/a2": {Data: []byte("x")}, "d/ab": {Data: []byte("x\nd/b 1\ny")},
+	}
+	seen := map[string]string{}
+	for name, c := range map[string]struct{ paths, words []string }{
+		"both":        {[]string{"d/a", "d/b"}, nil},
+		"one":         {[]string{"d/a"}, nil},
+		"other name":  {[]string{"d/a2"}, nil},
+		"in one file": {[]string{"d/ab"}, nil},
+		"a word":      {[]string{"d/a"}, []string{"w", "v"}},
+		"one word":    {[]string{"d/a"}, []string{"w v"}},
+	} {
+		h, err := build.Hash(files, c.paths, c.words...)
+		if err != nil || len(h) != 12 {
+			t.Errorf("%s: %q, %v", name, h, err)
+		}
+		if other := seen[h]; other != "" {
+			t.Errorf("%s and %s have one hash", name, other)
+		}
+		seen[h] = name
+	}
+	if _, err := build.Hash(files, []string{"d/none"}); err == nil {
+		t.Error("a file that is not there has a hash")
+	}
+}

@@ -1,0 +1,157 @@
+package plane
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"tare/internal/proc"
+)
+
+// Names of the components: the subjects of their probes, and the binary's own words for them.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	Scheduler         = "kube-scheduler"
+	ControllerManager = "kube-controller-manager"
+)
+
+const (
+	// spawnWithin bounds the time until a component has read its configuration: the binary is 124 MB, and the host may be busy.
+	spawnWithin = 30 * time.Second
+	// grace is how long etcd and the server may take to end: for requests under way, and for what they hold open.
+	grace = 15 * time.Second
+	// clientGrace is shorter: the other two have no state, and those of 1.24 now and then do not heed SIGTERM.
+	clientGrace = 2 * time.Second
+	// clientRate is what the scheduler and the controller-manager may ask of the server a second. Their defaults (50 and 20) would be what
+	// a measurement finds, in place of what the server can do.
+	clientRate = 5000
+)
+
+// ports are where the components listen, on loopback.
+type ports struct{ etcd, peer, server, scheduler, controller uint16 }
+
+func (p ports) all() []uint16 { return []uint16{p.etcd, p.peer, p.server, p.scheduler, p.controller} }
+
+// findPorts asks for all of them at once, so that they differ.
+func findPorts(ctx context.Context) (ports, error) {
+	p, err := freePorts(ctx, len(ports{}.all()))
+	if err != nil {
+		return ports{}, err
+	}
+	return ports{etcd: p[0], peer: p[1], server: p[2], scheduler: p[3], controller: p[4]}, nil
+}
+
+// url is an address on loopback.
+func url(scheme string, port uint16) string {
+	return scheme + "://127.0.0.1:" + strconv.Itoa(int(port))
+}
+
+// arguments are a component's flags. What is measured keeps its defaults, but for what a plane without network and containers has no use for.
+func (p *Plane) arguments(component string) []string {
+	switch component {
+	case Etcd:
+		return []string{
+			"--data-dir=" + p.data, "--listen-client-urls=" + url("http", p.ports.etcd), "--listen-peer-urls=" + url("http", p.ports.peer),
+			"--unsafe-no-fsync=" + strconv.FormatBool(p.config.Etcd == Tmpfs),
+		}
+	case APIServer:
+		return p.serverArguments()
+	case Scheduler:
+		return p.clientArguments(p.ports.scheduler, schedulerFile)
+	default:
+		return append(p.clientArguments(p.ports.controller, controllerFile),
+			"--service-account-private-key-file="+p.secrets.path(accountKeyFile), "--root-ca-file="+p.secrets.path(caFile),
+			"--use-service-account-credentials=true")
+	}
+}
+
+func (p *Plane) serverArguments() []string {
+	s := p.secrets
+	args := append(p.listening(p.ports.server),
+		"--etcd-servers="+url("http", p.ports.etcd),
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/16",
+		"--token-auth-file="+s.path(tokenFile), "--anonymous-auth=false", "--authorization-mode=Node,RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+s.path(accountPublicFile),
+		"--service-account-signing-key-file="+s.path(accountKeyFile),
+		"--allow-privileged=true", // policies are to refuse privileged pods, not validation
+	)
+	if p.config.PSP {
+		args = append(args, "--enable-admission-plugins=PodSecurityPolicy")
+	}
+	return append(args, p.config.Flags...)
+}
+
+// clientArguments are those that the scheduler and the controller-manager share.
+func (p *Plane) clientArguments(port uint16, kubeconfig string) []string {
+	file := p.secrets.path(kubeconfig)
+	return append(p.listening(port),
+		"--kubeconfig="+file, "--authentication-kubeconfig="+file, "--authorization-kubeconfig="+file, "--authentication-skip-lookup=true",
+		"--leader-elect=false", "--kube-api-qps="+strconv.Itoa(clientRate), "--kube-api-burst="+strconv.Itoa(clientRate))
+}
+
+func (p *Plane) listening(port uint16) []string {
+	return []string{
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(int(port)), "--cert-dir=" + p.secrets.dir,
+		"--tls-cert-file=" + p.secrets.path(certFile), "--tls-private-key-file=" + p.secrets.path(keyFile),
+	}
+}
+
+// LogFile is where a component's log is: "kube-apiserver-NAME.log" in Config.Dir.
+func (p *Plane) LogFile(component string) string {
+	name := component
+	if p.config.Name != "" {
+		name += "-" + p.config.Name
+	}
+	return filepath.Join(p.config.Dir, name+".log")
+}
+
+// spawn starts components side by side, and keeps those that started even if others did not.
+func (p *Plane) spawn(ctx context.Context, components ...string) error {
+	children, errs := make([]*proc.Child, len(components)), make([]error, len(components))
+	var wg sync.WaitGroup
+	for i, name := range components {
+		wg.Go(func() { children[i], errs[i] = p.spawnOne(ctx, name) })
+	}
+	wg.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var first error
+	for i, c := range children {
+		if c != nil {
+			p.children[components[i]] = c
+		}
+		if first == nil {
+			first = errs[i]
+		}
+	}
+	return first
+}
+
+func (p *Plane) spawnOne(ctx context.Context, name string) (*proc.Child, error) {
+	born, within := false, grace
+	if name == Scheduler || name == ControllerManager {
+		within = clientGrace
+	}
+	c, err := proc.Start(ctx, proc.Spec{
+		Name: name, Path: p.config.Binary.Path, Args: []string{name}, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, Dir: p.secrets.dir,
+		Config:  map[string][]string{"args": p.arguments(name)},
+		LogFile: p.LogFile(name), ReadyWithin: spawnWithin, Grace: within, CPUs: p.config.CPUs,
+		Born: func(id proc.ID) error {
+			if p.config.Born == nil {
+				return nil
+			}
+			born = true
+			return p.config.Born(name, id)
+		},
+	})
+	if err != nil && born && p.config.Gone != nil { // proc.Start leaves no process behind
+		if gone := p.config.Gone(name); gone != nil {
+			return nil, fmt.Errorf("%w; and to note its end: %w", err, gone)
+		}
+	}
+	return c, err
+}

@@ -1,0 +1,192 @@
+package plane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tare/internal/build"
+	"tare/internal/clock"
+)
+
+// The environment variables that name a binary which is there already.
+const (
+	Variable    = "TARE_PLANE"
+	VariablePSP = "TARE_PLANE_PSP"
+)
+
+// tryWithin bounds the time in which a binary must say what it is. It takes 50 ms, and has 120 MB to read.
+const tryWithin = 10 * time.Second
+
+// Host is what Find may use.
+type Host struct {
+	Path   string // a binary that the user named; empty: none
+	Cache  string // folder for what is built; empty: $TARE_CACHE/plane, or tare/plane in the user's cache folder
+	Log    *slog.Logger
+	Getenv func(name string) (string, bool)
+	// Tell is called with what a person who waits for a build wants to know, a line at a time, every 20 s at most but for the first; nil leaves it to
+	// the log.
+	Tell func(line string)
+	// Clock is the system's if nil.
+	Clock clock.Clock
+}
+
+// A Binary is a program of package main in plane/ or plane/psp: "Path COMPONENT" is a child process that speaks the protocol of package proc.
+type Binary struct {
+	Path       string
+	Version    Version
+	Kubernetes string // "v1.36.3"
+	Etcd       string // "v3.6.8"
+	Go         string // "go1.26.8", by which it was compiled
+}
+
+// Find returns the binary of a version: the one that was named (Host.Path, $TARE_PLANE or $TARE_PLANE_PSP), or the one in the cache, or it builds
+// it, which takes minutes once and needs a Go toolchain and the network. The error is a *Missing when the host lacks something.
+func Find(ctx context.Context, v Version, h Host) (Binary, error) {
+	s, err := v.source()
+	if err != nil {
+		return Binary{}, err
+	}
+	if b, ok, err := h.present(ctx, v, s); ok || err != nil {
+		return b, err
+	}
+	return h.compile(ctx, v, s)
+}
+
+// Cached is Find without building: ok is false when there is no binary yet, or none that works.
+func Cached(ctx context.Context, v Version, h Host) (b Binary, ok bool) {
+	s, err := v.source()
+	if err != nil {
+		return Binary{}, false
+	}
+	b, ok, err = h.present(ctx, v, s)
+	return b, ok && err == nil
+}
+
+// present is the binary that was named or that is in the cache, if there is one.
+func (h Host) present(ctx context.Context, v Version, s source) (b Binary, ok bool, err error) {
+	c, ok := h.named(s)
+	if !ok {
+		c, ok, err = h.cached(ctx, v, s)
+	}
+	if !ok || err != nil {
+		return Binary{}, false, err
+	}
+	b, err = c.try(ctx, v)
+	return b, err == nil, err
+}
+
+// A candidate is a file that should be a binary.
+type candidate struct {
+	path, by string
+	next     string // what to do if it is none
+	within   time.Duration
+}
+
+// named is what the user gave.
+func (h Host) named(s source) (candidate, bool) {
+	c := candidate{path: h.Path, within: tryWithin, by: "named", next: "name another, or none to have tare build it"}
+	if c.path == "" {
+		c.path, _ = h.Getenv(s.variable)
+		c.by, c.next = "$"+s.variable, "set $"+s.variable+" to another, or unset it to have tare build it"
+	}
+	return c, c.path != ""
+}
+
+func inCache(path string) candidate {
+	return candidate{path: path, within: tryWithin, by: "in tare's cache", next: "remove the folder " + filepath.Dir(path) + " to have it built again"}
+}
+
+func (h Host) cache() build.Cache {
+	return build.Cache{Dir: h.Cache, Sub: "plane", Log: h.Log, Getenv: h.Getenv}
+}
+
+// cached looks for what was built by the toolchain that is here, or, where there is none, by any.
+func (h Host) cached(ctx context.Context, v Version, s source) (candidate, bool, error) {
+	m, err := s.module()
+	if err != nil {
+		return candidate{}, false, err
+	}
+	g, none := build.FindGo(ctx, h.Getenv)
+	if ctx.Err() != nil {
+		return candidate{}, false, ctx.Err()
+	}
+	name, err := folderName(v, m, g.Version)
+	if err != nil {
+		return candidate{}, false, err
+	}
+	dir, ok, err := h.cache().Has(name)
+	if none != nil && err == nil {
+		dir, ok, err = newest(dir)
+	}
+	if err != nil {
+		return candidate{}, false, explain(v, s, err)
+	}
+	return inCache(filepath.Join(dir, m.Binary)), ok, nil
+}
+
+// newest is the folder with this prefix that was made last.
+func newest(prefix string) (dir string, ok bool, err error) {
+	entries, err := os.ReadDir(filepath.Dir(prefix))
+	var made time.Time
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), filepath.Base(prefix)) || strings.HasSuffix(e.Name(), ".tmp") {
+			continue
+		}
+		info, err := e.Info()
+		if err == nil && info.ModTime().After(made) {
+			dir, made, ok = filepath.Join(filepath.Dir(prefix), e.Name()), info.ModTime(), true
+		}
+	}
+	return dir, ok, err
+}
+
+// try asks a binary what it is: it may be another program, damaged, or of another version.
+func (c candidate) try(ctx context.Context, v Version) (Binary, error) {
+	path, err := filepath.Abs(c.path)
+	if err != nil {
+		return c.refuse(v, err.Error())
+	}
+	if !build.Executable(path) {
+		return c.refuse(v, "is no program that may be executed")
+	}
+	within, cancel := context.WithTimeout(ctx, c.within)
+	defer cancel()
+	out, err := build.Step{Path: path, Args: []string{"version"}}.Run(within)
+	if ctx.Err() != nil {
+		return Binary{}, ctx.Err()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return c.refuse(v, fmt.Sprintf("did not say its version within %v", c.within))
+	}
+	b, ok := saysVersion(out)
+	if err != nil || !ok {
+		return c.refuse(v, fmt.Sprintf("does not say its version as tare-plane does (%v)", errors.Join(err, errors.New(build.Tail(out)))))
+	}
+	b.Path, b.Version = path, minorOf(b.Kubernetes)
+	if b.Version != v {
+		return c.refuse(v, fmt.Sprintf("is of Kubernetes %s, and %s is wanted", b.Kubernetes, v))
+	}
+	return b, nil
+}
+
+func (c candidate) refuse(v Version, reason string) (Binary, error) {
+	return Binary{}, &Missing{What: what(v), Reason: fmt.Sprintf("%s (%s) %s", c.path, c.by, reason), Next: c.next}
+}
+
+// saysVersion reads what "tare-plane version" says: a line of JSON, beside which libraries may warn.
+func saysVersion(out string) (Binary, bool) {
+	for line := range strings.Lines(out) {
+		var said struct{ Kubernetes, Etcd, Go string }
+		if err := json.Unmarshal([]byte(line), &said); err == nil && said.Kubernetes != "" && said.Etcd != "" {
+			return Binary{Kubernetes: said.Kubernetes, Etcd: said.Etcd, Go: said.Go}, true
+		}
+	}
+	return Binary{}, false
+}

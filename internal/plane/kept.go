@@ -1,0 +1,197 @@
+package plane
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/internal/proc"
+)
+
+// Kept is a plane that was left running, with a process that holds it: enough to find it again, and to end it when the holder was killed.
+type Kept struct {
+	Name         string    `json:"name"`
+	Version      Version   `json:"version"`
+	Kubernetes   string    `json:"kubernetes"`
+	Etcd         string    `json:"etcd"` // Tmpfs or Disk
+	PSP          bool      `json:"psp,omitempty"`
+	Nodes        int       `json:"nodes"` // simulated
+	Holder       proc.ID   `json:"holder"`
+	Since        time.Time `json:"since"`
+	Logs         string    `json:"logs"`            // folder
+	Store        string    `json:"store,omitempty"` // Plane.Store, once it is ready
+	Server       string    `json:"server,omitempty"`
+	Kubeconfig   string    `json:"kubeconfig,omitempty"`
+	ReadySeconds float64   `json:"ready_seconds,omitempty"` // 0: it is not ready yet
+	Failed       string    `json:"failed,omitempty"`        // why the holder has given up
+	Processes    []Process `json:"processes"`
+	Folders      []string  `json:"folders"` // with secrets
+}
+
+// mostKept bounds a state file, in bytes.
+const mostKept = 1 << 20
+
+var keptName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+
+// CheckName reports whether a plane may have this name, which is part of files' names.
+func CheckName(name string) error {
+	if !keptName.MatchString(name) {
+		return fmt.Errorf("name %q: want up to 40 of a to z, 0 to 9 and '-', not '-' first", name)
+	}
+	return nil
+}
+
+// ParseKept reads a state file. What it names will be killed and removed, so everything is checked that can be: process 1 is nobody's
+// component, and only folders are named that a plane makes.
+func ParseKept(text []byte) (Kept, error) {
+	var k Kept
+	if len(text) > mostKept {
+		return Kept{}, fmt.Errorf("%d bytes are no state file", len(text))
+	}
+	if err := json.Unmarshal(text, &k); err != nil {
+		return Kept{}, err
+	}
+	if err := CheckName(k.Name); err != nil {
+		return Kept{}, err
+	}
+	ids := []proc.ID{k.Holder}
+	for _, p := range k.Processes {
+		if p.Name == "" || strings.ContainsFunc(p.Name, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return Kept{}, fmt.Errorf("a process is named %q", p.Name)
+		}
+		ids = append(ids, p.ID)
+	}
+	for _, id := range ids {
+		if id.PID <= 1 || id.StartTicks == 0 {
+			return Kept{}, fmt.Errorf("process %d, started at %d, names none", id.PID, id.StartTicks)
+		}
+	}
+	if bad := slices.IndexFunc(k.Folders, func(dir string) bool { return !ours(dir) }); bad >= 0 {
+		return Kept{}, fmt.Errorf("folder %q is none of a plane's", k.Folders[bad])
+	}
+	return k, nil
+}
+
+// ours reports whether a plane may have made the folder.
+func ours(dir string) bool {
+	return filepath.IsAbs(dir) && filepath.Clean(dir) == dir && strings.HasPrefix(filepath.Base(dir), folderPrefix)
+}
+
+// State is what became of a kept plane.
+type State string
+
+// The states.
+const (
+	Starting State = "starting"
+	Running  State = "running"
+	Broken   State = "failed" // the holder has given up and ended the others
+	Lost     State = "gone"   // the holder was killed: Clear removes what is left
+)
+
+// State looks at the holder.
+func (k Kept) State() State {
+	switch {
+	case k.Failed != "":
+		return Broken
+	case !alive(k.Holder):
+		return Lost
+	case k.ReadySeconds == 0:
+		return Starting
+	}
+	return Running
+}
+
+// Shelf is the folder with the state files of kept planes, one "NAME.json" for each.
+type Shelf struct{ Dir string }
+
+func (s Shelf) file(name string) string { return filepath.Join(s.Dir, name+".json") }
+
+// Put writes a state file, mode 0600, whole or not at all.
+func (s Shelf) Put(k Kept) error {
+	text, err := json.MarshalIndent(k, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write state of plane %s: %w", k.Name, err)
+	}
+	if _, err := ParseKept(text); err != nil {
+		return fmt.Errorf("write state of plane %s: %w", k.Name, err)
+	}
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return fmt.Errorf("write state of plane %s: %w", k.Name, err)
+	}
+	f, err := os.CreateTemp(s.Dir, ".new-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write state of plane %s: %w", k.Name, err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), s.file(k.Name))
+	}
+	if err != nil {
+		return fmt.Errorf("write state of plane %s: %w", k.Name, errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+// Get reads one; ok is false when there is none of this name.
+func (s Shelf) Get(name string) (k Kept, ok bool, err error) {
+	if err := CheckName(name); err != nil {
+		return Kept{}, false, err
+	}
+	file := s.file(name)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Kept{}, false, nil
+	}
+	if err == nil {
+		k, err = ParseKept(text)
+	}
+	if err == nil && k.Name != name {
+		err = fmt.Errorf("it is about plane %q", k.Name)
+	}
+	if err != nil {
+		return Kept{}, false, fmt.Errorf("state file %s: %w; once nothing of the plane runs, remove it", file, err)
+	}
+	return k, true, nil
+}
+
+// List reads all that can be read, by name, and joins the errors of the others.
+func (s Shelf) List() ([]Kept, error) {
+	files, err := filepath.Glob(filepath.Join(escape(s.Dir), "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("list planes: %w", err)
+	}
+	var list []Kept
+	var errs []error
+	for _, f := range files {
+		k, ok, err := s.Get(strings.TrimSuffix(filepath.Base(f), ".json"))
+		errs = append(errs, err)
+		if ok {
+			list = append(list, k)
+		}
+	}
+	return list, errors.Join(errs...)
+}
+
+// escape makes a path match itself only.
+func escape(path string) string {
+	return regexp.MustCompile(`[*?\[\\]`).ReplaceAllString(path, `\$0`)
+}
+
+// Drop removes a state file; that there is none is no error.
+func (s Shelf) Drop(name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	if err := os.Remove(s.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove state of plane %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+// Package plane runs a Kubernetes control plane on this host: etcd, kube-apiserver and, for nodes, kube-scheduler and
+// kube-controller-manager, each as a child process of its own from one binary, on loopback, with an authority of its own.
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/clock"
+	"tare/internal/proc"
+)
+
+// Where etcd keeps its data.
+const (
+	// Tmpfs is memory, and no waiting for a disk: what is measured is the control plane's own work.
+	Tmpfs = "tmpfs"
+	// NoFsync is Config.Dir without waiting for a disk: what Tmpfs comes down to where /dev/shm is too small, as it is in many containers.
+	NoFsync = "disk without fsync"
+	// Disk is Config.Dir, with a write to the disk (fsync) for each transaction, as in production.
+	Disk = "disk"
+)
+
+const (
+	defaultWithin = 2 * time.Minute
+	// startTries is how often a start is tried when somebody else takes one of its ports meanwhile.
+	startTries = 5
+	// tmpfsNeeds is how much memory etcd must find in its folder, in bytes: two segments of its log, 64 MB each, and room for 3,000 pods.
+	tmpfsNeeds = 384 << 20
+)
+
+// Config says which control plane to start, and who is to know of it.
+type Config struct {
+	Binary Binary
+	Dir    string        // folder of the logs, and of etcd's data on disk; it must exist
+	Name   string        // ends the names of the logs, so that planes may share Dir
+	Nodes  bool          // with kube-scheduler and kube-controller-manager
+	Etcd   string        // Tmpfs (also "") or Disk
+	PSP    bool          // with the admission plugin PodSecurityPolicy: version 1.24 only
+	CPUs   []int         // the processors of all components; empty: all
+	Flags  []string      // further flags of kube-apiserver, "--name=value"
+	Within time.Duration // bounds the start; default 2 min
+	Log    *slog.Logger  // told what a person may have to know; default: nobody
+	Clock  clock.Clock   // default: the machine's
+
+	// Born is told of each component before it does anything, Folder of the path of each folder with secrets before it is made, and Gone of
+	// the name of a component, or of the path of a folder, that is no more: for a journal. Each may be nil, and may be called from several
+	// goroutines. An error ends the start.
+	Born   func(name string, id proc.ID) error
+	Folder func(path string) error
+	Gone   func(name string) error
+}
+
+// owned are flags of kube-apiserver that the plane itself depends on.
+var owned = []string{
+	"etcd-servers", "bind-address", "secure-port", "cert-dir", "tls-cert-file", "tls-private-key-file", "token-auth-file", "authorization-mode",
+	"service-account-issuer", "service-account-key-file", "service-account-signing-key-file",
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Etcd == "" {
+		c.Etcd = Tmpfs
+	}
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Within <= 0 {
+		c.Within = defaultWithin
+	}
+	switch {
+	case c.Etcd != Tmpfs && c.Etcd != Disk:
+		return c, fmt.Errorf("etcd on %q: want %s or %s", c.Etcd, Tmpfs, Disk)
+	case c.PSP && c.Binary.Version != V124:
+		return c, fmt.Errorf("PodSecurityPolicy needs version %s of the control plane, not %s", V124, c.Binary.Version)
+	}
+	for _, f := range c.Flags {
+		name, _, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
+		for _, o := range owned {
+			if name == o {
+				return c, fmt.Errorf("flag --%s of kube-apiserver is the plane's own", o)
+			}
+		}
+		if !strings.HasPrefix(f, "--") {
+			return c, fmt.Errorf("flag %q of kube-apiserver: want --name=value", f)
+		}
+	}
+	var err error
+	c.Dir, err = filepath.Abs(c.Dir)
+	return c, err
+}
+
+// Plane is a running control plane. Its methods may be called from any goroutine.
+type Plane struct {
+	// CA is the authority's certificate, PEM, by which every component's certificate is verified.
+	CA []byte
+	// Tokens of the users AdminUser, CallerUser and NodesUser.
+	AdminToken, CallerToken, NodesToken string
+	// ReadySeconds is how long Start took until everything was ready.
+	ReadySeconds float64
+	// Store is where etcd really keeps its data: Tmpfs, Disk or NoFsync.
+	Store string
+
+	config  Config
+	secrets *secrets
+	data    string // etcd's folder
+	ports   ports
+	client  *http.Client
+
+	turn sync.Mutex // one of Start, Restart and Close at a time
+
+	mu       sync.Mutex
+	children map[string]*proc.Child
+	folders  []string // to remove
+}
+
+// Start starts a control plane and returns when it is ready: kube-apiserver's /readyz, and with Nodes the other components' /healthz, answer
+// 200 under the plane's own authority. ctx bounds the start only. An error tells which component failed with the last lines of its log, and
+// nothing is left.
+func Start(ctx context.Context, c Config) (*Plane, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
+	}
+	for try := 1; ; try++ {
+		p, err := start(ctx, c)
+		switch {
+		case err == nil:
+			return p, nil
+		case !taken(err) || try == startTries || ctx.Err() != nil:
+			return nil, fmt.Errorf("start control plane: %w", err)
+		}
+		c.Log.Warn("a port was taken meanwhile: starting the control plane on others", slog.Int("try", try))
+	}
+}
+
+func start(ctx context.Context, c Config) (*Plane, error) {
+	begin := c.Clock.Now()
+	p := &Plane{config: c, children: map[string]*proc.Child{}}
+	p.turn.Lock()
+	err := p.prepare(ctx)
+	if err == nil {
+		err = p.up(ctx)
+	}
+	p.turn.Unlock()
+	if err != nil {
+		atOnce, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		cancel()
+		return nil, errors.Join(err, p.Close(atOnce))
+	}
+	p.ReadySeconds = c.Clock.Now().Sub(begin).Seconds()
+	return p, nil
+}
+
+// prepare makes everything that components need before they start.
+func (p *Plane) prepare(ctx context.Context) (err error) {
+	p.secrets = &secrets{dir: secretFolder()}
+	if p.data, err = p.dataFolder(fileSystem); err != nil {
+		return err
+	}
+	if p.ports, err = findPorts(ctx); err != nil {
+		return err
+	}
+	if err := p.keep(p.secrets.dir); err != nil {
+		return err
+	}
+	if err := p.secrets.write(p.config.Clock.Now()); err != nil {
+		return err
+	}
+	if err := p.secrets.kubeconfigs(p.Server()); err != nil {
+		return err
+	}
+	p.CA, p.AdminToken, p.CallerToken, p.NodesToken = p.secrets.ca.pem, p.secrets.admin, p.secrets.caller, p.secrets.nodes
+	p.client, err = verified(p.CA)
+	return err
+}
+
+// dataFolder is where etcd will keep its data. room gives a file system's type and free bytes.
+func (p *Plane) dataFolder(room func(path string) (kind int64, free uint64, err error)) (string, error) {
+	p.Store = p.config.Etcd
+	if p.Store == Tmpfs {
+		parent := filepath.Dir(p.secrets.dir)
+		kind, free, err := room(parent)
+		switch {
+		case err != nil:
+			return "", err
+		case kind == unix.TMPFS_MAGIC && free >= tmpfsNeeds:
+			return p.secrets.path(etcdFolder), nil
+		}
+		p.Store = NoFsync
+		p.config.Log.Warn("there is no room in memory for etcd: it keeps its data in the run's folder, without fsync; "+
+			"enlarge "+shm+" (docker run --shm-size=1g)", slog.Uint64("free_mib", free>>20), slog.Int("needed_mib", tmpfsNeeds>>20))
+	}
+	dir := filepath.Join(p.config.Dir, filepath.Base(p.secrets.dir)+"-etcd")
+	return dir, p.keep(dir)
+}
+
+// keep notes a folder before it is made, so that it is removed whatever happens.
+func (p *Plane) keep(dir string) error {
+	if p.config.Folder != nil {
+		if err := p.config.Folder(dir); err != nil {
+			return fmt.Errorf("note folder %s: %w", dir, err)
+		}
+	}
+	p.folders = append(p.folders, dir)
+	return nil
+}
+
+// components in the order in which they depend on one another.
+func (p *Plane) components() []string {
+	if p.config.Nodes {
+		return []string{Etcd, APIServer, Scheduler, ControllerManager}
+	}
+	return []string{Etcd, APIServer}
+}
+
+// Server is where kube-apiserver is: "https://127.0.0.1:PORT".
+func (p *Plane) Server() string { return url("https", p.ports.server) }
+
+// Kubeconfig is the path of the administrator's kubeconfig, which is gone after Close.
+func (p *Plane) Kubeconfig() string { return p.secrets.path(adminFile) }
+
+// remove takes away the plane's folders.
+func (p *Plane) remove() error {
+	var errs []error
+	for _, dir := range p.folders {
+		if err := os.RemoveAll(dir); err != nil {
+			errs = append(errs, fmt.Errorf("remove folder: %w", err))
+			continue
+		}
+		errs = append(errs, p.gone(dir))
+	}
+	p.folders = nil
+	return errors.Join(errs...)
+}
+
+func (p *Plane) gone(name string) error {
+	if p.config.Gone == nil {
+		return nil
+	}
+	return p.config.Gone(name)
+}

@@ -1,0 +1,118 @@
+package plane
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"tare/internal/clock"
+)
+
+const (
+	// lowestPort keeps clear of what well-known services use.
+	lowestPort = 10000
+	// portTries is how many numbers are tried before the kernel chooses.
+	portTries = 64
+	// portsFreeWithin bounds the wait for ports after the end of those that listened.
+	portsFreeWithin = 10 * time.Second
+)
+
+// freePorts finds n ports on loopback that nobody listens on. They are all held until the last is found, so that they differ; what happens
+// after that is the caller's to notice (see taken).
+func freePorts(ctx context.Context, n int) ([]uint16, error) {
+	below := ephemeral()
+	held := make([]net.Listener, 0, n)
+	defer func() {
+		for _, l := range held {
+			_ = l.Close() // it never accepted anything
+		}
+	}()
+	ports := make([]uint16, n)
+	for i := range ports {
+		l, err := holdPort(ctx, below)
+		if err != nil {
+			return nil, fmt.Errorf("find a free port on 127.0.0.1: %w", err)
+		}
+		held = append(held, l)
+		port, err := netip.ParseAddrPort(l.Addr().String())
+		if err != nil {
+			return nil, fmt.Errorf("find a free port on 127.0.0.1: %w", err)
+		}
+		ports[i] = port.Port()
+	}
+	return ports, nil
+}
+
+// holdPort prefers ports below those that the kernel gives to clients. While a server restarts, load goes on connecting to its port: from
+// among the clients' own ports, one connection in 28,000 would connect to itself, and keep the server off its port for ever.
+func holdPort(ctx context.Context, below int) (net.Listener, error) {
+	if below > 2*lowestPort {
+		for range portTries {
+			n, err := rand.Int(rand.Reader, big.NewInt(int64(below-lowestPort)))
+			if err != nil {
+				return nil, err
+			}
+			if l, err := listen(ctx, lowestPort+int(n.Int64())); err == nil {
+				return l, nil
+			}
+		}
+	}
+	return listen(ctx, 0)
+}
+
+func listen(ctx context.Context, port int) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+}
+
+// ephemeral is the first port that the kernel gives to clients (ip(7), ip_local_port_range); 0: unknown.
+func ephemeral() int {
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\t")
+	n, err := strconv.Atoi(first)
+	if err != nil || n < 0 || n > 1<<16 {
+		return 0
+	}
+	return n
+}
+
+// awaitFree waits until nobody listens on ports.
+func awaitFree(ctx context.Context, c clock.Clock, ports []uint16) error {
+	until := c.Now().Add(portsFreeWithin)
+	for _, p := range ports {
+		for {
+			l, err := listen(ctx, int(p))
+			if err == nil {
+				_ = l.Close() // it never accepted anything
+				break
+			}
+			if !errors.Is(err, syscall.EADDRINUSE) {
+				return fmt.Errorf("look whether port %d is free again: %w", p, err)
+			}
+			if !c.Now().Before(until) {
+				return fmt.Errorf("somebody still listens on 127.0.0.1:%d: see who it is with 'ss -ltnp sport = :%d'", p, p)
+			}
+			if err := c.Sleep(ctx, pollEvery); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// taken reports whether a component ended because somebody else was on one of its ports: all of them word it as the kernel does.
+func taken(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "address already in use")
+}

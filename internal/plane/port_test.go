@@ -1,0 +1,101 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/clock"
+)
+
+func TestFreePorts(t *testing.T) {
+	const n = 40
+	ports, err := freePorts(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[uint16]bool{}
+	for _, p := range ports {
+		if seen[p] || p < lowestPort {
+			t.Errorf("port %d twice, or reserved", p)
+		}
+		if below := ephemeral(); below > 2*lowestPort && int(p) >= below {
+			t.Errorf("port %d is the clients'", p)
+		}
+		seen[p] = true
+	}
+	if len(ports) != n {
+		t.Errorf("%d ports", len(ports))
+	}
+	if err := awaitFree(t.Context(), clock.System{}, ports); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPortsOfTheKernel leaves the choice to the kernel, as where clients have all ports from 1024 on.
+func TestPortsOfTheKernel(t *testing.T) {
+	l, err := holdPort(t.Context(), 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it never accepted anything
+	if l.Addr().(*net.TCPAddr).Port == 0 {
+		t.Error("no port")
+	}
+}
+
+// turning is a clock that calls back as time passes.
+type turning struct {
+	*clock.Fake
+	sleeps int
+	at     map[int]func()
+}
+
+func (c *turning) Sleep(ctx context.Context, d time.Duration) error {
+	c.sleeps++
+	if f := c.at[c.sleeps]; f != nil {
+		f()
+	}
+	return c.Fake.Sleep(ctx, d)
+}
+
+func TestAwaitFree(t *testing.T) {
+	l, err := listen(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := uint16(l.Addr().(*net.TCPAddr).Port)
+	c := &turning{Fake: clock.NewFake(time.Now())}
+	err = awaitFree(t.Context(), c, []uint16{port})
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d", port)) {
+		t.Errorf("error %v, want one that names port %d", err, port)
+	}
+	if want := int(portsFreeWithin / pollEvery); c.sleeps != want {
+		t.Errorf("looked %d times, want %d", c.sleeps, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c = &turning{Fake: clock.NewFake(time.Now()), at: map[int]func(){3: cancel}}
+	if err := awaitFree(ctx, c, []uint16{port}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	c = &turning{Fake: clock.NewFake(time.Now()), at: map[int]func(){5: func() { _ = l.Close() }}}
+	if err := awaitFree(t.Context(), c, []uint16{port}); err != nil || c.sleeps != 5 {
+		t.Errorf("after %d looks: %v", c.sleeps, err)
+	}
+}
+
+func TestTaken(t *testing.T) {
+	l, err := listen(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it never accepted anything
+	_, err = listen(t.Context(), l.Addr().(*net.TCPAddr).Port)
+	if !taken(err) || taken(nil) || taken(errors.New("permission denied")) {
+		t.Errorf("taken(%v) = %v", err, taken(err))
+	}
+}

@@ -1,0 +1,91 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"tare/internal/proc"
+)
+
+// Close ends the components, those first that others do not depend on, waits until their ports are free, and removes the plane's folders.
+// When ctx ends, what still runs is killed; nothing is left either way. Closing again does nothing.
+func (p *Plane) Close(ctx context.Context) error {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	err := p.down(ctx)
+	if p.client != nil {
+		p.client.CloseIdleConnections()
+	}
+	return errors.Join(err, p.remove())
+}
+
+// Restart ends all components, those too that have ended by themselves or hang, and starts them again on the same ports, with the same
+// authority, tokens and data. It returns when they are ready; after an error only Restart and Close are of use.
+func (p *Plane) Restart(ctx context.Context) error {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	if len(p.folders) == 0 {
+		return errors.New("restart control plane: it is closed")
+	}
+	if err := p.down(ctx); err != nil {
+		return fmt.Errorf("restart control plane: %w", err)
+	}
+	if err := p.up(ctx); err != nil {
+		return fmt.Errorf("restart control plane: %w", err)
+	}
+	return nil
+}
+
+// down stops the components in the reverse order of their dependence.
+func (p *Plane) down(ctx context.Context) error {
+	err := errors.Join(p.stop(ctx, Scheduler, ControllerManager), p.stop(ctx, APIServer), p.stop(ctx, Etcd))
+	if p.ports == (ports{}) {
+		return err
+	}
+	return errors.Join(err, awaitFree(context.WithoutCancel(ctx), p.config.Clock, p.ports.all()))
+}
+
+// stop ends components side by side. From its beginning on, their end is no failure.
+func (p *Plane) stop(ctx context.Context, components ...string) error {
+	errs := make([]error, len(components))
+	var wg sync.WaitGroup
+	for i, name := range components {
+		if c := p.forget(name); c != nil {
+			wg.Go(func() { errs[i] = errors.Join(c.Stop(ctx), p.gone(name)) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (p *Plane) forget(component string) *proc.Child {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.children[component]
+	delete(p.children, component)
+	return c
+}
+
+// Failed tells which component has ended by itself, with the last lines of its log; nil: all run that should.
+func (p *Plane) Failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range p.components() {
+		c := p.children[name]
+		if c == nil {
+			continue
+		}
+		select {
+		case <-c.Exited():
+		default:
+			continue
+		}
+		if err := c.Wait(context.Background()); err != nil { // it has ended: this does not block
+			return err
+		}
+		return fmt.Errorf("%s: ended by itself, with exit status 0; see its log %s", name, p.LogFile(name))
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package plane
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"tare/engines"
+	"tare/internal/build"
+)
+
+// Version names a release of Kubernetes, as "1.36".
+type Version string
+
+// The versions.
+const (
+	V136 Version = "1.36" // what is current
+	V124 Version = "1.24" // the last with PodSecurityPolicy
+)
+
+// Versions are all versions.
+func Versions() []Version { return []Version{V136, V124} }
+
+// A source is what a version is built from.
+type source struct {
+	folder   string // in engines.Sources
+	binary   string
+	variable string // names a binary that is there already
+	field    string // of an experiment, does the same
+	flags    []string
+}
+
+// source returns what v is built from; the error names the versions that there are.
+func (v Version) source() (source, error) {
+	switch v {
+	case V136:
+		return source{folder: "planesource", binary: "tare-plane", variable: Variable, field: "embedded.binary"}, nil
+	case V124:
+		return source{folder: "pspsource", binary: "tare-plane-psp", variable: VariablePSP, field: "embedded.binary_psp", flags: []string{"-tags", "providerless"}}, nil
+	}
+	return source{}, fmt.Errorf("version %q of Kubernetes: a control plane can be had of %v", v, Versions())
+}
+
+// module is how the binary is built: with the version of Kubernetes that go.mod pins, so that the API server's own word cannot be wrong.
+func (s source) module() (build.GoModule, error) {
+	files, err := build.Below(engines.Sources, s.folder)
+	if err != nil {
+		return build.GoModule{}, err
+	}
+	text, err := engines.Sources.ReadFile(s.folder + "/go.mod" + build.Embedded)
+	if err != nil {
+		return build.GoModule{}, err
+	}
+	kubernetes, err := pinned(string(text))
+	if err != nil {
+		return build.GoModule{}, fmt.Errorf("%s: %w", s.folder, err)
+	}
+	return build.GoModule{Sources: engines.Sources, Files: files, Flags: s.flags, Version: kubernetes, LDFlags: versionFlags(kubernetes), Binary: s.binary}, nil
+}
+
+var requires = regexp.MustCompile(`(?m)^\s*(?:require )?k8s\.io/kubernetes (v\d+\.\d+\.\d+)$`)
+
+// pinned is the version of Kubernetes that a go.mod requires: "v1.36.3".
+func pinned(mod string) (string, error) {
+	m := requires.FindStringSubmatch(mod)
+	if m == nil {
+		return "", errors.New("go.mod does not require k8s.io/kubernetes")
+	}
+	return m[1], nil
+}
+
+// minorOf is the release that a version belongs to: "1.36" for "v1.36.3"; empty if it is none.
+func minorOf(kubernetes string) Version {
+	parts := strings.Split(strings.TrimPrefix(kubernetes, "v"), ".")
+	if len(parts) < 3 {
+		return ""
+	}
+	return Version(parts[0] + "." + parts[1])
+}
+
+// versionFlags tell the linker what Kubernetes calls itself, which its own release scripts do in the same way (hack/lib/version.sh).
+func versionFlags(kubernetes string) string {
+	major, minor, _ := strings.Cut(string(minorOf(kubernetes)), ".")
+	var flags []string
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags = append(flags, "-X "+pkg+".gitVersion="+kubernetes, "-X "+pkg+".gitMajor="+major, "-X "+pkg+".gitMinor="+minor)
+	}
+	return strings.Join(flags, " ")
+}
+
+// notInNames are characters that a development version of Go has, and that a folder's name should not have.
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9.+-]+`)
+
+// folderName is the cache's folder of a binary: by its sources, their flags, and the toolchain, on which the speed of the result depends.
+func folderName(v Version, m build.GoModule, toolchain string) (string, error) {
+	words := append([]string{runtime.GOOS, runtime.GOARCH, m.LDFlags}, m.Flags...)
+	hash, err := build.Hash(m.Sources, m.Files, words...)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s-%s-%s", v, hash, notInNames.ReplaceAllString(toolchain, "_")), nil
+}

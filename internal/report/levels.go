@@ -1,0 +1,371 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/internal/design"
+	"tare/internal/unit"
+)
+
+// What a control plane's service levels came to, for text and Markdown alike.
+
+// Title is what the objective speaks of: "POST pods", "pod-startup".
+func (s *SLO) Title() string {
+	if s.Subject != "" {
+		return s.Subject
+	}
+	return s.Name
+}
+
+// Word is the verdict with the value that it is of: "✓ pass 18 ms". A value beyond the last bucket has only a lower bound.
+func (s *SLO) Word() string { return strings.TrimSpace(s.Verdict.mark() + " " + s.value()) }
+
+// sign is Word with the verdict's sign alone, for tables with a legend.
+func (s *SLO) sign() string {
+	sign, _, _ := strings.Cut(s.Verdict.mark(), " ")
+	return strings.TrimSpace(sign + " " + s.value())
+}
+
+func (s *SLO) value() string {
+	switch {
+	case s.Value != nil:
+		return unit.Seconds(*s.Value)
+	case s.Lo != nil:
+		return ">" + unit.Seconds(*s.Lo)
+	}
+	return ""
+}
+
+// serviceLevels has a row for each objective of each treatment and a column for each formula, with p99 that the verdict is of.
+func (r *Report) serviceLevels() table {
+	labels := r.labels()
+	t := table{{head: "service level", left: true}, {head: "treatment", left: true}, {head: "limit"}}
+	for _, f := range Formulas() {
+		t = append(t, &column{head: string(f), left: true})
+	}
+	t = append(t, &column{head: "n", drop: 1})
+	for _, group := range r.objectives() {
+		row := []string{group[0].Title(), r.withTreatment(named(labels, group[0].Treatment)), limits(group)}
+		n := uint64(0)
+		for _, f := range Formulas() {
+			cell := ""
+			for _, s := range group {
+				if s.Formula == f && cell == "" {
+					cell = s.Word()
+				}
+				n = max(n, s.N)
+			}
+			row = append(row, cell)
+		}
+		t.add(append(row, count(n))...)
+	}
+	return t.used()
+}
+
+// levelTables is a table for each objective that has something to say, with a row for each treatment and a column for each formula. Kinds of
+// requests that pass by all formulas are counted only, unless they are what the run measures. The A/A arm is left out.
+func (r *Report) levelTables() (tables []table, quiet string) {
+	labels := r.labels()
+	var titles []string
+	per := map[string]table{}
+	others, passing := 0, true
+	for _, group := range r.objectives() {
+		if r.again(group[0].Treatment) {
+			continue
+		}
+		pass := !slices.ContainsFunc(group, func(s *SLO) bool { return s.Verdict != Pass })
+		if strings.HasSuffix(group[0].Subject, otherKinds) && pass {
+			others++
+			continue
+		}
+		passing = passing && pass
+		title := group[0].Title() + ": p99 ≤ " + limits(group)
+		if per[title] == nil {
+			titles = append(titles, title)
+			t := table{{head: brief(title), left: true}}
+			for _, f := range Formulas() {
+				t = append(t, &column{head: string(f)})
+			}
+			per[title] = t
+		}
+		row := []string{named(labels, group[0].Treatment)}
+		for _, f := range Formulas() {
+			cell := ""
+			for _, s := range group {
+				if s.Formula == f {
+					cell = s.sign()
+				}
+			}
+			row = append(row, cell)
+		}
+		per[title].add(row...)
+	}
+	for _, title := range titles {
+		tables = append(tables, per[title].used())
+	}
+	switch {
+	case others > 0 && passing:
+		quiet = "all other requests pass as well"
+	case others > 0:
+		quiet = "all other requests pass"
+	}
+	return tables, quiet
+}
+
+// brief is a name of others' choice as a cell or a head: not so long that nothing fits beside it.
+func brief(name string) string { return abridge(clean(name), labelLength) }
+
+// again reports whether a treatment is the baseline once more, which is of use to the A/A check only.
+func (r *Report) again(id string) bool {
+	i := slices.IndexFunc(r.Treatments, func(t Treatment) bool { return t.ID == id })
+	return i >= 0 && r.Treatments[i].Control == design.AA
+}
+
+// limits are those of the formulas, which can differ: "1 s".
+func limits(group []*SLO) string {
+	return strings.Join(distinct(group, func(s *SLO) string { return unit.Seconds(s.Limit) }), " or ")
+}
+
+// objectives are the rows that speak of the same, in their order. Verdicts of several operations on one kind of requests stand apart.
+func (r *Report) objectives() [][]*SLO {
+	var out [][]*SLO
+	for i := range r.SLO {
+		s := &r.SLO[i]
+		k := slices.IndexFunc(out, func(g []*SLO) bool {
+			return g[0].Treatment == s.Treatment && g[0].Name == s.Name && sameSubject(g[0], s) && !slices.ContainsFunc(g, func(x *SLO) bool { return x.Formula == s.Formula })
+		})
+		if k < 0 {
+			out = append(out, []*SLO{s})
+			continue
+		}
+		out[k] = append(out[k], s)
+	}
+	return out
+}
+
+// otherKinds ends the subject of what is summed up over kinds of requests.
+const otherKinds = " other kinds"
+
+// sameSubject reports whether two rows speak of the same: one kind, or all that are not listed.
+func sameSubject(x, y *SLO) bool {
+	return x.Title() == y.Title() || (strings.HasSuffix(x.Subject, otherKinds) && strings.HasSuffix(y.Subject, otherKinds))
+}
+
+// levelNotes say what the values of the tables are not; a note that several have is said once.
+func (r *Report) levelNotes() []string {
+	var notes []string
+	about := map[string][]string{}
+	for i := range r.SLO {
+		s := &r.SLO[i]
+		if s.Note == "" || strings.HasSuffix(s.Subject, otherKinds) || r.again(s.Treatment) {
+			continue
+		}
+		if about[s.Note] == nil {
+			notes = append(notes, s.Note)
+		}
+		if of := s.Title() + " by " + string(s.Formula); !slices.Contains(about[s.Note], of) {
+			about[s.Note] = append(about[s.Note], of)
+		}
+	}
+	return noted(notes, about)
+}
+
+// noted writes each note behind what it is about.
+func noted(notes []string, about map[string][]string) []string {
+	var out []string
+	for _, n := range notes {
+		names := about[n]
+		const most = 4
+		if more := len(names) - most; more > 0 {
+			names = append(slices.Clip(names[:most]), fmt.Sprintf("%d more", more))
+		}
+		out = append(out, strings.Join(names, ", ")+": "+n)
+	}
+	if n := len(out) - maxLevelNotes; n > 0 {
+		out = append(out[:maxLevelNotes:maxLevelNotes], further(n))
+	}
+	return out
+}
+
+// maxLevelNotes bounds the notes in text and Markdown; the other forms have all.
+const maxLevelNotes = 8
+
+// attributions has a table for each operation, with a row for each treatment: where the mean time of a call went.
+func (r *Report) attributions() []table {
+	labels := r.labels()
+	var out []table
+	for _, operation := range distinct(pointers(r.Attribution), func(x *Attribution) string { return x.Operation }) {
+		t := table{
+			{head: brief(operation) + ", mean of one", left: true},
+			{head: "all"},
+			{head: "client"},
+			{head: "webhook"},
+			{head: "admission"},
+			{head: "storage"},
+			{head: "other"},
+		}
+		for i := range r.Attribution {
+			if x := &r.Attribution[i]; x.Operation == operation && !r.again(x.Treatment) {
+				t.add(append([]string{named(labels, x.Treatment)}, x.cells()...)...)
+			}
+		}
+		if t.rows() > 0 {
+			out = append(out, t.used())
+		}
+	}
+	return out
+}
+
+func (x *Attribution) cells() []string {
+	var out []string
+	for _, v := range []*float64{x.Total, x.Client, x.Webhook, x.Admission, x.Storage, x.Other} {
+		out = append(out, opt(v, unit.Seconds))
+	}
+	return out
+}
+
+// attributionTable has all of them.
+func (r *Report) attributionTable() table {
+	labels := r.labels()
+	t := table{
+		{head: "operation", left: true},
+		{head: "treatment", left: true},
+		{head: "all"},
+		{head: "client"},
+		{head: "webhook"},
+		{head: "admission"},
+		{head: "storage"},
+		{head: "other"},
+		{head: "remark", left: true},
+	}
+	for i := range r.Attribution {
+		x := &r.Attribution[i]
+		t.add(append(append([]string{x.Operation, r.withTreatment(named(labels, x.Treatment))}, x.cells()...), x.Note)...)
+	}
+	return t.used()
+}
+
+// attributionNotes say what the parts are not.
+func (r *Report) attributionNotes() []string {
+	var notes []string
+	about := map[string][]string{}
+	for i := range r.Attribution {
+		x := &r.Attribution[i]
+		if x.Note == "" || r.again(x.Treatment) {
+			continue
+		}
+		if about[x.Note] == nil {
+			notes = append(notes, x.Note)
+		}
+		about[x.Note] = append(about[x.Note], strings.TrimSpace(r.withTreatment(named(r.labels(), x.Treatment))+" "+x.Operation))
+	}
+	return noted(notes, about)
+}
+
+// phases has a table for each operation, with a row for each treatment and a column for each phase.
+func (r *Report) phases() []table {
+	labels := r.labels()
+	var out []table
+	for _, operation := range distinct(pointers(r.Phases), func(p *Phase) string { return p.Operation }) {
+		all := slices.DeleteFunc(pointers(r.Phases), func(p *Phase) bool { return p.Operation != operation || r.again(p.Treatment) })
+		names := distinct(all, func(p *Phase) string { return p.Phase })
+		t := table{{head: brief(operation) + ", p99", left: true}}
+		for i, name := range names {
+			const own = 4 // the others are the clocks of formulas, which are told above
+			t = append(t, &column{head: abridge(clean(name), 20), drop: max(0, i-own+1)})
+		}
+		for _, id := range distinct(all, func(p *Phase) string { return p.Treatment }) {
+			row := []string{named(labels, id)}
+			for _, name := range names {
+				cell := ""
+				for _, p := range all {
+					if p.Treatment == id && p.Phase == name {
+						cell = unit.Seconds(p.P99)
+					}
+				}
+				row = append(row, cell)
+			}
+			t.add(row...)
+		}
+		if t.rows() > 0 {
+			out = append(out, t.used())
+		}
+	}
+	return out
+}
+
+// phaseTable has a row for each phase, with all that is known of it.
+func (r *Report) phaseTable() table {
+	labels := r.labels()
+	t := table{{head: "operation", left: true}, {head: "treatment", left: true}, {head: "phase", left: true}, {head: "n"}, {head: "mean"}, {head: "p50"}, {head: "p90"}, {head: "p99"}, {head: "max"}}
+	for i := range r.Phases {
+		p := &r.Phases[i]
+		t.add(p.Operation, r.withTreatment(named(labels, p.Treatment)), p.Phase, count(p.N), unit.Seconds(p.Mean), unit.Seconds(p.P50), unit.Seconds(p.P90),
+			unit.Seconds(p.P99), unit.Seconds(p.Max))
+	}
+	return t.used()
+}
+
+// LevelRemarks say what the values of Levels are not.
+func (r *Report) LevelRemarks() []string { return r.levelNotes() }
+
+// LevelTables are the same by objective, with the values only and the sign of their verdicts; what passes beside what is measured is one sentence.
+func (r *Report) LevelTables() (tables []Table, quiet string) {
+	all, quiet := r.levelTables()
+	for _, t := range all {
+		tables = append(tables, t.shown())
+	}
+	return tables, quiet
+}
+
+// Levels are the verdicts on service levels, a row for each objective and a column for each formula.
+func (r *Report) Levels() Table { return r.serviceLevels().shown() }
+
+// Attributions are where the mean time of a call went, by operation and treatment.
+func (r *Report) Attributions() Table { return r.attributionTable().shown() }
+
+// StartupTable is in the form in which Kubernetes' scalability tests are published.
+func (r *Report) StartupTable() Table { return r.published().shown() }
+
+// RequestTable has all kinds of requests that the report knows.
+func (r *Report) RequestTable() Table { return r.requestTable().shown() }
+
+// PhaseTable are the phases of calls.
+func (r *Report) PhaseTable() Table { return r.phaseTable().shown() }
+
+// disagreeing lists the objectives on which formulas come to different verdicts.
+func (r *Report) disagreeing() []string {
+	var out []string
+	for _, group := range r.objectives() {
+		words := distinct(group, func(s *SLO) string { return string(s.Verdict) })
+		if slices.Contains(words, string(Pass)) && slices.Contains(words, string(Fail)) {
+			out = append(out, strings.TrimSpace(group[0].Title()+" "+r.withTreatment(named(r.labels(), group[0].Treatment))))
+		}
+	}
+	return out
+}
+
+// Disagreement says where the formulas come to different verdicts, in one sentence; "" where they agree.
+func (r *Report) Disagreement() string {
+	all := r.disagreeing()
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the formulas DISAGREE on %s", strings.Join(all, ", "))
+}
+
+// levelProperties are the verdicts on what the run measures, by formula.
+func (r *Report) levelProperties() []junitProperty {
+	var out []junitProperty
+	for i := range r.SLO {
+		s := &r.SLO[i]
+		if strings.HasSuffix(s.Subject, otherKinds) {
+			continue
+		}
+		name := "service level of " + strings.TrimSpace(r.withTreatment(s.Treatment)+" "+s.Title()) + " by " + string(s.Formula)
+		out = append(out, junitProperty{clean(name), s.Word() + " of " + unit.Seconds(s.Limit)})
+	}
+	return out
+}

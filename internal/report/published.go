@@ -1,0 +1,264 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The form in which Kubernetes' scalability tests are published: PASS or FAIL, Perc50, Perc90, Perc99 and Perc100 of pod startup in
+// milliseconds, and Perc50, Perc90 and Perc99 of requests by verb and resource.
+
+// startup is the phase of a pod's start that tare's own clock has seen whole.
+const startup = "startup"
+
+// published has a row for each treatment. The verdict is that of clusterloader2, which grew out of those tests.
+func (r *Report) published() table {
+	labels := r.labels()
+	t := table{
+		{head: "as published, ms", left: true},
+		{head: "verdict", left: true},
+		{head: "Perc50"},
+		{head: "Perc90"},
+		{head: "Perc99"},
+		{head: "Perc100"},
+		{head: "pods", drop: 1},
+	}
+	for i := range r.Treatments {
+		id := r.Treatments[i].ID
+		if r.again(id) {
+			continue
+		}
+		word := r.passed(id)
+		k := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.Treatment == id && p.Phase == startup })
+		switch {
+		case k >= 0:
+			p := &r.Phases[k]
+			t.add(named(labels, id), word, milliseconds(p.P50), milliseconds(p.P90), milliseconds(p.P99), milliseconds(p.Max), count(p.N))
+		case word != "":
+			t.add(named(labels, id), word, "", "", "", "", "")
+		}
+	}
+	return t.used()
+}
+
+// passed is the verdict on a treatment in the words of those tests; "" if no objective was judged, or not the one of
+// what the run measures.
+func (r *Report) passed(treatment string) string {
+	high, slow, judged, unknown := 0, false, false, false
+	for i := range r.SLO {
+		s := &r.SLO[i]
+		if s.Treatment != treatment || s.Formula != ClusterLoader2 {
+			continue
+		}
+		judged = true
+		switch {
+		case s.Verdict == NotMeasured: // what the run measures is not in the server's indicator: dry runs
+			unknown = true
+		case s.Verdict != Fail:
+		case s.Name == "pod-startup":
+			slow = true
+		default:
+			high++
+		}
+	}
+	var why []string
+	if high > 0 {
+		why = append(why, countOf(high, "high-latency request"))
+	}
+	if slow {
+		why = append(why, "pod startup")
+	}
+	switch {
+	case len(why) > 0:
+		return "FAIL: " + strings.Join(why, ", ")
+	case !judged || unknown:
+		return ""
+	}
+	return "PASS"
+}
+
+// requests has a table for each kind of requests that the run measures, with a row for each treatment, and one of the
+// slowest others, each where it is slowest.
+func (r *Report) requests() []table {
+	labels := r.labels()
+	all := slices.DeleteFunc(pointers(r.Served), func(s *Served) bool { return r.again(s.Treatment) })
+	measured := slices.DeleteFunc(slices.Clone(all), func(s *Served) bool { return !s.Measured })
+	var out []table
+	for _, kind := range distinct(measured, (*Served).kind) {
+		t := append(table{{head: brief(kind) + ", server's clock", left: true}}, percentileColumns()...)
+		for _, s := range measured {
+			if s.kind() == kind {
+				t.add(append([]string{named(labels, s.Treatment)}, s.percentiles()...)...)
+			}
+		}
+		out = append(out, t.used())
+	}
+	rest := slices.DeleteFunc(all, func(s *Served) bool { return s.Measured })
+	slices.SortStableFunc(rest, func(x, y *Served) int { return cmp.Compare(y.tail(), x.tail()) })
+	seen := map[string]bool{}
+	rest = slices.DeleteFunc(rest, func(s *Served) bool {
+		again := seen[s.kind()]
+		seen[s.kind()] = true
+		return again
+	})
+	t := append(table{{head: "slowest of the others", left: true}, {head: "under", left: true}}, percentileColumns()...)
+	for _, s := range rest[:min(mostSlow, len(rest))] {
+		t.add(append([]string{brief(s.kind()), r.withTreatment(named(labels, s.Treatment))}, s.percentiles()...)...)
+	}
+	if t.rows() > 0 {
+		out = append(out, t.used())
+	}
+	return out
+}
+
+// mostSlow is how many of the slowest kinds of requests are shown in text and Markdown; the other forms have all.
+const mostSlow = 5
+
+// requestTable has all of them.
+func (r *Report) requestTable() table {
+	labels := r.labels()
+	t := append(table{{head: "request", left: true}, {head: "treatment", left: true}}, percentileColumns()...)
+	t = append(t, &column{head: "mean"})
+	for i := range r.Served {
+		s := &r.Served[i]
+		t.add(append(append([]string{brief(s.kind()), r.withTreatment(named(labels, s.Treatment))}, s.percentiles()...), span(s.Mean))...)
+	}
+	return t.used()
+}
+
+func percentileColumns() table {
+	return table{{head: "Perc50", drop: 2}, {head: "Perc90", drop: 1}, {head: "Perc99"}, {head: "n", drop: 3}}
+}
+
+// percentiles are the cells of those columns; what lies beyond the last bucket has its bound.
+func (s *Served) percentiles() []string {
+	show := func(v *float64) string {
+		switch {
+		case v != nil:
+			return span(*v)
+		case s.Last != nil:
+			return ">" + span(*s.Last)
+		}
+		return ""
+	}
+	return []string{show(s.P50), show(s.P90), show(s.P99), count(s.N)}
+}
+
+// kind names requests as published tables do; what is not of a single object has its scope with it.
+func (s *Served) kind() string {
+	if s.Scope == "" || s.Scope == "resource" {
+		return s.Verb + " " + s.Resource
+	}
+	return s.Verb + " " + s.Resource + " (" + s.Scope + ")"
+}
+
+// tail is p99, or beyond the last bucket infinite.
+func (s *Served) tail() float64 {
+	switch {
+	case s.P99 != nil:
+		return *s.P99
+	case s.Last != nil:
+		return math.Inf(1)
+	}
+	return 0
+}
+
+// span is a time as those tables print it: "8.637055s", "798µs".
+func span(seconds float64) string {
+	d := time.Duration(seconds * 1e9)
+	if d < time.Millisecond {
+		return d.Round(time.Microsecond / 10).String()
+	}
+	return d.Round(time.Microsecond).String()
+}
+
+// milliseconds is a time as those tables print the start of pods: "1639.148099".
+func milliseconds(seconds float64) string {
+	return strconv.FormatFloat(math.Round(seconds*1e9)/1e6, 'f', -1, 64)
+}
+
+// levelLegend says what the signs of verdicts mean.
+const levelLegend = "p99 by the formula: ✓ pass   ✗ FAIL   ? inconclusive   – not-measured"
+
+// controlPlane writes what a control plane measured itself, and what service levels came to.
+func (p *printer) controlPlane(r *Report) {
+	p.fitted(r.published())
+	for _, t := range r.requests() {
+		p.table(t)
+	}
+	tables, quiet := r.levelTables()
+	for _, t := range tables {
+		p.panels(t)
+	}
+	if len(tables) > 0 {
+		p.say(levelLegend)
+	}
+	p.lines(nonEmpty(quiet))
+	if s := r.Disagreement(); s != "" {
+		p.label("SLO", s, red)
+	}
+	p.lines(r.levelNotes())
+	for _, t := range r.attributions() {
+		p.fitted(t)
+	}
+	p.lines(r.attributionNotes())
+	for _, t := range r.phases() {
+		p.fitted(t)
+	}
+}
+
+// fitted writes a table without the columns that can be missed, or where that is not enough, in parts.
+func (p *printer) fitted(t table) {
+	if f := t.fit(p.Width); f.width() <= p.Width {
+		p.table(f)
+		return
+	}
+	p.panels(t)
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// controlPlane writes what a control plane measured itself, and what service levels came to.
+func (m *markdown) controlPlane(r *Report) {
+	m.section("As published", r.published())
+	for _, t := range r.requests() {
+		m.table(t)
+	}
+	if tables, quiet := r.levelTables(); len(tables) > 0 {
+		m.say("## Service levels")
+		for _, t := range tables {
+			m.table(t)
+		}
+		m.say(levelLegend)
+		m.plainItems(nonEmpty(quiet))
+	}
+	if s := r.Disagreement(); s != "" {
+		m.say("**" + escape(s) + "**")
+	}
+	m.plainItems(r.levelNotes())
+	for _, t := range r.attributions() {
+		m.section("Where the time of one call goes", t)
+	}
+	m.plainItems(r.attributionNotes())
+	for _, t := range r.phases() {
+		m.section("Phases", t)
+	}
+}
+
+// plainItems writes remarks as a list.
+func (m *markdown) plainItems(remarks []string) {
+	items := make([]string, len(remarks))
+	for i, s := range remarks {
+		items[i] = escape(s)
+	}
+	m.items(items)
+}
