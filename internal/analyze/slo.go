@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -124,10 +123,8 @@ func together99(rest [][]report.SLO, name string, f report.Formula) (worst repor
 			worst, most = r, s
 		}
 	}
-	if kinds > 1 {
-		worst.Note = "the slowest is " + worst.Subject + because(worst.Note)
-		worst.Subject, worst.N = fmt.Sprintf("%d other kinds", kinds), n
-	}
+	worst.Note = "the slowest is " + worst.Subject + because(worst.Note)
+	worst.Subject, worst.N = plural(kinds, "other kind"), n
 	return worst, kinds > 0
 }
 

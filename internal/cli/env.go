@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"tare/internal/analyze"
 	"tare/internal/proc"
@@ -61,6 +63,7 @@ func Main(ctx context.Context, e Env) int {
 	if err := proc.NoCore(); err != nil {
 		a.tell("tare: warning: a crash may leave a core dump with credentials in it: %v\n", err)
 	}
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // what client-go has to say of its retries is not for a terminal that shows a run
 	root := a.root()
 	root.SetArgs(e.Args[1:])
 	err := root.ExecuteContext(ctx)

@@ -76,7 +76,7 @@ func (r *Report) levelTables() (tables []table, quiet string) {
 			continue
 		}
 		pass := !slices.ContainsFunc(group, func(s *SLO) bool { return s.Verdict != Pass })
-		if strings.HasSuffix(group[0].Subject, otherKinds) && pass {
+		if group[0].rest() && pass {
 			others++
 			continue
 		}
@@ -145,12 +145,14 @@ func (r *Report) objectives() [][]*SLO {
 	return out
 }
 
-// otherKinds ends the subject of what is summed up over kinds of requests.
-const otherKinds = " other kinds"
+// rest reports whether a row sums up what is not listed by itself: "14 other kinds".
+func (s *SLO) rest() bool {
+	return strings.HasSuffix(s.Subject, " other kinds") || strings.HasSuffix(s.Subject, " other kind")
+}
 
 // sameSubject reports whether two rows speak of the same: one kind, or all that are not listed.
 func sameSubject(x, y *SLO) bool {
-	return x.Title() == y.Title() || (strings.HasSuffix(x.Subject, otherKinds) && strings.HasSuffix(y.Subject, otherKinds))
+	return x.Title() == y.Title() || (x.rest() && y.rest())
 }
 
 // levelNotes say what the values of the tables are not; a note that several have is said once.
@@ -159,7 +161,7 @@ func (r *Report) levelNotes() []string {
 	about := map[string][]string{}
 	for i := range r.SLO {
 		s := &r.SLO[i]
-		if s.Note == "" || strings.HasSuffix(s.Subject, otherKinds) || r.again(s.Treatment) {
+		if s.Note == "" || s.rest() || r.again(s.Treatment) {
 			continue
 		}
 		if about[s.Note] == nil {
@@ -361,7 +363,7 @@ func (r *Report) levelProperties() []junitProperty {
 	var out []junitProperty
 	for i := range r.SLO {
 		s := &r.SLO[i]
-		if strings.HasSuffix(s.Subject, otherKinds) {
+		if s.rest() {
 			continue
 		}
 		name := "service level of " + strings.TrimSpace(r.withTreatment(s.Treatment)+" "+s.Title()) + " by " + string(s.Formula)
