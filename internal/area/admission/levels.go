@@ -22,7 +22,7 @@ const (
 func factors() []string {
 	return []string{
 		"mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "webhook_latency",
-		"version", "nodes", "etcd", "kubeconfig", "context",
+		"version", "nodes", "etcd", "shared", "kubeconfig", "context",
 	}
 }
 
@@ -64,6 +64,11 @@ func (s *Spec) turn(name, level string) (err error) {
 		s.embed().Version = level
 	case "etcd":
 		s.embed().Etcd = level
+	case "shared":
+		if level != "true" && level != "false" {
+			return fmt.Errorf("%s: %q is neither true nor false", name, level)
+		}
+		s.embed().Shared = level == "true"
 	case "kubeconfig":
 		s.Kubeconfig = level
 	case "context":

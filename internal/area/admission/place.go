@@ -61,8 +61,12 @@ type place struct {
 	reheat func() // ends the renewal of credentials; nil: none
 }
 
-// settleWithin bounds how long is waited for something that was set up or taken away to show its effect.
-const settleWithin = time.Minute
+// settleWithin bounds how long is waited for something that was set up or taken away to show its effect, and settleEach how much longer for each of
+// its objects: a server compiles a thousand policies within ten seconds, on a busy host within a minute and a half.
+const (
+	settleWithin = time.Minute
+	settleEach   = 50 * time.Millisecond
+)
 
 // prepare makes the namespace with all that calls need, and where the control plane is the treatment's own puts the policies there.
 func (p *place) prepare(ctx context.Context) error {

@@ -120,13 +120,14 @@ func (p *place) takeAway(ctx context.Context) error {
 
 // settle tries a proof until it holds, for as long as changes take to show.
 func (p *place) settle(ctx context.Context, proof mechanism.Proof, what string) error {
+	within := settleWithin + time.Duration(len(p.policies.rendered.Objects))*settleEach
 	for {
 		err := p.prove(ctx, proof)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if p.env.Clock.Now().Sub(p.policies.changed) > settleWithin {
-			return fmt.Errorf("%s within %v: %w", what, settleWithin, err)
+		if p.env.Clock.Now().Sub(p.policies.changed) > within {
+			return fmt.Errorf("%s within %v: %w", what, within, err)
 		}
 		if e := p.env.Clock.Sleep(ctx, pause); e != nil {
 			return errors.Join(e, err)
