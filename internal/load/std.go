@@ -67,6 +67,8 @@ func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
 func (e *std) pace() {
 	runtime.LockOSThread()
 	sharpen()
+	var first priority
+	defer first.giveBack()
 	for {
 		e.mu.Lock()
 		if e.closing {
@@ -78,8 +80,9 @@ func (e *std) pace() {
 		e.launch(now)
 		e.grow(now)
 		e.due = e.nextDue()
-		due := e.due
+		due, open := e.due, e.source.isOpen()
 		e.mu.Unlock()
+		first.look(now, open)
 		if due == never {
 			e.alarm.sleep(-1)
 		} else if left := due - e.clock.now(); left > 0 {
@@ -341,6 +344,7 @@ func (e *std) end(g *segment) {
 	if e.source.seg == g {
 		e.settle()
 	}
+	e.alarm.ring() // the pacer gives back what it has asked for
 }
 
 func (e *std) progress(p *Progress) {

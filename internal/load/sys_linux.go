@@ -151,19 +151,26 @@ func sharpen() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 // A process with one processor gets no more than that either. The Go runtime spins where it waits for a garbage collector's thread
 // that is scanning this goroutine's stack; when this thread has preempted that one, and there is no other processor for it, both
 // stand still until the kernel throttles real-time threads: 950 ms, again and again.
-func prefer(on bool) error {
+func prefer(on bool) error { return preferThread(0, on) }
+
+// preferThread does so for a thread of this process, 0 for the one that calls. Threads of equal priority take turns: one that spins, waiting for
+// another, does not keep it from its processor for ever.
+func preferThread(id int, on bool) error {
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
 	if on && processors() > 1 {
 		first := attr
 		first.Policy, first.Priority = unix.SCHED_FIFO, 1
-		if unix.SchedSetAttr(0, &first, 0) == nil {
+		if id != 0 {
+			first.Policy = unix.SCHED_RR
+		}
+		if unix.SchedSetAttr(id, &first, 0) == nil {
 			return nil
 		}
 	}
 	if on {
 		attr.Runtime = uint64(shortSlice)
 	}
-	return unix.SchedSetAttr(0, &attr, 0)
+	return unix.SchedSetAttr(id, &attr, 0)
 }
 
 // shortSlice is the shortest time slice that the kernel grants.

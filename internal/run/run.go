@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tare/internal/area"
@@ -15,8 +16,12 @@ import (
 	"tare/internal/record"
 )
 
-// closeWithin bounds the undoing of all changes, also after an interrupt.
-const closeWithin = 60 * time.Second
+// closeWithin bounds the undoing of all changes, also after an interrupt; pacedWithin does where a target may be sent only so much: a thousand
+// objects are removed one after another.
+const (
+	closeWithin = time.Minute
+	pacedWithin = 10 * time.Minute
+)
 
 // Request is all that a run needs.
 type Request struct {
@@ -101,6 +106,7 @@ type runner struct {
 	trials int
 	// sizes are the calls of a batch by operation, the same for every arm.
 	sizes map[string]int
+	noted []string // notes of the target that the record has
 }
 
 // Do carries out r. It returns how the run ended; the same stands in the record, unless writing that failed. All changes are undone
@@ -147,10 +153,8 @@ func (x *runner) do(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, n := range x.target.Notes() {
-		if err := x.Writer.Note(record.Note{Text: n}); err != nil {
-			return err
-		}
+	if err := x.notes(); err != nil {
+		return err
 	}
 	if x.Question == design.Compare || x.Question == design.Scale {
 		return x.blocks(ctx, plan)
@@ -163,15 +167,34 @@ func (x *runner) do(ctx context.Context) (err error) {
 	return nil
 }
 
+// notes writes the target's notes that are not in the record yet: some are known only at the end.
+func (x *runner) notes() error {
+	for _, n := range x.target.Notes() {
+		if slices.Contains(x.noted, n) {
+			continue
+		}
+		x.noted = append(x.noted, n)
+		if err := x.Writer.Note(record.Note{Text: n}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // close undoes everything. An interrupt must not cut it short.
 func (x *runner) close(ctx context.Context) error {
 	x.event(Event{Phase: Undoing})
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
-	defer cancel()
-	if err := x.target.Close(ctx); err != nil {
-		return fmt.Errorf("undo what the run created: %w", err)
+	within := closeWithin
+	if x.Env.MaxRate > 0 {
+		within = pacedWithin
 	}
-	return nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	err := x.notes()
+	if e := x.target.Close(ctx); e != nil {
+		err = errors.Join(err, fmt.Errorf("undo what the run created: %w", e))
+	}
+	return err
 }
 
 func (x *runner) plan(trials []design.Trial) error {

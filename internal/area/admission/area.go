@@ -53,7 +53,10 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	if err != nil {
 		return nil, fmt.Errorf("open admission: %w", err)
 	}
-	return &target{spec: spec, env: env, operations: chosen, places: map[string]*place{}, controls: map[string]*control{}}, nil
+	return &target{
+		spec: spec, env: env, operations: chosen, pace: cluster.NewPace(env.MaxRate),
+		places: map[string]*place{}, controls: map[string]*control{},
+	}, nil
 }
 
 // Serve implements area.Server: "webhook", the reference webhook, and "nodes", the simulated ones.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"tare/internal/area/admission/cluster"
 )
@@ -29,21 +28,20 @@ const (
 type asker struct {
 	client *http.Client
 	server string
-	pace   flowcontrol.RateLimiter // keeps what is asked outside of the load below the rate that the file allows
+	pace   *cluster.Pace // keeps what is asked outside of the load below the rate that the file allows
 	scrub  func(error) error
 }
 
-// newAsker makes an asker on a cluster that asks at most rate times a second; 0: no bound.
-func newAsker(c *cluster.Cluster, rate float64) (*asker, error) {
+// newAsker makes an asker on a cluster that keeps to a pace; nil: no bound.
+func newAsker(c *cluster.Cluster, pace *cluster.Pace) (*asker, error) {
 	config := c.Config()
 	config.Timeout = askWithin
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, c.Scrub(err)
 	}
-	pace := flowcontrol.NewFakeAlwaysRateLimiter()
-	if rate > 0 {
-		pace = flowcontrol.NewTokenBucketRateLimiter(float32(rate), 1)
+	if pace == nil {
+		pace = cluster.NewPace(0)
 	}
 	return &asker{client: client, server: c.Place().Server, pace: pace, scrub: c.Scrub}, nil
 }

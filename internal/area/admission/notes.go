@@ -20,6 +20,9 @@ func (t *target) Notes() []string {
 		if !p.whole {
 			continue
 		}
+		if p.watch != nil {
+			notes = append(notes, p.watch.Stats().Notes()...)
+		}
 		notes = append(notes, p.notes()...)
 		if !p.foreign {
 			releases[p.control.binary.Kubernetes] = true
@@ -46,10 +49,9 @@ func (p *place) notes() (out []string) {
 		}
 		return out
 	}
-	where := "etcd in memory, without fsync"
-	if p.etcd == plane.Disk {
-		where = "etcd on disk, with fsync"
-	}
+	where := map[string]string{
+		plane.Tmpfs: "etcd in memory, without fsync", plane.Disk: "etcd on disk, with fsync", plane.NoFsync: "etcd on disk, without fsync: memory has no room for it",
+	}[p.control.Store]
 	out = append(out, fmt.Sprintf("kube-apiserver %s, etcd %s, started by tare on loopback; %s; one API server, no TLS-terminating proxy, no audit log",
 		p.control.binary.Kubernetes, p.control.binary.Etcd, where))
 	if p.nodes > 0 {

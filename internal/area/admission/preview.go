@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tare/internal/area"
+	"tare/internal/area/admission/cluster"
 	"tare/internal/area/admission/mechanism"
 	"tare/internal/design"
 )
@@ -97,11 +98,11 @@ func (p *plan) near() bool {
 
 // serverOf is the API server that a kubeconfig names.
 func serverOf(kubeconfig, context string) (*url.URL, error) {
-	text, err := serverURL(kubeconfig, context)
+	at, err := cluster.Locate(kubeconfig, context)
 	if err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(text)
+	u, err := url.Parse(at.Server)
 	if err != nil || u.Hostname() == "" {
 		return nil, fmt.Errorf("kubeconfig %s names no server", kubeconfig)
 	}

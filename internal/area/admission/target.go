@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"tare/internal/area"
+	"tare/internal/area/admission/cluster"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/probe"
@@ -19,6 +20,7 @@ type target struct {
 	spec       *Spec
 	env        area.Env
 	operations []operation
+	pace       *cluster.Pace // of clusters that are not ours: max_rate, over all treatments
 
 	mu       sync.Mutex
 	places   map[string]*place   // by treatment
@@ -47,6 +49,9 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		return fmt.Errorf("treatment %q is prepared already", tr.ID)
 	}
 	p := &place{plan: plan, env: t.env, journal: j, index: len(t.places), operations: t.operations}
+	if plan.foreign {
+		p.pace = t.pace
+	}
 	t.places[tr.ID] = p // before it is whole, so that Close finds what has been made
 	t.mu.Unlock()
 	if !plan.foreign {

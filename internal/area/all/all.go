@@ -10,7 +10,9 @@ import (
 )
 
 // Areas lists the areas in the order in which they are shown.
-func Areas() []area.Area { return []area.Area{identity.Area{}, decision.Area{}, sandbox.Area{}, admission.Area{}} }
+func Areas() []area.Area {
+	return []area.Area{identity.Area{}, decision.Area{}, sandbox.Area{}, admission.Area{}}
+}
 
 // List is the list as a value, for those who take it as an interface.
 type List struct{}
