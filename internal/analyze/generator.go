@@ -87,6 +87,9 @@ func (a *analysis) generator() {
 			a.warn(t.Treatment, "the record has no account of the generator's work")
 		}
 	}
+	if g.Valid && g.Reason == "" {
+		g.Reason = a.tardy
+	}
 	if a.limited != "" {
 		g.Valid, g.Reason, found = false, a.limited, true
 	}

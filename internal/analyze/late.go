@@ -70,6 +70,7 @@ func (a *analysis) late(blocks int, l *losses) (all bool) {
 	}
 	all = float64(len(l.late)) > spoiledShare*float64(blocks)
 	if !all {
+		a.tardy = "late in " + plural(len(l.late), "block") + ", from which no times are taken"
 		a.warn("", "no times are taken from %s, where the generator was late (%s)", blockList(l.late), l.why)
 		return false
 	}
@@ -78,6 +79,7 @@ func (a *analysis) late(blocks int, l *losses) (all bool) {
 		a.limited = why
 		a.flaws.invalid = append(a.flaws.invalid, why)
 	} else {
+		a.tardy = fmt.Sprintf("late in %d of %s: no response times are given", len(l.late), plural(blocks, "block"))
 		a.warn("", "no response times are given, since %s; what the target spent on its calls does not hang on that", why)
 	}
 	return true

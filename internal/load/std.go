@@ -344,7 +344,9 @@ func (e *std) end(g *segment) {
 	if e.source.seg == g {
 		e.settle()
 	}
-	e.alarm.ring() // the pacer gives back what it has asked for
+	if !e.closing {
+		e.alarm.ring() // the pacer gives back what it has asked for
+	}
 }
 
 func (e *std) progress(p *Progress) {

@@ -122,8 +122,7 @@ func (s *starter) post(ctx context.Context, i uint64) (out posted) {
 		out.answered = phases.now()
 		out.BytesIn = answerLength(answer) + uint64(len(body))
 	}
-	out.Sent, out.FirstByte = phases.read()
-	out.Ready = out.Sent
+	out.Ready, out.Sent, out.FirstByte = phases.read()
 	if err != nil {
 		out.answered = time.Time{}
 		out.Outcome, out.Errno, out.Cause = blame(err, !out.Sent.IsZero(), !out.FirstByte.IsZero())
@@ -150,18 +149,23 @@ type once struct{ io.Reader }
 
 // phases are the instants of a request on its connection. They come from the goroutines of net/http.
 type phases struct {
-	now         func() time.Time
-	mu          sync.Mutex
+	now  func() time.Time
+	mu   sync.Mutex
+	made time.Time // a connection was made for it; zero: it went over one that was there, and whatever delayed it is our own fault
+
 	sent, first time.Time
 }
 
 func (p *phases) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) {
+		GotConn: func(info httptrace.GotConnInfo) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if p.sent.IsZero() {
-				p.sent = p.now()
+			if !p.sent.IsZero() {
+				return
+			}
+			if p.sent = p.now(); !info.Reused {
+				p.made = p.sent
 			}
 		},
 		GotFirstResponseByte: func() {
@@ -172,10 +176,10 @@ func (p *phases) trace() *httptrace.ClientTrace {
 	}
 }
 
-func (p *phases) read() (sent, first time.Time) {
+func (p *phases) read() (made, sent, first time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sent, p.first
+	return p.made, p.sent, p.first
 }
 
 // blame tells how an error ends a request, by whether it was sent and whether any of an answer had come.
