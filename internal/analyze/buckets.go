@@ -57,6 +57,14 @@ func (b *buckets) merge(o buckets) {
 	*b = sum
 }
 
+// first is the upper bound of the first bucket, 0 if there is none.
+func (b *buckets) first() float64 {
+	if len(b.le) == 0 {
+		return 0
+	}
+	return b.le[0]
+}
+
 // last is the upper bound of the last bucket, 0 if there is none.
 func (b *buckets) last() float64 {
 	if len(b.le) == 0 {

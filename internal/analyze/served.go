@@ -140,7 +140,7 @@ func (w *witness) rows(names []string, actions map[string]action) []report.Serve
 		at := func(q float64) *float64 { return finite(x.all.quantile(q).value) }
 		out = append(out, report.Served{
 			Treatment: w.treatment, Verb: x.verb, Resource: x.resource, Scope: x.scope, N: x.n, Mean: x.mean(),
-			P50: at(.5), P90: at(.9), P99: at(.99), Last: known(x.all.last()), Measured: w.measured(x, names, actions),
+			P50: at(.5), P90: at(.9), P99: at(.99), First: known(x.all.first()), Last: known(x.all.last()), Measured: w.measured(x, names, actions),
 		})
 	}
 	return out

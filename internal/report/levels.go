@@ -30,6 +30,8 @@ func (s *SLO) sign() string {
 
 func (s *SLO) value() string {
 	switch {
+	case s.Value != nil && s.Formula != ClientClock && s.Lo != nil && *s.Lo == 0 && s.Hi != nil:
+		return "<" + unit.Seconds(*s.Hi) // it lies in the first bucket, and no more is known
 	case s.Value != nil:
 		return unit.Seconds(*s.Value)
 	case s.Lo != nil:

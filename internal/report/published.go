@@ -17,6 +17,9 @@ const startup = "startup"
 
 // published has a row for each treatment. The verdict is that of clusterloader2, which grew out of those tests.
 func (r *Report) published() table {
+	if !slices.ContainsFunc(r.Phases, func(p Phase) bool { return p.Phase == startup }) {
+		return nil // without pods that start, the verdicts on service levels say all
+	}
 	labels := r.labels()
 	t := table{
 		{head: "as published, ms", left: true},
@@ -134,10 +137,12 @@ func percentileColumns() table {
 	return table{{head: "Perc50", drop: 2}, {head: "Perc90", drop: 1}, {head: "Perc99"}, {head: "n", drop: 3}}
 }
 
-// percentiles are the cells of those columns; what lies beyond the last bucket has its bound.
+// percentiles are the cells of those columns; what lies in the first bucket, or beyond the last, has its bound.
 func (s *Served) percentiles() []string {
 	show := func(v *float64) string {
 		switch {
+		case v != nil && s.First != nil && *v <= *s.First:
+			return "<" + span(*s.First)
 		case v != nil:
 			return span(*v)
 		case s.Last != nil:

@@ -286,6 +286,7 @@ type Served struct {
 	P50       *float64 `json:"p50,omitempty"`
 	P90       *float64 `json:"p90,omitempty"`
 	P99       *float64 `json:"p99,omitempty"`
+	First     *float64 `json:"first,omitempty"`    // the bound of the first bucket: of a quantile below it no more is known
 	Last      *float64 `json:"last,omitempty"`     // the bound of the last bucket: an absent quantile lies beyond it
 	Measured  bool     `json:"measured,omitempty"` // an operation of the run consists of such requests
 }
