@@ -96,7 +96,7 @@ func (p *place) countChecks(ctx context.Context, c mechanism.Count) error {
 		return err
 	}
 	if err := p.try(ctx, c.Probe); err != nil {
-		return err
+		return p.explain(err, c.Probe)
 	}
 	after, err := p.checks(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *place) countReviews(ctx context.Context, c mechanism.Count) error {
 		return err
 	}
 	if err := p.try(ctx, c.Probe); err != nil {
-		return err
+		return p.explain(err, c.Probe)
 	}
 	after, err := p.reviewer.counts(ctx)
 	if err != nil {
