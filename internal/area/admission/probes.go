@@ -9,6 +9,7 @@ import (
 	"tare/internal/area/admission/node"
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/plane"
 	"tare/internal/probe"
 	"tare/internal/signature"
 )
@@ -18,8 +19,6 @@ const (
 	subjectNodes = "simulated-nodes"
 	// subjectWebhook is the reference webhook in samples.
 	subjectWebhook = "webhook"
-	// subjectServer is the API server in samples, as package plane calls it.
-	subjectServer = "kube-apiserver"
 )
 
 // readiness is how long the control plane took to start.
@@ -28,11 +27,11 @@ type readiness struct{ control *control }
 var _ probe.Probe = readiness{}
 
 // Subject implements probe.Probe.
-func (readiness) Subject() string { return subjectServer }
+func (readiness) Subject() string { return plane.APIServer }
 
 // Read implements probe.Probe.
 func (r readiness) Read(context.Context) ([]metric.Sample, error) {
-	return []metric.Sample{{Subject: subjectServer, Metric: probe.StartSeconds.Name, Value: r.control.ReadySeconds}}, nil
+	return []metric.Sample{{Subject: plane.APIServer, Metric: probe.StartSeconds.Name, Value: r.control.ReadySeconds}}, nil
 }
 
 // probes are those of the processes that tare runs, of a cluster of the user's none: it is elsewhere.
@@ -44,7 +43,7 @@ func (p *place) probes() []probe.Probe {
 	if p.control == nil {
 		return out
 	}
-	out = append(out, readiness{p.control}, probe.ListenQueue{Name: subjectServer, Port: p.endpoint.Addr.Port()})
+	out = append(out, readiness{p.control}, probe.ListenQueue{Name: plane.APIServer, Port: p.endpoint.Addr.Port()})
 	if c := p.control.nodes; c != nil {
 		out = append(out, probe.Process{Name: subjectNodes, PID: c.PID, StartTicks: c.StartTicks, Light: true})
 	}
@@ -70,11 +69,11 @@ func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Loc
 	if err != nil || p.control == nil {
 		return local
 	}
-	samples, err := probe.ListenQueue{Name: subjectServer, Port: p.endpoint.Addr.Port()}.Read(ctx)
+	samples, err := probe.ListenQueue{Name: plane.APIServer, Port: p.endpoint.Addr.Port()}.Read(ctx)
 	if err != nil {
 		return local
 	}
-	if depth, ok := probe.Find(samples, subjectServer, probe.ListenQueueDepth); ok {
+	if depth, ok := probe.Find(samples, plane.APIServer, probe.ListenQueueDepth); ok {
 		local.ListenQueue = new(int(depth))
 	}
 	return local

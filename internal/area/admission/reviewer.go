@@ -12,17 +12,13 @@ import (
 
 // newReviewer reaches the webhook server where it listens, under its own authority.
 func newReviewer(r webhook.Ready) (*reviewer, error) {
-	_, port, err := net.SplitHostPort(r.Addr)
+	host, port, err := net.SplitHostPort(r.Addr)
 	if err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(r.CA) {
 		return nil, errors.New("the webhook server's authority is no certificate in PEM")
-	}
-	host, _, err := net.SplitHostPort(r.Addr)
-	if err != nil {
-		return nil, err
 	}
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		host = "127.0.0.1"

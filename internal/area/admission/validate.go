@@ -58,6 +58,7 @@ func (s *Spec) judgeTwice(treatments []design.Treatment) (out []area.Finding) {
 		{"irrelevant", "irrelevant", s.Irrelevant != ""},
 		{"bindings", "bindings", s.Bindings != ""},
 		{"level", "level", s.Level != ""},
+		{"embedded.shared", "shared", e.Shared},
 		{"kubeconfig", "kubeconfig", s.Kubeconfig != ""},
 		{"context", "context", s.Context != ""},
 		{"webhook.latency", "webhook_latency", w != nil && w.Latency != 0},
