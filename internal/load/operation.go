@@ -25,11 +25,15 @@ type Operation struct {
 	Stuck func(i uint64) int
 	// Batch makes n calls one after another and returns what one of them cost, by metric. Its target has its own clock.
 	Batch func(ctx context.Context, n int) ([]BatchSample, error)
-	// Span is how long a batch should last, so that n can be found; 0: 5 ms. Rounds is how many batches make a trial; 0: 16.
+	// Span is how long a batch should last, so that n can be found; 0: 5 ms. Rounds is how many batches make a trial; 0: 16. Most bounds n; 0: it
+	// is not bounded.
 	Span   time.Duration
 	Rounds int
+	Most   int
 	// Negative says that the treatment cannot act on this operation, so that any effect on it is an artefact: a negative control.
 	Negative bool
+	// Harness says that the operation does nothing: what it costs is what the harness itself adds to every other one.
+	Harness bool
 }
 
 // Wire is an operation as HTTP/1.1 bytes. Its methods are called on the hot path: they must not allocate, block or keep

@@ -11,11 +11,15 @@ var (
 	Instructions = Metric{"instructions", Count, Lower, Noisy, "Instructions that one call retired, where the host has a counter (perf_event_open)."}
 	Error        = Metric{"error", Ratio, Lower, Noisy, "Share of the calls that did not end as expected."}
 	Goodput      = Metric{"goodput", PerSecond, Higher, Noisy, "Calls per second that ended as expected."}
+	Allocations  = Metric{"allocations", Count, Lower, Noisy, "Objects that one call allocated on the heap, counted by the target's runtime: allocs/op."}
+	Allocated    = Metric{"allocated", Bytes, Lower, Noisy, "Bytes that one call allocated on the heap, counted by the target's runtime: B/op."}
+	Hits         = Metric{"hits", Ratio, Higher, Noisy, "Share of the calls for which what was asked for was known already, counted by the target."}
+	CacheHits    = Metric{"cache-hits", Ratio, Higher, Noisy, "Share of the calls that were answered from memory alone, counted by the target."}
 )
 
 // Known are the metrics that calls and batches are measured by.
 func Known() []Metric {
-	return []Metric{Response, Service, Wall, CPU, Instructions, Error, Goodput}
+	return []Metric{Response, Service, Wall, CPU, Instructions, Error, Goodput, Allocations, Allocated, Hits, CacheHits}
 }
 
 // Find looks a metric up by its name.

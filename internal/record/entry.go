@@ -197,6 +197,8 @@ type TrialBegin struct {
 	Causes [][]string `json:"causes,omitempty"`
 	// Negative are the operations on which the treatment cannot act.
 	Negative []string `json:"negative,omitempty"`
+	// Harness are the operations that do nothing: what they cost is what the harness adds to the others.
+	Harness []string `json:"harness,omitempty"`
 	// Answers are what the expected answer to each operation says, CauseAnswers what answers with its causes say; see load.Operation.
 	Answers      []string   `json:"answers,omitempty"`
 	CauseAnswers [][]string `json:"cause_answers,omitempty"`

@@ -151,6 +151,10 @@ func (x *runner) size(ctx context.Context, arms []arm, i int) (int, error) {
 		}
 	}
 	x.event(Event{Phase: WarmingUp, Note: "find the length of a batch of " + op.Name})
+	limit := mostCalls
+	if op.Most > 0 {
+		limit = min(limit, op.Most)
+	}
 	n := 1
 	for {
 		per, err := quickest(ctx, batch, n)
@@ -158,13 +162,36 @@ func (x *runner) size(ctx context.Context, arms []arm, i int) (int, error) {
 			return 0, fmt.Errorf("%s: %w", op.Name, err)
 		}
 		lasts := time.Duration(per * float64(n) * 1e9)
-		if lasts >= span/2 || n >= mostCalls {
-			n = int(max(1, min(mostCalls, math.Round(span.Seconds()/max(per, 1e-12)))))
+		if lasts >= span/2 || n >= limit {
+			n = int(max(1, min(float64(limit), math.Round(span.Seconds()/max(per, 1e-12)))))
+			n, err = bounded(ctx, arms, i, n, span)
 			x.sizes[op.Name] = n
-			return n, nil
+			return n, err
 		}
-		n = min(mostCalls, n*int(max(2, min(10, float64(span)/max(1, float64(lasts))))))
+		n = min(limit, n*int(max(2, min(10, float64(span)/max(1, float64(lasts))))))
 	}
+}
+
+const (
+	// longest is how many times the wanted length a batch of the slowest arm may last: where a control makes a call hundreds of times dearer, the
+	// length that suits the baseline is too much for it.
+	longest = 4
+	// taste is the part of a batch that tells how slow an arm is.
+	taste = 64
+)
+
+// bounded is n, or less where a batch of it would last too long in one of the arms.
+func bounded(ctx context.Context, arms []arm, i, n int, span time.Duration) (int, error) {
+	slowest := 0.0
+	for _, a := range arms {
+		s, err := a.ops[i].Batch(ctx, max(1, n/taste))
+		if err != nil {
+			return 0, fmt.Errorf("%s under %s: %w", a.ops[i].Name, a.trial.Treatment, err)
+		}
+		slowest = max(slowest, perCall(s))
+	}
+	most := longest * span.Seconds() / max(slowest, 1e-12)
+	return int(max(1, min(float64(n), most))), nil
 }
 
 // tries is how many batches of a size are made to find out how long one takes. The quickest counts: on a busy host most of them wait for the CPU.

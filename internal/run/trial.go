@@ -98,6 +98,9 @@ func (x *runner) begin(t design.Trial, ops []load.Operation) error {
 		if op.Negative {
 			begin.Negative = append(begin.Negative, op.Name)
 		}
+		if op.Harness {
+			begin.Harness = append(begin.Harness, op.Name)
+		}
 	}
 	if slices.ContainsFunc(ops, func(op load.Operation) bool { return len(op.Causes) > 0 }) {
 		for _, op := range ops {
