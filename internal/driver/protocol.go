@@ -76,6 +76,8 @@ type Operation struct {
 	Most   int     `json:"most,omitempty"`
 	// Harness says that the operation does nothing: what it costs is what the driver's own loop and clocks add to every other one.
 	Harness bool `json:"harness,omitempty"`
+	// Overhead names, of an operation that does something, the one that does nothing in the same loop, with the same clocks. Empty: whichever costs most.
+	Overhead string `json:"overhead,omitempty"`
 }
 
 // Prepared is the answer to prepare.

@@ -14,6 +14,10 @@ func ProcessCPU() (time.Duration, error) { return cpuClock(unix.CLOCK_PROCESS_CP
 // two readings.
 func ThreadCPU() (time.Duration, error) { return cpuClock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
+// CPUOf is the CPU time, user and system, that all threads of a living process have used, in nanoseconds, by the clock whose id is made from the pid as
+// clock_getcpuclockid(3) does: CPUCLOCK_SCHED (2) of the whole process.
+func CPUOf(pid int) (time.Duration, error) { return cpuClock(int32(^pid<<3 | 2)) }
+
 func cpuClock(id int32) (time.Duration, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {

@@ -46,6 +46,9 @@ func (c *Child) fork() (<-chan readyLine, error) {
 	}
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	c.stdin = files.in
+	if c.spec.Talk {
+		c.In, c.Out = files.in, files.out
+	}
 
 	forked := make(chan error)
 	ready := make(chan readyLine, 1)
@@ -71,13 +74,18 @@ func (c *Child) own(files *pipes, forked chan<- error, ready chan<- readyLine) {
 		return
 	}
 	c.PID = c.cmd.Process.Pid
-	forked <- nil
-
 	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		listen(files.out, ready)
-	}()
+	if c.spec.Talk {
+		files.in, files.out = nil, nil // the caller's
+		close(drained)
+	}
+	forked <- nil
+	if !c.spec.Talk {
+		go func() {
+			defer close(drained)
+			listen(files.out, ready)
+		}()
+	}
 	awaitExit(c.PID)
 	c.endGroup()
 	c.err = c.cmd.Wait()

@@ -32,6 +32,10 @@ type Spec struct {
 	Dir  string   // working directory; empty: the parent's
 	// Config is written to the child's stdin as one line of JSON. Stdin then stays open for as long as the parent lives.
 	Config any
+	// Talk leaves the child's stdin and stdout to the caller: no config is sent, no ready line is awaited, and Start returns once Born has. The ends
+	// are Child.In and Child.Out. A child that is no program of ours runs from its first instruction on, so Born then only comes before it is
+	// asked for anything.
+	Talk bool
 	// LogFile receives the child's stderr, appended. Empty: it is discarded, and errors cannot quote it.
 	LogFile string
 	// ReadyWithin bounds the wait for the ready line. Default 10 s.
@@ -61,6 +65,9 @@ type Child struct {
 	Name string
 	// Ready is what the child passed to its ready function, as JSON.
 	Ready json.RawMessage
+	// In is the end of the child's stdin that is written, Out that of its stdout that is read, both with deadlines. They are there with Spec.Talk only,
+	// and are the caller's to close: what a child said before it ended can be read after its end.
+	In, Out *os.File
 
 	spec  Spec
 	cmd   *exec.Cmd
@@ -94,7 +101,11 @@ func Start(ctx context.Context, spec Spec) (*Child, error) {
 	}
 	if err := c.settle(config); err != nil {
 		c.kill()
+		closeAll(c.In, c.Out)
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	if spec.Talk {
+		return c, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, spec.ReadyWithin)
 	defer cancel()
@@ -121,6 +132,9 @@ func (c *Child) settle(config []byte) error {
 			return err
 		}
 	}
+	if c.spec.Talk {
+		return nil
+	}
 	return c.send(append(config, '\n'))
 }
 
@@ -139,9 +153,13 @@ func (c *Child) send(line []byte) error {
 func (c *Child) orExit(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	when := "before it read its config"
+	if c.spec.Talk {
+		when = "at once"
+	}
 	select {
 	case <-c.exited:
-		return c.describeExit("before it read its config")
+		return c.describeExit(when)
 	case <-ctx.Done():
 		return err
 	}
@@ -191,6 +209,18 @@ func (c *Child) Wait(ctx context.Context) error {
 	}
 	return fmt.Errorf("%s: %w", c.Name, c.describeExit("by itself"))
 }
+
+// Status words how the child ended, "exit status 3" or "signal: killed"; it is empty after exit status 0. It waits for the end.
+func (c *Child) Status() string {
+	<-c.exited
+	if c.err == nil {
+		return ""
+	}
+	return c.err.Error()
+}
+
+// Tail is the end of an error message about the child: the last lines of its log, or that there are none.
+func (c *Child) Tail() string { return c.log.tail() }
 
 // Stop asks the child and its process group to end with SIGTERM, and after Spec.Grace or the end of ctx kills them. It returns when
 // the child has been reaped; a child that has ended already is no error. Use Exited and Wait to learn of an unexpected end.

@@ -56,7 +56,7 @@ type served struct {
 	child  *proc.Child
 	change *area.Change
 	daemon workload.Daemon
-	tree   *workload.Tree
+	tree   *proc.Tree
 }
 
 // serve starts one of the daemons under the sample's policy, by the same shim as the worker, and waits until it answers.
@@ -92,7 +92,7 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 	if err := x.ask(ctx, daemonReady, func(ctx context.Context) error { return d.Ready(ctx, c) }); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
-	if x.tree, err = workload.NewTree(x.child.PID); err != nil {
+	if x.tree, err = proc.NewTree(x.child.PID); err != nil {
 		return fmt.Errorf("find the processes of %s: %w", name, err)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/clock"
+	"tare/internal/proc"
 )
 
 // A Daemon is a server that is confined as a whole, while its load comes from a process that is not. Whoever starts it runs Command in Dir as the leader of
@@ -63,7 +64,7 @@ func installed(program, debian string) (string, error) {
 
 // Measure makes n requests of d, whose process and descendants are tree, and returns their cost: wall time as the client sees it, and the CPU time of the
 // daemon alone. What the daemon does beside, such as its timers, is part of it.
-func Measure(ctx context.Context, d Daemon, tree *Tree, n int) (Cost, error) {
+func Measure(ctx context.Context, d Daemon, tree *proc.Tree, n int) (Cost, error) {
 	if n < 1 || n > maxCalls {
 		return Cost{}, fmt.Errorf("measure %s: %d requests: must be 1 to %d", d.Name(), n, maxCalls)
 	}
@@ -86,7 +87,7 @@ func Measure(ctx context.Context, d Daemon, tree *Tree, n int) (Cost, error) {
 	if err != nil {
 		return Cost{}, fmt.Errorf("measure %s: %w", d.Name(), err)
 	}
-	if err := tree.unchanged(); err != nil {
+	if err := tree.Unchanged(); err != nil {
 		return Cost{}, fmt.Errorf("measure %s: %w", d.Name(), err)
 	}
 	return Cost{N: n, Wall: max(1, ended-began), CPU: after - cpu}, nil

@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"tare/internal/clock"
+	"tare/internal/proc"
 )
 
 // launch starts a daemon as its doc says, and ends it with the test.
-func launch(t testing.TB, name string) (Daemon, *Tree) {
+func launch(t testing.TB, name string) (Daemon, *proc.Tree) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("a-long-path-", 10)) // beyond what fits into a socket's address
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -54,7 +55,7 @@ func launch(t testing.TB, name string) (Daemon, *Tree) {
 	if err := d.Ready(ctx, clock.System{}); err != nil {
 		t.Fatalf("%v; it says %s", err, errs.buf)
 	}
-	tree, err := NewTree(cmd.Process.Pid)
+	tree, err := proc.NewTree(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,28 +144,6 @@ func TestDaemonGoneIsAnError(t *testing.T) {
 				t.Error("no requests were measured")
 			}
 		})
-	}
-}
-
-func TestTreeNoticesChange(t *testing.T) {
-	tree, err := NewTree(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tree.unchanged(); err != nil {
-		t.Error(err)
-	}
-	child := exec.Command("sleep", "30")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := tree.unchanged(); err == nil || !strings.Contains(err.Error(), strconv.Itoa(child.Process.Pid)) {
-		t.Errorf("%v; want the child %d in it", err, child.Process.Pid)
-	}
-	_ = child.Process.Kill()
-	_ = child.Wait()
-	if _, err := NewTree(child.Process.Pid); err == nil {
-		t.Error("a tree of a process that has ended")
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/proc"
 )
 
 // meter measures what happens on this thread, in the children that it waits for, and in a companion process.
@@ -53,7 +55,7 @@ func (m *meter) read(companion int) (r reading, err error) {
 		return r, err
 	}
 	if companion != 0 {
-		if r.cpu, err = processClock(companion); err != nil {
+		if r.cpu, err = proc.CPUOf(companion); err != nil {
 			return r, err
 		}
 	}
@@ -79,12 +81,6 @@ func read(clock int32) (time.Duration, error) {
 		return 0, fmt.Errorf("read clock %d: %w", clock, err)
 	}
 	return time.Duration(ts.Nano()), nil
-}
-
-// processClock reads the CPU time of a living process, in nanoseconds, by the clock whose id is made from the pid as clock_getcpuclockid(3) does:
-// CPUCLOCK_SCHED (2) of the whole process.
-func processClock(pid int) (time.Duration, error) {
-	return read(int32(^pid<<3 | 2))
 }
 
 // waitedFor is the CPU time of all children that this process has waited for. The kernel sums it in nanoseconds, but tells user and system time in

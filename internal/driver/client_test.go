@@ -1,0 +1,256 @@
+package driver
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/area"
+)
+
+// TestBadDrivers: whatever a driver does wrong, and when, has a clear error; its process is gone then, and nothing is left after Close.
+func TestBadDrivers(t *testing.T) {
+	asked := []string{DoDescribe, DoPrepare, DoVerify, DoOperate}
+	for how, c := range map[string]struct {
+		answer string
+		want   []string
+	}{
+		"hang":     {"", []string{"no answer to AT within 2s: it hangs, or needs longer", "it was killed", "I hang now"}},
+		"die":      {"", []string{"it ended where an answer to AT was expected", "exit status 3", "out of cheese at AT"}},
+		"exit":     {"", []string{"it ended where an answer to AT was expected", "exit status 0, without having been asked to stop"}},
+		"half":     {"", []string{"it ended where an answer to AT was expected", `after it said "{\"id\":"`, "exit status 4"}},
+		"long":     {"", []string{"its answer to AT is longer than a line may be", "it was killed"}},
+		"close":    {"", []string{"it closed its standard output where an answer to AT was expected", "though it lives", "it was killed"}},
+		"raw":      {"Listening on port 80", []string{"its answer to AT is not one", `"Listening on port 80"`, "print to stderr, stdout is for answers", "it was killed"}},
+		"raw ":     {"", []string{"an empty line"}},
+		"raw  ":    {`{"id":ID}`, []string{"neither ok nor error"}},
+		"raw   ":   {`{"id":ID,"ok":{},"error":"bad"}`, []string{"holds ok and error"}},
+		"raw 5":    {`{"id":999,"ok":{}}`, []string{"it answered request 999 where AT"}},
+		"raw 6":    {`{"ok":{}}`, []string{"has no id"}},
+		"raw 7":    {`{"id":ID,"error":""}`, []string{"an error without words"}},
+		"raw 8":    {`{"id":ID,"ok":{}} and so on`, []string{"something follows it"}},
+		"raw 9":    {`{"id":ID,"okay":{}}`, []string{`unknown field "okay"`}},
+		"raw NaN":  {`{"id":ID,"ok":{"calls":0,"total":{"wall":NaN}}}`, []string{"JSON has no NaN"}},
+		"ok a":     {`{"surplus":1}`, []string{"its answer to AT cannot be read", "surplus"}},
+		"ok b":     {`true`, []string{"its answer to AT cannot be read", "true"}},
+		"refuse":   {"", []string{"actor: it cannot AT: no cheese left; buy some"}},
+		"close-in": {"", []string{"it closed its standard input", "though it lives"}},
+	} {
+		for _, at := range asked {
+			if (c.answer != "" || how == "raw ") && how != "raw" && at != DoVerify {
+				continue // what is read is the same everywhere
+			}
+			if how == "close-in" && at == DoOperate {
+				continue // it has answered; the next request meets it
+			}
+			t.Run(at+" "+how, func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, actor{At: at, How: strings.Fields(how)[0], Answer: c.answer}, func(c *Config) {
+					if how == "hang" && (at == DoDescribe || at == DoPrepare) {
+						c.PrepareWithin = 2 * time.Second
+					}
+				})
+				if how == "hang" {
+					s.c.Patience = 2 * time.Second
+				}
+				err := s.enter(t)
+				for _, part := range c.want {
+					wantError(t, err, strings.ReplaceAll(part, "AT", at))
+				}
+				if dead := how != "refuse"; err != nil && dead {
+					s.nobody(t)
+				}
+				s.actor.At = "" // so that it can undo
+				for _, a := range s.arms {
+					a.program = s.actor.program(t)
+				}
+				s.close(t)
+			})
+		}
+	}
+}
+
+// TestBadCosts: whatever a driver counts wrongly is no figure.
+func TestBadCosts(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer string
+		want   string
+	}{
+		"other calls":     {`{"calls":4,"total":{"wall":1}}`, "it made 4 calls where 5 were asked for"},
+		"no calls":        {`{"total":{"wall":1}}`, "it made 0 calls where 5 were asked for"},
+		"negative":        {`{"calls":5,"total":{"wall":-1}}`, "it counts wall = -1"},
+		"huge":            {`{"calls":5,"total":{"allocated":1e999}}`, "1e999"},
+		"unknown":         {`{"calls":5,"total":{"wal":1}}`, `it counts "wal", which is not a metric that tare knows; did you mean "wall"`},
+		"of others":       {`{"calls":5,"total":{"response":1}}`, `it counts "response"`},
+		"words":           {`{"calls":5,"total":{"wall":"1 s"}}`, "cannot be read"},
+		"misspelt":        {`{"calls":5,"totals":{"wall":1}}`, `unknown field "totals"`},
+		"nanoseconds":     {`{"calls":5,"total":{"wall":5e9}}`, "totals of time are in seconds"},
+		"CPU nanoseconds": {`{"calls":5,"total":{"cpu":5e9}}`, "totals of time are in seconds"},
+		"more hits":       {`{"calls":5,"total":{"hits":5.5}}`, "5.5 of hits in 5 calls"},
+		"more errors":     {`{"calls":5,"total":{"error":6}}`, "6 of error in 5 calls"},
+		"fractions":       {`{"calls":5.5}`, "cannot be read"},
+		"negative calls":  {`{"calls":-5}`, "it made -5 calls"},
+		"a null":          {`null`, "it made 0 calls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, actor{At: DoOperate, How: "ok", Answer: c.answer}, nil)
+			if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.sample(t, "work", 5)
+			wantError(t, err, c.want, "it was killed")
+			if _, again := s.sample(t, "work", 5); again == nil {
+				t.Error("and again it made a batch")
+			}
+			s.close(t)
+		})
+	}
+}
+
+// TestCountsComeAndGo: what is counted is the same in all answers.
+func TestCountsComeAndGo(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, actor{Cost: map[string]float64{"wall": 1e-9}, Second: map[string]float64{"wall": 1e-9, "hits": 1}}, nil)
+	defer s.close(t)
+	if err := s.enter(t); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.sample(t, "work", 2); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.sample(t, "work", 2)
+	wantError(t, err, "it counted wall of work before, and wall, hits now")
+}
+
+// TestChildrenThatComeAndGo: their CPU time cannot be known from outside, and is not guessed.
+func TestChildrenThatComeAndGo(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, actor{At: DoOperate, How: "spawn", Cost: map[string]float64{"wall": 1e-9}}, nil)
+	defer s.close(t)
+	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.sample(t, "work", 2)
+	wantError(t, err, "does not count cpu", "come and gone", `let it count "cpu" itself`)
+}
+
+func TestTwoAnswers(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, actor{At: DoVerify, How: "twice"}, nil)
+	defer s.close(t)
+	err := s.enter(t)
+	if err == nil || !strings.Contains(err.Error(), "which nobody asked for") && !strings.Contains(err.Error(), "it answered request") {
+		t.Errorf("%v; want that an answer too many was noticed", err)
+	}
+}
+
+// TestNothingVerified: a proof without a check is none.
+func TestNothingVerified(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, actor{At: DoVerify, How: "ok", Answer: `{"checks":[]}`}, nil)
+	defer s.close(t)
+	wantError(t, s.enter(t), "it verified nothing")
+}
+
+func TestBadPIDs(t *testing.T) {
+	for pids, want := range map[string]string{
+		`{"server":1}`:         "none of its own",
+		`{"server":-3}`:        "none of its own",
+		`{"server":999999999}`: "is process 999999999",
+		`{"actor":2}`:          "a name of its own",
+		`{"generator":2}`:      "a name of its own",
+		`{"a b":2}`:            "a name of its own",
+		fmt.Sprintf(`{"server":%d}`, os.Getpid()):  "none of its own",
+		fmt.Sprintf(`{"server":%d}`, os.Getppid()): "below which tare itself runs",
+	} {
+		t.Run(pids, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, actor{At: DoPrepare, How: "ok", Answer: `{"pids":` + pids + `}`}, nil)
+			defer s.close(t)
+			wantError(t, s.enter(t), want)
+		})
+	}
+}
+
+// TestUntidyEnds: drivers that do not end as they should are ended, and a note tells.
+func TestUntidyEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		actor actor
+		want  string
+	}{
+		"ignores stop and the end of its input": {actor{Stubborn: true}, "actor did not end within 1s after it was asked to, and was killed"},
+		"ends with a status":                    {actor{Exit: 7}, "actor ended with exit status 7 after it was asked to stop"},
+		"refuses":                               {actor{At: DoStop, How: "refuse"}, "it cannot stop: no cheese left"},
+		"dies":                                  {actor{At: DoStop, How: "die"}, "exit status 3"},
+		"ends at once":                          {actor{At: DoStop, How: "exit"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, c.actor, func(c *Config) { c.Fresh = true })
+			s.grace = 5 * time.Second
+			if c.actor.Stubborn {
+				s.grace = time.Second
+			}
+			if err := s.enter(t); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Leave(t.Context(), baseline()); err != nil {
+				t.Error(err)
+			}
+			s.nobody(t)
+			notes := strings.Join(s.Notes(), "\n")
+			if c.want == "" && strings.Contains(notes, "stop") || !strings.Contains(notes, c.want) {
+				t.Errorf("want %q in:\n%s", c.want, notes)
+			}
+			s.close(t)
+		})
+	}
+}
+
+func TestTry(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "log")
+	good := &actor{}
+	d, err := Try(t.Context(), good.program(t), log)
+	if err != nil || d.Name != "actor" || len(d.Operations) != 2 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(good.World, "trace")); string(text) != "describe\nstop\n" {
+		t.Errorf("asked %q, %v", text, err)
+	}
+	_, err = Try(t.Context(), (&actor{At: DoDescribe, How: "die"}).program(t), log)
+	wantError(t, err, "exit status 3", "out of cheese")
+	_, err = Try(t.Context(), Program{Name: "none", Path: "/nowhere/driver"}, log)
+	wantError(t, err, "start none", "/nowhere/driver")
+	_, err = Try(t.Context(), Program{Name: "none", Path: "no-such-driver-anywhere"}, log)
+	wantError(t, err, "start none", "no-such-driver-anywhere", "not found")
+	_, err = Try(t.Context(), Program{Name: "cat", Path: "cat"}, log)
+	wantError(t, err, "cat: its answer to describe", "print to stderr")
+	_, err = Try(t.Context(), Program{Name: "true", Path: "true"}, "")
+	wantError(t, err, "true: ", "ended ", "exit status 0") // at once, or where an answer was expected
+	exits := &actor{Exit: 9}
+	_, err = Try(t.Context(), exits.program(t), log)
+	wantError(t, err, "exit status 9")
+}
+
+// TestEnvironmentIsItsOwn: nothing of tare's environment reaches a driver that was not given it.
+func TestEnvironmentIsItsOwn(t *testing.T) {
+	t.Setenv("TARE_SECRET", "hunter2")
+	log := filepath.Join(t.TempDir(), "log")
+	for _, p := range []Program{{}, {Env: []string{}}, {Env: []string{"A=b"}}} {
+		p.Name, p.Path, p.Args = "env", "/bin/sh", []string{"-c", "env >&2"}
+		if _, err := Try(t.Context(), p, log); err == nil {
+			t.Error("no driver, and no error")
+		}
+	}
+	text, err := os.ReadFile(log)
+	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), "A=b") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+var _ area.Journal = (*ledger)(nil)

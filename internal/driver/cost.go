@@ -1,0 +1,96 @@
+package driver
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/metric"
+	"tare/internal/spelling"
+	"tare/internal/unit"
+)
+
+// counted are the metrics that a program may count, in the order in which they are told.
+func counted() []metric.Metric {
+	return []metric.Metric{
+		metric.Wall, metric.CPU, metric.Instructions, metric.Allocations, metric.Allocated, metric.Hits, metric.CacheHits, metric.Error,
+	}
+}
+
+func countedNames() []string {
+	var out []string
+	for _, m := range counted() {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// atOnce is how many calls at once a program is believed to make: by so much its sums of time may exceed what passed. More is a confusion of units.
+const atOnce = 10000
+
+// valid says what is wrong with a cost, for which so many calls were asked, in the time that passed.
+func (c Cost) valid(calls int, passed time.Duration) error {
+	if c.Calls != calls {
+		return fmt.Errorf("it made %d calls where %d were asked for", c.Calls, calls)
+	}
+	for name, v := range c.Total {
+		i := slices.Index(countedNames(), name)
+		switch {
+		case i < 0:
+			return fmt.Errorf("it counts %.80q, which is not a metric that tare knows%s; it knows %s", name, spelling.DidYouMean(name, countedNames()),
+				strings.Join(countedNames(), ", "))
+		case math.IsNaN(v) || math.IsInf(v, 0) || v < 0:
+			return fmt.Errorf("it counts %s = %v, which no total can be", name, v)
+		}
+		switch m := counted()[i]; {
+		case m.Unit == metric.Ratio && v > float64(calls):
+			return fmt.Errorf("it counts %v of %s in %d calls; the total is a number of calls", v, name, calls)
+		case (m.Unit == metric.Seconds || m.Unit == metric.CPUSeconds) && v > atOnce*passed.Seconds():
+			return fmt.Errorf("it counts %v seconds of %s while %s passed; totals of time are in seconds", v, name, unit.Seconds(passed.Seconds()))
+		}
+	}
+	return nil
+}
+
+// names are what the program counted, in the order in which they are told.
+func (c Cost) names() []string {
+	return slices.DeleteFunc(countedNames(), func(name string) bool {
+		_, ok := c.Total[name]
+		return !ok
+	})
+}
+
+// samples share the totals among the calls.
+func (c Cost) samples() []load.BatchSample {
+	var out []load.BatchSample
+	for _, name := range c.names() {
+		out = append(out, load.BatchSample{Metric: name, Value: c.Total[name] / float64(c.Calls)})
+	}
+	return out
+}
+
+// source is who measured a metric of an operation. It must be one and the same in all arms: two stopwatches cannot be held against each other.
+type source uint8
+
+const (
+	byNobody source = iota
+	byProgram
+	byTare
+)
+
+func (s source) String() string {
+	switch s {
+	case byProgram:
+		return "the program"
+	case byTare:
+		return "tare"
+	case byNobody:
+	}
+	return "nobody"
+}
+
+// sources are who measures the times of one operation.
+type sources struct{ wall, cpu source }

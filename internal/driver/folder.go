@@ -1,0 +1,83 @@
+package driver
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tare/internal/area"
+)
+
+// randomLength is the length of the random part of a folder's name, in bytes.
+const randomLength = 8
+
+// newFolder is a path that nobody has yet, and the part of it that is unique. Its length is always the same: how long a path is is part of what opening a file
+// costs.
+func newFolder(parent, areaName string) (path, unique string) {
+	var b [randomLength]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	unique = hex.EncodeToString(b[:])
+	return filepath.Join(parent, prefix(areaName)+unique), unique
+}
+
+func prefix(areaName string) string { return "tare-" + areaName + "-" }
+
+// makeFolder makes a folder once it is journaled.
+func makeFolder(j area.Journal, areaName, path string) error {
+	if err := j.Intend(folderChange(areaName, path)); err != nil {
+		return fmt.Errorf("journal the folder for files: %w", err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return fmt.Errorf("make the folder for files: %w; it must be below a folder that exists and can be written", err)
+	}
+	return nil
+}
+
+// restoreFolder makes a folder of ours anew that somebody has removed: a program that undoes finds it there.
+func restoreFolder(path string) error {
+	err := os.Mkdir(path, 0o700)
+	if !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	is, err := os.Lstat(path)
+	if err == nil && !is.IsDir() {
+		err = fmt.Errorf("%s is no folder any more", path)
+	}
+	return err
+}
+
+// ours is an error unless path can be a folder that this package made for the area.
+func ours(areaName, path string) error {
+	unique, ok := strings.CutPrefix(filepath.Base(path), prefix(areaName))
+	b, err := hex.DecodeString(unique)
+	if !ok || areaName == "" || err != nil || len(b) != randomLength || unique != strings.ToLower(unique) || !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return fmt.Errorf("%q is no folder of area %q", path, areaName)
+	}
+	return nil
+}
+
+// clearFolder removes a folder of ours, after it has ended what outlived the driver that started it. A folder that is gone is no error.
+func clearFolder(areaName, path string) error {
+	if err := ours(areaName, path); err != nil {
+		return err
+	}
+	if err := endMarked(path, 0); err != nil {
+		return fmt.Errorf("end what belongs to %s: %w", path, err)
+	}
+	err := os.RemoveAll(path)
+	if errors.Is(err, os.ErrPermission) {
+		// Some programs write-protect the folders that they make; those of modules are.
+		_ = filepath.WalkDir(path, func(p string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				err = os.Chmod(p, 0o700)
+			}
+			return err
+		}) // what it could not change, the second attempt tells
+		err = os.RemoveAll(path)
+	}
+	return err
+}

@@ -1,0 +1,218 @@
+package driver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/proc"
+)
+
+// plot is what a parent to be killed is told.
+type plot struct {
+	Program Program
+	Parent  string
+	Until   string // it says "here" after prepare or operate; or nothing comes of it: "never"
+}
+
+// printed is a journal on stdout.
+type printed struct{ out io.Writer }
+
+func (p printed) Intend(c area.Change) error { return json.NewEncoder(p.out).Encode(c) }
+
+func (printed) Undone(area.Change) error { return nil }
+
+// parent is the process that is killed: it prepares a treatment, and waits.
+func parent() int {
+	var p plot
+	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
+		return 2
+	}
+	t := New(Config{
+		Area: "exec", Env: area.Env{}, Parent: p.Parent,
+		Arm: func(tr design.Treatment) (Arm, error) { return Arm{Program: p.Program, Levels: tr.Levels}, nil },
+	})
+	err := t.Prepare(context.Background(), baseline(), printed{os.Stdout})
+	if err == nil && p.Until == DoOperate {
+		ops, _ := t.Operations(baseline())
+		_, err = ops[1].Batch(context.Background(), 5)
+	}
+	fmt.Println(`"here"`, err)
+	time.Sleep(time.Minute)
+	return 1
+}
+
+// slay starts a parent, waits until its driver has been asked at, kills it, and gives what it has journaled, the latest first.
+func (s *stage) slay(t *testing.T, at string) []area.Change {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), roleEnv+"=parent")
+	cmd.Stderr = os.Stderr
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	p := plot{Program: s.actor.program(t), Parent: s.parent, Until: at}
+	p.Program.Dir = s.parent
+	if err := json.NewEncoder(in).Encode(p); err != nil {
+		t.Fatal(err)
+	}
+	var changes []area.Change
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for in := bufio.NewScanner(out); in.Scan(); {
+			lines <- in.Text()
+		}
+	}()
+	for until := time.Now().Add(20 * time.Second); !strings.Contains(s.asked(t), at); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("the driver was never asked to %s", at)
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // into the middle of it
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for line := range lines {
+		var c area.Change
+		if json.Unmarshal([]byte(line), &c) == nil && c.Kind != "" {
+			changes = append([]area.Change{c}, changes...)
+		}
+	}
+	_ = cmd.Wait()
+	return changes
+}
+
+// TestKilled: after kill −9 no driver lives on, and Undo takes the rest back, twice.
+func TestKilled(t *testing.T) {
+	for name, c := range map[string]struct {
+		actor actor
+		at    string
+	}{
+		"in prepare":                       {actor{At: DoPrepare, How: "hang"}, DoPrepare},
+		"in operate":                       {actor{At: DoOperate, How: "hang"}, DoOperate},
+		"ignores its end":                  {actor{Stubborn: true, At: DoOperate, How: "hang"}, DoOperate},
+		"with a grandchild that lives on":  {actor{At: DoOperate, How: "fork"}, DoOperate},
+		"before it has prepared anything":  {actor{At: DoDescribe, How: "hang"}, DoDescribe},
+		"with a folder that somebody took": {actor{}, DoPrepare},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, c.actor, nil)
+			changes := s.slay(t, c.at)
+			kinds := ""
+			for _, x := range changes {
+				kinds = x.Kind + " " + kinds
+				if x.Kind == area.ProcessKind {
+					s.gone(t, x)
+				}
+				if x.Kind == FolderKind && strings.Contains(name, "took") {
+					if err := os.RemoveAll(x.Data["path"]); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			want := "folder process prepared "
+			if c.at == DoDescribe {
+				want = "folder process "
+			}
+			if kinds != want {
+				t.Fatalf("journaled %s; want %s", kinds, want)
+			}
+			if c.at != DoDescribe && len(s.made(t)) != 1 {
+				t.Fatal("nothing is there to be undone")
+			}
+			s.actor.At, s.actor.Stubborn = "", false
+			s.restage(t)
+			for range 2 {
+				if err := Undo(t.Context(), changes, s.env); err != nil {
+					t.Error(err)
+				}
+			}
+			s.clean(t)
+		})
+	}
+}
+
+// restage lets a program that is started anew behave as the actor does now: its environment is not in the journal.
+func (s *stage) restage(t *testing.T) {
+	t.Helper()
+	p := s.actor.program(t)
+	s.env.Getenv = func(name string) (string, bool) {
+		for _, v := range p.Env {
+			if value, ok := strings.CutPrefix(v, name+"="); ok {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
+func (s *stage) gone(t *testing.T, c area.Change) {
+	t.Helper()
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		text, err := os.ReadFile(filepath.Join("/proc", c.Data["pid"], "stat"))
+		if err != nil || strings.Contains(string(text), ") Z ") {
+			return
+		}
+	}
+	t.Errorf("driver %s outlives its parent", c.Data["pid"])
+}
+
+// TestGrandchildren: what a driver started and left behind ends with its arm: in its own group with it, elsewhere with its folder.
+func TestGrandchildren(t *testing.T) {
+	for _, how := range []string{"", "die"} {
+		t.Run("the driver "+how, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, actor{At: DoVerify, How: "fork", Answer: how}, nil)
+			err := s.enter(t)
+			if how == "die" {
+				wantError(t, err, "it ended where an answer to verify was expected", "exit status 3")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			group, session := s.forked(t, false), s.forked(t, true)
+			if !living(session) {
+				t.Fatal("it is gone too early")
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if living(group) || living(session) {
+				t.Errorf("they live on: %v %v", living(group), living(session))
+			}
+			s.clean(t)
+		})
+	}
+}
+
+func (s *stage) forked(t *testing.T, own bool) (id proc.ID) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.actor.World, fmt.Sprintf("forked-%v", own)))
+	if err == nil {
+		err = json.Unmarshal(text, &id)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func living(id proc.ID) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id.PID))
+	ticks, e := proc.StartTicks(id.PID)
+	return err == nil && e == nil && ticks == id.StartTicks && !strings.Contains(string(text), ") Z ")
+}

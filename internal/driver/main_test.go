@@ -1,0 +1,213 @@
+package driver
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/metric"
+)
+
+// roleEnv turns the test binary into a driver, or into the parent of one.
+const roleEnv = "TARE_DRIVER_TEST"
+
+func TestMain(m *testing.M) {
+	switch role := os.Getenv(roleEnv); role {
+	case "":
+		os.Exit(m.Run())
+	case "parent":
+		os.Exit(parent())
+	case "sleeper":
+		signal.Ignore(syscall.SIGTERM)
+		time.Sleep(time.Minute)
+	default:
+		var a actor
+		if err := json.Unmarshal([]byte(role), &a); err != nil {
+			panic(err)
+		}
+		os.Exit(a.play())
+	}
+}
+
+// ledger is a journal that remembers. Each intention is held against the world as it is then.
+type ledger struct {
+	mu      sync.Mutex
+	pending []area.Change
+	lines   []string
+	look    func(c area.Change, undone bool)
+	fail    string // a kind that cannot be journaled
+}
+
+func (l *ledger) Intend(c area.Change) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fail == c.Kind {
+		return errors.New("disk full")
+	}
+	l.lines = append(l.lines, "+"+c.Kind)
+	if l.look != nil {
+		l.look(c, false)
+	}
+	l.pending = append([]area.Change{c}, l.pending...)
+	return nil
+}
+
+func (l *ledger) Undone(c area.Change) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, "-"+c.Kind)
+	if l.look != nil {
+		l.look(c, true)
+	}
+	l.pending = slices.DeleteFunc(l.pending, func(x area.Change) bool { return x.Kind == c.Kind && x.ID == c.ID })
+	return nil
+}
+
+// stage is a target of one actor.
+type stage struct {
+	*Target
+	actor  *actor
+	ledger *ledger
+	parent string
+	env    area.Env
+}
+
+// baseline is the treatment of most tests.
+func baseline() design.Treatment {
+	return design.Treatment{ID: "mode=fast", Baseline: true, Levels: map[string]string{"mode": "fast"}}
+}
+
+func newStage(t testing.TB, a actor, change func(*Config)) *stage {
+	t.Helper()
+	s := &stage{actor: &a, ledger: &ledger{}, parent: t.TempDir()}
+	p := a.program(t)
+	s.env = area.Env{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Clock: clock.System{}, Getenv: func(name string) (string, bool) {
+		for _, v := range p.Env {
+			if value, ok := strings.CutPrefix(v, name+"="); ok {
+				return value, true
+			}
+		}
+		return "", false
+	}}
+	c := Config{
+		Area: "exec", Env: s.env, Parent: s.parent, Patience: 20 * time.Second, PrepareWithin: 20 * time.Second,
+		Arm: func(tr design.Treatment) (Arm, error) { return Arm{Program: p, Levels: tr.Levels}, nil },
+	}
+	if change != nil {
+		change(&c)
+	}
+	s.Target = New(c)
+	s.grace = 5 * time.Second
+	return s
+}
+
+// enter brings the baseline up to where batches can be made.
+func (s *stage) enter(t testing.TB) error {
+	t.Helper()
+	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
+		return err
+	}
+	if err := s.Enter(t.Context(), baseline()); err != nil {
+		return err
+	}
+	return s.Verify(t.Context(), baseline())
+}
+
+// sample makes a batch of an operation.
+func (s *stage) sample(t testing.TB, name string, n int) (map[string]float64, error) {
+	t.Helper()
+	ops, err := s.Operations(baseline())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range ops {
+		if o.Name != name {
+			continue
+		}
+		list, err := o.Batch(t.Context(), n)
+		out := map[string]float64{}
+		for _, v := range list {
+			if _, ok := metric.Find(v.Metric); !ok {
+				t.Errorf("metric %q is not known", v.Metric)
+			}
+			out[v.Metric] = v.Value
+		}
+		return out, err
+	}
+	t.Fatalf("no operation %q", name)
+	return nil, nil
+}
+
+// clean is an error unless nothing is left: no process, no folder, nothing in the world, nothing in the journal.
+func (s *stage) clean(t testing.TB) {
+	t.Helper()
+	if left, err := os.ReadDir(s.parent); err != nil || len(left) > 0 {
+		t.Errorf("left in the parent folder: %v, %v", left, err)
+	}
+	if made := s.made(t); len(made) > 0 {
+		t.Errorf("left in the world: %v", made)
+	}
+	if len(s.ledger.pending) > 0 {
+		t.Errorf("left in the journal: %v", s.ledger.pending)
+	}
+	s.nobody(t)
+}
+
+// nobody is an error while a process carries the mark of a folder of this stage.
+func (s *stage) nobody(t testing.TB) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil || len(all) == 0 {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		env, err := os.ReadFile(p)
+		if err == nil && strings.Contains(string(env), Mark+"="+s.parent+"/") {
+			t.Errorf("left alive: %s", p)
+		}
+	}
+}
+
+// made is what drivers have made outside of their folders.
+func (s *stage) made(t testing.TB) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(s.actor.World, "made-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func (s *stage) asked(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.actor.World, "trace"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+func wantError(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error; want one with %q", parts)
+		return
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			t.Errorf("error %q lacks %q", err, p)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/probe"
+	"tare/internal/proc"
+)
+
+// session is a process of an arm's program.
+type session struct {
+	client *client
+	change *area.Change // the process, once it is journaled
+	pids   map[string]proc.ID
+	// description is what this process says that it is.
+	description Description
+}
+
+// session is the process that an arm has now, or nil.
+func (t *Target) session(a *arm) *session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return a.live
+}
+
+func (t *Target) hold(a *arm, s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a.live = s
+}
+
+// begin starts an arm's program and has it describe itself.
+func (t *Target) begin(ctx context.Context, a *arm) error {
+	t.mu.Lock()
+	t.born++
+	id := fmt.Sprintf("driver-%05d", t.born)
+	t.mu.Unlock()
+	s := &session{}
+	var err error
+	s.client, err = launch{
+		program: a.program, folder: a.preparation.Folder, log: a.log, cpus: t.c.CPUs, grace: t.grace,
+		born: func(p proc.ID) error {
+			c := processChange(t.c.Area, id, p, a.preparation.Folder)
+			if err := t.journal.Intend(c); err != nil {
+				return fmt.Errorf("journal the process: %w", err)
+			}
+			s.change = &c
+			return nil
+		},
+	}.start(ctx)
+	if err != nil {
+		return errors.Join(err, t.ended(s)) // what was started is gone
+	}
+	t.hold(a, s)
+	d, err := describe(ctx, s.client, t.c.PrepareWithin)
+	if err == nil && a.description.Name == "" {
+		a.description = d
+	}
+	s.description = d
+	return err
+}
+
+// unchanged refuses a process whose program is not the one that the arm began with.
+func (s *session) unchanged(a *arm) error {
+	was, is := a.description, s.description
+	if is.same(was) {
+		return nil
+	}
+	return s.client.fail(fmt.Errorf("it described itself as %q, version %q, before, and as %q, version %q, now, or with other operations or factors: a run "+
+		"measures one program", was.Name, was.Version, is.Name, is.Version))
+}
+
+// ended journals that a process is gone.
+func (t *Target) ended(s *session) error {
+	if s.change == nil {
+		return nil
+	}
+	err := t.journal.Undone(*s.change)
+	if err == nil {
+		s.change = nil
+	}
+	return err
+}
+
+// end ends an arm's process, if it has one.
+func (t *Target) end(ctx context.Context, a *arm) error {
+	s := t.session(a)
+	if s == nil {
+		return nil
+	}
+	if untidy := s.client.stop(ctx); t.note(untidy) && t.c.Env.Log != nil {
+		// The record has had the last notes when Close comes.
+		t.c.Env.Log.Warn("a program did not end as it should", slog.String("why", untidy))
+	}
+	if err := t.ended(s); err != nil {
+		return err // Close tries again
+	}
+	t.hold(a, nil)
+	return nil
+}
+
+// prepare asks an arm's process to bring the treatment into force.
+func (t *Target) prepare(ctx context.Context, a *arm) error {
+	if !t.c.Contained && a.prepared == nil {
+		c, err := preparedChange(t.c.Area, a.program, a.preparation, t.c.Patience)
+		if err != nil {
+			return err
+		}
+		if err := t.journal.Intend(c); err != nil {
+			return fmt.Errorf("journal what %s prepares: %w", a.program.Name, err)
+		}
+		a.prepared = &c
+	}
+	s := t.session(a)
+	var p Prepared
+	if _, err := s.client.ask(ctx, t.c.PrepareWithin, Request{Do: DoPrepare, Preparation: &a.preparation}, &p); err != nil {
+		return err
+	}
+	if err := s.adopt(a.program.Name, p.PIDs); err != nil {
+		return s.client.fail(err)
+	}
+	t.note(p.Notes...)
+	return nil
+}
+
+// mostPIDs bounds the processes that a program may name.
+const mostPIDs = 64
+
+// adopt takes in the processes that the program named.
+func (s *session) adopt(program string, pids map[string]int) error {
+	if len(pids) > mostPIDs {
+		return fmt.Errorf("it names %d processes, more than %d", len(pids), mostPIDs)
+	}
+	s.pids = map[string]proc.ID{}
+	for name, pid := range pids {
+		if !plain(name) || name == program || name == "generator" || name == "host" {
+			return fmt.Errorf("it names a process %.80q: want a name of its own, of letters, digits, '.', '_' and '-'", name)
+		}
+		if pid <= 1 || pid == os.Getpid() {
+			return fmt.Errorf("it says that %q is process %d, which is none of its own", name, pid)
+		}
+		ticks, err := proc.StartTicks(pid)
+		if err != nil {
+			return fmt.Errorf("it says that %q is process %d: %w", name, pid, err)
+		}
+		if above(pid) {
+			return fmt.Errorf("it says that %q is process %d, below which tare itself runs", name, pid)
+		}
+		s.pids[name] = proc.ID{PID: pid, StartTicks: ticks}
+	}
+	return nil
+}
+
+// above reports whether tare itself descends from a process.
+func above(pid int) bool {
+	for at := os.Getpid(); at > 1; {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", at))
+		_, rest, ok := strings.Cut(string(status), "\nPPid:")
+		if err != nil || !ok {
+			return false
+		}
+		line, _, _ := strings.Cut(rest, "\n")
+		if at, err = strconv.Atoi(strings.TrimSpace(line)); err != nil || at == pid {
+			return err == nil
+		}
+	}
+	return false
+}
+
+// roots are the processes that do the work: the program, and those that it named.
+func (s *session) roots() []int {
+	out := []int{s.client.child.PID}
+	for _, name := range slices.Sorted(maps.Keys(s.pids)) {
+		out = append(out, s.pids[name].PID)
+	}
+	return out
+}
+
+func (s *session) probes(program string) []probe.Probe {
+	c := s.client.child
+	out := []probe.Probe{probe.Process{Name: program, PID: c.PID, StartTicks: c.StartTicks, Light: true}}
+	for _, name := range slices.Sorted(maps.Keys(s.pids)) {
+		id := s.pids[name]
+		out = append(out, probe.Process{Name: name, PID: id.PID, StartTicks: id.StartTicks, Light: true})
+	}
+	return out
+}
+
+// takeBack undoes all of an arm. It may be called again after an error.
+func (t *Target) takeBack(ctx context.Context, a *arm) error {
+	err := t.undo(ctx, a)
+	if err != nil {
+		err = fmt.Errorf("%s prepared something for this treatment, and it is not undone; its folder %s stays: %w", a.program.Name, a.preparation.Folder, err)
+	}
+	if err := errors.Join(err, t.end(ctx, a)); err != nil || !a.folder {
+		return err
+	}
+	if err := clearFolder(t.c.Area, a.preparation.Folder); err != nil {
+		return err
+	}
+	a.folder = false
+	return t.journal.Undone(folderChange(t.c.Area, a.preparation.Folder))
+}
+
+// undo has the program undo what it prepared: the one that runs, or, where none does or it has broken off, a new one.
+func (t *Target) undo(ctx context.Context, a *arm) error {
+	if a.prepared == nil {
+		return nil
+	}
+	if s := t.session(a); s == nil || !s.client.usable() {
+		if err := errors.Join(t.end(ctx, a), t.begin(ctx, a)); err != nil {
+			return err
+		}
+	}
+	if _, err := t.session(a).client.ask(ctx, t.c.Patience, Request{Do: DoUndo, Preparation: &a.preparation}, nil); err != nil {
+		return err
+	}
+	if err := t.journal.Undone(*a.prepared); err != nil {
+		return err
+	}
+	a.prepared = nil
+	return nil
+}

@@ -1,0 +1,68 @@
+package driver
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/probe"
+	"tare/internal/proc"
+)
+
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	server := exec.Command("/proc/self/exe")
+	server.Env = append(os.Environ(), roleEnv+"=sleeper")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}()
+	s := newStage(t, actor{At: DoPrepare, How: "ok", Answer: `{"pids":{"server":` + strconv.Itoa(server.Process.Pid) + `}}`}, nil)
+	if p := s.Probes(baseline()); p != nil {
+		t.Errorf("%v before anything runs", p)
+	}
+	defer s.close(t)
+	if err := s.enter(t); err != nil {
+		t.Fatal(err)
+	}
+	var subjects []string
+	for _, p := range s.Probes(baseline()) {
+		subjects = append(subjects, p.Subject())
+		got, err := p.Read(t.Context())
+		if rss, ok := probe.Find(got, p.Subject(), probe.RSS); err != nil || !ok || rss < 1<<16 {
+			t.Errorf("%s: %v, %v", p.Subject(), rss, err)
+		}
+	}
+	if d := cmp.Diff([]string{"actor", "server"}, subjects); d != "" {
+		t.Error(d)
+	}
+	live := s.session(s.arms[0])
+	if d := cmp.Diff([]int{live.client.child.PID, server.Process.Pid}, live.roots()); d != "" {
+		t.Errorf("whose CPU time is read: %s", d)
+	}
+}
+
+// TestPinned: the program runs where it is told to.
+func TestPinned(t *testing.T) {
+	t.Parallel()
+	cpus, err := proc.Allowed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, actor{}, func(c *Config) { c.CPUs = cpus[:1] })
+	defer s.close(t)
+	if err := s.enter(t); err != nil {
+		t.Fatal(err)
+	}
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(s.session(s.arms[0]).client.child.PID) + "/status")
+	if err != nil || !strings.Contains(string(status), "Cpus_allowed_list:\t"+strconv.Itoa(cpus[0])+"\n") {
+		t.Errorf("%s, %v", status, err)
+	}
+}

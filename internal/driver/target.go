@@ -1,0 +1,303 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/probe"
+)
+
+// Target measures operations that programs perform and time themselves: an arm per treatment, side by side, which take turns.
+type Target struct {
+	c     Config
+	grace time.Duration // see defaultGrace; 0: that
+
+	mu      sync.Mutex
+	journal area.Journal
+	arms    []*arm
+	born    int // processes so far, for names
+	sources map[string]sources
+	tallies map[string]*tally
+	asking  []float64 // seconds that requests of no calls took
+	notes   []string
+}
+
+var _ area.Target = (*Target)(nil)
+
+// New makes a target. Nothing is started yet.
+func New(c Config) *Target {
+	return &Target{c: c.withDefaults(), sources: map[string]sources{}, tallies: map[string]*tally{}}
+}
+
+// arm is one treatment.
+type arm struct {
+	treatment   design.Treatment
+	program     Program
+	preparation Preparation
+	log         string
+	folder      bool         // its folder may be there
+	prepared    *area.Change // what the program may have made; nil: nothing, or nothing outside of the folder
+	description Description
+	counts      map[string][]string // what the program counts, by operation
+	live        *session            // under Target.mu
+}
+
+// Prepare implements area.Target: a folder is made, and a program started, asked what it is, and asked to prepare.
+func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
+	setting, err := t.c.Arm(tr)
+	if err != nil {
+		return err
+	}
+	program, err := setting.Program.absolute()
+	if err != nil {
+		return err
+	}
+	parent, err := filepath.Abs(t.c.Parent)
+	if err != nil {
+		return fmt.Errorf("find the folder for drivers' files: %w", err)
+	}
+	a := &arm{treatment: tr, program: program, counts: map[string][]string{}}
+	folder, run := newFolder(parent, t.c.Area)
+	a.preparation = Preparation{Run: run, Treatment: tr.ID, Levels: map[string]string{}, Folder: folder}
+	maps.Copy(a.preparation.Levels, setting.Levels) // there is one, though it may be empty: programs look into it
+	if err := t.take(a, j); err != nil {
+		return err
+	}
+	if err := makeFolder(j, t.c.Area, folder); err != nil {
+		return err
+	}
+	if err := t.begin(ctx, a); err != nil {
+		return err
+	}
+	if err := t.c.refuse(a); err != nil {
+		return err
+	}
+	a.preparation.Operations = a.description.chosen(t.c.Operations)
+	t.note("the calls were made by " + strings.TrimSpace(a.description.Name+" "+a.description.Version))
+	t.note(a.description.Notes...)
+	if err := t.prepare(ctx, a); err != nil {
+		return err
+	}
+	if t.c.Fresh {
+		return t.end(ctx, a)
+	}
+	return nil
+}
+
+// take adds an arm before anything of it is made, so that Close finds it.
+func (t *Target) take(a *arm, j area.Journal) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slices.ContainsFunc(t.arms, func(x *arm) bool { return x.treatment.ID == a.treatment.ID }) {
+		return fmt.Errorf("treatment %q is prepared already", a.treatment.ID)
+	}
+	a.folder = true
+	if t.c.Env.Dir != "" {
+		a.log = filepath.Join(t.c.Env.Dir, fmt.Sprintf("driver-%02d.log", len(t.arms)+1))
+	}
+	t.arms, t.journal = append(t.arms, a), j
+	return nil
+}
+
+// refuse holds what the program describes against what is asked of it: it may be another one than preflight has seen.
+func (c Config) refuse(a *arm) error {
+	for _, f := range a.description.Check(c.Operations, []design.Treatment{{Levels: a.preparation.Levels}}, nil) {
+		if f.Severity == area.Error {
+			return errors.New(f.Message + "; " + f.Hint)
+		}
+	}
+	return nil
+}
+
+func (t *Target) arm(tr design.Treatment) (*arm, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.arms {
+		if a.treatment.ID == tr.ID {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("treatment %q has not been prepared", tr.ID)
+}
+
+// note keeps what the report must say, once, and reports whether any of it is new.
+func (t *Target) note(texts ...string) (fresh bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range texts {
+		if n != "" && !slices.Contains(t.notes, n) {
+			t.notes = append(t.notes, n)
+			fresh = true
+		}
+	}
+	return fresh
+}
+
+// Enter implements area.Target: with Config.Fresh, a new process prepares, which finds what the first one made.
+func (t *Target) Enter(ctx context.Context, tr design.Treatment) error {
+	a, err := t.arm(tr)
+	if err != nil || !t.c.Fresh {
+		return err
+	}
+	if t.session(a) != nil {
+		return fmt.Errorf("treatment %q has been entered already", tr.ID)
+	}
+	if err = t.begin(ctx, a); err == nil {
+		err = t.session(a).unchanged(a)
+	}
+	if err == nil {
+		err = t.prepare(ctx, a)
+	}
+	if err != nil {
+		return errors.Join(err, t.end(context.WithoutCancel(ctx), a))
+	}
+	return nil
+}
+
+// mostAsking bounds the requests of no calls, and the time that they take together.
+const (
+	mostAsking   = 50
+	askingWithin = time.Second
+)
+
+// Verify implements area.Target: the program proves its treatment. Then it is asked for no calls a few times, so that it is known what asking costs.
+func (t *Target) Verify(ctx context.Context, tr design.Treatment) error {
+	a, s, err := t.working(tr)
+	if err != nil {
+		return err
+	}
+	var v Verified
+	if _, err := s.client.ask(ctx, t.c.Patience, Request{Do: DoVerify}, &v); err != nil {
+		return err
+	}
+	if len(v.Checks) == 0 {
+		return fmt.Errorf("%s: it verified nothing: its answer to verify holds no checks, a sentence for each thing that it saw", a.program.Name)
+	}
+	if log := t.c.Env.Log; log != nil {
+		log.Debug("the program has verified its treatment", slog.String("treatment", tr.ID), slog.Any("checks", v.Checks))
+	}
+	var spent time.Duration
+	for i := 0; i < mostAsking && spent < askingWithin; i++ {
+		var c Cost
+		none := 0
+		took, err := s.client.ask(ctx, t.c.Patience, Request{Do: DoOperate, Operation: a.preparation.Operations[0], Calls: &none}, &c)
+		if err == nil && c.Calls != 0 {
+			err = s.client.fail(fmt.Errorf("it made %d calls of %s where 0 were asked for: then it must answer at once", c.Calls, a.preparation.Operations[0]))
+		}
+		if err != nil {
+			return err
+		}
+		spent += took
+		t.mu.Lock()
+		t.asking = append(t.asking, took.Seconds())
+		t.mu.Unlock()
+	}
+	return nil
+}
+
+// Operations implements area.Target.
+func (t *Target) Operations(tr design.Treatment) ([]load.Operation, error) {
+	a, err := t.arm(tr)
+	if err != nil {
+		return nil, err
+	}
+	var out []load.Operation
+	for _, name := range a.preparation.Operations {
+		o, ok := a.description.operation(name)
+		if !ok {
+			return nil, fmt.Errorf("%s has no operation %q", a.program.Name, name)
+		}
+		op := load.Operation{
+			Name: name, Weight: 1, Expect: o.Expect, Most: o.Most, Harness: o.Harness, Overhead: o.Overhead,
+			Span: time.Duration(o.SpanMS * float64(time.Millisecond)), Rounds: o.Rounds,
+			Batch: func(ctx context.Context, n int) ([]load.BatchSample, error) { return t.batch(ctx, a, o, n) },
+		}
+		if t.c.Span > 0 {
+			op.Span = t.c.Span
+		}
+		if t.c.Rounds > 0 {
+			op.Rounds = t.c.Rounds
+		}
+		out = append(out, op)
+	}
+	return out, nil
+}
+
+// Endpoint implements area.Target: there is none, the programs make their own calls.
+func (*Target) Endpoint(design.Treatment) (*load.Endpoint, error) { return nil, nil }
+
+// Probes implements area.Target: the program, and the processes that it named.
+func (t *Target) Probes(tr design.Treatment) []probe.Probe {
+	a, err := t.arm(tr)
+	if err != nil {
+		return nil
+	}
+	s := t.session(a)
+	if s == nil || s.client == nil {
+		return nil
+	}
+	return s.probes(a.program.Name)
+}
+
+// Leave implements area.Target: with Config.Fresh, the process ends.
+func (t *Target) Leave(ctx context.Context, tr design.Treatment) error {
+	a, err := t.arm(tr)
+	if err != nil || !t.c.Fresh {
+		return err
+	}
+	return t.end(ctx, a)
+}
+
+// Recover implements area.Target: nothing is offered to a program at a rate that it could not keep.
+func (*Target) Recover(context.Context, design.Treatment) error { return nil }
+
+// Notes implements area.Target. Who held the stopwatch is known at the end only.
+func (t *Target) Notes() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := slices.Concat(t.c.Notes, t.notes)
+	if len(t.arms) == 0 {
+		return out
+	}
+	first := t.arms[0]
+	var outside []string
+	for _, name := range first.preparation.Operations {
+		y := t.tallies[name]
+		if y != nil && t.sources[name].wall == byTare {
+			out = append(out, y.stopwatch(name, t.asking))
+		}
+		if t.sources[name].cpu == byTare {
+			outside = append(outside, name)
+		}
+	}
+	if len(outside) > 0 {
+		out = append(out, listed(outside)+": the program does not count cpu, so that is the CPU time of its processes, read from outside just before each request "+
+			"and just after its answer: reading the one and writing the other is in it")
+	}
+	return out
+}
+
+// Close implements area.Target: all programs undo what they prepared and end, and the folders are removed. What could not be undone stays journaled.
+func (t *Target) Close(ctx context.Context) error {
+	t.mu.Lock()
+	arms := slices.Clone(t.arms)
+	t.mu.Unlock()
+	var errs []error
+	for _, a := range slices.Backward(arms) {
+		if err := t.takeBack(ctx, a); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", a.treatment.ID, err))
+		}
+	}
+	return errors.Join(errs...)
+}

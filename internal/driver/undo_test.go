@@ -1,0 +1,246 @@
+package driver
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+)
+
+// TestUndoWithoutTheProgram: the error says what was prepared, by whom and where; the folder stays until the program is back.
+func TestUndoWithoutTheProgram(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, actor{}, nil)
+	own := filepath.Join(t.TempDir(), "my-driver")
+	install(t, own)
+	arm := s.c.Arm
+	s.c.Arm = func(tr design.Treatment) (Arm, error) {
+		a, err := arm(tr)
+		a.Program.Path, a.Program.Args = own, []string{"--fast"}
+		return a, err
+	}
+	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(own); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.end(t.Context(), s.arms[0]); err != nil {
+		t.Fatal(err)
+	}
+	a := s.arms[0].preparation
+	wantError(t, s.Close(t.Context()), "mode=fast", "actor prepared something", a.Folder+" stays", own)
+	for range 2 {
+		wantError(t, Undo(t.Context(), s.ledger.pending, s.env), own+" --fast", `"mode=fast"`, a.Run, a.Folder, "no such file")
+	}
+	if _, err := os.Stat(filepath.Join(a.Folder, "inside")); err != nil {
+		t.Errorf("the folder is gone, and with it what undoing may need: %v", err)
+	}
+	bare := s.env
+	bare.Getenv = nil
+	install(t, own)
+	wantError(t, Undo(t.Context(), s.ledger.pending, bare), "environment variables "+roleEnv+", PATH, GORACE, which are not set now")
+	if err := Undo(t.Context(), s.ledger.pending, s.env); err != nil {
+		t.Error(err)
+	}
+	s.ledger.pending = nil
+	s.clean(t)
+}
+
+// install puts this binary somewhere.
+func install(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUndoGoesOn: one treatment that cannot be undone does not keep another from it.
+func TestUndoGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, actor{}, nil)
+	other := design.Treatment{ID: "mode=slow"}
+	for _, tr := range []design.Treatment{baseline(), other} {
+		if err := s.Prepare(t.Context(), tr, s.ledger); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changes := append([]area.Change{}, s.ledger.pending...)
+	for i, c := range changes {
+		if c.Kind == PreparedKind && c.Data["treatment"] == other.ID {
+			changes[i].Data["program"] = `["/nowhere/driver"]`
+		}
+	}
+	wantError(t, Undo(t.Context(), changes, s.env), "/nowhere/driver", other.ID)
+	left, err := os.ReadDir(s.parent)
+	if err != nil || len(left) != 1 || len(s.made(t)) != 1 {
+		t.Errorf("left %v, %v, %v; want those of one treatment", left, s.made(t), err)
+	}
+	s.nobody(t)
+	for i, c := range changes {
+		if c.Kind == PreparedKind {
+			changes[i].Data["program"] = `["/proc/self/exe"]`
+		}
+	}
+	if err := Undo(t.Context(), changes, s.env); err != nil {
+		t.Error(err)
+	}
+	s.ledger.pending = nil
+	s.clean(t)
+	// The target finds all of it undone.
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUndoFails: programs that hang, die or refuse when they are to undo.
+func TestUndoFails(t *testing.T) {
+	for how, want := range map[string]string{"hang": "no answer to undo within 1s", "die": "exit status 3", "refuse": "no cheese left; buy some"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, actor{At: DoUndo, How: how}, nil)
+			if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
+				t.Fatal(err)
+			}
+			s.c.Patience = time.Second
+			wantError(t, s.Close(t.Context()), want, "is not undone", s.arms[0].preparation.Folder)
+			for _, c := range s.ledger.pending {
+				if c.Kind == area.ProcessKind {
+					t.Error("a process is left")
+				}
+				if c.Kind == PreparedKind {
+					c.Data["patience"] = "1s"
+				}
+			}
+			wantError(t, Undo(t.Context(), s.ledger.pending, s.env), want, s.arms[0].preparation.Folder)
+			s.nobody(t)
+			s.actor.At = ""
+			s.restage(t)
+			if err := Undo(t.Context(), s.ledger.pending, s.env); err != nil {
+				t.Error(err)
+			}
+			s.ledger.pending = nil
+			s.clean(t)
+		})
+	}
+}
+
+// TestUndoTouchesOurOwnOnly: a journal that was tampered with, or is of something else, removes nothing.
+func TestUndoTouchesOurOwnOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good := filepath.Join(dir, "tare-exec-0123456789abcdef")
+	paths := []string{
+		"", "/", dir, filepath.Join(dir, "tare-exec-"), filepath.Join(dir, "tare-exec-0123456789abcde"), filepath.Join(dir, "tare-exec-0123456789abcdeg"),
+		filepath.Join(dir, "tare-exec-0123456789ABCDEF"), filepath.Join(dir, "tare-imagepull-0123456789abcdef"), filepath.Join(dir, "tare-exec-0123456789abcdef00"),
+		dir + "/../" + filepath.Base(dir) + "/tare-exec-0123456789abcdef", good + "/", "tare-exec-0123456789abcdef", good + "/sub",
+	}
+	for _, p := range append(paths[3:9:9], good) {
+		if err := os.MkdirAll(filepath.Join(p, "sub"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range paths {
+		c := area.Change{Area: "exec", Kind: FolderKind, ID: "x", Data: map[string]string{"path": p}}
+		wantError(t, Undo(t.Context(), []area.Change{c}, area.Env{}), "no folder of area")
+		if _, err := os.Stat(filepath.Join(good, "sub")); err != nil {
+			t.Fatalf("%q removed %v", p, err)
+		}
+	}
+	wantError(t, Undo(t.Context(), []area.Change{{Area: "exec", Kind: "namespace", ID: "x"}}, area.Env{}), "no such change")
+	wantError(t, Undo(t.Context(), []area.Change{{Area: "exec", Kind: PreparedKind, ID: "x", Data: map[string]string{"program": "[]"}}}, area.Env{}), "undo prepared x")
+	if err := Undo(t.Context(), []area.Change{folderChange("exec", good)}, area.Env{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(good); err == nil {
+		t.Error("the folder is still there")
+	}
+	for kind, want := range map[string]bool{FolderKind: true, PreparedKind: true, area.ProcessKind: true, "namespace": false} {
+		if Undoable(area.Change{Kind: kind}) != want {
+			t.Errorf("Undoable of %s is not %v", kind, want)
+		}
+	}
+}
+
+// TestNoSecretInTheJournal: the environment's values stay out of it.
+func TestNoSecretInTheJournal(t *testing.T) {
+	p := Program{Name: "x", Path: "/bin/x", Env: []string{"TOKEN=hunter2", "PATH=/bin"}}
+	c, err := preparedChange("exec", p, Preparation{Run: "r", Folder: "/tmp/tare-exec-0123456789abcdef", Levels: map[string]string{"a": "b"}}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(c)
+	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), "TOKEN") {
+		t.Errorf("%s, %v", text, err)
+	}
+	back, err := parsePrepared(c)
+	if err != nil || back.Argv[0] != p.Path || back.Patience != time.Minute || back.Preparation.Levels["a"] != "b" {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+func TestRestoreFolder(t *testing.T) {
+	dir := t.TempDir()
+	missing, link := filepath.Join(dir, "missing"), filepath.Join(dir, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := restoreFolder(missing); err != nil {
+			t.Error(err)
+		}
+	}
+	if is, err := os.Stat(missing); err != nil || !is.IsDir() {
+		t.Errorf("%v, %v", is, err)
+	}
+	wantError(t, restoreFolder(link), "no folder any more")
+}
+
+// TestFolderThatIsWriteProtected: programs that make such folders leave nothing all the same.
+func TestFolderThatIsWriteProtected(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")
+	if err := os.MkdirAll(filepath.Join(path, "a", "b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(path, "a"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := clearFolder("exec", path); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("it is still there")
+	}
+}
+
+// FuzzPrepared: no journal crashes who reads it, and what is read names a program and a folder of ours.
+func FuzzPrepared(f *testing.F) {
+	f.Add(`["/bin/x","-a"]`, `["PATH"]`, `{"a":"b"}`, `["work"]`, "/tmp/tare-exec-0123456789abcdef", "2m")
+	f.Add(`[]`, `null`, `null`, `null`, "/", "-1s")
+	f.Add(`[""]`, `[]`, `{}`, `[]`, "/tmp/tare-exec-0123456789abcdef/..", "")
+	f.Add(`{"a":1}`, `"x"`, `[1]`, `7`, "/tmp/../tare-exec-0123456789abcdef", "soon")
+	f.Fuzz(func(t *testing.T, program, env, levels, operations, folder, patience string) {
+		p, err := parsePrepared(area.Change{Area: "exec", Kind: PreparedKind, Data: map[string]string{
+			"program": program, "env": env, "levels": levels, "operations": operations, "path": folder, "patience": patience,
+		}})
+		if err != nil {
+			return
+		}
+		if len(p.Argv) == 0 || p.Argv[0] == "" || p.Patience <= 0 || filepath.Clean(folder) != folder || !strings.HasPrefix(filepath.Base(folder), "tare-exec-") {
+			t.Errorf("%+v was taken for a preparation in %q", p, folder)
+		}
+		if _, missing := p.program(area.Env{}); len(missing) != len(p.Env) {
+			t.Errorf("of %v only %v are missing where there is no environment", p.Env, missing)
+		}
+	})
+}

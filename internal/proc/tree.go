@@ -1,0 +1,136 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Tree is processes with their descendants, whose CPU time is read to the nanosecond from outside.
+type Tree struct {
+	roots []int
+	pids  []int
+	// reaped tells by process whether children of it have ended since: see reapedBy.
+	reaped []uint64
+}
+
+// NewTree finds the descendants of the given processes, of which there is at least one; one that descends from another is counted once. They must have
+// been started: a process that is born or ends later makes measurements fail, because the kernel tells the time of those that ended in whole ticks only.
+func NewTree(roots ...int) (*Tree, error) {
+	if len(roots) == 0 {
+		return nil, errors.New("process tree: of no process")
+	}
+	t := &Tree{roots: slices.Clone(roots)}
+	var err error
+	t.pids, t.reaped, err = census(roots)
+	if err != nil {
+		return nil, fmt.Errorf("process tree of %s: %w", listed(roots), err)
+	}
+	return t, nil
+}
+
+// PIDs lists the processes, the first root first.
+func (t *Tree) PIDs() []int { return slices.Clone(t.pids) }
+
+// CPU is the CPU time that the processes have used so far.
+func (t *Tree) CPU() (time.Duration, error) {
+	var sum time.Duration
+	for _, pid := range t.pids {
+		cpu, err := CPUOf(pid)
+		if err != nil {
+			return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
+		}
+		sum += cpu
+	}
+	return sum, nil
+}
+
+// Unchanged is an error when a process was born or ended since NewTree, also one that did both.
+func (t *Tree) Unchanged() error {
+	now, reaped, err := census(t.roots)
+	switch {
+	case err != nil:
+		return fmt.Errorf("process tree of %s: %w", listed(t.roots), err)
+	case !slices.Equal(now, t.pids):
+		return fmt.Errorf("the processes were %v and are %v now: their CPU time is not comparable", t.pids, now)
+	case !slices.Equal(reaped, t.reaped):
+		return fmt.Errorf("children of the processes %v have come and gone: their CPU time is not known", t.pids)
+	}
+	return nil
+}
+
+func listed(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
+
+// census lists the processes below roots, and for each of them what reapedBy says.
+func census(roots []int) (pids []int, reaped []uint64, err error) {
+	for _, root := range roots {
+		below, err := descend(root)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, pid := range below {
+			if !slices.Contains(pids, pid) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	for _, pid := range pids {
+		n, err := reapedBy(pid)
+		if err != nil {
+			return nil, nil, err
+		}
+		reaped = append(reaped, n)
+	}
+	return pids, reaped, nil
+}
+
+// descend lists pid and its descendants, each with its children's children behind it. The kernel lists children by the thread that made them.
+func descend(pid int) ([]int, error) {
+	list := []int{pid}
+	for i := 0; i < len(list); i++ {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", list[i]))
+		if err != nil {
+			return nil, err
+		}
+		if len(files) == 0 && i == 0 {
+			return nil, fmt.Errorf("no process %d, or a kernel that does not list children", pid)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				continue // a thread that ended
+			}
+			for word := range strings.FieldsSeq(string(text)) {
+				child, err := strconv.Atoi(word)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", f, err)
+				}
+				list = append(list, child)
+			}
+		}
+	}
+	slices.Sort(list[1:])
+	return list, nil
+}
+
+// reapedBy is a number that grows whenever the process has waited for a child that ended: the page faults of all such children (cminflt, field 11 of
+// /proc/PID/stat, proc_pid_stat(5)). None lives without some, while its CPU time is told in ticks of 10 ms, and mostly rounds to 0.
+func reapedBy(pid int) (uint64, error) {
+	const afterName = 11 - 3
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= afterName {
+		return 0, fmt.Errorf("process %d: malformed stat %q", pid, stat)
+	}
+	return strconv.ParseUint(string(fields[afterName]), 10, 64)
+}
