@@ -18,26 +18,37 @@ var update = flag.Bool("update", false, "copy the modules in opa/, ../plane and 
 // modules are where the embedded sources come from, by folder.
 var modules = map[string]string{"opasource": "opa", "planesource": "../plane", "pspsource": "../plane/psp"}
 
-// sourcesOf are the files of a module that make its program, by name.
+// sourcesOf are the files of a module that make its program, by path.
 func sourcesOf(t *testing.T, module string) map[string]string {
 	t.Helper()
-	entries, err := os.ReadDir(module)
+	out := map[string]string{}
+	err := filepath.WalkDir(module, func(path string, e fs.DirEntry, err error) error {
+		name := e.Name()
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (name == "testdata" || (path != module && exists(filepath.Join(path, "go.mod")))): // another module
+			return filepath.SkipDir
+		case e.IsDir() || strings.HasSuffix(name, "_test.go") || (name != "go.mod" && name != "go.sum" && filepath.Ext(name) != ".go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(module, path)
+		out[filepath.ToSlash(rel)+".txt"] = string(text)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]string{}
-	for _, e := range entries {
-		name := e.Name()
-		if e.IsDir() || strings.HasSuffix(name, "_test.go") || (name != "go.mod" && name != "go.sum" && filepath.Ext(name) != ".go") {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(module, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[name+".txt"] = string(text)
-	}
 	return out
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // TestSourcesAreTheModules: what is built from the binary is what is checked in as a module, all of it and nothing else.
@@ -51,22 +62,27 @@ func TestSourcesAreTheModules(t *testing.T) {
 			rewrite(t, folder, want)
 			continue
 		}
-		entries, err := fs.ReadDir(Sources, folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]string{}
-		for _, e := range entries {
-			text, err := Sources.ReadFile(folder + "/" + e.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
-			got[e.Name()] = string(text)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, embedded(t, folder)); diff != "" {
 			t.Errorf("%s differs from the module in %s; run go test ./engines -update\n%s", folder, module, diff)
 		}
 	}
+}
+
+func embedded(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	err := fs.WalkDir(Sources, folder, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := Sources.ReadFile(path)
+		got[strings.TrimPrefix(path, folder+"/")] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 func rewrite(t *testing.T, folder string, files map[string]string) {
@@ -74,11 +90,9 @@ func rewrite(t *testing.T, folder string, files map[string]string) {
 	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,6 +100,9 @@ func rewrite(t *testing.T, folder string, files map[string]string) {
 
 // light are the files of a control plane that need nothing of Kubernetes.
 var light = []string{"component.go", "loopback.go"}
+
+// packages of ../plane need nothing of Kubernetes either: what the driver of the pull manager is made of, but for the calls themselves.
+var packages = []string{"./batch", "./driver", "./recordfile", "./sequence", "./setting"}
 
 // TestPlanesShareTheirText: both control planes are started in one way, so the text that does it is the same, and so are its tests.
 func TestPlanesShareTheirText(t *testing.T) {
@@ -107,11 +124,15 @@ func TestPlanesPassTheirTests(t *testing.T) {
 	if err != nil {
 		t.Skip("SKIPPED: no Go toolchain in PATH, and the tests of another module are to be compiled")
 	}
-	for _, folder := range []string{"planesource", "pspsource"} {
-		cmd := exec.CommandContext(t.Context(), golang, append([]string{"test", "-count=1", "-timeout=2m", "component_test.go"}, light...)...)
-		cmd.Dir, cmd.Env = modules[folder], append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+	shared := append([]string{"component_test.go"}, light...)
+	for _, c := range []struct {
+		folder string
+		what   []string
+	}{{"planesource", shared}, {"pspsource", shared}, {"planesource", packages}} {
+		cmd := exec.CommandContext(t.Context(), golang, append([]string{"test", "-count=1", "-timeout=2m"}, c.what...)...)
+		cmd.Dir, cmd.Env = modules[c.folder], append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", modules[folder], err, out)
+			t.Errorf("%s: %v\n%s", modules[c.folder], err, out)
 		}
 	}
 }

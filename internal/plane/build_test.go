@@ -169,7 +169,7 @@ func TestBuildIsIndependent(t *testing.T) {
 			}
 		}
 		files, err := os.ReadFile(filepath.Join(notes, command+".files"))
-		if err != nil || string(files) != "component.go\netcd.go\ngo.mod\ngo.sum\nlisten.go\nloopback.go\nmain.go\n" {
+		if err != nil || string(files) != "batch\ncomponent.go\ndriver\netcd.go\ngo.mod\ngo.sum\nlisten.go\nloopback.go\nmain.go\npull\nrecordfile\nsequence\nsetting\n" {
 			t.Errorf("go %s: in its folder are %q (%v)", command, files, err)
 		}
 	}

@@ -1,0 +1,94 @@
+// Package driver answers the requests of protocol 1, a line of JSON each, on a driver's standard input and output. Tare's side, and the reference, is
+// docs/reference/exec.md.
+package driver
+
+import "encoding/json"
+
+// Protocol is the version that is spoken.
+const Protocol = 1
+
+// MaxLine bounds a line in bytes, either way.
+const MaxLine = 1 << 20
+
+// A Preparation says what is to be brought into force, and by what name it is found again.
+type Preparation struct {
+	Run        string            `json:"run"`
+	Treatment  string            `json:"treatment"`
+	Levels     map[string]string `json:"levels"`
+	Folder     string            `json:"folder"`
+	Operations []string          `json:"operations"`
+}
+
+// A Description is the answer to describe.
+type Description struct {
+	Protocol   int                 `json:"protocol"`
+	Name       string              `json:"name"`
+	Version    string              `json:"version,omitempty"`
+	Operations []Operation         `json:"operations"`
+	Factors    map[string][]string `json:"factors,omitempty"` // the levels of each; none: any
+	Notes      []string            `json:"notes,omitempty"`
+}
+
+// An Operation is one that a driver performs.
+type Operation struct {
+	Name    string `json:"name"`
+	Expect  string `json:"expect,omitempty"`
+	Most    int    `json:"most,omitempty"` // calls in a batch
+	Harness bool   `json:"harness,omitempty"`
+	// Overhead is the one that does nothing in the same loop, with the same clocks.
+	Overhead string `json:"overhead,omitempty"`
+}
+
+// A Driver does what is asked. It is asked one thing at a time.
+type Driver interface {
+	Describe() Description
+	// Prepare returns what the person should know.
+	Prepare(p Preparation) (notes []string, err error)
+	// Verify returns what it saw, a sentence each.
+	Verify() ([]string, error)
+	// Operate performs calls, at least one, and returns their total cost by metric.
+	Operate(operation string, calls int) (map[string]float64, error)
+	// Undo removes all that Prepare made, also in a new process, and twice.
+	Undo(p Preparation) error
+}
+
+// A Failure is an error with what the person can do about it.
+type Failure struct {
+	Err  error
+	Next string
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns the error itself.
+func (f *Failure) Unwrap() error { return f.Err }
+
+type request struct {
+	ID       uint64 `json:"id"`
+	Do       string `json:"do"`
+	Protocol int    `json:"protocol"`
+	Preparation
+	Operation string `json:"operation"`
+	Calls     *int   `json:"calls"`
+}
+
+type answer struct {
+	ID    uint64          `json:"id"`
+	OK    json.RawMessage `json:"ok,omitempty"`
+	Error string          `json:"error,omitempty"`
+	Next  string          `json:"next,omitempty"`
+}
+
+type prepared struct {
+	Notes []string `json:"notes,omitempty"`
+}
+
+type verified struct {
+	Checks []string `json:"checks"`
+}
+
+type cost struct {
+	Calls int                `json:"calls"`
+	Total map[string]float64 `json:"total,omitempty"`
+}

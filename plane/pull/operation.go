@@ -1,0 +1,187 @@
+package pull
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	config "k8s.io/kubernetes/pkg/kubelet/apis/config"
+
+	"tare/plane/batch"
+	"tare/plane/driver"
+	"tare/plane/sequence"
+	"tare/plane/setting"
+)
+
+// warmed bounds how many checks a cache sees before any is timed: ten times what it may hold in v1.36.3.
+const warmed = 20_000
+
+// An operation is one that can be timed.
+type operation struct {
+	driver.Operation
+	perform func(m *Manager, calls int) (batch.Cost, error)
+	draws   bool // its calls go on where those of the batch before stopped, over a cache that has seen those
+	checks  bool // its calls are checks, so that hits are a share of them
+	writes  bool // its calls change the records, and it changes them back
+}
+
+func operations() []operation {
+	return []operation{
+		{Operation: driver.Operation{Name: "empty", Expect: "nothing: the loop of check and the clocks around it", Harness: true, Most: 1 << 20}, perform: (*Manager).empty},
+		{
+			Operation: driver.Operation{Name: "empty-timed", Expect: "nothing: the clocks around each call, as pull and new-namespace have them", Harness: true, Most: 10_000},
+			perform:   (*Manager).emptyTimed,
+		},
+		{Operation: driver.Operation{Name: "check", Overhead: "empty", Expect: "no pull of an image with a record", Most: 1 << 20}, perform: (*Manager).check, draws: true, checks: true},
+		{Operation: driver.Operation{Name: "check-cold", Overhead: "empty", Expect: "no pull; each image for the first time since a restart", Most: 100}, perform: (*Manager).checkCold, checks: true},
+		{Operation: driver.Operation{Name: "pull", Overhead: "empty-timed", Expect: "an intent, and the record of an image without one", Most: 2000}, perform: (*Manager).pull, writes: true},
+		{
+			Operation: driver.Operation{Name: "new-namespace", Overhead: "empty-timed", Expect: "no pull; a known credential is recorded for another namespace", Most: 2000},
+			perform:   (*Manager).newNamespace, draws: true, checks: true, writes: true,
+		},
+		{Operation: driver.Operation{Name: "restart", Overhead: "empty", Expect: "a new pull manager over the records", Most: 50}, perform: (*Manager).again},
+		{Operation: driver.Operation{Name: "prune", Overhead: "empty", Expect: "all records looked at, none removed", Most: 50}, perform: (*Manager).prune},
+	}
+}
+
+// Describe implements driver.Driver.
+func (m *Manager) Describe() driver.Description {
+	d := driver.Description{
+		Protocol: driver.Protocol, Name: "pull-manager", Version: m.version, Factors: map[string][]string{},
+		Notes: []string{
+			"a batch begins with a heap that was just collected: what its garbage costs to collect is in its CPU time only where it is long enough to " +
+				"need that, and the bytes that a call allocates stand for the rest",
+		},
+	}
+	for _, name := range setting.Names() {
+		d.Factors[name] = []string{}
+	}
+	d.Factors["accessor"], d.Factors["pattern"] = setting.Accessors(), sequence.Patterns()
+	for _, o := range operations() {
+		d.Operations = append(d.Operations, o.Operation)
+	}
+	return d
+}
+
+// Operate implements driver.Driver.
+func (m *Manager) Operate(name string, calls int) (map[string]float64, error) {
+	if m.station == nil {
+		return nil, errors.New("nothing is prepared")
+	}
+	all := operations()
+	i := slices.IndexFunc(all, func(o operation) bool { return o.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no operation %q", name)
+	}
+	o := all[i]
+	if calls > o.Most {
+		return nil, fmt.Errorf("%d calls of %s: %d at most", calls, name, o.Most)
+	}
+	from := m.others // so that no other operation goes on with a sequence of which the cache would miss a part
+	if o.draws {
+		if err := m.warmUp(); err != nil {
+			return nil, blame(m.folder, err)
+		}
+		from = m.draws
+	}
+	m.draw(from, calls)
+	m.readers = 0
+	c, err := o.perform(m, calls)
+	if err := errors.Join(err, m.errs.take()); err != nil {
+		return nil, blame(m.folder, err)
+	}
+	if err := m.complete(o); err != nil {
+		return nil, err
+	}
+	total := map[string]float64{"wall": c.Wall, "cpu": c.CPU, "allocations": float64(c.Allocations), "allocated": float64(c.Allocated)}
+	if o.checks {
+		total["hits"], total["cache-hits"] = float64(c.Hits), float64(int64(calls)-m.readers)
+	}
+	return total, nil
+}
+
+// complete counts the records after a batch that writes: what the next one is timed over is what the treatment says.
+func (m *Manager) complete(o operation) error {
+	if !o.writes || m.accessor == nil {
+		return nil
+	}
+	n, err := m.count()
+	if err != nil {
+		return damaged(err)
+	}
+	if n != m.s.Records {
+		return damaged(fmt.Errorf("%d record files lie in %s after %s, want %d", n, m.folder, o.Name, m.s.Records))
+	}
+	return nil
+}
+
+// warmUp has the cache see the sequence, since it starts with what upstream lists first.
+func (m *Manager) warmUp() error {
+	if m.warm {
+		return nil
+	}
+	m.warm = true
+	if m.size() == 0 {
+		return nil
+	}
+	m.draw(m.draws, min(4*m.s.Records, warmed))
+	for i := range m.image {
+		if _, err := m.ask(i); err != nil {
+			return err
+		}
+	}
+	return m.errs.take()
+}
+
+func (m *Manager) draw(from *sequence.Sequence, calls int) {
+	if cap(m.image) < calls {
+		m.image, m.secret = make([]int32, calls), make([]int32, calls)
+	}
+	m.image, m.secret = m.image[:calls], m.secret[:calls]
+	from.Fill(m.image, m.secret)
+}
+
+// ask is the i-th check of the batch.
+func (m *Manager) ask(i int) (bool, error) {
+	of := &m.images[m.image[i]]
+	must, err := m.manager.MustAttemptImagePull(m.ctx, of.name, of.ref, m.known[m.secret[i]])
+	return !must, err
+}
+
+// idle is ask without the question.
+func (m *Manager) idle(i int) (bool, error) {
+	of := &m.images[m.image[i]]
+	return of.name != "" && of.ref != "" && m.known[m.secret[i]] != nil, nil
+}
+
+func (m *Manager) empty(calls int) (batch.Cost, error) {
+	return batch.Together(calls, m.s.Concurrency, m.idle)
+}
+
+func (m *Manager) emptyTimed(calls int) (batch.Cost, error) {
+	return batch.Apart(calls, m.s.Concurrency, m.idle, func(int, int) error { return nil })
+}
+
+func (m *Manager) check(calls int) (batch.Cost, error) {
+	before := m.reads.Load()
+	c, err := batch.Together(calls, m.s.Concurrency, m.ask)
+	m.readers = m.reads.Load() - before // a check reads once or not at all
+	return c, err
+}
+
+func (m *Manager) again(calls int) (batch.Cost, error) {
+	m.warm = false
+	return batch.Together(calls, 1, func(int) (bool, error) { return true, m.restart() })
+}
+
+func (m *Manager) prune(calls int) (batch.Cost, error) {
+	return batch.Together(calls, m.s.Concurrency, func(int) (bool, error) {
+		m.manager.PruneUnknownRecords(m.ctx, m.inUse, m.began)
+		return true, nil
+	})
+}
+
+// credentials of the pod for which an image is pulled.
+func (m *Manager) credentials() *config.ImagePullCredentials {
+	return &config.ImagePullCredentials{KubernetesSecrets: m.secrets[:1]}
+}
