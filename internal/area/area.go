@@ -99,7 +99,7 @@ type Env struct {
 	Getenv func(name string) (string, bool)
 	// Look says that nothing is going to be measured: only what would be done is wanted, so nothing is built or started for it.
 	Look bool
-	// Treatments are what is going to be measured, for Preflight; empty: not known.
+	// Treatments are what is going to be measured, for Preflight and Open; empty: not known.
 	Treatments []design.Treatment
 	// Operations are the names of the operations that the load chooses, so that only what they need is prepared; empty: the area's default.
 	Operations []string

@@ -62,7 +62,7 @@ func (a *app) plan(ctx context.Context, file string, full bool) error {
 	for _, b := range e.Budget {
 		p("budget", "%s", b)
 	}
-	return a.preflight(ctx, ar, e)
+	return a.preflight(ctx, ar, e, true)
 }
 
 // role says what an arm is for, where that is not to be compared.

@@ -45,7 +45,7 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 			return err
 		}
 	}
-	if err := a.preflight(ctx, ar, e); err != nil {
+	if err := a.preflight(ctx, ar, e, false); err != nil {
 		return err
 	}
 	if s.w, err = record.Append(dir, clock.System{}); err != nil {

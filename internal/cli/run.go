@@ -97,7 +97,7 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 	if err != nil {
 		return err
 	}
-	if err := a.preflight(ctx, ar, e); err != nil {
+	if err := a.preflight(ctx, ar, e, false); err != nil {
 		return err
 	}
 	s := sitting{area: ar, e: e, left: out, seed: rand.Uint64() >> 11, most: e.Blocks} // the seed fits a JSON number exactly
@@ -154,13 +154,13 @@ func (a *app) finish(dir string, err error, outs []output) error {
 	return reported
 }
 
-// preflight prints what the area found missing on this host.
-func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment) error {
+// preflight prints what the area found missing on this host. look says that nothing is going to be measured.
+func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment, look bool) error {
 	env, err := a.areaEnv(".")
 	if err != nil {
 		return err
 	}
-	env.Treatments, env.Operations, env.MaxRate = e.Arms(), operations(e), float64(e.Load.MaxRate)
+	env.Treatments, env.Operations, env.MaxRate, env.Look = e.Arms(), operations(e), float64(e.Load.MaxRate), look
 	bad := 0
 	for _, f := range ar.Preflight(ctx, e.Target, env) {
 		if f.Severity == area.Info && !a.verbose {
@@ -200,7 +200,7 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	if err != nil {
 		return err
 	}
-	env.MaxRate, env.Operations = float64(s.e.Load.MaxRate), operations(s.e)
+	env.Treatments, env.MaxRate, env.Operations = s.e.Arms(), float64(s.e.Load.MaxRate), operations(s.e)
 	failed := func(err error) error {
 		return errors.Join(err, s.w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
 	}

@@ -150,7 +150,7 @@ func (c *checker) trials() {
 			c.errorAt(path, c.key(path), "%q belongs to capacity, not to %s", path[len("load."):], c.e.Question)
 		}
 	}
-	if _, ok := c.e.Target.(area.Batcher); ok && !c.broken("target") {
+	if _, ok := c.e.Target.(area.Batcher); ok {
 		c.ownPace()
 		return
 	}

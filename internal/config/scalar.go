@@ -19,6 +19,7 @@ func (w *walker) text(path string, n *yaml.Node, v reflect.Value) {
 	unitOf := unitFor(v.Type())
 	n, ok := w.scalar(path, n, unitOf.want)
 	if !ok {
+		w.conceal(v.Type(), n)
 		return
 	}
 	if _, err := strconv.ParseFloat(n.Value, 64); err == nil && unitOf.suffix != "" {
@@ -30,6 +31,7 @@ func (w *walker) text(path string, n *yaml.Node, v reflect.Value) {
 		return
 	}
 	if err := u.UnmarshalText([]byte(n.Value)); err != nil {
+		w.conceal(v.Type(), n)
 		w.errorAt(path, n, "%s%v", label(path), err)
 	}
 }

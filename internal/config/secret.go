@@ -69,6 +69,16 @@ func (w *walker) guard(f field) {
 	}
 }
 
+// guarded is a type for what is no secret itself, but for which people write one by mistake: NAME=value for the name of a variable.
+type guarded interface{ MayBeSecret() bool }
+
+// conceal hides a value that is not what a guarded type wants.
+func (w *walker) conceal(t reflect.Type, n *yaml.Node) {
+	if g, ok := reflect.TypeAssert[guarded](reflect.New(t)); ok && g.MayBeSecret() {
+		w.veil.over(w.source, n)
+	}
+}
+
 // A veil knows which parts of the source must not be printed.
 type veil struct {
 	from  map[int]int // by line: the first hidden column

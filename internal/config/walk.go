@@ -237,6 +237,7 @@ func (w *walker) structure(path string, n *yaml.Node, v reflect.Value) {
 func (w *walker) slice(path string, n *yaml.Node, v reflect.Value, rules rules) {
 	items, ok := w.items(path, n)
 	if !ok {
+		w.conceal(v.Type().Elem(), n)
 		return
 	}
 	if rules.minItems > len(items) {

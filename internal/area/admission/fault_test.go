@@ -81,6 +81,7 @@ func refused(t *testing.T, tg *target, tr design.Treatment, words ...string) {
 
 // TestPlantedFaults shows that a treatment that is not in force, or not alone, is not measured.
 func TestPlantedFaults(t *testing.T) {
+	t.Parallel()
 	vap := []string{"mechanism", "vap", "policies", "3"}
 	name := func(p *place, k int) string { return mechanism.Policies(p.population, p.scope())[k].Name }
 	for _, c := range []struct {
@@ -128,6 +129,7 @@ func TestPlantedFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			haveBinary(t, plane.V136)
+			t.Parallel()
 			tg, j := opened(t, &Spec{}, testEnv(t))
 			tr := treatment(c.levels...)
 			if err := tg.Prepare(t.Context(), tr, j); err != nil {

@@ -100,6 +100,7 @@ func settled(t *testing.T, config *rest.Config) []string {
 
 // TestForeignCluster measures on a cluster that is not ours, by every mechanism that can be had there, and leaves nothing behind.
 func TestForeignCluster(t *testing.T) {
+	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
 	before := settled(t, config)
 	tg, j := opened(t, &Spec{Kubeconfig: kubeconfig, Objects: 10}, testEnv(t, "create-pod-dry-run", "create-pod", "update-pod", "delete-configmap"))
@@ -128,6 +129,7 @@ func TestForeignCluster(t *testing.T) {
 
 // TestUndoForeign takes back, from the journal's data alone and twice, what a run left that was killed within a trial.
 func TestUndoForeign(t *testing.T) {
+	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
 	before := settled(t, config)
 	env := testEnv(t, "create-pod", "update-configmap")

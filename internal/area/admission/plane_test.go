@@ -76,6 +76,7 @@ func stay(t *testing.T, tg *target, tr design.Treatment, calls float64) {
 
 // TestMechanisms takes every mechanism through two trials, on a control plane of its own.
 func TestMechanisms(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		version plane.Version
 		levels  []string
@@ -92,6 +93,7 @@ func TestMechanisms(t *testing.T) {
 		tr := treatment(c.levels...)
 		t.Run(tr.ID, func(t *testing.T) {
 			haveBinary(t, c.version)
+			t.Parallel()
 			tg, j := opened(t, &Spec{}, testEnv(t))
 			if err := tg.Prepare(t.Context(), tr, j); err != nil {
 				t.Fatal(err)
@@ -129,6 +131,7 @@ func folders(j *memory) (out []string) {
 
 // TestOperations makes calls of every operation, with simulated nodes, on a shared control plane, whose policies come and go.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	haveBinary(t, plane.V136)
 	tg, j := opened(t, &Spec{Embedded: &Embedded{Nodes: 3, Shared: true}, Objects: 30}, testEnv(t, operationNames()...))
 	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "vap", "policies", "3"), treatment("mechanism", "webhook", "policies", "2")}
@@ -156,6 +159,7 @@ func TestOperations(t *testing.T) {
 
 // TestManifests puts an engine in force that is known by its files only, on a shared control plane, so that it comes and goes.
 func TestManifests(t *testing.T) {
+	t.Parallel()
 	haveBinary(t, plane.V136)
 	s := &Spec{
 		Embedded:  &Embedded{Shared: true},
@@ -183,6 +187,7 @@ func TestManifests(t *testing.T) {
 
 // TestRecover starts a control plane anew that has lost its etcd, with all that was in it still there.
 func TestRecover(t *testing.T) {
+	t.Parallel()
 	haveBinary(t, plane.V136)
 	tg, j := opened(t, &Spec{Embedded: &Embedded{Etcd: plane.Disk}}, testEnv(t))
 	tr := treatment("mechanism", "vap", "policies", "2")

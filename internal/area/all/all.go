@@ -5,13 +5,15 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/admission"
 	"tare/internal/area/decision"
+	"tare/internal/area/exec"
 	"tare/internal/area/identity"
+	"tare/internal/area/imagepull"
 	"tare/internal/area/sandbox"
 )
 
 // Areas lists the areas in the order in which they are shown.
 func Areas() []area.Area {
-	return []area.Area{identity.Area{}, decision.Area{}, sandbox.Area{}, admission.Area{}}
+	return []area.Area{identity.Area{}, decision.Area{}, sandbox.Area{}, admission.Area{}, imagepull.Area{}, exec.Area{}}
 }
 
 // List is the list as a value, for those who take it as an interface.

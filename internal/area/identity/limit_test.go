@@ -2,7 +2,9 @@ package identity
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,10 +31,7 @@ func TestThrottleStandsIn(t *testing.T) {
 			t.Errorf("a group is journaled that was never made: %v", c)
 		}
 	}
-	capacityNear163(t, tg)
-	if s := tg.Observe(t.Context(), standard).Throttled; s == nil || *s < 0.5 {
-		t.Errorf("the share of throttled periods under overload is %v", s)
-	}
+	throttledNear163(t, tg)
 }
 
 func TestGroupLimits(t *testing.T) {
@@ -43,19 +42,52 @@ func TestGroupLimits(t *testing.T) {
 	if err := tg.Enter(t.Context(), standard); err != nil {
 		t.Fatal(err)
 	}
-	capacityNear163(t, tg)
-	if s := tg.Observe(t.Context(), standard).Throttled; s == nil || *s < 0.5 {
-		t.Errorf("the share of throttled periods under overload is %v", s)
-	}
+	throttledNear163(t, tg)
 }
 
-// capacityNear163 overloads the endpoint for 2 s. More than its price allows it can never serve; how much less depends on what else runs here.
-func capacityNear163(t *testing.T, tg *target) {
+// throttledNear163 overloads the endpoint for 2 s. More than its price allows it can never serve. That it serves about as much, and is held back by
+// its limit while it does, shows only while this host gives it that much: a try during which others had the processors is made again.
+func throttledNear163(t *testing.T, tg *target) {
+	t.Helper()
+	const tries = 8
+	wrong := ""
+	for range 2 { // quiet tries
+		for try := 0; ; try++ {
+			if try == tries {
+				t.Skipf("SKIPPED: in %d tries others had this host's processors every time; the last: %s", tries, wrong)
+			}
+			free := share(t)
+			if err := tg.Enter(t.Context(), standard); err != nil { // periods count from here
+				t.Fatal(err)
+			}
+			rate := overloaded(t, tg)
+			free = min(free, share(t))
+			throttled := tg.Observe(t.Context(), standard).Throttled
+			if throttled == nil {
+				t.Fatal("the share of throttled periods is not known")
+			}
+			t.Logf("%.1f/s, throttled in %.2f of the periods, %.2f of a processor to be had", rate, *throttled, free)
+			if rate > 190 {
+				t.Fatalf("%.1f/s, want about 163 and never more", rate)
+			}
+			if rate >= 80 && *throttled >= 0.5 {
+				return
+			}
+			wrong = fmt.Sprintf("%.1f/s, want about 163; throttled in %.2f of the periods, want most", rate, *throttled)
+			if free > 0.9 {
+				break
+			}
+		}
+	}
+	t.Error("on a quiet host, twice: " + wrong)
+}
+
+// overloaded is how many calls a second the endpoint serves when 300 are asked of it.
+func overloaded(t *testing.T, tg *target) float64 {
 	t.Helper()
 	const seconds = 2
-	calls := burst(t, tg, 300, seconds*time.Second, 20*time.Second, 64)
 	in := 0
-	for _, c := range calls {
+	for _, c := range burst(t, tg, 300, seconds*time.Second, time.Minute, 64) {
 		if c.Outcome != load.OK {
 			t.Fatalf("a call ended as %v", c.Outcome)
 		}
@@ -63,9 +95,22 @@ func capacityNear163(t *testing.T, tg *target) {
 			in++
 		}
 	}
-	rate := float64(in) / seconds
-	t.Logf("%.1f/s", rate)
-	if rate < 80 || rate > 190 {
-		t.Errorf("%.1f/s, want about 163", rate)
+	return float64(in) / seconds
+}
+
+// share is how much of each processor this host gives to threads that want all of it, at worst.
+func share(t *testing.T) float64 {
+	t.Helper()
+	const long = 200 * time.Millisecond
+	before, begin := load.ProcessCPU(), time.Now()
+	var all sync.WaitGroup
+	n := runtime.GOMAXPROCS(0)
+	for range n {
+		all.Go(func() {
+			for time.Since(begin) < long {
+			}
+		})
 	}
+	all.Wait()
+	return (load.ProcessCPU() - before) / time.Since(begin).Seconds() / float64(n)
 }

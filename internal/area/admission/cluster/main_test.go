@@ -19,6 +19,9 @@ import (
 // startPlane starts a real control plane, which ends with the test. Without a binary the test is skipped, unless one was named.
 func startPlane(t *testing.T, v plane.Version, nodes, psp bool) *plane.Plane {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: nothing was tried on a real control plane")
+	}
 	host := plane.Host{Getenv: os.LookupEnv}
 	b, ok := plane.Cached(t.Context(), v, host)
 	if !ok {

@@ -45,6 +45,7 @@ spec:
 }
 
 func TestRealPlane(t *testing.T) {
+	t.Parallel()
 	p := startPlane(t, plane.V136, false, false)
 	c, other := admin(t, p, "run-1", true), admin(t, p, "run-2", true)
 	t.Run("version", func(t *testing.T) {
@@ -228,6 +229,7 @@ func tryRemove(t *testing.T, c, other *Cluster) {
 }
 
 func TestRealPSP(t *testing.T) {
+	t.Parallel()
 	p := startPlane(t, plane.V124, false, true)
 	c := admin(t, p, "run-1", true)
 	if has, err := c.Has(t.Context(), psps); !has || err != nil {

@@ -96,6 +96,7 @@ func await(t *testing.T, c *Cluster, rules []rbacv1.PolicyRule, want ...Right) {
 
 // TestRealRBAC lets a user with exactly the printed rights do everything; and, with any one of them less, not everything.
 func TestRealRBAC(t *testing.T) {
+	t.Parallel()
 	p := startPlane(t, plane.V136, true, false)
 	boss := admin(t, p, "boss", false)
 	rules, err := Rules(everything)

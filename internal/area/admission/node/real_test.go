@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 // realPlane starts a control plane, and skips loudly where there is no binary of it.
 func realPlane(t testing.TB, v plane.Version) *plane.Plane {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: nothing was tried on a real control plane")
+	}
 	b, ok := plane.Cached(t.Context(), v, plane.Host{Getenv: os.LookupEnv})
 	if !ok {
 		if os.Getenv(plane.Variable) != "" && v == plane.V136 {
@@ -211,11 +214,13 @@ func deletePods(t testing.TB, c *client, set string) {
 }
 
 func TestNodesAreReadyAndPodsRunAndGo(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		version plane.Version
 		nodes   int
 	}{{plane.V136, 10}, {plane.V136, 200}, {plane.V124, 10}} {
 		t.Run(fmt.Sprintf("%s with %d", c.version, c.nodes), func(t *testing.T) {
+			t.Parallel()
 			p := realPlane(t, c.version)
 			cfg := configOf(p, c.nodes)
 			_, ready := simulate(t, cfg)
@@ -235,6 +240,7 @@ func TestNodesAreReadyAndPodsRunAndGo(t *testing.T) {
 }
 
 func TestARestartOfTheServerIsSurvived(t *testing.T) {
+	t.Parallel()
 	p := realPlane(t, plane.V136)
 	cfg := configOf(p, 20)
 	child, _ := simulate(t, cfg)
@@ -259,6 +265,7 @@ func TestARestartOfTheServerIsSurvived(t *testing.T) {
 }
 
 func TestASimulatorRefusesRealNodes(t *testing.T) {
+	t.Parallel()
 	p := realPlane(t, plane.V136)
 	cfg := configOf(p, 1)
 	api, err := dial(cfg)

@@ -42,6 +42,9 @@ func serveNodes() int {
 // realPlane starts a control plane with simulated nodes, and skips loudly where there is no binary of it.
 func realPlane(t testing.TB, v plane.Version, nodes int) (*plane.Plane, *proc.Child) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: no pod was started on a real control plane")
+	}
 	b, ok := plane.Cached(t.Context(), v, plane.Host{Getenv: os.LookupEnv})
 	if !ok {
 		if os.Getenv(plane.Variable) != "" && v == plane.V136 {

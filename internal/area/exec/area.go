@@ -1,0 +1,70 @@
+// Package exec is the area of programs that users write: whatever a control costs, in any language, a program that speaks a small protocol of JSON
+// lines on its standard input and output performs the calls and times them, and tare does the rest. docs/reference/exec.md describes the protocol.
+package exec
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/driver"
+)
+
+// Area is the area of programs that users write.
+type Area struct{}
+
+var _ area.Area = Area{}
+
+const areaName = "exec"
+
+// Name implements area.Area.
+func (Area) Name() string { return areaName }
+
+// Cells implements area.Area.
+func (Area) Cells() map[design.Question]area.Cell {
+	return map[design.Question]area.Cell{
+		design.Compare: {Answered: true},
+		design.Scale:   {Answered: true},
+		design.Capacity: {Reason: "the program makes its calls itself, one batch after another, so none arrives before the last one has ended and no queue can " +
+			"overflow; a server of yours is asked at a rate by identity, decision or admission"},
+		design.Soak: {Reason: "the program is asked for batches of milliseconds and waits in between, so nothing loads it steadily for hours; a server of yours is " +
+			"by identity, decision or admission"},
+	}
+}
+
+// NewSpec implements area.Area.
+func (Area) NewSpec() area.Spec { return &Spec{} }
+
+// Open implements area.Area. It finds the program and starts nothing.
+func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, error) {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return nil, fmt.Errorf("open exec: a spec of type %T is not this area's", s)
+	}
+	program, err := spec.program(env)
+	if err != nil {
+		return nil, fmt.Errorf("open exec: %w", err)
+	}
+	return driver.New(driver.Config{
+		Area: areaName,
+		Env:  env,
+		Arm: func(t design.Treatment) (driver.Arm, error) {
+			return driver.Arm{Program: program, Levels: spec.levels(t)}, nil
+		},
+		Operations:    spec.Operations,
+		Fresh:         spec.Fresh != freshRun,
+		Patience:      time.Duration(spec.Patience),
+		PrepareWithin: time.Duration(spec.PrepareWithin),
+		Rounds:        spec.Rounds,
+		Span:          time.Duration(spec.Span),
+		CPUs:          env.CPUs,
+		Notes:         []string{"the program: " + spec.commandLine()},
+	}), nil
+}
+
+// Undo implements area.Area: it ends journaled processes, has the program take back what it prepared, and removes folders, in the order given.
+func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error {
+	return driver.Undo(ctx, changes, env)
+}

@@ -1,0 +1,151 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/driver"
+)
+
+// Preflight implements area.Area: it finds the program, has it describe itself, and holds the file against that. Nothing is prepared, nothing is left.
+func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
+	}
+	program, err := spec.program(env)
+	if err != nil {
+		return []area.Finding{finding(err)}
+	}
+	d, err := try(ctx, program, env.Log)
+	if err != nil {
+		next := "try it by hand: " + spec.byHand(program.Dir)
+		if errors.Is(err, syscall.ENOEXEC) {
+			next = "a script needs a first line such as #!/usr/bin/env python3, or what runs it before it in program; a binary must be of this machine's kind"
+		}
+		return []area.Finding{{Path: "target.program", Severity: area.Error, Message: err.Error(), Hint: next}}
+	}
+	out := spec.check(d, env.Treatments)
+	for i := range out {
+		if out[i].Path != "" && !strings.HasPrefix(out[i].Path, "target") {
+			out[i].Path = "target." + out[i].Path
+		}
+	}
+	return append(out, area.Finding{Severity: area.Info, Message: introduce(d, program)})
+}
+
+// finding is an error of ours as a finding.
+func finding(err error) area.Finding {
+	f := area.Finding{Path: "target", Severity: area.Error, Message: err.Error()}
+	if h, ok := errors.AsType[hinted](err); ok {
+		f.Path, f.Hint = "target."+h.path, h.hint
+	}
+	return f
+}
+
+// try starts the program for its description. Its log is read by whoever fails, and then removed.
+func try(ctx context.Context, p driver.Program, logger *slog.Logger) (d driver.Description, err error) {
+	dir, err := os.MkdirTemp("", "tare-preflight-")
+	if err != nil {
+		return d, fmt.Errorf("make a folder for the program's log: %w", err)
+	}
+	defer func() {
+		if e := os.RemoveAll(dir); e != nil && logger != nil {
+			logger.Warn("remove the log of the trial", slog.Any("err", e))
+		}
+	}()
+	log := filepath.Join(dir, "program.log")
+	if d, err = driver.Try(ctx, p, log); err != nil {
+		err = withoutLog{err, log}
+	}
+	return d, err
+}
+
+// withoutLog is an error that quotes a log, whose path is of no use to anyone: it will be gone.
+type withoutLog struct {
+	error
+
+	path string
+}
+
+// Error is the error without the path.
+func (e withoutLog) Error() string {
+	text := strings.ReplaceAll(e.error.Error(), "last lines of "+e.path+":", "it wrote to stderr:")
+	return strings.ReplaceAll(text, "nothing in its log "+e.path, "it wrote nothing to stderr")
+}
+
+// Unwrap is the error with it.
+func (e withoutLog) Unwrap() error { return e.error }
+
+// byHand is a command line that shows a person what the program says.
+func (s *Spec) byHand(dir string) string {
+	return fmt.Sprintf(`cd %s && printf '{"id":1,"do":"describe","protocol":%d}\n{"id":2,"do":"stop"}\n' | %s`, shellWord(dir), driver.Protocol, s.commandLine())
+}
+
+// commandLine is the program with its arguments, as one would type it.
+func (s *Spec) commandLine() string {
+	words := make([]string, 0, len(s.Program))
+	for _, w := range s.Program {
+		words = append(words, shellWord(w))
+	}
+	return strings.Join(words, " ")
+}
+
+// shellWord quotes a word for a shell where that is needed.
+func shellWord(w string) string {
+	plain := func(r rune) bool {
+		return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:=@_", r)
+	}
+	if w != "" && !strings.ContainsFunc(w, func(r rune) bool { return !plain(r) }) {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// introduce says what was found.
+func introduce(d driver.Description, p driver.Program) string {
+	var operations []string
+	for _, o := range d.Operations {
+		name := o.Name
+		if o.Harness {
+			name += " (the harness)"
+		}
+		operations = append(operations, name)
+	}
+	text := strings.TrimSpace(d.Name+" "+d.Version) + " (" + p.Path + "): operations " + strings.Join(operations, ", ")
+	if len(d.Factors) == 0 {
+		return text
+	}
+	var factors []string
+	for f := range d.Factors {
+		factors = append(factors, f)
+	}
+	slices.Sort(factors)
+	return text + "; factors " + strings.Join(factors, ", ")
+}
+
+// Creates says what a run of s makes on this host, for the plan.
+func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
+	spec, ok := s.(*Spec)
+	if !ok || len(spec.Program) == 0 {
+		return nil
+	}
+	often := "anew in every block"
+	if spec.Fresh == freshRun {
+		often = "for the whole run"
+	}
+	return []string{
+		fmt.Sprintf("%d process(es) of %s at a time, one for each treatment, %s", len(treatments), spec.name(), often),
+		fmt.Sprintf("a folder for each treatment in %s, removed at the end", os.TempDir()),
+		"what the program itself makes to prepare a treatment; it is asked to undo that at the end",
+	}
+}

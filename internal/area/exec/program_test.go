@@ -1,0 +1,361 @@
+package exec
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/proc"
+)
+
+// memory is a journal that remembers.
+type memory struct {
+	mu   sync.Mutex
+	all  []area.Change
+	open map[string]area.Change
+}
+
+func (m *memory) Intend(c area.Change) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open == nil {
+		m.open = map[string]area.Change{}
+	}
+	m.all = append(m.all, c)
+	m.open[c.Kind+" "+c.ID] = c
+	return nil
+}
+
+func (m *memory) Undone(c area.Change) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.open, c.Kind+" "+c.ID)
+	return nil
+}
+
+// pending are the changes that are still there, the latest first.
+func (m *memory) pending() (out []area.Change) {
+	for _, c := range slices.Backward(m.all) {
+		if _, ok := m.open[c.Kind+" "+c.ID]; ok && !slices.ContainsFunc(out, func(o area.Change) bool { return o.Kind == c.Kind && o.ID == c.ID }) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (m *memory) folders() (out []string) {
+	for _, c := range m.all {
+		if c.Kind == "folder" {
+			out = append(out, c.Data["path"])
+		}
+	}
+	return out
+}
+
+// outside is the world as a run sees it, with temporary files in a folder of the test's own.
+func outside(t *testing.T, treatments ...design.Treatment) area.Env {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	return area.Env{
+		Dir: t.TempDir(), Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Treatments: treatments,
+		Getenv: func(name string) (string, bool) { v := os.Getenv(name); return v, v != "" },
+	}
+}
+
+// begin opens a target, and prepares, enters and verifies its treatments.
+func begin(t *testing.T, s *Spec, env area.Env, j area.Journal) area.Target {
+	t.Helper()
+	for _, f := range (Area{}).Preflight(t.Context(), s, env) {
+		if f.Severity == area.Error {
+			t.Fatalf("preflight: %+v", f)
+		}
+	}
+	target, err := Area{}.Open(t.Context(), s, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []func(context.Context, design.Treatment) error{
+		func(ctx context.Context, tr design.Treatment) error { return target.Prepare(ctx, tr, j) }, target.Enter, target.Verify,
+	} {
+		for _, tr := range env.Treatments {
+			if err := step(t.Context(), tr); err != nil {
+				t.Fatalf("%s: %v", tr.ID, err)
+			}
+		}
+	}
+	return target
+}
+
+// costs are the least costs of a call over a few batches, by metric.
+func costs(t *testing.T, target area.Target, tr design.Treatment, name string, calls int) map[string]float64 {
+	t.Helper()
+	ops, err := target.Operations(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(ops, func(o load.Operation) bool { return o.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no operation %s", name)
+	}
+	out := map[string]float64{}
+	for range 5 {
+		samples, err := ops[i].Batch(t.Context(), calls)
+		if err != nil {
+			t.Fatalf("%s under %s: %v", name, tr.ID, err)
+		}
+		for _, s := range samples {
+			if old, ok := out[s.Metric]; !ok || s.Value < old {
+				out[s.Metric] = s.Value
+			}
+		}
+	}
+	return out
+}
+
+// finish closes a target. Nothing may be left.
+func finish(t *testing.T, target area.Target, env area.Env, j *memory) {
+	t.Helper()
+	for _, tr := range env.Treatments {
+		if err := target.Leave(t.Context(), tr); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := target.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, j)
+}
+
+func nothingLeft(t *testing.T, j *memory) {
+	t.Helper()
+	if left := j.pending(); len(left) > 0 {
+		t.Errorf("still journaled: %v", left)
+	}
+	if len(j.folders()) == 0 {
+		t.Error("no folder was journaled")
+	}
+	for _, path := range j.folders() {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", path, err)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "tare-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// root is the project's folder.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// python is the interpreter itself, without the script that some hosts put before it; it skips loudly without one.
+func python(t *testing.T) string {
+	t.Helper()
+	path, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skip("SKIPPED: there is no python3 on this host, so the example in Python is not tried")
+	}
+	if err != nil {
+		t.Fatalf("python3: %v", err)
+	}
+	return strings.TrimSpace(string(path))
+}
+
+// compiled is the example in Go.
+func compiled(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("SKIPPED: there is no Go toolchain on this host, so the example in Go is not tried")
+	}
+	path := filepath.Join(t.TempDir(), "hash")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./examples/exec/hash")
+	cmd.Dir = root(t)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return path
+}
+
+// Both examples do what they say: checking costs, more than the loop; each proves itself; nothing is left.
+func TestExamples(t *testing.T) {
+	for name, program := range map[string]func(*testing.T) []string{
+		"python": func(t *testing.T) []string { return []string{python(t), "examples/exec/hash.py"} },
+		"go":     func(t *testing.T) []string { return []string{compiled(t)} },
+	} {
+		for _, fresh := range []string{"", freshRun} {
+			t.Run(name+fresh, func(t *testing.T) {
+				words := program(t)
+				none, sha, mac := treatment("check", "none"), treatment("check", "sha256"), treatment("check", "hmac")
+				env := outside(t, none, sha, mac)
+				s := &Spec{Program: words, Dir: root(t), Settings: told("size", "1048576"), Fresh: fresh}
+				var j memory
+				target := begin(t, s, env, &j)
+				without := costs(t, target, none, "load", 5)
+				for _, tr := range []design.Treatment{sha, mac} {
+					with := costs(t, target, tr, "load", 5)
+					for _, m := range []string{"wall", "cpu"} {
+						if with[m] < without[m]+100e-6 { // SHA-256 of a MiB at 10 GB/s
+							t.Errorf("%s under %s: %v, without %v", m, tr.ID, with[m], without[m])
+						}
+					}
+				}
+				loop := costs(t, target, none, "empty", 10000)
+				if loop["wall"] <= 0 || loop["wall"] > without["wall"]/10 {
+					t.Errorf("the loop takes %v a call, loading %v", loop["wall"], without["wall"])
+				}
+				if name == "go" && (loop["allocations"] > 0.01 || without["allocated"] < 1<<20) {
+					t.Errorf("the loop takes %v objects, loading %v B", loop["allocations"], without["allocated"])
+				}
+				ops, err := target.Operations(none)
+				if err != nil || len(ops) != 2 || ops[0].Harness || !ops[1].Harness || ops[0].Span != 20*time.Millisecond {
+					t.Errorf("%+v, %v", ops, err)
+				}
+				notes := strings.Join(target.Notes(), "\n")
+				for _, want := range []string{"the program: " + words[0], "the calls were made by hash", "page cache"} {
+					if !strings.Contains(notes, want) {
+						t.Errorf("no note says %q:\n%s", want, notes)
+					}
+				}
+				finish(t, target, env, &j)
+			})
+		}
+	}
+}
+
+// A treatment that the program cannot have is an error in its own words, and nothing is left of it.
+func TestExampleRefuses(t *testing.T) {
+	bad := treatment("check", "none", "size", "0")
+	env := outside(t, bad)
+	target, err := Area{}.Open(t.Context(), &Spec{Program: []string{python(t), "examples/exec/hash.py"}, Dir: root(t)}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var j memory
+	err = target.Prepare(t.Context(), bad, &j)
+	if err == nil || !strings.Contains(err.Error(), "size=0: want 1 to") {
+		t.Errorf("%v", err)
+	}
+	if err := target.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, &j)
+}
+
+// What a run leaves that was killed, is undone from its journal alone, in any folder, and twice.
+func TestUndoAfterAKill(t *testing.T) {
+	tr := treatment("check", "hmac")
+	env := outside(t, tr)
+	var j memory
+	begin(t, &Spec{Program: []string{python(t), "examples/exec/hash.py"}, Dir: root(t)}, env, &j)
+	left := j.pending()
+	kinds := map[string]bool{}
+	for _, c := range left {
+		kinds[c.Kind] = true
+	}
+	if got := slices.Sorted(maps.Keys(kinds)); !slices.Equal(got, []string{"folder", "prepared", "process"}) {
+		t.Errorf("journaled are %v", got)
+	}
+	t.Chdir(t.TempDir())
+	for range 2 {
+		if err := (Area{}).Undo(t.Context(), left, env); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, c := range left {
+		if c.Kind != area.ProcessKind {
+			_ = j.Undone(c)
+			continue
+		}
+		pid, err := strconv.Atoi(c.Data["pid"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ticks, err := proc.StartTicks(pid); err == nil && strconv.FormatUint(ticks, 10) == c.Data["start_ticks"] {
+			t.Errorf("process %d lives", pid)
+		}
+		_ = j.Undone(c)
+	}
+	nothingLeft(t, &j)
+}
+
+// The CPU time of processes that a program names counts, and their memory is read; without their names neither.
+func TestNamedProcessesCount(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	worker := exec.CommandContext(t.Context(), self, "be-a-worker", socket)
+	stdin, err1 := worker.StdinPipe()
+	stdout, err2 := worker.StdoutPipe()
+	if err := errors.Join(err1, err2, worker.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = stdin.Close()
+		_ = worker.Wait()
+	}()
+	if text, err := bufio.NewReader(stdout).ReadString('\n'); text != "ready\n" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	named, unnamed := treatment("named", "yes"), treatment("named", "no")
+	env := outside(t, named, unnamed)
+	t.Setenv("MY_TOKEN", "hunter2")
+	s := &Spec{
+		Program: []string{self, "be-a-driver"}, Env: []Variable{"MY_TOKEN"}, Settings: told("socket", socket, "pid", strconv.Itoa(worker.Process.Pid)),
+		Operations: []string{"ask"},
+	}
+	var j memory
+	target := begin(t, s, env, &j)
+	with, without := costs(t, target, named, "ask", 10), costs(t, target, unnamed, "ask", 10)
+	if with["cpu"] < burns.Seconds() || without["cpu"] > burns.Seconds()/2 {
+		t.Errorf("a call takes %v of CPU with the worker named, %v without; the worker burns %v", with["cpu"], without["cpu"], burns)
+	}
+	for tr, want := range map[string][]string{named.ID: {filepath.Base(self), "worker"}, unnamed.ID: {filepath.Base(self)}} {
+		var subjects []string
+		for _, p := range target.Probes(map[string]design.Treatment{named.ID: named, unnamed.ID: unnamed}[tr]) {
+			subjects = append(subjects, p.Subject())
+		}
+		if !slices.Equal(subjects, want) {
+			t.Errorf("%s: probes of %v, want %v", tr, subjects, want)
+		}
+	}
+	finish(t, target, env, &j)
+	for _, c := range j.all {
+		for key, value := range c.Data {
+			if strings.Contains(value, "hunter2") {
+				t.Errorf("the journal holds the value of a variable in %s of %s", key, c.Kind)
+			}
+		}
+	}
+	if notes := strings.Join(target.Notes(), "\n"); strings.Contains(notes, "hunter2") {
+		t.Errorf("the notes hold the value of a variable:\n%s", notes)
+	}
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatalf("the worker, which the driver did not start, has ended with it: %v", err)
+	}
+	_ = c.Close()
+}

@@ -1,0 +1,162 @@
+package exec
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/driver"
+)
+
+// The bounds of what a file may say.
+const (
+	leastSpan, mostSpan         = time.Millisecond, 10 * time.Second
+	leastPatience, mostPatience = time.Second, time.Hour
+	mostPreparation             = 24 * time.Hour
+	usualPatience               = 2 * time.Minute
+	// longestBatch is how many spans a batch may last: four, for the slowest arm, and as much again for a busy host.
+	longestBatch = 8
+)
+
+// settingName is that of factors: the program does not see a difference.
+var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+const longestName = 64
+
+// findings collects what is wrong.
+type findings []area.Finding
+
+func (f *findings) wrong(path, hint, format string, args ...any) {
+	*f = append(*f, area.Finding{Path: path, Severity: area.Error, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// Validate implements area.Spec. It starts nothing and reads no file: which operations, factors and levels the program has is seen by Preflight.
+func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
+	var out findings
+	if cell := (Area{}).Cells()[q]; !cell.Answered {
+		out.wrong("", "ask for compare or scale", "exec does not answer %q: %s", q, cell.Reason)
+	}
+	s.checkProgram(&out)
+	s.checkEnv(&out)
+	s.checkSettings(treatments, &out)
+	s.checkOperations(&out)
+	s.checkTimes(&out)
+	return out
+}
+
+func (s *Spec) checkProgram(out *findings) {
+	if len(s.Program) == 0 || strings.TrimSpace(s.Program[0]) == "" {
+		out.wrong("program", "program: [python3, my_program.py]", "name the program to run")
+		return
+	}
+	for i, arg := range s.Program {
+		if strings.ContainsRune(arg, 0) {
+			out.wrong(fmt.Sprintf("program[%d]", i), "", "an argument cannot hold a zero byte")
+		}
+	}
+	if len(s.Program) == 1 && strings.ContainsAny(s.Program[0], " \t") {
+		words := strings.Join(strings.Fields(s.Program[0]), ", ")
+		out.wrong("program[0]", "write program: ["+words+"]", "%q is one name with spaces in it; each argument is an item of the list", s.Program[0])
+	}
+	if strings.ContainsRune(s.Dir, 0) {
+		out.wrong("dir", "", "a path cannot hold a zero byte")
+	}
+}
+
+func (s *Spec) checkEnv(out *findings) {
+	seen := map[Variable]bool{}
+	for i, v := range s.Env {
+		path := fmt.Sprintf("env[%d]", i)
+		switch err := v.check(); {
+		case err != nil:
+			out.wrong(path, "", "%v", err)
+		case slices.Contains(usualEnv(), string(v)):
+			out.wrong(path, "leave it out", "every program gets %s", v)
+		case seen[v]:
+			out.wrong(path, "", "%s is named twice", v)
+		}
+		seen[v] = true
+	}
+}
+
+func (s *Spec) checkSettings(treatments []design.Treatment, out *findings) {
+	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+		path := "settings." + name
+		if !settingName.MatchString(name) || len(name) > longestName {
+			out.wrong("settings", "", "%q: want a name of letters, digits, '_', '.' and '-', up to %d long, as of a factor", name, longestName)
+			continue
+		}
+		if err := s.Settings[name].check(); err != nil {
+			out.wrong(path, "", "%v", err)
+		}
+		if slices.ContainsFunc(treatments, func(t design.Treatment) bool { _, ok := t.Levels[name]; return ok }) {
+			out.wrong(path, "leave it out here, and name its level in every treatment that lacks one", "%q is a factor already: what is varied cannot be set", name)
+		}
+	}
+}
+
+func (s *Spec) checkOperations(out *findings) {
+	for i, name := range s.Operations {
+		path := fmt.Sprintf("operations[%d]", i)
+		switch {
+		case !plainName(name):
+			out.wrong(path, "", "%q: operations have names of letters, digits, '.', '_' and '-', so that budgets can name them", name)
+		case slices.Contains(s.Operations[:i], name):
+			out.wrong(path, "", "%q is named twice", name)
+		}
+	}
+}
+
+// plainName reports whether a budget can name the operation.
+func plainName(name string) bool {
+	for _, c := range name {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= longestName
+}
+
+func (s *Spec) checkTimes(out *findings) {
+	within := func(path string, d, least, most time.Duration, otherwise string) bool {
+		if d != 0 && (d < least || d > most) {
+			out.wrong(path, "leave it out for "+otherwise, "%s: want %v to %v", path, short(least), short(most))
+			return false
+		}
+		return true
+	}
+	span, patience := time.Duration(s.Span), time.Duration(s.Patience)
+	fine := within("span", span, leastSpan, mostSpan, "the program's own")
+	fine = within("patience", patience, leastPatience, mostPatience, "2m") && fine
+	within("prepare_within", time.Duration(s.PrepareWithin), leastPatience, mostPreparation, "10m")
+	if patience == 0 {
+		patience = usualPatience
+	}
+	if fine && longestBatch*span > patience {
+		out.wrong("patience", "", "a batch of the slowest treatment may last several spans of %v: allow at least %v", short(span), short(longestBatch*span))
+	}
+	if s.Rounds != 0 && (s.Rounds < 3 || s.Rounds > 1000) {
+		out.wrong("rounds", "leave it out for the program's own", "rounds: want 3 to 1000")
+	}
+}
+
+// short is a duration as a file says it: 1h, not 1h0m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// check holds the file against what the program says of itself.
+func (s *Spec) check(d driver.Description, treatments []design.Treatment) []area.Finding {
+	return d.Check(s.Operations, treatments, s.settings())
+}

@@ -1,0 +1,54 @@
+package imagepull
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tare/internal/spelling"
+)
+
+// The accessors: what stands between the pull manager and the records on disk.
+const (
+	disabled = "disabled"
+	directFS = "directfs"
+	cached   = "cached"
+	lru      = "lru"
+)
+
+func accessors() []string { return []string{disabled, directFS, cached, lru} }
+
+// parseAccessor reads an accessor as files write it, in any case: "cached", "lru", "lru:100", "CachedLRU(100)". size is 0 where it says none.
+func parseAccessor(text string) (name string, size int, err error) {
+	word := strings.ToLower(strings.TrimSpace(text))
+	word, number, sized := strings.Cut(word, ":")
+	if before, inside, ok := strings.Cut(word, "("); ok && !sized && strings.HasSuffix(inside, ")") {
+		word, number, sized = before, strings.TrimSuffix(inside, ")"), true
+	}
+	switch word = strings.TrimSpace(word); word {
+	case disabled, directFS, cached:
+		if sized {
+			return "", 0, fmt.Errorf("accessor: %q: only lru has a size", text)
+		}
+		return word, 0, nil
+	case lru, "cachedlru":
+		if !sized {
+			return lru, 0, nil
+		}
+		size, err := parseCount("size", number, maxSize)
+		if err != nil {
+			return "", 0, fmt.Errorf("accessor: %q: %w", text, err)
+		}
+		return lru, size, nil
+	}
+	return "", 0, fmt.Errorf("accessor: there is no %q; there are %s and lru:100%s", text, strings.Join(accessors(), ", "), spelling.DidYouMean(word, append(accessors(), "CachedLRU")))
+}
+
+// parseCount reads a level that counts something, from 1 on.
+func parseCount(name, text string, most int) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("%s: want a whole number from 1 to %d, not %q", name, most, text)
+	}
+	return n, nil
+}

@@ -1,0 +1,128 @@
+// Package imagepull is the area of the kubelet's image-pull credential check: what does it cost a pod that its node must prove, at each start, that
+// the pod may use an image which is there already; what do the records on disk and the cache before them cost; and how does that grow with the images
+// of a node?
+//
+// The code under test is upstream's own (k8s.io/kubernetes/pkg/kubelet/images/pullmanager), which runs in a process of tare-plane and times itself:
+// no kubelet, no registry and no network are part of it.
+package imagepull
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/driver"
+	"tare/internal/plane"
+)
+
+// Area is the imagepull area.
+type Area struct{}
+
+var _ area.Area = Area{}
+
+const areaName = "imagepull"
+
+// Name implements area.Area.
+func (Area) Name() string { return areaName }
+
+// Cells implements area.Area.
+func (Area) Cells() map[design.Question]area.Cell {
+	return map[design.Question]area.Cell{
+		design.Compare: {Answered: true},
+		design.Scale:   {Answered: true},
+		design.Capacity: {Reason: "the check is a call within the kubelet, made when a pod starts, with no queue that overflows at a rate; ask compare what " +
+			"a call costs, with concurrency for several at a time, and scale how that grows"},
+		design.Soak: {Reason: "what grows over a node's life are its records, which an experiment sets: ask scale over records; how a pull manager " +
+			"behaves over days takes a kubelet that runs for days"},
+	}
+}
+
+// NewSpec implements area.Area.
+func (Area) NewSpec() area.Spec { return &Spec{} }
+
+// Open implements area.Area. It finds the program, which Preflight has seen to be there, and starts nothing.
+func (Area) Open(ctx context.Context, s area.Spec, env area.Env) (area.Target, error) {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return nil, fmt.Errorf("open imagepull: a spec of type %T is not this area's", s)
+	}
+	binary, err := spec.find(ctx, env)
+	if err != nil {
+		return nil, fmt.Errorf("open imagepull: %w", err)
+	}
+	cpus, err := processors(spec, env)
+	if err != nil {
+		return nil, fmt.Errorf("open imagepull: %w", err)
+	}
+	dir := spec.folder()
+	disk, err := lookAt(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open imagepull: %w", err)
+	}
+	c := driver.Config{
+		Area: areaName, Env: env, Operations: spec.operations(), Parent: dir, Fresh: true, Contained: true,
+		Rounds: spec.Rounds, Span: spec.span(), CPUs: cpus,
+		Notes: spec.notes(binary, disk, cpus, env.Treatments),
+		Arm:   func(t design.Treatment) (driver.Arm, error) { return spec.arm(binary, t, env) },
+	}
+	return driver.New(c), nil
+}
+
+// arm is how a treatment is measured: the same program, asked for other levels.
+func (s *Spec) arm(b plane.Binary, t design.Treatment, env area.Env) (driver.Arm, error) {
+	p, err := s.plan(t)
+	if err != nil {
+		return driver.Arm{}, err
+	}
+	return driver.Arm{Program: program(b, env), Levels: p.levels()}, nil
+}
+
+// programArgument is what makes tare-plane a pull manager.
+const programArgument = "pull-manager"
+
+// program is the pull manager as a child process. It gets no environment but a folder for temporary files: nothing of the user's may change what it
+// does, such as the settings of Go's garbage collector.
+func program(b plane.Binary, env area.Env) driver.Program {
+	return driver.Program{
+		Name: programArgument, Path: b.Path, Args: []string{programArgument}, Dir: env.Dir, Env: []string{"TMPDIR=" + os.TempDir()},
+	}
+}
+
+// Undo implements area.Area.
+func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error {
+	return driver.Undo(ctx, changes, env)
+}
+
+// Adapters lists the accessors, with one line on each.
+func (Area) Adapters() map[string]string {
+	return map[string]string{
+		disabled: "no credential check: upstream's NoopImagePullManager, which answers at once that no pull is needed",
+		directFS: "every check reads the image's record from its file",
+		cached:   "a cache in memory that has room for all records, up to upstream's own limit",
+		lru:      "the same cache with room for size records, the least recently used one is forgotten",
+	}
+}
+
+// Presets lists the operations, with one line on each.
+func (Area) Presets() map[string]string {
+	help := map[string]string{}
+	for _, o := range offered() {
+		help[o.name] = o.help
+	}
+	return help
+}
+
+// Creates says what a run of s makes on this host, for the plan.
+func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return nil
+	}
+	need := spec.need(treatments)
+	return []string{
+		fmt.Sprintf("%d process(es) of tare-plane at a time, one for each treatment, anew in every block", len(treatments)),
+		fmt.Sprintf("%d record(s) of images that do not exist, %s in %d folder(s) below %s, removed at the end", need.files, size(need.bytes), len(treatments), spec.folder()),
+	}
+}

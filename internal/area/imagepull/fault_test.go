@@ -1,0 +1,294 @@
+package imagepull
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+)
+
+// TestDamagedRecords: a record that is not what was written is refused by its file's name, before anything is measured of it.
+func TestDamagedRecords(t *testing.T) {
+	for title, harm := range map[string]func(path string) error{
+		"no JSON":   func(path string) error { return os.WriteFile(path, []byte("{ this is no record"), 0o600) },
+		"cut":       func(path string) error { return os.Truncate(path, 20) },
+		"empty":     func(path string) error { return os.Truncate(path, 0) },
+		"not there": os.Remove,
+		"another image's": func(path string) error {
+			all, err := os.ReadDir(filepath.Dir(path))
+			if err != nil {
+				return err
+			}
+			for _, e := range all {
+				if e.Name() != filepath.Base(path) {
+					text, err := os.ReadFile(filepath.Join(filepath.Dir(path), e.Name())) //nolint:gosec // a file of the test's
+					if err != nil {
+						return err
+					}
+					return os.WriteFile(path, text, 0o600)
+				}
+			}
+			return errors.New("there is one record alone")
+		},
+	} {
+		for _, accessor := range []string{directFS, cached} {
+			t.Run(title+" "+accessor, func(t *testing.T) {
+				tr := treatment("accessor", accessor, "records", "30")
+				spec := &Spec{Dir: t.TempDir()}
+				tg, _ := opened(t, spec, tr)
+				all := records(t, spec.Dir)
+				if len(all) != 30 {
+					t.Fatalf("%d records, want 30", len(all))
+				}
+				if err := harm(all[17]); err != nil {
+					t.Fatal(err)
+				}
+				err := tg.Enter(t.Context(), tr)
+				if err == nil {
+					err = tg.Verify(t.Context(), tr)
+				}
+				if err == nil || !strings.Contains(err.Error(), filepath.Base(all[17])) {
+					t.Errorf("%v does not name %s", err, filepath.Base(all[17]))
+				}
+				if n := len(records(t, spec.Dir)); n != 30 && title != "not there" || n < 29 {
+					t.Errorf("%d records are left of 30", n)
+				}
+			})
+		}
+	}
+}
+
+// TestUnwritableFolder: where no folder can be made, Prepare says so, and nothing is journaled as left.
+func TestUnwritableFolder(t *testing.T) {
+	haveBinary(t)
+	tr := treatment("accessor", "cached")
+	dir := unwritable(t)
+	found := (Area{}).Preflight(t.Context(), &Spec{Dir: dir}, testEnv(t, tr))
+	if !slices.ContainsFunc(found, func(f area.Finding) bool {
+		return f.Severity == area.Error && f.Path == "dir" && strings.Contains(f.Message, dir)
+	}) {
+		t.Errorf("%+v", found)
+	}
+	tg, err := Area{}.Open(t.Context(), &Spec{Dir: dir}, testEnv(t, tr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &memory{}
+	if err := tg.Prepare(t.Context(), tr, j); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("prepared in %s: %v", dir, err)
+	}
+	if err := tg.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left := j.left(); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+// programs are the pids of journaled processes that live.
+func programs(t testing.TB, changes []area.Change) (out []int) {
+	t.Helper()
+	for _, c := range changes {
+		if c.Kind != area.ProcessKind {
+			continue
+		}
+		pid, err := strconv.Atoi(c.Data["pid"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if alive(pid) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// alive reports whether a process runs that is not dead already.
+func alive(pid int) bool {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
+}
+
+// TestKilledInABatch: a program that is killed while it measures ends the batch with an error that says so, and nothing of it is left.
+func TestKilledInABatch(t *testing.T) {
+	tr := treatment("accessor", "directfs")
+	tg, j := opened(t, &Spec{}, tr)
+	entered(t, tg, tr)
+	pids := programs(t, j.left())
+	if len(pids) != 1 {
+		t.Fatalf("processes %v, want one", pids)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	op := operationOf(t, tg, tr, opCheck)
+	go func() {
+		_, err := op.Batch(ctx, 1<<20) // many seconds
+		done <- err
+	}()
+	time.Sleep(300 * time.Millisecond) // it is in the batch by now; if it is not yet, the kill comes before it, and the error is the same
+	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("the batch ended with %v", err)
+	}
+	if _, err := op.Batch(ctx, 1); err == nil {
+		t.Error("a batch of a killed program")
+	}
+}
+
+// parentVariable makes this test binary a run that enters arms, says so, and waits to be killed. Its value is the folder for its records; the journal
+// lies beside it.
+const parentVariable = "TARE_TEST_IMAGEPULL_PARENT"
+
+// onDisk is a journal that a killed process leaves.
+type onDisk struct{ file *os.File }
+
+func (d onDisk) write(kind string, c area.Change) error {
+	line, err := json.Marshal(map[string]any{"kind": kind, "change": c})
+	if err == nil {
+		_, err = d.file.Write(append(line, '\n'))
+	}
+	return err
+}
+
+func (d onDisk) Intend(c area.Change) error { return d.write("intend", c) }
+func (d onDisk) Undone(c area.Change) error { return d.write("undone", c) }
+
+// TestParent is no test: TestUndoAfterKill runs it in a process of its own.
+func TestParent(t *testing.T) {
+	dir := os.Getenv(parentVariable)
+	if dir == "" {
+		t.Skip("only for TestUndoAfterKill")
+	}
+	f, err := os.Create(dir + ".journal") //nolint:gosec // a file of the test's
+	if err != nil {
+		t.Fatal(err)
+	}
+	arms := []design.Treatment{treatment("accessor", "disabled"), treatment("accessor", "directfs"), treatment("accessor", "cached")}
+	env := testEnv(t, arms...)
+	env.Dir = filepath.Dir(dir) // the test that kills this one removes it
+	tg, err := Area{}.Open(t.Context(), &Spec{Dir: dir}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range arms {
+		if err := tg.Prepare(t.Context(), a, onDisk{f}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, a := range arms {
+		entered(t, tg, a)
+	}
+	if _, err := os.Stdout.WriteString("\nENTERED\n"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+}
+
+// TestUndoAfterKill kills a run that has its programs up, by a signal that lets it do nothing, and undoes it from the journal alone.
+func TestUndoAfterKill(t *testing.T) {
+	haveBinary(t)
+	dir := filepath.Join(t.TempDir(), "records")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := exec.CommandContext(t.Context(), self, "-test.run", "^TestParent$", "-test.v")
+	parent.Env = append(os.Environ(), parentVariable+"="+dir)
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, lines := "", bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "ENTERED" {
+		said += lines.Text() + "\n"
+	}
+	changes := journaled(t, dir+".journal")
+	pids := programs(t, changes)
+	if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait() // it was killed
+	if len(pids) != 3 || len(records(t, dir)) < 200 {
+		t.Errorf("%d programs, %d records; the run said\n%s", len(pids), len(records(t, dir)), said)
+	}
+	for range 2 {
+		if err := (Area{}).Undo(t.Context(), changes, area.Env{Clock: testEnv(t).Clock, Log: testEnv(t).Log}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nothingLeft(t, dir)
+	if left := programs(t, changes); len(left) > 0 {
+		t.Errorf("programs %v are left", left)
+	}
+}
+
+// journaled are the changes that a killed run left, the latest first.
+func journaled(t testing.TB, file string) []area.Change {
+	t.Helper()
+	b, err := os.ReadFile(file) //nolint:gosec // a file of the test's
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &memory{}
+	for line := range strings.Lines(string(b)) {
+		var e struct {
+			Kind   string
+			Change area.Change
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		apply := j.Intend
+		if e.Kind == "undone" {
+			apply = j.Undone
+		}
+		if err := apply(e.Change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return j.left()
+}
+
+// TestUndoRefusesNonsense: what this area does not make is not touched.
+func TestUndoRefusesNonsense(t *testing.T) {
+	keep := t.TempDir()
+	for _, c := range []area.Change{
+		{Area: areaName, Kind: "namespace"},
+		{Area: areaName, Kind: area.ProcessKind, Data: map[string]string{"pid": "1", "start_ticks": "1"}},
+		{Area: areaName, Kind: "folder", Data: map[string]string{"path": "/"}},
+		{Area: areaName, Kind: "folder", Data: map[string]string{"path": keep}},
+	} {
+		if err := (Area{}).Undo(t.Context(), []area.Change{c}, testEnv(t)); err == nil {
+			t.Errorf("%v was undone", c)
+		}
+	}
+	if _, err := os.Stat(keep); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Error(err)
+	}
+}

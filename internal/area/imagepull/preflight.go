@@ -1,0 +1,109 @@
+package imagepull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/driver"
+	"tare/internal/plane"
+	"tare/internal/proc"
+)
+
+// Preflight implements area.Area: it sees that the program can be had, which may build it, that it is one which has the pull manager and offers what
+// is asked for, and that records can be written where they are to lie. It leaves nothing.
+func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return []area.Finding{fault("", fmt.Sprintf("a spec of type %T is not this area's", s), "")}
+	}
+	out := append(spec.advise(env.Treatments), spec.judgeFolder(env.Treatments)...)
+	out = append(out, spec.judgeMemory(env.Treatments, "/proc/meminfo")...)
+	if _, err := processors(spec, env); err != nil {
+		out = append(out, fault("", err.Error(), ""))
+	}
+	if env.Look {
+		b, there := plane.Cached(ctx, plane.V136, spec.host(env))
+		if !there {
+			return append(out, area.Finding{Path: "binary", Severity: area.Info, Message: "tare-plane is not there yet: a run builds it, once, which takes minutes"})
+		}
+		return append(out, spec.judgeProgram(ctx, b, env)...)
+	}
+	b, err := spec.find(ctx, env)
+	if err != nil {
+		return append(out, missing(err))
+	}
+	return append(out, spec.judgeProgram(ctx, b, env)...)
+}
+
+// judgeProgram has the program describe itself: one that was built before it had a pull manager is refused here.
+func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) []area.Finding {
+	log, err := os.CreateTemp("", folderPrefix+"*.log")
+	if err != nil {
+		return []area.Finding{fault("", fmt.Sprintf("make a file for what the pull manager says: %v", err), "")}
+	}
+	defer func() { _ = os.Remove(log.Name()) }() // a file of a few bytes among others of its kind
+	if err := log.Close(); err != nil {
+		return []area.Finding{fault("", err.Error(), "")}
+	}
+	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), log.Name())
+	if err != nil {
+		said := strings.ReplaceAll(err.Error(), " of "+log.Name(), "") // it is not going to be there
+		return []area.Finding{fault("binary", fmt.Sprintf("%s does not work as a pull manager: %s", b.Path, said), "name another tare-plane, or none to have tare build it")}
+	}
+	out := []area.Finding{{Path: "binary", Severity: area.Info, Message: fmt.Sprintf("pull manager: Kubernetes %s, from %s", b.Kubernetes, b.Path)}}
+	return append(out, d.Check(s.operations(), env.Treatments, nil)...)
+}
+
+// host is what finding the program needs: the one that the file names, and somebody to tell that a build takes minutes.
+func (s *Spec) host(env area.Env) plane.Host {
+	h := plane.Host{
+		Path: s.Binary, Log: env.Log, Getenv: env.Getenv, Clock: env.Clock,
+		Tell: func(line string) { env.Log.Warn("prepare the pull manager", slog.String("step", line)) },
+	}
+	if h.Getenv == nil {
+		h.Getenv = func(string) (string, bool) { return "", false }
+	}
+	return h
+}
+
+// find is the program, which is built where it is not there.
+func (s *Spec) find(ctx context.Context, env area.Env) (plane.Binary, error) {
+	b, err := plane.Find(ctx, plane.V136, s.host(env))
+	if err != nil {
+		return b, fmt.Errorf("find the pull manager: %w", err)
+	}
+	return b, nil
+}
+
+// missing words what is missing.
+func missing(err error) area.Finding {
+	f := fault("binary", err.Error(), "")
+	if m, ok := errors.AsType[*plane.Missing](err); ok {
+		f.Hint = m.Next
+	}
+	return f
+}
+
+// processors are where the programs run: the last one while calls come one at a time, since what the host does of itself is done on the first; all of
+// them where several are made at a time.
+func processors(s *Spec, env area.Env) ([]int, error) {
+	cpus := env.CPUs
+	if len(cpus) == 0 {
+		var err error
+		if cpus, err = proc.Allowed(); err != nil {
+			return nil, err
+		}
+	}
+	if len(cpus) == 0 {
+		return nil, errors.New("there is no processor to run on")
+	}
+	if s.most(env.Treatments) > 1 {
+		return cpus, nil
+	}
+	return cpus[len(cpus)-1:], nil
+}

@@ -1,0 +1,127 @@
+package imagepull
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/spelling"
+)
+
+// Validate implements area.Spec.
+func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
+	out := s.judgeSection()
+	if cell := (Area{}).Cells()[q]; !cell.Answered {
+		out = append(out, fault("", fmt.Sprintf("imagepull does not answer %q: %s", q, cell.Reason), "ask for compare or scale"))
+	}
+	if len(treatments) == 0 {
+		treatments = []design.Treatment{{ID: design.ID(nil)}}
+	}
+	seen := map[string]bool{}
+	for _, t := range treatments {
+		for _, f := range s.judge(t) {
+			if key := f.Path + f.Message; !seen[key] {
+				seen[key] = true
+				out = append(out, f)
+			}
+		}
+	}
+	if slices.ContainsFunc(out, isError) {
+		return out
+	}
+	if out = append(out, s.judgeTwins(treatments)...); len(out) > 0 {
+		return out
+	}
+	return append(s.judgeIdle(treatments), s.warn(treatments)...)
+}
+
+func isError(f area.Finding) bool { return f.Severity == area.Error }
+
+// fault is a finding that stops a run.
+func fault(path, message, hint string) area.Finding {
+	return area.Finding{Path: path, Severity: area.Error, Message: message, Hint: hint}
+}
+
+// judgeSection looks at what no treatment can change.
+func (s *Spec) judgeSection() (out []area.Finding) {
+	for i, name := range s.Operations {
+		path := fmt.Sprintf("operations[%d]", i)
+		switch {
+		case !slices.Contains(names(), name):
+			out = append(out, fault(path, fmt.Sprintf("there is no operation %q; there are %s%s", name, strings.Join(names(), ", "), spelling.DidYouMean(name, names())), ""))
+		case slices.Contains(s.Operations[:i], name):
+			out = append(out, fault(path, fmt.Sprintf("%q is given twice", name), ""))
+		}
+	}
+	if span := s.Span.Std(); span != 0 && (span < time.Millisecond || span > 10*time.Second) {
+		out = append(out, fault("span", "span: want 1ms to 10s", "leave it out for the default"))
+	}
+	if s.Rounds != 0 && (s.Rounds < 3 || s.Rounds > 1000) {
+		out = append(out, fault("rounds", "rounds: want 3 to 1000", "leave it out for the default"))
+	}
+	return out
+}
+
+// judge looks at what one treatment makes of the section. Errors in a level of a treatment name the treatment.
+func (s *Spec) judge(t design.Treatment) []area.Finding {
+	_, err := s.plan(t)
+	if err == nil {
+		return nil
+	}
+	message := err.Error()
+	factor, _, _ := strings.Cut(message, ":")
+	path := factor
+	if _, level := t.Levels[factor]; level || s.given()[factor] == "" {
+		path, message = "", fmt.Sprintf("treatment %q: %s", t.ID, message)
+	}
+	hint := ""
+	if factor == factorStripes {
+		hint = fmt.Sprintf("use up to %d", maxStripes)
+	}
+	return []area.Finding{fault(path, message, hint)}
+}
+
+// judgeTwins refuses treatments that are the same in other words: what differs between them is noise.
+func (s *Spec) judgeTwins(treatments []design.Treatment) (out []area.Finding) {
+	first := map[string]string{}
+	for _, t := range treatments {
+		p, err := s.plan(t)
+		if err != nil || t.Control != design.None {
+			continue
+		}
+		key := design.ID(p.levels())
+		if other, twice := first[key]; twice {
+			out = append(out, fault("", fmt.Sprintf("treatment %q is %q in other words: both are %s", t.ID, other, key), "leave one of them out"))
+			continue
+		}
+		first[key] = t.ID
+	}
+	return out
+}
+
+// judgeIdle refuses what the section says and no treatment uses: it would change nothing, and seem to.
+func (s *Spec) judgeIdle(treatments []design.Treatment) (out []area.Finding) {
+	for _, factor := range slices.Sorted(maps.Keys(s.given())) {
+		if !s.any(treatments, func(p *plan) bool { return p.uses(factor) }) {
+			out = append(out, fault(factor, fmt.Sprintf("%s: no treatment uses it: it belongs to %s", factor, owner(factor)), "leave it out"))
+		}
+	}
+	return out
+}
+
+// any reports whether a treatment's plan is such.
+func (s *Spec) any(treatments []design.Treatment, such func(*plan) bool) bool {
+	if len(treatments) == 0 {
+		treatments = []design.Treatment{{}}
+	}
+	for _, t := range treatments {
+		if p, err := s.plan(t); err == nil && such(&p) {
+			return true
+		}
+	}
+	return false
+}
