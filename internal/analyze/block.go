@@ -26,7 +26,10 @@ func (a *analysis) dataset() (*dataset, error) {
 	d := &dataset{
 		arms: unique(a.rec.Plan.Treatments), negative: map[string][]string{}, index: map[key]*measure{}, unblocked: a.rec.Plan.Unblocked,
 	}
-	per := trialsByBlock(a.trials())
+	d.idle = &dataset{arms: d.arms, index: map[key]*measure{}, unblocked: d.unblocked}
+	trials := a.trials()
+	nothing := idle(trials)
+	per := trialsByBlock(trials)
 	complete := a.complete(d.arms, per)
 	var loss losses
 	var kept []*block
@@ -46,9 +49,9 @@ func (a *analysis) dataset() (*dataset, error) {
 		}
 	}
 	for _, b := range kept {
-		a.takeIn(d, b)
+		a.takeIn(d, b, nothing)
 	}
-	for _, m := range d.measures {
+	for _, m := range slices.Concat(d.measures, d.idle.measures) {
 		m.pad(len(d.blocks))
 	}
 	return d, nil
@@ -90,19 +93,20 @@ func (a *analysis) block(d *dataset, number int, trials map[string]*record.Trial
 	return b, nil
 }
 
-// takeIn adds a block to the dataset, and to those parts of the report that add up over trials.
-func (a *analysis) takeIn(d *dataset, b *block) {
+// takeIn adds a block to the dataset, and to those parts of the report that add up over trials. What the operations cost that do nothing goes
+// into a dataset of its own.
+func (a *analysis) takeIn(d *dataset, b *block, nothing map[string]bool) {
 	d.blocks = append(d.blocks, b.number)
+	d.idle.blocks = d.blocks
 	for _, x := range b.extracts {
 		a.targets(x.trial)
 		for _, name := range x.trial.Operations {
-			addOnce(&d.operations, name)
+			d.of(name, nothing).mention(name)
 		}
 		for _, m := range x.measures {
-			if m.operation != "" {
-				addOnce(&d.operations, m.operation)
-			}
-			d.add(m)
+			to := d.of(m.operation, nothing)
+			to.mention(m.operation)
+			to.add(m)
 		}
 		negative := d.negative[x.trial.Treatment]
 		for _, name := range x.trial.Negative {
@@ -111,6 +115,21 @@ func (a *analysis) takeIn(d *dataset, b *block) {
 		d.negative[x.trial.Treatment] = negative
 		d.batched = d.batched || x.batched
 		a.count(x)
+	}
+}
+
+// of is the dataset that an operation belongs to.
+func (d *dataset) of(operation string, nothing map[string]bool) *dataset {
+	if nothing[operation] {
+		return d.idle
+	}
+	return d
+}
+
+// mention takes in the name of an operation; "" is all of them together.
+func (d *dataset) mention(operation string) {
+	if operation != "" {
+		addOnce(&d.operations, operation)
 	}
 }
 

@@ -49,6 +49,7 @@ func (a *analysis) compare(budgets []budget.Budget) error {
 	c.gates = c.gating(budgets)
 	a.design(c)
 	a.metrics(c)
+	a.harness(c)
 	a.blockValues(c)
 	a.percentiles(c)
 	if len(d.blocks) < minBlocks && !d.unblocked {
@@ -59,6 +60,7 @@ func (a *analysis) compare(budgets []budget.Budget) error {
 	}
 	a.growth(c, budgets)
 	a.noise(c)
+	a.skew(c)
 	a.surroundings()
 	return nil
 }

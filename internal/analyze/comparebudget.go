@@ -73,6 +73,8 @@ func (c *comparison) missing(b *budget.Budget) string {
 	switch {
 	case len(c.blocks) == 0:
 		return "no complete block was measured"
+	case slices.Contains(c.idle.operations, b.Operation):
+		return fmt.Sprintf("%s does nothing: what it costs is the harness's own, and is not judged", b.Operation)
 	case b.Operation != "" && !slices.Contains(c.operations, c.spokenOf(b.Operation)):
 		return fmt.Sprintf("there is no operation %q; there is %s", b.Operation, strings.Join(c.operations, ", "))
 	case b.Operation != "" && c.has("", b.Metric):

@@ -28,6 +28,8 @@ type dataset struct {
 
 	measures []*measure
 	index    map[key]*measure
+	// idle has what the operations that do nothing cost, in the same blocks; nil in itself.
+	idle *dataset
 }
 
 type key struct{ treatment, operation, metric string }

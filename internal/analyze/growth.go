@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"tare/internal/design"
 	"tare/internal/record"
 	"tare/internal/report"
-	"tare/internal/stat"
 )
 
 // leastSizes is how many sizes a growth law needs; below it there are points and no law.
@@ -131,79 +129,6 @@ func (c *comparison) grow(l *line, g gate, budgets []budget.Budget) (report.Grow
 		c.fit(&out, l, values, budgets, g)
 	}
 	return out, true
-}
-
-// fit adds the law, its band, the size at which a budget breaks, and the knee.
-func (c *comparison) fit(out *report.Growth, l *line, values [][]float64, budgets []budget.Budget, g gate) {
-	blocks := commonBlocks(values)
-	if len(l.sizes) < leastSizes {
-		out.Reason = fmt.Sprintf("%d sizes are too few to tell one form from another: a fit needs %d", len(l.sizes), leastSizes)
-		return
-	}
-	if len(blocks[0]) == 0 {
-		out.Reason = "no block measured every size"
-		return
-	}
-	limit := c.ceiling(budgets, l, g)
-	o := stat.GrowthOptions{Level: level, Budget: math.NaN(), Margin: c.margin}
-	if limit != nil {
-		o.Budget, out.Budget = limit.Limit.Value, limit.Text
-	}
-	f, err := stat.FitGrowth(l.sizes, blocks, o)
-	if err != nil {
-		out.Reason = err.Error()
-		return
-	}
-	out.Reason = f.Reason
-	lv := level
-	out.Best, out.Level = string(f.Best.Law), &lv
-	if f.Named {
-		out.Law = string(f.Best.Law)
-	}
-	for _, t := range f.Tied {
-		out.Tied = append(out.Tied, string(t))
-	}
-	out.Coefficients = report.Coefficients{C0: f.Best.C0, C1: f.Best.C1}
-	out.Lo, out.Hi = finite(f.C1.Lo), finite(f.C1.Hi)
-	for i := range out.Points {
-		p := &out.Points[i]
-		e := f.Band(p.N)
-		p.Fitted, p.FittedLo, p.FittedHi = finite(e.Value), finite(e.Lo), finite(e.Hi)
-	}
-	if e := f.Constant; e != nil && isFinite(e.Lo) && isFinite(e.Hi) {
-		out.Constant = &report.Interval{Lo: e.Lo, Hi: e.Hi}
-	}
-	if f.Breaks != nil {
-		out.BreaksBudgetAt = crossing(f.Breaks, out.Range.Hi)
-	}
-	if f.Knee != nil {
-		out.Knee = crossing(f.Knee, out.Range.Hi)
-	}
-}
-
-func crossing(e *stat.Estimate, largest float64) *report.Crossing {
-	if !isFinite(e.Value) {
-		return nil
-	}
-	return &report.Crossing{Value: e.Value, Lo: finite(e.Lo), Hi: finite(e.Hi), Extrapolated: e.Value > largest}
-}
-
-// commonBlocks keeps the blocks in which every size was measured.
-func commonBlocks(values [][]float64) [][]float64 {
-	out := make([][]float64, len(values))
-	for b := range values[0] {
-		whole := true
-		for _, v := range values {
-			whole = whole && b < len(v) && isFinite(v[b]) && v[b] > 0
-		}
-		if !whole {
-			continue
-		}
-		for i, v := range values {
-			out[i] = append(out[i], v[b])
-		}
-	}
-	return out
 }
 
 // ceiling is the budget that bounds a metric along a line in absolute terms, the strictest of several.

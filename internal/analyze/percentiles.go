@@ -11,13 +11,13 @@ import (
 // percentiles are the points at which distributions are drawn: even on an axis of log(1−q).
 var percentiles = []float64{.05, .1, .25, .5, .75, .9, .95, .99, .995, .999, .9995, .9999}
 
-// percentiles gives the distribution of every metric that has more than one value a block.
+// percentiles gives the distribution of every time that has more than one value a block. What is counted hardly varies.
 func (a *analysis) percentiles(c *comparison) {
 	for _, m := range c.measures {
 		if m.of == "" || (m.of == "calls" && m.metric.Name != metric.Response.Name) {
 			continue
 		}
-		if m.metric.Name == metric.Instructions.Name {
+		if m.metric.Unit != metric.Seconds && m.metric.Unit != metric.CPUSeconds {
 			continue
 		}
 		if p, ok := percentilesOf(m); ok {

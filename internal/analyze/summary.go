@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"math"
+	"slices"
 
 	"tare/internal/metric"
 	"tare/internal/report"
@@ -117,8 +118,13 @@ func (d *dataset) valuesOf(m *measure, quantile string) report.BlockValues {
 	return out
 }
 
-// blockValues gives what effects are estimated from: what gates, and CPU time and elapsed times in any case, so that a reader can see which
-// blocks were disturbed.
+// listed are the metrics whose values are given block by block whether they gate or not: CPU time and elapsed times, so that a reader can see
+// which blocks were disturbed, and what targets count themselves, which other tools' tables have beside them.
+var listed = []string{
+	metric.CPU.Name, metric.Wall.Name, metric.Response.Name, metric.Allocations.Name, metric.Allocated.Name, metric.Hits.Name, metric.CacheHits.Name,
+}
+
+// blockValues gives what effects are estimated from: what gates, and what is listed in any case.
 func (a *analysis) blockValues(c *comparison) {
 	for _, m := range c.measures {
 		done := map[string]bool{}
@@ -128,8 +134,7 @@ func (a *analysis) blockValues(c *comparison) {
 				a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, g.quantile))
 			}
 		}
-		main := m.metric.Name == metric.CPU.Name || m.metric.Name == metric.Wall.Name || m.metric.Name == metric.Response.Name
-		if main && !done[m.main] {
+		if slices.Contains(listed, m.metric.Name) && !done[m.main] {
 			a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, m.main))
 		}
 	}

@@ -199,6 +199,8 @@ type TrialBegin struct {
 	Negative []string `json:"negative,omitempty"`
 	// Harness are the operations that do nothing: what they cost is what the harness adds to the others.
 	Harness []string `json:"harness,omitempty"`
+	// Overhead is, by operation, the one of Harness whose cost is in it; one that is not there has the cost of whichever costs most.
+	Overhead map[string]string `json:"overhead,omitempty"`
 	// Answers are what the expected answer to each operation says, CauseAnswers what answers with its causes say; see load.Operation.
 	Answers      []string   `json:"answers,omitempty"`
 	CauseAnswers [][]string `json:"cause_answers,omitempty"`

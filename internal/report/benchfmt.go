@@ -112,6 +112,12 @@ func (s *series) unit(b *BlockValues) string {
 	if b == s.elapsed() {
 		return "sec/op"
 	}
+	switch b.Metric { // as package testing calls them
+	case metric.Allocations.Name:
+		return "allocs/op"
+	case metric.Allocated.Name:
+		return "B/op"
+	}
 	prefix := word(b.Metric)
 	if b.Quantile != "" {
 		prefix = word(b.Quantile) + "-" + prefix

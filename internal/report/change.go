@@ -70,13 +70,16 @@ func sameUnit(estimate, lo, hi string) (string, string) {
 // scale is how the effect's values are printed, all to the same decimals.
 func (x *Effect) scale() func(float64) string {
 	if x.Kind != asRatio {
-		return Differences(x.unit())
+		return x.differences()
 	}
 	if math.Abs(x.Estimate) >= 9 {
 		return func(v float64) string { return bounded(v, func(v float64) string { return "×" + unit.Number(1+v) }) }
 	}
 	half := math.Abs(x.Hi-x.Lo) * 50
-	if math.IsInf(half, 0) || half == 0 {
+	switch {
+	case half == 0:
+		half = 1 // nothing varied: the estimate is exact, and one decimal tells it from its neighbours
+	case math.IsInf(half, 0):
 		half = math.Abs(x.Estimate) * 100
 	}
 	digits := 1
@@ -119,6 +122,14 @@ func Differences(u metric.Unit) func(float64) string {
 	return func(v float64) string { return bounded(v, show) }
 }
 
+// differences is how differences of the effect's metric are printed: like Differences, and what is counted with its name.
+func (x *Effect) differences() func(float64) string {
+	if u := x.unit(); u != metric.Ratio {
+		return func(v float64) string { return bounded(v, Amount(x.Metric, u)) }
+	}
+	return Differences(metric.Ratio)
+}
+
 // unit is that of the effect's metric.
 func (x *Effect) unit() metric.Unit {
 	if m, ok := metric.Find(x.Metric); ok {
@@ -144,7 +155,7 @@ func (x *Effect) detectable() string {
 	case x.Kind == asRatio:
 		return share(*x.MDE)
 	}
-	return Differences(x.unit())(*x.MDE)
+	return x.differences()(*x.MDE)
 }
 
 // mark is the verdict's sign in a narrow table, where a legend says the words.

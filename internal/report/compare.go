@@ -144,7 +144,7 @@ func (r *Report) value(id, name string) string {
 		}
 		for k := range r.Treatments[i].Metrics {
 			if m := &r.Treatments[i].Metrics[k]; m.measured() == name {
-				return Quantity(metric.Unit(m.Unit))(m.Value)
+				return Amount(m.Name, metric.Unit(m.Unit))(m.Value) + m.Beside()
 			}
 		}
 	}

@@ -92,18 +92,69 @@ type Growth struct {
 	Tied           []string     `json:"tied,omitempty"` // laws that fit as well
 	Range          Interval     `json:"range"`
 	Coefficients   Coefficients `json:"coefficients"`
+	C0Lo           *float64     `json:"c0_lo,omitempty"` // of c0
+	C0Hi           *float64     `json:"c0_hi,omitempty"`
 	Lo             *float64     `json:"lo,omitempty"` // of c1
 	Hi             *float64     `json:"hi,omitempty"`
 	Level          *float64     `json:"level,omitempty"`
 	BreaksBudgetAt *Crossing    `json:"breaks_budget_at,omitempty"`
 	Budget         string       `json:"budget,omitempty"` // the one that it breaks
 	// Knee is where the slope changes, if two segments fit much better than one.
-	Knee   *Crossing     `json:"knee,omitempty"`
+	Knee *Crossing `json:"knee,omitempty"`
+	// Bend is what the cost is like on both sides of the knee.
+	Bend *Bend `json:"bend,omitempty"`
+	// Step is a jump between two neighbouring sizes; with one, best and the coefficients are of the sizes before it. Never together with a knee.
+	Step   *Step         `json:"step,omitempty"`
 	Points []GrowthPoint `json:"points,omitempty"`
-	// Constant bounds the growth over the range, as a share of the smallest size's cost; a law is never called constant.
+	// Constant bounds the growth over the range, as a share of the smallest size's cost. A law is called constant only where Exact.
 	Constant *Interval `json:"constant,omitempty"`
+	// Exact: all sizes cost the same in all blocks, to the last digit.
+	Exact bool `json:"exact,omitempty"`
 	// Reason says why no law is named.
 	Reason string `json:"reason,omitempty"`
+}
+
+// A Step is a jump of a cost between two neighbouring sizes: up to From it follows one form, from To on Factor times that.
+type Step struct {
+	From   float64  `json:"from"`
+	To     float64  `json:"to"`
+	Factor float64  `json:"factor"`
+	Lo     *float64 `json:"lo,omitempty"` // of the factor
+	Hi     *float64 `json:"hi,omitempty"`
+	// Before and After are the sizes of each side by themselves, where there are at least 6 of them.
+	Before *GrowthSide `json:"before,omitempty"`
+	After  *GrowthSide `json:"after,omitempty"`
+}
+
+// A GrowthSide is how a cost grows on one side of a step. Its fields are those of a Growth.
+type GrowthSide struct {
+	Range        Interval     `json:"range"`
+	Law          string       `json:"law,omitempty"`
+	Best         string       `json:"best"`
+	Tied         []string     `json:"tied,omitempty"`
+	Coefficients Coefficients `json:"coefficients"`
+	C0Lo         *float64     `json:"c0_lo,omitempty"`
+	C0Hi         *float64     `json:"c0_hi,omitempty"`
+	Lo           *float64     `json:"lo,omitempty"`
+	Hi           *float64     `json:"hi,omitempty"`
+	Constant     *Interval    `json:"constant,omitempty"`
+	Reason       string       `json:"reason,omitempty"`
+}
+
+// A Bend is the form of a cost with a knee: linear with Slope and from the knee on with Steeper, or constant at Base up to the knee and from there
+// on approaching Ceiling, as Base + (Ceiling−Base)·(1 − knee/N) does.
+type Bend struct {
+	Base    Coefficient  `json:"base"` // at N = 0
+	Slope   *Coefficient `json:"slope,omitempty"`
+	Steeper *Coefficient `json:"steeper,omitempty"`
+	Ceiling *Coefficient `json:"ceiling,omitempty"`
+}
+
+// A Coefficient is an estimated constant of a form.
+type Coefficient struct {
+	Value float64  `json:"value"`
+	Lo    *float64 `json:"lo,omitempty"`
+	Hi    *float64 `json:"hi,omitempty"`
 }
 
 // GrowthPoint is what one size cost.
@@ -131,4 +182,6 @@ type Crossing struct {
 	Hi    *float64 `json:"hi,omitempty"`
 	// Extrapolated: it lies beyond the measured sizes.
 	Extrapolated bool `json:"extrapolated,omitempty"`
+	// InStep: it lies between the two sizes of a step, and no nearer is known.
+	InStep bool `json:"in_step,omitempty"`
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tare/internal/unit"
@@ -10,38 +11,104 @@ import (
 
 // Growth laws in words, for text and Markdown alike.
 
-// law is one fitted law: "linear, 1.19 µs + 31 ns·rules [29, 33], over 0–50".
+// headline is one fitted law: "linear, 1.19 µs [1.1, 1.3] + 31 ns·rules [29, 33], over 0–50"; or what there is instead of one.
 func (g *Growth) headline() string {
 	over := "over " + g.span()
+	also := ""
+	if len(g.Tied) > 0 {
+		also = "as good: " + strings.Join(g.Tied, ", ")
+	}
 	switch {
+	case g.Exact && g.Law != "":
+		return "constant, exactly " + Quantity(g.Unit)(g.Coefficients.C0) + " at every size, " + over
 	case g.Law != "":
 		s := g.Law + ", " + g.formula(g.Law) + ", " + over
 		if len(g.Tied) > 0 {
 			s += "; " + strings.Join(g.Tied, ", ") + " fits as well"
 		}
 		return s
+	case g.Step != nil:
+		s := "no one law: " + g.Step.words(g.Factor) + "; up to there " + g.form(g.Best)
+		if also != "" {
+			s += " (" + also + ")"
+		}
+		return s + ", beyond it that times the factor, " + over
+	case g.Bend != nil && g.Knee != nil:
+		return "no one law: " + g.Bend.words(g) + ", " + over
 	case g.Best != "":
-		s := "no law" + because(g.Reason) + "; best " + g.Best + ", " + g.formula(g.Best) + ", " + over + " only"
-		if len(g.Tied) > 0 {
-			s += "; as good: " + strings.Join(g.Tied, ", ")
+		s := "no law" + because(g.Reason) + "; best " + g.form(g.Best) + ", " + over + " only"
+		if also != "" {
+			s += "; " + also
 		}
 		return s
 	}
 	return "no law" + because(orElse(g.Reason, "nothing was fitted")) + "; " + over
 }
 
+// form is a law with its formula: "linear, 1.19 µs + 31 ns·rules".
+func (g *Growth) form(law string) string { return law + ", " + g.formula(law) }
+
+// words are "step between 1999 and 2001 records: ×5.6 [5.2, 6]".
+func (s *Step) words(factor string) string {
+	text := "step between " + strings.TrimSpace(Exactly(s.From)+" and "+Exactly(s.To)+" "+factor) + ": " + multiple(s.Factor)
+	if s.Lo != nil && s.Hi != nil {
+		text += " [" + bounded(*s.Lo, unit.Number) + ", " + bounded(*s.Hi, unit.Number) + "]"
+	}
+	return text
+}
+
+// multiple is a factor: "×5.6".
+func multiple(v float64) string { return "×" + unit.Number(v) }
+
+// Exactly is a size with all its digits: where two of them are neighbours, 1999 and 2001 must not both become 2000.
+func Exactly(n float64) string {
+	if n == math.Trunc(n) && math.Abs(n) < 1e15 {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(n, 'g', 6, 64)
+}
+
+// words are "bends at 700 [650, 740] rules, 100 µs [98, 102] + 20 ns·rules [18, 22] up to there, 200 ns [190, 210] for each beyond".
+func (b *Bend) words(g *Growth) string {
+	show, factor := Quantity(g.Unit), orElse(g.Factor, "N")
+	text := "bends at " + g.Knee.at(g.Factor) + ": "
+	switch {
+	case b.Ceiling != nil:
+		return text + b.Base.text(show) + " up to there, beyond it rises as 1 − " + unit.Number(g.Knee.Value) + "/" + factor + " towards " + b.Ceiling.text(show)
+	case b.Slope != nil && b.Steeper != nil:
+		return text + b.Base.text(show) + " + " + show(b.Slope.Value) + "·" + factor + spread(show(b.Slope.Value), b.Slope.Lo, b.Slope.Hi, show) +
+			" up to there, " + b.Steeper.text(show) + " for each beyond"
+	}
+	return text + b.Base.text(show)
+}
+
+// text is the constant with its interval.
+func (c *Coefficient) text(show func(float64) string) string {
+	s := show(c.Value)
+	return s + spread(s, c.Lo, c.Hi, show)
+}
+
+// as is how one side of a step grows, as a growth of its own.
+func (s *GrowthSide) as(g *Growth) *Growth {
+	return &Growth{
+		Factor: g.Factor, Unit: g.Unit, Law: s.Law, Best: s.Best, Tied: s.Tied, Range: s.Range, Coefficients: s.Coefficients,
+		C0Lo: s.C0Lo, C0Hi: s.C0Hi, Lo: s.Lo, Hi: s.Hi, Constant: s.Constant, Reason: s.Reason,
+	}
+}
+
 // span is the range of sizes that was measured.
 func (g *Growth) span() string { return unit.Number(g.Range.Lo) + "–" + unit.Number(g.Range.Hi) }
 
-// formula is c0 + c1·f(N) in the metric's unit, with the interval of c1.
+// formula is c0 + c1·f(N) in the metric's unit, with the intervals of both.
 func (g *Growth) formula(law string) string {
 	show := Quantity(g.Unit)
 	c := g.Coefficients
+	c0 := show(c.C0) + spread(show(c.C0), g.C0Lo, g.C0Hi, show)
 	if law == "constant" {
-		return show(c.C0)
+		return c0
 	}
 	c1 := show(c.C1)
-	return show(c.C0) + " + " + c1 + "·" + term(law, orElse(g.Factor, "N")) + spread(c1, g.Lo, g.Hi, show)
+	return c0 + " + " + c1 + "·" + term(law, orElse(g.Factor, "N")) + spread(c1, g.Lo, g.Hi, show)
 }
 
 // spread is " [lo, hi]" behind an estimate that is printed already, or nothing unless both are known.
@@ -74,17 +141,51 @@ func term(law, n string) string {
 func (g *Growth) remarks() []string {
 	var out []string
 	if c := g.BreaksBudgetAt; c != nil {
-		out = append(out, "breaks "+orElse(g.Budget, "its budget")+" at "+c.at(g.Factor))
+		out = append(out, "breaks "+orElse(g.Budget, "its budget")+" "+c.where(g))
 	}
-	if g.Knee != nil {
+	if g.BreaksBudgetAt == nil && (g.Step != nil || g.Bend != nil || g.Exact) { // whose headline is without the reason
+		for part := range strings.SplitSeq(g.Reason, "; ") {
+			if strings.HasPrefix(part, "the budget") {
+				out = append(out, part)
+			}
+		}
+	}
+	if g.Step != nil {
+		for _, side := range []*GrowthSide{g.Step.Before, g.Step.After} {
+			if side != nil && (side.Law != "" || side.Best != g.Best) { // else it says the same again
+				out = append(out, "by themselves, "+side.as(g).span()+": "+side.as(g).brief())
+			}
+		}
+	}
+	if g.Knee != nil && g.Bend == nil {
 		out = append(out, "bends at "+g.Knee.at(g.Factor))
 	}
-	if c := g.Constant; c != nil {
+	if c := g.Constant; c != nil && !g.Exact {
 		x := Effect{Kind: asRatio, Estimate: (c.Lo + c.Hi) / 2, Lo: c.Lo, Hi: c.Hi}
 		show := x.scale()
 		out = append(out, "its growth over the range lies between "+show(c.Lo)+" and "+show(c.Hi))
 	}
 	return out
+}
+
+// brief is the law of one side.
+func (g *Growth) brief() string {
+	s := orElse(g.Law, "best "+g.Best) + ", " + g.formula(orElse(g.Law, g.Best))
+	if g.Law == "" && len(g.Tied) > 0 {
+		s += ", as good: " + strings.Join(g.Tied, ", ")
+	}
+	return s
+}
+
+// where is where a budget breaks: at a level, or in a step.
+func (c *Crossing) where(g *Growth) string {
+	if !c.InStep || g.Step == nil {
+		return "at " + c.at(g.Factor)
+	}
+	if c.Lo == nil || c.Hi == nil || *c.Lo != g.Step.From || *c.Hi != g.Step.To {
+		return "at " + c.at(g.Factor) + ", in the step"
+	}
+	return strings.TrimSpace("between "+Exactly(g.Step.From)+" and "+Exactly(g.Step.To)+" "+g.Factor) + ", in the step"
 }
 
 // at is the level with its interval.

@@ -18,6 +18,9 @@ func (m *markdown) comparison(r *Report) {
 		}
 		items = append(items, "A/A: "+s)
 	}
+	if s := r.HarnessLine(); s != "" {
+		items = append(items, "harness: "+escape(s))
+	}
 	m.items(items)
 	if len(r.Growth) > 0 {
 		m.list("How costs grow", r.growth())

@@ -37,6 +37,7 @@ func (e *exposition) metrics(r *Report) {
 			e.opt(f.value(k.metric), k.labels()...)
 		}
 	}
+	e.harness(r)
 	left += e.effects(r)
 	e.begin("left_out", gauge, "", "How many metrics and effects are in the report and, since they are too many, not here.")
 	if len(kept)+len(r.Effects) > 0 {
@@ -45,6 +46,24 @@ func (e *exposition) metrics(r *Report) {
 	e.design(r)
 	e.checks(r)
 	e.growth(r)
+}
+
+// harness is what a call that does nothing costs; metrics are with it, not less it.
+func (e *exposition) harness(r *Report) {
+	for _, f := range []struct {
+		name, help string
+		value      func(*Harness) *float64
+	}{
+		{"harness_estimate", "What a call that does nothing costs, in the unit of the label: part of every metric of that name.", func(h *Harness) *float64 { return &h.Value }},
+		{"harness_lower", "The lower bound of what a call that does nothing costs.", func(h *Harness) *float64 { return h.Lo }},
+		{"harness_upper", "The upper bound of what a call that does nothing costs.", func(h *Harness) *float64 { return h.Hi }},
+	} {
+		e.begin(f.name, gauge, "", f.help)
+		for i := range r.Harness[:min(maxSeries, len(r.Harness))] {
+			h := &r.Harness[i]
+			e.opt(f.value(h), labels{{"treatment", h.Treatment}, {"metric", h.Metric}, {"operation", h.Operation}, {"unit", string(h.Unit)}}...)
+		}
+	}
 }
 
 // A treatmentMetric is a metric with its treatment.
@@ -182,12 +201,25 @@ func (e *exposition) growth(r *Report) {
 		{"growth_breaks_at_lower", "The lower bound of the level at which a budget breaks.", func(g *Growth) *float64 { return crossing(g.BreaksBudgetAt, lo) }},
 		{"growth_breaks_at_upper", "The upper bound of the level at which a budget breaks.", func(g *Growth) *float64 { return crossing(g.BreaksBudgetAt, hi) }},
 		{"growth_knee", "The level of the factor at which a growth bends.", func(g *Growth) *float64 { return crossing(g.Knee, value) }},
+		{"growth_step_from", "The largest level of the factor before a jump of the cost.", func(g *Growth) *float64 { return g.jump(func(s *Step) *float64 { return &s.From }) }},
+		{"growth_step_to", "The smallest level of the factor after a jump of the cost.", func(g *Growth) *float64 { return g.jump(func(s *Step) *float64 { return &s.To }) }},
+		{"growth_step_factor", "What a jump multiplies the cost with.", func(g *Growth) *float64 { return g.jump(func(s *Step) *float64 { return &s.Factor }) }},
+		{"growth_step_factor_lower", "The lower bound of what a jump multiplies the cost with.", func(g *Growth) *float64 { return g.jump(func(s *Step) *float64 { return s.Lo }) }},
+		{"growth_step_factor_upper", "The upper bound of what a jump multiplies the cost with.", func(g *Growth) *float64 { return g.jump(func(s *Step) *float64 { return s.Hi }) }},
 	} {
 		e.begin(f.name, gauge, "", f.help)
 		for _, g := range kept {
 			e.opt(f.value(g), g.labels()...)
 		}
 	}
+}
+
+// jump is a value of the step, if there is one.
+func (g *Growth) jump(of func(*Step) *float64) *float64 {
+	if g.Step == nil {
+		return nil
+	}
+	return of(g.Step)
 }
 
 // fitted is a coefficient, unless nothing was fitted.

@@ -33,6 +33,7 @@ type Report struct {
 	Design      *Design       `json:"design,omitempty"`
 	Blocks      []BlockValues `json:"blocks,omitempty"`
 	Percentiles []Percentiles `json:"percentiles,omitempty"`
+	Harness     []Harness     `json:"harness,omitempty"`
 	Capacity    []Capacity    `json:"capacity,omitempty"`
 	Soak        []Soak        `json:"soak,omitempty"`
 	Timeline    []Timeline    `json:"timeline,omitempty"`
@@ -136,6 +137,8 @@ type Metric struct {
 	Hi        *float64 `json:"hi,omitempty"`
 	Level     *float64 `json:"level,omitempty"` // of confidence, 0.95
 	N         int      `json:"n"`               // blocks, never requests
+	// Harness is the share of Value that the harness itself costs; nothing is subtracted from Value.
+	Harness *float64 `json:"harness,omitempty"`
 }
 
 // Operation is what happened to the calls of one operation under one treatment.

@@ -20,6 +20,7 @@ func comparisons() map[string]*Report {
 		"compare-interrupted": compareInterrupted(),
 		"landlock-growth":     landlockGrowth(),
 		"growth-ties":         growthTies(),
+		"growth-steps":        growthSteps(),
 		"compare-hostile":     compareHostile(),
 	}
 }

@@ -25,6 +25,9 @@ func spoil(r *Report, s string) {
 	for i := range r.Treatments {
 		r.Treatments[i].ID = s
 	}
+	for i := range r.Harness {
+		r.Harness[i].Treatment, r.Harness[i].Operation, r.Harness[i].Metric, r.Harness[i].Unit = s, s, s, metric.Unit(s)
+	}
 	for i := range r.Effects {
 		x := &r.Effects[i]
 		x.Treatment, x.Baseline, x.Operation, x.Quantile, x.Reason = s, s, s, s, s
@@ -82,6 +85,14 @@ func spoilNumbers(r *Report, v float64, n uint64) {
 	for i := range r.Answers {
 		r.Answers[i].Client, r.Answers[i].Target = n, v
 	}
+	for i := range r.Harness {
+		r.Harness[i].Value, r.Harness[i].Lo, r.Harness[i].Hi, r.Harness[i].N = v, &v, &v, int(n%1000)
+	}
+	for i := range r.Treatments {
+		for k := range r.Treatments[i].Metrics {
+			r.Treatments[i].Metrics[k].Harness = &v
+		}
+	}
 	for i := range r.Effects {
 		x := &r.Effects[i]
 		x.Estimate, x.Lo, x.Hi, x.MDE, x.BlocksToDecide = v, -v, v, &v, new(int(n%1000))
@@ -89,6 +100,14 @@ func spoilNumbers(r *Report, v float64, n uint64) {
 	for i := range r.Growth {
 		g := &r.Growth[i]
 		g.Coefficients, g.Lo, g.Hi, g.Range, g.Knee = Coefficients{v, v}, &v, &v, Interval{v, v}, &Crossing{Value: v, Hi: &v}
+		if g.Step != nil {
+			side := &GrowthSide{Range: Interval{v, v}, Best: "log", Coefficients: Coefficients{v, v}, Lo: &v, Hi: &v}
+			g.Step, g.BreaksBudgetAt = &Step{From: v, To: -v, Factor: v, Lo: &v, Hi: &v, Before: side, After: side}, &Crossing{Value: v, Lo: &v, Hi: &v, InStep: true}
+		}
+		if g.Bend != nil {
+			k := &Coefficient{v, &v, &v}
+			g.Bend = &Bend{Base: *k, Slope: k, Steeper: k}
+		}
 		for k := range g.Points {
 			g.Points[k].N, g.Points[k].Value, g.Points[k].Lo = v, v, &v
 		}

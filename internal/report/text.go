@@ -66,13 +66,16 @@ type printer struct {
 	buf bytes.Buffer
 }
 
-// say writes one line. On a CI system's standard output, a name must not become a command of the system's own: GitHub's runner obeys
-// lines that begin with "::", and "##[" anywhere.
-func (p *printer) say(line string) {
+// say writes one line.
+func (p *printer) say(line string) { p.buf.WriteString(harmless(line) + "\n") }
+
+// harmless is a line in which no name is a command of the CI system on whose standard output it stands: GitHub's runner obeys lines that begin
+// with "::", and "##[" anywhere.
+func harmless(line string) string {
 	if text := strings.TrimLeft(line, " "); strings.HasPrefix(text, "::") {
 		line = line[:len(line)-len(text)] + "∶" + text[1:]
 	}
-	p.buf.WriteString(strings.ReplaceAll(line, "##[", "#﹟[") + "\n")
+	return strings.ReplaceAll(line, "##[", "#﹟[")
 }
 
 func (p *printer) paint(s, color string) string {

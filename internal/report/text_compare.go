@@ -32,6 +32,9 @@ func (p *printer) comparison(r *Report) {
 		p.say("")
 		p.label("A/A", trust, plain)
 	}
+	if s := r.HarnessLine(); s != "" {
+		p.label("harness", s, plain)
+	}
 }
 
 // effects writes the table of costs in as many panels as the width needs, with the words behind its marks, and what is undecided.

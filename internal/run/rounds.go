@@ -144,10 +144,10 @@ func (x *runner) size(ctx context.Context, arms []arm, i int) (int, error) {
 	if span <= 0 {
 		span = defaultSpan
 	}
-	batch := op.Batch
+	base := arms[0]
 	for _, a := range arms {
 		if x.treatment(a.trial.Treatment).Baseline {
-			batch = a.ops[i].Batch
+			base = a
 		}
 	}
 	x.event(Event{Phase: WarmingUp, Note: "find the length of a batch of " + op.Name})
@@ -157,9 +157,9 @@ func (x *runner) size(ctx context.Context, arms []arm, i int) (int, error) {
 	}
 	n := 1
 	for {
-		per, err := quickest(ctx, batch, n)
+		per, err := quickest(ctx, base.ops[i].Batch, n)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", op.Name, err)
+			return 0, fmt.Errorf("%s under %s: %w", op.Name, base.trial.Treatment, err)
 		}
 		lasts := time.Duration(per * float64(n) * 1e9)
 		if lasts >= span/2 || n >= limit {

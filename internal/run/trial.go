@@ -101,6 +101,12 @@ func (x *runner) begin(t design.Trial, ops []load.Operation) error {
 		if op.Harness {
 			begin.Harness = append(begin.Harness, op.Name)
 		}
+		if op.Overhead != "" {
+			if begin.Overhead == nil {
+				begin.Overhead = map[string]string{}
+			}
+			begin.Overhead[op.Name] = op.Overhead
+		}
 	}
 	if slices.ContainsFunc(ops, func(op load.Operation) bool { return len(op.Causes) > 0 }) {
 		for _, op := range ops {

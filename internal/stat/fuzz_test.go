@@ -85,6 +85,8 @@ func FuzzFitGrowth(f *testing.F) {
 	f.Add(bytesOf(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000), bytesOf(1, 1.1, 2, 3, 4, 9, 20, 40, 90, 210), 30.0)
 	f.Add(bytesOf(0, 1, 2, 3, 4, 5, 6), bytesOf(5, 5, 5, 5, 5, 5, 5), 5.0)
 	f.Add(bytesOf(1e300, 2, 5, 1e-300, 20, 50, 100), bytesOf(1e308, 1e-308, 2, 3, 4, 9, 20), math.Inf(1))
+	f.Add(bytesOf(10, 20, 50, 100, 200, 500), bytesOf(4, 4.1, 4, 25, 24, 25, 4.1, 4, 4.2, 25, 26, 25, 4, 4, 4.1, 24, 25, 26), 10.0)
+	f.Add(bytesOf(0, 1, 2, 3, 4, 5, 6), bytesOf(0, 0, 0, 0, 0, 0, 0), 5.0)
 	f.Fuzz(func(t *testing.T, sizes, costs []byte, budget float64) {
 		n, y := floats(sizes), floats(costs)
 		if len(n) == 0 || len(n) > 30 || len(y) < len(n) {
@@ -102,5 +104,14 @@ func FuzzFitGrowth(f *testing.F) {
 			t.Errorf("%+v", g.Best)
 		}
 		g.Band(7)
+		if s := g.Step; s != nil && (g.Knee != nil || g.Named || !(s.From < s.To) || !(s.Factor.Lo <= s.Factor.Value && s.Factor.Value <= s.Factor.Hi)) {
+			t.Errorf("step %+v, knee %+v, named %v", s, g.Knee, g.Named)
+		}
+		if g.Exact && (g.Best.Law != Constant || g.C0.Lo != g.C0.Hi) {
+			t.Errorf("%+v", g)
+		}
+		if b := g.Breaks; b != nil && !(b.Lo <= b.Value && b.Value <= b.Hi) {
+			t.Errorf("breaks at %+v", b)
+		}
 	})
 }

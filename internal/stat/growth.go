@@ -43,7 +43,6 @@ func (l Law) F(n float64) float64 {
 
 const (
 	tiedBIC       = 4    // laws whose BIC is within this of the best are tied with it (Raftery 1995: 2–6 is "positive")
-	kneeBIC       = 6    // what a second segment must gain
 	fewestSizes   = 6    // below this no law can be told from another
 	namingSizes   = 10   // a law is named from this many sizes
 	namingDecades = 3    // over this many decades
@@ -60,27 +59,6 @@ type Fit struct {
 // At is the fitted cost at size n.
 func (f Fit) At(n float64) float64 { return f.C0 + f.C1*f.Law.F(n) }
 
-// reach is the size at which the fitted cost reaches budget; +Inf if it never does.
-func (f Fit) reach(budget float64) float64 {
-	if f.C0 >= budget {
-		return 0
-	}
-	lo, hi := 0.0, 1.0
-	for f.At(hi) < budget {
-		if hi *= 2; hi > farthest*1e3 {
-			return math.Inf(1)
-		}
-	}
-	for range 100 {
-		if mid := (lo + hi) / 2; f.At(mid) < budget {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return hi
-}
-
 // GrowthOptions says how a growth law is fitted: intervals at Level; Budget is the cost that must not be exceeded, NaN for none;
 // growth over the measured range of at most Margin (0.02: 2 %) counts as none, 0 for no such statement.
 type GrowthOptions struct {
@@ -89,24 +67,30 @@ type GrowthOptions struct {
 
 // GrowthFit is how cost grows with N.
 type GrowthFit struct {
-	Best  Fit   // of the lowest BIC
+	Best  Fit   // of the lowest BIC among the laws
 	Named bool  // Best may be called the law; else Best and Tied are forms that fit "over the measured range"
 	Tied  []Law // the laws within ΔBIC 4 of Best, the closest first, without Best
 	Fits  []Fit // of every law, in the order of Laws
+	// Exact: every size cost the same in every block, to the last digit. Then Best is the constant law, Named, and its interval a point.
+	Exact bool
 	// C0 and C1 are Best's coefficients; their intervals hold on the condition that its law is the true one.
 	C0, C1 Estimate
-	// Knee is the size from which the cost grows faster; nil where one segment explains the costs as well.
-	Knee *Estimate
-	// Breaks is the size at which the cost reaches the budget; Hi is +Inf where it might never. Nil without a budget or where
-	// Best never reaches it or has it exceeded at any size (Reason says which).
+	// Knee is the size from which the cost grows faster, Step the neighbouring sizes between which it jumps; nil where one law explains the costs
+	// as well. Never both: where the two explain them equally well neither is given, and Reason says so. With any of this no law is Named.
+	Knee *Knee
+	Step *Step
+	// Breaks is the size at which the cost – by the step or the knee if there is one, else by Best – reaches the budget; Hi is +Inf where it
+	// might never. Nil without a budget or where the cost never reaches it or has it exceeded at any size (Reason says which).
 	Breaks       *Estimate
+	BreaksInStep bool   // the budget breaks in the step: Breaks lies between its sizes, and no nearer is known
 	Extrapolated bool   // Breaks lies beyond 3 times the largest measured size
 	Reason       string // why no law is named, or no break given; empty if both are
 	// Constant is the relative growth from the smallest to the largest size (0.5: half as much again), free of any law; nil for
 	// one block. Flat says that it is equivalent to none within the margin.
 	Constant *Estimate
 	Flat     bool
-	// Band is the fitted cost at size n with its pointwise interval.
+	// Band is the fitted cost at size n with its pointwise interval, by the same description as Breaks. Between the two sizes of a step, where
+	// nothing is known, it is that of the sizes before.
 	Band func(n float64) Estimate
 }
 
@@ -114,34 +98,52 @@ type GrowthFit struct {
 // blocks, and one block is enough for a fit but not for intervals. The cost of a size is the Hodges–Lehmann estimate of
 // its blocks' logarithms; the coefficients, none negative, minimise the squared differences of logarithms: noise of timings is
 // relative. Intervals are those of the jackknife that deletes one block – all sizes of it, since they share its luck – with
-// Student's t. It is an error to give 5 sizes or fewer, the same size twice, sizes that are negative or costs that are not
-// positive and finite.
+// Student's t. Costs that are all the same, 0 among them, are constant exactly, however few sizes there are. Otherwise it is an error to give 5
+// sizes or fewer; and always, the same size twice, sizes that are negative or costs that are not positive and finite.
 func FitGrowth(n []float64, blocks [][]float64, o GrowthOptions) (GrowthFit, error) {
 	if err := checkLevel(o.Level); err != nil {
 		return GrowthFit{}, err
+	}
+	if v, same := sameCost(n, blocks); same {
+		return exactly(v, len(blocks[0]), o), nil
 	}
 	d, err := newCosts(n, blocks)
 	if err != nil {
 		return GrowthFit{}, err
 	}
-	g := GrowthFit{Fits: fitLaws(d.n, d.centre(-1))}
-	g.rank()
-	g.name(d)
-	var deleted []Fit
 	var without [][]float64
 	if d.blocks() > 1 {
 		for b := range d.blocks() {
-			y := d.centre(b)
-			without = append(without, y)
-			deleted = append(deleted, fitLaw(g.Best.Law, d.n, y))
+			without = append(without, d.centre(b))
 		}
 	}
-	g.intervals(deleted, o)
-	g.breaks(d, deleted, o)
-	if g.Knee = findKnee(d.n, d.centre(-1), without, o.Level, g.Best.BIC); g.Knee != nil && g.Named {
-		g.Named, g.Reason = false, "two segments fit better than any one law"
+	y := d.centre(-1)
+	g := fitCosts(d, y, without, o)
+	t := g.turns(d, y, without, o)
+	if t.reason != "" {
+		g.Named, g.Reason = false, t.reason
 	}
+	g.describe(d, without, t, o)
 	return g, g.growth(d, o)
+}
+
+// fitCosts fits the laws alone.
+func fitCosts(d costs, y []float64, without [][]float64, o GrowthOptions) GrowthFit {
+	g := GrowthFit{Fits: fitLaws(d.n, y)}
+	g.rank()
+	g.name(d)
+	g.C0, g.C1 = coefficients(g.Best, without, o.Level, func(part []float64) Fit { return fitLaw(g.Best.Law, d.n, part) })
+	return g
+}
+
+// coefficients are c0 and c1 of a fit with their intervals, given how to fit it without a block.
+func coefficients(full Fit, without [][]float64, level float64, refit func(y []float64) Fit) (c0, c1 Estimate) {
+	a, b := make([]float64, len(without)), make([]float64, len(without))
+	for i, part := range without {
+		f := refit(part)
+		a[i], b[i] = f.C0, f.C1
+	}
+	return spread(full.C0, a, level), spread(full.C1, b, level)
 }
 
 // rank finds the best law and those tied with it.
@@ -173,51 +175,6 @@ func (g *GrowthFit) name(d costs) {
 	}
 }
 
-func (g *GrowthFit) intervals(deleted []Fit, o GrowthOptions) {
-	along := func(of func(Fit) float64) Estimate {
-		part := make([]float64, len(deleted))
-		for i, f := range deleted {
-			part[i] = of(f)
-		}
-		return spread(of(g.Best), part, o.Level)
-	}
-	g.C0 = along(func(f Fit) float64 { return f.C0 })
-	g.C1 = along(func(f Fit) float64 { return f.C1 })
-	g.Band = func(n float64) Estimate {
-		return exponential(along(func(f Fit) float64 { return math.Log(f.At(n)) }))
-	}
-}
-
-// breaks finds where the budget breaks, with an interval on the scale of log N.
-func (g *GrowthFit) breaks(d costs, deleted []Fit, o GrowthOptions) {
-	if math.IsNaN(o.Budget) {
-		return
-	}
-	at := g.Best.reach(o.Budget)
-	if at == 0 || at > farthest {
-		reason := "the budget is not reached at any size"
-		if at == 0 {
-			reason = "the budget is exceeded at every size"
-		}
-		if g.Reason != "" {
-			reason = g.Reason + "; " + reason
-		}
-		g.Reason = reason
-		return
-	}
-	part, never := make([]float64, len(deleted)), false
-	for i, f := range deleted {
-		n := f.reach(o.Budget)
-		never = never || n > farthest
-		part[i] = math.Log(max(n, math.SmallestNonzeroFloat64))
-	}
-	e := Estimate{Value: at, Lo: 0, Hi: math.Inf(1), Level: o.Level, N: len(deleted)}
-	if !never {
-		e = exponential(spread(math.Log(at), part, o.Level))
-	}
-	g.Breaks, g.Extrapolated = &e, at > extrapolated*d.n[len(d.n)-1]
-}
-
 // growth bounds the relative growth from the smallest to the largest size.
 func (g *GrowthFit) growth(d costs, o GrowthOptions) error {
 	if d.blocks() < 2 {
@@ -235,6 +192,9 @@ func (g *GrowthFit) growth(d costs, o GrowthOptions) error {
 	e.Value, e.Lo, e.Hi = math.Expm1(e.Value), math.Expm1(e.Lo), math.Expm1(e.Hi)
 	g.Constant = &e
 	g.Flat = o.Margin > 0 && Equivalent(e, 1/(1+o.Margin)-1, o.Margin)
+	if g.Flat && g.Named { // an exact count that varies in its last digits can have a law, of no consequence
+		g.Named, g.Reason = false, joined("its growth over the range is within the margin", g.Reason)
+	}
 	return nil
 }
 

@@ -8,25 +8,16 @@ const (
 )
 
 // hinge is cost = c0 + c1·N + c2·(N − at)₊ with c ≥ 0: linear, and steeper from at on.
-type hinge struct{ at, rss float64 }
-
-// findKnee looks for the size from which the cost grows faster. Two segments must beat the best law's BIC by 6 with five
-// parameters (three coefficients, the place, the variance). without holds the logarithms of the costs without each block in turn,
-// for the interval, on the scale of log N.
-func findKnee(n, y []float64, without [][]float64, level, best float64) *Estimate {
-	h, ok := bestHinge(n, y)
-	if !ok || best-bic(h.rss, len(n), 5) < kneeBIC {
-		return nil
-	}
-	deleted := make([]float64, 0, len(without))
-	for _, part := range without {
-		if p, ok := bestHinge(n, part); ok {
-			deleted = append(deleted, math.Log(p.at))
-		}
-	}
-	e := exponential(spread(math.Log(h.at), deleted, level))
-	return &e
+type hinge struct {
+	at, rss float64
+	c       [3]float64
 }
+
+// At is the cost at size n.
+func (h hinge) At(n float64) float64 { return h.c[0] + h.c[1]*n + h.c[2]*max(0, n-h.at) }
+
+// steeper is the slope from the knee on.
+func (h hinge) steeper() float64 { return h.c[1] + h.c[2] }
 
 // bestHinge tries places that are evenly spaced on the scale of log N between the sizes that leave enough on either side.
 func bestHinge(n, y []float64) (best hinge, ok bool) {
@@ -77,6 +68,44 @@ func fitHinge(n, y []float64, at float64) hinge {
 	for i, v := range n {
 		more[i] = max(0, v-at)
 	}
-	_, rss := fitColumns([][]float64{ones(len(n)), n, more}, y)
-	return hinge{at: at, rss: rss}
+	c, rss := fitColumns([][]float64{ones(len(n)), n, more}, y)
+	return hinge{at: at, rss: rss, c: [3]float64(c)}
+}
+
+// ceiling is cost = c0 + c1·(1 − at/N)₊: constant up to at, from there on it approaches c0 + c1. So does what every call costs whose N items
+// are asked for evenly and kept in a cache of at: the share at/N of calls finds its item there.
+type ceiling struct{ at, c0, c1, rss float64 }
+
+// At is the cost at size n.
+func (c ceiling) At(n float64) float64 { return c.c0 + c.c1*beyond(c.at, n) }
+
+func beyond(at, n float64) float64 {
+	if n <= at {
+		return 0
+	}
+	return 1 - at/n
+}
+
+// bestCeiling finds the place with enough sizes on either side.
+func bestCeiling(n, y []float64) (c ceiling, ok bool) {
+	first := kneeSides - 1
+	if n[first] == 0 {
+		first++
+	}
+	last := len(n) - kneeSides
+	if first >= last {
+		return c, false
+	}
+	return ceilingWithin(n, y, n[first], n[last], kneeSteps*(last-first))
+}
+
+func ceilingWithin(n, y []float64, lo, hi float64, steps int) (c ceiling, ok bool) {
+	at, s := family{beyond, lo, hi}.best(n, y, steps)
+	if !(at > 0) {
+		return c, false
+	}
+	p, _ := newProfile(along(n, func(v float64) float64 { return beyond(at, v) }))
+	c = ceiling{at: at, rss: s.rss}
+	c.c0, c.c1 = p.coefficients(s)
+	return c, true
 }

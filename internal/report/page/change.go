@@ -219,4 +219,6 @@ func plural(n int, one string) string {
 }
 
 // measured is a metric's value with its unit.
-func measured(m *report.Metric) string { return report.Quantity(metric.Unit(m.Unit))(m.Value) }
+func measured(m *report.Metric) string {
+	return report.Amount(m.Name, metric.Unit(m.Unit))(m.Value) + m.Beside()
+}

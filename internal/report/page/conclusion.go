@@ -9,7 +9,6 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/report"
-	"tare/internal/unit"
 )
 
 // maxNamed is how many effects or laws the one sentence names.
@@ -136,11 +135,11 @@ func growthConclusion(r *report.Report) string {
 		g := &r.Growth[i]
 		s = append(s, shortLaw(r, g))
 		if b := g.BreaksBudgetAt; b != nil {
-			text := "The budget" + quotation(g.Budget) + " breaks at "
+			text := "The budget" + quotation(g.Budget) + " breaks"
 			if b.Extrapolated {
-				text = "Extrapolated, the budget" + quotation(g.Budget) + " would break at "
+				text = "Extrapolated, the budget" + quotation(g.Budget) + " would break"
 			}
-			s = append(s, text+g.Factor+" = "+unit.Number(b.Value)+interval(b.Lo, b.Hi, unit.Number)+".")
+			s = append(s, text+broken(g)+".")
 		}
 	}
 	if n := len(r.Growth) - maxNamed; n > 0 {
@@ -152,7 +151,7 @@ func growthConclusion(r *report.Report) string {
 // shortLaw is a law without its formula, unless it may be named.
 func shortLaw(r *report.Report, g *report.Growth) string {
 	switch {
-	case g.Law != "" || g.Best == "":
+	case g.Law != "" || g.Best == "" || g.Step != nil || g.Exact:
 		return lawSentence(r, g)
 	case len(g.Tied) > 1:
 		var names []string

@@ -65,16 +65,19 @@ func grown(r *report.Report, g *report.Growth) string {
 func growthSentence(r *report.Report, g *report.Growth) string {
 	s := []string{lawSentence(r, g)}
 	if b := g.BreaksBudgetAt; b != nil {
-		text := "It breaks the budget" + quotation(g.Budget) + " at " + g.Factor + " = " + unit.Number(b.Value) + interval(b.Lo, b.Hi, unit.Number)
+		text := "It breaks the budget" + quotation(g.Budget) + broken(g)
 		if b.Extrapolated {
 			text += ", which is beyond the measured sizes: an extrapolation"
 		}
 		s = append(s, text+".")
 	}
-	if k := g.Knee; k != nil {
+	if x := g.Step; x != nil {
+		s = append(s, sides(g)...)
+	}
+	if k := g.Knee; k != nil && g.Bend == nil {
 		s = append(s, "Its slope changes at "+g.Factor+" = "+unit.Number(k.Value)+interval(k.Lo, k.Hi, unit.Number)+".")
 	}
-	if c := g.Constant; c != nil {
+	if c := g.Constant; c != nil && !g.Exact {
 		s = append(s, "Over the measured range it grows by "+tickShare(c.Lo)+" to "+tickShare(c.Hi)+" of the smallest size's cost.")
 	}
 	return strings.Join(s, " ")
@@ -92,6 +95,12 @@ func lawSentence(r *report.Report, g *report.Growth) string {
 	name := upper(grown(r, g))
 	span := " from " + unit.Number(g.Range.Lo) + " to " + unit.Number(g.Range.Hi)
 	switch {
+	case g.Exact && g.Law != "":
+		return name + ": exactly " + report.Quantity(g.Unit)(g.Coefficients.C0) + " at every size of " + g.Factor + span + "."
+	case g.Step != nil:
+		return name + " against " + g.Factor + span + ": no one law. " + stepSentence(g)
+	case g.Bend != nil && g.Knee != nil:
+		return name + " against " + g.Factor + span + ": no one law. " + bendSentence(g)
 	case g.Law != "":
 		return name + " grows " + lawWord(g.Law) + " with " + g.Factor + span + ": " + formula(g, g.Law) + "."
 	case g.Best != "" && len(g.Tied) > 0:
@@ -161,23 +170,6 @@ func lawName(law string) string {
 	return law
 }
 
-// formula is a fitted law with its coefficients: "80 µs + 38 µs [37 µs, 39 µs] × N".
-func formula(g *report.Growth, law string) string {
-	show := report.Quantity(g.Unit)
-	f, ok := forms[law]
-	if !ok {
-		f.term = law
-	}
-	if f.term == "" {
-		return show(g.Coefficients.C0)
-	}
-	s := show(g.Coefficients.C1) + interval(g.Lo, g.Hi, show) + " × " + f.term
-	if g.Coefficients.C0 != 0 {
-		s = show(g.Coefficients.C0) + " + " + s
-	}
-	return s
-}
-
 // curveOf draws a law over what was measured.
 func curveOf(r *report.Report, g *report.Growth, id string) *figure {
 	show := report.Quantity(g.Unit)
@@ -187,7 +179,8 @@ func curveOf(r *report.Report, g *report.Growth, id string) *figure {
 		X: place.axis(g.Factor), Y: chart.Axis{Label: grown(r, g), Log: positive(g), Format: show},
 	}
 	dots := chart.Series{Name: "measured", Kind: chart.Color(0), Dots: true}
-	fit := chart.Series{Name: "fitted: " + lawName(orElse(g.Law, g.Best)), Kind: chart.Color(1), Line: true, Dash: true}
+	fits := fittedLines(g)
+	fit := &fits[0]
 	for i := range g.Points {
 		x := &g.Points[i]
 		dots.X, dots.Y = append(dots.X, place.of(x.N)), append(dots.Y, x.Value)
@@ -199,11 +192,16 @@ func curveOf(r *report.Report, g *report.Growth, id string) *figure {
 			p.Series = append(p.Series, chart.Series{Kind: chart.Color(1), Dots: true, X: []float64{place.of(0)}, Y: []float64{*x.Fitted}, Lo: []float64{orNaN(x.FittedLo)}, Hi: []float64{orNaN(x.FittedHi)}})
 			continue
 		}
+		if g.Step != nil && x.N >= g.Step.To {
+			fit = &fits[1]
+		}
 		fit.X, fit.Y = append(fit.X, x.N), append(fit.Y, *x.Fitted)
 		fit.Lo, fit.Hi = append(fit.Lo, orNaN(x.FittedLo)), append(fit.Hi, orNaN(x.FittedHi))
 	}
-	if len(fit.X) > 0 {
-		p.Series = append(p.Series, fit)
+	for _, f := range fits {
+		if len(f.X) > 0 {
+			p.Series = append(p.Series, f)
+		}
 	}
 	p.Series = append(p.Series, dots)
 	p.Rules, p.Spans = crossings(r, g)
@@ -283,29 +281,6 @@ func (p place) caption(factor string) string {
 	return "A logarithmic axis has no 0: the size " + factor + " = 0 stands in the shaded column at its left, where distance means nothing."
 }
 
-// crossings are the marks of budget and knee.
-func crossings(r *report.Report, g *report.Growth) (rules []chart.Rule, spans []chart.Span) {
-	mark := func(c *report.Crossing, label string, kind chart.Kind) {
-		if c == nil {
-			return
-		}
-		label += " " + unit.Number(c.Value)
-		if c.Extrapolated {
-			label += " (extrapolated)"
-		}
-		rules = append(rules, chart.Rule{At: c.Value, Vertical: true, Label: label, Kind: kind})
-		if c.Lo != nil && c.Hi != nil {
-			spans = append(spans, chart.Span{From: *c.Lo, To: *c.Hi, Kind: kind})
-		}
-	}
-	mark(g.BreaksBudgetAt, "breaks the budget at", chart.Bad)
-	mark(g.Knee, "slope changes at", chart.Color(3))
-	if limit, ok := limitOf(r, g); ok {
-		rules = append(rules, chart.Rule{At: limit, Label: "budget " + report.Quantity(g.Unit)(limit), Kind: chart.Color(1)})
-	}
-	return rules, spans
-}
-
 // limitOf is the budget's limit in the metric's unit.
 func limitOf(r *report.Report, g *report.Growth) (float64, bool) {
 	if g.Budget == "" {
@@ -331,7 +306,7 @@ func sizes(r *report.Report, g *report.Growth, show func(float64) string) *table
 
 // laws has one row for each growth.
 func laws(r *report.Report) *table {
-	t := &table{Caption: "All growth laws", Head: append(words("what", "factor", "law", "best form", "fit as well"), append(numbers("c0", "c1", "interval of c1", "breaks the budget at", "interval", "slope changes at"), words("why none is named")...)...)}
+	t := &table{Caption: "All growth laws", Head: append(words("what", "factor", "law", "best form", "fit as well"), append(numbers("c0", "c1", "interval of c1", "breaks the budget at", "interval", "slope changes at", "step"), words("why none is named")...)...)}
 	for i := range r.Growth {
 		g := &r.Growth[i]
 		show := report.Quantity(g.Unit)
@@ -348,14 +323,17 @@ func laws(r *report.Report) *table {
 		}
 		c0, c1 := "", ""
 		if law+best != "" {
-			c0, c1 = show(g.Coefficients.C0), show(g.Coefficients.C1)
+			c0, c1 = show(g.Coefficients.C0)+interval(g.C0Lo, g.C0Hi, show), show(g.Coefficients.C1)
 		}
-		v := []string{grown(r, g), g.Factor, law, best, strings.Join(tied, ", "), c0, c1, strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", g.Reason}
+		v := []string{grown(r, g), g.Factor, law, best, strings.Join(tied, ", "), c0, c1, strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", "", g.Reason}
 		if b := g.BreaksBudgetAt; b != nil {
 			v[8], v[9] = unit.Number(b.Value), strings.TrimSpace(interval(b.Lo, b.Hi, unit.Number))
 		}
 		if k := g.Knee; k != nil {
 			v[10] = unit.Number(k.Value)
+		}
+		if x := g.Step; x != nil {
+			v[11] = between(x) + ": " + factor(x)
 		}
 		t.add(v...)
 	}

@@ -23,6 +23,7 @@ func trustSection(r *report.Report) section {
 	}
 	s.Blocks = append(s.Blocks, tabular(treatments(r))...)
 	s.Blocks = append(s.Blocks, controlBlocks(r)...)
+	s.Blocks = append(s.Blocks, harnessBlocks(r)...)
 	s.Blocks = append(s.Blocks, heatBlocks(r)...)
 	if len(r.Warnings) > 0 {
 		s.Blocks = append(s.Blocks, block{Heading: "Warnings"}, block{List: r.Warnings})

@@ -56,7 +56,7 @@ type Growth struct {
 	Noise  float64
 	// Named rightly, named wrongly; not named with the truth among the best and tied, without it.
 	Right, Wrong, Tied, Missed float64
-	FalseKnee                  float64
+	FalseKnee, FalseStep       float64
 	// Coverage of the 95 % intervals of c1 and of the sizes at which budgets within and beyond the measured range break, over the
 	// runs whose best law was the true one; NaN for fewer than 100 of them.
 	C1, Inside, Beyond float64
@@ -65,7 +65,7 @@ type Growth struct {
 type fitted struct {
 	best           stat.Law
 	named, listed  bool
-	knee           bool
+	knee, step     bool
 	c1, in, beyond bool
 }
 
@@ -81,7 +81,7 @@ func GrowthOf(ctx context.Context, s Study, l stat.Law, ladder Ladder, noise flo
 			return fitted{}
 		}
 		return fitted{
-			best: g.Best.Law, named: g.Named, knee: g.Knee != nil,
+			best: g.Best.Law, named: g.Named, knee: g.Knee != nil, step: g.Step != nil,
 			listed: g.Best.Law == l || slices.Contains(g.Tied, l),
 			c1:     holds(&g.C1, c1), in: holds(g.Breaks, last/2), beyond: holds(far.Breaks, 2*last),
 		}
@@ -93,6 +93,7 @@ func GrowthOf(ctx context.Context, s Study, l stat.Law, ladder Ladder, noise flo
 		Tied:      share(runs, func(f fitted) bool { return !f.named && f.listed }),
 		Missed:    share(runs, func(f fitted) bool { return !f.named && !f.listed }),
 		FalseKnee: share(runs, func(f fitted) bool { return f.knee }),
+		FalseStep: share(runs, func(f fitted) bool { return f.step }),
 		C1:        math.NaN(), Inside: math.NaN(), Beyond: math.NaN(),
 	}
 	same := slices.DeleteFunc(runs, func(f fitted) bool { return f.best != l })
@@ -112,7 +113,7 @@ func GrowthTable(ctx context.Context, s Study) (Table, error) {
 		Title: "Growth laws",
 		Note: "Cost grows fivefold over the range, 10 blocks; noise is that of one size's cost over all blocks. Coverage of 95 % intervals where the best law is the true " +
 			"one: of c1, and of the sizes at which a budget breaks (half and twice the largest size).",
-		Columns: []string{"law", "sizes", "noise", "named rightly", "named wrongly", "not named, truth among the best", "not named, truth missing", "false knee", "c1", "breaks inside", "breaks beyond"},
+		Columns: []string{"law", "sizes", "noise", "named rightly", "named wrongly", "not named, truth among the best", "not named, truth missing", "false knee", "false step", "c1", "breaks inside", "breaks beyond"},
 	}
 	for _, l := range stat.Laws() {
 		for _, ladder := range Ladders() {
@@ -122,7 +123,7 @@ func GrowthTable(ctx context.Context, s Study) (Table, error) {
 					return t, err
 				}
 				row := []string{string(l), ladder.Name, whole(noise)}
-				for _, v := range []float64{g.Right, g.Wrong, g.Tied, g.Missed, g.FalseKnee, g.C1, g.Inside, g.Beyond} {
+				for _, v := range []float64{g.Right, g.Wrong, g.Tied, g.Missed, g.FalseKnee, g.FalseStep, g.C1, g.Inside, g.Beyond} {
 					row = append(row, percentOrDash(v))
 				}
 				t.Rows = append(t.Rows, row)
@@ -167,7 +168,10 @@ func KneeOf(ctx context.Context, s Study, shape string, ladder Ladder, noise flo
 		if err != nil {
 			return nil
 		}
-		return g.Knee
+		if g.Knee == nil {
+			return nil
+		}
+		return &g.Knee.Estimate
 	})
 	found := slices.DeleteFunc(slices.Clone(runs), func(e *stat.Estimate) bool { return e == nil })
 	return Knee{

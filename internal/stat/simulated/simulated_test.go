@@ -131,6 +131,7 @@ func TestGrowthOf(t *testing.T) {
 		}
 		within(t, string(l)+" named wrongly", g.Wrong, 0, 0.03)
 		within(t, string(l)+" with a knee", g.FalseKnee, 0, 0.08)
+		within(t, string(l)+" with a step", g.FalseStep, 0, 0.05)
 		if l == stat.Constant {
 			within(t, "constant named", g.Right, 0, 0) // it is a bound, never a law
 			continue
@@ -151,6 +152,36 @@ func TestKneeOf(t *testing.T) {
 		within(t, shape+" found", k.Found, 0.95, 1)
 		within(t, shape+" covered", k.Covered, 0.83, 1)
 		within(t, shape+" near", k.Within, 0.95, 1)
+	}
+}
+
+// Steps of half as much again are found where they are, their factor is covered, and nothing else is called a step.
+func TestTurnOf(t *testing.T) {
+	for _, turn := range Turns() {
+		if turn.Factor == 1.1 { // too small for this noise
+			continue
+		}
+		x, err := TurnOf(t.Context(), study(80), turn, 0.03)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case turn.Factor > 0:
+			within(t, turn.Name+" found", x.Placed, 0.95, 1)
+			within(t, turn.Name+" covered", x.Covered, 0.86, 1)
+			within(t, turn.Name+" taken for a bend", x.Bend, 0, 0.05)
+			within(t, turn.Name+" bias", x.Bias, -0.02, 0.02)
+			if turn.Factor > 1 {
+				within(t, turn.Name+" breaks in the step", x.Broken, 0.95, 1)
+			}
+		case turn.Bend > 0:
+			within(t, turn.Name+" found", x.Bend, 0.9, 1)
+			within(t, turn.Name+" taken for a step", x.Step, 0, 0.05)
+			within(t, turn.Name+" covered", x.Covered, 0.78, 1)
+			within(t, turn.Name+" bias", x.Bias, -0.1, 0.1)
+		default:
+			within(t, turn.Name+" taken for a step", x.Step, 0, 0.05)
+		}
 	}
 }
 

@@ -1,0 +1,176 @@
+package analyze
+
+import (
+	"fmt"
+	"maps"
+
+	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/stat"
+	"tare/internal/unit"
+)
+
+// A harness is what operations that do nothing cost. They stand in a dataset of their own, so that nothing judges them, corrects for them or
+// compares them: their cost is part of every other operation's and is no treatment's doing.
+
+// idle names the operations that do nothing, by what any of the trials says.
+func idle(trials []*record.Trial) map[string]bool {
+	out := map[string]bool{}
+	for _, t := range trials {
+		for _, name := range t.Harness {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// overheads are, by operation, the one that does nothing in the same loop, where a target says so.
+func overheads(trials []*record.Trial) map[string]string {
+	out := map[string]string{}
+	for _, t := range trials {
+		maps.Copy(out, t.Overhead)
+	}
+	return out
+}
+
+// overreadFrom is the share of a figure from which on the harness's own cost must stand beside it.
+const overreadFrom = 0.05
+
+// harness reports what doing nothing costs under each treatment, and how much of every other figure that is. It is subtracted nowhere: the loop
+// around a call that does something need not cost what the loop around nothing does.
+func (a *analysis) harness(c *comparison) {
+	own := comparison{dataset: c.idle}
+	for _, m := range c.idle.measures {
+		x, ok := own.metricOf(m, m.main)
+		if !ok || !adds(m) {
+			continue
+		}
+		a.rep.Harness = append(a.rep.Harness, report.Harness{
+			Treatment: m.treatment, Operation: m.operation, Metric: x.Name, Unit: m.metric.Unit,
+			Value: x.Value, Lo: x.Lo, Hi: x.Hi, Level: x.Level, N: x.N,
+		})
+	}
+	of := overheads(a.trials())
+	for i := range a.rep.Treatments {
+		t := &a.rep.Treatments[i]
+		for k := range t.Metrics {
+			x := &t.Metrics[k]
+			if h := a.adding(t.ID, x.Name, of[x.Operation]); h != nil && x.Quantile == "" && x.Value > 0 {
+				share := h.Value / x.Value
+				x.Harness = &share
+			}
+		}
+	}
+	a.overread()
+}
+
+// adds reports whether m is an amount, of which a call's own and the harness's add up; a share of calls is none.
+func adds(m *measure) bool { return m.metric.Unit != metric.Ratio && m.metric.Better == metric.Lower }
+
+// adding is what the harness adds to a metric under a treatment: the cost of the operation own, or, where it was not measured or there is none, of
+// whichever operation that does nothing costs most.
+func (a *analysis) adding(treatment, name, own string) *report.Harness {
+	var out *report.Harness
+	for i := range a.rep.Harness {
+		h := &a.rep.Harness[i]
+		switch {
+		case h.Treatment != treatment || h.Metric != name:
+		case h.Operation == own:
+			return h
+		case out == nil || h.Value > out.Value:
+			out = h
+		}
+	}
+	return out
+}
+
+// overread notes the figures of which the harness is a good part: one note for each metric of each operation, with the treatment that has most.
+func (a *analysis) overread() {
+	type most struct {
+		treatment string
+		metric    *report.Metric
+		further   int
+	}
+	var order []gate
+	worst := map[gate]*most{}
+	for i := range a.rep.Treatments {
+		t := &a.rep.Treatments[i]
+		for k := range t.Metrics {
+			x := &t.Metrics[k]
+			if x.Harness == nil || *x.Harness < overreadFrom || t.Control == design.AA {
+				continue
+			}
+			g := gate{x.Operation, x.Name, ""}
+			w := worst[g]
+			if w == nil {
+				worst[g], order = &most{treatment: t.ID, metric: x}, append(order, g)
+				continue
+			}
+			w.further++
+			if *x.Harness > *w.metric.Harness {
+				w.treatment, w.metric = t.ID, x
+			}
+		}
+	}
+	for _, g := range order {
+		w := worst[g]
+		show := report.Amount(g.metric, metric.Unit(w.metric.Unit))
+		others := ""
+		if w.further > 0 {
+			others = fmt.Sprintf(", and at least %s under %s", unit.Share(overreadFrom), plural(w.further, "further treatment"))
+		}
+		addOnce(&a.rep.Notes, fmt.Sprintf("%s under %s: %s of its %s are the harness's own cost (%s)%s; nothing is subtracted, so that a relative change against it comes out nearer to 0 than it is",
+			g, w.treatment, unit.Share(*w.metric.Harness), show(w.metric.Value), show(*w.metric.Harness*w.metric.Value), others))
+	}
+}
+
+// skew notes gating metrics whose batches have a mean beyond the margin from their median. Verdicts are of medians, which the few batches into
+// which a garbage collection falls do not move; whether these are the host's noise or the target's work no statistic can tell.
+func (a *analysis) skew(c *comparison) {
+	for _, g := range c.gates {
+		var worst *measure
+		by, further := 0.0, 0
+		for _, m := range c.measures {
+			if m.operation != g.operation || m.metric.Name != g.metric || m.of != "batches" || g.quantile != m.main || m.treatment == design.AAArm {
+				continue
+			}
+			s, ok := m.skewed(c.margin)
+			if !ok {
+				continue
+			}
+			if worst != nil {
+				further++
+			}
+			if s > by {
+				worst, by = m, s
+			}
+		}
+		if worst == nil {
+			continue
+		}
+		others := ""
+		if further > 0 {
+			others = fmt.Sprintf(", and beyond the margin under %s", plural(further, "further treatment"))
+		}
+		addOnce(&a.rep.Notes, fmt.Sprintf("batches of %s are skewed: under %s their mean is %s above their median%s; verdicts are of medians, which leave out what falls into few batches, such as a garbage collection: a budget of %s.mean judges the mean",
+			g, worst.treatment, unit.Share(by), others, g))
+	}
+}
+
+// skewed is by how much the mean of a block's batches exceeds their median, as a share of it: the median over blocks. It counts only if the
+// whole interval is beyond the margin, for one disturbed block must not speak for all.
+func (m *measure) skewed(margin float64) (share float64, ok bool) {
+	var all []float64
+	for i, s := range m.samples {
+		if len(s) > 2 && m.value[i] > 0 {
+			all = append(all, stat.Mean(s)/m.value[i]-1)
+		}
+	}
+	e, err := stat.MedianInterval(all, level)
+	if err != nil || !isFinite(e.Lo) {
+		return 0, false
+	}
+	return e.Value, e.Lo > margin
+}

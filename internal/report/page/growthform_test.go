@@ -1,0 +1,79 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"tare/internal/metric"
+	"tare/internal/report"
+)
+
+// turned are growths that are not one law with noise.
+func turned() *report.Report {
+	r := base("records")
+	sizes := []float64{100, 500, 1999, 2001, 5000, 10000}
+	grow := func(g report.Growth, f func(n float64) float64) report.Growth {
+		g.Factor, g.Operation, g.Range = "records", "check", report.Interval{Lo: 100, Hi: 10000}
+		for _, n := range sizes {
+			g.Points = append(g.Points, report.GrowthPoint{N: n, Value: f(n), Lo: new(f(n) * .98), Hi: new(f(n) * 1.02), Fitted: new(f(n)), FittedLo: new(f(n) * .99), FittedHi: new(f(n) * 1.01)})
+		}
+		return g
+	}
+	jump := func(n float64) float64 {
+		if n > 2000 {
+			return 23e-6
+		}
+		return 4.1e-6
+	}
+	r.Growth = []report.Growth{
+		grow(report.Growth{
+			Metric: "cpu", Unit: metric.CPUSeconds, Best: "constant", Tied: []string{"log"}, Reason: "a step fits better than any one law",
+			Coefficients: report.Coefficients{C0: 4.1e-6}, C0Lo: new(4.05e-6), C0Hi: new(4.16e-6), Budget: "check.cpu <= 10us",
+			Step: &report.Step{From: 1999, To: 2001, Factor: 5.6, Lo: new(5.2), Hi: new(6.0), After: &report.GrowthSide{
+				Range: report.Interval{Lo: 2001, Hi: 10000}, Best: "linear", Coefficients: report.Coefficients{C0: 23e-6, C1: 1e-12},
+			}},
+			BreaksBudgetAt: &report.Crossing{Value: 2000, Lo: new(1999.0), Hi: new(2001.0), InStep: true},
+		}, jump),
+		grow(report.Growth{
+			Metric: "wall", Unit: metric.Seconds, Reason: "a cost that is constant up to a bend fits better than any one law", Knee: &report.Crossing{Value: 2004, Lo: new(1992.0), Hi: new(2018.0)},
+			Bend: &report.Bend{Base: report.Coefficient{Value: 4e-6}, Ceiling: &report.Coefficient{Value: 23e-6, Lo: new(22.5e-6), Hi: new(23.4e-6)}},
+		}, func(n float64) float64 { return 4e-6 + 19e-6*max(0, 1-2000/n) }),
+		grow(report.Growth{
+			Metric: "allocations", Unit: metric.Count, Law: "constant", Best: "constant", Exact: true, Coefficients: report.Coefficients{C0: 8}, C0Lo: new(8.0), C0Hi: new(8.0), Constant: &report.Interval{},
+		}, func(float64) float64 { return 8 }),
+		grow(report.Growth{
+			Metric: "allocated", Unit: metric.Bytes, Law: "linear", Best: "linear", Coefficients: report.Coefficients{C0: 1024, C1: 512}, C0Lo: new(1000.0), C0Hi: new(1048.0), Lo: new(511.0), Hi: new(513.0),
+		}, func(n float64) float64 { return 1024 + 512*n }),
+	}
+	return r
+}
+
+func TestGrowthForms(t *testing.T) {
+	r := turned()
+	for i, want := range []string{
+		"CPU time of check against records from 100 to 10k: no one law. Between records = 1999 and 2001 it jumps: ×5.6 [5.2, 6]. Up to there it is constant, 4.1 µs [4.05 µs, 4.16 µs]; log N fits as well; " +
+			"beyond, that times the factor. It breaks the budget “check.cpu <= 10us” between records = 1999 and 2001, in the step. By themselves, the sizes from 2001 to 10000 fit best as linear, 23 µs + 0.001 ns × N.",
+		"Wall time of check against records from 100 to 10k: no one law. It is constant, 4 µs, up to a bend at records = 2004 [1992, 2018]; beyond, it rises towards 23 µs [22.5 µs, 23.4 µs], as 1 − 2004/N does.",
+		"Allocations of check: exactly 8 at every size of records from 100 to 10k.",
+		"Allocated of check grows linearly with records from 100 to 10k: 1 KiB [1000 B, 1.02 KiB] + 512 B [511 B, 513 B] × N.",
+	} {
+		if got := strings.ReplaceAll(growthSentence(r, &r.Growth[i]), space, " "); got != want {
+			t.Errorf("\n%s\n, want\n%s", got, want)
+		}
+	}
+	svg := string(curveOf(r, &r.Growth[0], "x").SVG)
+	if !strings.Contains(svg, "step ×5.6, breaks the budget") || !strings.Contains(svg, "fitted: constant with a step") || strings.Contains(svg, "breaks the budget at") {
+		t.Error("the chart does not mark the step")
+	}
+	if lines := fittedLines(&r.Growth[0]); len(lines) != 2 {
+		t.Errorf("%d lines for a cost with a step", len(lines))
+	}
+	if svg := string(curveOf(r, &r.Growth[1], "x").SVG); !strings.Contains(svg, "slope changes at 2004") || !strings.Contains(svg, "fitted: with a bend") {
+		t.Error("the chart does not mark the bend")
+	}
+	table := laws(r)
+	if row := fmt.Sprint(table.Rows[0]); !strings.Contains(strings.ReplaceAll(row, space, " "), "1999 and 2001: ×5.6 [5.2, 6]") {
+		t.Errorf("the table of laws: %s", row)
+	}
+}

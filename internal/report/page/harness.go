@@ -1,0 +1,26 @@
+package page
+
+import (
+	"strings"
+
+	"tare/internal/report"
+)
+
+// harnessBlocks say what the harness itself costs, by operations that do nothing.
+func harnessBlocks(r *report.Report) []block {
+	line := r.HarnessLine()
+	if line == "" {
+		return nil
+	}
+	t := &table{
+		Caption: "What a call that does nothing costs",
+		Head:    append(words("operation", "treatment", "metric"), numbers("cost of a call", "interval", "blocks")...),
+	}
+	for i := range r.Harness {
+		h := &r.Harness[i]
+		show := report.Amount(h.Metric, h.Unit)
+		t.add(h.Operation, named(r, h.Treatment), measure(h.Metric, ""), show(h.Value), strings.TrimSpace(interval(h.Lo, h.Hi, show)), count(uint64(max(0, h.N))))
+	}
+	return append([]block{{Heading: "What the harness itself costs"}, {Text: sentence(line)}},
+		block{Figure: &figure{Summary: "The harness, by treatment", Table: t.used()}})
+}

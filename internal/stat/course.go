@@ -1,0 +1,225 @@
+package stat
+
+import (
+	"math"
+	"slices"
+)
+
+// A course is a fitted cost by size: a law, a law with a step, or one with a bend.
+type course interface {
+	// At is the cost at size n.
+	At(n float64) float64
+}
+
+// stepCourse is a law with a step. Between its two sizes it is that of the sizes before.
+type stepCourse struct {
+	fit      Fit
+	from, to float64
+	factor   float64
+}
+
+// At is the cost at size n.
+func (s stepCourse) At(n float64) float64 {
+	if n < s.to {
+		return s.fit.At(n)
+	}
+	return s.factor * s.fit.At(n)
+}
+
+// describe gives the band and the break by the best description, and what a step or a knee is like.
+func (g *GrowthFit) describe(d costs, without [][]float64, t turn, o GrowthOptions) {
+	full, refit := g.course(d, t)
+	deleted := make([]course, len(without))
+	for b, part := range without {
+		deleted[b] = refit(part)
+	}
+	along := func(of func(course) float64) Estimate {
+		part := make([]float64, len(deleted))
+		for i, c := range deleted {
+			part[i] = of(c)
+		}
+		return spread(of(full), part, o.Level)
+	}
+	g.Band = func(n float64) Estimate {
+		return exponential(along(func(c course) float64 { return math.Log(c.At(n)) }))
+	}
+	switch {
+	case len(t.steps) > 0:
+		g.step(d, without, t.steps, o)
+		g.breaksWithStep(d, full.(stepCourse), o)
+		return
+	case t.hinge != nil || t.ceiling != nil:
+		g.Knee = kneeOf(full, along)
+	}
+	g.breaks(d, full, deleted, o)
+}
+
+// kneeOf describes a bend; along is the jackknife of what it is asked for.
+func kneeOf(full course, along func(of func(course) float64) Estimate) *Knee {
+	k := &Knee{Base: along(func(c course) float64 { return c.At(0) })}
+	if _, linear := full.(hinge); linear {
+		k.Estimate = exponential(along(func(c course) float64 { return math.Log(c.(hinge).at) }))
+		slope := along(func(c course) float64 { return c.(hinge).c[1] })
+		steeper := along(func(c course) float64 { return c.(hinge).steeper() })
+		k.Slope, k.Steeper = &slope, &steeper
+		return k
+	}
+	k.Estimate = exponential(along(func(c course) float64 { return math.Log(c.(ceiling).at) }))
+	top := along(func(c course) float64 { return c.(ceiling).c0 + c.(ceiling).c1 })
+	k.Ceiling = &top
+	return k
+}
+
+// course is the description that was chosen, and how to fit it to the costs without a block.
+func (g *GrowthFit) course(d costs, t turn) (full course, refit func(y []float64) course) {
+	switch {
+	case len(t.steps) > 0:
+		best := t.steps[0]
+		p, ok := lawProfile(best.fit.Law, d.n)
+		as := func(s stepFit) course {
+			return stepCourse{fit: s.fit, from: d.n[s.split-1], to: d.n[s.split], factor: math.Exp(s.factor)}
+		}
+		return as(best), func(y []float64) course { return as(fitStep(best.fit.Law, p, ok, y, best.split)) }
+	case t.hinge != nil:
+		return *t.hinge, func(y []float64) course {
+			h, _ := bestHinge(d.n, y)
+			return h
+		}
+	case t.ceiling != nil:
+		at := t.ceiling.at
+		near := d.neighbours(at)
+		return *t.ceiling, func(y []float64) course {
+			c, _ := ceilingWithin(d.n, y, near[0], near[1], 2)
+			return c
+		}
+	}
+	return g.Best, func(y []float64) course { return fitLaw(g.Best.Law, d.n, y) }
+}
+
+// neighbours are the sizes two places below and above n: where a bend near n can be without a block.
+func (d costs) neighbours(n float64) [2]float64 {
+	i, _ := slices.BinarySearch(d.n, n)
+	lo, hi := max(i-2, kneeSides-1), min(i+1, len(d.n)-kneeSides)
+	if d.n[lo] == 0 {
+		lo++
+	}
+	return [2]float64{d.n[lo], d.n[hi]}
+}
+
+// reach is the size at which a cost that does not fall reaches budget; +Inf if it never does.
+func reach(c course, budget float64) float64 {
+	if c.At(0) >= budget {
+		return 0
+	}
+	lo, hi := 0.0, 1.0
+	for c.At(hi) < budget {
+		if hi *= 2; hi > farthest*1e3 {
+			return math.Inf(1)
+		}
+	}
+	return bisect(lo, hi, func(n float64) bool { return c.At(n) >= budget })
+}
+
+// bisect narrows the size down at which is becomes true.
+func bisect(lo, hi float64, is func(n float64) bool) float64 {
+	for range 100 {
+		if mid := (lo + hi) / 2; is(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi
+}
+
+// breaks finds where the budget breaks, with an interval on the scale of log N.
+func (g *GrowthFit) breaks(d costs, full course, deleted []course, o GrowthOptions) {
+	if math.IsNaN(o.Budget) {
+		return
+	}
+	at := reach(full, o.Budget)
+	if at == 0 || at > farthest {
+		g.unbroken(at == 0)
+		return
+	}
+	part, never := make([]float64, len(deleted)), false
+	for i, c := range deleted {
+		n := reach(c, o.Budget)
+		never = never || n > farthest
+		part[i] = math.Log(max(n, math.SmallestNonzeroFloat64))
+	}
+	e := Estimate{Value: at, Lo: 0, Hi: math.Inf(1), Level: o.Level, N: len(deleted)}
+	if !never {
+		e = exponential(spread(math.Log(at), part, o.Level))
+	}
+	g.Breaks, g.Extrapolated = &e, at > extrapolated*d.n[len(d.n)-1]
+}
+
+// unbroken says why there is no size at which the budget breaks.
+func (g *GrowthFit) unbroken(always bool) {
+	reason := "the budget is not reached at any size"
+	if always {
+		reason = "the budget is exceeded at every size"
+		if g.Step != nil && g.Step.Factor.Value < 1 {
+			reason = "the budget is exceeded from the smallest size on"
+		}
+	}
+	g.Reason = joined(g.Reason, reason)
+}
+
+// joined is two reasons in a row; either may be missing.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
+// breaksWithStep finds where the budget breaks if the cost jumps. A jump is no place for a jackknife on the scale of N: the interval is where the
+// band's upper and its lower bound reach the budget.
+func (g *GrowthFit) breaksWithStep(d costs, s stepCourse, o GrowthOptions) {
+	if math.IsNaN(o.Budget) {
+		return
+	}
+	at, in := s.reach(s.At, o.Budget)
+	if at == 0 || at > farthest {
+		g.unbroken(at == 0)
+		return
+	}
+	lo, inLo := s.reach(func(n float64) float64 { return g.Band(n).Hi }, o.Budget)
+	hi, inHi := s.reach(func(n float64) float64 { return g.Band(n).Lo }, o.Budget)
+	if inLo {
+		lo = s.from
+	}
+	if inHi {
+		hi = s.to
+	}
+	if hi > farthest {
+		hi = math.Inf(1)
+	}
+	g.Breaks = &Estimate{Value: at, Lo: min(lo, at), Hi: max(hi, at), Level: o.Level, N: d.blocks()}
+	g.BreaksInStep, g.Extrapolated = in, at > extrapolated*d.n[len(d.n)-1]
+}
+
+// reach is the size at which a cost that jumps reaches budget first; in the jump, the middle of its two sizes.
+func (s stepCourse) reach(at func(n float64) float64, budget float64) (n float64, inStep bool) {
+	over := func(n float64) bool { return at(n) >= budget }
+	switch {
+	case over(0):
+		return 0, false
+	case over(s.from):
+		return bisect(0, s.from, over), false
+	case over(s.to):
+		if s.from == 0 {
+			return s.to / 2, true
+		}
+		return math.Sqrt(s.from * s.to), true
+	}
+	hi := s.to
+	for !over(hi) {
+		if hi *= 2; hi > farthest*1e3 {
+			return math.Inf(1), false
+		}
+	}
+	return bisect(s.to, hi, over), false
+}

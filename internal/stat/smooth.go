@@ -1,0 +1,80 @@
+package stat
+
+import "math"
+
+// smoothest is the lowest BIC among curves that are none of the laws and yet have neither a step nor a bend: two laws at once, a power of N, a
+// cost that approaches a ceiling or a floor as N/(N+h) and h/(N+h) do. None of them is ever named. They are what a step has to beat, so that a
+// curve that the six laws miss is not called one, and a law that they beat is not called the law.
+func smoothest(n, y []float64) float64 {
+	out := math.Inf(1)
+	laws := Laws()[1:]
+	columns := make([][]float64, len(laws))
+	for k, l := range laws {
+		columns[k] = along(n, l.F)
+	}
+	for i := range laws {
+		for j := range i {
+			_, rss := fitColumns([][]float64{ones(len(n)), columns[j], columns[i]}, y)
+			out = min(out, bic(rss, len(n), 4))
+		}
+	}
+	for _, f := range []family{
+		{func(p, v float64) float64 { return math.Pow(v, p) }, 0.05, 3},
+		{func(h, v float64) float64 { return v / (v + h) }, firstPositive(n) / 10, 10 * n[len(n)-1]},
+		{func(h, v float64) float64 { return h / (v + h) }, firstPositive(n) / 10, 10 * n[len(n)-1]},
+	} {
+		_, s := f.best(n, y, familySteps)
+		out = min(out, bic(s.rss, len(n), 4))
+	}
+	return out
+}
+
+// A family is the forms f(h, N) for a parameter h between lo and hi.
+type family struct {
+	f      func(h, n float64) float64
+	lo, hi float64
+}
+
+const familySteps = 24 // parameters tried, evenly spaced by their logarithm
+
+// best finds the parameter with which c0 + c1·f fits best: the best of so many, refined between its neighbours.
+func (f family) best(n, y []float64, steps int) (h float64, s scaledShape) {
+	s.rss = math.Inf(1)
+	lo, hi := math.Log(f.lo), math.Log(f.hi)
+	try := func(at float64) float64 {
+		v := math.Exp(at)
+		p, ok := newProfile(along(n, func(x float64) float64 { return f.f(v, x) }))
+		if !ok {
+			return math.Inf(1)
+		}
+		t := p.fit(y, 0)
+		if t.rss < s.rss {
+			h, s = v, t
+		}
+		return t.rss
+	}
+	width := (hi - lo) / float64(steps)
+	for k := range steps + 1 {
+		try(lo + width*float64(k))
+	}
+	if h > 0 {
+		least(max(lo, math.Log(h)-width), min(hi, math.Log(h)+width), 20, try)
+	}
+	return h, s
+}
+
+func along(n []float64, f func(n float64) float64) []float64 {
+	out := make([]float64, len(n))
+	for i, v := range n {
+		out[i] = f(v)
+	}
+	return out
+}
+
+// firstPositive is the smallest size above 0; the sizes are ascending, and at most one of them is 0.
+func firstPositive(n []float64) float64 {
+	if n[0] == 0 {
+		return n[1]
+	}
+	return n[0]
+}
