@@ -3,7 +3,12 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X tare/internal/cli.version=$(VERSION)
 LINT    := bin/golangci-lint
-RACE    := ./internal/load/... ./internal/stat/simulated/... ./internal/importer/... ./internal/run/... ./internal/proc/... ./internal/build/... ./internal/plane/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
+RACE    := ./internal/load/... ./internal/importer/... ./internal/run/... ./internal/proc/... ./internal/build/... ./internal/driver/... ./internal/plane/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
+# What measures nothing and holds nothing to a time: two of these are tested at once. All others are tested alone.
+PURE    := ./cmd/... ./engines/... ./schema/... ./internal/analyze ./internal/arch ./internal/area ./internal/area/admission/apimetrics ./internal/area/all \
+           ./internal/area/decision/model ./internal/area/identity/fixture ./internal/budget ./internal/capacity/... ./internal/chart ./internal/clock \
+           ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/importer ./internal/metric ./internal/record ./internal/report/... \
+           ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit
 
 .PHONY: help demo build engines plane test race lint check bench simulate calibrate fuzz schema clean
 
@@ -23,9 +28,13 @@ plane: ## the control planes that are built on demand (Kubernetes 1.36 and 1.24)
 	TARE_TEST_PLANE_BUILD=1 $(GO) test -count=1 -v -timeout 4h -run '^TestBinariesAreBuilt$$' ./internal/plane
 
 test: ## everything that this machine can run
-	$(GO) test -p 1 -timeout 25m ./...
+	@failed=; \
+	$(GO) test -p 2 -timeout 25m $(PURE) || failed=1; \
+	$(GO) test -p 1 -timeout 25m $(filter-out $(shell $(GO) list $(PURE)),$(shell $(GO) list ./...)) || failed=1; \
+	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi
 
 race: ## the packages with goroutines, under the race detector
+	$(GO) test -race -short -p 1 -timeout 25m -run '^(TestReproducible|TestTables)$$' ./internal/stat/simulated # the others compute the same way, for minutes
 	$(GO) test -race -short -p 1 -timeout 25m $(RACE)
 
 $(LINT): tools/go.mod tools/go.sum

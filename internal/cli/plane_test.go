@@ -19,6 +19,7 @@ func TestPlaneScript(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a control plane takes seconds and 500 MiB")
 	}
+	t.Parallel()
 	b, ok := plane.Cached(t.Context(), plane.V136, plane.Host{Getenv: os.LookupEnv})
 	if !ok {
 		t.Skipf("NOT TESTED: there is no control plane of Kubernetes %s here; 'make plane' builds it, or name one in %s", plane.V136, plane.Variable)

@@ -18,6 +18,7 @@ import (
 
 // TestRecordScripts runs the commands that work on records, with records of runs whose truth is known below results/.
 func TestRecordScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/records", UpdateScripts: *update, RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},

@@ -242,17 +242,19 @@ func (e *std) dropLinks(busy bool) {
 
 // connect makes a connection for an identity, with TLS where conf is not nil. raw is what it counts.
 func (e *std) connect(ctx context.Context, key int, conf *tls.Config) (conn net.Conn, raw *countedConn, err error) {
-	e.connecting.Add(1)
-	defer e.connecting.Add(-1)
+	e.census.dialing()
 	if err := e.holdBack(ctx); err != nil {
+		e.census.failed()
 		return nil, nil, err
 	}
 	e.phase(key, 1, 0)
 	c, err := e.cfg.Endpoint.dial(ctx, key)
 	e.phase(key, -1, 0)
-	if err == nil {
+	if err != nil {
+		e.census.failed()
+	} else {
 		raw = &countedConn{Conn: c, id: e.conns.Add(1), e: e}
-		e.established.Add(1)
+		e.census.made()
 		if conn = raw; conf != nil {
 			e.phase(key, 0, 1)
 			conn, err = handshake(ctx, raw, conf)
@@ -332,7 +334,7 @@ func (c *countedConn) Write(b []byte) (int, error) {
 
 func (c *countedConn) Close() error {
 	c.once.Do(func() {
-		c.e.established.Add(-1)
+		c.e.census.closed()
 		if c.after != nil {
 			c.after()
 		}

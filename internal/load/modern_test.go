@@ -103,6 +103,24 @@ func TestOneConnectionServesAll(t *testing.T) {
 
 // More calls at once than a connection has streams for make more connections.
 func TestConnectionsGrowWithStreams(t *testing.T) {
+	const tries = 6
+	for try := 1; ; try++ {
+		p, made, early := growWithStreams(t)
+		switch {
+		case p.Done[OK] == p.Due && made >= 3 && made <= 12:
+			return
+		case try < tries && p.Done[OK]+early == p.Due:
+			// Until the target's SETTINGS have come, which takes long on a busy host, the client may open more streams than the target takes.
+			t.Logf("try %d: the target refused %d streams of a connection that was too new to know its limit", try, early)
+		default:
+			t.Fatalf("%d connections for %d calls at once, of which one takes %d; of %d %v ended so", made, 3*streams, streams, p.Due, p.Done)
+		}
+	}
+}
+
+// growWithStreams makes three times as many calls at once as a connection takes. early counts the calls that were refused before any answer.
+func growWithStreams(t *testing.T) (p Progress, made int, early uint64) {
+	t.Helper()
 	x := newHTTP2(t, func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(300 * time.Millisecond):
@@ -114,10 +132,14 @@ func TestConnectionsGrowWithStreams(t *testing.T) {
 	if _, err := s.Cycle(t.Context(), Closed{Workers: 3 * streams, Duration: time.Second}, time.Millisecond, nil); err != nil {
 		t.Fatal(err)
 	}
-	p := drain(t, s)
-	if _, made := x.connections(); p.Done[OK] != p.Due || made < 3 || made > 12 {
-		t.Errorf("%d connections for %d calls at once, of which one takes %d; of %d %v ended so", made, 3*streams, streams, p.Due, p.Done)
+	p = drain(t, s)
+	for _, c := range s.Calls(0) {
+		if c.Outcome == Failed && c.Cause == CauseClosedEarly {
+			early++
+		}
 	}
+	_, made = x.connections()
+	return p, made, early
 }
 
 // What a target breaks off after it has looked at it is not sent again.

@@ -34,6 +34,8 @@ type Operation struct {
 	Negative bool
 	// Harness says that the operation does nothing: what it costs is what the harness itself adds to every other one.
 	Harness bool
+	// Overhead names the operation with Harness whose cost is in this one; empty: whichever costs most.
+	Overhead string
 }
 
 // Wire is an operation as HTTP/1.1 bytes. Its methods are called on the hot path: they must not allocate, block or keep

@@ -24,8 +24,9 @@ type std struct {
 	alarm   *alarm
 	all     sync.WaitGroup // pacer, workers, readers and dials
 
-	bytesIn, bytesOut, established, connecting atomic.Int64
-	conns                                      atomic.Uint32
+	bytesIn, bytesOut atomic.Int64
+	conns             atomic.Uint32
+	census            census
 
 	mu       sync.Mutex
 	source   source
@@ -353,7 +354,7 @@ func (e *std) progress(p *Progress) {
 	e.mu.Lock()
 	e.tally.addTo(p)
 	e.mu.Unlock()
-	p.Established, p.Connecting = int(e.established.Load()), int(e.connecting.Load())
+	p.Established, p.Connecting = e.census.read()
 	p.BytesIn, p.BytesOut = uint64(e.bytesIn.Load()), uint64(e.bytesOut.Load())
 }
 

@@ -106,7 +106,7 @@ type Progress struct {
 	UnsentTimeouts uint64
 	Waiting        int // due, not sent yet
 	InFlight       int // sent, not ended
-	Established    int // connections that are established
+	Established    int // connections that are established, also those in a TLS handshake
 	Connecting     int // connections that are being made
 	BytesIn        uint64
 	BytesOut       uint64

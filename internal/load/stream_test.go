@@ -39,49 +39,56 @@ func TestArrivalsAreThoseOfTheProcess(t *testing.T) {
 // Whatever happens, every due call has ended or is open, at every moment.
 func TestNothingIsLost(t *testing.T) {
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
-		var n atomic.Int64
-		srv := newTarget(t, requests(func(c net.Conn, r *http.Request) bool {
-			switch n.Add(1) % 7 {
-			case 0:
-				return resets(c, r)
-			case 1:
-				return false
-			case 2:
-				time.Sleep(30 * time.Millisecond)
-			case 3:
-				_, _ = io.WriteString(c, "what?")
-				return true
-			case 4:
-				time.Sleep(400 * time.Millisecond)
-			}
-			_, err := io.WriteString(c, good)
-			return err == nil
-		}))
-		const timeout = 200 * time.Millisecond
-		s := open(t, srv.addr, set, func(c *Config) { c.Timeout, c.MaxConns = timeout, 8 })
-		looks := 0
-		g, err := s.Offer(t.Context(), Poisson{Rate: 600, Duration: 500 * time.Millisecond, Seed: 3}, 5*time.Millisecond, func() bool {
-			looks++
-			if p := s.Progress(); p.Due != p.Ended()+uint64(p.Open()) || p.InFlight > 8 || p.Established+p.Connecting > 8 {
-				t.Errorf("does not add up: %+v", p)
-			}
-			s.Calls(0)
-			return false
-		})
-		if err != nil || looks == 0 {
-			t.Fatal(err, looks)
-		}
-		p := drain(t, s)
-		audit(t, s, timeout)
-		if int(p.Due) != g.Offered {
-			t.Errorf("%d of %d due", p.Due, g.Offered)
-		}
-		for _, o := range []Outcome{OK, Timeout, ConnFailed, Failed} {
-			if p.Done[o] == 0 {
-				t.Errorf("no call ended as %v: %v", o, p.Done)
-			}
-		}
+		patiently(t, 200*time.Millisecond, func(timeout time.Duration) (slow bool) { return !everyEnding(t, set, timeout) })
 	})
+}
+
+// everyEnding offers calls to a server that answers, hangs and fails by turns, and reports whether some ended in each of these ways.
+func everyEnding(t *testing.T, set func(*Config), timeout time.Duration) bool {
+	t.Helper()
+	var n atomic.Int64
+	srv := newTarget(t, requests(func(c net.Conn, r *http.Request) bool {
+		switch n.Add(1) % 7 {
+		case 0:
+			return resets(c, r)
+		case 1:
+			return false
+		case 2:
+			time.Sleep(30 * time.Millisecond)
+		case 3:
+			_, _ = io.WriteString(c, "what?")
+			return true
+		case 4:
+			time.Sleep(2 * timeout)
+		}
+		_, err := io.WriteString(c, good)
+		return err == nil
+	}))
+	s := open(t, srv.addr, set, func(c *Config) { c.Timeout, c.MaxConns = timeout, 8 })
+	looks := 0
+	g, err := s.Offer(t.Context(), Poisson{Rate: 600, Duration: 500 * time.Millisecond, Seed: 3}, 5*time.Millisecond, func() bool {
+		looks++
+		if p := s.Progress(); p.Due != p.Ended()+uint64(p.Open()) || p.InFlight > 8 || p.Established+p.Connecting > 8 {
+			t.Errorf("does not add up: %+v", p)
+		}
+		s.Calls(0)
+		return false
+	})
+	if err != nil || looks == 0 {
+		t.Fatal(err, looks)
+	}
+	p := drain(t, s)
+	audit(t, s, timeout)
+	if int(p.Due) != g.Offered {
+		t.Errorf("%d of %d due", p.Due, g.Offered)
+	}
+	for _, o := range []Outcome{OK, Timeout, ConnFailed, Failed} {
+		if p.Done[o] == 0 {
+			t.Logf("no call ended as %v: %v", o, p.Done)
+			return false
+		}
+	}
+	return true
 }
 
 // One connection, many calls: they are served in the order of their arrival, and their wait is the pool's.
@@ -147,6 +154,7 @@ func TestCoordinatedOmission(t *testing.T) {
 			return err == nil
 		}))
 		s := open(t, srv.addr, set)
+		host := watchHost(t)
 		g := offer(t, s, Constant{Rate: rate, Duration: length})
 		opened := time.Since(begin) - s.Now()
 		drain(t, s)
@@ -157,18 +165,43 @@ func TestCoordinatedOmission(t *testing.T) {
 			truth = append(truth, (due(at) - at).Seconds())
 			got = append(got, c.Response().Seconds())
 		}
+		// The answers cannot come before the schedule lets them, whatever the host does; they come later by what it takes.
+		slack := 0.1 + 4*host().Seconds()
 		slices.Sort(truth)
 		slices.Sort(got)
 		for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
 			k := int(q * float64(len(truth)))
-			if got[k] < truth[k]*0.98-0.001 || got[k] > truth[k]+0.1 {
-				t.Errorf("p%g is %.1f ms, by the schedule %.1f ms", q*100, got[k]*1e3, truth[k]*1e3)
+			if got[k] < truth[k]*0.98-0.001 || got[k] > truth[k]+slack {
+				t.Errorf("p%g is %.1f ms, by the schedule %.1f ms and at most %.1f ms more", q*100, got[k]*1e3, truth[k]*1e3, slack*1e3)
 			}
 		}
 		if i := int(0.99 * float64(len(truth))); truth[i] < 0.15 {
 			t.Fatalf("the schedule has no stall: p99 %g", truth[i])
 		}
 	})
+}
+
+// watchHost measures, until the function it returns is called, how late this host wakes a goroutine that sleeps for a millisecond; that
+// function returns the longest time by which it was late.
+func watchHost(t *testing.T) (latest func() time.Duration) {
+	t.Helper()
+	end := make(chan struct{})
+	var all sync.WaitGroup
+	var most time.Duration
+	all.Go(func() {
+		for {
+			begin := time.Now()
+			select {
+			case <-end:
+				return
+			case <-time.After(time.Millisecond):
+				most = max(most, time.Since(begin)-time.Millisecond)
+			}
+		}
+	})
+	stop := sync.OnceFunc(func() { close(end); all.Wait() })
+	t.Cleanup(stop)
+	return func() time.Duration { stop(); return most }
 }
 
 // Each identity keeps to connections from its own address.
@@ -197,7 +230,7 @@ func TestKeysHaveTheirOwnConnections(t *testing.T) {
 				t.Errorf("with %d connections: %+v", most, p)
 			}
 			audit(t, s, 0)
-			if c := s.Fresh(t.Context(), 0, 3, time.Second); c.Outcome != OK {
+			if c := s.Fresh(t.Context(), 0, 3, time.Minute); c.Outcome != OK {
 				t.Errorf("%+v", c)
 			}
 		}
@@ -212,11 +245,17 @@ func TestKeysHaveTheirOwnConnections(t *testing.T) {
 // Calls in flight at the end of a segment go on, and belong to it.
 func TestSegmentsBackToBack(t *testing.T) {
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
-		s := open(t, newTarget(t, saysAfter(150*time.Millisecond)).addr, set)
+		may := make(chan struct{})
+		s := open(t, newTarget(t, requests(func(c net.Conn, _ *http.Request) bool {
+			<-may
+			_, err := io.WriteString(c, good)
+			return err == nil
+		})).addr, set)
 		a := offer(t, s, Constant{Rate: 200, Duration: 100 * time.Millisecond})
 		if p := s.Progress(); p.Open() == 0 {
 			t.Errorf("nothing is in flight after the first segment: %+v", p)
 		}
+		close(may)
 		b := offer(t, s, Constant{Rate: 300, Duration: 100 * time.Millisecond})
 		p := drain(t, s)
 		calls := audit(t, s, 0)

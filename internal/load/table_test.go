@@ -129,14 +129,14 @@ func TestTakeWithinASegment(t *testing.T) {
 			i, _, n := sums(s.Take())
 			in, calls = in+i, calls+n
 			takes++
-			return false
+			return takes >= 100 && calls > 100
 		}
-		if _, err := s.Cycle(t.Context(), Closed{Workers: 4, Duration: 300 * time.Millisecond}, time.Millisecond, take); err != nil {
+		if _, err := s.Cycle(t.Context(), Closed{Workers: 4, Duration: time.Minute}, time.Millisecond, take); err != nil {
 			t.Fatal(err)
 		}
 		p := drain(t, s)
 		take()
-		if calls != p.Due || in != p.BytesIn || takes < 10 || p.Done[OK] != p.Due {
+		if calls != p.Due || in != p.BytesIn || takes < 100 || p.Done[OK] != p.Due {
 			t.Errorf("%d calls and %d bytes in %d takes, the stream has %d and %d", calls, in, takes, p.Due, p.BytesIn)
 		}
 	})

@@ -107,7 +107,7 @@ func open(t *testing.T, c load.Config) load.Stream {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(begun); took > 5*time.Second {
+		if took := time.Since(begun); took > 30*time.Second {
 			t.Errorf("closing took %v", took)
 		}
 	})
@@ -116,7 +116,7 @@ func open(t *testing.T, c load.Config) load.Stream {
 
 func drain(t *testing.T, s load.Stream) load.Progress {
 	t.Helper()
-	if err := s.Wait(t.Context(), 20*time.Second, time.Millisecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
+	if err := s.Wait(t.Context(), 2*time.Minute, time.Millisecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
 		t.Fatal(err)
 	}
 	if p := s.Progress(); p.Open() != 0 || p.Ended() != p.Due {
@@ -178,7 +178,7 @@ func recovers(t *testing.T, r *hostile.Running, s hostile.Server, stream load.St
 	if s.Big {
 		return // its requests are too large for anybody
 	}
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		g := offer(t, stream, load.Constant{Rate: 200, Duration: 50 * time.Millisecond})
 		drain(t, stream)
 		calls := stream.Calls(g.Start)
@@ -190,7 +190,7 @@ func recovers(t *testing.T, r *hostile.Running, s hostile.Server, stream load.St
 			t.Fatalf("no recovery: %d calls, %+v", len(calls), calls[max(bad, 0)])
 		}
 	}
-	if c := stream.Fresh(t.Context(), 0, 3, 5*time.Second); c.Outcome != load.OK {
+	if c := stream.Fresh(t.Context(), 0, 3, time.Minute); c.Outcome != load.OK {
 		t.Errorf("a fresh call to the mended server: %+v", c)
 	}
 }
@@ -227,6 +227,9 @@ func TestAnswersAreNeverSwapped(t *testing.T) {
 
 // Thousands of calls to a server that never ends cost no more memory, descriptors or bytes than a few.
 func TestNothingGrows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: thousands of calls that wait for their timeout")
+	}
 	worst := []string{
 		"never accepts", "hangs after accept", "hangs in the body", "closes in the body", "resets in the body", "drips the header", "huge header line",
 		"endless header", "endless interim answers", "endless body", "endless chunks", "endless small chunks", "endless chunk extension", "endless trailer",
