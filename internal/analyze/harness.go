@@ -3,6 +3,7 @@ package analyze
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"tare/internal/design"
 	"tare/internal/metric"
@@ -86,44 +87,41 @@ func (a *analysis) adding(treatment, name, own string) *report.Harness {
 	return out
 }
 
-// overread notes the figures of which the harness is a good part: one note for each metric of each operation, with the treatment that has most.
+// overread notes the figures of which the harness is a good part: for each treatment that has most of one, a note with all of these.
 func (a *analysis) overread() {
-	type most struct {
-		treatment string
-		metric    *report.Metric
-		further   int
-	}
-	var order []gate
-	worst := map[gate]*most{}
+	worst := map[gate]string{}
+	shares := map[gate]float64{}
 	for i := range a.rep.Treatments {
 		t := &a.rep.Treatments[i]
 		for k := range t.Metrics {
 			x := &t.Metrics[k]
-			if x.Harness == nil || *x.Harness < overreadFrom || t.Control == design.AA {
-				continue
-			}
 			g := gate{x.Operation, x.Name, ""}
-			w := worst[g]
-			if w == nil {
-				worst[g], order = &most{treatment: t.ID, metric: x}, append(order, g)
-				continue
-			}
-			w.further++
-			if *x.Harness > *w.metric.Harness {
-				w.treatment, w.metric = t.ID, x
+			if overreadable(t, x) && *x.Harness > shares[g] {
+				worst[g], shares[g] = t.ID, *x.Harness
 			}
 		}
 	}
-	for _, g := range order {
-		w := worst[g]
-		show := report.Amount(g.metric, metric.Unit(w.metric.Unit))
-		others := ""
-		if w.further > 0 {
-			others = fmt.Sprintf(", and at least %s under %s", unit.Share(overreadFrom), plural(w.further, "further treatment"))
+	for i := range a.rep.Treatments {
+		t := &a.rep.Treatments[i]
+		var parts []string
+		for k := range t.Metrics {
+			x := &t.Metrics[k]
+			g := gate{x.Operation, x.Name, ""}
+			if overreadable(t, x) && worst[g] == t.ID {
+				show := report.Amount(g.metric, metric.Unit(x.Unit))
+				parts = append(parts, fmt.Sprintf("%s of %s (%s)", unit.Share(*x.Harness), g, show(x.Value)))
+			}
 		}
-		addOnce(&a.rep.Notes, fmt.Sprintf("%s under %s: %s of its %s are the harness's own cost (%s)%s; nothing is subtracted, so that a relative change against it comes out nearer to 0 than it is",
-			g, w.treatment, unit.Share(*w.metric.Harness), show(w.metric.Value), show(*w.metric.Harness*w.metric.Value), others))
+		if len(parts) > 0 {
+			addOnce(&a.rep.Notes, fmt.Sprintf("the harness's own cost is %s under %s; it is not subtracted, so that relative changes against these come out nearer to 0 than they are",
+				strings.Join(parts, ", "), t.ID))
+		}
 	}
+}
+
+// overreadable reports whether a good part of x is the harness's.
+func overreadable(t *report.Treatment, x *report.Metric) bool {
+	return x.Harness != nil && *x.Harness >= overreadFrom && t.Control != design.AA
 }
 
 // skew notes gating metrics whose batches have a mean beyond the margin from their median. Verdicts are of medians, which the few batches into

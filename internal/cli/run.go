@@ -186,10 +186,10 @@ type sitting struct {
 	e     *config.Experiment
 	seed  uint64
 	w     *record.Writer
-	left  []string       // what was left out of the file, and why
-	from  int            // complete blocks of a run that goes on
-	most  int            // blocks at most
-	sizes map[string]int // calls of a batch, of a run that goes on
+	left  []string                  // what was left out of the file, and why
+	from  int                       // complete blocks of a run that goes on
+	most  int                       // blocks at most
+	sizes map[string]map[string]int // calls of a batch, of a run that goes on
 }
 
 // carryOut measures, and closes the record.

@@ -52,13 +52,16 @@ func (r *Record) CompleteBlocks() int {
 	}
 }
 
-// BatchSizes are the calls of a batch by operation, which are the same in all trials of a run.
-func (r *Record) BatchSizes() map[string]int {
-	sizes := map[string]int{}
+// BatchSizes are the calls of a batch by operation and treatment, which are the same in all blocks of a run.
+func (r *Record) BatchSizes() map[string]map[string]int {
+	sizes := map[string]map[string]int{}
 	for _, t := range r.Trials {
 		for _, b := range t.Batches {
-			if sizes[b.Operation] == 0 {
-				sizes[b.Operation] = b.N
+			if sizes[b.Operation] == nil {
+				sizes[b.Operation] = map[string]int{}
+			}
+			if sizes[b.Operation][b.Treatment] == 0 {
+				sizes[b.Operation][b.Treatment] = b.N
 			}
 		}
 	}

@@ -20,8 +20,8 @@ type Blocks struct {
 	Margin float64       // the largest effect that counts as equivalent, as a share
 	// Factors are what is varied, for the record.
 	Factors []record.Factor
-	// Sizes are the calls of a batch by operation, of a run that goes on; nil: to be found.
-	Sizes map[string]int
+	// Sizes are the calls of a batch by operation and treatment, of a run that goes on; nil: to be found.
+	Sizes map[string]map[string]int
 	// Decide judges the blocks so far and says whether they are enough. It is asked at the looks only, since each costs a share of the
 	// error that is allowed.
 	Decide func(blocks int) (Decision, error)
@@ -53,7 +53,7 @@ func (b Blocks) looks() []int {
 // blocks measures block after block until a look says that they are enough, or the budget of blocks or of time is spent.
 func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
 	arms := len(x.Treatments)
-	x.sizes = map[string]int{}
+	x.sizes = map[string]map[string]int{}
 	maps.Copy(x.sizes, x.Blocks.Sizes)
 	begun := x.Env.Clock.Now()
 	for b := x.Blocks.From; b < x.Blocks.Most; b++ {

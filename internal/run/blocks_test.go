@@ -207,11 +207,13 @@ func TestAnInterruptDropsTheBlock(t *testing.T) {
 // TestGoingOn: a run that goes on makes the blocks that are missing, in the orders that the whole plan has, with batches of the old size.
 func TestGoingOn(t *testing.T) {
 	whole, part := &scale{}, &scale{}
-	req, _ := start(t, whole, Blocks{Most: 4, Sizes: map[string]int{"work": 7, "idle": 7}})
+	seven := map[string]int{"off": 7, "on": 7, "aa": 7}
+	sizes := map[string]map[string]int{"work": seven, "idle": seven}
+	req, _ := start(t, whole, Blocks{Most: 4, Sizes: sizes})
 	if _, err := Do(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	req, _ = start(t, part, Blocks{Most: 4, From: 2, Sizes: map[string]int{"work": 7, "idle": 7}})
+	req, _ = start(t, part, Blocks{Most: 4, From: 2, Sizes: sizes})
 	if _, err := Do(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}

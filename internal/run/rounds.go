@@ -20,9 +20,6 @@ const (
 	defaultRounds = 16
 )
 
-// mostCalls bounds a batch whose calls seem to cost nothing.
-const mostCalls = 1 << 24
-
 // An arm is a treatment in force during one block, with its operations by name.
 type arm struct {
 	trial design.Trial
@@ -101,12 +98,12 @@ func (x *runner) operation(ctx context.Context, b int, arms []arm, i int, rng *r
 	if place.Rounds <= 0 {
 		place.Rounds = defaultRounds
 	}
-	n, err := x.size(ctx, arms, i)
+	sizes, err := x.lengths(ctx, arms, i)
 	if err != nil {
 		return err
 	}
 	for _, a := range arms {
-		if _, err := a.ops[i].Batch(ctx, max(1, n/4)); err != nil {
+		if _, err := a.ops[i].Batch(ctx, max(1, sizes[a.trial.Treatment]/4)); err != nil {
 			return fmt.Errorf("%s under %s: %w", op.Name, a.trial.Treatment, err)
 		}
 	}
@@ -116,7 +113,7 @@ func (x *runner) operation(ctx context.Context, b int, arms []arm, i int, rng *r
 		at := *place
 		x.event(Event{Phase: Measuring, Treatment: arms[0].trial.Treatment, Trial: arms[0].trial.Index + 1, Block: &at})
 		for _, k := range rng.Perm(len(arms)) {
-			s, err := arms[k].ops[i].Batch(ctx, n)
+			s, err := arms[k].ops[i].Batch(ctx, sizes[arms[k].trial.Treatment])
 			if err == nil {
 				err = taken[k].add(s, r)
 			}
@@ -126,91 +123,11 @@ func (x *runner) operation(ctx context.Context, b int, arms []arm, i int, rng *r
 		}
 	}
 	for k, a := range arms {
-		if err := taken[k].write(x.Writer, a.trial, op.Name, n); err != nil {
+		if err := taken[k].write(x.Writer, a.trial, op.Name, sizes[a.trial.Treatment]); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// size finds how many calls make a batch of the wanted length, once for the whole run, under the baseline. All arms make the same number
-// in all blocks, so that whatever a batch costs besides its calls is the same share of each.
-func (x *runner) size(ctx context.Context, arms []arm, i int) (int, error) {
-	op := arms[0].ops[i]
-	if n := x.sizes[op.Name]; n > 0 {
-		return n, nil
-	}
-	span := op.Span
-	if span <= 0 {
-		span = defaultSpan
-	}
-	base := arms[0]
-	for _, a := range arms {
-		if x.treatment(a.trial.Treatment).Baseline {
-			base = a
-		}
-	}
-	x.event(Event{Phase: WarmingUp, Note: "find the length of a batch of " + op.Name})
-	limit := mostCalls
-	if op.Most > 0 {
-		limit = min(limit, op.Most)
-	}
-	n := 1
-	for {
-		per, err := quickest(ctx, base.ops[i].Batch, n)
-		if err != nil {
-			return 0, fmt.Errorf("%s under %s: %w", op.Name, base.trial.Treatment, err)
-		}
-		lasts := time.Duration(per * float64(n) * 1e9)
-		if lasts >= span/2 || n >= limit {
-			n = int(max(1, min(float64(limit), math.Round(span.Seconds()/max(per, 1e-12)))))
-			n, err = bounded(ctx, arms, i, n, span)
-			x.sizes[op.Name] = n
-			return n, err
-		}
-		n = min(limit, n*int(max(2, min(10, float64(span)/max(1, float64(lasts))))))
-	}
-}
-
-const (
-	// longest is how many times the wanted length a batch of the slowest arm may last: where a control makes a call hundreds of times dearer, the
-	// length that suits the baseline is too much for it.
-	longest = 4
-	// taste is the part of a batch that tells how slow an arm is.
-	taste = 64
-)
-
-// bounded is n, or less where a batch of it would last too long in one of the arms.
-func bounded(ctx context.Context, arms []arm, i, n int, span time.Duration) (int, error) {
-	slowest := 0.0
-	for _, a := range arms {
-		s, err := a.ops[i].Batch(ctx, max(1, n/taste))
-		if err != nil {
-			return 0, fmt.Errorf("%s under %s: %w", a.ops[i].Name, a.trial.Treatment, err)
-		}
-		slowest = max(slowest, perCall(s))
-	}
-	most := longest * span.Seconds() / max(slowest, 1e-12)
-	return int(max(1, min(float64(n), most))), nil
-}
-
-// tries is how many batches of a size are made to find out how long one takes. The quickest counts: on a busy host most of them wait for the CPU.
-const tries = 5
-
-// quickest is the least time of one call over a few batches of n. A batch that takes long is not repeated.
-func quickest(ctx context.Context, batch func(context.Context, int) ([]load.BatchSample, error), n int) (float64, error) {
-	least := math.Inf(1)
-	for range tries {
-		s, err := batch(ctx, n)
-		if err != nil {
-			return 0, err
-		}
-		least = min(least, perCall(s))
-		if least*float64(n) > tries*defaultSpan.Seconds() {
-			break
-		}
-	}
-	return least, nil
 }
 
 // perCall is the elapsed time of one call in seconds, or its CPU time where only that was taken.

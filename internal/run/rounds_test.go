@@ -9,24 +9,28 @@ import (
 	"tare/internal/record"
 )
 
-// TestSlowArmsBoundBatches: where a control makes a call a thousand times dearer, batches are as long as it allows, the same in all arms; and an
-// operation's own bound holds.
-func TestSlowArmsBoundBatches(t *testing.T) {
+// TestLengthsOfBatches: arms whose calls cost about what the baseline's do make as many in a batch; those that are far dearer or far cheaper make batches
+// that last as long; and an operation's own bound holds.
+func TestLengthsOfBatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		most int
-		slow float64 // seconds of CPU of a call of the slow arm; elapsed time is twice that
-		want int
+		own  float64 // seconds of CPU of a call of the other arm; elapsed time is twice that
+		want int     // calls of the other arm
+		base int     // of the baseline and its A/A arm
 	}{
-		"alike":      {0, 5e-6, 100},
-		"4 times":    {0, 20e-6, 100},
-		"1000 times": {0, 5e-3, 1},
-		"10 times":   {0, 50e-6, 40},
-		"of its own": {7, 5e-6, 7},
+		"alike":         {0, 5e-6, 100, 100},
+		"3 times":       {0, 15e-6, 100, 100},
+		"a third":       {0, 5e-6 / 3, 100, 100},
+		"10 times":      {0, 50e-6, 10, 100},
+		"1000 times":    {0, 5e-3, 1, 100},
+		"a thousandth":  {0, 5e-9, 100_000, 100},
+		"of its own":    {7, 5e-6, 7, 7},
+		"and far apart": {500, 5e-9, 500, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scale{cost: func(treatment string) float64 {
 				if treatment == "on" {
-					return c.slow
+					return c.own
 				}
 				return 5e-6
 			}}
@@ -35,10 +39,15 @@ func TestSlowArmsBoundBatches(t *testing.T) {
 			if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 				t.Fatal(status, err)
 			}
-			for _, trial := range open().Trials {
+			r := open()
+			for _, trial := range r.Trials {
 				for _, b := range trial.Batches {
-					if b.N != c.want {
-						t.Errorf("%s of %s: batches of %d calls, want %d", b.Operation, b.Treatment, b.N, c.want)
+					want := c.base
+					if b.Treatment == "on" {
+						want = c.want
+					}
+					if b.N != want || r.BatchSizes()[b.Operation][b.Treatment] != want {
+						t.Errorf("%s of %s: batches of %d calls, want %d", b.Operation, b.Treatment, b.N, want)
 					}
 				}
 			}
@@ -46,7 +55,7 @@ func TestSlowArmsBoundBatches(t *testing.T) {
 	}
 }
 
-// bounding is a scale whose operations bound their batches, and a 1 ms batch.
+// bounding is a scale whose operations bound their batches, of 1 ms.
 type bounding struct {
 	*scale
 	most int

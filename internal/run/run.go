@@ -104,8 +104,8 @@ type runner struct {
 	target area.Target
 	start  time.Time
 	trials int
-	// sizes are the calls of a batch by operation, the same for every arm.
-	sizes map[string]int
+	// sizes are the calls of a batch by operation and treatment.
+	sizes map[string]map[string]int
 	noted []string // notes of the target that the record has
 }
 

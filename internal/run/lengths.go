@@ -1,0 +1,131 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"tare/internal/design"
+)
+
+const (
+	// mostCalls bounds a batch whose calls seem to cost nothing.
+	mostCalls = 1 << 24
+	// apart is how many times slower or quicker than the baseline an arm is before its batches have a number of calls of their own. Closer arms
+	// make as many calls as the baseline, so that whatever a batch costs besides its calls is the same share of each; one that is further away would
+	// make batches of seconds, or of a few calls, which cost what the first calls after a pause cost and not what a call costs.
+	apart = 4
+	// taste is the part of the baseline's batch by which an arm is told to be apart.
+	taste = 8
+	// tries is how many batches of a size are made to find out how long one takes. The quickest counts: on a busy host most of them wait for the CPU.
+	tries = 5
+)
+
+// lengths are how many calls make a batch of operation i of each arm, by treatment: found once for the whole run, under the baseline.
+func (x *runner) lengths(ctx context.Context, arms []arm, i int) (map[string]int, error) {
+	op := arms[0].ops[i]
+	if known := x.sizes[op.Name]; covers(known, arms) {
+		return known, nil
+	}
+	x.event(Event{Phase: WarmingUp, Note: "find the length of a batch of " + op.Name})
+	r := ruler{i: i, span: op.Span, limit: mostCalls}
+	if r.span <= 0 {
+		r.span = defaultSpan
+	}
+	if op.Most > 0 {
+		r.limit = min(r.limit, op.Most)
+	}
+	base := arms[0]
+	for _, a := range arms {
+		if x.treatment(a.trial.Treatment).Baseline {
+			base = a
+		}
+	}
+	n, err := r.fit(ctx, base, 1)
+	if err != nil {
+		return nil, err
+	}
+	sizes := map[string]int{}
+	for _, a := range arms {
+		if sizes[a.trial.Treatment], err = r.own(ctx, a, n); err != nil {
+			return nil, err
+		}
+	}
+	sizes[base.trial.Treatment] = n
+	for _, a := range arms { // what is compared with itself is measured alike
+		if t := x.treatment(a.trial.Treatment); t.Control == design.AA && sizes[t.Of] > 0 {
+			sizes[a.trial.Treatment] = sizes[t.Of]
+		}
+	}
+	x.sizes[op.Name] = sizes
+	return sizes, nil
+}
+
+func covers(sizes map[string]int, arms []arm) bool {
+	for _, a := range arms {
+		if sizes[a.trial.Treatment] <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// A ruler finds how many calls of operation i last span; at most limit.
+type ruler struct {
+	i     int
+	span  time.Duration
+	limit int
+}
+
+// fit begins with batches of n calls.
+func (r ruler) fit(ctx context.Context, a arm, n int) (int, error) {
+	for {
+		per, err := r.quickest(ctx, a, n)
+		if err != nil {
+			return 0, err
+		}
+		lasts := time.Duration(per * float64(n) * 1e9)
+		if lasts >= r.span/2 || n >= r.limit {
+			return r.calls(per), nil
+		}
+		n = min(r.limit, n*int(max(2, min(10, float64(r.span)/max(1, float64(lasts))))))
+	}
+}
+
+// calls are how many make a batch, if one takes so many seconds.
+func (r ruler) calls(per float64) int {
+	return int(max(1, min(float64(r.limit), math.Round(r.span.Seconds()/max(per, 1e-12)))))
+}
+
+// own is n, the baseline's, or where the arm is apart from that a number of its own.
+func (r ruler) own(ctx context.Context, a arm, n int) (int, error) {
+	some := max(1, n/taste)
+	per, err := r.quickest(ctx, a, some)
+	if err != nil {
+		return 0, err
+	}
+	switch lasts := per * float64(n); {
+	case lasts > apart*r.span.Seconds():
+		return r.calls(per), nil
+	case lasts < r.span.Seconds()/apart && n < r.limit:
+		return r.fit(ctx, a, some)
+	}
+	return n, nil
+}
+
+// quickest is the least time of one call in seconds over a few batches of n. A batch that takes long is not repeated.
+func (r ruler) quickest(ctx context.Context, a arm, n int) (float64, error) {
+	least := math.Inf(1)
+	for range tries {
+		s, err := a.ops[r.i].Batch(ctx, n)
+		if err != nil {
+			return 0, fmt.Errorf("%s under %s: %w", a.ops[r.i].Name, a.trial.Treatment, err)
+		}
+		least = min(least, perCall(s))
+		if least*float64(n) > tries*defaultSpan.Seconds() {
+			break
+		}
+	}
+	return least, nil
+}
