@@ -220,3 +220,23 @@ func TestNoLawForOtherCurves(t *testing.T) {
 		}
 	}
 }
+
+// A law that misses no size by more than the margin is named, however surely another curve fits better.
+func TestLawWithinTheMargin(t *testing.T) {
+	for name, at := range map[string]func(n float64) float64{
+		"a power": func(n float64) float64 { return 17 + 2.8*math.Pow(n, 0.995) },
+		"a bend":  func(n float64) float64 { return 17 + 2.8*n + 0.05*max(0, n-1000) },
+		"a step":  func(n float64) float64 { return (17 + 2.8*n) * (1 + 0.012*min(1, max(0, n-999))) },
+	} {
+		blocks := costsOf(cache, at, 10, 0.002)
+		for margin, named := range map[float64]bool{0.02: true, 0.001: false} {
+			g, err := FitGrowth(cache, blocks, GrowthOptions{Level: 0.95, Budget: math.NaN(), Margin: margin})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.Named != named || named && (g.Best.Law != Linear || g.Step != nil || g.Knee != nil) {
+				t.Errorf("%s, margin %v: named %v (%s), step %v, knee %v, %q", name, margin, g.Named, g.Best.Law, g.Step, g.Knee, g.Reason)
+			}
+		}
+	}
+}

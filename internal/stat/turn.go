@@ -31,6 +31,9 @@ type turn struct {
 
 // turns decides between one law, a step and a bend, by BIC.
 func (g *GrowthFit) turns(d costs, y []float64, without [][]float64, o GrowthOptions) turn {
+	if g.Named && g.Best.within(d.n, y, o.Margin) {
+		return turn{}
+	}
 	smooth := math.NaN() // computed only for what needs it
 	curve := func() float64 {
 		if math.IsNaN(smooth) {
@@ -56,6 +59,16 @@ func (g *GrowthFit) turns(d costs, y []float64, without [][]float64, o GrowthOpt
 	default:
 		return turn{reason: fmt.Sprintf("a step between %v and %v and a bend near %.3g fit equally well", d.n[s.split-1], d.n[s.split], at)}
 	}
+}
+
+// within reports whether the fit misses no size by more than the margin. Whatever describes such costs better is of no consequence, however sure it is.
+func (f Fit) within(n, y []float64, margin float64) bool {
+	for i := range n {
+		if math.Abs(y[i]-math.Log(f.At(n[i]))) > math.Log1p(margin) {
+			return false
+		}
+	}
+	return true
 }
 
 // bend is the better of the two kinds of bend, if it may be named, and the lowest BIC of either, named or not.
