@@ -129,6 +129,7 @@ func lawNames(laws []stat.Law) []string {
 func stepped(out *report.Growth, s *stat.Step) {
 	law(out, &stat.GrowthFit{Best: s.Law, Tied: s.Tied, C0: s.C0, C1: s.C1})
 	out.Step = &report.Step{From: s.From, To: s.To, Factor: s.Factor.Value, Lo: finite(s.Factor.Lo), Hi: finite(s.Factor.Hi)}
+	out.Step.Across, out.Step.AcrossLo, out.Step.AcrossHi = &s.Across.Value, finite(s.Across.Lo), finite(s.Across.Hi)
 	side := func(f *stat.GrowthFit, lo, hi float64) *report.GrowthSide {
 		if f == nil {
 			return nil

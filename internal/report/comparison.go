@@ -121,6 +121,10 @@ type Step struct {
 	Factor float64  `json:"factor"`
 	Lo     *float64 `json:"lo,omitempty"` // of the factor
 	Hi     *float64 `json:"hi,omitempty"`
+	// Across is the cost at To as a multiple of that at From, as it was measured, whatever the form.
+	Across   *float64 `json:"across,omitempty"`
+	AcrossLo *float64 `json:"across_lo,omitempty"`
+	AcrossHi *float64 `json:"across_hi,omitempty"`
 	// Before and After are the sizes of each side by themselves, where there are at least 6 of them.
 	Before *GrowthSide `json:"before,omitempty"`
 	After  *GrowthSide `json:"after,omitempty"`

@@ -32,7 +32,7 @@ func (g *Growth) headline() string {
 		if also != "" {
 			s += " (" + also + ")"
 		}
-		return s + ", beyond it that times the factor, " + over
+		return s + ", beyond it " + g.Step.multiple() + " that, " + over
 	case g.Bend != nil && g.Knee != nil:
 		return "no one law: " + g.Bend.words(g) + ", " + over
 	case g.Best != "":
@@ -48,11 +48,26 @@ func (g *Growth) headline() string {
 // form is a law with its formula: "linear, 1.19 µs + 31 ns·rules".
 func (g *Growth) form(law string) string { return law + ", " + g.formula(law) }
 
-// words are "step between 1999 and 2001 records: ×5.6 [5.2, 6]".
+// words are "step between 1999 and 2001 records: ×5.6 [5.2, 6]": the cost at the one size as a multiple of that at the other.
 func (s *Step) words(factor string) string {
-	text := "step between " + strings.TrimSpace(Exactly(s.From)+" and "+Exactly(s.To)+" "+factor) + ": " + multiple(s.Factor)
-	if s.Lo != nil && s.Hi != nil {
-		text += " [" + bounded(*s.Lo, unit.Number) + ", " + bounded(*s.Hi, unit.Number) + "]"
+	return "step between " + strings.TrimSpace(Exactly(s.From)+" and "+Exactly(s.To)+" "+factor) + ": " + s.Jump()
+}
+
+// Jump is what was measured on one side of the step as a multiple of what was on the other: "×5.8 [5.7, 5.9]".
+func (s *Step) Jump() string {
+	if s.Across == nil {
+		return s.multiple()
+	}
+	return multiples(*s.Across, s.AcrossLo, s.AcrossHi)
+}
+
+// multiple is the factor by which the form is multiplied.
+func (s *Step) multiple() string { return multiples(s.Factor, s.Lo, s.Hi) }
+
+func multiples(v float64, lo, hi *float64) string {
+	text := multiple(v)
+	if lo != nil && hi != nil {
+		text += " [" + bounded(*lo, unit.Number) + ", " + bounded(*hi, unit.Number) + "]"
 	}
 	return text
 }

@@ -35,7 +35,7 @@ func growthSteps() *Report {
 		Treatment: "pattern=scan", Metric: "cpu", Operation: "check", Unit: metric.CPUSeconds, Best: "constant", Tied: []string{"log", "sqrt"},
 		Coefficients: Coefficients{C0: 4.1e-6}, C0Lo: new(4.05e-6), C0Hi: new(4.16e-6), Reason: "a step fits better than any one law",
 		Budget: "check.cpu <= 10us", BreaksBudgetAt: &Crossing{Value: math.Sqrt(1999 * 2001), Lo: new(1999.0), Hi: new(2001.0), InStep: true},
-		Step: &Step{From: 1999, To: 2001, Factor: 5.6, Lo: new(5.2), Hi: new(6.0), Before: &GrowthSide{
+		Step: &Step{From: 1999, To: 2001, Factor: 5.6, Lo: new(5.2), Hi: new(6.0), Across: new(5.4), AcrossLo: new(5.1), AcrossHi: new(5.7), Before: &GrowthSide{
 			Range: Interval{10, 1999}, Best: "constant", Tied: []string{"log"}, Coefficients: Coefficients{C0: 4.11e-6}, C0Lo: new(4.06e-6), C0Hi: new(4.17e-6),
 			Reason: "8 sizes; naming a law takes 10", Constant: &Interval{-0.01, 0.02},
 		}}, Constant: &Interval{4.4, 4.9},

@@ -102,7 +102,7 @@ func spoilNumbers(r *Report, v float64, n uint64) {
 		g.Coefficients, g.Lo, g.Hi, g.Range, g.Knee = Coefficients{v, v}, &v, &v, Interval{v, v}, &Crossing{Value: v, Hi: &v}
 		if g.Step != nil {
 			side := &GrowthSide{Range: Interval{v, v}, Best: "log", Coefficients: Coefficients{v, v}, Lo: &v, Hi: &v}
-			g.Step, g.BreaksBudgetAt = &Step{From: v, To: -v, Factor: v, Lo: &v, Hi: &v, Before: side, After: side}, &Crossing{Value: v, Lo: &v, Hi: &v, InStep: true}
+			g.Step, g.BreaksBudgetAt = &Step{From: v, To: -v, Factor: v, Lo: &v, Hi: &v, Across: &v, AcrossLo: &v, AcrossHi: &v, Before: side, After: side}, &Crossing{Value: v, Lo: &v, Hi: &v, InStep: true}
 		}
 		if g.Bend != nil {
 			k := &Coefficient{v, &v, &v}

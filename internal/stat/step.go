@@ -16,6 +16,8 @@ const (
 type Step struct {
 	From, To float64 // the largest size before the jump and the smallest after it
 	Factor   Estimate
+	// Across is the cost at To as a multiple of that at From, as measured, free of any law: the centre of the blocks' ratios.
+	Across Estimate
 	// Law is the form apart from the step; Tied are the forms that do as well.
 	Law    Fit
 	Tied   []Law
@@ -78,6 +80,7 @@ func (g *GrowthFit) step(d costs, without [][]float64, steps []stepFit, o Growth
 	p, ok := lawProfile(s.fit.Law, d.n)
 	out := &Step{From: d.n[s.split-1], To: d.n[s.split], Law: s.fit}
 	out.Factor = exponential(spread(s.factor, s.deletions(d.n, without, func(f stepFit) float64 { return f.factor }), o.Level))
+	out.Across = d.across(s.split, o.Level)
 	out.C0, out.C1 = coefficients(s.fit, without, o.Level, func(y []float64) Fit { return fitStep(s.fit.Law, p, ok, y, s.split).fit })
 	for _, other := range steps[1:] {
 		if other.fit.BIC-s.fit.BIC <= tiedBIC {
@@ -86,6 +89,19 @@ func (g *GrowthFit) step(d costs, without [][]float64, steps []stepFit, o Growth
 	}
 	out.Before, out.After = side(d, 0, s.split, without, o), side(d, s.split, len(d.n), without, o)
 	g.Step = out
+}
+
+// across is the cost of size number i as a multiple of that of the size before.
+func (d costs) across(i int, level float64) Estimate {
+	ratio := make([]float64, d.blocks())
+	for b := range ratio {
+		ratio[b] = d.log[i][b] - d.log[i-1][b]
+	}
+	t, err := HodgesLehmann(ratio, level)
+	if err != nil { // too few blocks for an interval
+		t.Estimate = spread(Median(ratio), nil, level)
+	}
+	return exponential(t.Estimate)
 }
 
 // side fits the sizes of one side by themselves.

@@ -240,3 +240,22 @@ func TestLawWithinTheMargin(t *testing.T) {
 		}
 	}
 }
+
+// What is measured across a step is free of the form: here one that grows before it and is constant beyond, which no form times a factor is.
+func TestAcrossAStep(t *testing.T) {
+	sizes := []float64{10, 20, 50, 100, 200, 500, 1000, 1999, 2001, 3000, 5000, 7000, 10000}
+	at := func(n float64) float64 {
+		if n < 2000 {
+			return 2.5 + 0.13*math.Log2(1+n)
+		}
+		return 23
+	}
+	g := fit(t, sizes, costsOf(sizes, at, 10, 0.005), math.NaN())
+	if g.Step == nil || g.Step.From != 1999 || g.Step.To != 2001 {
+		t.Fatalf("step %+v, %q", g.Step, g.Reason)
+	}
+	want := 23 / at(1999)
+	if a := g.Step.Across; a.Lo > want || a.Hi < want || a.Hi-a.Lo > 0.1*want || math.Abs(g.Step.Factor.Value/want-1) < 0.02 {
+		t.Errorf("across %+v, want %v; the form's factor is %v", a, want, g.Step.Factor.Value)
+	}
+}

@@ -32,8 +32,16 @@ func factor(s *report.Step) string {
 	return "×" + unit.Number(s.Factor) + interval(s.Lo, s.Hi, unit.Number)
 }
 
+// multipleOf is the jump without its interval.
+func multipleOf(s *report.Step) string {
+	if s.Across != nil {
+		return "×" + unit.Number(*s.Across)
+	}
+	return "×" + unit.Number(s.Factor)
+}
+
 func stepSentence(g *report.Growth) string {
-	text := "Between " + g.Factor + " = " + between(g.Step) + " it jumps: " + factor(g.Step) + ". Up to there it is " + lawName(g.Best) + ", " + formula(g, g.Best)
+	text := "Between " + g.Factor + " = " + between(g.Step) + " it jumps: " + g.Step.Jump() + ". Up to there it is " + lawName(g.Best) + ", " + formula(g, g.Best)
 	var tied []string
 	for _, l := range g.Tied {
 		tied = append(tied, lawName(l))
@@ -41,7 +49,7 @@ func stepSentence(g *report.Growth) string {
 	if len(tied) > 0 {
 		text += "; " + joinedWords(tied) + " " + fits(len(tied)) + " as well"
 	}
-	return text + "; beyond, that times the factor."
+	return text + "; beyond, " + factor(g.Step) + " that."
 }
 
 func bendSentence(g *report.Growth) string {
@@ -122,7 +130,7 @@ func crossings(r *report.Report, g *report.Growth) (rules []chart.Rule, spans []
 	}
 	mark(g.Knee, "slope changes at", chart.Color(3))
 	if s := g.Step; s != nil {
-		label, kind := "step ×"+unit.Number(s.Factor), chart.Color(3)
+		label, kind := "step "+multipleOf(s), chart.Color(3)
 		if b := g.BreaksBudgetAt; b != nil && b.InStep {
 			label, kind = label+", breaks the budget", chart.Bad
 		}
