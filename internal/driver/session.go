@@ -208,7 +208,15 @@ func (t *Target) takeBack(ctx context.Context, a *arm) error {
 		return err
 	}
 	a.folder = false
+	dropEmpty(a.log)
 	return t.journal.Undone(folderChange(t.c.Area, a.preparation.Folder))
+}
+
+// dropEmpty removes the log of a program that said nothing: one for each treatment would hide those that hold something.
+func dropEmpty(log string) {
+	if info, err := os.Stat(log); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		_ = os.Remove(log) // it stays, and is empty
+	}
 }
 
 // undo has the program undo what it prepared: the one that runs, or, where none does or it has broken off, a new one.

@@ -158,16 +158,22 @@ func TestMemoryDoesNotGrowWithCalls(t *testing.T) {
 			return float64(m.HeapAlloc), s.Progress().Due
 		}
 		first, n1 := live()
-		second, n2 := live()
-		calls := float64(n2 - n1)
-		if calls < 1000 {
-			t.Skipf("SKIPPED: %g calls in 700 ms say nothing about memory", calls)
+		// What other goroutines hold changes by some kB, up and down. What calls leave behind only grows.
+		for try := 1; ; try++ {
+			second, n2 := live()
+			calls := float64(n2 - n1)
+			if calls < 1000 {
+				t.Skipf("SKIPPED: %g calls in 700 ms say nothing about memory", calls)
+			}
+			t.Logf("after %d calls %.0f bytes are live, after %d calls %.0f", n1, first, n2, second)
+			if grown := second - first; grown <= max(calls/4, 64e3) { // a byte a call would be 86 MB in a day at 1,000/s
+				return
+			} else if try == 3 {
+				t.Errorf("%g calls left %.0f bytes behind, and so it was %d times", calls, grown, try)
+				return
+			}
+			first, n1 = second, n2
 		}
-		// A byte a call would be 86 MB in a day at 1,000/s. What other goroutines hold changes by some kB.
-		if grown := second - first; grown > max(calls/4, 64e3) {
-			t.Errorf("%g calls left %.0f bytes behind", calls, grown)
-		}
-		t.Logf("after %d calls %.0f bytes are live, after %d calls %.0f", n1, first, n2, second)
 	})
 }
 
