@@ -95,7 +95,7 @@ func (t *Target) keep(a *arm, o Operation, c Cost, from sources, took time.Durat
 		return fmt.Errorf("%s: wall was counted by %s and cpu by %s under another treatment, and by %s and %s under this one: they cannot be compared",
 			a.program.Name, before.wall, before.cpu, from.wall, from.cpu)
 	}
-	if !o.Harness && from.wall != byTare {
+	if from.wall != byTare {
 		return nil
 	}
 	if t.tallies[o.Name] == nil {
