@@ -110,28 +110,18 @@ func (c *comparison) baselineOf(t *design.Treatment) (design.Treatment, bool) {
 		return c.arms[i], true
 	}
 	var bases []design.Treatment
+	var levels []map[string]string
 	for _, x := range c.arms {
 		if x.Baseline {
-			bases = append(bases, x)
+			bases, levels = append(bases, x), append(levels, x.Levels)
 		}
 	}
 	for _, b := range bases {
-		if matches(&b, t, bases) {
+		if design.Beside(b.Levels, t.Levels, levels) {
 			return b, true
 		}
 	}
 	return design.Treatment{}, false
-}
-
-// matches reports whether t has b's levels of all factors in which the baselines differ from each other: those are the crossed ones.
-func matches(b, t *design.Treatment, bases []design.Treatment) bool {
-	for factor, level := range b.Levels {
-		crossed := slices.ContainsFunc(bases, func(x design.Treatment) bool { return x.Levels[factor] != level })
-		if crossed && t.Levels[factor] != level {
-			return false
-		}
-	}
-	return true
 }
 
 // minCalls is how many calls a block needs for its latency to be judged.

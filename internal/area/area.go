@@ -4,12 +4,14 @@ package area
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/probe"
+	"tare/internal/proc"
 )
 
 // An Area is a family of controls that are measured the same way.
@@ -107,6 +109,21 @@ type Env struct {
 	MaxRate float64
 	// CPUs are the processors on which the area's own servers may run, from 0; empty: all.
 	CPUs []int
+}
+
+// Processors are those on which the area's own servers may run: CPUs, or where these are not said, all that this process may use. There is at least one.
+func (e Env) Processors() ([]int, error) {
+	cpus := e.CPUs
+	if len(cpus) == 0 {
+		var err error
+		if cpus, err = proc.Allowed(); err != nil {
+			return nil, err
+		}
+	}
+	if len(cpus) == 0 {
+		return nil, errors.New("there is no processor to run on")
+	}
+	return cpus, nil
 }
 
 // A Finding is something that the person should know about a file or a host.

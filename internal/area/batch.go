@@ -15,3 +15,20 @@ type Batches struct {
 	Rounds    int           // batches
 	Span      time.Duration // of one batch
 }
+
+// What holds where neither a file nor an operation says how many batches make a trial, and how long one lasts.
+const (
+	UsualRounds = 16
+	UsualSpan   = 5 * time.Millisecond
+)
+
+// OrUsual fills in what is not said.
+func (b Batches) OrUsual() Batches {
+	if b.Rounds == 0 {
+		b.Rounds = UsualRounds
+	}
+	if b.Span == 0 {
+		b.Span = UsualSpan
+	}
+	return b
+}

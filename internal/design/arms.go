@@ -14,3 +14,15 @@ func Arms(treatments []Treatment) []Treatment {
 	of := treatments[max(0, slices.IndexFunc(treatments, func(t Treatment) bool { return t.Baseline }))]
 	return append(slices.Clone(treatments), Treatment{ID: AAArm, Control: AA, Levels: of.Levels, Of: of.ID})
 }
+
+// Beside reports whether a treatment with these levels is held against the baseline with the levels base: it has them in all factors in which the
+// baselines differ from each other, for those are the crossed ones.
+func Beside(base, levels map[string]string, baselines []map[string]string) bool {
+	for factor, level := range base {
+		crossed := slices.ContainsFunc(baselines, func(x map[string]string) bool { return x[factor] != level })
+		if crossed && levels[factor] != level {
+			return false
+		}
+	}
+	return true
+}

@@ -48,7 +48,7 @@ func (d Description) valid() error {
 	seen, works := map[string]bool{}, false
 	for _, o := range d.Operations {
 		switch {
-		case !plain(o.Name):
+		case !Plain(o.Name):
 			return fmt.Errorf("operation %.80q: want a name of letters, digits, '.', '_' and '-', at most %d of them, so that budgets and files can name it",
 				o.Name, mostName)
 		case seen[o.Name]:
@@ -74,8 +74,8 @@ func (d Description) valid() error {
 	return nil
 }
 
-// plain reports whether a name can stand in files, budgets and tables as it is.
-func plain(name string) bool {
+// Plain reports whether a name can stand in files, budgets and tables as it is: letters, digits, '.', '_' and '-', up to 64 of them.
+func Plain(name string) bool {
 	for _, r := range name {
 		if (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r) {
 			return false

@@ -2,10 +2,8 @@ package driver
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -15,29 +13,14 @@ import (
 // endMarked kills the processes that carry the mark of a folder in their environment: drivers, and whatever they have started, in their own groups and sessions or
 // not. group restricts it to one process group; 0: it does not. Processes of other users cannot be read, and are not ours.
 func endMarked(folder string, group int) error {
-	all, err := os.ReadDir("/proc")
-	if err != nil {
-		return fmt.Errorf("list processes: %w", err)
-	}
 	mark := []byte(Mark + "=" + folder)
-	var errs []error
-	for _, p := range all {
-		pid, err := strconv.Atoi(p.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
+	return proc.KillWhere(func(pid int) bool {
+		if !carries(pid, mark) {
+			return false
 		}
-		// The start time is read first: KillStale then kills no other process that has got this pid since.
-		ticks, err := proc.StartTicks(pid)
-		if err != nil || !carries(pid, mark) {
-			continue // ended meanwhile, or another's
-		}
-		if g, err := unix.Getpgid(pid); group != 0 && (err != nil || g != group) {
-			continue
-		}
-		_, err = proc.KillStale(proc.ID{PID: pid, StartTicks: ticks})
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+		g, err := unix.Getpgid(pid)
+		return group == 0 || err == nil && g == group
+	})
 }
 
 // carries reports whether a process was started with a variable in its environment.

@@ -142,7 +142,7 @@ func (s *session) adopt(program string, pids map[string]int) error {
 	}
 	s.pids = map[string]proc.ID{}
 	for name, pid := range pids {
-		if !plain(name) || name == program || name == "generator" || name == "host" {
+		if !Plain(name) || name == program || name == "generator" || name == "host" {
 			return fmt.Errorf("it names a process %.80q: want a name of its own, of letters, digits, '.', '_' and '-'", name)
 		}
 		if pid <= 1 || pid == os.Getpid() {

@@ -20,19 +20,19 @@ func FuzzStartTicks(f *testing.F) {
 	f.Add([]byte("12 (x"))
 	f.Add([]byte(") "))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if ticks, err := startTicks(b); err != nil && ticks != 0 && ticks != 1<<64-1 {
+		if ticks, err := statField(b, fieldStart); err != nil && ticks != 0 && ticks != 1<<64-1 {
 			t.Errorf("error %v with ticks %d", err, ticks)
 		}
 	})
 }
 
 func TestStartTicksParser(t *testing.T) {
-	got, err := startTicks([]byte("12 (a b) c) S 1 12 12 0 -1 4194304 1 0 0 0 5 6 0 0 20 0 1 0 987654 1 1"))
+	got, err := statField([]byte("12 (a b) c) S 1 12 12 0 -1 4194304 1 0 0 0 5 6 0 0 20 0 1 0 987654 1 1"), fieldStart)
 	if err != nil || got != 987654 {
 		t.Errorf("got %d, %v; want 987654", got, err)
 	}
 	for _, bad := range []string{"", "12 (x) S 1 2", "12 x S", "1 (a) S 1 12 12 0 -1 4194304 1 0 0 0 5 6 0 0 20 0 1 0 -3 1"} {
-		if got, err := startTicks([]byte(bad)); err == nil {
+		if got, err := statField([]byte(bad), fieldStart); err == nil {
 			t.Errorf("%q: got %d, want an error", bad, got)
 		}
 	}

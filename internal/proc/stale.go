@@ -18,7 +18,16 @@ const reapWithin = 5 * time.Second
 
 // StartTicks is the start time of a process in clock ticks since boot (field 22 of /proc/PID/stat, proc_pid_stat(5)). The error is
 // fs.ErrNotExist when there is no such process.
-func StartTicks(pid int) (uint64, error) {
+func StartTicks(pid int) (uint64, error) { return statOf(pid, fieldStart) }
+
+// The fields of /proc/PID/stat that are of interest, counted from 1 as proc_pid_stat(5) does.
+const (
+	fieldFaults = 11 // page faults of children that were waited for
+	fieldStart  = 22
+)
+
+// statOf reads a field, which is a number. The error is fs.ErrNotExist when there is no such process.
+func statOf(pid, field int) (uint64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, syscall.ESRCH) { // it ended between open and read
 		return 0, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
@@ -26,16 +35,16 @@ func StartTicks(pid int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	ticks, err := startTicks(stat)
+	n, err := statField(stat, field)
 	if err != nil {
 		return 0, fmt.Errorf("process %d: %w", pid, err)
 	}
-	return ticks, nil
+	return n, nil
 }
 
-// startTicks finds field 22. The command name before it may hold blanks and parentheses, so fields are counted from the last ')'.
-func startTicks(stat []byte) (uint64, error) {
-	const afterName = 22 - 3
+// statField finds a field behind the command's name, which may hold blanks and parentheses, so fields are counted from the last ')'.
+func statField(stat []byte, field int) (uint64, error) {
+	afterName := field - 3
 	_, rest, ok := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(") "))
 	fields := bytes.Fields(rest)
 	if !ok || len(fields) <= afterName {
@@ -72,6 +81,30 @@ func KillStale(id ID) (killed bool, err error) {
 		return false, fmt.Errorf("kill stale process %d: %w", id.PID, err)
 	}
 	return true, awaitEnd(fd, id.PID)
+}
+
+// KillWhere kills the processes of which is says that they are to end, and waits for their end. This process is none of them. is may be asked of a
+// process that has ended meanwhile, or is another user's.
+func KillWhere(is func(pid int) bool) error {
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return fmt.Errorf("list processes: %w", err)
+	}
+	var errs []error
+	for _, p := range all {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		// The start time is read first: KillStale then kills no other process that has got this pid since.
+		ticks, err := StartTicks(pid)
+		if err != nil || !is(pid) {
+			continue
+		}
+		_, err = KillStale(ID{PID: pid, StartTicks: ticks})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // awaitEnd waits until the process behind a pidfd has ended: the descriptor then becomes readable.

@@ -1,10 +1,8 @@
 package proc
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -122,15 +120,4 @@ func descend(pid int) ([]int, error) {
 
 // reapedBy is a number that grows whenever the process has waited for a child that ended: the page faults of all such children (cminflt, field 11 of
 // /proc/PID/stat, proc_pid_stat(5)). None lives without some, while its CPU time is told in ticks of 10 ms, and mostly rounds to 0.
-func reapedBy(pid int) (uint64, error) {
-	const afterName = 11 - 3
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
-	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) <= afterName {
-		return 0, fmt.Errorf("process %d: malformed stat %q", pid, stat)
-	}
-	return strconv.ParseUint(string(fields[afterName]), 10, 64)
-}
+func reapedBy(pid int) (uint64, error) { return statOf(pid, fieldFaults) }

@@ -87,27 +87,20 @@ func (r *Report) bases() map[string]string {
 		}
 	}
 	baselines := slices.DeleteFunc(pointers(r.Treatments), func(t *Treatment) bool { return !t.Baseline })
+	levels := make([]map[string]string, len(baselines))
+	for i, b := range baselines {
+		levels[i] = b.Levels
+	}
 	for i := range r.Treatments {
 		t := &r.Treatments[i]
 		if _, ok := out[t.ID]; ok || t.Baseline || t.Control != design.None {
 			continue
 		}
-		if k := slices.IndexFunc(baselines, func(b *Treatment) bool { return crossedWith(b, t, baselines) }); k >= 0 {
+		if k := slices.IndexFunc(baselines, func(b *Treatment) bool { return design.Beside(b.Levels, t.Levels, levels) }); k >= 0 {
 			out[t.ID] = baselines[k].ID
 		}
 	}
 	return out
-}
-
-// crossedWith reports whether t has b's levels of all factors in which baselines differ from each other.
-func crossedWith(b, t *Treatment, baselines []*Treatment) bool {
-	for f, level := range b.Levels {
-		crossed := slices.ContainsFunc(baselines, func(x *Treatment) bool { return x.Levels[f] != level })
-		if crossed && t.Levels[f] != level {
-			return false
-		}
-	}
-	return true
 }
 
 // across are the factors in which treatments differ from their baselines, in the order of the experiment. twins: one differs in none from its own.

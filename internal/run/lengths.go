@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"tare/internal/area"
 	"tare/internal/design"
 )
 
@@ -31,7 +32,7 @@ func (x *runner) lengths(ctx context.Context, arms []arm, i int) (map[string]int
 	x.event(Event{Phase: WarmingUp, Note: "find the length of a batch of " + op.Name})
 	r := ruler{i: i, span: op.Span, limit: mostCalls}
 	if r.span <= 0 {
-		r.span = defaultSpan
+		r.span = area.UsualSpan
 	}
 	if op.Most > 0 {
 		r.limit = min(r.limit, op.Most)
@@ -123,7 +124,7 @@ func (r ruler) quickest(ctx context.Context, a arm, n int) (float64, error) {
 			return 0, fmt.Errorf("%s under %s: %w", a.ops[r.i].Name, a.trial.Treatment, err)
 		}
 		least = min(least, perCall(s))
-		if least*float64(n) > tries*defaultSpan.Seconds() {
+		if least*float64(n) > tries*area.UsualSpan.Seconds() {
 			break
 		}
 	}

@@ -6,18 +6,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"time"
 
+	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/record"
-)
-
-// What holds where an operation does not say.
-const (
-	defaultSpan   = 5 * time.Millisecond
-	defaultRounds = 16
 )
 
 // An arm is a treatment in force during one block, with its operations by name.
@@ -96,7 +90,7 @@ func (x *runner) operation(ctx context.Context, b int, arms []arm, i int, rng *r
 	place := x.place(b)
 	place.Operation, place.Rounds = op.Name, op.Rounds
 	if place.Rounds <= 0 {
-		place.Rounds = defaultRounds
+		place.Rounds = area.UsualRounds
 	}
 	sizes, err := x.lengths(ctx, arms, i)
 	if err != nil {

@@ -40,26 +40,15 @@ func bestHinge(n, y []float64) (best hinge, ok bool) {
 	return refine(n, y, best, step), true
 }
 
-// refine narrows the place down between its neighbours by golden sections, to a hundredth of the step.
+// refine narrows the place down between its neighbours, to a hundredth of the step.
 func refine(n, y []float64, best hinge, step float64) hinge {
-	const golden = 0.6180339887498949
-	lo, hi := math.Log(best.at/step), math.Log(best.at*step)
-	left, right := fitHinge(n, y, math.Exp(hi-golden*(hi-lo))), fitHinge(n, y, math.Exp(lo+golden*(hi-lo)))
-	for range 10 {
-		if left.rss < right.rss {
-			hi, right = math.Log(right.at), left
-			left = fitHinge(n, y, math.Exp(hi-golden*(hi-lo)))
-		} else {
-			lo, left = math.Log(left.at), right
-			right = fitHinge(n, y, math.Exp(lo+golden*(hi-lo)))
+	least(math.Log(best.at/step), math.Log(best.at*step), 10, func(at float64) float64 {
+		h := fitHinge(n, y, math.Exp(at))
+		if h.rss < best.rss {
+			best = h
 		}
-		if left.rss < best.rss {
-			best = left
-		}
-		if right.rss < best.rss {
-			best = right
-		}
-	}
+		return h.rss
+	})
 	return best
 }
 

@@ -170,8 +170,8 @@ func TestBatchesAreForetold(t *testing.T) {
 		spec Spec
 		want []area.Batches
 	}{
-		{Spec{}, []area.Batches{{Rounds: usualRounds, Span: usualSpan}}},
-		{Spec{Operations: []string{"a", "b"}}, []area.Batches{{Operation: "a", Rounds: usualRounds, Span: usualSpan}, {Operation: "b", Rounds: usualRounds, Span: usualSpan}}},
+		{Spec{}, []area.Batches{{Rounds: area.UsualRounds, Span: area.UsualSpan}}},
+		{Spec{Operations: []string{"a", "b"}}, []area.Batches{{Operation: "a", Rounds: area.UsualRounds, Span: area.UsualSpan}, {Operation: "b", Rounds: area.UsualRounds, Span: area.UsualSpan}}},
 		{Spec{Rounds: 5, Span: unit.Duration(time.Second)}, []area.Batches{{Rounds: 5, Span: time.Second}}},
 	} {
 		if d := cmp.Diff(c.want, c.spec.Batches()); d != "" {

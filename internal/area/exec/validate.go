@@ -104,22 +104,12 @@ func (s *Spec) checkOperations(out *findings) {
 	for i, name := range s.Operations {
 		path := fmt.Sprintf("operations[%d]", i)
 		switch {
-		case !plainName(name):
+		case !driver.Plain(name):
 			out.wrong(path, "", "%q: operations have names of letters, digits, '.', '_' and '-', so that budgets can name them", name)
 		case slices.Contains(s.Operations[:i], name):
 			out.wrong(path, "", "%q is named twice", name)
 		}
 	}
-}
-
-// plainName reports whether a budget can name the operation.
-func plainName(name string) bool {
-	for _, c := range name {
-		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return name != "" && len(name) <= longestName
 }
 
 func (s *Spec) checkTimes(out *findings) {

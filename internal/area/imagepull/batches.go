@@ -14,8 +14,6 @@ const (
 	usualSpan = 20 * time.Millisecond
 	// collecting is about what that takes.
 	collecting = 8 * time.Millisecond
-	// usualRounds is what the runner takes where the file does not say.
-	usualRounds = 16
 )
 
 func (s *Spec) span() time.Duration {
@@ -29,11 +27,7 @@ func (s *Spec) span() time.Duration {
 func (s *Spec) Batches() []area.Batches {
 	var out []area.Batches
 	for _, name := range s.operations() {
-		b := area.Batches{Operation: name, Rounds: s.Rounds, Span: s.span() + collecting}
-		if b.Rounds == 0 {
-			b.Rounds = usualRounds
-		}
-		out = append(out, b)
+		out = append(out, area.Batches{Operation: name, Rounds: s.Rounds, Span: s.span() + collecting}.OrUsual())
 	}
 	return out
 }

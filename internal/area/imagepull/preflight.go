@@ -11,7 +11,6 @@ import (
 	"tare/internal/area"
 	"tare/internal/driver"
 	"tare/internal/plane"
-	"tare/internal/proc"
 )
 
 // Preflight implements area.Area: it sees that the program can be had, which may build it, that it is one which has the pull manager and offers what
@@ -92,15 +91,9 @@ func missing(err error) area.Finding {
 // processors are where the programs run: the last one while calls come one at a time, since what the host does of itself is done on the first; all of
 // them where several are made at a time.
 func processors(s *Spec, env area.Env) ([]int, error) {
-	cpus := env.CPUs
-	if len(cpus) == 0 {
-		var err error
-		if cpus, err = proc.Allowed(); err != nil {
-			return nil, err
-		}
-	}
-	if len(cpus) == 0 {
-		return nil, errors.New("there is no processor to run on")
+	cpus, err := env.Processors()
+	if err != nil {
+		return nil, err
 	}
 	if s.most(env.Treatments) > 1 {
 		return cpus, nil

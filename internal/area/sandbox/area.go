@@ -14,7 +14,6 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
-	"tare/internal/proc"
 )
 
 // Area is the sandbox area.
@@ -70,15 +69,9 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 
 // workerCPU is where all workers run: the last processor, since what the host does of itself is done on the first.
 func workerCPU(env area.Env) ([]int, error) {
-	cpus := env.CPUs
-	if len(cpus) == 0 {
-		var err error
-		if cpus, err = proc.Allowed(); err != nil {
-			return nil, err
-		}
-	}
-	if len(cpus) == 0 {
-		return nil, errors.New("there is no processor to run on")
+	cpus, err := env.Processors()
+	if err != nil {
+		return nil, err
 	}
 	return cpus[len(cpus)-1:], nil
 }

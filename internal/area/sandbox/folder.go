@@ -3,12 +3,9 @@ package sandbox
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"tare/internal/area"
@@ -57,27 +54,8 @@ func endInside(path string) error {
 	if err := ours(path); err != nil {
 		return err
 	}
-	all, err := os.ReadDir("/proc")
-	if err != nil {
-		return fmt.Errorf("list processes: %w", err)
-	}
-	var errs []error
-	for _, p := range all {
-		pid, err := strconv.Atoi(p.Name())
-		if err != nil {
-			continue
-		}
-		// The start time is read first: KillStale then kills no other process that has got this pid since.
-		ticks, err := proc.StartTicks(pid)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		at, e := os.Readlink(filepath.Join("/proc", p.Name(), "cwd"))
-		if err != nil || e != nil || !strings.HasPrefix(at, path+"/") {
-			continue // ended meanwhile, or another user's
-		}
-		_, err = proc.KillStale(proc.ID{PID: pid, StartTicks: ticks})
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return proc.KillWhere(func(pid int) bool {
+		at, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+		return err == nil && strings.HasPrefix(at, path+"/")
+	})
 }
