@@ -3,12 +3,18 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X tare/internal/cli.version=$(VERSION)
 LINT    := bin/golangci-lint
+GOTESTSUM := bin/gotestsum
 RACE    := ./internal/load/... ./internal/importer/... ./internal/run/... ./internal/proc/... ./internal/build/... ./internal/driver/... ./internal/plane/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
 # What measures nothing and holds nothing to a time: two of these are tested at once. All others are tested alone.
 PURE    := ./cmd/... ./engines/... ./schema/... ./internal/analyze ./internal/arch ./internal/area ./internal/area/admission/apimetrics ./internal/area/all \
            ./internal/area/decision/model ./internal/area/identity/fixture ./internal/budget ./internal/capacity/... ./internal/chart ./internal/clock \
            ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/importer ./internal/metric ./internal/record ./internal/report/... \
            ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit
+
+# A stalled host can fail a test that holds a time; a fault fails again. So up to four failed tests are asked once more, when all others have run, and
+# are named as asked again. Not after a data race, a panic, a time-out or a package that did not compile (ADR 16).
+AGAIN   := --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
+TESTS   := $(GOTESTSUM) --format standard-quiet $(AGAIN)
 
 .PHONY: help demo build engines plane test race lint check bench simulate calibrate fuzz schema clean
 
@@ -27,15 +33,18 @@ engines: ## the decision points that are built on demand, where this host can, i
 plane: ## the control planes that are built on demand (Kubernetes 1.36 and 1.24), into the user's cache: about ten minutes on two cores, once
 	TARE_TEST_PLANE_BUILD=1 $(GO) test -count=1 -v -timeout 4h -run '^TestBinariesAreBuilt$$' ./internal/plane
 
-test: ## everything that this machine can run
+test: $(GOTESTSUM) ## everything that this machine can run
 	@failed=; \
-	$(GO) test -p 2 -timeout 25m $(PURE) || failed=1; \
-	$(GO) test -p 1 -timeout 25m $(filter-out $(shell $(GO) list $(PURE)),$(shell $(GO) list ./...)) || failed=1; \
+	$(TESTS) --packages='$(PURE)' -- -p 2 -timeout 25m || failed=1; \
+	$(TESTS) --packages='$(filter-out $(shell $(GO) list $(PURE)),$(shell $(GO) list ./...))' -- -p 1 -timeout 25m || failed=1; \
 	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi
 
-race: ## the packages with goroutines, under the race detector
+race: $(GOTESTSUM) ## the packages with goroutines, under the race detector
 	$(GO) test -race -short -p 1 -timeout 25m -run '^(TestReproducible|TestTables)$$' ./internal/stat/simulated # the others compute the same way, for minutes
-	$(GO) test -race -short -p 1 -timeout 25m $(RACE)
+	$(TESTS) --hide-summary=skipped --packages='$(RACE)' -- -race -short -p 1 -timeout 25m
+
+$(GOTESTSUM): tools/go.mod tools/go.sum
+	cd tools && $(GO) build -o ../$@ gotest.tools/gotestsum
 
 $(LINT): tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
