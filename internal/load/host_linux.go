@@ -50,20 +50,31 @@ func unacknowledgedOn(c net.Conn) int { return queuedOn(c, unix.SIOCOUTQ) }
 func unreadOn(c net.Conn) int { return queuedOn(c, unix.SIOCINQ) }
 
 func queuedOn(c net.Conn, what uint) (n int) {
+	onSocket(c, func(fd int) {
+		if queued, err := unix.IoctlGetInt(fd, what); err == nil {
+			n = queued
+		}
+	})
+	return n
+}
+
+// abortedOn reports whether the target has ended c altogether, by a reset: after a FIN alone we could still send.
+func abortedOn(c net.Conn) (aborted bool) {
+	onSocket(c, func(fd int) {
+		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		aborted = err == nil && info.State == unix.BPF_TCP_CLOSE
+	})
+	return aborted
+}
+
+func onSocket(c net.Conn, f func(fd int)) {
 	t, ok := c.(*net.TCPConn)
 	if !ok {
-		return 0
+		return
 	}
 	raw, err := t.SyscallConn()
 	if err != nil {
-		return 0
+		return
 	}
-	if err := raw.Control(func(fd uintptr) {
-		if n, err = unix.IoctlGetInt(int(fd), what); err != nil {
-			n = 0
-		}
-	}); err != nil {
-		return 0
-	}
-	return n
+	_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // of a closed one nothing can be said
 }

@@ -15,3 +15,6 @@ func unacknowledgedOn(net.Conn) int { return 0 }
 
 // unreadOn cannot be asked here.
 func unreadOn(net.Conn) int { return 0 }
+
+// abortedOn cannot be asked here.
+func abortedOn(net.Conn) bool { return false }

@@ -76,7 +76,7 @@ func (e *std) assign(l *link, c *goCall, request []byte) assignment {
 	if l.gone {
 		return stillborn
 	}
-	l.call, l.asked, l.busy, l.used = c, len(request), len(request) > atOnce, true
+	l.call, l.asked, l.busy, l.writes, l.used = c, len(request), len(request) > atOnce, true, true
 	c.link, c.answer = l, make(chan ending, 1)
 	l.parser.begin(request[0] == 'H')
 	return assigned
@@ -86,9 +86,13 @@ func (e *std) assign(l *link, c *goCall, request []byte) assignment {
 func (e *std) outcome(ctx context.Context, l *link, c *goCall, n int, err error) ending {
 	e.mu.Lock()
 	c.out = uint64(n)
-	l.busy = false
-	cut := err != nil && l.call == c
-	if cut {
+	mine := l.call == c // else the link may carry another by now
+	if mine {
+		l.busy, l.writes = false, false
+	}
+	cut := err != nil && mine
+	end := l.end
+	if cut || mine && end != nil {
 		l.call, c.link = nil, nil
 		e.drop(l)
 	}
@@ -99,6 +103,8 @@ func (e *std) outcome(ctx context.Context, l *link, c *goCall, n int, err error)
 		return ending{}
 	case cut:
 		return e.failed(c, err)
+	case mine && end != nil:
+		return *end
 	}
 	select {
 	case end := <-c.answer:
@@ -153,8 +159,20 @@ func (e *std) digest(l *link, b []byte, err error) bool {
 		if end.outcome == Failed {
 			end.code = status
 		}
-		return e.release(l, c, end, false)
+		return !e.leave(l, c, end, err) && e.release(l, c, end, false)
 	}
+	return true
+}
+
+// leave leaves it to the writer of the request how the call ends, and reports so. A reset is told to one system call only, all others see a
+// connection that was closed: if the writer was told, it was a reset. A request that takes its time is waited for only where its writing must fail.
+func (e *std) leave(l *link, c *goCall, end ending, err error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.call != c || !l.writes || !errors.Is(err, io.EOF) || l.busy && !abortedOn(l.raw.Conn) {
+		return false
+	}
+	l.end = &end
 	return true
 }
 

@@ -19,6 +19,8 @@ type link struct {
 	call   *goCall // the call that it carries
 	asked  int     // bytes of its request
 	busy   bool    // they are still being written, which may take its time
+	writes bool    // they are still being written
+	end    *ending // how the call ends unless its writer learns better
 	gone   bool
 	used   bool
 	lost   error // why it is gone, when the target ended it

@@ -27,7 +27,7 @@ func (s stepCourse) At(n float64) float64 {
 }
 
 // describe gives the band and the break by the best description, and what a step or a knee is like.
-func (g *GrowthFit) describe(d costs, without [][]float64, t turn, o GrowthOptions) {
+func (g *GrowthFit) describe(d costs, y []float64, without [][]float64, t turn, o GrowthOptions) {
 	full, refit := g.course(d, t)
 	deleted := make([]course, len(without))
 	for b, part := range without {
@@ -49,22 +49,20 @@ func (g *GrowthFit) describe(d costs, without [][]float64, t turn, o GrowthOptio
 		g.breaksWithStep(d, full.(stepCourse), o)
 		return
 	case t.hinge != nil || t.ceiling != nil:
-		g.Knee = kneeOf(full, along)
+		g.Knee = kneeOf(full, d.placed(full, y, o.Level), along)
 	}
 	g.breaks(d, full, deleted, o)
 }
 
 // kneeOf describes a bend; along is the jackknife of what it is asked for.
-func kneeOf(full course, along func(of func(course) float64) Estimate) *Knee {
-	k := &Knee{Base: along(func(c course) float64 { return c.At(0) })}
+func kneeOf(full course, place Estimate, along func(of func(course) float64) Estimate) *Knee {
+	k := &Knee{Estimate: place, Base: along(func(c course) float64 { return c.At(0) })}
 	if _, linear := full.(hinge); linear {
-		k.Estimate = exponential(along(func(c course) float64 { return math.Log(c.(hinge).at) }))
 		slope := along(func(c course) float64 { return c.(hinge).c[1] })
 		steeper := along(func(c course) float64 { return c.(hinge).steeper() })
 		k.Slope, k.Steeper = &slope, &steeper
 		return k
 	}
-	k.Estimate = exponential(along(func(c course) float64 { return math.Log(c.(ceiling).at) }))
 	top := along(func(c course) float64 { return c.(ceiling).c0 + c.(ceiling).c1 })
 	k.Ceiling = &top
 	return k

@@ -123,7 +123,7 @@ func FitGrowth(n []float64, blocks [][]float64, o GrowthOptions) (GrowthFit, err
 	if t.reason != "" {
 		g.Named, g.Reason = false, t.reason
 	}
-	g.describe(d, without, t, o)
+	g.describe(d, y, without, t, o)
 	return g, g.growth(d, o)
 }
 
