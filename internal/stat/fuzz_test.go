@@ -107,6 +107,9 @@ func FuzzFitGrowth(f *testing.F) {
 		if s := g.Step; s != nil && (g.Knee != nil || g.Named || !(s.From < s.To) || !(s.Factor.Lo <= s.Factor.Value && s.Factor.Value <= s.Factor.Hi)) {
 			t.Errorf("step %+v, knee %+v, named %v", s, g.Knee, g.Named)
 		}
+		if k := g.Knee; k != nil && !(k.Lo <= k.Value && k.Value <= k.Hi) {
+			t.Errorf("knee %+v", k)
+		}
 		if g.Exact && (g.Best.Law != Constant || g.C0.Lo != g.C0.Hi) {
 			t.Errorf("%+v", g)
 		}

@@ -27,8 +27,8 @@ func (d costs) placed(full course, y []float64, level float64) Estimate {
 	for last >= first && !fits(places[last]) {
 		last--
 	}
-	e.Lo = edge(places, first, -1, at, fits)
-	e.Hi = edge(places, max(last, first-1), +1, at, fits)
+	e.Lo = min(at, edge(places, first, -1, at, fits))
+	e.Hi = max(at, edge(places, max(last, first-1), +1, at, fits))
 	return e
 }
 

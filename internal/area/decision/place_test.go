@@ -313,6 +313,7 @@ func TestRecover(t *testing.T) {
 	if err := hung.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	awaitStopped(t, hung.PID)
 	p.patience = 500 * time.Millisecond
 	if err := tg.Recover(t.Context(), standard); err == nil {
 		p.patience = readyWithin
@@ -329,6 +330,29 @@ func TestRecover(t *testing.T) {
 	if local := tg.Observe(t.Context(), standard); local.ListenQueue == nil || *local.ListenQueue != 0 {
 		t.Errorf("listen queue %v", local.ListenQueue)
 	}
+}
+
+// awaitStopped waits until every thread of a process has stopped: the signal is given to one of them, and the others run on until that one has had
+// a processor.
+func awaitStopped(t *testing.T, pid int) {
+	t.Helper()
+	for range 3000 {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped := 0
+		for _, file := range tasks {
+			if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte("State:\tT")) {
+				stopped++
+			}
+		}
+		if stopped > 0 && stopped == len(tasks) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("process %d has not stopped within 30 s", pid)
 }
 
 // hasty is a clock whose pauses are short.

@@ -150,8 +150,14 @@ func TestKneeOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		within(t, shape+" found", k.Found, 0.95, 1)
-		within(t, shape+" covered", k.Covered, 0.83, 1)
+		within(t, shape+" covered", k.Covered, 0.9, 1)
 		within(t, shape+" near", k.Within, 0.95, 1)
+		// Where only one in eight is found, it is the luckiest: its interval must be wide enough all the same.
+		k, err = KneeOf(t.Context(), study(400), shape, Ladders()[1], 0.1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, shape+" covered at 10 %", k.Covered, 0.75, 1) // of some sixty
 	}
 }
 
@@ -177,7 +183,7 @@ func TestTurnOf(t *testing.T) {
 		case turn.Bend > 0:
 			within(t, turn.Name+" found", x.Bend, 0.9, 1)
 			within(t, turn.Name+" taken for a step", x.Step, 0, 0.05)
-			within(t, turn.Name+" covered", x.Covered, 0.78, 1)
+			within(t, turn.Name+" covered", x.Covered, 0.9, 1)
 			within(t, turn.Name+" bias", x.Bias, -0.1, 0.1)
 		default:
 			within(t, turn.Name+" taken for a step", x.Step, 0, 0.05)
