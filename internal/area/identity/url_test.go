@@ -1,13 +1,17 @@
 package identity
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"tare/internal/area"
 	"tare/internal/area/identity/reference"
+	"tare/internal/design"
 )
 
 // TestURL measures an endpoint that is not ours.
@@ -88,5 +92,45 @@ func TestPreflight(t *testing.T) {
 	f = Area{}.Preflight(t.Context(), deep, area.Env{})
 	if len(f) != 1 || f[0].Severity != area.Warning || !strings.Contains(f[0].Message, "somaxconn") {
 		t.Errorf("a backlog beyond somaxconn: %v", f)
+	}
+}
+
+// TestURLKeepsToMaxRate: what is asked outside of the load is paced, too, over all treatments together.
+func TestURLKeepsToMaxRate(t *testing.T) {
+	var asked atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.Header.Get("Metadata-Flavor") != "Google" || r.Header.Get("X-Forwarded-For") != "" {
+			w.WriteHeader(403)
+			return
+		}
+		_, _ = w.Write([]byte(goodToken))
+	}))
+	defer srv.Close()
+	env := testEnv(t)
+	env.MaxRate = 20
+	tg, err := Area{}.Open(t.Context(), &Spec{Adapter: "gce-metadata", URL: srv.URL}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tg.Close(context.Background()) })
+	begin := time.Now()
+	for _, tr := range []design.Treatment{{ID: "a"}, {ID: "b"}} {
+		if err := tg.Prepare(t.Context(), tr, &memory{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := tg.Enter(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+		if err := tg.Verify(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took, n := time.Since(begin).Seconds(), asked.Load()
+	if n < 8 {
+		t.Errorf("%d requests, want the warm-up, the canaries and the timed call of two treatments", n)
+	}
+	if most := 1 + env.MaxRate*took; float64(n) > most {
+		t.Errorf("%d requests in %.2f s, at most %.0f were allowed", n, took, most)
 	}
 }

@@ -1,4 +1,4 @@
-package decision
+package area
 
 import (
 	"context"
@@ -9,22 +9,22 @@ import (
 	"tare/internal/clock"
 )
 
-func TestPacerKeepsBelowTheRate(t *testing.T) {
-	p := newPacer(clock.System{}, 50)
+func TestPaceKeepsBelowTheRate(t *testing.T) {
+	p := NewPace(clock.System{}, 50)
 	begin := time.Now()
 	const n = 11
 	for range n {
-		if err := p.wait(t.Context()); err != nil {
+		if err := p.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if took := time.Since(begin); took < 200*time.Millisecond {
 		t.Errorf("%d requests in %v, want no more than 50 a second", n, took)
 	}
-	free := newPacer(clock.System{}, 0)
+	free := NewPace(clock.System{}, 0)
 	begin = time.Now()
 	for range 1000 {
-		if err := free.wait(t.Context()); err != nil {
+		if err := free.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,14 +33,14 @@ func TestPacerKeepsBelowTheRate(t *testing.T) {
 	}
 }
 
-func TestPacerEndsWithItsContext(t *testing.T) {
-	p := newPacer(clock.System{}, 0.001)
-	if err := p.wait(t.Context()); err != nil {
+func TestPaceEndsWithItsContext(t *testing.T) {
+	p := NewPace(clock.System{}, 0.001)
+	if err := p.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := p.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if err := p.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v, want the context's error", err)
 	}
 }
