@@ -141,7 +141,7 @@ func (c *Child) settle(config []byte) error {
 // send writes to the child's stdin, which can block when the child does not read.
 func (c *Child) send(line []byte) error {
 	if err := c.stdin.SetWriteDeadline(clock.System{}.Now().Add(c.spec.ReadyWithin)); err != nil {
-		return fmt.Errorf("send config: %w", err)
+		return c.orExit(fmt.Errorf("send config: %w", err))
 	}
 	if _, err := c.stdin.Write(line); err != nil {
 		return c.orExit(fmt.Errorf("send config: %w", err))
