@@ -192,7 +192,7 @@ func checkManifests(plans []plan) (out []area.Finding) {
 
 // need is what all treatments together do on one cluster.
 func need(plans []plan, key string, chosen []operation) cluster.Need {
-	n := cluster.Need{}
+	n := cluster.Need{Metrics: true}
 	for _, o := range chosen {
 		n.Operations = append(n.Operations, o.name)
 	}
@@ -232,12 +232,25 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, env area.Env) [
 	if err != nil {
 		return append(out, fault("kubeconfig", err, ""))
 	}
-	if len(lacking) > 0 {
-		var words []string
-		for _, r := range lacking {
-			words = append(words, r.String())
+	return append(out, judgeRights(lacking)...)
+}
+
+// judgeRights reports rights that the user lacks: those that the run needs in one error, and of each other one what is lost without it.
+func judgeRights(lacking []cluster.Right) (out []area.Finding) {
+	var needed []string
+	for _, r := range lacking {
+		lost, ok := r.Spared()
+		if !ok {
+			needed = append(needed, r.String())
+			continue
 		}
-		out = append(out, fault("kubeconfig", fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(lacking), strings.Join(words, ", ")),
+		out = append(out, area.Finding{
+			Path: "kubeconfig", Severity: area.Warning, Message: fmt.Sprintf("the user lacks the right to %s: %s", r, lost),
+			Hint: "tare doctor --rbac prints a role with it",
+		})
+	}
+	if len(needed) > 0 {
+		out = append(out, fault("kubeconfig", fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(needed), strings.Join(needed, ", ")),
 			"tare doctor --rbac prints a role with all of them"))
 	}
 	return out
