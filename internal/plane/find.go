@@ -139,7 +139,9 @@ func (h Host) cached(ctx context.Context, v Version, s source) (candidate, bool,
 	}
 	dir, ok, err := h.cache().Has(name)
 	if none != nil && err == nil {
-		dir, ok, err = newest(dir)
+		if dir, ok, err = newest(dir); ok {
+			_, ok, err = h.cache().Has(filepath.Base(dir)) // notes that it is used
+		}
 	}
 	if err != nil {
 		return candidate{}, false, explain(v, s, err)
