@@ -92,7 +92,7 @@ func (s *stretch) level(out report.SLO, primed bool) report.SLO {
 	b := s.of(&budget.Budget{Metric: "response", Quantile: "p99"}, -1)
 	bad := s.of(&budget.Budget{Metric: "error"}, -1)
 	out.N = uint64(len(s.calls))
-	out = byClock(out, &stat.Estimate{Value: b.Value, Lo: b.Lo, Hi: b.Hi, Level: level}, "of so few calls")
+	out = byClock(out, &stat.Estimate{Value: b.Value, Lo: b.Lo, Hi: b.Hi, Level: level}, "too few calls")
 	if math.IsInf(b.Value, 1) { // more than 1 % were never answered
 		out.Verdict = report.Fail
 	}
