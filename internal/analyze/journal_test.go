@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -71,7 +72,8 @@ type journal struct {
 	trace      func(treatment string) capacity.Trace
 	unverified bool
 	noCalls    bool
-	killed     bool // after the steps, before the calls are written
+	operation  string // empty: "token"
+	killed     bool   // after the steps, before the calls are written
 	status     record.Status
 	pending    bool
 }
@@ -121,7 +123,7 @@ func (j journal) trial(t *testing.T, w *record.Writer, clk *clock.Fake, trial de
 	if j.unverified {
 		verify.Error = "a call without the header was answered"
 	}
-	must(t, w.Verify(verify), w.TrialBegin(record.TrialBegin{Trial: trial, Operations: []string{"token"}}))
+	must(t, w.Verify(verify), w.TrialBegin(record.TrialBegin{Trial: trial, Operations: []string{cmp.Or(j.operation, "token")}}))
 	tr := j.trace(id)
 	must(t, w.Samples(record.Samples{Treatment: id, When: record.Before, Samples: []metric.Sample{
 		{Subject: "endpoint", Metric: "cpu", Value: 10},

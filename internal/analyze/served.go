@@ -53,6 +53,7 @@ func (a *analysis) witnessed() {
 		a.rep.Served = append(a.rep.Served, w.rows(names, actions)...)
 	}
 	if a.rec.Header.Question == design.Capacity {
+		a.levelsAtRates(names, actions)
 		return // its rates go beyond what the target can take: a mean over them means nothing
 	}
 	a.serviceLevels(all, names, actions)

@@ -87,6 +87,9 @@ func (c Cache) Has(name string) (dir string, ok bool, err error) {
 	}
 	dir = filepath.Join(cache, name)
 	ok, err = exists(dir)
+	if ok {
+		touch(dir)
+	}
 	return dir, ok, err
 }
 
@@ -140,6 +143,9 @@ func (r Recipe) build(ctx context.Context, cache, final string) (err error) {
 			err = errors.Join(err, os.RemoveAll(tmp))
 		}
 	}()
+	if err := mark(tmp, r.Name); err != nil {
+		return err
+	}
 	if err := r.Make(ctx, tmp); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (r *rbac) flags(c *cobra.Command) {
 	f.StringVar(&r.context, "context", "", "with --rbac: context of the kubeconfig (default: its current one)")
 	f.StringSliceVar(&r.need.Mechanisms, "mechanism", []string{"vap", "map", "webhook", "mutating-webhook", "psa"}, "with --rbac: `mechanisms` to be measured")
 	f.StringSliceVar(&r.need.Operations, "operation", []string{"create-pod-dry-run"}, "with --rbac: `operations` to be measured")
-	f.BoolVar(&r.need.Metrics, "metrics", false, "with --rbac: whether the server's /metrics may be read, for attribution")
+	f.BoolVar(&r.need.Metrics, "metrics", true, "with --rbac: the right to read the server's /metrics as well, which may be left out; what is lost without it is said")
 }
 
 // check refuses flags that do not go together.
@@ -108,6 +108,9 @@ func (a *app) lacking(ctx context.Context, r *rbac, rules []rbacv1.PolicyRule) e
 	words := make([]string, len(missing))
 	for i, m := range missing {
 		words[i] = "#   " + m.String()
+		if _, ok := m.Spared(); ok {
+			words[i] += " (may be left out)"
+		}
 	}
 	a.print("# %s lacks %d of %d:\n%s\n", user, len(missing), len(cluster.Rights(rules)), strings.Join(words, "\n"))
 	return nil

@@ -105,7 +105,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what is done to stderr")
 	root.AddCommand(a.runCommand(), a.initCommand(), a.validateCommand(), a.planCommand(), a.reportCommand(),
 		a.undoCommand(), a.explainCommand(), a.listCommand(), a.versionCommand(), a.serveCommand(), a.doctorCommand(), a.trialCommand(),
-		a.importCommand(), a.compareCommand(), a.checkCommand(), a.planeCommand())
+		a.importCommand(), a.compareCommand(), a.checkCommand(), a.planeCommand(), a.cacheCommand())
 	return root
 }
 

@@ -154,7 +154,7 @@ func (a *app) finish(dir string, err error, outs []output) error {
 	return reported
 }
 
-// preflight prints what the area found missing on this host. look says that nothing is going to be measured.
+// preflight prints what the area found missing on this host. look says that nothing is going to be measured, and that all is wanted which a run finds.
 func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment, look bool) error {
 	env, err := a.areaEnv(".")
 	if err != nil {
@@ -163,7 +163,7 @@ func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment,
 	env.Treatments, env.Operations, env.MaxRate, env.Look = e.Arms(), operations(e), float64(e.Load.MaxRate), look
 	bad := 0
 	for _, f := range ar.Preflight(ctx, e.Target, env) {
-		if f.Severity == area.Info && !a.verbose {
+		if f.Severity == area.Info && !a.verbose && !look {
 			continue
 		}
 		a.tell("%s  %s\n", f.Severity, f.Message)

@@ -91,7 +91,7 @@ func TestBuiltOnceAndKept(t *testing.T) {
 	if diff := cmp.Diff(want, *told); diff != "" {
 		t.Error(diff)
 	}
-	if left, err := os.ReadDir(filepath.Dir(built.Path)); err != nil || len(left) != 1 {
+	if left, err := os.ReadDir(filepath.Dir(built.Path)); err != nil || len(left) != 2 { // its marker
 		t.Errorf("beside the binary: %v (%v)", left, err)
 	}
 	broken := usual(t)
@@ -117,6 +117,18 @@ func TestBuiltOnceAndKept(t *testing.T) {
 	}
 	if b, ok := Cached(t.Context(), V124, h); ok {
 		t.Errorf("%+v is of 1.24", b)
+	}
+	for name, c := range map[string]struct {
+		host Host
+		want bool
+	}{"its own Go": {h, true}, "without Go": {none, true}, "a newer Go": {newer, false}} {
+		current, err := c.host.Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if folder := filepath.Base(filepath.Dir(built.Path)); current(folder) != c.want || current("1.36-0123456789ab-go1.26.8") {
+			t.Errorf("%s: it would use %s: %v, want %v", name, folder, current(folder), c.want)
+		}
 	}
 }
 

@@ -69,6 +69,22 @@ func Cached(ctx context.Context, v Version, h Host) (b Binary, ok bool) {
 	return b, ok && err == nil
 }
 
+// Seek is Find without building, for those who only want to know what would be done: there is false when Find would build the binary. The error is
+// Find's, as far as it can be known without a build.
+func Seek(ctx context.Context, v Version, h Host) (b Binary, there bool, err error) {
+	s, err := v.source()
+	if err != nil {
+		return Binary{}, false, err
+	}
+	if b, there, err = h.present(ctx, v, s); there || err != nil {
+		return b, there, err
+	}
+	if _, err = build.FindGo(ctx, h.Getenv); err != nil {
+		err = explain(v, s, err)
+	}
+	return Binary{}, false, err
+}
+
 // present is the binary that was named or that is in the cache, if there is one.
 func (h Host) present(ctx context.Context, v Version, s source) (b Binary, ok bool, err error) {
 	c, ok := h.named(s)
@@ -123,7 +139,9 @@ func (h Host) cached(ctx context.Context, v Version, s source) (candidate, bool,
 	}
 	dir, ok, err := h.cache().Has(name)
 	if none != nil && err == nil {
-		dir, ok, err = newest(dir)
+		if dir, ok, err = newest(dir); ok {
+			_, ok, err = h.cache().Has(filepath.Base(dir)) // notes that it is used
+		}
 	}
 	if err != nil {
 		return candidate{}, false, explain(v, s, err)

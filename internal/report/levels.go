@@ -19,6 +19,33 @@ func (s *SLO) Title() string {
 	return s.Name
 }
 
+// at says at which rate of a search the objective was judged, after a name: " at 61.3/s, held"; "" elsewhere.
+func (s *SLO) at() string {
+	if s.Rate == nil {
+		return ""
+	}
+	out := " at " + unit.PerSecond(*s.Rate)
+	switch {
+	case s.Held == nil:
+	case *s.Held:
+		out += ", held"
+	default:
+		out += ", failed"
+	}
+	return out
+}
+
+// under names a treatment, and where the objective was judged at one rate, that rate.
+func (s *SLO) under(treatment string) string { return strings.TrimSpace(treatment + s.at()) }
+
+// sameRate reports whether two rows are of one rate, or of none.
+func sameRate(x, y *SLO) bool {
+	if x.Rate == nil || y.Rate == nil {
+		return x.Rate == y.Rate
+	}
+	return *x.Rate == *y.Rate
+}
+
 // Word is the verdict with the value that it is of: "✓ pass 18 ms". A value beyond the last bucket has only a lower bound.
 func (s *SLO) Word() string { return strings.TrimSpace(s.Verdict.mark() + " " + s.value()) }
 
@@ -49,7 +76,7 @@ func (r *Report) serviceLevels() table {
 	}
 	t = append(t, &column{head: "n", drop: 1})
 	for _, group := range r.objectives() {
-		row := []string{group[0].Title(), r.withTreatment(named(labels, group[0].Treatment)), limits(group)}
+		row := []string{group[0].Title(), group[0].under(r.withTreatment(named(labels, group[0].Treatment))), limits(group)}
 		n := uint64(0)
 		for _, f := range Formulas() {
 			cell := ""
@@ -92,7 +119,7 @@ func (r *Report) levelTables() (tables []table, quiet string) {
 			}
 			per[title] = t
 		}
-		row := []string{named(labels, group[0].Treatment)}
+		row := []string{group[0].under(named(labels, group[0].Treatment))}
 		for _, f := range Formulas() {
 			cell := ""
 			for _, s := range group {
@@ -136,7 +163,7 @@ func (r *Report) objectives() [][]*SLO {
 	for i := range r.SLO {
 		s := &r.SLO[i]
 		k := slices.IndexFunc(out, func(g []*SLO) bool {
-			return g[0].Treatment == s.Treatment && g[0].Name == s.Name && sameSubject(g[0], s) && !slices.ContainsFunc(g, func(x *SLO) bool { return x.Formula == s.Formula })
+			return g[0].Treatment == s.Treatment && g[0].Name == s.Name && sameSubject(g[0], s) && sameRate(g[0], s) && !slices.ContainsFunc(g, func(x *SLO) bool { return x.Formula == s.Formula })
 		})
 		if k < 0 {
 			out = append(out, []*SLO{s})
@@ -345,7 +372,7 @@ func (r *Report) disagreeing() []string {
 	for _, group := range r.objectives() {
 		words := distinct(group, func(s *SLO) string { return string(s.Verdict) })
 		if slices.Contains(words, string(Pass)) && slices.Contains(words, string(Fail)) {
-			out = append(out, strings.TrimSpace(group[0].Title()+" "+r.withTreatment(named(r.labels(), group[0].Treatment))))
+			out = append(out, strings.TrimSpace(group[0].Title()+" "+group[0].under(r.withTreatment(named(r.labels(), group[0].Treatment)))))
 		}
 	}
 	return out
@@ -368,7 +395,7 @@ func (r *Report) levelProperties() []junitProperty {
 		if s.rest() {
 			continue
 		}
-		name := "service level of " + strings.TrimSpace(r.withTreatment(s.Treatment)+" "+s.Title()) + " by " + string(s.Formula)
+		name := "service level of " + strings.TrimSpace(r.withTreatment(s.Treatment)+" "+s.Title()) + s.at() + " by " + string(s.Formula)
 		out = append(out, junitProperty{clean(name), s.Word() + " of " + unit.Seconds(s.Limit)})
 	}
 	return out

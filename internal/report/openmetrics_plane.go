@@ -1,11 +1,17 @@
 package report
 
+import "strconv"
+
 // controlPlane is what service levels came to, and what a control plane measured itself.
 func (e *exposition) controlPlane(r *Report) {
 	levels := pointers(r.SLO)
 	levels = levels[:min(len(levels), maxSeries)]
 	name := func(s *SLO) labels {
-		return labels{{"treatment", s.Treatment}, {"objective", s.Name}, {"subject", s.Subject}, {"operation", s.Operation}, {"formula", string(s.Formula)}}
+		out := labels{{"treatment", s.Treatment}, {"objective", s.Name}, {"subject", s.Subject}, {"operation", s.Operation}, {"formula", string(s.Formula)}}
+		if s.Rate != nil {
+			out = out.with(label{"rate", strconv.FormatFloat(*s.Rate, 'g', -1, 64)})
+		}
+		return out
 	}
 	e.begin("slo_verdict", stateset, "", "The verdict of a formula on a service level objective.")
 	for _, s := range levels {

@@ -54,7 +54,7 @@ func (r *Report) passed(treatment string) string {
 	high, slow, judged, unknown := 0, false, false, false
 	for i := range r.SLO {
 		s := &r.SLO[i]
-		if s.Treatment != treatment || s.Formula != ClusterLoader2 {
+		if s.Treatment != treatment || s.Formula != ClusterLoader2 || s.Rate != nil {
 			continue
 		}
 		judged = true

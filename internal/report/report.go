@@ -229,6 +229,10 @@ type SLO struct {
 	Level *float64 `json:"level,omitempty"`
 	Limit float64  `json:"limit"`
 	N     uint64   `json:"n,omitempty"` // requests, or pods
+	// Rate is the rate at which it was judged, in 1/s, and Held whether the target held that rate: of a search for a capacity only, which goes to both
+	// sides of what the target can take. Both are absent elsewhere.
+	Rate *float64 `json:"rate,omitempty"`
+	Held *bool    `json:"held,omitempty"`
 	// Basis says what the value is of, and by which clock; Note what it is not: the maximum of few, from a coarse histogram.
 	Basis string `json:"basis,omitempty"`
 	Note  string `json:"note,omitempty"`

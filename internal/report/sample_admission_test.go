@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"tare/internal/design"
+	"tare/internal/signature"
 )
 
 // controlPlanes are the samples of reports on control planes.
 func controlPlanes() map[string]*Report {
-	return map[string]*Report{"psp": psp(), "psp-hostile": pspHostile()}
+	return map[string]*Report{"psp": psp(), "psp-hostile": pspHostile(), "admission-capacity": admissionCapacity()}
 }
 
 // psp is the published experiment on a control plane with simulated nodes: one treatment whose admission is slow, and one with webhooks.
@@ -154,5 +155,47 @@ func pspHostile() *Report {
 	}
 	r.Attribution = []Attribution{{Operation: bad, Note: bad}, {Treatment: "elsewhere", Operation: "list-pod", Total: new(1.0), Note: strings.Repeat("x ", 80)}}
 	r.Phases = []Phase{{Treatment: "default", Operation: bad, Phase: bad, N: 1}, {Treatment: "elsewhere", Operation: "pod-startup", Phase: "startup", N: 3, Max: 1e9}}
+	return r
+}
+
+// admissionCapacity is a search on a control plane: service levels at the highest rate that held and at the lowest that failed, by the client's clock.
+func admissionCapacity() *Report {
+	r := severalTreatments()
+	r.Area, r.Experiment.Name = "admission", "admission-capacity"
+	r.Budgets, r.Verdict, r.Reason = nil, None, "no budget was given"
+	r.Treatments = []Treatment{
+		{ID: "mechanism=none", Baseline: true, Levels: map[string]string{"mechanism": "none"}, Verified: true},
+		{ID: "mechanism=vap policies=100", Levels: map[string]string{"mechanism": "vap", "policies": "100"}, Verified: true},
+	}
+	r.Operations = nil
+	for i, x := range []struct{ low, high, held, failed float64 }{{160.1, 166.4, 0.31, 3.9}, {27.2, 28.3, 1.4, 4.2}} {
+		id := r.Treatments[i].ID
+		c := &r.Capacity[i]
+		c.Treatment, c.VerifiedLow, c.VerifiedHigh, c.Signature, c.Burst = id, &x.low, &x.high, signature.Queue, nil
+		c.Rate, c.Lo, c.Hi = new((x.low+x.high)/2), new(x.low*1.01), new(x.high*0.99)
+		r.Operations = append(r.Operations, Operation{Treatment: id, Operation: "create-pod-dry-run", Outcomes: Outcomes{OK: 9000}})
+		for _, at := range []struct {
+			rate, p99 float64
+			held      bool
+		}{{x.low, x.held, true}, {x.high, x.failed, false}} {
+			for _, f := range Formulas() {
+				s := SLO{
+					Treatment: id, Name: "mutating", Subject: "POST pods", Operation: "create-pod-dry-run", Formula: f, Limit: 1, Rate: new(at.rate), Held: new(at.held),
+					Verdict: NotMeasured, Note: "the server's histograms are of the whole search, over all its rates, and not of one",
+				}
+				if f == ClientClock {
+					s.Verdict, s.Note, s.N, s.Quantile, s.Level = Pass, "", 800, new(0.99), new(0.95)
+					s.Value, s.Lo, s.Hi = new(at.p99), new(at.p99*0.9), new(at.p99*1.1)
+					switch {
+					case at.p99 > 1 && at.held:
+						s.Verdict, s.Note = Inconclusive, "a queue was made to stand before this rate was tried: the times of its end are among these"
+					case at.p99 > 1:
+						s.Verdict = Fail
+					}
+				}
+				r.SLO = append(r.SLO, s)
+			}
+		}
+	}
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/internal/area/admission/cluster"
 	"tare/internal/plane"
 )
 
@@ -45,7 +46,7 @@ func (p *place) notes() (out []string) {
 		out = append(out, fmt.Sprintf("the cluster at %s is not ours: policies are put in force before each trial and taken away after it, and what else runs there is measured with it", p.endpoint.Host))
 		out = append(out, p.admin.Notes()...)
 		if p.silent != "" {
-			out = append(out, "client-side only: the API server's own metrics cannot be read: "+p.silent)
+			out = append(out, withoutMetrics(p.silent))
 		}
 		return out
 	}
@@ -64,4 +65,10 @@ func (p *place) notes() (out []string) {
 		out = append(out, "further flags of kube-apiserver: "+strings.Join(p.flags, " "))
 	}
 	return out
+}
+
+// withoutMetrics says what the report lacks because the API server's own metrics could not be read.
+func withoutMetrics(why string) string {
+	lost, _ := cluster.MetricsRight().Spared()
+	return "client-side only: the API server's own metrics cannot be read (" + why + "): " + lost
 }

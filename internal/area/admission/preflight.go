@@ -27,7 +27,7 @@ const (
 	checkedWithin = askWithin
 )
 
-// Preflight implements area.Area: it sees that control planes can be had, which may build them, and that the host has memory for them; of a
+// Preflight implements area.Area: it sees that control planes can be had, which may build them unless this is only a look, and that the host has memory for them; of a
 // cluster of the user's that it answers, and grants the rights that the run needs. It changes nothing.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
 	spec, ok := s.(*Spec)
@@ -70,16 +70,31 @@ func findBinaries(ctx context.Context, plans []plan, env area.Env) (out []area.F
 			continue
 		}
 		tried[p.version] = true
-		b, err := plane.Find(ctx, p.version, host(p, env))
-		if err != nil {
+		b, there, err := find(ctx, p, env)
+		switch {
+		case err != nil:
 			out = append(out, findingOf(err))
-			continue
+		case !there:
+			out = append(out, area.Finding{
+				Path: "embedded", Severity: area.Info,
+				Message: fmt.Sprintf("the control plane of Kubernetes %s is not there yet: a run builds it, once, which takes minutes", p.version),
+			})
+		default:
+			out = append(out, area.Finding{
+				Path: "embedded", Severity: area.Info, Message: fmt.Sprintf("control plane: Kubernetes %s, etcd %s, from %s", b.Kubernetes, b.Etcd, b.Path),
+			})
 		}
-		out = append(out, area.Finding{
-			Path: "embedded", Severity: area.Info, Message: fmt.Sprintf("control plane: Kubernetes %s, etcd %s, from %s", b.Kubernetes, b.Etcd, b.Path),
-		})
 	}
 	return out
+}
+
+// find is the binary of an embedded control plane. What is not there is built, but for a look: then there is false.
+func find(ctx context.Context, p *plan, env area.Env) (b plane.Binary, there bool, err error) {
+	if env.Look {
+		return plane.Seek(ctx, p.version, host(p, env))
+	}
+	b, err = plane.Find(ctx, p.version, host(p, env))
+	return b, err == nil, err
 }
 
 // judgeMemory warns when the control planes that stand side by side need more memory than is free.
@@ -177,7 +192,7 @@ func checkManifests(plans []plan) (out []area.Finding) {
 
 // need is what all treatments together do on one cluster.
 func need(plans []plan, key string, chosen []operation) cluster.Need {
-	n := cluster.Need{}
+	n := cluster.Need{Metrics: true}
 	for _, o := range chosen {
 		n.Operations = append(n.Operations, o.name)
 	}
@@ -217,12 +232,25 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, env area.Env) [
 	if err != nil {
 		return append(out, fault("kubeconfig", err, ""))
 	}
-	if len(lacking) > 0 {
-		var words []string
-		for _, r := range lacking {
-			words = append(words, r.String())
+	return append(out, judgeRights(lacking)...)
+}
+
+// judgeRights reports rights that the user lacks: those that the run needs in one error, and of each other one what is lost without it.
+func judgeRights(lacking []cluster.Right) (out []area.Finding) {
+	var needed []string
+	for _, r := range lacking {
+		lost, ok := r.Spared()
+		if !ok {
+			needed = append(needed, r.String())
+			continue
 		}
-		out = append(out, fault("kubeconfig", fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(lacking), strings.Join(words, ", ")),
+		out = append(out, area.Finding{
+			Path: "kubeconfig", Severity: area.Warning, Message: fmt.Sprintf("the user lacks the right to %s: %s", r, lost),
+			Hint: "tare doctor --rbac prints a role with it",
+		})
+	}
+	if len(needed) > 0 {
+		out = append(out, fault("kubeconfig", fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(needed), strings.Join(needed, ", ")),
 			"tare doctor --rbac prints a role with all of them"))
 	}
 	return out

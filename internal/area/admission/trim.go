@@ -57,13 +57,10 @@ func (s *Spec) lacks(ctx context.Context, t design.Treatment, env area.Env, know
 	if err != nil || p.foreign {
 		return "", nil //nolint:nilerr // Validate speaks of it
 	}
-	if env.Look {
-		return "", nil // it would be compiled, which is not for a plan to do
-	}
 	if err, ok := known[string(p.version)]; ok {
 		return string(p.version), err
 	}
-	_, err = plane.Find(ctx, p.version, host(&p, env))
+	_, _, err = find(ctx, &p, env)
 	known[string(p.version)] = err
 	return string(p.version), err
 }

@@ -1,11 +1,15 @@
 package admission
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"tare/internal/area"
+	"tare/internal/build"
 	"tare/internal/design"
 	"tare/internal/plane"
 )
@@ -77,5 +81,58 @@ func TestRemoveFolderTouchesNothingElse(t *testing.T) {
 	}
 	if err := (Area{}).Undo(t.Context(), []area.Change{{Kind: "cgroup", ID: "x"}}, area.Env{}); err == nil {
 		t.Error("a change of another kind is undone")
+	}
+}
+
+// looking is a host with a Go toolchain that says its version and notes if it is to do more, with an empty cache.
+func looking(t *testing.T) (env area.Env, built string) {
+	t.Helper()
+	bin, cache := t.TempDir(), t.TempDir()
+	built = filepath.Join(bin, "built")
+	says := "#!/bin/sh\n[ \"$1\" = env ] || { echo \"$*\" >> " + built + "; exit 1; }\necho '{\"GOVERSION\": \"go1.26.8\"}'\n"
+	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(says), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]string{build.Variable: cache, "PATH": bin}
+	env = testEnv(t)
+	env.Getenv = func(name string) (string, bool) { v, ok := known[name]; return v, ok }
+	return env, built
+}
+
+// TestLook: for a plan nothing is built. What a run would build is said, and what it could not have is missing as it is for the run.
+func TestLook(t *testing.T) {
+	env, built := looking(t)
+	env.Look = true
+	env.Treatments = []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "vap"), treatment("mechanism", "psp")}
+	var said []string
+	for _, f := range (Area{}).Preflight(t.Context(), &Spec{}, env) {
+		if f.Severity == area.Error {
+			t.Errorf("%+v", f)
+		}
+		if strings.Contains(f.Message, "a run builds it") {
+			said = append(said, f.Message)
+		}
+	}
+	if len(said) != 2 || !strings.Contains(said[0], "1.36") || !strings.Contains(said[1], "1.24") {
+		t.Errorf("to be built: %q", said)
+	}
+	if kept, findings := (Area{}).Trim(t.Context(), &Spec{}, env.Treatments, env); len(kept) != 3 || len(findings) != 0 {
+		t.Errorf("kept %v, findings %+v", kept, findings)
+	}
+	if _, err := os.Stat(built); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("something was built: %v", err)
+	}
+	wrong := lacking(t)
+	wrong.Look = true
+	if found := (Area{}).Preflight(t.Context(), &Spec{}, wrong); len(found) == 0 || found[0].Severity != area.Error || !strings.Contains(found[0].Message, "is no program") {
+		t.Errorf("a binary that is none: %+v", found)
+	}
+	env.Look = false // what this is held against: the run itself does build
+	if _, err := os.Stat(built); err == nil {
+		t.Fatal("built too early")
+	}
+	(Area{}).Preflight(t.Context(), &Spec{}, env)
+	if _, err := os.Stat(built); err != nil {
+		t.Errorf("the run did not try to build: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Preflight implements area.Area: it reads secrets, connects once to each decision point behind a URL, and sees that embedded ones can be
-// had, which may build them. No question is asked.
+// had, which may build them unless this is only a look. No question is asked.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
 	spec, ok := s.(*Spec)
 	if !ok {
@@ -47,12 +47,27 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	return out
 }
 
-// findEngine reports an engine that this host cannot have.
+// findEngine reports an engine that this host cannot have, and for a look one that a run would build.
 func findEngine(ctx context.Context, k engine.Kind, env area.Env) []area.Finding {
-	if _, err := engine.Find(ctx, k, host(env)); err != nil {
+	there, err := find(ctx, k, env)
+	switch {
+	case err != nil:
 		return []area.Finding{findingOf(err)}
+	case !there:
+		return []area.Finding{{
+			Path: "embedded.engine", Severity: area.Info, Message: fmt.Sprintf("engine %s is not there yet: a run builds it, once, which takes up to a few minutes", k),
+		}}
 	}
 	return nil
+}
+
+// find sees that an engine can be had. What is not there is built, but for a look: then there is false.
+func find(ctx context.Context, k engine.Kind, env area.Env) (there bool, err error) {
+	if env.Look {
+		return engine.Seek(ctx, k, host(env))
+	}
+	_, err = engine.Find(ctx, k, host(env))
+	return err == nil, err
 }
 
 // preflight reads what calls will need, and connects once.

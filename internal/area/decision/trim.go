@@ -64,7 +64,7 @@ func (s *Spec) lacks(ctx context.Context, t design.Treatment, env area.Env, know
 	if err, ok := known[p.kind]; ok {
 		return p.kind, err
 	}
-	_, err = engine.Find(ctx, p.kind, host(env))
+	_, err = find(ctx, p.kind, env)
 	known[p.kind] = err
 	return p.kind, err
 }

@@ -347,6 +347,39 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+// TestLook: for a plan nothing is built; what a run would build is said, and kept.
+func TestLook(t *testing.T) {
+	bin, built := t.TempDir(), filepath.Join(t.TempDir(), "built")
+	for name, says := range map[string]string{
+		"java": "echo 'openjdk version \"17.0.15\"' >&2",
+		"mvn":  "echo > " + built + "; exit 1",
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+says+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := testEnv(t, "TARE_CACHE", t.TempDir(), "PATH", bin)
+	env.Look = true
+	spec := embedded(engine.ATT, Planted{})
+	found := (Area{}).Preflight(t.Context(), spec, env)
+	if len(found) != 1 || found[0].Severity != area.Info || !strings.Contains(found[0].Message, "engine att is not there yet: a run builds it") {
+		t.Errorf("findings %+v", found)
+	}
+	if kept, found := (Area{}).Trim(t.Context(), spec, []design.Treatment{standard}, env); len(kept) != 1 || len(found) != 0 {
+		t.Errorf("kept %v, findings %+v", kept, found)
+	}
+	if _, err := os.Stat(built); err == nil {
+		t.Error("something was built")
+	}
+	env.Look = false
+	if found = (Area{}).Preflight(t.Context(), spec, env); len(found) != 1 || found[0].Severity != area.Error {
+		t.Errorf("a run whose build fails: %+v", found)
+	}
+	if _, err := os.Stat(built); err != nil {
+		t.Errorf("the run did not try to build: %v", err)
+	}
+}
+
 // TestPDPXBehindURL: a PDP with basic authentication that is not ours, with its own counts, asked for what it has policies for.
 func TestPDPXBehindURL(t *testing.T) {
 	theirs, _ := prepared(t, embedded(engine.PDPX, Planted{}))

@@ -26,8 +26,11 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		out = append(out, fault("", err.Error(), ""))
 	}
 	if env.Look {
-		b, there := plane.Cached(ctx, plane.V136, spec.host(env))
-		if !there {
+		b, there, err := plane.Seek(ctx, plane.V136, spec.host(env))
+		switch {
+		case err != nil:
+			return append(out, missing(fmt.Errorf("find the pull manager: %w", err)))
+		case !there:
 			return append(out, area.Finding{Path: "binary", Severity: area.Info, Message: "tare-plane is not there yet: a run builds it, once, which takes minutes"})
 		}
 		return append(out, spec.judgeProgram(ctx, b, env)...)

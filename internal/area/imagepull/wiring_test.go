@@ -212,12 +212,16 @@ func TestProcessors(t *testing.T) {
 func TestLook(t *testing.T) {
 	env := testEnv(t)
 	env.Look = true
-	empty := t.TempDir()
-	env.Getenv = func(name string) (string, bool) {
-		if name == "TARE_CACHE" {
-			return empty, true
-		}
-		return "", false
+	empty, bin := t.TempDir(), t.TempDir()
+	known := map[string]string{"TARE_CACHE": empty, "PATH": bin}
+	env.Getenv = func(name string) (string, bool) { v, ok := known[name]; return v, ok }
+	lacking := (Area{}).Preflight(t.Context(), &Spec{Dir: t.TempDir()}, env)
+	if len(lacking) != 1 || lacking[0].Severity != area.Error || !strings.Contains(lacking[0].Message, "no Go toolchain") || lacking[0].Hint == "" {
+		t.Errorf("without a toolchain: %+v", lacking)
+	}
+	says := "#!/bin/sh\n[ \"$1\" = env ] || { echo built > " + filepath.Join(empty, "plane", "built") + "; exit 1; }\necho '{\"GOVERSION\": \"go1.26.8\"}'\n"
+	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(says), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	found := (Area{}).Preflight(t.Context(), &Spec{Dir: t.TempDir()}, env)
 	if len(found) != 1 || found[0].Severity != area.Info || !strings.Contains(found[0].Message, "builds it, once") {

@@ -44,6 +44,9 @@ func breakingSection(r *report.Report) section {
 			s.Blocks = append(s.Blocks, block{Text: vegetaNote})
 		}
 	}
+	if levels := levelBlocks(r); len(s.Blocks) > 0 && len(levels) > 0 {
+		s.Blocks = append(append(s.Blocks, block{Heading: "Does it keep its service levels?"}), levels...)
+	}
 	return s
 }
 

@@ -11,25 +11,30 @@ import (
 	"tare/internal/unit"
 )
 
-// levelSection is question 4 of a run that asked not for a capacity: whether a control plane keeps what is promised of it.
-func levelSection(r *report.Report) section {
-	s := section{Number: 4, Question: "Does it keep its service levels?", Short: "Service levels"}
+// levelBlocks are the verdicts on service levels, in short and in full.
+func levelBlocks(r *report.Report) (out []block) {
 	tables, quiet := r.LevelTables()
 	for _, x := range tables {
 		if t := tableOf("", x); t != nil {
 			marked(t)
-			s.Blocks = append(s.Blocks, block{Table: t})
+			out = append(out, block{Table: t})
 		}
 	}
 	if len(tables) > 0 {
-		s.Blocks = append(s.Blocks, block{Text: strings.TrimSpace(sentence(quiet) + " ✓ pass, ✗ fail, ? inconclusive, – not measured. " + formulas)})
+		out = append(out, block{Text: strings.TrimSpace(sentence(quiet) + " ✓ pass, ✗ fail, ? inconclusive, – not measured. " + formulas)})
 	}
 	if t := tableOf("p99 and its verdict, by each formula and by the client's own clock", r.Levels()); t != nil {
-		s.Blocks = append(s.Blocks, block{Figure: &figure{Summary: "All verdicts on service levels", Table: t}})
+		out = append(out, block{Figure: &figure{Summary: "All verdicts on service levels", Table: t}})
 	}
 	if remarks := r.LevelRemarks(); len(remarks) > 0 {
-		s.Blocks = append(s.Blocks, block{List: sentences(remarks)})
+		out = append(out, block{List: sentences(remarks)})
 	}
+	return out
+}
+
+// levelSection is question 4 of a run that asked not for a capacity: whether a control plane keeps what is promised of it.
+func levelSection(r *report.Report) section {
+	s := section{Number: 4, Question: "Does it keep its service levels?", Short: "Service levels", Blocks: levelBlocks(r)}
 	if t := tableOf("In the form in which Kubernetes' scalability tests are published: pod startup in milliseconds, verdict by clusterloader2", r.StartupTable()); t != nil {
 		s.Blocks = append(s.Blocks, block{Heading: "As published"}, block{Table: t})
 	}

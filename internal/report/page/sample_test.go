@@ -18,6 +18,7 @@ func samples() map[string]*report.Report {
 	return map[string]*report.Report{
 		"psp":             kept("psp"),
 		"psp-hostile":     kept("psp-hostile"),
+		"levels-at-rates": levelsAtRates(),
 		"search":          search(),
 		"ladder":          ladderRun(),
 		"workloads":       workloadRun(),
@@ -275,5 +276,12 @@ func kept(name string) *report.Report {
 	if err := json.Unmarshal(b, r); err != nil {
 		panic(err)
 	}
+	return r
+}
+
+// levelsAtRates is a search on a control plane that has rates to draw: its service levels stand below them.
+func levelsAtRates() *report.Report {
+	r := kept("admission-capacity")
+	r.Capacity[0].Points = ladderRun().Capacity[0].Points
 	return r
 }

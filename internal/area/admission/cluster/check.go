@@ -25,6 +25,21 @@ func (r Right) String() string {
 	return r.Verb + " " + schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
 }
 
+// metricsPath is what the server measures of itself.
+const metricsPath = "/metrics"
+
+// MetricsRight is the right to read what the server measures of itself.
+func MetricsRight() Right { return Right{Verb: "get", Path: metricsPath} }
+
+// Spared says what is lost without the right, where a run goes on without it; ok is false for a right that a run cannot do without.
+func (r Right) Spared() (lost string, ok bool) {
+	if r.Path != metricsPath {
+		return "", false
+	}
+	return "how many policies looked at a request is known from samples alone (the first, one in the middle and the last are tried), " +
+		"and attribution, requests by the server's own clock and the objectives of API calls are missing", true
+}
+
 // Rights are the single rights of rules.
 func Rights(rules []rbacv1.PolicyRule) []Right {
 	var out []Right

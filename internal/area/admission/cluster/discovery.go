@@ -30,7 +30,7 @@ func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
 }
 
 // Metrics is the text of the server's /metrics.
-func (c *Cluster) Metrics(ctx context.Context) ([]byte, error) { return c.get(ctx, "/metrics") }
+func (c *Cluster) Metrics(ctx context.Context) ([]byte, error) { return c.get(ctx, metricsPath) }
 
 // Has reports whether the server has a resource: PodSecurityPolicies are in Kubernetes up to 1.24 only.
 func (c *Cluster) Has(ctx context.Context, r schema.GroupVersionResource) (bool, error) {

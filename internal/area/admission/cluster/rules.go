@@ -17,7 +17,7 @@ type Need struct {
 	Operations []string                      // "create-pod-dry-run", …, "pod-startup"
 	Mechanisms []string                      // "vap", …
 	Manifests  []schema.GroupVersionResource // what the directories of mechanism "manifests" hold
-	Metrics    bool                          // whether /metrics is read
+	Metrics    bool                          // whether /metrics is read, without which a run goes on: see Right.Spared
 }
 
 const admissionGroup = "admissionregistration.k8s.io"
@@ -70,7 +70,7 @@ func Rules(n Need) ([]rbacv1.PolicyRule, error) {
 	}
 	rules := s.rules()
 	if n.Metrics {
-		rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}})
+		rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{metricsPath}})
 	}
 	return rules, nil
 }
@@ -171,5 +171,11 @@ func YAML(rules []rbacv1.PolicyRule) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the role: %w", err)
 	}
-	return append([]byte(notes), text...), nil
+	head := []byte(notes)
+	for _, r := range Rights(rules) {
+		if lost, ok := r.Spared(); ok {
+			head = fmt.Appendf(head, "# The right to %s may be left out; without it %s.\n", r, lost)
+		}
+	}
+	return append(head, text...), nil
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tare/internal/build"
 )
 
 func TestJavaVersion(t *testing.T) {
@@ -55,4 +57,36 @@ func TestVersionsAreThoseThatArePinned(t *testing.T) {
 func last(words string) string {
 	f := strings.Fields(words)
 	return f[len(f)-1]
+}
+
+// TestCurrent: what Find uses is what is current, and nothing else is.
+func TestCurrent(t *testing.T) {
+	h := Host{Cache: t.TempDir(), Getenv: func(string) (string, bool) { return "", false }}
+	_, name, err := opaModule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(h.Cache, name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Find(t.Context(), OPA, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	current, err := h.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if folder := filepath.Base(filepath.Dir(l.Path)); !current(folder) || current("opa-1.0.0-0123456789ab") || current("xacml-att-0123456789ab") {
+		t.Errorf("%s is not current, or something else is", folder)
+	}
+	for _, k := range []Kind{ATT, AuthzForce} {
+		if r, err := xacmlRecipe(k, h); err != nil || !current(r.Name) {
+			t.Errorf("%s is not current: %v", r.Name, err)
+		}
+	}
+	items, err := h.Built().Items(build.Survey{Wanted: current})
+	if err != nil || len(items) != 1 || items[0].State != build.Current {
+		t.Errorf("%+v, %v", items, err)
+	}
 }

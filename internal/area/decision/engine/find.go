@@ -22,6 +22,20 @@ func Find(ctx context.Context, k Kind, h Host) (Launch, error) {
 	return Launch{}, fmt.Errorf("embedded decision point %q is none of %v", k, Kinds())
 }
 
+// Seek is Find without building, for those who only want to know what would be done: there is false when Find would build the engine. The error is
+// Find's, as far as it can be known without a build.
+func Seek(ctx context.Context, k Kind, h Host) (there bool, err error) {
+	switch k {
+	case OPA:
+		return seekOPA(ctx, h)
+	case ATT, AuthzForce:
+		return seekXACML(ctx, k, h)
+	case Cedar, PDPX:
+	}
+	_, err = Find(ctx, k, h) // in this binary, or unknown: nothing is built
+	return err == nil, err
+}
+
 // own is a decision point in this binary.
 func (h Host) own(k Kind, version string) Launch {
 	return Launch{Kind: k, Path: h.Self, Args: []string{"serve", "decision", string(k)}, Version: version}

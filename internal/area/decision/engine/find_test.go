@@ -236,3 +236,39 @@ func TestKindsAndAdapters(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestSeek builds nothing: each program that would says so if it is asked to. What is lacking is missing, as it is for Find.
+func TestSeek(t *testing.T) {
+	golang := map[string]string{"go": goSays + "echo built >&2; exit 1"}
+	maven := map[string]string{"java": java17, "mvn": "echo built; exit 1"}
+	for name, c := range map[string]struct {
+		kind     engine.Kind
+		programs map[string]string
+		there    bool
+		reason   string // why it is missing; empty: it is not
+	}{
+		"in this binary":    {engine.Cedar, nil, true, ""},
+		"in PATH":           {engine.OPA, map[string]string{"opa": "echo Version: 1.2.3"}, true, ""},
+		"an opa of stone":   {engine.OPA, map[string]string{"opa": "echo moo"}, false, "does not say its version"},
+		"to be built by Go": {engine.OPA, golang, false, ""},
+		"no go":             {engine.OPA, nil, false, "no opa and no Go toolchain"},
+		"to be built":       {engine.ATT, maven, false, ""},
+		"no java":           {engine.AuthzForce, nil, false, "java was not found"},
+		"no maven":          {engine.AuthzForce, map[string]string{"java": java17}, false, "mvn (Maven) was not found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := madeUp(t, nil, c.programs)
+			there, err := engine.Seek(t.Context(), c.kind, h)
+			missing := new(engine.Missing)
+			if errors.As(err, &missing) != (c.reason != "") || !strings.Contains(missing.Reason, c.reason) || (c.reason == "" && err != nil) || there != c.there {
+				t.Errorf("there %v, error %v; want %v, %q", there, err, c.there, c.reason)
+			}
+			if left, err := os.ReadDir(h.Cache); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v (%v)", left, err)
+			}
+		})
+	}
+	if _, err := engine.Seek(t.Context(), "none", madeUp(t, nil, nil)); err == nil {
+		t.Error("an unknown kind was found")
+	}
+}

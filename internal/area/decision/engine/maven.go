@@ -27,11 +27,20 @@ type maven struct {
 	sources []string
 }
 
-// build leaves two folders in dir: classes, with what our sources became, and lib, with the engine.
-func (m maven) build(ctx context.Context, dir string) error {
+// find is the path of Maven.
+func (m maven) find() (string, error) {
 	mvn, ok := m.host.look("mvn")
 	if !ok {
-		return &Missing{Kind: m.kind, Reason: "mvn (Maven) was not found in PATH, and the engine has not been built yet", Next: installJava}
+		return "", &Missing{Kind: m.kind, Reason: "mvn (Maven) was not found in PATH, and the engine has not been built yet", Next: installJava}
+	}
+	return mvn, nil
+}
+
+// build leaves two folders in dir: classes, with what our sources became, and lib, with the engine.
+func (m maven) build(ctx context.Context, dir string) error {
+	mvn, err := m.find()
+	if err != nil {
+		return err
 	}
 	m.host.Log.Info("building an engine with Maven: done once, takes up to a few minutes", slog.String("engine", xacmlVersions[m.kind]))
 	work := filepath.Join(dir, "work")

@@ -18,17 +18,22 @@ const opaVersion = "1.22.0"
 
 const opaSource = "opasource"
 
-// findOPA prefers what was built already, which is the pinned version; then an opa in PATH, which needs no building; and then it builds.
-func findOPA(ctx context.Context, h Host) (Launch, error) {
+// opaModule is how the pinned OPA is built, and the name of its folder in the cache.
+func opaModule() (m build.GoModule, name string, err error) {
 	sources, err := build.Below(engines.Sources, opaSource)
 	if err != nil {
-		return Launch{}, err
+		return m, "", err
 	}
 	hash, err := build.Hash(engines.Sources, sources, runtime.GOOS, runtime.GOARCH)
+	return build.GoModule{Sources: engines.Sources, Files: sources, Binary: opaBinary}, "opa-" + opaVersion + "-" + hash, err
+}
+
+// findOPA prefers what was built already, which is the pinned version; then an opa in PATH, which needs no building; and then it builds.
+func findOPA(ctx context.Context, h Host) (Launch, error) {
+	m, name, err := opaModule()
 	if err != nil {
 		return Launch{}, err
 	}
-	name := "opa-" + opaVersion + "-" + hash
 	_, ok, err := h.cache().Has(name)
 	if err != nil {
 		return Launch{}, missing(OPA, err)
@@ -36,12 +41,29 @@ func findOPA(ctx context.Context, h Host) (Launch, error) {
 	if path, found := h.look("opa"); found && !ok {
 		return foundOPA(ctx, h, path)
 	}
-	m := build.GoModule{Sources: engines.Sources, Files: sources, Binary: opaBinary}
 	dir, err := h.cache().Get(ctx, build.Recipe{Name: name, Lock: "opa", Make: func(ctx context.Context, dir string) error { return buildOPA(ctx, h, m, dir) }})
 	if err != nil {
 		return Launch{}, missing(OPA, err)
 	}
 	return Launch{Kind: OPA, Path: filepath.Join(dir, opaBinary), Version: "OPA " + opaVersion}, nil
+}
+
+// seekOPA is findOPA without building.
+func seekOPA(ctx context.Context, h Host) (there bool, err error) {
+	_, name, err := opaModule()
+	if err != nil {
+		return false, err
+	}
+	_, ok, err := h.cache().Has(name)
+	if ok || err != nil {
+		return ok, missing(OPA, err)
+	}
+	if path, found := h.look("opa"); found {
+		_, err := foundOPA(ctx, h, path)
+		return err == nil, err
+	}
+	_, err = build.FindGo(ctx, h.Getenv)
+	return false, explainGo(err)
 }
 
 var opaSays = regexp.MustCompile(`(?m)^Version: (\S+)$`)
@@ -71,6 +93,11 @@ func buildOPA(ctx context.Context, h Host, m build.GoModule, dir string) error {
 		h.Log.Info("building an engine with the Go toolchain: done once, takes up to a few minutes", slog.String("engine", "OPA "+opaVersion))
 		err = g.Make(ctx, m, dir)
 	}
+	return explainGo(err)
+}
+
+// explainGo tells what a person can do about a toolchain that cannot build; nil stays nil.
+func explainGo(err error) error {
 	fault := new(build.GoFault)
 	if !errors.As(err, &fault) {
 		if err != nil {

@@ -24,22 +24,28 @@ var jvmArgs = []string{
 	"-Xmx512m", "-XX:MaxDirectMemorySize=64g", "-Dsun.net.httpserver.nodelay=true", "-Dsun.net.httpserver.maxIdleConnections=10000", "-Dsun.net.httpserver.idleInterval=86400",
 }
 
-// findXACML builds an engine with Maven, if that has not been done, and says how its JVM is started.
+// xacmlRecipe is how an engine is built with Maven.
+func xacmlRecipe(k Kind, h Host) (build.Recipe, error) {
+	sources, err := build.Below(engines.Sources, "xacml")
+	if err != nil {
+		return build.Recipe{}, err
+	}
+	hash, err := build.Hash(engines.Sources, sources)
+	m := maven{kind: k, host: h, sources: sources}
+	return build.Recipe{Name: fmt.Sprintf("xacml-%s-%s", k, hash), Lock: "maven", Make: m.build}, err
+}
+
+// findXACML builds an engine, if that has not been done, and says how its JVM is started.
 func findXACML(ctx context.Context, k Kind, h Host) (Launch, error) {
 	java, err := findJava(ctx, k, h)
 	if err != nil {
 		return Launch{}, err
 	}
-	sources, err := build.Below(engines.Sources, "xacml")
+	r, err := xacmlRecipe(k, h)
 	if err != nil {
 		return Launch{}, err
 	}
-	hash, err := build.Hash(engines.Sources, sources)
-	if err != nil {
-		return Launch{}, err
-	}
-	m := maven{kind: k, host: h, sources: sources}
-	dir, err := h.cache().Get(ctx, build.Recipe{Name: fmt.Sprintf("xacml-%s-%s", k, hash), Lock: "maven", Make: m.build})
+	dir, err := h.cache().Get(ctx, r)
 	if err != nil {
 		return Launch{}, missing(k, err)
 	}
@@ -50,6 +56,27 @@ func findXACML(ctx context.Context, k Kind, h Host) (Launch, error) {
 	path := append([]string{filepath.Join(dir, "classes")}, jars...)
 	args := append(slices.Clone(jvmArgs), "-cp", strings.Join(path, string(filepath.ListSeparator)), "tare."+string(k)+".Main")
 	return Launch{Kind: k, Path: java.path, Args: args, Version: xacmlVersions[k] + ", Java " + java.version, Java: true}, nil
+}
+
+// seekXACML is findXACML without building.
+func seekXACML(ctx context.Context, k Kind, h Host) (there bool, err error) {
+	if _, err := findJava(ctx, k, h); err != nil {
+		return false, err
+	}
+	r, err := xacmlRecipe(k, h)
+	if err != nil {
+		return false, err
+	}
+	dir, ok, err := h.cache().Has(r.Name)
+	switch {
+	case err != nil:
+		return false, missing(k, err)
+	case ok:
+		_, err := checkJars(k, filepath.Join(dir, "lib"))
+		return err == nil, err
+	}
+	_, err = maven{kind: k, host: h}.find()
+	return false, err
 }
 
 // checkJars compares the libraries in dir with those that were pinned, all of them and nothing else, and returns their paths in order.

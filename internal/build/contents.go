@@ -1,0 +1,203 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// State is what a folder of a cache is to the present tare.
+type State string
+
+// The states.
+const (
+	Current    State = "current"    // it would be used
+	Old        State = "old"        // it was built by a tare, and would not be used
+	Unfinished State = "unfinished" // a build or a removal that is at work or was killed
+	Strange    State = "strange"    // without a marker of ours: nothing is known about it, and it is never touched
+)
+
+// recently bounds for how long a folder counts as being used after it was looked for: what is found is started a little later.
+const recently = time.Minute
+
+// An Item is one folder of a cache.
+type Item struct {
+	Name  string // of the folder
+	Dir   string // its path
+	State State
+	Bytes int64     // of all its files
+	Used  time.Time // when a tare last looked for it; zero: not known
+	Busy  string    // why it must not be removed now: "process 123 uses it"; empty: nothing stands against it
+}
+
+// A Survey looks at a cache.
+type Survey struct {
+	// Wanted reports whether the present tare would use the folder of this name.
+	Wanted func(name string) bool
+	Now    time.Time
+}
+
+// Items are the folders of the cache, by name, and none where there is no cache yet. Nothing is changed. The error is a *NoFolder when others may write
+// to the cache, or the system's.
+func (c Cache) Items(s Survey) ([]Item, error) {
+	dir, ok, err := c.there()
+	if !ok || err != nil {
+		return nil, err
+	}
+	l := &locks{dir: dir}
+	defer l.release()
+	return l.items(s)
+}
+
+// there is the cache's folder, if it has one: it is not made for a look at it.
+func (c Cache) there() (dir string, ok bool, err error) {
+	dir, err = c.Folder()
+	if err == nil {
+		ok, err = exists(dir)
+	}
+	if !ok || err != nil {
+		return dir, false, err
+	}
+	if dir, err = c.open(); err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // as the kernel names what runs from it
+	}
+	return dir, err == nil, err
+}
+
+// items looks at every folder of the cache.
+func (l *locks) items(s Survey) ([]Item, error) {
+	entries, err := os.ReadDir(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	users, err := usersBelow("/proc", l.dir)
+	if err != nil {
+		return nil, fmt.Errorf("see what is in use: %w", err)
+	}
+	var out []Item
+	for _, e := range entries {
+		if !e.IsDir() { // a link is none, wherever it leads
+			continue
+		}
+		i, err := l.item(e.Name(), s)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has gone meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if pid, used := users[i.Name]; used && i.Busy == "" {
+			i.Busy = fmt.Sprintf("process %d uses it", pid)
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+// item looks at one folder.
+func (l *locks) item(name string, s Survey) (Item, error) {
+	i := Item{Name: name, Dir: filepath.Join(l.dir, name), State: Strange}
+	var err error
+	if i.Bytes, err = size(i.Dir); err != nil {
+		return i, err
+	}
+	m, at, ok := marked(i.Dir)
+	lock := lockOf(name, m.Name)
+	switch {
+	case !ok:
+		return i, nil
+	case m.Name == name:
+		i.Used, i.State = at, Old
+		if s.Wanted(name) {
+			i.State = Current
+		}
+		if s.Now.Sub(at) < recently {
+			i.Busy = "a tare looked for it less than a minute ago"
+		}
+		return i, nil
+	case lock == "":
+		return i, nil // a copy, or renamed
+	}
+	i.State = Unfinished
+	free, err := l.take(lock)
+	if err == nil && !free {
+		i.Busy = "a build is at work in it"
+	}
+	return i, err
+}
+
+// lockOf is the lock under which the folder called name is filled or removed, if it is a temporary one of the recipe made: see build.
+func lockOf(name, made string) string {
+	rest, ok := strings.CutPrefix(name, made+".")
+	if rest, tmp := strings.CutSuffix(rest, ".tmp"); ok && tmp {
+		if lock, _, two := strings.Cut(rest, "."); two {
+			return lock
+		}
+	}
+	return ""
+}
+
+// size is the length of all files below dir, in bytes.
+func size(dir string) (sum int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return ignoreGone(err)
+		}
+		info, err := d.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		return ignoreGone(err)
+	})
+	return sum, err
+}
+
+// ignoreGone passes over a file that a build has just removed.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// locks are those that a survey holds.
+type locks struct {
+	dir  string
+	held map[string]*os.File
+}
+
+// take takes the lock of a recipe without waiting for it; free is false where somebody else has it.
+func (l *locks) take(name string) (free bool, err error) {
+	if l.held[name] != nil {
+		return true, nil
+	}
+	f, err := os.OpenFile(filepath.Join(l.dir, name+".lock"), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return false, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = nil
+		}
+		return false, errors.Join(err, f.Close())
+	}
+	if l.held == nil {
+		l.held = map[string]*os.File{}
+	}
+	l.held[name] = f
+	return true, nil
+}
+
+// release gives them back.
+func (l *locks) release() {
+	for _, f := range l.held {
+		_ = f.Close() // closing unlocks; there is nothing to lose in the file
+	}
+}

@@ -1,0 +1,59 @@
+package build
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// usersBelow finds the processes that use a folder directly below dir, by the folder's name: those that run a program from it, work in it, have a file
+// in it open, or were started with its path in their arguments, as a JVM is with its class path. proc is where the kernel tells of processes. Those
+// that we may not look at are others' and are passed over: the cache is nobody else's.
+func usersBelow(proc, dir string) (map[string]int, error) {
+	entries, err := os.ReadDir(proc)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		for _, name := range usedBy(filepath.Join(proc, e.Name()), dir) {
+			out[name] = pid
+		}
+	}
+	return out, nil
+}
+
+// usedBy are the names of the folders below dir that one process uses.
+func usedBy(process, dir string) (names []string) {
+	links := []string{filepath.Join(process, "exe"), filepath.Join(process, "cwd")}
+	open, _ := os.ReadDir(filepath.Join(process, "fd")) // none of a process that has just ended
+	for _, f := range open {
+		links = append(links, filepath.Join(process, "fd", f.Name()))
+	}
+	for _, link := range links {
+		if path, err := os.Readlink(link); err == nil {
+			names = append(names, below(path, dir)...)
+		}
+	}
+	if args, err := os.ReadFile(filepath.Join(filepath.Clean(process), "cmdline")); err == nil {
+		names = append(names, below(string(args), dir)...)
+	}
+	return names
+}
+
+// below are the names of the folders of dir that a text names a path in: a path, arguments, a class path.
+func below(text, dir string) (names []string) {
+	parts := strings.Split(text, dir+string(filepath.Separator))
+	for _, rest := range parts[1:] {
+		if end := strings.IndexAny(rest, "/\x00:; "); end >= 0 {
+			rest = rest[:end]
+		}
+		names = append(names, rest)
+	}
+	return names
+}

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/area/decision/engine"
+	"tare/internal/build"
+	"tare/internal/clock"
+	"tare/internal/plane"
+	"tare/internal/unit"
+)
+
+// cacheSchema names the form of 'tare cache -o json'.
+const cacheSchema = "tare.cache/v1"
+
+// A builtFolder is one folder of what was built, with what is in it.
+type builtFolder struct {
+	Holds  string      `json:"holds"` // "control planes"
+	Folder string      `json:"folder"`
+	Items  []builtItem `json:"items"`
+	cache  build.Cache
+	survey build.Survey
+}
+
+// A builtItem is something that was built. Used is absent when it is not known.
+type builtItem struct {
+	Name  string      `json:"name"`
+	State build.State `json:"state"`
+	Bytes int64       `json:"bytes"`
+	Used  *time.Time  `json:"used,omitempty"`
+	Busy  string      `json:"busy,omitempty"`
+}
+
+func (a *app) cacheCommand() *cobra.Command {
+	var form string
+	c := &cobra.Command{
+		Use: "cache", Short: "List what tare has built, and remove what it does not use any more", Args: unknownCommand,
+		Long: "Lists the control planes and decision points that were built on this host: how large they are, when a tare last looked for them, and\n" +
+			"whether this one would use them:\n\n" +
+			"  current     this tare would use it\n" +
+			"  old         it was built for other sources, or by another Go toolchain: 'tare cache prune' removes it\n" +
+			"  unfinished  a build that is at work, or was killed\n" +
+			"  strange     nothing says that tare made it, or it was made before tare left a mark: it is never touched",
+		RunE: func(c *cobra.Command, _ []string) error {
+			forms := map[string]func(io.Writer, []builtFolder) error{"json": cacheJSON, "text": cacheText}
+			encode, ok := forms[form]
+			if !ok {
+				return usage("-o %s: there is no form %q; there are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
+			}
+			folders, err := a.builtFolders(c.Context())
+			if err != nil {
+				return err
+			}
+			for i := range folders {
+				if err := folders[i].look(); err != nil {
+					return err
+				}
+			}
+			return encode(a.Stdout, folders)
+		},
+	}
+	c.Flags().StringVarP(&form, "output", "o", "text", "form: json or text")
+	c.AddCommand(a.cachePruneCommand())
+	return c
+}
+
+func (a *app) cachePruneCommand() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use: "prune", Short: "Remove what this tare would not use", Args: noArgs,
+		Long: "Removes what was built for other sources or by another Go toolchain, and what killed builds left, and says what. What a process uses, what a\n" +
+			"build is at work in, and what a tare looked for less than a minute ago stays.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			folders, err := a.builtFolders(c.Context())
+			if err != nil {
+				return err
+			}
+			return a.prune(folders, all)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "also what this tare would use: a run builds it again, which takes minutes")
+	return c
+}
+
+// builtFolders are the caches, not looked at yet.
+func (a *app) builtFolders(ctx context.Context) ([]builtFolder, error) {
+	log, now := a.logger(a.Stderr), clock.System{}.Now()
+	planes := plane.Host{Log: log, Getenv: a.lookup}
+	wanted, err := planes.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	engines := engine.Host{Log: log, Getenv: a.lookup}
+	needed, err := engines.Current()
+	if err != nil {
+		return nil, err
+	}
+	out := []builtFolder{
+		{Holds: "control planes", cache: planes.Built(), survey: build.Survey{Wanted: wanted, Now: now}},
+		{Holds: "decision points", cache: engines.Built(), survey: build.Survey{Wanted: needed, Now: now}},
+	}
+	for i := range out {
+		if out[i].Folder, err = out[i].cache.Folder(); err != nil {
+			return nil, fmt.Errorf("find the folder of what is built: %w; set %s to a folder of your own", err, build.Variable)
+		}
+	}
+	return out, nil
+}
+
+// look fills in what is there.
+func (f *builtFolder) look() error {
+	items, err := f.cache.Items(f.survey)
+	if err != nil {
+		return fmt.Errorf("look through %s: %w", f.Folder, err)
+	}
+	f.Items = []builtItem{}
+	for _, i := range items {
+		b := builtItem{Name: i.Name, State: i.State, Bytes: i.Bytes, Busy: i.Busy}
+		if !i.Used.IsZero() {
+			used := i.Used.UTC().Truncate(time.Second)
+			b.Used = &used
+		}
+		f.Items = append(f.Items, b)
+	}
+	return nil
+}
+
+func cacheJSON(w io.Writer, folders []builtFolder) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(struct {
+		Schema  string        `json:"schema"`
+		Folders []builtFolder `json:"folders"`
+	}{cacheSchema, folders})
+}
+
+func cacheText(w io.Writer, folders []builtFolder) error {
+	var errs []error
+	say := func(format string, args ...any) {
+		_, err := fmt.Fprintf(w, format, args...)
+		errs = append(errs, err)
+	}
+	for _, f := range folders {
+		say("%s in %s\n", f.Holds, f.Folder)
+		if len(f.Items) == 0 {
+			say("  none\n")
+		}
+		for _, i := range f.Items {
+			used := "not known when it was last used"
+			if i.Used != nil {
+				used = "last used " + i.Used.Format("2006-01-02 15:04")
+			}
+			if i.Busy != "" {
+				used += "; " + i.Busy
+			}
+			say("  %-34s %9s  %-10s  %s\n", i.Name, unit.Bytes(float64(i.Bytes)), i.State, used)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// prune removes, and says what.
+func (a *app) prune(folders []builtFolder, all bool) error {
+	var freed int64
+	for _, f := range folders {
+		removed, kept, err := f.cache.Prune(f.survey, all)
+		for _, i := range removed {
+			a.print("removed %s: %s\n", i.Dir, unit.Bytes(float64(i.Bytes)))
+			freed += i.Bytes
+		}
+		for _, i := range kept {
+			a.print("kept    %s: %s\n", i.Dir, i.Busy)
+		}
+		if err != nil {
+			return fmt.Errorf("prune %s: %w", f.Folder, err)
+		}
+	}
+	if freed == 0 {
+		a.print("nothing was removed\n")
+	} else {
+		a.print("%s are free again\n", unit.Bytes(float64(freed)))
+	}
+	return a.lost
+}
