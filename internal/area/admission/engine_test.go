@@ -200,6 +200,21 @@ webhooks:
 	return &Manifests{Before: dir, Bad: "testdata/manifests/bad.yaml", Says: []string{"pods.engine.example", `"hosts-$(TARE_POLICY)"`}}
 }
 
+// foretold looks for the one kind that only the engine will define, and for nothing that stops the run.
+func foretold(t *testing.T, findings []area.Finding) {
+	t.Helper()
+	said := false
+	for _, f := range findings {
+		said = said || strings.HasSuffix(f.Message, ": NoHostAccess.rules.engine.example")
+		if f.Severity == area.Error || strings.Contains(f.Message, "RuleTemplate") {
+			t.Errorf("preflight: %+v", f)
+		}
+	}
+	if !said {
+		t.Errorf("preflight does not say which kind is yet to come: %+v", findings)
+	}
+}
+
 // TestEngine weighs an engine that runs beside a cluster that is not ours, with one policy and with three: kinds come and go with the policies, all of
 // the policies are proved, and nothing is left.
 func TestEngine(t *testing.T) {
@@ -207,8 +222,12 @@ func TestEngine(t *testing.T) {
 	kubeconfig, config := foreignCluster(t)
 	before := settled(t, config)
 	e := runEngine(t, config)
-	tg, j := opened(t, &Spec{Kubeconfig: kubeconfig, Objects: 10, Manifests: e.manifests()}, testEnv(t))
+	spec := &Spec{Kubeconfig: kubeconfig, Objects: 10, Manifests: e.manifests()}
 	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "manifests", "policies", "1"), treatment("mechanism", "manifests", "policies", "3")}
+	env := testEnv(t)
+	env.Treatments = arms
+	foretold(t, Area{}.Preflight(t.Context(), spec, env))
+	tg, j := opened(t, spec, env)
 	for _, tr := range arms {
 		if err := tg.Prepare(t.Context(), tr, j); err != nil {
 			t.Fatal(err)

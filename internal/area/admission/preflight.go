@@ -204,21 +204,24 @@ func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifes
 // engine, and nobody can say yet which rights they take.
 func resourcesOf(ctx context.Context, c *cluster.Cluster, manifests []mechanism.Files) (out []schema.GroupVersionResource, unknown []string, err error) {
 	defined := map[schema.GroupVersionKind]schema.GroupVersionResource{}
+	var kinds []schema.GroupVersionKind
 	for _, files := range manifests {
 		maps.Copy(defined, mechanism.Defined(files.Objects))
-	}
-	for _, files := range manifests {
-		standing, coming, err := c.Sort(ctx, files.Kinds)
-		if err != nil {
-			return nil, nil, err
-		}
-		out = append(out, standing...)
-		for _, k := range coming {
-			if r, ok := defined[k]; ok {
-				out = append(out, r)
-			} else if word := k.GroupKind().String(); !slices.Contains(unknown, word) {
-				unknown = append(unknown, word)
+		for _, k := range files.Kinds {
+			if !slices.Contains(kinds, k) {
+				kinds = append(kinds, k)
 			}
+		}
+	}
+	out, coming, err := c.Sort(ctx, kinds)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, k := range coming {
+		if r, ok := defined[k]; ok {
+			out = append(out, r)
+		} else {
+			unknown = append(unknown, k.GroupKind().String())
 		}
 	}
 	return out, unknown, nil

@@ -40,7 +40,9 @@ func (c *Cluster) awaitKind(ctx context.Context, gvk schema.GroupVersionKind, ma
 // in the order given, each once. Names of resources are never guessed from those of kinds: who defines a kind chooses them freely.
 func (c *Cluster) Sort(ctx context.Context, kinds []schema.GroupVersionKind) (standing []schema.GroupVersionResource, coming []schema.GroupVersionKind, err error) {
 	for _, gvk := range kinds {
-		c.forget(gvk.GroupVersion())
+		c.forget(gvk.GroupVersion()) // what has come or gone meanwhile
+	}
+	for _, gvk := range kinds {
 		k, err := c.kindOf(ctx, gvk)
 		switch {
 		case errors.Is(err, errNoKind):
