@@ -103,7 +103,7 @@ func TestKindsThatGo(t *testing.T) {
 	}
 	var there atomic.Bool
 	there.Store(true)
-	later(s, func() bool { return there.Load() })
+	later(s, there.Load)
 	objects := []*unstructured.Unstructured{object("v1", "ConfigMap", "n", "template"), object("x.example/v1", "Rules", "", "r"), binding(t, "b", "n")}
 	if err := c.Apply(t.Context(), objects, 1); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestRememberedKinds(t *testing.T) {
 	c := connect(t, s.options(t, 0))
 	var there atomic.Bool
 	there.Store(true)
-	later(s, func() bool { return there.Load() })
+	later(s, there.Load)
 	if has, err := c.Has(t.Context(), rules); !has || err != nil {
 		t.Fatalf("has: %v, %v", has, err)
 	}
