@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/internal/area/admission/mechanism"
 )
@@ -15,39 +17,61 @@ import (
 // mostPod bounds a file with a pod, in bytes.
 const mostPod = 1 << 20
 
-// read reads what puts a third-party engine in force, what comes when that has gone, and the pods that prove it.
-func (m *Manifests) read(s mechanism.Scope) (before, after mechanism.Rendered, proof mechanism.Proof, err error) {
-	if before, err = readDirectory(m.Before, s); err != nil {
-		return before, after, proof, fmt.Errorf("manifests.before: %w", err)
+// manifested is what the files of a third-party engine say.
+type manifested struct {
+	before, after mechanism.Files
+	proof         mechanism.Proof
+}
+
+// read reads what puts a third-party engine in force, with so many policies, what comes when that has gone, and the pods that prove it.
+func (m *Manifests) read(s mechanism.Scope, policies int) (out manifested, err error) {
+	if out.before, err = readDirectory(m.Before, s, policies); err != nil {
+		return out, fmt.Errorf("manifests.before: %w", err)
 	}
 	if m.After != "" {
-		if after, err = readDirectory(m.After, s); err != nil {
-			return before, after, proof, fmt.Errorf("manifests.after: %w", err)
+		if out.after, err = readDirectory(m.After, s, policies); err != nil {
+			return out, fmt.Errorf("manifests.after: %w", err)
 		}
 	}
+	out.proof, err = m.prove(s, policies)
+	return out, err
+}
+
+// prove reads the pods that prove the policies in force.
+func (m *Manifests) prove(s mechanism.Scope, policies int) (proof mechanism.Proof, err error) {
 	bad, err := readPod(m.Bad)
 	if err != nil {
-		return before, after, proof, fmt.Errorf("manifests.bad: %w", err)
+		return proof, fmt.Errorf("manifests.bad: %w", err)
 	}
 	var good []byte
 	if m.Good != "" {
 		if good, err = readPod(m.Good); err != nil {
-			return before, after, proof, fmt.Errorf("manifests.good: %w", err)
+			return proof, fmt.Errorf("manifests.good: %w", err)
 		}
 	}
-	if proof, err = mechanism.FileProof(good, bad, s); err != nil {
-		return before, after, proof, fmt.Errorf("manifests: %w", err)
+	if proof, err = mechanism.FileProof(good, bad, m.Says, policies, s); err != nil {
+		return proof, fmt.Errorf("manifests: %w", err)
 	}
-	return before, after, proof, nil
+	return proof, nil
+}
+
+// manifests reads the files of a plan. A treatment that is about a number of policies needs a document to make that often.
+func (p *plan) manifests(s mechanism.Scope) (manifested, error) {
+	out, err := p.spec.Manifests.read(s, p.copies)
+	if err == nil && p.counted && !out.before.Counted {
+		err = fmt.Errorf("policies: no document of %s holds %s, so that there would be as many whatever the number is: write it into the name of what comes once for each policy",
+			p.spec.Manifests.Before, mechanism.PolicyPlaceholder)
+	}
+	return out, err
 }
 
 // readDirectory reads all manifests of a directory, which must not lead out of it.
-func readDirectory(dir string, s mechanism.Scope) (mechanism.Rendered, error) {
+func readDirectory(dir string, s mechanism.Scope, policies int) (mechanism.Files, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return mechanism.Rendered{}, err
+		return mechanism.Files{}, err
 	}
-	out, err := mechanism.ReadManifests(root.FS(), s)
+	out, err := mechanism.ReadManifests(root.FS(), s, policies)
 	return out, errors.Join(err, root.Close())
 }
 
@@ -62,11 +86,25 @@ func readPod(path string) ([]byte, error) {
 	return os.ReadFile(filepath.Clean(path))
 }
 
-// withManifests takes the files in place of what tare renders itself.
-func (p *place) withManifests() (err error) {
+// withManifests takes the files in place of what tare renders itself. The server is asked by which names it knows their kinds.
+func (p *place) withManifests(ctx context.Context) error {
 	x := &p.policies
-	if x.rendered, x.after, x.proof, err = p.spec.Manifests.read(p.scope()); err != nil {
+	files, err := p.manifests(p.scope())
+	if err != nil {
 		return err
+	}
+	x.proof, x.rendered.Objects, x.after.Objects = files.proof, files.before.Objects, files.after.Objects
+	if x.rendered.Resources, x.coming, err = x.keeper.Sort(ctx, files.before.Kinds); err != nil {
+		return err
+	}
+	var late []schema.GroupVersionKind // they come with the engine
+	if x.after.Resources, late, err = x.keeper.Sort(ctx, files.after.Kinds); err != nil {
+		return err
+	}
+	for _, k := range late {
+		if !slices.Contains(x.coming, k) {
+			x.coming = append(x.coming, k)
+		}
 	}
 	x.wide = wide(x.rendered.Objects, p.namespace)
 	return nil
@@ -88,5 +126,5 @@ func (p *place) cleanUp(ctx context.Context) error {
 	if len(x.after.Objects) == 0 {
 		return nil
 	}
-	return errors.Join(x.keeper.Apply(ctx, x.after.Objects, 1), x.keeper.RemoveAll(ctx, x.after.Resources))
+	return errors.Join(x.keeper.Apply(ctx, x.after.Objects, 1), x.keeper.RemoveAll(ctx, x.after.Resources, x.coming...))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/internal/area/admission/cluster"
+	"tare/internal/area/admission/mechanism"
 	"tare/internal/plane"
 )
 
@@ -41,6 +42,9 @@ func (t *target) Notes() []string {
 func (p *place) notes() (out []string) {
 	if n := len(p.policies.wide); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the manifests' objects may act beyond the run's namespace: %s", n, some(p.policies.wide)))
+	}
+	if p.kind == mechanism.Manifests && len(p.spec.Manifests.Says) == 0 {
+		out = append(out, "manifests.says is not given: that the bad pod is denied is proved, not by which policies")
 	}
 	if p.foreign {
 		out = append(out, fmt.Sprintf("the cluster at %s is not ours: policies are put in force before each trial and taken away after it, and what else runs there is measured with it", p.endpoint.Host))

@@ -26,6 +26,8 @@ type plan struct {
 	foreign    bool  // a cluster of the user's own
 	kind       mechanism.Kind
 	population mechanism.Population
+	copies     int  // of manifests: how often a document comes that is for each policy
+	counted    bool // the treatment itself says how many policies there are
 	latency    time.Duration
 	version    plane.Version // of an embedded control plane
 	nodes      int
@@ -46,6 +48,10 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	p := plan{spec: u, kind: mechanism.Kind(u.Mechanism), size: u.Objects, scheduler: cluster.NoScheduler}
 	if p.kind == "" || (u.Policies != nil && *u.Policies == 0) {
 		p.kind = mechanism.None
+	}
+	p.copies, p.counted = 1, t.Levels["policies"] != ""
+	if u.Policies != nil {
+		p.copies = *u.Policies
 	}
 	if p.size == 0 {
 		p.size = defaultObjects

@@ -24,8 +24,9 @@ type policies struct {
 	keeper   *cluster.Cluster // creates and removes them, under a label of their own
 	rendered mechanism.Rendered
 	proof    mechanism.Proof
-	after    mechanism.Rendered // of manifests: what comes when they have gone
-	wide     []string           // of manifests: what may act on more than the namespace
+	coming   []schema.GroupVersionKind // of manifests: kinds that the server does not have before
+	after    mechanism.Rendered        // of manifests: what comes when they have gone
+	wide     []string                  // of manifests: what may act on more than the namespace
 	// absence proves that nothing is in force.
 	absence mechanism.Proof
 	present bool
@@ -48,12 +49,12 @@ func (p *place) scope() mechanism.Scope {
 }
 
 // render makes the policies and their proof, and the pod of the load from the pod that all of them admit.
-func (p *place) render(context.Context) (err error) {
+func (p *place) render(ctx context.Context) (err error) {
 	x := &p.policies
 	if p.kind == mechanism.Manifests {
-		err = p.withManifests()
+		err = p.withManifests(ctx)
 	} else if x.rendered, err = mechanism.Render(p.kind, p.population, p.scope()); err == nil {
-		x.proof = mechanism.Prove(p.kind, p.population, p.scope())
+		x.proof, err = p.proof()
 	}
 	if err != nil {
 		return fmt.Errorf("render the policies: %w", err)
@@ -66,13 +67,28 @@ func (p *place) render(context.Context) (err error) {
 	return nil
 }
 
+// proof is how the treatment is proved. A baseline without policies must also admit what the manifests of other treatments deny.
+func (p *place) proof() (mechanism.Proof, error) {
+	out := mechanism.Prove(p.kind, p.population, p.scope())
+	m := p.spec.Manifests
+	if p.kind != mechanism.None || m == nil || m.Bad == "" {
+		return out, nil
+	}
+	denied, err := m.prove(p.scope(), 1)
+	if err != nil {
+		return out, err
+	}
+	out.Bad = append(out.Bad, absence(mechanism.Manifests, denied, p.scope()).Bad...)
+	return out, nil
+}
+
 // absence proves that nothing is in force: what the manifests deny is admitted again, or what any of the other mechanisms denies.
 func absence(k mechanism.Kind, proof mechanism.Proof, s mechanism.Scope) mechanism.Proof {
 	out := mechanism.Prove(mechanism.None, mechanism.Population{}, s)
 	if k == mechanism.Manifests {
 		out.Bad = nil
 		for _, probe := range proof.Bad {
-			probe.Want, probe.Why, probe.Says, probe.By = mechanism.Admitted, "nothing denies it any more", nil, nil
+			probe.Want, probe.Why, probe.Says, probe.By = mechanism.Admitted, "nothing else denies it", nil, nil
 			out.Bad = append(out.Bad, probe)
 		}
 	}
@@ -104,12 +120,15 @@ func (p *place) takeAway(ctx context.Context) error {
 	if !x.present {
 		return nil
 	}
-	if err := x.keeper.RemoveAll(ctx, x.rendered.Resources); err != nil {
+	if err := x.keeper.RemoveAll(ctx, x.rendered.Resources, x.coming...); err != nil {
 		return fmt.Errorf("take the policies away: %w", err)
 	}
 	x.present = false
 	if err := p.cleanUp(ctx); err != nil {
 		return fmt.Errorf("clean up after the policies: %w", err)
+	}
+	if err := x.keeper.AwaitGone(ctx, x.coming); err != nil {
+		return fmt.Errorf("take the policies away: %w", err)
 	}
 	if len(x.rendered.Objects) == 0 {
 		return nil // it was the baseline, or a label of the namespace, which goes with it
@@ -154,38 +173,43 @@ func (p *place) intend(context.Context) error {
 	if !p.foreign {
 		return nil
 	}
-	for _, x := range []struct {
-		name      string
-		by        *cluster.Cluster
-		resources []schema.GroupVersionResource
-	}{{"objects", p.admin, contents()}, {"policies", p.policies.keeper, append(slices.Clone(p.policies.rendered.Resources), p.policies.after.Resources...)}} {
-		if len(x.resources) == 0 {
+	x := &p.policies
+	for _, j := range []journaled{
+		{name: "objects", by: p.admin, resources: contents()},
+		{name: "policies", by: x.keeper, resources: append(slices.Clone(x.rendered.Resources), x.after.Resources...), coming: x.coming},
+	} {
+		if len(j.resources)+len(j.coming) == 0 {
 			continue
 		}
-		c, err := x.by.Change(areaName, fmt.Sprintf("%s-%d", x.name, p.index), x.resources)
-		if err != nil {
+		var err error
+		if j.change, err = j.by.Change(areaName, fmt.Sprintf("%s-%d", j.name, p.index), j.resources, j.coming...); err != nil {
 			return err
 		}
-		if err := p.journal.Intend(c); err != nil {
+		if err := p.journal.Intend(j.change); err != nil {
 			return err
 		}
-		p.journaled = append(p.journaled, journaled{c, x.by, x.resources})
+		p.journaled = append(p.journaled, j)
 	}
 	return nil
 }
 
 // journaled are objects on a cluster of the user's.
 type journaled struct {
+	name      string
 	change    area.Change
 	by        *cluster.Cluster
 	resources []schema.GroupVersionResource
+	coming    []schema.GroupVersionKind
 }
 
 // withdraw takes everything back that was journaled, the latest first.
 func (p *place) withdraw(ctx context.Context) error {
 	var errs []error
 	for _, j := range slices.Backward(p.journaled) {
-		err := j.by.RemoveAll(ctx, j.resources)
+		err := j.by.RemoveAll(ctx, j.resources, j.coming...)
+		if err == nil {
+			err = j.by.AwaitGone(ctx, j.coming)
+		}
 		if err == nil {
 			err = p.journal.Undone(j.change)
 		}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/internal/area"
 	"tare/internal/area/admission/cluster"
@@ -167,7 +170,8 @@ func checkClusters(ctx context.Context, plans []plan, chosen []operation, env ar
 			continue
 		}
 		done[key] = true
-		out = append(out, p.checkCluster(ctx, need(plans, key, chosen), env)...)
+		n, manifests := need(plans, key, chosen)
+		out = append(out, p.checkCluster(ctx, n, manifests, env)...)
 	}
 	return out
 }
@@ -182,17 +186,20 @@ func checkManifests(plans []plan) (out []area.Finding) {
 		if p.kind != mechanism.Manifests {
 			continue
 		}
-		if _, _, _, err := p.spec.Manifests.read(anyScope); err != nil {
+		if _, err := p.manifests(anyScope); err != nil {
 			field, _, _ := strings.Cut(err.Error(), ":")
+			if p.counted && field == "policies" {
+				field = "" // it is the treatment's
+			}
 			return []area.Finding{fault(field, err, "")}
 		}
 	}
 	return out
 }
 
-// need is what all treatments together do on one cluster.
-func need(plans []plan, key string, chosen []operation) cluster.Need {
-	n := cluster.Need{Metrics: true}
+// need is what all treatments together do on one cluster, and the manifests that they apply there.
+func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifests []mechanism.Files) {
+	n.Metrics = true
 	for _, o := range chosen {
 		n.Operations = append(n.Operations, o.name)
 	}
@@ -200,18 +207,44 @@ func need(plans []plan, key string, chosen []operation) cluster.Need {
 		if p := &plans[i]; p.foreign && p.spec.Kubeconfig+"\x00"+p.spec.Context == key {
 			n.Mechanisms = append(n.Mechanisms, string(p.kind))
 			if p.kind == mechanism.Manifests {
-				before, after, _, err := p.spec.Manifests.read(anyScope)
-				if err == nil { // else checkManifests has said so
-					n.Manifests = append(append(n.Manifests, before.Resources...), after.Resources...)
+				if files, err := p.manifests(anyScope); err == nil { // else checkManifests has said so
+					manifests = append(manifests, files.before, files.after)
 				}
 			}
 		}
 	}
-	return n
+	return n, manifests
+}
+
+// resourcesOf finds the resources of manifests: on the server, or in the definitions that they bring along. Kinds that neither knows come with an
+// engine, and nobody can say yet which rights they take.
+func resourcesOf(ctx context.Context, c *cluster.Cluster, manifests []mechanism.Files) (out []schema.GroupVersionResource, unknown []string, err error) {
+	defined := map[schema.GroupVersionKind]schema.GroupVersionResource{}
+	var kinds []schema.GroupVersionKind
+	for _, files := range manifests {
+		maps.Copy(defined, mechanism.Defined(files.Objects))
+		for _, k := range files.Kinds {
+			if !slices.Contains(kinds, k) {
+				kinds = append(kinds, k)
+			}
+		}
+	}
+	out, coming, err := c.Sort(ctx, kinds)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, k := range coming {
+		if r, ok := defined[k]; ok {
+			out = append(out, r)
+		} else {
+			unknown = append(unknown, k.GroupKind().String())
+		}
+	}
+	return out, unknown, nil
 }
 
 // checkCluster asks one cluster.
-func (p *plan) checkCluster(ctx context.Context, n cluster.Need, env area.Env) []area.Finding {
+func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mechanism.Files, env area.Env) []area.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkedWithin)
 	defer cancel()
 	c, err := cluster.New(ctx, cluster.Options{Run: "preflight", Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, MaxRate: env.MaxRate, Clock: env.Clock})
@@ -224,6 +257,21 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, env area.Env) [
 		return []area.Finding{fault("kubeconfig", err, "see that the cluster runs, that this host can reach it, and that kubectl works with the same context")}
 	}
 	out := []area.Finding{{Path: "kubeconfig", Severity: area.Info, Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host())}}
+	var unknown []string
+	if n.Manifests, unknown, err = resourcesOf(ctx, c, manifests); err != nil {
+		return append(out, fault("kubeconfig", err, ""))
+	}
+	if len(unknown) > 0 {
+		out = append(out, area.Finding{
+			Path: "manifests.before", Severity: area.Info,
+			Message: "the cluster does not have these kinds yet, and no manifest defines them: an engine must, once the objects before theirs are there: " + strings.Join(unknown, ", "),
+		})
+	}
+	return append(out, lackingRights(ctx, c, n)...)
+}
+
+// lackingRights asks which rights the user lacks.
+func lackingRights(ctx context.Context, c *cluster.Cluster, n cluster.Need) (out []area.Finding) {
 	rules, err := cluster.Rules(n)
 	if err != nil {
 		return append(out, fault("", err, ""))

@@ -50,10 +50,11 @@ type Webhook struct {
 
 // Manifests are what a third-party engine is installed and configured with.
 type Manifests struct {
-	Before string `yaml:"before" json:"before" jsonschema:"required" jsonschema_description:"Directory of YAML manifests that are created, in the order of their files, to put the policies in force."`
-	After  string `yaml:"after,omitempty" json:"after,omitempty" jsonschema_description:"Directory of YAML manifests that are created after the policies have gone, such as a clean-up job of the engine."`
-	Good   string `yaml:"good,omitempty" json:"good,omitempty" jsonschema_description:"File with a pod that must be admitted. Default: tare's own."`
-	Bad    string `yaml:"bad" json:"bad" jsonschema:"required" jsonschema_description:"File with a pod that the policies must deny. It is the proof that they are in force."`
+	Before string   `yaml:"before" json:"before" jsonschema:"required" jsonschema_description:"Directory of YAML manifests that are created, in the order of their files, to put the policies in force. $(TARE_NAMESPACE) is the run's namespace; a document with $(TARE_POLICY) is created once for each of policies."`
+	After  string   `yaml:"after,omitempty" json:"after,omitempty" jsonschema_description:"Directory of YAML manifests that are created after the policies have gone, such as a clean-up job of the engine."`
+	Good   string   `yaml:"good,omitempty" json:"good,omitempty" jsonschema_description:"File with a pod that must be admitted. Default: tare's own."`
+	Says   []string `yaml:"says,omitempty" json:"says,omitempty" jsonschema:"maxItems=100" jsonschema_description:"What the denial of the bad pod must say, all of it: proof that it was these policies that denied it. A text with $(TARE_POLICY) must be there for each policy."`
+	Bad    string   `yaml:"bad" json:"bad" jsonschema:"required" jsonschema_description:"File with a pod that the policies must deny. It is the proof that they are in force."`
 }
 
 // Pod is the pod that is created.

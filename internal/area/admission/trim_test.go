@@ -60,6 +60,17 @@ func TestPreflightSaysWhatIsMissing(t *testing.T) {
 	find(&Spec{Kubeconfig: "/no/such/kubeconfig"}, env, "read kubeconfig")
 	dir := t.TempDir()
 	find(&Spec{Mechanism: "manifests", Manifests: &Manifests{Before: filepath.Join(dir, "none"), Bad: filepath.Join(dir, "bad.yaml")}}, env, "manifests.before")
+	whole := Manifests{Before: "testdata/manifests/before", Bad: "testdata/manifests/bad.yaml"}
+	env.Treatments = []design.Treatment{treatment("mechanism", "manifests", "policies", "10")}
+	find(&Spec{Manifests: &whole}, env, "policies: no document of testdata/manifests/before holds $(TARE_POLICY)")
+	env.Treatments = []design.Treatment{treatment("mechanism", "manifests")}
+	ten := 10 // for other treatments
+	for _, f := range (Area{}).Preflight(t.Context(), &Spec{Policies: &ten, Manifests: &whole}, env) {
+		if strings.Contains(f.Message, "policies:") {
+			t.Errorf("a number that is not the treatment's own: %+v", f)
+		}
+	}
+	env.Treatments = nil
 	env.Operations = []string{startupName}
 	find(&Spec{}, env, "needs nodes")
 	env.Operations = []string{"explode-pod"}

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,9 +66,8 @@ type Cluster struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 
-	defined atomic.Bool // kinds may come that are not there yet
-	mu      sync.Mutex
-	kinds   map[schema.GroupVersion][]kind // what the server has, as far as it was asked
+	mu    sync.Mutex
+	kinds map[schema.GroupVersion][]kind // what the server has, as far as it was asked
 }
 
 // Place is where a cluster is, as data: enough to find it again in a new process, and to notice that the name now means another. It holds no

@@ -109,9 +109,7 @@ func (c *Cluster) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (kind
 			return k, nil
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.kinds, gvk.GroupVersion()) // it may come yet
+	c.forget(gvk.GroupVersion()) // it may come yet
 	return kind{}, fmt.Errorf("%s %s: %w", gvk.GroupVersion(), gvk.Kind, errNoKind)
 }
 
@@ -142,6 +140,13 @@ func (c *Cluster) kindsOf(ctx context.Context, gv schema.GroupVersion) ([]kind, 
 	defer c.mu.Unlock()
 	c.kinds[gv] = kinds
 	return kinds, nil
+}
+
+// forget lets the server be asked anew what a group has in a version.
+func (c *Cluster) forget(gv schema.GroupVersion) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.kinds, gv)
 }
 
 // parseKinds reads an APIResourceList. Subresources are left out.

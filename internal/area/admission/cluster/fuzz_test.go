@@ -102,7 +102,11 @@ func FuzzChange(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, change := range []area.Change{good, {Data: map[string]string{}}, {Data: map[string]string{"resources": "a/b", "run": "a,b", "max_rate": "NaN"}}} {
+	coming, err := c.Change("admission", "objects-2", nil, schema.GroupVersionKind{Group: "x.example", Version: "v1", Kind: "Rule"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, change := range []area.Change{good, coming, {Data: map[string]string{}}, {Data: map[string]string{"resources": "a/b", "run": "a,b", "max_rate": "NaN"}}} {
 		text, err := json.Marshal(change.Data)
 		if err != nil {
 			f.Fatal(err)
@@ -114,17 +118,17 @@ func FuzzChange(f *testing.F) {
 		if json.Unmarshal(text, &data) != nil {
 			return
 		}
-		place, run, resources, rate, err := parseChange(data)
+		j, err := parseChange(data)
 		if err != nil {
 			return
 		}
-		again, err := (&Cluster{run: run, pace: NewPace(rate), place: place}).Change("admission", "x", resources)
+		again, err := (&Cluster{run: j.run, pace: NewPace(j.rate), place: j.place}).Change("admission", "x", j.resources, j.coming...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p2, r2, g2, rate2, err := parseChange(again.Data)
-		if err != nil || p2 != place || r2 != run || rate2 != rate || !cmp.Equal(g2, resources) {
-			t.Errorf("%v read back as %v %v %v %v, %v", data, p2, r2, g2, rate2, err)
+		k, err := parseChange(again.Data)
+		if err != nil || !cmp.Equal(j, k, cmp.AllowUnexported(journaled{})) {
+			t.Errorf("%v read back as %+v, %v", data, k, err)
 		}
 	})
 }

@@ -16,9 +16,10 @@ import (
 // ChangeKind is the kind of changes that are objects on a cluster.
 const ChangeKind = "objects"
 
-// Change is what is about to be created, for the journal: all objects of this run of these resources. id is unique within the run. The data holds
-// paths and names, never a credential. A control plane of our own, which ends as a whole, has none.
-func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionResource) (area.Change, error) {
+// Change is what is about to be created, for the journal: all objects of this run of these resources, and of kinds that are yet to come, whose resources
+// nobody knows. id is unique within the run. The data holds paths and names, never a credential. A control plane of our own, which ends as a
+// whole, has none.
+func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionResource, coming ...schema.GroupVersionKind) (area.Change, error) {
 	if c.place.Kubeconfig == "" {
 		return area.Change{}, errors.New("objects on a control plane of our own are not journaled: the plane is")
 	}
@@ -26,32 +27,40 @@ func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionRes
 	for i, r := range resources {
 		words[i] = r.Group + "/" + r.Version + "/" + r.Resource
 	}
+	kinds := make([]string, len(coming))
+	for i, k := range coming {
+		kinds[i] = k.Group + "/" + k.Version + "/" + k.Kind
+	}
 	return area.Change{Area: areaName, Kind: ChangeKind, ID: id, Data: map[string]string{
 		"kubeconfig": c.place.Kubeconfig, "context": c.place.Context, "server": c.place.Server, "ca_sha256": c.place.CA,
-		"run": c.run, "resources": strings.Join(words, ","), "max_rate": strconv.FormatFloat(c.pace.rate, 'g', -1, 64),
+		"run": c.run, "resources": strings.Join(words, ","), "kinds": strings.Join(kinds, ","),
+		"max_rate": strconv.FormatFloat(c.pace.rate, 'g', -1, 64),
 	}}, nil
 }
 
 // Undo takes back a Change in any process, any number of times. It refuses when the kubeconfig now means another server. maxRate > 0 stands in place
 // of the journal's.
 func Undo(ctx context.Context, change area.Change, maxRate float64, clk clock.Clock) error {
-	place, run, resources, rate, err := parseChange(change.Data)
+	j, err := parseChange(change.Data)
 	if err != nil {
 		return fmt.Errorf("the journal: %w", err)
 	}
 	if maxRate > 0 {
-		rate = maxRate
+		j.rate = maxRate
 	}
-	c, err := New(ctx, Options{Run: run, Kubeconfig: place.Kubeconfig, Context: place.Context, MaxRate: rate, Clock: clk})
+	c, err := New(ctx, Options{Run: j.run, Kubeconfig: j.place.Kubeconfig, Context: j.place.Context, MaxRate: j.rate, Clock: clk})
 	if err != nil {
-		return fmt.Errorf("%w; what is left on %s carries the label %s=%s", err, place.Server, OwnerLabel, run)
+		return fmt.Errorf("%w; what is left on %s carries the label %s=%s", err, j.place.Server, OwnerLabel, j.run)
 	}
 	defer c.Close()
-	if c.place != place {
+	if c.place != j.place {
 		return fmt.Errorf("context %q of %s meant %s when the run began, and now means %s: nothing was removed; what is left carries the label %s=%s",
-			place.Context, place.Kubeconfig, place.describe(), c.place.describe(), OwnerLabel, run)
+			j.place.Context, j.place.Kubeconfig, j.place.describe(), c.place.describe(), OwnerLabel, j.run)
 	}
-	return c.RemoveAll(ctx, resources)
+	if err := c.RemoveAll(ctx, j.resources, j.coming...); err != nil {
+		return err
+	}
+	return c.AwaitGone(ctx, j.coming)
 }
 
 // describe names the server so that two with one URL can be told apart.
@@ -62,25 +71,59 @@ func (p Place) describe() string {
 	return p.Server + " (authority " + p.CA[:min(12, len(p.CA))] + ")"
 }
 
+// journaled is a change's data.
+type journaled struct {
+	place     Place
+	run       string
+	resources []schema.GroupVersionResource
+	coming    []schema.GroupVersionKind // journals of older releases have none
+	rate      float64
+}
+
 // parseChange reads a change's data.
-func parseChange(data map[string]string) (place Place, run string, resources []schema.GroupVersionResource, rate float64, err error) {
-	place = Place{Kubeconfig: data["kubeconfig"], Context: data["context"], Server: data["server"], CA: data["ca_sha256"]}
-	run = data["run"]
-	if place.Kubeconfig == "" || place.Context == "" || place.Server == "" {
-		return place, run, nil, 0, errors.New("it does not say which cluster it was")
+func parseChange(data map[string]string) (j journaled, err error) {
+	j.place = Place{Kubeconfig: data["kubeconfig"], Context: data["context"], Server: data["server"], CA: data["ca_sha256"]}
+	j.run = data["run"]
+	if j.place.Kubeconfig == "" || j.place.Context == "" || j.place.Server == "" {
+		return j, errors.New("it does not say which cluster it was")
 	}
-	if err := checkRun(run); err != nil {
-		return place, run, nil, 0, err
+	if err := checkRun(j.run); err != nil {
+		return j, err
 	}
-	if rate, err = strconv.ParseFloat(data["max_rate"], 64); err != nil || rate < 0 || rate != rate {
-		return place, run, nil, 0, fmt.Errorf("max_rate %q is no rate", data["max_rate"])
+	if j.rate, err = strconv.ParseFloat(data["max_rate"], 64); err != nil || j.rate < 0 || j.rate != j.rate {
+		return j, fmt.Errorf("max_rate %q is no rate", data["max_rate"])
 	}
-	for word := range strings.SplitSeq(data["resources"], ",") {
+	resources, err := triples(data["resources"], "resource")
+	if err != nil {
+		return j, err
+	}
+	for _, t := range resources {
+		j.resources = append(j.resources, schema.GroupVersionResource{Group: t[0], Version: t[1], Resource: t[2]})
+	}
+	kinds, err := triples(data["kinds"], "kind")
+	if err != nil {
+		return j, err
+	}
+	for _, t := range kinds {
+		j.coming = append(j.coming, schema.GroupVersionKind{Group: t[0], Version: t[1], Kind: t[2]})
+	}
+	if len(j.resources)+len(j.coming) == 0 {
+		return j, errors.New("it does not say what was created")
+	}
+	return j, nil
+}
+
+// triples reads a list of group/version/name, separated by commas. what is the name's, for errors.
+func triples(text, what string) (out [][3]string, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for word := range strings.SplitSeq(text, ",") {
 		part := strings.Split(word, "/")
 		if len(part) != 3 || part[1] == "" || part[2] == "" {
-			return place, run, nil, 0, fmt.Errorf("%q is no group/version/resource", word)
+			return nil, fmt.Errorf("%q is no group/version/%s", word, what)
 		}
-		resources = append(resources, schema.GroupVersionResource{Group: part[0], Version: part[1], Resource: part[2]})
+		out = append(out, [3]string(part))
 	}
-	return place, run, resources, rate, nil
+	return out, nil
 }

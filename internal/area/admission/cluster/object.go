@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -50,7 +50,8 @@ func (c *Cluster) Labels() map[string]string {
 func (c *Cluster) Selector() string { return OwnerLabel + "=" + c.run }
 
 // Apply creates objects, in their order; those of one kind that follow one another are created up to parallel at once. It never changes an
-// object: one that is there already is fine when this run created the same, and else an error that names it.
+// object: one that is there already is fine when this run created the same, and else an error that names it. What objects bring about is waited for by
+// those that follow: a kind that is defined by one of them, or by an engine because of one, and a webhook that does not answer yet.
 func (c *Cluster) Apply(ctx context.Context, objects []*unstructured.Unstructured, parallel int) error {
 	ctx = quiet(ctx)
 	for start := 0; start < len(objects); {
@@ -58,12 +59,9 @@ func (c *Cluster) Apply(ctx context.Context, objects []*unstructured.Unstructure
 		for end < len(objects) && objects[end].GroupVersionKind() == gvk {
 			end++
 		}
-		k, err := c.awaitKind(ctx, gvk)
+		k, err := c.awaitKind(ctx, gvk, start > 0)
 		if err != nil {
 			return c.notCreated(objects[start], err)
-		}
-		if k.Resource == definitions || k.Resource == "apiservices" {
-			c.defined.Store(true)
 		}
 		same := objects[start:end]
 		err = each(ctx, len(same), parallel, func(ctx context.Context, i int) error { return c.create(ctx, k, same[i]) })
@@ -83,20 +81,47 @@ func (c *Cluster) create(ctx context.Context, k kind, o *unstructured.Unstructur
 	o = c.own(o)
 	for deadline := c.clock.Now().Add(c.patience); ; {
 		_, err := c.in(k, o.GetNamespace()).Create(ctx, o, metav1.CreateOptions{FieldManager: Manager})
-		if !apierrors.IsAlreadyExists(err) {
+		again, err := c.judgeCreation(ctx, k, o, err)
+		if !again || c.clock.Now().After(deadline) {
 			return c.notCreated(o, err)
-		}
-		gone, err := c.checkExisting(ctx, k, o)
-		if err != nil || !gone {
-			return c.notCreated(o, err)
-		}
-		if c.clock.Now().After(deadline) {
-			return c.notCreated(o, errors.New("an earlier one of this run is being deleted, and does not go"))
 		}
 		if err := c.clock.Sleep(ctx, poll); err != nil {
 			return c.notCreated(o, err)
 		}
 	}
+}
+
+// judgeCreation says of the answer to a creation whether it may be another one soon, and what it means if it stays.
+func (c *Cluster) judgeCreation(ctx context.Context, k kind, o *unstructured.Unstructured, err error) (again bool, _ error) {
+	switch {
+	case err == nil:
+		return false, nil
+	case apierrors.IsAlreadyExists(err):
+		gone, err := c.checkExisting(ctx, k, o)
+		if err == nil && gone {
+			err = errors.New("an earlier one of this run is being deleted, and does not go")
+		}
+		return gone, err
+	}
+	return isUnsettled(err), err
+}
+
+// isUnsettled reports answers that the API server gives while something is on its way: it lists a kind some moments before it serves it, and some after
+// it has gone, refuses objects of one that is being removed, and asks webhooks whose server is not up yet.
+func isUnsettled(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch s := status.Status(); {
+	case apierrors.IsNotFound(err):
+		return s.Details == nil || s.Details.Kind != "namespaces"
+	case apierrors.IsMethodNotSupported(err):
+		return true
+	case apierrors.IsInternalError(err):
+		return strings.Contains(s.Message, "failed calling webhook")
+	}
+	return false
 }
 
 func (c *Cluster) notCreated(o *unstructured.Unstructured, err error) error {
@@ -185,33 +210,5 @@ func nameOf(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + name
 }
 
-// kind is a resource that the server has.
-type kind struct {
-	schema.GroupVersionResource
-	Kind       string
-	Namespaced bool
-}
-
-// errNoKind says that the server does not have a kind.
-var errNoKind = errors.New("the server does not have this kind")
-
-// awaitKind finds a kind. Where definitions were created before, it waits for one that is not there yet: a CustomResourceDefinition is served
-// some time after it was created.
-func (c *Cluster) awaitKind(ctx context.Context, gvk schema.GroupVersionKind) (kind, error) {
-	for deadline := c.clock.Now().Add(min(c.patience, kindPatience)); ; {
-		k, err := c.kindOf(ctx, gvk)
-		if !errors.Is(err, errNoKind) || !c.defined.Load() || c.clock.Now().After(deadline) {
-			return k, err
-		}
-		if err := c.clock.Sleep(ctx, poll); err != nil {
-			return kind{}, err
-		}
-	}
-}
-
-const (
-	// poll is how often it is looked whether something has come or gone.
-	poll = 200 * time.Millisecond
-	// kindPatience bounds the wait for a kind, which may never come.
-	kindPatience = 10 * time.Second
-)
+// poll is how often it is looked whether something has come or gone.
+const poll = 200 * time.Millisecond

@@ -31,12 +31,19 @@ var (
 
 // RemoveAll removes what this run created of the resources, everywhere, and waits until it is really gone. What acts on requests goes first (webhooks,
 // bindings, then policies), definitions and namespaces go last, the rest in the order given. A resource that the server does not have any more is
-// empty; stock that we may not list goes with its namespaces, when these are among the resources. What stays although it was told to go, because of
-// finalizers, is named in the error.
-func (c *Cluster) RemoveAll(ctx context.Context, resources []schema.GroupVersionResource) error {
+// empty; stock that we may not list goes with its namespaces, when these are among the resources. coming are kinds that the server did not have before:
+// their objects go after what acts on requests, and before whatever defines them. What stays although it was told to go, because of finalizers, is
+// named in the error.
+func (c *Cluster) RemoveAll(ctx context.Context, resources []schema.GroupVersionResource, coming ...schema.GroupVersionKind) error {
+	came, _, err := c.Sort(ctx, coming)
+	errs := []error{err}
 	ordered := slices.Clone(resources)
 	slices.SortStableFunc(ordered, func(a, b schema.GroupVersionResource) int { return cmp.Compare(rank(a), rank(b)) })
-	var errs []error
+	first := slices.IndexFunc(ordered, func(r schema.GroupVersionResource) bool { return rank(r) > mostActing })
+	if first < 0 {
+		first = len(ordered)
+	}
+	ordered = slices.Insert(ordered, first, came...)
 	covered := slices.Contains(resources, namespaces) && !c.bare
 	for _, r := range slices.Compact(ordered) {
 		err := c.Empty(ctx, "", r)
@@ -52,6 +59,9 @@ func (c *Cluster) RemoveAll(ctx context.Context, resources []schema.GroupVersion
 
 func isStock(r schema.GroupVersionResource) bool { return r == pods || r == deploys || r == configMaps }
 
+// mostActing is the highest rank of what acts on requests.
+const mostActing = 2
+
 // rank orders removals: a policy whose binding is gone acts no more, and a namespace goes only when what is in it may.
 func rank(r schema.GroupVersionResource) int {
 	switch {
@@ -60,7 +70,7 @@ func rank(r schema.GroupVersionResource) int {
 	case r.Group == "admissionregistration.k8s.io" && strings.HasSuffix(r.Resource, "bindings"):
 		return 1
 	case r.Group == "admissionregistration.k8s.io", r.Resource == "podsecuritypolicies":
-		return 2
+		return mostActing
 	case r.Resource == definitions:
 		return 4
 	case r == namespaces:
@@ -110,6 +120,7 @@ func (c *Cluster) list(ctx context.Context, namespace string, r schema.GroupVers
 		l, err := c.of(r, namespace).List(ctx, o)
 		switch {
 		case apierrors.IsNotFound(err) && o.Continue == "":
+			c.forget(r.GroupVersion()) // it may have gone with who defined it
 			has, e := c.Has(ctx, r)
 			if e == nil && has {
 				e = err // a server that says no to what it has is not believed

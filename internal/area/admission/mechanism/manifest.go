@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	split "k8s.io/apimachinery/pkg/util/yaml"
@@ -22,19 +22,28 @@ import (
 // NamespacePlaceholder stands in manifests for the name of our namespace, which is another one for every treatment.
 const NamespacePlaceholder = "$(TARE_NAMESPACE)"
 
+// PolicyPlaceholder stands in manifests for the short name of a policy: five digits. A document that holds it is made once for each policy.
+const PolicyPlaceholder = "$(TARE_POLICY)"
+
 const (
 	mostManifest = 16 << 20 // bytes of one file
 	mostObjects  = 20_000   // of one directory
 )
 
+// Files are the objects of a directory of manifests.
+type Files struct {
+	Objects []*unstructured.Unstructured
+	Kinds   []schema.GroupVersionKind // of the objects, what is created last first, each once
+	Counted bool                      // some document is made once for each policy
+}
+
 // ReadManifests reads all *.yaml, *.yml and *.json files of a directory and those below it, in the order of their names, and renders their objects in that
-// order, labelled as ours. Resources are in the reverse order, and guessed from the kinds: discovery knows better. Errors name the file
-// and the document.
-func ReadManifests(dir fs.FS, s Scope) (Rendered, error) {
+// order, labelled as ours, with documents that hold PolicyPlaceholder once for each of 1 ≤ n ≤ policies. Errors name the file and the document.
+func ReadManifests(dir fs.FS, s Scope, policies int) (Files, error) {
 	if err := s.check(Manifests); err != nil {
-		return Rendered{}, fmt.Errorf("read manifests: %w", err)
+		return Files{}, fmt.Errorf("read manifests: %w", err)
 	}
-	var out Rendered
+	var out Files
 	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			return err
@@ -43,20 +52,21 @@ func ReadManifests(dir fs.FS, s Scope) (Rendered, error) {
 		if err != nil {
 			return err
 		}
-		objects, err := Decode(name, text, s)
+		objects, err := Decode(name, text, s, policies)
 		out.Objects = append(out.Objects, objects...)
+		out.Counted = out.Counted || bytes.Contains(text, []byte(PolicyPlaceholder))
 		if err == nil && len(out.Objects) > mostObjects {
 			err = fmt.Errorf("%s: more than %d objects", name, mostObjects)
 		}
 		return err
 	})
 	if err != nil {
-		return Rendered{}, fmt.Errorf("read manifests: %w", err)
+		return Files{}, fmt.Errorf("read manifests: %w", err)
 	}
 	if len(out.Objects) == 0 {
-		return Rendered{}, errors.New("read manifests: the directory holds no object in a *.yaml, *.yml or *.json file")
+		return Files{}, errors.New("read manifests: the directory holds no object in a *.yaml, *.yml or *.json file")
 	}
-	out.Resources = guessResources(out.Objects)
+	out.Kinds = kindsOf(out.Objects)
 	return out, nil
 }
 
@@ -77,8 +87,8 @@ func readFile(dir fs.FS, name string) ([]byte, error) {
 }
 
 // Decode reads the documents of one file, YAML or JSON, and puts our namespace's name for NamespacePlaceholder and our labels on every object. Lists
-// are taken apart. name is for errors.
-func Decode(name string, text []byte, s Scope) ([]*unstructured.Unstructured, error) {
+// are taken apart. A document with PolicyPlaceholder is made once for each policy, with its short name. name is for errors.
+func Decode(name string, text []byte, s Scope, policies int) ([]*unstructured.Unstructured, error) {
 	text = bytes.ReplaceAll(text, []byte(NamespacePlaceholder), []byte(s.Namespace))
 	documents := split.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var out []*unstructured.Unstructured
@@ -87,17 +97,48 @@ func Decode(name string, text []byte, s Scope) ([]*unstructured.Unstructured, er
 		if errors.Is(err, io.EOF) {
 			return out, nil
 		}
-		var objects []*unstructured.Unstructured
 		if err == nil {
-			objects, err = decodeDocument(document)
+			var objects []*unstructured.Unstructured
+			objects, err = decodeDocuments(document, s, policies, mostObjects-len(out))
+			out = append(out, objects...)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: document %d: %w", name, n, err)
+		}
+	}
+}
+
+// decodeDocuments reads a document, as often as policies have it, of at most so many objects.
+func decodeDocuments(document []byte, s Scope, policies, most int) (out []*unstructured.Unstructured, err error) {
+	for _, one := range perPolicy(document, policies) {
+		objects, err := decodeDocument(one)
+		if err == nil && len(out)+len(objects) > most {
+			err = fmt.Errorf("more than %d objects", mostObjects)
+		}
+		if err != nil {
+			return nil, err
 		}
 		for _, o := range objects {
 			own(o, s)
 		}
 		out = append(out, objects...)
+	}
+	return out, nil
+}
+
+// perPolicy gives a document once for each policy where it holds PolicyPlaceholder, and else as it is. A document is made when its turn comes: thousands
+// of large ones need not be held at once.
+func perPolicy(document []byte, policies int) iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		if !bytes.Contains(document, []byte(PolicyPlaceholder)) {
+			yield(0, document)
+			return
+		}
+		for n := 1; n <= policies; n++ {
+			if !yield(n, bytes.ReplaceAll(document, []byte(PolicyPlaceholder), fmt.Appendf(nil, "%05d", n))) {
+				return
+			}
+		}
 	}
 }
 
@@ -158,20 +199,46 @@ func whole(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// guessResources are the resources of objects, what was created last first, each once.
-func guessResources(objects []*unstructured.Unstructured) (out []schema.GroupVersionResource) {
+// kindsOf are the kinds of objects, what was created last first, each once.
+func kindsOf(objects []*unstructured.Unstructured) (out []schema.GroupVersionKind) {
 	for _, o := range slices.Backward(objects) {
-		plural, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
-		if !slices.Contains(out, plural) {
-			out = append(out, plural)
+		if gvk := o.GroupVersionKind(); !slices.Contains(out, gvk) {
+			out = append(out, gvk)
 		}
 	}
 	return out
 }
 
+// Defined are the resources of the kinds that the CustomResourceDefinitions among objects define.
+func Defined(objects []*unstructured.Unstructured) map[schema.GroupVersionKind]schema.GroupVersionResource {
+	out := map[schema.GroupVersionKind]schema.GroupVersionResource{}
+	for _, o := range objects {
+		if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+			continue
+		}
+		text := func(path ...string) string {
+			word, _, _ := unstructured.NestedString(o.Object, path...) // what is no text names nothing
+			return word
+		}
+		group, kind, plural := text("spec", "group"), text("spec", "names", "kind"), text("spec", "names", "plural")
+		versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+		for _, v := range versions {
+			if version, ok := v.(map[string]any); ok && plural != "" {
+				name, _ := version["name"].(string)
+				gv := schema.GroupVersion{Group: group, Version: name}
+				out[gv.WithKind(kind)] = gv.WithResource(plural)
+			}
+		}
+	}
+	return out
+}
+
+// badPod is the name of the pod that manifests must deny.
+const badPod = "tare-probe-bad"
+
 // FileProof proves manifests by two files of one pod each: one that must be admitted (nil: the pod that is otherwise measured), and one that must be denied.
-// The pods get names and the namespace of ours.
-func FileProof(good, bad []byte, s Scope) (Proof, error) {
+// The pods get names and the namespace of ours. The denial must hold all of says, and those with PolicyPlaceholder once for each policy.
+func FileProof(good, bad []byte, says []string, policies int, s Scope) (Proof, error) {
 	proof := Prove(Manifests, Population{}, s)
 	if good != nil {
 		pod, err := decodePod(good, s, proof.Good.Name)
@@ -180,16 +247,23 @@ func FileProof(good, bad []byte, s Scope) (Proof, error) {
 		}
 		proof.Good.Pod = pod
 	}
-	pod, err := decodePod(bad, s, "tare-probe-bad")
+	pod, err := decodePod(bad, s, badPod)
 	if err != nil {
 		return Proof{}, fmt.Errorf("the bad pod: %w", err)
 	}
-	proof.Bad = []Probe{{Name: "tare-probe-bad", Why: "the manifests deny the bad pod", Pod: pod, Want: Denied}}
+	probe := Probe{Name: badPod, Why: "the manifests deny the bad pod", Pod: pod, Want: Denied}
+	for _, text := range says {
+		text = strings.ReplaceAll(text, NamespacePlaceholder, s.Namespace)
+		for _, one := range perPolicy([]byte(text), policies) {
+			probe.Says = append(probe.Says, string(one))
+		}
+	}
+	proof.Bad = []Probe{probe}
 	return proof, nil
 }
 
 func decodePod(text []byte, s Scope, name string) ([]byte, error) {
-	objects, err := Decode(name, text, s)
+	objects, err := Decode(name, text, s, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func TestManifestsAreReadInOrder(t *testing.T) {
 		"30-list.json":      {Data: []byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}},{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"b"}}]}`)},
 		"README.md":         {Data: []byte("not a manifest: {")},
 	}
-	r, err := ReadManifests(dir, testScope())
+	r, err := ReadManifests(dir, testScope(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +35,71 @@ func TestManifestsAreReadInOrder(t *testing.T) {
 	if text, err := r.Objects[2].MarshalJSON(); err != nil || !strings.Contains(string(text), `"namespaces":["tare-r7f3a-1"]`) {
 		t.Errorf("the namespace is not put in: %s %v", text, err)
 	}
-	var resources []string
-	for _, gvr := range r.Resources {
-		resources = append(resources, gvr.Resource)
+	var kinds []string
+	for _, k := range r.Kinds {
+		kinds = append(kinds, k.Kind)
 	}
-	if diff := cmp.Diff([]string{"namespaces", "configmaps", "k8spspprivilegeds", "deployments"}, resources); diff != "" {
+	if diff := cmp.Diff([]string{"Namespace", "ConfigMap", "K8sPSPPrivileged", "Deployment"}, kinds); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if r.Counted {
+		t.Error("no document is for each policy")
+	}
+}
+
+// TestDocumentsForEachPolicy: what holds the placeholder comes once for each policy, in its place, and everything else once.
+func TestDocumentsForEachPolicy(t *testing.T) {
+	dir := fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: engine}\n---\napiVersion: x.example/v1\nkind: Rule\nmetadata: {name: r-$(TARE_POLICY)}\nspec: {says: $(TARE_NAMESPACE) $(TARE_POLICY)}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: last}\n")}}
+	for n, want := range map[int][]string{
+		0: {"engine", "last"},
+		1: {"engine", "r-00001", "last"},
+		3: {"engine", "r-00001", "r-00002", "r-00003", "last"},
+	} {
+		r, err := ReadManifests(dir, testScope(), n)
+		if err != nil || !r.Counted {
+			t.Fatalf("%d: counted %v, %v", n, r.Counted, err)
+		}
+		var got []string
+		for _, o := range r.Objects {
+			got = append(got, o.GetName())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d (-want +got):\n%s", n, diff)
+		}
+	}
+	if _, err := ReadManifests(dir, testScope(), mostObjects); err == nil || !strings.Contains(err.Error(), "a.yaml: document 2: more than") {
+		t.Errorf("%d policies and two more objects: %v", mostObjects, err)
+	}
+}
+
+// TestDefined: the resource of a kind is what its definition calls it, in each version.
+func TestDefined(t *testing.T) {
+	objects, err := Decode("f", []byte(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: sheep.x.example}
+spec: {group: x.example, names: {kind: Sheep, plural: sheep}, versions: [{name: v1}, {name: v1beta1}]}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: odd}
+spec: {group: 5, names: [], versions: {}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+`), testScope(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for kind, resource := range Defined(objects) {
+		got[kind.String()] = resource.String()
+	}
+	want := map[string]string{
+		"x.example/v1, Kind=Sheep":      "x.example/v1, Resource=sheep",
+		"x.example/v1beta1, Kind=Sheep": "x.example/v1beta1, Resource=sheep",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -56,12 +116,12 @@ func TestManifestsAreRefused(t *testing.T) {
 		"item of a list":   {"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod}]", "item 1"},
 		"nothing at all":   {"# only words\n", "no object"},
 	} {
-		_, err := ReadManifests(fstest.MapFS{"a.yaml": {Data: []byte(c.text)}}, testScope())
+		_, err := ReadManifests(fstest.MapFS{"a.yaml": {Data: []byte(c.text)}}, testScope(), 1)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}
-	if _, err := ReadManifests(fstest.MapFS{"a.yaml": {Data: make([]byte, mostManifest+1)}}, testScope()); err == nil {
+	if _, err := ReadManifests(fstest.MapFS{"a.yaml": {Data: make([]byte, mostManifest+1)}}, testScope(), 1); err == nil {
 		t.Error("a file without end was read")
 	}
 }
@@ -69,7 +129,7 @@ func TestManifestsAreRefused(t *testing.T) {
 func TestFileProof(t *testing.T) {
 	s := testScope()
 	pod := []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: mine, namespace: other, labels: {app: bad}}\nspec: {containers: [{name: a, image: b}]}\n")
-	proof, err := FileProof(nil, pod, s)
+	proof, err := FileProof(nil, pod, nil, 1, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +139,23 @@ func TestFileProof(t *testing.T) {
 	if err := proof.Bad[0].Judge(403, []byte(deniedByQuota)); err != nil {
 		t.Errorf("a black box may deny in its own words: %v", err)
 	}
-	if proof, err = FileProof(pod, pod, s); err != nil || !strings.Contains(string(proof.Good.Pod), `"app":"bad"`) {
+	if proof, err = FileProof(pod, pod, nil, 1, s); err != nil || !strings.Contains(string(proof.Good.Pod), `"app":"bad"`) {
 		t.Errorf("good: %s %v", proof.Good.Pod, err)
 	}
+	if proof, err = FileProof(nil, pod, []string{"engine", "[$(TARE_NAMESPACE).$(TARE_POLICY)]"}, 2, s); err != nil {
+		t.Fatal(err)
+	}
+	denial := func(message string) []byte { return []byte(`{"kind":"Status","message":"` + message + `"}`) }
+	if err := proof.Bad[0].Judge(403, denial("engine: [tare-r7f3a-1.00001] no [tare-r7f3a-1.00002] no")); err != nil {
+		t.Errorf("both policies deny it: %v", err)
+	}
+	for _, message := range []string{"engine: [tare-r7f3a-1.00001] no", "engine: [tare-r7f3a-1.00002] no", "[tare-r7f3a-1.00001] [tare-r7f3a-1.00002]"} {
+		if err := proof.Bad[0].Judge(403, denial(message)); err == nil {
+			t.Errorf("not all that must deny it do: %s", message)
+		}
+	}
 	for name, text := range map[string]string{"nothing": "", "two": string(pod) + "---\n" + string(pod), "no pod": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}"} {
-		if _, err := FileProof(nil, []byte(text), s); err == nil {
+		if _, err := FileProof(nil, []byte(text), nil, 1, s); err == nil {
 			t.Errorf("%s: taken for a pod", name)
 		}
 	}
@@ -94,12 +166,13 @@ func FuzzDecode(f *testing.F) {
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\n# none\n---\napiVersion: v1\nkind: List\nitems: []\n",
 		`{"apiVersion":"v1","kind":"PodList","items":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":null}}]}`,
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: $(TARE_NAMESPACE), labels: {a: b}}\nspec: {n: 1.5, m: 9223372036854775807}\n",
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: a$(TARE_POLICY)}\n",
 		"a: &a [x, x]\nb: *a\n", "---\n---", "metadata: 5\nkind: a\napiVersion: b", "\xff\xfe", "kind: List\napiVersion: v1\nitems: 5",
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		objects, err := Decode("f", text, testScope())
+		objects, err := Decode("f", text, testScope(), 2)
 		if err != nil && !strings.HasPrefix(err.Error(), "f: document ") {
 			t.Fatalf("the error does not say where: %v", err)
 		}
