@@ -46,6 +46,10 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 		}
 	}
 	if err := a.preflight(ctx, ar, e, false); err != nil {
+		return startedIn(rec, err)
+	}
+	unknown, err := a.sameProgram(ctx, ar, e, rec)
+	if err != nil {
 		return err
 	}
 	if s.w, err = record.Append(dir, clock.System{}); err != nil {
@@ -54,6 +58,11 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 	if v, _ := buildVersion(); v != rec.Header.Tool.Version {
 		text := fmt.Sprintf("the first %d blocks were measured by tare %s, the others by %s", s.from, rec.Header.Tool.Version, v)
 		if err := s.w.Warning(record.Warning{Text: text}); err != nil {
+			return errors.Join(err, s.w.Close())
+		}
+	}
+	if unknown != "" {
+		if err := s.w.Warning(record.Warning{Text: unknown}); err != nil {
 			return errors.Join(err, s.w.Close())
 		}
 	}

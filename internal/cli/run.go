@@ -100,11 +100,17 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 	if err := a.preflight(ctx, ar, e, false); err != nil {
 		return err
 	}
+	identity, err := a.identity(ctx, ar, e)
+	if err != nil {
+		return err
+	}
 	s := sitting{area: ar, e: e, left: out, seed: rand.Uint64() >> 11, most: e.Blocks} // the seed fits a JSON number exactly
 	if e.Seed != nil {
 		s.seed = *e.Seed
 	}
-	if s.w, err = record.Create(f.results, a.header(e, file, s.seed, f.full), src, clock.System{}); err != nil {
+	h := a.header(e, file, s.seed, f.full)
+	h.Program = identity
+	if s.w, err = record.Create(f.results, h, src, clock.System{}); err != nil {
 		return err
 	}
 	unlock, err := hold(s.w.Dir())

@@ -17,6 +17,9 @@ type Program struct {
 	Args []string // without the binary
 	Dir  string   // working directory; empty: tare's own
 	Env  []string // its whole environment, "NAME=value"; to it comes Mark
+	// Files are the files that make it this program and no other, by what they are called: the binary, the script that it interprets. Their content is
+	// part of its Identity, and they must not change while it is measured.
+	Files map[string]string
 }
 
 // Mark is the environment variable that tells a driver's folder to the driver and to all that it starts, by which tare finds processes that outlive

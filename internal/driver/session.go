@@ -21,8 +21,9 @@ type session struct {
 	client *client
 	change *area.Change // the process, once it is journaled
 	pids   map[string]proc.ID
-	// description is what this process says that it is.
+	// description is what this process says that it is, files what it was started from.
 	description Description
+	files       map[string]os.FileInfo
 }
 
 // session is the process that an arm has now, or nil.
@@ -46,6 +47,9 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 	t.mu.Unlock()
 	s := &session{}
 	var err error
+	if s.files, err = a.program.look(); err != nil {
+		return err
+	}
 	s.client, err = launch{
 		program: a.program, folder: a.preparation.Folder, log: a.log, cpus: t.c.CPUs, grace: t.grace,
 		born: func(p proc.ID) error {
@@ -63,7 +67,7 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 	t.hold(a, s)
 	d, err := describe(ctx, s.client, t.c.PrepareWithin)
 	if err == nil && a.description.Name == "" {
-		a.description = d
+		a.description, a.files = d, s.files
 	}
 	s.description = d
 	return err
@@ -71,6 +75,9 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 
 // unchanged refuses a process whose program is not the one that the arm began with.
 func (s *session) unchanged(a *arm) error {
+	if name := changed(a.files, s.files); name != "" {
+		return s.client.fail(fmt.Errorf("%s was changed since the run began: a run measures one program; run it again", name))
+	}
 	was, is := a.description, s.description
 	if is.same(was) {
 		return nil

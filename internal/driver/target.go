@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,8 +50,9 @@ type arm struct {
 	folder      bool         // its folder may be there
 	prepared    *area.Change // what the program may have made; nil: nothing, or nothing outside of the folder
 	description Description
-	counts      map[string][]string // what the program counts, by operation
-	live        *session            // under Target.mu
+	files       map[string]os.FileInfo // see Program.Files
+	counts      map[string][]string    // what the program counts, by operation
+	live        *session               // under Target.mu
 }
 
 // Prepare implements area.Target: a folder is made, and a program started, asked what it is, and asked to prepare.
@@ -78,6 +80,9 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		return err
 	}
 	if err := t.begin(ctx, a); err != nil {
+		return err
+	}
+	if err := t.session(a).unchanged(t.first()); err != nil {
 		return err
 	}
 	if err := t.c.refuse(a); err != nil {
@@ -108,6 +113,13 @@ func (t *Target) take(a *arm, j area.Journal) error {
 	}
 	t.arms, t.journal = append(t.arms, a), j
 	return nil
+}
+
+// first is the arm that was prepared first, whose program is that of the run. There is one.
+func (t *Target) first() *arm {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.arms[0]
 }
 
 // refuse holds what the program describes against what is asked of it: it may be another one than preflight has seen.

@@ -15,7 +15,10 @@ import (
 // Area is the area of programs that users write.
 type Area struct{}
 
-var _ area.Area = Area{}
+var (
+	_ area.Area       = Area{}
+	_ area.Programmed = Area{}
+)
 
 const areaName = "exec"
 

@@ -43,6 +43,28 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	return append(out, area.Finding{Severity: area.Info, Message: introduce(d, program)})
 }
 
+// Program implements area.Programmed.
+func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Program, error) {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return area.Program{}, fmt.Errorf("a spec of type %T is not this area's", s)
+	}
+	p, err := spec.program(env)
+	if err != nil {
+		return area.Program{}, err
+	}
+	d, err := try(ctx, p, env.Log)
+	if err != nil {
+		return area.Program{}, err
+	}
+	identity, err := driver.Identity(p, d)
+	if err != nil {
+		return area.Program{}, err
+	}
+	identity["command"], identity["folder"] = spec.commandLine(), p.Dir
+	return area.Program{Identity: identity}, nil
+}
+
 // finding is an error of ours as a finding.
 func finding(err error) area.Finding {
 	f := area.Finding{Path: "target", Severity: area.Error, Message: err.Error()}

@@ -20,7 +20,10 @@ import (
 // Area is the imagepull area.
 type Area struct{}
 
-var _ area.Area = Area{}
+var (
+	_ area.Area       = Area{}
+	_ area.Programmed = Area{}
+)
 
 const areaName = "imagepull"
 
@@ -87,6 +90,7 @@ const programArgument = "pull-manager"
 func program(b plane.Binary, env area.Env) driver.Program {
 	return driver.Program{
 		Name: programArgument, Path: b.Path, Args: []string{programArgument}, Dir: env.Dir, Env: []string{"TMPDIR=" + os.TempDir()},
+		Files: map[string]string{"tare-plane": b.Path},
 	}
 }
 

@@ -41,21 +41,48 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 
 // judgeProgram has the program describe itself: one that was built before it had a pull manager is refused here.
 func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) []area.Finding {
+	d, err := describe(ctx, b)
+	if err != nil {
+		return []area.Finding{fault("binary", err.Error(), "name another tare-plane, or none to have tare build it")}
+	}
+	out := []area.Finding{{Path: "binary", Severity: area.Info, Message: fmt.Sprintf("pull manager: Kubernetes %s, from %s", b.Kubernetes, b.Path)}}
+	return append(out, d.Check(s.operations(), env.Treatments, nil)...)
+}
+
+// describe has the program say what it is.
+func describe(ctx context.Context, b plane.Binary) (driver.Description, error) {
 	log, err := os.CreateTemp("", folderPrefix+"*.log")
 	if err != nil {
-		return []area.Finding{fault("", fmt.Sprintf("make a file for what the pull manager says: %v", err), "")}
+		return driver.Description{}, fmt.Errorf("make a file for what the pull manager says: %w", err)
 	}
 	defer func() { _ = os.Remove(log.Name()) }() // a file of a few bytes among others of its kind
 	if err := log.Close(); err != nil {
-		return []area.Finding{fault("", err.Error(), "")}
+		return driver.Description{}, err
 	}
 	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), log.Name())
 	if err != nil {
 		said := strings.ReplaceAll(err.Error(), " of "+log.Name(), "") // it is not going to be there
-		return []area.Finding{fault("binary", fmt.Sprintf("%s does not work as a pull manager: %s", b.Path, said), "name another tare-plane, or none to have tare build it")}
+		return d, fmt.Errorf("%s does not work as a pull manager: %s", b.Path, said)
 	}
-	out := []area.Finding{{Path: "binary", Severity: area.Info, Message: fmt.Sprintf("pull manager: Kubernetes %s, from %s", b.Kubernetes, b.Path)}}
-	return append(out, d.Check(s.operations(), env.Treatments, nil)...)
+	return d, nil
+}
+
+// Program implements area.Programmed. Where tare-plane lies is no part of its identity.
+func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Program, error) {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return area.Program{}, fmt.Errorf("a spec of type %T is not this area's", s)
+	}
+	b, err := spec.find(ctx, env)
+	if err != nil {
+		return area.Program{}, err
+	}
+	d, err := describe(ctx, b)
+	if err != nil {
+		return area.Program{}, err
+	}
+	identity, err := driver.Identity(program(b, env), d)
+	return area.Program{Identity: identity}, err
 }
 
 // host is what finding the program needs: the one that the file names, and somebody to tell that a build takes minutes.
