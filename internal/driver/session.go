@@ -65,7 +65,7 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 		return errors.Join(err, t.ended(s)) // what was started is gone
 	}
 	t.hold(a, s)
-	d, err := describe(ctx, s.client, t.c.PrepareWithin)
+	d, err := describe(ctx, s.client, t.c.DescribeWithin)
 	if err == nil && a.description.Name == "" {
 		a.description, a.files = d, s.files
 	}

@@ -50,16 +50,16 @@ func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) [
 }
 
 // describe has the program say what it is.
-func describe(ctx context.Context, b plane.Binary) (driver.Description, error) {
+func describe(ctx context.Context, b plane.Binary) (driver.Introduction, error) {
 	log, err := os.CreateTemp("", folderPrefix+"*.log")
 	if err != nil {
-		return driver.Description{}, fmt.Errorf("make a file for what the pull manager says: %w", err)
+		return driver.Introduction{}, fmt.Errorf("make a file for what the pull manager says: %w", err)
 	}
 	defer func() { _ = os.Remove(log.Name()) }() // a file of a few bytes among others of its kind
 	if err := log.Close(); err != nil {
-		return driver.Description{}, err
+		return driver.Introduction{}, err
 	}
-	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), log.Name())
+	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), describeWithin, log.Name())
 	if err != nil {
 		said := strings.ReplaceAll(err.Error(), " of "+log.Name(), "") // it is not going to be there
 		return d, fmt.Errorf("%s does not work as a pull manager: %s", b.Path, said)
@@ -81,7 +81,7 @@ func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Progra
 	if err != nil {
 		return area.Program{}, err
 	}
-	identity, err := driver.Identity(program(b, env), d)
+	identity, err := driver.Identity(program(b, env), d.Description)
 	return area.Program{Identity: identity}, err
 }
 
