@@ -49,7 +49,7 @@ func (a *app) plan(ctx context.Context, file string, full bool) error {
 		p(label, "%s", t.ID)
 	}
 	if len(e.Arms()) > len(treatments) {
-		a.planBlocks(ctx, e, p)
+		a.planBlocks(ctx, ar, e, p)
 	} else {
 		p("takes", "%s", planned(e, len(treatments)))
 	}

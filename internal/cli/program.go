@@ -13,31 +13,31 @@ import (
 	"tare/internal/record"
 )
 
-// identity tells the program that makes an experiment's calls from any other one; nil where tare makes them itself.
-func (a *app) identity(ctx context.Context, ar area.Area, e *config.Experiment) (map[string]string, error) {
+// program is the program that makes an experiment's calls; zero where tare makes them itself. look says that nothing is going to be measured.
+func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, look bool) (area.Program, error) {
 	p, ok := ar.(area.Programmed)
 	if !ok {
-		return nil, nil
+		return area.Program{}, nil
 	}
 	env, err := a.areaEnv(".")
 	if err != nil {
-		return nil, err
+		return area.Program{}, err
 	}
-	env.Treatments = e.Arms()
+	env.Treatments, env.Look = e.Arms(), look
 	found, err := p.Program(ctx, e.Target, env)
 	if err != nil {
-		return nil, fmt.Errorf("tell the program from others: %w", err)
+		return found, fmt.Errorf("look at the program that makes the calls: %w", err)
 	}
-	return found.Identity, nil
+	return found, nil
 }
 
 // sameProgram refuses to go on with a record whose blocks another program has measured. unknown is a warning where the record does not say which one did.
 func (a *app) sameProgram(ctx context.Context, ar area.Area, e *config.Experiment, rec *record.Record) (unknown string, err error) {
-	now, err := a.identity(ctx, ar, e)
-	if err != nil || now == nil {
+	found, err := a.program(ctx, ar, e, false)
+	if err != nil || found.Identity == nil {
 		return "", err
 	}
-	was := rec.Header.Program
+	was, now := rec.Header.Program, found.Identity
 	if was == nil {
 		return "the record does not say which program measured its first blocks: whether the others are of the same one is not known", nil
 	}

@@ -100,7 +100,7 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 	if err := a.preflight(ctx, ar, e, false); err != nil {
 		return err
 	}
-	identity, err := a.identity(ctx, ar, e)
+	made, err := a.program(ctx, ar, e, false)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 		s.seed = *e.Seed
 	}
 	h := a.header(e, file, s.seed, f.full)
-	h.Program = identity
+	h.Program = made.Identity
 	if s.w, err = record.Create(f.results, h, src, clock.System{}); err != nil {
 		return err
 	}

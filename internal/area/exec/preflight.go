@@ -66,8 +66,25 @@ func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Progra
 		return area.Program{}, err
 	}
 	identity["command"], identity["folder"] = spec.commandLine(), p.Dir
-	return area.Program{Identity: identity}, nil
+	out := area.Program{Identity: identity}
+	out.Once, out.Block, out.Counts = spec.starts(len(env.Treatments), d.Took)
+	return out, nil
 }
+
+// starts is how long the processes of so many treatments take to start, to describe themselves and to end, each of them as long as one took just now.
+func (s *Spec) starts(treatments int, took time.Duration) (once, block time.Duration, counts string) {
+	each := time.Duration(treatments) * took
+	often := "at the beginning, in each block and at the end"
+	once, block = 2*each, each
+	if s.Fresh == freshRun {
+		once, block, often = each, 0, "once"
+	}
+	return once, block, fmt.Sprintf("each of %d process(es) takes %s to start and to end, as just now, %s; what prepare takes besides is not known before a run, and not in it",
+		treatments, brief(took), often)
+}
+
+// brief is a short time for people.
+func brief(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
 // finding is an error of ours as a finding.
 func finding(err error) area.Finding {
