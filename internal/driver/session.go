@@ -67,7 +67,7 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 	t.hold(a, s)
 	d, err := describe(ctx, s.client, t.c.DescribeWithin)
 	if err == nil && a.description.Name == "" {
-		a.description, a.files = d, s.files
+		a.description, a.files, a.since = d, s.files, s.client.child.StartTicks
 	}
 	s.description = d
 	return err
@@ -136,7 +136,7 @@ func (t *Target) prepare(ctx context.Context, a *arm) error {
 		return s.client.fail(err)
 	}
 	t.note(p.Notes...)
-	return nil
+	return t.journalNamed(a, s)
 }
 
 // mostPIDs bounds the processes that a program may name.
@@ -209,6 +209,9 @@ func (t *Target) takeBack(ctx context.Context, a *arm) error {
 		err = fmt.Errorf("%s prepared something for this treatment, and it is not undone; its folder %s stays: %w", a.program.Name, a.preparation.Folder, err)
 	}
 	if err := errors.Join(err, t.end(ctx, a)); err != nil || !a.folder {
+		return err
+	}
+	if err := t.endNamed(a); err != nil {
 		return err
 	}
 	if err := clearFolder(t.c.Area, a.preparation.Folder); err != nil {

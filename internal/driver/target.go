@@ -17,6 +17,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/probe"
+	"tare/internal/proc"
 )
 
 // Target measures operations that programs perform and time themselves: an arm per treatment, side by side, which take turns.
@@ -51,8 +52,10 @@ type arm struct {
 	prepared    *area.Change // what the program may have made; nil: nothing, or nothing outside of the folder
 	description Description
 	files       map[string]os.FileInfo // see Program.Files
-	counts      map[string][]string    // what the program counts, by operation
-	live        *session               // under Target.mu
+	since       uint64                 // when the first process began, in ticks since the host's start
+	named       map[proc.ID]area.Change
+	counts      map[string][]string // what the program counts, by operation
+	live        *session            // under Target.mu
 }
 
 // Prepare implements area.Target: a folder is made, and a program started, asked what it is, and asked to prepare.
