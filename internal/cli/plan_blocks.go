@@ -31,18 +31,14 @@ const rehearsal = 3 * time.Second
 // power is the share of runs that would find an effect of the size that is called visible.
 const power = 0.8
 
-// planBlocks says how a comparison is laid out, how long it takes, and how small an effect it can see.
-func (a *app) planBlocks(ctx context.Context, ar area.Area, e *config.Experiment, p func(label, format string, args ...any)) {
+// planBlocks says how a comparison is laid out, how long it takes, and how small an effect it can see. made is the program that makes its calls, if one does.
+func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Program, p func(label, format string, args ...any)) {
 	arms, looks := len(e.Arms()), design.Looks(e.Blocks)
 	var parts []string
 	for _, l := range looks {
 		parts = append(parts, fmt.Sprint(l))
 	}
 	p("blocks", "at most %d, each with all %d arms in random order; judged after %s, and ended when decided", e.Blocks, arms, strings.Join(parts, ", "))
-	made, err := a.program(ctx, ar, e, true)
-	if err != nil {
-		made = area.Program{Counts: "what the processes take to start is not in it, since that cannot be tried: see below"} // preflight says why
-	}
 	block := blockTime(e, arms) + made.Block
 	blocks := time.Duration(e.Blocks) * block
 	first, last := made.Once+time.Duration(looks[0])*block, made.Once+blocks

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -162,13 +163,31 @@ func (a *app) finish(dir string, err error, outs []output) error {
 
 // preflight prints what the area found missing on this host. look says that nothing is going to be measured.
 func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment, look bool) error {
-	env, err := a.areaEnv(".")
+	found, err := a.examine(ctx, ar, e, look)
 	if err != nil {
 		return err
 	}
+	return a.judge(found)
+}
+
+// examine has the area say what is missing on this host.
+func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, look bool) ([]area.Finding, error) {
+	env, err := a.areaEnv(".")
+	if err != nil {
+		return nil, err
+	}
 	env.Treatments, env.Operations, env.MaxRate, env.Look = e.Arms(), operations(e), float64(e.Load.MaxRate), look
-	bad := 0
-	for _, f := range ar.Preflight(ctx, e.Target, env) {
+	return ar.Preflight(ctx, e.Target, env), nil
+}
+
+// sound reports whether nothing that was found keeps the experiment from being run.
+func sound(found []area.Finding) bool {
+	return !slices.ContainsFunc(found, func(f area.Finding) bool { return f.Severity == area.Error })
+}
+
+// judge prints findings, and is an error where one of them is.
+func (a *app) judge(found []area.Finding) error {
+	for _, f := range found {
 		if f.Severity == area.Info && !a.verbose {
 			continue
 		}
@@ -176,11 +195,8 @@ func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment,
 		if f.Hint != "" {
 			a.tell("  next: %s\n", f.Hint)
 		}
-		if f.Severity == area.Error {
-			bad++
-		}
 	}
-	if bad > 0 {
+	if !sound(found) {
 		return &exit{code: ExitError, cause: errors.New("this host cannot run the experiment"), quiet: false}
 	}
 	return nil
