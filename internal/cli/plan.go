@@ -33,25 +33,23 @@ func (a *app) plan(ctx context.Context, file string, full bool) error {
 	if e, _, err = a.trim(ctx, ar, e, true); err != nil {
 		return err
 	}
+	found, err := a.examine(ctx, ar, e, true) // told at the end
+	if err != nil {
+		return err
+	}
 	p := func(label, format string, args ...any) {
 		a.print("%-11s %s\n", label, fmt.Sprintf(format, args...))
 	}
 	p("experiment", "%s: %s of %s", e.Name, e.Question, e.Area)
-	treatments := e.Treatments()
-	for i, t := range e.Arms() {
-		label := ""
-		if i == 0 {
-			label = "treatments"
+	a.planArms(e, p)
+	if treatments := len(e.Treatments()); len(e.Arms()) > treatments {
+		made, err := a.foreseen(ctx, ar, e, found)
+		if err != nil {
+			return err
 		}
-		if len(e.Arms()) > len(treatments) {
-			t.ID += role(t)
-		}
-		p(label, "%s", t.ID)
-	}
-	if len(e.Arms()) > len(treatments) {
-		a.planBlocks(ctx, e, p)
+		a.planBlocks(ctx, e, made, p)
 	} else {
-		p("takes", "%s", planned(e, len(treatments)))
+		p("takes", "%s", planned(e, treatments))
 	}
 	p("peak", "%s", peak(e))
 	if d, ok := ar.(planner); ok {
@@ -62,7 +60,30 @@ func (a *app) plan(ctx context.Context, file string, full bool) error {
 	for _, b := range e.Budget {
 		p("budget", "%s", b)
 	}
-	return a.preflight(ctx, ar, e, true)
+	return a.judge(found, true)
+}
+
+// planArms lists what is measured.
+func (a *app) planArms(e *config.Experiment, p func(label, format string, args ...any)) {
+	blocked := len(e.Arms()) > len(e.Treatments())
+	for i, t := range e.Arms() {
+		label := ""
+		if i == 0 {
+			label = "treatments"
+		}
+		if blocked {
+			t.ID += role(t)
+		}
+		p(label, "%s", t.ID)
+	}
+}
+
+// foreseen is the program that makes an experiment's calls, for a plan. One that preflight has found not to work is not started again.
+func (a *app) foreseen(ctx context.Context, ar area.Area, e *config.Experiment, found []area.Finding) (area.Program, error) {
+	if _, ok := ar.(area.Programmed); ok && !sound(found) {
+		return area.Program{Counts: "what its processes take to start is not in it: they cannot be started, see below"}, nil
+	}
+	return a.program(ctx, ar, e, true)
 }
 
 // role says what an arm is for, where that is not to be compared.

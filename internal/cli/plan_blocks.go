@@ -31,24 +31,31 @@ const rehearsal = 3 * time.Second
 // power is the share of runs that would find an effect of the size that is called visible.
 const power = 0.8
 
-// planBlocks says how a comparison is laid out, how long it takes, and how small an effect it can see.
-func (a *app) planBlocks(ctx context.Context, e *config.Experiment, p func(label, format string, args ...any)) {
+// planBlocks says how a comparison is laid out, how long it takes, and how small an effect it can see. made is the program that makes its calls, if one does.
+func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Program, p func(label, format string, args ...any)) {
 	arms, looks := len(e.Arms()), design.Looks(e.Blocks)
 	var parts []string
 	for _, l := range looks {
 		parts = append(parts, fmt.Sprint(l))
 	}
 	p("blocks", "at most %d, each with all %d arms in random order; judged after %s, and ended when decided", e.Blocks, arms, strings.Join(parts, ", "))
-	block := blockTime(e, arms)
-	first, last := time.Duration(looks[0])*block, time.Duration(e.Blocks)*block
+	block := blockTime(e, arms) + made.Block
+	blocks := time.Duration(e.Blocks) * block
+	first, last := made.Once+time.Duration(looks[0])*block, made.Once+blocks
 	line := fmt.Sprintf("about %s", rounded(last))
 	if first < last {
 		line = fmt.Sprintf("about %s to the first look, %s for all blocks", rounded(first), rounded(last))
 	}
-	if most := time.Duration(e.Load.MaxTime); last > most {
+	if most := time.Duration(e.Load.MaxTime); blocks > most {
 		line += fmt.Sprintf("; no block begins that would end after max_time, %s", unit.Duration(most))
+		if made.Once > 0 {
+			line += ", which counts from the first block on"
+		}
 	}
 	p("takes", "%s", line)
+	if made.Counts != "" {
+		p("", "%s", made.Counts)
+	}
 	if seen := a.visible(ctx, e, looks); seen != "" {
 		p("sees", "%s", seen)
 	}

@@ -45,20 +45,38 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 			return err
 		}
 	}
-	if err := a.preflight(ctx, ar, e, false); err != nil {
+	if err := a.preflight(ctx, ar, e); err != nil {
+		return startedIn(rec, err)
+	}
+	unknown, err := a.sameProgram(ctx, ar, e, rec)
+	if err != nil {
 		return err
 	}
 	if s.w, err = record.Append(dir, clock.System{}); err != nil {
 		return err
 	}
-	if v, _ := buildVersion(); v != rec.Header.Tool.Version {
-		text := fmt.Sprintf("the first %d blocks were measured by tare %s, the others by %s", s.from, rec.Header.Tool.Version, v)
-		if err := s.w.Warning(record.Warning{Text: text}); err != nil {
-			return errors.Join(err, s.w.Close())
-		}
+	if err := warnOfOthers(s.w, rec, s.from, unknown); err != nil {
+		return errors.Join(err, s.w.Close())
 	}
 	a.tell("goes on with %s from block %d of %d\n", dir, s.from+1, s.most)
 	return a.finish(dir, a.carryOut(ctx, &s), outs)
+}
+
+// warnOfOthers writes into a record that goes on what its first blocks, of which there are from, may not have in common with the others.
+func warnOfOthers(w *record.Writer, rec *record.Record, from int, unknown string) error {
+	var texts []string
+	if v, _ := buildVersion(); v != rec.Header.Tool.Version {
+		texts = append(texts, fmt.Sprintf("the first %d blocks were measured by tare %s, the others by %s", from, rec.Header.Tool.Version, v))
+	}
+	if unknown != "" {
+		texts = append(texts, unknown)
+	}
+	for _, text := range texts {
+		if err := w.Warning(record.Warning{Text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // blocksToCome is up to which block a record goes on, or why it cannot.

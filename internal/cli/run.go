@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,14 +98,20 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 	if err != nil {
 		return err
 	}
-	if err := a.preflight(ctx, ar, e, false); err != nil {
+	if err := a.preflight(ctx, ar, e); err != nil {
+		return err
+	}
+	made, err := a.program(ctx, ar, e, false)
+	if err != nil {
 		return err
 	}
 	s := sitting{area: ar, e: e, left: out, seed: rand.Uint64() >> 11, most: e.Blocks} // the seed fits a JSON number exactly
 	if e.Seed != nil {
 		s.seed = *e.Seed
 	}
-	if s.w, err = record.Create(f.results, a.header(e, file, s.seed, f.full), src, clock.System{}); err != nil {
+	h := a.header(e, file, s.seed, f.full)
+	h.Program = made.Identity
+	if s.w, err = record.Create(f.results, h, src, clock.System{}); err != nil {
 		return err
 	}
 	unlock, err := hold(s.w.Dir())
@@ -155,14 +162,32 @@ func (a *app) finish(dir string, err error, outs []output) error {
 }
 
 // preflight prints what the area found missing on this host. look says that nothing is going to be measured, and that all is wanted which a run finds.
-func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment, look bool) error {
-	env, err := a.areaEnv(".")
+func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment) error {
+	found, err := a.examine(ctx, ar, e, false)
 	if err != nil {
 		return err
 	}
+	return a.judge(found, false)
+}
+
+// examine has the area say what is missing on this host.
+func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, look bool) ([]area.Finding, error) {
+	env, err := a.areaEnv(".")
+	if err != nil {
+		return nil, err
+	}
 	env.Treatments, env.Operations, env.MaxRate, env.Look = e.Arms(), operations(e), float64(e.Load.MaxRate), look
-	bad := 0
-	for _, f := range ar.Preflight(ctx, e.Target, env) {
+	return ar.Preflight(ctx, e.Target, env), nil
+}
+
+// sound reports whether nothing that was found keeps the experiment from being run.
+func sound(found []area.Finding) bool {
+	return !slices.ContainsFunc(found, func(f area.Finding) bool { return f.Severity == area.Error })
+}
+
+// judge prints findings, what is merely good to know too if it is a plan that is wanted (look), and is an error where one of them is.
+func (a *app) judge(found []area.Finding, look bool) error {
+	for _, f := range found {
 		if f.Severity == area.Info && !a.verbose && !look {
 			continue
 		}
@@ -170,11 +195,8 @@ func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment,
 		if f.Hint != "" {
 			a.tell("  next: %s\n", f.Hint)
 		}
-		if f.Severity == area.Error {
-			bad++
-		}
 	}
-	if bad > 0 {
+	if !sound(found) {
 		return &exit{code: ExitError, cause: errors.New("this host cannot run the experiment"), quiet: false}
 	}
 	return nil

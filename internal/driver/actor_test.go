@@ -215,6 +215,14 @@ func (a *actor) misbehave(r Request) int {
 			return 3
 		}
 		a.say(a.answer(r))
+	case "daemon": // a process without its environment, in a session of its own, which it names
+		cmd := exec.Command("/bin/sleep", "60")
+		cmd.Env, cmd.SysProcAttr = []string{}, &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			panic(err)
+		}
+		a.answer(r)
+		a.say(Answer{ID: r.ID, OK: fmt.Appendf(nil, `{"pids":{"server":%d}}`, cmd.Process.Pid)})
 	case "spawn": // a child that comes and goes while the calls are made
 		_ = exec.Command("true").Run()
 		a.say(a.answer(r))

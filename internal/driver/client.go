@@ -133,13 +133,16 @@ func (c *client) exchange(ctx context.Context, within time.Duration, do string, 
 		if ctx.Err() != nil {
 			return nil, 0, fmt.Errorf("%s: %w", do, context.Cause(ctx))
 		}
-		return nil, 0, fmt.Errorf("no answer to %s within %s: it hangs, or needs longer than it is given", do, within)
+		return nil, 0, fmt.Errorf("no answer to %s within %s: %w", do, within, ErrLate)
 	}
 	if err != nil {
 		return nil, 0, c.explain(do, answer, err)
 	}
 	return answer, took, nil
 }
+
+// ErrLate says that a driver did not answer within the time that it was given, and was killed.
+var ErrLate = errors.New("it hangs, or needs longer than it is given")
 
 var (
 	errLong    = errors.New("the line is too long")

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,7 +51,7 @@ func TestBadDrivers(t *testing.T) {
 				t.Parallel()
 				s := newStage(t, actor{At: at, How: strings.Fields(how)[0], Answer: c.answer}, func(c *Config) {
 					if how == "hang" && (at == DoDescribe || at == DoPrepare) {
-						c.PrepareWithin = 2 * time.Second
+						c.PrepareWithin, c.DescribeWithin = 2*time.Second, 2*time.Second
 					}
 				})
 				if how == "hang" {
@@ -215,26 +216,31 @@ func TestTry(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
 	good := &actor{}
-	d, err := Try(t.Context(), good.program(t), log)
-	if err != nil || d.Name != "actor" || len(d.Operations) != 2 {
+	d, err := Try(t.Context(), good.program(t), 0, log)
+	if err != nil || d.Name != "actor" || len(d.Operations) != 2 || d.Took <= 0 {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if text, err := os.ReadFile(filepath.Join(good.World, "trace")); string(text) != "describe\nstop\n" {
 		t.Errorf("asked %q, %v", text, err)
 	}
-	_, err = Try(t.Context(), (&actor{At: DoDescribe, How: "die"}).program(t), log)
+	_, err = Try(t.Context(), (&actor{At: DoDescribe, How: "die"}).program(t), 0, log)
 	wantError(t, err, "exit status 3", "out of cheese")
-	_, err = Try(t.Context(), Program{Name: "none", Path: "/nowhere/driver"}, log)
+	_, err = Try(t.Context(), Program{Name: "none", Path: "/nowhere/driver"}, 0, log)
 	wantError(t, err, "start none", "/nowhere/driver")
-	_, err = Try(t.Context(), Program{Name: "none", Path: "no-such-driver-anywhere"}, log)
+	_, err = Try(t.Context(), Program{Name: "none", Path: "no-such-driver-anywhere"}, 0, log)
 	wantError(t, err, "start none", "no-such-driver-anywhere", "not found")
-	_, err = Try(t.Context(), Program{Name: "cat", Path: "cat"}, log)
+	_, err = Try(t.Context(), Program{Name: "cat", Path: "cat"}, 0, log)
 	wantError(t, err, "cat: its answer to describe", "print to stderr")
-	_, err = Try(t.Context(), Program{Name: "true", Path: "true"}, "")
+	_, err = Try(t.Context(), Program{Name: "true", Path: "true"}, 0, "")
 	wantError(t, err, "true: ", "ended ", "exit status 0") // at once, or where an answer was expected
 	exits := &actor{Exit: 9}
-	_, err = Try(t.Context(), exits.program(t), log)
+	_, err = Try(t.Context(), exits.program(t), 0, log)
 	wantError(t, err, "exit status 9")
+	_, err = Try(t.Context(), (&actor{At: DoDescribe, How: "hang"}).program(t), 200*time.Millisecond, log)
+	wantError(t, err, "no answer to describe within 200ms", "it was killed")
+	if !errors.Is(err, ErrLate) {
+		t.Errorf("%v is not said to be late", err)
+	}
 }
 
 // TestEnvironmentIsItsOwn: nothing of tare's environment reaches a driver that was not given it.
@@ -243,7 +249,7 @@ func TestEnvironmentIsItsOwn(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	for _, p := range []Program{{}, {Env: []string{}}, {Env: []string{"A=b"}}} {
 		p.Name, p.Path, p.Args = "env", "/bin/sh", []string{"-c", "env >&2"}
-		if _, err := Try(t.Context(), p, log); err == nil {
+		if _, err := Try(t.Context(), p, 0, log); err == nil {
 			t.Error("no driver, and no error")
 		}
 	}

@@ -194,19 +194,32 @@ func (d Description) checkLevel(path, what, name, level string) []area.Finding {
 	return nil
 }
 
-// Try starts a program, has it describe itself, and stops it: for preflight. log is the file for what it says on stderr; empty: that is lost, and errors cannot
-// quote it. Errors are sentences for the person.
-func Try(ctx context.Context, p Program, log string) (Description, error) {
+// An Introduction is a program's description, and how long it took to start, to give it, and to end.
+type Introduction struct {
+	Description
+
+	Took time.Duration
+}
+
+// Try starts a program, has it describe itself within a time (0: DefaultDescribeWithin), and stops it: for preflight. log is the file for what it says on
+// stderr; empty: that is lost, and errors cannot quote it. Errors are sentences for the person.
+func Try(ctx context.Context, p Program, within time.Duration, log string) (in Introduction, err error) {
+	if within <= 0 {
+		within = DefaultDescribeWithin
+	}
+	started, err := monotonic()
+	if err != nil {
+		return in, err
+	}
 	c, err := launch{program: p, log: log}.start(ctx)
 	if err != nil {
-		return Description{}, err
+		return in, err
 	}
-	d, err := describe(ctx, c, tryWithin)
+	in.Description, err = describe(ctx, c, within)
 	if untidy := c.stop(context.WithoutCancel(ctx)); untidy != "" && err == nil {
 		err = errors.New(untidy)
 	}
-	return d, err
+	ended, e := monotonic()
+	in.Took = ended - started
+	return in, errors.Join(err, e)
 }
-
-// tryWithin bounds the first answer in preflight.
-const tryWithin = time.Minute

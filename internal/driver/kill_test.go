@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,100 @@ func TestKilled(t *testing.T) {
 			}
 			s.clean(t)
 		})
+	}
+}
+
+// TestNamedProcessIsEnded: a process that has left its session and cleared its environment is found by what the program said of it, after kill −9 and at
+// the end of a run.
+func TestNamedProcessIsEnded(t *testing.T) {
+	t.Parallel()
+	t.Run("after kill -9", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, actor{At: DoPrepare, How: "daemon"}, nil)
+		var daemon []area.Change
+		changes := s.slay(t, DoOperate)
+		for _, c := range changes {
+			if c.Kind == NamedKind {
+				daemon = append(daemon, c)
+			}
+		}
+		if len(daemon) != 1 || !alive(t, daemon[0]) {
+			t.Fatalf("journaled %v; want one process, which lives", changes)
+		}
+		s.actor.At = ""
+		s.restage(t)
+		for range 2 {
+			if err := Undo(t.Context(), changes, s.env); err != nil {
+				t.Error(err)
+			}
+			if alive(t, daemon[0]) {
+				t.Error("it lives on")
+			}
+		}
+		s.clean(t)
+	})
+	t.Run("at the end", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, actor{At: DoPrepare, How: "daemon"}, nil)
+		if err := s.enter(t); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(s.ledger.pending, func(c area.Change) bool { return c.Kind == NamedKind })
+		if i < 0 {
+			t.Fatalf("not journaled: %v", s.ledger.pending)
+		}
+		daemon := s.ledger.pending[i]
+		if !alive(t, daemon) {
+			t.Fatal("it does not live")
+		}
+		s.close(t)
+		if alive(t, daemon) || len(s.ledger.pending) > 0 {
+			t.Errorf("it lives on, or %v is left", s.ledger.pending)
+		}
+	})
+}
+
+// alive reports whether a journaled process is there and has not ended.
+func alive(t *testing.T, c area.Change) bool {
+	t.Helper()
+	stat, err := os.ReadFile("/proc/" + c.Data["pid"] + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	return fields[0] != "Z" && fields[19] == c.Data["start_ticks"]
+}
+
+// TestNamedProcessOfOthers: a process that was there before the program is not taken for the program's own.
+func TestNamedProcessOfOthers(t *testing.T) {
+	t.Parallel()
+	server := exec.Command("/bin/sleep", "60")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}()
+	ticks, err := proc.StartTicks(server.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond) // start times are in ticks of 10 ms
+	s := newStage(t, actor{At: DoPrepare, How: "ok", Answer: fmt.Sprintf(`{"pids":{"server":%d}}`, server.Process.Pid)}, nil)
+	if err := s.enter(t); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range s.ledger.pending {
+		if c.Kind == NamedKind {
+			t.Errorf("journaled as the program's own: %v", c)
+		}
+	}
+	s.actor.At = ""
+	s.close(t)
+	if now, err := proc.StartTicks(server.Process.Pid); err != nil || now != ticks {
+		t.Errorf("it was ended: %v", err)
 	}
 }
 

@@ -17,6 +17,9 @@ type Program struct {
 	Args []string // without the binary
 	Dir  string   // working directory; empty: tare's own
 	Env  []string // its whole environment, "NAME=value"; to it comes Mark
+	// Files are the files that make it this program and no other, by what they are called: the binary, the script that it interprets. Their content is
+	// part of its Identity, and they must not change while it is measured.
+	Files map[string]string
 }
 
 // Mark is the environment variable that tells a driver's folder to the driver and to all that it starts, by which tare finds processes that outlive
@@ -41,15 +44,20 @@ type Config struct {
 	Fresh bool
 	// Contained says that whatever the program makes is in its folder: then nobody has to ask it to undo anything.
 	Contained bool
-	// Patience bounds one request of verify, operate, undo and stop; 0: 2 min. PrepareWithin bounds describe and prepare; 0: 10 min.
-	Patience      time.Duration
-	PrepareWithin time.Duration
+	// DescribeWithin bounds describe, and with it how long a program may take to start; 0: DefaultDescribeWithin. PrepareWithin bounds prepare; 0: 10 min.
+	// Patience bounds one request of verify, operate, undo and stop; 0: 2 min.
+	DescribeWithin time.Duration
+	PrepareWithin  time.Duration
+	Patience       time.Duration
 	// Rounds and Span are of all operations, over what the program describes; 0: what it describes.
 	Rounds int
 	Span   time.Duration
 	CPUs   []int    // where the programs run, from 0; empty: everywhere
 	Notes  []string // limits that every report must carry
 }
+
+// DefaultDescribeWithin is how long a program may take to start and to describe itself where nothing else is said.
+const DefaultDescribeWithin = 10 * time.Second
 
 const (
 	defaultPatience      = 2 * time.Minute
@@ -60,6 +68,9 @@ const (
 func (c Config) withDefaults() Config {
 	if c.Patience <= 0 {
 		c.Patience = defaultPatience
+	}
+	if c.DescribeWithin <= 0 {
+		c.DescribeWithin = DefaultDescribeWithin
 	}
 	if c.PrepareWithin <= 0 {
 		c.PrepareWithin = defaultPrepareWithin

@@ -21,8 +21,9 @@ type session struct {
 	client *client
 	change *area.Change // the process, once it is journaled
 	pids   map[string]proc.ID
-	// description is what this process says that it is.
+	// description is what this process says that it is, files what it was started from.
 	description Description
+	files       map[string]os.FileInfo
 }
 
 // session is the process that an arm has now, or nil.
@@ -46,6 +47,9 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 	t.mu.Unlock()
 	s := &session{}
 	var err error
+	if s.files, err = a.program.look(); err != nil {
+		return err
+	}
 	s.client, err = launch{
 		program: a.program, folder: a.preparation.Folder, log: a.log, cpus: t.c.CPUs, grace: t.grace,
 		born: func(p proc.ID) error {
@@ -61,9 +65,9 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 		return errors.Join(err, t.ended(s)) // what was started is gone
 	}
 	t.hold(a, s)
-	d, err := describe(ctx, s.client, t.c.PrepareWithin)
+	d, err := describe(ctx, s.client, t.c.DescribeWithin)
 	if err == nil && a.description.Name == "" {
-		a.description = d
+		a.description, a.files, a.since = d, s.files, s.client.child.StartTicks
 	}
 	s.description = d
 	return err
@@ -71,6 +75,9 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 
 // unchanged refuses a process whose program is not the one that the arm began with.
 func (s *session) unchanged(a *arm) error {
+	if name := changed(a.files, s.files); name != "" {
+		return s.client.fail(fmt.Errorf("%s was changed since the run began: a run measures one program; run it again", name))
+	}
 	was, is := a.description, s.description
 	if is.same(was) {
 		return nil
@@ -129,7 +136,7 @@ func (t *Target) prepare(ctx context.Context, a *arm) error {
 		return s.client.fail(err)
 	}
 	t.note(p.Notes...)
-	return nil
+	return t.journalNamed(a, s)
 }
 
 // mostPIDs bounds the processes that a program may name.
@@ -202,6 +209,9 @@ func (t *Target) takeBack(ctx context.Context, a *arm) error {
 		err = fmt.Errorf("%s prepared something for this treatment, and it is not undone; its folder %s stays: %w", a.program.Name, a.preparation.Folder, err)
 	}
 	if err := errors.Join(err, t.end(ctx, a)); err != nil || !a.folder {
+		return err
+	}
+	if err := t.endNamed(a); err != nil {
 		return err
 	}
 	if err := clearFolder(t.c.Area, a.preparation.Folder); err != nil {

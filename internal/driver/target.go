@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/probe"
+	"tare/internal/proc"
 )
 
 // Target measures operations that programs perform and time themselves: an arm per treatment, side by side, which take turns.
@@ -49,6 +51,9 @@ type arm struct {
 	folder      bool         // its folder may be there
 	prepared    *area.Change // what the program may have made; nil: nothing, or nothing outside of the folder
 	description Description
+	files       map[string]os.FileInfo // see Program.Files
+	since       uint64                 // when the first process began, in ticks since the host's start
+	named       map[proc.ID]area.Change
 	counts      map[string][]string // what the program counts, by operation
 	live        *session            // under Target.mu
 }
@@ -80,6 +85,9 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err := t.begin(ctx, a); err != nil {
 		return err
 	}
+	if err := t.session(a).unchanged(t.first()); err != nil {
+		return err
+	}
 	if err := t.c.refuse(a); err != nil {
 		return err
 	}
@@ -108,6 +116,13 @@ func (t *Target) take(a *arm, j area.Journal) error {
 	}
 	t.arms, t.journal = append(t.arms, a), j
 	return nil
+}
+
+// first is the arm that was prepared first, whose program is that of the run. There is one.
+func (t *Target) first() *arm {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.arms[0]
 }
 
 // refuse holds what the program describes against what is asked of it: it may be another one than preflight has seen.

@@ -24,7 +24,7 @@ const (
 
 // Undoable reports whether a change is of a kind that Undo takes back.
 func Undoable(c area.Change) bool {
-	return c.Kind == area.ProcessKind || c.Kind == FolderKind || c.Kind == PreparedKind
+	return c.Kind == area.ProcessKind || c.Kind == FolderKind || c.Kind == PreparedKind || c.Kind == NamedKind
 }
 
 // keyFolder is where changes keep the path of their folder; folders themselves too.
@@ -93,15 +93,15 @@ func parsePrepared(c area.Change) (prepared, error) {
 }
 
 // Undo takes back what a Target journaled, in a new process, and twice if need be. First all processes are ended; then each program is started anew, to undo
-// what it prepared; then the folders are removed, but for those of what could not be undone: they may hold what is needed for it. Errors name the
-// program, the treatment and the folder.
+// what it prepared; then what it had named and has not ended is ended, and the folders are removed, but for those of what could not be undone: they may hold
+// what is needed for it. Errors name the program, the treatment and the folder.
 func Undo(ctx context.Context, changes []area.Change, env area.Env) error {
 	var errs []error
 	kept := map[string]bool{} // folders
-	for _, kind := range []string{area.ProcessKind, PreparedKind, FolderKind} {
+	for _, kind := range []string{area.ProcessKind, PreparedKind, NamedKind, FolderKind} {
 		for _, c := range changes {
 			folder := c.Data[keyFolder]
-			if c.Kind != kind || kind == FolderKind && kept[folder] {
+			if c.Kind != kind || (kind == FolderKind || kind == NamedKind) && kept[folder] {
 				continue
 			}
 			if err := undoOne(ctx, c, env); err != nil {
@@ -126,6 +126,8 @@ func undoOne(ctx context.Context, c area.Change, env area.Env) error {
 			return err
 		}
 		return p.undo(ctx, env)
+	case NamedKind:
+		return area.KillProcess(c)
 	}
 	return clearFolder(c.Area, c.Data[keyFolder])
 }

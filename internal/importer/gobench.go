@@ -20,7 +20,14 @@ type benchResult struct {
 }
 
 // benchUnits are the units of which a record has metrics: Go's own, and the one in which tare writes CPU time.
-var benchUnits = map[string]string{"sec/op": metric.Wall.Name, "cpu-sec/op": metric.CPU.Name}
+var benchUnits = map[string]string{
+	"sec/op": metric.Wall.Name, "cpu-sec/op": metric.CPU.Name, "B/op": metric.Allocated.Name, "allocs/op": metric.Allocations.Name,
+}
+
+// benchMetrics are those metrics, in the order in which a record has them.
+func benchMetrics() []string {
+	return []string{metric.Wall.Name, metric.CPU.Name, metric.Allocated.Name, metric.Allocations.Name}
+}
 
 // goBench reads Go's benchmark format. One line is one repetition; what varies from line to line among the file's configuration and
 // GOMAXPROCS becomes levels of treatments, and the package is part of the operation's name where there are several.
@@ -48,7 +55,7 @@ func (p *parser) goBench(src io.Reader) error {
 	return p.benchSeries(results)
 }
 
-// benchLine takes what a line says; false when it has no time.
+// benchLine takes what a line says; false when it has nothing that a record has a metric for.
 func (p *parser) benchLine(rec *benchfmt.Result, line int) (benchResult, bool) {
 	b := benchResult{config: map[string]string{}, values: map[string]float64{}, n: rec.Iters}
 	for _, v := range rec.Values {
@@ -59,14 +66,14 @@ func (p *parser) benchLine(rec *benchfmt.Result, line int) (benchResult, bool) {
 		case benchUnits[v.Unit] == "":
 			p.ignore("unit " + unitAsWritten(v) + ": no metric of a record has it")
 		case !good(v.Value):
-			p.malformed(line, "take the line out", "%v s per call is no time", v.Value)
+			p.malformed(line, "take the line out", "%v %s is no cost of a call", valueAsWritten(v), unitAsWritten(v))
 			return b, false
 		default:
-			b.values[benchUnits[v.Unit]] = v.Value
+			b.values[benchUnits[v.Unit]] = inBaseUnit(v)
 		}
 	}
 	if len(b.values) == 0 {
-		p.ignore("benchmark lines without ns/op")
+		p.ignore("benchmark lines without ns/op, B/op and allocs/op")
 		return b, false
 	}
 	base, parts := rec.Name.Parts()
@@ -94,6 +101,22 @@ func (p *parser) benchLine(rec *benchfmt.Result, line int) (benchResult, bool) {
 	return b, true
 }
 
+// inBaseUnit is a value in base units: what the reader multiplies by 1e-9, which has no exact form, is divided instead, so that what was written is what
+// is written again.
+func inBaseUnit(v benchfmt.Value) float64 {
+	if v.OrigUnit == "ns/op" {
+		return v.OrigValue / 1e9
+	}
+	return v.Value
+}
+
+func valueAsWritten(v benchfmt.Value) float64 {
+	if v.OrigUnit != "" {
+		return v.OrigValue
+	}
+	return v.Value
+}
+
 func unitAsWritten(v benchfmt.Value) string {
 	if v.OrigUnit != "" {
 		return v.OrigUnit
@@ -119,7 +142,7 @@ func (p *parser) benchSeries(results []benchResult) error {
 		if len(packages) > 1 && b.pkg != "" {
 			name = b.pkg + "." + name
 		}
-		for _, m := range []string{metric.Wall.Name, metric.CPU.Name} {
+		for _, m := range benchMetrics() {
 			if v, ok := b.values[m]; ok {
 				if err := p.add(treatment(levels), name, m, Repetition{N: max(1, b.n), Values: []float64{v}}); err != nil {
 					return err

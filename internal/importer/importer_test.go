@@ -48,7 +48,10 @@ func shape(d *importer.Data) []string {
 
 func TestSamples(t *testing.T) {
 	for name, want := range map[string][]string{
-		"go-before.txt":          {"gobench", "imported | Hash/sum=sha256 | wall | 12 of 12", "imported | Hash/sum=crc32 | wall | 12 of 12"},
+		"go-before.txt": {
+			"gobench", "imported | Hash/sum=sha256 | wall | 12 of 12", "imported | Hash/sum=sha256 | allocated | 12 of 12",
+			"imported | Hash/sum=sha256 | allocations | 12 of 12", "imported | Hash/sum=crc32 | wall | 12 of 12",
+		},
 		"hyperfine.json":         {"hyperfine", "sleep 0.020 | command | wall | 12 of 12", "sleep 0.021 | command | wall | 15 of 15"},
 		"hyperfine2.json":        {"hyperfine", "one second | command | wall | 11 of 11", "one second | command | cpu | 11 of 11"},
 		"hyperfine-summary.json": {"hyperfine", "true | command | wall | 1 of 1"},
@@ -136,7 +139,7 @@ pkg: a
 BenchmarkOpen-4 10 100 ns/op
 BenchmarkOpen 10 100 ns/op
 enforcer: seccomp
-BenchmarkOpen-4 20 200 ns/op 5 B/op
+BenchmarkOpen-4 20 200 ns/op 5 B/op 7 MB/s
 pkg: b
 BenchmarkOpen-4 30 300 ns/op
 `
@@ -146,7 +149,8 @@ BenchmarkOpen-4 30 300 ns/op
 	}
 	want := []string{
 		"gobench", "enforcer=none gomaxprocs=4 | a.Open | wall | 1 of 1", "enforcer=none | a.Open | wall | 1 of 1",
-		"enforcer=seccomp gomaxprocs=4 | a.Open | wall | 1 of 1", "enforcer=seccomp gomaxprocs=4 | b.Open | wall | 1 of 1",
+		"enforcer=seccomp gomaxprocs=4 | a.Open | wall | 1 of 1", "enforcer=seccomp gomaxprocs=4 | a.Open | allocated | 1 of 1",
+		"enforcer=seccomp gomaxprocs=4 | b.Open | wall | 1 of 1",
 	}
 	if diff := cmp.Diff(want, shape(d)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -154,8 +158,8 @@ BenchmarkOpen-4 30 300 ns/op
 	if n := d.Series[2].Repetitions[0].N; n != 20 {
 		t.Errorf("N is %d, want the 20 of the line", n)
 	}
-	if !slices.ContainsFunc(d.Notes, func(s string) bool { return strings.Contains(s, "B/op") }) {
-		t.Errorf("nothing is said about B/op: %q", d.Notes)
+	if !slices.ContainsFunc(d.Notes, func(s string) bool { return strings.Contains(s, "unit MB/s") }) {
+		t.Errorf("nothing is said about MB/s: %q", d.Notes)
 	}
 }
 
@@ -246,7 +250,7 @@ func TestMalformedLines(t *testing.T) {
 	}{
 		{"count", "BenchmarkA 10 5 ns/op\nBenchmarkA ten 5 ns/op\n", "iteration count", 2},
 		{"unit", "BenchmarkA 10 5 ns/op\n\nBenchmarkA 10 5\n", "missing units", 3},
-		{"no time", "BenchmarkA 10 5 ns/op\nBenchmarkA 10 -5 ns/op\n", "no time", 2},
+		{"no time", "BenchmarkA 10 5 ns/op\nBenchmarkA 10 -5 ns/op\n", "-5 ns/op is no cost of a call", 2},
 		{"infinite", "BenchmarkA 10 5 ns/op\nBenchmarkA 10 +Inf ns/op\n", "no time", 2},
 		{"k6 cut off", k6 + "\n" + k6[:60], "no JSON", 2},
 		{"k6 type", k6 + "\n" + `{"type":"Pint"}` + "\n", "neither Metric nor Point", 2},

@@ -76,6 +76,8 @@ type Header struct {
 	Question   design.Question `json:"question"`
 	Started    time.Time       `json:"started"`
 	Host       Host            `json:"host"`
+	// Program tells the program that makes the calls from any other one (area.Program.Identity); nil: none does, or an older tare wrote the record.
+	Program map[string]string `json:"program,omitempty"`
 }
 
 // Tool is the tare that wrote the record.

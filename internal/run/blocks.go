@@ -55,7 +55,7 @@ func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
 	arms := len(x.Treatments)
 	x.sizes = map[string]map[string]int{}
 	maps.Copy(x.sizes, x.Blocks.Sizes)
-	begun := x.Env.Clock.Now()
+	x.begun = x.Env.Clock.Now()
 	for b := x.Blocks.From; b < x.Blocks.Most; b++ {
 		at := x.Env.Clock.Now()
 		seen := x.watch(ctx, b)
@@ -66,7 +66,7 @@ func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
 			return err
 		}
 		took := x.Env.Clock.Now().Sub(at)
-		late := x.Blocks.Within > 0 && x.Env.Clock.Now().Add(took).Sub(begun) > x.Blocks.Within
+		late := x.Blocks.Within > 0 && x.Env.Clock.Now().Add(took).Sub(x.begun) > x.Blocks.Within
 		if stop, err := x.look(b+1, late); err != nil || stop {
 			return err
 		}
@@ -121,7 +121,7 @@ func (x *runner) block(ctx context.Context, b int, trials []design.Trial) error 
 func (x *runner) place(b int) *Block {
 	p := &Block{Number: b + 1, Most: x.Blocks.Most}
 	if done := b - x.Blocks.From; done > 0 {
-		spent := x.Env.Clock.Now().Sub(x.start)
+		spent := x.Env.Clock.Now().Sub(x.begun)
 		p.Left = spent / time.Duration(done) * time.Duration(x.Blocks.Most-b)
 	}
 	return p

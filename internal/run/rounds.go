@@ -40,7 +40,10 @@ func (x *runner) sideBySide(ctx context.Context, b int, trials []design.Trial) (
 	}
 	err = x.takeTurns(ctx, b, arms)
 	for _, a := range arms {
-		err = errors.Join(err, x.samples(context.WithoutCancel(ctx), a.trial, x.treatment(a.trial.Treatment), record.After, 0))
+		if ctx.Err() != nil {
+			break // the programs that were interrupted may be gone, and nobody reads what they took in half a block
+		}
+		err = errors.Join(err, x.samples(ctx, a.trial, x.treatment(a.trial.Treatment), record.After, 0))
 	}
 	end := error(nil)
 	for _, a := range arms {

@@ -103,6 +103,7 @@ type runner struct {
 	Request
 	target area.Target
 	start  time.Time
+	begun  time.Time // the first block: what is prepared before it is no part of any
 	trials int
 	// sizes are the calls of a batch by operation and treatment.
 	sizes map[string]map[string]int

@@ -15,7 +15,10 @@ import (
 // Area is the area of programs that users write.
 type Area struct{}
 
-var _ area.Area = Area{}
+var (
+	_ area.Area       = Area{}
+	_ area.Programmed = Area{}
+)
 
 const areaName = "exec"
 
@@ -53,14 +56,15 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 		Arm: func(t design.Treatment) (driver.Arm, error) {
 			return driver.Arm{Program: program, Levels: spec.levels(t)}, nil
 		},
-		Operations:    spec.Operations,
-		Fresh:         spec.Fresh != freshRun,
-		Patience:      time.Duration(spec.Patience),
-		PrepareWithin: time.Duration(spec.PrepareWithin),
-		Rounds:        spec.Rounds,
-		Span:          time.Duration(spec.Span),
-		CPUs:          env.CPUs,
-		Notes:         []string{"the program: " + spec.commandLine()},
+		Operations:     spec.Operations,
+		DescribeWithin: time.Duration(spec.DescribeWithin),
+		Fresh:          spec.Fresh != freshRun,
+		Patience:       time.Duration(spec.Patience),
+		PrepareWithin:  time.Duration(spec.PrepareWithin),
+		Rounds:         spec.Rounds,
+		Span:           time.Duration(spec.Span),
+		CPUs:           env.CPUs,
+		Notes:          []string{"the program: " + spec.commandLine()},
 	}), nil
 }
 

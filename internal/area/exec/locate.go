@@ -40,7 +40,25 @@ func (s *Spec) program(env area.Env) (driver.Program, error) {
 	if err != nil {
 		return driver.Program{}, err
 	}
-	return driver.Program{Name: s.name(), Path: path, Args: s.Program[1:], Dir: dir, Env: vars}, nil
+	return driver.Program{Name: s.name(), Path: path, Args: s.Program[1:], Dir: dir, Env: vars, Files: s.code(path, dir)}, nil
+}
+
+// code are the files that make the program what it is: the binary, and of its arguments those that are scripts or may be run. Others may be its data.
+func (s *Spec) code(path, dir string) map[string]string {
+	out := map[string]string{path: path}
+	for _, arg := range s.Program[1:] {
+		if !filepath.IsAbs(arg) {
+			arg = filepath.Join(dir, arg)
+		}
+		info, err := os.Stat(arg)
+		if err != nil || !info.Mode().IsRegular() {
+			continue // an option
+		}
+		if _, script := interpreters()[filepath.Ext(arg)]; script || info.Mode().Perm()&0o111 != 0 {
+			out[arg] = arg
+		}
+	}
+	return out
 }
 
 // name is what the program is called in errors and tables: its file, or the script that it interprets.

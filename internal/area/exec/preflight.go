@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"tare/internal/area"
 	"tare/internal/design"
@@ -26,22 +27,64 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{finding(err)}
 	}
-	d, err := try(ctx, program, env.Log)
+	d, err := spec.try(ctx, program, env.Log)
 	if err != nil {
 		next := "try it by hand: " + spec.byHand(program.Dir)
+		if errors.Is(err, driver.ErrLate) {
+			next = "let it describe itself at once, and do what is slow in prepare, or give it longer with describe_within; " + next
+		}
 		if errors.Is(err, syscall.ENOEXEC) {
 			next = "a script needs a first line such as #!/usr/bin/env python3, or what runs it before it in program; a binary must be of this machine's kind"
 		}
 		return []area.Finding{{Path: "target.program", Severity: area.Error, Message: err.Error(), Hint: next}}
 	}
-	out := spec.check(d, env.Treatments)
+	out := spec.check(d.Description, env.Treatments)
 	for i := range out {
 		if out[i].Path != "" && !strings.HasPrefix(out[i].Path, "target") {
 			out[i].Path = "target." + out[i].Path
 		}
 	}
-	return append(out, area.Finding{Severity: area.Info, Message: introduce(d, program)})
+	return append(out, area.Finding{Severity: area.Info, Message: introduce(d.Description, program)})
 }
+
+// Program implements area.Programmed.
+func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Program, error) {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return area.Program{}, fmt.Errorf("a spec of type %T is not this area's", s)
+	}
+	p, err := spec.program(env)
+	if err != nil {
+		return area.Program{}, err
+	}
+	d, err := spec.try(ctx, p, env.Log)
+	if err != nil {
+		return area.Program{}, err
+	}
+	identity, err := driver.Identity(p, d.Description)
+	if err != nil {
+		return area.Program{}, err
+	}
+	identity["command"], identity["folder"] = spec.commandLine(), p.Dir
+	out := area.Program{Identity: identity}
+	out.Once, out.Block, out.Counts = spec.starts(len(env.Treatments), d.Took)
+	return out, nil
+}
+
+// starts is how long the processes of so many treatments take to start, to describe themselves and to end, each of them as long as one took just now.
+func (s *Spec) starts(treatments int, took time.Duration) (once, block time.Duration, counts string) {
+	each := time.Duration(treatments) * took
+	often := "at the beginning, in each block and at the end"
+	once, block = 2*each, each
+	if s.Fresh == freshRun {
+		once, block, often = each, 0, "once"
+	}
+	return once, block, fmt.Sprintf("each of %d process(es) takes %s to start and to end, as just now, %s; what prepare takes besides is not known before a run, and not in it",
+		treatments, brief(took), often)
+}
+
+// brief is a short time for people.
+func brief(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
 // finding is an error of ours as a finding.
 func finding(err error) area.Finding {
@@ -53,7 +96,7 @@ func finding(err error) area.Finding {
 }
 
 // try starts the program for its description. Its log is read by whoever fails, and then removed.
-func try(ctx context.Context, p driver.Program, logger *slog.Logger) (d driver.Description, err error) {
+func (s *Spec) try(ctx context.Context, p driver.Program, logger *slog.Logger) (d driver.Introduction, err error) {
 	dir, err := os.MkdirTemp("", "tare-preflight-")
 	if err != nil {
 		return d, fmt.Errorf("make a folder for the program's log: %w", err)
@@ -64,7 +107,7 @@ func try(ctx context.Context, p driver.Program, logger *slog.Logger) (d driver.D
 		}
 	}()
 	log := filepath.Join(dir, "program.log")
-	if d, err = driver.Try(ctx, p, log); err != nil {
+	if d, err = driver.Try(ctx, p, time.Duration(s.DescribeWithin), log); err != nil {
 		err = withoutLog{err, log}
 	}
 	return d, err

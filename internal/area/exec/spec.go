@@ -29,6 +29,8 @@ type Spec struct {
 	Operations []string `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Which of its operations to time. Default: all that it describes."`
 	// Fresh says how long a process lives.
 	Fresh string `yaml:"fresh,omitempty" json:"fresh,omitempty" jsonschema:"enum=block,enum=run" jsonschema_description:"block (default): a new process for every block and treatment, so that the luck of one process (its memory's layout, its hash seed) averages out. run: one process per treatment for the whole run."`
+	// DescribeWithin bounds the start.
+	DescribeWithin unit.Duration `yaml:"describe_within,omitempty" json:"describe_within,omitempty" jsonschema_description:"How long the program may take to start and to describe itself, from 1s to 10m; one that takes longer is killed. Default 10s."`
 	// Patience bounds one request.
 	Patience unit.Duration `yaml:"patience,omitempty" json:"patience,omitempty" jsonschema_description:"How long one answer may take, from 1s to 1h; a program that takes longer is killed. Default 2m."`
 	// PrepareWithin bounds the preparation.

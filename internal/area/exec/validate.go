@@ -17,6 +17,7 @@ import (
 const (
 	leastSpan, mostSpan         = time.Millisecond, 10 * time.Second
 	leastPatience, mostPatience = time.Second, time.Hour
+	mostDescription             = 10 * time.Minute
 	mostPreparation             = 24 * time.Hour
 	usualPatience               = 2 * time.Minute
 	// longestBatch is how many spans a batch may last: four, for the slowest arm, and as much again for a busy host.
@@ -123,6 +124,7 @@ func (s *Spec) checkTimes(out *findings) {
 	span, patience := time.Duration(s.Span), time.Duration(s.Patience)
 	fine := within("span", span, leastSpan, mostSpan, "the program's own")
 	fine = within("patience", patience, leastPatience, mostPatience, "2m") && fine
+	within("describe_within", time.Duration(s.DescribeWithin), leastPatience, mostDescription, "10s")
 	within("prepare_within", time.Duration(s.PrepareWithin), leastPatience, mostPreparation, "10m")
 	if patience == 0 {
 		patience = usualPatience

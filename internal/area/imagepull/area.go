@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"tare/internal/area"
 	"tare/internal/design"
@@ -20,7 +21,10 @@ import (
 // Area is the imagepull area.
 type Area struct{}
 
-var _ area.Area = Area{}
+var (
+	_ area.Area       = Area{}
+	_ area.Programmed = Area{}
+)
 
 const areaName = "imagepull"
 
@@ -63,7 +67,8 @@ func (Area) Open(ctx context.Context, s area.Spec, env area.Env) (area.Target, e
 	}
 	c := driver.Config{
 		Area: areaName, Env: env, Operations: spec.operations(), Parent: dir, Fresh: true, Contained: true,
-		Rounds: spec.Rounds, Span: spec.span(), CPUs: cpus,
+		DescribeWithin: describeWithin,
+		Rounds:         spec.Rounds, Span: spec.span(), CPUs: cpus,
 		Notes: spec.notes(binary, disk, cpus, env.Treatments),
 		Arm:   func(t design.Treatment) (driver.Arm, error) { return spec.arm(binary, t, env) },
 	}
@@ -79,6 +84,9 @@ func (s *Spec) arm(b plane.Binary, t design.Treatment, env area.Env) (driver.Arm
 	return driver.Arm{Program: program(b, env), Levels: p.levels()}, nil
 }
 
+// describeWithin is how long tare-plane may take to say what it is: it takes 50 ms, and has 120 MB to read.
+const describeWithin = time.Minute
+
 // programArgument is what makes tare-plane a pull manager.
 const programArgument = "pull-manager"
 
@@ -87,6 +95,7 @@ const programArgument = "pull-manager"
 func program(b plane.Binary, env area.Env) driver.Program {
 	return driver.Program{
 		Name: programArgument, Path: b.Path, Args: []string{programArgument}, Dir: env.Dir, Env: []string{"TMPDIR=" + os.TempDir()},
+		Files: map[string]string{"tare-plane": b.Path},
 	}
 }
 

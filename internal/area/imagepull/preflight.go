@@ -44,21 +44,56 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 
 // judgeProgram has the program describe itself: one that was built before it had a pull manager is refused here.
 func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) []area.Finding {
-	log, err := os.CreateTemp("", folderPrefix+"*.log")
+	d, err := describe(ctx, b)
 	if err != nil {
-		return []area.Finding{fault("", fmt.Sprintf("make a file for what the pull manager says: %v", err), "")}
-	}
-	defer func() { _ = os.Remove(log.Name()) }() // a file of a few bytes among others of its kind
-	if err := log.Close(); err != nil {
-		return []area.Finding{fault("", err.Error(), "")}
-	}
-	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), log.Name())
-	if err != nil {
-		said := strings.ReplaceAll(err.Error(), " of "+log.Name(), "") // it is not going to be there
-		return []area.Finding{fault("binary", fmt.Sprintf("%s does not work as a pull manager: %s", b.Path, said), "name another tare-plane, or none to have tare build it")}
+		return []area.Finding{fault("binary", err.Error(), "name another tare-plane, or none to have tare build it")}
 	}
 	out := []area.Finding{{Path: "binary", Severity: area.Info, Message: fmt.Sprintf("pull manager: Kubernetes %s, from %s", b.Kubernetes, b.Path)}}
 	return append(out, d.Check(s.operations(), env.Treatments, nil)...)
+}
+
+// describe has the program say what it is.
+func describe(ctx context.Context, b plane.Binary) (driver.Introduction, error) {
+	log, err := os.CreateTemp("", folderPrefix+"*.log")
+	if err != nil {
+		return driver.Introduction{}, fmt.Errorf("make a file for what the pull manager says: %w", err)
+	}
+	defer func() { _ = os.Remove(log.Name()) }() // a file of a few bytes among others of its kind
+	if err := log.Close(); err != nil {
+		return driver.Introduction{}, err
+	}
+	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), describeWithin, log.Name())
+	if err != nil {
+		said := strings.ReplaceAll(err.Error(), " of "+log.Name(), "") // it is not going to be there
+		return d, fmt.Errorf("%s does not work as a pull manager: %s", b.Path, said)
+	}
+	return d, nil
+}
+
+// Program implements area.Programmed. Where tare-plane lies is no part of its identity.
+func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Program, error) {
+	spec, ok := s.(*Spec)
+	if !ok {
+		return area.Program{}, fmt.Errorf("a spec of type %T is not this area's", s)
+	}
+	var out area.Program
+	if env.Look {
+		if _, there := plane.Cached(ctx, plane.V136, spec.host(env)); !there {
+			out.Once, out.Block, out.Counts = spec.starts(env.Treatments, usualStart, "as assumed")
+			return out, nil
+		}
+	}
+	b, err := spec.find(ctx, env)
+	if err != nil {
+		return out, err
+	}
+	d, err := describe(ctx, b)
+	if err != nil {
+		return out, err
+	}
+	out.Once, out.Block, out.Counts = spec.starts(env.Treatments, d.Took, "as just now")
+	out.Identity, err = driver.Identity(program(b, env), d.Description)
+	return out, err
 }
 
 // host is what finding the program needs: the one that the file names, and somebody to tell that a build takes minutes.

@@ -1,0 +1,79 @@
+package driver
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Identity tells a program from any other one that might stand under its name later: by what it says of itself, and by the content of its files (see
+// Program.Files). What it reads beside them, such as libraries and data, is not looked at: its version has to tell.
+func Identity(p Program, d Description) (map[string]string, error) {
+	says, err := json.Marshal(struct {
+		Operations []Operation
+		Factors    map[string][]string
+	}{d.Operations, d.Factors}) // maps are written in the order of their keys
+	if err != nil {
+		return nil, fmt.Errorf("encode the description of %s: %w", p.Name, err)
+	}
+	sum := sha256.Sum256(says)
+	out := map[string]string{"says that it is": strings.TrimSpace(d.Name + " " + d.Version), "operations and factors": hex.EncodeToString(sum[:])}
+	for name, path := range p.Files {
+		if out["content of "+name], err = content(path); err != nil {
+			return nil, fmt.Errorf("tell %s from other programs: %w", p.Name, err)
+		}
+	}
+	return out, nil
+}
+
+// unreadable stands for the content of a file that may be run and not be read.
+const unreadable = "cannot be read"
+
+// content is the SHA-256 of a file.
+func content(path string) (sum string, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrPermission) {
+		return unreadable, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// look finds a program's files as they are now.
+func (p Program) look() (map[string]os.FileInfo, error) {
+	out := map[string]os.FileInfo{}
+	for name, path := range p.Files {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("look at %s: %w", p.Name, err)
+		}
+		out[name] = info
+	}
+	return out, nil
+}
+
+// changed names the first of a program's files that is no longer the one that it was, or that was written to since; empty: none.
+func changed(was, is map[string]os.FileInfo) string {
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		a, b := was[name], is[name]
+		if b == nil || !os.SameFile(a, b) || a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,38 @@
+package importer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/importer"
+)
+
+// TestGoAllocations: bytes and objects are taken line by line as they are written, also where they come without a time.
+func TestGoAllocations(t *testing.T) {
+	const src = `BenchmarkOpen-4 20 200 ns/op 12345678 B/op 3 allocs/op
+BenchmarkOpen-4 20 210.7 ns/op 0 B/op 0 allocs/op
+BenchmarkClose-4 20 5 B/op 1 allocs/op
+BenchmarkClose-4 20 -5 B/op 1 allocs/op
+`
+	d, err := importer.Read(strings.NewReader(src), "x", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]float64{}
+	for _, s := range d.Series {
+		for _, r := range s.Repetitions {
+			got[s.Operation+" "+s.Metric] = append(got[s.Operation+" "+s.Metric], r.Values...)
+		}
+	}
+	want := map[string][]float64{
+		"Open wall": {200e-9, 210.7e-9}, "Open allocated": {12345678, 0}, "Open allocations": {3, 0}, "Close allocated": {5}, "Close allocations": {1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if d.Malformed != 1 || !strings.Contains(d.Findings[0].Cause, "-5 B/op is no cost of a call") {
+		t.Errorf("of a negative number of bytes: %d, %+v", d.Malformed, d.Findings)
+	}
+}
