@@ -26,9 +26,9 @@ func Assess(t Trace) Result {
 	switch {
 	case t.Stop == StopClient:
 		r.Signature = clientVerdict(r.Reason)
-		r.AtLeast = held(t)
+		r.atLeast(t)
 	case t.Stop == StopMaxRate || t.Stop == StopNoAnswer || t.Stop == StopFailing || len(over) == 0:
-		r.AtLeast = held(t)
+		r.atLeast(t)
 	default:
 		r.broke(t, b, over)
 	}
@@ -46,7 +46,7 @@ func clientVerdict(reason string) signature.Verdict {
 func (r *Result) broke(t Trace, b base, over []Step) {
 	f := judge(t, b, over)
 	if f.Value <= 0 {
-		r.AtLeast = held(t)
+		r.atLeast(t)
 		return
 	}
 	r.Broke, r.Signature = true, f.verdict
@@ -101,17 +101,6 @@ func sloRate(steps []Step) float64 {
 	best := 0.0
 	for _, s := range steps {
 		if s.Role == RoleSLO && s.Passed != nil && *s.Passed {
-			best = max(best, s.Rate)
-		}
-	}
-	return best
-}
-
-// held is the highest rate that a ramp or an overload step held.
-func held(t Trace) float64 {
-	best := 0.0
-	for _, s := range t.Steps {
-		if s.Passed != nil && *s.Passed && (s.Role == RoleRamp || s.Role == RoleOverload) && !s.ClientLimited {
 			best = max(best, s.Rate)
 		}
 	}

@@ -1,0 +1,69 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"tare/internal/stat"
+)
+
+const (
+	// fallsBehind is how much faster than a target's capacity a rate must be, as a share of it, for a step to show that it is too fast.
+	fallsBehind = 0.1
+	// wavers is how much the median response may change within a step for no reason, as a share of it.
+	wavers = 0.5
+)
+
+// atLeast fills in the highest rate of a ramp or an overload step that held and that the target kept up with. Steps are short: a target that can take half
+// of a rate may well end one with all calls answered soon after, and that is no rate that it holds.
+func (r *Result) atLeast(t Trace) {
+	behind := 0.0 // the lowest rate that was held for a moment only
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		switch {
+		case s.Passed == nil || !*s.Passed || s.ClientLimited || s.Role != RoleRamp && s.Role != RoleOverload:
+		case t.keptUp(s):
+			r.AtLeast = max(r.AtLeast, s.Rate)
+		case behind == 0 || s.Rate < behind:
+			behind = s.Rate
+		}
+	}
+	if behind > r.AtLeast {
+		if r.Reason != "" {
+			r.Reason += "; "
+		}
+		r.Reason += fmt.Sprintf("at %s/s answers came later and later, so that it may be too fast for the target", number(behind))
+	}
+}
+
+// keptUp reports whether the responses of the last quarter of a step were about those of its first. At a rate above the capacity they grow by
+// rate ÷ capacity − 1 per second.
+func (t Trace) keptUp(s *Step) bool {
+	length := s.Length()
+	first, early := t.median(s.Segment.Start, s.Segment.Start+length/4)
+	last, late := t.median(s.Segment.End-length/4, s.Segment.End)
+	if !early || !late {
+		return true // too few calls to say otherwise
+	}
+	return last-first <= wavers*first+fallsBehind*0.75*length.Seconds()
+}
+
+// median is the median response, in seconds, of the calls that were due in a time and did not fail; those that were never answered have taken as long as
+// was waited for them. ok is false where there are none.
+func (t Trace) median(from, to time.Duration) (seconds float64, ok bool) {
+	var response []float64
+	for _, c := range due(t.Calls, from, to) {
+		switch {
+		case c.Done == 0:
+			response = append(response, (t.Read - c.Intended).Seconds())
+		case c.Outcome.Good():
+			response = append(response, c.Response().Seconds())
+		}
+	}
+	if len(response) == 0 {
+		return 0, false
+	}
+	slices.Sort(response)
+	return stat.SortedQuantile(response, 0.5), true
+}
