@@ -21,7 +21,6 @@ func Assess(t Trace) Result {
 	r.counts(t)
 	r.Audit = worstAudit(t)
 	r.recover(t)
-	r.SLORate = sloRate(t.Steps)
 	over := lastOverload(t)
 	switch {
 	case t.Stop == StopClient:
@@ -32,6 +31,7 @@ func Assess(t Trace) Result {
 	default:
 		r.broke(t, b, over)
 	}
+	r.sloRate(t)
 	r.warn(t)
 	return r
 }
@@ -51,7 +51,7 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 	}
 	r.Broke, r.Signature = true, f.verdict
 	r.Rate, r.Lo, r.Hi, r.Level = f.Value, f.Lo, f.Hi, f.Level
-	r.VerifiedLow, r.VerifiedHigh = bracket(t.Steps, over[0].Segment.Start)
+	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor)
 	if r.Signature.Class == signature.ConcurrencyLimit {
 		r.Lo = min(r.Lo, max(r.VerifiedLow, 0.5*r.Lo)) // chance fills the last places below the limit
 	} else {
@@ -78,9 +78,12 @@ func (r *Result) bound() {
 	}
 }
 
-// bracket is the highest rate that held below the lowest that broke, and that, of the confirmations since the given instant.
-func bracket(steps []Step, since time.Duration) (lo, hi float64) {
-	steps = slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Segment.Start < since })
+// bracket is the highest rate that held below the lowest that broke, and that, of the confirmations since the given instant. A rate at which
+// clearly more calls ended badly than the floor, though after the step, did not hold.
+func (t Trace) bracket(since time.Duration, floor float64) (lo, hi float64) {
+	steps := slices.DeleteFunc(slices.Clone(t.Steps), func(s Step) bool {
+		return s.Segment.Start < since || s.Passed != nil && *s.Passed && confirms(s.Role) && t.bad(s) > floor+mostBad
+	})
 	for _, s := range steps {
 		if s.Passed != nil && !*s.Passed && confirms(s.Role) && (hi == 0 || s.Rate < hi) {
 			hi = s.Rate
@@ -94,17 +97,32 @@ func bracket(steps []Step, since time.Duration) (lo, hi float64) {
 	return lo, hi
 }
 
-func confirms(r Role) bool { return r == RoleConfirmHigh || r == RoleConfirmLow }
+// mostBad is the share of calls, beyond the floor, that may end badly after a step that held: a target that only seems to hold loses most of them.
+const mostBad = 0.25
 
-// sloRate is the highest rate at which the objective held.
-func sloRate(steps []Step) float64 {
-	best := 0.0
-	for _, s := range steps {
-		if s.Role == RoleSLO && s.Passed != nil && *s.Passed {
-			best = max(best, s.Rate)
+// bad is the share of the calls due in a step that did not end well, whenever.
+func (t Trace) bad(s Step) float64 {
+	calls := due(t.Calls, s.Segment.Start, s.Segment.End)
+	bad := 0
+	for _, c := range calls {
+		if c.Done == 0 || !c.Outcome.Good() {
+			bad++
 		}
 	}
-	return best
+	return float64(bad) / float64(max(1, len(calls)))
+}
+
+func confirms(r Role) bool { return r == RoleConfirmHigh || r == RoleConfirmLow }
+
+// sloRate is the highest rate at which the objective held, and that the target kept up with: a queue takes a while to reach the objective. No rate beyond
+// the capacity is one.
+func (r *Result) sloRate(t Trace) {
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		if s.Role == RoleSLO && s.Passed != nil && *s.Passed && t.keptUp(s) && (!r.Broke || s.Rate <= r.Hi) {
+			r.SLORate = max(r.SLORate, s.Rate)
+		}
+	}
 }
 
 func (r *Result) counts(t Trace) {

@@ -117,7 +117,7 @@ func TestBracket(t *testing.T) {
 		{Role: RoleConfirmHigh, Rate: 120, Passed: yes, Segment: load.Segment{Start: 13}},
 		{Role: RoleRamp, Rate: 107, Passed: yes, Segment: load.Segment{Start: 14}},
 	}
-	if lo, hi := bracket(steps, 5); lo != 102 || hi != 108 {
+	if lo, hi := (Trace{Steps: steps}).bracket(5, 0); lo != 102 || hi != 108 {
 		t.Errorf("[%v, %v], want [102, 108]", lo, hi)
 	}
 }

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -43,14 +44,14 @@ func (t Trace) keptUp(s *Step) bool {
 	length := s.Length()
 	first, early := t.median(s.Segment.Start, s.Segment.Start+length/4)
 	last, late := t.median(s.Segment.End-length/4, s.Segment.End)
-	if !early || !late {
-		return true // too few calls to say otherwise
+	if !early || !late || math.IsInf(first, 1) {
+		return true // too few calls to say otherwise; or most fail at any rate
 	}
 	return last-first <= wavers*first+fallsBehind*0.75*length.Seconds()
 }
 
-// median is the median response, in seconds, of the calls that were due in a time and did not fail; those that were never answered have taken as long as
-// was waited for them. ok is false where there are none.
+// median is the median response, in seconds, of the calls that were due in a time; those that were never answered have taken as long as was waited for
+// them, and one that failed would have taken forever. ok is false where there are none.
 func (t Trace) median(from, to time.Duration) (seconds float64, ok bool) {
 	var response []float64
 	for _, c := range due(t.Calls, from, to) {
@@ -59,6 +60,8 @@ func (t Trace) median(from, to time.Duration) (seconds float64, ok bool) {
 			response = append(response, (t.Read - c.Intended).Seconds())
 		case c.Outcome.Good():
 			response = append(response, c.Response().Seconds())
+		default:
+			response = append(response, math.Inf(1))
 		}
 	}
 	if len(response) == 0 {

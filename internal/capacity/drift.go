@@ -116,12 +116,27 @@ func (r *session) slope(from, elapsed, block time.Duration) *bool {
 	}
 	const threshold, correlated = 0.01, 2.5 // residuals of a queue are autocorrelated
 	switch se := max(2*correlated*l.SE, 2*r.walk(elapsed)); {
-	case l.Slope+se < threshold:
+	case l.Slope+se < threshold && !mute(calls, now, block):
 		return new(true)
 	case l.Slope-se > threshold:
 		return new(false)
 	}
 	return nil
+}
+
+// mute reports whether most calls of a step are outstanding, those of its last block aside, which are young. Of such a call nothing is known but its age, and
+// ages fall from call to call: a target that answers nothing would seem to become faster.
+func mute(calls []load.Call, now, block time.Duration) bool {
+	outstanding, n := 0, 0
+	for _, c := range calls {
+		if c.Intended >= now-block {
+			continue
+		}
+		if n++; c.Outstanding(now) {
+			outstanding++
+		}
+	}
+	return 2*outstanding > n
 }
 
 // walk is the standard error of a slope over a stretch that a queue's own randomness gives: its backlog is a random walk, whose slope has

@@ -239,6 +239,29 @@ func TestSearchReportsAWedgedTarget(t *testing.T) {
 	}
 }
 
+// A target that answers nothing any more from the first confirmation on holds no rate, although the ages of its calls fall from one to the next.
+func TestSearchBelievesNoSilence(t *testing.T) {
+	for _, name := range []string{"mm1", "collapse", "leaky-queue"} {
+		w, o, truth := Instance(kind(t, name), 1, 0)
+		broken := &wedging{server: w.server}
+		w.server = broken
+		trace, err := capacity.Search(t.Context(), w, o, func(e capacity.Event) {
+			broken.dead = broken.dead || e.Step.Role == capacity.RoleConfirmHigh
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range trace.Steps {
+			if s.Passed != nil && *s.Passed && s.Role == capacity.RoleConfirmHigh {
+				t.Errorf("%s: %.4g/s is said to have held, with a target that answered nothing", name, s.Rate)
+			}
+		}
+		if r := capacity.Assess(trace); !broken.dead || r.VerifiedLow > 0 || r.Rate > 1.1*truth.Capacity {
+			t.Errorf("%s: dead %v, %v/s [%v, %v], verified from %v; the truth was %v/s", name, broken.dead, r.Rate, r.Lo, r.Hi, r.VerifiedLow, truth.Capacity)
+		}
+	}
+}
+
 // wedging answers nothing once it is dead.
 type wedging struct {
 	server
