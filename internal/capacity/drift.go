@@ -116,8 +116,8 @@ func (r *session) slope(from, elapsed, block time.Duration) *bool {
 	}
 	const threshold, correlated = 0.01, 2.5 // residuals of a queue are autocorrelated
 	switch se := max(2*correlated*l.SE, 2*r.walk(elapsed)); {
-	case l.Slope+se < threshold && !mute(calls, now, block):
-		return new(true)
+	case l.Slope+se < threshold && (!mute(calls, now, block) || r.class() == signature.AcceptQueue):
+		return new(true) // calls that are stuck behind a full listen queue may be most of them; drifts counts those
 	case l.Slope-se > threshold:
 		return new(false)
 	}
