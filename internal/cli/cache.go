@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -134,9 +133,7 @@ func (f *builtFolder) look() error {
 }
 
 func cacheJSON(w io.Writer, folders []builtFolder) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
+	return indented(w, struct {
 		Schema  string        `json:"schema"`
 		Folders []builtFolder `json:"folders"`
 	}{cacheSchema, folders})

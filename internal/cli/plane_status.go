@@ -95,10 +95,15 @@ func componentUse(ctx context.Context, p plane.Process) componentStatus {
 	return s
 }
 
-func planesJSON(w io.Writer, list []planeStatus) error {
+// indented writes a value as JSON for people and programs.
+func indented(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(struct {
+	return e.Encode(v)
+}
+
+func planesJSON(w io.Writer, list []planeStatus) error {
+	return indented(w, struct {
 		Schema string        `json:"schema"`
 		Planes []planeStatus `json:"planes"`
 	}{planeSchema, list})

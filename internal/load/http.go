@@ -58,6 +58,9 @@ const (
 // last, and an answer that comes before we know that it has ended says nothing against the link.
 const atOnce = 4 << 10
 
+// busy reports whether a request is still being written that may take its time.
+func (l *link) busy() bool { return l.writes && l.asked > atOnce }
+
 // assign puts c on l.
 func (e *std) assign(l *link, c *goCall, request []byte) assignment {
 	e.mu.Lock()
@@ -76,7 +79,7 @@ func (e *std) assign(l *link, c *goCall, request []byte) assignment {
 	if l.gone {
 		return stillborn
 	}
-	l.call, l.asked, l.busy, l.writes, l.used = c, len(request), len(request) > atOnce, true, true
+	l.call, l.asked, l.writes, l.used = c, len(request), true, true
 	c.link, c.answer = l, make(chan ending, 1)
 	l.parser.begin(request[0] == 'H')
 	return assigned
@@ -88,7 +91,7 @@ func (e *std) outcome(ctx context.Context, l *link, c *goCall, n int, err error)
 	c.out = uint64(n)
 	mine := l.call == c // else the link may carry another by now
 	if mine {
-		l.busy, l.writes = false, false
+		l.writes = false
 	}
 	cut := err != nil && mine
 	end := l.end
@@ -169,7 +172,7 @@ func (e *std) digest(l *link, b []byte, err error) bool {
 func (e *std) leave(l *link, c *goCall, end ending, err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.call != c || !l.writes || !errors.Is(err, io.EOF) || l.busy && !abortedOn(l.raw.Conn) {
+	if l.call != c || !l.writes || !errors.Is(err, io.EOF) || l.busy() && !abortedOn(l.raw.Conn) {
 		return false
 	}
 	l.end = &end
@@ -214,7 +217,7 @@ func (e *std) release(l *link, c *goCall, end ending, reusable bool) bool {
 	}
 	l.call, c.link = nil, nil
 	c.answer <- end
-	if reusable && !l.busy && !l.gone {
+	if reusable && !l.busy() && !l.gone {
 		e.rest(l)
 		return true
 	}

@@ -18,7 +18,6 @@ type link struct {
 	since  int64   // when it became free
 	call   *goCall // the call that it carries
 	asked  int     // bytes of its request
-	busy   bool    // they are still being written, which may take its time
 	writes bool    // they are still being written
 	end    *ending // how the call ends unless its writer learns better
 	gone   bool

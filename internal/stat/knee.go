@@ -28,8 +28,7 @@ func bestHinge(n, y []float64) (best hinge, ok bool) {
 			continue
 		}
 		for k := range kneeSteps {
-			at := n[i] * math.Pow(n[i+1]/n[i], float64(k)/kneeSteps)
-			if h := fitHinge(n, y, at); h.rss < best.rss {
+			if h := fitHinge(n, y, placeAfter(n, i, k)); h.rss < best.rss {
 				best, step, ok = h, math.Pow(n[i+1]/n[i], 1.0/kneeSteps), true
 			}
 		}
@@ -38,6 +37,11 @@ func bestHinge(n, y []float64) (best hinge, ok bool) {
 		return best, false
 	}
 	return refine(n, y, best, step), true
+}
+
+// placeAfter is the k-th of the places that are tried from size number i on: they are evenly spaced on the scale of log N up to the next size.
+func placeAfter(n []float64, i, k int) float64 {
+	return n[i] * math.Pow(n[i+1]/n[i], float64(k)/kneeSteps)
 }
 
 // refine narrows the place down between its neighbours, to a hundredth of the step.

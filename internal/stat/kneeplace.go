@@ -68,7 +68,7 @@ func (d costs) noise(y []float64) float64 {
 	return sum / float64(len(y)-1) / (blocks - 1) / blocks
 }
 
-// places are those that are tried: evenly spaced on the scale of log N between every size and the next.
+// places are those that are tried, between every size and the next.
 func (d costs) places() []float64 {
 	var out []float64
 	for i, v := range d.n[:len(d.n)-1] {
@@ -76,7 +76,7 @@ func (d costs) places() []float64 {
 			continue
 		}
 		for k := range kneeSteps {
-			out = append(out, v*math.Pow(d.n[i+1]/v, float64(k)/kneeSteps))
+			out = append(out, placeAfter(d.n, i, k))
 		}
 	}
 	return append(out, d.n[len(d.n)-1])
