@@ -23,6 +23,8 @@ type Result struct {
 	Burst *float64 `json:"burst,omitempty"`
 	// Signature is how it broke.
 	Signature signature.Verdict `json:"signature"`
+	// Findings are what else was seen beside the class, such as a cold start.
+	Findings []Finding `json:"findings,omitempty"`
 	// Wedged is whether the target failed to come back after the load.
 	Wedged bool `json:"wedged"`
 	// RecoverySeconds is how long it took to come back; nil if it did not or was not asked.

@@ -20,6 +20,8 @@ const (
 	ConcurrencyLimit  Class = "concurrency-limit"
 	FixedWindow       Class = "fixed-window"
 	TokenBucket       Class = "token-bucket"
+	Penalty           Class = "penalty"  // refused calls count against the limit as well
+	Shedding          Class = "shedding" // a queue that drops calls by their age or by its length
 	Collapse          Class = "collapse"
 	QuotaHang         Class = "quota-hang"
 	CPUThrottling     Class = "cpu-throttling"
