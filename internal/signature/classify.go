@@ -7,7 +7,7 @@ import (
 
 // order is the order in which classes are tried.
 var order = []Class{
-	Client, ConnectionRefused, PortExhaustion, FDExhaustion, AcceptQueue, ConcurrencyLimit, FixedWindow, TokenBucket, Collapse,
+	Client, ConnectionRefused, PortExhaustion, FDExhaustion, AcceptQueue, Shedding, ConcurrencyLimit, Penalty, FixedWindow, TokenBucket, Collapse,
 	QuotaHang, CPUThrottling, Pauses, Queue,
 }
 
