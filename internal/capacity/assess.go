@@ -30,16 +30,16 @@ func Assess(t Trace) Result {
 	return r
 }
 
-// bad is the share of the calls due in a step that did not end well, whenever.
-func (t Trace) bad(s Step) float64 {
+// lost reports whether clearly more calls that were due in a step than the floor did not end well, whenever.
+func (t Trace) lost(s Step, floor float64) bool {
 	calls := due(t.Calls, s.Segment.Start, s.Segment.End)
-	bad := 0
+	bad, n := 0, float64(len(calls))
 	for _, c := range calls {
 		if c.Done == 0 || !c.Outcome.Good() {
 			bad++
 		}
 	}
-	return float64(bad) / float64(max(1, len(calls)))
+	return float64(bad) > (floor+mostBad)*n+2*math.Sqrt(floor*(1-floor)*n)+1
 }
 
 func confirms(r Role) bool { return r == RoleConfirmHigh || r == RoleConfirmLow }

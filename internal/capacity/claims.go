@@ -17,7 +17,7 @@ import (
 //	holds VerifiedLow         confirmations at that rate held, nothing that was tried later at that rate or below broke, at most 2 % of their calls ended badly
 //	                          (beyond the share that fails at any rate), also after the step
 //	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held
-//	number with interval      both of these, not more than a third apart; or an overload whose goodput no confirmation contradicts, for targets whose noise leaves
+//	number with interval      both of these, not more than half of the lower one apart; or an overload whose goodput no confirmation contradicts, for targets whose noise leaves
 //	                          confirmations open. The interval is never narrower than the resolution of a confirmation
 //	at least                  without a number: VerifiedLow; or, where nothing broke, a step of the ramp that the target kept up with, with single calls
 //	                          answered afterwards
@@ -35,7 +35,7 @@ const (
 	// mostBad is the share of calls, beyond the floor, that may end badly at a rate that is said to hold.
 	mostBad = 0.02
 	// farApart is the ratio of the rates that held and broke from which on there is no number between them.
-	farApart = 4.0 / 3
+	farApart = 1.5
 )
 
 // claim fills in all statements on the capacity.
@@ -124,7 +124,7 @@ func (t Trace) bracket(since time.Duration, floor float64) (lo, hi float64) {
 			continue
 		}
 		at := s.Rate
-		if *s.Passed && t.bad(s) > floor+mostBad {
+		if *s.Passed && t.lost(s, floor) {
 			continue
 		}
 		if *s.Passed {

@@ -41,7 +41,7 @@ func (r *session) settle(why string) error {
 func (r *session) single() (bool, error) {
 	rate := min(r.o.MaxRate, 20, max(r.o.Start, r.fastest/10))
 	if typical := r.typical.Seconds(); typical > 0 {
-		rate = min(rate, max(0.5/typical, 0.2))
+		rate = min(rate, max(0.5/typical, 1))
 	}
 	limit := max(idleFactor*r.typical, r.typical+50*time.Millisecond)
 	if r.typical == 0 {

@@ -31,6 +31,7 @@ type features struct {
 	best, late                   float64 // goodput at its best and at the end of the window, 1/s
 	slower                       float64 // median response late in the window ÷ BaseP50
 	drift, wantDrift             float64 // s/s
+	lateDrift                    float64 // of the calls due in the second half of the window
 	fifo                         float64 // correlation of the instants of sending and of the answer
 	period, beat                 float64 // the scheduler's rhythm
 	gaps                         float64 // share of the window in long gaps between completions
@@ -287,6 +288,11 @@ func (f *features) trend(e Evidence) {
 	f.fifo = correlation(sent, done)
 	if l, ok := stat.Regress(at, response); ok {
 		f.drift = l.Slope
+	}
+	if i, _ := slices.BinarySearch(at, mid.Seconds()); i < len(at) {
+		if l, ok := stat.Regress(at[i:], response[i:]); ok {
+			f.lateDrift = l.Slope
+		}
 	}
 	if e.Capacity > 0 {
 		f.wantDrift = f.window.Rate/e.Capacity - 1

@@ -113,6 +113,9 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 	found[Shedding] = f.shedding(e, enough, waits)
 	found[Penalty] = f.penalty(e, enough)
 	bucket := enough * max(0.6, 1-2*f.acceptVariation) * (1 - 0.8*waits)
+	if f.good < 5 {
+		bucket = 0 // nothing is accepted, at no constant rate
+	}
 	if f.bursts[0] > 0 && f.places(e) >= wins {
 		bucket *= 0.4
 	}
@@ -144,7 +147,14 @@ func (f features) waits(e Evidence) float64 {
 // shedding scores a queue that drops calls: those that are served have waited, and the goodput holds.
 func (f features) shedding(e Evidence, enough, waits float64) finding {
 	holds := 1 - clamp((1-f.late/max(e.Capacity, 1e-9)-0.2)/0.3)
-	x := finding{score: enough * waits * holds, against: "calls that are served are served as fast as ever"}
+	steady := 1.0 // in a queue that drops nothing, responses go on growing
+	if f.wantDrift > 0 {
+		steady = 1 - clamp((f.lateDrift/f.wantDrift-0.3)/0.3)
+	}
+	x := finding{score: enough * waits * holds * steady, against: "calls that are served are served as fast as ever"}
+	if steady < wins {
+		x.against = "responses go on growing, as in a queue that drops nothing"
+	}
 	if f.rejection.p50 > 0.4*f.acceptance.p50 {
 		x.evidence = fmt.Sprintf("calls were refused after they had waited %s [%s, %s], and calls that were served took %s: a queue that drops calls by their age",
 			short(f.rejection.p50), short(f.rejection.p10), short(f.rejection.p90), short(f.acceptance.p50))
@@ -195,7 +205,7 @@ func slowdown(e Evidence, f features, found map[Class]finding) {
 		found[Collapse] = finding{against: fmt.Sprintf("goodput fell once an allowance of %.0f calls was used up, not for the load", e.Allowance)}
 		return
 	}
-	if turned := f.share(f.rejected) > 0.05; turned && f.slower < 3 || f.slower < 3 && errors < 0.05 && f.late > 0 {
+	if turned := f.share(f.rejected) > 0.05; f.late > 0 && f.slower < 3 && (turned || errors < 0.05) {
 		found[Collapse] = finding{score: f.fall / 0.6 * 0.4, against: "calls that are answered are answered as fast as ever"}
 		return
 	}
