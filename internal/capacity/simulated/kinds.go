@@ -22,6 +22,7 @@ type Truth struct {
 	// Part is the part that a composed server's failure is due to, Findings what is to be seen beside its class.
 	Part     PartKind
 	Findings []capacity.FindingKind
+	Burst    *float64 // calls beyond the rate that it takes after a rest; nil: not defined
 }
 
 // Kind is a kind of simulated server.
