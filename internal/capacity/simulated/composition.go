@@ -39,7 +39,7 @@ const (
 	pauses          PartKind = "pauses"           // every seconds, all work stops for length seconds, longer by growth per waiting call
 	dependency      PartKind = "dependency"       // a queue behind the service that serves rate calls a second
 	dependencyQuota PartKind = "dependency-quota" // a token bucket behind the service
-	stopsForGood    PartKind = "stops"            // answers nothing any more once length calls wait
+	stopsForever    PartKind = "stops"            // answers nothing any more once length calls wait
 	crash           PartKind = "crash"            // fails all calls once length wait, and is back after down seconds
 	errorShare      PartKind = "errors"           // fails a share of all calls
 	neighbours      PartKind = "neighbours"       // every seconds on average, service is slower by factor for length seconds

@@ -154,7 +154,7 @@ func TestAbandonedCalls(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	for _, refuses := range []float64{0, 1} {
-		c := made(workers(1, 0.01), with(stopsForGood, "length", 50.0, "refuses", refuses))
+		c := made(workers(1, 0.01), with(stopsForever, "length", 50.0, "refuses", refuses))
 		calls, w := offered(t, c, 200, 4*time.Second)
 		if n := goodOf(calls); n < 40 || n > 60 {
 			t.Errorf("%d calls before 50 waited", n)

@@ -26,7 +26,9 @@ func (c Composition) Truth() Truth {
 	case rate == 0:
 		return Truth{Stop: capacity.StopFailing}
 	case math.IsInf(rate, 1):
-		return Truth{Stop: capacity.StopMaxRate, Findings: c.cold(nil)}
+		t := Truth{Stop: capacity.StopMaxRate}
+		t.Findings, t.Possible = c.findings(rate, view{composition: c})
+		return t
 	}
 	v := c.overloaded(rate)
 	v.binding = c.binding(rate)
@@ -34,9 +36,9 @@ func (c Composition) Truth() Truth {
 		v.slows = c.without(i).overloaded(rate).goodput > kept*rate
 	}
 	classes, part := v.classes()
-	return Truth{
-		Classes: classes, Capacity: rate, Stop: capacity.StopFound, Part: part, Findings: c.findings(rate, v), Burst: c.burst(rate, part),
-	}
+	t := Truth{Classes: classes, Capacity: rate, Stop: capacity.StopFound, Part: part, Burst: c.burst(rate, part)}
+	t.Findings, t.Possible = c.findings(rate, v)
+	return t
 }
 
 // binding lists the parts without any one of which the server sustains clearly more. The time is the shortest in which the server with
@@ -202,6 +204,9 @@ func (v view) waiting() []signature.Class {
 	if v.goodput < kept*v.rate {
 		classes = append(classes, signature.Collapse)
 	}
+	if v.composition.has(lastInFirstOut) { // the oldest calls get nothing
+		classes = append(classes, signature.Shedding)
+	}
 	return classes
 }
 
@@ -223,34 +228,39 @@ func (v view) slowest() PartKind {
 	return service
 }
 
-// findings are what should be seen beside the class.
-func (c Composition) findings(rate float64, v view) []capacity.FindingKind {
-	var found []capacity.FindingKind
-	found = c.cold(found)
-	if p, ok := c.part(service); ok {
-		speed := p.With["workers"] / p.With["mean"]
-		if x, ok := c.part(autoscaling); ok && speed/x.With["factor"] < rate/removalGain {
-			found = append(found, capacity.Autoscaling)
+// findings are what should be seen beside the class, and what may be said of the server in any case.
+func (c Composition) findings(rate float64, v view) (expected, possible []capacity.FindingKind) {
+	expected, possible = c.cold()
+	if x, ok := c.part(autoscaling); ok {
+		possible = append(possible, capacity.Autoscaling)
+		if p, ok := c.part(service); ok && p.With["workers"]/p.With["mean"]/x.With["factor"] < rate/removalGain {
+			expected = append(expected, capacity.Autoscaling)
 		}
 	}
-	if v.binds(credits) {
-		found = append(found, capacity.SpentCredits)
+	if c.has(credits) {
+		possible = append(possible, capacity.SpentCredits)
+		if v.binds(credits) {
+			expected = append(expected, capacity.SpentCredits)
+		}
 	}
-	if v.dead {
-		found = append(found, capacity.StaysDown)
+	if c.has(stopsForever) {
+		possible = append(possible, capacity.StaysDown)
+		if v.dead {
+			expected = append(expected, capacity.StaysDown)
+		}
 	}
-	return found
+	return expected, possible
 }
 
-// cold adds that the first calls are clearly slower.
-func (c Composition) cold(found []capacity.FindingKind) []capacity.FindingKind {
+// cold is whether the first calls are slower: that should be seen where they take clearly longer, the network included.
+func (c Composition) cold() (expected, possible []capacity.FindingKind) {
 	for _, k := range []PartKind{coldCount, coldTime} {
-		if p, ok := c.part(k); ok && p.With["factor"] >= 2 {
-			return append(found, capacity.ColdStart)
+		if p, ok := c.part(k); ok {
+			possible = []capacity.FindingKind{capacity.ColdStart}
+			if mean := c.held(); (p.With["factor"]-1)*mean >= mean+c.Latency {
+				return possible, possible
+			}
 		}
 	}
-	return found
+	return nil, possible
 }
-
-// right reports whether a finding is expected.
-func (t Truth) expects(k capacity.FindingKind) bool { return slices.Contains(t.Findings, k) }

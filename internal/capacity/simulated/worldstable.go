@@ -198,7 +198,7 @@ func (s Worlds) findings(spurious bool) string {
 			if slices.Contains(missed, k) {
 				n++
 			}
-			if o.Truth.expects(k) != spurious {
+			if !spurious && slices.Contains(o.Truth.Findings, k) || spurious && !slices.Contains(o.Truth.Possible, k) {
 				of++
 			}
 		}

@@ -44,7 +44,7 @@ func queueParts() map[PartKind]mechanism {
 			numbers: "length", harmless: true,
 			add: func(s *composed, _ int, p Part) { s.queue.policy.lifo = max(1, whole(p.With["length"])) },
 		},
-		stopsForGood: {
+		stopsForever: {
 			numbers: "length ? refuses", classes: falling,
 			add: func(s *composed, i int, p Part) {
 				m := &s.memory
