@@ -23,7 +23,9 @@ type Truth struct {
 	// be said beside it.
 	Part               PartKind
 	Findings, Possible []capacity.FindingKind
-	Burst              *float64 // calls beyond the rate that it takes after a rest; nil: not defined
+	// Soft says that hardly more calls fail at a clearly higher rate.
+	Soft  bool
+	Burst *float64 // calls beyond the rate that it takes after a rest; nil: not defined
 }
 
 // Kind is a kind of simulated server.

@@ -14,6 +14,7 @@ const (
 	removalGain          = 1.05             // the rate that it has to sustain, relative to the truth
 	overloadTime         = 20 * time.Second
 	overloadRate         = 1.5 // relative to the truth
+	softRate, softShare  = 1.25, 0.9
 	burstTime, burstRate = 8 * time.Second, 3.0
 	// Goodput above the capacity, relative to it: less than collapsed has fallen, more than kept has not.
 	collapsed, kept = 0.8, 0.9
@@ -38,7 +39,15 @@ func (c Composition) Truth() Truth {
 	classes, part := v.classes()
 	t := Truth{Classes: classes, Capacity: rate, Stop: capacity.StopFound, Part: part, Burst: c.burst(rate, part)}
 	t.Findings, t.Possible = c.findings(rate, v)
+	t.Soft = c.soft(rate)
 	return t
+}
+
+// soft reports whether the server hardly does worse at a clearly higher rate: more than 90 % are good there, and responses do not grow.
+func (c Composition) soft(rate float64) bool {
+	t := c.newTrial(true)
+	t.run(softRate*rate, removalTime, -1)
+	return t.share() > softShare && !t.grows()
 }
 
 // binding lists the parts without any one of which the server sustains clearly more. The time is the shortest in which the server with
