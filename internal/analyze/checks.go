@@ -113,7 +113,7 @@ func nameOf(e *report.Effect) string { return gate{e.Operation, e.Metric, e.Quan
 // change writes a value of an effect with its sign: +3.1 %, or +0.002 in the metric's unit.
 func change(e *report.Effect, v float64) string {
 	if e.Kind == kindRatio {
-		return fmt.Sprintf("%+.3g %%", v*100)
+		return unit.Signed(v*100, 3) + " %"
 	}
-	return fmt.Sprintf("%+.3g", v)
+	return unit.Signed(v, 3)
 }

@@ -4,6 +4,7 @@ package budget
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"tare/internal/metric"
@@ -94,7 +95,7 @@ func seconds(v float64) string {
 }
 
 // plain prints a number so that it reads back as itself, without an exponent.
-func plain(v float64) string { return strings.TrimSuffix(unit.Rate(v).String(), "/s") }
+func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // String is the budget in a canonical form that parses to the same budget.
 func (b Budget) String() string { return b.with(b.Limit.String()) }

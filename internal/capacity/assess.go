@@ -297,7 +297,7 @@ func (v Recovery) sentence(s *float64) string {
 	case s == nil:
 		return fmt.Sprintf("wedged: fresh calls were still not answered %.0f s after the load had stopped%s", v.Deadline.Seconds(), after)
 	case *s < 1:
-		return "recovers at once" + after
+		return "recovers immediately" + after
 	}
 	return fmt.Sprintf("recovers after %.1f s%s", *s, after)
 }

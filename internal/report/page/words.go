@@ -151,10 +151,8 @@ func recovery(c *report.Capacity) string {
 		return "no: " + note
 	case note != "":
 		return note
-	case c.RecoverySeconds != nil && *c.RecoverySeconds == 0:
-		return "at once"
 	case c.RecoverySeconds != nil:
-		return "after " + unit.Seconds(*c.RecoverySeconds) + " idle"
+		return report.RecoversAfter(*c.RecoverySeconds)
 	}
 	return ""
 }
