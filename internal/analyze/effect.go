@@ -8,6 +8,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // The kinds of effects.

@@ -12,6 +12,7 @@ import (
 	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // A soak is what one long trial left behind: its slices, and what the target used in each of them.

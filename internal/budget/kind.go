@@ -212,13 +212,17 @@ func driftsOf(name string) []string {
 // caches, look like a trend.
 const LeastTrend = 8 * time.Minute
 
-// The fewest blocks and, beyond the quantile, calls from which a tail is estimated: those of stat.PooledQuantile.
 const (
-	tailBlocks = 20
-	tailCalls  = 100
 	// TailFrom is the fraction from which on a quantile is estimated from the calls of all blocks, since one block has too few beyond it.
 	TailFrom = 0.9
+	// TailBlocks is how many blocks that takes, as stat.PooledQuantile has it.
+	TailBlocks = 20
+	// tailBeyond is how many values must lie beyond the quantile.
+	tailBeyond = 100
 )
+
+// TailValues is how many values in all, of all blocks together, the q-quantile takes.
+func TailValues(q float64) float64 { return math.Round(tailBeyond / (1 - q)) }
 
 // checkLength refuses what the planned time, or the planned calls, cannot tell.
 func (s *Scope) checkLength(b *Budget, arm *Arm, k kind) *Refusal {
@@ -239,10 +243,10 @@ func (s *Scope) checkLength(b *Budget, arm *Arm, k kind) *Refusal {
 	if q < TailFrom || s.Blocks == 0 {
 		return nil
 	}
-	if s.Blocks < tailBlocks {
-		return refuse(PartQuantile, fmt.Sprintf("blocks: %d", tailBlocks), "%s needs %d blocks, and there are at most %d", b.Quantile, tailBlocks, s.Blocks)
+	if s.Blocks < TailBlocks {
+		return refuse(PartQuantile, fmt.Sprintf("blocks: %d", TailBlocks), "%s needs %d blocks, and there are at most %d", b.Quantile, TailBlocks, s.Blocks)
 	}
-	return refuseShort(b, arm.Samples(b.Operation)*float64(s.Blocks), math.Round(tailCalls/(1-q)), fmt.Sprintf(" in at most %d blocks", s.Blocks))
+	return refuseShort(b, arm.Samples(b.Operation)*float64(s.Blocks), TailValues(q), fmt.Sprintf(" in at most %d blocks", s.Blocks))
 }
 
 // refuseShort refuses a quantile of which there will be too few values.

@@ -56,6 +56,7 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 	if made.Counts != "" {
 		p("", "%s", made.Counts)
 	}
+	planGates(e, p)
 	if seen := a.visible(ctx, e, looks); seen != "" {
 		p("sees", "%s", seen)
 	}

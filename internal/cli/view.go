@@ -9,6 +9,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/run"
 	"tare/internal/term"
+	"tare/internal/unit"
 )
 
 // view turns the events of a run into the live view on stderr: a few lines on a terminal, one plain line a step elsewhere.
