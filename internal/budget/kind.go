@@ -153,7 +153,7 @@ func (s *Scope) unmeasured(b *Budget, arm *Arm) *Refusal {
 	}
 	for _, name := range arm.Metrics {
 		i := slices.IndexFunc(probed, func(p Probed) bool { return p.Name == name })
-		if s.OwnPace || i >= 0 && slices.Contains(probed[i].Questions, s.Question) && !(s.Question == design.Capacity && name == metric.CPU.Name) {
+		if s.OwnPace || i >= 0 && slices.Contains(probed[i].Questions, s.Question) && (s.Question != design.Capacity || name != metric.CPU.Name) {
 			names = append(names, name)
 		}
 	}
