@@ -51,6 +51,8 @@ func (r *session) conclude(a *aim) (goodput float64, err error) {
 // enough is how long the target has to be under load before its capacity is stated; the last stretch of a service has a length of its own.
 func (r *session) enough() time.Duration {
 	switch {
+	case r.class().Traits().Falls:
+		return max(enoughLoad, r.loaded()+2*lastStretch)
 	case r.class().Traits().Served:
 		return max(enoughLoad, r.loaded()+lastStretch)
 	case r.gradual():

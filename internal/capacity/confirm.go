@@ -95,10 +95,11 @@ func (r *session) aim() aim {
 	return a
 }
 
-// gradual reports whether calls are refused little by little around the capacity: places are taken by chance, and a bucket lets no rate pass that varies.
+// gradual reports whether calls are refused little by little around the capacity: places are taken by chance, and a limit on the rate lets a steady one pass.
 func (r *session) gradual() bool {
 	const varies = 0.015
-	return r.class().Traits().Gradual || r.class() == signature.TokenBucket && r.estimate.N > 0 && r.estimate.Half() > varies
+	t := r.class().Traits()
+	return t.Gradual || t.Steady && !t.Windowed && !t.Strands && r.estimate.N > 0 && r.estimate.Half() > varies
 }
 
 // waits reports whether rates are judged by whether responses grow, each from rest: calls wait, and the limit saves nothing up.

@@ -114,6 +114,9 @@ func (r *session) slope(from, elapsed, block time.Duration) *bool {
 	if !ok || math.IsNaN(l.SE) {
 		return nil
 	}
+	if r.idle(calls, now, elapsed) {
+		return new(true)
+	}
 	const threshold, correlated = 0.01, 2.5 // residuals of a queue are autocorrelated
 	switch se := max(2*correlated*l.SE, 2*r.walk(elapsed)); {
 	case l.Slope+se < threshold && (!mute(calls, now, block) || r.class() == signature.AcceptQueue):
@@ -122,6 +125,24 @@ func (r *session) slope(from, elapsed, block time.Duration) *bool {
 		return new(false)
 	}
 	return nil
+}
+
+// idle reports whether the calls of the second half of a step were answered about as fast as far below the capacity, and hardly any is outstanding for
+// longer: no queue stands.
+func (r *session) idle(calls []load.Call, now, elapsed time.Duration) bool {
+	if r.typical == 0 || elapsed < 8*time.Second || r.stands() {
+		return false
+	}
+	quick, n := 0, 0
+	for _, c := range calls {
+		if c.Intended < now-elapsed/2 || c.Outstanding(now) && c.Intended > now-4*r.typical-20*time.Millisecond {
+			continue
+		}
+		if n++; !c.Outstanding(now) && c.Outcome.Good() && c.Response() <= 2*r.typical+2*time.Millisecond {
+			quick++
+		}
+	}
+	return n >= 20 && 10*quick >= 9*n
 }
 
 // mute reports whether most calls of a step are outstanding, those of its last block aside, which are young. Of such a call nothing is known but its age, and

@@ -43,6 +43,11 @@ func (r *session) overload(goodput float64) (held float64, err error) {
 		if again := d.again(); again > 0 && restarts < 3 {
 			restarts++
 			goodput = again
+			if d.waited() {
+				if err := r.settle("far more than the target takes was offered"); err != nil {
+					return 0, err
+				}
+			}
 			continue
 		}
 		break
@@ -212,6 +217,12 @@ func (d *dose) again() float64 {
 		return e.Value
 	}
 	return d.lower
+}
+
+// waited reports whether the target let calls wait under the overload, for more than half a second, and hardly failed any.
+func (d *dose) waited() bool {
+	_, c := d.seen.over(d.s.Now() - d.begun)
+	return float64(c.bad) < 0.1*float64(c.good+c.bad) && float64(d.seen.last().open) > max(20, d.seen.goodput(d.unit)/2)
 }
 
 // excessive reports whether the rate is more than twice what comes back, which makes a queue needlessly long.

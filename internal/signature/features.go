@@ -142,17 +142,15 @@ func (f *features) turnedAway(e Evidence) {
 	}
 	var away, served []float64
 	for _, c := range e.Calls {
-		if c.Intended < f.window.Start || c.Intended >= f.window.End || c.Outstanding(e.Now) || c.Sent == 0 {
+		if c.Done > f.window.Start && c.Done <= f.window.End && c.Sent != 0 && c.Outcome.Good() {
+			served = append(served, c.Service().Seconds())
+		}
+		if c.Intended < f.window.Start || c.Intended >= f.window.End || c.Outstanding(e.Now) || c.Sent == 0 || c.Outcome.Good() || !f.rejects(c) {
 			continue
 		}
-		switch {
-		case c.Outcome.Good():
-			served = append(served, c.Service().Seconds())
-		case f.rejects(c):
-			away = append(away, c.Service().Seconds())
-			if c.Outcome == load.Refused {
-				f.rejected++
-			}
+		away = append(away, c.Service().Seconds())
+		if c.Outcome == load.Refused {
+			f.rejected++
 		}
 	}
 	f.rejection, f.acceptance = latenciesOf(away), latenciesOf(served)
