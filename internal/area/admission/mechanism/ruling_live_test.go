@@ -1,7 +1,9 @@
 package mechanism_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"flag"
 	"fmt"
 	"net/http"
@@ -11,9 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"encoding/base64"
-	"encoding/pem"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,22 +51,30 @@ func refusedCases() []refused {
 		{name: "cel-parameter-is-missing", status: 422, want: mechanism.PolicyFailed},
 		{name: "pod-security", status: 403, want: mechanism.PolicyDenied, namespace: "tare-restricted"},
 		{name: "quota", status: 403, want: mechanism.PolicyDenied, namespace: "tare-quota"},
-		{name: "limit-range", status: 403, want: mechanism.PolicyDenied, namespace: "tare-limits",
-			pod: `spec: {containers: [{name: main, image: none, resources: {limits: {cpu: "2"}}}]}`},
+		{
+			name: "limit-range", status: 403, want: mechanism.PolicyDenied, namespace: "tare-limits",
+			pod: `spec: {containers: [{name: main, image: none, resources: {limits: {cpu: "2"}}}]}`,
+		},
 		{name: "no-right", status: 403, want: mechanism.AccessDenied, namespace: "kube-system"},
 		{name: "namespace-ends", status: 403, want: mechanism.NoRuling, namespace: "tare-ends"},
 		{name: "no-service-account", status: 403, want: mechanism.NoRuling, pod: `spec: {serviceAccountName: nobody}`},
 		{name: "no-priority-class", status: 403, want: mechanism.NoRuling, pod: `spec: {priorityClassName: nobody}`},
 		{name: "unknown-caller", status: 401, want: mechanism.NoRuling, token: func(*plane.Plane) string { return "nobody" }},
-		{name: "no-namespace", status: 404, want: mechanism.NoRuling, namespace: "nowhere",
-			token: func(p *plane.Plane) string { return p.AdminToken }},
+		{
+			name: "no-namespace", status: 404, want: mechanism.NoRuling, namespace: "nowhere",
+			token: func(p *plane.Plane) string { return p.AdminToken },
+		},
 		{name: "malformed", status: 400, want: mechanism.NoRuling, body: `{"kind":"Pod","spec":7}`},
-		{name: "malformed-quotes-a-denial", status: 400, want: mechanism.NoRuling,
-			body: `{"apiVersion":"v1","kind":"Pod","spec":{"hostNetwork":"admission webhook \"w\" denied the request: no"}}`},
+		{
+			name: "malformed-quotes-a-denial", status: 400, want: mechanism.NoRuling,
+			body: `{"apiVersion":"v1","kind":"Pod","spec":{"hostNetwork":"admission webhook \"w\" denied the request: no"}}`,
+		},
 		{name: "invalid-quotes-a-denial", status: 422, want: mechanism.NoRuling, pod: `metadata: {labels: {` +
-			`"quoted": "x forbidden: ValidatingAdmissionPolicy 'p' denied request: no"}}`},
-		{name: "name-quotes-a-denial", status: 422, want: mechanism.NoRuling,
-			pod: `metadata: {name: "is forbidden: ValidatingAdmissionPolicy 'p' denied request: no"}`},
+			`"quoted": "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no"}}`},
+		{
+			name: "name-quotes-a-denial", status: 422, want: mechanism.NoRuling,
+			pod: `metadata: {name: "x is forbidden: ValidatingAdmissionPolicy 'p' denied request: no"}`,
+		},
 	}
 }
 

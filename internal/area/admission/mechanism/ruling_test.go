@@ -49,6 +49,12 @@ func TestRulingOfOthers(t *testing.T) {
 		body string
 		want mechanism.Ruling
 	}{
+		"Kyverno, ValidatingPolicy": {
+			400, status("400", `admission webhook \"vpol.validate.kyverno.svc-fail\" denied the request: Policy ban-00001 failed: no`),
+			mechanism.PolicyDenied,
+		},
+		"Kyverno, ClusterPolicy": {400, status("400", `admission webhook \"validate.kyverno.svc-fail\" denied the request: \n\n`+
+			`resource Pod/try/bad was blocked due to the following policies \n\nban-00001:\n  host-network: 'validation error: no'\n`), mechanism.PolicyDenied},
 		"PodSecurityPolicy of 1.24": {403, status("403", `pods \"x\" is forbidden: PodSecurityPolicy: unable to admit pod: []`), mechanism.PolicyDenied},
 		"two limits":                {403, status("403", `pods \"x\" is forbidden: [maximum cpu usage per Container is 1, maximum memory usage]`), mechanism.PolicyDenied},
 		"no right to a path":        {403, status("403", `forbidden: User \"u\" cannot get path \"/metrics\"`), mechanism.AccessDenied},
@@ -63,8 +69,10 @@ func TestRulingOfOthers(t *testing.T) {
 		"another kind":              {400, strings.Replace(status("400", `admission webhook \"w\" denied the request: no`), "Status", "Event", 1), mechanism.NoRuling},
 		"without a code":            {400, `{"kind":"Status","message":"admission webhook \"w\" denied the request: no"}`, mechanism.NoRuling},
 		"a code in quotes":          {400, status(`"400"`, `admission webhook \"w\" denied the request: no`), mechanism.NoRuling},
-		"the message of a cause": {403, `{"kind":"Status","status":"Failure","details":{"causes":[{"message":"admission webhook \"w\" denied the request: no"}]},"code":403}`,
-			mechanism.NoRuling},
+		"the message of a cause": {
+			403, `{"kind":"Status","status":"Failure","details":{"causes":[{"message":"admission webhook \"w\" denied the request: no"}]},"code":403}`,
+			mechanism.NoRuling,
+		},
 		"cut off":         {400, strings.TrimSuffix(status("400", `admission webhook \"w\" denied the request: no`), "}\n"), mechanism.NoRuling},
 		"more than one":   {400, strings.Repeat(status("400", `admission webhook \"w\" denied the request: no`), 2), mechanism.NoRuling},
 		"a list":          {403, `["forbidden: exceeded quota: q"]`, mechanism.NoRuling},
