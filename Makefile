@@ -33,15 +33,20 @@ engines: ## the decision points that are built on demand, where this host can, i
 plane: ## the control planes that are built on demand (Kubernetes 1.36 and 1.24), into the user's cache: about ten minutes on two cores, once
 	TARE_TEST_PLANE_BUILD=1 $(GO) test -count=1 -v -timeout 4h -run '^TestBinariesAreBuilt$$' ./internal/plane
 
+# Where tests run alone (-p 1), go test also compiles with one program at a time: what they need is compiled first, with all processors.
+COMPILE := $(GO) list -export -test -deps
+
 test: $(GOTESTSUM) ## everything that this machine can run
+	@$(COMPILE) ./... >/dev/null 2>&1 || true # what does not compile is a finding of the tests
 	@failed=; \
 	$(TESTS) --packages='$(PURE)' -- -p 2 -timeout 25m || failed=1; \
 	$(TESTS) --packages='$(filter-out $(shell $(GO) list $(PURE)),$(shell $(GO) list ./...))' -- -p 1 -timeout 25m || failed=1; \
 	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi
 
 race: $(GOTESTSUM) ## the packages with goroutines, under the race detector
+	@$(COMPILE) -race $(RACE) ./internal/stat/simulated >/dev/null 2>&1 || true
 	$(GO) test -race -short -p 1 -timeout 25m -run '^(TestReproducible|TestTables)$$' ./internal/stat/simulated # the others compute the same way, for minutes
-	$(TESTS) --hide-summary=skipped --packages='$(RACE)' -- -race -short -p 1 -timeout 25m
+	$(TESTS) --hide-summary=skipped --packages='$(RACE)' -- -race -short -vet=off -p 1 -timeout 25m # make test vets the same packages
 
 $(GOTESTSUM): tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../$@ gotest.tools/gotestsum

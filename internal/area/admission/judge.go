@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 
+	"tare/internal/area/admission/mechanism"
 	"tare/internal/load"
 )
 
@@ -20,9 +21,8 @@ const (
 	causeInvalid
 	causeOther
 	causeUntouched
-	causeWebhook
-	causeAdmitted
-	causeDeniedByOther
+	causePolicyFailed
+	causeForbidden
 )
 
 // causes are the operations' own reasons, in words.
@@ -36,9 +36,8 @@ func causes() []string {
 		causeInvalid:       "the API server finds the request invalid",
 		causeOther:         "the answer holds another kind of object than was asked for",
 		causeUntouched:     "the answer lacks what the policies should have put there",
-		causeWebhook:       "an admission webhook could not be called",
-		causeAdmitted:      "what a policy should deny was admitted",
-		causeDeniedByOther: "it was denied, but not by the policy that should do it",
+		causePolicyFailed:  "an admission policy or webhook failed, and decided nothing",
+		causeForbidden:     "the API server forbids it, and neither a policy that tare knows nor access control says so",
 	}
 }
 
@@ -47,22 +46,12 @@ type judge struct {
 	status int // of a good answer
 	// starts are how a good body may begin, one of them; holds is what it must hold besides, all of it.
 	starts, holds [][]byte
-	// denied, if set, is what the denial that is expected must hold.
-	denied [][]byte
 }
 
 // answer judges an answer. It does not allocate, and keeps nothing.
 func (j *judge) answer(status int, body []byte) (load.Outcome, cause) {
-	switch {
-	case status == j.status && j.denied == nil:
+	if status == j.status {
 		return j.object(body)
-	case j.denied != nil && denial(status, body):
-		if !holdsAll(body, j.denied) {
-			return load.Wrong, causeDeniedByOther
-		}
-		return load.Denied, fine
-	case j.denied != nil && (status == http.StatusCreated || status == http.StatusOK):
-		return load.Wrong, causeAdmitted
 	}
 	return unwanted(status, body)
 }
@@ -78,36 +67,20 @@ func (j *judge) object(body []byte) (load.Outcome, cause) {
 	return load.OK, fine
 }
 
-var (
-	// cannot and aResource stand in what role-based access control says, and together in no denial by a policy.
-	cannot    = []byte(`" cannot `)
-	aResource = []byte(` resource \"`)
-	calling   = []byte("failed calling webhook")
-	// denials are the words of policies whose denials may come with any status: that of a CEL policy is 422 unless the policy says otherwise, that
-	// of a webhook what the webhook says.
-	celDenial     = []byte("denied request")
-	webhookDenial = []byte("denied the request")
-)
-
-// denial reports whether an answer is an admission policy's no, not that of access control.
-func denial(status int, body []byte) bool {
-	if status < 400 {
-		return false
-	}
-	if bytes.Contains(body, celDenial) || bytes.Contains(body, webhookDenial) {
-		return true
-	}
-	return status == http.StatusForbidden && (!bytes.Contains(body, cannot) || !bytes.Contains(body, aResource))
-}
-
 // unwanted is what a status means that is not the expected one.
 func unwanted(status int, body []byte) (load.Outcome, cause) {
-	if denial(status, body) {
+	switch mechanism.RulingOf(status, body) {
+	case mechanism.PolicyDenied:
 		return load.Wrong, causeDenied
+	case mechanism.PolicyFailed:
+		return load.Failed, causePolicyFailed
+	case mechanism.AccessDenied:
+		return load.Wrong, causeNoRight
+	case mechanism.NoRuling:
 	}
 	switch status {
 	case http.StatusForbidden:
-		return load.Wrong, causeNoRight
+		return load.Wrong, causeForbidden
 	case http.StatusUnauthorized:
 		return load.Wrong, causeUnknownCaller
 	case http.StatusConflict:
@@ -118,10 +91,6 @@ func unwanted(status int, body []byte) (load.Outcome, cause) {
 		return load.Wrong, causeInvalid
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return load.Refused, fine
-	case http.StatusInternalServerError:
-		if bytes.Contains(body, calling) {
-			return load.Failed, causeWebhook
-		}
 	}
 	if status >= 500 || status < 200 {
 		return load.Failed, fine

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -135,10 +137,18 @@ func TestStored(t *testing.T) {
 }
 
 const (
-	podBody  = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"kubernetes.io/psp":"b"}}}`
-	rbacBody = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"pods is forbidden: User \"u\" cannot create resource \"pods\" in API group \"\" in the namespace \"n\"","reason":"Forbidden","code":403}`
-	celBody  = `{"kind":"Status","message":"pods \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no","reason":"Invalid","code":422}`
+	podBody = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"kubernetes.io/psp":"b"}}}`
 )
+
+// realStatus is what a real API server has answered, recorded by the tests of package mechanism.
+func realStatus(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("mechanism", "testdata", "status", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
 func TestJudge(t *testing.T) {
 	created := judge{status: 201, starts: [][]byte{[]byte(`{"kind":"Pod","apiVersion":"v1",`)}}
@@ -160,17 +170,22 @@ func TestJudge(t *testing.T) {
 		{"200 is no creation", created, 200, podBody, load.Wrong, fine},
 		{"another kind", created, 201, `{"kind":"Status","apiVersion":"v1"}`, load.Wrong, causeOther},
 		{"no body", created, 201, "", load.Wrong, causeOther},
-		{"denied by a policy in CEL", created, 422, celBody, load.Wrong, causeDenied},
-		{"denied by a webhook", created, 400, `{"message":"admission webhook \"w\" denied the request: no"}`, load.Wrong, causeDenied},
-		{"denied by a level", created, 403, `{"message":"pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\""}`, load.Wrong, causeDenied},
-		{"no right", created, 403, rbacBody, load.Wrong, causeNoRight},
-		{"invalid", created, 422, `{"message":"Pod is invalid"}`, load.Wrong, causeInvalid},
+		{"denied by a policy in CEL", created, 422, realStatus(t, "cel-denies"), load.Wrong, causeDenied},
+		{"denied by a webhook", created, 400, realStatus(t, "webhook-sets-no-code"), load.Wrong, causeDenied},
+		{"denied by a level", created, 403, realStatus(t, "pod-security"), load.Wrong, causeDenied},
+		{"a policy that fails", created, 422, realStatus(t, "cel-fails"), load.Failed, causePolicyFailed},
+		{"a webhook that fails", created, 500, realStatus(t, "webhook-says-500"), load.Failed, causePolicyFailed},
+		{"a webhook that is away", created, 500, realStatus(t, "webhook-is-away"), load.Failed, causePolicyFailed},
+		{"no right", created, 403, realStatus(t, "no-right"), load.Wrong, causeNoRight},
+		{"forbidden otherwise", created, 403, realStatus(t, "no-service-account"), load.Wrong, causeForbidden},
+		{"a page of a proxy", created, 403, "<html>", load.Wrong, causeForbidden},
+		{"malformed", created, 400, realStatus(t, "malformed"), load.Wrong, causeInvalid},
+		{"invalid", created, 422, realStatus(t, "invalid-quotes-a-denial"), load.Wrong, causeInvalid},
 		{"unknown caller", created, 401, `{}`, load.Wrong, causeUnknownCaller},
 		{"there already", created, 409, `{}`, load.Wrong, causeExists},
 		{"used up", judge{status: 200}, 404, `{}`, load.Wrong, causeGone},
 		{"too many", created, 429, `{}`, load.Refused, fine},
 		{"unavailable", created, 503, `{}`, load.Refused, fine},
-		{"webhook down", created, 500, `{"message":"Internal error occurred: failed calling webhook \"w\""}`, load.Failed, causeWebhook},
 		{"broken", created, 500, `{}`, load.Failed, fine},
 	} {
 		got, why := c.j.answer(c.status, []byte(c.body))
@@ -191,7 +206,7 @@ func TestHotPath(t *testing.T) {
 	}
 	w.judge.holds = [][]byte{[]byte(`"kubernetes.io/psp":"b"`)}
 	buf := make([]byte, 0, 16<<10)
-	body, denied := []byte(podBody), []byte(celBody)
+	body, denied := []byte(podBody), []byte(realStatus(t, "cel-denies"))
 	if n := testing.AllocsPerRun(100, func() {
 		buf = w.Render(buf[:0], 1)
 		w.Check(1, 201, body)
@@ -257,8 +272,8 @@ func FuzzStored(f *testing.F) {
 
 func FuzzJudge(f *testing.F) {
 	f.Add(201, []byte(podBody))
-	f.Add(403, []byte(rbacBody))
-	f.Add(422, []byte(celBody))
+	f.Add(403, []byte(realStatus(f, "no-right")))
+	f.Add(422, []byte(realStatus(f, "cel-denies")))
 	j := judge{status: 201, starts: [][]byte{[]byte(`{"kind":"Pod","apiVersion":"v1",`)}, holds: [][]byte{[]byte("psp")}}
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		o, why := j.answer(status, body)

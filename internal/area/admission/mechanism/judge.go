@@ -22,13 +22,20 @@ func (p Probe) Judge(status int, body []byte) error {
 	if err := json.Unmarshal(body, &a); err != nil {
 		return fmt.Errorf("%s: status %d, and the answer is not JSON: %w", p.Name, status, err)
 	}
-	switch {
-	case status == http.StatusCreated && a.Kind == "Pod":
+	if status == http.StatusCreated && a.Kind == "Pod" {
 		return p.judgeAdmitted(a)
-	case (status == http.StatusForbidden || status == http.StatusUnprocessableEntity) && a.Kind == "Status":
-		return p.judgeDenied(a)
 	}
-	return fmt.Errorf("%s: neither admitted nor denied: status %d, %s: %s", p.Name, status, a.Kind, excerpt(a.Message))
+	what := "neither admitted nor denied by a policy"
+	switch RulingOf(status, body) {
+	case PolicyDenied:
+		return p.judgeDenied(a)
+	case PolicyFailed:
+		what = "a policy or webhook failed and decided nothing"
+	case AccessDenied:
+		what = "the caller has no right to create it, and no policy has seen it"
+	case NoRuling:
+	}
+	return fmt.Errorf("%s: %s: status %d, %s: %s", p.Name, what, status, a.Kind, excerpt(a.Message))
 }
 
 func (p Probe) judgeAdmitted(a answer) error {

@@ -17,8 +17,13 @@ const (
 		`[spec.containers[0].securityContext.privileged: Invalid value: true: Privileged containers are not allowed]","reason":"Forbidden","code":403}`
 	deniedByPSA = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": ` +
 		`privileged (container \"main\" must not set securityContext.privileged=true)","reason":"Forbidden","code":403}`
-	deniedByQuota  = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"x\" is forbidden: exceeded quota","reason":"Forbidden","code":403}`
-	webhookIsAway  = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Internal error occurred: failed calling webhook","reason":"InternalError","code":500}`
+	deniedByQuota = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0","reason":"Forbidden","code":403}`
+	webhookIsAway = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Internal error occurred: failed calling webhook \"w\": failed to call webhook",` +
+		`"reason":"InternalError","code":500}`
+	webhookHasNoCode = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"admission webhook \"w\" denied the request: policy ban-00001: no","code":400}`
+	malformed        = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Pod in version \"v1\" cannot be handled as a Pod","reason":"BadRequest","code":400}`
+	noRight          = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods is forbidden: User \"u\" cannot create resource \"pods\" in API group \"\"",` +
+		`"reason":"Forbidden","code":403}`
 	admittedPlain  = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"}}`
 	admittedMarked = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"tare.dev/mutated":"2"}}}`
 	admittedByPSP  = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"kubernetes.io/psp":"tare-r7f3a-1.c-relevant-00001"}}}`
@@ -44,6 +49,10 @@ func TestJudge(t *testing.T) {
 	changing := Prove(MutatingWebhook, Population{Total: 4, Bound: 3, Useable: 2}, s)
 	psp := Prove(PSP, Default(PSP, 4), s)
 	inert := Prove(VAP, Population{Total: 4}, s)
+	file, err := FileProof(nil, []byte("{apiVersion: v1, kind: Pod, metadata: {name: x}}"), []string{"policy ban-$(TARE_POLICY):"}, 1, s)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		probe  Probe
 		status int
@@ -60,7 +69,12 @@ func TestJudge(t *testing.T) {
 		"nothing is relevant":         {bad(t, inert, "-bad"), 201, admittedPlain, ""},
 		"webhook denies":              {bad(t, hooks, "relevant-00002"), 403, deniedByWebhook, ""},
 		"other webhook denies":        {bad(t, hooks, "bad-c-relevant-00001"), 403, deniedByWebhook, "not by"},
-		"webhook does not answer":     {bad(t, hooks, "-bad"), 500, webhookIsAway, "neither admitted nor denied"},
+		"webhook does not answer":     {bad(t, hooks, "-bad"), 500, webhookIsAway, "failed and decided nothing"},
+		"webhook sets no code":        {file.Bad[0], 400, webhookHasNoCode, ""},
+		"no code, by another":         {bad(t, hooks, "-bad"), 400, webhookHasNoCode, "not by"},
+		"no code for the good pod":    {file.Good, 400, webhookHasNoCode, "must be admitted"},
+		"a malformed pod":             {file.Bad[0], 400, malformed, "neither admitted nor denied by a policy: status 400"},
+		"the caller has no right":     {file.Bad[0], 403, noRight, "has no right"},
 		"policy instead of webhook":   {bad(t, hooks, "-bad"), 422, deniedByVAP, "not for the reason"},
 		"both webhooks mutate":        {changing.Good, 201, admittedMarked, ""},
 		"no webhook mutates":          {changing.Good, 201, admittedPlain, "tare.dev/mutated"},

@@ -142,10 +142,12 @@ func TestFileProof(t *testing.T) {
 	if proof, err = FileProof(pod, pod, nil, 1, s); err != nil || !strings.Contains(string(proof.Good.Pod), `"app":"bad"`) {
 		t.Errorf("good: %s %v", proof.Good.Pod, err)
 	}
-	if proof, err = FileProof(nil, pod, []string{"engine", "[$(TARE_NAMESPACE).$(TARE_POLICY)]"}, 2, s); err != nil {
+	if proof, err = FileProof(nil, pod, []string{"engine: ", "[$(TARE_NAMESPACE).$(TARE_POLICY)]"}, 2, s); err != nil {
 		t.Fatal(err)
 	}
-	denial := func(message string) []byte { return []byte(`{"kind":"Status","message":"` + message + `"}`) }
+	denial := func(message string) []byte {
+		return []byte(`{"kind":"Status","status":"Failure","message":"admission webhook \"engine.example\" denied the request: ` + message + `","code":403}`)
+	}
 	if err := proof.Bad[0].Judge(403, denial("engine: [tare-r7f3a-1.00001] no [tare-r7f3a-1.00002] no")); err != nil {
 		t.Errorf("both policies deny it: %v", err)
 	}
