@@ -65,6 +65,13 @@ func (c *comparison) checkable() []gate {
 
 // check judges a family of effects that ought to be none.
 func (a *analysis) check(family []*contrast, control design.Control, aa *report.AA) []report.Effect {
+	if undecidable(family, "", stat.Holm) != "" {
+		for _, x := range family { // a check must be able to fail
+			if x.byMean(); x.estimate(stat.LookAlpha) != nil {
+				return nil
+			}
+		}
+	}
 	p := pValues(family)
 	adjusted, alphas := stat.Holm(p), stat.HolmLevels(p, stat.LookAlpha)
 	var out []report.Effect
@@ -74,7 +81,7 @@ func (a *analysis) check(family []*contrast, control design.Control, aa *report.
 		}
 		e := &x.effect
 		e.Control, e.Gating, e.Adjusted = control, control == design.AA, &adjusted[i]
-		x.fill(alphas[i], false)
+		x.fill(alphas[i])
 		out = append(out, *e)
 		if !e.Measurable || adjusted[i] > stat.LookAlpha {
 			continue
@@ -102,7 +109,7 @@ func (a *analysis) silence() {
 	}
 	for i := range a.rep.Effects {
 		e := &a.rep.Effects[i]
-		e.Verdict, e.Measurable, e.BlocksToDecide = report.EffectInconclusive, false, nil
+		e.Verdict, e.Measurable, e.BlocksToDecide = report.NotJudged, false, nil
 		e.Reason = "the run is invalid: " + a.flaws.invalid[0]
 	}
 }

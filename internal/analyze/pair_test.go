@@ -228,7 +228,7 @@ func TestCompareSays(t *testing.T) {
 		t.Errorf("%s: %s", rep.Verdict, rep.Reason)
 	}
 	for _, e := range rep.Effects {
-		if e.Verdict != report.EffectInconclusive {
+		if e.Verdict != report.NotJudged {
 			t.Errorf("an invalid comparison says %+v", e)
 		}
 	}

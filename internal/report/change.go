@@ -173,6 +173,8 @@ func (v EffectVerdict) mark() string {
 		return "‹"
 	case EffectInconclusive:
 		return "?"
+	case NotJudged:
+		return "–"
 	}
 	return ""
 }
@@ -182,7 +184,7 @@ func (v EffectVerdict) explained() string {
 	switch v {
 	case Slower, Faster:
 		return string(v) + ", size undecided"
-	case Regressed, Improved, Equivalent, EffectInconclusive:
+	case Regressed, Improved, Equivalent, EffectInconclusive, NotJudged:
 	}
 	return string(v)
 }
@@ -193,7 +195,7 @@ func (v EffectVerdict) color() string {
 		return red
 	case Improved, Equivalent:
 		return green
-	case Slower, Faster, EffectInconclusive:
+	case Slower, Faster, EffectInconclusive, NotJudged:
 		return yellow
 	}
 	return plain

@@ -17,6 +17,11 @@ type Design struct {
 	Stopped string   `json:"stopped,omitempty"` // why it ended where it did
 	// Unblocked: the values were not taken in interleaved blocks, so nothing may be called equivalent.
 	Unblocked bool `json:"unblocked,omitempty"`
+	// Undecidable says what so few blocks cannot decide, whatever they hold.
+	Undecidable []string `json:"undecidable,omitempty"`
+	// Late counts the blocks from which no times are taken, Dropped those from which nothing is: the generator was the limit in them.
+	Late    int `json:"late,omitempty"`
+	Dropped int `json:"dropped,omitempty"`
 }
 
 // BlockValues are one metric of one treatment, block by block: what effects are estimated from.

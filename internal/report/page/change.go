@@ -172,6 +172,8 @@ func effectWord(v report.EffectVerdict) (word, class string) {
 		return "? faster", unsure
 	case report.EffectInconclusive:
 		return "? inconclusive", unsure
+	case report.NotJudged:
+		return "– not judged", unsure
 	}
 	return string(v), unsure
 }

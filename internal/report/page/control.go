@@ -35,14 +35,14 @@ func aaBlock(r *report.Report) block {
 		return block{Text: "The baseline measured against itself shows no effect."}
 	}
 	worst := furthestEffect(a.Effects)
-	text := "The baseline was measured against itself under another name, and the two do not differ by what would make the run unreliable: half the margin, told from zero."
+	text := "The baseline was measured against itself under another name, and the two do not differ by what would make the run unreliable: half the margin, with an interval that excludes zero."
 	if worst != nil && isRatio(worst) {
 		text += " The largest of " + plural(len(a.Effects), "difference") + " is " + estimateText(r, worst) + ", " + quantity(worst.Metric, worst.Quantile, worst.Operation) + "."
 	}
 	return block{Text: text}
 }
 
-// worstControls are the effects that are told from zero where none can be.
+// worstControls are the effects that differ from zero where none can.
 func worstControls(r *report.Report, effects []report.Effect) []string {
 	var out []string
 	for i := range effects {
@@ -79,9 +79,9 @@ func negativeText(a *report.AA) string {
 	}
 	text := "Negative controls are operations on which a control cannot act: there, too, any effect is an artefact. "
 	if off == 0 {
-		return text + "None of the " + strconv.Itoa(len(a.NegativeControls)) + " is told from zero."
+		return text + "None of the " + strconv.Itoa(len(a.NegativeControls)) + " differs from zero."
 	}
-	return text + strconv.Itoa(off) + " of the " + strconv.Itoa(len(a.NegativeControls)) + " are told from zero."
+	return text + strconv.Itoa(off) + " of the " + strconv.Itoa(len(a.NegativeControls)) + " differ from zero."
 }
 
 // maxControls is how many controls are drawn; all are in the table.
@@ -147,7 +147,7 @@ func oneMeasure(all []*report.Effect) string {
 	return measure(all[0].Metric, all[0].Quantile)
 }
 
-// controlRow judges nothing but whether an effect is told from zero.
+// controlRow judges nothing but whether an effect differs from zero.
 func controlRow(r *report.Report, e *report.Effect, brief bool) chart.ForestRow {
 	row := forestRow(r, &comparison{controls: []*report.Effect{e}}, e)
 	what := quantity(e.Metric, e.Quantile, e.Operation)
