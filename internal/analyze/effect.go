@@ -60,6 +60,7 @@ type contrast struct {
 	mean func(level float64) (stat.Test, error)
 	// least is the smallest p-value that so many blocks can give, whatever their values.
 	least     float64
+	base      float64 // the baseline's median over its blocks; 0: not known
 	margin    float64 // on the effect's own scale; 0: there is none
 	exact     bool    // the metric does not vary: its change is a change
 	unblocked bool
@@ -79,7 +80,7 @@ func contrastOf(p *Pair) (*contrast, error) {
 	if len(x) < minBlocks || len(y) < minBlocks {
 		return nil, fmt.Errorf("%s on one side and %d on the other: an effect needs %d", plural(len(x), "block"), len(y), minBlocks)
 	}
-	c := &contrast{metric: p.Metric, unblocked: p.Unblocked}
+	c := &contrast{metric: p.Metric, unblocked: p.Unblocked, base: stat.Quantile(x, 0.5)}
 	c.effect.Metric, c.effect.Blocks = p.Metric.Name, min(len(x), len(y))
 	c.effect.Kind = kindRatio
 	if p.difference || p.Metric.Unit == metric.Ratio || !positive(x) || !positive(y) {
@@ -133,7 +134,7 @@ func exactly(x, y []float64) func(float64) (stat.Test, error) {
 
 // tailContrast is of pooled quantiles: blocks hold the sorted samples of each block.
 func tailContrast(m metric.Metric, base, treated [][]float64, q float64) *contrast {
-	c := &contrast{metric: m}
+	c := &contrast{metric: m, base: pooled(base, q)}
 	c.effect.Metric, c.effect.Kind, c.effect.Blocks = m.Name, kindRatio, min(len(base), len(treated))
 	c.test = func(level float64) (stat.Test, error) { return stat.QuantileRatio(base, treated, q, level) }
 	return c
@@ -203,6 +204,9 @@ func (c *contrast) fill(alpha float64) {
 	e := &c.effect
 	e.Estimate, e.Lo, e.Hi, e.Level = c.scale(c.got.Value), c.scale(c.got.Lo), c.scale(c.got.Hi), c.got.Level
 	e.P = finite(c.got.P)
+	if e.Kind == kindRatio && c.base > 0 {
+		e.Difference = finite(e.Estimate * c.base)
+	}
 	e.Margin = known(c.margin)
 	e.Measurable = !c.wide && (e.Lo > 0 || e.Hi < 0)
 	e.Verdict = c.verdict()

@@ -79,12 +79,12 @@ func undecidable(family []*contrast, what string, adjust func([]float64) []float
 	if unblocked {
 		have = plural(blocks, "value") + " of each"
 	}
-	text := fmt.Sprintf("%s cannot decide any %s effect", have, what)
+	text := fmt.Sprintf("%s cannot decide the one %s effect", have, what)
 	if len(family) > 1 {
-		text += fmt.Sprintf(" of %d", len(family))
+		text = fmt.Sprintf("%s cannot decide any of %d %s effects", have, len(family), what)
 	}
 	if p := slices.Min(least); p < 1 {
-		return text + fmt.Sprintf(": the smallest p of the rank test is %.2g, corrected %.2g, and %.2g is needed%s", p, min(1, best), stat.LookAlpha, needed(unblocked, len(family)))
+		return text + fmt.Sprintf(": the smallest p-value of the rank test is %.2g, corrected %.2g, and at most %.2g is needed%s", p, min(1, best), stat.LookAlpha, needed(unblocked, len(family)))
 	}
 	return text + fmt.Sprintf(": %d are needed", fewestFor(stat.LookAlpha))
 }
@@ -94,7 +94,24 @@ func needed(unblocked bool, family int) string {
 	if unblocked {
 		return ""
 	}
-	return fmt.Sprintf(", as from %d blocks on", fewestFor(stat.LookAlpha/float64(family)))
+	return fmt.Sprintf("; %d blocks can", fewestFor(stat.LookAlpha/float64(family)))
+}
+
+// Undecidable says what a comparison of at most so many blocks cannot decide by its design. timed: it has response times of calls.
+func Undecidable(blocks int, timed bool) []string {
+	const manyGates = 50 // of one treatment; more than anybody names
+	var out []string
+	gates := int(stat.LookAlpha / stat.LeastRankP(blocks))
+	switch {
+	case gates < 1:
+		return []string{fmt.Sprintf("%s cannot decide any effect: %d are needed", plural(blocks, "block"), fewestFor(stat.LookAlpha))}
+	case gates < manyGates:
+		out = append(out, fmt.Sprintf("of one treatment, %s can decide %s at once, and not more", plural(blocks, "block"), plural(gates, "gating effect")))
+	}
+	if timed && blocks < stat.FewestTailBlocks {
+		out = append(out, fmt.Sprintf("%s cannot tell how p90 and higher quantiles change: %d are needed", plural(blocks, "block"), stat.FewestTailBlocks))
+	}
+	return out
 }
 
 // powerless notes what this many blocks cannot decide by design, so that no report takes its silence for a finding.
@@ -104,4 +121,3 @@ func (a *analysis) powerless(text string) {
 	}
 	addOnce(&a.rep.Design.Undecidable, text)
 }
-

@@ -247,7 +247,9 @@ func (r *Report) tally() []finding {
 }
 
 // undecided says whether more blocks would say more about an effect.
-func (v EffectVerdict) undecided() bool { return v == EffectInconclusive || v == NotJudged || v == Slower || v == Faster }
+func (v EffectVerdict) undecided() bool {
+	return v == EffectInconclusive || v == NotJudged || v == Slower || v == Faster
+}
 
 // maxOpen bounds the list of undecided effects in text and Markdown.
 const maxOpen = 12

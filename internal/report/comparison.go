@@ -72,6 +72,8 @@ type Effect struct {
 	Measurable     bool          `json:"measurable"`
 	MDE            *float64      `json:"mde,omitempty"` // smallest detectable effect
 	BlocksToDecide *int          `json:"blocks_to_decide,omitempty"`
+	// Difference is what a ratio comes to on the baseline's median, in the metric's unit.
+	Difference *float64 `json:"difference,omitempty"`
 	// Gating effects decide budgets, verdicts and when to stop; the others are exploratory.
 	Gating bool `json:"gating,omitempty"`
 	// P is the p-value of no effect, Adjusted the same after Holm's (gating) or Benjamini and Hochberg's (exploratory) correction.

@@ -97,7 +97,9 @@ func levelsOf(effects []*Effect) string {
 			lo, hi = min(lo, x.Level), max(hi, x.Level)
 		}
 	}
-	show := func(v float64) string { return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", v*100), "0"), ".") }
+	show := func(v float64) string {
+		return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", v*100), "0"), ".")
+	}
 	switch {
 	case math.IsInf(lo, 0):
 		return ""
@@ -126,13 +128,19 @@ func (r *Report) trust() (text string, ok bool) {
 	var parts []string
 	if arm != nil {
 		s := "the baseline against itself is quiet: largest "
-		if !quiet {
+		switch {
+		case !quiet:
 			s = "the baseline differs from itself: "
+		case arm.Verdict == NotJudged && r.Verdict != Invalid:
+			s = "too few blocks to tell whether the baseline differs from itself: largest "
 		}
 		parts = append(parts, s+arm.Change()+" of "+arm.measured())
 	}
 	if negative != nil {
 		s := "negative controls quiet: " + operationsOf(a.NegativeControls) + ", largest " + negative.Change()
+		if negative.Verdict == NotJudged && r.Verdict != Invalid {
+			s = "too few blocks to judge negative controls: " + operationsOf(a.NegativeControls) + ", largest " + negative.Change()
+		}
 		if !controlsQuiet {
 			s = "a negative control is not quiet: " + negative.measured() + " of " + named(r.labels(), negative.Treatment) + " " + negative.Change()
 		}

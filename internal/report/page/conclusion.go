@@ -77,6 +77,7 @@ func costs(r *report.Report, e *report.Effect) string {
 	if bounded(e) {
 		size += " " + strings.ReplaceAll(c.between(e.Lo, e.Hi), "+", "")
 	}
+	size += multiple(e)
 	if e.Estimate < 0 {
 		return short(r, e.Treatment) + " lowers " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + strings.ReplaceAll(size, "−", "")
 	}

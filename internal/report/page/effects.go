@@ -248,7 +248,7 @@ func effectTable(r *report.Report, caption string, effects []*report.Effect) *ta
 			v[1] = e.Baseline
 		}
 		if estimated(e) {
-			v[3] = c.value(e.Estimate)
+			v[3] = c.value(e.Estimate) + multiple(e)
 		}
 		if bounded(e) {
 			v[4] = c.between(e.Lo, e.Hi)
