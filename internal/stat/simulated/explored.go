@@ -114,6 +114,44 @@ type Explored struct {
 	Found  float64 // share of the genuine ones
 }
 
+// exploredBlocks is how many blocks the published table is of.
+const exploredBlocks = 8
+
+// ExploreTable is how exploratory effects are judged in few blocks.
+func ExploreTable(ctx context.Context, s Study) (Table, error) {
+	t := Table{
+		Title: "Exploratory effects in 8 blocks",
+		Note: fmt.Sprintf("Six treatments with twenty metrics each, against one baseline: 120 effects. Student's test under Benjamini and Hochberg's "+
+			"procedure at %.2f %%, with its intervals; the true effects are 5 or 20 standard deviations of a block's ratio. Last column: the same with the rank test.", 100*stat.LookAlpha),
+		Columns: []string{"noise", "no effect: some false one", "30 of 5 SD: false share", "intervals that miss", "found", "30 of 20 SD: false share", "intervals that miss", "found", "6 of 20 SD: false share", "found", "found by ranks"},
+	}
+	for _, x := range Explorations() {
+		row := []string{x.Name}
+		for _, c := range []struct {
+			genuine int
+			size    float64
+			test    procedure
+			show    func(e Explored) []float64
+		}{
+			{0, 0, mean(), func(e Explored) []float64 { return []float64{e.Any} }},
+			{4, 5, mean(), func(e Explored) []float64 { return []float64{e.False, e.Missed, e.Found} }},
+			{4, 20, mean(), func(e Explored) []float64 { return []float64{e.False, e.Missed, e.Found} }},
+			{20, 20, mean(), func(e Explored) []float64 { return []float64{e.False, e.Found} }},
+			{20, 20, rank(), func(e Explored) []float64 { return []float64{e.Found} }},
+		} {
+			e, err := Explore(ctx, s, x, exploredBlocks, c.genuine, c.size, c.test)
+			if err != nil {
+				return t, err
+			}
+			for _, v := range c.show(e) {
+				row = append(row, percent(v))
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t, nil
+}
+
 // A procedure tests one effect: its p-value, and its interval at a level.
 type procedure struct {
 	p        func(d []float64) float64
