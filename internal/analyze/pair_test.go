@@ -99,7 +99,7 @@ func TestCompareAAWithinRuns(t *testing.T) {
 		switch e.Verdict {
 		case report.Equivalent:
 			equivalent++
-		case report.EffectInconclusive, report.Slower, report.Faster:
+		case report.EffectInconclusive, report.NotJudged, report.Slower, report.Faster:
 		case report.Regressed, report.Improved:
 			t.Errorf("seed %d: %+v", seed, e)
 		}

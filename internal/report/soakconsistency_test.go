@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,10 +102,6 @@ func TestSoaksDoNotContradictThemselves(t *testing.T) {
 func listedIn(sentence, from, to, name string) bool {
 	_, rest, _ := strings.Cut(sentence, from)
 	list, _, _ := strings.Cut(rest, to)
-	for _, x := range strings.FieldsFunc(strings.ReplaceAll(list, " and ", ","), func(r rune) bool { return r == ',' || r == ' ' }) {
-		if x == name {
-			return true
-		}
-	}
-	return false
+	names := strings.FieldsFunc(strings.ReplaceAll(list, " and ", ","), func(r rune) bool { return r == ',' || r == ' ' })
+	return slices.Contains(names, name)
 }

@@ -193,10 +193,10 @@ func explored(r *rand.Rand, x Exploration, blocks, genuine int, size float64, te
 	}
 	alpha := stat.FalseCoverageLevel(p, stat.LookAlpha)
 	var o Explored
-	told, real := 0.0, 0.0
+	told, genuineOnes := 0.0, 0.0
 	for i := range d {
 		if truth[i] != 0 {
-			real++
+			genuineOnes++
 		}
 		if p[i] > alpha {
 			continue
@@ -211,6 +211,6 @@ func explored(r *rand.Rand, x Exploration, blocks, genuine int, size float64, te
 			o.Found++
 		}
 	}
-	o.False, o.Missed, o.Found = o.False/max(1, told), o.Missed/max(1, told), o.Found/max(1, real)
+	o.False, o.Missed, o.Found = o.False/max(1, told), o.Missed/max(1, told), o.Found/max(1, genuineOnes)
 	return o
 }
