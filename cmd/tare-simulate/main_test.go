@@ -21,8 +21,8 @@ func TestStatisticsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	heads := regexp.MustCompile(`(?m)^### .*\n\n.*\n\n\|.*\n\| ---`).FindAllString(out.String(), -1)
-	if len(heads) != 13 {
-		t.Errorf("%d tables, want 13", len(heads))
+	if len(heads) != 14 {
+		t.Errorf("%d tables, want 14", len(heads))
 	}
 	for _, h := range heads {
 		if !strings.Contains(string(page), h) {

@@ -104,12 +104,25 @@ func (a *analysis) checkAnswers(l *ledger) {
 			c.Agrees = false
 			c.Reason = "the target was started anew in between and counts from 0: the two cannot be compared"
 		case !c.Agrees:
+			a.dispute(l.treatment, abs(off))
 			a.warn(l.treatment, "the target counted %.0f answers %q, and its callers got %d%s: %s", c.Target, word, c.Client, unansweredToo(l.unanswered), whyOff(off))
 		}
 		a.rep.Answers = append(a.rep.Answers, c)
 	}
 	if l.anew {
 		a.warn(l.treatment, "the target was started anew: its own counts of answers cannot be held against those of its callers")
+	}
+}
+
+// dispute notes in a treatment's soak that both sides' counts of an answer differ by so many.
+func (a *analysis) dispute(treatment string, off float64) {
+	for i := range a.rep.Soak {
+		if s := &a.rep.Soak[i]; s.Treatment == treatment && s.Operation == "" {
+			s.Disputed = max(s.Disputed, off)
+		}
+	}
+	if s := a.soaked[treatment]; s != nil {
+		s.disputed = max(s.disputed, off)
 	}
 }
 

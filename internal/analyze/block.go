@@ -42,6 +42,7 @@ func (a *analysis) dataset() (*dataset, error) {
 			kept = append(kept, b)
 		}
 	}
+	d.dropped, d.late = len(loss.dropped), len(loss.late)
 	a.spoiled(len(complete), loss.dropped, loss.limit)
 	if a.late(len(complete), &loss) {
 		for _, b := range kept {

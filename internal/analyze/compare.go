@@ -85,6 +85,7 @@ func (a *analysis) design(c *comparison) {
 	p := &a.rec.Plan
 	out := &report.Design{
 		Blocks: len(c.blocks), Planned: p.Blocks, Looks: p.Looks, Alpha: stat.LookAlpha, Margin: c.margin, Unblocked: p.Unblocked,
+		Late: c.late, Dropped: c.dropped,
 	}
 	if out.Planned == 0 && len(c.arms) > 0 {
 		out.Planned = len(p.Trials) / len(c.arms)
@@ -264,6 +265,7 @@ func (a *analysis) effects(c *comparison) {
 		}
 		gating := c.family(base.ID, t.ID, c.gatesOf(t.ID), skipped)
 		c.holm(t.ID, gating)
+		a.powerless(undecidable(gating, "gating", stat.Holm))
 		most = max(most, len(gating))
 		others := c.family(base.ID, t.ID, c.exploratory(t.ID), skipped)
 		explored = append(explored, others...)
@@ -273,6 +275,7 @@ func (a *analysis) effects(c *comparison) {
 		addOnce(&a.rep.Notes, fmt.Sprintf("%d metrics gate for a treatment, and each more makes all of them harder to decide: name those that matter in the budget, %d at most", most, fewGates))
 	}
 	explore(explored)
+	a.powerless(undecidable(explored, "exploratory", stat.BenjaminiHochberg))
 	for _, x := range a.contrasts {
 		a.rep.Effects = append(a.rep.Effects, x.effect)
 	}

@@ -61,7 +61,7 @@ func TestKnownDifferences(t *testing.T) {
 		{"+1 %, quiet", experiment{blocks: 40, cost: slower(1.01), batch: .005, arm: .002}, report.Equivalent, .008, .012, true, true},
 		{"+2.5 %", experiment{blocks: 20, cost: slower(1.025), margin: .02}, report.Slower, .02, .03, true, false},
 		{"much noise", experiment{blocks: 10, batch: .3, arm: .1}, report.EffectInconclusive, -.3, .3, false, false},
-		{"4 blocks", experiment{blocks: 4, cost: slower(1.1)}, report.EffectInconclusive, .08, .12, false, false},
+		{"4 blocks", experiment{blocks: 4, cost: slower(1.1)}, report.NotJudged, .08, .12, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.x.seed = 7
@@ -140,7 +140,7 @@ func TestTheRunChecksItself(t *testing.T) {
 				t.Errorf("verdict %s (%s), want %q", rep.Verdict, rep.Reason, c.invalid)
 			}
 			for i := range rep.Effects {
-				if e := &rep.Effects[i]; e.Verdict != report.EffectInconclusive || !strings.Contains(e.Reason, "invalid") {
+				if e := &rep.Effects[i]; e.Verdict != report.NotJudged || !strings.Contains(e.Reason, "invalid") {
 					t.Errorf("an invalid run judges: %+v", e)
 				}
 			}

@@ -18,6 +18,8 @@ const mostBlocks = 100_000
 type dataset struct {
 	arms   []design.Treatment
 	blocks []int // numbers of the complete blocks, ascending; all values are in this order
+	// dropped counts the complete blocks that are not among them, late those of them that have no times.
+	dropped, late int
 	// operations in the order of the record; "" is all of a mix together.
 	operations []string
 	// negative are the operations on which a treatment cannot act.

@@ -81,8 +81,8 @@ func openEffects(rep *report.Report) (done string, open []string) {
 		switch e.Verdict {
 		case report.Regressed, report.Improved, report.Equivalent:
 			decided++
-		case report.Slower, report.Faster, report.EffectInconclusive:
-			open = append(open, fmt.Sprintf("%s under %s is %s at %s%s", nameOf(e), e.Treatment, e.Verdict, change(e, e.Estimate), toDecide(e)))
+		case report.Slower, report.Faster, report.EffectInconclusive, report.NotJudged:
+			open = append(open, fmt.Sprintf("%s under %s is %s at %s%s", nameOf(e), e.Treatment, e.Verdict, e.Change(), toDecide(e)))
 		}
 	}
 	if decided > 0 {

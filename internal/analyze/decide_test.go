@@ -91,7 +91,7 @@ func TestDecide(t *testing.T) {
 	quiet := &report.AA{Reliable: true, Effects: []report.Effect{{Treatment: "aa"}}}
 	effect := func(v report.EffectVerdict, gating bool) report.Effect {
 		n := 60
-		return report.Effect{Treatment: "x", Metric: "cpu", Operation: "open", Kind: kindRatio, Estimate: .03, Verdict: v, Gating: gating, BlocksToDecide: &n}
+		return report.Effect{Treatment: "x", Metric: "cpu", Operation: "open", Kind: kindRatio, Estimate: .03, Lo: .01, Hi: .05, Verdict: v, Gating: gating, BlocksToDecide: &n}
 	}
 	budgets := func(v ...report.Verdict) (out []report.Budget) {
 		for _, x := range v {
@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 		reason string
 	}{
 		{"decided", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true), effect(report.Equivalent, true), effect(report.Slower, false)}}, true, "2 effects decided"},
-		{"open effect", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true), effect(report.Slower, true)}}, false, "open.cpu under x is slower at +3 % (about 60 blocks in all)"},
+		{"open effect", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true), effect(report.Slower, true)}}, false, "open.cpu under x is slower at +3.0 % [1.0, 5.0] (about 60 blocks in all)"},
 		{"budgets decide", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Slower, true)}, Budgets: budgets(report.Pass, report.Fail)}, true, "2 budgets decided"},
 		{"open budget", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true)}, Budgets: budgets(report.Pass, report.Inconclusive)}, false, "about 90 blocks"},
 		{"a budget that cannot be measured is not waited for", report.Report{AA: quiet, Budgets: budgets(report.Pass, report.NotMeasured)}, true, "1 budget decided"},

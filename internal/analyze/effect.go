@@ -36,7 +36,7 @@ type Pair struct {
 }
 
 // Judge estimates the effect of p's treated arm against its base, and judges it alone: with the interval at 1 − alpha, two-sided, and
-// equivalence with alpha on each side, within ±margin (a share of the base). Labels (treatment, operation, baseline) are left to the
+// equivalence where that interval lies within ±margin (a share of the base). Labels (treatment, operation, baseline) are left to the
 // caller. It fails when there are too few blocks for any interval.
 func Judge(p Pair, margin, alpha float64) (report.Effect, error) {
 	c, err := contrastOf(&p)
@@ -47,7 +47,7 @@ func Judge(p Pair, margin, alpha float64) (report.Effect, error) {
 	if err := c.estimate(alpha); err != nil {
 		return report.Effect{}, err
 	}
-	c.fill(alpha, false)
+	c.fill(alpha)
 	return c.effect, nil
 }
 
@@ -56,14 +56,18 @@ type contrast struct {
 	effect report.Effect
 	metric metric.Metric
 	// test gives estimate and interval at a level, on the log scale for a ratio.
-	test      func(level float64) (stat.Test, error)
+	test func(level float64) (stat.Test, error)
+	// mean is Student's test of the same blocks; nil: there is none.
+	mean func(level float64) (stat.Test, error)
+	// least is the smallest p-value that so many blocks can give, whatever their values.
+	least     float64
+	base      float64 // the baseline's median over its blocks; 0: not known
 	margin    float64 // on the effect's own scale; 0: there is none
 	exact     bool    // the metric does not vary: its change is a change
 	unblocked bool
 
-	got    stat.Test     // at 1 − alpha
-	narrow stat.Estimate // at 1 − 2·alpha, for equivalence
-	wide   bool          // the level could not be had: the interval is at a lower one
+	got  stat.Test // at 1 − alpha
+	wide bool      // the level could not be had: the interval is at a lower one
 }
 
 // contrastOf chooses the test for values of blocks: of per-block log ratios, or of differences where a ratio has no meaning.
@@ -77,7 +81,7 @@ func contrastOf(p *Pair) (*contrast, error) {
 	if len(x) < minBlocks || len(y) < minBlocks {
 		return nil, fmt.Errorf("%s on one side and %d on the other: an effect needs %d", plural(len(x), "block"), len(y), minBlocks)
 	}
-	c := &contrast{metric: p.Metric, unblocked: p.Unblocked}
+	c := &contrast{metric: p.Metric, unblocked: p.Unblocked, base: stat.Quantile(x, 0.5)}
 	c.effect.Metric, c.effect.Blocks = p.Metric.Name, min(len(x), len(y))
 	c.effect.Kind = kindRatio
 	if p.difference || p.Metric.Unit == metric.Ratio || !positive(x) || !positive(y) {
@@ -90,6 +94,7 @@ func contrastOf(p *Pair) (*contrast, error) {
 		return c, nil
 	}
 	if p.Unblocked {
+		c.least = stat.LeastShiftP(len(x), len(y))
 		c.test = func(level float64) (stat.Test, error) { return stat.HodgesLehmannShift(x, y, level) }
 		return c, nil
 	}
@@ -97,27 +102,25 @@ func contrastOf(p *Pair) (*contrast, error) {
 	for i := range d {
 		d[i] = y[i] - x[i]
 	}
+	c.least = stat.LeastRankP(len(d))
 	c.test = func(level float64) (stat.Test, error) { return stat.HodgesLehmann(d, level) }
-	if p.Metric.Unit == metric.Ratio {
-		c.test = func(level float64) (stat.Test, error) { return meanTest(d, level) }
+	c.mean = func(level float64) (stat.Test, error) { return stat.MeanTest(d, level) }
+	if p.Metric.Unit == metric.Ratio { // a median over blocks would hide failures that come in few of them
+		c.byMean()
 	}
 	return c, nil
 }
 
-// meanTest is Student's test of one sample. Shares of calls are averaged: a median over blocks would hide failures that come in few of them.
-func meanTest(d []float64, level float64) (stat.Test, error) {
-	e, ok := stat.MeanInterval(d, level)
-	if !ok {
-		return stat.Test{}, errNoInterval
+// byMean has Student's test judge c where there is one. It can find an effect in few blocks among many effects, which the rank test cannot. So
+// that it never finds one in fewer blocks than the rank test needs for one effect alone, it takes as many.
+func (c *contrast) byMean() {
+	if c.mean == nil {
+		return
 	}
-	t := stat.Test{Estimate: e, P: 1}
-	switch se := math.Sqrt(stat.Variance(d) / float64(len(d))); {
-	case se > 0:
-		t.P = 2 * stat.StudentCDF(-math.Abs(e.Value/se), float64(len(d)-1))
-	case e.Value != 0:
-		t.P = 0
+	c.test, c.least = c.mean, 0
+	if c.effect.Blocks < fewestFor(stat.LookAlpha) {
+		c.least = 1
 	}
-	return t, nil
 }
 
 // exactly is the "test" of a metric that does not vary: the change of the median is the change.
@@ -132,7 +135,7 @@ func exactly(x, y []float64) func(float64) (stat.Test, error) {
 
 // tailContrast is of pooled quantiles: blocks hold the sorted samples of each block.
 func tailContrast(m metric.Metric, base, treated [][]float64, q float64) *contrast {
-	c := &contrast{metric: m}
+	c := &contrast{metric: m, base: pooled(base, q)}
 	c.effect.Metric, c.effect.Kind, c.effect.Blocks = m.Name, kindRatio, min(len(base), len(treated))
 	c.test = func(level float64) (stat.Test, error) { return stat.QuantileRatio(base, treated, q, level) }
 	return c
@@ -156,12 +159,13 @@ var levels = []float64{0.98, 0.95, 0.9, 0.8, 0.5, 0.4}
 
 var errNoInterval = errors.New("too few blocks for any interval")
 
-// estimate computes both intervals.
+// estimate computes the interval at 1 − alpha.
 func (c *contrast) estimate(alpha float64) error {
 	got, err := c.test(1 - alpha)
 	if err != nil {
 		return err
 	}
+	c.wide = c.least == 1
 	for _, level := range levels {
 		if isFinite(got.Lo) && isFinite(got.Hi) {
 			break
@@ -176,11 +180,7 @@ func (c *contrast) estimate(alpha float64) error {
 	if !isFinite(got.Value) || !isFinite(got.Lo) || !isFinite(got.Hi) || math.IsNaN(got.P) {
 		return errNoInterval
 	}
-	narrow, err := c.test(1 - 2*alpha)
-	if err != nil {
-		return err
-	}
-	c.got, c.narrow = got, narrow.Estimate
+	c.got = got
 	return nil
 }
 
@@ -200,15 +200,17 @@ func (c *contrast) back(v float64) float64 {
 	return v
 }
 
-// fill writes the estimate and its verdict. With quiet, the test found nothing after correction for the other ones, so that the effect
-// may not be told from 0.
-func (c *contrast) fill(alpha float64, quiet bool) {
+// fill writes the estimate and its verdict, which follows from the interval that is written.
+func (c *contrast) fill(alpha float64) {
 	e := &c.effect
 	e.Estimate, e.Lo, e.Hi, e.Level = c.scale(c.got.Value), c.scale(c.got.Lo), c.scale(c.got.Hi), c.got.Level
 	e.P = finite(c.got.P)
+	if e.Kind == kindRatio && c.base > 0 {
+		e.Difference = finite(e.Estimate * c.base)
+	}
 	e.Margin = known(c.margin)
-	e.Measurable = !quiet && !c.wide && (e.Lo > 0 || e.Hi < 0)
-	e.Verdict = c.verdict(quiet)
+	e.Measurable = !c.wide && (e.Lo > 0 || e.Hi < 0)
+	e.Verdict = c.verdict()
 	if c.exact {
 		return
 	}
@@ -220,11 +222,15 @@ func (c *contrast) fill(alpha float64, quiet bool) {
 	if !decided && c.margin > 0 && !c.unblocked {
 		// The nearer side of the margin is the harder one to clear on this scale.
 		if n, ok := stat.BlocksToDecide(c.got.Estimate, c.back(c.margin), alpha, power); ok {
-			n = max(n, e.Blocks+1, fewestFor(alpha))
+			n = max(n, e.Blocks+1, c.fewest(alpha))
 			e.BlocksToDecide = &n
 		}
 	}
 	switch {
+	case c.least == 1:
+		e.Reason = fmt.Sprintf("%s are too few for a verdict: %d are needed", plural(e.Blocks, "block"), c.fewest(alpha))
+	case c.wide && c.unblocked:
+		e.Reason = fmt.Sprintf("so few values cannot have an interval at %s: this one is at %s", percent(1-alpha), percent(e.Level))
 	case c.wide:
 		e.Reason = fmt.Sprintf("%s are too few for an interval at %s: this one is at %s", plural(e.Blocks, "block"), percent(1-alpha), percent(e.Level))
 	case c.unblocked:
@@ -235,27 +241,34 @@ func (c *contrast) fill(alpha float64, quiet bool) {
 // fewestFor is how many blocks the signed-rank interval at 1 − alpha needs: the most extreme outcome has probability 2/2ⁿ.
 func fewestFor(alpha float64) int { return int(math.Ceil(math.Log2(2 / alpha))) }
 
-// verdict is by the table of verdicts: the interval against the margin, then the equivalence test, then the interval against 0.
-func (c *contrast) verdict(quiet bool) report.EffectVerdict {
+// fewest is how many blocks the effect needs to be judged at 1 − alpha.
+func (c *contrast) fewest(alpha float64) int {
+	if c.least == 0 || c.least == 1 {
+		return fewestFor(stat.LookAlpha)
+	}
+	return fewestFor(alpha)
+}
+
+// verdict is by the table of verdicts, from the interval that the report shows and nothing else: against the margin, then against 0.
+func (c *contrast) verdict() report.EffectVerdict {
 	lo, hi, m := c.effect.Lo, c.effect.Hi, c.margin
 	if c.metric.Better == metric.Higher {
 		lo, hi = -hi, -lo
 	}
-	same := m > 0 && !c.wide && !c.unblocked && stat.Equivalent(c.narrow, c.back(-m), c.back(m))
 	switch {
 	case c.wide:
-		return report.EffectInconclusive
-	case c.exact && lo == 0:
+		return report.NotJudged
+	case c.exact && lo == 0 && hi == 0:
 		return report.Equivalent
-	case !quiet && m > 0 && lo > m:
+	case m > 0 && lo > m:
 		return report.Regressed
-	case !quiet && m > 0 && hi < -m:
+	case m > 0 && hi < -m:
 		return report.Improved
-	case same:
+	case m > 0 && lo > -m && hi < m && !c.unblocked:
 		return report.Equivalent
-	case !quiet && lo > 0:
+	case lo > 0:
 		return report.Slower
-	case !quiet && hi < 0:
+	case hi < 0:
 		return report.Faster
 	}
 	return report.EffectInconclusive

@@ -2,11 +2,14 @@ package analyze
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
+	"tare/internal/design"
 	"tare/internal/hist"
 	"tare/internal/metric"
 	"tare/internal/record"
+	"tare/internal/report"
 )
 
 // spoiledShare is how many of its blocks a run may lose to the generator before it says nothing about the target.
@@ -103,6 +106,26 @@ func (a *analysis) asksForTimes() bool {
 		}
 	}
 	return true
+}
+
+// LostBlocks counts the blocks of a comparison whose times cannot be used, and says how many more are to be measured in their place before a look
+// that was planned after look blocks, of most in all. At the last look so many are measured that no more than a fifth is lost, since of a run that
+// lost more no times are given. Where that cannot be had within the spare blocks, none is replaced.
+func LostBlocks(rep *report.Report, look, most int) (lost, more int) {
+	d := rep.Design
+	if d == nil {
+		return 0, 0
+	}
+	lost = d.Late + d.Dropped
+	limit := most + design.Spare(most)
+	if lost == 0 || float64(lost) > spoiledShare*float64(limit) {
+		return lost, 0
+	}
+	want := look + lost
+	if look >= most {
+		want = max(want, int(math.Ceil(float64(lost)/spoiledShare)))
+	}
+	return lost, max(0, min(want, limit)-d.Blocks-d.Dropped)
 }
 
 // spoiled says which of the complete blocks were dropped because the generator was the limit, and judges whether the run survives that.

@@ -1,6 +1,11 @@
 package analyze
 
-import "tare/internal/stat"
+import (
+	"fmt"
+	"slices"
+
+	"tare/internal/stat"
+)
 
 // holm judges the gating effects of one treatment together: each with the interval at which Holm's procedure tested it.
 func (c *comparison) holm(treatment string, family []*contrast) {
@@ -15,23 +20,104 @@ func (c *comparison) holm(treatment string, family []*contrast) {
 		e := &x.effect
 		c.alphas[treatment][gate{e.Operation, e.Metric, e.Quantile}] = alphas[i]
 		e.Gating, e.Adjusted = true, &adjusted[i]
-		x.fill(alphas[i], false)
+		x.fill(alphas[i])
 	}
 }
 
-// explore judges effects that nobody asked for: those that the false discovery rate does not let pass are not told from 0.
+// explore judges effects that nobody asked for, by Student's test and Benjamini and Hochberg's procedure: all with intervals at the level at
+// which that procedure ends, which exclude 0 exactly where it rejects.
 func explore(family []*contrast) {
-	adjusted := stat.BenjaminiHochberg(pValues(family))
+	for _, x := range family {
+		before := *x
+		if x.byMean(); x.estimate(stat.LookAlpha) != nil {
+			*x = before
+		}
+	}
+	p := pValues(family)
+	adjusted, alpha := stat.BenjaminiHochberg(p), stat.FalseCoverageLevel(p, stat.LookAlpha)
 	for i, x := range family {
 		x.effect.Adjusted = &adjusted[i]
-		x.fill(stat.LookAlpha, adjusted[i] > stat.LookAlpha)
+		if x.least < 1 {
+			// At a wider α it could be estimated: at this one it cannot fail.
+			_ = x.estimate(alpha)
+		}
+		x.fill(alpha)
 	}
 }
 
+// pValues are those of a family; an effect with too few blocks for its test has no evidence at all.
 func pValues(family []*contrast) []float64 {
 	p := make([]float64, len(family))
 	for i, x := range family {
 		p[i] = x.got.P
+		if x.least == 1 {
+			p[i] = 1
+		}
 	}
 	return p
+}
+
+// undecidable says why none of a family could be decided, whatever the blocks had held; "" if some could. adjust is the correction of the
+// family's p-values.
+func undecidable(family []*contrast, what string, adjust func([]float64) []float64) string {
+	if len(family) == 0 {
+		return ""
+	}
+	least := make([]float64, len(family))
+	for i, x := range family {
+		least[i] = x.least
+	}
+	best := slices.Min(adjust(least))
+	if best <= stat.LookAlpha {
+		return ""
+	}
+	blocks, unblocked := 0, false
+	for _, x := range family {
+		blocks, unblocked = max(blocks, x.effect.Blocks), unblocked || x.unblocked
+	}
+	have := plural(blocks, "block")
+	if unblocked {
+		have = plural(blocks, "value") + " of each"
+	}
+	text := fmt.Sprintf("%s cannot decide the one %s effect", have, what)
+	if len(family) > 1 {
+		text = fmt.Sprintf("%s cannot decide any of %d %s effects", have, len(family), what)
+	}
+	if p := slices.Min(least); p < 1 {
+		return text + fmt.Sprintf(": the smallest p-value of the rank test is %.2g, corrected %.2g, and at most %.2g is needed%s", p, min(1, best), stat.LookAlpha, needed(unblocked, len(family)))
+	}
+	return text + fmt.Sprintf(": %d are needed", fewestFor(stat.LookAlpha))
+}
+
+// needed says how many blocks would do for a family of so many.
+func needed(unblocked bool, family int) string {
+	if unblocked {
+		return ""
+	}
+	return fmt.Sprintf("; %d blocks can", fewestFor(stat.LookAlpha/float64(family)))
+}
+
+// Undecidable says what a comparison of at most so many blocks cannot decide by its design. timed: it has response times of calls.
+func Undecidable(blocks int, timed bool) []string {
+	const manyGates = 50 // of one treatment; more than anybody names
+	var out []string
+	gates := int(stat.LookAlpha / stat.LeastRankP(blocks))
+	switch {
+	case gates < 1:
+		return []string{fmt.Sprintf("%s cannot decide any effect: %d are needed", plural(blocks, "block"), fewestFor(stat.LookAlpha))}
+	case gates < manyGates:
+		out = append(out, fmt.Sprintf("of one treatment, %s can decide %s at once, and not more", plural(blocks, "block"), plural(gates, "gating effect")))
+	}
+	if timed && blocks < stat.FewestTailBlocks {
+		out = append(out, fmt.Sprintf("%s cannot tell how p90 and higher quantiles change: %d are needed", plural(blocks, "block"), stat.FewestTailBlocks))
+	}
+	return out
+}
+
+// powerless notes what this many blocks cannot decide by design, so that no report takes its silence for a finding.
+func (a *analysis) powerless(text string) {
+	if text == "" || a.rep.Design == nil {
+		return
+	}
+	addOnce(&a.rep.Design.Undecidable, text)
 }

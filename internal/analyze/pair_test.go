@@ -99,7 +99,7 @@ func TestCompareAAWithinRuns(t *testing.T) {
 		switch e.Verdict {
 		case report.Equivalent:
 			equivalent++
-		case report.EffectInconclusive, report.Slower, report.Faster:
+		case report.EffectInconclusive, report.NotJudged, report.Slower, report.Faster:
 		case report.Regressed, report.Improved:
 			t.Errorf("seed %d: %+v", seed, e)
 		}
@@ -228,7 +228,7 @@ func TestCompareSays(t *testing.T) {
 		t.Errorf("%s: %s", rep.Verdict, rep.Reason)
 	}
 	for _, e := range rep.Effects {
-		if e.Verdict != report.EffectInconclusive {
+		if e.Verdict != report.NotJudged {
 			t.Errorf("an invalid comparison says %+v", e)
 		}
 	}

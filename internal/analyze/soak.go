@@ -28,6 +28,8 @@ type soak struct {
 	hists  *timings
 	parts  *meter
 	late   bool // its times were taken out, since the generator was late
+	// disputed is by how many answers of one kind the target's own count differs at most from its callers'.
+	disputed float64
 	// disturbance says that other work on the host changed; nil: not looked yet.
 	disturbance *string
 }

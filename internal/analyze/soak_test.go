@@ -225,7 +225,11 @@ func TestAnswerChecks(t *testing.T) {
 	if len(rep.Answers) != 2 || !rep.Answers[0].Agrees || !rep.Answers[1].Agrees || rep.Answers[1].Client != 33000 || len(rep.Warnings) > 0 {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
-	rep = soaked(t, endurance{answers: counts(500, 3)})
+	rep = soaked(t, endurance{answers: counts(500, 3), budget: []string{"error <= 0.1%", "error <= 5%"}})
+	verdicts(t, rep, map[string]report.Verdict{"error <= 0.1%": report.Inconclusive, "error <= 5%": report.Pass})
+	if s := all(t, rep); s.Disputed != 500 || !strings.Contains(s.Sentence(), "errors 0% by its callers' count, from which the target's differs by 500 answers") {
+		t.Errorf("%v are disputed: %s", s.Disputed, s.Sentence())
+	}
 	if len(rep.Answers) != 3 || rep.Answers[1].Agrees || rep.Answers[2].Agrees || rep.Answers[1].Target != 500 || rep.Answers[1].Client != 0 {
 		t.Errorf("%+v", rep.Answers)
 	}

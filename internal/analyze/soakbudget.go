@@ -97,7 +97,7 @@ func (s *soak) mean(operation, name, quantile string) (e stat.Estimate, why stri
 }
 
 // errorFinding is the share of calls that ended badly, with at least the interval that so many calls can tell: where none failed,
-// windows do not vary.
+// windows do not vary. Answers that the target counted otherwise than its callers may have been bad ones.
 func (s *soak) errorFinding(b *budget.Budget) finding {
 	ended, bad := 0.0, 0.0
 	for i := range s.measured() {
@@ -112,7 +112,12 @@ func (s *soak) errorFinding(b *budget.Budget) finding {
 	if why != "" {
 		return finding{Interval: budget.Interval{Value: bad / ended, Lo: 0, Hi: 1}, how: why}
 	}
-	return finding{Interval: budget.Interval{Value: bad / ended, Lo: max(0, min(w.Lo, e.Lo)), Hi: min(1, max(w.Hi, e.Hi))}, how: basisOf(&e)}
+	f := finding{Interval: budget.Interval{Value: bad / ended, Lo: max(0, min(w.Lo, e.Lo)), Hi: min(1, max(w.Hi, e.Hi))}, how: basisOf(&e)}
+	if s.disputed > 0 {
+		f.Hi = min(1, max(f.Hi, (bad+s.disputed)/ended))
+		f.how += fmt.Sprintf("; the target's own count differs by %.0f answers, which may have been bad", s.disputed)
+	}
+	return f
 }
 
 // levelFinding is the highest level that was read, or the lowest for a budget from below: these are facts and have no interval.

@@ -57,6 +57,13 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 		p("", "%s", made.Counts)
 	}
 	planGates(e, p)
+	_, batches := e.Target.(area.Batcher)
+	if !batches {
+		p("replaces", "blocks in which the generator is late, by at most %d more, within max_time", design.Spare(e.Blocks))
+	}
+	for _, text := range analyze.Undecidable(e.Blocks, !batches) {
+		p("undecidable", "%s", text)
+	}
 	if seen := a.visible(ctx, e, looks); seen != "" {
 		p("sees", "%s", seen)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/internal/analyze"
 	"tare/internal/clock"
 	"tare/internal/config"
 	"tare/internal/design"
@@ -32,7 +33,10 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 		e = asPlanned(e, rec)
 	}
 	s := sitting{area: ar, e: e, seed: rec.Header.Experiment.Seed, from: rec.CompleteBlocks(), sizes: rec.BatchSizes()}
-	if s.most, err = blocksToCome(rec, s.from, add); err != nil {
+	if s.lost, err = lostBlocks(rec); err != nil {
+		return err
+	}
+	if s.most, err = blocksToCome(rec, s.from, s.lost, add); err != nil {
 		return err
 	}
 	unlock, err := hold(dir)
@@ -79,8 +83,21 @@ func warnOfOthers(w *record.Writer, rec *record.Record, from int, unknown string
 	return nil
 }
 
-// blocksToCome is up to which block a record goes on, or why it cannot.
-func blocksToCome(rec *record.Record, from, add int) (int, error) {
+// lostBlocks counts the blocks of a record whose times cannot be used.
+func lostBlocks(rec *record.Record) (int, error) {
+	if q := rec.Header.Question; q != design.Compare && q != design.Scale {
+		return 0, nil
+	}
+	rep, err := analyze.Analyze(rec, analyze.Options{})
+	if err != nil {
+		return 0, fmt.Errorf("read the blocks of %s: %w", rec.Dir, err)
+	}
+	lost, _ := analyze.LostBlocks(rep, 0, 0)
+	return lost, nil
+}
+
+// blocksToCome is how many usable blocks a record is to have in the end, or why it cannot go on. It has from, of which lost are of no use.
+func blocksToCome(rec *record.Record, from, lost, add int) (int, error) {
 	h := &rec.Header
 	switch h.Question {
 	case design.Compare, design.Scale:
@@ -93,9 +110,9 @@ func blocksToCome(rec *record.Record, from, add int) (int, error) {
 	}
 	most := rec.Plan.Blocks
 	if add > 0 {
-		most = design.NextLook(from + add) // nothing is judged between the looks
+		most = design.NextLook(from - lost + add) // nothing is judged between the looks
 	}
-	if most <= from {
+	if most <= from-lost || from >= most+design.Spare(most) {
 		return 0, usage("%s has all its %d blocks; ask for more with --add-blocks N", rec.Dir, from)
 	}
 	return most, nil

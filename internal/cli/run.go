@@ -15,6 +15,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/clock"
 	"tare/internal/config"
+	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/proc"
 	"tare/internal/record"
@@ -210,6 +211,7 @@ type sitting struct {
 	w     *record.Writer
 	left  []string                  // what was left out of the file, and why
 	from  int                       // complete blocks of a run that goes on
+	lost  int                       // of those, the ones whose times cannot be used
 	most  int                       // blocks at most
 	sizes map[string]map[string]int // calls of a batch, of a run that goes on
 }
@@ -249,8 +251,8 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	req.Area, req.Env, req.Writer, req.Events = s.area, env, s.w, v.event
 	if s.most > 0 {
 		req.Blocks = run.Blocks{
-			Most: s.most, From: s.from, Within: time.Duration(s.e.Load.MaxTime), Margin: float64(s.e.Margin), Factors: factors(s.e), Sizes: s.sizes,
-			Decide: decide(dir),
+			Most: s.most, Spare: design.Spare(s.most), From: s.from, Lost: s.lost, Within: time.Duration(s.e.Load.MaxTime), Margin: float64(s.e.Margin), Factors: factors(s.e), Sizes: s.sizes,
+			Decide: decide(dir, s.most),
 		}
 	}
 	_, err = run.Do(ctx, req)
@@ -265,9 +267,9 @@ func operations(e *config.Experiment) (out []string) {
 	return out
 }
 
-// decide judges the blocks that the record in dir holds.
-func decide(dir string) func(int) (run.Decision, error) {
-	return func(int) (run.Decision, error) {
+// decide judges the blocks that the record in dir holds, of most that are planned.
+func decide(dir string, most int) func(int, int) (run.Decision, error) {
+	return func(_, look int) (run.Decision, error) {
 		rec, err := record.Open(dir)
 		if err != nil {
 			return run.Decision{}, err
@@ -277,7 +279,8 @@ func decide(dir string) func(int) (run.Decision, error) {
 			return run.Decision{}, err
 		}
 		stop, reason := analyze.Decide(rep)
-		return run.Decision{Stop: stop, Reason: reason}, nil
+		lost, more := analyze.LostBlocks(rep, look, most)
+		return run.Decision{Stop: stop, Reason: reason, Lost: lost, More: more}, nil
 	}
 }
 

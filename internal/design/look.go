@@ -25,6 +25,9 @@ func Looks(blocks int) []int {
 	return out
 }
 
+// Spare is how many blocks beyond the planned ones may be measured in place of those whose times cannot be used.
+func Spare(blocks int) int { return (blocks + 1) / 2 }
+
 // NextLook is the first usual look at or above so many blocks; beyond the last, the number itself.
 func NextLook(blocks int) int {
 	for _, l := range looks {

@@ -159,6 +159,7 @@ type Surroundings struct {
 // Look is one judgement of a growing run.
 type Look struct {
 	Blocks int    `json:"blocks"`
+	Lost   int    `json:"lost,omitempty"` // of those, the ones whose times could not be used
 	Stop   bool   `json:"stop"`
 	Reason string `json:"reason"` // why it stopped, or what is still open
 }

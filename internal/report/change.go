@@ -38,8 +38,8 @@ func (x *Effect) estimated() bool {
 // excludesZero says whether the interval tells the effect from none.
 func (x *Effect) excludesZero() bool { return x.estimated() && (x.Lo > 0 || x.Hi < 0) }
 
-// Change prints an effect with its interval: "+4.1 % [3.6, 4.5]", "+110 µs [80 µs, 140 µs]"; a cost of ten times and more as
-// "×12.4 [11.9, 12.9]". Digits follow the interval's width. Without an estimate it is "not measured".
+// Change prints an effect with its interval: "+4.1 % [3.6, 4.5]", "+110 µs [80 µs, 140 µs]"; of more than 200 % also as a factor and as a
+// difference: "+580 % [540, 620] (×6.8, +14 ms)". Digits follow the interval's width. Without an estimate it is "not measured".
 func (x *Effect) Change() string {
 	if !x.estimated() {
 		return "not measured"
@@ -47,17 +47,74 @@ func (x *Effect) Change() string {
 	show := x.scale()
 	s := show(x.Estimate)
 	lo, hi := sameUnit(s, show(x.Lo), show(x.Hi))
-	if x.Estimate > 0 && !strings.HasPrefix(s, "×") {
+	if x.Estimate > 0 {
 		s = "+" + s
 	}
-	return s + " [" + lo + ", " + hi + "]"
+	s += " [" + lo + ", " + hi + "]"
+	if also := x.Multiple(); also != "" {
+		s += " (" + also + ")"
+	}
+	return s
+}
+
+// manifold is the ratio above which a percentage is also printed as a factor and as a difference.
+const manifold = 2
+
+// Multiple is an effect of more than 200 % as a factor and as a difference in the metric's unit: "×6.8, +14 ms"; "" for others.
+func (x *Effect) Multiple() string {
+	if x.Kind != asRatio || !(x.Estimate > manifold) || math.IsInf(x.Estimate, 0) {
+		return ""
+	}
+	s := "×" + unit.Number(1+x.Estimate)
+	if x.Difference != nil {
+		s += ", " + signed(*x.Difference, Amount(x.Metric, x.unit()))
+	}
+	return s
+}
+
+// maxDecimals is how many decimals a percentage has at most.
+const maxDecimals = 9
+
+// Decimals is how many of a percentage are printed so that an interval shows what its verdict rests on: at least so many, and more where rounding
+// would move it across 0 or the margin.
+func (x *Effect) Decimals(least int) int {
+	margin := 0.0
+	if x.Margin != nil {
+		margin = *x.Margin
+	}
+	for digits := least; digits < maxDecimals; digits++ {
+		if place(printed(x.Lo, digits), printed(x.Hi, digits), printed(margin, maxDecimals)) == place(x.Lo, x.Hi, margin) {
+			return digits
+		}
+	}
+	return maxDecimals
+}
+
+// place is where an interval lies: beyond the margin on either side, within it, or on either side of 0.
+func place(lo, hi, margin float64) string {
+	switch {
+	case margin > 0 && lo > margin:
+		return "above"
+	case margin > 0 && hi < -margin:
+		return "below"
+	case margin > 0 && lo > -margin && hi < margin:
+		return "within, " + place(lo, hi, 0)
+	case lo > 0:
+		return "more"
+	case hi < 0:
+		return "less"
+	}
+	return ""
+}
+
+// printed is a share in percent as it is printed with so many decimals.
+func printed(v float64, digits int) float64 {
+	shown, _ := strconv.ParseFloat(strconv.FormatFloat(v*100, 'f', digits, 64), 64) // what was formatted can be parsed
+	return shown
 }
 
 // sameUnit takes the unit off the bounds of an interval where it is that of the estimate.
 func sameUnit(estimate, lo, hi string) (string, string) {
-	if strings.HasPrefix(estimate, "×") {
-		return strings.TrimPrefix(lo, "×"), strings.TrimPrefix(hi, "×")
-	}
 	_, unit, ok := strings.Cut(estimate, " ")
 	l, lok := strings.CutSuffix(lo, " "+unit)
 	h, hok := strings.CutSuffix(hi, " "+unit)
@@ -71,9 +128,6 @@ func sameUnit(estimate, lo, hi string) (string, string) {
 func (x *Effect) scale() func(float64) string {
 	if x.Kind != asRatio {
 		return x.differences()
-	}
-	if math.Abs(x.Estimate) >= 9 {
-		return func(v float64) string { return bounded(v, func(v float64) string { return "×" + unit.Number(1+v) }) }
 	}
 	half := math.Abs(x.Hi-x.Lo) * 50
 	switch {
@@ -89,6 +143,7 @@ func (x *Effect) scale() func(float64) string {
 	case half < 0.05:
 		digits = 2
 	}
+	digits = x.Decimals(digits)
 	return func(v float64) string {
 		return bounded(v, func(v float64) string { return nonNegativeZero(strconv.FormatFloat(v*100, 'f', digits, 64)) + " %" })
 	}
@@ -173,6 +228,8 @@ func (v EffectVerdict) mark() string {
 		return "‹"
 	case EffectInconclusive:
 		return "?"
+	case NotJudged:
+		return "–"
 	}
 	return ""
 }
@@ -182,7 +239,7 @@ func (v EffectVerdict) explained() string {
 	switch v {
 	case Slower, Faster:
 		return string(v) + ", size undecided"
-	case Regressed, Improved, Equivalent, EffectInconclusive:
+	case Regressed, Improved, Equivalent, EffectInconclusive, NotJudged:
 	}
 	return string(v)
 }
@@ -193,7 +250,7 @@ func (v EffectVerdict) color() string {
 		return red
 	case Improved, Equivalent:
 		return green
-	case Slower, Faster, EffectInconclusive:
+	case Slower, Faster, EffectInconclusive, NotJudged:
 		return yellow
 	}
 	return plain

@@ -2,8 +2,10 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tare/internal/metric"
@@ -245,7 +247,9 @@ func (r *Report) tally() []finding {
 }
 
 // undecided says whether more blocks would say more about an effect.
-func (v EffectVerdict) undecided() bool { return v == EffectInconclusive || v == Slower || v == Faster }
+func (v EffectVerdict) undecided() bool {
+	return v == EffectInconclusive || v == NotJudged || v == Slower || v == Faster
+}
 
 // maxOpen bounds the list of undecided effects in text and Markdown.
 const maxOpen = 12
@@ -287,25 +291,44 @@ func (x *Effect) horizon() string {
 // maxExploratory bounds how many exploratory effects are named.
 const maxExploratory = 3
 
-// exploratory sums up the effects that decide nothing, the largest of those that can be told from none.
+// exploratory sums up the effects that decide nothing, the largest of those that differ from 0. Effects without a verdict are counted apart:
+// that nothing was found among them is no finding.
 func (r *Report) exploratory() string {
 	var all, seen []*Effect
+	unjudged := map[string]int{}
+	open := 0
 	for i := range r.Effects {
-		if x := &r.Effects[i]; !x.Primary() {
-			all = append(all, x)
-			if x.Verdict != EffectInconclusive && x.excludesZero() {
-				seen = append(seen, x)
-			}
+		x := &r.Effects[i]
+		if x.Primary() {
+			continue
+		}
+		all = append(all, x)
+		switch {
+		case x.Verdict == NotJudged:
+			unjudged[x.Reason]++
+			open++
+		case x.excludesZero():
+			seen = append(seen, x)
 		}
 	}
 	if len(all) == 0 || len(all) == len(r.Effects) {
 		return ""
 	}
-	s := countOf(len(all), "further effect") + "; "
-	if len(seen) == 0 {
-		return s + "none can be told from 0"
+	s := countOf(len(all), "further effect")
+	for _, reason := range slices.Sorted(maps.Keys(unjudged)) {
+		n := "none"
+		if unjudged[reason] < len(all) {
+			n = strconv.Itoa(unjudged[reason]) + " not"
+		}
+		s += ", " + n + " judged" + because(reason)
 	}
-	s += fmt.Sprintf("%d can be told from 0", len(seen))
+	switch {
+	case open == len(all):
+		return s
+	case len(seen) == 0:
+		return s + fmt.Sprintf("; %s from 0", plural(len(all)-open, "the one judged is not known to differ", "none of those judged is known to differ"))
+	}
+	s += fmt.Sprintf("; %d %s from 0", len(seen), plural(len(seen), "differs", "differ"))
 	slices.SortStableFunc(seen, func(a, b *Effect) int {
 		if a.Kind != b.Kind {
 			return strings.Compare(b.Kind, a.Kind) // ratios first: only like can be ordered

@@ -17,6 +17,11 @@ type Design struct {
 	Stopped string   `json:"stopped,omitempty"` // why it ended where it did
 	// Unblocked: the values were not taken in interleaved blocks, so nothing may be called equivalent.
 	Unblocked bool `json:"unblocked,omitempty"`
+	// Undecidable says what so few blocks cannot decide, whatever they hold.
+	Undecidable []string `json:"undecidable,omitempty"`
+	// Late counts the blocks from which no times are taken, Dropped those from which nothing is: the generator was the limit in them.
+	Late    int `json:"late,omitempty"`
+	Dropped int `json:"dropped,omitempty"`
 }
 
 // BlockValues are one metric of one treatment, block by block: what effects are estimated from.
@@ -67,6 +72,8 @@ type Effect struct {
 	Measurable     bool          `json:"measurable"`
 	MDE            *float64      `json:"mde,omitempty"` // smallest detectable effect
 	BlocksToDecide *int          `json:"blocks_to_decide,omitempty"`
+	// Difference is what a ratio comes to on the baseline's median, in the metric's unit.
+	Difference *float64 `json:"difference,omitempty"`
 	// Gating effects decide budgets, verdicts and when to stop; the others are exploratory.
 	Gating bool `json:"gating,omitempty"`
 	// P is the p-value of no effect, Adjusted the same after Holm's (gating) or Benjamini and Hochberg's (exploratory) correction.

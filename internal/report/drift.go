@@ -38,7 +38,7 @@ func (s *Soak) trends() []string {
 			loud = append(loud, d.Trend(name))
 		case Equivalent:
 			same, margin = append(same, name), d.Margin
-		case EffectInconclusive:
+		case EffectInconclusive, NotJudged:
 			open = append(open, name)
 		}
 	}

@@ -11,6 +11,9 @@ func (m *markdown) comparison(r *Report) {
 	if s := r.unblocked(); s != "" {
 		items = append(items, "**unblocked**: "+escape(s))
 	}
+	for _, s := range r.undecidable() {
+		items = append(items, "undecidable: "+escape(s))
+	}
 	if s, ok := r.trust(); s != "" {
 		s = escape(s)
 		if !ok {

@@ -100,6 +100,7 @@ func (e *exposition) effects(r *Report) (left int) {
 		{"effect_estimate", "How much a treatment differs from the baseline: a ratio or a difference.", func(x *Effect) *float64 { return &x.Estimate }},
 		{"effect_lower", "The lower bound of an effect.", func(x *Effect) *float64 { return &x.Lo }},
 		{"effect_upper", "The upper bound of an effect.", func(x *Effect) *float64 { return &x.Hi }},
+		{"effect_level", "The level of the interval, which is the one that the verdict used.", func(x *Effect) *float64 { return &x.Level }},
 		{"effect_detectable", "The smallest effect that would have been seen.", func(x *Effect) *float64 { return x.MDE }},
 		{"effect_gating", "1 if verdicts rest on this effect, 0 if it is exploratory.", func(x *Effect) *float64 { return new(boolean(x.Gating)) }},
 	} {

@@ -95,7 +95,8 @@ func Verdicts() []Verdict { return []Verdict{Pass, Fail, Inconclusive, NotMeasur
 // EffectVerdict judges a difference between a treatment and the baseline.
 type EffectVerdict string
 
-// The verdicts of effects. Slower and Faster are differences that can be told from zero and not from the margin.
+// The verdicts of effects. Slower and Faster are differences from zero that may lie within the margin. NotJudged effects have an interval that no
+// verdict rests on: there were too few blocks for one, or the run is invalid.
 const (
 	Regressed          EffectVerdict = "regressed"
 	Improved           EffectVerdict = "improved"
@@ -103,11 +104,12 @@ const (
 	Slower             EffectVerdict = "slower"
 	Faster             EffectVerdict = "faster"
 	EffectInconclusive EffectVerdict = "inconclusive"
+	NotJudged          EffectVerdict = "not-judged"
 )
 
 // EffectVerdicts are all verdicts of effects.
 func EffectVerdicts() []EffectVerdict {
-	return []EffectVerdict{Regressed, Improved, Equivalent, Slower, Faster, EffectInconclusive}
+	return []EffectVerdict{Regressed, Improved, Equivalent, Slower, Faster, EffectInconclusive, NotJudged}
 }
 
 // Interval is a confidence interval.

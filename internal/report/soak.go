@@ -27,7 +27,9 @@ type Soak struct {
 	Rate          float64  `json:"rate,omitempty"`            // of an open loop, 1/s
 	Outages       []Outage `json:"outages,omitempty"`
 	Total         *Total   `json:"total,omitempty"`
-	Moments       []Moment `json:"moments,omitempty"` // the run in at most 360 points, warm-up included
+	// Disputed is by how many answers of one kind the target's own count differs at most from that of its callers, warm-up included.
+	Disputed float64  `json:"disputed,omitempty"`
+	Moments  []Moment `json:"moments,omitempty"` // the run in at most 360 points, warm-up included
 }
 
 // Total sums up all operations of a soak.

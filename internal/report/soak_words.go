@@ -79,7 +79,7 @@ func (s *Soak) held(load string) string {
 	switch {
 	case s.Seconds <= 0:
 		return "nothing was measured: the run ended in its warm-up"
-	case none || out >= s.Seconds:
+	case none || s.Total == nil && out >= s.Seconds:
 		return "did not answer well once in " + long
 	case out > 0:
 		return "held " + long + ", but for " + unit.Seconds(out) + " in " + countOf(len(s.Outages), "outage")
@@ -111,7 +111,11 @@ func (s *Soak) calls() string {
 		parts = append(parts, Rate(*v)+"/s in all")
 	}
 	if e := errorShare(n); e != nil {
-		parts = append(parts, "errors "+unit.Share(*e))
+		errors := "errors " + unit.Share(*e)
+		if s.Disputed > 0 {
+			errors += " by its callers' count, from which the target's differs by " + counted(uint64(s.Disputed), "answer")
+		}
+		parts = append(parts, errors)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -182,8 +186,8 @@ const maxOutages = 6
 func (l *Little) law() string {
 	s := "rate × mean response = " + unit.Number(l.Observed) + " calls in progress, expected " + unit.Number(l.Expected)
 	if l.Expected > 0 {
-		off := math.Round((l.Observed/l.Expected-1)*1000) / 1000
-		s += " (" + signed(off, share) + ")"
+		off := l.Observed/l.Expected - 1
+		s += " (" + signed(math.Round(off*1000)/1000, share) + ")"
 		if math.Abs(off) > 0.1 {
 			s += ": they do not agree"
 		}

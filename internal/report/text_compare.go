@@ -15,6 +15,9 @@ func (p *printer) comparison(r *Report) {
 	if s := r.unblocked(); s != "" {
 		p.label("unblocked", s, yellow)
 	}
+	for _, s := range r.undecidable() {
+		p.label("undecidable", s, yellow)
+	}
 	trust, reliable := r.trust()
 	if !reliable { // nothing that follows means what it says
 		p.label("A/A", trust, red)

@@ -31,6 +31,12 @@ func (r *Report) layout() string {
 		s += fmt.Sprintf(" (of %d)", d.Planned)
 	}
 	s += " of " + countOf(arms, "treatment") + aa
+	if d.Late > 0 {
+		s += fmt.Sprintf(", %d of them without times", d.Late)
+	}
+	if d.Dropped > 0 {
+		s += fmt.Sprintf(", %d more left out", d.Dropped)
+	}
 	if n := r.rounds(); n > 1 {
 		s += fmt.Sprintf(" × %d rounds", n)
 	}
@@ -70,22 +76,45 @@ func (r *Report) rounds() int {
 	return n
 }
 
-// levels are those of the gating intervals: each is the one that its verdict used.
+// levels are those of the intervals: each is the one that its verdict used.
 func (r *Report) levels() string {
+	gating := levelsOf(r.gating())
+	others := levelsOf(r.effectsThat(func(x *Effect) bool { return !x.Gating && x.Verdict != NotJudged }))
+	switch {
+	case gating == "":
+		return ""
+	case others == "" || others == gating:
+		return gating + " % intervals"
+	}
+	return gating + " % intervals, exploratory " + others + " %"
+}
+
+// levelsOf is the range of the levels of effects, in percent.
+func levelsOf(effects []*Effect) string {
 	lo, hi := math.Inf(1), math.Inf(-1)
-	for _, x := range r.gating() {
-		if x.estimated() && x.Level > 0 {
+	for _, x := range effects {
+		if x.estimated() && x.Level > 0 && x.Level < 1 {
 			lo, hi = min(lo, x.Level), max(hi, x.Level)
 		}
 	}
-	show := func(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v*100), ".0") }
+	show := func(v float64) string {
+		return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", v*100), "0"), ".")
+	}
 	switch {
 	case math.IsInf(lo, 0):
 		return ""
 	case show(lo) == show(hi):
-		return show(lo) + " % intervals"
+		return show(lo)
 	}
-	return show(lo) + "–" + show(hi) + " % intervals"
+	return show(lo) + "–" + show(hi)
+}
+
+// undecidable is what the experiment could not decide by its design.
+func (r *Report) undecidable() []string {
+	if r.Design == nil {
+		return nil
+	}
+	return r.Design.Undecidable
 }
 
 // trust says what the experiment's checks of itself found. ok is false where it must not be trusted.
@@ -99,13 +128,19 @@ func (r *Report) trust() (text string, ok bool) {
 	var parts []string
 	if arm != nil {
 		s := "the baseline against itself is quiet: largest "
-		if !quiet {
+		switch {
+		case !quiet:
 			s = "the baseline differs from itself: "
+		case arm.Verdict == NotJudged && r.Verdict != Invalid:
+			s = "too few blocks to tell whether the baseline differs from itself: largest "
 		}
 		parts = append(parts, s+arm.Change()+" of "+arm.measured())
 	}
 	if negative != nil {
 		s := "negative controls quiet: " + operationsOf(a.NegativeControls) + ", largest " + negative.Change()
+		if negative.Verdict == NotJudged && r.Verdict != Invalid {
+			s = "too few blocks to judge negative controls: " + operationsOf(a.NegativeControls) + ", largest " + negative.Change()
+		}
 		if !controlsQuiet {
 			s = "a negative control is not quiet: " + negative.measured() + " of " + named(r.labels(), negative.Treatment) + " " + negative.Change()
 		}
@@ -148,7 +183,7 @@ func (x *Effect) loud() bool {
 	switch x.Verdict {
 	case Regressed, Improved, Slower, Faster:
 		return true
-	case Equivalent, EffectInconclusive:
+	case Equivalent, EffectInconclusive, NotJudged:
 	}
 	return x.Measurable
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"tare/internal/design"
@@ -15,22 +14,27 @@ import (
 // Blocks lay out a comparison: randomised complete blocks, judged at a few looks.
 type Blocks struct {
 	Most   int           // blocks at most
+	Spare  int           // further ones, in place of blocks whose times cannot be used
 	From   int           // complete ones that the record holds already
+	Lost   int           // of those, the ones whose times cannot be used
 	Within time.Duration // no block begins that would end later; 0: no bound
 	Margin float64       // the largest effect that counts as equivalent, as a share
 	// Factors are what is varied, for the record.
 	Factors []record.Factor
 	// Sizes are the calls of a batch by operation and treatment, of a run that goes on; nil: to be found.
 	Sizes map[string]map[string]int
-	// Decide judges the blocks so far and says whether they are enough. It is asked at the looks only, since each costs a share of the
-	// error that is allowed.
-	Decide func(blocks int) (Decision, error)
+	// Decide judges the blocks so far, at the look that was planned after look blocks, and says whether they are enough. It is asked at the
+	// looks only, since each costs a share of the error that is allowed.
+	Decide func(blocks, look int) (Decision, error)
 }
 
 // Decision is the answer to a look.
 type Decision struct {
 	Stop   bool
 	Reason string // why it may stop, or what is still open
+	Lost   int    // blocks whose times cannot be used
+	// More is how many blocks are to be measured in place of those before the look counts; until then nothing else of the answer does.
+	More int
 }
 
 // Block tells where among the blocks a run is.
@@ -56,7 +60,11 @@ func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
 	x.sizes = map[string]map[string]int{}
 	maps.Copy(x.sizes, x.Blocks.Sizes)
 	x.begun = x.Env.Clock.Now()
-	for b := x.Blocks.From; b < x.Blocks.Most; b++ {
+	x.due = x.Blocks.looks()
+	for len(x.due) > 1 && x.due[0] <= x.Blocks.From-x.Blocks.Lost {
+		x.due = x.due[1:]
+	}
+	for b := x.Blocks.From; b < x.Blocks.Most+x.Blocks.Spare; b++ {
 		at := x.Env.Clock.Now()
 		seen := x.watch(ctx, b)
 		if err := x.block(ctx, b, plan[b*arms:(b+1)*arms]); err != nil {
@@ -74,29 +82,39 @@ func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
 	return nil
 }
 
-// look judges after b blocks, if that is a look or the run ends here.
+// look judges after b blocks, if that is a look or the run ends here. A look at which blocks were lost waits for those that replace them.
 func (x *runner) look(b int, late bool) (stop bool, err error) {
-	if !slices.Contains(x.Blocks.looks(), b) && !late {
+	if b < max(x.due[0], x.again) && !late {
 		return false, nil
 	}
-	x.event(Event{Phase: Looking, Block: &Block{Number: b, Most: x.Blocks.Most}})
+	x.event(Event{Phase: Looking, Block: &Block{Number: b, Most: x.last()}})
 	d := Decision{Reason: "nothing judges this run"}
 	if x.Blocks.Decide != nil {
-		if d, err = x.Blocks.Decide(b); err != nil {
+		if d, err = x.Blocks.Decide(b, x.due[0]); err != nil {
 			return true, fmt.Errorf("judge %d blocks: %w", b, err)
 		}
 	}
-	look := record.Look{Blocks: b, Stop: d.Stop, Reason: d.Reason}
+	all := b >= x.Blocks.Most+x.Blocks.Spare
+	if d.More > 0 && !late && !all {
+		x.again = min(b+d.More, x.Blocks.Most+x.Blocks.Spare)
+		return false, nil
+	}
+	look := record.Look{Blocks: b, Lost: d.Lost, Stop: d.Stop, Reason: d.Reason}
 	switch {
 	case d.Stop:
 	case late:
 		look.Stop, look.Reason = true, fmt.Sprintf("the time of %s is spent; %s", x.Blocks.Within, d.Reason)
-	case b == x.Blocks.Most:
+	case len(x.due) == 1 || all:
 		look.Stop, look.Reason = true, fmt.Sprintf("%d blocks are done; %s", b, d.Reason)
+	default:
+		x.due = x.due[1:]
 	}
-	x.event(Event{Phase: Looking, Look: &look, Block: &Block{Number: b, Most: x.Blocks.Most}})
+	x.event(Event{Phase: Looking, Look: &look, Block: &Block{Number: b, Most: x.last()}})
 	return look.Stop, x.Writer.Look(look)
 }
+
+// last is the number of the last block, as far as is known.
+func (x *runner) last() int { return max(x.Blocks.Most, x.again) }
 
 // block measures every arm once. Arms whose operations have a clock of their own stand side by side and take turns; others come one
 // after another, each under load of its own.
@@ -119,10 +137,10 @@ func (x *runner) block(ctx context.Context, b int, trials []design.Trial) error 
 
 // place is where the run is at block b.
 func (x *runner) place(b int) *Block {
-	p := &Block{Number: b + 1, Most: x.Blocks.Most}
+	p := &Block{Number: b + 1, Most: max(x.last(), b+1)}
 	if done := b - x.Blocks.From; done > 0 {
 		spent := x.Env.Clock.Now().Sub(x.begun)
-		p.Left = spent / time.Duration(done) * time.Duration(x.Blocks.Most-b)
+		p.Left = spent / time.Duration(done) * time.Duration(max(1, x.last()-b))
 	}
 	return p
 }

@@ -144,6 +144,57 @@ func TestArmsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestLostBlocksAreReplaced: a look at which blocks turn out to be lost waits for others in their place, within the spare ones and the time.
+func TestLostBlocksAreReplaced(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		b      Blocks
+		lost   []int // numbers of the lost blocks
+		asked  []int // after so many blocks
+		looked []record.Look
+	}{
+		{"none", Blocks{Most: 10, Spare: 5}, nil, []int{10}, []record.Look{{Blocks: 10}}},
+		{"three", Blocks{Most: 10, Spare: 5}, []int{2, 3, 9}, []int{10, 13}, []record.Look{{Blocks: 13, Lost: 3}}},
+		{"a replacement as well", Blocks{Most: 10, Spare: 5}, []int{2, 3, 12}, []int{10, 12, 13}, []record.Look{{Blocks: 13, Lost: 3}}},
+		{"more than are spare", Blocks{Most: 10, Spare: 2}, []int{2, 3, 9, 11}, []int{10, 12}, []record.Look{{Blocks: 12, Lost: 4}}},
+		{"at the first of two looks", Blocks{Most: 14, Spare: 7}, []int{2, 3}, []int{10, 12, 14, 16}, []record.Look{{Blocks: 12, Lost: 2}, {Blocks: 16, Lost: 2}}},
+		{"no time", Blocks{Most: 10, Spare: 5, Within: 1}, []int{1}, []int{1}, []record.Look{{Blocks: 1, Lost: 1}}},
+		{"of a run that goes on", Blocks{Most: 20, Spare: 10, From: 12, Lost: 2}, []int{2, 3}, []int{20, 22}, []record.Look{{Blocks: 22, Lost: 2}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var asked []int
+			c.b.Decide = func(n, look int) (Decision, error) {
+				asked = append(asked, n)
+				d := Decision{Reason: "more"}
+				for _, l := range c.lost {
+					if l <= n {
+						d.Lost++
+					}
+				}
+				d.More = max(0, look+d.Lost-n)
+				return d, nil
+			}
+			req, open := start(t, &scale{}, c.b)
+			if _, err := Do(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+			r := open()
+			for i := range r.Looks {
+				if stop := i == len(r.Looks)-1; r.Looks[i].Stop != stop {
+					t.Errorf("look %d: %+v", i, r.Looks[i])
+				}
+				r.Looks[i].Stop, r.Looks[i].Reason = false, ""
+			}
+			if !slices.Equal(asked, c.asked) || !slices.Equal(r.Looks, c.looked) {
+				t.Errorf("asked after %v, want %v; looks %+v, want %+v", asked, c.asked, r.Looks, c.looked)
+			}
+			if n := len(r.Plan.Trials); n != c.b.Most*len(r.Plan.Treatments) {
+				t.Errorf("%d trials are planned", n)
+			}
+		})
+	}
+}
+
 func TestLooksStopARun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -159,7 +210,7 @@ func TestLooksStopARun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var looked []int
-			c.b.Decide = func(n int) (Decision, error) {
+			c.b.Decide = func(n, _ int) (Decision, error) {
 				if looked = append(looked, n); n >= c.stop {
 					return Decision{Stop: true, Reason: "enough"}, nil
 				}

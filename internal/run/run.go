@@ -108,6 +108,8 @@ type runner struct {
 	// sizes are the calls of a batch by operation and treatment.
 	sizes map[string]map[string]int
 	noted []string // notes of the target that the record has
+	due   []int    // looks that are to come, by their planned blocks
+	again int      // the block after which the first of them is asked for again
 }
 
 // Do carries out r. It returns how the run ended; the same stands in the record, unless writing that failed. All changes are undone
@@ -144,9 +146,9 @@ func (x *runner) do(ctx context.Context) (err error) {
 		return fmt.Errorf("open the target: %w", err)
 	}
 	defer func() { err = errors.Join(err, x.close(ctx)) }()
-	plan := design.Plan(design.Experiment{Treatments: x.Treatments, Blocks: max(1, x.Blocks.Most), Seed: x.Seed})
-	x.trials = len(plan)
-	if err := x.plan(plan); err != nil {
+	plan := design.Plan(design.Experiment{Treatments: x.Treatments, Blocks: max(1, x.Blocks.Most+x.Blocks.Spare), Seed: x.Seed})
+	x.trials = len(x.Treatments) * max(1, x.Blocks.Most)
+	if err := x.plan(plan[:x.trials]); err != nil {
 		return err
 	}
 	for _, t := range x.Treatments {

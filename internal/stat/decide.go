@@ -9,7 +9,7 @@ import (
 const mostBlocks = 100_000
 
 // Equivalent is the decision of two one-sided tests (Schuirmann, J. Pharmacokin. Biopharm. 15 (1987) 657): e, an interval at
-// level 1 − 2α, lies strictly inside (lo, hi). The error of calling equivalent what lies at or beyond a margin is at most α.
+// level 1 − α, lies strictly inside (lo, hi). The error of calling equivalent what lies at or beyond a margin is at most α/2.
 func Equivalent(e Estimate, lo, hi float64) bool { return e.Lo > lo && e.Hi < hi }
 
 // StandardError is the standard error to plan with: of a normal estimate that would have e's interval, its length over 2·z with z
@@ -33,8 +33,7 @@ func DetectableEffect(se, alpha, power float64) float64 {
 }
 
 // BlocksToDecide is how many blocks in all – e has N of them – would decide with the given power that the effect is beyond ±margin
-// (interval at 1−alpha) or, where the estimate lies inside ±margin, that it is equivalent within it (two one-sided tests at alpha
-// each), if the estimate is the truth and its standard error shrinks as 1/√blocks. It is never less than e.N. False when more
+// or, where the estimate lies inside ±margin, that it is equivalent within it (both by the interval at 1−alpha), if the estimate is the truth and its standard error shrinks as 1/√blocks. It is never less than e.N. False when more
 // than 100 000 would be needed or e has no finite interval, or no block.
 func BlocksToDecide(e Estimate, margin, alpha, power float64) (int, bool) {
 	se := StandardError(e)
@@ -53,6 +52,6 @@ func decisionPower(v, margin, alpha, se float64) float64 {
 	if d := math.Abs(v) - margin; d >= 0 {
 		return NormalCDF(d/se + NormalQuantile(alpha/2))
 	}
-	z := NormalQuantile(alpha)
+	z := NormalQuantile(alpha / 2)
 	return NormalCDF((margin-v)/se+z) + NormalCDF((margin+v)/se+z) - 1
 }

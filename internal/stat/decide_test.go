@@ -155,9 +155,9 @@ func TestBlocksToDecide(t *testing.T) {
 	if want := int(math.Ceil(1000 * square(2.80158*0.02*1.001/0.03))); !ok || n != want {
 		t.Errorf("%d blocks, want %d", n, want)
 	}
-	// In the middle both one-sided tests must reject: z = 1.64485 + 1.28155 for power 0.8.
+	// In the middle both ends of the interval must lie inside: z = 1.95996 + 1.28155 for power 0.8.
 	n, ok = BlocksToDecide(around(0, 1.95996*0.02, 1000), 0.02, alpha, power)
-	if want := int(math.Ceil(1000 * square(2.9264*0.02*1.001/0.02))); !ok || n != want {
+	if want := int(math.Ceil(1000 * square(3.24151*0.02*1.001/0.02))); !ok || n != want {
 		t.Errorf("%d blocks to be equivalent, want %d", n, want)
 	}
 	for name, e := range map[string]Estimate{

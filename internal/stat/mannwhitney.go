@@ -31,6 +31,9 @@ func HodgesLehmannShift(x, y []float64, level float64) (Test, error) {
 	return Test{Estimate: e, P: twoSided(m, min(notAbove, m-below), cdf)}, nil
 }
 
+// LeastShiftP is the smallest p-value that the Mann–Whitney test of n and m values can have: all of one side are above those of the other.
+func LeastShiftP(n, m int) float64 { return twoSided(n*m, 0, mannWhitney(n, m)) }
+
 // differencesAtMost counts the pairs of the ascending x and y with y−x ≤ v.
 func differencesAtMost(x, y []float64, v float64) int {
 	count, j := 0, 0

@@ -66,3 +66,17 @@ func certain(p float64) float64 {
 	}
 	return p
 }
+
+// FalseCoverageLevel is the α at which Benjamini and Hochberg's procedure at alpha comes to its end: R·alpha/m, where R of m hypotheses are
+// rejected, and alpha/m where none is. An interval at level 1 − that α excludes 0 exactly when the procedure rejects, and of the intervals
+// of the rejected ones the expected share that misses the truth is at most alpha (Benjamini & Yekutieli, J. Amer. Stat. Assoc. 100 (2005)
+// 71): it is the one level to show all of them at.
+func FalseCoverageLevel(p []float64, alpha float64) float64 {
+	rejected := 0
+	for _, adjusted := range BenjaminiHochberg(p) {
+		if adjusted <= alpha {
+			rejected++
+		}
+	}
+	return alpha * float64(max(1, rejected)) / float64(max(1, len(p)))
+}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	tailBlocks  = 20  // the least blocks for a jackknife of a tail
-	tailSamples = 100 // the least samples beyond the quantile: 100/(1−q) pooled ones
+	FewestTailBlocks = 20  // the least blocks for a jackknife of a tail
+	tailSamples      = 100 // the least samples beyond the quantile: 100/(1−q) pooled ones
 )
 
 // NotEstimable says that a quantile cannot be given with an interval, and why.
@@ -122,8 +122,8 @@ func newPool(blocks [][]float64, q float64) (pool, error) {
 		}
 		p.blocks[b], p.n = s, p.n+len(s)
 	}
-	if len(blocks) < tailBlocks {
-		return p, &NotEstimable{fmt.Sprintf("%d blocks, fewer than %d", len(blocks), tailBlocks)}
+	if len(blocks) < FewestTailBlocks {
+		return p, &NotEstimable{fmt.Sprintf("%d blocks, fewer than %d", len(blocks), FewestTailBlocks)}
 	}
 	if least := tailSamples / min(q, 1-q); float64(p.n) < least*(1-1e-9) {
 		return p, &NotEstimable{fmt.Sprintf("%d samples, fewer than %.0f", p.n, math.Ceil(least*(1-1e-9)))}

@@ -37,6 +37,9 @@ func HodgesLehmann(d []float64, level float64) (Test, error) {
 	return Test{Estimate: e, P: twoSided(m, min(notAbove, m-below), cdf)}, nil
 }
 
+// LeastRankP is the smallest p-value that the signed-rank test of n values can have: all are on one side of 0.
+func LeastRankP(n int) float64 { return math.Min(1, math.Exp2(float64(1-n))) }
+
 // critical is the largest c with P(W ≤ c) ≤ alpha/2, −1 if there is none.
 func critical(m int, alpha float64, cdf func(c int) float64) int {
 	lo, hi := -1, m/2

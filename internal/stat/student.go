@@ -15,7 +15,8 @@ func StudentCDF(t, df float64) float64 {
 	return tail
 }
 
-// StudentQuantile is the p-quantile of Student's t with df ≥ 1 degrees of freedom, 0 < p < 1, found by bisection of StudentCDF.
+// StudentQuantile is the p-quantile of Student's t with df ≥ 1 degrees of freedom, 0 < p < 1, found by Newton's method, which bisection keeps
+// inside its bracket.
 func StudentQuantile(p, df float64) float64 {
 	if !(p > 0 && p < 1) || !(df > 0) {
 		return math.NaN()
@@ -25,16 +26,33 @@ func StudentQuantile(p, df float64) float64 {
 	}
 	lo, hi := 0.0, 2.0
 	for StudentCDF(hi, df) < p && hi < 1e12 {
-		hi *= 2
+		lo, hi = hi, 2*hi
 	}
+	t := (lo + hi) / 2
 	for range 100 {
-		if mid := (lo + hi) / 2; StudentCDF(mid, df) < p {
-			lo = mid
+		miss := StudentCDF(t, df) - p
+		if miss < 0 {
+			lo = t
 		} else {
-			hi = mid
+			hi = t
 		}
+		next := t - miss/studentDensity(t, df)
+		if !(next > lo && next < hi) {
+			next = (lo + hi) / 2
+		}
+		if math.Abs(next-t) <= 1e-15*t {
+			return next
+		}
+		t = next
 	}
-	return (lo + hi) / 2
+	return t
+}
+
+// studentDensity is the density of Student's t with df degrees of freedom.
+func studentDensity(t, df float64) float64 {
+	a, _ := math.Lgamma((df + 1) / 2)
+	b, _ := math.Lgamma(df / 2)
+	return math.Exp(a-b-(df+1)/2*math.Log1p(t*t/df)) / math.Sqrt(df*math.Pi)
 }
 
 // Beta is the regularized incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22) with the modified

@@ -48,6 +48,9 @@ func changesOf(e *report.Effect, u metric.Unit) changes {
 	for limit := 0.0295; c.decimals < 3 && half < limit; limit /= 10 {
 		c.decimals++
 	}
+	if bounded(e) {
+		c.decimals = e.Decimals(c.decimals)
+	}
 	return c
 }
 
@@ -100,7 +103,15 @@ func estimateText(r *report.Report, e *report.Effect) string {
 	if !bounded(e) {
 		return c.value(e.Estimate)
 	}
-	return c.value(e.Estimate) + " " + c.between(e.Lo, e.Hi)
+	return c.value(e.Estimate) + " " + c.between(e.Lo, e.Hi) + multiple(e)
+}
+
+// multiple is an effect of more than 200 % as a factor and a difference, in brackets: " (×6.8, +14 ms)".
+func multiple(e *report.Effect) string {
+	if also := e.Multiple(); also != "" {
+		return " (" + strings.ReplaceAll(also, " ", space) + ")"
+	}
+	return ""
 }
 
 // share writes a share of the baseline for an axis or a margin: "2 %", "+5 %".
@@ -172,6 +183,8 @@ func effectWord(v report.EffectVerdict) (word, class string) {
 		return "? faster", unsure
 	case report.EffectInconclusive:
 		return "? inconclusive", unsure
+	case report.NotJudged:
+		return "– not judged", unsure
 	}
 	return string(v), unsure
 }

@@ -20,7 +20,7 @@ func TestChangesHaveTheDigitsOfTheirInterval(t *testing.T) {
 		{report.Effect{Kind: "ratio", Estimate: .61, Lo: .55, Hi: .67, Level: .98}, metric.CPUSeconds, "+61 % [+55, +67]"},
 		{report.Effect{Kind: "ratio", Estimate: .0123, Lo: -.001, Hi: .0251, Level: .98}, metric.CPUSeconds, "+1.2 % [−0.1, +2.5]"},
 		{report.Effect{Kind: "ratio", Estimate: -.00012, Lo: -.0004, Hi: .0001, Level: .98}, metric.CPUSeconds, "−0.012 % [−0.040, +0.010]"},
-		{report.Effect{Kind: "ratio", Estimate: 9.07, Lo: -1e308, Hi: 1e308, Level: .98}, metric.CPUSeconds, "+907 % [−∞, +∞]"},
+		{report.Effect{Kind: "ratio", Estimate: 9.07, Lo: -1e308, Hi: 1e308, Level: .98}, metric.CPUSeconds, "+907 % [−∞, +∞] (×10.1)"},
 		{report.Effect{Kind: "difference", Estimate: .004, Lo: .001, Hi: .007, Level: .98}, metric.Ratio, "+0.4 pp [+0.1, +0.7]"},
 		{report.Effect{Kind: "difference", Estimate: -.0031, Lo: -.004, Hi: 0, Level: .98}, metric.Seconds, "−3.1 ms [−4 ms, 0 s]"},
 		{report.Effect{Kind: "ratio", Reason: "too few blocks"}, metric.Seconds, "–"},

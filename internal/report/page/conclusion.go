@@ -77,6 +77,7 @@ func costs(r *report.Report, e *report.Effect) string {
 	if bounded(e) {
 		size += " " + strings.ReplaceAll(c.between(e.Lo, e.Hi), "+", "")
 	}
+	size += multiple(e)
 	if e.Estimate < 0 {
 		return short(r, e.Treatment) + " lowers " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + strings.ReplaceAll(size, "−", "")
 	}
@@ -113,7 +114,8 @@ func (t *tally) rest(r *report.Report) string {
 	add(improved, "improved")
 	add(len(t.of[report.Slower]), "slower, size undecided")
 	add(len(t.of[report.Faster]), "faster, size undecided")
-	add(open-len(t.of[report.Slower])-len(t.of[report.Faster]), "inconclusive")
+	add(len(t.of[report.EffectInconclusive]), "inconclusive")
+	add(len(t.of[report.NotJudged]), "not judged")
 	text := "Nothing is shown to cost more than " + margin + ". Of " + plural(len(t.all), "effect") + ": "
 	if regressed > 0 {
 		text = "of the other " + strconv.Itoa(rest) + ": "

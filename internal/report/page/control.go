@@ -35,14 +35,17 @@ func aaBlock(r *report.Report) block {
 		return block{Text: "The baseline measured against itself shows no effect."}
 	}
 	worst := furthestEffect(a.Effects)
-	text := "The baseline was measured against itself under another name, and the two do not differ by what would make the run unreliable: half the margin, told from zero."
+	if worst != nil && worst.Verdict == report.NotJudged {
+		return block{Text: "The baseline was measured against itself under another name, in too few blocks to tell whether the two differ: " + worst.Reason + "."}
+	}
+	text := "The baseline was measured against itself under another name, and the two do not differ by what would make the run unreliable: half the margin, with an interval that excludes zero."
 	if worst != nil && isRatio(worst) {
 		text += " The largest of " + plural(len(a.Effects), "difference") + " is " + estimateText(r, worst) + ", " + quantity(worst.Metric, worst.Quantile, worst.Operation) + "."
 	}
 	return block{Text: text}
 }
 
-// worstControls are the effects that are told from zero where none can be.
+// worstControls are the effects that differ from zero where none can.
 func worstControls(r *report.Report, effects []report.Effect) []string {
 	var out []string
 	for i := range effects {
@@ -79,9 +82,9 @@ func negativeText(a *report.AA) string {
 	}
 	text := "Negative controls are operations on which a control cannot act: there, too, any effect is an artefact. "
 	if off == 0 {
-		return text + "None of the " + strconv.Itoa(len(a.NegativeControls)) + " is told from zero."
+		return text + "None of the " + strconv.Itoa(len(a.NegativeControls)) + " differs from zero."
 	}
-	return text + strconv.Itoa(off) + " of the " + strconv.Itoa(len(a.NegativeControls)) + " are told from zero."
+	return text + strconv.Itoa(off) + " of the " + strconv.Itoa(len(a.NegativeControls)) + " differ from zero."
 }
 
 // maxControls is how many controls are drawn; all are in the table.
@@ -147,7 +150,7 @@ func oneMeasure(all []*report.Effect) string {
 	return measure(all[0].Metric, all[0].Quantile)
 }
 
-// controlRow judges nothing but whether an effect is told from zero.
+// controlRow judges nothing but whether an effect differs from zero.
 func controlRow(r *report.Report, e *report.Effect, brief bool) chart.ForestRow {
 	row := forestRow(r, &comparison{controls: []*report.Effect{e}}, e)
 	what := quantity(e.Metric, e.Quantile, e.Operation)
@@ -162,6 +165,14 @@ func controlRow(r *report.Report, e *report.Effect, brief bool) chart.ForestRow 
 	return row
 }
 
+// undecidable says what the experiment could not decide by its design.
+func undecidable(d *report.Design) string {
+	if len(d.Undecidable) == 0 {
+		return ""
+	}
+	return "By design, " + strings.Join(d.Undecidable, "; ") + ". "
+}
+
 // designText says how the experiment was laid out and why it ended.
 func designText(r *report.Report) string {
 	d := r.Design
@@ -171,11 +182,17 @@ func designText(r *report.Report) string {
 	if d.Unblocked {
 		return "Unblocked: these values were not taken in interleaved blocks, so that a change of the host between them looks like an effect. They can be compared, but never called equivalent."
 	}
-	text := "Measured in " + plural(d.Blocks, "complete block")
+	text := undecidable(d) + "Measured in " + plural(d.Blocks, "complete block")
 	if d.Planned > d.Blocks {
 		text += " of at most " + strconv.Itoa(d.Planned)
 	}
 	text += "; in each block every treatment was measured once, in random order."
+	if d.Late > 0 {
+		text += " From " + strconv.Itoa(d.Late) + " of them no times are taken, since the generator was late."
+	}
+	if d.Dropped > 0 {
+		text += " " + plural(d.Dropped, "more block") + " left out: the generator was the limit."
+	}
 	text += lookText(d)
 	if d.Stopped != "" {
 		text += " Why it ended there: " + strings.TrimSuffix(d.Stopped, ".") + "."

@@ -118,8 +118,8 @@ func reading(r *report.Report) string {
 	if d := r.Design; d != nil && d.Margin > 0 {
 		text += "The shaded band is the margin of ±" + share(d.Margin) + ". "
 	}
-	return text + "Regressed and improved: the whole bar lies beyond the margin. Equivalent: shown to lie within it; “measurable” if it is also told from zero. " +
-		"Slower and faster: told from zero, but not from the margin. Inconclusive: neither; the table says how small an effect this run could have seen and how many blocks would decide. " +
+	return text + "Regressed and improved: the whole bar lies beyond the margin. Equivalent: the whole bar lies within it; “measurable” if it also excludes zero. " +
+		"Slower and faster: the bar excludes zero and reaches into the margin. Inconclusive: it includes zero; the table says how small an effect this run could have seen and how many blocks would decide. Not judged: there were too few blocks for a verdict, or the run is invalid. " +
 		"Below the line, in grey, stand the controls, where any effect is an artefact."
 }
 
@@ -248,7 +248,7 @@ func effectTable(r *report.Report, caption string, effects []*report.Effect) *ta
 			v[1] = e.Baseline
 		}
 		if estimated(e) {
-			v[3] = c.value(e.Estimate)
+			v[3] = c.value(e.Estimate) + multiple(e)
 		}
 		if bounded(e) {
 			v[4] = c.between(e.Lo, e.Hi)
@@ -313,7 +313,7 @@ func exploratory(r *report.Report) []block {
 		return strings.Join([]string{e.Operation, e.Metric, e.Quantile}, "\x00")
 	}
 	slices.SortStableFunc(rest, func(a, b *report.Effect) int { return cmp.Compare(key(a), key(b)) })
-	t := effectTable(r, "Exploratory effects: they decide nothing; p is adjusted by Benjamini and Hochberg", rest).used()
+	t := effectTable(r, "Exploratory effects: they decide nothing. Student's test, p adjusted by Benjamini and Hochberg, intervals at the level at which that procedure ends", rest).used()
 	return []block{{Figure: &figure{Summary: "Exploratory effects (" + strconv.Itoa(len(rest)) + "): wall time, tails and whatever else no verdict hangs on", Table: t}}}
 }
 

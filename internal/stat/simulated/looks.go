@@ -162,7 +162,7 @@ func (n Noise) differences(r *rand.Rand, blocks int, centre, sd float64) []float
 	return d
 }
 
-// FalseEquivalence is how often two one-sided tests at stat.LookAlpha call equivalent what differs by exactly the margin: at a look
+// FalseEquivalence is how often the interval at 1 − stat.LookAlpha calls equivalent what differs by exactly the margin: at a look
 // of so many blocks, and at any of the five.
 func FalseEquivalence(ctx context.Context, s Study, noise Noise) (at []float64, overall float64, err error) {
 	m := math.Log1p(margin)
@@ -170,7 +170,7 @@ func FalseEquivalence(ctx context.Context, s Study, noise Noise) (at []float64, 
 		d := noise.differences(r, 160, m, 0.01)
 		out := make([]bool, len(Looks()))
 		for i, n := range Looks() {
-			t, err := stat.HodgesLehmann(d[:n], 1-2*stat.LookAlpha)
+			t, err := stat.HodgesLehmann(d[:n], 1-stat.LookAlpha)
 			out[i] = err != nil || stat.Equivalent(t.Estimate, -m, m)
 		}
 		return out
@@ -186,7 +186,7 @@ func EquivalenceTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
 		Title: "False equivalence at the margin",
 		Note: fmt.Sprintf("The true effect is exactly the margin (2 %%), block noise 1 %%; the share called equivalent. "+
-			"Each look promises at most %.2f %%.", 100*stat.LookAlpha),
+			"Each look promises at most %.2f %%.", 100*stat.LookAlpha/2),
 		Columns: []string{"noise", "10 blocks", "20", "40", "80", "160", "any look"},
 	}
 	for _, n := range Noises() {

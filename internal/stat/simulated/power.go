@@ -21,10 +21,8 @@ type Power struct {
 // PowerAt is the power of one look for every effect and block noise given. The same noise is used for all of them, which the
 // estimator's equivariance makes exact: only its scale and place differ.
 func PowerAt(ctx context.Context, s Study, blocks int, sds, effects []float64) ([]Power, error) {
-	type intervals struct{ test, tost stat.Estimate }
-	runs, err := repeat(ctx, s, fmt.Sprintf("power %d", blocks), func(r *rand.Rand) intervals {
-		d := Noises()[0].differences(r, blocks, 0, 1)
-		return intervals{interval(stat.HodgesLehmann(d, 1-stat.LookAlpha)), interval(stat.HodgesLehmann(d, 1-2*stat.LookAlpha))}
+	runs, err := repeat(ctx, s, fmt.Sprintf("power %d", blocks), func(r *rand.Rand) stat.Estimate {
+		return interval(stat.HodgesLehmann(Noises()[0].differences(r, blocks, 0, 1), 1-stat.LookAlpha))
 	})
 	var out []Power
 	m := math.Log1p(margin)
@@ -33,9 +31,9 @@ func PowerAt(ctx context.Context, s Study, blocks int, sds, effects []float64) (
 			shift := math.Log1p(e)
 			out = append(out, Power{
 				SD: sd, Effect: e, Blocks: blocks,
-				Regressed:  share(runs, func(i intervals) bool { return shift+sd*i.test.Lo > m }),
-				Differs:    share(runs, func(i intervals) bool { return shift+sd*i.test.Lo > 0 || shift+sd*i.test.Hi < 0 }),
-				Equivalent: share(runs, func(i intervals) bool { return stat.Equivalent(place(i.tost, shift, sd), -m, m) }),
+				Regressed:  share(runs, func(e stat.Estimate) bool { return shift+sd*e.Lo > m }),
+				Differs:    share(runs, func(e stat.Estimate) bool { return shift+sd*e.Lo > 0 || shift+sd*e.Hi < 0 }),
+				Equivalent: share(runs, func(e stat.Estimate) bool { return stat.Equivalent(place(e, shift, sd), -m, m) }),
 			})
 		}
 	}
@@ -175,7 +173,7 @@ func Promised(ctx context.Context, s Study, effect float64, blocks int) (Promise
 // decided says whether one look calls d regressed, improved or equivalent.
 func decided(d []float64, m float64) bool {
 	e := interval(stat.HodgesLehmann(d, 1-stat.LookAlpha))
-	return e.Lo > m || e.Hi < -m || stat.Equivalent(interval(stat.HodgesLehmann(d, 1-2*stat.LookAlpha)), -m, m)
+	return e.Lo > m || e.Hi < -m || stat.Equivalent(e, -m, m)
 }
 
 // PromiseTable is Promised for several effects.

@@ -62,12 +62,12 @@ func TestFalseEquivalence(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, v := range at {
-			within(t, n.Name, v, 0.003, stat.LookAlpha+0.012)
+			within(t, n.Name, v, 0.0006, stat.LookAlpha/2+0.009)
 			if v > overall {
 				t.Errorf("look %d: %v exceeds the %v of any", i, v, overall)
 			}
 		}
-		within(t, n.Name+", any look", overall, 0.02, 0.075)
+		within(t, n.Name+", any look", overall, 0.01, 0.05)
 	}
 }
 
@@ -88,12 +88,36 @@ func TestFamilyError(t *testing.T) {
 	}
 }
 
+// TestExplore: of what is called different from 0 among 120 effects no larger share is false, and no larger share of the intervals misses the truth,
+// than a look allows, whatever the noise; and a several-fold effect is found in 8 blocks, where the rank test can find none.
+func TestExplore(t *testing.T) {
+	for _, x := range Explorations() {
+		none, err := Explore(t.Context(), study(400), x, exploredBlocks, 0, 0, mean())
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, x.Name+", no effect", none.Any, 0, stat.LookAlpha+0.023)
+		some, err := Explore(t.Context(), study(400), x, exploredBlocks, 4, 20, mean())
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, x.Name+", false", some.False, 0, stat.LookAlpha+0.004)
+		within(t, x.Name+", missed", some.Missed, 0, stat.LookAlpha+0.006)
+		within(t, x.Name+", found", some.Found, 0.7, 1)
+	}
+	byRank, err := Explore(t.Context(), study(50), Explorations()[0], exploredBlocks, 20, 20, rank())
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "found by the rank test", byRank.Found, 0, 0)
+}
+
 func TestPowerAt(t *testing.T) {
 	cells, err := PowerAt(t.Context(), study(800), 40, []float64{0.01, 0.05}, []float64{0, 0.02, 0.05})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range [][3]float64{{0, 0.013, 1}, {0.006, 1, 0.013}, {1, 1, 0}, {0, 0.013, 0.14}, {0.006, 0.45, 0.013}, {0.84, 1, 0}} {
+	for i, want := range [][3]float64{{0, 0.013, 1}, {0.006, 1, 0.013}, {1, 1, 0}, {0, 0.013, 0.07}, {0.006, 0.45, 0.013}, {0.84, 1, 0}} {
 		c := cells[i]
 		for k, got := range []float64{c.Regressed, c.Differs, c.Equivalent} {
 			within(t, "power", got, want[k]-0.07, want[k]+0.07)
