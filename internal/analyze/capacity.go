@@ -42,7 +42,7 @@ func (a *analysis) capacity(t *record.Trial) error {
 		a.rep.Timeline = append(a.rep.Timeline, *line)
 	}
 	a.rep.Capacity = append(a.rep.Capacity, out)
-	a.audit(t.Treatment, &res, trace)
+	a.audit(t, &res, trace)
 	for _, w := range res.Warnings {
 		a.warn(t.Treatment, "%s", w)
 	}

@@ -108,6 +108,8 @@ type runner struct {
 	// sizes are the calls of a batch by operation and treatment.
 	sizes map[string]map[string]int
 	noted []string // notes of the target that the record has
+	// placed says by treatment where generator and target run.
+	placed map[string]*record.Placement
 }
 
 // Do carries out r. It returns how the run ended; the same stands in the record, unless writing that failed. All changes are undone
