@@ -31,9 +31,9 @@ func main() {
 
 // options say what is repeated, how often, and beside what.
 type options struct {
-	file, tare, keep string
-	n, busy          int
-	seed             uint64
+	file, tare, keep, only string
+	n, busy                int
+	seed                   uint64
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -46,6 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.busy, "busy", 0, "busy loops beside them")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the first experiment; the others follow")
 	starve := flags.Bool("starve", false, "instead of experiments: starve the generator on purpose, -n times each way, and count what the audit says (Linux, root)")
+	flags.StringVar(&o.only, "only", "", "with -starve: only ways whose name begins so, beside those that starve nothing")
 	serve := flags.String("serve", "", "be the server that this JSON describes (used by -starve itself)")
 	job := flags.String("job", "", "be the generator that this JSON describes (used by -starve itself)")
 	spin := flags.Bool("spin", false, "be a busy loop (started by this command itself)")
@@ -63,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case *job != "":
 		return generate(ctx, *job, stdout)
 	case *starve:
-		return starved(ctx, o.n, stdout, stderr)
+		return starved(ctx, o, stdout, stderr)
 	}
 	if flags.NArg() != 1 {
 		return errors.New("name one experiment file, such as examples/aa.yaml")

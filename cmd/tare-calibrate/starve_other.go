@@ -10,6 +10,6 @@ import (
 
 var errLinux = errors.New("starving the generator needs Linux")
 
-func starved(context.Context, int, io.Writer, io.Writer) error { return errLinux }
-func serveAs(context.Context, string, io.Writer) error         { return errLinux }
-func generate(context.Context, string, io.Writer) error        { return errLinux }
+func starved(context.Context, options, io.Writer, io.Writer) error { return errLinux }
+func serveAs(context.Context, string, io.Writer) error             { return errLinux }
+func generate(context.Context, string, io.Writer) error            { return errLinux }

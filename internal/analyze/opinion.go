@@ -116,6 +116,32 @@ func (a *analysis) searchOpinion(t *record.Trial, res *capacity.Result, trace *c
 	return base.Judge()
 }
 
+// pointSteps are the steps of a ladder's points, in the order of capacity.Points.
+func pointSteps(trace *capacity.Trace) []capacity.Step {
+	var out []capacity.Step
+	for i := range trace.Steps {
+		if trace.Steps[i].Role == capacity.RolePoint {
+			out = append(out, trace.Steps[i])
+		}
+	}
+	return out
+}
+
+// pointOpinion judges the generator at one point of a ladder.
+func (a *analysis) pointOpinion(t *record.Trial, p *capacity.Point, e *load.Effort) signature.GeneratorOpinion {
+	c := a.conductOf(t)
+	c.Times, c.Effort, c.P99 = true, e, p.P99
+	c.LatenessP99, c.AchievedRatio = p.Audit.LatenessP99, p.Audit.AchievedRatio
+	if !p.Audit.Valid {
+		c.LatenessLimit = p.Audit.Limit
+	}
+	o := c.Judge()
+	if !p.Audit.Valid {
+		o.Verdict = signature.Limiting
+	}
+	return o
+}
+
 // leastStep is how long a step must be, in seconds, for the kernel's accounts of it, which it brings up to date at every tick, to mean anything.
 const leastStep = 0.2
 
@@ -153,7 +179,7 @@ func (a *analysis) opined(g *report.Generator) {
 	case g.Verdict != signature.RuledOut || g.Reason != "":
 		g.Verdict = signature.Possible
 	}
-	if g.Verdict == signature.Possible && len(g.Doubts) > 0 {
+	if g.Verdict == signature.Possible && len(g.Doubts) > 0 && !slices.Equal(g.Doubts, []string{signature.Unrecorded}) {
 		o := signature.GeneratorOpinion{Doubts: g.Doubts}
 		a.warn("", "the generator cannot be ruled out as the limit: %s%s", o.Because(), a.advice)
 	}

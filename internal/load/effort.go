@@ -14,9 +14,11 @@ type Effort struct {
 	// Busy is how much of the stretch the busiest event loop ran, without the spinning that was asked for. Of engine std, any thread of which may
 	// carry calls, it is the CPU time of the process by that of the processors that it may use.
 	Busy float64 `json:"busy"`
-	// Queued is for how much of the stretch an event loop (of engine std, any thread) was ready to run and had no processor; nil: the kernel does
-	// not say. It may count the same instant for several threads.
+	// Queued is for how much of the stretch an event loop was ready to run and had no processor; nil: the kernel does not say. Of engine std it is
+	// how many threads were, on average.
 	Queued *float64 `json:"queued,omitempty"`
+	// Loops is how many event loops there are; 0: engine std.
+	Loops int `json:"loops,omitempty"`
 	// Unread is how long answers that had arrived waited until they were read; nil: not known. Open loops that reap lazily have none: there the
 	// instant of an answer is the kernel's.
 	Unread *Delays `json:"unread,omitempty"`
@@ -68,6 +70,7 @@ func (m *Meter) Since(before *Meter) *Effort {
 	}
 	e := &Effort{Seconds: wall / 1e9, CPU: m.cpu - before.cpu}
 	if m.loops {
+		e.Loops = len(m.ids)
 		m.eventLoops(before, wall, e)
 		e.Unread = m.unread.since(&before.unread)
 	} else {
@@ -77,7 +80,7 @@ func (m *Meter) Since(before *Meter) *Effort {
 			queued += t.queued - before.threads[id].queued
 		}
 		if len(m.threads) > 0 {
-			e.Queued = new(min(1, float64(queued)/wall))
+			e.Queued = new(float64(queued) / wall)
 		}
 		e.Unread = goDelays(before.sched, m.sched, m.bounds)
 	}

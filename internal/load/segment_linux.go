@@ -9,7 +9,7 @@ func (s *shard) begin(g *segment) {
 	s.sent = 0
 	s.source.begin(g)
 	// Spinning with a real-time priority would keep everybody else from the processor.
-	s.preferred = g.process != nil && s.cfg.Spin == 0 && prefer(true) == nil
+	s.preferred = g.process != nil && s.cfg.Spin == 0 && !s.first && prefer(true) == nil
 	// Where answers count from the instant at which they are read, a sample of the connections tells how long they waited for that.
 	stamps := g.process != nil && !s.cfg.Precise
 	s.setStamps(stamps, !stamps)

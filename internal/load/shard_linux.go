@@ -21,6 +21,7 @@ type shard struct {
 	timeout int64
 	handoff bool // there is no processor to spare: never hold it while blocked
 
+	first     bool // its thread was given a real-time priority with the process, and keeps it
 	preferred bool // its thread has a real-time priority, for the time of an open-loop segment
 
 	alarm *alarm // its poller waits for the connections too
@@ -88,6 +89,7 @@ func (s *shard) readMail() {
 func (s *shard) run() {
 	runtime.LockOSThread()
 	sharpen()
+	s.first = realTime()
 	s.thread.Store(int32(unix.Gettid()))
 	for !s.closing {
 		s.now = s.clock.now()

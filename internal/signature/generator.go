@@ -49,9 +49,13 @@ const (
 	limitOwn      = 0.50 // of the workers: where more of them wait for the generator than for the target, it is the limit
 	hostFull      = 0.90 // of shared processors: fuller ones are a limit to both
 	leastUse      = 0.05 // of shared processors that the generator must use to matter
-	// leastDelay is a delay, in seconds, that every sleeping thread has.
-	leastDelay = 100e-6
+	mostTail      = 0.20 // of the slowest responses that may be a delay of the generator as rare as they are
+	// Delays, in seconds, that every thread has which sleeps until there is something to do: on average, and at its 99th percentile.
+	leastDelay, leastTail = 25e-6, 200e-6
 )
+
+// Unrecorded is the doubt about a generator of which the record is silent: an older tare wrote it, or another tool.
+const Unrecorded = "how busy its threads were was not recorded"
 
 // GeneratorOpinion is the verdict with its reasons.
 type GeneratorOpinion struct {
@@ -81,7 +85,7 @@ func (c *Conduct) Judge() GeneratorOpinion {
 		c.judgeReading(&o)
 	}
 	if c.Effort == nil {
-		o.doubt("how busy its threads were was not recorded")
+		o.doubt(Unrecorded)
 		return o
 	}
 	c.judgeThreads(&o)
@@ -108,7 +112,7 @@ func (c *Conduct) judgeSending(o *GeneratorOpinion) {
 		o.limit("%s", SentTooLittle(c.AchievedRatio))
 	case c.LatenessLimit > 0 && c.LatenessP99 > c.LatenessLimit:
 		o.limit("%s", SentLate(c.LatenessP99, c.LatenessLimit))
-	case c.Workers == 0 && c.Times && c.P99 > 0 && c.LatenessP99 > max(leastDelay, mostOwn*c.P99):
+	case c.Workers == 0 && c.Times && c.P99 > 0 && c.LatenessP99 > max(leastTail, mostTail*c.P99):
 		o.doubt("it sent up to %s late (p99), which is in the response times: their p99 is %s", short(c.LatenessP99), short(c.P99))
 	}
 	if e := c.Effort; c.Workers == 0 && e != nil && e.Unread != nil {
@@ -124,11 +128,12 @@ func (c *Conduct) judgeReading(o *GeneratorOpinion) {
 	if c.Effort.Unread == nil {
 		o.doubt("how long answers waited to be read is not known")
 	} else {
+		// Little's law: so many calls are at the generator at any time.
 		own := c.Rate * c.Effort.Unread.Mean
 		switch share := own / float64(c.Workers); {
 		case share >= limitOwn:
 			o.limit("on average %.3g of %d calls had been answered and waited until it read the answer", min(own, float64(c.Workers)), c.Workers)
-		case share > mostOwn && c.Effort.Unread.Mean > leastDelay/2:
+		case share > mostOwn && c.Effort.Unread.Mean > leastDelay:
 			o.doubt("on average %.2g of %d calls had been answered and waited until it read the answer", own, c.Workers)
 		}
 		if o.Verdict != Limiting {
@@ -142,7 +147,7 @@ func (c *Conduct) judgeReading(o *GeneratorOpinion) {
 
 // judgeTail compares how long answers waited with the slowest responses, of which that is a part.
 func (c *Conduct) judgeTail(o *GeneratorOpinion) {
-	if u := c.Effort.Unread; c.Times && c.P99 > 0 && u.P99 > max(leastDelay, mostOwn*c.P99) {
+	if u := c.Effort.Unread; c.Times && c.P99 > 0 && u.P99 > max(leastTail, mostTail*c.P99) {
 		o.doubt("answers waited up to %s (p99) until it read them, which is in the response times: their p99 is %s", short(u.P99), short(c.P99))
 	}
 }
@@ -151,10 +156,14 @@ func (c *Conduct) judgeTail(o *GeneratorOpinion) {
 func (c *Conduct) judgeThreads(o *GeneratorOpinion) {
 	e := c.Effort
 	if e.Busy >= mostBusy {
-		o.doubt("its busiest thread ran %s of the time", percent(e.Busy))
+		o.doubt("%s", c.ran())
 	}
-	if c.Workers > 0 && e.Queued != nil && *e.Queued > mostQueued {
+	switch {
+	case c.Workers == 0 || e.Queued == nil:
+	case e.Loops > 0 && *e.Queued > mostQueued:
 		o.doubt("it was ready to run and had no processor for %s of the time", percent(*e.Queued))
+	case e.Loops == 0 && *e.Queued > mostOwn*float64(c.Workers):
+		o.doubt("on average %.2g of its threads were ready to run and had no processor, with %s", *e.Queued, workers(c.Workers))
 	}
 	if c.Workers > 0 && e.Queued == nil && e.Unread == nil {
 		o.doubt("how long its threads waited for a processor is not known")
@@ -185,6 +194,21 @@ func (c *Conduct) judgeHost(o *GeneratorOpinion) {
 	}
 }
 
+// ran says how busy its threads were.
+func (c *Conduct) ran() string {
+	if c.Effort.Loops == 0 {
+		return "it used " + percent(c.Effort.Busy) + " of the processors that it may use"
+	}
+	return "its busiest thread ran " + percent(c.Effort.Busy) + " of the time"
+}
+
+func workers(n int) string {
+	if n == 1 {
+		return "1 worker"
+	}
+	return fmt.Sprintf("%d workers", n)
+}
+
 func processors(n int) string {
 	if n == 1 {
 		return "1 processor"
@@ -200,12 +224,16 @@ func (c *Conduct) evidence() []string {
 	if e == nil {
 		return nil
 	}
-	out := []string{"its busiest thread ran " + percent(e.Busy) + " of the time"}
+	out := []string{c.ran()}
 	if c.Workers == 0 {
 		return out
 	}
-	if e.Queued != nil {
+	switch {
+	case e.Queued == nil:
+	case e.Loops > 0:
 		out = append(out, fmt.Sprintf("waited for a processor %.1f %% of it", 100**e.Queued))
+	default:
+		out = append(out, fmt.Sprintf("%.2g threads waited for a processor", *e.Queued))
 	}
 	if e.Unread != nil {
 		out = append(out, "answers waited "+short(e.Unread.Mean)+" to be read (p99 "+short(e.Unread.P99)+")")

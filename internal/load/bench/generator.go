@@ -21,6 +21,7 @@ type Job struct {
 	Workers  int           `json:"workers,omitempty"` // closed loop
 	Rate     float64       `json:"rate,omitempty"`    // open loop
 	Length   time.Duration `json:"length"`
+	Warm     time.Duration `json:"warm,omitempty"` // open loop: at its rate before what is measured
 	Spin     time.Duration `json:"spin,omitempty"`
 	Precise  bool          `json:"precise,omitempty"`
 	MaxConns int           `json:"max_conns,omitempty"`
@@ -35,10 +36,10 @@ type Job struct {
 // Outcome is what a Job found about its measured segment; in closed loop calls of the warm-up may end in it.
 type Outcome struct {
 	Offered, Sent, Ended, Good, Unsent, Recorded int
-	Seconds                                      float64   // of the segment
-	CPU                                          float64   // seconds, in the segment
-	LateP50, LateP99, LateMax                    float64   // µs
-	Mean                                         float64   // s, of responses
+	Seconds                                      float64 // of the segment
+	CPU                                          float64 // seconds, in the segment
+	LateP50, LateP99, LateMax                    float64 // µs
+	Mean                                         float64 // s, of responses
 	Effort                                       *load.Effort
 	Response                                     []float64 // s, at Quantiles
 	Truth                                        []float64 // the same by the server's schedule
@@ -82,6 +83,9 @@ func (j Job) Run(ctx context.Context) (Outcome, error) {
 	} else {
 		if g, err = s.Offer(ctx, load.Constant{Rate: 100, Duration: 200 * time.Millisecond}, 0, nil); err == nil {
 			err = s.Wait(ctx, time.Second, time.Millisecond, func() bool { return s.Progress().Open() == 0 })
+		}
+		if err == nil && j.Warm > 0 {
+			_, err = s.Offer(ctx, load.Constant{Rate: j.Rate, Duration: j.Warm}, 0, nil)
 		}
 		s.Take()
 		if err == nil {
