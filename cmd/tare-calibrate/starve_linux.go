@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -286,7 +287,7 @@ func (t *trial) measure(ctx context.Context, self string, j bench.Job, s shortag
 	waited := cmd.Wait()
 	undo()
 	if err != nil || waited != nil {
-		return fmt.Errorf("%w %w: %s", err, waited, said.Bytes())
+		return fmt.Errorf("run the generator: %w: %s", errors.Join(err, waited), said.Bytes())
 	}
 	var r bench.Outcome
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
@@ -323,7 +324,7 @@ func (t *trial) judge(j bench.Job, r *bench.Outcome) {
 	t.rate, t.mean, t.p99 = float64(r.Offered)/r.Seconds, r.Mean, r.Response[1]
 	c := signature.Conduct{
 		Workers: j.Workers, Rate: t.rate, Mean: r.Mean, P99: t.p99, Times: true, LatenessP99: r.LateP99 / 1e6,
-		LatenessLimit: signature.LatenessLimit(r.Response[0]), Effort: r.Effort,
+		LatenessLimit: signature.LatenessLimit(r.GoodP50), Effort: r.Effort,
 	}
 	if j.Workers == 0 {
 		c.AchievedRatio = min(1, float64(r.Sent)/float64(r.Offered))

@@ -43,6 +43,7 @@ type Conduct struct {
 const (
 	mostBusy      = 0.90 // that a thread may run: with more, work begins to wait for it
 	mostQueued    = 0.05 // that a thread may wait for a processor in a closed loop
+	mostQueuedAll = 0.25 // and in any loop: one that waits so long does not do its part, whatever else is said
 	mostThrottled = 0.01 // that a quota may hold it back
 	mostStolen    = 0.05 // of its processors' time that the hypervisor may take
 	mostOwn       = 0.10 // of a response, or of the workers, that the generator itself may be
@@ -159,10 +160,10 @@ func (c *Conduct) judgeThreads(o *GeneratorOpinion) {
 		o.doubt("%s", c.ran())
 	}
 	switch {
-	case c.Workers == 0 || e.Queued == nil:
-	case e.Loops > 0 && *e.Queued > mostQueued:
+	case e.Queued == nil || e.Loops == 0 && c.Workers == 0:
+	case e.Loops > 0 && *e.Queued > mostQueued && (c.Workers > 0 || *e.Queued > mostQueuedAll):
 		o.doubt("it was ready to run and had no processor for %s of the time", percent(*e.Queued))
-	case e.Loops == 0 && *e.Queued > mostOwn*float64(c.Workers):
+	case e.Loops == 0 && c.Workers > 0 && *e.Queued > mostOwn*float64(c.Workers):
 		o.doubt("on average %.2g of its threads were ready to run and had no processor, with %s", *e.Queued, workers(c.Workers))
 	}
 	if c.Workers > 0 && e.Queued == nil && e.Unread == nil {

@@ -66,6 +66,7 @@ func TestGeneratorVerdicts(t *testing.T) {
 		{"late for such responses, of which nothing is claimed", punctual, func(c *Conduct) { c.LatenessP99, c.P99, c.Times = 0.9e-3, 2e-3, false }, RuledOut, ""},
 		{"an open loop whose thread runs all the time", punctual, func(c *Conduct) { c.Effort.Busy = 0.95 }, Possible, "ran 95 % of the time"},
 		{"an open loop that waited for a processor and sent in time", punctual, func(c *Conduct) { c.Effort.Queued = at(0.2) }, RuledOut, ""},
+		{"an open loop that had no processor for a third of the time", punctual, func(c *Conduct) { c.Effort.Queued = at(0.33) }, Possible, "33 % of the time"},
 		{"an open loop of an older record", punctual, func(c *Conduct) { c.Effort = nil }, Possible, Unrecorded},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -40,6 +40,7 @@ type Outcome struct {
 	CPU                                          float64 // seconds, in the segment
 	LateP50, LateP99, LateMax                    float64 // µs
 	Mean                                         float64 // s, of responses
+	GoodP50                                      float64 // s, of responses of calls that were answered well; 0: there were none
 	Effort                                       *load.Effort
 	Response                                     []float64 // s, at Quantiles
 	Truth                                        []float64 // the same by the server's schedule
@@ -106,18 +107,22 @@ func (j Job) finish(ctx context.Context, s load.Stream, g load.Segment) (Outcome
 	o := Outcome{
 		Offered: g.Offered, Sent: g.Sent, Seconds: (g.End - g.Start).Seconds(), CPU: g.CPU, Recorded: len(s.Calls(g.Start)), Effort: g.Effort,
 	}
-	var late, response hist.Histogram
+	var late, response, good hist.Histogram
 	for _, c := range s.Take() {
 		o.Ended += int(c.Response.Count())
 		o.Unsent += int(c.Unsent)
 		if c.Outcome == load.OK {
 			o.Good += int(c.Response.Count())
+			good.Merge(c.Response)
 		}
 		late.Merge(c.Lateness)
 		response.Merge(c.Response)
 	}
 	o.LateP50, o.LateP99, o.LateMax = late.Quantile(0.5)/1e3, late.Quantile(0.99)/1e3, float64(late.Max())/1e3
 	o.Mean = response.Mean() / 1e9
+	if good.Count() > 0 {
+		o.GoodP50 = good.Quantile(0.5) / 1e9
+	}
 	for _, q := range Quantiles {
 		o.Response = append(o.Response, response.Quantile(q)/1e9)
 	}
