@@ -51,12 +51,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	job := flags.String("job", "", "be the generator that this JSON describes (used by -starve itself)")
 	spin := flags.Bool("spin", false, "be a busy loop (started by this command itself)")
 	every := flags.Duration("spin-every", 0, "with -spin: rest after -spin-for, until so much time has passed")
+	last := flags.Duration("spin-last", 0, "with -spin: end after so much time; 0: when killed")
 	part := flags.Duration("spin-for", 0, "with -spin-every: how long to be busy")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *spin {
-		burn(*every, *part)
+		burn(*every, *part, *last)
+		return nil
 	}
 	switch {
 	case *serve != "":
@@ -78,17 +80,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return repeat(ctx, o, stdout, stderr)
 }
 
-// burn computes until it is killed: all the time, or for a part of every so much time.
-func burn(every, part time.Duration) {
-	if every > part {
-		for {
-			for began := time.Now(); time.Since(began) < part; {
-			}
+// burn computes all the time, or for a part of every so much time, until last has passed or, where that is 0, it is killed.
+func burn(every, part, last time.Duration) {
+	for start := time.Now(); last == 0 || time.Since(start) < last; {
+		for began := time.Now(); time.Since(began) < max(part, time.Millisecond); {
+		}
+		if every > part {
 			time.Sleep(every - part)
 		}
-	}
-	for x := uint64(1); ; x ^= x << 13 {
-		x ^= x >> 7
 	}
 }
 
