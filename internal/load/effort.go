@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"runtime/metrics"
+	"slices"
 	"sync/atomic"
 )
 
@@ -213,8 +214,8 @@ func goDelays(before, after []uint64, bounds []float64) *Delays {
 	}
 	out.Mean /= float64(out.N)
 	left := out.N / 100
-	for i := len(after) - 1; i >= 0; i-- {
-		k := after[i] - before[i]
+	for i, n := range slices.Backward(after) {
+		k := n - before[i]
 		if k > left {
 			out.P99 = finiteBound(bounds, i)
 			break
