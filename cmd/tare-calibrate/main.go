@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"tare/internal/report"
 )
@@ -30,9 +31,9 @@ func main() {
 
 // options say what is repeated, how often, and beside what.
 type options struct {
-	file, tare, keep string
-	n, busy          int
-	seed             uint64
+	file, tare, keep, only string
+	n, busy                int
+	seed                   uint64
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -44,12 +45,28 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.n, "n", 40, "experiments")
 	flags.IntVar(&o.busy, "busy", 0, "busy loops beside them")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the first experiment; the others follow")
+	starve := flags.Bool("starve", false, "instead of experiments: starve the generator on purpose, -n times each way, and count what the audit says (Linux, root)")
+	flags.StringVar(&o.only, "only", "", "with -starve: only ways whose name begins so, beside those that starve nothing")
+	serve := flags.String("serve", "", "be the server that this JSON describes (used by -starve itself)")
+	job := flags.String("job", "", "be the generator that this JSON describes (used by -starve itself)")
 	spin := flags.Bool("spin", false, "be a busy loop (started by this command itself)")
+	every := flags.Duration("spin-every", 0, "with -spin: rest after -spin-for, until so much time has passed")
+	last := flags.Duration("spin-last", 0, "with -spin: end after so much time; 0: when killed")
+	part := flags.Duration("spin-for", 0, "with -spin-every: how long to be busy")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *spin {
-		burn()
+		burn(*every, *part, *last)
+		return nil
+	}
+	switch {
+	case *serve != "":
+		return serveAs(ctx, *serve, stdout)
+	case *job != "":
+		return generate(ctx, *job, stdout)
+	case *starve:
+		return starved(ctx, o, stdout, stderr)
 	}
 	if flags.NArg() != 1 {
 		return errors.New("name one experiment file, such as examples/aa.yaml")
@@ -63,10 +80,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return repeat(ctx, o, stdout, stderr)
 }
 
-// burn computes until it is killed.
-func burn() {
-	for x := uint64(1); ; x ^= x << 13 {
-		x ^= x >> 7
+// burn computes all the time, or for a part of every so much time, until last has passed or, where that is 0, it is killed.
+func burn(every, part, last time.Duration) {
+	for start := time.Now(); last == 0 || time.Since(start) < last; {
+		for began := time.Now(); time.Since(began) < max(part, time.Millisecond); {
+		}
+		if every > part {
+			time.Sleep(every - part)
+		}
 	}
 }
 

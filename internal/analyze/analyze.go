@@ -122,6 +122,7 @@ type analysis struct {
 	negatives []*contrast
 	asked     map[string]bool // metrics that budgets name
 	limited   string          // why the generator makes the run invalid
+	advice    string          // what would help to rule the generator out
 	tardy     string          // what the generator, which sent all, spoiled by sending late
 	// soaked are the long trials of the question soak, by treatment.
 	soaked map[string]*soak

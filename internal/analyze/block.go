@@ -7,6 +7,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/record"
+	"tare/internal/signature"
 	"tare/internal/stat"
 )
 
@@ -19,6 +20,7 @@ type extract struct {
 	counted []counted
 	seconds float64
 	audit   audited
+	opinion signature.GeneratorOpinion
 }
 
 // dataset takes the complete blocks out of the record, block by block: raw calls are read once and only what is needed of them is kept.

@@ -50,6 +50,10 @@ func (a *analysis) calls(t *record.Trial) (*extract, error) {
 		return x, nil
 	}
 	x.audit = auditWindow(t, calls, w)
+	x.opinion = a.trialOpinion(t, calls, w, &x.audit)
+	if x.audit.Valid && x.opinion.Verdict == signature.Limiting {
+		x.audit.Valid, x.audit.Reason = false, x.opinion.Doubts[0]
+	}
 	x.seconds = (w.End - w.Start).Seconds()
 	per := gather(t, calls, w, x)
 	for i, name := range names(t, len(per)) {
@@ -262,10 +266,17 @@ func (a *analysis) count(x *extract) {
 	if x.seconds == 0 {
 		return
 	}
-	a.audits = append(a.audits, report.Generator{
+	g := report.Generator{
 		Valid: true, Lateness: &report.Lateness{P50: x.audit.LatenessP50, P99: x.audit.LatenessP99, Max: x.audit.LatenessMax},
 		AchievedRatio: &x.audit.AchievedRatio,
-	})
+	}
+	o := &x.opinion
+	if !x.audit.Valid {
+		o = &signature.GeneratorOpinion{Verdict: signature.RuledOut} // what it spoiled was taken out
+	}
+	with(&g, o, a.rec.Plan.Load.Workers)
+	a.noted(o)
+	a.audits = append(a.audits, g)
 	for i := range x.counted {
 		c := &x.counted[i]
 		k := key{treatment: x.trial.Treatment, operation: c.name}

@@ -33,8 +33,11 @@ func (a *analysis) capacity(t *record.Trial) error {
 	}
 	res := capacity.Assess(*trace)
 	out := capacityOf(t.Treatment, &res)
+	steps := pointSteps(trace)
 	for i, p := range capacity.Points(*trace) {
 		point := pointOf(&p)
+		o := a.pointOpinion(t, &p, steps[i].Segment.Effort)
+		with(point.Generator, &o, 0)
 		point.Used = used(t, i+1, float64(p.Offered)*p.Success)
 		out.Points = append(out.Points, point)
 	}
@@ -42,7 +45,7 @@ func (a *analysis) capacity(t *record.Trial) error {
 		a.rep.Timeline = append(a.rep.Timeline, *line)
 	}
 	a.rep.Capacity = append(a.rep.Capacity, out)
-	a.audit(t.Treatment, &res, trace)
+	a.audit(t, &res, trace)
 	for _, w := range res.Warnings {
 		a.warn(t.Treatment, "%s", w)
 	}

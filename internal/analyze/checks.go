@@ -7,7 +7,6 @@ import (
 	"tare/internal/design"
 	"tare/internal/report"
 	"tare/internal/stat"
-	"tare/internal/unit"
 )
 
 // unreliable is what a run is called whose own checks found effects where there can be none.

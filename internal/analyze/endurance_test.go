@@ -41,6 +41,8 @@ type endurance struct {
 	status                 record.Status
 	killed                 bool
 	unverified             bool
+	effort                 *load.Effort      // of the generator; nil: an older tare wrote the record
+	placement              *record.Placement // of generator and target; nil: not known
 }
 
 const mib = 1 << 20
@@ -161,7 +163,7 @@ func (e *endured) run(t *testing.T, id string) {
 		a.Treatment, a.Seen = id, e.seen
 		must(t, e.w.Answers(a))
 	}
-	must(t, e.w.Generator(record.Generator{Treatment: id, Engine: "fast", Offered: 1, Sent: 1, Seconds: e.measured, CPUSeconds: 3}))
+	must(t, e.w.Generator(record.Generator{Treatment: id, Engine: "fast", Offered: 1, Sent: 1, Seconds: e.measured, CPUSeconds: 3, Workers: e.workers, Effort: e.effort, Placement: e.placement}))
 	must(t, e.w.TrialEnd(record.TrialEnd{Treatment: id, Seconds: e.warm + e.measured, Status: e.status}))
 }
 

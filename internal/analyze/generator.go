@@ -8,13 +8,15 @@ import (
 
 	"tare/internal/capacity"
 	"tare/internal/load"
+	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/signature"
 )
 
 // audit takes in how the generator did in a search. The lateness is over all calls of the steps that count: in a step of twenty calls
 // the 99th percentile would only be the slowest. Whether the search is valid was judged step by step.
-func (a *analysis) audit(treatment string, res *capacity.Result, trace *capacity.Trace) {
+func (a *analysis) audit(t *record.Trial, res *capacity.Result, trace *capacity.Trace) {
+	treatment := t.Treatment
 	var late []time.Duration
 	steps, spoiled, reason := 0, 0, ""
 	for _, s := range stretches(trace) {
@@ -25,6 +27,9 @@ func (a *analysis) audit(treatment string, res *capacity.Result, trace *capacity
 		}
 	}
 	g := report.Generator{Valid: res.Valid, Lateness: latenessOf(late), AchievedRatio: &res.Audit.AchievedRatio}
+	o := a.searchOpinion(t, res, trace)
+	with(&g, &o, 0)
+	a.noted(&o)
 	switch {
 	case !res.Valid:
 		g.Reason = res.Reason
@@ -94,6 +99,7 @@ func (a *analysis) generator() {
 		g.Valid, g.Reason, found = false, a.limited, true
 	}
 	if found {
+		a.opined(&g)
 		a.rep.Generator = &g
 	}
 }

@@ -76,6 +76,7 @@ type journal struct {
 	killed     bool   // after the steps, before the calls are written
 	status     record.Status
 	pending    bool
+	placement  *record.Placement // of generator and target; nil: not known
 }
 
 func (j journal) write(t *testing.T, dir string) string {
@@ -153,6 +154,7 @@ func (j journal) trial(t *testing.T, w *record.Writer, clk *clock.Fake, trial de
 	must(t, w.Cells(id, block, cells(tr.Calls)))
 	must(t, w.Step(id, block, "trace", tr), w.Generator(record.Generator{
 		Treatment: id, Engine: "fast", Offered: uint64(len(tr.Calls)), Sent: uint64(len(tr.Calls)), Seconds: 23.5, CPUSeconds: 0.94, BytesIn: 1000, BytesOut: 500,
+		Placement: j.placement,
 	}))
 	end := record.TrialEnd{Treatment: id, Seconds: 23.5, Status: record.Complete}
 	if j.status == record.Interrupted {

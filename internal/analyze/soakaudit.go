@@ -20,6 +20,13 @@ func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 		return
 	}
 	g := s.audit()
+	o := a.soakOpinion(s, &g)
+	a.noted(&o)
+	if g.Valid && o.Verdict == signature.Limiting {
+		g.Valid, g.Reason = false, o.Doubts[0]
+	}
+	sent := *g.AchievedRatio
+	with(&g, &o, a.rec.Plan.Load.Workers)
 	a.audits = append(a.audits, g)
 	id := s.trial.Treatment
 	switch {
@@ -27,10 +34,11 @@ func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 		if n, limit := s.lateWindows(); n > 0 {
 			a.warn(id, "the generator was late (p99 above %s) in %d of %s", span(limit), n, plural(len(s.measured()), "window"))
 		}
-	case *g.AchievedRatio < signature.LeastAchieved, len(budgets) == 0, asksTimes(budgets):
+	case sent < signature.LeastAchieved, len(budgets) == 0, asksTimes(budgets):
 		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%sthe generator is the limit, not the target: %s", of(id), g.Reason))
 	default:
-		a.audits[len(a.audits)-1].Valid = true
+		last := &a.audits[len(a.audits)-1]
+		last.Valid, last.Verdict = true, signature.Possible
 		a.warn(id, "%s: no response times are given; what the target spent on its calls does not hang on that", g.Reason)
 		s.untimed()
 	}

@@ -27,6 +27,7 @@ type conn struct {
 	key           int32
 	asked         int32 // bytes of the request
 	probation     uint8 // answers that are still to be checked for coming unasked
+	stamped       bool  // the kernel notes when its bytes arrive
 	state         connState
 	call          *liveCall // when busy
 	since         int64     // when it was dialed, became free
@@ -90,9 +91,7 @@ func (s *shard) dial(key int32) syscall.Errno {
 	}
 	c := s.adopt(fd, key)
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	if s.pool.stamps {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
-	}
+	s.setStamp(c)
 	if err := s.bind(fd, key); err != nil {
 		s.discard(c)
 		return errno(err)

@@ -46,7 +46,7 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 	}
 	s.id++
 	g.id, g.base, g.ended = s.id, s.next, make(chan struct{})
-	cpu := ProcessCPU()
+	before := s.Meter()
 	g.start = s.clock.now() + int64(lead)
 	s.engine.begin(g)
 	stopped, err := s.watch(ctx, g.ended, poll, stop)
@@ -57,9 +57,10 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 		end = min(end, s.clock.now())
 	}
 	s.next = max(s.next, g.next)
+	after := s.Meter()
 	return Segment{
 		Start: time.Duration(g.start), End: time.Duration(end), Offered: g.offered, Sent: g.sent, Stopped: stopped,
-		CPU: ProcessCPU() - cpu,
+		CPU: after.cpu - before.cpu, Effort: after.Since(&before),
 	}, err
 }
 

@@ -108,7 +108,7 @@ func (s *shard) fail(c *conn, o Outcome, code uint16, why Cause) {
 // read takes what has arrived. ending: the peer has closed, or will have once everything is read.
 func (s *shard) read(c *conn, ending bool) {
 	for more := true; more; {
-		n, at, e := s.recv(c.fd)
+		n, at, e := s.recv(c)
 		more = s.digest(c, n, at, e, ending)
 	}
 }
@@ -135,18 +135,26 @@ func (s *shard) digest(c *conn, n int, at int64, e syscall.Errno, ending bool) b
 	return false
 }
 
-// recv reads into s.in and says when it had arrived, on the stream's clock.
-func (s *shard) recv(fd int) (n int, at int64, e syscall.Errno) {
-	if !s.pool.stamps {
-		n, e = recv(fd, s.in)
+// recv reads into s.in and says when it had arrived, on the stream's clock. Unless stamps are taken for all connections, that is the instant of
+// the read, and a stamp only tells how much earlier the kernel had it.
+func (s *shard) recv(c *conn) (n int, at int64, e syscall.Errno) {
+	if !c.stamped {
+		n, e = recv(c.fd, s.in)
 		return n, s.clock.now(), e
 	}
-	n, at, e = s.stamp.recv(fd, s.in)
+	n, at, e = s.stamp.recv(c.fd, s.in)
 	now := s.clock.now()
 	if at == 0 {
 		return n, now, e
 	}
-	return n, min(at-s.wall.ahead, now), e
+	at = min(at-s.wall.ahead, now)
+	if s.pool.stamps {
+		return n, at, e
+	}
+	if c.call != nil && c.call.first == 0 {
+		s.unread.add(now - at)
+	}
+	return n, now, e
 }
 
 // lost handles the end of a connection.
@@ -252,20 +260,33 @@ func (s *shard) unasked(c *conn) bool {
 	return unacknowledged(c.fd) >= int(c.asked)-len(c.unsent)
 }
 
-// setStamps turns receive timestamps on all sockets on or off.
-func (s *shard) setStamps(on bool) {
-	if s.pool.stamps == on {
+// setStamps turns receive timestamps on or off: on all sockets, or on a sample of them.
+func (s *shard) setStamps(all, some bool) {
+	if s.pool.stamps == all && s.pool.sampling == some {
 		return
 	}
-	s.pool.stamps = on
+	s.pool.stamps, s.pool.sampling = all, some
+	for _, c := range s.pool.conns {
+		if c != nil {
+			s.setStamp(c)
+		}
+	}
+}
+
+// sampleEvery is one in how many connections is sampled: enough to know a mean and a 99th percentile, and few enough to cost nothing.
+const sampleEvery = 8
+
+func (s *shard) setStamp(c *conn) {
+	on := s.pool.stamps || s.pool.sampling && c.gen%sampleEvery == 0
+	if c.stamped == on {
+		return
+	}
 	value := 0
 	if on {
 		value = 1
 	}
-	for _, c := range s.pool.conns {
-		if c != nil {
-			_ = unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, value)
-		}
+	if unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, value) == nil {
+		c.stamped = on
 	}
 }
 

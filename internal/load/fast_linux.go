@@ -55,6 +55,18 @@ func (f *fast) progress(p *Progress) {
 	}
 }
 
+func (f *fast) meter(m *Meter) {
+	m.loops, m.threads = true, map[int]threadTime{}
+	for _, s := range f.shards {
+		id := int(s.thread.Load())
+		if t, ok := threadTimes(id); ok {
+			m.threads[id] = t
+		}
+		m.ids, m.spun = append(m.ids, id), append(m.spun, s.spun.Load())
+		s.unread.addTo(&m.unread)
+	}
+}
+
 func (f *fast) calls(since time.Duration) [][]Call {
 	lists := make([][]Call, len(f.shards))
 	for k, s := range f.shards {

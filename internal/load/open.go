@@ -167,6 +167,8 @@ type carrier interface {
 	// end stops the running segment now, if it has not ended by itself, and fills in its sums.
 	end(g *segment)
 	progress(p *Progress)
+	// meter fills in what only the engine knows.
+	meter(m *Meter)
 	calls(since time.Duration) [][]Call
 	take() []table
 	dropIdle()

@@ -104,6 +104,7 @@ type pool struct {
 	dialGap  int64
 	credit   int  // connections that the target closed after an answer: they may be replaced at once
 	stamps   bool // sockets carry receive timestamps
+	sampling bool // some of them do
 	made     uint32
 	shards   uint32
 	shard    uint32

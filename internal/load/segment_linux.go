@@ -9,8 +9,10 @@ func (s *shard) begin(g *segment) {
 	s.sent = 0
 	s.source.begin(g)
 	// Spinning with a real-time priority would keep everybody else from the processor.
-	s.preferred = g.process != nil && s.cfg.Spin == 0 && prefer(true) == nil
-	s.setStamps(g.process != nil && !s.cfg.Precise)
+	s.preferred = g.process != nil && s.cfg.Spin == 0 && !s.first && prefer(true) == nil
+	// Where answers count from the instant at which they are read, a sample of the connections tells how long they waited for that.
+	stamps := g.process != nil && !s.cfg.Precise
+	s.setStamps(stamps, !stamps)
 }
 
 // end stops the segment if it is still running. What had come due by now belongs to it.

@@ -21,6 +21,7 @@ type shard struct {
 	timeout int64
 	handoff bool // there is no processor to spare: never hold it while blocked
 
+	first     bool // its thread was given a real-time priority with the process, and keeps it
 	preferred bool // its thread has a real-time priority, for the time of an open-loop segment
 
 	alarm *alarm // its poller waits for the connections too
@@ -45,6 +46,10 @@ type shard struct {
 
 	source source
 	sent   int // calls of this segment that were sent
+
+	thread atomic.Int32 // that runs it; 0: not yet
+	spun   atomic.Int64 // ns of deliberate spinning
+	unread delays       // of answers on sampled connections, between their arrival and their being read
 }
 
 func newShard(c Config, clock streamClock, k int) (*shard, error) {
@@ -84,6 +89,8 @@ func (s *shard) readMail() {
 func (s *shard) run() {
 	runtime.LockOSThread()
 	sharpen()
+	s.first = realTime()
+	s.thread.Store(int32(unix.Gettid()))
 	for !s.closing {
 		s.now = s.clock.now()
 		if s.mail.Load() {
@@ -133,12 +140,7 @@ func (s *shard) sleep() {
 	case left <= 0:
 		s.poll(0, false)
 	case left <= spin:
-		if left > spinPoll && s.tally[nInFlight]+s.tally[nConnecting] > 0 {
-			s.poll(0, false)
-		} else {
-			for s.clock.now() < due && !s.mail.Load() {
-			}
-		}
+		s.spin(due, left)
 	case s.lazy() && left <= lazyMost && s.tally[nInFlight] > 0:
 		nap(left-spin, s.handoff)
 		if spin == 0 {
@@ -151,6 +153,20 @@ func (s *shard) sleep() {
 	default:
 		s.poll(left-spin, s.handoff || s.source.seg == nil)
 	}
+}
+
+// spin passes the time until due without sleeping, or a part of it. What it finds to do meanwhile is work and not spinning.
+func (s *shard) spin(due, left int64) {
+	began := s.clock.now()
+	if left > spinPoll && s.tally[nInFlight]+s.tally[nConnecting] > 0 {
+		if s.poll(0, false) {
+			return
+		}
+	} else {
+		for s.clock.now() < due && !s.mail.Load() {
+		}
+	}
+	s.spun.Store(s.spun.Load() + s.clock.now() - began)
 }
 
 // lazy reports whether answers may wait: in open loop, where the kernel has taken the time of their arrival, and nobody waits
@@ -177,13 +193,13 @@ func (s *shard) due() int64 {
 	return min(due, s.source.due())
 }
 
-// poll waits up to ns for events and handles them.
-func (s *shard) poll(ns int64, handoff bool) {
+// poll waits up to ns for events and handles them. It reports whether there were any.
+func (s *shard) poll(ns int64, handoff bool) bool {
 	n := s.alarm.poller.wait(ns, handoff)
 	if n == 0 {
-		return
+		return false
 	}
-	if s.pool.stamps {
+	if s.pool.stamps || s.pool.sampling {
 		s.wall.refresh(s.clock)
 	}
 	for i := range n {
@@ -196,7 +212,7 @@ func (s *shard) poll(ns int64, handoff bool) {
 		if c == nil || c.gen != ev.Pad {
 			continue // closed earlier in this batch
 		}
-		if s.pool.stamps || ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 || c.state != busy || len(c.unsent) > 0 {
+		if c.stamped || ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 || c.state != busy || len(c.unsent) > 0 {
 			s.event(c, ev.Events)
 			continue
 		}
@@ -214,6 +230,7 @@ func (s *shard) poll(ns int64, handoff bool) {
 			s.wrote(c, int(put), e)
 		}
 	}
+	return true
 }
 
 // expire ends the calls whose time is up, and the dials that nobody can wait for any longer.

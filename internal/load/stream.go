@@ -41,6 +41,8 @@ type Config struct {
 	// Precise takes completion instants at the client's own wake-up also in open loop. By default open loop on engine fast reaps
 	// lazily and takes them from the kernel's receive timestamps: a first byte that was read together with the last has its instant.
 	Precise bool
+	// Host reads the accounts of the processors that matter to a Meter; nil: they are not known.
+	Host func() *Processors
 	// Seed draws the mix of operations.
 	Seed uint64
 }
@@ -75,6 +77,9 @@ type Stream interface {
 	// it a wake-up, and the new table's histograms grow again with the first calls. Once a second that is lost in the noise. A call is in
 	// exactly one Take.
 	Take() []Cell
+	// Meter reads what the generator's own threads have done so far; the difference of two readings is an Effort. It reads a few files of
+	// /proc, and costs those who carry the calls nothing.
+	Meter() Meter
 	// Close ends everything and waits for it.
 	Close() error
 }
@@ -95,6 +100,8 @@ type Segment struct {
 	Stopped    bool          // stop ended it early
 	// CPU is the generator process's own CPU time during the segment, in seconds.
 	CPU float64
+	// Effort is what the generator's threads did in it; nil: not known.
+	Effort *Effort `json:",omitempty"`
 }
 
 // Progress counts calls since the stream was opened.

@@ -173,6 +173,12 @@ func preferThread(id int, on bool) error {
 	return unix.SchedSetAttr(id, &attr, 0)
 }
 
+// realTime reports whether this thread has a real-time priority already.
+func realTime() bool {
+	attr, err := unix.SchedGetAttr(0, 0)
+	return err == nil && (attr.Policy == unix.SCHED_FIFO || attr.Policy == unix.SCHED_RR)
+}
+
 // shortSlice is the shortest time slice that the kernel grants.
 const shortSlice = 100 * time.Microsecond
 

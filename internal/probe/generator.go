@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 
 	"golang.org/x/sys/unix"
 
@@ -55,4 +56,18 @@ func (g Generator) Read(ctx context.Context) ([]metric.Sample, error) {
 		}
 	}
 	return out.list, nil
+}
+
+// Throttled is for how long the control group of this process, and those around it, have been held back by a CPU quota, in seconds summed
+// over processors. 0 where there is no quota.
+func (g Generator) Throttled() float64 {
+	root := host(g.Root)
+	sum := 0.0
+	for _, own := range ownGroups(root) {
+		for dir := own; dir != "sys/fs/cgroup" && dir != "."; dir = path.Dir(dir) {
+			stat := keyed(read(root, dir+"/cpu.stat"))
+			sum += stat["throttled_usec"]*1e-6 + stat["throttled_time"]*1e-9
+		}
+	}
+	return sum
 }

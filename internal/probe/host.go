@@ -68,13 +68,13 @@ type hostCPU struct {
 	hasSteal         bool
 }
 
-// parseHostCPU reads the first line of /proc/stat (proc_stat(5)): cpu user nice system idle iowait irq softirq steal guest guest_nice.
+// parseHostCPU reads the first line of a text such as /proc/stat (proc_stat(5)): cpu user nice system idle iowait irq softirq steal guest guest_nice.
 // Guest time is part of user and nice already.
 func parseHostCPU(text string) (hostCPU, error) {
 	const idle, iowait, steal, counted = 3, 4, 7, 8
 	line, _, _ := strings.Cut(text, "\n")
 	f := strings.Fields(line)
-	if len(f) < 1+iowait || f[0] != "cpu" {
+	if len(f) < 1+iowait || !strings.HasPrefix(f[0], "cpu") {
 		return hostCPU{}, fmt.Errorf("malformed /proc/stat: %.60q", line)
 	}
 	var c hostCPU
@@ -94,6 +94,29 @@ func parseHostCPU(text string) (hostCPU, error) {
 		}
 	}
 	return c, nil
+}
+
+// Processors sums up the accounts of some processors, from 0, in CPU-seconds since the host was started. ok is false where the host does not
+// say them all.
+func (h Host) Processors(cpus []int) (busy, all, stolen float64, ok bool) {
+	found := 0
+	for line := range strings.Lines(read(host(h.Root), "proc/stat")) {
+		name, isCPU := strings.CutPrefix(line, "cpu")
+		if !isCPU {
+			break
+		}
+		name, _, _ = strings.Cut(name, " ")
+		n, err := strconv.Atoi(name)
+		if err != nil || !slices.Contains(cpus, n) { // the first line is of all together
+			continue
+		}
+		c, err := parseHostCPU(line)
+		if err != nil {
+			return 0, 0, 0, false
+		}
+		busy, all, stolen, found = busy+c.busy, all+c.all, stolen+c.steal, found+1
+	}
+	return busy, all, stolen, found == len(cpus) && found > 0
 }
 
 func (c hostCPU) samples(out *samples) {

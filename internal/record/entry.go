@@ -5,6 +5,7 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -250,6 +251,37 @@ type Generator struct {
 	BytesOut   uint64  `json:"bytes_out,omitempty"`
 	// Reason says why the trial is the generator's limit and not the target's result; empty: no such finding.
 	Reason string `json:"reason,omitempty"`
+	// Workers is how many a closed loop had; 0: it was an open loop.
+	Workers int `json:"workers,omitempty"`
+	// Effort is what the generator's threads did over the same stretch; nil: not known, or known step by step.
+	Effort *load.Effort `json:"effort,omitempty"`
+	// Placement is where generator and target ran; nil: an older tare wrote the record.
+	Placement *Placement `json:"placement,omitempty"`
+}
+
+// Placement says on which processors, from 0, generator and target may run.
+type Placement struct {
+	Generator []int `json:"generator"`
+	// Local says that the target runs on the generator's host, Target where; empty: anywhere.
+	Local  bool  `json:"local"`
+	Target []int `json:"target,omitempty"`
+}
+
+// Shared are the processors that both may use.
+func (p *Placement) Shared() []int {
+	switch {
+	case !p.Local:
+		return nil
+	case len(p.Target) == 0:
+		return p.Generator
+	}
+	var out []int
+	for _, c := range p.Generator {
+		if slices.Contains(p.Target, c) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // callsRef names the file that holds raw calls of a trial.

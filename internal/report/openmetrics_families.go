@@ -271,6 +271,8 @@ func (e *exposition) generator(g *Generator) {
 	}
 	e.begin("generator_valid", gauge, "", "0 if the generator was the limit, not the target.")
 	e.add(boolean(g.Valid))
+	e.begin("generator_ruled_out", gauge, "", "1 if the evidence excludes that the generator shaped the result.")
+	e.add(boolean(g.RuledOut()))
 	e.begin("generator_lateness", gauge, inSeconds, "How much later than it should the generator sent.")
 	if l := g.Lateness; l != nil {
 		e.add(l.P50, label{"quantile", "0.5"})

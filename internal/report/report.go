@@ -7,6 +7,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/signature"
 )
 
 // Schema names this version of the format.
@@ -345,6 +346,11 @@ type Generator struct {
 	AchievedRatio *float64  `json:"achieved_ratio,omitempty"` // sent ÷ due, of what could be sent
 	CPUSeconds    *float64  `json:"cpu_seconds,omitempty"`
 	Reason        string    `json:"reason,omitempty"`
+	// Verdict is what can be said of the generator's part in the result; empty: nothing, as in reports of an older tare.
+	Verdict signature.GeneratorVerdict `json:"verdict,omitempty"`
+	// Doubts are why the generator is not ruled out, Evidence is what was measured of its threads.
+	Doubts   []string `json:"doubts,omitempty"`
+	Evidence []string `json:"evidence,omitempty"`
 }
 
 // Lateness is sent − max(intended, ready), the generator's own fault.

@@ -40,6 +40,7 @@ func base(name string) *Report {
 		Environment: Environment{Host: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Tare: "0.1.0"},
 		Generator: &Generator{
 			Valid: true, Lateness: &Lateness{P50: 4e-6, P99: 40e-6, Max: 310e-6}, AchievedRatio: new(1.0), CPUSeconds: new(1.93),
+			Verdict: signature.RuledOut, Evidence: []string{"its busiest thread ran 12 % of the time"},
 		},
 	}
 }
@@ -92,11 +93,11 @@ func ladderReport() *Report {
 	point := func(rate float64, ok, p50, p99, goodput float64, stuck uint64, drain, vegeta float64) Point {
 		return Point{
 			Rate: rate, Seconds: 5, Offered: uint64(rate * 5), Sent: uint64(rate * 5), Success: &ok, Goodput: &goodput, P50: &p50, P99: &p99, Max: new(p99 * 1.01),
-			NoByte: stuck, Stuck: stuck, DrainSeconds: drain, VegetaThroughput: &vegeta, Generator: &Generator{Valid: true},
+			NoByte: stuck, Stuck: stuck, DrainSeconds: drain, VegetaThroughput: &vegeta, Generator: &Generator{Valid: true, Verdict: signature.RuledOut},
 		}
 	}
 	bad := point(1000, 0.795, 8.9, 30.0, 163.4, 1025, 30.0, 122.6)
-	bad.Generator = &Generator{Valid: false, Reason: "lateness p99 2.1 ms > 1 ms"}
+	bad.Generator = &Generator{Valid: false, Verdict: signature.Limiting, Reason: "lateness p99 2.1 ms > 1 ms"}
 	r.Capacity = []Capacity{{
 		Treatment: "default", Broke: true, Signature: signature.AcceptQueue, Evidence: []string{"1025 calls stuck at 500/s and at 1000/s alike"},
 		Phases: 4, Seconds: 141, Valid: true, Stop: "ladder",
@@ -133,7 +134,7 @@ func invalid() *Report {
 	r := base("too-fast")
 	reason := "lateness p99 3.2 ms is above 1 ms at 40000/s"
 	r.Capacity = []Capacity{{Treatment: "default", Phases: 1, Seconds: 6, Valid: false, Stop: "client", Reason: reason}}
-	r.Generator = &Generator{Valid: false, Lateness: &Lateness{P50: 0.0004, P99: 0.0032, Max: 0.02}, AchievedRatio: new(0.912), Reason: reason}
+	r.Generator = &Generator{Valid: false, Verdict: signature.Limiting, Lateness: &Lateness{P50: 0.0004, P99: 0.0032, Max: 0.02}, AchievedRatio: new(0.912), Reason: reason}
 	r.Verdict, r.Reason = Invalid, "default: the generator is the limit, not the target: "+reason
 	return r
 }

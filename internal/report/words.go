@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/internal/signature"
 	"tare/internal/unit"
 )
 
@@ -147,17 +148,20 @@ func RecoversAfter(seconds float64) string {
 	return "after " + unit.Seconds(seconds)
 }
 
-// line says whether the generator may be blamed.
+// line says whether the generator may be blamed, and by what evidence.
 func (g *Generator) line() string {
-	s := "not the generator"
+	s := g.judged()
 	var parts []string
-	if !g.Valid {
-		s = "THE GENERATOR is the limit"
-	} else if g.Reason != "" {
-		s = "the generator, in part"
-	}
 	if g.Reason != "" {
 		parts = append(parts, g.Reason)
+	}
+	for _, d := range g.Doubts {
+		if d != g.Reason {
+			parts = append(parts, d)
+		}
+	}
+	if len(parts) > 0 {
+		parts = []string{strings.Join(parts, "; ")}
 	}
 	if g.Lateness != nil && g.Valid {
 		parts = append(parts, "lateness p99 "+unit.Seconds(g.Lateness.P99))
@@ -165,7 +169,28 @@ func (g *Generator) line() string {
 	if g.AchievedRatio != nil {
 		parts = append(parts, Percent(*g.AchievedRatio)+" of offered")
 	}
+	if g.RuledOut() {
+		parts = append(parts, g.Evidence...)
+	}
 	return s + because(strings.Join(parts, ", "))
+}
+
+// RuledOut reports whether the evidence excludes that the generator shaped the result. What is not known to be excluded is not.
+func (g *Generator) RuledOut() bool { return g.Valid && g.Verdict == signature.RuledOut }
+
+// judged is the verdict in words; every form that people read says it so.
+func (g *Generator) judged() string {
+	switch {
+	case !g.Valid:
+		return "THE GENERATOR is the limit"
+	case g.RuledOut():
+		return "not the generator"
+	case len(g.Doubts) == 0 && g.Reason != "":
+		return "the generator, in part"
+	case g.Verdict == "" && len(g.Doubts) == 0:
+		return "the generator is not ruled out"
+	}
+	return "the generator may be the limit"
 }
 
 // mark is the verdict's word with its sign; a failure shouts.

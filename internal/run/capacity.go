@@ -50,6 +50,7 @@ func (x *runner) streamConfig(t design.Trial, treatment design.Treatment, ops []
 	if endpoint != nil {
 		cfg.Endpoint = *endpoint
 	}
+	cfg.Host = accounts(x.placement(treatment, endpoint))
 	return cfg, nil
 }
 
@@ -93,6 +94,7 @@ func (x *runner) keep(t design.Trial, s load.Stream, trace capacity.Trace) error
 	g := record.Generator{
 		Treatment: t.Treatment, Block: t.Block, Engine: string(x.Load.Engine), Offered: p.Due, Sent: p.Sent,
 		Unsendable: p.UnsentTimeouts + uint64(max(0, p.Waiting)), Seconds: p.Now.Seconds(), BytesIn: p.BytesIn, BytesOut: p.BytesOut,
+		Placement: x.placed[t.Treatment],
 	}
 	for _, step := range trace.Steps {
 		g.CPUSeconds += step.Segment.CPU

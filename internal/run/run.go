@@ -110,6 +110,8 @@ type runner struct {
 	noted []string // notes of the target that the record has
 	due   []int    // looks that are to come, by their planned blocks
 	again int      // the block after which the first of them is asked for again
+	// placed says by treatment where generator and target run.
+	placed map[string]*record.Placement
 }
 
 // Do carries out r. It returns how the run ended; the same stands in the record, unless writing that failed. All changes are undone

@@ -83,6 +83,7 @@ type mark struct {
 	at       time.Duration
 	progress load.Progress
 	cpu      float64
+	meter    load.Meter
 }
 
 // soak puts one treatment under one long stretch of load. Whatever ends it early, what was measured until then is kept.
@@ -130,7 +131,7 @@ func (k *soaking) load(ctx context.Context) (load.Segment, error) {
 }
 
 func (k *soaking) mark(at time.Duration) mark {
-	return mark{at: at, progress: k.stream.Progress(), cpu: load.ProcessCPU()}
+	return mark{at: at, progress: k.stream.Progress(), cpu: load.ProcessCPU(), meter: k.stream.Meter()}
 }
 
 // look is asked by the stream every poll: it cuts the slice that has ended. The last one is left to finish, which knows where the load ended.
@@ -209,6 +210,7 @@ func (k *soaking) finish(ctx context.Context, seg load.Segment, failed error) er
 		return nil // there was no load
 	}
 	end := max(seg.End, k.open.at)
+	meter := k.stream.Meter() // draining is no load
 	k.drain(ctx, failed)
 	ctx = context.WithoutCancel(ctx)
 	left := k.stream.Progress()
@@ -216,6 +218,7 @@ func (k *soaking) finish(ctx context.Context, seg load.Segment, failed error) er
 	k.tell(end, true)
 	k.account.unanswered += uint64(left.InFlight) // at an interrupt
 	err = errors.Join(err, k.flush(end))
+	k.open.meter = meter
 	if m := k.measured; m != nil && end > m.at {
 		err = errors.Join(
 			err,
@@ -251,5 +254,6 @@ func (k *soaking) audit(from, to mark) record.Generator {
 		Treatment: k.trial.Treatment, Block: k.trial.Block, Engine: string(k.Load.Engine), Offered: b.Due - a.Due, Sent: b.Sent - a.Sent,
 		Unsendable: b.UnsentTimeouts - a.UnsentTimeouts, Seconds: (to.at - from.at).Seconds(), CPUSeconds: to.cpu - from.cpu,
 		BytesIn: b.BytesIn - a.BytesIn, BytesOut: b.BytesOut - a.BytesOut,
+		Workers: k.workers(), Placement: k.placed[k.trial.Treatment], Effort: to.meter.Since(&from.meter),
 	}
 }

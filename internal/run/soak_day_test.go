@@ -43,6 +43,8 @@ func newHasty(c *clock.Fake) func(context.Context, load.Config) (load.Stream, er
 	}
 }
 
+func (h *hasty) Meter() load.Meter { return load.Meter{} }
+
 func (h *hasty) Now() time.Duration { return h.clock.Now().Sub(h.began) }
 
 func (h *hasty) Offer(ctx context.Context, p load.Process, poll time.Duration, stop func() bool) (load.Segment, error) {

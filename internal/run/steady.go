@@ -94,6 +94,7 @@ func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Tr
 			Treatment: t.Treatment, Block: t.Block, Engine: string(x.Load.Engine), Offered: after.Due - before.Due, Sent: after.Sent - before.Sent,
 			Unsendable: after.UnsentTimeouts - before.UnsentTimeouts, Seconds: (seg.End - seg.Start).Seconds(), CPUSeconds: seg.CPU,
 			BytesIn: after.BytesIn - before.BytesIn, BytesOut: after.BytesOut - before.BytesOut,
+			Workers: x.workers(), Effort: seg.Effort, Placement: x.placed[t.Treatment],
 		}),
 	)
 }

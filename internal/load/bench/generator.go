@@ -21,6 +21,7 @@ type Job struct {
 	Workers  int           `json:"workers,omitempty"` // closed loop
 	Rate     float64       `json:"rate,omitempty"`    // open loop
 	Length   time.Duration `json:"length"`
+	Warm     time.Duration `json:"warm,omitempty"` // open loop: at its rate before what is measured
 	Spin     time.Duration `json:"spin,omitempty"`
 	Precise  bool          `json:"precise,omitempty"`
 	MaxConns int           `json:"max_conns,omitempty"`
@@ -28,14 +29,19 @@ type Job struct {
 	Keep     bool          `json:"keep,omitempty"`
 	Start    int64         `json:"start,omitempty"` // the server's, to compare with its schedule
 	Stall    *Server       `json:"stall,omitempty"`
+	// Host reads the accounts of the processors for Effort; nil: they are not known.
+	Host func() *load.Processors `json:"-"`
 }
 
-// Outcome is what a Job found about its measured segment; in closed loop Ended and Good count the warm-up too.
+// Outcome is what a Job found about its measured segment; in closed loop calls of the warm-up may end in it.
 type Outcome struct {
 	Offered, Sent, Ended, Good, Unsent, Recorded int
-	Seconds                                      float64   // of the segment
-	CPU                                          float64   // seconds, in the segment
-	LateP50, LateP99, LateMax                    float64   // µs
+	Seconds                                      float64 // of the segment
+	CPU                                          float64 // seconds, in the segment
+	LateP50, LateP99, LateMax                    float64 // µs
+	Mean                                         float64 // s, of responses
+	GoodP50                                      float64 // s, of responses of calls that were answered well; 0: there were none
+	Effort                                       *load.Effort
 	Response                                     []float64 // s, at Quantiles
 	Truth                                        []float64 // the same by the server's schedule
 }
@@ -58,7 +64,7 @@ func (get) Check(_ uint64, status int, body []byte) load.Outcome {
 func (j Job) Run(ctx context.Context) (Outcome, error) {
 	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(j.Port))
 	s, err := load.Open(ctx, load.Config{
-		Engine: j.Engine, Timeout: j.Timeout, MaxConns: j.MaxConns, Spin: j.Spin, Precise: j.Precise, KeepCalls: j.Keep, Shards: 1,
+		Engine: j.Engine, Timeout: j.Timeout, MaxConns: j.MaxConns, Spin: j.Spin, Precise: j.Precise, KeepCalls: j.Keep, Shards: 1, Host: j.Host,
 		Endpoint:   load.Endpoint{Addr: addr, Host: addr.String()},
 		Operations: []load.Operation{{Name: "get", Weight: 1, Wire: get{[]byte("GET / HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")}}},
 	})
@@ -73,10 +79,14 @@ func (j Job) Run(ctx context.Context) (Outcome, error) {
 		if _, err = s.Cycle(ctx, load.Closed{Workers: j.Workers, Duration: warm}, 0, nil); err != nil {
 			return Outcome{}, err
 		}
+		s.Take()
 		g, err = s.Cycle(ctx, load.Closed{Workers: j.Workers, Duration: j.Length}, 0, nil)
 	} else {
 		if g, err = s.Offer(ctx, load.Constant{Rate: 100, Duration: 200 * time.Millisecond}, 0, nil); err == nil {
 			err = s.Wait(ctx, time.Second, time.Millisecond, func() bool { return s.Progress().Open() == 0 })
+		}
+		if err == nil && j.Warm > 0 {
+			_, err = s.Offer(ctx, load.Constant{Rate: j.Rate, Duration: j.Warm}, 0, nil)
 		}
 		s.Take()
 		if err == nil {
@@ -95,19 +105,24 @@ func (j Job) finish(ctx context.Context, s load.Stream, g load.Segment) (Outcome
 		return Outcome{}, err
 	}
 	o := Outcome{
-		Offered: g.Offered, Sent: g.Sent, Seconds: (g.End - g.Start).Seconds(), CPU: g.CPU, Recorded: len(s.Calls(g.Start)),
+		Offered: g.Offered, Sent: g.Sent, Seconds: (g.End - g.Start).Seconds(), CPU: g.CPU, Recorded: len(s.Calls(g.Start)), Effort: g.Effort,
 	}
-	var late, response hist.Histogram
+	var late, response, good hist.Histogram
 	for _, c := range s.Take() {
 		o.Ended += int(c.Response.Count())
 		o.Unsent += int(c.Unsent)
 		if c.Outcome == load.OK {
 			o.Good += int(c.Response.Count())
+			good.Merge(c.Response)
 		}
 		late.Merge(c.Lateness)
 		response.Merge(c.Response)
 	}
 	o.LateP50, o.LateP99, o.LateMax = late.Quantile(0.5)/1e3, late.Quantile(0.99)/1e3, float64(late.Max())/1e3
+	o.Mean = response.Mean() / 1e9
+	if good.Count() > 0 {
+		o.GoodP50 = good.Quantile(0.5) / 1e9
+	}
 	for _, q := range Quantiles {
 		o.Response = append(o.Response, response.Quantile(q)/1e9)
 	}

@@ -361,8 +361,11 @@ func ladder(r *report.Report, c *report.Capacity) *table {
 
 // audited says in a word whether the generator may be blamed.
 func audited(g *report.Generator) (word, class string) {
-	if g.Valid {
+	switch {
+	case !g.Valid:
+		return "✗ INVALID", bad
+	case g.RuledOut():
 		return "✓ valid", good
 	}
-	return "✗ INVALID", bad
+	return "? not ruled out", ""
 }

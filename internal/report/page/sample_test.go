@@ -83,6 +83,7 @@ func base(name string) *report.Report {
 		Environment: report.Environment{Host: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Tare: "0.1.0", Target: map[string]string{"endpoint": "2.1"}},
 		Generator: &report.Generator{
 			Valid: true, Lateness: &report.Lateness{P50: 4e-6, P99: 40e-6, Max: 310e-6}, AchievedRatio: new(1.0), CPUSeconds: new(1.93),
+			Verdict: signature.RuledOut, Evidence: []string{"its busiest thread ran 12 % of the time"},
 		},
 	}
 }
@@ -169,7 +170,7 @@ func ladderRun() *report.Report {
 		return report.Point{
 			Rate: rate, Seconds: 5, Offered: uint64(rate * 5), Sent: uint64(rate * 5), Success: &ok, Goodput: &goodput, P50: &p50, P99: &p99,
 			NoByte: stuck, Stuck: stuck, DrainSeconds: drain, VegetaThroughput: new(goodput * .7),
-			Generator: &report.Generator{Valid: true, Lateness: &report.Lateness{P50: 3e-6, P99: 1e-7 * rate, Max: 1e-6 * rate}, AchievedRatio: new(1.0)},
+			Generator: &report.Generator{Valid: true, Lateness: &report.Lateness{P50: 3e-6, P99: 1e-7 * rate, Max: 1e-6 * rate}, AchievedRatio: new(1.0), Verdict: signature.RuledOut},
 			Used:      map[string]float64{"endpoint cpu": rate * 0.004, "endpoint rss": 2e7, "sts upstream_calls": rate},
 		}
 	}

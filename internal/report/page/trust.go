@@ -47,11 +47,13 @@ func generator(r *report.Report) []block {
 	if r.Design != nil {
 		fit, unfit = "what was measured is the target's doing, not the generator's", "No effect of this run can be trusted."
 	}
-	out := []block{{Text: "The load was generated as it should be: " + fit + "."}}
+	out := []block{{Notice: "The generator cannot be ruled out as the limit" + because(strings.Join(g.Doubts, "; ")) + "."}}
 	switch n, of := spoiled(r); {
+	case g.RuledOut() && n == 0 && g.Reason == "":
+		out = []block{{Text: "The load was generated as it should be: " + fit + "."}}
 	case g.Valid && n > 0:
 		out = []block{{Notice: "At " + strconv.Itoa(n) + " of " + strconv.Itoa(of) + " points the generator was the limit: what was measured there says nothing of the target. The other points are valid."}}
-	case g.Valid && g.Reason != "":
+	case g.Valid && g.Reason != "" && len(g.Doubts) == 0:
 		out = []block{{Notice: "The generator is fit for most of the run, and not for all of it: " + strings.TrimSuffix(g.Reason, ".") + "."}}
 	case !g.Valid:
 		out = []block{{Notice: "The generator was the limit, not the target" + because(g.Reason) + ". " + unfit}}
@@ -65,6 +67,9 @@ func generator(r *report.Report) []block {
 	}
 	if g.CPUSeconds != nil {
 		facts = append(facts, fact{Name: "CPU time of the generator", Value: unit.Seconds(*g.CPUSeconds)})
+	}
+	if len(g.Evidence) > 0 {
+		facts = append(facts, fact{Name: "Threads of the generator", Value: g.Evidence[0], Note: strings.Join(g.Evidence[1:], ", ")})
 	}
 	if len(facts) > 0 {
 		out = append(out, block{Facts: facts})

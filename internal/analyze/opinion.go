@@ -1,0 +1,196 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+
+	"tare/internal/capacity"
+	"tare/internal/load"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/signature"
+)
+
+// conductOf is the evidence about the generator that the runner recorded of a trial.
+func (a *analysis) conductOf(t *record.Trial) signature.Conduct {
+	c := signature.Conduct{Workers: a.rec.Plan.Load.Workers}
+	for i := range t.Generator {
+		g := &t.Generator[i]
+		c.Workers = max(c.Workers, g.Workers)
+		if g.Effort != nil {
+			c.Effort = g.Effort
+		}
+		if g.Placement != nil {
+			c.Shared = len(g.Placement.Shared())
+		}
+	}
+	return c
+}
+
+// with puts an opinion into the report's account of the generator. Lateness and what was sent of what was due say nothing for a closed loop,
+// and are left out there.
+func with(g *report.Generator, o *signature.GeneratorOpinion, workers int) {
+	g.Verdict, g.Doubts, g.Evidence = o.Verdict, o.Doubts, o.Evidence
+	if workers > 0 {
+		g.Lateness, g.AchievedRatio = nil, nil
+	}
+}
+
+// soakOpinion judges the generator of a soak.
+func (a *analysis) soakOpinion(s *soak, g *report.Generator) signature.GeneratorOpinion {
+	c := a.conductOf(s.trial)
+	c.Times = true
+	c.LatenessP99, c.LatenessLimit, c.AchievedRatio = g.Lateness.P99, s.latenessLimit(), *g.AchievedRatio
+	ended, lost := 0.0, uint64(0)
+	for i := range s.measured() {
+		n, _ := endedIn(&s.measured()[i], "")
+		ended, lost = ended+n, lost+refused(&s.measured()[i])
+	}
+	if sec := s.seconds(); sec > 0 {
+		c.Rate = ended / sec
+	}
+	if h := s.hists.all[record.Response]; h != nil && h.Count() > 0 {
+		c.Mean, c.P99 = h.Mean()/1e9, h.Quantile(0.99)/1e9
+	}
+	c.Idle = lost > 0 || slices.Contains(s.out[s.first:], true) || a.bounded(c.Rate)
+	return c.Judge()
+}
+
+// bounded reports whether max_rate held the workers of a closed loop back.
+func (a *analysis) bounded(rate float64) bool {
+	most := a.rec.Plan.Load.MaxRate
+	return most > 0 && rate >= (1-littleTolerance)*most
+}
+
+// trialOpinion judges the generator in the window of a comparison's trial.
+func (a *analysis) trialOpinion(t *record.Trial, calls []load.Call, w load.Segment, audit *audited) signature.GeneratorOpinion {
+	c := a.conductOf(t)
+	c.Times = true
+	c.LatenessP99, c.AchievedRatio = audit.LatenessP99, audit.AchievedRatio
+	if !audit.Valid {
+		c.LatenessLimit = audit.Limit
+	}
+	var sum float64
+	var all []float64
+	for i := range calls {
+		x := &calls[i]
+		if x.Done == 0 || x.Intended < w.Start || x.Intended >= w.End {
+			continue
+		}
+		c.Idle = c.Idle || x.Outcome == load.ConnFailed
+		sum += x.Response().Seconds()
+		all = append(all, x.Response().Seconds())
+	}
+	if sec := (w.End - w.Start).Seconds(); len(all) > 0 && sec > 0 {
+		slices.Sort(all)
+		c.Rate, c.Mean, c.P99 = float64(len(all))/sec, sum/float64(len(all)), all[max(0, len(all)*99/100-1)]
+	}
+	c.Idle = c.Idle || a.bounded(c.Rate)
+	return c.Judge()
+}
+
+// searchOpinion judges the generator over the steps of a search on which its answer hangs: those near the capacity, or all where none was
+// found. Whether it sent in time was judged step by step.
+func (a *analysis) searchOpinion(t *record.Trial, res *capacity.Result, trace *capacity.Trace) signature.GeneratorOpinion {
+	base := a.conductOf(t)
+	if !res.Broke {
+		base.Shared = 0 // what held, held
+	}
+	var worst *signature.GeneratorOpinion
+	for _, near := range []bool{true, false} {
+		for i := range trace.Steps {
+			s := &trace.Steps[i]
+			if e := s.Segment.Effort; e == nil || e.Seconds < leastStep || s.Rate <= 0 || s.ClientLimited || near && !decides(s.Rate, res.Rate) {
+				continue
+			}
+			c := base
+			c.Effort = s.Segment.Effort
+			if o := c.Judge(); worst == nil || o.Worse(worst) || o.Verdict == worst.Verdict && s.Segment.Effort.Busy > base.Effort.Busy {
+				worst, base.Effort = &o, s.Segment.Effort
+			}
+		}
+		if worst != nil {
+			return *worst
+		}
+	}
+	return base.Judge()
+}
+
+// pointSteps are the steps of a ladder's points, in the order of capacity.Points.
+func pointSteps(trace *capacity.Trace) []capacity.Step {
+	var out []capacity.Step
+	for i := range trace.Steps {
+		if trace.Steps[i].Role == capacity.RolePoint {
+			out = append(out, trace.Steps[i])
+		}
+	}
+	return out
+}
+
+// pointOpinion judges the generator at one point of a ladder.
+func (a *analysis) pointOpinion(t *record.Trial, p *capacity.Point, e *load.Effort) signature.GeneratorOpinion {
+	c := a.conductOf(t)
+	c.Times, c.Effort, c.P99 = true, e, p.P99
+	c.LatenessP99, c.AchievedRatio = p.Audit.LatenessP99, p.Audit.AchievedRatio
+	if !p.Audit.Valid {
+		c.LatenessLimit = p.Audit.Limit
+	}
+	o := c.Judge()
+	if !p.Audit.Valid {
+		o.Verdict = signature.Limiting
+	}
+	return o
+}
+
+// leastStep is how long a step must be, in seconds, for the kernel's accounts of it, which it brings up to date at every tick, to mean anything.
+const leastStep = 0.2
+
+// decides reports whether a step at a rate bears on a capacity; 0: there is none, and every step does.
+func decides(rate, capacity float64) bool {
+	return capacity <= 0 || rate >= 0.8*capacity && rate <= 1.5*capacity
+}
+
+// opined adds up the opinions of the trials, and warns if they leave the generator in doubt.
+func (a *analysis) opined(g *report.Generator) {
+	var worst *report.Generator
+	doubtful := 0
+	for i := range a.audits {
+		x := &a.audits[i]
+		if x.Verdict != signature.RuledOut {
+			doubtful++
+		}
+		o := signature.GeneratorOpinion{Verdict: x.Verdict, Doubts: x.Doubts}
+		if worst == nil || o.Worse(&signature.GeneratorOpinion{Verdict: worst.Verdict, Doubts: worst.Doubts}) {
+			worst = x
+		}
+	}
+	switch {
+	case worst != nil:
+		g.Verdict, g.Doubts, g.Evidence = worst.Verdict, slices.Clone(worst.Doubts), worst.Evidence
+	default:
+		g.Verdict, g.Doubts = signature.Possible, []string{"its calls were not recorded one by one"}
+	}
+	if n := len(a.audits); n > 1 && doubtful > 0 && doubtful < n && len(g.Doubts) > 0 {
+		g.Doubts = append(g.Doubts, fmt.Sprintf("this is so in %d of %d trials", doubtful, n))
+	}
+	switch {
+	case !g.Valid:
+		g.Verdict = signature.Limiting
+	case g.Verdict != signature.RuledOut || g.Reason != "":
+		g.Verdict = signature.Possible
+	}
+	if g.Verdict == signature.Possible && len(g.Doubts) > 0 && !slices.Equal(g.Doubts, []string{signature.Unrecorded}) {
+		o := signature.GeneratorOpinion{Doubts: g.Doubts}
+		a.warn("", "the generator cannot be ruled out as the limit: %s%s", o.Because(), a.advice)
+	}
+}
+
+// pinning is what helps against processors that generator and target share.
+const pinning = "; `pin: {generator: \"0\", target: \"1\"}` gives each its own (taskset does for a target that tare does not start)"
+
+// noted keeps what an opinion advises.
+func (a *analysis) noted(o *signature.GeneratorOpinion) {
+	if o.Crowded {
+		a.advice = pinning
+	}
+}

@@ -1,0 +1,100 @@
+package run
+
+import (
+	"net"
+	"net/netip"
+
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/probe"
+	"tare/internal/proc"
+	"tare/internal/record"
+)
+
+// workers is how many workers a closed loop has; 0: the loop is open.
+func (x *runner) workers() int {
+	if x.Load.Closed == nil {
+		return 0
+	}
+	return x.Load.Closed.Workers
+}
+
+// placement says where generator and target run. It is found once for each treatment: processes are not bound anew while they are measured.
+func (x *runner) placement(t design.Treatment, e *load.Endpoint) *record.Placement {
+	if p, known := x.placed[t.ID]; known {
+		return p
+	}
+	p := &record.Placement{}
+	own, err := proc.Allowed()
+	if err != nil {
+		p = nil
+	} else {
+		p.Generator = own
+		p.Local, p.Target = x.whereabouts(t, e)
+	}
+	if x.placed == nil {
+		x.placed = map[string]*record.Placement{}
+	}
+	x.placed[t.ID] = p
+	return p
+}
+
+// whereabouts says whether the target runs on this host and on which processors; none: anywhere. A target without an address is on this host if
+// there is anything of it to be probed here.
+func (x *runner) whereabouts(t design.Treatment, e *load.Endpoint) (local bool, cpus []int) {
+	if e == nil || !e.Addr.IsValid() {
+		return len(x.target.Probes(t)) > 0, nil
+	}
+	if !isLocal(e.Addr.Addr()) {
+		return false, nil
+	}
+	pid, _, err := probe.Listener(nil, e.Addr.Port())
+	if err != nil {
+		return true, nil // in a container, or not ours to look at
+	}
+	cpus, err = proc.AllowedTo(pid)
+	if err != nil {
+		return true, nil
+	}
+	return true, cpus
+}
+
+// isLocal reports whether a is an address of this host.
+func isLocal(a netip.Addr) bool {
+	if a = a.Unmap().WithZone(""); a.IsLoopback() {
+		return true
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, n := range own {
+		if p, err := netip.ParsePrefix(n.String()); err == nil && p.Addr().Unmap() == a {
+			return true
+		}
+	}
+	return false
+}
+
+// accounts reads the processors that generator and target share, or the generator's own if they share none; nil: they are not known.
+func accounts(p *record.Placement) func() *load.Processors {
+	if p == nil {
+		return nil
+	}
+	cpus := p.Shared()
+	if len(cpus) == 0 {
+		cpus = p.Generator
+	}
+	return Accounts(cpus)
+}
+
+// Accounts reads the accounts of some processors, from 0, and what CPU quotas took from this process.
+func Accounts(cpus []int) func() *load.Processors {
+	return func() *load.Processors {
+		busy, all, stolen, ok := probe.Host{}.Processors(cpus)
+		if !ok {
+			return nil
+		}
+		return &load.Processors{All: all, Busy: busy, Stolen: stolen, Throttled: probe.Generator{}.Throttled()}
+	}
+}

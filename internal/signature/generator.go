@@ -1,0 +1,246 @@
+package signature
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"tare/internal/load"
+)
+
+// GeneratorVerdict is what can be said of the generator's part in a result. Its word is the same in all outputs.
+type GeneratorVerdict string
+
+// The verdicts.
+const (
+	// RuledOut: the evidence excludes that the generator shaped the result.
+	RuledOut GeneratorVerdict = "ruled-out"
+	// Possible: the evidence neither excludes the generator nor shows that it was the limit.
+	Possible GeneratorVerdict = "possible"
+	// Limiting: the generator was the limit, and the result is not the target's.
+	Limiting GeneratorVerdict = "limit"
+)
+
+// Conduct is all the evidence there is about the generator in a stretch of load. Times in seconds; a float that is 0 is unknown.
+type Conduct struct {
+	// Workers is how many a closed loop had; 0: it was an open loop.
+	Workers int
+	// Rate is calls that ended per second, Mean and P99 their response times.
+	Rate, Mean, P99 float64
+	// Times says that response times are claimed, not only a rate.
+	Times bool
+	// LatenessP99 is of sent − max(intended, ready), LatenessLimit what it may be, AchievedRatio what was sent of what could be.
+	LatenessP99, LatenessLimit, AchievedRatio float64
+	// Idle says that workers of a closed loop paused on purpose, after failed connections or at a bounded rate, so that Little's law does not hold.
+	Idle bool
+	// Effort is what its threads did; nil: not known.
+	Effort *load.Effort
+	// Shared is how many processors generator and target may both use; 0: none, they are apart. The accounts of Effort.Host are of them.
+	Shared int
+}
+
+// What rules the generator out, as shares of the stretch unless said otherwise.
+const (
+	mostBusy      = 0.90 // that a thread may run: with more, work begins to wait for it
+	mostQueued    = 0.05 // that a thread may wait for a processor in a closed loop
+	mostQueuedAll = 0.25 // and in any loop: one that waits so long does not do its part, whatever else is said
+	mostThrottled = 0.01 // that a quota may hold it back
+	mostStolen    = 0.05 // of its processors' time that the hypervisor may take
+	mostOwn       = 0.10 // of a response, or of the workers, that the generator itself may be
+	limitOwn      = 0.50 // of the workers: where more of them wait for the generator than for the target, it is the limit
+	hostFull      = 0.90 // of shared processors: fuller ones are a limit to both
+	leastUse      = 0.05 // of shared processors that the generator must use to matter
+	mostTail      = 0.20 // of the slowest responses that may be a delay of the generator as rare as they are
+	// Delays, in seconds, that every thread has which sleeps until there is something to do: on average, and at its 99th percentile.
+	leastDelay, leastTail = 25e-6, 200e-6
+)
+
+// Unrecorded is the doubt about a generator of which the record is silent: an older tare wrote it, or another tool.
+const Unrecorded = "how busy its threads were was not recorded"
+
+// GeneratorOpinion is the verdict with its reasons.
+type GeneratorOpinion struct {
+	Verdict GeneratorVerdict
+	// Doubts are why the generator is not ruled out, Evidence is what was measured of its threads.
+	Doubts, Evidence []string
+	// Crowded says that one of the doubts is processors shared with the target, which pinning would remove.
+	Crowded bool
+}
+
+// Worse reports whether o speaks more against the generator than p.
+func (o *GeneratorOpinion) Worse(p *GeneratorOpinion) bool {
+	rank := map[GeneratorVerdict]int{RuledOut: 1, Possible: 2, Limiting: 3}
+	if a, b := rank[o.Verdict], rank[p.Verdict]; a != b {
+		return a > b
+	}
+	return len(o.Doubts) > len(p.Doubts)
+}
+
+// Judge decides what can be said of the generator. It is the one place that does: whatever a report says follows from it. An open loop is
+// ruled out by calls that were sent when they were due, a closed loop, which is never late, by threads that were free to read each answer
+// as soon as it was there.
+func (c *Conduct) Judge() GeneratorOpinion {
+	o := GeneratorOpinion{Verdict: RuledOut, Evidence: c.evidence()}
+	c.judgeSending(&o)
+	if c.Workers > 0 {
+		c.judgeReading(&o)
+	}
+	if c.Effort == nil {
+		o.doubt(Unrecorded)
+		return o
+	}
+	c.judgeThreads(&o)
+	c.judgeHost(&o)
+	return o
+}
+
+func (o *GeneratorOpinion) doubt(format string, args ...any) {
+	o.Doubts = append(o.Doubts, fmt.Sprintf(format, args...))
+	if o.Verdict == RuledOut {
+		o.Verdict = Possible
+	}
+}
+
+func (o *GeneratorOpinion) limit(format string, args ...any) {
+	o.Verdict = Limiting
+	o.Doubts = append([]string{fmt.Sprintf(format, args...)}, o.Doubts...)
+}
+
+// judgeSending judges by the sends. That they were in time speaks for an open loop only, that they were not against either.
+func (c *Conduct) judgeSending(o *GeneratorOpinion) {
+	switch {
+	case c.AchievedRatio > 0 && c.AchievedRatio < LeastAchieved:
+		o.limit("%s", SentTooLittle(c.AchievedRatio))
+	case c.LatenessLimit > 0 && c.LatenessP99 > c.LatenessLimit:
+		o.limit("%s", SentLate(c.LatenessP99, c.LatenessLimit))
+	case c.Workers == 0 && c.Times && c.P99 > 0 && c.LatenessP99 > max(leastTail, mostTail*c.P99):
+		o.doubt("it sent up to %s late (p99), which is in the response times: their p99 is %s", short(c.LatenessP99), short(c.P99))
+	}
+	if e := c.Effort; c.Workers == 0 && e != nil && e.Unread != nil {
+		c.judgeTail(o)
+	}
+}
+
+// judgeReading judges a closed loop by how long answers waited for it, and by Little's law.
+func (c *Conduct) judgeReading(o *GeneratorOpinion) {
+	if c.Effort == nil {
+		return
+	}
+	if c.Effort.Unread == nil {
+		o.doubt("how long answers waited to be read is not known")
+	} else {
+		// Little's law: so many calls are at the generator at any time.
+		own := c.Rate * c.Effort.Unread.Mean
+		switch share := own / float64(c.Workers); {
+		case share >= limitOwn:
+			o.limit("on average %.3g of %d calls had been answered and waited until it read the answer", min(own, float64(c.Workers)), c.Workers)
+		case share > mostOwn && c.Effort.Unread.Mean > leastDelay:
+			o.doubt("on average %.2g of %d calls had been answered and waited until it read the answer", own, c.Workers)
+		}
+		if o.Verdict != Limiting {
+			c.judgeTail(o)
+		}
+	}
+	if inTarget := c.Rate * c.Mean; inTarget > 0 && !c.Idle && inTarget < (1-mostOwn)*float64(c.Workers) {
+		o.doubt("rate × mean response is %.3g calls in progress for %d workers: the others waited for it", inTarget, c.Workers)
+	}
+}
+
+// judgeTail compares how long answers waited with the slowest responses, of which that is a part.
+func (c *Conduct) judgeTail(o *GeneratorOpinion) {
+	if u := c.Effort.Unread; c.Times && c.P99 > 0 && u.P99 > max(leastTail, mostTail*c.P99) {
+		o.doubt("answers waited up to %s (p99) until it read them, which is in the response times: their p99 is %s", short(u.P99), short(c.P99))
+	}
+}
+
+// judgeThreads judges by what the kernel says of the generator's threads.
+func (c *Conduct) judgeThreads(o *GeneratorOpinion) {
+	e := c.Effort
+	if e.Busy >= mostBusy {
+		o.doubt("%s", c.ran())
+	}
+	switch {
+	case e.Queued == nil || e.Loops == 0 && c.Workers == 0:
+	case e.Loops > 0 && *e.Queued > mostQueued && (c.Workers > 0 || *e.Queued > mostQueuedAll):
+		o.doubt("it was ready to run and had no processor for %s of the time", percent(*e.Queued))
+	case e.Loops == 0 && c.Workers > 0 && *e.Queued > mostOwn*float64(c.Workers):
+		o.doubt("on average %.2g of its threads were ready to run and had no processor, with %s", *e.Queued, workers(c.Workers))
+	}
+	if c.Workers > 0 && e.Queued == nil && e.Unread == nil {
+		o.doubt("how long its threads waited for a processor is not known")
+	}
+	if h := e.Host; h != nil && e.Seconds > 0 && h.Throttled > mostThrottled*e.Seconds {
+		o.doubt("the CPU quota of its control group held it back for %s of %s", short(h.Throttled), short(e.Seconds))
+	}
+	if h := e.Host; h != nil && h.All > 0 && h.Stolen > mostStolen*h.All {
+		o.doubt("the hypervisor took %s of its processors' time", percent(h.Stolen/h.All))
+	}
+}
+
+// judgeHost judges by the processors that the generator took from the target.
+func (c *Conduct) judgeHost(o *GeneratorOpinion) {
+	h := c.Effort.Host
+	if c.Shared == 0 {
+		return
+	}
+	if h == nil || h.All <= 0 {
+		o.doubt("it shared processors with the target, and how busy they were is not known")
+		return
+	}
+	busy, own := (h.Busy+h.Stolen)/h.All, c.Effort.CPU/h.All
+	if busy >= hostFull && own >= leastUse {
+		o.Crowded = true
+		o.doubt("it shared %s with the target, %s busy, of which it used %s: with processors of its own the target may do more",
+			processors(c.Shared), percent(busy), percent(own))
+	}
+}
+
+// ran says how busy its threads were.
+func (c *Conduct) ran() string {
+	if c.Effort.Loops == 0 {
+		return "it used " + percent(c.Effort.Busy) + " of the processors that it may use"
+	}
+	return "its busiest thread ran " + percent(c.Effort.Busy) + " of the time"
+}
+
+func workers(n int) string {
+	if n == 1 {
+		return "1 worker"
+	}
+	return fmt.Sprintf("%d workers", n)
+}
+
+func processors(n int) string {
+	if n == 1 {
+		return "1 processor"
+	}
+	return fmt.Sprintf("%d processors", n)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", math.Min(100, 100*share)) }
+
+// evidence is what was measured of its threads, in the words that fit the loop.
+func (c *Conduct) evidence() []string {
+	e := c.Effort
+	if e == nil {
+		return nil
+	}
+	out := []string{c.ran()}
+	if c.Workers == 0 {
+		return out
+	}
+	switch {
+	case e.Queued == nil:
+	case e.Loops > 0:
+		out = append(out, fmt.Sprintf("waited for a processor %.1f %% of it", 100**e.Queued))
+	default:
+		out = append(out, fmt.Sprintf("%.2g threads waited for a processor", *e.Queued))
+	}
+	if e.Unread != nil {
+		out = append(out, "answers waited "+short(e.Unread.Mean)+" to be read (p99 "+short(e.Unread.P99)+")")
+	}
+	return out
+}
+
+// Because joins the doubts into one sentence; empty if there are none.
+func (o *GeneratorOpinion) Because() string { return strings.Join(o.Doubts, "; ") }
