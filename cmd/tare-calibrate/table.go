@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"tare/internal/report"
+	"tare/internal/stat"
+)
+
+// write prints the answers in Markdown, and how many are right.
+func (s *survey) write(w io.Writer) error {
+	var b bytes.Buffer
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	p("| server | its limit | truth | answer | at least | class | besides | seconds | ≥ %g × | ≥ %g × | number | class | findings | budgets |\n",
+		below, above)
+	p("|---|---|--:|--:|--:|---|---|--:|---|---|---|---|---|---|\n")
+	var seconds []float64
+	counts := map[string]map[mark]int{"number": {}, "class": {}, "findings": {}, "budgets": {}, "all": {}}
+	for i, a := range s.answers {
+		if a == nil {
+			p("| %s | %s | %s | no report | | | | | | | | | | |\n", s.todo[i].Name, s.todo[i].Truth.Formula, number(s.todo[i].Truth.Rate))
+			continue
+		}
+		p("| %s | %s | %s | %s | %s | %s | %s | %.0f | %s | %s | %s | %s | %s | %s |\n", a.Server, a.Formula, number(a.Truth), a.said(), optional(a.AtLeast),
+			a.Class, a.besides(), a.Seconds, word(a.Below), word(a.Above), a.Number, a.Named, a.Beside, a.Budgets)
+		seconds = append(seconds, a.Seconds)
+		counts["number"][a.Number]++
+		counts["class"][a.Named]++
+		counts["findings"][a.Beside]++
+		counts["budgets"][a.Budgets]++
+		counts["all"][worst(a.Number, a.Named, a.Beside, a.Budgets)]++
+	}
+	p("\n| of %d searches | right | unknown | wrong |\n|---|--:|--:|--:|\n", len(seconds))
+	for _, what := range []string{"number", "class", "findings", "budgets", "all"} {
+		p("| %s | %d | %d | %d |\n", what, counts[what][right], counts[what][unknown], counts[what][wrong])
+	}
+	if len(seconds) > 0 {
+		p("\nSeconds: median %.0f, 95 %% within %.0f.\n", stat.Quantile(seconds, .5), stat.Quantile(seconds, .95))
+	}
+	if s.spoiled > 0 {
+		p("\n%d further searches said no more than that tare or its host was the limit; they were repeated.\n", s.spoiled)
+	}
+	for _, line := range s.skipped {
+		p("\n%s\n", line)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// said is the number with its interval, and the burst.
+func (a *answer) said() string {
+	switch {
+	case a.Rate == nil:
+		return "–"
+	case a.Lo == nil || a.Hi == nil:
+		return number(*a.Rate)
+	}
+	text := fmt.Sprintf("%s [%s, %s]", number(*a.Rate), number(*a.Lo), number(*a.Hi))
+	if a.Burst != nil {
+		text += ", burst " + number(*a.Burst)
+	}
+	return text
+}
+
+// besides lists the findings, and whether the server was still down at the end.
+func (a *answer) besides() string {
+	var words []string
+	for _, k := range a.Findings {
+		words = append(words, string(k))
+	}
+	if a.Wedged {
+		words = append(words, "wedged")
+	}
+	return strings.Join(words, ", ")
+}
+
+// word is a verdict, without the two that say nothing.
+func word(v report.Verdict) string {
+	if v == report.NotMeasured {
+		return "–"
+	}
+	return string(v)
+}
+
+// worst is the least of some marks.
+func worst(marks ...mark) mark {
+	out := right
+	for _, m := range marks {
+		switch m {
+		case wrong:
+			return wrong
+		case unknown:
+			out = unknown
+		case right:
+		}
+	}
+	return out
+}
+
+// number prints a rate with four digits.
+func number(x float64) string { return strconv.FormatFloat(rounded(x), 'f', -1, 64) }
+
+func rounded(x float64) float64 {
+	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
+	if err != nil {
+		return x
+	}
+	return y
+}
+
+func optional(x *float64) string {
+	if x == nil {
+		return "–"
+	}
+	return number(*x)
+}
