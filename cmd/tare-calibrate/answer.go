@@ -51,6 +51,7 @@ type answer struct {
 	Above    report.Verdict         `json:"above"` // of that above it
 	Seconds  float64                `json:"seconds"`
 	Reason   string                 `json:"reason,omitempty"`
+	Late     float64                `json:"late"` // share of what the server did late, because of the host
 	Number   mark                   `json:"number"`
 	Named    mark                   `json:"named"`
 	Beside   mark                   `json:"beside"` // the findings and the recovery

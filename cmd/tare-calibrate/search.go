@@ -106,17 +106,22 @@ func (s *survey) tell(i int) {
 	_, _ = fmt.Fprintf(s.stderr, "%d/%d  %s  seed %d  %s\n", s.done, len(s.todo), s.todo[i].Name, s.todo[i].seed, line)
 }
 
-// insist repeats a search up to twice while all that it says is that tare, or the host that it shares, was the limit.
+// insist repeats a search up to twice while its answer cannot be judged.
 func (s *survey) insist(ctx context.Context, t task) (*answer, error) {
 	for again := 0; ; again++ {
 		a, err := s.search(ctx, t)
-		if err != nil || again == 2 || a.Class != signature.Client || worst(a.Number, a.Beside, a.Budgets) == wrong {
+		if err != nil || again == 2 || !a.spoiled() {
 			return a, err
 		}
 		s.mu.Lock()
 		s.spoiled++
 		s.mu.Unlock()
 	}
+}
+
+// spoiled reports whether the host held the server up, or all that was said is that tare, or its host, was the limit.
+func (a *answer) spoiled() bool {
+	return a.Late > servers.MostLate || a.Class == signature.Client && worst(a.Number, a.Beside, a.Budgets) != wrong
 }
 
 // search starts a server and has tare find its capacity.
@@ -138,6 +143,7 @@ func (s *survey) search(ctx context.Context, t task) (a *answer, err error) {
 	if a, err = read(b, t.Fixture, t.seed); err != nil {
 		return nil, fmt.Errorf("%s, seed %d: %w", t.Name, t.seed, err)
 	}
+	a.Late = running.Late()
 	return a, nil
 }
 

@@ -42,7 +42,7 @@ func (s *survey) write(w io.Writer) error {
 		p("\nSeconds: median %.0f, 95 %% within %.0f.\n", stat.Quantile(seconds, .5), stat.Quantile(seconds, .95))
 	}
 	if s.spoiled > 0 {
-		p("\n%d further searches said no more than that tare or its host was the limit; they were repeated.\n", s.spoiled)
+		p("\n%d further searches were repeated: the host held up the server, or tare itself.\n", s.spoiled)
 	}
 	for _, line := range s.skipped {
 		p("\n%s\n", line)

@@ -52,6 +52,17 @@ func newRunning(f Fixture, seed uint64) *Running {
 	return r
 }
 
+// Late is the share of what the server did that it did more than 5 ms late, because the host did not let it run. Its capacity is what it should be all
+// the same; its responses are not, and look like pauses.
+func (r *Running) Late() float64 {
+	r.rig.mu.Lock()
+	defer r.rig.mu.Unlock()
+	return float64(r.rig.late) / float64(max(1, r.rig.ran))
+}
+
+// MostLate is the Late up to which a search can be judged.
+const MostLate = 0.01
+
 // open listens, and serves until Stop.
 func (r *Running) open(ctx context.Context) error {
 	l, err := listenLow(ctx)
@@ -101,7 +112,9 @@ func (r *Running) Stop() error {
 	r.disconnect()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err = errors.Join(err, r.server.Shutdown(ctx))
+	if closed := r.server.Shutdown(ctx); !errors.Is(closed, net.ErrClosed) { // the listener is closed already
+		err = errors.Join(err, closed)
+	}
 	r.all.Wait()
 	return errors.Join(err, r.failed)
 }
@@ -178,7 +191,7 @@ func (r *Running) suffer(ctx context.Context) error {
 			if (clock.System{}).Sleep(ctx, down) != nil {
 				return nil //nolint:nilerr // it has been stopped
 			}
-			if err := r.relisten(ctx); err != nil {
+			if err := r.relisten(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}

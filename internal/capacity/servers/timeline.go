@@ -23,7 +23,12 @@ type timeline struct {
 	open map[*call]bool // calls that have no answer yet
 	back time.Duration  // crashed until then
 	lost func()         // is told of a crash; may be nil
+
+	ran, late int // events, and those that the host was late for
 }
+
+// tolerated is how late an event may be without being noticed: a timer of Go's runtime is up to 1 ms late on an idle host.
+const tolerated = 5 * time.Millisecond
 
 func newTimeline(c clock.Clock) *timeline {
 	return &timeline{clock: c, begun: c.Now(), wake: make(chan struct{}, 1), open: map[*call]bool{}}
@@ -47,6 +52,9 @@ func (t *timeline) catchUp() {
 	for len(t.due) > 0 && t.due[0].at <= present {
 		e := heap.Pop(&t.due).(event)
 		t.now = max(t.now, e.at)
+		if t.ran++; present-e.at > tolerated {
+			t.late++
+		}
 		e.do()
 	}
 	t.now = max(t.now, present)

@@ -1,0 +1,92 @@
+package servers
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"tare/internal/capacity"
+	"tare/internal/load"
+	"tare/internal/signature"
+)
+
+// plain asks for the token.
+type plain struct{}
+
+var _ load.Wire = plain{}
+
+// ConnKey implements load.Wire.
+func (plain) ConnKey(uint64) int { return 0 }
+
+// Render implements load.Wire.
+func (plain) Render(dst []byte, _ uint64) []byte {
+	return append(dst, "GET /token HTTP/1.1\r\nHost: target\r\n\r\n"...)
+}
+
+// Check implements load.Wire.
+func (plain) Check(_ uint64, status int, body []byte) load.Outcome {
+	switch {
+	case status == 429 || status == 503:
+		return load.Refused
+	case status != 200:
+		return load.Failed
+	case !bytes.Equal(body, []byte(good.body)):
+		return load.Wrong
+	}
+	return load.OK
+}
+
+// TestSearch searches the capacity of a limiter, a limit of calls in progress and a queue over real sockets. It says nothing of how long that takes. On a
+// host that holds up tare or the server there is no answer to judge.
+func TestSearch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it searches for up to a minute")
+	}
+	for _, name := range []string{"token-bucket", "concurrency-limit", "fifo"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait, mostly
+			f := trialOf(t, name).f
+			r := start(t, f)
+			s, err := load.Open(t.Context(), load.Config{
+				Endpoint: load.Endpoint{Addr: r.Addr, Host: "target", Keys: 1}, Timeout: f.Timeout, MaxConns: 512, MaxRate: f.MaxRate, KeepCalls: true,
+				Operations: []load.Operation{{Name: "token", Weight: 1, Wire: plain{}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := capacity.Options{MaxRate: f.MaxRate, MaxConns: 512, Timeout: f.Timeout, MaxSeconds: 60}
+			trace, err := capacity.Search(t.Context(), s, o, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if late := r.Late(); late > MostLate {
+				t.Skipf("SKIPPED: the host was late for %.1f %% of what the server did", 100*late)
+			}
+			judge(t, f.Truth, capacity.Assess(trace))
+		})
+	}
+}
+
+// judge holds a result against the truth: it may say too little, and nothing that is not so.
+func judge(t *testing.T, truth Truth, r capacity.Result) {
+	t.Helper()
+	t.Logf("%.4g/s [%.4g, %.4g], at least %.4g/s, %s: %s", r.Rate, r.Lo, r.Hi, r.AtLeast, r.Signature.Class, r.Reason)
+	if r.AtLeast > 1.05*truth.Rate {
+		t.Errorf("at least %.4g/s, where the truth is %.4g/s", r.AtLeast, truth.Rate)
+	}
+	if r.Rate > 0 && r.Hi > 0 && (r.Lo > 1.05*truth.Rate || r.Hi < 0.95*truth.Rate) {
+		t.Errorf("%.4g/s [%.4g, %.4g], where the truth is %.4g/s", r.Rate, r.Lo, r.Hi, truth.Rate)
+	}
+	if c := r.Signature.Class; !slices.Contains(truth.Classes, c) && c != signature.Unknown && c != signature.Client {
+		t.Errorf("%s, where the truth is %v", c, truth.Classes)
+	}
+	if !r.Valid {
+		t.Skipf("SKIPPED: tare or its host was the limit: %s", r.Reason)
+	}
+	if r.Rate == 0 {
+		t.Errorf("no answer: %s", r.Reason)
+	}
+}
