@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -36,8 +37,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	seed := flags.Uint64("seed", 1, "seed of the instances")
 	only := flags.String("only", "", "kinds of server, separated by commas; default all")
 	verbose := flags.Bool("v", false, "print every instance")
+	worlds := flags.Int("worlds", 0, "search that many composed worlds instead, and print which goals are reached")
+	index := flags.Int("i", -1, "with -worlds or alone: the world of that number only")
+	trace := flags.Bool("trace", false, "with -i: print every step of the search")
+	name := flags.String("named", "", "the named composition instead of a drawn one, with -trace")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *worlds > 0 || *index >= 0 || *name != "" {
+		debug.SetGCPercent(400) // the worlds are small, and many
+		s := worldStudy{seed: *seed, n: *worlds, index: *index, only: *only, named: *name, verbose: *verbose, trace: *trace}
+		return s.run(ctx, stdout, stderr)
 	}
 	if *statistics {
 		if *n <= 0 {

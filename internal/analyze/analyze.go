@@ -58,7 +58,7 @@ func (a *analysis) conclude(o Options) (*report.Report, error) {
 
 func newAnalysis(r *record.Record) *analysis {
 	return &analysis{
-		rec: r, rep: head(r), traces: map[string]*capacity.Trace{}, operationNames: map[string][]string{},
+		rec: r, rep: head(r), traces: map[string]*capacity.Trace{}, searched: map[string]capacity.Result{}, operationNames: map[string][]string{},
 		steal: map[string][]float64{}, counted: map[key]*counts{},
 	}
 }
@@ -110,6 +110,7 @@ type analysis struct {
 	audits []report.Generator
 	// traces, with their calls, and the names of operations, by treatment.
 	traces         map[string]*capacity.Trace
+	searched       map[string]capacity.Result // what each trace licenses to say
 	operationNames map[string][]string
 	// steal are the shares of CPU time that the hypervisor took, by treatment.
 	steal map[string][]float64

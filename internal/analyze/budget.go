@@ -131,12 +131,10 @@ func (a *analysis) capacityFinding(b *budget.Budget, treatment string) finding {
 		return finding{Interval: budget.Interval{Value: *c.SLORate, Lo: *c.SLORate, Hi: math.Inf(1)}}
 	case b.Metric == "slo_capacity":
 		return unmeasured("no latency objective was given")
-	case c.Rate != nil && c.Lo != nil && c.Hi != nil:
-		return finding{Interval: budget.Interval{Value: *c.Rate, Lo: *c.Lo, Hi: *c.Hi}}
-	case c.Rate != nil:
-		return finding{Interval: budget.Interval{Value: *c.Rate, Lo: 0, Hi: math.Inf(1)}, how: "the search ended before it had an interval"}
-	case c.AtLeast != nil:
-		return finding{Interval: budget.Interval{Value: *c.AtLeast, Lo: *c.AtLeast, Hi: math.Inf(1)}, how: "it did not break"}
+	}
+	res := a.searched[treatment]
+	if x, how := res.Interval(); !math.IsNaN(x.Value) {
+		return finding{Interval: x, how: how}
 	}
 	return unmeasured("no capacity was found%s", because(c.Reason))
 }

@@ -50,6 +50,7 @@ func (a *analysis) capacity(t *record.Trial) error {
 		a.warn(t.Treatment, "the search was cut short: its result is what was known by then")
 	}
 	a.doubt(&out, trace)
+	a.searched[t.Treatment] = res
 	a.traces[t.Treatment], a.operationNames[t.Treatment] = trace, t.Operations
 	a.operations(t, trace)
 	return nil
@@ -89,7 +90,7 @@ func (a *analysis) doubt(c *report.Capacity, trace *capacity.Trace) {
 	switch {
 	case !c.Valid:
 		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s: the generator is the limit, not the target%s", name, because(c.Reason)))
-	case trace.Stop == capacity.StopLadder, trace.Stop == capacity.StopMaxRate, c.Rate != nil:
+	case trace.Stop == capacity.StopLadder, trace.Stop == capacity.StopMaxRate, c.Rate != nil, c.AtLeast != nil, c.AtMost != nil, c.BrokeAbove != nil:
 	default:
 		a.flaws.open = append(a.flaws.open, fmt.Sprintf("%s: no capacity was found%s", name, because(c.Reason)))
 	}
@@ -98,12 +99,16 @@ func (a *analysis) doubt(c *report.Capacity, trace *capacity.Trace) {
 func capacityOf(treatment string, r *capacity.Result) report.Capacity {
 	c := report.Capacity{
 		Treatment: treatment, Broke: r.Broke, Rate: known(r.Rate), Lo: known(r.Lo), Hi: known(r.Hi), AtLeast: known(r.AtLeast),
+		AtMost: known(r.AtMost), BrokeAbove: known(r.BrokeAbove),
 		VerifiedLow: known(r.VerifiedLow), VerifiedHigh: known(r.VerifiedHigh), SLORate: known(r.SLORate), Burst: r.Burst,
 		Wedged: r.Wedged, RecoverySeconds: r.RecoverySeconds, Recovery: r.RecoveryNote, Phases: r.Phases, Seconds: r.Seconds,
 		Valid: r.Valid, Stop: string(r.Stop), Reason: r.Reason,
 	}
 	if c.Rate == nil {
 		c.Lo, c.Hi = nil, nil
+	}
+	for _, f := range r.Findings {
+		c.Findings = append(c.Findings, report.Finding{Kind: string(f.Kind), Sentence: f.Sentence})
 	}
 	if r.Signature.Class != "" && (r.Broke || r.Signature.Class != signature.Unknown) {
 		c.Signature, c.Scores, c.Evidence = r.Signature.Class, r.Signature.Scores, r.Signature.Evidence

@@ -20,12 +20,11 @@ import (
 // whose words it holds.
 func TestEveryWordIsExplained(t *testing.T) {
 	var words []string
-	for _, c := range []signature.Class{
-		signature.Client, signature.ConnectionRefused, signature.PortExhaustion, signature.FDExhaustion, signature.AcceptQueue, signature.TokenBucket,
-		signature.FixedWindow, signature.ConcurrencyLimit, signature.Collapse, signature.QuotaHang, signature.CPUThrottling, signature.Pauses,
-		signature.Queue, signature.Unknown,
-	} {
+	for _, c := range signature.Classes() {
 		words = append(words, string(c))
+	}
+	for _, k := range []capacity.FindingKind{capacity.ColdStart, capacity.Autoscaling, capacity.SpentCredits, capacity.StaysDown} {
+		words = append(words, string(k))
 	}
 	for o := range load.Outcomes {
 		words = append(words, load.Outcome(o).String())
@@ -46,7 +45,7 @@ func TestEveryWordIsExplained(t *testing.T) {
 	}
 	for _, s := range []capacity.Stop{
 		capacity.StopFound, capacity.StopMaxRate, capacity.StopClient, capacity.StopNoAnswer, capacity.StopFailing, capacity.StopTime,
-		capacity.StopCanceled, capacity.StopLadder, capacity.StopNoRetry,
+		capacity.StopCanceled, capacity.StopDown, capacity.StopLadder, capacity.StopNoRetry,
 	} {
 		words = append(words, string(s))
 	}

@@ -14,7 +14,7 @@ import (
 
 // allowance finds out whether what was served beyond the capacity at first was an allowance.
 func (r *session) allowance() error {
-	if c := r.class(); c != signature.Queue && c != signature.Collapse && c != signature.Unknown {
+	if c := r.class(); c != signature.Queue && c != signature.Collapse && c != signature.Unknown { // these are what an allowance looks like
 		return nil
 	}
 	over := lastOverload(r.t)

@@ -21,109 +21,28 @@ func Assess(t Trace) Result {
 	r.counts(t)
 	r.Audit = worstAudit(t)
 	r.recover(t)
-	over := lastOverload(t)
-	switch {
-	case t.Stop == StopClient:
+	if t.Stop == StopClient {
 		r.Signature = clientVerdict(r.Reason)
-		r.atLeast(t)
-	case t.Stop == StopMaxRate || t.Stop == StopNoAnswer || t.Stop == StopFailing || len(over) == 0:
-		r.atLeast(t)
-	default:
-		r.broke(t, b, over)
 	}
+	r.claim(t, b)
 	r.sloRate(t)
 	r.warn(t)
 	return r
 }
 
-func clientVerdict(reason string) signature.Verdict {
-	return signature.Verdict{
-		Class: signature.Client, Scores: map[signature.Class]float64{signature.Client: 1}, Evidence: []string{reason},
-	}
-}
-
-// broke fills in what an overload says.
-func (r *Result) broke(t Trace, b base, over []Step) {
-	f := judge(t, b, over)
-	if f.Value <= 0 {
-		r.atLeast(t)
-		return
-	}
-	r.Broke, r.Signature = true, f.verdict
-	r.Rate, r.Lo, r.Hi, r.Level = f.Value, f.Lo, f.Hi, f.Level
-	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor)
-	if r.Signature.Class == signature.ConcurrencyLimit {
-		r.Lo = min(r.Lo, max(r.VerifiedLow, 0.5*r.Lo)) // chance fills the last places below the limit
-	} else {
-		r.bound()
-	}
-	r.Burst = burst(t, f)
-}
-
-// resolution is how far from the capacity a rate has to be at least for a confirmation to tell.
-const resolution = 0.01
-
-// bound keeps the rate within the verified bracket. Where the overload said something else, the bracket is the interval.
-func (r *Result) bound() {
-	lo, hi := r.VerifiedLow, r.VerifiedHigh
-	if lo > 0 && hi > 0 && (r.Rate < lo || r.Rate > hi) {
-		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
-		return
-	}
-	if lo > r.Rate {
-		r.Rate, r.Lo, r.Hi = lo, lo, max(r.Hi, lo)
-	}
-	if hi > 0 && hi < r.Rate {
-		r.Rate, r.Lo, r.Hi = hi, min(r.Lo, hi), hi
-	}
-}
-
-// bracket is the highest rate that held below the lowest that broke, and that, of the confirmations since the given instant. A rate at which
-// clearly more calls ended badly than the floor, though after the step, did not hold.
-func (t Trace) bracket(since time.Duration, floor float64) (lo, hi float64) {
-	steps := slices.DeleteFunc(slices.Clone(t.Steps), func(s Step) bool {
-		return s.Segment.Start < since || s.Passed != nil && *s.Passed && confirms(s.Role) && t.bad(s) > floor+mostBad
-	})
-	for _, s := range steps {
-		if s.Passed != nil && !*s.Passed && confirms(s.Role) && (hi == 0 || s.Rate < hi) {
-			hi = s.Rate
-		}
-	}
-	for _, s := range steps {
-		if s.Passed != nil && *s.Passed && confirms(s.Role) && s.Rate > lo && (hi == 0 || s.Rate < hi) {
-			lo = s.Rate
-		}
-	}
-	return lo, hi
-}
-
-// mostBad is the share of calls, beyond the floor, that may end badly after a step that held: a target that only seems to hold loses most of them.
-const mostBad = 0.25
-
-// bad is the share of the calls due in a step that did not end well, whenever.
-func (t Trace) bad(s Step) float64 {
+// lost reports whether clearly more calls that were due in a step than the floor did not end well, whenever.
+func (t Trace) lost(s Step, floor float64) bool {
 	calls := due(t.Calls, s.Segment.Start, s.Segment.End)
-	bad := 0
+	bad, n := 0, float64(len(calls))
 	for _, c := range calls {
 		if c.Done == 0 || !c.Outcome.Good() {
 			bad++
 		}
 	}
-	return float64(bad) / float64(max(1, len(calls)))
+	return float64(bad) > (floor+mostBad)*n+2*math.Sqrt(floor*(1-floor)*n)+1
 }
 
 func confirms(r Role) bool { return r == RoleConfirmHigh || r == RoleConfirmLow }
-
-// sloRate is the highest rate at which the objective held, and that the target kept up with: a queue takes a while to reach the objective. No rate beyond
-// the capacity is one.
-func (r *Result) sloRate(t Trace) {
-	for i := range t.Steps {
-		s := &t.Steps[i]
-		if s.Role == RoleSLO && s.Passed != nil && *s.Passed && t.keptUp(s) && (!r.Broke || s.Rate <= r.Hi) {
-			r.SLORate = max(r.SLORate, s.Rate)
-		}
-	}
-}
 
 func (r *Result) counts(t Trace) {
 	var end time.Duration
@@ -147,7 +66,7 @@ func (r *Result) counts(t Trace) {
 			if s.Passed == nil {
 				r.Undecided++
 			}
-		case RoleDrain, RoleRecovery:
+		case RoleDrain, RoleRecovery, RoleSingle, RoleBurst:
 		}
 	}
 	r.Phases += ramps + len(overloads)
@@ -202,32 +121,49 @@ func baseOf(t Trace) base {
 		steps = steps[:n-1]
 	}
 	var b base
-	var response []float64
 	var shares []tally
-	for _, s := range steps {
+	medians := make([]float64, len(steps))
+	responses := make([][]float64, len(steps))
+	for i, s := range steps {
 		var n tally
 		for _, c := range due(t.Calls, s.Segment.Start, s.Segment.End) {
 			switch {
 			case c.Done == 0:
 			case c.Outcome.Good():
 				n.ended++
-				response = append(response, float64(c.Response()))
+				responses[i] = append(responses[i], float64(c.Response()))
 			default:
 				n.ended++
 				n.bad++
 			}
 		}
 		shares = append(shares, n)
+		if medians[i] = math.Inf(1); len(responses[i]) > 0 {
+			medians[i] = stat.Quantile(responses[i], 0.5)
+		}
 	}
-	if len(response) > 0 {
-		slices.Sort(response)
-		b.p50 = time.Duration(stat.SortedQuantile(response, 0.5))
-		b.p99 = time.Duration(stat.SortedQuantile(response, 0.99))
-	}
+	b.responses(responses, medians)
 	if n := len(shares); n > 1 {
 		b.floor = floorOf(shares)
 	}
 	return b
+}
+
+// responses takes the responses of the steps whose median is near the least: the first calls of a target that is not warm yet are not typical of it.
+func (b *base) responses(of [][]float64, medians []float64) {
+	if len(medians) == 0 {
+		return
+	}
+	var all []float64
+	for i, m := range medians {
+		if m <= 1.5*slices.Min(medians) {
+			all = append(all, of[i]...)
+		}
+	}
+	if len(all) > 0 {
+		slices.Sort(all)
+		b.p50, b.p99 = time.Duration(stat.SortedQuantile(all, 0.5)), time.Duration(stat.SortedQuantile(all, 0.99))
+	}
 }
 
 // tally counts the calls of a step that ended, and those of them that ended badly.
@@ -297,7 +233,7 @@ func (v Recovery) sentence(s *float64) string {
 	case s == nil:
 		return fmt.Sprintf("wedged: fresh calls were still not answered %.0f s after the load had stopped%s", v.Deadline.Seconds(), after)
 	case *s < 1:
-		return "recovers at once" + after
+		return "recovers immediately" + after
 	}
 	return fmt.Sprintf("recovers after %.1f s%s", *s, after)
 }
@@ -307,7 +243,7 @@ func (r *Result) warn(t Trace) {
 		r.Warnings = append(r.Warnings, "the time ran out before everything was confirmed")
 	}
 	if r.VerifiedHigh > 0 && r.VerifiedHigh < r.Rate {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("calls are refused from %s/s on, when chance has all places taken; on average they would allow %s/s",
+		r.Warnings = append(r.Warnings, fmt.Sprintf("calls are refused from %s/s on, when chance has all places taken; on average the places would allow %s/s",
 			number(r.VerifiedHigh), number(r.Rate)))
 	}
 	if r.Broke && (r.VerifiedLow == 0 || r.VerifiedHigh == 0) {

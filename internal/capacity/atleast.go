@@ -16,26 +16,48 @@ const (
 	wavers = 0.5
 )
 
-// atLeast fills in the highest rate of a ramp or an overload step that held and that the target kept up with. Steps are short: a target that can take half
-// of a rate may well end one with all calls answered soon after, and that is no rate that it holds.
+// atLeast states the fastest step that the target kept up with, where nothing broke and single calls were answered afterwards.
 func (r *Result) atLeast(t Trace) {
-	behind := 0.0 // the lowest rate that was held for a moment only
+	best, behind := t.keptUpWith()
+	if behind > best {
+		r.because(fmt.Sprintf("at %s/s answers came later and later, or failed, so that it may be too fast for the target", number(behind)))
+	}
+	if r.Wedged {
+		r.because("single calls were not answered any more after the load had stopped")
+		return
+	}
+	r.AtLeast = best
+}
+
+func (r *Result) because(reason string) {
+	if r.Reason != "" {
+		r.Reason += "; "
+	}
+	r.Reason += reason
+}
+
+// keptUpWith is the fastest step of the ramp, or overload that was none, that the target kept up with; behind is the slowest that passed, but that it did not
+// keep up with. Steps are short: a target that can take half of a rate may well end one with all calls answered soon after, and that is not a rate
+// that it holds.
+func (t Trace) keptUpWith() (best, behind float64) {
+	floor := baseOf(t).floor
 	for i := range t.Steps {
 		s := &t.Steps[i]
+		if s.Passed == nil || s.ClientLimited || s.Role != RoleRamp && s.Role != RoleOverload {
+			continue
+		}
 		switch {
-		case s.Passed == nil || !*s.Passed || s.ClientLimited || s.Role != RoleRamp && s.Role != RoleOverload:
-		case t.keptUp(s):
-			r.AtLeast = max(r.AtLeast, s.Rate)
+		case !*s.Passed:
+			if best >= s.Rate {
+				best = 0 // it held before, and does not any more
+			}
+		case t.keptUp(s) && !t.lost(*s, floor):
+			best = max(best, s.Rate)
 		case behind == 0 || s.Rate < behind:
 			behind = s.Rate
 		}
 	}
-	if behind > r.AtLeast {
-		if r.Reason != "" {
-			r.Reason += "; "
-		}
-		r.Reason += fmt.Sprintf("at %s/s answers came later and later, so that it may be too fast for the target", number(behind))
-	}
+	return best, behind
 }
 
 // keptUp reports whether the responses of the last quarter of a step were about those of its first. At a rate above the capacity they grow by

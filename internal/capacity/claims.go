@@ -1,10 +1,159 @@
 package capacity
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"time"
 
 	"tare/internal/budget"
+	"tare/internal/signature"
 )
+
+// This file is the only place that decides what a report may say of a capacity. Every statement is a field of Result, or a finding; a field that is not set
+// here is not known, and no output can say otherwise. What licenses each:
+//
+//	statement                 evidence
+//	holds VerifiedLow         confirmations at that rate held, nothing that was tried later at that rate or below broke, at most 2 % of their calls ended badly
+//	                          (beyond the share that fails at any rate), also after the step
+//	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held
+//	number with interval      both of these, not more than half of the lower one apart; or an overload whose goodput no confirmation contradicts, for targets whose noise leaves
+//	                          confirmations open. The interval is never narrower than the resolution of a confirmation
+//	at least                  without a number: VerifiedLow; or, where nothing broke, a step of the ramp that the target kept up with, with single calls
+//	                          answered afterwards
+//	at most                   without a number: VerifiedHigh
+//	broke above               the target stayed down: the fastest step that it kept up with before. Not a bound: it may have served saved-up allowance
+//	SLO rate                  a step at which the objective held, that the target kept up with, and not beyond the capacity
+//	burst                     a class that saves up, with a number
+//	class                     signature.Classify over the calls
+//	recovers, stays down      the recovery probe, when it came to its end
+//	budget verdicts           Interval: a side that is not known is infinite, so that a limit within the unknown is inconclusive
+
+const (
+	// resolution is how far from the capacity a rate has to be at least for a confirmation to tell.
+	resolution = 0.01
+	// mostBad is the share of calls, beyond the floor, that may end badly at a rate that is said to hold.
+	mostBad = 0.02
+	// farApart is the ratio of the rates that held and broke from which on there is no number between them.
+	farApart = 1.5
+)
+
+// claim fills in all statements on the capacity.
+func (r *Result) claim(t Trace, b base) {
+	over := lastOverload(t)
+	ended := t.Stop == StopNoAnswer || t.Stop == StopFailing || t.Stop == StopMaxRate || t.Stop == StopClient
+	if !ended && len(over) > 0 {
+		r.broke(t, b, over)
+	}
+	switch {
+	case r.Broke:
+	case t.Stop == StopDown:
+		r.Broke = true
+		r.BrokeAbove, _ = t.keptUpWith()
+	default:
+		r.atLeast(t)
+	}
+	r.findings(t, b)
+}
+
+// broke makes the statements on a target that broke.
+func (r *Result) broke(t Trace, b base, over []Step) {
+	f := judge(t, b, over)
+	if f.Value <= 0 {
+		return
+	}
+	r.Broke, r.Signature = true, f.verdict
+	if t.Stop == StopDown {
+		r.BrokeAbove, _ = t.keptUpWith()
+	}
+	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor)
+	if r.number(t, f) {
+		r.Burst = burst(t, f)
+		return
+	}
+	if t.Stop != StopDown {
+		r.AtLeast = r.VerifiedLow
+	}
+	r.AtMost = r.VerifiedHigh
+}
+
+// number states the capacity with its interval where the evidence licenses one.
+func (r *Result) number(t Trace, f judgement) bool {
+	lo, hi := r.VerifiedLow, r.VerifiedHigh
+	traits := f.verdict.Class.Traits()
+	switch {
+	case t.Stop == StopDown:
+		return false
+	case lo > 0 && hi > 0:
+		if hi > lo*farApart {
+			return false
+		}
+	case !traits.Waits || traits.Falls || f.N < 4 || t.Undecided() == 0:
+		return false // only noise excuses a side that is missing
+	case lo > f.Hi || hi > 0 && hi < f.Lo:
+		return false
+	}
+	r.Rate, r.Lo, r.Hi, r.Level = f.Value, f.Lo, f.Hi, f.Level
+	switch {
+	case traits.Places && hi > 0 && r.Rate > hi && r.Rate < hi*farApart:
+		r.Lo = min(r.Lo, lo) // chance takes the last places below the rate that they allow on average
+	case lo > 0 && hi > 0 && (r.Rate < lo || r.Rate > hi):
+		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
+	}
+	r.Lo, r.Hi = min(r.Lo, r.Rate*(1-resolution/2)), max(r.Hi, r.Rate*(1+resolution/2))
+	return true
+}
+
+// Undecided counts the confirmations that noise left open.
+func (t Trace) Undecided() int {
+	n := 0
+	for _, s := range t.Steps {
+		if confirms(s.Role) && s.Passed == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// bracket is the highest rate that is known to hold and the lowest that is known to break, by the confirmations since the given instant. Later ones
+// count more: a rate that held makes void what broke before at that rate or below, and the other way round.
+func (t Trace) bracket(since time.Duration, floor float64) (lo, hi float64) {
+	var held, broke []float64
+	for _, s := range t.Steps {
+		if s.Segment.Start < since || s.Passed == nil || !confirms(s.Role) || s.ClientLimited {
+			continue
+		}
+		at := s.Rate
+		if *s.Passed && t.lost(s, floor) {
+			continue
+		}
+		if *s.Passed {
+			broke = slices.DeleteFunc(broke, func(x float64) bool { return x <= at })
+			held = append(held, at)
+		} else {
+			held = slices.DeleteFunc(held, func(x float64) bool { return x >= at })
+			broke = append(broke, at)
+		}
+	}
+	if len(held) > 0 {
+		lo = slices.Max(held)
+	}
+	if len(broke) > 0 {
+		hi = slices.Min(broke)
+	}
+	return lo, hi
+}
+
+// sloRate is the highest rate at which the objective held, and that the target kept up with: a queue takes a while to reach the objective. No rate beyond
+// the capacity is one.
+func (r *Result) sloRate(t Trace) {
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		if s.Role == RoleSLO && s.Passed != nil && *s.Passed && t.keptUp(s) && (!r.Broke || r.Rate > 0 && s.Rate <= r.Hi) {
+			r.SLORate = max(r.SLORate, s.Rate)
+		}
+	}
+}
 
 // A FindingKind names something that was seen beside the class of a failure. Its word is the same in all outputs.
 type FindingKind string
@@ -23,16 +172,80 @@ type Finding struct {
 	Sentence string      `json:"sentence"`
 }
 
+func (r *Result) findings(t Trace, b base) {
+	if s := t.coldStart(b); s != "" {
+		r.Findings = append(r.Findings, Finding{ColdStart, s})
+	}
+	r.Findings = append(r.Findings, t.changes()...)
+	if r.Wedged {
+		r.Findings = append(r.Findings, Finding{StaysDown, "single calls were not answered any more after the load had stopped"})
+	}
+}
+
+// coldStart compares the first calls with those that came at higher rates.
+func (t Trace) coldStart(b base) string {
+	if len(t.Steps) == 0 || b.p50 == 0 {
+		return ""
+	}
+	first := t.Steps[0]
+	median, ok := t.median(first.Segment.Start, first.Segment.Start+first.Length()/2)
+	if base := b.p50.Seconds(); ok && !math.IsInf(median, 1) && median > 2*base && median > base+0.01 {
+		return fmt.Sprintf("the first calls took %s, and later ones at higher rates %s", seconds(median), seconds(base))
+	}
+	return ""
+}
+
+// changes finds rates that held after they or lower ones had broken, and the other way round, further apart than confirmations err.
+func (t Trace) changes() []Finding {
+	const clear = 1.1
+	var up, down *Finding
+	var steps []Step
+	for _, s := range t.Steps {
+		if s.Passed == nil || s.ClientLimited || !confirms(s.Role) {
+			continue
+		}
+		for _, was := range steps {
+			since := (s.Segment.Start - t.Steps[0].Segment.Start).Seconds()
+			switch {
+			case *s.Passed && !*was.Passed && s.Rate >= clear*was.Rate:
+				up = &Finding{Autoscaling, fmt.Sprintf("%s/s broke at first, and %s/s held %.0f s after the beginning: the capacity rose meanwhile",
+					number(was.Rate), number(s.Rate), since)}
+			case !*s.Passed && *was.Passed && clear*s.Rate <= was.Rate:
+				down = &Finding{SpentCredits, fmt.Sprintf("%s/s held at first, and %s/s broke %.0f s after the beginning: the capacity fell meanwhile",
+					number(was.Rate), number(s.Rate), since)}
+			}
+		}
+		steps = append(steps, s)
+	}
+	var out []Finding
+	for _, f := range []*Finding{up, down} {
+		if f != nil {
+			out = append(out, *f)
+		}
+	}
+	return out
+}
+
+// seconds prints a time with a fitting unit.
+func seconds(s float64) string { return time.Duration(s * 1e9).Round(100 * time.Microsecond).String() }
+
 // Interval is what the search licenses to say of the capacity, for budgets: an open side is infinite, a value that is not known is NaN. how says what
 // it rests on where that is not a number with an interval.
 func (r Result) Interval() (x budget.Interval, how string) {
 	switch {
-	case r.Rate > 0 && r.Hi > 0:
-		return budget.Interval{Value: r.Rate, Lo: r.Lo, Hi: r.Hi}, ""
+	case !r.Valid && r.AtLeast == 0:
 	case r.Rate > 0:
-		return budget.Interval{Value: r.Rate, Lo: 0, Hi: math.Inf(1)}, "the search ended before it had an interval"
+		return budget.Interval{Value: r.Rate, Lo: r.Lo, Hi: r.Hi}, ""
+	case r.AtLeast > 0 && r.AtMost > 0:
+		return budget.Interval{Value: r.AtLeast, Lo: r.AtLeast, Hi: r.AtMost}, "it lies between a rate that held and one that broke"
+	case r.AtLeast > 0 && r.Broke:
+		return budget.Interval{Value: r.AtLeast, Lo: r.AtLeast, Hi: math.Inf(1)}, "a rate that held: how much more it takes is not known"
 	case r.AtLeast > 0:
 		return budget.Interval{Value: r.AtLeast, Lo: r.AtLeast, Hi: math.Inf(1)}, "it did not break"
+	case r.AtMost > 0:
+		return budget.Interval{Value: r.AtMost, Lo: 0, Hi: r.AtMost}, "a rate that broke: which lower one holds is not known"
+	case r.Broke:
+		return budget.Interval{Value: 0, Lo: 0, Hi: math.Inf(1)}, "it broke, and no rate is known to hold"
 	}
 	return budget.Interval{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}, ""
 }
@@ -41,4 +254,11 @@ func (r Result) Interval() (x budget.Interval, how string) {
 func (r Result) Judge(limit float64) budget.Verdict {
 	x, _ := r.Interval()
 	return budget.Decide(budget.Budget{Metric: "capacity", Op: budget.AtLeast, Limit: budget.Limit{Value: limit}}, x)
+}
+
+// clientVerdict is the class of a search that the generator limited.
+func clientVerdict(reason string) signature.Verdict {
+	return signature.Verdict{
+		Class: signature.Client, Scores: map[signature.Class]float64{signature.Client: 1}, Evidence: []string{reason},
+	}
 }

@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"tare/internal/load"
@@ -10,24 +9,38 @@ import (
 	"tare/internal/stat"
 )
 
-// maxTries bounds the confirmations after one overload.
-const maxTries = 12
+const (
+	// maxTries bounds the confirmations after one overload.
+	maxTries = 18
+	// agreeing is how many stretches have to show that a rate holds, and that one breaks, where calls wait: the first may have been slow for a while. Of a
+	// limiter the overload has shown what it lets pass, and one stretch on either side agrees with that.
+	agreeing = 2
+	// surprise is by how much the estimate shifts when a rate does not do what is expected of it; each further surprise shifts by three times as much.
+	surprise = 0.015
+)
 
 // aim is a bracket in the making.
 type aim struct {
 	center, width float64
 	fine          float64 // the first width
+	shift         float64 // of the next surprise
 	lo, hi        float64 // held and broke, 0: not yet
+	held, broke   int     // stretches that showed it
+	enough        int     // of these
 }
 
-// confirm brackets the estimate: first a rate just above, which should break, then one just below, which should hold. On a contradiction
-// the estimate shifts and the bracket widens. A goodput above 0 asks for another overload, from there: the first was not the whole truth.
+// confirm brackets the estimate: first a rate just above, which should break, then one just below, which should hold, and both again. On a
+// contradiction the estimate shifts, further each time. A goodput above 0 asks for another overload, from there: the first was not the whole truth.
 func (r *session) confirm() (goodput float64, err error) {
 	if err := r.allowance(); err != nil {
 		return 0, err
 	}
-	a := aim{center: r.estimate.Value, width: r.width()}
-	a.fine = a.width
+	a := aim{center: r.estimate.Value, width: r.width(), shift: surprise}
+	a.fine, a.enough = a.width, 1
+	if r.class().Traits().Waits {
+		a.enough = agreeing
+	}
+	first := a.center
 	if !(a.center > 0) {
 		return 0, nil
 	}
@@ -40,23 +53,23 @@ func (r *session) confirm() (goodput float64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if role == RoleConfirmLow && !held && got < 0.93*(1-r.floor())*rate && (r.steady() || r.lossy()) {
-			return max(got, 1e-9), nil
+		if role == RoleConfirmLow && !held && got < 0.93*(1-r.floor())*rate && (r.class().Traits().Steady || r.lossy()) && !r.rests {
+			if r.overloads() < 3 {
+				return max(got, 1e-9), nil
+			}
+			r.rests = true // what it lets pass depends on what was offered before
 		}
 		a.learn(rate, held)
+		if a.lo > 1.25*first && r.overloads() < 6 {
+			return a.lo, nil // the overload met another limit, or a target that was not warm yet
+		}
 		if role == RoleConfirmHigh && !held {
 			if err := r.fill(); err != nil {
 				return 0, err
 			}
 		}
 	}
-	return 0, nil
-}
-
-// steady reports whether the class is one whose goodput under overload is its capacity.
-func (r *session) steady() bool {
-	c := r.class()
-	return c != signature.Collapse && c != signature.ConcurrencyLimit && c != signature.Unknown && !queues(c)
+	return 0, r.places()
 }
 
 // lossy reports whether calls failed in the last step, though the class is one whose calls wait.
@@ -64,9 +77,11 @@ func (r *session) lossy() bool {
 	return r.class() == signature.Queue && r.t.Steps[len(r.t.Steps)-1].Note == failNote
 }
 
-func (a aim) done() bool { return a.lo > 0 && a.hi > 0 && a.hi/a.lo < 1+2.6*max(a.fine, 0.02) }
+func (a aim) narrow() bool { return a.lo > 0 && a.hi > 0 && a.hi/a.lo < 1+2.6*max(a.fine, 0.02) }
 
-// next is the step to take: high first, then low, then the middle of a wide bracket.
+func (a aim) done() bool { return a.narrow() && a.held >= a.enough && a.broke >= a.enough }
+
+// next is the step to take: high first, then low, then the middle of a wide bracket, then both sides again.
 func (a aim) next(most float64) (Role, float64) {
 	switch {
 	case a.hi == 0 && a.center < most*0.999:
@@ -75,52 +90,72 @@ func (a aim) next(most float64) (Role, float64) {
 		return RoleConfirmLow, a.center * (1 - a.width)
 	case a.hi == 0:
 		return "", 0
+	case !a.narrow():
+		return RoleConfirmLow, math.Sqrt(a.lo * a.hi)
+	case a.broke <= a.held:
+		return RoleConfirmHigh, a.hi
 	}
-	return RoleConfirmLow, math.Sqrt(a.lo * a.hi)
+	return RoleConfirmLow, a.lo
 }
 
 func (a *aim) learn(rate float64, held bool) {
 	expected := held == (rate < a.center)
-	switch {
-	case held && (a.hi == 0 || rate < a.hi):
-		a.lo = max(a.lo, rate)
-	case !held && (a.hi == 0 || rate < a.hi):
-		a.hi = rate
-		if a.lo >= a.hi {
-			a.lo = 0
-		}
+	if held {
+		a.hold(rate)
+	} else {
+		a.fail(rate)
 	}
-	if expected {
+	if expected || a.lo > 0 && a.hi > 0 {
 		return
 	}
 	// The other side is to be looked for beyond the rate that surprised.
 	if held {
-		a.center = rate * 1.015
+		a.center = rate * (1 + a.shift)
 	} else {
-		a.center = rate * 0.985
+		a.center = rate / (1 + a.shift)
 	}
+	a.shift = min(0.5, 3*a.shift)
 	a.width = min(0.3, 1.5*a.width)
+}
+
+// hold notes that a rate held. What broke at it or below before is not true any more.
+func (a *aim) hold(rate float64) {
+	if a.hi > 0 && a.hi <= rate {
+		a.hi, a.broke = 0, 0
+	}
+	switch {
+	case rate == a.lo:
+		a.held++
+	case rate > a.lo:
+		a.lo, a.held = rate, 1
+	}
+}
+
+// fail notes that a rate broke. What held at it or above before is not true any more.
+func (a *aim) fail(rate float64) {
+	if a.lo >= rate {
+		a.lo, a.held = 0, 0
+	}
+	switch {
+	case rate == a.hi:
+		a.broke++
+	case a.hi == 0 || rate < a.hi:
+		a.hi, a.broke = rate, 1
+	}
 }
 
 // width is how far from the estimate to confirm: 2 %, or as far as noise demands.
 func (r *session) width() float64 {
 	w := max(0.02, min(0.15, r.estimate.Half()*1.5))
-	if r.class() == signature.Collapse {
+	if r.class().Traits().Falls {
 		w = 0.02 // its interval is wide on purpose: the bracket will tell
 	}
-	if !queues(r.class()) {
+	if !r.class().Traits().Waits {
 		_, counted := r.lossTime(r.estimate.Value)
 		n := r.estimate.Value * counted.Seconds()
 		w = max(w, min(0.5, 4/n))
 	}
 	return w
-}
-
-// queues reports whether a class is judged by its latency: nothing fails, calls wait.
-func queues(c signature.Class) bool {
-	return slices.Contains([]signature.Class{
-		signature.Queue, signature.CPUThrottling, signature.Pauses, signature.Unknown, signature.Collapse,
-	}, c)
 }
 
 // verify tries one rate, and says whether it held and how many calls per second ended well. What noise leaves open is taken as expected, and
@@ -130,7 +165,7 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 	if err := r.prepare(role); err != nil {
 		return false, 0, err
 	}
-	if queues(r.class()) || r.class() == signature.AcceptQueue {
+	if r.class().Traits().Waits || r.class() == signature.AcceptQueue {
 		return r.drifts(role, rate)
 	}
 	return r.loses(role, rate, false)
@@ -138,15 +173,18 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 
 // prepare brings the target into the state that the confirmation needs.
 func (r *session) prepare(role Role) error {
-	switch c := r.class(); {
+	traits := r.class().Traits()
+	switch {
 	case r.stands():
 		return r.prime()
-	case queues(c):
+	case r.rests || traits.Falls:
+		return r.settle("until the target is idle")
+	case traits.Waits:
 		if err := r.pause(r.o.Timeout+time.Second, r.quiet(max(time.Second, r.longestAnswer())), "until the queue is empty"); err != nil {
 			return err
 		}
-		return r.pause(200*time.Millisecond, nil, "rest")
-	case (c == signature.QuotaHang || c == signature.AcceptQueue) && role == RoleConfirmLow:
+		return r.settle("until the queue is empty")
+	case traits.Strands && role == RoleConfirmLow:
 		return r.drain("until only stuck calls are left")
 	}
 	// No pause, or a bucket would fill; but calls that still wait for a connection are not this step's.
@@ -198,7 +236,10 @@ func (r *session) lossTime(rate float64) (before, counted time.Duration) {
 		return next - r.s.Now(), whole(2*time.Second, period)
 	}
 	counted = max(2*time.Second, min(lasting(rate, 0, 200), 6*time.Second), min(lasting(rate, 0, 100), 10*time.Second))
-	if r.rested {
+	switch {
+	case r.rests:
+		return 5 * time.Second, max(5*time.Second, counted)
+	case r.rested:
 		before = 2 * counted
 	}
 	return before, counted
@@ -220,7 +261,7 @@ func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput
 	now, from := r.s.Now(), step.Segment.Start+before
 	calls := due(r.s.Calls(from), from, step.Segment.End)
 	bad, failed, n := losses(calls, now)
-	if usual := r.floor() + 0.05 + r.tolerance(n); float64(failed) > usual*float64(n) {
+	if usual := r.floor() + r.tolerance(n); float64(failed) > max(1, usual*float64(n)) {
 		bad += failed // these are more than those that fail at any rate
 	}
 	goodput = r.seen.goodput(counted)

@@ -104,7 +104,7 @@ func (r *session) slope(from, elapsed, block time.Duration) *bool {
 	if r.class() == signature.AcceptQueue {
 		calls = answered(calls, now)
 	}
-	x, y := blocks(calls, from, now, block, r.class() == signature.CPUThrottling)
+	x, y := blocks(calls, from, now, block, r.class().Traits().Periodic)
 	if r.stands() {
 		x, y = r.backlog(from, now, block)
 	} else if len(x) > 4 {
@@ -143,7 +143,7 @@ func mute(calls []load.Call, now, block time.Duration) bool {
 // 6/5 of the variance of its mean. The overload has shown how random.
 func (r *session) walk(stretch time.Duration) float64 {
 	over := lastOverload(r.t)
-	if len(over) == 0 || r.estimate.N < 4 || r.class() == signature.Collapse {
+	if len(over) == 0 || r.estimate.N < 4 || r.class().Traits().Falls {
 		return 0
 	}
 	from, to := span(over)

@@ -22,11 +22,11 @@ func judge(t Trace, b base, over []Step) judgement {
 	v := signature.Classify(evidence(t, b, over, e.Value))
 	j := judgement{Estimate: e, verdict: v}
 	switch {
-	case v.Class == signature.ConcurrencyLimit:
+	case v.Class.Traits().Places:
 		j.Estimate = littles(t, b, over, v.InFlight, e)
-	case v.Class == signature.Collapse:
+	case v.Class.Traits().Falls:
 		j.Estimate = beforeTheFall(t, over, e)
-	case queues(v.Class):
+	case v.Class.Traits().Waits:
 		j.Estimate = drained(t, over, e)
 	}
 	j.failing = failing(t, b, over, v.Class)
@@ -184,15 +184,34 @@ func evidence(t Trace, b base, over []Step, capacity float64) signature.Evidence
 		case s.Role == RoleFill && s.Segment.Start >= to:
 			e.Windows = append(e.Windows, w)
 			to = max(to, s.Segment.Start)
+		case s.Role == RoleBurst && s.Segment.Start >= to:
+			e.Windows = append(e.Windows, w)
 		case s.Role == RoleOverload && s.Segment.Start == from:
 			w.End = to
 			e.Windows = append(e.Windows, w)
 		}
 	}
+	e.Sharp = t.sharp(from, b.floor)
 	if len(e.Windows) > 0 {
 		e.Calls = dueFrom(t.Calls, e.Windows[0].Start)
 	}
 	return e
+}
+
+// sharp compares the highest rate that was confirmed to hold with the lowest that was confirmed to break, by what passed at the end of that.
+func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
+	lo, hi := t.bracket(since, floor)
+	if lo == 0 || hi == 0 {
+		return signature.Sharp{}
+	}
+	for _, s := range t.Steps {
+		if confirms(s.Role) && s.Rate == hi && s.Passed != nil && !*s.Passed && s.Segment.Start >= since {
+			mid := s.Segment.Start + s.Length()/2
+			n := len(ends(dueFrom(t.Calls, mid-t.reach()), mid, s.Segment.End))
+			return signature.Sharp{Held: lo, Failed: hi, Goodput: float64(n) / max(1e-9, (s.Segment.End-mid).Seconds())}
+		}
+	}
+	return signature.Sharp{}
 }
 
 // burst is how many calls above the capacity were taken before it broke: successes − capacity × time, from the first offer above the
@@ -201,7 +220,7 @@ func burst(t Trace, j judgement) *float64 {
 	if t.Allowance > 0 {
 		return &t.Allowance
 	}
-	if c := j.verdict.Class; c != signature.TokenBucket && c != signature.QuotaHang {
+	if c := j.verdict.Class.Traits(); !c.Saves || c.Windowed || c.Falls {
 		return nil
 	}
 	over := lastOverload(t)

@@ -132,7 +132,7 @@ func (r *session) spoiled(step *Step, times *int) (bool, error) {
 // summit offers the highest allowed rate for a while longer. It returns when that breaks after all, with the goodput.
 func (r *session) summit(spoiled *int) (float64, error) {
 	for {
-		step, broke, err := r.climb(r.o.MaxRate, 2*time.Second)
+		step, broke, err := r.climb(r.o.MaxRate, 5*time.Second)
 		if err != nil {
 			return 0, err
 		}

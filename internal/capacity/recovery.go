@@ -13,7 +13,8 @@ func (r *session) recovery() error {
 	own := min(max(time.Second, 3*b.p99), r.o.Timeout)
 	v := &Recovery{Start: r.s.Now(), Limit: min(max(10*b.p99, time.Second/2), own), Deadline: 2 * r.o.Timeout}
 	r.t.Recovery = v
-	step := Step{Role: RoleRecovery, Attempt: 1, Segment: load.Segment{Start: v.Start}}
+	r.attempts[RoleRecovery]++
+	step := Step{Role: RoleRecovery, Attempt: r.attempts[RoleRecovery], Segment: load.Segment{Start: v.Start}}
 	r.watch(StepBegins, step)
 	err := r.probe(v, own, step)
 	step.Segment.End = r.s.Now()

@@ -12,8 +12,11 @@ type Result struct {
 	Lo    float64 `json:"lo,omitempty"`
 	Hi    float64 `json:"hi,omitempty"`
 	Level float64 `json:"level,omitempty"`
-	// AtLeast is the highest rate that was offered and held, where nothing broke.
+	// AtLeast is a rate that holds, AtMost one that breaks, where there is no number between them.
 	AtLeast float64 `json:"at_least,omitempty"`
+	AtMost  float64 `json:"at_most,omitempty"`
+	// BrokeAbove is the fastest step that a target kept up with that has stayed down since. It is not a bound: a step is short.
+	BrokeAbove float64 `json:"broke_above,omitempty"`
 	// VerifiedLow is the highest rate that was tried and held, VerifiedHigh the lowest that was tried and broke.
 	VerifiedLow  float64 `json:"verified_low,omitempty"`
 	VerifiedHigh float64 `json:"verified_high,omitempty"`

@@ -31,7 +31,7 @@ func Search(ctx context.Context, s Stream, o Options, on func(Event)) (Trace, er
 		r.read()
 		err = r.end(r.slo())
 	}
-	if err == nil && r.disturbed && !r.o.NoRecovery {
+	if err == nil && r.t.Stop != StopDown && !r.o.NoRecovery {
 		err = r.end(r.recovery())
 	}
 	r.read()
@@ -56,6 +56,8 @@ type session struct {
 	fastest float64
 	// rested is whether the target had a rest just before this confirmation.
 	rested bool
+	// rests is whether each confirmation begins from rest although the class saves up what is not used.
+	rests bool
 	// disturbed is whether more was offered than the target could take.
 	disturbed bool
 }
@@ -81,6 +83,9 @@ func (r *session) end(err error) error {
 		return nil
 	case errors.Is(err, errTime):
 		r.stop(StopTime, fmt.Sprintf("the search was given %.0f s", r.o.MaxSeconds))
+		return nil
+	case errors.Is(err, errDown):
+		r.stop(StopDown, "the target did not answer single calls again after the load")
 		return nil
 	case r.ctx.Err() != nil:
 		r.stop(StopCanceled, "interrupted")

@@ -18,6 +18,8 @@ const (
 	RoleConfirmHigh Role = "confirm-high" // just above the estimate: should break
 	RoleConfirmLow  Role = "confirm-low"  // just below the estimate: should hold
 	RolePrime       Role = "prime"        // above capacity for a moment, so that a queue stands while rates are confirmed
+	RoleSingle      Role = "single"       // a few calls far apart: does the target answer as it did before the load?
+	RoleBurst       Role = "burst"        // many calls at once, from rest: is the limit one of places or of rate?
 	RoleSLO         Role = "slo"          // does the latency objective hold at this rate?
 	RoleDrain       Role = "drain"        // no load, until calls in flight have ended
 	RolePoint       Role = "point"        // one row of a ladder
@@ -60,6 +62,7 @@ const (
 	StopTime     Stop = "time"          // the time ran out: the result is what was known by then
 	StopCanceled Stop = "canceled"      // the caller gave up
 	StopLadder   Stop = "ladder"        // all points of a ladder were measured
+	StopDown     Stop = "down"          // the target broke, and did not answer single calls again
 	StopNoRetry  Stop = "not-recovered" // a ladder's target did not answer again after a point
 )
 

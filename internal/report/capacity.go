@@ -1,6 +1,9 @@
 package report
 
-import "tare/internal/signature"
+import (
+	"tare/internal/signature"
+	"tare/internal/unit"
+)
 
 // Capacity is where a treatment breaks, and how.
 type Capacity struct {
@@ -11,8 +14,11 @@ type Capacity struct {
 	Rate *float64 `json:"rate,omitempty"`
 	Lo   *float64 `json:"lo,omitempty"`
 	Hi   *float64 `json:"hi,omitempty"`
-	// AtLeast is the highest rate that was offered and held, if it did not break.
+	// AtLeast is a rate that holds, AtMost one that breaks, where there is no number between them. BrokeAbove is the fastest step that a target
+	// kept up with that has stayed down since: no bound, as a step is short.
 	AtLeast      *float64 `json:"at_least,omitempty"`
+	AtMost       *float64 `json:"at_most,omitempty"`
+	BrokeAbove   *float64 `json:"broke_above,omitempty"`
 	VerifiedLow  *float64 `json:"verified_low,omitempty"`  // a rate that was seen to hold
 	VerifiedHigh *float64 `json:"verified_high,omitempty"` // a rate that was seen to fail
 	SLORate      *float64 `json:"slo_rate,omitempty"`
@@ -23,6 +29,8 @@ type Capacity struct {
 	Evidence  []string                    `json:"evidence,omitempty"`
 	RunnerUp  signature.Class             `json:"runner_up,omitempty"`
 	Against   string                      `json:"against,omitempty"` // what speaks against the runner-up
+	// Findings are what else was seen beside the signature.
+	Findings []Finding `json:"findings,omitempty"`
 	// Wedged says that the recovery probe failed, RecoverySeconds how long the target took to answer again, Recovery the same in words.
 	// All absent or false: it was not probed.
 	Wedged          bool     `json:"wedged"`
@@ -32,11 +40,38 @@ type Capacity struct {
 	Seconds         float64  `json:"seconds"`
 	// Valid is false where the generator was the limit: then nothing is said about the target.
 	Valid bool `json:"valid"`
-	// Stop says why the search ended: "found", "max-rate", "client", "no-answer", "failing", "time", "canceled", "ladder",
+	// Stop says why the search ended: "found", "max-rate", "client", "no-answer", "failing", "time", "canceled", "down", "ladder",
 	// "not-recovered"; Reason says it in a sentence.
 	Stop   string  `json:"stop,omitempty"`
 	Reason string  `json:"reason,omitempty"`
 	Points []Point `json:"points,omitempty"` // of a ladder
+}
+
+// Finding is something that was seen beside the class of a failure: "cold-start", "autoscaling", "spent-credits", "stays-down".
+type Finding struct {
+	Kind     string `json:"kind"`
+	Sentence string `json:"sentence"`
+}
+
+// Bound says what is known of a capacity that is not a number: a clause without its subject; "" where nothing is known.
+func (c *Capacity) Bound() string {
+	switch {
+	case c.Stop == "down" && c.BrokeAbove != nil:
+		return "broke above " + unit.PerSecond(*c.BrokeAbove) + " and stayed down"
+	case c.Stop == "down":
+		return "broke and stayed down; no rate was seen to hold"
+	case c.AtLeast != nil && c.AtMost != nil:
+		return "between " + unit.PerSecond(*c.AtLeast) + ", which held, and " + unit.PerSecond(*c.AtMost) + ", which broke"
+	case c.AtLeast != nil && c.Broke:
+		return "at least " + unit.PerSecond(*c.AtLeast) + "; the rate at which it breaks was not found"
+	case c.AtLeast != nil:
+		return "at least " + unit.PerSecond(*c.AtLeast)
+	case c.AtMost != nil:
+		return "below " + unit.PerSecond(*c.AtMost) + ", which broke; no rate was seen to hold"
+	case c.Broke:
+		return "not known: it broke, and no rate was seen to hold or to break for certain"
+	}
+	return ""
 }
 
 // Point is one rate of a ladder, or one workload.

@@ -53,8 +53,8 @@ func (c *Capacity) headline() string {
 		return count(uint64(len(c.Points))) + " workload(s)"
 	case len(c.Points) > 0:
 		return fmt.Sprintf("a ladder from %s to %s", unit.PerSecond(c.Points[0].Rate), unit.PerSecond(c.Points[len(c.Points)-1].Rate))
-	case c.AtLeast != nil:
-		return "at least " + unit.PerSecond(*c.AtLeast) + because(c.Reason)
+	case c.Bound() != "":
+		return c.Bound() + because(c.Reason)
 	}
 	return "not measured" + because(c.Reason)
 }
@@ -102,6 +102,9 @@ func (c *Capacity) extras() []string {
 	if c.Burst != nil && *c.Burst >= 1 {
 		out = append(out, "takes a burst of "+unit.Number(math.Round(*c.Burst))+" calls beyond the rate")
 	}
+	for _, f := range c.Findings {
+		out = append(out, f.Kind+": "+f.Sentence)
+	}
 	return out
 }
 
@@ -128,7 +131,7 @@ func (c *Capacity) recovery() (label, text string) {
 	case note != "":
 		return "recovers", note
 	case c.RecoverySeconds != nil && *c.RecoverySeconds == 0:
-		return "recovers", "at once"
+		return "recovers", "immediately"
 	case c.RecoverySeconds != nil:
 		return "recovers", "after " + unit.Seconds(*c.RecoverySeconds) + " idle"
 	}

@@ -3,13 +3,17 @@ package signature
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // order is the order in which classes are tried.
 var order = []Class{
-	Client, ConnectionRefused, PortExhaustion, FDExhaustion, AcceptQueue, ConcurrencyLimit, FixedWindow, TokenBucket, Collapse,
+	Client, ConnectionRefused, PortExhaustion, FDExhaustion, AcceptQueue, Shedding, ConcurrencyLimit, Penalty, FixedWindow, TokenBucket, Collapse,
 	QuotaHang, CPUThrottling, Pauses, Queue,
 }
+
+// Classes lists all classes, in the order in which they are tried; Unknown is the last.
+func Classes() []Class { return append(slices.Clone(order), Unknown) }
 
 // wins is the score from which on a class is taken.
 const wins = 0.5

@@ -11,10 +11,10 @@ import (
 // crowd asks whether rejections follow the number of calls in flight: at every call that was sent in the window it counts the
 // accepted calls in flight, and compares rejected with accepted calls.
 func (f *features) crowd(e Evidence) {
-	if f.refused == 0 || f.good == 0 {
+	if f.rejected == 0 || f.good == 0 {
 		return
 	}
-	accepted, refused := present(e.Calls, f.window)
+	accepted, refused := present(e.Calls, f.window, f.rejects)
 	if len(accepted) < 5 || len(refused) < 5 {
 		return
 	}
@@ -24,17 +24,17 @@ func (f *features) crowd(e Evidence) {
 }
 
 // present counts, for each call sent in w, the good calls (of all calls) that had been sent and not ended.
-func present(calls []load.Call, w Window) (accepted, refused []float64) {
+func present(calls []load.Call, w Window, rejects func(load.Call) bool) (accepted, refused []float64) {
 	type edge struct {
 		at   time.Duration
-		step int // +1 a good call is sent, −1 one ends, 0 a refused call is sent
+		step int // +1 a good call is sent, −1 one ends, 0 a call is sent that was turned away
 	}
 	var edges []edge
 	for _, c := range calls {
 		if c.Sent == 0 || c.Sent > w.End {
 			continue
 		}
-		if c.Outcome == load.Refused && c.Done != 0 {
+		if c.Done != 0 && !c.Outcome.Good() && rejects(c) {
 			edges = append(edges, edge{c.Sent, 0})
 			continue
 		}

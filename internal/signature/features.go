@@ -15,6 +15,9 @@ type features struct {
 	window                       Window
 	n                            int
 	good, refused, failed, timed int
+	rejects                      func(load.Call) bool // whether a call was turned away, in whatever words
+	rejected                     int                  // calls turned away, without those that fail at any rate
+	rejection, acceptance        latencies            // how long calls took that were turned away, and that were served
 	dial                         map[Class]int
 	audit                        Audit
 	done                         []float64 // when good calls ended in the window, ascending, s
@@ -28,6 +31,7 @@ type features struct {
 	best, late                   float64 // goodput at its best and at the end of the window, 1/s
 	slower                       float64 // median response late in the window ÷ BaseP50
 	drift, wantDrift             float64 // s/s
+	lateDrift                    float64 // of the calls due in the second half of the window
 	fifo                         float64 // correlation of the instants of sending and of the answer
 	period, beat                 float64 // the scheduler's rhythm
 	gaps                         float64 // share of the window in long gaps between completions
@@ -38,6 +42,19 @@ type features struct {
 	separation                   float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
 	level                        int
 	acceptVariation              float64 // of accepted calls per eighth of the window
+	bursts                       [2]int  // calls accepted of the last two bursts, each from rest
+	burstSize                    float64 // calls in each of them
+}
+
+// latencies are quantiles of service times in seconds; all are 0 where there are none.
+type latencies struct{ p10, p50, p90 float64 }
+
+func latenciesOf(x []float64) latencies {
+	if len(x) == 0 {
+		return latencies{}
+	}
+	slices.Sort(x)
+	return latencies{stat.SortedQuantile(x, 0.1), stat.SortedQuantile(x, 0.5), stat.SortedQuantile(x, 0.9)}
 }
 
 func extract(e Evidence) (features, bool) {
@@ -53,11 +70,13 @@ func extract(e Evidence) (features, bool) {
 	}
 	f.audit = AuditCalls(e.Calls, f.window.Start, f.window.End, min(e.Now, f.window.End), 0)
 	f.done = completions(e.Calls, f.window.Start, f.window.End)
+	f.turnedAway(e)
 	f.outlived(e)
 	f.fill(e)
 	f.trend(e)
 	f.rhythm(e)
 	f.crowd(e)
+	f.bursted(e)
 	return f, true
 }
 
@@ -95,6 +114,49 @@ func (f *features) count(e Evidence) {
 	}
 }
 
+// unexpected reports whether c was answered otherwise than it should have been, or was cut off: limiters say no with 429 and 503, and some with
+// 500, with a reset, or with 200 and an error document.
+func unexpected(c load.Call) bool {
+	return c.Outcome == load.Failed || c.Outcome == load.Wrong || c.Outcome == load.ConnFailed && c.Sent != 0
+}
+
+// turnedAway counts the calls of the window that were turned away, also those that learned of it later, and measures how long that took. Answers other
+// than plain refusals count only where there are clearly more than at any rate.
+func (f *features) turnedAway(e Evidence) {
+	other, n := 0, 0
+	for _, c := range e.Calls {
+		if c.Intended >= f.window.Start && c.Intended < f.window.End && !c.Outstanding(e.Now) {
+			if n++; unexpected(c) {
+				other++
+			}
+		}
+	}
+	extra := float64(other) - e.ErrorFloor*float64(n)
+	plain := extra <= 0.05*float64(n)
+	f.rejects = func(c load.Call) bool {
+		return c.Outcome == load.Refused || !plain && unexpected(c)
+	}
+	if !plain {
+		f.rejected = int(extra)
+	}
+	var away, served []float64
+	for _, c := range e.Calls {
+		if c.Intended < f.window.Start || c.Intended >= f.window.End || c.Outstanding(e.Now) || c.Sent == 0 {
+			continue
+		}
+		switch {
+		case c.Outcome.Good():
+			served = append(served, c.Service().Seconds())
+		case f.rejects(c):
+			away = append(away, c.Service().Seconds())
+			if c.Outcome == load.Refused {
+				f.rejected++
+			}
+		}
+	}
+	f.rejection, f.acceptance = latenciesOf(away), latenciesOf(served)
+}
+
 func dialClass(errno uint16) Class {
 	c, ok := map[syscall.Errno]Class{
 		syscall.EADDRNOTAVAIL: PortExhaustion,
@@ -129,7 +191,8 @@ func (f *features) outlived(e Evidence) {
 			continue
 		}
 		f.outstanding++
-		if c.Sent >= median-2*e.BaseP99 {
+		if c.Sent >= median-2*e.BaseP99 || !c.Outstanding(e.Now) && f.rejects(c) { // it was answered after all, with a refusal
+
 			continue
 		}
 		age = append(age, (end - c.Sent).Seconds())
@@ -226,6 +289,11 @@ func (f *features) trend(e Evidence) {
 	if l, ok := stat.Regress(at, response); ok {
 		f.drift = l.Slope
 	}
+	if i, _ := slices.BinarySearch(at, mid.Seconds()); i < len(at) {
+		if l, ok := stat.Regress(at[i:], response[i:]); ok {
+			f.lateDrift = l.Slope
+		}
+	}
 	if e.Capacity > 0 {
 		f.wantDrift = f.window.Rate/e.Capacity - 1
 	}
@@ -313,4 +381,25 @@ func variation(t []float64) float64 {
 		n[min(7, int(8*(x-t[0])/span))]++
 	}
 	return math.Sqrt(stat.Variance(n)) / stat.Mean(n)
+}
+
+// bursted counts what was accepted of the last two bursts.
+func (f *features) bursted(e Evidence) {
+	var windows []Window
+	for _, w := range e.Windows {
+		if w.Role == "burst" {
+			windows = append(windows, w)
+		}
+	}
+	if len(windows) < 2 {
+		return
+	}
+	for i, w := range windows[len(windows)-2:] {
+		f.burstSize = float64(w.Due)
+		for _, c := range e.Calls {
+			if c.Intended >= w.Start && c.Intended < w.End && c.Done != 0 && c.Outcome.Good() {
+				f.bursts[i]++
+			}
+		}
+	}
 }

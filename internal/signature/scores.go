@@ -89,13 +89,14 @@ func (f features) againstHang() string {
 	return ""
 }
 
-// rejections scores fast refusals.
+// rejections scores limiters that turn calls away.
 func rejections(e Evidence, f features, found map[Class]finding) {
-	share := f.share(f.refused)
+	share := f.share(f.rejected)
 	if share <= 0 {
 		return
 	}
 	enough := min(1, share/0.1) // 5 % is enough
+	waits := f.waits(e)
 	if f.turns >= 1 && f.turn > 0 {
 		found[FixedWindow] = finding{
 			score:    enough,
@@ -104,17 +105,97 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 	}
 	if f.level > 0 {
 		found[ConcurrencyLimit] = finding{
-			score:    enough * f.separation * 0.625, // the area of 0.9 is enough
-			evidence: fmt.Sprintf("calls are refused when %d are in flight, and accepted below (separation %.2f)", f.level, f.separation),
-			against:  fmt.Sprintf("refusals do not follow the number in flight (separation %.2f)", f.separation),
+			score:    enough * max(f.separation*0.625, f.places(e)), // the area of 0.9 is enough
+			evidence: f.placesEvidence(),
+			against:  fmt.Sprintf("refusals are not explained by the number in flight (separation %.2f)", f.separation),
 		}
 	}
-	found[TokenBucket] = finding{
-		score: enough * max(0.6, 1-2*f.acceptVariation),
-		evidence: fmt.Sprintf("%.1f %% of the calls were refused at once, and the rate of accepted ones stayed at %s/s (variation %.1f %%)",
-			100*share, rate(e.Capacity), 100*f.acceptVariation),
-		against: "the accepted calls are told apart by something else than their rate",
+	found[Shedding] = f.shedding(e, enough, waits)
+	found[Penalty] = f.penalty(e, enough)
+	bucket := enough * max(0.6, 1-2*f.acceptVariation) * (1 - 0.8*waits)
+	if f.good < 5 {
+		bucket = 0 // nothing is accepted, at no constant rate
 	}
+	if f.bursts[0] > 0 && f.places(e) >= wins {
+		bucket *= 0.4
+	}
+	found[TokenBucket] = finding{
+		score: bucket,
+		evidence: fmt.Sprintf("%.1f %% of the calls were refused %s, and the rate of accepted ones stayed at %s/s (variation %.1f %%)",
+			100*share, f.delayed(), rate(e.Capacity), 100*f.acceptVariation),
+		against: "the accepted calls are better explained by something other than their rate",
+	}
+}
+
+// delayed says how long refusals took.
+func (f features) delayed() string {
+	if f.rejection.p50 < 0.1 {
+		return "within " + short(f.rejection.p90)
+	}
+	return "after " + short(f.rejection.p50)
+}
+
+// waits is how surely calls that are served wait in a queue before, 0…1: they take several times as long as far below the capacity.
+func (f features) waits(e Evidence) float64 {
+	base := e.BaseP50.Seconds()
+	if base <= 0 || f.acceptance.p50 == 0 {
+		return 0
+	}
+	return clamp((f.acceptance.p50/base-1.5)/1.5) * clamp((f.acceptance.p50-base)/0.01)
+}
+
+// shedding scores a queue that drops calls: those that are served have waited, and the goodput holds.
+func (f features) shedding(e Evidence, enough, waits float64) finding {
+	holds := 1 - clamp((1-f.late/max(e.Capacity, 1e-9)-0.2)/0.3)
+	steady := 1.0 // in a queue that drops nothing, responses go on growing
+	if f.wantDrift > 0 {
+		steady = 1 - clamp((f.lateDrift/f.wantDrift-0.3)/0.3)
+	}
+	x := finding{score: enough * waits * holds * steady, against: "calls that are served are served as fast as ever"}
+	if steady < wins {
+		x.against = "responses go on growing, as in a queue that drops nothing"
+	}
+	if f.rejection.p50 > 0.4*f.acceptance.p50 {
+		x.evidence = fmt.Sprintf("calls were refused after they had waited %s [%s, %s], and calls that were served took %s: a queue that drops calls by their age",
+			short(f.rejection.p50), short(f.rejection.p10), short(f.rejection.p90), short(f.acceptance.p50))
+		return x
+	}
+	x.evidence = fmt.Sprintf("calls were refused within %s while about %d others were in flight, and calls that were served had waited (%s): a queue that drops calls by its length",
+		short(f.rejection.p90), f.level, short(f.acceptance.p50))
+	return x
+}
+
+// penalty scores a limiter that lets hardly anything pass beyond its limit, because refused calls count as well.
+func (f features) penalty(e Evidence, enough float64) finding {
+	if !(e.Sharp.Held > 0) {
+		return finding{}
+	}
+	left := e.Sharp.Goodput / e.Sharp.Held
+	return finding{
+		score: enough * clamp((0.8-left)/0.6),
+		evidence: fmt.Sprintf("at %s/s every call passed; at %s/s only %s/s did, and the others were refused %s: refused calls count against the limit as well",
+			rate(e.Sharp.Held), rate(e.Sharp.Failed), rate(e.Sharp.Goodput), f.delayed()),
+		against: fmt.Sprintf("%.0f %% of what passed below the limit still passed above it", 100*left),
+	}
+}
+
+// places scores two bursts from rest: a limit on calls in flight takes the same number of each, and as many as the accepted rate keeps in flight.
+func (f features) places(e Evidence) float64 {
+	a, b := float64(f.bursts[0]), float64(f.bursts[1])
+	flight := e.Capacity * e.BaseP50.Seconds() // by Little's law
+	if a < 2 || b < 1 || f.burstSize < 1.5*a || flight < 1.5 {
+		return 0
+	}
+	differs := math.Abs(a-b)/a + math.Abs(a/flight-1)
+	return clamp(1.2 - differs)
+}
+
+func (f features) placesEvidence() string {
+	if f.bursts[0] > 0 && f.separation < 0.8 {
+		return fmt.Sprintf("of %.0f calls at once, %d were accepted, and of as many a little later %d: as many as the accepted rate keeps in flight",
+			f.burstSize, f.bursts[0], f.bursts[1])
+	}
+	return fmt.Sprintf("calls are refused when %d are in flight, and accepted below (separation %.2f)", f.level, f.separation)
 }
 
 // slowdown scores a goodput that falls under load.
@@ -124,7 +205,7 @@ func slowdown(e Evidence, f features, found map[Class]finding) {
 		found[Collapse] = finding{against: fmt.Sprintf("goodput fell once an allowance of %.0f calls was used up, not for the load", e.Allowance)}
 		return
 	}
-	if f.slower < 3 && errors < 0.05 && f.late > 0 {
+	if turned := f.share(f.rejected) > 0.05; f.late > 0 && f.slower < 3 && (turned || errors < 0.05) {
 		found[Collapse] = finding{score: f.fall / 0.6 * 0.4, against: "calls that are answered are answered as fast as ever"}
 		return
 	}

@@ -32,7 +32,7 @@ const (
 
 // Window is one stretch of load at one rate.
 type Window struct {
-	Role  string        `json:"role"` // "ramp", "overload", "fill"
+	Role  string        `json:"role"` // "ramp", "overload", "fill", "burst"
 	Rate  float64       `json:"rate"` // offered, 1/s
 	Start time.Duration `json:"start"`
 	End   time.Duration `json:"end"`
@@ -60,8 +60,13 @@ type Evidence struct {
 	// Allowance is how many calls were served at first beyond the capacity, where that was found to be saved up; 0: none.
 	Allowance float64
 	Timeout   time.Duration
-	Local     Local
+	// Sharp is what passed just below and just above the limit.
+	Sharp Sharp
+	Local Local
 }
+
+// Sharp compares two rates, in 1/s: one that was held, and one beyond it with the goodput at the end of that stretch. Held is 0 where they were not tried.
+type Sharp struct{ Held, Failed, Goodput float64 }
 
 // Verdict is the class with all scores, so that mixtures can be seen.
 type Verdict struct {

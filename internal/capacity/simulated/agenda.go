@@ -7,52 +7,90 @@ import (
 	"tare/internal/load"
 )
 
-// event is something that will happen: a function to call, or a job's answer.
+// event is something that will happen: a function to call, a worker that may be done, or a job's answer.
 type event struct {
 	at      time.Duration
-	seq     uint64
 	do      func()
+	worker  *worker
 	job     *job
+	turn    int
 	outcome load.Outcome
 	status  uint16
 	hangup  bool
 }
 
-// agenda holds what will happen, the earliest first; what was pushed first comes first at the same instant.
+// agenda holds what will happen, the earliest first; what was pushed first comes first at the same instant. The heap itself holds no
+// pointers, so that the garbage collector need not watch it move.
 type agenda struct {
-	queue events
-	seq   uint64
+	heap   []entry
+	events []event
+	free   []int32 // places in events that are free
+	seq    uint64
 }
+
+// entry is an event's place in time, and in the list of events.
+type entry struct {
+	at    time.Duration
+	seq   uint64
+	place int32
+}
+
+func (e *entry) before(o *entry) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
 
 func (a *agenda) push(e event) {
 	a.seq++
-	e.seq = a.seq
-	heap.Push(&a.queue, e)
+	x := entry{at: e.at, seq: a.seq}
+	if n := len(a.free); n > 0 {
+		x.place = a.free[n-1]
+		a.free = a.free[:n-1]
+		a.events[x.place] = e
+	} else {
+		x.place = int32(len(a.events))
+		a.events = append(a.events, e)
+	}
+	a.heap = append(a.heap, x)
+	q, i := a.heap, len(a.heap)-1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !x.before(&q[up]) {
+			break
+		}
+		q[i] = q[up]
+		i = up
+	}
+	q[i] = x
 }
 
-func (a *agenda) pop() event { return heap.Pop(&a.queue).(event) }
+func (a *agenda) pop() event {
+	first, n := a.heap[0], len(a.heap)-1
+	x := a.heap[n]
+	a.heap = a.heap[:n]
+	q, i := a.heap, 0
+	for 2*i+1 < n {
+		down := 2*i + 1
+		if down+1 < n && q[down+1].before(&q[down]) {
+			down++
+		}
+		if !q[down].before(&x) {
+			break
+		}
+		q[i] = q[down]
+		i = down
+	}
+	if n > 0 {
+		q[i] = x
+	}
+	e := a.events[first.place]
+	a.events[first.place] = event{}
+	a.free = append(a.free, first.place)
+	return e
+}
 
 func (a *agenda) next() (time.Duration, bool) {
-	if len(a.queue) == 0 {
+	if len(a.heap) == 0 {
 		return 0, false
 	}
-	return a.queue[0].at, true
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || (e[i].at == e[j].at && e[i].seq < e[j].seq)
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	old := *e
-	x := old[len(old)-1]
-	old[len(old)-1] = event{}
-	*e = old[:len(old)-1]
-	return x
+	return a.heap[0].at, true
 }
 
 // instants is a heap of points in time.

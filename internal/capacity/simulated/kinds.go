@@ -19,6 +19,9 @@ type Truth struct {
 	Capacity float64
 	// Stop is how the search should end.
 	Stop capacity.Stop
+	// Part is the part that a composed server's failure is due to, Findings what is to be seen beside its class.
+	Part     PartKind
+	Findings []capacity.FindingKind
 }
 
 // Kind is a kind of simulated server.

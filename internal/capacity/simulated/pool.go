@@ -3,6 +3,7 @@ package simulated
 import (
 	"cmp"
 	"slices"
+	"syscall"
 	"time"
 
 	"tare/internal/load"
@@ -23,6 +24,9 @@ type conn struct {
 	accepted bool
 	pending  *job
 	retry    time.Duration // the next pause between two attempts to connect
+	// serving is the last call that came on it, counted that it is one of a limited number.
+	serving *job
+	counted bool
 }
 
 // pool is the client's: it grows only when no connection is idle, and takes the one used last first.
@@ -158,4 +162,22 @@ func (w *World) drop(c *conn) {
 	}
 	w.server.hangup(w, c)
 	w.pool.grow(w)
+}
+
+// sever closes all connections of the pool from the server's side: calls on them fail.
+func (w *World) sever() {
+	all := make([]*conn, 0, len(w.pool.open))
+	for c := range w.pool.open {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b *conn) int { return cmp.Compare(a.number, b.number) })
+	w.pool.idle = nil
+	for _, c := range all {
+		if j := c.job; j != nil {
+			j.Errno = uint16(syscall.ECONNRESET)
+			w.end(j, load.ConnFailed, 0)
+			continue
+		}
+		w.drop(c)
+	}
 }

@@ -76,7 +76,12 @@ type latency struct {
 	median float64
 }
 
-func (l latency) draw() float64 { return l.median * math.Exp(0.3*l.rng.NormFloat64()) }
+func (l latency) draw() float64 {
+	if l.median == 0 {
+		return 0
+	}
+	return l.median * math.Exp(0.3*l.rng.NormFloat64())
+}
 
 func ok(done float64) answer { return answer{done: done, outcome: load.OK, status: 200} }
 

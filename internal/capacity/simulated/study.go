@@ -22,10 +22,9 @@ type Outcome struct {
 	Calls  int
 }
 
-// Run searches one instance. The recovery probe is left out.
+// Run searches one instance.
 func Run(ctx context.Context, k Kind, seed uint64, i int) (Outcome, error) {
 	w, o, truth := Instance(k, seed, i)
-	o.NoRecovery = true
 	t, err := capacity.Search(ctx, w, o, nil)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("search %s %d: %w", k.Name, i, err)

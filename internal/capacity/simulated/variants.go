@@ -25,7 +25,7 @@ func limiterVariants() []Kind {
 		{Name: "leaky-queue", make: func(r *recipe) { // nginx limit_req with burst and delay
 			gap := 1 / r.capacity
 			r.is(open{rule: &gcra{latency: r.latency, gap: gap, tolerance: gap * (5 + r.uniform(0, 0.5)*r.capacity), delay: true, rejectionStatus: 503}},
-				signature.ConcurrencyLimit, signature.TokenBucket)
+				signature.Shedding, signature.TokenBucket)
 		}},
 		{Name: "sliding-log", make: func(r *recipe) {
 			p := []float64{0.5, 1, 2}[r.rng.IntN(3)]
@@ -65,7 +65,7 @@ func queueVariants() []Kind {
 			c := 1 + r.rng.IntN(8)
 			l := r.line(c, 0.3)
 			l.room = c + 10 + r.rng.IntN(100)
-			r.is(open{rule: l}, signature.ConcurrencyLimit, signature.TokenBucket)
+			r.is(open{rule: l}, signature.Shedding, signature.ConcurrencyLimit)
 		}},
 		{Name: "in-flight-503", make: func(r *recipe) {
 			n := 10 + r.rng.IntN(90)

@@ -29,6 +29,9 @@ type World struct {
 	// peak is the highest rate that was ever offered.
 	peak   float64
 	counts load.Progress
+	// ended, when set, is told of each call that ends, and calls are forgotten then.
+	ended func(j *job)
+	spare []job
 }
 
 var _ capacity.Stream = (*World)(nil)
@@ -38,6 +41,9 @@ type job struct {
 	load.Call
 	conn   *conn
 	client bool // part of the stream, not a fresh call
+	// at is the queue that it waits in, inside that it has one of a limited number of places; both are the server's.
+	at     *station
+	inside bool
 }
 
 // Now implements capacity.Stream.
@@ -190,8 +196,14 @@ func (w *World) nextExpiry() (time.Duration, bool) {
 }
 
 func (w *World) happen(e event) {
-	if e.do != nil {
+	switch {
+	case e.do != nil:
 		e.do()
+		return
+	case e.worker != nil:
+		if e.turn == e.worker.turn {
+			e.worker.complete(w)
+		}
 		return
 	}
 	w.finish(e.job, e.outcome, e.status, e.hangup)
@@ -207,11 +219,25 @@ func (w *World) reply(j *job, t time.Duration, o load.Outcome, status uint16, ha
 
 func (w *World) arrive() {
 	// A real clock never reads zero twice: instants of zero mean "never".
-	j := &job{Call: load.Call{Intended: w.now}, client: true}
+	if len(w.spare) == 0 {
+		w.spare = make([]job, 128)
+	}
+	j := &w.spare[0]
+	w.spare = w.spare[1:]
+	j.Intended, j.client = w.now, true
+	w.forget()
 	w.jobs = append(w.jobs, j)
 	w.counts.Due++
 	w.counts.Waiting++
 	w.pool.want(w, j)
+}
+
+// forget drops the calls that have ended, where nobody will ask for them.
+func (w *World) forget() {
+	if w.ended != nil && w.expired > 1024 && 2*w.expired > len(w.jobs) {
+		w.jobs = w.jobs[:copy(w.jobs, w.jobs[w.expired:])]
+		w.expired = 0
+	}
 }
 
 // send puts j on c.
@@ -281,5 +307,8 @@ func (w *World) end(j *job, o load.Outcome, status uint16) {
 	if c := j.conn; c != nil {
 		c.job = nil
 		w.drop(c)
+	}
+	if w.ended != nil {
+		w.ended(j)
 	}
 }

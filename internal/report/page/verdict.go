@@ -100,14 +100,17 @@ func facts(c *report.Capacity) []block {
 			note = rate(*c.Lo) + " to " + rate(*c.Hi)
 		}
 		add("Capacity", rate(*c.Rate), note, "")
-	} else if c.AtLeast != nil {
-		add("Capacity", "≥ "+unit.PerSecond(*c.AtLeast), "", "")
+	} else {
+		add("Capacity", bounds(c), "", "")
 	}
 	add("Seen to hold", text(c.VerifiedLow, unit.PerSecond), "", good)
 	add("Seen to break", text(c.VerifiedHigh, unit.PerSecond), "", bad)
 	add("Within its latency objective", text(c.SLORate, rate), "up to this rate", "")
 	if c.Burst != nil && *c.Burst >= 1 {
 		add("Burst", unit.Number(*c.Burst)+" calls", "taken beyond the rate", "")
+	}
+	for _, f := range c.Findings {
+		add(f.Kind, f.Sentence, "", "")
 	}
 	switch {
 	case c.Wedged:
@@ -124,6 +127,18 @@ func facts(c *report.Capacity) []block {
 	return []block{{Facts: out}}
 }
 
+// bounds are what is known of a capacity that is not a number, in signs; "" where nothing is.
+func bounds(c *report.Capacity) string {
+	var parts []string
+	if c.AtLeast != nil {
+		parts = append(parts, "≥ "+unit.PerSecond(*c.AtLeast))
+	}
+	if c.AtMost != nil {
+		parts = append(parts, "< "+unit.PerSecond(*c.AtMost))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // capacities has one row for each treatment.
 func capacities(r *report.Report) *table {
 	t := &table{Caption: "Capacity by treatment", Head: append(words("treatment", "operation"),
@@ -134,8 +149,8 @@ func capacities(r *report.Report) *table {
 			continue // a ladder has no capacity; section 4 has its points
 		}
 		value := text(c.Rate, rate)
-		if value == "" && c.AtLeast != nil {
-			value = "≥ " + unit.PerSecond(*c.AtLeast)
+		if value == "" {
+			value = bounds(c)
 		}
 		if !c.Valid {
 			value = strings.TrimSpace(value + " generator was the limit")

@@ -75,14 +75,6 @@ func interval(lo, hi *float64, show func(float64) string) string {
 
 // finding is a capacity in one sentence about "it".
 func finding(c *report.Capacity) string {
-	s := broke(c)
-	if c.Wedged {
-		s = strings.TrimSuffix(s, ".") + ", and it does not recover by itself."
-	}
-	return s
-}
-
-func broke(c *report.Capacity) string {
 	const generator = "the generator is the limit, not the target"
 	class := ""
 	if c.Signature != "" {
@@ -93,18 +85,16 @@ func broke(c *report.Capacity) string {
 		return "It holds at least " + unit.PerSecond(*c.AtLeast) + "; beyond that " + generator + because(c.Reason) + "."
 	case !c.Valid:
 		return "Nothing is known of the target: " + generator + because(c.Reason) + "."
-	case c.Broke && c.Rate != nil:
-		return "It breaks at " + rate(*c.Rate) + class + "."
-	case c.Broke && c.VerifiedLow != nil && c.VerifiedHigh != nil:
-		return "It holds " + unit.PerSecond(*c.VerifiedLow) + " and breaks at " + unit.PerSecond(*c.VerifiedHigh) + class + "."
-	case c.Broke && c.VerifiedHigh != nil:
-		return "It breaks at " + unit.PerSecond(*c.VerifiedHigh) + " or before" + class + "."
-	case c.Broke:
-		return "It breaks" + class + "."
+	case c.Rate != nil && c.Wedged:
+		return "It breaks at " + rate(*c.Rate) + class + "; it did not recover by itself."
 	case c.Rate != nil:
-		return "It takes " + rate(*c.Rate) + class + "."
-	case c.AtLeast != nil:
-		return "It does not break: it holds at least " + unit.PerSecond(*c.AtLeast) + "."
+		return "It breaks at " + rate(*c.Rate) + class + "."
+	case len(c.Points) == 0 && c.Stop == "down":
+		return "It " + c.Bound() + class + "."
+	case len(c.Points) == 0 && !c.Broke && c.AtLeast != nil:
+		return "It did not break: it holds at least " + unit.PerSecond(*c.AtLeast) + "."
+	case len(c.Points) == 0 && c.Bound() != "":
+		return "Its capacity is " + c.Bound() + class + "."
 	case len(c.Points) > 0:
 		return held(c.Points)
 	}
@@ -152,7 +142,7 @@ func recovery(c *report.Capacity) string {
 	case note != "":
 		return note
 	case c.RecoverySeconds != nil && *c.RecoverySeconds == 0:
-		return "at once"
+		return "immediately"
 	case c.RecoverySeconds != nil:
 		return "after " + unit.Seconds(*c.RecoverySeconds) + " idle"
 	}

@@ -1,0 +1,51 @@
+package signature
+
+// Traits are what a search has to know of a class to confirm a rate.
+type Traits struct {
+	// Waits: nothing fails beyond the capacity, calls wait. A rate is judged by whether responses grow, after the queue has drained.
+	Waits bool
+	// Steady: the goodput under overload is the capacity.
+	Steady bool
+	// Saves: unused capacity is saved up, so that a pause before a confirmation hides the limit.
+	Saves bool
+	// Strands: calls are left without an answer, and stay open while the target serves others.
+	Strands bool
+	// Places: calls are refused when all places are taken; the capacity is places ÷ service time.
+	Places bool
+	// Falls: the goodput falls under overload, so that only rates that were held, each from rest, say what the capacity is.
+	Falls bool
+	// Periodic: answers come in bursts of the period that the verdict names.
+	Periodic bool
+	// Windowed: calls are accepted in windows of the period that the verdict names.
+	Windowed bool
+	// Limiter: the control refuses by design; a target without this trait is short of a resource.
+	Limiter bool
+}
+
+// traits has a row for every class; a test compares it with the list of classes.
+var traits = map[Class]Traits{
+	Client:            {},
+	ConnectionRefused: {Steady: true},
+	PortExhaustion:    {Steady: true},
+	FDExhaustion:      {Steady: true},
+	AcceptQueue:       {Steady: true, Strands: true},
+	ConcurrencyLimit:  {Places: true, Limiter: true},
+	FixedWindow:       {Steady: true, Saves: true, Windowed: true, Limiter: true},
+	TokenBucket:       {Steady: true, Saves: true, Limiter: true},
+	Penalty:           {Falls: true, Saves: true, Limiter: true},
+	Shedding:          {Steady: true, Limiter: true},
+	Collapse:          {Waits: true, Falls: true},
+	QuotaHang:         {Steady: true, Saves: true, Strands: true, Limiter: true},
+	CPUThrottling:     {Waits: true, Periodic: true},
+	Pauses:            {Waits: true},
+	Queue:             {Waits: true},
+	Unknown:           {Waits: true},
+}
+
+// Traits returns what a search has to know of c; a class that it does not know is treated as Unknown.
+func (c Class) Traits() Traits {
+	if t, ok := traits[c]; ok {
+		return t
+	}
+	return traits[Unknown]
+}
