@@ -41,6 +41,7 @@ type answer struct {
 	Lo       *float64               `json:"lo,omitempty"`
 	Hi       *float64               `json:"hi,omitempty"`
 	AtLeast  *float64               `json:"at_least,omitempty"`
+	AtMost   *float64               `json:"at_most,omitempty"`
 	Holds    *float64               `json:"holds,omitempty"`
 	Fails    *float64               `json:"fails,omitempty"`
 	Class    signature.Class        `json:"class,omitempty"`
@@ -58,20 +59,10 @@ type answer struct {
 	Budgets  mark                   `json:"budgets"`
 }
 
-// found is what a report says beside what report.Report holds of it.
-type found struct {
-	Capacity []struct {
-		Findings []struct {
-			Kind capacity.FindingKind `json:"kind"`
-		} `json:"findings"`
-	} `json:"capacity"`
-}
-
 // read takes the answer about f from a report in JSON.
 func read(b []byte, f servers.Fixture, seed uint64) (*answer, error) {
 	var r report.Report
-	var more found
-	if err := errors.Join(json.Unmarshal(b, &r), json.Unmarshal(b, &more)); err != nil {
+	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, err
 	}
 	if len(r.Capacity) != 1 {
@@ -80,11 +71,11 @@ func read(b []byte, f servers.Fixture, seed uint64) (*answer, error) {
 	c := &r.Capacity[0]
 	a := &answer{
 		Server: f.Name, Seed: seed, Truth: f.Truth.Rate, Formula: f.Truth.Formula, Burst: c.Burst, Rate: c.Rate, Lo: c.Lo, Hi: c.Hi,
-		AtLeast: c.AtLeast, Holds: c.VerifiedLow, Fails: c.VerifiedHigh, Class: c.Signature, Wedged: c.Wedged, Recovery: c.Recovery,
+		AtLeast: c.AtLeast, AtMost: c.AtMost, Holds: c.VerifiedLow, Fails: c.VerifiedHigh, Class: c.Signature, Wedged: c.Wedged, Recovery: c.Recovery,
 		Below: report.NotMeasured, Above: report.NotMeasured, Seconds: r.Seconds, Reason: c.Reason,
 	}
-	for _, x := range more.Capacity[0].Findings {
-		a.Findings = append(a.Findings, x.Kind)
+	for _, x := range c.Findings {
+		a.Findings = append(a.Findings, capacity.FindingKind(x.Kind))
 	}
 	if len(r.Budgets) == 2 {
 		a.Below, a.Above = r.Budgets[0].Verdict, r.Budgets[1].Verdict
@@ -104,13 +95,13 @@ func (a *answer) judge(t servers.Truth, recovered bool) {
 	}
 }
 
-// number judges the interval, the bound, and what was verified.
+// number judges the interval, the bounds, and what was verified.
 func (a *answer) number(t servers.Truth) mark {
 	over := func(x *float64) bool { return x != nil && *x > t.Rate*(1+off) }
 	under := func(x *float64) bool { return x != nil && *x < t.Rate*(1-off) }
 	interval := a.Rate != nil && a.Lo != nil && a.Hi != nil
 	switch {
-	case over(a.AtLeast), over(a.Holds), under(a.Fails), interval && (over(a.Lo) || under(a.Hi)):
+	case over(a.AtLeast), under(a.AtMost), over(a.Holds), under(a.Fails), interval && (over(a.Lo) || under(a.Hi)):
 		return wrong
 	case interval:
 		return right

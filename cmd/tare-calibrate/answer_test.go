@@ -31,6 +31,8 @@ func TestRead(t *testing.T) {
 		"too low":          {bucket, `"rate": 90, "lo": 85, "hi": 94`, "fail fail", wrong, unknown, right, wrong},
 		"a bound":          {bucket, `"at_least": 100, "signature": "client"`, "pass inconclusive", unknown, unknown, right, unknown},
 		"a false bound":    {bucket, `"at_least": 160`, "pass pass", wrong, unknown, right, wrong},
+		"bounds":           {bucket, `"at_least": 80, "at_most": 130, "broke": true`, "pass inconclusive", unknown, unknown, right, unknown},
+		"a false roof":     {bucket, `"at_most": 94`, "inconclusive fail", wrong, unknown, right, unknown},
 		"held above":       {bucket, `"rate": 100, "lo": 99, "hi": 101, "verified_low": 106`, "pass fail", wrong, unknown, right, right},
 		"failed below":     {bucket, `"rate": 100, "lo": 99, "hi": 101, "verified_high": 94`, "pass fail", wrong, unknown, right, right},
 		"no interval":      {bucket, `"rate": 150`, "", unknown, unknown, right, unknown},
@@ -76,8 +78,14 @@ func TestTable(t *testing.T) {
 	truth := servers.Truth{Rate: 100, Formula: "rate 100/s", Classes: []signature.Class{signature.TokenBucket}, Findings: []capacity.FindingKind{capacity.ColdStart}}
 	good.judge(truth, false)
 	bad.judge(truth, false)
+	low, high := 80.0, 130.5
+	bound, open := of("bound", 0), of("open", 0)
+	bound.Rate, bound.AtLeast, bound.AtMost = nil, &low, &high
+	open.Rate = nil
+	bound.judge(truth, false)
+	open.judge(truth, false)
 	s := &survey{
-		answers: []*answer{good, bad, nil}, todo: []task{{}, {}, {Fixture: servers.Fixture{Name: "silent", Truth: truth}}},
+		answers: []*answer{good, bad, bound, open, nil}, todo: []task{{}, {}, {}, {}, {Fixture: servers.Fixture{Name: "silent", Truth: truth}}},
 		skipped: []string{"proxy: SKIPPED: it is not installed"}, spoiled: 2,
 	}
 	var b bytes.Buffer
@@ -85,12 +93,14 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| good | rate 100/s | 100 | 100 [100, 100] | – | token-bucket | cold-start, wedged | 12 | pass | – | right | right | right | unknown |",
-		"| bad | rate 100/s | 100 | 20000 [20000, 20000] | – | token-bucket | cold-start, wedged | 12 | pass | – | wrong | right | right | unknown |",
+		"| good | rate 100/s | 100 | 100 [100, 100] | token-bucket | cold-start, wedged | 12 | pass | – | right | right | right | unknown |",
+		"| bad | rate 100/s | 100 | 20000 [20000, 20000] | token-bucket | cold-start, wedged | 12 | pass | – | wrong | right | right | unknown |",
 		"| silent | rate 100/s | 100 | no report |",
-		"| of 2 searches | right | unknown | wrong |",
-		"| number | 1 | 0 | 1 |",
-		"| all | 0 | 1 | 1 |",
+		"| bound | rate 100/s | 100 | ≥ 80, ≤ 130.5 |",
+		"| open | rate 100/s | 100 | – |",
+		"| of 4 searches | right | unknown | wrong |",
+		"| number | 1 | 2 | 1 |",
+		"| all | 0 | 3 | 1 |",
 		"2 further searches were repeated",
 		"proxy: SKIPPED",
 	} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -15,17 +16,17 @@ import (
 func (s *survey) write(w io.Writer) error {
 	var b bytes.Buffer
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	p("| server | its limit | truth | answer | at least | class | besides | seconds | ≥ %g × | ≥ %g × | number | class | findings | budgets |\n",
+	p("| server | its limit | truth | answer | class | besides | seconds | ≥ %g × | ≥ %g × | number | class | findings | budgets |\n",
 		below, above)
-	p("|---|---|--:|--:|--:|---|---|--:|---|---|---|---|---|---|\n")
+	p("|---|---|--:|--:|---|---|--:|---|---|---|---|---|---|\n")
 	var seconds []float64
 	counts := map[string]map[mark]int{"number": {}, "class": {}, "findings": {}, "budgets": {}, "all": {}}
 	for i, a := range s.answers {
 		if a == nil {
-			p("| %s | %s | %s | no report | | | | | | | | | | |\n", s.todo[i].Name, s.todo[i].Truth.Formula, number(s.todo[i].Truth.Rate))
+			p("| %s | %s | %s | no report | | | | | | | | | |\n", s.todo[i].Name, s.todo[i].Truth.Formula, number(s.todo[i].Truth.Rate))
 			continue
 		}
-		p("| %s | %s | %s | %s | %s | %s | %s | %.0f | %s | %s | %s | %s | %s | %s |\n", a.Server, a.Formula, number(a.Truth), a.said(), optional(a.AtLeast),
+		p("| %s | %s | %s | %s | %s | %s | %.0f | %s | %s | %s | %s | %s | %s |\n", a.Server, a.Formula, number(a.Truth), a.said(),
 			a.Class, a.besides(), a.Seconds, word(a.Below), word(a.Above), a.Number, a.Named, a.Beside, a.Budgets)
 		seconds = append(seconds, a.Seconds)
 		counts["number"][a.Number]++
@@ -51,15 +52,22 @@ func (s *survey) write(w io.Writer) error {
 	return err
 }
 
-// said is the number with its interval, and the burst.
+// said is the number with its interval and the burst, or the bounds.
 func (a *answer) said() string {
-	switch {
-	case a.Rate == nil:
-		return "–"
-	case a.Lo == nil || a.Hi == nil:
-		return number(*a.Rate)
+	if a.Rate == nil {
+		var bounds []string
+		if a.AtLeast != nil {
+			bounds = append(bounds, "≥ "+number(*a.AtLeast))
+		}
+		if a.AtMost != nil {
+			bounds = append(bounds, "≤ "+number(*a.AtMost))
+		}
+		return cmp.Or(strings.Join(bounds, ", "), "–")
 	}
-	text := fmt.Sprintf("%s [%s, %s]", number(*a.Rate), number(*a.Lo), number(*a.Hi))
+	text := number(*a.Rate)
+	if a.Lo != nil && a.Hi != nil {
+		text += fmt.Sprintf(" [%s, %s]", number(*a.Lo), number(*a.Hi))
+	}
 	if a.Burst != nil {
 		text += ", burst " + number(*a.Burst)
 	}
@@ -110,11 +118,4 @@ func rounded(x float64) float64 {
 		return x
 	}
 	return y
-}
-
-func optional(x *float64) string {
-	if x == nil {
-		return "–"
-	}
-	return number(*x)
 }
