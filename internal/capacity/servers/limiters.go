@@ -30,7 +30,7 @@ func limiters() []Fixture {
 			Name: "leaky-queue",
 			Truth: Truth{
 				Rate: 90, Formula: "passes 90/s, 30 wait, then 503",
-				Classes: classes(signature.TokenBucket, signature.Shedding, signature.ConcurrencyLimit),
+				Classes: classes(signature.Shedding, signature.TokenBucket, signature.ConcurrencyLimit),
 			},
 			build: func(r *rig) part { return r.leaky(90, 30, refuse(503), r.delay(2*ms, serve)) },
 		},

@@ -39,7 +39,7 @@ func proxies() []Fixture {
 			Name: "nginx-limit-req-delay",
 			Truth: Truth{
 				Rate: 100, Formula: "limit_req rate=100r/s burst=20, 503",
-				Classes: classes(signature.TokenBucket, signature.Shedding, signature.ConcurrencyLimit),
+				Classes: classes(signature.Shedding, signature.TokenBucket, signature.ConcurrencyLimit),
 			},
 			build: serves(2 * ms),
 			proxy: nginx("limit_req_zone $server_name zone=z:1m rate=100r/s;", "limit_req zone=z burst=20;"),

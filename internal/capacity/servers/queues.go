@@ -47,8 +47,11 @@ func queues() []Fixture {
 			},
 		},
 		{
-			Name:  "early-drop",
-			Truth: Truth{Rate: 150, Formula: "1 ÷ 6.67 ms; 503 for 0…100 % as 10…40 wait", Classes: classes(signature.Shedding)},
+			Name: "early-drop",
+			Truth: Truth{
+				Rate: 150, Formula: "1 ÷ 6.67 ms; 503 for 0…100 % as 10…40 wait",
+				Classes: classes(signature.Shedding, signature.ConcurrencyLimit),
+			},
 			build: func(r *rig) part {
 				return r.station(&station{servers: 1, service: constant(seconds(1.0 / 150)), refuse: refuse(503), drop: func(waiting int) float64 {
 					return float64(waiting-10) / 30

@@ -1,8 +1,18 @@
 package servers
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"tare/internal/capacity"
@@ -36,8 +46,8 @@ func (plain) Check(_ uint64, status int, body []byte) load.Outcome {
 	return load.OK
 }
 
-// TestSearch searches the capacity of a limiter, a limit of calls in progress and a queue over real sockets. It says nothing of how long that takes. On a
-// host that holds up tare or the server there is no answer to judge.
+// TestSearch searches the capacity of a limiter, a limit of calls in progress and a queue over real sockets. On a host
+// that holds up tare or the server there is no answer to judge.
 func TestSearch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it searches for up to a minute")
@@ -46,15 +56,15 @@ func TestSearch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait, mostly
 			f := trialOf(t, name).f
-			r := start(t, f)
+			addr, stop := apart(t, name)
 			s, err := load.Open(t.Context(), load.Config{
-				Endpoint: load.Endpoint{Addr: r.Addr, Host: "target", Keys: 1}, Timeout: f.Timeout, MaxConns: 512, MaxRate: f.MaxRate, KeepCalls: true,
+				Endpoint: load.Endpoint{Addr: addr, Host: "target", Keys: 1}, Timeout: f.Timeout, MaxConns: 512, MaxRate: f.MaxRate, KeepCalls: true,
 				Operations: []load.Operation{{Name: "token", Weight: 1, Wire: plain{}}},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := capacity.Options{MaxRate: f.MaxRate, MaxConns: 512, Timeout: f.Timeout, MaxSeconds: 60}
+			o := capacity.Options{MaxRate: f.MaxRate, MaxConns: 512, Timeout: f.Timeout, MaxSeconds: 30}
 			trace, err := capacity.Search(t.Context(), s, o, nil)
 			if err != nil {
 				t.Error(err)
@@ -62,11 +72,75 @@ func TestSearch(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-			if late := r.Late(); late > MostLate {
+			if late := stop(); late > MostLate {
 				t.Skipf("SKIPPED: the host was late for %.1f %% of what the server did", 100*late)
 			}
 			judge(t, f.Truth, capacity.Assess(trace))
 		})
+	}
+}
+
+// serverVariable names the fixture that this program is to be, in its environment.
+const serverVariable = "TARE_TEST_SERVER"
+
+// serveApart serves the fixture of that name until in ends. It says its address, and then how late it was.
+func serveApart(name string, in io.Reader, out io.Writer) error {
+	i := slices.IndexFunc(All(), func(f Fixture) bool { return f.Name == name })
+	if i < 0 {
+		return fmt.Errorf("no fixture %s", name)
+	}
+	r, err := All()[i].Start(context.Background(), 1)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, r.Addr)
+	_, ended := io.Copy(io.Discard, in)
+	_, late := fmt.Fprintln(out, r.Late())
+	return errors.Join(err, ended, late, r.Stop())
+}
+
+// apart serves a fixture from a process of its own, as its callers would hold up its timers in theirs. stop ends it, and says how late it was.
+func apart(t *testing.T, name string) (addr netip.AddrPort, stop func() float64) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), self)
+	c.Env = append(os.Environ(), serverVariable+"="+name)
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if addr, err = netip.ParseAddrPort(strings.TrimSpace(line)); err != nil {
+		t.Fatal(err)
+	}
+	return addr, func() float64 {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+		line, err := lines.ReadString('\n')
+		if err := errors.Join(err, c.Wait()); err != nil {
+			t.Error(err)
+		}
+		late, err := strconv.ParseFloat(strings.TrimSpace(line), 64)
+		if err != nil {
+			t.Error(err)
+		}
+		return late
 	}
 }
 
@@ -85,6 +159,9 @@ func judge(t *testing.T, truth Truth, r capacity.Result) {
 	}
 	if !r.Valid {
 		t.Skipf("SKIPPED: tare or its host was the limit: %s", r.Reason)
+	}
+	if r.Stop == capacity.StopTime {
+		t.Skipf("SKIPPED: the search did not come to its end in 30 s on this host")
 	}
 	if r.Rate == 0 {
 		t.Errorf("no answer: %s", r.Reason)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,8 +15,16 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain: every goroutine has an owner that waits for it.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain: every goroutine has an owner that waits for it. Started by apart, it is a server.
+func TestMain(m *testing.M) {
+	if name := os.Getenv(serverVariable); name != "" {
+		if err := serveApart(name, os.Stdin, os.Stdout); err != nil {
+			panic(err)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // start starts f until the test ends.
 func start(t *testing.T, f Fixture) *Running {
