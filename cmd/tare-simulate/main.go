@@ -40,13 +40,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	worlds := flags.Int("worlds", 0, "search that many composed worlds instead, and print which goals are reached")
 	index := flags.Int("i", -1, "with -worlds or alone: the world of that number only")
 	trace := flags.Bool("trace", false, "with -i: print every step of the search")
-	name := flags.String("named", "", "the named composition instead of a drawn one, with -trace")
+	file := flags.String("case", "", "the composition of a kept case instead of a drawn one")
+	shrink := flags.Bool("shrink", false, "with -i: simplify the world as long as the search fails in the same way")
+	keep := flags.String("keep", "", "with -shrink: write the simplified world to this file")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *worlds > 0 || *index >= 0 || *name != "" {
+	if *worlds > 0 || *index >= 0 || *file != "" {
 		debug.SetGCPercent(400) // the worlds are small, and many
-		s := worldStudy{seed: *seed, n: *worlds, index: *index, only: *only, named: *name, verbose: *verbose, trace: *trace}
+		s := worldStudy{
+			seed: *seed, n: *worlds, index: *index, only: *only, file: *file, verbose: *verbose, trace: *trace, shrink: *shrink, keep: *keep,
+		}
 		return s.run(ctx, stdout, stderr)
 	}
 	if *statistics {

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"tare/internal/capacity/simulated"
@@ -14,12 +17,15 @@ import (
 type worldStudy struct {
 	seed           uint64
 	n, index       int
-	only, named    string
+	only           string // worlds that are due to this part
+	file           string // a kept case
 	verbose, trace bool
+	shrink         bool
+	keep           string // file for the case
 }
 
 func (s worldStudy) run(ctx context.Context, stdout, stderr io.Writer) error {
-	if s.index >= 0 || s.named != "" {
+	if s.index >= 0 || s.file != "" {
 		return s.one(ctx, stdout)
 	}
 	start := time.Now()
@@ -44,20 +50,46 @@ func (s worldStudy) run(ctx context.Context, stdout, stderr io.Writer) error {
 // one searches a single world.
 func (s worldStudy) one(ctx context.Context, stdout io.Writer) error {
 	c := simulated.Draw(s.seed, max(0, s.index))
-	if s.named != "" {
-		var err error
-		if c, err = simulated.NamedComposition(s.named); err != nil {
+	if s.file != "" {
+		kept, err := simulated.ReadCase(s.file)
+		if err != nil {
 			return err
 		}
+		c = kept.Composition
 	}
 	o, err := simulated.SearchWorld(ctx, c, c.Truth())
 	if err != nil {
 		return err
 	}
 	o.Seed, o.Index = s.seed, s.index
+	if s.shrink {
+		if o, err = s.simplify(ctx, o); err != nil {
+			return err
+		}
+	}
 	if s.trace {
 		return o.WriteTrace(stdout)
 	}
 	_, err = fmt.Fprintln(stdout, o.Line())
 	return err
+}
+
+// simplify shrinks a world in which the search fails, and keeps it as a case where that was asked for.
+func (s worldStudy) simplify(ctx context.Context, o simulated.WorldOutcome) (simulated.WorldOutcome, error) {
+	failures := o.Failures()
+	if len(failures) == 0 {
+		return o, errors.New("the search does not fail in this world")
+	}
+	c := simulated.Shrink(o.Composition, simulated.Still(ctx, failures[0]))
+	c.Note = fmt.Sprintf("shrunk from seed %d index %d: %s", s.seed, s.index, failures[0])
+	small, err := simulated.SearchWorld(ctx, c, c.Truth())
+	if err != nil {
+		return o, err
+	}
+	small.Seed, small.Index = s.seed, s.index
+	if s.keep != "" {
+		c.Name = strings.TrimSuffix(filepath.Base(s.keep), ".json")
+		err = simulated.Case{Composition: c, Failures: failures[:1], Open: true}.Write(s.keep)
+	}
+	return small, err
 }

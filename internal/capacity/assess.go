@@ -66,7 +66,7 @@ func (r *Result) counts(t Trace) {
 			if s.Passed == nil {
 				r.Undecided++
 			}
-		case RoleDrain, RoleRecovery, RoleSingle, RoleBurst:
+		case RoleDrain, RoleRecovery, RoleSingle, RoleBurst, RoleCheck:
 		}
 	}
 	r.Phases += ramps + len(overloads)

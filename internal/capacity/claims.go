@@ -99,6 +99,8 @@ func (r *Result) number(t Trace, f judgement) bool {
 		r.Lo = min(r.Lo, lo) // chance takes the last places below the rate that they allow on average
 	case lo > 0 && hi > 0 && (r.Rate < lo || r.Rate > hi):
 		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
+	case lo > 0 && hi > 0 && !traits.Saves:
+		r.Lo, r.Hi = min(r.Lo, lo*(1-resolution)), max(r.Hi, hi*(1+resolution))
 	}
 	r.Lo, r.Hi = min(r.Lo, r.Rate*(1-resolution/2)), max(r.Hi, r.Rate*(1+resolution/2))
 	return true

@@ -37,14 +37,23 @@ func (r *session) confirm() (goodput float64, err error) {
 	}
 	a := aim{center: r.estimate.Value, width: r.width(), shift: surprise}
 	a.fine, a.enough = a.width, 1
-	if r.class().Traits().Waits {
+	if t := r.class().Traits(); t.Waits || t.Gradual {
 		a.enough = agreeing
 	}
 	first := a.center
 	if !(a.center > 0) {
 		return 0, nil
 	}
-	for try := 0; try < maxTries && !a.done(); try++ {
+	for try := 0; try < maxTries; try++ {
+		if a.done() {
+			again, err := r.conclude(&a)
+			if err != nil || again > 0 {
+				return again, err
+			}
+			if a.done() {
+				break
+			}
+		}
 		role, rate := a.next(r.o.MaxRate)
 		if rate <= 0 {
 			break
@@ -168,6 +177,9 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 	if r.class().Traits().Waits || r.class() == signature.AcceptQueue {
 		return r.drifts(role, rate)
 	}
+	if r.class().Traits().Gradual {
+		return r.sheds(role, rate)
+	}
 	return r.loses(role, rate, false)
 }
 
@@ -185,7 +197,11 @@ func (r *session) prepare(role Role) error {
 		}
 		return r.settle("until the queue is empty")
 	case traits.Strands && role == RoleConfirmLow:
-		return r.drain("until only stuck calls are left")
+		if err := r.drain("until only stuck calls are left"); err != nil {
+			return err
+		}
+		r.judge() // some may have been answered after all
+		return nil
 	}
 	// No pause, or a bucket would fill; but calls that still wait for a connection are not this step's.
 	if p := r.s.Progress(); float64(p.Waiting) > 0.02*r.estimate.Value {

@@ -20,7 +20,7 @@ type Options struct {
 	// MaxConns and Timeout are those of the stream. Default 4096 and 30 s.
 	MaxConns int
 	Timeout  time.Duration
-	// MaxSeconds bounds the search, without the recovery probe. Default 180.
+	// MaxSeconds bounds the search, without the recovery probe. Default 300.
 	MaxSeconds float64
 	// SLO asks for the highest rate at which at most SLOShare (default 0.01) of the calls take longer; 0: not asked.
 	SLO      time.Duration
@@ -41,7 +41,7 @@ func (o Options) Defaults() Options {
 	set(&o.MaxRate, 100_000)
 	set(&o.MaxConns, 4096)
 	set(&o.Timeout, 30*time.Second)
-	set(&o.MaxSeconds, 180)
+	set(&o.MaxSeconds, 300)
 	set(&o.SLOShare, 0.01)
 	set(&o.PointTime, 5*time.Second)
 	o.Start = min(o.Start, o.MaxRate)

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"math"
 	"time"
 
 	"tare/internal/load"
@@ -19,7 +20,7 @@ func (r *session) places() error {
 		return nil
 	}
 	n := int(3*flight) + 10
-	over := time.Duration(float64(n) / r.o.MaxRate * 1e9)
+	over := time.Duration(math.Ceil(float64(n)/r.o.MaxRate*1e9)) + time.Microsecond
 	if over > base/3 || n > r.o.MaxConns/2 {
 		return nil // not at once, as this limit sees it
 	}

@@ -56,6 +56,8 @@ type session struct {
 	fastest float64
 	// rested is whether the target had a rest just before this confirmation.
 	rested bool
+	// checks counts the overloads that were tried after a bracket was found.
+	checks int
 	// rests is whether each confirmation begins from rest although the class saves up what is not used.
 	rests bool
 	// disturbed is whether more was offered than the target could take.

@@ -74,7 +74,14 @@ func (r *session) meets(rate float64) (bool, error) {
 
 // within tests the batches since begun that are old enough to tell.
 func (r *session) within(begun, elapsed, batch time.Duration) *bool {
-	n := int((elapsed - r.o.SLO) / batch)
+	held, _ := r.share(begun, elapsed-r.o.SLO, batch, r.o.SLOShare, func(c load.Call) bool { return misses(c, r.o.SLO) })
+	return held
+}
+
+// share tests whether at most most of the calls that were due within d from begun on are bad: nil where noise leaves it open. The mean share of the batches
+// is returned as well.
+func (r *session) share(begun, d, batch time.Duration, most float64, bad func(load.Call) bool) (held *bool, mean float64) {
+	n := int(d / batch)
 	slow, all := make([]float64, max(n, 0)), make([]float64, max(n, 0))
 	total, over := 0.0, 0.0
 	for _, c := range r.s.Calls(begun) {
@@ -84,7 +91,7 @@ func (r *session) within(begun, elapsed, batch time.Duration) *bool {
 		}
 		all[k]++
 		total++
-		if misses(c, r.o.SLO) {
+		if bad(c) {
 			slow[k]++
 			over++
 		}
@@ -93,15 +100,15 @@ func (r *session) within(begun, elapsed, batch time.Duration) *bool {
 		slow[k] /= math.Max(1, all[k])
 	}
 	e, ok := stat.MeanInterval(slow, level)
-	switch share := r.o.SLOShare; {
-	case !ok || total < 3/share && over <= share*total: // none of n calls proves less than 3/n
-		return nil
-	case e.Hi <= share:
-		return new(true)
-	case e.Lo > share:
-		return new(false)
+	switch {
+	case !ok || total < 3/most && over <= most*total: // none of n calls proves less than 3/n
+		return nil, over / math.Max(1, total)
+	case e.Hi <= most:
+		return new(true), e.Value
+	case e.Lo > most:
+		return new(false), e.Value
 	}
-	return nil
+	return nil, e.Value
 }
 
 // misses reports whether a call that is older than the objective missed it.

@@ -24,6 +24,7 @@ type features struct {
 	overtaking                   float64   // share of the outstanding calls that were overtaken
 	outstanding                  int
 	hung                         bool // the overtaken calls are much older than any answer took
+	newestFirst                  bool // most of the overtaken calls were answered after the window
 	stuckFirst, stuckLater       int  // overtaken on connections that never answered, or that did
 	fills                        []int
 	fillRates                    []float64
@@ -186,6 +187,7 @@ func (f *features) outlived(e Evidence) {
 		}
 	}
 	var age []float64
+	answeredLater := 0
 	for _, c := range e.Calls {
 		if c.Sent == 0 || c.Sent > end || (c.Done != 0 && c.Done <= end) {
 			continue
@@ -196,6 +198,9 @@ func (f *features) outlived(e Evidence) {
 			continue
 		}
 		age = append(age, (end - c.Sent).Seconds())
+		if !c.Outstanding(e.Now) && c.Outcome.Good() {
+			answeredLater++
+		}
 		if answered[c.Conn] {
 			f.stuckLater++
 		} else {
@@ -205,7 +210,8 @@ func (f *features) outlived(e Evidence) {
 	if f.outstanding > 5 {
 		f.overtaking = float64(len(age)) / float64(f.outstanding)
 	}
-	f.hung = len(age) > 0 && stat.Quantile(age, 0.75) > 2*stat.Quantile(service, 0.99)
+	f.newestFirst = len(age) > 5 && 2*answeredLater > len(age)
+	f.hung = len(age) > 0 && stat.Quantile(age, 0.75) > 2*stat.Quantile(service, 0.99) && !f.newestFirst
 }
 
 // recentAnswers are the send instants and service times (s) of the good calls that ended last in the window: in its last half second, or the last

@@ -261,7 +261,7 @@ func queues(e Evidence, f features, found map[Class]finding) {
 	grown := float64(f.outstanding) / max(1, (f.window.Rate-e.Capacity)*(f.window.End-f.window.Start).Seconds())
 	losses := math.Max(0, f.share(f.refused+f.failed+f.timed+f.unconnected())-e.ErrorFloor)
 	s := (1 - off/0.6) * min(1, f.fifo/0.9)
-	if math.Abs(grown-1) < 0.5 && f.slower > 2 && !f.hung { // not in order, and yet a queue
+	if math.Abs(grown-1) < 0.5 && (f.slower > 2 || f.newestFirst) && !f.hung { // not in order, and yet a queue
 		s = max(s, 0.5)
 	}
 	s *= 1 - min(1, losses/0.1)

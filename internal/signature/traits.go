@@ -18,6 +18,10 @@ type Traits struct {
 	Periodic bool
 	// Windowed: calls are accepted in windows of the period that the verdict names.
 	Windowed bool
+	// Gradual: the share of calls that fails rises little by little around the capacity, as chance has it.
+	Gradual bool
+	// Served: the capacity is what a service can do, which may change with the time under load, and not a limit that somebody has set.
+	Served bool
 	// Limiter: the control refuses by design; a target without this trait is short of a resource.
 	Limiter bool
 }
@@ -29,17 +33,17 @@ var traits = map[Class]Traits{
 	PortExhaustion:    {Steady: true},
 	FDExhaustion:      {Steady: true},
 	AcceptQueue:       {Steady: true, Strands: true},
-	ConcurrencyLimit:  {Places: true, Limiter: true},
+	ConcurrencyLimit:  {Places: true, Gradual: true, Limiter: true},
 	FixedWindow:       {Steady: true, Saves: true, Windowed: true, Limiter: true},
 	TokenBucket:       {Steady: true, Saves: true, Limiter: true},
 	Penalty:           {Falls: true, Saves: true, Limiter: true},
-	Shedding:          {Steady: true, Limiter: true},
-	Collapse:          {Waits: true, Falls: true},
+	Shedding:          {Steady: true, Gradual: true, Served: true, Limiter: true},
+	Collapse:          {Waits: true, Falls: true, Served: true},
 	QuotaHang:         {Steady: true, Saves: true, Strands: true, Limiter: true},
-	CPUThrottling:     {Waits: true, Periodic: true},
-	Pauses:            {Waits: true},
-	Queue:             {Waits: true},
-	Unknown:           {Waits: true},
+	CPUThrottling:     {Waits: true, Periodic: true, Served: true},
+	Pauses:            {Waits: true, Served: true},
+	Queue:             {Waits: true, Served: true},
+	Unknown:           {Waits: true, Served: true},
 }
 
 // Traits returns what a search has to know of c; a class that it does not know is treated as Unknown.

@@ -42,17 +42,22 @@ type limiter struct {
 
 // memory is what a server does when too many calls wait.
 type memory struct {
-	stopAt, crashAt         int
-	stopPart, crashPart     int
-	refusesWhenDead         bool
-	down                    time.Duration
-	dead                    bool
-	backAt                  time.Duration
-	coldAfterCrash, crashed bool
+	stopAt, crashAt     int
+	stopPart, crashPart int
+	refusesWhenDead     bool
+	down                time.Duration
+	dead                bool
+	backAt              time.Duration
 }
 
 func (s *composed) dial(w *World, c *conn) {
-	if s.memory.dead && s.memory.refusesWhenDead || w.now < s.memory.backAt {
+	m := &s.memory
+	if down := w.now < m.backAt; down || m.dead && m.refusesWhenDead {
+		if down {
+			s.refused[m.crashPart]++
+		} else {
+			s.refused[m.stopPart]++
+		}
 		w.refused(c, w.now+roundTrip, uint16(syscall.ECONNREFUSED))
 		return
 	}

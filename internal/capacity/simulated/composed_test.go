@@ -5,13 +5,15 @@ import (
 	"testing"
 )
 
-// simple compositions have a capacity that arithmetic knows.
+// Simple compositions have a capacity that arithmetic knows.
 func TestTruthOfSimpleCompositions(t *testing.T) {
 	of := func(parts ...Part) Composition {
 		return Composition{Seed: 3, MaxRate: 2000, Timeout: 10, Latency: 0.002, Parts: parts}
 	}
 	part := func(k PartKind, with map[string]float64) Part { return Part{Kind: k, With: with} }
-	work := func(workers, mean float64) Part { return part(service, map[string]float64{"workers": workers, "mean": mean}) }
+	work := func(workers, mean float64) Part {
+		return part(service, map[string]float64{"workers": workers, "mean": mean})
+	}
 	exponential := work(4, 0.04)
 	exponential.Distribution = exponentialTime
 	for _, c := range []struct {
@@ -29,7 +31,7 @@ func TestTruthOfSimpleCompositions(t *testing.T) {
 		{"workers", of(work(3, 0.02)), 150, 0.006},
 		{"exponential", of(exponential), 100, 0.02},
 		{"CPU quota", of(work(4, 0.01), part(cpuQuota, map[string]float64{"period": 0.1, "share": 0.3})), 120, 0.01},
-		{"pauses", of(work(2, 0.01), part(pauses, map[string]float64{"every": 0.8, "length": 0.2})), 160, 0.03},
+		{"pauses", of(work(2, 0.01), part(pauses, map[string]float64{"every": 0.8, "length": 0.2, "growth": 0})), 160, 0.03},
 		{"credits", of(work(2, 0.01), part(credits, map[string]float64{"seconds": 40, "factor": 2})), 100, 0.01},
 		{"scaled", of(work(2, 0.01), part(autoscaling, map[string]float64{"after": 20, "factor": 2})), 200, 0.006},
 		{"warm", of(work(2, 0.01), part(coldCount, map[string]float64{"calls": 500, "factor": 9})), 200, 0.006},

@@ -54,13 +54,7 @@ func (d *drawing) add(k PartKind, with ...any) *Part {
 }
 
 // rounded keeps four digits.
-func rounded(x float64) float64 {
-	if x == 0 {
-		return 0
-	}
-	scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(x))))
-	return math.Round(x*scale) / scale
-}
+func rounded(x float64) float64 { return digitsOf(x, 4) }
 
 // count is a whole number of calls, at least least.
 func count(x, least float64) float64 { return math.Max(least, math.Round(x)) }

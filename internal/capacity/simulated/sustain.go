@@ -92,7 +92,7 @@ func (t *trial) note(j *job) {
 	t.sums[third] += response
 	t.squares[third] += response * response
 	t.counts[third]++
-	if s := int(since / 10); s != t.window {
+	if s := int(seconds(j.Done-t.begun) / 10); s != t.window {
 		if t.count > 0 && share > 1.0/6 && t.earlyCount > 0 && t.sum/float64(t.count) > t.early/float64(t.earlyCount)+mostSurplus {
 			t.surplus = true
 		}

@@ -14,6 +14,8 @@ const (
 	removalGain  = 1.05             // the rate that it has to sustain, relative to the truth
 	overloadTime = 20 * time.Second
 	overloadRate = 1.5 // relative to the truth
+	// Goodput above the capacity, relative to it: less than collapsed has fallen, more than kept has not.
+	collapsed, kept = 0.8, 0.9
 )
 
 // Truth computes what the server does: see sustained for the capacity, and classes for its class.
@@ -27,6 +29,9 @@ func (c Composition) Truth() Truth {
 	}
 	v := c.overloaded(rate)
 	v.binding = c.binding(rate)
+	if i := slices.IndexFunc(c.Parts, func(p Part) bool { return p.Kind == slower }); i >= 0 && v.goodput < collapsed*rate {
+		v.slows = c.without(i).overloaded(rate).goodput > kept*rate
+	}
 	classes, part := v.classes()
 	return Truth{Classes: classes, Capacity: rate, Stop: capacity.StopFound, Part: part, Findings: c.findings(rate, v)}
 }
@@ -71,6 +76,7 @@ type view struct {
 	refused     []int
 	lost        int     // calls that did not end well
 	goodput     float64 // in the second half, in 1/s
+	slows       bool    // that falls because the service slows down
 	dead        bool
 }
 
@@ -229,14 +235,14 @@ func (v view) waiting() []signature.Class {
 			}
 		}
 	}
-	switch falls := v.goodput / v.rate; {
-	case falls < 0.8 && v.composition.has(slower):
+	if v.slows {
 		return append(classes, signature.Collapse)
-	case falls < 0.9:
-		classes = append(classes, signature.Collapse)
 	}
 	if !v.binds(cpuQuota) && !v.binds(pauses) {
 		classes = append(classes, signature.Queue)
+	}
+	if v.goodput < kept*v.rate {
+		classes = append(classes, signature.Collapse)
 	}
 	return classes
 }
@@ -248,7 +254,10 @@ func (v view) slowest() PartKind {
 			return k
 		}
 	}
-	for _, k := range []PartKind{slower, autoscaling, coldCount, coldTime, lastInFirstOut} {
+	if v.slows {
+		return slower
+	}
+	for _, k := range []PartKind{autoscaling, coldCount, coldTime, lastInFirstOut} {
 		if v.composition.has(k) {
 			return k
 		}

@@ -80,8 +80,8 @@ func (o WorldOutcome) Failures() []Failure {
 		is   bool
 		name Failure
 	}{
-		{o.excluded(), Excluded}, {o.tooHigh(), TooHigh}, {o.Wrong > 0, WrongVerdict}, {o.misnamed(), WrongClass},
-		{o.Peak > o.Composition.MaxRate*(1+1e-9), AboveMax}, {!o.answered(), NoAnswer},
+		{o.excluded(), Excluded}, {o.tooHigh(), TooHigh}, {o.misjudged(), WrongVerdict}, {o.misnamed(), WrongClass},
+		{o.beyond(), AboveMax}, {!o.answered(), NoAnswer},
 		{o.answered() && !o.named() && !o.misnamed(), UnknownClass}, {o.Result.Seconds > 180, TooSlow},
 	} {
 		if x.is {
@@ -106,6 +106,12 @@ func (o WorldOutcome) excluded() bool {
 }
 
 func (o WorldOutcome) tooHigh() bool { return o.Result.AtLeast > margin*o.limit() }
+
+// misjudged reports whether a budget verdict is wrong.
+func (o WorldOutcome) misjudged() bool { return o.Wrong > 0 }
+
+// beyond reports whether more than the highest rate was offered.
+func (o WorldOutcome) beyond() bool { return o.Peak > o.Composition.MaxRate*(1+1e-9) }
 
 // answered reports whether there is a number with an interval, or where there is no limit an "at least".
 func (o WorldOutcome) answered() bool {
