@@ -84,8 +84,11 @@ func TestTable(t *testing.T) {
 	open.Rate = nil
 	bound.judge(truth, false)
 	open.judge(truth, false)
+	late := of("late", 300)
+	late.Late = 0.02
+	late.judge(truth, false)
 	s := &survey{
-		answers: []*answer{good, bad, bound, open, nil}, todo: []task{{}, {}, {}, {}, {Fixture: servers.Fixture{Name: "silent", Truth: truth}}},
+		answers: []*answer{good, bad, bound, open, late, nil}, todo: []task{{}, {}, {}, {}, {}, {Fixture: servers.Fixture{Name: "silent", Truth: truth}}},
 		skipped: []string{"proxy: SKIPPED: it is not installed"}, spoiled: 2,
 	}
 	var b bytes.Buffer
@@ -98,6 +101,8 @@ func TestTable(t *testing.T) {
 		"| silent | rate 100/s | 100 | no report |",
 		"| bound | rate 100/s | 100 | ≥ 80, ≤ 130.5 |",
 		"| open | rate 100/s | 100 | – |",
+		"| late | rate 100/s | 100 | 300 [300, 300] | token-bucket | cold-start, wedged | 12 | not judged |",
+		"1 searches cannot be judged",
 		"| of 4 searches | right | unknown | wrong |",
 		"| number | 1 | 2 | 1 |",
 		"| all | 0 | 3 | 1 |",

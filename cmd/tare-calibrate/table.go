@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/internal/capacity/servers"
 	"tare/internal/report"
 	"tare/internal/stat"
 )
@@ -20,10 +21,16 @@ func (s *survey) write(w io.Writer) error {
 		below, above)
 	p("|---|---|--:|--:|---|---|--:|---|---|---|---|---|---|\n")
 	var seconds []float64
+	late := 0
 	counts := map[string]map[mark]int{"number": {}, "class": {}, "findings": {}, "budgets": {}, "all": {}}
 	for i, a := range s.answers {
 		if a == nil {
 			p("| %s | %s | %s | no report | | | | | | | | | |\n", s.todo[i].Name, s.todo[i].Truth.Formula, number(s.todo[i].Truth.Rate))
+			continue
+		}
+		if a.Late > servers.MostLate {
+			p("| %s | %s | %s | %s | %s | %s | %.0f | not judged | | | | | |\n", a.Server, a.Formula, number(a.Truth), a.said(), a.Class, a.besides(), a.Seconds)
+			late++
 			continue
 		}
 		p("| %s | %s | %s | %s | %s | %s | %.0f | %s | %s | %s | %s | %s | %s |\n", a.Server, a.Formula, number(a.Truth), a.said(),
@@ -41,6 +48,9 @@ func (s *survey) write(w io.Writer) error {
 	}
 	if len(seconds) > 0 {
 		p("\nSeconds: median %.0f, 95 %% within %.0f.\n", stat.Quantile(seconds, .5), stat.Quantile(seconds, .95))
+	}
+	if late > 0 {
+		p("\n%d searches cannot be judged: the host held up the server, three times in a row.\n", late)
 	}
 	if s.spoiled > 0 {
 		p("\n%d further searches were repeated: the host held up the server, or tare itself.\n", s.spoiled)
