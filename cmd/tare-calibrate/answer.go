@@ -70,8 +70,9 @@ func read(b []byte, f servers.Fixture, seed uint64) (*answer, error) {
 	}
 	c := &r.Capacity[0]
 	a := &answer{
-		Server: f.Name, Seed: seed, Truth: f.Truth.Rate, Formula: f.Truth.Formula, Burst: c.Burst, Rate: c.Rate, Lo: c.Lo, Hi: c.Hi,
-		AtLeast: c.AtLeast, AtMost: c.AtMost, Holds: c.VerifiedLow, Fails: c.VerifiedHigh, Class: c.Signature, Wedged: c.Wedged, Recovery: c.Recovery,
+		Server: f.Name, Seed: seed, Truth: f.Truth.Rate, Formula: f.Truth.Formula,
+		Rate: c.Rate, Lo: c.Lo, Hi: c.Hi, Burst: c.Burst, AtLeast: c.AtLeast, AtMost: c.AtMost,
+		Holds: c.VerifiedLow, Fails: c.VerifiedHigh, Class: c.Signature, Wedged: c.Wedged, Recovery: c.Recovery,
 		Below: report.NotMeasured, Above: report.NotMeasured, Seconds: r.Seconds, Reason: c.Reason,
 	}
 	for _, x := range c.Findings {
@@ -90,7 +91,7 @@ func (a *answer) judge(t servers.Truth, recovered bool) {
 	switch {
 	case slices.Contains(t.Classes, a.Class):
 		a.Named = right
-	case a.Class != "" && a.Class != signature.Unknown && a.Class != signature.Client: // the last says nothing of the server
+	case a.Class != "" && a.Class != signature.Unknown && a.Class != signature.Client: // these name nothing
 		a.Named = wrong
 	}
 }
@@ -109,7 +110,8 @@ func (a *answer) number(t servers.Truth) mark {
 	return unknown
 }
 
-// beside judges the findings. That a server was still down when the search ended is as good as the finding that it stays down.
+// beside judges the findings. That a server was still down when the search ended is as good as the finding that it
+// stays down.
 func (a *answer) beside(t servers.Truth, recovered bool) mark {
 	for _, k := range a.Findings {
 		if !slices.Contains(t.Findings, k) {

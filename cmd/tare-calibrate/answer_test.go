@@ -52,7 +52,8 @@ func TestRead(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got, want := []mark{a.Number, a.Named, a.Beside, a.Budgets}, []mark{c.number, c.class, c.besides, c.limits}; !slices.Equal(got, want) {
+		got, want := []mark{a.Number, a.Named, a.Beside, a.Budgets}, []mark{c.number, c.class, c.besides, c.limits}
+		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
@@ -75,7 +76,10 @@ func TestTable(t *testing.T) {
 		}
 	}
 	good, bad := of("good", 100.04), of("bad", 20000)
-	truth := servers.Truth{Rate: 100, Formula: "rate 100/s", Classes: []signature.Class{signature.TokenBucket}, Findings: []capacity.FindingKind{capacity.ColdStart}}
+	truth := servers.Truth{
+		Rate: 100, Formula: "rate 100/s",
+		Classes: []signature.Class{signature.TokenBucket}, Findings: []capacity.FindingKind{capacity.ColdStart},
+	}
 	good.judge(truth, false)
 	bad.judge(truth, false)
 	low, high := 80.0, 130.5
@@ -88,9 +92,10 @@ func TestTable(t *testing.T) {
 	late.Late = 0.02
 	late.judge(truth, false)
 	s := &survey{
-		answers: []*answer{good, bad, bound, open, late, nil}, todo: []task{{}, {}, {}, {}, {}, {Fixture: servers.Fixture{Name: "silent", Truth: truth}}},
+		answers: []*answer{good, bad, bound, open, late, nil}, todo: make([]task, 6),
 		skipped: []string{"proxy: SKIPPED: it is not installed"}, spoiled: 2,
 	}
+	s.todo[5].Fixture = servers.Fixture{Name: "silent", Truth: truth}
 	var b bytes.Buffer
 	if err := s.write(&b); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
-// Command tare-calibrate weighs tare itself: it repeats an experiment whose truth is known, on this host as it is or with busy loops beside
-// it, and counts how often the verdicts are right. The truth of a treatment is its level "planted": the share of work that it does more. With
-// -servers it searches the capacity of servers and proxies whose limits follow from their configuration.
+// Command tare-calibrate weighs tare itself: it repeats an experiment whose truth is known, on this host as it is or
+// with busy loops beside it, and counts how often the verdicts are right. The truth of a treatment is its level
+// "planted": the share of work that it does more. With -servers it searches the capacity of servers and proxies whose
+// limits follow from their configuration.
 package main
 
 import (
@@ -141,7 +142,8 @@ func (o options) folder() (dir string, remove func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, nil
 }
 
-// once runs the experiment in src with one seed and returns its report. Exit codes of verdicts are answers, not failures.
+// once runs the experiment in src with one seed and returns its report. Exit codes of verdicts are answers, not
+// failures.
 func once(ctx context.Context, tare, dir string, src []byte, seed uint64) (*report.Report, error) {
 	text := append([]byte(nil), src...)
 	text = append(text, fmt.Sprintf("\nseed: %d\n", seed)...)

@@ -18,7 +18,8 @@ import (
 // longest is when a search that does not end is given up. tare's own limit is far below it.
 const longest = 15 * time.Minute
 
-// searchAll searches the capacity of every server that can be had here, as often as asked for, and prints the answers beside the truth.
+// searchAll searches the capacity of every server that can be had here, as often as asked for, and prints the answers
+// beside the truth.
 func searchAll(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	only, err := regexp.Compile(o.only)
 	if err != nil {
@@ -100,8 +101,8 @@ func (s *survey) tell(i int) {
 	s.done++
 	line := "failed"
 	if a := s.answers[i]; a != nil {
-		line = fmt.Sprintf("%.0f s  truth %s  answer %s  %s  number %s, class %s, findings %s, budgets %s", a.Seconds, number(a.Truth), a.said(), a.Class,
-			a.Number, a.Named, a.Beside, a.Budgets)
+		line = fmt.Sprintf("%.0f s  truth %s  answer %s  %s  number %s, class %s, findings %s, budgets %s",
+			a.Seconds, number(a.Truth), a.said(), a.Class, a.Number, a.Named, a.Beside, a.Budgets)
 	}
 	_, _ = fmt.Fprintf(s.stderr, "%d/%d  %s  seed %d  %s\n", s.done, len(s.todo), s.todo[i].Name, s.todo[i].seed, line)
 }
@@ -152,7 +153,11 @@ func experiment(t task, running *servers.Running) []byte {
 	return fmt.Appendf(nil, `name: %s
 area: identity
 question: capacity
-target: {adapter: http-token, url: "http://%s", identities: %d, http: {path: /token, token: access_token, expires: expires_in}}
+target:
+  adapter: http-token
+  url: http://%s
+  identities: %d
+  http: {path: /token, token: access_token, expires: expires_in}
 load: {timeout: %s, max_rate: %g/s, max_connections: 512}
 budget: [capacity >= %g/s, capacity >= %g/s]
 seed: %d

@@ -17,24 +17,26 @@ import (
 func (s *survey) write(w io.Writer) error {
 	var b bytes.Buffer
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	p("| server | its limit | truth | answer | class | besides | seconds | ≥ %g × | ≥ %g × | number | class | findings | budgets |\n",
-		below, above)
+	p("| server | its limit | truth | answer | class | besides | seconds | ≥ %g × | ≥ %g × |", below, above)
+	p(" number | class | findings | budgets |\n")
 	p("|---|---|--:|--:|---|---|--:|---|---|---|---|---|---|\n")
 	var seconds []float64
 	late := 0
 	counts := map[string]map[mark]int{"number": {}, "class": {}, "findings": {}, "budgets": {}, "all": {}}
 	for i, a := range s.answers {
 		if a == nil {
-			p("| %s | %s | %s | no report | | | | | | | | | |\n", s.todo[i].Name, s.todo[i].Truth.Formula, number(s.todo[i].Truth.Rate))
+			t := s.todo[i]
+			p("| %s | %s | %s | no report | | | | | | | | | |\n", t.Name, t.Truth.Formula, number(t.Truth.Rate))
 			continue
 		}
+		p("| %s | %s | %s | %s | %s | %s | %.0f |", a.Server, a.Formula, number(a.Truth), a.said(), a.Class, a.besides(),
+			a.Seconds)
 		if a.Late > servers.MostLate {
-			p("| %s | %s | %s | %s | %s | %s | %.0f | not judged | | | | | |\n", a.Server, a.Formula, number(a.Truth), a.said(), a.Class, a.besides(), a.Seconds)
+			p(" not judged | | | | | |\n")
 			late++
 			continue
 		}
-		p("| %s | %s | %s | %s | %s | %s | %.0f | %s | %s | %s | %s | %s | %s |\n", a.Server, a.Formula, number(a.Truth), a.said(),
-			a.Class, a.besides(), a.Seconds, word(a.Below), word(a.Above), a.Number, a.Named, a.Beside, a.Budgets)
+		p(" %s | %s | %s | %s | %s | %s |\n", word(a.Below), word(a.Above), a.Number, a.Named, a.Beside, a.Budgets)
 		seconds = append(seconds, a.Seconds)
 		counts["number"][a.Number]++
 		counts["class"][a.Named]++

@@ -88,7 +88,8 @@ func (r *rig) window(n int, period time.Duration, refuse, next part) part {
 	}
 }
 
-// log lets a call pass if fewer than n calls have been counted in the period before it. Refused calls count where penal is true.
+// log lets a call pass if fewer than n calls have been counted in the period before it. Refused calls count where penal
+// is true.
 func (r *rig) log(n int, period time.Duration, penal bool, refuse, next part) part {
 	var counted []time.Duration
 	return func(c *call) {

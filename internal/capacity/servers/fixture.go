@@ -1,6 +1,7 @@
-// Package servers holds HTTP servers whose capacity is known from their configuration and that break in known ways. They listen on loopback, so
-// that a search meets them as it meets any other target: through real sockets. What they do takes place on a timeline, on which services
-// end exactly when they should: their capacity does not depend on how busy the host is.
+// Package servers holds HTTP servers whose capacity is known from their configuration and that break in known ways.
+// They listen on loopback, so that a search meets them as it meets any other target: through real sockets. What they do
+// takes place on a timeline, on which services end exactly when they should: their capacity does not depend on how busy
+// the host is.
 package servers
 
 import (
@@ -35,7 +36,8 @@ type Fixture struct {
 
 // Truth is what is known of a server.
 type Truth struct {
-	// Rate is the highest rate, in 1/s, that the server sustains for ten minutes once it is warm. Formula says from which configuration it follows.
+	// Rate is the highest rate, in 1/s, that the server sustains for ten minutes once it is warm. Formula says from
+	// which configuration it follows.
 	Rate    float64
 	Formula string
 	// Burst is how many calls it takes at once from a full allowance, 0: it has none.

@@ -3,8 +3,6 @@ package servers
 import (
 	"testing"
 	"time"
-
-	"tare/internal/capacity"
 )
 
 // trialOf is a trial of a fixture by its name.
@@ -181,7 +179,7 @@ func TestCapacityChanges(t *testing.T) {
 
 // TestLateTimers: a host that is late does not make a server slower.
 func TestLateTimers(t *testing.T) {
-	x := newTrial(Fixture{Timeout: time.Minute, Truth: Truth{Findings: []capacity.FindingKind{}}, build: func(r *rig) part {
+	x := newTrial(Fixture{Timeout: time.Minute, build: func(r *rig) part {
 		return r.station(&station{servers: 1, service: constant(10 * ms)})
 	}})
 	for range 1000 {

@@ -25,15 +25,20 @@ type proxy struct {
 	args   func(dir string) []string
 }
 
-// proxies are nginx and haproxy. The backend serves any number of calls at a time, each for as long as the formula says.
+// proxies are nginx and haproxy. The backend serves any number of calls at a time, each for as long as the formula
+// says.
 func proxies() []Fixture {
 	serves := func(d time.Duration) func(*rig) part { return func(r *rig) part { return r.delay(d, serve) } }
 	return []Fixture{
 		{
-			Name:  "nginx-limit-req-nodelay",
-			Truth: Truth{Rate: 100, Burst: 21, Formula: "limit_req rate=100r/s burst=20 nodelay, 429", Classes: classes(signature.TokenBucket)},
+			Name: "nginx-limit-req-nodelay",
+			Truth: Truth{
+				Rate: 100, Burst: 21, Formula: "limit_req rate=100r/s burst=20 nodelay, 429",
+				Classes: classes(signature.TokenBucket),
+			},
 			build: serves(2 * ms),
-			proxy: nginx("limit_req_zone $server_name zone=z:1m rate=100r/s;", "limit_req zone=z burst=20 nodelay; limit_req_status 429;"),
+			proxy: nginx("limit_req_zone $server_name zone=z:1m rate=100r/s;",
+				"limit_req zone=z burst=20 nodelay; limit_req_status 429;"),
 		},
 		{
 			Name: "nginx-limit-req-delay",
@@ -45,20 +50,29 @@ func proxies() []Fixture {
 			proxy: nginx("limit_req_zone $server_name zone=z:1m rate=100r/s;", "limit_req zone=z burst=20;"),
 		},
 		{
-			Name:  "nginx-limit-conn",
-			Truth: Truth{Rate: 200, Formula: "limit_conn 20 ÷ 100 ms of the backend, 503", Classes: classes(signature.ConcurrencyLimit)},
+			Name: "nginx-limit-conn",
+			Truth: Truth{
+				Rate: 200, Formula: "limit_conn 20 ÷ 100 ms of the backend, 503",
+				Classes: classes(signature.ConcurrencyLimit),
+			},
 			build: serves(100 * ms),
 			proxy: nginx("limit_conn_zone $server_name zone=z:1m;", "limit_conn z 20;"),
 		},
 		{
-			Name:  "haproxy-queue-timeout",
-			Truth: Truth{Rate: 200, Formula: "maxconn 20 ÷ 100 ms of the backend, timeout queue 200ms, 503", Classes: classes(signature.Shedding)},
+			Name: "haproxy-queue-timeout",
+			Truth: Truth{
+				Rate: 200, Formula: "maxconn 20 ÷ 100 ms of the backend, timeout queue 200ms, 503",
+				Classes: classes(signature.Shedding),
+			},
 			build: serves(100 * ms),
 			proxy: haproxy("", "timeout queue 200ms", "maxconn 20"),
 		},
 		{
-			Name:  "haproxy-stick-table",
-			Truth: Truth{Rate: 100, Formula: "deny if http_req_rate(1s) > 100, denied ones count, 429", Classes: classes(signature.Penalty)},
+			Name: "haproxy-stick-table",
+			Truth: Truth{
+				Rate: 100, Formula: "deny if http_req_rate(1s) > 100, denied ones count, 429",
+				Classes: classes(signature.Penalty),
+			},
 			build: serves(2 * ms),
 			proxy: haproxy(`stick-table type ip size 1k expire 10s store http_req_rate(1s)
 	http-request track-sc0 src
@@ -78,8 +92,11 @@ func proxies() []Fixture {
 	http-request sc-inc-gpc0(0)`, "", ""),
 		},
 		{
-			Name:  "haproxy-frontend-maxconn",
-			Truth: Truth{Rate: 200, Formula: "20 connections ÷ 100 ms of the backend", Classes: classes(signature.AcceptQueue)},
+			Name: "haproxy-frontend-maxconn",
+			Truth: Truth{
+				Rate: 200, Formula: "20 connections ÷ 100 ms of the backend",
+				Classes: classes(signature.AcceptQueue),
+			},
 			build: serves(100 * ms),
 			proxy: haproxy("maxconn 20", "", ""),
 		},
@@ -116,7 +133,8 @@ http {
 	}
 }
 
-// haproxy is a haproxy with one thread: rules stand in its frontend, queue in its backend, server behind the server's address.
+// haproxy is a haproxy with one thread: rules stand in its frontend, queue in its backend, server behind the server's
+// address.
 func haproxy(rules, queue, server string) *proxy {
 	return &proxy{
 		program: "haproxy", pkg: "haproxy",

@@ -19,14 +19,20 @@ func queues() []Fixture {
 			Name:  "exponential",
 			Truth: Truth{Rate: 160, Formula: "4 servers ÷ 25 ms, exponential", Classes: classes(signature.Queue)},
 			build: func(r *rig) part {
-				return r.station(&station{servers: 4, service: func(int) time.Duration { return seconds(0.025 * r.rng.ExpFloat64()) }})
+				exponential := func(int) time.Duration { return seconds(0.025 * r.rng.ExpFloat64()) }
+				return r.station(&station{servers: 4, service: exponential})
 			},
 		},
 		{
-			Name:  "queue-timeout",
-			Truth: Truth{Rate: 150, Formula: "1 ÷ 6.67 ms, 503 after 200 ms in the queue", Classes: classes(signature.Shedding)},
+			Name: "queue-timeout",
+			Truth: Truth{
+				Rate: 150, Formula: "1 ÷ 6.67 ms, 503 after 200 ms in the queue",
+				Classes: classes(signature.Shedding),
+			},
 			build: func(r *rig) part {
-				return r.station(&station{servers: 1, service: constant(seconds(1.0 / 150)), patience: 200 * ms, refuse: refuse(503)})
+				return r.station(&station{
+					servers: 1, service: constant(seconds(1.0 / 150)), patience: 200 * ms, refuse: refuse(503),
+				})
 			},
 		},
 		{
@@ -36,12 +42,17 @@ func queues() []Fixture {
 				Classes: classes(signature.Shedding, signature.ConcurrencyLimit),
 			},
 			build: func(r *rig) part {
-				return r.station(&station{servers: 1, service: constant(seconds(1.0 / 140)), room: 25, refuse: refuse(503)})
+				return r.station(&station{
+					servers: 1, service: constant(seconds(1.0 / 140)), room: 25, refuse: refuse(503),
+				})
 			},
 		},
 		{
-			Name:  "lifo",
-			Truth: Truth{Rate: 120, Formula: "1 ÷ 8.33 ms, newest first when over 10 wait", Classes: classes(signature.Queue)},
+			Name: "lifo",
+			Truth: Truth{
+				Rate: 120, Formula: "1 ÷ 8.33 ms, newest first when over 10 wait",
+				Classes: classes(signature.Queue),
+			},
 			build: func(r *rig) part {
 				return r.station(&station{servers: 1, service: constant(seconds(1.0 / 120)), lifo: 10})
 			},
@@ -53,14 +64,18 @@ func queues() []Fixture {
 				Classes: classes(signature.Shedding, signature.ConcurrencyLimit),
 			},
 			build: func(r *rig) part {
-				return r.station(&station{servers: 1, service: constant(seconds(1.0 / 150)), refuse: refuse(503), drop: func(waiting int) float64 {
-					return float64(waiting-10) / 30
-				}})
+				drop := func(waiting int) float64 { return float64(waiting-10) / 30 }
+				return r.station(&station{
+					servers: 1, service: constant(seconds(1.0 / 150)), drop: drop, refuse: refuse(503),
+				})
 			},
 		},
 		{
-			Name:  "collapse",
-			Truth: Truth{Rate: 150, Formula: "1 ÷ 6.67 ms, to 20 ms as 0…100 wait; abandoned calls are served", Classes: classes(signature.Collapse)},
+			Name: "collapse",
+			Truth: Truth{
+				Rate: 150, Formula: "1 ÷ 6.67 ms, to 20 ms as 0…100 wait; abandoned calls are served",
+				Classes: classes(signature.Collapse),
+			},
 			build: func(r *rig) part {
 				return r.station(&station{servers: 1, diligent: true, service: func(waiting int) time.Duration {
 					return seconds((1 + 0.02*min(100, float64(waiting))) / 150)
@@ -71,7 +86,8 @@ func queues() []Fixture {
 			Name:  "pauses",
 			Truth: Truth{Rate: 170, Formula: "1 ÷ 5 ms, 300 ms pause every 2 s", Classes: classes(signature.Pauses)},
 			build: func(r *rig) part {
-				return r.station(&station{servers: 1, service: func(int) time.Duration { return r.paused(5*ms, 2*time.Second, 300*ms) }})
+				service := func(int) time.Duration { return r.paused(5*ms, 2*time.Second, 300*ms) }
+				return r.station(&station{servers: 1, service: service})
 			},
 		},
 		{
@@ -85,10 +101,13 @@ func queues() []Fixture {
 		{
 			Name: "cold-start",
 			Truth: Truth{
-				Rate: 150, Formula: "1 ÷ 6.67 ms, the first 300 calls 5 times as long", Classes: classes(signature.Queue),
+				Rate: 150, Formula: "1 ÷ 6.67 ms, the first 300 calls 5 times as long",
+				Classes:  classes(signature.Queue),
 				Findings: []capacity.FindingKind{capacity.ColdStart},
 			},
-			build: func(r *rig) part { return r.station(&station{servers: 1, service: cold(300, 5, seconds(1.0/150))}) },
+			build: func(r *rig) part {
+				return r.station(&station{servers: 1, service: cold(300, 5, seconds(1.0/150))})
+			},
 		},
 		{
 			Name: "autoscaling",
@@ -101,7 +120,8 @@ func queues() []Fixture {
 		{
 			Name: "burst-credits",
 			Truth: Truth{
-				Rate: 100, Formula: "200/s, 100/s when 1500 credits of 100/s are spent", Classes: classes(signature.Queue),
+				Rate: 100, Formula: "200/s, 100/s when 1500 credits of 100/s are spent",
+				Classes:  classes(signature.Queue),
 				Findings: []capacity.FindingKind{capacity.SpentCredits},
 			},
 			build: func(r *rig) part { return r.station(&station{servers: 1, service: r.credits(200, 100, 1500)}) },
@@ -120,7 +140,8 @@ func cold(n int, factor float64, d time.Duration) func(int) time.Duration {
 	}
 }
 
-// paused is how long a service of d takes that begins now, when the server stands still for length at the end of every period.
+// paused is how long a service of d takes that begins now, when the server stands still for length at the end of every
+// period.
 func (r *rig) paused(d, period, length time.Duration) time.Duration {
 	runs := period - length
 	within := r.now % period
@@ -144,7 +165,8 @@ func (r *rig) scaling(d, after time.Duration) part {
 	return r.station(s)
 }
 
-// credits serves at the fast rate while there are credits, of which each service takes one; they come back at the slow rate, up to most.
+// credits serves at the fast rate while there are credits, of which each service takes one; they come back at the slow
+// rate, up to most.
 func (r *rig) credits(fast, slow, most float64) func(int) time.Duration {
 	left, last := most, r.now
 	return func(int) time.Duration {

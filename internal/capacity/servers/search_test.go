@@ -46,19 +46,20 @@ func (plain) Check(_ uint64, status int, body []byte) load.Outcome {
 	return load.OK
 }
 
-// TestSearch searches the capacity of a limiter, a limit of calls in progress and a queue over real sockets. On a host
+// TestSearch searches the capacity of three limiters over real sockets. On a host
 // that holds up tare or the server there is no answer to judge.
 func TestSearch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it searches for up to a minute")
 	}
-	for _, name := range []string{"token-bucket", "concurrency-limit", "fifo"} {
+	for _, name := range []string{"token-bucket", "fixed-window", "concurrency-limit"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait, mostly
 			f := trialOf(t, name).f
 			addr, stop := apart(t, name)
 			s, err := load.Open(t.Context(), load.Config{
-				Endpoint: load.Endpoint{Addr: addr, Host: "target", Keys: 1}, Timeout: f.Timeout, MaxConns: 512, MaxRate: f.MaxRate, KeepCalls: true,
+				Endpoint: load.Endpoint{Addr: addr, Host: "target", Keys: 1}, KeepCalls: true,
+				Timeout: f.Timeout, MaxConns: 512, MaxRate: f.MaxRate,
 				Operations: []load.Operation{{Name: "token", Weight: 1, Wire: plain{}}},
 			})
 			if err != nil {
@@ -99,7 +100,8 @@ func serveApart(name string, in io.Reader, out io.Writer) error {
 	return errors.Join(err, ended, late, r.Stop())
 }
 
-// apart serves a fixture from a process of its own, as its callers would hold up its timers in theirs. stop ends it, and says how late it was.
+// apart serves a fixture from a process of its own, as its callers would hold up its timers in theirs. stop ends it,
+// and says how late it was.
 func apart(t *testing.T, name string) (addr netip.AddrPort, stop func() float64) {
 	t.Helper()
 	self, err := os.Executable()

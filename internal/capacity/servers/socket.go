@@ -42,7 +42,10 @@ type Running struct {
 }
 
 func newRunning(f Fixture, seed uint64) *Running {
-	r := &Running{of: f, rig: newRig(clock.System{}, seed), conns: map[net.Conn]bool{}, cancel: func() {}, crashes: make(chan time.Duration, 1)}
+	r := &Running{
+		of: f, rig: newRig(clock.System{}, seed), conns: map[net.Conn]bool{}, cancel: func() {},
+		crashes: make(chan time.Duration, 1),
+	}
 	r.first = f.build(r.rig)
 	r.server = &http.Server{
 		Handler: r, ConnState: r.track, ReadHeaderTimeout: time.Minute,
@@ -52,8 +55,8 @@ func newRunning(f Fixture, seed uint64) *Running {
 	return r
 }
 
-// Late is the share of what the server did that it did more than 5 ms late, because the host did not let it run. Its capacity is what it should be all
-// the same; its responses are not, and look like pauses.
+// Late is the share of what the server did that it did more than 5 ms late, because the host did not let it run. Its
+// capacity is what it should be all the same; its responses are not, and look like pauses.
 func (r *Running) Late() float64 {
 	r.rig.mu.Lock()
 	defer r.rig.mu.Unlock()
@@ -220,8 +223,8 @@ func (r *Running) relisten(ctx context.Context) error {
 	return r.serve(l)
 }
 
-// listenLow listens on a port below those that the kernel gives to clients: a client's connection to such a port, while nobody listens there, could
-// be connected to itself.
+// listenLow listens on a port below those that the kernel gives to clients: a client's connection to such a port, while
+// nobody listens there, could be connected to itself.
 func listenLow(ctx context.Context) (net.Listener, error) {
 	const lowest, highest, tries = 10_000, 32_000, 100
 	var conf net.ListenConfig
@@ -236,7 +239,8 @@ func listenLow(ctx context.Context) (net.Listener, error) {
 	return nil, failed
 }
 
-// setBacklog changes how many connections wait in the kernel: Go asks for as many as it allows, and a second listen(2) changes that. 0: as it is.
+// setBacklog changes how many connections wait in the kernel: Go asks for as many as it allows, and a second listen(2)
+// changes that. 0: as it is.
 func setBacklog(l net.Listener, backlog int) error {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok || backlog == 0 {
@@ -253,7 +257,8 @@ func setBacklog(l net.Listener, backlog int) error {
 	return failed
 }
 
-// limited accepts a connection only when fewer than a number are open. The others wait in the kernel, where they look established to the client.
+// limited accepts a connection only when fewer than a number are open. The others wait in the kernel, where they look
+// established to the client.
 type limited struct {
 	net.Listener
 	slots chan struct{}

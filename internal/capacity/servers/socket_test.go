@@ -102,8 +102,8 @@ func crowd(t *testing.T, r *Running, n int) map[int]int {
 // TestProxiesRefuse sends each proxy that refuses more calls at once than it lets pass.
 func TestProxiesRefuse(t *testing.T) {
 	for name, status := range map[string]int{
-		"nginx-limit-req-nodelay": 429, "nginx-limit-req-delay": 503, "nginx-limit-conn": 503, "haproxy-queue-timeout": 503, "haproxy-stick-table": 429,
-		"haproxy-tarpit": 429,
+		"nginx-limit-req-nodelay": 429, "nginx-limit-req-delay": 503, "nginx-limit-conn": 503,
+		"haproxy-queue-timeout": 503, "haproxy-stick-table": 429, "haproxy-tarpit": 429,
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := trialOf(t, name).f

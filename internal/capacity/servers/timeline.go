@@ -9,8 +9,9 @@ import (
 	"tare/internal/clock"
 )
 
-// A timeline runs what is due at exactly its own instant, however late the host is. What runs sees only now; what it schedules counts from now. So a
-// server that serves a call every 10 ms serves 100/s, and not fewer because each timer is a little late.
+// A timeline runs what is due at exactly its own instant, however late the host is. What runs sees only now; what it
+// schedules counts from now. So a server that serves a call every 10 ms serves 100/s, and not fewer because each timer
+// is a little late.
 type timeline struct {
 	clock clock.Clock
 	begun time.Time
@@ -27,7 +28,8 @@ type timeline struct {
 	ran, late int // events, and those that the host was late for
 }
 
-// tolerated is how late an event may be without being noticed: a timer of Go's runtime is up to 1 ms late on an idle host.
+// tolerated is how late an event may be without being noticed: a timer of Go's runtime is up to 1 ms late on an idle
+// host.
 const tolerated = 5 * time.Millisecond
 
 func newTimeline(c clock.Clock) *timeline {

@@ -95,8 +95,8 @@ func (t *trial) median(calls []*sentCall) time.Duration {
 	return response[len(response)/2]
 }
 
-// sustained reports whether a warm copy of f holds rate: 99 % of the calls are answered well, and not later and later. Ten minutes decide that where
-// credits are spent, and three elsewhere.
+// sustained reports whether a warm copy of f holds rate: 99 % of the calls are answered well, and not later and later.
+// Ten minutes decide that where credits are spent, and three elsewhere.
 func sustained(f Fixture, rate float64) bool {
 	t := newTrial(f)
 	t.offer(0.9*f.Truth.Rate, 2*time.Minute)
@@ -151,7 +151,8 @@ func TestBurst(t *testing.T) {
 			x.until(5 * time.Second)
 			passed := 0
 			for _, c := range x.calls {
-				if x.fine(c) || c.reply.status == http.StatusInternalServerError { // the errors at any rate take tokens as well
+				// Errors that come at any rate take tokens as well.
+				if x.fine(c) || c.reply.status == http.StatusInternalServerError {
 					passed++
 				}
 			}
