@@ -23,14 +23,15 @@ func (r *session) conclude(a *aim) (goodput float64, err error) {
 			return 0, err
 		}
 		if !held {
+			r.long = true
 			a.fail(a.lo)
-			a.center = got
+			a.center = min(got, a.hi)
 			return 0, nil
 		}
 	}
 	traits := r.class().Traits()
-	if traits.Falls || r.rests || r.t.Allowance > 0 {
-		return 0, nil
+	if traits.Falls || traits.Saves || r.rests || r.t.Allowance > 0 {
+		return 0, nil // what was saved up since would pass as well
 	}
 	if r.checks++; r.checks > 3 {
 		return 0, nil
@@ -92,7 +93,10 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 	if err != nil {
 		return false, 0, err
 	}
-	held = !broke
+	if held = !broke; held && r.class().Traits().Gradual {
+		_, mean := r.share(step.Segment.Start, step.Length()-time.Second, lasting(rate, time.Second, 10), r.floor()+0.01, lost)
+		held = mean <= r.floor()+0.01
+	}
 	step.Passed, step.Note = &held, "does it last?"
 	return held, r.seen.goodput(min(recent, step.Length())), nil
 }
@@ -110,22 +114,28 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 	begun, next := r.s.Now()+settled, settled+old+5*batch
 	var open *bool
 	var mean float64
-	bad := func(c load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }
-	step, err := r.offer(role, rate, settled+old+max(12*batch, 8*time.Second), func(elapsed time.Duration) bool {
+	length := max(12*batch, 8*time.Second)
+	if r.long {
+		length *= 2
+	}
+	step, err := r.offer(role, rate, settled+old+length, func(elapsed time.Duration) bool {
 		if elapsed < next {
 			return false
 		}
 		next = elapsed + batch
-		open, mean = r.share(begun, elapsed-settled-old, batch, most, bad)
+		open, mean = r.share(begun, elapsed-settled-old, batch, most, lost)
 		return open != nil
 	})
 	if err != nil {
 		return false, 0, err
 	}
 	if open == nil {
-		_, mean = r.share(begun, step.Length()-settled-old, batch, most, bad)
+		_, mean = r.share(begun, step.Length()-settled-old, batch, most, lost)
 		open, step.Note = new(mean <= most), "decided by the share of calls that failed"
 	}
 	step.Passed = open
 	return *open, r.seen.goodput(step.Length() - settled), nil
 }
+
+// lost reports whether a call that is old enough to tell did not end well.
+func lost(c load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }

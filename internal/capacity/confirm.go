@@ -12,6 +12,8 @@ import (
 const (
 	// maxTries bounds the confirmations after one overload.
 	maxTries = 18
+	// refining is how long a search goes on to narrow a bracket.
+	refining = 140 * time.Second
 	// agreeing is how many stretches have to show that a rate holds, and that one breaks, where calls wait: the first may have been slow for a while. Of a
 	// limiter the overload has shown what it lets pass, and one stretch on either side agrees with that.
 	agreeing = 2
@@ -44,7 +46,7 @@ func (r *session) confirm() (goodput float64, err error) {
 	if !(a.center > 0) {
 		return 0, nil
 	}
-	for try := 0; try < maxTries; try++ {
+	for try := 0; try < maxTries && (try < 4 || r.s.Now()-r.start < refining); try++ {
 		if a.done() {
 			again, err := r.conclude(&a)
 			if err != nil || again > 0 {
@@ -196,17 +198,29 @@ func (r *session) prepare(role Role) error {
 			return err
 		}
 		return r.settle("until the queue is empty")
-	case traits.Strands && role == RoleConfirmLow:
+	case traits.Strands && !traits.Saves && role == RoleConfirmLow:
 		if err := r.drain("until only stuck calls are left"); err != nil {
 			return err
 		}
 		r.judge() // some may have been answered after all
 		return nil
 	}
-	// No pause, or a bucket would fill; but calls that still wait for a connection are not this step's.
-	if p := r.s.Progress(); float64(p.Waiting) > 0.02*r.estimate.Value {
-		r.rested = true
-		return r.pause(r.o.Timeout, func() bool { return r.s.Progress().Waiting == 0 }, "until no call waits for a connection")
+	return r.unqueue()
+}
+
+// unqueue waits until no call waits for a connection: those are not the next step's. What a limiter saves up meanwhile is used up again.
+func (r *session) unqueue() error {
+	if p := r.s.Progress(); float64(p.Waiting) <= 0.02*r.estimate.Value {
+		return nil
+	}
+	begun := r.s.Now()
+	if err := r.pause(r.o.Timeout, func() bool { return r.s.Progress().Waiting == 0 }, "until no call waits for a connection"); err != nil {
+		return err
+	}
+	r.rested = true
+	if rest := r.s.Now() - begun; r.class().Traits().Saves && rest > time.Second {
+		_, err := r.offer(RolePrime, min(1.5*r.estimate.Value, r.o.MaxRate), min(2*rest, 12*time.Second), nil)
+		return err
 	}
 	return nil
 }

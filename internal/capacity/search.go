@@ -58,6 +58,8 @@ type session struct {
 	rested bool
 	// checks counts the overloads that were tried after a bracket was found.
 	checks int
+	// long is whether confirmations last longer, since a rate that had held did not last.
+	long bool
 	// rests is whether each confirmation begins from rest although the class saves up what is not used.
 	rests bool
 	// disturbed is whether more was offered than the target could take.

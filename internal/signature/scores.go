@@ -151,6 +151,9 @@ func (f features) shedding(e Evidence, enough, waits float64) finding {
 	if f.wantDrift > 0 {
 		steady = 1 - clamp((f.lateDrift/f.wantDrift-0.3)/0.3)
 	}
+	if f.turns >= 1 && f.separation < 0.8 {
+		holds *= 0.3 // a window turns: calls wait while a burst is served
+	}
 	x := finding{score: enough * waits * holds * steady, against: "calls that are served are served as fast as ever"}
 	if steady < wins {
 		x.against = "responses go on growing, as in a queue that drops nothing"

@@ -33,7 +33,7 @@ var traits = map[Class]Traits{
 	PortExhaustion:    {Steady: true},
 	FDExhaustion:      {Steady: true},
 	AcceptQueue:       {Steady: true, Strands: true},
-	ConcurrencyLimit:  {Places: true, Gradual: true, Limiter: true},
+	ConcurrencyLimit:  {Places: true, Gradual: true, Served: true, Limiter: true},
 	FixedWindow:       {Steady: true, Saves: true, Windowed: true, Limiter: true},
 	TokenBucket:       {Steady: true, Saves: true, Limiter: true},
 	Penalty:           {Falls: true, Saves: true, Limiter: true},
