@@ -59,8 +59,9 @@ check: ## what a change must pass before it is sent
 bench: ## the generator against wrk and net/http, and its lateness
 	$(GO) run ./cmd/tare-bench
 
-simulate: ## the search, the signatures and the statistics against simulated truth (about ten minutes)
+simulate: ## the search, the signatures and the statistics against simulated truth (about half an hour)
 	$(GO) run ./cmd/tare-simulate
+	$(GO) run ./cmd/tare-simulate -worlds 10000 -seed 1
 	$(GO) run ./cmd/tare-simulate -stat
 
 calibrate: build ## tare against known truth on this host: servers and proxies of known capacity (about ten minutes), and planted costs (an hour)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -43,8 +44,43 @@ func TestCapacityTables(t *testing.T) {
 	}
 }
 
+func TestWorlds(t *testing.T) {
+	truths := filepath.Join(t.TempDir(), "truths.json")
+	var first string
+	for range 2 {
+		var out, lines bytes.Buffer
+		if err := run(t.Context(), []string{"-worlds", "6", "-seed", "3", "-v", "-truths", truths}, &out, &lines); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(out.String(), "6 composed worlds, seed 3.\n") || !strings.Contains(out.String(), "| class right | ≥ 90 % |") {
+			t.Errorf("the tables begin %.60q", out.String())
+		}
+		if first != "" && out.String() != first {
+			t.Errorf("with remembered truths the tables are others:\n%s%s", first, &out)
+		}
+		first = out.String()
+	}
+}
+
+func TestOneWorld(t *testing.T) {
+	const kept = "../../internal/capacity/simulated/testdata/cases/tarpit.json"
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-case", kept, "-trace"}, "overload"},
+		{[]string{"-case", kept}, "due to token-bucket"},
+		{[]string{"-i", "3", "-seed", "2"}, "seed 2 index 3"},
+	} {
+		var out bytes.Buffer
+		if err := run(t.Context(), c.args, &out, io.Discard); err != nil || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%v: error %v, %.300s", c.args, err, &out)
+		}
+	}
+}
+
 func TestBadFlags(t *testing.T) {
-	for _, args := range [][]string{{"-only", "nothing"}, {"-seed", "x"}, {"-unknown"}} {
+	for _, args := range [][]string{{"-only", "nothing"}, {"-seed", "x"}, {"-unknown"}, {"-case", "nothing.json"}, {"-worlds", "2", "-only", "magic"}} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v: no error", args)
 		}

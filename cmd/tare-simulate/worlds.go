@@ -22,27 +22,37 @@ type worldStudy struct {
 	verbose, trace bool
 	shrink         bool
 	keep           string // file for the case
+	truths         string // file that remembers the truths
 }
 
 func (s worldStudy) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if s.index >= 0 || s.file != "" {
 		return s.one(ctx, stdout)
 	}
-	start := time.Now()
-	done := 0
-	worlds, err := simulated.RunWorlds(ctx, s.seed, s.n, runtime.GOMAXPROCS(0), simulated.PartKind(s.only), func(o simulated.WorldOutcome) {
-		if done++; done%500 == 0 {
-			fmt.Fprintf(stderr, "%d of %d worlds, %.0f s\n", done, s.n, time.Since(start).Seconds()) //nolint:errcheck // progress only
-		}
-		if s.verbose && len(o.Failures()) > 0 {
-			fmt.Fprintln(stderr, o.Line()) //nolint:errcheck // as above
-		}
-	})
-	if len(worlds.Outcomes) == 0 && err == nil {
-		return fmt.Errorf("no world of %d is limited by %q", s.n, s.only)
-	}
+	truths, err := simulated.OpenTruths(s.truths)
 	if err != nil {
 		return err
+	}
+	start, done := time.Now(), 0
+	worlds, err := simulated.RunWorlds(ctx, simulated.WorldsOptions{
+		Seed: s.seed, N: s.n, Workers: runtime.GOMAXPROCS(0), Only: simulated.PartKind(s.only), Truth: truths.Of,
+		Done: func(o simulated.WorldOutcome) {
+			if done++; done%500 == 0 {
+				fmt.Fprintf(stderr, "%d of %d worlds, %.0f s\n", done, s.n, time.Since(start).Seconds()) //nolint:errcheck // progress only
+			}
+			if s.verbose && len(o.Failures()) > 0 {
+				fmt.Fprintln(stderr, o.Line()) //nolint:errcheck // as above
+			}
+		},
+	})
+	if s.truths != "" {
+		err = errors.Join(err, truths.Save())
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(worlds.Outcomes) == 0:
+		return fmt.Errorf("no world of %d is limited by %q", s.n, s.only)
 	}
 	return worlds.Write(stdout)
 }

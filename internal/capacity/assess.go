@@ -30,8 +30,8 @@ func Assess(t Trace) Result {
 	return r
 }
 
-// lost reports whether clearly more calls that were due in a step than the floor did not end well, whenever.
-func (t Trace) lost(s Step, floor float64) bool {
+// lost reports whether more than a share of the calls that were due in a step did not end well, whenever, by more than chance and a single call.
+func (t Trace) lost(s Step, share float64) bool {
 	calls := due(t.Calls, s.Segment.Start, s.Segment.End)
 	bad, n := 0, float64(len(calls))
 	for _, c := range calls {
@@ -39,7 +39,7 @@ func (t Trace) lost(s Step, floor float64) bool {
 			bad++
 		}
 	}
-	return float64(bad) > (floor+mostBad)*n+2*math.Sqrt(floor*(1-floor)*n)+1
+	return float64(bad) > share*n+2*math.Sqrt(share*(1-share)*n)+1
 }
 
 func confirms(r Role) bool { return r == RoleConfirmHigh || r == RoleConfirmLow }
@@ -105,8 +105,8 @@ func audit(calls []load.Call, s Step, now time.Duration) Audit {
 
 // base is what the target does well below its capacity.
 type base struct {
-	p50, p99 time.Duration
-	floor    float64 // share of calls that fail at any rate
+	p50, p99, mean time.Duration
+	floor          float64 // share of calls that fail at any rate
 }
 
 // baseOf looks at the ramp's steps that held, without the fastest, which may be close to the capacity.
@@ -162,7 +162,7 @@ func (b *base) responses(of [][]float64, medians []float64) {
 	}
 	if len(all) > 0 {
 		slices.Sort(all)
-		b.p50, b.p99 = time.Duration(stat.SortedQuantile(all, 0.5)), time.Duration(stat.SortedQuantile(all, 0.99))
+		b.p50, b.p99, b.mean = time.Duration(stat.SortedQuantile(all, 0.5)), time.Duration(stat.SortedQuantile(all, 0.99)), time.Duration(stat.Mean(all))
 	}
 }
 

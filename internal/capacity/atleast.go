@@ -51,7 +51,7 @@ func (t Trace) keptUpWith() (best, behind float64) {
 			if best >= s.Rate {
 				best = 0 // it held before, and does not any more
 			}
-		case t.keptUp(s) && !t.lost(*s, floor):
+		case t.keptUp(s) && !t.lost(*s, floor+mostBad):
 			best = max(best, s.Rate)
 		case behind == 0 || s.Rate < behind:
 			behind = s.Rate

@@ -126,8 +126,8 @@ func (t Trace) bracket(since time.Duration, floor float64) (lo, hi float64) {
 			continue
 		}
 		at := s.Rate
-		if *s.Passed && t.lost(s, floor) {
-			continue
+		if *s.Passed && t.lost(s, floor+mostBad) || !*s.Passed && s.Note == failNote && !t.lost(s, floor) {
+			continue // how the calls ended says otherwise
 		}
 		if *s.Passed {
 			broke = slices.DeleteFunc(broke, func(x float64) bool { return x <= at })

@@ -17,7 +17,16 @@ const (
 // bracket no more may pass than before. A goodput above 0 asks for another overload, from there; a bracket that is not done any more for further
 // confirmations.
 func (r *session) conclude(a *aim) (goodput float64, err error) {
-	if left := enoughLoad - r.loaded(); r.class().Traits().Served && left > time.Second {
+	if t := r.class().Traits(); t.Saves && t.Strands {
+		if err := r.drain("until only stuck calls are left"); err != nil {
+			return 0, err
+		}
+		if r.judge(); !r.class().Traits().Strands { // they were answered after all
+			*a = r.aim()
+			return 0, nil
+		}
+	}
+	if left := r.enough() - r.loaded(); left > time.Second {
 		held, got, err := r.lasts(a.lo, left)
 		if err != nil {
 			return 0, err
@@ -44,6 +53,17 @@ func (r *session) conclude(a *aim) (goodput float64, err error) {
 		return got, nil
 	}
 	return 0, nil
+}
+
+// enough is how long the target has to be under load before its capacity is stated.
+func (r *session) enough() time.Duration {
+	switch t := r.class().Traits(); {
+	case t.Served:
+		return enoughLoad
+	case t.Gradual:
+		return enoughLoad / 2
+	}
+	return 0
 }
 
 // loaded is how long load was offered so far, in steps that did not break.
@@ -109,7 +129,7 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 	if p := time.Duration(r.estimate.verdict.Period * 1e9); p > 0 {
 		batch = whole(batch, p)
 	}
-	old := max(500*time.Millisecond, 4*r.typical)
+	old := r.old()
 	settled := time.Second + 2*r.typical // the queue of the step before
 	begun, next := r.s.Now()+settled, settled+old+5*batch
 	var open *bool
@@ -131,9 +151,11 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 	}
 	if open == nil {
 		_, mean = r.share(begun, step.Length()-settled-old, batch, most, lost)
-		open, step.Note = new(mean <= most), "decided by the share of calls that failed"
+		open = new(mean <= most)
 	}
-	step.Passed = open
+	if step.Passed = open; !*open {
+		step.Note = failNote
+	}
 	return *open, r.seen.goodput(step.Length() - settled), nil
 }
 

@@ -37,11 +37,10 @@ func (r *session) confirm() (goodput float64, err error) {
 	if err := r.allowance(); err != nil {
 		return 0, err
 	}
-	a := aim{center: r.estimate.Value, width: r.width(), shift: surprise}
-	a.fine, a.enough = a.width, 1
-	if t := r.class().Traits(); t.Waits || t.Gradual {
-		a.enough = agreeing
+	if err := r.places(); err != nil {
+		return 0, err
 	}
+	a := r.aim()
 	first := a.center
 	if !(a.center > 0) {
 		return 0, nil
@@ -80,7 +79,22 @@ func (r *session) confirm() (goodput float64, err error) {
 			}
 		}
 	}
-	return 0, r.places()
+	return 0, nil
+}
+
+// aim begins a bracket around the estimate.
+func (r *session) aim() aim {
+	a := aim{center: r.estimate.Value, width: r.width(), shift: surprise, enough: 1}
+	if a.fine = a.width; r.waits() || r.class().Traits().Gradual {
+		a.enough = agreeing
+	}
+	return a
+}
+
+// waits reports whether rates are judged by whether responses grow, each from rest: calls wait, and the limit saves nothing up.
+func (r *session) waits() bool {
+	t := r.class().Traits()
+	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !t.Gradual && !t.Strands
 }
 
 // lossy reports whether calls failed in the last step, though the class is one whose calls wait.
@@ -161,7 +175,7 @@ func (r *session) width() float64 {
 	if r.class().Traits().Falls {
 		w = 0.02 // its interval is wide on purpose: the bracket will tell
 	}
-	if !r.class().Traits().Waits {
+	if !r.waits() {
 		_, counted := r.lossTime(r.estimate.Value)
 		n := r.estimate.Value * counted.Seconds()
 		w = max(w, min(0.5, 4/n))
@@ -176,7 +190,7 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 	if err := r.prepare(role); err != nil {
 		return false, 0, err
 	}
-	if r.class().Traits().Waits || r.class() == signature.AcceptQueue {
+	if r.waits() || r.class() == signature.AcceptQueue {
 		return r.drifts(role, rate)
 	}
 	if r.class().Traits().Gradual {
@@ -193,7 +207,7 @@ func (r *session) prepare(role Role) error {
 		return r.prime()
 	case r.rests || traits.Falls:
 		return r.settle("until the target is idle")
-	case traits.Waits:
+	case r.waits():
 		if err := r.pause(r.o.Timeout+time.Second, r.quiet(max(time.Second, r.longestAnswer())), "until the queue is empty"); err != nil {
 			return err
 		}
@@ -290,13 +304,15 @@ func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput
 	}
 	now, from := r.s.Now(), step.Segment.Start+before
 	calls := due(r.s.Calls(from), from, step.Segment.End)
-	bad, failed, n := losses(calls, now)
+	bad, failed, n := losses(calls, now, r.old())
 	if usual := r.floor() + r.tolerance(n); float64(failed) > max(1, usual*float64(n)) {
 		bad += failed // these are more than those that fail at any rate
 	}
 	goodput = r.seen.goodput(counted)
 	held = float64(bad) <= max(1, 0.005*float64(n)) && goodput >= 0.9*(1-r.floor())*rate
-	step.Passed = &held
+	if step.Passed = &held; !held {
+		step.Note = failNote
+	}
 	if !held && role == RoleConfirmLow && !again {
 		// A limiter may still remember the overload: the rate has a second chance, and only that counts.
 		step.Passed, step.Note = nil, "broke at first: tried again"
@@ -305,18 +321,31 @@ func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput
 	return held, goodput, nil
 }
 
-// losses counts calls that were refused, lost or hang; those that were answered wrongly; and all that are old enough to tell.
-func losses(calls []load.Call, now time.Duration) (bad, failed, n int) {
-	var response []float64
-	for _, c := range calls {
-		if c.Done != 0 && c.Done <= now && c.Outcome.Good() {
-			response = append(response, float64(c.Response()))
+// old is how long a call has to be open to be counted as hanging: clearly longer than answers have taken so far.
+func (r *session) old() time.Duration {
+	now := r.s.Now()
+	var all, recent []float64
+	for _, c := range r.s.Calls(max(0, now-30*time.Second)) {
+		if c.Done == 0 || !c.Outcome.Good() || c.Sent == 0 {
+			continue
+		}
+		all = append(all, float64(c.Service()))
+		if c.Done > now-3*time.Second {
+			recent = append(recent, float64(c.Response()))
 		}
 	}
-	old := time.Second / 2
-	if len(response) > 0 {
-		old = max(old, time.Duration(3*stat.Quantile(response, 0.9)))
+	d := float64(time.Second / 2)
+	if len(all) > 0 {
+		d = max(d, 2*stat.Quantile(all, 0.99))
 	}
+	if len(recent) > 0 {
+		d = max(d, 3*stat.Quantile(recent, 0.9))
+	}
+	return min(time.Duration(d), r.o.Timeout/2)
+}
+
+// losses counts calls that were refused, lost or have been open for at least old; those that were answered wrongly; and all that are old enough to tell.
+func losses(calls []load.Call, now, old time.Duration) (bad, failed, n int) {
 	for _, c := range calls {
 		switch {
 		case c.Outstanding(now):

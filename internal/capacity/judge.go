@@ -170,7 +170,7 @@ func beforeTheFall(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 // evidence is what the classifier sees of a trace.
 func evidence(t Trace, b base, over []Step, capacity float64) signature.Evidence {
 	e := signature.Evidence{
-		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, ErrorFloor: b.floor, Allowance: t.Allowance,
+		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor, Allowance: t.Allowance,
 		Timeout: t.Timeout, Local: t.Local,
 	}
 	from, to := span(over)

@@ -11,7 +11,7 @@ import (
 // places tells a limit on calls in flight from one on their rate where the refusals do not: two bursts from rest. A limit on places takes the same
 // number of each, as many as the accepted rate keeps in flight; a bucket takes what it has saved up.
 func (r *session) places() error {
-	base := baseOf(r.t).p50
+	base := baseOf(r.t).mean
 	flight := r.estimate.Value * base.Seconds()
 	if c := r.class(); c != signature.TokenBucket && c != signature.ConcurrencyLimit || flight < 2 || r.rests {
 		return nil
@@ -37,5 +37,10 @@ func (r *session) places() error {
 		}
 	}
 	r.judge()
-	return nil
+	if r.class() != signature.TokenBucket {
+		return nil
+	}
+	// What has been saved up meanwhile is used up again.
+	_, err := r.offer(RolePrime, min(1.5*r.estimate.Value, r.o.MaxRate), 2*time.Second, nil)
+	return err
 }

@@ -72,6 +72,7 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]finding) {
 	}
 	v.Evidence = append(v.Evidence, fmt.Sprintf("at %s/s offered, %.1f/s of %d calls were answered as they should be (%d refused, %d failed, %d timed out, %d not connected, %d outstanding at the end)",
 		rate(f.window.Rate), f.late, f.n, f.refused, f.failed, f.timed, f.unconnected(), f.outstanding))
+	v.Queued = f.waits(e) >= wins
 	v.Period = map[Class]float64{FixedWindow: f.turn, CPUThrottling: f.period}[v.Class]
 	v.InFlight = map[Class]int{ConcurrencyLimit: f.level}[v.Class]
 	v.Stuck = map[Class]int{AcceptQueue: f.stuckNow()}[v.Class]

@@ -185,7 +185,7 @@ func (f features) penalty(e Evidence, enough float64) finding {
 // places scores two bursts from rest: a limit on calls in flight takes the same number of each, and as many as the accepted rate keeps in flight.
 func (f features) places(e Evidence) float64 {
 	a, b := float64(f.bursts[0]), float64(f.bursts[1])
-	flight := e.Capacity * e.BaseP50.Seconds() // by Little's law
+	flight := e.Capacity * e.BaseMean.Seconds() // by Little's law
 	if a < 2 || b < 1 || f.burstSize < 1.5*a || flight < 1.5 {
 		return 0
 	}

@@ -55,6 +55,7 @@ type Evidence struct {
 	Capacity float64       // estimated capacity, 1/s
 	BaseP50  time.Duration // response times well below capacity
 	BaseP99  time.Duration
+	BaseMean time.Duration
 	// ErrorFloor is the share of calls that fails at any rate, 0…1.
 	ErrorFloor float64
 	// Allowance is how many calls were served at first beyond the capacity, where that was found to be saved up; 0: none.
@@ -75,6 +76,8 @@ type Verdict struct {
 	Evidence []string          `json:"evidence"` // sentences, the strongest first
 	RunnerUp Class             `json:"runner_up,omitempty"`
 	Against  string            `json:"against,omitempty"` // what speaks against the runner-up
+	// Queued is whether the calls that were served had waited, whatever the class.
+	Queued bool `json:"queued,omitempty"`
 	// Period is that of a fixed window or of the CPU scheduler, in seconds; 0: none was found.
 	Period float64 `json:"period,omitempty"`
 	// Stuck is how many calls on established connections were never answered, of connections that never answered at all.

@@ -2,7 +2,7 @@ package signature
 
 // Traits are what a search has to know of a class to confirm a rate.
 type Traits struct {
-	// Waits: nothing fails beyond the capacity, calls wait. A rate is judged by whether responses grow, after the queue has drained.
+	// Waits: calls wait beyond the capacity. A rate is judged by whether responses grow or calls fail, after the queue has drained.
 	Waits bool
 	// Steady: the goodput under overload is the capacity.
 	Steady bool
@@ -33,11 +33,11 @@ var traits = map[Class]Traits{
 	PortExhaustion:    {Steady: true},
 	FDExhaustion:      {Steady: true},
 	AcceptQueue:       {Steady: true, Strands: true},
-	ConcurrencyLimit:  {Places: true, Gradual: true, Served: true, Limiter: true},
+	ConcurrencyLimit:  {Places: true, Gradual: true, Limiter: true},
 	FixedWindow:       {Steady: true, Saves: true, Windowed: true, Limiter: true},
 	TokenBucket:       {Steady: true, Saves: true, Limiter: true},
 	Penalty:           {Falls: true, Saves: true, Limiter: true},
-	Shedding:          {Steady: true, Gradual: true, Served: true, Limiter: true},
+	Shedding:          {Waits: true, Served: true, Limiter: true},
 	Collapse:          {Waits: true, Falls: true, Served: true},
 	QuotaHang:         {Steady: true, Saves: true, Strands: true, Limiter: true},
 	CPUThrottling:     {Waits: true, Periodic: true, Served: true},

@@ -3,10 +3,8 @@ package simulated
 import (
 	"math"
 	"math/rand/v2"
-	"time"
 
 	"tare/internal/capacity"
-	"tare/internal/load"
 )
 
 // World is the composed server with its client, cold.
@@ -32,148 +30,9 @@ func (c Composition) server() *composed {
 	s.queue.abandoned = boolean(work.With["abandoned"])
 	s.queue.speed.rng = s.rng
 	for i, p := range c.Parts {
-		s.add(i, p)
+		mechanisms[p.Kind].add(s, i, p)
 	}
 	return s
-}
-
-func (s *composed) add(i int, p Part) {
-	x := p.With
-	if r := s.rule(p); r != nil {
-		s.limiters = append(s.limiters, &limiter{rule: r, part: i, refusal: p.Refusal, perClient: boolean(x["per_client"])})
-		return
-	}
-	switch p.Kind {
-	case concurrency:
-		s.limits = append(s.limits, &limiter{limit: whole(x["limit"]), part: i, refusal: p.Refusal, perClient: boolean(x["per_client"])})
-	case tarpit:
-		s.tarpit = x["delay"]
-	case errorShare:
-		s.errors = x["share"]
-	case jitter:
-		s.jitter = x["most"]
-	case dependency:
-		n := x["workers"]
-		s.behind = newStation(s, whole(n), s.times(p, n/x["rate"]), s.done)
-	case dependencyQuota:
-		s.quota = &limiter{rule: &bucket{rate: x["rate"], burst: x["burst"], tokens: x["burst"]}, part: i}
-	case acceptLimit, connectionLimit, handshake:
-		s.entrance.add(i, p)
-	case stopsForGood, crash:
-		s.memory.add(i, p)
-		s.queue.policy.watched = true
-	case cpuQuota, pauses:
-		s.queue.clock = s.stalls(p)
-	case shedByAge, shedByLength, earlyDrop, lastInFirstOut:
-		s.queue.policy.add(i, p)
-	default:
-		s.queue.speed.add(p)
-	}
-}
-
-func (e *entrance) add(i int, p Part) {
-	x := p.With
-	switch p.Kind {
-	case acceptLimit:
-		e.accept = &acceptQueue{slots: whole(x["slots"]), backlog: whole(x["backlog"]), part: i, waited: map[*conn]struct{}{}}
-	case connectionLimit:
-		e.limit, e.limitPart = whole(x["limit"]), i
-	default:
-		e.handshake = x["cost"]
-	}
-}
-
-func (m *memory) add(i int, p Part) {
-	x := p.With
-	if p.Kind == stopsForGood {
-		m.stopAt, m.stopPart, m.refusesWhenDead = whole(x["length"]), i, boolean(x["refuses"])
-		return
-	}
-	m.crashAt, m.crashPart, m.down = whole(x["length"]), i, instant(x["down"])
-}
-
-func (q *policy) add(i int, p Part) {
-	x, says := p.With, p.Refusal
-	if says == "" {
-		says = refuse503
-	}
-	switch p.Kind {
-	case shedByAge:
-		q.age, q.agePart, q.ageSays = max(time.Millisecond, instant(x["age"])), i, says
-	case shedByLength:
-		q.length, q.lengthPart, q.lengthSays = max(1, whole(x["length"])), i, says
-	case earlyDrop:
-		q.low, q.high, q.dropPart, q.dropSays = x["low"], max(x["high"], x["low"]+1), i, says
-	default:
-		q.lifo = max(1, whole(x["length"]))
-	}
-}
-
-func (s *speed) add(p Part) {
-	x := p.With
-	switch p.Kind {
-	case slower:
-		s.knee, s.slope, s.worst, s.byConcurrency = x["knee"], x["slope"], x["worst"], boolean(x["by_concurrency"])
-	case coldCount:
-		s.coldCalls, s.coldFactor = x["calls"], x["factor"]
-	case coldTime:
-		s.coldSeconds, s.coldFactor = x["seconds"], x["factor"]
-	case autoscaling:
-		s.scale = scale{after: x["after"], factor: x["factor"]}
-	case credits:
-		s.credit = credit{most: x["seconds"], factor: x["factor"], balance: x["seconds"]}
-	case neighbours:
-		s.near = neighbour{every: x["every"], length: x["length"], factor: x["factor"]}
-	case drift:
-		s.driftPeriod, s.driftShare = x["period"], x["share"]
-	default:
-	}
-}
-
-// rule is what decides each call of a limiter when it arrives; nil for other parts.
-func (s *composed) rule(p Part) rule {
-	x := p.With
-	switch p.Kind {
-	case tokenBucket:
-		return &bucket{rate: x["rate"], burst: max(1, x["burst"]), tokens: max(1, x["burst"])}
-	case cellRate:
-		return &gcra{gap: 1 / x["rate"], tolerance: x["tolerance"]}
-	case fixedWindow:
-		return &lumps{per: x["calls"], burst: x["calls"], period: x["period"], offset: x["period"] * s.rng.Float64()}
-	case slidingWindow:
-		return &slidingLog{n: whole(x["calls"]), period: x["period"]}
-	case slidingEstimate:
-		return &slidingCounter{n: x["calls"], period: x["period"], window: -2}
-	case penalty:
-		return &punished{slidingCounter{n: x["calls"], period: x["period"], window: -2}}
-	default:
-		return nil
-	}
-}
-
-// punished is a sliding counter in which refused calls count as well.
-type punished struct{ slidingCounter }
-
-func (s *punished) decide(t float64) answer {
-	a := s.slidingCounter.decide(t)
-	if a.outcome != load.OK {
-		s.now++
-	}
-	return a
-}
-
-// stalls is the work clock of a part that makes all workers stand still.
-func (s *composed) stalls(p Part) *workClock {
-	x := p.With
-	if p.Kind == cpuQuota {
-		workers := float64(s.queue.workers)
-		c := &workClock{period: x["period"], quota: x["share"] * x["period"] * workers}
-		c.end, c.left = x["period"]*s.rng.Float64(), c.quota
-		return c
-	}
-	c := &workClock{every: x["every"], length: x["length"], growth: x["growth"], vary: func() float64 { return 0.7 + 0.6*s.rng.Float64() }}
-	c.next = c.every * s.rng.Float64()
-	return c
 }
 
 // times draws service times with that mean.

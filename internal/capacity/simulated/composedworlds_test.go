@@ -44,7 +44,7 @@ func TestComposedWorlds(t *testing.T) {
 		n = min(n, 20)
 	}
 	t.Logf("%d worlds of seed %d: rerun them with -args -worlds-seed %d", n, seed, seed)
-	worlds, err := RunWorlds(t.Context(), seed, n, runtime.GOMAXPROCS(0), "", nil)
+	worlds, err := RunWorlds(t.Context(), WorldsOptions{Seed: seed, N: n, Workers: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func allowance(n int, p float64) int {
 		return 0
 	}
 	left := 1.0
-	for k := 0; k < n; k++ {
+	for k := range n {
 		a, _ := math.Lgamma(float64(n) + 1)
 		b, _ := math.Lgamma(float64(k) + 1)
 		c, _ := math.Lgamma(float64(n-k) + 1)

@@ -39,27 +39,13 @@ const (
 	pauses          PartKind = "pauses"           // every seconds, all work stops for length seconds, longer by growth per waiting call
 	dependency      PartKind = "dependency"       // a queue behind the service that serves rate calls a second
 	dependencyQuota PartKind = "dependency-quota" // a token bucket behind the service
-	stopsForGood    PartKind = "stops"            // answers nothing any more once length calls wait
+	stopsForever    PartKind = "stops"            // answers nothing any more once length calls wait
 	crash           PartKind = "crash"            // fails all calls once length wait, and is back after down seconds
 	errorShare      PartKind = "errors"           // fails a share of all calls
 	neighbours      PartKind = "neighbours"       // every seconds on average, service is slower by factor for length seconds
 	drift           PartKind = "drift"            // service time swings by share over period seconds
 	jitter          PartKind = "jitter"           // delays requests and answers by up to most seconds
 )
-
-// parameters are the names of the numbers that each kind of part has. Every one has to be given but those that follow "?".
-var parameters = map[PartKind]string{
-	acceptLimit: "slots backlog", connectionLimit: "limit", handshake: "cost",
-	tokenBucket: "rate burst ? per_client", cellRate: "rate tolerance ? per_client",
-	fixedWindow: "calls period ? per_client", slidingWindow: "calls period ? per_client",
-	slidingEstimate: "calls period ? per_client", concurrency: "limit ? per_client", penalty: "calls period ? per_client",
-	tarpit: "delay", shedByAge: "age", shedByLength: "length", earlyDrop: "low high", lastInFirstOut: "length",
-	service: "workers mean ? spread abandoned", slower: "knee slope worst ? by_concurrency",
-	coldCount: "calls factor", coldTime: "seconds factor", autoscaling: "after factor", credits: "seconds factor",
-	cpuQuota: "period share", pauses: "every length growth", dependency: "rate workers ? spread",
-	dependencyQuota: "rate burst", stopsForGood: "length ? refuses", crash: "length down",
-	errorShare: "share", neighbours: "every length factor", drift: "period share", jitter: "most",
-}
 
 // The ways to refuse a call.
 const (
@@ -164,12 +150,12 @@ func (c Composition) Validate() error {
 }
 
 func (p Part) validate() error {
-	list, ok := parameters[p.Kind]
+	m, ok := mechanisms[p.Kind]
 	if !ok {
 		return fmt.Errorf("unknown kind %q", p.Kind)
 	}
-	needed, optional, _ := strings.Cut(list, "?")
-	for _, name := range strings.Fields(needed) {
+	needed, optional, _ := strings.Cut(m.numbers, "?")
+	for name := range strings.FieldsSeq(needed) {
 		if x, ok := p.With[name]; !ok || !(x >= 0) || math.IsInf(x, 0) {
 			return fmt.Errorf("%s needs %q, a number of at least 0", p.Kind, name)
 		}
@@ -189,63 +175,23 @@ func (p Part) validate() error {
 	return nil
 }
 
-// ceiling is the rate that a part alone would allow, as far as arithmetic knows it; +Inf when it sets none.
-// Only the search for the truth starts from it.
+// ceiling is the rate that the parts allow, as far as arithmetic knows it.
 func (c Composition) ceiling() float64 {
 	least := math.Inf(1)
 	for _, p := range c.Parts {
-		least = min(least, c.allows(p))
+		if allows := mechanisms[p.Kind].allows; allows != nil {
+			least = min(least, allows(c, p.With))
+		}
 	}
 	return least
 }
 
-func (c Composition) allows(p Part) float64 {
-	x := p.With
-	switch p.Kind {
-	case tokenBucket, cellRate, dependency, dependencyQuota:
-		return x["rate"]
-	case fixedWindow, slidingWindow, slidingEstimate, penalty:
-		return x["calls"] / x["period"]
-	case concurrency:
-		if s, ok := c.part(service); ok {
-			return x["limit"] / (s.With["mean"] + c.Latency)
-		}
-		return x["limit"] / c.Latency
-	case connectionLimit:
-		return c.places(x["limit"])
-	case acceptLimit:
-		return c.places(x["slots"])
-	case service:
-		return x["workers"] / x["mean"] * c.share()
-	default:
-		return math.Inf(1)
-	}
-}
-
-// places is the rate at which n connections are all in use.
-func (c Composition) places(n float64) float64 {
-	held := 2*c.Latency + 1e-3
-	if s, ok := c.part(service); ok {
-		held += s.With["mean"]
-	}
-	return n / held
-}
-
-// share is the part of their time that workers can work.
+// share is the part of their time in which workers work.
 func (c Composition) share() float64 {
 	share := 1.0
 	for _, p := range c.Parts {
-		x := p.With
-		switch p.Kind {
-		case cpuQuota:
-			share *= x["share"]
-		case pauses:
-			share *= 1 - x["length"]/(x["every"]+x["length"])
-		case credits:
-			share /= x["factor"]
-		case neighbours:
-			share /= 1 + (x["factor"]-1)*x["length"]/(x["every"]+x["length"])
-		default:
+		if of := mechanisms[p.Kind].share; of != nil {
+			share *= of(p.With)
 		}
 	}
 	return share

@@ -231,7 +231,7 @@ func accepting(d *drawing) {
 
 func stopping(d *drawing) {
 	d.queued()
-	p := d.add(stopsForGood, "length", count(d.rate*d.up(0.2, 3), 10))
+	p := d.add(stopsForever, "length", count(d.rate*d.up(0.2, 3), 10))
 	if d.chance(0.3) {
 		p.With["refuses"] = 1
 	}

@@ -12,7 +12,7 @@ import (
 func Shrink(c Composition, still func(Composition) bool) Composition {
 	for again := true; again; {
 		again = false
-		for i := len(c.Parts) - 1; i >= 0; i-- {
+		for i := range slices.Backward(c.Parts) {
 			if x := c.without(i); still(x) {
 				c, again = x, true
 			}

@@ -72,6 +72,18 @@ func (t *trial) run(rate float64, length time.Duration, most int) {
 	}
 }
 
+// offer offers rate for length from now on, and returns how many calls that are.
+func (t *trial) offer(rate float64, length time.Duration) int {
+	begin, calls := seconds(t.world.now), 0
+	for at := 0.0; at < seconds(length); at += 1 / rate {
+		t.world.advance(instant(begin + at))
+		t.world.arrive()
+		calls++
+	}
+	t.world.advance(instant(begin) + length)
+	return calls
+}
+
 // note takes a call that has ended.
 func (t *trial) note(j *job) {
 	if !j.client || j.Intended < t.begun {

@@ -10,10 +10,12 @@ import (
 )
 
 const (
-	removalTime  = 40 * time.Second // how long a copy without one of its parts is tried
-	removalGain  = 1.05             // the rate that it has to sustain, relative to the truth
-	overloadTime = 20 * time.Second
-	overloadRate = 1.5 // relative to the truth
+	removalTime          = 40 * time.Second // how long a copy without one of its parts is tried
+	removalGain          = 1.05             // the rate that it has to sustain, relative to the truth
+	overloadTime         = 20 * time.Second
+	overloadRate         = 1.5 // relative to the truth
+	softRate, softShare  = 1.25, 0.9
+	burstTime, burstRate = 8 * time.Second, 3.0
 	// Goodput above the capacity, relative to it: less than collapsed has fallen, more than kept has not.
 	collapsed, kept = 0.8, 0.9
 )
@@ -25,7 +27,9 @@ func (c Composition) Truth() Truth {
 	case rate == 0:
 		return Truth{Stop: capacity.StopFailing}
 	case math.IsInf(rate, 1):
-		return Truth{Stop: capacity.StopMaxRate, Findings: c.cold(nil)}
+		t := Truth{Stop: capacity.StopMaxRate}
+		t.Findings, t.Possible = c.findings(rate, view{composition: c})
+		return t
 	}
 	v := c.overloaded(rate)
 	v.binding = c.binding(rate)
@@ -33,7 +37,17 @@ func (c Composition) Truth() Truth {
 		v.slows = c.without(i).overloaded(rate).goodput > kept*rate
 	}
 	classes, part := v.classes()
-	return Truth{Classes: classes, Capacity: rate, Stop: capacity.StopFound, Part: part, Findings: c.findings(rate, v)}
+	t := Truth{Classes: classes, Capacity: rate, Stop: capacity.StopFound, Part: part, Burst: c.burst(rate, part)}
+	t.Findings, t.Possible = c.findings(rate, v)
+	t.Soft = c.soft(rate)
+	return t
+}
+
+// soft reports whether the server hardly does worse at a clearly higher rate: more than 90 % are good there, and responses do not grow.
+func (c Composition) soft(rate float64) bool {
+	t := c.newTrial(true)
+	t.run(softRate*rate, removalTime, -1)
+	return t.share() > softShare && !t.grows()
 }
 
 // binding lists the parts without any one of which the server sustains clearly more. The time is the shortest in which the server with
@@ -48,7 +62,7 @@ func (c Composition) binding(rate float64) []int {
 	}
 	var parts []int
 	for i, p := range c.Parts {
-		if neverBinds(p.Kind) {
+		if mechanisms[p.Kind].harmless {
 			continue
 		}
 		if held, _ := c.without(i).sustains(most, floor, length); held {
@@ -56,16 +70,6 @@ func (c Composition) binding(rate float64) []int {
 		}
 	}
 	return parts
-}
-
-// neverBinds reports whether a part cannot lower the rate that a warm server sustains.
-func neverBinds(k PartKind) bool {
-	switch k {
-	case tarpit, jitter, lastInFirstOut, coldCount, coldTime, autoscaling, errorShare:
-		return true
-	default:
-		return false
-	}
 }
 
 // view is what is seen of a server above its capacity.
@@ -86,24 +90,36 @@ func (c Composition) overloaded(rate float64) view {
 	t.run(rate, time.Second, -1)
 	clear(t.server.refused)
 	t.begun, t.good, t.bad = t.world.now, 0, 0
-	begin, half, calls := seconds(t.world.now), 0, 0
+	begin, half := t.world.now, 0
 	note := t.world.ended
 	t.world.ended = func(j *job) {
 		note(j)
-		if j.client && j.Outcome.Good() && seconds(j.Done) > begin+seconds(overloadTime)/2 {
+		if j.client && j.Outcome.Good() && j.Done > begin+overloadTime/2 {
 			half++
 		}
 	}
-	for at := 0.0; at < seconds(overloadTime); at += 1 / (overloadRate * rate) {
-		t.world.advance(instant(begin + at))
-		t.world.arrive()
-		calls++
-	}
-	t.world.advance(instant(begin) + overloadTime)
+	calls := t.offer(overloadRate*rate, overloadTime)
 	return view{
 		composition: c, rate: rate, refused: slices.Clone(t.server.refused), lost: calls - t.good, dead: t.server.memory.dead,
 		goodput: float64(half) / (seconds(overloadTime) / 2),
 	}
+}
+
+// burst is how many calls the server takes beyond its rate when it has saved up all that it can: those that are good while three times
+// the rate is offered, less the rate. nil where no such allowance binds, or where the service itself cannot take that much.
+func (c Composition) burst(rate float64, part PartKind) *float64 {
+	if part != tokenBucket && part != cellRate && part != dependencyQuota {
+		return nil
+	}
+	if p, ok := c.part(service); ok && p.With["workers"]/p.With["mean"]*c.share() < 2*burstRate*rate {
+		return nil
+	}
+	t := c.newTrial(false)
+	t.world.ended = t.note
+	t.length = burstTime
+	t.offer(burstRate*rate, burstTime)
+	n := max(0, float64(t.good)-rate*seconds(burstTime))
+	return &n
 }
 
 // part is the kind of part number i.
@@ -114,13 +130,16 @@ func (v view) binds(k PartKind) bool {
 	return slices.ContainsFunc(v.binding, func(i int) bool { return v.part(i) == k })
 }
 
+// bindsPart reports whether the server sustains more without its part number i.
+func (v view) bindsPart(i int) bool { return slices.Contains(v.binding, i) }
+
 // classes are the right names of the failure, the best first, and the part that it is due to: the limiter whose removal raises the rate;
 // else the part that ends most of the lost calls; else what makes calls wait.
 func (v view) classes() ([]signature.Class, PartKind) {
 	var classes []signature.Class
 	var due PartKind
 	for _, i := range v.binding {
-		if limits(v.part(i)) {
+		if mechanisms[v.part(i)].limits {
 			classes = append(classes, v.refusing(i)...)
 			if due == "" {
 				due = v.part(i)
@@ -148,62 +167,12 @@ func (v view) classes() ([]signature.Class, PartKind) {
 	return unique, due
 }
 
-// limits reports whether a part refuses calls by itself, not because others wait.
-func limits(k PartKind) bool {
-	switch k {
-	case tokenBucket, cellRate, fixedWindow, slidingWindow, slidingEstimate, concurrency, penalty, connectionLimit, dependencyQuota:
-		return true
-	default:
-		return false
-	}
-}
-
-// refusing are the right classes where a part ends calls.
+// refusing are the right classes where part number i ends calls.
 func (v view) refusing(i int) []signature.Class {
-	p := v.composition.Parts[i]
-	silent := p.Refusal == refuseSilent
-	switch p.Kind {
-	case tokenBucket, cellRate, dependencyQuota:
-		return hanging(silent, signature.TokenBucket)
-	case slidingWindow, slidingEstimate:
-		return hanging(silent, signature.TokenBucket, signature.FixedWindow)
-	case fixedWindow:
-		return hanging(silent, signature.FixedWindow)
-	case penalty:
-		if silent {
-			return []signature.Class{signature.Penalty, signature.QuotaHang}
-		}
-		return []signature.Class{signature.Penalty}
-	case concurrency:
-		classes := []signature.Class{signature.ConcurrencyLimit}
-		if !slices.Contains(v.binding, i) { // the service is the limit, and this bounds its queue
-			classes = append(classes, signature.Shedding)
-		}
-		if silent {
-			classes = append(classes, signature.QuotaHang)
-		}
-		return classes
-	case connectionLimit:
-		return []signature.Class{signature.ConnectionRefused}
-	case acceptLimit:
-		return []signature.Class{signature.AcceptQueue}
-	case shedByAge:
-		return v.beside(signature.Shedding)
-	case shedByLength, earlyDrop:
-		return v.beside(signature.Shedding, signature.ConcurrencyLimit)
-	case stopsForGood, crash:
-		return append(v.waiting(), signature.Collapse)
-	default:
-		return v.waiting()
+	if classes := mechanisms[v.part(i)].classes; classes != nil {
+		return classes(v, i)
 	}
-}
-
-// hanging are the classes of a limiter, which hangs instead when it refuses by silence.
-func hanging(silent bool, classes ...signature.Class) []signature.Class {
-	if !silent {
-		return classes
-	}
-	return append([]signature.Class{signature.QuotaHang}, classes[1:]...)
+	return v.waiting()
 }
 
 // beside adds the class of a service that has a name of its own to that of the queue before it.
@@ -244,6 +213,9 @@ func (v view) waiting() []signature.Class {
 	if v.goodput < kept*v.rate {
 		classes = append(classes, signature.Collapse)
 	}
+	if v.composition.has(lastInFirstOut) { // the oldest calls get nothing
+		classes = append(classes, signature.Shedding)
+	}
 	return classes
 }
 
@@ -265,34 +237,39 @@ func (v view) slowest() PartKind {
 	return service
 }
 
-// findings are what should be seen beside the class.
-func (c Composition) findings(rate float64, v view) []capacity.FindingKind {
-	var found []capacity.FindingKind
-	found = c.cold(found)
-	if p, ok := c.part(service); ok {
-		speed := p.With["workers"] / p.With["mean"]
-		if x, ok := c.part(autoscaling); ok && speed/x.With["factor"] < rate/removalGain {
-			found = append(found, capacity.Autoscaling)
+// findings are what should be seen beside the class, and what may be said of the server in any case.
+func (c Composition) findings(rate float64, v view) (expected, possible []capacity.FindingKind) {
+	expected, possible = c.cold()
+	if x, ok := c.part(autoscaling); ok {
+		possible = append(possible, capacity.Autoscaling)
+		if p, ok := c.part(service); ok && p.With["workers"]/p.With["mean"]/x.With["factor"] < rate/removalGain {
+			expected = append(expected, capacity.Autoscaling)
 		}
 	}
-	if v.binds(credits) {
-		found = append(found, capacity.SpentCredits)
+	if c.has(credits) {
+		possible = append(possible, capacity.SpentCredits)
+		if v.binds(credits) {
+			expected = append(expected, capacity.SpentCredits)
+		}
 	}
-	if v.dead {
-		found = append(found, capacity.StaysDown)
+	if c.has(stopsForever) {
+		possible = append(possible, capacity.StaysDown)
+		if v.dead {
+			expected = append(expected, capacity.StaysDown)
+		}
 	}
-	return found
+	return expected, possible
 }
 
-// cold adds that the first calls are clearly slower.
-func (c Composition) cold(found []capacity.FindingKind) []capacity.FindingKind {
+// cold is whether the first calls are slower: that should be seen where they take clearly longer, the network included.
+func (c Composition) cold() (expected, possible []capacity.FindingKind) {
 	for _, k := range []PartKind{coldCount, coldTime} {
-		if p, ok := c.part(k); ok && p.With["factor"] >= 2 {
-			return append(found, capacity.ColdStart)
+		if p, ok := c.part(k); ok {
+			possible = []capacity.FindingKind{capacity.ColdStart}
+			if mean := c.held(); (p.With["factor"]-1)*mean >= mean+c.Latency {
+				return possible, possible
+			}
 		}
 	}
-	return found
+	return nil, possible
 }
-
-// right reports whether a finding is expected.
-func (t Truth) expects(k capacity.FindingKind) bool { return slices.Contains(t.Findings, k) }

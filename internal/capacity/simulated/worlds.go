@@ -80,9 +80,14 @@ func (o WorldOutcome) Failures() []Failure {
 		is   bool
 		name Failure
 	}{
-		{o.excluded(), Excluded}, {o.tooHigh(), TooHigh}, {o.misjudged(), WrongVerdict}, {o.misnamed(), WrongClass},
-		{o.beyond(), AboveMax}, {!o.answered(), NoAnswer},
-		{o.answered() && !o.named() && !o.misnamed(), UnknownClass}, {o.Result.Seconds > 180, TooSlow},
+		{o.excluded(), Excluded},
+		{o.tooHigh(), TooHigh},
+		{o.misjudged(), WrongVerdict},
+		{o.misnamed(), WrongClass},
+		{o.beyond(), AboveMax},
+		{!o.answered(), NoAnswer},
+		{o.answered() && !o.named() && !o.misnamed(), UnknownClass},
+		{o.Result.Seconds > 180, TooSlow},
 	} {
 		if x.is {
 			f = append(f, x.name)
@@ -131,9 +136,9 @@ func (o WorldOutcome) misnamed() bool {
 }
 
 // limiter reports whether the failure is due to a part that refuses calls.
-func (o WorldOutcome) limiter() bool { return limits(o.Truth.Part) }
+func (o WorldOutcome) limiter() bool { return mechanisms[o.Truth.Part].limits }
 
-// missed lists the findings that are expected and not there, spurious those that are there and not expected.
+// missed lists the findings that are expected and not there, spurious those that are there and cannot be true.
 func (o WorldOutcome) missed() (missed, spurious []capacity.FindingKind) {
 	for _, k := range o.Truth.Findings {
 		if !slices.ContainsFunc(o.Result.Findings, func(f capacity.Finding) bool { return f.Kind == k }) {
@@ -141,7 +146,7 @@ func (o WorldOutcome) missed() (missed, spurious []capacity.FindingKind) {
 		}
 	}
 	for _, f := range o.Result.Findings {
-		if !o.Truth.expects(f.Kind) {
+		if !slices.Contains(o.Truth.Possible, f.Kind) {
 			spurious = append(spurious, f.Kind)
 		}
 	}
@@ -154,23 +159,38 @@ type Worlds struct {
 	Outcomes []WorldOutcome
 }
 
-// RunWorlds searches n composed worlds drawn from seed, several at once. Only parts named are kept when only is set. done, when set, is
-// called after each world, by one at a time.
-func RunWorlds(ctx context.Context, seed uint64, n, workers int, only PartKind, done func(WorldOutcome)) (Worlds, error) {
+// WorldsOptions say what to study. Only N and Seed have no default.
+type WorldsOptions struct {
+	Seed       uint64
+	N, Workers int
+	// Only keeps the worlds whose failure is due to that part.
+	Only PartKind
+	// Truth computes a truth, or remembers it; default Composition.Truth. It is called by several at once.
+	Truth func(Composition) Truth
+	// Done is told of each world, by one at a time.
+	Done func(WorldOutcome)
+}
+
+// RunWorlds searches composed worlds drawn from a seed, several at once. The result depends on the seed only.
+func RunWorlds(ctx context.Context, opts WorldsOptions) (Worlds, error) {
+	seed, n, only, done := opts.Seed, opts.N, opts.Only, opts.Done
+	if opts.Truth == nil {
+		opts.Truth = Composition.Truth
+	}
 	s := Worlds{Seed: seed, Outcomes: make([]WorldOutcome, n)}
 	keep := make([]bool, n)
 	tasks := make(chan int)
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	var one sync.Mutex
-	for range max(1, workers) {
+	for range max(1, opts.Workers) {
 		wg.Go(func() {
 			for i := range tasks {
 				c := Draw(seed, i)
 				if only != "" && !c.has(only) {
 					continue
 				}
-				truth := c.Truth()
+				truth := opts.Truth(c)
 				if only != "" && truth.Part != only {
 					continue
 				}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/internal/capacity"
+	"tare/internal/stat"
 )
 
 // WriteTrace prints every step of a search, and what was concluded.
@@ -16,7 +17,8 @@ func (o WorldOutcome) WriteTrace(w io.Writer) error {
 	fmt.Fprintf(&text, "%s\n%s\n\n", o.Line(), o.Composition)
 	t := o.Trace
 	for _, s := range t.Steps {
-		good, bad, open := 0, map[string]int{}, 0
+		bad, open := map[string]int{}, 0
+		var good, ill []float64 // responses
 		for _, c := range t.Calls {
 			if c.Intended < s.Segment.Start || c.Intended >= s.Segment.End {
 				continue
@@ -25,8 +27,9 @@ func (o WorldOutcome) WriteTrace(w io.Writer) error {
 			case c.Done == 0 || c.Done > t.Read:
 				open++
 			case c.Outcome.Good():
-				good++
+				good = append(good, c.Response().Seconds())
 			default:
+				ill = append(ill, c.Response().Seconds())
 				bad[fmt.Sprintf("%s %d", c.Outcome, c.Status)]++
 			}
 		}
@@ -35,9 +38,15 @@ func (o WorldOutcome) WriteTrace(w io.Writer) error {
 			passed = map[bool]string{true: "yes", false: " no"}[*s.Passed]
 		}
 		fmt.Fprintf(&text, "%8.2f s %-13s %2d  %9.4g/s for %6.2f s  held %s  %6d good", s.Segment.Start.Seconds(), s.Role, s.Attempt, s.Rate,
-			s.Length().Seconds(), passed, good)
+			s.Length().Seconds(), passed, len(good))
+		if len(good) > 0 {
+			fmt.Fprintf(&text, " in %.3g s, p99 %.3g s", stat.Quantile(good, 0.5), stat.Quantile(good, 0.99))
+		}
 		for _, k := range slices.Sorted(maps.Keys(bad)) {
 			fmt.Fprintf(&text, ", %d %s", bad[k], k)
+		}
+		if len(ill) > 0 {
+			fmt.Fprintf(&text, " in %.3g s", stat.Quantile(ill, 0.5))
 		}
 		if open > 0 {
 			fmt.Fprintf(&text, ", %d open", open)
