@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/signature"
+	"tare/internal/stat"
 )
 
 // This file is the only place that decides what a report may say of a capacity. Every statement is a field of Result, or a finding; a field that is not set
@@ -17,8 +18,8 @@ import (
 //	holds VerifiedLow         confirmations at that rate held, nothing that was tried later at that rate or below broke, at most 2 % of their calls ended badly
 //	                          (beyond the share that fails at any rate), also after the step
 //	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held
-//	number with interval      both of these, not more than half of the lower one apart; or an overload whose goodput no confirmation contradicts, for targets whose noise leaves
-//	                          confirmations open. The interval is never narrower than the resolution of a confirmation
+//	number with interval      both of these, not more than half of the lower one apart; or, where noise leaves open which rate breaks, the lower one and two overloads
+//	                          that agree. The interval is never narrower than the resolution of a confirmation
 //	at least                  without a number: VerifiedLow; or, where nothing broke, a step of the ramp that the target kept up with, with single calls
 //	                          answered afterwards
 //	at most                   without a number: VerifiedHigh
@@ -59,9 +60,6 @@ func (r *Result) claim(t Trace, b base) {
 // broke makes the statements on a target that broke.
 func (r *Result) broke(t Trace, b base, over []Step) {
 	f := judge(t, b, over)
-	if f.Value <= 0 {
-		return
-	}
 	r.Broke, r.Signature = true, f.verdict
 	if t.Stop == StopDown {
 		r.BrokeAbove, _ = t.keptUpWith()
@@ -81,40 +79,42 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 func (r *Result) number(t Trace, f judgement) bool {
 	lo, hi := r.VerifiedLow, r.VerifiedHigh
 	traits := f.verdict.Class.Traits()
+	again := t.checked(lastOverload(t)[0].Segment.Start)
 	switch {
-	case t.Stop == StopDown:
+	case t.Stop == StopDown || lo == 0:
 		return false
-	case lo > 0 && hi > 0:
-		if hi > lo*farApart {
-			return false
-		}
-	case !traits.Waits || traits.Falls || f.N < 4 || t.Undecided() == 0:
-		return false // only noise excuses a side that is missing
-	case lo > f.Hi || hi > 0 && hi < f.Lo:
+	case hi > 0 && hi > lo*farApart:
 		return false
+	case hi == 0 && (!traits.Waits || traits.Falls || f.N < 4 || lo > f.Hi || again == 0 || again > f.Hi*(1+changed)):
+		return false // only noise excuses a side that is missing, and a second overload has to agree
+	case f.Value <= 0:
+		f.Estimate = stat.Estimate{Value: math.Sqrt(lo * hi), Lo: lo, Hi: hi, Level: level}
 	}
 	r.Rate, r.Lo, r.Hi, r.Level = f.Value, f.Lo, f.Hi, f.Level
 	switch {
 	case traits.Places && hi > 0 && r.Rate > hi && r.Rate < hi*farApart:
 		r.Lo = min(r.Lo, lo) // chance takes the last places below the rate that they allow on average
-	case lo > 0 && hi > 0 && (r.Rate < lo || r.Rate > hi):
+	case hi == 0:
+		r.Lo, r.Hi = min(r.Lo, lo*(1-resolution)), max(r.Hi, again)
+	case r.Rate < lo || r.Rate > hi:
 		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
-	case lo > 0 && hi > 0 && !traits.Saves:
+	case !traits.Saves:
 		r.Lo, r.Hi = min(r.Lo, lo*(1-resolution)), max(r.Hi, hi*(1+resolution))
 	}
 	r.Lo, r.Hi = min(r.Lo, r.Rate*(1-resolution/2)), max(r.Hi, r.Rate*(1+resolution/2))
 	return true
 }
 
-// Undecided counts the confirmations that noise left open.
-func (t Trace) Undecided() int {
-	n := 0
+// checked is the goodput at the end of the last overload that was made after the bracket; 0 where there was none.
+func (t Trace) checked(since time.Duration) float64 {
+	goodput := 0.0
 	for _, s := range t.Steps {
-		if confirms(s.Role) && s.Passed == nil {
-			n++
+		if s.Role == RoleCheck && s.Segment.Start >= since {
+			from := s.Segment.Start + s.Length()/3
+			goodput = float64(len(ends(dueFrom(t.Calls, from-t.reach()), from, s.Segment.End))) / max(1e-9, (s.Segment.End-from).Seconds())
 		}
 	}
-	return n
+	return goodput
 }
 
 // bracket is the highest rate that is known to hold and the lowest that is known to break, by the confirmations since the given instant. Later ones

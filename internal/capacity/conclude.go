@@ -9,6 +9,8 @@ import (
 const (
 	// enoughLoad is how long a service is under load before its capacity is stated: it may scale up, or run out of credits, only after a while.
 	enoughLoad = 55 * time.Second
+	// lastStretch is how long a service has to hold its rate at least after the bracket was found.
+	lastStretch = 12 * time.Second
 	// changed is by how much, as a share, a second overload may differ before the target counts as changed.
 	changed = 0.08
 )
@@ -17,16 +19,7 @@ const (
 // bracket no more may pass than before. A goodput above 0 asks for another overload, from there; a bracket that is not done any more for further
 // confirmations.
 func (r *session) conclude(a *aim) (goodput float64, err error) {
-	if t := r.class().Traits(); t.Saves && t.Strands {
-		if err := r.drain("until only stuck calls are left"); err != nil {
-			return 0, err
-		}
-		if r.judge(); !r.class().Traits().Strands { // they were answered after all
-			*a = r.aim()
-			return 0, nil
-		}
-	}
-	if left := r.enough() - r.loaded(); left > time.Second {
+	if left := r.enough() - r.loaded(); left > 0 {
 		held, got, err := r.lasts(a.lo, left)
 		if err != nil {
 			return 0, err
@@ -55,11 +48,11 @@ func (r *session) conclude(a *aim) (goodput float64, err error) {
 	return 0, nil
 }
 
-// enough is how long the target has to be under load before its capacity is stated.
+// enough is how long the target has to be under load before its capacity is stated; the last stretch of a service has a length of its own.
 func (r *session) enough() time.Duration {
 	switch t := r.class().Traits(); {
 	case t.Served:
-		return enoughLoad
+		return max(enoughLoad, r.loaded()+lastStretch)
 	case t.Gradual:
 		return enoughLoad / 2
 	}
@@ -153,10 +146,34 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 		_, mean = r.share(begun, step.Length()-settled-old, batch, most, lost)
 		open = new(mean <= most)
 	}
+	if *open && r.pooled(rate) > most {
+		open = new(false) // it held now, and did not before: together it does not
+	}
 	if step.Passed = open; !*open {
 		step.Note = failNote
 	}
 	return *open, r.seen.goodput(step.Length() - settled), nil
+}
+
+// pooled is the share of the calls that did not end well over all confirmations of about that rate since the last overload, without the first second of each.
+func (r *session) pooled(rate float64) float64 {
+	over := lastOverload(r.t)
+	if len(over) == 0 {
+		return 0
+	}
+	bad, n := 0, 0
+	for _, s := range r.t.Steps {
+		if !confirms(s.Role) || s.Segment.Start < over[0].Segment.Start || s.Rate < 0.99*rate || s.Rate > 1.01*rate {
+			continue
+		}
+		from := s.Segment.Start + time.Second
+		for _, c := range due(r.s.Calls(from), from, s.Segment.End-r.old()) {
+			if n++; lost(c) {
+				bad++
+			}
+		}
+	}
+	return float64(bad) / float64(max(1, n))
 }
 
 // lost reports whether a call that is old enough to tell did not end well.

@@ -43,7 +43,11 @@ func (r *session) confirm() (goodput float64, err error) {
 	a := r.aim()
 	first := a.center
 	if !(a.center > 0) {
-		return 0, nil
+		if r.fastest <= 0 {
+			return 0, nil
+		}
+		a.center, first = r.fastest, math.Inf(1) // nothing passed under overload: which rate holds is looked for from rest
+		a.width, a.shift = 0.1, 0.1
 	}
 	for try := 0; try < maxTries && (try < 4 || r.s.Now()-r.start < refining); try++ {
 		if a.done() {
