@@ -64,7 +64,7 @@ simulate: ## the search, the signatures and the statistics against simulated tru
 	$(GO) run ./cmd/tare-simulate -worlds 10000 -seed 1
 	$(GO) run ./cmd/tare-simulate -stat
 
-calibrate: build ## tare against known truth on this host: servers and proxies of known capacity (about ten minutes), and planted costs (an hour)
+calibrate: build ## tare against known truth on this host: servers and proxies of known capacity (about twenty minutes), and planted costs (an hour)
 	$(GO) run ./cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json
 	$(GO) run ./cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
 	$(GO) run ./cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml
