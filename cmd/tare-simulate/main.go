@@ -41,7 +41,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	index := flags.Int("i", -1, "with -worlds or alone: the world of that number only")
 	trace := flags.Bool("trace", false, "with -i: print every step of the search")
 	file := flags.String("case", "", "the composition of a kept case instead of a drawn one")
-	truths := flags.String("truths", "", "with -worlds: a file that remembers the truths, which take most of the time; remove it when the simulator changes")
+	truths := flags.String("truths", "",
+		"with -worlds: a file that remembers the truths; remove it when the simulator changes")
 	shrink := flags.Bool("shrink", false, "with -i: simplify the world as long as the search fails in the same way")
 	keep := flags.String("keep", "", "with -shrink: write the simplified world to this file")
 	if err := flags.Parse(args); err != nil {
@@ -50,7 +51,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *worlds > 0 || *index >= 0 || *file != "" {
 		debug.SetGCPercent(400) // the worlds are small, and many
 		s := worldStudy{
-			seed: *seed, n: *worlds, index: *index, only: *only, file: *file, verbose: *verbose, trace: *trace, shrink: *shrink, keep: *keep,
+			seed: *seed, n: *worlds, index: *index, only: *only, file: *file, verbose: *verbose, trace: *trace,
+			shrink: *shrink, keep: *keep,
 			truths: *truths,
 		}
 		return s.run(ctx, stdout, stderr)

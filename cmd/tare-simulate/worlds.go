@@ -38,10 +38,10 @@ func (s worldStudy) run(ctx context.Context, stdout, stderr io.Writer) error {
 		Seed: s.seed, N: s.n, Workers: runtime.GOMAXPROCS(0), Only: simulated.PartKind(s.only), Truth: truths.Of,
 		Done: func(o simulated.WorldOutcome) {
 			if done++; done%500 == 0 {
-				fmt.Fprintf(stderr, "%d of %d worlds, %.0f s\n", done, s.n, time.Since(start).Seconds()) //nolint:errcheck // progress only
+				_, _ = fmt.Fprintf(stderr, "%d of %d worlds, %.0f s\n", done, s.n, time.Since(start).Seconds())
 			}
 			if s.verbose && len(o.Failures()) > 0 {
-				fmt.Fprintln(stderr, o.Line()) //nolint:errcheck // as above
+				_, _ = fmt.Fprintln(stderr, o.Line())
 			}
 		},
 	})

@@ -14,37 +14,67 @@ import (
 
 // budgets judges every budget for every treatment that it speaks of.
 func (a *analysis) budgets(all []budget.Budget) {
+	scope := a.scope()
 	for _, b := range all {
-		treatments := a.judged(&b)
+		treatments := scope.Judged(&b)
 		if len(treatments) == 0 {
+			reason := "there are no treatments"
+			if r := scope.Refuse(b); r != nil {
+				reason = r.Error()
+			}
 			a.rep.Budgets = append(a.rep.Budgets, report.Budget{
-				Text: b.Text, Treatment: b.Treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit,
-				Reason: fmt.Sprintf("there is no treatment %q", b.Treatment),
+				Text: b.Text, Treatment: b.Treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit, Reason: reason,
 			})
 		}
-		for _, t := range treatments {
-			a.rep.Budgets = append(a.rep.Budgets, a.judge(&b, t))
+		for i := range treatments {
+			a.rep.Budgets = append(a.rep.Budgets, a.judge(scope, b, &treatments[i]))
 		}
 	}
 }
 
-// judged are the treatments that a budget speaks of: every one that it names, or all but the baselines, or all if there is nothing else. A
-// limit against the baseline does not speak of the baseline itself.
-func (a *analysis) judged(b *budget.Budget) []string {
-	var all, treated []string
-	for _, t := range a.rec.Plan.Treatments {
-		if t.Control != design.None || (b.Treatment != "" && !t.Named(b.Treatment)) {
-			continue
-		}
-		all = append(all, t.ID)
-		if !t.Baseline {
-			treated = append(treated, t.ID)
+// scope is what the record holds: what its budgets may speak of. Whether a metric that may be measured was, only its values tell.
+func (a *analysis) scope() *budget.Scope {
+	p := &a.rec.Plan
+	s := &budget.Scope{
+		Question: a.rec.Header.Question, Treatments: unique(p.Treatments), Rate: p.Load.Rate, Ladder: p.Load.Rates, Objective: true,
+		OwnPace: a.cmp != nil && a.cmp.batched,
+	}
+	arm := budget.Arm{Open: true}
+	if a.cmp != nil && len(a.cmp.blocks) > 0 {
+		arm.Operations, arm.Idle = slices.Concat(a.cmp.operations, a.cmp.idle.operations), a.cmp.idle.operations
+	}
+	if s.OwnPace {
+		arm.Open = false
+		for _, m := range a.cmp.measures {
+			addOnce(&arm.Metrics, m.metric.Name)
 		}
 	}
-	if len(treated) > 0 && (b.Treatment == "" || b.Limit.Against != budget.Absolute) {
-		return treated
+	s.Of = func(t *design.Treatment) budget.Arm {
+		arm := arm
+		if soaked := a.soaked[t.ID]; soaked != nil {
+			arm.Operations = soaked.total.names
+		}
+		if names := a.operationNames[t.ID]; names != nil {
+			arm.Operations = names
+		}
+		return arm
 	}
-	return all
+	return s
+}
+
+// judgeable are the budgets that can be judged under some treatment, with the names under which their operations were measured.
+func (a *analysis) judgeable(budgets []budget.Budget) []budget.Budget {
+	var out []budget.Budget
+	scope := a.scope()
+	for i := range budgets {
+		for _, t := range scope.Judged(&budgets[i]) {
+			if b, refusal := scope.Resolve(budgets[i], &t); refusal == nil {
+				out = append(out, b)
+				break
+			}
+		}
+	}
+	return out
 }
 
 func (a *analysis) baseline() (string, bool) {
@@ -56,12 +86,20 @@ func (a *analysis) baseline() (string, bool) {
 }
 
 // judge decides one budget for one treatment.
-func (a *analysis) judge(b *budget.Budget, treatment string) report.Budget {
+func (a *analysis) judge(scope *budget.Scope, given budget.Budget, t *design.Treatment) report.Budget {
 	var f finding
-	if a.cmp != nil {
+	treatment := t.ID
+	resolved, refusal := scope.Resolve(given, t)
+	b := &resolved
+	switch {
+	case refusal != nil:
+		f = unmeasured("%v", refusal)
+	case a.cmp != nil:
 		f = a.compared(b, treatment)
-	} else if f = a.measure(b, treatment); f.why == "" && b.Limit.Against != budget.Absolute {
-		f = a.against(b, f)
+	default:
+		if f = a.measure(b, treatment); f.why == "" && b.Limit.Against != budget.Absolute {
+			f = a.against(b, f)
+		}
 	}
 	out := report.Budget{Text: b.Text, Treatment: treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit, Reason: f.why}
 	if f.why != "" {
@@ -103,16 +141,13 @@ func (a *analysis) measure(b *budget.Budget, treatment string) finding {
 	if s := a.soaked[treatment]; s != nil {
 		return a.endured(b, s)
 	}
-	if b.Drift {
-		return unmeasured("a drift needs the question soak")
-	}
 	switch b.Metric {
 	case "capacity", "slo_capacity":
 		return a.capacityFinding(b, treatment)
 	case "response", "service", "pool_wait", "error":
 		return a.callFinding(b, treatment)
-	case "cpu", "rss":
-		return a.targetFinding(b, treatment)
+	case "rss":
+		return a.targetFinding(treatment)
 	}
 	return unmeasured("question %s does not measure %s", a.rep.Question, b.Metric)
 }
@@ -146,9 +181,6 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// rateTolerance is how far an offered rate may be from the budget's and still be the same.
-const rateTolerance = 0.005
-
 // callFinding judges a metric of calls at an offered rate. Response times and errors do not fall as the rate rises, so a limit that holds at
 // a higher rate holds at this one, and one that is broken at a lower rate is broken at this one.
 func (a *analysis) callFinding(b *budget.Budget, treatment string) finding {
@@ -162,9 +194,6 @@ func (a *analysis) callFinding(b *budget.Budget, treatment string) finding {
 			return unmeasured("there is no operation %q", b.Operation)
 		}
 	}
-	if b.At == 0 {
-		return unmeasured("the question %s offers many rates: say at which one, as in %q", a.rep.Question, b.Text+" at 50/s")
-	}
 	return decideAt(b, operation, trace)
 }
 
@@ -176,7 +205,7 @@ func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 		if math.IsNaN(x.Value) {
 			continue
 		}
-		same := math.Abs(s.rate-b.At) <= rateTolerance*b.At
+		same := math.Abs(s.rate-b.At) <= budget.RateTolerance*b.At
 		// Only an upper limit of an absolute value may be carried over from another rate.
 		monotone := b.Op == budget.AtMost && b.Limit.Against == budget.Absolute
 		if !same && !monotone {
@@ -200,38 +229,22 @@ func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 	return best
 }
 
-// targetFinding sums up over the parts of the target. One block gives CPU time without an interval, so that it decides nothing; memory
-// was read.
-func (a *analysis) targetFinding(b *budget.Budget, treatment string) finding {
-	if names := a.operationNames[treatment]; b.Operation != "" && (len(names) > 1 || !slices.Contains(names, b.Operation)) {
-		return unmeasured("%s is of all calls together and cannot be told apart by operation", b.Metric)
-	}
+// targetFinding is the resident memory of all parts of the target after the search: a reading, without an interval.
+func (a *analysis) targetFinding(treatment string) finding {
 	total, found := 0.0, false
 	for i := range a.rep.Target {
 		x := &a.rep.Target[i]
 		if x.Treatment != treatment || !partOfTarget(x.Name) {
 			continue
 		}
-		v := x.CPUPerOp
-		if b.Metric == "rss" {
-			v = nil
-			if x.RSS != nil {
-				v = x.RSS.After
-			}
-		}
-		if v != nil {
-			total, found = total+*v, true
+		if x.RSS != nil && x.RSS.After != nil {
+			total, found = total+*x.RSS.After, true
 		}
 	}
-	switch {
-	case !found:
+	if !found {
 		return unmeasured("no probe read it")
-	case b.Metric == "rss":
-		return finding{Interval: budget.Interval{Value: total, Lo: total, Hi: total}}
 	}
-	return finding{
-		Interval: budget.Interval{Value: total, Lo: math.Inf(-1), Hi: math.Inf(1)}, how: "one block gives no interval: use question compare",
-	}
+	return finding{Interval: budget.Interval{Value: total, Lo: total, Hi: total}}
 }
 
 // against sets a finding in relation to the baseline's. The interval is the widest that both allow.

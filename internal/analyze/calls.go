@@ -201,11 +201,6 @@ func together(per []gathering) *gathering {
 	return &all
 }
 
-// poolWait is a part of the response time that only budgets ask for.
-var poolWait = metric.Metric{
-	Name: "pool_wait", Unit: metric.Seconds, Better: metric.Lower, Help: "How long a call waited for a free connection: the target's slowness, part of the response time.",
-}
-
 // callMeasures adds the measures of one operation's calls. Only response times are kept one by one, and what a budget asks for.
 func (a *analysis) callMeasures(x *extract, operation string, g *gathering) {
 	if g.due == 0 {
@@ -221,11 +216,11 @@ func (a *analysis) callMeasures(x *extract, operation string, g *gathering) {
 	for _, times := range []struct {
 		m metric.Metric
 		s []float64
-	}{{metric.Response, g.response}, {metric.Service, g.service}, {poolWait, g.wait}} {
+	}{{metric.Response, g.response}, {metric.Service, g.service}, {metric.PoolWait, g.wait}} {
 		slices.Sort(times.s)
 		asked := a.asked[times.m.Name]
 		switch {
-		case len(times.s) == 0 || (times.m.Name == poolWait.Name && !asked):
+		case len(times.s) == 0 || (times.m.Name == metric.PoolWait.Name && !asked):
 		case times.m.Name == metric.Response.Name || asked:
 			add(times.m, "p50", stat.SortedQuantile(times.s, .5), times.s)
 		default:

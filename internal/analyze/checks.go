@@ -7,6 +7,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/report"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // unreliable is what a run is called whose own checks found effects where there can be none.
@@ -19,7 +20,7 @@ func (a *analysis) checks(c *comparison) {
 		return
 	}
 	out := &report.AA{Reliable: true}
-	found := false
+	found, skipped := false, map[string][]string{}
 	for i := range c.arms {
 		t := &c.arms[i]
 		base, ok := c.baselineOf(t)
@@ -32,7 +33,7 @@ func (a *analysis) checks(c *comparison) {
 		} else if !t.Baseline {
 			gates = slices.DeleteFunc(c.checkable(), func(g gate) bool { return c.acts(t.ID, g.operation) })
 		}
-		family := c.family(base.ID, t.ID, gates, map[string][]string{})
+		family := c.family(base.ID, t.ID, gates, skipped)
 		if t.Control == design.AA {
 			found = found || len(family) > 0
 			out.Effects = append(out.Effects, a.check(family, design.AA, out)...)
@@ -43,7 +44,8 @@ func (a *analysis) checks(c *comparison) {
 	// One family over all treatments: the more places are searched, the more would be found by chance.
 	out.NegativeControls = a.check(a.negatives, design.Negative, out)
 	if !found {
-		a.flaws.open = append(a.flaws.open, "the A/A arm has no effect to check the run by")
+		out.Unchecked, out.Remedy = a.unchecked(c, skipped)
+		a.flaws.open = append(a.flaws.open, out.Unchecked)
 		out.Reliable = false
 	}
 	a.rep.AA = out
@@ -113,7 +115,7 @@ func nameOf(e *report.Effect) string { return gate{e.Operation, e.Metric, e.Quan
 // change writes a value of an effect with its sign: +3.1 %, or +0.002 in the metric's unit.
 func change(e *report.Effect, v float64) string {
 	if e.Kind == kindRatio {
-		return fmt.Sprintf("%+.3g %%", v*100)
+		return unit.Signed(v*100, 3) + " %"
 	}
-	return fmt.Sprintf("%+.3g", v)
+	return unit.Signed(v, 3)
 }

@@ -46,6 +46,7 @@ func (a *analysis) compare(budgets []budget.Budget) error {
 	}
 	a.cmp = c
 	a.windowOperations()
+	budgets = a.judgeable(budgets)
 	c.gates = c.gating(budgets)
 	a.design(c)
 	a.metrics(c)
@@ -165,7 +166,7 @@ func (c *comparison) named(b *budget.Budget) []gate {
 		return nil
 	}
 	var out []gate
-	operation := c.spokenOf(b.Operation)
+	operation := b.Operation
 	for _, m := range c.measures {
 		if m.metric.Name != b.Metric || (operation != "" && m.operation != operation) {
 			continue
@@ -179,14 +180,6 @@ func (c *comparison) named(b *budget.Budget) []gate {
 		}
 	}
 	return out
-}
-
-// spokenOf is the operation that a budget means: a file that asks for create-pod with dry_run speaks of create-pod in its budgets as well.
-func (c *comparison) spokenOf(operation string) string {
-	if operation != "" && !slices.Contains(c.operations, operation) && slices.Contains(c.operations, operation+dryRunSuffix) {
-		return operation + dryRunSuffix
-	}
-	return operation
 }
 
 func (c *comparison) has(operation, name string) bool {

@@ -12,16 +12,12 @@ import (
 	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/stat"
-	"tare/internal/unit"
 )
 
 // compared judges a budget of a comparison for one treatment. A budget that names no operation holds for each of those that have a clock
 // of their own: the worst of them is told.
 func (a *analysis) compared(b *budget.Budget, treatment string) finding {
 	c := a.cmp
-	if why := a.outside(b); why != "" {
-		return unmeasured("%s", why)
-	}
 	var gates []gate
 	for _, g := range c.named(b) {
 		if b.Operation != "" || c.acts(treatment, g.operation) {
@@ -50,35 +46,11 @@ func (a *analysis) compared(b *budget.Budget, treatment string) finding {
 	return f
 }
 
-// outside says why a budget cannot be judged by this run at all.
-func (a *analysis) outside(b *budget.Budget) string {
-	offered := a.rec.Plan.Load.Rate
-	switch {
-	case b.Drift:
-		return "a drift needs the question soak"
-	case b.At == 0:
-		return ""
-	case a.cmp.batched:
-		return "nothing is offered at a rate to operations that run at their own pace: leave out the \"at\""
-	case offered == 0:
-		return "this run offered no fixed rate: leave out the \"at\""
-	case math.Abs(offered-b.At) > rateTolerance*b.At:
-		return fmt.Sprintf("this run offered %s, not %s", unit.PerSecond(offered), unit.PerSecond(b.At))
-	}
-	return ""
-}
-
 // missing says why a budget names nothing that was measured.
 func (c *comparison) missing(b *budget.Budget) string {
 	switch {
 	case len(c.blocks) == 0:
 		return "no complete block was measured"
-	case slices.Contains(c.idle.operations, b.Operation):
-		return fmt.Sprintf("%s does nothing: what it costs is the harness's own, and is not judged", b.Operation)
-	case b.Operation != "" && !slices.Contains(c.operations, c.spokenOf(b.Operation)):
-		return fmt.Sprintf("there is no operation %q; there is %s", b.Operation, strings.Join(c.operations, ", "))
-	case b.Operation != "" && c.has("", b.Metric):
-		return fmt.Sprintf("%s is of all calls together and cannot be told apart by operation: leave out %q, or measure one operation only", b.Metric, b.Operation+".")
 	}
 	var have []string
 	for _, m := range c.measures {

@@ -51,7 +51,7 @@ func TestBudgetsOfComparisons(t *testing.T) {
 		{"exec.wall <= +5%", []report.Verdict{report.Pass, report.Pass, report.Pass}, nil, ""},
 		{"exec.wall.max <= 1s", []report.Verdict{report.Pass, report.Pass, report.Pass}, nil, ""},
 		{"fork.cpu <= +5%", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, `no operation "fork"; there is open, exec`},
-		{"open.rss <= 1MiB", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "measured were cpu, wall"},
+		{"open.rss <= 1MiB", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "it measures cpu, wall"},
 		{"open.cpu <= +5% at 10/s", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "own pace"},
 		{"open.cpu drift <= 1ms/h", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "soak"},
 		{"apparmor: open.cpu <= +5%", []report.Verdict{report.NotMeasured}, []string{"apparmor"}, "no treatment"},

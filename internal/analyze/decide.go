@@ -15,7 +15,7 @@ func Decide(rep *report.Report) (stop bool, reason string) {
 	var open []string
 	switch {
 	case rep.AA == nil || (len(rep.AA.Effects) == 0 && !rep.AA.Reliable):
-		open = append(open, "there are too few blocks to check the run by its A/A arm")
+		open = append(open, unchecked(rep))
 	case !rep.AA.Reliable || rep.Verdict == report.Invalid:
 		open = append(open, rep.Reason)
 	}
@@ -31,6 +31,14 @@ func Decide(rep *report.Report) (stop bool, reason string) {
 		return false, "open: nothing that was measured decides a verdict; set a budget"
 	}
 	return true, done
+}
+
+// unchecked says why the A/A arm does not check the run yet.
+func unchecked(rep *report.Report) string {
+	if rep.AA == nil || rep.AA.Unchecked == "" {
+		return "there are too few blocks to check the run by its A/A arm"
+	}
+	return rep.AA.Unchecked
 }
 
 // mostOpen is how many open questions a reason names; the report has all of them.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"tare/internal/budget"
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/report"
@@ -16,9 +17,6 @@ const (
 	driftMargin   = 0.05
 	fewestWindows = 20
 )
-
-// leastTrend is how long must have been measured before a slope is judged.
-const leastTrend = 8 * time.Minute
 
 // driftSeed makes a record give the same intervals every time.
 const driftSeed = 20260301
@@ -75,8 +73,8 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 
 // untold says why a slope, whatever its interval, is no trend of the target; empty: it may be one.
 func (s *soak) untold(name string) string {
-	if s.seconds() < leastTrend.Seconds() {
-		return fmt.Sprintf("over less than %s the slow waves of a host, and a program that is still filling its caches, look like a trend", span(leastTrend.Seconds()))
+	if s.seconds() < budget.LeastTrend.Seconds() {
+		return fmt.Sprintf("over less than %s the slow waves of a host, and a program that is still filling its caches, look like a trend", span(budget.LeastTrend.Seconds()))
 	}
 	return s.moved(name)
 }

@@ -8,6 +8,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // The kinds of effects.
@@ -261,7 +262,7 @@ func (c *contrast) verdict(quiet bool) report.EffectVerdict {
 }
 
 // percent writes a level: 98.42 %.
-func percent(v float64) string { return fmt.Sprintf("%.4g %%", v*100) }
+func percent(v float64) string { return unit.Decimal(v*100, 4) + " %" }
 
 func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 

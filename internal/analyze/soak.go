@@ -12,6 +12,7 @@ import (
 	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // A soak is what one long trial left behind: its slices, and what the target used in each of them.
@@ -159,7 +160,7 @@ func (a *analysis) soakRemarks(s *soak) {
 	}
 	if d, ok := whole.Drift[probe.RSS.Name]; ok && d.Verdict == report.Regressed && d.Lo != nil && d.Hi != nil {
 		a.warn(id, "resident memory grows by %s an hour (%s to %s), %.0f %% over what was measured: this looks like a leak",
-			bytesOf(d.PerHour), bytesOf(*d.Lo), bytesOf(*d.Hi), 100*d.Total/d.Start)
+			unit.Bytes(d.PerHour), unit.Bytes(*d.Lo), unit.Bytes(*d.Hi), 100*d.Total/d.Start)
 	}
 }
 
@@ -188,17 +189,6 @@ func span(seconds float64) string {
 		}
 	}
 	return out
-}
-
-// bytesOf writes a size with the unit that fits.
-func bytesOf(v float64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	k := 0
-	for abs(v) >= 1024 && k < len(units)-1 {
-		v /= 1024
-		k++
-	}
-	return fmt.Sprintf("%.3g %s", v, units[k])
 }
 
 // quantityOf finds what a probe reads by its name.

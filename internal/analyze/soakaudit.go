@@ -39,7 +39,7 @@ func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 // asksTimes reports whether a budget limits what a late generator spoils.
 func asksTimes(budgets []budget.Budget) bool {
 	for i := range budgets {
-		if m, ok := findMetric(budgets[i].Metric); (ok && timed(m)) || budgets[i].Metric == poolWait.Name {
+		if m, ok := findMetric(budgets[i].Metric); (ok && timed(m)) || budgets[i].Metric == metric.PoolWait.Name {
 			return true
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"tare/internal/budget"
 	"tare/internal/hist"
@@ -12,27 +11,18 @@ import (
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/stat"
-	"tare/internal/unit"
 )
 
 // endured measures what a budget limits, over a soak.
 func (a *analysis) endured(b *budget.Budget, s *soak) finding {
-	offered := a.rec.Plan.Load.Rate
-	switch {
-	case len(s.measured()) == 0:
+	if len(s.measured()) == 0 {
 		return unmeasured("nothing was measured")
-	case b.At != 0 && offered == 0:
-		return unmeasured("this run offered no fixed rate: leave out the \"at\"")
-	case b.At != 0 && math.Abs(offered-b.At) > rateTolerance*b.At:
-		return unmeasured("this run offered %s, not %s", unit.PerSecond(offered), unit.PerSecond(b.At))
-	case b.Operation != "" && s.total.per[b.Operation] == nil:
-		return unmeasured("there is no operation %q; there is %s", b.Operation, strings.Join(s.total.names, ", "))
 	}
 	if b.Drift {
 		return s.driftFinding(b)
 	}
 	switch b.Metric {
-	case metric.Response.Name, metric.Service.Name, poolWait.Name:
+	case metric.Response.Name, metric.Service.Name, metric.PoolWait.Name:
 		return s.timeFinding(b)
 	case metric.Error.Name:
 		return s.errorFinding(b)
@@ -49,8 +39,6 @@ func (a *analysis) endured(b *budget.Budget, s *soak) finding {
 func (s *soak) driftFinding(b *budget.Budget) finding {
 	d, ok := s.drift(b.Operation, b.Metric, b.Quantile)
 	switch {
-	case !ok && b.Operation != "" && (b.Metric == metric.CPU.Name || memory(b.Metric)):
-		return unmeasured("%s is of the target as a whole: leave out the operation", b.Metric)
 	case !ok:
 		return unmeasured("%s was not read window by window", b.Metric)
 	case d.Lo == nil:
@@ -161,8 +149,6 @@ func (s *soak) timeFinding(b *budget.Budget) finding {
 			v = float64(h.Min()) / 1e9
 		}
 		return finding{Interval: budget.Interval{Value: v, Lo: v, Hi: v}, how: fmt.Sprintf("of %d calls", h.Count())}
-	case "stddev":
-		return finding{Interval: budget.Interval{Value: h.Stddev() / 1e9, Lo: 0, Hi: math.Inf(1)}, how: "a standard deviation has no interval here"}
 	case "mean":
 		return s.meanTime(b, h)
 	case "":

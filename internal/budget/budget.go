@@ -3,6 +3,8 @@ package budget
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"tare/internal/metric"
@@ -93,10 +95,13 @@ func seconds(v float64) string {
 }
 
 // plain prints a number so that it reads back as itself, without an exponent.
-func plain(v float64) string { return strings.TrimSuffix(unit.Rate(v).String(), "/s") }
+func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // String is the budget in a canonical form that parses to the same budget.
-func (b Budget) String() string {
+func (b Budget) String() string { return b.with(b.Limit.String()) }
+
+// with is the budget with a limit that is written like this.
+func (b *Budget) with(limit string) string {
 	var s strings.Builder
 	if b.Treatment != "" {
 		s.WriteString(b.Treatment + ": ")
@@ -111,7 +116,7 @@ func (b Budget) String() string {
 	if b.Drift {
 		s.WriteString(" drift")
 	}
-	s.WriteString(" " + string(b.Op) + " " + b.Limit.String())
+	s.WriteString(" " + string(b.Op) + " " + limit)
 	if b.Drift {
 		s.WriteString("/h")
 	}
@@ -121,20 +126,65 @@ func (b Budget) String() string {
 	return s.String()
 }
 
-// Check says why the budget cannot limit m, or nothing: a rate is no limit for a time.
-func (b Budget) Check(m metric.Metric) error {
-	if b.Limit.Against == Ratio || kindOf(m.Unit) == kindOf(b.Limit.Unit) {
+// checkUnit says why the budget's limit cannot be one of m, or nothing: a rate is no limit for a time.
+func (b *Budget) checkUnit(m metric.Metric) *Refusal {
+	want, limit := commonUnit(m.Unit), commonUnit(b.Limit.Unit)
+	if b.Limit.Against == Ratio || want == limit || (b.Drift && limit == metric.Ratio) {
 		return nil
 	}
-	return fmt.Errorf("budget %q: %s is measured in %s, so its limit cannot be in %s; write it like %s", b.Text, m.Name, m.Unit, b.Limit.Unit, examples[kindOf(m.Unit)])
+	r := &Refusal{Part: PartLimit, Reason: fmt.Sprintf("%s is measured %s, so that its limit cannot be %s", m.Name, inUnit[want], inUnit[limit])}
+	if limit != metric.Count {
+		r.Write = "write it like " + examples[want]
+		if b.Drift {
+			r.Write += "/h"
+		}
+		return r
+	}
+	r.Reason = fmt.Sprintf("the limit of %s needs a unit", m.Name)
+	r.Write = fmt.Sprintf("write %q", b.withUnit(want))
+	return r
 }
 
-// kindOf joins the units that people write alike: CPU time is written as time.
-func kindOf(u metric.Unit) metric.Unit {
+// withUnit is the budget with a unit behind the number that has none.
+func (b *Budget) withUnit(u metric.Unit) string {
+	out := *b
+	number := plain(math.Abs(b.Limit.Value))
+	switch u {
+	case metric.Seconds, metric.CPUSeconds:
+		number += "ms"
+	case metric.PerSecond:
+		number += "/s"
+	case metric.Bytes:
+		number += "MiB"
+	case metric.Ratio:
+		if b.Limit.Value < 1 {
+			number = unit.Percent(b.Limit.Value).String()
+		} else {
+			number += "%"
+		}
+	case metric.Count:
+	}
+	sign := ""
+	switch {
+	case b.Limit.Against != Absolute && b.Limit.Value < 0:
+		sign = "-"
+	case b.Limit.Against != Absolute:
+		sign = "+"
+	}
+	return out.with(sign + number)
+}
+
+// commonUnit joins the units that people write alike: CPU time is written as time.
+func commonUnit(u metric.Unit) metric.Unit {
 	if u == metric.CPUSeconds {
 		return metric.Seconds
 	}
 	return u
+}
+
+// inUnit says what a metric of a unit is measured in.
+var inUnit = map[metric.Unit]string{
+	metric.Seconds: "in seconds", metric.PerSecond: "as a rate", metric.Bytes: "in bytes", metric.Ratio: "as a share", metric.Count: "as a number",
 }
 
 var examples = map[metric.Unit]string{

@@ -31,17 +31,45 @@ func (e *SyntaxError) Error() string {
 // where op is <= or >=, and a limit with a sign is against the baseline. Errors are of type *SyntaxError.
 func Parse(text string) (Budget, error) {
 	p := parser{text: text, b: Budget{Text: text}}
-	left, right, err := p.operator()
-	if err != nil {
-		return Budget{}, err
-	}
-	if err := p.subject(left); err != nil {
-		return Budget{}, err
-	}
-	if err := p.bound(right); err != nil {
+	if err := p.parse(); err != nil {
 		return Budget{}, err
 	}
 	return p.b, nil
+}
+
+func (p *parser) parse() error {
+	left, right, err := p.operator()
+	if err != nil {
+		return err
+	}
+	if err := p.subject(left); err != nil {
+		return err
+	}
+	return p.bound(right)
+}
+
+// A Part is a part of a budget's text.
+type Part uint8
+
+// The parts.
+const (
+	PartTreatment Part = iota
+	PartOperation
+	PartMetric
+	PartQuantile
+	PartDrift
+	PartLimit
+	PartRate // behind "at"
+	parts
+)
+
+// Column is where a part of a budget's text begins, in characters from 1; the whole text begins at 1, and so does what is not there.
+func Column(text string, part Part) int {
+	p := parser{text: text, b: Budget{Text: text}}
+	if err := p.parse(); err != nil || part >= parts {
+		return 1
+	}
+	return utf8.RuneCountInString(text[:p.begins[part]]) + 1
 }
 
 // A span is a piece of the text, without blanks around it.
@@ -61,8 +89,9 @@ func (p *parser) cut(s span, i, n int) (before, after span) {
 }
 
 type parser struct {
-	text string
-	b    Budget
+	text   string
+	b      Budget
+	begins [parts]int // offsets in bytes; 0: the part is not there
 }
 
 func (p *parser) fail(at int, format string, args ...any) error {
@@ -91,6 +120,7 @@ func (p *parser) subject(s span) error {
 			return p.fail(s.at, "no treatment before ':'")
 		}
 		p.b.Treatment, s = t.text, rest
+		p.begins[PartTreatment] = t.at
 	}
 	if i := strings.IndexAny(s.text, " \t\r\n"); i >= 0 {
 		name, word := p.cut(s, i, 1)
@@ -98,6 +128,7 @@ func (p *parser) subject(s span) error {
 			return p.fail(word.at, "unexpected %q: only \"drift\" may follow a metric", word.text)
 		}
 		p.b.Drift, s = true, name
+		p.begins[PartDrift] = word.at
 	}
 	if s.text == "" {
 		return p.fail(s.at, "no metric; write it like \"response.p99 <= 500ms\"")
@@ -107,23 +138,28 @@ func (p *parser) subject(s span) error {
 
 // name reads [operation "."] metric ["." quantile]. An operation's name may hold dots itself.
 func (p *parser) name(s span) error {
-	parts := strings.Split(s.text, ".")
+	words := strings.Split(s.text, ".")
 	at := s.at
-	for _, part := range parts {
+	for _, part := range words {
 		if i := strings.IndexFunc(part, notInName); i >= 0 || part == "" {
 			return p.fail(at+max(i, 0), "a name is expected here, of letters, digits, '-' and '_'")
 		}
 		at += len(part) + 1
 	}
-	n := len(parts)
-	if q, used := quantile(parts); used > 0 {
+	n := len(words)
+	if q, used := quantile(words); used > 0 {
 		if n == used {
 			return p.fail(s.at, "%q is a quantile, not a metric; write it like \"response.%s\"", s.text, q)
 		}
 		p.b.Quantile = q
 		n -= used
+		p.begins[PartQuantile] = s.at + len(strings.Join(words[:n], ".")) + 1
 	}
-	p.b.Operation, p.b.Metric = strings.Join(parts[:n-1], "."), parts[n-1]
+	p.b.Operation, p.b.Metric = strings.Join(words[:n-1], "."), words[n-1]
+	p.begins[PartOperation], p.begins[PartMetric] = s.at, s.at
+	if p.b.Operation != "" {
+		p.begins[PartMetric] += len(p.b.Operation) + 1
+	}
 	return nil
 }
 
@@ -135,11 +171,11 @@ func notInName(r rune) bool {
 var summaries = []string{"min", "mean", "stddev", "max"}
 
 // quantile finds a quantile at the end of a dotted name, and how many parts it takes: "p99.9" takes two, and is p999.
-func quantile(parts []string) (name string, used int) {
-	n := len(parts)
-	last := parts[n-1]
-	if n > 1 && digits(last) && percentile(parts[n-2]) && len(parts[n-2]) == len("p99") {
-		return canonical(parts[n-2] + last), 2
+func quantile(words []string) (name string, used int) {
+	n := len(words)
+	last := words[n-1]
+	if n > 1 && digits(last) && percentile(words[n-2]) && len(words[n-2]) == len("p99") {
+		return canonical(words[n-2] + last), 2
 	}
 	if percentile(last) {
 		return canonical(last), 1
@@ -187,6 +223,7 @@ func (p *parser) bound(s span) error {
 	if i := strings.Index(s.text, " at "); i >= 0 {
 		var at span
 		limit, at = p.cut(s, i, len(" at "))
+		p.begins[PartRate] = at.at
 		rate, err := unit.ParseRate(at.text)
 		if err != nil {
 			return p.fail(at.at, "%v", err)
@@ -203,6 +240,7 @@ func (p *parser) bound(s span) error {
 }
 
 func (p *parser) limit(s span) error {
+	p.begins[PartLimit] = s.at
 	l := &p.b.Limit
 	sign := 1.0
 	l.Against = Absolute

@@ -42,7 +42,7 @@ func (r *session) conclude(a *aim) (goodput float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if got/(1-min(0.5, r.estimate.failing)) > a.hi*(1+changed) {
+	if got/(1-min(0.5, r.estimate.failing)) > max(a.hi, r.estimate.Value)*(1+changed) {
 		return got, nil
 	}
 	return 0, nil
@@ -50,10 +50,10 @@ func (r *session) conclude(a *aim) (goodput float64, err error) {
 
 // enough is how long the target has to be under load before its capacity is stated; the last stretch of a service has a length of its own.
 func (r *session) enough() time.Duration {
-	switch t := r.class().Traits(); {
-	case t.Served:
+	switch {
+	case r.class().Traits().Served:
 		return max(enoughLoad, r.loaded()+lastStretch)
-	case t.Gradual:
+	case r.gradual():
 		return enoughLoad / 2
 	}
 	return 0
@@ -106,7 +106,7 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 	if err != nil {
 		return false, 0, err
 	}
-	if held = !broke; held && r.class().Traits().Gradual {
+	if held = !broke; held && r.gradual() {
 		_, mean := r.share(step.Segment.Start, step.Length()-time.Second, lasting(rate, time.Second, 10), r.floor()+0.01, lost)
 		held = mean <= r.floor()+0.01
 	}

@@ -89,16 +89,22 @@ func (r *session) confirm() (goodput float64, err error) {
 // aim begins a bracket around the estimate.
 func (r *session) aim() aim {
 	a := aim{center: r.estimate.Value, width: r.width(), shift: surprise, enough: 1}
-	if a.fine = a.width; r.waits() || r.class().Traits().Gradual {
+	if a.fine = a.width; r.waits() || r.gradual() {
 		a.enough = agreeing
 	}
 	return a
 }
 
+// gradual reports whether calls are refused little by little around the capacity: places are taken by chance, and a bucket lets no rate pass that varies.
+func (r *session) gradual() bool {
+	const varies = 0.015
+	return r.class().Traits().Gradual || r.class() == signature.TokenBucket && r.estimate.N > 0 && r.estimate.Half() > varies
+}
+
 // waits reports whether rates are judged by whether responses grow, each from rest: calls wait, and the limit saves nothing up.
 func (r *session) waits() bool {
 	t := r.class().Traits()
-	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !t.Gradual && !t.Strands
+	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !r.gradual() && !t.Strands
 }
 
 // lossy reports whether calls failed in the last step, though the class is one whose calls wait.
@@ -197,7 +203,7 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 	if r.waits() || r.class() == signature.AcceptQueue {
 		return r.drifts(role, rate)
 	}
-	if r.class().Traits().Gradual {
+	if r.gradual() {
 		return r.sheds(role, rate)
 	}
 	return r.loses(role, rate, false)

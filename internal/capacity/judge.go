@@ -192,6 +192,7 @@ func evidence(t Trace, b base, over []Step, capacity float64) signature.Evidence
 		}
 	}
 	e.Sharp = t.sharp(from, b.floor)
+	e.Sharp.Leak = t.leak(to, b.floor, capacity)
 	if len(e.Windows) > 0 {
 		e.Calls = dueFrom(t.Calls, e.Windows[0].Start)
 	}
@@ -212,6 +213,32 @@ func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
 		}
 	}
 	return signature.Sharp{}
+}
+
+// leak is the share of calls, beyond the floor, that did not end well in confirmations at 60 to 92 % of the capacity that followed another at no higher a rate, so
+// that nothing of a faster one was left. 0 where there are fewer than 200 calls.
+func (t Trace) leak(since time.Duration, floor, capacity float64) float64 {
+	bad, n, last := 0, 0, math.Inf(1)
+	for _, s := range t.Steps {
+		if s.Segment.Start < since || s.Rate <= 0 || s.Role == RoleSingle {
+			continue
+		}
+		if confirms(s.Role) && s.Rate > 0.6*capacity && s.Rate < 0.92*capacity && last <= s.Rate {
+			for _, c := range due(t.Calls, s.Segment.Start, s.Segment.End) {
+				if c.Outstanding(t.Read) {
+					continue
+				}
+				if n++; !c.Outcome.Good() {
+					bad++
+				}
+			}
+		}
+		last = s.Rate
+	}
+	if n < 200 {
+		return 0
+	}
+	return max(0, float64(bad)/float64(n)-floor)
 }
 
 // burst is how many calls above the capacity were taken before it broke: successes − capacity × time, from the first offer above the

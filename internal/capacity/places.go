@@ -21,7 +21,7 @@ func (r *session) places() error {
 	}
 	n := int(3*flight) + 10
 	over := time.Duration(math.Ceil(float64(n)/r.o.MaxRate*1e9)) + time.Microsecond
-	if over > base/3 || n > r.o.MaxConns/2 {
+	if over > base/6 || n > r.o.MaxConns/2 {
 		return nil // not at once, as this limit sees it
 	}
 	for range 2 {

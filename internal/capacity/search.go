@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/load"
 	"tare/internal/signature"
+	"tare/internal/unit"
 )
 
 // poll is how often a running step is looked at.
@@ -242,4 +243,4 @@ func keep[T any](to **T, v *T) {
 func (r *session) class() signature.Class { return r.estimate.verdict.Class }
 
 // number prints a rate with four digits.
-func number(x float64) string { return fmt.Sprintf("%.4g", x) }
+func number(x float64) string { return unit.Decimal(x, 4) }

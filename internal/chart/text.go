@@ -120,7 +120,19 @@ func (a Axis) write(v float64) string { return written(a.Format, v) }
 
 func written(format func(float64) string, v float64) string {
 	if format == nil {
-		return strconv.FormatFloat(v, 'g', 4, 64)
+		return significant(v, 4)
 	}
 	return oneLine(format(v))
+}
+
+// significant writes a number with so many significant digits, without an exponent.
+func significant(v float64, digits int) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
+	if err != nil {
+		short = v
+	}
+	return strconv.FormatFloat(short, 'f', -1, 64)
 }

@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"tare/internal/analyze"
 	"tare/internal/budget"
-	"tare/internal/record"
 	"tare/internal/report"
 )
 
@@ -60,13 +57,9 @@ func parseBudgets(texts []string) error {
 
 // check judges the budgets of the record in dir.
 func (a *app) check(dir string, budgets []string, outs []output) error {
-	rec, err := record.Open(dir)
+	_, rep, err := analyzed(dir, budgets)
 	if err != nil {
-		return fmt.Errorf("read record: %w", err)
-	}
-	rep, err := analyze.Analyze(rec, analyze.Options{Budget: budgets})
-	if err != nil {
-		return fmt.Errorf("analyze %s: %w", dir, err)
+		return err
 	}
 	if len(outs) == 0 {
 		a.budgetLines(rep)

@@ -3,16 +3,27 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"tare/internal/area/all"
+	"tare/internal/budget"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/metric"
 )
 
 // TestExamplesAreValid reads every example and every template as `tare validate` does: none may have a finding, not even a warning.
 func TestExamplesAreValid(t *testing.T) {
+	experiments(t)
+}
+
+// experiments are all examples and templates, by name.
+func experiments(t *testing.T) map[string]*config.Experiment {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d examples, %v", len(files), err)
@@ -29,9 +40,81 @@ func TestExamplesAreValid(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	out := map[string]*config.Experiment{}
 	for name, src := range sources {
-		if _, found := config.Parse(name, src, all.List{}); len(found) > 0 {
+		e, found := config.Parse(name, src, all.List{})
+		if len(found) > 0 {
 			t.Errorf("%s: %v", name, found)
+		}
+		if e != nil {
+			out[name] = e
+		}
+	}
+	return out
+}
+
+// TestRefusalsSuggestWhatIsAccepted crosses every example and template with all that a budget can name: what a refusal says to write is accepted, or
+// refused at another part; and what areas foretell are metrics that budgets know.
+func TestRefusalsSuggestWhatIsAccepted(t *testing.T) {
+	metrics := []string{"capacity", "slo_capacity", "pool_wait", "nothing"}
+	for _, m := range metric.Known() {
+		metrics = append(metrics, m.Name)
+	}
+	for _, m := range budget.ProbedMetrics() {
+		metrics = append(metrics, m.Name)
+	}
+	suggestion := regexp.MustCompile(`^write (".*")$`)
+	cells := map[string][2]int{} // accepted and refused, by area and question
+	for name, e := range experiments(t) {
+		scope := e.Scope()
+		cell := e.Area + " " + string(e.Question)
+		for _, x := range scope.Treatments {
+			arm := scope.Of(&x)
+			if len(arm.Operations) == 0 && e.Area != "exec" || len(arm.Metrics) == 0 && arm.Unread == "" && !arm.Open {
+				t.Errorf("%s: nothing is foretold of %s: %+v", name, x.ID, arm)
+			}
+			for _, m := range arm.Metrics {
+				if !slices.Contains(metrics, m) {
+					t.Errorf("%s: no budget knows the metric %q", name, m)
+				}
+			}
+		}
+		for _, m := range metrics {
+			for _, rest := range []string{" <= 1", " <= 1ms", " <= 5%", " <= +5%", " >= 10/s", " <= 1MiB", ".p99 <= 1ms", " drift <= 1ms/h", " <= 1ms at 20/s"} {
+				b, err := budget.Parse(m + rest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, n := scope.Refuse(b), cells[cell]
+				if r == nil {
+					cells[cell] = [2]int{n[0] + 1, n[1]}
+					continue
+				}
+				cells[cell] = [2]int{n[0], n[1] + 1}
+				if column := budget.Column(b.Text, r.Part); column < 1 || column > len(b.Text) || r.Reason == "" {
+					t.Errorf("%s: %s: refused at column %d: %v", name, b.Text, column, r)
+				}
+				if s := suggestion.FindStringSubmatch(r.Write); s != nil {
+					text, err := strconv.Unquote(s[1])
+					if err != nil {
+						t.Fatal(err)
+					}
+					again, err := budget.Parse(text)
+					if err != nil {
+						t.Errorf("%s: %s: it says to write what cannot be read: %v", name, b.Text, err)
+					} else if r2 := scope.Refuse(again); r2 != nil && r2.Part == r.Part && r2.Reason == r.Reason {
+						t.Errorf("%s: %s: it says to write %q, which is refused: %v", name, b.Text, text, r2)
+					}
+				}
+			}
+		}
+	}
+	if len(cells) < 12 {
+		t.Errorf("only %v", cells)
+	}
+	for cell, n := range cells {
+		if n[0] == 0 || n[1] == 0 {
+			t.Errorf("%s: %d budgets are accepted, %d refused", cell, n[0], n[1])
 		}
 	}
 }

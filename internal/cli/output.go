@@ -67,30 +67,45 @@ func parseOutputs(values []string) ([]output, error) {
 
 func (a *app) reportCommand() *cobra.Command {
 	var outputs []string
+	var results string
 	c := &cobra.Command{
 		Use: "report RUN", Short: "Compute the report again from a record", Args: exactly("RUN"),
-		Long: "Computes the report from the record in folder RUN alone. The exit code is the run's.",
+		Long: "Computes the report from the record of RUN alone: a folder, or a name below results/. The exit code is the run's.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			outs, err := parseOutputs(outputs)
 			if err != nil {
 				return err
 			}
-			return a.report(args[0], outs)
+			dir, err := a.findRun(args[0], results)
+			if err != nil {
+				return err
+			}
+			return a.report(dir, outs)
 		},
 	}
 	outputFlag(c, &outputs)
+	resultsFlag(c, &results)
 	return c
+}
+
+// analyzed computes the report of the record in dir, with other budgets than its own if any are given.
+func analyzed(dir string, budgets []string) (*record.Record, *report.Report, error) {
+	rec, err := record.Open(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read record: %w", err)
+	}
+	rep, err := analyze.Analyze(rec, analyze.Options{Budget: budgets})
+	if err != nil {
+		return nil, nil, fmt.Errorf("analyze %s: %w", dir, err)
+	}
+	return rec, rep, nil
 }
 
 // report analyzes the record in dir and writes it in every form, and the page into dir. The error carries the run's exit code.
 func (a *app) report(dir string, outs []output) error {
-	rec, err := record.Open(dir)
+	rec, rep, err := analyzed(dir, nil)
 	if err != nil {
-		return fmt.Errorf("read record: %w", err)
-	}
-	rep, err := analyze.Analyze(rec, analyze.Options{})
-	if err != nil {
-		return fmt.Errorf("analyze %s: %w", dir, err)
+		return err
 	}
 	a.windows(dir, rec, rep)
 	for _, o := range outs {

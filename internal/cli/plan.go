@@ -147,11 +147,11 @@ func peak(e *config.Experiment) string {
 	}
 	switch r := e.Peak(); {
 	case r > 0 && e.Question != design.Capacity:
-		return fmt.Sprintf("%g/s, the rate of every trial", r)
+		return unit.Rate(r).String() + ", the rate of every trial"
 	case r > 0 && e.Load.Ladder():
-		return fmt.Sprintf("%g/s, the highest of the rates", r)
+		return unit.Rate(r).String() + ", the highest of the rates"
 	case r > 0:
-		return fmt.Sprintf("%g/s, max_rate: never exceeded", r)
+		return unit.Rate(r).String() + ", max_rate: never exceeded"
 	default:
 		return "not bounded: the target is on this machine, and max_rate is not set"
 	}

@@ -56,6 +56,7 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 	if made.Counts != "" {
 		p("", "%s", made.Counts)
 	}
+	planGates(e, p)
 	if seen := a.visible(ctx, e, looks); seen != "" {
 		p("sees", "%s", seen)
 	}
@@ -102,7 +103,7 @@ func (a *app) visible(ctx context.Context, e *config.Experiment, looks []int) st
 		return "not known: the noise of this host could not be measured"
 	}
 	at := func(blocks int) string {
-		return fmt.Sprintf("%.2g %%", 100*stat.DetectableEffect(noise/math.Sqrt(float64(blocks)), stat.LookAlpha, power))
+		return unit.Decimal(100*stat.DetectableEffect(noise/math.Sqrt(float64(blocks)), stat.LookAlpha, power), 2) + " %"
 	}
 	return fmt.Sprintf("CPU effects of about %s, by %s of equal work on this host just now; the first run will tell for each workload",
 		inBlocks(at, looks), rehearsal)
@@ -136,7 +137,7 @@ func fromAA(effects []report.Effect, looks []int, dir string) string {
 		return ""
 	}
 	scaled := func(blocks int) string {
-		return fmt.Sprintf("%.2g %%", 100*worst*math.Sqrt(float64(at)/float64(blocks)))
+		return unit.Decimal(100*worst*math.Sqrt(float64(at)/float64(blocks)), 2) + " %"
 	}
 	return fmt.Sprintf("effects of about %s, on the noisiest gating metric (%s), by the A/A arm of %s", inBlocks(scaled, looks), name, dir)
 }

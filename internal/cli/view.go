@@ -9,6 +9,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/run"
 	"tare/internal/term"
+	"tare/internal/unit"
 )
 
 // view turns the events of a run into the live view on stderr: a few lines on a terminal, one plain line a step elsewhere.
@@ -100,9 +101,9 @@ func (v *view) lines(e run.Event, c capacity.Event) []string {
 		fmt.Sprintf(" calls  %d due   %d ended, %d of them badly   %d in flight   %d waiting", p.Due, p.Ended(), bad, p.InFlight, p.Waiting),
 	}
 	if c.Estimate > 0 {
-		so := fmt.Sprintf(" so far capacity about %.4g/s", c.Estimate)
+		so := " so far capacity about " + unit.Decimal(c.Estimate, 4) + "/s"
 		if c.Hi > 0 {
-			so += fmt.Sprintf(" [%.4g, %.4g]", c.Lo, c.Hi)
+			so += " [" + unit.Decimal(c.Lo, 4) + ", " + unit.Decimal(c.Hi, 4) + "]"
 		}
 		if c.Signature != "" {
 			so += "   " + string(c.Signature)
@@ -116,7 +117,7 @@ func offered(rate float64) string {
 	if rate == 0 {
 		return "no load"
 	}
-	return fmt.Sprintf("offered %.4g/s", rate)
+	return "offered " + unit.Decimal(rate, 4) + "/s"
 }
 
 // block follows a comparison: one plain line a block and a look, or a few live ones.

@@ -162,7 +162,7 @@ func (c *checker) peak(path string, w *Workload) {
 		c.errorAt(path, c.value(path), "calls at once have no bounded rate; with max_rate (%v) spread them: over: %v",
 			c.e.Load.MaxRate, unit.Duration(math.Ceil(float64(w.Calls)/limit*100)*1e7))
 	case w.PerSecond() > limit:
-		c.errorAt(path, c.value(path), "it offers %.4g/s, above max_rate (%v)", w.PerSecond(), c.e.Load.MaxRate)
+		c.errorAt(path, c.value(path), "it offers %s/s, above max_rate (%v)", unit.Decimal(w.PerSecond(), 4), c.e.Load.MaxRate)
 	}
 }
 

@@ -17,6 +17,13 @@ var (
 	CacheHits    = Metric{"cache-hits", Ratio, Higher, Noisy, "Share of the calls that were answered from memory alone, counted by the target."}
 )
 
+// What only budgets name: parts of other metrics, and what a search finds.
+var (
+	PoolWait    = Metric{"pool_wait", Seconds, Lower, Noisy, "How long a call waited for a free connection: the target's slowness, part of the response time."}
+	Capacity    = Metric{"capacity", PerSecond, Higher, Noisy, "Highest rate at which calls end as expected for as long as it lasts."}
+	SLOCapacity = Metric{"slo_capacity", PerSecond, Higher, Noisy, "Highest rate at which the latency objective of the load holds."}
+)
+
 // Known are the metrics that calls and batches are measured by.
 func Known() []Metric {
 	return []Metric{Response, Service, Wall, CPU, Instructions, Error, Goodput, Allocations, Allocated, Hits, CacheHits}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tare/internal/metric"
+	"tare/internal/unit"
 )
 
 // ErrWindows means that a form of values that are independent of one another was asked of a soak: its windows follow each other in time.
@@ -46,10 +47,10 @@ func (r *Report) soakEntries() ([]actionEntry, error) {
 			if !d.Known() {
 				continue
 			}
-			unit, scale := actionUnit(d.Unit)
-			e := actionEntry{Name: clean(Measured(s.Operation, name, "") + " drift · " + s.Treatment), Unit: unit + "/h", Value: nearest(d.PerHour * scale), Extra: d.Slope() + ": " + string(d.Verdict)}
+			name, scale := actionUnit(d.Unit)
+			e := actionEntry{Name: clean(Measured(s.Operation, name, "") + " drift · " + s.Treatment), Unit: name + "/h", Value: nearest(d.PerHour * scale), Extra: d.Slope() + ": " + string(d.Verdict)}
 			if d.Lo != nil && d.Hi != nil {
-				e.Range = fmt.Sprintf("± %.3g", (*d.Hi-*d.Lo)/2*scale)
+				e.Range = "± " + unit.Decimal((*d.Hi-*d.Lo)/2*scale, 3)
 			}
 			out = append(out, e)
 		}
@@ -76,6 +77,6 @@ func appendEntry(out []actionEntry, name string, s *Soak, u metric.Unit, v *floa
 	if v == nil {
 		return out
 	}
-	unit, scale := actionUnit(u)
-	return append(out, actionEntry{Name: clean(name + " · " + s.Treatment), Unit: unit, Value: nearest(*v * scale)})
+	shown, scale := actionUnit(u)
+	return append(out, actionEntry{Name: clean(name + " · " + s.Treatment), Unit: shown, Value: nearest(*v * scale)})
 }

@@ -9,6 +9,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // ActionBenchmark writes what github-action-benchmark (https://github.com/benchmark-action/github-action-benchmark) reads as
@@ -59,15 +60,15 @@ type actionEntry struct {
 
 // entry is one metric of one treatment. Its value is the report's, or where that has none, the median of its blocks.
 func (r *Report) entry(b *BlockValues, value float64) actionEntry {
-	unit, scale := actionUnit(b.Unit)
-	e := actionEntry{Name: clean(b.measured() + " · " + b.Treatment), Unit: unit, Value: nearest(value * scale)}
+	name, scale := actionUnit(b.Unit)
+	e := actionEntry{Name: clean(b.measured() + " · " + b.Treatment), Unit: name, Value: nearest(value * scale)}
 	t := r.treatment(b.Treatment)
 	i := slices.IndexFunc(t.Metrics, func(m Metric) bool { return m.measured() == b.measured() })
 	if i >= 0 {
 		m := &t.Metrics[i]
 		e.Value = nearest(m.Value * scale)
 		if m.Lo != nil && m.Hi != nil && !math.IsInf(*m.Hi-*m.Lo, 0) && !math.IsNaN(*m.Hi-*m.Lo) {
-			e.Range = fmt.Sprintf("± %.3g", (*m.Hi-*m.Lo)/2*scale)
+			e.Range = "± " + unit.Decimal((*m.Hi-*m.Lo)/2*scale, 3)
 		}
 		e.Extra = countOf(m.N, "block")
 	}

@@ -80,7 +80,7 @@ func Exactly(n float64) string {
 	if n == math.Trunc(n) && math.Abs(n) < 1e15 {
 		return strconv.FormatFloat(n, 'f', -1, 64)
 	}
-	return strconv.FormatFloat(n, 'g', 6, 64)
+	return unit.Decimal(n, 6)
 }
 
 // words are "bends at 700 [650, 740] rules, 100 µs [98, 102] + 20 ns·rules [18, 22] up to there, 200 ns [190, 210] for each beyond".

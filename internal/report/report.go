@@ -357,6 +357,10 @@ type AA struct {
 	Effects          []Effect `json:"effects,omitempty"`
 	Reliable         bool     `json:"reliable"`
 	NegativeControls []Effect `json:"negative_controls,omitempty"`
+	// Unchecked says why no effect of the baseline on itself could be estimated; empty: one was.
+	Unchecked string `json:"unchecked,omitempty"`
+	// Remedy says what to change in the experiment so that one can be; empty: nothing but more blocks.
+	Remedy string `json:"remedy,omitempty"`
 }
 
 // Budget is a limit from the experiment file and what it came to for one treatment. Numbers are in Unit; those of a limit against the

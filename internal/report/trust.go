@@ -113,7 +113,7 @@ func (r *Report) trust() (text string, ok bool) {
 	}
 	s := strings.Join(parts, "; ")
 	if arm == nil && !a.Reliable {
-		return strings.TrimSuffix("UNCHECKED: there is no effect of the baseline on itself; "+s, "; "), false
+		return strings.TrimSuffix("UNCHECKED: "+orElse(a.Unchecked, "there is no effect of the baseline on itself")+"; "+s, "; "), false
 	}
 	if !a.Reliable {
 		return strings.TrimSuffix("UNRELIABLE on this host: "+s, ": "), false
@@ -180,7 +180,12 @@ func (r *Report) next() []string {
 	if r.Design == nil || r.Design.Unblocked || len(r.Effects) == 0 {
 		return nil
 	}
-	if r.unreliable() {
+	switch {
+	case r.unreliable() && r.AA.Remedy != "":
+		return []string{r.AA.Remedy}
+	case r.unreliable() && r.AA.Unchecked != "":
+		return nil
+	case r.unreliable():
 		return []string{"the host is too noisy for this: tare doctor shows its noise; a quieter host, pinned CPUs or longer batches help"}
 	}
 	switch {

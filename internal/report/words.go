@@ -130,12 +130,21 @@ func (c *Capacity) recovery() (label, text string) {
 		return "wedged", "it did not answer again after the load had stopped"
 	case note != "":
 		return "recovers", note
-	case c.RecoverySeconds != nil && *c.RecoverySeconds == 0:
-		return "recovers", "immediately"
 	case c.RecoverySeconds != nil:
-		return "recovers", "after " + unit.Seconds(*c.RecoverySeconds) + " idle"
+		return "recovers", RecoversAfter(*c.RecoverySeconds)
 	}
 	return "", ""
+}
+
+// soon is below how many seconds a target recovers immediately: single calls are made twice a second.
+const soon = 1
+
+// RecoversAfter says how long a target took to answer again after its load had stopped: "immediately", "after 12 s".
+func RecoversAfter(seconds float64) string {
+	if seconds < soon {
+		return "immediately"
+	}
+	return "after " + unit.Seconds(seconds)
 }
 
 // line says whether the generator may be blamed.

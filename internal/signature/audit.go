@@ -6,6 +6,7 @@ import (
 
 	"tare/internal/load"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // Audit is what the generator did in a stretch of load. Durations are in seconds.
@@ -100,11 +101,5 @@ func SentTooLittle(achieved float64) string {
 
 // short prints seconds with a fitting unit.
 func short(s float64) string {
-	switch {
-	case s >= 1:
-		return fmt.Sprintf("%.3g s", s)
-	case s >= 1e-3:
-		return fmt.Sprintf("%.3g ms", s*1e3)
-	}
-	return fmt.Sprintf("%.3g µs", s*1e6)
+	return unit.Seconds(s)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"tare/internal/unit"
 )
 
 // order is the order in which classes are tried.
@@ -112,7 +114,7 @@ func (f features) share(n int) float64 { return float64(n) / float64(f.n) }
 // rate prints a rate with as many digits as it deserves.
 func rate(r float64) string {
 	if r < 10 {
-		return fmt.Sprintf("%.2g", r)
+		return unit.Decimal(r, 2)
 	}
 	return fmt.Sprintf("%.0f", r)
 }

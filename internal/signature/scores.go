@@ -14,7 +14,7 @@ func connections(_ Evidence, f features, found map[Class]finding) {
 	for _, c := range []Class{ConnectionRefused, PortExhaustion, FDExhaustion} {
 		share := f.share(f.dial[c])
 		found[c] = finding{
-			score: share / 0.1, // 5 % is enough
+			score: share / 0.1 * min(1, 10*f.late/max(f.best, 1e-9)), // 5 % is enough; where nothing is served, nothing listens
 			evidence: fmt.Sprintf("%.1f %% of the calls could not connect (%s)", 100*share, map[Class]string{
 				ConnectionRefused: "the target refused the connection",
 				PortExhaustion:    "the client had no ephemeral port left",
@@ -75,6 +75,9 @@ func (f features) filled() (score float64, evidence, against string) {
 	if f.flatness() == 1 {
 		return 1, fmt.Sprintf("%d calls on established connections were never answered, at %s alike = a backlog of %d + 1", last, where, last-1), ""
 	}
+	if a, b := float64(f.fills[0]), float64(last); n > 1 && b > 1.5*a {
+		return 0.2, "", "the number of stuck calls grew with the rate"
+	}
 	return 0.55, fmt.Sprintf("%v calls on established connections were never answered at %s: connections that were never accepted, though the queue was not seen full", f.fills, where),
 		"the number of stuck calls did not level off"
 }
@@ -98,21 +101,29 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 	enough := min(1, share/0.1) // 5 % is enough
 	waits := f.waits(e)
 	if f.turns >= 1 && f.turn > 0 {
+		own := 1.0
+		if f.period > 0 && math.Abs(f.turn/f.period-1) < 0.1 {
+			own = 0.3 // the scheduler's period
+		}
 		found[FixedWindow] = finding{
-			score:    enough,
+			score:    enough * own,
 			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused until the next", short(f.turn), f.turn*e.Capacity),
 		}
 	}
+	leaks := clamp((e.Sharp.Leak - 0.002) / 0.004)
 	if f.level > 0 {
 		found[ConcurrencyLimit] = finding{
-			score:    enough * max(f.separation*0.625, f.places(e)), // the area of 0.9 is enough
-			evidence: f.placesEvidence(),
+			score:    enough * max(f.separation*0.625, f.places(e), 0.6*leaks), // the area of 0.9 is enough
+			evidence: f.placesEvidence(e),
 			against:  fmt.Sprintf("refusals are not explained by the number in flight (separation %.2f)", f.separation),
 		}
 	}
 	found[Shedding] = f.shedding(e, enough, waits)
 	found[Penalty] = f.penalty(e, enough)
-	bucket := enough * max(0.6, 1-2*f.acceptVariation) * (1 - 0.8*waits)
+	bucket := enough * max(0.6, 1-2*f.acceptVariation) * (1 - 0.8*waits) * (1 - 0.6*leaks)
+	if f.acceptVariation > 0.4 {
+		bucket = min(bucket, 0.45) // that is no constant rate
+	}
 	if f.good < 5 {
 		bucket = 0 // nothing is accepted, at no constant rate
 	}
@@ -173,11 +184,15 @@ func (f features) penalty(e Evidence, enough float64) finding {
 	if !(e.Sharp.Held > 0) {
 		return finding{}
 	}
-	left := e.Sharp.Goodput / e.Sharp.Held
+	left, at := e.Sharp.Goodput/e.Sharp.Held, e.Sharp.Failed
+	if over := f.late / e.Sharp.Held; over < left {
+		left, at = over, f.window.Rate
+	}
+	quick := 1 - clamp((f.rejection.p50-3*e.BaseP50.Seconds()-0.01)/max(0.01, e.BaseP50.Seconds()))
 	return finding{
-		score: enough * clamp((0.8-left)/0.6),
+		score: enough * quick * clamp((0.8-left)/0.6),
 		evidence: fmt.Sprintf("at %s/s every call passed; at %s/s only %s/s did, and the others were refused %s: refused calls count against the limit as well",
-			rate(e.Sharp.Held), rate(e.Sharp.Failed), rate(e.Sharp.Goodput), f.delayed()),
+			rate(e.Sharp.Held), rate(at), rate(left*e.Sharp.Held), f.delayed()),
 		against: fmt.Sprintf("%.0f %% of what passed below the limit still passed above it", 100*left),
 	}
 }
@@ -189,11 +204,18 @@ func (f features) places(e Evidence) float64 {
 	if a < 2 || b < 1 || f.burstSize < 1.5*a || flight < 1.5 {
 		return 0
 	}
-	differs := math.Abs(a-b)/a + math.Abs(a/flight-1)
-	return clamp(1.2 - differs)
+	weight := 1.0
+	if f.separation > 0.15 {
+		weight = 0.5 // refusals do follow the number in flight, blurred by what lies between
+	}
+	return clamp(1.2 - math.Abs(a-b)/a - weight*math.Abs(a/flight-1))
 }
 
-func (f features) placesEvidence() string {
+func (f features) placesEvidence(e Evidence) string {
+	if e.Sharp.Leak > 0 && f.separation < 0.8 && f.places(e) < wins {
+		return fmt.Sprintf("%.1f %% of the calls were refused at rates clearly below the accepted %s/s: when chance has all places taken, and not when a rate is exceeded",
+			100*e.Sharp.Leak, rate(e.Capacity))
+	}
 	if f.bursts[0] > 0 && f.separation < 0.8 {
 		return fmt.Sprintf("of %.0f calls at once, %d were accepted, and of as many a little later %d: as many as the accepted rate keeps in flight",
 			f.burstSize, f.bursts[0], f.bursts[1])

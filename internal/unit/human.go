@@ -59,6 +59,24 @@ func Share(ratio float64) string { return scaled(ratio*100, noSteps, "%") }
 // Number prints a plain number: "163", "0.98", "12.4k".
 func Number(v float64) string { return scaled(v, plainSteps, "") }
 
+// Decimal prints a plain number with at most so many significant digits before and behind the point, and never with an exponent or a prefix: "20040",
+// "16.67", "0.00012". Whole digits beyond them are zeros.
+func Decimal(v float64, significant int) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return scaled(v, noSteps, "")
+	}
+	return exact(roundTo(v, significant))
+}
+
+// Signed prints as Decimal does, with the sign in front of positive numbers too: "+3.1", "-0.5", "0".
+func Signed(v float64, significant int) string {
+	s := Decimal(v, significant)
+	if v > 0 && s != "0" {
+		s = "+" + s
+	}
+	return s
+}
+
 // scaled prints v on the step where it is neither too small nor too large as it will be shown: 999.7 µs becomes "1 ms", not "1000 µs".
 func scaled(v float64, steps []step, suffix string) string {
 	switch {

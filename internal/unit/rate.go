@@ -38,8 +38,21 @@ func ParseRate(text string) (Rate, error) {
 // PerSecond is the rate as a number of events in a second.
 func (r Rate) PerSecond() float64 { return float64(r) }
 
-// String is the exact form: "150/s".
-func (r Rate) String() string { return exact(float64(r)) + "/s" }
+// String is the exact form: "150/s". A rate that has many digits in a second and few in a minute, an hour or a day is written as such: "1000/min".
+func (r Rate) String() string {
+	const few = 6 // significant digits
+	second := exact(float64(r)) + "/s"
+	if roundTo(float64(r), few) == float64(r) {
+		return second
+	}
+	for _, per := range []string{"min", "h", "d"} {
+		s := exact(roundTo(float64(r)*perSeconds[per], few)) + "/" + per
+		if back, err := ParseRate(s); err == nil && back == r {
+			return s
+		}
+	}
+	return second
+}
 
 // MarshalText implements encoding.TextMarshaler.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

@@ -46,13 +46,13 @@ func (plain) Check(_ uint64, status int, body []byte) load.Outcome {
 	return load.OK
 }
 
-// TestSearch searches the capacity of three limiters over real sockets. On a host
+// TestSearch searches the capacity of limiters over real sockets. On a host
 // that holds up tare or the server there is no answer to judge.
 func TestSearch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it searches for up to a minute")
 	}
-	for _, name := range []string{"token-bucket", "fixed-window", "concurrency-limit"} {
+	for _, name := range []string{"token-bucket", "fixed-window"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait, mostly
 			f := trialOf(t, name).f

@@ -12,7 +12,9 @@ func admissionParts() map[PartKind]mechanism {
 	punishes := hanging([]signature.Class{signature.Penalty}, []signature.Class{signature.Penalty, signature.QuotaHang})
 	limiting := func(ruled func(*composed, map[string]float64) rule) func(*composed, int, Part) {
 		return func(s *composed, i int, p Part) {
-			s.limiters = append(s.limiters, &limiter{rule: ruled(s, p.With), part: i, refusal: p.Refusal, perClient: boolean(p.With["per_client"])})
+			s.limiters = append(s.limiters, &limiter{
+				rule: ruled(s, p.With), part: i, refusal: p.Refusal, perClient: boolean(p.With["per_client"]),
+			})
 		}
 	}
 	return map[PartKind]mechanism{
@@ -73,7 +75,8 @@ func admissionParts() map[PartKind]mechanism {
 	}
 }
 
-// concurrent are the classes of a limit on calls at once. Where the service is what is too slow, it bounds the queue before it.
+// concurrent are the classes of a limit on calls at once. Where the service is what is too slow, it bounds the queue
+// before it.
 func concurrent(v view, i int) []signature.Class {
 	classes := []signature.Class{signature.ConcurrencyLimit}
 	if !v.bindsPart(i) {

@@ -9,8 +9,8 @@ import (
 	"tare/internal/load"
 )
 
-// composed is a server made of the parts of a composition. What a call goes through: the entrance, the network, errors, the limiters,
-// the queue and its workers, a dependency.
+// composed is a server made of the parts of a composition. What a call goes through: the entrance, the network, errors,
+// the limiters, the queue and its workers, a dependency.
 type composed struct {
 	composition Composition
 	rng         *rand.Rand

@@ -17,8 +17,8 @@ var (
 	updateCases = flag.Bool("update", false, "rewrite which kept cases are open")
 )
 
-// gates are bounds that the search reaches today where it does not reach a goal yet, by the goal's name. A goal that is not listed is
-// tested as it is.
+// gates are bounds that the search reaches today where it does not reach a goal yet, by the goal's name. A goal that is
+// not listed is tested as it is.
 var gates = map[string]float64{
 	"interval excludes the truth by more than 5 %": 50,
 	`"at least" above 1.05 × truth`:                10,
@@ -72,7 +72,8 @@ func TestComposedWorlds(t *testing.T) {
 	}
 }
 
-// allowance is how many of n may miss a goal by chance when each does with probability p: more happen once in a thousand times.
+// allowance is how many of n may miss a goal by chance when each does with probability p: more happen once in a thousand
+// times.
 func allowance(n int, p float64) int {
 	if p <= 0 {
 		return 0

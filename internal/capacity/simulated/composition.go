@@ -36,13 +36,13 @@ const (
 	autoscaling     PartKind = "autoscaling"      // slower by factor until after seconds of load have passed
 	credits         PartKind = "credits"          // slower by factor once seconds of work have been saved up no longer
 	cpuQuota        PartKind = "cpu-quota"        // workers run for share of each period seconds only
-	pauses          PartKind = "pauses"           // every seconds, all work stops for length seconds, longer by growth per waiting call
+	pauses          PartKind = "pauses"           // every seconds, all stop for length seconds; growth per waiting call
 	dependency      PartKind = "dependency"       // a queue behind the service that serves rate calls a second
 	dependencyQuota PartKind = "dependency-quota" // a token bucket behind the service
 	stopsForever    PartKind = "stops"            // answers nothing any more once length calls wait
 	crash           PartKind = "crash"            // fails all calls once length wait, and is back after down seconds
 	errorShare      PartKind = "errors"           // fails a share of all calls
-	neighbours      PartKind = "neighbours"       // every seconds on average, service is slower by factor for length seconds
+	neighbours      PartKind = "neighbours"       // every seconds, service is slower by factor for length seconds
 	drift           PartKind = "drift"            // service time swings by share over period seconds
 	jitter          PartKind = "jitter"           // delays requests and answers by up to most seconds
 )
@@ -80,7 +80,8 @@ type Part struct {
 	Distribution string `json:"distribution,omitempty"`
 }
 
-// A Composition is a server made of parts, with the client's settings. It is a plain value: the same composition is the same server.
+// A Composition is a server made of parts, with the client's settings. It is a plain value: the same composition is the
+// same server.
 type Composition struct {
 	Name string `json:"name,omitempty"`
 	Note string `json:"note,omitempty"`
@@ -119,7 +120,8 @@ func (c Composition) String() string {
 	for _, p := range c.Parts {
 		text = append(text, p.String())
 	}
-	return fmt.Sprintf("%s; timeout %gs, latency %.3gms, max %.4g/s", strings.Join(text, " + "), c.Timeout, 1000*c.Latency, c.MaxRate)
+	return fmt.Sprintf("%s; timeout %gs, latency %.3gms, max %.4g/s",
+		strings.Join(text, " + "), c.Timeout, 1000*c.Latency, c.MaxRate)
 }
 
 // String is the part's kind with its numbers.
@@ -139,7 +141,8 @@ func (p Part) String() string {
 // Validate reports what is wrong with a composition that was read from a file.
 func (c Composition) Validate() error {
 	if !(c.MaxRate > 0) || !(c.Timeout > 0) || c.Latency < 0 {
-		return fmt.Errorf("max_rate %v and timeout %v must be positive, latency %v not negative", c.MaxRate, c.Timeout, c.Latency)
+		return fmt.Errorf("max_rate %v and timeout %v must be positive, latency %v not negative",
+			c.MaxRate, c.Timeout, c.Latency)
 	}
 	for i, p := range c.Parts {
 		if err := p.validate(); err != nil {

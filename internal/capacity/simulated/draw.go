@@ -8,7 +8,8 @@ import (
 // shareWithoutLimit is how many of the drawn compositions have no limit below the highest rate.
 const shareWithoutLimit = 0.065
 
-// Draw makes composition number i of a seed: at least three parts, one of which is meant to bind. What does bind is computed.
+// Draw makes composition number i of a seed: at least three parts, one of which is meant to bind. What does bind is
+// computed.
 func Draw(seed uint64, i int) Composition {
 	d := &drawing{rng: rand.New(rand.NewPCG(seed, uint64(i)*0x9e3779b97f4a7c15+hash("composed")))}
 	d.c = Composition{
@@ -97,7 +98,8 @@ func (d *drawing) limiter(rate float64) *Part {
 }
 
 func (d *drawing) refuses(p *Part) *Part {
-	p.Refusal = d.one(refuse429, refuse429, refuse503, refuse503, refuse500, refuseReset, refuseSilent, refuseFailed, refuseWrong)
+	p.Refusal = d.one(
+		refuse429, refuse429, refuse503, refuse503, refuse500, refuseReset, refuseSilent, refuseFailed, refuseWrong)
 	if d.chance(0.15) {
 		p.With["per_client"] = 1
 	}
@@ -210,7 +212,8 @@ func aging(d *drawing) {
 
 func bounded(d *drawing) {
 	d.queued()
-	d.add(shedByLength, "length", count(d.rate*d.up(0.03, 1), 3)).Refusal = d.one(refuse503, refuse503, refuse429, refuse500, refuseReset)
+	p := d.add(shedByLength, "length", count(d.rate*d.up(0.03, 1), 3))
+	p.Refusal = d.one(refuse503, refuse503, refuse429, refuse500, refuseReset)
 }
 
 func dropping(d *drawing) {
@@ -248,7 +251,8 @@ func (d *drawing) queued() {
 	ways[d.rng.IntN(len(ways))](d)
 }
 
-// extras adds one to three parts that are not meant to bind, of kinds that are not there yet, so that there are three at least.
+// extras adds one to three parts that are not meant to bind, of kinds that are not there yet, so that there are three at
+// least.
 func (d *drawing) extras() {
 	for n := 1 + d.rng.IntN(3); n > 0 || len(d.c.Parts) < 3; n-- {
 		x := extras[d.rng.IntN(len(extras))]

@@ -19,8 +19,8 @@ type Truth struct {
 	Capacity float64
 	// Stop is how the search should end.
 	Stop capacity.Stop
-	// Part is the part that a composed server's failure is due to, Findings what should be seen beside its class, and Possible what may
-	// be said beside it.
+	// Part is the part that a composed server's failure is due to, Findings what should be seen beside its class, and
+	// Possible what may be said beside it.
 	Part               PartKind
 	Findings, Possible []capacity.FindingKind
 	// Soft says that hardly more calls fail at a clearly higher rate.

@@ -12,8 +12,8 @@ type mechanism struct {
 	numbers string
 	// add puts part number i into a server.
 	add func(s *composed, i int, p Part)
-	// allows is the rate that it would allow alone, as far as arithmetic knows it; nil where it sets none. Only the search for the truth
-	// starts from it.
+	// allows is the rate that it would allow alone, as far as arithmetic knows it; nil where it sets none. Only the
+	// search for the truth starts from it.
 	allows func(c Composition, x map[string]float64) float64
 	// share is the part of their time in which workers work, or how fast; nil: all of it.
 	share func(x map[string]float64) float64
@@ -30,7 +30,9 @@ var mechanisms map[PartKind]mechanism
 
 func init() { // the classes refer to the mechanisms
 	mechanisms = map[PartKind]mechanism{}
-	for _, some := range []map[PartKind]mechanism{entranceParts(), admissionParts(), queueParts(), serviceParts(), noiseParts()} {
+	for _, some := range []map[PartKind]mechanism{
+		entranceParts(), admissionParts(), queueParts(), serviceParts(), noiseParts(),
+	} {
 		maps.Copy(mechanisms, some)
 	}
 }

@@ -80,7 +80,8 @@ func TestRefusals(t *testing.T) {
 				continue
 			}
 			bad++
-			if x.Outcome != c.outcome || x.Status != c.status || x.Outcome == load.ConnFailed && x.Errno != uint16(syscall.ECONNRESET) {
+			reset := x.Errno == uint16(syscall.ECONNRESET)
+			if x.Outcome != c.outcome || x.Status != c.status || reset != (c.outcome == load.ConnFailed) {
 				t.Fatalf("%q: a refused call ended as %s with status %d", c.how, x.Outcome, x.Status)
 			}
 			if s := x.Service().Seconds(); x.Outcome != load.Timeout && (s < 0.5 || s > 0.52) {
@@ -97,7 +98,8 @@ func TestQueuePolicies(t *testing.T) {
 	serve := workers(1, 0.01)
 	calls, _ := offered(t, made(serve, with(shedByAge, "age", 0.2)), 200, 4*time.Second)
 	for _, c := range calls {
-		if s := c.Service().Seconds(); c.Outcome == load.Refused && math.Abs(s-0.2013) > 0.001 || c.Outcome.Good() && s > 0.22 {
+		s, refused := c.Service().Seconds(), c.Outcome == load.Refused
+		if refused && math.Abs(s-0.2013) > 0.001 || c.Outcome.Good() && s > 0.22 {
 			t.Fatalf("shed by age 0.2 s: %s after %.4f s", c.Outcome, s)
 		}
 	}
@@ -142,7 +144,8 @@ func TestAbandonedCalls(t *testing.T) {
 		c := made(with(service, "workers", 1.0, "mean", 0.01, "abandoned", abandoned))
 		c.Timeout = 2
 		w := c.World()
-		if _, err := w.Offer(t.Context(), load.Constant{Rate: 200, Duration: 20 * time.Second}, time.Second, nil); err != nil {
+		p := load.Constant{Rate: 200, Duration: 20 * time.Second}
+		if _, err := w.Offer(t.Context(), p, time.Second, nil); err != nil {
 			t.Fatal(err)
 		}
 		want := 400 + 1600*abandoned // 2 s of calls, or all beyond 100/s
@@ -159,7 +162,8 @@ func TestMemory(t *testing.T) {
 		if n := goodOf(calls); n < 40 || n > 60 {
 			t.Errorf("%d calls before 50 waited", n)
 		}
-		if c := w.Fresh(t.Context(), 0, 0, time.Second); c.Outcome.Good() || (c.Outcome == load.ConnFailed) != (refuses == 1) {
+		fresh := w.Fresh(t.Context(), 0, 0, time.Second)
+		if c := fresh; c.Outcome.Good() || (c.Outcome == load.ConnFailed) != (refuses == 1) {
 			t.Errorf("refuses %v: a fresh call ends as %s", refuses, c.Outcome)
 		}
 		if held, _ := c.sustains(60, 0, 30*time.Second); !held {
@@ -215,7 +219,8 @@ func TestChangesWithTime(t *testing.T) {
 	for _, c := range calls {
 		s = append(s, c.Service().Seconds()-0.011)
 	}
-	if lo, hi, mean := slices.Min(s), slices.Max(s), stat.Mean(s); lo < -0.0003 || hi > 0.0083 || math.Abs(mean-0.004) > 0.0003 {
+	lo, hi, mean := slices.Min(s), slices.Max(s), stat.Mean(s)
+	if lo < -0.0003 || hi > 0.0083 || math.Abs(mean-0.004) > 0.0003 {
 		t.Errorf("jitter of 4 ms either way adds %.4f to %.4f s, %.4f s on average", lo, hi, mean)
 	}
 }
@@ -270,7 +275,8 @@ func TestComposedWorldKeepsItsBooks(t *testing.T) {
 			t.Errorf("%s: %d calls wait of which every client has given up", c, s.queue.live)
 		}
 		if s.inside < s.queue.live+s.queue.busy || s.queue.busy > s.queue.workers {
-			t.Errorf("%s: %d calls inside, %d wait, %d are served by %d", c, s.inside, s.queue.live, s.queue.busy, s.queue.workers)
+			t.Errorf("%s: %d calls inside, %d wait, %d are served by %d", c, s.inside, s.queue.live, s.queue.busy,
+				s.queue.workers)
 		}
 	}
 }
@@ -385,12 +391,13 @@ func TestTruthsAreRemembered(t *testing.T) {
 }
 
 func TestShrink(t *testing.T) {
-	c := made(workers(7, 0.0123), with(tokenBucket, "rate", 123.4, "burst", 56.0), with(jitter, "most", 0.00123), with(drift, "period", 30.0, "share", 0.03))
+	c := made(workers(7, 0.0123), with(tokenBucket, "rate", 123.4, "burst", 56.0), with(jitter, "most", 0.00123),
+		with(drift, "period", 30.0, "share", 0.03))
 	small := Shrink(c, func(c Composition) bool {
 		p, ok := c.part(tokenBucket)
 		return ok && c.has(service) && p.With["rate"] > 110
 	})
-	if len(small.Parts) != 2 || small.Parts[1].With["rate"] != 120 || small.Parts[0].With["mean"] != 0.01 || small.Seed != 1 {
+	if p := small.Parts; len(p) != 2 || p[1].With["rate"] != 120 || p[0].With["mean"] != 0.01 || small.Seed != 1 {
 		t.Errorf("shrunk to %s", small)
 	}
 	if len(c.Parts) != 4 || c.Parts[1].With["rate"] != 123.4 {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Shrink removes parts and rounds numbers as long as the search still fails in the given way, and returns what is left. It asks still of
-// every candidate whether it does; Still is that for a search.
+// Shrink removes parts and rounds numbers as long as the search still fails in the given way, and returns what is left.
+// It asks still of every candidate whether it does; Still is that for a search.
 func Shrink(c Composition, still func(Composition) bool) Composition {
 	for again := true; again; {
 		again = false

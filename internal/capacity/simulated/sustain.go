@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// The definition of a sustained rate. A warmed-up copy (warm, scaled, no allowance or credits left) is offered calls at even distances
-// for ten minutes, after a gentle start. It sustains the rate when
+// The definition of a sustained rate. A warmed-up copy (warm, scaled, no allowance or credits left) is offered calls at
+// even distances for ten minutes, after a gentle start. It sustains the rate when
 //   - at least 99 % of the share of calls that is good at a very low rate is good at this one, and
-//   - responses do not grow: those of the last third take on average no longer than those of the first, but for 0.25 % of the time between,
-//     (plus three standard errors) and in no ten seconds 4 s more than in the first sixth.
+//   - responses do not grow: those of the last third take on average no longer than those of the first, but for 0.25 %
+//     of the time between and three standard errors, and those of no ten seconds 4 s longer than those of the first sixth.
 //
-// The capacity is the highest such rate, less the share of good calls that it may lose: a bucket of 100/s sustains 101/s by that
-// definition, and takes 100/s.
+// The capacity is the highest such rate, less the share of good calls that it may lose: a bucket of 100/s sustains 101/s
+// by that definition, and takes 100/s.
 const (
 	trialTime   = 10 * time.Minute
 	leadTime    = 6 * time.Second // the gentle start
@@ -105,8 +105,8 @@ func (t *trial) note(j *job) {
 	t.squares[third] += response * response
 	t.counts[third]++
 	if s := int(seconds(j.Done-t.begun) / 10); s != t.window {
-		if t.count > 0 && share > 1.0/6 && t.earlyCount > 0 && t.sum/float64(t.count) > t.early/float64(t.earlyCount)+mostSurplus {
-			t.surplus = true
+		if t.count > 0 && share > 1.0/6 && t.earlyCount > 0 {
+			t.surplus = t.surplus || t.sum/float64(t.count) > t.early/float64(t.earlyCount)+mostSurplus
 		}
 		t.window, t.sum, t.count = s, 0, 0
 	}
@@ -161,8 +161,8 @@ func (c Composition) sustains(rate, floor float64, length time.Duration) (held b
 	return share >= least && !t.grows(), rate * math.Min(1, share/(1-floor))
 }
 
-// sustained is the highest rate that the server sustains, as much of it as it takes; +Inf when that is at least most, 0 when it
-// sustains none.
+// sustained is the highest rate that the server sustains, as much of it as it takes; +Inf when that is at least most, 0
+// when it sustains none.
 func (c Composition) sustained(most float64) float64 {
 	guess := math.Min(c.ceiling(), most)
 	floor := c.floor(guess)

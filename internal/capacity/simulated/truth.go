@@ -33,7 +33,8 @@ func (c Composition) Truth() Truth {
 	}
 	v := c.overloaded(rate)
 	v.binding = c.binding(rate)
-	if i := slices.IndexFunc(c.Parts, func(p Part) bool { return p.Kind == slower }); i >= 0 && v.goodput < collapsed*rate {
+	i := slices.IndexFunc(c.Parts, func(p Part) bool { return p.Kind == slower })
+	if i >= 0 && v.goodput < collapsed*rate {
 		v.slows = c.without(i).overloaded(rate).goodput > kept*rate
 	}
 	classes, part := v.classes()
@@ -43,15 +44,16 @@ func (c Composition) Truth() Truth {
 	return t
 }
 
-// soft reports whether the server hardly does worse at a clearly higher rate: more than 90 % are good there, and responses do not grow.
+// soft reports whether the server hardly does worse at a clearly higher rate: more than 90 % are good there, and
+// responses do not grow.
 func (c Composition) soft(rate float64) bool {
 	t := c.newTrial(true)
 	t.run(softRate*rate, removalTime, -1)
 	return t.share() > softShare && !t.grows()
 }
 
-// binding lists the parts without any one of which the server sustains clearly more. The time is the shortest in which the server with
-// all its parts does not.
+// binding lists the parts without any one of which the server sustains clearly more. The time is the shortest in which
+// the server with all its parts does not.
 func (c Composition) binding(rate float64) []int {
 	floor, most := c.floor(rate), math.Min(rate*removalGain, 2*c.MaxRate)
 	var length time.Duration
@@ -105,8 +107,9 @@ func (c Composition) overloaded(rate float64) view {
 	}
 }
 
-// burst is how many calls the server takes beyond its rate when it has saved up all that it can: those that are good while three times
-// the rate is offered, less the rate. nil where no such allowance binds, or where the service itself cannot take that much.
+// burst is how many calls the server takes beyond its rate when it has saved up all that it can: those that are good
+// while three times the rate is offered, less the rate. nil where no such allowance binds, or where the service itself
+// cannot take that much.
 func (c Composition) burst(rate float64, part PartKind) *float64 {
 	if part != tokenBucket && part != cellRate && part != dependencyQuota {
 		return nil
@@ -133,8 +136,8 @@ func (v view) binds(k PartKind) bool {
 // bindsPart reports whether the server sustains more without its part number i.
 func (v view) bindsPart(i int) bool { return slices.Contains(v.binding, i) }
 
-// classes are the right names of the failure, the best first, and the part that it is due to: the limiter whose removal raises the rate;
-// else the part that ends most of the lost calls; else what makes calls wait.
+// classes are the right names of the failure, the best first, and the part that it is due to: the limiter whose removal
+// raises the rate; else the part that ends most of the lost calls; else what makes calls wait.
 func (v view) classes() ([]signature.Class, PartKind) {
 	var classes []signature.Class
 	var due PartKind

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Truths remembers the truths of compositions in a file: computing them takes several times as long as a search. They are those of the
-// simulator that wrote the file: whoever changes it has to remove the file.
+// Truths remembers the truths of compositions in a file: computing them takes several times as long as a search. They
+// are those of the simulator that wrote the file: whoever changes it has to remove the file.
 type Truths struct {
 	path  string
 	mu    sync.Mutex

@@ -102,7 +102,8 @@ func serviceParts() map[PartKind]mechanism {
 			},
 		},
 		pauses: {
-			numbers: "every length growth", share: func(x map[string]float64) float64 { return x["every"] / (x["every"] + x["length"]) },
+			numbers: "every length growth",
+			share:   func(x map[string]float64) float64 { return x["every"] / (x["every"] + x["length"]) },
 			add: func(s *composed, _ int, p Part) {
 				x := p.With
 				c := &workClock{every: x["every"], length: x["length"], growth: x["growth"]}

@@ -35,7 +35,8 @@ func SearchWorld(ctx context.Context, c Composition, truth Truth) (WorldOutcome,
 		return WorldOutcome{}, fmt.Errorf("search %s: %w", c, err)
 	}
 	o := WorldOutcome{
-		Composition: c, Trace: t, Outcome: Outcome{Truth: truth, Result: capacity.Assess(t), Peak: w.Peak(), Calls: len(t.Calls)},
+		Composition: c, Trace: t,
+		Outcome: Outcome{Truth: truth, Result: capacity.Assess(t), Peak: w.Peak(), Calls: len(t.Calls)},
 	}
 	if limit := o.limit(); !math.IsInf(limit, 1) {
 		for _, x := range judged {

@@ -130,7 +130,8 @@ func (s Worlds) quantile(q float64) float64 {
 // Write prints the goals, and where the search fails, as Markdown.
 func (s Worlds) Write(w io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d composed worlds, seed %d.\n\n| goal | bound | value | |\n|---|--:|--:|---|\n", len(s.Outcomes), s.Seed)
+	fmt.Fprintf(&text, "%d composed worlds, seed %d.\n\n", len(s.Outcomes), s.Seed)
+	text.WriteString("| goal | bound | value | |\n|---|--:|--:|---|\n")
 	for _, g := range Goals() {
 		value, ok := g.Reached(s)
 		sign, unit, said := "≥", " %", "missed"
@@ -145,10 +146,13 @@ func (s Worlds) Write(w io.Writer) error {
 		}
 		fmt.Fprintf(&text, "| %s | %s %g%s | %.2f%s | %s |\n", g.Name, sign, g.Bound, unit, value, unit, said)
 	}
-	fmt.Fprintf(&text, "\n| worlds with a wrong verdict | within 5 %% of the truth | 95 %% of searches within | findings missed | spurious |\n"+
+	fmt.Fprintf(&text, "\n| worlds with a wrong verdict | within 5 %% of the truth | 95 %% of searches within | "+
+		"findings missed | spurious |\n"+
 		"|--:|--:|--:|--:|--:|\n| %.2f %% | %.1f %% | %.0f s | %s | %s |\n", s.percent(WorldOutcome.misjudged),
-		s.percent(func(o WorldOutcome) bool { return o.Error() <= 0.05 }), s.quantile(0.95), s.findings(false), s.findings(true))
-	text.WriteString("\n| due to | worlds | excluded | at least too high | wrong verdict | answered | class right | wrong | unknown | s, median | p95 |\n" +
+		s.percent(func(o WorldOutcome) bool { return o.Error() <= 0.05 }), s.quantile(0.95),
+		s.findings(false), s.findings(true))
+	text.WriteString("\n| due to | worlds | excluded | at least too high | wrong verdict | answered | class right | wrong | " +
+		"unknown | s, median | p95 |\n" +
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, part := range s.parts() {
 		text.WriteString(s.only(func(o WorldOutcome) bool { return o.Truth.Part == part }).row(string(part)))
@@ -170,9 +174,10 @@ func (s Worlds) row(name string) string {
 		name = "no limit"
 	}
 	unknown := func(o WorldOutcome) bool { return !o.named() && !o.misnamed() }
-	return fmt.Sprintf("| %s | %d | %.1f %% | %.1f %% | %.1f %% | %.0f %% | %.0f %% | %.1f %% | %.0f %% | %.0f | %.0f |\n", name, len(s.Outcomes),
-		s.percent(WorldOutcome.excluded), s.percent(WorldOutcome.tooHigh), s.percent(WorldOutcome.misjudged), s.percent(WorldOutcome.answered),
-		s.percent(WorldOutcome.named), s.percent(WorldOutcome.misnamed), s.percent(unknown), s.quantile(0.5), s.quantile(0.95))
+	const form = "| %s | %d | %.1f %% | %.1f %% | %.1f %% | %.0f %% | %.0f %% | %.1f %% | %.0f %% | %.0f | %.0f |\n"
+	return fmt.Sprintf(form, name, len(s.Outcomes), s.percent(WorldOutcome.excluded), s.percent(WorldOutcome.tooHigh),
+		s.percent(WorldOutcome.misjudged), s.percent(WorldOutcome.answered), s.percent(WorldOutcome.named),
+		s.percent(WorldOutcome.misnamed), s.percent(unknown), s.quantile(0.5), s.quantile(0.95))
 }
 
 func (s Worlds) parts() []PartKind {
@@ -189,7 +194,9 @@ func (s Worlds) parts() []PartKind {
 // findings counts those that were missed, or that are spurious, by kind.
 func (s Worlds) findings(spurious bool) string {
 	var text []string
-	for _, k := range []capacity.FindingKind{capacity.ColdStart, capacity.Autoscaling, capacity.SpentCredits, capacity.StaysDown} {
+	for _, k := range []capacity.FindingKind{
+		capacity.ColdStart, capacity.Autoscaling, capacity.SpentCredits, capacity.StaysDown,
+	} {
 		n, of := 0, 0
 		for _, o := range s.Outcomes {
 			missed, extra := o.missed()
@@ -228,9 +235,10 @@ func (o WorldOutcome) Line() string {
 	if r.AtLeast > 0 {
 		said = fmt.Sprintf("at least %.4g/s", r.AtLeast)
 	}
-	return fmt.Sprintf("seed %d index %d: %s · due to %s · truth %s %v · said %s %s %v · %s %s · %d phases, %.0f s, %d calls · %s",
-		o.Seed, o.Index, strings.Join(failures, ", "), o.Truth.Part, truth, o.Truth.Findings, said, r.Signature.Class, kinds(r.Findings),
-		r.Stop, r.Reason, r.Phases, r.Seconds, o.Calls, o.Composition)
+	return fmt.Sprintf("seed %d index %d: %s · due to %s · truth %s %v · said %s %s %v · %s %s · "+
+		"%d phases, %.0f s, %d calls · %s", o.Seed, o.Index, strings.Join(failures, ", "), o.Truth.Part, truth,
+		o.Truth.Findings, said, r.Signature.Class, kinds(r.Findings), r.Stop, r.Reason, r.Phases, r.Seconds, o.Calls,
+		o.Composition)
 }
 
 func kinds(f []capacity.Finding) []capacity.FindingKind {

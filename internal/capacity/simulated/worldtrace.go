@@ -37,8 +37,8 @@ func (o WorldOutcome) WriteTrace(w io.Writer) error {
 		if s.Passed != nil {
 			passed = map[bool]string{true: "yes", false: " no"}[*s.Passed]
 		}
-		fmt.Fprintf(&text, "%8.2f s %-13s %2d  %9.4g/s for %6.2f s  held %s  %6d good", s.Segment.Start.Seconds(), s.Role, s.Attempt, s.Rate,
-			s.Length().Seconds(), passed, len(good))
+		fmt.Fprintf(&text, "%8.2f s %-13s %2d  %9.4g/s for %6.2f s  held %s  %6d good",
+			s.Segment.Start.Seconds(), s.Role, s.Attempt, s.Rate, s.Length().Seconds(), passed, len(good))
 		if len(good) > 0 {
 			fmt.Fprintf(&text, " in %.3g s, p99 %.3g s", stat.Quantile(good, 0.5), stat.Quantile(good, 0.99))
 		}

@@ -117,7 +117,7 @@ func facts(c *report.Capacity) []block {
 		add("Recovers", "no", recovery(c), bad)
 	case c.RecoverySeconds != nil && *c.RecoverySeconds > 0:
 		_, note, _ := strings.Cut(recovery(c), ", ") // how long it took stands before
-		add("Recovers", "after "+unit.Seconds(*c.RecoverySeconds), note, "")
+		add("Recovers", report.RecoversAfter(*c.RecoverySeconds), note, "")
 	default:
 		add("Recovers", recovery(c), "", "")
 	}

@@ -141,10 +141,8 @@ func recovery(c *report.Capacity) string {
 		return "no: " + note
 	case note != "":
 		return note
-	case c.RecoverySeconds != nil && *c.RecoverySeconds == 0:
-		return "immediately"
 	case c.RecoverySeconds != nil:
-		return "after " + unit.Seconds(*c.RecoverySeconds) + " idle"
+		return report.RecoversAfter(*c.RecoverySeconds)
 	}
 	return ""
 }

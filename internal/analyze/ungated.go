@@ -1,0 +1,66 @@
+package analyze
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"tare/internal/metric"
+	"tare/internal/stat"
+	"tare/internal/unit"
+)
+
+// MinCalls is how many calls a block needs for its median response to decide a verdict that no budget asks for.
+const MinCalls = minCalls
+
+// FewestBlocks is how many blocks the interval of an effect needs at the level of a verdict.
+func FewestBlocks() int { return fewestFor(stat.LookAlpha) }
+
+// unchecked says why the A/A arm has no effect to check the run by, and what to change. skipped are the effects that could not be estimated, by reason.
+func (a *analysis) unchecked(c *comparison, skipped map[string][]string) (why, change string) {
+	if len(c.gates) == 0 {
+		return c.ungated(a.rec.Plan.Load.Rate)
+	}
+	var reasons []string
+	for _, reason := range sortedKeys(skipped) {
+		reasons = append(reasons, strings.Join(skipped[reason], ", ")+": "+reason)
+	}
+	if len(reasons) == 0 {
+		return "the run has no A/A arm to check it by", ""
+	}
+	return "the A/A arm cannot be judged: " + strings.Join(reasons, "; "), ""
+}
+
+// ungated says why no metric decides a verdict, though values were measured, and what to change. rate is what was offered; 0: no fixed rate.
+func (c *comparison) ungated(rate float64) (why, change string) {
+	var reasons []string
+	least := math.MaxInt
+	for _, m := range c.measures {
+		if m.metric.Name == metric.Response.Name && c.wholeMix(m.operation) {
+			least = min(least, c.fewest(m))
+		}
+	}
+	if !c.batched {
+		reasons = append(reasons, "there is no CPU time of the target")
+	}
+	switch {
+	case len(c.measures) == 0:
+		return "nothing was measured that could decide a verdict", ""
+	case least == math.MaxInt:
+		return "no metric decides a verdict: " + strings.Join(append(reasons, "no response times are given"), ", and "), ""
+	}
+	reasons = append(reasons, fmt.Sprintf("response.p50 decides from %d calls a block on, of which there were %d", minCalls, least))
+	why = "no metric decides a verdict: " + strings.Join(reasons, ", and ")
+	change = "name a metric that is to decide, as in budget: [response.p50 <= +10%]"
+	if rate > 0 {
+		change += fmt.Sprintf(", or make %d calls a block: load: {duration: %v}", minCalls, LongEnough(rate))
+	}
+	return why, change
+}
+
+// LongEnough is the duration at which so many calls a second are enough for MinCalls in every block, with some to spare.
+func LongEnough(rate float64) unit.Duration {
+	const spare = 1.05
+	return unit.Duration(time.Duration(math.Ceil(spare*MinCalls/rate)) * time.Second)
+}

@@ -1,0 +1,32 @@
+package sandbox
+
+import (
+	"slices"
+
+	"tare/internal/area"
+	"tare/internal/design"
+)
+
+var _ area.Forecaster = (*Spec)(nil)
+
+// Forecast implements area.Forecaster. Whether the host counts instructions, only the run will tell.
+func (s *Spec) Forecast(_ design.Question, t design.Treatment) area.Forecast {
+	p, err := s.plan(t)
+	if err != nil {
+		return area.Forecast{Open: true}
+	}
+	f := area.Forecast{
+		Operations: slices.Clone(s.Workloads), Metrics: []string{metricWall, metricCPU, metricInstructions},
+		Rounds: area.Batches{Rounds: s.Rounds}.OrUsual().Rounds,
+	}
+	if p.command != "" {
+		f.Operations = append(f.Operations, commandOperation)
+	} else {
+		for _, c := range s.Commands {
+			f.Operations = append(f.Operations, c.Name)
+		}
+	}
+	f.Operations = append(f.Operations, s.programs()...)
+	f.Operations = append(f.Operations, s.daemons()...)
+	return f
+}

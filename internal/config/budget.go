@@ -1,0 +1,157 @@
+package config
+
+import (
+	"errors"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"tare/internal/area"
+	"tare/internal/budget"
+	"tare/internal/design"
+	"tare/internal/unit"
+)
+
+// Budgets parses the limits. After Parse without errors it does not fail.
+func (e *Experiment) Budgets() ([]budget.Budget, error) {
+	out := make([]budget.Budget, 0, len(e.Budget))
+	for _, text := range e.Budget {
+		b, err := budget.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// Scope is what the experiment measures, as far as its file tells.
+func (e *Experiment) Scope() *budget.Scope {
+	full := e.WithDefaults()
+	_, ownPace := e.Target.(area.Batcher)
+	s := &budget.Scope{
+		Question: e.Question, Treatments: e.Treatments(), OwnPace: ownPace, Planned: true, Rate: float64(full.Load.Rate), Objective: full.Load.SLO != nil,
+		MaxRate: float64(full.Load.MaxRate),
+	}
+	switch e.Question {
+	case design.Compare, design.Scale:
+		s.Blocks = full.Blocks
+	case design.Soak:
+		s.Length = time.Duration(full.Load.Duration)
+	case design.Capacity:
+		for _, r := range full.Load.Rates {
+			s.Ladder = append(s.Ladder, float64(r))
+		}
+		for _, w := range full.Load.Workloads {
+			s.Ladder = append(s.Ladder, w.PerSecond())
+		}
+	}
+	s.Of = func(t *design.Treatment) budget.Arm { return full.arm(t) }
+	return s
+}
+
+// arm is what is measured under a treatment.
+func (e *Experiment) arm(t *design.Treatment) budget.Arm {
+	f := area.Forecast{Open: true}
+	if x, ok := e.Target.(area.Forecaster); ok {
+		f = x.Forecast(e.Question, *t)
+	}
+	out := budget.Arm{Operations: f.Operations, Idle: f.Idle, Metrics: f.Metrics, Open: f.Open, Unread: f.Unread, Instead: f.Instead}
+	if len(e.Load.Operations) > 0 {
+		out.Operations = nil
+		for _, o := range e.Load.Operations {
+			out.Operations = append(out.Operations, o.Name)
+		}
+	}
+	out.Samples = func(operation string) float64 {
+		if f.Rounds > 0 {
+			return float64(f.Rounds)
+		}
+		return e.calls() * e.share(operation, out.Operations)
+	}
+	return out
+}
+
+// calls is how many calls an open loop makes in one trial; 0: not known.
+func (e *Experiment) calls() float64 {
+	if e.Load.Closed != nil || e.Question == design.Capacity {
+		return 0
+	}
+	return float64(e.Load.Rate) * time.Duration(e.Load.Duration).Seconds()
+}
+
+// share is how many of the calls are of an operation; 0: not known.
+func (e *Experiment) share(operation string, all []string) float64 {
+	if operation == "" || len(all) == 1 {
+		return 1
+	}
+	own, sum := 0, 0
+	for _, o := range e.Load.Operations {
+		sum += o.Weight
+		if o.Name == operation {
+			own = o.Weight
+		}
+	}
+	if sum == 0 {
+		return 0
+	}
+	return float64(own) / float64(sum)
+}
+
+// budget checks the limits, and that they can be judged.
+func (c *checker) budget() {
+	seen := map[string]bool{}
+	for i, text := range c.e.Budget {
+		path := index("budget", i)
+		if !c.fine(path) {
+			continue
+		}
+		b, err := budget.Parse(text)
+		if err != nil {
+			c.badBudget(path, err)
+			continue
+		}
+		if seen[text] {
+			c.warn(path, "this budget is given twice")
+			continue
+		}
+		seen[text] = true
+		c.judgeable(path, b)
+	}
+}
+
+// badBudget points into the text, where that is possible.
+func (c *checker) badBudget(path string, err error) {
+	if syntax, ok := errors.AsType[*budget.SyntaxError](err); ok {
+		c.failWithin(path, syntax.Column, syntax.Message)
+		return
+	}
+	c.fail(path, "%v", err)
+}
+
+// failWithin reports an error at a column of a budget's text, counted from 1.
+func (c *checker) failWithin(path string, column int, message string) {
+	at := *c.value(path)
+	if n, ok := peek(&at); ok && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
+		at = *n
+		at.Column += column - 1
+		if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
+			at.Column++
+		}
+	}
+	c.errorAt(path, &at, "budget: %s", message)
+}
+
+// judgeable refuses a budget that no run of this file could judge.
+func (c *checker) judgeable(path string, b budget.Budget) {
+	if c.fine("load.max_rate") && b.At > float64(c.e.Load.MaxRate) {
+		c.failWithin(path, budget.Column(b.Text, budget.PartRate), "the rate "+unit.Rate(b.At).String()+" is above max_rate ("+c.e.Load.MaxRate.String()+")")
+		return
+	}
+	if c.known == nil || !c.fine("question") || c.broken("load") || c.e.Target == nil || c.broken("target") {
+		return
+	}
+	if r := c.e.Scope().Refuse(b); r != nil {
+		c.failWithin(path, budget.Column(b.Text, r.Part), r.Error())
+	}
+}
