@@ -4,10 +4,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X tare/internal/cli.version=$(VERSION)
 LINT    := bin/golangci-lint
 GOTESTSUM := bin/gotestsum
-RACE    := ./internal/load/... ./internal/importer/... ./internal/run/... ./internal/proc/... ./internal/build/... ./internal/driver/... ./internal/plane/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
+RACE    := ./internal/capacity/servers/... ./internal/load/... ./internal/importer/... ./internal/run/... ./internal/proc/... ./internal/build/... ./internal/driver/... ./internal/plane/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
 # What measures nothing and holds nothing to a time: two of these are tested at once. All others are tested alone.
 PURE    := ./cmd/... ./engines/... ./schema/... ./internal/analyze ./internal/arch ./internal/area ./internal/area/admission/apimetrics ./internal/area/all \
-           ./internal/area/decision/model ./internal/area/identity/fixture ./internal/budget ./internal/capacity/... ./internal/chart ./internal/clock \
+           ./internal/area/decision/model ./internal/area/identity/fixture ./internal/budget ./internal/capacity ./internal/capacity/simulated ./internal/chart ./internal/clock \
            ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/importer ./internal/metric ./internal/record ./internal/report/... \
            ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit
 
@@ -69,7 +69,8 @@ simulate: ## the search, the signatures and the statistics against simulated tru
 	$(GO) run ./cmd/tare-simulate -worlds 10000 -seed 1
 	$(GO) run ./cmd/tare-simulate -stat
 
-calibrate: build ## tare against known truth on this host, two busy loops beside it (about an hour)
+calibrate: build ## tare against known truth on this host: servers and proxies of known capacity (about twenty minutes), and planted costs (an hour)
+	$(GO) run ./cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json
 	$(GO) run ./cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
 	$(GO) run ./cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml
 

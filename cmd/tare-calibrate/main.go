@@ -1,5 +1,7 @@
-// Command tare-calibrate weighs tare itself: it repeats an experiment whose truth is known, on this host as it is or with busy loops beside
-// it, and counts how often the verdicts are right. The truth of a treatment is its level "planted": the share of work that it does more.
+// Command tare-calibrate weighs tare itself: it repeats an experiment whose truth is known, on this host as it is or
+// with busy loops beside it, and counts how often the verdicts are right. The truth of a treatment is its level
+// "planted": the share of work that it does more. With -servers it searches the capacity of servers and proxies whose
+// limits follow from their configuration.
 package main
 
 import (
@@ -31,9 +33,11 @@ func main() {
 
 // options say what is repeated, how often, and beside what.
 type options struct {
-	file, tare, keep, only string
-	n, busy                int
-	seed                   uint64
+	file, tare, keep string
+	n, busy          int
+	seed             uint64
+	parallel         int
+	only, out        string
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -45,8 +49,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.n, "n", 40, "experiments")
 	flags.IntVar(&o.busy, "busy", 0, "busy loops beside them")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the first experiment; the others follow")
+	servers := flags.Bool("servers", false, "search the capacity of servers of known capacity, instead of repeating an experiment")
+	flags.StringVar(&o.only, "only", "", "with -servers: a regular expression that the servers' names must match; with -starve: the one way to starve it that is tried")
+	flags.IntVar(&o.parallel, "parallel", 1, "with -servers: searches at a time")
+	flags.StringVar(&o.out, "out", "", "with -servers: file in which all answers are kept as JSON")
 	starve := flags.Bool("starve", false, "instead of experiments: starve the generator on purpose, -n times each way, and count what the audit says (Linux, root)")
-	flags.StringVar(&o.only, "only", "", "with -starve: only ways whose name begins so, beside those that starve nothing")
 	serve := flags.String("serve", "", "be the server that this JSON describes (used by -starve itself)")
 	job := flags.String("job", "", "be the generator that this JSON describes (used by -starve itself)")
 	spin := flags.Bool("spin", false, "be a busy loop (started by this command itself)")
@@ -68,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case *starve:
 		return starved(ctx, o, stdout, stderr)
 	}
-	if flags.NArg() != 1 {
+	if !*servers && flags.NArg() != 1 {
 		return errors.New("name one experiment file, such as examples/aa.yaml")
 	}
 	o.file = flags.Arg(0)
@@ -76,6 +83,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	defer stop()
 	if err != nil {
 		return err
+	}
+	if *servers {
+		return searchAll(ctx, o, stdout, stderr)
 	}
 	return repeat(ctx, o, stdout, stderr)
 }
@@ -121,15 +131,11 @@ func repeat(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	dir := o.keep
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "tare-calibrate-*"); err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	} else if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, remove, err := o.folder()
+	if err != nil {
 		return err
 	}
+	defer remove()
 	var all tally
 	for i := range o.n {
 		seed := o.seed + uint64(i)
@@ -145,28 +151,25 @@ func repeat(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	return all.write(stdout, o)
 }
 
-// once runs the experiment in src with one seed and returns its report. Exit codes of verdicts are answers, not failures.
+// folder is where records go; remove throws them away, unless they are to be kept.
+func (o options) folder() (dir string, remove func(), err error) {
+	if o.keep != "" {
+		return o.keep, func() {}, os.MkdirAll(o.keep, 0o700)
+	}
+	if dir, err = os.MkdirTemp("", "tare-calibrate-*"); err != nil {
+		return "", nil, err
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }, nil
+}
+
+// once runs the experiment in src with one seed and returns its report. Exit codes of verdicts are answers, not
+// failures.
 func once(ctx context.Context, tare, dir string, src []byte, seed uint64) (*report.Report, error) {
-	file := filepath.Join(dir, fmt.Sprintf("seed-%d.yaml", seed))
 	text := append([]byte(nil), src...)
 	text = append(text, fmt.Sprintf("\nseed: %d\n", seed)...)
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	b, said, err := runFile(ctx, tare, dir, fmt.Sprintf("seed-%d", seed), text)
+	if err != nil {
 		return nil, err
-	}
-	out := filepath.Join(dir, fmt.Sprintf("seed-%d.json", seed))
-	c := exec.CommandContext(ctx, tare, "run", file, "--results", dir, "-o", "json="+out)
-	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
-	said, err := c.CombinedOutput()
-	var exited *exec.ExitError
-	if err != nil && !errors.As(err, &exited) {
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	b, readErr := os.ReadFile(out)
-	if readErr != nil {
-		return nil, fmt.Errorf("%w: %s", errors.Join(err, readErr), said)
 	}
 	rep := &report.Report{}
 	if err := json.Unmarshal(b, rep); err != nil {
@@ -176,4 +179,27 @@ func once(ctx context.Context, tare, dir string, src []byte, seed uint64) (*repo
 		return nil, fmt.Errorf("the run did not complete: %s", said)
 	}
 	return rep, nil
+}
+
+// runFile runs the experiment in text as a user would, and returns its report as JSON and what was printed.
+func runFile(ctx context.Context, tare, dir, name string, text []byte) (rep, said []byte, err error) {
+	file, out := filepath.Join(dir, name+".yaml"), filepath.Join(dir, name+".json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, nil, err
+	}
+	c := exec.CommandContext(ctx, tare, "run", file, "--results", dir, "-o", "json="+out)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	said, err = c.CombinedOutput()
+	var exited *exec.ExitError
+	if err != nil && !errors.As(err, &exited) {
+		return nil, said, err
+	}
+	if ctx.Err() != nil {
+		return nil, said, ctx.Err()
+	}
+	rep, readErr := os.ReadFile(out)
+	if readErr != nil {
+		return nil, said, fmt.Errorf("%w: %s", errors.Join(err, readErr), said)
+	}
+	return rep, said, nil
 }

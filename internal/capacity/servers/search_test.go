@@ -1,0 +1,171 @@
+package servers
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tare/internal/capacity"
+	"tare/internal/load"
+	"tare/internal/signature"
+)
+
+// plain asks for the token.
+type plain struct{}
+
+var _ load.Wire = plain{}
+
+// ConnKey implements load.Wire.
+func (plain) ConnKey(uint64) int { return 0 }
+
+// Render implements load.Wire.
+func (plain) Render(dst []byte, _ uint64) []byte {
+	return append(dst, "GET /token HTTP/1.1\r\nHost: target\r\n\r\n"...)
+}
+
+// Check implements load.Wire.
+func (plain) Check(_ uint64, status int, body []byte) load.Outcome {
+	switch {
+	case status == 429 || status == 503:
+		return load.Refused
+	case status != 200:
+		return load.Failed
+	case !bytes.Equal(body, []byte(good.body)):
+		return load.Wrong
+	}
+	return load.OK
+}
+
+// TestSearch searches the capacity of limiters over real sockets. On a host
+// that holds up tare or the server there is no answer to judge.
+func TestSearch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it searches for up to a minute")
+	}
+	for _, name := range []string{"token-bucket", "fixed-window"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait, mostly
+			f := trialOf(t, name).f
+			addr, stop := apart(t, name)
+			s, err := load.Open(t.Context(), load.Config{
+				Endpoint: load.Endpoint{Addr: addr, Host: "target", Keys: 1}, KeepCalls: true,
+				Timeout: f.Timeout, MaxConns: 512, MaxRate: f.MaxRate,
+				Operations: []load.Operation{{Name: "token", Weight: 1, Wire: plain{}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := capacity.Options{MaxRate: f.MaxRate, MaxConns: 512, Timeout: f.Timeout, MaxSeconds: 30}
+			trace, err := capacity.Search(t.Context(), s, o, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if late := stop(); late > MostLate {
+				t.Skipf("SKIPPED: the host was late for %.1f %% of what the server did", 100*late)
+			}
+			judge(t, f.Truth, capacity.Assess(trace))
+		})
+	}
+}
+
+// serverVariable names the fixture that this program is to be, in its environment.
+const serverVariable = "TARE_TEST_SERVER"
+
+// serveApart serves the fixture of that name until in ends. It says its address, and then how late it was.
+func serveApart(name string, in io.Reader, out io.Writer) error {
+	i := slices.IndexFunc(All(), func(f Fixture) bool { return f.Name == name })
+	if i < 0 {
+		return fmt.Errorf("no fixture %s", name)
+	}
+	r, err := All()[i].Start(context.Background(), 1)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, r.Addr)
+	_, ended := io.Copy(io.Discard, in)
+	_, late := fmt.Fprintln(out, r.Late())
+	return errors.Join(err, ended, late, r.Stop())
+}
+
+// apart serves a fixture from a process of its own, as its callers would hold up its timers in theirs. stop ends it,
+// and says how late it was.
+func apart(t *testing.T, name string) (addr netip.AddrPort, stop func() float64) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), self)
+	c.Env = append(os.Environ(), serverVariable+"="+name)
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if addr, err = netip.ParseAddrPort(strings.TrimSpace(line)); err != nil {
+		t.Fatal(err)
+	}
+	return addr, func() float64 {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+		line, err := lines.ReadString('\n')
+		if err := errors.Join(err, c.Wait()); err != nil {
+			t.Error(err)
+		}
+		late, err := strconv.ParseFloat(strings.TrimSpace(line), 64)
+		if err != nil {
+			t.Error(err)
+		}
+		return late
+	}
+}
+
+// judge holds a result against the truth: it may say too little, and nothing that is not so.
+func judge(t *testing.T, truth Truth, r capacity.Result) {
+	t.Helper()
+	t.Logf("%.4g/s [%.4g, %.4g], at least %.4g/s, %s: %s", r.Rate, r.Lo, r.Hi, r.AtLeast, r.Signature.Class, r.Reason)
+	if r.AtLeast > 1.05*truth.Rate {
+		t.Errorf("at least %.4g/s, where the truth is %.4g/s", r.AtLeast, truth.Rate)
+	}
+	if r.Rate > 0 && r.Hi > 0 && (r.Lo > 1.05*truth.Rate || r.Hi < 0.95*truth.Rate) {
+		t.Errorf("%.4g/s [%.4g, %.4g], where the truth is %.4g/s", r.Rate, r.Lo, r.Hi, truth.Rate)
+	}
+	if c := r.Signature.Class; !slices.Contains(truth.Classes, c) && c != signature.Unknown && c != signature.Client {
+		t.Errorf("%s, where the truth is %v", c, truth.Classes)
+	}
+	if !r.Valid {
+		t.Skipf("SKIPPED: tare or its host was the limit: %s", r.Reason)
+	}
+	if r.Stop == capacity.StopTime {
+		t.Skipf("SKIPPED: the search did not come to its end in 30 s on this host")
+	}
+	if r.Rate == 0 {
+		t.Errorf("no answer: %s", r.Reason)
+	}
+}

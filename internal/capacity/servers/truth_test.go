@@ -1,0 +1,177 @@
+package servers
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"tare/internal/capacity"
+	"tare/internal/clock"
+)
+
+// A trial offers calls to a fixture in virtual time.
+type trial struct {
+	f     Fixture
+	rig   *rig
+	first part
+	clock *clock.Fake
+	sent  int
+	calls []*sentCall
+}
+
+type sentCall struct {
+	*call
+
+	due, done time.Duration // done is 0 while there is no answer
+	reply     reply
+}
+
+func newTrial(f Fixture) *trial {
+	c := clock.NewFake(time.Unix(0, 0))
+	t := &trial{f: f, clock: c, rig: newRig(c, 1)}
+	t.first = f.build(t.rig)
+	return t
+}
+
+// now is the instant on the fixture's timeline.
+func (t *trial) now() time.Duration { return t.clock.Now().Sub(t.rig.begun) }
+
+// until lets time pass.
+func (t *trial) until(at time.Duration) {
+	for len(t.rig.due) > 0 && t.rig.due[0].at <= at {
+		t.clock.Advance(t.rig.due[0].at - t.now())
+		t.rig.mu.Lock()
+		t.rig.catchUp()
+		t.rig.mu.Unlock()
+	}
+	t.clock.Advance(at - t.now())
+}
+
+// call makes one call now, whose client gives up after the fixture's timeout.
+func (t *trial) call() {
+	callers := []string{"127.1.0.1", "127.1.0.2", "127.1.0.3", "127.1.0.4"}
+	c := &sentCall{call: newCall(callers[t.sent%max(1, t.f.Callers)]), due: t.now()}
+	t.sent++
+	c.ended = append(c.ended, func() { c.done, c.reply = t.rig.now, <-c.call.reply })
+	t.rig.enter(c.call, t.first)
+	t.rig.mu.Lock()
+	t.rig.after(t.f.Timeout, func() { c.gone = true })
+	t.rig.mu.Unlock()
+	t.calls = append(t.calls, c)
+}
+
+// offer makes calls at a constant rate for d, and returns them.
+func (t *trial) offer(rate float64, d time.Duration) []*sentCall {
+	begun, from := t.now(), len(t.calls)
+	for i := 0; ; i++ {
+		at := seconds(float64(i) / rate)
+		if at >= d {
+			t.until(begun + d)
+			return t.calls[from:]
+		}
+		t.until(begun + at)
+		t.call()
+	}
+}
+
+// fine is whether a call was answered well in time.
+func (t *trial) fine(c *sentCall) bool {
+	return c.done > 0 && c.reply == good && c.done-c.due <= t.f.Timeout
+}
+
+// median is the median response of the calls that were answered well.
+func (t *trial) median(calls []*sentCall) time.Duration {
+	var response []time.Duration
+	for _, c := range calls {
+		if t.fine(c) {
+			response = append(response, c.done-c.due)
+		}
+	}
+	if len(response) == 0 {
+		return 0
+	}
+	slices.Sort(response)
+	return response[len(response)/2]
+}
+
+// sustained reports whether a warm copy of f holds rate: 99 % of the calls are answered well, and not later and later.
+// Ten minutes decide that where credits are spent, and three elsewhere.
+func sustained(f Fixture, rate float64) bool {
+	t := newTrial(f)
+	t.offer(0.9*f.Truth.Rate, 2*time.Minute)
+	d := 3 * time.Minute
+	if slices.Contains(f.Truth.Findings, capacity.SpentCredits) {
+		d = 10 * time.Minute
+	}
+	calls := t.offer(rate, d)
+	t.until(t.now() + f.Timeout)
+	bad := 0
+	for _, c := range calls {
+		if !t.fine(c) {
+			bad++
+		}
+	}
+	share := 0.01
+	if f.Name == "errors-and-bucket" {
+		share = 0.015 // 1 % fail at any rate
+	}
+	q := len(calls) / 4
+	return float64(bad) <= share*float64(len(calls)) && t.median(calls[3*q:]) <= t.median(calls[:q])+seconds(0.2)
+}
+
+// TestTruth offers each fixture 3 % less and 3 % more than its truth, in virtual time.
+func TestTruth(t *testing.T) {
+	for _, f := range All() {
+		if f.proxy != nil {
+			continue // its limit is in the proxy
+		}
+		t.Run(f.Name, func(t *testing.T) {
+			if rate := 0.97 * f.Truth.Rate; !sustained(f, rate) {
+				t.Errorf("%.1f/s, 3 %% below the truth, is not sustained", rate)
+			}
+			if rate := 1.03 * f.Truth.Rate; sustained(f, rate) {
+				t.Errorf("%.1f/s, 3 %% above the truth, is sustained", rate)
+			}
+		})
+	}
+}
+
+// TestBurst sends many calls at once to each fixture with an allowance.
+func TestBurst(t *testing.T) {
+	for _, f := range All() {
+		if f.proxy != nil || f.Truth.Burst == 0 {
+			continue
+		}
+		t.Run(f.Name, func(t *testing.T) {
+			x := newTrial(f)
+			for range 1000 {
+				x.call()
+			}
+			x.until(5 * time.Second)
+			passed := 0
+			for _, c := range x.calls {
+				// Errors that come at any rate take tokens as well.
+				if x.fine(c) || c.reply.status == http.StatusInternalServerError {
+					passed++
+				}
+			}
+			if float64(passed) != f.Truth.Burst {
+				t.Errorf("%d of 1000 calls at once passed, want %.0f", passed, f.Truth.Burst)
+			}
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range All() {
+		if seen[f.Name] || f.Truth.Rate <= 0 || f.Truth.Formula == "" || len(f.Truth.Classes) == 0 {
+			t.Errorf("%s: not unique, or without a truth: %+v", f.Name, f.Truth)
+		}
+		seen[f.Name] = true
+	}
+	if len(seen) < 25 {
+		t.Errorf("%d fixtures", len(seen))
+	}
+}
