@@ -104,6 +104,9 @@ func TestTemplateCommentsAreTrue(t *testing.T) {
 		{"# pin:", "pin:"},
 	} {
 		text := strings.Replace(string(data), swap[0], swap[1], 1)
+		if strings.Contains(swap[1], "rates:") { // a ladder finds no capacity that could be limited
+			text = strings.Replace(text, "  - capacity >= 100/s", "  - response.p99 <= 500ms at 100/s", 1)
+		}
 		if text == string(data) {
 			t.Errorf("the template lacks %q", swap[0])
 			continue

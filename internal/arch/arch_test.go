@@ -14,8 +14,8 @@ import (
 // layers lists packages from the bottom up. A package imports only lower rows. "x/..." is x and all below it.
 var layers = []string{
 	"metric stat hist spelling unit chart term clock",
-	"design load probe proc budget glossary build",
-	"area signature plane",
+	"design load probe proc glossary build",
+	"area signature budget plane",
 	"driver",
 	"record capacity",
 	"run report config importer doctor",

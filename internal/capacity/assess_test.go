@@ -114,11 +114,19 @@ func TestBracket(t *testing.T) {
 		{Role: RoleConfirmHigh, Rate: 108, Passed: no, Segment: load.Segment{Start: 10}},
 		{Role: RoleConfirmLow, Rate: 98, Passed: yes, Segment: load.Segment{Start: 11}},
 		{Role: RoleConfirmHigh, Rate: 105, Segment: load.Segment{Start: 12}}, // undecided
-		{Role: RoleConfirmHigh, Rate: 120, Passed: yes, Segment: load.Segment{Start: 13}},
 		{Role: RoleRamp, Rate: 107, Passed: yes, Segment: load.Segment{Start: 14}},
 	}
 	if lo, hi := (Trace{Steps: steps}).bracket(5, 0); lo != 102 || hi != 108 {
 		t.Errorf("[%v, %v], want [102, 108]", lo, hi)
+	}
+	// What is tried later makes void what contradicts it.
+	held := append(steps, Step{Role: RoleConfirmHigh, Rate: 120, Passed: yes, Segment: load.Segment{Start: 15}})
+	if lo, hi := (Trace{Steps: held}).bracket(5, 0); lo != 120 || hi != 0 {
+		t.Errorf("120/s held after 108/s had broken: [%v, %v], want [120, 0]", lo, hi)
+	}
+	broke := append(held, Step{Role: RoleConfirmLow, Rate: 100, Passed: no, Segment: load.Segment{Start: 16}})
+	if lo, hi := (Trace{Steps: broke}).bracket(5, 0); lo != 98 || hi != 100 {
+		t.Errorf("then 100/s broke: [%v, %v], want [98, 100]", lo, hi)
 	}
 }
 

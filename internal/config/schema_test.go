@@ -17,7 +17,8 @@ import (
 // JSON does not have.
 var onlyParse = []string{
 	"compare-no-load", "factor-conflict", "factor-product", "ladder-above-max", "max-rate-off-loopback", "max-rate-without-load", "merge-key",
-	"percentages", "preset", "budget-baseline", "budget-treatment", "rate-above-max", "scale-points", "secret-in-url", "secret-token-anywhere", "slo-over-timeout", "soak",
+	"percentages", "preset", "budget-baseline", "budget-scope-compare", "budget-scope-ladder", "budget-scope-search",
+	"budget-scope-soak", "budget-treatment", "rate-above-max", "scale-points", "secret-in-url", "secret-token-anywhere", "slo-over-timeout", "soak",
 	"spec-finding-on-target", "spin", "treatment-factor", "utf16", "workloads-elsewhere", "workloads-max-rate",
 }
 

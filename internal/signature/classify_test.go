@@ -57,7 +57,7 @@ func scenes() map[Class]Evidence {
 		}
 	}
 	queue := func(_ int, at time.Duration) load.Call { return load.Call{Conn: 1, Done: fifo(at, 1.3)} }
-	return map[Class]Evidence{
+	m := map[Class]Evidence{
 		Client: scene(130, 100, func(_ int, at time.Duration) load.Call {
 			return load.Call{Conn: 1, Sent: at + 20*ms, Done: at + 25*ms}
 		}),
@@ -116,6 +116,10 @@ func scenes() map[Class]Evidence {
 			return load.Call{Conn: 1, Done: at + 6*ms}
 		}),
 	}
+	places := m[ConcurrencyLimit] // a place is taken for as long far below the limit
+	places.BaseP50, places.BaseP99, places.BaseMean = 199*ms, 199*ms, 199*ms
+	m[ConcurrencyLimit] = places
+	return m
 }
 
 // fifo is when a queue is done with a call that is due at, at an overload factor over capacity.

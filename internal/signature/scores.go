@@ -102,7 +102,7 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 	waits := f.waits(e)
 	if f.turns >= 1 && f.turn > 0 {
 		own := 1.0
-		if f.period > 0 && math.Abs(f.turn/f.period-1) < 0.1 {
+		if f.period > 0 && f.period <= 0.25 && math.Abs(f.turn/f.period-1) < 0.1 {
 			own = 0.3 // the scheduler's period
 		}
 		found[FixedWindow] = finding{

@@ -89,6 +89,8 @@ func finding(c *report.Capacity) string {
 		return "It breaks at " + rate(*c.Rate) + class + "; it did not recover by itself."
 	case c.Rate != nil:
 		return "It breaks at " + rate(*c.Rate) + class + "."
+	case len(c.Points) > 0 && c.Broke && c.VerifiedLow != nil && c.VerifiedHigh != nil:
+		return "It holds " + unit.PerSecond(*c.VerifiedLow) + " and breaks at " + unit.PerSecond(*c.VerifiedHigh) + class + "."
 	case len(c.Points) == 0 && c.Stop == "down":
 		return "It " + c.Bound() + class + "."
 	case len(c.Points) == 0 && !c.Broke && c.AtLeast != nil:
