@@ -18,7 +18,7 @@ import (
 //	holds VerifiedLow         confirmations at that rate held, nothing that was tried later at that rate or below broke, at most 2 % of their calls ended badly
 //	                          (beyond the share that fails at any rate), also after the step
 //	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held
-//	number with interval      both of these, not more than half of the lower one apart; or, where noise leaves open which rate breaks, the lower one and two overloads
+//	number with interval      both of these, at most 1.6 times apart; or, where noise leaves open which rate breaks, the lower one and two overloads
 //	                          that agree. The interval is never narrower than the resolution of a confirmation
 //	at least                  without a number: VerifiedLow; or, where nothing broke, a step of the ramp that the target kept up with, with single calls
 //	                          answered afterwards
@@ -36,7 +36,9 @@ const (
 	// mostBad is the share of calls, beyond the floor, that may end badly at a rate that is said to hold.
 	mostBad = 0.02
 	// farApart is the ratio of the rates that held and broke from which on there is no number between them.
-	farApart = 1.5
+	farApart = 1.6
+	// fewBad is the share of bad calls below which a step that seemed to fail did not: calls that were open at its end were answered after all.
+	fewBad = 0.003
 )
 
 // claim fills in all statements on the capacity.
@@ -126,7 +128,7 @@ func (t Trace) bracket(since time.Duration, floor float64) (lo, hi float64) {
 			continue
 		}
 		at := s.Rate
-		if *s.Passed && t.lost(s, floor+mostBad) || !*s.Passed && s.Note == failNote && !t.lost(s, floor) {
+		if *s.Passed && t.lost(s, floor+mostBad) || !*s.Passed && s.Note == failNote && !t.lost(s, fewBad) {
 			continue // how the calls ended says otherwise
 		}
 		if *s.Passed {

@@ -32,7 +32,7 @@ func (r *session) conclude(a *aim) (goodput float64, err error) {
 		}
 	}
 	traits := r.class().Traits()
-	if traits.Falls || traits.Saves || r.rests || r.t.Allowance > 0 {
+	if traits.Falls || traits.Saves || traits.Strands || r.rests || r.t.Allowance > 0 {
 		return 0, nil // what was saved up since would pass as well
 	}
 	if r.checks++; r.checks > 3 {

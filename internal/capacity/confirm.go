@@ -97,9 +97,9 @@ func (r *session) aim() aim {
 
 // gradual reports whether calls are refused little by little around the capacity: places are taken by chance, and a limit on the rate lets a steady one pass.
 func (r *session) gradual() bool {
-	const varies = 0.015
 	t := r.class().Traits()
-	return t.Gradual || t.Steady && !t.Windowed && !t.Strands && r.estimate.N > 0 && r.estimate.Half() > varies
+	counting := 2 / math.Max(1, r.estimate.Value*15) // how far a single call more or less moves the estimate
+	return t.Gradual || t.Steady && !t.Windowed && !t.Strands && r.estimate.N > 0 && r.estimate.Half() > 0.015+counting+r.floor()
 }
 
 // waits reports whether rates are judged by whether responses grow, each from rest: calls wait, and the limit saves nothing up.
@@ -243,7 +243,7 @@ func (r *session) unqueue() error {
 		return err
 	}
 	r.rested = true
-	if rest := r.s.Now() - begun; r.class().Traits().Saves && rest > time.Second {
+	if rest := r.s.Now() - begun; r.class().Traits().Saves && !r.class().Traits().Strands && rest > time.Second {
 		_, err := r.offer(RolePrime, min(1.5*r.estimate.Value, r.o.MaxRate), min(2*rest, 12*time.Second), nil)
 		return err
 	}

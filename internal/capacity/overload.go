@@ -54,24 +54,7 @@ func (r *session) overload(goodput float64) (held float64, err error) {
 	}
 	r.observe()
 	r.judge()
-	return 0, r.untangle()
-}
-
-// untangle waits after an overload in which calls were overtaken: a target that serves the newest first answers the others as soon as it has time, and
-// one that leaves them hanging does not. What a limiter saves up meanwhile is used up again.
-func (r *session) untangle() error {
-	if t := r.class().Traits(); !t.Saves || !t.Strands {
-		return nil
-	}
-	begun := r.s.Now()
-	if err := r.drain("are calls answered that were overtaken?"); err != nil {
-		return err
-	}
-	if r.judge(); !r.class().Traits().Saves {
-		return nil
-	}
-	_, err := r.offer(RolePrime, min(1.5*r.estimate.Value, r.o.MaxRate), max(2*time.Second, min(2*(r.s.Now()-begun), 12*time.Second)), nil)
-	return err
+	return 0, nil
 }
 
 // overloads is the number of the last overload.

@@ -52,14 +52,15 @@ func (r *session) meets(rate float64) (bool, error) {
 		return false, err
 	}
 	batch := max(lasting(rate, time.Second/2, 20), r.o.SLO/2)
-	begun, next := r.s.Now(), 5*batch+r.o.SLO
+	const builds = 3 * time.Second // a queue near the capacity takes a while to build up
+	begun, next := r.s.Now()+builds, builds+5*batch+r.o.SLO
 	var met *bool
-	step, err := r.offer(RoleSLO, rate, max(20*batch, lasting(rate, 10*time.Second, 0))+r.o.SLO, func(elapsed time.Duration) bool {
+	step, err := r.offer(RoleSLO, rate, builds+max(20*batch, lasting(rate, 10*time.Second, 0))+r.o.SLO, func(elapsed time.Duration) bool {
 		if elapsed < next {
 			return false
 		}
 		next = elapsed + batch
-		met = r.within(begun, elapsed, batch)
+		met = r.within(begun, elapsed-builds, batch)
 		return met != nil
 	})
 	if err != nil {

@@ -121,9 +121,6 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 	found[Shedding] = f.shedding(e, enough, waits)
 	found[Penalty] = f.penalty(e, enough)
 	bucket := enough * max(0.6, 1-2*f.acceptVariation) * (1 - 0.8*waits) * (1 - 0.6*leaks)
-	if f.acceptVariation > 0.4 {
-		bucket = min(bucket, 0.45) // that is no constant rate
-	}
 	if f.good < 5 {
 		bucket = 0 // nothing is accepted, at no constant rate
 	}
