@@ -82,7 +82,7 @@ func untrue(v report.EffectVerdict, truth, margin float64) bool {
 		return truth >= 0
 	case report.Equivalent:
 		return math.Abs(truth) > margin
-	case report.EffectInconclusive:
+	case report.EffectInconclusive, report.NotJudged:
 	}
 	return false
 }

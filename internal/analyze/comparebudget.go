@@ -48,8 +48,7 @@ func (a *analysis) compared(b *budget.Budget, treatment string) finding {
 
 // missing says why a budget names nothing that was measured.
 func (c *comparison) missing(b *budget.Budget) string {
-	switch {
-	case len(c.blocks) == 0:
+	if len(c.blocks) == 0 {
 		return "no complete block was measured"
 	}
 	var have []string

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,11 +121,11 @@ func TestBracket(t *testing.T) {
 		t.Errorf("[%v, %v], want [102, 108]", lo, hi)
 	}
 	// What is tried later makes void what contradicts it.
-	held := append(steps, Step{Role: RoleConfirmHigh, Rate: 120, Passed: yes, Segment: load.Segment{Start: 15}})
+	held := slices.Concat(steps, []Step{{Role: RoleConfirmHigh, Rate: 120, Passed: yes, Segment: load.Segment{Start: 15}}})
 	if lo, hi := (Trace{Steps: held}).bracket(5, 0); lo != 120 || hi != 0 {
 		t.Errorf("120/s held after 108/s had broken: [%v, %v], want [120, 0]", lo, hi)
 	}
-	broke := append(held, Step{Role: RoleConfirmLow, Rate: 100, Passed: no, Segment: load.Segment{Start: 16}})
+	broke := slices.Concat(held, []Step{{Role: RoleConfirmLow, Rate: 100, Passed: no, Segment: load.Segment{Start: 16}}})
 	if lo, hi := (Trace{Steps: broke}).bracket(5, 0); lo != 98 || hi != 100 {
 		t.Errorf("then 100/s broke: [%v, %v], want [98, 100]", lo, hi)
 	}

@@ -201,7 +201,7 @@ func (t Trace) coldStart(b base) string {
 
 // changes finds rates that held after they or lower ones had broken, and the other way round, further apart than confirmations err.
 func (t Trace) changes() []Finding {
-	const clear = 1.1
+	const apart = 1.1
 	var up, down *Finding
 	var steps []Step
 	for _, s := range t.Steps {
@@ -211,10 +211,10 @@ func (t Trace) changes() []Finding {
 		for _, was := range steps {
 			since := (s.Segment.Start - t.Steps[0].Segment.Start).Seconds()
 			switch {
-			case *s.Passed && !*was.Passed && s.Rate >= clear*was.Rate:
+			case *s.Passed && !*was.Passed && s.Rate >= apart*was.Rate:
 				up = &Finding{Autoscaling, fmt.Sprintf("%s/s broke at first, and %s/s held %.0f s after the beginning: the capacity rose meanwhile",
 					number(was.Rate), number(s.Rate), since)}
-			case !*s.Passed && *was.Passed && clear*s.Rate <= was.Rate:
+			case !*s.Passed && *was.Passed && apart*s.Rate <= was.Rate:
 				down = &Finding{SpentCredits, fmt.Sprintf("%s/s held at first, and %s/s broke %.0f s after the beginning: the capacity fell meanwhile",
 					number(was.Rate), number(s.Rate), since)}
 			}

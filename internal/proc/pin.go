@@ -61,7 +61,7 @@ func allow(pid int, all *unix.CPUSet) error {
 		if err != nil {
 			continue
 		}
-		for _, f := range strings.Fields(string(children)) {
+		for f := range strings.FieldsSeq(string(children)) {
 			if child, err := strconv.Atoi(f); err == nil {
 				_ = allow(child, all) // one that has ended meanwhile allows nothing
 			}

@@ -33,7 +33,7 @@ func Courses() []Course {
 }
 
 // heavyTailed is Student's t with 3 degrees of freedom.
-func heavyTailed(r *rand.Rand) float64 { return student(r, 3) }
+func heavyTailed(r *rand.Rand) float64 { return student(r) }
 
 // autoregressive is a process of the first order, after it has forgotten its beginning.
 func autoregressive(phi float64, innovation func(*rand.Rand) float64) func(*rand.Rand, int) []float64 {

@@ -116,15 +116,15 @@ func solve(rising func(float64) float64, y float64) float64 {
 	return (lo + hi) / 2
 }
 
-// student is a value of Student's t with df degrees of freedom, divided by its standard deviation (df > 2).
-func student(r *rand.Rand, df int) float64 {
+// student is a value of Student's t with 3 degrees of freedom, divided by its standard deviation.
+func student(r *rand.Rand) float64 {
+	const df = 3
 	sum := 0.0
 	for range df {
 		z := r.NormFloat64()
 		sum += z * z
 	}
-	f := float64(df)
-	return r.NormFloat64() / math.Sqrt(sum/f) * math.Sqrt((f-2)/f)
+	return r.NormFloat64() / math.Sqrt(sum/df) * math.Sqrt((df-2.0)/df)
 }
 
 // chance is that of the next call being in a burst.
