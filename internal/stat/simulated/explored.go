@@ -28,7 +28,7 @@ func Explorations() []Exploration {
 	normal := func(r *rand.Rand) float64 { return r.NormFloat64() }
 	return []Exploration{
 		{Name: "normal", noise: normal},
-		{Name: "heavy tails: Student t, 3 degrees of freedom", noise: func(r *rand.Rand) float64 { return student(r) }},
+		{Name: "heavy tails: Student t, 3 degrees of freedom", noise: student},
 		{Name: "heavier: Cauchy", noise: func(r *rand.Rand) float64 { return r.NormFloat64() / r.NormFloat64() }},
 		{Name: "skewed: Pareto 2.1", noise: func(r *rand.Rand) float64 { return math.Pow(1-r.Float64(), -1/2.1) }},
 		{Name: "metrics that share 90 % of their variance", noise: normal, shared: 0.9},

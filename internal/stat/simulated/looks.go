@@ -33,7 +33,7 @@ func Hosts() []Host {
 		}
 	}
 	normal := func(r *rand.Rand) float64 { return r.NormFloat64() }
-	heavy := func(r *rand.Rand) float64 { return student(r) }
+	heavy := student
 	return []Host{
 		{"normal, 2 %", series(normal, 0)},
 		{"heavy tails, 2 %", series(heavy, 0)},
@@ -142,7 +142,7 @@ type Noise struct {
 func Noises() []Noise {
 	return []Noise{
 		{"normal", func(r *rand.Rand) float64 { return r.NormFloat64() }},
-		{"Student t, 3 degrees of freedom", func(r *rand.Rand) float64 { return student(r) }},
+		{"Student t, 3 degrees of freedom", student},
 		{"one block in ten 5 times as noisy", func(r *rand.Rand) float64 {
 			scale := 1 / math.Sqrt(0.9+0.1*25)
 			if r.Float64() < 0.1 {
