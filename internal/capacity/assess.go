@@ -30,16 +30,22 @@ func Assess(t Trace) Result {
 	return r
 }
 
-// lost reports whether more than a share of the calls that were due in a step did not end well, whenever, by more than chance and a single call.
-func (t Trace) lost(s Step, share float64) bool {
+// badCalls counts the calls that were due in a step, and those of them that did not end well, whenever.
+func (t Trace) badCalls(s Step) (bad, n int) {
 	calls := due(t.Calls, s.Segment.Start, s.Segment.End)
-	bad, n := 0, float64(len(calls))
 	for _, c := range calls {
-		if c.Done == 0 || !c.Outcome.Good() {
+		if lost(c) {
 			bad++
 		}
 	}
-	return float64(bad) > share*n+2*math.Sqrt(share*(1-share)*n)+1
+	return bad, len(calls)
+}
+
+// lost reports whether more than a share of the calls that were due in a step did not end well, whenever, by more than chance and a single call.
+func (t Trace) lost(s Step, share float64) bool {
+	bad, n := t.badCalls(s)
+	most := share * float64(n)
+	return float64(bad) > most+2*math.Sqrt(most*(1-share))+1
 }
 
 func confirms(r Role) bool { return r == RoleConfirmHigh || r == RoleConfirmLow }

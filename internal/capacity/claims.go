@@ -37,8 +37,6 @@ const (
 	mostBad = 0.02
 	// farApart is the ratio of the rates that held and broke from which on there is no number between them.
 	farApart = 1.6
-	// fewBad is the share of bad calls below which a step that seemed to fail did not: calls that were open at its end were answered after all.
-	fewBad = 0.003
 )
 
 // claim fills in all statements on the capacity.
@@ -128,8 +126,8 @@ func (t Trace) bracket(since time.Duration, floor float64) (lo, hi float64) {
 			continue
 		}
 		at := s.Rate
-		if *s.Passed && t.lost(s, floor+mostBad) || !*s.Passed && s.Note == failNote && !t.lost(s, fewBad) {
-			continue // how the calls ended says otherwise
+		if bad, n := t.badCalls(s); *s.Passed && t.lost(s, floor+mostBad) || !*s.Passed && s.Note == failNote && float64(bad) <= excused(n) {
+			continue // how the calls ended says otherwise: those that were open at the step's end, too
 		}
 		if *s.Passed {
 			broke = slices.DeleteFunc(broke, func(x float64) bool { return x <= at })

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"tare/internal/load"
@@ -17,6 +18,8 @@ const (
 	// agreeing is how many stretches have to show that a rate holds, and that one breaks, where calls wait: the first may have been slow for a while. Of a
 	// limiter the overload has shown what it lets pass, and one stretch on either side agrees with that.
 	agreeing = 2
+	// clearly is how many calls more than the estimate allows are offered at least to see whether a rate breaks.
+	clearly = 5
 	// surprise is by how much the estimate shifts when a rate does not do what is expected of it; each further surprise shifts by three times as much.
 	surprise = 0.015
 )
@@ -72,6 +75,9 @@ func (r *session) confirm() (goodput float64, err error) {
 				return max(got, 1e-9), nil
 			}
 			r.rests = true // what it lets pass depends on what was offered before
+		}
+		if role == RoleConfirmHigh && r.t.Steps[len(r.t.Steps)-1].Passed == nil && a.widen() {
+			continue
 		}
 		a.learn(rate, held)
 		if a.lo > 1.25*first && r.overloads() < 6 {
@@ -134,6 +140,15 @@ func (a aim) next(most float64) (Role, float64) {
 	return RoleConfirmLow, a.lo
 }
 
+// widen moves the higher rate further away, where noise left open whether it breaks; false where it is far away already.
+func (a *aim) widen() bool {
+	if a.hi > 0 || a.width >= 0.08 {
+		return false
+	}
+	a.width *= 2
+	return true
+}
+
 func (a *aim) learn(rate float64, held bool) {
 	expected := held == (rate < a.center)
 	if held {
@@ -189,7 +204,7 @@ func (r *session) width() float64 {
 	if !r.waits() {
 		_, counted := r.lossTime(r.estimate.Value)
 		n := r.estimate.Value * counted.Seconds()
-		w = max(w, min(0.5, 4/n))
+		w = max(w, min(0.5, clearly/n))
 	}
 	return w
 }
@@ -197,7 +212,6 @@ func (r *session) width() float64 {
 // verify tries one rate, and says whether it held and how many calls per second ended well. What noise leaves open is taken as expected, and
 // the trace says so.
 func (r *session) verify(role Role, rate float64) (held bool, goodput float64, err error) {
-	r.rested = false
 	if err := r.prepare(role); err != nil {
 		return false, 0, err
 	}
@@ -224,30 +238,53 @@ func (r *session) prepare(role Role) error {
 		}
 		return r.settle("until the queue is empty")
 	case traits.Strands && !traits.Saves && role == RoleConfirmLow:
-		if err := r.drain("until only stuck calls are left"); err != nil {
+		if err := r.settle("until only stuck calls are left"); err != nil {
 			return err
 		}
 		r.judge() // some may have been answered after all
 		return nil
 	}
-	return r.unqueue()
+	if err := r.unqueue(); err != nil {
+		return err
+	}
+	return r.useUp()
 }
 
-// unqueue waits until no call waits for a connection: those are not the next step's. What a limiter saves up meanwhile is used up again.
+// unqueue waits until no call waits for a connection: those are not the next step's.
 func (r *session) unqueue() error {
 	if p := r.s.Progress(); float64(p.Waiting) <= 0.02*r.estimate.Value {
 		return nil
 	}
-	begun := r.s.Now()
-	if err := r.pause(r.o.Timeout, func() bool { return r.s.Progress().Waiting == 0 }, "until no call waits for a connection"); err != nil {
-		return err
+	return r.pause(r.o.Timeout, func() bool { return r.s.Progress().Waiting == 0 }, "until no call waits for a connection")
+}
+
+// useUp offers more than the estimate for as long as a limiter needs to refuse calls that it has saved up since it was last at its limit: in pauses, and
+// while rates below the estimate were offered.
+func (r *session) useUp() error {
+	traits := r.class().Traits()
+	rate := min(1.5*r.estimate.Value, r.o.MaxRate)
+	if !traits.Saves || traits.Strands || traits.Windowed || rate < 1.05*r.estimate.Value {
+		return nil
 	}
-	r.rested = true
-	if rest := r.s.Now() - begun; r.class().Traits().Saves && !r.class().Traits().Strands && rest > time.Second {
-		_, err := r.offer(RolePrime, min(1.5*r.estimate.Value, r.o.MaxRate), min(2*rest, 12*time.Second), nil)
-		return err
+	saved := r.saved()
+	if saved < 0.5 {
+		return nil
 	}
-	return nil
+	d := time.Duration((1.5*saved + 2) / (rate - r.estimate.Value) * 1e9)
+	_, err := r.offer(RolePrime, rate, max(50*time.Millisecond, min(d, 12*time.Second)), nil)
+	return err
+}
+
+// saved is how many calls fewer than the estimate allows were offered since more than the estimate was.
+func (r *session) saved() float64 {
+	due, now := 0, r.s.Now()
+	for _, s := range slices.Backward(r.t.Steps) {
+		if s.Rate > 1.01*r.estimate.Value {
+			return r.estimate.Value*(now-s.Segment.End).Seconds() - float64(due)
+		}
+		due += s.Segment.Offered
+	}
+	return 0
 }
 
 // longestAnswer is the p99 of the responses of the last second: while that long nothing ends, nothing will.
@@ -290,14 +327,11 @@ func (r *session) lossTime(rate float64) (before, counted time.Duration) {
 	if next, period := r.turn(); period > 0 {
 		return next - r.s.Now(), whole(2*time.Second, period)
 	}
-	counted = max(2*time.Second, min(lasting(rate, 0, 200), 6*time.Second), min(lasting(rate, 0, 100), 10*time.Second))
-	switch {
-	case r.rests:
+	counted = max(2*time.Second, min(lasting(rate, 0, 300), 6*time.Second), min(lasting(rate, 0, 100), 10*time.Second))
+	if r.rests {
 		return 5 * time.Second, max(5*time.Second, counted)
-	case r.rested:
-		before = 2 * counted
 	}
-	return before, counted
+	return 0, counted
 }
 
 // tolerance is the share of n calls that may fail: 0.5 %, and where some always fail those and two standard errors.
@@ -320,7 +354,7 @@ func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput
 		bad += failed // these are more than those that fail at any rate
 	}
 	goodput = r.seen.goodput(counted)
-	held = float64(bad) <= max(1, 0.005*float64(n)) && goodput >= 0.9*(1-r.floor())*rate
+	held = float64(bad) <= excused(n) && goodput >= 0.9*(1-r.floor())*rate
 	if step.Passed = &held; !held {
 		step.Note = failNote
 	}
@@ -331,6 +365,9 @@ func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput
 	}
 	return held, goodput, nil
 }
+
+// excused is how many of n calls may be refused or hang at a rate that holds.
+func excused(n int) float64 { return max(1, 0.005*float64(n)) }
 
 // old is how long a call has to be open to be counted as hanging: clearly longer than answers have taken so far.
 func (r *session) old() time.Duration {

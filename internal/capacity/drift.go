@@ -119,8 +119,8 @@ func (r *session) slope(from, elapsed, block time.Duration) *bool {
 	}
 	const threshold, correlated = 0.01, 2.5 // residuals of a queue are autocorrelated
 	switch se := max(2*correlated*l.SE, 2*r.walk(elapsed)); {
-	case l.Slope+se < threshold && (!mute(calls, now, block) || r.class() == signature.AcceptQueue):
-		return new(true) // calls that are stuck behind a full listen queue may be most of them; drifts counts those
+	case l.Slope+se < threshold && !r.mute(calls, now, block):
+		return new(true)
 	case l.Slope-se > threshold:
 		return new(false)
 	}
@@ -145,17 +145,24 @@ func (r *session) idle(calls []load.Call, now, elapsed time.Duration) bool {
 	return n >= 20 && 10*quick >= 9*n
 }
 
-// mute reports whether most calls of a step are outstanding, those of its last block aside, which are young. Of such a call nothing is known but its age, and
-// ages fall from call to call: a target that answers nothing would seem to become faster.
-func mute(calls []load.Call, now, block time.Duration) bool {
-	outstanding, n := 0, 0
+// mute reports whether the target answers hardly any call of a step: most are outstanding, those of its last block aside, which are young. Of such a call
+// nothing is known but its age, and ages fall from call to call: a target that answers nothing would seem to become faster. Behind a full listen queue most
+// calls may be stuck, which drifts counts; there it is mute if none is answered.
+func (r *session) mute(calls []load.Call, now, block time.Duration) bool {
+	outstanding, good, n := 0, 0, 0
 	for _, c := range calls {
 		if c.Intended >= now-block {
 			continue
 		}
-		if n++; c.Outstanding(now) {
+		switch n++; {
+		case c.Outstanding(now):
 			outstanding++
+		case c.Outcome.Good():
+			good++
 		}
+	}
+	if r.class() == signature.AcceptQueue {
+		return good == 0
 	}
 	return 2*outstanding > n
 }

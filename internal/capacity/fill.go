@@ -7,14 +7,14 @@ import (
 )
 
 // fill offers four and eight times the capacity to a candidate for a full listen queue, each until the number of stuck calls stays
-// flat, and judges again.
+// flat, and judges again. It ends before the first of these calls times out: the queue is then one of connections that the client has closed.
 func (r *session) fill() error {
 	if r.estimate.verdict.Scores[signature.AcceptQueue] < 0.5 || r.attempts[RoleFill] > 0 {
 		return nil
 	}
 	for _, times := range []float64{4, 8} {
 		rate := min(times*r.estimate.Value, r.o.MaxRate)
-		if _, err := r.offer(RoleFill, rate, 15*time.Second, r.level()); err != nil {
+		if _, err := r.offer(RoleFill, rate, min(15*time.Second, 3*r.o.Timeout/4), r.level()); err != nil {
 			return err
 		}
 		r.observe()

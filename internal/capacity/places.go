@@ -37,10 +37,5 @@ func (r *session) places() error {
 		}
 	}
 	r.judge()
-	if r.class() != signature.TokenBucket {
-		return nil
-	}
-	// What has been saved up meanwhile is used up again.
-	_, err := r.offer(RolePrime, min(1.5*r.estimate.Value, r.o.MaxRate), 2*time.Second, nil)
-	return err
+	return nil
 }

@@ -55,8 +55,6 @@ type session struct {
 	typical time.Duration
 	// fastest is the highest rate that held.
 	fastest float64
-	// rested is whether the target had a rest just before this confirmation.
-	rested bool
 	// checks counts the overloads that were tried after a bracket was found.
 	checks int
 	// long is whether confirmations last longer, since a rate that had held did not last.

@@ -15,6 +15,7 @@ func samples() map[string]*Report {
 		"accept-queue":    acceptQueue(),
 		"ladder":          ladderReport(),
 		"at-least":        atLeast(),
+		"at-most":         atMost(),
 		"unknown":         unknownSignature(),
 		"invalid":         invalid(),
 		"wedged":          wedged(),
@@ -116,6 +117,15 @@ func atLeast() *Report {
 	}}
 	r.Budgets = []Budget{{Text: "capacity >= 100/s", Treatment: "default", Verdict: Pass, Unit: metric.PerSecond, Estimate: new(2000.0), Lo: new(2000.0), Limit: new(100.0), Reason: "it did not break"}}
 	r.Verdict, r.Reason = Pass, "1 budget kept"
+	return r
+}
+
+func atMost() *Report {
+	r := base("odd")
+	r.Capacity = []Capacity{{
+		Treatment: "default", Broke: true, AtMost: new(240.0), VerifiedHigh: new(240.0), Signature: signature.Queue, Phases: 6, Seconds: 300, Valid: true, Stop: "time",
+		Scores: map[signature.Class]float64{signature.Queue: 0.8}, Evidence: []string{"calls wait longer and longer"},
+	}}
 	return r
 }
 
