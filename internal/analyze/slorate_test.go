@@ -22,7 +22,7 @@ type tried struct {
 	open       bool // those that are late have not ended
 }
 
-// made is the trace of a search that tried these, ten seconds each.
+// made is the trace of a search that tried these, twenty seconds each.
 func made(all ...tried) capacity.Trace {
 	tr := capacity.Trace{Timeout: 30 * time.Second, MaxRate: 2000, MaxConns: 4096, Stop: capacity.StopFound, Reason: "found and confirmed"}
 	now := time.Duration(0)
@@ -31,7 +31,7 @@ func made(all ...tried) capacity.Trace {
 		if x.role == capacity.RoleConfirmHigh || x.role == capacity.RoleConfirmLow {
 			s.Passed = &x.held
 		}
-		n := int(x.rate * 10)
+		n := int(x.rate * 20)
 		for i := range n {
 			c := load.Call{Conn: 1, Intended: now + time.Duration(float64(i)/x.rate*1e9), Outcome: load.OK, Status: 201}
 			c.Ready, c.Sent = c.Intended+1, c.Intended+2
@@ -48,8 +48,8 @@ func made(all ...tried) capacity.Trace {
 			}
 			tr.Calls = append(tr.Calls, c)
 		}
-		s.Segment = load.Segment{Start: now, End: now + 10*time.Second, Offered: n, Sent: n}
-		now += 10 * time.Second
+		s.Segment = load.Segment{Start: now, End: now + 20*time.Second, Offered: n, Sent: n}
+		now += 20 * time.Second
 		tr.Steps = append(tr.Steps, s)
 	}
 	tr.Read = now + time.Minute
@@ -103,7 +103,7 @@ func TestLevelsAtRates(t *testing.T) {
 				continue
 			}
 			notes = append(notes, s.Note)
-			if s.Verdict != verdict || s.N != uint64(rate*10) {
+			if s.Verdict != verdict || s.N != uint64(rate*20) {
 				t.Errorf("%s: at %v: %s of %d, want %s", name, rate, s.Verdict, s.N, verdict)
 			}
 			if held && (s.Value == nil || math.Abs(*s.Value-c.p99) > 1e-6) {

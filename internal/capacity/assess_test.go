@@ -108,27 +108,29 @@ func TestFloorOf(t *testing.T) {
 }
 
 func TestBracket(t *testing.T) {
+	at := func(role Role, rate float64, passed *bool, start, length time.Duration) Step {
+		return Step{Role: role, Rate: rate, Passed: passed, Segment: load.Segment{Start: start, End: start + length}}
+	}
+	is := func(what string, steps []Step, lo, hi float64) {
+		t.Helper()
+		if l, h := (Trace{Steps: steps}).bracket(5, 0, 0); l != lo || h != hi {
+			t.Errorf("%s: [%v, %v], want [%v, %v]", what, l, h, lo, hi)
+		}
+	}
 	yes, no := new(true), new(false)
 	steps := []Step{
-		{Role: RoleConfirmHigh, Rate: 300, Passed: no, Segment: load.Segment{Start: 1}}, // before the last overload
-		{Role: RoleConfirmHigh, Rate: 102, Passed: yes, Segment: load.Segment{Start: 9}},
-		{Role: RoleConfirmHigh, Rate: 108, Passed: no, Segment: load.Segment{Start: 10}},
-		{Role: RoleConfirmLow, Rate: 98, Passed: yes, Segment: load.Segment{Start: 11}},
-		{Role: RoleConfirmHigh, Rate: 105, Segment: load.Segment{Start: 12}}, // undecided
-		{Role: RoleRamp, Rate: 107, Passed: yes, Segment: load.Segment{Start: 14}},
+		at(RoleConfirmHigh, 300, no, 1, 5), // before the last overload
+		at(RoleConfirmHigh, 102, yes, 10, 5),
+		at(RoleConfirmHigh, 108, no, 20, 5),
+		at(RoleConfirmLow, 98, yes, 30, 5),
+		at(RoleConfirmHigh, 105, nil, 40, 5), // undecided
+		at(RoleRamp, 107, yes, 50, 5),
 	}
-	if lo, hi := (Trace{Steps: steps}).bracket(5, 0); lo != 102 || hi != 108 {
-		t.Errorf("[%v, %v], want [102, 108]", lo, hi)
-	}
-	// What is tried later makes void what contradicts it.
-	held := slices.Concat(steps, []Step{{Role: RoleConfirmHigh, Rate: 120, Passed: yes, Segment: load.Segment{Start: 15}}})
-	if lo, hi := (Trace{Steps: held}).bracket(5, 0); lo != 120 || hi != 0 {
-		t.Errorf("120/s held after 108/s had broken: [%v, %v], want [120, 0]", lo, hi)
-	}
-	broke := slices.Concat(held, []Step{{Role: RoleConfirmLow, Rate: 100, Passed: no, Segment: load.Segment{Start: 16}}})
-	if lo, hi := (Trace{Steps: broke}).bracket(5, 0); lo != 98 || hi != 100 {
-		t.Errorf("then 100/s broke: [%v, %v], want [98, 100]", lo, hi)
-	}
+	is("confirmations", steps, 102, 108)
+	held := slices.Concat(steps, []Step{at(RoleConfirmHigh, 120, yes, 60, 5)})
+	is("120/s held after 108/s had broken", held, 120, 0)
+	is("then 100/s broke", slices.Concat(held, []Step{at(RoleConfirmLow, 100, no, 70, 5)}), 98, 100)
+	is("120/s held for less time than 108/s took to break", slices.Concat(steps, []Step{at(RoleConfirmHigh, 120, yes, 60, 4)}), 102, 108)
 }
 
 func TestAim(t *testing.T) {
@@ -137,16 +139,16 @@ func TestAim(t *testing.T) {
 	if role != RoleConfirmHigh || rate != 102 {
 		t.Errorf("first %s at %v", role, rate)
 	}
-	a.learn(rate, true) // it holds, against expectation
+	a.learn(trial{rate: rate, held: true}) // it holds, against expectation
 	if role, rate = a.next(1000); role != RoleConfirmHigh || rate < 105 || rate > 108 {
 		t.Errorf("then %s at %v", role, rate)
 	}
-	a.learn(rate, false)
+	a.learn(trial{rate: rate})
 	for !a.done() {
 		if role, rate = a.next(1000); role != RoleConfirmLow || rate <= a.lo || rate >= a.hi {
 			t.Fatalf("%s at %v between %v and %v", role, rate, a.lo, a.hi)
 		}
-		a.learn(rate, true)
+		a.learn(trial{rate: rate, held: true})
 	}
 	if _, rate := (aim{center: 100, width: 0.02}).next(101); rate != 101 {
 		t.Errorf("with a maximum of 101/s it tries %v", rate)

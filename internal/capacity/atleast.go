@@ -12,6 +12,8 @@ import (
 const (
 	// fallsBehind is how much faster than a target's capacity a rate must be, as a share of it, for a step to show that it is too fast.
 	fallsBehind = 0.1
+	// fewest is how many calls a step has to have for its rate to count where the generator ended the search: more than limiters usually save up.
+	fewest = 1000
 	// wavers is how much the median response may change within a step for no reason, as a share of it.
 	wavers = 0.5
 )
@@ -26,7 +28,22 @@ func (r *Result) atLeast(t Trace) {
 		r.because("single calls were not answered any more after the load had stopped")
 		return
 	}
+	if t.Stop == StopClient && t.mostAt(best) < fewest {
+		r.because(fmt.Sprintf("%s/s was offered for too short a time to tell a rate that holds from calls that were saved up", number(best)))
+		return
+	}
 	r.AtLeast = best
+}
+
+// mostAt is the number of calls of the longest step at a rate.
+func (t Trace) mostAt(rate float64) int {
+	n := 0
+	for _, s := range t.Steps {
+		if s.Rate == rate && !s.ClientLimited {
+			n = max(n, s.Segment.Offered)
+		}
+	}
+	return n
 }
 
 func (r *Result) because(reason string) {

@@ -9,9 +9,9 @@ import (
 )
 
 // climbed is the trace of a ramp from 20/s on, of half a second a step, against one server that takes service for a call, and in which every step
-// passed. It ends since the generator was late.
+// passed.
 func climbed(service time.Duration, most float64) Trace {
-	t := Trace{Stop: StopClient, Reason: "the generator was late", Timeout: 10 * time.Second}
+	t := Trace{Stop: StopMaxRate, Reason: "nothing broke", Timeout: 10 * time.Second}
 	free := time.Duration(0)
 	at := time.Duration(0)
 	for rate := 20.0; rate <= most; rate *= 2 {
@@ -23,7 +23,7 @@ func climbed(service time.Duration, most float64) Trace {
 			t.Calls = append(t.Calls, load.Call{Intended: at, Sent: at, FirstByte: free, Done: free, Outcome: load.OK})
 			at += gap
 		}
-		t.Steps = append(t.Steps, Step{Role: RoleRamp, Rate: rate, Segment: load.Segment{Start: begin, End: at}, Passed: new(true)})
+		t.Steps = append(t.Steps, Step{Role: RoleRamp, Rate: rate, Segment: load.Segment{Start: begin, End: at, Offered: n}, Passed: new(true)})
 		at = max(at, free) + 100*time.Millisecond // until all is answered
 	}
 	t.Read = at + time.Second
@@ -67,5 +67,16 @@ func TestAtLeastOfCallsWithoutAnswer(t *testing.T) {
 	}
 	if r := Assess(failing); r.AtLeast != 320 {
 		t.Errorf("at least %v, want 320/s: at 640/s half of the calls failed after the step", r.AtLeast)
+	}
+}
+
+// Where the generator ends the search, the fastest step may have been served by what a limiter had saved up.
+func TestAtLeastWhereTheGeneratorEnds(t *testing.T) {
+	for most, want := range map[float64]float64{1280: 0, 2560: 2560} {
+		trace := climbed(10*time.Microsecond, most)
+		trace.Stop, trace.Reason = StopClient, "the generator was late"
+		if r := Assess(trace); r.AtLeast != want || want == 0 && !strings.Contains(r.Reason, "too short a time") {
+			t.Errorf("%v/s were taken: at least %v, want %v; %q", most, r.AtLeast, want, r.Reason)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package capacity
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"tare/internal/budget"
@@ -15,13 +14,13 @@ import (
 // here is not known, and no output can say otherwise. What licenses each:
 //
 //	statement                 evidence
-//	holds VerifiedLow         confirmations at that rate held, nothing that was tried later at that rate or below broke, at most 2 % of their calls ended badly
-//	                          (beyond the share that fails at any rate), also after the step
-//	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held
-//	number with interval      both of these, at most 1.6 times apart; or, where noise leaves open which rate breaks, the lower one and two overloads
-//	                          that agree. The interval is never narrower than the resolution of a confirmation
+//	holds VerifiedLow         confirmations at that rate held, for at least leastHeld at a stretch; nothing that was tried later at that rate or below broke, nor
+//	                          earlier after a longer time; at most 2 % of their calls ended badly (beyond the share that fails at any rate), also after the step
+//	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held for as long
+//	number with interval      both of these, at most 1.6 times apart; or the lower one, of a service that did less after it had been kept busy for a while. The
+//	                          interval is never narrower than the resolution of a confirmation, and its lower end allows for the shortfall of the class
 //	at least                  without a number: VerifiedLow; or, where nothing broke, a step of the ramp that the target kept up with, with single calls
-//	                          answered afterwards
+//	                          answered afterwards; where the generator ended the search, a step of at least 1000 calls
 //	at most                   without a number: VerifiedHigh
 //	broke above               the target stayed down: the fastest step that it kept up with before. Not a bound: it may have served saved-up allowance
 //	SLO rate                  a step at which the objective held, that the target kept up with, and not beyond the capacity
@@ -64,7 +63,7 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 	if t.Stop == StopDown {
 		r.BrokeAbove, _ = t.keptUpWith()
 	}
-	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor)
+	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict.Method()))
 	if r.number(t, f) {
 		r.Burst = burst(t, f)
 		return
@@ -78,15 +77,14 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 // number states the capacity with its interval where the evidence licenses one.
 func (r *Result) number(t Trace, f judgement) bool {
 	lo, hi := r.VerifiedLow, r.VerifiedHigh
-	traits := f.verdict.Class.Traits()
-	again := t.checked(lastOverload(t)[0].Segment.Start)
+	traits := f.verdict.Method().Traits()
 	switch {
 	case t.Stop == StopDown || lo == 0:
 		return false
 	case hi > 0 && hi > lo*farApart:
 		return false
-	case hi == 0 && (!traits.Waits || traits.Falls || f.N < 4 || lo > f.Hi || again == 0 || again > f.Hi*(1+changed)):
-		return false // only noise excuses a side that is missing, and a second overload has to agree
+	case hi == 0 && (!t.spent() || f.N < 4 || lo > f.Hi):
+		return false
 	case f.Value <= 0:
 		f.Estimate = stat.Estimate{Value: math.Sqrt(lo * hi), Lo: lo, Hi: hi, Level: level}
 	}
@@ -95,55 +93,60 @@ func (r *Result) number(t Trace, f judgement) bool {
 	case traits.Places && hi > 0 && r.Rate > hi && r.Rate < hi*farApart:
 		r.Lo = min(r.Lo, lo) // chance takes the last places below the rate that they allow on average
 	case hi == 0:
-		r.Lo, r.Hi = min(r.Lo, lo*(1-resolution)), max(r.Hi, again)
+		r.Lo = min(r.Lo, lo*(1-resolution))
 	case r.Rate < lo || r.Rate > hi:
 		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
+	case traits.Falls: // what it did under overload says nothing
+		r.Lo, r.Hi = lo*(1-resolution), hi*(1+resolution)
 	case !traits.Saves:
 		r.Lo, r.Hi = min(r.Lo, lo*(1-resolution)), max(r.Hi, hi*(1+resolution))
 	}
-	r.Lo, r.Hi = min(r.Lo, r.Rate*(1-resolution/2)), max(r.Hi, r.Rate*(1+resolution/2))
+	r.Lo, r.Hi = min(r.Lo, r.Rate*(1-resolution/2), lo*(1-shortfall(f.verdict.Method()))), max(r.Hi, r.Rate*(1+resolution/2))
 	return true
 }
 
-// checked is the goodput at the end of the last overload that was made after the bracket; 0 where there was none.
-func (t Trace) checked(since time.Duration) float64 {
-	goodput := 0.0
-	for _, s := range t.Steps {
-		if s.Role == RoleCheck && s.Segment.Start >= since {
-			from := s.Segment.Start + s.Length()/3
-			goodput = float64(len(ends(dueFrom(t.Calls, from-t.reach()), from, s.Segment.End))) / max(1e-9, (s.Segment.End-from).Seconds())
-		}
+// shortfall is by how much, as a share, the rate that a target holds for good may be below one that it held for as long as a search lasts: one that collapses
+// does so when chance has it, and slow spells of what is shared with others come seldom.
+func shortfall(c signature.Class) float64 {
+	switch t := c.Traits(); {
+	case t.Falls:
+		return 0.15
+	case t.Gradual, c == signature.Shedding:
+		return 0.08
+	case t.Served:
+		return 0.03
 	}
-	return goodput
+	return 0
 }
 
-// bracket is the highest rate that is known to hold and the lowest that is known to break, by the confirmations since the given instant. Later ones
-// count more: a rate that held makes void what broke before at that rate or below, and the other way round.
-func (t Trace) bracket(since time.Duration, floor float64) (lo, hi float64) {
-	var held, broke []float64
+// bracket is the highest rate that is known to hold and the lowest that is known to break, by the confirmations since the given instant.
+// A rate counts as held only where it was held for long enough at a stretch.
+func (t Trace) bracket(since time.Duration, floor float64, enough time.Duration) (lo, hi float64) {
+	var b bracket
 	for _, s := range t.Steps {
 		if s.Segment.Start < since || s.Passed == nil || !confirms(s.Role) || s.ClientLimited {
 			continue
 		}
-		at := s.Rate
 		if bad, n := t.badCalls(s); *s.Passed && t.lost(s, floor+mostBad) || !*s.Passed && s.Note == failNote && float64(bad) <= excused(n) {
 			continue // how the calls ended says otherwise: those that were open at the step's end, too
 		}
-		if *s.Passed {
-			broke = slices.DeleteFunc(broke, func(x float64) bool { return x <= at })
-			held = append(held, at)
-		} else {
-			held = slices.DeleteFunc(held, func(x float64) bool { return x >= at })
-			broke = append(broke, at)
+		if !*s.Passed || s.Length() >= enough {
+			b.add(trial{s.Rate, *s.Passed, s.Length()})
 		}
 	}
-	if len(held) > 0 {
-		lo = slices.Max(held)
+	return b.lo, b.hi
+}
+
+// leastHeld is how long a rate has to be held at a stretch to be called one that holds: a service may only seem to keep up for a while, and a target that
+// collapses does so when chance has it. Where rates are confirmed with a queue that stands, that is so from the beginning.
+func (t Trace) leastHeld(c signature.Class) time.Duration {
+	switch traits := c.Traits(); {
+	case traits.Falls:
+		return 20 * time.Second
+	case traits.Served && t.Allowance == 0:
+		return 10 * time.Second
 	}
-	if len(broke) > 0 {
-		hi = slices.Min(broke)
-	}
-	return lo, hi
+	return 0
 }
 
 // sloRate is the highest rate at which the objective held, and that the target kept up with: a queue takes a while to reach the objective. No rate beyond
@@ -178,7 +181,9 @@ func (r *Result) findings(t Trace, b base) {
 	if s := t.coldStart(b); s != "" {
 		r.Findings = append(r.Findings, Finding{ColdStart, s})
 	}
-	r.Findings = append(r.Findings, t.changes()...)
+	if !r.Signature.Method().Traits().Saves { // else what was saved up explains it
+		r.Findings = append(r.Findings, t.changes()...)
+	}
 	if r.Wedged {
 		r.Findings = append(r.Findings, Finding{StaysDown, "single calls were not answered any more after the load had stopped"})
 	}
@@ -197,9 +202,13 @@ func (t Trace) coldStart(b base) string {
 	return ""
 }
 
-// changes finds rates that held after they or lower ones had broken, and the other way round, further apart than confirmations err.
+// changes finds rates that held after they or lower ones had broken, and the other way round, further apart than confirmations err, and for as long; and what a
+// service that was kept busy did before and after.
 func (t Trace) changes() []Finding {
 	const apart = 1.1
+	if len(t.Steps) == 0 {
+		return nil
+	}
 	var up, down *Finding
 	var steps []Step
 	for _, s := range t.Steps {
@@ -209,15 +218,24 @@ func (t Trace) changes() []Finding {
 		for _, was := range steps {
 			since := (s.Segment.Start - t.Steps[0].Segment.Start).Seconds()
 			switch {
-			case *s.Passed && !*was.Passed && s.Rate >= apart*was.Rate:
+			case *s.Passed && !*was.Passed && s.Rate >= apart*was.Rate && s.Length() >= was.Length():
 				up = &Finding{Autoscaling, fmt.Sprintf("%s/s broke at first, and %s/s held %.0f s after the beginning: the capacity rose meanwhile",
 					number(was.Rate), number(s.Rate), since)}
-			case !*s.Passed && *was.Passed && apart*s.Rate <= was.Rate:
+			case !*s.Passed && *was.Passed && apart*s.Rate <= was.Rate && was.Length() >= s.Length():
 				down = &Finding{SpentCredits, fmt.Sprintf("%s/s held at first, and %s/s broke %.0f s after the beginning: the capacity fell meanwhile",
 					number(was.Rate), number(s.Rate), since)}
 			}
 		}
 		steps = append(steps, s)
+	}
+	at, before, after := t.shifted()
+	kept := fmt.Sprintf("kept busy, it answered %s/s at first, and %s/s from %.0f s after the beginning on", number(before), number(after),
+		(at - t.Steps[0].Segment.Start).Seconds())
+	switch {
+	case after > before:
+		up = &Finding{Autoscaling, kept}
+	case after < before:
+		down = &Finding{SpentCredits, kept}
 	}
 	var out []Finding
 	for _, f := range []*Finding{up, down} {

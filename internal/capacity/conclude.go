@@ -1,67 +1,36 @@
 package capacity
 
 import (
+	"math"
 	"time"
 
 	"tare/internal/load"
+	"tare/internal/signature"
 )
 
-const (
-	// enoughLoad is how long a service is under load before its capacity is stated: it may scale up, or run out of credits, only after a while.
-	enoughLoad = 55 * time.Second
-	// lastStretch is how long a service has to hold its rate at least after the bracket was found.
-	lastStretch = 12 * time.Second
-	// changed is by how much, as a share, a second overload may differ before the target counts as changed.
-	changed = 0.08
-)
+// lastStretch is how long a service has to hold a rate at a stretch; a target that collapses, or refuses calls little by little, twice as long.
+const lastStretch = 12 * time.Second
 
-// conclude lets independent stretches agree with the bracket: what a service can do has to hold until it has been under load for a while, and beyond the
-// bracket no more may pass than before. A goodput above 0 asks for another overload, from there; a bracket that is not done any more for further
-// confirmations.
-func (r *session) conclude(a *aim) (goodput float64, err error) {
-	if left := r.enough() - r.loaded(); left > 0 {
-		held, got, err := r.lasts(a.lo, left)
-		if err != nil {
-			return 0, err
-		}
-		if !held {
-			r.long = true
-			a.fail(a.lo)
-			a.center = min(got, a.hi)
-			return 0, nil
-		}
+// conclude lets a long stretch agree with the lower side of a bracket that short ones may err about, where it has not yet. A bracket that is not done any more
+// asks for further confirmations.
+func (r *session) conclude(a *aim) error {
+	r.judge() // the bracket may tell classes apart
+	if traits := r.class().Traits(); r.lasted >= a.lo || !traits.Falls && !r.gradual() {
+		return nil
 	}
-	traits := r.class().Traits()
-	if traits.Falls || traits.Saves || traits.Strands || r.rests || r.t.Allowance > 0 {
-		return 0, nil // what was saved up since would pass as well
+	rate := a.lo
+	held, got, err := r.lasts(rate, r.stretch())
+	if err != nil || held {
+		return err
 	}
-	if r.checks++; r.checks > 3 {
-		return 0, nil
-	}
-	got, err := r.check(min(overdrive*a.hi/(1-min(0.5, r.floor())), r.o.MaxRate))
-	if err != nil {
-		return 0, err
-	}
-	if got/(1-min(0.5, r.estimate.failing)) > max(a.hi, r.estimate.Value)*(1+changed) {
-		return got, nil
-	}
-	return 0, nil
+	r.long = true
+	a.learn(trial{rate: rate, length: r.t.Steps[len(r.t.Steps)-1].Length()})
+	a.center = min(a.center, got)
+	a.fine = max(a.fine, 0.08)
+	return nil
 }
 
-// enough is how long the target has to be under load before its capacity is stated; the last stretch of a service has a length of its own.
-func (r *session) enough() time.Duration {
-	switch {
-	case r.class().Traits().Falls:
-		return max(enoughLoad, r.loaded()+2*lastStretch)
-	case r.class().Traits().Served:
-		return max(enoughLoad, r.loaded()+lastStretch)
-	case r.gradual():
-		return enoughLoad / 2
-	}
-	return 0
-}
-
-// loaded is how long load was offered so far, in steps that did not break.
+// loaded is how long load was offered so far.
 func (r *session) loaded() time.Duration {
 	var d time.Duration
 	for _, s := range r.t.Steps {
@@ -72,48 +41,58 @@ func (r *session) loaded() time.Duration {
 	return d
 }
 
-// check offers more than the capacity once more, and says how many calls per second end well after the first second.
-func (r *session) check(rate float64) (goodput float64, err error) {
-	d := lasting(rate, 3*time.Second, 100)
-	if p := time.Duration(r.estimate.verdict.Period * 1e9); p > 0 {
-		d = whole(d, p)
-	}
-	if d > 8*time.Second {
-		return 0, nil // a window that long says no more than the first time
-	}
-	step, err := r.offer(RoleCheck, rate, d, nil)
-	if err != nil {
-		return 0, err
-	}
-	from := d / 3
-	if r.class().Traits().Windowed {
-		from = 0
-	}
-	return r.seen.goodput(step.Length() - from), nil
-}
-
-// lasts offers a rate that held for longer, and ends early when more calls wait than would within two seconds, or when calls fail.
+// lasts offers a rate for longer, and ends early when more calls wait than would within two seconds, or when more calls have failed than may over all of it.
 func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float64, err error) {
 	if err := r.prepare(RoleConfirmLow); err != nil {
 		return false, 0, err
 	}
-	const recent = 5 * time.Second
-	usual, broke := r.floor()+0.03, false
+	traits := r.class().Traits()
+	queues := !traits.Saves && !traits.Gradual && !traits.Strands // else calls that are open may be ones that are turned away late
+	most, old, begun := r.allowed(uint64(rate*d.Seconds())), r.old(), r.s.Now()
+	next, broke := time.Second/2, false
 	step, err := r.offer(RoleConfirmLow, rate, d, func(elapsed time.Duration) bool {
-		now, c := r.seen.over(min(recent, elapsed))
-		broke = float64(now.open) > max(20, 2*rate+3*rate*r.typical.Seconds()) ||
-			c.bad >= 8 && elapsed > time.Second && float64(c.bad) > usual*float64(c.bad+c.good)
+		if queues && float64(r.seen.last().open) > max(20, 2*rate+3*rate*r.typical.Seconds()) {
+			broke = true
+		} else if elapsed >= next {
+			next += time.Second / 2
+			bad, failed, _ := losses(r.s.Calls(begun), r.s.Now(), old)
+			broke = float64(bad+failed) > most
+		}
 		return broke
 	})
 	if err != nil {
 		return false, 0, err
 	}
-	if held = !broke; held && r.gradual() {
-		_, mean := r.share(step.Segment.Start, step.Length()-time.Second, lasting(rate, time.Second, 10), r.floor()+0.01, lost)
-		held = mean <= r.floor()+0.01
+	if held = !broke; held && queues {
+		// Above the capacity a queue grows by rate ÷ capacity − 1 per second.
+		held = r.seen.waiting(step.Length()/4)-3*rate*r.typical.Seconds() <= max(12, 0.25*rate)
 	}
 	step.Passed, step.Note = &held, "does it last?"
-	return held, r.seen.goodput(min(recent, step.Length())), nil
+	if held {
+		r.lasted = max(r.lasted, rate)
+	}
+	return held, r.seen.goodput(min(5*time.Second, step.Length())), nil
+}
+
+// allowed is how many of n calls may fail at a rate that holds, where they fail little by little.
+func (r *session) allowed(n uint64) float64 {
+	most := (r.floor() + 0.01) * float64(n)
+	if !r.gradual() && r.class() != signature.Shedding {
+		most += 2 * math.Sqrt(most) // these fail by the share of calls that are refused, the others by their responses
+	}
+	return most + 1
+}
+
+// stretch is how long a rate is offered from rest to a service that was kept busy before: longer where calls are refused little by little.
+func (r *session) stretch() time.Duration {
+	d := lasting(r.estimate.Value, lastStretch, 600)
+	switch {
+	case r.long:
+		d = 40 * time.Second
+	case r.gradual(), r.class() == signature.Shedding, r.class().Traits().Falls:
+		d = 2 * lastStretch
+	}
+	return min(d, 40*time.Second)
 }
 
 // sheds tries a rate at a target whose refusals become more frequent little by little: by a sequential test over batches, whether more than 1 % of the calls,

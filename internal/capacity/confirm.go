@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"tare/internal/load"
@@ -24,24 +23,13 @@ const (
 	surprise = 0.015
 )
 
-// aim is a bracket in the making.
-type aim struct {
-	center, width float64
-	fine          float64 // the first width
-	shift         float64 // of the next surprise
-	lo, hi        float64 // held and broke, 0: not yet
-	held, broke   int     // stretches that showed it
-	enough        int     // of these
-}
-
 // confirm brackets the estimate: first a rate just above, which should break, then one just below, which should hold, and both again. On a
 // contradiction the estimate shifts, further each time. A goodput above 0 asks for another overload, from there: the first was not the whole truth.
 func (r *session) confirm() (goodput float64, err error) {
-	if err := r.allowance(); err != nil {
-		return 0, err
-	}
-	if err := r.places(); err != nil {
-		return 0, err
+	for _, experiment := range []func() error{r.allowance, r.untangle, r.places, r.remembers, r.occupy} {
+		if err := experiment(); err != nil {
+			return 0, err
+		}
 	}
 	a := r.aim()
 	first := a.center
@@ -54,11 +42,9 @@ func (r *session) confirm() (goodput float64, err error) {
 	}
 	for try := 0; try < maxTries && (try < 4 || r.s.Now()-r.start < refining); try++ {
 		if a.done() {
-			again, err := r.conclude(&a)
-			if err != nil || again > 0 {
-				return again, err
-			}
-			if a.done() {
+			if err := r.conclude(&a); err != nil {
+				return 0, err
+			} else if a.done() {
 				break
 			}
 		}
@@ -76,11 +62,12 @@ func (r *session) confirm() (goodput float64, err error) {
 			}
 			r.rests = true // what it lets pass depends on what was offered before
 		}
-		if role == RoleConfirmHigh && r.t.Steps[len(r.t.Steps)-1].Passed == nil && a.widen() {
+		last := r.t.Steps[len(r.t.Steps)-1]
+		if role == RoleConfirmHigh && last.Passed == nil && a.widen() {
 			continue
 		}
-		a.learn(rate, held)
-		if a.lo > 1.25*first && r.overloads() < 6 {
+		r.long = !a.learn(trial{rate, held, last.Length()}) || r.long
+		if a.lo > 1.25*first && r.overloads() < 6 && !r.rests {
 			return a.lo, nil // the overload met another limit, or a target that was not warm yet
 		}
 		if role == RoleConfirmHigh && !held {
@@ -94,105 +81,37 @@ func (r *session) confirm() (goodput float64, err error) {
 
 // aim begins a bracket around the estimate.
 func (r *session) aim() aim {
-	a := aim{center: r.estimate.Value, width: r.width(), shift: surprise, enough: 1}
-	if a.fine = a.width; r.waits() || r.gradual() {
-		a.enough = agreeing
+	a := aim{center: r.estimate.Value, width: r.width(), shift: surprise, enough: 1, again: 1}
+	if a.fine = a.width; r.class().Traits().Falls {
+		a.fine, a.again = 0.06, agreeing // each rate takes long to confirm, and the target may be warm only after the first
+	} else if !r.occupies() && (r.waits() || r.gradual()) {
+		a.enough, a.again = agreeing, agreeing
+	}
+	for range a.again {
+		if r.spent {
+			a.add(trial{rate: a.center * (1 + 2*a.width), length: longest}) // it was kept busy with more, and did not do it
+		}
 	}
 	return a
 }
 
 // gradual reports whether calls are refused little by little around the capacity: places are taken by chance, and a limit on the rate lets a steady one pass.
 func (r *session) gradual() bool {
-	t := r.class().Traits()
+	t, queued := r.class().Traits(), r.estimate.verdict.Queued
 	counting := 2 / math.Max(1, r.estimate.Value*15) // how far a single call more or less moves the estimate
-	return t.Gradual || t.Steady && !t.Windowed && !t.Strands && r.estimate.N > 0 && r.estimate.Half() > 0.015+counting+r.floor()
+	noisy := r.estimate.N > 0 && r.estimate.Half() > 0.015+counting+r.floor()
+	return t.Gradual || t.Steady && !t.Windowed && !t.Strands && noisy && (t.Limiter || !queued)
 }
 
 // waits reports whether rates are judged by whether responses grow, each from rest: calls wait, and the limit saves nothing up.
 func (r *session) waits() bool {
 	t := r.class().Traits()
-	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !r.gradual() && !t.Strands
+	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !t.Gradual && !t.Strands
 }
 
 // lossy reports whether calls failed in the last step, though the class is one whose calls wait.
 func (r *session) lossy() bool {
 	return r.class() == signature.Queue && r.t.Steps[len(r.t.Steps)-1].Note == failNote
-}
-
-func (a aim) narrow() bool { return a.lo > 0 && a.hi > 0 && a.hi/a.lo < 1+2.6*max(a.fine, 0.02) }
-
-func (a aim) done() bool { return a.narrow() && a.held >= a.enough && a.broke >= a.enough }
-
-// next is the step to take: high first, then low, then the middle of a wide bracket, then both sides again.
-func (a aim) next(most float64) (Role, float64) {
-	switch {
-	case a.hi == 0 && a.center < most*0.999:
-		return RoleConfirmHigh, min(a.center*(1+a.width), most)
-	case a.lo == 0:
-		return RoleConfirmLow, a.center * (1 - a.width)
-	case a.hi == 0:
-		return "", 0
-	case !a.narrow():
-		return RoleConfirmLow, math.Sqrt(a.lo * a.hi)
-	case a.broke <= a.held:
-		return RoleConfirmHigh, a.hi
-	}
-	return RoleConfirmLow, a.lo
-}
-
-// widen moves the higher rate further away, where noise left open whether it breaks; false where it is far away already.
-func (a *aim) widen() bool {
-	if a.hi > 0 || a.width >= 0.08 {
-		return false
-	}
-	a.width *= 2
-	return true
-}
-
-func (a *aim) learn(rate float64, held bool) {
-	expected := held == (rate < a.center)
-	if held {
-		a.hold(rate)
-	} else {
-		a.fail(rate)
-	}
-	if expected || a.lo > 0 && a.hi > 0 {
-		return
-	}
-	// The other side is to be looked for beyond the rate that surprised.
-	if held {
-		a.center = rate * (1 + a.shift)
-	} else {
-		a.center = rate / (1 + a.shift)
-	}
-	a.shift = min(0.5, 3*a.shift)
-	a.width = min(0.3, 1.5*a.width)
-}
-
-// hold notes that a rate held. What broke at it or below before is not true any more.
-func (a *aim) hold(rate float64) {
-	if a.hi > 0 && a.hi <= rate {
-		a.hi, a.broke = 0, 0
-	}
-	switch {
-	case rate == a.lo:
-		a.held++
-	case rate > a.lo:
-		a.lo, a.held = rate, 1
-	}
-}
-
-// fail notes that a rate broke. What held at it or above before is not true any more.
-func (a *aim) fail(rate float64) {
-	if a.lo >= rate {
-		a.lo, a.held = 0, 0
-	}
-	switch {
-	case rate == a.hi:
-		a.broke++
-	case a.hi == 0 || rate < a.hi:
-		a.hi, a.broke = rate, 1
-	}
 }
 
 // width is how far from the estimate to confirm: 2 %, or as far as noise demands.
@@ -215,8 +134,15 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 	if err := r.prepare(role); err != nil {
 		return false, 0, err
 	}
+	if role == RoleConfirmLow && (r.occupies() || r.long || r.class().Traits().Falls) {
+		return r.lasts(rate, r.stretch())
+	}
 	if r.waits() || r.class() == signature.AcceptQueue {
-		return r.drifts(role, rate)
+		held, goodput, err := r.drifts(role, rate)
+		if held && err == nil && role == RoleConfirmHigh && (r.occupies() || r.class().Traits().Falls) {
+			return r.lasts(rate, r.stretch()) // it did not do as much under overload, or when it was kept busy
+		}
+		return held, goodput, err
 	}
 	if r.gradual() {
 		return r.sheds(role, rate)
@@ -230,6 +156,8 @@ func (r *session) prepare(role Role) error {
 	switch {
 	case r.stands():
 		return r.prime()
+	case r.spent:
+		return r.pause(r.o.Timeout, func() bool { return float64(r.seen.last().open) <= 2*r.estimate.Value*r.typical.Seconds()+2 }, "until the queue is empty")
 	case r.rests || traits.Falls:
 		return r.settle("until the target is idle")
 	case r.waits():
@@ -275,16 +203,21 @@ func (r *session) useUp() error {
 	return err
 }
 
-// saved is how many calls fewer than the estimate allows were offered since more than the estimate was.
+// saved is how many calls a limiter can have saved up since the last overload, if its rate is the estimate.
 func (r *session) saved() float64 {
-	due, now := 0, r.s.Now()
-	for _, s := range slices.Backward(r.t.Steps) {
-		if s.Rate > 1.01*r.estimate.Value {
-			return r.estimate.Value*(now-s.Segment.End).Seconds() - float64(due)
-		}
-		due += s.Segment.Offered
+	over := lastOverload(r.t)
+	if len(over) == 0 {
+		return 0
 	}
-	return 0
+	_, at := span(over)
+	saved := 0.0
+	for _, s := range r.t.Steps {
+		if s.Segment.Start >= at {
+			saved = max(0, saved+r.estimate.Value*(s.Segment.End-at).Seconds()-float64(s.Segment.Offered))
+			at = s.Segment.End
+		}
+	}
+	return saved + r.estimate.Value*(r.s.Now()-at).Seconds()
 }
 
 // longestAnswer is the p99 of the responses of the last second: while that long nothing ends, nothing will.
@@ -331,7 +264,10 @@ func (r *session) lossTime(rate float64) (before, counted time.Duration) {
 	if r.rests {
 		return 5 * time.Second, max(5*time.Second, counted)
 	}
-	return 0, counted
+	if traits := r.class().Traits(); traits.Saves && traits.Strands {
+		before = min(3*counted, time.Duration(1.2*r.saved()/(surprise*r.estimate.Value)*1e9))
+	}
+	return before, counted
 }
 
 // tolerance is the share of n calls that may fail: 0.5 %, and where some always fail those and two standard errors.
@@ -354,7 +290,7 @@ func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput
 		bad += failed // these are more than those that fail at any rate
 	}
 	goodput = r.seen.goodput(counted)
-	held = float64(bad) <= excused(n) && goodput >= 0.9*(1-r.floor())*rate
+	held = 2*n >= len(calls) && float64(bad) <= excused(n) && goodput >= 0.9*(1-r.floor())*rate
 	if step.Passed = &held; !held {
 		step.Note = failNote
 	}

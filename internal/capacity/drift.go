@@ -34,7 +34,7 @@ func (r *session) drifts(role Role, rate float64) (held bool, goodput float64, e
 			return false
 		}
 		next += block
-		open = r.slope(r.s.Now()-elapsed, elapsed, block)
+		open = r.slope(rate, r.s.Now()-elapsed, elapsed, block)
 		return open != nil
 	})
 	if err != nil {
@@ -46,10 +46,14 @@ func (r *session) drifts(role Role, rate float64) (held bool, goodput float64, e
 		return false, goodput, nil
 	}
 	if open == nil {
-		open = r.slope(step.Segment.Start, step.Length(), block)
+		open = r.slope(rate, step.Segment.Start, step.Length(), block)
 	}
 	if _, c := r.seen.over(step.Length() / 2); open == nil && float64(c.good) < 0.8*(1-r.floor())*float64(c.due) {
 		open = new(false)
+	}
+	if _, c := r.seen.over(step.Length()); float64(c.bad) > r.allowed(c.due) {
+		step.Passed, step.Note = new(false), failNote
+		return false, goodput, nil
 	}
 	if r.class() == signature.AcceptQueue {
 		now := r.s.Now()
@@ -98,7 +102,7 @@ func whole(d, unit time.Duration) time.Duration {
 }
 
 // slope decides whether responses grow over a step that began at from: nil when noise leaves it open.
-func (r *session) slope(from, elapsed, block time.Duration) *bool {
+func (r *session) slope(rate float64, from, elapsed, block time.Duration) *bool {
 	now := from + elapsed
 	calls := due(r.s.Calls(from), from, now)
 	if r.class() == signature.AcceptQueue {
@@ -117,9 +121,13 @@ func (r *session) slope(from, elapsed, block time.Duration) *bool {
 	if r.idle(calls, now, elapsed) {
 		return new(true)
 	}
-	const threshold, correlated = 0.01, 2.5 // residuals of a queue are autocorrelated
+	const correlated = 2.5 // residuals of a queue are autocorrelated
+	threshold := 0.01
+	if r.occupies() {
+		threshold = max(threshold, (rate/r.estimate.Value-1)/2) // half of what the estimate says
+	}
 	switch se := max(2*correlated*l.SE, 2*r.walk(elapsed)); {
-	case l.Slope+se < threshold && !r.mute(calls, now, block):
+	case l.Slope+se < threshold && (r.stands() || !r.mute(calls, now, block)):
 		return new(true)
 	case l.Slope-se > threshold:
 		return new(false)

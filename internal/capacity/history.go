@@ -78,3 +78,13 @@ func (h *history) recent(limit time.Duration) float64 {
 	}
 	return h.goodput(min(d, max(limit, 300*time.Millisecond)))
 }
+
+// waiting is how many calls were open on average over the last d.
+func (h *history) waiting(d time.Duration) float64 {
+	sum, n := 0.0, 0
+	for i := len(h.moments) - 1; i >= 0 && h.moments[i].at >= h.last().at-d; i-- {
+		sum += float64(h.moments[i].open)
+		n++
+	}
+	return sum / float64(max(1, n))
+}

@@ -19,15 +19,18 @@ type judgement struct {
 // judge estimates and classifies the given overload steps of a trace.
 func judge(t Trace, b base, over []Step) judgement {
 	e := overloaded(t, over)
-	v := signature.Classify(evidence(t, b, over, e.Value))
+	v := signature.Classify(evidence(t, b, over, e))
 	j := judgement{Estimate: e, verdict: v}
 	switch {
-	case v.Class.Traits().Places:
+	case v.Method().Traits().Places:
 		j.Estimate = littles(t, b, over, v.InFlight, e)
-	case v.Class.Traits().Falls:
+	case v.Method().Traits().Falls:
 		j.Estimate = beforeTheFall(t, over, e)
-	case v.Class.Traits().Waits:
+	case v.Method().Traits().Waits:
 		j.Estimate = drained(t, over, e)
+	}
+	if busy, ok := t.occupied(over); ok {
+		j.Estimate = busy
 	}
 	j.failing = failing(t, b, over, v.Class)
 	// The capacity counts calls that the target takes: of those it fails a share anyway.
@@ -168,10 +171,11 @@ func beforeTheFall(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 }
 
 // evidence is what the classifier sees of a trace.
-func evidence(t Trace, b base, over []Step, capacity float64) signature.Evidence {
+func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Evidence {
+	capacity := estimate.Value
 	e := signature.Evidence{
 		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor, Allowance: t.Allowance,
-		Timeout: t.Timeout, Local: t.Local,
+		Timeout: t.Timeout, Local: t.Local, Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
 	}
 	from, to := span(over)
 	for _, s := range t.Steps {
@@ -191,6 +195,9 @@ func evidence(t Trace, b base, over []Step, capacity float64) signature.Evidence
 			e.Windows = append(e.Windows, w)
 		}
 	}
+	if begin, end, ok := t.busy(to); ok {
+		e.Windows = append(e.Windows, signature.Window{Role: string(RoleBusy), Start: begin + (end-begin)/3, End: end})
+	}
 	e.Sharp = t.sharp(from, b.floor)
 	e.Sharp.Leak = t.leak(to, b.floor, capacity)
 	if len(e.Windows) > 0 {
@@ -201,7 +208,7 @@ func evidence(t Trace, b base, over []Step, capacity float64) signature.Evidence
 
 // sharp compares the highest rate that was confirmed to hold with the lowest that was confirmed to break, by what passed at the end of that.
 func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
-	lo, hi := t.bracket(since, floor)
+	lo, hi := t.bracket(since, floor, 0)
 	if lo == 0 || hi == 0 {
 		return signature.Sharp{}
 	}
@@ -247,7 +254,7 @@ func burst(t Trace, j judgement) *float64 {
 	if t.Allowance > 0 {
 		return &t.Allowance
 	}
-	if c := j.verdict.Class.Traits(); !c.Saves || c.Windowed || c.Falls {
+	if c := j.verdict.Method().Traits(); !c.Saves || c.Windowed || c.Falls {
 		return nil
 	}
 	over := lastOverload(t)

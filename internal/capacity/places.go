@@ -16,12 +16,12 @@ func (r *session) places() error {
 	if c := r.class(); c != signature.TokenBucket && c != signature.ConcurrencyLimit || flight < 2 || r.rests {
 		return nil
 	}
-	if v := r.estimate.verdict; v.Class == signature.ConcurrencyLimit && v.Scores[signature.ConcurrencyLimit] > 0.55 {
+	if v := r.estimate.verdict; v.Class == signature.ConcurrencyLimit && v.Scores[signature.ConcurrencyLimit] > 0.61 {
 		return nil
 	}
-	n := int(3*flight) + 10
+	n := int(2*flight) + 10
 	over := time.Duration(math.Ceil(float64(n)/r.o.MaxRate*1e9)) + time.Microsecond
-	if over > base/6 || n > r.o.MaxConns/2 {
+	if over > base/3 || n > r.o.MaxConns/2 {
 		return nil // not at once, as this limit sees it
 	}
 	for range 2 {

@@ -55,10 +55,12 @@ type session struct {
 	typical time.Duration
 	// fastest is the highest rate that held.
 	fastest float64
-	// checks counts the overloads that were tried after a bracket was found.
-	checks int
 	// long is whether confirmations last longer, since a rate that had held did not last.
 	long bool
+	// spent is whether a service did less after it had been busy for a while: what it saves up in a pause must not count.
+	spent bool
+	// lasted is the highest rate that held for long at a stretch.
+	lasted float64
 	// rests is whether each confirmation begins from rest although the class saves up what is not used.
 	rests bool
 	// disturbed is whether more was offered than the target could take.
@@ -237,8 +239,8 @@ func keep[T any](to **T, v *T) {
 	}
 }
 
-// class is the class so far.
-func (r *session) class() signature.Class { return r.estimate.verdict.Class }
+// class is the class so far, or what the search takes for it.
+func (r *session) class() signature.Class { return r.estimate.verdict.Method() }
 
 // number prints a rate with four digits.
 func number(x float64) string { return unit.Decimal(x, 4) }

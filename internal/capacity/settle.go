@@ -43,7 +43,7 @@ func (r *session) single() (bool, error) {
 	if typical := r.typical.Seconds(); typical > 0 {
 		rate = min(rate, max(0.5/typical, 1))
 	}
-	limit := max(idleFactor*r.typical, r.typical+50*time.Millisecond)
+	limit := max(idleFactor*r.typical, r.typical+50*time.Millisecond, min(baseOf(r.t).p99, 10*r.typical))
 	if r.typical == 0 {
 		limit = r.o.Timeout
 	}

@@ -20,7 +20,7 @@ const (
 	RolePrime       Role = "prime"        // above capacity for a moment, so that a queue stands while rates are confirmed
 	RoleSingle      Role = "single"       // a few calls far apart: does the target answer as it did before the load?
 	RoleBurst       Role = "burst"        // many calls at once, from rest: is the limit one of places or of rate?
-	RoleCheck       Role = "check"        // above the capacity once more: does as much pass as before?
+	RoleBusy        Role = "busy"         // about the capacity, with a short queue, for a while: does what a service can do change?
 	RoleSLO         Role = "slo"          // does the latency objective hold at this rate?
 	RoleDrain       Role = "drain"        // no load, until calls in flight have ended
 	RolePoint       Role = "point"        // one row of a ladder

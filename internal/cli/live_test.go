@@ -90,6 +90,7 @@ func TestPresetsShowTheirSignatures(t *testing.T) {
 		{"healthy", "4s", 300, nil},
 	} {
 		t.Run(c.preset, func(t *testing.T) {
+			t.Parallel() // they wait most of the time
 			live(t, bin, fmt.Sprintf("name: live\narea: identity\nquestion: capacity\nseed: 1\n"+
 				"target: {adapter: gce-metadata, embedded: {preset: %s}}\nload: {timeout: %s, max_rate: %d/s}\n", c.preset, c.timeout, c.maxRate),
 				func(rep *report.Report) error { return isClass(rep, c.want) })
@@ -189,6 +190,7 @@ func TestNginxLimits(t *testing.T) {
 		"delay":  {"burst=20000", []string{"queue"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			url := nginx(t, c.limit)
 			live(t, buildTare(t), "name: nginx\narea: identity\nquestion: capacity\nseed: 1\n"+
 				"target: {adapter: gce-metadata, url: "+url+"}\nload: {timeout: 10s, max_rate: 3000/s}\n", func(rep *report.Report) error {

@@ -16,11 +16,12 @@ import (
 type view struct {
 	name    string
 	term    *term.View
-	goodput []float64 // of the last looks, for the sparkline
-	said    string    // last plain line, which is not repeated
-	verdict string    // of the last look
-	blocks  bool      // a comparison
-	long    soakView  // of a soak
+	goodput []float64     // of the last looks, for the sparkline
+	said    string        // last plain line, which is not repeated
+	verdict string        // of the last look
+	blocks  bool          // a comparison
+	busy    capacity.Step // what keeps a service busy, in one
+	long    soakView      // of a soak
 }
 
 func (a *app) newView(e *config.Experiment) *view {
@@ -49,13 +50,30 @@ func (v *view) event(e run.Event) {
 	}
 	c := *e.Capacity
 	if c.Kind == capacity.StepEnds {
-		v.say(plainStep(v.name, c))
+		v.step(c.Step)
 	}
 	const looks = 40
 	if v.goodput = append(v.goodput, c.Goodput); len(v.goodput) > looks {
 		v.goodput = v.goodput[1:]
 	}
 	v.term.Update(v.lines(e, c))
+}
+
+// step prints one line for a step, and one for all the steps that keep a service busy.
+func (v *view) step(s capacity.Step) {
+	if s.Role == capacity.RoleBusy {
+		if v.busy.Role == "" {
+			v.busy = s
+		}
+		v.busy.Segment.End = s.Segment.End
+		v.busy.Rate = s.Rate
+		return
+	}
+	if v.busy.Role != "" {
+		v.say(plainStep(v.name, v.busy))
+		v.busy = capacity.Step{}
+	}
+	v.say(plainStep(v.name, s))
 }
 
 // say prints one line where there is no terminal to draw on.
@@ -66,8 +84,7 @@ func (v *view) say(line string) {
 	}
 }
 
-func plainStep(name string, c capacity.Event) string {
-	s := c.Step
+func plainStep(name string, s capacity.Step) string {
 	line := fmt.Sprintf("%s  %-12s", name, s.Role)
 	if s.Rate > 0 {
 		line += fmt.Sprintf(" %8.1f/s", s.Rate)

@@ -35,10 +35,15 @@ func Classify(e Evidence) Verdict {
 		v.Evidence = []string{"no overloaded stretch with calls was recorded, so there is nothing to judge"}
 		return v
 	}
+	if f.taken(e) {
+		v.Evidence = []string{fmt.Sprintf("at %s/s offered, %s/s were answered as they should be: that was no overload", rate(f.window.Rate), rate(f.late))}
+		return v
+	}
 	found := map[Class]finding{}
 	for _, s := range []func(Evidence, features, map[Class]finding){connections, hangs, rejections, slowdown, rhythms, queues} {
 		s(e, f, found)
 	}
+	f.disagree(e, found)
 	for _, c := range order {
 		x := found[c]
 		x.score = clamp(x.score)
@@ -50,6 +55,12 @@ func Classify(e Evidence) Verdict {
 	}
 	v.explain(e, f, found)
 	return v
+}
+
+// taken reports whether the target took all that was offered, so that nothing can be said of how it breaks.
+func (f features) taken(e Evidence) bool {
+	bad := f.n - f.good - f.outstanding
+	return f.audit.Valid && f.late > 0.97*(1-e.ErrorFloor)*f.window.Rate && float64(bad) < (0.03+e.ErrorFloor)*float64(f.n) && f.slower < 3
 }
 
 func clamp(x float64) float64 {

@@ -19,12 +19,13 @@ type features struct {
 	rejected                     int                  // calls turned away, without those that fail at any rate
 	rejection, acceptance        latencies            // how long calls took that were turned away, and that were served
 	dial                         map[Class]int
+	away                         float64 // share of the window in which no call could connect
 	audit                        Audit
 	done                         []float64 // when good calls ended in the window, ascending, s
 	overtaking                   float64   // share of the outstanding calls that were overtaken
 	outstanding                  int
 	hung                         bool // the overtaken calls are much older than any answer took
-	newestFirst                  bool // most of the overtaken calls were answered after the window
+	newestFirst                  bool // some of the overtaken calls were answered after all
 	stuckFirst, stuckLater       int  // overtaken on connections that never answered, or that did
 	fills                        []int
 	fillRates                    []float64
@@ -42,7 +43,9 @@ type features struct {
 	turns                        int
 	separation                   float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
 	level                        int
-	acceptVariation              float64 // of accepted calls per eighth of the window
+	acceptVariation              float64 // of accepted calls per eighth of the window's last two thirds
+	dispersion                   float64 // of their counts: variance ÷ mean, 1 where chance decides; 0 where they are too few
+	mildly                       float64 // median response, s, of the calls that were served while others were turned away a little above the capacity; 0: none were
 	bursts                       [2]int  // calls accepted of the last two bursts, each from rest
 	burstSize                    float64 // calls in each of them
 }
@@ -78,7 +81,30 @@ func extract(e Evidence) (features, bool) {
 	f.rhythm(e)
 	f.crowd(e)
 	f.bursted(e)
+	f.busy(e)
 	return f, true
+}
+
+// busy looks at how long calls take where only a few are turned away: a service that is short of something lets calls wait also then, and a limiter does not.
+func (f *features) busy(e Evidence) {
+	i := slices.IndexFunc(e.Windows, func(w Window) bool { return w.Role == "busy" })
+	if i < 0 {
+		return
+	}
+	w, away := e.Windows[i], 0
+	var served []float64
+	for _, c := range e.Calls {
+		switch {
+		case c.Intended < w.Start || c.Intended >= w.End || c.Outstanding(e.Now) || c.Sent == 0:
+		case c.Outcome.Good():
+			served = append(served, c.Service().Seconds())
+		case f.rejects(c):
+			away++
+		}
+	}
+	if n := float64(len(served) + away); len(served) > 20 && float64(away)/n > 0.02+e.ErrorFloor {
+		f.mildly = stat.Quantile(served, 0.5)
+	}
 }
 
 // completions are the instants, in seconds, at which good calls ended in (from, to].
@@ -113,6 +139,33 @@ func (f *features) count(e Evidence) {
 			f.failed++
 		}
 	}
+	f.absent(e)
+}
+
+// absent adds up the stretches of half a second and more, with ten calls and more, in which no call could connect.
+func (f *features) absent(e Evidence) {
+	var from, to, sum time.Duration
+	n := 0
+	end := func() {
+		if n >= 10 && to-from >= 500*time.Millisecond {
+			sum += to - from
+		}
+		n = 0
+	}
+	for _, c := range e.Calls {
+		switch {
+		case c.Intended < f.window.Start || c.Intended >= f.window.End:
+		case c.Outcome == load.ConnFailed && !c.Outstanding(f.window.End):
+			if n++; n == 1 {
+				from = c.Intended
+			}
+			to = c.Intended
+		default:
+			end()
+		}
+	}
+	end()
+	f.away = sum.Seconds() / max(1e-9, (f.window.End-f.window.Start).Seconds())
 }
 
 // unexpected reports whether c was answered otherwise than it should have been, or was cut off: limiters say no with 429 and 503, and some with
@@ -185,20 +238,26 @@ func (f *features) outlived(e Evidence) {
 		}
 	}
 	var age []float64
+	long := max(4*e.BaseP99, time.Duration(5e9*stat.Quantile(service, 0.5)))
 	answeredLater := 0
 	for _, c := range e.Calls {
-		if c.Sent == 0 || c.Sent > end || (c.Done != 0 && c.Done <= end) {
+		if c.Sent == 0 || c.Sent > end {
+			continue
+		}
+		if c.Done != 0 && c.Done <= end {
+			if c.Done > f.window.Start && c.Outcome.Good() && c.Service() > long {
+				answeredLater++
+			}
 			continue
 		}
 		f.outstanding++
+		if c.Done > end+2*e.BaseP99 && c.Outcome.Good() {
+			answeredLater++ // no call that is being served takes that long
+		}
 		if c.Sent >= median-2*e.BaseP99 || !c.Outstanding(e.Now) && f.rejects(c) { // it was answered after all, with a refusal
-
 			continue
 		}
 		age = append(age, (end - c.Sent).Seconds())
-		if !c.Outstanding(e.Now) && c.Outcome.Good() {
-			answeredLater++
-		}
 		if answered[c.Conn] {
 			f.stuckLater++
 		} else {
@@ -208,8 +267,8 @@ func (f *features) outlived(e Evidence) {
 	if f.outstanding > 5 {
 		f.overtaking = float64(len(age)) / float64(f.outstanding)
 	}
-	f.newestFirst = len(age) > 5 && 2*answeredLater > len(age)
-	f.hung = len(age) > 0 && stat.Quantile(age, 0.75) > 2*stat.Quantile(service, 0.99) && !f.newestFirst
+	f.newestFirst = answeredLater >= 5
+	f.hung = len(age) > 0 && stat.Quantile(age, 0.75) > 2*stat.Quantile(service, 0.99)
 }
 
 // recentAnswers are the send instants and service times (s) of the good calls that ended last in the window: in its last half second, or the last
@@ -371,20 +430,49 @@ func (f *features) rhythm(e Evidence) {
 		}
 	}
 	f.gaps = sum / max(t[len(t)-1]-t[0], 1e-9)
-	f.acceptVariation = variation(t)
+	f.regularity(e)
 }
 
-// variation is the coefficient of variation of the counts per eighth of the span.
-func variation(t []float64) float64 {
-	span := t[len(t)-1] - t[0]
-	if !(span > 0) {
-		return 0
+// regularity says how evenly calls are accepted over the last two thirds of the window: what a limiter has saved up has been used up by then.
+func (f *features) regularity(e Evidence) {
+	from, to := f.window.Start.Seconds(), f.window.End.Seconds()
+	from += (to - from) / 3
+	var t []float64
+	for _, c := range e.Calls {
+		if x := c.Intended.Seconds(); x >= from && x < to && c.Done != 0 && c.Outcome.Good() {
+			t = append(t, x)
+		}
 	}
-	n := make([]float64, 8)
+	if len(t) < 30 {
+		return
+	}
+	f.acceptVariation = math.Sqrt(stat.Variance(counted(t, from, to, 8))) / (float64(len(t)) / 8)
+	f.dispersion = math.Inf(1)
+	for parts := 6; parts <= 16; parts++ { // a window that slides accepts the same number in each of its periods, and not in parts of it
+		f.dispersion = min(f.dispersion, stat.Variance(counted(t, from, to, parts))*float64(parts)/float64(len(t)))
+	}
+}
+
+// crowded is the largest number of calls that were accepted within the length of a window before the overload.
+func (f *features) crowded(e Evidence) int {
+	t := completions(e.Calls, 0, f.window.Start)
+	most, from := 0, 0
+	for i, x := range t {
+		for x-t[from] > f.turn {
+			from++
+		}
+		most = max(most, i-from+1)
+	}
+	return most
+}
+
+// counted is how many of the instants fall into each of n parts of the time between two.
+func counted(t []float64, from, to float64, n int) []float64 {
+	counts := make([]float64, n)
 	for _, x := range t {
-		n[min(7, int(8*(x-t[0])/span))]++
+		counts[min(n-1, int(float64(n)*(x-from)/(to-from)))]++
 	}
-	return math.Sqrt(stat.Variance(n)) / stat.Mean(n)
+	return counts
 }
 
 // bursted counts what was accepted of the last two bursts.

@@ -14,21 +14,29 @@ func connections(_ Evidence, f features, found map[Class]finding) {
 	for _, c := range []Class{ConnectionRefused, PortExhaustion, FDExhaustion} {
 		share := f.share(f.dial[c])
 		found[c] = finding{
-			score: share / 0.1 * min(1, 10*f.late/max(f.best, 1e-9)), // 5 % is enough; where nothing is served, nothing listens
+			// 5 % is enough; where nothing is served, nothing listens
+			score: share / 0.1 * min(1, 10*f.late/max(f.best, 1e-9)) * (1 - clamp((f.away-0.1)/0.2)),
 			evidence: fmt.Sprintf("%.1f %% of the calls could not connect (%s)", 100*share, map[Class]string{
 				ConnectionRefused: "the target refused the connection",
 				PortExhaustion:    "the client had no ephemeral port left",
 				FDExhaustion:      "the client had no file descriptor left",
 			}[c]),
-			against: fmt.Sprintf("only %.1f %% of the calls could not connect", 100*share),
+			against: f.againstDial(share),
 		}
 	}
+}
+
+func (f features) againstDial(share float64) string {
+	if f.away > 0.1 {
+		return fmt.Sprintf("no call could connect for %.0f %% of the time: the target was away", 100*f.away)
+	}
+	return fmt.Sprintf("only %.1f %% of the calls could not connect", 100*share)
 }
 
 // hangs scores calls that are never answered while later ones are.
 func hangs(_ Evidence, f features, found map[Class]finding) {
 	stuck := f.stuckFirst + f.stuckLater
-	if f.hung && f.overtaking > 0 {
+	if f.hung && f.overtaking > 0 && !f.newestFirst {
 		s := f.overtaking / 0.6 // 30 % is enough
 		found[QuotaHang] = finding{
 			score: s * (1 - 0.6*f.flatness()),
@@ -104,6 +112,8 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 		own := 1.0
 		if f.period > 0 && f.period <= 0.25 && math.Abs(f.turn/f.period-1) < 0.1 {
 			own = 0.3 // the scheduler's period
+		} else if most := f.crowded(e); float64(most) > 6*f.turn*e.Capacity {
+			own = 0.3 // a window never let so many through
 		}
 		found[FixedWindow] = finding{
 			score:    enough * own,
@@ -120,7 +130,11 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 	}
 	found[Shedding] = f.shedding(e, enough, waits)
 	found[Penalty] = f.penalty(e, enough)
-	bucket := enough * max(0.6, 1-2*f.acceptVariation) * (1 - 0.8*waits) * (1 - 0.6*leaks)
+	constant := 1 - 0.6*clamp((f.dispersion-0.25)/0.25)
+	if e.Repeats {
+		constant = 1
+	}
+	bucket := enough * constant * (1 - 0.8*waits) * (1 - 0.6*leaks)
 	if f.good < 5 {
 		bucket = 0 // nothing is accepted, at no constant rate
 	}
@@ -146,10 +160,14 @@ func (f features) delayed() string {
 // waits is how surely calls that are served wait in a queue before, 0…1: they take several times as long as far below the capacity.
 func (f features) waits(e Evidence) float64 {
 	base := e.BaseP50.Seconds()
-	if base <= 0 || f.acceptance.p50 == 0 {
+	took := f.acceptance.p50
+	if f.mildly > 0 {
+		took = min(took, f.mildly)
+	}
+	if base <= 0 || took == 0 {
 		return 0
 	}
-	return clamp((f.acceptance.p50/base-1.5)/1.5) * clamp((f.acceptance.p50-base)/0.01)
+	return clamp((took/base-1.5)/1.5) * clamp((took-base)/0.01)
 }
 
 // shedding scores a queue that drops calls: those that are served have waited, and the goodput holds.
@@ -170,6 +188,9 @@ func (f features) shedding(e Evidence, enough, waits float64) finding {
 		x.evidence = fmt.Sprintf("calls were refused after they had waited %s [%s, %s], and calls that were served took %s: a queue that drops calls by their age",
 			short(f.rejection.p50), short(f.rejection.p10), short(f.rejection.p90), short(f.acceptance.p50))
 		return x
+	}
+	if queued := f.acceptance.p50 * e.Capacity; queued > 0 {
+		x.score *= clamp(float64(f.level)/queued/0.2 - 0.5) // by its length: a queue is in flight when calls are refused
 	}
 	x.evidence = fmt.Sprintf("calls were refused within %s while about %d others were in flight, and calls that were served had waited (%s): a queue that drops calls by its length",
 		short(f.rejection.p90), f.level, short(f.acceptance.p50))
@@ -201,9 +222,9 @@ func (f features) places(e Evidence) float64 {
 	if a < 2 || b < 1 || f.burstSize < 1.5*a || flight < 1.5 {
 		return 0
 	}
-	weight := 1.0
+	weight := 2.5
 	if f.separation > 0.15 {
-		weight = 0.5 // refusals do follow the number in flight, blurred by what lies between
+		weight = 1 // refusals do follow the number in flight, blurred by what lies between
 	}
 	return clamp(1.2 - math.Abs(a-b)/a - weight*math.Abs(a/flight-1))
 }
@@ -258,7 +279,7 @@ func rhythms(e Evidence, f features, found map[Class]finding) {
 	}
 	found[CPUThrottling] = x
 	p := finding{
-		score: f.gaps / 0.03, // 1.5 % is enough
+		score: f.gaps / 0.03 * min(1, float64(f.gapCount)/3) * (1 - clamp(f.share(f.rejected)/0.1-1)), // 1.5 % is enough; refusals leave gaps as well
 		evidence: fmt.Sprintf("answers stop altogether %d times, up to %s, for %.1f %% of the time, without a fixed period", f.gapCount,
 			short(f.longest), 100*f.gaps),
 		against: fmt.Sprintf("there are only %.1f %% of the time without answers", 100*f.gaps),
@@ -283,14 +304,47 @@ func queues(e Evidence, f features, found map[Class]finding) {
 	grown := float64(f.outstanding) / max(1, (f.window.Rate-e.Capacity)*(f.window.End-f.window.Start).Seconds())
 	losses := math.Max(0, f.share(f.refused+f.failed+f.timed+f.unconnected())-e.ErrorFloor)
 	s := (1 - off/0.6) * min(1, f.fifo/0.9)
-	if math.Abs(grown-1) < 0.5 && (f.slower > 2 || f.newestFirst) && !f.hung { // not in order, and yet a queue
+	if math.Abs(grown-1) < 0.5 && (f.newestFirst || f.slower > 2 && !f.hung) { // not in order, and yet a queue
 		s = max(s, 0.5)
 	}
 	s *= 1 - min(1, losses/0.1)
 	found[Queue] = finding{
-		score: s,
-		evidence: fmt.Sprintf("responses grow by %.3f s per second, where an endless queue at this rate gives %.3f; answers come in the order of the calls (r = %.2f)",
-			f.drift, f.wantDrift, f.fifo),
-		against: fmt.Sprintf("responses grow by %.3f s per second, where a queue at this rate gives %.3f", f.drift, f.wantDrift),
+		score:    s,
+		evidence: f.queueEvidence(),
+		against:  fmt.Sprintf("responses grow by %.3f s per second, where a queue at this rate gives %.3f", f.drift, f.wantDrift),
+	}
+}
+
+func (f features) queueEvidence() string {
+	if f.newestFirst && f.fifo < 0.9 {
+		return fmt.Sprintf("%.0f %% of the outstanding calls were overtaken by later ones, and they are answered once fewer come: a queue that serves the newest call first",
+			100*f.overtaking)
+	}
+	return fmt.Sprintf("responses grow by %.3f s per second, where an endless queue at this rate gives %.3f; answers come in the order of the calls (r = %.2f)",
+		f.drift, f.wantDrift, f.fifo)
+}
+
+// ambiguous is the most that a class scores that another explains as well.
+const ambiguous = 0.45
+
+// disagree withholds classes that the evidence does not tell from others.
+func (f features) disagree(e Evidence, found map[Class]finding) {
+	limit := func(c Class, against string) {
+		if x := found[c]; x.score > ambiguous {
+			x.score, x.against = ambiguous, against
+			found[c] = x
+		}
+	}
+	collapse, queue := clamp(found[Collapse].score), clamp(found[Queue].score)
+	switch {
+	case f.share(f.rejected) > 0.6 && f.rejection.p50 < 0.05+3*e.BaseP50.Seconds():
+		limit(Collapse, "most calls were turned away, and not answered late")
+		limit(CPUThrottling, "most calls were turned away, which leaves gaps between the others")
+	case queue >= collapse:
+		limit(Collapse, "a queue explains it as well")
+	}
+	if places := found[ConcurrencyLimit].score; f.bursts[0] == 0 && places >= wins && places < 0.61 && clamp(found[TokenBucket].score) > 0.9 {
+		limit(ConcurrencyLimit, "a limit on the rate explains it as well")
+		limit(TokenBucket, "a limit on the calls in flight explains it as well")
 	}
 }

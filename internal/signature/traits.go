@@ -53,3 +53,17 @@ func (c Class) Traits() Traits {
 	}
 	return traits[Unknown]
 }
+
+// Method is the class whose traits a search follows: that of the verdict, or where that is not known, the likeliest one that refuses calls.
+func (v Verdict) Method() Class {
+	if v.Class != Unknown {
+		return v.Class
+	}
+	best, score := Unknown, 0.3
+	for _, c := range order {
+		if s := v.Scores[c]; s >= score && c.Traits().Limiter && !c.Traits().Falls {
+			best, score = c, s
+		}
+	}
+	return best
+}

@@ -196,7 +196,7 @@ func scaling(d *drawing) {
 func spending(d *drawing) {
 	factor := d.up(1.3, 5)
 	s := d.serve(d.rate, 1/factor)
-	d.add(credits, "seconds", s.With["workers"]*d.up(3, 60), "factor", factor)
+	d.add(credits, "seconds", s.With["workers"]*(1-1/factor)*d.up(10, 60), "factor", factor)
 }
 
 func behindQueue(d *drawing) {

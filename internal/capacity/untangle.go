@@ -1,0 +1,24 @@
+package capacity
+
+import (
+	"time"
+
+	"tare/internal/signature"
+)
+
+// untangle stops the load for a moment where calls hang though later ones are answered: a queue that serves the newest call first answers those that hang as
+// soon as no new ones come, and a limiter that lets calls hang does not. What that saves up meanwhile is used up again.
+func (r *session) untangle() error {
+	if r.class() != signature.QuotaHang {
+		return nil
+	}
+	d := max(200*time.Millisecond, 4*baseOf(r.t).p99, time.Duration(40/r.estimate.Value*1e9))
+	if err := r.pause(d, nil, "are calls that hang answered without load?"); err != nil {
+		return err
+	}
+	if r.judge(); r.class() != signature.QuotaHang {
+		return nil
+	}
+	_, err := r.offer(RolePrime, min(1.5*r.estimate.Value, r.o.MaxRate), 3*d, nil)
+	return err
+}
