@@ -48,22 +48,15 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 	}
 	traits := r.class().Traits()
 	queues := !traits.Saves && !traits.Gradual && !traits.Strands // else calls that are open may be ones that are turned away late
-	most, old, begun := r.allowed(uint64(rate*d.Seconds())), r.old(), r.s.Now()
-	next, broke := time.Second/2, false
+	fails, broke := r.exceeds(r.allowed(uint64(rate*d.Seconds()))), false
 	step, err := r.offer(RoleConfirmLow, rate, d, func(elapsed time.Duration) bool {
-		if queues && float64(r.seen.last().open) > max(20, 2*rate+3*rate*r.typical.Seconds()) {
-			broke = true
-		} else if elapsed >= next {
-			next += time.Second / 2
-			bad, failed, _ := losses(r.s.Calls(begun), r.s.Now(), old)
-			broke = float64(bad+failed) > most
-		}
+		broke = queues && float64(r.seen.last().open) > max(20, 2*rate+3*rate*r.typical.Seconds()) || fails(elapsed)
 		return broke
 	})
 	if err != nil {
 		return false, 0, err
 	}
-	if held = !broke; held && queues {
+	if held = !broke && !fails(math.MaxInt64); held && queues {
 		// Above the capacity a queue grows by rate ÷ capacity − 1 per second.
 		held = r.seen.waiting(step.Length()/4)-3*rate*r.typical.Seconds() <= max(12, 0.25*rate)
 	}
@@ -72,6 +65,19 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 		r.lasted = max(r.lasted, rate)
 	}
 	return held, r.seen.goodput(min(5*time.Second, step.Length())), nil
+}
+
+// exceeds returns a condition: more than most of the calls that are due from now on have failed or hang. It looks at them twice a second, for they are many.
+func (r *session) exceeds(most float64) func(elapsed time.Duration) bool {
+	old, begun, next := r.old(), r.s.Now(), time.Second/2
+	return func(elapsed time.Duration) bool {
+		if elapsed < next {
+			return false
+		}
+		next = elapsed + time.Second/2
+		bad, failed, _ := losses(r.s.Calls(begun), r.s.Now(), old)
+		return float64(bad+failed) > most
+	}
 }
 
 // allowed is how many of n calls may fail at a rate that holds, where they fail little by little.

@@ -22,17 +22,12 @@ func (r *session) remembers() error {
 	if err := r.settle("until the limiter has forgotten the overload"); err != nil {
 		return err
 	}
-	begun := r.s.Now()
-	most := excused(int(rate * d.Seconds()))
-	step, err := r.offer(RoleConfirmHigh, rate, d, func(time.Duration) bool {
-		bad, _, _ := losses(r.s.Calls(begun), r.s.Now(), r.old())
-		return float64(bad) > most
-	})
+	broke := r.exceeds(excused(int(rate * d.Seconds())))
+	step, err := r.offer(RoleConfirmHigh, rate, d, broke)
 	if err != nil {
 		return err
 	}
-	bad, _, _ := losses(r.s.Calls(begun), r.s.Now(), r.old())
-	r.rests = float64(bad) <= most
+	r.rests = !broke(math.MaxInt64)
 	step.Passed, step.Note = new(r.rests), "does it pass from rest?"
 	return nil
 }
