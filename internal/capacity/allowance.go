@@ -24,11 +24,9 @@ func (r *session) allowance() error {
 	if e.Value <= 0 || saved < max(10, 0.05*e.Value, 3*e.Half()*e.Value*(to-from).Seconds()) {
 		return nil
 	}
-	if r.class() != signature.Queue {
-		used, err := r.usesUp(saved, e.Value, max(r.estimate.Value, r.fastest))
-		if err != nil || !used {
-			return err
-		}
+	used, err := r.usesUp(saved, e.Value, max(r.estimate.Value, r.fastest))
+	if err != nil || !used {
+		return err
 	}
 	r.t.Allowance = saved
 	if r.class() == signature.Queue {
@@ -36,7 +34,7 @@ func (r *session) allowance() error {
 	}
 	// Without the allowance, the overload looks as what it is.
 	r.fastest = min(r.fastest, e.Value)
-	_, err := r.overload(e.Value)
+	_, err = r.overload(e.Value)
 	return err
 }
 
@@ -68,7 +66,8 @@ func (r *session) usesUp(saved, low, high float64) (bool, error) {
 	if err := r.prepare(RoleConfirmHigh); err != nil {
 		return false, err
 	}
-	waiting := 0.25*saved + 0.05*rate + 3*math.Sqrt(rate*d.Seconds())
+	r.watchNow()
+	waiting := float64(r.seen.last().open) + 0.25*saved + 0.05*rate + 3*math.Sqrt(rate*d.Seconds())
 	step, err := r.offer(RoleConfirmHigh, rate, d, func(time.Duration) bool { return float64(r.seen.last().open) > waiting })
 	if err != nil {
 		return false, err

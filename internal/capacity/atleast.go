@@ -60,10 +60,11 @@ func (t Trace) keptUpWith() (best, behind float64) {
 	floor := baseOf(t).floor
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		if s.Passed == nil || s.ClientLimited || s.Role != RoleRamp && s.Role != RoleOverload {
+		if s.Passed == nil || s.ClientLimited || s.Role != RoleRamp && s.Role != RoleOverload && !confirms(s.Role) {
 			continue
 		}
 		switch {
+		case *s.Passed && confirms(s.Role):
 		case !*s.Passed:
 			if best >= s.Rate {
 				best = 0 // it held before, and does not any more

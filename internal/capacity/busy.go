@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"tare/internal/load"
 	"tare/internal/stat"
 )
 
@@ -26,6 +27,13 @@ func (r *session) occupy() error {
 		if err != nil {
 			return err
 		}
+		if r.overdue(step) { // more than it can take: what it does is seen again when the queue is gone
+			goodput /= 2
+			if err := r.pause(r.o.Timeout+time.Second, r.quiet(time.Second), "until the queue is empty"); err != nil {
+				return err
+			}
+			continue
+		}
 		if now := r.seen.goodput(max(step.Length(), min(8*time.Second, r.s.Now()-begun))); now > 0 {
 			goodput = now
 		}
@@ -33,6 +41,19 @@ func (r *session) occupy() error {
 	r.judge()
 	r.spent = r.t.spent()
 	return nil
+}
+
+// overdue reports whether most of the calls that ended in a step had timed out.
+func (r *session) overdue(s *Step) bool {
+	ended, timed := 0, 0
+	for _, c := range r.s.Calls(max(0, s.Segment.Start-r.t.reach())) {
+		if c.Done > s.Segment.Start && c.Done <= s.Segment.End {
+			if ended++; c.Outcome == load.Timeout {
+				timed++
+			}
+		}
+	}
+	return 2*timed > ended
 }
 
 // spent reports whether a service did less after it had been kept busy for a while.

@@ -17,9 +17,8 @@ import (
 //	holds VerifiedLow         confirmations at that rate held, for at least leastHeld at a stretch; nothing that was tried later at that rate or below broke, nor
 //	                          earlier after a longer time; at most 2 % of their calls ended badly (beyond the share that fails at any rate), also after the step
 //	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held for as long
-//	number with interval      both of these, at most 1.6 times apart; or the lower one, of a service that did less after it had been kept busy for a while. The
-//	                          interval is never narrower than the resolution of a confirmation, and its lower end allows for the shortfall of the class
-//	at least                  without a number: VerifiedLow; or, where nothing broke, a step of the ramp that the target kept up with, with single calls
+//	number with interval      both of these, at most 1.6 times apart. The interval is never narrower than the resolution of a confirmation, and its lower end allows for the shortfall of the class
+//	at least                  without a number: VerifiedLow less the shortfall of the class; or, where nothing broke, a step of the ramp that the target kept up with, with single calls
 //	                          answered afterwards; where the generator ended the search, a step of at least 1000 calls
 //	at most                   without a number: VerifiedHigh
 //	broke above               the target stayed down: the fastest step that it kept up with before. Not a bound: it may have served saved-up allowance
@@ -63,13 +62,13 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 	if t.Stop == StopDown {
 		r.BrokeAbove, _ = t.keptUpWith()
 	}
-	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict.Method()))
+	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict))
 	if r.number(t, f) {
 		r.Burst = burst(t, f)
 		return
 	}
 	if t.Stop != StopDown {
-		r.AtLeast = r.VerifiedLow
+		r.AtLeast = r.VerifiedLow * (1 - shortfall(f.verdict.Method()))
 	}
 	r.AtMost = r.VerifiedHigh
 }
@@ -79,21 +78,15 @@ func (r *Result) number(t Trace, f judgement) bool {
 	lo, hi := r.VerifiedLow, r.VerifiedHigh
 	traits := f.verdict.Method().Traits()
 	switch {
-	case t.Stop == StopDown || lo == 0:
-		return false
-	case hi > 0 && hi > lo*farApart:
-		return false
-	case hi == 0 && (!t.spent() || f.N < 4 || lo > f.Hi):
+	case t.Stop == StopDown || lo == 0 || hi == 0 || hi > lo*farApart:
 		return false
 	case f.Value <= 0:
 		f.Estimate = stat.Estimate{Value: math.Sqrt(lo * hi), Lo: lo, Hi: hi, Level: level}
 	}
 	r.Rate, r.Lo, r.Hi, r.Level = f.Value, f.Lo, f.Hi, f.Level
 	switch {
-	case traits.Places && hi > 0 && r.Rate > hi && r.Rate < hi*farApart:
-		r.Lo = min(r.Lo, lo) // chance takes the last places below the rate that they allow on average
-	case hi == 0:
-		r.Lo = min(r.Lo, lo*(1-resolution))
+	case traits.Places && r.Rate > hi && r.Rate < hi*farApart: // chance takes the last places below the rate that they allow on average
+		r.Rate, r.Lo, r.Hi = (lo+hi)/2, min(r.Lo, lo), max(r.Hi, r.Rate)
 	case r.Rate < lo || r.Rate > hi:
 		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
 	case traits.Falls: // what it did under overload says nothing
@@ -139,11 +132,11 @@ func (t Trace) bracket(since time.Duration, floor float64, enough time.Duration)
 
 // leastHeld is how long a rate has to be held at a stretch to be called one that holds: a service may only seem to keep up for a while, and a target that
 // collapses does so when chance has it. Where rates are confirmed with a queue that stands, that is so from the beginning.
-func (t Trace) leastHeld(c signature.Class) time.Duration {
-	switch traits := c.Traits(); {
+func (t Trace) leastHeld(v signature.Verdict) time.Duration {
+	switch traits := v.Method().Traits(); {
 	case traits.Falls:
 		return 20 * time.Second
-	case traits.Served && t.Allowance == 0:
+	case v.Class == signature.Unknown, traits.Served && t.Allowance == 0:
 		return 10 * time.Second
 	}
 	return 0

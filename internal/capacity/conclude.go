@@ -49,8 +49,9 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 	traits := r.class().Traits()
 	queues := !traits.Saves && !traits.Gradual && !traits.Strands // else calls that are open may be ones that are turned away late
 	fails, broke := r.exceeds(r.allowed(uint64(rate*d.Seconds()))), false
+	inFlight := rate * max(3*r.typical, 2*baseOf(r.t).mean).Seconds() // without a queue, at most
 	step, err := r.offer(RoleConfirmLow, rate, d, func(elapsed time.Duration) bool {
-		broke = queues && float64(r.seen.last().open) > max(20, 2*rate+3*rate*r.typical.Seconds()) || fails(elapsed)
+		broke = queues && float64(r.seen.last().open) > max(20, 2*rate+inFlight) || fails(elapsed)
 		return broke
 	})
 	if err != nil {
@@ -58,7 +59,7 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 	}
 	if held = !broke && !fails(math.MaxInt64); held && queues {
 		// Above the capacity a queue grows by rate ÷ capacity − 1 per second.
-		held = r.seen.waiting(step.Length()/4)-3*rate*r.typical.Seconds() <= max(12, 0.25*rate)
+		held = r.seen.waiting(step.Length()/4)-inFlight <= max(12, 0.25*rate)
 	}
 	step.Passed, step.Note = &held, "does it last?"
 	if held {
@@ -75,8 +76,15 @@ func (r *session) exceeds(most float64) func(elapsed time.Duration) bool {
 			return false
 		}
 		next = elapsed + time.Second/2
-		bad, failed, _ := losses(r.s.Calls(begun), r.s.Now(), old)
-		return float64(bad+failed) > most
+		fails := func() bool {
+			bad, failed, _ := losses(r.s.Calls(begun), r.s.Now(), old)
+			return float64(bad+failed) > most
+		}
+		if !fails() {
+			return false
+		}
+		old = max(old, r.old()) // by now it is known how long calls take at this rate
+		return fails()
 	}
 }
 

@@ -63,8 +63,14 @@ func (r *session) confirm() (goodput float64, err error) {
 			r.rests = true // what it lets pass depends on what was offered before
 		}
 		last := r.t.Steps[len(r.t.Steps)-1]
-		if role == RoleConfirmHigh && last.Passed == nil && a.widen() {
-			continue
+		if role == RoleConfirmHigh && last.Passed == nil && a.hi == 0 {
+			if a.widen() {
+				continue
+			}
+			if held, _, err = r.lasts(rate, 2*r.stretch()); err != nil {
+				return 0, err
+			}
+			last = r.t.Steps[len(r.t.Steps)-1]
 		}
 		r.long = !a.learn(trial{rate, held, last.Length()}) || r.long
 		if a.lo > 1.25*first && r.overloads() < 6 && !r.rests {
@@ -86,11 +92,6 @@ func (r *session) aim() aim {
 		a.fine, a.again = 0.06, agreeing // each rate takes long to confirm, and the target may be warm only after the first
 	} else if !r.occupies() && (r.waits() || r.gradual()) {
 		a.enough, a.again = agreeing, agreeing
-	}
-	for range a.again {
-		if r.spent {
-			a.add(trial{rate: a.center * (1 + 2*a.width), length: longest}) // it was kept busy with more, and did not do it
-		}
 	}
 	return a
 }
@@ -261,6 +262,7 @@ func (r *session) lossTime(rate float64) (before, counted time.Duration) {
 		return next - r.s.Now(), whole(2*time.Second, period)
 	}
 	counted = max(2*time.Second, min(lasting(rate, 0, 300), 6*time.Second), min(lasting(rate, 0, 100), 10*time.Second))
+	counted = max(counted, r.t.leastHeld(r.estimate.verdict))
 	if r.rests {
 		return 5 * time.Second, max(5*time.Second, counted)
 	}
@@ -294,7 +296,7 @@ func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput
 	if step.Passed = &held; !held {
 		step.Note = failNote
 	}
-	if !held && role == RoleConfirmLow && !again {
+	if !held && !again && (role == RoleConfirmLow || r.onlyAtFirst(step)) {
 		// A limiter may still remember the overload: the rate has a second chance, and only that counts.
 		step.Passed, step.Note = nil, "broke at first: tried again"
 		return r.loses(role, rate, true)
@@ -302,8 +304,15 @@ func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput
 	return held, goodput, nil
 }
 
-// excused is how many of n calls may be refused or hang at a rate that holds.
-func excused(n int) float64 { return max(1, 0.005*float64(n)) }
+// onlyAtFirst reports whether calls were refused or hung in the first half of a step, and not in its second.
+func (r *session) onlyAtFirst(s *Step) bool {
+	from := s.Segment.Start + s.Length()/2
+	bad, failed, n := losses(due(r.s.Calls(from), from, s.Segment.End), r.s.Now(), r.old())
+	return n > 0 && float64(bad+failed) <= excused(n)+r.floor()*float64(n)
+}
+
+// excused is how many of n calls may be refused or hang at a rate that holds: one in a hundred.
+func excused(n int) float64 { return max(1, 0.01*float64(n)) }
 
 // old is how long a call has to be open to be counted as hanging: clearly longer than answers have taken so far.
 func (r *session) old() time.Duration {
@@ -318,7 +327,7 @@ func (r *session) old() time.Duration {
 			recent = append(recent, float64(c.Response()))
 		}
 	}
-	d := float64(time.Second / 2)
+	d := max(float64(time.Second/2), 2*float64(baseOf(r.t).p99))
 	if len(all) > 0 {
 		d = max(d, 2*stat.Quantile(all, 0.99))
 	}

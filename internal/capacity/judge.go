@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"tare/internal/load"
@@ -46,26 +47,45 @@ func failing(t Trace, b base, over []Step, c signature.Class) float64 {
 		return b.floor
 	}
 	from, to := span(over)
-	bad, taken := 0, 0
+	good, failed := 0, map[uint16]int{} // by status
 	for _, c := range due(t.Calls, from, to) {
-		if c.Outstanding(to) {
-			continue
-		}
-		if c.Outcome.Good() {
-			taken++
-		} else if c.Outcome == load.Failed || c.Outcome == load.Wrong {
-			taken++
-			bad++
+		switch {
+		case c.Outstanding(to):
+		case c.Outcome.Good():
+			good++
+		case c.Outcome == load.Failed || c.Outcome == load.Wrong:
+			failed[c.Status]++
 		}
 	}
-	if taken == 0 {
+	bad, rare := 0, map[uint16]bool{}
+	for status, n := range failed {
+		bad += n
+		most := 0.03 * float64(good+n)
+		rare[status] = float64(n) < most+2*math.Sqrt(most) // too few to be what a limiter says
+	}
+	if good == 0 {
 		return b.floor
 	}
-	share := float64(bad) / float64(taken)
+	share := float64(bad) / float64(good+bad)
 	if share < 0.03 || b.floor > 0 && share < 3*b.floor+0.05 {
 		return share
 	}
-	return b.floor
+	return max(b.floor, t.share(rare))
+}
+
+// share is that of the calls that failed with one of these statuses, whatever the rate, of those that were taken.
+func (t Trace) share(statuses map[uint16]bool) float64 {
+	good, bad := 0, 0
+	for _, c := range t.Calls {
+		switch {
+		case c.Done == 0:
+		case c.Outcome.Good():
+			good++
+		case (c.Outcome == load.Failed || c.Outcome == load.Wrong) && statuses[c.Status]:
+			bad++
+		}
+	}
+	return float64(bad) / float64(max(1, good+bad))
 }
 
 // overloaded is the rate of successes over the overload steps, without their first tenth.
@@ -216,10 +236,31 @@ func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
 		if confirms(s.Role) && s.Rate == hi && s.Passed != nil && !*s.Passed && s.Segment.Start >= since {
 			mid := s.Segment.Start + s.Length()/2
 			n := len(ends(dueFrom(t.Calls, mid-t.reach()), mid, s.Segment.End))
-			return signature.Sharp{Held: lo, Failed: hi, Goodput: float64(n) / max(1e-9, (s.Segment.End-mid).Seconds())}
+			return signature.Sharp{
+				Held: lo, Failed: hi, Goodput: float64(n) / max(1e-9, (s.Segment.End-mid).Seconds()), HeldP50: t.servedAt(lo, since),
+			}
 		}
 	}
 	return signature.Sharp{}
+}
+
+// servedAt is the median service time of the last confirmation at that rate.
+func (t Trace) servedAt(rate float64, since time.Duration) time.Duration {
+	for _, s := range slices.Backward(t.Steps) {
+		if !confirms(s.Role) || s.Rate != rate || s.Segment.Start < since {
+			continue
+		}
+		var served []float64
+		for _, c := range due(t.Calls, s.Segment.Start, s.Segment.End) {
+			if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
+				served = append(served, float64(c.Service()))
+			}
+		}
+		if len(served) > 20 {
+			return time.Duration(stat.Quantile(served, 0.5))
+		}
+	}
+	return 0
 }
 
 // leak is the share of calls, beyond the floor, that did not end well in confirmations at 60 to 92 % of the capacity that followed another at no higher a rate, so

@@ -24,6 +24,9 @@ func (r *session) settle(why string) error {
 	if err := r.drain(why); err != nil {
 		return err
 	}
+	if err := r.unqueue(); err != nil {
+		return err
+	}
 	limit := min(r.o.Timeout, 20*time.Second)
 	for begun := r.s.Now(); r.s.Now()-begun < limit; {
 		idle, err := r.single()

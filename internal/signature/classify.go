@@ -59,7 +59,7 @@ func Classify(e Evidence) Verdict {
 
 // taken reports whether the target took all that was offered, so that nothing can be said of how it breaks.
 func (f features) taken(e Evidence) bool {
-	bad := f.n - f.good - f.outstanding
+	bad := f.n - f.good - f.left
 	return f.audit.Valid && f.late > 0.97*(1-e.ErrorFloor)*f.window.Rate && float64(bad) < (0.03+e.ErrorFloor)*float64(f.n) && f.slower < 3
 }
 
@@ -84,7 +84,7 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]finding) {
 		}
 	}
 	v.Evidence = append(v.Evidence, fmt.Sprintf("at %s/s offered, %.1f/s of %d calls were answered as they should be (%d refused, %d failed, %d timed out, %d not connected, %d outstanding at the end)",
-		rate(f.window.Rate), f.late, f.n, f.refused, f.failed, f.timed, f.unconnected(), f.outstanding))
+		rate(f.window.Rate), f.late, f.n, f.refused, f.failed, f.timed, f.unconnected(), f.left))
 	v.Queued = f.waits(e) >= wins
 	v.Period = map[Class]float64{FixedWindow: f.turn, CPUThrottling: f.period}[v.Class]
 	v.InFlight = map[Class]int{ConcurrencyLimit: f.level}[v.Class]

@@ -15,6 +15,7 @@ type features struct {
 	window                       Window
 	n                            int
 	good, refused, failed, timed int
+	left                         int                  // calls of the window without an end at its end
 	rejects                      func(load.Call) bool // whether a call was turned away, in whatever words
 	rejected                     int                  // calls turned away, without those that fail at any rate
 	rejection, acceptance        latencies            // how long calls took that were turned away, and that were served
@@ -32,6 +33,7 @@ type features struct {
 	fall                         float64 // how much goodput fell below its best, 0…1
 	best, late                   float64 // goodput at its best and at the end of the window, 1/s
 	slower                       float64 // median response late in the window ÷ BaseP50
+	before                       float64 // that of the last good calls up to its end, however long ago
 	drift, wantDrift             float64 // s/s
 	lateDrift                    float64 // of the calls due in the second half of the window
 	fifo                         float64 // correlation of the instants of sending and of the answer
@@ -127,6 +129,7 @@ func (f *features) count(e Evidence) {
 		f.n++
 		switch {
 		case c.Outstanding(f.window.End):
+			f.left++
 		case c.Outcome.Good():
 			f.good++
 		case c.Outcome == load.Refused:
@@ -360,9 +363,29 @@ func (f *features) trend(e Evidence) {
 	if e.Capacity > 0 {
 		f.wantDrift = f.window.Rate/e.Capacity - 1
 	}
-	if base := e.BaseP50.Seconds(); base > 0 && len(late) > 0 {
-		f.slower = stat.Quantile(late, 0.5) / base
+	if base := e.BaseP50.Seconds(); base > 0 {
+		f.before = stat.Quantile(lastServed(e.Calls, f.window.End, 30), 0.5) / base
+		if len(late) > 0 {
+			f.slower = stat.Quantile(late, 0.5) / base
+		}
 	}
+}
+
+// lastServed are the service times, in seconds, of the n good calls that ended last before an instant.
+func lastServed(calls []load.Call, until time.Duration, n int) []float64 {
+	var last []load.Call
+	for _, c := range calls {
+		if c.Done != 0 && c.Done <= until && c.Sent != 0 && c.Outcome.Good() {
+			last = append(last, c)
+		}
+	}
+	slices.SortFunc(last, func(a, b load.Call) int { return int(b.Done - a.Done) })
+	last = last[:min(n, len(last))]
+	served := make([]float64, len(last))
+	for i, c := range last {
+		served[i] = c.Service().Seconds()
+	}
+	return served
 }
 
 // correlation is Pearson's r, 0 where it is not defined.

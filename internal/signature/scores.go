@@ -335,6 +335,31 @@ func (f features) disagree(e Evidence, found map[Class]finding) {
 			found[c] = x
 		}
 	}
+	f.doubtCollapse(e, limit)
+	switch hangs := found[QuotaHang].score; {
+	case hangs >= wins && hangs > found[Collapse].score:
+		limit(Collapse, "calls hang for good while later ones are answered")
+	case found[TokenBucket].score > 0.3 && f.share(f.rejected) > 0.05:
+		limit(Collapse, "a limit on the rate, with calls saved up before, explains it as well")
+	}
+	if e.BaseP99.Seconds() > 0.7*f.longest && found[Queue].score >= 0.4 {
+		limit(Pauses, "single calls take as long as well")
+	}
+	if f.newestFirst {
+		limit(TokenBucket, "calls that were taken were left behind by later ones")
+		limit(FixedWindow, "calls that were taken were left behind by later ones")
+	}
+	if held := e.Sharp.HeldP50.Seconds(); held > 0 && f.acceptance.p50 > 1.25*held+0.002 {
+		limit(TokenBucket, fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they waited", short(f.acceptance.p50), short(held)))
+	}
+	if f.aged(e) {
+		against := fmt.Sprintf("calls were refused after they had waited %s, and those that were served had waited as well", short(f.rejection.p50))
+		limit(ConcurrencyLimit, against)
+		limit(TokenBucket, against)
+	}
+	if left := f.late / e.Sharp.Held; e.Sharp.Held > 0 && left < 0.85 && f.share(f.rejected) < 0.05 {
+		limit(Queue, fmt.Sprintf("%s/s were held, and under overload only %s/s were answered", rate(e.Sharp.Held), rate(f.late)))
+	}
 	collapse, queue := clamp(found[Collapse].score), clamp(found[Queue].score)
 	switch {
 	case f.share(f.rejected) > 0.6 && f.rejection.p50 < 0.05+3*e.BaseP50.Seconds():
@@ -343,8 +368,28 @@ func (f features) disagree(e Evidence, found map[Class]finding) {
 	case queue >= collapse:
 		limit(Collapse, "a queue explains it as well")
 	}
-	if places := found[ConcurrencyLimit].score; f.bursts[0] == 0 && places >= wins && places < 0.61 && clamp(found[TokenBucket].score) > 0.9 {
+	if places := found[ConcurrencyLimit].score; places >= wins && places < 0.61 && clamp(found[TokenBucket].score) > 0.9 {
 		limit(ConcurrencyLimit, "a limit on the rate explains it as well")
 		limit(TokenBucket, "a limit on the calls in flight explains it as well")
+	}
+}
+
+// aged reports whether calls are refused once they have waited for a certain time: the refusals take that long, and served calls have waited for a good part of it.
+func (f features) aged(e Evidence) bool {
+	base := e.BaseP50.Seconds()
+	return f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 && f.acceptance.p50-base > 0.3*f.rejection.p50
+}
+
+// doubtCollapse withholds the collapse where a limiter may be what lets less pass: only answers that take longer and longer show that the service is at its end.
+func (f features) doubtCollapse(e Evidence, limit func(Class, string)) {
+	rejected := float64(f.rejected) / (f.window.End - f.window.Start).Seconds()
+	noise := math.Sqrt(f.best + f.late/max(1e-9, (f.window.End-f.window.Start).Seconds()/2))
+	switch {
+	case f.late == 0 && f.before < 2:
+		limit(Collapse, "the last calls that were answered were answered as fast as ever")
+	case f.share(f.rejected) > 0.2 && f.late+rejected > 0.75*f.window.Rate && f.rejection.p50 < 0.05+3*e.BaseP50.Seconds():
+		limit(Collapse, "calls were turned away at once")
+	case f.best-f.late < 3*noise:
+		limit(Collapse, "so few calls may show that by chance")
 	}
 }

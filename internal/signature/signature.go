@@ -68,8 +68,14 @@ type Evidence struct {
 }
 
 // Sharp says how sharp the limit is. It compares two rates, in 1/s: one that was held, and one beyond it with the goodput at the end of that stretch; Held is 0
-// where they were not tried. Leak is the share of the calls that did not end well at rates clearly below the goodput under overload.
-type Sharp struct{ Held, Failed, Goodput, Leak float64 }
+// where they were not tried.
+type Sharp struct {
+	Held, Failed, Goodput float64
+	// HeldP50 is the median service time at the rate that was held; 0: not known.
+	HeldP50 time.Duration
+	// Leak is the share of the calls that did not end well at rates clearly below the goodput under overload.
+	Leak float64
+}
 
 // Verdict is the class with all scores, so that mixtures can be seen.
 type Verdict struct {

@@ -13,6 +13,7 @@ const (
 	removalTime          = 40 * time.Second // how long a copy without one of its parts is tried
 	removalGain          = 1.05             // the rate that it has to sustain, relative to the truth
 	overloadTime         = 20 * time.Second
+	firstTime            = 5 * time.Second // of the overload
 	overloadRate         = 1.5 // relative to the truth
 	softRate, softShare  = 1.25, 0.9
 	burstTime, burstRate = 8 * time.Second, 3.0
@@ -67,7 +68,10 @@ func (c Composition) binding(rate float64) []int {
 		if mechanisms[p.Kind].harmless {
 			continue
 		}
-		if held, _ := c.without(i).sustains(most, floor, length); held {
+		if held, _ := c.without(i).sustains(most, floor, length); !held {
+			continue
+		}
+		if held, _ := c.without(i).sustains(most, floor, trialTime); length == trialTime || held {
 			parts = append(parts, i)
 		}
 	}
@@ -81,6 +85,7 @@ type view struct {
 	binding     []int
 	refused     []int
 	lost        int     // calls that did not end well
+	waits       bool    // hardly a call is refused at first
 	goodput     float64 // in the second half, in 1/s
 	slows       bool    // that falls because the service slows down
 	dead        bool
@@ -100,9 +105,16 @@ func (c Composition) overloaded(rate float64) view {
 			half++
 		}
 	}
-	calls := t.offer(overloadRate*rate, overloadTime)
+	calls, early := t.offer(overloadRate*rate, firstTime), 0
+	for i, n := range t.server.refused {
+		if i == len(c.Parts) || c.Parts[i].Kind != acceptLimit { // whose client waits, and tries again
+			early += n
+		}
+	}
+	waits := float64(early) < (1-goodEnough)*float64(calls)
+	calls += t.offer(overloadRate*rate, overloadTime-firstTime)
 	return view{
-		composition: c, rate: rate, refused: slices.Clone(t.server.refused), lost: calls - t.good, dead: t.server.memory.dead,
+		composition: c, waits: waits, rate: rate, refused: slices.Clone(t.server.refused), lost: calls - t.good, dead: t.server.memory.dead,
 		goodput: float64(half) / (seconds(overloadTime) / 2),
 	}
 }
@@ -137,7 +149,7 @@ func (v view) binds(k PartKind) bool {
 func (v view) bindsPart(i int) bool { return slices.Contains(v.binding, i) }
 
 // classes are the right names of the failure, the best first, and the part that it is due to: the limiter whose removal
-// raises the rate; else the part that ends most of the lost calls; else what makes calls wait.
+// raises the rate; else the part that ends most of the lost calls, and what makes calls wait where they wait for a while before; else only that.
 func (v view) classes() ([]signature.Class, PartKind) {
 	var classes []signature.Class
 	var due PartKind
@@ -157,7 +169,11 @@ func (v view) classes() ([]signature.Class, PartKind) {
 			}
 		}
 	}
-	if len(classes) == 0 {
+	limited := slices.ContainsFunc(v.binding, func(i int) bool { return mechanisms[v.part(i)].limits || v.part(i) == acceptLimit })
+	if !limited && (v.waits || v.dead || v.slows) {
+		classes = append(classes, v.waiting()...) // so it is the service that limits the rate, and calls are refused only later
+	}
+	if due == "" {
 		classes = v.waiting()
 		due = v.slowest()
 	}
