@@ -86,7 +86,7 @@ func (r *Result) number(t Trace, f judgement) bool {
 	r.Rate, r.Lo, r.Hi, r.Level = f.Value, f.Lo, f.Hi, f.Level
 	switch {
 	case traits.Places && r.Rate > hi && r.Rate < hi*farApart: // chance takes the last places below the rate that they allow on average
-		r.Rate, r.Lo, r.Hi = (lo+hi)/2, min(r.Lo, lo), max(r.Hi, r.Rate)
+		r.Lo = min(r.Lo, lo)
 	case r.Rate < lo || r.Rate > hi:
 		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
 	case traits.Falls: // what it did under overload says nothing

@@ -311,8 +311,8 @@ func (r *session) onlyAtFirst(s *Step) bool {
 	return n > 0 && float64(bad+failed) <= excused(n)+r.floor()*float64(n)
 }
 
-// excused is how many of n calls may be refused or hang at a rate that holds: one in a hundred.
-func excused(n int) float64 { return max(1, 0.01*float64(n)) }
+// excused is how many of n calls may be refused or hang at a rate that holds.
+func excused(n int) float64 { return max(1, 0.005*float64(n)) }
 
 // old is how long a call has to be open to be counted as hanging: clearly longer than answers have taken so far.
 func (r *session) old() time.Duration {

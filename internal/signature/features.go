@@ -41,6 +41,7 @@ type features struct {
 	gaps                         float64 // share of the window in long gaps between completions
 	gapCount                     int
 	longest                      float64
+	singly                       float64 // share of the calls about as long as the longest gap, outside of the window, that later calls overtook
 	turn                         float64 // a fixed window's period
 	turns                        int
 	separation                   float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
@@ -453,7 +454,27 @@ func (f *features) rhythm(e Evidence) {
 		}
 	}
 	f.gaps = sum / max(t[len(t)-1]-t[0], 1e-9)
+	f.slowSingly(e)
 	f.regularity(e)
+}
+
+// slowSingly tells slow calls from a target that stands still: others are answered meanwhile.
+func (f *features) slowSingly(e Evidence) {
+	soonest, slow, overtaken := time.Duration(math.MaxInt64), 0, 0 // of the later calls, when the first was answered
+	for _, c := range slices.Backward(e.Calls) {
+		if c.Done == 0 || c.Sent == 0 || !c.Outcome.Good() || c.Intended >= f.window.Start && c.Intended < f.window.End {
+			continue
+		}
+		if c.Service().Seconds() > 0.5*f.longest {
+			if slow++; soonest < c.Done {
+				overtaken++
+			}
+		}
+		soonest = min(soonest, c.Done)
+	}
+	if slow >= 3 {
+		f.singly = float64(overtaken) / float64(slow)
+	}
 }
 
 // regularity says how evenly calls are accepted over the last two thirds of the window: what a limiter has saved up has been used up by then.

@@ -342,8 +342,8 @@ func (f features) disagree(e Evidence, found map[Class]finding) {
 	case found[TokenBucket].score > 0.3 && f.share(f.rejected) > 0.05:
 		limit(Collapse, "a limit on the rate, with calls saved up before, explains it as well")
 	}
-	if e.BaseP99.Seconds() > 0.7*f.longest && found[Queue].score >= 0.4 {
-		limit(Pauses, "single calls take as long as well")
+	if f.singly > 0.5 {
+		limit(Pauses, "single calls take as long, while others are answered")
 	}
 	if f.newestFirst {
 		limit(TokenBucket, "calls that were taken were left behind by later ones")
@@ -357,8 +357,8 @@ func (f features) disagree(e Evidence, found map[Class]finding) {
 		limit(ConcurrencyLimit, against)
 		limit(TokenBucket, against)
 	}
-	if left := f.late / e.Sharp.Held; e.Sharp.Held > 0 && left < 0.85 && f.share(f.rejected) < 0.05 {
-		limit(Queue, fmt.Sprintf("%s/s were held, and under overload only %s/s were answered", rate(e.Sharp.Held), rate(f.late)))
+	if held := e.Sharp.Held * (1 - e.ErrorFloor); f.late < 0.85*held && f.share(f.rejected) < 0.05 {
+		limit(Queue, fmt.Sprintf("%s/s were held, and under overload only %s/s were answered", rate(held), rate(f.late)))
 	}
 	collapse, queue := clamp(found[Collapse].score), clamp(found[Queue].score)
 	switch {
