@@ -357,7 +357,7 @@ func (f features) disagree(e Evidence, found map[Class]finding) {
 		limit(ConcurrencyLimit, against)
 		limit(TokenBucket, against)
 	}
-	if held := e.Sharp.Held * (1 - e.ErrorFloor); f.late < 0.85*held && f.share(f.rejected) < 0.05 {
+	if held := e.Sharp.Held * (1 - e.ErrorFloor); f.late < 0.85*held && f.best > 0.9*held && f.share(f.rejected) < 0.05 { // it has not become faster meanwhile
 		limit(Queue, fmt.Sprintf("%s/s were held, and under overload only %s/s were answered", rate(held), rate(f.late)))
 	}
 	collapse, queue := clamp(found[Collapse].score), clamp(found[Queue].score)

@@ -14,7 +14,7 @@ const (
 	removalGain          = 1.05             // the rate that it has to sustain, relative to the truth
 	overloadTime         = 20 * time.Second
 	firstTime            = 5 * time.Second // of the overload
-	overloadRate         = 1.5 // relative to the truth
+	overloadRate         = 1.5             // relative to the truth
 	softRate, softShare  = 1.25, 0.9
 	burstTime, burstRate = 8 * time.Second, 3.0
 	// Goodput above the capacity, relative to it: less than collapsed has fallen, more than kept has not.
