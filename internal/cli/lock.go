@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"tare/internal/area"
@@ -15,19 +17,33 @@ import (
 
 // hold keeps a second writer off a record, and its undoing off a run that is still going on.
 func hold(dir string) (unlock func(), err error) {
-	path, err := filepath.Abs(dir)
-	if err != nil {
+	h, err := record.LockRecord(dir, record.Holder{Run: dir, Since: clock.System{}.Now()})
+	if held := (*record.HeldError)(nil); !errors.As(err, &held) && err != nil {
 		return nil, err
 	}
-	h, err := record.Lock(locks(), "record "+path, record.Holder{Run: dir, Since: clock.System{}.Now()})
 	if err != nil {
 		return nil, fmt.Errorf("%w; wait for it to end, or end it", err)
 	}
 	return func() { _ = h.Unlock() }, nil
 }
 
-// locks is the folder of this user's locks.
-func locks() string { return filepath.Join(os.TempDir(), fmt.Sprintf("tare-locks-%d", os.Getuid())) }
+// locks is the folder of this user's locks. Nobody else may write it (record.Lock).
+func locks() string {
+	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid())} {
+		if st, err := os.Stat(dir); dir != "" && err == nil && st.IsDir() && ownerOf(st) == os.Geteuid() {
+			return filepath.Join(dir, "tare-locks")
+		}
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("tare-locks-%d", os.Geteuid()))
+}
+
+// ownerOf is the user that a file belongs to.
+func ownerOf(st os.FileInfo) int {
+	if s, ok := st.Sys().(*syscall.Stat_t); ok {
+		return int(s.Uid)
+	}
+	return -1
+}
 
 // keyed is what a target section may offer: a name for the system that it points at, for systems that are not the run's own.
 type keyed interface {

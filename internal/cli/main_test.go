@@ -30,7 +30,12 @@ type built struct{ *testing.M }
 
 // Run implements testscript.TestingM.
 func (b built) Run() int {
+	state, err := os.MkdirTemp("", "tare-state-") // the key of whoever runs the tests is not touched
+	if err != nil || os.Setenv("XDG_STATE_HOME", state) != nil {
+		panic(fmt.Sprintf("no folder for a key: %v", err))
+	}
 	code := b.M.Run()
+	_ = os.RemoveAll(state)
 	if binary.dir != "" {
 		_ = os.RemoveAll(binary.dir)
 	}
@@ -79,6 +84,7 @@ func TestScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		// The records that must be readable for ever are a script's to write to.
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			return os.CopyFS(filepath.Join(e.WorkDir, "records"), os.DirFS(filepath.Join("..", "analyze", "testdata", "records")))
 		},
 	})

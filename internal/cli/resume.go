@@ -20,10 +20,19 @@ import (
 )
 
 // resume goes on with a run whose blocks are not all there: one that was interrupted or killed, or one that is to have more of them.
-func (a *app) resume(ctx context.Context, dir string, add int, outs []output) error {
+func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []output) error {
+	unlock, err := hold(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	rec, err := record.Open(dir)
 	if err != nil {
 		return fmt.Errorf("read record: %w", err)
+	}
+	key := a.key()
+	if err := a.unchanged(rec, key, yes); err != nil {
+		return err
 	}
 	ar, e, _, err := a.ready(filepath.Join(dir, record.ExperimentFile), rec.Header.Experiment.Full)
 	if err != nil {
@@ -39,13 +48,8 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 	if s.most, err = blocksToCome(rec, s.from, s.lost, add); err != nil {
 		return err
 	}
-	unlock, err := hold(dir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	if len(rec.Pending()) > 0 {
-		if err := a.undo(ctx, dir); err != nil {
+		if err := a.undo(ctx, dir, yes); err != nil {
 			return err
 		}
 	}
@@ -56,7 +60,7 @@ func (a *app) resume(ctx context.Context, dir string, add int, outs []output) er
 	if err != nil {
 		return err
 	}
-	if s.w, err = record.Append(dir, clock.System{}); err != nil {
+	if s.w, err = rec.Continue(key, clock.System{}); err != nil {
 		return err
 	}
 	if err := warnOfOthers(s.w, rec, s.from, unknown); err != nil {

@@ -28,7 +28,7 @@ const resultsDir = "results"
 func (a *app) runCommand() *cobra.Command {
 	var outputs []string
 	var results string
-	var dryRun bool
+	var dryRun, yes bool
 	var resume string
 	var add int
 	var full bool
@@ -44,13 +44,14 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.start(c.Context(), args, startFlags{dryRun: dryRun, resume: resume, add: add, results: results, full: full}, outs)
+			return a.start(c.Context(), args, startFlags{dryRun: dryRun, yes: yes, resume: resume, add: add, results: results, full: full}, outs)
 		},
 	}
 	outputFlag(c, &outputs)
 	c.Flags().StringVar(&results, "results", resultsDir, "folder for records")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, as 'tare plan' does")
 	c.Flags().StringVar(&resume, "resume", "", "go on with the comparison whose record is in this folder")
+	c.Flags().BoolVar(&yes, "yes", false, "with --resume or --add-blocks: go on also with a record that this user did not make on this host")
 	fullFlag(c, &full)
 	c.Flags().IntVar(&add, "add-blocks", 0, "measure at least so many more blocks of a finished comparison")
 	return c
@@ -59,6 +60,7 @@ func (a *app) runCommand() *cobra.Command {
 // startFlags say how a run begins.
 type startFlags struct {
 	dryRun, full    bool
+	yes             bool // go on also with what somebody else began
 	resume, results string
 	add             int
 }
@@ -71,7 +73,7 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 	case f.resume != "" && (len(args) > 0 || f.dryRun || f.full):
 		return usage("--resume takes the experiment from the record; leave out FILE, --dry-run and --full")
 	case f.resume != "":
-		return a.resume(ctx, f.resume, f.add, outs)
+		return a.resume(ctx, f.resume, f.add, f.yes, outs)
 	case len(args) == 0:
 		return usage("name the experiment file, or a run to go on with: --resume RUN")
 	case f.dryRun:
@@ -85,7 +87,7 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 		if err != nil {
 			return err
 		}
-		return a.resume(ctx, dir, f.add, outs)
+		return a.resume(ctx, dir, f.add, f.yes, outs)
 	}
 	return a.run(ctx, args[0], f, outs)
 }
@@ -111,7 +113,7 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 		s.seed = *e.Seed
 	}
 	h := a.header(e, file, s.seed, f.full)
-	h.Program = made.Identity
+	h.Program, h.Key = made.Identity, a.key()
 	if s.w, err = record.Create(f.results, h, src, clock.System{}); err != nil {
 		return err
 	}

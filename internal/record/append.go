@@ -39,6 +39,15 @@ func Append(dir string, c clock.Clock) (*Writer, error) {
 	return w, nil
 }
 
+// Continue opens a record that was read, to add to it as Append does. What it writes is sealed if the record is of the same key.
+func (r *Record) Continue(key Key, c clock.Clock) (*Writer, error) {
+	w, err := Append(r.Dir, c)
+	if err == nil && r.Genuine(key) {
+		w.key, w.id = key, r.Header.ID
+	}
+	return w, err
+}
+
 // mendTail makes the file end in a whole line: it ends a last line that is only short of its line break, and cuts off a torn one.
 func mendTail(path string) (dropped int, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0o600)

@@ -77,6 +77,11 @@ type Header struct {
 	Question   design.Question `json:"question"`
 	Started    time.Time       `json:"started"`
 	Host       Host            `json:"host"`
+	// ID is the run's own, drawn at random; Seal is that of this header by the key of the user who ran it (Key). Both are absent where there was no key.
+	ID   string `json:"id,omitempty"`
+	Seal string `json:"seal,omitempty"`
+	// Key seals what is written; it is not written itself.
+	Key Key `json:"-"`
 	// Program tells the program that makes the calls from any other one (area.Program.Identity); nil: none does, or an older tare wrote the record.
 	Program map[string]string `json:"program,omitempty"`
 }
@@ -332,6 +337,7 @@ type TrialEnd struct {
 type Change struct {
 	State  ChangeState `json:"state"`
 	Change area.Change `json:"change"`
+	Seal   string      `json:"seal,omitempty"` // by the key of the user who made the change
 }
 
 // ChangeState says whether a change may exist.

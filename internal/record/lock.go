@@ -37,8 +37,22 @@ func (e *HeldError) Error() string {
 
 // A Held lock keeps other runs off a target.
 type Held struct {
-	file  *os.File
-	Stale *Holder // the dead process that the lock was taken over from
+	folder *os.Root
+	file   *os.File
+	name   string
+	Stale  *Holder // the dead process that the lock was taken over from
+}
+
+// LockFile is the file in a record's folder that its writer holds: a run, or an undo.
+const LockFile = "lock"
+
+// LockRecord keeps a second writer off the record in dir, whatever path, user or temporary folder that one has: the lock lies in the record's own folder.
+func LockRecord(dir string, h Holder) (*Held, error) {
+	folder, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open record: %w", err)
+	}
+	return lockIn(folder, LockFile, "record "+dir, h)
 }
 
 // Lock takes the lock of a target in folder dir, which is made if need be. key names the target, by its address for one; h.PID and
@@ -49,48 +63,58 @@ func Lock(dir, key string, h Holder) (*Held, error) {
 		return nil, fmt.Errorf("lock %s: %w", key, err)
 	}
 	sum := sha256.Sum256([]byte(key))
-	path := filepath.Join(dir, hex.EncodeToString(sum[:8])+".lock")
+	return lockIn(dir, hex.EncodeToString(sum[:8])+".lock", key, h)
+}
+
+// lockIn takes the lock whose file is name in folder dir, which has to be this user's own: in another's, the file could be a link to anywhere.
+func lockIn(dir, name, key string, h Holder) (*Held, error) {
+	folder, err := ownFolder(dir)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", key, err)
+	}
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		f, err := folder.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("lock %s: %w", key, err)
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", key, err), folder.Close())
 		}
-		held, again, err := take(f, path, key, h)
-		if err != nil || again {
-			err = errors.Join(err, f.Close())
+		l := &Held{folder: folder, file: f, name: name}
+		again, err := l.take(key, h)
+		if err == nil && !again {
+			return l, nil
 		}
-		if err != nil || !again {
-			return held, err
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, errors.Join(err, folder.Close())
 		}
 	}
 }
 
-// take locks f and writes the holder into it; again is true if the file was removed by its last holder meanwhile.
-func take(f *os.File, path, key string, h Holder) (held *Held, again bool, err error) {
-	locked, err := tryLock(f)
+// take locks the file and writes the holder into it; again is true if the file was removed by its last holder meanwhile.
+func (l *Held) take(key string, h Holder) (again bool, err error) {
+	locked, err := tryLock(l.file)
 	if err != nil {
-		return nil, false, fmt.Errorf("lock %s: %w", key, err)
+		return false, fmt.Errorf("lock %s: %w", key, err)
 	}
-	prior := readHolder(f)
+	prior := readHolder(l.file)
 	if !locked {
 		e := &HeldError{Key: key}
 		if prior != nil {
 			e.Holder = *prior
 		}
-		return nil, false, e
+		return false, e
 	}
-	if !same(f, path) {
-		return nil, true, nil
+	if !l.same() {
+		return true, nil
 	}
 	h.PID, h.Ticks = os.Getpid(), startTicks()
 	b, err := json.Marshal(h)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
-	if err := errors.Join(f.Truncate(0), writeAll(f, append(b, '\n'))); err != nil {
-		return nil, false, fmt.Errorf("lock %s: %w", key, err)
+	if err := errors.Join(l.file.Truncate(0), writeAll(l.file, append(b, '\n'))); err != nil {
+		return false, fmt.Errorf("lock %s: %w", key, err)
 	}
-	return &Held{file: f, Stale: prior}, false, nil
+	l.Stale = prior
+	return false, nil
 }
 
 func writeAll(f *os.File, b []byte) error {
@@ -109,15 +133,15 @@ func readHolder(f *os.File) *Holder {
 	return &h
 }
 
-// same reports whether path still names the file f.
-func same(f *os.File, path string) bool {
-	a, err1 := f.Stat()
-	b, err2 := os.Stat(path)
+// same reports whether the name is still that of the open file.
+func (l *Held) same() bool {
+	a, err1 := l.file.Stat()
+	b, err2 := l.folder.Stat(l.name)
 	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
 // Unlock gives the lock back and removes its file.
-func (h *Held) Unlock() error {
+func (l *Held) Unlock() error {
 	// Removed while still locked: whoever waits for this file sees that it is gone and makes a new one.
-	return errors.Join(os.Remove(h.file.Name()), h.file.Close())
+	return errors.Join(l.folder.Remove(l.name), l.file.Close(), l.folder.Close())
 }

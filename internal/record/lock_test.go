@@ -125,3 +125,54 @@ func TestLockHasOneHolderAtATime(t *testing.T) {
 		t.Errorf("%d holders at once, taken %d times", most, taken)
 	}
 }
+
+func TestLockIsTakenInAFolderOfOnesOwnOnly(t *testing.T) {
+	base := t.TempDir()
+	victim := filepath.Join(base, "victim")
+	must(t, os.WriteFile(victim, []byte("precious"), 0o600))
+	refused := func(name, dir, want string) {
+		t.Helper()
+		if _, err := Lock(dir, "x", Holder{Run: "r"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	own := filepath.Join(base, "own")
+	must(t, os.Mkdir(own, 0o700), os.Symlink(own, filepath.Join(base, "link")))
+	refused("a link", filepath.Join(base, "link"), "is a link")
+	open := filepath.Join(base, "open")
+	must(t, os.Mkdir(open, 0o700), os.Chmod(open, 0o777))
+	refused("a folder that others may write", open, "other users may write")
+	planted := filepath.Join(base, "planted")
+	must(t, os.Mkdir(planted, 0o700), os.Symlink(victim, filepath.Join(planted, LockFile)))
+	if _, err := LockRecord(planted, Holder{Run: "r"}); err == nil {
+		t.Error("a link in the place of the lock was followed")
+	}
+	if os.Geteuid() == 0 {
+		foreign := filepath.Join(base, "foreign")
+		must(t, os.Mkdir(foreign, 0o700), os.Chown(foreign, 65534, 65534))
+		refused("a folder of another user", foreign, "belongs to another user")
+		if _, err := LockRecord(foreign, Holder{Run: "r"}); err == nil {
+			t.Error("a record of another user was locked")
+		}
+	}
+	if b, err := os.ReadFile(victim); err != nil || string(b) != "precious" {
+		t.Errorf("the file behind the link holds %q, %v", b, err)
+	}
+}
+
+func TestRecordIsLockedWhateverItsPath(t *testing.T) {
+	base := t.TempDir()
+	dir := filepath.Join(base, "run")
+	must(t, os.Mkdir(dir, 0o700), os.Symlink(dir, filepath.Join(base, "latest")))
+	held, err := LockRecord(dir, Holder{Run: dir})
+	must(t, err)
+	t.Setenv("TMPDIR", t.TempDir())
+	var h *HeldError
+	if _, err := LockRecord(filepath.Join(base, "latest"), Holder{Run: "latest"}); !errors.As(err, &h) || h.Holder.PID != os.Getpid() {
+		t.Errorf("by another path: %v", err)
+	}
+	must(t, held.Unlock())
+	if _, err := os.Stat(filepath.Join(dir, LockFile)); !os.IsNotExist(err) {
+		t.Errorf("the lock file is left: %v", err)
+	}
+}

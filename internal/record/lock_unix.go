@@ -5,8 +5,10 @@ package record
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,6 +26,39 @@ func tryLock(f *os.File) (bool, error) {
 			return false, err
 		}
 	}
+}
+
+// ownFolder opens a folder that belongs to the user of this process and that no other user may write.
+func ownFolder(dir string) (*os.Root, error) {
+	named, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := root.Stat(".")
+	if err == nil {
+		err = owned(dir, named, opened)
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
+}
+
+// owned judges the folder that was opened; named is what its name stood for just before.
+func owned(dir string, named, opened os.FileInfo) error {
+	switch st, ok := opened.Sys().(*syscall.Stat_t); {
+	case named.Mode()&os.ModeSymlink != 0, !os.SameFile(named, opened):
+		return fmt.Errorf("%s is a link, and not a folder; remove it", dir)
+	case !ok || int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("the folder %s belongs to another user: let that user do it, or have the folder removed", dir)
+	case opened.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("other users may write the folder %s: chmod go-w it once you know that nobody has changed it", dir)
+	}
+	return nil
 }
 
 // startTicks is field 22 of /proc/self/stat (proc(5)); 0 where there is none. The command name before it may hold anything, so

@@ -37,6 +37,8 @@ type Record struct {
 	Unknown []Entry
 	// Warnings say what could not be read: a torn last line, damaged lines by number, damaged files.
 	Warnings []string
+	// Damaged are the numbers of the lines that could not be read, without a torn last one: that was never finished, and what it says was not begun.
+	Damaged []int
 
 	open map[trialKey]*Trial
 }
@@ -152,6 +154,7 @@ func (r *Record) line(line []byte, n int, whole bool) error {
 	case !whole:
 		r.warn("the last line of %s (line %d) is torn after %d bytes, as after a crash; it was dropped", JournalFile, n, len(line))
 	default:
+		r.Damaged = append(r.Damaged, n)
 		r.warn("%s:%d is damaged and was left out: %v", JournalFile, n, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,6 +22,8 @@ import (
 type Writer struct {
 	dir   string
 	clock clock.Clock
+	key   Key
+	id    string // of the run
 
 	mu      sync.Mutex
 	err     error
@@ -82,6 +85,13 @@ func Create(results string, h Header, file []byte, c clock.Clock) (*Writer, erro
 		return nil, fmt.Errorf("create record: %w", err)
 	}
 	w := newWriter(dir, f, c)
+	if len(h.Key) > 0 {
+		h.ID = rand.Text()
+	}
+	if h.Seal, err = h.Key.seal(h.ID, string(KindHeader), h); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	w.key, w.id = h.Key, h.ID
 	if err := errors.Join(w.put(KindHeader, h), w.Sync(), syncFolder(dir), syncFolder(results)); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -188,7 +198,12 @@ func (w *Writer) Intend(c area.Change) error { return w.change(Intended, c) }
 func (w *Writer) Undone(c area.Change) error { return w.change(Undone, c) }
 
 func (w *Writer) change(s ChangeState, c area.Change) error {
-	if err := w.put(KindChange, Change{State: s, Change: c}); err != nil {
+	x := Change{State: s, Change: c}
+	var err error
+	if x.Seal, err = w.key.seal(w.id, string(KindChange), x); err != nil {
+		return err
+	}
+	if err := w.put(KindChange, x); err != nil {
 		return err
 	}
 	return w.Sync()

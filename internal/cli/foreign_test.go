@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/internal/area"
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/record"
+)
+
+// crafted is a record with one pending change, which would run a shell; key and host are those of whoever makes it.
+func crafted(t *testing.T, key record.Key, host, proof string) string {
+	t.Helper()
+	program, err := json.Marshal([]string{"/bin/sh", "-c", "touch " + proof})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	w, err := record.Create(t.TempDir(), record.Header{
+		Key: key, Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"}, Host: record.Host{Name: host},
+	}, []byte("name: x\n"), clock.System{})
+	if err == nil {
+		err = w.Intend(area.Change{Area: "exec", Kind: "prepared", ID: "x", Data: map[string]string{
+			"name": "x\x1b[31m", "program": string(program), "env": "[]", "levels": "null", "operations": "null", "path": folder, "patience": "1s",
+		}})
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Dir()
+}
+
+func hostname(t *testing.T) string {
+	t.Helper()
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestForeignRecordsAreShownAndRefused: a record that somebody else has made, or changed, runs nothing.
+func TestForeignRecordsAreShownAndRefused(t *testing.T) {
+	bin := buildTare(t)
+	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, make := range map[string]func(proof string) string{
+		"without a seal": func(proof string) string { return crafted(t, nil, hostname(t), proof) },
+		"another key":    func(proof string) string { return crafted(t, bytes.Repeat([]byte{7}, 32), hostname(t), proof) },
+		"another host":   func(proof string) string { return crafted(t, key, "elsewhere", proof) },
+		"changed since": func(proof string) string {
+			dir := crafted(t, key, hostname(t), "/nowhere/proof")
+			return edited(t, dir, `touch `, `touch `+proof+" ")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proof := filepath.Join(t.TempDir(), "proof")
+			dir := make(proof)
+			text, code := tare(t, bin, t.TempDir(), "undo", dir)
+			if code != ExitUsage || !strings.Contains(text, "--yes") || !strings.Contains(text, "touch ") {
+				t.Errorf("exit %d\n%s", code, text)
+			}
+			if strings.Contains(text, "\x1b") {
+				t.Errorf("an escape sequence of the record reaches the terminal: %q", text)
+			}
+			if text, code := tare(t, bin, t.TempDir(), "run", "--resume", dir); code != ExitUsage {
+				t.Errorf("going on: exit %d\n%s", code, text)
+			}
+			if _, err := os.Stat(proof); !os.IsNotExist(err) {
+				t.Error("the program that the record names was run")
+			}
+		})
+	}
+}
+
+// edited replaces a text in a record's journal.
+func edited(t *testing.T, dir, old, text string) string {
+	t.Helper()
+	journal := filepath.Join(dir, record.JournalFile)
+	b, err := os.ReadFile(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.ReplaceAll(b, []byte(old), []byte(text))
+	if bytes.Equal(b, changed) {
+		t.Fatalf("%q is not in the journal", old)
+	}
+	if err := os.WriteFile(journal, changed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestOwnRecordIsUndone: what this user has sealed needs no word; --yes undoes what nobody has.
+func TestOwnRecordIsUndone(t *testing.T) {
+	bin := buildTare(t)
+	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := func(key record.Key) string {
+		w, err := record.Create(t.TempDir(), record.Header{Key: key, Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"}}, nil, clock.System{})
+		if err == nil {
+			err = w.Intend(area.Change{Area: "exec", Kind: "folder", ID: "x", Data: map[string]string{"path": filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")}})
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Dir()
+	}
+	if text, code := tare(t, bin, t.TempDir(), "undo", gone(key)); code != ExitPass || !strings.Contains(text, "undone") {
+		t.Errorf("its own: exit %d\n%s", code, text)
+	}
+	dir := gone(nil)
+	if text, code := tare(t, bin, t.TempDir(), "undo", "--yes", dir); code != ExitPass || !strings.Contains(text, "undone") {
+		t.Errorf("with --yes: exit %d\n%s", code, text)
+	}
+	if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitPass || !strings.Contains(text, "nothing to undo") {
+		t.Errorf("again: exit %d\n%s", code, text)
+	}
+}
+
+// TestUndoSaysWhatItCouldNotRead: a line that is damaged may have been a change.
+func TestUndoSaysWhatItCouldNotRead(t *testing.T) {
+	bin := buildTare(t)
+	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := edited(t, crafted(t, key, hostname(t), "/nowhere/proof"), `"kind":"change"`, `"kind:"change"`)
+	if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitError || !strings.Contains(text, "lines [2] of the journal cannot be read") {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+}
+
+// TestRecordsOfOthersAreNotWrittenTo: neither those of another user, nor those that others may write.
+func TestRecordsOfOthersAreNotWrittenTo(t *testing.T) {
+	bin := buildTare(t)
+	if os.Geteuid() != 0 {
+		t.Skip("wants root, to give a record to another user")
+	}
+	dir := crafted(t, nil, hostname(t), "/nowhere/proof")
+	for what, change := range map[string]func() error{
+		"belongs to another user": func() error { return os.Chown(dir, 65534, 65534) },
+		"other users may write":   func() error { return os.Chmod(dir, 0o777) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"undo", "--yes", dir}, {"run", "--yes", "--resume", dir}} {
+			if text, code := tare(t, bin, t.TempDir(), args...); code != ExitError || !strings.Contains(text, what) {
+				t.Errorf("%s: %v: exit %d\n%s", what, args, code, text)
+			}
+		}
+		if err := os.Chown(dir, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestResumeWantsTheExperimentThatItBeganWith.
+func TestResumeWantsTheExperimentThatItBeganWith(t *testing.T) {
+	bin := buildTare(t)
+	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := crafted(t, key, hostname(t), "/nowhere/proof")
+	if err := os.WriteFile(filepath.Join(dir, record.ExperimentFile), []byte("name: y\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, code := tare(t, bin, t.TempDir(), "run", "--yes", "--resume", dir); code != ExitUsage || !strings.Contains(text, "is not the experiment that the run began with") {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+}
