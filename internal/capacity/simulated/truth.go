@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	removalTime          = 40 * time.Second // how long a copy without one of its parts is tried
+	removalTime          = 40 * time.Second // how long a copy without one of its parts is tried at first
+	removalCheck         = 3 * removalTime  // and then, where it held: a queue that grows by 5 % is seen by then
 	removalGain          = 1.05             // the rate that it has to sustain, relative to the truth
 	overloadTime         = 20 * time.Second
 	firstTime            = 5 * time.Second // of the overload
@@ -71,7 +72,7 @@ func (c Composition) binding(rate float64) []int {
 		if held, _ := c.without(i).sustains(most, floor, length); !held {
 			continue
 		}
-		if held, _ := c.without(i).sustains(most, floor, trialTime); length == trialTime || held {
+		if held, _ := c.without(i).sustains(most, floor, removalCheck); length >= removalCheck || held {
 			parts = append(parts, i)
 		}
 	}
