@@ -28,7 +28,7 @@ type Spec struct {
 	Name string // used in errors: "sts"
 	Path string // the binary
 	Args []string
-	Env  []string // nil: the parent's environment
+	Env  []string // nil: of the parent's, what holds no secret (plainNames)
 	Dir  string   // working directory; empty: the parent's
 	// Config is written to the child's stdin as one line of JSON. Stdin then stays open for as long as the parent lives.
 	Config any

@@ -1,6 +1,7 @@
 package proc_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -348,4 +349,36 @@ func eventually(t *testing.T, what string, f func() bool) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("waited in vain: %s", what)
+}
+
+// TestChildrenGetNoSecretsOfTheEnvironment: a child may tell its environment to whoever asks.
+func TestChildrenGetNoSecretsOfTheEnvironment(t *testing.T) {
+	t.Setenv("PLANTED_TOKEN", "planted-secret")
+	t.Setenv("LANG", "C.UTF-8")
+	for name, c := range map[string]struct {
+		env        []string
+		want, lack string
+	}{
+		"by default": {nil, "LANG=C.UTF-8", "planted-secret"},
+		"none":       {[]string{}, "", "LANG="},
+		"as said":    {[]string{"A=b"}, "A=b", "LANG="},
+	} {
+		child, err := proc.Start(t.Context(), proc.Spec{Name: "sleep", Path: "/bin/sleep", Args: []string{"30"}, Env: c.env, Talk: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var env []byte
+		for range 200 { // until it has become sleep
+			if env, err = os.ReadFile(fmt.Sprintf("/proc/%d/environ", child.ID.PID)); err != nil || bytes.Contains(env, []byte(c.want)) && !bytes.Contains(env, []byte(c.lack)) {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if err != nil || !bytes.Contains(env, []byte(c.want)) || bytes.Contains(env, []byte(c.lack)) {
+			t.Errorf("%s: environment %q, %v", name, env, err)
+		}
+		if err := child.Stop(t.Context()); err != nil {
+			t.Log(err)
+		}
+	}
 }

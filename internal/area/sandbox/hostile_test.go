@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +14,20 @@ import (
 	"tare/internal/area/sandbox/workload"
 )
 
-// hostileVariable makes workers of this test binary misbehave.
-const hostileVariable = "TARE_TEST_HOSTILE_WORKER"
+// hostileWorker is how workers of this test binary are to misbehave: a file in the temporary folder says so, for they get no variable of the test's.
+func hostileWorker() string {
+	b, _ := os.ReadFile(filepath.Join(os.TempDir(), "hostile-worker"))
+	return string(b)
+}
+
+// makeHostile has the workers of a test misbehave.
+func makeHostile(t *testing.T, what string) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	if err := os.WriteFile(filepath.Join(os.TempDir(), "hostile-worker"), []byte(what), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // misbehave is a worker as it should not be.
 func misbehave(what string) {
@@ -51,7 +64,7 @@ func TestHostileWorker(t *testing.T) {
 		"mute":    "no answer within",
 	} {
 		t.Run(what, func(t *testing.T) {
-			t.Setenv(hostileVariable, what)
+			makeHostile(t, what)
 			tg, _ := prepared(t, &Spec{Workloads: []string{"open"}}, bare())
 			tg.patience = 500 * time.Millisecond
 			if err := tg.Enter(t.Context(), bare()); err != nil {
@@ -81,7 +94,7 @@ func TestHostileWorker(t *testing.T) {
 
 // TestProofOfAWorkerThatDied: Verify fails, and says why.
 func TestProofOfAWorkerThatDied(t *testing.T) {
-	t.Setenv(hostileVariable, "dies")
+	makeHostile(t, "dies")
 	tg, _ := prepared(t, &Spec{Workloads: []string{"open"}}, bare())
 	if err := tg.Enter(t.Context(), bare()); err != nil {
 		t.Fatal(err)

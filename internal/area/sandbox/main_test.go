@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 func serveChild(name string) {
-	if what := os.Getenv(hostileVariable); what != "" && name == serverWorker {
+	if what := hostileWorker(); what != "" && name == serverWorker {
 		misbehave(what)
 	}
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
