@@ -14,6 +14,7 @@ import (
 	"tare/internal/area/all"
 	"tare/internal/clock"
 	"tare/internal/config"
+	"tare/internal/term"
 )
 
 // app is one invocation.
@@ -27,14 +28,14 @@ type app struct {
 
 // print writes to standard output: results.
 func (a *app) print(format string, args ...any) {
-	if _, err := fmt.Fprintf(a.Stdout, format, args...); err != nil && a.lost == nil {
+	if _, err := io.WriteString(a.Stdout, term.Plain(fmt.Sprintf(format, args...))); err != nil && a.lost == nil {
 		a.lost = fmt.Errorf("write to standard output: %w", err)
 	}
 }
 
 // tell writes to standard error: everything that is not a result. If that fails there is nobody left to tell.
 func (a *app) tell(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.Stderr, format, args...)
+	_, _ = io.WriteString(a.Stderr, term.Plain(fmt.Sprintf(format, args...)))
 }
 
 // area finds an area by name.
@@ -55,9 +56,11 @@ func (a *app) experiment(file string) (*config.Experiment, []byte, error) {
 	e, diagnostics := config.Parse(file, src, a.areas)
 	bad := 0
 	for _, d := range diagnostics {
-		if err := d.Write(a.Stderr, src); err != nil {
+		var text strings.Builder
+		if err := d.Write(&text, src); err != nil {
 			return nil, nil, err
 		}
+		a.tell("%s", text.String())
 		if d.Severity == area.Error {
 			bad++
 		}

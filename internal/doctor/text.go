@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"tare/internal/term"
 	"tare/internal/unit"
 )
 
@@ -31,7 +31,7 @@ func Text(w io.Writer, d *Diagnosis) error {
 	title := []string{"tare doctor"}
 	for _, s := range []string{d.Host, d.Kernel, plural(d.CPUs, "CPU"), unit.Seconds(d.Seconds)} {
 		if s != "" {
-			title = append(title, clean(s))
+			title = append(title, term.Plain(s))
 		}
 	}
 	fmt.Fprintln(&b, strings.Join(title, " · "))
@@ -71,7 +71,7 @@ func (n *Noise) text(b *bytes.Buffer) {
 	for _, w := range n.Work {
 		fmt.Fprintf(b, "  %-29s %10s %10s %7d\n", w.Name, w.Wall.show(), w.CPU.show(), w.Pairs)
 		if w.Error != "" {
-			fmt.Fprintf(b, "    %s\n", fold(clean(w.Error), 4))
+			fmt.Fprintf(b, "    %s\n", fold(term.Plain(w.Error), 4))
 		}
 		for _, m := range []struct {
 			name string
@@ -136,7 +136,7 @@ func (d *Diagnosis) summary() string {
 func fold(text string, in int) string {
 	var b strings.Builder
 	n := in
-	for i, word := range strings.Fields(clean(text)) {
+	for i, word := range strings.Fields(term.Plain(text)) {
 		size := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
@@ -151,14 +151,4 @@ func fold(text string, in int) string {
 		n += size
 	}
 	return b.String()
-}
-
-// clean makes text from files of the system harmless on a terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
-			return utf8.RuneError
-		}
-		return r
-	}, s)
 }
