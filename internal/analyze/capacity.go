@@ -69,6 +69,9 @@ func traceOf(t *record.Trial) (*capacity.Trace, error) {
 		if err := json.Unmarshal(s.Payload, &trace); err != nil {
 			return nil, fmt.Errorf("read the trace: %w", err)
 		}
+		if err := trace.Check(); err != nil {
+			return nil, fmt.Errorf("the trace is damaged: %w", err)
+		}
 		return &trace, nil
 	}
 	return nil, nil
