@@ -55,7 +55,7 @@ func TestForeignRecordsAreShownAndRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, make := range map[string]func(proof string) string{
+	for name, craft := range map[string]func(proof string) string{
 		"without a seal": func(proof string) string { return crafted(t, nil, hostname(t), proof) },
 		"another key":    func(proof string) string { return crafted(t, bytes.Repeat([]byte{7}, 32), hostname(t), proof) },
 		"another host":   func(proof string) string { return crafted(t, key, "elsewhere", proof) },
@@ -66,7 +66,7 @@ func TestForeignRecordsAreShownAndRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			proof := filepath.Join(t.TempDir(), "proof")
-			dir := make(proof)
+			dir := craft(proof)
 			text, code := tare(t, bin, t.TempDir(), "undo", dir)
 			if code != ExitUsage || !strings.Contains(text, "--yes") || !strings.Contains(text, "touch ") {
 				t.Errorf("exit %d\n%s", code, text)

@@ -369,7 +369,7 @@ func TestChildrenGetNoSecretsOfTheEnvironment(t *testing.T) {
 		}
 		var env []byte
 		for range 200 { // until it has become sleep
-			if env, err = os.ReadFile(fmt.Sprintf("/proc/%d/environ", child.ID.PID)); err != nil || bytes.Contains(env, []byte(c.want)) && !bytes.Contains(env, []byte(c.lack)) {
+			if env, err = os.ReadFile(fmt.Sprintf("/proc/%d/environ", child.PID)); err != nil || bytes.Contains(env, []byte(c.want)) && !bytes.Contains(env, []byte(c.lack)) {
 				break
 			}
 			time.Sleep(5 * time.Millisecond)
