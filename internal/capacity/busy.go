@@ -89,8 +89,11 @@ func (r *session) keepsBusy(goodput float64, chunk time.Duration) float64 {
 	now, last := r.seen.over(chunk)
 	want := goodput * (min(1, r.o.Timeout.Seconds()/5) + r.typical.Seconds())
 	more := 0.15 * (want - float64(now.open)) / (goodput * chunk.Seconds())
-	if float64(last.bad) > (r.floor()+0.03)*float64(last.good+last.bad) {
+	switch {
+	case float64(last.bad) > (r.floor()+0.03)*float64(last.good+last.bad):
 		more = min(more, 0.05)
+	case float64(now.open) < 0.25*want:
+		more = 0.3 // hardly anything waits: it is far from being busy
 	}
 	return min(r.o.MaxRate, goodput/(1-min(0.5, r.floor()))*(1+math.Max(-0.6, math.Min(0.3, more))))
 }
