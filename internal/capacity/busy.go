@@ -18,17 +18,18 @@ func (r *session) occupy() error {
 		return nil
 	}
 	goodput, begun := r.estimate.Value, r.s.Now()
+	emptied := false
 	for end := r.s.Now() + max(longest-r.loaded(), 10*time.Second); r.s.Now() < end; {
 		chunk := min(lasting(goodput, 2*time.Second, 60), 10*time.Second)
 		most := 0.8 * r.o.Timeout.Seconds()
-		step, err := r.offer(RoleBusy, r.keepsBusy(goodput, chunk), chunk, func(elapsed time.Duration) bool {
+		step, err := r.offer(RoleBusy, r.keepsBusy(goodput, chunk, emptied), chunk, func(elapsed time.Duration) bool {
 			return elapsed > time.Second && float64(r.seen.last().open) > max(20, most*goodput)
 		})
 		if err != nil {
 			return err
 		}
 		if r.overdue(step) { // more than it can take: what it does is seen again when the queue is gone
-			goodput /= 2
+			goodput, emptied = goodput/2, true
 			if err := r.pause(r.o.Timeout+time.Second, r.quiet(time.Second), "until the queue is empty"); err != nil {
 				return err
 			}
@@ -84,16 +85,16 @@ func (r *session) occupies() bool {
 }
 
 // keepsBusy is the rate that brings the queue of a service, which does goodput, to a second's worth or a fifth of the timeout within a chunk. Where calls are
-// refused, the service is busy.
-func (r *session) keepsBusy(goodput float64, chunk time.Duration) float64 {
+// refused, the service is busy. hurry is for a service whose queue was let run empty: what it does is not known then, but that it is more than hardly makes a call wait.
+func (r *session) keepsBusy(goodput float64, chunk time.Duration, hurry bool) float64 {
 	now, last := r.seen.over(chunk)
 	want := goodput * (min(1, r.o.Timeout.Seconds()/5) + r.typical.Seconds())
 	more := 0.15 * (want - float64(now.open)) / (goodput * chunk.Seconds())
 	switch {
 	case float64(last.bad) > (r.floor()+0.03)*float64(last.good+last.bad):
 		more = min(more, 0.05)
-	case float64(now.open) < 0.25*want:
-		more = 0.3 // hardly anything waits: it is far from being busy
+	case hurry && float64(now.open) < 0.25*want:
+		more = 0.3
 	}
 	return min(r.o.MaxRate, goodput/(1-min(0.5, r.floor()))*(1+math.Max(-0.6, math.Min(0.3, more))))
 }
