@@ -69,10 +69,16 @@ func config(r *hostile.Running, s hostile.Server, engine load.Engine) load.Confi
 }
 
 // eachServer runs f against every server with every engine that can talk to it: those that take a whole timeout side by side, which
-// costs little, and the others one after another.
+// costs little, and the others one after another; those of large requests last and two at a time, since they keep a processor busy.
 func eachServer(t *testing.T, f func(t *testing.T, r *hostile.Running, s hostile.Server, c load.Config)) {
-	var all sync.WaitGroup
-	defer all.Wait()
+	var all, large sync.WaitGroup
+	two := make(chan struct{}, 2)
+	quiet := make(chan struct{})
+	defer func() {
+		all.Wait()
+		close(quiet)
+		large.Wait()
+	}()
 	for _, s := range hostile.All() {
 		for _, engine := range []load.Engine{load.Fast, load.Std} {
 			run := func(t *testing.T) {
@@ -87,9 +93,17 @@ func eachServer(t *testing.T, f func(t *testing.T, r *hostile.Running, s hostile
 				f(t, r, s, config(r, s, engine))
 			}
 			do := func() { t.Run(s.Name+"/"+string(engine), run) }
-			if s.Want.Outcomes[0] == load.Timeout {
+			switch {
+			case s.Big:
+				large.Go(func() {
+					<-quiet
+					two <- struct{}{}
+					do()
+					<-two
+				})
+			case s.Want.Outcomes[0] == load.Timeout:
 				all.Go(do)
-			} else {
+			default:
 				do()
 			}
 		}
