@@ -85,7 +85,8 @@ func (r *session) occupies() bool {
 }
 
 // keepsBusy is the rate that brings the queue of a service, which does goodput, to a second's worth or a fifth of the timeout within a chunk. Where calls are
-// refused, the service is busy. hurry is for a service whose queue was let run empty: what it does is not known then, but that it is more than hardly makes a call wait.
+// refused, the service is busy. With hurry the rate rises faster while hardly a call waits: the queue was let run empty,
+// and the goodput is a guess.
 func (r *session) keepsBusy(goodput float64, chunk time.Duration, hurry bool) float64 {
 	now, last := r.seen.over(chunk)
 	want := goodput * (min(1, r.o.Timeout.Seconds()/5) + r.typical.Seconds())

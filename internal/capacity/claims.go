@@ -17,9 +17,11 @@ import (
 //	holds VerifiedLow         confirmations at that rate held, for at least leastHeld at a stretch; nothing that was tried later at that rate or below broke, nor
 //	                          earlier after a longer time; at most 2 % of their calls ended badly (beyond the share that fails at any rate), also after the step
 //	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held for as long
-//	number with interval      both of these, at most 1.6 times apart. The interval is never narrower than the resolution of a confirmation, and its lower end allows for the shortfall of the class
-//	at least                  without a number: VerifiedLow less the shortfall of the class; or, where nothing broke, a step of the ramp that the target kept up with, with single calls
-//	                          answered afterwards; where the generator ended the search, a step of at least 1000 calls
+//	number with interval      both of these, at most 1.6 times apart. The interval is never narrower than the resolution of
+//	                          a confirmation, and its lower end allows for the shortfall of the class
+//	at least                  without a number: VerifiedLow less the shortfall of the class; or, where nothing broke, a
+//	                          step of the ramp that the target kept up with, with single calls answered afterwards; where
+//	                          the generator ended the search, a step of at least 1000 calls
 //	at most                   without a number: VerifiedHigh
 //	broke above               the target stayed down: the fastest step that it kept up with before. Not a bound: it may have served saved-up allowance
 //	SLO rate                  a step at which the objective held, that the target kept up with, and not beyond the capacity

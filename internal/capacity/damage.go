@@ -9,8 +9,9 @@ import (
 // longestRun bounds every instant of a trace: no search lasts a month.
 const longestRun = 31 * 24 * time.Hour
 
-// Check reports what in a trace cannot have happened. A trace comes from a file, which may be damaged, or made by somebody else; everything that is computed from
-// one may rely on it: instants lie between 0 and a month, steps end after they begin and follow one another, and rates are numbers.
+// Check reports the first thing in a trace that cannot have happened; the file that it came from may be damaged, or made
+// by somebody else. After it, instants lie between 0 and a month, steps end after they begin and follow one another, and
+// rates are finite.
 func (t *Trace) Check() error {
 	last := time.Duration(0)
 	for i, s := range t.Steps {

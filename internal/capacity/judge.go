@@ -73,7 +73,7 @@ func failing(t Trace, b base, over []Step, c signature.Class) float64 {
 	return max(b.floor, t.share(rare))
 }
 
-// share is that of the calls that failed with one of these statuses, whatever the rate, of those that were taken.
+// share is how many calls failed with one of these statuses, over the whole search, relative to them and the good ones.
 func (t Trace) share(statuses map[uint16]bool) float64 {
 	good, bad := 0, 0
 	for _, c := range t.Calls {

@@ -39,6 +39,16 @@ func crafted(t *testing.T, key record.Key, host, proof string) string {
 	return w.Dir()
 }
 
+// ownKey is the key of the user who runs tare in these tests.
+func ownKey(t *testing.T) record.Key {
+	t.Helper()
+	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 func hostname(t *testing.T) string {
 	t.Helper()
 	name, err := os.Hostname()
@@ -51,10 +61,7 @@ func hostname(t *testing.T) string {
 // TestForeignRecordsAreShownAndRefused: a record that somebody else has made, or changed, runs nothing.
 func TestForeignRecordsAreShownAndRefused(t *testing.T) {
 	bin := buildTare(t)
-	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := ownKey(t)
 	for name, craft := range map[string]func(proof string) string{
 		"without a seal": func(proof string) string { return crafted(t, nil, hostname(t), proof) },
 		"another key":    func(proof string) string { return crafted(t, bytes.Repeat([]byte{7}, 32), hostname(t), proof) },
@@ -105,10 +112,7 @@ func edited(t *testing.T, dir, old, text string) string {
 // TestOwnRecordIsUndone: what this user has sealed needs no word; --yes undoes what nobody has.
 func TestOwnRecordIsUndone(t *testing.T) {
 	bin := buildTare(t)
-	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := ownKey(t)
 	gone := func(key record.Key) string {
 		w, err := record.Create(t.TempDir(), record.Header{Key: key, Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"}}, nil, clock.System{})
 		if err == nil {
@@ -137,10 +141,7 @@ func TestOwnRecordIsUndone(t *testing.T) {
 // TestUndoSaysWhatItCouldNotRead: a line that is damaged may have been a change.
 func TestUndoSaysWhatItCouldNotRead(t *testing.T) {
 	bin := buildTare(t)
-	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := ownKey(t)
 	dir := edited(t, crafted(t, key, hostname(t), "/nowhere/proof"), `"kind":"change"`, `"kind:"change"`)
 	if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitError || !strings.Contains(text, "lines [2] of the journal cannot be read") {
 		t.Errorf("exit %d\n%s", code, text)
@@ -175,10 +176,7 @@ func TestRecordsOfOthersAreNotWrittenTo(t *testing.T) {
 // TestResumeWantsTheExperimentThatItBeganWith.
 func TestResumeWantsTheExperimentThatItBeganWith(t *testing.T) {
 	bin := buildTare(t)
-	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := ownKey(t)
 	dir := crafted(t, key, hostname(t), "/nowhere/proof")
 	if err := os.WriteFile(filepath.Join(dir, record.ExperimentFile), []byte("name: y\n"), 0o600); err != nil {
 		t.Fatal(err)

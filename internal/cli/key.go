@@ -28,7 +28,7 @@ func (a *app) key() record.Key {
 }
 
 // unchanged reports why a record may not go on: its experiment file is not the one that the run began with, or somebody else made the record.
-func (a *app) unchanged(rec *record.Record, key record.Key, yes bool) error {
+func unchanged(rec *record.Record, key record.Key, yes bool) error {
 	file, err := rec.File()
 	if err != nil {
 		return fmt.Errorf("read the experiment of %s: %w", rec.Dir, err)
@@ -36,7 +36,7 @@ func (a *app) unchanged(rec *record.Record, key record.Key, yes bool) error {
 	if sum := sha256.Sum256(file); hex.EncodeToString(sum[:]) != rec.Header.Experiment.SHA256 {
 		return usage("%s is not the experiment that the run began with: put that back, or run this one anew", filepath.Join(rec.Dir, record.ExperimentFile))
 	}
-	if !yes && (!rec.Genuine(key) || !a.madeHere(rec)) {
+	if !yes && (!rec.Genuine(key) || !madeHere(rec)) {
 		return usage("%s was not made on this host by this user, or was changed since; to go on would run what its %s names: read that, and repeat with --yes",
 			rec.Dir, record.ExperimentFile)
 	}

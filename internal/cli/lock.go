@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"tare/internal/area"
@@ -18,11 +17,8 @@ import (
 // hold keeps a second writer off a record, and its undoing off a run that is still going on.
 func hold(dir string) (unlock func(), err error) {
 	h, err := record.LockRecord(dir, record.Holder{Run: dir, Since: clock.System{}.Now()})
-	if held := (*record.HeldError)(nil); !errors.As(err, &held) && err != nil {
-		return nil, err
-	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; wait for it to end, or end it", err)
+		return nil, advised(err)
 	}
 	return func() { _ = h.Unlock() }, nil
 }
@@ -30,19 +26,19 @@ func hold(dir string) (unlock func(), err error) {
 // locks is the folder of this user's locks. Nobody else may write it (record.Lock).
 func locks() string {
 	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid())} {
-		if st, err := os.Stat(dir); dir != "" && err == nil && st.IsDir() && ownerOf(st) == os.Geteuid() {
+		if st, err := os.Stat(dir); dir != "" && err == nil && st.IsDir() && record.Own(st) {
 			return filepath.Join(dir, "tare-locks")
 		}
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("tare-locks-%d", os.Geteuid()))
 }
 
-// ownerOf is the user that a file belongs to.
-func ownerOf(st os.FileInfo) int {
-	if s, ok := st.Sys().(*syscall.Stat_t); ok {
-		return int(s.Uid)
+// advised says what to do about a lock that another run holds.
+func advised(err error) error {
+	if held := (*record.HeldError)(nil); errors.As(err, &held) {
+		return fmt.Errorf("%w; wait for it to end, or end it", err)
 	}
-	return -1
+	return err
 }
 
 // keyed is what a target section may offer: a name for the system that it points at, for systems that are not the run's own.
@@ -69,7 +65,7 @@ func lock(e *config.Experiment, dir string, now time.Time) (unlock func(), err e
 		h, err := record.Lock(locks(), key, record.Holder{Run: dir, Since: now})
 		if err != nil {
 			unlock()
-			return nil, fmt.Errorf("%w; wait for it to end, or end it", err)
+			return nil, advised(err)
 		}
 		held = append(held, h)
 	}

@@ -31,7 +31,7 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []
 		return fmt.Errorf("read record: %w", err)
 	}
 	key := a.key()
-	if err := a.unchanged(rec, key, yes); err != nil {
+	if err := unchanged(rec, key, yes); err != nil {
 		return err
 	}
 	ar, e, _, err := a.ready(filepath.Join(dir, record.ExperimentFile), rec.Header.Experiment.Full)

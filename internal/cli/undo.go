@@ -57,8 +57,8 @@ func (a *app) undo(ctx context.Context, dir string, yes bool) error {
 
 // takeBack undoes changes, the latest first, and writes that they are undone.
 func (a *app) takeBack(ctx context.Context, rec *record.Record, pending []area.Change, yes bool) error {
-	key, here := a.key(), a.madeHere(rec)
-	if foreign := rec.Foreign(key); len(foreign) > 0 && !yes || !here && !yes {
+	key, here := a.key(), madeHere(rec)
+	if !yes && (!here || len(rec.Foreign(key)) > 0) {
 		return a.foreign(rec, pending)
 	}
 	ar, err := a.area(rec.Header.Area)
@@ -91,7 +91,7 @@ func (a *app) takeBack(ctx context.Context, rec *record.Record, pending []area.C
 }
 
 // madeHere reports whether the record was made on a host of this one's name; an older one may not say.
-func (a *app) madeHere(rec *record.Record) bool {
+func madeHere(rec *record.Record) bool {
 	name, err := os.Hostname()
 	return err != nil || rec.Header.Host.Name == "" || rec.Header.Host.Name == name
 }

@@ -48,12 +48,18 @@ func ownFolder(dir string) (*os.Root, error) {
 	return root, nil
 }
 
+// Own reports whether a file belongs to the user of this process.
+func Own(f os.FileInfo) bool {
+	st, ok := f.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
 // owned judges the folder that was opened; named is what its name stood for just before.
 func owned(dir string, named, opened os.FileInfo) error {
-	switch st, ok := opened.Sys().(*syscall.Stat_t); {
+	switch {
 	case named.Mode()&os.ModeSymlink != 0, !os.SameFile(named, opened):
 		return fmt.Errorf("%s is a link, and not a folder; remove it", dir)
-	case !ok || int(st.Uid) != os.Geteuid():
+	case !Own(opened):
 		return fmt.Errorf("the folder %s belongs to another user: let that user do it, or have the folder removed", dir)
 	case opened.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("other users may write the folder %s: chmod go-w it once you know that nobody has changed it", dir)

@@ -117,11 +117,11 @@ func (r *Record) Genuine(k Key) bool {
 
 // Foreign lists the pending changes that no tare with this key wrote into this record.
 func (r *Record) Foreign(k Key) []area.Change {
-	genuine := map[string]bool{}
+	header, genuine := r.Genuine(k), map[string]bool{}
 	for _, c := range r.Changes {
 		if seal := c.Seal; c.State == Intended {
 			c.Seal = ""
-			genuine[changeKey(c.Change)] = r.Genuine(k) && k.sealed(seal, r.Header.ID, string(KindChange), c)
+			genuine[changeKey(c.Change)] = header && k.sealed(seal, r.Header.ID, string(KindChange), c)
 		}
 	}
 	var foreign []area.Change

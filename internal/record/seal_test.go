@@ -15,7 +15,9 @@ import (
 func TestSealsHoldForTheRunAndItsKeyOnly(t *testing.T) {
 	key, other := Key(bytes.Repeat([]byte{1}, keySize)), Key(bytes.Repeat([]byte{2}, keySize))
 	change := area.Change{Area: "exec", Kind: "folder", ID: "x", Data: map[string]string{"path": "/tmp/x"}}
-	journal := func() string {
+	journal := func(id string) string {
+		change := change
+		change.ID = id
 		h := testHeader()
 		h.Key = key
 		w, err := Create(t.TempDir(), h, []byte("name: x\n"), clock.System{})
@@ -23,7 +25,7 @@ func TestSealsHoldForTheRunAndItsKeyOnly(t *testing.T) {
 		must(t, w.Intend(change), w.Close())
 		return w.Dir()
 	}
-	dir := journal()
+	dir := journal("x")
 	r, err := Open(dir)
 	must(t, err)
 	if !r.Genuine(key) || len(r.Foreign(key)) != 0 {
@@ -36,7 +38,7 @@ func TestSealsHoldForTheRunAndItsKeyOnly(t *testing.T) {
 	}
 	// What is added later carries the seal as well, and only with the key.
 	for k, want := range map[*Key]int{&key: 0, &other: 1} {
-		r, err := Open(journal())
+		r, err := Open(journal("x"))
 		must(t, err)
 		w, err := r.Continue(*k, clock.System{})
 		must(t, err)
@@ -48,14 +50,13 @@ func TestSealsHoldForTheRunAndItsKeyOnly(t *testing.T) {
 		}
 	}
 	// A sealed line of another run of the same user is none of this one.
-	if r, err = Open(journal()); err != nil || len(r.Changes) != 1 {
+	if r, err = Open(journal("z")); err != nil || len(r.Changes) != 1 || len(r.Foreign(key)) != 0 {
 		t.Fatal(err)
 	}
 	moved := r.Changes[0]
 	if r, err = Open(dir); err != nil {
 		t.Fatal(err)
 	}
-	moved.Change.ID = "z"
 	r.Changes = append(r.Changes, moved)
 	if f := r.Foreign(key); len(f) != 1 || f[0].ID != "z" {
 		t.Errorf("a line of another run is taken: %v", f)

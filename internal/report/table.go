@@ -3,8 +3,9 @@ package report
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	terminal "tare/internal/term" // a function of this package is called term
 )
 
 // A column of a table. When a table is too wide, columns are left out, those with the highest Drop first; 0 stays.
@@ -153,17 +154,9 @@ func (t table) lines() []string {
 }
 
 // clean makes a text from a record harmless on a terminal: no control characters, one line.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r):
-			return '�'
-		}
-		return r
-	}, s)
-}
+func clean(s string) string { return oneLine.Replace(terminal.Visible(s)) }
+
+var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
 
 // wrap breaks s into lines of at most width runes at spaces, but not between a number and its unit. A longer word stays whole.
 func wrap(s string, width int) []string {

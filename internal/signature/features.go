@@ -33,7 +33,7 @@ type features struct {
 	fall                         float64 // how much goodput fell below its best, 0…1
 	best, late                   float64 // goodput at its best and at the end of the window, 1/s
 	slower                       float64 // median response late in the window ÷ BaseP50
-	before                       float64 // that of the last good calls up to its end, however long ago
+	before                       float64 // that of the last good calls up to its end, however long ago; only where late is 0
 	drift, wantDrift             float64 // s/s
 	lateDrift                    float64 // of the calls due in the second half of the window
 	fifo                         float64 // correlation of the instants of sending and of the answer
@@ -278,13 +278,7 @@ func (f *features) outlived(e Evidence) {
 // recentAnswers are the send instants and service times (s) of the good calls that ended last in the window: in its last half second, or the last
 // twenty.
 func recentAnswers(calls []load.Call, w Window) (sent, service []float64) {
-	var last []load.Call
-	for _, c := range calls {
-		if c.Done > w.Start && c.Done <= w.End && c.Sent != 0 && c.Outcome.Good() {
-			last = append(last, c)
-		}
-	}
-	slices.SortFunc(last, func(a, b load.Call) int { return int(b.Done - a.Done) })
+	last := newest(calls, w.Start, w.End)
 	for i, c := range last {
 		if i >= 20 && c.Done < w.End-time.Second/2 {
 			break
@@ -293,6 +287,18 @@ func recentAnswers(calls []load.Call, w Window) (sent, service []float64) {
 		service = append(service, c.Service().Seconds())
 	}
 	return sent, service
+}
+
+// newest are the good calls that ended after one instant and up to another, the last first.
+func newest(calls []load.Call, from, to time.Duration) []load.Call {
+	var out []load.Call
+	for _, c := range calls {
+		if c.Done > from && c.Done <= to && c.Sent != 0 && c.Outcome.Good() {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b load.Call) int { return int(b.Done - a.Done) })
+	return out
 }
 
 // fill counts the calls that were stuck at the end of each fill window on connections that never answered.
@@ -365,22 +371,18 @@ func (f *features) trend(e Evidence) {
 		f.wantDrift = f.window.Rate/e.Capacity - 1
 	}
 	if base := e.BaseP50.Seconds(); base > 0 {
-		f.before = stat.Quantile(lastServed(e.Calls, f.window.End, 30), 0.5) / base
 		if len(late) > 0 {
 			f.slower = stat.Quantile(late, 0.5) / base
+		}
+		if f.late == 0 {
+			f.before = stat.Quantile(lastServed(e.Calls, f.window.End, 30), 0.5) / base
 		}
 	}
 }
 
 // lastServed are the service times, in seconds, of the n good calls that ended last before an instant.
 func lastServed(calls []load.Call, until time.Duration, n int) []float64 {
-	var last []load.Call
-	for _, c := range calls {
-		if c.Done != 0 && c.Done <= until && c.Sent != 0 && c.Outcome.Good() {
-			last = append(last, c)
-		}
-	}
-	slices.SortFunc(last, func(a, b load.Call) int { return int(b.Done - a.Done) })
+	last := newest(calls, 0, until)
 	last = last[:min(n, len(last))]
 	served := make([]float64, len(last))
 	for i, c := range last {

@@ -14,7 +14,8 @@ import (
 	"tare/internal/area/sandbox/workload"
 )
 
-// hostileWorker is how workers of this test binary are to misbehave: a file in the temporary folder says so, for they get no variable of the test's.
+// hostileWorker says how the workers of this test binary are to misbehave. A file in the temporary folder holds it:
+// workers get no environment variable of the test's own.
 func hostileWorker() string {
 	b, _ := os.ReadFile(filepath.Join(os.TempDir(), "hostile-worker"))
 	return string(b)

@@ -150,7 +150,8 @@ func (v view) binds(k PartKind) bool {
 func (v view) bindsPart(i int) bool { return slices.Contains(v.binding, i) }
 
 // classes are the right names of the failure, the best first, and the part that it is due to: the limiter whose removal
-// raises the rate; else the part that ends most of the lost calls, and what makes calls wait where they wait for a while before; else only that.
+// raises the rate. Else the part that ends most of the lost calls, and with it what makes calls wait, if hardly a call is
+// refused at first. Else what makes calls wait.
 func (v view) classes() ([]signature.Class, PartKind) {
 	var classes []signature.Class
 	var due PartKind
