@@ -12,6 +12,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/probe"
 	"tare/internal/proc"
+	"tare/internal/ratelimit"
 )
 
 // An Area is a family of controls that are measured the same way.
@@ -105,8 +106,8 @@ type Env struct {
 	Treatments []design.Treatment
 	// Operations are the names of the operations that the load chooses, so that only what they need is prepared; empty: the area's default.
 	Operations []string
-	// MaxRate is how much a target may be sent, in 1/s, the area's own checks included; 0: no bound.
-	MaxRate float64
+	// Limit bounds what targets that are not the area's own are sent, over the whole run: its load, and the area's checks; nil: no bound.
+	Limit *ratelimit.Limiter
 	// CPUs are the processors on which the area's own servers may run, from 0; empty: all.
 	CPUs []int
 }

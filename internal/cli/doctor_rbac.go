@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/internal/area/admission/cluster"
+	"tare/internal/clock"
+	"tare/internal/ratelimit"
 )
 
 // rbacRate is how many questions a second are asked of a cluster about the user's rights.
@@ -77,7 +79,7 @@ func (a *app) doctorRBAC(ctx context.Context, r *rbac) error {
 
 // lacking prints, as comments below the role, what the user of the kubeconfig lacks.
 func (a *app) lacking(ctx context.Context, r *rbac, rules []rbacv1.PolicyRule) error {
-	c, err := cluster.New(ctx, cluster.Options{Run: "doctor", Kubeconfig: r.kubeconfig, Context: r.context, MaxRate: rbacRate})
+	c, err := cluster.New(ctx, cluster.Options{Run: "doctor", Kubeconfig: r.kubeconfig, Context: r.context, Limit: ratelimit.New(clock.System{}, rbacRate)})
 	if err != nil {
 		return usage("%w", err)
 	}

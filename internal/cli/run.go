@@ -18,6 +18,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/proc"
+	"tare/internal/ratelimit"
 	"tare/internal/record"
 	"tare/internal/run"
 )
@@ -179,7 +180,7 @@ func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, l
 	if err != nil {
 		return nil, err
 	}
-	env.Treatments, env.Operations, env.MaxRate, env.Look = e.Arms(), operations(e), float64(e.Load.MaxRate), look
+	env.Treatments, env.Operations, env.Limit, env.Look = e.Arms(), operations(e), ratelimit.New(env.Clock, float64(e.Load.MaxRate)), look
 	return ar.Preflight(ctx, e.Target, env), nil
 }
 
@@ -226,7 +227,7 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	if err != nil {
 		return err
 	}
-	env.Treatments, env.MaxRate, env.Operations = s.e.Arms(), float64(s.e.Load.MaxRate), operations(s.e)
+	env.Treatments, env.Limit, env.Operations = s.e.Arms(), ratelimit.New(env.Clock, float64(s.e.Load.MaxRate)), operations(s.e)
 	failed := func(err error) error {
 		return errors.Join(err, s.w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
 	}

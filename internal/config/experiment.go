@@ -71,7 +71,7 @@ type Load struct {
 	// Timeout counts from the instant at which a call was due.
 	Timeout unit.Duration `yaml:"timeout,omitempty" json:"timeout,omitempty" jsonschema_description:"When a call is given up, counted from the instant at which it was due. Default 30s."`
 	// MaxRate bounds everything that is offered.
-	MaxRate unit.Rate `yaml:"max_rate,omitempty" json:"max_rate,omitempty" jsonschema_description:"Highest rate that may ever be offered. Required for a target off this machine."`
+	MaxRate unit.Rate `yaml:"max_rate,omitempty" json:"max_rate,omitempty" jsonschema_description:"The most that is sent to targets, the load and all checks together. Required for a target off this machine."`
 	// MaxConnections bounds the connection pool.
 	MaxConnections int `yaml:"max_connections,omitempty" json:"max_connections,omitempty" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"Most connections open at once. Default 256; 4096 for capacity."`
 	// Engine carries the calls.

@@ -65,6 +65,7 @@ const (
 	CauseTooLong
 	CauseUnasked
 	CauseAbandoned
+	CauseHeldBack
 )
 
 // causeTexts are the engines' causes in words, by number.
@@ -99,6 +100,7 @@ var causeTexts = [...]string{
 	CauseTooLong:           "the answer is longer than 16 MiB",
 	CauseUnasked:           "an answer came before the request had arrived: the connection is out of step",
 	CauseAbandoned:         "the generator gave the call up",
+	CauseHeldBack:          "max_rate held the call back until its timeout",
 }
 
 // explain is the cause of an answer to call i that was judged not good: the operation's own if it names one.

@@ -18,7 +18,7 @@ import (
 func TestCauseTexts(t *testing.T) {
 	own := []string{"own 0", "own 1"}
 	seen := map[string]Cause{}
-	for c := range CauseAbandoned + 1 {
+	for c := range CauseHeldBack + 1 {
 		text := c.Text(own)
 		if other, twice := seen[text]; twice {
 			t.Errorf("causes %d and %d are both %q", c, other, text)
@@ -28,7 +28,7 @@ func TestCauseTexts(t *testing.T) {
 		}
 	}
 	for c, want := range map[Cause]string{
-		OwnCauses: "own 0", OwnCauses + 1: "own 1", OwnCauses + 2: "cause 66", CauseAbandoned + 1: "cause 30", 255: "cause 255",
+		OwnCauses: "own 0", OwnCauses + 1: "own 1", OwnCauses + 2: "cause 66", CauseHeldBack + 1: "cause 31", 255: "cause 255",
 		CauseConnect: "no connection could be made", CauseNoEnd: "the answer did not end before the timeout",
 	} {
 		if got := c.Text(own); got != want {

@@ -74,8 +74,7 @@ func (s *shard) failDial(key int32, e syscall.Errno) {
 	s.pool.credit = 0
 	k := &s.pool.keys[key]
 	if c := k.first; c != nil {
-		k.remove(c)
-		s.tally[nWaiting]--
+		s.unqueue(c)
 		c.cause = CauseConnect
 		s.finish(c, ConnFailed, uint16(e), max(s.clock.now(), c.intended))
 	}
@@ -222,20 +221,18 @@ func (s *shard) connected(c *conn) bool {
 func (s *shard) serve(conn *conn) turn {
 	k := &s.pool.keys[conn.key]
 	for c := k.first; c != nil; c = k.first {
-		k.remove(c)
-		s.tally[nWaiting]--
+		s.unqueue(c)
 		if limit := c.intended + s.timeout; s.clock.now() >= limit {
 			s.finish(c, Timeout, 0, limit)
 			continue
 		}
-		c.ready = max(c.intended, conn.since)
-		if s.prepare(conn, c) {
+		if !s.holdsBack(conn, c) && s.prepare(conn, c) {
 			return armed
 		}
 	}
 	if s.source.ready > 0 {
 		s.now = max(s.now, conn.since)
-		if c := s.nextCall(); c != nil && c.key == conn.key {
+		if c := s.nextCall(); c != nil && c.key == conn.key && s.sends.limit == nil {
 			c.ready = max(c.intended, conn.since)
 			if s.prepare(conn, c) {
 				return armed

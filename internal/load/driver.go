@@ -46,7 +46,7 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 	}
 	s.id++
 	g.id, g.base, g.ended = s.id, s.next, make(chan struct{})
-	before := s.Meter()
+	before, held := s.Meter(), s.Progress().Held
 	g.start = s.clock.now() + int64(lead)
 	s.engine.begin(g)
 	stopped, err := s.watch(ctx, g.ended, poll, stop)
@@ -59,7 +59,7 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 	s.next = max(s.next, g.next)
 	after := s.Meter()
 	return Segment{
-		Start: time.Duration(g.start), End: time.Duration(end), Offered: g.offered, Sent: g.sent, Stopped: stopped,
+		Start: time.Duration(g.start), End: time.Duration(end), Offered: g.offered, Sent: g.sent, Stopped: stopped, Held: int(s.Progress().Held - held),
 		CPU: after.cpu - before.cpu, Effort: after.Since(&before),
 	}, err
 }

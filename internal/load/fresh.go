@@ -7,12 +7,18 @@ import (
 	"io"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 )
 
 // Fresh implements Stream. It uses plain blocking code: nothing of the pool can help or hinder it.
 func (s *stream) Fresh(ctx context.Context, op int, i uint64, timeout time.Duration) Call {
+	turn := s.cfg.Limit.Wait(ctx)
 	c := Call{Operation: uint8(op), Intended: s.Now()}
+	if turn != nil {
+		c.Done, c.Outcome, c.Errno, c.Cause = c.Intended, ConnFailed, uint16(syscall.ECONNABORTED), CauseAbandoned
+		return c
+	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	o := &s.cfg.Operations[op]

@@ -4,22 +4,27 @@ import "context"
 
 // goCall is a call that engine std carries. The engine's lock guards it.
 type goCall struct {
-	i             uint64
-	rec           Call // Done is set once it has ended, even when its worker is still busy with it
-	entry         *entry
-	cancel        context.CancelFunc // while a worker has it
-	segment       uint32
-	worker        uint32 // the closed loop whose worker made it, 0: none
-	free          int64  // when a worker was free for it
-	key           int
-	link          *link       // that carries it
-	answer        chan ending // how it ended on its link
-	older         *goCall
-	newer         *goCall
-	queued, ended bool   // queued: in the waiting list
-	wanting       bool   // it waits for a connection of HTTP/2
-	in, out       uint64 // bytes of answer and request
-	marks         []Mark // what it said of its phases
+	i       uint64
+	rec     Call // Done is set once it has ended, even when its worker is still busy with it
+	entry   *entry
+	cancel  context.CancelFunc // while a worker has it
+	segment uint32
+	worker  uint32 // the closed loop whose worker made it, 0: none
+	free    int64  // when a worker was free for it
+	key     int
+	link    *link       // that carries it
+	answer  chan ending // how it ended on its link
+	older   *goCall
+	newer   *goCall
+	queue   *waitList
+	given   bool // it has a worker, and is not sent yet
+	ended   bool
+	held    bool   // the limit holds it back
+	ready   int64  // when it would have been sent without the limit, if that held it back
+	counted int64  // when the limit counted it, until it is sent
+	wanting bool   // it waits for a connection of HTTP/2
+	in, out uint64 // bytes of answer and request
+	marks   []Mark // what it said of its phases
 }
 
 // ending is how a call ended, and when. code is a status, or the errno of a ConnFailed call.
@@ -28,6 +33,17 @@ type ending struct {
 	code    uint16
 	cause   Cause
 	at      int64
+}
+
+// hold notes that the limit holds c back, which could have been sent at ready.
+func (c *goCall) hold(ready int64) {
+	c.held = true
+	if c.ready == 0 {
+		c.ready = ready
+	}
+	if c.entry != nil {
+		c.entry.held(int64(c.rec.Intended), c.ready)
+	}
 }
 
 // goCalls holds the calls that have not ended, in order of the intended instant.
@@ -63,32 +79,39 @@ type waitList struct {
 
 func (w *waitList) push(c *goCall) {
 	w.calls = append(w.calls, c)
-	c.queued = true
+	c.queue = w
 	w.live++
 }
 
 func (w *waitList) pop() *goCall {
+	c := w.first()
+	if c != nil {
+		c.unqueue()
+		w.trim()
+	}
+	return c
+}
+
+// first is the call that has waited longest; nil: none waits.
+func (w *waitList) first() *goCall {
 	w.trim()
 	if len(w.calls) == 0 {
 		return nil
 	}
-	c := w.calls[0]
-	w.forget(c)
-	w.trim()
-	return c
+	return w.calls[0]
 }
 
-// forget takes c out: it has found a worker, or has ended.
-func (w *waitList) forget(c *goCall) {
-	if c.queued {
-		c.queued = false
-		w.live--
+// unqueue takes c out of the list that it is in: it has found a worker, or has ended.
+func (c *goCall) unqueue() {
+	if c.queue != nil {
+		c.queue.live--
+		c.queue = nil
 	}
 }
 
 // trim drops those that are no longer waiting from the front.
 func (w *waitList) trim() {
-	for len(w.calls) > 0 && !w.calls[0].queued {
+	for len(w.calls) > 0 && w.calls[0].queue != w {
 		w.calls[0] = nil
 		w.calls = w.calls[1:]
 	}

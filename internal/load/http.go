@@ -31,6 +31,10 @@ func (e *std) overLink(ctx context.Context, w *worker, c *goCall) ending {
 		if err != nil {
 			return e.failed(c, err)
 		}
+		if err := e.turn(ctx, c, l.since); err != nil {
+			e.giveBack(l)
+			return e.failed(c, err)
+		}
 		switch e.assign(l, c, w.request) {
 		case assigned:
 			n, err := l.conn.Write(w.request)

@@ -60,6 +60,9 @@ func delta(at, intended int64) uint64 {
 	return uint64(min(max(at-intended, 0)/1000+1, math.MaxUint32))
 }
 
+// held notes that the call could have been sent, were it not for the limit.
+func (e *entry) held(intended, ready int64) { e[1].Store(delta(ready, intended)) }
+
 // sent notes that the call is on its way.
 func (e *entry) sent(intended, ready, sent int64, op uint8, conn uint32) {
 	e[3].Store(uint64(conn) | uint64(op)<<32)

@@ -138,6 +138,13 @@ func (e *std) rest(l *link) {
 	}
 }
 
+// giveBack makes l, which was obtained for a call that has ended, free again.
+func (e *std) giveBack(l *link) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rest(l)
+}
+
 // drop closes l. A TLS connection is closed without its last words: they could block.
 func (e *std) drop(l *link) {
 	if !l.gone {

@@ -240,13 +240,15 @@ func (m *modern) trace(ctx context.Context, c *goCall) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { m.want(c, true) },
 		GotConn: func(info httptrace.GotConnInfo) {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			m.wants(c, false)
+			m.want(c, false)
 			since := int64(0)
 			if !info.Reused {
 				since = e.clock.now()
 			}
+			_ = e.turn(ctx, c, since) // with an error the call has ended, and net/http sees it next
+			c.counted = 0             // sent again, it counts again
+			e.mu.Lock()
+			defer e.mu.Unlock()
 			e.markSent(c, number(info.Conn), since)
 		},
 		GotFirstResponseByte: func() {

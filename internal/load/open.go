@@ -7,6 +7,9 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"tare/internal/clock"
+	"tare/internal/ratelimit"
 )
 
 const (
@@ -38,6 +41,9 @@ func Open(ctx context.Context, c Config) (Stream, error) {
 	}
 	if err := checkHost(c.Connections(), c.Endpoint.sources()); err != nil {
 		return nil, fmt.Errorf("open load stream: %w", err)
+	}
+	if c.Limit == nil {
+		c.Limit = ratelimit.New(clock.System{}, c.MaxRate)
 	}
 	s := &stream{cfg: c, clock: newClock(), next: 0}
 	var err error

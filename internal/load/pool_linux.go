@@ -17,6 +17,7 @@ type liveCall struct {
 	key                          int32
 	op                           uint8
 	cause                        Cause
+	held                         bool   // by the limit
 	in, out                      uint32 // bytes of the answer so far, and of the request as far as it was sent
 }
 
@@ -64,26 +65,43 @@ func (l *callList) remove(c *liveCall) {
 
 // keyPool is what belongs to one identity: its idle connections, the last used on top, and the calls that wait for one.
 type keyPool struct {
-	idle        *conn
-	first, last *liveCall
-	waiting     int
-	dialing     int
-	wished      bool // in the queue of those that want a connection
+	callQueue
+	idle    *conn
+	dialing int
+	wished  bool // in the queue of those that want a connection
 }
 
-// remove takes a waiting call out. It is the first, but for calls that came due out of order.
-func (k *keyPool) remove(c *liveCall) {
-	k.waiting--
-	if k.first == c {
-		if k.first = c.next; k.first == nil {
-			k.last = nil
+// callQueue holds calls that wait, the first to go first.
+type callQueue struct {
+	first, last *liveCall
+	waiting     int
+}
+
+func (q *callQueue) push(c *liveCall) {
+	if q.last == nil {
+		q.first = c
+	} else {
+		q.last.next = c
+	}
+	q.last = c
+	q.waiting++
+}
+
+// remove takes a call out. It is the first, but for calls that came due out of order.
+func (q *callQueue) remove(c *liveCall) {
+	q.waiting--
+	next := c.next
+	c.next = nil
+	if q.first == c {
+		if q.first = next; next == nil {
+			q.last = nil
 		}
 		return
 	}
-	for p := k.first; p != nil; p = p.next {
+	for p := q.first; p != nil; p = p.next {
 		if p.next == c {
-			if p.next = c.next; p.next == nil {
-				k.last = p
+			if p.next = next; next == nil {
+				q.last = p
 			}
 			return
 		}
@@ -124,13 +142,7 @@ func (p *pool) room() bool { return p.size < p.most || p.idle.first != nil }
 
 // queue lets a call wait for whichever connection is free first: one that becomes idle, or a new one.
 func (p *pool) queue(k *keyPool, c *liveCall) {
-	if k.last == nil {
-		k.first = c
-	} else {
-		k.last.next = c
-	}
-	k.last = c
-	k.waiting++
+	k.push(c)
 	p.wish(k, c.key)
 }
 

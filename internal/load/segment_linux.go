@@ -41,9 +41,51 @@ func (s *shard) launch() {
 	s.source.hire(s.now)
 	for n := 0; n < launchMost && s.startNext(); n++ {
 	}
+	s.resume()
 	if s.source.over(s.now) {
 		s.settle()
 	}
+}
+
+// holdsBack counts c, for which conn is free, as sent, or queues it where the limit says that it has to wait. That is no waiting for a connection.
+func (s *shard) holdsBack(conn *conn, c *liveCall) bool {
+	if c.ready == 0 {
+		c.ready = max(c.intended, conn.since)
+	}
+	if s.sends.limit == nil || s.sends.take(c.intended, s.clock.now()) == 0 {
+		return false
+	}
+	c.held = true
+	s.held.push(c)
+	if c.entry != nil {
+		c.entry.held(c.intended, c.ready)
+	}
+	s.tally[nWaiting]++
+	s.tally[nHeld]++
+	return true
+}
+
+// resume sends what the limit does not hold back any longer.
+func (s *shard) resume() {
+	for n := 0; n < launchMost && s.held.first != nil; n++ {
+		c := s.held.first
+		if s.sends.next(c.intended, s.now) > s.now {
+			return
+		}
+		s.unqueue(c)
+		s.dispatch(c)
+	}
+}
+
+// unqueue takes a call that waits out of its queue.
+func (s *shard) unqueue(c *liveCall) {
+	if c.held {
+		s.held.remove(c)
+	} else {
+		s.pool.keys[c.key].remove(c)
+	}
+	c.held = false
+	s.tally[nWaiting]--
 }
 
 // startNext starts the next call of the segment, if one is due.
@@ -96,7 +138,7 @@ func (s *shard) dispatch(c *liveCall) {
 		s.tally[nWaiting]++
 		return
 	}
-	conn := s.pool.take(k)
-	c.ready = max(c.intended, conn.since)
-	s.send(conn, c)
+	if !s.holdsBack(k.idle, c) {
+		s.send(s.pool.take(k), c)
+	}
 }

@@ -45,7 +45,9 @@ type shard struct {
 	wall     wallClock
 
 	source source
-	sent   int // calls of this segment that were sent
+	sends  sends
+	held   callQueue // calls that the limit holds back
+	sent   int       // calls of this segment that were sent
 
 	thread atomic.Int32 // that runs it; 0: not yet
 	spun   atomic.Int64 // ns of deliberate spinning
@@ -55,6 +57,7 @@ type shard struct {
 func newShard(c Config, clock streamClock, k int) (*shard, error) {
 	s := &shard{cfg: c, clock: clock, mix: newMix(c.Operations, c.Seed), timeout: int64(c.Timeout)}
 	s.source.k, s.source.shards = k, c.Shards
+	s.sends = newSends(c.Limit, clock)
 	s.in, s.out = make([]byte, 64<<10), make([]byte, 0, 4<<10)
 	s.table = newTable(len(c.Operations))
 	s.pool.init(c, k)
@@ -190,6 +193,9 @@ func (s *shard) due() int64 {
 	if c := s.pool.dialing.first; c != nil {
 		due = min(due, c.since+s.timeout)
 	}
+	if c := s.held.first; c != nil {
+		due = min(due, s.sends.next(c.intended, s.now))
+	}
 	return min(due, s.source.due())
 }
 
@@ -239,11 +245,13 @@ func (s *shard) expire() {
 		if c.conn != nil {
 			s.drop(c.conn)
 		} else {
-			if s.pool.stuck(c, s.timeout) {
+			switch {
+			case c.held:
+				c.cause = CauseHeldBack
+			case s.pool.stuck(c, s.timeout):
 				c.cause = CauseDialing
 			}
-			s.pool.keys[c.key].remove(c)
-			s.tally[nWaiting]--
+			s.unqueue(c)
 		}
 		s.finish(c, Timeout, 0, max(c.intended+s.timeout, c.sent))
 	}
@@ -272,8 +280,7 @@ func (s *shard) reset() {
 		if c.conn != nil {
 			s.drop(c.conn)
 		} else {
-			s.pool.keys[c.key].remove(c)
-			s.tally[nWaiting]--
+			s.unqueue(c)
 		}
 		c.cause = CauseAbandoned
 		s.finish(c, ConnFailed, uint16(syscall.ECONNABORTED), max(s.clock.now(), c.intended))

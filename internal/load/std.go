@@ -30,7 +30,10 @@ type std struct {
 
 	mu       sync.Mutex
 	source   source
-	sent     int // calls of this segment that were sent
+	sends    sends
+	held     waitList // calls that the limit holds back
+	given    int      // calls that have a worker and are not sent yet
+	sent     int      // calls of this segment that were sent
 	open     goCalls
 	waiting  waitList
 	idle     []*worker // the last used on top
@@ -50,7 +53,7 @@ var _ carrier = (*std)(nil)
 func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
 	e := &std{cfg: c, clock: clock, mix: newMix(c.Operations, c.Seed), timeout: int64(c.Timeout), table: newTable(len(c.Operations))}
 	e.base, e.cancel = context.WithCancel(ctx)
-	e.source.shards = 1
+	e.source.shards, e.sends = 1, newSends(c.Limit, clock)
 	var err error
 	if e.alarm, err = newAlarm(); err != nil {
 		e.cancel()
@@ -100,6 +103,10 @@ func (e *std) nextDue() int64 {
 	if e.waiting.live > 0 && e.workers < e.cfg.MaxConns {
 		due = min(due, e.nextGrow)
 	}
+	if c := e.held.first(); c != nil {
+		now := e.clock.now()
+		due = min(due, now+e.sends.wait(int64(c.rec.Intended), now, e.given))
+	}
 	return due
 }
 
@@ -108,6 +115,7 @@ func (e *std) expire(now int64) {
 		e.finish(c, ending{outcome: Timeout, at: int64(c.rec.Intended) + e.timeout})
 	}
 	e.waiting.trim()
+	e.held.trim()
 }
 
 func (e *std) launch(now int64) {
@@ -117,21 +125,66 @@ func (e *std) launch(now int64) {
 		if c == nil {
 			break
 		}
-		if n := len(e.idle); n > 0 {
-			w := e.idle[n-1]
-			e.idle = e.idle[:n-1]
-			w.next <- c
-			continue
-		}
-		// The gaps count from when there was something to grow for: the pacer's own delays do not slow the growth.
-		if e.waiting.live == 0 {
-			e.nextGrow = max(e.nextGrow, int64(c.rec.Intended))
-		}
-		e.waiting.push(c)
+		e.dispatch(c, now)
+	}
+	for c := e.held.first(); c != nil && !e.mustWait(c, now); c = e.held.first() {
+		e.dispatch(e.held.pop(), now)
 	}
 	if e.source.over(now) {
 		e.settle()
 	}
+}
+
+// dispatch gives a call to a worker. It waits where the limit holds it back, or no worker is free.
+func (e *std) dispatch(c *goCall, now int64) {
+	if e.mustWait(c, now) {
+		e.hold(c, int64(c.rec.Intended))
+		return
+	}
+	c.held = false
+	if n := len(e.idle); n > 0 {
+		w := e.idle[n-1]
+		e.idle = e.idle[:n-1]
+		e.give(w, c)
+		return
+	}
+	// The gaps count from when there was something to grow for: the pacer's own delays do not slow the growth.
+	if e.waiting.live == 0 {
+		e.nextGrow = max(e.nextGrow, int64(c.rec.Intended))
+	}
+	e.waiting.push(c)
+}
+
+func (e *std) give(w *worker, c *goCall) {
+	e.taken(c)
+	w.next <- c
+}
+
+// taken notes that a worker has c.
+func (e *std) taken(c *goCall) {
+	c.given = true
+	e.given++
+}
+
+// notGiven notes that c is sent, or has ended.
+func (e *std) notGiven(c *goCall) {
+	if c.given {
+		c.given = false
+		e.given--
+	}
+}
+
+// mustWait reports whether the limit holds a late call back. Others that have a worker and are not sent yet come before it.
+func (e *std) mustWait(c *goCall, now int64) bool {
+	due := int64(c.rec.Intended)
+	return now-due > promptly && e.sends.wait(due, now, e.given) > 0
+}
+
+// hold queues a call until the limit lets it go. It could have been sent at ready.
+func (e *std) hold(c *goCall, ready int64) {
+	c.hold(ready)
+	e.tally[nHeld]++
+	e.held.push(c)
 }
 
 // nextCall makes the next call of the segment due.
@@ -159,7 +212,7 @@ func (e *std) grow(now int64) {
 	e.workers++
 	w := &worker{next: make(chan *goCall, 1)}
 	if c := e.waiting.pop(); c != nil {
-		w.next <- c
+		e.give(w, c)
 	}
 	e.all.Go(func() { e.work(w) })
 }
@@ -186,16 +239,19 @@ func (e *std) after(w *worker) (c *goCall, more bool) {
 		return nil, false
 	}
 	now := e.clock.now()
-	c = e.waiting.pop()
+	for c = e.waiting.pop(); c != nil && e.mustWait(c, now); c = e.waiting.pop() {
+		e.hold(c, now)
+	}
 	if c == nil && e.source.isClosed() {
 		c = e.nextCall(now)
 	}
 	if c == nil {
 		e.idle = append(e.idle, w)
 	} else {
+		e.taken(c)
 		c.free = now
 	}
-	if e.source.due() < e.due {
+	if e.source.due() < e.due || e.held.live > 0 {
 		e.alarm.ring()
 	}
 	return c, true
@@ -234,7 +290,11 @@ func (e *std) markSent(c *goCall, conn uint32, since int64) {
 		return
 	}
 	c.rec.Conn, c.rec.Sent = conn, ns(e.clock.now())
-	c.rec.Ready = max(c.rec.Intended, ns(c.free), ns(since))
+	if c.ready == 0 {
+		c.ready = max(int64(c.rec.Intended), c.free, since)
+	}
+	c.rec.Ready = ns(c.ready)
+	e.notGiven(c)
 	e.tally[nWaiting]--
 	e.tally[nInFlight]++
 	e.tally[nSent]++
@@ -248,6 +308,9 @@ func (e *std) markSent(c *goCall, conn uint32, since int64) {
 
 // invoke performs an operation that is a Go call.
 func (e *std) invoke(ctx context.Context, op *Operation, c *goCall) ending {
+	if err := e.turn(ctx, c, 0); err != nil {
+		return ending{ConnFailed, uint16(syscall.ECONNABORTED), CauseAbandoned, e.clock.now()}
+	}
 	e.mu.Lock()
 	e.markSent(c, 0, 0)
 	e.mu.Unlock()
@@ -276,6 +339,7 @@ func (e *std) finish(c *goCall, end ending) {
 	case c.rec.Sent != 0:
 		e.tally[nInFlight]--
 	default:
+		c.rec.Ready = ns(c.ready)
 		e.tally[nWaiting]--
 		if end.outcome == Timeout {
 			e.tally[nUnsent]++
@@ -288,7 +352,8 @@ func (e *std) finish(c *goCall, end ending) {
 		l.call, c.link = nil, nil
 		e.drop(l)
 	}
-	e.waiting.forget(c)
+	c.unqueue()
+	e.notGiven(c)
 	e.tally[nDone+int(end.outcome)]++
 	c.rec.Outcome, c.rec.Cause, c.rec.Done = end.outcome, end.cause, ns(max(end.at, int64(c.rec.Sent)))
 	c.rec.forgetLate()
@@ -311,6 +376,8 @@ func (e *std) expired(c *goCall, at int64) Cause {
 		return CauseNoEnd
 	case c.rec.Sent != 0:
 		return CauseNoByte
+	case c.held:
+		return CauseHeldBack
 	case c.cancel == nil || len(e.links.keys) == 0: // it never had a worker
 	case e.links.keys[c.key].securing > 0:
 		return CauseHandshaking

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tare/internal/hist"
+	"tare/internal/ratelimit"
 )
 
 // Engine names the machinery that carries calls.
@@ -32,6 +33,9 @@ type Config struct {
 	GrowGap time.Duration
 	// MaxRate bounds every arrival process, in 1/s; 0: no bound. A faster process is an error, never a silent slowdown.
 	MaxRate float64
+	// Limit bounds the calls that are sent, together with all else that shares it; nil: MaxRate does, for this stream alone. Calls on time may be a
+	// second and ten calls ahead of it, late ones a tenth of a second and one call.
+	Limit *ratelimit.Limiter
 	// Shards is the number of event loops; 0: GOMAXPROCS − 1, at least 1.
 	Shards int
 	// Spin is how long before a deadline a shard stops sleeping and spins. Default 0.
@@ -100,6 +104,8 @@ type Segment struct {
 	Stopped    bool          // stop ended it early
 	// CPU is the generator process's own CPU time during the segment, in seconds.
 	CPU float64
+	// Held is how many calls the limit kept from being sent during the segment.
+	Held int `json:",omitempty"`
 	// Effort is what the generator's threads did in it; nil: not known.
 	Effort *Effort `json:",omitempty"`
 }
@@ -111,10 +117,11 @@ type Progress struct {
 	Sent           uint64
 	Done           [Outcomes]uint64
 	UnsentTimeouts uint64
-	Waiting        int // due, not sent yet
-	InFlight       int // sent, not ended
-	Established    int // connections that are established, also those in a TLS handshake
-	Connecting     int // connections that are being made
+	Held           uint64 // calls that the limit has kept from being sent when a connection was free
+	Waiting        int    // due, not sent yet
+	InFlight       int    // sent, not ended
+	Established    int    // connections that are established, also those in a TLS handshake
+	Connecting     int    // connections that are being made
 	BytesIn        uint64
 	BytesOut       uint64
 }

@@ -10,6 +10,7 @@ const (
 	nDue = iota
 	nSent
 	nUnsent
+	nHeld
 	nWaiting
 	nInFlight
 	nEstablished
@@ -60,6 +61,7 @@ func (t *tally) addTo(p *Progress) {
 	p.Due += t[nDue]
 	p.Sent += t[nSent]
 	p.UnsentTimeouts += t[nUnsent]
+	p.Held += t[nHeld]
 	p.Waiting += int(t[nWaiting])
 	p.InFlight += int(t[nInFlight])
 	p.Established += int(t[nEstablished])

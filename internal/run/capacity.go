@@ -44,7 +44,7 @@ func (x *runner) streamConfig(t design.Trial, treatment design.Treatment, ops []
 	}
 	l := x.Load
 	cfg := load.Config{
-		Engine: l.Engine, Operations: ops, Timeout: l.Timeout, MaxConns: l.MaxConns, MaxRate: l.MaxRate, Shards: l.Shards, Spin: l.Spin, GrowGap: l.GrowGap,
+		Engine: l.Engine, Operations: ops, Timeout: l.Timeout, MaxConns: l.MaxConns, MaxRate: l.MaxRate, Limit: x.Env.Limit, Shards: l.Shards, Spin: l.Spin, GrowGap: l.GrowGap,
 		Precise: l.Precise, KeepCalls: true, Seed: t.Seed,
 	}
 	if endpoint != nil {
@@ -104,5 +104,15 @@ func (x *runner) keep(t design.Trial, s load.Stream, trace capacity.Trace) error
 		x.Writer.Cells(t.Treatment, t.Block, s.Take()),
 		x.Writer.Step(t.Treatment, t.Block, "trace", trace),
 		x.Writer.Generator(g),
+		x.heldBack(t.Treatment, p.Held),
 	)
+}
+
+// heldBack warns where max_rate has kept calls from being sent that were due.
+func (x *runner) heldBack(treatment string, n uint64) error {
+	if n == 0 {
+		return nil
+	}
+	return x.Writer.Warning(record.Warning{Treatment: treatment, Text: fmt.Sprintf(
+		"max_rate held calls back, %d times: they were sent late, or not at all; a higher max_rate lets calls catch up after a stall", n)})
 }

@@ -190,7 +190,7 @@ func (x *runner) notes() error {
 func (x *runner) close(ctx context.Context) error {
 	x.event(Event{Phase: Undoing})
 	within := closeWithin
-	if x.Env.MaxRate > 0 {
+	if x.Env.Limit != nil {
 		within = pacedWithin
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)

@@ -225,6 +225,7 @@ func (k *soaking) finish(ctx context.Context, seg load.Segment, failed error) er
 			k.Writer.Samples(record.Samples{Treatment: k.trial.Treatment, Block: k.trial.Block, When: record.After, Samples: k.last.Samples}),
 			k.Writer.Window(record.Window{Treatment: k.trial.Treatment, Block: k.trial.Block, Start: m.at, End: end}),
 			k.Writer.Generator(k.audit(*m, k.open)),
+			k.heldBack(k.trial.Treatment, k.stream.Progress().Held),
 			k.witness.close(ctx),
 		)
 	}

@@ -96,6 +96,7 @@ func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Tr
 			BytesIn: after.BytesIn - before.BytesIn, BytesOut: after.BytesOut - before.BytesOut,
 			Workers: x.workers(), Effort: seg.Effort, Placement: x.placed[t.Treatment],
 		}),
+		x.heldBack(t.Treatment, after.Held-before.Held),
 	)
 }
 

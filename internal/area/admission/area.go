@@ -54,7 +54,7 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 		return nil, fmt.Errorf("open admission: %w", err)
 	}
 	return &target{
-		spec: spec, env: env, operations: chosen, pace: cluster.NewPace(env.MaxRate),
+		spec: spec, env: env, operations: chosen,
 		places: map[string]*place{}, controls: map[string]*control{},
 	}, nil
 }
@@ -87,7 +87,7 @@ func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error
 		case changeFolder:
 			return removeFolder(c)
 		case cluster.ChangeKind:
-			return cluster.Undo(ctx, c, env.MaxRate, env.Clock)
+			return cluster.Undo(ctx, c, env.Limit, env.Clock)
 		}
 		return errors.New("this area makes no such change")
 	})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"tare/internal/area/admission/cluster"
+	"tare/internal/ratelimit"
 )
 
 const (
@@ -28,22 +29,19 @@ const (
 type asker struct {
 	client *http.Client
 	server string
-	pace   *cluster.Pace // keeps what is asked outside of the load below the rate that the file allows
+	limit  *ratelimit.Limiter // keeps what is asked outside of the load below the rate that the file allows
 	scrub  func(error) error
 }
 
-// newAsker makes an asker on a cluster that keeps to a pace; nil: no bound.
-func newAsker(c *cluster.Cluster, pace *cluster.Pace) (*asker, error) {
+// newAsker makes an asker on a cluster that keeps to a limit; nil: none.
+func newAsker(c *cluster.Cluster, limit *ratelimit.Limiter) (*asker, error) {
 	config := c.Config()
 	config.Timeout = askWithin
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, c.Scrub(err)
 	}
-	if pace == nil {
-		pace = cluster.NewPace(0)
-	}
-	return &asker{client: client, server: c.Place().Server, pace: pace, scrub: c.Scrub}, nil
+	return &asker{client: client, server: c.Place().Server, limit: limit, scrub: c.Scrub}, nil
 }
 
 // An answer is what the API server said.
@@ -54,7 +52,7 @@ type answer struct {
 
 // do makes one request. An answer with a bad status is no error.
 func (a *asker) do(ctx context.Context, method, path, contentType string, body []byte) (answer, error) {
-	if err := a.pace.Wait(ctx); err != nil {
+	if err := a.limit.Wait(ctx); err != nil {
 		return answer{}, err
 	}
 	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(a.server, "/")+path, bytes.NewReader(body))

@@ -19,6 +19,7 @@ import (
 	"tare/internal/area/admission/startup"
 	"tare/internal/area/admission/webhook"
 	"tare/internal/load"
+	"tare/internal/ratelimit"
 )
 
 // A place is where one treatment stands: a namespace on a control plane, with all that calls and policies need.
@@ -41,7 +42,7 @@ type place struct {
 	identity  caller
 	journaled []journaled // what there is on a cluster of the user's
 
-	pace         *cluster.Pace // bounds everything that is asked outside of the load; nil: no bound
+	limit        *ratelimit.Limiter // bounds everything that is asked outside of the load; nil: no bound
 	policies     policies
 	webhook      *child // nil: none
 	webhookReady webhook.Ready
@@ -91,7 +92,7 @@ func (p *place) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o := cluster.Options{Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, Pace: p.pace, Clock: p.env.Clock}
+	o := cluster.Options{Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, Limit: p.limit, Clock: p.env.Clock}
 	if !p.foreign {
 		o = cluster.Options{
 			Run: run, Server: p.control.Server(), CA: p.control.CA, Token: p.control.AdminToken, Bare: p.nodes == 0, Clock: p.env.Clock,
@@ -110,10 +111,10 @@ func (p *place) connect(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if p.setter, err = newAsker(p.admin, p.pace); err != nil {
+	if p.setter, err = newAsker(p.admin, p.limit); err != nil {
 		return err
 	}
-	if p.asker, err = newAsker(p.caller, p.pace); err != nil {
+	if p.asker, err = newAsker(p.caller, p.limit); err != nil {
 		return err
 	}
 	p.namespace, p.prefix = fmt.Sprintf("tare-%s-%d", run, p.index), p.admin.Prefix()

@@ -247,7 +247,7 @@ func resourcesOf(ctx context.Context, c *cluster.Cluster, manifests []mechanism.
 func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mechanism.Files, env area.Env) []area.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkedWithin)
 	defer cancel()
-	c, err := cluster.New(ctx, cluster.Options{Run: "preflight", Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, MaxRate: env.MaxRate, Clock: env.Clock})
+	c, err := cluster.New(ctx, cluster.Options{Run: "preflight", Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, Limit: env.Limit, Clock: env.Clock})
 	if err != nil {
 		return []area.Finding{fault("kubeconfig", err, "see that the file is there and that kubectl works with it")}
 	}
@@ -256,7 +256,8 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 	if err != nil {
 		return []area.Finding{fault("kubeconfig", err, "see that the cluster runs, that this host can reach it, and that kubectl works with the same context")}
 	}
-	out := []area.Finding{{Path: "kubeconfig", Severity: area.Info, Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host())}}
+	out := p.unseen(ctx, env)
+	out = append(out, area.Finding{Path: "kubeconfig", Severity: area.Info, Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host())})
 	var unknown []string
 	if n.Manifests, unknown, err = resourcesOf(ctx, c, manifests); err != nil {
 		return append(out, fault("kubeconfig", err, ""))
@@ -268,6 +269,19 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 		})
 	}
 	return append(out, lackingRights(ctx, c, n)...)
+}
+
+// unseen says so where the API server's address on this machine may lead to another one.
+func (p *plan) unseen(ctx context.Context, env area.Env) []area.Finding {
+	server, err := serverOf(p.spec.Kubeconfig, p.spec.Context)
+	if err != nil {
+		return nil // it has been reached
+	}
+	addr, err := area.ResolveHost(ctx, server)
+	if err != nil {
+		return nil
+	}
+	return area.Unseen(addr, env)
 }
 
 // lackingRights asks which rights the user lacks.

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"tare/internal/area"
-	"tare/internal/area/admission/cluster"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/probe"
@@ -20,7 +19,6 @@ type target struct {
 	spec       *Spec
 	env        area.Env
 	operations []operation
-	pace       *cluster.Pace // of clusters that are not ours: max_rate, over all treatments
 
 	mu       sync.Mutex
 	places   map[string]*place   // by treatment
@@ -50,7 +48,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	}
 	p := &place{plan: plan, env: t.env, journal: j, index: len(t.places), operations: t.operations}
 	if plan.foreign {
-		p.pace = t.pace
+		p.limit = t.env.Limit
 	}
 	t.places[tr.ID] = p // before it is whole, so that Close finds what has been made
 	t.mu.Unlock()

@@ -52,7 +52,6 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	}
 	return &target{
 		spec: spec, env: env, places: map[string]*place{}, patience: readyWithin, warmth: rehearsal{warmWorkers, warmCalls, warmWithin},
-		pace: area.NewPace(env.Clock, env.MaxRate),
 	}, nil
 }
 

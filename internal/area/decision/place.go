@@ -33,8 +33,7 @@ type place struct {
 	index    int // makes names unique within the run
 	patience time.Duration
 	warmth   rehearsal // of a JVM
-	pace     *area.Pace
-	whole    bool // Prepare has gone through
+	whole    bool      // Prepare has gone through
 
 	session  *protocol.Session
 	attached []probe.Probe // of a decision point behind a URL

@@ -97,7 +97,7 @@ func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding)
 		}
 		return append(out, fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err), "see that the decision point runs, and that this host can reach it"))
 	}
-	return out
+	return append(out, area.Unseen(s.Addr, env)...)
 }
 
 // dial makes one connection, TCP only: what TLS says comes with the first question.

@@ -65,7 +65,7 @@ func (p *place) reach(ctx context.Context) error {
 	if p.session, err = p.open(ctx, p.env.Getenv); err != nil {
 		return err
 	}
-	p.session.Pace = p.pace.Wait
+	p.session.Pace = p.env.Limit.Wait
 	if !p.spec.Load {
 		return nil
 	}

@@ -21,7 +21,6 @@ type target struct {
 	env      area.Env
 	patience time.Duration // with a decision point that is not ready
 	warmth   rehearsal     // of a JVM
-	pace     *area.Pace    // of what is asked of all decision points behind URLs: they may be one
 
 	mu     sync.Mutex
 	places map[string]*place // by treatment
@@ -43,7 +42,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		t.mu.Unlock()
 		return fmt.Errorf("treatment %q is prepared already", tr.ID)
 	}
-	p := &place{plan: plan, env: t.env, journal: j, index: len(t.places), patience: t.patience, warmth: t.warmth, pace: t.pace}
+	p := &place{plan: plan, env: t.env, journal: j, index: len(t.places), patience: t.patience, warmth: t.warmth}
 	t.places[tr.ID] = p // before it is whole, so that Close finds what has been started
 	t.mu.Unlock()
 	if plan.url != nil {

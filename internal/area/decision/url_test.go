@@ -21,6 +21,7 @@ import (
 	"tare/internal/area/decision/engine"
 	"tare/internal/design"
 	"tare/internal/probe"
+	"tare/internal/ratelimit"
 )
 
 // fakeOPA is the part of OPA's REST API that Load, Unload and questions use. It evaluates the model's policies itself.
@@ -440,7 +441,7 @@ func TestMaxRateHoldsForOurOwnQuestions(t *testing.T) {
 	t.Cleanup(server.Close) // after the target has taken its policies out
 	env := testEnv(t, "OPA_TOKEN", plantedSecret)
 	const rate = 20
-	env.MaxRate = rate
+	env.Limit = ratelimit.New(env.Clock, rate)
 	tg, j := opened(t, opaSpec(server.URL), env)
 	begin := time.Now()
 	if err := tg.Prepare(t.Context(), standard, j); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/internal/area"
+	"tare/internal/ratelimit"
 )
 
 const (
@@ -32,7 +33,7 @@ type caller struct {
 	addr  netip.AddrPort
 	local func(key int) netip.Addr // nil: the kernel's choice
 	tls   *tls.Config              // nil: plaintext
-	pace  *area.Pace
+	limit *ratelimit.Limiter
 }
 
 // do sends request as the identity key and reads one answer, within timeout. It keeps the answer in memory only.
@@ -43,7 +44,7 @@ func (c caller) do(ctx context.Context, key int, request []byte, timeout time.Du
 
 // ask is do with the answer's header.
 func (c caller) ask(ctx context.Context, key int, request []byte, timeout time.Duration) (a answer, err error) {
-	if err := c.pace.Wait(ctx); err != nil {
+	if err := c.limit.Wait(ctx); err != nil {
 		return answer{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)

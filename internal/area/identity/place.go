@@ -18,6 +18,7 @@ import (
 	"tare/internal/area/identity/reference"
 	"tare/internal/design"
 	"tare/internal/proc"
+	"tare/internal/ratelimit"
 )
 
 // readyWithin bounds the start of a server: signing keys are made by us, but a CPU limit slows the start down.
@@ -31,10 +32,10 @@ type place struct {
 	journal   area.Journal
 	// planGroup is proc.PlanCgroup; tests of the fallback have none.
 	planGroup func(name string) (string, error)
-	patience  time.Duration // with a target that does not come back
-	pace      *area.Pace    // of what is asked outside of the load; nil: no bound
-	index     int           // makes names unique within the run
-	born      int64         // and this between runs: ns since 1970
+	patience  time.Duration      // with a target that does not come back
+	limit     *ratelimit.Limiter // of what is asked outside of the load; nil: no bound
+	index     int                // makes names unique within the run
+	born      int64              // and this between runs: ns since 1970
 
 	tally    *tally // of the tokens that callers get; nil before there are operations
 	creds    *credentials

@@ -32,11 +32,11 @@ func (p plan) preflight(ctx context.Context, s *Spec, env area.Env) []area.Findi
 			})
 		}
 	}
-	return append(out, p.reachable(ctx, c)...)
+	return append(out, p.reachable(ctx, c, env)...)
 }
 
 // reachable tries to connect.
-func (p plan) reachable(ctx context.Context, c caller) []area.Finding {
+func (p plan) reachable(ctx context.Context, c caller, env area.Env) []area.Finding {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var err error
@@ -50,7 +50,7 @@ func (p plan) reachable(ctx context.Context, c caller) []area.Finding {
 		}
 	}
 	if err == nil {
-		return nil
+		return area.Unseen(c.addr, env)
 	}
 	if f, ok := area.ExplainTLS(err); ok {
 		return []area.Finding{f}

@@ -36,7 +36,6 @@ type target struct {
 	// planGroup finds the place for control groups.
 	planGroup func(name string) (string, error)
 	patience  time.Duration // of Recover, before it restarts a server
-	pace      *area.Pace    // of what is asked of all URLs: they may be one endpoint
 }
 
 var _ area.Target = (*target)(nil)
@@ -57,7 +56,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	t.places[tr.ID] = p // before it is whole, so that Close finds what has been started
 	t.mu.Unlock()
 	if plan.url != nil {
-		p.pace = t.pace
+		p.limit = t.env.Limit
 	}
 	if err = p.unlock(); err == nil && plan.url != nil {
 		err = p.find(ctx)

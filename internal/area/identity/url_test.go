@@ -12,6 +12,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/identity/reference"
 	"tare/internal/design"
+	"tare/internal/ratelimit"
 )
 
 // TestURL measures an endpoint that is not ours.
@@ -108,7 +109,8 @@ func TestURLKeepsToMaxRate(t *testing.T) {
 	}))
 	defer srv.Close()
 	env := testEnv(t)
-	env.MaxRate = 20
+	const rate = 20
+	env.Limit = ratelimit.New(env.Clock, rate)
 	tg, err := Area{}.Open(t.Context(), &Spec{Adapter: "gce-metadata", URL: srv.URL}, env)
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +132,7 @@ func TestURLKeepsToMaxRate(t *testing.T) {
 	if n < 8 {
 		t.Errorf("%d requests, want the warm-up, the canaries and the timed call of two treatments", n)
 	}
-	if most := 1 + env.MaxRate*took; float64(n) > most {
+	if most := 1 + rate*took; float64(n) > most {
 		t.Errorf("%d requests in %.2f s, at most %.0f were allowed", n, took, most)
 	}
 }

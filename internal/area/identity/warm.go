@@ -36,7 +36,7 @@ func (p *place) host() string {
 
 // caller calls as the load engine will: with source addresses by identity where there are several, or where we made them up ourselves.
 func (p *place) caller() caller {
-	c := caller{addr: p.addr, tls: p.tls, pace: p.pace}
+	c := caller{addr: p.addr, tls: p.tls, limit: p.limit}
 	switch {
 	case len(p.spec.Callers) > 0:
 		c.local = p.addressOf
@@ -133,7 +133,7 @@ func (p *place) warm(ctx context.Context) error {
 	if p.knobs.QuotaRate > 0 {
 		within += time.Duration(float64(n) / p.knobs.QuotaRate * float64(time.Second))
 	}
-	within += p.pace.Takes(2 * n) // some ask twice
+	within += p.limit.Takes(2 * n) // some ask twice
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	w := p.adapter.wire(p.session("warm"))

@@ -18,12 +18,11 @@ import (
 	"tare/internal/load"
 )
 
-// TestPaceBoundsEveryRequest: also the repeated ones, those of discovery, and those of several clusters that share a pace.
-func TestPaceBoundsEveryRequest(t *testing.T) {
+// TestLimitBoundsEveryRequest: also the repeated ones, those of discovery, and those of several clusters that share a limit.
+func TestLimitBoundsEveryRequest(t *testing.T) {
 	s := serve(t)
 	const rate = 100.0
 	o := s.options(t, rate)
-	o.Pace = NewPace(rate)
 	a, b := connect(t, o), connect(t, o)
 	var busy atomic.Int64
 	s.first = func(w http.ResponseWriter, r *http.Request) bool {
@@ -55,18 +54,6 @@ func TestPaceBoundsEveryRequest(t *testing.T) {
 	}
 	if most := 1 + rate*took*1.001; float64(n) > most {
 		t.Errorf("%d requests in %.3f s, at most %.0f were allowed", n, took, most)
-	}
-}
-
-func TestPaceEndsWithItsContext(t *testing.T) {
-	p := NewPace(0.001)
-	if err := p.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := p.Wait(ctx); err == nil {
-		t.Error("a wait of 1000 s ended at once, without an error")
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/clock"
+	"tare/internal/ratelimit"
 )
 
 // Options say which cluster, as whom, and how hard it may be used. Exactly one of Kubeconfig and Server is set.
@@ -39,10 +40,8 @@ type Options struct {
 	Token  string
 	// Bare says that no controller-manager runs there: default ServiceAccounts are made, and namespaces finalized, by this package.
 	Bare bool
-	// MaxRate is how many requests are sent per second while setting up and removing; 0: as many as go. Pace, when set, stands in its place: several
-	// clusters with one Pace keep below its rate together.
-	MaxRate float64
-	Pace    *Pace
+	// Limit bounds the requests of setting up and removing; nil: as many as go.
+	Limit *ratelimit.Limiter
 	// Timeout bounds one request of setting up; 0: 30 s. Patience bounds how long is waited without progress, for an object to come or to go; 0: 60 s.
 	Timeout, Patience time.Duration
 	Clock             clock.Clock // nil: the system's
@@ -62,7 +61,7 @@ type Cluster struct {
 	config    *rest.Config // unpaced
 	transport *http.Transport
 	client    *http.Client
-	pace      *Pace
+	limit     *ratelimit.Limiter
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 
@@ -108,11 +107,8 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{
-		run: o.Run, place: place, bare: o.Bare, pace: o.Pace, patience: o.Patience, clock: o.Clock, plugin: plugin,
+		run: o.Run, place: place, bare: o.Bare, limit: o.Limit, patience: o.Patience, clock: o.Clock, plugin: plugin,
 		kinds: map[schema.GroupVersion][]kind{},
-	}
-	if c.pace == nil {
-		c.pace = NewPace(o.MaxRate)
 	}
 	if c.patience <= 0 {
 		c.patience = defaultPatience
@@ -154,7 +150,7 @@ func (c *Cluster) connect(timeout time.Duration) error {
 	}
 	c.client = &http.Client{Transport: rt, Timeout: timeout}
 	paced := rest.CopyConfig(c.config)
-	paced.RateLimiter = c.pace.limiter
+	paced.RateLimiter = turns{c.limit}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(paced, c.client); err != nil {
 		return c.scrub(fmt.Errorf("connect to %s: %w", c.place, err))
 	}
@@ -248,7 +244,7 @@ func (c *Cluster) Header(ctx context.Context) (http.Header, error) {
 // Config is for clients of other packages: without a limit of its own, and without a timeout, so that it can watch.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Dynamic is a client whose requests keep below MaxRate.
+// Dynamic is a client whose requests keep to Options.Limit.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
 // String names the place for errors.

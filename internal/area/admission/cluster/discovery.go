@@ -48,7 +48,7 @@ func (c *Cluster) Has(ctx context.Context, r schema.GroupVersionResource) (bool,
 
 // get asks for a path that is no object.
 func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
-	if err := c.pace.Wait(ctx); err != nil {
+	if err := c.limit.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("get %s of %s: %w", path, c.place, err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.Scheme+"://"+c.url.Host+c.Prefix()+path, http.NoBody)

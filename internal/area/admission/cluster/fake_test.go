@@ -13,6 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tare/internal/clock"
+	"tare/internal/ratelimit"
 )
 
 // store is as much of an API server as this package uses, in memory: it creates, gets, lists by label and deletes.
@@ -49,7 +52,7 @@ func (s *store) ca() []byte {
 func (s *store) options(t *testing.T, rate float64) Options {
 	t.Helper()
 	return Options{
-		Run: "run-1", Kubeconfig: write(t, kubeconfig(s.server.URL, s.ca(), "token: "+token)), MaxRate: rate, Timeout: 10 * time.Second,
+		Run: "run-1", Kubeconfig: write(t, kubeconfig(s.server.URL, s.ca(), "token: "+token)), Limit: ratelimit.New(clock.System{}, rate), Timeout: 10 * time.Second,
 		Patience: 10 * time.Second,
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"tare/internal/area"
+	"tare/internal/clock"
+	"tare/internal/ratelimit"
 )
 
 // secretWord stands in the seeds where a credential would.
@@ -97,7 +99,7 @@ func FuzzCredential(f *testing.F) {
 }
 
 func FuzzChange(f *testing.F) {
-	c := &Cluster{run: "run-1", pace: NewPace(2.5), place: Place{Kubeconfig: "/k", Context: "c", Server: "https://s", CA: "00"}}
+	c := &Cluster{run: "run-1", limit: ratelimit.New(clock.System{}, 2.5), place: Place{Kubeconfig: "/k", Context: "c", Server: "https://s", CA: "00"}}
 	good, err := c.Change("admission", "objects-1", []schema.GroupVersionResource{pods, vaps, deploys})
 	if err != nil {
 		f.Fatal(err)
@@ -122,7 +124,7 @@ func FuzzChange(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := (&Cluster{run: j.run, pace: NewPace(j.rate), place: j.place}).Change("admission", "x", j.resources, j.coming...)
+		again, err := (&Cluster{run: j.run, limit: ratelimit.New(clock.System{}, j.rate), place: j.place}).Change("admission", "x", j.resources, j.coming...)
 		if err != nil {
 			t.Fatal(err)
 		}

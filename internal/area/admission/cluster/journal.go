@@ -11,6 +11,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/clock"
+	"tare/internal/ratelimit"
 )
 
 // ChangeKind is the kind of changes that are objects on a cluster.
@@ -34,21 +35,24 @@ func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionRes
 	return area.Change{Area: areaName, Kind: ChangeKind, ID: id, Data: map[string]string{
 		"kubeconfig": c.place.Kubeconfig, "context": c.place.Context, "server": c.place.Server, "ca_sha256": c.place.CA,
 		"run": c.run, "resources": strings.Join(words, ","), "kinds": strings.Join(kinds, ","),
-		"max_rate": strconv.FormatFloat(c.pace.rate, 'g', -1, 64),
+		"max_rate": strconv.FormatFloat(c.limit.Rate(), 'g', -1, 64),
 	}}, nil
 }
 
-// Undo takes back a Change in any process, any number of times. It refuses when the kubeconfig now means another server. maxRate > 0 stands in place
-// of the journal's.
-func Undo(ctx context.Context, change area.Change, maxRate float64, clk clock.Clock) error {
+// Undo takes back a Change in any process, any number of times. It refuses when the kubeconfig now means another server. limit, unless it is nil,
+// stands in place of the journal's.
+func Undo(ctx context.Context, change area.Change, limit *ratelimit.Limiter, clk clock.Clock) error {
 	j, err := parseChange(change.Data)
 	if err != nil {
 		return fmt.Errorf("the journal: %w", err)
 	}
-	if maxRate > 0 {
-		j.rate = maxRate
+	if clk == nil {
+		clk = clock.System{}
 	}
-	c, err := New(ctx, Options{Run: j.run, Kubeconfig: j.place.Kubeconfig, Context: j.place.Context, MaxRate: j.rate, Clock: clk})
+	if limit == nil {
+		limit = ratelimit.New(clk, j.rate)
+	}
+	c, err := New(ctx, Options{Run: j.run, Kubeconfig: j.place.Kubeconfig, Context: j.place.Context, Limit: limit, Clock: clk})
 	if err != nil {
 		return fmt.Errorf("%w; what is left on %s carries the label %s=%s", err, j.place.Server, OwnerLabel, j.run)
 	}

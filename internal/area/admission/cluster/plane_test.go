@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"tare/internal/clock"
 	"tare/internal/plane"
+	"tare/internal/ratelimit"
 )
 
 var (
@@ -157,7 +159,7 @@ func tryWire(t *testing.T, c *Cluster) {
 // tryUndo works from a change's data alone, as a new process does after kill −9.
 func tryUndo(t *testing.T, p *plane.Plane) {
 	path := write(t, kubeconfig(p.Server(), p.CA, "token: "+p.AdminToken))
-	c := connect(t, Options{Run: "run-3", Kubeconfig: path, Bare: true, MaxRate: 500})
+	c := connect(t, Options{Run: "run-3", Kubeconfig: path, Bare: true, Limit: ratelimit.New(clock.System{}, 500)})
 	resources := []schema.GroupVersionResource{vaps, vapBindings, configMaps}
 	change, err := c.Change("admission", "objects-1", resources)
 	if err != nil {
@@ -175,14 +177,14 @@ func tryUndo(t *testing.T, p *plane.Plane) {
 	another := change
 	another.Data = maps.Clone(change.Data)
 	another.Data["ca_sha256"] = strings.Repeat("0", 64)
-	wantError(t, Undo(t.Context(), another, 0, nil), "now means", "nothing was removed", "tare.dev/run=run-3")
+	wantError(t, Undo(t.Context(), another, nil, clock.System{}), "now means", "nothing was removed", "tare.dev/run=run-3")
 	for round, want := range []int{1, 0, 0} {
 		for _, r := range resources {
 			if n, err := c.Count(t.Context(), "", r); n != want || err != nil {
 				t.Errorf("before round %d: %d of %s, %v; want %d", round, n, r.Resource, err, want)
 			}
 		}
-		if err := Undo(t.Context(), change, 0, nil); err != nil {
+		if err := Undo(t.Context(), change, nil, clock.System{}); err != nil {
 			t.Fatal(err)
 		}
 	}

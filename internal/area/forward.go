@@ -1,0 +1,25 @@
+package area
+
+import (
+	"fmt"
+	"net/netip"
+
+	"tare/internal/probe"
+)
+
+// Unseen returns an error where a loopback address may lead to another machine, as a port-forward does, and nothing bounds what would be sent there:
+// its listener is no process that can be seen on this host, or one that only forwards.
+func Unseen(addr netip.AddrPort, env Env) []Finding {
+	if env.Limit != nil || !addr.Addr().IsLoopback() {
+		return nil
+	}
+	_, _, err := probe.Listener(nil, addr.Port())
+	if err == nil {
+		return nil
+	}
+	return []Finding{{
+		Path: "load.max_rate", Severity: Error,
+		Message: fmt.Sprintf("%s may lead to another machine, and max_rate is not set: %v", addr, err),
+		Hint:    "set load.max_rate to the most that may be sent there; or run tare as root, if the server runs on this host as another user",
+	}}
+}

@@ -1,0 +1,89 @@
+package load
+
+import (
+	"context"
+	"time"
+
+	"tare/internal/ratelimit"
+)
+
+// sends hold a stream to the limit of its run. A call that is sent promptly goes as its arrival process wants: that keeps to the rate on average, and
+// may run ahead of it by a second. A late call, which the generator or the target has kept waiting, may run ahead by a tenth of a second only: a stall
+// must not end in a flood.
+type sends struct {
+	limit *ratelimit.Limiter
+	shift time.Duration // from the stream's time to the limit's
+	ahead struct{ prompt, late time.Duration }
+}
+
+// promptly is how long after its intended instant a call is still on time.
+const promptly = int64(10 * time.Millisecond)
+
+func newSends(l *ratelimit.Limiter, clock streamClock) (s sends) {
+	if l == nil {
+		return s
+	}
+	s.limit, s.shift = l, l.Since(clock.opened)
+	s.ahead.prompt = time.Second + l.Takes(10)
+	s.ahead.late = time.Second/10 + l.Takes(1)
+	return s
+}
+
+func (s *sends) mayBeAhead(intended, now int64) time.Duration {
+	if now-intended <= promptly {
+		return s.ahead.prompt
+	}
+	return s.ahead.late
+}
+
+// take counts a call that is sent now, and returns 0; or it returns how long, in ns, the call has to wait.
+func (s *sends) take(intended, now int64) int64 {
+	if s.limit == nil {
+		return 0
+	}
+	return int64(s.limit.Take(s.shift+ns(now), s.mayBeAhead(intended, now)))
+}
+
+// wait is how long, in ns, a call has to wait when so many others are about to be sent. It counts nothing.
+func (s *sends) wait(intended, now int64, others int) int64 {
+	if s.limit == nil {
+		return 0
+	}
+	return max(0, int64(s.limit.Ahead(s.shift+ns(now))+s.limit.Takes(others)-s.mayBeAhead(intended, now)))
+}
+
+// next is when the oldest call that is held back may be sent.
+func (s *sends) next(intended, now int64) int64 { return now + s.wait(intended, now, 0) }
+
+// turn waits until c, which has a worker and since then a connection, may be sent, and counts it. A call that finds its connection closed and needs
+// another counts once.
+func (e *std) turn(ctx context.Context, c *goCall, since int64) error {
+	if e.sends.limit == nil || c.counted != 0 && e.clock.now()-c.counted <= promptly {
+		return nil
+	}
+	for {
+		now := e.clock.now()
+		wait := e.sends.take(int64(c.rec.Intended), now)
+		e.keptWaiting(c, wait > 0, since)
+		if wait == 0 {
+			c.counted = now
+			return nil
+		}
+		if err := patience(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// keptWaiting notes whether the limit holds c back, which has a worker.
+func (e *std) keptWaiting(c *goCall, held bool, since int64) {
+	if c.held == held {
+		return // only its worker sets it from now on
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.held = held; held && !c.ended {
+		e.tally[nHeld]++
+		c.hold(max(int64(c.rec.Intended), c.free, since))
+	}
+}

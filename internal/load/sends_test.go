@@ -1,0 +1,185 @@
+package load
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tare/internal/clock"
+	"tare/internal/ratelimit"
+)
+
+// freeze keeps an engine from doing anything for d, as a host that stops the process does.
+func freeze(s Stream, d time.Duration) {
+	switch e := s.(*stream).engine.(type) {
+	case *std:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		time.Sleep(d)
+	default:
+		blockLoops(e, d)
+	}
+}
+
+// sentOf are the instants at which calls were sent, the earliest first.
+func sentOf(calls ...Call) (out []time.Duration) {
+	for _, c := range calls {
+		if !c.Unsent() {
+			out = append(out, c.Sent)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// wantRate checks every stretch of time: at most rate × (its length + ahead) calls, and two, were sent in it.
+func wantRate(t *testing.T, sent []time.Duration, rate float64, ahead time.Duration) {
+	t.Helper()
+	for i := range sent {
+		for j := i; j < len(sent); j++ {
+			if most := rate*(sent[j]-sent[i]+ahead).Seconds() + 2; float64(j-i+1) > most {
+				t.Errorf("%d calls were sent within %v, at most %.0f may", j-i+1, sent[j]-sent[i], most)
+				return
+			}
+		}
+	}
+}
+
+const (
+	floodRate = 200.0
+	floodTime = 1500 * time.Millisecond
+	// lateAhead is how far late calls may be ahead of the rate, and prompt ones between them.
+	lateAhead = 110 * time.Millisecond
+)
+
+// TestNoFloodAfterTheGeneratorStalled: what could not be sent in time is sent at the rate, or not at all.
+func TestNoFloodAfterTheGeneratorStalled(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate = floodRate })
+		host := watchHost(t)
+		go func() {
+			time.Sleep(floodTime / 5)
+			freeze(s, floodTime/2)
+		}()
+		g := offer(t, s, Constant{Rate: floodRate, Duration: floodTime})
+		drain(t, s)
+		calls := audit(t, s, 0)
+		wantRate(t, sentOf(calls...), floodRate, lateAhead+host())
+		late := 0
+		for _, c := range calls {
+			if c.Outcome != OK {
+				t.Errorf("%+v", c)
+			}
+			if c.Lateness() > floodTime/10 {
+				late++
+			}
+		}
+		if late < 50 || g.Held+int(s.Progress().Held) < 50 {
+			t.Errorf("%d calls were late, %d held back: nothing has stalled", late, s.Progress().Held)
+		}
+	})
+}
+
+// TestNoFloodAfterTheTargetStalled: calls that waited for a connection do not all go when the target is there again.
+func TestNoFloodAfterTheTargetStalled(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		var until atomic.Int64
+		srv := newTarget(t, requests(func(c net.Conn, _ *http.Request) bool {
+			time.Sleep(time.Until(time.Unix(0, until.Load())))
+			_, err := io.WriteString(c, good)
+			return err == nil
+		}))
+		s := open(t, srv.addr, set, func(c *Config) { c.MaxRate, c.MaxConns = floodRate, 4 })
+		offer(t, s, Constant{Rate: 20, Duration: 200 * time.Millisecond})
+		until.Store(time.Now().Add(floodTime / 2).UnixNano())
+		host := watchHost(t)
+		offer(t, s, Constant{Rate: floodRate, Duration: floodTime})
+		drain(t, s)
+		sent := sentOf(audit(t, s, 0)...)
+		wantRate(t, sent, floodRate, lateAhead+host())
+		if held := s.Progress().Held; held < 50 {
+			t.Errorf("%d calls were held back, of %d: nothing has stalled", held, len(sent))
+		}
+	})
+}
+
+// TestStreamsAndChecksShareALimit: the load of two streams, calls of their own and what a run asks beside them are one account.
+func TestStreamsAndChecksShareALimit(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		const rate = 100.0
+		limit := ratelimit.New(clock.System{}, rate)
+		srv := newTarget(t, says(good))
+		shared := func(c *Config) { c.MaxRate, c.Limit = rate, limit }
+		a, b := open(t, srv.addr, set, shared), open(t, srv.addr, set, shared)
+		begin, done, checks := time.Now(), make(chan struct{}), 0
+		go func() {
+			defer close(done)
+			for time.Since(begin) < time.Second {
+				if limit.Wait(t.Context()) != nil {
+					return
+				}
+				checks++
+				a.Fresh(t.Context(), 0, 0, time.Second)
+				checks++
+			}
+		}()
+		other := make(chan struct{})
+		go func() {
+			defer close(other)
+			offer(t, b, Constant{Rate: 0.8 * rate, Duration: time.Second})
+		}()
+		offer(t, a, Constant{Rate: 0.8 * rate, Duration: time.Second})
+		<-other
+		<-done
+		drain(t, a)
+		drain(t, b)
+		took := time.Since(begin).Seconds()
+		all := float64(checks + len(sentOf(a.Calls(0)...)) + len(sentOf(b.Calls(0)...)))
+		// Prompt calls may be a second and ten ahead at any time.
+		if most := rate*(took+1) + 12; all > most || all < 160 {
+			t.Errorf("%.0f requests in %.2f s, at most %.0f may be", all, took, most)
+		}
+		if checks < 2 {
+			t.Errorf("%d checks: the load starves them", checks)
+		}
+	})
+}
+
+// TestCallsThatAreHeldBackUntilTheEndSaySo: they were never sent, and it was not a connection that they waited for.
+func TestCallsThatAreHeldBackUntilTheEndSaySo(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate, c.Timeout = 20, time.Second })
+		go func() {
+			time.Sleep(200 * time.Millisecond)
+			freeze(s, 700*time.Millisecond)
+		}()
+		offer(t, s, Constant{Rate: 20, Duration: 2 * time.Second})
+		drain(t, s)
+		n := 0
+		for _, c := range audit(t, s, time.Second) {
+			if c.Unsent() && c.Cause == CauseHeldBack && c.Ready != 0 {
+				n++
+			}
+		}
+		if n < 3 {
+			t.Errorf("%d calls say that max_rate held them back, of %d", n, len(s.Calls(0)))
+		}
+	})
+}
+
+// TestRandomArrivalsAreNotHeldBack: at a rate of exactly max_rate on average, some are closer than the bound allows.
+func TestRandomArrivalsAreNotHeldBack(t *testing.T) {
+	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate = 500 })
+		offer(t, s, Poisson{Rate: 500, Duration: 2 * time.Second, Seed: 1})
+		drain(t, s)
+		host := watchHost(t)
+		if held := s.Progress().Held; held > 0 && host() < 50*time.Millisecond {
+			t.Errorf("%d of %d calls were held back", held, s.Progress().Due)
+		}
+	})
+}

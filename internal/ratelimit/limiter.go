@@ -1,0 +1,104 @@
+// Package ratelimit keeps everything that a run sends to its targets below one rate.
+package ratelimit
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"tare/internal/clock"
+)
+
+// A Limiter bounds the rate of requests over all who share it. It keeps the instant up to which the requests so far use up the bound (generic
+// cell rate algorithm): how far that is ahead of now says how many were sent too early. Nil is no bound.
+type Limiter struct {
+	clock  clock.Clock
+	rate   float64
+	start  time.Time
+	gap    int64        // ticks between two requests at the bound
+	usedUp atomic.Int64 // ticks after start
+}
+
+// tick is the resolution: 1/1024 ns, so that rounding the gap costs less than 10⁻⁶ of a rate of a million a second.
+const tick = 1024
+
+// New returns a bound of rate requests a second; nil, which is no bound, for 0.
+func New(c clock.Clock, rate float64) *Limiter {
+	if !(rate > 0) {
+		return nil
+	}
+	return &Limiter{clock: c, rate: rate, start: c.Now(), gap: int64(math.Ceil(min(1e9/rate*tick, math.MaxInt64/4)))}
+}
+
+// Rate is the bound in 1/s; 0: none.
+func (l *Limiter) Rate() float64 {
+	if l == nil {
+		return 0
+	}
+	return l.rate
+}
+
+// Takes is how long n requests take at the bound.
+func (l *Limiter) Takes(n int) time.Duration {
+	if l == nil {
+		return 0
+	}
+	return time.Duration(min(float64(n)/l.rate*1e9, math.MaxInt64/2))
+}
+
+// Since is t on the limiter's own time, which Take wants.
+func (l *Limiter) Since(t time.Time) time.Duration { return t.Sub(l.start) }
+
+// Ahead is how much too early the requests so far were sent, at instant now; negative when they were fewer than the bound allows.
+func (l *Limiter) Ahead(now time.Duration) time.Duration {
+	return time.Duration((l.usedUp.Load() - int64(now)*tick) / tick)
+}
+
+// Take counts a request that is sent at now, and returns 0. Where the requests before it are more than ahead too early, it counts nothing and returns
+// how long they are.
+func (l *Limiter) Take(now, ahead time.Duration) time.Duration {
+	t := int64(now) * tick
+	for {
+		used := l.usedUp.Load()
+		if wait := used - t - int64(ahead)*tick; wait > 0 {
+			return time.Duration((wait + tick - 1) / tick)
+		}
+		if l.usedUp.CompareAndSwap(used, max(used, t)+l.gap) {
+			return 0
+		}
+	}
+}
+
+// onTime is how late a sleeper may wake and still go.
+const onTime = 10 * time.Millisecond
+
+// Wait returns when a request may be sent, which it has then counted, or with ctx's error. Requests that wait go one gap apart: nothing is saved up,
+// and those that sleep through a stall of the host queue up again.
+func (l *Limiter) Wait(ctx context.Context) error {
+	if l == nil {
+		return ctx.Err()
+	}
+	for {
+		now := l.Since(l.clock.Now())
+		at := l.reserve(now)
+		if err := l.clock.Sleep(ctx, at-now); err != nil {
+			return err
+		}
+		if l.Since(l.clock.Now())-at <= max(onTime, l.Takes(1)) {
+			return nil
+		}
+	}
+}
+
+// reserve counts a request at the first instant at which none is too early, and returns that instant.
+func (l *Limiter) reserve(now time.Duration) time.Duration {
+	t := int64(now) * tick
+	for {
+		used := l.usedUp.Load()
+		at := max(used, t)
+		if l.usedUp.CompareAndSwap(used, at+l.gap) {
+			return time.Duration((at + tick - 1) / tick)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/internal/clock"
+)
+
+func TestTakeKeepsToTheRateInEveryStretch(t *testing.T) {
+	for _, rate := range []float64{0.5, 3, 50, 1000, 333333, 3e6} {
+		l := New(clock.NewFake(time.Unix(0, 0)), rate)
+		const ahead = 100 * time.Millisecond
+		var sent []time.Duration
+		var now time.Duration
+		for len(sent) < 2000 {
+			wait := l.Take(now, ahead)
+			if wait == 0 {
+				if sent = append(sent, now); len(sent) == 1000 {
+					now += 6 * time.Second // nothing is asked for a while
+				}
+				continue
+			}
+			now += wait
+		}
+		for i := range sent {
+			for _, j := range []int{i, min(i+1, len(sent)-1), min(i+10, len(sent)-1), min(i+500, len(sent)-1), len(sent) - 1} {
+				if most := rate*(sent[j]-sent[i]+ahead).Seconds() + 1 + 1e-6; float64(j-i+1) > most {
+					t.Fatalf("%g/s: %d requests in %v, at most %.1f may be", rate, j-i+1, sent[j]-sent[i], most)
+				}
+			}
+		}
+		if n := float64(1000) / rate; rate < 1000 && math.Abs((sent[999]-sent[0]+ahead).Seconds()-n) > 2/rate {
+			t.Errorf("%g/s: 1000 requests in %v: the bound was not used", rate, sent[999]-sent[0])
+		}
+	}
+}
+
+func TestWaitSavesNothingUp(t *testing.T) {
+	c := clock.NewFake(time.Unix(0, 0))
+	l := New(c, 10)
+	c.Advance(time.Minute)
+	begin := c.Now()
+	for range 11 {
+		if err := l.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := c.Now().Sub(begin); took < time.Second || took > time.Second+time.Millisecond {
+		t.Errorf("11 requests at 10/s took %v", took)
+	}
+}
+
+// oversleeper is a clock on which a sleep takes until a stall of the host has ended.
+type oversleeper struct {
+	clock.System
+	until time.Time
+}
+
+func (o oversleeper) Sleep(ctx context.Context, d time.Duration) error {
+	return o.System.Sleep(ctx, max(d, time.Until(o.until)))
+}
+
+// TestSleepersOfAStallDoNotGoTogether: their time has come for all of them when the host goes on.
+func TestSleepersOfAStallDoNotGoTogether(t *testing.T) {
+	const rate, n = 50.0, 20
+	l := New(oversleeper{until: time.Now().Add(500 * time.Millisecond)}, rate)
+	var mu sync.Mutex
+	var at []time.Time
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			if err := l.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			at = append(at, time.Now())
+		})
+	}
+	all.Wait()
+	slices.SortFunc(at, time.Time.Compare)
+	if took := at[n-1].Sub(at[0]); took < 200*time.Millisecond {
+		t.Errorf("%d requests went within %v of one another, at %g/s", n, took, rate)
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	l := New(clock.System{}, 0.001)
+	if err := l.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := l.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want the context's error", err)
+	}
+}
+
+func TestNoLimit(t *testing.T) {
+	for _, rate := range []float64{0, -1, math.NaN()} {
+		l := New(clock.System{}, rate)
+		if l != nil || l.Rate() != 0 || l.Takes(5) != 0 || l.Wait(t.Context()) != nil {
+			t.Errorf("%g/s is a bound: %+v", rate, l)
+		}
+	}
+}
