@@ -28,6 +28,7 @@ import (
 //	burst                     a class that saves up, with a number
 //	class                     signature.Classify over the calls
 //	recovers, stays down      the recovery probe, when it came to its end
+//	whose limit it is         one caller alone at a rate that all of them together were granted at the same time: refused, or granted as well
 //	budget verdicts           Interval: a side that is not known is infinite, so that a limit within the unknown is inconclusive
 
 const (
@@ -164,6 +165,9 @@ const (
 	Autoscaling  FindingKind = "autoscaling"   // the capacity rose while the load went on
 	SpentCredits FindingKind = "spent-credits" // the capacity fell while the load went on
 	StaysDown    FindingKind = "stays-down"    // single calls are not answered after the load has stopped
+	// LimitPerCaller and LimitShared say whose limit it is, of a target with several callers.
+	LimitPerCaller FindingKind = "limit-per-caller"
+	LimitShared    FindingKind = "limit-shared"
 )
 
 // A Finding is one of them, in a sentence.
@@ -178,6 +182,9 @@ func (r *Result) findings(t Trace, b base) {
 	}
 	if !r.Signature.Method().Traits().Saves { // else what was saved up explains it
 		r.Findings = append(r.Findings, t.changes()...)
+	}
+	if f := t.callers(r, b.floor); f != nil {
+		r.Findings = append(r.Findings, *f)
 	}
 	if r.Wedged {
 		r.Findings = append(r.Findings, Finding{StaysDown, "single calls were not answered any more after the load had stopped"})

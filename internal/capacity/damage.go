@@ -31,8 +31,8 @@ func (t *Trace) Check() error {
 			return fmt.Errorf("%s is %d ns", name, at)
 		}
 	}
-	if !finite(t.MaxRate) || !finite(t.SLOShare) || !finite(t.Allowance) || t.MaxConns < 0 {
-		return fmt.Errorf("max_rate is %v, slo_share %v, allowance %v, max_conns %d", t.MaxRate, t.SLOShare, t.Allowance, t.MaxConns)
+	if !finite(t.MaxRate) || !finite(t.SLOShare) || !finite(t.Allowance) || t.MaxConns < 0 || t.Callers < 0 {
+		return fmt.Errorf("max_rate is %v, slo_share %v, allowance %v, max_conns %d, callers %d", t.MaxRate, t.SLOShare, t.Allowance, t.MaxConns, t.Callers)
 	}
 	return t.Recovery.check()
 }

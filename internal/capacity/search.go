@@ -28,6 +28,9 @@ func Search(ctx context.Context, s Stream, o Options, on func(Event)) (Trace, er
 		return Trace{}, err
 	}
 	err = r.end(r.search())
+	if err == nil && r.t.Stop == StopFound {
+		err = r.end(r.alone())
+	}
 	if err == nil && (r.t.Stop == StopMaxRate || r.t.Stop == StopFound) {
 		r.read()
 		err = r.end(r.slo())
@@ -77,7 +80,7 @@ func begin(ctx context.Context, s Stream, o Options, on func(Event)) (*session, 
 	}
 	return &session{
 		ctx: ctx, s: s, o: o, on: on, start: s.Now(), attempts: map[Role]int{},
-		t: Trace{Timeout: o.Timeout, MaxRate: o.MaxRate, MaxConns: o.MaxConns, SLO: o.SLO, SLOShare: o.SLOShare, Stop: StopFound},
+		t: Trace{Timeout: o.Timeout, MaxRate: o.MaxRate, MaxConns: o.MaxConns, Callers: o.Callers, SLO: o.SLO, SLOShare: o.SLOShare, Stop: StopFound},
 	}, nil
 }
 

@@ -22,6 +22,8 @@ const (
 	RoleBurst       Role = "burst"        // many calls at once, from rest: is the limit one of places or of rate?
 	RoleBusy        Role = "busy"         // about the capacity, with a short queue, for a while: does what a service can do change?
 	RoleSLO         Role = "slo"          // does the latency objective hold at this rate?
+	RoleTogether    Role = "together"     // all callers offer what one then offers alone
+	RoleAlone       Role = "alone"        // one caller offers more than its share: is the limit its own?
 	RoleDrain       Role = "drain"        // no load, until calls in flight have ended
 	RolePoint       Role = "point"        // one row of a ladder
 	RoleRecovery    Role = "recovery"     // no load but the recovery probe
@@ -96,6 +98,8 @@ type Trace struct {
 	Timeout  time.Duration `json:"timeout"`
 	MaxRate  float64       `json:"max_rate,omitempty"`
 	MaxConns int           `json:"max_conns,omitempty"`
+	// Callers is how many callers take turns with the calls; 0: one.
+	Callers int `json:"callers,omitempty"`
 	// SLO is the latency objective that at most SLOShare of the calls may miss; 0: none was given.
 	SLO      time.Duration `json:"slo,omitempty"`
 	SLOShare float64       `json:"slo_share,omitempty"`

@@ -121,6 +121,13 @@ func (r *ramp) Next() (time.Duration, bool) {
 	return time.Duration(t * 1e9), true
 }
 
+// Alone offers what Process does by one of several callers that otherwise take turns: its calls have numbers that are multiples of Callers.
+type Alone struct {
+	Process
+
+	Callers int
+}
+
 // Steps offers one process after another.
 type Steps []Process
 

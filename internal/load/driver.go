@@ -45,7 +45,11 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 		return Segment{}, err
 	}
 	s.id++
-	g.id, g.base, g.ended = s.id, s.next, make(chan struct{})
+	g.id, g.base, g.stride, g.ended = s.id, s.next, 1, make(chan struct{})
+	if a, ok := g.process.(Alone); ok && a.Callers > 1 {
+		g.stride = uint64(a.Callers)
+		g.base = (s.next + g.stride - 1) / g.stride * g.stride
+	}
 	before, held := s.Meter(), s.Progress().Held
 	g.start = s.clock.now() + int64(lead)
 	s.engine.begin(g)

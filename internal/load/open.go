@@ -190,6 +190,7 @@ type segment struct {
 	start   int64
 	length  int64
 	base    uint64 // number of its first call
+	stride  uint64 // from one call's number to the next
 	rate    float64
 
 	mu            sync.Mutex

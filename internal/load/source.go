@@ -38,7 +38,7 @@ func (s *source) begin(g *segment) {
 func (s *source) stop() (g *segment, offered int, next uint64) {
 	g = s.seg
 	s.seg = nil
-	return g, int((s.i - uint64(s.k)) / uint64(s.shards)), g.base + s.i
+	return g, int((s.i - uint64(s.k)) / uint64(s.shards)), g.base + s.i*g.stride
 }
 
 func (s *source) isOpen() bool   { return s.seg != nil && s.seg.process != nil }
@@ -71,7 +71,7 @@ func (s *source) pop(now int64) (i uint64, at int64, worker uint32, ok bool) {
 		if !s.more || s.at > now {
 			return 0, 0, 0, false
 		}
-		i, at = s.seg.base+s.i, s.at
+		i, at = s.seg.base+s.i*s.seg.stride, s.at
 		s.i += uint64(s.shards)
 		s.skip(s.shards - 1)
 		return i, at, 0, true
@@ -83,7 +83,7 @@ func (s *source) pop(now int64) (i uint64, at int64, worker uint32, ok bool) {
 		s.next = max(s.next, now-s.gap) + s.gap
 	}
 	s.ready--
-	i = s.seg.base + s.i
+	i = s.seg.base + s.i*s.seg.stride
 	s.i += uint64(s.shards)
 	return i, now, s.seg.id, true
 }

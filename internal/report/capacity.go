@@ -47,7 +47,7 @@ type Capacity struct {
 	Points []Point `json:"points,omitempty"` // of a ladder
 }
 
-// Finding is something that was seen beside the class of a failure: "cold-start", "autoscaling", "spent-credits", "stays-down".
+// Finding is something that was seen beside the class of a failure: "cold-start", "autoscaling", "spent-credits", "limit-per-caller", "limit-shared", "stays-down".
 type Finding struct {
 	Kind     string `json:"kind"`
 	Sentence string `json:"sentence"`

@@ -33,7 +33,7 @@ func (x *runner) load(ctx context.Context, t design.Trial, treatment design.Trea
 	if x.Load.Abort != nil {
 		stream = &guard{Stream: s, abort: *x.Load.Abort}
 	}
-	trace, searchErr := x.search(ctx, t, treatment, stream)
+	trace, searchErr := x.search(ctx, t, treatment, stream, cfg.Endpoint.Keys)
 	return errors.Join(searchErr, x.keep(t, s, trace))
 }
 
@@ -55,10 +55,10 @@ func (x *runner) streamConfig(t design.Trial, treatment design.Treatment, ops []
 }
 
 // search runs the adaptive search, or the ladder that the file asks for.
-func (x *runner) search(ctx context.Context, t design.Trial, treatment design.Treatment, s capacity.Stream) (capacity.Trace, error) {
+func (x *runner) search(ctx context.Context, t design.Trial, treatment design.Treatment, s capacity.Stream, callers int) (capacity.Trace, error) {
 	l := x.Load
 	o := capacity.Options{
-		Start: l.Start, MaxRate: l.MaxRate, MaxConns: l.MaxConns, Timeout: l.Timeout, MaxSeconds: l.MaxTime.Seconds(),
+		Start: l.Start, MaxRate: l.MaxRate, MaxConns: l.MaxConns, Callers: callers, Timeout: l.Timeout, MaxSeconds: l.MaxTime.Seconds(),
 		SLO: l.SLO, SLOShare: l.SLOShare, PointTime: l.Point,
 	}
 	if l.Poisson {

@@ -3,6 +3,7 @@ package servers
 import (
 	"time"
 
+	"tare/internal/capacity"
 	"tare/internal/signature"
 )
 
@@ -28,10 +29,11 @@ func limiters() []Fixture {
 			build: func(r *rig) part { return r.bucket(80, 250, document, r.delay(2*ms, serve)) },
 		},
 		{
-			Name: "gcra",
+			Name: "gcra", Callers: 2,
 			Truth: Truth{
-				Rate: 120, Burst: 11, Formula: "a call per 1/120 s, 10 early, then 429",
-				Classes: classes(signature.TokenBucket),
+				Rate: 120, Burst: 11, Formula: "a call per 1/120 s, 10 early, then 429; 2 clients",
+				Classes:  classes(signature.TokenBucket),
+				Findings: []capacity.FindingKind{capacity.LimitShared},
 			},
 			build: func(r *rig) part { return r.gcra(120, 10, refuse(429), r.delay(2*ms, serve)) },
 		},
@@ -96,7 +98,8 @@ func limiters() []Fixture {
 			Name: "per-client", Callers: 4,
 			Truth: Truth{
 				Rate: 160, Burst: 40, Formula: "4 clients at 40/s, burst 10 each, then 429",
-				Classes: classes(signature.TokenBucket),
+				Classes:  classes(signature.TokenBucket),
+				Findings: []capacity.FindingKind{capacity.LimitPerCaller},
 			},
 			build: func(r *rig) part {
 				return perCaller(func() part { return r.bucket(40, 10, refuse(429), r.delay(3*ms, serve)) })

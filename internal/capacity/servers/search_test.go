@@ -20,13 +20,16 @@ import (
 	"tare/internal/signature"
 )
 
-// plain asks for the token.
-type plain struct{}
+// plain asks for the token, as so many callers in turn.
+type plain struct{ callers int }
 
 var _ load.Wire = plain{}
 
 // ConnKey implements load.Wire.
-func (plain) ConnKey(uint64) int { return 0 }
+func (p plain) ConnKey(i uint64) int { return int(i % uint64(p.callers)) }
+
+// addressOf is the source address of a caller.
+func addressOf(caller int) netip.Addr { return netip.AddrFrom4([4]byte{127, 1, 0, byte(caller + 1)}) }
 
 // Render implements load.Wire.
 func (plain) Render(dst []byte, _ uint64) []byte {
@@ -52,20 +55,20 @@ func TestSearch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it searches for up to a minute")
 	}
-	for _, name := range []string{"token-bucket", "fixed-window"} {
+	for _, name := range []string{"token-bucket", "fixed-window", "per-client", "gcra"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait, mostly
 			f := trialOf(t, name).f
 			addr, stop := apart(t, name)
 			s, err := load.Open(t.Context(), load.Config{
-				Endpoint: load.Endpoint{Addr: addr, Host: "target", Keys: 1}, KeepCalls: true,
+				Endpoint: load.Endpoint{Addr: addr, Host: "target", Keys: f.Callers, Local: addressOf}, KeepCalls: true,
 				Timeout: f.Timeout, MaxConns: 512, MaxRate: f.MaxRate,
-				Operations: []load.Operation{{Name: "token", Weight: 1, Wire: plain{}}},
+				Operations: []load.Operation{{Name: "token", Weight: 1, Wire: plain{f.Callers}}},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := capacity.Options{MaxRate: f.MaxRate, MaxConns: 512, Timeout: f.Timeout, MaxSeconds: 30}
+			o := capacity.Options{MaxRate: f.MaxRate, MaxConns: 512, Timeout: f.Timeout, MaxSeconds: 60, Callers: f.Callers}
 			trace, err := capacity.Search(t.Context(), s, o, nil)
 			if err != nil {
 				t.Error(err)
@@ -163,9 +166,17 @@ func judge(t *testing.T, truth Truth, r capacity.Result) {
 		t.Skipf("SKIPPED: tare or its host was the limit: %s", r.Reason)
 	}
 	if r.Stop == capacity.StopTime {
-		t.Skipf("SKIPPED: the search did not come to its end in 30 s on this host")
+		t.Skipf("SKIPPED: the search did not come to its end in a minute on this host")
 	}
 	if r.Rate == 0 {
 		t.Errorf("no answer: %s", r.Reason)
+	}
+	for _, f := range r.Findings {
+		t.Log(f.Sentence)
+	}
+	for _, kind := range truth.Findings {
+		if !slices.ContainsFunc(r.Findings, func(f capacity.Finding) bool { return f.Kind == kind }) && slices.Contains(truth.Classes, r.Signature.Class) {
+			t.Errorf("findings %v, want %s", r.Findings, kind)
+		}
 	}
 }

@@ -59,7 +59,7 @@ func (t *trial) run(rate float64, length time.Duration, most int) {
 			if most >= 0 && (t.bad > most || t.surplus) {
 				return
 			}
-			w.arrive()
+			w.arrive(false)
 		}
 	}
 	w.advance(begin + leadTime + length)
@@ -77,7 +77,7 @@ func (t *trial) offer(rate float64, length time.Duration) int {
 	begin, calls := seconds(t.world.now), 0
 	for at := 0.0; at < seconds(length); at += 1 / rate {
 		t.world.advance(instant(begin + at))
-		t.world.arrive()
+		t.world.arrive(false)
 		calls++
 	}
 	t.world.advance(instant(begin) + length)

@@ -17,6 +17,7 @@ type World struct {
 	timeout  time.Duration
 	maxConns int
 	maxRate  float64
+	callers  int // that take turns; 0: one
 	// sendGap is the least time between two sends: the generator's own limit. 0: none.
 	sendGap time.Duration
 
@@ -41,6 +42,7 @@ type job struct {
 	load.Call
 	conn   *conn
 	client bool // part of the stream, not a fresh call
+	caller int  // whose turn it is
 	// at is the queue that it waits in, inside that it has one of a limited number of places; both are the server's.
 	at     *station
 	inside bool
@@ -60,6 +62,7 @@ func (w *World) Offer(ctx context.Context, p load.Process, poll time.Duration, s
 	w.peak = max(w.peak, p.Peak())
 	seg := load.Segment{Start: w.now}
 	end, first, due := w.now+p.Length(), len(w.jobs), w.counts.Due
+	_, alone := p.(load.Alone)
 	arrivals := p.Start()
 	at, more := arrivals.Next()
 	for tick := w.now + poll; w.now < end; {
@@ -69,7 +72,7 @@ func (w *World) Offer(ctx context.Context, p load.Process, poll time.Duration, s
 		}
 		for ; more && seg.Start+at <= min(tick, end); at, more = arrivals.Next() {
 			w.advance(seg.Start + at)
-			w.arrive()
+			w.arrive(alone)
 		}
 		w.advance(min(tick, end))
 		if w.now == tick {
@@ -217,7 +220,7 @@ func (w *World) reply(j *job, t time.Duration, o load.Outcome, status uint16, ha
 	w.events.push(event{at: max(t, w.now), job: j, outcome: o, status: status, hangup: hangup})
 }
 
-func (w *World) arrive() {
+func (w *World) arrive(alone bool) {
 	// A real clock never reads zero twice: instants of zero mean "never".
 	if len(w.spare) == 0 {
 		w.spare = make([]job, 128)
@@ -225,6 +228,9 @@ func (w *World) arrive() {
 	j := &w.spare[0]
 	w.spare = w.spare[1:]
 	j.Intended, j.client = w.now, true
+	if w.callers > 1 && !alone {
+		j.caller = int(w.counts.Due % uint64(w.callers))
+	}
 	w.forget()
 	w.jobs = append(w.jobs, j)
 	w.counts.Due++
