@@ -27,6 +27,12 @@ var goSettings = []string{
 	"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOVCS", "GOAUTH", "GOCACHE", "GOMODCACHE", "GOTMPDIR", "GOCACHEPROG",
 }
 
+// goHost are variables by which Go reaches a module proxy on this host, and by which it finds its own files. All others of the user's, secrets among them, are
+// kept from a build: it runs git and the compilers.
+var goHost = []string{
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "NETRC", "GOROOT", "GOPATH",
+}
+
 // goFixed are the others: what the user has set for other builds would only change this one. An empty GOENV's file could still say it, so it is off.
 var goFixed = []string{
 	"GOENV=off", "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GO111MODULE=on",
@@ -52,7 +58,8 @@ func FindGo(ctx context.Context, getenv func(name string) (string, bool)) (Go, e
 	args := append([]string{"env", "-json", "GOVERSION"}, goSettings...)
 	// Outside of every module, so that none can ask for another toolchain; and flags of the user's, right or wrong, are not looked at.
 	env := []string{"GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=-mod=mod"}
-	out, err := Step{Path: path, Args: args, Dir: string(filepath.Separator), Env: env}.Run(ctx)
+	keep := slices.Concat(goSettings, goHost, []string{"GOENV", "XDG_CONFIG_HOME"}) // the last two say where the user's settings are
+	out, err := Step{Path: path, Args: args, Dir: string(filepath.Separator), Env: env, Keep: keep}.Run(ctx)
 	if ctx.Err() != nil {
 		return Go{}, ctx.Err()
 	}
@@ -85,7 +92,7 @@ type Packages struct {
 // the context's.
 func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func(line string)) (Packages, error) {
 	args := []string{"list", "-deps", "-trimpath", "-f", "{{if .Stale}}stale{{else}}fresh{{end}}"}
-	out, err := Step{Path: g.Path, Dir: work, Env: g.env, Args: append(append(args, m.Flags...), "."), Progress: progress}.Run(ctx)
+	out, err := Step{Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: append(append(args, m.Flags...), "."), Progress: progress}.Run(ctx)
 	if err != nil {
 		return Packages{}, explain(ctx, out, err)
 	}
@@ -110,7 +117,7 @@ func (g Go) Build(ctx context.Context, m GoModule, work, dir string, progress fu
 		args = append(args, "-v")
 	}
 	args = append(append(args, m.Flags...), ".")
-	if out, err := (Step{Path: g.Path, Dir: work, Env: g.env, Args: args, Progress: progress}).Run(ctx); err != nil {
+	if out, err := (Step{Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: args, Progress: progress}).Run(ctx); err != nil {
 		return explain(ctx, out, err)
 	}
 	return os.RemoveAll(work)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"tare/internal/proc"
 )
 
 // killedWithin bounds the wait for the output of a build that was killed.
@@ -20,7 +22,8 @@ type Step struct {
 	Path string
 	Args []string
 	Dir  string
-	Env  []string // besides the process's own
+	Env  []string // besides proc.Environment
+	Keep []string // names of further variables of the process's own environment that the command gets
 	// Progress gets every line of what the command says, without its end, as it is said and one at a time; nil: nobody listens.
 	Progress func(line string)
 }
@@ -32,7 +35,7 @@ func (s Step) Run(ctx context.Context) (string, error) {
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, s.Path, s.Args...)
 	out := &said{tell: s.Progress}
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.Dir, append(os.Environ(), s.Env...), out, out
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.Dir, append(proc.Environment(s.Keep...), s.Env...), out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killedWithin

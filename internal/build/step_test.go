@@ -3,6 +3,7 @@ package build_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -38,6 +39,26 @@ func TestStepTellsLines(t *testing.T) {
 	}
 	if out != "one\ntwo\n\nthree\r\nfour" || err == nil || err.Error() != "exit status 3" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestStepKeepsSecrets: a command gets what it needs to find its way, what it is told, and nothing else of the environment.
+func TestStepKeepsSecrets(t *testing.T) {
+	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "JAVA_TOOL_OPTIONS", "JDK_JAVAC_OPTIONS", "HTTPS_PROXY"} {
+		t.Setenv(name, "secret-"+name)
+	}
+	t.Setenv("HOME", "/home/x")
+	out, err := build.Step{Path: "/usr/bin/env", Env: []string{"X=four"}, Keep: []string{"HTTPS_PROXY", "NOT_THERE"}}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"X=four", "HOME=/home/x", "HTTPS_PROXY=secret-HTTPS_PROXY"} {
+		if !strings.Contains(out, want+"\n") {
+			t.Errorf("it lacks %s: %s", want, out)
+		}
+	}
+	if strings.Count(out, "secret-") != 1 || strings.Contains(out, "NOT_THERE") {
+		t.Errorf("it gets more than it is to: %s", out)
 	}
 }
 

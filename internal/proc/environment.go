@@ -11,10 +11,11 @@ var plainNames = []string{
 	"JAVA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "GODEBUG", "GOMAXPROCS", "GOTRACEBACK", "GORACE", "GOCOVERDIR",
 }
 
-// plain is this process's environment without all that a child has no need to know. A child may hand its environment on: OPA answers opa.runtime() with it.
-func plain() []string {
+// Environment is this process's environment without all that a child has no need to know, but with the variables that more names. A child may hand its
+// environment on: OPA answers opa.runtime() with it.
+func Environment(more ...string) []string {
 	env := []string{} // not nil: that would be all of it
-	for _, name := range plainNames {
+	for _, name := range slices.Concat(plainNames, more) {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}

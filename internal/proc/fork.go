@@ -41,7 +41,7 @@ func (c *Child) fork() (<-chan readyLine, error) {
 	c.cmd = exec.Command(c.spec.Path, c.spec.Args...) //nolint:noctx // the child's life is bounded by its parent's and by Stop, not by a context
 	c.cmd.Env, c.cmd.Dir = c.spec.Env, c.spec.Dir
 	if c.cmd.Env == nil {
-		c.cmd.Env = plain()
+		c.cmd.Env = Environment()
 	}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.ExtraFiles = files.childIn, files.childOut, c.spec.Files
 	if c.log.file != nil {
