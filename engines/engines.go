@@ -4,8 +4,8 @@ package engines
 
 import "embed"
 
-// Sources are the files to build from, by path: xacml/pom.xml, xacml/src/…, xacml/*.sha256; and opasource/*.txt, planesource/…/*.txt and pspsource/*.txt.
+// Sources are the files to build from, by path: xacml/src/… and xacml/*.sha256; and opasource/*.txt, planesource/…/*.txt and pspsource/*.txt.
 // The latter are the modules in opa/, ../plane and ../plane/psp under names that let them be embedded: a module's files cannot be embedded by another's.
 //
-//go:embed xacml/pom.xml xacml/src xacml/*.sha256 opasource/*.txt planesource pspsource/*.txt
+//go:embed xacml/src xacml/*.sha256 opasource/*.txt planesource pspsource/*.txt
 var Sources embed.FS

@@ -28,8 +28,8 @@ func (Area) Presets() map[string]string {
 		string(engine.Cedar):      "cedar-go behind AuthZEN, in this binary",
 		string(engine.PDPX):       "reference of ONAP's decision API, in this binary",
 		string(engine.OPA):        "Open Policy Agent, built on demand or found in PATH",
-		string(engine.ATT):        "AT&T XACML 4.0.0 behind the XACML JSON profile; needs Java and Maven",
-		string(engine.AuthzForce): "AuthzForce 21.0.1 behind the XACML JSON profile; needs Java and Maven",
+		string(engine.ATT):        "AT&T XACML 4.0.0 behind the XACML JSON profile; needs a JDK",
+		string(engine.AuthzForce): "AuthzForce 21.0.1 behind the XACML JSON profile; needs a JDK",
 	}
 }
 

@@ -31,8 +31,8 @@ func TestJavaVersion(t *testing.T) {
 func TestVersionsAreThoseThatArePinned(t *testing.T) {
 	for file, want := range map[string]string{
 		"opa/go.mod":              "github.com/open-policy-agent/opa v" + opaVersion + "\n",
-		"xacml/att.sha256":        "  xacml-pdp-" + last(xacmlVersions[ATT]) + ".jar\n",
-		"xacml/authzforce.sha256": "  authzforce-ce-core-pdp-engine-" + last(xacmlVersions[AuthzForce]) + ".jar\n",
+		"xacml/att.sha256":        "/xacml-pdp-" + last(xacmlVersions[ATT]) + ".jar\n",
+		"xacml/authzforce.sha256": "/authzforce-ce-core-pdp-engine-" + last(xacmlVersions[AuthzForce]) + ".jar\n",
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "engines", file))
 		if err != nil {
@@ -40,16 +40,6 @@ func TestVersionsAreThoseThatArePinned(t *testing.T) {
 		}
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s lacks %q", file, want)
-		}
-	}
-	pom, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "engines", "xacml", "pom.xml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, goal := range []string{compileGoal, copyGoal} {
-		f := strings.Split(goal, ":")
-		if want := "<artifactId>" + f[1] + "</artifactId>\n        <version>" + f[2] + "</version>"; !strings.Contains(string(pom), want) {
-			t.Errorf("pom.xml does not pin %s", goal)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // needJava is the oldest Java that the engines run on; our sources are compiled for it.
 const needJava = 17
 
-const installJava = "install a JDK of Java 17 or newer and Maven (Debian: apt-get install openjdk-17-jdk-headless maven), or leave this engine out"
+const installJava = "install a JDK of Java 17 or newer (Debian: apt-get install openjdk-17-jdk-headless), or leave this engine out"
 
 // A jvm is a Java runtime of the host.
 type jvm struct {
@@ -21,12 +21,28 @@ type jvm struct {
 	version string // "17.0.15"
 }
 
-// findJava looks where Maven does: in JAVA_HOME, and then in PATH.
-func findJava(ctx context.Context, k Kind, h Host) (jvm, error) {
-	path, ok := h.look("java")
-	if home, set := h.Getenv("JAVA_HOME"); set && home != "" && build.Executable(filepath.Join(home, "bin", "java")) {
-		path, ok = filepath.Join(home, "bin", "java"), true
+// lookJava looks for a program of the JDK in JAVA_HOME, and then in PATH.
+func lookJava(h Host, name string) (path string, ok bool) {
+	if home, set := h.Getenv("JAVA_HOME"); set && home != "" {
+		if path := filepath.Join(home, "bin", name); build.Executable(path) {
+			return path, true
+		}
 	}
+	return h.look(name)
+}
+
+// findJavac returns the path of the compiler.
+func findJavac(k Kind, h Host) (string, error) {
+	path, ok := lookJava(h, "javac")
+	if !ok {
+		return "", &Missing{Kind: k, Reason: "javac was not found in PATH, and the engine has not been built yet", Next: installJava}
+	}
+	return path, nil
+}
+
+// findJava returns the runtime of this host.
+func findJava(ctx context.Context, k Kind, h Host) (jvm, error) {
+	path, ok := lookJava(h, "java")
 	if !ok {
 		return jvm{}, &Missing{Kind: k, Reason: "java was not found in PATH", Next: installJava}
 	}

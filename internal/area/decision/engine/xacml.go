@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +12,7 @@ import (
 	"tare/internal/build"
 )
 
-// xacmlVersions are the engines' own versions, which engines/xacml/pom.xml pins.
+// xacmlVersions are the engines' own versions, which engines/xacml/*.sha256 pin.
 var xacmlVersions = map[Kind]string{ATT: "AT&T XACML 4.0.0", AuthzForce: "AuthzForce 21.0.1"}
 
 // jvmArgs are the same for both engines, and for every run: -Xmx bounds the heap, so that memory can be compared, and not what lies
@@ -24,15 +21,15 @@ var jvmArgs = []string{
 	"-Xmx512m", "-XX:MaxDirectMemorySize=64g", "-Dsun.net.httpserver.nodelay=true", "-Dsun.net.httpserver.maxIdleConnections=10000", "-Dsun.net.httpserver.idleInterval=86400",
 }
 
-// xacmlRecipe is how an engine is built with Maven.
+// xacmlRecipe is how an engine is built.
 func xacmlRecipe(k Kind, h Host) (build.Recipe, error) {
 	sources, err := build.Below(engines.Sources, "xacml")
 	if err != nil {
 		return build.Recipe{}, err
 	}
 	hash, err := build.Hash(engines.Sources, sources)
-	m := maven{kind: k, host: h, sources: sources}
-	return build.Recipe{Name: fmt.Sprintf("xacml-%s-%s", k, hash), Lock: "maven", Make: m.build}, err
+	b := javaBuild{kind: k, host: h, sources: sources}
+	return build.Recipe{Name: fmt.Sprintf("xacml-%s-%s", k, hash), Lock: "java", Make: b.build}, err
 }
 
 // findXACML builds an engine, if that has not been done, and says how its JVM is started.
@@ -75,62 +72,42 @@ func seekXACML(ctx context.Context, k Kind, h Host) (there bool, err error) {
 		_, err := checkJars(k, filepath.Join(dir, "lib"))
 		return err == nil, err
 	}
-	_, err = maven{kind: k, host: h}.find()
+	_, err = findJavac(k, h)
 	return false, err
 }
 
-// checkJars compares the libraries in dir with those that were pinned, all of them and nothing else, and returns their paths in order.
+// checkJars compares the libraries in dir with those that are pinned, all of them and nothing else, and returns their paths in order.
 func checkJars(k Kind, dir string) ([]string, error) {
-	list, err := engines.Sources.ReadFile("xacml/" + string(k) + ".sha256")
+	all, err := libraries(k)
 	if err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%s: read what Maven fetched: %w", k, err)
+		return nil, fmt.Errorf("%s: read its libraries: %w", k, err)
 	}
-	var got bytes.Buffer
-	var paths []string
+	pinned, paths := map[string]string{}, []string{}
+	for _, l := range all {
+		pinned[l.name()] = l.sum
+	}
 	for _, e := range entries {
-		sum, err := sumOf(filepath.Join(dir, e.Name()))
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: read its libraries: %w", k, err)
 		}
-		fmt.Fprintf(&got, "%s  %s\n", sum, e.Name())
+		if got := sumOf(text); got != pinned[e.Name()] {
+			return nil, otherJars(k, dir, fmt.Sprintf("found %s with SHA-256 %s", e.Name(), got))
+		}
+		delete(pinned, e.Name())
 		paths = append(paths, filepath.Join(dir, e.Name()))
 	}
-	if diff := lineDiff(list, got.Bytes()); diff != "" {
-		return nil, fmt.Errorf("%s: the libraries in %s are not those that tare pins (engines/xacml/%s.sha256): %s; remove the folder to have them fetched again",
-			k, dir, k, diff)
+	for name := range pinned {
+		return nil, otherJars(k, dir, name+" is missing")
 	}
 	return paths, nil
 }
 
-func sumOf(file string) (string, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// lineDiff names the first line of one list that the other has not.
-func lineDiff(want, got []byte) string {
-	has, wanted := nonEmpty(got), nonEmpty(want)
-	for _, line := range wanted {
-		if !slices.Contains(has, line) {
-			return fmt.Sprintf("want %q", line)
-		}
-	}
-	for _, line := range has {
-		if !slices.Contains(wanted, line) {
-			return fmt.Sprintf("found %q", line)
-		}
-	}
-	return ""
-}
-
-func nonEmpty(text []byte) []string {
-	return slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
+func otherJars(k Kind, dir, how string) error {
+	return fmt.Errorf("%s: the libraries in %s are not those that tare pins (engines/xacml/%s.sha256): %s; remove the folder %s to have them fetched again",
+		k, dir, k, how, filepath.Dir(dir))
 }

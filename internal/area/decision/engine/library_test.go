@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// pinnedTo is a library with this content.
+func pinnedTo(content string) library {
+	return library{path: "org/example/x/1/x-1.jar", sum: sumOf([]byte(content))}
+}
+
+// TestLibraryIsWhatIsPinned, wherever it comes from; what is not does not reach the folder.
+func TestLibraryIsWhatIsPinned(t *testing.T) {
+	const right = "right"
+	endless := func(w http.ResponseWriter) {
+		for chunk := make([]byte, 1<<20); ; {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	}
+	says := func(text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { _, _ = w.Write([]byte(text)) }
+	}
+	for name, c := range map[string]struct {
+		local  string // empty: none
+		remote func(http.ResponseWriter)
+		asked  bool
+		err    string // empty: none
+	}{
+		"local":             {right, says("evil"), false, ""},
+		"another one local": {"evil", says(right), true, ""},
+		"remote":            {"", says(right), true, ""},
+		"both others":       {"evil", says("evil too"), true, "is not what tare pins"},
+		"nothing":           {"", says(""), true, "is not what tare pins"},
+		"not found":         {"", func(w http.ResponseWriter) { http.Error(w, right, http.StatusNotFound) }, true, "404 Not Found"},
+		"endless":           {"", endless, true, "more than 67108864 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Bool
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked.Store(true)
+				if r.URL.Path != "/maven/org/example/x/1/x-1.jar" {
+					t.Errorf("asked for %s", r.URL)
+				}
+				c.remote(w)
+			}))
+			defer server.Close()
+			s, l, dir := source{local: t.TempDir(), remote: server.URL + "/maven", client: server.Client()}, pinnedTo(right), t.TempDir()
+			if c.local != "" {
+				file := filepath.Join(s.local, l.path)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(c.local), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := s.put(t.Context(), l, dir)
+			got, _ := os.ReadFile(filepath.Join(dir, "x-1.jar")) // compared below
+			switch {
+			case c.err == "" && (err != nil || string(got) != right):
+				t.Errorf("%q, %v", got, err)
+			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || got != nil):
+				t.Errorf("%d bytes, error %v; want none and %q", len(got), err, c.err)
+			}
+			if asked.Load() != c.asked {
+				t.Errorf("the repository was asked: %v", !c.asked)
+			}
+		})
+	}
+}
+
+// TestNothingIsCompiledBeforeItIsChecked: a repository that gives another library makes the build fail before the compiler runs.
+func TestNothingIsCompiledBeforeItIsChecked(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("evil")) }))
+	defer server.Close()
+	bin, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
+	if err := os.WriteFile(filepath.Join(bin, "javac"), []byte("#!/bin/sh\n> "+ran+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"PATH": bin, Repository: server.URL}
+	h := Host{Log: slog.New(slog.DiscardHandler), Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	for _, k := range []Kind{ATT, AuthzForce} {
+		r, err := xacmlRecipe(k, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.Make(t.Context(), t.TempDir())
+		if missing := new(Missing); err == nil || errors.As(err, &missing) || !strings.Contains(err.Error(), "is not what tare pins") {
+			t.Errorf("%s: %v", k, err)
+		}
+	}
+	if _, err := os.Stat(ran); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the compiler was run: %v", err)
+	}
+}
+
+// TestNoProcessorRuns: a library on the class path that names an annotation processor does not get it run by the compiler.
+func TestNoProcessorRuns(t *testing.T) {
+	javac, err := exec.LookPath("javac")
+	if err != nil {
+		t.Skip("SKIPPED: no javac in PATH, and it is a compiler that is to be tried")
+	}
+	dir := t.TempDir()
+	evil, classes, proof := filepath.Join(dir, "evil"), filepath.Join(dir, "classes"), filepath.Join(dir, "proof")
+	services := filepath.Join(evil, "META-INF", "services")
+	write := func(file, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(dir, "Evil.java"), `import java.nio.file.*;
+import java.util.Set;
+import javax.annotation.processing.*;
+import javax.lang.model.element.TypeElement;
+@SupportedAnnotationTypes("*")
+public class Evil extends AbstractProcessor {
+  public boolean process(Set<? extends TypeElement> a, RoundEnvironment r) {
+    try { Files.writeString(Path.of("`+proof+`"), "ran"); } catch (Exception e) { throw new RuntimeException(e); }
+    return false;
+  }
+}`)
+	write(filepath.Join(dir, "Good.java"), "class Good {}")
+	write(filepath.Join(classes, "x"), "")
+	b := javaBuild{kind: ATT}
+	if err := os.MkdirAll(services, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.compile(t.Context(), javac, []string{filepath.Join(dir, "Evil.java")}, nil, evil); err != nil {
+		t.Fatal(err)
+	}
+	write(filepath.Join(services, "javax.annotation.processing.Processor"), "Evil\n")
+	if err := b.compile(t.Context(), javac, []string{filepath.Join(dir, "Good.java")}, []string{evil}, classes); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(classes, "Good.class")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(proof); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the processor was run: %v", err)
+	}
+	if err := b.compile(t.Context(), javac, []string{filepath.Join(dir, "none.java")}, nil, classes); err == nil || !strings.Contains(err.Error(), "none.java") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// TestLibrariesArePinned: each has a sum, and a name of its own in the folder that all of them share.
+func TestLibrariesArePinned(t *testing.T) {
+	for k, want := range map[Kind]int{ATT: 18, AuthzForce: 44} {
+		all, err := libraries(k)
+		if err != nil || len(all) != want {
+			t.Errorf("%s: %d libraries, want %d (%v)", k, len(all), want, err)
+		}
+		seen := map[string]bool{}
+		for _, l := range all {
+			if len(l.sum) != 64 || strings.Trim(l.sum, "0123456789abcdef") != "" || seen[l.name()] || !strings.HasSuffix(l.path, ".jar") {
+				t.Errorf("%s: %+v", k, l)
+			}
+			seen[l.name()] = true
+		}
+	}
+	if _, err := libraries("none"); err == nil {
+		t.Error("libraries of an unknown kind")
+	}
+}
+
+// TestJarsAreCheckedAtEveryStart: one that was changed, one too many and one too few are refused.
+func TestJarsAreCheckedAtEveryStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "lib")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := checkJars(ATT, dir); err == nil || !strings.Contains(err.Error(), ".jar is missing; remove the folder "+filepath.Dir(dir)) {
+		t.Errorf("an empty folder: %v", err)
+	}
+	for _, name := range []string{"xacml-4.0.0.jar", "more.jar"} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte("evil"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := checkJars(ATT, dir); err == nil || !strings.Contains(err.Error(), "found "+name+" with SHA-256 ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
