@@ -99,7 +99,7 @@ func rewrite(t *testing.T, folder string, files map[string]string) {
 }
 
 // light are the files of a control plane that need nothing of Kubernetes.
-var light = []string{"component.go", "loopback.go"}
+var light = []string{"component.go", "socket.go"}
 
 // packages of ../plane need nothing of Kubernetes either: what the driver of the pull manager is made of, but for the calls themselves.
 var packages = []string{"./batch", "./driver", "./recordfile", "./sequence", "./setting"}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// These tests need nothing of Kubernetes, and are run without it: go test component.go loopback.go component_test.go.
+// These tests need nothing of Kubernetes, and are run without it: go test component.go socket.go component_test.go.
 
 // TestRun: a component gets its arguments as its own, after it has said that it is ready, and its exit code is the process's.
 func TestRun(t *testing.T) {
@@ -81,10 +81,10 @@ func TestVersions(t *testing.T) {
 		{Path: "k8s.io/kubernetes", Version: "v1.36.3"},
 		{Path: "go.etcd.io/etcd/server/v3", Version: "v3.6.7", Replace: &debug.Module{Path: "go.etcd.io/etcd/server/v3", Version: "v3.6.8"}},
 	}}
-	if got := versions(info); got != `{"etcd":"v3.6.8","go":"go1.26.8","kubernetes":"v1.36.3"}` {
+	if got := versions(info); got != `{"etcd":"v3.6.8","go":"go1.26.8","kubernetes":"v1.36.3","protocol":"2"}` {
 		t.Error(got)
 	}
-	if got := versions(nil); got != "{}" {
+	if got := versions(nil); got != `{"protocol":"2"}` {
 		t.Error(got)
 	}
 	var out bytes.Buffer
@@ -93,17 +93,32 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-func TestLoopback(t *testing.T) {
+// TestSocket: only a file of a folder that nobody else may enter is an address.
+func TestSocket(t *testing.T) {
+	private := t.TempDir()
+	if err := os.Chmod(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for raw, good := range map[string]bool{
-		"http://127.0.0.1:2379": true, "http://[::1]:2379": true,
-		"http://0.0.0.0:2379": false, "http://192.0.2.1:2379": false, "http://localhost:2379": false, "https://127.0.0.1:2379": false,
-		"http://127.0.0.1": false, "http://127.0.0.1:0": false, "http://127.0.0.1:99999": false, "unix://x": false, "http://127.0.0.1:1/x": false,
-		"http://a:b@127.0.0.1:1": false, "": false, ":": false,
+		"unix://etcd.sock": true, "unix://a": true,
+		"unix:///tmp/etcd.sock": false, "unix://../etcd.sock": false, "unix://x/y": false, "unix://.x": false, "unix://x?y": false, "unix://a@x": false,
+		"unix:x": false, "unix://": false, "unixs://x": false, "http://127.0.0.1:2379": false, "https://127.0.0.1:2379": false, "": false, ":": false,
 	} {
-		u, err := loopback(raw)
+		u, err := socket(raw, private)
 		if (err == nil) != good || (good && u.String() != raw) {
 			t.Errorf("%q: %v, %v", raw, u, err)
 		}
+	}
+	for _, mode := range []os.FileMode{0o755, 0o710, 0o701, 0o770} {
+		if err := os.Chmod(private, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := socket("unix://etcd.sock", private); err == nil || !strings.Contains(err.Error(), "others may enter") {
+			t.Errorf("a folder of mode %v: %v", mode, err)
+		}
+	}
+	if _, err := socket("unix://etcd.sock", private+"/none"); err == nil {
+		t.Error("a socket in a folder that is not there")
 	}
 }
 

@@ -39,9 +39,12 @@ func usual(t *testing.T) toolchain {
 // host has nothing but the toolchain, and notes what it tells.
 func (g toolchain) host(t *testing.T, cache string) (h Host, told *[]string) {
 	t.Helper()
-	t.Setenv("SAYS", says136)
 	bin, caches := t.TempDir(), t.TempDir()
-	script(t, filepath.Join(bin, "go"), `case $1 in
+	if err := os.WriteFile(filepath.Join(bin, "says"), []byte(says136+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script(t, filepath.Join(bin, "go"), `read -r SAYS < "${0%/*}/says"
+case $1 in
 env) echo '{"GOVERSION": "`+g.version+`", "GOPROXY": "https://modules.example", "GOCACHE": "`+caches+`", "GOMODCACHE": "`+g.modules+`"}';;
 list) `+g.list+`;;
 build) `+g.make+`;;
@@ -154,7 +157,10 @@ func TestNewestWithoutGo(t *testing.T) {
 
 // TestBuildIsIndependent of what the user has set for builds of their own, but goes where they get modules from.
 func TestBuildIsIndependent(t *testing.T) {
-	for _, v := range []string{"GOFLAGS=-tags=evil", "GOWORK=/evil", "GOENV=/evil", "GOAMD64=v3", "CGO_ENABLED=1", "GOTOOLCHAIN=auto", "GOOS=plan9", "GOEXPERIMENT=evil", "GOPROXY=https://modules.example"} {
+	for _, v := range []string{
+		"GOFLAGS=-tags=evil", "GOWORK=/evil", "GOENV=/evil", "GOAMD64=v3", "CGO_ENABLED=1", "GOTOOLCHAIN=auto", "GOOS=plan9", "GOEXPERIMENT=evil",
+		"GOPROXY=https://modules.example", "HTTPS_PROXY=http://proxy.example", "AWS_SECRET_ACCESS_KEY=secret", "GIT_SSH_COMMAND=evil",
+	} {
 		name, value, _ := strings.Cut(v, "=")
 		t.Setenv(name, value)
 	}
@@ -174,14 +180,17 @@ func TestBuildIsIndependent(t *testing.T) {
 		}
 		for _, want := range []string{
 			"GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off", "GOENV=off", "GOAMD64=", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOOS=linux", "GOEXPERIMENT=",
-			"GOPROXY=https://modules.example",
+			"GOPROXY=https://modules.example", "HTTPS_PROXY=http://proxy.example",
 		} {
 			if !strings.Contains("\n"+string(text), "\n"+want+"\n") {
 				t.Errorf("go %s: the environment lacks %s", command, want)
 			}
 		}
+		if strings.Contains(string(text), "secret") || strings.Contains(string(text), "GIT_SSH_COMMAND") {
+			t.Errorf("go %s: it is given what it has no need to know: %s", command, text)
+		}
 		files, err := os.ReadFile(filepath.Join(notes, command+".files"))
-		if err != nil || string(files) != "batch\ncomponent.go\ndriver\netcd.go\ngo.mod\ngo.sum\nlisten.go\nloopback.go\nmain.go\npull\nrecordfile\nsequence\nsetting\n" {
+		if err != nil || string(files) != "batch\ncomponent.go\ndriver\netcd.go\ngo.mod\ngo.sum\nlisten.go\nmain.go\npull\nrecordfile\nsequence\nsetting\nsocket.go\n" {
 			t.Errorf("go %s: in its folder are %q (%v)", command, files, err)
 		}
 	}

@@ -31,10 +31,13 @@ const (
 	clientRate = 5000
 )
 
-// ports are where the components listen, on loopback.
-type ports struct{ etcd, peer, server, scheduler, controller uint16 }
+// socket is where etcd listens: a file in the folder of secrets, in which all components work. Whoever reaches it is asked for no credential.
+const socket = "unix://etcd.sock"
 
-func (p ports) all() []uint16 { return []uint16{p.etcd, p.peer, p.server, p.scheduler, p.controller} }
+// ports are where the other components listen, on loopback.
+type ports struct{ server, scheduler, controller uint16 }
+
+func (p ports) all() []uint16 { return []uint16{p.server, p.scheduler, p.controller} }
 
 // findPorts asks for all of them at once, so that they differ.
 func findPorts(ctx context.Context) (ports, error) {
@@ -42,12 +45,12 @@ func findPorts(ctx context.Context) (ports, error) {
 	if err != nil {
 		return ports{}, err
 	}
-	return ports{etcd: p[0], peer: p[1], server: p[2], scheduler: p[3], controller: p[4]}, nil
+	return ports{server: p[0], scheduler: p[1], controller: p[2]}, nil
 }
 
-// url is an address on loopback.
-func url(scheme string, port uint16) string {
-	return scheme + "://127.0.0.1:" + strconv.Itoa(int(port))
+// url is the address of a component on loopback.
+func url(port uint16) string {
+	return "https://127.0.0.1:" + strconv.Itoa(int(port))
 }
 
 // arguments are a component's flags. What is measured keeps its defaults, but for what a plane without network and containers has no use for.
@@ -55,7 +58,7 @@ func (p *Plane) arguments(component string) []string {
 	switch component {
 	case Etcd:
 		return []string{
-			"--data-dir=" + p.data, "--listen-client-urls=" + url("http", p.ports.etcd), "--listen-peer-urls=" + url("http", p.ports.peer),
+			"--data-dir=" + p.data, "--listen-client-urls=" + socket, "--quota-backend-bytes=" + strconv.FormatUint(p.quota, 10),
 			"--unsafe-no-fsync=" + strconv.FormatBool(p.config.Etcd == Tmpfs),
 		}
 	case APIServer:
@@ -72,7 +75,7 @@ func (p *Plane) arguments(component string) []string {
 func (p *Plane) serverArguments() []string {
 	s := p.secrets
 	args := append(p.listening(p.ports.server),
-		"--etcd-servers="+url("http", p.ports.etcd),
+		"--etcd-servers="+socket,
 		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/16",
 		"--token-auth-file="+s.path(tokenFile), "--anonymous-auth=false", "--authorization-mode=Node,RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+s.path(accountPublicFile),

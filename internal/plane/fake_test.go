@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == "knock" {
+		knock(os.Args[2:])
+		return
+	}
 	if len(os.Args) == 3 && os.Args[1] == "hold" {
 		if err := holdUntilKilled(os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -149,7 +153,12 @@ func (f *fake) first() bool {
 func (f *fake) listen() (net.Listener, error) {
 	var lc net.ListenConfig
 	if f.component == Etcd {
-		return lc.Listen(context.Background(), "tcp", strings.TrimPrefix(f.flags["listen-client-urls"], "http://"))
+		file := strings.TrimPrefix(f.flags["listen-client-urls"], "unix://")
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) { // as etcd does: that of one that was killed is still there
+			return nil, err
+		}
+		syscall.Umask(0o077)
+		return lc.Listen(context.Background(), "unix", file)
 	}
 	pair, err := tls.LoadX509KeyPair(f.flags["tls-cert-file"], f.flags["tls-private-key-file"])
 	if err != nil {

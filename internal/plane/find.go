@@ -21,6 +21,9 @@ const (
 	VariablePSP = "TARE_PLANE_PSP"
 )
 
+// protocol is the version of what components are told (plane/component.go), which a named binary must speak.
+const protocol = "2"
+
 // tryWithin bounds the time in which a binary must say what it is. It takes 50 ms, and has 120 MB to read.
 const tryWithin = 10 * time.Second
 
@@ -183,12 +186,15 @@ func (c candidate) try(ctx context.Context, v Version) (Binary, error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c.refuse(v, fmt.Sprintf("did not say its version within %v", c.within))
 	}
-	b, ok := saysVersion(out)
+	b, speaks, ok := saysVersion(out)
 	if err != nil || !ok {
 		return c.refuse(v, fmt.Sprintf("does not say its version as tare-plane does (%v)", errors.Join(err, errors.New(build.Tail(out)))))
 	}
 	b.Path, b.Version = path, minorOf(b.Kubernetes)
-	if b.Version != v {
+	switch {
+	case speaks != protocol:
+		return c.refuse(v, fmt.Sprintf("was built from the sources of another version of tare (protocol %q, and %q is wanted)", speaks, protocol))
+	case b.Version != v:
 		return c.refuse(v, fmt.Sprintf("is of Kubernetes %s, and %s is wanted", b.Kubernetes, v))
 	}
 	return b, nil
@@ -198,13 +204,13 @@ func (c candidate) refuse(v Version, reason string) (Binary, error) {
 	return Binary{}, &Missing{What: what(v), Reason: fmt.Sprintf("%s (%s) %s", c.path, c.by, reason), Next: c.next}
 }
 
-// saysVersion reads what "tare-plane version" says: a line of JSON, beside which libraries may warn.
-func saysVersion(out string) (Binary, bool) {
+// saysVersion reads what "tare-plane version" says: a line of JSON, beside which libraries may warn. The first protocol had no name.
+func saysVersion(out string) (b Binary, protocol string, ok bool) {
 	for line := range strings.Lines(out) {
-		var said struct{ Kubernetes, Etcd, Go string }
+		var said struct{ Kubernetes, Etcd, Go, Protocol string }
 		if err := json.Unmarshal([]byte(line), &said); err == nil && said.Kubernetes != "" && said.Etcd != "" {
-			return Binary{Kubernetes: said.Kubernetes, Etcd: said.Etcd, Go: said.Go}, true
+			return Binary{Kubernetes: said.Kubernetes, Etcd: said.Etcd, Go: said.Go}, said.Protocol, true
 		}
 	}
-	return Binary{}, false
+	return Binary{}, "", false
 }

@@ -23,8 +23,8 @@ func script(t *testing.T, path, text string) string {
 }
 
 const (
-	says136 = `echo '{"etcd":"v3.6.8","go":"go1.26.8","kubernetes":"v1.36.3"}'`
-	says124 = `echo '{"etcd":"v3.5.0","go":"go1.26.8","kubernetes":"v1.24.17"}'`
+	says136 = `echo '{"etcd":"v3.6.8","go":"go1.26.8","kubernetes":"v1.36.3","protocol":"2"}'`
+	says124 = `echo '{"etcd":"v3.5.4","go":"go1.26.8","kubernetes":"v1.24.17","protocol":"2"}'`
 )
 
 // bare is a host without programs, with the given environment.
@@ -47,9 +47,9 @@ func TestNamedBinary(t *testing.T) {
 		want Binary
 	}{
 		"variable":      {V136, "", Binary{Path: new136, Version: "1.36", Kubernetes: "v1.36.3", Etcd: "v3.6.8", Go: "go1.26.8"}},
-		"psp's":         {V124, "", Binary{Path: old124, Version: "1.24", Kubernetes: "v1.24.17", Etcd: "v3.5.0", Go: "go1.26.8"}},
-		"path wins":     {V124, script(t, filepath.Join(dir, "other"), says124), Binary{Path: filepath.Join(dir, "other"), Version: "1.24", Kubernetes: "v1.24.17", Etcd: "v3.5.0", Go: "go1.26.8"}},
-		"path has only": {V136, script(t, filepath.Join(dir, "few"), `echo '{"etcd":"e","kubernetes":"v1.36.0"}'`), Binary{Path: filepath.Join(dir, "few"), Version: "1.36", Kubernetes: "v1.36.0", Etcd: "e"}},
+		"psp's":         {V124, "", Binary{Path: old124, Version: "1.24", Kubernetes: "v1.24.17", Etcd: "v3.5.4", Go: "go1.26.8"}},
+		"path wins":     {V124, script(t, filepath.Join(dir, "other"), says124), Binary{Path: filepath.Join(dir, "other"), Version: "1.24", Kubernetes: "v1.24.17", Etcd: "v3.5.4", Go: "go1.26.8"}},
+		"path has only": {V136, script(t, filepath.Join(dir, "few"), `echo '{"etcd":"e","kubernetes":"v1.36.0","protocol":"2"}'`), Binary{Path: filepath.Join(dir, "few"), Version: "1.36", Kubernetes: "v1.36.0", Etcd: "e"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := bare(t, env)
@@ -91,7 +91,8 @@ func TestNamedBinaryIsRefused(t *testing.T) {
 		"fails":           {script(t, filepath.Join(dir, "false"), says136+"; exit 3"), "exit status 3"},
 		"other JSON":      {script(t, filepath.Join(dir, "json"), `echo '{"version":"v1.36.3"}'`), "does not say its version"},
 		"other minor":     {script(t, filepath.Join(dir, "minor"), says124), "is of Kubernetes v1.24.17, and 1.36 is wanted"},
-		"no release":      {script(t, filepath.Join(dir, "devel"), `echo '{"etcd":"e","kubernetes":"(devel)"}'`), "is of Kubernetes (devel)"},
+		"an older tare's": {script(t, filepath.Join(dir, "old"), `echo '{"etcd":"v3.6.8","kubernetes":"v1.36.3"}'`), `another version of tare (protocol "", and "2" is wanted)`},
+		"no release":      {script(t, filepath.Join(dir, "devel"), `echo '{"etcd":"e","kubernetes":"(devel)","protocol":"2"}'`), "is of Kubernetes (devel)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for by, h := range map[string]Host{"(named)": bare(t, nil), "($TARE_PLANE)": bare(t, map[string]string{"TARE_PLANE": c.path})} {
@@ -141,12 +142,12 @@ func TestUnknownVersion(t *testing.T) {
 // FuzzSaysVersion: whatever a program prints, only a line that names both versions is believed.
 func FuzzSaysVersion(f *testing.F) {
 	for _, out := range []string{
-		"", "moo\n", `{"etcd":"v3.6.8","go":"go1.26.8","kubernetes":"v1.36.3"}`, "W0101 warning\n" + `{"etcd":"e","kubernetes":"k"}` + "\nmore", `{"kubernetes":1}`, "null", "[]",
+		"", "moo\n", `{"etcd":"v3.6.8","go":"go1.26.8","kubernetes":"v1.36.3","protocol":"2"}`, "W0101 warning\n" + `{"etcd":"e","kubernetes":"k"}` + "\nmore", `{"kubernetes":1}`, "null", "[]",
 	} {
 		f.Add(out)
 	}
 	f.Fuzz(func(t *testing.T, out string) {
-		b, ok := saysVersion(out)
+		b, _, ok := saysVersion(out)
 		if ok != (b.Kubernetes != "" && b.Etcd != "") {
 			t.Errorf("%q: %+v, %v", out, b, ok)
 		}

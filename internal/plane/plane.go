@@ -36,6 +36,10 @@ const (
 	startTries = 5
 	// tmpfsNeeds is how much memory etcd must find in its folder, in bytes: two segments of its log, 64 MB each, and room for 3,000 pods.
 	tmpfsNeeds = 384 << 20
+	// mostData bounds etcd's database, in bytes: 5,000 policies and 3,000 pods need a tenth of it.
+	mostData = 4 << 30
+	// leastData is what the database may have however little is free, in bytes: 0 would be etcd's own default.
+	leastData = 64 << 20
 )
 
 // Config says which control plane to start, and who is to know of it.
@@ -63,7 +67,7 @@ type Config struct {
 // owned are flags of kube-apiserver that the plane itself depends on.
 var owned = []string{
 	"etcd-servers", "bind-address", "secure-port", "cert-dir", "tls-cert-file", "tls-private-key-file", "token-auth-file", "authorization-mode",
-	"service-account-issuer", "service-account-key-file", "service-account-signing-key-file",
+	"service-account-issuer", "service-account-key-file", "service-account-signing-key-file", "anonymous-auth", "authentication-config",
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -115,6 +119,7 @@ type Plane struct {
 	config  Config
 	secrets *secrets
 	data    string // etcd's folder
+	quota   uint64 // of etcd's database, in bytes
 	ports   ports
 	client  *http.Client
 
@@ -186,7 +191,7 @@ func (p *Plane) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// dataFolder is where etcd will keep its data. room gives a file system's type and free bytes.
+// dataFolder is where etcd will keep its data, and sets its quota. room gives a file system's type and free bytes.
 func (p *Plane) dataFolder(room func(path string) (kind int64, free uint64, err error)) (string, error) {
 	p.Store = p.config.Etcd
 	if p.Store == Tmpfs {
@@ -196,15 +201,24 @@ func (p *Plane) dataFolder(room func(path string) (kind int64, free uint64, err 
 		case err != nil:
 			return "", err
 		case kind == unix.TMPFS_MAGIC && free >= tmpfsNeeds:
+			p.quota = quotaOf(free)
 			return p.secrets.path(etcdFolder), nil
 		}
 		p.Store = NoFsync
 		p.config.Log.Warn("there is no room in memory for etcd: it keeps its data in the run's folder, without fsync; "+
 			"enlarge "+shm+" (docker run --shm-size=1g)", slog.Uint64("free_mib", free>>20), slog.Int("needed_mib", tmpfsNeeds>>20))
 	}
+	_, free, err := room(p.config.Dir)
+	if err != nil {
+		return "", err
+	}
+	p.quota = quotaOf(free)
 	dir := filepath.Join(p.config.Dir, filepath.Base(p.secrets.dir)+"-etcd")
 	return dir, p.keep(dir)
 }
+
+// quotaOf is how large etcd's database may grow where so much is free: it must not fill the host's memory or disk. Beyond it, etcd refuses to write.
+func quotaOf(free uint64) uint64 { return max(leastData, min(mostData, free/2)) }
 
 // keep notes a folder before it is made, so that it is removed whatever happens.
 func (p *Plane) keep(dir string) error {
@@ -226,7 +240,7 @@ func (p *Plane) components() []string {
 }
 
 // Server is where kube-apiserver is: "https://127.0.0.1:PORT".
-func (p *Plane) Server() string { return url("https", p.ports.server) }
+func (p *Plane) Server() string { return url(p.ports.server) }
 
 // Kubeconfig is the path of the administrator's kubeconfig, which is gone after Close.
 func (p *Plane) Kubeconfig() string { return p.secrets.path(adminFile) }

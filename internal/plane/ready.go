@@ -59,9 +59,9 @@ func (p *Plane) wellAt(component string) []string {
 		if p.config.Binary.Version == V124 {
 			path = "/healthz"
 		}
-		return []string{url("https", p.ports.scheduler) + path}
+		return []string{url(p.ports.scheduler) + path}
 	case ControllerManager:
-		return []string{url("https", p.ports.controller) + "/healthz", p.Server() + "/api/v1/namespaces/default/serviceaccounts/default"}
+		return []string{url(p.ports.controller) + "/healthz", p.Server() + "/api/v1/namespaces/default/serviceaccounts/default"}
 	}
 	return nil // etcd: the server's own readiness depends on it
 }

@@ -455,6 +455,7 @@ func TestRefusedConfigs(t *testing.T) {
 		{Config{Binary: b, Etcd: "floppy"}, `etcd on "floppy"`},
 		{Config{Binary: b, PSP: true}, "PodSecurityPolicy needs version 1.24"},
 		{Config{Binary: b, Flags: []string{"--secure-port=1"}}, "--secure-port of kube-apiserver is the plane's own"},
+		{Config{Binary: b, Flags: []string{"--anonymous-auth=true"}}, "--anonymous-auth of kube-apiserver is the plane's own"},
 		{Config{Binary: b, Flags: []string{"v=3"}}, `flag "v=3"`},
 		{Config{Binary: b, Dir: "/nowhere/at/all"}, "/nowhere/at/all"},
 	} {
@@ -476,11 +477,12 @@ func TestDataFolder(t *testing.T) {
 		kind  int64
 		free  uint64
 		store string
+		quota string // bytes
 	}{
-		{Tmpfs, tmpfs, 1 << 30, Tmpfs},
-		{Tmpfs, tmpfs, 64 << 20, NoFsync},
-		{Tmpfs, ext4, 1 << 40, NoFsync},
-		{Disk, tmpfs, 1 << 30, Disk},
+		{Tmpfs, tmpfs, 1 << 30, Tmpfs, "536870912"},
+		{Tmpfs, tmpfs, 64 << 20, NoFsync, "67108864"},
+		{Tmpfs, ext4, 1 << 40, NoFsync, "4294967296"},
+		{Disk, tmpfs, 1 << 30, Disk, "536870912"},
 	} {
 		d := &diary{}
 		config, err := d.config(t, Binary{Version: V136}).withDefaults()
@@ -500,6 +502,9 @@ func TestDataFolder(t *testing.T) {
 		p.data = got
 		if fsync := !slices.Contains(p.arguments(Etcd), "--unsafe-no-fsync=true"); fsync != (c.store == Disk) {
 			t.Errorf("%s: fsync %v", c.store, fsync)
+		}
+		if !slices.Contains(p.arguments(Etcd), "--quota-backend-bytes="+c.quota) {
+			t.Errorf("%s with %d bytes free: no quota of %s bytes in %q", c.etcd, c.free, c.quota, p.arguments(Etcd))
 		}
 	}
 }

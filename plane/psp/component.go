@@ -20,6 +20,8 @@ const (
 	mostConfig = 1 << 20
 	// endWithin is how long a component may take to end in good order when nobody holds it any more: kube-apiserver waits for requests under way.
 	endWithin = 30 * time.Second
+	// protocol counts the changes of what components are told: since 2, etcd gets the name of a Unix socket, and a quota.
+	protocol = "2"
 )
 
 // A program is the components of a control plane in one binary.
@@ -90,9 +92,10 @@ func endSelf() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
-// versions names what a binary was built from, as JSON: {"etcd": "v3.6.8", "go": "go1.26.8", "kubernetes": "v1.36.3"}. What it does not know is missing.
+// versions names what a binary was built from, as JSON: {"etcd": "v3.6.8", "go": "go1.26.8", "kubernetes": "v1.36.3", "protocol": "2"}. What it
+// does not know is missing.
 func versions(info *debug.BuildInfo) string {
-	out := map[string]string{}
+	out := map[string]string{"protocol": protocol}
 	if info != nil {
 		out["go"] = info.GoVersion
 		for _, m := range info.Deps {

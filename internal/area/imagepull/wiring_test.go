@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "version":
-		fmt.Println(`{"kubernetes":"v1.36.99","etcd":"v3.6.8","go":"go1.26.8"}`)
+		fmt.Println(`{"kubernetes":"v1.36.99","etcd":"v3.6.8","go":"go1.26.8","protocol":"2"}`)
 		os.Exit(0)
 	case len(os.Args) == 2 && os.Args[1] == programArgument:
 		if err := standIn(); err != nil {
