@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -350,16 +351,19 @@ func TestTrim(t *testing.T) {
 
 // TestLook: for a plan nothing is built; what a run would build is said, and kept.
 func TestLook(t *testing.T) {
-	bin, built := t.TempDir(), filepath.Join(t.TempDir(), "built")
-	for name, says := range map[string]string{
-		"java": "echo 'openjdk version \"17.0.15\"' >&2",
-		"mvn":  "echo > " + built + "; exit 1",
-	} {
+	bin := t.TempDir()
+	for name, says := range map[string]string{"java": "echo 'openjdk version \"17.0.15\"' >&2", "javac": "exit 1"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+says+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env := testEnv(t, "TARE_CACHE", t.TempDir(), "PATH", bin)
+	var fetched atomic.Bool // a build begins with that
+	repository := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fetched.Store(true)
+		http.Error(w, "there is none", http.StatusNotFound)
+	}))
+	defer repository.Close()
+	env := testEnv(t, "TARE_CACHE", t.TempDir(), "PATH", bin, engine.Repository, repository.URL)
 	env.Look = true
 	spec := embedded(engine.ATT, Planted{})
 	found := (Area{}).Preflight(t.Context(), spec, env)
@@ -369,15 +373,15 @@ func TestLook(t *testing.T) {
 	if kept, found := (Area{}).Trim(t.Context(), spec, []design.Treatment{standard}, env); len(kept) != 1 || len(found) != 0 {
 		t.Errorf("kept %v, findings %+v", kept, found)
 	}
-	if _, err := os.Stat(built); err == nil {
-		t.Error("something was built")
+	if fetched.Load() {
+		t.Error("something was to be built")
 	}
 	env.Look = false
 	if found = (Area{}).Preflight(t.Context(), spec, env); len(found) != 1 || found[0].Severity != area.Error {
 		t.Errorf("a run whose build fails: %+v", found)
 	}
-	if _, err := os.Stat(built); err != nil {
-		t.Errorf("the run did not try to build: %v", err)
+	if !fetched.Load() {
+		t.Error("the run did not try to build")
 	}
 }
 
