@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,7 +117,31 @@ func TestRealPlaneIsClosed(t *testing.T) {
 			checkEtcdIsClosed(t, p)
 			checkPorts(t, p)
 			checkAnswers(t, p)
+			checkQuota(t, p)
 		})
+	}
+}
+
+// checkQuota asks etcd itself how large its database may grow.
+func checkQuota(t *testing.T, p *Plane) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", p.etcdSocket())
+	}}}
+	defer client.CloseIdleConnections()
+	res, err := client.Get("http://localhost/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, said, _ := strings.Cut(string(text), "\netcd_server_quota_backend_bytes ")
+	said, _, _ = strings.Cut(said, "\n")
+	if got, err := strconv.ParseFloat(said, 64); err != nil || uint64(got) != p.quota || p.quota > mostData || p.quota < leastData {
+		t.Errorf("etcd has a quota of %q bytes (%v), want %d", said, err, p.quota)
 	}
 }
 
