@@ -95,6 +95,7 @@ type Change struct {
 // Env is what an area may use of the outside world.
 type Env struct {
 	Dir   string // the run's folder, for logs and sockets
+	Run   string // names what is made on servers and hosts: 12 lower-case letters and digits that no other run has
 	Self  string // path of this binary, for child processes
 	Log   *slog.Logger
 	Clock clock.Clock

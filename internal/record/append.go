@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,8 +27,9 @@ func Append(dir string, c clock.Clock) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("append to record: %w", err)
 	}
-	w := newWriter(dir, f, c)
-	if err := w.put(KindResume, struct{}{}); err != nil {
+	w, id := newWriter(dir, f, c), rand.Text()
+	w.run = nameOf(id)
+	if err := w.put(KindResume, resumption{ID: id}); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	if dropped > 0 {

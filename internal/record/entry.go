@@ -77,7 +77,8 @@ type Header struct {
 	Question   design.Question `json:"question"`
 	Started    time.Time       `json:"started"`
 	Host       Host            `json:"host"`
-	// ID is the run's own, drawn at random; Seal is that of this header by the key of the user who ran it (Key). Both are absent where there was no key.
+	// ID is the run's own, drawn at random; "": an older tare wrote the record. Seal is that of this header by the key of the user who ran it (Key), absent
+	// where there was no key.
 	ID   string `json:"id,omitempty"`
 	Seal string `json:"seal,omitempty"`
 	// Key seals what is written; it is not written itself.
@@ -311,6 +312,11 @@ type Count struct {
 	Outcome   load.Outcome `json:"outcome"`
 	Count     uint64       `json:"count"`
 	Unsent    uint64       `json:"unsent,omitempty"` // of a Timeout: how many were never sent
+}
+
+// resumption says that another process goes on with the record, to undo or to resume.
+type resumption struct {
+	ID string `json:"id,omitempty"` // of that process, as Header.ID is of the first; see Writer.Run
 }
 
 // Status is how a trial or a run ended.

@@ -23,7 +23,8 @@ type Writer struct {
 	dir   string
 	clock clock.Clock
 	key   Key
-	id    string // of the run
+	id    string // of the record, for seals
+	run   string // see Run
 
 	mu      sync.Mutex
 	err     error
@@ -85,13 +86,11 @@ func Create(results string, h Header, file []byte, c clock.Clock) (*Writer, erro
 		return nil, fmt.Errorf("create record: %w", err)
 	}
 	w := newWriter(dir, f, c)
-	if len(h.Key) > 0 {
-		h.ID = rand.Text()
-	}
+	h.ID = rand.Text()
 	if h.Seal, err = h.Key.seal(h.ID, string(KindHeader), h); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	w.key, w.id = h.Key, h.ID
+	w.key, w.id, w.run = h.Key, h.ID, nameOf(h.ID)
 	if err := errors.Join(w.put(KindHeader, h), w.Sync(), syncFolder(dir), syncFolder(results)); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -117,6 +116,16 @@ func makeFolder(results, name string) (string, error) {
 		}
 	}
 }
+
+// nameLength is how many characters of an id names have: 60 bits.
+const nameLength = 12
+
+// nameOf is an id as names of objects have it: lower-case letters and digits.
+func nameOf(id string) string { return strings.ToLower(id[:nameLength]) }
+
+// Run names what this process makes on servers and hosts. It is drawn at random and kept in the record, so that no other run has it, wherever its record
+// lies; nor has the process that goes on with a copy of the record.
+func (w *Writer) Run() string { return w.run }
 
 // Dir is the record's folder.
 func (w *Writer) Dir() string { return w.dir }

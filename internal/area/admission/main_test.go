@@ -2,11 +2,13 @@ package admission
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -84,7 +86,7 @@ func testEnv(t testing.TB, operations ...string) area.Env {
 		t.Fatal(err)
 	}
 	return area.Env{
-		Dir: t.TempDir(), Self: self, Log: slog.New(slog.DiscardHandler), Clock: clock.System{}, Getenv: os.LookupEnv, Operations: operations,
+		Dir: t.TempDir(), Run: strings.ToLower(rand.Text()[:12]), Self: self, Log: slog.New(slog.DiscardHandler), Clock: clock.System{}, Getenv: os.LookupEnv, Operations: operations,
 	}
 }
 

@@ -84,14 +84,7 @@ func (p *place) prepare(ctx context.Context) error {
 
 // connect makes the clients, and learns how the load reaches the API server.
 func (p *place) connect(ctx context.Context) (err error) {
-	dir := p.env.Dir
-	if dir == "" {
-		dir = "."
-	}
-	run, err := cluster.RunID(dir)
-	if err != nil {
-		return err
-	}
+	run := p.env.Run
 	o := cluster.Options{Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, Limit: p.limit, Clock: p.env.Clock}
 	if !p.foreign {
 		o = cluster.Options{

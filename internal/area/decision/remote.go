@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"strings"
 
 	"tare/internal/area"
@@ -98,21 +97,10 @@ func (p *place) policiesChange() (area.Change, error) {
 	if err != nil {
 		return area.Change{}, fmt.Errorf("journal the policies: %w", err)
 	}
-	name := fmt.Sprintf("tare-%s-%x-%d", plainName(filepath.Base(p.env.Dir)), p.env.Clock.Now().UnixNano(), p.index)
+	name := fmt.Sprintf("tare-%s-%d", p.env.Run, p.index)
 	return area.Change{Area: areaName, Kind: changePolicies, ID: fmt.Sprintf("policies-%d", p.index), Data: map[string]string{
 		"url": p.spec.URL, "adapter": p.adapter.Name(), "name": name, "target": string(section),
 	}}, nil
-}
-
-// plainName keeps what every protocol allows in a name.
-func plainName(s string) string {
-	s = strings.Map(func(c rune) rune {
-		if (c|0x20 >= 'a' && c|0x20 <= 'z') || (c >= '0' && c <= '9') {
-			return c
-		}
-		return '-'
-	}, s)
-	return s[:min(len(s), 40)]
 }
 
 // unload takes the policies out again.

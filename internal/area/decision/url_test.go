@@ -20,6 +20,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
+	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/probe"
 	"tare/internal/ratelimit"
@@ -164,6 +165,35 @@ func TestUndoLoad(t *testing.T) {
 	}
 	if got := f.loaded(); !slices.Equal(got, []string{"theirs"}) {
 		t.Errorf("after undo the decision point holds %v", got)
+	}
+}
+
+// TestUndoLeavesOtherRuns: two runs whose records have the same path put policies into one decision point at the same instant; undoing one leaves the other's.
+func TestUndoLeavesOtherRuns(t *testing.T) {
+	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{}}
+	server := httptest.NewServer(f)
+	defer server.Close()
+	dir, now := t.TempDir(), clock.NewFake(time.Unix(1, 0))
+	var changes [2][]area.Change
+	for i := range changes {
+		env := testEnv(t, "OPA_TOKEN", plantedSecret)
+		env.Dir, env.Clock = dir, now
+		o, err := Area{}.Open(t.Context(), opaSpec(server.URL), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := &memory{}
+		if err := o.Prepare(t.Context(), standard, j); err != nil {
+			t.Fatal(err)
+		}
+		changes[i] = j.changes
+	}
+	before := f.loaded()
+	if err := (Area{}).Undo(t.Context(), changes[0], testEnv(t, "OPA_TOKEN", plantedSecret)); err != nil {
+		t.Fatal(err)
+	}
+	if after := f.loaded(); len(before) != 2 || len(after) != 1 {
+		t.Errorf("the decision point held %v, and then %v: want one of each run, and then the second's", before, after)
 	}
 }
 

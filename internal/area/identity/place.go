@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -177,8 +176,7 @@ func (p *place) undone(c area.Change) error {
 
 // makeGroup makes a control group for the endpoint, or decides for the throttle inside the process where none can be had.
 func (p *place) makeGroup() error {
-	run := fmt.Sprintf("%.60s-%d", filepath.Base(p.env.Dir), os.Getpid())
-	name := proc.CgroupName(run, serverEndpoint+"-"+strconv.Itoa(p.index))
+	name := proc.CgroupName(p.env.Run, serverEndpoint+"-"+strconv.Itoa(p.index))
 	path, err := p.planGroup(name)
 	if err == nil {
 		change := cgroupChange("cgroup-"+strconv.Itoa(p.index), path)

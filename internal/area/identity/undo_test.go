@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,6 +67,36 @@ func TestUndo(t *testing.T) {
 	}
 	if err := opened.Close(t.Context()); err != nil || j.left() != 0 {
 		t.Errorf("close after undo: %v, %d changes left", err, j.left())
+	}
+}
+
+// TestGroupsOfOnePathAreApart: two runs whose records have the same path do not share a control group.
+func TestGroupsOfOnePathAreApart(t *testing.T) {
+	dir := t.TempDir()
+	seen := map[string]bool{}
+	for range 2 {
+		env := testEnv(t)
+		env.Dir = dir
+		o, err := Area{}.Open(t.Context(), embedded("blog-2020"), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := o.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := o.Prepare(t.Context(), standard, &memory{}); err != nil {
+			t.Fatal(err)
+		}
+		group := o.(*target).places["default"].group
+		if group == nil {
+			t.Skip("no control group on this host")
+		}
+		if seen[group.Path()] {
+			t.Errorf("both runs have %s", group.Path())
+		}
+		seen[group.Path()] = true
 	}
 }
 

@@ -4,16 +4,13 @@ package cluster
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +27,7 @@ import (
 
 // Options say which cluster, as whom, and how hard it may be used. Exactly one of Kubeconfig and Server is set.
 type Options struct {
-	// Run is the run's id: the value of the label OwnerLabel. See RunID.
+	// Run is the run's id (area.Env.Run): the value of the label OwnerLabel.
 	Run string
 	// Kubeconfig is a file; Context one of its contexts, "" for its current one.
 	Kubeconfig, Context string
@@ -82,16 +79,6 @@ const (
 	defaultTimeout  = 30 * time.Second
 	defaultPatience = 60 * time.Second
 )
-
-// RunID is the id of the run that writes into folder dir: 12 hexadecimal digits that hang on its absolute path.
-func RunID(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256([]byte(abs))
-	return hex.EncodeToString(sum[:6]), nil
-}
 
 // New reads the kubeconfig, and asks its plugin for credentials where it names one. It does not contact the server. No error holds a
 // credential.

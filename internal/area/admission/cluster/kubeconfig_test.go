@@ -106,14 +106,3 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 		t.Error("our own requests take a proxy")
 	}
 }
-
-func TestRunID(t *testing.T) {
-	a, err := RunID("/runs/a")
-	if err != nil || checkRun(a) != nil || len(a) != 12 {
-		t.Errorf("%q, %v", a, err)
-	}
-	same, _ := RunID("/runs/./a/")
-	if other, _ := RunID("/runs/b"); a != same || a == other {
-		t.Errorf("%s %s %s", a, same, other)
-	}
-}

@@ -1,0 +1,38 @@
+package admission
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tare/internal/area/admission/cluster"
+)
+
+// TestRunsOfOnePathAreApart: what two runs make on one cluster has names and labels of its own, though both have their records under the same path.
+func TestRunsOfOnePathAreApart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x",
+"clusters":[{"name":"x","cluster":{"server":"http://127.0.0.1:1"}}],"users":[{"name":"x","user":{}}],
+"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	seen := map[string]bool{}
+	for range 2 {
+		env := testEnv(t)
+		env.Dir = dir
+		p := &place{plan: plan{spec: &Spec{Kubeconfig: file}, foreign: true}, env: env, pace: cluster.NewPace(0)}
+		if err := p.connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{p.namespace, p.admin.Selector(), p.policies.keeper.Selector()} {
+			if seen[name] {
+				t.Errorf("both runs have %s", name)
+			}
+			seen[name] = true
+		}
+		if err := p.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
