@@ -39,7 +39,7 @@ func (a *app) runCommand() *cobra.Command {
 			"The first interrupt (Ctrl-C) undoes all changes and writes a partial report; the second one stops at once.\n\n" +
 			"A comparison that was interrupted or killed goes on with --resume RUN. --add-blocks N adds blocks to a finished one, up to the next\n" +
 			"look: to RUN, or to the latest run of FILE.\n\n" +
-			"Exit codes: 0 pass, 1 error, 2 usage or file, 10 budget broken, 11 inconclusive, 12 run invalid, 130 interrupted.",
+			"Exit codes: 0 pass, 1 error, 2 usage or file, 10 budget broken, 11 inconclusive, 12 run invalid, 130 interrupted, with all changes\nundone.",
 		RunE: func(c *cobra.Command, args []string) error {
 			outs, err := parseOutputs(outputs)
 			if err != nil {
@@ -158,11 +158,29 @@ func (a *app) finish(dir string, err error, outs []output) error {
 	}
 	reported := a.report(dir, outs)
 	a.tell("record  %s\n", dir)
+	a.tellPending(dir)
 	var x *exit
-	if err != nil && (reported == nil || errors.As(reported, &x) && x.code != ExitInterrupted && x.code != ExitInvalid) {
+	if err != nil && (reported == nil || errors.As(reported, &x) && x.code != ExitInvalid) {
 		return &exit{code: ExitError, cause: err, quiet: true}
 	}
 	return reported
+}
+
+// tellPending names the changes that a run has left behind, and says how to go on.
+func (a *app) tellPending(dir string) {
+	rec, err := record.Open(dir)
+	if err != nil {
+		return // the report has said why
+	}
+	pending := rec.Pending()
+	if len(pending) == 0 {
+		return
+	}
+	a.tell("not undone, as far as the record says:\n")
+	for _, c := range pending {
+		a.tell("  %s %q\n", c.Kind, c.ID)
+	}
+	a.tell("next: tare undo %s\n", dir)
 }
 
 // preflight prints what the area found missing on this host. look says that nothing is going to be measured, and that all is wanted which a run finds.
@@ -227,7 +245,8 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	if err != nil {
 		return err
 	}
-	env.Treatments, env.Limit, env.Operations = s.e.Arms(), ratelimit.New(env.Clock, float64(s.e.Load.MaxRate)), operations(s.e)
+	env.Run, env.Treatments, env.Operations = s.w.Run(), s.e.Arms(), operations(s.e)
+	env.Limit = ratelimit.New(env.Clock, float64(s.e.Load.MaxRate))
 	failed := func(err error) error {
 		return errors.Join(err, s.w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
 	}

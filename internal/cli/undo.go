@@ -21,7 +21,8 @@ func (a *app) undoCommand() *cobra.Command {
 		Use: "undo RUN", Short: "Take back what a run created and could not remove", Args: exactly("RUN"),
 		Long: "Reads the journal in folder RUN and removes everything that the run created and has not removed itself: after kill -9, a crash, or\n" +
 			"a second interrupt. It may be called any number of times. A record that this user did not make on this host is undone with --yes only:\n" +
-			"what is to be taken back names programs, addresses and processes.",
+			"what is to be taken back names programs, addresses and processes. Where the record cannot be written, since the disk is full, everything is\n" +
+			"undone all the same, and the exit code is 1: the next call undoes it again, which changes nothing, and writes that.",
 		RunE: func(c *cobra.Command, args []string) error {
 			unlock, err := hold(args[0])
 			if err != nil {
@@ -69,25 +70,32 @@ func (a *app) takeBack(ctx context.Context, rec *record.Record, pending []area.C
 	if err != nil {
 		return err
 	}
+	if err := ar.Undo(ctx, pending, env); err != nil {
+		return fmt.Errorf("undo %s: %w; call it again once the cause is gone", rec.Dir, err)
+	}
+	for _, c := range pending {
+		a.print("undone  %s %s\n", c.Kind, c.ID)
+	}
+	if !here {
+		a.print("the run was on host %s: its processes and control groups can be taken back only there, so nothing is marked as undone\n", rec.Header.Host.Name)
+		return nil
+	}
+	if err := markUndone(rec, key, pending); err != nil {
+		return fmt.Errorf("undo %s: all of that was undone, but the record cannot say so: %w; call it again once the record can be written: it undoes nothing twice", rec.Dir, err)
+	}
+	return nil
+}
+
+// markUndone writes that changes are undone. That comes last: a full disk keeps nothing from being undone.
+func markUndone(rec *record.Record, key record.Key, changes []area.Change) error {
 	w, err := rec.Continue(key, clock.System{})
 	if err != nil {
 		return err
 	}
-	undone := ar.Undo(ctx, pending, env)
-	if undone == nil {
-		for _, c := range pending {
-			if a.print("undone  %s %s\n", c.Kind, c.ID); here {
-				undone = errors.Join(undone, w.Undone(c))
-			}
-		}
+	for _, c := range changes {
+		err = errors.Join(err, w.Undone(c))
 	}
-	if err := errors.Join(undone, w.Close()); err != nil {
-		return fmt.Errorf("undo %s: %w; call it again once the cause is gone", rec.Dir, err)
-	}
-	if !here {
-		a.print("the run was on host %s: its processes and control groups can be taken back only there, so nothing is marked as undone\n", rec.Header.Host.Name)
-	}
-	return nil
+	return errors.Join(err, w.Close())
 }
 
 // madeHere reports whether the record was made on a host of this one's name; an older one may not say.

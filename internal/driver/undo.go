@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -179,16 +180,26 @@ func (p prepared) program(env area.Env) (_ Program, missing []string) {
 	return out, missing
 }
 
+// undoLog is the file for what a program says while it undoes; "" where none can be written, since the disk is full: it undoes all the same.
+func undoLog(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	path := filepath.Join(dir, "driver-undo.log")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return ""
+	}
+	_ = f.Close() // nothing was written
+	return path
+}
+
 func (p prepared) ask(ctx context.Context, program Program, env area.Env) error {
 	folder := p.Preparation.Folder
 	if err := restoreFolder(folder); err != nil {
 		return err
 	}
-	log := ""
-	if env.Dir != "" {
-		log = filepath.Join(env.Dir, "driver-undo.log")
-	}
-	c, err := launch{program: program, folder: folder, log: log, cpus: env.CPUs}.start(ctx)
+	c, err := launch{program: program, folder: folder, log: undoLog(env.Dir), cpus: env.CPUs}.start(ctx)
 	if err != nil {
 		return err
 	}

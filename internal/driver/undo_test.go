@@ -102,6 +102,22 @@ func TestUndoGoesOn(t *testing.T) {
 	}
 }
 
+// TestUndoWithoutALog: a program undoes also where nothing can be written beside the record.
+func TestUndoWithoutALog(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, actor{}, nil)
+	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
+		t.Fatal(err)
+	}
+	env := s.env
+	env.Dir = filepath.Join(t.TempDir(), "gone")
+	if err := Undo(t.Context(), s.ledger.pending, env); err != nil {
+		t.Error(err)
+	}
+	s.ledger.pending = nil
+	s.clean(t)
+}
+
 // TestUndoFails: programs that hang, die or refuse when they are to undo.
 func TestUndoFails(t *testing.T) {
 	for how, want := range map[string]string{"hang": "no answer to undo within 1s", "die": "exit status 3", "refuse": "no cheese left; buy some"} {

@@ -47,6 +47,7 @@ type Held struct {
 const LockFile = "lock"
 
 // LockRecord keeps a second writer off the record in dir, whatever path, user or temporary folder that one has: the lock lies in the record's own folder.
+// Where nothing can be written there, an undo takes the folder itself for the lock's file.
 func LockRecord(dir string, h Holder) (*Held, error) {
 	folder, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -73,20 +74,39 @@ func lockIn(dir, name, key string, h Holder) (*Held, error) {
 		return nil, fmt.Errorf("lock %s: %w", key, err)
 	}
 	for {
-		f, err := folder.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
+		l := &Held{folder: folder, name: name}
+		if err := l.open(); err != nil {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", key, err), folder.Close())
 		}
-		l := &Held{folder: folder, file: f, name: name}
 		again, err := l.take(key, h)
 		if err == nil && !again {
 			return l, nil
 		}
-		if err = errors.Join(err, f.Close()); err != nil {
+		if err = errors.Join(err, l.file.Close()); err != nil {
 			return nil, errors.Join(err, folder.Close())
 		}
 	}
 }
+
+// open opens the lock's file. On a full or read-only disk it opens the file that is there, or the record's folder itself: an undo must not need room.
+func (l *Held) open() (err error) {
+	if l.file, err = l.folder.OpenFile(l.name, os.O_RDWR|os.O_CREATE, 0o600); !noRoom(err) {
+		return err
+	}
+	full := err
+	if l.file, err = l.folder.Open(l.name); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if l.name != LockFile {
+		return full
+	}
+	l.name = folderItself
+	l.file, err = l.folder.Open(l.name)
+	return err
+}
+
+// folderItself is the name of a Held that locks its folder and not a file in it.
+const folderItself = "."
 
 // take locks the file and writes the holder into it; again is true if the file was removed by its last holder meanwhile.
 func (l *Held) take(key string, h Holder) (again bool, err error) {
@@ -110,16 +130,11 @@ func (l *Held) take(key string, h Holder) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := errors.Join(l.file.Truncate(0), writeAll(l.file, append(b, '\n'))); err != nil {
-		return false, fmt.Errorf("lock %s: %w", key, err)
+	if l.file.Truncate(0) == nil {
+		_, _ = l.file.WriteAt(append(b, '\n'), 0) // a lock without a readable name is a lock all the same
 	}
 	l.Stale = prior
 	return false, nil
-}
-
-func writeAll(f *os.File, b []byte) error {
-	_, err := f.WriteAt(b, 0)
-	return err
 }
 
 func readHolder(f *os.File) *Holder {
@@ -142,6 +157,9 @@ func (l *Held) same() bool {
 
 // Unlock gives the lock back and removes its file.
 func (l *Held) Unlock() error {
+	if l.name == folderItself {
+		return errors.Join(l.file.Close(), l.folder.Close())
+	}
 	// Removed while still locked: whoever waits for this file sees that it is gone and makes a new one.
 	return errors.Join(l.folder.Remove(l.name), l.file.Close(), l.folder.Close())
 }

@@ -28,6 +28,11 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
+// noRoom reports whether a file could not be opened for writing because its disk is full or read-only.
+func noRoom(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EROFS)
+}
+
 // ownFolder opens a folder that belongs to the user of this process and that no other user may write.
 func ownFolder(dir string) (*os.Root, error) {
 	named, err := os.Lstat(dir)

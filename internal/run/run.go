@@ -111,21 +111,24 @@ type runner struct {
 	due   []int    // looks that are to come, by their planned blocks
 	again int      // the block after which the first of them is asked for again
 	// placed says by treatment where generator and target run.
-	placed map[string]*record.Placement
+	placed  map[string]*record.Placement
+	journal journal
+	left    error // why not everything was undone, or why the record does not say that it was
 }
 
 // Do carries out r. It returns how the run ended; the same stands in the record, unless writing that failed. All changes are undone
-// before it returns, also when ctx ends.
+// before it returns, also when ctx ends: then its error says what could not be undone, and nothing else.
 func Do(ctx context.Context, r Request) (record.Status, error) {
-	x := &runner{Request: r, start: r.Env.Clock.Now()}
+	x := &runner{Request: r, start: r.Env.Clock.Now(), journal: journal{to: r.Writer}}
 	err := x.do(ctx)
 	status := record.Complete
 	switch {
 	case err != nil && ctx.Err() != nil:
 		status, err = record.Interrupted, nil
-	case err != nil:
+	case err != nil || x.left != nil:
 		status = record.Errored
 	}
+	err = errors.Join(err, x.left)
 	f := record.Finish{Status: status, Seconds: x.seconds()}
 	if err != nil {
 		f.Error = err.Error()
@@ -147,7 +150,10 @@ func (x *runner) do(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("open the target: %w", err)
 	}
-	defer func() { err = errors.Join(err, x.close(ctx)) }()
+	defer func() {
+		err = errors.Join(err, x.notes())
+		x.left = x.undo(ctx)
+	}()
 	plan := design.Plan(design.Experiment{Treatments: x.Treatments, Blocks: max(1, x.Blocks.Most+x.Blocks.Spare), Seed: x.Seed})
 	x.trials = len(x.Treatments) * max(1, x.Blocks.Most)
 	if err := x.plan(plan[:x.trials]); err != nil {
@@ -186,8 +192,8 @@ func (x *runner) notes() error {
 	return nil
 }
 
-// close undoes everything. An interrupt must not cut it short.
-func (x *runner) close(ctx context.Context) error {
+// undo undoes everything. An interrupt must not cut it short.
+func (x *runner) undo(ctx context.Context) error {
 	x.event(Event{Phase: Undoing})
 	within := closeWithin
 	if x.Env.Limit != nil {
@@ -195,11 +201,10 @@ func (x *runner) close(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
-	err := x.notes()
 	if e := x.target.Close(ctx); e != nil {
-		err = errors.Join(err, fmt.Errorf("undo what the run created: %w", e))
+		return fmt.Errorf("undo what the run created: %w", errors.Join(e, x.journal.lost()))
 	}
-	return err
+	return x.journal.lost()
 }
 
 func (x *runner) plan(trials []design.Trial) error {
@@ -224,7 +229,7 @@ func (x *runner) plan(trials []design.Trial) error {
 func (x *runner) prepare(ctx context.Context, t design.Treatment) error {
 	x.event(Event{Phase: Preparing, Treatment: t.ID})
 	begin := x.Env.Clock.Now()
-	err := x.target.Prepare(ctx, t, x.Writer)
+	err := x.target.Prepare(ctx, t, &x.journal)
 	p := record.Prepare{Treatment: t.ID, Seconds: x.Env.Clock.Now().Sub(begin).Seconds()}
 	if err != nil {
 		p.Error = err.Error()

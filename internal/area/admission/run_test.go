@@ -4,8 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"tare/internal/area/admission/cluster"
 )
 
 // TestRunsOfOnePathAreApart: what two runs make on one cluster has names and labels of its own, though both have their records under the same path.
@@ -21,7 +19,7 @@ func TestRunsOfOnePathAreApart(t *testing.T) {
 	for range 2 {
 		env := testEnv(t)
 		env.Dir = dir
-		p := &place{plan: plan{spec: &Spec{Kubeconfig: file}, foreign: true}, env: env, pace: cluster.NewPace(0)}
+		p := &place{plan: plan{spec: &Spec{Kubeconfig: file}, foreign: true}, env: env}
 		if err := p.connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,41 @@
+package run
+
+import (
+	"fmt"
+	"sync"
+
+	"tare/internal/area"
+)
+
+// journal is the record as areas see it. That the record cannot be written, since the disk is full, keeps no area from undoing the rest.
+type journal struct {
+	to area.Journal
+
+	mu        sync.Mutex
+	unwritten []error
+}
+
+var _ area.Journal = (*journal)(nil)
+
+// Intend implements area.Journal.
+func (j *journal) Intend(c area.Change) error { return j.to.Intend(c) }
+
+// Undone implements area.Journal. It never fails: see lost.
+func (j *journal) Undone(c area.Change) error {
+	if err := j.to.Undone(c); err != nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.unwritten = append(j.unwritten, err)
+	}
+	return nil
+}
+
+// lost is an error if something was undone and the record does not say so.
+func (j *journal) lost() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.unwritten) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d change(s) were undone, but the record cannot say so: %w", len(j.unwritten), j.unwritten[0])
+}
