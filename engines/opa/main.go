@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/runtime"
@@ -67,6 +68,7 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("load %s: %w", cfg.File, err)
 	}
+	rt.Manager.ExtraMiddleware(decisionsOnly)
 	served := make(chan error, 1)
 	go func() { served <- rt.Serve(ctx) }()
 	addr, err := await(ctx, rt, served)
@@ -81,6 +83,20 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 		return err
 	}
 	return nil
+}
+
+// decisionsOnly leaves OPA's REST API nothing but questions: every user of the host can connect to loopback, and policies may be read and changed,
+// queries made up and the environment read by the rest of it. OPA's own way, system.authz, would evaluate one more policy for each question.
+func decisionsOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		question := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1/data/")
+		health := r.Method == http.MethodGet && r.URL.Path == "/health"
+		if !question && !health {
+			http.Error(w, "tare serves decisions only: POST /v1/data/PATH", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // await waits until the server answers, with its policies compiled, and returns the address that it got.

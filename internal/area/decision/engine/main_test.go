@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 			}
 			return engine.RunOPA(ctx, cfg, func(r engine.Ready) error { return ready(r) })
 		})
+	case "stranger":
+		err = stranger(os.Args[1], os.Args[2], os.Args[3])
 	case "parent":
 		err = parent(engine.Kind(os.Args[1]), os.Args[2])
 	}
@@ -57,7 +59,10 @@ func fakeOPA(args []string) error {
 		_, err := fmt.Println("Version: 9.8.7\nBuild Commit: none")
 		return err
 	}
-	addr, file := "", args[len(args)-1]
+	if len(args) < 2 || args[len(args)-2] != "--bundle" {
+		return fmt.Errorf("%q: not served as a bundle, so that anybody could change the policies", args)
+	}
+	addr, file := "", filepath.Join(args[len(args)-1], "policies.rego")
 	for i, a := range args {
 		if a == "--addr" {
 			addr = args[i+1]
@@ -84,6 +89,22 @@ func fakeOPA(args []string) error {
 		return err
 	}
 	return nil
+}
+
+// stranger sends one request and prints the status and the body of the answer.
+func stranger(method, url, body string) error {
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // read to its end below
+	text, err := io.ReadAll(resp.Body)
+	fmt.Printf("%d %s", resp.StatusCode, text)
+	return err
 }
 
 // parent starts a decision point, prints its pid and waits to be killed.

@@ -292,9 +292,60 @@ func TestSupervisedOPA(t *testing.T) {
 		gone(t, pid)
 	}
 	broken := cfg
-	broken.File = filepath.Join(dir, "none.rego")
+	broken.File = filepath.Join(t.TempDir(), "policies.rego")
 	spec.Config = broken
 	if _, err := proc.Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("broken policies: %v", err)
 	}
+}
+
+// TestOtherUsersCannotReachOPAsPolicies: loopback is open to every user of the host, so what is there must be of no use to them.
+func TestOtherUsersCannotReachOPAsPolicies(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("wants root, to be another user")
+	}
+	p := start(t, find(t, engine.OPA), 1, nil)
+	set := model.Set{N: 1}
+	before, _ := p.ask(t, set.Forbidden(model.Last))
+	for _, x := range []struct{ method, path, body string }{
+		{http.MethodPut, "/v1/policies/x", "package authz\n\ndefault allow := true"},
+		{http.MethodPut, "/v1/policies/system", "package system.authz\n\ndefault allow := false"},
+		{http.MethodGet, "/v1/policies", ""},
+		{http.MethodDelete, "/v1/policies/policies.rego", ""},
+		{http.MethodPut, "/v1/data/x", "{}"},
+		{http.MethodPatch, "/v1/data", `[{"op": "add", "path": "/x", "value": 1}]`},
+		{http.MethodGet, "/v1/data", ""},
+		{http.MethodDelete, "/v1/data/authz", ""},
+		{http.MethodGet, "/v1/config", ""},
+		{http.MethodPost, "/v1/query", `{"query": "x := opa.runtime()"}`},
+		{http.MethodPost, "/v1/compile", `{"query": "data.authz.allow"}`},
+		{http.MethodPost, "/", `{}`},
+		{http.MethodPost, "/v1/data/../policies", `{}`},
+	} {
+		said := asStranger(t, x.method, "http://"+p.ready.Addr+x.path, x.body)
+		if !strings.HasPrefix(said, "403 ") && !strings.HasPrefix(said, "404 ") && !strings.HasPrefix(said, "405 ") {
+			t.Errorf("%s %s: %s", x.method, x.path, said)
+		}
+	}
+	if after, said := p.ask(t, set.Forbidden(model.Last)); after != before {
+		t.Errorf("was %v, is %v: %s", before, after, said)
+	}
+}
+
+// asStranger is what a request of another user is answered.
+func asStranger(t *testing.T, method, url, body string) string {
+	t.Helper()
+	self, err := os.Open(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = self.Close() }() // only read
+	cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3", method, url, body) // the test's folder is closed to others
+	cmd.Env, cmd.ExtraFiles, cmd.Dir = []string{role + "=stranger"}, []*os.File{self}, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v: %s", method, url, err, out)
+	}
+	return string(out)
 }
