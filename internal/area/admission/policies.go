@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,7 +43,7 @@ func (p *place) scope() mechanism.Scope {
 	if p.webhook != nil {
 		s.WebhookURL, s.CABundle = p.webhookReady.URL, p.webhookReady.CA
 		if w := p.spec.Webhook; w != nil && w.URL != "" {
-			s.WebhookURL = w.URL
+			s.WebhookURL = strings.TrimRight(w.URL, "/") + p.webhookReady.Base
 		}
 	}
 	return s

@@ -28,6 +28,6 @@ func newReviewer(r webhook.Ready) (*reviewer, error) {
 			TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12, ServerName: "127.0.0.1"},
 			DisableKeepAlives: true,
 		}},
-		url: "https://" + net.JoinHostPort(host, port),
+		url: "https://" + net.JoinHostPort(host, port) + r.Base,
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ const mostBody = 8 << 20
 // handler answers reviews and GET /counts.
 type handler struct {
 	clock   clock.Clock
+	base    string // of all paths; only who is told it is answered
 	latency time.Duration
 	counts  *counter
 	bodies  sync.Pool // of *bytes.Buffer
@@ -30,12 +32,17 @@ func newHandler(c clock.Clock, latency time.Duration) *handler {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == CountsPath {
+	path, ok := strings.CutPrefix(r.URL.Path, h.base)
+	if !ok { // a stranger, who is not to change the counts either
+		http.NotFound(w, r)
+		return
+	}
+	if path == CountsPath {
 		h.counts.serve(w, r)
 		return
 	}
 	arrived := h.clock.Now()
-	short, mutates, ok := policy(r.URL.Path)
+	short, mutates, ok := policy(path)
 	if !ok {
 		h.counts.bad()
 		http.NotFound(w, r)
@@ -57,7 +64,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	h.counts.review(r.URL.Path, r.ProtoMajor)
+	h.counts.review(path, r.ProtoMajor)
 	if h.latency > 0 {
 		// What the answer took so far counts as part of the latency.
 		if h.clock.Sleep(r.Context(), h.latency-h.clock.Now().Sub(arrived)) != nil {

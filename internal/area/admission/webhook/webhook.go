@@ -4,6 +4,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -37,7 +38,8 @@ type Config struct {
 // Ready is what the webhook says when it answers.
 type Ready struct {
 	Addr string `json:"addr"` // host and port on which it listens
-	URL  string `json:"url"`  // base of its address by the first name of its certificate
+	URL  string `json:"url"`  // base of its address by the first name of its certificate, with Base
+	Base string `json:"base"` // path below which it answers, which only the caller is told: "/ABC…"
 	CA   []byte `json:"ca"`   // PEM: the authority of its certificate, made for this process alone
 }
 
@@ -64,8 +66,10 @@ func run(ctx context.Context, c clock.Clock, cfg Config, ready func(Ready) error
 	if err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
-	return serve(ctx, l, newServer(newHandler(c, cfg.Latency), leaf, cfg.HTTP1), func() error {
-		return ready(Ready{Addr: l.Addr().String(), URL: base(cfg.Names[0], l.Addr()), CA: ca})
+	h := newHandler(c, cfg.Latency)
+	h.base = "/" + rand.Text()
+	return serve(ctx, l, newServer(h, leaf, cfg.HTTP1), func() error {
+		return ready(Ready{Addr: l.Addr().String(), URL: base(cfg.Names[0], l.Addr()) + h.base, Base: h.base, CA: ca})
 	})
 }
 

@@ -209,3 +209,24 @@ func cpuOf(t *testing.T, pid int) time.Duration {
 	}
 	return time.Duration(at.Nano())
 }
+
+// TestStrangersAreNotAnswered: whoever reaches the port, but was not told the path, reads no counts and changes none.
+func TestStrangersAreNotAnswered(t *testing.T) {
+	r := start(t, Config{})
+	client := trusting(t, r, true)
+	before := readCounts(t, client, r)
+	for _, path := range []string{"/validate/a", "/mutate/a", CountsPath, "/", "/ABC/validate/a"} {
+		resp, err := client.Post("https://"+r.Addr+path, "application/json", strings.NewReader(reviewOf(`{"name":"a"}`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: status %d", path, resp.StatusCode)
+		}
+	}
+	after := readCounts(t, client, r)
+	if after.Reviews != before.Reviews || after.Bad != before.Bad || len(after.Paths) > 0 {
+		t.Errorf("counted %+v, before %+v", after, before)
+	}
+}

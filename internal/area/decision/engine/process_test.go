@@ -339,7 +339,7 @@ func asStranger(t *testing.T, method, url, body string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = self.Close() }() // only read
+	defer func() { _ = self.Close() }()                                           // only read
 	cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3", method, url, body) // the test's folder is closed to others
 	cmd.Env, cmd.ExtraFiles, cmd.Dir = []string{role + "=stranger"}, []*os.File{self}, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
@@ -46,8 +47,9 @@ func newServer(life context.Context, h http.Handler) *http.Server {
 	}
 }
 
-// adminHandler answers /healthz and /debug, and where there is something to forget, POST /flush.
-func adminHandler(count func() Counters, flush func()) http.Handler {
+// adminHandler answers /healthz and /debug, and where there is something to forget, POST /flush: all of it below a path that only the parent is told,
+// since every user of the host can connect.
+func adminHandler(secret string, count func() Counters, flush func()) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") })
 	mux.HandleFunc("GET /debug", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, count()) })
@@ -57,8 +59,14 @@ func adminHandler(count func() Counters, flush func()) http.Handler {
 			writeText(w, "flushed")
 		})
 	}
-	return mux
+	return http.StripPrefix("/"+secret, mux)
 }
+
+// newSecret makes what a caller has to know.
+func newSecret() string { return rand.Text() }
+
+// adminBase is the address of an admin server with the path that its handler wants.
+func adminBase(l net.Listener, secret string) string { return l.Addr().String() + "/" + secret }
 
 // serve runs srv on l until shut.
 func (s *servers) serve(srv *http.Server, l net.Listener) {

@@ -99,7 +99,8 @@ type STSConfig struct {
 
 // Ready is what a server reports when it answers.
 type Ready struct {
-	Addr  string `json:"addr"`
+	Addr string `json:"addr"`
+	// Admin is host, port and a path that is secret: who knows it can read what was counted, and empty the cache.
 	Admin string `json:"admin"`
 	// Backlog is the listen backlog in force, after the kernel's limit.
 	Backlog int `json:"backlog"`

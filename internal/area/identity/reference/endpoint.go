@@ -52,12 +52,13 @@ func runEndpoint(ctx context.Context, c clock.Clock, cfg EndpointConfig, ready f
 	if err != nil {
 		return errors.Join(fmt.Errorf("endpoint: %w", err), main.Close())
 	}
+	secret := newSecret()
 	var s servers
 	front := newServer(ctx, m)
 	front.IdleTimeout = cfg.IdleTimeout
 	s.serve(front, main)
-	s.serve(newServer(ctx, adminHandler(func() Counters { return m.counters(main) }, m.cache.flush)), admin)
-	err = ready(Ready{Addr: main.Addr().String(), Admin: admin.Addr().String(), Backlog: backlog, Procs: runtime.GOMAXPROCS(0)})
+	s.serve(newServer(ctx, adminHandler(secret, func() Counters { return m.counters(main) }, m.cache.flush)), admin)
+	err = ready(Ready{Addr: main.Addr().String(), Admin: adminBase(admin, secret), Backlog: backlog, Procs: runtime.GOMAXPROCS(0)})
 	if err == nil {
 		err = s.wait(ctx)
 	}

@@ -10,9 +10,9 @@ import (
 // as little as can be.
 type Admin struct{ ask Exchanger }
 
-// NewAdmin asks at addr. It connects to nothing yet.
-func NewAdmin(addr string) *Admin {
-	return &Admin{Exchanger{base: "http://" + addr, client: &http.Client{Transport: &http.Transport{DisableCompression: true}}}}
+// NewAdmin asks at base, which is Ready.Admin. It connects to nothing yet.
+func NewAdmin(base string) *Admin {
+	return &Admin{Exchanger{base: "http://" + base, client: &http.Client{Transport: &http.Transport{DisableCompression: true}}}}
 }
 
 // Counters reads what the server has counted since its start, and the knobs that it runs with.

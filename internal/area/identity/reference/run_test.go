@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,4 +121,30 @@ func debug(t *testing.T, addr string) Counters {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// TestStrangersDoNotReachTheAdminAddress: every user of the host can connect to it, and must neither empty the cache nor read what was counted.
+func TestStrangersDoNotReachTheAdminAddress(t *testing.T) {
+	p := healthyPair(t, nil)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, admin := range []string{p.end.Admin, p.sts.Admin} {
+		addr, secret, _ := strings.Cut(admin, "/")
+		if len(secret) < 20 {
+			t.Fatalf("%q has no secret", admin)
+		}
+		for _, x := range []struct{ method, path string }{{"GET", "/debug"}, {"POST", "/flush"}, {"GET", "/healthz"}, {"GET", "/" + secret[1:] + "/debug"}} {
+			req, err := http.NewRequestWithContext(t.Context(), x.method, "http://"+addr+x.path, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusNotFound {
+				t.Errorf("%s %s: status %d", x.method, x.path, resp.StatusCode)
+			}
+		}
+	}
 }

@@ -44,10 +44,11 @@ func runSTS(ctx context.Context, c clock.Clock, cfg STSConfig, ready func(Ready)
 		return errors.Join(fmt.Errorf("sts: %w", err), main.Close())
 	}
 	counted := newLimitListener(main, 0)
+	secret := newSecret()
 	var s servers
 	s.serve(newServer(ctx, t.handler()), counted)
-	s.serve(newServer(ctx, adminHandler(func() Counters { return t.counters(counted) }, nil)), admin)
-	err = ready(Ready{Addr: main.Addr().String(), Admin: admin.Addr().String(), Backlog: backlog, Procs: runtime.GOMAXPROCS(0)})
+	s.serve(newServer(ctx, adminHandler(secret, func() Counters { return t.counters(counted) }, nil)), admin)
+	err = ready(Ready{Addr: main.Addr().String(), Admin: adminBase(admin, secret), Backlog: backlog, Procs: runtime.GOMAXPROCS(0)})
 	if err == nil {
 		err = s.wait(ctx)
 	}
