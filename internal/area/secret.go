@@ -3,7 +3,6 @@ package area
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 )
 
@@ -59,7 +58,7 @@ func (s Secret) Resolve(getenv func(name string) (string, bool)) (string, error)
 }
 
 func readSecret(path string) (value string, err error) {
-	f, err := os.Open(path)
+	f, err := OpenSecret(path)
 	if err != nil {
 		return "", err
 	}

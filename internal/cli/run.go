@@ -199,7 +199,7 @@ func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, l
 		return nil, err
 	}
 	env.Treatments, env.Operations, env.Limit, env.Look = e.Arms(), operations(e), ratelimit.New(env.Clock, float64(e.Load.MaxRate)), look
-	return ar.Preflight(ctx, e.Target, env), nil
+	return append(area.ExposedSecrets(e.Target, env.Treatments), ar.Preflight(ctx, e.Target, env)...), nil
 }
 
 // sound reports whether nothing that was found keeps the experiment from being run.
@@ -252,6 +252,11 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	}
 	for _, text := range s.left {
 		if err := s.w.Warning(record.Warning{Text: text}); err != nil {
+			return failed(err)
+		}
+	}
+	for _, f := range area.ExposedSecrets(s.e.Target, env.Treatments) {
+		if err := s.w.Note(record.Note{Text: f.Message}); err != nil {
 			return failed(err)
 		}
 	}

@@ -26,6 +26,9 @@ func factors() []string {
 	}
 }
 
+// SecretFiles implements area.SecretFiler.
+func (s *Spec) SecretFiles() []string { return []string{s.Kubeconfig} }
+
 // Under implements area.Varied.
 func (s *Spec) Under(t design.Treatment) (area.Spec, error) { return s.under(t.Levels) }
 

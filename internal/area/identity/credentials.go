@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -36,44 +35,9 @@ type credentials struct {
 
 // secretsOf lists the secrets below a spec, each once, except those of TLS, which are read with it.
 func secretsOf(s *Spec) []area.Secret {
-	found := map[area.Secret]bool{}
-	collect(reflect.ValueOf(s), found)
-	delete(found, area.Secret{})
-	out := make([]area.Secret, 0, len(found))
-	for x := range maps.Keys(found) {
-		out = append(out, x)
-	}
-	return out
-}
-
-func collect(v reflect.Value, into map[area.Secret]bool) {
-	switch v.Kind() { //nolint:exhaustive // nothing else holds any
-	case reflect.Pointer:
-		if !v.IsNil() {
-			collect(v.Elem(), into)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			collect(v.Index(i), into)
-		}
-	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			collect(v.MapIndex(key), into)
-		}
-	case reflect.Struct:
-		if x, ok := reflect.TypeAssert[area.Secret](v); ok {
-			into[x] = true
-			return
-		}
-		if v.Type() == reflect.TypeFor[area.TLS]() {
-			return
-		}
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				collect(v.Field(i), into)
-			}
-		}
-	}
+	bare := *s
+	bare.TLS = nil
+	return area.SecretsOf(&bare)
 }
 
 // newCredentials reads all secrets of s. Its errors name places only.

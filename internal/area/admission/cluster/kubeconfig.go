@@ -103,7 +103,7 @@ func base(c *rest.Config) *rest.Config {
 
 // readKubeconfig parses a file. Its errors hold nothing of what is in it.
 func readKubeconfig(path string) (*api.Config, error) {
-	f, err := os.Open(path)
+	f, err := area.OpenSecret(path)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
