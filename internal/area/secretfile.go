@@ -147,35 +147,43 @@ func mounted(f *os.File, path string) bool {
 }
 
 // SecretsOf lists the secrets in a section of a file, each once.
-func SecretsOf(section any) []Secret {
+func SecretsOf(section any) []Secret { return secretsOf(section, nil) }
+
+// SentSecrets lists those that go over the network, each once: not the private keys of TLS.
+func SentSecrets(section any) []Secret { return secretsOf(section, reflect.TypeFor[TLS]()) }
+
+func secretsOf(section any, except reflect.Type) []Secret {
 	found := map[Secret]bool{}
-	collectSecrets(reflect.ValueOf(section), found)
+	collectSecrets(reflect.ValueOf(section), except, found)
 	delete(found, Secret{})
 	return slices.SortedFunc(maps.Keys(found), func(a, b Secret) int { return strings.Compare(a.String(), b.String()) })
 }
 
-func collectSecrets(v reflect.Value, into map[Secret]bool) {
+func collectSecrets(v reflect.Value, except reflect.Type, into map[Secret]bool) {
 	switch v.Kind() { //nolint:exhaustive // nothing else holds any
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
-			collectSecrets(v.Elem(), into)
+			collectSecrets(v.Elem(), except, into)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			collectSecrets(v.Index(i), into)
+			collectSecrets(v.Index(i), except, into)
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
-			collectSecrets(v.MapIndex(key), into)
+			collectSecrets(v.MapIndex(key), except, into)
 		}
 	case reflect.Struct:
 		if x, ok := reflect.TypeAssert[Secret](v); ok {
 			into[x] = true
 			return
 		}
+		if v.Type() == except {
+			return
+		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				collectSecrets(v.Field(i), into)
+				collectSecrets(v.Field(i), except, into)
 			}
 		}
 	}

@@ -22,6 +22,7 @@ const rbacRate = 20
 type rbac struct {
 	on                  bool
 	kubeconfig, context string
+	expose              bool
 	need                cluster.Need
 }
 
@@ -31,6 +32,7 @@ func (r *rbac) flags(c *cobra.Command) {
 	f.BoolVar(&r.on, "rbac", false, "print the rights that measuring admission on a cluster needs, and which of them you lack there; nothing else is tried")
 	f.StringVar(&r.kubeconfig, "kubeconfig", "", "with --rbac: file that names the cluster to ask; without one no cluster is asked")
 	f.StringVar(&r.context, "context", "", "with --rbac: context of the kubeconfig (default: its current one)")
+	f.BoolVar(&r.expose, "expose-secrets", false, "with --rbac: send the kubeconfig's credentials even where its server is not verified")
 	f.StringSliceVar(&r.need.Mechanisms, "mechanism", []string{"vap", "map", "webhook", "mutating-webhook", "psa"}, "with --rbac: `mechanisms` to be measured")
 	f.StringSliceVar(&r.need.Operations, "operation", []string{"create-pod-dry-run"}, "with --rbac: `operations` to be measured")
 	f.BoolVar(&r.need.Metrics, "metrics", true, "with --rbac: the right to read the server's /metrics as well, which may be left out; what is lost without it is said")
@@ -38,7 +40,7 @@ func (r *rbac) flags(c *cobra.Command) {
 
 // check refuses flags that do not go together.
 func (r *rbac) check(c *cobra.Command) error {
-	own := []string{"kubeconfig", "context", "mechanism", "operation", "metrics"}
+	own := []string{"kubeconfig", "context", "expose-secrets", "mechanism", "operation", "metrics"}
 	refused, why := own, "belongs to --rbac"
 	if r.on {
 		refused, why = []string{"output", "time", "seed"}, "does not go with --rbac"
@@ -79,7 +81,9 @@ func (a *app) doctorRBAC(ctx context.Context, r *rbac) error {
 
 // lacking prints, as comments below the role, what the user of the kubeconfig lacks.
 func (a *app) lacking(ctx context.Context, r *rbac, rules []rbacv1.PolicyRule) error {
-	c, err := cluster.New(ctx, cluster.Options{Run: "doctor", Kubeconfig: r.kubeconfig, Context: r.context, Limit: ratelimit.New(clock.System{}, rbacRate)})
+	c, err := cluster.New(ctx, cluster.Options{
+		Run: "doctor", Kubeconfig: r.kubeconfig, Context: r.context, ExposeSecrets: r.expose, Limit: ratelimit.New(clock.System{}, rbacRate),
+	})
 	if err != nil {
 		return usage("%w", err)
 	}

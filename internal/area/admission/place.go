@@ -85,7 +85,7 @@ func (p *place) prepare(ctx context.Context) error {
 // connect makes the clients, and learns how the load reaches the API server.
 func (p *place) connect(ctx context.Context) (err error) {
 	run := p.env.Run
-	o := cluster.Options{Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, Limit: p.limit, Clock: p.env.Clock}
+	o := cluster.Options{Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, ExposeSecrets: p.spec.ExposeSecrets, Limit: p.limit, Clock: p.env.Clock}
 	if !p.foreign {
 		o = cluster.Options{
 			Run: run, Server: p.control.Server(), CA: p.control.CA, Token: p.control.AdminToken, Bare: p.nodes == 0, Clock: p.env.Clock,

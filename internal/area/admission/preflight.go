@@ -247,7 +247,9 @@ func resourcesOf(ctx context.Context, c *cluster.Cluster, manifests []mechanism.
 func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mechanism.Files, env area.Env) []area.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkedWithin)
 	defer cancel()
-	c, err := cluster.New(ctx, cluster.Options{Run: "preflight", Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, Limit: env.Limit, Clock: env.Clock})
+	c, err := cluster.New(ctx, cluster.Options{
+		Run: "preflight", Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, ExposeSecrets: p.spec.ExposeSecrets, Limit: env.Limit, Clock: env.Clock,
+	})
 	if err != nil {
 		return []area.Finding{fault("kubeconfig", err, "see that the file is there and that kubectl works with it")}
 	}

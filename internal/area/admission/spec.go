@@ -11,6 +11,8 @@ type Spec struct {
 	Kubeconfig string `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty" jsonschema_description:"Path of the kubeconfig of a cluster of your own, instead of embedded. Everything that is created there is labelled, journaled, and removed again; tare doctor --rbac prints the rights that it takes."`
 	// Context chooses a context of the kubeconfig.
 	Context string `yaml:"context,omitempty" json:"context,omitempty" jsonschema_description:"Context of the kubeconfig. Default: its current context."`
+	// ExposeSecrets allows the credentials to be sent where others could get them.
+	ExposeSecrets bool `yaml:"expose_secrets,omitempty" json:"expose_secrets,omitempty" jsonschema_description:"Send the credentials of the kubeconfig to another host even without verifying its certificate (insecure-skip-tls-verify). Every report will say so."`
 	// Embedded describes the control planes that tare starts itself.
 	Embedded *Embedded `yaml:"embedded,omitempty" json:"embedded,omitempty" jsonschema_description:"A real control plane that tare starts itself, as child processes on loopback: etcd, kube-apiserver and, with simulated nodes, kube-scheduler and kube-controller-manager."`
 

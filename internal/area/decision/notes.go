@@ -71,6 +71,9 @@ func (p *place) urlNotes() (out []string) {
 	if p.spec.TLS != nil && p.spec.TLS.Insecure {
 		out = append(out, area.NoteInsecure)
 	}
+	if n := area.NoteExposure(p.url, p.spec.TLS, p.spec); n != "" {
+		out = append(out, n)
+	}
 	if p.lost != "" {
 		out = append(out, fmt.Sprintf("the CPU time and memory of the decision point at %s are not known: %s; process: and metrics: in the file say where to look", p.url.Host, p.lost))
 	}

@@ -78,12 +78,6 @@ func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding)
 			Hint: "name the authority instead: tls: {ca: file.pem}",
 		})
 	}
-	if !p.spec.Loopback() && !secure(p.url.Scheme) && (!p.spec.Password.IsZero() || !p.spec.Token.IsZero() || len(p.spec.SecretHeaders) > 0) {
-		out = append(out, area.Finding{
-			Path: "url", Severity: area.Warning, Message: "credentials go over the network in plain text: the url is not https",
-			Hint: "write https:// if the decision point speaks TLS",
-		})
-	}
 	s, err := p.open(ctx, env.Getenv)
 	if err != nil {
 		return append(out, fault("", err, "set the variable or write the file, see that tare may read it, and that the host's name is right"))

@@ -29,6 +29,8 @@ type Spec struct {
 	SecretHeaders map[string]area.Secret `yaml:"secret_headers,omitempty" json:"secret_headers,omitempty" jsonschema_description:"Further request headers with secrets: {env: NAME} or {file: path}."`
 	// TLS says how https is to be trusted.
 	TLS *area.TLS `yaml:"tls,omitempty" json:"tls,omitempty" jsonschema_description:"For https: whom to trust, and who we are."`
+	// ExposeSecrets allows secrets to be sent where others could read them.
+	ExposeSecrets bool `yaml:"expose_secrets,omitempty" json:"expose_secrets,omitempty" jsonschema_description:"Send secrets to another host even over http://, or without verifying its certificate. Every report will say so."`
 
 	// Process names what is measured of a decision point behind a URL.
 	Process *Process `yaml:"process,omitempty" json:"process,omitempty" jsonschema_description:"Which processes on this host are the decision point behind the URL, for CPU, memory and garbage collections. Default on loopback: whoever listens at the URL's port."`

@@ -103,6 +103,13 @@ func TestValidate(t *testing.T) {
 		"requests":                {Spec{Adapter: "authzen", URL: local, Requests: requests()}, "", ""},
 		"loaded":                  {Spec{Adapter: "opa", URL: local, Load: true, Policies: 5, Position: model.First}, "", ""},
 
+		"secrets in the clear":    {Spec{Adapter: "pdpx", URL: "http://pdp:6969", Username: "u", Password: area.Secret{Env: "P"}}, "url", "expose_secrets: true"},
+		"secrets over plain gRPC": {Spec{Adapter: "ext-authz", URL: "grpc://pdp:9191", Token: area.Secret{Env: "P"}, Requests: requests()}, "url", "over grpc://"},
+		"secrets to anybody": {
+			Spec{Adapter: "opa", URL: "https://pdp", Load: true, SecretHeaders: map[string]area.Secret{"X": {Env: "P"}}, TLS: &area.TLS{Insecure: true}}, "url", "is not verified",
+		},
+		"secrets that may be exposed": {Spec{Adapter: "pdpx", URL: "http://pdp:6969", Username: "u", Password: area.Secret{Env: "P"}, ExposeSecrets: true}, "", ""},
+
 		"url and embedded":     {Spec{URL: local, Adapter: "opa", Embedded: &Embedded{}}, "url", "exclude each other"},
 		"url without adapter":  {Spec{URL: local}, "adapter", "which protocol"},
 		"unknown adapter":      {Spec{Adapter: "ldap"}, "adapter", "ldap"},

@@ -92,6 +92,11 @@ func (p *plan) judgeRest() error {
 	if s.TLS != nil && p.url != nil && !secure(p.url.Scheme) {
 		return errors.New("tls: the url is not https")
 	}
+	if p.url != nil {
+		if err := area.CheckExposure(p.url, s.TLS, s, s.ExposeSecrets); err != nil {
+			return fmt.Errorf("url: %w", err)
+		}
+	}
 	for _, x := range []struct {
 		section string
 		given   bool

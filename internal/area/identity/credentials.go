@@ -33,20 +33,13 @@ type credentials struct {
 	followed []weak.Pointer[requests]
 }
 
-// secretsOf lists the secrets below a spec, each once, except those of TLS, which are read with it.
-func secretsOf(s *Spec) []area.Secret {
-	bare := *s
-	bare.TLS = nil
-	return area.SecretsOf(&bare)
-}
-
 // newCredentials reads all secrets of s. Its errors name places only.
 func newCredentials(s *Spec, getenv func(string) (string, bool), identities int) (*credentials, error) {
 	if getenv == nil {
 		getenv = func(string) (string, bool) { return "", false }
 	}
 	c := &credentials{getenv: getenv, values: map[area.Secret]string{}, leases: make([]lease, identities), obtained: make([]time.Time, identities)}
-	for _, x := range secretsOf(s) {
+	for _, x := range area.SentSecrets(s) {
 		v, err := c.read(x)
 		if err != nil {
 			return nil, err

@@ -26,7 +26,7 @@ func TestSecretsOf(t *testing.T) {
 		K8s: &K8s{Token: e("E"), ReviewToken: e("A")}, TLS: &area.TLS{Key: e("of TLS")},
 	}
 	var names []string
-	for _, x := range secretsOf(s) {
+	for _, x := range area.SentSecrets(s) {
 		names = append(names, x.Env)
 	}
 	slices.Sort(names)

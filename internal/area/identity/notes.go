@@ -56,10 +56,14 @@ func (p *place) notes() []string {
 
 // urlNotes are those of an endpoint that is not ours.
 func (p *place) urlNotes() []string {
+	var notes []string
 	if p.spec.TLS != nil && p.spec.TLS.Insecure {
-		return []string{area.NoteInsecure}
+		notes = append(notes, area.NoteInsecure)
 	}
-	return nil
+	if n := area.NoteExposure(p.url, p.spec.TLS, p.spec); n != "" {
+		notes = append(notes, n)
+	}
+	return notes
 }
 
 // state says in which state treatments are compared.

@@ -35,6 +35,8 @@ type Spec struct {
 	Expect *Expect `yaml:"expect,omitempty" json:"expect,omitempty" jsonschema_description:"What the claims of a token must say, for endpoints that give JWTs."`
 	// TLS says how https is to be trusted.
 	TLS *area.TLS `yaml:"tls,omitempty" json:"tls,omitempty" jsonschema_description:"For https: whom to trust, and who we are."`
+	// ExposeSecrets allows secrets to be sent where others could read them.
+	ExposeSecrets bool `yaml:"expose_secrets,omitempty" json:"expose_secrets,omitempty" jsonschema_description:"Send secrets to another host even over http://, or without verifying its certificate. Every report will say so."`
 
 	OIDC  *OIDC  `yaml:"oidc,omitempty" json:"oidc,omitempty" jsonschema_description:"Options of oidc-token."`
 	Vault *Vault `yaml:"vault,omitempty" json:"vault,omitempty" jsonschema_description:"Options of vault-login."`

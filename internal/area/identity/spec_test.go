@@ -103,6 +103,9 @@ func TestPlanPrecedence(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	drop := unit.Percent(1)
+	guarded := func(u string, expose bool) *Spec {
+		return &Spec{Adapter: "http-token", URL: u, ExposeSecrets: expose, HTTP: &HTTP{Bearer: area.Secret{Env: "TOKEN"}}}
+	}
 	url := func(u string) *Spec { return &Spec{Adapter: "gce-metadata", URL: u} }
 	with := func(levels map[string]string) []design.Treatment {
 		return []design.Treatment{{ID: design.ID(levels), Levels: levels}}
@@ -120,6 +123,10 @@ func TestValidate(t *testing.T) {
 		{"compare", embedded("healthy"), design.Compare, nil, "", ""},
 		{"scale", embedded("healthy"), design.Scale, nil, "", ""},
 		{"soak", embedded("healthy"), design.Soak, nil, "", ""},
+		{"secrets in the clear", guarded("http://idp.example", false), design.Capacity, nil, "url", "expose_secrets: true"},
+		{"secrets that may be exposed", guarded("http://idp.example", true), design.Capacity, nil, "", ""},
+		{"secrets of a treatment", guarded("", false), design.Capacity, with(map[string]string{"url": "http://idp.example"}), "", "over http://"},
+		{"a treatment over TLS", guarded("", false), design.Capacity, with(map[string]string{"url": "https://idp.example"}), "", ""},
 		{"no adapter", &Spec{}, design.Capacity, nil, "adapter", "gce-metadata"},
 		{"preset", embedded("blog"), design.Capacity, nil, "embedded.preset", "sts-quota-tarpit"},
 		{"knob", &Spec{Adapter: "gce-metadata", Embedded: &Embedded{Drop: &drop}}, design.Capacity, nil, "embedded.drop", "below 1"},

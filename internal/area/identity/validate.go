@@ -95,6 +95,11 @@ func (s *Spec) judgePlace() (out []area.Finding) {
 	if s.TLS != nil && u != nil && u.Scheme != "https" {
 		out = append(out, fault("tls", errors.New("tls: the url is not https"), "write https:// in the url"))
 	}
+	if u != nil {
+		if err := area.CheckExposure(u, s.TLS, s, s.ExposeSecrets); err != nil {
+			out = append(out, fault("url", err, ""))
+		}
+	}
 	if err := s.TLS.Validate(); err != nil {
 		field, _, _ := strings.Cut(err.Error(), ":")
 		out = append(out, fault("tls."+field, err, ""))

@@ -35,6 +35,8 @@ type Options struct {
 	Server string
 	CA     []byte
 	Token  string
+	// ExposeSecrets allows credentials to be sent to another host without verifying its certificate. Without TLS none are sent.
+	ExposeSecrets bool
 	// Bare says that no controller-manager runs there: default ServiceAccounts are made, and namespaces finalized, by this package.
 	Bare bool
 	// Limit bounds the requests of setting up and removing; nil: as many as go.
@@ -105,6 +107,9 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	if config.Insecure {
 		c.notes = append(c.notes, area.NoteInsecure)
+	}
+	if how := area.Exposure(c.url, &area.TLS{Insecure: config.Insecure}); how != "" && sendsSecrets(config) {
+		c.notes = append(c.notes, fmt.Sprintf("the credentials of the kubeconfig were sent to %s %s (expose_secrets)", c.url.Host, how))
 	}
 	c.guard = &guard{host: c.url.Host}
 	config.Wrap(c.guard.wrap)

@@ -52,7 +52,9 @@ func Undo(ctx context.Context, change area.Change, limit *ratelimit.Limiter, clk
 	if limit == nil {
 		limit = ratelimit.New(clk, j.rate)
 	}
-	c, err := New(ctx, Options{Run: j.run, Kubeconfig: j.place.Kubeconfig, Context: j.place.Context, Limit: limit, Clock: clk})
+	o := Options{Run: j.run, Kubeconfig: j.place.Kubeconfig, Context: j.place.Context, Limit: limit, Clock: clk}
+	o.ExposeSecrets = true // the run went there in the same way: place is compared before anything is sent
+	c, err := New(ctx, o)
 	if err != nil {
 		return fmt.Errorf("%w; what is left on %s carries the label %s=%s", err, j.place.Server, OwnerLabel, j.run)
 	}

@@ -217,6 +217,9 @@ func configOf(ctx context.Context, file *api.Config, name string, o Options) (*r
 	if err := rest.LoadTLSFiles(c); err != nil {
 		return nil, nil, plain(err)
 	}
+	if err := checkVerified(c, user.Exec != nil, o); err != nil {
+		return nil, nil, err
+	}
 	if c.ExecProvider == nil {
 		return c, nil, checkTLS(c)
 	}
@@ -247,6 +250,21 @@ func checkTLS(c *rest.Config) error {
 		return errors.New("its certificates cannot be used: certificate-authority, client-certificate and client-key must be PEM, and the key the certificate's")
 	}
 	return nil
+}
+
+// sendsSecrets reports whether requests carry a credential. A client certificate is none: its key stays here.
+func sendsSecrets(c *rest.Config) bool {
+	return c.BearerToken != "" || c.BearerTokenFile != "" || c.Password != ""
+}
+
+// checkVerified refuses to send credentials to a server whose certificate is not verified: anybody on the way could answer in its place.
+func checkVerified(c *rest.Config, plugin bool, o Options) error {
+	u, err := url.Parse(c.Host)
+	if err != nil || !c.Insecure || o.ExposeSecrets || area.LoopbackHost(u.Hostname()) || !(plugin || sendsSecrets(c)) {
+		return err
+	}
+	return fmt.Errorf("server %s is not verified (insecure-skip-tls-verify), so that anybody on the way could take the credentials: give the cluster its "+
+		"certificate-authority; where that is accepted: target: {expose_secrets: true}, and every report will say it", c.Host)
 }
 
 // checkServer refuses what is no URL of a server, and what would send credentials unencrypted over a network.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,21 +17,26 @@ func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
 		text, context string
 		want          []string
 	}{
-		"empty":                  {"", "", []string{"no contexts"}},
-		"not YAML":               {"a: [b\n" + token + ": {", "", []string{"no kubeconfig"}},
-		"a key that is cut":      {strings.Replace(good, "token: "+token, "client-key-data: secret-%%%", 1), "", []string{"no kubeconfig"}},
-		"a list":                 {"- " + token, "", []string{"no kubeconfig"}},
-		"another kind":           {"apiVersion: v1\nkind: Secret\ndata: {token: " + token + "}\n", "", []string{"no kubeconfig"}},
-		"a field of other type":  {strings.Replace(good, "name: u, user: {token: "+token+"}", "name: u, user: {token: {a: "+token+"}}", 1), "", []string{"no kubeconfig"}},
-		"no such context":        {more, "elsewhere", []string{`no context "elsewhere"`, "here, there, who"}},
-		"no current context":     {strings.Replace(more, "current-context: here", "", 1), "", []string{"names no current context", "here, there, who"}},
-		"no such cluster":        {more, "there", []string{`cluster "nowhere"`, "there are: c"}},
-		"no such user":           {more, "who", []string{`user "nobody"`, "there are: u"}},
-		"no server":              {server(`""`), "", []string{"not a URL", `context "here"`}},
-		"a server without host":  {server("https://"), "", []string{"not a URL"}},
-		"a password in the URL":  {server("https://jane:" + token + "@one.example"), "", []string{"without a user"}},
-		"a bad URL":              {server("\"https://" + token + ":x:y\""), "", []string{"not a URL"}},
-		"an unencrypted server":  {server("http://one.example:8080"), "", []string{"no TLS"}},
+		"empty":                 {"", "", []string{"no contexts"}},
+		"not YAML":              {"a: [b\n" + token + ": {", "", []string{"no kubeconfig"}},
+		"a key that is cut":     {strings.Replace(good, "token: "+token, "client-key-data: secret-%%%", 1), "", []string{"no kubeconfig"}},
+		"a list":                {"- " + token, "", []string{"no kubeconfig"}},
+		"another kind":          {"apiVersion: v1\nkind: Secret\ndata: {token: " + token + "}\n", "", []string{"no kubeconfig"}},
+		"a field of other type": {strings.Replace(good, "name: u, user: {token: "+token+"}", "name: u, user: {token: {a: "+token+"}}", 1), "", []string{"no kubeconfig"}},
+		"no such context":       {more, "elsewhere", []string{`no context "elsewhere"`, "here, there, who"}},
+		"no current context":    {strings.Replace(more, "current-context: here", "", 1), "", []string{"names no current context", "here, there, who"}},
+		"no such cluster":       {more, "there", []string{`cluster "nowhere"`, "there are: c"}},
+		"no such user":          {more, "who", []string{`user "nobody"`, "there are: u"}},
+		"no server":             {server(`""`), "", []string{"not a URL", `context "here"`}},
+		"a server without host": {server("https://"), "", []string{"not a URL"}},
+		"a password in the URL": {server("https://jane:" + token + "@one.example"), "", []string{"without a user"}},
+		"a bad URL":             {server("\"https://" + token + ":x:y\""), "", []string{"not a URL"}},
+		"an unencrypted server": {server("http://one.example:8080"), "", []string{"no TLS"}},
+		"an unverified server":  {strings.Replace(good, `certificate-authority-data: ""`, "insecure-skip-tls-verify: true", 1), "", []string{"is not verified", "expose_secrets"}},
+		"unverified, by a plugin": {
+			strings.Replace(user("exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never}"), `certificate-authority-data: ""`, "insecure-skip-tls-verify: true", 1), "",
+			[]string{"is not verified"},
+		},
 		"a proxy":                {strings.Replace(good, "server:", "proxy-url: http://proxy.example, server:", 1), "", []string{"proxy"}},
 		"a missing authority":    {strings.Replace(good, `certificate-authority-data: ""`, "certificate-authority: none.pem", 1), "", []string{"none.pem", "no such file"}},
 		"a garbled authority":    {strings.Replace(good, `certificate-authority-data: ""`, "certificate-authority-data: c2VjcmV0", 1), "", []string{"PEM"}},
@@ -52,7 +58,7 @@ func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
 				t.Errorf("%s: %v\nwant it to say %q", name, err, w)
 			}
 		}
-		if strings.Contains(err.Error(), token) || strings.Contains(err.Error(), "secret") {
+		if said := strings.ReplaceAll(err.Error(), "expose_secrets", ""); strings.Contains(said, token) || strings.Contains(said, "secret") {
 			t.Errorf("%s: the error holds a value: %v", name, err)
 		}
 	}
@@ -105,4 +111,37 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	if c.transport.Proxy != nil {
 		t.Error("our own requests take a proxy")
 	}
+}
+
+// TestExposedCredentialsAreAllowedAndSaid: by the file, and without a word where nothing is given away.
+func TestExposedCredentialsAreAllowedAndSaid(t *testing.T) {
+	insecure := func(text string) string {
+		return strings.Replace(text, `certificate-authority-data: ""`, "insecure-skip-tls-verify: true", 1)
+	}
+	for name, c := range map[string]struct {
+		text   string
+		expose bool
+		says   string
+	}{
+		"unverified":            {insecure(kubeconfig("https://one.example", nil, "token: "+token)), true, "to one.example to whoever answers"},
+		"verified":              {kubeconfig("https://one.example", nil, "token: "+token), true, ""},
+		"nothing to give away":  {insecure(kubeconfig("https://one.example", nil, "")), false, ""},
+		"unverified, but local": {insecure(kubeconfig("https://127.0.0.1:1", nil, "token: "+token)), false, ""},
+	} {
+		k := connect(t, Options{Run: "r", Kubeconfig: write(t, c.text), ExposeSecrets: c.expose})
+		said := strings.Join(k.Notes(), "; ")
+		if exposed := strings.Contains(said, "credentials of the kubeconfig were sent"); exposed != (c.says != "") || !strings.Contains(said, c.says) {
+			t.Errorf("%s: %q", name, said)
+		}
+	}
+}
+
+// TestKubeconfigsThatOthersCanWrite could name a plugin, which we would start.
+func TestKubeconfigsThatOthersCanWrite(t *testing.T) {
+	path := write(t, kubeconfig("https://one.example", nil, "token: "+token))
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := New(t.Context(), Options{Run: "r", Kubeconfig: path})
+	wantError(t, err, "other users can write", "chmod 600 "+path)
 }
