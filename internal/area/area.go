@@ -134,6 +134,8 @@ type Finding struct {
 	Severity Severity
 	Message  string // what is wrong, and its cause
 	Hint     string // the next step
+	// Secret says that what stands at Path may be a secret, so that the line is not to be shown.
+	Secret bool
 }
 
 // Severity grades a finding.

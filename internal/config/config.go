@@ -68,6 +68,7 @@ func interpret(file string, data []byte, root *yaml.Node, areas Areas) (*Experim
 	if root.Kind == yaml.MappingNode {
 		check(w, e, areas)
 	}
+	w.comments()
 	return e, w.finish()
 }
 
@@ -202,6 +203,9 @@ func (c *checker) judge() {
 		}
 		if f.Severity == area.Error {
 			c.mark(path)
+		}
+		if f.Secret {
+			c.veil.over(c.source, c.value(path))
 		}
 		c.report(f.Severity, path, c.value(path), message)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -116,20 +117,60 @@ func (v *veil) column(line int) int {
 }
 
 var (
-	jwt        = regexp.MustCompile(`^(?i:bearer )?eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]+`)
+	jwt        = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]+`)
 	privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)
-	urlSecret  = regexp.MustCompile(`://[^/\s@:]*:[^/\s@]+@`)
+	urlSecret  = regexp.MustCompile(`://[^/\s@:]*:[^/\s@{$][^/\s@]*@`)
+	// authorization is a header with its credential.
+	authorization = regexp.MustCompile(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+[^\s"'{$<][^\s"']{3,}`)
+	// issued are tokens that say by their form who has issued them: GitHub, GitLab, Slack, Vault, Google, Stripe, npm.
+	issued = regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22}|glpat-[A-Za-z0-9_-]{20}|xox[abeoprs]-[A-Za-z0-9-]{10}|hv[sbr]\.[A-Za-z0-9_-]{20}|` +
+		`ya29\.[A-Za-z0-9_-]{20}|AIza[A-Za-z0-9_-]{35}|sk_live_[A-Za-z0-9]{16}|npm_[A-Za-z0-9]{36})`)
 )
 
 // credential names what a value is, when it is plainly something secret.
 func credential(value string) string {
 	switch {
-	case jwt.MatchString(value):
+	case jwt.MatchString(value), issued.MatchString(value):
 		return "a token"
 	case privateKey.MatchString(value):
 		return "a private key"
 	case urlSecret.MatchString(value):
 		return "a URL with a password"
+	case authorization.MatchString(value):
+		return "an Authorization header"
+	}
+	if name, found := area.LiteralSecret(value); found {
+		return "the value of " + quote(name)
 	}
 	return ""
+}
+
+// noCredential refuses a value of an entry whose name says that it is a secret.
+func (w *walker) noCredential(f field) {
+	n, ok := peek(f.value)
+	if !ok || n.Kind != yaml.ScalarNode || !area.IsSecretName(f.name) || !area.IsLiteral(n.Value) {
+		return
+	}
+	w.veil.over(w.source, f.value)
+	w.errorAt(f.path, f.value, "%sthis is the name of a secret; a file must not hold one%s", label(f.path), insteadOfSecret)
+}
+
+// insteadOfSecret is what to do with a secret that was written down.
+const insteadOfSecret = ", since it is copied into the record: say where it is, {env: NAME} or {file: path}, in a field for secrets"
+
+// comments refuses credentials in what the parser passes over: the source is copied into the record, comments and all.
+func (w *walker) comments() {
+	for i := 1; ; i++ {
+		line, ok := lineOf(w.source, i)
+		if !ok {
+			return
+		}
+		said := slices.ContainsFunc(w.diags, func(d Diagnostic) bool { return d.Line == i && d.Severity == area.Error })
+		if said || !(jwt.MatchString(line) || issued.MatchString(line) || privateKey.MatchString(line)) {
+			continue
+		}
+		n := &yaml.Node{Kind: yaml.ScalarNode, Line: i, Column: 1}
+		w.veil.over(w.source, n)
+		w.errorAt("", n, "this line holds a token or a private key; a file must not hold one%s", insteadOfSecret)
+	}
 }

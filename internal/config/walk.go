@@ -195,7 +195,7 @@ func (w *walker) scalar(path string, n *yaml.Node, want string) (*yaml.Node, boo
 	}
 	if what := credential(n.Value); what != "" {
 		w.veil.over(w.source, n)
-		w.errorAt(path, n, "%sthis looks like %s; a file must not hold one", label(path), what)
+		w.errorAt(path, n, "%sthis looks like %s; a file must not hold one%s", label(path), what, insteadOfSecret)
 		return n, false
 	}
 	return n, true
@@ -261,6 +261,9 @@ func (w *walker) mapping(path string, n *yaml.Node, v reflect.Value, rules rules
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, f := range w.fields(path, n) {
 		item := reflect.New(v.Type().Elem()).Elem()
+		if item.Type() != secretType && !strings.HasSuffix(path, "headers") { // areas say more about headers
+			w.noCredential(f)
+		}
 		w.decode(f.path, f.value, item, rules)
 		v.SetMapIndex(reflect.ValueOf(f.name).Convert(v.Type().Key()), item)
 	}

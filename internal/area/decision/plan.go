@@ -3,10 +3,12 @@ package decision
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 
+	"tare/internal/area"
 	"tare/internal/area/decision/engine"
 	"tare/internal/area/decision/model"
 	"tare/internal/area/decision/protocol"
@@ -156,6 +158,7 @@ func (p *plan) judgeEmbedded() error {
 		{"process", s.Process != nil, "the process of an embedded decision point is known"},
 		{"metrics", s.Metrics != nil, "it is for a decision point behind a url"},
 		{"load", s.Load, "an embedded decision point is started with its policies"},
+		{"secrets", len(s.Secrets) > 0, "it is asked questions of our own, which hold none"},
 		{"requests", len(s.Requests) > 0, "an embedded decision point is asked about the policies that it is started with"},
 		{"path", s.Path != "", "the paths of an embedded decision point are known"},
 	} {
@@ -205,7 +208,28 @@ func (p *plan) judgeURL() error {
 	case s.Username == "" && !s.Password.IsZero():
 		return errors.New("username: a password needs its username")
 	}
+	if err := s.judgeSecrets(p.adapter.Name()); err != nil {
+		return err
+	}
 	return p.judgeAttachment()
+}
+
+// judgeSecrets looks at the places of secrets in the requests, which are JSON but for ext-authz.
+func (s *Spec) judgeSecrets(adapter string) error {
+	if len(s.Secrets) > 0 && adapter == "ext-authz" {
+		return errors.New("secrets: a request of ext-authz is no JSON, in which they could stand: use secret_headers")
+	}
+	var texts []string
+	for _, r := range s.Requests {
+		texts = append(texts, r.Body)
+		for _, properties := range []map[string]string{r.Context, r.Subject.Properties, r.Resource.Properties} {
+			texts = slices.AppendSeq(texts, maps.Values(properties))
+		}
+	}
+	if err := area.CheckPlaces(s.Secrets, texts, "n"); err != nil {
+		return fmt.Errorf("secrets: %w", err)
+	}
+	return nil
 }
 
 // judgeAttachment looks at where the decision point's own figures come from.

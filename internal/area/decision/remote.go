@@ -52,6 +52,12 @@ func (p *plan) open(ctx context.Context, getenv func(string) (string, bool)) (*p
 			return nil, fmt.Errorf("secret_headers.%s: what %s holds cannot stand in a header: it has characters other than printable ASCII", name, place)
 		}
 	}
+	out.Secrets = map[string]string{}
+	for name, place := range s.Secrets {
+		if out.Secrets[name], err = place.Resolve(getenv); err != nil {
+			return nil, fmt.Errorf("secrets.%s: %w", name, err)
+		}
+	}
 	if out.Addr, err = area.ResolveHost(ctx, u); err != nil {
 		return nil, fmt.Errorf("find %s: %w", u.Host, err)
 	}

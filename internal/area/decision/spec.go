@@ -44,6 +44,9 @@ type Spec struct {
 	// Requests are questions about policies that are there already.
 	Requests []Request `yaml:"requests,omitempty" json:"requests,omitempty" jsonschema:"minItems=1,maxItems=200" jsonschema_description:"Questions about policies that the decision point behind the URL holds already, each with the decision that is known to be right. At least one must be refused."`
 
+	// Secrets are values in the bodies of Requests.
+	Secrets map[string]area.Secret `yaml:"secrets,omitempty" json:"secrets,omitempty" jsonschema_description:"Secrets in the requests, by name: what {NAME} stands for in a body, context or property. Each is {env: NAME} or {file: path}. Not for ext-authz."`
+
 	OPA     *OPA     `yaml:"opa,omitempty" json:"opa,omitempty" jsonschema_description:"Options of opa."`
 	OpenFGA *OpenFGA `yaml:"openfga,omitempty" json:"openfga,omitempty" jsonschema_description:"Options of openfga."`
 	PDPX    *PDPX    `yaml:"pdpx,omitempty" json:"pdpx,omitempty" jsonschema_description:"Options of pdpx: what its requests name."`
@@ -82,7 +85,7 @@ type Request struct {
 	Action   string            `yaml:"action,omitempty" json:"action,omitempty" jsonschema_description:"What it wants to do."`
 	Resource Entity            `yaml:"resource,omitempty" json:"resource,omitzero" jsonschema_description:"With what."`
 	Context  map[string]string `yaml:"context,omitempty" json:"context,omitempty" jsonschema_description:"Further attributes of the request."`
-	Body     string            `yaml:"body,omitempty" json:"body,omitempty" jsonschema_description:"The request's whole body as JSON in the protocol's own form, instead of the fields above."`
+	Body     string            `yaml:"body,omitempty" json:"body,omitempty" jsonschema_description:"The request's whole body as JSON in the protocol's own form, instead of the fields above. It must hold no secret: see secrets."`
 	Expect   string            `yaml:"expect" json:"expect" jsonschema:"required,enum=permit,enum=deny,enum=not-applicable" jsonschema_description:"The right decision."`
 	Policy   string            `yaml:"policy,omitempty" json:"policy,omitempty" jsonschema_description:"Kind of the policy that decides it. Each kind needs one request that it refuses."`
 }

@@ -88,6 +88,13 @@ func requests() []Request {
 	return []Request{{Name: "yes", Expect: "permit"}, {Name: "no", Expect: "deny"}}
 }
 
+// secretive are requests whose context holds a token.
+func secretive(token string) []Request {
+	out := requests()
+	out[0].Context = map[string]string{"token": token}
+	return out
+}
+
 // TestValidate finds what is wrong, where, and says so.
 func TestValidate(t *testing.T) {
 	const local = "http://127.0.0.1:8080"
@@ -109,6 +116,11 @@ func TestValidate(t *testing.T) {
 			Spec{Adapter: "opa", URL: "https://pdp", Load: true, SecretHeaders: map[string]area.Secret{"X": {Env: "P"}}, TLS: &area.TLS{Insecure: true}}, "url", "is not verified",
 		},
 		"secrets that may be exposed": {Spec{Adapter: "pdpx", URL: "http://pdp:6969", Username: "u", Password: area.Secret{Env: "P"}, ExposeSecrets: true}, "", ""},
+
+		"secrets in requests":      {Spec{Adapter: "opa", URL: local, Requests: secretive("{jwt}"), Secrets: map[string]area.Secret{"jwt": {File: "t"}}}, "", ""},
+		"secrets of nothing":       {Spec{Adapter: "opa", URL: local, Requests: requests(), Secrets: map[string]area.Secret{"jwt": {File: "t"}}}, "secrets", "does not stand in the body"},
+		"secrets of ext-authz":     {Spec{Adapter: "ext-authz", URL: "grpc://127.0.0.1:1", Requests: secretive("{jwt}"), Secrets: map[string]area.Secret{"jwt": {File: "t"}}}, "secrets", "no JSON"},
+		"secrets of embedded ones": {Spec{Secrets: map[string]area.Secret{"jwt": {File: "t"}}}, "secrets", "leave it out"},
 
 		"url and embedded":     {Spec{URL: local, Adapter: "opa", Embedded: &Embedded{}}, "url", "exclude each other"},
 		"url without adapter":  {Spec{URL: local}, "adapter", "which protocol"},

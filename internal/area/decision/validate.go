@@ -127,7 +127,7 @@ func (s *Spec) pathOf(err error) string {
 			return "openfga"
 		}
 		return "openfga." + name
-	case "adapter", "url", "path", "username", "password", "token", "tls", "process", "metrics", "policies", "position", "batch", "load", "requests", "opa", "openfga", "pdpx":
+	case "adapter", "url", "path", "username", "password", "token", "tls", "process", "metrics", "policies", "position", "batch", "load", "requests", "secrets", "opa", "openfga", "pdpx":
 		return name
 	}
 	return ""
@@ -137,7 +137,9 @@ func (s *Spec) pathOf(err error) string {
 func judgeHeaders(headers map[string]string, secret map[string]area.Secret) (out []area.Finding) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if err := checkHeader(name, headers[name]); err != nil {
-			out = append(out, fault("headers."+name, err, ""))
+			f := fault("headers."+name, err, "")
+			f.Secret = true
+			out = append(out, f)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(secret)) {

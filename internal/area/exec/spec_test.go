@@ -58,6 +58,8 @@ func TestValidate(t *testing.T) {
 		{title: "a zero byte", spec: Spec{Program: []string{"a", "b\x00c"}}, path: "program[1]", says: "zero byte"},
 		{title: "a zero byte in dir", spec: Spec{Program: program, Dir: "\x00"}, path: "dir", says: "zero byte"},
 
+		{title: "a secret as an argument", spec: Spec{Program: []string{"./a", "--api-key", "hunter2"}}, path: "program[2]", says: "after --api-key"},
+		{title: "a file with a secret as an argument", spec: Spec{Program: []string{"./a", "--password-file", "x", "--password", "$PW"}}},
 		{title: "a variable with its value", spec: Spec{Program: program, Env: []Variable{"A", "TOKEN=hunter2"}}, path: "env[1]", says: "write the name alone"},
 		{title: "no variable's name", spec: Spec{Program: program, Env: []Variable{"hunter-2"}}, path: "env[0]", says: "want the name of an environment variable"},
 		{title: "an empty variable", spec: Spec{Program: program, Env: []Variable{""}}, path: "env[0]", says: "want the name of an environment variable"},

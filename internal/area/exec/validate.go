@@ -59,6 +59,13 @@ func (s *Spec) checkProgram(out *findings) {
 		if strings.ContainsRune(arg, 0) {
 			out.wrong(fmt.Sprintf("program[%d]", i), "", "an argument cannot hold a zero byte")
 		}
+		if i > 0 && strings.HasPrefix(s.Program[i-1], "-") && area.IsSecretName(s.Program[i-1]) && area.IsLiteral(arg) {
+			*out = append(*out, area.Finding{
+				Path: fmt.Sprintf("program[%d]", i), Severity: area.Error, Secret: true,
+				Message: fmt.Sprintf("a secret stands after %s, and would be copied into the record", s.Program[i-1]),
+				Hint:    "hand it over in an environment variable (env: [NAME]), or have the program read a file",
+			})
+		}
 	}
 	if len(s.Program) == 1 && strings.ContainsAny(s.Program[0], " \t") {
 		words := strings.Join(strings.Fields(s.Program[0]), ", ")

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/internal/area"
 	"tare/internal/load"
 )
 
@@ -67,6 +67,7 @@ func httpOptions(s *Spec) HTTP {
 
 func (httpToken) validate(s *Spec, _ string) error {
 	o := httpOptions(s)
+	name, literal := area.LiteralSecret(o.Body, "token", "secret", "jwt", "assertion", "code")
 	switch {
 	case o.Body != "" && o.Method == http.MethodGet:
 		return errors.New("http.body: GET has no body: method: POST")
@@ -74,10 +75,15 @@ func (httpToken) validate(s *Spec, _ string) error {
 		return errors.New("http.path: want a path such as /token?scope=x, without blanks")
 	case querySecret(o.Path):
 		return errors.New("http.path: a parameter of the query looks like a secret, and secrets must not stand in the file; use secret_headers")
+	case literal:
+		return fmt.Errorf("http.body: the value of %q looks like a secret, which would be copied into the record: write {%[1]s} in its place, and secrets: {%[1]s: {env: NAME}}", name)
 	case strings.Contains(o.Body, tokenPlace) && o.Bearer.IsZero() && !s.everyCaller(hasToken):
 		return errors.New("http.body: {token} needs a token: callers: [{token: {file: path}}]")
 	case o.Expires != "" && o.Token == wholeBody:
 		return errors.New("http.expires: an answer that is nothing but a token does not say more")
+	}
+	if err := area.CheckPlaces(o.Secrets, []string{o.Body}, "n", "token"); err != nil {
+		return fmt.Errorf("http.secrets: %w", err)
 	}
 	for field, path := range map[string]string{"token": o.Token, "expires": o.Expires} {
 		if path != "" && path != wholeBody && !memberPath(path) {
@@ -113,7 +119,7 @@ func memberPath(path string) bool {
 
 // refusals: without the caller's credential, if it has one, and with another.
 func (a httpToken) refusals(s session) []canary {
-	if s.token(0, httpOptions(s.spec).Bearer) == "" && !s.hasSecretHeaders() {
+	if s.token(0, httpOptions(s.spec).Bearer) == "" && !s.hasSecretHeaders() && len(httpOptions(s.spec).Secrets) == 0 {
 		return nil // nothing that we send proves who we are
 	}
 	statuses := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}
@@ -139,7 +145,7 @@ func (httpToken) render(s session, key int, token string) []byte {
 	var headers []string
 	body := []byte(nil)
 	if o.Body != "" {
-		body = []byte(strings.ReplaceAll(s.unique(o.Body), tokenPlace, quoted(o.Body, token)))
+		body = s.fill(o, token)
 		if !s.says("Content-Type", key) {
 			headers = append(headers, "Content-Type: "+contentType(o.Body))
 		}
@@ -148,6 +154,15 @@ func (httpToken) render(s session, key int, token string) []byte {
 		headers = append(headers, "Authorization: Bearer "+token)
 	}
 	return s.request(key, o.Method, first(s.base+s.unique(o.Path), "/"), body, headers...)
+}
+
+// fill puts the caller's token and the secrets into the body. It does so once: what looks like a place in a secret is none.
+func (s session) fill(o HTTP, token string) []byte {
+	places := []string{tokenPlace, quoted(o.Body, token)}
+	for name, x := range o.Secrets {
+		places = append(places, "{"+name+"}", quoted(o.Body, s.secret(x)))
+	}
+	return []byte(strings.NewReplacer(places...).Replace(s.unique(o.Body)))
 }
 
 // says reports whether the file gives a header.
@@ -173,11 +188,7 @@ func quoted(body, token string) string {
 	if contentType(body) != "application/json" {
 		return url.QueryEscape(token)
 	}
-	b, err := json.Marshal(token)
-	if err != nil || len(b) < 2 {
-		return ""
-	}
-	return string(b[1 : len(b)-1])
+	return area.JSONText(token)
 }
 
 func (a httpToken) wire(s session) load.Wire {

@@ -35,13 +35,14 @@ type Vault struct {
 
 // HTTP are the options of http-token.
 type HTTP struct {
-	Method  string      `yaml:"method,omitempty" json:"method,omitempty" jsonschema:"enum=GET,enum=POST,enum=PUT" jsonschema_description:"Default GET, or POST with a body."`
-	Path    string      `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"Path and query below the URL. {n} makes it new in each call."`
-	Body    string      `yaml:"body,omitempty" json:"body,omitempty" jsonschema_description:"Request body. {n} makes it new in each call, {token} stands for the caller's token."`
-	Bearer  area.Secret `yaml:"bearer,omitempty" json:"bearer,omitzero" jsonschema_description:"Sent as Authorization: Bearer …: {env: NAME} or {file: path}."`
-	Token   string      `yaml:"token,omitempty" json:"token,omitempty" jsonschema_description:"Where the answer holds the token: names joined by dots, such as auth.client_token. Default access_token. \"-\": the whole body is the token."`
-	Expires string      `yaml:"expires,omitempty" json:"expires,omitempty" jsonschema_description:"Where the answer says when the token expires: seconds from now, seconds since 1970, or RFC 3339. Default: it does not say."`
-	Status  int         `yaml:"status,omitempty" json:"status,omitempty" jsonschema:"minimum=200,maximum=299" jsonschema_description:"Status of a good answer. Default 200."`
+	Method  string                 `yaml:"method,omitempty" json:"method,omitempty" jsonschema:"enum=GET,enum=POST,enum=PUT" jsonschema_description:"Default GET, or POST with a body."`
+	Path    string                 `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"Path and query below the URL. {n} makes it new in each call."`
+	Body    string                 `yaml:"body,omitempty" json:"body,omitempty" jsonschema_description:"Request body. {n} makes it new in each call, {token} stands for the caller's token, and {NAME} for a secret of secrets. It must hold no secret itself."`
+	Secrets map[string]area.Secret `yaml:"secrets,omitempty" json:"secrets,omitempty" jsonschema_description:"Secrets in the body, by name: what {NAME} stands for. Each is {env: NAME} or {file: path}; a file is read again while the run lasts."`
+	Bearer  area.Secret            `yaml:"bearer,omitempty" json:"bearer,omitzero" jsonschema_description:"Sent as Authorization: Bearer …: {env: NAME} or {file: path}."`
+	Token   string                 `yaml:"token,omitempty" json:"token,omitempty" jsonschema_description:"Where the answer holds the token: names joined by dots, such as auth.client_token. Default access_token. \"-\": the whole body is the token."`
+	Expires string                 `yaml:"expires,omitempty" json:"expires,omitempty" jsonschema_description:"Where the answer says when the token expires: seconds from now, seconds since 1970, or RFC 3339. Default: it does not say."`
+	Status  int                    `yaml:"status,omitempty" json:"status,omitempty" jsonschema:"minimum=200,maximum=299" jsonschema_description:"Status of a good answer. Default 200."`
 }
 
 // K8s are the options of k8s-tokenrequest and k8s-tokenreview.

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -103,6 +104,13 @@ func TestPlanPrecedence(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	drop := unit.Percent(1)
+	body := func(text string, places ...string) *Spec {
+		s := &Spec{Adapter: "http-token", URL: "http://127.0.0.1:1", HTTP: &HTTP{Body: text, Secrets: map[string]area.Secret{}}}
+		for _, name := range places {
+			s.HTTP.Secrets[name] = area.Secret{Env: "PW"}
+		}
+		return s
+	}
 	guarded := func(u string, expose bool) *Spec {
 		return &Spec{Adapter: "http-token", URL: u, ExposeSecrets: expose, HTTP: &HTTP{Bearer: area.Secret{Env: "TOKEN"}}}
 	}
@@ -127,6 +135,12 @@ func TestValidate(t *testing.T) {
 		{"secrets that may be exposed", guarded("http://idp.example", true), design.Capacity, nil, "", ""},
 		{"secrets of a treatment", guarded("", false), design.Capacity, with(map[string]string{"url": "http://idp.example"}), "", "over http://"},
 		{"a treatment over TLS", guarded("", false), design.Capacity, with(map[string]string{"url": "https://idp.example"}), "", ""},
+		{"a secret in a body", body(`{"role": "x", "jwt": "hunter2"}`), design.Capacity, nil, "http.body", `"jwt" looks like a secret`},
+		{"a secret in a form", body("grant_type=x&client_secret=hunter2"), design.Capacity, nil, "http.body", "secrets: {client_secret: {env: NAME}}"},
+		{"a place for a secret", body(`{"password": "{pw}"}`, "pw"), design.Capacity, nil, "", ""},
+		{"a place that is not there", body(`{"password": "{pw}"}`, "pw", "other"), design.Capacity, nil, "http.secrets", "{other} does not stand in the body"},
+		{"a place that is taken", body(`{"password": "{n}"}`, "n"), design.Capacity, nil, "http.secrets", "meaning of its own"},
+		{"a bad place", body(`{"password": "{a b}"}`, "a b"), design.Capacity, nil, "http.secrets", "letters, digits"},
 		{"no adapter", &Spec{}, design.Capacity, nil, "adapter", "gce-metadata"},
 		{"preset", embedded("blog"), design.Capacity, nil, "embedded.preset", "sts-quota-tarpit"},
 		{"knob", &Spec{Adapter: "gce-metadata", Embedded: &Embedded{Drop: &drop}}, design.Capacity, nil, "embedded.drop", "below 1"},
@@ -155,6 +169,9 @@ func TestValidate(t *testing.T) {
 				t.Errorf("%s: %+v", c.name, got)
 			}
 			continue
+		}
+		if strings.Contains(fmt.Sprint(got), "hunter2") {
+			t.Errorf("%s: a secret is repeated: %+v", c.name, got)
 		}
 		if len(got) != 1 || got[0].Path != c.path || got[0].Severity != area.Error || !strings.Contains(got[0].Message, c.want) {
 			t.Errorf("%s: %+v, want %q at %q", c.name, got, c.want, c.path)

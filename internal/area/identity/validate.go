@@ -59,7 +59,9 @@ func (s *Spec) judge(t design.Treatment) (plan, []area.Finding) {
 	var p plan
 	if len(out) == 0 {
 		if p, err = s.plan(t); err != nil {
-			out = append(out, fault(s.pathOf(err), err, ""))
+			f := fault(s.pathOf(err), err, "")
+			f.Secret = f.Path == "http.body" || f.Path == "http.path"
+			out = append(out, f)
 		}
 	}
 	if len(t.Levels) > 0 {
@@ -150,7 +152,9 @@ func (s *Spec) judgeCallers() []area.Finding {
 func judgeHeaders(path string, headers map[string]string, secret map[string]area.Secret) (out []area.Finding) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if err := checkHeader(name, headers[name]); err != nil {
-			out = append(out, fault(path+"headers."+name, err, ""))
+			f := fault(path+"headers."+name, err, "")
+			f.Secret = true
+			out = append(out, f)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(secret)) {

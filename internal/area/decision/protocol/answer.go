@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"tare/internal/area"
 	"tare/internal/area/decision/model"
 )
 
@@ -76,6 +77,9 @@ func (s *Session) harmless(text string) string {
 	}
 	for _, value := range s.Headers {
 		secrets = append(secrets, value)
+	}
+	for _, value := range s.Secrets {
+		secrets = append(secrets, value, area.JSONText(value))
 	}
 	for _, secret := range secrets {
 		if len(secret) > 3 { // a shorter one would only make holes

@@ -95,6 +95,7 @@ type Session struct {
 	Password string
 	Token    string
 	Headers  map[string]string // besides the protocol's own
+	Secrets  map[string]string // values in bodies, by the name of their place: {name}
 	// Pace waits until one more request may be sent outside of the load, so that these, too, stay below a rate; nil: there is no bound.
 	Pace func(ctx context.Context) error
 

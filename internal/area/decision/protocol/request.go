@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tare/internal/area"
 )
 
 // A request is one HTTP request to a decision point, below the session's Base.
@@ -23,6 +25,7 @@ const jsonMedia = "application/json"
 
 // render is the whole HTTP/1.1 request with the session's credentials and headers. A header of the session replaces the protocol's own.
 func (r request) render(s *Session) []byte {
+	r.body = s.fill(r.body)
 	path := s.Base + r.path
 	if path == "" {
 		path = "/"
@@ -37,6 +40,18 @@ func (r request) render(s *Session) []byte {
 	}
 	b.WriteString("\r\n")
 	return append([]byte(b.String()), r.body...)
+}
+
+// fill puts the session's secrets into a body of JSON, in place of {name}.
+func (s *Session) fill(body []byte) []byte {
+	if len(s.Secrets) == 0 || body == nil {
+		return body
+	}
+	var places []string
+	for name, value := range s.Secrets {
+		places = append(places, "{"+name+"}", area.JSONText(value))
+	}
+	return []byte(strings.NewReplacer(places...).Replace(string(body)))
 }
 
 // headers are the lines "Name: value": the protocol's, then the session's, sorted.
