@@ -61,12 +61,18 @@ func TestNoSecretOfABodyIsWritten(t *testing.T) {
 func TestLiteralSecretsStopARun(t *testing.T) {
 	bin := buildTare(t)
 	for name, change := range map[string]func(string) string{
-		"in a body":    func(s string) string { return strings.Replace(s, "{pw}", plantedEnv, 1) },
-		"in a JWT":     func(s string) string { return strings.Replace(s, `"password": "{pw}"`, `"jwt": "`+plantedEnv+`"`, 1) },
-		"in a header":  func(s string) string { return strings.Replace(s, "  http:\n", "  headers: {X-Api-Key: "+plantedEnv+"}\n  http:\n", 1) },
-		"in a cookie":  func(s string) string { return strings.Replace(s, "  http:\n", "  headers:\n    Cookie: "+plantedEnv+"\n  http:\n", 1) },
-		"in the query": func(s string) string { return strings.Replace(s, "    body:", "    path: /?code="+plantedFile+"&api_key="+plantedFile+"\n    body:", 1) },
-		"for a place":  func(s string) string { return strings.Replace(s, "{env: PLANTED}", plantedFile, 1) },
+		"in a body": func(s string) string { return strings.Replace(s, "{pw}", plantedEnv, 1) },
+		"in a JWT":  func(s string) string { return strings.Replace(s, `"password": "{pw}"`, `"jwt": "`+plantedEnv+`"`, 1) },
+		"in a header": func(s string) string {
+			return strings.Replace(s, "  http:\n", "  headers: {X-Api-Key: "+plantedEnv+"}\n  http:\n", 1)
+		},
+		"in a cookie": func(s string) string {
+			return strings.Replace(s, "  http:\n", "  headers:\n    Cookie: "+plantedEnv+"\n  http:\n", 1)
+		},
+		"in the query": func(s string) string {
+			return strings.Replace(s, "    body:", "    path: /?code="+plantedFile+"&api_key="+plantedFile+"\n    body:", 1)
+		},
+		"for a place": func(s string) string { return strings.Replace(s, "{env: PLANTED}", plantedFile, 1) },
 	} {
 		dir := secretDir(t, "http://127.0.0.1:1")
 		if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(change(fmt.Sprintf(secretBodyExperiment, "http://127.0.0.1:1"))), 0o600); err != nil {

@@ -28,6 +28,7 @@ const (
 func (l *Levels) decodeNode(w *walker, path string, n *yaml.Node) {
 	*l = Levels{}
 	for _, f := range w.factors(path, n) {
+		w.noCredential(f)
 		(*l)[f.name] = w.level(f.path, f.value)
 	}
 }

@@ -79,6 +79,7 @@ func TestNamesOfSecrets(t *testing.T) {
 	for target, says := range map[string]string{
 		"named\ntarget: {context: {Password: hunter2}}":             "the name of a secret",
 		"named\ntarget:\n  context:\n    api-key: >\n      hunter2": "the name of a secret",
+		"named\ntarget: {}\nfixed: {password: hunter2}":             "the name of a secret",
 		"hushed\ntarget: {url: hunter2}":                            "not here",
 	} {
 		data := []byte("name: x\nquestion: capacity\narea: " + target + "\n")

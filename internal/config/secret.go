@@ -166,7 +166,8 @@ func (w *walker) comments() {
 			return
 		}
 		said := slices.ContainsFunc(w.diags, func(d Diagnostic) bool { return d.Line == i && d.Severity == area.Error })
-		if said || !(jwt.MatchString(line) || issued.MatchString(line) || privateKey.MatchString(line)) {
+		found := jwt.MatchString(line) || issued.MatchString(line) || privateKey.MatchString(line)
+		if said || !found {
 			continue
 		}
 		n := &yaml.Node{Kind: yaml.ScalarNode, Line: i, Column: 1}

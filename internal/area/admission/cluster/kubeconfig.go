@@ -260,7 +260,8 @@ func sendsSecrets(c *rest.Config) bool {
 // checkVerified refuses to send credentials to a server whose certificate is not verified: anybody on the way could answer in its place.
 func checkVerified(c *rest.Config, plugin bool, o Options) error {
 	u, err := url.Parse(c.Host)
-	if err != nil || !c.Insecure || o.ExposeSecrets || area.LoopbackHost(u.Hostname()) || !(plugin || sendsSecrets(c)) {
+	secrets := plugin || sendsSecrets(c)
+	if err != nil || !c.Insecure || o.ExposeSecrets || area.LoopbackHost(u.Hostname()) || !secrets {
 		return err
 	}
 	return fmt.Errorf("server %s is not verified (insecure-skip-tls-verify), so that anybody on the way could take the credentials: give the cluster its "+
