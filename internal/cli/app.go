@@ -71,13 +71,23 @@ func (a *app) experiment(file string) (*config.Experiment, []byte, error) {
 	return e, src, nil
 }
 
+// plainWriter writes what it gets as term.Plain.
+type plainWriter struct{ io.Writer }
+
+func (p plainWriter) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(p.Writer, term.Plain(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
 // logger writes to stderr; without --verbose only warnings.
 func (a *app) logger(w io.Writer) *slog.Logger {
 	level := slog.LevelWarn
 	if a.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(plainWriter{w}, &slog.HandlerOptions{Level: level}))
 }
 
 // areaEnv is what an area may use of the outside world.

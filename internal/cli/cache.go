@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"tare/internal/build"
 	"tare/internal/clock"
 	"tare/internal/plane"
+	"tare/internal/term"
 	"tare/internal/unit"
 )
 
@@ -140,11 +140,8 @@ func cacheJSON(w io.Writer, folders []builtFolder) error {
 }
 
 func cacheText(w io.Writer, folders []builtFolder) error {
-	var errs []error
-	say := func(format string, args ...any) {
-		_, err := fmt.Fprintf(w, format, args...)
-		errs = append(errs, err)
-	}
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	for _, f := range folders {
 		say("%s in %s\n", f.Holds, f.Folder)
 		if len(f.Items) == 0 {
@@ -161,7 +158,8 @@ func cacheText(w io.Writer, folders []builtFolder) error {
 			say("  %-34s %9s  %-10s  %s\n", i.Name, unit.Bytes(float64(i.Bytes)), i.State, used)
 		}
 	}
-	return errors.Join(errs...)
+	_, err := io.WriteString(w, term.Plain(b.String()))
+	return err
 }
 
 // prune removes, and says what.

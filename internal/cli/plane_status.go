@@ -97,9 +97,12 @@ func componentUse(ctx context.Context, p plane.Process) componentStatus {
 
 // indented writes a value as JSON for people and programs.
 func indented(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, term.JSON(string(b))+"\n")
+	return err
 }
 
 func planesJSON(w io.Writer, list []planeStatus) error {
@@ -121,7 +124,7 @@ func planesText(w io.Writer, list []planeStatus) error {
 		}
 		s.text(&b, now)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, term.Plain(b.String()))
 	return err
 }
 

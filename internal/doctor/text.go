@@ -21,7 +21,7 @@ func JSON(w io.Writer, d *Diagnosis) error {
 	if err != nil {
 		return fmt.Errorf("encode diagnosis: %w", err)
 	}
-	_, err = w.Write(append(b, '\n'))
+	_, err = io.WriteString(w, term.JSON(string(b))+"\n")
 	return err
 }
 
@@ -48,7 +48,7 @@ func Text(w io.Writer, d *Diagnosis) error {
 		d.Noise.text(&b)
 	}
 	fmt.Fprintf(&b, "\n%s\n", d.summary())
-	_, err := w.Write(b.Bytes())
+	_, err := io.WriteString(w, term.Inert(b.String()))
 	return err
 }
 

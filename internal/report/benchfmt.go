@@ -13,6 +13,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"tare/internal/metric"
+	terminal "tare/internal/term"
 )
 
 // Benchfmt writes the values of blocks in the Go benchmark format (https://go.dev/design/14313-benchmark-format), which benchstat reads:
@@ -53,7 +54,7 @@ func Benchfmt(w io.Writer, r *Report) error {
 			}
 		}
 	}
-	_, err = w.Write(b.Bytes())
+	_, err = io.WriteString(w, terminal.Inert(b.String()))
 	return err
 }
 
@@ -181,7 +182,7 @@ func (n names) of(r *Report, s *series) string {
 func word(s string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
-		case unicode.IsSpace(c), c == '/', c == '=', c == ':', !unicode.IsPrint(c), unicode.Is(unicode.Bidi_Control, c), c == unicode.ReplacementChar:
+		case unicode.IsSpace(c), c == '/', c == '=', c == ':', !unicode.IsPrint(c), c == unicode.ReplacementChar:
 			return '_'
 		}
 		return c

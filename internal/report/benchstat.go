@@ -6,10 +6,11 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"golang.org/x/perf/benchmath"
 	"golang.org/x/perf/benchunit"
+
+	terminal "tare/internal/term"
 )
 
 // Benchstat writes the values of blocks as the tables that benchstat (golang.org/x/perf/cmd/benchstat) prints of Benchfmt's lines, by its own
@@ -35,12 +36,8 @@ func Benchstat(w io.Writer, r *Report) error {
 		}
 	}
 	b.WriteString("\n" + legend)
-	for line := range strings.Lines(b.String()) {
-		if _, err := io.WriteString(w, harmless(line)); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = io.WriteString(w, terminal.Inert(b.String()))
+	return err
 }
 
 // benchHead says where the tables come from.

@@ -1,12 +1,15 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	terminal "tare/internal/term"
 )
 
 // An Encoder writes a report in one form.
@@ -23,26 +26,33 @@ func Encoders() map[string]Encoder {
 
 // JSON writes the report as indented JSON, in the order of the model and with sorted maps: equal reports give equal bytes.
 func JSON(w io.Writer, r *Report) error {
-	var b bytes.Buffer
+	text, err := indented(r)
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	_, err = io.WriteString(w, terminal.JSON(text))
+	return err
+}
+
+// indented is a value as JSON for people, who read "<" more easily than its escape.
+func indented(v any) (string, error) {
+	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(r); err != nil {
-		return fmt.Errorf("encode report: %w", err)
-	}
-	_, err := w.Write(b.Bytes())
-	return err
+	err := e.Encode(v)
+	return b.String(), err
 }
 
 // YAML writes what JSON writes, with the same names and in the same order.
 func YAML(w io.Writer, r *Report) error {
-	var b bytes.Buffer
-	if err := JSON(&b, r); err != nil {
-		return err
+	text, err := indented(r)
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
 	}
 	// JSON is YAML: read as nodes, it keeps its order, and only the brackets have to go.
 	var n yaml.Node
-	if err := yaml.Unmarshal(b.Bytes(), &n); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &n); err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
 	unfold(&n)
@@ -50,7 +60,7 @@ func YAML(w io.Writer, r *Report) error {
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
-	_, err = w.Write(out)
+	_, err = io.WriteString(w, terminal.YAML(string(out)))
 	return err
 }
 
@@ -61,8 +71,10 @@ func unfold(n *yaml.Node) {
 	}
 	for i, c := range n.Content {
 		unfold(c)
-		if n.Kind == yaml.MappingNode && i%2 == 0 {
-			c.Style = 0 // names need none
+		if n.Kind == yaml.MappingNode && i%2 == 0 && simpleKey.MatchString(c.Value) {
+			c.Style = 0 // the model's own names need none; those of a record could begin like a CI system's command
 		}
 	}
 }
+
+var simpleKey = regexp.MustCompile(`^[a-zA-Z0-9_.-]+$`)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/internal/budget"
+	terminal "tare/internal/term"
 )
 
 // SummaryLimit is how many bytes StepSummary writes at most. GitHub drops a step's summary as a whole when it is larger than 1 MiB; the
@@ -84,10 +85,10 @@ var (
 )
 
 // escapeData escapes a command's message and escapeProperty a property as the runner's toolkit does (actions/toolkit, command.ts).
-// Lines stay lines; other control characters are taken out, since the text is shown in logs.
-func escapeData(s string) string { return dataEscapes.Replace(cleanLines(s)) }
+// Lines stay lines; other hidden characters and commands are taken out, since the text is shown in logs.
+func escapeData(s string) string { return dataEscapes.Replace(terminal.Inert(cleanLines(s))) }
 
-func escapeProperty(s string) string { return propertyEscapes.Replace(clean(s)) }
+func escapeProperty(s string) string { return propertyEscapes.Replace(terminal.Inert(clean(s))) }
 
 // cleanLines is clean for a text of several lines.
 func cleanLines(s string) string {

@@ -1,13 +1,13 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"strings"
 
 	"tare/internal/stat"
+	terminal "tare/internal/term"
 )
 
 // Hyperfine writes the times of blocks as hyperfine's --export-json does (https://github.com/sharkdp/hyperfine), for the scripts that read
@@ -86,13 +86,10 @@ func (r *Report) command(s *series) string {
 }
 
 func writeJSON(w io.Writer, form string, v any) error {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
+	text, err := indented(v)
+	if err != nil {
 		return fmt.Errorf("%s: %w", form, err)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err = io.WriteString(w, terminal.JSON(text))
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/metric"
+	terminal "tare/internal/term"
 )
 
 // JUnit writes one test suite: a test case for the run as a whole and one for each budget and treatment, in the form that Jenkins, GitLab,
@@ -25,7 +26,7 @@ func JUnit(w io.Writer, r *Report) error {
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
-	_, err = w.Write(append([]byte(xml.Header), append(out, '\n')...))
+	_, err = io.WriteString(w, xml.Header+terminal.XML(string(out))+"\n")
 	return err
 }
 

@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
+
+	terminal "tare/internal/term"
 )
 
 // Markdown writes the report for a step summary or a comment, in GitHub's dialect.
 func Markdown(w io.Writer, r *Report) error {
 	m := markdown{}
 	m.say("# " + escape(strings.Join(r.title(), " · ")))
-	m.say("**" + r.Verdict.mark() + "**" + escape(because(r.Reason)))
+	m.say("**" + escape(r.Verdict.mark()) + "**" + escape(because(r.Reason)))
 	if u := r.Status.unfinished(); u != "" {
 		m.say("**" + escape(string(r.Status)) + "**: " + escape(u))
 	}
@@ -24,7 +27,7 @@ func Markdown(w io.Writer, r *Report) error {
 	m.comparison(r)
 	m.controlPlane(r)
 	if r.Generator != nil {
-		m.say(escape(r.Generator.line()))
+		m.remark(r.Generator.line())
 	}
 	if r.soaked() {
 		m.soakTables(r)
@@ -39,7 +42,7 @@ func Markdown(w io.Writer, r *Report) error {
 	if where := r.Environment.where(); where != "" {
 		m.say("Measured on " + escape(where))
 	}
-	_, err := w.Write(m.buf.Bytes())
+	_, err := io.WriteString(w, terminal.Inert(m.buf.String()))
 	return err
 }
 
@@ -71,6 +74,19 @@ func escape(s string) string {
 	}
 	return b.String()
 }
+
+// remark writes a sentence as a paragraph.
+func (m *markdown) remark(s string) { m.say(unopened(escape(s))) }
+
+// unopened is a line whose beginning opens no heading, quotation, list or rule.
+func unopened(s string) string {
+	return openingNumber.ReplaceAllString(openingMark.ReplaceAllString(s, `\$0`), `$1\$2`)
+}
+
+var (
+	openingMark   = regexp.MustCompile(`^(#{1,6}(\s|$)|>|[-+](\s|$)|--|==)`)
+	openingNumber = regexp.MustCompile(`^(\d{1,9})([.)](?:\s|$))`)
+)
 
 func (m *markdown) capacity(r *Report, c *Capacity) {
 	head := "Capacity"
@@ -105,13 +121,16 @@ func (m *markdown) capacity(r *Report, c *Capacity) {
 	if len(c.Points) > 0 {
 		m.table(ladder(c.Points))
 		for _, s := range slices.Concat([]string{vegetaNote}, usedBy(c.Points), lateRows(c.Points)) {
-			m.say(escape(s))
+			m.remark(s)
 		}
 	}
 }
 
 func (m *markdown) items(items []string) {
 	if len(items) > 0 {
+		for i := range items {
+			items[i] = unopened(items[i])
+		}
 		m.say("- " + strings.Join(items, "\n- "))
 	}
 }

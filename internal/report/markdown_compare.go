@@ -45,7 +45,7 @@ func (m *markdown) findings(r *Report, long bool) {
 	open, remarks := r.open()
 	var items []string
 	if !long {
-		m.say(escape(strings.Join(r.legend(), " · ")))
+		m.remark(strings.Join(r.legend(), " · "))
 		for _, f := range r.tally() {
 			items = append(items, "**"+escape(f.word)+"** "+escape(f.text))
 		}
@@ -56,6 +56,6 @@ func (m *markdown) findings(r *Report, long bool) {
 		m.section("Undecided", open)
 	}
 	for _, s := range remarks {
-		m.say(escape(s))
+		m.remark(s)
 	}
 }

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"tare/internal/metric"
+	terminal "tare/internal/term"
 )
 
 // OpenMetrics writes the report's numbers as OpenMetrics 1.0 text, for a textfile collector, a push gateway or a job summary. All values are
@@ -95,24 +94,10 @@ func (l labels) String() string {
 	return b.String()
 }
 
-// escapeLabel writes a label's value. The format knows three escapes; other control characters could only do harm where the text is shown.
-func escapeLabel(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\\' || r == '"':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
-			b.WriteRune(utf8.RuneError)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+// escapeLabel writes a label's value. The format knows three escapes; other hidden characters, and commands, are replaced.
+func escapeLabel(s string) string { return labelEscapes.Replace(terminal.Plain(s)) }
+
+var labelEscapes = strings.NewReplacer("\n", `\n`, `\`, `\\`, `"`, `\"`)
 
 // add writes a sample of the family that was begun last. A counter that went backwards or is no number is no counter, and left out.
 func (e *exposition) add(v float64, more ...label) {

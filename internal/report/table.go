@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	terminal "tare/internal/term" // a function of this package is called term
+	terminal "tare/internal/term"
 )
 
 // A column of a table. When a table is too wide, columns are left out, those with the highest Drop first; 0 stays.
@@ -131,7 +131,7 @@ func (t table) lines() []string {
 	for i, c := range t {
 		w := c.width()
 		for row := range out {
-			cell := c.head
+			cell := clean(c.head) // a word of a record, such as a factor
 			if row > 0 {
 				cell = c.cells[row-1]
 			}

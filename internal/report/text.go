@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	terminal "tare/internal/term"
 )
 
 // Style says how text is laid out. The zero value is 100 columns wide and plain.
@@ -66,17 +68,8 @@ type printer struct {
 	buf bytes.Buffer
 }
 
-// say writes one line.
-func (p *printer) say(line string) { p.buf.WriteString(harmless(line) + "\n") }
-
-// harmless is a line in which no name is a command of the CI system on whose standard output it stands: GitHub's runner obeys lines that begin
-// with "::", and "##[" anywhere.
-func harmless(line string) string {
-	if text := strings.TrimLeft(line, " "); strings.HasPrefix(text, "::") {
-		line = line[:len(line)-len(text)] + "∶" + text[1:]
-	}
-	return strings.ReplaceAll(line, "##[", "#﹟[")
-}
+// say writes one line, which no CI system on whose standard output it stands takes for a command.
+func (p *printer) say(line string) { p.buf.WriteString(terminal.Inert(line) + "\n") }
 
 func (p *printer) paint(s, color string) string {
 	if !p.Color || color == plain {

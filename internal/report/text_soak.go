@@ -93,7 +93,7 @@ func (m *markdown) soak(r *Report) {
 func (m *markdown) soakTables(r *Report) {
 	if t := r.summary(); t.rows() > 0 {
 		m.section("Summary", t)
-		m.say(escape(labelsNote))
+		m.remark(labelsNote)
 	}
 	m.section("Response times", r.quantiles())
 }
@@ -103,7 +103,7 @@ func (m *markdown) answers(r *Report) {
 	m.section("Decisions", r.decisions())
 	if t := r.checks(!r.soaked()); t.rows() > 0 {
 		m.section("Counts of both sides", t)
-		m.say(escape(checksNote))
+		m.remark(checksNote)
 	}
 }
 
@@ -117,7 +117,7 @@ func (m *markdown) usage(r *Report) {
 	gc, rest := r.collections().first(maxCollections)
 	m.section("Garbage collection", gc)
 	if rest > 0 {
-		m.say(escape(further(rest)))
+		m.remark(further(rest))
 	}
 	m.section("Drift", r.drifts())
 }

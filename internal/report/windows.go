@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	terminal "tare/internal/term"
 )
 
 // windowColumns are the head of the file of windows. New columns may be added at the end; these keep their names, units and order.
@@ -52,7 +54,7 @@ func (m *Moment) rows() [][]string {
 		if o.Operation == "" {
 			continue
 		}
-		out = append(out, slices.Concat(head, []string{clean(o.Operation), whole(o.Calls), whole(o.Bad), o.rate(m, o.Calls-min(o.Bad, o.Calls)), o.rate(m, o.Bad)}, o.times(),
+		out = append(out, slices.Concat(head, []string{cellText(o.Operation), whole(o.Calls), whole(o.Bad), o.rate(m, o.Calls-min(o.Bad, o.Calls)), o.rate(m, o.Bad)}, o.times(),
 			make([]string, 5)))
 	}
 	return out
@@ -100,10 +102,19 @@ func (m *Moment) others() string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(m.Other)) {
 		if v := decimal(m.Other[k]); v != "" {
-			parts = append(parts, strings.NewReplacer(";", "_", "=", "_").Replace(clean(k))+"="+v)
+			parts = append(parts, strings.NewReplacer(";", "_", "=", "_").Replace(cellText(k))+"="+v)
 		}
 	}
 	return strings.Join(parts, ";")
+}
+
+// cellText is a name in a cell, in which a spreadsheet sees no formula and a CI system no command.
+func cellText(s string) string {
+	s = terminal.Inert(clean(s))
+	if s != "" && strings.ContainsAny(s[:1], "=+-@") {
+		return "'" + s
+	}
+	return s
 }
 
 func whole(n uint64) string { return strconv.FormatUint(n, 10) }

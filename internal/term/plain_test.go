@@ -1,9 +1,14 @@
 package term
 
 import (
+	"encoding/json"
+	"encoding/xml"
+	"regexp"
 	"strings"
 	"testing"
-	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
 )
 
 func TestPlain(t *testing.T) {
@@ -17,6 +22,8 @@ func TestPlain(t *testing.T) {
 		"a ::b":                              "a ::b",
 		"x ##[command]y ##vso[task.setvar]z": `x #\#[command]y #\#vso[task.setvar]z`,
 		"\xff\xfe":                           "��",
+		"a\u200bb\ufeffc\u2028::error::d":    "a�b�c�::error::d",
+		"👩\u200d🚀 ##teamcity[message]":       "👩\u200d🚀 #\\#teamcity[message]",
 	} {
 		if got := Plain(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -24,17 +31,68 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestEscapesKeepValues: what JSON, YAML and XML escape reads back as it was.
+func TestEscapesKeepValues(t *testing.T) {
+	const value = "::error::\n ::a ##[x] ##vso[y] \u202e\u009b\x7f\u2028\U000e0041 \"'<&"
+	quoted, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var marked strings.Builder
+	if err := xml.EscapeText(&marked, []byte(value)); err != nil {
+		t.Fatal(err)
+	}
+	for form, c := range map[string]struct {
+		text string
+		read func([]byte, any) error
+	}{
+		"JSON": {JSON(string(quoted)), json.Unmarshal},
+		"YAML": {YAML(`"::error::\n ::a ##[x] ##vso[y] ` + "\u202e\u009b\x7f\u2028\U000e0041" + ` \"'<&"`), yaml.Unmarshal},
+		"XML":  {XML("<a>" + marked.String() + "</a>"), xml.Unmarshal},
+	} {
+		var got string
+		if err := c.read([]byte(c.text), &got); err != nil || got != value {
+			t.Errorf("%s: %q is read as %q: %v", form, c.text, got, err)
+		}
+		if commanding(c.text) {
+			t.Errorf("%s: a command is left in %q", form, c.text)
+		}
+		if form != "XML" && strings.ContainsFunc(c.text, Hidden) {
+			t.Errorf("%s: a hidden character is left in %q", form, c.text)
+		}
+	}
+}
+
+// commanding reports whether a CI system would take something in a text for a command.
+func commanding(text string) bool {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "::") {
+			return true
+		}
+	}
+	return regexp.MustCompile(`##[a-zA-Z]*\[`).MatchString(text)
+}
+
 func FuzzPlain(f *testing.F) {
 	f.Add("a\x1b]0;x\x07::error::##[x]")
+	f.Add("\u2003::a\n###[b]##\u200bvso[c]\xff")
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Plain(s)
-		if strings.ContainsFunc(got, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
-			t.Errorf("%q: a control character is left in %q", s, got)
+		if strings.ContainsFunc(got, func(r rune) bool { return Hidden(r) && r != '\n' && r != '\t' }) {
+			t.Errorf("%q: a hidden character is left in %q", s, got)
 		}
-		for line := range strings.Lines(got) {
-			if strings.HasPrefix(strings.TrimSpace(line), "::") || strings.Contains(line, "##[") || strings.Contains(line, "##vso[") {
-				t.Errorf("%q: a command is left in %q", s, got)
+		for _, text := range []string{got, Inert(s), XML(s)} {
+			if commanding(text) {
+				t.Errorf("%q: a command is left in %q", s, text)
 			}
+		}
+		quoted, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back string
+		if err := json.Unmarshal([]byte(JSON(string(quoted))), &back); err != nil || back != strings.ToValidUTF8(s, "\ufffd") && utf8.ValidString(s) {
+			t.Errorf("%q reads back as %q: %v", s, back, err)
 		}
 	})
 }

@@ -163,7 +163,7 @@ func clean(s string) string {
 		switch {
 		case r == '\t':
 			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029':
+		case Hidden(r):
 			return '·'
 		}
 		return r

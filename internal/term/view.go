@@ -92,12 +92,12 @@ func (v *View) Update(lines []string) {
 	}
 }
 
-// Plain prints one line where there is no terminal, and does nothing where there is one: there the block says it.
+// Plain prints one line where there is no terminal, as in CI, and does nothing where there is one: there the block says it.
 func (v *View) Plain(line string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.live && !v.closed {
-		v.emit([]byte(clean(line) + "\n"))
+		v.emit([]byte(Inert(clean(line)) + "\n"))
 	}
 }
 

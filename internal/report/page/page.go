@@ -12,11 +12,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"tare/internal/chart"
 	"tare/internal/report"
+	"tare/internal/term"
 )
 
 //go:embed page.html page.css zoom.js uplot/uPlot.iife.min.js uplot/uPlot.min.css uplot/LICENSE
@@ -52,7 +51,7 @@ func HTML(w io.Writer, r *report.Report) error {
 	if err := t.Execute(&b, d); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
-	_, err = w.Write(bytes.Map(visible, b.Bytes()))
+	_, err = io.WriteString(w, term.XML(term.Visible(b.String())))
 	return err
 }
 
@@ -134,7 +133,7 @@ func joined(names ...string) (string, error) {
 const maxEmbedded = 384 << 10
 
 // embedded is the report as "-o json" writes it, without its white space and with everything escaped that could end a script element or
-// that visible would change: what parses it gets the same values. What had to be left out is named.
+// that HTML would change: what parses it gets the same values. What had to be left out is named.
 func embedded(r *report.Report) (data template.JS, without []string, err error) {
 	data, err = encoded(r)
 	if err != nil || len(data) <= maxEmbedded {
@@ -178,24 +177,5 @@ func encoded(r *report.Report) (template.JS, error) {
 		return "", fmt.Errorf("encode report: %w", err)
 	}
 	json.HTMLEscape(&escaped, compact.Bytes())
-	var b strings.Builder
-	for _, c := range escaped.String() {
-		if visible(c) == c {
-			b.WriteRune(c)
-			continue
-		}
-		fmt.Fprintf(&b, `\u%04x`, c) // all that visible refuses is in the first 64 Ki, and stands within strings only
-	}
-	return template.JS(b.String()), nil
-}
-
-// visible replaces what could make a text from a record look like another one: control characters and changes of writing direction.
-func visible(c rune) rune {
-	if c == '\n' || c == '\t' {
-		return c
-	}
-	if unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) {
-		return utf8.RuneError
-	}
-	return c
+	return template.JS(escaped.String()), nil
 }

