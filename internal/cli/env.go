@@ -64,8 +64,13 @@ func Main(ctx context.Context, e Env) int {
 		a.tell("tare: warning: a crash may leave a core dump with credentials in it: %v\n", err)
 	}
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // what client-go has to say of its retries is not for a terminal that shows a run
+	return a.execute(ctx)
+}
+
+// execute runs the command and returns its exit code.
+func (a *app) execute(ctx context.Context) int {
 	root := a.root()
-	root.SetArgs(e.Args[1:])
+	root.SetArgs(a.Args[1:])
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = a.lost

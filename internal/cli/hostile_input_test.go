@@ -1,0 +1,306 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"tare/internal/record"
+)
+
+var everyPlace = flag.Bool("everyplace", false, "the tests of hostile files attack every place, not every eighth")
+
+// said is all that a command prints, run in this process.
+func said(t *testing.T, args ...string) (text string, code int) {
+	t.Helper()
+	var out bytes.Buffer
+	a := &app{Env: Env{Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: os.Getenv}}
+	code = a.execute(context.Background())
+	return out.String(), code
+}
+
+// A hostess feeds commands with attacks and looks at what they print.
+type hostess struct {
+	*testing.T
+	tried, shown int
+	reported     map[string]bool
+}
+
+func newHostess(t *testing.T) *hostess { return &hostess{T: t, reported: map[string]bool{}} }
+
+// attack is the next attack; marker is by what it is found.
+func (h *hostess) attack(where string) string {
+	h.tried++
+	return strings.ReplaceAll(attacks[h.tried%len(attacks)], "@", "zq"+regexp.MustCompile(`\W`).ReplaceAllString(where, "")+"qz")
+}
+
+// check looks at what a command says of an attack.
+func (h *hostess) check(where string, args ...string) int {
+	h.Helper()
+	text, code := said(h.T, args...)
+	if marker.MatchString(text) {
+		h.shown++
+	}
+	for _, f := range append(uncontrolled(text), uncommanded(text)...) {
+		if what := args[0] + f.what + where; !h.reported[what] {
+			h.reported[what] = true
+			h.Errorf("tare %s with an attack in %s: %s: %q", args[0], where, f.what, f.where)
+		}
+	}
+	return code
+}
+
+// enough fails where attacks were not even shown: then nothing was tried.
+func (h *hostess) enough(n int) {
+	h.Logf("%d attacks, %d of them in what commands print", h.tried, h.shown)
+	if h.shown < n {
+		h.Errorf("only %d of %d attacks came to be printed, want %d", h.shown, h.tried, n)
+	}
+}
+
+// TestHostileRecordsStayText puts an attack into every text and every name of records, one after the other, and runs what reads records.
+func TestHostileRecordsStayText(t *testing.T) {
+	t.Parallel()
+	h := newHostess(t)
+	records, _ := filepath.Glob(filepath.Join("..", "analyze", "testdata", "records", "*", record.JournalFile))
+	for i, journal := range records {
+		src, err := os.ReadFile(journal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []any
+		for line := range bytes.Lines(src) {
+			var v any
+			if err := json.Unmarshal(line, &v); err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, v)
+		}
+		places := map[string]bool{}
+		for _, line := range lines {
+			spoiled(line, kindOf(line), func(path, s string) string { places[path] = true; return s })
+		}
+		for n, place := range sorted(places) {
+			if !*everyPlace && n%8 != i%8 {
+				continue
+			}
+			h.record(filepath.Dir(journal), lines, place)
+		}
+	}
+	h.enough(len(records) * 5)
+}
+
+// kindOf is what a line of a journal is about.
+func kindOf(line any) string {
+	m, _ := line.(map[string]any)
+	kind, _ := m["kind"].(string)
+	return kind
+}
+
+func sorted(set map[string]bool) []string {
+	var out []string
+	for s := range set {
+		out = append(out, s)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// spoiled is a JSON value with other texts, keys of objects among them.
+func spoiled(v any, path string, other func(path, s string) string) any {
+	switch x := v.(type) {
+	case string:
+		return other(path, x)
+	case []any:
+		out := make([]any, len(x))
+		for i := range x {
+			out[i] = spoiled(x[i], path, other)
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for k, e := range x {
+			out[other(path+"."+k+" (name)", k)] = spoiled(e, path+"."+k, other)
+		}
+		return out
+	}
+	return v
+}
+
+// record runs what reads records on a copy of one with an attack at a place.
+func (h *hostess) record(from string, lines []any, place string) {
+	results := h.TempDir()
+	dir := filepath.Join(results, "r")
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		h.Fatal(err)
+	}
+	attack := h.attack(place)
+	var b bytes.Buffer
+	for _, line := range lines {
+		text, err := json.Marshal(spoiled(line, kindOf(line), func(path, s string) string {
+			if path == place {
+				return attack
+			}
+			return s
+		}))
+		if err != nil {
+			h.Fatal(err)
+		}
+		b.Write(append(text, '\n'))
+	}
+	if err := os.WriteFile(filepath.Join(dir, record.JournalFile), b.Bytes(), 0o600); err != nil {
+		h.Fatal(err)
+	}
+	for _, args := range [][]string{{"list", "runs", "--results", results}, {"check", dir}, {"report", dir}, {"compare", dir, dir}, {"undo", dir}, {"run", "--resume", dir}} {
+		h.check(filepath.Base(from)+" "+place, args...)
+	}
+}
+
+// TestHostileExperimentsStayText puts an attack in the place of every name and value of the examples.
+func TestHostileExperimentsStayText(t *testing.T) {
+	t.Parallel()
+	h := newHostess(t)
+	examples, _ := filepath.Glob(filepath.Join("..", "..", "examples", "*.yaml"))
+	file := filepath.Join(t.TempDir(), "x.yaml")
+	for _, example := range examples {
+		src, err := os.ReadFile(example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc yaml.Node
+		if err := yaml.Unmarshal(src, &doc); err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range scalars(&doc) {
+			if !*everyPlace && i%8 != len(example)%8 {
+				continue
+			}
+			whole := *n
+			where := filepath.Base(example) + " " + n.Value
+			n.Value, n.Tag, n.Style = h.attack(fmt.Sprint(filepath.Base(example), i)), "!!str", yaml.DoubleQuotedStyle
+			text, err := yaml.Marshal(&doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*n = whole
+			if err := os.WriteFile(file, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if code := h.check(where, "validate", file); code == ExitPass && strings.HasPrefix(filepath.Base(example), "gke") {
+				h.check(where, "plan", file)
+			}
+		}
+	}
+	h.enough(len(examples))
+}
+
+// scalars are the names and values of a document.
+func scalars(n *yaml.Node) (out []*yaml.Node) {
+	if n.Kind == yaml.ScalarNode {
+		return []*yaml.Node{n}
+	}
+	for _, c := range n.Content {
+		out = append(out, scalars(c)...)
+	}
+	return out
+}
+
+// TestHostileImportsStayText puts an attack in the place of every word of other tools' results.
+func TestHostileImportsStayText(t *testing.T) {
+	t.Parallel()
+	h := newHostess(t)
+	files, _ := filepath.Glob(filepath.Join("..", "importer", "testdata", "*.*"))
+	word := regexp.MustCompile(`[A-Za-z_]{3,}`)
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := map[string]bool{}
+		for _, w := range word.FindAllString(string(src[:min(len(src), 20_000)]), -1) {
+			words[w] = true
+		}
+		for i, w := range sorted(words) {
+			if !*everyPlace && i%8 != 0 {
+				continue
+			}
+			dir := t.TempDir()
+			spoiled := filepath.Join(dir, filepath.Base(file))
+			where := filepath.Base(file) + " " + w
+			if err := os.WriteFile(spoiled, bytes.ReplaceAll(src, []byte(w), quotedFor(file, h.attack(where))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if h.check(where, "import", spoiled, "--name", h.attack(where+"name"), "--results", dir) == ExitPass {
+				runs, _ := filepath.Glob(filepath.Join(dir, "*", record.JournalFile))
+				h.check(where, "report", filepath.Dir(runs[0]))
+				h.check(where, "list", "runs", "--results", dir)
+			}
+		}
+	}
+	h.enough(len(files) * 3)
+}
+
+// quotedFor is a text as a file of that name holds it.
+func quotedFor(file, s string) []byte {
+	var b bytes.Buffer
+	switch filepath.Ext(file) {
+	case ".json":
+		quoted, _ := json.Marshal(s)
+		return bytes.Trim(quoted, `"`)
+	case ".xml":
+		_ = xml.EscapeText(&b, []byte(s))
+		return b.Bytes()
+	}
+	return []byte(s)
+}
+
+// TestHostileArgumentsStayText gives attacks to commands, as a script does that takes them from elsewhere.
+func TestHostileArgumentsStayText(t *testing.T) {
+	t.Parallel()
+	h := newHostess(t)
+	results := t.TempDir()
+	for _, attack := range attacks {
+		for _, args := range [][]string{
+			{"validate"},
+			{"plan"},
+			{"run"},
+			{"report"},
+			{"check"},
+			{"compare", results},
+			{"undo"},
+			{"import"},
+			{"list"},
+			{"explain"},
+			{"init"},
+			{"doctor"},
+			{"run", "--resume"},
+			{"report", results, "-o"},
+			{"check", results, "--budget"},
+			{"import", results, "--format"},
+			{"list", "runs", "--results"},
+			{"cache", "-o"},
+			{"plane"},
+			{"plane", "status", "-o"},
+			{},
+		} {
+			h.tried++
+			if where := "its arguments"; strings.HasPrefix(attack, "-") {
+				h.check(where, append(args, "--", strings.ReplaceAll(attack, "@", "zqargumentqz"))...)
+			} else if !strings.Contains(attack, "\x00") || len(args) == 0 {
+				h.check(where, append(args, strings.ReplaceAll(attack, "@", "zqargumentqz"))...)
+			}
+		}
+	}
+	h.enough(len(attacks))
+}
