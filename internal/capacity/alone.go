@@ -70,7 +70,7 @@ func (t Trace) callers(r *Result, floor float64) *Finding {
 	if t.Callers < 2 || !ok {
 		return nil
 	}
-	together, n, ok := t.badIn(RoleTogether, p)
+	together, _, ok := t.badIn(RoleTogether, p)
 	if !ok || together > 2*mostBad+floor {
 		return nil // what one caller gets says nothing
 	}

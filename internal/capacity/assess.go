@@ -72,7 +72,7 @@ func (r *Result) counts(t Trace) {
 			if s.Passed == nil {
 				r.Undecided++
 			}
-		case RoleDrain, RoleRecovery, RoleSingle, RoleBurst, RoleBusy:
+		case RoleDrain, RoleRecovery, RoleSingle, RoleBurst, RoleBusy, RoleTogether, RoleAlone:
 		}
 	}
 	r.Phases += ramps + len(overloads)

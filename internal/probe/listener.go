@@ -21,8 +21,10 @@ var (
 
 // forwarders are programs that listen in place of a server in another network namespace or on another host: reading them would take their
 // cost for the server's.
-var forwarders = []string{"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "conmon", "kubectl", "ssh", "sshd", "socat",
-	"autossh", "chisel", "cloud-sql-proxy", "cloud_sql_proxy", "k9s", "session-manager", "stunnel", "stunnel4", "telepresence"}
+var forwarders = []string{
+	"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "conmon", "kubectl", "ssh", "sshd", "socat",
+	"autossh", "chisel", "cloud-sql-proxy", "cloud_sql_proxy", "k9s", "session-manager", "stunnel", "stunnel4", "telepresence",
+}
 
 // Listener finds the process that listens on a TCP port, IPv4 or IPv6, in our network namespace. Of processes that share a socket it is the
 // one from which the others descend, without a service manager that holds the socket too, and without ourselves. startTicks is the
