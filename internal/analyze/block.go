@@ -54,8 +54,10 @@ func (a *analysis) dataset() (*dataset, error) {
 	for _, b := range kept {
 		a.takeIn(d, b, nothing)
 	}
-	for _, m := range slices.Concat(d.measures, d.idle.measures) {
-		m.pad(len(d.blocks))
+	d.complete()
+	d.idle.complete()
+	if d.sparse || d.idle.sparse {
+		a.warn("", "what was measured in hardly any block is left out: the record is damaged")
 	}
 	return d, nil
 }

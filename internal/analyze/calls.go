@@ -55,14 +55,14 @@ func (a *analysis) calls(t *record.Trial) (*extract, error) {
 		x.audit.Valid, x.audit.Reason = false, x.opinion.Doubts[0]
 	}
 	x.seconds = (w.End - w.Start).Seconds()
-	per := gather(t, calls, w, x)
-	for i, name := range names(t, len(per)) {
+	per, names := gather(t, calls, w, x)
+	for i, name := range names {
 		a.callMeasures(x, name, &per[i])
 	}
 	whole := together(per)
 	name := ""
 	if len(per) == 1 {
-		name = names(t, 1)[0]
+		name = names[0]
 	} else {
 		a.callMeasures(x, "", whole)
 	}
@@ -96,20 +96,36 @@ func auditWindow(t *record.Trial, calls []load.Call, w load.Segment) audited {
 	return g
 }
 
-// gather sorts the calls of a window by operation.
-func gather(t *record.Trial, calls []load.Call, w load.Segment, x *extract) []gathering {
-	n := len(t.Operations)
-	for i := range calls {
-		n = max(n, int(calls[i].Operation)+1)
+// mostOperations is how many operations calls can tell apart.
+const mostOperations = math.MaxUint8 + 1
+
+// slots gives each operation of the calls a place and a name: those that the record names come first, and then those that only a damaged record has.
+func slots(t *record.Trial, calls []load.Call) (place [mostOperations]int, names []string) {
+	names = slices.Clone(t.Operations[:min(len(t.Operations), mostOperations)])
+	var known [mostOperations]bool
+	for i := range names {
+		place[i], known[i] = i, true
 	}
-	per := make([]gathering, n)
-	x.counted = make([]counted, n)
-	for i, name := range names(t, n) {
-		x.counted[i].name = name
+	for i := range calls {
+		if k := calls[i].Operation; !known[k] {
+			place[k], known[k] = len(names), true
+			names = append(names, fmt.Sprintf("operation %d", k))
+		}
+	}
+	return place, names
+}
+
+// gather sorts the calls of a window by operation.
+func gather(t *record.Trial, calls []load.Call, w load.Segment, x *extract) (per []gathering, names []string) {
+	place, names := slots(t, calls)
+	per = make([]gathering, len(names))
+	x.counted = make([]counted, len(names))
+	for i, name := range names {
+		x.counted[i] = counted{name: name, responses: hist.Compact(), services: hist.Compact(), waits: hist.Compact()}
 	}
 	for i := range calls {
 		c := &calls[i]
-		k := int(c.Operation)
+		k := place[c.Operation]
 		if c.Done > 0 && c.Outcome.Good() && c.Done >= w.Start && c.Done < w.End {
 			x.counted[k].good++
 		}
@@ -117,18 +133,10 @@ func gather(t *record.Trial, calls []load.Call, w load.Segment, x *extract) []ga
 			continue
 		}
 		per[k].add(c)
-		x.counted[k].take(c, ownCauses(t, k))
+		x.counted[k].take(c, ownCauses(t, int(c.Operation)))
 		x.counted[k].tell(c, t)
 	}
-	return per
-}
-
-func names(t *record.Trial, n int) []string {
-	out := slices.Clone(t.Operations)
-	for i := len(out); i < n; i++ {
-		out = append(out, fmt.Sprintf("operation %d", i))
-	}
-	return out[:n]
+	return per, names
 }
 
 func (g *gathering) add(c *load.Call) {
@@ -282,7 +290,7 @@ func (a *analysis) count(x *extract) {
 		k := key{treatment: x.trial.Treatment, operation: c.name}
 		sum := a.counted[k]
 		if sum == nil {
-			sum = &counts{key: k}
+			sum = &counts{key: k, counted: counted{responses: hist.Compact(), services: hist.Compact(), waits: hist.Compact()}}
 			a.counted[k] = sum
 			a.countedOrder = append(a.countedOrder, sum)
 		}

@@ -170,19 +170,13 @@ func loaded(trace *capacity.Trace) []load.Segment {
 // operations counts what happened to the calls of each operation over the whole trace, at whatever rate.
 func (a *analysis) operations(t *record.Trial, trace *capacity.Trace) {
 	w := window{segments: loaded(trace), read: trace.Read}
-	per := make([]tally, len(t.Operations))
+	place, names := slots(t, trace.Calls)
+	per := make([]tally, len(names))
 	for i := range trace.Calls {
 		c := &trace.Calls[i]
-		if int(c.Operation) >= len(per) {
-			per = append(per, make([]tally, int(c.Operation)+1-len(per))...)
-		}
-		per[c.Operation].add(c, &w, ownCauses(t, int(c.Operation)))
+		per[place[c.Operation]].add(c, &w, ownCauses(t, int(c.Operation)))
 	}
-	for i := range per {
-		name := fmt.Sprintf("operation %d", i)
-		if i < len(t.Operations) {
-			name = t.Operations[i]
-		}
+	for i, name := range names {
 		op := per[i].operation(w.seconds())
 		op.Treatment, op.Operation = t.Treatment, name
 		a.rep.Operations = append(a.rep.Operations, op)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"slices"
 	"testing"
 
@@ -40,6 +41,7 @@ func FuzzDamagedComparisons(f *testing.F) {
 		}
 		dirs[uint8(i)] = dir
 		f.Add(uint8(i), b)
+		f.Add(uint8(i), farBlock(b))
 		for seed := range uint64(4) {
 			f.Add(uint8(i), mutated(b, seed))
 		}
@@ -56,8 +58,30 @@ func FuzzDamagedComparisons(f *testing.F) {
 	})
 }
 
+// A record's report, in all forms, allocates so many bytes at first and for each byte of the journal.
+const (
+	survivesAtFirst = 16 << 20
+	survivesPerByte = 3000
+)
+
 func survives(t *testing.T, dir string) {
 	t.Helper()
+	before := allocated()
+	defer func() {
+		size := uint64(0)
+		for _, name := range []string{record.JournalFile, "calls-*.bin", record.LatencyFile} {
+			files, _ := filepath.Glob(filepath.Join(dir, name))
+			for _, f := range files {
+				if info, err := os.Stat(f); err == nil {
+					size += uint64(info.Size())
+				}
+			}
+		}
+		took := allocated() - before
+		if took > survivesAtFirst+survivesPerByte*size {
+			t.Errorf("a record of %d bytes took %d", size, took)
+		}
+	}()
 	r, err := record.Open(dir)
 	if err != nil {
 		return
@@ -85,8 +109,15 @@ func survives(t *testing.T, dir string) {
 	}
 }
 
+// allocated are the bytes that this process has allocated so far.
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
 // extremes replace numbers of a journal.
-var extremes = []any{0, -1, 1e308, -1e308, 1e-320, 1 << 40, "1", nil, []any{}, true, 3}
+var extremes = []any{0, -1, 1e308, -1e308, 1e-320, 1 << 40, 99_000, "1", nil, []any{}, true, 3}
 
 // mutated changes a few values, drops a few lines and repeats a few.
 func mutated(journal []byte, seed uint64) []byte {
@@ -149,6 +180,27 @@ func TestDamagedComparisons(t *testing.T) {
 			must(t, os.WriteFile(path, whole[:cut], 0o600))
 			survives(t, dir)
 		}
+	}
+}
+
+// farBlock gives the last block of a journal a number that is far from those of the others.
+func farBlock(journal []byte) []byte {
+	return bytes.ReplaceAll(journal, []byte(`"block":2,`), []byte(`"block":99000,`))
+}
+
+// TestBlocksOfHighNumbers: a report has a place for every block, and a record that holds few of them does not get places for a hundred thousand.
+func TestBlocksOfHighNumbers(t *testing.T) {
+	for _, x := range small() {
+		dir := x.write(t, t.TempDir())
+		path := filepath.Join(dir, record.JournalFile)
+		whole, err := os.ReadFile(path)
+		must(t, err)
+		far := farBlock(whole)
+		if bytes.Equal(far, whole) {
+			t.Fatal("the record has no third block")
+		}
+		must(t, os.WriteFile(path, far, 0o600))
+		survives(t, dir)
 	}
 }
 

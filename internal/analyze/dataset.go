@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"math"
+	"slices"
 
 	"tare/internal/budget"
 	"tare/internal/design"
@@ -30,6 +31,10 @@ type dataset struct {
 
 	measures []*measure
 	index    map[key]*measure
+	room     room // for blocks in which a measure has no value
+	listing  room // for blocks of which a report lists that they have none
+	// sparse: measures were left out, since hardly any block has them.
+	sparse bool
 	// idle has what the operations that do nothing cost, in the same blocks; nil in itself.
 	idle *dataset
 }
@@ -65,6 +70,15 @@ func (d *dataset) find(treatment, operation, name string) *measure {
 // add takes in one measure of one block, the latest.
 func (d *dataset) add(m *measure) {
 	x := d.index[m.key]
+	d.room.filled++
+	had := 0
+	if x != nil {
+		had = len(x.value)
+	}
+	if !d.room.take(len(d.blocks) - 1 - had) {
+		d.sparse = true
+		return
+	}
 	if x == nil {
 		x = &measure{key: m.key, metric: m.metric, main: m.main, of: m.of}
 		d.index[m.key] = x
@@ -78,6 +92,38 @@ func (d *dataset) add(m *measure) {
 	if x.of != "" {
 		x.samples = append(x.samples, m.samples...)
 	}
+}
+
+// A room bounds what is kept for values that are not there: damaged records can name thousands of measures, each in one of thousands of blocks.
+type room struct{ filled, empty int }
+
+// Without values there is room for so many empty ones, and for so many more with each value.
+const (
+	roomAtFirst  = 100_000
+	roomPerValue = 4
+)
+
+// take reports whether there is room for n more empty values, and takes it.
+func (r *room) take(n int) bool {
+	n = max(n, 0)
+	if r.empty+n > roomAtFirst+roomPerValue*r.filled {
+		return false
+	}
+	r.empty += n
+	return true
+}
+
+// complete fills in the blocks in which measures have no value, and leaves out those that hardly any block has.
+func (d *dataset) complete() {
+	d.measures = slices.DeleteFunc(d.measures, func(m *measure) bool {
+		if d.room.take(len(d.blocks) - len(m.value)) {
+			m.pad(len(d.blocks))
+			return false
+		}
+		delete(d.index, m.key)
+		d.sparse = true
+		return true
+	})
 }
 
 // pad fills in the blocks in which m was not measured.

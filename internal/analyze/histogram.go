@@ -20,7 +20,7 @@ func (a *analysis) histograms(t *record.Trial) error {
 			sums[iv.Operation] = per
 		}
 		if per[iv.Measure] == nil {
-			per[iv.Measure] = &hist.Histogram{}
+			per[iv.Measure] = compact()
 		}
 		per[iv.Measure].Merge(iv.Hist)
 	})
@@ -41,6 +41,12 @@ func (a *analysis) histograms(t *record.Trial) error {
 		a.rep.Operations = append(a.rep.Operations, op)
 	}
 	return nil
+}
+
+// compact is an empty histogram: damaged records can have thousands of them.
+func compact() *hist.Histogram {
+	h := hist.Compact()
+	return &h
 }
 
 func outcomes(counts []record.Count, operation string) report.Outcomes {

@@ -57,13 +57,13 @@ func (a *analysis) phaseOf(t *record.Trial, operation string, m record.Measure, 
 	}
 	p := a.phase(t.Treatment, operation, name)
 	if p == nil {
-		p = &phase{treatment: t.Treatment, operation: operation, name: name}
+		p = &phase{treatment: t.Treatment, operation: operation, name: name, whole: hist.Compact()}
 		a.phased = append(a.phased, p)
 	}
 	p.whole.Merge(h)
 	k := [2]string{operation, name}
 	if seen[k] == nil {
-		seen[k] = &hist.Histogram{}
+		seen[k] = compact()
 		p.trials = append(p.trials, seen[k])
 	}
 	seen[k].Merge(h)

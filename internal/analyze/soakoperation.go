@@ -109,7 +109,7 @@ type timings struct {
 
 // timings reads the histograms of a soak.
 func (a *analysis) timings(s *soak) {
-	x := &timings{per: map[string]map[record.Measure]*hist.Histogram{}, all: map[record.Measure]*hist.Histogram{}, good: &hist.Histogram{}, lateness: &hist.Histogram{}}
+	x := &timings{per: map[string]map[record.Measure]*hist.Histogram{}, all: map[record.Measure]*hist.Histogram{}, good: compact(), lateness: compact()}
 	s.hists = x
 	damaged, err := s.trial.Histograms(func(iv *record.Interval) {
 		if x.per[iv.Operation] == nil {
@@ -134,7 +134,7 @@ func (a *analysis) timings(s *soak) {
 
 func merge(into map[record.Measure]*hist.Histogram, iv *record.Interval) {
 	if into[iv.Measure] == nil {
-		into[iv.Measure] = &hist.Histogram{}
+		into[iv.Measure] = compact()
 	}
 	into[iv.Measure].Merge(iv.Hist)
 }

@@ -99,7 +99,7 @@ func tailOf(m *measure, q, level float64, none stat.Estimate) (stat.Estimate, st
 	return none, err.Error()
 }
 
-// valuesOf lists a quantile of m by the number of the block: null for those that are not complete.
+// valuesOf lists a quantile of m by the number of the block: null for those that are not complete. Where hardly any is, as in damaged records, it lists none.
 func (d *dataset) valuesOf(m *measure, quantile string) report.BlockValues {
 	out := report.BlockValues{Treatment: m.treatment, Operation: m.operation, Metric: m.metric.Name, Quantile: quantile, Unit: m.metric.Unit}
 	if d.unblocked {
@@ -109,6 +109,10 @@ func (d *dataset) valuesOf(m *measure, quantile string) report.BlockValues {
 		return out
 	}
 	if len(d.blocks) == 0 {
+		return out
+	}
+	d.listing.filled += len(d.blocks)
+	if !d.listing.take(d.blocks[len(d.blocks)-1] + 1 - len(d.blocks)) {
 		return out
 	}
 	out.Values = make([]*float64, d.blocks[len(d.blocks)-1]+1)

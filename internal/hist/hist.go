@@ -15,6 +15,7 @@ const cells = (64 - subBits) << subBits
 // A Histogram counts values. The zero value is empty and ready. It is not safe for concurrent use: keep one per shard and merge.
 type Histogram struct {
 	counts     []uint64 // grown to the largest cell seen
+	few        *few     // in place of counts; see Compact
 	n          uint64
 	sum, sum2  float64
 	minV, maxV int64
@@ -23,11 +24,11 @@ type Histogram struct {
 // Record counts v; a negative v counts as 0.
 func (h *Histogram) Record(v int64) {
 	v = max(v, 0)
-	i := cell(v)
-	if i >= len(h.counts) {
-		h.grow(i)
+	if i := cell(v); i < len(h.counts) {
+		h.counts[i]++
+	} else {
+		h.add(i, 1)
 	}
-	h.counts[i]++
 	if h.n == 0 || v < h.minV {
 		h.minV = v
 	}
@@ -45,11 +46,25 @@ func (h *Histogram) RecordN(v int64, n uint64) {
 	}
 	h.Record(v)
 	v = max(v, 0)
-	h.counts[cell(v)] += n - 1
+	h.add(cell(v), n-1)
 	h.n += n - 1
 	f := float64(v)
 	h.sum += f * float64(n-1)
 	h.sum2 += f * f * float64(n-1)
+}
+
+// add counts n values in cell i.
+func (h *Histogram) add(i int, n uint64) {
+	if h.few != nil {
+		if h.few.add(i, n); len(h.few.cell) > mostFew {
+			h.spread()
+		}
+		return
+	}
+	if i >= len(h.counts) {
+		h.grow(i)
+	}
+	h.counts[i] += n
 }
 
 // grow rounds up to whole octaves, so that growth is rare.
@@ -85,12 +100,13 @@ func (h *Histogram) Merge(o *Histogram) {
 	if o == nil || o.n == 0 {
 		return
 	}
-	if len(o.counts) > len(h.counts) {
+	if h.few == nil && len(o.counts) > len(h.counts) {
 		h.grow(len(o.counts) - 1)
 	}
-	for i, c := range o.counts {
-		h.counts[i] += c
-	}
+	o.each(func(i int, c uint64) bool {
+		h.add(i, c)
+		return true
+	})
 	if h.n == 0 || o.minV < h.minV {
 		h.minV = o.minV
 	}
@@ -136,21 +152,23 @@ func (h *Histogram) Quantile(q float64) float64 {
 		return float64(h.maxV)
 	}
 	var seen uint64
-	for i, c := range h.counts {
-		if seen += c; seen >= rank {
-			lo, w := bounds(i)
-			return min(max(float64(lo)+float64(w-1)/2, float64(h.minV)), float64(h.maxV))
+	at := float64(h.maxV)
+	h.each(func(i int, c uint64) bool {
+		if seen += c; seen < rank {
+			return true
 		}
-	}
-	return float64(h.maxV)
+		lo, w := bounds(i)
+		at = min(max(float64(lo)+float64(w-1)/2, float64(h.minV)), float64(h.maxV))
+		return false
+	})
+	return at
 }
 
 // Each calls f for every cell that is not empty, with the middle of its values and its count, in rising order.
 func (h *Histogram) Each(f func(value int64, count uint64)) {
-	for i, c := range h.counts {
-		if c > 0 {
-			lo, w := bounds(i)
-			f(lo+(w-1)/2, c)
-		}
-	}
+	h.each(func(i int, c uint64) bool {
+		lo, w := bounds(i)
+		f(lo+(w-1)/2, c)
+		return true
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"tare/internal/load"
@@ -33,6 +34,8 @@ const (
 	chunkCalls   = 8192
 	// maxChunk bounds what a reader allocates on the word of a file: more than the longest possible chunk of chunkCalls calls.
 	maxChunk = chunkCalls * 80
+	// leastCall is how many bytes a call takes at least: flags, operation, connection, instant.
+	leastCall = 4
 
 	chunkMeta = 'M'
 	chunkCall = 'C'
@@ -156,9 +159,10 @@ func (d *decoder) call(prev time.Duration) load.Call {
 
 // callsReader reads a calls file chunk by chunk.
 type callsReader struct {
-	r    *bufio.Reader
-	file string
-	meta callsMeta
+	r       *bufio.Reader
+	file    string
+	meta    callsMeta
+	payload []byte // of the chunk that was read last
 }
 
 func newCallsReader(r io.Reader, file string) (*callsReader, error) {
@@ -196,10 +200,11 @@ func (c *callsReader) chunk() (kind byte, count int, payload []byte, err error) 
 	}
 	n := binary.LittleEndian.Uint32(h[12:])
 	calls := binary.LittleEndian.Uint32(h[8:])
-	if n > maxChunk || calls > n {
+	if n > maxChunk || calls > n/leastCall {
 		return 0, 0, nil, errTorn
 	}
-	payload = make([]byte, n)
+	c.payload = slices.Grow(c.payload[:0], int(n))
+	payload = c.payload[:n]
 	if _, err := io.ReadFull(c.r, payload); err != nil {
 		return 0, 0, nil, tornOr(err)
 	}

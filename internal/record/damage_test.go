@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/clock"
@@ -148,6 +149,56 @@ func TestCallsFileOutsideTheRecord(t *testing.T) {
 	r := open(t, w.Dir())
 	if len(r.Warnings) != 2 || r.Trials[0].HasCalls() {
 		t.Errorf("warnings %q, calls %v", r.Warnings, r.Trials[0].calls)
+	}
+}
+
+// TestCallsFilesAreOfOneTrial: a record whose journal names one file again and again does not have its calls as often.
+func TestCallsFilesAreOfOneTrial(t *testing.T) {
+	w, _ := create(t)
+	must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, randomCalls(100, 1)))
+	for range 3 {
+		must(t, w.put(KindCalls, callsRef{Treatment: "a", File: "calls-0000.bin"}))
+	}
+	must(t, w.TrialBegin(begin("b", 0)), w.put(KindCalls, callsRef{Treatment: "b", File: "calls-0000.bin"}), w.Close())
+	r := open(t, w.Dir())
+	calls, err := r.Trials[0].Calls()
+	must(t, err)
+	if len(calls) != 100 || r.Trials[1].HasCalls() || len(r.Damaged) != 4 {
+		t.Errorf("%d calls, those of the other: %v, damaged lines %v", len(calls), r.Trials[1].HasCalls(), r.Damaged)
+	}
+}
+
+// TestHistogramsThatUnfold: a short line can hold any number of values by compression, which no measurement does.
+func TestHistogramsThatUnfold(t *testing.T) {
+	encode := func(values int64) string {
+		h := hdrhistogram.New(1, 1<<62, digits)
+		for v := range values {
+			must(t, h.RecordValue(v))
+		}
+		h.SetTag("a|0|x|ok|response")
+		var b strings.Builder
+		must(t, hdrhistogram.NewHistogramLogWriter(&b).OutputIntervalHistogram(h))
+		return strings.TrimSpace(b.String())
+	}
+	if iv, err := parseInterval(encode(100)); err != nil || iv.Hist.Count() != 100 {
+		t.Errorf("a hundred values: %v", err)
+	}
+	if _, err := parseInterval(encode(2000)); err == nil || !strings.Contains(err.Error(), "unfold") {
+		t.Errorf("two thousand equally frequent values in %d bytes: %v", len(encode(2000)), err)
+	}
+}
+
+// TestDamagedLinesAreCounted: a journal of nothing but damage does not cost a sentence for each line.
+func TestDamagedLinesAreCounted(t *testing.T) {
+	w, _ := create(t)
+	must(t, w.Close())
+	f, err := os.OpenFile(filepath.Join(w.Dir(), JournalFile), os.O_WRONLY|os.O_APPEND, 0o600)
+	must(t, err)
+	_, err = f.WriteString(strings.Repeat("x\n", 10_000))
+	must(t, err, f.Close())
+	r := open(t, w.Dir())
+	if len(r.Damaged) != 10_000 || len(r.Warnings) != mostWarned+1 || !strings.Contains(r.Warnings[mostWarned], "9980 more lines") {
+		t.Errorf("%d damaged, warnings %q", len(r.Damaged), r.Warnings)
 	}
 }
 

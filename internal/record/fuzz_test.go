@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"strings"
 	"testing"
 
@@ -37,7 +38,9 @@ func FuzzJournal(f *testing.F) {
 	f.Add([]byte("{\"schema\":\"tare.record/v9\"}\n\n\x00"))
 	dir := w.Dir()
 	f.Fuzz(func(t *testing.T, b []byte) {
+		before := allocated()
 		r, err := readJournal(bytes.NewReader(b), dir)
+		withinBound(t, before, 1<<20, 300, len(b))
 		if err != nil {
 			return
 		}
@@ -68,6 +71,21 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
+// allocated are the bytes that this process has allocated so far.
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// withinBound fails if more was allocated since before than so many bytes at first and for each byte that was read.
+func withinBound(t *testing.T, before, first, perByte uint64, n int) {
+	t.Helper()
+	if took := allocated() - before; took > first+perByte*uint64(n) {
+		t.Errorf("%d bytes took %d", n, took)
+	}
+}
+
 // FuzzCallsFile: a damaged file ends the reading, it never breaks it.
 func FuzzCallsFile(f *testing.F) {
 	var b bytes.Buffer
@@ -78,6 +96,7 @@ func FuzzCallsFile(f *testing.F) {
 	f.Add(b.Bytes())
 	f.Add(b.Bytes()[:len(b.Bytes())-3])
 	f.Fuzz(func(t *testing.T, b []byte) {
+		before := allocated()
 		c, err := newCallsReader(bytes.NewReader(b), "x")
 		n := 0
 		for err == nil {
@@ -86,7 +105,8 @@ func FuzzCallsFile(f *testing.F) {
 				n += len(got)
 			}
 		}
-		if n*8 > len(b)*chunkCalls {
+		withinBound(t, before, 2<<20, 100, len(b)) // a chunk has its place before it is read
+		if n*leastCall > len(b) {
 			t.Errorf("%d calls from %d bytes", n, len(b))
 		}
 	})
@@ -139,7 +159,9 @@ func FuzzInterval(f *testing.F) {
 	f.Add("Tag=a|0|x|ok|response")
 	f.Add("Tag=a|0|x|ok|phase.a%2Cb,0,0,0,HISTFAAAAB")
 	f.Fuzz(func(t *testing.T, line string) {
+		before := allocated()
 		iv, err := parseInterval(line)
+		withinBound(t, before, 8<<20, 400, len(line)) // HdrHistogram's own array is of half a megabyte, whatever the line
 		if err != nil {
 			return
 		}

@@ -168,10 +168,20 @@ func decodeHistogram(encoded string) (*hist.Histogram, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode histogram: %w", err)
 	}
-	h := &hist.Histogram{}
-	eachCount(d.Export(), func(value int64, n uint64) { h.RecordN(value, n) })
-	return h, nil
+	h, values := hist.Compact(), 0
+	eachCount(d.Export(), func(value int64, n uint64) {
+		h.RecordN(value, n)
+		values++
+	})
+	if values > mostPerByte*len(encoded)+64 {
+		return nil, fmt.Errorf("decode histogram: %d bytes unfold into %d values, which no measurement does", len(encoded), values)
+	}
+	return &h, nil
 }
+
+// mostPerByte is how many different values a byte of an encoded histogram can stand for: compression makes no more of what was measured, and a thousand of
+// what was made up.
+const mostPerByte = 8
 
 // eachCount calls f with the middle of every cell that is not empty, in rising order. It is Distribution without a list of all cells: a day's
 // soak has thousands of histograms. The layout is HdrHistogram's: 2048 cells of one unit each, then 1024 to every doubling.

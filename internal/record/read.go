@@ -40,7 +40,9 @@ type Record struct {
 	// Damaged are the numbers of the lines that could not be read, without a torn last one: that was never finished, and what it says was not begun.
 	Damaged []int
 
-	open map[trialKey]*Trial
+	latest map[trialKey]*Trial // of each treatment and block
+	named  map[string]bool     // calls files
+	madeUp int                 // trials whose beginning is missing
 }
 
 // A Trial is all that one trial left behind.
@@ -92,7 +94,7 @@ func Open(dir string) (*Record, error) {
 
 // readJournal reads a journal's lines. dir is where the files are that it names.
 func readJournal(src io.Reader, dir string) (*Record, error) {
-	r := &Record{Dir: dir, open: map[trialKey]*Trial{}}
+	r := &Record{Dir: dir, latest: map[trialKey]*Trial{}, named: map[string]bool{}}
 	in := bufio.NewReaderSize(src, 1<<16)
 	for n := 1; ; n++ {
 		line, whole, err := readLine(in)
@@ -108,11 +110,29 @@ func readJournal(src io.Reader, dir string) (*Record, error) {
 			break
 		}
 	}
-	r.open = nil
+	r.latest, r.named = nil, nil
+	r.dropBeyond()
+	if n := r.madeUp - mostWarned; n > 0 {
+		r.warn("the beginnings of %d more trials are missing", n)
+	}
+	if n := len(r.Damaged) - mostWarned; n > 0 {
+		r.warn("%s: %d more lines are damaged and were left out", JournalFile, n)
+	}
 	if r.Header.Started.IsZero() {
 		return nil, errNoHeader
 	}
 	return r, nil
+}
+
+// dropBeyond drops the trials of blocks that cannot be: a block has a trial at least, so that no record has more blocks than trials. What is computed from a
+// record has values for every block, measured or not.
+func (r *Record) dropBeyond() {
+	const always = 1000 // blocks that may be missing from a record however short
+	most, had := len(r.Trials)+len(r.Damaged)+always, len(r.Trials)
+	r.Trials = slices.DeleteFunc(r.Trials, func(t *Trial) bool { return t.Block < 0 || t.Block >= most })
+	if n := had - len(r.Trials); n > 0 {
+		r.warn("%s: %d trials were left out, since their blocks have numbers that the record is too short for", JournalFile, n)
+	}
 }
 
 // readLine returns a line without its break; whole is false for what follows the last break.
@@ -153,12 +173,17 @@ func (r *Record) line(line []byte, n int, whole bool) error {
 		return err
 	case !whole:
 		r.warn("the last line of %s (line %d) is torn after %d bytes, as after a crash; it was dropped", JournalFile, n, len(line))
+	case len(r.Damaged) >= mostWarned:
+		r.Damaged = append(r.Damaged, n)
 	default:
 		r.Damaged = append(r.Damaged, n)
 		r.warn("%s:%d is damaged and was left out: %v", JournalFile, n, err)
 	}
 	return nil
 }
+
+// mostWarned is how many damaged places are told one by one.
+const mostWarned = 20
 
 func (r *Record) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
@@ -235,16 +260,15 @@ func add[T any](list *[]T, v T) { *list = append(*list, v) }
 func (r *Record) begin(at time.Time, b TrialBegin) {
 	t := &Trial{TrialBegin: b, Begin: at, dir: r.Dir}
 	r.Trials = append(r.Trials, t)
-	r.open[trialKey{b.Treatment, b.Block}] = t
+	r.latest[trialKey{b.Treatment, b.Block}] = t
 }
 
 func (r *Record) end(at time.Time, end TrialEnd) {
 	t := r.trial(end.Treatment, end.Block)
 	t.End, t.Finished = &end, at
-	delete(r.open, trialKey{end.Treatment, end.Block})
 }
 
-// callsEntry takes in the name of a calls file. It must lie in the record's folder: a record may come from somebody else.
+// callsEntry takes in the name of a calls file. It must lie in the record's folder, and each file is of one trial: a record may come from somebody else.
 func (r *Record) callsEntry(e *Entry) error {
 	var c callsRef
 	if err := json.Unmarshal(e.Data, &c); err != nil {
@@ -253,28 +277,29 @@ func (r *Record) callsEntry(e *Entry) error {
 	if ok, err := filepath.Match("calls-*.bin", c.File); err != nil || !ok || c.File != filepath.Base(c.File) {
 		return fmt.Errorf("%s: %q is not a calls file", e.Kind, c.File)
 	}
+	if r.named[c.File] {
+		return fmt.Errorf("%s: %q was named before", e.Kind, c.File)
+	}
+	r.named[c.File] = true
 	t := r.trial(c.Treatment, c.Block)
 	t.calls = append(t.calls, c.File)
 	return nil
 }
 
-// trial finds the open trial. When the line that began it was lost, it is made up so that its results are not lost with it.
+// trial finds the latest trial: what follows an end without a new beginning still belongs to it. When the line that began it was lost, it is made up so that
+// its results are not lost with it.
 func (r *Record) trial(treatment string, block int) *Trial {
 	key := trialKey{treatment, block}
-	if t := r.open[key]; t != nil {
+	if t := r.latest[key]; t != nil {
 		return t
 	}
-	// What follows an end without a new beginning still belongs to that trial.
-	for _, t := range slices.Backward(r.Trials) {
-		if t.Treatment == treatment && t.Block == block {
-			return t
-		}
+	if r.madeUp++; r.madeUp <= mostWarned {
+		r.warn("the beginning of the trial of %q in block %d is missing", treatment, block)
 	}
-	r.warn("the beginning of the trial of %q in block %d is missing", treatment, block)
 	t := &Trial{dir: r.Dir}
 	t.Index, t.Treatment, t.Block = len(r.Trials), treatment, block
 	r.Trials = append(r.Trials, t)
-	r.open[key] = t
+	r.latest[key] = t
 	return t
 }
 

@@ -1,0 +1,52 @@
+package hist
+
+import "slices"
+
+// few are the cells that are not empty, in rising order.
+type few struct {
+	cell  []uint16
+	count []uint64
+}
+
+// mostFew is how many cells a compact histogram has before an array of all cells is hardly larger, and faster.
+const mostFew = 4096
+
+// Compact returns an empty histogram that takes 10 bytes for each cell that is not empty, until these are many: for those of which a record from elsewhere
+// can have thousands, each with a few values.
+func Compact() Histogram { return Histogram{few: &few{}} }
+
+func (f *few) add(i int, n uint64) {
+	c := uint16(i) // there are 14,336 cells
+	k, found := slices.BinarySearch(f.cell, c)
+	if !found {
+		f.cell, f.count = slices.Insert(f.cell, k, c), slices.Insert(f.count, k, 0)
+	}
+	f.count[k] += n
+}
+
+// spread goes on with an array of all cells.
+func (h *Histogram) spread() {
+	f := h.few
+	h.few = nil
+	h.grow(int(f.cell[len(f.cell)-1]))
+	for k, c := range f.cell {
+		h.counts[c] = f.count[k]
+	}
+}
+
+// each calls f for every cell that is not empty, in rising order, until it returns false.
+func (h *Histogram) each(f func(i int, count uint64) bool) {
+	if h.few != nil {
+		for k, c := range h.few.cell {
+			if h.few.count[k] > 0 && !f(int(c), h.few.count[k]) {
+				return
+			}
+		}
+		return
+	}
+	for i, c := range h.counts {
+		if c > 0 && !f(i, c) {
+			return
+		}
+	}
+}
