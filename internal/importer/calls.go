@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -25,12 +26,32 @@ const (
 	mostNames  = 50 // operations of a file; URLs with numbers in them have no end
 )
 
-// A call is one call of a load generator that keeps single ones.
+// A call is one call of a load generator that keeps single ones. There are millions of them.
 type call struct {
-	at     time.Time // when it was sent
-	took   float64   // seconds from there to the last byte
-	failed bool
+	sent  int64   // in nanoseconds since 1970
+	timed float64 // seconds from there to the last byte; negative, or −0, of a call that failed
 }
+
+// callAt is a call that was sent at an instant. One that no clock of a load generator shows becomes the nearest one that can be kept.
+func callAt(at time.Time, took float64, failed bool) call {
+	c := call{sent: at.UnixNano(), timed: took}
+	switch y := at.Year(); {
+	case y < 1678:
+		c.sent = math.MinInt64
+	case y > 2261:
+		c.sent = math.MaxInt64
+	}
+	if failed {
+		c.timed = math.Copysign(took, -1)
+	}
+	return c
+}
+
+func (c call) at() time.Time { return time.Unix(0, c.sent).UTC() }
+
+func (c call) took() float64 { return math.Abs(c.timed) }
+
+func (c call) failed() bool { return math.Signbit(c.timed) }
 
 // A stream names calls that belong together: varying levels make treatments.
 type stream struct{ level, operation string }
@@ -42,11 +63,50 @@ type lineReader interface {
 	level() string
 }
 
-// calls reads a format of one call a line.
-func (p *parser) calls(src io.Reader, r lineReader) error {
+// take keeps a call. It fails when the file holds more than can be imported.
+func (p *parser) take(s stream, c call) error {
+	s.level, s.operation = plain(s.level), plain(s.operation)
+	if p.names == nil {
+		p.names, p.levels = map[string]bool{}, map[string]bool{}
+	}
+	if p.joined {
+		s.operation = everything
+	}
+	p.names[s.operation], p.levels[s.level] = true, true
+	if len(p.names) > mostNames && !p.joined {
+		p.joinNames()
+		s.operation = everything
+	}
+	p.all[s] = append(p.all[s], c)
+	if p.calls++; p.calls > maxCalls || len(p.levels) > maxTreatments {
+		return fmt.Errorf("read %s: %d calls of %d treatments: %w", p.file, p.calls, len(p.levels), errTooLarge)
+	}
+	return nil
+}
+
+// everything is the operation of calls whose names have no end.
+const everything = "requests"
+
+// joinNames makes one operation of all, since the file has too many.
+func (p *parser) joinNames() {
+	p.note("more than %d different names of requests are too many to tell apart; they are one operation, %q", mostNames, everything)
+	p.joined = true
+	for _, s := range slices.SortedFunc(maps.Keys(p.all), byName) {
+		if s.operation != everything {
+			one := stream{level: s.level, operation: everything}
+			p.all[one] = append(p.all[one], p.all[s]...)
+			delete(p.all, s)
+		}
+	}
+}
+
+func byName(a, b stream) int {
+	return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.operation, b.operation))
+}
+
+// lines reads a format of one call a line.
+func (p *parser) lines(src io.Reader, r lineReader) error {
 	in := bufio.NewReaderSize(src, maxLine)
-	all := map[stream][]call{}
-	total := 0
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
 		last := errors.Is(err, io.EOF)
@@ -69,38 +129,30 @@ func (p *parser) calls(src io.Reader, r lineReader) error {
 				}
 				p.malformed(n, next, "%v", err)
 			case ok:
-				all[s] = append(all[s], c)
-				total++
+				if err := p.take(s, c); err != nil {
+					return err
+				}
 			}
 		}
-		if total > maxCalls {
-			return fmt.Errorf("read %s: %w", p.file, errTooLarge)
-		}
 		if last {
-			return p.streams(all, r.level())
+			return p.streams(r.level())
 		}
 	}
 }
 
 // streams turns calls into series.
-func (p *parser) streams(all map[stream][]call, level string) error {
+func (p *parser) streams(level string) error {
 	p.data.Unit = "slice of consecutive calls"
-	all = p.fewNames(all)
-	levels := map[string]bool{}
-	for s := range all {
-		levels[s.level] = true
-	}
-	keys := slices.SortedFunc(maps.Keys(all), func(a, b stream) int {
-		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.operation, b.operation))
-	})
+	keys := slices.SortedFunc(maps.Keys(p.all), byName)
 	for _, s := range keys {
 		t := treatment(nil)
-		if len(levels) > 1 {
+		if len(p.levels) > 1 {
 			t = treatment(map[string]string{level: s.level})
 		}
-		if err := p.slices(t, s.operation, all[s]); err != nil {
+		if err := p.slices(t, s.operation, p.all[s]); err != nil {
 			return err
 		}
+		delete(p.all, s) // its times are in the series
 	}
 	if len(keys) > 0 {
 		p.warn("the first slice may hold warm-up: %s does not say where it ends", p.data.Format)
@@ -108,32 +160,11 @@ func (p *parser) streams(all map[stream][]call, level string) error {
 	return nil
 }
 
-// everything is the operation of calls whose names have no end.
-const everything = "requests"
-
-// fewNames joins the operations of a file that has too many.
-func (p *parser) fewNames(all map[stream][]call) map[stream][]call {
-	names := map[string]bool{}
-	for s := range all {
-		names[s.operation] = true
-	}
-	if len(names) <= mostNames {
-		return all
-	}
-	p.note("%d different names of requests are too many to tell apart; they are one operation, %q", len(names), everything)
-	joined := map[stream][]call{}
-	for s, calls := range all {
-		s.operation = everything
-		joined[s] = append(joined[s], calls...)
-	}
-	return joined
-}
-
 // slices cuts the calls of a stream into repetitions: service times, the share that failed, and good calls a second.
 func (p *parser) slices(t design.Treatment, operation string, calls []call) error {
-	slices.SortStableFunc(calls, func(a, b call) int { return a.at.Compare(b.at) })
-	if p.data.Started.IsZero() || calls[0].at.Before(p.data.Started) {
-		p.data.Started = calls[0].at
+	slices.SortStableFunc(calls, func(a, b call) int { return cmp.Compare(a.sent, b.sent) })
+	if at := calls[0].at(); p.data.Started.IsZero() || at.Before(p.data.Started) {
+		p.data.Started = at
 	}
 	count := min(max(len(calls)/leastCalls, 1), mostSlices)
 	if count < mostSlices {
@@ -145,8 +176,8 @@ func (p *parser) slices(t design.Treatment, operation string, calls []call) erro
 		rest := calls[(i+1)*len(calls)/count:]
 		values, bad := make([]float64, len(part)), 0
 		for j, c := range part {
-			values[j] = c.took
-			if c.failed {
+			values[j] = c.took()
+			if c.failed() {
 				bad++
 			}
 		}
@@ -172,10 +203,8 @@ func (p *parser) slices(t design.Treatment, operation string, calls []call) erro
 // mixed warns where failed calls are among the times.
 func (p *parser) mixed(operation string, calls []call) {
 	bad := 0
-	took := make([]float64, len(calls))
-	for i, c := range calls {
-		took[i] = c.took
-		if c.failed {
+	for _, c := range calls {
+		if c.failed() {
 			bad++
 		}
 	}
@@ -183,16 +212,23 @@ func (p *parser) mixed(operation string, calls []call) {
 		p.warn("%s: %d of %d calls failed; their times count like those of the others", operation, bad, len(calls))
 	}
 	// JMeter's clock has steps of 1 ms: what is not far above them is rounded.
-	if m := stat.Quantile(took, 0.5); p.data.Format == JMeter && m < 0.020 {
+	if p.data.Format != JMeter {
+		return
+	}
+	took := make([]float64, len(calls))
+	for i, c := range calls {
+		took[i] = c.took()
+	}
+	if m := stat.Quantile(took, 0.5); m < 0.020 {
 		p.warn("%s: JMeter keeps whole milliseconds, which is coarse for a median of %.0f ms", operation, m*1000)
 	}
 }
 
 // lasted is how long a slice went on: to the next one's first call or, at the end, as long as its own calls' spacing says.
 func lasted(part, rest []call) float64 {
-	first, last := part[0].at, part[len(part)-1].at
+	first, last := part[0].at(), part[len(part)-1].at()
 	if len(rest) > 0 {
-		return rest[0].at.Sub(first).Seconds()
+		return rest[0].at().Sub(first).Seconds()
 	}
 	if len(part) < 2 {
 		return 0

@@ -16,11 +16,31 @@ func document[T any](p *parser, src io.Reader, use func(*T) error) error {
 		return fmt.Errorf("read %s: %w", p.file, err)
 	}
 	b = bytes.TrimPrefix(b, utf8Mark)
+	if err := p.countParts(b); err != nil {
+		return err
+	}
 	var v T
 	if err := json.Unmarshal(b, &v); err != nil {
 		return p.jsonError(b, err)
 	}
 	return use(&v)
+}
+
+// mostParts are how many of each a document may have: an empty object takes three bytes in a file, and a hundred times as much in memory. They are counted
+// in texts as well.
+var mostParts = []struct {
+	sign byte
+	most int
+	what string
+}{{'{', 200_000, "objects"}, {':', 1_000_000, "fields"}, {',', 10_000_000, "values"}}
+
+func (p *parser) countParts(b []byte) error {
+	for _, x := range mostParts {
+		if n := bytes.Count(b, []byte{x.sign}); n > x.most {
+			return p.finding(1, "import a part of it", "it has %d %s, and %d can be imported", n, x.what, x.most)
+		}
+	}
+	return nil
 }
 
 // jsonError says on which line a document is malformed.

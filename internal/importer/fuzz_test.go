@@ -2,9 +2,12 @@ package importer_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"testing"
 
 	"tare/internal/importer"
@@ -21,9 +24,20 @@ func fuzz(f *testing.F, format importer.Format, samples ...string) {
 		}
 		f.Add(b[:min(len(b), 4000)])
 		f.Add(b[len(b)/2:])
+		var z bytes.Buffer
+		w := gzip.NewWriter(&z)
+		if _, err := w.Write(b[:min(len(b), 4000)]); err != nil || w.Close() != nil {
+			f.Fatal(err)
+		}
+		f.Add(z.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
+		before := allocated()
 		d, err := importer.Read(bytes.NewReader(src), "f", format)
+		// Buffers take 5 MiB; what is compressed may become 250 times its size.
+		if took := allocated() - before; took > 16<<20+1000*unfolded(src) {
+			t.Errorf("%d bytes took %d", len(src), took)
+		}
 		if err != nil {
 			return
 		}
@@ -46,6 +60,23 @@ func fuzz(f *testing.F, format importer.Format, samples ...string) {
 			}
 		}
 	})
+}
+
+// allocated are the bytes that this process has allocated so far.
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// unfolded is how long src is, or becomes when it is decompressed, up to a limit.
+func unfolded(src []byte) uint64 {
+	z, err := gzip.NewReader(bytes.NewReader(src))
+	if err != nil {
+		return uint64(len(src))
+	}
+	n, _ := io.Copy(io.Discard, io.LimitReader(z, 1<<30)) // a damaged one ends early
+	return uint64(n)
 }
 
 func FuzzGoBench(f *testing.F) { fuzz(f, importer.GoBench, "go-before.txt") }

@@ -1,8 +1,14 @@
 package importer
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
@@ -10,13 +16,20 @@ import (
 	"tare/internal/metric"
 )
 
-// benchResult is one line of Go's benchmark format, until it is known which configuration varies.
+// benchResult is one line of Go's benchmark format, until it is known which configuration varies. There can be hundreds of thousands.
 type benchResult struct {
-	config    map[string]string
+	config    map[string]string // of many lines
 	pkg, name string
-	procs     string
 	n         int
-	values    map[string]float64 // by metric
+	values    [4]float64 // of benchMetrics; NaN: none
+}
+
+// benchLines reads Go's benchmark format line by line.
+type benchLines struct {
+	p       *parser
+	results []benchResult
+	names   map[string]string // each once
+	config  map[string]string // of the last line
 }
 
 // benchUnits are the units of which a record has metrics: Go's own, and the one in which tare writes CPU time.
@@ -25,80 +38,160 @@ var benchUnits = map[string]string{
 }
 
 // benchMetrics are those metrics, in the order in which a record has them.
-func benchMetrics() []string {
-	return []string{metric.Wall.Name, metric.CPU.Name, metric.Allocated.Name, metric.Allocations.Name}
+func benchMetrics() [4]string {
+	return [4]string{metric.Wall.Name, metric.CPU.Name, metric.Allocated.Name, metric.Allocations.Name}
 }
+
+// maxConfig is how many lines of configuration hold at once, "goos: linux" for one.
+const maxConfig = 100
 
 // goBench reads Go's benchmark format. One line is one repetition; what varies from line to line among the file's configuration and
 // GOMAXPROCS becomes levels of treatments, and the package is part of the operation's name where there are several.
 func (p *parser) goBench(src io.Reader) error {
 	p.data.Unit = "line"
-	r := benchfmt.NewReader(src, p.file)
-	var results []benchResult
+	lines := newLineFilter(src)
+	r := benchfmt.NewReader(lines, p.file)
+	x := benchLines{p: p, names: map[string]string{}}
 	for r.Scan() {
 		switch rec := r.Result().(type) {
 		case *benchfmt.Result:
-			_, line := rec.Pos()
-			if b, ok := p.benchLine(rec, line); ok {
-				results = append(results, b)
+			lines.config = 0
+			if len(rec.Config) > maxConfig {
+				return fmt.Errorf("read %s: more than %d lines of configuration hold at once; import a part of the file", p.file, maxConfig)
 			}
+			x.add(rec)
 		case *benchfmt.SyntaxError:
 			p.malformed(rec.Line, "mend the line or take it out", "%s", rec.Msg)
 		}
-		if len(results) > maxCalls/10 { // each keeps its configuration
-			return errTooLarge
+		if len(x.results) > maxCalls/10 {
+			return fmt.Errorf("read %s: %w", p.file, errTooLarge)
 		}
 	}
 	if err := r.Err(); err != nil {
 		return errors.Join(p.finding(0, "take out what 'go test' did not write", "it cannot be read to its end"), err)
 	}
-	return p.benchSeries(results)
+	return p.benchSeries(x.results)
 }
 
-// benchLine takes what a line says; false when it has nothing that a record has a metric for.
-func (p *parser) benchLine(rec *benchfmt.Result, line int) (benchResult, bool) {
-	b := benchResult{config: map[string]string{}, values: map[string]float64{}, n: rec.Iters}
+// A lineFilter blanks lines that benchfmt would keep without an end: those that say what a unit means, for which nothing here asks, and configuration
+// without a result after it.
+type lineFilter struct {
+	in     *bufio.Reader
+	line   []byte // what is left of it
+	rest   bool   // the line goes on in the next piece
+	blank  bool
+	config int // lines since the last result
+}
+
+func newLineFilter(src io.Reader) *lineFilter {
+	return &lineFilter{in: bufio.NewReaderSize(src, 1<<16)}
+}
+
+func (f *lineFilter) Read(b []byte) (int, error) {
+	for len(f.line) == 0 {
+		piece, err := f.in.ReadSlice('\n')
+		if len(piece) == 0 && err != nil {
+			return 0, err
+		}
+		if !f.rest {
+			f.blank = f.unwanted(piece)
+		}
+		f.rest = piece[len(piece)-1] != '\n'
+		switch f.line = piece; {
+		case f.blank && f.rest:
+			f.line = nil
+		case f.blank:
+			f.line = piece[len(piece)-1:]
+		}
+	}
+	n := copy(b, f.line)
+	f.line = f.line[n:]
+	return n, nil
+}
+
+// unwanted judges a line by its beginning.
+func (f *lineFilter) unwanted(line []byte) bool {
+	switch first, _, _ := bytes.Cut(line, []byte(" ")); {
+	case bytes.HasPrefix(line, []byte("Unit")):
+		return true
+	case bytes.ContainsRune(first, ':'):
+		f.config++
+		return f.config > 10*maxConfig
+	}
+	return false
+}
+
+// add takes what a line says, unless it has nothing that a record has a metric for.
+func (x *benchLines) add(rec *benchfmt.Result) {
+	_, line := rec.Pos()
+	b := benchResult{n: rec.Iters}
+	for i := range b.values {
+		b.values[i] = math.NaN()
+	}
+	if !x.values(&b, rec, line) {
+		return
+	}
+	base, parts := rec.Name.Parts()
+	name, procs := string(base), ""
+	if name == "" {
+		name = "Benchmark" // the whole name of a benchmark may be the prefix
+	}
+	for _, part := range parts {
+		if s := string(part); strings.HasPrefix(s, "-") {
+			procs = s[1:]
+		} else {
+			name += s
+		}
+	}
+	config := map[string]string{}
+	for _, c := range rec.Config {
+		if c.Key == "pkg" {
+			b.pkg = x.once(string(c.Value))
+		} else if c.File {
+			config[c.Key] = string(c.Value)
+		}
+	}
+	if procs != "" {
+		config["gomaxprocs"] = procs
+	}
+	if !maps.Equal(config, x.config) {
+		x.config = config
+	}
+	b.name, b.config = x.once(name), x.config
+	x.results = append(x.results, b)
+}
+
+// values takes the values of a line; false when there is none that a record has a metric for.
+func (x *benchLines) values(b *benchResult, rec *benchfmt.Result, line int) bool {
+	p, metrics, some := x.p, benchMetrics(), false
 	for _, v := range rec.Values {
 		switch {
 		case v.Unit == "ns/op": // infinite: it was not converted
 			p.malformed(line, "take the line out", "%v ns per call is no time", v.Value)
-			return b, false
+			return false
 		case benchUnits[v.Unit] == "":
 			p.ignore("unit " + unitAsWritten(v) + ": no metric of a record has it")
 		case !good(v.Value):
 			p.malformed(line, "take the line out", "%v %s is no cost of a call", valueAsWritten(v), unitAsWritten(v))
-			return b, false
+			return false
 		default:
-			b.values[benchUnits[v.Unit]] = inBaseUnit(v)
+			b.values[slices.Index(metrics[:], benchUnits[v.Unit])] = inBaseUnit(v)
+			some = true
 		}
 	}
-	if len(b.values) == 0 {
+	if !some {
 		p.ignore("benchmark lines without ns/op, B/op and allocs/op")
-		return b, false
 	}
-	base, parts := rec.Name.Parts()
-	b.name = string(base)
-	if b.name == "" {
-		b.name = "Benchmark" // the whole name of a benchmark may be the prefix
+	return some
+}
+
+// once returns the same text for equal ones.
+func (x *benchLines) once(s string) string {
+	if kept, ok := x.names[s]; ok {
+		return kept
 	}
-	for _, part := range parts {
-		if s := string(part); strings.HasPrefix(s, "-") {
-			b.procs = s[1:]
-		} else {
-			b.name += s
-		}
-	}
-	for _, c := range rec.Config {
-		if c.Key == "pkg" {
-			b.pkg = string(c.Value)
-		} else if c.File {
-			b.config[c.Key] = string(c.Value)
-		}
-	}
-	if b.procs != "" {
-		b.config["gomaxprocs"] = b.procs
-	}
-	return b, true
+	x.names[s] = s
+	return s
 }
 
 // inBaseUnit is a value in base units: what the reader multiplies by 1e-9, which has no exact form, is divided instead, so that what was written is what
@@ -142,8 +235,8 @@ func (p *parser) benchSeries(results []benchResult) error {
 		if len(packages) > 1 && b.pkg != "" {
 			name = b.pkg + "." + name
 		}
-		for _, m := range benchMetrics() {
-			if v, ok := b.values[m]; ok {
+		for k, m := range benchMetrics() {
+			if v := b.values[k]; !math.IsNaN(v) {
 				if err := p.add(treatment(levels), name, m, Repetition{N: max(1, b.n), Values: []float64{v}}); err != nil {
 					return err
 				}

@@ -1,6 +1,7 @@
 package importer_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,5 +35,21 @@ BenchmarkClose-4 20 -5 B/op 1 allocs/op
 	}
 	if d.Malformed != 1 || !strings.Contains(d.Findings[0].Cause, "-5 B/op is no cost of a call") {
 		t.Errorf("of a negative number of bytes: %d, %+v", d.Malformed, d.Findings)
+	}
+}
+
+// TestConfigurationWithoutAnEnd: what benchfmt would keep of a hostile file is bounded, and results among it are read.
+func TestConfigurationWithoutAnEnd(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("goos: linux\nBenchmarkX 1 1 ns/op\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&b, "k%d: v\nUnit k%d a=b\n", i, i)
+	}
+	if d, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err != nil || len(d.Series) != 1 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	b.WriteString("BenchmarkX 1 1 ns/op\n")
+	if _, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err == nil || !strings.Contains(err.Error(), "lines of configuration") {
+		t.Errorf("a thousand keys: %v", err)
 	}
 }

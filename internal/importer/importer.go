@@ -46,16 +46,20 @@ func Formats() []Format {
 	return []Format{GoBench, Hyperfine, K6, K6Summary, Vegeta, VegetaSummary, JMH, JMeter}
 }
 
-// The sizes that one file may have. What is beyond them is refused, so that a wrong file costs neither the memory nor the disk.
+// The sizes that one file may have. What is beyond them is refused, so that a wrong file costs neither the memory nor the disk: whatever the file, an import
+// takes less than 512 MiB of memory. Files of one call a line are read line by line.
 const (
-	maxFile       = 4 << 30   // bytes, after decompression
-	maxDocument   = 256 << 20 // bytes of a file that is one JSON document
-	maxLine       = 1 << 20   // bytes
+	maxFile       = 16 << 30 // bytes, after decompression
+	maxUnfold     = 250      // bytes that a compressed byte may become; results of load generators come to 50
+	freeUnfold    = 64 << 20 // bytes that a compressed file may become in any case
+	maxDocument   = 64 << 20 // bytes of a file that is one JSON document
+	maxLine       = 1 << 20  // bytes
 	maxCalls      = 5_000_000
 	maxSeries     = 5_000
 	maxRepeats    = 10_000 // of one series
 	maxTreatments = 500
-	maxFindings   = 20 // that are told one by one
+	maxFindings   = 20  // that are told one by one
+	maxRemarks    = 200 // notes, and warnings
 )
 
 // Data is what was understood of a file.
@@ -147,17 +151,45 @@ func (p *parser) nothing() error {
 	return fmt.Errorf("%w; if it is of another tool, name it with --format", err)
 }
 
-// decompressed looks through gzip, which k6 writes when asked to.
+// decompressed looks through gzip, which k6 writes when asked to. It fails where so much comes of a file as no tool writes.
 func decompressed(in *bufio.Reader) (*bufio.Reader, error) {
 	magic, err := in.Peek(2)
 	if err != nil || !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		return in, nil //nolint:nilerr // a file of one byte is not compressed; what it is shows later
 	}
-	z, err := gzip.NewReader(in)
+	from := &counting{src: in}
+	z, err := gzip.NewReader(bufio.NewReader(from))
 	if err != nil {
 		return nil, fmt.Errorf("decompress: %w", err)
 	}
-	return bufio.NewReaderSize(z, maxLine), nil
+	return bufio.NewReaderSize(&unfolding{src: z, from: from}, maxLine), nil
+}
+
+// counting counts what is read.
+type counting struct {
+	src io.Reader
+	n   int64
+}
+
+func (c *counting) Read(b []byte) (int, error) {
+	n, err := c.src.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// unfolding fails where a compressed file becomes far larger than any tool's results.
+type unfolding struct {
+	src  io.Reader
+	from *counting
+	n    int64
+}
+
+func (u *unfolding) Read(b []byte) (int, error) {
+	n, err := u.src.Read(b)
+	if u.n += int64(n); u.n > freeUnfold+maxUnfold*u.from.n {
+		return 0, fmt.Errorf("decompress: %d bytes become more than %d, which no tool's results do; decompress it first if it is one", u.from.n, u.n-int64(n))
+	}
+	return n, err
 }
 
 // parser gathers the series of one file.
@@ -168,6 +200,11 @@ type parser struct {
 	treatments map[string]int // in the order in which they came
 	ignored    map[string]int
 	order      []string // of ignored
+
+	all           map[stream][]call // of formats of single calls
+	calls         int               // in all
+	names, levels map[string]bool   // of all
+	joined        bool              // all names are one
 }
 
 type seriesKey struct{ treatment, operation, metric string }
@@ -175,17 +212,18 @@ type seriesKey struct{ treatment, operation, metric string }
 func (p *parser) read(in *bufio.Reader, f Format) error {
 	src := &bounded{src: in, left: maxFile}
 	var err error
+	p.all = map[stream][]call{}
 	switch f {
 	case GoBench:
 		err = p.goBench(src)
 	case Hyperfine:
 		err = document(p, src, p.hyperfine)
 	case K6:
-		err = p.calls(src, new(k6Lines))
+		err = p.lines(src, new(k6Lines))
 	case K6Summary:
 		err = document(p, src, p.k6Summary)
 	case Vegeta:
-		err = p.calls(src, new(vegetaLines))
+		err = p.lines(src, new(vegetaLines))
 	case VegetaSummary:
 		err = document(p, src, p.vegetaSummary)
 	case JMH:
@@ -263,7 +301,11 @@ func (p *parser) note(format string, args ...any) { once(&p.data.Notes, format, 
 func (p *parser) warn(format string, args ...any) { once(&p.data.Warnings, format, args...) }
 
 func once(list *[]string, format string, args ...any) {
-	if s := plain(fmt.Sprintf(format, args...)); !slices.Contains(*list, s) {
+	s := plain(fmt.Sprintf(format, args...))
+	if len(*list) == maxRemarks {
+		s = "there is more of that kind"
+	}
+	if len(*list) <= maxRemarks && !slices.Contains(*list, s) {
 		*list = append(*list, s)
 	}
 }
@@ -305,6 +347,9 @@ func plain(s string) string {
 		}
 		return r
 	}, s)
+	if len(s) <= longest {
+		return s
+	}
 	if r := []rune(s); len(r) > longest {
 		s = string(r[:longest-1]) + "…"
 	}

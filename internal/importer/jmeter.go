@@ -23,23 +23,48 @@ func isJTL(line string) bool {
 
 // jmeter reads a JTL file. One sample is one call; elapsed is from the sending to the last byte, in whole milliseconds.
 func (p *parser) jmeter(src io.Reader) error {
-	in := bufio.NewReaderSize(src, maxLine)
+	limit := &fence{src: src}
+	in := bufio.NewReaderSize(limit, maxLine)
+	limit.allow(0)
 	if mark, err := in.Peek(len(utf8Mark)); err == nil && string(mark) == string(utf8Mark) {
 		_, _ = in.Discard(len(utf8Mark)) // it was just seen
 	}
-	all := map[stream][]call{}
 	read := p.jtlCSV
 	if head, err := in.Peek(64); (err == nil || len(head) > 0) && strings.HasPrefix(strings.TrimLeft(string(head), " \t\r\n"), "<") {
 		read = p.jtlXML
 	}
-	if err := read(in, all); err != nil {
+	if err := read(in, limit); err != nil {
 		return err
 	}
-	return p.streams(all, "")
+	return p.streams("")
+}
+
+// maxRecord is how many bytes a row of a CSV file, or a tag or a text of an XML file, may have: one that never ends would have to be kept.
+const maxRecord = 8 << 20
+
+// maxDepth is how many elements of an XML file may be in one another.
+const maxDepth = 1000
+
+// A fence fails where a decoder reads on and on without an end of what it decodes.
+type fence struct {
+	src      io.Reader
+	at, most int64
+}
+
+// allow lets the decoder, which is done with all up to offset at, read the next record.
+func (f *fence) allow(at int64) { f.most = at + int64(len(utf8Mark)) + 2*maxLine + maxRecord }
+
+func (f *fence) Read(b []byte) (int, error) {
+	if f.at >= f.most {
+		return 0, fmt.Errorf("there is no end of a row or tag within %d bytes", maxRecord)
+	}
+	n, err := f.src.Read(b[:min(int64(len(b)), f.most-f.at)])
+	f.at += int64(n)
+	return n, err
 }
 
 // jtlCSV reads the form with a header line, whatever its delimiter.
-func (p *parser) jtlCSV(in *bufio.Reader, all map[stream][]call) error {
+func (p *parser) jtlCSV(in *bufio.Reader, limit *fence) error {
 	head, err := in.Peek(maxLine)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 		return fmt.Errorf("read %s: %w", p.file, err)
@@ -60,7 +85,8 @@ func (p *parser) jtlCSV(in *bufio.Reader, all map[stream][]call) error {
 		return p.finding(1, "write the file again", "the header cannot be read: %v", err)
 	}
 	columns := columnsOf(names)
-	for total := 0; ; total++ {
+	for {
+		limit.allow(r.InputOffset())
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -79,10 +105,9 @@ func (p *parser) jtlCSV(in *bufio.Reader, all map[stream][]call) error {
 			p.malformed(line, "take the line out; a last one may be cut off", "%v", err)
 			continue
 		}
-		if total >= maxCalls {
-			return fmt.Errorf("read %s: %w", p.file, errTooLarge)
+		if err := p.take(s, c); err != nil {
+			return err
 		}
-		all[s] = append(all[s], c)
 	}
 }
 
@@ -131,7 +156,7 @@ func jmeterCall(at, elapsed, label, success string) (stream, call, error) {
 	if label = strings.TrimSpace(strings.Clone(label)); label == "" {
 		label = everything
 	}
-	return stream{operation: label}, call{at: t, took: ms / 1000, failed: !strings.EqualFold(strings.TrimSpace(success), "true")}, nil
+	return stream{operation: label}, callAt(t, ms/1000, !strings.EqualFold(strings.TrimSpace(success), "true")), nil
 }
 
 // maxMillis is beyond the year 9999.
@@ -150,10 +175,11 @@ func jmeterTime(s string) (time.Time, error) {
 }
 
 // jtlXML reads the XML form. Samples within samples are parts of them and not counted again.
-func (p *parser) jtlXML(in *bufio.Reader, all map[stream][]call) error {
+func (p *parser) jtlXML(in *bufio.Reader, limit *fence) error {
 	d := xml.NewDecoder(in)
 	depth, total := 0, 0
 	for {
+		limit.allow(d.InputOffset())
 		token, err := d.Token()
 		line, _ := d.InputPos()
 		if errors.Is(err, io.EOF) && depth == 0 {
@@ -168,18 +194,21 @@ func (p *parser) jtlXML(in *bufio.Reader, all map[stream][]call) error {
 		}
 		switch e := token.(type) {
 		case xml.StartElement:
-			if depth++; depth != 2 || !isSample(e.Name.Local) {
+			if depth++; depth > maxDepth {
+				return p.finding(line, "write the file again with "+producers[JMeter], "there are more than %d elements in one another", maxDepth)
+			}
+			if depth != 2 || !isSample(e.Name.Local) {
 				continue
 			}
-			if total++; total > maxCalls {
-				return fmt.Errorf("read %s: %w", p.file, errTooLarge)
-			}
+			total++
 			s, c, err := sampleOf(e)
 			if err != nil {
 				p.malformed(line, "take the sample out", "%v", err)
 				continue
 			}
-			all[s] = append(all[s], c)
+			if err := p.take(s, c); err != nil {
+				return err
+			}
 		case xml.EndElement:
 			depth--
 		}

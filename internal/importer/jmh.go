@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -24,10 +25,21 @@ type jmhResult struct {
 	Primary   struct {
 		Score     json.RawMessage `json:"score"` // "NaN" is a string
 		Unit      string          `json:"scoreUnit"`
-		Raw       [][]float64     `json:"rawData"`
-		Histogram [][][][]float64 `json:"rawDataHistogram"`
+		Raw       forks           `json:"rawData"`
+		Histogram json.RawMessage `json:"rawDataHistogram"` // [][][][]float64, of millions of pairs
 	} `json:"primaryMetric"`
 	Secondary map[string]json.RawMessage `json:"secondaryMetrics"`
+}
+
+// forks are the scores of each iteration, by fork.
+type forks [][]float64
+
+// UnmarshalJSON implements json.Unmarshaler. It refuses more forks than a record has repetitions.
+func (f *forks) UnmarshalJSON(b []byte) error {
+	if n := bytes.Count(b, []byte("[")); n > maxRepeats+1 {
+		return fmt.Errorf("rawData has %d forks, and %d can be imported", n-1, maxRepeats)
+	}
+	return json.Unmarshal(b, (*[][]float64)(f))
 }
 
 // fewForks is the number of forks from which on the forks are the repetitions: five against five is the least that can decide at the
@@ -63,12 +75,14 @@ func (p *parser) jmhBenchmark(r *jmhResult) error {
 		return nil
 	}
 	operation := r.Benchmark
-	forks := r.Primary.Raw
+	forks := [][]float64(r.Primary.Raw)
 	if r.Mode == "sample" {
 		operation += " (sampled)" // single calls: not to be mixed with averages over an iteration
 	}
 	if len(forks) == 0 {
-		forks = unfold(r.Primary.Histogram)
+		if forks, err = unfold(r.Primary.Histogram); err != nil {
+			return p.finding(1, "write the file again with "+producers[JMH], "rawDataHistogram of %s is not what JMH writes: %v", r.Benchmark, err)
+		}
 	}
 	if len(forks) < fewForks {
 		p.warn("%s ran in %d fork(s): its iterations are taken as repetitions, and differences between processes are not seen; use -f 5 or more", r.Benchmark, len(forks))
@@ -115,20 +129,37 @@ func jmhUnit(u string) (name string, scale float64, err error) {
 	return "", 0, errors.New("no metric of a record has this unit")
 }
 
+// maxSampled is how many pairs, iterations and forks the histograms of one benchmark may have: five forks of ten iterations come to a hundred thousand.
+const maxSampled = 2_000_000
+
 // unfold turns the histograms of an iteration into the median of what it sampled, since a call in the middle of an iteration is no
-// repetition of its own.
-func unfold(histogram [][][][]float64) [][]float64 {
-	forks := make([][]float64, 0, len(histogram))
-	for _, fork := range histogram {
+// repetition of its own. It decodes one iteration at a time.
+func unfold(histogram json.RawMessage) ([][]float64, error) {
+	if len(histogram) == 0 {
+		return nil, nil
+	}
+	if n := bytes.Count(histogram, []byte("[")); n > maxSampled {
+		return nil, fmt.Errorf("it has %d pairs, iterations and forks, and %d can be imported", n, maxSampled)
+	}
+	var raw [][]json.RawMessage
+	if err := json.Unmarshal(histogram, &raw); err != nil {
+		return nil, err
+	}
+	forks := make([][]float64, 0, len(raw))
+	for _, fork := range raw {
 		var medians []float64
 		for _, iteration := range fork {
-			if m, ok := histogramMedian(iteration); ok {
+			var pairs [][]float64
+			if err := json.Unmarshal(iteration, &pairs); err != nil {
+				return nil, err
+			}
+			if m, ok := histogramMedian(pairs); ok {
 				medians = append(medians, m)
 			}
 		}
 		forks = append(forks, medians)
 	}
-	return forks
+	return forks, nil
 }
 
 // histogramMedian is the nearest-rank median of [value, count] pairs.

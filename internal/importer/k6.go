@@ -66,8 +66,8 @@ func (*k6Lines) read(p *parser, line []byte) (s stream, c call, ok bool, err err
 	if m := tags["method"]; m != "" {
 		operation = m + " " + operation
 	}
-	c = call{took: l.Data.Value / 1000, failed: k6Failed(tags)}
-	c.at = l.Data.Time.Add(-time.Duration(c.took * float64(time.Second)))
+	took := l.Data.Value / 1000
+	c = callAt(l.Data.Time.Add(-time.Duration(took*float64(time.Second))), took, k6Failed(tags))
 	return stream{level: tags["scenario"], operation: operation}, c, true, nil
 }
 

@@ -43,7 +43,7 @@ func (*vegetaLines) read(_ *parser, line []byte) (s stream, c call, ok bool, err
 	if operation == "" {
 		operation = everything
 	}
-	c = call{at: r.Timestamp, took: *r.Latency / 1e9, failed: r.Error != "" || *r.Code < 200 || *r.Code >= 400}
+	c = callAt(r.Timestamp, *r.Latency/1e9, r.Error != "" || *r.Code < 200 || *r.Code >= 400)
 	return stream{level: r.Attack, operation: operation}, c, true, nil
 }
 

@@ -32,10 +32,13 @@ func (d *Data) Write(results string, h record.Header, c clock.Clock) (dir string
 			return w.Dir(), err
 		}
 	}
-	index := 0
+	index, of := 0, map[string][]*Series{}
+	for _, s := range d.Series {
+		of[s.Treatment.ID] = append(of[s.Treatment.ID], s)
+	}
 	for b := range plan.Blocks {
 		for _, t := range plan.Treatments {
-			written, err := d.trial(w, design.Trial{Index: index, Block: b, Treatment: t.ID})
+			written, err := trial(w, of[t.ID], design.Trial{Index: index, Block: b, Treatment: t.ID})
 			if err != nil {
 				return w.Dir(), err
 			}
@@ -47,12 +50,12 @@ func (d *Data) Write(results string, h record.Header, c clock.Clock) (dir string
 	return w.Dir(), w.Finish(record.Finish{Status: record.Complete})
 }
 
-// trial writes one repetition of all series of a treatment; false when there is none.
-func (d *Data) trial(w *record.Writer, t design.Trial) (written bool, err error) {
+// trial writes one repetition of a treatment's series; false when there is none.
+func trial(w *record.Writer, series []*Series, t design.Trial) (written bool, err error) {
 	begin := record.TrialBegin{Trial: t}
 	var batches []record.Batches
-	for _, s := range d.Series {
-		if s.Treatment.ID != t.Treatment || t.Block >= len(s.Repetitions) {
+	for _, s := range series {
+		if t.Block >= len(s.Repetitions) {
 			continue
 		}
 		if !slices.Contains(begin.Operations, s.Operation) {

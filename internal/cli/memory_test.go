@@ -1,0 +1,317 @@
+package cli
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/record"
+)
+
+// The memory that a command may take on top of what this process has.
+const (
+	memoryAtFirst   = 32 << 20
+	memoryPerByte   = 1 << 10   // of a record
+	memoryOfImports = 512 << 20 // whatever the file
+)
+
+// peakOf is the largest heap while a command runs, beyond what was in use before.
+func peakOf(t *testing.T, args ...string) (heap int64, code int, out string) {
+	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(20)) // what is garbage is hardly counted
+	debug.FreeOSMemory()
+	before := inUse()
+	done, sampled := make(chan struct{}), make(chan int64)
+	go func() {
+		most := before
+		for tick := time.NewTicker(time.Millisecond); ; {
+			select {
+			case <-done:
+				tick.Stop()
+				sampled <- most
+				return
+			case <-tick.C:
+				most = max(most, inUse())
+			}
+		}
+	}()
+	var b bytes.Buffer
+	code = Main(t.Context(), Env{Args: append([]string{"tare"}, args...), Stdout: &b, Stderr: &b, Getenv: os.Getenv})
+	close(done)
+	return <-sampled - before, code, b.String()
+}
+
+// inUse are the bytes of objects on the heap, garbage that was not swept yet included.
+func inUse() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64())
+}
+
+// craftedRecord is a record of a question, with what add writes into it and the lines that follow.
+func craftedRecord(t *testing.T, q design.Question, arms int, add func(w *record.Writer) error, lines ...string) string {
+	t.Helper()
+	clk := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	w, err := record.Create(t.TempDir(), record.Header{Area: "sandbox", Question: q, Experiment: record.Experiment{Name: "x"}}, nil, clk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := record.Plan{Load: record.Load{Duration: 10}}
+	for i := range arms {
+		plan.Treatments = append(plan.Treatments, design.Treatment{ID: fmt.Sprint("t", i), Baseline: i == 0})
+	}
+	err = w.Plan(plan)
+	if err == nil {
+		err = add(w)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(w.Dir(), record.JournalFile), os.O_WRONLY|os.O_APPEND, 0o600)
+	if err == nil {
+		_, err = f.WriteString(strings.Join(lines, "\n"))
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Dir()
+}
+
+// batched writes a complete trial with one value of each operation.
+func batched(w *record.Writer, arm, block int, operations ...string) error {
+	id := fmt.Sprint("t", arm)
+	if err := w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: id, Block: block}}); err != nil {
+		return err
+	}
+	for _, o := range operations {
+		if err := w.Batches(record.Batches{Treatment: id, Block: block, Operation: o, Metric: "cpu", N: 1, Values: []float64{1}}); err != nil {
+			return err
+		}
+	}
+	return w.TrialEnd(record.TrialEnd{Treatment: id, Block: block, Status: record.Complete})
+}
+
+func operationNames(n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprint("operation", i))
+	}
+	return out
+}
+
+// hostileRecords are small records whose analysis could take any memory.
+func hostileRecords(t *testing.T) map[string]string {
+	t.Helper()
+	nothing := func(*record.Writer) error { return nil }
+	return map[string]string{
+		"a block of a high number": craftedRecord(t, design.Compare, 2, func(w *record.Writer) (err error) {
+			for _, block := range []int{0, 1, 2, 99_999} {
+				for arm := range 2 {
+					if err == nil {
+						err = batched(w, arm, block, operationNames(200)...)
+					}
+				}
+			}
+			return err
+		}),
+		"operations of one block among many": craftedRecord(t, design.Compare, 2, func(w *record.Writer) (err error) {
+			for block := range 1500 {
+				for arm := range 2 {
+					if err == nil {
+						err = batched(w, arm, block, "one")
+					}
+				}
+			}
+			return batched(w, 0, 1500, operationNames(1500)...)
+		}),
+		"hundreds of operations in a call each": craftedRecord(t, design.Compare, 10, func(w *record.Writer) (err error) {
+			for arm := range 10 {
+				id := fmt.Sprint("t", arm)
+				var calls []load.Call
+				for k := range 256 {
+					calls = append(calls, load.Call{Operation: uint8(k), Intended: 1000, Ready: 1001, Sent: 1002, FirstByte: 1003, Done: 1 << 61})
+				}
+				for _, step := range []func() error{
+					func() error { return w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: id}}) },
+					func() error { return w.Calls(id, 0, calls) },
+					func() error { return w.TrialEnd(record.TrialEnd{Treatment: id, Status: record.Complete}) },
+				} {
+					if err == nil {
+						err = step()
+					}
+				}
+			}
+			return err
+		}),
+		"one file of calls named a thousand times": craftedRecord(t, design.Compare, 2, func(w *record.Writer) error {
+			if err := w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: "t0"}, Operations: []string{"a"}}); err != nil {
+				return err
+			}
+			return w.Calls("t0", 0, make([]load.Call, 5000))
+		}, append(repeated(1000, `{"schema":"tare.record/v1","kind":"calls","data":{"treatment":"t0","block":0,"file":"calls-0000.bin"}}`),
+			`{"schema":"tare.record/v1","kind":"trial-end","data":{"treatment":"t0","block":0,"status":"complete"}}`)...),
+		"damaged lines": craftedRecord(t, design.Compare, 2, nothing, repeated(100_000, "x")...),
+		"other names in each slice": craftedRecord(t, design.Soak, 1, func(w *record.Writer) (err error) {
+			if err = w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: "t0"}}); err != nil {
+				return err
+			}
+			for i := range 1000 {
+				s := record.Slice{Treatment: "t0", Start: time.Duration(i) * time.Second, End: time.Duration(i+1) * time.Second, Operations: []record.SliceOperation{
+					{Operation: fmt.Sprint("o", i), Outcomes: []record.SliceOutcome{{Outcome: load.OK, Count: 1}}, Mean: 1},
+				}}
+				if err := w.Slice(s); err != nil {
+					return err
+				}
+			}
+			return w.TrialEnd(record.TrialEnd{Treatment: "t0", Status: record.Complete})
+		}),
+	}
+}
+
+func repeated(n int, line string) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = line
+	}
+	return out
+}
+
+func sizeOf(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestRecordsTakeMemoryByTheirSize: what a record from elsewhere can cost is bounded by how large it is, in every form of its report.
+func TestRecordsTakeMemoryByTheirSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: writes large reports")
+	}
+	for name, dir := range hostileRecords(t) {
+		t.Run(name, func(t *testing.T) {
+			size := sizeOf(t, dir)
+			heap, code, out := peakOf(t, "report", dir, "-o", "json="+filepath.Join(t.TempDir(), "r.json"), "-o", "text="+filepath.Join(t.TempDir(), "r.txt"))
+			t.Logf("%d bytes took %.1f MiB: %d for each, beyond the first %d MiB", size, float64(heap)/(1<<20), max(0, heap-memoryAtFirst)/size, memoryAtFirst>>20)
+			if heap > memoryAtFirst+memoryPerByte*size {
+				t.Errorf("a record of %d bytes took %d MiB\n%.300s", size, heap>>20, out)
+			}
+			if code == ExitUsage || !strings.Contains(out, "page") {
+				t.Errorf("exit %d\n%.500s", code, out)
+			}
+		})
+	}
+}
+
+// bomb is a file of the same unit over and over, compressed.
+func bomb(t *testing.T, head, unit string, n int, tail string) string {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "bomb.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(f)
+	_, err = z.Write([]byte(head))
+	for block := []byte(strings.Repeat(unit, 10_000)); n > 0 && err == nil; n -= 10_000 {
+		_, err = z.Write(block)
+	}
+	if err == nil {
+		_, err = z.Write([]byte(tail))
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Name()
+}
+
+// bombs are small files that become hundreds of megabytes, in each format.
+func bombs() map[string]struct {
+	format, head, unit string
+	n                  int
+	tail               string
+} {
+	type file = struct {
+		format, head, unit string
+		n                  int
+		tail               string
+	}
+	const sampled = `[{"benchmark":"a","mode":"sample","primaryMetric":{"scoreUnit":"ns/op","rawDataHistogram":[[[[1,1],`
+	const averaged = `[{"benchmark":"a","mode":"avgt","primaryMetric":{"scoreUnit":"ns/op","rawData":[[1],`
+	const xml = `<?xml version="1.0"?><testResults><sample t="1" ts="1" lb="a"/>`
+	return map[string]file{
+		"k6":                    {"k6", "", `{"type":"Point","metric":"http_req_duration","data":{"time":"2026-01-01T00:00:00Z","value":1}}` + "\n", 400_000, ""},
+		"k6 without an end":     {"k6", "", "aaaaaaaaaa", 40_000_000, ""},
+		"k6 summary":            {"k6-summary", `{"metrics":{"http_req_duration":{"med":1}`, `,"a":{}`, 9_000_000, "}}"},
+		"vegeta":                {"vegeta", "", `{"code":200,"timestamp":"2026-01-01T00:00:00Z","latency":1}` + "\n", 400_000, ""},
+		"vegeta summary":        {"vegeta-summary", `{"latencies":{"50th":1`, `,"a":1`, 9_000_000, "}}"},
+		"JMeter":                {"jmeter", "timeStamp,elapsed,label\n", "1,1,a\n", 9_000_000, ""},
+		"JMeter, one row":       {"jmeter", "timeStamp,elapsed,label\n1,1,\"", "aaaaaaaaa\n", 40_000_000, ""},
+		"JMeter, one text":      {"jmeter", xml, "aaaaaaaaaa", 40_000_000, ""},
+		"JMeter, one tag":       {"jmeter", xml + "<x ", `a="" `, 60_000_000, ""},
+		"JMeter, deep":          {"jmeter", xml, "<a>", 60_000_000, ""},
+		"Go benchmarks":         {"gobench", "", "BenchmarkX 1 1 ns/op\n", 5_000_000, ""},
+		"Go, units":             {"gobench", "BenchmarkX 1 1 ns/op\n", "Unit a b=c\n", 20_000_000, ""},
+		"Go, configuration":     {"gobench", "BenchmarkX 1 1 ns/op\n", "a: b\n", 40_000_000, ""},
+		"hyperfine":             {"hyperfine", `{"results":[{"command":"a","times":[1]}`, ",{}", 20_000_000, "]}"},
+		"hyperfine, times":      {"hyperfine", `{"results":[{"command":"a","times":[1`, ",1", 9_900_000, "]}]}"},
+		"JMH":                   {"jmh", averaged + `[]]}}`, ",{}", 20_000_000, "]"},
+		"JMH, forks":            {"jmh", averaged + "[]", ",[]", 9_000_000, "]}}]"},
+		"JMH, iterations":       {"jmh", averaged + "[1", ",1", 9_900_000, "]]}}]"},
+		"JMH, histogram":        {"jmh", sampled + "[]", ",[]", 9_000_000, "]]]}}]"},
+		"JMH, empty iterations": {"jmh", sampled + "[]]", ",[]", 9_000_000, "]]}}]"},
+	}
+}
+
+// TestImportsTakeBoundedMemory: what is compressed may become anything; what an import costs is bounded all the same.
+func TestImportsTakeBoundedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: decompresses gigabytes")
+	}
+	for name, c := range bombs() {
+		t.Run(name, func(t *testing.T) {
+			file := bomb(t, c.head, c.unit, c.n, c.tail)
+			size := sizeOf(t, file)
+			heap, code, out := peakOf(t, "import", "--format", c.format, "--results", t.TempDir(), file)
+			t.Logf("%d bytes, which become %d, took %.1f MiB: exit %d, %.200s", size, len(c.unit)*c.n, float64(heap)/(1<<20), code, out)
+			if heap > memoryOfImports {
+				t.Errorf("%d bytes took %d MiB", size, heap>>20)
+			}
+			if code != ExitPass && code != ExitUsage {
+				t.Errorf("exit %d\n%.500s", code, out)
+			}
+		})
+	}
+}
