@@ -23,7 +23,7 @@ import (
 const (
 	memoryAtFirst   = 32 << 20
 	memoryPerByte   = 1 << 10   // of a record
-	memoryOfImports = 512 << 20 // whatever the file
+	memoryOfImports = 320 << 20 // whatever the file
 )
 
 // peakOf is the largest heap while a command runs, beyond what was in use before.
@@ -159,7 +159,7 @@ func hostileRecords(t *testing.T) map[string]string {
 			}
 			return err
 		}),
-		"one file of calls named a thousand times": craftedRecord(t, design.Compare, 2, func(w *record.Writer) error {
+		"one file of calls named a thousand times": craftedRecord(t, design.Compare, 1, func(w *record.Writer) error {
 			if err := w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: "t0"}, Operations: []string{"a"}}); err != nil {
 				return err
 			}

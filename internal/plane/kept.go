@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -146,9 +147,14 @@ func (s Shelf) Get(name string) (k Kept, ok bool, err error) {
 		return Kept{}, false, err
 	}
 	file := s.file(name)
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Kept{}, false, nil
+	}
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(f, mostKept+1)) // ParseKept refuses what is longer
+		err = errors.Join(err, f.Close())
 	}
 	if err == nil {
 		k, err = ParseKept(text)

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 )
 
 // ReadHeader reads only what the record in dir says of itself.
 func ReadHeader(dir string) (h Header, err error) {
-	f, err := os.Open(filepath.Join(dir, JournalFile))
+	f, err := openFile(filepath.Join(dir, JournalFile))
 	if err != nil {
 		return h, fmt.Errorf("open record: %w", err)
 	}

@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
@@ -199,6 +201,38 @@ func TestDamagedLinesAreCounted(t *testing.T) {
 	r := open(t, w.Dir())
 	if len(r.Damaged) != 10_000 || len(r.Warnings) != mostWarned+1 || !strings.Contains(r.Warnings[mostWarned], "9980 more lines") {
 		t.Errorf("%d damaged, warnings %q", len(r.Damaged), r.Warnings)
+	}
+}
+
+// TestFilesWithoutAnEnd: a record from elsewhere may have a pipe or a device in a file's place, and is not read forever.
+func TestFilesWithoutAnEnd(t *testing.T) {
+	for name, place := range map[string]func(path string) error{
+		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"device": func(path string) error { return os.Symlink("/dev/zero", path) },
+		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		w, _ := create(t)
+		must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, randomCalls(10, 1)), w.Cells("a", 0, testCells(10)), w.Close())
+		r := open(t, w.Dir())
+		ended := make(chan error)
+		for file, read := range map[string]func() error{
+			"calls-0000.bin": func() error { _, err := r.Trials[0].Calls(); return err },
+			LatencyFile:      func() error { _, err := r.Trials[0].Histograms(func(*Interval) {}); return err },
+			ExperimentFile:   func() error { _, err := r.File(); return err },
+			JournalFile:      func() error { _, err := Open(r.Dir); return err },
+		} {
+			path := filepath.Join(r.Dir, file)
+			must(t, os.RemoveAll(path), place(path))
+			go func() { ended <- read() }()
+			select {
+			case err := <-ended:
+				if err == nil || !strings.Contains(err.Error(), "is a "+name) {
+					t.Errorf("%s in place of %s: %v", name, file, err)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatalf("%s in place of %s is read forever", name, file)
+			}
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"tare/internal/area"
@@ -78,7 +79,7 @@ var errNoHeader = errors.New("the journal has no header")
 // Open reads the record in dir. Damage does not stop it: what cannot be read is left out and said in Warnings. It fails if there is no
 // journal, if the journal has no header, or, with a NewerError, if a newer tare wrote it.
 func Open(dir string) (*Record, error) {
-	f, err := os.Open(filepath.Join(dir, JournalFile))
+	f, err := openFile(filepath.Join(dir, JournalFile))
 	if err != nil {
 		return nil, fmt.Errorf("open record: %w", err)
 	}
@@ -336,11 +337,48 @@ func (r *Record) Pending() []area.Change {
 
 func changeKey(c area.Change) string { return c.Area + "\x00" + c.Kind + "\x00" + c.ID }
 
+// mostExperiment bounds an experiment file, in bytes.
+const mostExperiment = 16 << 20
+
 // File reads the experiment file as it was given; nil without an error when the record has none.
-func (r *Record) File() ([]byte, error) {
-	b, err := os.ReadFile(filepath.Join(r.Dir, ExperimentFile))
+func (r *Record) File() (b []byte, err error) {
+	f, err := openFile(filepath.Join(r.Dir, ExperimentFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b, err = io.ReadAll(io.LimitReader(f, mostExperiment+1))
+	if err == nil && len(b) > mostExperiment {
+		err = fmt.Errorf("%s is longer than %d bytes", f.Name(), mostExperiment)
+	}
 	return b, err
+}
+
+// openFile opens a file of a record to read it. A record may come from somebody else: a pipe or a device in a file's place would have no end.
+func openFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody writes would be waited for
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is a %s, and not a file of a record", path, kindOf(st.Mode()))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func kindOf(m os.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "folder"
+	case m&os.ModeNamedPipe != 0:
+		return "pipe"
+	}
+	return "device"
 }

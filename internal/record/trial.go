@@ -36,7 +36,7 @@ func (t *Trial) Calls() ([]load.Call, error) {
 
 // eachChunk opens a calls file and calls next until it fails. The end of the file is no error.
 func eachChunk(path string, next func(*callsReader) error) (err error) {
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (t *Trial) Histograms(each func(*Interval)) (damaged int, err error) {
 	if len(t.cells) == 0 {
 		return 0, nil
 	}
-	f, err := os.Open(filepath.Join(t.dir, LatencyFile))
+	f, err := openFile(filepath.Join(t.dir, LatencyFile))
 	if err != nil {
 		return 0, fmt.Errorf("read histograms: %w", err)
 	}
