@@ -165,12 +165,25 @@ func head(r *record.Record) *report.Report {
 		}
 	}
 	for _, n := range r.Plan.Notes {
-		addOnce(&rep.Notes, n)
+		remark(&rep.Notes, n)
 	}
 	for _, n := range r.Notes {
-		addOnce(&rep.Notes, of(n.Treatment)+n.Text)
+		remark(&rep.Notes, of(n.Treatment)+n.Text)
 	}
 	return rep
+}
+
+// mostRemarks bounds the notes and warnings that a damaged record can make a report hold.
+const mostRemarks = 1000
+
+// remark adds a note or a warning, if there is room.
+func remark(list *[]string, s string) {
+	switch n := len(*list); {
+	case n < mostRemarks:
+		addOnce(list, s)
+	case n == mostRemarks:
+		*list = append(*list, "there are more such remarks than a report holds: they are in the record")
+	}
 }
 
 // addOnce keeps remarks from being repeated for every treatment.
@@ -192,7 +205,7 @@ func (a *analysis) warn(treatment, format string, args ...any) {
 	if len(a.rec.Plan.Treatments) < 2 {
 		treatment = ""
 	}
-	addOnce(&a.rep.Warnings, of(treatment)+fmt.Sprintf(format, args...))
+	remark(&a.rep.Warnings, of(treatment)+fmt.Sprintf(format, args...))
 }
 
 // treatments says which arms there were and whether each was proved in force.
@@ -254,7 +267,7 @@ func (a *analysis) ending() {
 		a.warn("", "the run failed: %s", f.Error)
 	}
 	if n := len(a.rec.Pending()); n > 0 {
-		a.warn("", "%s to the system still to be undone; run: tare undo %s", plural(n, "change"), a.rec.Dir)
+		addOnce(&a.rep.Warnings, fmt.Sprintf("%s to the system still to be undone; run: tare undo %s", plural(n, "change"), a.rec.Dir))
 	}
 	if n := len(a.trials()); n < len(a.rec.Plan.Trials) && a.rep.Status != report.Complete {
 		a.warn("", "the run came to %d of its %d trials", n, len(a.rec.Plan.Trials))

@@ -3,13 +3,16 @@ package analyze
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime/metrics"
 	"slices"
+	"strings"
 	"testing"
 
+	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/record"
 	"tare/internal/report"
@@ -201,6 +204,20 @@ func TestBlocksOfHighNumbers(t *testing.T) {
 		}
 		must(t, os.WriteFile(path, far, 0o600))
 		survives(t, dir)
+	}
+}
+
+// TestRemarksAreBounded: a record can hold any number of warnings, a report cannot; what is still to be undone is said all the same.
+func TestRemarksAreBounded(t *testing.T) {
+	r := experiment{blocks: 10}.record()
+	for i := range 100_000 {
+		r.Warned = append(r.Warned, record.Warning{Text: fmt.Sprint("warning ", i)})
+		r.Notes = append(r.Notes, record.Note{Text: fmt.Sprint("note ", i)})
+	}
+	r.Changes = []record.Change{{State: record.Intended, Change: area.Change{Area: "exec", Kind: "folder", ID: "x"}}}
+	rep := analyzedRecord(t, r)
+	if len(rep.Notes) > mostRemarks+10 || len(rep.Warnings) > mostRemarks+10 || !slices.ContainsFunc(rep.Warnings, func(s string) bool { return strings.Contains(s, "still to be undone") }) {
+		t.Errorf("%d notes, %d warnings, the last %q", len(rep.Notes), len(rep.Warnings), rep.Warnings[len(rep.Warnings)-1])
 	}
 }
 
