@@ -275,6 +275,9 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	if text, code := tare(t, bin, dir, "undo", name); code != ExitPass || !strings.Contains(text, "undone  folder") {
 		t.Errorf("undo: exit %d\n%s", code, text)
 	}
+	if text, code := tare(t, bin, dir, "report", name); code != ExitInterrupted || !strings.Contains(text, "interrupted") {
+		t.Errorf("the report behind the undo: exit %d\n%s", code, text)
+	}
 	if left := leftovers(t, bin); left != "" {
 		t.Errorf("left behind:\n%s", left)
 	}

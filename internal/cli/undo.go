@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -80,22 +79,11 @@ func (a *app) takeBack(ctx context.Context, rec *record.Record, pending []area.C
 		a.print("the run was on host %s: its processes and control groups can be taken back only there, so nothing is marked as undone\n", rec.Header.Host.Name)
 		return nil
 	}
-	if err := markUndone(rec, key, pending); err != nil {
+	// That comes last: a full disk keeps nothing from being undone.
+	if err := rec.MarkUndone(key, pending, clock.System{}); err != nil {
 		return fmt.Errorf("undo %s: all of that was undone, but the record cannot say so: %w; call it again once the record can be written: it undoes nothing twice", rec.Dir, err)
 	}
 	return nil
-}
-
-// markUndone writes that changes are undone. That comes last: a full disk keeps nothing from being undone.
-func markUndone(rec *record.Record, key record.Key, changes []area.Change) error {
-	w, err := rec.Continue(key, clock.System{})
-	if err != nil {
-		return err
-	}
-	for _, c := range changes {
-		err = errors.Join(err, w.Undone(c))
-	}
-	return errors.Join(err, w.Close())
 }
 
 // madeHere reports whether the record was made on a host of this one's name; an older one may not say.

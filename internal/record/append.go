@@ -9,12 +9,16 @@ import (
 	"os"
 	"path/filepath"
 
+	"tare/internal/area"
 	"tare/internal/clock"
 )
 
-// Append opens the record in dir to add to it from a new process: to undo or to resume a run. A torn last line is cut off and a
-// warning says so.
+// Append opens the record in dir to add to it from a new process, which goes on with the run. A torn last line is cut off and a warning says so.
 func Append(dir string, c clock.Clock) (*Writer, error) {
+	return appendTo(dir, c, resumption{ID: rand.Text()})
+}
+
+func appendTo(dir string, c clock.Clock, by resumption) (*Writer, error) {
 	path := filepath.Join(dir, JournalFile)
 	dropped, err := mendTail(path)
 	if err != nil {
@@ -27,9 +31,9 @@ func Append(dir string, c clock.Clock) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("append to record: %w", err)
 	}
-	w, id := newWriter(dir, f, c), rand.Text()
-	w.run = nameOf(id)
-	if err := w.put(KindResume, resumption{ID: id}); err != nil {
+	w := newWriter(dir, f, c)
+	w.run = nameOf(by.ID)
+	if err := w.put(KindResume, by); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	if dropped > 0 {
@@ -43,7 +47,23 @@ func Append(dir string, c clock.Clock) (*Writer, error) {
 
 // Continue opens a record that was read, to add to it as Append does. What it writes is sealed if the record is of the same key.
 func (r *Record) Continue(key Key, c clock.Clock) (*Writer, error) {
-	w, err := Append(r.Dir, c)
+	return r.goOn(key, c, resumption{ID: rand.Text()})
+}
+
+// MarkUndone writes that changes are undone. How the run ended stays as it was.
+func (r *Record) MarkUndone(key Key, changes []area.Change, c clock.Clock) error {
+	w, err := r.goOn(key, c, resumption{ID: rand.Text(), Undo: true})
+	if err != nil {
+		return err
+	}
+	for _, x := range changes {
+		err = errors.Join(err, w.Undone(x))
+	}
+	return errors.Join(err, w.Close())
+}
+
+func (r *Record) goOn(key Key, c clock.Clock, by resumption) (*Writer, error) {
+	w, err := appendTo(r.Dir, c, by)
 	if err == nil && r.Genuine(key) {
 		w.key, w.id = key, r.Header.ID
 	}

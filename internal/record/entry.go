@@ -314,9 +314,10 @@ type Count struct {
 	Unsent    uint64       `json:"unsent,omitempty"` // of a Timeout: how many were never sent
 }
 
-// resumption says that another process goes on with the record, to undo or to resume.
+// resumption says that another process goes on with the record.
 type resumption struct {
-	ID string `json:"id,omitempty"` // of that process, as Header.ID is of the first; see Writer.Run
+	ID   string `json:"id,omitempty"`   // of that process, as Header.ID is of the first; see Writer.Run
+	Undo bool   `json:"undo,omitempty"` // it only undoes: the run is as ended as it was
 }
 
 // Status is how a trial or a run ended.

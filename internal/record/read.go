@@ -221,9 +221,7 @@ func (r *Record) entry(e *Entry) error {
 	case KindWarning:
 		return into(e, func(w Warning) { add(&r.Warned, w) })
 	case KindResume:
-		r.Resumed = append(r.Resumed, e.At)
-		r.Finish = nil // what was finished goes on
-		return nil
+		return r.resumed(e)
 	case KindFinish:
 		return into(e, func(f Finish) { r.Finish = &f })
 	case KindTrialBegin:
@@ -254,6 +252,21 @@ func (r *Record) entry(e *Entry) error {
 		r.Unknown = append(r.Unknown, *e)
 		return nil
 	}
+}
+
+// resumed takes in that another process went on. Older releases wrote nothing of it.
+func (r *Record) resumed(e *Entry) error {
+	var x resumption
+	if len(e.Data) > 0 {
+		if err := json.Unmarshal(e.Data, &x); err != nil {
+			return fmt.Errorf("%s: %w", e.Kind, err)
+		}
+	}
+	r.Resumed = append(r.Resumed, e.At)
+	if !x.Undo {
+		r.Finish = nil // what was finished goes on
+	}
+	return nil
 }
 
 func add[T any](list *[]T, v T) { *list = append(*list, v) }
