@@ -122,11 +122,11 @@ func exposed(path string) (Finding, bool) {
 	if err != nil || !info.Mode().IsRegular() || mounted(f, path) {
 		return Finding{}, false
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
+	owner, foreign := stranger(info)
 	switch mode := info.Mode().Perm(); {
-	case ok && st.Uid != 0 && int(st.Uid) != os.Geteuid():
+	case foreign:
 		return Finding{
-			Severity: Warning, Message: fmt.Sprintf("the file with secrets %s belongs to another user (uid %d), who can read and replace it", path, st.Uid),
+			Severity: Warning, Message: fmt.Sprintf("the file with secrets %s belongs to another user (uid %d), who can read and replace it", path, owner),
 			Hint: fmt.Sprintf("chown %d %s", os.Geteuid(), path),
 		}, true
 	case mode&0o077 != 0:
@@ -134,7 +134,34 @@ func exposed(path string) (Finding, bool) {
 			Severity: Warning, Message: fmt.Sprintf("other users can read the file with secrets %s (mode %#o)", path, mode), Hint: "chmod 600 " + path,
 		}, true
 	}
+	return replaceable(path)
+}
+
+// replaceable warns of a folder on the way to a file that belongs to another user, who can put another file there.
+func replaceable(path string) (Finding, bool) {
+	for _, dir := range foldersOf(path) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			continue
+		}
+		if owner, foreign := stranger(info); foreign {
+			return Finding{
+				Severity: Warning,
+				Message:  fmt.Sprintf("the folder %s belongs to another user (uid %d), who can replace the file with secrets %s", dir, owner, path),
+				Hint:     "move the file into a folder of your own",
+			}, true
+		}
+	}
 	return Finding{}, false
+}
+
+// stranger is who owns a file, where that is neither root nor the user of this process.
+func stranger(info os.FileInfo) (owner uint32, foreign bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Uid == 0 || int(st.Uid) == os.Geteuid() {
+		return 0, false
+	}
+	return st.Uid, true
 }
 
 // mounted reports whether somebody has put the file there for this process alone: Kubernetes, whose volumes lead through the link ..data, or another

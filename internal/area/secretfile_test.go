@@ -137,6 +137,10 @@ func TestReadableSecretsAreSaid(t *testing.T) {
 	if found := ExposedSecrets(&secretSpec{A: Secret{File: private}}, nil); len(found) != 1 || !strings.Contains(found[0].Message, "belongs to another user (uid 65534)") {
 		t.Errorf("found %+v", found)
 	}
+	must(t, os.Chown(private, 0, 0), os.Chown(filepath.Dir(private), 65534, 65534))
+	if found := ExposedSecrets(&secretSpec{A: Secret{File: private}}, nil); len(found) != 1 || !strings.Contains(found[0].Message, "can replace the file with secrets") {
+		t.Errorf("found %+v", found)
+	}
 }
 
 type secretSpec struct {
