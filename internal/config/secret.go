@@ -160,14 +160,11 @@ const insteadOfSecret = ", since it is copied into the record: say where it is, 
 
 // comments refuses credentials in what the parser passes over: the source is copied into the record, comments and all.
 func (w *walker) comments() {
-	for i := 1; ; i++ {
-		line, ok := lineOf(w.source, i)
-		if !ok {
-			return
-		}
-		said := slices.ContainsFunc(w.diags, func(d Diagnostic) bool { return d.Line == i && d.Severity == area.Error })
+	i := 0
+	for line := range strings.Lines(string(w.source)) {
+		i++
 		found := jwt.MatchString(line) || issued.MatchString(line) || privateKey.MatchString(line)
-		if said || !found {
+		if !found || slices.ContainsFunc(w.diags, func(d Diagnostic) bool { return d.Line == i && d.Severity == area.Error }) {
 			continue
 		}
 		n := &yaml.Node{Kind: yaml.ScalarNode, Line: i, Column: 1}
