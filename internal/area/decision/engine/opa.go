@@ -78,7 +78,7 @@ func foundOPA(ctx context.Context, h Host, path string) (Launch, error) {
 			Next: "mend it, or take it out of PATH to have tare build OPA " + opaVersion,
 		}
 	}
-	l := h.own(OPA, "OPA "+m[1]+" ("+path+")")
+	l := h.own(OPA, "OPA "+m[1]+" ("+path+", its policies in a bundle)")
 	return l, nil
 }
 
