@@ -117,11 +117,12 @@ func there(pid int) bool {
 	return err == nil
 }
 
-// attachMetrics reads the decision point's own endpoint of metrics once. Credentials go there only where it is the decision point itself.
+// attachMetrics reads the decision point's own endpoint of metrics once. Credentials go there only where it is the decision point itself,
+// reached in the same way: https://pdp and http://pdp have one name.
 func (p *place) attachMetrics(ctx context.Context) error {
 	m := p.spec.Metrics
 	e := probe.Exposition{Name: subject, URL: m.URL, Series: m.Series, Process: len(p.attached) == 0, SkipJVM: len(p.attached) > 0}
-	if u, err := url.Parse(m.URL); err == nil && u.Host == p.url.Host {
+	if u, err := url.Parse(m.URL); err == nil && u.Host == p.url.Host && secure(u.Scheme) == secure(p.url.Scheme) {
 		e.TLS = p.session.TLS
 		e.Header = p.credentials()
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/protocol"
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/probe"
@@ -490,5 +492,42 @@ func TestMaxRateHoldsForOurOwnQuestions(t *testing.T) {
 	// The rehearsal has a bound of its own besides that of single requests: at their seam one request may be early.
 	if most := rate*took.Seconds() + 2; float64(len(came)) > most || len(came) < 8 {
 		t.Errorf("%d requests in %v, want at most %.0f", len(came), took, most)
+	}
+}
+
+// TestMetricsGetNoCredentialsInTheClear where the decision point itself is asked over TLS.
+func TestMetricsGetNoCredentialsInTheClear(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+		_, _ = w.Write([]byte("# TYPE x gauge\nx 1\n"))
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	for _, scheme := range []string{"http", "https"} {
+		p := &place{plan: plan{spec: &Spec{Metrics: &Metrics{URL: server.URL, Series: []string{"x"}}}, url: &url.URL{Scheme: scheme, Host: host}}}
+		p.session = &protocol.Session{Token: "hunter2"}
+		if err := p.attachMetrics(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"Bearer hunter2", ""}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+}
+
+// TestExposedSecretsAreNoted: a run that the file allowed to give secrets away says so in its report.
+func TestExposedSecretsAreNoted(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://pdp.example": "secrets were sent to pdp.example over http://", "https://pdp.example": "", "http://127.0.0.1:8080": "",
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &place{plan: plan{url: u, spec: &Spec{ExposeSecrets: true, Token: area.Secret{Env: "TOKEN"}}}}
+		if got := strings.Join(p.notes(), "; "); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
 	}
 }
