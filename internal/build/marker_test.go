@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tare/internal/memtest"
 )
 
 // FuzzMarker: whatever lies in a folder, it is ours only by a marker of our form, for just this name or for what is being built under it.
@@ -19,6 +21,7 @@ func FuzzMarker(f *testing.F) {
 	f.Add([]byte(`{"schema":"tare.built/v1","name":"x"}`), "x.y.tmp")
 	cache := f.TempDir()
 	f.Fuzz(func(t *testing.T, text []byte, name string) {
+		defer memtest.Bound(t, len(text)+len(name))()
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || len(name) > 100 {
 			t.Skip()
 		}

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 				Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 			}))
 		},
+		"secretdriver": secretDriver,
 	})
 }
 

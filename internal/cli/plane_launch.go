@@ -111,8 +111,11 @@ type holderLine struct {
 	Failed string      `json:"failed,omitempty"`
 }
 
+// mostSaid bounds the line, in bytes.
+const mostSaid = 1 << 20
+
 func hearLine(out io.Reader) (plane.Kept, error) {
-	line, err := bufio.NewReader(out).ReadBytes('\n')
+	line, err := bufio.NewReader(io.LimitReader(out, mostSaid)).ReadBytes('\n')
 	if err != nil {
 		return plane.Kept{}, errSilent
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -55,7 +56,7 @@ func (l launch) start(ctx context.Context) (*client, error) {
 	p := l.program
 	child, err := proc.Start(ctx, proc.Spec{
 		Name: p.Name, Path: p.Path, Args: p.Args, Dir: p.Dir, Env: p.environment(l.folder), Talk: true,
-		LogFile: l.log, CPUs: l.cpus, Born: l.born,
+		Secrets: p.secrets(), LogFile: l.log, CPUs: l.cpus, Born: l.born,
 	})
 	if err != nil {
 		return nil, err
@@ -152,7 +153,7 @@ var (
 func (c *client) transfer(line []byte) (answer []byte, took time.Duration, err error) {
 	if n := c.lines.Buffered(); n > 0 {
 		said, _ := c.lines.Peek(n) // as much is there
-		return said, 0, errUnasked
+		return c.child.Veil(slices.Clone(said)), 0, errUnasked
 	}
 	asked, err := monotonic()
 	if err != nil {
@@ -162,10 +163,10 @@ func (c *client) transfer(line []byte) (answer []byte, took time.Duration, err e
 		return nil, 0, err
 	}
 	if answer, err = readLine(c.lines); err != nil {
-		return answer, 0, err
+		return c.child.Veil(answer), 0, err
 	}
 	answered, err := monotonic()
-	return answer, answered - asked, err
+	return c.child.Veil(answer), answered - asked, err
 }
 
 // readLine reads up to the end of a line, and gives it without that. After an error it gives what was read.

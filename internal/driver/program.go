@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"tare/internal/area"
@@ -88,6 +90,19 @@ func (p Program) environment(folder string) []string {
 		env = append(env, Mark+"="+folder)
 	}
 	return env
+}
+
+// Usual are the names of variables whose values are no secrets: what interpreters and compilers do not work without.
+func Usual() []string { return []string{"PATH", "HOME", "LANG", "TMPDIR", "USER"} }
+
+// secrets are the values of its environment that nothing which it says may show.
+func (p Program) secrets() (out []string) {
+	for _, v := range p.Env {
+		if name, value, _ := strings.Cut(v, "="); !slices.Contains(Usual(), name) {
+			out = append(out, value)
+		}
+	}
+	return out
 }
 
 // absolute is the program with a working directory that means the same from anywhere.

@@ -34,6 +34,7 @@ func (c *Child) fork() (<-chan readyLine, error) {
 	if err := files.open(); err != nil {
 		return nil, err
 	}
+	c.log.veil = newVeil(c.spec.Secrets)
 	if err := c.log.open(c.spec.LogFile); err != nil {
 		files.close()
 		return nil, err
@@ -101,6 +102,7 @@ func (c *Child) own(files *pipes, forked chan<- error, ready chan<- readyLine) {
 	files.close() // ends listen, should it still read
 	<-drained
 	c.log.close()
+	c.log.mask()
 	close(c.exited)
 }
 

@@ -18,6 +18,7 @@ type childLog struct {
 	path  string
 	file  *os.File
 	start int64 // where this child's lines begin
+	veil  veil
 }
 
 func (l *childLog) open(path string) error {
@@ -63,6 +64,7 @@ func (l *childLog) last() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.mask()
 	from := max(l.start, end-tailBytes)
 	b, err := io.ReadAll(io.NewSectionReader(f, from, end-from))
 	if err != nil {

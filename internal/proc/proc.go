@@ -38,6 +38,9 @@ type Spec struct {
 	Talk bool
 	// LogFile receives the child's stderr, appended. Empty: it is discarded, and errors cannot quote it.
 	LogFile string
+	// Secrets are values that the child was given and that its log, Tail and Veil must not show; they are masked. Those of less than shortestSecret
+	// bytes are words that stand elsewhere, too, and are left.
+	Secrets []string
 	// ReadyWithin bounds the wait for the ready line. Default 10 s.
 	ReadyWithin time.Duration
 	// Grace is how long Stop waits after SIGTERM before it sends SIGKILL. Default 5 s.
@@ -221,6 +224,9 @@ func (c *Child) Status() string {
 
 // Tail is the end of an error message about the child: the last lines of its log, or that there are none.
 func (c *Child) Tail() string { return c.log.tail() }
+
+// Veil masks what the child knows as a secret in what it said, in place.
+func (c *Child) Veil(said []byte) []byte { return c.log.veil.over(said) }
 
 // Stop asks the child and its process group to end with SIGTERM, and after Spec.Grace or the end of ctx kills them. It returns when
 // the child has been reaped; a child that has ended already is no error. Use Exited and Wait to learn of an unexpected end.

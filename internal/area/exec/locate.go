@@ -103,7 +103,7 @@ func (s *Spec) environment(env area.Env) ([]string, error) {
 		get = func(string) (string, bool) { return "", false }
 	}
 	var out []string
-	for _, name := range usualEnv() {
+	for _, name := range driver.Usual() {
 		if value, ok := get(name); ok {
 			out = append(out, name+"="+value)
 		}

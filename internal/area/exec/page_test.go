@@ -156,7 +156,7 @@ func TestPageExplainsEveryField(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range append(usualEnv(), driver.Mark) {
+	for _, name := range append(driver.Usual(), driver.Mark) {
 		if !strings.Contains(text, "`"+name+"`") {
 			t.Errorf("the page does not say that a program gets %s", name)
 		}

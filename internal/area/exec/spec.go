@@ -21,7 +21,7 @@ type Spec struct {
 	Program []string `yaml:"program" json:"program" jsonschema:"required,minItems=1,maxItems=256" jsonschema_description:"Program and arguments. A name without a slash is looked up by PATH, a relative path from dir. No shell is involved unless one is named: [sh, -c, \"…\"]. Arguments are written into the record: they must hold no secret."`
 	// Dir is its working folder; empty: where tare was started.
 	Dir string `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema_description:"Working folder of the program. Default: the folder in which tare was started."`
-	// Env are names of variables that it gets besides those of usualEnv.
+	// Env are names of variables that it gets besides driver.Usual.
 	Env []Variable `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"minItems=1,maxItems=64" jsonschema_description:"Environment variables that it gets besides PATH, HOME, LANG, TMPDIR and USER: their names. Values are taken from tare's own environment and are never written anywhere."`
 	// Settings are levels that all treatments share.
 	Settings map[string]Setting `yaml:"settings,omitempty" json:"settings,omitempty" jsonschema_description:"What the program is told in every treatment, by name, as it is told the levels of factors. They are written into the record: they must hold no secret."`
@@ -45,9 +45,6 @@ var _ area.Spec = (*Spec)(nil)
 
 // freshRun is the value of Spec.Fresh for one process per treatment.
 const freshRun = "run"
-
-// usualEnv are the variables that every program gets where they are set: what interpreters and compilers do not work without.
-func usualEnv() []string { return []string{"PATH", "HOME", "LANG", "TMPDIR", "USER"} }
 
 // Loopback implements area.Spec. What the program sends, and to where, tare does not know; nothing is sent by tare.
 func (*Spec) Loopback() bool { return true }

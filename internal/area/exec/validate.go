@@ -83,7 +83,7 @@ func (s *Spec) checkEnv(out *findings) {
 		switch err := v.check(); {
 		case err != nil:
 			out.wrong(path, "", "%v", err)
-		case slices.Contains(usualEnv(), string(v)):
+		case slices.Contains(driver.Usual(), string(v)):
 			out.wrong(path, "leave it out", "every program gets %s", v)
 		case seen[v]:
 			out.wrong(path, "", "%s is named twice", v)

@@ -1,0 +1,90 @@
+package proc
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+)
+
+// shortestSecret is the length in bytes from which on a value is masked.
+const shortestSecret = 8
+
+// veil masks secrets: as they are, and as JSON writes them.
+type veil [][]byte
+
+func newVeil(secrets []string) veil {
+	var v veil
+	for _, s := range secrets {
+		if len(s) < shortestSecret {
+			continue
+		}
+		v = append(v, []byte(s))
+		if quoted, err := json.Marshal(s); err == nil && string(quoted) != `"`+s+`"` {
+			v = append(v, bytes.Trim(quoted, `"`), bytes.Trim(unescaped(s), "\"\n"))
+		}
+	}
+	return v
+}
+
+// unescaped is a text as JSON that is not for HTML.
+func unescaped(s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a text can be encoded
+	return b.Bytes()
+}
+
+// over masks the secrets in a text, in place.
+func (v veil) over(text []byte) []byte {
+	for _, secret := range v {
+		for from := 0; ; {
+			i := bytes.Index(text[from:], secret)
+			if i < 0 {
+				break
+			}
+			for k := range secret {
+				text[from+i+k] = '*'
+			}
+			from += i + len(secret)
+		}
+	}
+	return text
+}
+
+// longest is the length of the longest secret.
+func (v veil) longest() (n int) {
+	for _, s := range v {
+		n = max(n, len(s))
+	}
+	return n
+}
+
+// maskedAtOnce is how much of a log is read at a time.
+const maskedAtOnce = 1 << 20
+
+// mask hides the secrets in what the child has written to its log. What cannot be read or written stays as it is: the log is the user's own file.
+func (l *childLog) mask() {
+	if l.path == "" || len(l.veil) == 0 {
+		return
+	}
+	f, err := os.OpenFile(l.path, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close() //nolint:errcheck // see above
+	overlap := l.veil.longest() - 1
+	text := make([]byte, maskedAtOnce+overlap)
+	for at := l.start; ; at += maskedAtOnce {
+		n, _ := f.ReadAt(text, at)
+		if n == 0 {
+			return
+		}
+		was := bytes.Clone(text[:n])
+		if l.veil.over(text[:n]); !bytes.Equal(was, text[:n]) {
+			if _, err := f.WriteAt(text[:n], at); err != nil {
+				return
+			}
+		}
+	}
+}
