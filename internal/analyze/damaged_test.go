@@ -14,6 +14,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/memtest"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -50,6 +51,7 @@ func FuzzDamagedComparisons(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, which uint8, journal []byte) {
+		defer memtest.Bound(t, 8*len(journal))() // it is reported on in every form
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(dirs[which%3])); err != nil {
 			t.Fatal(err)

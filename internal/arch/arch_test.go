@@ -14,7 +14,7 @@ import (
 // layers lists packages from the bottom up. A package imports only lower rows. "x/..." is x and all below it.
 var layers = []string{
 	"clock",
-	"metric stat hist spelling unit chart term ratelimit",
+	"metric stat hist spelling unit chart term ratelimit memtest",
 	"design load probe proc glossary",
 	"build",
 	"area signature budget plane",

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tare/internal/budget"
+	"tare/internal/memtest"
 	"tare/internal/metric"
 )
 
@@ -201,6 +202,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer memtest.Bound(t, len(text))()
 		b, err := budget.Parse(text)
 		if err != nil {
 			var syntax *budget.SyntaxError

@@ -13,6 +13,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/memtest"
 )
 
 // FuzzParse holds Parse to its promises on any input: no panic, an experiment exactly when there is no error, and every
@@ -25,6 +26,7 @@ func FuzzParse(f *testing.F) {
 	}
 	areas := testAreas()
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer memtest.Bound(t, len(data))()
 		e, ds := Parse("fuzz.yaml", data, areas)
 		if (e == nil) != HasErrors(ds) {
 			t.Fatalf("experiment: %v, errors: %v", e != nil, ds)

@@ -8,6 +8,8 @@ import (
 	"testing/fstest"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/memtest"
 )
 
 // btf builds types: an integer, a struct of two members, a prototype of one argument, then a function of each name.
@@ -61,6 +63,7 @@ func FuzzBTF(f *testing.F) {
 	f.Add(btf("a", lsmHook))
 	f.Add(btf())
 	f.Fuzz(func(t *testing.T, raw []byte) {
+		defer memtest.Bound(t, len(raw))()
 		if id, ok := btfFunction(raw, lsmHook); ok && (id == 0 || len(raw) < btfHeader+int(id)*btfType || !strings.Contains(string(raw), lsmHook)) {
 			t.Errorf("type %d of %d bytes", id, len(raw))
 		}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/clock"
+	"tare/internal/memtest"
 	"tare/internal/metric"
 	"tare/internal/probe"
 )
@@ -83,6 +84,7 @@ func FuzzHostFiles(f *testing.F) {
 	f.Add("0::/a", "50000 100000", "0-3,8", "32768 60999", "4096", "cpu 1 2 3 4 5 6 7 8 9 10")
 	f.Add("2:cpu,cpuacct:/../..", "-1", "", "1", "-1", "")
 	f.Fuzz(func(t *testing.T, group, quota, cpus, ports, queue, stat string) {
+		defer memtest.Bound(t, len(group)+len(quota)+len(cpus)+len(ports)+len(queue)+len(stat))()
 		x := files("proc/self/cgroup", group, "sys/fs/cgroup/a/cpu.max", quota, "sys/fs/cgroup/cpu.max", quota, "sys/devices/system/cpu/online", cpus,
 			"proc/sys/net/ipv4/ip_local_port_range", ports, "proc/sys/net/core/somaxconn", queue, "proc/stat", stat, "proc/pressure/cpu", stat, "proc/cpuinfo", stat)
 		for _, c := range []Check{x.quota(), x.ports(), x.listenQueue(), x.virtual(), x.governor(), steal(x.pressures(t.Context()), x.pressures(t.Context()))} {

@@ -10,6 +10,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/memtest"
 )
 
 func TestBadDescriptions(t *testing.T) {
@@ -117,6 +118,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
+		defer memtest.Bound(t, len(line))()
 		ok, err := parseAnswer(line, Request{ID: 7, Do: DoOperate})
 		if failure, is := errors.AsType[*Failure](err); is && failure.Said == "" {
 			t.Error("a failure without words")

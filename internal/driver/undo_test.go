@@ -10,6 +10,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/memtest"
 )
 
 // TestUndoWithoutTheProgram: the error says what was prepared, by whom and where; the folder stays until the program is back.
@@ -246,6 +247,7 @@ func FuzzPrepared(f *testing.F) {
 	f.Add(`[""]`, `[]`, `{}`, `[]`, "/tmp/tare-exec-0123456789abcdef/..", "")
 	f.Add(`{"a":1}`, `"x"`, `[1]`, `7`, "/tmp/../tare-exec-0123456789abcdef", "soon")
 	f.Fuzz(func(t *testing.T, program, env, levels, operations, folder, patience string) {
+		defer memtest.Bound(t, len(program)+len(env)+len(levels)+len(operations)+len(folder)+len(patience))()
 		p, err := parsePrepared(area.Change{Area: "exec", Kind: PreparedKind, Data: map[string]string{
 			"program": program, "env": env, "levels": levels, "operations": operations, "path": folder, "patience": patience,
 		}})

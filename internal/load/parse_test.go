@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"tare/internal/memtest"
 )
 
 // parsed is what became of some bytes.
@@ -126,6 +128,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s), uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, text []byte, cut uint8) {
+		defer memtest.Bound(t, len(text))()
 		var a, b template
 		whole := parseIn(text, len(text)+1, false, &a)
 		pieces := parseIn(text, int(cut)+1, false, &b)

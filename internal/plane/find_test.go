@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/memtest"
 )
 
 // script writes a program that a shell runs.
@@ -147,6 +149,7 @@ func FuzzSaysVersion(f *testing.F) {
 		f.Add(out)
 	}
 	f.Fuzz(func(t *testing.T, out string) {
+		defer memtest.Bound(t, len(out))()
 		b, _, ok := saysVersion(out)
 		if ok != (b.Kubernetes != "" && b.Etcd != "") {
 			t.Errorf("%q: %+v, %v", out, b, ok)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/internal/memtest"
 	"tare/internal/proc"
 )
 
@@ -113,6 +114,7 @@ func FuzzParseKept(f *testing.F) {
 	f.Add([]byte(`{"name":"x","holder":{"pid":2,"start_ticks":1},"folders":["/tare-plane-","/a//tare-plane-"]}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer memtest.Bound(t, len(text))()
 		k, err := ParseKept(text)
 		if err != nil {
 			return

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/memtest"
 )
 
 func seed(f *testing.F, names ...string) {
@@ -34,6 +36,7 @@ func check(t *testing.T, what string, v float64) {
 func FuzzStat(f *testing.F) {
 	seed(f, "proc/100/stat", "proc/101/stat")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer memtest.Bound(t, len(text))()
 		s, err := parseStat(text)
 		if err != nil {
 			return
@@ -50,6 +53,7 @@ func FuzzTables(f *testing.F) {
 	seed(f, "proc/stat", "proc/pressure/cpu", "proc/self/net/tcp", "proc/self/net/tcp6", "proc/self/net/sockstat", "proc/self/net/netstat",
 		"proc/self/net/snmp", "sys/fs/cgroup/limited/cpu.stat", "proc/100/smaps_rollup", "proc/100/status")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer memtest.Bound(t, len(text))()
 		for _, m := range []map[string]float64{keyed(text), colons(text), parseSockstat(text), parsePairs(text)} {
 			for k, v := range m {
 				check(t, k, v)
@@ -85,6 +89,7 @@ func FuzzDiag(f *testing.F) {
 	f.Add(msg)
 	f.Add(msg[:40])
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		if sum, found, _ := parseDiag(b, 8080); !found && sum != 0 {
 			t.Errorf("nothing found, sum %v", sum)
 		}
@@ -101,6 +106,7 @@ func FuzzExposition(f *testing.F) {
 	}
 	f.Add("# TYPE a histogram\na_bucket{le=\"1\",} 3 1 # {} 1\n{\"a\"} 1", `{"a"}`)
 	f.Fuzz(func(t *testing.T, text, series string) {
+		defer memtest.Bound(t, len(text)+len(series))()
 		if CheckSeries(series) != nil {
 			series = "a"
 		}

@@ -8,6 +8,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/memtest"
 )
 
 const (
@@ -120,6 +122,7 @@ func FuzzGroups(f *testing.F) {
 	f.Add(hybrid, "3:memory:/pdp\n2:cpu,cpuacct:/a/../../b\n0::/../x\n")
 	f.Add(unified, "0::/system.slice\n")
 	f.Fuzz(func(t *testing.T, mounts, groups string) {
+		defer memtest.Bound(t, len(mounts)+len(groups))()
 		for _, m := range groupMounts(mounts) {
 			if m.dir == "" || m.top == "" {
 				t.Errorf("mount %+v", m)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/internal/memtest"
 	"tare/internal/metric"
 )
 
@@ -169,6 +170,7 @@ func FuzzPerfData(f *testing.F) {
 	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		p, err := parsePerfData(b)
 		if err != nil {
 			return

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"tare/internal/memtest"
 )
 
 // refusing is a file system in which one directory may not be read.
@@ -328,6 +330,7 @@ func FuzzListeners(f *testing.F) {
 	f.Add(string(tcpText("0100007F:1B39 0A 72", "00000000000000000000000001000000:1B39 0A 73").Data))
 	f.Add("")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer memtest.Bound(t, len(s))()
 		for _, inode := range parseListeners(s, 6969) {
 			if n, ok := number(inode); !ok || n <= 0 {
 				t.Errorf("inode %q", inode)

@@ -1,7 +1,10 @@
 package proc
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/clock"
+	"tare/internal/memtest"
 )
 
 func FuzzStartTicks(f *testing.F) {
@@ -20,6 +24,7 @@ func FuzzStartTicks(f *testing.F) {
 	f.Add([]byte("12 (x"))
 	f.Add([]byte(") "))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		if ticks, err := statField(b, fieldStart); err != nil && ticks != 0 && ticks != 1<<64-1 {
 			t.Errorf("error %v with ticks %d", err, ticks)
 		}
@@ -43,6 +48,7 @@ func FuzzMountinfo(f *testing.F) {
 	f.Add("31 24 0:27 /x /sys/fs/cgroup\\040a rw - cgroup2 cgroup2 rw\n", "0::/x/../y\n")
 	f.Add("- - -", ":::")
 	f.Fuzz(func(t *testing.T, mounts, member string) {
+		defer memtest.Bound(t, len(mounts)+len(member))()
 		own := membership(member)
 		for _, fstype := range []string{"cgroup", "cgroup2"} {
 			if m, ok := findMount(mounts, fstype, ""); ok && m.point == "" {
@@ -307,4 +313,32 @@ func TestQuotaRefusesWhatTheKernelWould(t *testing.T) {
 			t.Errorf("%+v: NewCgroup error %v, want one about the quota", q, err)
 		}
 	}
+}
+
+// FuzzReady: whatever a child says first, it is a value or an error.
+func FuzzReady(f *testing.F) {
+	f.Add([]byte("{\"ready\":{\"addr\":\"127.0.0.1:1\"}}\nmore"))
+	f.Add([]byte("{\"ready\":null}\n"))
+	f.Add([]byte("panic: x"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
+		ready := make(chan readyLine, 1)
+		listen(bytes.NewReader(b), ready)
+		if r := <-ready; (r.err == nil) != json.Valid(r.value) {
+			t.Errorf("%q: %q, %v", b, r.value, r.err)
+		}
+	})
+}
+
+// FuzzConfig: the other end of the same pipe.
+func FuzzConfig(f *testing.F) {
+	f.Add([]byte("{\"a\":1}\n"))
+	f.Add([]byte("[[[["))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
+		var into map[string]any
+		if err := ReadConfig(bufio.NewReader(bytes.NewReader(b)), &into); err == nil && !json.Valid(bytes.TrimSpace(b[:bytes.IndexByte(append(b, '\n'), '\n')])) {
+			t.Errorf("%q is taken for %v", b, into)
+		}
+	})
 }

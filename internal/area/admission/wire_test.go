@@ -14,6 +14,7 @@ import (
 
 	"tare/internal/area/admission/mechanism"
 	"tare/internal/load"
+	"tare/internal/memtest"
 )
 
 // standing is a place that has been prepared as far as rendering needs.
@@ -263,6 +264,7 @@ func FuzzStored(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"annotations":{"a":"b"}}}`))
 	f.Add([]byte(`{"metadata":{"annotations":7}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		out, err := stored(b)
 		if err == nil && (!json.Valid(out) || !bytes.Contains(out, []byte(load.CallMark))) {
 			t.Errorf("%q became %q", b, out)
@@ -276,6 +278,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add(422, []byte(realStatus(f, "cel-denies")))
 	j := judge{status: 201, starts: [][]byte{[]byte(`{"kind":"Pod","apiVersion":"v1",`)}, holds: [][]byte{[]byte("psp")}}
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		defer memtest.Bound(t, len(body))()
 		o, why := j.answer(status, body)
 		if o.Good() && (status != 201 || !bytes.HasPrefix(body, j.starts[0]) || !bytes.Contains(body, j.holds[0])) {
 			t.Errorf("status %d, %q is good", status, body)
@@ -293,6 +296,7 @@ func FuzzLevels(f *testing.F) {
 	f.Add("policies", "-1")
 	f.Add("webhook_latency", "5ms")
 	f.Fuzz(func(t *testing.T, name, level string) {
+		defer memtest.Bound(t, len(name)+len(level))()
 		s := &Spec{}
 		p, err := s.plan(treatment(name, level))
 		if err == nil && (p.population.Total < 0 || p.population.Total > maxPolicies || p.nodes > maxNodes || p.latency > mostLatency) {

@@ -19,8 +19,9 @@ import (
 const (
 	// maxIdentities is how many source addresses 127.1.0.1 … 127.1.255.250 there are.
 	maxIdentities = 256 * 250
-	// maxBody bounds what is read of an answer outside the load engine.
-	maxBody = 1 << 16
+	// maxBody bounds what is read of an answer outside the load engine, and maxAnswer the same with its head and as it is on the wire.
+	maxBody   = 1 << 16
+	maxAnswer = 4 * maxBody
 )
 
 // sourceOf is the source address of an identity on the loopback network.
@@ -84,7 +85,7 @@ func exchange(conn net.Conn, request []byte) (a answer, err error) {
 	if _, err := conn.Write(request); err != nil {
 		return a, err
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxAnswer)), nil) // of itself it reads a head of any length
 	if err != nil {
 		return a, unquoted(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tare/internal/load"
+	"tare/internal/memtest"
 )
 
 // A victim is an operation with answers that it must take and answers that it must not.
@@ -411,6 +412,7 @@ func FuzzHostile(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		defer memtest.Bound(t, len(body))()
 		for _, s := range all {
 			o := s.w.Check(0, status, body)
 			if o == load.OK && status != s.v.status {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"tare/internal/memtest"
 )
 
 // read walks b and returns its members, the last of each name, and whether it is a well-formed object.
@@ -29,6 +31,7 @@ func FuzzWalk(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		if deep(b) {
 			return // refused on purpose
 		}

@@ -3,6 +3,8 @@ package identity
 import (
 	"encoding/json"
 	"testing"
+
+	"tare/internal/memtest"
 )
 
 // FuzzClaims compares what claims accepts with encoding/json.
@@ -15,6 +17,7 @@ func FuzzClaims(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
+		defer memtest.Bound(t, len(payload))()
 		want := wanted{subject: "robot", audience: []byte("vault"), issuer: "i", now: now}
 		if readClaims(payload, want, false) != noCause {
 			return
@@ -37,6 +40,7 @@ func FuzzMember(f *testing.F) {
 	}
 	path := []string{"a", "b"}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer memtest.Bound(t, len(body))()
 		value, whole := member(body, path)
 		if !whole {
 			return
@@ -56,6 +60,7 @@ func FuzzLifetime(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
+		defer memtest.Bound(t, len(value))()
 		const now = 1_800_000_000
 		if v := lifetime(value, now); v == noCause && lifetime(value, now+(1<<60)) == noCause {
 			// Only lives in seconds from now are good for ever.
@@ -78,6 +83,7 @@ func FuzzReadOAuth(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer memtest.Bound(t, len(body))()
 		_, oauth := readOAuth(body)
 		_, login := readLogin(body)
 		if (oauth || login) && !json.Valid(body) && valueLen(blank(body), 1) == 0 {

@@ -14,6 +14,7 @@ import (
 	"tare/internal/area/identity/reference"
 	"tare/internal/clock"
 	"tare/internal/load"
+	"tare/internal/memtest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -164,6 +165,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(`{"access_token":"x","expires_in":1e9,"token_type":"Bearer"}`))
 	token, id := gceMetadata{}.wire(fakeSession(opToken, 1)), gceMetadata{}.wire(fakeSession(opIdentity, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		if token.Check(0, 200, b) == load.OK {
 			var a struct {
 				Token   string `json:"access_token"`

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/area"
+	"tare/internal/memtest"
 )
 
 // excerpts are of real servers that had served the same 20 dry runs and 11 creations of a pod, among others; 1.24 with PodSecurityPolicy, 1.36 with
@@ -269,6 +270,7 @@ func FuzzParse(f *testing.F) {
 		validating + `{policy="\"\\\n"} 1e2`, started + " 1.79e+09", "# EOF",
 	}, "\n")))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer memtest.Bound(t, len(text))()
 		s, err := Parse(text)
 		_, err2 := PolicyChecks(text)
 		if err != nil {

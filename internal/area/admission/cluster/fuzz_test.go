@@ -12,6 +12,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/clock"
+	"tare/internal/memtest"
 	"tare/internal/ratelimit"
 )
 
@@ -25,6 +26,7 @@ func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte("contexts: [{name: a, context: null}]\nclusters: [null]\nusers: [{user: {exec: null}}]\n"), "a")
 	f.Add([]byte("a: [b\n"+secretWord+": {"), "")
 	f.Fuzz(func(t *testing.T, text []byte, name string) {
+		defer memtest.Bound(t, len(text)+len(name))()
 		c, err := parseKubeconfig(text)
 		if err != nil {
 			noSecret(t, err)
@@ -86,6 +88,7 @@ func FuzzCredential(f *testing.F) {
 	f.Add([]byte(head + `"token": {"` + secretWord + `": 1}}}`))
 	f.Add([]byte(secretWord))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer memtest.Bound(t, len(text))()
 		c, err := parseCredential(text, version)
 		switch {
 		case err != nil:
@@ -116,6 +119,7 @@ func FuzzChange(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer memtest.Bound(t, len(text))()
 		var data map[string]string
 		if json.Unmarshal(text, &data) != nil {
 			return
@@ -140,6 +144,7 @@ func FuzzKinds(f *testing.F) {
 	f.Add([]byte(`{"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": [null, {"name": ""}]}`))
 	f.Add([]byte(`<html>`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer memtest.Bound(t, len(text))()
 		kinds, err := parseKinds(text, schema.GroupVersion{Group: "apps", Version: "v1"})
 		for _, k := range kinds {
 			if err != nil || k.Resource == "" || k.Kind == "" || k.Group != "apps" || strings.Contains(k.Resource, "/") {
@@ -154,6 +159,7 @@ func FuzzScrub(f *testing.F) {
 	f.Add(strings.Repeat("é", 500), "é")
 	f.Add("5ec\x00retW0rd", secretWord)
 	f.Fuzz(func(t *testing.T, words, secret string) {
+		defer memtest.Bound(t, len(words)+len(secret))()
 		g := &guard{}
 		g.learn("Bearer " + secret)
 		got := g.scrub(words)

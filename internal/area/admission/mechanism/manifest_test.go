@@ -6,6 +6,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/memtest"
 )
 
 func TestManifestsAreReadInOrder(t *testing.T) {
@@ -174,6 +176,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer memtest.Bound(t, len(text))()
 		objects, err := Decode("f", text, testScope(), 2)
 		if err != nil && !strings.HasPrefix(err.Error(), "f: document ") {
 			t.Fatalf("the error does not say where: %v", err)
@@ -200,6 +203,7 @@ func FuzzJudge(f *testing.F) {
 	}
 	proof := Prove(VAP, Default(VAP, 2), testScope())
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		defer memtest.Bound(t, len(body))()
 		good, bad := proof.Good.Judge(status, body), proof.Bad[0].Judge(status, body)
 		if good == nil && bad == nil {
 			t.Fatalf("status %d, %s: both admitted and denied", status, body)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tare/internal/area/admission/mechanism"
+	"tare/internal/memtest"
 )
 
 // TestRulingOf judges what a real API server has answered, and what it must not be taken for.
@@ -109,6 +110,7 @@ func FuzzRulingOf(f *testing.F) {
 		f.Add(c.status, body)
 	}
 	f.Fuzz(func(t *testing.T, code int, body []byte) {
+		defer memtest.Bound(t, len(body))()
 		ruling := mechanism.RulingOf(code, body)
 		var fields map[string]json.RawMessage
 		if ruling == mechanism.NoRuling || json.Unmarshal(body, &fields) != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/clock"
+	"tare/internal/memtest"
 )
 
 // reviewOf is an AdmissionReview about an object with this metadata.
@@ -150,6 +151,7 @@ func FuzzReview(f *testing.F) {
 	f.Add("/counts", []byte("garbage"))
 	f.Add("/mutate/~1", []byte(reviewOf(`null`)))
 	f.Fuzz(func(t *testing.T, path string, body []byte) {
+		defer memtest.Bound(t, len(path)+len(body))()
 		h := newHandler(clock.System{}, 0)
 		r := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))

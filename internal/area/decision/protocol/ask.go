@@ -19,15 +19,18 @@ const (
 	// askTimeout bounds one request outside of the load, and loadTimeout one that makes a decision point compile policies.
 	askTimeout  = 10 * time.Second
 	loadTimeout = 2 * time.Minute
-	// maxBody is how much of an answer is read outside of the load.
-	maxBody = 4 << 20
+	// maxBody is how much of an answer is read outside of the load, and maxAnswer the same with its head and as it is on the wire: net/http reads a
+	// head of any length.
+	maxBody   = 4 << 20
+	maxAnswer = 2*maxBody + 1<<20
 )
 
 // A line is one connection for requests outside of the load. It sends the very bytes that the load sends.
 type line struct {
 	conn  net.Conn
-	in    *bufio.Reader
-	spent bool // the decision point said that it closes the connection
+	limit *io.LimitedReader // of conn
+	in    *bufio.Reader     // of limit
+	spent bool              // the decision point said that it closes the connection
 }
 
 // dial connects to the decision point of s.
@@ -46,7 +49,12 @@ func dial(ctx context.Context, s *Session) (*line, error) {
 		}
 		conn = secure
 	}
-	return &line{conn: conn, in: bufio.NewReader(conn)}, nil
+	return newLine(conn), nil
+}
+
+func newLine(conn net.Conn) *line {
+	limit := &io.LimitedReader{R: conn}
+	return &line{conn: conn, limit: limit, in: bufio.NewReader(limit)}
 }
 
 // secured is the TLS configuration as the load engines use it for HTTP/1.1: with a server name, and without other protocols.
@@ -86,9 +94,10 @@ func (l *line) exchange(raw []byte) (status int, body []byte, err error) {
 	if _, err := l.conn.Write(raw); err != nil {
 		return 0, nil, err
 	}
+	l.limit.N = maxAnswer
 	resp, err := http.ReadResponse(l.in, nil)
 	if err != nil {
-		return 0, nil, unquoted(err)
+		return 0, nil, l.tooLong(unquoted(err))
 	}
 	defer resp.Body.Close() //nolint:errcheck // read only
 	l.spent = resp.Close
@@ -96,7 +105,15 @@ func (l *line) exchange(raw []byte) (status int, body []byte, err error) {
 	if len(body) > maxBody {
 		return resp.StatusCode, nil, errLong
 	}
-	return resp.StatusCode, body, err
+	return resp.StatusCode, body, l.tooLong(err)
+}
+
+// tooLong is an error, or that the answer did not end where it had to.
+func (l *line) tooLong(err error) error {
+	if err != nil && l.limit.N <= 0 {
+		return errLong
+	}
+	return err
 }
 
 // unquoted keeps an answer that is no HTTP out of errors, where net/http would quote it.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"tare/internal/area/decision/model"
+	"tare/internal/memtest"
 )
 
 // The goldens were written by Envoy's own generated types (github.com/envoyproxy/go-control-plane/envoy v1.40.0, protobuf-go v1.36.12,
@@ -98,6 +99,7 @@ func FuzzReadCheckResponse(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		r, ok := readCheckResponse(b)
 		if !ok {
 			return
@@ -132,6 +134,7 @@ func FuzzExtAuthzBody(f *testing.F) {
 	f.Add(`{"attributes":{"source":{"service":"web","labels":{"v":"1"}},"request":{"http":{"method":"GET","headers":{"a":""},"size":-1}},"contextExtensions":{"":""}}}`)
 	f.Add(`{"attributes":{}}`)
 	f.Fuzz(func(t *testing.T, body string) {
+		defer memtest.Bound(t, len(body))()
 		a, err := readAttributes(json.RawMessage(body))
 		if err != nil {
 			return

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tare/internal/area/decision/model"
+	"tare/internal/memtest"
 )
 
 // oracle walks the members of an object with encoding/json: each key as it is meant, each value raw. ok is false when b is no object.
@@ -78,6 +79,7 @@ func FuzzPick(f *testing.F) {
 	seed(f)
 	names := []string{"decision", "a", "Response", "status", "/"}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		out := make([][]byte, len(names))
 		got := pick(b, out, names...)
 		keys, values, ok := oracle(b)
@@ -114,6 +116,7 @@ func FuzzWalkArray(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		w := walk(b, '[')
 		var got []json.RawMessage
 		for w.next() {
@@ -186,6 +189,7 @@ func FuzzNoFalsePermit(f *testing.F) {
 	readers := map[string]reader{"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "k8s-sar": readReview, "xacml": readXACML}
 	truth := permits()
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		for name, read := range readers {
 			d, v := read(b)
 			if (d == model.None) == (v == Fine) {

@@ -14,6 +14,7 @@ import (
 
 	"tare/internal/area/decision/model"
 	"tare/internal/load"
+	"tare/internal/memtest"
 )
 
 const onePolicy = `{"policies":{"onap.restart.tca":{"type":"onap.policies.monitoring.tcagen2","version":"1.0.0","properties":{}}}}`
@@ -128,6 +129,7 @@ func FuzzPDPXJudges(f *testing.F) {
 		judges[q.Name] = c.judge
 	}
 	f.Fuzz(func(t *testing.T, status int, b []byte) {
+		defer memtest.Bound(t, len(b))()
 		var doc struct {
 			Status   *string                    `json:"status"`
 			Policies map[string]json.RawMessage `json:"policies"`
@@ -295,6 +297,7 @@ func FuzzPDPXRequest(f *testing.F) {
 	f.Add(`{"action":"guard","resource":{"guard":{"actor":7}}}`)
 	f.Add(`{"action":"configure","resource":{"policy-id":["a","{n}"]}}`)
 	f.Fuzz(func(t *testing.T, body string) {
+		defer memtest.Bound(t, len(body))()
 		q := model.Question{Name: "q", Body: json.RawMessage(body), Want: model.Permit}
 		valid := pdpx{}.Validate(Options{}, []model.Question{q}) == nil
 		op, err := pdpx{}.Operation(&Session{Host: "h"}, q, 1)

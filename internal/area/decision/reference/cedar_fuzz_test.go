@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/area/decision/engine"
 	"tare/internal/clock"
+	"tare/internal/memtest"
 )
 
 // FuzzCedarRequest: whatever is asked, the answer is a decision or an error with text, never a panic; and what is permitted always holds the
@@ -33,6 +34,7 @@ func FuzzCedarRequest(f *testing.F) {
 	}
 	h := d.handler()
 	f.Fuzz(func(t *testing.T, body string, batch bool) {
+		defer memtest.Bound(t, len(body))()
 		path := evaluationPath
 		if batch {
 			path = evaluationsPath

@@ -18,6 +18,7 @@ import (
 
 	"tare/internal/area/decision/engine"
 	"tare/internal/clock"
+	"tare/internal/memtest"
 )
 
 // runTestPDPX serves until stop, which returns what RunPDPX returned.
@@ -108,6 +109,7 @@ func FuzzPDPXDecision(f *testing.F) {
 	}
 	h := p.handler()
 	f.Fuzz(func(t *testing.T, body string) {
+		defer memtest.Bound(t, len(body))()
 		before := p.statistics()
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", pdpxBase+"/decision", strings.NewReader(body)))

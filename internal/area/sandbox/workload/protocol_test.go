@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/memtest"
 )
 
 const greeting = `{"protocol":"tare-workload","version":1}` + "\n"
@@ -206,6 +208,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
+		defer memtest.Bound(t, len(line))()
 		if err := parseHello(line); err == nil && !bytes.Contains(line, []byte("1")) {
 			t.Errorf("no version in %q", line)
 		}
@@ -235,6 +238,7 @@ func FuzzClient(f *testing.F) {
 	f.Add([]byte(greeting + `{"id":1,"cost":{"n":5,"wall_ns":10,"cpu_ns":9}}` + "\n" + `{"id":2,"status":{}}`))
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, said []byte) {
+		defer memtest.Bound(t, len(said))()
 		c := canned(string(said))
 		cost, err := c.Run(t.Context(), "open", 5)
 		if err == nil && (cost.N != 5 || cost.Wall <= 0) {
@@ -260,6 +264,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
+		defer memtest.Bound(t, len(line))()
 		r, err := parseRequest(line)
 		if err != nil {
 			return
@@ -281,6 +286,7 @@ func FuzzRequest(f *testing.F) {
 func FuzzReadLine(f *testing.F) {
 	f.Add([]byte("a\nb\n\nc"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer memtest.Bound(t, len(data))()
 		r := bufio.NewReaderSize(bytes.NewReader(data), maxLine)
 		var got []byte
 		for {
