@@ -133,9 +133,14 @@ func (d *dataset) of(operation string, nothing map[string]bool) *dataset {
 
 // mention takes in the name of an operation; "" is all of them together.
 func (d *dataset) mention(operation string) {
-	if operation != "" {
-		addOnce(&d.operations, operation)
+	if operation == "" || d.mentioned[operation] {
+		return
 	}
+	if d.mentioned == nil {
+		d.mentioned = map[string]bool{}
+	}
+	d.mentioned[operation] = true
+	d.operations = append(d.operations, operation)
 }
 
 func unique(treatments []design.Treatment) []design.Treatment {

@@ -23,6 +23,7 @@ type dataset struct {
 	dropped, late int
 	// operations in the order of the record; "" is all of a mix together.
 	operations []string
+	mentioned  map[string]bool // operations
 	// negative are the operations on which a treatment cannot act.
 	negative map[string][]string
 	// batched: the operations have a clock of their own.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -241,7 +242,7 @@ func (r *Record) entry(e *Entry) error {
 	case KindWindow:
 		return into(e, func(w Window) { r.trial(w.Treatment, w.Block).Window = &w })
 	case KindSlice:
-		return into(e, func(s Slice) { r.trial(s.Treatment, s.Block).addSlice(s) })
+		return r.sliceEntry(e)
 	case KindAnswers:
 		return into(e, func(n Answers) { add(&r.trial(n.Treatment, n.Block).Answers, n) })
 	case KindServed:
@@ -280,6 +281,19 @@ func (r *Record) begin(at time.Time, b TrialBegin) {
 func (r *Record) end(at time.Time, end TrialEnd) {
 	t := r.trial(end.Treatment, end.Block)
 	t.End, t.Finished = &end, at
+}
+
+// sliceEntry takes in a slice. No calls have more operations than a load.Call can tell apart.
+func (r *Record) sliceEntry(e *Entry) error {
+	var s Slice
+	if err := json.Unmarshal(e.Data, &s); err != nil {
+		return fmt.Errorf("%s: %w", e.Kind, err)
+	}
+	if n := len(s.Operations); n > math.MaxUint8+1 {
+		return fmt.Errorf("%s: it is of %d operations, and calls have %d at most", e.Kind, n, math.MaxUint8+1)
+	}
+	r.trial(s.Treatment, s.Block).addSlice(s)
+	return nil
 }
 
 // callsEntry takes in the name of a calls file. It must lie in the record's folder, and each file is of one trial: a record may come from somebody else.

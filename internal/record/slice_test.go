@@ -78,6 +78,16 @@ func TestSlicesAndAnswers(t *testing.T) {
 }
 
 // A killed run keeps all slices but the one that was being written, and the histograms that were flushed.
+// TestSliceOfTooManyOperations: what no load can have measured is damage.
+func TestSliceOfTooManyOperations(t *testing.T) {
+	w, _ := create(t)
+	must(t, w.TrialBegin(begin("a", 0)), w.Slice(Slice{Treatment: "a", Operations: make([]SliceOperation, 256)}),
+		w.Slice(Slice{Treatment: "a", Operations: make([]SliceOperation, 257)}), w.Close())
+	if r := open(t, w.Dir()); len(r.Trials[0].Slices) != 1 || len(r.Damaged) != 1 {
+		t.Errorf("%d slices, damaged %v", len(r.Trials[0].Slices), r.Damaged)
+	}
+}
+
 func TestTornSlice(t *testing.T) {
 	w, _ := create(t)
 	must(t, w.TrialBegin(begin("a", 0)), w.Slice(testSlice(0)), w.Cells("a", 0, testCells(100)), w.Slice(testSlice(1)), w.Slice(testSlice(2)), w.Close())
