@@ -47,12 +47,21 @@ func (a *app) undo(ctx context.Context, dir string, yes bool) error {
 		}
 	}
 	if n := rec.Damaged; len(n) > 0 {
-		return fmt.Errorf("undo %s: lines %v of the journal cannot be read: what they say of changes is not known, and not undone", dir, n)
+		return fmt.Errorf("undo %s: %s of the journal cannot be read: what they say of changes is not known, and not undone", dir, lineList(n))
 	}
 	if len(pending) == 0 {
 		a.print("nothing to undo in %s\n", dir)
 	}
 	return nil
+}
+
+// lineList names lines of a journal, the first of them one by one.
+func lineList(lines []int) string {
+	const most = 20
+	if n := len(lines) - most; n > 0 {
+		return fmt.Sprintf("lines %v and %d more", lines[:most], n)
+	}
+	return fmt.Sprintf("lines %v", lines)
 }
 
 // takeBack undoes changes, the latest first, and writes that they are undone.
@@ -81,7 +90,8 @@ func (a *app) takeBack(ctx context.Context, rec *record.Record, pending []area.C
 	}
 	// That comes last: a full disk keeps nothing from being undone.
 	if err := rec.MarkUndone(key, pending, clock.System{}); err != nil {
-		return fmt.Errorf("undo %s: all of that was undone, but the record cannot say so: %w; call it again once the record can be written: it undoes nothing twice", rec.Dir, err)
+		return fmt.Errorf("undo %s: all of that was undone, but the record cannot say so: %w; call it again once the record can be written: that changes nothing else",
+			rec.Dir, err)
 	}
 	return nil
 }

@@ -86,7 +86,8 @@ func testEnv(t testing.TB, operations ...string) area.Env {
 		t.Fatal(err)
 	}
 	return area.Env{
-		Dir: t.TempDir(), Run: strings.ToLower(rand.Text()[:12]), Self: self, Log: slog.New(slog.DiscardHandler), Clock: clock.System{}, Getenv: os.LookupEnv, Operations: operations,
+		Dir: t.TempDir(), Run: strings.ToLower(rand.Text()[:12]), Self: self,
+		Log: slog.New(slog.DiscardHandler), Clock: clock.System{}, Getenv: os.LookupEnv, Operations: operations,
 	}
 }
 

@@ -88,7 +88,8 @@ func testEnv(t testing.TB, secrets ...string) area.Env {
 		t.Fatal(err)
 	}
 	return area.Env{
-		Dir: t.TempDir(), Run: strings.ToLower(rand.Text()[:12]), Self: self, Log: slog.New(slog.DiscardHandler), Clock: clock.System{},
+		Dir: t.TempDir(), Run: strings.ToLower(rand.Text()[:12]), Self: self,
+		Log: slog.New(slog.DiscardHandler), Clock: clock.System{},
 		Getenv: func(name string) (string, bool) {
 			for i := 0; i+1 < len(secrets); i += 2 {
 				if secrets[i] == name {

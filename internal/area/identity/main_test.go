@@ -84,7 +84,10 @@ func testEnv(t testing.TB) area.Env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return area.Env{Dir: t.TempDir(), Run: strings.ToLower(rand.Text()[:12]), Self: self, Log: slog.New(slog.DiscardHandler), Clock: clock.System{}}
+	return area.Env{
+		Dir: t.TempDir(), Run: strings.ToLower(rand.Text()[:12]), Self: self,
+		Log: slog.New(slog.DiscardHandler), Clock: clock.System{},
+	}
 }
 
 // prepared opens spec and prepares one treatment; everything is taken down at the end of the test, and must then be undone.
