@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,7 @@ type secretRoom struct {
 	bin, dir, secret string
 	// allowed are programs that may hold the secret, by what is in their command line.
 	allowed string
+	caches  string // where tare finds what it has built; empty: a folder of the room's
 	said    bytes.Buffer
 	seen    map[string]bool // children, by their command
 }
@@ -36,7 +38,7 @@ func newSecretRoom(t *testing.T, experiment string) *secretRoom {
 	t.Helper()
 	r := &secretRoom{T: t, bin: buildTare(t), dir: t.TempDir(), seen: map[string]bool{}}
 	r.secret = "Pl4nted-" + filepath.Base(filepath.Dir(r.dir)) + "-" + strconv.Itoa(os.Getpid())
-	for _, folder := range []string{"home", "state", "cache", "tmp", "given"} {
+	for _, folder := range []string{"home", "state", "cache", "tmp", "run", "given"} {
 		if err := os.Mkdir(filepath.Join(r.dir, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +65,7 @@ func (r *secretRoom) command(ctx context.Context, args ...string) *exec.Cmd {
 	c.Dir = r.dir
 	in := func(name string) string { return filepath.Join(r.dir, name) }
 	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + in("home"), "XDG_STATE_HOME=" + in("state"), "XDG_CACHE_HOME=" + in("cache"), "TMPDIR=" + in("tmp"),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + in("home"), "XDG_STATE_HOME=" + in("state"), "XDG_CACHE_HOME=" + cmp.Or(r.caches, in("cache")), "TMPDIR=" + in("tmp"), "XDG_RUNTIME_DIR=" + in("run"),
 		"PLANTED=" + r.secret, "AWS_SECRET_ACCESS_KEY=" + r.secret, "GITHUB_TOKEN=" + r.secret,
 	}
 	return c
@@ -104,6 +106,7 @@ func (r *secretRoom) watch(run int, done <-chan struct{}) {
 			return
 		case <-time.After(30 * time.Millisecond):
 		}
+		own, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", run))
 		all, _ := filepath.Glob("/proc/[0-9]*")
 		for _, p := range all {
 			if pid, err := strconv.Atoi(filepath.Base(p)); err != nil || pid <= run {
@@ -114,23 +117,19 @@ func (r *secretRoom) watch(run int, done <-chan struct{}) {
 			if bytes.Contains(environment, []byte(r.dir)) || bytes.Contains(command, []byte(r.bin)) {
 				r.seen[string(bytes.ReplaceAll(command, []byte{0}, []byte{' '}))] = true
 			}
+			if bytes.Equal(command, own) {
+				continue // the run's own image, before it has become another program
+			}
 			if len(command) == 0 || r.allowed != "" && bytes.Contains(command, []byte(r.allowed)) {
 				continue
 			}
 			for where, text := range map[string][]byte{"command line": command, "environment": environment} {
-				if bytes.Contains(text, []byte(r.secret)) && !r.forked(p, run) {
+				if bytes.Contains(text, []byte(r.secret)) {
 					r.Errorf("the %s of a process holds the secret: %q", where, command)
 				}
 			}
 		}
 	}
-}
-
-// forked reports whether a process is the run's own image, before it has become its program.
-func (r *secretRoom) forked(proc string, run int) bool {
-	mine, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", run))
-	command, gone := os.ReadFile(filepath.Join(proc, "cmdline"))
-	return err != nil || gone != nil || len(command) == 0 || bytes.Equal(mine, command)
 }
 
 // readers runs every command that reads what runs have left, then undo.

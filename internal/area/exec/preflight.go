@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,7 +25,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{finding(err)}
 	}
-	d, err := spec.try(ctx, program, env.Log)
+	d, err := spec.try(ctx, program)
 	if err != nil {
 		next := "try it by hand: " + spec.byHand(program.Dir)
 		if errors.Is(err, driver.ErrLate) {
@@ -57,7 +55,7 @@ func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Progra
 	if err != nil {
 		return area.Program{}, err
 	}
-	d, err := spec.try(ctx, p, env.Log)
+	d, err := spec.try(ctx, p)
 	if err != nil {
 		return area.Program{}, err
 	}
@@ -95,25 +93,20 @@ func finding(err error) area.Finding {
 	return f
 }
 
-// try starts the program for its description. Its log is read by whoever fails, and then removed.
-func (s *Spec) try(ctx context.Context, p driver.Program, logger *slog.Logger) (d driver.Introduction, err error) {
-	dir, err := os.MkdirTemp("", "tare-preflight-")
+// try starts the program for its description. Its log is read by whoever fails, and has no name.
+func (s *Spec) try(ctx context.Context, p driver.Program) (d driver.Introduction, err error) {
+	file, log, err := driver.Nameless()
 	if err != nil {
-		return d, fmt.Errorf("make a folder for the program's log: %w", err)
+		return d, err
 	}
-	defer func() {
-		if e := os.RemoveAll(dir); e != nil && logger != nil {
-			logger.Warn("remove the log of the trial", slog.Any("err", e))
-		}
-	}()
-	log := filepath.Join(dir, "program.log")
+	defer file.Close() //nolint:errcheck // with it goes the file
 	if d, err = driver.Try(ctx, p, time.Duration(s.DescribeWithin), log); err != nil {
 		err = withoutLog{err, log}
 	}
 	return d, err
 }
 
-// withoutLog is an error that quotes a log, whose path is of no use to anyone: it will be gone.
+// withoutLog is an error that quotes a log, whose path is of no use to anyone.
 type withoutLog struct {
 	error
 

@@ -54,17 +54,14 @@ func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) [
 
 // describe has the program say what it is.
 func describe(ctx context.Context, b plane.Binary) (driver.Introduction, error) {
-	log, err := os.CreateTemp("", folderPrefix+"*.log")
+	file, log, err := driver.Nameless()
 	if err != nil {
-		return driver.Introduction{}, fmt.Errorf("make a file for what the pull manager says: %w", err)
-	}
-	defer func() { _ = os.Remove(log.Name()) }() // a file of a few bytes among others of its kind
-	if err := log.Close(); err != nil {
 		return driver.Introduction{}, err
 	}
-	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), describeWithin, log.Name())
+	defer file.Close() //nolint:errcheck // with it goes the file
+	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), describeWithin, log)
 	if err != nil {
-		said := strings.ReplaceAll(err.Error(), " of "+log.Name(), "") // it is not going to be there
+		said := strings.ReplaceAll(err.Error(), " of "+log, "") // it has no name
 		return d, fmt.Errorf("%s does not work as a pull manager: %s", b.Path, said)
 	}
 	return d, nil
