@@ -28,11 +28,6 @@ type Step struct {
 	Progress func(line string)
 }
 
-// Bare are the variables of a command that only says what it is.
-func Bare() []string {
-	return []string{"PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "JAVA_HOME"}
-}
-
 // Run runs the command and returns all that it said on both streams. Its whole process group ends with ctx, whose error it then is; the command
 // itself, if we are killed: a build that went on would be beside the next one, without the lock.
 func (s Step) Run(ctx context.Context) (string, error) {

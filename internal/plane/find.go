@@ -179,7 +179,7 @@ func (c candidate) try(ctx context.Context, v Version) (Binary, error) {
 	}
 	within, cancel := context.WithTimeout(ctx, c.within)
 	defer cancel()
-	out, err := build.Step{Path: path, Args: []string{"version"}, Only: build.Bare()}.Run(within)
+	out, err := build.Step{Path: path, Args: []string{"version"}}.Run(within)
 	if ctx.Err() != nil {
 		return Binary{}, ctx.Err()
 	}

@@ -46,7 +46,7 @@ func findJava(ctx context.Context, k Kind, h Host) (jvm, error) {
 	if !ok {
 		return jvm{}, &Missing{Kind: k, Reason: "java was not found in PATH", Next: installJava}
 	}
-	out, err := build.Step{Path: path, Args: []string{"-version"}, Only: build.Bare()}.Run(ctx)
+	out, err := build.Step{Path: path, Args: []string{"-version"}}.Run(ctx)
 	if err != nil {
 		return jvm{}, &Missing{Kind: k, Reason: fmt.Sprintf("%s -version: %v", path, err), Next: installJava}
 	}

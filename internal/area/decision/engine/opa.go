@@ -70,7 +70,7 @@ var opaSays = regexp.MustCompile(`(?m)^Version: (\S+)$`)
 
 // foundOPA wraps an opa that knows nothing of our protocol: see RunOPA.
 func foundOPA(ctx context.Context, h Host, path string) (Launch, error) {
-	out, err := build.Step{Path: path, Args: []string{"version"}, Only: build.Bare()}.Run(ctx)
+	out, err := build.Step{Path: path, Args: []string{"version"}}.Run(ctx)
 	m := opaSays.FindStringSubmatch(out)
 	if err != nil || m == nil {
 		return Launch{}, &Missing{
