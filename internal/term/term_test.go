@@ -152,10 +152,11 @@ func TestWithoutATerminal(t *testing.T) {
 		t.Error(err)
 	}
 	v.Plain("block 2/20 done")
+	v.Plain("::error::taken for a command in CI")
 	v.Close()
 	v.Close()
 	v.Plain("after")
-	if got, want := out.String(), "block 1/20 done·[31m\na log line\nblock 2/20 done\n"; got != want {
+	if got, want := out.String(), "block 1/20 done·[31m\na log line\nblock 2/20 done\n\\::error::taken for a command in CI\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
