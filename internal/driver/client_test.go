@@ -214,29 +214,28 @@ func TestUntidyEnds(t *testing.T) {
 
 func TestTry(t *testing.T) {
 	t.Parallel()
-	log := filepath.Join(t.TempDir(), "log")
 	good := &actor{}
-	d, err := Try(t.Context(), good.program(t), 0, log)
+	d, err := Try(t.Context(), good.program(t), 0)
 	if err != nil || d.Name != "actor" || len(d.Operations) != 2 || d.Took <= 0 {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if text, err := os.ReadFile(filepath.Join(good.World, "trace")); string(text) != "describe\nstop\n" {
 		t.Errorf("asked %q, %v", text, err)
 	}
-	_, err = Try(t.Context(), (&actor{At: DoDescribe, How: "die"}).program(t), 0, log)
-	wantError(t, err, "exit status 3", "out of cheese")
-	_, err = Try(t.Context(), Program{Name: "none", Path: "/nowhere/driver"}, 0, log)
+	_, err = Try(t.Context(), (&actor{At: DoDescribe, How: "die"}).program(t), 0)
+	wantError(t, err, "exit status 3", "it wrote to stderr", "out of cheese")
+	_, err = Try(t.Context(), Program{Name: "none", Path: "/nowhere/driver"}, 0)
 	wantError(t, err, "start none", "/nowhere/driver")
-	_, err = Try(t.Context(), Program{Name: "none", Path: "no-such-driver-anywhere"}, 0, log)
+	_, err = Try(t.Context(), Program{Name: "none", Path: "no-such-driver-anywhere"}, 0)
 	wantError(t, err, "start none", "no-such-driver-anywhere", "not found")
-	_, err = Try(t.Context(), Program{Name: "cat", Path: "cat"}, 0, log)
+	_, err = Try(t.Context(), Program{Name: "cat", Path: "cat"}, 0)
 	wantError(t, err, "cat: its answer to describe", "print to stderr")
-	_, err = Try(t.Context(), Program{Name: "true", Path: "true"}, 0, "")
+	_, err = Try(t.Context(), Program{Name: "true", Path: "true"}, 0)
 	wantError(t, err, "true: ", "ended ", "exit status 0") // at once, or where an answer was expected
 	exits := &actor{Exit: 9}
-	_, err = Try(t.Context(), exits.program(t), 0, log)
+	_, err = Try(t.Context(), exits.program(t), 0)
 	wantError(t, err, "exit status 9")
-	_, err = Try(t.Context(), (&actor{At: DoDescribe, How: "hang"}).program(t), 200*time.Millisecond, log)
+	_, err = Try(t.Context(), (&actor{At: DoDescribe, How: "hang"}).program(t), 200*time.Millisecond)
 	wantError(t, err, "no answer to describe within 200ms", "it was killed")
 	if !errors.Is(err, ErrLate) {
 		t.Errorf("%v is not said to be late", err)
@@ -248,8 +247,8 @@ func TestEnvironmentIsItsOwn(t *testing.T) {
 	t.Setenv("TARE_SECRET", "hunter2")
 	log := filepath.Join(t.TempDir(), "log")
 	for _, p := range []Program{{}, {Env: []string{}}, {Env: []string{"A=b"}}} {
-		p.Name, p.Path, p.Args = "env", "/bin/sh", []string{"-c", "env >&2"}
-		if _, err := Try(t.Context(), p, 0, log); err == nil {
+		p.Name, p.Path, p.Args = "env", "/bin/sh", []string{"-c", "env >>" + log}
+		if _, err := Try(t.Context(), p, 0); err == nil {
 			t.Error("no driver, and no error")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -201,9 +202,22 @@ type Introduction struct {
 	Took time.Duration
 }
 
-// Try starts a program, has it describe itself within a time (0: DefaultDescribeWithin), and stops it: for preflight. log is the file for what it says on
-// stderr; empty: that is lost, and errors cannot quote it. Errors are sentences for the person.
-func Try(ctx context.Context, p Program, within time.Duration, log string) (in Introduction, err error) {
+// Try starts a program, has it describe itself within a time (0: DefaultDescribeWithin), and stops it: for preflight. Nothing is
+// left, not even when this process is killed meanwhile. Errors are sentences for the person, and quote what it said on stderr.
+func Try(ctx context.Context, p Program, within time.Duration) (in Introduction, err error) {
+	file, err := Scratch(os.TempDir())
+	if err != nil {
+		return in, fmt.Errorf("make a file for what %s says on stderr: %w", p.Name, err)
+	}
+	defer file.Close() //nolint:errcheck // it has no name: nothing is lost
+	log := scratchLog{file}
+	if in, err = try(ctx, p, within, log.path()); err != nil {
+		err = withoutLog{err, log.path()}
+	}
+	return in, err
+}
+
+func try(ctx context.Context, p Program, within time.Duration, log string) (in Introduction, err error) {
 	if within <= 0 {
 		within = DefaultDescribeWithin
 	}

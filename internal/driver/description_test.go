@@ -39,7 +39,7 @@ func TestBadDescriptions(t *testing.T) {
 		c.spoil(&d)
 		t.Run(name, func(t *testing.T) {
 			wantError(t, d.valid(), c.want)
-			_, err := Try(t.Context(), (&actor{Describe: &d}).program(t), 0, "")
+			_, err := Try(t.Context(), (&actor{Describe: &d}).program(t), 0)
 			wantError(t, err, "it describes itself wrongly", c.want)
 		})
 	}

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"tare/internal/area"
 )
 
@@ -82,19 +80,4 @@ func clearFolder(areaName, path string) error {
 		err = os.RemoveAll(path)
 	}
 	return err
-}
-
-// Nameless opens a file that stands in no folder, so that nothing is left of it however this process ends: for the log of a trial, before there is a
-// journal. path leads to it for as long as the file is open.
-func Nameless() (f *os.File, path string, err error) {
-	fd, err := unix.Open(os.TempDir(), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-	if err == nil {
-		f = os.NewFile(uintptr(fd), "log")
-	} else if f, err = os.CreateTemp("", "tare-*.log"); err == nil { // not every file system has them
-		err = os.Remove(f.Name())
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("make a file for a program's log: %w", err)
-	}
-	return f, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), nil
 }

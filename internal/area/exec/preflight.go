@@ -25,7 +25,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{finding(err)}
 	}
-	d, err := spec.try(ctx, program)
+	d, err := driver.Try(ctx, program, time.Duration(spec.DescribeWithin))
 	if err != nil {
 		next := "try it by hand: " + spec.byHand(program.Dir)
 		if errors.Is(err, driver.ErrLate) {
@@ -55,7 +55,7 @@ func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Progra
 	if err != nil {
 		return area.Program{}, err
 	}
-	d, err := spec.try(ctx, p)
+	d, err := driver.Try(ctx, p, time.Duration(spec.DescribeWithin))
 	if err != nil {
 		return area.Program{}, err
 	}
@@ -92,35 +92,6 @@ func finding(err error) area.Finding {
 	}
 	return f
 }
-
-// try starts the program for its description. Its log is read by whoever fails, and has no name.
-func (s *Spec) try(ctx context.Context, p driver.Program) (d driver.Introduction, err error) {
-	file, log, err := driver.Nameless()
-	if err != nil {
-		return d, err
-	}
-	defer file.Close() //nolint:errcheck // with it goes the file
-	if d, err = driver.Try(ctx, p, time.Duration(s.DescribeWithin), log); err != nil {
-		err = withoutLog{err, log}
-	}
-	return d, err
-}
-
-// withoutLog is an error that quotes a log, whose path is of no use to anyone.
-type withoutLog struct {
-	error
-
-	path string
-}
-
-// Error is the error without the path.
-func (e withoutLog) Error() string {
-	text := strings.ReplaceAll(e.error.Error(), "last lines of "+e.path+":", "it wrote to stderr:")
-	return strings.ReplaceAll(text, "nothing in its log "+e.path, "it wrote nothing to stderr")
-}
-
-// Unwrap is the error with it.
-func (e withoutLog) Unwrap() error { return e.error }
 
 // byHand is a command line that shows a person what the program says.
 func (s *Spec) byHand(dir string) string {

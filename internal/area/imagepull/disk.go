@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/driver"
 	"tare/internal/unit"
 )
 
@@ -116,15 +116,12 @@ func (d disk) judge(dir string, n need, arms int) (out []area.Finding) {
 	return out
 }
 
-// try writes a file of a block, and removes it.
-func try(dir string) (err error) {
-	folder, err := os.MkdirTemp(dir, folderPrefix)
+// try writes a file of a block, of which nothing is left.
+func try(dir string) error {
+	f, err := driver.Scratch(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	return os.WriteFile(filepath.Join(folder, "record"), make([]byte, leastBlock), 0o600)
+	_, err = f.Write(make([]byte, leastBlock))
+	return errors.Join(err, f.Close())
 }
-
-// folderPrefix begins the name of the folder that Preflight makes to try.
-const folderPrefix = "tare-imagepull-"

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 
 	"tare/internal/area"
 	"tare/internal/driver"
@@ -54,15 +53,9 @@ func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) [
 
 // describe has the program say what it is.
 func describe(ctx context.Context, b plane.Binary) (driver.Introduction, error) {
-	file, log, err := driver.Nameless()
+	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), describeWithin)
 	if err != nil {
-		return driver.Introduction{}, err
-	}
-	defer file.Close() //nolint:errcheck // with it goes the file
-	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), describeWithin, log)
-	if err != nil {
-		said := strings.ReplaceAll(err.Error(), " of "+log, "") // it has no name
-		return d, fmt.Errorf("%s does not work as a pull manager: %s", b.Path, said)
+		return d, fmt.Errorf("%s does not work as a pull manager: %w", b.Path, err)
 	}
 	return d, nil
 }

@@ -1,0 +1,32 @@
+package driver
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestTryLeavesNothingToBeRemoved: there is no journal yet while a program is tried, so that a kill in this moment must leave nothing.
+func TestTryLeavesNothingToBeRemoved(t *testing.T) {
+	a := &actor{At: DoDescribe, How: "hang"}
+	p := a.program(t)
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	done := make(chan error, 1)
+	go func() {
+		_, err := Try(t.Context(), p, 2*time.Second)
+		done <- err
+	}()
+	for {
+		if text, _ := os.ReadFile(filepath.Join(a.World, "trace")); string(text) == "describe\n" {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	found, err := os.ReadDir(temp)
+	if err != nil || len(found) > 0 {
+		t.Errorf("while a program is tried there are %v (%v), want nothing", found, err)
+	}
+	wantError(t, <-done, "no answer to describe")
+}
