@@ -28,7 +28,13 @@ func (a *app) undoCommand() *cobra.Command {
 				return err
 			}
 			defer unlock()
-			return a.undo(c.Context(), args[0], yes)
+			if err := a.undo(c.Context(), args[0], yes); err != nil {
+				return err
+			}
+			if err := record.DropStale(locks()); err != nil { // the next run on the same target takes them over
+				a.tell("note: %v\n", err)
+			}
+			return nil
 		},
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "undo also what this user did not do on this host")

@@ -163,3 +163,36 @@ func (l *Held) Unlock() error {
 	// Removed while still locked: whoever waits for this file sees that it is gone and makes a new one.
 	return errors.Join(l.folder.Remove(l.name), l.file.Close(), l.folder.Close())
 }
+
+// DropStale removes the locks in folder dir whose holders have ended without giving them back: nobody else does before the same target is used again.
+func DropStale(dir string) error {
+	names, err := filepath.Glob(filepath.Join(dir, "*.lock"))
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	folder, err := ownFolder(dir)
+	if err != nil {
+		return fmt.Errorf("remove the locks of runs that have ended: %w", err)
+	}
+	for _, name := range names {
+		err = errors.Join(err, dropStale(folder, filepath.Base(name)))
+	}
+	return errors.Join(err, folder.Close())
+}
+
+// dropStale removes a lock that nobody holds. Whoever has opened it meanwhile to take it over sees that it is gone (take).
+func dropStale(folder *os.Root, name string) error {
+	l := &Held{folder: folder, name: name}
+	var err error
+	if l.file, err = folder.OpenFile(name, os.O_RDWR, 0); err != nil {
+		if errors.Is(err, os.ErrNotExist) { // given back meanwhile
+			return nil
+		}
+		return fmt.Errorf("remove lock %s: %w", name, err)
+	}
+	locked, err := tryLock(l.file)
+	if err == nil && locked && l.same() {
+		err = folder.Remove(name)
+	}
+	return errors.Join(err, l.file.Close())
+}

@@ -60,26 +60,58 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	}
 }
 
-func TestLockOfADeadProcessIsTakenOver(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "locks")
+// lockedByChild starts a process that has taken a lock in dir, and lives until it is killed.
+func lockedByChild(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), "LOCK_CHILD="+dir)
 	out, err := child.StdoutPipe()
 	must(t, err)
 	must(t, child.Start())
-	defer child.Process.Kill() //nolint:errcheck // it is dead when all went well
+	t.Cleanup(func() { _ = child.Process.Kill() }) // it is dead when all went well
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || line != "locked\n" {
 		t.Fatalf("the child said %q, %v", line, err)
 	}
-	var h *HeldError
-	if _, err := Lock(dir, "http://127.0.0.1:80", Holder{Run: "b"}); !errors.As(err, &h) || h.Holder.PID != child.Process.Pid || h.Holder.Run != "child" {
-		t.Fatalf("while the child lives: %v", err)
-	}
+	return child
+}
+
+// killChild kills it.
+func killChild(t *testing.T, child *exec.Cmd) {
+	t.Helper()
 	must(t, child.Process.Kill())
 	if err := child.Wait(); err == nil {
 		t.Fatal("the child ended by itself")
 	}
+}
+
+// TestStaleLocksAreDropped: those of the dead go, those of the living stay.
+func TestStaleLocksAreDropped(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "locks")
+	must(t, DropStale(dir)) // there is none
+	child := lockedByChild(t, dir)
+	held, err := Lock(dir, "another", Holder{Run: "b"})
+	must(t, err)
+	for _, want := range []int{2, 1} {
+		must(t, DropStale(dir))
+		if names, err := os.ReadDir(dir); err != nil || len(names) != want {
+			t.Errorf("there are %v, %v; want %d", names, err, want)
+		}
+		if want == 2 {
+			killChild(t, child)
+		}
+	}
+	must(t, held.Unlock())
+}
+
+func TestLockOfADeadProcessIsTakenOver(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "locks")
+	child := lockedByChild(t, dir)
+	var h *HeldError
+	if _, err := Lock(dir, "http://127.0.0.1:80", Holder{Run: "b"}); !errors.As(err, &h) || h.Holder.PID != child.Process.Pid || h.Holder.Run != "child" {
+		t.Fatalf("while the child lives: %v", err)
+	}
+	killChild(t, child)
 	held, err := Lock(dir, "http://127.0.0.1:80", Holder{Run: "b"})
 	must(t, err)
 	if held.Stale == nil || held.Stale.PID != child.Process.Pid {
