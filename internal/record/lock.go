@@ -1,15 +1,20 @@
 package record
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"tare/internal/clock"
+	"tare/internal/proc"
 )
 
 // Holder says who holds a lock. Ticks is the process's start time in clock ticks since boot, so that a reused PID is told apart; 0 where the host
@@ -110,11 +115,10 @@ const folderItself = "."
 
 // take locks the file and writes the holder into it; again is true if the file was removed by its last holder meanwhile.
 func (l *Held) take(key string, h Holder) (again bool, err error) {
-	locked, err := tryLock(l.file)
+	locked, prior, err := l.lock()
 	if err != nil {
 		return false, fmt.Errorf("lock %s: %w", key, err)
 	}
-	prior := readHolder(l.file)
 	if !locked {
 		e := &HeldError{Key: key}
 		if prior != nil {
@@ -125,7 +129,8 @@ func (l *Held) take(key string, h Holder) (again bool, err error) {
 	if !l.same() {
 		return true, nil
 	}
-	h.PID, h.Ticks = os.Getpid(), startTicks()
+	h.PID = os.Getpid()
+	h.Ticks, _ = proc.StartTicks(h.PID) // 0 where the host does not say
 	b, err := json.Marshal(h)
 	if err != nil {
 		return false, err
@@ -135,6 +140,36 @@ func (l *Held) take(key string, h Holder) (again bool, err error) {
 	}
 	l.Stale = prior
 	return false, nil
+}
+
+// A lock that outlives its holder is tried so often, every lingersEvery.
+const (
+	lingersMost  = 500
+	lingersEvery = 10 * time.Millisecond
+)
+
+// lock locks the file unless another process holds it. A killed holder may have been about to start a process, which has the lock too until it becomes
+// another program, or ends: that is waited for.
+func (l *Held) lock() (locked bool, prior *Holder, err error) {
+	for range lingersMost {
+		locked, err = tryLock(l.file)
+		if prior = readHolder(l.file); locked || err != nil || !prior.ended() {
+			break
+		}
+		if err = (clock.System{}).Sleep(context.Background(), lingersEvery); err != nil {
+			break
+		}
+	}
+	return locked, prior, err
+}
+
+// ended reports whether the holder is known to have ended.
+func (h *Holder) ended() bool {
+	if h == nil || h.Ticks == 0 {
+		return false
+	}
+	ticks, err := proc.StartTicks(h.PID)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && ticks != h.Ticks
 }
 
 func readHolder(f *os.File) *Holder {

@@ -120,6 +120,26 @@ func TestLockOfADeadProcessIsTakenOver(t *testing.T) {
 	must(t, held.Unlock())
 }
 
+// TestLockThatOutlivesItsHolder: a process that a killed holder was about to start has the lock for a moment.
+func TestLockThatOutlivesItsHolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "locks")
+	child := lockedByChild(t, dir)
+	names, err := filepath.Glob(filepath.Join(dir, "*.lock"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("locks %v, %v", names, err)
+	}
+	file, err := os.Open(names[0])
+	must(t, err)
+	killChild(t, child)
+	if locked, err := tryLock(file); !locked || err != nil { // as its child would have it
+		t.Fatalf("locked %v, %v", locked, err)
+	}
+	time.AfterFunc(200*time.Millisecond, func() { _ = file.Close() })
+	held, err := Lock(dir, "http://127.0.0.1:80", Holder{Run: "b"})
+	must(t, err)
+	must(t, held.Unlock())
+}
+
 func TestLockHasOneHolderAtATime(t *testing.T) {
 	dir := t.TempDir()
 	var mu sync.Mutex

@@ -3,11 +3,9 @@
 package record
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -70,22 +68,4 @@ func owned(dir string, named, opened os.FileInfo) error {
 		return fmt.Errorf("other users may write the folder %s: chmod go-w it once you know that nobody has changed it", dir)
 	}
 	return nil
-}
-
-// startTicks is field 22 of /proc/self/stat (proc(5)); 0 where there is none. The command name before it may hold anything, so
-// fields are counted from its closing parenthesis.
-func startTicks() uint64 {
-	b, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		return 0
-	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 20 {
-		return 0
-	}
-	n, err := strconv.ParseUint(string(f[19]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
