@@ -3,27 +3,23 @@ package cli
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
 
-var kills = flag.Int("kills", 50, "how often TestKilledRuns kills a run")
+var kills = flag.Int("kills", 0, "how often TestKilledRuns kills a run of each area; 0: a few times")
 
 const killedExperiment = `name: killed
 area: identity
 question: capacity
 target: {adapter: gce-metadata, embedded: {preset: blog-2020}}
-load: {timeout: 2s, max_rate: 600/s}
+load: {timeout: 2s, max_rate: 600/s, max_time: 10s}
 seed: 1
 `
 
@@ -38,135 +34,167 @@ blocks: 4
 seed: 1
 `
 
-// TestKilledRuns ends runs with SIGKILL at random points. Whatever the point, the record must stay readable, and undo must leave
-// neither a process nor a control group behind, however often it is called.
+// A killable is an experiment whose runs are killed.
+type killable struct {
+	name, experiment string
+	// points is how often a run is killed where -kills does not say it; life is about how long a run takes on an idle host.
+	points int
+	life   time.Duration
+	// resumed says what a run prints that was killed and undone, and has then been gone on with; empty: it cannot be gone on with.
+	resumed string
+	// trials says that a kill may leave a folder for trials before there is a record, which nothing can undo: the next command with the experiment removes it.
+	trials bool
+	// needs skips what this host cannot run, and puts in place what the experiment needs besides.
+	needs func(t *testing.T, bin string, k *killable)
+	// listing lists what there is besides what is on this host: the objects of a cluster.
+	listing func(t *testing.T) []string
+}
+
+// killables has at least one experiment of each area, with nothing but what tare brings.
+func killables() []killable {
+	const small = "seed: 1\nload: {rate: 20/s, max_rate: 50/s, duration: 1s, timeout: 10s}\n"
+	return []killable{
+		{name: "identity", experiment: killedExperiment, points: 3, life: 8 * time.Second},
+		{name: "sandbox", experiment: comparedExperiment, points: 3, life: 2 * time.Second, trials: true, resumed: "4 blocks of 2 treatments"},
+		{name: "decision", points: 2, life: 3 * time.Second, needs: withEngines, experiment: "name: decision\narea: decision\nquestion: compare\ntarget: {}\n" +
+			"baseline: {engine: cedar}\ntreatments: [{engine: $(ENGINE)}]\nfixed: {policies: 5}\nblocks: 3\nseed: 1\n" +
+			"load: {closed: {workers: 1}, max_rate: 200/s, duration: 200ms, timeout: 5s}\n"},
+		{name: "exec", points: 3, life: 3 * time.Second, resumed: "4 blocks of 2 treatments", experiment: "name: exec\narea: exec\nquestion: compare\n" +
+			"target: {program: [" + killedDriver + "], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 4\nseed: 1\n"},
+		{name: "imagepull", points: 2, life: 3 * time.Second, needs: func(t *testing.T, _ string, _ *killable) { withPlane(t) }, experiment: "name: imagepull\narea: imagepull\nquestion: compare\n" +
+			"target: {operations: [check, pull], rounds: 3, span: 1ms}\nbaseline: {accessor: disabled}\ntreatments: [{accessor: cached}]\nfixed: {records: 20}\nblocks: 3\nseed: 1\n"},
+		{name: "admission", points: 1, life: 15 * time.Second, needs: func(t *testing.T, _ string, _ *killable) { withPlane(t) }, experiment: "name: admission\narea: admission\nquestion: compare\ntarget: {}\n" +
+			"baseline: {mechanism: none}\ntreatments: [{mechanism: webhook, policies: 2}]\nfixed: {nodes: 2}\nblocks: 2\n" + small},
+		{name: "cluster", points: 1, life: 15 * time.Second, needs: withCluster, experiment: "name: cluster\narea: admission\nquestion: compare\ntarget: {kubeconfig: $(KUBECONFIG)}\n" +
+			"baseline: {mechanism: none}\ntreatments: [{mechanism: vap, policies: 2}, {mechanism: webhook, policies: 2}]\nblocks: 2\n" + small},
+	}
+}
+
+// TestKilledRuns ends runs of every area with SIGKILL at random points, half of them early, where the journal and the world can disagree. Whatever the
+// point, the record must stay readable, and undo must leave nothing behind, however often it is called.
 func TestKilledRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts and kills many runs")
 	}
-	t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
 	bin := buildTare(t)
-	n := *kills
-	before := leftovers(t, bin)
-	var wg sync.WaitGroup
-	var undone atomic.Int64
-	lanes := make(chan struct{}, 4)
-	for i := range n {
-		wg.Add(1)
-		lanes <- struct{}{}
-		go func() {
-			defer func() { <-lanes; wg.Done() }()
-			// Early points are where the journal and the world can disagree: half of the kills fall into the first half second.
-			rng := rand.New(rand.NewPCG(uint64(i), 9))
-			after := time.Duration(rng.Float64() * 0.5 * float64(time.Second))
-			if i%2 == 1 {
-				after = time.Duration(rng.Float64() * 8 * float64(time.Second))
+	adopt(t)
+	undone := 0
+	for _, k := range killables() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
+			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+			t.Cleanup(reap)
+			if k.needs != nil {
+				k.needs(t, bin, &k)
 			}
-			if killOne(t, bin, filepath.Join(t.TempDir(), strconv.Itoa(i)), killedExperiment, after) {
-				undone.Add(1)
-			}
-		}()
+			undone += k.sweep(t, bin)
+		})
 	}
-	wg.Wait()
-	if undone.Load() == 0 {
+	if undone == 0 && !t.Failed() {
 		t.Error("no kill left anything to undo: the test has tried nothing")
-	}
-	t.Logf("%d of %d kills left something to undo", undone.Load(), n)
-	if after := leftovers(t, bin); after != before {
-		t.Errorf("left behind:\n%s\nbefore the test there was:\n%s", after, before)
 	}
 }
 
-// killOne kills one run and cleans up behind it. It reports whether there was anything to undo.
-func killOne(t *testing.T, bin, dir, experiment string, after time.Duration) (undone bool) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Error(err)
-		return false
+// sweep kills runs, undoes them, and compares what there is with what there was. It returns how many kills left something to undo.
+func (k *killable) sweep(t *testing.T, bin string) (undone int) {
+	points := k.points
+	before := k.traces(t)
+	if *kills > 0 {
+		points, k.life = *kills, k.measured(t, bin)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(experiment), 0o600); err != nil {
-		t.Error(err)
-		return false
+	early, swept, differences := 0, 0, 0
+	for i := range points {
+		rng := rand.New(rand.NewPCG(uint64(i), uint64(points)))
+		after := time.Duration(rng.Float64() * float64(k.life) / 4)
+		if i%2 == 1 {
+			after = time.Duration(rng.Float64() * float64(k.life))
+		}
+		folder := k.folder(t)
+		dir, something := k.kill(t, bin, folder, after)
+		switch {
+		case something:
+			undone++
+		case dir == "":
+			early++
+		}
+		diff := k.differs(t, before)
+		if dir == "" && k.trials && len(diff) > 0 {
+			tare(t, bin, folder, "plan", "x.yaml")
+			swept++
+			diff = k.differs(t, before)
+		}
+		if len(diff) > 0 {
+			differences += len(diff)
+			t.Errorf("killed after %s, undone (%s): the host is not as it was:\n%s", after, dir, strings.Join(diff, "\n"))
+			before = k.traces(t)
+		}
+		if dir != "" && k.resumed != "" && i%3 == 0 {
+			k.resume(t, bin, dir, after)
+		}
 	}
+	t.Logf("%d kills within %s, %d left something to undo, %d came before the record, %d of them left a trial, which the next command removed; %d differences",
+		points, k.life.Round(time.Millisecond), undone, early, swept, differences)
+	return undone
+}
+
+// measured carries a whole run out, which must leave nothing, and returns how long it takes.
+func (k *killable) measured(t *testing.T, bin string) time.Duration {
+	before := k.traces(t)
+	began := time.Now()
+	if out, code := tare(t, bin, k.folder(t), "run", "x.yaml"); code == ExitError || code == ExitUsage {
+		t.Fatalf("a whole run: exit %d\n%s", code, out)
+	}
+	took := time.Since(began)
+	if diff := k.differs(t, before); len(diff) > 0 {
+		t.Errorf("after a whole run the host is not as it was:\n%s", strings.Join(diff, "\n"))
+	}
+	return took
+}
+
+// folder is a new folder with the experiment.
+func (k *killable) folder(t *testing.T) string {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(k.experiment), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// kill kills one run in a folder with the experiment, and undoes it. It returns the record's folder, "" where the kill came before there was one, and whether there was anything to undo.
+func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration) (record string, undone bool) {
 	run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
 	run.Dir = dir
 	if err := run.Start(); err != nil {
-		t.Error(err)
-		return false
+		t.Fatal(err)
 	}
 	time.Sleep(after)
 	_ = run.Process.Kill()
 	state, _ := run.Process.Wait()
-	records, _ := filepath.Glob(filepath.Join(dir, "results", "*"))
-	for _, r := range records {
-		if _, err := os.Stat(filepath.Join(r, "record.jsonl")); err != nil {
-			continue // killed between the folder and its journal: nothing was changed yet
-		}
-		for _, args := range [][]string{{"report", r}, {"undo", r}, {"undo", r}, {"report", r}} {
-			out, code := tare(t, bin, dir, args...)
-			undone = undone || strings.Contains(out, "undone  ")
-			if code == ExitError || code == ExitUsage {
-				t.Errorf("killed after %s (%v): tare %s: exit %d\n%s", after, state, strings.Join(args, " "), code, out)
-			}
-		}
-	}
-	return undone
-}
-
-// TestKilledComparisons kills comparisons, undoes what they left, and goes on with them: blocks that were complete are not measured again, and
-// at the end all are there.
-func TestKilledComparisons(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped with -short: starts and kills many runs")
-	}
-	t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
-	bin := buildTare(t)
-	before := leftovers(t, bin)
-	var gone atomic.Int64
-	var wg sync.WaitGroup
-	lanes := make(chan struct{}, 3)
-	for i := range 12 {
-		lanes <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-lanes }()
-			if killAndResume(t, bin, filepath.Join(t.TempDir(), strconv.Itoa(i)), i) {
-				gone.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	// What a kill before the run began has left, nothing can undo: there was no journal yet. The next run does.
-	last := t.TempDir()
-	if err := os.WriteFile(filepath.Join(last, "x.yaml"), []byte(comparedExperiment), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, code := tare(t, bin, last, "plan", "x.yaml"); code != ExitPass {
-		t.Errorf("plan: exit %d\n%s", code, out)
-	}
-	if gone.Load() == 0 {
-		t.Error("no run was gone on with: the test has tried nothing")
-	}
-	if after := leftovers(t, bin); after != before {
-		t.Errorf("left behind:\n%s\nbefore the test there was:\n%s", after, before)
-	}
-}
-
-// killAndResume kills the comparison number i and goes on with every third. It reports whether there was one to go on with.
-func killAndResume(t *testing.T, bin, dir string, i int) bool {
-	after := time.Duration(rand.New(rand.NewPCG(uint64(i), 4)).Float64() * 2 * float64(time.Second))
-	killOne(t, bin, dir, comparedExperiment, after)
 	records, _ := filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl"))
-	if len(records) == 0 || i%3 > 0 {
-		return false
+	if len(records) == 0 {
+		return "", false // killed before the journal: nothing was changed yet
 	}
-	out, code := tare(t, bin, dir, "run", "--resume", filepath.Dir(records[0]))
+	record = filepath.Dir(records[0])
+	for i, args := range [][]string{{"undo", record}, {"undo", record}, {"report", record}} {
+		out, code := tare(t, bin, dir, args...)
+		undone = undone || strings.Contains(out, "undone  ")
+		if code == ExitError || code == ExitUsage || i == 1 && !strings.Contains(out, "nothing to undo") {
+			t.Errorf("killed after %s (%v): tare %s: exit %d\n%s", after, state, strings.Join(args, " "), code, out)
+		}
+	}
+	return record, undone
+}
+
+// resume goes on with a comparison that was killed and undone: blocks that were complete are not measured again, and at the end all are there.
+func (k *killable) resume(t *testing.T, bin, dir string, after time.Duration) {
+	out, code := tare(t, bin, filepath.Dir(filepath.Dir(dir)), "run", "--resume", dir)
 	switch {
-	case strings.Contains(out, "has all its 4 blocks"):
+	case strings.Contains(out, "has all its "):
 	case code != ExitPass && code != ExitInvalid:
 		t.Errorf("killed after %s, going on: exit %d\n%s", after, code, out)
-	case !strings.Contains(out, "4 blocks of 2 treatments"):
-		t.Errorf("killed after %s, going on does not come to 4 blocks:\n%s", after, out)
+	case !strings.Contains(out, k.resumed):
+		t.Errorf("killed after %s, going on does not come to %q:\n%s", after, k.resumed, out)
 	}
-	return true
 }
 
 func tare(t *testing.T, bin, dir string, args ...string) (string, int) {
@@ -178,36 +206,6 @@ func tare(t *testing.T, bin, dir string, args ...string) (string, int) {
 		return "", ExitError
 	}
 	return string(out), cmd.ProcessState.ExitCode()
-}
-
-// leftovers lists what tare could leave behind: its servers' processes and its control groups.
-func leftovers(t *testing.T, bin string) string {
-	t.Helper()
-	var b strings.Builder
-	for range 20 { // the kernel takes a moment to end children of a killed parent
-		b.Reset()
-		stats, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		for _, s := range stats {
-			if line, err := os.ReadFile(s); err == nil && bytes.HasPrefix(line, []byte(bin+"\x00serve\x00")) {
-				fmt.Fprintf(&b, "process %s: %q\n", s, line)
-			}
-		}
-		folders, _ := filepath.Glob(filepath.Join(os.TempDir(), "tare-sandbox-*"))
-		for _, f := range folders {
-			fmt.Fprintf(&b, "folder %s\n", f)
-		}
-		_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
-			if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), "tare-") {
-				fmt.Fprintf(&b, "cgroup %s\n", path)
-			}
-			return nil
-		})
-		if b.Len() == 0 {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	return b.String()
 }
 
 // TestInterruptedRun sends one interrupt: the run must undo its changes, leave a partial report that says so, and exit with 130.

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"tare/internal/area/decision/engine"
+	"tare/internal/plane"
+)
+
+// adopt makes this process the parent of whatever loses its own until the end of the test: all that a killed tare has started, at any remove, is then
+// found below this process, whatever it is called and whatever it has made of its session and environment.
+func adopt(t *testing.T) {
+	t.Helper()
+	set := func(on uintptr) {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, on, 0, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(1)
+	t.Cleanup(func() { set(0) })
+}
+
+// reap waits for the orphans that have ended. No exec.Cmd may run meanwhile.
+func reap() {
+	for {
+		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); pid <= 0 || err != nil {
+			return
+		}
+	}
+}
+
+// traces lists what tare could leave on this host and in a cluster, a line each: processes, control groups, mounts, folders and objects.
+func (k *killable) traces(t *testing.T) []string {
+	t.Helper()
+	out := slices.Concat(processes(), controlGroups(), mounts(t), folders(os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")), ofTare("/dev/shm"))
+	if k.listing != nil {
+		out = append(out, k.listing(t)...)
+	}
+	return out
+}
+
+// differs compares what there is with before, and returns lines that begin with + or -. What goes away within some seconds is no difference: the kernel
+// takes a moment to end the children of a killed process, and what others do on this host comes and goes.
+func (k *killable) differs(t *testing.T, before []string) (diff []string) {
+	t.Helper()
+	for try := range 50 {
+		now := k.traces(t)
+		var found []string
+		for _, line := range now {
+			if !slices.Contains(before, line) {
+				found = append(found, "+ "+line)
+			}
+		}
+		for _, line := range before {
+			if !slices.Contains(now, line) {
+				found = append(found, "- "+line)
+			}
+		}
+		if try > 0 {
+			found = slices.DeleteFunc(found, func(line string) bool { return !slices.Contains(diff, line) })
+		}
+		if diff = found; len(diff) == 0 {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return diff
+}
+
+// processes are those below this one that have not ended, with the sockets of loopback on which they listen.
+func processes() (out []string) {
+	parents, ended := map[int]int{}, map[int]bool{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, s := range stats {
+		_, rest, ok := bytes.Cut(readAll(s), []byte(") "))
+		fields := bytes.Fields(rest)
+		if !ok || len(fields) < 2 {
+			continue // it has ended meanwhile
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(s)))
+		parents[pid], _ = strconv.Atoi(string(fields[1]))
+		ended[pid] = string(fields[0]) == "Z"
+	}
+	for pid := range parents {
+		at := parents[pid]
+		for at > 0 && at != os.Getpid() {
+			at = parents[at]
+		}
+		if at > 0 && !ended[pid] {
+			out = append(out, fmt.Sprintf("process %d: %q", pid, readAll(fmt.Sprintf("/proc/%d/cmdline", pid))))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// controlGroups are those with tare in their name in which nothing runs: what runs is listed itself, or belongs to somebody else.
+func controlGroups() (out []string) {
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.Contains(d.Name(), "tare") && len(readAll(filepath.Join(path, "cgroup.procs"))) == 0 {
+			out = append(out, "cgroup "+path)
+		}
+		return nil
+	})
+	return out
+}
+
+func mounts(t *testing.T) (out []string) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		out = append(out, "mount "+strings.TrimSpace(line))
+	}
+	return out
+}
+
+// folders are all files below roots, but for the folder in which locks lie: all runs share it.
+func folders(roots ...string) (out []string) {
+	for _, root := range roots {
+		_ = filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+			if err == nil && path != root && !strings.HasPrefix(filepath.Base(path), "tare-locks") {
+				out = append(out, "file "+path)
+			}
+			return nil
+		})
+	}
+	return out
+}
+
+// ofTare are tare's folders in a folder that it shares with others.
+func ofTare(in string) (out []string) {
+	paths, _ := filepath.Glob(filepath.Join(in, "*tare*"))
+	for _, path := range paths {
+		out = append(out, "file "+path)
+	}
+	return out
+}
+
+// leftovers is what tare has left that should leave nothing in the folder for temporary files, and no process of its own or control group.
+func leftovers(t *testing.T, bin string) string {
+	t.Helper()
+	var left []string
+	for range 20 { // the kernel takes a moment to end children of a killed parent
+		stats, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		left = append(controlGroups(), ofTare(os.TempDir())...)
+		for _, s := range stats {
+			if line := readAll(s); bytes.HasPrefix(line, []byte(bin+"\x00serve\x00")) {
+				left = append(left, fmt.Sprintf("process %s: %q", s, line))
+			}
+		}
+		if len(left) == 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return strings.Join(left, "\n")
+}
+
+// withEngines compares OPA with Cedar where OPA has been built, and else Cedar with itself.
+func withEngines(t *testing.T, _ string, k *killable) {
+	t.Helper()
+	other := "cedar, position: absent"
+	there, err := engine.Seek(t.Context(), engine.OPA, engine.Host{Getenv: os.LookupEnv})
+	if there && err == nil {
+		other = "opa"
+	} else {
+		t.Logf("without OPA, which has not been built on this host: %v", err)
+	}
+	k.experiment = strings.ReplaceAll(k.experiment, "$(ENGINE)", other)
+}
+
+// withPlane skips where tare-plane has not been built, which takes minutes.
+func withPlane(t *testing.T) plane.Binary {
+	t.Helper()
+	b, ok := plane.Cached(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv})
+	if !ok {
+		t.Skipf("SKIPPED: there is no tare-plane of Kubernetes %s on this host; 'make plane' builds it", plane.V136)
+	}
+	return b
+}
+
+// withCluster starts a control plane that is not the run's own. With nodes it has the controllers that empty namespaces.
+func withCluster(t *testing.T, bin string, k *killable) {
+	t.Helper()
+	b := withPlane(t)
+	dir := t.TempDir()
+	t.Setenv(plane.Variable, b.Path)
+	t.Setenv("TARE_CACHE", filepath.Join(dir, "cache")) // logs of planes lie there
+	out, code := tare(t, bin, dir, "plane", "up", "--name", "killed", "--nodes", "1")
+	if code != ExitPass {
+		t.Fatalf("plane up: exit %d\n%s", code, out)
+	}
+	t.Cleanup(func() {
+		down := exec.Command(bin, "plane", "down", "--name", "killed") // not bound by the test's context, which has ended
+		if out, err := down.CombinedOutput(); err != nil {
+			t.Errorf("plane down: %v\n%s", err, out)
+		}
+	})
+	_, file, _ := strings.Cut(out, "export KUBECONFIG=")
+	file, _, _ = strings.Cut(file, "\n")
+	k.experiment = strings.ReplaceAll(k.experiment, "$(KUBECONFIG)", file)
+	k.listing = func(t *testing.T) []string { return objects(t, file) }
+	for last := []string{}; ; { // a control plane makes objects of its own for some seconds after its start
+		now := objects(t, file)
+		if slices.Equal(now, last) {
+			return
+		}
+		last = now
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// objects names every object of a cluster, but for those that a cluster makes by itself as time goes by.
+func objects(t *testing.T, kubeconfig string) (out []string) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
+	disco := discovery.NewDiscoveryClientForConfigOrDie(config)
+	client := metadata.NewForConfigOrDie(config)
+	resources, err := disco.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gvrs, err := discovery.GroupVersionResources(discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "get"}}, resources))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for gvr := range gvrs {
+		if slices.Contains([]string{"events", "leases", "componentstatuses"}, gvr.Resource) {
+			continue
+		}
+		list, err := client.Resource(gvr).List(context.Background(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatalf("%v: %v", gvr, err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			out = append(out, fmt.Sprintf("object %s %s/%s %s, labels %v", gvr.GroupResource(), o.Namespace, o.Name, o.UID, o.Labels))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
