@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 			}))
 		},
 		"secretdriver": secretDriver,
-		killedDriver: runDriver,
+		killedDriver:   runDriver,
 	})
 }
 
