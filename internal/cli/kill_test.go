@@ -106,11 +106,12 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 	for i := range points {
 		rng := rand.New(rand.NewPCG(uint64(i), uint64(points)))
 		after := time.Duration(rng.Float64() * float64(k.life) / 4)
-		if i%2 == 1 {
+		late := (i+points)%2 == 1
+		if late {
 			after = time.Duration(rng.Float64() * float64(k.life))
 		}
 		folder := k.folder(t)
-		dir, something := k.kill(t, bin, folder, after)
+		dir, something := k.kill(t, bin, folder, after, late)
 		switch {
 		case something:
 			undone++
@@ -160,17 +161,25 @@ func (k *killable) folder(t *testing.T) string {
 	return dir
 }
 
-// kill kills one run in a folder with the experiment, and undoes it. It returns the record's folder, "" where the kill came before there was one, and whether there was anything to undo.
-func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration) (record string, undone bool) {
+// kill kills one run in a folder with the experiment, and undoes it. The time counts from the run's start; late: from the moment when its record is there.
+// It returns the record's folder, "" where the kill came before there was one, and whether there was anything to undo.
+func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration, late bool) (record string, undone bool) {
+	journals := filepath.Join(dir, "results", "*", "record.jsonl")
 	run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
 	run.Dir = dir
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
+	for range 1200 { // a minute
+		if found, _ := filepath.Glob(journals); !late || len(found) > 0 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 	time.Sleep(after)
 	_ = run.Process.Kill()
 	state, _ := run.Process.Wait()
-	records, _ := filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl"))
+	records, _ := filepath.Glob(journals)
 	if len(records) == 0 {
 		return "", false // killed before the journal: nothing was changed yet
 	}
