@@ -76,9 +76,6 @@ func buildTare(t *testing.T) string {
 // originalTemp is the folder for temporary files before any test has set another.
 var originalTemp = os.TempDir()
 
-// originalCache is the user's folder of what is built.
-var originalCache, _ = os.UserCacheDir()
-
 // TestScripts runs the command line as a person would: arguments in, streams, files and exit codes out. What waits runs beside what computes.
 func TestScripts(t *testing.T) {
 	t.Parallel()
