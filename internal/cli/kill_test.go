@@ -54,7 +54,7 @@ type killable struct {
 func killables() []killable {
 	const small = "seed: 1\nload: {rate: 20/s, max_rate: 50/s, duration: 1s, timeout: 10s}\n"
 	return []killable{
-		{name: "identity", experiment: killedExperiment, points: 3, life: 8 * time.Second},
+		{name: "identity", experiment: killedExperiment, points: 2, life: 4 * time.Second},
 		{name: "sandbox", experiment: comparedExperiment, points: 3, life: 2 * time.Second, trials: true, resumed: "4 blocks of 2 treatments"},
 		{name: "decision", points: 2, life: 3 * time.Second, needs: withEngines, experiment: "name: decision\narea: decision\nquestion: compare\ntarget: {}\n" +
 			"baseline: {engine: cedar}\ntreatments: [{engine: $(ENGINE)}]\nfixed: {policies: 5}\nblocks: 3\nseed: 1\n" +
@@ -63,9 +63,9 @@ func killables() []killable {
 			"target: {program: [" + killedDriver + "], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 4\nseed: 1\n"},
 		{name: "imagepull", points: 2, life: 3 * time.Second, needs: func(t *testing.T, _ string, _ *killable) { withPlane(t) }, experiment: "name: imagepull\narea: imagepull\nquestion: compare\n" +
 			"target: {operations: [check, pull], rounds: 3, span: 1ms}\nbaseline: {accessor: disabled}\ntreatments: [{accessor: cached}]\nfixed: {records: 20}\nblocks: 3\nseed: 1\n"},
-		{name: "admission", points: 1, life: 15 * time.Second, needs: func(t *testing.T, _ string, _ *killable) { withPlane(t) }, experiment: "name: admission\narea: admission\nquestion: compare\ntarget: {}\n" +
+		{name: "admission", points: 1, life: 6 * time.Second, needs: func(t *testing.T, _ string, _ *killable) { withPlane(t) }, experiment: "name: admission\narea: admission\nquestion: compare\ntarget: {}\n" +
 			"baseline: {mechanism: none}\ntreatments: [{mechanism: webhook, policies: 2}]\nfixed: {nodes: 2}\nblocks: 2\n" + small},
-		{name: "cluster", points: 1, life: 15 * time.Second, needs: withCluster, experiment: "name: cluster\narea: admission\nquestion: compare\ntarget: {kubeconfig: $(KUBECONFIG)}\n" +
+		{name: "cluster", points: 1, life: 6 * time.Second, needs: withCluster, experiment: "name: cluster\narea: admission\nquestion: compare\ntarget: {kubeconfig: $(KUBECONFIG)}\n" +
 			"baseline: {mechanism: none}\ntreatments: [{mechanism: vap, policies: 2}, {mechanism: webhook, policies: 2}]\nblocks: 2\n" + small},
 	}
 }
