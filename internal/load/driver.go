@@ -50,7 +50,7 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 		g.stride = uint64(a.Callers)
 		g.base = (s.next + g.stride - 1) / g.stride * g.stride
 	}
-	before, held := s.Meter(), s.Progress().Held
+	before := s.Meter()
 	g.start = s.clock.now() + int64(lead)
 	s.engine.begin(g)
 	stopped, err := s.watch(ctx, g.ended, poll, stop)
@@ -63,7 +63,7 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 	s.next = max(s.next, g.next)
 	after := s.Meter()
 	return Segment{
-		Start: time.Duration(g.start), End: time.Duration(end), Offered: g.offered, Sent: g.sent, Stopped: stopped, Held: int(s.Progress().Held - held),
+		Start: time.Duration(g.start), End: time.Duration(end), Offered: g.offered, Sent: g.sent, Stopped: stopped,
 		CPU: after.cpu - before.cpu, Effort: after.Since(&before),
 	}, err
 }

@@ -69,7 +69,7 @@ func (s *shard) holdsBack(conn *conn, c *liveCall) bool {
 func (s *shard) resume() {
 	for n := 0; n < launchMost && s.held.first != nil; n++ {
 		c := s.held.first
-		if s.sends.next(c.intended, s.now) > s.now {
+		if s.sends.wait(c.intended, s.now, 0) > 0 {
 			return
 		}
 		s.unqueue(c)

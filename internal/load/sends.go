@@ -52,9 +52,6 @@ func (s *sends) wait(intended, now int64, others int) int64 {
 	return max(0, int64(s.limit.Ahead(s.shift+ns(now))+s.limit.Takes(others)-s.mayBeAhead(intended, now)))
 }
 
-// next is when the oldest call that is held back may be sent.
-func (s *sends) next(intended, now int64) int64 { return now + s.wait(intended, now, 0) }
-
 // turn waits until c, which has a worker and since then a connection, may be sent, and counts it. A call that finds its connection closed and needs
 // another counts once.
 func (e *std) turn(ctx context.Context, c *goCall, since int64) error {

@@ -194,7 +194,7 @@ func (s *shard) due() int64 {
 		due = min(due, c.since+s.timeout)
 	}
 	if c := s.held.first; c != nil {
-		due = min(due, s.sends.next(c.intended, s.now))
+		due = min(due, s.now+s.sends.wait(c.intended, s.now, 0))
 	}
 	return min(due, s.source.due())
 }

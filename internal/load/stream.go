@@ -104,8 +104,6 @@ type Segment struct {
 	Stopped    bool          // stop ended it early
 	// CPU is the generator process's own CPU time during the segment, in seconds.
 	CPU float64
-	// Held is how many calls the limit kept from being sent during the segment.
-	Held int `json:",omitempty"`
 	// Effort is what the generator's threads did in it; nil: not known.
 	Effort *Effort `json:",omitempty"`
 }
@@ -117,7 +115,7 @@ type Progress struct {
 	Sent           uint64
 	Done           [Outcomes]uint64
 	UnsentTimeouts uint64
-	Held           uint64 // calls that the limit has kept from being sent when a connection was free
+	Held           uint64 // how often the limit has kept a call from being sent
 	Waiting        int    // due, not sent yet
 	InFlight       int    // sent, not ended
 	Established    int    // connections that are established, also those in a TLS handshake
