@@ -70,7 +70,7 @@ func (p *place) reach(ctx context.Context) error {
 	if p.session, err = p.open(ctx, p.env.Getenv); err != nil {
 		return err
 	}
-	p.session.Pace = p.env.Limit.Wait
+	p.session.Limit = p.env.Limit
 	if !p.spec.Load {
 		return nil
 	}

@@ -125,17 +125,9 @@ func unquoted(err error) error {
 	return errNoHTTP
 }
 
-// paced waits until another request may be sent.
-func (s *Session) paced(ctx context.Context) error {
-	if s.Pace == nil {
-		return nil
-	}
-	return s.Pace(ctx)
-}
-
 // do makes one request on a connection of its own.
 func (s *Session) do(ctx context.Context, r request, timeout time.Duration) (status int, body []byte, err error) {
-	if err := s.paced(ctx); err != nil {
+	if err := s.Limit.Wait(ctx); err != nil {
 		return 0, nil, err
 	}
 	l, err := dial(ctx, s)

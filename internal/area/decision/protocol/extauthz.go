@@ -77,7 +77,7 @@ func (extAuthz) Ask(ctx context.Context, s *Session, q model.Question) (Answer, 
 	if err != nil {
 		return Answer{}, err
 	}
-	if err := s.paced(ctx); err != nil {
+	if err := s.Limit.Wait(ctx); err != nil {
 		return Answer{}, err
 	}
 	lines, err := newGRPCLines(s, 1)

@@ -142,7 +142,7 @@ func (a *admin) close() {
 
 // send is Session.do on the admin's connection.
 func (a *admin) send(ctx context.Context, r request) (status int, body []byte, err error) {
-	if err := a.session.paced(ctx); err != nil {
+	if err := a.session.Limit.Wait(ctx); err != nil {
 		return 0, nil, err
 	}
 	if a.line != nil && a.line.spent {

@@ -106,7 +106,7 @@ func (t *talk) end() {
 // do makes one request. A connection that was closed after the last answer is made again, once.
 func (t *talk) do(ctx context.Context, r request) (status int, body []byte, err error) {
 	for {
-		if err := t.session.paced(ctx); err != nil {
+		if err := t.session.Limit.Wait(ctx); err != nil {
 			return 0, nil, err
 		}
 		fresh := t.line == nil

@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/area/decision/model"
 	"tare/internal/load"
+	"tare/internal/ratelimit"
 )
 
 // An Adapter is one protocol. It is a value without state.
@@ -96,8 +97,8 @@ type Session struct {
 	Token    string
 	Headers  map[string]string // besides the protocol's own
 	Secrets  map[string]string // values in bodies, by the name of their place: {name}
-	// Pace waits until one more request may be sent outside of the load, so that these, too, stay below a rate; nil: there is no bound.
-	Pace func(ctx context.Context) error
+	// Limit bounds what is sent outside of the load, together with the load; nil: no bound.
+	Limit *ratelimit.Limiter
 
 	lines *grpcLines // of ext-authz, nil until the first Operation
 }
