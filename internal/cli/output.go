@@ -80,7 +80,8 @@ func (a *app) reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.report(dir, outs)
+			_, err = a.report(dir, outs)
+			return err
 		},
 	}
 	outputFlag(c, &outputs)
@@ -96,21 +97,22 @@ func analyzed(dir string, budgets []string) (*record.Record, *report.Report, err
 	}
 	rep, err := analyze.Analyze(rec, analyze.Options{Budget: budgets})
 	if err != nil {
-		return nil, nil, fmt.Errorf("analyze %s: %w", dir, err)
+		return rec, nil, fmt.Errorf("analyze %s: %w", dir, err)
 	}
 	return rec, rep, nil
 }
 
-// report analyzes the record in dir and writes it in every form, and the page into dir. The error carries the run's exit code.
-func (a *app) report(dir string, outs []output) error {
+// report analyzes the record in dir and writes it in every form, and the page into dir. The error carries the run's exit code; the record is nil where it
+// cannot be opened.
+func (a *app) report(dir string, outs []output) (*record.Record, error) {
 	rec, rep, err := analyzed(dir, nil)
 	if err != nil {
-		return err
+		return rec, err
 	}
 	a.windows(dir, rec, rep)
 	for _, o := range outs {
 		if err := a.write(o, rep); err != nil {
-			return err
+			return rec, err
 		}
 	}
 	// The run's numbers are out: a folder that cannot be written to, such as an archive's, is no reason to fail.
@@ -122,9 +124,9 @@ func (a *app) report(dir string, outs []output) error {
 	}
 	a.github(rep)
 	if code := analyze.ExitCode(rep); code != ExitPass {
-		return &exit{code: code, quiet: true}
+		return rec, &exit{code: code, quiet: true}
 	}
-	return nil
+	return rec, nil
 }
 
 // write encodes to standard output or to a file, which is complete or absent.

@@ -156,9 +156,9 @@ func (a *app) finish(dir string, err error, outs []output) error {
 	if err != nil {
 		a.tell("tare: %v\n", err)
 	}
-	reported := a.report(dir, outs)
+	rec, reported := a.report(dir, outs)
 	a.tell("record  %s\n", dir)
-	a.tellPending(dir)
+	a.tellPending(rec)
 	var x *exit
 	if err != nil && (reported == nil || errors.As(reported, &x) && x.code != ExitInvalid) {
 		return &exit{code: ExitError, cause: err, quiet: true}
@@ -167,9 +167,8 @@ func (a *app) finish(dir string, err error, outs []output) error {
 }
 
 // tellPending names the changes that a run has left behind, and says how to go on.
-func (a *app) tellPending(dir string) {
-	rec, err := record.Open(dir)
-	if err != nil {
+func (a *app) tellPending(rec *record.Record) {
+	if rec == nil {
 		return // the report has said why
 	}
 	pending := rec.Pending()
@@ -180,7 +179,7 @@ func (a *app) tellPending(dir string) {
 	for _, c := range pending {
 		a.tell("  %s %q\n", c.Kind, c.ID)
 	}
-	a.tell("next: tare undo %s\n", dir)
+	a.tell("next: tare undo %s\n", rec.Dir)
 }
 
 // preflight prints what the area found missing on this host. look says that nothing is going to be measured, and that all is wanted which a run finds.
