@@ -4,8 +4,9 @@ package engines
 
 import "embed"
 
-// Sources are the files to build from, by path: xacml/src/… and xacml/*.sha256; and opasource/*.txt, planesource/…/*.txt and pspsource/*.txt.
-// The latter are the modules in opa/, ../plane and ../plane/psp under names that let them be embedded: a module's files cannot be embedded by another's.
+// Sources holds the files that engines and control planes are built from, by path: xacml/src/… and xacml/*.sha256 for the Java
+// engines; opasource/*.txt, planesource/…/*.txt and pspsource/*.txt for the modules in opa/, ../plane and ../plane/psp. Those are
+// copies: a module cannot embed the files of another.
 //
 //go:embed xacml/src xacml/*.sha256 opasource/*.txt planesource pspsource/*.txt
 var Sources embed.FS

@@ -85,8 +85,9 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	return nil
 }
 
-// decisionsOnly leaves OPA's REST API nothing but questions: every user of the host can connect to loopback, and policies may be read and changed,
-// queries made up and the environment read by the rest of it. OPA's own way, system.authz, would evaluate one more policy for each question.
+// decisionsOnly refuses everything but questions and the health check. Every user of the host can connect to loopback, and the rest of OPA's
+// REST API reads and changes policies, runs any query and shows the environment. OPA's own authorization (system.authz) would evaluate
+// one more policy for each question.
 func decisionsOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		question := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1/data/")

@@ -99,7 +99,8 @@ func auditWindow(t *record.Trial, calls []load.Call, w load.Segment) audited {
 // mostOperations is how many operations calls can tell apart.
 const mostOperations = math.MaxUint8 + 1
 
-// slots gives each operation of the calls a place and a name: those that the record names come first, and then those that only a damaged record has.
+// slots returns the names of the operations, and the index of each among them. Those that the record names come first; calls of a damaged
+// record can have others.
 func slots(t *record.Trial, calls []load.Call) (place [mostOperations]int, names []string) {
 	names = slices.Clone(t.Operations[:min(len(t.Operations), mostOperations)])
 	var known [mostOperations]bool

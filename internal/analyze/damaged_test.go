@@ -193,7 +193,7 @@ func farBlock(journal []byte) []byte {
 	return bytes.ReplaceAll(journal, []byte(`"block":2,`), []byte(`"block":99000,`))
 }
 
-// TestBlocksOfHighNumbers: a report has a place for every block, and a record that holds few of them does not get places for a hundred thousand.
+// TestBlocksOfHighNumbers analyzes records of few blocks, the last of which has a high number: memory must not grow with that number.
 func TestBlocksOfHighNumbers(t *testing.T) {
 	for _, x := range small() {
 		dir := x.write(t, t.TempDir())
@@ -209,7 +209,7 @@ func TestBlocksOfHighNumbers(t *testing.T) {
 	}
 }
 
-// TestRemarksAreBounded: a record can hold any number of warnings, a report cannot; what is still to be undone is said all the same.
+// TestRemarksAreBounded analyzes a record with 100,000 notes and warnings. The report keeps the first of them, and the changes that are not undone.
 func TestRemarksAreBounded(t *testing.T) {
 	r := experiment{blocks: 10}.record()
 	for i := range 100_000 {

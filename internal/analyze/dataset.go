@@ -95,7 +95,8 @@ func (d *dataset) add(m *measure) {
 	}
 }
 
-// A room bounds what is kept for values that are not there: damaged records can name thousands of measures, each in one of thousands of blocks.
+// A room bounds the memory for blocks in which a measure has no value: a damaged record can name thousands of measures, each in one of
+// thousands of blocks.
 type room struct{ filled, empty int }
 
 // Without values there is room for so many empty ones, and for so many more with each value.
