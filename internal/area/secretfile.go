@@ -28,6 +28,15 @@ func OpenSecret(path string) (*os.File, error) {
 	return f, nil
 }
 
+// CheckSecretFile returns the error with which OpenSecret would refuse a file that exists. One that cannot be opened is left to whoever needs it.
+func CheckSecretFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil //nolint:nilerr // its reader says what is wrong
+	}
+	return errors.Join(guarded(f, path), f.Close())
+}
+
 // guarded is an error where other users can change what f holds. What cannot be written by anybody, as a secret that Kubernetes mounts, is fine, and
 // so is what is no file, as a pipe.
 func guarded(f *os.File, path string) error {

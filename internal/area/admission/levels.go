@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/internal/area"
+	"tare/internal/area/admission/cluster"
 	"tare/internal/design"
 )
 
@@ -27,7 +28,12 @@ func factors() []string {
 }
 
 // SecretFiles implements area.SecretFiler.
-func (s *Spec) SecretFiles() []string { return []string{s.Kubeconfig} }
+func (s *Spec) SecretFiles() []string {
+	if s.Kubeconfig == "" {
+		return nil
+	}
+	return cluster.SecretFiles(s.Kubeconfig, s.Context)
+}
 
 // Under implements area.Varied.
 func (s *Spec) Under(t design.Treatment) (area.Spec, error) { return s.under(t.Levels) }

@@ -50,11 +50,45 @@ func connection(ctx context.Context, o Options) (*rest.Config, Place, *plugin, e
 	if err != nil {
 		return nil, Place{}, nil, err
 	}
+	for _, x := range credentialFiles(file, name) {
+		if err := area.CheckSecretFile(x); err != nil {
+			return nil, Place{}, nil, fmt.Errorf("context %q of %s: %w", name, path, err)
+		}
+	}
 	config, plugin, err := configOf(ctx, file, name, o)
 	if err != nil {
 		return nil, Place{}, nil, fmt.Errorf("context %q of %s: %w", name, path, err)
 	}
 	return config, Place{Kubeconfig: path, Context: name, Server: config.Host, CA: hashCA(config.CAData)}, plugin, nil
+}
+
+// SecretFiles are the kubeconfig and the files with a key or a token that a context of it (the current one for "") names. What cannot be read is left to
+// whoever connects.
+func SecretFiles(kubeconfig, context string) []string {
+	paths := []string{kubeconfig}
+	file, err := readKubeconfig(kubeconfig)
+	if err != nil {
+		return paths
+	}
+	name, err := chooseContext(file, kubeconfig, context)
+	if err != nil {
+		return paths
+	}
+	return append(paths, credentialFiles(file, name)...)
+}
+
+// credentialFiles are the files with a key or a token that the user of a context names.
+func credentialFiles(file *api.Config, name string) (paths []string) {
+	user := file.AuthInfos[file.Contexts[name].AuthInfo]
+	if user == nil {
+		return nil
+	}
+	for _, path := range []string{user.ClientKey, user.TokenFile} {
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // Locate reads where a context of a kubeconfig (the current one for "") is, without its credentials: no plugin is started.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -144,4 +145,23 @@ func TestKubeconfigsThatOthersCanWrite(t *testing.T) {
 	}
 	_, err := New(t.Context(), Options{Run: "r", Kubeconfig: path})
 	wantError(t, err, "other users can write", "chmod 600 "+path)
+}
+
+// TestFilesOfKubeconfigsThatOthersCanWrite hold the key or the token of a context's user; those of other users are not looked at.
+func TestFilesOfKubeconfigsThatOthersCanWrite(t *testing.T) {
+	for _, field := range []string{"tokenFile", "client-key"} {
+		secret := filepath.Join(t.TempDir(), "secret")
+		path := write(t, kubeconfig("https://one.example", nil, field+": "+secret))
+		if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := SecretFiles(path, ""); !slices.Equal(got, []string{path, secret}) {
+			t.Errorf("%s: files with secrets: %q", field, got)
+		}
+		if err := os.Chmod(secret, 0o622); err != nil {
+			t.Fatal(err)
+		}
+		_, err := New(t.Context(), Options{Run: "r", Kubeconfig: path})
+		wantError(t, err, "other users can write "+secret, "chmod 600 "+secret)
+	}
 }
