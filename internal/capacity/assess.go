@@ -115,6 +115,9 @@ type base struct {
 	floor          float64 // share of calls that fail at any rate
 }
 
+// varied reports whether some calls take much longer than others well below the capacity.
+func (b base) varied() bool { return b.p99 > 2*b.p50 }
+
 // baseOf looks at the ramp's steps that held, without the fastest, which may be close to the capacity.
 func baseOf(t Trace) base {
 	var steps []Step

@@ -12,7 +12,7 @@ import (
 const longest = 60 * time.Second
 
 // occupy keeps a service busy, by a rate that follows what it does and keeps a short queue, until it has been under load for a while: what a service can do
-// may change with time, and is known the better the longer it was busy.
+// may change with time, and is known the better the longer it was busy. A target that becomes warm meanwhile is to be overloaded again.
 func (r *session) occupy() error {
 	if !r.occupies() {
 		return nil
@@ -34,6 +34,9 @@ func (r *session) occupy() error {
 				return err
 			}
 			continue
+		}
+		if r.warmer() {
+			return nil
 		}
 		if now := r.seen.goodput(max(step.Length(), min(8*time.Second, r.s.Now()-begun))); now > 0 {
 			goodput = now

@@ -16,7 +16,8 @@ import (
 //	statement                 evidence
 //	holds VerifiedLow         confirmations at that rate held, for at least leastHeld at a stretch; nothing that was tried later at that rate or below broke, nor
 //	                          earlier after a longer time; at most 2 % of their calls ended badly (beyond the share that fails at any rate), also after the step
-//	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held for as long
+//	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held for as long; but for limiters that save
+//	                          up, the target had answered 1000 calls well by then, so that it was warm
 //	number with interval      both of these, at most 1.6 times apart. The interval is never narrower than the resolution of
 //	                          a confirmation, and its lower end allows for the shortfall of the class
 //	at least                  without a number: VerifiedLow less the shortfall of the class; or, where nothing broke, a
@@ -66,6 +67,11 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 		r.BrokeAbove, _ = t.keptUpWith()
 	}
 	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict))
+	if n := t.answered(); r.VerifiedHigh > 0 && n < warmAfter && !f.verdict.Method().Traits().Saves {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s/s broke when the target had answered only %d calls: it may be able to take more once it is warm. "+
+			"A longer max_time tells", number(r.VerifiedHigh), n))
+		r.VerifiedHigh = 0
+	}
 	if r.number(t, f) {
 		r.Burst = burst(t, f)
 		return
@@ -88,7 +94,7 @@ func (r *Result) number(t Trace, f judgement) bool {
 	}
 	r.Rate, r.Lo, r.Hi, r.Level = f.Value, f.Lo, f.Hi, f.Level
 	switch {
-	case traits.Places && r.Rate > hi && r.Rate < hi*farApart: // chance takes the last places below the rate that they allow on average
+	case traits.Places && traits.Gradual && r.Rate > hi && r.Rate < hi*farApart: // chance takes the last places below the rate that they allow on average
 		r.Lo = min(r.Lo, lo)
 	case r.Rate < lo || r.Rate > hi:
 		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
@@ -107,7 +113,7 @@ func shortfall(c signature.Class) float64 {
 	switch t := c.Traits(); {
 	case t.Falls:
 		return 0.15
-	case t.Gradual, c == signature.Shedding:
+	case t.Gradual, t.Places, c == signature.Shedding:
 		return 0.08
 	case t.Served:
 		return 0.03

@@ -11,23 +11,30 @@ import (
 // lastStretch is how long a service has to hold a rate at a stretch; a target that collapses, or refuses calls little by little, twice as long.
 const lastStretch = 12 * time.Second
 
-// conclude lets a long stretch agree with the lower side of a bracket that short ones may err about, where it has not yet. A bracket that is not done any more
-// asks for further confirmations.
+// conclude lets a long stretch agree with the lower side of a bracket that short ones may err about, where it has not yet, and a target that has answered few
+// calls warm up. A bracket that is not done any more asks for further confirmations.
 func (r *session) conclude(a *aim) error {
 	r.judge() // the bracket may tell classes apart
 	if traits := r.class().Traits(); r.lasted >= a.lo || !traits.Falls && !r.gradual() {
-		return nil
+		return r.warmUp(a)
 	}
-	rate := a.lo
-	held, got, err := r.lasts(rate, r.stretch())
-	if err != nil || held {
+	held, got, err := r.lasts(a.lo, r.stretch())
+	switch {
+	case err != nil:
 		return err
+	case held:
+		return r.warmUp(a)
 	}
+	r.breaks(a, got)
+	return nil
+}
+
+// breaks moves a bracket below its lower side, which did not last: only got calls a second were answered well.
+func (r *session) breaks(a *aim, got float64) {
 	r.long = true
-	a.learn(trial{rate: rate, length: r.t.Steps[len(r.t.Steps)-1].Length()})
+	a.learn(trial{rate: a.lo, length: r.t.Steps[len(r.t.Steps)-1].Length()})
 	a.center = min(a.center, got)
 	a.fine = max(a.fine, 0.08)
-	return nil
 }
 
 // loaded is how long load was offered so far.
@@ -47,17 +54,22 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 		return false, 0, err
 	}
 	traits := r.class().Traits()
-	queues := !traits.Saves && !traits.Gradual && !traits.Strands // else calls that are open may be ones that are turned away late
-	fails, broke := r.exceeds(r.allowed(uint64(rate*d.Seconds()))), false
+	queues := !traits.Saves && !traits.Gradual && !traits.Places && !traits.Strands // else calls that are open may be ones that are turned away late
+	fails, waits, failing := r.exceeds(r.allowed(uint64(rate*d.Seconds()))), false, false
 	inFlight := rate * max(3*r.typical, 2*baseOf(r.t).mean).Seconds() // without a queue, at most
 	step, err := r.offer(RoleConfirmLow, rate, d, func(elapsed time.Duration) bool {
-		broke = queues && float64(r.seen.last().open) > max(20, 2*rate+inFlight) || fails(elapsed)
-		return broke
+		waits = queues && float64(r.seen.last().open) > max(20, 2*rate+inFlight)
+		failing = fails(elapsed)
+		return waits || failing
 	})
 	if err != nil {
 		return false, 0, err
 	}
-	if held = !broke && !fails(math.MaxInt64); held && queues {
+	failing = failing || fails(math.MaxInt64)
+	if r.gradual() || r.class() == signature.Shedding {
+		failing = failing || r.pooled(rate) > r.floor()+0.01 // this stretch may have been lucky
+	}
+	if held = !waits && !failing; held && queues {
 		// Above the capacity a queue grows by rate ÷ capacity − 1 per second.
 		held = r.seen.waiting(step.Length()/4)-inFlight <= max(12, 0.25*rate)
 	}

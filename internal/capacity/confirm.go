@@ -26,10 +26,14 @@ const (
 // confirm brackets the estimate: first a rate just above, which should break, then one just below, which should hold, and both again. On a
 // contradiction the estimate shifts, further each time. A goodput above 0 asks for another overload, from there: the first was not the whole truth.
 func (r *session) confirm() (goodput float64, err error) {
+	was := r.warm
 	for _, experiment := range []func() error{r.allowance, r.untangle, r.places, r.remembers, r.occupy} {
 		if err := experiment(); err != nil {
 			return 0, err
 		}
+	}
+	if r.warm != was && r.overloads() < 6 {
+		return r.fastest, nil
 	}
 	a := r.aim()
 	first := a.center
@@ -61,6 +65,9 @@ func (r *session) confirm() (goodput float64, err error) {
 				return max(got, 1e-9), nil
 			}
 			r.rests = true // what it lets pass depends on what was offered before
+		}
+		if r.warmer() && r.overloads() < 6 {
+			return max(rate, r.fastest), nil
 		}
 		last := r.t.Steps[len(r.t.Steps)-1]
 		if role == RoleConfirmHigh && last.Passed == nil && a.hi == 0 {
@@ -101,13 +108,13 @@ func (r *session) gradual() bool {
 	t, queued := r.class().Traits(), r.estimate.verdict.Queued
 	counting := 2 / math.Max(1, r.estimate.Value*15) // how far a single call more or less moves the estimate
 	noisy := r.estimate.N > 0 && r.estimate.Half() > 0.015+counting+r.floor()
-	return t.Gradual || t.Steady && !t.Windowed && !t.Strands && noisy && (t.Limiter || !queued)
+	return t.Gradual || t.Places && baseOf(r.t).varied() || t.Steady && !t.Windowed && !t.Strands && noisy && (t.Limiter || !queued)
 }
 
 // waits reports whether rates are judged by whether responses grow, each from rest: calls wait, and the limit saves nothing up.
 func (r *session) waits() bool {
 	t := r.class().Traits()
-	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !t.Gradual && !t.Strands
+	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !t.Gradual && !t.Places && !t.Strands
 }
 
 // lossy reports whether calls failed in the last step, though the class is one whose calls wait.

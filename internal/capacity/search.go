@@ -58,6 +58,8 @@ type session struct {
 	typical time.Duration
 	// fastest is the highest rate that held.
 	fastest float64
+	// warm is the median response by which the target was last seen to have become faster; 0: never.
+	warm time.Duration
 	// long is whether confirmations last longer, since a rate that had held did not last.
 	long bool
 	// spent is whether a service did less after it had been busy for a while: what it saves up in a pause must not count.

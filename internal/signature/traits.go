@@ -10,7 +10,7 @@ type Traits struct {
 	Saves bool
 	// Strands: calls are left without an answer, and stay open while the target serves others.
 	Strands bool
-	// Places: calls are refused when all places are taken; the capacity is places ÷ service time.
+	// Places: calls are refused when all places are taken; the capacity is places ÷ service time. Where that varies, chance takes the last places earlier.
 	Places bool
 	// Falls: the goodput falls under overload, so that only rates that were held, each from rest, say what the capacity is.
 	Falls bool
@@ -29,9 +29,9 @@ type Traits struct {
 // traits has a row for every class; a test compares it with the list of classes.
 var traits = map[Class]Traits{
 	Client:            {},
-	ConnectionRefused: {Steady: true},
+	ConnectionRefused: {Steady: true, Places: true},
 	PortExhaustion:    {Steady: true},
-	FDExhaustion:      {Steady: true},
+	FDExhaustion:      {Steady: true, Places: true},
 	AcceptQueue:       {Steady: true, Strands: true},
 	ConcurrencyLimit:  {Places: true, Gradual: true, Limiter: true},
 	FixedWindow:       {Steady: true, Saves: true, Windowed: true, Limiter: true},
