@@ -4,16 +4,18 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X tare/internal/cli.version=$(VERSION)
 LINT    := bin/golangci-lint
 GOTESTSUM := bin/gotestsum
-RACE    := ./internal/capacity/servers/... ./internal/load/... ./internal/importer/... ./internal/ratelimit/... ./internal/run/... ./internal/proc/... ./internal/build/... ./internal/driver/... ./internal/plane/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
+RACE    := ./lab/bench ./lab/fixture ./lab/hostile ./lab/servers ./internal/load/... ./internal/importer/... \
+           ./internal/ratelimit/... ./internal/run/... ./internal/proc/... ./internal/build/... ./internal/driver/... \
+           ./internal/plane/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
 # Two packages at once are tested only of those that measure nothing and hold nothing to a time: CALM, which have goroutines, and PURE. All others are tested
 # alone.
 CALM    := ./internal/area ./internal/area/admission/cluster ./internal/area/admission/mechanism ./internal/area/admission/node ./internal/area/admission/webhook \
            ./internal/area/decision/engine ./internal/area/decision/protocol ./internal/area/decision/reference ./internal/area/exec ./internal/area/identity/reference \
            ./internal/build ./internal/driver ./internal/importer ./internal/plane ./internal/ratelimit ./internal/record ./internal/term
 PURE    := $(CALM) ./cmd/... ./engines/... ./schema/... ./internal/analyze ./internal/arch ./internal/area/admission/apimetrics ./internal/area/all \
-           ./internal/area/decision/model ./internal/area/identity/fixture ./internal/budget ./internal/capacity ./internal/capacity/simulated ./internal/chart ./internal/clock \
+           ./internal/area/decision/model ./internal/budget ./internal/capacity ./internal/chart ./internal/clock \
            ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/metric ./internal/report/... \
-           ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit
+           ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit ./lab/cmd/... ./lab/fixture ./lab/montecarlo ./lab/simulation
 
 # A stalled host can fail a test that holds a time; a fault fails again. So up to four failed tests are asked once more, when all others have run, and
 # are named as asked again. Not after a data race, a panic, a time-out or a package that did not compile (ADR 16).
@@ -48,8 +50,9 @@ test: $(GOTESTSUM) ## everything that this machine can run
 	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi
 
 race: $(GOTESTSUM) ## the packages with goroutines, under the race detector
-	@$(COMPILE) -race $(RACE) ./internal/stat/simulated >/dev/null 2>&1 || true
-	$(GO) test -race -short -p 1 -timeout 25m -run '^(TestReproducible|TestTables)$$' ./internal/stat/simulated # the others compute the same way, for minutes
+	@$(COMPILE) -race $(RACE) ./lab/montecarlo >/dev/null 2>&1 || true
+	# The other tests of lab/montecarlo compute the same way, for minutes.
+	$(GO) test -race -short -p 1 -timeout 25m -run '^(TestReproducible|TestTables)$$' ./lab/montecarlo
 	@failed=; \
 	$(TESTS) --hide-summary=skipped --packages='$(CALM)' -- -race -short -vet=off -p 2 -timeout 25m || failed=1; \
 	$(TESTS) --hide-summary=skipped --packages='$(filter-out $(shell $(GO) list $(CALM)),$(shell $(GO) list $(RACE)))' -- -race -short -vet=off -p 1 -timeout 25m || failed=1; \
@@ -69,17 +72,17 @@ check: ## what a change must pass before it is sent
 	$(MAKE) lint race test
 
 bench: ## the generator against wrk and net/http, and its lateness
-	$(GO) run ./cmd/tare-bench
+	$(GO) run ./lab/cmd/tare-bench
 
 simulate: ## the search, the signatures and the statistics against simulated truth (about half an hour)
-	$(GO) run ./cmd/tare-simulate
-	$(GO) run ./cmd/tare-simulate -worlds 10000 -seed 1
-	$(GO) run ./cmd/tare-simulate -stat
+	$(GO) run ./lab/cmd/tare-simulate
+	$(GO) run ./lab/cmd/tare-simulate -worlds 10000 -seed 1
+	$(GO) run ./lab/cmd/tare-simulate -stat
 
 calibrate: build ## tare against known truth on this host: servers and proxies of known capacity (about twenty minutes), and planted costs (an hour)
-	$(GO) run ./cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json
-	$(GO) run ./cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
-	$(GO) run ./cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml
+	$(GO) run ./lab/cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json
+	$(GO) run ./lab/cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
+	$(GO) run ./lab/cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml
 
 fuzz: ## every fuzz target for 30 s each
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \

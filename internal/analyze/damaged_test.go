@@ -14,9 +14,9 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
-	"tare/internal/memtest"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/lab/memtest"
 )
 
 // small are the records that the fuzzing of damage starts from.

@@ -4,7 +4,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,7 @@ import (
 // layers lists packages from the bottom up. A package imports only lower rows. "x/..." is x and all below it.
 var layers = []string{
 	"clock",
-	"metric stat hist spelling unit chart term ratelimit memtest",
+	"metric stat hist spelling unit chart term ratelimit",
 	"design load probe proc glossary",
 	"build",
 	"area signature budget plane",
@@ -33,22 +32,10 @@ const areaSees = 6
 const module = "tare/internal/"
 
 func TestImportsPointDown(t *testing.T) {
-	// Files are opened here, not by "go list": the test cache sees what we open.
-	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.Contains(file, "testdata") {
-			return err
-		}
+	eachFile(t, "..", func(file string, imports []string) {
 		pkg := filepath.ToSlash(filepath.Dir(file))[len("../"):]
-		src, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		for _, imp := range f.Imports {
-			if to, ok := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), module); ok {
+		for _, imp := range imports {
+			if to, ok := strings.CutPrefix(imp, module); ok {
 				if why := forbidden(pkg, to); why != "" {
 					t.Errorf("%s: %s imports %s: %s", file, pkg, to, why)
 				}
@@ -57,6 +44,57 @@ func TestImportsPointDown(t *testing.T) {
 		if pkg != "arch" && level(pkg) == 0 {
 			t.Errorf("%s is in no layer: add it above", pkg)
 		}
+	})
+}
+
+// TestProductImportsNoRig keeps the rigs of tare/lab out of the binary: only tests and lab itself import them.
+func TestProductImportsNoRig(t *testing.T) {
+	files := 0
+	eachFile(t, "../..", func(file string, imports []string) {
+		files++
+		for _, imp := range imports {
+			if rigInProduct(file, imp) {
+				t.Errorf("%s imports %s: only tests may import packages of lab", file, imp)
+			}
+		}
+	})
+	if files < 500 {
+		t.Errorf("%d files were read: this is not the whole module", files)
+	}
+}
+
+// rigInProduct is true where a file that is neither a test nor part of lab imports a package of lab.
+func rigInProduct(file, imp string) bool {
+	isRig := imp == "tare/lab" || strings.HasPrefix(imp, "tare/lab/")
+	return isRig && !strings.HasSuffix(file, "_test.go") && !strings.HasPrefix(file, "../../lab/")
+}
+
+// eachFile calls do with every Go file below root and its imports. It opens the files itself, without "go list", so that
+// the test cache knows them.
+func eachFile(t *testing.T, root string, do func(file string, imports []string)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); name == "testdata" || name == "bin" || name == "results" || name == ".git" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(file, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		var imports []string
+		for _, imp := range f.Imports {
+			imports = append(imports, strings.Trim(imp.Path.Value, `"`))
+		}
+		do(filepath.ToSlash(file), imports)
 		return nil
 	})
 	if err != nil {
@@ -128,5 +166,22 @@ func TestForbiddenSeesViolations(t *testing.T) {
 	}
 	if why := forbidden("area/identity", "load"); why != "" {
 		t.Errorf("area/identity may not import load: %s", why)
+	}
+}
+
+func TestRigInProductSeesViolations(t *testing.T) {
+	for _, c := range []struct {
+		file, imp string
+		want      bool
+	}{
+		{"../../cmd/tare/main.go", "tare/lab/servers", true},
+		{"../../internal/load/dial.go", "tare/lab/hostile", true},
+		{"../../internal/load/dial_test.go", "tare/lab/hostile", false},
+		{"../../lab/cmd/tare-bench/main.go", "tare/lab/bench", false},
+		{"../../internal/cli/run.go", "tare/internal/run", false},
+	} {
+		if got := rigInProduct(c.file, c.imp); got != c.want {
+			t.Errorf("%s imports %s: violation %t, want %t", c.file, c.imp, got, c.want)
+		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tare/internal/budget"
-	"tare/internal/memtest"
 	"tare/internal/metric"
+	"tare/lab/memtest"
 )
 
 func abs(v float64, u metric.Unit) budget.Limit {

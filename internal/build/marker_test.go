@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // FuzzMarker: whatever lies in a folder, it is ours only by a marker of our form, for just this name or for what is being built under it.

@@ -13,7 +13,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // FuzzParse holds Parse to its promises on any input: no panic, an experiment exactly when there is no error, and every

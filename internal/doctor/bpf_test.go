@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // btf builds types: an integer, a struct of two members, a prototype of one argument, then a function of each name.

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/clock"
-	"tare/internal/memtest"
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/lab/memtest"
 )
 
 func files(pairs ...string) *examiner {

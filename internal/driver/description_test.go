@@ -10,7 +10,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 func TestBadDescriptions(t *testing.T) {

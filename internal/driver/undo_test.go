@@ -10,7 +10,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // TestUndoWithoutTheProgram: the error says what was prepared, by whom and where; the folder stays until the program is back.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // parsed is what became of some bytes.

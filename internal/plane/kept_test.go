@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/memtest"
 	"tare/internal/proc"
+	"tare/lab/memtest"
 )
 
 func example(name string) Kept {

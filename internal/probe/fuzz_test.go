@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 func seed(f *testing.F, names ...string) {

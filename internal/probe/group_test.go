@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/memtest"
 	"tare/internal/metric"
+	"tare/lab/memtest"
 )
 
 // A counter of a file of performance data: a long, or a text.

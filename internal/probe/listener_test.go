@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // refusing is a file system in which one directory may not be read.

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/clock"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 func FuzzStartTicks(f *testing.F) {

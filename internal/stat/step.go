@@ -8,7 +8,7 @@ import (
 
 const (
 	stepSides  = 3 // the least sizes on either side of a step
-	stepPlaces = 2 // what the place of a step counts in parameters: it is searched for (see the false positives in package simulated)
+	stepPlaces = 2 // what the place of a step counts in parameters: it is searched for (see the false positives in package montecarlo)
 	sideSizes  = 6 // a side with as many sizes has a law of its own
 )
 

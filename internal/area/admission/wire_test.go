@@ -14,7 +14,7 @@ import (
 
 	"tare/internal/area/admission/mechanism"
 	"tare/internal/load"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // standing is a place that has been prepared as far as rendering needs.

@@ -7,8 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tare/internal/area/identity/fixture"
 	"tare/internal/load"
+	"tare/lab/fixture"
 )
 
 func startAzure(t *testing.T) *fixture.AzureIMDS {

@@ -4,7 +4,7 @@ import (
 	"net"
 	"testing"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 func ask(c net.Conn) error {

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"tare/internal/area"
-	"tare/internal/area/identity/fixture"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/lab/fixture"
 )
 
 // several prepares all arms of a comparison, the A/A arm among them, as a run does.

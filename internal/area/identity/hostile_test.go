@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"tare/internal/load"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // A victim is an operation with answers that it must take and answers that it must not.

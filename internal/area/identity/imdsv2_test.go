@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area/identity/fixture"
 	"tare/internal/load"
 	"tare/internal/unit"
+	"tare/lab/fixture"
 )
 
 // rehearse prepares and verifies spec against a fixture, and makes n calls of its only operation.

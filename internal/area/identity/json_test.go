@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // read walks b and returns its members, the last of each name, and whether it is a well-formed object.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"tare/internal/area"
-	"tare/internal/area/identity/fixture"
 	"tare/internal/load"
 	"tare/internal/unit"
+	"tare/lab/fixture"
 )
 
 // startKubernetes starts an API server behind https. Callers' tokens are in files, and so is its authority.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // FuzzClaims compares what claims accepts with encoding/json.

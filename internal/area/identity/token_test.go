@@ -14,7 +14,7 @@ import (
 	"tare/internal/area/identity/reference"
 	"tare/internal/clock"
 	"tare/internal/load"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

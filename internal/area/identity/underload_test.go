@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area/identity/fixture"
 	"tare/internal/load"
+	"tare/lab/fixture"
 )
 
 // ending is how calls end: their outcome, status and own cause.

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/area"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // excerpts are of real servers that had served the same 20 dry runs and 11 creations of a pod, among others; 1.24 with PodSecurityPolicy, 1.36 with

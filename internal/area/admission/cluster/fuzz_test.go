@@ -12,8 +12,8 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/clock"
-	"tare/internal/memtest"
 	"tare/internal/ratelimit"
+	"tare/lab/memtest"
 )
 
 // secretWord stands in the seeds where a credential would.

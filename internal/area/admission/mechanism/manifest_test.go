@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 func TestManifestsAreReadInOrder(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"tare/internal/area/admission/mechanism"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // TestRulingOf judges what a real API server has answered, and what it must not be taken for.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"tare/internal/area/decision/model"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // The goldens were written by Envoy's own generated types (github.com/envoyproxy/go-control-plane/envoy v1.40.0, protobuf-go v1.36.12,

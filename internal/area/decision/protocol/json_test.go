@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tare/internal/area/decision/model"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // oracle walks the members of an object with encoding/json: each key as it is meant, each value raw. ok is false when b is no object.

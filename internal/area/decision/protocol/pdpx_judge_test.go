@@ -14,7 +14,7 @@ import (
 
 	"tare/internal/area/decision/model"
 	"tare/internal/load"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 const onePolicy = `{"policies":{"onap.restart.tca":{"type":"onap.policies.monitoring.tcagen2","version":"1.0.0","properties":{}}}}`

@@ -8,7 +8,7 @@ import (
 
 	"tare/internal/area/decision/engine"
 	"tare/internal/clock"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // FuzzCedarRequest: whatever is asked, the answer is a decision or an error with text, never a panic; and what is permitted always holds the

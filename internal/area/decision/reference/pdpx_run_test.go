@@ -18,7 +18,7 @@ import (
 
 	"tare/internal/area/decision/engine"
 	"tare/internal/clock"
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 // runTestPDPX serves until stop, which returns what RunPDPX returned.

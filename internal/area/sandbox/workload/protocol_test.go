@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/memtest"
+	"tare/lab/memtest"
 )
 
 const greeting = `{"protocol":"tare-workload","version":1}` + "\n"

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"sync"
+	"time"
+
+	"tare/internal/signature"
+	"tare/lab/servers"
+)
+
+// longest is when a search that does not end is given up. tare's own limit is far below it.
+const longest = 15 * time.Minute
+
+// searchAll searches the capacity of every server that can be had here, as often as asked for, and prints the answers
+// beside the truth.
+func searchAll(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
+	}
+	dir, remove, err := o.folder()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	s := &survey{options: o, dir: dir, stderr: stderr}
+	for _, f := range servers.All() {
+		switch err := f.Missing(); {
+		case !only.MatchString(f.Name):
+		case err != nil:
+			s.skipped = append(s.skipped, fmt.Sprintf("%s: SKIPPED: %v", f.Name, err))
+		default:
+			for i := range o.n {
+				s.todo = append(s.todo, task{f, o.seed + uint64(i)})
+			}
+		}
+	}
+	s.answers = make([]*answer, len(s.todo))
+	s.failed = make([]error, len(s.todo))
+	s.work(ctx)
+	err = errors.Join(s.failed...)
+	if o.out != "" {
+		err = errors.Join(err, s.save(o.out))
+	}
+	return errors.Join(err, s.write(stdout))
+}
+
+// A survey is a number of searches and their answers.
+type survey struct {
+	options
+
+	dir     string
+	stderr  io.Writer
+	todo    []task
+	answers []*answer // by number of the task; nil: it failed
+	failed  []error
+	skipped []string
+
+	mu      sync.Mutex
+	done    int
+	spoiled int // searches that were repeated
+}
+
+// A task is one search.
+type task struct {
+	servers.Fixture
+
+	seed uint64
+}
+
+// work does all that is to be done, several at a time.
+func (s *survey) work(ctx context.Context) {
+	var all sync.WaitGroup
+	next := make(chan int)
+	for range max(1, s.parallel) {
+		all.Go(func() {
+			for i := range next {
+				s.answers[i], s.failed[i] = s.insist(ctx, s.todo[i])
+				s.tell(i)
+			}
+		})
+	}
+	for i := range s.todo {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}
+
+// tell says how a search ended.
+func (s *survey) tell(i int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done++
+	line := "failed"
+	if a := s.answers[i]; a != nil {
+		line = fmt.Sprintf("%.0f s  truth %s  answer %s  %s  number %s, class %s, findings %s, budgets %s",
+			a.Seconds, number(a.Truth), a.said(), a.Class, a.Number, a.Named, a.Beside, a.Budgets)
+	}
+	_, _ = fmt.Fprintf(s.stderr, "%d/%d  %s  seed %d  %s\n", s.done, len(s.todo), s.todo[i].Name, s.todo[i].seed, line)
+}
+
+// insist repeats a search up to twice while its answer cannot be judged.
+func (s *survey) insist(ctx context.Context, t task) (*answer, error) {
+	for again := 0; ; again++ {
+		a, err := s.search(ctx, t)
+		if err != nil || again == 2 || !a.spoiled() {
+			return a, err
+		}
+		s.mu.Lock()
+		s.spoiled++
+		s.mu.Unlock()
+	}
+}
+
+// spoiled reports whether the host held the server up, or all that was said is that tare, or its host, was the limit.
+func (a *answer) spoiled() bool {
+	return a.Late > servers.MostLate || a.Class == signature.Client && worst(a.Number, a.Beside, a.Budgets) != wrong
+}
+
+// search starts a server and has tare find its capacity.
+func (s *survey) search(ctx context.Context, t task) (a *answer, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	running, err := t.Start(ctx, t.seed)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, running.Stop()) }()
+	b, _, err := runFile(ctx, s.tare, s.dir, fmt.Sprintf("%s-%d", t.Name, t.seed), experiment(t, running))
+	if err != nil {
+		return nil, fmt.Errorf("%s, seed %d: %w", t.Name, t.seed, err)
+	}
+	if a, err = read(b, t.Fixture, t.seed); err != nil {
+		return nil, fmt.Errorf("%s, seed %d: %w", t.Name, t.seed, err)
+	}
+	a.Late = running.Late()
+	return a, nil
+}
+
+// experiment is the file that asks for the capacity of a server. Its budgets lie on both sides of the truth.
+func experiment(t task, running *servers.Running) []byte {
+	return fmt.Appendf(nil, `name: %s
+area: identity
+question: capacity
+target:
+  adapter: http-token
+  url: http://%s
+  identities: %d
+  http: {path: /token, token: access_token, expires: expires_in}
+load: {timeout: %s, max_rate: %g/s, max_connections: 512}
+budget: [capacity >= %g/s, capacity >= %g/s]
+seed: %d
+`, t.Name, running.Addr, t.Callers, t.Timeout, t.MaxRate, below*t.Truth.Rate, above*t.Truth.Rate, t.seed)
+}
+
+// save keeps all answers as JSON.
+func (s *survey) save(file string) error {
+	b, err := json.MarshalIndent(s.answers, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(b, '\n'), 0o600)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The page shows what the command prints: the same tables with the same columns.
+func TestStatisticsPage(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-stat", "-n", "2", "-seed", "5"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/explanation/statistics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads := regexp.MustCompile(`(?m)^### .*\n\n.*\n\n\|.*\n\| ---`).FindAllString(out.String(), -1)
+	if len(heads) != 14 {
+		t.Errorf("%d tables, want 14", len(heads))
+	}
+	for _, h := range heads {
+		if !strings.Contains(string(page), h) {
+			t.Errorf("the page does not have the table\n%s", h)
+		}
+	}
+	if !strings.HasPrefix(out.String(), "2 repetitions of each case, seed 5.\n") {
+		t.Errorf("the tables begin %.60q", out.String())
+	}
+}
+
+func TestCapacityTables(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-n", "1", "-only", "token-bucket"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(out.String(), "1 instances of each server, seed 1.\n") || !strings.Contains(out.String(), "token-bucket") {
+		t.Errorf("the tables begin %.60q", out.String())
+	}
+}
+
+func TestWorlds(t *testing.T) {
+	truths := filepath.Join(t.TempDir(), "truths.json")
+	var first string
+	for range 2 {
+		var out, lines bytes.Buffer
+		if err := run(t.Context(), []string{"-worlds", "6", "-seed", "3", "-v", "-truths", truths}, &out, &lines); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(out.String(), "6 composed worlds, seed 3.\n") || !strings.Contains(out.String(), "| class right | ≥ 90 % |") {
+			t.Errorf("the tables begin %.60q", out.String())
+		}
+		if first != "" && out.String() != first {
+			t.Errorf("with remembered truths the tables are others:\n%s%s", first, &out)
+		}
+		first = out.String()
+	}
+}
+
+func TestOneWorld(t *testing.T) {
+	const kept = "../../simulation/testdata/cases/tarpit.json"
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-case", kept, "-trace"}, "overload"},
+		{[]string{"-case", kept}, "due to token-bucket"},
+		{[]string{"-i", "3", "-seed", "2"}, "seed 2 index 3"},
+	} {
+		var out bytes.Buffer
+		if err := run(t.Context(), c.args, &out, io.Discard); err != nil || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%v: error %v, %.300s", c.args, err, &out)
+		}
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	for _, args := range [][]string{{"-only", "nothing"}, {"-seed", "x"}, {"-unknown"}, {"-case", "nothing.json"}, {"-worlds", "2", "-only", "magic"}} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
+			t.Errorf("%v: no error", args)
+		}
+	}
+}

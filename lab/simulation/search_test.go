@@ -1,0 +1,411 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/capacity"
+	"tare/internal/load"
+	"tare/internal/signature"
+)
+
+// goals are what every kind has to reach over the tested instances: shares in percent, seconds at most (0: no bound).
+type goals struct {
+	within2, within5, class, seconds float64
+}
+
+// most kinds find the capacity within 2 % and name it; these are told apart.
+var expected = map[string]goals{
+	"mm1":               {0, 75, 100, 0}, // limited by the noise of a short observation
+	"mmc":               {0, 75, 100, 0},
+	"pauses":            {50, 75, 75, 0},
+	"collapse":          {0, 75, 100, 0},
+	"accept-queue":      {75, 100, 75, 0},
+	"cfs":               {75, 100, 100, 0},
+	"cfs-other-period":  {75, 100, 100, 0},
+	"token-bucket":      {100, 100, 100, 20},
+	"gcra":              {100, 100, 100, 20},
+	"leaky-queue":       {100, 100, 100, 0}, // a queue that drops calls has to last
+	"sliding-log":       {0, 50, 100, 0},
+	"two-level-bucket":  {50, 50, 100, 0}, // a second allowance may outlast any patience
+	"errors-20%-queue":  {0, 0, 0, 0},
+	"slow":              {0, 25, 0, 0},
+	"slow-bucket":       {50, 75, 100, 0},
+	"short-timeout":     {50, 75, 75, 0},
+	"processor-sharing": {0, 25, 100, 0}, // responses grow long before it does no more
+	"sliding-counter":   {100, 100, 75, 0},
+	"errors-1%-queue":   {75, 75, 75, 0},
+}
+
+func TestSearchFindsTheTruth(t *testing.T) {
+	for _, k := range Kinds() {
+		t.Run(k.Name, func(t *testing.T) {
+			t.Parallel()
+			studies, err := RunAll(t.Context(), []Kind{k}, 7, 4, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := studies[0]
+			g, ok := expected[k.Name]
+			if !ok {
+				g = goals{100, 100, 100, 0}
+			}
+			if s.Outcomes[0].Truth.Capacity > 0 {
+				if w := s.Within(0.02); w < g.within2 {
+					t.Errorf("%.0f %% within 2 %%, want %.0f %%", w, g.within2)
+				}
+				if w := s.Within(0.05); w < g.within5 {
+					t.Errorf("%.0f %% within 5 %%, want %.0f %%", w, g.within5)
+				}
+			}
+			if a := s.Accuracy(); a < g.class {
+				t.Errorf("%.0f %% of the classes are right, want %.0f %%", a, g.class)
+			}
+			if g.seconds > 0 && s.Seconds(0.5) > g.seconds {
+				t.Errorf("takes %.1f s, want at most %.0f s", s.Seconds(0.5), g.seconds)
+			}
+			for i, o := range s.Outcomes {
+				checkOutcome(t, k, i, o)
+			}
+		})
+	}
+}
+
+// checkOutcome holds for every search, whatever the server.
+func checkOutcome(t *testing.T, k Kind, i int, o Outcome) {
+	t.Helper()
+	_, opts, _ := Instance(k, 7, i)
+	r := o.Result
+	if o.Peak > opts.MaxRate*(1+1e-9) {
+		t.Errorf("%d: %v/s was offered, above the maximum of %v/s", i, o.Peak, opts.MaxRate)
+	}
+	if o.Truth.Capacity == 0 && r.Broke {
+		t.Errorf("%d: a capacity of %v/s is claimed where there is none", i, r.Rate)
+	}
+	if o.Truth.Stop != capacity.StopFound && r.Stop != o.Truth.Stop {
+		t.Errorf("%d: it ended with %q (%s), want %q", i, r.Stop, r.Reason, o.Truth.Stop)
+	}
+	if r.Broke && !(r.Lo <= r.Rate && r.Rate <= r.Hi) {
+		t.Errorf("%d: the rate %v is outside its interval [%v, %v]", i, r.Rate, r.Lo, r.Hi)
+	}
+	if r.VerifiedLow > 0 && r.VerifiedHigh > 0 && r.VerifiedLow >= r.VerifiedHigh {
+		t.Errorf("%d: %v/s held and %v/s broke", i, r.VerifiedLow, r.VerifiedHigh)
+	}
+	if len(r.Signature.Evidence) == 0 && r.Broke {
+		t.Errorf("%d: %s without evidence", i, r.Signature.Class)
+	}
+	if r.Seconds > opts.MaxSeconds+1 {
+		t.Errorf("%d: it took %v s, above the maximum of %v s", i, r.Seconds, opts.MaxSeconds)
+	}
+}
+
+func kind(t *testing.T, name string) Kind {
+	t.Helper()
+	for _, k := range Kinds() {
+		if k.Name == name {
+			return k
+		}
+	}
+	t.Fatalf("no kind %q", name)
+	return Kind{}
+}
+
+// A record can be read again: the numbers depend on the trace and its calls alone, also after a journey through JSON.
+func TestAssessSurvivesJSON(t *testing.T) {
+	for _, name := range []string{"token-bucket", "mm1", "accept-queue", "concurrency-limit", "collapse", "no-limit", "client-limited", "dead"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, o, _ := Instance(kind(t, name), 3, 1)
+			o.MaxSeconds = 60
+			trace, err := capacity.Search(t.Context(), w, o, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := capacity.Assess(trace)
+			raw, err := json.Marshal(trace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var again capacity.Trace
+			if err := json.Unmarshal(raw, &again); err != nil {
+				t.Fatal(err)
+			}
+			again.Calls = trace.Calls
+			if d := cmp.Diff(first, capacity.Assess(again)); d != "" {
+				t.Errorf("the journey changed the result (−before +after):\n%s", d)
+			}
+			if first.RecoveryNote == "" && first.Broke {
+				t.Error("it broke, and nothing is said about the recovery")
+			}
+			if _, err := json.Marshal(first); err != nil {
+				t.Errorf("the result has no JSON: %v", err)
+			}
+		})
+	}
+}
+
+// gke is a server like the one of the published report: 100m of CPU, 64 connections, a backlog of 1024, about 150 calls a second.
+func gke() *World {
+	k := Kind{Name: "gke", make: func(r *recipe) {
+		r.capacity = 160
+		r.throttle(0.1)
+		q, ok := r.world.server.(open)
+		if !ok {
+			return
+		}
+		r.is(&backlog{serve: q.rule, slots: 64, backlog: 1024}, signature.AcceptQueue)
+	}}
+	w, _, _ := Instance(k, 1, 1)
+	w.maxRate = 2000
+	return w
+}
+
+func TestLadderReproducesThePublishedTable(t *testing.T) {
+	trace, err := capacity.Ladder(t.Context(), gke(), capacity.Options{MaxRate: 2000, SLO: time.Second}, nil, 10, 100, 150, 500, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trace.Stop != capacity.StopLadder {
+		t.Errorf("it ended with %q: %s", trace.Stop, trace.Reason)
+	}
+	points := capacity.Points(trace)
+	if len(points) != 5 {
+		t.Fatalf("%d points", len(points))
+	}
+	for _, p := range points[:3] {
+		if p.Success != 1 || p.NoByte != 0 || p.LastFailedSent != nil {
+			t.Errorf("at %v/s %.2f %% succeed, %d get no byte", p.Rate, 100*p.Success, p.NoByte)
+		}
+	}
+	for i, want := range map[int][2]float64{3: {0.56, 0.62}, 4: {0.74, 0.84}} {
+		p := points[i]
+		if p.Success < want[0] || p.Success > want[1] {
+			t.Errorf("at %v/s %.1f %% succeed, want %.0f to %.0f %%", p.Rate, 100*p.Success, 100*want[0], 100*want[1])
+		}
+		if p.Stuck != 1025 || p.NoByte != 1025 {
+			t.Errorf("at %v/s %d calls are stuck and %d get no byte, want 1025", p.Rate, p.Stuck, p.NoByte)
+		}
+		if p.Goodput < 140 || p.Goodput > 180 {
+			t.Errorf("at %v/s the goodput in the window is %.1f/s", p.Rate, p.Goodput)
+		}
+		if p.VegetaThroughput > 0.9*p.Goodput {
+			t.Errorf("at %v/s success ÷ (attack + wait) is %.1f/s, hardly less than %.1f/s", p.Rate, p.VegetaThroughput, p.Goodput)
+		}
+		if p.Drain < 20 || p.GoodputSLO == nil || *p.GoodputSLO > p.Goodput || p.RecoverySeconds == nil && i < 4 {
+			t.Errorf("at %v/s: drain %.1f s, goodput within the objective %v, recovery %v", p.Rate, p.Drain, p.GoodputSLO, p.RecoverySeconds)
+		}
+	}
+}
+
+func TestSearchNamesTheFullListenQueue(t *testing.T) {
+	trace, err := capacity.Search(t.Context(), gke(), capacity.Options{MaxRate: 2000}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := capacity.Assess(trace)
+	if r.Signature.Class != signature.AcceptQueue || r.Signature.Stuck != 1025 {
+		t.Errorf("class %s with %d stuck calls: %v", r.Signature.Class, r.Signature.Stuck, r.Signature.Evidence)
+	}
+	if math.Abs(r.Rate/160-1) > 0.05 {
+		t.Errorf("capacity %v/s, want about 160/s", r.Rate)
+	}
+	// Idle connections keep the slots, and dead ones the queue: only when the idle ones are closed does it come back.
+	if r.Wedged || !r.IdleDropped || r.RecoverySeconds == nil || *r.RecoverySeconds < 30 {
+		t.Errorf("wedged %v, idle connections dropped %v, recovery %v: %s", r.Wedged, r.IdleDropped, r.RecoverySeconds, r.RecoveryNote)
+	}
+}
+
+func TestSearchReportsAWedgedTarget(t *testing.T) {
+	w, o, _ := Instance(kind(t, "token-bucket"), 1, 0)
+	o.Timeout, w.timeout = 5*time.Second, 5*time.Second
+	broken := &wedging{server: w.server}
+	w.server = broken
+	trace, err := capacity.Search(t.Context(), w, o, func(e capacity.Event) {
+		broken.dead = broken.dead || e.Step.Role == capacity.RoleRecovery
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := capacity.Assess(trace); !r.Wedged || r.RecoverySeconds != nil {
+		t.Errorf("wedged %v, recovery %v, %q", r.Wedged, r.RecoverySeconds, r.RecoveryNote)
+	}
+}
+
+// A target that answers nothing any more from the first confirmation on holds no rate, although the ages of its calls fall from one to the next.
+func TestSearchBelievesNoSilence(t *testing.T) {
+	for _, name := range []string{"mm1", "collapse", "leaky-queue"} {
+		w, o, truth := Instance(kind(t, name), 1, 0)
+		broken := &wedging{server: w.server}
+		w.server = broken
+		trace, err := capacity.Search(t.Context(), w, o, func(e capacity.Event) {
+			broken.dead = broken.dead || e.Step.Role == capacity.RoleConfirmHigh
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range trace.Steps {
+			if s.Passed != nil && *s.Passed && s.Role == capacity.RoleConfirmHigh {
+				t.Errorf("%s: %.4g/s is said to have held, with a target that answered nothing", name, s.Rate)
+			}
+		}
+		if r := capacity.Assess(trace); !broken.dead || r.VerifiedLow > 0 || r.Rate > 1.1*truth.Capacity {
+			t.Errorf("%s: dead %v, %v/s [%v, %v], verified from %v; the truth was %v/s", name, broken.dead, r.Rate, r.Lo, r.Hi, r.VerifiedLow, truth.Capacity)
+		}
+	}
+}
+
+// wedging answers nothing once it is dead.
+type wedging struct {
+	server
+	dead bool
+}
+
+func (s *wedging) request(w *World, j *job, c *conn) {
+	if !s.dead {
+		s.server.request(w, j, c)
+	}
+}
+
+func TestSearchFindsTheObjective(t *testing.T) {
+	// One worker, exponential service at 500/s: of calls that come evenly at rate λ, a share of exp(−θt) waits longer than t (D/M/1).
+	k := Kind{Name: "dm1", make: func(r *recipe) {
+		r.capacity, r.truth.Capacity = 500, 500
+		r.is(open{rule: r.line(1, 1)}, signature.Queue)
+	}}
+	w, o, _ := Instance(k, 5, 0)
+	o.SLO, o.NoRecovery, o.MaxSeconds = 50*time.Millisecond, true, 400
+	trace, err := capacity.Search(t.Context(), w, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := capacity.Assess(trace)
+	// σ = exp(−(1−σ)·500/λ), P(response > t) = exp(−500(1−σ)t) = 0.01 at (1−σ) = 0.1842: λ = 500·0.1842/−ln 0.8158 = 452.
+	if r.SLORate < 330 || r.SLORate > 475 {
+		t.Errorf("the objective holds up to %v/s, want a little below 452/s", r.SLORate)
+	}
+}
+
+func TestSearchStopsWhenTold(t *testing.T) {
+	w, o, _ := Instance(kind(t, "mdc"), 1, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	trace, err := capacity.Search(ctx, w, o, func(e capacity.Event) {
+		if e.Step.Role == capacity.RoleOverload {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || trace.Stop != capacity.StopCanceled {
+		t.Errorf("error %v, stop %q", err, trace.Stop)
+	}
+	if len(trace.Calls) == 0 || len(trace.Steps) == 0 {
+		t.Error("what was measured is lost")
+	}
+	capacity.Assess(trace)
+}
+
+func TestSearchRefusesNonsense(t *testing.T) {
+	w, _, _ := Instance(kind(t, "mdc"), 1, 0)
+	for _, o := range []capacity.Options{{Start: -1}, {MaxRate: math.NaN()}, {Timeout: -1}, {MaxSeconds: -3}} {
+		if _, err := capacity.Search(t.Context(), w, o, nil); err == nil {
+			t.Errorf("options %+v are taken", o)
+		}
+	}
+	if _, err := capacity.Ladder(t.Context(), w, capacity.Options{MaxRate: 10}, nil, 20); err == nil {
+		t.Error("a ladder above the maximum is taken")
+	}
+}
+
+func TestWorldKeepsItsBooks(t *testing.T) {
+	for _, name := range []string{"token-bucket", "accept-queue", "connection-refused", "quota-hang"} {
+		w, _, _ := Instance(kind(t, name), 2, 0)
+		if _, err := w.Offer(t.Context(), load.Constant{Rate: 1000, Duration: 3 * time.Second}, time.Second, nil); err != nil {
+			t.Fatal(err)
+		}
+		p := w.Progress()
+		var done [load.Outcomes]uint64
+		waiting, flying := 0, 0
+		calls := w.Calls(0)
+		for _, c := range calls {
+			switch {
+			case c.Done != 0:
+				done[c.Outcome]++
+			case c.Sent != 0:
+				flying++
+			default:
+				waiting++
+			}
+		}
+		if len(calls) != 3000 || p.Due != 3000 || p.Done != done || p.InFlight != flying || p.Waiting != waiting {
+			t.Errorf("%s: progress %+v, but %v done, %d in flight, %d waiting of %d", name, p, done, flying, waiting, len(calls))
+		}
+		if err := w.Wait(t.Context(), 40*time.Second, time.Second, nil); err != nil {
+			t.Fatal(err)
+		}
+		if o := w.Progress().Open(); o != 0 {
+			t.Errorf("%s: %d calls are open after their timeout", name, o)
+		}
+		if since := w.Calls(2 * time.Second); len(since) != 1000 || since[0].Intended < 2*time.Second {
+			t.Errorf("%s: %d calls since 2 s", name, len(since))
+		}
+	}
+}
+
+func TestOfferRefusesTooMuch(t *testing.T) {
+	w, o, _ := Instance(kind(t, "mdc"), 1, 0)
+	if _, err := w.Offer(t.Context(), load.Constant{Rate: 2 * o.MaxRate, Duration: time.Second}, time.Second, nil); err == nil {
+		t.Error("twice the maximum is offered")
+	}
+}
+
+// TestPlay: herds are offered as they were planned, with the target brought into its state before, and looked at after all has ended.
+func TestPlay(t *testing.T) {
+	var k Kind
+	for _, k = range Kinds() {
+		if k.Name == "mdc" {
+			break
+		}
+	}
+	w, o, truth := Instance(k, 1, 1)
+	w.maxRate = 0
+	var order []string
+	note := func(what string) func(context.Context) error {
+		return func(context.Context) error {
+			order = append(order, fmt.Sprintf("%s with %d open", what, w.Progress().Open()))
+			return nil
+		}
+	}
+	trace, err := capacity.Play(t.Context(), w, o, nil, []capacity.Planned{
+		{Name: "herd", Rate: 300, Process: load.Burst{Calls: 300, Over: 200 * time.Millisecond, Duration: time.Second}, Before: note("before herd"), After: note("after herd")},
+		{Rate: 50, Before: note("before 50"), After: note("after 50")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"before herd with 0 open", "after herd with 0 open", "before 50 with 0 open", "after 50 with 0 open"}
+	if !slices.Equal(order, want) {
+		t.Errorf("order %q, want %q", order, want)
+	}
+	points := capacity.Points(trace)
+	if len(points) != 2 || points[0].Name != "herd" || points[0].Offered != 300 || points[1].Name != "" {
+		t.Fatalf("points %+v", points)
+	}
+	// The last of a herd waits until the server has done all of it.
+	work := 300 / truth.Capacity
+	if p := points[0]; p.Success != 1 || p.Max < 0.8*work-0.2 || p.Max > 1.3*work+0.2 {
+		t.Errorf("the herd: %.0f %% succeed, the slowest after %.2f s, where the work is %.2f s", 100*p.Success, p.Max, work)
+	}
+	broken := errors.New("no")
+	if _, err := capacity.Play(t.Context(), gke(), capacity.Options{}, nil, []capacity.Planned{
+		{Name: "x", Rate: 1, Process: load.Burst{Calls: 1, Over: time.Second}, Before: func(context.Context) error { return broken }},
+	}); !errors.Is(err, broken) || !strings.Contains(err.Error(), "x: ") {
+		t.Errorf("a stage that fails gives %v", err)
+	}
+}
