@@ -55,21 +55,16 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 	}
 	traits := r.class().Traits()
 	queues := !traits.Saves && !traits.Gradual && !traits.Places && !traits.Strands // else calls that are open may be ones that are turned away late
-	fails, waits, failing := r.exceeds(r.allowed(uint64(rate*d.Seconds()))), false, false
+	fails, broke := r.exceeds(r.allowed(uint64(rate*d.Seconds()))), false
 	inFlight := rate * max(3*r.typical, 2*baseOf(r.t).mean).Seconds() // without a queue, at most
 	step, err := r.offer(RoleConfirmLow, rate, d, func(elapsed time.Duration) bool {
-		waits = queues && float64(r.seen.last().open) > max(20, 2*rate+inFlight)
-		failing = fails(elapsed)
-		return waits || failing
+		broke = queues && float64(r.seen.last().open) > max(20, 2*rate+inFlight) || fails(elapsed)
+		return broke
 	})
 	if err != nil {
 		return false, 0, err
 	}
-	failing = failing || fails(math.MaxInt64)
-	if r.gradual() || r.class() == signature.Shedding {
-		failing = failing || r.pooled(rate) > r.floor()+0.01 // this stretch may have been lucky
-	}
-	if held = !waits && !failing; held && queues {
+	if held = !broke && !fails(math.MaxInt64); held && queues {
 		// Above the capacity a queue grows by rate ÷ capacity − 1 per second.
 		held = r.seen.waiting(step.Length()/4)-inFlight <= max(12, 0.25*rate)
 	}
