@@ -11,24 +11,25 @@ import (
 	"tare/internal/metric"
 )
 
-// Attached reads a process that somebody else started, and its descendants, and follows it over restarts: when the process is gone, the next
-// Read looks for its successor on Port. The quantity "started" tells the two apart. If the process is a JVM, or one process below it is (a
-// start script's), the JVM's own values (see JVM) are among the samples. Use it by pointer; Read may be called from several goroutines.
+// Attached reads a process that tare did not start, with its descendants. It follows restarts: when the process has
+// ended, the next Read looks for its successor on Port, and the quantity "started" shows that it is another process. If
+// the process, or the only JVM below it (under a start script), is a JVM, the samples include the values of JVM. Use it
+// by pointer; Read may be called from several goroutines.
 type Attached struct {
 	Name string // the subject
-	// PID is the process to begin with; 0: the listener on Port.
+	// PID is the first process to read; 0: the process that listens on Port.
 	PID int
-	// Port is the TCP port on which the process listens; 0: there is no successor to look for.
+	// Port is the TCP port on which the process listens; 0: restarts are not followed.
 	Port uint16
-	// Light is that of Process: cheap enough for periodic reading.
+	// Light is Process.Light: cheap enough for periodic readings.
 	Light bool
 	Root  fs.FS // nil: this machine
 
 	mu     sync.Mutex
-	at     holder // what was resolved last; pid 0: nothing
-	lookup bool   // PID was looked at once: from now on only Port counts
-	vm     vm     // the JVM in the process's tree; pid 0: none known
-	misses int    // readings of this process in which there was no JVM
+	at     holder // the process read last; pid 0: none yet
+	lookup bool   // PID was used once: from now on only Port counts
+	vm     vm     // the JVM in the process tree; pid 0: none known
+	misses int    // readings of this process that found no JVM
 	reads  int    // readings of this process
 }
 
@@ -37,9 +38,10 @@ var _ Probe = (*Attached)(nil)
 // Subject implements Probe.
 func (a *Attached) Subject() string { return a.Name }
 
-// Read implements Probe. The error wraps ErrGone while nobody listens on the port, or once the process has ended and no port is known;
-// otherwise it may wrap the errors of Listener. The resolution is kept as long as the same process lives and, found by its port, has the
-// socket open; so a reading costs no more than that of a Process and, of a JVM, a file of 32 KiB.
+// Read implements Probe. The error wraps ErrGone while nobody listens on the port, or once the process has ended and no
+// port is given; otherwise it may wrap the errors of Listener. A process found by its port is looked up again only
+// after it has ended or closed the socket, so a reading costs no more than that of a Process and, for a JVM, of a file
+// of 32 KiB.
 func (a *Attached) Read(ctx context.Context) ([]metric.Sample, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +61,7 @@ func (a *Attached) Read(ctx context.Context) ([]metric.Sample, error) {
 	return a.process(ctx)
 }
 
-// resolve finds the process anew.
+// resolve finds the process by PID the first time and by Port from then on.
 func (a *Attached) resolve(root fs.FS) error {
 	a.at, a.vm, a.misses, a.reads = holder{}, vm{}, 0, 0
 	if a.PID != 0 && !a.lookup {
@@ -84,7 +86,7 @@ func (a *Attached) resolve(root fs.FS) error {
 	return nil
 }
 
-// process reads what was resolved.
+// process reads the resolved process and its descendants.
 func (a *Attached) process(ctx context.Context) ([]metric.Sample, error) {
 	list, tree, err := Process{Name: a.Name, PID: a.at.pid, StartTicks: a.at.start, Light: a.Light, Root: a.Root}.readTree(ctx)
 	if err != nil {
@@ -93,8 +95,8 @@ func (a *Attached) process(ctx context.Context) ([]metric.Sample, error) {
 	return append(list, a.jvm(host(a.Root), tree)...), nil
 }
 
-// jvm gives the values of the JVM among the processes of the tree. Where there is none, it is looked for less and less often: a process may
-// become one by exec(2).
+// jvm returns the values of the JVM among the processes of the tree. While there is none, it searches less and less
+// often: a process may become a JVM by exec(2).
 func (a *Attached) jvm(root fs.FS, tree []int) []metric.Sample {
 	const often, seldom = 10, 32
 	a.reads++
@@ -115,7 +117,8 @@ func (a *Attached) jvm(root fs.FS, tree []int) []metric.Sample {
 	return out.list
 }
 
-// oneJVM finds the JVM of a tree: its root, else the only one, as below a start script. Of several none can speak for the subject.
+// oneJVM finds the JVM of a tree: its root, else the only JVM below it, as under a start script. It fails if there are
+// several.
 func oneJVM(root fs.FS, tree []int) (vm, error) {
 	var found []vm
 	for _, pid := range tree {

@@ -11,10 +11,10 @@ import (
 	"tare/internal/metric"
 )
 
-// Cgroup reads a control group, v1 or v2: whichever files it has.
+// Cgroup reads a control group, v1 or v2, from whichever files it has.
 type Cgroup struct {
 	Name string // the subject
-	// Paths are the group's directories. In v1 each controller may have its own; in v2 there is one.
+	// Paths are the group's directories: one in v2; in v1 each controller may have its own.
 	Paths []string
 	Root  fs.FS // nil: this machine
 }
@@ -46,7 +46,8 @@ func (c Cgroup) Read(ctx context.Context) ([]metric.Sample, error) {
 	return out.list, nil
 }
 
-// readGroup takes from a directory what no directory before it has given: in a hybrid layout v2 counts some of what v1's controllers do.
+// readGroup adds the values of a directory that no earlier directory gave: in a hybrid layout v2 repeats some of v1's
+// counters.
 func readGroup(root fs.FS, dir string, out *samples) {
 	group := samples{subject: out.subject}
 	readGroupFiles(root, dir, &group)
@@ -57,7 +58,7 @@ func readGroup(root fs.FS, dir string, out *samples) {
 	}
 }
 
-// readGroupFiles takes v2's names, in µs, and v1's, in ns (cgroup-v2.rst, sched-bwc.rst, cpuacct.rst), and v2's
+// readGroupFiles reads v2's names, in µs, and v1's, in ns (cgroup-v2.rst, sched-bwc.rst, cpuacct.rst), and v2's
 // pressure.
 func readGroupFiles(root fs.FS, dir string, out *samples) {
 	const micro, nano = 1e-6, 1e-9
@@ -95,7 +96,7 @@ func readGroupFiles(root fs.FS, dir string, out *samples) {
 	readGroupPressure(root, dir, out)
 }
 
-// readGroupPressure takes the pressure that v2 tells for each group.
+// readGroupPressure reads the pressure files that v2 has for each group.
 func readGroupPressure(root fs.FS, dir string, out *samples) {
 	for _, f := range []struct {
 		name string
@@ -107,8 +108,8 @@ func readGroupPressure(root fs.FS, dir string, out *samples) {
 	}
 }
 
-// ownGroups are the directories of this process's own control group that have a cpu.stat: at the usual mount points, and at their tops
-// for a process that sees only its own group there.
+// ownGroups returns the directories of this process's own control group that have a cpu.stat. It looks below the usual
+// mount points, and at the mount points themselves, for a process that sees only its own group there.
 func ownGroups(root fs.FS) []string {
 	var dirs []string
 	for line := range strings.Lines(read(root, "proc/self/cgroup")) {

@@ -14,26 +14,28 @@ import (
 	"tare/internal/metric"
 )
 
-// Exposition reads a metrics endpoint in the Prometheus text format 0.0.4 or OpenMetrics 1.0: garbage collections, heap and goroutines of a
-// Go program, collections, heap and metaspace of a JVM (client libraries of Prometheus, Micrometer), and the series that a user names.
+// Exposition reads a metrics endpoint in the Prometheus text format 0.0.4 or OpenMetrics 1.0: garbage collections, heap
+// and goroutines of a Go program; collections, heap and metaspace of a JVM (Prometheus client libraries, Micrometer);
+// and the series that the user names.
 type Exposition struct {
 	Name string // the subject
 	URL  string // http or https
-	// Series are further series, as `name` or `name{label="x"}`; labels that are left out match all values, and what matches is summed. By the
-	// type that the endpoint declares, each gives a series_total (counters, and counts, sums and buckets of histograms and summaries) or a
-	// series_value, with the text written here as the part. A series that is not there gives nothing.
+	// Series are further series, as `name` or `name{label="x"}`. Omitted labels match all values, and matching samples are
+	// summed. By the type that the endpoint declares, each gives a series_total (counters; counts, sums and buckets of
+	// histograms and summaries) or a series_value, with the text written here as the part. A series that is missing gives
+	// no sample.
 	Series []string
-	// Process takes CPU time, resident memory and start time from the endpoint too. It is for processes of other hosts: those of this one
-	// are read by Process or Attached, and would count twice.
+	// Process also reads CPU time, resident memory and start time. Set it for processes on other hosts only: local ones
+	// are read by Process or Attached and would count twice.
 	Process bool
-	// SkipJVM leaves a JVM's values out: Attached and JVM read them already, under other collectors' names.
+	// SkipJVM leaves out a JVM's values: Attached and JVM read them already, under other collectors' names.
 	SkipJVM bool
-	// Header is sent with the request: credentials. It is never part of an error.
+	// Header is sent with the request, such as credentials. No error quotes it.
 	Header http.Header
-	// TLS is for https without Client; nil: the system's roots.
+	// TLS is used for https if Client is nil; nil: the system's roots.
 	TLS *tls.Config
-	// Client keeps its connection between readings, which spares an https target a handshake for each; nil: a connection for each reading.
-	// Its own policy on redirects is not asked.
+	// Client keeps its connection between readings, which saves a TLS handshake for each; nil: one connection for each
+	// reading. Its CheckRedirect is ignored.
 	Client  *http.Client
 	Timeout time.Duration // 0: 5 s
 }
@@ -43,12 +45,13 @@ var _ Probe = Exposition{}
 // Subject implements Probe.
 func (e Exposition) Subject() string { return e.Name }
 
-// Read implements Probe. Redirects are refused, since they could lead credentials elsewhere; a body of more than 8 MiB, a status other than
-// 200 and a text that is no exposition are errors. No error holds a part of the answer, of the header or of the URL's query.
+// Read implements Probe. It fails on a redirect, which could send credentials elsewhere, on a status other than 200, on
+// a body of more than 8 MiB, and on a text that is no exposition. No error quotes the answer, the header or the URL's
+// query.
 func (e Exposition) Read(ctx context.Context) ([]metric.Sample, error) {
 	list, err := e.read(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("probe %s: metrics of %s: %w", e.Name, e.place(), err)
+		return nil, fmt.Errorf("probe %s: metrics of %s: %w", e.Name, e.redactedURL(), err)
 	}
 	return list, nil
 }
@@ -85,7 +88,7 @@ func (e Exposition) read(ctx context.Context) ([]metric.Sample, error) {
 	return out.list, nil
 }
 
-// get asks the endpoint; done ends the connection's use.
+// get requests the endpoint; done releases the connection.
 func (e Exposition) get(ctx context.Context) (body io.Reader, done func(), err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, http.NoBody)
 	if err != nil || (req.URL.Scheme != "http" && req.URL.Scheme != "https") || req.URL.Host == "" {
@@ -95,26 +98,26 @@ func (e Exposition) get(ctx context.Context) (body io.Reader, done func(), err e
 		req.Header = e.Header.Clone()
 	}
 	req.Header.Set("Accept", "text/plain;version=0.0.4;q=1,application/openmetrics-text;version=1.0.0;q=0.8,*/*;q=0.1")
-	req.Header.Set("Accept-Encoding", "identity") // compressing would cost the target CPU time that is not its work
+	req.Header.Set("Accept-Encoding", "identity") // compressing would add to the CPU time that is measured
 	client, closeIdle := e.client()
 	answer, err := client.Do(req)
 	if err != nil {
 		closeIdle()
-		return nil, nil, bare(err)
+		return nil, nil, redactedError(err)
 	}
 	done = func() {
 		_ = answer.Body.Close()
 		closeIdle()
 	}
-	if err := accept(answer); err != nil {
+	if err := checkHead(answer); err != nil {
 		done()
 		return nil, nil, err
 	}
 	return answer.Body, done, nil
 }
 
-// accept says what is wrong with an answer's head.
-func accept(answer *http.Response) error {
+// checkHead returns an error unless the answer's status and type are those of an exposition.
+func checkHead(answer *http.Response) error {
 	switch code := answer.StatusCode; {
 	case code >= 300 && code <= 399:
 		return fmt.Errorf("status %d: redirects are not followed: give the address that it leads to", code)
@@ -128,7 +131,7 @@ func accept(answer *http.Response) error {
 	return nil
 }
 
-// client gives the one to use, and how to end its connection if it is for this reading only.
+// client returns the client to use, and how to close its connection if it is for this reading only.
 func (e Exposition) client() (c *http.Client, closeIdle func()) {
 	const headMax = 64 << 10
 	c, closeIdle = &http.Client{}, func() {}
@@ -142,8 +145,8 @@ func (e Exposition) client() (c *http.Client, closeIdle func()) {
 	return c, closeIdle
 }
 
-// place is the URL without what may be secret: user, query and fragment.
-func (e Exposition) place() string {
+// redactedURL is the URL without what may be secret: user, query and fragment.
+func (e Exposition) redactedURL() string {
 	u, err := url.Parse(e.URL)
 	if err != nil {
 		return "(a malformed URL)"
@@ -151,8 +154,9 @@ func (e Exposition) place() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// bare takes the URL out of an error of net/http, and whatever may quote the answer: a hostile endpoint could echo credentials there.
-func bare(err error) error {
+// redactedError removes the URL, and whatever may quote the answer, from an error of net/http: a hostile endpoint could
+// echo credentials there.
+func redactedError(err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}

@@ -15,8 +15,9 @@ import (
 // GeneratorSubject is the subject of Generator.
 const GeneratorSubject = "generator"
 
-// Generator reads this very process: what it used, what the hypervisor took from its host, and whether its own control group held it
-// back. A trial's audit compares two readings: Share(delta, GeneratorSubject, Steal, HostAll) is the stolen share.
+// Generator reads this process: what it used, what the hypervisor stole from its host, and for how long a CPU quota
+// throttled it. A trial's audit compares two readings: Share(delta, GeneratorSubject, Steal, HostAll) is the stolen
+// share.
 type Generator struct {
 	Root fs.FS // nil: this machine
 }
@@ -35,10 +36,10 @@ func (g Generator) Read(ctx context.Context) ([]metric.Sample, error) {
 		return nil, fmt.Errorf("probe generator: read CPU clock: %w", err)
 	}
 	out.add(CPU, float64(ts.Nano())/1e9)
-	if rss, ok := colons(read(root, "proc/self/status"))["VmRSS"]; ok {
+	if rss, ok := parseColonLines(read(root, "proc/self/status"))["VmRSS"]; ok {
 		out.add(RSS, rss)
 	}
-	text, err := require(ctx, root, "proc/stat")
+	text, err := readRequired(ctx, root, "proc/stat")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("probe generator: %w", err)
 	}
@@ -58,8 +59,8 @@ func (g Generator) Read(ctx context.Context) ([]metric.Sample, error) {
 	return out.list, nil
 }
 
-// Throttled is for how long the control group of this process, and those around it, have been held back by a CPU quota, in seconds summed
-// over processors. 0 where there is no quota.
+// Throttled is for how long CPU quotas have throttled this process's control group and its ancestors, in seconds summed
+// over processors. It is 0 where there is no quota.
 func (g Generator) Throttled() float64 {
 	root := host(g.Root)
 	sum := 0.0

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// GroupOf gives the control groups of a process as directories for Cgroup.Paths: of v2 the one, of v1 those of cpu, cpuacct and memory. The
-// root group is left out, since it holds the whole host, and so is each group in which we ourselves are, since it holds the generator too;
-// nothing may be left. Groups outside of what is mounted here are left out as well. The error wraps ErrGone when the process has ended.
+// GroupOf returns the control groups of a process as directories for Cgroup.Paths: one in v2; those of cpu, cpuacct and
+// memory in v1. It leaves out the root group, which holds the whole host, every group that holds tare itself, since
+// that includes the generator, and groups outside what is mounted here. The result may be empty. The error wraps
+// ErrGone when the process has ended.
 func GroupOf(root fs.FS, pid int) ([]string, error) {
 	fsys := host(root)
 	text := read(fsys, "proc/"+strconv.Itoa(pid)+"/cgroup")
@@ -36,7 +37,7 @@ func GroupOf(root fs.FS, pid int) ([]string, error) {
 type groupMount struct {
 	controller string // "" for v2, else one of v1's
 	dir        string // where it is mounted
-	top        string // the group that stands there
+	top        string // the group that is visible at dir
 }
 
 // groupMounts reads proc_pid_mountinfo(5): "ID parent major:minor root dir options … - type source super-options".
@@ -63,7 +64,8 @@ func groupMounts(text string) []groupMount {
 	return list
 }
 
-// groupDirs turns the lines "number:controllers:path" of proc_pid_cgroup(5) into directories: of those below the mounted root only.
+// groupDirs turns the lines "number:controllers:path" of proc_pid_cgroup(5) into directories, for groups below the
+// mounted root only.
 func groupDirs(text string, mounts []groupMount) []string {
 	var dirs []string
 	for line := range strings.Lines(text) {
@@ -87,7 +89,7 @@ func groupDirs(text string, mounts []groupMount) []string {
 	return dirs
 }
 
-// unescape takes back mountinfo's octal escapes of space, tab, newline and backslash.
+// unescape decodes mountinfo's octal escapes of space, tab, newline and backslash.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

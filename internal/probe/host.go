@@ -14,7 +14,7 @@ import (
 // HostSubject is the subject of the probes of the whole machine.
 const HostSubject = "host"
 
-// Host reads the machine's CPU accounts, stolen time and load.
+// Host reads the machine's CPU times, stolen time and load.
 type Host struct {
 	Root fs.FS // nil: this machine
 }
@@ -27,7 +27,7 @@ func (Host) Subject() string { return HostSubject }
 // Read implements Probe.
 func (h Host) Read(ctx context.Context) ([]metric.Sample, error) {
 	root := host(h.Root)
-	text, err := require(ctx, root, "proc/stat")
+	text, err := readRequired(ctx, root, "proc/stat")
 	if err != nil {
 		return nil, fmt.Errorf("probe host: %w", err)
 	}
@@ -44,8 +44,8 @@ func (h Host) Read(ctx context.Context) ([]metric.Sample, error) {
 	return out.list, nil
 }
 
-// Governors lists the distinct CPU frequency governors in use, sorted; empty where the machine has none to show, as most virtual
-// ones. Anything but "performance" makes CPU time depend on load.
+// Governors lists the distinct CPU frequency governors in use, sorted. It is empty where the machine shows none, as
+// most virtual machines do. With any governor but "performance", CPU time depends on load.
 func (h Host) Governors() []string {
 	root := host(h.Root)
 	files, err := fs.Glob(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
@@ -96,8 +96,8 @@ func parseHostCPU(text string) (hostCPU, error) {
 	return c, nil
 }
 
-// Processors sums up the accounts of some processors, from 0, in CPU-seconds since the host was started. ok is false where the host does not
-// say them all.
+// Processors sums the CPU times of some processors, numbered from 0, in CPU-seconds since boot. ok is false where the
+// host does not report all of them.
 func (h Host) Processors(cpus []int) (busy, all, stolen float64, ok bool) {
 	found := 0
 	for line := range strings.Lines(read(host(h.Root), "proc/stat")) {
@@ -107,7 +107,7 @@ func (h Host) Processors(cpus []int) (busy, all, stolen float64, ok bool) {
 		}
 		name, _, _ = strings.Cut(name, " ")
 		n, err := strconv.Atoi(name)
-		if err != nil || !slices.Contains(cpus, n) { // the first line is of all together
+		if err != nil || !slices.Contains(cpus, n) { // the first line is the sum of all
 			continue
 		}
 		c, err := parseHostCPU(line)

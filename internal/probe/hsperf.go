@@ -26,21 +26,23 @@ const (
 	hsperfType     = 12 // the JVM's letter: J long, B byte
 	hsperfDataFrom = 16 // u32: offset of the value in the entry
 
-	// hsperfMax bounds what is read of a file: 32 KiB is HotSpot's default (PerfDataMemorySize), and all of its counters need some 20.
+	// hsperfMax bounds how much of a file is read: HotSpot's default is 32 KiB (PerfDataMemorySize), of which all of its
+	// counters need some 20.
 	hsperfMax = 4 << 20
 )
 
-// errStarting says that the JVM has made its file and not yet filled it.
+// errStarting means that the JVM has created its file and has not filled it yet.
 var errStarting = errors.New("the JVM is still starting: its performance data is not accessible yet")
 
-// perfData are the counters of one file: longs by name, and strings by name.
+// perfData holds the counters of one file: longs by name, and strings by name.
 type perfData struct {
 	longs   map[string]int64
 	strings map[string]string
 }
 
-// parsePerfData reads a copy of the file. Each entry begins after the end of the one before, so no file can make it run in circles; an entry
-// that reaches beyond the file, or whose name or value lies outside of it, is an error, since nothing after it can be trusted.
+// parsePerfData reads a copy of the file. Each entry begins after the end of the one before, so no file can make it
+// loop. It fails on an entry that reaches beyond the file, or whose name or value lies outside of it: nothing after it
+// can be trusted.
 func parsePerfData(b []byte) (perfData, error) {
 	if len(b) < hsperfPrologue || binary.BigEndian.Uint32(b) != hsperfMagic {
 		return perfData{}, errors.New("no performance data: magic number missing")
@@ -76,7 +78,7 @@ func parsePerfData(b []byte) (perfData, error) {
 	return p, nil
 }
 
-// entry takes the entry at the start of b, and gives its length, which is at least that of its head.
+// entry parses the entry at the start of b and returns its length, which is at least that of its head.
 func (p perfData) entry(b []byte, order binary.ByteOrder) (int, error) {
 	if len(b) < hsperfEntry {
 		return 0, errors.New("truncated")
@@ -111,13 +113,13 @@ func (p perfData) entry(b []byte, order binary.ByteOrder) (int, error) {
 	return int(size), nil
 }
 
-// count gives a counter that cannot be negative.
+// count returns a counter; ok is false if it is missing or negative.
 func (p perfData) count(name string) (float64, bool) {
 	v, ok := p.longs[name]
 	return float64(v), ok && v >= 0
 }
 
-// seconds gives a counter of ticks of the JVM's high-resolution timer, divided by its frequency.
+// seconds returns a counter of ticks of the JVM's high-resolution timer, in seconds.
 func (p perfData) seconds(name string) (float64, bool) {
 	ticks, ok := p.count(name)
 	hz, known := p.longs["sun.os.hrt.frequency"]
@@ -127,8 +129,8 @@ func (p perfData) seconds(name string) (float64, bool) {
 	return ticks / float64(hz), true
 }
 
-// sumSpaces adds up a counter of all spaces of the heap. Generations and spaces are numbered with gaps (ZGC has a generation 1 and no 0), so
-// they are found by name and not by counting; a generation's own counters would count the same bytes again.
+// sumSpaces adds up a counter over all spaces of the heap. The numbers of generations and spaces have gaps (ZGC has a
+// generation 1 and no 0), so it finds them by name; a generation's own counters would count the same bytes again.
 func (p perfData) sumSpaces(suffix string) (total float64, found bool) {
 	for name, v := range p.longs {
 		if strings.HasPrefix(name, "sun.gc.generation.") && strings.Contains(name, ".space.") && strings.HasSuffix(name, suffix) && v >= 0 {
@@ -139,7 +141,7 @@ func (p perfData) sumSpaces(suffix string) (total float64, found bool) {
 	return total, found
 }
 
-// samples adds what the JVM says of itself to out: per collector in the order of their numbers.
+// samples adds the JVM's counters to out, per collector in the order of their numbers.
 func (p perfData) samples(out *samples) {
 	const collectors = 8 // HotSpot numbers them 0 to 2: young, old, concurrent
 	for i := range collectors {

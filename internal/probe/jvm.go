@@ -13,15 +13,15 @@ import (
 	"tare/internal/metric"
 )
 
-// ErrNoJVM says that a process shows no performance data of a HotSpot JVM: it is no JVM, it was started with -XX:-UsePerfData or
-// -XX:+PerfDisableSharedMem, or its file may not be read.
+// ErrNoJVM means that a process has no readable performance data of a HotSpot JVM: it is no JVM, it was started with
+// -XX:-UsePerfData or -XX:+PerfDisableSharedMem, or this user may not read the file.
 var ErrNoJVM = errors.New("no performance data of a JVM")
 
-// JVM reads the performance data that a HotSpot JVM keeps in /tmp/hsperfdata_USER/PID for jstat, also inside of a container: through the
-// process's own root and by its pid there. Reading costs the JVM nothing: it is a file that the JVM writes anyway.
+// JVM reads the performance data that a HotSpot JVM keeps in /tmp/hsperfdata_USER/PID for jstat. Inside a container it
+// uses the process's own root and its pid there. Reading costs the JVM nothing: it writes the file anyway.
 //
-// Each collector gives gc_count and gc_time with its name as the part. With G1 the heap's use is that of the last collection, since G1
-// keeps no other.
+// Each collector gives gc_count and gc_time with its name as the part. G1 reports the heap's use only as of its last
+// collection.
 type JVM struct {
 	Name string // the subject
 	PID  int    // as this host (or Root) numbers it
@@ -35,8 +35,8 @@ var _ Probe = JVM{}
 // Subject implements Probe.
 func (j JVM) Subject() string { return j.Name }
 
-// Read implements Probe. The error wraps ErrGone when the process has ended, and ErrNoJVM when it shows no performance data, so that it may
-// be tried on any process.
+// Read implements Probe. The error wraps ErrGone when the process has ended, and ErrNoJVM when it has no performance
+// data, so any process may be tried.
 func (j JVM) Read(ctx context.Context) ([]metric.Sample, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("probe %s: %w", j.Name, err)
@@ -61,7 +61,7 @@ type vm struct {
 	file  string
 }
 
-// locate finds the file. It looks through the process's maps, which is no reading for every second.
+// locate finds the file. It reads the process's maps, which is too slow for every second.
 func (j JVM) locate(root fs.FS) (vm, error) {
 	s, err := parseStat(read(root, "proc/"+strconv.Itoa(j.PID)+"/stat"))
 	if err != nil || (j.StartTicks != 0 && s.start != j.StartTicks) {
@@ -71,7 +71,7 @@ func (j JVM) locate(root fs.FS) (vm, error) {
 	return vm{pid: j.PID, start: s.start, file: file}, err
 }
 
-// read adds what the JVM says to out, if it is still the same process.
+// read adds the JVM's values to out if it is still the same process.
 func (v vm) read(root fs.FS, out *samples) error {
 	if s, err := parseStat(read(root, "proc/"+strconv.Itoa(v.pid)+"/stat")); err != nil || s.start != v.start {
 		return ErrGone
@@ -84,9 +84,9 @@ func (v vm) read(root fs.FS, out *samples) error {
 	return nil
 }
 
-// perfFile finds the performance data of a process: the file under its own number in its own root. A file that an earlier process of that
-// number left behind is none, nor is one of a container that shares /tmp: the process has to have the file mapped or, where its maps may not
-// be read, the JVM of the file must have begun with the process.
+// perfFile finds the performance data of a process: the file under its own number in its own root. It rejects a file
+// left by an earlier process of that number, and one of another container that shares /tmp: the process must have the
+// file mapped or, where its maps are not readable, the JVM of the file must have started with the process.
 func perfFile(root fs.FS, pid int, start uint64) (string, error) {
 	dir := "proc/" + strconv.Itoa(pid)
 	inner := innerPID(root, pid)
@@ -94,7 +94,7 @@ func perfFile(root fs.FS, pid int, start uint64) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find performance data: %w", err)
 	}
-	if len(candidates) == 0 && inner == pid { // the link to its root may only be followed by who may trace it
+	if len(candidates) == 0 && inner == pid { // only who may trace the process may follow the link to its root
 		if candidates, err = fs.Glob(root, "tmp/hsperfdata_*/"+strconv.Itoa(pid)); err != nil {
 			return "", fmt.Errorf("find performance data: %w", err)
 		}
@@ -105,7 +105,7 @@ func perfFile(root fs.FS, pid int, start uint64) (string, error) {
 	maps := read(root, dir+"/maps")
 	for _, c := range candidates {
 		name := "/" + path.Base(path.Dir(c)) + "/" + path.Base(c)
-		if maps == "" && begunWith(root, c, start) || mapsFile(maps, name) {
+		if maps == "" && startedWith(root, c, start) || mapsFile(maps, name) {
 			return c, nil
 		}
 	}
@@ -125,8 +125,8 @@ func innerPID(root fs.FS, pid int) int {
 	return pid
 }
 
-// mapsFile says whether a process has a file mapped whose path ends in name (proc_pid_maps(5): the path is the last field, and " (deleted)"
-// follows that of a file that is gone).
+// mapsFile reports whether a process has mapped a file whose path ends in name (proc_pid_maps(5): the path is the last
+// field; " (deleted)" follows that of a deleted file).
 func mapsFile(maps, name string) bool {
 	for line := range strings.Lines(maps) {
 		if strings.HasSuffix(strings.TrimSuffix(line, "\n"), name) {
@@ -136,9 +136,9 @@ func mapsFile(maps, name string) bool {
 	return false
 }
 
-// begunWith compares the clock's time at which the file's JVM began to that at which the process was started: the host's boot, in whole
-// seconds, and ticks since then. A start script becomes a JVM by exec(2), somewhat later.
-func begunWith(root fs.FS, file string, start uint64) bool {
+// startedWith reports whether the file's JVM began when the process was started. The JVM gives wall-clock time; the
+// process's start is boot time, in whole seconds, plus ticks. A start script becomes a JVM by exec(2) somewhat later.
+func startedWith(root fs.FS, file string, start uint64) bool {
 	const inaccuracy, script = 5, 60 // seconds; of btime one, the rest for a clock that is being set
 	p, err := readPerfData(root, file)
 	begun, ok := p.count("sun.rt.createVmBeginTime") // ms since the epoch
@@ -150,7 +150,7 @@ func begunWith(root fs.FS, file string, start uint64) bool {
 	return after >= -inaccuracy && after <= script
 }
 
-// readPerfData reads a regular file only: the process's own file system decides what lies there, and a pipe would block.
+// readPerfData reads a regular file only: the process's own file system decides what is there, and a pipe would block.
 func readPerfData(root fs.FS, file string) (perfData, error) {
 	if info, err := fs.Lstat(root, file); err != nil || !info.Mode().IsRegular() {
 		return perfData{}, fmt.Errorf("%w: /%s is not a readable file", ErrNoJVM, file)

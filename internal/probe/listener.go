@@ -11,24 +11,25 @@ import (
 	"strings"
 )
 
-// Why the process behind a port cannot be told.
+// Why the process behind a port cannot be determined.
 var (
-	// ErrHidden says that a socket listens and that its process is not among those that can be seen: it runs in another container.
+	// ErrHidden means that a socket listens, and that its process is not visible: it runs in another container.
 	ErrHidden = errors.New("the process is not visible from here")
-	// ErrForwarder says that a port is only passed on, so that the process which listens is not the one that serves.
+	// ErrForwarder means that the process that listens only forwards to the one that serves.
 	ErrForwarder = errors.New("the listener only forwards")
 )
 
-// forwarders are programs that listen in place of a server in another network namespace or on another host: reading them would take their
-// cost for the server's.
+// forwarders are programs that listen in place of a server in another network namespace or on another host. Their cost
+// is not the server's.
 var forwarders = []string{
 	"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "conmon", "kubectl", "ssh", "sshd", "socat",
 	"autossh", "chisel", "cloud-sql-proxy", "cloud_sql_proxy", "k9s", "session-manager", "stunnel", "stunnel4", "telepresence",
 }
 
-// Listener finds the process that listens on a TCP port, IPv4 or IPv6, in our network namespace. Of processes that share a socket it is the
-// one from which the others descend, without a service manager that holds the socket too, and without ourselves. startTicks is the
-// process's start (proc_pid_stat(5), field 22), to tell it from a later one with its number.
+// Listener finds the process that listens on a TCP port, IPv4 or IPv6, in tare's network namespace. If processes share
+// a socket, it is the ancestor of the others, except a service manager that also holds the socket, and except tare
+// itself. startTicks is the process's start (proc_pid_stat(5), field 22): it differs for a later process with the same
+// number.
 //
 // The error wraps ErrGone when nothing listens here (and names a process that listens in another network namespace, if one is visible),
 // ErrHidden when the socket belongs to a process that is not visible, fs.ErrPermission when other users' processes may not be looked at,
@@ -41,7 +42,7 @@ func Listener(root fs.FS, port uint16) (pid int, startTicks uint64, err error) {
 	return h.pid, h.start, nil
 }
 
-// A holder is a process that has a listening socket open: its descriptor's link says "socket:[inode]" as long as it does.
+// A holder is a process that has a listening socket open: the link of its descriptor then says "socket:[inode]".
 type holder struct {
 	pid   int
 	start uint64
@@ -49,7 +50,7 @@ type holder struct {
 	link  string // "socket:[4711]"
 }
 
-// stillHeld says whether the process, which the caller knows to be the same one, still has the socket open.
+// stillHeld reports whether the process, which the caller has checked to be the same one, still has the socket open.
 func (h holder) stillHeld(root fs.FS) bool {
 	link, err := fs.ReadLink(root, h.fd)
 	return err == nil && link == h.link
@@ -58,7 +59,7 @@ func (h holder) stillHeld(root fs.FS) bool {
 func findListener(root fs.FS, port uint16, live bool) (holder, error) {
 	links := listening(root, "proc/self/net/", port)
 	if len(links) == 0 {
-		return holder{}, nobody(root, port)
+		return holder{}, nobodyListens(root, port)
 	}
 	found, refused := holders(root, links)
 	if len(found) == 0 {
@@ -67,7 +68,7 @@ func findListener(root fs.FS, port uint16, live bool) (holder, error) {
 		}
 		return holder{}, fmt.Errorf("it runs in another container or namespace of processes: %w: give its control group", ErrHidden)
 	}
-	h, err := pick(root, found, live)
+	h, err := pickServer(root, found, live)
 	if err != nil {
 		return holder{}, err
 	}
@@ -77,8 +78,8 @@ func findListener(root fs.FS, port uint16, live bool) (holder, error) {
 	return h, nil
 }
 
-// listening gives the links "socket:[inode]" of the sockets in state LISTEN on port, from the tables in a directory such as "proc/self/net/"
-// (proc_net_tcp: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode).
+// listening returns the links "socket:[inode]" of the sockets in state LISTEN on port, from the tables in a directory
+// such as "proc/self/net/" (proc_net_tcp: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode).
 func listening(root fs.FS, dir string, port uint16) map[string]bool {
 	links := make(map[string]bool)
 	for _, name := range []string{"tcp", "tcp6"} {
@@ -105,8 +106,9 @@ func parseListeners(text string, port uint16) []string {
 	return inodes
 }
 
-// nobody explains an empty port: another network namespace that we can see may have the listener.
-func nobody(root fs.FS, port uint16) error {
+// nobodyListens is the error for a port without a listener. It names a process that listens in another visible network
+// namespace, if any.
+func nobodyListens(root fs.FS, port uint16) error {
 	ours, err := fs.ReadLink(root, "proc/self/ns/net")
 	if err != nil {
 		return fmt.Errorf("nobody listens there: %w", ErrGone)
@@ -131,7 +133,7 @@ func nobody(root fs.FS, port uint16) error {
 	return fmt.Errorf("nobody listens there in this network namespace: %w", ErrGone)
 }
 
-// pids are the processes that can be seen, in the order of their numbers.
+// pids returns the numbers of the visible processes, ascending.
 func pids(root fs.FS) []int {
 	dir, err := fs.ReadDir(root, "proc")
 	if err != nil {
@@ -147,7 +149,7 @@ func pids(root fs.FS) []int {
 	return list
 }
 
-// holders finds the processes that have one of the sockets open, and counts those that may not be asked.
+// holders finds the processes that have one of the sockets open, and counts those that this user may not inspect.
 func holders(root fs.FS, links map[string]bool) (found []holder, refused int) {
 	for _, pid := range pids(root) {
 		dir := "proc/" + strconv.Itoa(pid)
@@ -170,9 +172,9 @@ func holders(root fs.FS, links map[string]bool) (found []holder, refused int) {
 	return found, refused
 }
 
-// pick chooses among processes that share a port. A service manager keeps the sockets that it hands to services, and we keep those that we
-// hand to our children: neither serves.
-func pick(root fs.FS, found []holder, live bool) (holder, error) {
+// pickServer chooses among processes that share a port. It skips service managers, which keep the sockets that they
+// hand to services, and tare itself, which keeps those that it hands to its children.
+func pickServer(root fs.FS, found []holder, live bool) (holder, error) {
 	serving := slices.DeleteFunc(slices.Clone(found), func(h holder) bool {
 		return (live && h.pid == os.Getpid()) || (h.pid == 1 && comm(root, 1) == "systemd")
 	})
@@ -197,7 +199,8 @@ func pick(root fs.FS, found []holder, live bool) (holder, error) {
 	return top[0], nil
 }
 
-// descends says whether an ancestor of pid is in the set. The bound is for a table that changes while it is read.
+// descends reports whether an ancestor of pid is in the set. The number of steps is bounded, since the process table
+// may change while it is read.
 func descends(root fs.FS, pid int, set map[int]bool) bool {
 	const generations = 1000
 	for range generations {
@@ -217,7 +220,7 @@ func comm(root fs.FS, pid int) string {
 	return printable(strings.TrimSuffix(read(root, "proc/"+strconv.Itoa(pid)+"/comm"), "\n"), 64)
 }
 
-// A Found process: what tells it from any other, and what it is.
+// Found is a live process: its identity and its command.
 type Found struct {
 	PID        int
 	StartTicks uint64 // proc_pid_stat(5), field 22
@@ -226,7 +229,7 @@ type Found struct {
 	Command string
 }
 
-// ByPID finds a live process by its number. The error wraps ErrGone when there is none.
+// ByPID returns the live process with this number. The error wraps ErrGone when there is none.
 func ByPID(pid int) (Found, error) { return byPID(host(nil), pid) }
 
 func byPID(root fs.FS, pid int) (Found, error) {

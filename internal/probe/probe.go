@@ -7,7 +7,8 @@ import (
 	"tare/internal/metric"
 )
 
-// A Probe reads counters of one subject. Whoever compares two readings gets deltas; a probe never reports process-lifetime totals as costs.
+// A Probe reads counters of one subject. Delta turns two readings into costs; a probe never reports totals over a
+// process's lifetime as costs.
 type Probe interface {
 	// Subject names what is read: "endpoint", "sts", "generator", "host".
 	Subject() string

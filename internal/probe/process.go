@@ -14,18 +14,19 @@ import (
 	"tare/internal/metric"
 )
 
-// Process reads a process and all its descendants, without the branch that begins with ourselves: below the shell or the test that serves and
-// starts us, we are no part of the target.
+// Process reads a process and all its descendants. It leaves out the branch that begins with tare, which may run below
+// the same shell or test.
 type Process struct {
 	Name string // the subject
 	PID  int
 	// StartTicks guards against pid reuse: field 22 of /proc/PID/stat. 0: unguarded.
 	StartTicks uint64
-	// Light leaves out PSS and file descriptors, and takes RSS from stat, which the kernel keeps to within some pages a CPU or thread, in
-	// place of smaps_rollup: that walks through all pages under the lock of the process's memory. It is for periodic readings. Of a process
-	// with 2 GiB in pages of 4 KiB, on two busy CPUs, a reading took 75 to 230 ms, and 1 to 4 ms with Light (BenchmarkProcess). Of a thread's
-	// calls of mmap and munmap, with a reading each 100 ms, 1.2 % were held up for more than 1 ms (the 99th percentile was 28 to 37 ms), as
-	// against 0.03 % with Light, and 0 to 0.1 % without any reading.
+	// Light leaves out PSS and file descriptors, and takes RSS from stat, which is exact to some pages for each CPU or
+	// thread. Without Light, RSS comes from smaps_rollup, which walks all pages under the lock of the process's memory.
+	// Use Light for periodic readings. A reading of a process with 2 GiB in pages of 4 KiB, on two busy CPUs, took 75 to
+	// 230 ms, and 1 to 4 ms with Light (BenchmarkProcess). With a reading each 100 ms, 1.2 % of a thread's mmap and munmap
+	// calls were delayed by more than 1 ms (99th percentile 28 to 37 ms), 0.03 % with Light, and 0 to 0.1 % without any
+	// reading.
 	Light bool
 	Root  fs.FS // nil: this machine
 }
@@ -41,7 +42,7 @@ func (p Process) Read(ctx context.Context) ([]metric.Sample, error) {
 	return list, err
 }
 
-// readTree gives the processes too that were read, the first being the root.
+// readTree also returns the processes that it read, the root first.
 func (p Process) readTree(ctx context.Context) (list []metric.Sample, pids []int, err error) {
 	root := host(p.Root)
 	all, err := processes(ctx, root)
@@ -102,7 +103,7 @@ func parseStat(text string) (status, error) {
 	}, nil
 }
 
-// processes reads the stat of every process. One that ends meanwhile is left out.
+// processes reads the stat of every process. It skips one that ends meanwhile.
 func processes(ctx context.Context, root fs.FS) (map[int]status, error) {
 	dir, err := fs.ReadDir(root, "proc")
 	if err != nil {
@@ -124,8 +125,8 @@ func processes(ctx context.Context, root fs.FS) (map[int]status, error) {
 	return all, nil
 }
 
-// tree lists pid and its descendants. Each process has one parent, so none is met twice; the seen set guards against a reading torn by
-// pid reuse.
+// tree lists pid and its descendants. Each process has one parent; the seen set guards against a process table that
+// changed while it was read.
 func tree(all map[int]status, pid int) []int {
 	children := make(map[int][]int)
 	for p, s := range all {
@@ -143,7 +144,7 @@ func tree(all map[int]status, pid int) []int {
 	return list
 }
 
-// usage sums over processes; a count of the processes that gave a value tells a sum from an unknown.
+// usage sums over processes, and counts for each value how many processes gave it.
 type usage struct {
 	light                                        bool
 	cpu, rss, pss, peak, threads, fds, processes float64
@@ -157,7 +158,7 @@ func (u *usage) add(root fs.FS, pid int, s status, live bool) {
 	u.cpu += s.waited + ownCPU(pid, s, live)
 	var rollup map[string]float64
 	if !u.light {
-		rollup = colons(read(root, base+"/smaps_rollup"))
+		rollup = parseColonLines(read(root, base+"/smaps_rollup"))
 	}
 	if rss, ok := rollup["Rss"]; ok {
 		u.rss += rss
@@ -168,7 +169,7 @@ func (u *usage) add(root fs.FS, pid int, s status, live bool) {
 		u.pss += pss
 		u.pssN++
 	}
-	if peak, ok := colons(read(root, base+"/status"))["VmHWM"]; ok {
+	if peak, ok := parseColonLines(read(root, base+"/status"))["VmHWM"]; ok {
 		u.peak += peak
 		u.peakN++
 	}
@@ -181,8 +182,8 @@ func (u *usage) add(root fs.FS, pid int, s status, live bool) {
 	}
 }
 
-// ownCPU prefers the process's CPU clock, in nanoseconds, to the ticks of 10 ms in stat. The clock's id is made from the pid as
-// clock_getcpuclockid(3) does: CPUCLOCK_SCHED (2) of the whole process.
+// ownCPU prefers the process's CPU clock, in nanoseconds, to stat's ticks of 10 ms. The clock's id is made from the pid
+// as clock_getcpuclockid(3) does: CPUCLOCK_SCHED (2) of the whole process.
 func ownCPU(pid int, s status, live bool) float64 {
 	if live {
 		var ts unix.Timespec
@@ -210,8 +211,8 @@ func (u *usage) samples(out *samples) {
 	}
 }
 
-// colons parses lines of "Key:  123 kB", as in smaps_rollup and status, into bytes; other lines are left out.
-func colons(text string) map[string]float64 {
+// parseColonLines parses lines of "Key:  123 kB", as in smaps_rollup and status, into bytes, and ignores other lines.
+func parseColonLines(text string) map[string]float64 {
 	m := make(map[string]float64)
 	for line := range strings.Lines(text) {
 		k, v, ok := strings.Cut(line, ":")

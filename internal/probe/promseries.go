@@ -14,8 +14,8 @@ type selector struct {
 	want exposed
 }
 
-// CheckSeries says what is wrong with a series as a user names it: `name`, or `name{label="x",…}`. Labels that are left out match all values,
-// and what matches is summed.
+// CheckSeries returns an error unless text is a series as a user names it: `name`, or `name{label="x",…}`. Omitted
+// labels match all values, and matching samples are summed.
 func CheckSeries(text string) error {
 	_, err := parseSelector(text)
 	return err
@@ -25,7 +25,7 @@ func parseSelector(text string) (selector, error) {
 	s := selector{text: text}
 	name, rest := takeName(strings.TrimSpace(text))
 	s.want.name = name
-	if after, ok := strings.CutPrefix(blank(rest), "{"); ok {
+	if after, ok := strings.CutPrefix(trimBlanks(rest), "{"); ok {
 		var err error
 		if rest, err = s.want.takeLabels(after); err != nil {
 			return selector{}, fmt.Errorf("series %q: %w", text, err)
@@ -44,8 +44,8 @@ func (s selector) matches(e exposed) bool {
 	return e.name == s.want.name && !slices.ContainsFunc(s.want.labels, func(l label) bool { return e.get(l.name) != l.value })
 }
 
-// counts says whether a series only grows, by the type of its family. Without a type, a name in _total does, by convention.
-func (f families) counts(name string) bool {
+// isCounter reports whether a series only grows, by the type of its family or, without a type, by the suffix _total.
+func (f families) isCounter(name string) bool {
 	if t, ok := f[name]; ok && t != "untyped" && t != "unknown" {
 		return t == "counter"
 	}
@@ -64,7 +64,7 @@ func (f families) counts(name string) bool {
 // A rule turns a well-known series into a quantity.
 type rule struct {
 	name  string
-	label label // the label that a sample must have; no name: none
+	label label // the label that a sample must have; no name: any sample
 	q     Quantity
 	part  string // a fixed part, or
 	parts []string
@@ -80,8 +80,9 @@ const (
 	processRules
 )
 
-// rules are the series of the client libraries of Prometheus for Go and Java (two generations), of Micrometer, and those that all client
-// libraries share. Of several rules for a quantity the first that finds something counts: they say the same thing under other names.
+// rules are the series of the Prometheus client libraries for Go and Java (two generations), of Micrometer, and those
+// common to all client libraries. If several rules for a quantity match, the first counts: the others report the same
+// under other names.
 func rules() []rule {
 	heap, meta := label{"area", "heap"}, label{"id", "Metaspace"}
 	pool, by := label{"pool", "Metaspace"}, []string{"gc", "action"}
@@ -109,7 +110,7 @@ func rules() []rule {
 	}
 }
 
-// Bounds on what an endpoint, or a JVM, may make us report.
+// Bounds on what an endpoint or a JVM may make tare report.
 const (
 	partMax  = 100 // bytes of a part's name
 	partsMax = 64  // parts of a quantity
@@ -125,17 +126,17 @@ func (r rule) partOf(e exposed) string {
 	return r.part
 }
 
-// takes says whether a sample is the rule's. The collectors of ZGC and Shenandoah that are called cycles run beside the program: their time is
-// no pause.
-func (r rule) takes(e exposed) bool {
+// matches reports whether the rule applies to a sample. It skips the ZGC and Shenandoah collectors called cycles: they
+// run concurrently, so their time is no pause.
+func (r rule) matches(e exposed) bool {
 	return e.name == r.name && (r.label.name == "" || e.get(r.label.name) == r.label.value) &&
 		(r.q != GCTime || !strings.HasSuffix(r.partOf(e), " Cycles"))
 }
 
-// released is heap that Go has given back to the operating system; heap_sys still counts it.
+// released is heap that Go has returned to the operating system; heap_sys still counts it.
 const released = "go_memstats_heap_released_bytes"
 
-// tally sums what an exposition has of the rules and the user's series.
+// tally sums the samples of an exposition for the rules and the user's series.
 type tally struct {
 	rules     []rule
 	byRule    []map[string]float64 // one for each rule: by part
@@ -166,7 +167,7 @@ func newTally(sets []ruleSet, series []string) (*tally, error) {
 
 func (t *tally) add(e exposed) {
 	for i, r := range t.rules {
-		if r.takes(e) && len(t.byRule[i]) <= partsMax {
+		if r.matches(e) && len(t.byRule[i]) <= partsMax {
 			t.byRule[i][r.partOf(e)] += e.value * r.scale
 		}
 	}
@@ -180,7 +181,7 @@ func (t *tally) add(e exposed) {
 	}
 }
 
-// samples adds what was found to out. A sum with a value that is not finite, or that a count cannot have, is absent, and so is a quantity of
+// samples adds the sums to out. It leaves out a sum that is not finite or, for a count, negative, and a quantity with
 // too many parts.
 func (t *tally) samples(types families, out *samples) {
 	done := make(map[string]bool)
@@ -201,7 +202,7 @@ func (t *tally) samples(types families, out *samples) {
 	}
 	for _, s := range t.selectors {
 		v, found := t.bySeries[s.text]
-		switch total := types.counts(s.want.name); {
+		switch total := types.isCounter(s.want.name); {
 		case !found || !finite(v):
 		case total && v >= 0:
 			out.part(SeriesTotal, s.text, v)
@@ -211,7 +212,7 @@ func (t *tally) samples(types families, out *samples) {
 	}
 }
 
-// manyQuantiles says that a selector sums up the quantiles of a summary, which means nothing.
+// manyQuantiles reports whether a selector sums several quantiles of a summary, which is meaningless.
 func manyQuantiles(types families, s selector) bool {
 	return types[s.want.name] == "summary" && s.want.get("quantile") == ""
 }

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on an exposition: what a hostile or broken endpoint may make us read.
+// Bounds on an exposition, against hostile and broken endpoints.
 const (
 	expositionMax     = 8 << 20 // bytes of a body
 	expositionLineMax = 1 << 20 // bytes of a line
@@ -28,7 +28,7 @@ type exposed struct {
 
 type label struct{ name, value string }
 
-// get gives a label's value; "" if the sample has no such label, which Prometheus holds to be the same.
+// get returns a label's value; "" if the sample has no such label, which Prometheus treats alike.
 func (e exposed) get(name string) string {
 	for _, l := range e.labels {
 		if l.name == name {
@@ -38,9 +38,9 @@ func (e exposed) get(name string) string {
 	return ""
 }
 
-// parseExposition reads the Prometheus text format 0.0.4 and OpenMetrics 1.0 line by line, calls each for every sample, and gives the types
-// of the families. Timestamps and exemplars are left out. Errors tell the line's number and
-// never its text: a page that is no exposition may hold anything, the request's own credentials included.
+// parseExposition reads the Prometheus text format 0.0.4 and OpenMetrics 1.0 line by line, calls each for every sample,
+// and returns the types of the families. It ignores timestamps and exemplars. Errors give the line's number and never
+// its text: a page that is no exposition may hold anything, even the request's own credentials.
 func parseExposition(r io.Reader, each func(exposed)) (families, error) {
 	lines := bufio.NewScanner(&bounded{r: r})
 	lines.Buffer(nil, expositionLineMax)
@@ -74,17 +74,17 @@ func parseExposition(r io.Reader, each func(exposed)) (families, error) {
 	case errors.Is(err, bufio.ErrTooLong):
 		return nil, fmt.Errorf("line %d: longer than %d MiB", n+1, expositionLineMax>>20)
 	default:
-		return nil, fmt.Errorf("after line %d: %w", n, bare(err))
+		return nil, fmt.Errorf("after line %d: %w", n, redactedError(err))
 	}
 }
 
-// Why what was read is not the whole.
+// Why a reading is incomplete.
 var (
 	errTooMuch = fmt.Errorf("more than %d MiB", expositionMax>>20)
 	errCutOff  = errors.New("cut off: the last line does not end")
 )
 
-// bounded reads expositionMax bytes, and fails if there are more.
+// bounded reads at most expositionMax bytes, and fails if there are more.
 type bounded struct {
 	r io.Reader
 	n int
@@ -98,8 +98,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// wholeLines is a bufio.SplitFunc that, unlike bufio.ScanLines, takes no rest without a line feed: half a line may be half a number. Only the
-// mark of OpenMetrics's end may stand without one.
+// wholeLines is a bufio.SplitFunc that, unlike bufio.ScanLines, rejects a last line without a line feed: half a line
+// may be half a number. Only the end mark of OpenMetrics needs no line feed.
 func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
@@ -116,7 +116,7 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 // families are the types of families by name: "counter", "gauge", "histogram", ….
 type families map[string]string
 
-// comment takes the type of "# TYPE name type".
+// comment reads the type from "# TYPE name type".
 func (f families) comment(line string) error {
 	w := strings.Fields(line)
 	if len(w) != 4 || w[0] != "#" || w[1] != "TYPE" {
@@ -133,7 +133,7 @@ func (f families) comment(line string) error {
 func parseExposed(line string) (exposed, error) {
 	name, rest := takeName(line)
 	s := exposed{name: name}
-	rest = blank(rest)
+	rest = trimBlanks(rest)
 	if strings.HasPrefix(rest, "{") {
 		var err error
 		if rest, err = s.takeLabels(rest[1:]); err != nil {
@@ -158,17 +158,17 @@ func parseExposed(line string) (exposed, error) {
 	return s, nil
 }
 
-// takeLabels reads up to the closing brace and gives what follows it. A comma may stand before the brace.
+// takeLabels parses labels up to the closing brace and returns the rest. A comma may precede the brace.
 func (e *exposed) takeLabels(s string) (rest string, err error) {
 	for range labelsMax {
-		s = blank(s)
+		s = trimBlanks(s)
 		if after, ok := strings.CutPrefix(s, "}"); ok {
 			return after, nil
 		}
 		if s, err = e.takeLabel(s); err != nil {
 			return "", err
 		}
-		s = blank(s)
+		s = trimBlanks(s)
 		after, more := strings.CutPrefix(s, ",")
 		if !more && !strings.HasPrefix(s, "}") {
 			return "", errors.New("no comma or brace after a label")
@@ -178,7 +178,7 @@ func (e *exposed) takeLabels(s string) (rest string, err error) {
 	return "", fmt.Errorf("more than %d labels", labelsMax)
 }
 
-// takeLabel reads `name="value"`, or a quoted text alone: the series' name.
+// takeLabel parses `name="value"`, or a quoted text alone: the series' name.
 func (e *exposed) takeLabel(s string) (rest string, err error) {
 	var name string
 	quoted := strings.HasPrefix(s, `"`)
@@ -189,7 +189,7 @@ func (e *exposed) takeLabel(s string) (rest string, err error) {
 	} else {
 		name, s = takeName(s)
 	}
-	after, ok := strings.CutPrefix(blank(s), "=")
+	after, ok := strings.CutPrefix(trimBlanks(s), "=")
 	switch {
 	case !ok && quoted && e.name == "" && len(e.labels) == 0:
 		e.name = name
@@ -197,7 +197,7 @@ func (e *exposed) takeLabel(s string) (rest string, err error) {
 	case !ok || name == "":
 		return "", errors.New("a label without a value")
 	}
-	value, s, err := takeQuoted(blank(after))
+	value, s, err := takeQuoted(trimBlanks(after))
 	if err != nil {
 		return "", err
 	}
@@ -243,12 +243,12 @@ func takeQuoted(s string) (text, rest string, err error) {
 			b.WriteByte('\n')
 		case '\\', '"':
 			b.WriteByte(c)
-		default: // as Prometheus does, an unknown escape stands for itself
+		default: // as in Prometheus, an unknown escape is kept as it is
 			b.WriteString(s[i : i+2])
 		}
 		s = s[i+2:]
 	}
 }
 
-// blank cuts blanks off the front.
-func blank(s string) string { return strings.TrimLeft(s, " \t") }
+// trimBlanks removes leading blanks.
+func trimBlanks(s string) string { return strings.TrimLeft(s, " \t") }

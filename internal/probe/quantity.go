@@ -6,24 +6,25 @@ import (
 	"tare/internal/metric"
 )
 
-// A Quantity is a metric that probes read, with the way in which it behaves over time.
+// A Quantity is a metric that probes read, and how it behaves over time.
 type Quantity struct {
 	metric.Metric
 	Kind Kind
 }
 
-// Kind says what two readings of a quantity mean together.
+// Kind says how two readings of a quantity are compared.
 type Kind uint8
 
 // The kinds.
 const (
-	Counter  Kind = iota // only grows: the difference is the cost of the time between
-	Gauge                // a level: the later reading stands
-	Lifetime             // a counter that the subject's process keeps, from 0 when it starts
-	Birth                // tells a subject from one that has taken its place: their counters have nothing to do with each other
+	Counter  Kind = iota // only grows: the difference is the cost of the interval
+	Gauge                // a level: the later reading counts
+	Lifetime             // a counter of the subject's process, from 0 when it starts
+	Birth                // identifies the subject's process: if it differs, the two readings are of different processes
 )
 
-// What the probes of this package read. CPU times of a whole tree or host are CPU-seconds; times that pass on a clock are seconds.
+// The quantities that the probes of this package read. CPU times of a tree or host are in CPU-seconds; elapsed times
+// are in seconds.
 var (
 	CPU = Quantity{metric.Metric{Name: "cpu", Unit: metric.CPUSeconds, Better: metric.Lower, Help: "CPU time, user and system, of the subject's processes, " +
 		"live and reaped children included (CLOCK_PROCESS_CPUTIME_ID, proc_pid_stat(5) cutime and cstime); of a process on another host, its own (process_cpu_seconds_total)."}, Lifetime}
@@ -88,7 +89,7 @@ var (
 	TCPRetransmitted = Quantity{metric.Metric{Name: "tcp_retransmitted", Unit: metric.Count, Better: metric.Lower, Help: "TCP segments sent again (/proc/net/snmp, RetransSegs)."}, Counter}
 )
 
-// Quantities returns all that the probes of this package read, for "tare explain" and for Delta.
+// Quantities returns all quantities that the probes of this package read, for "tare explain" and for Delta.
 func Quantities() []Quantity {
 	return []Quantity{
 		CPU, RSS, PSS, RSSPeak, Threads, FDs, Processes, Started,
@@ -103,9 +104,9 @@ func Quantities() []Quantity {
 	}
 }
 
-// Delta turns the readings before and after a stretch of time into what happened in it: counters become differences, gauges keep the later
-// value. A counter that was not read before, that went backwards, or whose subject was replaced meanwhile, is absent. So is a metric that is
-// neither one of Quantities nor one of more: without its kind nothing can be said.
+// Delta returns what happened between two readings: the differences of counters, and the later values of gauges. It
+// leaves out a counter that is missing before, that went backwards, or whose subject was replaced meanwhile, and a
+// metric that is neither in Quantities nor in more, since its kind is unknown.
 func Delta(before, after []metric.Sample, more ...Quantity) []metric.Sample {
 	kinds := make(map[string]Kind)
 	for _, q := range slices.Concat(Quantities(), more) {
@@ -149,8 +150,8 @@ func Find(samples []metric.Sample, subject string, q Quantity) (float64, bool) {
 	return samples[i].Value, true
 }
 
-// Share is the quotient of two metrics about a subject, such as steal over host_all, or throttled_periods over periods. It is absent unless
-// both are there and whole is positive.
+// Share is the quotient of two metrics of a subject, such as steal over host_all, or throttled_periods over periods. ok
+// is false unless both are present and whole is positive.
 func Share(samples []metric.Sample, subject string, part, whole Quantity) (float64, bool) {
 	p, ok1 := Find(samples, subject, part)
 	w, ok2 := Find(samples, subject, whole)

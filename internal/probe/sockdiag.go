@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sizes and offsets of sock_diag(7) and linux/inet_diag.h; all integers in host order but the ports.
+// Sizes and offsets of sock_diag(7) and linux/inet_diag.h; all integers are in host order, except ports.
 const (
 	diagByFamily   = 20 // SOCK_DIAG_BY_FAMILY
 	diagRequestLen = 56 // struct inet_diag_req_v2
@@ -16,7 +16,8 @@ const (
 	stateListen    = 10 // TCP_LISTEN
 )
 
-// listenLimit asks the kernel for the backlog of the sockets that listen on port, summed. /proc/net/tcp does not tell it.
+// listenLimit asks the kernel for the backlog of the sockets that listen on port, summed; /proc/net/tcp does not show
+// it.
 func listenLimit(port uint16) (float64, bool) {
 	var sum float64
 	found := false
@@ -34,7 +35,7 @@ func dumpListeners(family byte, port uint16) (limit float64, found bool) {
 		return 0, false
 	}
 	defer func() { _ = unix.Close(fd) }()
-	// The kernel answers at once; the bound is for a kernel that does not know the question.
+	// The kernel answers at once; the bound is for a kernel that does not support the request.
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
 		return 0, false
 	}
@@ -67,7 +68,8 @@ func diagRequest(family byte) []byte {
 	return b
 }
 
-// parseDiag sums the backlogs in one datagram of answers. done: it was the last one, or made no sense.
+// parseDiag sums the backlogs in one datagram of answers. done is true for the last datagram and for one that is
+// malformed.
 func parseDiag(b []byte, port uint16) (sum float64, found, done bool) {
 	for len(b) >= unix.SizeofNlMsghdr {
 		size, kind := int(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint16(b[4:])

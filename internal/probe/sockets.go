@@ -14,7 +14,7 @@ import (
 type ListenQueue struct {
 	Name string // the subject
 	Port uint16
-	PID  int   // a process in whose network namespace to look; 0: ours
+	PID  int   // whose network namespace to read; 0: tare's own
 	Root fs.FS // nil: this machine
 }
 
@@ -23,8 +23,8 @@ var _ Probe = ListenQueue{}
 // Subject implements Probe.
 func (l ListenQueue) Subject() string { return l.Name }
 
-// Read implements Probe. Several sockets on the port (IPv4 and IPv6, SO_REUSEPORT) are summed. The error wraps ErrGone when nothing
-// listens there. The limit is only known for our own network namespace.
+// Read implements Probe. It sums over several sockets on the port (IPv4 and IPv6, SO_REUSEPORT). The error wraps
+// ErrGone when nothing listens there. The limit is only known in tare's own network namespace.
 func (l ListenQueue) Read(ctx context.Context) ([]metric.Sample, error) {
 	root, base := host(l.Root), netDir(l.PID)
 	var depth float64
@@ -83,9 +83,9 @@ func parseListenQueue(text string, port uint16) (depth float64, found bool) {
 	return depth, found
 }
 
-// SockStat reads the TCP accounts of a network namespace.
+// SockStat reads the TCP counters of a network namespace.
 type SockStat struct {
-	PID  int   // a process in whose network namespace to look; 0: ours
+	PID  int   // whose network namespace to read; 0: tare's own
 	Root fs.FS // nil: this machine
 }
 
@@ -97,7 +97,7 @@ func (SockStat) Subject() string { return HostSubject }
 // Read implements Probe.
 func (s SockStat) Read(ctx context.Context) ([]metric.Sample, error) {
 	root, base := host(s.Root), netDir(s.PID)
-	text, err := require(ctx, root, base+"sockstat")
+	text, err := readRequired(ctx, root, base+"sockstat")
 	if err != nil {
 		return nil, fmt.Errorf("probe sockets: %w", err)
 	}

@@ -13,13 +13,13 @@ import (
 	"tare/internal/metric"
 )
 
-// ErrGone says that the subject is not there any more: the process has ended, the group was removed.
+// ErrGone means that the subject no longer exists: the process has ended, or the group was removed.
 var ErrGone = errors.New("the subject of the probe is gone")
 
 // tick is the unit of CPU times in /proc, USER_HZ: 1/100 s on every architecture that Go supports.
 const tick = 0.01
 
-// host is the file system of this machine.
+// host returns root or, if that is nil, the file system of this machine.
 func host(root fs.FS) fs.FS {
 	if root == nil {
 		return os.DirFS("/")
@@ -37,12 +37,13 @@ func (s *samples) add(q Quantity, v float64) {
 	s.part(q, "", v)
 }
 
-// part adds one of several values of a quantity.
+// part adds one of several values of a quantity, which part names.
 func (s *samples) part(q Quantity, part string, v float64) {
 	s.list = append(s.list, metric.Sample{Subject: s.subject, Metric: q.Name, Part: part, Value: v})
 }
 
-// printable makes a text that the target chose fit for reports: printable, and of a bounded length in bytes.
+// printable replaces unprintable characters in a text that the target chose, and cuts it to a number of bytes, for
+// reports.
 func printable(s string, longest int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -53,7 +54,7 @@ func printable(s string, longest int) string {
 	return strings.ToValidUTF8(s[:min(len(s), longest)], "")
 }
 
-// read gives the text of a file, or nothing: a file that this kernel does not have, or that we may not read, makes values absent.
+// read returns the text of a file, or "" if it does not exist or is not readable: the values are then absent.
 func read(root fs.FS, name string) string {
 	b, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -62,8 +63,9 @@ func read(root fs.FS, name string) string {
 	return string(b)
 }
 
-// require gives the text of a file that every kernel has. ctx is asked first, so that a probe of many files can be ended.
-func require(ctx context.Context, root fs.FS, name string) (string, error) {
+// readRequired returns the text of a file that every kernel has. It fails first when ctx has ended, so that a probe of
+// many files can be cancelled.
+func readRequired(ctx context.Context, root fs.FS, name string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
@@ -80,7 +82,7 @@ func number(s string) (float64, bool) {
 	return float64(n), err == nil
 }
 
-// keyed parses lines of "key value", as in cpu.stat; values that are no numbers are left out.
+// keyed parses lines of "key value", as in cpu.stat, and ignores values that are no numbers.
 func keyed(text string) map[string]float64 {
 	m := make(map[string]float64)
 	for line := range strings.Lines(text) {

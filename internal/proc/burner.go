@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// A Burner uses CPU in known amounts, as the stand-in for the work of a real server. Amounts are thread CPU time, never wall time: under a
-// quota or beside a noisy neighbour the same work then takes longer, as real work does.
+// A Burner uses CPU in known amounts, in place of a real server's work. Amounts are thread CPU time, not wall time:
+// under a quota or beside a noisy neighbour the same work takes longer, as real work does.
 type Burner struct {
 	unit time.Duration // estimated thread CPU time of batch hashes
 }
 
-// batch is how many hashes are done between two looks at the clock in calibration: about 10 µs, against about 0.2 µs for a look.
+// batch is the number of hashes between two readings of the clock in calibration: about 10 µs, against about 0.2 µs for
+// a reading.
 const batch = 64
 
 // NewBurner calibrates for about 2 ms.
@@ -42,8 +43,8 @@ func NewBurner() (*Burner, error) {
 	return &Burner{unit: best}, nil
 }
 
-// Burn uses d of the calling thread's CPU time, to within about a microsecond, and returns what it used. The calibration only sizes the
-// pieces; the thread's CPU clock decides when it is enough.
+// Burn uses d of the calling thread's CPU time, to within about a microsecond, and returns how much it used. The
+// calibration only sizes the pieces; the thread's CPU clock decides when to stop.
 func (b *Burner) Burn(d time.Duration) (time.Duration, error) {
 	if d <= 0 {
 		return 0, nil
@@ -66,7 +67,8 @@ func (b *Burner) Burn(d time.Duration) (time.Duration, error) {
 	}
 }
 
-// hashes is the number that fits into d, at least one. Nine tenths of the rest are done blindly, so that a slow calibration does not overshoot.
+// hashes is the number of hashes that fit into d, at least one. It covers nine tenths of the rest, so that a slow
+// calibration does not overshoot.
 func (b *Burner) hashes(d time.Duration) int {
 	return max(1, int(d*batch*9/(b.unit*10)))
 }

@@ -14,16 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoCgroup says that this host gives us no control group with a CPU limit; the text says why. Fall back to Throttle.
+// ErrNoCgroup means that tare cannot create a control group with a CPU limit on this host; the text says why. Use
+// Throttle instead.
 var ErrNoCgroup = errors.New("no control group with a CPU limit")
 
-// cgroupPrefix marks the groups that are ours to remove.
+// cgroupPrefix marks the groups that tare may remove.
 const cgroupPrefix = "tare-"
 
 // removeWithin bounds the wait for a control group to empty.
 const removeWithin = 5 * time.Second
 
-// Quota limits CPU time as the CFS bandwidth controller does: Share × Period of CPU time in every Period. What is not used is lost.
+// Quota limits CPU time as the CFS bandwidth controller does: Share × Period of CPU time in every Period. Unused time
+// is lost.
 type Quota struct {
 	Share  float64       `json:"share"`            // of one CPU: 0.1 is Kubernetes' 100m
 	Period time.Duration `json:"period,omitempty"` // 1 ms to 1 s; 0: 100 ms
@@ -50,14 +52,14 @@ func (q Quota) perPeriod() time.Duration {
 	return time.Duration(q.Share * float64(q.Period)).Round(time.Microsecond)
 }
 
-// A Cgroup is a control group of ours with a CPU quota.
+// A Cgroup is a control group with a CPU quota that tare created.
 type Cgroup struct {
 	path string
 	v2   bool
 }
 
-// CgroupName makes the name of a group from the run's and the subject's: "tare-<run>-<subject>", with everything that a file
-// name or a person would stumble over replaced by '-'.
+// CgroupName makes the name of a group from the run's and the subject's: "tare-<run>-<subject>". It replaces every
+// character that is not allowed in a file name, or is unreadable, by '-'.
 func CgroupName(run, subject string) string {
 	clean := func(r rune) rune {
 		if okInName(r) {
@@ -72,8 +74,8 @@ func okInName(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.'
 }
 
-// PlanCgroup returns the path that NewCgroup(name, …) will create, so that it can be journaled first. It changes nothing. The
-// error wraps ErrNoCgroup when this host offers no place.
+// PlanCgroup returns the path that NewCgroup(name, …) will create, so that it can be journaled first. It changes
+// nothing. The error wraps ErrNoCgroup when this host allows no such group.
 func PlanCgroup(name string) (string, error) {
 	h, err := findHierarchy(name)
 	if err != nil {
@@ -89,8 +91,8 @@ func findHierarchy(name string) (hierarchy, error) {
 	return planHierarchy("/")
 }
 
-// NewCgroup creates a group with the quota where this host allows it; whether it does is found by trying. An error that wraps
-// ErrNoCgroup leaves nothing behind. A group of this name that exists already, empty, is taken over.
+// NewCgroup creates a group with the quota, or fails where this host does not allow it. An error that wraps ErrNoCgroup
+// leaves no group behind. An existing empty group of this name is reused.
 func NewCgroup(name string, q Quota) (*Cgroup, error) {
 	q, err := q.withDefaults()
 	if err != nil {
@@ -146,8 +148,8 @@ func (c *Cgroup) write(file, value string) error {
 // Remove removes the group. It kills nothing: it waits, up to 5 s, for the processes in it to end.
 func (c *Cgroup) Remove() error { return RemoveCgroup(c.path) }
 
-// RemoveCgroup removes the group at path, as Cgroup.Remove does, in a process that did not create it. A group that is not there
-// is no error. Paths that cannot be ours are refused.
+// RemoveCgroup removes the group at path, as Cgroup.Remove does, in a process that did not create it. It succeeds if
+// the group does not exist, and refuses a path that tare cannot have created.
 func RemoveCgroup(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || !strings.HasPrefix(filepath.Base(path), cgroupPrefix) {
 		return fmt.Errorf("remove control group: %q is not one of tare's", path)
@@ -174,7 +176,7 @@ func RemoveCgroup(path string) error {
 	}
 }
 
-// pause reports whether d has passed before the end of ctx.
+// pause waits for d and reports whether ctx still lives then.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

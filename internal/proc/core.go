@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NoCore keeps this process and its children from leaving core dumps, which would hold the credentials that they have in memory. A limit of
-// one byte, unlike 0, also keeps the kernel from piping the dump to a program (core(5), "Piping core dumps to a program"; kernel
-// fs/coredump.c, "RLIMIT_CORE of 1").
+// NoCore prevents core dumps of this process and its children, which would hold the credentials in their memory. A
+// limit of one byte, unlike 0, also keeps the kernel from piping the dump to a program (core(5), "Piping core dumps to
+// a program"; kernel fs/coredump.c, "RLIMIT_CORE of 1").
 func NoCore() error {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &l); err != nil {

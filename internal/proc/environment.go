@@ -5,16 +5,17 @@ import (
 	"slices"
 )
 
-// plainNames are the variables that a child gets where nobody says which: what programs need to find their way, and what holds no secret.
+// plainNames are the variables that a child gets by default: what programs need to run, and nothing that holds a
+// secret.
 var plainNames = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"JAVA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "GODEBUG", "GOMAXPROCS", "GOTRACEBACK", "GORACE", "GOCOVERDIR",
 }
 
-// Environment is this process's environment without all that a child has no need to know, but with the variables that more names. A child may hand its
-// environment on: OPA answers opa.runtime() with it.
+// Environment returns the variables of this process that a child gets: plainNames and those that more names. A child
+// may pass its environment on: OPA returns it from opa.runtime().
 func Environment(more ...string) []string {
-	env := []string{} // not nil: that would be all of it
+	env := []string{} // not nil: that would be the whole environment
 	for _, name := range slices.Concat(plainNames, more) {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxReadyLine bounds what a child may say before it is ready.
+// maxReadyLine bounds the ready line, in bytes.
 const maxReadyLine = 1 << 20
 
 // drainWithin bounds the wait for a dead child's stdout, which a stray grandchild may hold open.
@@ -28,7 +28,7 @@ type readyLine struct {
 	eof   bool // stdout ended first: the child is ending
 }
 
-// fork starts the process. On success the child's owner runs until the child has been reaped.
+// fork starts the process. On success supervise runs until the child has been reaped.
 func (c *Child) fork() (<-chan readyLine, error) {
 	var files pipes
 	if err := files.open(); err != nil {
@@ -56,18 +56,18 @@ func (c *Child) fork() (<-chan readyLine, error) {
 
 	forked := make(chan error)
 	ready := make(chan readyLine, 1)
-	go c.own(&files, forked, ready)
+	go c.supervise(&files, forked, ready)
 	if err := <-forked; err != nil {
 		return nil, err
 	}
 	return ready, nil
 }
 
-// own is the goroutine that owns the child: it forks it, waits for its end and closes what belongs to it. The kernel sends
-// Pdeathsig when the *thread* that forked ends, not the process, and the Go runtime ends and reuses threads as it likes. So this
-// goroutine stays on one thread from the fork to the end of the child, and lets the thread end with it, since its affinity may
-// have been changed. The open stdin is the second safeguard: see WatchParent.
-func (c *Child) own(files *pipes, forked chan<- error, ready chan<- readyLine) {
+// supervise forks the child, waits for its end and closes its files. The kernel sends Pdeathsig when the *thread* that
+// forked ends, not the process, and the Go runtime ends and reuses threads as it likes. So this goroutine stays on one
+// thread from the fork to the end of the child, and ends the thread with it, since its affinity may have been changed.
+// The open stdin is the second safeguard: see WatchParent.
+func (c *Child) supervise(files *pipes, forked chan<- error, ready chan<- readyLine) {
 	runtime.LockOSThread()
 	err := c.start()
 	files.closeChildEnds()
@@ -80,14 +80,14 @@ func (c *Child) own(files *pipes, forked chan<- error, ready chan<- readyLine) {
 	c.PID = c.cmd.Process.Pid
 	drained := make(chan struct{})
 	if c.spec.Talk {
-		files.in, files.out = nil, nil // the caller's
+		files.in, files.out = nil, nil // they belong to the caller
 		close(drained)
 	}
 	forked <- nil
 	if !c.spec.Talk {
 		go func() {
 			defer close(drained)
-			listen(files.out, ready)
+			readReady(files.out, ready)
 		}()
 	}
 	awaitExit(c.PID)
@@ -99,14 +99,14 @@ func (c *Child) own(files *pipes, forked chan<- error, ready chan<- readyLine) {
 	case <-drained:
 	case <-ctx.Done():
 	}
-	files.close() // ends listen, should it still read
+	files.close() // ends readReady, should it still read
 	<-drained
 	c.log.close()
 	c.log.mask()
 	close(c.exited)
 }
 
-// start forks with the wanted affinity, which the child inherits from this thread.
+// start forks with the affinity that the child is to inherit from this thread.
 func (c *Child) start() error {
 	if len(c.spec.CPUs) > 0 {
 		var set unix.CPUSet
@@ -120,26 +120,27 @@ func (c *Child) start() error {
 	return c.cmd.Start()
 }
 
-// awaitExit returns when the process has ended but has not been reaped, so that its pid still belongs to it.
+// awaitExit returns when the process has ended and before it is reaped: its pid still belongs to it.
 func awaitExit(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
-			return // nil, or an error that cmd.Wait will meet again
+			return // nil, or an error that cmd.Wait will return too
 		}
 	}
 }
 
-// endGroup kills what the child left in its process group and forbids further signals: once reaped, the pid may become someone else.
+// endGroup kills what the child left in its process group and forbids further signals: after reaping, the pid may
+// belong to another process.
 func (c *Child) endGroup() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = syscall.Kill(-c.PID, syscall.SIGKILL) // ESRCH is the usual answer: nobody is left
+	_ = syscall.Kill(-c.PID, syscall.SIGKILL) // ESRCH is usual: the group is empty
 	c.gone = true
 }
 
-// listen reads the ready line and then discards stdout, so that the child never blocks on it.
-func listen(out io.Reader, ready chan<- readyLine) {
+// readReady reads the ready line and then discards stdout, so that the child never blocks on it.
+func readReady(out io.Reader, ready chan<- readyLine) {
 	r := bufio.NewReader(io.LimitReader(out, maxReadyLine))
 	line, err := r.ReadBytes('\n')
 	ready <- parseReady(line, err)

@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hierarchy is a directory in which we may make groups with a CPU limit.
+// hierarchy is a directory in which tare may create groups with a CPU limit.
 type hierarchy struct {
 	dir string
 	v2  bool
 }
 
-// planHierarchy looks below root, usually "/", for a place: the unified hierarchy first, as the newer one, then the v1 cpu controller.
+// planHierarchy looks below root, usually "/", for such a directory: first in the unified hierarchy, then in the v1 cpu
+// controller.
 func planHierarchy(root string) (hierarchy, error) {
 	mounts, err := os.ReadFile(filepath.Join(root, "proc/self/mountinfo"))
 	if err != nil {
@@ -39,7 +40,7 @@ func planHierarchy(root string) (hierarchy, error) {
 	return hierarchy{}, fmt.Errorf("%w: %w; %w", ErrNoCgroup, v2err, v1err)
 }
 
-// planV1 takes this process's own group of the cpu controller: a child group can only be stricter than it.
+// planV1 returns this process's own group of the cpu controller: a child group can only be stricter than it.
 func planV1(root, mountinfo string, own map[string]string) (hierarchy, error) {
 	m, ok := findMount(mountinfo, "cgroup", "cpu")
 	if !ok {
@@ -52,8 +53,9 @@ func planV1(root, mountinfo string, own map[string]string) (hierarchy, error) {
 	return hierarchy{dir: dir}, nil
 }
 
-// planV2 takes the nearest ancestor that can hand the cpu controller to a child group. The kernel lets no group but the root have
-// both processes and controlled children, so our own group is usually not the one.
+// planV2 returns the nearest ancestor that can delegate the cpu controller to a child group. The kernel allows
+// processes and controlled children together in the root group only, so this process's own group is usually not
+// eligible.
 func planV2(root, mountinfo string, own map[string]string) (hierarchy, error) {
 	m, ok := findMount(mountinfo, "cgroup2", "")
 	if !ok {
@@ -91,7 +93,7 @@ func canDelegate(dir string) error {
 	return nil
 }
 
-// delegate hands the cpu controller to the groups below. It stays so: others may rely on it by the time we leave.
+// delegate enables the cpu controller for the groups below. It is not reverted: others may rely on it by then.
 func (h hierarchy) delegate() error {
 	control := filepath.Join(h.dir, "cgroup.subtree_control")
 	if !h.v2 || hasWord(control, "cpu") {
@@ -120,10 +122,11 @@ func membership(text string) map[string]string {
 	return own
 }
 
-// mount is a mounted hierarchy: root is the group that is seen at point.
+// mount is a mounted hierarchy: the group root is visible at point.
 type mount struct{ root, point string }
 
-// under is where the group can be seen. A group outside the mount (another cgroup namespace) is seen as the mount's top.
+// under is the directory where the group is visible. A group outside the mount (another cgroup namespace) is visible at
+// the mount point.
 func (m mount) under(group string) string {
 	rel, err := filepath.Rel(m.root, group)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {

@@ -323,7 +323,7 @@ func FuzzReady(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer memtest.Bound(t, len(b))()
 		ready := make(chan readyLine, 1)
-		listen(bytes.NewReader(b), ready)
+		readReady(bytes.NewReader(b), ready)
 		if r := <-ready; (r.err == nil) != json.Valid(r.value) {
 			t.Errorf("%q: %q, %v", b, r.value, r.err)
 		}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Allowed are the processors on which this process may run, from 0.
+// Allowed returns the processors on which this process may run, numbered from 0.
 func Allowed() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -30,7 +30,8 @@ func processorsIn(set *unix.CPUSet) []int {
 	return cpus
 }
 
-// AllowedTo are the processors on which any thread of a process, or of one that descends from it, may run. It fails when the process is gone.
+// AllowedTo returns the processors on which any thread of a process or of its descendants may run. It fails when the
+// process has ended.
 func AllowedTo(pid int) ([]int, error) {
 	var all unix.CPUSet
 	if err := allow(pid, &all); err != nil {
@@ -63,20 +64,21 @@ func allow(pid int, all *unix.CPUSet) error {
 		}
 		for f := range strings.FieldsSeq(string(children)) {
 			if child, err := strconv.Atoi(f); err == nil {
-				_ = allow(child, all) // one that has ended meanwhile allows nothing
+				_ = allow(child, all) // one that has ended meanwhile adds nothing
 			}
 		}
 	}
 	return nil
 }
 
-// Pin binds this process to the given processors: every thread that it has; those to come inherit it, as do children whose Spec names no CPUs.
+// Pin binds this process to the given processors: all its threads, and those that they start. Children whose Spec names
+// no CPUs inherit it.
 func Pin(cpus []int) error {
 	var set unix.CPUSet
 	for _, c := range cpus {
 		set.Set(c)
 	}
-	// A thread that starts while the list is read may be missed, so it is read until nothing new turns up.
+	// A thread that starts while the list is read may be missed, so the list is read until no new thread turns up.
 	done := map[int]bool{}
 	for again := true; again; {
 		again = false

@@ -1,5 +1,5 @@
-// Package proc runs child processes that end with their parent, limits their CPU as a container runtime would, and burns CPU
-// in known amounts. The servers that tare brings run as such children of its own binary.
+// Package proc runs child processes that end with their parent, limits their CPU as a container runtime would, and
+// burns CPU in known amounts. tare's own servers run as such children of its binary.
 package proc
 
 import (
@@ -28,35 +28,35 @@ type Spec struct {
 	Name string // used in errors: "sts"
 	Path string // the binary
 	Args []string
-	Env  []string // nil: of the parent's, what holds no secret (plainNames)
+	Env  []string // nil: the parent's variables that hold no secret (plainNames)
 	Dir  string   // working directory; empty: the parent's
 	// Config is written to the child's stdin as one line of JSON. Stdin then stays open for as long as the parent lives.
 	Config any
-	// Talk leaves the child's stdin and stdout to the caller: no config is sent, no ready line is awaited, and Start returns once Born has. The ends
-	// are Child.In and Child.Out. A child that is no program of ours runs from its first instruction on, so Born then only comes before it is
-	// asked for anything.
+	// Talk leaves the child's stdin and stdout to the caller, as Child.In and Child.Out: no config is sent, no ready line
+	// is awaited, and Start returns after Born. A child that is not tare's own program runs before Born; Born then only
+	// precedes the first request to it.
 	Talk bool
 	// LogFile receives the child's stderr, appended. Empty: it is discarded, and errors cannot quote it.
 	LogFile string
-	// Secrets are values that the child was given and that its log, Tail and Veil must not show; they are masked. Those of less than shortestSecret
-	// bytes are words that stand elsewhere, too, and are left.
+	// Secrets are values known to the child that its log, Tail and Veil must mask. Values of less than shortestSecret
+	// bytes are not masked: they occur as ordinary words.
 	Secrets []string
 	// ReadyWithin bounds the wait for the ready line. Default 10 s.
 	ReadyWithin time.Duration
 	// Grace is how long Stop waits after SIGTERM before it sends SIGKILL. Default 5 s.
 	Grace time.Duration
-	// Cgroup holds the child from before its config arrives, that is, before it does any work. Nil: none.
+	// Cgroup holds the child before its config arrives, that is, before it does any work. Nil: none.
 	Cgroup *Cgroup
 	// CPUs are the processors on which the child may run, from 0. Empty: all that the parent has.
 	CPUs []int
-	// Files are further files that the child inherits, as descriptors from 3 on. They stay the caller's to close.
+	// Files are further files that the child inherits, as descriptors from 3 on. The caller closes them.
 	Files []*os.File
-	// Born is called when the process exists and before it gets its config, so that the caller can journal it before it does
-	// anything. An error ends the child and Start. May be nil.
+	// Born is called when the process exists and before it gets its config, so that the caller can journal the process
+	// before it does anything. An error ends the child and Start. May be nil.
 	Born func(ID) error
 }
 
-// ID names a process for good: pids are reused, a pid with its start time is not.
+// ID names a process uniquely: a pid may be reused, a pid with its start time may not.
 type ID struct {
 	PID        int    `json:"pid"`
 	StartTicks uint64 `json:"start_ticks"` // clock ticks from boot, field 22 of /proc/PID/stat
@@ -68,8 +68,8 @@ type Child struct {
 	Name string
 	// Ready is what the child passed to its ready function, as JSON.
 	Ready json.RawMessage
-	// In is the end of the child's stdin that is written, Out that of its stdout that is read, both with deadlines. They are there with Spec.Talk only,
-	// and are the caller's to close: what a child said before it ended can be read after its end.
+	// In writes to the child's stdin and Out reads its stdout, both with deadlines. They are set with Spec.Talk only, and
+	// the caller closes them: what a child wrote before its end can be read afterwards.
 	In, Out *os.File
 
 	spec  Spec
@@ -78,14 +78,14 @@ type Child struct {
 	log   childLog
 
 	mu     sync.Mutex
-	gone   bool // exited: the pid may not be signalled any more
+	gone   bool // exited: the pid must not be signalled any more
 	err    error
-	exited chan struct{} // closed by the owner when the child has been reaped
+	exited chan struct{} // closed by supervise when the child has been reaped
 }
 
-// Start starts a child and returns when it has said that it is ready. ctx bounds the start only: the child lives until Stop, its
-// own end, or the end of this process, whichever comes first, even if this process is killed by SIGKILL.
-// Errors carry the exit status, the last lines of the child's log and a next step; the child is then gone.
+// Start starts a child and returns when it has sent its ready line. ctx bounds the start only: the child lives until
+// Stop, its own end, or the end of this process, even by SIGKILL. An error holds the exit status, the last lines of the
+// child's log and a next step; the child has then ended.
 func Start(ctx context.Context, spec Spec) (*Child, error) {
 	if spec.ReadyWithin <= 0 {
 		spec.ReadyWithin = defaultReadyWithin
@@ -102,7 +102,7 @@ func Start(ctx context.Context, spec Spec) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	if err := c.settle(config); err != nil {
+	if err := c.configure(config); err != nil {
 		c.kill()
 		closeAll(c.In, c.Out)
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
@@ -118,8 +118,9 @@ func Start(ctx context.Context, spec Spec) (*Child, error) {
 	return c, nil
 }
 
-// settle does everything that must be done before the child works: identity, control group, journal, and then the config.
-func (c *Child) settle(config []byte) error {
+// configure does everything that must precede the child's work: it reads its identity, adds it to the control group,
+// journals it, and sends the config.
+func (c *Child) configure(config []byte) error {
 	ticks, err := StartTicks(c.PID)
 	if err != nil {
 		return c.orExit(fmt.Errorf("read start time: %w", err))
@@ -152,7 +153,7 @@ func (c *Child) send(line []byte) error {
 	return nil
 }
 
-// orExit prefers the child's own end, if it has one, to an error that merely follows from it.
+// orExit returns the child's exit as the error if it has ended, and else err, which the exit would merely have caused.
 func (c *Child) orExit(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -185,7 +186,8 @@ func (c *Child) awaitReady(ctx context.Context, ready <-chan readyLine) error {
 	return fmt.Errorf("not ready within %v: raise the limit, or see why it hangs%s", c.spec.ReadyWithin, c.log.tail())
 }
 
-// notReady explains a stdout that ended or spoke something else. A child that has ended says more by its status.
+// notReady explains why stdout ended or had no ready line. If the child has ended, its exit status is the better
+// explanation.
 func (c *Child) notReady(r readyLine) error {
 	if r.eof {
 		if err := c.orExit(r.err); !errors.Is(err, r.err) {
@@ -199,8 +201,8 @@ func (c *Child) notReady(r readyLine) error {
 // Exited is closed when the child has ended, for whatever reason.
 func (c *Child) Exited() <-chan struct{} { return c.exited }
 
-// Wait waits until the child has ended. It returns nil for exit status 0, and otherwise an error with the status and the last
-// lines of the log.
+// Wait waits until the child has ended. It returns nil for exit status 0, and otherwise an error with the status and
+// the last lines of the log.
 func (c *Child) Wait(ctx context.Context) error {
 	select {
 	case <-c.exited:
@@ -213,7 +215,8 @@ func (c *Child) Wait(ctx context.Context) error {
 	return fmt.Errorf("%s: %w", c.Name, c.describeExit("by itself"))
 }
 
-// Status words how the child ended, "exit status 3" or "signal: killed"; it is empty after exit status 0. It waits for the end.
+// Status describes how the child ended, "exit status 3" or "signal: killed"; it is empty after exit status 0. It waits
+// for the end.
 func (c *Child) Status() string {
 	<-c.exited
 	if c.err == nil {
@@ -222,14 +225,14 @@ func (c *Child) Status() string {
 	return c.err.Error()
 }
 
-// Tail is the end of an error message about the child: the last lines of its log, or that there are none.
+// Tail is the end of an error message about the child: the last lines of its log, or that it has none.
 func (c *Child) Tail() string { return c.log.tail() }
 
-// Veil masks what the child knows as a secret in what it said, in place.
+// Veil masks, in place, the child's secrets in a text that it wrote.
 func (c *Child) Veil(said []byte) []byte { return c.log.veil.over(said) }
 
-// Stop asks the child and its process group to end with SIGTERM, and after Spec.Grace or the end of ctx kills them. It returns when
-// the child has been reaped; a child that has ended already is no error. Use Exited and Wait to learn of an unexpected end.
+// Stop sends SIGTERM to the child's process group, and SIGKILL after Spec.Grace or the end of ctx. It returns when the
+// child has been reaped; a child that has ended already is no error. Use Exited and Wait to notice an unexpected end.
 func (c *Child) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.spec.Grace)
 	defer cancel()
@@ -263,11 +266,11 @@ func (c *Child) signal(sig syscall.Signal) error {
 
 // kill ends the process group and waits for it. SIGKILL cannot fail for a child of the same user, so there is no error to return.
 func (c *Child) kill() {
-	_ = c.signal(syscall.SIGKILL) // the wait below is what counts
+	_ = c.signal(syscall.SIGKILL) // only the end, awaited below, counts
 	<-c.exited
 }
 
-// describeExit words the child's end. The child must have exited.
+// describeExit returns how the child ended as an error. The child must have exited.
 func (c *Child) describeExit(when string) error {
 	status := "exit status 0"
 	if c.err != nil {

@@ -12,8 +12,9 @@ import (
 // ErrParentGone is the cause of a child's context that ended because the parent did.
 var ErrParentGone = errors.New("the parent process is gone")
 
-// Serve is the whole of a child's side: it reads the config from stdin, runs work with it, and ends work's context when the parent is
-// gone. work calls ready once, when it answers. It returns work's error; an error that merely says that the parent is gone counts as none.
+// Serve is the child's whole side of the protocol: it reads the config from stdin, runs work with it, and cancels
+// work's context when the parent has ended. work calls ready once, when it serves. Serve returns work's error, or nil
+// if the parent's end was its only cause.
 func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer,
 	work func(ctx context.Context, config json.RawMessage, ready func(any) error) error,
 ) error {
@@ -43,7 +44,7 @@ func ReadConfig(stdin *bufio.Reader, config any) error {
 	return nil
 }
 
-// Ready tells the parent that the child answers; v, usually addresses, becomes Child.Ready.
+// Ready tells the parent that the child serves; v, usually addresses, becomes Child.Ready.
 func Ready(stdout io.Writer, v any) error {
 	line, err := json.Marshal(map[string]any{"ready": v})
 	if err != nil {
@@ -55,13 +56,13 @@ func Ready(stdout io.Writer, v any) error {
 	return nil
 }
 
-// WatchParent returns a context that ends with cause ErrParentGone when stdin does: the parent holds the other end, and the kernel
-// closes it however the parent dies. Its goroutine ends with stdin, that is, at the latest with this process: a blocked read of stdin cannot be
-// taken back. The caller must cancel.
+// WatchParent returns a context that ends with cause ErrParentGone when stdin ends: the parent holds the other end, and
+// the kernel closes it however the parent dies. Its goroutine ends with stdin, at the latest with this process, since a
+// blocked read of stdin cannot be cancelled. The caller must cancel.
 func WatchParent(ctx context.Context, stdin io.Reader) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // an error and the end mean the same
+		_, _ = io.Copy(io.Discard, stdin) // an error means the same as the end
 		cancel(ErrParentGone)
 	}()
 	return ctx, func() { cancel(context.Canceled) }

@@ -20,13 +20,13 @@ const reapWithin = 5 * time.Second
 // fs.ErrNotExist when there is no such process.
 func StartTicks(pid int) (uint64, error) { return statOf(pid, fieldStart) }
 
-// The fields of /proc/PID/stat that are of interest, counted from 1 as proc_pid_stat(5) does.
+// Fields of /proc/PID/stat, counted from 1 as in proc_pid_stat(5).
 const (
 	fieldFaults = 11 // page faults of children that were waited for
 	fieldStart  = 22
 )
 
-// statOf reads a field, which is a number. The error is fs.ErrNotExist when there is no such process.
+// statOf reads a numeric field. The error is fs.ErrNotExist when there is no such process.
 func statOf(pid, field int) (uint64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, syscall.ESRCH) { // it ended between open and read
@@ -42,7 +42,7 @@ func statOf(pid, field int) (uint64, error) {
 	return n, nil
 }
 
-// statField finds a field behind the command's name, which may hold blanks and parentheses, so fields are counted from the last ')'.
+// statField finds a field after the command's name, which may hold blanks and parentheses: it counts from the last ')'.
 func statField(stat []byte, field int) (uint64, error) {
 	afterName := field - 3
 	_, rest, ok := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(") "))
@@ -53,13 +53,14 @@ func statField(stat []byte, field int) (uint64, error) {
 	return strconv.ParseUint(string(fields[afterName]), 10, 64)
 }
 
-// KillStale kills the process that id named when it was journaled, and waits for its end. A process that is gone, or whose pid now
-// belongs to another, is left alone; killed says which. It is safe to call twice, and from a process that is not the parent.
+// KillStale kills the process that id named when it was journaled, and waits for its end. If the process has ended, or
+// its pid now belongs to another, it does nothing and killed is false. It may be called twice, and from a process that
+// is not the parent.
 func KillStale(id ID) (killed bool, err error) {
 	if id.PID <= 1 || id.StartTicks == 0 {
 		return false, fmt.Errorf("kill stale process: pid %d with start time %d names none", id.PID, id.StartTicks)
 	}
-	// The descriptor is opened before the start time is read: from then on it cannot come to mean another process.
+	// The pidfd is opened before the start time is read: from then on it cannot refer to another process.
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return false, nil
@@ -83,8 +84,8 @@ func KillStale(id ID) (killed bool, err error) {
 	return true, awaitEnd(fd, id.PID)
 }
 
-// KillWhere kills the processes of which is says that they are to end, and waits for their end. This process is none of them. is may be asked of a
-// process that has ended meanwhile, or is another user's.
+// KillWhere kills the processes for which is returns true, except this one, and waits for their end. is may be called
+// for a process that has ended meanwhile, or that belongs to another user.
 func KillWhere(is func(pid int) bool) error {
 	all, err := os.ReadDir("/proc")
 	if err != nil {
@@ -96,7 +97,7 @@ func KillWhere(is func(pid int) bool) error {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// The start time is read first: KillStale then kills no other process that has got this pid since.
+		// The start time is read first, so that KillStale kills no later process with this pid.
 		ticks, err := StartTicks(pid)
 		if err != nil || !is(pid) {
 			continue

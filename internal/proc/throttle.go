@@ -9,11 +9,13 @@ import (
 	"tare/internal/clock"
 )
 
-// A Throttle stands in for a control group where there is none: it lets work through only while this process has CPU time left in the
-// period, first come first served, so that a server behind it serves and stalls as one under the CFS bandwidth controller does.
+// A Throttle replaces a control group on hosts that allow none: it admits work only while this process has CPU time
+// left in the period, first come, first served. A server behind it serves and stalls as under the CFS bandwidth
+// controller.
 //
-// All CPU time of the process counts, as in a control group, but only work that passes through the throttle can be held back, and
-// only between two pieces of it. What a piece uses beyond the quota is taken from the next periods, so the long-run rate is exact.
+// All CPU time of the process counts, as in a control group, but the throttle can only delay work that passes through
+// it, between two pieces of it. What a piece uses beyond the quota is deducted from the next periods, so the long-run
+// rate is exact.
 type Throttle struct {
 	quota, period time.Duration
 	clock         clock.Clock
@@ -23,17 +25,17 @@ type Throttle struct {
 
 	mu     sync.Mutex
 	left   time.Duration // CPU time left in the period; negative: debt
-	seen   time.Duration // CPU time at the last look
-	index  int64         // period of the last look
+	seen   time.Duration // CPU time at the last reading
+	index  int64         // period of the last reading
 	stats  ThrottleStats
 	marked int64 // last period that was counted as throttled
 }
 
-// ThrottleStats counts as cpu.stat of a control group does.
+// ThrottleStats are the counters of a control group's cpu.stat.
 type ThrottleStats struct {
 	Periods   uint64        // periods that have begun since the start
-	Throttled uint64        // periods in which work was held back
-	Time      time.Duration // for how long, summed over the slots (at most ⌈Share⌉ pieces at once; those that queue behind are not counted)
+	Throttled uint64        // periods in which work was delayed
+	Time      time.Duration // total delay, summed over the slots (at most ⌈Share⌉ pieces at once; pieces queued behind them are not counted)
 }
 
 // NewThrottle starts the first period now.
@@ -57,8 +59,8 @@ func newThrottle(q Quota, c clock.Clock, cpu func() (time.Duration, error)) (*Th
 	}, nil
 }
 
-// Do runs work when it is its turn and there is CPU time left. The error is the context's, if that ended first, or the CPU clock's; work has then
-// not run.
+// Do runs work when it is its turn and CPU time is left. If the context ends first, or the CPU clock fails, it returns
+// that error and work has not run.
 func (t *Throttle) Do(ctx context.Context, work func()) error {
 	select {
 	case t.slots <- struct{}{}:
@@ -67,7 +69,7 @@ func (t *Throttle) Do(ctx context.Context, work func()) error {
 	}
 	defer func() { <-t.slots }()
 	for {
-		wait, err := t.look()
+		wait, err := t.charge()
 		if err != nil {
 			return err
 		}
@@ -83,8 +85,8 @@ func (t *Throttle) Do(ctx context.Context, work func()) error {
 	return nil
 }
 
-// look charges what has been used since the last look and says how long to wait for CPU time; 0: there is some.
-func (t *Throttle) look() (time.Duration, error) {
+// charge deducts the CPU time used since the last reading and returns how long to wait for more; 0: some is left.
+func (t *Throttle) charge() (time.Duration, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	used, err := t.cpu()
@@ -96,7 +98,8 @@ func (t *Throttle) look() (time.Duration, error) {
 	since := t.clock.Now().Sub(t.start)
 	index := int64(since / t.period)
 	if n := index - t.index; n > 0 {
-		// A refill never lifts the rest above one quota: unused time is lost, as without cpu.cfs_burst_us. Debt is paid off first.
+		// A refill never raises the rest above one quota: unused time is lost, as without cpu.cfs_burst_us. Debt is paid off
+		// first.
 		t.left = min(t.quota, t.left+refill(n, t.quota))
 		t.index = index
 	}
@@ -110,7 +113,7 @@ func (t *Throttle) look() (time.Duration, error) {
 	return time.Duration(index+1)*t.period - since, nil
 }
 
-// refill is n quotas, without overflow after a long sleep.
+// refill returns n quotas, and does not overflow after a long sleep.
 func refill(n int64, quota time.Duration) time.Duration {
 	if n > math.MaxInt64/4/int64(quota) {
 		return math.MaxInt64 / 4

@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// Tree is processes with their descendants, whose CPU time is read to the nanosecond from outside.
+// Tree is a set of processes and their descendants, whose CPU time can be read in nanoseconds.
 type Tree struct {
 	roots []int
 	pids  []int
-	// reaped tells by process whether children of it have ended since: see reapedBy.
+	// reaped holds reapedBy for each process: it changes when a child of the process ends.
 	reaped []uint64
 }
 
-// NewTree finds the descendants of the given processes, of which there is at least one; one that descends from another is counted once. They must have
-// been started: a process that is born or ends later makes measurements fail, because the kernel tells the time of those that ended in whole ticks only.
+// NewTree finds the descendants of at least one process; a root that descends from another counts once. All of them
+// must run throughout: a process that starts or ends later makes measurements fail, because the kernel reports the time
+// of ended processes in whole ticks only.
 func NewTree(roots ...int) (*Tree, error) {
 	if len(roots) == 0 {
 		return nil, errors.New("process tree: of no process")
@@ -29,7 +30,7 @@ func NewTree(roots ...int) (*Tree, error) {
 	var err error
 	t.pids, t.reaped, err = census(roots)
 	if err != nil {
-		return nil, fmt.Errorf("process tree of %s: %w", listed(roots), err)
+		return nil, fmt.Errorf("process tree of %s: %w", joinPIDs(roots), err)
 	}
 	return t, nil
 }
@@ -37,7 +38,7 @@ func NewTree(roots ...int) (*Tree, error) {
 // PIDs lists the processes, the first root first.
 func (t *Tree) PIDs() []int { return slices.Clone(t.pids) }
 
-// CPU is the CPU time that the processes have used so far.
+// CPU returns the CPU time that the processes have used so far.
 func (t *Tree) CPU() (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range t.pids {
@@ -50,12 +51,12 @@ func (t *Tree) CPU() (time.Duration, error) {
 	return sum, nil
 }
 
-// Unchanged is an error when a process was born or ended since NewTree, also one that did both.
+// Unchanged returns an error if a process has started or ended since NewTree, or both.
 func (t *Tree) Unchanged() error {
 	now, reaped, err := census(t.roots)
 	switch {
 	case err != nil:
-		return fmt.Errorf("process tree of %s: %w", listed(t.roots), err)
+		return fmt.Errorf("process tree of %s: %w", joinPIDs(t.roots), err)
 	case !slices.Equal(now, t.pids):
 		return fmt.Errorf("the processes were %v and are %v now: their CPU time is not comparable", t.pids, now)
 	case !slices.Equal(reaped, t.reaped):
@@ -64,12 +65,12 @@ func (t *Tree) Unchanged() error {
 	return nil
 }
 
-func listed(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
+func joinPIDs(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
 
-// census lists the processes below roots, and for each of them what reapedBy says.
+// census lists the processes below roots, and reapedBy for each of them.
 func census(roots []int) (pids []int, reaped []uint64, err error) {
 	for _, root := range roots {
-		below, err := descend(root)
+		below, err := descendants(root)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -89,8 +90,8 @@ func census(roots []int) (pids []int, reaped []uint64, err error) {
 	return pids, reaped, nil
 }
 
-// descend lists pid and its descendants, each with its children's children behind it. The kernel lists children by the thread that made them.
-func descend(pid int) ([]int, error) {
+// descendants lists pid and its descendants, depth first. The kernel lists children by the thread that started them.
+func descendants(pid int) ([]int, error) {
 	list := []int{pid}
 	for i := 0; i < len(list); i++ {
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", list[i]))
@@ -103,7 +104,7 @@ func descend(pid int) ([]int, error) {
 		for _, f := range files {
 			text, err := os.ReadFile(f)
 			if err != nil {
-				continue // a thread that ended
+				continue // the thread has ended
 			}
 			for word := range strings.FieldsSeq(string(text)) {
 				child, err := strconv.Atoi(word)
@@ -118,6 +119,7 @@ func descend(pid int) ([]int, error) {
 	return list, nil
 }
 
-// reapedBy is a number that grows whenever the process has waited for a child that ended: the page faults of all such children (cminflt, field 11 of
-// /proc/PID/stat, proc_pid_stat(5)). None lives without some, while its CPU time is told in ticks of 10 ms, and mostly rounds to 0.
+// reapedBy is a number that grows whenever the process has reaped a child: the page faults of all such children
+// (cminflt, field 11 of /proc/PID/stat, proc_pid_stat(5)). Every process has page faults, while its CPU time, in ticks
+// of 10 ms, mostly rounds to 0.
 func reapedBy(pid int) (uint64, error) { return statOf(pid, fieldFaults) }

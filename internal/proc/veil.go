@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// shortestSecret is the length in bytes from which on a value is masked.
+// shortestSecret is the least length in bytes of a value that is masked.
 const shortestSecret = 8
 
-// veil masks secrets: as they are, and as JSON writes them.
+// veil masks secrets, both verbatim and as JSON strings.
 type veil [][]byte
 
 func newVeil(secrets []string) veil {
@@ -26,12 +26,12 @@ func newVeil(secrets []string) veil {
 	return v
 }
 
-// unescaped is a text as JSON that is not for HTML.
+// unescaped is a text as JSON without HTML escapes.
 func unescaped(s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a text can be encoded
+	_ = e.Encode(s) // encoding a string cannot fail
 	return b.Bytes()
 }
 
@@ -60,10 +60,11 @@ func (v veil) longest() (n int) {
 	return n
 }
 
-// maskedAtOnce is how much of a log is read at a time.
+// maskedAtOnce is how much of a log is read at a time, in bytes.
 const maskedAtOnce = 1 << 20
 
-// mask hides the secrets in what the child has written to its log. What cannot be read or written stays as it is: the log is the user's own file.
+// mask hides the secrets in what the child has written to its log. A part that cannot be read or written stays as it
+// is: the log is the user's own file.
 func (l *childLog) mask() {
 	if l.path == "" || len(l.veil) == 0 {
 		return
