@@ -82,12 +82,12 @@ func (o holdOptions) check() error {
 }
 
 // shelf is the folder of state files: below the user's runtime folder, which a reboot empties as it ends the planes, or below the cache.
-func (a *app) shelf() (plane.Shelf, error) {
+func (a *app) shelf() (plane.KeptFolder, error) {
 	if dir, ok := a.lookup("XDG_RUNTIME_DIR"); ok && filepath.IsAbs(dir) {
-		return plane.Shelf{Dir: filepath.Join(dir, "tare", "planes")}, nil
+		return plane.KeptFolder{Dir: filepath.Join(dir, "tare", "planes")}, nil
 	}
 	dir, err := a.planes()
-	return plane.Shelf{Dir: dir}, err
+	return plane.KeptFolder{Dir: dir}, err
 }
 
 // planes is the folder of the planes' logs and of data on disk.
@@ -165,7 +165,7 @@ func nodesText(n int) string {
 }
 
 // alreadyUp tells of a plane of this name that is there as wanted, and clears away one that is lost.
-func (a *app) alreadyUp(ctx context.Context, shelf plane.Shelf, o holdOptions) (bool, error) {
+func (a *app) alreadyUp(ctx context.Context, shelf plane.KeptFolder, o holdOptions) (bool, error) {
 	k, ok, err := shelf.Get(o.Name)
 	if !ok || err != nil {
 		return false, err
@@ -271,7 +271,7 @@ func (a *app) planeDown(ctx context.Context, name string, every bool) error {
 	return err
 }
 
-func (a *app) endPlane(ctx context.Context, shelf plane.Shelf, k plane.Kept) error {
+func (a *app) endPlane(ctx context.Context, shelf plane.KeptFolder, k plane.Kept) error {
 	begin := clock.System{}.Now()
 	// A holder that is asked to end drops the state file itself: it is removed here for one that could not.
 	if err := k.End(ctx); err != nil {

@@ -63,7 +63,7 @@ func (a *app) holdPlane(ctx context.Context, o holdOptions) error {
 	}
 	defer lock.Unlock() //nolint:errcheck // the kernel does it, too
 	h := &holder{
-		options: o, shelf: plane.Shelf{Dir: o.Shelf}, log: a.logger(a.Stderr),
+		options: o, shelf: plane.KeptFolder{Dir: o.Shelf}, log: a.logger(a.Stderr),
 		kept: plane.Kept{
 			Name: o.Name, Version: o.Version, Kubernetes: o.Binary.Kubernetes, Etcd: o.Etcd, PSP: o.PSP, Nodes: o.Nodes,
 			Holder: proc.ID{PID: os.Getpid(), StartTicks: ticks}, Since: now.UTC().Truncate(time.Second), Logs: o.Logs,
@@ -85,7 +85,7 @@ func (a *app) say(l holderLine) error {
 // A holder keeps a plane running, and its state file true.
 type holder struct {
 	options holdOptions
-	shelf   plane.Shelf
+	shelf   plane.KeptFolder
 	log     *slog.Logger
 
 	mu   sync.Mutex

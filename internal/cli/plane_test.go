@@ -45,7 +45,7 @@ func TestPlaneScript(t *testing.T) {
 
 // killHolder kills the process that holds a plane, and waits until its components have ended.
 func killHolder(ts *testscript.TestScript, _ bool, args []string) {
-	k, ok, err := plane.Shelf{Dir: filepath.Join(ts.Getenv("XDG_RUNTIME_DIR"), "tare", "planes")}.Get(args[0])
+	k, ok, err := plane.KeptFolder{Dir: filepath.Join(ts.Getenv("XDG_RUNTIME_DIR"), "tare", "planes")}.Get(args[0])
 	if err != nil || !ok || len(k.Processes) != 5 {
 		ts.Fatalf("plane %s with %d processes: %v", args[0], len(k.Processes), err)
 	}

@@ -32,8 +32,8 @@ func (x *examiner) bpf() Check {
 // lsmHook is the hook that the trial is loaded for. It is never attached.
 const lsmHook = "bpf_lsm_file_open"
 
-// bpfLSM loads a program for a hook of the security modules, and asks whether such programs would be called. A kernel can have all that it
-// takes and refuse to load them all the same.
+// bpfLSM loads a program for an LSM hook, and checks whether such programs would be called. A kernel may have every
+// prerequisite and still refuse to load them.
 func (x *examiner) bpfLSM() Check {
 	c := Check{Group: groupKernel, Name: "BPF LSM", State: Missing}
 	raw, err := fs.ReadFile(x.root, "sys/kernel/btf/vmlinux")
@@ -74,7 +74,7 @@ func (x *examiner) bpfLSM() Check {
 	return c
 }
 
-// loadBPF loads "return 0" and closes it. attach and function are the kind of attachment and the kernel's function, 0 for none.
+// loadBPF loads "return 0" and closes it. attach is the kind of attachment and function the kernel's function; 0: none.
 func loadBPF(kind, attach, function uint32) error {
 	insns := []uint64{0xb7, 0x95} // r0 = 0; exit
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
@@ -101,12 +101,12 @@ func loadBPF(kind, attach, function uint32) error {
 	return unix.Close(int(fd))
 }
 
-// moduleNames are the security modules by their numbers from 100 (linux/lsm.h).
+// moduleNames are the security modules, by their numbers from 100 (linux/lsm.h).
 var moduleNames = []string{
 	"capability", "selinux", "smack", "tomoyo", "apparmor", "yama", "loadpin", "safesetid", "lockdown", "bpf", "landlock", "ima", "evm", "ipe",
 }
 
-// modules are the active security modules: by lsm_list_modules(2), which needs Linux 6.8, or by securityfs.
+// modules returns the active security modules: by lsm_list_modules(2), which needs Linux 6.8, or by securityfs.
 func (x *examiner) modules() (names []string, known bool) {
 	if s := x.read("sys/kernel/security/lsm"); s != "" {
 		return strings.Split(s, ","), true
@@ -127,7 +127,7 @@ func (x *examiner) modules() (names []string, known bool) {
 	return names, true
 }
 
-// The parts of BTF that have to be known to walk over it (btf.rst): the header, and how much follows a type of each kind.
+// The parts of BTF that are needed to walk over it (btf.rst): the header, and how much follows a type of each kind.
 const (
 	btfMagic    = 0xeb9f
 	btfHeader   = 24
@@ -135,7 +135,7 @@ const (
 	btfKindFunc = 12
 )
 
-// btfTail is how many bytes follow a type of this kind with vlen members; ok is false for a kind that is not known.
+// btfTail returns how many bytes follow a type of this kind with vlen members; ok is false for an unknown kind.
 func btfTail(kind, vlen int) (n int, ok bool) {
 	switch kind {
 	case 2, 7, 8, 9, 10, 11, btfKindFunc, 16, 18: // pointer, forward, typedef, volatile, const, restrict, function, float, type tag
@@ -152,7 +152,7 @@ func btfTail(kind, vlen int) (n int, ok bool) {
 	return 0, false
 }
 
-// btfFunction finds the number of a function's type in the kernel's types.
+// btfFunction finds the number of a function's type in the kernel's BTF.
 func btfFunction(raw []byte, name string) (id uint32, ok bool) {
 	order := binary.NativeEndian
 	if len(raw) < btfHeader || order.Uint16(raw) != btfMagic {
@@ -177,7 +177,7 @@ func btfFunction(raw []byte, name string) (id uint32, ok bool) {
 	return 0, false
 }
 
-// section is a part of raw, empty if it does not lie within.
+// section returns a part of raw; it is empty unless all of it lies within raw.
 func section(raw []byte, off, size int) []byte {
 	if off < 0 || size < 0 || off > len(raw) || size > len(raw)-off {
 		return nil

@@ -1,4 +1,4 @@
-// Package doctor finds out what a host can do, by trying it, and how small a difference can be seen on it. It changes nothing that outlives it.
+// Package doctor checks a host's capabilities by trying each, and measures its noise floor. It leaves nothing changed.
 package doctor
 
 import (
@@ -19,20 +19,22 @@ import (
 // Schema names this version of the JSON form. Additions are allowed within v1.
 const Schema = "tare.doctor/v1"
 
-// DefaultTime is how long the comparison of equals takes unless Options say otherwise.
+// DefaultTime is the default length of the A/A comparison.
 const DefaultTime = 10 * time.Second
 
-// MinTime is the shortest Options.Time: below it there are too few pairs to say anything.
+// MinTime is the shortest Options.Time: a shorter comparison has too few pairs.
 const MinTime = 500 * time.Millisecond
 
-// Options say how to examine.
+// Options configure an examination.
 type Options struct {
-	// Self is this program's file. Trials that cannot be taken back run in children: "Self doctor-trial NAME", which must call Trial.
+	// Self is this program's file. Trials that a process cannot undo run in children: "Self doctor-trial NAME", which must
+	// call Trial.
 	Self  string
 	Clock clock.Clock
-	// Time is the length of the comparison of equals; 0: DefaultTime. The other measurements take at most 4 s, and less where Time is short.
+	// Time is the length of the A/A comparison; 0: DefaultTime. The other measurements take at most 4 s, and less where
+	// Time is short.
 	Time time.Duration
-	// Seed decides the order within each pair.
+	// Seed determines the order within each pair.
 	Seed uint64
 	// Getenv looks up PATH, HOME, KUBECONFIG, JAVA_HOME and DOCKER_HOST; nil: the environment is empty.
 	Getenv func(string) string
@@ -40,7 +42,7 @@ type Options struct {
 	Root fs.FS
 }
 
-// A Diagnosis is everything that was found. Numbers are in base units: seconds, bytes, 1/s, ratios.
+// A Diagnosis is the result of Examine. Numbers are in base units: seconds, bytes, 1/s, ratios.
 type Diagnosis struct {
 	Schema   string    `json:"schema"`
 	Tare     string    `json:"tare,omitempty"`
@@ -60,26 +62,26 @@ type State string
 // The states.
 const (
 	OK      State = "ok"
-	Limited State = "limited" // it is there, and worse than it could be
+	Limited State = "limited" // it works, but not as well as it could
 	Missing State = "missing" // experiments that need it cannot run here
 	Broken  State = "broken"  // every run needs it
 	Info    State = "info"    // neither good nor bad
 )
 
-// A Check is one capability and what became of trying it.
+// A Check is one capability and the result of trying it.
 type Check struct {
 	Group string `json:"group"`
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	Found string `json:"found"`
-	// Cause and Next say why it is not ok, and what a person can do about it.
+	// Cause and Next say why the check failed, and what to do about it.
 	Cause string `json:"cause,omitempty"`
 	Next  string `json:"next,omitempty"`
 	// Values are the numbers behind Found, in base units.
 	Values map[string]float64 `json:"values,omitempty"`
 }
 
-// Broken reports whether something is broken that every run needs.
+// Broken reports whether anything is broken that every run needs.
 func (d *Diagnosis) Broken() bool {
 	return slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == Broken })
 }
@@ -93,14 +95,14 @@ const (
 	groupTools     = "tools"
 )
 
-// examiner carries one examination.
+// examiner holds the state of one examination.
 type examiner struct {
 	Options
 	root fs.FS
 	cpus int
 }
 
-// Examine tries everything. Errors are only those of the context: what a host lacks is a finding.
+// Examine runs all checks. It fails only with the context: what the host lacks is part of the Diagnosis.
 func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 	if o.Time == 0 {
 		o.Time = DefaultTime
@@ -116,7 +118,7 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 		x.root = os.DirFS("/")
 	}
 	d := &Diagnosis{Schema: Schema, Started: o.Clock.Now().UTC().Truncate(time.Second), Kernel: kernel()}
-	d.Host, _ = os.Hostname() // absent where it has none
+	d.Host, _ = os.Hostname() // stays empty if the host has none
 	began := monotonic()
 	before := x.pressures(ctx)
 	for _, step := range []func(context.Context, *Diagnosis){x.processors, x.children, x.kernelFeatures, x.generator, x.noise} {
@@ -136,7 +138,7 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 
 func (d *Diagnosis) add(checks ...Check) { d.Checks = append(d.Checks, checks...) }
 
-// read is a file's text without blanks around it; "" where it cannot be read.
+// read returns a file's text without surrounding blanks; "" if it cannot be read.
 func (x *examiner) read(name string) string {
 	b, err := fs.ReadFile(x.root, name)
 	if err != nil {
@@ -153,7 +155,7 @@ func kernel() string {
 	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 }
 
-// monotonic is CLOCK_MONOTONIC in nanoseconds: measurements here are of microseconds.
+// monotonic returns CLOCK_MONOTONIC in nanoseconds: measurements here last microseconds.
 func monotonic() int64 {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
@@ -162,8 +164,8 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// part is a share of the whole time, at most most.
-func (x *examiner) part(of, most time.Duration) time.Duration { return min(x.Time/of, most) }
+// timeShare returns the fraction 1/of of the whole time, at most most.
+func (x *examiner) timeShare(of, most time.Duration) time.Duration { return min(x.Time/of, most) }
 
-// samples is what the host's own accounts say at one moment.
+// samples are the host's own counters at one moment.
 type samples []metric.Sample

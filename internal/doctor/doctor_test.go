@@ -94,13 +94,13 @@ func TestExamineEndsWithItsContext(t *testing.T) {
 }
 
 func TestTrials(t *testing.T) {
-	if _, err := child(t.Context(), self(t), trialNothing, nil); err != nil {
+	if _, err := runTrial(t.Context(), self(t), trialNothing, nil); err != nil {
 		t.Errorf("nothing: %v", err)
 	}
-	if _, err := child(t.Context(), self(t), "nonsense", nil); err == nil || !strings.Contains(err.Error(), "no trial") {
+	if _, err := runTrial(t.Context(), self(t), "nonsense", nil); err == nil || !strings.Contains(err.Error(), "no trial") {
 		t.Errorf("nonsense: %v", err)
 	}
-	if _, err := child(t.Context(), "/nowhere/tare", trialNothing, nil); err == nil {
+	if _, err := runTrial(t.Context(), "/nowhere/tare", trialNothing, nil); err == nil {
 		t.Error("a program that is not there was started")
 	}
 	// What is tried in a child is not in force here.
@@ -111,9 +111,9 @@ func TestTrials(t *testing.T) {
 			}
 			return nil
 		},
-		trialLandlock: func() error { return readable("/proc/self/status") },
+		trialLandlock: func() error { return tryOpen("/proc/self/status") },
 	} {
-		found, err := child(t.Context(), self(t), name, nil)
+		found, err := runTrial(t.Context(), self(t), name, nil)
 		t.Logf("%s: %q, %v", name, found, err)
 		if err == nil && !strings.Contains(found, "refused") {
 			t.Errorf("%s found %q", name, found)

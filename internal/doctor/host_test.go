@@ -227,7 +227,7 @@ func TestOneCPUGetsNoPriority(t *testing.T) {
 
 func TestRefusalOfPriority(t *testing.T) {
 	x := files("proc/self/cgroup", "2:cpu,cpuacct:/a", "sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us", "0")
-	if cause, next := x.refusal(); !strings.Contains(cause, "/sys/fs/cgroup/cpu,cpuacct/a has no real-time budget") || next == "" {
+	if cause, next := x.explainRefusal(); !strings.Contains(cause, "/sys/fs/cgroup/cpu,cpuacct/a has no real-time budget") || next == "" {
 		t.Errorf("%s; %s", cause, next)
 	}
 	for name, x := range map[string]*examiner{
@@ -235,7 +235,7 @@ func TestRefusalOfPriority(t *testing.T) {
 		"v2":       files("proc/self/cgroup", "0::/a"),
 		"no group": files(),
 	} {
-		if cause, next := x.refusal(); !strings.Contains(cause, "CAP_SYS_NICE") || next == "" {
+		if cause, next := x.explainRefusal(); !strings.Contains(cause, "CAP_SYS_NICE") || next == "" {
 			t.Errorf("%s: %s; %s", name, cause, next)
 		}
 	}

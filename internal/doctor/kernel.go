@@ -19,7 +19,7 @@ import (
 // children checks that this program can start children and limit their CPU time.
 func (x *examiner) children(ctx context.Context, d *Diagnosis) {
 	c := Check{Group: groupLimits, Name: "child processes", State: OK, Found: "started and ended one"}
-	if _, err := child(ctx, x.Self, trialNothing, nil); err != nil {
+	if _, err := runTrial(ctx, x.Self, trialNothing, nil); err != nil {
 		c.State, c.Found, c.Cause = Broken, "this program cannot start itself", err.Error()
 		c.Next = "run tare from a file that may be executed (no noexec mount), with room for more processes (ulimit -u, pids.max)"
 	}
@@ -53,7 +53,8 @@ func cgroup() Check {
 	return c
 }
 
-// keepDelegation returns what takes back that the cpu controller was handed to child groups, unless it was before or others use it by then.
+// keepDelegation returns a function that disables the cpu controller for child groups again, unless it was enabled
+// before or others use it by then.
 func keepDelegation(name string) (undo func() error) {
 	nothing := func() error { return nil }
 	group, err := proc.PlanCgroup(name)
@@ -79,20 +80,20 @@ func keepDelegation(name string) (undo func() error) {
 		}
 		for _, e := range entries {
 			if e.IsDir() && strings.HasPrefix(e.Name(), "tare-") {
-				return nil // another tare counts on it
+				return nil // another tare relies on it
 			}
 		}
 		return os.WriteFile(control, []byte("-cpu"), 0)
 	}
 }
 
-// namespaces tries user name spaces, as this user and, as root, also as one without rights.
+// namespaces tries user namespaces as this user and, for root, also as an unprivileged user.
 func (x *examiner) namespaces(ctx context.Context) Check {
 	c := Check{Group: groupLimits, Name: "user name spaces", State: OK, Found: "made one, with root's rights in it"}
 	err := tryUserNamespace(ctx, x.Self)
 	if unix.Geteuid() == 0 && err == nil {
 		c.Found = "made one as root and one as nobody, with root's rights in them"
-		_, ordinary := child(ctx, "/proc/self/exe", trialOrdinary, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
+		_, ordinary := runTrial(ctx, "/proc/self/exe", trialOrdinary, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
 		if ordinary != nil {
 			c.State, c.Found = Limited, "made one as root, and none as nobody"
 			err = ordinary
@@ -114,14 +115,14 @@ func (x *examiner) namespaces(ctx context.Context) Check {
 	return c
 }
 
-// kernelFeatures tries what enforcers and probes need.
+// kernelFeatures tries the kernel features that enforcers and probes need.
 func (x *examiner) kernelFeatures(ctx context.Context, d *Diagnosis) {
 	d.add(x.seccomp(ctx), x.landlock(ctx), x.bpf(), x.bpfLSM(), x.perf(), x.ioUring())
 }
 
 func (x *examiner) seccomp(ctx context.Context) Check {
 	c := Check{Group: groupKernel, Name: "seccomp", State: OK}
-	found, err := child(ctx, x.Self, trialSeccomp, nil)
+	found, err := runTrial(ctx, x.Self, trialSeccomp, nil)
 	if c.Found = found; err != nil {
 		c.State, c.Found, c.Cause = Missing, "no filter could be loaded", err.Error()
 		c.Next = "experiments with seccomp need a kernel with CONFIG_SECCOMP_FILTER, and a container that allows seccomp(2)"
@@ -140,7 +141,7 @@ func (x *examiner) landlock(ctx context.Context) Check {
 	case e != 0:
 		c.State, c.Found, c.Cause = Missing, "not there", e.Error()
 	default:
-		found, err := child(ctx, x.Self, trialLandlock, nil)
+		found, err := runTrial(ctx, x.Self, trialLandlock, nil)
 		c.Found, c.Values = fmt.Sprintf("ABI %d: %s", abi, found), map[string]float64{"abi": float64(abi)}
 		if err == nil {
 			c.Next = ""

@@ -13,10 +13,10 @@ import (
 // latenessRate is the rate at which the generator's lateness is measured.
 const latenessRate = 1000
 
-// latenessLimit is the 99th percentile from which a run's audit calls a trial with fast answers invalid.
+// latenessLimit is the 99th percentile above which a run's audit calls a trial with fast answers invalid.
 const latenessLimit = time.Millisecond
 
-// Lateness is how much later than due the generator sent, in seconds, in an open loop of Rate calls a second.
+// Lateness is how much later than scheduled the generator sent, in seconds, in an open loop of Rate calls a second.
 type Lateness struct {
 	Rate     float64 `json:"rate"`
 	Seconds  float64 `json:"seconds"`
@@ -24,13 +24,13 @@ type Lateness struct {
 	P50      float64 `json:"p50"`
 	P99      float64 `json:"p99"`
 	Max      float64 `json:"max"`
-	Achieved float64 `json:"achieved_ratio"` // sent ÷ due
+	Achieved float64 `json:"achieved_ratio"` // sent ÷ scheduled
 }
 
-// lateness offers load to a server of our own as a run would.
+// lateness measures the generator's lateness under load on a local server, as a run would.
 func lateness(ctx context.Context, addr netip.AddrPort, length time.Duration) (*Lateness, Check) {
 	c := Check{Group: groupGenerator, Name: "lateness", State: OK}
-	late, err := offer(ctx, addr, length)
+	late, err := measureLateness(ctx, addr, length)
 	if err != nil {
 		c.State, c.Found, c.Cause = Broken, fmt.Sprintf("no load of %d/s could be offered", latenessRate), err.Error()
 		c.Next = "every run offers load in this way: see the checks above"
@@ -46,24 +46,24 @@ func lateness(ctx context.Context, addr netip.AddrPort, length time.Duration) (*
 	return late, c
 }
 
-func offer(ctx context.Context, addr netip.AddrPort, length time.Duration) (*Lateness, error) {
+func measureLateness(ctx context.Context, addr netip.AddrPort, length time.Duration) (*Lateness, error) {
 	s, err := openStream(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close() //nolint:errcheck // nothing to lose
-	// The first calls make connections and fault pages in: they are no measurement.
+	// The first calls open connections and fault pages in: they are warm-up.
 	if _, err := s.Offer(ctx, load.Constant{Rate: 100, Duration: 100 * time.Millisecond}, 0, nil); err != nil {
 		return nil, err
 	}
-	if _, err := settle(ctx, s); err != nil {
+	if _, err := awaitCalls(ctx, s); err != nil {
 		return nil, err
 	}
 	g, err := s.Offer(ctx, load.Constant{Rate: latenessRate, Duration: length}, 0, nil)
 	if err != nil {
 		return nil, err
 	}
-	sum, err := settle(ctx, s)
+	sum, err := awaitCalls(ctx, s)
 	if err != nil {
 		return nil, err
 	}

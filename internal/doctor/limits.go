@@ -13,7 +13,7 @@ import (
 	"tare/internal/unit"
 )
 
-// generator checks what the load engine stands on.
+// generator checks what the load engine needs.
 func (x *examiner) generator(ctx context.Context, d *Diagnosis) {
 	before := x.pressures(ctx)
 	d.add(x.timers(ctx)...)
@@ -21,10 +21,10 @@ func (x *examiner) generator(ctx context.Context, d *Diagnosis) {
 	d.add(x.clockSource(), openFiles(), x.ports(), x.listenQueue(), loopback(ctx), x.sources(ctx))
 }
 
-// wantFiles is what a search with its default of 4096 connections needs, servers of its own included.
+// wantFiles is what a search with its default of 4096 connections needs, including tare's own servers.
 const wantFiles = 10000
 
-// openFiles raises the soft limit to the hard one, as the engine does before a run, and puts it back.
+// openFiles raises the soft limit to the hard limit, as the engine does before a run, and restores it.
 func openFiles() Check {
 	c := Check{Group: groupGenerator, Name: "open files", State: OK}
 	var was, is unix.Rlimit
@@ -68,10 +68,10 @@ func limit(n uint64) string {
 // timeWait is how long the kernel keeps the port of a connection that this side closed (TCP_TIMEWAIT_LEN, tcp.h).
 const timeWait = 60
 
-// fewPorts is less than the default range of Linux has.
+// fewPorts is below Linux's default range.
 const fewPorts = 20000
 
-// ports says how many connections one source address can have to one target, and what that allows.
+// ports reports how many connections one source address can have to one target, and which rate that allows.
 func (x *examiner) ports() Check {
 	c := Check{Group: groupGenerator, Name: "ephemeral ports", State: OK}
 	lo, hi, err := portRange(x.read("proc/sys/net/ipv4/ip_local_port_range"))
@@ -98,7 +98,7 @@ func portRange(text string) (lo, hi int, err error) {
 	return lo, hi, nil
 }
 
-// listenQueue is the most that a listening socket can queue, whatever its server asks for.
+// listenQueue reports the longest queue of a listening socket, whatever its server asks for.
 func (x *examiner) listenQueue() Check {
 	c := Check{Group: groupGenerator, Name: "listen backlog", State: Info}
 	var n int
@@ -125,7 +125,7 @@ func loopback(ctx context.Context) Check {
 	return c
 }
 
-// sources tries source addresses other than 127.0.0.1: identities that a target tells apart by address.
+// sources tries source addresses other than 127.0.0.1: some targets identify clients by their address.
 func (x *examiner) sources(ctx context.Context) Check {
 	c := Check{Group: groupGenerator, Name: "source addresses", State: OK, Found: "connected from 127.1.0.1, 127.1.2.3 and 127.1.255.254: identities by source address work"}
 	for _, from := range []string{"127.1.0.1", "127.1.2.3", "127.1.255.254"} {
@@ -138,7 +138,7 @@ func (x *examiner) sources(ctx context.Context) Check {
 	return c
 }
 
-// connect makes a connection from the address to a listener on 127.0.0.1, and has the listener see the same address.
+// connect connects from the address to a listener on 127.0.0.1, and checks that the listener sees that address.
 func connect(ctx context.Context, from string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -157,7 +157,7 @@ func connect(ctx context.Context, from string) error {
 		return err
 	}
 	defer out.Close()     //nolint:errcheck // nothing to lose
-	in, err := l.Accept() // the connection stands already: this does not wait
+	in, err := l.Accept() // the connection is established: this does not wait
 	if err != nil {
 		return fmt.Errorf("accept: %w", err)
 	}

@@ -9,22 +9,22 @@ import (
 	"tare/internal/stat"
 )
 
-// RunLength is the length of the run for which noise floors are stated.
+// RunLength is the length of the run to which noise floors refer.
 const RunLength = 2 * time.Minute
 
 const (
 	floorLevel = 0.95
-	// blocks is into how many blocks of neighbouring pairs a comparison is cut; with fewer than fewBlocks nothing is said.
+	// blocks is the number of blocks of neighbouring pairs in a comparison; below fewBlocks there is no result.
 	blocks    = 20
 	fewBlocks = 5
 )
 
-// Noise is what a comparison of equals found: work that is the same in both arms, in pairs, each in random order.
+// Noise is the result of an A/A comparison: both arms do the same work, in pairs, each in random order.
 type Noise struct {
 	Seed       uint64  `json:"seed"`
 	Seconds    float64 `json:"seconds"`     // of the comparison
-	RunSeconds float64 `json:"run_seconds"` // of the run for which floors are stated
-	// Wall and CPU are the largest floors of all work, as ratios: 0.03 is 3 %. Absent where some work has none.
+	RunSeconds float64 `json:"run_seconds"` // of the run to which the floors refer
+	// Wall and CPU are the largest floors of all kinds of work, as ratios: 0.03 is 3 %. Absent if some kind has no floor.
 	Wall *float64 `json:"wall,omitempty"`
 	CPU  *float64 `json:"cpu,omitempty"`
 	Work []Work   `json:"work"`
@@ -40,20 +40,23 @@ type Work struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// Floor is the smallest difference that can be seen, by one measure.
+// Floor is the smallest visible difference in one measure.
 type Floor struct {
-	// Ratio is exp(HalfWidth × √(Work.Seconds ÷ Noise.RunSeconds)) − 1: the half width of the interval shrinks with the root of the time.
-	// In a run of that length a difference of this size excludes 0 every other time, and one 1.4 times as large four times of five.
+	// Ratio is exp(HalfWidth × √(Work.Seconds ÷ Noise.RunSeconds)) − 1: the half width of the interval shrinks with the
+	// square root of the time. A run of that length detects a difference of this size (its interval excludes 0) every
+	// other time, and one 1.4 times as large four times in five.
 	Ratio float64 `json:"ratio"`
-	// HalfWidth is that of Student's 95 % interval of the mean of ln(B ÷ A), by Blocks, where B and A are equal.
+	// HalfWidth is half the width of Student's 95 % interval of the mean of ln(B ÷ A), over Blocks, where B and A do the
+	// same work.
 	HalfWidth float64 `json:"half_width"`
 	Blocks    int     `json:"blocks"`
-	// Difference is what the arms differed by, exp(mean) − 1. Differs: by more than chance explains, at 5 % over all measures together.
+	// Difference is the measured difference of the arms, exp(mean) − 1. Differs: it is significant at 5 % over all
+	// measures together.
 	Difference float64 `json:"difference"`
 	Differs    bool    `json:"differs"`
 }
 
-// effort is what one sample cost, in seconds for each operation.
+// effort is the cost of one sample, in seconds for each operation.
 type effort struct{ wall, cpu float64 }
 
 // micro is one kind of work, small enough to be repeated hundreds of times.
@@ -69,8 +72,8 @@ type series struct {
 	err   error
 }
 
-// interleave repeats all work in pairs until length has passed, in an order drawn from rng: of the work in each round, and within each pair.
-// Work that fails is left out from then on. now is a monotonic clock in nanoseconds.
+// interleave repeats all work in pairs until length has passed. It draws from rng the order of the work in each round
+// and of the arms in each pair. Work that fails is left out from then on. now is a monotonic clock in nanoseconds.
 func interleave(ctx context.Context, work []micro, length time.Duration, rng *rand.Rand, now func() int64) []series {
 	out := make([]series, len(work))
 	for end := now() + int64(length); now() < end && ctx.Err() == nil; {
@@ -96,7 +99,7 @@ func interleave(ctx context.Context, work []micro, length time.Duration, rng *ra
 	return out
 }
 
-// runPair runs arm first and then the other.
+// runPair runs arm first, then the other.
 func runPair(ctx context.Context, m micro, first int) (pair [2]effort, err error) {
 	for _, arm := range []int{first, 1 - first} {
 		if pair[arm], err = m.run(ctx); err != nil {
@@ -106,7 +109,8 @@ func runPair(ctx context.Context, m micro, first int) (pair [2]effort, err error
 	return pair, nil
 }
 
-// floorOf computes the floor from pairs that took spent together. tests is of how many measures this is one. It is nil for too few pairs.
+// floorOf computes the floor from pairs that together took spent, for one of several measures (tests). It returns nil
+// if there are too few pairs.
 func floorOf(pairs [][2]effort, measure func(effort) float64, spent time.Duration, tests int) *Floor {
 	ratios := logRatios(pairs, measure)
 	if len(ratios) < fewBlocks {
@@ -124,9 +128,10 @@ func floorOf(pairs [][2]effort, measure func(effort) float64, spent time.Duratio
 	}
 }
 
-// logRatios is the mean of ln(B ÷ A) over the pairs of each block of neighbouring pairs. Blocks, not pairs, are what may be called
-// independent: what disturbs a host lasts longer than one pair. Means of logarithms, not logarithms of sums: in a sum over a few seconds one
-// stall of 100 ms outweighs everything else, so that its spread in a long run could not be foretold from a short one.
+// logRatios returns the mean of ln(B ÷ A) over the pairs of each block of neighbouring pairs. Blocks, not pairs, count
+// as independent, since disturbances of a host last longer than one pair. It averages logarithms of pairs rather than
+// taking the logarithm of sums: in a sum over a few seconds one stall of 100 ms dominates, so a short run could not
+// predict the spread of a long one.
 func logRatios(pairs [][2]effort, measure func(effort) float64) []float64 {
 	n := min(blocks, len(pairs))
 	out := make([]float64, 0, n)
@@ -136,7 +141,7 @@ func logRatios(pairs [][2]effort, measure func(effort) float64) []float64 {
 		for _, p := range block {
 			a, b := measure(p[0]), measure(p[1])
 			if !(a > 0) || !(b > 0) {
-				return nil // a clock that does not see work this small
+				return nil // the clock is too coarse for this work
 			}
 			sum += math.Log(b / a)
 		}
@@ -145,7 +150,7 @@ func logRatios(pairs [][2]effort, measure func(effort) float64) []float64 {
 	return out
 }
 
-// noise compares equals, and measures the generator's lateness with the same server.
+// noise runs the A/A comparison, and measures the generator's lateness with the same server.
 func (x *examiner) noise(ctx context.Context, d *Diagnosis) {
 	server, err := serve(ctx)
 	if err != nil {
@@ -153,24 +158,25 @@ func (x *examiner) noise(ctx context.Context, d *Diagnosis) {
 		return
 	}
 	defer server.close()
-	late, check := lateness(ctx, server.addr, x.part(4, 2*time.Second))
+	late, check := lateness(ctx, server.addr, x.timeShare(4, 2*time.Second))
 	d.Lateness = late
 	d.add(check)
 	stream, err := openStream(ctx, server.addr)
 	if err != nil {
-		return // lateness said so
+		return // lateness has reported it
 	}
 	defer stream.Close() //nolint:errcheck // nothing to lose
 	work := []micro{{"CPU-bound loop", newLoop().run}, {"HTTP exchange on loopback", exchange{stream}.run}, {"start of a process", x.fork}}
 	began := monotonic()
 	found := interleave(ctx, work, x.Time, rand.New(rand.NewPCG(x.Seed, 2)), monotonic)
-	d.Noise = sumUp(work, found)
+	d.Noise = summarize(work, found)
 	d.Noise.Seed, d.Noise.Seconds = x.Seed, time.Duration(monotonic()-began).Seconds()
 }
 
-// Rehearse compares a loop and the start of a process with themselves as a comparison with batches does: in blocks of so many rounds, with the
-// median of the rounds as a block's value. It returns the standard deviation of a block's log ratio of CPU time, the larger of the two; NaN when
-// there was no time for at least four blocks. self is this program's file.
+// Rehearse runs an A/A comparison of a loop and of starting a process, as a comparison with batches does: in blocks of
+// so many rounds, with the median of the rounds as a block's value. It returns the standard deviation of a block's log
+// ratio of CPU time, the larger of the two, or NaN if length allows fewer than four blocks. self is this program's
+// file.
 func Rehearse(ctx context.Context, self string, rounds int, length time.Duration) (float64, error) {
 	x := &examiner{Options: Options{Self: self, Time: length}}
 	work := []micro{{"CPU-bound loop", newLoop().run}, {"start of a process", x.fork}}
@@ -184,7 +190,7 @@ func Rehearse(ctx context.Context, self string, rounds int, length time.Duration
 	return worst, ctx.Err()
 }
 
-// blockNoise is the standard deviation of ln(median B ÷ median A) over blocks of so many pairs.
+// blockNoise returns the standard deviation of ln(median B ÷ median A) over blocks of so many pairs.
 func blockNoise(pairs [][2]effort, rounds int) float64 {
 	const fewest = 4
 	rounds = max(1, min(rounds, len(pairs)/fewest))
@@ -202,7 +208,7 @@ func blockNoise(pairs [][2]effort, rounds int) float64 {
 	return math.Sqrt(stat.Variance(ratios))
 }
 
-func sumUp(work []micro, found []series) *Noise {
+func summarize(work []micro, found []series) *Noise {
 	n := &Noise{RunSeconds: RunLength.Seconds()}
 	for k, s := range found {
 		w := Work{Name: work[k].name, Pairs: len(s.pairs), Seconds: s.spent.Seconds()}
@@ -218,7 +224,7 @@ func sumUp(work []micro, found []series) *Noise {
 	return n
 }
 
-// largest is the largest floor; nil if one is missing, since that could be larger.
+// largest returns the largest floor, or nil if one is missing, since that could be larger.
 func largest(work []Work, floor func(*Work) *Floor) *float64 {
 	var most *float64
 	for i := range work {

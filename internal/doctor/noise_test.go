@@ -138,7 +138,7 @@ func TestTooLittleSaysNothing(t *testing.T) {
 	if f := floorOf(slices.Repeat([][2]effort{{{0, 0}, {1, 1}}}, 50), wall, time.Second, 1); f != nil {
 		t.Errorf("work that takes no time gives %+v", *f)
 	}
-	n := sumUp([]micro{{name: "x"}}, []series{{}})
+	n := summarize([]micro{{name: "x"}}, []series{{}})
 	if n.Wall != nil || n.CPU != nil || n.Work[0].Wall != nil {
 		t.Errorf("nothing measured gives %+v", n)
 	}
@@ -153,8 +153,8 @@ func TestSumUpTakesTheWorst(t *testing.T) {
 		series1.pairs[i] = [2]effort{{draw(.2), draw(.001)}, {draw(.2), draw(.001)}}
 		series2.pairs[i] = [2]effort{{draw(.01), draw(.1)}, {draw(.01), draw(.1)}}
 	}
-	n := sumUp([]micro{{name: "a"}, {name: "b"}}, []series{series1, series2})
-	if n := sumUp([]micro{{name: "a"}, {name: "b"}}, []series{series1, {err: errors.New("bad")}}); n.Wall != nil || n.CPU != nil || n.Work[0].Wall == nil || n.Work[1].Error != "bad" {
+	n := summarize([]micro{{name: "a"}, {name: "b"}}, []series{series1, series2})
+	if n := summarize([]micro{{name: "a"}, {name: "b"}}, []series{series1, {err: errors.New("bad")}}); n.Wall != nil || n.CPU != nil || n.Work[0].Wall == nil || n.Work[1].Error != "bad" {
 		t.Errorf("a floor for all, though half the work failed: %+v", n)
 	}
 	if *n.Wall != n.Work[0].Wall.Ratio || *n.CPU != n.Work[1].CPU.Ratio {

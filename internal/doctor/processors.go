@@ -14,7 +14,7 @@ import (
 	"tare/internal/unit"
 )
 
-// processors checks what there is to compute with.
+// processors checks the processors and their limits.
 func (x *examiner) processors(_ context.Context, d *Diagnosis) {
 	d.add(x.allowed(), x.quota(), x.governor(), x.virtual())
 }
@@ -46,7 +46,7 @@ func (x *examiner) allowed() Check {
 	return c
 }
 
-// cpuList counts the processors in a list such as "0-3,8" (cputopology.rst); 0 if there is none.
+// cpuList counts the processors in a list such as "0-3,8" (cputopology.rst); 0 if the list is empty.
 func cpuList(text string) int {
 	n := 0
 	for part := range strings.SplitSeq(text, ",") {
@@ -66,7 +66,7 @@ func cpuList(text string) int {
 	return n
 }
 
-// quota is the CPU limit that this process lives under.
+// quota checks the CPU quota of this process.
 func (x *examiner) quota() Check {
 	c := Check{Group: groupCPU, Name: "CPU quota", State: OK, Found: "none"}
 	share, group, ok := x.cpuQuota()
@@ -80,7 +80,8 @@ func (x *examiner) quota() Check {
 	return c
 }
 
-// cpuQuota is the strictest CPU limit of this process's control group and those above it, in CPUs (cgroup-v2.rst cpu.max, sched-bwc.rst).
+// cpuQuota returns the strictest CPU quota of this process's control group and its ancestors, in CPUs (cgroup-v2.rst
+// cpu.max, sched-bwc.rst).
 func (x *examiner) cpuQuota() (share float64, group string, found bool) {
 	strictest := func(dir, file string, parse func(dir string) (float64, bool)) {
 		for top := path.Dir(file); ; dir = path.Dir(dir) {
@@ -109,7 +110,7 @@ func (x *examiner) cpuQuota() (share float64, group string, found bool) {
 	return share, group, found
 }
 
-// ownCPUGroups are the directories in which this process's group of the v1 cpu controller may be seen.
+// ownCPUGroups returns the directories where this process's group of the v1 cpu controller may be visible.
 func (x *examiner) ownCPUGroups() []string {
 	for line := range strings.Lines(x.read("proc/self/cgroup")) {
 		if part := strings.SplitN(strings.TrimSpace(line), ":", 3); len(part) == 3 && strings.Contains(","+part[1]+",", ",cpu,") {
@@ -119,13 +120,13 @@ func (x *examiner) ownCPUGroups() []string {
 	return nil
 }
 
-// quotaV2 reads "50000 100000"; "max" is no limit.
+// quotaV2 parses "50000 100000"; "max" is no limit.
 func quotaV2(text string) (float64, bool) {
 	q, p, _ := strings.Cut(text, " ")
 	return quotaV1(q, p)
 }
 
-// quotaV1 reads a quota and a period in microseconds; a quota of -1 is no limit.
+// quotaV1 parses a quota and a period in microseconds; a quota of -1 is no limit.
 func quotaV1(quota, period string) (float64, bool) {
 	q, err1 := strconv.ParseFloat(strings.TrimSpace(quota), 64)
 	p, err2 := strconv.ParseFloat(strings.TrimSpace(period), 64)
@@ -149,10 +150,10 @@ func (x *examiner) governor() Check {
 	return c
 }
 
-// readsPerClock is how many readings the clock's cost is taken from.
+// readsPerClock is the number of readings in each round of clockCost.
 const readsPerClock = 20000
 
-// slowClock is a cost of reading the clock that only a system call or a device has.
+// slowClock is a cost of reading the clock, in ns, that only a system call or a device causes.
 const slowClock = 1000.0
 
 // clockSource names the kernel's clock and times it.
@@ -169,7 +170,7 @@ func (x *examiner) clockSource() Check {
 	return c
 }
 
-// clockCost is the time in ns that one reading takes: the least of several rounds, since only that is the clock's own.
+// clockCost returns the time of one reading in ns: the minimum over several rounds, which is the clock's own cost.
 func clockCost[T any](read func() T) float64 {
 	best := 0.0
 	for round := range 5 {
@@ -191,7 +192,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// virtual says what the host seems to run in. Each is a hint, none a proof.
+// virtual reports in what kind of machine or container the host seems to run. Each sign is a hint, not a proof.
 func (x *examiner) virtual() Check {
 	var hints []string
 	for line := range strings.Lines(x.read("proc/cpuinfo")) {
@@ -218,7 +219,7 @@ func (x *examiner) virtual() Check {
 	return c
 }
 
-// pressures reads the host's own accounts.
+// pressures reads the host's own counters.
 func (x *examiner) pressures(ctx context.Context) samples {
 	var all samples
 	for _, p := range []probe.Probe{probe.Host{Root: x.root}, probe.PSI{Root: x.root}} {
@@ -232,13 +233,14 @@ func (x *examiner) pressures(ctx context.Context) samples {
 // elapsed is the time between two readings.
 var elapsed = probe.Quantity{Metric: metric.Metric{Name: "elapsed", Unit: metric.Seconds}}
 
-// stolen and squeezed are shares from which a host's times are doubtful: those of a run's audit and of a host that is visibly busy.
+// stolen and squeezed are limits above which the host's times are doubtful: the limit of a run's audit, and that of a
+// visibly busy host.
 const (
 	stolen   = 0.01
 	squeezed = 0.10
 )
 
-// steal is what other machines took from this host while it was examined.
+// steal reports how much CPU time the hypervisor withheld from this host during the examination.
 func steal(before, after samples) Check {
 	d := probe.Delta(before, after, elapsed)
 	c := Check{Group: groupCPU, Name: "steal", State: OK}
@@ -255,7 +257,8 @@ func steal(before, after samples) Check {
 	return c
 }
 
-// pressure is how often tasks of this host waited for a CPU while this process only slept: its own work would make pressure, too.
+// pressure reports how long tasks of this host waited for a CPU while this process only slept: its own work would add
+// pressure.
 func pressure(before, after samples) Check {
 	d := probe.Delta(before, after, elapsed)
 	c := Check{Group: groupCPU, Name: "CPU pressure", State: OK}

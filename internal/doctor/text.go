@@ -12,7 +12,7 @@ import (
 	"tare/internal/unit"
 )
 
-// width is the longest line of Text, where words allow.
+// width is the length of the longest line of Text, unless a single word is longer.
 const width = 110
 
 // JSON writes the diagnosis as indented JSON.
@@ -25,7 +25,7 @@ func JSON(w io.Writer, d *Diagnosis) error {
 	return err
 }
 
-// Text writes the diagnosis for a person: a line or more for each check, the noise floor, and a sentence that sums up.
+// Text writes the diagnosis for a person: one or more lines for each check, the noise floor, and a summary.
 func Text(w io.Writer, d *Diagnosis) error {
 	var b bytes.Buffer
 	title := []string{"tare doctor"}
@@ -52,14 +52,14 @@ func Text(w io.Writer, d *Diagnosis) error {
 	return err
 }
 
-// indent is where a check's text begins.
+// indent is the column where a check's text begins.
 const indent = 2 + 9 + 20
 
 func (c *Check) text(b *bytes.Buffer) {
-	fmt.Fprintf(b, "  %-8s %-19s %s\n", c.State, c.Name, fold(c.Found, indent))
+	fmt.Fprintf(b, "  %-8s %-19s %s\n", c.State, c.Name, wrap(c.Found, indent))
 	for _, part := range []struct{ label, text string }{{"cause", c.Cause}, {"next", c.Next}} {
 		if part.text != "" {
-			fmt.Fprintf(b, "%*s%-7s%s\n", indent, "", part.label, fold(part.text, indent+7))
+			fmt.Fprintf(b, "%*s%-7s%s\n", indent, "", part.label, wrap(part.text, indent+7))
 		}
 	}
 }
@@ -71,14 +71,14 @@ func (n *Noise) text(b *bytes.Buffer) {
 	for _, w := range n.Work {
 		fmt.Fprintf(b, "  %-29s %10s %10s %7d\n", w.Name, w.Wall.show(), w.CPU.show(), w.Pairs)
 		if w.Error != "" {
-			fmt.Fprintf(b, "    %s\n", fold(term.Plain(w.Error), 4))
+			fmt.Fprintf(b, "    %s\n", wrap(term.Plain(w.Error), 4))
 		}
 		for _, m := range []struct {
 			name string
 			f    *Floor
 		}{{"wall", w.Wall}, {"CPU", w.CPU}} {
 			if m.f != nil && m.f.Differs {
-				fmt.Fprintf(b, "    %s\n", fold(fmt.Sprintf("its equal arms differed by %s of %s time, which is more than chance explains: do not trust small differences here",
+				fmt.Fprintf(b, "    %s\n", wrap(fmt.Sprintf("its equal arms differed by %s of %s time, which is more than chance explains: do not trust small differences here",
 					unit.Share(m.f.Difference), m.name), 4))
 			}
 		}
@@ -113,7 +113,7 @@ func (f *Floor) show() string {
 	return unit.Share(f.Ratio)
 }
 
-// summary is one sentence about all checks.
+// summary summarizes all checks in one sentence.
 func (d *Diagnosis) summary() string {
 	names := map[State][]string{}
 	for _, c := range d.Checks {
@@ -129,11 +129,11 @@ func (d *Diagnosis) summary() string {
 	if d.Broken() {
 		verdict = "this host cannot run tare"
 	}
-	return fold(strings.Join(append([]string{verdict}, parts...), "; "), 0)
+	return wrap(strings.Join(append([]string{verdict}, parts...), "; "), 0)
 }
 
-// fold breaks text at spaces to lines of width, of which all but the first begin after in blanks.
-func fold(text string, in int) string {
+// wrap breaks text at spaces into lines of width, and indents all but the first by in blanks.
+func wrap(text string, in int) string {
 	var b strings.Builder
 	n := in
 	for i, word := range strings.Fields(term.Plain(text)) {

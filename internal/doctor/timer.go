@@ -17,23 +17,24 @@ import (
 	"tare/internal/unit"
 )
 
-// sleepFrom and sleepTo bound the sleeps of the timer trial: the gaps between the calls of a load of 500/s to 10 000/s.
+// sleepFrom and sleepTo bound the sleeps of the timer trial: the intervals between calls at 500/s to 10 000/s.
 const (
 	sleepFrom = 100 * time.Microsecond
 	sleepTo   = 2 * time.Millisecond
 )
 
-// timerGood and timerUsable are limits of the 99th percentile of the timer's error. Above the second, the lateness of a run's calls alone
-// makes it invalid.
+// timerGood and timerUsable are limits of the 99th percentile of the timer's error. Above timerUsable, lateness alone
+// makes a run invalid.
 const (
 	timerGood   = 200 * time.Microsecond
 	timerUsable = time.Millisecond
 )
 
-// timers measures how much later than asked a sleeping thread runs again, as the load engine sleeps: in epoll_pwait2, with a timer slack of
-// 1 ns, in a thread of its own; then again with a real-time priority, if that can be had.
+// timers measures how much later than asked a sleeping thread runs again. It sleeps as the load engine does: in
+// epoll_pwait2, with a timer slack of 1 ns, in a thread of its own; then again with real-time priority, if the host
+// grants it.
 func (x *examiner) timers(ctx context.Context) []Check {
-	length := x.part(5, time.Second)
+	length := x.timeShare(5, time.Second)
 	plain, call, err := x.oversleep(ctx, length, false)
 	if err != nil {
 		return []Check{
@@ -62,7 +63,7 @@ func (x *examiner) timers(ctx context.Context) []Check {
 	return []Check{timer, priority}
 }
 
-// resolution is the timers' as the kernel gives it; 1 ns means high-resolution timers.
+// resolution is the timers' resolution as the kernel reports it; 1 ns means high-resolution timers.
 func (x *examiner) resolution() string {
 	var ts unix.Timespec
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -71,7 +72,7 @@ func (x *examiner) resolution() string {
 	return "resolution " + unit.Seconds(time.Duration(ts.Nano()).Seconds())
 }
 
-// spread sums up times.
+// spread holds quantiles of times.
 type spread struct {
 	p50, p99, max time.Duration
 	n             int
@@ -94,12 +95,12 @@ func (s spread) values(prefix string) map[string]float64 {
 	}
 }
 
-// oversleep sleeps for random times on a thread that ends with the trial, so that neither its priority nor its timer slack remain.
+// oversleep sleeps for random times on a thread that ends with the trial, so its priority and timer slack end too.
 func (x *examiner) oversleep(ctx context.Context, length time.Duration, first bool) (s spread, call string, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 		if first {
 			if err = realtime(); err != nil {
@@ -127,7 +128,7 @@ func sleeper(ctx context.Context, length time.Duration, rng *rand.Rand) (spread,
 		d := int64(sleepFrom) + rng.Int64N(int64(sleepTo-sleepFrom))
 		from := monotonic()
 		if e := sleep(fd, d); e == unix.EINTR {
-			continue // a signal, such as the runtime's own: not the timer's doing
+			continue // a signal, such as the runtime's own, and no error of the timer
 		} else if e != 0 {
 			return spread{}, call, fmt.Errorf("%s: %w", call, e)
 		}
@@ -152,12 +153,12 @@ func sleepNano(_ int, ns int64) syscall.Errno {
 	return e
 }
 
-// realtime makes the calling thread run before all ordinary ones, as the engine asks for it in open loops.
+// realtime gives the calling thread real-time priority, as the engine does for open loops.
 func realtime() error {
 	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
 }
 
-// priority tries SCHED_FIFO. The error says that it cannot, or should not, be had.
+// priority tries SCHED_FIFO. The error says that the host does not grant it, or that it should not be used.
 func (x *examiner) priority() (Check, error) {
 	c := Check{Group: groupGenerator, Name: "real-time priority", State: OK, Found: "SCHED_FIFO granted to a thread of its own"}
 	if x.cpus < 2 {
@@ -168,19 +169,19 @@ func (x *examiner) priority() (Check, error) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with its priority
+		runtime.LockOSThread() // never unlocked: the thread ends with its priority
 		done <- realtime()
 	}()
 	err := <-done
 	if err != nil {
 		c.State, c.Found = Limited, "SCHED_FIFO refused: "+err.Error()
-		c.Cause, c.Next = x.refusal()
+		c.Cause, c.Next = x.explainRefusal()
 	}
 	return c, err
 }
 
-// refusal says why there is no real-time priority. On an idle host it makes no difference: then it need not be had.
-func (x *examiner) refusal() (cause, next string) {
+// explainRefusal says why there is no real-time priority. On an idle host that makes no difference, so no action is needed.
+func (x *examiner) explainRefusal() (cause, next string) {
 	const waits = ", so the load generator waits its turn behind other processes"
 	for _, group := range x.ownCPUGroups() {
 		if x.read(group+"/cpu.rt_runtime_us") == "0" {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tools looks for what single areas can use. Nothing is started and no file's content is read.
+// tools looks for programs and sockets that single areas use. It starts nothing and reads no file.
 func (x *examiner) tools(ctx context.Context) []Check {
 	return []Check{x.java(), x.containers(ctx), x.kubernetes()}
 }
@@ -30,7 +30,7 @@ func (x *examiner) java() Check {
 	return c
 }
 
-// containers connects to the sockets of container runtimes, and says nothing to them.
+// containers connects to the sockets of container runtimes, and sends them nothing.
 func (x *examiner) containers(ctx context.Context) Check {
 	sockets := []string{"/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/var/run/crio/crio.sock"}
 	if file, ok := strings.CutPrefix(x.Getenv("DOCKER_HOST"), "unix://"); ok {

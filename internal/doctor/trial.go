@@ -19,7 +19,7 @@ import (
 // TrialCommand is the command under which a program must call Trial.
 const TrialCommand = "doctor-trial"
 
-// The trials that run in children: what they do to their process cannot be taken back, or is for a process of another kind.
+// The trials that run in children: a process cannot undo what they do to it, or they need another kind of process.
 const (
 	trialNothing  = "nothing"
 	trialSeccomp  = "seccomp"
@@ -31,16 +31,17 @@ const (
 // trialWithin bounds a child's life.
 const trialWithin = 10 * time.Second
 
-// nobody is the user and group without rights (nobody, nogroup).
+// nobody is the unprivileged user and group (nobody, nogroup).
 const nobody = 65534
 
-// An outcome is what a trial in a child came to, as its line on standard output.
+// An outcome is the result of a trial, as the child's line on standard output.
 type outcome struct {
 	OK    bool   `json:"ok"`
 	Found string `json:"found"`
 }
 
-// Trial is the child's side: it carries out one trial in this process, which must do nothing else and end then, and writes what came of it.
+// Trial is the child's side: it carries out one trial in this process, which must do nothing else and then end, and
+// writes the outcome.
 func Trial(ctx context.Context, name string, w io.Writer) error {
 	trials := map[string]func(context.Context) (string, error){
 		trialNothing:  func(context.Context) (string, error) { return "", nil },
@@ -53,7 +54,7 @@ func Trial(ctx context.Context, name string, w io.Writer) error {
 	if !ok {
 		return fmt.Errorf("there is no trial %q; tare doctor starts these itself", name)
 	}
-	runtime.LockOSThread() // rights belong to threads
+	runtime.LockOSThread() // privileges belong to threads
 	found, err := do(ctx)
 	o := outcome{OK: err == nil, Found: found}
 	if err != nil {
@@ -67,8 +68,9 @@ func Trial(ctx context.Context, name string, w io.Writer) error {
 	return err
 }
 
-// child starts one of the trials and returns what it found. The error is either the trial's own or that of not getting so far.
-func child(ctx context.Context, self, name string, attr *syscall.SysProcAttr) (string, error) {
+// runTrial runs one of the trials in a child and returns what it found. The error is either the trial's own, or that of
+// starting the child.
+func runTrial(ctx context.Context, self, name string, attr *syscall.SysProcAttr) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, trialWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, TrialCommand, name)
@@ -96,7 +98,7 @@ func child(ctx context.Context, self, name string, attr *syscall.SysProcAttr) (s
 // refusedErrno is an error that getppid(2) never gives by itself.
 const refusedErrno = unix.EDOM
 
-// trySeccomp loads a filter and sees it in force (seccomp(2)).
+// trySeccomp loads a filter and checks that it is enforced (seccomp(2)).
 func trySeccomp() (string, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return "", fmt.Errorf("set no_new_privs: %w", err)
@@ -119,10 +121,10 @@ func trySeccomp() (string, error) {
 	return "a filter was loaded and refused a system call", nil
 }
 
-// tryLandlock restricts this thread and sees a file refused to it (landlock(7)).
+// tryLandlock restricts this thread and checks that a file is then refused (landlock(7)).
 func tryLandlock() (string, error) {
 	const file = "/proc/self/status"
-	if err := readable(file); err != nil {
+	if err := tryOpen(file); err != nil {
 		return "", err
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_READ_FILE}
@@ -137,7 +139,7 @@ func tryLandlock() (string, error) {
 	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); e != 0 {
 		return "", fmt.Errorf("restrict: %w", e)
 	}
-	if err := readable(file); !errors.Is(err, unix.EACCES) {
+	if err := tryOpen(file); !errors.Is(err, unix.EACCES) {
 		return "", fmt.Errorf("the rules were accepted, and yet the file that they refuse gave: %w", errors.Join(err, errNotRefused))
 	}
 	return "rules were enforced and refused a file", nil
@@ -145,8 +147,8 @@ func tryLandlock() (string, error) {
 
 var errNotRefused = errors.New("not refused")
 
-// readable opens a file in the calling thread.
-func readable(file string) error {
+// tryOpen opens a file in the calling thread.
+func tryOpen(file string) error {
 	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", file, err)
@@ -154,9 +156,9 @@ func readable(file string) error {
 	return unix.Close(fd)
 }
 
-// tryUserNamespace starts a child of self in user and host name spaces of its own, which end with it.
+// tryUserNamespace starts a child of self in its own user and UTS namespaces, which end with it.
 func tryUserNamespace(ctx context.Context, self string) error {
-	_, err := child(ctx, self, trialUserNS, &syscall.SysProcAttr{
+	_, err := runTrial(ctx, self, trialUserNS, &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWUTS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: unix.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: unix.Getgid(), Size: 1}},
@@ -164,7 +166,8 @@ func tryUserNamespace(ctx context.Context, self string) error {
 	return err
 }
 
-// tryNamespaceRights uses a right that only root of the name space has. Some systems let anyone make a name space and give no rights in it.
+// tryNamespaceRights uses a right that only the namespace's root has. Some systems let any user create a namespace and
+// grant no rights in it.
 func tryNamespaceRights() (string, error) {
 	if uid := unix.Getuid(); uid != 0 {
 		return "", fmt.Errorf("user %d in a user name space of its own, want 0", uid)

@@ -22,7 +22,7 @@ import (
 // sampleLength is about how long one sample of a micro-workload takes.
 const sampleLength = 5 * time.Millisecond
 
-// spun keeps the compiler from leaving out a loop without effect.
+// spun keeps the compiler from removing a loop without effect.
 var spun atomic.Uint64
 
 // spin computes for n steps (xorshift64, Marsaglia 2003).
@@ -39,7 +39,7 @@ func spin(n int) {
 // loop is CPU-bound work of a fixed number of steps.
 type loop struct{ steps int }
 
-// newLoop finds how many steps take sampleLength, by the fastest of a few rounds.
+// newLoop finds how many steps take sampleLength, from the fastest of a few rounds.
 func newLoop() loop {
 	const steps = 1 << 20
 	best := int64(1 << 62)
@@ -65,11 +65,12 @@ func (l loop) run(context.Context) (effort, error) {
 	return effort{wall: time.Duration(wall).Seconds(), cpu: (after - cpu).Seconds()}, err
 }
 
-// exchangeRate is the rate of the load in a sample of exchange.
+// exchangeRate is the load's rate in a sample of exchange.
 const exchangeRate = 5000
 
-// exchange is HTTP over loopback by the load engine, in an open loop as in most runs: the median response time of a few calls, as a run's
-// p50. CPU time is that of this process, for each call: of both sides.
+// exchange sends HTTP over loopback with the load engine, in an open loop as in most runs, and takes the median
+// response time of a few calls, as a run's p50. Its CPU time is that of this process, client and server together, for
+// each call.
 type exchange struct{ stream load.Stream }
 
 func (x exchange) run(ctx context.Context) (effort, error) {
@@ -77,14 +78,14 @@ func (x exchange) run(ctx context.Context) (effort, error) {
 	if err != nil {
 		return effort{}, err
 	}
-	sum, err := settle(ctx, x.stream)
+	sum, err := awaitCalls(ctx, x.stream)
 	if err != nil {
 		return effort{}, err
 	}
 	return effort{wall: sum.response.Quantile(.5) / 1e9, cpu: seg.CPU / float64(sum.response.Count())}, nil
 }
 
-// fork starts this program with nothing to do, and waits for its end. CPU time is the child's own.
+// fork starts this program with nothing to do, and waits for its end. CPU time is the child's.
 func (x *examiner) fork(ctx context.Context) (effort, error) {
 	cmd := exec.CommandContext(ctx, x.Self, TrialCommand, trialNothing)
 	cmd.Env = []string{}
@@ -96,13 +97,13 @@ func (x *examiner) fork(ctx context.Context) (effort, error) {
 	return effort{wall: time.Duration(wall).Seconds(), cpu: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, nil
 }
 
-// total is what the calls of a stream came to.
+// total holds the times of a stream's calls.
 type total struct{ response, lateness hist.Histogram }
 
 var errNoCalls = errors.New("no call was answered")
 
-// settle waits for the calls in flight and takes their times. A call that was not answered well is an error.
-func settle(ctx context.Context, s load.Stream) (*total, error) {
+// awaitCalls waits for the calls in flight and collects their times. It fails if any call failed.
+func awaitCalls(ctx context.Context, s load.Stream) (*total, error) {
 	if err := s.Wait(ctx, callTimeout+time.Second, 200*time.Microsecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func (get) Check(_ uint64, status int, body []byte) load.Outcome {
 	return load.Wrong
 }
 
-// server answers every request with the same bytes, with as little work as possible.
+// server answers every request with the same bytes, with minimal work.
 type server struct {
 	addr     netip.AddrPort
 	listener net.Listener
@@ -179,13 +180,13 @@ func (s *server) accept() {
 			_ = c.Close()
 		} else {
 			s.open[c] = true
-			s.all.Go(func() { s.talk(c) })
+			s.all.Go(func() { s.serveConn(c) })
 		}
 		s.mu.Unlock()
 	}
 }
 
-func (s *server) talk(c net.Conn) {
+func (s *server) serveConn(c net.Conn) {
 	defer func() {
 		_ = c.Close()
 		s.mu.Lock()

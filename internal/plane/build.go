@@ -11,13 +11,13 @@ import (
 	"tare/internal/clock"
 )
 
-// buildWithin bounds a build on a slow and busy machine; two idle cores take five minutes.
+// buildWithin bounds a build on a slow and busy machine; on two idle cores it takes five minutes.
 const buildWithin = 2 * time.Hour
 
-// lockName is common to the versions: two builds at a time would want twice the memory.
+// lockName is the same for all versions: two builds at a time would need twice the memory.
 const lockName = "plane"
 
-// compile builds a version into the cache.
+// compile builds a version and adds it to the cache.
 func (h Host) compile(ctx context.Context, v Version, s source) (Binary, error) {
 	m, err := s.module()
 	if err != nil {
@@ -39,13 +39,13 @@ func (h Host) compile(ctx context.Context, v Version, s source) (Binary, error) 
 	if err != nil {
 		return Binary{}, explain(v, s, err)
 	}
-	return inCache(filepath.Join(dir, m.Binary)).try(ctx, v)
+	return inCache(filepath.Join(dir, m.Binary)).identify(ctx, v)
 }
 
-// fill builds m in dir, and tells how far it is.
+// fill builds m in dir, and reports progress.
 func (h Host) fill(ctx context.Context, v Version, m build.GoModule, g build.Go, dir string) error {
 	if n, ok := toFetch(g, m); ok {
-		if err := enough([]need{n}, diskOf); err != nil {
+		if err := checkRoom([]need{n}, diskOf); err != nil {
 			return err
 		}
 		h.tell(fmt.Sprintf("fetching the Go modules of Kubernetes %s: about 90 MB, once", v))
@@ -59,7 +59,7 @@ func (h Host) fill(ctx context.Context, v Version, m build.GoModule, g build.Go,
 	}
 	n, err := g.Packages(ctx, m, work, p.fetched)
 	if err == nil {
-		err = enough(toCompile(g, n.Stale, os.TempDir(), dir), diskOf)
+		err = checkRoom(toCompile(g, n.Stale, os.TempDir(), dir), diskOf)
 	}
 	if err != nil {
 		return err
@@ -69,7 +69,8 @@ func (h Host) fill(ctx context.Context, v Version, m build.GoModule, g build.Go,
 	return g.Build(ctx, m, work, dir, p.compiled)
 }
 
-// announcement is what a person is told who waits for the compilation: 547 s of CPU for all packages, and 14 s to link them.
+// announcement is the message for a person who waits for the compilation: 547 s of CPU for all packages, and 14 s to
+// link them.
 func announcement(v Version, n build.Packages) string {
 	const all = 5 // minutes on two cores that are idle
 	if n.Stale*all < n.All {
@@ -85,7 +86,7 @@ func (h Host) tell(line string) {
 		return
 	}
 	if h.Log != nil {
-		h.Log.Info(line) //nolint:sloglint // the message is the whole
+		h.Log.Info(line) //nolint:sloglint // there are no attributes
 	}
 }
 

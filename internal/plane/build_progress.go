@@ -13,7 +13,7 @@ import (
 // tellEvery is the time between two lines about a build.
 const tellEvery = 20 * time.Second
 
-// A progress counts what a build says.
+// A progress counts the packages and modules in a build's output.
 type progress struct {
 	host    Host
 	of      Version
@@ -32,7 +32,7 @@ func newProgress(v Version, h Host) *progress {
 	return &progress{host: h, of: v, began: h.clock().Now()}
 }
 
-// start tells how far the build is until stop is called or ctx ends.
+// start reports progress until stop is called or ctx ends.
 func (p *progress) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var told sync.WaitGroup
@@ -59,14 +59,14 @@ func (p *progress) fetched(line string) {
 	}
 }
 
-// compiles says how many packages there are to compile.
+// compiles sets the number of packages to compile.
 func (p *progress) compiles(n build.Packages) {
 	p.mu.Lock()
 	p.counted, p.stale = true, n.Stale
 	p.mu.Unlock()
 }
 
-// compiled counts a package; the last one is ours.
+// compiled counts a package; the last one is tare's own.
 func (p *progress) compiled(line string) {
 	if line == "" || strings.Contains(line, " ") {
 		return
@@ -77,7 +77,7 @@ func (p *progress) compiled(line string) {
 	p.mu.Unlock()
 }
 
-// line is how far the build is.
+// line describes how far the build is.
 func (p *progress) line() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *progress) line() string {
 	switch {
 	case !p.counted:
 		return fmt.Sprintf("fetching the Go modules of Kubernetes %s: %d so far, %s", p.of, p.modules, at)
-	case p.linking || p.packages >= p.stale-1: // where Go has compiled our own package before, it does not name it
+	case p.linking || p.packages >= p.stale-1: // where Go has compiled tare's own package before, it does not name it
 		return fmt.Sprintf("linking Kubernetes %s: %s", p.of, at)
 	}
 	return fmt.Sprintf("compiling Kubernetes %s: %d of %d packages, %s", p.of, p.packages, p.stale, at)

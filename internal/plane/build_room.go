@@ -15,21 +15,22 @@ import (
 	"tare/internal/unit"
 )
 
-// What a build takes, in bytes, measured with Go 1.26 and Kubernetes 1.36 and rounded up: its 2,497 packages are 2.8 GB. 1.24 takes less.
+// The disk space of a build, in bytes, measured with Go 1.26 and Kubernetes 1.36 and rounded up: its 2,497 packages
+// take 2.8 GB. 1.24 needs less.
 const (
-	roomModules = 650 << 20  // fetched and unpacked
-	roomPackage = 1200 << 10 // compiled, which Go keeps; and the same in its folder of work until the build ends
-	roomLinked  = 300 << 20  // in the folder of work
+	roomModules = 650 << 20  // downloaded and unpacked
+	roomPackage = 1200 << 10 // a compiled package, which Go caches; and the same in its work folder until the build ends
+	roomLinked  = 300 << 20  // in the work folder
 	roomBinary  = 150 << 20
 )
 
-// A need is room that a build takes below a path.
+// A need is the disk space that a build takes below a path.
 type need struct {
 	path  string
 	bytes int64
 }
 
-// toFetch is the need of the modules, if they are not there.
+// toFetch returns the space for the modules; ok is false if they are present.
 func toFetch(g build.Go, m build.GoModule) (need, bool) {
 	if g.ModCache == "" {
 		return need{}, false
@@ -38,7 +39,7 @@ func toFetch(g build.Go, m build.GoModule) (need, bool) {
 	return need{g.ModCache, roomModules}, err != nil
 }
 
-// toCompile are the needs of a build with so many packages to compile.
+// toCompile returns the space for a build that compiles so many packages.
 func toCompile(g build.Go, packages int, temporary, dir string) []need {
 	compiled := int64(packages) * roomPackage
 	if g.Temporary != "" {
@@ -48,14 +49,14 @@ func toCompile(g build.Go, packages int, temporary, dir string) []need {
 	return slices.DeleteFunc(all, func(n need) bool { return n.path == "" })
 }
 
-// noRoom says that a disk is too full for a build.
-type noRoom struct {
+// diskFullError is the error for a disk that is too full for a build.
+type diskFullError struct {
 	paths        []string
 	free, wanted int64 // bytes
 }
 
 // Error implements error.
-func (n *noRoom) Error() string {
+func (n *diskFullError) Error() string {
 	return fmt.Sprintf("the disk of %s has %s free, and the build takes %s there", strings.Join(n.paths, ", "),
 		unit.Bytes(float64(n.free)), unit.Bytes(float64(n.wanted)))
 }
@@ -66,9 +67,9 @@ type disk struct {
 	free int64
 }
 
-// enough checks that every disk has room for all that goes there. The error is a *noRoom, or disk's.
-func enough(all []need, of func(path string) (disk, error)) error {
-	takes := map[uint64]*noRoom{}
+// checkRoom checks that every disk has room for all that goes there. The error is a *diskFullError, or one of the function of.
+func checkRoom(all []need, of func(path string) (disk, error)) error {
+	takes := map[uint64]*diskFullError{}
 	var order []uint64
 	for _, n := range all {
 		d, err := of(n.path)
@@ -76,7 +77,7 @@ func enough(all []need, of func(path string) (disk, error)) error {
 			return err
 		}
 		if takes[d.id] == nil {
-			takes[d.id] = &noRoom{free: d.free}
+			takes[d.id] = &diskFullError{free: d.free}
 			order = append(order, d.id)
 		}
 		takes[d.id].paths = append(takes[d.id].paths, n.path)
@@ -90,7 +91,7 @@ func enough(all []need, of func(path string) (disk, error)) error {
 	return nil
 }
 
-// diskOf asks the kernel, for the nearest folder that is there.
+// diskOf asks the kernel about the nearest existing folder.
 func diskOf(path string) (disk, error) {
 	for {
 		var at unix.Stat_t

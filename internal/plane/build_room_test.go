@@ -24,20 +24,20 @@ func TestRoom(t *testing.T) {
 		"three":              {map[string]disk{"/cache": {1, 3000 << 20}, "/tmp": {2, 3300 << 20}, "/home": {3, 150 << 20}}, ""},
 		"three, one is full": {map[string]disk{"/cache": {1, 3000 << 20}, "/tmp": {2, 1 << 30}, "/home": {3, 150 << 20}}, "the disk of /tmp has 1 GiB free, and the build takes 3.22 GiB there"},
 	} {
-		err := enough(all, func(path string) (disk, error) { return c.disks[path], nil })
-		if _, ok := errors.AsType[*noRoom](err); ok != (c.says != "") || (ok && !strings.Contains(err.Error(), c.says)) {
+		err := checkRoom(all, func(path string) (disk, error) { return c.disks[path], nil })
+		if _, ok := errors.AsType[*diskFullError](err); ok != (c.says != "") || (ok && !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}
 	broken := errors.New("broken")
-	if err := enough(all, func(string) (disk, error) { return disk{}, broken }); !errors.Is(err, broken) {
+	if err := checkRoom(all, func(string) (disk, error) { return disk{}, broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 	s, err := V136.source()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if missing, ok := errors.AsType[*Missing](explain(V136, s, &noRoom{paths: []string{"/x"}, wanted: 1})); !ok || !strings.Contains(missing.Next, "GOCACHE") {
+	if missing, ok := errors.AsType[*Missing](explain(V136, s, &diskFullError{paths: []string{"/x"}, wanted: 1})); !ok || !strings.Contains(missing.Next, "GOCACHE") {
 		t.Errorf("%v", missing)
 	}
 }

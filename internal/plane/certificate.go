@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// validFor is how long certificates are good: longer than any experiment, shorter than anyone would rely on them.
+	// validFor is the certificates' lifetime: longer than any experiment, and too short to rely on otherwise.
 	validFor = 30 * 24 * time.Hour
 	// validBefore allows for a clock that steps back a little while the plane runs.
 	validBefore = time.Hour
@@ -27,7 +27,7 @@ type authority struct {
 	pem  []byte // the certificate
 }
 
-// newAuthority makes a root that signs servers' certificates and nothing below them.
+// newAuthority makes a root certificate that signs servers' certificates only.
 func newAuthority(now time.Time) (*authority, error) {
 	key, err := newKey()
 	if err != nil {
@@ -50,7 +50,8 @@ func newAuthority(now time.Time) (*authority, error) {
 	return &authority{key: key, cert: cert, pem: block("CERTIFICATE", der)}, nil
 }
 
-// server signs a certificate for the names and addresses under which a component of the plane is reached, and gives it with its key, both PEM.
+// server signs a certificate for the names and addresses of the plane's components, and returns it with its key, both
+// PEM.
 func (a *authority) server(now time.Time) (cert, key []byte, err error) {
 	k, err := newKey()
 	if err != nil {
@@ -72,7 +73,7 @@ func (a *authority) server(now time.Time) (cert, key []byte, err error) {
 	return block("CERTIFICATE", der), text, err
 }
 
-// certificate is what all have in common.
+// certificate returns the fields that all certificates share.
 func certificate(name string, now time.Time) (*x509.Certificate, error) {
 	const serialBits = 127 // RFC 5280, 4.1.2.2: positive, at most 20 octets
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
@@ -93,7 +94,8 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// private is a key as "EC PRIVATE KEY" (SEC 1), the form that every version of Kubernetes reads, also for service accounts.
+// private encodes a key as "EC PRIVATE KEY" (SEC 1), which every version of Kubernetes reads, also for service
+// accounts.
 func private(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
@@ -102,7 +104,7 @@ func private(key *ecdsa.PrivateKey) ([]byte, error) {
 	return block("EC PRIVATE KEY", der), nil
 }
 
-// public is the other half, as "PUBLIC KEY" (PKIX).
+// public encodes the public key as "PUBLIC KEY" (PKIX).
 func public(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestVerified(t *testing.T) {
 		ca []byte
 		ok bool
 	}{{ours.pem, true}, {theirs.pem, false}} {
-		client, err := verified(c.ca)
+		client, err := newClient(c.ca)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestVerified(t *testing.T) {
 		}
 		client.CloseIdleConnections()
 	}
-	if _, err := verified([]byte("no certificate")); err == nil {
+	if _, err := newClient([]byte("no certificate")); err == nil {
 		t.Error("a client without an authority")
 	}
 }

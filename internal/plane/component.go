@@ -11,7 +11,7 @@ import (
 	"tare/internal/proc"
 )
 
-// Names of the components: the subjects of their probes, and the binary's own words for them.
+// Names of the components: the subjects of their probes, and the binary's own names for them.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -22,24 +22,25 @@ const (
 const (
 	// spawnWithin bounds the time until a component has read its configuration: the binary is 124 MB, and the host may be busy.
 	spawnWithin = 30 * time.Second
-	// grace is how long etcd and the server may take to end: for requests under way, and for what they hold open.
+	// grace is how long etcd and the server may take to end: they finish requests and release what they hold.
 	grace = 15 * time.Second
-	// clientGrace is shorter: the other two have no state, and those of 1.24 now and then do not heed SIGTERM.
+	// clientGrace is shorter: the other two have no state, and those of 1.24 sometimes ignore SIGTERM.
 	clientGrace = 2 * time.Second
-	// clientRate is what the scheduler and the controller-manager may ask of the server a second. Their defaults (50 and 20) would be what
-	// a measurement finds, in place of what the server can do.
+	// clientRate is how many requests a second the scheduler and the controller-manager may send to the server. With their
+	// defaults (50 and 20) a measurement would find those limits instead of the server's.
 	clientRate = 5000
 )
 
-// socket is where etcd listens: a file in the folder of secrets, in which all components work. Whoever reaches it is asked for no credential.
+// socket is where etcd listens: a file in the folder of secrets, in which all components run. etcd asks its clients for
+// no credentials.
 const socket = "unix://etcd.sock"
 
-// ports are where the other components listen, on loopback.
+// ports are the loopback ports of the other components.
 type ports struct{ server, scheduler, controller uint16 }
 
 func (p ports) all() []uint16 { return []uint16{p.server, p.scheduler, p.controller} }
 
-// findPorts asks for all of them at once, so that they differ.
+// findPorts reserves all of them at once, so that they differ.
 func findPorts(ctx context.Context) (ports, error) {
 	p, err := freePorts(ctx, len(ports{}.all()))
 	if err != nil {
@@ -53,7 +54,8 @@ func url(port uint16) string {
 	return "https://127.0.0.1:" + strconv.Itoa(int(port))
 }
 
-// arguments are a component's flags. What is measured keeps its defaults, but for what a plane without network and containers has no use for.
+// arguments returns a component's flags. What is measured keeps its defaults, except for what needs a network or
+// containers.
 func (p *Plane) arguments(component string) []string {
 	switch component {
 	case Etcd:
@@ -80,7 +82,7 @@ func (p *Plane) serverArguments() []string {
 		"--token-auth-file="+s.path(tokenFile), "--anonymous-auth=false", "--authorization-mode=Node,RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+s.path(accountPublicFile),
 		"--service-account-signing-key-file="+s.path(accountKeyFile),
-		"--allow-privileged=true", // policies are to refuse privileged pods, not validation
+		"--allow-privileged=true", // policies are to refuse privileged pods, not the server's validation
 	)
 	if p.config.PSP {
 		args = append(args, "--enable-admission-plugins=PodSecurityPolicy")
@@ -88,7 +90,7 @@ func (p *Plane) serverArguments() []string {
 	return append(args, p.config.Flags...)
 }
 
-// clientArguments are those that the scheduler and the controller-manager share.
+// clientArguments returns the flags that the scheduler and the controller-manager share.
 func (p *Plane) clientArguments(port uint16, kubeconfig string) []string {
 	file := p.secrets.path(kubeconfig)
 	return append(p.listening(port),
@@ -103,7 +105,7 @@ func (p *Plane) listening(port uint16) []string {
 	}
 }
 
-// LogFile is where a component's log is: "kube-apiserver-NAME.log" in Config.Dir.
+// LogFile returns the path of a component's log: "kube-apiserver-NAME.log" in Config.Dir.
 func (p *Plane) LogFile(component string) string {
 	name := component
 	if p.config.Name != "" {
@@ -112,7 +114,7 @@ func (p *Plane) LogFile(component string) string {
 	return filepath.Join(p.config.Dir, name+".log")
 }
 
-// spawn starts components side by side, and keeps those that started even if others did not.
+// spawn starts components concurrently, and keeps those that started even if others failed.
 func (p *Plane) spawn(ctx context.Context, components ...string) error {
 	children, errs := make([]*proc.Child, len(components)), make([]error, len(components))
 	var wg sync.WaitGroup
@@ -151,7 +153,7 @@ func (p *Plane) spawnOne(ctx context.Context, name string) (*proc.Child, error) 
 			return p.config.Born(name, id)
 		},
 	})
-	if err != nil && born && p.config.Gone != nil { // proc.Start leaves no process behind
+	if err != nil && born && p.config.Gone != nil { // proc.Start has ended the process
 		if gone := p.config.Gone(name); gone != nil {
 			return nil, fmt.Errorf("%w; and to note its end: %w", err, gone)
 		}

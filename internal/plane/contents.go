@@ -8,11 +8,11 @@ import (
 	"tare/internal/build"
 )
 
-// Built is where binaries are that were built: $TARE_CACHE/plane, or tare/plane in the user's cache folder.
+// Built is the cache of built binaries: $TARE_CACHE/plane, or tare/plane in the user's cache folder.
 func (h Host) Built() build.Cache { return h.cache() }
 
-// Current says which folders of the cache Find would use, by their names: those of our sources and the toolchain that is here, or, where there is none,
-// of any. The error is the context's, or one of our own sources.
+// Current reports, by name, which folders of the cache Find would use: those built from the current sources with the
+// installed toolchain or, without a toolchain, with any. The error is the context's, or one of reading the sources.
 func (h Host) Current(ctx context.Context) (wanted func(name string) bool, err error) {
 	g, none := build.FindGo(ctx, h.Getenv)
 	if ctx.Err() != nil {

@@ -13,23 +13,24 @@ import (
 )
 
 const (
-	// holderWithin is how long a holder may take to close its plane: each component has its grace.
+	// holderWithin is how long a holder may take to close its plane: each component has its own grace.
 	holderWithin = 60 * time.Second
-	// lookEvery is how often a wait for a process looks whether it is still wanted.
+	// lookEvery is the interval at which a wait for a process checks its context.
 	lookEvery = 100 * time.Millisecond
 )
 
-// End ends a kept plane and returns when nothing of it is left: it asks the holder first, which closes the plane in order, and then kills and
-// removes what there still is. When ctx ends, the holder is killed.
+// End ends a kept plane and returns when nothing of it is left. It asks the holder first, which closes the plane in
+// order, and then kills and removes what remains. When ctx ends, the holder is killed.
 func (k Kept) End(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, holderWithin)
 	defer cancel()
 	err := ask(ctx, k.Holder)
-	_, killed := proc.KillStale(k.Holder) // if it is still there
+	_, killed := proc.KillStale(k.Holder) // if it still runs
 	return errors.Join(err, killed, k.Clear())
 }
 
-// Clear kills the components that are still there and removes the folders. It is for planes whose holder has ended, and may be called twice.
+// Clear kills the components that still run and removes the folders. It is for planes whose holder has ended, and may
+// be called twice.
 func (k Kept) Clear() error {
 	var errs []error
 	for _, p := range k.Processes {
@@ -45,7 +46,8 @@ func (k Kept) Clear() error {
 	return errors.Join(errs...)
 }
 
-// RemoveFolder removes a folder that a plane made and Config.Folder was told of; that there is none is no error. Others are refused.
+// RemoveFolder removes a folder that a plane made and reported to Config.Folder. It succeeds if the folder does not
+// exist, and refuses others.
 func RemoveFolder(dir string) error {
 	if !ours(dir) {
 		return fmt.Errorf("remove folder: %q is none of a plane's", dir)
@@ -56,7 +58,7 @@ func RemoveFolder(dir string) error {
 	return nil
 }
 
-// ask sends SIGTERM and waits for the end of the process, or of ctx, which is no error.
+// ask sends SIGTERM and waits until the process or ctx has ended; neither is an error.
 func ask(ctx context.Context, id proc.ID) error {
 	fd, err := open(id)
 	if err != nil || fd < 0 {
@@ -74,7 +76,7 @@ func ask(ctx context.Context, id proc.ID) error {
 	return nil
 }
 
-// alive reports whether the process has not ended. One that nobody has waited for has ended.
+// alive reports whether the process still runs; a zombie does not.
 func alive(id proc.ID) bool {
 	fd, err := open(id)
 	if err != nil || fd < 0 {
@@ -85,7 +87,7 @@ func alive(id proc.ID) bool {
 	return err == nil && !over
 }
 
-// open gives a descriptor of the process, or -1 when it is gone. From then on it cannot come to mean another one.
+// open returns a pidfd of the process, or -1 when it has ended. From then on it cannot refer to another process.
 func open(id proc.ID) (int, error) {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -96,12 +98,12 @@ func open(id proc.ID) (int, error) {
 	}
 	if ticks, err := proc.StartTicks(id.PID); err != nil || ticks != id.StartTicks {
 		_ = unix.Close(fd) // nothing to lose
-		return -1, nil     //nolint:nilerr // it ended between the two, or is another
+		return -1, nil     //nolint:nilerr // it has ended, or is another process
 	}
 	return fd, nil
 }
 
-// ended reports whether the process behind the descriptor ends within d: the descriptor then becomes readable.
+// ended reports whether the process behind a pidfd ends within d: the pidfd then becomes readable.
 func ended(fd int, d time.Duration) (bool, error) {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll, int(d/time.Millisecond))

@@ -15,26 +15,27 @@ import (
 	"tare/internal/clock"
 )
 
-// The environment variables that name a binary which is there already.
+// The environment variables that name an existing binary.
 const (
 	Variable    = "TARE_PLANE"
 	VariablePSP = "TARE_PLANE_PSP"
 )
 
-// protocol is the version of what components are told (plane/component.go), which a named binary must speak.
+// protocol is the version of the components' configuration protocol (plane/component.go), which a named binary must
+// implement.
 const protocol = "2"
 
-// tryWithin bounds the time in which a binary must say what it is. It takes 50 ms, and has 120 MB to read.
+// tryWithin bounds "tare-plane version". It takes 50 ms, and reads 120 MB.
 const tryWithin = 10 * time.Second
 
-// Host is what Find may use.
+// Host is what Find may use of this host.
 type Host struct {
-	Path   string // a binary that the user named; empty: none
-	Cache  string // folder for what is built; empty: $TARE_CACHE/plane, or tare/plane in the user's cache folder
+	Path   string // the user's own binary; empty: none
+	Cache  string // folder for built binaries; empty: $TARE_CACHE/plane, or tare/plane in the user's cache folder
 	Log    *slog.Logger
 	Getenv func(name string) (string, bool)
-	// Tell is called with what a person who waits for a build wants to know, a line at a time, every 20 s at most but for the first; nil leaves it to
-	// the log.
+	// Tell receives progress lines for a person who waits for a build: the first immediately, then one every 20 s at most;
+	// nil: the log receives them.
 	Tell func(line string)
 	// Clock is the system's if nil.
 	Clock clock.Clock
@@ -46,11 +47,12 @@ type Binary struct {
 	Version    Version
 	Kubernetes string // "v1.36.3"
 	Etcd       string // "v3.6.8"
-	Go         string // "go1.26.8", by which it was compiled
+	Go         string // the Go version that compiled it
 }
 
-// Find returns the binary of a version: the one that was named (Host.Path, $TARE_PLANE or $TARE_PLANE_PSP), or the one in the cache, or it builds
-// it, which takes minutes once and needs a Go toolchain and the network. The error is a *Missing when the host lacks something.
+// Find returns the binary of a version: the user's own (Host.Path, $TARE_PLANE or $TARE_PLANE_PSP), or the one in the
+// cache, or it builds one, which takes minutes once and needs a Go toolchain and the network. The error is a *Missing
+// when the host lacks something.
 func Find(ctx context.Context, v Version, h Host) (Binary, error) {
 	s, err := v.source()
 	if err != nil {
@@ -62,7 +64,7 @@ func Find(ctx context.Context, v Version, h Host) (Binary, error) {
 	return h.compile(ctx, v, s)
 }
 
-// Cached is Find without building: ok is false when there is no binary yet, or none that works.
+// Cached is Find without building: ok is false when there is no working binary yet.
 func Cached(ctx context.Context, v Version, h Host) (b Binary, ok bool) {
 	s, err := v.source()
 	if err != nil {
@@ -72,8 +74,8 @@ func Cached(ctx context.Context, v Version, h Host) (b Binary, ok bool) {
 	return b, ok && err == nil
 }
 
-// Seek is Find without building, for those who only want to know what would be done: there is false when Find would build the binary. The error is
-// Find's, as far as it can be known without a build.
+// Seek is Find without building, to announce what Find would do: there is false when Find would build the binary. It
+// returns Find's error as far as it is known without a build.
 func Seek(ctx context.Context, v Version, h Host) (b Binary, there bool, err error) {
 	s, err := v.source()
 	if err != nil {
@@ -88,7 +90,7 @@ func Seek(ctx context.Context, v Version, h Host) (b Binary, there bool, err err
 	return Binary{}, false, err
 }
 
-// present is the binary that was named or that is in the cache, if there is one.
+// present returns the user's own binary or the one in the cache, if there is one.
 func (h Host) present(ctx context.Context, v Version, s source) (b Binary, ok bool, err error) {
 	c, ok := h.named(s)
 	if !ok {
@@ -97,18 +99,18 @@ func (h Host) present(ctx context.Context, v Version, s source) (b Binary, ok bo
 	if !ok || err != nil {
 		return Binary{}, false, err
 	}
-	b, err = c.try(ctx, v)
+	b, err = c.identify(ctx, v)
 	return b, err == nil, err
 }
 
-// A candidate is a file that should be a binary.
+// A candidate is a file that may be a binary.
 type candidate struct {
 	path, by string
-	next     string // what to do if it is none
+	next     string // what to do if it is not
 	within   time.Duration
 }
 
-// named is what the user gave.
+// named returns the binary that the user named.
 func (h Host) named(s source) (candidate, bool) {
 	c := candidate{path: h.Path, within: tryWithin, by: "named", next: "name another, or none to have tare build it"}
 	if c.path == "" {
@@ -126,7 +128,7 @@ func (h Host) cache() build.Cache {
 	return build.Cache{Dir: h.Cache, Sub: "plane", Log: h.Log, Getenv: h.Getenv}
 }
 
-// cached looks for what was built by the toolchain that is here, or, where there is none, by any.
+// cached looks for a binary that the installed toolchain built or, without a toolchain, that any built.
 func (h Host) cached(ctx context.Context, v Version, s source) (candidate, bool, error) {
 	m, err := s.module()
 	if err != nil {
@@ -143,7 +145,7 @@ func (h Host) cached(ctx context.Context, v Version, s source) (candidate, bool,
 	dir, ok, err := h.cache().Has(name)
 	if none != nil && err == nil {
 		if dir, ok, err = newest(dir); ok {
-			_, ok, err = h.cache().Has(filepath.Base(dir)) // notes that it is used
+			_, ok, err = h.cache().Has(filepath.Base(dir)) // marks it as used
 		}
 	}
 	if err != nil {
@@ -152,7 +154,7 @@ func (h Host) cached(ctx context.Context, v Version, s source) (candidate, bool,
 	return inCache(filepath.Join(dir, m.Binary)), ok, nil
 }
 
-// newest is the folder with this prefix that was made last.
+// newest returns the most recent folder with this prefix.
 func newest(prefix string) (dir string, ok bool, err error) {
 	entries, err := os.ReadDir(filepath.Dir(prefix))
 	var made time.Time
@@ -168,8 +170,8 @@ func newest(prefix string) (dir string, ok bool, err error) {
 	return dir, ok, err
 }
 
-// try asks a binary what it is: it may be another program, damaged, or of another version.
-func (c candidate) try(ctx context.Context, v Version) (Binary, error) {
+// identify runs a binary to identify it: it may be another program, damaged, or of another version.
+func (c candidate) identify(ctx context.Context, v Version) (Binary, error) {
 	path, err := filepath.Abs(c.path)
 	if err != nil {
 		return c.refuse(v, err.Error())
@@ -186,7 +188,7 @@ func (c candidate) try(ctx context.Context, v Version) (Binary, error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c.refuse(v, fmt.Sprintf("did not say its version within %v", c.within))
 	}
-	b, speaks, ok := saysVersion(out)
+	b, speaks, ok := parseVersion(out)
 	if err != nil || !ok {
 		return c.refuse(v, fmt.Sprintf("does not say its version as tare-plane does (%v)", errors.Join(err, errors.New(build.Tail(out)))))
 	}
@@ -204,8 +206,9 @@ func (c candidate) refuse(v Version, reason string) (Binary, error) {
 	return Binary{}, &Missing{What: what(v), Reason: fmt.Sprintf("%s (%s) %s", c.path, c.by, reason), Next: c.next}
 }
 
-// saysVersion reads what "tare-plane version" says: a line of JSON, beside which libraries may warn. The first protocol had no name.
-func saysVersion(out string) (b Binary, protocol string, ok bool) {
+// parseVersion parses the output of "tare-plane version": a line of JSON, possibly among warnings of libraries. The
+// first protocol had no name.
+func parseVersion(out string) (b Binary, protocol string, ok bool) {
 	for line := range strings.Lines(out) {
 		var said struct{ Kubernetes, Etcd, Go, Protocol string }
 		if err := json.Unmarshal([]byte(line), &said); err == nil && said.Kubernetes != "" && said.Etcd != "" {

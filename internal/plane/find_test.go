@@ -120,13 +120,13 @@ func TestNamedBinaryIsRefused(t *testing.T) {
 // TestBinaryThatHangs is not waited for, and neither is what it started.
 func TestBinaryThatHangs(t *testing.T) {
 	c := candidate{path: script(t, filepath.Join(t.TempDir(), "hangs"), "sleep 300 & sleep 300"), by: "named", next: "x", within: 200 * time.Millisecond}
-	_, err := c.try(t.Context(), V136)
+	_, err := c.identify(t.Context(), V136)
 	if missing, ok := errors.AsType[*Missing](err); !ok || !strings.Contains(missing.Reason, "did not say its version within 200ms") {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.try(ctx, V136); !errors.Is(err, context.Canceled) {
+	if _, err := c.identify(ctx, V136); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -150,7 +150,7 @@ func FuzzSaysVersion(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, out string) {
 		defer memtest.Bound(t, len(out))()
-		b, _, ok := saysVersion(out)
+		b, _, ok := parseVersion(out)
 		if ok != (b.Kubernetes != "" && b.Etcd != "") {
 			t.Errorf("%q: %+v, %v", out, b, ok)
 		}

@@ -16,7 +16,8 @@ import (
 	"tare/internal/proc"
 )
 
-// Kept is a plane that was left running, with a process that holds it: enough to find it again, and to end it when the holder was killed.
+// Kept is a plane that keeps running, and the process that holds it: enough to find the plane again, and to end it when
+// the holder was killed.
 type Kept struct {
 	Name         string    `json:"name"`
 	Version      Version   `json:"version"`
@@ -27,11 +28,11 @@ type Kept struct {
 	Holder       proc.ID   `json:"holder"`
 	Since        time.Time `json:"since"`
 	Logs         string    `json:"logs"`            // folder
-	Store        string    `json:"store,omitempty"` // Plane.Store, once it is ready
+	Store        string    `json:"store,omitempty"` // Plane.Store, once ready
 	Server       string    `json:"server,omitempty"`
 	Kubeconfig   string    `json:"kubeconfig,omitempty"`
-	ReadySeconds float64   `json:"ready_seconds,omitempty"` // 0: it is not ready yet
-	Failed       string    `json:"failed,omitempty"`        // why the holder has given up
+	ReadySeconds float64   `json:"ready_seconds,omitempty"` // 0: not ready yet
+	Failed       string    `json:"failed,omitempty"`        // why the holder gave up
 	Processes    []Process `json:"processes"`
 	Folders      []string  `json:"folders"` // with secrets
 }
@@ -49,8 +50,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// ParseKept reads a state file. What it names will be killed and removed, so everything is checked that can be: process 1 is nobody's
-// component, and only folders are named that a plane makes.
+// ParseKept reads a state file. What it names will be killed and removed, so it rejects all that a plane cannot have
+// written: process 1 is no component, and folders must have the names that a plane gives them.
 func ParseKept(text []byte) (Kept, error) {
 	var k Kept
 	if len(text) > mostKept {
@@ -80,23 +81,23 @@ func ParseKept(text []byte) (Kept, error) {
 	return k, nil
 }
 
-// ours reports whether a plane may have made the folder.
+// ours reports whether a plane may have created the folder.
 func ours(dir string) bool {
 	return filepath.IsAbs(dir) && filepath.Clean(dir) == dir && strings.HasPrefix(filepath.Base(dir), folderPrefix)
 }
 
-// State is what became of a kept plane.
+// State is the state of a kept plane.
 type State string
 
 // The states.
 const (
 	Starting State = "starting"
 	Running  State = "running"
-	Broken   State = "failed" // the holder has given up and ended the others
-	Lost     State = "gone"   // the holder was killed: Clear removes what is left
+	Broken   State = "failed" // the holder gave up and ended the components
+	Lost     State = "gone"   // the holder was killed: Clear removes the rest
 )
 
-// State looks at the holder.
+// State checks whether the holder runs.
 func (k Kept) State() State {
 	switch {
 	case k.Failed != "":
@@ -109,13 +110,13 @@ func (k Kept) State() State {
 	return Running
 }
 
-// Shelf is the folder with the state files of kept planes, one "NAME.json" for each.
-type Shelf struct{ Dir string }
+// KeptFolder is the folder with the state files of kept planes, one "NAME.json" for each.
+type KeptFolder struct{ Dir string }
 
-func (s Shelf) file(name string) string { return filepath.Join(s.Dir, name+".json") }
+func (s KeptFolder) file(name string) string { return filepath.Join(s.Dir, name+".json") }
 
-// Put writes a state file, mode 0600, whole or not at all.
-func (s Shelf) Put(k Kept) error {
+// Put writes a state file, mode 0600, atomically.
+func (s KeptFolder) Put(k Kept) error {
 	text, err := json.MarshalIndent(k, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write state of plane %s: %w", k.Name, err)
@@ -141,8 +142,8 @@ func (s Shelf) Put(k Kept) error {
 	return nil
 }
 
-// Get reads one; ok is false when there is none of this name.
-func (s Shelf) Get(name string) (k Kept, ok bool, err error) {
+// Get reads a state file; ok is false when there is none of this name.
+func (s KeptFolder) Get(name string) (k Kept, ok bool, err error) {
 	if err := CheckName(name); err != nil {
 		return Kept{}, false, err
 	}
@@ -153,7 +154,7 @@ func (s Shelf) Get(name string) (k Kept, ok bool, err error) {
 	}
 	var text []byte
 	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(f, mostKept+1)) // ParseKept refuses what is longer
+		text, err = io.ReadAll(io.LimitReader(f, mostKept+1)) // ParseKept rejects what is longer
 		err = errors.Join(err, f.Close())
 	}
 	if err == nil {
@@ -168,8 +169,8 @@ func (s Shelf) Get(name string) (k Kept, ok bool, err error) {
 	return k, true, nil
 }
 
-// List reads all that can be read, by name, and joins the errors of the others.
-func (s Shelf) List() ([]Kept, error) {
+// List returns all readable state files, by name, and the joined errors of the others.
+func (s KeptFolder) List() ([]Kept, error) {
 	files, err := filepath.Glob(filepath.Join(escape(s.Dir), "*.json"))
 	if err != nil {
 		return nil, fmt.Errorf("list planes: %w", err)
@@ -186,13 +187,13 @@ func (s Shelf) List() ([]Kept, error) {
 	return list, errors.Join(errs...)
 }
 
-// escape makes a path match itself only.
+// escape makes a path match only itself as a pattern.
 func escape(path string) string {
 	return regexp.MustCompile(`[*?\[\\]`).ReplaceAllString(path, `\$0`)
 }
 
-// Drop removes a state file; that there is none is no error.
-func (s Shelf) Drop(name string) error {
+// Drop removes a state file, if it exists.
+func (s KeptFolder) Drop(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}

@@ -26,12 +26,12 @@ func example(name string) Kept {
 }
 
 func TestShelf(t *testing.T) {
-	s := Shelf{Dir: filepath.Join(t.TempDir(), "planes [*]")}
+	s := KeptFolder{Dir: filepath.Join(t.TempDir(), "planes [*]")}
 	if list, err := s.List(); len(list) != 0 || err != nil {
-		t.Errorf("an empty shelf: %v, %v", list, err)
+		t.Errorf("an empty folder: %v, %v", list, err)
 	}
 	if _, ok, err := s.Get("a"); ok || err != nil {
-		t.Errorf("found one on an empty shelf: %v", err)
+		t.Errorf("found one in an empty folder: %v", err)
 	}
 	if err := s.Drop("a"); err != nil {
 		t.Error(err)
@@ -95,7 +95,7 @@ func TestRefusedStates(t *testing.T) {
 		if _, err := ParseKept(text); err == nil {
 			t.Errorf("%s: taken", name)
 		}
-		if err := (Shelf{Dir: t.TempDir()}).Put(k); err == nil {
+		if err := (KeptFolder{Dir: t.TempDir()}).Put(k); err == nil {
 			t.Errorf("%s: written", name)
 		}
 	}

@@ -40,7 +40,7 @@ type where struct {
 	} `yaml:"context"`
 }
 
-// kubeconfig is a file for one user of the plane at server, with the authority's certificate (PEM) in it.
+// kubeconfig returns the file for one user of the plane at server, with the authority's certificate (PEM) in it.
 func kubeconfig(server string, ca []byte, name, token string) ([]byte, error) {
 	const tare = "tare"
 	c := connection{

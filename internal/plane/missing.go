@@ -8,17 +8,17 @@ import (
 	"tare/internal/build"
 )
 
-// Missing says that a control plane cannot be had on this host.
+// Missing is the error when this host cannot run a control plane.
 type Missing struct {
 	What   string // "the control plane of Kubernetes 1.36"
 	Reason string // "no Go toolchain was found in PATH"
-	Next   string // how it can be had
+	Next   string // how to get it
 }
 
 // Error implements error.
 func (m *Missing) Error() string { return m.What + ": " + m.Reason }
 
-// what names a version for a person.
+// what names a version in messages.
 func what(v Version) string { return "the control plane of Kubernetes " + string(v) }
 
 // explain turns an error of a build into a *Missing where a person can do something about it.
@@ -31,8 +31,8 @@ func explain(v Version, s source, err error) error {
 		out.Next = "set " + build.Variable + " to a folder of your own"
 		return out
 	}
-	if _, ok := errors.AsType[*noRoom](err); ok {
-		out.Next = "free as much, or have Go write to other disks (GOCACHE, GOMODCACHE, TMPDIR) and tare (" + build.Variable + ")" + orName(s)
+	if _, ok := errors.AsType[*diskFullError](err); ok {
+		out.Next = "free as much, or have Go write to other disks (GOCACHE, GOMODCACHE, TMPDIR) and tare (" + build.Variable + ")" + namingHint(s)
 		return out
 	}
 	fault, ok := errors.AsType[*build.GoFault](err)
@@ -43,13 +43,13 @@ func explain(v Version, s source, err error) error {
 	if next == "" {
 		return fmt.Errorf("build %s: %w", what(v), err)
 	}
-	out.Reason, out.Next = reason, next+orName(s)
+	out.Reason, out.Next = reason, next+namingHint(s)
 	return out
 }
 
 const installGo = "install Go 1.26 or newer (https://go.dev/dl)"
 
-// cause is what a fault of the toolchain means, and what to do about it; next is empty where that is for us.
+// cause explains a fault of the toolchain and what to do about it; next is empty where the user can do nothing.
 func cause(f *build.GoFault) (reason, next string) {
 	switch f.Fault {
 	case build.NoGo:
@@ -71,7 +71,7 @@ func cause(f *build.GoFault) (reason, next string) {
 	return "", ""
 }
 
-// orName is the other way out.
-func orName(s source) string {
+// namingHint is the alternative: to name an existing binary.
+func namingHint(s source) string {
 	return ", or name a binary that was built elsewhere: $" + s.variable + ", or " + s.field + " in the experiment"
 }

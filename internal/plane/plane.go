@@ -1,5 +1,6 @@
 // Package plane runs a Kubernetes control plane on this host: etcd, kube-apiserver and, for nodes, kube-scheduler and
-// kube-controller-manager, each as a child process of its own from one binary, on loopback, with an authority of its own.
+// kube-controller-manager. Each is a child process from one binary, on loopback, with the plane's own certificate
+// authority.
 package plane
 
 import (
@@ -22,49 +23,50 @@ import (
 
 // Where etcd keeps its data.
 const (
-	// Tmpfs is memory, and no waiting for a disk: what is measured is the control plane's own work.
+	// Tmpfs keeps data in memory, so that a measurement finds the control plane's own work and not waits for a disk.
 	Tmpfs = "tmpfs"
-	// NoFsync is Config.Dir without waiting for a disk: what Tmpfs comes down to where /dev/shm is too small, as it is in many containers.
+	// NoFsync is Config.Dir without fsync: the fallback of Tmpfs where /dev/shm is too small, as in many containers.
 	NoFsync = "disk without fsync"
-	// Disk is Config.Dir, with a write to the disk (fsync) for each transaction, as in production.
+	// Disk is Config.Dir with an fsync for each transaction, as in production.
 	Disk = "disk"
 )
 
 const (
 	defaultWithin = 2 * time.Minute
-	// startTries is how often a start is tried when somebody else takes one of its ports meanwhile.
+	// startTries is how often Start tries again when another process takes one of its ports meanwhile.
 	startTries = 5
-	// tmpfsNeeds is how much memory etcd must find in its folder, in bytes: two segments of its log, 64 MB each, and room for 3,000 pods.
+	// tmpfsNeeds is how much memory etcd's folder must have, in bytes: two segments of its log, 64 MB each, and room for
+	// 3,000 pods.
 	tmpfsNeeds = 384 << 20
 	// mostData bounds etcd's database, in bytes: 5,000 policies and 3,000 pods need a tenth of it.
 	mostData = 4 << 30
-	// leastData is what the database may have however little is free, in bytes: 0 would be etcd's own default.
+	// leastData is the least limit of the database however little is free, in bytes: 0 would select etcd's own default.
 	leastData = 64 << 20
 )
 
-// Config says which control plane to start, and who is to know of it.
+// Config says which control plane to start, and whom to notify of it.
 type Config struct {
 	Binary Binary
 	Dir    string        // folder of the logs, and of etcd's data on disk; it must exist
-	Name   string        // ends the names of the logs, so that planes may share Dir
+	Name   string        // suffix of the logs' names, so that planes may share Dir
 	Nodes  bool          // with kube-scheduler and kube-controller-manager
 	Etcd   string        // Tmpfs (also "") or Disk
 	PSP    bool          // with the admission plugin PodSecurityPolicy: version 1.24 only
 	CPUs   []int         // the processors of all components; empty: all
 	Flags  []string      // further flags of kube-apiserver, "--name=value"
 	Within time.Duration // bounds the start; default 2 min
-	Log    *slog.Logger  // told what a person may have to know; default: nobody
+	Log    *slog.Logger  // receives messages for the user; nil: none are written
 	Clock  clock.Clock   // default: the machine's
 
-	// Born is told of each component before it does anything, Folder of the path of each folder with secrets before it is made, and Gone of
-	// the name of a component, or of the path of a folder, that is no more: for a journal. Each may be nil, and may be called from several
-	// goroutines. An error ends the start.
+	// For a journal: Born is called for each component before it does anything, Folder with the path of each folder with
+	// secrets before it is made, and Gone with the name of a component or the path of a folder that has been removed. Each
+	// may be nil, and may be called from several goroutines. An error ends the start.
 	Born   func(name string, id proc.ID) error
 	Folder func(path string) error
 	Gone   func(name string) error
 }
 
-// owned are flags of kube-apiserver that the plane itself depends on.
+// owned are the flags of kube-apiserver that the plane itself sets.
 var owned = []string{
 	"etcd-servers", "bind-address", "secure-port", "cert-dir", "tls-cert-file", "tls-private-key-file", "token-auth-file", "authorization-mode",
 	"service-account-issuer", "service-account-key-file", "service-account-signing-key-file", "anonymous-auth", "authentication-config",
@@ -111,9 +113,9 @@ type Plane struct {
 	CA []byte
 	// Tokens of the users AdminUser, CallerUser and NodesUser.
 	AdminToken, CallerToken, NodesToken string
-	// ReadySeconds is how long Start took until everything was ready.
+	// ReadySeconds is how long Start took until all components were ready.
 	ReadySeconds float64
-	// Store is where etcd really keeps its data: Tmpfs, Disk or NoFsync.
+	// Store is where etcd actually keeps its data: Tmpfs, Disk or NoFsync.
 	Store string
 
 	config  Config
@@ -123,16 +125,16 @@ type Plane struct {
 	ports   ports
 	client  *http.Client
 
-	turn sync.Mutex // one of Start, Restart and Close at a time
+	turn sync.Mutex // serializes Start, Restart and Close
 
 	mu       sync.Mutex
 	children map[string]*proc.Child
 	folders  []string // to remove
 }
 
-// Start starts a control plane and returns when it is ready: kube-apiserver's /readyz, and with Nodes the other components' /healthz, answer
-// 200 under the plane's own authority. ctx bounds the start only. An error tells which component failed with the last lines of its log, and
-// nothing is left.
+// Start starts a control plane and returns when it is ready: kube-apiserver's /readyz and, with Nodes, the other
+// components' /healthz answer 200 with a certificate of the plane's authority. ctx bounds the start only. An error
+// names the component that failed, with the last lines of its log; nothing is left running.
 func Start(ctx context.Context, c Config) (*Plane, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -168,7 +170,7 @@ func start(ctx context.Context, c Config) (*Plane, error) {
 	return p, nil
 }
 
-// prepare makes everything that components need before they start.
+// prepare makes all that components need before they start.
 func (p *Plane) prepare(ctx context.Context) (err error) {
 	p.secrets = &secrets{dir: secretFolder()}
 	if p.data, err = p.dataFolder(fileSystem); err != nil {
@@ -187,11 +189,12 @@ func (p *Plane) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	p.CA, p.AdminToken, p.CallerToken, p.NodesToken = p.secrets.ca.pem, p.secrets.admin, p.secrets.caller, p.secrets.nodes
-	p.client, err = verified(p.CA)
+	p.client, err = newClient(p.CA)
 	return err
 }
 
-// dataFolder is where etcd will keep its data, and sets its quota. room gives a file system's type and free bytes.
+// dataFolder chooses where etcd will keep its data, and sets its quota. room returns a file system's type and free
+// bytes.
 func (p *Plane) dataFolder(room func(path string) (kind int64, free uint64, err error)) (string, error) {
 	p.Store = p.config.Etcd
 	if p.Store == Tmpfs {
@@ -217,10 +220,11 @@ func (p *Plane) dataFolder(room func(path string) (kind int64, free uint64, err 
 	return dir, p.keep(dir)
 }
 
-// quotaOf is how large etcd's database may grow where so much is free: it must not fill the host's memory or disk. Beyond it, etcd refuses to write.
+// quotaOf is the limit of etcd's database for so many free bytes: it must not fill the host's memory or disk. Beyond
+// it, etcd refuses writes.
 func quotaOf(free uint64) uint64 { return max(leastData, min(mostData, free/2)) }
 
-// keep notes a folder before it is made, so that it is removed whatever happens.
+// keep records a folder before it is made, so that it is always removed.
 func (p *Plane) keep(dir string) error {
 	if p.config.Folder != nil {
 		if err := p.config.Folder(dir); err != nil {
@@ -231,7 +235,7 @@ func (p *Plane) keep(dir string) error {
 	return nil
 }
 
-// components in the order in which they depend on one another.
+// components lists the components in the order of their dependencies.
 func (p *Plane) components() []string {
 	if p.config.Nodes {
 		return []string{Etcd, APIServer, Scheduler, ControllerManager}
@@ -239,13 +243,13 @@ func (p *Plane) components() []string {
 	return []string{Etcd, APIServer}
 }
 
-// Server is where kube-apiserver is: "https://127.0.0.1:PORT".
+// Server is the URL of kube-apiserver: "https://127.0.0.1:PORT".
 func (p *Plane) Server() string { return url(p.ports.server) }
 
-// Kubeconfig is the path of the administrator's kubeconfig, which is gone after Close.
+// Kubeconfig is the path of the administrator's kubeconfig, which Close removes.
 func (p *Plane) Kubeconfig() string { return p.secrets.path(adminFile) }
 
-// remove takes away the plane's folders.
+// remove deletes the plane's folders.
 func (p *Plane) remove() error {
 	var errs []error
 	for _, dir := range p.folders {

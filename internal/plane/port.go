@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// lowestPort keeps clear of what well-known services use.
+	// lowestPort avoids the ports of well-known services.
 	lowestPort = 10000
 	// portTries is how many numbers are tried before the kernel chooses.
 	portTries = 64
-	// portsFreeWithin bounds the wait for ports after the end of those that listened.
+	// portsFreeWithin bounds the wait for ports after their listeners have ended.
 	portsFreeWithin = 10 * time.Second
 )
 
-// freePorts finds n ports on loopback that nobody listens on. They are all held until the last is found, so that they differ; what happens
-// after that is the caller's to notice (see taken).
+// freePorts finds n free ports on loopback. It holds all of them until the last is found, so that they differ; another
+// process may take one afterwards (see taken).
 func freePorts(ctx context.Context, n int) ([]uint16, error) {
 	below := ephemeral()
 	held := make([]net.Listener, 0, n)
 	defer func() {
 		for _, l := range held {
-			_ = l.Close() // it never accepted anything
+			_ = l.Close() // it has accepted nothing
 		}
 	}()
 	ports := make([]uint16, n)
@@ -52,8 +52,9 @@ func freePorts(ctx context.Context, n int) ([]uint16, error) {
 	return ports, nil
 }
 
-// holdPort prefers ports below those that the kernel gives to clients. While a server restarts, load goes on connecting to its port: from
-// among the clients' own ports, one connection in 28,000 would connect to itself, and keep the server off its port for ever.
+// holdPort prefers ports below those that the kernel gives to clients. While a server restarts, load keeps connecting
+// to its port: with a port from the clients' range, one connection in 28,000 would connect to itself and block the
+// server's port indefinitely.
 func holdPort(ctx context.Context, below int) (net.Listener, error) {
 	if below > 2*lowestPort {
 		for range portTries {
@@ -74,7 +75,7 @@ func listen(ctx context.Context, port int) (net.Listener, error) {
 	return lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
-// ephemeral is the first port that the kernel gives to clients (ip(7), ip_local_port_range); 0: unknown.
+// ephemeral returns the first port that the kernel gives to clients (ip(7), ip_local_port_range); 0: unknown.
 func ephemeral() int {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
@@ -95,7 +96,7 @@ func awaitFree(ctx context.Context, c clock.Clock, ports []uint16) error {
 		for {
 			l, err := listen(ctx, int(p))
 			if err == nil {
-				_ = l.Close() // it never accepted anything
+				_ = l.Close() // it has accepted nothing
 				break
 			}
 			if !errors.Is(err, syscall.EADDRINUSE) {
@@ -112,7 +113,8 @@ func awaitFree(ctx context.Context, c clock.Clock, ports []uint16) error {
 	return nil
 }
 
-// taken reports whether a component ended because somebody else was on one of its ports: all of them word it as the kernel does.
+// taken reports whether a component ended because another process listens on one of its ports: all components quote the
+// kernel's error.
 func taken(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "address already in use")
 }

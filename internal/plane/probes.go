@@ -15,10 +15,10 @@ type Process struct {
 	proc.ID
 }
 
-// Alive reports whether the process has not ended. One that nobody has waited for has ended.
+// Alive reports whether the process still runs; a zombie does not.
 func (p Process) Alive() bool { return alive(p.ID) }
 
-// Processes lists the components that run, those first that others depend on.
+// Processes lists the running components in the order of their dependencies.
 func (p *Plane) Processes() []Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,7 +31,8 @@ func (p *Plane) Processes() []Process {
 	return list
 }
 
-// Probes read what each component uses; the subjects are the components' names. They follow the components over Restart.
+// Probes returns a probe for each component, with the component's name as its subject. They follow the components over
+// Restart.
 func (p *Plane) Probes() []probe.Probe {
 	var list []probe.Probe
 	for _, name := range p.components() {
@@ -50,7 +51,7 @@ var _ probe.Probe = componentProbe{}
 // Subject implements probe.Probe.
 func (c componentProbe) Subject() string { return c.name }
 
-// Read implements probe.Probe. It is light: kube-apiserver's memory is too large to be walked through while it serves.
+// Read implements probe.Probe. It is light: walking kube-apiserver's memory would slow it down while it serves.
 func (c componentProbe) Read(ctx context.Context) ([]metric.Sample, error) {
 	c.plane.mu.Lock()
 	child := c.plane.children[c.name]

@@ -13,30 +13,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Users that a plane knows by their tokens.
+// Users that a plane identifies by their tokens.
 const (
 	AdminUser  = "tare-admin"  // group system:masters, which skips authorization
 	CallerUser = "tare-caller" // no rights beyond those of every authenticated user
 	NodesUser  = "tare-nodes"  // group system:masters: simulated nodes write what a thousand kubelets would
 )
 
-// masters is the group that RBAC never asks about.
+// masters is the group that bypasses RBAC.
 const masters = "system:masters"
 
-// folderPrefix marks the folders that are ours to remove.
+// folderPrefix marks the folders that tare may remove.
 const folderPrefix = "tare-plane-"
 
 // shm is where POSIX shared memory lives: a tmpfs on practically every Linux.
 const shm = "/dev/shm"
 
-// secrets are the files of one plane that nobody else may read, in one folder.
+// secrets are the private files of one plane, in one folder.
 type secrets struct {
 	dir                                         string
 	ca                                          *authority
 	admin, caller, nodes, scheduler, controller string // tokens
 }
 
-// secretFolder names a folder that does not exist yet: on tmpfs where there is one, so that no key ever reaches a disk.
+// secretFolder returns a path that does not exist yet: on tmpfs if there is one, so that no key reaches a disk.
 func secretFolder() string {
 	name := folderPrefix + rand.Text()[:12]
 	if kind, _, err := fileSystem(shm); err == nil && kind == unix.TMPFS_MAGIC && unix.Access(shm, unix.W_OK|unix.X_OK) == nil {
@@ -45,7 +45,7 @@ func secretFolder() string {
 	return filepath.Join(os.TempDir(), name)
 }
 
-// fileSystem gives the type of the file system at path and its free bytes.
+// fileSystem returns the type of the file system at path and its free bytes.
 func fileSystem(path string) (kind int64, free uint64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
@@ -54,7 +54,7 @@ func fileSystem(path string) (kind int64, free uint64, err error) {
 	return int64(s.Type), s.Bavail * uint64(s.Bsize), nil //nolint:unconvert // the types differ between architectures
 }
 
-// write makes the folder, which must not exist, and everything in it that does not depend on ports.
+// write makes the folder, which must not exist, and all files in it that do not depend on ports.
 func (s *secrets) write(now time.Time) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return fmt.Errorf("make a folder for secrets: %w", err)
@@ -103,7 +103,7 @@ const (
 
 func (s *secrets) path(name string) string { return filepath.Join(s.dir, name) }
 
-// tokens is kube-apiserver's static token file: token, user, uid, groups.
+// tokens returns kube-apiserver's static token file: token, user, uid, groups.
 func (s *secrets) tokens() []byte {
 	var b bytes.Buffer
 	for i, u := range []struct{ token, user, group string }{
@@ -122,7 +122,7 @@ func (s *secrets) tokens() []byte {
 	return b.Bytes()
 }
 
-// kubeconfigs writes one for each who reads such a file, once the server's address is known.
+// kubeconfigs writes one file for each user, once the server's address is known.
 func (s *secrets) kubeconfigs(server string) error {
 	for _, k := range []struct{ file, user, token string }{
 		{adminFile, AdminUser, s.admin},

@@ -371,7 +371,7 @@ func holdUntilKilled(binary string) error {
 		Name: "held", Holder: proc.ID{PID: os.Getpid(), StartTicks: self}, Logs: dir, ReadySeconds: p.ReadySeconds, Processes: p.Processes(),
 		Folders: []string{filepath.Dir(p.Kubeconfig())},
 	}
-	if err := (Shelf{Dir: dir}).Put(k); err != nil {
+	if err := (KeptFolder{Dir: dir}).Put(k); err != nil {
 		return err
 	}
 	if _, err := os.Stdout.WriteString(dir + "\n"); err != nil {
@@ -403,7 +403,7 @@ func TestKilledHolder(t *testing.T) {
 	}
 	dir := strings.TrimSpace(string(line[:n]))
 	defer os.RemoveAll(dir) //nolint:errcheck // in the folder for temporary files
-	k, ok, err := Shelf{Dir: dir}.Get("held")
+	k, ok, err := KeptFolder{Dir: dir}.Get("held")
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}

@@ -9,8 +9,9 @@ import (
 	"tare/internal/proc"
 )
 
-// Close ends the components, those first that others do not depend on, waits until their ports are free, and removes the plane's folders.
-// When ctx ends, what still runs is killed; nothing is left either way. Closing again does nothing.
+// Close ends the components in the reverse order of their dependencies, waits until their ports are free, and removes
+// the plane's folders. When ctx ends, it kills what still runs; nothing is left in either case. Calling it again does
+// nothing.
 func (p *Plane) Close(ctx context.Context) error {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -21,8 +22,9 @@ func (p *Plane) Close(ctx context.Context) error {
 	return errors.Join(err, p.remove())
 }
 
-// Restart ends all components, those too that have ended by themselves or hang, and starts them again on the same ports, with the same
-// authority, tokens and data. It returns when they are ready; after an error only Restart and Close are of use.
+// Restart ends all components, including those that have ended or hang, and starts them again on the same ports, with
+// the same authority, tokens and data. It returns when they are ready; after an error only Restart and Close may be
+// called.
 func (p *Plane) Restart(ctx context.Context) error {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -38,7 +40,7 @@ func (p *Plane) Restart(ctx context.Context) error {
 	return nil
 }
 
-// down stops the components in the reverse order of their dependence.
+// down stops the components in the reverse order of their dependencies.
 func (p *Plane) down(ctx context.Context) error {
 	err := errors.Join(p.stop(ctx, Scheduler, ControllerManager), p.stop(ctx, APIServer), p.stop(ctx, Etcd))
 	if p.ports == (ports{}) {
@@ -47,7 +49,7 @@ func (p *Plane) down(ctx context.Context) error {
 	return errors.Join(err, awaitFree(context.WithoutCancel(ctx), p.config.Clock, p.ports.all()))
 }
 
-// stop ends components side by side. From its beginning on, their end is no failure.
+// stop ends components concurrently. From its start on, their end is no failure.
 func (p *Plane) stop(ctx context.Context, components ...string) error {
 	errs := make([]error, len(components))
 	var wg sync.WaitGroup
@@ -68,7 +70,7 @@ func (p *Plane) forget(component string) *proc.Child {
 	return c
 }
 
-// Failed tells which component has ended by itself, with the last lines of its log; nil: all run that should.
+// Failed returns which component has ended by itself, with the last lines of its log; nil: all run.
 func (p *Plane) Failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

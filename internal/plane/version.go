@@ -16,23 +16,23 @@ type Version string
 
 // The versions.
 const (
-	V136 Version = "1.36" // what is current
+	V136 Version = "1.36" // the current release
 	V124 Version = "1.24" // the last with PodSecurityPolicy
 )
 
 // Versions are all versions.
 func Versions() []Version { return []Version{V136, V124} }
 
-// A source is what a version is built from.
+// A source is what a version is built from, and how the user names a binary instead.
 type source struct {
 	folder   string // in engines.Sources
 	binary   string
-	variable string // names a binary that is there already
-	field    string // of an experiment, does the same
+	variable string // names an existing binary
+	field    string // the experiment's field with the same meaning
 	flags    []string
 }
 
-// source returns what v is built from; the error names the versions that there are.
+// source returns what v is built from, or an error that names the known versions.
 func (v Version) source() (source, error) {
 	switch v {
 	case V136:
@@ -43,7 +43,8 @@ func (v Version) source() (source, error) {
 	return source{}, fmt.Errorf("version %q of Kubernetes: a control plane can be had of %v", v, Versions())
 }
 
-// module is how the binary is built: with the version of Kubernetes that go.mod pins, so that the API server's own word cannot be wrong.
+// module describes how to build the binary, with the version of Kubernetes that go.mod pins, so that the API server
+// reports the right version.
 func (s source) module() (build.GoModule, error) {
 	files, err := build.Below(engines.Sources, s.folder)
 	if err != nil {
@@ -62,7 +63,7 @@ func (s source) module() (build.GoModule, error) {
 
 var requires = regexp.MustCompile(`(?m)^\s*(?:require )?k8s\.io/kubernetes (v\d+\.\d+\.\d+)$`)
 
-// pinned is the version of Kubernetes that a go.mod requires: "v1.36.3".
+// pinned returns the version of Kubernetes that a go.mod requires: "v1.36.3".
 func pinned(mod string) (string, error) {
 	m := requires.FindStringSubmatch(mod)
 	if m == nil {
@@ -71,7 +72,7 @@ func pinned(mod string) (string, error) {
 	return m[1], nil
 }
 
-// minorOf is the release that a version belongs to: "1.36" for "v1.36.3"; empty if it is none.
+// minorOf returns the release that a version belongs to: "1.36" for "v1.36.3"; empty if the version is malformed.
 func minorOf(kubernetes string) Version {
 	parts := strings.Split(strings.TrimPrefix(kubernetes, "v"), ".")
 	if len(parts) < 3 {
@@ -80,7 +81,7 @@ func minorOf(kubernetes string) Version {
 	return Version(parts[0] + "." + parts[1])
 }
 
-// versionFlags tell the linker what Kubernetes calls itself, which its own release scripts do in the same way (hack/lib/version.sh).
+// versionFlags set Kubernetes' own version at link time, as its release scripts do (hack/lib/version.sh).
 func versionFlags(kubernetes string) string {
 	major, minor, _ := strings.Cut(string(minorOf(kubernetes)), ".")
 	var flags []string
@@ -90,10 +91,11 @@ func versionFlags(kubernetes string) string {
 	return strings.Join(flags, " ")
 }
 
-// notInNames are characters that a development version of Go has, and that a folder's name should not have.
+// notInNames are characters of a Go development version that a folder's name should not have.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9.+-]+`)
 
-// folderName is the cache's folder of a binary: by its sources, their flags, and the toolchain, on which the speed of the result depends.
+// folderName is the binary's folder in the cache: it depends on the sources, their flags, and the toolchain, which
+// affects the binary's speed.
 func folderName(v Version, m build.GoModule, toolchain string) (string, error) {
 	words := append([]string{runtime.GOOS, runtime.GOARCH, m.LDFlags}, m.Flags...)
 	hash, err := build.Hash(m.Sources, m.Files, words...)
