@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// A Failure is a driver's own word that it could not do what it was asked. It lives on.
+// A Failure is a driver's report that it could not do what it was asked. The driver keeps running.
 type Failure struct {
 	Do   string // the request
 	Said string
@@ -23,7 +23,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("it cannot %s: %s", f.Do, f.Said)
 }
 
-// quoted is how much of a nonsensical answer an error shows, in bytes.
+// quoted bounds the part of a malformed answer that an error quotes, in bytes.
 const quoted = 120
 
 func quote(line []byte) string {
@@ -33,8 +33,8 @@ func quote(line []byte) string {
 	return fmt.Sprintf("%q", line)
 }
 
-// parseAnswer reads one line, without its end, that answers request r. The error is a *Failure where the driver says that it failed, and otherwise says what
-// is wrong with the answer.
+// parseAnswer parses a line, without its end, that answers request r. The error is a *Failure where the driver reports
+// one, and otherwise says what is wrong with the answer.
 func parseAnswer(line []byte, r Request) (json.RawMessage, error) {
 	var a struct {
 		ID    *uint64         `json:"id"`
@@ -64,7 +64,7 @@ func parseAnswer(line []byte, r Request) (json.RawMessage, error) {
 	return a.OK, nil
 }
 
-// strictly decodes the whole of text. A name that is not known is an error: a misspelt one would be a value that is missing.
+// strictly decodes the whole of text. It rejects unknown names: a misspelt one would be a missing value.
 func strictly(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -80,7 +80,7 @@ func strictly(text []byte, into any) error {
 	return nil
 }
 
-// noNumber explains what some languages print for numbers that JSON does not have.
+// noNumber explains the words that some languages print for numbers that JSON lacks.
 func noNumber(line []byte) string {
 	for _, word := range []string{"NaN", "Infinity"} {
 		if bytes.Contains(line, []byte(word)) {
@@ -90,7 +90,7 @@ func noNumber(line []byte) string {
 	return ""
 }
 
-// decode reads what an answer holds.
+// decode parses the content of an answer.
 func decode(do string, ok json.RawMessage, into any) error {
 	if err := strictly(ok, into); err != nil {
 		return fmt.Errorf("its answer to %s cannot be read (%w): it said %s", do, err, quote(ok))

@@ -14,22 +14,22 @@ import (
 	"tare/internal/proc"
 )
 
-// working is an arm with the process that performs its operations.
-func (t *Target) working(tr design.Treatment) (*arm, *session, error) {
+// runningArm returns a treatment's arm with its running process.
+func (t *Target) runningArm(tr design.Treatment) (*arm, *process, error) {
 	a, err := t.arm(tr)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := t.session(a)
+	s := t.process(a)
 	if s == nil {
 		return nil, nil, fmt.Errorf("treatment %q has not been entered", tr.ID)
 	}
 	return a, s, nil
 }
 
-// batch has n calls of an operation made, and says what one of them cost.
+// batch makes the program perform n calls of an operation, and returns the cost of one.
 func (t *Target) batch(ctx context.Context, a *arm, o Operation, n int) ([]load.BatchSample, error) {
-	_, s, err := t.working(a.treatment)
+	_, s, err := t.runningArm(a.treatment)
 	if err != nil {
 		return nil, err
 	}
@@ -48,23 +48,23 @@ func (t *Target) batch(ctx context.Context, a *arm, o Operation, n int) ([]load.
 		return nil, s.client.fail(fmt.Errorf("its answer to operate %s is wrong: %w", o.Name, err))
 	}
 	if names := c.names(); known && !slices.Equal(names, before) {
-		return nil, s.client.fail(fmt.Errorf("it counted %s of %s before, and %s now; what it counts is the same in all answers", said(before), o.Name, said(names)))
+		return nil, s.client.fail(fmt.Errorf("it counted %s of %s before, and %s now; what it counts is the same in all answers", quotedNames(before), o.Name, quotedNames(names)))
 	}
 	samples, from, err := c.complete(took, cpu, cpuErr)
 	if err != nil {
 		return nil, s.client.fail(fmt.Errorf("operate %s: %w", o.Name, err))
 	}
-	return samples, t.keep(a, o, c, from, took, samples)
+	return samples, t.recordCost(a, o, c, from, took, samples)
 }
 
-func said(names []string) string {
+func quotedNames(names []string) string {
 	if len(names) == 0 {
 		return "nothing"
 	}
 	return strings.Join(names, ", ")
 }
 
-// complete adds tare's own times to what the program has counted, where that lacks them.
+// complete adds the times that tare measured where the program has not counted them.
 func (c Cost) complete(took, cpu time.Duration, cpuErr error) ([]load.BatchSample, sources, error) {
 	from := sources{wall: byProgram, cpu: byProgram}
 	samples, each := c.samples(), float64(c.Calls)
@@ -83,8 +83,8 @@ func (c Cost) complete(took, cpu time.Duration, cpuErr error) ([]load.BatchSampl
 	return samples, from, nil
 }
 
-// keep remembers who measured, and what the batch cost where a note will tell.
-func (t *Target) keep(a *arm, o Operation, c Cost, from sources, took time.Duration, samples []load.BatchSample) error {
+// recordCost records who measured and, for the notes, what the batch cost.
+func (t *Target) recordCost(a *arm, o Operation, c Cost, from sources, took time.Duration, samples []load.BatchSample) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a.counts[o.Name] = c.names()
@@ -105,14 +105,15 @@ func (t *Target) keep(a *arm, o Operation, c Cost, from sources, took time.Durat
 	return nil
 }
 
-// cpuMeter reads the CPU time of processes from outside. A nil one is not wanted.
+// cpuMeter reads the CPU time of processes from outside. A nil meter measures nothing.
 type cpuMeter struct {
 	tree *proc.Tree
 	from time.Duration
 	err  error
 }
 
-// newMeter begins to measure. What goes wrong is told by stop: it matters only if the program does not count itself.
+// newMeter starts a measurement. stop reports its errors: they matter only if the program does not count CPU time
+// itself.
 func newMeter(roots []int) *cpuMeter {
 	m := &cpuMeter{}
 	if m.tree, m.err = proc.NewTree(roots...); m.err == nil {
@@ -121,7 +122,7 @@ func newMeter(roots []int) *cpuMeter {
 	return m
 }
 
-// errUnmeasured says that nothing was measured, because the program counts itself.
+// errUnmeasured means that tare did not measure, because the program counts itself.
 var errUnmeasured = errors.New("not measured")
 
 func (m *cpuMeter) stop() (time.Duration, error) {

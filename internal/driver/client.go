@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// defaultGrace is what a driver gets to answer "stop", and then to end.
+	// defaultGrace is how long a driver may take to answer "stop", and then to end.
 	defaultGrace = 5 * time.Second
-	// endWithin is how long a driver that broke off may take to end by itself, so that its status can be told.
+	// endWithin is how long a driver that closed its output may take to end, so that its exit status can be reported.
 	endWithin = time.Second
 	// lineBuffer is the usual length of an answer.
 	lineBuffer = 16 << 10
 )
 
-// client speaks to a driver's process. One request is under way at a time. After an error that is no *Failure the process has been killed.
+// client speaks to a driver's process, one request at a time. After any error but a *Failure it has killed the process.
 type client struct {
 	name  string
 	child *proc.Child
 	lines *bufio.Reader
 	last  uint64 // id of the last request
-	// broken is why it is of no more use; nil while it is.
+	// broken is why the client can no longer be used; nil while it can.
 	broken error
-	// watched is closed when nothing waits for the process any more.
+	// watched is closed when no goroutine waits for the process any more.
 	watched chan struct{}
 	closed  bool
 	grace   time.Duration // see defaultGrace
@@ -45,13 +45,13 @@ type client struct {
 type launch struct {
 	program Program
 	folder  string // for Mark; empty: none
-	log     string // the file for what it says on stderr; empty: it is lost
+	log     string // the file for stderr; empty: stderr is discarded
 	cpus    []int
 	born    func(proc.ID) error
 	grace   time.Duration // 0: defaultGrace
 }
 
-// start starts a driver. It has been asked nothing yet.
+// start starts a driver and sends it nothing yet.
 func (l launch) start(ctx context.Context) (*client, error) {
 	p := l.program
 	child, err := proc.Start(ctx, proc.Spec{
@@ -69,7 +69,8 @@ func (l launch) start(ctx context.Context) (*client, error) {
 	return c, nil
 }
 
-// watch ends a wait for an answer when the process has ended: somebody else may hold its stdout open. What it said before can still be read.
+// watch ends a wait for an answer when the process has ended: another process may hold its stdout open. Output that
+// precedes the end can still be read.
 func (c *client) watch() {
 	defer close(c.watched)
 	<-c.child.Exited()
@@ -85,8 +86,8 @@ func monotonic() (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// ask sends a request, waits for its answer, and decodes that into into, unless it is nil. took is the time between the first byte of the request and the
-// last one of the answer.
+// ask sends a request, waits for its answer, and decodes that into into unless it is nil. took is the time from the
+// first byte of the request to the last byte of the answer.
 func (c *client) ask(ctx context.Context, within time.Duration, r Request, into any) (took time.Duration, err error) {
 	if c.broken != nil {
 		return 0, c.broken
@@ -142,7 +143,7 @@ func (c *client) exchange(ctx context.Context, within time.Duration, do string, 
 	return answer, took, nil
 }
 
-// ErrLate says that a driver did not answer within the time that it was given, and was killed.
+// ErrLate means that a driver did not answer in time and was killed.
 var ErrLate = errors.New("it hangs, or needs longer than it is given")
 
 var (
@@ -152,7 +153,7 @@ var (
 
 func (c *client) transfer(line []byte) (answer []byte, took time.Duration, err error) {
 	if n := c.lines.Buffered(); n > 0 {
-		said, _ := c.lines.Peek(n) // as much is there
+		said, _ := c.lines.Peek(n) // what has been read so far
 		return c.child.Veil(slices.Clone(said)), 0, errUnasked
 	}
 	asked, err := monotonic()
@@ -169,7 +170,7 @@ func (c *client) transfer(line []byte) (answer []byte, took time.Duration, err e
 	return c.child.Veil(answer), answered - asked, err
 }
 
-// readLine reads up to the end of a line, and gives it without that. After an error it gives what was read.
+// readLine returns a line without its end. With an error it returns what was read.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -187,7 +188,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// explain says what became of an exchange that failed on the driver's side. said is what there was of an answer.
+// explain explains an exchange that failed on the driver's side. said is the part of an answer that was read.
 func (c *client) explain(do string, said []byte, err error) error {
 	switch {
 	case errors.Is(err, errLong):
@@ -213,7 +214,7 @@ func (c *client) explain(do string, said []byte, err error) error {
 	return fmt.Errorf("%s: %w", do, err)
 }
 
-// usable reports whether the driver can be asked something.
+// usable reports whether the driver can take a request.
 func (c *client) usable() bool {
 	select {
 	case <-c.child.Exited():
@@ -223,7 +224,7 @@ func (c *client) usable() bool {
 	}
 }
 
-// awaitExit reports whether the process has ended, or does before ctx.
+// awaitExit reports whether the process has ended, or ends before ctx.
 func (c *client) awaitExit(ctx context.Context) bool {
 	select {
 	case <-c.child.Exited():
@@ -233,7 +234,7 @@ func (c *client) awaitExit(ctx context.Context) bool {
 	}
 }
 
-// status words the end of the process, which has ended.
+// status describes how the process ended. It must have ended.
 func (c *client) status() string {
 	if s := c.child.Status(); s != "" {
 		return s
@@ -241,7 +242,8 @@ func (c *client) status() string {
 	return "exit status 0, without having been asked to stop"
 }
 
-// fail kills the process with its group, waits for its end, and remembers why. The error carries the last words of its log.
+// fail kills the process with its group, waits for its end, and records the reason. The error includes the end of its
+// log.
 func (c *client) fail(err error) error {
 	how := ""
 	select {
@@ -257,7 +259,7 @@ func (c *client) fail(err error) error {
 
 // kill ends the process and its group, and waits.
 func (c *client) kill() {
-	_ = c.child.Signal(syscall.SIGKILL) // it cannot fail for a child of ours that lives
+	_ = c.child.Signal(syscall.SIGKILL) // it cannot fail for tare's own running child
 	<-c.child.Exited()
 }
 
@@ -273,7 +275,8 @@ func (c *client) close() {
 	}
 }
 
-// stop asks the driver to end, and ends it where it does not. untidy says what it did not do as it should; the process is gone in any case.
+// stop asks the driver to end, and kills it if it does not. untidy says in what way it failed to end properly; the
+// process has ended in any case.
 func (c *client) stop(ctx context.Context) (untidy string) {
 	if c.broken != nil {
 		return ""
@@ -281,12 +284,12 @@ func (c *client) stop(ctx context.Context) (untidy string) {
 	_, err := c.ask(ctx, c.grace, Request{Do: DoStop}, nil)
 	if c.broken != nil { // and has ended
 		if c.child.Status() == "" {
-			return "" // it took the request as its answer
+			return "" // the driver took the request as its own
 		}
 		return err.Error()
 	}
 	c.broken = fmt.Errorf("%s: it was stopped", c.name)
-	_ = c.child.In.Close() // the second reason to end
+	_ = c.child.In.Close() // the second signal to end
 	limited, cancel := context.WithTimeout(ctx, c.grace)
 	defer cancel()
 	switch {

@@ -13,7 +13,7 @@ import (
 	"tare/internal/unit"
 )
 
-// counted are the metrics that a program may count, in the order in which they are told.
+// counted returns the metrics that a program may count, in the order of reports.
 func counted() []metric.Metric {
 	return []metric.Metric{
 		metric.Wall, metric.CPU, metric.Instructions, metric.Allocations, metric.Allocated, metric.Hits, metric.CacheHits, metric.Error,
@@ -28,10 +28,12 @@ func countedNames() []string {
 	return out
 }
 
-// atOnce is how many calls at once a program is believed to make: by so much its sums of time may exceed what passed. More is a confusion of units.
+// atOnce bounds how many concurrent calls a program may claim: its sums of time may exceed the elapsed time by this
+// factor. More is a confusion of units.
 const atOnce = 10000
 
-// valid says what is wrong with a cost, for which so many calls were asked, in the time that passed.
+// valid returns an error unless a cost is plausible for the number of calls that were asked for and the time that
+// passed.
 func (c Cost) valid(calls int, passed time.Duration) error {
 	if c.Calls != calls {
 		return fmt.Errorf("it made %d calls where %d were asked for", c.Calls, calls)
@@ -55,7 +57,7 @@ func (c Cost) valid(calls int, passed time.Duration) error {
 	return nil
 }
 
-// names are what the program counted, in the order in which they are told.
+// names are the metrics that the program counted, in the order of reports.
 func (c Cost) names() []string {
 	return slices.DeleteFunc(countedNames(), func(name string) bool {
 		_, ok := c.Total[name]
@@ -63,7 +65,7 @@ func (c Cost) names() []string {
 	})
 }
 
-// samples share the totals among the calls.
+// samples divides the totals by the number of calls.
 func (c Cost) samples() []load.BatchSample {
 	var out []load.BatchSample
 	for _, name := range c.names() {
@@ -72,7 +74,8 @@ func (c Cost) samples() []load.BatchSample {
 	return out
 }
 
-// source is who measured a metric of an operation. It must be one and the same in all arms: two stopwatches cannot be held against each other.
+// source is who measured a metric of an operation. It must be the same in all arms: times by two different clocks
+// cannot be compared.
 type source uint8
 
 const (
@@ -92,5 +95,5 @@ func (s source) String() string {
 	return "nobody"
 }
 
-// sources are who measures the times of one operation.
+// sources says who measured the times of one operation.
 type sources struct{ wall, cpu source }

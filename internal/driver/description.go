@@ -23,7 +23,7 @@ const (
 	mostName   = 64 // bytes
 )
 
-// describe asks a program what it is.
+// describe asks a program for its description.
 func describe(ctx context.Context, c *client, within time.Duration) (Description, error) {
 	var d Description
 	if _, err := c.ask(ctx, within, Request{Do: DoDescribe, Protocol: Protocol}, &d); err != nil {
@@ -35,7 +35,7 @@ func describe(ctx context.Context, c *client, within time.Duration) (Description
 	return d, nil
 }
 
-// valid says what is wrong with a description by itself.
+// valid returns an error unless the description is consistent by itself.
 func (d Description) valid() error {
 	if d.Protocol != Protocol {
 		return fmt.Errorf("it speaks protocol %d, and this tare speaks %d; use the program's version for protocol %d", d.Protocol, Protocol, Protocol)
@@ -75,7 +75,8 @@ func (d Description) valid() error {
 	return nil
 }
 
-// Plain reports whether a name can stand in files, budgets and tables as it is: letters, digits, '.', '_' and '-', up to 64 of them.
+// Plain reports whether a name can stand in files, budgets and tables unchanged: up to 64 letters, digits, '.', '_' and
+// '-'.
 func Plain(name string) bool {
 	for _, r := range name {
 		if (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r) {
@@ -85,7 +86,7 @@ func Plain(name string) bool {
 	return name != "" && len(name) <= mostName
 }
 
-// same reports whether two processes of one run are the same program.
+// same reports whether two processes of one run are of the same program.
 func (d Description) same(o Description) bool {
 	return d.Name == o.Name && d.Version == o.Version && slices.Equal(d.Operations, o.Operations) && reflect.DeepEqual(d.Factors, o.Factors)
 }
@@ -108,7 +109,8 @@ func (d Description) operation(name string) (Operation, bool) {
 	return d.Operations[i], true
 }
 
-// chosen are the operations of these names, in order, or all that there are; and those of the harness whose cost is in one of them.
+// chosen returns the operations of these names, in order, or all if there are none; and the harness operations whose
+// cost they include.
 func (d Description) chosen(names []string) []string {
 	if len(names) == 0 {
 		return d.names()
@@ -126,8 +128,9 @@ func (d Description) chosen(names []string) []string {
 	return out
 }
 
-// Check says what is wrong with a choice of operations (none: all), and with the levels of treatments and the settings below them, given what the program
-// describes. Paths are "operations", "settings.<name>", and "" for what is not in the target's section.
+// Check returns what is wrong with the chosen operations (none: all), the treatments' levels and the settings, given
+// what the program describes. Paths are "operations", "settings.<name>", and "" for what is not in the target's
+// section.
 func (d Description) Check(operations []string, treatments []design.Treatment, settings map[string]string) []area.Finding {
 	out := d.checkOperations(operations)
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -195,21 +198,22 @@ func (d Description) checkLevel(path, what, name, level string) []area.Finding {
 	return nil
 }
 
-// An Introduction is a program's description, and how long it took to start, to give it, and to end.
+// An Introduction is a program's description, and the time that it took to start, to describe itself, and to end.
 type Introduction struct {
 	Description
 
 	Took time.Duration
 }
 
-// Try starts a program, has it describe itself within a time (0: DefaultDescribeWithin), and stops it: for preflight. Nothing is
-// left, not even when this process is killed meanwhile. Errors are sentences for the person, and quote what it said on stderr.
+// Try starts a program, lets it describe itself within a time (0: DefaultDescribeWithin), and stops it: for preflight.
+// It leaves nothing behind, even when this process is killed meanwhile. Errors are sentences for the user, and quote
+// the program's stderr.
 func Try(ctx context.Context, p Program, within time.Duration) (in Introduction, err error) {
 	file, err := Scratch(os.TempDir())
 	if err != nil {
 		return in, fmt.Errorf("make a file for what %s says on stderr: %w", p.Name, err)
 	}
-	defer file.Close() //nolint:errcheck // it has no name: nothing is lost
+	defer file.Close() //nolint:errcheck // the file has no name: nothing is lost
 	log := scratchLog{file}
 	if in, err = try(ctx, p, within, log.path()); err != nil {
 		err = withoutLog{err, log.path()}

@@ -15,8 +15,8 @@ import (
 // randomLength is the length of the random part of a folder's name, in bytes.
 const randomLength = 8
 
-// newFolder is a path that nobody has yet, and the part of it that is unique. Its length is always the same: how long a path is is part of what opening a file
-// costs.
+// newFolder returns a new unique path, and its unique part. Paths all have the same length, since a path's length
+// affects the cost of opening a file.
 func newFolder(parent, areaName string) (path, unique string) {
 	var b [randomLength]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -26,7 +26,7 @@ func newFolder(parent, areaName string) (path, unique string) {
 
 func prefix(areaName string) string { return "tare-" + areaName + "-" }
 
-// makeFolder makes a folder once it is journaled.
+// makeFolder journals a folder and makes it.
 func makeFolder(j area.Journal, areaName, path string) error {
 	if err := j.Intend(folderChange(areaName, path)); err != nil {
 		return fmt.Errorf("journal the folder for files: %w", err)
@@ -37,7 +37,7 @@ func makeFolder(j area.Journal, areaName, path string) error {
 	return nil
 }
 
-// restoreFolder makes a folder of ours anew that somebody has removed: a program that undoes finds it there.
+// restoreFolder makes a folder again that somebody has removed: a program that undoes expects it.
 func restoreFolder(path string) error {
 	err := os.Mkdir(path, 0o700)
 	if !errors.Is(err, os.ErrExist) {
@@ -50,7 +50,7 @@ func restoreFolder(path string) error {
 	return err
 }
 
-// ours is an error unless path can be a folder that this package made for the area.
+// ours returns an error unless this package may have made path for the area.
 func ours(areaName, path string) error {
 	unique, ok := strings.CutPrefix(filepath.Base(path), prefix(areaName))
 	b, err := hex.DecodeString(unique)
@@ -60,7 +60,8 @@ func ours(areaName, path string) error {
 	return nil
 }
 
-// clearFolder removes a folder of ours, after it has ended what outlived the driver that started it. A folder that is gone is no error.
+// clearFolder ends the processes that outlived the driver that started them, and removes their folder. It succeeds if
+// the folder does not exist.
 func clearFolder(areaName, path string) error {
 	if err := ours(areaName, path); err != nil {
 		return err
@@ -70,13 +71,13 @@ func clearFolder(areaName, path string) error {
 	}
 	err := os.RemoveAll(path)
 	if errors.Is(err, os.ErrPermission) {
-		// Some programs write-protect the folders that they make; those of modules are.
+		// Some programs make their folders read-only, as Go does for modules.
 		_ = filepath.WalkDir(path, func(p string, d os.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				err = os.Chmod(p, 0o700)
 			}
 			return err
-		}) // what it could not change, the second attempt tells
+		}) // the second RemoveAll reports what could not be changed
 		err = os.RemoveAll(path)
 	}
 	return err

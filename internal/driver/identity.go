@@ -14,13 +14,14 @@ import (
 	"strings"
 )
 
-// Identity tells a program from any other one that might stand under its name later: by what it says of itself, and by the content of its files (see
-// Program.Files). What it reads beside them, such as libraries and data, is not looked at: its version has to tell.
+// Identity distinguishes a program from another that may have the same name later: by its description and by the
+// content of its files (see Program.Files). It does not cover libraries and data that the program reads: its version
+// must change with them.
 func Identity(p Program, d Description) (map[string]string, error) {
 	says, err := json.Marshal(struct {
 		Operations []Operation
 		Factors    map[string][]string
-	}{d.Operations, d.Factors}) // maps are written in the order of their keys
+	}{d.Operations, d.Factors}) // maps are encoded in the order of their keys
 	if err != nil {
 		return nil, fmt.Errorf("encode the description of %s: %w", p.Name, err)
 	}
@@ -34,10 +35,10 @@ func Identity(p Program, d Description) (map[string]string, error) {
 	return out, nil
 }
 
-// unreadable stands for the content of a file that may be run and not be read.
+// unreadable stands for the content of a file that is executable and not readable.
 const unreadable = "cannot be read"
 
-// content is the SHA-256 of a file.
+// content returns the SHA-256 of a file.
 func content(path string) (sum string, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrPermission) {
@@ -54,8 +55,8 @@ func content(path string) (sum string, err error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// look finds a program's files as they are now.
-func (p Program) look() (map[string]os.FileInfo, error) {
+// stat returns the current state of a program's files.
+func (p Program) stat() (map[string]os.FileInfo, error) {
 	out := map[string]os.FileInfo{}
 	for name, path := range p.Files {
 		info, err := os.Stat(path)
@@ -67,7 +68,7 @@ func (p Program) look() (map[string]os.FileInfo, error) {
 	return out, nil
 }
 
-// changed names the first of a program's files that is no longer the one that it was, or that was written to since; empty: none.
+// changed names the first of a program's files that has been replaced or written to; empty: none.
 func changed(was, is map[string]os.FileInfo) string {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		a, b := was[name], is[name]

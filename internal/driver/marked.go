@@ -10,8 +10,9 @@ import (
 	"tare/internal/proc"
 )
 
-// endMarked kills the processes that carry the mark of a folder in their environment: drivers, and whatever they have started, in their own groups and sessions or
-// not. group restricts it to one process group; 0: it does not. Processes of other users cannot be read, and are not ours.
+// endMarked kills the processes that have a folder's mark in their environment: drivers, and all that they started, in
+// any process group and session. A group other than 0 restricts it to that process group. It skips processes of other
+// users, whose environment is not readable.
 func endMarked(folder string, group int) error {
 	mark := []byte(Mark + "=" + folder)
 	return proc.KillWhere(func(pid int) bool {

@@ -11,12 +11,12 @@ import (
 	"tare/internal/proc"
 )
 
-// NamedKind is the kind of changes that are processes which a program named in its answer to prepare, and which it has started. They are found by pid and start
-// time, whatever they have made of their environment and their session.
+// NamedKind is the kind of changes that are processes which a program started and named in its answer to prepare. They
+// are identified by pid and start time, however they changed their environment and session.
 const NamedKind = "named-process"
 
-// journalNamed journals the processes that an arm's program has just named, as far as they are its own.
-func (t *Target) journalNamed(a *arm, s *session) error {
+// journalNamed journals those processes that an arm's program has just named and has started itself.
+func (t *Target) journalNamed(a *arm, s *process) error {
 	for _, id := range s.pids {
 		if _, known := a.named[id]; known || !a.started(id, s.client.child.PID) {
 			continue
@@ -34,8 +34,9 @@ func (t *Target) journalNamed(a *arm, s *session) error {
 	return nil
 }
 
-// started reports whether a process was started for the arm by its program, one process of which is driver: not before the first of them, and in their control
-// group. A server that was there before, and what a service manager or a container runtime has started, belongs to others, and must not be killed.
+// started reports whether the program of the arm, of which driver is one process, started a process: it must not be
+// older than the program's first process, and must be in the same control group. An earlier server, and what a service
+// manager or a container runtime has started, must not be killed.
 func (a *arm) started(id proc.ID, driver int) bool {
 	if id.StartTicks < a.since {
 		return false
@@ -45,13 +46,13 @@ func (a *arm) started(id proc.ID, driver int) bool {
 	return errors.Join(err, e) == nil && group == other
 }
 
-// controlGroup is the control group of a process, in all hierarchies.
+// controlGroup returns the control group of a process, in all hierarchies.
 func controlGroup(pid int) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	return strings.TrimSpace(string(text)), err
 }
 
-// endNamed ends the processes of an arm that the program should have ended when it was asked to undo.
+// endNamed kills the processes of an arm that the program should have ended in undo.
 func (t *Target) endNamed(a *arm) error {
 	var errs []error
 	for id, c := range a.named {

@@ -18,47 +18,47 @@ type Program struct {
 	Path string   // the binary; without a slash it is looked up in PATH
 	Args []string // without the binary
 	Dir  string   // working directory; empty: tare's own
-	Env  []string // its whole environment, "NAME=value"; to it comes Mark
-	// Files are the files that make it this program and no other, by what they are called: the binary, the script that it interprets. Their content is
-	// part of its Identity, and they must not change while it is measured.
+	Env  []string // its whole environment, "NAME=value", to which Mark is added
+	// Files are the files that define the program, by their role: the binary, the script that it interprets. Their content
+	// is part of its Identity, and must not change while it is measured.
 	Files map[string]string
 }
 
-// Mark is the environment variable that tells a driver's folder to the driver and to all that it starts, by which tare finds processes that outlive
-// what started them.
+// Mark is the environment variable that holds a driver's folder, for the driver and all that it starts. By it tare
+// finds processes that outlive their parents.
 const Mark = "TARE_DRIVER"
 
-// An Arm is what one treatment runs.
+// An Arm is the program and the levels of one treatment.
 type Arm struct {
 	Program Program
-	Levels  map[string]string // the file's settings, and the treatment's levels over them
+	Levels  map[string]string // the file's settings, overridden by the treatment's levels
 }
 
-// Config says what a Target measures, and how.
+// Config says what a Target measures and how.
 type Config struct {
 	Area string // for the journal: "exec"
 	Env  area.Env
-	// Arm is what a treatment runs.
+	// Arm returns the arm of a treatment.
 	Arm        func(design.Treatment) (Arm, error)
-	Operations []string // those that are measured, in order; empty: all that the program describes
+	Operations []string // the measured operations, in order; empty: all that the program describes
 	Parent     string   // where folders are made; empty: the folder for temporary files
-	// Fresh starts a new process in every block, so that what is fast or slow by chance of where a process's memory came to lie is drawn anew.
+	// Fresh starts a new process in every block, so that the random layout of a process's memory varies between blocks.
 	Fresh bool
-	// Contained says that whatever the program makes is in its folder: then nobody has to ask it to undo anything.
+	// Contained says that all that the program makes is in its folder, so that it need not undo anything.
 	Contained bool
-	// DescribeWithin bounds describe, and with it how long a program may take to start; 0: DefaultDescribeWithin. PrepareWithin bounds prepare; 0: 10 min.
-	// Patience bounds one request of verify, operate, undo and stop; 0: 2 min.
+	// DescribeWithin bounds describe, including the program's start; 0: DefaultDescribeWithin. PrepareWithin bounds
+	// prepare; 0: 10 min. Patience bounds each request of verify, operate, undo and stop; 0: 2 min.
 	DescribeWithin time.Duration
 	PrepareWithin  time.Duration
 	Patience       time.Duration
-	// Rounds and Span are of all operations, over what the program describes; 0: what it describes.
+	// Rounds and Span override what the program describes, for all operations; 0: they do not.
 	Rounds int
 	Span   time.Duration
-	CPUs   []int    // where the programs run, from 0; empty: everywhere
+	CPUs   []int    // the processors of the programs, from 0; empty: all
 	Notes  []string // limits that every report must carry
 }
 
-// DefaultDescribeWithin is how long a program may take to start and to describe itself where nothing else is said.
+// DefaultDescribeWithin is the default time for a program to start and to describe itself.
 const DefaultDescribeWithin = 10 * time.Second
 
 const (
@@ -66,7 +66,7 @@ const (
 	defaultPrepareWithin = 10 * time.Minute
 )
 
-// withDefaults fills in what was left out.
+// withDefaults fills in omitted values.
 func (c Config) withDefaults() Config {
 	if c.Patience <= 0 {
 		c.Patience = defaultPatience
@@ -83,7 +83,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// environment is what the program gets. It is never nil, which would mean tare's own.
+// environment returns the program's environment. It is never nil, which would mean tare's own.
 func (p Program) environment(folder string) []string {
 	env := append([]string{}, p.Env...)
 	if folder != "" {
@@ -92,10 +92,10 @@ func (p Program) environment(folder string) []string {
 	return env
 }
 
-// Usual are the names of variables whose values are no secrets: what interpreters and compilers do not work without.
+// Usual are the names of variables without secrets that interpreters and compilers need.
 func Usual() []string { return []string{"PATH", "HOME", "LANG", "TMPDIR", "USER"} }
 
-// secrets are the values of its environment that nothing which it says may show.
+// secrets are the values of the environment that must not appear in anything the program writes.
 func (p Program) secrets() (out []string) {
 	for _, v := range p.Env {
 		if name, value, _ := strings.Cut(v, "="); !slices.Contains(Usual(), name) {
@@ -105,7 +105,7 @@ func (p Program) secrets() (out []string) {
 	return out
 }
 
-// absolute is the program with a working directory that means the same from anywhere.
+// absolute returns the program with an absolute working directory.
 func (p Program) absolute() (Program, error) {
 	dir, err := filepath.Abs(p.Dir)
 	if err != nil {

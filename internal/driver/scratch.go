@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Scratch makes a file in dir that has no name, so that nothing of it is left when this process is killed. A file system without such files gives it a
-// name for a moment.
+// Scratch creates a file in dir without a name, so that nothing of it remains when this process is killed. On a file
+// system without such files it has a name for a moment.
 func Scratch(dir string) (*os.File, error) {
 	if f, err := os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE, 0o600); err == nil {
 		return f, nil
@@ -25,24 +25,24 @@ func Scratch(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// scratchLog is a log that only the one who fails reads.
+// scratchLog is a log that is read only after a failure.
 type scratchLog struct{ *os.File }
 
-// path is how this process opens the log anew.
+// path is where this process can open the log again.
 func (l scratchLog) path() string { return fmt.Sprintf("/proc/self/fd/%d", l.Fd()) }
 
-// withoutLog is an error that quotes a scratchLog, whose path is of no use to anyone.
+// withoutLog is an error that quotes a scratchLog, without its path, which is of no use to the user.
 type withoutLog struct {
 	error
 
 	path string
 }
 
-// Error is the error without the path.
+// Error returns the error without the path.
 func (e withoutLog) Error() string {
 	text := strings.ReplaceAll(e.error.Error(), "last lines of "+e.path+":", "it wrote to stderr:")
 	return strings.ReplaceAll(text, "nothing in its log "+e.path, "it wrote nothing to stderr")
 }
 
-// Unwrap is the error with it.
+// Unwrap returns the error with the path.
 func (e withoutLog) Unwrap() error { return e.error }

@@ -10,14 +10,15 @@ import (
 	"tare/internal/unit"
 )
 
-// tally keeps what the calls of one operation cost in its longest batches: the short ones, by which the length is found, cost more a call.
+// tally keeps the costs of one operation's longest batches: a call costs more in the short batches that calibrate the
+// length.
 type tally struct {
 	calls  int
 	values map[string][]float64 // by metric, a call
-	passed []float64            // seconds that a request took, by tare's own clock
+	passed []float64            // seconds that a request took, by tare's clock
 }
 
-// add takes in a batch.
+// add adds a batch.
 func (t *tally) add(calls int, passed float64, samples []load.BatchSample) {
 	switch {
 	case calls < t.calls:
@@ -31,7 +32,8 @@ func (t *tally) add(calls int, passed float64, samples []load.BatchSample) {
 	}
 }
 
-// stopwatch words that times are tare's own, around a request, and how much of them is asking. asking are the seconds that requests of no calls took.
+// stopwatch is the note that times are tare's own, around a request, and how much of them is the request itself. asking
+// are the seconds that requests of no calls took.
 func (t *tally) stopwatch(name string, asking []float64) string {
 	text := fmt.Sprintf("%s: the program does not count wall, so that is tare's stopwatch around each request", name)
 	if len(asking) == 0 {
@@ -41,8 +43,8 @@ func (t *tally) stopwatch(name string, asking []float64) string {
 	return fmt.Sprintf("%s; asking alone takes %s, which is %s of a batch of %d calls", text, unit.Seconds(ask), unit.Share(ask/batch), t.calls)
 }
 
-// listed joins words as a sentence does: "a, b and c".
-func listed(words []string) string {
+// joinWords joins words as in a sentence: "a, b and c".
+func joinWords(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}

@@ -20,15 +20,16 @@ import (
 	"tare/internal/proc"
 )
 
-// Target measures operations that programs perform and time themselves: an arm per treatment, side by side, which take turns.
+// Target measures operations that programs perform and time themselves, with one arm per treatment. The arms run side
+// by side and take turns.
 type Target struct {
 	c     Config
-	grace time.Duration // see defaultGrace; 0: that
+	grace time.Duration // 0: defaultGrace
 
 	mu      sync.Mutex
 	journal area.Journal
 	arms    []*arm
-	born    int // processes so far, for names
+	born    int // processes started so far, for names
 	sources map[string]sources
 	tallies map[string]*tally
 	asking  []float64 // seconds that requests of no calls took
@@ -37,7 +38,7 @@ type Target struct {
 
 var _ area.Target = (*Target)(nil)
 
-// New makes a target. Nothing is started yet.
+// New makes a target. It starts nothing.
 func New(c Config) *Target {
 	return &Target{c: c.withDefaults(), sources: map[string]sources{}, tallies: map[string]*tally{}}
 }
@@ -48,17 +49,17 @@ type arm struct {
 	program     Program
 	preparation Preparation
 	log         string
-	folder      bool         // its folder may be there
-	prepared    *area.Change // what the program may have made; nil: nothing, or nothing outside of the folder
+	folder      bool         // its folder may exist
+	prepared    *area.Change // what the program may have made; nil: nothing, or nothing outside the folder
 	description Description
 	files       map[string]os.FileInfo // see Program.Files
-	since       uint64                 // when the first process began, in ticks since the host's start
+	since       uint64                 // start of the first process, in ticks since boot
 	named       map[proc.ID]area.Change
-	counts      map[string][]string // what the program counts, by operation
-	live        *session            // under Target.mu
+	counts      map[string][]string // the metrics that the program counts, by operation
+	live        *process            // under Target.mu
 }
 
-// Prepare implements area.Target: a folder is made, and a program started, asked what it is, and asked to prepare.
+// Prepare implements area.Target: it makes a folder, starts a program, and sends it describe and prepare.
 func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
 	setting, err := t.c.Arm(tr)
 	if err != nil {
@@ -75,8 +76,8 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	a := &arm{treatment: tr, program: program, counts: map[string][]string{}}
 	folder, run := newFolder(parent, t.c.Area)
 	a.preparation = Preparation{Run: run, Treatment: tr.ID, Levels: map[string]string{}, Folder: folder}
-	maps.Copy(a.preparation.Levels, setting.Levels) // there is one, though it may be empty: programs look into it
-	if err := t.take(a, j); err != nil {
+	maps.Copy(a.preparation.Levels, setting.Levels) // never nil, though it may be empty: programs read it
+	if err := t.addArm(a, j); err != nil {
 		return err
 	}
 	if err := makeFolder(j, t.c.Area, folder); err != nil {
@@ -85,7 +86,7 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err := t.begin(ctx, a); err != nil {
 		return err
 	}
-	if err := t.session(a).unchanged(t.first()); err != nil {
+	if err := t.process(a).unchanged(t.first()); err != nil {
 		return err
 	}
 	if err := t.c.refuse(a); err != nil {
@@ -103,8 +104,8 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	return nil
 }
 
-// take adds an arm before anything of it is made, so that Close finds it.
-func (t *Target) take(a *arm, j area.Journal) error {
+// addArm adds an arm before any of it is made, so that Close finds it.
+func (t *Target) addArm(a *arm, j area.Journal) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if slices.ContainsFunc(t.arms, func(x *arm) bool { return x.treatment.ID == a.treatment.ID }) {
@@ -118,14 +119,15 @@ func (t *Target) take(a *arm, j area.Journal) error {
 	return nil
 }
 
-// first is the arm that was prepared first, whose program is that of the run. There is one.
+// first returns the arm that was prepared first, whose program is that of the run.
 func (t *Target) first() *arm {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.arms[0]
 }
 
-// refuse holds what the program describes against what is asked of it: it may be another one than preflight has seen.
+// refuse checks the request against the program's description: it may be another program than the one that preflight
+// saw.
 func (c Config) refuse(a *arm) error {
 	for _, f := range a.description.Check(c.Operations, []design.Treatment{{Levels: a.preparation.Levels}}, nil) {
 		if f.Severity == area.Error {
@@ -146,7 +148,7 @@ func (t *Target) arm(tr design.Treatment) (*arm, error) {
 	return nil, fmt.Errorf("treatment %q has not been prepared", tr.ID)
 }
 
-// note keeps what the report must say, once, and reports whether any of it is new.
+// note adds notes for the report, once each, and reports whether any is new.
 func (t *Target) note(texts ...string) (fresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,17 +161,17 @@ func (t *Target) note(texts ...string) (fresh bool) {
 	return fresh
 }
 
-// Enter implements area.Target: with Config.Fresh, a new process prepares, which finds what the first one made.
+// Enter implements area.Target: with Config.Fresh, it starts a new process, which reuses what the first one prepared.
 func (t *Target) Enter(ctx context.Context, tr design.Treatment) error {
 	a, err := t.arm(tr)
 	if err != nil || !t.c.Fresh {
 		return err
 	}
-	if t.session(a) != nil {
+	if t.process(a) != nil {
 		return fmt.Errorf("treatment %q has been entered already", tr.ID)
 	}
 	if err = t.begin(ctx, a); err == nil {
-		err = t.session(a).unchanged(a)
+		err = t.process(a).unchanged(a)
 	}
 	if err == nil {
 		err = t.prepare(ctx, a)
@@ -180,15 +182,16 @@ func (t *Target) Enter(ctx context.Context, tr design.Treatment) error {
 	return nil
 }
 
-// mostAsking bounds the requests of no calls, and the time that they take together.
+// mostAsking bounds the number of requests of no calls, and askingWithin their total time.
 const (
 	mostAsking   = 50
 	askingWithin = time.Second
 )
 
-// Verify implements area.Target: the program proves its treatment. Then it is asked for no calls a few times, so that it is known what asking costs.
+// Verify implements area.Target: the program proves its treatment. Then a few requests of no calls measure what a
+// request costs.
 func (t *Target) Verify(ctx context.Context, tr design.Treatment) error {
-	a, s, err := t.working(tr)
+	a, s, err := t.runningArm(tr)
 	if err != nil {
 		return err
 	}
@@ -249,7 +252,7 @@ func (t *Target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	return out, nil
 }
 
-// Endpoint implements area.Target: there is none, the programs make their own calls.
+// Endpoint implements area.Target: it is nil, since programs make their own calls.
 func (*Target) Endpoint(design.Treatment) (*load.Endpoint, error) { return nil, nil }
 
 // Probes implements area.Target: the program, and the processes that it named.
@@ -258,14 +261,14 @@ func (t *Target) Probes(tr design.Treatment) []probe.Probe {
 	if err != nil {
 		return nil
 	}
-	s := t.session(a)
+	s := t.process(a)
 	if s == nil || s.client == nil {
 		return nil
 	}
 	return s.probes(a.program.Name)
 }
 
-// Leave implements area.Target: with Config.Fresh, the process ends.
+// Leave implements area.Target: with Config.Fresh, it ends the process.
 func (t *Target) Leave(ctx context.Context, tr design.Treatment) error {
 	a, err := t.arm(tr)
 	if err != nil || !t.c.Fresh {
@@ -274,10 +277,10 @@ func (t *Target) Leave(ctx context.Context, tr design.Treatment) error {
 	return t.end(ctx, a)
 }
 
-// Recover implements area.Target: nothing is offered to a program at a rate that it could not keep.
+// Recover implements area.Target: programs cannot be overloaded, since they set their own pace.
 func (*Target) Recover(context.Context, design.Treatment) error { return nil }
 
-// Notes implements area.Target. Who held the stopwatch is known at the end only.
+// Notes implements area.Target. Who measured the times is known only at the end.
 func (t *Target) Notes() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -297,20 +300,21 @@ func (t *Target) Notes() []string {
 		}
 	}
 	if len(outside) > 0 {
-		out = append(out, listed(outside)+": the program does not count cpu, so that is the CPU time of its processes, read from outside just before each request "+
+		out = append(out, joinWords(outside)+": the program does not count cpu, so that is the CPU time of its processes, read from outside just before each request "+
 			"and just after its answer: reading the one and writing the other is in it")
 	}
 	return out
 }
 
-// Close implements area.Target: all programs undo what they prepared and end, and the folders are removed. What could not be undone stays journaled.
+// Close implements area.Target: all programs undo what they prepared and end, and their folders are removed. What could
+// not be undone stays in the journal.
 func (t *Target) Close(ctx context.Context) error {
 	t.mu.Lock()
 	arms := slices.Clone(t.arms)
 	t.mu.Unlock()
 	var errs []error
 	for _, a := range slices.Backward(arms) {
-		if err := t.takeBack(ctx, a); err != nil {
+		if err := t.undoArm(ctx, a); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", a.treatment.ID, err))
 		}
 	}

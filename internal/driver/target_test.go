@@ -342,7 +342,7 @@ func BenchmarkAsk(b *testing.B) {
 	if err := s.enter(b); err != nil {
 		b.Fatal(err)
 	}
-	c, none := s.session(s.arms[0]).client, 0
+	c, none := s.process(s.arms[0]).client, 0
 	b.ResetTimer()
 	for b.Loop() {
 		var cost Cost

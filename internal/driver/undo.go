@@ -17,18 +17,18 @@ import (
 	"tare/internal/proc"
 )
 
-// The kinds of changes that a Target journals, beside area.ProcessKind.
+// The kinds of changes that a Target journals, beside area.ProcessKind and NamedKind.
 const (
 	FolderKind   = "folder"   // a driver's folder
-	PreparedKind = "prepared" // what a program made outside of it; only the program can undo that
+	PreparedKind = "prepared" // what a program made outside its folder; only the program can undo that
 )
 
-// Undoable reports whether a change is of a kind that Undo takes back.
+// Undoable reports whether Undo can undo changes of this kind.
 func Undoable(c area.Change) bool {
 	return c.Kind == area.ProcessKind || c.Kind == FolderKind || c.Kind == PreparedKind || c.Kind == NamedKind
 }
 
-// keyFolder is where changes keep the path of their folder; folders themselves too.
+// keyFolder is where changes keep the path of their folder, including the changes that are folders.
 const keyFolder = "path"
 
 func folderChange(areaName, path string) area.Change {
@@ -41,7 +41,8 @@ func processChange(areaName, id string, p proc.ID, folder string) area.Change {
 	return c
 }
 
-// prepared is a preparation as data, enough to start its program anew. Of the environment there are names only, since values may be secrets.
+// prepared is a preparation as data, from which its program can be started again. It holds only the names of
+// environment variables, since values may be secret.
 type prepared struct {
 	Name        string
 	Argv        []string
@@ -51,7 +52,7 @@ type prepared struct {
 	Patience    time.Duration
 }
 
-// preparedChange is what a program is about to make, as a change.
+// preparedChange is the change for what a program is about to prepare.
 func preparedChange(areaName string, p Program, what Preparation, patience time.Duration) (area.Change, error) {
 	var names []string
 	for _, v := range p.Env {
@@ -73,7 +74,7 @@ func preparedChange(areaName string, p Program, what Preparation, patience time.
 	return c, nil
 }
 
-// parsePrepared reads a change of PreparedKind.
+// parsePrepared parses a change of PreparedKind.
 func parsePrepared(c area.Change) (prepared, error) {
 	p := prepared{Name: c.Data["name"], Dir: c.Data["dir"], Preparation: Preparation{
 		Run: c.Data["run"], Treatment: c.Data["treatment"], Folder: c.Data[keyFolder],
@@ -93,9 +94,10 @@ func parsePrepared(c area.Change) (prepared, error) {
 	return p, ours(c.Area, p.Preparation.Folder)
 }
 
-// Undo takes back what a Target journaled, in a new process, and twice if need be. First all processes are ended; then each program is started anew, to undo
-// what it prepared; then what it had named and has not ended is ended, and the folders are removed, but for those of what could not be undone: they may hold
-// what is needed for it. Errors name the program, the treatment and the folder.
+// Undo undoes what a Target journaled. It may run in a new process, and repeatedly. First it ends all processes; then
+// it starts each program again to undo its preparation; then it kills the named processes that still run, and removes
+// the folders. It keeps the folders of preparations that could not be undone, which may need them. Errors name the
+// program, the treatment and the folder.
 func Undo(ctx context.Context, changes []area.Change, env area.Env) error {
 	var errs []error
 	kept := map[string]bool{} // folders
@@ -133,7 +135,7 @@ func undoOne(ctx context.Context, c area.Change, env area.Env) error {
 	return clearFolder(c.Area, c.Data[keyFolder])
 }
 
-// endProcess kills a driver, and what it left in its process group.
+// endProcess kills a driver and its process group.
 func endProcess(c area.Change) error {
 	if err := area.KillProcess(c); err != nil {
 		return err
@@ -148,7 +150,7 @@ func endProcess(c area.Change) error {
 	return endMarked(c.Data[keyFolder], pid)
 }
 
-// undo starts the program anew and has it undo the preparation.
+// undo starts the program again and makes it undo the preparation.
 func (p prepared) undo(ctx context.Context, env area.Env) error {
 	program, missing := p.program(env)
 	err := p.ask(ctx, program, env)
@@ -163,7 +165,7 @@ func (p prepared) undo(ctx context.Context, env area.Env) error {
 	return err
 }
 
-// program is the program with the variables that it had, as they are now; missing are those that are not set.
+// program returns the program with the current values of its variables; missing are those that are not set.
 func (p prepared) program(env area.Env) (_ Program, missing []string) {
 	out := Program{Name: p.Name, Path: p.Argv[0], Args: p.Argv[1:], Dir: p.Dir}
 	for _, name := range p.Env {
@@ -180,7 +182,7 @@ func (p prepared) program(env area.Env) (_ Program, missing []string) {
 	return out, missing
 }
 
-// undoLog is the file for what a program says while it undoes; "" where none can be written, since the disk is full: it undoes all the same.
+// undoLog returns the log file for undo; "" where none can be written, since undo must work on a full disk.
 func undoLog(dir string) string {
 	if dir == "" {
 		return ""

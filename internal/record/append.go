@@ -13,7 +13,8 @@ import (
 	"tare/internal/clock"
 )
 
-// Append opens the record in dir to add to it from a new process, which goes on with the run. A torn last line is cut off and a warning says so.
+// Append opens the record in dir so that a new process can continue the run. It cuts off a torn last line and writes a
+// warning.
 func Append(dir string, c clock.Clock) (*Writer, error) {
 	return appendTo(dir, c, resumption{ID: rand.Text()})
 }
@@ -45,12 +46,13 @@ func appendTo(dir string, c clock.Clock, by resumption) (*Writer, error) {
 	return w, nil
 }
 
-// Continue opens a record that was read, to add to it as Append does. What it writes is sealed if the record is of the same key.
+// Continue opens a record that was read, to append to it as Append does. It seals what it writes if the key is that of
+// the record.
 func (r *Record) Continue(key Key, c clock.Clock) (*Writer, error) {
 	return r.goOn(key, c, resumption{ID: rand.Text()})
 }
 
-// MarkUndone writes that changes are undone. How the run ended stays as it was.
+// MarkUndone records that changes are undone. The run's status stays as it was.
 func (r *Record) MarkUndone(key Key, changes []area.Change, c clock.Clock) error {
 	w, err := r.goOn(key, c, resumption{ID: rand.Text(), Undo: true})
 	if err != nil {
@@ -70,7 +72,7 @@ func (r *Record) goOn(key Key, c clock.Clock, by resumption) (*Writer, error) {
 	return w, err
 }
 
-// mendTail makes the file end in a whole line: it ends a last line that is only short of its line break, and cuts off a torn one.
+// mendTail makes the file end with a complete line: it adds a missing line break, and cuts off a torn line.
 func mendTail(path string) (dropped int, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
 	if err != nil {
@@ -88,7 +90,7 @@ func mendTail(path string) (dropped int, err error) {
 	return len(tail), f.Truncate(size - int64(len(tail)))
 }
 
-// lastLine returns what follows the last line break, looking back from the end.
+// lastLine returns what follows the last line break. It searches from the end.
 func lastLine(f *os.File) (size int64, tail []byte, err error) {
 	st, err := f.Stat()
 	if err != nil {

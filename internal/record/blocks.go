@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// ReadHeader reads only what the record in dir says of itself.
+// ReadHeader reads only the header of the record in dir.
 func ReadHeader(dir string) (h Header, err error) {
 	f, err := openFile(filepath.Join(dir, JournalFile))
 	if err != nil {
@@ -30,7 +30,8 @@ func ReadHeader(dir string) (h Header, err error) {
 	return h, err
 }
 
-// CompleteBlocks is how many blocks from the first on are complete: every treatment of the plan was measured in them to its end.
+// CompleteBlocks counts the leading complete blocks: those in which every treatment of the plan was measured to its
+// end.
 func (r *Record) CompleteBlocks() int {
 	done := map[int]map[string]bool{}
 	for _, t := range r.Trials {
@@ -51,7 +52,8 @@ func (r *Record) CompleteBlocks() int {
 	}
 }
 
-// BatchSizes are the calls of a batch by operation and treatment, which are the same in all blocks of a run.
+// BatchSizes returns the number of calls in a batch by operation and treatment, which is the same in all blocks of a
+// run.
 func (r *Record) BatchSizes() map[string]map[string]int {
 	sizes := map[string]map[string]int{}
 	for _, t := range r.Trials {

@@ -11,8 +11,8 @@ import (
 	"tare/internal/load"
 )
 
-// Calls adds raw calls, in order of their intended instants, to the open trial of this treatment and block. It may be called again
-// with later ones.
+// Calls adds raw calls, in the order of their intended instants, to the open trial of this treatment and block. It may
+// be called again with later calls.
 func (w *Writer) Calls(treatment string, block int, calls []load.Call) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +75,7 @@ func (w *Writer) newCallsFile() (*os.File, error) {
 	}
 }
 
-// Cells adds the histograms of the open trial of this treatment and block. Empty ones are left out.
+// Cells adds the histograms of the open trial of this treatment and block, except empty ones.
 func (w *Writer) Cells(treatment string, block int, cells []load.Cell) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

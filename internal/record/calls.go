@@ -19,22 +19,24 @@ import (
 //
 //	"TRC"  version u8  type u8  0 0 0  count u32  length u32  crc u32  payload
 //
-// in little-endian, where crc is CRC-32C over the 16 bytes before it and the payload. A chunk that was cut short or does not
-// match its sum ends the file. A call is varints (zigzag where signed), in nanoseconds, about 22 bytes:
+// in little-endian, where crc is CRC-32C over the preceding 16 bytes and the payload. A chunk that was cut short or
+// does not match its sum ends the file. A call is varints (zigzag where signed), in nanoseconds, about 22 bytes:
 //
 //	flags u8  operation u8  conn  intended − previous intended  [ready − intended]  [sent − ready]  [first − sent]  [done − first]
 //	[status + cause·2¹⁶]  [errno]
 //
-// Each instant counts from the latest earlier one that happened. Flags: outcome in bits 0–2, then which of ready, sent, first
-// byte and done happened, then whether status and errno follow. Version 1 had no causes, and is otherwise the same.
+// Each instant is relative to the latest earlier one that happened. Flags: outcome in bits 0–2, then which of ready,
+// sent, first byte and done happened, then whether status and errno follow. Version 1 had no causes, and is otherwise
+// the same.
 const (
 	callsMagic   = "TRC"
 	callsVersion = 2
 	chunkHeader  = 20
 	chunkCalls   = 8192
-	// maxChunk bounds what a reader allocates on the word of a file: more than the longest possible chunk of chunkCalls calls.
+	// maxChunk bounds what a reader allocates for a chunk, since the file may be damaged: more than the longest possible
+	// chunk of chunkCalls calls.
 	maxChunk = chunkCalls * 80
-	// leastCall is how many bytes a call takes at least: flags, operation, connection, instant.
+	// leastCall is the least length of a call in bytes: flags, operation, connection, instant.
 	leastCall = 4
 
 	chunkMeta = 'M'
@@ -54,7 +56,7 @@ const causeShift = 16
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// callsMeta makes a calls file self-contained.
+// callsMeta describes a calls file, so that it can be read without the journal.
 type callsMeta struct {
 	Schema     string   `json:"schema"`
 	Treatment  string   `json:"treatment"`
@@ -75,7 +77,7 @@ func writeChunk(w io.Writer, kind byte, count int, payload []byte) error {
 	return err
 }
 
-// appendCall encodes c after a call that was due at prev.
+// appendCall encodes c after a call whose intended instant was prev.
 func appendCall(b []byte, c *load.Call, prev time.Duration) []byte {
 	at := len(b)
 	b = append(b, byte(c.Outcome)&outcomeMask, c.Operation)
@@ -90,7 +92,7 @@ func appendCall(b []byte, c *load.Call, prev time.Duration) []byte {
 		}
 	}
 	if c.Status != 0 || c.Errno != 0 || c.Cause != 0 {
-		// One flag is left for three fields: they are written together, an errno of 0 in one byte, a cause of 0 in none.
+		// Only one flag is left for three fields: they are written together, an errno of 0 in one byte, a cause of 0 in none.
 		b[at] |= hasStatus & 0xff
 		b = binary.AppendUvarint(b, uint64(c.Status)|uint64(c.Cause)<<causeShift)
 		b = binary.AppendUvarint(b, uint64(c.Errno))
@@ -100,7 +102,7 @@ func appendCall(b []byte, c *load.Call, prev time.Duration) []byte {
 
 var errTorn = errors.New("cut short or damaged")
 
-// decoder takes varints off a chunk's payload. The first failure sticks.
+// decoder reads varints from a chunk's payload. After the first failure all reads fail.
 type decoder struct {
 	b   []byte
 	bad bool
@@ -183,7 +185,7 @@ func newCallsReader(r io.Reader, file string) (*callsReader, error) {
 	return c, nil
 }
 
-// chunk returns the next chunk, io.EOF at the end, or errTorn where the file cannot be read on.
+// chunk returns the next chunk, io.EOF at the end, or errTorn where the rest cannot be read.
 func (c *callsReader) chunk() (kind byte, count int, payload []byte, err error) {
 	var h [chunkHeader]byte
 	if _, err := io.ReadFull(c.r, h[:]); err != nil {
@@ -215,7 +217,7 @@ func (c *callsReader) chunk() (kind byte, count int, payload []byte, err error) 
 	return h[4], int(calls), payload, nil
 }
 
-// tornOr tells an early end of the file from a failing disk.
+// tornOr returns errTorn for an early end of the file, and other errors unchanged.
 func tornOr(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errTorn

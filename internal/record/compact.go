@@ -2,8 +2,8 @@ package record
 
 import "slices"
 
-// addSlice keeps a slice small in memory, since a long run has thousands: its lists have no room to grow, and names that the slice before
-// it has in the same place are kept once.
+// addSlice keeps a slice small in memory, since a long run has thousands: it trims the lists' capacity, and shares
+// names with the previous slice.
 func (t *Trial) addSlice(x Slice) {
 	var before Slice
 	if n := len(t.Slices); n > 0 {
@@ -39,7 +39,7 @@ func shareName(s *string, kept string) {
 	}
 }
 
-// exact is s, or a copy of it without room to grow.
+// exact returns s, or a copy of it without spare capacity.
 func exact[T any](s []T) []T {
 	if len(s) == cap(s) {
 		return s

@@ -1,5 +1,5 @@
-// Package record keeps what a run did: an append-only journal, raw calls and histograms in one folder. Reports are computed from
-// records alone, so whatever was once written must stay readable.
+// Package record keeps what a run did in one folder: an append-only journal, raw calls and histograms. Reports are
+// computed from records alone, so records must stay readable in later versions.
 package record
 
 import (
@@ -24,7 +24,7 @@ const (
 	schemaVersion = 1
 )
 
-// The files of a record's folder. Raw calls are in calls-*.bin beside them.
+// The files of a record's folder. Raw calls are in further files, calls-*.bin.
 const (
 	JournalFile    = "record.jsonl"
 	LatencyFile    = "latency.hlog"
@@ -34,7 +34,7 @@ const (
 // Kind says what a line of the journal holds.
 type Kind string
 
-// The kinds. A reader keeps lines of other kinds without understanding them.
+// The kinds. A reader keeps lines of unknown kinds uninterpreted.
 const (
 	KindHeader     Kind = "header"
 	KindPlan       Kind = "plan"
@@ -69,7 +69,7 @@ type Entry struct {
 	Data   json.RawMessage `json:"data,omitempty"`
 }
 
-// Header says what was run, with what, and where. It is the first line.
+// Header says what was run, with which tare, and where. It is the first line.
 type Header struct {
 	Tool       Tool            `json:"tool"`
 	Experiment Experiment      `json:"experiment"`
@@ -77,13 +77,14 @@ type Header struct {
 	Question   design.Question `json:"question"`
 	Started    time.Time       `json:"started"`
 	Host       Host            `json:"host"`
-	// ID is the run's own, drawn at random; "": an older tare wrote the record. Seal is that of this header by the key of the user who ran it (Key), absent
-	// where there was no key.
+	// ID identifies the run and is drawn at random; "": an older tare wrote the record. Seal is the header's seal by the
+	// key of the user who ran it (Key), absent if there was no key.
 	ID   string `json:"id,omitempty"`
 	Seal string `json:"seal,omitempty"`
 	// Key seals what is written; it is not written itself.
 	Key Key `json:"-"`
-	// Program tells the program that makes the calls from any other one (area.Program.Identity); nil: none does, or an older tare wrote the record.
+	// Program identifies the program that makes the calls (area.Program.Identity); nil: there is none, or an older tare
+	// wrote the record.
 	Program map[string]string `json:"program,omitempty"`
 }
 
@@ -96,14 +97,14 @@ type Tool struct {
 // Experiment names the experiment file. Create fills SHA256 from the file's content.
 type Experiment struct {
 	Name   string `json:"name"`
-	File   string `json:"file,omitempty"` // as it was given on the command line
+	File   string `json:"file,omitempty"` // as given on the command line
 	SHA256 string `json:"sha256,omitempty"`
 	Seed   uint64 `json:"seed"`
-	// Full says that it was run as its section full has it.
+	// Full says that the run used the section "full" of the experiment.
 	Full bool `json:"full,omitempty"`
 }
 
-// Host is the machine that the generator ran on.
+// Host is the machine on which the generator ran.
 type Host struct {
 	Name   string `json:"name,omitempty"`
 	Kernel string `json:"kernel,omitempty"`
@@ -112,7 +113,7 @@ type Host struct {
 	Arch   string `json:"arch,omitempty"`
 }
 
-// Plan is what was to be done.
+// Plan is what the run was to do.
 type Plan struct {
 	Treatments []design.Treatment `json:"treatments"`
 	Trials     []design.Trial     `json:"trials,omitempty"`
@@ -124,31 +125,32 @@ type Plan struct {
 	Margin float64 `json:"margin,omitempty"`
 	// Factors are what is varied, with the levels in the order of the file.
 	Factors []Factor `json:"factors,omitempty"`
-	// Blocks is how many blocks there are at most, Looks after how many the run is judged.
+	// Blocks is the maximum number of blocks; Looks are the numbers of blocks after which the run is judged.
 	Blocks int   `json:"blocks,omitempty"`
 	Looks  []int `json:"looks,omitempty"`
 	// Unblocked says that the trials were not taken in interleaved blocks: results of another tool.
 	Unblocked bool `json:"unblocked,omitempty"`
 }
 
-// Factor is something that the experiment varies.
+// Factor is a property that the experiment varies.
 type Factor struct {
 	Name   string   `json:"name"`
 	Levels []string `json:"levels"`
 }
 
-// Batches are what an operation with a clock of its own cost in a trial.
+// Batches are the costs of one operation with its own clock in a trial.
 type Batches struct {
 	Treatment string `json:"treatment"`
 	Block     int    `json:"block"`
 	Operation string `json:"operation"`
 	Metric    string `json:"metric"` // a name that metric.Find knows
 	N         int    `json:"n"`      // calls in each batch
-	// Values are per call in the metric's base unit, one a batch, in the order in which they were taken.
+	// Values are per call in the metric's base unit, one for each batch, in order of time.
 	Values []float64 `json:"values"`
 }
 
-// Window is the stretch of a trial that is measured. Calls that were due before it are warm-up. Instants are on the trial's stream.
+// Window is the measured part of a trial. Calls scheduled before it are warm-up. Instants are relative to the trial's
+// stream.
 type Window struct {
 	Treatment string        `json:"treatment"`
 	Block     int           `json:"block"`
@@ -156,7 +158,7 @@ type Window struct {
 	End       time.Duration `json:"end"`
 }
 
-// Surroundings are what the host did during a block, its own work and that of others: differences.
+// Surroundings is what the host did during a block, for tare and for others, as differences.
 type Surroundings struct {
 	Block   int             `json:"block"`
 	Seconds float64         `json:"seconds"`
@@ -166,12 +168,12 @@ type Surroundings struct {
 // Look is one judgement of a growing run.
 type Look struct {
 	Blocks int    `json:"blocks"`
-	Lost   int    `json:"lost,omitempty"` // of those, the ones whose times could not be used
+	Lost   int    `json:"lost,omitempty"` // of those, the blocks whose times could not be used
 	Stop   bool   `json:"stop"`
-	Reason string `json:"reason"` // why it stopped, or what is still open
+	Reason string `json:"reason"` // why the run stopped, or what is still undecided
 }
 
-// Load is the load section of the experiment with its defaults filled in. Times in seconds, rates in 1/s; 0: none.
+// Load is the experiment's load section with its defaults filled in. Times are in seconds, rates in 1/s; 0: none.
 type Load struct {
 	Engine         string    `json:"engine,omitempty"`
 	Arrivals       string    `json:"arrivals,omitempty"` // "constant", "poisson"
@@ -184,39 +186,40 @@ type Load struct {
 	Duration       float64   `json:"duration,omitempty"` // of one trial
 }
 
-// Prepare says how the preparation of a treatment went.
+// Prepare is the result of preparing a treatment.
 type Prepare struct {
 	Treatment string  `json:"treatment"`
 	Seconds   float64 `json:"seconds"`
 	Error     string  `json:"error,omitempty"`
 }
 
-// Verify says whether a treatment was proved to be in force.
+// Verify says whether a treatment was verified to be in force.
 type Verify struct {
 	Treatment string `json:"treatment"`
 	Block     int    `json:"block"`
 	OK        bool   `json:"ok"`
-	Error     string `json:"error,omitempty"` // what was not as it should be
+	Error     string `json:"error,omitempty"` // what failed verification
 }
 
-// TrialBegin opens a trial. What follows with the same treatment and block belongs to it.
+// TrialBegin opens a trial. Later entries with the same treatment and block belong to it.
 type TrialBegin struct {
 	design.Trial
 	Operations []string `json:"operations"` // names, in the order of load.Call.Operation
-	// Causes are what each operation calls its failures, by load.Call.Cause − load.OwnCauses.
+	// Causes are the operations' names of their causes of failure, by load.Call.Cause − load.OwnCauses.
 	Causes [][]string `json:"causes,omitempty"`
-	// Negative are the operations on which the treatment cannot act.
+	// Negative are the negative controls: operations that the treatment cannot affect.
 	Negative []string `json:"negative,omitempty"`
-	// Harness are the operations that do nothing: what they cost is what the harness adds to the others.
+	// Harness are the operations that do nothing: their cost is what the harness adds to the others.
 	Harness []string `json:"harness,omitempty"`
-	// Overhead is, by operation, the one of Harness whose cost is in it; one that is not there has the cost of whichever costs most.
+	// Overhead names, by operation, the one of Harness whose cost it includes; for an operation not listed it is the most
+	// expensive one.
 	Overhead map[string]string `json:"overhead,omitempty"`
-	// Answers are what the expected answer to each operation says, CauseAnswers what answers with its causes say; see load.Operation.
+	// Answers are the expected answer of each operation, CauseAnswers the answers that have causes; see load.Operation.
 	Answers      []string   `json:"answers,omitempty"`
 	CauseAnswers [][]string `json:"cause_answers,omitempty"`
 }
 
-// Step is a piece of a question's own record. Its payload is opaque here: the question's package encodes and decodes it.
+// Step is an entry of a question's own. Its payload is opaque here: the question's package encodes and decodes it.
 type Step struct {
 	Treatment string          `json:"treatment"`
 	Block     int             `json:"block"`
@@ -224,10 +227,10 @@ type Step struct {
 	Payload   json.RawMessage `json:"payload"`
 }
 
-// When says where in its trial a reading was taken.
+// When is the moment of a reading in its trial.
 type When string
 
-// The readings of a trial. Costs are differences of the first two.
+// The readings of a trial. Costs are the differences of the first two.
 const (
 	Before When = "before"
 	During When = "during"
@@ -243,37 +246,37 @@ type Samples struct {
 	Samples   []metric.Sample `json:"samples"`
 }
 
-// Generator is the audit of the load generator over a trial, as far as only the runner knows it. Times in seconds.
+// Generator is the audit of the load generator over a trial, with what only the runner knows. Times in seconds.
 type Generator struct {
 	Treatment  string  `json:"treatment"`
 	Block      int     `json:"block"`
 	Engine     string  `json:"engine,omitempty"`
-	Offered    uint64  `json:"offered"` // calls that were due
+	Offered    uint64  `json:"offered"` // calls that were scheduled
 	Sent       uint64  `json:"sent"`
-	Unsendable uint64  `json:"unsendable,omitempty"` // due and unsent because no connection was free: not the generator's fault
+	Unsendable uint64  `json:"unsendable,omitempty"` // scheduled and unsent because no connection was free: not the generator's fault
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpu_seconds"`
 	BytesIn    uint64  `json:"bytes_in,omitempty"`
 	BytesOut   uint64  `json:"bytes_out,omitempty"`
-	// Reason says why the trial is the generator's limit and not the target's result; empty: no such finding.
+	// Reason says why the trial shows the generator's limit instead of the target's; empty: it does not.
 	Reason string `json:"reason,omitempty"`
-	// Workers is how many a closed loop had; 0: it was an open loop.
+	// Workers is the number of workers of a closed loop; 0: it was an open loop.
 	Workers int `json:"workers,omitempty"`
-	// Effort is what the generator's threads did over the same stretch; nil: not known, or known step by step.
+	// Effort is what the generator's threads did in the same period; nil: unknown, or recorded step by step.
 	Effort *load.Effort `json:"effort,omitempty"`
 	// Placement is where generator and target ran; nil: an older tare wrote the record.
 	Placement *Placement `json:"placement,omitempty"`
 }
 
-// Placement says on which processors, from 0, generator and target may run.
+// Placement says on which processors, numbered from 0, generator and target may run.
 type Placement struct {
 	Generator []int `json:"generator"`
-	// Local says that the target runs on the generator's host, Target where; empty: anywhere.
+	// Local says that the target runs on the generator's host, and Target on which processors; empty: all.
 	Local  bool  `json:"local"`
 	Target []int `json:"target,omitempty"`
 }
 
-// Shared are the processors that both may use.
+// Shared returns the processors that both may use.
 func (p *Placement) Shared() []int {
 	switch {
 	case !p.Local:
@@ -290,14 +293,14 @@ func (p *Placement) Shared() []int {
 	return out
 }
 
-// callsRef names the file that holds raw calls of a trial.
+// callsRef names a file with raw calls of a trial.
 type callsRef struct {
 	Treatment string `json:"treatment"`
 	Block     int    `json:"block"`
 	File      string `json:"file"`
 }
 
-// cellsRef says where in LatencyFile the histograms of a trial are, and counts them.
+// cellsRef says where in LatencyFile a trial's histograms are, and counts them.
 type cellsRef struct {
 	Treatment string  `json:"treatment"`
 	Block     int     `json:"block"`
@@ -306,18 +309,18 @@ type cellsRef struct {
 	Counts    []Count `json:"counts"`
 }
 
-// Count is how many calls of an operation ended with an outcome.
+// Count is how many calls of an operation had an outcome.
 type Count struct {
 	Operation string       `json:"operation"`
 	Outcome   load.Outcome `json:"outcome"`
 	Count     uint64       `json:"count"`
-	Unsent    uint64       `json:"unsent,omitempty"` // of a Timeout: how many were never sent
+	Unsent    uint64       `json:"unsent,omitempty"` // of a Timeout: how many calls were never sent
 }
 
-// resumption says that another process goes on with the record.
+// resumption says that another process continues the record.
 type resumption struct {
-	ID   string `json:"id,omitempty"`   // of that process, as Header.ID is of the first; see Writer.Run
-	Undo bool   `json:"undo,omitempty"` // it only undoes: the run is as ended as it was
+	ID   string `json:"id,omitempty"`   // of that process, as Header.ID of the first; see Writer.Run
+	Undo bool   `json:"undo,omitempty"` // it only undoes: the run's status does not change
 }
 
 // Status is how a trial or a run ended.
@@ -326,7 +329,7 @@ type Status string
 // The statuses. A trial or run without one was killed.
 const (
 	Complete    Status = "complete"
-	Dropped     Status = "dropped"     // a trial that an interrupt cut short: not to be judged
+	Dropped     Status = "dropped"     // a trial that an interrupt cut short: not judged
 	Interrupted Status = "interrupted" // a run that was asked to stop
 	Errored     Status = "error"
 )
@@ -350,19 +353,19 @@ type Change struct {
 // ChangeState says whether a change may exist.
 type ChangeState string
 
-// The states: a change may exist from intended on, until undone.
+// The states: a change may exist from Intended until Undone.
 const (
 	Intended ChangeState = "intended"
 	Undone   ChangeState = "undone"
 )
 
-// Note is a remark on a result that is not a warning: a limit of the target, a fallback that was taken.
+// Note is a remark on a result that is no warning: a limit of the target, or a fallback.
 type Note struct {
 	Treatment string `json:"treatment,omitempty"`
 	Text      string `json:"text"`
 }
 
-// Warning is something that makes a result doubtful.
+// Warning is a doubt about a result.
 type Warning struct {
 	Treatment string `json:"treatment,omitempty"`
 	Text      string `json:"text"`
@@ -375,7 +378,7 @@ type Finish struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// NewerError says that a record needs a newer tare than this one.
+// NewerError means that a record needs a newer tare than this one.
 type NewerError struct {
 	File   string
 	Schema string
@@ -387,7 +390,7 @@ func (e *NewerError) Error() string {
 		e.File, e.Schema, schemaName, schemaVersion)
 }
 
-// checkSchema refuses lines that this version cannot be sure to understand.
+// checkSchema rejects lines that this version may not understand.
 func checkSchema(file, schema string) error {
 	v, ok := strings.CutPrefix(schema, schemaName+"/v")
 	n, err := strconv.Atoi(v)

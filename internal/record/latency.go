@@ -20,7 +20,7 @@ import (
 	"tare/internal/load"
 )
 
-// Measure is which of a call's times a histogram holds.
+// Measure says which of a call's times a histogram holds.
 type Measure string
 
 // The measures.
@@ -34,13 +34,13 @@ const (
 // phasePrefix begins the measure of a phase.
 const phasePrefix = "phase."
 
-// PhaseMeasure is the measure of the phase of that name; see load.Mark.
+// PhaseMeasure returns the measure of the phase of that name; see load.Mark.
 func PhaseMeasure(name string) Measure { return Measure(phasePrefix + name) }
 
-// Phase is the name of the phase that the measure is of; ok is false for the measures that every call has.
+// Phase returns the name of the measure's phase; ok is false for the measures that every call has.
 func (m Measure) Phase() (name string, ok bool) { return strings.CutPrefix(string(m), phasePrefix) }
 
-// field is the measure in a tag: the names of phases may hold anything.
+// field encodes the measure for a tag: names of phases may hold any character.
 func (m Measure) field() string {
 	if name, ok := m.Phase(); ok {
 		return phasePrefix + url.QueryEscape(name)
@@ -48,7 +48,7 @@ func (m Measure) field() string {
 	return string(m)
 }
 
-// setField reads what field has written.
+// setField decodes what field has encoded.
 func (m *Measure) setField(f string) error {
 	*m = Measure(f)
 	escaped, ok := m.Phase()
@@ -60,8 +60,8 @@ func (m *Measure) setField(f string) error {
 	return err
 }
 
-// Interval is one cell of the latency file: the distribution, in nanoseconds, of one measure of the calls of one operation with one
-// outcome in one trial.
+// Interval is one cell of the latency file: the distribution, in nanoseconds, of one measure over the calls of one
+// operation with one outcome in one trial.
 type Interval struct {
 	Treatment string
 	Block     int
@@ -73,11 +73,12 @@ type Interval struct {
 	Hist      *hist.Histogram
 }
 
-// digits is the precision on disk. A cell of 3 significant digits lies within one cell of package hist, so that what is read back falls
-// into the cells that it came from.
+// digits is the precision on disk. A cell of 3 significant digits lies within one cell of package hist, so reading
+// restores the original cells.
 const digits = 3
 
-// tag packs the interval's coordinates into the tag of an HdrHistogram log line, which may hold no comma, space or line break.
+// tag encodes the interval's coordinates as the tag of an HdrHistogram log line, which must not hold a comma, space or
+// line break.
 func (iv *Interval) tag() string {
 	return strings.Join([]string{
 		url.QueryEscape(iv.Treatment), strconv.Itoa(iv.Block),
@@ -97,7 +98,8 @@ func (iv *Interval) setTag(tag string) error {
 	return errors.Join(err1, err2, err3, iv.Outcome.UnmarshalText([]byte(f[3])), iv.Measure.setField(f[4]))
 }
 
-// latencyHead opens a latency file as the HdrHistogram tools expect it. Line times are seconds since the epoch.
+// latencyHead is the head of a latency file in the format of the HdrHistogram tools. Times of lines are seconds since
+// the epoch.
 func latencyHead(start time.Time) []byte {
 	var b bytes.Buffer
 	w := hdrhistogram.NewHistogramLogWriter(&b)
@@ -115,7 +117,7 @@ func appendInterval(dst []byte, iv *Interval) ([]byte, error) {
 	h := hdrhistogram.New(1, max(2, iv.Hist.Max()), digits)
 	var failed error
 	iv.Hist.Each(func(v int64, n uint64) {
-		// The middle of the last cell can lie above the largest value.
+		// The middle of the last cell may exceed the largest value.
 		if err := h.RecordValues(min(v, iv.Hist.Max()), int64(n)); err != nil {
 			failed = err
 		}
@@ -159,7 +161,7 @@ func parseInterval(line string) (*Interval, error) {
 	return iv, nil
 }
 
-// decodeHistogram checks the geometry before it lets the library allocate for it.
+// decodeHistogram checks the geometry before the library allocates memory for it.
 func decodeHistogram(encoded string) (*hist.Histogram, error) {
 	if err := checkGeometry(encoded); err != nil {
 		return nil, err
@@ -179,14 +181,15 @@ func decodeHistogram(encoded string) (*hist.Histogram, error) {
 	return &h, nil
 }
 
-// mostPerByte is how many different values a byte of an encoded histogram can stand for: compression makes no more of what was measured, and a thousand of
-// what was made up.
+// mostPerByte bounds the number of different values for each byte of an encoded histogram: compression does not exceed
+// it for measured values, and reaches a thousand for forged ones.
 const mostPerByte = 8
 
-// eachCount calls f with the middle of every cell that is not empty, in rising order. It is Distribution without a list of all cells: a day's
-// soak has thousands of histograms. The layout is HdrHistogram's: 2048 cells of one unit each, then 1024 to every doubling.
+// eachCount calls f with the middle of every cell that is not empty, in ascending order. Unlike Distribution it makes
+// no list of all cells: a day's soak has thousands of histograms. The layout is HdrHistogram's: 2048 cells of one unit
+// each, then 1024 for each doubling.
 func eachCount(s *hdrhistogram.Snapshot, f func(value int64, n uint64)) {
-	const half = 1024 // the cells of a doubling at 3 significant digits
+	const half = 1024 // cells for each doubling at 3 significant digits
 	unit := bits.Len64(uint64(max(1, s.LowestTrackableValue))) - 1
 	for i, n := range s.Counts {
 		if n <= 0 {
@@ -231,7 +234,7 @@ type part struct {
 	hist    *hist.Histogram
 }
 
-// parts are the histograms of c, those of its phases last.
+// parts returns the histograms of c, those of its phases last.
 func parts(c *load.Cell) []part {
 	out := append(make([]part, 0, 4+len(c.Phases)), part{Response, c.Response}, part{Service, c.Service}, part{PoolWait, c.PoolWait}, part{Lateness, c.Lateness})
 	for _, p := range c.Phases {

@@ -17,8 +17,8 @@ import (
 	"tare/internal/proc"
 )
 
-// Holder says who holds a lock. Ticks is the process's start time in clock ticks since boot, so that a reused PID is told apart; 0 where the host
-// does not say.
+// Holder is the process that holds a lock. Ticks is its start time in clock ticks since boot, which differs if the PID
+// is reused; 0 where the host does not report it.
 type Holder struct {
 	PID   int       `json:"pid"`
 	Ticks uint64    `json:"ticks,omitempty"`
@@ -26,7 +26,7 @@ type Holder struct {
 	Since time.Time `json:"since"`
 }
 
-// HeldError says that somebody else holds the lock.
+// HeldError means that another process holds the lock.
 type HeldError struct {
 	Key    string
 	Holder Holder
@@ -40,19 +40,19 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is in use by run %s (process %d, since %s)", e.Key, e.Holder.Run, e.Holder.PID, e.Holder.Since.Format(time.RFC3339))
 }
 
-// A Held lock keeps other runs off a target.
+// A Held lock prevents other runs against a target.
 type Held struct {
 	folder *os.Root
 	file   *os.File
 	name   string
-	Stale  *Holder // the dead process that the lock was taken over from
+	Stale  *Holder // the ended process that held the lock before
 }
 
-// LockFile is the file in a record's folder that its writer holds: a run, or an undo.
+// LockFile is the file in a record's folder that its writer locks: a run, or an undo.
 const LockFile = "lock"
 
-// LockRecord keeps a second writer off the record in dir, whatever path, user or temporary folder that one has: the lock lies in the record's own folder.
-// Where nothing can be written there, an undo takes the folder itself for the lock's file.
+// LockRecord prevents a second writer of the record in dir, under any path, user or temporary folder: the lock is in
+// the record's own folder. Where no file can be written there, an undo locks the folder itself.
 func LockRecord(dir string, h Holder) (*Held, error) {
 	folder, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -61,9 +61,9 @@ func LockRecord(dir string, h Holder) (*Held, error) {
 	return lockIn(folder, LockFile, "record "+dir, h)
 }
 
-// Lock takes the lock of a target in folder dir, which is made if need be. key names the target, by its address for one; h.PID and
-// h.Ticks are filled in. It returns a HeldError while another process lives that holds it. The kernel releases the lock with its
-// process, so nobody has to guess whether a holder is alive; the file's content only names the holder.
+// Lock locks a target, with a file in folder dir, which it makes if necessary. key identifies the target, for example
+// by its address; Lock fills in h.PID and h.Ticks. It returns a HeldError while another living process holds the lock.
+// The kernel releases the lock when its process ends; the file's content only names the holder.
 func Lock(dir, key string, h Holder) (*Held, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", key, err)
@@ -72,7 +72,8 @@ func Lock(dir, key string, h Holder) (*Held, error) {
 	return lockIn(dir, hex.EncodeToString(sum[:8])+".lock", key, h)
 }
 
-// lockIn takes the lock whose file is name in folder dir, which has to be this user's own: in another's, the file could be a link to anywhere.
+// lockIn locks the file name in folder dir, which must belong to this user: in another user's folder, the file could be
+// a link to anywhere.
 func lockIn(dir, name, key string, h Holder) (*Held, error) {
 	folder, err := ownFolder(dir)
 	if err != nil {
@@ -93,7 +94,8 @@ func lockIn(dir, name, key string, h Holder) (*Held, error) {
 	}
 }
 
-// open opens the lock's file. On a full or read-only disk it opens the file that is there, or the record's folder itself: an undo must not need room.
+// open opens the lock's file. On a full or read-only disk it opens the existing file, or the record's folder itself: an
+// undo must not need disk space.
 func (l *Held) open() (err error) {
 	if l.file, err = l.folder.OpenFile(l.name, os.O_RDWR|os.O_CREATE, 0o600); !noRoom(err) {
 		return err
@@ -110,10 +112,10 @@ func (l *Held) open() (err error) {
 	return err
 }
 
-// folderItself is the name of a Held that locks its folder and not a file in it.
+// folderItself is the name of a Held that locks its folder instead of a file in it.
 const folderItself = "."
 
-// take locks the file and writes the holder into it; again is true if the file was removed by its last holder meanwhile.
+// take locks the file and writes the holder into it; again is true if its last holder removed the file meanwhile.
 func (l *Held) take(key string, h Holder) (again bool, err error) {
 	locked, prior, err := l.lock()
 	if err != nil {
@@ -130,26 +132,26 @@ func (l *Held) take(key string, h Holder) (again bool, err error) {
 		return true, nil
 	}
 	h.PID = os.Getpid()
-	h.Ticks, _ = proc.StartTicks(h.PID) // 0 where the host does not say
+	h.Ticks, _ = proc.StartTicks(h.PID) // 0 where the host does not report it
 	b, err := json.Marshal(h)
 	if err != nil {
 		return false, err
 	}
 	if l.file.Truncate(0) == nil {
-		_, _ = l.file.WriteAt(append(b, '\n'), 0) // a lock without a readable name is a lock all the same
+		_, _ = l.file.WriteAt(append(b, '\n'), 0) // the lock holds even if its content is unreadable
 	}
 	l.Stale = prior
 	return false, nil
 }
 
-// A lock that outlives its holder is tried so often, every lingersEvery.
+// A lock that outlives its holder is tried lingersMost times, lingersEvery apart.
 const (
 	lingersMost  = 500
 	lingersEvery = 10 * time.Millisecond
 )
 
-// lock locks the file unless another process holds it. A killed holder may have been about to start a process, which has the lock too until it becomes
-// another program, or ends: that is waited for.
+// lock locks the file unless another process holds it. A killed holder may have been about to start a child, which
+// shares the lock until it executes another program or ends; lock waits for that.
 func (l *Held) lock() (locked bool, prior *Holder, err error) {
 	for range lingersMost {
 		locked, err = tryLock(l.file)
@@ -176,30 +178,31 @@ func readHolder(f *os.File) *Holder {
 	b := make([]byte, 4096)
 	n, err := f.ReadAt(b, 0)
 	var h Holder
-	// A lock without a readable name is a lock all the same.
+	// The lock holds even if its content is unreadable.
 	if (err != nil && !errors.Is(err, io.EOF)) || json.Unmarshal(b[:n], &h) != nil || h.PID == 0 {
 		return nil
 	}
 	return &h
 }
 
-// same reports whether the name is still that of the open file.
+// same reports whether the name still refers to the open file.
 func (l *Held) same() bool {
 	a, err1 := l.file.Stat()
 	b, err2 := l.folder.Stat(l.name)
 	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
-// Unlock gives the lock back and removes its file.
+// Unlock releases the lock and removes its file.
 func (l *Held) Unlock() error {
 	if l.name == folderItself {
 		return errors.Join(l.file.Close(), l.folder.Close())
 	}
-	// Removed while still locked: whoever waits for this file sees that it is gone and makes a new one.
+	// The file is removed while still locked: whoever waits for it sees that it is gone and makes a new one.
 	return errors.Join(l.folder.Remove(l.name), l.file.Close(), l.folder.Close())
 }
 
-// DropStale removes the locks in folder dir whose holders have ended without giving them back: nobody else does before the same target is used again.
+// DropStale removes the locks in folder dir whose holders ended without releasing them. Otherwise they would stay until
+// the same target is used again.
 func DropStale(dir string) error {
 	names, err := filepath.Glob(filepath.Join(dir, "*.lock"))
 	if err != nil || len(names) == 0 {
@@ -215,12 +218,13 @@ func DropStale(dir string) error {
 	return errors.Join(err, folder.Close())
 }
 
-// dropStale removes a lock that nobody holds. Whoever has opened it meanwhile to take it over sees that it is gone (take).
+// dropStale removes a lock that nobody holds. A process that has opened it meanwhile notices that it is gone (see
+// take).
 func dropStale(folder *os.Root, name string) error {
 	l := &Held{folder: folder, name: name}
 	var err error
 	if l.file, err = folder.OpenFile(name, os.O_RDWR, 0); err != nil {
-		if errors.Is(err, os.ErrNotExist) { // given back meanwhile
+		if errors.Is(err, os.ErrNotExist) { // released meanwhile
 			return nil
 		}
 		return fmt.Errorf("remove lock %s: %w", name, err)

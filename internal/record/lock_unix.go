@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes an exclusive lock on f unless somebody has it. Children do not inherit it: Go opens files close-on-exec.
+// tryLock takes an exclusive lock on f unless another process has it. Children do not inherit it: Go opens files
+// close-on-exec.
 func tryLock(f *os.File) (bool, error) {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -31,7 +32,7 @@ func noRoom(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EROFS)
 }
 
-// ownFolder opens a folder that belongs to the user of this process and that no other user may write.
+// ownFolder opens a folder that belongs to this process's user and that no other user may write.
 func ownFolder(dir string) (*os.Root, error) {
 	named, err := os.Lstat(dir)
 	if err != nil {
@@ -51,13 +52,13 @@ func ownFolder(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// Own reports whether a file belongs to the user of this process.
+// Own reports whether a file belongs to this process's user.
 func Own(f os.FileInfo) bool {
 	st, ok := f.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// owned judges the folder that was opened; named is what its name stood for just before.
+// owned checks the folder that was opened; named is what its name referred to just before.
 func owned(dir string, named, opened os.FileInfo) error {
 	switch {
 	case named.Mode()&os.ModeSymlink != 0, !os.SameFile(named, opened):

@@ -17,37 +17,40 @@ import (
 	"tare/internal/area"
 )
 
-// A Record is what a run left behind. Open fills it from the journal; raw calls and histograms stay on disk until they are asked for.
+// A Record is the result of a run. Open fills it from the journal; raw calls and histograms stay on disk until
+// requested.
 type Record struct {
 	Dir      string
 	Header   Header
 	Plan     Plan
 	Prepared []Prepare
 	Verified []Verify
-	// Trials are in the order in which they began. A trial that was run again, because its first attempt was dropped, is there twice.
+	// Trials are in the order of their begin. A trial that was repeated, because its first attempt was dropped, is listed
+	// twice.
 	Trials []*Trial
-	// Changes are the undo journal as it was written.
+	// Changes are the undo journal as written.
 	Changes []Change
 	Notes   []Note
 	Warned  []Warning // warnings that the run wrote
 	Looks   []Look
 	Host    []Surroundings // by block
 	Resumed []time.Time
-	Finish  *Finish   // nil: the run was killed, or is still going on
+	Finish  *Finish   // nil: the run was killed, or still runs
 	Last    time.Time // the latest line
-	// Unknown are lines of kinds that this version does not know.
+	// Unknown are lines of unknown kinds.
 	Unknown []Entry
 	// Warnings say what could not be read: a torn last line, damaged lines by number, damaged files.
 	Warnings []string
-	// Damaged are the numbers of the lines that could not be read, without a torn last one: that was never finished, and what it says was not begun.
+	// Damaged are the numbers of the unreadable lines, except a torn last one: its writer was killed before it acted on
+	// the line.
 	Damaged []int
 
 	latest map[trialKey]*Trial // of each treatment and block
 	named  map[string]bool     // calls files
-	madeUp int                 // trials whose beginning is missing
+	madeUp int                 // trials whose TrialBegin is missing
 }
 
-// A Trial is all that one trial left behind.
+// A Trial is the result of one trial.
 type Trial struct {
 	TrialBegin
 	Begin     time.Time
@@ -60,8 +63,8 @@ type Trial struct {
 	Window    *Window
 	Slices    []Slice
 	Answers   []Answers
-	Served    []Served // what the target measured itself, one for each reading around the trial
-	Counts    []Count  // per operation and outcome, added up
+	Served    []Served // the target's own measurements, one for each pair of readings around the trial
+	Counts    []Count  // by operation and outcome, summed
 
 	dir   string
 	calls []string
@@ -74,11 +77,11 @@ func (t *Trial) Complete() bool { return t.End != nil && t.End.Status == Complet
 // maxLine bounds the memory that a damaged journal can cost. A trace of an hour's search is far below it.
 const maxLine = 256 << 20
 
-// errNoHeader says that a folder holds no record.
+// errNoHeader means that a folder holds no record.
 var errNoHeader = errors.New("the journal has no header")
 
-// Open reads the record in dir. Damage does not stop it: what cannot be read is left out and said in Warnings. It fails if there is no
-// journal, if the journal has no header, or, with a NewerError, if a newer tare wrote it.
+// Open reads the record in dir. It skips what is damaged and adds a warning. It fails if there is no journal, if the
+// journal has no header, or, with a NewerError, if a newer tare wrote it.
 func Open(dir string) (*Record, error) {
 	f, err := openFile(filepath.Join(dir, JournalFile))
 	if err != nil {
@@ -94,7 +97,7 @@ func Open(dir string) (*Record, error) {
 	return r, nil
 }
 
-// readJournal reads a journal's lines. dir is where the files are that it names.
+// readJournal reads a journal's lines. dir holds the files that they name.
 func readJournal(src io.Reader, dir string) (*Record, error) {
 	r := &Record{Dir: dir, latest: map[trialKey]*Trial{}, named: map[string]bool{}}
 	in := bufio.NewReaderSize(src, 1<<16)
@@ -126,8 +129,8 @@ func readJournal(src io.Reader, dir string) (*Record, error) {
 	return r, nil
 }
 
-// dropBeyond drops the trials of blocks that cannot be: a block has a trial at least, so that no record has more blocks than trials. What is computed from a
-// record has values for every block, measured or not.
+// dropBeyond drops trials with impossible block numbers: every block has at least one trial, so no record has more
+// blocks than trials. Computations allocate values for every block, measured or not.
 func (r *Record) dropBeyond() {
 	const always = 1000 // blocks that may be missing from a record however short
 	most, had := len(r.Trials)+len(r.Damaged)+always, len(r.Trials)
@@ -155,7 +158,7 @@ func readLine(in *bufio.Reader) (line []byte, whole bool, err error) {
 	}
 }
 
-// line takes in one line; only a line of a newer version is an error.
+// line adds one line. It fails only for a line of a newer version.
 func (r *Record) line(line []byte, n int, whole bool) error {
 	var e Entry
 	err := json.Unmarshal(line, &e)
@@ -184,14 +187,14 @@ func (r *Record) line(line []byte, n int, whole bool) error {
 	return nil
 }
 
-// mostWarned is how many damaged places are told one by one.
+// mostWarned bounds the number of warnings about damaged lines.
 const mostWarned = 20
 
 func (r *Record) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// into decodes an entry's data and hands it to add.
+// into decodes an entry's data and passes it to add.
 func into[T any](e *Entry, add func(T)) error {
 	var v T
 	if err := json.Unmarshal(e.Data, &v); err != nil {
@@ -255,7 +258,7 @@ func (r *Record) entry(e *Entry) error {
 	}
 }
 
-// resumed takes in that another process went on. Older releases wrote nothing of it.
+// resumed adds that another process continued the run. Older releases did not write it.
 func (r *Record) resumed(e *Entry) error {
 	var x resumption
 	if len(e.Data) > 0 {
@@ -265,7 +268,7 @@ func (r *Record) resumed(e *Entry) error {
 	}
 	r.Resumed = append(r.Resumed, e.At)
 	if !x.Undo {
-		r.Finish = nil // what was finished goes on
+		r.Finish = nil // the run continues
 	}
 	return nil
 }
@@ -283,7 +286,7 @@ func (r *Record) end(at time.Time, end TrialEnd) {
 	t.End, t.Finished = &end, at
 }
 
-// sliceEntry takes in a slice. No calls have more operations than a load.Call can tell apart.
+// sliceEntry adds a slice. It cannot have more operations than a load.Call can distinguish.
 func (r *Record) sliceEntry(e *Entry) error {
 	var s Slice
 	if err := json.Unmarshal(e.Data, &s); err != nil {
@@ -296,7 +299,8 @@ func (r *Record) sliceEntry(e *Entry) error {
 	return nil
 }
 
-// callsEntry takes in the name of a calls file. It must lie in the record's folder, and each file is of one trial: a record may come from somebody else.
+// callsEntry adds the name of a calls file. The file must lie in the record's folder and belong to one trial only: a
+// record may come from another person.
 func (r *Record) callsEntry(e *Entry) error {
 	var c callsRef
 	if err := json.Unmarshal(e.Data, &c); err != nil {
@@ -314,8 +318,8 @@ func (r *Record) callsEntry(e *Entry) error {
 	return nil
 }
 
-// trial finds the latest trial: what follows an end without a new beginning still belongs to it. When the line that began it was lost, it is made up so that
-// its results are not lost with it.
+// trial returns the latest trial: entries after its end and before a new begin still belong to it. If the begin was
+// lost, it makes up a trial, so that the results are kept.
 func (r *Record) trial(treatment string, block int) *Trial {
 	key := trialKey{treatment, block}
 	if t := r.latest[key]; t != nil {
@@ -346,7 +350,7 @@ next:
 	}
 }
 
-// Pending are the changes that were intended and not undone, the latest first: what area.Area.Undo must take back.
+// Pending returns the changes that were intended and not undone, the latest first: what area.Area.Undo must undo.
 func (r *Record) Pending() []area.Change {
 	pending := map[string]bool{}
 	for _, c := range r.Changes {
@@ -367,7 +371,7 @@ func changeKey(c area.Change) string { return c.Area + "\x00" + c.Kind + "\x00" 
 // mostExperiment bounds an experiment file, in bytes.
 const mostExperiment = 16 << 20
 
-// File reads the experiment file as it was given; nil without an error when the record has none.
+// File reads the experiment file as given; nil without an error when the record has none.
 func (r *Record) File() (b []byte, err error) {
 	f, err := openFile(filepath.Join(r.Dir, ExperimentFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -384,9 +388,10 @@ func (r *Record) File() (b []byte, err error) {
 	return b, err
 }
 
-// openFile opens a file of a record to read it. A record may come from somebody else: a pipe or a device in a file's place would have no end.
+// openFile opens a file of a record for reading. It rejects pipes and devices, which may never end: a record may come
+// from another person.
 func openFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody writes would be waited for
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe without a writer would block
 	if err != nil {
 		return nil, err
 	}

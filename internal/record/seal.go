@@ -15,13 +15,13 @@ import (
 	"tare/internal/area"
 )
 
-// A Key seals the lines of a record that are carried out later: what an undo takes back and what a resumed run goes on with. Only the user that it belongs to
-// can read it, so that nobody else can write a line that carries the seal. An empty key seals nothing.
+// A Key seals those lines of a record that are acted on later: changes to undo and plans to resume. Only its user can
+// read it, so no other user can write a line with a valid seal. An empty key seals nothing.
 type Key []byte
 
 const keySize = 32
 
-// LoadKey reads this user's key from folder dir, and makes both if need be.
+// LoadKey reads this user's key from folder dir, and makes both if necessary.
 func LoadKey(dir string) (Key, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("load key: %w", err)
@@ -53,7 +53,7 @@ func keyIn(folder *os.Root) (Key, error) {
 	return nil, errors.New("it comes and goes")
 }
 
-// makeKey writes a whole key under its name at once: another process may look for it meanwhile.
+// makeKey writes the key file atomically: another process may read it meanwhile.
 func makeKey(folder *os.Root) error {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // it never fails
@@ -85,7 +85,7 @@ func readKey(f *os.File) (Key, error) {
 	return key, nil
 }
 
-// seal is what only a holder of the key can compute of v, as a piece of the run with that id.
+// seal returns the MAC of v under the key, as the given kind of entry of the run with that id.
 func (k Key) seal(id, kind string, v any) (string, error) {
 	if len(k) == 0 || id == "" {
 		return "", nil
@@ -96,13 +96,13 @@ func (k Key) seal(id, kind string, v any) (string, error) {
 	}
 	h := hmac.New(sha256.New, k)
 	for _, part := range [][]byte{[]byte(id), []byte(kind), b} {
-		_, _ = fmt.Fprintf(h, "%d ", len(part)) // so that no part can reach into the next; a hash takes all that is written
+		_, _ = fmt.Fprintf(h, "%d ", len(part)) // the length separates the parts; writing to a hash does not fail
 		h.Write(part)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sealed reports whether seal is the key's.
+// sealed reports whether seal is valid under the key.
 func (k Key) sealed(seal, id, kind string, v any) bool {
 	want, err := k.seal(id, kind, v)
 	return err == nil && want != "" && hmac.Equal([]byte(want), []byte(seal))
@@ -115,7 +115,7 @@ func (r *Record) Genuine(k Key) bool {
 	return k.sealed(r.Header.Seal, h.ID, string(KindHeader), h)
 }
 
-// Foreign lists the pending changes that no tare with this key wrote into this record.
+// Foreign lists the pending changes that were not written into this record by a tare with this key.
 func (r *Record) Foreign(k Key) []area.Change {
 	header, genuine := r.Genuine(k), map[string]bool{}
 	for _, c := range r.Changes {

@@ -18,8 +18,8 @@ func (t *Trial) HasCalls() bool { return len(t.calls) > 0 }
 // HasHistograms reports whether histograms of the trial were kept.
 func (t *Trial) HasHistograms() bool { return len(t.cells) > 0 }
 
-// Calls reads the trial's raw calls, in the order in which they were written. What a damaged file still holds before the damage is
-// returned; Open has said what is missing.
+// Calls reads the trial's raw calls, in the order of writing. From a damaged file it returns what precedes the damage;
+// Open has warned of the rest.
 func (t *Trial) Calls() ([]load.Call, error) {
 	var out []load.Call
 	for _, name := range t.calls {
@@ -51,7 +51,7 @@ func eachChunk(path string, next func(*callsReader) error) (err error) {
 	return err
 }
 
-// checkCalls reads through all calls files once, so that damage is known before anything is computed. It keeps no calls.
+// checkCalls reads all calls files once, so that damage is known before anything is computed. It keeps no calls.
 func (r *Record) checkCalls() error {
 	for _, t := range r.Trials {
 		for _, name := range t.calls {
@@ -76,7 +76,7 @@ func (r *Record) checkCalls() error {
 	return nil
 }
 
-// Histograms reads the trial's histograms one by one. A damaged one is skipped; damaged says how many were.
+// Histograms reads the trial's histograms one by one. It skips damaged ones and returns their number.
 func (t *Trial) Histograms(each func(*Interval)) (damaged int, err error) {
 	if len(t.cells) == 0 {
 		return 0, nil

@@ -17,8 +17,8 @@ import (
 	"tare/internal/clock"
 )
 
-// A Writer appends to a record. Its methods may be called from several goroutines. After a failed write it writes no more, so that
-// no line is ever glued to a torn one, and returns the failure from then on.
+// A Writer appends to a record. Its methods may be called from several goroutines. After a failed write it writes
+// nothing more, so that no line follows a torn one, and returns that failure from then on.
 type Writer struct {
 	dir   string
 	clock clock.Clock
@@ -62,8 +62,9 @@ func Folder(name string, started time.Time) string {
 	return safe + "-" + started.UTC().Format("20060102T150405Z")
 }
 
-// Create makes a new folder for a run below results and opens its journal. file is the experiment file as given; it holds no secrets
-// by construction, but the folder is readable by its owner only all the same. A second run in the same second gets a folder of its own.
+// Create makes a new folder for a run below results and opens its journal. file is the experiment file as given. It
+// holds no secrets by construction; still, only the owner can read the folder. A second run in the same second gets
+// another folder.
 func Create(results string, h Header, file []byte, c clock.Clock) (*Writer, error) {
 	if h.Started.IsZero() {
 		h.Started = c.Now()
@@ -117,29 +118,29 @@ func makeFolder(results, name string) (string, error) {
 	}
 }
 
-// nameLength is how many characters of an id names have: 60 bits.
+// nameLength is how many characters of an id are part of names: 60 bits.
 const nameLength = 12
 
-// nameOf is an id as names of objects have it: lower-case letters and digits.
+// nameOf returns an id as part of an object's name: lower-case letters and digits.
 func nameOf(id string) string { return strings.ToLower(id[:nameLength]) }
 
-// Run names what this process makes on servers and hosts. It is drawn at random and kept in the record, so that no other run has it, wherever its record
-// lies; nor has the process that goes on with a copy of the record.
+// Run is the random prefix of the names of all that this process makes on servers and hosts. It is kept in the record.
+// No other run has it, wherever its record lies, and neither does a process that continues a copy of the record.
 func (w *Writer) Run() string { return w.run }
 
 // Dir is the record's folder.
 func (w *Writer) Dir() string { return w.dir }
 
-// Plan writes what is to be done.
+// Plan writes the plan.
 func (w *Writer) Plan(p Plan) error { return w.put(KindPlan, p) }
 
-// Prepare writes how a preparation went.
+// Prepare writes the result of a preparation.
 func (w *Writer) Prepare(p Prepare) error { return w.put(KindPrepare, p) }
 
-// Verify writes whether a treatment was proved in force.
+// Verify writes the result of a verification.
 func (w *Writer) Verify(v Verify) error { return w.put(KindVerify, v) }
 
-// TrialBegin opens a trial. Calls and Cells need it before them.
+// TrialBegin opens a trial. Calls and Cells need an open trial.
 func (w *Writer) TrialBegin(t TrialBegin) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +149,7 @@ func (w *Writer) TrialBegin(t TrialBegin) error {
 	return w.putLocked(KindTrialBegin, t)
 }
 
-// Step writes v, encoded as JSON, as a piece of the question's own record.
+// Step writes v, encoded as JSON, as an entry of the question's own.
 func (w *Writer) Step(treatment string, block int, name string, v any) error {
 	payload, err := json.Marshal(v)
 	if err != nil {
@@ -160,13 +161,13 @@ func (w *Writer) Step(treatment string, block int, name string, v any) error {
 // Samples writes a reading of the probes.
 func (w *Writer) Samples(s Samples) error { return w.put(KindSamples, s) }
 
-// Generator writes the generator's audit of a trial.
+// Generator writes the audit of the generator in a trial.
 func (w *Writer) Generator(g Generator) error { return w.put(KindGenerator, g) }
 
-// Batches writes what an operation with its own clock cost in a trial.
+// Batches writes the costs of an operation with its own clock in a trial.
 func (w *Writer) Batches(b Batches) error { return w.put(KindBatches, b) }
 
-// Window writes which stretch of a trial is measured.
+// Window writes which part of a trial is measured.
 func (w *Writer) Window(x Window) error { return w.put(KindWindow, x) }
 
 // Surroundings writes what the host did during a block.
@@ -181,7 +182,7 @@ func (w *Writer) Note(n Note) error { return w.put(KindNote, n) }
 // Warning writes a doubt about a result.
 func (w *Writer) Warning(x Warning) error { return w.put(KindWarning, x) }
 
-// TrialEnd closes a trial and makes it durable.
+// TrialEnd closes a trial and syncs it to disk.
 func (w *Writer) TrialEnd(t TrialEnd) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +219,7 @@ func (w *Writer) change(s ChangeState, c area.Change) error {
 	return w.Sync()
 }
 
-// Finish ends the journal of a run and makes it durable.
+// Finish ends the journal of a run and syncs it to disk.
 func (w *Writer) Finish(f Finish) error {
 	if err := w.put(KindFinish, f); err != nil {
 		return err
@@ -226,14 +227,14 @@ func (w *Writer) Finish(f Finish) error {
 	return w.Sync()
 }
 
-// Sync makes durable all that was written.
+// Sync syncs all that was written to disk.
 func (w *Writer) Sync() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.syncLocked()
 }
 
-// syncLocked writes the journal last: what it refers to must be on disk before it.
+// syncLocked syncs the journal last: the files that it refers to must be on disk first.
 func (w *Writer) syncLocked() error {
 	if w.err != nil {
 		return w.err
@@ -248,7 +249,7 @@ func (w *Writer) syncLocked() error {
 	return w.fail(errors.Join(err, w.journal.Sync()))
 }
 
-// Close makes everything durable and closes the files. The Writer must not be used afterwards.
+// Close syncs and closes the files. The Writer must not be used afterwards.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,38 +16,38 @@ import (
 	"tare/internal/proc"
 )
 
-// session is a process of an arm's program.
-type session struct {
+// process is a process of an arm's program.
+type process struct {
 	client *client
-	change *area.Change // the process, once it is journaled
+	change *area.Change // the process, once journaled
 	pids   map[string]proc.ID
-	// description is what this process says that it is, files what it was started from.
+	// description is the description that this process gave, files those that it was started from.
 	description Description
 	files       map[string]os.FileInfo
 }
 
-// session is the process that an arm has now, or nil.
-func (t *Target) session(a *arm) *session {
+// process returns the current process of an arm, or nil.
+func (t *Target) process(a *arm) *process {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return a.live
 }
 
-func (t *Target) hold(a *arm, s *session) {
+func (t *Target) hold(a *arm, s *process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a.live = s
 }
 
-// begin starts an arm's program and has it describe itself.
+// begin starts an arm's program and asks for its description.
 func (t *Target) begin(ctx context.Context, a *arm) error {
 	t.mu.Lock()
 	t.born++
 	id := fmt.Sprintf("driver-%05d", t.born)
 	t.mu.Unlock()
-	s := &session{}
+	s := &process{}
 	var err error
-	if s.files, err = a.program.look(); err != nil {
+	if s.files, err = a.program.stat(); err != nil {
 		return err
 	}
 	s.client, err = launch{
@@ -62,7 +62,7 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 		},
 	}.start(ctx)
 	if err != nil {
-		return errors.Join(err, t.ended(s)) // what was started is gone
+		return errors.Join(err, t.ended(s)) // what was started has ended
 	}
 	t.hold(a, s)
 	d, err := describe(ctx, s.client, t.c.DescribeWithin)
@@ -73,8 +73,8 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 	return err
 }
 
-// unchanged refuses a process whose program is not the one that the arm began with.
-func (s *session) unchanged(a *arm) error {
+// unchanged returns an error if the process's program is not the one that the arm began with.
+func (s *process) unchanged(a *arm) error {
 	if name := changed(a.files, s.files); name != "" {
 		return s.client.fail(fmt.Errorf("%s was changed since the run began: a run measures one program; run it again", name))
 	}
@@ -86,8 +86,8 @@ func (s *session) unchanged(a *arm) error {
 		"measures one program", was.Name, was.Version, is.Name, is.Version))
 }
 
-// ended journals that a process is gone.
-func (t *Target) ended(s *session) error {
+// ended journals that a process has ended.
+func (t *Target) ended(s *process) error {
 	if s.change == nil {
 		return nil
 	}
@@ -100,12 +100,12 @@ func (t *Target) ended(s *session) error {
 
 // end ends an arm's process, if it has one.
 func (t *Target) end(ctx context.Context, a *arm) error {
-	s := t.session(a)
+	s := t.process(a)
 	if s == nil {
 		return nil
 	}
 	if untidy := s.client.stop(ctx); t.note(untidy) && t.c.Env.Log != nil {
-		// The record has had the last notes when Close comes.
+		// The record has received the last notes when Close runs.
 		t.c.Env.Log.Warn("a program did not end as it should", slog.String("why", untidy))
 	}
 	if err := t.ended(s); err != nil {
@@ -127,7 +127,7 @@ func (t *Target) prepare(ctx context.Context, a *arm) error {
 		}
 		a.prepared = &c
 	}
-	s := t.session(a)
+	s := t.process(a)
 	var p Prepared
 	if _, err := s.client.ask(ctx, t.c.PrepareWithin, Request{Do: DoPrepare, Preparation: &a.preparation}, &p); err != nil {
 		return err
@@ -139,11 +139,11 @@ func (t *Target) prepare(ctx context.Context, a *arm) error {
 	return t.journalNamed(a, s)
 }
 
-// mostPIDs bounds the processes that a program may name.
+// mostPIDs bounds the number of processes that a program may name.
 const mostPIDs = 64
 
-// adopt takes in the processes that the program named.
-func (s *session) adopt(program string, pids map[string]int) error {
+// adopt adds the processes that the program named.
+func (s *process) adopt(program string, pids map[string]int) error {
 	if len(pids) > mostPIDs {
 		return fmt.Errorf("it names %d processes, more than %d", len(pids), mostPIDs)
 	}
@@ -159,7 +159,7 @@ func (s *session) adopt(program string, pids map[string]int) error {
 		if err != nil {
 			return fmt.Errorf("it says that %q is process %d: %w", name, pid, err)
 		}
-		if above(pid) {
+		if isAncestor(pid) {
 			return fmt.Errorf("it says that %q is process %d, below which tare itself runs", name, pid)
 		}
 		s.pids[name] = proc.ID{PID: pid, StartTicks: ticks}
@@ -167,8 +167,8 @@ func (s *session) adopt(program string, pids map[string]int) error {
 	return nil
 }
 
-// above reports whether tare itself descends from a process.
-func above(pid int) bool {
+// isAncestor reports whether a process is an ancestor of tare.
+func isAncestor(pid int) bool {
 	for at := os.Getpid(); at > 1; {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", at))
 		_, rest, ok := strings.Cut(string(status), "\nPPid:")
@@ -184,7 +184,7 @@ func above(pid int) bool {
 }
 
 // roots are the processes that do the work: the program, and those that it named.
-func (s *session) roots() []int {
+func (s *process) roots() []int {
 	out := []int{s.client.child.PID}
 	for _, name := range slices.Sorted(maps.Keys(s.pids)) {
 		out = append(out, s.pids[name].PID)
@@ -192,7 +192,7 @@ func (s *session) roots() []int {
 	return out
 }
 
-func (s *session) probes(program string) []probe.Probe {
+func (s *process) probes(program string) []probe.Probe {
 	c := s.client.child
 	out := []probe.Probe{probe.Process{Name: program, PID: c.PID, StartTicks: c.StartTicks, Light: true}}
 	for _, name := range slices.Sorted(maps.Keys(s.pids)) {
@@ -202,8 +202,8 @@ func (s *session) probes(program string) []probe.Probe {
 	return out
 }
 
-// takeBack undoes all of an arm. It may be called again after an error.
-func (t *Target) takeBack(ctx context.Context, a *arm) error {
+// undoArm undoes all of an arm. It may be called again after an error.
+func (t *Target) undoArm(ctx context.Context, a *arm) error {
 	err := t.undo(ctx, a)
 	if err != nil {
 		err = fmt.Errorf("%s prepared something for this treatment, and it is not undone; its folder %s stays: %w", a.program.Name, a.preparation.Folder, err)
@@ -222,24 +222,25 @@ func (t *Target) takeBack(ctx context.Context, a *arm) error {
 	return t.journal.Undone(folderChange(t.c.Area, a.preparation.Folder))
 }
 
-// dropEmpty removes the log of a program that said nothing: one for each treatment would hide those that hold something.
+// dropEmpty removes the log of a program that wrote nothing, so that empty logs do not hide the others.
 func dropEmpty(log string) {
 	if info, err := os.Stat(log); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
-		_ = os.Remove(log) // it stays, and is empty
+		_ = os.Remove(log) // if it fails, an empty log remains
 	}
 }
 
-// undo has the program undo what it prepared: the one that runs, or, where none does or it has broken off, a new one.
+// undo makes the program undo what it prepared. It uses the running process or, if none runs or it is broken, a new
+// one.
 func (t *Target) undo(ctx context.Context, a *arm) error {
 	if a.prepared == nil {
 		return nil
 	}
-	if s := t.session(a); s == nil || !s.client.usable() {
+	if s := t.process(a); s == nil || !s.client.usable() {
 		if err := errors.Join(t.end(ctx, a), t.begin(ctx, a)); err != nil {
 			return err
 		}
 	}
-	if _, err := t.session(a).client.ask(ctx, t.c.Patience, Request{Do: DoUndo, Preparation: &a.preparation}, nil); err != nil {
+	if _, err := t.process(a).client.ask(ctx, t.c.Patience, Request{Do: DoUndo, Preparation: &a.preparation}, nil); err != nil {
 		return err
 	}
 	if err := t.journal.Undone(*a.prepared); err != nil {

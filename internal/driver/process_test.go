@@ -43,7 +43,7 @@ func TestProbes(t *testing.T) {
 	if d := cmp.Diff([]string{"actor", "server"}, subjects); d != "" {
 		t.Error(d)
 	}
-	live := s.session(s.arms[0])
+	live := s.process(s.arms[0])
 	if d := cmp.Diff([]int{live.client.child.PID, server.Process.Pid}, live.roots()); d != "" {
 		t.Errorf("whose CPU time is read: %s", d)
 	}
@@ -61,7 +61,7 @@ func TestPinned(t *testing.T) {
 	if err := s.enter(t); err != nil {
 		t.Fatal(err)
 	}
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(s.session(s.arms[0]).client.child.PID) + "/status")
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(s.process(s.arms[0]).client.child.PID) + "/status")
 	if err != nil || !strings.Contains(string(status), "Cpus_allowed_list:\t"+strconv.Itoa(cpus[0])+"\n") {
 		t.Errorf("%s, %v", status, err)
 	}
