@@ -1,8 +1,9 @@
-// Package sandbox is the area of kernel enforcers: what do exec, open, connect, fork, file copies, pipes, system calls and real workloads pay
-// under seccomp or Landlock, in which mode, and with how many rules?
+// Package sandbox is the area of kernel enforcers: what exec, open, connect, fork, file copies, pipes, system calls and
+// real workloads cost under seccomp or Landlock, by mode and number of rules.
 //
-// Each sample runs in a worker of its own, a child of this program that is confined for good before it does anything. What must be refused in
-// it is seen to be refused before anything is timed. The workers of all treatments stand side by side and take turns by milliseconds.
+// Each sample runs in its own worker, a child of this program that is irrevocably confined before it does anything.
+// Before anything is timed, the worker proves that what must be refused is refused. The workers of all treatments run
+// side by side and take turns of milliseconds.
 package sandbox
 
 import (
@@ -26,7 +27,7 @@ var (
 
 const areaName = "sandbox"
 
-// killed is how a worker that hangs is ended.
+// killed is the signal that ends a hanging worker.
 const killed = syscall.SIGKILL
 
 // The kinds of changes.
@@ -34,7 +35,7 @@ const (
 	changeFolder = "folder"
 )
 
-// folderPrefix begins the name of every folder that this area makes, directly below the folder for temporary files.
+// folderPrefix begins the name of every folder that this area makes, directly in the folder for temporary files.
 const folderPrefix = "tare-sandbox-"
 
 // Name implements area.Area.
@@ -67,7 +68,8 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	return &target{spec: spec, env: env, cpus: cpus, arms: map[string]*arm{}, multiple: 1}, nil
 }
 
-// workerCPU is where all workers run: the last processor, since what the host does of itself is done on the first.
+// workerCPU returns where all workers run: the last allowed processor, since the host's own tasks tend to run on the
+// first.
 func workerCPU(env area.Env) ([]int, error) {
 	cpus, err := env.Processors()
 	if err != nil {

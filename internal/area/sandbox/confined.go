@@ -12,23 +12,24 @@ import (
 )
 
 const (
-	// proofWithin bounds one attempt, batchWithin one batch of a micro-workload: both usually take milliseconds. Whoever needs longer hangs.
+	// proofWithin bounds one attempt, batchWithin one batch of a micro-workload. Both usually take milliseconds; a worker
+	// that exceeds them hangs.
 	proofWithin = 10 * time.Second
 	batchWithin = 2 * time.Minute
-	// endWithin is what a worker gets to end by itself when it has lost its requests.
+	// endWithin is how long a worker may take to end by itself after its requests have been closed.
 	endWithin = 2 * time.Second
 )
 
 // launcher starts confined workers.
 type launcher struct {
 	self string
-	log  string // the file for what they say
-	cpus []int  // where they run; all arms the same
-	// patience bounds every wait for a worker, where it is shorter than that wait's own bound; 0: it is not.
+	log  string // the file for their stderr
+	cpus []int  // their processors, the same in all arms
+	// patience bounds every wait for a worker that has a longer bound of its own; 0: it does not.
 	patience time.Duration
 }
 
-// confined is a worker in a process of its own, under a policy that it cannot leave.
+// confined is a worker process under a policy that it cannot leave.
 type confined struct {
 	policy   Policy
 	child    *proc.Child
@@ -36,7 +37,7 @@ type confined struct {
 	patience time.Duration
 }
 
-// start confines a new worker. born is told of its process before anything happens in it. ctx bounds the start only.
+// start confines a new worker. It calls born with the process before anything happens in it. ctx bounds the start only.
 func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error) (*confined, error) {
 	var requests, answers pipe
 	defer requests.close()
@@ -55,8 +56,8 @@ func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error)
 	return &confined{policy: p, child: child, client: client, patience: l.patience}, nil
 }
 
-// ask speaks to the worker within a time. A worker that answers a call with a refusal lives on; one that dies, hangs or talks nonsense is
-// ended, and the error says what it said last.
+// ask sends the worker a request within a time. A worker that answers with a refusal keeps running. One that ends,
+// hangs or answers nonsense is killed, and the error holds the end of its log.
 func (c *confined) ask(ctx context.Context, within time.Duration, do func(context.Context) error) error {
 	if c.patience > 0 {
 		within = min(within, c.patience)
@@ -70,11 +71,11 @@ func (c *confined) ask(ctx context.Context, within time.Duration, do func(contex
 	if f, ok := errors.AsType[*workload.Failure](err); ok {
 		return f
 	}
-	return fmt.Errorf("%w; %w", err, c.lastWords())
+	return fmt.Errorf("%w; %w", err, c.exitError())
 }
 
-// lastWords waits for the worker's end, brings it about if need be, and describes it.
-func (c *confined) lastWords() error {
+// exitError waits for the worker's end, kills it if necessary, and describes how it ended.
+func (c *confined) exitError() error {
 	_ = c.client.Close() // it may be closed already
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
@@ -102,7 +103,7 @@ func (c *confined) stop(ctx context.Context) error {
 	return c.child.Stop(ctx)
 }
 
-// prove lets the enforcer prove the policy in the worker.
+// prove proves the enforcer's policy in the worker.
 func (c *confined) prove(ctx context.Context, e Enforcer) error {
 	return c.ask(ctx, proofWithin, func(ctx context.Context) error { return e.ProveDeny(ctx, c.policy, c.client) })
 }
@@ -115,7 +116,7 @@ func (p *pipe) open() (err error) {
 	return err
 }
 
-// keepRead and keepWrite take an end out, so that close leaves it open.
+// keepRead and keepWrite detach an end, so that close leaves it open.
 func (p *pipe) keepRead() *os.File {
 	r := p.r
 	p.r = nil
@@ -131,7 +132,7 @@ func (p *pipe) keepWrite() *os.File {
 func (p *pipe) close() {
 	for _, f := range []*os.File{p.r, p.w} {
 		if f != nil {
-			_ = f.Close() // nothing is buffered that could be lost
+			_ = f.Close() // nothing is buffered
 		}
 	}
 }

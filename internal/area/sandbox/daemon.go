@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// daemonReady bounds the start of a daemon, until it answers.
+	// daemonReady bounds the start of a daemon until it answers.
 	daemonReady = 20 * time.Second
-	// daemonGrace is what a daemon gets to end by itself.
+	// daemonGrace is how long a daemon may take to end by itself.
 	daemonGrace = 5 * time.Second
 	// daemonSpan is how long a batch of requests lasts.
 	daemonSpan = 20 * time.Millisecond
@@ -27,12 +27,12 @@ const (
 // realSysbench stands for all programs of sysbench.
 const realSysbench = "sysbench"
 
-// realNames are what `real` may hold.
+// realNames are the allowed values of `real`.
 func realNames() []string {
 	return append(append(workload.Daemons(), realSysbench), workload.Programs()...)
 }
 
-// daemons and programs are what `real` asks for, by kind.
+// daemons and programs are the values of `real`, by kind.
 func (s *Spec) daemons() []string {
 	return slices.DeleteFunc(slices.Clone(s.Real), func(n string) bool { return !slices.Contains(workload.Daemons(), n) })
 }
@@ -59,7 +59,7 @@ type served struct {
 	tree   *proc.Tree
 }
 
-// serve starts one of the daemons under the sample's policy, by the same shim as the worker, and waits until it answers.
+// serve starts a daemon under the sample's policy, with the worker's shim, and waits until it answers.
 func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 	dir := filepath.Join(s.dir, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -70,7 +70,7 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 		return err
 	}
 	x := &served{name: name, daemon: d}
-	s.daemons = append(s.daemons, x) // before it is whole, so that end finds it
+	s.daemons = append(s.daemons, x) // added before it is complete, so that end finds it
 	p := s.plan.policy
 	p.Scratch = dir
 	x.child, err = proc.Start(ctx, proc.Spec{
@@ -98,7 +98,7 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 	return nil
 }
 
-// ask speaks to the daemon within a time, and no longer than it lives.
+// ask runs do against the daemon within a time, and ends it when the daemon ends.
 func (x *served) ask(ctx context.Context, within time.Duration, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %s", within))
 	defer cancel()
@@ -143,8 +143,8 @@ func (x *served) end(ctx context.Context, j area.Journal) error {
 
 // requests makes n requests of a daemon.
 //
-// The client shares the daemon's CPU meanwhile. On another one it would now and then wake the daemon across CPUs, which costs the daemon two to three
-// times its own work: requests would have two prices, and chance would decide between them.
+// The client shares the daemon's CPU meanwhile. On another CPU it would sometimes wake the daemon across CPUs, which
+// costs two to three times the daemon's own work: the cost of a request would then depend on chance.
 func requests(name string) func(context.Context, *sample, int) (workload.Cost, error) {
 	return func(ctx context.Context, s *sample, n int) (cost workload.Cost, err error) {
 		i := slices.IndexFunc(s.daemons, func(x *served) bool { return x.name == name })
@@ -168,7 +168,7 @@ func requests(name string) func(context.Context, *sample, int) (workload.Cost, e
 	}
 }
 
-// missing are the programs that `real` needs and this host lacks. Each attempt is made in a folder that is thrown away.
+// missing reports the programs that `real` needs and this host lacks. Each is tried in a temporary folder.
 func (s *Spec) missing() (out []area.Finding) {
 	fail := func(err error) {
 		f := area.Finding{Path: "real", Severity: area.Error, Message: err.Error()}

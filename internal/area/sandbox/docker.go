@@ -10,15 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dockerCapabilities are those of a container that was started without options: they decide which parts of the profile apply
-// (github.com/moby/moby, oci/caps/defaults.go).
+// dockerCapabilities are those of a container that was started without options. They determine which parts of the
+// profile apply (github.com/moby/moby, oci/caps/defaults.go).
 var dockerCapabilities = []string{
 	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID", "CAP_SETUID",
 	"CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE",
 }
 
-// dockerDefault is Docker's default profile, translated for this architecture: names that it does not have are left out, entries with
-// conditions or refusals come first, as libseccomp gives them precedence, and all calls that are simply allowed make one group at the end.
+// dockerDefault returns Docker's default profile for this architecture. It omits system calls that the architecture
+// lacks. Entries with conditions or refusals come first, since libseccomp gives them precedence; all calls that are
+// simply allowed form one group at the end.
 func dockerDefault() (*sec.Policy, error) {
 	profile, err := moby.GetDefaultProfile(&specs.Spec{Process: &specs.Process{
 		Capabilities: &specs.LinuxCapabilities{Bounding: dockerCapabilities},
@@ -44,7 +45,7 @@ func dockerDefault() (*sec.Policy, error) {
 	return &t.policy, nil
 }
 
-// translation is a profile on its way to a policy.
+// translation is the state of translating a profile into a policy.
 type translation struct {
 	policy  sec.Policy
 	allowed sec.SyscallGroup // without conditions
@@ -81,7 +82,8 @@ func (t *translation) entry(e specs.LinuxSyscall) error {
 	return nil
 }
 
-// action translates what happens to a matching call. The errno of a refusal is in the action's lower 16 bits (seccomp(2)).
+// action translates the action for a matching call. The errno of a refusal is in the action's lower 16 bits
+// (seccomp(2)).
 func action(a specs.LinuxSeccompAction, ret *uint) (sec.Action, error) {
 	switch {
 	case a == specs.ActAllow:

@@ -11,66 +11,66 @@ import (
 	"tare/internal/spelling"
 )
 
-// An Enforcer is a mechanism of the kernel that can confine a process. Each has a file of its own, and is listed in enforcers.
+// An Enforcer is a kernel mechanism that can confine a process. Each is in a file of its own, and listed in enforcers.
 type Enforcer interface {
 	// Name is the level of the factor "enforcer".
 	Name() string
-	// Help is one line on what it is.
+	// Help describes the enforcer in one line.
 	Help() string
-	// Express says whether the policy can be compiled for this enforcer. The error says what cannot be expressed, and why.
+	// Express returns an error if the enforcer cannot express the policy. It says what cannot be expressed, and why.
 	Express(Policy) error
-	// Probe tries the enforcer: try confines a child that is thrown away and proves the policy in it. Configuration and version numbers
-	// prove nothing. The error holds the cause, and a next step.
+	// Probe tries the enforcer: try confines a temporary child and proves the policy in it. Configuration and version
+	// numbers are no proof. The error holds the cause and a next step.
 	Probe(ctx context.Context, try func(context.Context, Policy) error) error
-	// Prepare makes what the policy needs outside of the confined process, below p.Dir, once per treatment.
+	// Prepare makes what the policy needs outside the confined process, below p.Dir, once per treatment.
 	Prepare(ctx context.Context, p Policy) error
-	// Confine puts the calling thread under the policy, for good. It is called in the shim, on a locked thread with no_new_privs set, right
-	// before that thread executes the worker.
+	// Confine irrevocably puts the calling thread under the policy. It is called in the shim, on a locked thread with
+	// no_new_privs set, right before that thread executes the worker.
 	Confine(p Policy) error
-	// ProveDeny proves the policy in force in a confined worker: what it must refuse is refused, what it must allow is allowed.
+	// ProveDeny proves the policy in a confined worker: what it must refuse is refused, and what it must allow is allowed.
 	ProveDeny(ctx context.Context, p Policy, w Attempts) error
-	// Teardown takes back what Prepare made outside of p.Dir; the folder itself is the target's to remove.
+	// Teardown removes what Prepare made outside p.Dir; the target removes the folder itself.
 	Teardown(ctx context.Context, p Policy) error
-	// Inert reports whether the enforcer cannot act on a workload: a cost found there is an artefact.
+	// Inert reports whether the enforcer cannot affect a workload: a cost measured there is an artefact.
 	Inert(workload string) bool
-	// Describe says what is in force under the policy, in words, for the report.
+	// Describe describes the policy in force, for the report.
 	Describe(p Policy) string
 }
 
-// Attempts are single attempts inside a confined worker. The errno is that of the attempt, 0 for success. The error says that the attempt
-// could not be made.
+// Attempts are single attempts inside a confined worker. The errno is that of the attempt, 0 for success. The error
+// means that no attempt could be made.
 type Attempts interface {
 	Try(ctx context.Context, what string, args ...string) (syscall.Errno, error)
-	// Status is what the kernel says of the worker's confinement.
+	// Status returns the kernel's view of the worker's confinement.
 	Status(ctx context.Context) (workload.Status, error)
 }
 
 var _ Attempts = (*workload.Client)(nil)
 
-// A Policy is what an enforcer is asked to put in force. It travels to the shim as JSON.
+// A Policy is what an enforcer puts in force. The shim receives it as JSON.
 type Policy struct {
 	Enforcer string `json:"enforcer"`
 	Mode     Mode   `json:"mode"`
 	Rules    int    `json:"rules"`
-	Match    int    `json:"match,omitempty"` // how many leading components of a path a rule shares with the paths that are used, without matching
-	// Dir is a folder of the run's own, for what rules name. Scratch is where the worker keeps its files.
+	Match    int    `json:"match,omitempty"` // how many leading path components a rule shares with the paths in use, without matching them
+	// Dir is a folder of the run's own for the paths that rules name. Scratch is where the worker keeps its files.
 	Dir     string `json:"dir"`
 	Scratch string `json:"scratch,omitempty"`
 }
 
-// Mode is how strict a policy is; the words are those of container enforcers.
+// Mode is how strict a policy is, in the words of container enforcers.
 type Mode string
 
 // The modes.
 const (
 	AlwaysAllow    Mode = "AlwaysAllow"    // the enforcer is in force and allows all that the workloads do
-	RuntimeDefault Mode = "RuntimeDefault" // what a container runtime puts in force when nothing is said
-	EnhanceProtect Mode = "EnhanceProtect" // ten hardening rules on top: privileges, mounts, procfs, metadata service
+	RuntimeDefault Mode = "RuntimeDefault" // the default of a container runtime
+	EnhanceProtect Mode = "EnhanceProtect" // in addition ten hardening rules: privileges, mounts, procfs, metadata service
 )
 
 func modes() []Mode { return []Mode{AlwaysAllow, RuntimeDefault, EnhanceProtect} }
 
-// enforcers lists what can be put in force, the baseline first.
+// enforcers lists the enforcers, the baseline first.
 func enforcers() []Enforcer { return []Enforcer{none{}, seccompFilter{}, landlockRules{}} }
 
 func findEnforcer(name string) (Enforcer, error) {
@@ -86,7 +86,7 @@ func findEnforcer(name string) (Enforcer, error) {
 	return nil, fmt.Errorf("enforcer: there is no %q; there are %s%s", name, strings.Join(names, ", "), spelling.DidYouMean(name, names))
 }
 
-// proof collects what is not as it should be, so that one look at a worker tells all of it.
+// proof collects what is wrong, so that one pass over a worker reports all of it.
 type proof struct {
 	ctx   context.Context // lives for one call of ProveDeny
 	w     Attempts
@@ -94,7 +94,7 @@ type proof struct {
 	err   error
 }
 
-// errno makes an attempt. After an error nothing more is tried.
+// errno makes an attempt. After an error it tries nothing more.
 func (p *proof) errno(what string, args ...string) (syscall.Errno, bool) {
 	if p.err != nil {
 		return 0, false
@@ -106,29 +106,29 @@ func (p *proof) errno(what string, args ...string) (syscall.Errno, bool) {
 	return n, err == nil
 }
 
-// refused wants an attempt to fail with this errno.
-func (p *proof) refused(want syscall.Errno, what string, args ...string) {
+// wantRefused requires an attempt to fail with this errno.
+func (p *proof) wantRefused(want syscall.Errno, what string, args ...string) {
 	if n, ok := p.errno(what, args...); ok && n != want {
 		p.wrong = append(p.wrong, fmt.Sprintf("%s must be refused with %s, and gave %s", attempt(what, args), name(want), name(n)))
 	}
 }
 
-// allowed wants an attempt to succeed.
-func (p *proof) allowed(what string, args ...string) {
+// wantAllowed requires an attempt to succeed.
+func (p *proof) wantAllowed(what string, args ...string) {
 	if n, ok := p.errno(what, args...); ok && n != 0 {
 		p.wrong = append(p.wrong, fmt.Sprintf("%s must be allowed, and gave %s", attempt(what, args), name(n)))
 	}
 }
 
-// unaffected wants a system call to give anything but a filter's refusal.
-func (p *proof) unaffected(call string) {
+// wantUnfiltered requires a system call to return anything but a filter's refusal.
+func (p *proof) wantUnfiltered(call string) {
 	if n, ok := p.errno(trySyscall, call); ok && n == syscall.EPERM {
 		p.wrong = append(p.wrong, call+" must not be refused, and is")
 	}
 }
 
-// filters wants the kernel to say that this many seccomp filters are attached, and that no_new_privs is set, as it is in all arms.
-func (p *proof) filters(want int) {
+// wantFilters requires that the kernel reports this many seccomp filters, and no_new_privs, which all arms have.
+func (p *proof) wantFilters(want int) {
 	if p.err != nil {
 		return
 	}

@@ -39,7 +39,7 @@ func TestEnforced(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, k := range workload.Kinds() {
-				s, err := operation(t, tg, tr, k.Name).Batch(t.Context(), 1)
+				s, err := operationOf(t, tg, tr, k.Name).Batch(t.Context(), 1)
 				if err != nil {
 					t.Errorf("%s: %v", k.Name, err)
 					continue

@@ -12,8 +12,8 @@ import (
 	"tare/internal/proc"
 )
 
-// makeFolder makes the run's folder below the folder for temporary files, not in the run's own: how deep a file lies is part of what opening
-// it costs under Landlock, and must not depend on where results are kept.
+// makeFolder makes the run's folder in the folder for temporary files, not in the results folder: the depth of a path
+// is part of the cost of opening a file under Landlock, and must not depend on where results are kept.
 func makeFolder(j area.Journal) (string, error) {
 	path := newFolder()
 	if err := j.Intend(folderChange(path)); err != nil {
@@ -25,14 +25,14 @@ func makeFolder(j area.Journal) (string, error) {
 	return path, nil
 }
 
-// newFolder is a name that nobody has yet. Its length is always the same.
+// newFolder returns a new unique path. Its length is always the same.
 func newFolder() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return filepath.Join(os.TempDir(), folderPrefix+hex.EncodeToString(b[:]))
 }
 
-// ours is an error unless path can be a folder that makeFolder made.
+// ours returns an error unless makeFolder may have made path.
 func ours(path string) error {
 	if filepath.Clean(path) != path || !filepath.IsAbs(path) || !strings.HasPrefix(filepath.Base(path), folderPrefix) {
 		return fmt.Errorf("%q is no folder of this area", path)
@@ -40,7 +40,7 @@ func ours(path string) error {
 	return nil
 }
 
-// removeFolder removes a folder of ours. One that is gone is no error.
+// removeFolder removes a folder of this area. It succeeds if the folder does not exist.
 func removeFolder(path string) error {
 	if err := ours(path); err != nil {
 		return err
@@ -48,8 +48,9 @@ func removeFolder(path string) error {
 	return os.RemoveAll(path)
 }
 
-// endInside kills the processes whose working directory is below a folder of ours: daemons work there, and what a killed daemon leaves of its own
-// children can only be told by it, since nobody else has a name for that folder.
+// endInside kills the processes whose working directory is in such a folder. Daemons run there, and the orphaned
+// children of a killed daemon can only be recognized by their working directory, since no other process has that
+// folder's name.
 func endInside(path string) error {
 	if err := ours(path); err != nil {
 		return err

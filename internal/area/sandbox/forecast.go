@@ -9,7 +9,7 @@ import (
 
 var _ area.Forecaster = (*Spec)(nil)
 
-// Forecast implements area.Forecaster. Whether the host counts instructions, only the run will tell.
+// Forecast implements area.Forecaster. It cannot know whether the host counts instructions.
 func (s *Spec) Forecast(_ design.Question, t design.Treatment) area.Forecast {
 	p, err := s.plan(t)
 	if err != nil {

@@ -72,7 +72,7 @@ func TestHostileWorker(t *testing.T) {
 				t.Fatal(err)
 			}
 			child := tg.arms[bare().ID].sample.worker.child
-			_, err := operation(t, tg, bare(), "open").Batch(t.Context(), 10)
+			_, err := operationOf(t, tg, bare(), "open").Batch(t.Context(), 10)
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -112,7 +112,7 @@ func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := operation(t, tg, bare(), "compute").Batch(ctx, 1<<29); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := operationOf(t, tg, bare(), "compute").Batch(ctx, 1<<29); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("interrupted batch: %v", err)
 	}
 	if took := time.Since(began); took > 20*time.Second {
@@ -129,10 +129,10 @@ func TestRefusedCallIsTheWorkloads(t *testing.T) {
 	tg, _ := prepared(t, spec, bare())
 	entered(t, tg, bare())
 	var f *workload.Failure
-	if _, err := operation(t, tg, bare(), "fails").Batch(t.Context(), 1); !errors.As(err, &f) {
+	if _, err := operationOf(t, tg, bare(), "fails").Batch(t.Context(), 1); !errors.As(err, &f) {
 		t.Errorf("a command that fails: %v", err)
 	}
-	s, err := operation(t, tg, bare(), "works").Batch(t.Context(), 2)
+	s, err := operationOf(t, tg, bare(), "works").Batch(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// landlockRules is Landlock (landlock(7)): a process gives up rights on files, for itself and all that it starts. The ruleset handles every
-// right on files that the kernel's ABI has, and grants all of them on / but one, to make named pipes, which no workload needs: so the
-// workloads run as they do without it, each access is checked, and there is something that can be seen to be refused. N rules more name
-// folders of the run's own.
+// landlockRules is Landlock (landlock(7)): a process gives up rights on files, for itself and its descendants. The
+// ruleset handles every file right of the kernel's ABI, and grants all on / except making named pipes, which no
+// workload does. So workloads run as without it, each access is checked, and one refusal can be proved. N further rules
+// name folders of the run's own.
 type landlockRules struct{}
 
 var _ Enforcer = landlockRules{}
 
 // Landlock limits.
 const (
-	// maxLandlockRules keeps the folders and the time to start a worker within bounds; the kernel's own limit is 2³² − 1.
+	// maxLandlockRules bounds the number of folders and the time to start a worker; the kernel's own limit is 2³² − 1.
 	maxLandlockRules = 10_000
-	// newestABI is the last version of the ABI whose rights on files are known here; those of later ones stay unhandled.
+	// newestABI is the newest known version of the ABI; file rights of later versions stay unhandled.
 	newestABI = 5
 )
 
@@ -59,7 +59,7 @@ func (l landlockRules) Probe(ctx context.Context, try func(context.Context, Poli
 	return try(ctx, Policy{Enforcer: l.Name(), Mode: AlwaysAllow, Rules: 1})
 }
 
-// noLandlock says why there is no Landlock, by the answer to the question for its version (landlock_create_ruleset(2)).
+// noLandlock explains why there is no Landlock, from the error of asking for its version (landlock_create_ruleset(2)).
 func noLandlock(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSYS):
@@ -70,7 +70,7 @@ func noLandlock(err error) error {
 	return withHint(fmt.Errorf("ask for Landlock: %w", err), "a container's seccomp profile may refuse it: run tare outside of it")
 }
 
-// Prepare implements Enforcer: it makes the folders that rules name.
+// Prepare implements Enforcer: it makes the folders that the rules name.
 func (landlockRules) Prepare(_ context.Context, p Policy) error {
 	for i := range p.Rules {
 		if err := os.MkdirAll(ruleDir(p.Dir, i), 0o700); err != nil {
@@ -82,8 +82,9 @@ func (landlockRules) Prepare(_ context.Context, p Policy) error {
 
 func ruleDir(dir string, i int) string { return filepath.Join(dir, "rules", fmt.Sprintf("%05d", i)) }
 
-// Confine implements Enforcer. Only this thread is restricted, which is enough, since it is about to execute the worker: the rulesets of
-// libraries that reach all threads may hold rules of the library's own, and rules are what is counted here.
+// Confine implements Enforcer. It restricts this thread only, which suffices, since the thread is about to execute the
+// worker. It does not use a library: rulesets for all threads may include the library's own rules, and the number of
+// rules is what is measured.
 func (landlockRules) Confine(p Policy) error {
 	handled, err := landlockRights()
 	if err != nil {
@@ -121,13 +122,13 @@ func landlockRule(ruleset int, path string, rights uint64) error {
 	return nil
 }
 
-// landlockRights are the rights on files that this kernel can handle, up to newestABI (linux/landlock.h).
+// landlockRights returns the file rights that this kernel can handle, up to newestABI (linux/landlock.h).
 func landlockRights() (uint64, error) {
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil {
 		return 0, fmt.Errorf("ask for Landlock: %w", err)
 	}
-	rights := uint64(ll.AccessFSMakeSym<<1 - 1) // ABI 1: all up to symbolic links
+	rights := uint64(ll.AccessFSMakeSym<<1 - 1) // ABI 1: all rights up to symbolic links
 	for _, more := range []struct {
 		abi   int
 		right uint64
@@ -139,26 +140,26 @@ func landlockRights() (uint64, error) {
 	return rights, nil
 }
 
-// ProveDeny implements Enforcer: the worker may make a file and may not make a named pipe, in the same folder.
+// ProveDeny implements Enforcer: the worker may create a file and may not create a named pipe in the same folder.
 func (landlockRules) ProveDeny(ctx context.Context, p Policy, w Attempts) error {
 	x := &proof{ctx: ctx, w: w}
-	x.filters(0)
-	x.refused(unix.EACCES, tryFifo, fifoIn(p.Scratch))
-	x.allowed(tryCreate, fileIn(p.Scratch))
-	x.allowed(tryOpen, p.Scratch)
-	x.unaffected(canary())
+	x.wantFilters(0)
+	x.wantRefused(unix.EACCES, tryFifo, fifoIn(p.Scratch))
+	x.wantAllowed(tryCreate, fileIn(p.Scratch))
+	x.wantAllowed(tryOpen, p.Scratch)
+	x.wantUnfiltered(canary())
 	return x.end()
 }
 
-// Teardown implements Enforcer: a ruleset ends with the processes that are under it.
+// Teardown implements Enforcer: a ruleset ends with its processes.
 func (landlockRules) Teardown(context.Context, Policy) error { return nil }
 
-// Inert implements Enforcer: the ruleset is about files, so it has nothing to say where none is named.
+// Inert implements Enforcer: the ruleset is about files, so it cannot affect workloads that name none.
 func (landlockRules) Inert(workload string) bool {
 	return workload == workFork || workload == workCompute || workload == workSyscall
 }
 
-// Describe implements Enforcer. The number of rules is the treatment's to say.
+// Describe implements Enforcer. The treatment gives the number of rules.
 func (landlockRules) Describe(Policy) string {
 	handled := newestABI
 	if abi, err := ll.LandlockGetABIVersion(); err == nil {

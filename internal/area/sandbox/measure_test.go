@@ -52,7 +52,7 @@ func interleaved(t testing.TB, tg *target, arms []design.Treatment, op string, n
 
 func cpuOf(t testing.TB, tg *target, a design.Treatment, op string, n int) func() float64 {
 	t.Helper()
-	o := operation(t, tg, a, op)
+	o := operationOf(t, tg, a, op)
 	return func() float64 {
 		s, err := o.Batch(t.Context(), n)
 		if err != nil {
@@ -62,7 +62,7 @@ func cpuOf(t testing.TB, tg *target, a design.Treatment, op string, n int) func(
 	}
 }
 
-func operation(t testing.TB, tg *target, a design.Treatment, name string) load.Operation {
+func operationOf(t testing.TB, tg *target, a design.Treatment, name string) load.Operation {
 	t.Helper()
 	ops, err := tg.Operations(a)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// none is the baseline: nothing confines the worker, and that is proved, since a container runtime may have put something in force already.
+// none is the baseline: nothing confines the worker. That is proved, since a container runtime may already confine this
+// process.
 type none struct{}
 
 var _ Enforcer = none{}
@@ -16,7 +17,7 @@ func (none) Name() string { return enforcerNone }
 // Help implements Enforcer.
 func (none) Help() string { return "nothing is in force: the baseline" }
 
-// Express implements Enforcer: there is nothing that could be turned.
+// Express implements Enforcer: it rejects all options.
 func (none) Express(p Policy) error {
 	switch {
 	case p.Mode != "":
@@ -43,19 +44,19 @@ func (none) Prepare(context.Context, Policy) error { return nil }
 // Confine implements Enforcer.
 func (none) Confine(Policy) error { return nil }
 
-// ProveDeny implements Enforcer: no filter is there, and what the other enforcers refuse is not refused.
+// ProveDeny implements Enforcer: there is no filter, and what the other enforcers refuse is allowed.
 func (none) ProveDeny(ctx context.Context, p Policy, w Attempts) error {
 	x := &proof{ctx: ctx, w: w}
-	x.filters(0)
-	x.unaffected(canary())
-	x.allowed(tryFifo, fifoIn(p.Scratch))
+	x.wantFilters(0)
+	x.wantUnfiltered(canary())
+	x.wantAllowed(tryFifo, fifoIn(p.Scratch))
 	return x.end()
 }
 
 // Teardown implements Enforcer.
 func (none) Teardown(context.Context, Policy) error { return nil }
 
-// Inert implements Enforcer: whatever is measured without an enforcer, no enforcer can act on it.
+// Inert implements Enforcer: without an enforcer no workload is affected.
 func (none) Inert(string) bool { return true }
 
 // Describe implements Enforcer.

@@ -7,20 +7,20 @@ import (
 	"tare/internal/unit"
 )
 
-// share is a planted cost: of every `whole` calls that are reported, `part` more are made. It is a positive control: what the arm costs is
-// known, so an instrument that does not find it is wrong.
+// share is a planted cost: for every `whole` reported calls, `part` additional ones are made. It is a positive control:
+// the cost of the arm is known, so an instrument that does not find it is wrong.
 type share struct{ part, whole int }
 
 const (
-	// finestShare is the largest denominator. A batch is made of whole multiples of it.
+	// finestShare is the largest denominator. A batch is a multiple of it.
 	finestShare = 1000
 	// largestShare is the most that can be planted, as a ratio.
 	largestShare = 10
-	// mostMultiple bounds the common multiple of all treatments' shares.
+	// mostMultiple bounds the least common multiple of all treatments' shares.
 	mostMultiple = 10_000
 )
 
-// parseShare reads "2%" as 1 of 50.
+// parseShare parses "2%" as 1 of 50.
 func parseShare(text string) (share, error) {
 	p, err := unit.ParsePercent(text)
 	if err != nil {
@@ -40,7 +40,7 @@ func parseShare(text string) (share, error) {
 	return s, nil
 }
 
-// of is the share of n calls, which must be a multiple of whole.
+// of returns the share of n calls; n must be a multiple of whole.
 func (s share) of(n int) int { return n / s.whole * s.part }
 
 func greatestCommonDivisor(a, b int) int {

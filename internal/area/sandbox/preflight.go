@@ -15,7 +15,8 @@ import (
 	"tare/internal/design"
 )
 
-// Preflight implements area.Area: it confines a child by each enforcer that the experiment needs, and has it prove that. Nothing is left.
+// Preflight implements area.Area: with each enforcer that the experiment needs it confines a child and proves its
+// policy. It leaves nothing behind.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
 	spec, ok := s.(*Spec)
 	if !ok {
@@ -31,7 +32,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	out := spec.missing()
 	for _, e := range spec.needs(env.Treatments) {
 		err := e.Probe(ctx, func(ctx context.Context, p Policy) error {
-			return throwAway(ctx, e, p, launcher{self: env.Self, cpus: cpus})
+			return tryPolicy(ctx, e, p, launcher{self: env.Self, cpus: cpus})
 		})
 		if err == nil {
 			continue
@@ -41,7 +42,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	return out
 }
 
-// needs are the enforcers of the treatments; without any, all that there are.
+// needs returns the enforcers of the treatments; without treatments, all.
 func (s *Spec) needs(treatments []design.Treatment) []Enforcer {
 	var out []Enforcer
 	for _, e := range enforcers() {
@@ -55,8 +56,8 @@ func (s *Spec) needs(treatments []design.Treatment) []Enforcer {
 	return out
 }
 
-// throwAway confines a worker, has the policy proved in it, and ends it.
-func throwAway(ctx context.Context, e Enforcer, p Policy, l launcher) (err error) {
+// tryPolicy confines a worker, proves the policy in it, and ends it.
+func tryPolicy(ctx context.Context, e Enforcer, p Policy, l launcher) (err error) {
 	if p.Dir, err = trialFolder(); err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (Area) Adapters() map[string]string {
 	return help
 }
 
-// Presets lists the micro-workloads, with one line on each: they are this area's ready-made targets.
+// Presets lists the micro-workloads, with one line on each: they are this area's presets.
 func (Area) Presets() map[string]string {
 	help := map[string]string{}
 	for _, k := range workload.Kinds() {
@@ -104,7 +105,7 @@ func (Area) Presets() map[string]string {
 	return help
 }
 
-// Creates says what a run of s makes on this host, for the plan.
+// Creates lists what a run of s creates on this host, for the plan.
 func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	n := len(treatments)
 	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, anew in every block; each is confined for good and ends with its block", n)}
@@ -145,7 +146,7 @@ func (t *target) Notes() []string {
 	return append(notes, t.plantedNotes()...)
 }
 
-// plantedNotes say which arms cost more because they were made to.
+// plantedNotes names the arms with a planted cost.
 func (t *target) plantedNotes() (notes []string) {
 	for _, a := range t.order {
 		if s := a.plan.planted; s.part > 0 {

@@ -33,7 +33,7 @@ func TestRealWorkloads(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range spec.Real {
-			o := operation(t, tg, a, name)
+			o := operationOf(t, tg, a, name)
 			if o.Negative {
 				t.Errorf("%s under %s is a negative control", name, a.ID)
 			}

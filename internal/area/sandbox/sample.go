@@ -12,8 +12,8 @@ import (
 	"tare/internal/proc"
 )
 
-// sample is one treatment's stay in one block: a fresh worker with a fresh folder. What is slow or fast by chance of where a file or a page
-// came to lie is drawn anew for every block.
+// sample is one treatment in one block: a new worker with a new folder. So the random placement of files and pages,
+// which affects speed, is drawn again in every block.
 type sample struct {
 	plan    plan
 	spec    *Spec
@@ -22,13 +22,13 @@ type sample struct {
 	dir     string
 	launch  launcher
 
-	change *area.Change // the worker, once it is journaled
+	change *area.Change // the worker, once journaled
 	worker *confined
 	// daemons run beside the worker, under the same policy.
 	daemons []*served
 }
 
-// start confines the worker, and the daemons that are asked for.
+// start confines the worker, and the daemons of the spec.
 func (s *sample) start(ctx context.Context, c clock.Clock) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return fmt.Errorf("make the worker's folder: %w", err)

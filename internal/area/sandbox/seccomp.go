@@ -13,7 +13,8 @@ import (
 	"tare/internal/area/sandbox/workload"
 )
 
-// seccompFilter is seccomp mode 2 (seccomp(2)): a BPF program looks at every system call of the worker and of all that it starts.
+// seccompFilter is seccomp mode 2 (seccomp(2)): a BPF program checks every system call of the worker and its
+// descendants.
 type seccompFilter struct{}
 
 var _ Enforcer = seccompFilter{}
@@ -21,10 +22,11 @@ var _ Enforcer = seccompFilter{}
 // firstRules are the built-in rules of vArmor's published test, which had four.
 var firstRules = []string{"ptrace", "mknod", "mount", "_sysctl"}
 
-// keptCalls are refused by no rule: the worker may want them, or they are what proofs are made with.
+// keptCalls are refused by no rule: the worker may need them, or proofs use them.
 var keptCalls = []string{"getpid", "getppid", "clone3", "perf_event_open"}
 
-// ruleCalls are the system calls that rules refuse, in their order: firstRules, and then all that a worker can try and no workload uses.
+// ruleCalls are the system calls that rules refuse, in order: firstRules, then all that a worker can try and no
+// workload uses.
 func ruleCalls() []string {
 	calls := slices.Clone(firstRules)
 	for _, c := range workload.Syscalls() {
@@ -43,7 +45,7 @@ func (seccompFilter) Help() string {
 	return "a seccomp filter: allow everything, Docker's default profile, or N rules"
 }
 
-// Express implements Enforcer. It also compiles the filter, so that what cannot be compiled is known before the run.
+// Express implements Enforcer. It also compiles the filter, so that errors of compilation appear before the run.
 func (seccompFilter) Express(p Policy) error {
 	limit := len(ruleCalls())
 	switch {
@@ -70,7 +72,8 @@ func (s seccompFilter) Probe(ctx context.Context, try func(context.Context, Poli
 // Prepare implements Enforcer.
 func (seccompFilter) Prepare(context.Context, Policy) error { return nil }
 
-// Confine implements Enforcer. Only this thread is under the filter, until it executes the worker. no_new_privs is set already.
+// Confine implements Enforcer. It filters this thread only, which then executes the worker. no_new_privs is set
+// already.
 func (seccompFilter) Confine(p Policy) error {
 	policy, err := filter(p)
 	if err != nil {
@@ -82,26 +85,27 @@ func (seccompFilter) Confine(p Policy) error {
 	return nil
 }
 
-// ProveDeny implements Enforcer: every system call that a rule names is refused, and what Landlock would refuse is not.
+// ProveDeny implements Enforcer: every system call that a rule names is refused, and what Landlock would refuse is
+// allowed.
 func (seccompFilter) ProveDeny(ctx context.Context, p Policy, w Attempts) error {
 	x := &proof{ctx: ctx, w: w}
-	x.filters(1)
+	x.wantFilters(1)
 	for _, call := range append(refusedCalls(p), canary()) {
-		x.refused(unix.EPERM, trySyscall, call)
+		x.wantRefused(unix.EPERM, trySyscall, call)
 	}
 	if p.Mode == RuntimeDefault {
-		x.refused(unix.ENOSYS, trySyscall, "clone3")
+		x.wantRefused(unix.ENOSYS, trySyscall, "clone3")
 	}
-	x.allowed(trySyscall, "getppid")
-	x.allowed(tryCreate, fileIn(p.Scratch))
-	x.allowed(tryOpen, p.Scratch)
+	x.wantAllowed(trySyscall, "getppid")
+	x.wantAllowed(tryCreate, fileIn(p.Scratch))
+	x.wantAllowed(tryOpen, p.Scratch)
 	return x.end()
 }
 
-// Teardown implements Enforcer: a filter ends with the processes that are under it.
+// Teardown implements Enforcer: a filter ends with its processes.
 func (seccompFilter) Teardown(context.Context, Policy) error { return nil }
 
-// Inert implements Enforcer: the filter sees one system call in all of a fork, and none in a computation.
+// Inert implements Enforcer: the filter sees one system call in an entire fork, and none in a computation.
 func (seccompFilter) Inert(workload string) bool {
 	return workload == workFork || workload == workCompute
 }
@@ -125,7 +129,7 @@ func (seccompFilter) Describe(p Policy) string {
 	return what
 }
 
-// instructions counts what the policy compiles to.
+// instructions counts the instructions of the compiled policy.
 func instructions(p Policy) (int, error) {
 	policy, err := filter(p)
 	if err != nil {
@@ -138,7 +142,7 @@ func instructions(p Policy) (int, error) {
 	return len(program), nil
 }
 
-// filter is the policy for this architecture. Rules come first, so that they are in force whatever the profile says of their calls.
+// filter returns the policy for this architecture. Rules come first, so that they override the profile.
 func filter(p Policy) (*sec.Policy, error) {
 	if _, err := arch.GetInfo(""); err != nil {
 		return nil, fmt.Errorf("seccomp on this architecture: %w", err)
@@ -164,7 +168,7 @@ func refusedCalls(p Policy) []string {
 	return slices.Clone(calls[:min(p.Rules, len(calls))])
 }
 
-// nativeCalls are those of names that this architecture has.
+// nativeCalls returns those of names that this architecture has.
 func nativeCalls(names []string) []string {
 	info, err := arch.GetInfo("")
 	if err != nil {
@@ -179,13 +183,14 @@ func nativeCalls(names []string) []string {
 	return out
 }
 
-// canary is the call that every filter here refuses: uselib, which no program has used since a.out, or where an architecture never had it,
-// one whose arguments are refused as invalid first. Neither says EPERM by itself.
+// canary is the call that every filter here refuses: uselib, which no program has used since a.out, or, on an
+// architecture that never had it, a call that the kernel rejects as invalid before it checks permissions. Neither
+// returns EPERM by itself.
 func canary() string {
 	return append(nativeCalls([]string{"uselib"}), "quotactl")[0]
 }
 
-// shorten names the first few.
+// shorten lists the first few names.
 func shorten(names []string) string {
 	const most = 4
 	text := ""

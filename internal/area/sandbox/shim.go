@@ -20,30 +20,30 @@ const (
 	serverWorker = "worker"
 )
 
-// Where the worker finds its requests and leaves its answers. Standard input and output belong to the protocol by which a parent starts its
-// children and they end with it.
+// Where the worker reads its requests and writes its answers. Standard input and output belong to the protocol between
+// a parent and its children and end with it.
 const (
 	requestsFD = 3
 	answersFD  = 4
 )
 
-// shimConfig is what the shim is told.
+// shimConfig is the shim's configuration.
 type shimConfig struct {
 	Policy Policy `json:"policy"`
 	Self   string `json:"self,omitempty"` // this program's file, to become the worker
-	// Command is the daemon to become instead.
+	// Command is the daemon to execute instead of the worker.
 	Command []string `json:"command,omitempty"`
 }
 
-// workerConfig is what the shim tells the worker that it becomes.
+// workerConfig is the configuration that the shim passes to the worker.
 type workerConfig struct {
 	Dir string `json:"dir"`
-	// Held is the writing end of the pipe that this text came through. It is open for as long as the worker lives, so that its standard
-	// input does not end.
+	// Held is the writing end of the pipe that carried this config. It stays open while the worker lives, so that its
+	// standard input does not end.
 	Held int `json:"held"`
 }
 
-// Serve implements area.Server: "shim" confines itself and becomes "worker".
+// Serve implements area.Server: "shim" confines itself and then executes "worker".
 func (Area) Serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error {
 	switch name {
 	case serverShim:
@@ -62,9 +62,9 @@ func (Area) Serve(ctx context.Context, name string, config json.RawMessage, read
 	return fmt.Errorf("serve: sandbox has no server %q, only %s and %s", name, serverShim, serverWorker)
 }
 
-// shim confines one thread and lets that thread execute the worker or a daemon: what confines a thread stays in force when it executes a
-// program, and all other threads end. Restrictions cannot be taken back, so each sample of each treatment has a shim of its own. It returns
-// only errors.
+// shim confines one thread, which then executes the worker or a daemon: restrictions of a thread survive execve, which
+// ends all other threads. Restrictions cannot be removed, so each sample of each treatment needs its own shim. It
+// returns only errors.
 func shim(c shimConfig, ready func(any) error) error {
 	runtime.LockOSThread()
 	e, err := findEnforcer(c.Policy.Enforcer)
@@ -73,15 +73,15 @@ func shim(c shimConfig, ready func(any) error) error {
 	}
 	command := c.Command
 	if len(command) == 0 {
-		command = []string{c.Self, "serve", areaName, serverWorker} // says itself when it is ready
-		err = feed(workerConfig{Dir: c.Policy.Scratch})
+		command = []string{c.Self, "serve", areaName, serverWorker} // reports readiness itself
+		err = setStdin(workerConfig{Dir: c.Policy.Scratch})
 	} else {
 		err = ready(struct{}{}) // a daemon cannot
 	}
 	if err != nil {
 		return fmt.Errorf("hand over to %s: %w", command[0], err)
 	}
-	// All arms have it, the baseline too: what is compared is the enforcer alone.
+	// All arms have it, including the baseline: the enforcer is the only difference.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
@@ -92,9 +92,9 @@ func shim(c shimConfig, ready func(any) error) error {
 	return fmt.Errorf("execute %s under %s: %w", command[0], e.Name(), err)
 }
 
-// feed makes c the standard input of the program that this thread executes next. The thread gets a table of descriptors of its own first:
-// another one watches this process's standard input, and would take what is meant for the worker.
-func feed(c workerConfig) error {
+// setStdin makes c the standard input of the program that this thread executes next. It first unshares the thread's
+// descriptor table: another thread watches this process's standard input, and would read the worker's config.
+func setStdin(c workerConfig) error {
 	if err := unix.Unshare(unix.CLONE_FILES); err != nil {
 		return fmt.Errorf("unshare the table of files: %w", err)
 	}
@@ -116,7 +116,7 @@ func feed(c workerConfig) error {
 	return unix.Close(ends[0])
 }
 
-// work answers requests until there are no more. Programs that it runs inherit none of its own descriptors.
+// work answers requests until their stream ends. Programs that it runs inherit none of its descriptors.
 func work(ctx context.Context, c workerConfig, ready func(any) error) error {
 	runtime.LockOSThread()
 	for _, fd := range []int{requestsFD, answersFD, c.Held} {

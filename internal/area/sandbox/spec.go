@@ -16,7 +16,7 @@ import (
 	"tare/internal/unit"
 )
 
-// Spec is the `target:` section of a sandbox experiment: what is timed. What confines it is said by the treatments.
+// Spec is the `target:` section of a sandbox experiment: what is timed. The treatments say what confines it.
 type Spec struct {
 	// Workloads are micro-workloads by name; package workload has them.
 	Workloads []string `yaml:"workloads,omitempty" json:"workloads,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Micro-workloads: exec, spawn, fork, shell, open, stat, create, connect, udpconnect, read, pipe, switch, copy, copy1024, copy256, syscall, compute."`
@@ -56,21 +56,21 @@ func factors() []string {
 	return []string{factorEnforcer, factorMode, factorRules, factorMatch, factorPlanted, factorCommand}
 }
 
-// commandOperation is the operation of treatments that differ in their command: it has one name in all of them.
+// commandOperation is the one operation of treatments that differ in their command.
 const commandOperation = "command"
 
 // commandWithin bounds a batch of commands or of a real workload.
 const commandWithin = 15 * time.Minute
 
-// Loopback implements area.Spec: nothing leaves this machine.
+// Loopback implements area.Spec: no traffic leaves this machine.
 func (*Spec) Loopback() bool { return true }
 
-// plan is what the levels of a treatment come to.
+// plan is a treatment with its levels parsed.
 type plan struct {
 	enforcer Enforcer
 	policy   Policy
 	planted  share
-	command  string // the one that the operation "command" runs; empty: each is an operation of its own
+	command  string // the command of the operation "command"; empty: each command is an operation
 }
 
 // plan applies the levels of t. Errors name the level.
@@ -145,37 +145,37 @@ func (s *Spec) commandNamed(name string) (Command, error) {
 	return Command{}, fmt.Errorf("command: there is no %q under target.commands%s", name, spelling.DidYouMean(name, names))
 }
 
-// offer is an operation, and how a worker carries it out.
-type offer struct {
+// operation is an operation, and how a worker performs it.
+type operation struct {
 	name   string
 	expect string
-	micro  bool // a workload of which it is known what the kernel does in it
+	micro  bool // a micro-workload, whose system calls are known
 	span   time.Duration
 	run    func(ctx context.Context, s *sample, n int) (workload.Cost, error)
 }
 
-// offered are the operations of a treatment, in the order of the file.
-func (s *Spec) offered(p plan) []offer {
-	var out []offer
+// operations returns the operations of a treatment, in the order of the file.
+func (s *Spec) operations(p plan) []operation {
+	var out []operation
 	for _, name := range s.Workloads {
-		k, _ := workload.Find(name) // Validate has seen that it is there
-		out = append(out, offer{name: name, expect: k.Help, micro: true, span: s.span(k.Span), run: micro(name)})
+		k, _ := workload.Find(name) // Validate has checked the name
+		out = append(out, operation{name: name, expect: k.Help, micro: true, span: s.span(k.Span), run: micro(name)})
 	}
 	if p.command != "" {
 		c, _ := s.commandNamed(p.command)
-		out = append(out, offer{name: commandOperation, expect: "exit status 0", span: s.span(0), run: commandLine(c)})
+		out = append(out, operation{name: commandOperation, expect: "exit status 0", span: s.span(0), run: commandLine(c)})
 	} else {
 		for _, c := range s.Commands {
-			out = append(out, offer{name: c.Name, expect: "exit status 0", span: s.span(0), run: commandLine(c)})
+			out = append(out, operation{name: c.Name, expect: "exit status 0", span: s.span(0), run: commandLine(c)})
 		}
 	}
 	for _, name := range s.programs() {
-		if c, err := workload.NewProgram(name); err == nil { // Preflight has seen that it is there
-			out = append(out, offer{name: name, expect: "exit status 0", span: s.span(0), run: program(c)})
+		if c, err := workload.NewProgram(name); err == nil { // Preflight has checked it
+			out = append(out, operation{name: name, expect: "exit status 0", span: s.span(0), run: program(c)})
 		}
 	}
 	for _, name := range s.daemons() {
-		out = append(out, offer{name: name, expect: "the right answer", span: s.span(daemonSpan), run: requests(name)})
+		out = append(out, operation{name: name, expect: "the right answer", span: s.span(daemonSpan), run: requests(name)})
 	}
 	return out
 }

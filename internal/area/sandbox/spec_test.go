@@ -163,7 +163,7 @@ func FuzzPlan(f *testing.F) {
 		if p.policy.Rules < 0 || p.policy.Rules > maxLandlockRules || p.policy.Match != 0 || p.planted.whole < 1 {
 			t.Errorf("%v gives %+v", levels, p)
 		}
-		if p.enforcer.Describe(p.policy) == "" || len(s.offered(p)) != 2 {
+		if p.enforcer.Describe(p.policy) == "" || len(s.operations(p)) != 2 {
 			t.Errorf("%v gives no description, or not two operations", levels)
 		}
 	})
@@ -231,7 +231,7 @@ func TestTargetInOrder(t *testing.T) {
 	if err := tg.Verify(t.Context(), four); err == nil {
 		t.Error("verified without having been entered")
 	}
-	if _, err := operation(t, tg, four, "open").Batch(t.Context(), 1); err == nil {
+	if _, err := operationOf(t, tg, four, "open").Batch(t.Context(), 1); err == nil {
 		t.Error("a batch without having been entered")
 	}
 	if err := tg.Leave(t.Context(), four); err != nil {
@@ -290,7 +290,7 @@ func TestPlantedIsExact(t *testing.T) {
 		for i, a := range arms {
 			entered(t, tg, a)
 			made := 0
-			o := offer{name: "x", run: counted(&made)}
+			o := operation{name: "x", run: counted(&made)}
 			if _, err := tg.batch(tg.arms[a.ID], o)(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}

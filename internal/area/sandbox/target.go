@@ -27,7 +27,7 @@ type target struct {
 	folder  string // for files; made with the first treatment
 	journal area.Journal
 	entered int // samples so far, for names
-	// multiple divides the number of calls of every batch of every arm, so that each planted share is a whole number of calls.
+	// multiple divides the number of calls in every batch, so that each planted share is a whole number of calls.
 	multiple int
 	patience time.Duration // see launcher
 }
@@ -60,7 +60,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	}
 	p.policy.Dir = filepath.Join(t.folder, fmt.Sprintf("arm%03d", len(t.order)))
 	a := &arm{treatment: tr, plan: p}
-	t.arms[tr.ID] = a // before it is whole, so that Close finds it
+	t.arms[tr.ID] = a // added before it is complete, so that Close finds it
 	t.order = append(t.order, a)
 	t.multiple = leastCommonMultiple(t.multiple, p.planted.whole)
 	if t.multiple > mostMultiple {
@@ -81,7 +81,7 @@ func (t *target) arm(tr design.Treatment) (*arm, error) {
 	return nil, fmt.Errorf("treatment %q has not been prepared", tr.ID)
 }
 
-// current is the sample that an arm is in.
+// current returns the arm's sample between Enter and Leave.
 func (t *target) current(a *arm) (*sample, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,7 +91,7 @@ func (t *target) current(a *arm) (*sample, error) {
 	return a.sample, nil
 }
 
-// Enter implements area.Target: a fresh worker is confined.
+// Enter implements area.Target: it confines a new worker.
 func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 	a, err := t.arm(tr)
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 		launch: launcher{self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience},
 	}
 	t.mu.Lock()
-	a.sample = s // before it is whole, so that Close finds it
+	a.sample = s // set before it is complete, so that Close finds it
 	t.mu.Unlock()
 	if err := s.start(ctx, t.env.Clock); err != nil {
 		return errors.Join(err, t.leave(context.WithoutCancel(ctx), a))
@@ -138,7 +138,7 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 		return nil, err
 	}
 	var ops []load.Operation
-	for _, o := range t.spec.offered(a.plan) {
+	for _, o := range t.spec.operations(a.plan) {
 		ops = append(ops, load.Operation{
 			Name: o.name, Weight: 1, Expect: o.expect, Span: o.span, Rounds: t.spec.Rounds, Batch: t.batch(a, o), Negative: t.negative(a, o),
 		})
@@ -146,8 +146,8 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	return ops, nil
 }
 
-// batch makes n calls, and those that are planted, and says what one of the n cost.
-func (t *target) batch(a *arm, o offer) func(context.Context, int) ([]load.BatchSample, error) {
+// batch makes n calls and the planted ones, and returns the cost of one of the n.
+func (t *target) batch(a *arm, o operation) func(context.Context, int) ([]load.BatchSample, error) {
 	return func(ctx context.Context, n int) ([]load.BatchSample, error) {
 		s, err := t.current(a)
 		if err != nil {
@@ -164,7 +164,7 @@ func (t *target) batch(a *arm, o offer) func(context.Context, int) ([]load.Batch
 	}
 }
 
-// perCall shares a cost among n calls.
+// perCall divides a cost by n calls.
 func perCall(c workload.Cost, n int) []load.BatchSample {
 	each := float64(n)
 	out := []load.BatchSample{
@@ -177,9 +177,9 @@ func perCall(c workload.Cost, n int) []load.BatchSample {
 	return out
 }
 
-// negative reports whether neither the treatment nor what it is held against can act on the operation, so that any difference is an artefact.
-// Where no enforcer is in force on either side the difference is what the experiment is about.
-func (t *target) negative(a *arm, o offer) bool {
+// negative reports whether neither the treatment nor its baseline can affect the operation: any difference is then an
+// artefact. If neither side has an enforcer, the difference itself is the subject of the experiment.
+func (t *target) negative(a *arm, o operation) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !o.micro || a.treatment.Baseline || a.treatment.Control != design.None || len(t.order) == 0 || a == t.order[0] {
@@ -195,7 +195,7 @@ func (t *target) negative(a *arm, o offer) bool {
 	return enforced
 }
 
-// bases are what treatments are held against: the baselines, or the first treatment where nothing is one.
+// bases are the arms that treatments are compared to: the baselines or, without one, the first treatment.
 func (t *target) bases() []*arm {
 	var out []*arm
 	for _, b := range t.order {
@@ -209,10 +209,10 @@ func (t *target) bases() []*arm {
 	return out
 }
 
-// Endpoint implements area.Target: there is none, the workers have their own clocks.
+// Endpoint implements area.Target: it is nil, since workers time themselves.
 func (*target) Endpoint(design.Treatment) (*load.Endpoint, error) { return nil, nil }
 
-// Probes implements area.Target: the workers time themselves.
+// Probes implements area.Target: it is nil, since workers time themselves.
 func (*target) Probes(design.Treatment) []probe.Probe { return nil }
 
 // Leave implements area.Target.
@@ -240,7 +240,7 @@ func (t *target) leave(ctx context.Context, a *arm) error {
 	return nil
 }
 
-// Recover implements area.Target: a worker is not overloaded.
+// Recover implements area.Target: a worker cannot be overloaded.
 func (*target) Recover(context.Context, design.Treatment) error { return nil }
 
 // Close implements area.Target.

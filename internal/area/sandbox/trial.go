@@ -10,11 +10,11 @@ import (
 	"tare/internal/proc"
 )
 
-// trialMark marks the folders of trials before a run. There is no journal yet in which they could stand, so their names say whose they are: the
-// process with its start time.
+// trialMark marks the folders of trials before a run. There is no journal yet to list them, so their names identify
+// their owner: the process with its start time.
 const trialMark = "trial-"
 
-// trialFolder is a name for a folder that only this process uses, for as long as it lives.
+// trialFolder returns a name for a folder that only this process uses while it lives.
 func trialFolder() (string, error) {
 	pid := os.Getpid()
 	ticks, err := proc.StartTicks(pid)
@@ -25,7 +25,7 @@ func trialFolder() (string, error) {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("%s%s%d-%d-%s", folderPrefix, trialMark, pid, ticks, random)), nil
 }
 
-// sweep removes the trial folders of processes that are gone: what a kill left. The next run does that.
+// sweep removes the trial folders of processes that have ended, which were killed. The next run calls it.
 func sweep() error {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+trialMark+"*"))
 	if err != nil {
@@ -39,7 +39,7 @@ func sweep() error {
 			continue // not named by trialFolder
 		}
 		if now, err := proc.StartTicks(pid); err == nil && now == ticks {
-			continue // at work
+			continue // still in use
 		}
 		if err := errors.Join(endInside(path), removeFolder(path)); err != nil && !errors.Is(err, os.ErrPermission) { // another user's
 			errs = append(errs, err)

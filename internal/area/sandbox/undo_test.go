@@ -185,7 +185,7 @@ func TestUndoWhileRunning(t *testing.T) {
 	if err := child.Wait(t.Context()); err == nil {
 		t.Error("the worker was not killed")
 	}
-	if _, err := operation(t, tg, bare(), "open").Batch(t.Context(), 1); err == nil {
+	if _, err := operationOf(t, tg, bare(), "open").Batch(t.Context(), 1); err == nil {
 		t.Error("a batch after undo")
 	}
 }

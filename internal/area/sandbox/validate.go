@@ -46,7 +46,7 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 	return out
 }
 
-// names checks that each operation is there, and has a name of its own.
+// names checks that each operation exists, and has a unique name.
 func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 	seen := map[string]string{commandOperation: "the operation of the factor \"command\""}
 	take := func(path, name string) {
@@ -90,7 +90,7 @@ func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 	}
 }
 
-// orElse is text, or otherwise what stands in for it.
+// orElse returns text, or otherwise if it is empty.
 func orElse(text, otherwise string) string {
 	if text == "" {
 		return otherwise

@@ -18,7 +18,7 @@ const (
 	enforcerLandlock = "landlock"
 )
 
-// The attempts that proofs make, as the worker knows them.
+// The attempts of proofs, as the worker names them.
 const (
 	trySyscall = "syscall" // NAME, with arguments that change nothing
 	tryFifo    = "fifo"    // PATH
@@ -27,14 +27,14 @@ const (
 	tryExec    = "exec"    // PATH
 )
 
-// The workloads on which some enforcer cannot act.
+// The workloads that some enforcer cannot affect.
 const (
 	workFork    = "fork"
 	workCompute = "compute"
 	workSyscall = "syscall"
 )
 
-// name is "EPERM", or "success".
+// name returns "EPERM", or "success".
 func name(e syscall.Errno) string {
 	if e == 0 {
 		return "success"
@@ -45,10 +45,10 @@ func name(e syscall.Errno) string {
 	return fmt.Sprintf("errno %d", int(e))
 }
 
-// fifoIn is the named pipe that proofs try to make: no workload makes any.
+// fifoIn is the named pipe that proofs try to create: no workload creates any.
 func fifoIn(dir string) string { return filepath.Join(dir, "proof.fifo") }
 
-// fileIn is the file that proofs make beside it.
+// fileIn is the file that proofs create beside it.
 func fileIn(dir string) string { return filepath.Join(dir, "proof.file") }
 
 // The metrics of a batch.
@@ -58,7 +58,7 @@ var (
 	metricInstructions = metric.Instructions.Name
 )
 
-// A hinted error carries what to do next.
+// A hinted error carries a next step.
 type hinted struct {
 	cause error
 	hint  string
@@ -69,10 +69,10 @@ func withHint(err error, hint string) error { return &hinted{cause: err, hint: h
 // Error implements error.
 func (h *hinted) Error() string { return h.cause.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (h *hinted) Unwrap() error { return h.cause }
 
-// hintOf is the next step that err carries, or nothing.
+// hintOf returns the next step that err carries, or "".
 func hintOf(err error) string {
 	if h, ok := errors.AsType[*hinted](err); ok {
 		return h.hint

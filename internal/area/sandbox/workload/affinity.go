@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind binds this thread, and the children that it makes from now on, to the CPU on which it runs, until the function that it returns is called. A
-// batch that is moved between CPUs pays for cold caches, and a child on another CPU for its wake-up: neither is the workload's cost.
+// bind binds this thread, and the children that it starts from now on, to the current CPU until release is called. A
+// batch that moves between CPUs pays for cold caches, and a child on another CPU for its wake-up: neither is the
+// workload's cost.
 func bind() (release func() error, err error) {
 	var before, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {

@@ -29,7 +29,7 @@ func Attempts() []string {
 	return []string{"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall"}
 }
 
-// attempt makes one attempt. The error says that there was none.
+// attempt makes one attempt. The error means that it could not be made.
 func attempt(what string, args []string) (syscall.Errno, error) {
 	want := 1
 	if what == "socket" {
@@ -43,25 +43,25 @@ func attempt(what string, args []string) (syscall.Errno, error) {
 	}
 	switch what {
 	case "open":
-		return opened(args[0], unix.O_RDONLY)
+		return tryOpen(args[0], unix.O_RDONLY)
 	case "write":
-		return opened(args[0], unix.O_WRONLY)
+		return tryOpen(args[0], unix.O_WRONLY)
 	case "create":
-		return created(args[0])
+		return tryCreate(args[0])
 	case "fifo":
-		return piped(args[0])
+		return tryFifo(args[0])
 	case "list":
 		_, err := os.ReadDir(args[0])
 		return errnoOf(err)
 	case "exec":
-		return executed(args[0])
+		return tryExec(args[0])
 	case "syscall":
-		return called(args[0])
+		return trySyscall(args[0])
 	}
-	return socketed(what, args)
+	return trySocket(what, args)
 }
 
-// errnoOf takes the errno out of an error; an error without one is returned.
+// errnoOf extracts the errno from an error; it returns an error that has none.
 func errnoOf(err error) (syscall.Errno, error) {
 	var errno syscall.Errno
 	if err == nil || errors.As(err, &errno) {
@@ -70,7 +70,7 @@ func errnoOf(err error) (syscall.Errno, error) {
 	return 0, err
 }
 
-func opened(path string, flags int) (syscall.Errno, error) {
+func tryOpen(path string, flags int) (syscall.Errno, error) {
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return errnoOf(err)
@@ -78,7 +78,7 @@ func opened(path string, flags int) (syscall.Errno, error) {
 	return 0, unix.Close(fd)
 }
 
-func created(path string) (syscall.Errno, error) {
+func tryCreate(path string) (syscall.Errno, error) {
 	errno, err := errnoOf(os.WriteFile(path, nil, 0o600))
 	if _, e := os.Lstat(path); errno != 0 || err != nil || e != nil {
 		return errno, err
@@ -86,15 +86,16 @@ func created(path string) (syscall.Errno, error) {
 	return 0, os.Remove(path)
 }
 
-// piped makes a named pipe: no workload needs one, so that an enforcer can be seen to refuse it while it allows all else.
-func piped(path string) (syscall.Errno, error) {
+// tryFifo creates a named pipe: no workload needs one, so an enforcer can be seen to refuse it while it allows all
+// else.
+func tryFifo(path string) (syscall.Errno, error) {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		return errnoOf(err)
 	}
 	return 0, os.Remove(path)
 }
 
-func executed(path string) (syscall.Errno, error) {
+func tryExec(path string) (syscall.Errno, error) {
 	if !filepath.IsAbs(path) {
 		return 0, fmt.Errorf("exec: %q is not absolute", path)
 	}
@@ -110,8 +111,8 @@ func executed(path string) (syscall.Errno, error) {
 	return errnoOf(e.once())
 }
 
-// socketed attempts what is done with sockets.
-func socketed(what string, args []string) (syscall.Errno, error) {
+// trySocket makes an attempt with sockets.
+func trySocket(what string, args []string) (syscall.Errno, error) {
 	var n [2]int
 	for i, a := range args {
 		v, err := strconv.ParseUint(a, 10, 16)
@@ -139,8 +140,8 @@ func socketed(what string, args []string) (syscall.Errno, error) {
 	return errnoOf(err)
 }
 
-// called makes the system call of that name.
-func called(name string) (syscall.Errno, error) {
+// trySyscall makes the system call of that name.
+func trySyscall(name string) (syscall.Errno, error) {
 	c, ok := syscalls()[name]
 	if !ok {
 		return 0, fmt.Errorf("unknown system call %.40q", name)
@@ -149,7 +150,8 @@ func called(name string) (syscall.Errno, error) {
 	return errno, nil
 }
 
-// status reads the thread's own entry: restrictions are per thread. Where /proc may not be read, the kernel is asked directly.
+// status reads the thread's own /proc entry: restrictions are per thread. If /proc is not readable, it asks the kernel
+// directly.
 func status() (Status, error) {
 	s := Status{PID: os.Getpid(), Filters: -1}
 	text, err := os.ReadFile("/proc/thread-self/status")

@@ -12,7 +12,8 @@ import (
 	"tare/internal/clock"
 )
 
-// Client is the unconfined side of a worker. One request is under way at a time: calls from several goroutines wait for each other.
+// Client is the unconfined side of a worker. It has one request in flight at a time: concurrent calls wait for each
+// other.
 type Client struct {
 	in  io.WriteCloser
 	out io.ReadCloser
@@ -20,23 +21,23 @@ type Client struct {
 	mu     sync.Mutex
 	lines  *bufio.Reader
 	last   uint64 // number of the last request
-	met    bool   // the hello has come
-	broken error  // why the worker can no longer be spoken to
+	met    bool   // the hello was received
+	broken error  // why the worker can no longer be used
 }
 
-// NewClient speaks to a worker's stdin and stdout. Both must be such that Close ends a blocked read or write, as pipes are: so does a context that
-// ends stop a call at once. After that, or after an answer that is none, the client is broken and every call fails; a worker that lost its client
-// ends by itself after the batch under way.
+// NewClient makes a client of a worker's stdin and stdout. Close must unblock reads and writes on both, as with pipes,
+// so that a call ends when its context does. After that, or after an invalid answer, the client is broken and every
+// call fails; a worker that lost its client ends by itself after the current batch.
 func NewClient(in io.WriteCloser, out io.ReadCloser) *Client {
 	return &Client{in: in, out: out, lines: bufio.NewReaderSize(out, maxLine)}
 }
 
-// Close closes both streams. The worker ends.
+// Close closes both streams, which ends the worker.
 func (c *Client) Close() error {
 	return errors.Join(c.in.Close(), c.out.Close())
 }
 
-// Run makes n calls of the kind op and returns what they cost together. A call that was refused is a *Failure.
+// Run makes n calls of the kind op and returns their total cost. A refused call is a *Failure.
 func (c *Client) Run(ctx context.Context, op string, n int) (Cost, error) {
 	a, err := c.ask(ctx, request{Verb: verbRun, Op: op, N: n})
 	if err != nil {
@@ -45,8 +46,9 @@ func (c *Client) Run(ctx context.Context, op string, n int) (Cost, error) {
 	return *a.Cost, nil
 }
 
-// Command runs a command line n times and returns what the runs cost together, without their preparations. A run that ends other than with
-// status 0 is a *Failure with the last line of its errors. When ctx ends, the command's process group is killed.
+// Command runs a command line n times and returns the total cost of the runs, without their preparations. A run with an
+// exit status other than 0 is a *Failure with the last line of its stderr. When ctx ends, the command's process group
+// is killed.
 func (c *Client) Command(ctx context.Context, command Command, n int) (Cost, error) {
 	r := request{Verb: verbCommand, Command: &command, N: n}
 	if end, ok := ctx.Deadline(); ok {
@@ -59,8 +61,8 @@ func (c *Client) Command(ctx context.Context, command Command, n int) (Cost, err
 	return *a.Cost, nil
 }
 
-// Try makes one attempt in the worker, for proofs that an enforcer denies what it should; Attempts lists them. errno is 0 when the attempt
-// succeeded. err is not nil when there was no attempt: it is unknown, or the worker is gone.
+// Try makes one attempt in the worker, to prove that an enforcer denies what it should; Attempts lists them. errno is 0
+// when the attempt succeeded. err means that no attempt was made: it is unknown, or the worker has ended.
 func (c *Client) Try(ctx context.Context, what string, args ...string) (errno syscall.Errno, err error) {
 	a, err := c.ask(ctx, request{Verb: verbTry, Op: what, Args: args})
 	if err != nil {
@@ -69,7 +71,7 @@ func (c *Client) Try(ctx context.Context, what string, args ...string) (errno sy
 	return syscall.Errno(*a.Errno), nil
 }
 
-// Status returns what the kernel says of the worker's confinement.
+// Status returns the kernel's view of the worker's confinement.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	a, err := c.ask(ctx, request{Verb: verbStatus})
 	if err != nil {
@@ -78,7 +80,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return *a.Status, nil
 }
 
-// ask sends a request and reads its answer. What the worker refused is an error of its own; all others break the client.
+// ask sends a request and reads its answer. An error that the worker reports is returned; all others break the client.
 func (c *Client) ask(ctx context.Context, r request) (answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +113,7 @@ func (c *Client) exchange(ctx context.Context, r request) (a answer, err error) 
 	defer func() {
 		if !stop() {
 			<-closed
-			err = context.Cause(ctx) // whatever the read said, it is because of this
+			err = context.Cause(ctx) // the cause, whatever the read returned
 		}
 	}()
 	if !c.met {
@@ -134,7 +136,7 @@ func (c *Client) exchange(ctx context.Context, r request) (a answer, err error) 
 	return parseAnswer(line, r)
 }
 
-// gone says in words that the worker's stream ended.
+// gone explains that the worker's stream ended.
 func gone(what string, err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("it ended before its %s: %w", what, io.ErrUnexpectedEOF)

@@ -14,18 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Command is a command line that is timed as a whole: from before its fork until it has ended.
+// Command is a command line that is timed as a whole, from before its fork until its end.
 type Command struct {
 	Name string `json:"name"`
-	// Run is the program and its arguments. A program without a slash is looked up in PATH. There is no shell unless Run names one.
+	// Run is the program and its arguments. A program without a slash is looked up in PATH. No shell is involved unless
+	// Run names one.
 	Run []string `json:"run"`
-	// Prepare is run before each Run and is not timed. Empty: nothing.
+	// Prepare runs before each Run and is not timed. Empty: nothing.
 	Prepare []string `json:"prepare,omitempty"`
 	// Dir is the working directory; empty: the worker's.
 	Dir string `json:"dir,omitempty"`
 }
 
-// Validate refuses a command that cannot be run.
+// Validate rejects a command that cannot be run.
 func (c *Command) Validate() error {
 	if len(c.Run) == 0 || c.Run[0] == "" {
 		return errors.New("a command needs a program to run")
@@ -36,7 +37,8 @@ func (c *Command) Validate() error {
 	return nil
 }
 
-// runCommand runs c n times and adds up what the runs cost. Their CPU time is that of the processes which the command has waited for, and its own.
+// runCommand runs c n times and sums the cost. The CPU time is that of the command and of the processes that it has
+// waited for.
 func runCommand(ctx context.Context, c Command, n int) (Cost, error) {
 	total := Cost{N: n}
 	for range n {
@@ -55,13 +57,13 @@ func runCommand(ctx context.Context, c Command, n int) (Cost, error) {
 	return total, nil
 }
 
-// hangUp bounds how long the errors of a process that has ended are waited for.
+// hangUp bounds the wait for the stderr of a process that has ended.
 const hangUp = 2 * time.Second
 
 // once runs one command line to its end. When ctx ends first, its process group is killed.
 func (c *Command) once(ctx context.Context, line []string) (Cost, error) {
 	errs := &tail{}
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...) //nolint:gosec // the command line is the person's own
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...) //nolint:gosec // the command line is the user's own
 	cmd.Dir = c.Dir
 	cmd.Stderr = errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -90,7 +92,7 @@ func (c *Command) once(ctx context.Context, line []string) (Cost, error) {
 	return Cost{Wall: max(1, ended-began), CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
 }
 
-// failed makes a Failure of a command's end or of its start.
+// failed turns a command's failed start or exit into a Failure.
 func (c *Command) failed(line []string, err error, said string) error {
 	f := &Failure{Op: c.Name, Call: line[0], Detail: err.Error()}
 	if errors.Is(err, exec.ErrNotFound) {
@@ -109,7 +111,7 @@ func (c *Command) failed(line []string, err error, said string) error {
 	return f
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the text that is written to it.
 type tail struct{ buf []byte }
 
 var _ io.Writer = (*tail)(nil)
@@ -124,7 +126,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastLine is the last line that is not empty.
+// lastLine returns the last line that is not empty.
 func (t *tail) lastLine() string {
 	text := bytes.TrimSpace(t.buf)
 	return string(text[bytes.LastIndexByte(text, '\n')+1:])

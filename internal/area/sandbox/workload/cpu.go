@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// getppid is the routine syscall.
+// getppid is the routine "syscall".
 type getppid struct {
 	plain
 
@@ -29,7 +29,7 @@ func (g *getppid) batch(n int, halt *atomic.Bool) error {
 		if halt.Load() {
 			return errHalted
 		}
-		// A filter that returns 0 without an errno would be a fast success.
+		// A filter that returns 0 without an errno would look like a fast success.
 		if parent, _, errno := syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); errno != 0 || parent != g.parent {
 			return &Failure{Op: "syscall", Call: "getppid", Errno: errno, Detail: "not the parent's process id"}
 		}
@@ -37,7 +37,7 @@ func (g *getppid) batch(n int, halt *atomic.Bool) error {
 	return nil
 }
 
-// compute is the routine of that name.
+// compute is the routine "compute".
 type compute struct {
 	plain
 
@@ -54,7 +54,8 @@ func (c *compute) batch(n int, halt *atomic.Bool) error {
 	return nil
 }
 
-// steps works for about a microsecond in user space: integers, branches and memory as in Dhrystone, floating point as in Whetstone.
+// steps computes for about a microsecond in user space: integers, branches and memory as in Dhrystone, floating point
+// as in Whetstone.
 //
 //go:noinline
 func steps(seed uint64) uint64 {

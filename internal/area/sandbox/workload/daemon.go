@@ -18,19 +18,20 @@ import (
 	"tare/internal/proc"
 )
 
-// A Daemon is a server that is confined as a whole, while its load comes from a process that is not. Whoever starts it runs Command in Dir as the leader of
-// a process group, asks Ready, measures with Measure, and ends it by SIGTERM to its pid, which ends its workers too; after SIGKILL to the pid alone they
-// would live on, so SIGKILL goes to the group.
+// A Daemon is a server that is confined as a whole; its load comes from an unconfined process. Its owner runs Command
+// in Dir as the leader of a process group, calls Ready, measures with Measure, and ends it by SIGTERM to its pid, which
+// ends its workers too. After SIGKILL to the pid alone they would survive, so SIGKILL goes to the group.
 type Daemon interface {
 	// Name is "redis" or "nginx".
 	Name() string
-	// Command is the command line; it stays in the foreground. The program is an absolute path.
+	// Command is the command line, with an absolute program path. The program stays in the foreground.
 	Command() []string
-	// Dir is the working directory, and the only place where the daemon writes.
+	// Dir is the working directory. The daemon writes nowhere else.
 	Dir() string
-	// Ready connects, again and again until the daemon answers rightly or ctx ends.
+	// Ready connects repeatedly until the daemon answers correctly or ctx ends.
 	Ready(ctx context.Context, c clock.Clock) error
-	// Load makes n requests one after another on one connection and checks every answer. After an error it is of no more use.
+	// Load makes n requests in sequence on one connection and checks every answer. After an error it must not be called
+	// again.
 	Load(ctx context.Context, n int) error
 	// Close ends the connection.
 	Close() error
@@ -50,7 +51,7 @@ func NewDaemon(name, dir string) (Daemon, error) {
 	return nil, fmt.Errorf("unknown daemon %.40q", name)
 }
 
-// installed looks a program up in PATH and where daemons are.
+// installed looks a program up in PATH and in the usual folders of daemons.
 func installed(program, debian string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -62,8 +63,8 @@ func installed(program, debian string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Measure makes n requests of d, whose process and descendants are tree, and returns their cost: wall time as the client sees it, and the CPU time of the
-// daemon alone. What the daemon does beside, such as its timers, is part of it.
+// Measure makes n requests of d, whose processes are tree, and returns their cost: wall time at the client, and the CPU
+// time of the daemon, including its background work such as timers.
 func Measure(ctx context.Context, d Daemon, tree *proc.Tree, n int) (Cost, error) {
 	if n < 1 || n > maxCalls {
 		return Cost{}, fmt.Errorf("measure %s: %d requests: must be 1 to %d", d.Name(), n, maxCalls)
@@ -93,18 +94,18 @@ func Measure(ctx context.Context, d Daemon, tree *proc.Tree, n int) (Cost, error
 	return Cost{N: n, Wall: max(1, ended-began), CPU: after - cpu}, nil
 }
 
-// patience is the wait between attempts to reach a daemon that starts.
+// patience is the interval between attempts to connect to a starting daemon.
 const patience = 10 * time.Millisecond
 
-// session is a connection to a daemon's socket.
-type session struct {
+// daemonConn is a connection to a daemon's socket.
+type daemonConn struct {
 	dir, socket string
 	conn        net.Conn
 	lines       *bufio.Reader
 }
 
-// ready connects and asks until it gets the right answer.
-func (s *session) ready(ctx context.Context, c clock.Clock, ask func() error) error {
+// ready connects and calls ask until the answer is right.
+func (s *daemonConn) ready(ctx context.Context, c clock.Clock, ask func() error) error {
 	for {
 		err := s.dial(ctx)
 		if err == nil {
@@ -120,8 +121,9 @@ func (s *session) ready(ctx context.Context, c clock.Clock, ask func() error) er
 	}
 }
 
-// dial reaches the socket through a descriptor of its directory, because the path itself may be longer than the 107 bytes of an address.
-func (s *session) dial(ctx context.Context) error {
+// dial connects through a descriptor of the socket's directory, because the path may exceed the 107 bytes of an
+// address.
+func (s *daemonConn) dial(ctx context.Context) error {
 	dir, err := os.Open(s.dir)
 	if err != nil {
 		return err
@@ -136,8 +138,8 @@ func (s *session) dial(ctx context.Context) error {
 	return nil
 }
 
-// within runs f and closes the connection under it when ctx ends.
-func (s *session) within(ctx context.Context, f func() error) error {
+// within runs f and closes its connection when ctx ends.
+func (s *daemonConn) within(ctx context.Context, f func() error) error {
 	if s.conn == nil {
 		return net.ErrClosed
 	}
@@ -156,7 +158,7 @@ func (s *session) within(ctx context.Context, f func() error) error {
 }
 
 // Close ends the connection.
-func (s *session) Close() error {
+func (s *daemonConn) Close() error {
 	if s.conn == nil {
 		return nil
 	}

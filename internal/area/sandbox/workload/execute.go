@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// image is what execve takes. Its strings and vectors are on the heap, where they do not move.
+// image holds the arguments of execve. Its strings and vectors are on the heap, where they do not move.
 type image struct {
 	path *byte
 	argv [3]*byte // path, and for a chain its counter
@@ -24,7 +24,7 @@ func newImage(op, path string) (image, error) {
 	return image{path: p, argv: [3]*byte{p}}, nil
 }
 
-// rawForkExec makes a child that executes path, and ends with the errno as its status if it cannot. The rules of rawFork hold.
+// rawForkExec forks a child that executes path, or exits with the errno as its status. The rules of rawFork apply.
 //
 //go:norace
 //go:nosplit
@@ -40,14 +40,14 @@ func rawForkExec(path, argv unsafe.Pointer) (pid uintptr, errno syscall.Errno) {
 	return pid, errno
 }
 
-// spawn is the routine of that name.
+// spawn is the routine "spawn".
 type spawn struct {
 	plain
 	image
 
 	op     string
 	status uint32
-	made   int // children in all
+	made   int // children in total
 }
 
 func newSpawn(op, path string) (*spawn, error) {
@@ -82,8 +82,8 @@ func (s *spawn) once() error {
 	return nil
 }
 
-// chain is the routine exec: a child that executes the program, which executes itself, and so on, n times in all. The child of the batch is forked by
-// begin and waits at a gate, so that its fork is not timed.
+// chain is the routine "exec": a child executes the program, which executes itself, and so on, n times in total. begin
+// forks the child, which then waits at a gate, so that the fork is not timed.
 type chain struct {
 	image
 
@@ -94,7 +94,8 @@ type chain struct {
 	status  uint32
 }
 
-// maxLinks is how many times one child executes: about 0.1 s, after which the batch can be halted. A batch of more pays for one fork per maxLinks.
+// maxLinks is how many times one child executes: about 0.1 s, after which the batch can be halted. A longer batch
+// includes one fork per maxLinks.
 const maxLinks = 2000
 
 func newChain(path string) (*chain, error) {
@@ -107,7 +108,7 @@ func newChain(path string) (*chain, error) {
 	return c, nil
 }
 
-// rawGated makes a child that says it is up, waits for its counter, and executes. The rules of rawFork hold.
+// rawGated forks a child that reports that it runs, waits for its counter, and executes. The rules of rawFork apply.
 //
 //go:norace
 //go:nosplit
@@ -117,7 +118,7 @@ func rawGated(path, argv, counter unsafe.Pointer, from, to, otherTo uintptr) (pi
 	if errno != 0 || pid != 0 {
 		return pid, errno
 	}
-	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, otherTo, 0, 0) // or the gate would not end with the other process
+	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, otherTo, 0, 0) // otherwise the gate would not end with the other process
 	_, _, errno = syscall.RawSyscall(unix.SYS_WRITE, to, uintptr(counter), 1)
 	if errno == 0 {
 		var n uintptr
@@ -141,7 +142,7 @@ func (c *chain) begin() error {
 	return nil
 }
 
-// fork makes the child and waits until it is at the gate.
+// fork starts the child and waits until it is at the gate.
 func (c *chain) fork() error {
 	pid, errno := rawGated(unsafe.Pointer(c.path), unsafe.Pointer(&c.argv), unsafe.Pointer(&c.counter),
 		uintptr(c.gate.there[0]), uintptr(c.gate.back[1]), uintptr(c.gate.there[1]))
@@ -150,7 +151,7 @@ func (c *chain) fork() error {
 	}
 	c.child = pid
 	got, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(c.gate.back[0]), uintptr(unsafe.Pointer(&c.token)), 1)
-	return moved("exec", "read", got, 1, errno)
+	return checkCount("exec", "read", got, 1, errno)
 }
 
 func (c *chain) companion() (pid int, survives bool) { return int(c.child), false }
@@ -174,11 +175,11 @@ func (c *chain) batch(n int, halt *atomic.Bool) error {
 	return nil
 }
 
-// run lets the child at the gate execute links times, the first by itself, and waits for its end.
+// run lets the child at the gate execute links times, including the first, and waits for its end.
 func (c *chain) run(links int) error {
 	c.count(links - 1)
 	got, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.gate.there[1]), uintptr(unsafe.Pointer(&c.counter)), counterDigits)
-	if err := moved("exec", "write", got, counterDigits, errno); err != nil {
+	if err := checkCount("exec", "write", got, counterDigits, errno); err != nil {
 		return err
 	}
 	if err := wait("exec", c.child, &c.status); err != nil {

@@ -10,27 +10,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atCWD is AT_FDCWD as an argument of a system call; paths are absolute, so that it does not matter.
+// atCWD is AT_FDCWD as an argument of a system call; since paths are absolute, it is not used.
 const atCWD = ^uintptr(99)
 
-// named is a path that system calls can be given without allocation.
-type named struct {
+// cPath is a path that can be passed to system calls without allocation.
+type cPath struct {
 	plain
 
 	op   string
 	path *byte
 }
 
-func newNamed(op, path string) (named, error) {
+func newCPath(op, path string) (cPath, error) {
 	p, err := syscall.BytePtrFromString(path)
 	if err != nil {
-		return named{}, fmt.Errorf("%s: path %q: %w", op, path, err)
+		return cPath{}, fmt.Errorf("%s: path %q: %w", op, path, err)
 	}
-	return named{op: op, path: p}, nil
+	return cPath{op: op, path: p}, nil
 }
 
 // openAt opens the path and closes it again.
-func (f *named) openAt(flags int) error {
+func (f *cPath) openAt(flags int) error {
 	fd, _, errno := syscall.RawSyscall6(unix.SYS_OPENAT, atCWD, uintptr(unsafe.Pointer(f.path)), uintptr(flags|unix.O_CLOEXEC), 0o600, 0, 0)
 	if errno != 0 {
 		return failed(f.op, "openat", errno)
@@ -41,11 +41,11 @@ func (f *named) openAt(flags int) error {
 	return nil
 }
 
-// open is the routine of that name.
-type open struct{ named }
+// open is the routine "open".
+type open struct{ cPath }
 
 func newOpen(path string) (*open, error) {
-	f, err := newNamed("open", path)
+	f, err := newCPath("open", path)
 	return &open{f}, err
 }
 
@@ -61,11 +61,11 @@ func (f *open) batch(n int, halt *atomic.Bool) error {
 	return nil
 }
 
-// create is the routine of that name.
-type create struct{ named }
+// create is the routine "create".
+type create struct{ cPath }
 
 func newCreate(path string) (*create, error) {
-	f, err := newNamed("create", path)
+	f, err := newCPath("create", path)
 	return &create{f}, err
 }
 
@@ -84,16 +84,16 @@ func (f *create) batch(n int, halt *atomic.Bool) error {
 	return nil
 }
 
-// stat is the routine of that name.
+// stat is the routine "stat".
 type stat struct {
-	named
+	cPath
 
 	buf unix.Stat_t
 }
 
 func newStat(path string) (*stat, error) {
-	f, err := newNamed("stat", path)
-	return &stat{named: f}, err
+	f, err := newCPath("stat", path)
+	return &stat{cPath: f}, err
 }
 
 func (f *stat) batch(n int, halt *atomic.Bool) error {
@@ -109,7 +109,7 @@ func (f *stat) batch(n int, halt *atomic.Bool) error {
 	return nil
 }
 
-// reader is the routine read.
+// reader is the routine "read".
 type reader struct {
 	plain
 
@@ -131,7 +131,7 @@ func (f *reader) batch(n int, halt *atomic.Bool) error {
 			return errHalted
 		}
 		got, _, errno := syscall.RawSyscall6(unix.SYS_PREAD64, uintptr(f.fd), uintptr(unsafe.Pointer(&f.buf)), uintptr(len(f.buf)), 0, 0, 0)
-		if err := moved("read", "pread64", got, len(f.buf), errno); err != nil {
+		if err := checkCount("read", "pread64", got, len(f.buf), errno); err != nil {
 			return err
 		}
 	}
@@ -140,8 +140,8 @@ func (f *reader) batch(n int, halt *atomic.Bool) error {
 
 func (f *reader) close() { _ = unix.Close(f.fd) }
 
-// moved checks that a read or write moved all that it should.
-func moved(op, call string, got uintptr, want int, errno syscall.Errno) error {
+// checkCount checks that a read or write transferred all bytes.
+func checkCount(op, call string, got uintptr, want int, errno syscall.Errno) error {
 	if errno != 0 {
 		return failed(op, call, errno)
 	}
@@ -151,7 +151,7 @@ func moved(op, call string, got uintptr, want int, errno syscall.Errno) error {
 	return nil
 }
 
-// asFailure makes a Failure of an error of package unix.
+// asFailure turns an error of package unix into a Failure.
 func asFailure(op, call string, err error) error {
 	if errno, ok := err.(unix.Errno); ok { //nolint:errorlint // package unix returns bare errnos
 		return failed(op, call, errno)
@@ -159,7 +159,8 @@ func asFailure(op, call string, err error) error {
 	return fmt.Errorf("%s: %s: %w", op, call, err)
 }
 
-// copier is the routine copy, with its block size. It goes on where the last batch ended, and from the end to the start.
+// copier is the routine "copy" with a block size. Each batch continues where the last one ended, and wraps around at
+// the end.
 type copier struct {
 	plain
 
@@ -168,7 +169,7 @@ type copier struct {
 	buf      []byte
 	blocks   int // of a file
 	at       int // next block
-	copied   int // blocks in all
+	copied   int // blocks in total
 }
 
 func newCopy(dir string, size, blocks int) (*copier, error) {
@@ -211,11 +212,11 @@ func (c *copier) block() error {
 	}
 	size := len(c.buf)
 	got, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(c.from), uintptr(unsafe.Pointer(&c.buf[0])), uintptr(size))
-	if err := moved(c.op, "read", got, size, errno); err != nil {
+	if err := checkCount(c.op, "read", got, size, errno); err != nil {
 		return err
 	}
 	got, _, errno = syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.to), uintptr(unsafe.Pointer(&c.buf[0])), uintptr(size))
-	if err := moved(c.op, "write", got, size, errno); err != nil {
+	if err := checkCount(c.op, "write", got, size, errno); err != nil {
 		return err
 	}
 	c.at++

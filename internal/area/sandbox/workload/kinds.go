@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// span is long enough for the resolution of every clock: 2 µs of children's CPU time are 0.04 % of it. What takes milliseconds a call has longSpan.
+// span is long enough for the resolution of every clock: the 2 µs of children's CPU time are 0.04 % of it. Calls that
+// take milliseconds have longSpan.
 const (
 	span     = 5 * time.Millisecond
 	longSpan = 25 * time.Millisecond
@@ -16,7 +17,7 @@ func Kinds() []Kind {
 	return slices.Concat(processKinds(), pathKinds(), socketKinds(), dataKinds(), cpuKinds())
 }
 
-// processKinds make processes.
+// processKinds create processes.
 func processKinds() []Kind {
 	return []Kind{
 		{
@@ -56,7 +57,7 @@ func pathKinds() []Kind {
 	}
 }
 
-// socketKinds stay on loopback.
+// socketKinds use sockets on loopback.
 func socketKinds() []Kind {
 	return []Kind{
 		{
@@ -70,7 +71,7 @@ func socketKinds() []Kind {
 	}
 }
 
-// dataKinds move bytes through descriptors that are open.
+// dataKinds transfer bytes through open descriptors.
 func dataKinds() []Kind {
 	return []Kind{
 		{
@@ -100,7 +101,7 @@ func dataKinds() []Kind {
 	}
 }
 
-// cpuKinds do next to nothing in the kernel.
+// cpuKinds make few or no system calls.
 func cpuKinds() []Kind {
 	return []Kind{
 		{

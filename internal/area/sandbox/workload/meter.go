@@ -11,7 +11,7 @@ import (
 	"tare/internal/proc"
 )
 
-// meter measures what happens on this thread, in the children that it waits for, and in a companion process.
+// meter measures this thread, the children that it waits for, and a companion process.
 type meter struct {
 	from     reading
 	pid      int  // of the companion; 0: none
@@ -24,8 +24,8 @@ type reading struct {
 	instructions uint64
 }
 
-// start begins to measure. pid is a companion's, or 0. A companion that does not survive the batch must have been waited for by stop: its time then is
-// part of the children's, which is why what it used before is taken off either way.
+// start begins a measurement. pid is a companion's, or 0. A companion that does not survive the batch must be reaped
+// before stop: its time is then part of the children's, so its time before start is subtracted in both cases.
 func (m *meter) start(pid int, survives bool) error {
 	m.pid, m.survives = pid, survives
 	var err error
@@ -49,7 +49,7 @@ func (m *meter) stop() (Cost, error) {
 	}, nil
 }
 
-// read takes wall time nearest to the work, on either side, in as much as the order of start allows.
+// read reads all clocks, wall time last.
 func (m *meter) read(companion int) (r reading, err error) {
 	if r.instructions, err = m.counter.read(); err != nil {
 		return r, err
@@ -83,8 +83,9 @@ func read(clock int32) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// waitedFor is the CPU time of all children that this process has waited for. The kernel sums it in nanoseconds, but tells user and system time in
-// whole microseconds each. How it splits the time between the two is an estimate; only their sum is exact (cputime_adjust in kernel/sched/cputime.c).
+// waitedFor returns the CPU time of all children that this process has reaped. The kernel sums it in nanoseconds, but
+// reports user and system time in whole microseconds each. The split between the two is an estimate; only their sum is
+// exact (cputime_adjust in kernel/sched/cputime.c).
 func waitedFor() (time.Duration, error) {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &u); err != nil {
@@ -93,11 +94,12 @@ func waitedFor() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
-// counter counts instructions of this thread and of the children that it makes, in user space and kernel, where the host has a counter that may.
-type counter struct{ fd int } // 0: there is none
+// counter counts instructions of this thread and its children, in user space and kernel, if the host has such a counter
+// and permits it.
+type counter struct{ fd int } // 0: no counter
 
-// open tries. It is no error that there is no counter: virtual machines often have none, and enforcers refuse it. Children are counted that this thread
-// makes afterwards, so it comes before any routine.
+// open tries to open the counter. Its absence is no error: virtual machines often have none, and enforcers refuse it.
+// It only counts children that this thread starts afterwards, so open precedes any routine.
 func (c *counter) open() {
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_HARDWARE, Config: unix.PERF_COUNT_HW_INSTRUCTIONS,
@@ -109,7 +111,7 @@ func (c *counter) open() {
 		return
 	}
 	c.fd = fd
-	// The trial: a counter that stands still, as some hypervisors' do, is none.
+	// Some hypervisors' counters do not advance: those count as absent.
 	before, err1 := c.read()
 	steps(1)
 	after, err2 := c.read()

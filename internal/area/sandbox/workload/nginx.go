@@ -17,9 +17,10 @@ import (
 	"tare/internal/clock"
 )
 
-// nginx is an nginx with one worker on a Unix socket. A request gets a file of 4 KiB, which the worker opens each time, over a connection that is kept.
+// nginx is an nginx with one worker on a Unix socket. Each request gets a file of 4 KiB, which the worker opens each
+// time, over a persistent connection.
 type nginx struct {
-	session
+	daemonConn
 
 	program string
 	page    []byte
@@ -32,7 +33,7 @@ func newNginx(dir string) (*nginx, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &nginx{session: session{dir: dir, socket: "nginx.sock"}, program: program, page: bytes.Repeat([]byte("0123456789abcde\n"), 256)}
+	n := &nginx{daemonConn: daemonConn{dir: dir, socket: "nginx.sock"}, program: program, page: bytes.Repeat([]byte("0123456789abcde\n"), 256)}
 	conf, err := n.config()
 	if err != nil {
 		return nil, fmt.Errorf("prepare nginx: %w", err)
@@ -48,7 +49,7 @@ func newNginx(dir string) (*nginx, error) {
 	return n, nil
 }
 
-// config names every path that the program was built with anew, so that it needs none outside of dir.
+// config overrides every path that was compiled into the program, so that it uses none outside dir.
 func (n *nginx) config() ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -58,7 +59,7 @@ func (n *nginx) config() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.WriteString("daemon off;\nworker_processes 1;\npid nginx.pid;\nerror_log error.log;\n")
-	if os.Geteuid() == 0 { // or the worker becomes a user who may not enter dir
+	if os.Geteuid() == 0 { // otherwise the worker would run as a user who cannot enter dir
 		root, err := user.LookupId("0")
 		if err != nil {
 			return nil, fmt.Errorf("look up user 0: %w", err)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipe is the routine of that name.
+// pipe is the routine "pipe".
 type pipe struct {
 	plain
 
@@ -37,14 +37,14 @@ func (p *pipe) batch(n int, halt *atomic.Bool) error {
 	return nil
 }
 
-// pass writes buf into one end and reads as much from another.
+// pass writes buf to one descriptor and reads as much from the other.
 func pass(op string, to, from int, buf []byte) error {
 	got, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(to), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
-	if err := moved(op, "write", got, len(buf), errno); err != nil {
+	if err := checkCount(op, "write", got, len(buf), errno); err != nil {
 		return err
 	}
 	got, _, errno = syscall.RawSyscall(unix.SYS_READ, uintptr(from), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
-	return moved(op, "read", got, len(buf), errno)
+	return checkCount(op, "read", got, len(buf), errno)
 }
 
 func (p *pipe) close() { closeAll(p.fds[:]) }
@@ -76,8 +76,9 @@ func (d *duplex) close() {
 	closeAll(d.back[:])
 }
 
-// pingpong is the routine switch: a token goes to a forked partner and back. The partner lives for one batch; its start and end are not timed. Both are
-// bound to one CPU, so that each pass is a switch and not a wake-up of another CPU.
+// pingpong is the routine "switch": a token goes to a forked partner and back. The partner lives for one batch; its
+// start and end are not timed. Both are bound to one CPU, so each pass is a context switch and not a wake-up of another
+// CPU.
 type pingpong struct {
 	pipes   duplex
 	partner uintptr
@@ -85,7 +86,7 @@ type pingpong struct {
 	token   [4]byte
 }
 
-// rawEcho makes a child that sends tokens back until its pipe ends. The rules of rawFork hold.
+// rawEcho forks a child that returns tokens until its pipe ends. The rules of rawFork apply.
 //
 //go:norace
 //go:nosplit
@@ -95,7 +96,7 @@ func rawEcho(from, to, otherFrom, otherTo uintptr, token unsafe.Pointer) (pid ui
 	if errno != 0 || pid != 0 {
 		return pid, errno
 	}
-	// The other process's ends are closed, or the pipe would never end.
+	// The other process's ends are closed; otherwise the pipe would never end.
 	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, otherFrom, 0, 0)
 	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, otherTo, 0, 0)
 	n := uintptr(4)
@@ -121,9 +122,9 @@ func (p *pingpong) begin() error {
 		return failed("switch", "clone", errno)
 	}
 	p.partner = pid
-	closeAll(there[:1]) // or a partner that died would not end the pipes
+	closeAll(there[:1]) // otherwise the pipes would survive a partner that ended
 	closeAll(back[1:])
-	if err := pass("switch", there[1], back[0], p.token[:]); err != nil { // the partner is up
+	if err := pass("switch", there[1], back[0], p.token[:]); err != nil { // the partner runs
 		return errors.Join(err, p.end())
 	}
 	return nil
@@ -143,7 +144,7 @@ func (p *pingpong) batch(n int, halt *atomic.Bool) error {
 	return nil
 }
 
-// end hangs up, so that the partner ends, and waits for it.
+// end closes the pipes, so that the partner ends, and waits for it.
 func (p *pingpong) end() error {
 	p.pipes.close()
 	if p.partner == 0 {

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The children of a raw clone share nothing of the Go runtime but a copy of its memory: they have one thread, no scheduler, and locks that other threads
-// held for ever. So between clone and exit or execve there may be nothing but system calls: no call that could grow the stack (nosplit), none that
-// the race detector instruments (norace), no write barrier. Signals are blocked by the caller, so that none can enter the runtime's handler.
+// A child of a raw clone has a copy of the Go runtime's memory and nothing else: one thread, no scheduler, and locks
+// that other threads held and will never release. So between clone and exit or execve there may only be system calls:
+// no call that could grow the stack (nosplit) or that the race detector instruments (norace), and no write barrier. The
+// caller blocks signals, so that none can enter the runtime's handler.
 
-// rawFork makes a child that ends at once.
+// rawFork forks a child that ends immediately.
 //
 //go:norace
 //go:nosplit
@@ -44,7 +45,7 @@ func wait(op string, pid uintptr, status *uint32) error {
 	}
 }
 
-// ended says how a child ended that should have ended with status 0.
+// ended returns an error if a child did not exit with status 0.
 func ended(op, call string, status uint32) error {
 	ws := syscall.WaitStatus(status)
 	switch {
@@ -56,12 +57,12 @@ func ended(op, call string, status uint32) error {
 	return &Failure{Op: op, Call: call, Errno: syscall.Errno(ws.ExitStatus())}
 }
 
-// fork is the routine of that name.
+// fork is the routine "fork".
 type fork struct {
 	plain
 
 	status uint32
-	made   int // children in all
+	made   int // children in total
 }
 
 func (f *fork) batch(n int, halt *atomic.Bool) error {

@@ -8,8 +8,9 @@ import (
 // counterDigits is the length of the program's counter, in decimal digits: enough for maxCalls.
 const counterDigits = 10
 
-// programCode is machine code of a program that executes itself as often as its argument says, and then ends with status 0: without an argument at once.
-// The argument has counterDigits decimal digits, which it counts down in place. When an execve fails, the program ends with the errno as its status.
+// programCode returns machine code of a program that executes itself as often as its argument says and then exits with
+// status 0; without an argument it exits immediately. The argument has counterDigits decimal digits, which the program
+// counts down in place. If an execve fails, it exits with the errno as its status.
 func programCode(arch string) (machine uint16, code []byte, ok bool) {
 	switch arch {
 	case "amd64":
@@ -84,7 +85,8 @@ func words(code ...uint32) (b []byte) {
 	return b
 }
 
-// program is a static executable of one page: an ELF header, one program header that maps the whole file (elf(5)), and the code.
+// program returns a static executable of one page: an ELF header, one program header that maps the whole file (elf(5)),
+// and the code.
 func program(arch string) ([]byte, error) {
 	machine, code, ok := programCode(arch)
 	if !ok {

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// The protocol is one JSON object a line. The worker speaks first and says which version it speaks; then each request gets one answer, with the
-// request's number.
+// The protocol is one JSON object per line. The worker first sends the version that it speaks; then it sends one answer
+// to each request, with the request's number.
 const (
 	protocol = "tare-workload"
 	version  = 1
-	// maxLine bounds a line of either side: more is garbage.
+	// maxLine bounds a line of either side; a longer one is invalid.
 	maxLine = 64 << 10
-	// maxCalls bounds a batch. A getppid takes at least 20 ns, so that more calls than this take longer than any trial.
+	// maxCalls bounds a batch. A getppid takes at least 20 ns, so more calls would take longer than any trial.
 	maxCalls = 1 << 30
 )
 
@@ -37,7 +37,7 @@ const (
 	verbStatus  = "status"
 )
 
-// request asks the worker for one thing.
+// request is a request to the worker.
 type request struct {
 	ID   uint64   `json:"id"`
 	Verb string   `json:"verb"`
@@ -50,14 +50,14 @@ type request struct {
 	Within time.Duration `json:"within_ns,omitempty"`
 }
 
-// answer is the worker's line for a request: a result, or an error.
+// answer is the worker's answer to a request: a result, or an error.
 type answer struct {
 	ID     uint64   `json:"id"`
 	Cost   *Cost    `json:"cost,omitempty"`
 	Errno  *int     `json:"errno,omitempty"` // of an attempt
 	Status *Status  `json:"status,omitempty"`
 	Error  string   `json:"error,omitempty"`
-	Failed *failure `json:"failed,omitempty"` // the error, when it is a Failure
+	Failed *failure `json:"failed,omitempty"` // the error, if it is a Failure
 }
 
 // failure is a Failure on the wire.
@@ -71,16 +71,17 @@ type failure struct {
 // maxErrno is the largest errno that Linux uses (MAX_ERRNO).
 const maxErrno = 4095
 
-// Status is what the kernel says of the worker's own confinement.
+// Status is the kernel's view of the worker's confinement.
 type Status struct {
 	PID int `json:"pid"`
-	// Seccomp is the mode: 0 off, 1 strict, 2 filter. Filters is how many are attached; −1 where the kernel does not tell.
+	// Seccomp is the mode: 0 off, 1 strict, 2 filter. Filters is the number of attached filters; −1 where the kernel does
+	// not report it.
 	Seccomp    int  `json:"seccomp"`
 	Filters    int  `json:"seccomp_filters"`
 	NoNewPrivs bool `json:"no_new_privs"`
 }
 
-// parseRequest refuses what a client of this version does not send.
+// parseRequest rejects what a client of this version does not send.
 func parseRequest(line []byte) (request, error) {
 	var r request
 	if err := strict(line, &r); err != nil {
@@ -111,7 +112,7 @@ func (r *request) validate() error {
 	return fmt.Errorf("unknown verb %.40q", r.Verb)
 }
 
-// parseHello refuses anything but the hello of this version.
+// parseHello rejects anything but the hello of this version.
 func parseHello(line []byte) error {
 	var h hello
 	if err := strict(line, &h); err != nil {
@@ -123,7 +124,7 @@ func parseHello(line []byte) error {
 	return nil
 }
 
-// parseAnswer refuses an answer to another request, one that does not fit the request, and costs that cannot be.
+// parseAnswer rejects an answer to another request, one that does not fit the request, and impossible costs.
 func parseAnswer(line []byte, r request) (answer, error) {
 	var a answer
 	if err := strict(line, &a); err != nil {
@@ -164,7 +165,7 @@ func (a *answer) fits(r request) error {
 	return nil
 }
 
-// err is the answer's error, with its type.
+// err returns the answer's error, with its type.
 func (a *answer) err() error {
 	switch {
 	case a.Error == "":
@@ -176,7 +177,7 @@ func (a *answer) err() error {
 	return errors.New(a.Error)
 }
 
-// told is an error of the worker's in its words, which may say more than the Failure in it.
+// told is the worker's error message, which may say more than its Failure.
 type told struct {
 	text    string
 	failure *Failure
@@ -185,7 +186,7 @@ type told struct {
 func (t *told) Error() string { return t.text }
 func (t *told) Unwrap() error { return t.failure }
 
-// refuse makes the answer that carries err.
+// refuse returns the answer that carries err.
 func refuse(id uint64, err error) answer {
 	a := answer{ID: id, Error: clip(err.Error())}
 	if f, ok := errors.AsType[*Failure](err); ok {
@@ -194,7 +195,7 @@ func refuse(id uint64, err error) answer {
 	return a
 }
 
-// clip keeps a message short enough for a line.
+// clip shortens a message to fit into a line.
 func clip(s string) string {
 	const most = 2000
 	if len(s) > most {
@@ -203,7 +204,7 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// strict decodes a line that holds one object, with no member that is unknown.
+// strict decodes a line that holds one object, and rejects unknown members.
 func strict(line []byte, v any) error {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] != '{' {
@@ -220,10 +221,10 @@ func strict(line []byte, v any) error {
 	return nil
 }
 
-// errLong is a line beyond maxLine.
+// errLong is the error for a line longer than maxLine.
 var errLong = fmt.Errorf("a line of more than %d bytes", maxLine)
 
-// readLine reads a line, which stays valid until the next one. The end of the stream within a line is an error.
+// readLine reads a line, which is valid until the next call. The end of the stream within a line is an error.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	switch {

@@ -10,9 +10,10 @@ import (
 	"tare/internal/clock"
 )
 
-// redis is a redis-server without persistence on a Unix socket. A request is a SET or, every other time, a GET of the same key.
+// redis is a redis-server without persistence on a Unix socket. Requests alternate between a SET and a GET of the same
+// key.
 type redis struct {
-	session
+	daemonConn
 
 	program  string
 	requests int
@@ -25,7 +26,7 @@ func newRedis(dir string) (*redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &redis{session: session{dir: dir, socket: "redis.sock"}, program: program}, nil
+	return &redis{daemonConn: daemonConn{dir: dir, socket: "redis.sock"}, program: program}, nil
 }
 
 // Name implements Daemon.
@@ -75,7 +76,7 @@ func (r *redis) Load(ctx context.Context, n int) error {
 	return nil
 }
 
-// ask sends a request in the wire form of RESP (redis.io/docs/reference/protocol-spec) and compares the answer.
+// ask sends a request in RESP (redis.io/docs/reference/protocol-spec) and compares the answer.
 func (r *redis) ask(request, want string) error {
 	if _, err := io.WriteString(r.conn, request); err != nil {
 		return err

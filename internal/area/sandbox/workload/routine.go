@@ -11,22 +11,23 @@ import (
 
 // A routine is a micro-workload in the worker. Only batch is timed.
 type routine interface {
-	// begin makes ready for a batch.
+	// begin prepares a batch.
 	begin() error
 	// batch makes n calls, each checked. It does not allocate, and returns errHalted soon after halt is set.
 	batch(n int, halt *atomic.Bool) error
-	// end takes back what begin did.
+	// end undoes begin.
 	end() error
-	// close frees what is kept between batches. It must work at any time.
+	// close releases what is kept between batches. It may be called at any time.
 	close()
 }
 
-// A companion is a routine that lets another process, made by begin, do part of the work. Either it survives the batch, or the batch waits for its end.
+// A companion is a routine that delegates part of the work to another process, started by begin. Either it survives the
+// batch, or the batch waits for its end.
 type companion interface {
 	companion() (pid int, survives bool)
 }
 
-// errHalted says that nobody waits for the batch any more.
+// errHalted means that no client waits for the batch any more.
 var errHalted = errors.New("halted: the client is gone")
 
 // plain is a routine with nothing to prepare.
@@ -36,7 +37,7 @@ func (plain) begin() error { return nil }
 func (plain) end() error   { return nil }
 func (plain) close()       {}
 
-// newRoutine makes the routine of a kind. Files are those of Setup below dir.
+// newRoutine makes the routine of a kind. It uses the files of Setup below dir.
 func newRoutine(kind, dir string) (routine, error) {
 	switch kind {
 	case "exec":
@@ -77,7 +78,7 @@ func newRoutine(kind, dir string) (routine, error) {
 	return nil, fmt.Errorf("unknown workload %.40q", kind)
 }
 
-// run makes a batch of n calls and measures it.
+// run performs a batch of n calls and measures it.
 func (w *worker) run(kind string, n int) (cost Cost, err error) {
 	r, ok := w.routines[kind]
 	if !ok {
@@ -91,7 +92,7 @@ func (w *worker) run(kind string, n int) (cost Cost, err error) {
 		return Cost{}, fmt.Errorf("%s: %w", kind, err)
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	// A signal in a batch would be the runtime's preemption, or an EINTR, or end up in a forked child.
+	// A signal during a batch could be the runtime's preemption, cause an EINTR, or reach a forked child.
 	unblock, err := blockSignals()
 	if err != nil {
 		return Cost{}, fmt.Errorf("%s: %w", kind, err)
@@ -104,7 +105,7 @@ func (w *worker) run(kind string, n int) (cost Cost, err error) {
 	return w.timed(r, n)
 }
 
-// timed makes the batch between two readings of the clocks.
+// timed performs the batch between two readings of the clocks.
 func (w *worker) timed(r routine, n int) (Cost, error) {
 	pid, survives := 0, false
 	if c, ok := r.(companion); ok {
@@ -121,7 +122,7 @@ func (w *worker) timed(r routine, n int) (Cost, error) {
 	return cost, err
 }
 
-// blockSignals keeps all signals from this thread until the function that it returns is called.
+// blockSignals blocks all signals for this thread until the returned function is called.
 func blockSignals() (func(), error) {
 	var all, old unix.Sigset_t
 	for i := range all.Val {
@@ -133,7 +134,7 @@ func blockSignals() (func(), error) {
 	return func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) }, nil
 }
 
-// failed makes a Failure of a system call's errno.
+// failed returns a Failure for a system call's errno.
 func failed(op, call string, errno unix.Errno) error {
 	return &Failure{Op: op, Call: call, Errno: errno}
 }

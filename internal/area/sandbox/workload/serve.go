@@ -13,21 +13,23 @@ import (
 	"time"
 )
 
-// collectEvery is after how many requests garbage is collected, between batches: what a fork costs grows with the memory that the process has used.
+// collectEvery is the number of requests between garbage collections, which run between batches: the cost of a fork
+// grows with the process's memory.
 const collectEvery = 256
 
-// memoryLimit is where the worker's garbage collector, which is off otherwise, sets in after all.
+// memoryLimit is where the worker's garbage collector, which is otherwise off, starts nevertheless.
 const memoryLimit = 256 << 20
 
-// Serve is the worker's loop: it answers requests from in on out until in ends, which is no error, or ctx ends. dir was filled by Setup. A command
-// under way when in or ctx ends is killed. When ctx ends, in is closed if it can be; otherwise Serve returns when in ends.
+// Serve is the worker's loop: it answers requests from in on out until in ends, which is no error, or ctx ends. Setup
+// must have filled dir. It kills a running command when in or ctx ends. When ctx ends, it closes in if possible;
+// otherwise it returns when in ends.
 //
-// It is meant for a process of its own: while it runs, the process's garbage collector is off and GOMAXPROCS is 2.
+// It must have a process of its own: while it runs, the process's garbage collector is off and GOMAXPROCS is 2.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, dir string) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	runtime.LockOSThread() // whose CPU clock is the measure
+	runtime.LockOSThread() // whose CPU clock is measured
 	defer runtime.UnlockOSThread()
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -38,7 +40,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, dir string) error {
 	if err := writeLine(out, hello{Protocol: protocol, Version: version}); err != nil {
 		return fmt.Errorf("serve workloads: %w", err)
 	}
-	lines := w.listen(ctx, in, cancel)
+	lines := w.readLines(ctx, in, cancel)
 	var failed error
 	n := 0
 	for l := range lines {
@@ -61,19 +63,19 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, dir string) error {
 // worker answers requests, one after another, on one thread.
 type worker struct {
 	dir      string
-	halt     *atomic.Bool // set when nobody waits for the batch any more
+	halt     *atomic.Bool // set when no client waits for the batch any more
 	routines map[string]routine
 	meter    meter
 }
 
-// incoming is a line of in, or what ended it.
+// incoming is a line of in, or the error that ended it.
 type incoming struct {
 	line []byte
 	err  error
 }
 
-// listen reads lines in a goroutine that closes the channel when in ends, after it has stopped what is under way.
-func (w *worker) listen(ctx context.Context, in io.Reader, cancel context.CancelFunc) <-chan incoming {
+// readLines reads lines in a goroutine. When in ends, it halts the current batch and closes the channel.
+func (w *worker) readLines(ctx context.Context, in io.Reader, cancel context.CancelFunc) <-chan incoming {
 	lines := make(chan incoming)
 	unblocked := make(chan struct{})
 	unblock := context.AfterFunc(ctx, func() {
@@ -111,7 +113,7 @@ func (w *worker) listen(ctx context.Context, in io.Reader, cancel context.Cancel
 	return lines
 }
 
-// handle answers one request. Its error ends the worker: the two sides no longer understand each other.
+// handle answers one request. An error ends the worker: the two sides no longer agree on the protocol.
 func (w *worker) handle(ctx context.Context, l incoming, out io.Writer) error {
 	if l.err != nil {
 		return l.err
@@ -153,7 +155,7 @@ func (w *worker) close() {
 	w.meter.close()
 }
 
-// command runs c under the request's bound.
+// command runs c within the request's bound.
 func (w *worker) command(ctx context.Context, c Command, n int, within time.Duration) (Cost, error) {
 	if within > 0 {
 		var cancel context.CancelFunc

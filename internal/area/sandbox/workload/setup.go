@@ -10,10 +10,10 @@ import (
 
 // The files of a scratch directory.
 const (
-	programFile = "program"   // executes itself, or ends at once
-	plainFile   = "file"      // opened, asked for attributes and read
+	programFile = "program"   // executes itself, or ends immediately
+	plainFile   = "file"      // opened, read, and asked for attributes
 	sourceFile  = "source"    // copied
-	targetFile  = "target"    // over this one
+	targetFile  = "target"    // overwritten by the copy
 	scriptFile  = "script.sh" // run by shell
 	linesFile   = "lines"     // its input
 )
@@ -21,9 +21,10 @@ const (
 // fileSize is the size of the files that are copied.
 const fileSize = 1 << 20
 
-// Setup fills a scratch directory, which must exist, with what the micro-workloads need. It is called before the worker is confined; the worker needs
-// read, write and execute below dir, and changes nothing elsewhere. Remove the directory afterwards.
-// Its file system is part of what open, stat, create, read and copy cost: tmpfs is the quietest.
+// Setup fills a scratch directory, which must exist, with the files of the micro-workloads. It is called before the
+// worker is confined. The worker needs read, write and execute rights below dir, and changes nothing elsewhere. The
+// caller removes the directory. Its file system affects the cost of open, stat, create, read and copy: tmpfs has the
+// least noise.
 func Setup(dir string) error {
 	elf, err := program(runtime.GOARCH)
 	if err != nil {
@@ -52,7 +53,7 @@ func Setup(dir string) error {
 	return nil
 }
 
-// script is what shell runs: sort, filter and count, through pipes and one file of its own, whose name is the argument.
+// script is what "shell" runs: sort, filter and count, through pipes and one file of its own, which the argument names.
 const script = `set -e
 sort -n lines > "$1"
 test "$(grep -c 1 "$1" | od -An -c | wc -l)" = 1

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// shells is how many scripts run at once in one call.
+// shells is how many scripts one call runs concurrently.
 const shells = 8
 
-// shell is the routine of that name.
+// shell is the routine "shell".
 type shell struct {
 	plain
 
@@ -21,7 +21,7 @@ type shell struct {
 	attr   syscall.ProcAttr
 	pids   [shells]int
 	status uint32
-	made   int // scripts in all
+	made   int // scripts in total
 	null   int
 }
 
@@ -55,7 +55,7 @@ func (s *shell) batch(n int, halt *atomic.Bool) error {
 	return nil
 }
 
-// once waits for all that it started, also after an error.
+// once waits for all that it started, even after an error.
 func (s *shell) once() (err error) {
 	started := 0
 	for ; started < shells; started++ {
@@ -78,7 +78,7 @@ func (s *shell) once() (err error) {
 	return err
 }
 
-// scriptEnded says how a script ended; its status is no errno.
+// scriptEnded returns an error if a script failed; its status is no errno.
 func scriptEnded(status uint32) error {
 	ws := syscall.WaitStatus(status)
 	if ws.Exited() {

@@ -20,7 +20,7 @@ func loopback(port int) inet {
 	return inet{family: unix.AF_INET, port: [2]byte{byte(port >> 8), byte(port)}, addr: [4]byte{127, 0, 0, 1}}
 }
 
-// connect is the routine of that name, over TCP.
+// connect is the routine "connect", over TCP.
 type connect struct {
 	plain
 
@@ -36,7 +36,7 @@ func newConnect() (*connect, error) {
 	}
 	c := &connect{listener: fd}
 	call := "setsockopt"
-	// Accepted sockets inherit it: their close is a reset, which leaves no TIME_WAIT on either side.
+	// Accepted sockets inherit it: closing them sends a reset, which leaves no TIME_WAIT on either side.
 	err = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	if err == nil {
 		call, err = "bind", unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
@@ -80,7 +80,8 @@ func (c *connect) batch(n int, halt *atomic.Bool) error {
 	return nil
 }
 
-// once connects fd and hangs up from the other side. On loopback the connection stands when connect returns, so accept does not wait.
+// once connects fd and closes the connection from the other side. On loopback the connection is established when
+// connect returns, so accept does not wait.
 func (c *connect) once(fd uintptr) error {
 	if _, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&c.to)), unsafe.Sizeof(c.to)); errno != 0 {
 		return failed("connect", "connect", errno)
@@ -97,7 +98,7 @@ func (c *connect) once(fd uintptr) error {
 
 func (c *connect) close() { _ = unix.Close(c.listener) }
 
-// udpConnect is the routine udpconnect.
+// udpConnect is the routine "udpconnect".
 type udpConnect struct {
 	plain
 

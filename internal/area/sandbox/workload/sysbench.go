@@ -5,7 +5,8 @@ import "fmt"
 // Programs lists the names that NewProgram knows.
 func Programs() []string { return []string{"sysbench-cpu", "sysbench-memory"} }
 
-// NewProgram is an installed program as a command line, whose amount of work is fixed. The error is a *Missing when it is not installed.
+// NewProgram returns an installed program as a command line with a fixed amount of work. The error is a *Missing when
+// it is not installed.
 func NewProgram(name string) (Command, error) {
 	var args []string
 	switch name {

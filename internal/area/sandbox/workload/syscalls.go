@@ -7,17 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// harmless is a system call with arguments that change nothing, whoever calls: the kernel refuses them as invalid, or they ask for nothing.
+// harmless is a system call with arguments that change nothing for any caller: the kernel rejects them as invalid, or
+// they request nothing.
 type harmless struct {
 	number uintptr
 	args   [4]uintptr
 }
 
-// none is an argument that is no descriptor, no address and no known command.
+// none is an argument that is no valid descriptor, address or command.
 const none = ^uintptr(0)
 
-// Syscalls lists the system calls that Try("syscall", name) can make here, in alphabetical order. What errno means depends on the call: without
-// an enforcer most fail too (EFAULT, EINVAL, EBADF; EPERM without privileges), so a proof compares with an unconfined worker's errno.
+// Syscalls lists the system calls that Try("syscall", name) can make here, in alphabetical order. Without an enforcer
+// most fail too (EFAULT, EINVAL, EBADF; EPERM without privileges), so a proof compares the errno with that of an
+// unconfined worker.
 func Syscalls() []string { return slices.Sorted(maps.Keys(syscalls())) }
 
 func syscalls() map[string]harmless {

@@ -2,5 +2,5 @@
 
 package workload
 
-// ownSyscalls are those of this architecture alone.
+// ownSyscalls are the system calls that only this architecture has.
 func ownSyscalls() map[string]harmless { return nil }
