@@ -106,7 +106,7 @@ func (a *app) lacking(ctx context.Context, r *rbac, rules []rbacv1.PolicyRule) e
 	for _, note := range c.Notes() {
 		a.print("# note: %s\n", note)
 	}
-	a.print("# asked: %s, Kubernetes %s\n", c.Place(), version.GitVersion)
+	a.print("# asked: %s, Kubernetes %s\n", c.Location(), version.GitVersion)
 	if len(missing) == 0 {
 		a.print("# %s has all of these rights.\n", user)
 		return nil
@@ -114,7 +114,7 @@ func (a *app) lacking(ctx context.Context, r *rbac, rules []rbacv1.PolicyRule) e
 	words := make([]string, len(missing))
 	for i, m := range missing {
 		words[i] = "#   " + m.String()
-		if _, ok := m.Spared(); ok {
+		if _, ok := m.Optional(); ok {
 			words[i] += " (may be left out)"
 		}
 	}

@@ -1,5 +1,6 @@
-// Package admission is the area of Kubernetes admission policy: what does a policy cost a request to the API server, and a pod until it runs; how
-// does that grow with the policies; and at which rate does it break? The control plane is one that tare starts itself, or a cluster of the user's.
+// Package admission is the area of Kubernetes admission policy: what a policy costs a request to the API server, and a
+// pod until it runs; how the cost grows with the number of policies; and at which rate the API server breaks. The
+// control plane is one that tare starts, or a cluster of the user's.
 package admission
 
 import (
@@ -55,11 +56,11 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	}
 	return &target{
 		spec: spec, env: env, operations: chosen,
-		places: map[string]*place{}, controls: map[string]*control{},
+		arms: map[string]*arm{}, controls: map[string]*control{},
 	}, nil
 }
 
-// Serve implements area.Server: "webhook", the reference webhook, and "nodes", the simulated ones.
+// Serve implements area.Server: "webhook" is the reference webhook, and "nodes" are the simulated nodes.
 func (Area) Serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error {
 	switch name {
 	case webhookServer:
@@ -78,7 +79,8 @@ func (Area) Serve(ctx context.Context, name string, config json.RawMessage, read
 	return fmt.Errorf("serve: admission has no server %q, only %s and %s", name, webhookServer, nodesServer)
 }
 
-// Undo implements area.Area: it takes what is ours out of clusters that are not, ends journaled processes, and removes folders.
+// Undo implements area.Area: it removes this run's objects from the user's clusters, ends journaled processes, and
+// removes folders.
 func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error {
 	return area.UndoEach(changes, func(c area.Change) error {
 		switch c.Kind {

@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// askWithin bounds single requests outside of the load: with thousands of policies one request takes seconds.
+	// askWithin bounds single requests outside the load: with thousands of policies one request takes seconds.
 	askWithin = 30 * time.Second
-	// mostAnswer bounds what is read of an answer, in bytes.
+	// mostAnswer bounds the part of an answer that is read, in bytes.
 	mostAnswer = 8 << 20
 )
 
-// An asker makes single requests outside of the load, as the one who is measured.
+// An asker makes single requests outside the load, as the measured caller.
 type asker struct {
 	client *http.Client
 	server string
-	limit  *ratelimit.Limiter // keeps what is asked outside of the load below the rate that the file allows
+	limit  *ratelimit.Limiter // bounds the requests outside the load, as the file demands; nil: no bound
 	scrub  func(error) error
 }
 
-// newAsker makes an asker on a cluster that keeps to a limit; nil: none.
+// newAsker makes an asker of a cluster with a rate limit; nil: none.
 func newAsker(c *cluster.Cluster, limit *ratelimit.Limiter) (*asker, error) {
 	config := c.Config()
 	config.Timeout = askWithin
@@ -41,16 +41,16 @@ func newAsker(c *cluster.Cluster, limit *ratelimit.Limiter) (*asker, error) {
 	if err != nil {
 		return nil, c.Scrub(err)
 	}
-	return &asker{client: client, server: c.Place().Server, limit: limit, scrub: c.Scrub}, nil
+	return &asker{client: client, server: c.Location().Server, limit: limit, scrub: c.Scrub}, nil
 }
 
-// An answer is what the API server said.
+// An answer is an answer of the API server.
 type answer struct {
 	status int
 	body   []byte
 }
 
-// do makes one request. An answer with a bad status is no error.
+// do makes one request. A status that reports a failure is no error.
 func (a *asker) do(ctx context.Context, method, path, contentType string, body []byte) (answer, error) {
 	if err := a.limit.Wait(ctx); err != nil {
 		return answer{}, err
@@ -74,7 +74,7 @@ func (a *asker) do(ctx context.Context, method, path, contentType string, body [
 	return answer{res.StatusCode, text}, nil
 }
 
-// message is what the API server says in words, where the answer is a Status; else the status alone.
+// message returns the API server's message if the answer is a Status, and else the HTTP status.
 func (a answer) message() string {
 	var s struct {
 		Message string `json:"message"`
@@ -89,14 +89,14 @@ func (a answer) message() string {
 	return fmt.Sprintf("status %d", a.status)
 }
 
-// close gives up idle connections.
+// close closes idle connections.
 func (a *asker) close() {
 	if a != nil {
 		a.client.CloseIdleConnections()
 	}
 }
 
-// send makes one request from the bytes that the load would send, but for the caller's headers, which the client adds itself; dry: as a dry run.
+// send sends a request of the load once, without the caller's headers, which the client adds; with dry as a dry run.
 func (a *asker) send(ctx context.Context, raw []byte, dry bool) (answer, error) {
 	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 	if err != nil {

@@ -8,20 +8,20 @@ import (
 	"tare/internal/load"
 )
 
-// callAnnotation holds the number of the call that wrote last: what update and patch change.
+// callAnnotation holds the number of the call that wrote last: update and patch change it.
 const callAnnotation = "tare.dev/call"
 
 // A maker makes the objects of one treatment.
 type maker struct {
 	namespace string
-	labels    map[string]string // that all of them carry
+	labels    map[string]string // labels of all objects
 	// pod is the pod that every policy admits.
 	pod       map[string]any
-	image     string // of its containers; empty: the pod's own
-	scheduler string // empty: the pod's own
+	image     string // of its containers; empty: the pod's own image
+	scheduler string // empty: the pod's own scheduler
 }
 
-// object is an object of the resource, in JSON, as create wants it.
+// object returns an object of the resource as JSON, for create.
 func (m maker) object(r resource, name string) ([]byte, error) {
 	o, err := m.build(r)
 	if err != nil {
@@ -44,7 +44,7 @@ func (m maker) object(r resource, name string) ([]byte, error) {
 	return b, nil
 }
 
-// build is the object but for what all have in common.
+// build returns the object without what all objects share.
 func (m maker) build(r resource) (map[string]any, error) {
 	switch r.kind {
 	case "ConfigMap":
@@ -70,7 +70,7 @@ func (m maker) build(r resource) (map[string]any, error) {
 	return m.admitted()
 }
 
-// admitted is a copy of the pod that every policy admits, with the file's image and scheduler.
+// admitted returns a copy of the pod that every policy admits, with the file's image and scheduler.
 func (m maker) admitted() (map[string]any, error) {
 	b, err := json.Marshal(m.pod)
 	if err != nil {
@@ -96,7 +96,7 @@ func (m maker) admitted() (map[string]any, error) {
 	return pod, nil
 }
 
-// merged are labels or annotations with more of them.
+// merged returns labels or annotations with more added.
 func merged(have any, more map[string]string) map[string]any {
 	out := map[string]any{}
 	if h, ok := have.(map[string]any); ok {
@@ -108,8 +108,8 @@ func merged(have any, more map[string]string) map[string]any {
 	return out
 }
 
-// stored turns what the API server keeps into a body for update: nothing that would make it refuse a change of what it has meanwhile, and a
-// mark for the call's number.
+// stored turns an object that the API server stores into a body for update: without the fields that would make the
+// update conflict, and with a mark for the call's number.
 func stored(body []byte) ([]byte, error) {
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {

@@ -15,8 +15,8 @@ const (
 	patchType = "application/merge-patch+json"
 )
 
-// calls renders the mix. Each time its names are new ones, so that no call of a trial meets an object of another.
-func (p *place) calls() ([]load.Operation, error) {
+// calls renders the mix. Names are new each time, so that no call of a trial meets an object of another.
+func (p *arm) calls() ([]load.Operation, error) {
 	p.epoch++
 	var out []load.Operation
 	for k, o := range p.operations {
@@ -40,7 +40,7 @@ func (p *place) calls() ([]load.Operation, error) {
 	return out, nil
 }
 
-// kind is the kind of object in an answer.
+// kind returns the kind of object in an answer.
 func (o operation) kind() string {
 	if o.verb == verbList {
 		return o.resource.kind + "List"
@@ -48,8 +48,8 @@ func (o operation) kind() string {
 	return o.resource.kind
 }
 
-// wire renders an operation. name begins the names of objects that it creates.
-func (p *place) wire(o operation, name string) (*wire, error) {
+// wire renders an operation. name is the prefix of the names of objects that it creates.
+func (p *arm) wire(o operation, name string) (*wire, error) {
 	w := &wire{caller: &p.identity, next: &atomic.Uint64{}, judge: p.judgeOf(o)}
 	path, query := p.prefix+o.resource.path(p.namespace), ""
 	if o.dryRun {
@@ -75,7 +75,7 @@ func (p *place) wire(o operation, name string) (*wire, error) {
 	}
 	items := p.stock[o.resource.noun]
 	if len(items) == 0 {
-		return w, nil // before the first Enter: the mix is only asked for its names
+		return w, nil // before the first Enter: only the mix's names are used
 	}
 	for _, item := range items {
 		at := path + "/" + item.name + query
@@ -94,8 +94,8 @@ func (p *place) wire(o operation, name string) (*wire, error) {
 	return w, nil
 }
 
-// judgeOf says what a good answer to o is.
-func (p *place) judgeOf(o operation) judge {
+// judgeOf returns the judge that knows a good answer to o.
+func (p *arm) judgeOf(o operation) judge {
 	j := judge{status: http.StatusOK, starts: [][]byte{[]byte(`{"kind":"` + o.kind() + `","apiVersion":"` + o.resource.version() + `",`)}}
 	switch o.verb {
 	case verbCreate:

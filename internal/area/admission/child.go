@@ -20,8 +20,8 @@ type child struct {
 	journal area.Journal
 }
 
-// startChild runs the server of this name as a child of this binary, and reads into ready what it says when it is. The journal knows the process
-// before it does anything; the config, which may hold a token, goes through its standard input.
+// startChild runs the server of this name as a child of this binary, and decodes its ready line into ready. The process
+// is journaled before it does anything; the config, which may hold a token, goes through its standard input.
 func startChild(ctx context.Context, env area.Env, j area.Journal, name string, index int, config, ready any, within time.Duration) (*child, error) {
 	c := &child{name: name, journal: j}
 	spec := proc.Spec{
@@ -40,7 +40,7 @@ func startChild(ctx context.Context, env area.Env, j area.Journal, name string, 
 	}
 	var err error
 	if c.Child, err = proc.Start(ctx, spec); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), c.undone()) // Start leaves no process behind
+		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), c.undone()) // Start has ended the process
 	}
 	if err := json.Unmarshal(c.Ready, ready); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: ready: %w", name, err), c.stop(ctx))
@@ -48,7 +48,7 @@ func startChild(ctx context.Context, env area.Env, j area.Journal, name string, 
 	return c, nil
 }
 
-// undone journals that the process is no more, if it ever was.
+// undone journals that the process has ended, if it was journaled.
 func (c *child) undone() error {
 	if c.change.ID == "" {
 		return nil
@@ -56,7 +56,7 @@ func (c *child) undone() error {
 	return c.journal.Undone(c.change)
 }
 
-// stop ends the process. A nil child is none.
+// stop ends the process. A nil child has none.
 func (c *child) stop(ctx context.Context) error {
 	if c == nil {
 		return nil
@@ -67,7 +67,7 @@ func (c *child) stop(ctx context.Context) error {
 	return c.undone()
 }
 
-// failed is why the process has ended by itself; nil: it runs, or is none.
+// failed returns why the process has ended by itself; nil: it runs, or there is none.
 func (c *child) failed() error {
 	if c == nil {
 		return nil

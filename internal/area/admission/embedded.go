@@ -22,17 +22,17 @@ const changeFolder = "folder"
 // folderPrefix begins the names of the folders of control planes.
 const folderPrefix = "tare-plane-"
 
-// A control is an embedded control plane, with what the journal knows of it.
+// A control is an embedded control plane and its journal.
 type control struct {
 	*plane.Plane
 	binary plane.Binary
-	notes  *notebook
+	notes  *processJournal
 	nodes  *child // the simulated nodes; nil: none
-	// nodesNote says in one line what the nodes are.
+	// nodesNote describes the nodes in one line.
 	nodesNote string
 }
 
-// host is what finding a binary needs: the one that the file names, and somebody to tell that a build takes minutes.
+// host returns what finding a binary needs: the path in the file, and a function that announces a build.
 func host(p *plan, env area.Env) plane.Host {
 	h := plane.Host{Log: env.Log, Getenv: env.Getenv, Clock: env.Clock, Tell: func(line string) { env.Log.Warn("prepare the control plane", slog.String("step", line)) }}
 	if e := p.spec.Embedded; e != nil {
@@ -47,7 +47,7 @@ func host(p *plan, env area.Env) plane.Host {
 	return h
 }
 
-// startControl brings up the control plane of p. The journal knows each process and each folder before it is there.
+// startControl starts the control plane of p. Each process and each folder is journaled before it exists.
 func startControl(ctx context.Context, p *plan, env area.Env, j area.Journal, index int) (*control, error) {
 	binary, err := plane.Find(ctx, p.version, host(p, env))
 	if err != nil {
@@ -57,7 +57,7 @@ func startControl(ctx context.Context, p *plan, env area.Env, j area.Journal, in
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	c := &control{binary: binary, notes: &notebook{journal: j, prefix: fmt.Sprintf("plane-%d", index)}}
+	c := &control{binary: binary, notes: &processJournal{journal: j, prefix: fmt.Sprintf("plane-%d", index)}}
 	c.Plane, err = plane.Start(ctx, plane.Config{
 		Binary: binary, Dir: dir, Name: c.notes.prefix, Nodes: p.nodes > 0, Etcd: p.etcd, PSP: p.psp(), CPUs: env.CPUs, Flags: p.flags,
 		Log: env.Log, Clock: env.Clock, Born: c.notes.born, Folder: c.notes.folder, Gone: c.notes.gone,
@@ -74,7 +74,7 @@ func startControl(ctx context.Context, p *plan, env area.Env, j area.Journal, in
 	return c, nil
 }
 
-// close ends the nodes, and then the control plane with all that is in it.
+// close ends the nodes, and then the control plane with all its objects.
 func (c *control) close(ctx context.Context) error {
 	return errors.Join(c.nodes.stop(ctx), c.Close(ctx))
 }
@@ -82,31 +82,31 @@ func (c *control) close(ctx context.Context) error {
 const (
 	// nodesServer is the name of the simulated nodes as a child of this binary.
 	nodesServer = "nodes"
-	// nodesWithin bounds their start: 5000 of them register one after another.
+	// nodesWithin bounds their start: 5000 nodes register one after another.
 	nodesWithin = 3 * time.Minute
 )
 
-// A notebook journals the processes and folders of one control plane.
-type notebook struct {
+// A processJournal journals the processes and folders of one control plane.
+type processJournal struct {
 	journal area.Journal
 	prefix  string // of the changes' names
 
 	mu     sync.Mutex
 	count  int
-	active map[string]area.Change // by the control plane's name for them
+	active map[string]area.Change // by the control plane's names
 }
 
-func (n *notebook) born(name string, id proc.ID) error {
+func (n *processJournal) born(name string, id proc.ID) error {
 	return n.intend(name, func(unique string) area.Change { return area.ProcessChange(areaName, unique, id) })
 }
 
-func (n *notebook) folder(path string) error {
+func (n *processJournal) folder(path string) error {
 	return n.intend(path, func(unique string) area.Change {
 		return area.Change{Area: areaName, Kind: changeFolder, ID: unique, Data: map[string]string{"path": path}}
 	})
 }
 
-func (n *notebook) intend(name string, change func(unique string) area.Change) error {
+func (n *processJournal) intend(name string, change func(unique string) area.Change) error {
 	n.mu.Lock()
 	n.count++
 	c := change(fmt.Sprintf("%s-%d-%s", n.prefix, n.count, filepath.Base(name)))
@@ -123,7 +123,7 @@ func (n *notebook) intend(name string, change func(unique string) area.Change) e
 	return nil
 }
 
-func (n *notebook) gone(name string) error {
+func (n *processJournal) gone(name string) error {
 	n.mu.Lock()
 	c, ok := n.active[name]
 	delete(n.active, name)
@@ -134,7 +134,8 @@ func (n *notebook) gone(name string) error {
 	return n.journal.Undone(c)
 }
 
-// removeFolder takes back a folder of a control plane. One that is gone is no error; one that is not a control plane's is not touched.
+// removeFolder removes a folder of a control plane. It succeeds if the folder does not exist, and refuses other
+// folders.
 func removeFolder(c area.Change) error {
 	path := c.Data["path"]
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || !strings.Contains(filepath.Base(path), folderPrefix) {

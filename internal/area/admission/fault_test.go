@@ -40,7 +40,7 @@ func plural(kind string) schema.GroupVersionResource {
 }
 
 // plant creates objects behind tare's back.
-func plant(t *testing.T, p *place, objects []*unstructured.Unstructured) {
+func plant(t *testing.T, p *arm, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {
 		if _, err := p.admin.Dynamic().Resource(plural(o.GetKind())).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
@@ -50,7 +50,7 @@ func plant(t *testing.T, p *place, objects []*unstructured.Unstructured) {
 }
 
 // pull deletes an object behind tare's back.
-func pull(t *testing.T, p *place, kind, name string) {
+func pull(t *testing.T, p *arm, kind, name string) {
 	t.Helper()
 	if err := p.admin.Dynamic().Resource(plural(kind)).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func pull(t *testing.T, p *place, kind, name string) {
 // refused waits until Verify says no, and looks for words in what it says. A fault takes time to show.
 func refused(t *testing.T, tg *target, tr design.Treatment, words ...string) {
 	t.Helper()
-	p := tg.places[tr.ID]
+	p := tg.arms[tr.ID]
 	begin := p.env.Clock.Now()
 	for {
 		err := tg.Verify(t.Context(), tr)
@@ -83,44 +83,44 @@ func refused(t *testing.T, tg *target, tr design.Treatment, words ...string) {
 func TestPlantedFaults(t *testing.T) {
 	t.Parallel()
 	vap := []string{"mechanism", "vap", "policies", "3"}
-	name := func(p *place, k int) string { return mechanism.Policies(p.population, p.scope())[k].Name }
+	name := func(p *arm, k int) string { return mechanism.Policies(p.population, p.scope())[k].Name }
 	for _, c := range []struct {
 		name   string
 		levels []string
-		fault  func(*testing.T, *place)
+		fault  func(*testing.T, *arm)
 		says   []string
 	}{
-		{"policy gone", vap, func(t *testing.T, p *place) { pull(t, p, "ValidatingAdmissionPolicy", name(p, 1)) }, []string{"c-relevant-00002"}},
-		{"binding gone", vap, func(t *testing.T, p *place) { pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2)) }, []string{"c-relevant-00003"}},
-		{"all bindings gone", vap, func(t *testing.T, p *place) {
+		{"policy gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicy", name(p, 1)) }, []string{"c-relevant-00002"}},
+		{"binding gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2)) }, []string{"c-relevant-00003"}},
+		{"all bindings gone", vap, func(t *testing.T, p *arm) {
 			for k := range 3 {
 				pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, k))
 			}
 		}, []string{"not in force", "was admitted, and must be denied"}},
-		{"another policy decides too", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *place) {
+		{"another policy decides too", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
 			plant(t, p, stranger("a-stranger", "!('tare.dev/deny' in object.metadata.?labels.orValue({}))"))
 		}, []string{"not these alone", "and not"}},
-		{"no baseline", []string{"mechanism", "none"}, func(t *testing.T, p *place) {
+		{"no baseline", []string{"mechanism", "none"}, func(t *testing.T, p *arm) {
 			plant(t, p, stranger("a-stranger", "object.spec.containers.all(c, !c.?securityContext.?privileged.orValue(false))"))
 		}, []string{"the baseline is none", "denied by a stranger"}},
-		{"webhook stopped", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *place) {
+		{"webhook stopped", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
 			if err := p.webhook.Signal(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"webhook"}},
-		{"webhook not asked", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *place) {
+		{"webhook not asked", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
 			pull(t, p, "ValidatingWebhookConfiguration", name(p, 1))
 		}, []string{"c-relevant-00002"}},
-		{"another namespace label", []string{"mechanism", "psa"}, func(t *testing.T, p *place) {
+		{"another namespace label", []string{"mechanism", "psa"}, func(t *testing.T, p *arm) {
 			patch := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
 			if a, err := p.setter.do(t.Context(), "PATCH", "/api/v1/namespaces/"+p.namespace, patchType, patch); err != nil || a.status != 200 {
 				t.Fatal(a.message(), err)
 			}
 		}, []string{"not in force"}},
-		{"mutation missing", []string{"mechanism", "map", "policies", "2"}, func(t *testing.T, p *place) {
+		{"mutation missing", []string{"mechanism", "map", "policies", "2"}, func(t *testing.T, p *arm) {
 			pull(t, p, "MutatingAdmissionPolicyBinding", name(p, 1))
 		}, []string{"annotation"}},
-		{"caller without rights", []string{"mechanism", "none"}, func(t *testing.T, p *place) {
+		{"caller without rights", []string{"mechanism", "none"}, func(t *testing.T, p *arm) {
 			a, err := p.setter.do(t.Context(), "DELETE", "/apis/rbac.authorization.k8s.io/v1/namespaces/"+p.namespace+"/rolebindings/tare-caller", "", nil)
 			if err != nil || a.status != 200 {
 				t.Fatal(a.message(), err)
@@ -138,7 +138,7 @@ func TestPlantedFaults(t *testing.T) {
 			if err := tg.Verify(t.Context(), tr); err != nil {
 				t.Fatalf("before the fault: %v", err)
 			}
-			c.fault(t, tg.places[tr.ID])
+			c.fault(t, tg.arms[tr.ID])
 			refused(t, tg, tr, c.says...)
 		})
 	}

@@ -7,7 +7,8 @@ import (
 
 var _ area.Forecaster = (*Spec)(nil)
 
-// Forecast implements area.Forecaster. Of a cluster of the user's own nothing is read but tare's own webhook server, where there is one.
+// Forecast implements area.Forecaster. On a cluster of the user's it can only read tare's own webhook server, if there
+// is one.
 func (s *Spec) Forecast(_ design.Question, t design.Treatment) area.Forecast {
 	p, err := s.plan(t)
 	if err != nil {

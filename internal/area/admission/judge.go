@@ -8,7 +8,7 @@ import (
 	"tare/internal/load"
 )
 
-// A cause is why an answer is not what the treatment should give: an index into causes.
+// A cause is why an answer differs from what the treatment should give: an index into causes.
 type cause int
 
 const (
@@ -25,7 +25,7 @@ const (
 	causeForbidden
 )
 
-// causes are the operations' own reasons, in words.
+// causes describes the operations' own causes.
 func causes() []string {
 	return []string{
 		causeDenied:        "an admission policy denied what it should admit",
@@ -41,14 +41,14 @@ func causes() []string {
 	}
 }
 
-// A judge says what an answer is worth. The zero judge finds everything wrong.
+// A judge classifies answers. The zero judge finds every answer wrong.
 type judge struct {
 	status int // of a good answer
-	// starts are how a good body may begin, one of them; holds is what it must hold besides, all of it.
+	// starts are the allowed beginnings of a good body; holds are the parts that it must all contain.
 	starts, holds [][]byte
 }
 
-// answer judges an answer. It does not allocate, and keeps nothing.
+// answer classifies an answer. It does not allocate, and keeps nothing.
 func (j *judge) answer(status int, body []byte) (load.Outcome, cause) {
 	if status == j.status {
 		return j.object(body)
@@ -56,7 +56,7 @@ func (j *judge) answer(status int, body []byte) (load.Outcome, cause) {
 	return unwanted(status, body)
 }
 
-// object judges the body of a good status.
+// object checks the body of an answer with a good status.
 func (j *judge) object(body []byte) (load.Outcome, cause) {
 	if !startsWithAny(body, j.starts) {
 		return load.Wrong, causeOther
@@ -67,7 +67,7 @@ func (j *judge) object(body []byte) (load.Outcome, cause) {
 	return load.OK, fine
 }
 
-// unwanted is what a status means that is not the expected one.
+// unwanted classifies an unexpected status.
 func unwanted(status int, body []byte) (load.Outcome, cause) {
 	switch mechanism.RulingOf(status, body) {
 	case mechanism.PolicyDenied:

@@ -12,14 +12,14 @@ import (
 	"tare/internal/design"
 )
 
-// The limits of numbers, as the schema has them.
+// The limits of numbers, as in the schema.
 const (
 	maxPolicies = 20_000
 	maxNodes    = 5000
 	maxObjects  = 5000
 )
 
-// factors are what treatments can vary.
+// factors are the factors that treatments can vary.
 func factors() []string {
 	return []string{
 		"mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "webhook_latency",
@@ -38,8 +38,8 @@ func (s *Spec) SecretFiles() []string {
 // Under implements area.Varied.
 func (s *Spec) Under(t design.Treatment) (area.Spec, error) { return s.under(t.Levels) }
 
-// under returns a copy of s with levels in place of what the section says. A level "kubeconfig" is instead of an embedded control plane. Errors
-// begin with the factor's name, or name it.
+// under returns a copy of s with levels in place of the section's values. A level "kubeconfig" replaces an embedded
+// control plane. Errors begin with the factor's name, or contain it.
 func (s *Spec) under(levels map[string]string) (*Spec, error) {
 	out := *s
 	if s.Embedded != nil {
@@ -49,15 +49,15 @@ func (s *Spec) under(levels map[string]string) (*Spec, error) {
 		out.Webhook = new(*s.Webhook)
 	}
 	for _, name := range slices.Sorted(maps.Keys(levels)) {
-		if err := out.turn(name, levels[name]); err != nil {
+		if err := out.setLevel(name, levels[name]); err != nil {
 			return nil, err
 		}
 	}
 	return &out, nil
 }
 
-// turn sets what one level says.
-func (s *Spec) turn(name, level string) (err error) {
+// setLevel applies one level.
+func (s *Spec) setLevel(name, level string) (err error) {
 	switch name {
 	case "mechanism":
 		s.Mechanism = level
@@ -95,7 +95,7 @@ func (s *Spec) turn(name, level string) (err error) {
 	return nil
 }
 
-// count sets a level that counts something.
+// setCount applies a level that is a number.
 func (s *Spec) count(name, level string) (err error) {
 	switch name {
 	case "policies":
@@ -122,7 +122,7 @@ func (s *Spec) embed() *Embedded {
 	return s.Embedded
 }
 
-// number reads a level that counts something.
+// number parses a level that is a number.
 func number(name, level string, most int) (int, error) {
 	n, err := strconv.Atoi(level)
 	if err != nil || n < 0 || n > most {

@@ -14,16 +14,17 @@ import (
 	"tare/internal/area/admission/mechanism"
 )
 
-// mostPod bounds a file with a pod, in bytes.
+// mostPod bounds the file of a pod, in bytes.
 const mostPod = 1 << 20
 
-// manifested is what the files of a third-party engine say.
+// manifested is the content of the files of a third-party engine.
 type manifested struct {
 	before, after mechanism.Files
 	proof         mechanism.Proof
 }
 
-// read reads what puts a third-party engine in force, with so many policies, what comes when that has gone, and the pods that prove it.
+// read reads the files that install a third-party engine with so many policies, those applied after its removal, and
+// the pods that prove it.
 func (m *Manifests) read(s mechanism.Scope, policies int) (out manifested, err error) {
 	if out.before, err = readDirectory(m.Before, s, policies); err != nil {
 		return out, fmt.Errorf("manifests.before: %w", err)
@@ -37,7 +38,7 @@ func (m *Manifests) read(s mechanism.Scope, policies int) (out manifested, err e
 	return out, err
 }
 
-// prove reads the pods that prove the policies in force.
+// prove reads the pods that prove the policies.
 func (m *Manifests) prove(s mechanism.Scope, policies int) (proof mechanism.Proof, err error) {
 	bad, err := readPod(m.Bad)
 	if err != nil {
@@ -55,7 +56,8 @@ func (m *Manifests) prove(s mechanism.Scope, policies int) (proof mechanism.Proo
 	return proof, nil
 }
 
-// manifests reads the files of a plan. A treatment that is about a number of policies needs a document to make that often.
+// manifests reads the files of a plan. A treatment with a number of policies requires a document that is repeated so
+// often.
 func (p *plan) manifests(s mechanism.Scope) (manifested, error) {
 	out, err := p.spec.Manifests.read(s, p.copies)
 	if err == nil && p.counted && !out.before.Counted {
@@ -65,7 +67,7 @@ func (p *plan) manifests(s mechanism.Scope) (manifested, error) {
 	return out, err
 }
 
-// readDirectory reads all manifests of a directory, which must not lead out of it.
+// readDirectory reads all manifests of a directory, and no file outside it.
 func readDirectory(dir string, s mechanism.Scope, policies int) (mechanism.Files, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -86,19 +88,19 @@ func readPod(path string) ([]byte, error) {
 	return os.ReadFile(filepath.Clean(path))
 }
 
-// withManifests takes the files in place of what tare renders itself. The server is asked by which names it knows their kinds.
-func (p *place) withManifests(ctx context.Context) error {
+// withManifests uses the files in place of rendered policies. It asks the server for the resources of their kinds.
+func (p *arm) withManifests(ctx context.Context) error {
 	x := &p.policies
 	files, err := p.manifests(p.scope())
 	if err != nil {
 		return err
 	}
 	x.proof, x.rendered.Objects, x.after.Objects = files.proof, files.before.Objects, files.after.Objects
-	if x.rendered.Resources, x.coming, err = x.keeper.Sort(ctx, files.before.Kinds); err != nil {
+	if x.rendered.Resources, x.coming, err = x.keeper.Lookup(ctx, files.before.Kinds); err != nil {
 		return err
 	}
-	var late []schema.GroupVersionKind // they come with the engine
-	if x.after.Resources, late, err = x.keeper.Sort(ctx, files.after.Kinds); err != nil {
+	var late []schema.GroupVersionKind // they appear with the engine
+	if x.after.Resources, late, err = x.keeper.Lookup(ctx, files.after.Kinds); err != nil {
 		return err
 	}
 	for _, k := range late {
@@ -110,7 +112,7 @@ func (p *place) withManifests(ctx context.Context) error {
 	return nil
 }
 
-// wide names the objects that may act on more than the run's namespace.
+// wide names the objects that may act outside the run's namespace.
 func wide(objects []*unstructured.Unstructured, namespace string) (out []string) {
 	for _, o := range objects {
 		if !mechanism.Confined(o, namespace) {
@@ -120,8 +122,8 @@ func wide(objects []*unstructured.Unstructured, namespace string) (out []string)
 	return out
 }
 
-// cleanUp creates what comes after the engine has gone, such as a job that cleans up, and removes it again.
-func (p *place) cleanUp(ctx context.Context) error {
+// cleanUp creates the objects that follow the engine's removal, such as a cleanup job, and removes them again.
+func (p *arm) cleanUp(ctx context.Context) error {
 	x := &p.policies
 	if len(x.after.Objects) == 0 {
 		return nil

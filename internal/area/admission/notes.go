@@ -17,8 +17,8 @@ func (t *target) Notes() []string {
 	defer t.mu.Unlock()
 	var notes []string
 	releases := map[string]bool{}
-	for _, id := range slices.Sorted(maps.Keys(t.places)) {
-		p := t.places[id]
+	for _, id := range slices.Sorted(maps.Keys(t.arms)) {
+		p := t.arms[id]
 		if !p.whole {
 			continue
 		}
@@ -38,8 +38,8 @@ func (t *target) Notes() []string {
 	return slices.Compact(notes)
 }
 
-// notes are what every report must carry.
-func (p *place) notes() (out []string) {
+// notes returns what every report must say.
+func (p *arm) notes() (out []string) {
 	if n := len(p.policies.wide); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the manifests' objects may act beyond the run's namespace: %s", n, some(p.policies.wide)))
 	}
@@ -49,8 +49,8 @@ func (p *place) notes() (out []string) {
 	if p.foreign {
 		out = append(out, fmt.Sprintf("the cluster at %s is not ours: policies are put in force before each trial and taken away after it, and what else runs there is measured with it", p.endpoint.Host))
 		out = append(out, p.admin.Notes()...)
-		if p.silent != "" {
-			out = append(out, withoutMetrics(p.silent))
+		if p.metricsDenied != "" {
+			out = append(out, withoutMetrics(p.metricsDenied))
 		}
 		return out
 	}
@@ -73,6 +73,6 @@ func (p *place) notes() (out []string) {
 
 // withoutMetrics says what the report lacks because the API server's own metrics could not be read.
 func withoutMetrics(why string) string {
-	lost, _ := cluster.MetricsRight().Spared()
+	lost, _ := cluster.MetricsRight().Optional()
 	return "client-side only: the API server's own metrics cannot be read (" + why + "): " + lost
 }

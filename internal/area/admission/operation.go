@@ -21,7 +21,7 @@ const (
 	dryRunSuffix = "-dry-run"
 	// startupName is the operation that creates a pod and waits until it is seen running.
 	startupName = "pod-startup"
-	// defaultOperation is what is done when the load does not say.
+	// defaultOperation is the operation of a load that names none.
 	defaultOperation = verbCreate + "-pod" + dryRunSuffix
 )
 
@@ -33,7 +33,7 @@ type operation struct {
 	dryRun   bool
 }
 
-// A resource is a kind of objects that operations act upon.
+// A resource is a kind of objects that operations use.
 type resource struct {
 	noun   string // "pod"
 	kind   string // "Pod"
@@ -50,7 +50,7 @@ func resources() []resource {
 	}
 }
 
-// version is the resource's group and version, as objects say it.
+// version returns the resource's apiVersion.
 func (r resource) version() string {
 	if r.group == "" {
 		return "v1"
@@ -58,7 +58,7 @@ func (r resource) version() string {
 	return r.group + "/v1"
 }
 
-// path is where the resource's objects of a namespace are.
+// path returns the path of the resource's objects in a namespace.
 func (r resource) path(namespace string) string {
 	if r.group == "" {
 		return "/api/v1/namespaces/" + namespace + "/" + r.plural
@@ -72,7 +72,7 @@ func writes(verb string) bool { return verb != verbGet && verb != verbList }
 // startup reports whether o starts a pod and waits for it.
 func (o operation) startup() bool { return o.name == startupName }
 
-// operations are all that there are, in their order.
+// operations returns all operations, in order.
 func operations() (out []operation) {
 	for _, r := range resources() {
 		for _, verb := range []string{verbCreate, verbUpdate, verbPatch, verbGet, verbList, verbDelete} {
@@ -87,7 +87,7 @@ func operations() (out []operation) {
 	return append(out, operation{name: startupName, verb: verbCreate, resource: resources()[0]})
 }
 
-// chosen finds the operations of these names; none: the default one.
+// chosen returns the operations of these names; none: the default one.
 func chosen(names []string) ([]operation, error) {
 	if len(names) == 0 {
 		names = []string{defaultOperation}

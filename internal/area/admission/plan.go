@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// defaultObjects is the stock of objects of a kind.
+	// defaultObjects is the default size of the stock of a kind.
 	defaultObjects = 200
-	// mostLatency is less than the API server waits for a webhook (package mechanism says 5 s): a slower one would be an error, not a cost.
+	// mostLatency is less than the API server's timeout for webhooks (5 s in package mechanism): beyond that a webhook
+	// causes errors, not a cost.
 	mostLatency = 4 * time.Second
 )
 
@@ -26,8 +27,8 @@ type plan struct {
 	foreign    bool  // a cluster of the user's own
 	kind       mechanism.Kind
 	population mechanism.Population
-	copies     int  // of manifests: how often a document comes that is for each policy
-	counted    bool // the treatment itself says how many policies there are
+	copies     int  // of manifests: how often a document is repeated that is for each policy
+	counted    bool // the treatment itself gives the number of policies
 	latency    time.Duration
 	version    plane.Version // of an embedded control plane
 	nodes      int
@@ -65,7 +66,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 			p.scheduler = u.Pod.Scheduler
 		}
 	}
-	if err := p.judgeWords(); err != nil {
+	if err := p.checkWords(); err != nil {
 		return p, err
 	}
 	if err := p.choose(); err != nil {
@@ -74,11 +75,11 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if p.population, err = u.population(p.kind, t.Levels); err != nil {
 		return p, err
 	}
-	return p, p.judgeOptions()
+	return p, p.checkOptions()
 }
 
-// judgeWords looks at words, which may have come as levels.
-func (p *plan) judgeWords() error {
+// checkWords checks fields with fixed values, which may be levels.
+func (p *plan) checkWords() error {
 	s := p.spec
 	version, etcd := "", ""
 	if s.Embedded != nil {
@@ -103,12 +104,12 @@ func (p *plan) judgeWords() error {
 	return nil
 }
 
-// choose finds where the control plane comes from.
+// choose determines the control plane.
 func (p *plan) choose() error {
 	s := p.spec
 	if s.Kubeconfig != "" {
 		p.foreign = true
-		return p.judgeForeign()
+		return p.checkForeign()
 	}
 	if s.Context != "" {
 		return errors.New("context: it is a context of a kubeconfig: name one, or leave it out")
@@ -140,8 +141,8 @@ func (p *plan) choose() error {
 	return nil
 }
 
-// judgeForeign refuses what is not ours to say of a cluster that is there already.
-func (p *plan) judgeForeign() error {
+// checkForeign rejects options that do not apply to an existing cluster.
+func (p *plan) checkForeign() error {
 	e, w := p.spec.Embedded, p.spec.Webhook
 	switch {
 	case p.kind == mechanism.PSP:
@@ -156,14 +157,14 @@ func (p *plan) judgeForeign() error {
 	default:
 		return errors.New("kubeconfig: kubeconfig and embedded exclude each other")
 	}
-	if p.kind.NeedsWebhook() && (w == nil || w.URL == "") && !p.near() {
+	if p.kind.NeedsWebhook() && (w == nil || w.URL == "") && !p.isLocal() {
 		return errors.New("webhook.url: the cluster's API server must reach the webhook server, which runs here: give url, and listen")
 	}
 	return nil
 }
 
-// judgeOptions looks at the options of mechanisms.
-func (p *plan) judgeOptions() error {
+// checkOptions checks the options of mechanisms.
+func (p *plan) checkOptions() error {
 	m, w := p.spec.Manifests, p.spec.Webhook
 	switch {
 	case p.kind == mechanism.Manifests && m == nil:
@@ -181,7 +182,7 @@ func (p *plan) judgeOptions() error {
 // psp reports whether the control plane runs the plugin PodSecurityPolicy.
 func (p *plan) psp() bool { return p.kind == mechanism.PSP }
 
-// key names the control plane that the treatment can share with others.
+// key identifies the control plane that the treatment can share with others.
 func (p *plan) key() string {
 	return fmt.Sprintf("%s nodes=%d etcd=%s psp=%t %s", p.version, p.nodes, p.etcd, p.psp(), strings.Join(p.flags, " "))
 }

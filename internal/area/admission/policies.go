@@ -17,25 +17,25 @@ import (
 	"tare/internal/plane"
 )
 
-// applyAbreast is how many policies are created at once.
+// applyAbreast is how many policies are created concurrently.
 const applyAbreast = 16
 
-// policies are what a treatment puts in force, and what proves it.
+// policies are the policies of a treatment, and their proof.
 type policies struct {
-	keeper   *cluster.Cluster // creates and removes them, under a label of their own
+	keeper   *cluster.Cluster // creates and removes them, under a separate label
 	rendered mechanism.Rendered
 	proof    mechanism.Proof
-	coming   []schema.GroupVersionKind // of manifests: kinds that the server does not have before
-	after    mechanism.Rendered        // of manifests: what comes when they have gone
-	wide     []string                  // of manifests: what may act on more than the namespace
-	// absence proves that nothing is in force.
+	coming   []schema.GroupVersionKind // of manifests: kinds that the server does not have yet
+	after    mechanism.Rendered        // of manifests: objects to create after their removal
+	wide     []string                  // of manifests: objects that may act outside the namespace
+	// absence proves that no policy is in force.
 	absence mechanism.Proof
 	present bool
 	changed time.Time // when they were created last
 }
 
 // scope is where the treatment's policies act: in its namespace only.
-func (p *place) scope() mechanism.Scope {
+func (p *arm) scope() mechanism.Scope {
 	s := mechanism.Scope{Run: p.policies.keeper.Run(), Namespace: p.namespace}
 	if !p.foreign {
 		s.Caller = plane.CallerUser
@@ -49,8 +49,8 @@ func (p *place) scope() mechanism.Scope {
 	return s
 }
 
-// render makes the policies and their proof, and the pod of the load from the pod that all of them admit.
-func (p *place) render(ctx context.Context) (err error) {
+// render renders the policies, their proof, and the load's pod, which is derived from the pod that all of them admit.
+func (p *arm) render(ctx context.Context) (err error) {
 	x := &p.policies
 	if p.kind == mechanism.Manifests {
 		err = p.withManifests(ctx)
@@ -68,8 +68,9 @@ func (p *place) render(ctx context.Context) (err error) {
 	return nil
 }
 
-// proof is how the treatment is proved. A baseline without policies must also admit what the manifests of other treatments deny.
-func (p *place) proof() (mechanism.Proof, error) {
+// proof returns the treatment's proof. A baseline without policies must also admit what the manifests of other
+// treatments deny.
+func (p *arm) proof() (mechanism.Proof, error) {
 	out := mechanism.Prove(p.kind, p.population, p.scope())
 	m := p.spec.Manifests
 	if p.kind != mechanism.None || m == nil || m.Bad == "" {
@@ -83,7 +84,7 @@ func (p *place) proof() (mechanism.Proof, error) {
 	return out, nil
 }
 
-// absence proves that nothing is in force: what the manifests deny is admitted again, or what any of the other mechanisms denies.
+// absence proves that no policy is in force: what the manifests or the other mechanisms deny is admitted.
 func absence(k mechanism.Kind, proof mechanism.Proof, s mechanism.Scope) mechanism.Proof {
 	out := mechanism.Prove(mechanism.None, mechanism.Population{}, s)
 	if k == mechanism.Manifests {
@@ -96,27 +97,28 @@ func absence(k mechanism.Kind, proof mechanism.Proof, s mechanism.Scope) mechani
 	return out
 }
 
-// install puts the policies in force where the control plane is the treatment's own: once, for all trials.
-func (p *place) install(ctx context.Context) error {
+// install applies the policies if the control plane is the treatment's own: once, for all trials.
+func (p *arm) install(ctx context.Context) error {
 	if p.visiting() {
 		return nil
 	}
-	return p.putInForce(ctx)
+	return p.applyPolicies(ctx)
 }
 
-// putInForce creates the policies, and waits until they show: that takes up to 20 seconds.
-func (p *place) putInForce(ctx context.Context) error {
+// applyPolicies creates the policies, and waits until they take effect, which takes up to 20 seconds.
+func (p *arm) applyPolicies(ctx context.Context) error {
 	x := &p.policies
-	x.present = true // before it is so: what is made in part is taken away as well
+	x.present = true // set first: a partial creation is removed as well
 	if err := x.keeper.Apply(ctx, x.rendered.Objects, applyAbreast); err != nil {
 		return fmt.Errorf("put the policies in force: %w", err)
 	}
 	x.changed = p.env.Clock.Now()
-	return p.settle(ctx, x.proof, "the policies do not come into force")
+	return p.awaitProof(ctx, x.proof, "the policies do not come into force")
 }
 
-// takeAway removes policies that came with the trial, and waits until a pod that they deny is admitted again.
-func (p *place) takeAway(ctx context.Context) error {
+// removePolicies removes policies that were applied for a trial, and waits until a pod that they deny is admitted
+// again.
+func (p *arm) removePolicies(ctx context.Context) error {
 	x := &p.policies
 	if !x.present {
 		return nil
@@ -132,14 +134,14 @@ func (p *place) takeAway(ctx context.Context) error {
 		return fmt.Errorf("take the policies away: %w", err)
 	}
 	if len(x.rendered.Objects) == 0 {
-		return nil // it was the baseline, or a label of the namespace, which goes with it
+		return nil // the baseline, or a label of the namespace, which goes with it
 	}
 	x.changed = p.env.Clock.Now()
-	return p.settle(ctx, x.absence, "the policies are still in force after they were removed")
+	return p.awaitProof(ctx, x.absence, "the policies are still in force after they were removed")
 }
 
-// settle tries a proof until it holds, for as long as changes take to show.
-func (p *place) settle(ctx context.Context, proof mechanism.Proof, what string) error {
+// awaitProof tries a proof until it holds, for as long as changes may take to show.
+func (p *arm) awaitProof(ctx context.Context, proof mechanism.Proof, what string) error {
 	within := settleWithin + time.Duration(len(p.policies.rendered.Objects))*settleEach
 	for {
 		err := p.prove(ctx, proof)
@@ -155,7 +157,7 @@ func (p *place) settle(ctx context.Context, proof mechanism.Proof, what string) 
 	}
 }
 
-// contents are what a place creates in a cluster besides its policies.
+// contents are the resources that an arm creates in a cluster besides its policies.
 func contents() []schema.GroupVersionResource {
 	out := []schema.GroupVersionResource{}
 	for _, r := range resources() {
@@ -164,13 +166,14 @@ func contents() []schema.GroupVersionResource {
 	return append(out, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 }
 
-// gvr is the resource in Kubernetes' terms.
+// gvr returns the resource in Kubernetes' terms.
 func (r resource) gvr() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: r.group, Version: "v1", Resource: r.plural}
 }
 
-// intend journals what is about to be created on a cluster of the user's: the policies apart, as they come and go.
-func (p *place) intend(context.Context) error {
+// intend journals what is about to be created on a cluster of the user's. Policies have their own entry, as they come
+// and go.
+func (p *arm) intend(context.Context) error {
 	if !p.foreign {
 		return nil
 	}
@@ -203,8 +206,8 @@ type journaled struct {
 	coming    []schema.GroupVersionKind
 }
 
-// withdraw takes everything back that was journaled, the latest first.
-func (p *place) withdraw(ctx context.Context) error {
+// removeJournaled removes everything that was journaled, the latest first.
+func (p *arm) removeJournaled(ctx context.Context) error {
 	var errs []error
 	for _, j := range slices.Backward(p.journaled) {
 		err := j.by.RemoveAll(ctx, j.resources, j.coming...)
@@ -219,13 +222,13 @@ func (p *place) withdraw(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// found makes the namespace. Its labels are the treatment's: Pod Security Admission is nothing else.
-func (p *place) found(ctx context.Context) error {
+// createNamespace creates the namespace with the treatment's labels, which are all that Pod Security Admission needs.
+func (p *arm) createNamespace(ctx context.Context) error {
 	return p.admin.EnsureNamespace(ctx, p.namespace, p.policies.rendered.NamespaceLabels)
 }
 
-// join gives the caller of an embedded control plane what its operations and the proofs need, and nothing else.
-func (p *place) join(ctx context.Context) error {
+// grantCaller grants the caller of an embedded control plane exactly what its operations and the proofs need.
+func (p *arm) grantCaller(ctx context.Context) error {
 	if p.foreign {
 		return nil
 	}

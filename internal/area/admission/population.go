@@ -7,8 +7,8 @@ import (
 	"tare/internal/area/admission/mechanism"
 )
 
-// population is the geometry of the policies of kind k. What the section says for all treatments, and k has no use for, is left out; what a
-// treatment's own levels say is refused there.
+// population returns the geometry of the policies of kind k. It ignores values of the section that do not apply to k,
+// and rejects levels of the treatment that do not.
 func (s *Spec) population(k mechanism.Kind, levels map[string]string) (mechanism.Population, error) {
 	total := 1
 	if s.Policies != nil {
@@ -42,7 +42,7 @@ func (s *Spec) population(k mechanism.Kind, levels map[string]string) (mechanism
 	return p, err
 }
 
-// geometry sets how many policies are bound, and how many of those are about the pod.
+// geometry sets how many policies are bound, and how many of those apply to the pod.
 func (s *Spec) geometry(k mechanism.Kind, p *mechanism.Population) {
 	if s.Bound != nil {
 		p.Bound = *s.Bound

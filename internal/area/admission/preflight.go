@@ -20,8 +20,8 @@ import (
 	"tare/internal/plane"
 )
 
-// What a control plane needs of memory, in bytes: etcd and kube-apiserver, what scheduler and controller-manager add, and a simulated node with
-// its pods.
+// The memory that a control plane needs, in bytes: etcd and kube-apiserver, in addition scheduler and
+// controller-manager, and a simulated node with its pods.
 const (
 	planeBytes    = 400 << 20
 	workersBytes  = 200 << 20
@@ -30,8 +30,9 @@ const (
 	checkedWithin = askWithin
 )
 
-// Preflight implements area.Area: it sees that control planes can be had, which may build them unless this is only a look, and that the host has memory for them; of a
-// cluster of the user's that it answers, and grants the rights that the run needs. It changes nothing.
+// Preflight implements area.Area. It checks that control planes are available, which may build them unless this is only
+// a look, and that the host has memory for them; that a user's cluster answers, and that the user has the rights for
+// the run. It changes nothing.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
 	spec, ok := s.(*Spec)
 	if !ok {
@@ -50,7 +51,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	for _, t := range treatments {
 		p, err := spec.plan(t)
 		if err == nil {
-			err = p.can(chosen)
+			err = p.checkOperations(chosen)
 		}
 		if err != nil {
 			out = append(out, fault("", err, ""))
@@ -59,12 +60,12 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		plans = append(plans, p)
 	}
 	out = append(out, findBinaries(ctx, plans, env)...)
-	out = append(out, judgeMemory(plans)...)
+	out = append(out, checkMemory(plans)...)
 	out = append(out, checkManifests(plans)...)
 	return append(out, checkClusters(ctx, plans, chosen, env)...)
 }
 
-// findBinaries reports releases that this host cannot have, and says of others where they come from.
+// findBinaries reports releases that this host cannot run, and for the others where they come from.
 func findBinaries(ctx context.Context, plans []plan, env area.Env) (out []area.Finding) {
 	tried := map[plane.Version]bool{}
 	for i := range plans {
@@ -91,7 +92,8 @@ func findBinaries(ctx context.Context, plans []plan, env area.Env) (out []area.F
 	return out
 }
 
-// find is the binary of an embedded control plane. What is not there is built, but for a look: then there is false.
+// find returns the binary of an embedded control plane. It builds a missing one unless this is only a look: there is
+// then false.
 func find(ctx context.Context, p *plan, env area.Env) (b plane.Binary, there bool, err error) {
 	if env.Look {
 		return plane.Seek(ctx, p.version, host(p, env))
@@ -100,8 +102,8 @@ func find(ctx context.Context, p *plan, env area.Env) (b plane.Binary, there boo
 	return b, err == nil, err
 }
 
-// judgeMemory warns when the control planes that stand side by side need more memory than is free.
-func judgeMemory(plans []plan) []area.Finding {
+// checkMemory warns when the control planes that run side by side need more memory than is free.
+func checkMemory(plans []plan) []area.Finding {
 	need, planes := memoryOf(plans)
 	if planes == 0 {
 		return nil
@@ -117,7 +119,7 @@ func judgeMemory(plans []plan) []area.Finding {
 	}}
 }
 
-// memoryOf is about what the control planes of the plans take, in bytes, and how many there are.
+// memoryOf estimates the memory of the plans' control planes, in bytes, and counts them.
 func memoryOf(plans []plan) (bytes uint64, planes int) {
 	shared := map[string]bool{}
 	for i := range plans {
@@ -141,7 +143,7 @@ func memoryOf(plans []plan) (bytes uint64, planes int) {
 	return bytes, planes
 }
 
-// available is the memory that can be had without swapping, in bytes.
+// available returns the memory that is available without swapping, in bytes.
 func available(file string) (uint64, error) {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
@@ -160,7 +162,7 @@ func available(file string) (uint64, error) {
 	return 0, errors.New("there is no MemAvailable")
 }
 
-// checkClusters asks each cluster of the user's whether it answers, and which rights are lacking.
+// checkClusters asks each cluster of the user's whether it answers, and which rights are missing.
 func checkClusters(ctx context.Context, plans []plan, chosen []operation, env area.Env) (out []area.Finding) {
 	done := map[string]bool{}
 	for i := range plans {
@@ -176,10 +178,10 @@ func checkClusters(ctx context.Context, plans []plan, chosen []operation, env ar
 	return out
 }
 
-// anyScope stands for a treatment's own where only the forms of manifests matter.
+// anyScope replaces a treatment's scope where only the form of manifests matters.
 var anyScope = mechanism.Scope{Run: "preflight", Namespace: "preflight"}
 
-// checkManifests reads the manifests, without applying any.
+// checkManifests reads the manifests, and applies none.
 func checkManifests(plans []plan) (out []area.Finding) {
 	for i := range plans {
 		p := &plans[i]
@@ -197,7 +199,7 @@ func checkManifests(plans []plan) (out []area.Finding) {
 	return out
 }
 
-// need is what all treatments together do on one cluster, and the manifests that they apply there.
+// need returns what all treatments together do on one cluster, and the manifests that they apply there.
 func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifests []mechanism.Files) {
 	n.Metrics = true
 	for _, o := range chosen {
@@ -207,7 +209,7 @@ func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifes
 		if p := &plans[i]; p.foreign && p.spec.Kubeconfig+"\x00"+p.spec.Context == key {
 			n.Mechanisms = append(n.Mechanisms, string(p.kind))
 			if p.kind == mechanism.Manifests {
-				if files, err := p.manifests(anyScope); err == nil { // else checkManifests has said so
+				if files, err := p.manifests(anyScope); err == nil { // otherwise checkManifests has reported it
 					manifests = append(manifests, files.before, files.after)
 				}
 			}
@@ -216,8 +218,8 @@ func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifes
 	return n, manifests
 }
 
-// resourcesOf finds the resources of manifests: on the server, or in the definitions that they bring along. Kinds that neither knows come with an
-// engine, and nobody can say yet which rights they take.
+// resourcesOf finds the resources of manifests, on the server or in their definitions. Kinds that neither knows appear
+// with an engine; their rights are unknown in advance.
 func resourcesOf(ctx context.Context, c *cluster.Cluster, manifests []mechanism.Files) (out []schema.GroupVersionResource, unknown []string, err error) {
 	defined := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	var kinds []schema.GroupVersionKind
@@ -229,7 +231,7 @@ func resourcesOf(ctx context.Context, c *cluster.Cluster, manifests []mechanism.
 			}
 		}
 	}
-	out, coming, err := c.Sort(ctx, kinds)
+	out, coming, err := c.Lookup(ctx, kinds)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -273,7 +275,7 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 	return append(out, lackingRights(ctx, c, n)...)
 }
 
-// unseen says so where the API server's address on this machine may lead to another one.
+// unseen reports it if the API server's address on this machine may lead to another host.
 func (p *plan) unseen(ctx context.Context, env area.Env) []area.Finding {
 	server, err := serverOf(p.spec.Kubeconfig, p.spec.Context)
 	if err != nil {
@@ -299,11 +301,12 @@ func lackingRights(ctx context.Context, c *cluster.Cluster, n cluster.Need) (out
 	return append(out, judgeRights(lacking)...)
 }
 
-// judgeRights reports rights that the user lacks: those that the run needs in one error, and of each other one what is lost without it.
+// judgeRights reports missing rights: all that the run needs in one error, and for each optional one what is lost
+// without it.
 func judgeRights(lacking []cluster.Right) (out []area.Finding) {
 	var needed []string
 	for _, r := range lacking {
-		lost, ok := r.Spared()
+		lost, ok := r.Optional()
 		if !ok {
 			needed = append(needed, r.String())
 			continue

@@ -26,7 +26,7 @@ func (Area) Presets() map[string]string {
 	}
 }
 
-// Creates says what a run of s makes on this host, and elsewhere, for the plan.
+// Creates lists what a run of s creates on this host, and elsewhere, for the plan.
 func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	spec, ok := s.(*Spec)
 	if !ok {
@@ -58,7 +58,7 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	return out
 }
 
-// describe is an embedded control plane in words.
+// describe describes an embedded control plane.
 func (p *plan) describe() string {
 	out := "Kubernetes " + string(p.version) + ", etcd on " + p.etcd
 	if p.nodes > 0 {
@@ -67,8 +67,8 @@ func (p *plan) describe() string {
 	return out
 }
 
-// LockKey names the cluster that is measured, so that two runs do not measure each other; empty for embedded control planes, which every run has
-// for itself.
+// LockKey identifies the measured cluster, so that two runs do not measure each other; empty for embedded control
+// planes, which belong to one run.
 func (s *Spec) LockKey() string {
 	p, err := s.plan(design.Treatment{})
 	if err != nil || !p.foreign {
@@ -87,16 +87,16 @@ func (s *Spec) Loopback() bool {
 	if err != nil || !p.foreign {
 		return true
 	}
-	return p.near()
+	return p.isLocal()
 }
 
-// near reports whether the cluster's API server is on this machine.
-func (p *plan) near() bool {
+// isLocal reports whether the cluster's API server is on this machine.
+func (p *plan) isLocal() bool {
 	server, err := serverOf(p.spec.Kubeconfig, p.spec.Context)
 	return err == nil && area.LoopbackHost(server.Hostname())
 }
 
-// serverOf is the API server that a kubeconfig names.
+// serverOf returns the API server that a kubeconfig names.
 func serverOf(kubeconfig, context string) (*url.URL, error) {
 	at, err := cluster.Locate(kubeconfig, context)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// subjectNodes are the simulated nodes in samples: they belong to the experiment, not to what is measured.
+	// subjectNodes is the subject of the simulated nodes: they belong to the experiment, not to the target.
 	subjectNodes = "simulated-nodes"
-	// subjectWebhook is the reference webhook in samples.
+	// subjectWebhook is the subject of the reference webhook.
 	subjectWebhook = "webhook"
 )
 
-// readiness is how long the control plane took to start.
+// readiness reads how long the control plane took to start.
 type readiness struct{ control *control }
 
 var _ probe.Probe = readiness{}
@@ -34,8 +34,8 @@ func (r readiness) Read(context.Context) ([]metric.Sample, error) {
 	return []metric.Sample{{Subject: plane.APIServer, Metric: probe.StartSeconds.Name, Value: r.control.ReadySeconds}}, nil
 }
 
-// probes are those of the processes that tare runs, of a cluster of the user's none: it is elsewhere.
-func (p *place) probes() []probe.Probe {
+// probes returns the probes of the processes that tare runs; there are none for a cluster of the user's.
+func (p *arm) probes() []probe.Probe {
 	out := []probe.Probe{probe.PSI{}}
 	if p.webhook != nil {
 		out = append(out, probe.Process{Name: subjectWebhook, PID: p.webhook.PID, StartTicks: p.webhook.StartTicks, Light: true})
@@ -50,10 +50,10 @@ func (p *place) probes() []probe.Probe {
 	return append(out, p.control.Probes()...)
 }
 
-// witnessed is what the API server has measured of its requests.
-func (p *place) witnessed(ctx context.Context) (*area.Served, error) {
-	if p.silent != "" {
-		return nil, nil //nolint:nilnil // the target measures nothing that we may read
+// served returns the API server's own measurements of its requests.
+func (p *arm) served(ctx context.Context) (*area.Served, error) {
+	if p.metricsDenied != "" {
+		return nil, nil //nolint:nilnil // the target's own metrics are not readable
 	}
 	text, err := p.admin.Metrics(ctx)
 	if err != nil {
@@ -62,10 +62,10 @@ func (p *place) witnessed(ctx context.Context) (*area.Served, error) {
 	return apimetrics.Parse(text)
 }
 
-// Observe reads what can tell a classifier of failures something: the listen queue as it is now. What cannot be read is absent.
+// Observe reads the current listen queue, for classifying failures. A value that cannot be read is absent.
 func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Local {
 	var local signature.Local
-	p, err := t.place(tr)
+	p, err := t.arm(tr)
 	if err != nil || p.control == nil {
 		return local
 	}
@@ -79,7 +79,7 @@ func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Loc
 	return local
 }
 
-// startNodes brings up the simulated nodes of a control plane.
+// startNodes starts the simulated nodes of a control plane.
 func (c *control) startNodes(ctx context.Context, env area.Env, j area.Journal, nodes, index int) (err error) {
 	cfg := node.Config{Server: c.Server(), CA: c.CA, Token: c.NodesToken, Nodes: nodes}
 	var ready node.Ready

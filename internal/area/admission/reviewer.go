@@ -10,7 +10,7 @@ import (
 	"tare/internal/area/admission/webhook"
 )
 
-// newReviewer reaches the webhook server where it listens, under its own authority.
+// newReviewer connects to the webhook server under its own certificate authority.
 func newReviewer(r webhook.Ready) (*reviewer, error) {
 	host, port, err := net.SplitHostPort(r.Addr)
 	if err != nil {

@@ -102,11 +102,11 @@ func TestNoteOfMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	p := &place{plan: plan{foreign: true}, admin: c, endpoint: &load.Endpoint{Host: c.Host()}}
+	p := &arm{plan: plan{foreign: true}, admin: c, endpoint: &load.Endpoint{Host: c.Host()}}
 	if notes := strings.Join(p.notes(), "\n"); strings.Contains(notes, "metrics") {
 		t.Errorf("before it was tried: %s", notes)
 	}
-	if err := p.hear(t.Context()); err != nil {
+	if err := p.checkMetrics(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	notes := strings.Join(p.notes(), "\n")

@@ -19,7 +19,7 @@ func TestRunsOfOnePathAreApart(t *testing.T) {
 	for range 2 {
 		env := testEnv(t)
 		env.Dir = dir
-		p := &place{plan: plan{spec: &Spec{Kubeconfig: file}, foreign: true}, env: env}
+		p := &arm{plan: plan{spec: &Spec{Kubeconfig: file}, foreign: true}, env: env}
 		if err := p.connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -4,16 +4,16 @@ import (
 	"tare/internal/unit"
 )
 
-// Spec is the `target:` section of an admission experiment: a control plane that tare starts itself, or a cluster of the user's own, and the
-// policies that are put in force there.
+// Spec is the `target:` section of an admission experiment: a control plane that tare starts, or a cluster of the
+// user's, and the policies.
 type Spec struct {
-	// Kubeconfig names a cluster that is there already.
+	// Kubeconfig names an existing cluster.
 	Kubeconfig string `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty" jsonschema_description:"Path of the kubeconfig of a cluster of your own, instead of embedded. Everything that is created there is labelled, journaled, and removed again; tare doctor --rbac prints the rights that it takes."`
 	// Context chooses a context of the kubeconfig.
 	Context string `yaml:"context,omitempty" json:"context,omitempty" jsonschema_description:"Context of the kubeconfig. Default: its current context."`
-	// ExposeSecrets allows the credentials to be sent where others could get them.
+	// ExposeSecrets allows sending the credentials where others could intercept them.
 	ExposeSecrets bool `yaml:"expose_secrets,omitempty" json:"expose_secrets,omitempty" jsonschema_description:"Send the credentials of the kubeconfig to another host even without verifying its certificate (insecure-skip-tls-verify). Every report will say so."`
-	// Embedded describes the control planes that tare starts itself.
+	// Embedded describes the control planes that tare starts.
 	Embedded *Embedded `yaml:"embedded,omitempty" json:"embedded,omitempty" jsonschema_description:"A real control plane that tare starts itself, as child processes on loopback: etcd, kube-apiserver and, with simulated nodes, kube-scheduler and kube-controller-manager."`
 
 	Mechanism  string `yaml:"mechanism,omitempty" json:"mechanism,omitempty" jsonschema:"enum=none,enum=psp,enum=psa,enum=vap,enum=map,enum=webhook,enum=mutating-webhook,enum=manifests" jsonschema_description:"How the policies are enforced: psp (PodSecurityPolicy of Kubernetes 1.24), psa (Pod Security Admission), vap and map (CEL: ValidatingAdmissionPolicy, MutatingAdmissionPolicy), webhook and mutating-webhook (tare's reference server), manifests (whatever the directory before holds). Default none."`
@@ -50,7 +50,7 @@ type Webhook struct {
 	URL     string        `yaml:"url,omitempty" json:"url,omitempty" jsonschema_description:"https:// URL by which the cluster's API server reaches the webhook server, where that is another than where it listens."`
 }
 
-// Manifests are what a third-party engine is installed and configured with.
+// Manifests are the files that install and configure a third-party engine.
 type Manifests struct {
 	Before string   `yaml:"before" json:"before" jsonschema:"required" jsonschema_description:"Directory of YAML manifests that are created, in the order of their files, to put the policies in force. $(TARE_NAMESPACE) is the run's namespace; a document with $(TARE_POLICY) is created once for each of policies."`
 	After  string   `yaml:"after,omitempty" json:"after,omitempty" jsonschema_description:"Directory of YAML manifests that are created after the policies have gone, such as a clean-up job of the engine."`

@@ -12,7 +12,7 @@ import (
 )
 
 // starts reports whether pod-startup is among the operations.
-func (p *place) starts() bool {
+func (p *arm) starts() bool {
 	for _, o := range p.operations {
 		if o.startup() {
 			return true
@@ -21,8 +21,8 @@ func (p *place) starts() bool {
 	return false
 }
 
-// listen begins to watch the pods that pod-startup creates.
-func (p *place) listen(ctx context.Context) (err error) {
+// watchPods starts the watch of the pods that pod-startup creates.
+func (p *arm) watchPods(ctx context.Context) (err error) {
 	if !p.starts() {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (p *place) listen(ctx context.Context) (err error) {
 }
 
 // startup is the operation that creates a pod and waits until it is seen running.
-func (p *place) startup(name string) (load.Operation, error) {
+func (p *arm) startup(name string) (load.Operation, error) {
 	m := p.maker
 	m.scheduler = "" // the cluster's own
 	pod, err := m.object(resources()[0], name+"-"+load.CallMark)
@@ -62,13 +62,13 @@ func (p *place) startup(name string) (load.Operation, error) {
 	return o, nil
 }
 
-// numbers make those calls differ that come with one number: the fresh calls of a search.
+// numbers makes calls with the same number distinct: the fresh calls of a search.
 type numbers struct {
 	mu   sync.Mutex
-	seen map[uint64]uint64 // how often a number came
+	seen map[uint64]uint64 // how often a number occurred
 }
 
-// fresh is a number that no call has had.
+// fresh returns a number that no call has had.
 func (n *numbers) fresh(i uint64) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -76,18 +76,18 @@ func (n *numbers) fresh(i uint64) uint64 {
 	return again(i, n.seen[i])
 }
 
-// last is the number that the latest call i has.
+// last returns the number of the latest call i.
 func (n *numbers) last(i uint64) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return again(i, n.seen[i])
 }
 
-// again is the number of call i when it comes for the nth time; a stream has fewer than 2^40 calls.
+// again returns the number of call i when it occurs for the nth time; a stream has fewer than 2^40 calls.
 func again(i, nth uint64) uint64 { return i | (max(nth, 1)-1)<<40 }
 
-// hear finds out whether the API server's own metrics can be read. On a cluster of the user's that is a right that not everybody has.
-func (p *place) hear(ctx context.Context) error {
+// checkMetrics checks whether the API server's own metrics can be read. On a cluster of the user's not every user may.
+func (p *arm) checkMetrics(ctx context.Context) error {
 	_, err := p.admin.Metrics(ctx)
 	if err == nil {
 		return nil
@@ -95,12 +95,12 @@ func (p *place) hear(ctx context.Context) error {
 	if !p.foreign || !cluster.Denied(err) {
 		return fmt.Errorf("read the API server's metrics: %w", err)
 	}
-	p.silent = err.Error()
+	p.metricsDenied = err.Error()
 	return nil
 }
 
-// marks are what the policies put into a pod that is measured, as it stands in an answer.
-func (p *place) marks() [][]byte {
+// marks are the parts of an answer that the policies put into the measured pod.
+func (p *arm) marks() [][]byte {
 	var out [][]byte
 	switch p.kind {
 	case mechanism.PSP, mechanism.MAP, mechanism.MutatingWebhook:

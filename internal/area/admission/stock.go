@@ -12,20 +12,20 @@ import (
 	"tare/internal/load"
 )
 
-// abreast is how many objects of the stock are made at once.
+// abreast is how many objects of the stock are created concurrently.
 const abreast = 8
 
 // An item is an object of the stock that stays.
 type item struct {
 	name string
-	body []byte // for update: with a mark for the call's number
+	body []byte // for update, with a mark for the call's number
 }
 
-// doomed begins the names of the objects that delete uses up.
-func (p *place) doomed(r resource) string { return fmt.Sprintf("doomed-%s-%d-", r.noun, p.trial) }
+// doomed returns the prefix of the names of objects that delete consumes.
+func (p *arm) doomed(r resource) string { return fmt.Sprintf("doomed-%s-%d-", r.noun, p.trial) }
 
-// needs reports the kinds of the chosen operations for which one of them needs objects that exist.
-func (p *place) needs(is func(operation) bool) (out []resource) {
+// needs returns the kinds of the chosen operations of which one needs existing objects.
+func (p *arm) needs(is func(operation) bool) (out []resource) {
 	for _, r := range resources() {
 		if slices.ContainsFunc(p.operations, func(o operation) bool { return o.resource == r && is(o) }) {
 			out = append(out, r)
@@ -34,8 +34,8 @@ func (p *place) needs(is func(operation) bool) (out []resource) {
 	return out
 }
 
-// fill makes the stock that is not there: what update, patch, get and list act upon, and delete as a dry run.
-func (p *place) fill(ctx context.Context) error {
+// fill creates the missing stock: the objects of update, patch, get and list, and of delete as a dry run.
+func (p *arm) fill(ctx context.Context) error {
 	if p.stock == nil {
 		p.stock = map[string][]item{}
 	}
@@ -57,8 +57,8 @@ func (p *place) fill(ctx context.Context) error {
 	return nil
 }
 
-// stage makes what delete uses up in the trial that begins.
-func (p *place) stage(ctx context.Context) error {
+// fillDoomed creates the objects that delete consumes in the next trial.
+func (p *arm) fillDoomed(ctx context.Context) error {
 	p.trial++
 	if err := p.fill(ctx); err != nil {
 		return err
@@ -72,8 +72,8 @@ func (p *place) stage(ctx context.Context) error {
 	return nil
 }
 
-// make creates n objects, some at once. made is told of each, and may be nil.
-func (p *place) make(ctx context.Context, m maker, r resource, n int, name func(int) string, made func(i int, name string, body []byte) error) error {
+// make creates n objects, several concurrently. It calls made for each, unless nil.
+func (p *arm) make(ctx context.Context, m maker, r resource, n int, name func(int) string, made func(i int, name string, body []byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan int)
@@ -102,8 +102,8 @@ func (p *place) make(ctx context.Context, m maker, r resource, n int, name func(
 	return nil
 }
 
-// create makes one object and returns it as the API server keeps it.
-func (p *place) create(ctx context.Context, m maker, r resource, name string) ([]byte, error) {
+// create creates one object and returns it as stored by the API server.
+func (p *arm) create(ctx context.Context, m maker, r resource, name string) ([]byte, error) {
 	body, err := m.object(r, name)
 	if err != nil {
 		return nil, err
@@ -119,13 +119,14 @@ func (p *place) create(ctx context.Context, m maker, r resource, name string) ([
 	return a.body, nil
 }
 
-// clear deletes what the trial created, and waits until it is gone. The stock of a kind goes with it, and comes again with the next trial.
-func (p *place) clear(ctx context.Context) error {
+// clear deletes what the trial created, and waits until it is gone. The stock of that kind goes with it; the next trial
+// creates it again.
+func (p *arm) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, clearWithin)
 	defer cancel()
 	for _, r := range p.needs(func(o operation) bool { return (o.verb == verbCreate || o.verb == verbDelete) && !o.dryRun }) {
 		delete(p.stock, r.noun)
-		if err := p.admin.Empty(ctx, p.namespace, r.gvr()); err != nil {
+		if err := p.admin.DeleteAll(ctx, p.namespace, r.gvr()); err != nil {
 			return fmt.Errorf("delete what the trial created: %w", err)
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"tare/internal/probe"
 )
 
-// target is the control planes under test: one place per treatment, on a control plane of its own or on one that it shares.
+// target is the control planes under test: one arm per treatment, on a control plane of its own or on a shared one.
 type target struct {
 	spec       *Spec
 	env        area.Env
 	operations []operation
 
 	mu       sync.Mutex
-	places   map[string]*place   // by treatment
+	arms     map[string]*arm     // by treatment
 	controls map[string]*control // embedded control planes that are shared, by plan.key
 	closing  []*control          // all embedded control planes
 }
@@ -31,26 +31,26 @@ var (
 	_ area.Witness = (*target)(nil)
 )
 
-// Prepare implements area.Target: it starts the control plane, or reaches the cluster, makes a namespace with all that calls need, and, where the
-// treatment has the control plane for itself, puts the policies there.
+// Prepare implements area.Target: it starts the control plane, or connects to the cluster, creates a namespace with all
+// that calls need and, if the control plane is the treatment's own, the policies.
 func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
 	plan, err := t.spec.plan(tr)
 	if err != nil {
 		return err
 	}
-	if err := plan.can(t.operations); err != nil {
+	if err := plan.checkOperations(t.operations); err != nil {
 		return err
 	}
 	t.mu.Lock()
-	if t.places[tr.ID] != nil {
+	if t.arms[tr.ID] != nil {
 		t.mu.Unlock()
 		return fmt.Errorf("treatment %q is prepared already", tr.ID)
 	}
-	p := &place{plan: plan, env: t.env, journal: j, index: len(t.places), operations: t.operations}
+	p := &arm{plan: plan, env: t.env, journal: j, index: len(t.arms), operations: t.operations}
 	if plan.foreign {
 		p.limit = t.env.Limit
 	}
-	t.places[tr.ID] = p // before it is whole, so that Close finds what has been made
+	t.arms[tr.ID] = p // added before it is complete, so that Close finds what exists
 	t.mu.Unlock()
 	if !plan.foreign {
 		if p.control, err = t.control(ctx, &plan, j, p.index); err != nil {
@@ -64,7 +64,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	return nil
 }
 
-// control finds the control plane that p may share, or starts one.
+// control returns the control plane that p may share, or starts one.
 func (t *target) control(ctx context.Context, p *plan, j area.Journal, index int) (*control, error) {
 	if c := t.controls[p.key()]; p.shared && c != nil {
 		return c, nil
@@ -82,28 +82,28 @@ func (t *target) control(ctx context.Context, p *plan, j area.Journal, index int
 	return c, nil
 }
 
-// place finds what Prepare made.
-func (t *target) place(tr design.Treatment) (*place, error) {
+// arm returns what Prepare made.
+func (t *target) arm(tr design.Treatment) (*arm, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p := t.places[tr.ID]; p != nil && p.whole {
+	if p := t.arms[tr.ID]; p != nil && p.whole {
 		return p, nil
 	}
 	return nil, fmt.Errorf("treatment %q is not prepared", tr.ID)
 }
 
-// Enter implements area.Target: the stock of objects is filled up, and where the policies come and go with the trials they are put in force.
+// Enter implements area.Target: it refills the stock and, if policies come and go with the trials, applies them.
 func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arm(tr)
 	if err != nil {
 		return err
 	}
 	return p.enter(ctx)
 }
 
-// Leave implements area.Target: what the trial created is deleted, and policies that came with it go.
+// Leave implements area.Target: it deletes what the trial created, and policies that were applied for it.
 func (t *target) Leave(ctx context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arm(tr)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (t *target) Leave(ctx context.Context, tr design.Treatment) error {
 
 // Verify implements area.Target.
 func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arm(tr)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 
 // Operations implements area.Target.
 func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
-	p, err := t.place(tr)
+	p, err := t.arm(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 
 // Endpoint implements area.Target.
 func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
-	p, err := t.place(tr)
+	p, err := t.arm(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
 
 // Probes implements area.Target.
 func (t *target) Probes(tr design.Treatment) []probe.Probe {
-	p, err := t.place(tr)
+	p, err := t.arm(tr)
 	if err != nil {
 		return nil
 	}
@@ -148,37 +148,39 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 
 // Witnessed implements area.Witness.
 func (t *target) Witnessed(ctx context.Context, tr design.Treatment) (*area.Served, error) {
-	p, err := t.place(tr)
+	p, err := t.arm(tr)
 	if err != nil {
 		return nil, err
 	}
-	return p.witnessed(ctx)
+	return p.served(ctx)
 }
 
-// Recover implements area.Target: it waits until the API server says that it is ready. An embedded control plane that does not is started anew.
+// Recover implements area.Target: it waits until the API server is ready, and restarts an embedded control plane that
+// does not become ready.
 func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arm(tr)
 	if err != nil {
 		return err
 	}
 	return p.recover(ctx)
 }
 
-// Close implements area.Target. Places go first: what they made on a shared or foreign control plane needs it to be removed.
+// Close implements area.Target. Arms are closed first: what they made on a shared or foreign control plane needs it for
+// its removal.
 func (t *target) Close(ctx context.Context) error {
 	t.mu.Lock()
-	places := slices.Collect(maps.Values(t.places))
+	arms := slices.Collect(maps.Values(t.arms))
 	controls := t.closing
-	t.places, t.controls, t.closing = map[string]*place{}, map[string]*control{}, nil
+	t.arms, t.controls, t.closing = map[string]*arm{}, map[string]*control{}, nil
 	t.mu.Unlock()
-	errs := make([]error, len(places)+len(controls))
+	errs := make([]error, len(arms)+len(controls))
 	var wg sync.WaitGroup
-	for i, p := range places {
+	for i, p := range arms {
 		wg.Go(func() { errs[i] = p.close(ctx) })
 	}
 	wg.Wait()
 	for i, c := range controls {
-		wg.Go(func() { errs[len(places)+i] = c.close(ctx) })
+		wg.Go(func() { errs[len(arms)+i] = c.close(ctx) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

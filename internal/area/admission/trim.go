@@ -12,17 +12,17 @@ import (
 	"tare/internal/plane"
 )
 
-// Trim implements area.Trimmer: treatments whose control plane this host cannot have are left out with a warning. Where the baseline needs it, or
-// nothing would be left, there is nothing to hold the others against: that is an error, and all are kept.
+// Trim implements area.Trimmer: it drops treatments whose control plane this host cannot run, with a warning. If the
+// baseline needs it, or no treatment would remain, there is nothing to compare: that is an error, and all are kept.
 func (Area) Trim(ctx context.Context, s area.Spec, treatments []design.Treatment, env area.Env) (kept []design.Treatment, out []area.Finding) {
 	spec, ok := s.(*Spec)
 	if !ok {
 		return treatments, nil
 	}
-	missing := map[string]error{} // by release; nil: it is there
+	missing := map[string]error{} // by release; nil: available
 	gone := map[string][]string{} // names of treatments by release
 	for _, t := range treatments {
-		version, err := spec.lacks(ctx, t, env, missing)
+		version, err := spec.missingRelease(ctx, t, env, missing)
 		if err == nil {
 			kept = append(kept, t)
 			continue
@@ -51,11 +51,11 @@ func (Area) Trim(ctx context.Context, s area.Spec, treatments []design.Treatment
 	return kept, out
 }
 
-// lacks reports the release of t that this host cannot have. known are those that were looked for already.
-func (s *Spec) lacks(ctx context.Context, t design.Treatment, env area.Env, known map[string]error) (version string, err error) {
+// missingRelease returns the release of t if this host cannot run it. known caches earlier results.
+func (s *Spec) missingRelease(ctx context.Context, t design.Treatment, env area.Env, known map[string]error) (version string, err error) {
 	p, err := s.plan(t)
 	if err != nil || p.foreign {
-		return "", nil //nolint:nilerr // Validate speaks of it
+		return "", nil //nolint:nilerr // Validate reports it
 	}
 	if err, ok := known[string(p.version)]; ok {
 		return string(p.version), err
@@ -65,7 +65,7 @@ func (s *Spec) lacks(ctx context.Context, t design.Treatment, env area.Env, know
 	return string(p.version), err
 }
 
-// findingOf words what is missing.
+// findingOf turns the error into a finding.
 func findingOf(err error) area.Finding {
 	f := fault("embedded", err, "")
 	if m, ok := errors.AsType[*plane.Missing](err); ok {
@@ -74,7 +74,7 @@ func findingOf(err error) area.Finding {
 	return f
 }
 
-// some lists names, shortly.
+// some lists the first names.
 func some(names []string) string {
 	const most = 3
 	if len(names) > most {

@@ -13,7 +13,7 @@ import (
 
 // Validate implements area.Spec.
 func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
-	out := s.judgeTwice(treatments)
+	out := s.checkTwice(treatments)
 	if len(out) > 0 {
 		return out
 	}
@@ -32,16 +32,16 @@ func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area
 	if len(out) > 0 {
 		return out
 	}
-	return append(s.judgeReleases(treatments), s.judgeIdle(treatments)...)
+	return append(s.checkReleases(treatments), s.checkUnused(treatments)...)
 }
 
-// fault is a finding that stops a run.
+// fault returns a finding that stops a run.
 func fault(path string, err error, hint string) area.Finding {
 	return area.Finding{Path: path, Severity: area.Error, Message: err.Error(), Hint: hint}
 }
 
-// judgeTwice refuses what both the section and the treatments say.
-func (s *Spec) judgeTwice(treatments []design.Treatment) (out []area.Finding) {
+// checkTwice rejects what both the section and the treatments set.
+func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 	e, w := s.Embedded, s.Webhook
 	if e == nil {
 		e = &Embedded{}
@@ -73,7 +73,7 @@ func (s *Spec) judgeTwice(treatments []design.Treatment) (out []area.Finding) {
 	return out
 }
 
-// judge looks at what one treatment makes of the section. Findings that only come with a treatment name it.
+// judge checks the section with the levels of one treatment. Findings that depend on the treatment name it.
 func (s *Spec) judge(t design.Treatment) []area.Finding {
 	_, err := s.plan(t)
 	if err == nil {
@@ -89,7 +89,7 @@ func (s *Spec) judge(t design.Treatment) []area.Finding {
 	return []area.Finding{f}
 }
 
-// pathOf finds the field that an error of plan begins with.
+// pathOf returns the field that an error of plan begins with.
 func (s *Spec) pathOf(err error) string {
 	name, _, _ := strings.Cut(err.Error(), ":")
 	switch name {
@@ -105,8 +105,8 @@ func (s *Spec) pathOf(err error) string {
 	return ""
 }
 
-// judgeReleases warns of arms that differ in more than their policies: PodSecurityPolicy brings an older Kubernetes with it.
-func (s *Spec) judgeReleases(treatments []design.Treatment) []area.Finding {
+// checkReleases warns of arms that differ in more than their policies: PodSecurityPolicy implies an older Kubernetes.
+func (s *Spec) checkReleases(treatments []design.Treatment) []area.Finding {
 	by := map[plane.Version]bool{}
 	for _, t := range treatments {
 		if p, err := s.plan(t); err == nil && !p.foreign {
@@ -124,8 +124,8 @@ func (s *Spec) judgeReleases(treatments []design.Treatment) []area.Finding {
 	}}
 }
 
-// judgeIdle refuses options that no treatment uses: they would change nothing, and seem to.
-func (s *Spec) judgeIdle(treatments []design.Treatment) (out []area.Finding) {
+// checkUnused rejects options that no treatment uses: they would have no effect.
+func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 	uses := func(what []mechanism.Kind) bool {
 		return slices.ContainsFunc(treatments, func(t design.Treatment) bool {
 			p, err := s.plan(t)
@@ -151,8 +151,8 @@ func (s *Spec) judgeIdle(treatments []design.Treatment) (out []area.Finding) {
 	return out
 }
 
-// can refuses operations that the control plane of p cannot serve.
-func (p *plan) can(operations []operation) error {
+// checkOperations rejects operations that the control plane of p cannot serve.
+func (p *plan) checkOperations(operations []operation) error {
 	for _, o := range operations {
 		if o.startup() && !p.foreign && p.nodes == 0 {
 			return fmt.Errorf("operations: %s needs nodes for pods to run on: embedded: {nodes: 10}", startupName)

@@ -14,10 +14,10 @@ import (
 	"tare/internal/load"
 )
 
-// verify proves the treatment in force: what its policies must deny is denied, by them, what they must admit is admitted as they leave it, all of
-// them are asked and no other, and each operation that is measured is answered as it should be. Fast answers of a control plane that enforces
-// nothing are worth nothing.
-func (p *place) verify(ctx context.Context) error {
+// verify proves the treatment: its policies deny what they must deny and admit what they must admit, with their
+// mutations; all of them and no others are evaluated; and each measured operation is answered as expected. Fast answers
+// of a control plane that enforces nothing would be meaningless.
+func (p *arm) verify(ctx context.Context) error {
 	if err := p.failed(); err != nil {
 		return err
 	}
@@ -26,13 +26,13 @@ func (p *place) verify(ctx context.Context) error {
 		err = p.rehearse(ctx)
 	}
 	if err != nil {
-		return errors.Join(p.failed(), err) // what has ended meanwhile explains it
+		return errors.Join(p.failed(), err) // a process that has ended explains the failure
 	}
 	return nil
 }
 
 // prove tries a proof once.
-func (p *place) prove(ctx context.Context, proof mechanism.Proof) error {
+func (p *arm) prove(ctx context.Context, proof mechanism.Proof) error {
 	for _, probe := range proof.Bad {
 		if err := p.try(ctx, probe); err != nil {
 			return p.explain(err, probe)
@@ -48,7 +48,7 @@ func (p *place) prove(ctx context.Context, proof mechanism.Proof) error {
 }
 
 // try sends a probe as a dry run, as the caller, and judges the answer.
-func (p *place) try(ctx context.Context, probe mechanism.Probe) error {
+func (p *arm) try(ctx context.Context, probe mechanism.Probe) error {
 	a, err := p.asker.do(ctx, http.MethodPost, p.prefix+resources()[0].path(p.namespace)+"?dryRun=All", jsonType, probe.Pod)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (p *place) try(ctx context.Context, probe mechanism.Probe) error {
 }
 
 // explain says what a failed proof means.
-func (p *place) explain(err error, probe mechanism.Probe) error {
+func (p *arm) explain(err error, probe mechanism.Probe) error {
 	switch {
 	case p.kind == mechanism.None && probe.Want == mechanism.Admitted:
 		return fmt.Errorf("the baseline is none: something else denies pods here, and would be measured as if nothing did: %w", err)
@@ -67,9 +67,9 @@ func (p *place) explain(err error, probe mechanism.Probe) error {
 	return err
 }
 
-// count proves that exactly the relevant policies are evaluated, by the counters of who evaluates them around one request. Somebody else's
-// request can only add to them, so that a second and a third try are fair.
-func (p *place) count(ctx context.Context, c mechanism.Count) error {
+// count proves that exactly the relevant policies are evaluated, by the evaluation counters around one request. Other
+// clients' requests can only add to them, so it may try up to three times.
+func (p *arm) count(ctx context.Context, c mechanism.Count) error {
 	const tries = 3
 	var err error
 	for range tries {
@@ -86,9 +86,9 @@ func (p *place) count(ctx context.Context, c mechanism.Count) error {
 	return err
 }
 
-// countChecks counts by the API server's metrics. Where these cannot be read, the samples of the proof stand alone.
-func (p *place) countChecks(ctx context.Context, c mechanism.Count) error {
-	if p.silent != "" {
+// countChecks counts by the API server's metrics. If these cannot be read, the proof rests on its samples.
+func (p *arm) countChecks(ctx context.Context, c mechanism.Count) error {
+	if p.metricsDenied != "" {
 		return nil
 	}
 	before, err := p.checks(ctx)
@@ -106,7 +106,7 @@ func (p *place) countChecks(ctx context.Context, c mechanism.Count) error {
 }
 
 // countReviews counts by the reference webhook.
-func (p *place) countReviews(ctx context.Context, c mechanism.Count) error {
+func (p *arm) countReviews(ctx context.Context, c mechanism.Count) error {
 	before, err := p.reviewer.counts(ctx)
 	if err != nil {
 		return err
@@ -128,8 +128,8 @@ func (p *place) countReviews(ctx context.Context, c mechanism.Count) error {
 	return compareCounts("the webhook's counts of reviews", difference(was, is, ""), c.Paths)
 }
 
-// checks are the API server's counts by policy.
-func (p *place) checks(ctx context.Context) (map[string]uint64, error) {
+// checks returns the API server's counts by policy.
+func (p *arm) checks(ctx context.Context) (map[string]uint64, error) {
 	text, err := p.admin.Metrics(ctx)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (p *place) checks(ctx context.Context) (map[string]uint64, error) {
 	return apimetrics.PolicyChecks(text)
 }
 
-// difference is by how much counts with a prefix have grown.
+// difference returns by how much counts with a prefix have grown.
 func difference(before, after map[string]uint64, prefix string) map[string]uint64 {
 	out := map[string]uint64{}
 	for name, n := range after {
@@ -148,7 +148,7 @@ func difference(before, after map[string]uint64, prefix string) map[string]uint6
 	return out
 }
 
-// compareCounts says which of the wanted were not evaluated once, and which others were.
+// compareCounts returns an error that names the wanted ones that were not evaluated once, and others that were.
 func compareCounts(whose string, got map[string]uint64, want []string) error {
 	var missing, twice []string
 	for _, name := range want {
@@ -172,11 +172,12 @@ func compareCounts(whose string, got map[string]uint64, want []string) error {
 	return nil
 }
 
-// rehearse makes one call of each operation outside of the load, writing ones as a dry run, and judges it as the load's calls are judged.
-func (p *place) rehearse(ctx context.Context) error {
+// rehearse makes one call of each operation outside the load, writing ones as a dry run, and judges it as the load's
+// calls are judged.
+func (p *arm) rehearse(ctx context.Context) error {
 	for _, o := range p.operations {
 		if o.startup() {
-			continue // its request is the one of create-pod, which the proof has made
+			continue // its request is that of create-pod, which the proof has made
 		}
 		if err := p.rehearseOne(ctx, o); err != nil {
 			return fmt.Errorf("operation %s: %w", o.name, err)
@@ -185,7 +186,7 @@ func (p *place) rehearse(ctx context.Context) error {
 	return nil
 }
 
-func (p *place) rehearseOne(ctx context.Context, o operation) error {
+func (p *arm) rehearseOne(ctx context.Context, o operation) error {
 	w, err := p.wire(o, fmt.Sprintf("t%dr%d", p.index, p.epoch))
 	if err != nil {
 		return err

@@ -14,11 +14,11 @@ import (
 // webhookServer is the name of the reference webhook as a child of this binary.
 const webhookServer = "webhook"
 
-// childWithin bounds the start of a server of our own.
+// childWithin bounds the start of one of tare's own servers.
 const childWithin = 30 * time.Second
 
-// serveWebhook starts the reference webhook where the mechanism calls it.
-func (p *place) serveWebhook(ctx context.Context) (err error) {
+// serveWebhook starts the reference webhook if the mechanism calls it.
+func (p *arm) serveWebhook(ctx context.Context) (err error) {
 	if !p.kind.NeedsWebhook() {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (p *place) serveWebhook(ctx context.Context) (err error) {
 	return err
 }
 
-// A reviewer reads what the reference webhook has counted.
+// A reviewer reads the reference webhook's counts.
 type reviewer struct {
 	client *http.Client
 	url    string

@@ -7,10 +7,10 @@ import (
 	"tare/internal/load"
 )
 
-// A wire is one operation as requests that are rendered ahead. Its methods do not allocate.
+// A wire is one operation as requests that are rendered in advance. Its methods do not allocate.
 type wire struct {
-	// numbered are the requests, of which call n takes n modulo their number. Marks in it become n, which is no call's twice: the engine's own
-	// numbers come again with the fresh calls of a search.
+	// numbered are the requests; call n uses number n modulo their count. Marks in it become n, which is unique: the
+	// engine's own numbers repeat with the fresh calls of a search.
 	numbered []request
 	caller   *caller
 	next     *atomic.Uint64
@@ -22,21 +22,21 @@ var (
 	_ load.Explainer = (*wire)(nil)
 )
 
-// A request is what stands before and behind the caller's credentials.
+// A request is the part before and the part after the caller's credentials.
 type request struct{ line, rest *load.Template }
 
-// A caller holds the headers that say who calls, which may change while calls are being made.
+// A caller holds the headers that identify the caller, which may change while calls are made.
 type caller struct{ headers atomic.Pointer[[]byte] }
 
 func (c *caller) set(headers []byte) { c.headers.Store(&headers) }
 
-// ConnKey implements load.Wire: all connections are the same caller's.
+// ConnKey implements load.Wire: all connections belong to the same caller.
 func (*wire) ConnKey(uint64) int { return 0 }
 
 // Render implements load.Wire.
 func (w *wire) Render(dst []byte, _ uint64) []byte {
 	if len(w.numbered) == 0 {
-		return dst // no request: the engine says so
+		return dst // no request: the engine reports it
 	}
 	n := w.next.Add(1) - 1
 	r := &w.numbered[n%uint64(len(w.numbered))]
@@ -59,7 +59,7 @@ func (w *wire) Explain(_ uint64, status int, body []byte) int {
 	return int(why)
 }
 
-// newRequest renders a request but for the caller's headers. A mark in path or body becomes the call's number.
+// newRequest renders a request without the caller's headers. A mark in path or body becomes the call's number.
 func newRequest(method, path, host, contentType string, body []byte) request {
 	line := method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\n"
 	rest := "User-Agent: tare\r\nAccept: application/json\r\n"
@@ -70,7 +70,7 @@ func newRequest(method, path, host, contentType string, body []byte) request {
 	return request{line: load.NewTemplate([]byte(line)), rest: load.NewTemplate(append([]byte(rest), body...))}
 }
 
-// serial is how number n stands in place of a mark.
+// serial returns how number n is written in place of a mark.
 func serial(n uint64) string {
 	return string(load.NewTemplate([]byte(load.CallMark)).AppendTo(nil, n))
 }

@@ -18,13 +18,13 @@ import (
 )
 
 // standing is a place that has been prepared as far as rendering needs.
-func standing(t testing.TB, names ...string) *place {
+func standing(t testing.TB, names ...string) *arm {
 	t.Helper()
 	ops, err := chosen(names)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{operations: ops, namespace: "tare-x-0", endpoint: &load.Endpoint{Host: "127.0.0.1:6443"}, stock: map[string][]item{}}
+	p := &arm{operations: ops, namespace: "tare-x-0", endpoint: &load.Endpoint{Host: "127.0.0.1:6443"}, stock: map[string][]item{}}
 	p.kind, p.size = mechanism.None, 3
 	if err := json.Unmarshal(mechanism.Pod{Name: "x"}.JSON(), &p.maker.pod); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func standing(t testing.TB, names ...string) *place {
 	return p
 }
 
-func wires(t testing.TB, p *place) []load.Operation {
+func wires(t testing.TB, p *arm) []load.Operation {
 	t.Helper()
 	ops, err := p.calls()
 	if err != nil {

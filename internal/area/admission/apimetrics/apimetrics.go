@@ -1,10 +1,13 @@
-// Package apimetrics reads what a kube-apiserver says of the requests that it has served, from its /metrics.
+// Package apimetrics reads from a kube-apiserver's /metrics how it served its requests.
 //
-// What is read has these names in 1.24 and 1.36:
+// The names of what is read, in 1.24 and 1.36:
 //
 //	apiserver_request_duration_seconds                        all requests; labels verb, dry_run, resource, subresource, scope
 //	apiserver_request_sli_duration_seconds                    without webhooks and queues, without dry runs; since 1.27
-//	apiserver_request_slo_duration_seconds                    the same, with dry runs, in 1.24; 1.36 still has it, as a copy of the former
+//
+// apiserver_request_slo_duration_seconds                    the same, with dry runs, in 1.24; in 1.36 a copy of the
+// former
+//
 //	apiserver_admission_controller_admission_duration_seconds labels name, operation, type ("admit", "validate")
 //	apiserver_admission_webhook_admission_duration_seconds    labels name, operation, type ("admit", "validating")
 //	etcd_request_duration_seconds                             labels operation and resource in 1.36, operation and type ("*core.Pod") in 1.24
@@ -12,7 +15,8 @@
 //	apiserver_mutating_admission_policy_check_total           label policy
 //	process_start_time_seconds
 //
-// All of them are counters or histograms; of a summary, as some were before 1.24, only its sum and its count are read, which are the same.
+// All of them are counters or histograms. Some were summaries before 1.24: only the sum and the count are then read,
+// which mean the same.
 package apimetrics
 
 import (
@@ -37,13 +41,14 @@ const (
 	started    = "process_start_time_seconds"
 )
 
-// mostRows bounds what a text can make us keep.
+// mostRows bounds the number of rows that a text can produce.
 const mostRows = 1 << 16
 
-// Parse reads totals since the start of the server from its /metrics, in the Prometheus text format 0.0.4. Requests are summed over version, group,
-// dry_run and component; a subresource is part of the resource: "pods/binding". Left out are requests that are no calls of the API (/metrics,
-// /healthz) and those that last as long as the client likes: watches, and connections to pods. Parts are summed over rejected, and those of storage
-// over groups. Rows are sorted. Errors tell the line's number, never its text.
+// Parse reads totals since the start of the server from its /metrics, in the Prometheus text format 0.0.4. Requests are
+// summed over version, group, dry_run and component; a subresource is part of the resource: "pods/binding". It omits
+// requests that are not API calls (/metrics, /healthz) and long-running ones: watches, and connections to pods. Parts
+// are summed over rejected, and those of storage over groups. Rows are sorted. Errors give the line's number, never its
+// text.
 func Parse(text []byte) (*area.Served, error) {
 	t := &totals{all: distributions{}, sli: distributions{}, slo: distributions{}, parts: map[partKey]*spent{}}
 	err := scan(text, map[string]func(*line) error{
@@ -56,7 +61,7 @@ func Parse(text []byte) (*area.Served, error) {
 		webhook: func(l *line) error {
 			return t.part(l, "webhook", l.label("name"), l.label("type")+" "+l.label("operation"))
 		},
-		storage: func(l *line) error { return t.part(l, "storage", stored(l), l.label("operation")) },
+		storage: func(l *line) error { return t.part(l, "storage", storedResource(l), l.label("operation")) },
 		started: func(l *line) (err error) { t.started, err = l.number(); return err },
 	})
 	if err != nil {
@@ -65,14 +70,14 @@ func Parse(text []byte) (*area.Served, error) {
 	return t.served(), nil
 }
 
-// PolicyChecks reads how often each ValidatingAdmissionPolicy has said no: has denied, warned or written to the audit log. kube-apiserver does not
-// count what passes. One evaluation counts once for each validation of the policy that fails, each binding, and each of the binding's actions.
-// There are none before 1.26.
+// PolicyChecks reads how often each ValidatingAdmissionPolicy has objected: denied, warned or written to the audit log.
+// kube-apiserver does not count what passes. One evaluation counts once for each failed validation of the policy, each
+// binding, and each of the binding's actions. The map is empty before 1.26.
 func PolicyChecks(text []byte) (map[string]uint64, error) {
 	return checks(text, validating)
 }
 
-// MutatingPolicyChecks reads how often each MutatingAdmissionPolicy was applied to a request, or was in error.
+// MutatingPolicyChecks reads how often each MutatingAdmissionPolicy was applied to a request, or failed.
 func MutatingPolicyChecks(text []byte) (map[string]uint64, error) {
 	return checks(text, mutating)
 }
@@ -81,7 +86,7 @@ func checks(text []byte, family string) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	err := scan(text, map[string]func(*line) error{family: func(l *line) error {
 		if l.label("enforcement_action") == "allow" {
-			return nil // an evaluation that failed, and was let pass
+			return nil // an evaluation that failed, and was ignored
 		}
 		if len(out) >= mostRows {
 			return errRows
@@ -96,7 +101,7 @@ func checks(text []byte, family string) (map[string]uint64, error) {
 	return out, nil
 }
 
-// totals are what Parse adds up.
+// totals are the sums of Parse.
 type totals struct {
 	all, sli, slo distributions
 	parts         map[partKey]*spent
@@ -133,7 +138,7 @@ func (t *totals) part(l *line, part, name, action string) error {
 	return err
 }
 
-// served puts the rows in order.
+// served returns the rows in order.
 func (t *totals) served() *area.Served {
 	out := &area.Served{Started: t.started}
 	sli := t.sli
@@ -153,14 +158,14 @@ func (t *totals) served() *area.Served {
 		out.Parts = append(out.Parts, area.ServedPart{Part: key.part, Name: key.name, Action: key.action, Count: p.count, Seconds: p.seconds})
 	}
 	slices.SortFunc(out.Requests, func(a, b area.ServedRequests) int {
-		return order(a.Resource, b.Resource, a.Verb, b.Verb, a.Scope, b.Scope)
+		return compare(a.Resource, b.Resource, a.Verb, b.Verb, a.Scope, b.Scope)
 	})
-	slices.SortFunc(out.Parts, func(a, b area.ServedPart) int { return order(a.Part, b.Part, a.Name, b.Name, a.Action, b.Action) })
+	slices.SortFunc(out.Parts, func(a, b area.ServedPart) int { return compare(a.Part, b.Part, a.Name, b.Name, a.Action, b.Action) })
 	return out
 }
 
-// order compares pair by pair.
-func order(pairs ...string) int {
+// compare compares pair by pair.
+func compare(pairs ...string) int {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if c := strings.Compare(pairs[i], pairs[i+1]); c != 0 {
 			return c

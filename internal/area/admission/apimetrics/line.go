@@ -17,7 +17,7 @@ type line struct {
 
 type label struct{ name, value string }
 
-// suffix is what the name of a sample adds to that of its family.
+// suffix is what the name of a sample appends to that of its family.
 type suffix uint8
 
 const (
@@ -37,8 +37,8 @@ var (
 // mostLabels bounds the labels of a sample.
 const mostLabels = 64
 
-// scan calls read for the samples of the families in it. Most lines of the text are of other families, and cost no more than the search for
-// their end: the text is megabytes long. The line is only valid during the call, the strings in it are not bound to it.
+// scan calls read for the samples of the families in it. The text is megabytes long and most lines are of other
+// families, so it only searches for their ends. The line is only valid during the call; its strings remain valid.
 func scan(text []byte, read map[string]func(*line) error) error {
 	l := &line{}
 	var family []byte // of the last sample
@@ -74,7 +74,7 @@ func scan(text []byte, read map[string]func(*line) error) error {
 	return nil
 }
 
-// nameEnd is where the name of a sample ends.
+// nameEnd returns where the name of a sample ends.
 func nameEnd(row []byte) int {
 	for i, c := range row {
 		if c == '{' || c == ' ' || c == '\t' {
@@ -84,7 +84,7 @@ func nameEnd(row []byte) int {
 	return len(row)
 }
 
-// reader finds who reads samples of a name.
+// reader returns the function that reads samples of a name.
 func reader(read map[string]func(*line) error, name string) (func(*line) error, suffix) {
 	if each := read[name]; each != nil {
 		return each, none
@@ -97,7 +97,7 @@ func reader(read map[string]func(*line) error, name string) (func(*line) error, 
 	return nil, none
 }
 
-// parse reads what follows the name.
+// parse parses what follows the name.
 func (l *line) parse(row []byte) error {
 	l.labels = l.labels[:0]
 	rest := skip(string(row), false)
@@ -117,7 +117,7 @@ func (l *line) parse(row []byte) error {
 	return nil
 }
 
-// parseLabels reads up to the closing brace and gives what follows it.
+// parseLabels parses labels up to the closing brace and returns the rest.
 func (l *line) parseLabels(s string) (rest string, err error) {
 	for range mostLabels {
 		s = skip(s, true)
@@ -137,7 +137,7 @@ func (l *line) parseLabels(s string) (rest string, err error) {
 	return "", errLabels
 }
 
-// skip cuts blanks off the front, and commas too between labels.
+// skip removes leading blanks and, between labels, commas.
 func skip(s string, commas bool) string {
 	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t' || (commas && s[0] == ',')) {
 		s = s[1:]
@@ -145,7 +145,7 @@ func skip(s string, commas bool) string {
 	return s
 }
 
-// quoted reads up to the closing quote, with the escapes \\, \" and \n.
+// quoted parses up to the closing quote, with the escapes \\, \" and \n.
 func quoted(s string) (text, rest string, err error) {
 	var b []byte
 	for {
@@ -161,7 +161,7 @@ func quoted(s string) (text, rest string, err error) {
 			return string(append(b, s[:end]...)), s[end+1:], nil
 		}
 		b = append(b, s[:escape]...)
-		c := s[escape+1] // there is one: the quote at the latest
+		c := s[escape+1] // it exists: at the latest the quote
 		if c == 'n' {
 			c = '\n'
 		}
@@ -170,7 +170,7 @@ func quoted(s string) (text, rest string, err error) {
 	}
 }
 
-// label is a label's value; "" if there is none of that name, which means the same.
+// label returns a label's value; "" if there is none of that name, which means the same.
 func (l *line) label(name string) string {
 	for i := range l.labels {
 		if l.labels[i].name == name {
@@ -180,7 +180,7 @@ func (l *line) label(name string) string {
 	return ""
 }
 
-// number is a value that is finite and not below 0, as all totals are.
+// number returns a finite value of at least 0, as all totals are.
 func (l *line) number() (float64, error) { return parseNumber(l.value) }
 
 func parseNumber(s string) (float64, error) {
@@ -191,10 +191,10 @@ func parseNumber(s string) (float64, error) {
 	return v, nil
 }
 
-// mostCount is up to where a float64 counts exactly.
+// mostCount is the largest count that a float64 holds exactly.
 const mostCount = 1 << 53
 
-// count is a value that counts. Large ones are written as 1.2e+06.
+// count returns a value that is a count. Large counts are written as 1.2e+06.
 func (l *line) count() (uint64, error) {
 	if n, err := strconv.ParseUint(l.value, 10, 53); err == nil {
 		return n, nil

@@ -7,7 +7,7 @@ import (
 	"tare/internal/area"
 )
 
-// distributions are requests by their kind.
+// distributions are the histograms of requests by kind.
 type distributions map[requestKey]*distribution
 
 type requestKey struct{ verb, resource, scope string }
@@ -19,11 +19,11 @@ type distribution struct {
 	buckets        []area.ServedBucket // by LE
 }
 
-// add takes in a line of a histogram of requests.
+// add adds a line of a histogram of requests.
 func (d distributions) add(l *line) error {
 	key := requestKey{l.label("verb"), l.label("resource"), l.label("scope")}
 	sub := l.label("subresource")
-	if l.suffix == none || key.resource == "" || lasting(key.verb, sub) {
+	if l.suffix == none || key.resource == "" || isLongRunning(key.verb, sub) {
 		return nil
 	}
 	if sub != "" {
@@ -68,7 +68,7 @@ func (x *distribution) add(l *line) error {
 // mostBuckets bounds the buckets of a histogram. kube-apiserver has 23.
 const mostBuckets = 1 << 10
 
-// bucket adds to a bucket. They come in order.
+// bucket adds to a bucket. Buckets come in order.
 func (x *distribution) bucket(le float64, n uint64) error {
 	i, found := slices.BinarySearchFunc(x.buckets, le, func(b area.ServedBucket, le float64) int {
 		switch {
@@ -90,8 +90,9 @@ func (x *distribution) bucket(le float64, n uint64) error {
 	return nil
 }
 
-// lasting reports whether a request lasts as long as its client likes, as kube-apiserver's own check of long-running requests has it.
-func lasting(verb, subresource string) bool {
+// isLongRunning reports whether the client decides how long a request lasts, as kube-apiserver's own check of
+// long-running requests does.
+func isLongRunning(verb, subresource string) bool {
 	switch verb {
 	case "WATCH", "WATCHLIST", "CONNECT", "PROXY":
 		return true
@@ -103,21 +104,22 @@ func lasting(verb, subresource string) bool {
 	return false
 }
 
-// stored is the resource that a line of the storage's is about. Before 1.29 it is told by a Go type, "*core.Pod" or "*[]core.Pod", or, of
-// listings, by a key, "/registry/pods/".
-func stored(l *line) string {
+// storedResource returns the resource of a sample of the storage. Before 1.29 the sample has a Go type, "*core.Pod" or
+// "*[]core.Pod", or, for listings, a key, "/registry/pods/".
+func storedResource(l *line) string {
 	if r := l.label("resource"); r != "" {
 		return r
 	}
 	t := l.label("type")
 	if strings.HasPrefix(t, "/") {
-		return keyed(strings.Trim(t, "/"))
+		return resourceOfKey(strings.Trim(t, "/"))
 	}
 	return plural(strings.ToLower(t[strings.LastIndexByte(t, '.')+1:]))
 }
 
-// keyed is the resource that is kept under a key. Some have kept the key of an old name (kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go).
-func keyed(key string) string {
+// resourceOfKey returns the resource that is stored under a key. Some keys have kept an old name
+// (kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go).
+func resourceOfKey(key string) string {
 	switch {
 	case strings.HasSuffix(key, "/services/specs"):
 		return "services"
@@ -136,7 +138,7 @@ func keyed(key string) string {
 	}
 }
 
-// plural is the resource of a kind in lower case, as k8s.io/apimachinery's meta.UnsafeGuessKindToResource guesses it.
+// plural returns the resource of a kind in lower case, as k8s.io/apimachinery's meta.UnsafeGuessKindToResource does.
 func plural(kind string) string {
 	switch {
 	case kind == "" || kind == "endpoints":

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Right is one thing that a user may do: a verb on a resource in all namespaces, or on a path that is no resource.
+// A Right is a permission: a verb on a resource in all namespaces, or on a non-resource path.
 type Right struct {
 	Verb, Group, Resource string
 	Path                  string // "/metrics"; then there is no resource
@@ -25,14 +25,14 @@ func (r Right) String() string {
 	return r.Verb + " " + schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
 }
 
-// metricsPath is what the server measures of itself.
+// metricsPath is the path of the server's own metrics.
 const metricsPath = "/metrics"
 
-// MetricsRight is the right to read what the server measures of itself.
+// MetricsRight is the right to read the server's own metrics.
 func MetricsRight() Right { return Right{Verb: "get", Path: metricsPath} }
 
-// Spared says what is lost without the right, where a run goes on without it; ok is false for a right that a run cannot do without.
-func (r Right) Spared() (lost string, ok bool) {
+// Optional says what a run loses without the right; ok is false for a right that a run needs.
+func (r Right) Optional() (lost string, ok bool) {
 	if r.Path != metricsPath {
 		return "", false
 	}
@@ -40,7 +40,7 @@ func (r Right) Spared() (lost string, ok bool) {
 		"and attribution, requests by the server's own clock and the objectives of API calls are missing", true
 }
 
-// Rights are the single rights of rules.
+// Rights splits rules into single rights.
 func Rights(rules []rbacv1.PolicyRule) []Right {
 	var out []Right
 	for _, rule := range rules {
@@ -58,7 +58,7 @@ func Rights(rules []rbacv1.PolicyRule) []Right {
 	return out
 }
 
-// Check asks the server, one SelfSubjectAccessReview each, which of the rights its user lacks. Nothing is stored.
+// Check returns the rights that the server's user lacks, by one SelfSubjectAccessReview each. It stores nothing.
 func (c *Cluster) Check(ctx context.Context, rules []rbacv1.PolicyRule) ([]Right, error) {
 	rights := Rights(rules)
 	allowed := make([]bool, len(rights))
@@ -67,7 +67,7 @@ func (c *Cluster) Check(ctx context.Context, rules []rbacv1.PolicyRule) ([]Right
 		return err
 	})
 	if err != nil {
-		return nil, c.scrub(fmt.Errorf("ask %s for the user's rights: %w", c.place, err))
+		return nil, c.scrub(fmt.Errorf("ask %s for the user's rights: %w", c.location, err))
 	}
 	var missing []Right
 	for i, r := range rights {
@@ -102,7 +102,8 @@ func (c *Cluster) may(ctx context.Context, r Right) (bool, error) {
 	return allowed, nil
 }
 
-// User is the name under which the server knows us; "" where it cannot say (before Kubernetes 1.28).
+// User returns the name of the user as the server knows it; "" where the server cannot report it (before Kubernetes
+// 1.28).
 func (c *Cluster) User(ctx context.Context) (string, error) {
 	has, err := c.Has(ctx, selfReviews)
 	if err != nil || !has {
@@ -111,7 +112,7 @@ func (c *Cluster) User(ctx context.Context) (string, error) {
 	review := object("authentication.k8s.io/v1", "SelfSubjectReview", "", "")
 	answer, err := c.dynamic.Resource(selfReviews).Create(quiet(ctx), review, metav1.CreateOptions{})
 	if err != nil {
-		return "", c.scrub(fmt.Errorf("ask %s who we are: %w", c.place, err))
+		return "", c.scrub(fmt.Errorf("ask %s who we are: %w", c.location, err))
 	}
 	name, _, err := unstructured.NestedString(answer.Object, "status", "userInfo", "username")
 	if err != nil {

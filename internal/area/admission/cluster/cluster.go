@@ -1,5 +1,5 @@
-// Package cluster is a connection to a Kubernetes API server: whose it is, how it is reached, and what is created on it and taken away again.
-// Everything that it creates carries the label of its run, and it removes nothing else.
+// Package cluster connects to a Kubernetes API server, and creates and removes objects there. Everything that it
+// creates carries the label of its run, and it removes nothing else.
 package cluster
 
 import (
@@ -25,31 +25,34 @@ import (
 	"tare/internal/ratelimit"
 )
 
-// Options say which cluster, as whom, and how hard it may be used. Exactly one of Kubeconfig and Server is set.
+// Options say which cluster to use, as which user, and at which rate. Exactly one of Kubeconfig and Server is set.
 type Options struct {
 	// Run is the run's id (area.Env.Run): the value of the label OwnerLabel.
 	Run string
-	// Kubeconfig is a file; Context one of its contexts, "" for its current one.
+	// Kubeconfig is a file, and Context one of its contexts; "": its current context.
 	Kubeconfig, Context string
-	// Server, CA (PEM) and Token reach a control plane of our own.
+	// Server, CA (PEM) and Token connect to an embedded control plane.
 	Server string
 	CA     []byte
 	Token  string
-	// ExposeSecrets allows credentials to be sent to another host without verifying its certificate. Without TLS none are sent.
+	// ExposeSecrets allows sending credentials to another host without verifying its certificate. Without TLS none are
+	// sent.
 	ExposeSecrets bool
-	// Bare says that no controller-manager runs there: default ServiceAccounts are made, and namespaces finalized, by this package.
+	// Bare says that no controller-manager runs there: this package then creates default ServiceAccounts and finalizes
+	// namespaces.
 	Bare bool
-	// Limit bounds the requests of setting up and removing; nil: as many as go.
+	// Limit bounds the requests of setup and removal; nil: unbounded.
 	Limit *ratelimit.Limiter
-	// Timeout bounds one request of setting up; 0: 30 s. Patience bounds how long is waited without progress, for an object to come or to go; 0: 60 s.
+	// Timeout bounds one request of setup; 0: 30 s. Patience bounds a wait without progress for an object to appear or to
+	// disappear; 0: 60 s.
 	Timeout, Patience time.Duration
 	Clock             clock.Clock // nil: the system's
 }
 
-// A Cluster is one API server, reached as one user. Its methods may be called from several goroutines at once.
+// A Cluster is a connection to one API server as one user. Its methods may be called from several goroutines.
 type Cluster struct {
 	run       string
-	place     Place
+	location  Location
 	notes     []string
 	url       *url.URL
 	bare      bool
@@ -57,7 +60,7 @@ type Cluster struct {
 	clock     clock.Clock
 	guard     *guard
 	plugin    *plugin      // nil: the credentials come from the kubeconfig
-	config    *rest.Config // unpaced
+	config    *rest.Config // without a rate limit
 	transport *http.Transport
 	client    *http.Client
 	limit     *ratelimit.Limiter
@@ -65,16 +68,16 @@ type Cluster struct {
 	metadata  metadata.Interface
 
 	mu    sync.Mutex
-	kinds map[schema.GroupVersion][]kind // what the server has, as far as it was asked
+	kinds map[schema.GroupVersion][]kind // the server's kinds, as far as asked
 }
 
-// Place is where a cluster is, as data: enough to find it again in a new process, and to notice that the name now means another. It holds no
-// credential.
-type Place struct {
-	Kubeconfig string // absolute; "" for a control plane of our own
+// Location identifies a cluster as data: enough to find it again in a new process, and to notice that the name now
+// refers to another cluster. It holds no credential.
+type Location struct {
+	Kubeconfig string // absolute; "" for an embedded control plane
 	Context    string
 	Server     string // URL
-	CA         string // SHA-256 of the authorities that are trusted, hexadecimal; "" for the host's
+	CA         string // SHA-256 of the trusted authorities, hexadecimal; "" for the host's
 }
 
 const (
@@ -82,8 +85,8 @@ const (
 	defaultPatience = 60 * time.Second
 )
 
-// New reads the kubeconfig, and asks its plugin for credentials where it names one. It does not contact the server. No error holds a
-// credential.
+// New reads the kubeconfig, and runs its credential plugin, if it names one. It does not contact the server. No error
+// holds a credential.
 func New(ctx context.Context, o Options) (*Cluster, error) {
 	if err := checkRun(o.Run); err != nil {
 		return nil, err
@@ -96,7 +99,7 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{
-		run: o.Run, place: place, bare: o.Bare, limit: o.Limit, patience: o.Patience, clock: o.Clock, plugin: plugin,
+		run: o.Run, location: place, bare: o.Bare, limit: o.Limit, patience: o.Patience, clock: o.Clock, plugin: plugin,
 		kinds: map[schema.GroupVersion][]kind{},
 	}
 	if c.patience <= 0 {
@@ -123,7 +126,7 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// connect makes the clients that set up and remove, over connections of their own.
+// connect makes the clients for setup and removal, with connections of their own.
 func (c *Cluster) connect(timeout time.Duration) error {
 	if timeout <= 0 {
 		timeout = defaultTimeout
@@ -138,56 +141,56 @@ func (c *Cluster) connect(timeout time.Duration) error {
 	}
 	rt, err := rest.HTTPWrappersForConfig(c.config, c.transport)
 	if err != nil {
-		return c.scrub(fmt.Errorf("connect to %s: %w", c.place, err))
+		return c.scrub(fmt.Errorf("connect to %s: %w", c.location, err))
 	}
 	c.client = &http.Client{Transport: rt, Timeout: timeout}
 	paced := rest.CopyConfig(c.config)
 	paced.RateLimiter = turns{c.limit}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(paced, c.client); err != nil {
-		return c.scrub(fmt.Errorf("connect to %s: %w", c.place, err))
+		return c.scrub(fmt.Errorf("connect to %s: %w", c.location, err))
 	}
 	if c.metadata, err = metadata.NewForConfigAndClient(paced, c.client); err != nil {
-		return c.scrub(fmt.Errorf("connect to %s: %w", c.place, err))
+		return c.scrub(fmt.Errorf("connect to %s: %w", c.location, err))
 	}
 	return nil
 }
 
-// Close gives up the connections.
+// Close closes idle connections.
 func (c *Cluster) Close() { c.transport.CloseIdleConnections() }
 
 // Run is the run's id.
 func (c *Cluster) Run() string { return c.run }
 
-// Place is where the cluster is.
-func (c *Cluster) Place() Place { return c.place }
+// Location returns where the cluster is.
+func (c *Cluster) Location() Location { return c.location }
 
-// Notes are what every report must say about the connection.
+// Notes returns what every report must say about the connection.
 func (c *Cluster) Notes() []string { return c.notes }
 
-// Host is the server's host, with the port where the URL has one: the value of the Host header.
+// Host is the value of the Host header: the server's host, with the port if the URL has one.
 func (c *Cluster) Host() string { return c.url.Host }
 
-// Prefix is the path under which the server's API begins: "" unless the URL has one ("/k8s/clusters/c-1").
+// Prefix is the path below which the server's API is: "" unless the URL has one ("/k8s/clusters/c-1").
 func (c *Cluster) Prefix() string { return strings.TrimSuffix(c.url.EscapedPath(), "/") }
 
-// Addr is the server's address, IPv4 first.
+// Addr returns the server's address, preferably IPv4.
 func (c *Cluster) Addr(ctx context.Context) (netip.AddrPort, error) {
 	a, err := area.ResolveHost(ctx, c.url)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("resolve %s: %w", c.place, err)
+		return netip.AddrPort{}, fmt.Errorf("resolve %s: %w", c.location, err)
 	}
 	return a, nil
 }
 
-// TLS is how clients of the server set up a connection, with the client certificate where there is one; nil for a server without TLS. HTTP/2 is
-// offered first. It is the caller's own copy.
+// TLS returns a new TLS configuration for clients of the server, with the client certificate if there is one, and with
+// HTTP/2 preferred; nil for a server without TLS.
 func (c *Cluster) TLS() (*tls.Config, error) {
 	if c.url.Scheme != "https" {
-		return nil, nil //nolint:nilnil // No TLS is no error.
+		return nil, nil //nolint:nilnil // no TLS is no error
 	}
 	t, err := rest.TLSConfigFor(c.config)
 	if err != nil {
-		return nil, c.scrub(fmt.Errorf("TLS for %s: %w", c.place, err))
+		return nil, c.scrub(fmt.Errorf("TLS for %s: %w", c.location, err))
 	}
 	if t == nil {
 		t = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -202,8 +205,8 @@ func (c *Cluster) TLS() (*tls.Config, error) {
 	return t, nil
 }
 
-// Header is what a request needs to come from the user of the kubeconfig: Authorization, Impersonate-…, User-Agent. Tokens end: call it again
-// from time to time, outside of what is timed. It may start the kubeconfig's plugin.
+// Header returns the headers that identify the kubeconfig's user: Authorization, Impersonate-…, User-Agent. Tokens
+// expire: call it again from time to time, outside the timed path. It may run the kubeconfig's plugin.
 func (c *Cluster) Header(ctx context.Context) (http.Header, error) {
 	var got http.Header
 	end := roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -212,7 +215,7 @@ func (c *Cluster) Header(ctx context.Context) (http.Header, error) {
 	})
 	rt, err := rest.HTTPWrappersForConfig(c.config, end)
 	if err != nil {
-		return nil, c.scrub(fmt.Errorf("credentials for %s: %w", c.place, err))
+		return nil, c.scrub(fmt.Errorf("credentials for %s: %w", c.location, err))
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.String(), http.NoBody)
 	if err != nil {
@@ -220,27 +223,27 @@ func (c *Cluster) Header(ctx context.Context) (http.Header, error) {
 	}
 	res, err := rt.RoundTrip(r)
 	if err != nil {
-		return nil, c.scrub(fmt.Errorf("credentials for %s: %w", c.place, err))
+		return nil, c.scrub(fmt.Errorf("credentials for %s: %w", c.location, err))
 	}
 	if err := res.Body.Close(); err != nil {
 		return nil, err
 	}
 	for name, values := range got {
 		if strings.ContainsFunc(strings.Join(values, ""), func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return nil, fmt.Errorf("credentials for %s: header %s would hold control characters", c.place, name)
+			return nil, fmt.Errorf("credentials for %s: header %s would hold control characters", c.location, name)
 		}
 	}
 	return got, nil
 }
 
-// Config is for clients of other packages: without a limit of its own, and without a timeout, so that it can watch.
+// Config is for clients of other packages: without a rate limit and without a timeout, so that it can watch.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Dynamic is a client whose requests keep to Options.Limit.
+// Dynamic is a client whose requests respect Options.Limit.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// String names the place for errors.
-func (p Place) String() string {
+// String names the location in errors.
+func (p Location) String() string {
 	if p.Kubeconfig == "" {
 		return p.Server
 	}

@@ -241,7 +241,7 @@ func TestInsecureIsSaid(t *testing.T) {
 	if got := strings.Join(c.Notes(), ""); got != area.NoteInsecure {
 		t.Errorf("the notes are %q", got)
 	}
-	if c.Place().CA != "" {
-		t.Errorf("authority %q, and none is trusted", c.Place().CA)
+	if c.Location().CA != "" {
+		t.Errorf("authority %q, and none is trusted", c.Location().CA)
 	}
 }

@@ -23,13 +23,13 @@ func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
 		return v, err
 	}
 	if json.Unmarshal(text, &v) != nil || v.Major == "" {
-		return v, c.scrub(fmt.Errorf("%s answers, but not with a version: it is no Kubernetes API server", c.place))
+		return v, c.scrub(fmt.Errorf("%s answers, but not with a version: it is no Kubernetes API server", c.location))
 	}
 	v.GitVersion = clean(v.GitVersion)
 	return v, nil
 }
 
-// Metrics is the text of the server's /metrics.
+// Metrics returns the text of the server's /metrics.
 func (c *Cluster) Metrics(ctx context.Context) ([]byte, error) { return c.get(ctx, metricsPath) }
 
 // Has reports whether the server has a resource: PodSecurityPolicies are in Kubernetes up to 1.24 only.
@@ -46,18 +46,18 @@ func (c *Cluster) Has(ctx context.Context, r schema.GroupVersionResource) (bool,
 	return false, nil
 }
 
-// get asks for a path that is no object.
+// get requests a non-resource path.
 func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
 	if err := c.limit.Wait(ctx); err != nil {
-		return nil, fmt.Errorf("get %s of %s: %w", path, c.place, err)
+		return nil, fmt.Errorf("get %s of %s: %w", path, c.location, err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.Scheme+"://"+c.url.Host+c.Prefix()+path, http.NoBody)
 	if err != nil {
-		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.place, err))
+		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.location, err))
 	}
 	res, err := c.client.Do(r)
 	if err != nil {
-		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.place, err))
+		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.location, err))
 	}
 	text, err := io.ReadAll(res.Body)
 	err = errors.Join(err, res.Body.Close())
@@ -65,12 +65,12 @@ func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
 		err = statusError(res.StatusCode, text)
 	}
 	if err != nil {
-		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.place, err))
+		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.location, err))
 	}
 	return text, nil
 }
 
-// statusError is an answer that is not 200: as the server puts it where it speaks as an API server does.
+// statusError returns the error for an answer that is not 200: the server's Status if it sends one.
 func statusError(code int, text []byte) error {
 	var s metav1.Status
 	if json.Unmarshal(text, &s) != nil || s.Kind != "Status" || s.Message == "" {
@@ -109,11 +109,11 @@ func (c *Cluster) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (kind
 			return k, nil
 		}
 	}
-	c.forget(gvk.GroupVersion()) // it may come yet
+	c.forget(gvk.GroupVersion()) // it may appear yet
 	return kind{}, fmt.Errorf("%s %s: %w", gvk.GroupVersion(), gvk.Kind, errNoKind)
 }
 
-// kindsOf asks what a group has in a version; none: the server does not have it. Only what is there is remembered.
+// kindsOf returns the kinds of a group version; none: the server does not have it. It caches only what exists.
 func (c *Cluster) kindsOf(ctx context.Context, gv schema.GroupVersion) ([]kind, error) {
 	c.mu.Lock()
 	known := c.kinds[gv]
@@ -134,7 +134,7 @@ func (c *Cluster) kindsOf(ctx context.Context, gv schema.GroupVersion) ([]kind, 
 	}
 	kinds, err := parseKinds(text, gv)
 	if err != nil {
-		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.place, err))
+		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.location, err))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,14 +142,14 @@ func (c *Cluster) kindsOf(ctx context.Context, gv schema.GroupVersion) ([]kind, 
 	return kinds, nil
 }
 
-// forget lets the server be asked anew what a group has in a version.
+// forget drops what is cached of a group version.
 func (c *Cluster) forget(gv schema.GroupVersion) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.kinds, gv)
 }
 
-// parseKinds reads an APIResourceList. Subresources are left out.
+// parseKinds parses an APIResourceList. It omits subresources.
 func parseKinds(text []byte, gv schema.GroupVersion) ([]kind, error) {
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(text, &list); err != nil || list.Kind != "APIResourceList" || list.GroupVersion != gv.String() {

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// each calls do for 0 ≤ i < n, up to parallel at once, in order of their beginnings. After an error none is begun any more, and those under way are
-// cancelled; it returns when all have ended, with the errors that are not merely the cancelling.
+// each calls do for 0 ≤ i < n in order, up to parallel at once. After an error it starts no more calls and cancels
+// those in flight. It returns when all have ended, with all errors except cancellations.
 func each(ctx context.Context, n, parallel int, do func(ctx context.Context, i int) error) error {
 	inner, cancel := context.WithCancel(quiet(ctx))
 	defer cancel()

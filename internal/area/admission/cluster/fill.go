@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Stock is a kind of objects that load acts upon.
+// Stock is a kind of objects that the load uses.
 type Stock string
 
 // The kinds of stock.
@@ -20,7 +20,7 @@ const (
 	ConfigMaps  Stock = "configmap"
 )
 
-// Resource is the stock's resource.
+// Resource returns the stock's resource.
 func (s Stock) Resource() schema.GroupVersionResource {
 	switch s {
 	case Deployments:
@@ -32,7 +32,7 @@ func (s Stock) Resource() schema.GroupVersionResource {
 	return pods
 }
 
-// JSON is an object of the stock.
+// JSON returns an object of the stock.
 func (s Stock) JSON(name string, shape Shape) []byte {
 	switch s {
 	case Deployments:
@@ -44,10 +44,11 @@ func (s Stock) JSON(name string, shape Shape) []byte {
 	return PodJSON(name, shape)
 }
 
-// StockName is the name of object i of a stock: 16 hexadecimal digits after the prefix, as load.Template writes a call's number.
+// StockName returns the name of object i of a stock: the prefix and 16 hexadecimal digits, as load.Template writes a
+// call's number.
 func StockName(prefix string, i uint64) string { return fmt.Sprintf("%s%016x", prefix, i) }
 
-// Fill creates the objects from ≤ i < from+n of a stock, named by StockName, in parallel. What is there already stays.
+// Fill creates the objects from ≤ i < from+n of a stock, named by StockName, in parallel. It skips existing ones.
 func (c *Cluster) Fill(ctx context.Context, s Stock, shape Shape, prefix string, from, n int) error {
 	gvr := s.Resource()
 	return each(ctx, n, abreast, func(ctx context.Context, i int) error {
@@ -60,23 +61,24 @@ func (c *Cluster) Fill(ctx context.Context, s Stock, shape Shape, prefix string,
 	})
 }
 
-// Count is how many objects of this run there are of a resource in a namespace ("": everywhere). Those that are going count.
+// Count returns how many objects of a resource this run has in a namespace ("": everywhere), including those being
+// deleted.
 func (c *Cluster) Count(ctx context.Context, namespace string, r schema.GroupVersionResource) (int, error) {
 	all, err := c.list(ctx, namespace, r)
 	if err != nil {
-		return 0, c.scrub(fmt.Errorf("count %s on %s: %w", r.GroupResource(), c.place, err))
+		return 0, c.scrub(fmt.Errorf("count %s on %s: %w", r.GroupResource(), c.location, err))
 	}
 	return len(all), nil
 }
 
-// Exists reports whether an object is there and is this run's.
+// Exists reports whether an object exists and belongs to this run.
 func (c *Cluster) Exists(ctx context.Context, namespace string, r schema.GroupVersionResource, name string) (bool, error) {
 	o, err := c.of(r, namespace).Get(quiet(ctx), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, c.scrub(fmt.Errorf("get %s %s on %s: %w", r.GroupResource(), name, c.place, err))
+		return false, c.scrub(fmt.Errorf("get %s %s on %s: %w", r.GroupResource(), name, c.location, err))
 	}
 	return o.Labels[OwnerLabel] == c.run, nil
 }

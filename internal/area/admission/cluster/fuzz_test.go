@@ -102,7 +102,7 @@ func FuzzCredential(f *testing.F) {
 }
 
 func FuzzChange(f *testing.F) {
-	c := &Cluster{run: "run-1", limit: ratelimit.New(clock.System{}, 2.5), place: Place{Kubeconfig: "/k", Context: "c", Server: "https://s", CA: "00"}}
+	c := &Cluster{run: "run-1", limit: ratelimit.New(clock.System{}, 2.5), location: Location{Kubeconfig: "/k", Context: "c", Server: "https://s", CA: "00"}}
 	good, err := c.Change("admission", "objects-1", []schema.GroupVersionResource{pods, vaps, deploys})
 	if err != nil {
 		f.Fatal(err)
@@ -128,7 +128,7 @@ func FuzzChange(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := (&Cluster{run: j.run, limit: ratelimit.New(clock.System{}, j.rate), place: j.place}).Change("admission", "x", j.resources, j.coming...)
+		again, err := (&Cluster{run: j.run, limit: ratelimit.New(clock.System{}, j.rate), location: j.location}).Change("admission", "x", j.resources, j.coming...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,21 +12,23 @@ import (
 	"unicode"
 )
 
-// mostAnswer bounds what is read of one answer, in bytes: a page of 500 objects, or all metrics of a large server, are a tenth of it.
+// mostAnswer bounds the part of an answer that is read, in bytes: a page of 500 objects, or all metrics of a large
+// server, are a tenth of it.
 const mostAnswer = 64 << 20
 
-// mostWords bounds how much of a server's words an error repeats, in bytes.
+// mostWords bounds how much of a server's message an error quotes, in bytes.
 const mostWords = 600
 
-// A guard stands next to the wire: it keeps requests, and with them the credentials, at the one server, refuses to be sent elsewhere, bounds
-// answers, and knows the credentials that were sent, so that no error repeats them.
+// A guard is the innermost round tripper. It sends requests, and with them the credentials, to the one server only,
+// refuses redirects, bounds answers, and records the credentials that were sent, so that no error repeats them.
 type guard struct {
 	host    string
 	mu      sync.Mutex
 	secrets []string
 }
 
-// leastSecret is how long a credential must be for its letters to be taken out of words: a shorter one would take words apart, and guards nothing.
+// leastSecret is the minimum length of a credential that is removed from messages: a shorter one would occur in
+// ordinary words, and protects nothing.
 const leastSecret = 4
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -34,7 +36,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// CancelRequest is what client-go looks for when a request's time is up. There is nothing to do: the request's context has ended.
+// CancelRequest exists because client-go looks for it when a request times out. It does nothing: the request's context
+// has ended.
 func (roundTrip) CancelRequest(*http.Request) {}
 
 func (g *guard) wrap(next http.RoundTripper) http.RoundTripper {
@@ -58,7 +61,7 @@ func (g *guard) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// learn remembers what must not be repeated.
+// learn records a credential.
 func (g *guard) learn(authorization string) {
 	scheme, value, found := strings.Cut(authorization, " ")
 	if !found || len(value) < leastSecret {
@@ -80,7 +83,8 @@ func (g *guard) learn(authorization string) {
 	}
 }
 
-// scrub is err with words that can be shown: no credential that was sent, no control characters, not endless.
+// scrub returns err with a message that can be shown: without the credentials that were sent, without control
+// characters, and of bounded length.
 func (c *Cluster) scrub(err error) error {
 	if err == nil {
 		return nil
@@ -88,7 +92,8 @@ func (c *Cluster) scrub(err error) error {
 	return &scrubbed{words: c.guard.scrub(err.Error()), err: err}
 }
 
-// Scrub is err without the credentials that were sent, and without what a terminal would act on. errors.Is and errors.As still see its causes.
+// Scrub returns err with a message without the credentials that were sent and without control characters. errors.Is and
+// errors.As still see its causes.
 func (c *Cluster) Scrub(err error) error { return c.scrub(err) }
 
 func (g *guard) scrub(words string) string {
@@ -102,13 +107,13 @@ func (g *guard) scrub(words string) string {
 	return clean(words)
 }
 
-// clean takes out what a terminal would act on, and shortens.
+// clean removes control characters, and shortens the text.
 func clean(words string) string {
 	words = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
-		return ' ' // not nothing: what was apart must not become one
+		return ' ' // a blank keeps words apart
 	}, strings.ToValidUTF8(words, "?"))
 	if len(words) > mostWords {
 		words = strings.ToValidUTF8(words[:mostWords], "") + "…"
@@ -124,10 +129,10 @@ type scrubbed struct {
 // Error implements error.
 func (s *scrubbed) Error() string { return s.words }
 
-// Unwrap gives the causes to errors.Is and errors.As.
+// Unwrap returns the cause for errors.Is and errors.As.
 func (s *scrubbed) Unwrap() error { return s.err }
 
-// bounded ends an answer that does not end.
+// bounded ends answers that are too long.
 type bounded struct {
 	io.ReadCloser
 	left int64

@@ -28,7 +28,7 @@ var ask = map[string]func(ctx context.Context, c *Cluster) error{
 	"fill":   func(ctx context.Context, c *Cluster) error { return c.Fill(ctx, Pods, c.Shape("n"), "p-", 0, 3) },
 	"count":  func(ctx context.Context, c *Cluster) error { _, err := c.Count(ctx, "n", pods); return err },
 	"exists": func(ctx context.Context, c *Cluster) error { _, err := c.Exists(ctx, "n", pods, "a"); return err },
-	"empty":  func(ctx context.Context, c *Cluster) error { return c.Empty(ctx, "n", pods) },
+	"empty":  func(ctx context.Context, c *Cluster) error { return c.DeleteAll(ctx, "n", pods) },
 	"remove": func(ctx context.Context, c *Cluster) error {
 		return c.RemoveAll(ctx, []schema.GroupVersionResource{pods, vaps})
 	},
@@ -128,7 +128,7 @@ func TestNotBelieved(t *testing.T) {
 		}
 		return r.URL.Query().Has("limit")
 	}
-	wantError(t, c.Empty(t.Context(), "", pods), `lists "precious"`)
+	wantError(t, c.DeleteAll(t.Context(), "", pods), `lists "precious"`)
 	if n := s.count(http.MethodDelete); n > 0 {
 		t.Errorf("%d requests to delete", n)
 	}
@@ -138,8 +138,8 @@ func TestNotBelieved(t *testing.T) {
 		}
 		return r.URL.Query().Has("limit")
 	}
-	wantError(t, c.Empty(t.Context(), "", pods), "could not find")
-	if err := c.Empty(t.Context(), "", schema.GroupVersionResource{Group: "gone.example", Version: "v1", Resource: "things"}); err != nil {
+	wantError(t, c.DeleteAll(t.Context(), "", pods), "could not find")
+	if err := c.DeleteAll(t.Context(), "", schema.GroupVersionResource{Group: "gone.example", Version: "v1", Resource: "things"}); err != nil {
 		t.Errorf("a kind that is not served any more: %v", err)
 	}
 }
@@ -159,7 +159,7 @@ func TestPromisesAreNotKept(t *testing.T) {
 		}
 		return r.Method == http.MethodDelete
 	}
-	wantError(t, c.Empty(t.Context(), "n", pods), "7 did not go", "and 2 more")
+	wantError(t, c.DeleteAll(t.Context(), "n", pods), "7 did not go", "and 2 more")
 	if n := s.count(http.MethodDelete); n != 7 {
 		t.Errorf("%d removals asked for, want 7", n)
 	}

@@ -17,11 +17,11 @@ import (
 // ChangeKind is the kind of changes that are objects on a cluster.
 const ChangeKind = "objects"
 
-// Change is what is about to be created, for the journal: all objects of this run of these resources, and of kinds that are yet to come, whose resources
-// nobody knows. id is unique within the run. The data holds paths and names, never a credential. A control plane of our own, which ends as a
-// whole, has none.
+// Change returns the journal entry for what is about to be created: all objects of this run of these resources, and of
+// kinds that do not exist yet, whose resources are unknown. id is unique within the run. The data holds paths and
+// names, never a credential. It is an error for an embedded control plane, which ends as a whole.
 func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionResource, coming ...schema.GroupVersionKind) (area.Change, error) {
-	if c.place.Kubeconfig == "" {
+	if c.location.Kubeconfig == "" {
 		return area.Change{}, errors.New("objects on a control plane of our own are not journaled: the plane is")
 	}
 	words := make([]string, len(resources))
@@ -33,14 +33,14 @@ func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionRes
 		kinds[i] = k.Group + "/" + k.Version + "/" + k.Kind
 	}
 	return area.Change{Area: areaName, Kind: ChangeKind, ID: id, Data: map[string]string{
-		"kubeconfig": c.place.Kubeconfig, "context": c.place.Context, "server": c.place.Server, "ca_sha256": c.place.CA,
+		"kubeconfig": c.location.Kubeconfig, "context": c.location.Context, "server": c.location.Server, "ca_sha256": c.location.CA,
 		"run": c.run, "resources": strings.Join(words, ","), "kinds": strings.Join(kinds, ","),
 		"max_rate": strconv.FormatFloat(c.limit.Rate(), 'g', -1, 64),
 	}}, nil
 }
 
-// Undo takes back a Change in any process, any number of times. It refuses when the kubeconfig now means another server. limit, unless it is nil,
-// stands in place of the journal's.
+// Undo undoes a Change in any process, any number of times. It refuses when the kubeconfig now refers to another
+// server. limit, unless nil, replaces the journal's limit.
 func Undo(ctx context.Context, change area.Change, limit *ratelimit.Limiter, clk clock.Clock) error {
 	j, err := parseChange(change.Data)
 	if err != nil {
@@ -52,16 +52,16 @@ func Undo(ctx context.Context, change area.Change, limit *ratelimit.Limiter, clk
 	if limit == nil {
 		limit = ratelimit.New(clk, j.rate)
 	}
-	o := Options{Run: j.run, Kubeconfig: j.place.Kubeconfig, Context: j.place.Context, Limit: limit, Clock: clk}
-	o.ExposeSecrets = true // the run went there in the same way: place is compared before anything is sent
+	o := Options{Run: j.run, Kubeconfig: j.location.Kubeconfig, Context: j.location.Context, Limit: limit, Clock: clk}
+	o.ExposeSecrets = true // the run did the same: the location is compared before anything is sent
 	c, err := New(ctx, o)
 	if err != nil {
-		return fmt.Errorf("%w; what is left on %s carries the label %s=%s", err, j.place.Server, OwnerLabel, j.run)
+		return fmt.Errorf("%w; what is left on %s carries the label %s=%s", err, j.location.Server, OwnerLabel, j.run)
 	}
 	defer c.Close()
-	if c.place != j.place {
+	if c.location != j.location {
 		return fmt.Errorf("context %q of %s meant %s when the run began, and now means %s: nothing was removed; what is left carries the label %s=%s",
-			j.place.Context, j.place.Kubeconfig, j.place.describe(), c.place.describe(), OwnerLabel, j.run)
+			j.location.Context, j.location.Kubeconfig, j.location.describe(), c.location.describe(), OwnerLabel, j.run)
 	}
 	if err := c.RemoveAll(ctx, j.resources, j.coming...); err != nil {
 		return err
@@ -69,8 +69,8 @@ func Undo(ctx context.Context, change area.Change, limit *ratelimit.Limiter, clk
 	return c.AwaitGone(ctx, j.coming)
 }
 
-// describe names the server so that two with one URL can be told apart.
-func (p Place) describe() string {
+// describe names the server so that two with the same URL differ.
+func (p Location) describe() string {
 	if p.CA == "" {
 		return p.Server + " (no authority of its own)"
 	}
@@ -79,18 +79,18 @@ func (p Place) describe() string {
 
 // journaled is a change's data.
 type journaled struct {
-	place     Place
+	location  Location
 	run       string
 	resources []schema.GroupVersionResource
-	coming    []schema.GroupVersionKind // journals of older releases have none
+	coming    []schema.GroupVersionKind // absent in journals of older releases
 	rate      float64
 }
 
 // parseChange reads a change's data.
 func parseChange(data map[string]string) (j journaled, err error) {
-	j.place = Place{Kubeconfig: data["kubeconfig"], Context: data["context"], Server: data["server"], CA: data["ca_sha256"]}
+	j.location = Location{Kubeconfig: data["kubeconfig"], Context: data["context"], Server: data["server"], CA: data["ca_sha256"]}
 	j.run = data["run"]
-	if j.place.Kubeconfig == "" || j.place.Context == "" || j.place.Server == "" {
+	if j.location.Kubeconfig == "" || j.location.Context == "" || j.location.Server == "" {
 		return j, errors.New("it does not say which cluster it was")
 	}
 	if err := checkRun(j.run); err != nil {
@@ -119,7 +119,7 @@ func parseChange(data map[string]string) (j journaled, err error) {
 	return j, nil
 }
 
-// triples reads a list of group/version/name, separated by commas. what is the name's, for errors.
+// triples parses a comma-separated list of group/version/name. what names the list in errors.
 func triples(text, what string) (out [][3]string, err error) {
 	if text == "" {
 		return nil, nil

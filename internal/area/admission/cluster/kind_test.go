@@ -93,7 +93,7 @@ func TestKindsThatGo(t *testing.T) {
 	o.Run = "run-1"
 	c := connect(t, o)
 	later(s, func() bool { return false })
-	standing, coming, err := c.Sort(t.Context(), []schema.GroupVersionKind{ruleKind, {Version: "v1", Kind: "ConfigMap"}, ruleKind})
+	standing, coming, err := c.Lookup(t.Context(), []schema.GroupVersionKind{ruleKind, {Version: "v1", Kind: "ConfigMap"}, ruleKind})
 	if err != nil || !cmp.Equal(coming, []schema.GroupVersionKind{ruleKind}) || !cmp.Equal(standing, []schema.GroupVersionResource{configMaps}) {
 		t.Fatalf("standing %v, coming %v, %v", standing, coming, err)
 	}
@@ -150,7 +150,7 @@ func TestRememberedKinds(t *testing.T) {
 		t.Fatalf("has: %v, %v", has, err)
 	}
 	there.Store(false)
-	if err := c.Empty(t.Context(), "", rules); err != nil {
+	if err := c.DeleteAll(t.Context(), "", rules); err != nil {
 		t.Errorf("it has gone: %v", err)
 	}
 }

@@ -22,48 +22,48 @@ import (
 	"tare/internal/area"
 )
 
-// mostKubeconfig bounds what is read of a file, in bytes: a context is about 5 kB with its certificates.
+// mostKubeconfig bounds the part of a file that is read, in bytes: a context takes about 5 kB with its certificates.
 const mostKubeconfig = 8 << 20
 
-// userAgent tells the server's log who asks.
+// userAgent identifies tare in the server's log.
 const userAgent = "tare"
 
-// connection is how the cluster of o is reached. The plugin is nil where the credentials are in the kubeconfig.
-func connection(ctx context.Context, o Options) (*rest.Config, Place, *plugin, error) {
+// connection returns how to connect to the cluster of o. The plugin is nil if the credentials are in the kubeconfig.
+func connection(ctx context.Context, o Options) (*rest.Config, Location, *plugin, error) {
 	switch {
 	case o.Kubeconfig != "" && o.Server != "":
-		return nil, Place{}, nil, errors.New("a cluster is named by a kubeconfig or by its server, not by both")
+		return nil, Location{}, nil, errors.New("a cluster is named by a kubeconfig or by its server, not by both")
 	case o.Kubeconfig == "" && o.Server == "":
-		return nil, Place{}, nil, errors.New("no cluster is named: a kubeconfig is needed")
+		return nil, Location{}, nil, errors.New("no cluster is named: a kubeconfig is needed")
 	case o.Server != "":
 		return ownConnection(o)
 	}
 	path, err := filepath.Abs(o.Kubeconfig)
 	if err != nil {
-		return nil, Place{}, nil, err
+		return nil, Location{}, nil, err
 	}
 	file, err := readKubeconfig(path)
 	if err != nil {
-		return nil, Place{}, nil, err
+		return nil, Location{}, nil, err
 	}
 	name, err := chooseContext(file, path, o.Context)
 	if err != nil {
-		return nil, Place{}, nil, err
+		return nil, Location{}, nil, err
 	}
 	for _, x := range credentialFiles(file, name) {
 		if err := area.CheckSecretFile(x); err != nil {
-			return nil, Place{}, nil, fmt.Errorf("context %q of %s: %w", name, path, err)
+			return nil, Location{}, nil, fmt.Errorf("context %q of %s: %w", name, path, err)
 		}
 	}
 	config, plugin, err := configOf(ctx, file, name, o)
 	if err != nil {
-		return nil, Place{}, nil, fmt.Errorf("context %q of %s: %w", name, path, err)
+		return nil, Location{}, nil, fmt.Errorf("context %q of %s: %w", name, path, err)
 	}
-	return config, Place{Kubeconfig: path, Context: name, Server: config.Host, CA: hashCA(config.CAData)}, plugin, nil
+	return config, Location{Kubeconfig: path, Context: name, Server: config.Host, CA: hashCA(config.CAData)}, plugin, nil
 }
 
-// SecretFiles are the kubeconfig and the files with a key or a token that a context of it (the current one for "") names. What cannot be read is left to
-// whoever connects.
+// SecretFiles returns the kubeconfig and the files with a key or a token that a context of it ("": the current one)
+// names. It omits what it cannot read: connecting reports that.
 func SecretFiles(kubeconfig, context string) []string {
 	paths := []string{kubeconfig}
 	file, err := readKubeconfig(kubeconfig)
@@ -77,7 +77,7 @@ func SecretFiles(kubeconfig, context string) []string {
 	return append(paths, credentialFiles(file, name)...)
 }
 
-// credentialFiles are the files with a key or a token that the user of a context names.
+// credentialFiles returns the files with a key or a token that the user of a context names.
 func credentialFiles(file *api.Config, name string) (paths []string) {
 	user := file.AuthInfos[file.Contexts[name].AuthInfo]
 	if user == nil {
@@ -91,19 +91,20 @@ func credentialFiles(file *api.Config, name string) (paths []string) {
 	return paths
 }
 
-// Locate reads where a context of a kubeconfig (the current one for "") is, without its credentials: no plugin is started.
-func Locate(kubeconfig, context string) (Place, error) {
+// Locate reads the location of a context of a kubeconfig ("": the current one), without its credentials: it runs no
+// plugin.
+func Locate(kubeconfig, context string) (Location, error) {
 	path, err := filepath.Abs(kubeconfig)
 	if err != nil {
-		return Place{}, err
+		return Location{}, err
 	}
 	file, err := readKubeconfig(path)
 	if err != nil {
-		return Place{}, err
+		return Location{}, err
 	}
 	name, err := chooseContext(file, path, context)
 	if err != nil {
-		return Place{}, err
+		return Location{}, err
 	}
 	x := file.Clusters[file.Contexts[name].Cluster]
 	c := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: x.CertificateAuthority, CAData: x.CertificateAuthorityData}}
@@ -111,23 +112,23 @@ func Locate(kubeconfig, context string) (Place, error) {
 		err = plain(rest.LoadTLSFiles(c))
 	}
 	if err != nil {
-		return Place{}, fmt.Errorf("context %q of %s: %w", name, path, err)
+		return Location{}, fmt.Errorf("context %q of %s: %w", name, path, err)
 	}
-	return Place{Kubeconfig: path, Context: name, Server: x.Server, CA: hashCA(c.CAData)}, nil
+	return Location{Kubeconfig: path, Context: name, Server: x.Server, CA: hashCA(c.CAData)}, nil
 }
 
-// ownConnection reaches a control plane of our own.
-func ownConnection(o Options) (*rest.Config, Place, *plugin, error) {
+// ownConnection connects to an embedded control plane.
+func ownConnection(o Options) (*rest.Config, Location, *plugin, error) {
 	c := base(&rest.Config{Host: o.Server, BearerToken: o.Token})
 	c.CAData = o.CA
 	if _, err := checkServer(o.Server, o.Token != ""); err != nil {
-		return nil, Place{}, nil, err
+		return nil, Location{}, nil, err
 	}
-	return c, Place{Server: c.Host, CA: hashCA(o.CA)}, nil, nil
+	return c, Location{Server: c.Host, CA: hashCA(o.CA)}, nil, nil
 }
 
-// base sets what is the same for all: no limit of client-go's own, no words of the server on our standard error, no way around what the kubeconfig
-// says. The load connects directly, so nothing else may go through a proxy.
+// base sets what all connections share: no rate limit of client-go's own, no server warnings on standard error, and no
+// proxy. The load connects directly, so nothing else may go through a proxy.
 func base(c *rest.Config) *rest.Config {
 	c.QPS, c.UserAgent = -1, userAgent
 	c.WarningHandler = rest.NoWarnings{}
@@ -135,7 +136,7 @@ func base(c *rest.Config) *rest.Config {
 	return c
 }
 
-// readKubeconfig parses a file. Its errors hold nothing of what is in it.
+// readKubeconfig parses a file. Its errors quote nothing of the file.
 func readKubeconfig(path string) (*api.Config, error) {
 	f, err := area.OpenSecret(path)
 	if err != nil {
@@ -164,8 +165,8 @@ func readKubeconfig(path string) (*api.Config, error) {
 	return c, nil
 }
 
-// parseKubeconfig turns the text of a file into its parts. Parsers quote what they stumble over, and that may be a key: of their words only the
-// line is kept.
+// parseKubeconfig parses the text of a file. Parsers quote what they reject, which may be a key: of their message it
+// keeps only the line number.
 func parseKubeconfig(text []byte) (*api.Config, error) {
 	c, err := clientcmd.Load(text)
 	if err != nil {
@@ -192,7 +193,7 @@ func parseKubeconfig(text []byte) (*api.Config, error) {
 	return c, nil
 }
 
-// lineOf is ", near line 7" where a parser says a line, else nothing.
+// lineOf returns ", near line 7" if a parser's message names a line, and else "".
 func lineOf(words string) string {
 	_, after, found := strings.Cut(words, "line ")
 	end := strings.IndexFunc(after, func(r rune) bool { return r < '0' || r > '9' })
@@ -202,7 +203,8 @@ func lineOf(words string) string {
 	return ", near line " + after[:end]
 }
 
-// chooseContext is the context's name: the wanted one or the current one, with its cluster and its user in the file.
+// chooseContext returns the context's name: the wanted one or the current one. It fails unless the file has its cluster
+// and its user.
 func chooseContext(c *api.Config, path, wanted string) (string, error) {
 	name := wanted
 	if name == "" {
@@ -225,7 +227,7 @@ func chooseContext(c *api.Config, path, wanted string) (string, error) {
 	return name, nil
 }
 
-// configOf reads what a context needs: certificates, and credentials from its plugin.
+// configOf reads a context's certificates, and its credentials, which may come from a plugin.
 func configOf(ctx context.Context, file *api.Config, name string, o Options) (*rest.Config, *plugin, error) {
 	cluster := file.Clusters[file.Contexts[name].Cluster]
 	user := file.AuthInfos[file.Contexts[name].AuthInfo]
@@ -267,7 +269,7 @@ func configOf(ctx context.Context, file *api.Config, name string, o Options) (*r
 	return c, p, checkTLS(c)
 }
 
-// plain keeps a path's error, and of others the words only where they cannot hold a value: the file's words are the server's business.
+// plain returns the errors of paths unchanged, and of others only a message that cannot hold a value of the file.
 func plain(err error) error {
 	if err == nil {
 		return nil
@@ -278,7 +280,7 @@ func plain(err error) error {
 	return errors.New("its certificates or credentials cannot be used together: " + clean(err.Error()))
 }
 
-// checkTLS tries whether certificate and key belong together. Its errors hold nothing of a key.
+// checkTLS checks that certificate and key belong together. Its errors quote nothing of a key.
 func checkTLS(c *rest.Config) error {
 	if _, err := rest.TLSConfigFor(c); err != nil {
 		return errors.New("its certificates cannot be used: certificate-authority, client-certificate and client-key must be PEM, and the key the certificate's")
@@ -286,12 +288,13 @@ func checkTLS(c *rest.Config) error {
 	return nil
 }
 
-// sendsSecrets reports whether requests carry a credential. A client certificate is none: its key stays here.
+// sendsSecrets reports whether requests carry a credential. A client certificate is none: its key is not sent.
 func sendsSecrets(c *rest.Config) bool {
 	return c.BearerToken != "" || c.BearerTokenFile != "" || c.Password != ""
 }
 
-// checkVerified refuses to send credentials to a server whose certificate is not verified: anybody on the way could answer in its place.
+// checkVerified refuses to send credentials to a server whose certificate is not verified: any host on the path could
+// answer in its place.
 func checkVerified(c *rest.Config, plugin bool, o Options) error {
 	u, err := url.Parse(c.Host)
 	secrets := plugin || sendsSecrets(c)
@@ -302,7 +305,7 @@ func checkVerified(c *rest.Config, plugin bool, o Options) error {
 		"certificate-authority; where that is accepted: target: {expose_secrets: true}, and every report will say it", c.Host)
 }
 
-// checkServer refuses what is no URL of a server, and what would send credentials unencrypted over a network.
+// checkServer rejects an invalid URL, and one that would send credentials unencrypted over a network.
 func checkServer(server string, secrets bool) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" || u.Fragment != "" {

@@ -92,8 +92,8 @@ func TestSeveralContexts(t *testing.T) {
 			t.Errorf("context %q is %q, want %q", name, got, want)
 		}
 		place, err := Locate(path, name)
-		if err != nil || place != c.Place() {
-			t.Errorf("Locate says %+v, %v; want %+v", place, err, c.Place())
+		if err != nil || place != c.Location() {
+			t.Errorf("Locate says %+v, %v; want %+v", place, err, c.Location())
 		}
 		secure, err := c.TLS()
 		if err != nil || secure.ServerName != c.url.Hostname() || secure.InsecureSkipVerify || fmt.Sprint(secure.NextProtos) != "[h2 http/1.1]" {

@@ -10,10 +10,10 @@ import (
 	"tare/internal/ratelimit"
 )
 
-// quiet keeps client-go from writing to this process's standard error: what matters comes back as an error.
+// quiet keeps client-go from writing to this process's standard error: it returns what matters as an error.
 func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
 
-// turns has client-go's requests wait for their turn.
+// turns makes client-go's requests wait for the limiter.
 type turns struct{ *ratelimit.Limiter }
 
 var _ flowcontrol.RateLimiter = turns{}

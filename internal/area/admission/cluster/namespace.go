@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// EnsureNamespace creates a namespace with labels, and sees to it that pods can be created in it: that its default ServiceAccount is there.
+// EnsureNamespace creates a namespace with labels and its default ServiceAccount, without which no pod can be created
+// in it.
 func (c *Cluster) EnsureNamespace(ctx context.Context, name string, labels map[string]string) error {
 	ctx = quiet(ctx)
 	ns := object("v1", "Namespace", "", name)
@@ -40,7 +41,8 @@ func (c *Cluster) EnsureNamespace(ctx context.Context, name string, labels map[s
 	}
 }
 
-// finalize lets namespaces go on a server without a controller that empties them. They must be empty of what matters.
+// finalize completes the deletion of namespaces on a server without the controller for it. They must be empty of what
+// matters.
 func (c *Cluster) finalize(ctx context.Context, left []metav1.PartialObjectMetadata) error {
 	ctx = quiet(ctx)
 	for i := range left {
@@ -57,7 +59,7 @@ func (c *Cluster) finalize(ctx context.Context, left []metav1.PartialObjectMetad
 // CallerRole is the name of the Role, and of its binding, that EnsureRole creates.
 const CallerRole = "tare-caller"
 
-// EnsureRole lets user caller do in the namespace what the rules say.
+// EnsureRole grants a user the rules in the namespace.
 func (c *Cluster) EnsureRole(ctx context.Context, namespace, caller string, rules []rbacv1.PolicyRule) error {
 	role := &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
@@ -81,7 +83,7 @@ func (c *Cluster) EnsureRole(ctx context.Context, namespace, caller string, rule
 	return c.Apply(ctx, objects, 1)
 }
 
-// object is an object without contents.
+// object returns an object without contents.
 func object(version, kind, namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetAPIVersion(version)
@@ -93,7 +95,7 @@ func object(version, kind, namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// Denied reports whether an error is the server's no: to the user, or by a policy.
+// Denied reports whether an error is the server's refusal, of the user or by a policy.
 func Denied(err error) bool {
 	var s apierrors.APIStatus
 	if !errors.As(err, &s) {

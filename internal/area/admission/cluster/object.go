@@ -20,16 +20,17 @@ import (
 
 // Names that objects carry.
 const (
-	// OwnerLabel says which run created an object. Only what carries it is ever removed.
+	// OwnerLabel names the run that created an object. Only objects that carry it are ever removed.
 	OwnerLabel = "tare.dev/run"
-	// ManagerLabel and Manager are the labels that Kubernetes recommends for tools.
+	// ManagerLabel and Manager are the label that Kubernetes recommends for tools.
 	ManagerLabel = "app.kubernetes.io/managed-by"
 	Manager      = "tare"
-	// contentKey is an annotation with a hash of what was to be created, so that a second attempt tells the same object from another.
+	// contentKey is an annotation with a hash of the object as it was to be created, so that a second attempt recognizes
+	// it.
 	contentKey = "tare.dev/content"
 )
 
-// abreast is how many requests of setting up are under way at once.
+// abreast is how many requests of setup are in flight at once.
 const abreast = 32
 
 var runPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
@@ -41,17 +42,17 @@ func checkRun(id string) error {
 	return nil
 }
 
-// Labels are what every object of the run carries.
+// Labels are the labels of every object of the run.
 func (c *Cluster) Labels() map[string]string {
 	return map[string]string{OwnerLabel: c.run, ManagerLabel: Manager}
 }
 
-// Selector finds the objects of the run.
+// Selector selects the objects of the run.
 func (c *Cluster) Selector() string { return OwnerLabel + "=" + c.run }
 
-// Apply creates objects, in their order; those of one kind that follow one another are created up to parallel at once. It never changes an
-// object: one that is there already is fine when this run created the same, and else an error that names it. What objects bring about is waited for by
-// those that follow: a kind that is defined by one of them, or by an engine because of one, and a webhook that does not answer yet.
+// Apply creates objects in order; consecutive objects of one kind are created up to parallel at once. It never changes
+// an object: an existing one is accepted if this run created the same, and else an error that names it. It waits for
+// what an object brings about: a kind that a definition or an engine creates, and a webhook that does not answer yet.
 func (c *Cluster) Apply(ctx context.Context, objects []*unstructured.Unstructured, parallel int) error {
 	ctx = quiet(ctx)
 	for start := 0; start < len(objects); {
@@ -73,7 +74,7 @@ func (c *Cluster) Apply(ctx context.Context, objects []*unstructured.Unstructure
 	return nil
 }
 
-// create makes one object, which it copies.
+// create creates a copy of one object.
 func (c *Cluster) create(ctx context.Context, k kind, o *unstructured.Unstructured) error {
 	if err := checkObject(k, o); err != nil {
 		return c.notCreated(o, err)
@@ -91,7 +92,7 @@ func (c *Cluster) create(ctx context.Context, k kind, o *unstructured.Unstructur
 	}
 }
 
-// judgeCreation says of the answer to a creation whether it may be another one soon, and what it means if it stays.
+// judgeCreation decides whether a failed creation is worth another attempt, and returns the error to report if not.
 func (c *Cluster) judgeCreation(ctx context.Context, k kind, o *unstructured.Unstructured, err error) (again bool, _ error) {
 	switch {
 	case err == nil:
@@ -106,8 +107,9 @@ func (c *Cluster) judgeCreation(ctx context.Context, k kind, o *unstructured.Uns
 	return isUnsettled(err), err
 }
 
-// isUnsettled reports answers that the API server gives while something is on its way: it lists a kind some moments before it serves it, and some after
-// it has gone, refuses objects of one that is being removed, and asks webhooks whose server is not up yet.
+// isUnsettled reports whether the API server's answer is transient: it lists a kind some moments before it serves it
+// and after the kind is gone, refuses objects of a kind that is being removed, and calls webhooks whose server is not
+// up yet.
 func isUnsettled(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -131,7 +133,7 @@ func (c *Cluster) notCreated(o *unstructured.Unstructured, err error) error {
 	return c.scrub(fmt.Errorf("create %s: %w", nameOf(o), err))
 }
 
-// checkExisting judges an object that is there already. gone: it is about to go, or has gone.
+// checkExisting checks an object that already exists. gone: it is being deleted, or has been.
 func (c *Cluster) checkExisting(ctx context.Context, k kind, want *unstructured.Unstructured) (gone bool, err error) {
 	there, err := c.in(k, want.GetNamespace()).Get(ctx, want.GetName(), metav1.GetOptions{})
 	switch {
@@ -153,7 +155,7 @@ func (c *Cluster) checkExisting(ctx context.Context, k kind, want *unstructured.
 	return false, nil
 }
 
-// own is a copy of o that says whose it is.
+// own returns a copy of o with this run's labels.
 func (c *Cluster) own(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	labels := o.GetLabels()
@@ -201,7 +203,7 @@ func (c *Cluster) in(k kind, namespace string) dynamic.ResourceInterface {
 	return c.dynamic.Resource(k.GroupVersionResource)
 }
 
-// nameOf is "Pod tare-1/a".
+// nameOf returns "Pod tare-1/a".
 func nameOf(o *unstructured.Unstructured) string {
 	name := o.GetName()
 	if o.GetNamespace() != "" {
@@ -210,5 +212,5 @@ func nameOf(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + name
 }
 
-// poll is how often it is looked whether something has come or gone.
+// poll is the interval at which a wait checks whether something has appeared or disappeared.
 const poll = 200 * time.Millisecond

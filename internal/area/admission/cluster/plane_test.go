@@ -113,7 +113,7 @@ func tryFill(t *testing.T, c *Cluster) {
 			}
 		}
 		filled := time.Since(begin)
-		if err := c.Empty(ctx, "tare-one", s.Resource()); err != nil {
+		if err := c.DeleteAll(ctx, "tare-one", s.Resource()); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := c.Count(ctx, "", s.Resource()); err != nil || n != 0 {
@@ -207,7 +207,7 @@ func tryRemove(t *testing.T, c, other *Cluster) {
 	}
 	c.patience = time.Second
 	defer func() { c.patience = 20 * time.Second }()
-	wantError(t, c.Empty(ctx, "", configMaps), "tare-one/held", "finalizers tare.dev/test", "did not go")
+	wantError(t, c.DeleteAll(ctx, "", configMaps), "tare-one/held", "finalizers tare.dev/test", "did not go")
 	patch := []byte(`{"metadata": {"finalizers": null}}`)
 	if _, err := c.Dynamic().Resource(configMaps).Namespace("tare-one").Patch(ctx, "held", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)

@@ -21,31 +21,31 @@ import (
 	"tare/internal/clock"
 )
 
-// pluginTime bounds one run of a plugin. client-go's own runner has no bound, and no context: a plugin that waits for a login that nobody sees would
-// stop a run for ever.
+// pluginTime bounds one run of a plugin. client-go's own runner has no bound and no context: a plugin that waits for an
+// unattended login would block a run indefinitely.
 const pluginTime = time.Minute
 
-// mostCredential bounds what a plugin may say, in bytes.
+// mostCredential bounds a plugin's output, in bytes.
 const mostCredential = 1 << 20
 
-// A plugin is the program that a kubeconfig names for credentials (client.authentication.k8s.io), and what it said last.
+// A plugin is the credential program that a kubeconfig names (client.authentication.k8s.io), and its latest output.
 type plugin struct {
 	exec  *api.ExecConfig
 	info  string // KUBERNETES_EXEC_INFO
 	clock clock.Clock
-	turn  chan struct{} // held by the one run of the program
+	turn  chan struct{} // held by the one process of the program
 
 	mu  sync.Mutex
 	now credential
 }
 
-// credential is what a plugin says.
+// credential is the output of a plugin.
 type credential struct {
 	token string
 	pair  *tls.Certificate
 	cert  []byte
 	key   []byte
-	until time.Time // zero: until the server refuses it
+	until time.Time // zero: until the server rejects it
 }
 
 func newPlugin(c *rest.Config, clk clock.Clock) (*plugin, error) {
@@ -75,7 +75,7 @@ func newPlugin(c *rest.Config, clk clock.Clock) (*plugin, error) {
 	return p, nil
 }
 
-// into asks for credentials and puts the certificate into c. The token comes with each request, as it may end.
+// into requests credentials and adds the certificate to c. Tokens are added to each request instead, as they expire.
 func (p *plugin) into(ctx context.Context, c *rest.Config) error {
 	now, err := p.fresh(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *plugin) into(ctx context.Context, c *rest.Config) error {
 	return nil
 }
 
-// wrap adds the token of the moment.
+// wrap adds the current token to requests.
 func (p *plugin) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		now, err := p.fresh(r.Context())
@@ -107,7 +107,7 @@ func (p *plugin) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// refused lets the next request ask the plugin anew, unless another has done so already.
+// refused makes the next request run the plugin again, unless another has done so already.
 func (p *plugin) refused(c credential) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (p *plugin) current() (credential, bool) {
 	return p.now, ok
 }
 
-// fresh is a credential that has not ended.
+// fresh returns a credential that has not expired.
 func (p *plugin) fresh(ctx context.Context) (credential, error) {
 	if now, ok := p.current(); ok {
 		return now, nil
@@ -135,7 +135,7 @@ func (p *plugin) fresh(ctx context.Context) (credential, error) {
 	}
 	defer func() { <-p.turn }()
 	if now, ok := p.current(); ok {
-		return now, nil // another asked meanwhile
+		return now, nil // another request has renewed it meanwhile
 	}
 	now, err := p.run(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *plugin) fresh(ctx context.Context) (credential, error) {
 	return now, nil
 }
 
-// hasCertificate reports whether the plugin shows who we are by a certificate.
+// hasCertificate reports whether the plugin authenticates by a certificate.
 func (p *plugin) hasCertificate() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +166,7 @@ func (p *plugin) certificate(r *tls.CertificateRequestInfo) (*tls.Certificate, e
 	return now.pair, nil
 }
 
-// run starts the program once. What it writes to standard error is dropped: it may be a secret as well as help.
+// run runs the program once. It discards standard error, which may hold secrets.
 func (p *plugin) run(ctx context.Context) (credential, error) {
 	ctx, cancel := context.WithTimeout(ctx, pluginTime)
 	defer cancel()
@@ -193,7 +193,7 @@ func (p *plugin) run(ctx context.Context) (credential, error) {
 	return parseCredential(out.text.Bytes(), p.exec.APIVersion)
 }
 
-// parseCredential reads what a plugin said. Its errors hold nothing of it.
+// parseCredential parses a plugin's output. Its errors quote nothing of it.
 func parseCredential(text []byte, version string) (credential, error) {
 	var said authv1.ExecCredential // v1beta1 has the same fields
 	if err := json.Unmarshal(text, &said); err != nil {
@@ -226,9 +226,9 @@ func parseCredential(text []byte, version string) (credential, error) {
 	return c, nil
 }
 
-// limited keeps the beginning of what is written, and fails once it is too long.
+// limited keeps what is written up to a length, and then fails.
 type limited struct {
-	text bytes.Buffer // not embedded: its ReadFrom would be used in place of Write
+	text bytes.Buffer // not embedded: io.Copy would use its ReadFrom instead of Write
 	left int
 }
 

@@ -5,13 +5,14 @@ import (
 	"fmt"
 )
 
-// DefaultImage is what pods name when nothing else is asked for. It is never pulled unless a real node runs the pod.
+// DefaultImage is the default image of pods. It is only pulled if a real node runs the pod.
 const DefaultImage = "registry.k8s.io/pause:3.10"
 
-// NoScheduler is the name of a scheduler that nobody runs: pods that ask for it stay pending, so that nothing is started.
+// NoScheduler is the name of a scheduler that does not exist: pods that name it stay pending, so that nothing is
+// started.
 const NoScheduler = "tare.dev-none"
 
-// Shape is how an object that load or stock is made of looks. The zero Shape with a namespace is a good one.
+// Shape describes an object of the load or of the stock. The zero Shape with a namespace is valid.
 type Shape struct {
 	Namespace string
 	Run       string            // value of OwnerLabel; see Cluster.Shape
@@ -20,15 +21,15 @@ type Shape struct {
 	Scheduler string            // "": the cluster's own
 }
 
-// Shape is the shape of this run's objects in a namespace.
+// Shape returns the shape of this run's objects in a namespace.
 func (c *Cluster) Shape(namespace string) Shape { return Shape{Namespace: namespace, Run: c.run} }
 
-// PodJSON is a pod that every namespace takes, up to the restricted Pod Security Standard. The name may hold load.CallMark.
+// PodJSON returns a pod that satisfies every Pod Security Standard up to restricted. The name may hold load.CallMark.
 func PodJSON(name string, s Shape) []byte {
 	return encode(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": s.meta(name), "spec": s.podSpec()})
 }
 
-// DeploymentJSON is a deployment of that pod with no replicas: it makes a ReplicaSet and no pod.
+// DeploymentJSON returns a deployment of that pod with no replicas: it makes a ReplicaSet and no pod.
 func DeploymentJSON(name string, s Shape) []byte {
 	labels := s.labels()
 	labels["app.kubernetes.io/name"] = "tare-stock"
@@ -42,7 +43,7 @@ func DeploymentJSON(name string, s Shape) []byte {
 	})
 }
 
-// ConfigMapJSON is a small ConfigMap.
+// ConfigMapJSON returns a small ConfigMap.
 func ConfigMapJSON(name string, s Shape) []byte {
 	return encode(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": s.meta(name), "data": map[string]any{"purpose": "measured by tare"},
@@ -89,7 +90,7 @@ func (s Shape) podSpec() map[string]any {
 	return spec
 }
 
-// encode writes maps of plain values, which cannot fail.
+// encode encodes maps of plain values, which cannot fail.
 func encode(o map[string]any) []byte {
 	text, err := json.Marshal(o)
 	if err != nil {

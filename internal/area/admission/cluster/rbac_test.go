@@ -234,7 +234,7 @@ func operate(ctx context.Context, c *Cluster, ns string) error {
 	}
 	w.Stop()
 	for _, s := range []Stock{Pods, ConfigMaps, Deployments} {
-		if err := c.Empty(ctx, ns, s.Resource()); err != nil {
+		if err := c.DeleteAll(ctx, ns, s.Resource()); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// page is how many objects one answer to a list holds.
+// page is the number of objects in one answer to a list.
 const page = 500
 
 // definitions is the resource of CustomResourceDefinitions.
@@ -29,13 +29,14 @@ var (
 	deploys    = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// RemoveAll removes what this run created of the resources, everywhere, and waits until it is really gone. What acts on requests goes first (webhooks,
-// bindings, then policies), definitions and namespaces go last, the rest in the order given. A resource that the server does not have any more is
-// empty; stock that we may not list goes with its namespaces, when these are among the resources. coming are kinds that the server did not have before:
-// their objects go after what acts on requests, and before whatever defines them. What stays although it was told to go, because of finalizers, is
-// named in the error.
+// RemoveAll removes this run's objects of the resources in all namespaces, and waits until they are gone. It removes
+// what acts on requests first (webhooks, bindings, then policies), definitions and namespaces last, and the rest in the
+// order given. A resource that the server no longer has counts as empty; stock that the user may not list goes with its
+// namespaces, if these are among the resources. coming are kinds that did not exist before: their objects go after what
+// acts on requests, and before what defines them. The error names objects that remain although they were deleted,
+// because of finalizers.
 func (c *Cluster) RemoveAll(ctx context.Context, resources []schema.GroupVersionResource, coming ...schema.GroupVersionKind) error {
-	came, _, err := c.Sort(ctx, coming)
+	came, _, err := c.Lookup(ctx, coming)
 	errs := []error{err}
 	ordered := slices.Clone(resources)
 	slices.SortStableFunc(ordered, func(a, b schema.GroupVersionResource) int { return cmp.Compare(rank(a), rank(b)) })
@@ -46,9 +47,9 @@ func (c *Cluster) RemoveAll(ctx context.Context, resources []schema.GroupVersion
 	ordered = slices.Insert(ordered, first, came...)
 	covered := slices.Contains(resources, namespaces) && !c.bare
 	for _, r := range slices.Compact(ordered) {
-		err := c.Empty(ctx, "", r)
+		err := c.DeleteAll(ctx, "", r)
 		if covered && isStock(r) && apierrors.IsForbidden(err) {
-			continue // with the least rights; it is in the namespaces of the run only
+			continue // with minimal rights; it is in the run's namespaces only
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -59,10 +60,10 @@ func (c *Cluster) RemoveAll(ctx context.Context, resources []schema.GroupVersion
 
 func isStock(r schema.GroupVersionResource) bool { return r == pods || r == deploys || r == configMaps }
 
-// mostActing is the highest rank of what acts on requests.
+// mostActing is the highest rank of objects that act on requests.
 const mostActing = 2
 
-// rank orders removals: a policy whose binding is gone acts no more, and a namespace goes only when what is in it may.
+// rank orders removals: without its binding a policy has no effect, and a namespace can only go after its contents.
 func rank(r schema.GroupVersionResource) int {
 	switch {
 	case strings.HasSuffix(r.Resource, "webhookconfigurations"):
@@ -79,17 +80,17 @@ func rank(r schema.GroupVersionResource) int {
 	return 3
 }
 
-// Empty removes what this run created of one resource in a namespace ("": everywhere), and waits until it is gone.
-func (c *Cluster) Empty(ctx context.Context, namespace string, r schema.GroupVersionResource) error {
-	if err := c.empty(ctx, namespace, r); err != nil {
-		return c.scrub(fmt.Errorf("remove %s of run %s from %s: %w", r.GroupResource(), c.run, c.place, err))
+// DeleteAll removes this run's objects of one resource in a namespace ("": everywhere), and waits until they are gone.
+func (c *Cluster) DeleteAll(ctx context.Context, namespace string, r schema.GroupVersionResource) error {
+	if err := c.deleteAll(ctx, namespace, r); err != nil {
+		return c.scrub(fmt.Errorf("remove %s of run %s from %s: %w", r.GroupResource(), c.run, c.location, err))
 	}
 	return nil
 }
 
-func (c *Cluster) empty(ctx context.Context, namespace string, r schema.GroupVersionResource) error {
+func (c *Cluster) deleteAll(ctx context.Context, namespace string, r schema.GroupVersionResource) error {
 	progress, before := c.clock.Now(), -1
-	told := map[string]bool{} // what the server has promised to delete
+	told := map[string]bool{} // what the server has accepted to delete
 	for {
 		left, err := c.list(ctx, namespace, r)
 		if err != nil || len(left) == 0 {
@@ -111,7 +112,8 @@ func (c *Cluster) empty(ctx context.Context, namespace string, r schema.GroupVer
 	}
 }
 
-// list is what this run has of a resource, without the contents. A resource that the server does not have is empty.
+// list returns this run's objects of a resource, without their contents. A resource that the server does not have is
+// empty.
 func (c *Cluster) list(ctx context.Context, namespace string, r schema.GroupVersionResource) ([]metav1.PartialObjectMetadata, error) {
 	ctx = quiet(ctx)
 	var all []metav1.PartialObjectMetadata
@@ -120,10 +122,10 @@ func (c *Cluster) list(ctx context.Context, namespace string, r schema.GroupVers
 		l, err := c.of(r, namespace).List(ctx, o)
 		switch {
 		case apierrors.IsNotFound(err) && o.Continue == "":
-			c.forget(r.GroupVersion()) // it may have gone with who defined it
+			c.forget(r.GroupVersion()) // it may have gone with its definition
 			has, e := c.Has(ctx, r)
 			if e == nil && has {
-				e = err // a server that says no to what it has is not believed
+				e = err // a server that denies a resource it has is not believed
 			}
 			return nil, e
 		case apierrors.IsResourceExpired(err) && restarts < 3:
@@ -152,8 +154,8 @@ func (c *Cluster) of(r schema.GroupVersionResource, namespace string) metadata.R
 	return c.metadata.Resource(r).Namespace(namespace)
 }
 
-// deleteEach tells all that are not going yet to go, once each, and by its uid, so that a namesake that came meanwhile stays. What the server
-// promised goes into told.
+// deleteEach requests the deletion of all objects that are not being deleted yet, once each, and by uid, so that a new
+// object of the same name stays. It adds those that the server accepted to told.
 func (c *Cluster) deleteEach(ctx context.Context, r schema.GroupVersionResource, left []metav1.PartialObjectMetadata, told map[string]bool) error {
 	todo := slices.DeleteFunc(slices.Clone(left), func(o metav1.PartialObjectMetadata) bool {
 		return told[identity(&o)] || o.DeletionTimestamp != nil && (r != pods || graceOf(&o) == 0)
@@ -163,7 +165,7 @@ func (c *Cluster) deleteEach(ctx context.Context, r schema.GroupVersionResource,
 		o := &todo[i]
 		err := c.of(r, o.Namespace).Delete(ctx, o.Name, deleteOptions(r, o, c.bare))
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil // gone, or another one by now: the next list tells
+			return nil // gone, or replaced: the next list shows
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.Name, err)
@@ -200,13 +202,13 @@ func deleteOptions(r schema.GroupVersionResource, o *metav1.PartialObjectMetadat
 	}
 	how := metav1.DeletePropagationBackground
 	if !bare && (r.Group == "apps" || r.Group == "batch") {
-		how = metav1.DeletePropagationForeground // what they made must be gone, too
+		how = metav1.DeletePropagationForeground // their dependents must be gone too
 	}
 	d.PropagationPolicy = &how
 	return d
 }
 
-// stuck names what does not go.
+// stuck returns an error that names the objects that remain.
 func stuck(left []metav1.PartialObjectMetadata) error {
 	const most = 5
 	words := make([]string, 0, most)

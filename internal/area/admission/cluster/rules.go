@@ -12,17 +12,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Need is what an experiment does on somebody else's cluster.
+// A Need is what an experiment does on a user's cluster.
 type Need struct {
 	Operations []string                      // "create-pod-dry-run", …, "pod-startup"
 	Mechanisms []string                      // "vap", …
-	Manifests  []schema.GroupVersionResource // what the directories of mechanism "manifests" hold
-	Metrics    bool                          // whether /metrics is read, without which a run goes on: see Right.Spared
+	Manifests  []schema.GroupVersionResource // the resources in the directories of mechanism "manifests"
+	Metrics    bool                          // whether /metrics is read, which a run can do without: see Right.Optional
 }
 
 const admissionGroup = "admissionregistration.k8s.io"
 
-// created are the resources that a mechanism creates besides a namespace with labels.
+// created are the resources that a mechanism creates, besides a namespace with labels.
 var created = map[string][]string{
 	"none":             nil,
 	"psa":              nil,
@@ -33,19 +33,19 @@ var created = map[string][]string{
 	"mutating-webhook": {"mutatingwebhookconfigurations"},
 }
 
-// Mechanisms are the names that Need knows.
+// Mechanisms returns the names that Need knows.
 func Mechanisms() []string { return slices.Sorted(maps.Keys(created)) }
 
-// keep are the verbs for what is created, found again after a crash, and removed.
+// keep are the verbs for objects that are created, found again after a crash, and removed.
 var keep = []string{"create", "get", "list", "delete"}
 
-// Rules are the least that a person needs who measures n on somebody else's cluster, for all namespaces: those of a run have names that cannot be known
-// before, and RBAC knows no patterns.
+// Rules returns the least rights for measuring n on a user's cluster, in all namespaces: the names of a run's
+// namespaces are unknown in advance, and RBAC knows no patterns.
 func Rules(n Need) ([]rbacv1.PolicyRule, error) {
 	s := scope{}
 	s.add(namespaces.GroupResource(), keep...)
 	s.add(accounts.GroupResource(), "get")
-	s.add(pods.GroupResource(), "create") // proofs: what must be denied is, what must be admitted is
+	s.add(pods.GroupResource(), "create") // proofs of what is denied and what is admitted
 	for _, name := range n.Operations {
 		o, err := parseOperation(name)
 		if err != nil {
@@ -75,7 +75,7 @@ func Rules(n Need) ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// CallerRules are what the one who sends the load needs in its namespace, and nothing else.
+// CallerRules returns the rights that the load's user needs in its namespace.
 func CallerRules(operations []string) ([]rbacv1.PolicyRule, error) {
 	s := scope{}
 	for _, name := range operations {
@@ -88,11 +88,11 @@ func CallerRules(operations []string) ([]rbacv1.PolicyRule, error) {
 	return s.rules(), nil
 }
 
-// operation is what an operation's name says about rights.
+// operation is what an operation's name implies for rights.
 type operation struct {
 	resource schema.GroupResource
 	verbs    []string
-	stock    bool // objects are kept on the server, by it or for it
+	stock    bool // the server keeps objects, created by it or for it
 }
 
 func parseOperation(name string) (operation, error) {
@@ -125,7 +125,7 @@ func (s scope) add(r schema.GroupResource, verbs ...string) {
 // verbOrder is how people write them.
 var verbOrder = []string{"create", "get", "list", "watch", "update", "patch", "delete"}
 
-// rules puts resources of one group with equal verbs together, in a fixed order.
+// rules merges resources of one group with equal verbs, in a fixed order.
 func (s scope) rules() []rbacv1.PolicyRule {
 	byVerbs := map[string]*rbacv1.PolicyRule{}
 	for _, r := range slices.SortedFunc(maps.Keys(s), func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
@@ -151,7 +151,7 @@ func (s scope) rules() []rbacv1.PolicyRule {
 // RoleName is the name of the ClusterRole that YAML prints.
 const RoleName = "tare"
 
-// notes stand above the role.
+// notes precede the role.
 const notes = `# What a person needs who runs tare against this cluster, and no more.
 # It is a ClusterRole, bound for the whole cluster: each run makes namespaces of its own (tare-<run>-…), whose names nobody knows before, and RBAC has no
 # patterns for names. Everything that a run creates carries the label tare.dev/run=<run>; nothing else is changed or removed.
@@ -160,7 +160,7 @@ const notes = `# What a person needs who runs tare against this cluster, and no 
 # Bind it: kubectl create clusterrolebinding tare --clusterrole=tare --user=NAME (or --serviceaccount=NAMESPACE:NAME); remove both when done.
 `
 
-// YAML is a ClusterRole with the rules, with notes on how it is bound, for kubectl apply.
+// YAML returns a ClusterRole with the rules, and notes on binding it, for kubectl apply.
 func YAML(rules []rbacv1.PolicyRule) ([]byte, error) {
 	role := rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
@@ -173,7 +173,7 @@ func YAML(rules []rbacv1.PolicyRule) ([]byte, error) {
 	}
 	head := []byte(notes)
 	for _, r := range Rights(rules) {
-		if lost, ok := r.Spared(); ok {
+		if lost, ok := r.Optional(); ok {
 			head = fmt.Appendf(head, "# The right to %s may be left out; without it %s.\n", r, lost)
 		}
 	}

@@ -7,24 +7,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The paths of the reference webhook: below them stands the short name of the policy that it plays.
+// The base paths of the reference webhook, followed by the short name of the policy that it implements.
 const (
 	ValidatePath = "/validate/"
 	MutatePath   = "/mutate/"
 )
 
-// webhookTimeout is how long the API server waits for a webhook, in seconds. It is small: one that hangs holds up our namespace only, and that not
-// for long.
+// webhookTimeout is how long the API server waits for a webhook, in seconds. It is small: a hanging webhook blocks the
+// run's namespace only, and not for long.
 const webhookTimeout = 5
 
-// WebhookName is the name under which answers and metrics speak of the webhook of a policy. It needs three parts.
+// WebhookName is the name of a policy's webhook in answers and metrics. It needs three parts.
 func WebhookName(one Policy) string { return one.Name + ".tare.dev" }
 
-// hook renders a configuration of one webhook: engines are installed side by side, each with a configuration of its own. One configuration of a
-// hundred webhooks costs the API server the same as a hundred of one (1.36.3: 24 and 21 ms CPU for a pod).
+// hook renders a configuration of one webhook, as engines are installed: each with a configuration of its own. One
+// configuration of a hundred webhooks costs the API server the same as a hundred of one (1.36.3: 24 and 21 ms CPU for a
+// pod).
 func hook(k Kind, p Population, s Scope, one Policy) *unstructured.Unstructured {
 	kind, path := "ValidatingWebhookConfiguration", ValidatePath
-	selector := selects(p, s, one)
+	selector := namespaceSelector(p, s, one)
 	if one.Role == Unbound {
 		selector = s.elsewhere()
 	}

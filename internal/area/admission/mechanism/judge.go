@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// answer is what an API server says about a pod: the pod, or a Status.
+// answer is an API server's answer to a pod: the pod, or a Status.
 type answer struct {
 	Kind     string `json:"kind"`
 	Message  string `json:"message"`
@@ -16,7 +16,7 @@ type answer struct {
 	} `json:"metadata"`
 }
 
-// Judge says whether the answer to the dry run, of this status and body, is what it must be.
+// Judge returns an error unless the answer to the dry run, of this status and body, is the expected one.
 func (p Probe) Judge(status int, body []byte) error {
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
@@ -70,7 +70,7 @@ func (p Probe) judgeDenied(a answer) error {
 	return nil
 }
 
-// quotesOne says whether text has one of names between quotes of either kind.
+// quotesOne reports whether text has one of names in single or double quotes.
 func quotesOne(text string, names []string) bool {
 	wanted := make(map[string]bool, len(names))
 	for _, n := range names {
@@ -84,7 +84,7 @@ func quotesOne(text string, names []string) bool {
 	return false
 }
 
-// summary is "a", or "one of 100 (a … z)".
+// summary returns "a", or "one of 100 (a … z)".
 func summary(names []string) string {
 	if len(names) == 1 {
 		return names[0]
@@ -92,7 +92,7 @@ func summary(names []string) string {
 	return fmt.Sprintf("one of %d (%s … %s)", len(names), names[0], names[len(names)-1])
 }
 
-// mostMessage bounds what is quoted of an answer, in bytes.
+// mostMessage bounds the part of an answer that is quoted, in bytes.
 const mostMessage = 400
 
 func excerpt(message string) string {

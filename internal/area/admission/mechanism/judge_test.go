@@ -141,7 +141,7 @@ func TestThousandsAreCountedAndSampled(t *testing.T) {
 		t.Errorf("paths %v", got)
 	}
 	want := 0
-	for _, one := range with(Policies(Population{Total: 30, Bound: 20, Useable: 10}, s), Relevant) {
+	for _, one := range withRole(Policies(Population{Total: 30, Bound: 20, Useable: 10}, s), Relevant) {
 		want += one.Number
 	}
 	if got := Prove(MAP, Population{Total: 30, Bound: 20, Useable: 10}, s).Good.Annotations[MutatedKey]; got != strconv.Itoa(want) {

@@ -1,13 +1,13 @@
-// Package mechanism renders populations of admission policies: what must be created in a cluster so that N policies of one kind stand in the way of
-// the pods of one namespace, and what proves that they do. It is pure: it talks to nobody and reads no clock.
+// Package mechanism renders populations of admission policies: the objects that put N policies of one kind in force for
+// the pods of one namespace, and the probes that prove it. It is pure: it makes no requests and reads no clock.
 package mechanism
 
 import "slices"
 
-// Kind names how pods are admitted.
+// Kind names an admission mechanism.
 type Kind string
 
-// The kinds. None is the baseline: nothing is put in place.
+// The kinds. None is the baseline: nothing is created.
 const (
 	None            Kind = "none"
 	PSA             Kind = "psa"              // Pod Security Admission: a level, as a label of the namespace
@@ -16,56 +16,60 @@ const (
 	MAP             Kind = "map"              // MutatingAdmissionPolicy, admissionregistration.k8s.io/v1
 	Webhook         Kind = "webhook"          // ValidatingWebhookConfigurations of one webhook each
 	MutatingWebhook Kind = "mutating-webhook" // MutatingWebhookConfigurations of one webhook each
-	Manifests       Kind = "manifests"        // whatever the user's files put in place
+	Manifests       Kind = "manifests"        // the user's files
 )
 
-// Kinds are all kinds, in the order in which they are explained.
+// Kinds returns all kinds, in the order of the documentation.
 func Kinds() []Kind {
 	return []Kind{None, PSA, PSP, VAP, MAP, Webhook, MutatingWebhook, Manifests}
 }
 
-// Known says whether k is one of Kinds.
+// Known reports whether k is one of Kinds.
 func (k Kind) Known() bool { return slices.Contains(Kinds(), k) }
 
-// Populated says whether k comes in numbers: whether Total and the rest of the geometry mean anything.
+// Populated reports whether k has a number of policies, so that the fields of Population apply.
 func (k Kind) Populated() bool { return k.Known() && k != None && k != PSA && k != Manifests }
 
-// NeedsWebhook says whether k calls the reference webhook: Scope must then say where it listens.
+// NeedsWebhook reports whether k calls the reference webhook, whose address Scope must then hold.
 func (k Kind) NeedsWebhook() bool { return k == Webhook || k == MutatingWebhook }
 
-// Position says where the policies that decide stand among the others. It means something for PodSecurityPolicy alone, which tries policies in the
-// order of their names and ends at the first that allows the pod as it is. All others evaluate every relevant policy whatever it is called.
+// Position says where the relevant policies are among the others. It only applies to PodSecurityPolicy, which tries
+// policies in the order of their names up to the first that allows the pod unchanged. All other kinds evaluate every
+// relevant policy whatever its name.
 type Position string
 
-// The positions. Last is the worst case: every policy that does not allow the pod is tried before the one that does.
+// The positions. Last is the worst case: every policy that rejects the pod is tried before the one that allows it.
 const (
 	First Position = "first"
 	Last  Position = "last"
 )
 
-// Irrelevance says why a policy that is bound does not decide.
+// Irrelevance says why a bound policy does not decide.
 type Irrelevance string
 
-// The kinds of irrelevance. The first three are those of policies in CEL and of webhooks, the last two those of PodSecurityPolicy.
+// The kinds of irrelevance. The first three apply to policies in CEL and to webhooks, the last two to
+// PodSecurityPolicy.
 const (
-	// NamespaceSelector: the binding (or the webhook) selects another namespace. What a cluster with a policy for each team looks like.
+	// NamespaceSelector: the binding (or the webhook) selects another namespace, as in a cluster with a policy for each
+	// team.
 	NamespaceSelector Irrelevance = "namespace-selector"
-	// MatchConditions: our namespace is selected, and a CEL expression over the pod says that the policy is not for it.
+	// MatchConditions: the run's namespace is selected, and a CEL expression over the pod excludes it.
 	MatchConditions Irrelevance = "match-conditions"
-	// ResourceRule: the policy is for another resource.
+	// ResourceRule: the policy matches another resource.
 	ResourceRule Irrelevance = "resource-rule"
-	// Rejects: no policy allows the pod, other than the useable ones. The published experiment's "allow none".
+	// Rejects: no policy but the useable ones allows the pod. The published experiment's "allow none".
 	Rejects Irrelevance = "rejects"
-	// Unauthorized: the policies that are not bound would allow the pod, if its creator might use them: each costs two questions to the authorizer.
+	// Unauthorized: the unbound policies would allow the pod if its creator might use them: each costs two authorization
+	// checks.
 	Unauthorized Irrelevance = "unauthorized"
 )
 
-// Bindings says by how many RBAC bindings the bound PodSecurityPolicies may be used.
+// Bindings says by how many RBAC bindings the bound PodSecurityPolicies are granted.
 type Bindings string
 
-// The ways of binding.
+// The kinds of bindings.
 const (
-	One  Bindings = "one"  // one Role that names them all (or names none, which means all that exist), one RoleBinding
+	One  Bindings = "one"  // one Role that names them all (or none, which means all that exist), and one RoleBinding
 	Each Bindings = "each" // a Role and a RoleBinding for each
 )
 

@@ -19,10 +19,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// NamespacePlaceholder stands in manifests for the name of our namespace, which is another one for every treatment.
+// NamespacePlaceholder stands in manifests for the name of the run's namespace, which differs for every treatment.
 const NamespacePlaceholder = "$(TARE_NAMESPACE)"
 
-// PolicyPlaceholder stands in manifests for the short name of a policy: five digits. A document that holds it is made once for each policy.
+// PolicyPlaceholder stands in manifests for the short name of a policy: five digits. A document that contains it is
+// rendered once for each policy.
 const PolicyPlaceholder = "$(TARE_POLICY)"
 
 const (
@@ -33,12 +34,13 @@ const (
 // Files are the objects of a directory of manifests.
 type Files struct {
 	Objects []*unstructured.Unstructured
-	Kinds   []schema.GroupVersionKind // of the objects, what is created last first, each once
-	Counted bool                      // some document is made once for each policy
+	Kinds   []schema.GroupVersionKind // of the objects, the last created first, each once
+	Counted bool                      // some document is rendered once for each policy
 }
 
-// ReadManifests reads all *.yaml, *.yml and *.json files of a directory and those below it, in the order of their names, and renders their objects in that
-// order, labelled as ours, with documents that hold PolicyPlaceholder once for each of 1 ≤ n ≤ policies. Errors name the file and the document.
+// ReadManifests reads all *.yaml, *.yml and *.json files of a directory and its subdirectories, in the order of their
+// names, and renders their objects with this run's labels. Documents with PolicyPlaceholder are rendered once for each
+// of 1 ≤ n ≤ policies. Errors name the file and the document.
 func ReadManifests(dir fs.FS, s Scope, policies int) (Files, error) {
 	if err := s.check(Manifests); err != nil {
 		return Files{}, fmt.Errorf("read manifests: %w", err)
@@ -86,8 +88,9 @@ func readFile(dir fs.FS, name string) ([]byte, error) {
 	return text, nil
 }
 
-// Decode reads the documents of one file, YAML or JSON, and puts our namespace's name for NamespacePlaceholder and our labels on every object. Lists
-// are taken apart. A document with PolicyPlaceholder is made once for each policy, with its short name. name is for errors.
+// Decode decodes the documents of one file, YAML or JSON, replaces NamespacePlaceholder, and adds this run's labels to
+// every object. It splits lists. A document with PolicyPlaceholder is rendered once for each policy, with its short
+// name. name is for errors.
 func Decode(name string, text []byte, s Scope, policies int) ([]*unstructured.Unstructured, error) {
 	text = bytes.ReplaceAll(text, []byte(NamespacePlaceholder), []byte(s.Namespace))
 	documents := split.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
@@ -108,7 +111,7 @@ func Decode(name string, text []byte, s Scope, policies int) ([]*unstructured.Un
 	}
 }
 
-// decodeDocuments reads a document, as often as policies have it, of at most so many objects.
+// decodeDocuments decodes a document once for each policy, or once, into at most so many objects.
 func decodeDocuments(document []byte, s Scope, policies, most int) (out []*unstructured.Unstructured, err error) {
 	for _, one := range perPolicy(document, policies) {
 		objects, err := decodeDocument(one)
@@ -126,8 +129,8 @@ func decodeDocuments(document []byte, s Scope, policies, most int) (out []*unstr
 	return out, nil
 }
 
-// perPolicy gives a document once for each policy where it holds PolicyPlaceholder, and else as it is. A document is made when its turn comes: thousands
-// of large ones need not be held at once.
+// perPolicy yields a document once for each policy if it contains PolicyPlaceholder, and else once unchanged. It
+// renders lazily, so that thousands of large documents are not held at once.
 func perPolicy(document []byte, policies int) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		if !bytes.Contains(document, []byte(PolicyPlaceholder)) {
@@ -142,7 +145,7 @@ func perPolicy(document []byte, policies int) iter.Seq2[int, []byte] {
 	}
 }
 
-// own labels o as ours.
+// own adds this run's labels to o.
 func own(o *unstructured.Unstructured, s Scope) {
 	labels := o.GetLabels()
 	if labels == nil {
@@ -152,7 +155,7 @@ func own(o *unstructured.Unstructured, s Scope) {
 	o.SetLabels(labels)
 }
 
-// decodeDocument reads one document: nothing, an object, or a list of objects.
+// decodeDocument decodes one document: nothing, an object, or a list of objects.
 func decodeDocument(text []byte) ([]*unstructured.Unstructured, error) {
 	content, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -182,7 +185,7 @@ func decodeDocument(text []byte) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// whole says what o lacks to be created and found again.
+// whole returns an error if o lacks what it needs to be created and found again.
 func whole(o *unstructured.Unstructured) error {
 	switch {
 	case o.GetAPIVersion() == "" || o.GetKind() == "":
@@ -199,7 +202,7 @@ func whole(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// kindsOf are the kinds of objects, what was created last first, each once.
+// kindsOf returns the kinds of objects, the last created first, each once.
 func kindsOf(objects []*unstructured.Unstructured) (out []schema.GroupVersionKind) {
 	for _, o := range slices.Backward(objects) {
 		if gvk := o.GroupVersionKind(); !slices.Contains(out, gvk) {
@@ -209,7 +212,7 @@ func kindsOf(objects []*unstructured.Unstructured) (out []schema.GroupVersionKin
 	return out
 }
 
-// Defined are the resources of the kinds that the CustomResourceDefinitions among objects define.
+// Defined returns the kinds, and their resources, that the CustomResourceDefinitions among objects define.
 func Defined(objects []*unstructured.Unstructured) map[schema.GroupVersionKind]schema.GroupVersionResource {
 	out := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	for _, o := range objects {
@@ -217,7 +220,7 @@ func Defined(objects []*unstructured.Unstructured) map[schema.GroupVersionKind]s
 			continue
 		}
 		text := func(path ...string) string {
-			word, _, _ := unstructured.NestedString(o.Object, path...) // what is no text names nothing
+			word, _, _ := unstructured.NestedString(o.Object, path...) // anything but text names nothing
 			return word
 		}
 		group, kind, plural := text("spec", "group"), text("spec", "names", "kind"), text("spec", "names", "plural")
@@ -236,8 +239,9 @@ func Defined(objects []*unstructured.Unstructured) map[schema.GroupVersionKind]s
 // badPod is the name of the pod that manifests must deny.
 const badPod = "tare-probe-bad"
 
-// FileProof proves manifests by two files of one pod each: one that must be admitted (nil: the pod that is otherwise measured), and one that must be denied.
-// The pods get names and the namespace of ours. The denial must hold all of says, and those with PolicyPlaceholder once for each policy.
+// FileProof proves manifests by two files with one pod each: one that must be admitted (nil: the measured pod), and one
+// that must be denied. It sets the pods' names and namespace. The denial must contain all of says, and texts with
+// PolicyPlaceholder once for each policy.
 func FileProof(good, bad []byte, says []string, policies int, s Scope) (Proof, error) {
 	proof := Prove(Manifests, Population{}, s)
 	if good != nil {

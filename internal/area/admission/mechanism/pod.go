@@ -2,20 +2,20 @@ package mechanism
 
 import "encoding/json"
 
-// DefaultImage is the image of pods that are not told another: nothing runs in it, and most nodes have it.
+// DefaultImage is the default image of pods: it does nothing, and most nodes have it.
 const DefaultImage = "registry.k8s.io/pause:3.10"
 
-// Pod describes a pod of one container. By default it is harmless: it satisfies the restricted level of the Pod Security Standards and the useable
-// PodSecurityPolicy as it is, so that no policy has to change it.
+// Pod describes a pod of one container. By default it satisfies the restricted level of the Pod Security Standards and
+// the useable PodSecurityPolicy unchanged, so that no policy has to change it.
 type Pod struct {
 	Name, Namespace string
 	Labels          map[string]string
 	Image           string // default DefaultImage
 	Scheduler       string // default: the cluster's
-	Privileged      bool   // what every mechanism that judges pods denies
+	Privileged      bool   // every mechanism that checks pods denies it
 }
 
-// Object is the pod as an API object. The caller may change it.
+// Object returns the pod as an API object. The caller may change it.
 func (p Pod) Object() map[string]any {
 	security := map[string]any{
 		"allowPrivilegeEscalation": p.Privileged, "privileged": p.Privileged, "runAsNonRoot": true, "runAsUser": int64(1000),
@@ -40,10 +40,10 @@ func (p Pod) Object() map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 }
 
-// JSON is the pod as it is sent.
+// JSON returns the pod as it is sent.
 func (p Pod) JSON() []byte {
 	text, err := json.Marshal(p.Object())
-	if err != nil { // strings, numbers, maps and lists can always be written
+	if err != nil { // strings, numbers, maps and lists can always be encoded
 		return nil
 	}
 	return text

@@ -2,31 +2,31 @@ package mechanism
 
 import "fmt"
 
-// Role is what a policy is for in its population.
+// Role is the role of a policy in its population.
 type Role string
 
 // The roles.
 const (
-	Relevant   Role = "relevant"   // evaluated on our pods (PSP: allows them)
-	Irrelevant Role = "irrelevant" // bound, and not for our pods (PSP: tried, and rejects them)
+	Relevant   Role = "relevant"   // evaluated for the run's pods (PSP: allows them)
+	Irrelevant Role = "irrelevant" // bound, and not evaluated for the run's pods (PSP: tried, and rejects them)
 	Unbound    Role = "unbound"    // exists
 )
 
 // Policy is one policy of a population.
 type Policy struct {
 	Name  string // of the object: the namespace, a dot, and Short
-	Short string // value of DenyLabel that only this one denies: "c-relevant-00001"
+	Short string // value of DenyLabel that only this policy denies: "c-relevant-00001"
 	Role  Role
-	// Number is its own among all policies: numberBase and its place, from 1. Different sets of policies have different sums, unless they are as
-	// many and their places happen to add up to the same.
+	// Number is unique: numberBase plus the policy's index, from 1. Different sets of policies have different sums, unless
+	// their sizes and the sums of their indexes agree.
 	Number int
 }
 
-// numberBase is more than there can be policies, so that a sum of numbers also counts them.
+// numberBase exceeds the number of policies, so that a sum of numbers also gives their count.
 const numberBase = 1_000_000
 
-// Policies are all policies of p in the order of their names: with position first the relevant ones come first, otherwise last, after
-// those that are not bound and those that are irrelevant.
+// Policies returns all policies of p in the order of their names: with position First the relevant ones come first,
+// otherwise last, after unbound and irrelevant ones.
 func Policies(p Population, s Scope) []Policy {
 	groups := []struct {
 		role  Role
@@ -45,8 +45,8 @@ func Policies(p Population, s Scope) []Policy {
 	return out
 }
 
-// with keeps the policies of one role.
-func with(policies []Policy, r Role) (out []Policy) {
+// withRole returns the policies of one role.
+func withRole(policies []Policy, r Role) (out []Policy) {
 	for _, p := range policies {
 		if p.Role == r {
 			out = append(out, p)
@@ -55,7 +55,7 @@ func with(policies []Policy, r Role) (out []Policy) {
 	return out
 }
 
-// sample takes the first, the middle and the last of policies: what stands for all where there are thousands.
+// sample returns the first, the middle and the last of policies, to represent thousands.
 func sample(policies []Policy) []Policy {
 	if len(policies) <= 3 {
 		return policies

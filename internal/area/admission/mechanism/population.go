@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// MostPolicies bounds a population: names have five digits, so that policies cost the same to read whatever N is.
+// MostPolicies bounds a population: names have five digits, so that the cost of parsing a policy does not depend on N.
 const MostPolicies = 99_999
 
-// Population is the geometry of what is put in place: how many policies exist, how many of them are bound to our namespace, and how many of those
-// have something to say about its pods. Counts mean what they say (0 is none); Default gives the usual ones.
+// Population is the geometry of the policies: how many exist, how many of them are bound to the run's namespace, and
+// how many of those apply to its pods. Counts are literal (0 is none); Default returns the usual ones.
 type Population struct {
 	Total   int // policies that exist
-	Bound   int // of these: those with a binding (PSP: those that the creators of pods may use; webhooks: those that select our namespace)
-	Useable int // of these: those that are relevant to the pod (PSP: those that allow it)
+	Bound   int // of these: those with a binding (PSP: those that the pods' creators may use; webhooks: those that select the run's namespace)
+	Useable int // of these: those relevant to the pod (PSP: those that allow it)
 
 	Position   Position    // PSP only
-	Irrelevant Irrelevance // how the policies that are bound and not useable are irrelevant; Unauthorized is about those that are not bound
+	Irrelevant Irrelevance // why bound policies are not useable; Unauthorized: why unbound ones are not
 	Bindings   Bindings    // PSP only
 
 	Level string // PSA only: privileged, baseline, restricted
 }
 
-// Default is the population of total policies of kind k as most people have it: all bound and all relevant; of PodSecurityPolicies one alone allows the
-// pod, all others are tried before it, and one RoleBinding is for them all.
+// Default returns the usual population of total policies of kind k: all bound and all relevant; of PodSecurityPolicies
+// a single one allows the pod, all others are tried before it, and one RoleBinding binds them all.
 func Default(k Kind, total int) Population {
 	p := Population{Total: total, Bound: total, Useable: total}
 	switch k {
@@ -40,7 +40,8 @@ func Default(k Kind, total int) Population {
 	return p
 }
 
-// Refusal says why a population makes no sense. Field is the field's name as in a file: total, bound, useable, position, irrelevant, bindings, level.
+// Refusal says why a population is invalid. Field is the field's name as in a file: total, bound, useable, position,
+// irrelevant, bindings, level.
 type Refusal struct {
 	Field   string
 	Reason  string
@@ -54,7 +55,7 @@ func refuse(field, reason, instead string) error {
 	return &Refusal{Field: field, Reason: reason, Instead: instead}
 }
 
-// Check reports, as *Refusal, what makes no sense about p as a population of kind k. Fields that k has no use for must be empty.
+// Check returns a *Refusal if p is invalid as a population of kind k. Fields that do not apply to k must be empty.
 func Check(k Kind, p Population) error {
 	if !k.Known() {
 		return refuse("mechanism", fmt.Sprintf("%q is not known", k), "write one of "+list(Kinds()))

@@ -5,51 +5,53 @@ import (
 	"strconv"
 )
 
-// Want is what must become of a pod.
+// Want is the expected decision on a pod.
 type Want string
 
-// What can become of a pod.
+// The decisions.
 const (
 	Admitted Want = "admitted"
 	Denied   Want = "denied"
 )
 
-// Probe is a pod that is sent as a dry run, and what the answer must be: Judge says whether it is.
+// Probe is a pod for a dry run, and the expected answer, which Judge checks.
 type Probe struct {
 	Name string // of the pod
-	Why  string // what the probe shows, for errors: "c-relevant-00001 denies"
+	Why  string // what the probe proves, for errors: "c-relevant-00001 denies"
 	Pod  []byte // JSON
 	Want Want
 
-	// For denied pods: parts that the message must have, all of them; and the names of which it must quote one.
+	// For denied pods: parts that the message must all contain, and names of which it must quote one.
 	Says []string
 	By   []string
-	// For admitted pods: annotations that must be there with these values, and that must not be there.
+	// For admitted pods: annotations that must have these values, and annotations that must be absent.
 	Annotations map[string]string
 	Absent      []string
 }
 
-// Proof shows that a population is in force, and nothing else is.
+// Proof proves that a population is in force, and nothing else is.
 type Proof struct {
-	Bad  []Probe // pods that the mechanism must deny; if it denies none, that it must admit, so that it is known that nothing else denies them
-	Good Probe   // the pod that is measured: must be admitted, and as the mechanism leaves it
-	// Count, if it is not nil, counts what is evaluated.
+	Bad  []Probe // pods that the mechanism must deny or, if it denies none, must admit, which proves that nothing else denies them
+	Good Probe   // the measured pod: it must be admitted, with the mechanism's mutations
+	// Count, if not nil, counts evaluations.
 	Count *Count
 }
 
-// Count says what one dry run of Probe, with nothing else going on, must add to the counters of who evaluates policies.
+// Count says by how much one dry run of Probe, with no other requests, must increase the counters of evaluations.
 type Count struct {
 	Probe Probe
-	// Policies: apiserver_validating_admission_policy_check_total grows by one for each of these names, and for no other that
-	// starts with Prefix. (It counts denials and errors, not admissions: so the probe is one that all relevant ones deny.)
+	// Policies: apiserver_validating_admission_policy_check_total increases by one for each of these names, and for no
+	// other that starts with Prefix. (It counts denials and errors, not admissions: so the probe is one that all relevant
+	// policies deny.)
 	Policies []string
 	Prefix   string
-	// Paths: the reference webhook's count grows by one for each of these paths, and for no other.
+	// Paths: the reference webhook's count increases by one for each of these paths, and for no other.
 	Paths []string
 }
 
-// Prove says how the population p of kind k in scope s is proved. The probes are sent one after another. Thousands of policies are proved by samples (first,
-// middle, last) where they are told apart, and all at once by Count. For manifests see FileProof.
+// Prove returns the proof of the population p of kind k in scope s. The probes are sent one after another. Of thousands
+// of policies it probes samples (first, middle, last) individually, and all together by Count. For manifests see
+// FileProof.
 func Prove(k Kind, p Population, s Scope) Proof {
 	policies := Policies(p, s)
 	proof := Proof{Good: good(s)}
@@ -65,7 +67,7 @@ func Prove(k Kind, p Population, s Scope) Proof {
 		mutations(&proof.Bad[0], policies, number)
 	case PSP:
 		proof.Bad = []Probe{denied(s, "bad", "no policy allows a privileged container", Pod{Privileged: true}, "PodSecurityPolicy: unable to admit pod")}
-		proof.Good.Annotations = map[string]string{"kubernetes.io/psp": with(policies, Relevant)[0].Name}
+		proof.Good.Annotations = map[string]string{"kubernetes.io/psp": withRole(policies, Relevant)[0].Name}
 	case PSA:
 		proof.Bad = []Probe{proveLevel(p.Level, s)}
 	case None, Manifests:
@@ -94,9 +96,10 @@ func proveLevel(level string, s Scope) Probe {
 	return denied(s, "bad", "the level denies a privileged container", Pod{Privileged: true}, fmt.Sprintf("violates PodSecurity %q", level+":latest"), "privileged")
 }
 
-// mutations asks for the marks of all relevant policies and of no other: the sum of value over the relevant ones. Nothing, if there is none.
+// mutations requires the marks of all relevant policies and of no other: the sum of their values; nothing if there is
+// none.
 func mutations(p *Probe, policies []Policy, value func(Policy) int) {
-	relevant := with(policies, Relevant)
+	relevant := withRole(policies, Relevant)
 	if len(relevant) == 0 {
 		p.Absent = []string{MutatedKey}
 		return
@@ -112,9 +115,10 @@ func number(one Policy) int { return one.Number }
 
 func once(Policy) int { return 1 }
 
-// proveDenials shows that each sampled relevant policy denies what asks to be denied by it, and that no sampled other does.
+// proveDenials requires each sampled relevant policy to deny pods that request it, and no other sampled policy to do
+// so.
 func proveDenials(k Kind, s Scope, policies []Policy) ([]Probe, *Count) {
-	relevant := with(policies, Relevant)
+	relevant := withRole(policies, Relevant)
 	called, says, path := WebhookName, "admission webhook", ValidatePath
 	if k == MutatingWebhook {
 		path = MutatePath
@@ -143,14 +147,14 @@ func proveDenials(k Kind, s Scope, policies []Policy) ([]Probe, *Count) {
 		probes = append(probes, p)
 	}
 	for _, other := range []Role{Irrelevant, Unbound} {
-		for _, one := range sample(with(policies, other)) {
+		for _, one := range sample(withRole(policies, other)) {
 			probes = append(probes, admitted(s, "spared-"+one.Short, one.Short+" is not evaluated", Pod{Labels: map[string]string{DenyLabel: one.Short}}))
 		}
 	}
 	return probes, count
 }
 
-// privileged is like all, for the expression's other half.
+// privileged is like all, for the other half of the expression.
 func privileged(s Scope, all Probe) Probe {
 	p := admitted(s, "bad-privileged", "the expression sees the pod's containers", Pod{Privileged: true})
 	p.Want, p.Says, p.By = all.Want, all.Says, all.By

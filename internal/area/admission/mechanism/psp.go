@@ -8,7 +8,7 @@ import (
 
 const rbac = "rbac.authorization.k8s.io"
 
-// renderPSP renders the policies, then the Roles to use those that are bound, then the bindings of these.
+// renderPSP renders the policies, then the Roles that permit the bound ones, then the bindings of the Roles.
 func renderPSP(p Population, s Scope) []*unstructured.Unstructured {
 	all := Policies(p, s)
 	out := make([]*unstructured.Unstructured, 0, p.Total+2)
@@ -31,7 +31,7 @@ func renderPSP(p Population, s Scope) []*unstructured.Unstructured {
 	return out
 }
 
-// names are the policies' names, or nil, which for RBAC means every policy.
+// names returns the policies' names, or nil, which for RBAC means every policy.
 func names(policies []Policy, every bool) []any {
 	if every {
 		return nil
@@ -43,7 +43,7 @@ func names(policies []Policy, every bool) []any {
 	return out
 }
 
-// podSecurityPolicy allows pods that ask for nothing, or rejects every pod.
+// podSecurityPolicy allows pods without special requests, or rejects every pod.
 func podSecurityPolicy(p Population, s Scope, one Policy) *unstructured.Unstructured {
 	spec := map[string]any{
 		"privileged": false, "allowPrivilegeEscalation": false, "requiredDropCapabilities": []any{"ALL"}, "hostNetwork": false, "hostIPC": false, "hostPID": false,
@@ -62,7 +62,8 @@ func podSecurityPolicy(p Population, s Scope, one Policy) *unstructured.Unstruct
 
 func anyRule() map[string]any { return map[string]any{"rule": "RunAsAny"} }
 
-// allowNone rejects every pod: none of ours has this user, and every pod has the volume of its service account's token.
+// allowNone rejects every pod: none of the run's pods has this user, and every pod has the volume of its service
+// account's token.
 func allowNone() map[string]any {
 	return map[string]any{
 		"volumes":   []any{},
@@ -74,7 +75,7 @@ func allowHarmless() map[string]any {
 	return map[string]any{"volumes": []any{"*"}, "runAsUser": map[string]any{"rule": "MustRunAsNonRoot"}}
 }
 
-// useRole may use the named policies; all, if names is nil.
+// useRole permits the named policies; all, if names is nil.
 func useRole(s Scope, name string, names []any) *unstructured.Unstructured {
 	rule := map[string]any{"apiGroups": []any{"policy"}, "resources": []any{"podsecuritypolicies"}, "verbs": []any{"use"}}
 	if names != nil {
@@ -85,7 +86,8 @@ func useRole(s Scope, name string, names []any) *unstructured.Unstructured {
 	return o
 }
 
-// useBinding gives the role to whoever creates pods: the caller, and the service accounts that pods run as, which are asked first.
+// useBinding binds the role to those who create pods: the caller, and the pods' service accounts, which are checked
+// first.
 func useBinding(s Scope, role string) *unstructured.Unstructured {
 	subjects := []any{map[string]any{"apiGroup": rbac, "kind": "Group", "name": "system:authenticated"}}
 	if s.Caller != "" {

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Rendered is what must be in a cluster for a population to be in place.
+// Rendered holds the objects of a population.
 type Rendered struct {
-	// Objects in the order in which they are to be created: policies before what binds them, what decides last. All carry RunLabel.
+	// Objects are in the order of creation: policies before their bindings, the relevant ones last. All carry RunLabel.
 	Objects []*unstructured.Unstructured
-	// NamespaceLabels belong on the namespace of the scope.
+	// NamespaceLabels are labels for the scope's namespace.
 	NamespaceLabels map[string]string
-	// Resources are those of Objects, in the order in which they are to be removed: what binds before what is bound.
+	// Resources are those of Objects, in the order of removal: bindings before what they bind.
 	Resources []schema.GroupVersionResource
 }
 
@@ -31,7 +31,7 @@ var (
 	bindingResource    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
 )
 
-// Resources are what a population of kind k consists of, in the order of removal. Nil for kinds that create nothing of their own.
+// Resources returns the resources of a population of kind k, in the order of removal; nil for kinds without objects.
 func Resources(k Kind) []schema.GroupVersionResource {
 	switch k {
 	case VAP:
@@ -49,8 +49,8 @@ func Resources(k Kind) []schema.GroupVersionResource {
 	return nil
 }
 
-// Render renders the population p of kind k, in scope s. Errors are *Refusal for p, and say what is wrong with s. Manifests are not
-// rendered but read: see Decode.
+// Render renders the population p of kind k in scope s. Errors are *Refusal for p, and else describe what is wrong with
+// s. Manifests are read instead: see Decode.
 func Render(k Kind, p Population, s Scope) (Rendered, error) {
 	if err := Check(k, p); err != nil {
 		return Rendered{}, err
@@ -77,10 +77,10 @@ func Render(k Kind, p Population, s Scope) (Rendered, error) {
 	return out, nil
 }
 
-// render makes one object for a policy.
+// render renders one object of a policy.
 type render func(Population, Scope, Policy) *unstructured.Unstructured
 
-// renderBound renders all policies, and then the bindings of those that have one.
+// renderBound renders all policies, and then the bindings of the bound ones.
 func renderBound(p Population, s Scope, policy, binding render) []*unstructured.Unstructured {
 	all := Policies(p, s)
 	out := make([]*unstructured.Unstructured, 0, p.Total+p.Bound)
@@ -95,8 +95,8 @@ func renderBound(p Population, s Scope, policy, binding render) []*unstructured.
 	return out
 }
 
-// levelLabels makes a namespace enforce a level of the Pod Security Standards. It only enforces: warnings and audit annotations for the same level would say twice
-// what the denial says.
+// levelLabels makes a namespace enforce a level of the Pod Security Standards. It omits warnings and audit annotations,
+// which would repeat the denial.
 func levelLabels(level string) map[string]string {
 	return map[string]string{"pod-security.kubernetes.io/enforce": level, "pod-security.kubernetes.io/enforce-version": "latest"}
 }

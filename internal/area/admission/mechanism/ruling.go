@@ -5,25 +5,25 @@ import (
 	"net/http"
 )
 
-// Ruling is what an API server's answer shows about admission.
+// Ruling is the admission decision that an API server's answer shows.
 type Ruling int
 
 const (
-	// NoRuling is shown by every answer that is none of the others: an admitted object, a malformed one, a full queue, a page of a proxy.
+	// NoRuling means none of the others: an admitted object, a malformed one, a full queue, a page of a proxy.
 	NoRuling Ruling = iota
-	// PolicyDenied is shown where an admission policy or webhook evaluated the request and said no.
+	// PolicyDenied means that an admission policy or webhook evaluated the request and denied it.
 	PolicyDenied
-	// PolicyFailed is shown where the request was stopped because a policy or webhook could not decide.
+	// PolicyFailed means that the request failed because a policy or webhook could not decide.
 	PolicyFailed
-	// AccessDenied is shown where the caller lacks the right to make the request: no policy has seen it.
+	// AccessDenied means that the caller may not make the request: no policy has evaluated it.
 	AccessDenied
 )
 
-// RulingOf returns what an answer of this status and body shows. It takes nothing but a Status as kube-apiserver writes it, whose code is the
-// answer's own, and goes by who speaks at the beginning of its message, never by words further on: these may be quoted from the request.
-// It does not allocate.
+// RulingOf returns the decision that an answer of this status and body shows. It accepts only a Status as
+// kube-apiserver writes it, whose code matches the answer's. It considers only the beginning of the message, which
+// names the source: later words may quote the request. It does not allocate.
 //
-// What speaks, and with which codes (k8s.io/apiserver 1.24 to 1.36):
+// The sources and their codes (k8s.io/apiserver 1.24 to 1.36):
 //   - a webhook that denies: any code from 400 that it sets, 400 if it sets none. Above 499, and with 408 and 429, it reports its own trouble.
 //   - a webhook that cannot be called, with failurePolicy Fail: 500, "failed calling webhook".
 //   - a ValidatingAdmissionPolicy: 403, 413 or 422, as it says; 422 where its expression fails, with failurePolicy Fail.
@@ -49,11 +49,11 @@ func RulingOf(code int, body []byte) Ruling {
 	return NoRuling
 }
 
-// ofWebhook judges what follows the words: admission webhook ".
+// ofWebhook classifies what follows the words: admission webhook ".
 func ofWebhook(code int, said []byte) Ruling {
 	name, said, ok := bytes.Cut(said, []byte(`\"`))
 	if !ok || len(name) == 0 || !bytes.HasPrefix(said, []byte(" denied the request")) {
-		return NoRuling // such as one that does not support dry runs
+		return NoRuling // for example a webhook that does not support dry runs
 	}
 	if code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout {
 		return PolicyFailed
@@ -61,7 +61,8 @@ func ofWebhook(code int, said []byte) Ruling {
 	return PolicyDenied
 }
 
-// afterForbidden returns what follows "pods "x" is forbidden: ", "pods is forbidden: " or "forbidden: " at the beginning of a message, and only there.
+// afterForbidden returns what follows "pods "x" is forbidden: ", "pods is forbidden: " or "forbidden: " at the
+// beginning of a message.
 func afterForbidden(message []byte) (said []byte, ok bool) {
 	if said, ok = bytes.CutPrefix(message, []byte("forbidden: ")); ok {
 		return said, true
@@ -75,7 +76,7 @@ func afterForbidden(message []byte) (said []byte, ok bool) {
 	return said, ok && !bytes.ContainsAny(resource, " :")
 }
 
-// deniers are how plugins begin that deny by a policy, after: pods "x" is forbidden.
+// deniers are the beginnings of denials by plugins that enforce a policy, after: pods "x" is forbidden.
 var deniers = [][]byte{
 	[]byte(`violates PodSecurity \"`),
 	[]byte("PodSecurityPolicy: unable to "),
@@ -83,13 +84,13 @@ var deniers = [][]byte{
 	[]byte("maximum "), []byte("minimum "), []byte("[maximum "), []byte("[minimum "), // LimitRange
 }
 
-// failures are how plugins begin that could not decide.
+// failures are the beginnings of messages of plugins that could not decide.
 var failures = [][]byte{
 	[]byte("not yet ready to handle request"),
 	[]byte("expression '"), []byte("[expression '"), // a webhook's matchConditions
 }
 
-// ofPlugin judges what a plugin of the API server says after: pods "x" is forbidden.
+// ofPlugin classifies what a plugin of the API server says after: pods "x" is forbidden.
 func ofPlugin(code int, said []byte) Ruling {
 	switch {
 	case bytes.HasPrefix(said, []byte("ValidatingAdmissionPolicy '")):
@@ -106,13 +107,13 @@ func ofPlugin(code int, said []byte) Ruling {
 	return NoRuling
 }
 
-// undecided are how the message of a ValidatingAdmissionPolicy begins that could not be evaluated.
+// undecided are the beginnings of messages about a ValidatingAdmissionPolicy that could not be evaluated.
 var undecided = [][]byte{
 	[]byte("expression '"), []byte("[expression '"), []byte("valueExpression '"), []byte("compilation error: "), []byte("failed messageExpression: "),
 	[]byte("failed to configure "), []byte("validation failed due to running out of cost budget"),
 }
 
-// ofExpression judges what a ValidatingAdmissionPolicy says.
+// ofExpression classifies the message of a ValidatingAdmissionPolicy.
 func ofExpression(said []byte) Ruling {
 	_, why, ok := bytes.Cut(said, []byte(" denied request: "))
 	switch {

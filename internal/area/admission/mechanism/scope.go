@@ -11,29 +11,31 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The labels of everything that is rendered. Whoever cleans up finds it by RunLabel.
+// The labels of everything that is rendered. Cleanup finds objects by RunLabel.
 const (
 	RunLabel   = "tare.dev/run"
 	OwnerLabel = "app.kubernetes.io/managed-by"
 	Owner      = "tare"
 )
 
-// DenyLabel is the label of a pod that wants to be denied: by the policy whose short name is its value (Policy.Short), or by every relevant one if it is DenyAll.
+// DenyLabel is the label of a pod that requests its denial: by the policy whose short name is its value (Policy.Short),
+// or by every relevant policy (DenyAll).
 const (
 	DenyLabel = "tare.dev/deny"
 	DenyAll   = "all"
 )
 
-// nameLabel is set by the API server on every namespace and cannot be changed: a selector on it is for one namespace and no other.
+// nameLabel is set by the API server on every namespace and is immutable: a selector on it selects exactly one
+// namespace.
 const nameLabel = "kubernetes.io/metadata.name"
 
 // Scope is where a population acts.
 type Scope struct {
 	Run       string // value of RunLabel
 	Namespace string // the only namespace in which anything may act
-	Caller    string // PSP: the user who creates pods and may use what is bound, as may the namespace's service accounts. Empty: all authenticated
-	// WebhookURL is the base of the reference webhook's address, as the API server reaches it: "https://127.0.0.1:34567"; CABundle is the
-	// authority of its certificate, in PEM. Only for kinds that need it.
+	Caller    string // PSP: the user who creates pods and may use the bound policies, as may the namespace's service accounts. Empty: all authenticated
+	// WebhookURL is the base of the reference webhook's address from the API server: "https://127.0.0.1:34567"; CABundle
+	// is the authority of its certificate, in PEM. Only for kinds that need it.
 	WebhookURL string
 	CABundle   []byte
 }
@@ -43,7 +45,7 @@ var (
 	labelValue    = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`) // of Kubernetes
 )
 
-// check refuses a scope in which something might act on more than our namespace, or not at all.
+// check rejects a scope that might affect more than the run's namespace, or nothing.
 func (s Scope) check(k Kind) error {
 	switch {
 	case !namespaceName.MatchString(s.Namespace):
@@ -62,10 +64,10 @@ func (s Scope) check(k Kind) error {
 	return nil
 }
 
-// here selects our namespace.
+// here selects the run's namespace.
 func (s Scope) here() map[string]any { return selectNamespace(s.Namespace) }
 
-// elsewhere selects a namespace that cannot exist: names of namespaces hold no dot.
+// elsewhere selects a namespace that cannot exist: namespaces' names contain no dot.
 func (s Scope) elsewhere() map[string]any { return selectNamespace(s.nowhere()) }
 
 func (s Scope) nowhere() string { return s.Namespace + ".elsewhere" }
@@ -74,7 +76,7 @@ func selectNamespace(name string) map[string]any {
 	return map[string]any{"matchExpressions": []any{map[string]any{"key": nameLabel, "operator": "In", "values": []any{name}}}}
 }
 
-// object is an object of the given kind with our labels.
+// object returns an object of the given kind with this run's labels.
 func (s Scope) object(apiVersion, kind, name string, body map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apiVersion, "kind": kind,
@@ -84,8 +86,8 @@ func (s Scope) object(apiVersion, kind, name string, body map[string]any) *unstr
 	return o
 }
 
-// Confined says that o acts on nothing outside of the namespace: it is in it, or selects it alone, or selects nothing, or acts by being bound only.
-// What is not known to be confined is not.
+// Confined reports whether o can only affect the namespace: it is in it, selects it alone or nothing, or has an effect
+// only through a binding. It is false for unknown objects.
 func Confined(o *unstructured.Unstructured, namespace string) bool {
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding.admissionregistration.k8s.io":
@@ -100,18 +102,18 @@ func Confined(o *unstructured.Unstructured, namespace string) bool {
 			return !ok || !confinedSelector(hook, namespace, "namespaceSelector")
 		})
 	case "ValidatingAdmissionPolicy.admissionregistration.k8s.io", "MutatingAdmissionPolicy.admissionregistration.k8s.io", "PodSecurityPolicy.policy":
-		return true // act through a binding
+		return true // effective only through a binding
 	}
 	return o.GetNamespace() == namespace && namespace != ""
 }
 
-// confinedSelector says that the selector at path chooses namespace alone, or none that can exist.
+// confinedSelector reports whether the selector at path selects only namespace, or one that cannot exist.
 func confinedSelector(o map[string]any, namespace string, path ...string) bool {
 	terms, _, err := unstructured.NestedSlice(o, append(slices.Clone(path), "matchExpressions")...)
 	if err != nil {
 		return false
 	}
-	for _, t := range terms { // all must hold, so one that confines is enough
+	for _, t := range terms { // all must hold, so one that confines suffices
 		term, ok := t.(map[string]any)
 		if !ok || term["key"] != nameLabel || term["operator"] != "In" {
 			continue

@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// status is what is needed of a Status: texts as they are written, escapes and all.
+// status holds the needed fields of a Status: texts as written, with their escapes.
 type status struct {
 	kind, status, message []byte
 	code                  int
 }
 
-// readStatus reads a Status from a JSON object, and says whether it could. It does not allocate, and it is no check of syntax: what it takes for an
-// object may still be broken within.
+// readStatus reads a Status from a JSON object; ok is false if it cannot. It does not allocate, and does not validate:
+// nested values may be malformed.
 func readStatus(body []byte) (s status, ok bool) {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(body), []byte("{"))
 	for ok {
@@ -37,7 +37,7 @@ func readStatus(body []byte) (s status, ok bool) {
 
 const blanks = " \t\r\n"
 
-// set takes a field that is needed, and says whether its value is of the right kind.
+// set sets a needed field; ok is false if its value has the wrong type.
 func (s *status) set(name, value []byte) (ok bool) {
 	var text *[]byte
 	switch string(name) {
@@ -59,7 +59,7 @@ func (s *status) set(name, value []byte) (ok bool) {
 	return ok && len(rest) == 0
 }
 
-// readString reads a JSON string after blanks, and returns what is between its quotes, and what follows.
+// readString reads a JSON string after blanks, and returns the text between its quotes and the rest.
 func readString(text []byte) (inside, rest []byte, ok bool) {
 	text, ok = bytes.CutPrefix(bytes.TrimLeft(text, blanks), []byte(`"`))
 	for i := 0; ok && i < len(text); i++ {

@@ -18,18 +18,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// requestWithin bounds one request, so that a server that hangs costs a try and not a node.
+// requestWithin bounds one request, so that a hanging server costs an attempt and not a node.
 const requestWithin = 10 * time.Second
 
-// protobuf is what kubelets speak: it costs both sides a fraction of JSON.
+// protobuf is the kubelets' format: it costs both sides a fraction of JSON.
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// client is a connection to the two API groups that kubelets need.
+// client is a client of the two API groups that kubelets need.
 type client struct {
 	core, coordination *rest.RESTClient
 }
 
-// dial makes a client; it connects to nothing yet.
+// dial makes a client. It does not connect yet.
 func dial(c Config) (*client, error) {
 	cfg, err := restConfig(c)
 	if err != nil {
@@ -38,7 +38,7 @@ func dial(c Config) (*client, error) {
 	if err := checkLoopback(cfg.Host); err != nil {
 		return nil, err
 	}
-	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } // what is on loopback is reached directly, whatever a file says
+	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } // loopback is reached directly, whatever proxy the environment names
 	cfg.QPS = -1
 	cfg.UserAgent = "tare-simulated-nodes"
 	cfg.ContentType, cfg.AcceptContentTypes = protobuf, protobuf+",application/json"
@@ -66,7 +66,7 @@ func dial(c Config) (*client, error) {
 	return out, nil
 }
 
-// codecs know the types of the two groups, and no others: all of Kubernetes would be tens of megabytes.
+// codecs knows the types of the two groups only: all of Kubernetes would take tens of megabytes.
 func codecs() (serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, metav1.AddMetaToScheme} {
@@ -89,7 +89,7 @@ func restConfig(c Config) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// checkLoopback refuses a server that is reached by anything but a literal loopback address: a name can lead anywhere.
+// checkLoopback rejects a server at anything but a literal loopback address: a name can lead to another host.
 func checkLoopback(server string) error {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -102,10 +102,10 @@ func checkLoopback(server string) error {
 	return nil
 }
 
-// checkOthers refuses a control plane with nodes that are not simulated: a local cluster in containers is on loopback, too.
+// checkOthers rejects a control plane with real nodes: a local cluster in containers is on loopback too.
 func (f *fleet) checkOthers(ctx context.Context) error {
 	var list corev1.NodeList
-	err := f.persist(ctx, func(ctx context.Context) error {
+	err := f.retry(ctx, func(ctx context.Context) error {
 		list = corev1.NodeList{}
 		return f.client.core.Get().Resource("nodes").Param("labelSelector", "!"+Label).Param("limit", "1").Do(ctx).Into(&list)
 	})

@@ -16,21 +16,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What kubelets do by default: nodeLeaseDurationSeconds 40, renewed each quarter of it, and nodeStatusReportFrequency 5 min.
+// The kubelets' defaults: nodeLeaseDurationSeconds 40, renewed every quarter of it, and nodeStatusReportFrequency 5
+// min.
 const (
 	leaseSeconds = 40
 	leaseEvery   = leaseSeconds * time.Second / 4
 	statusEvery  = 5 * time.Minute
-	// heartbeats is how many nodes may talk to the server about their lease at the same time.
+	// heartbeats bounds the concurrent lease requests.
 	heartbeats = 16
 )
 
 // leases is the namespace of the nodes' leases.
 const leases = corev1.NamespaceNodeLease
 
-// beat renews each node's lease every leaseEvery, evenly spread over that time, until ctx ends. When the server is slower than that, nodes wait:
-// there are never more than heartbeats requests.
-func (f *fleet) beat(ctx context.Context) {
+// renewLeases renews each node's lease every leaseEvery, evenly spread over that time, until ctx ends. If the server is
+// slower, nodes wait: there are never more than heartbeats requests.
+func (f *fleet) renewLeases(ctx context.Context) {
 	due := make(chan *node)
 	var workers sync.WaitGroup
 	for range min(heartbeats, len(f.nodes)) {
@@ -52,7 +53,7 @@ func (f *fleet) beat(ctx context.Context) {
 	workers.Wait()
 }
 
-// pace calls each for one node after the other, all of them within leaseEvery.
+// pace calls each for one node after another, all within leaseEvery.
 func (f *fleet) pace(ctx context.Context, each func(*node) bool) {
 	step := leaseEvery / time.Duration(len(f.nodes))
 	next := f.clock.Now()
@@ -60,7 +61,7 @@ func (f *fleet) pace(ctx context.Context, each func(*node) bool) {
 		for _, n := range f.nodes {
 			next = next.Add(step)
 			now := f.clock.Now()
-			if now.Sub(next) > leaseEvery { // a whole round late: what was missed is not made up for
+			if now.Sub(next) > leaseEvery { // a whole round late: missed renewals are skipped
 				next = now
 			}
 			if f.clock.Sleep(ctx, next.Sub(now)) != nil || !each(n) {
@@ -70,8 +71,8 @@ func (f *fleet) pace(ctx context.Context, each func(*node) bool) {
 	}
 }
 
-// renew renews a node's lease, and posts its status where that is due: now and then, and after a time without a lease, when the controller may have
-// declared the node lost.
+// renew renews a node's lease, and posts its status if due: periodically, and after a time without a lease, when the
+// controller may have declared the node lost.
 func (f *fleet) renew(ctx context.Context, n *node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -80,10 +81,10 @@ func (f *fleet) renew(ctx context.Context, n *node) {
 	}
 	now := f.clock.Now()
 	lost := now.Sub(n.renewed) > 2*leaseEvery
-	err := within(ctx, func(ctx context.Context) error { return f.lend(ctx, n, now) })
+	err := within(ctx, func(ctx context.Context) error { return f.renewLease(ctx, n, now) })
 	if err == nil && (lost || now.Sub(n.posted) > statusEvery) {
 		err = within(ctx, func(ctx context.Context) error { return f.postStatus(ctx, n, now) })
-		if apierrors.IsNotFound(err) { // somebody deleted the node
+		if apierrors.IsNotFound(err) { // the node was deleted
 			err = within(ctx, func(ctx context.Context) error { return f.registerLocked(ctx, n) })
 		}
 	}
@@ -92,15 +93,15 @@ func (f *fleet) renew(ctx context.Context, n *node) {
 	}
 }
 
-// lend creates or renews the node's lease. n.mu is held.
-func (f *fleet) lend(ctx context.Context, n *node, now time.Time) error {
+// renewLease creates or renews the node's lease. n.mu is held.
+func (f *fleet) renewLease(ctx context.Context, n *node, now time.Time) error {
 	lease := n.lease
 	if lease == nil {
 		lease = new(coordinationv1.Lease)
 		err := f.client.coordination.Get().Namespace(leases).Resource("leases").Name(n.name).Do(ctx).Into(lease)
 		switch {
 		case apierrors.IsNotFound(err):
-			return f.lendAnew(ctx, n, now)
+			return f.createLease(ctx, n, now)
 		case err != nil:
 			return fmt.Errorf("read the lease: %w", err)
 		}
@@ -110,14 +111,14 @@ func (f *fleet) lend(ctx context.Context, n *node, now time.Time) error {
 	out := new(coordinationv1.Lease)
 	err := f.client.coordination.Put().Namespace(leases).Resource("leases").Name(n.name).Body(lease).Do(ctx).Into(out)
 	if err != nil {
-		n.lease = nil // to be read again
+		n.lease = nil // read it again
 		return fmt.Errorf("renew the lease: %w", err)
 	}
 	n.keep(out, now)
 	return nil
 }
 
-func (f *fleet) lendAnew(ctx context.Context, n *node, now time.Time) error {
+func (f *fleet) createLease(ctx context.Context, n *node, now time.Time) error {
 	holder, seconds, at := n.name, int32(leaseSeconds), metav1.NewMicroTime(now)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name, Namespace: leases, Labels: maps.Clone(f.cfg.Labels)},
@@ -131,13 +132,13 @@ func (f *fleet) lendAnew(ctx context.Context, n *node, now time.Time) error {
 	return nil
 }
 
-// keep remembers the lease as the server has it, without what a renewal does not need.
+// keep records the server's version of the lease, without what a renewal does not need.
 func (n *node) keep(lease *coordinationv1.Lease, now time.Time) {
 	lease.ManagedFields = nil
 	n.lease, n.renewed = lease, now
 }
 
-// postStatus says that the node is in good health. n.mu is held.
+// postStatus reports a healthy node. n.mu is held.
 func (f *fleet) postStatus(ctx context.Context, n *node, now time.Time) error {
 	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions(now)}})
 	if err != nil {

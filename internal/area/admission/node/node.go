@@ -1,5 +1,5 @@
-// Package node simulates kubelets: nodes that are Ready, renew their leases, and say of each pod that is bound to them that it runs, although no
-// container is ever started. What is measured with them is the control plane, and only it.
+// Package node simulates kubelets: nodes that are Ready, renew their leases, and report that each pod bound to them
+// runs, although no container is started. So only the control plane is measured.
 package node
 
 import (
@@ -13,40 +13,42 @@ import (
 	"tare/internal/clock"
 )
 
-// MostNodes is how many nodes one process simulates at most: the most that Kubernetes itself is made for.
+// MostNodes bounds the nodes of one process: the most that Kubernetes is designed for.
 const MostNodes = 5000
 
-// Label is on each simulated node, with value "true", so that nobody takes it for a real one.
+// Label marks each simulated node, with value "true".
 const Label = "tare.dev/simulated"
 
-// Config is what the simulator is told. It reaches the child on standard input, as it may hold a token.
+// Config is the simulator's configuration. It reaches the child on standard input, as it may hold a token.
 type Config struct {
-	// Kubeconfig is the path of a file whose current context is the control plane. Where it is empty, Server, CA and Token are used.
+	// Kubeconfig is the path of a file whose current context is the control plane. If empty, Server, CA and Token are
+	// used.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Server     string `json:"server,omitempty"` // "https://127.0.0.1:6443"
 	CA         []byte `json:"ca,omitempty"`     // certificates of the authority that signed the server's, PEM
 	Token      string `json:"token,omitempty"`
-	// Nodes is how many there are, 1 to MostNodes.
+	// Nodes is the number of nodes, 1 to MostNodes.
 	Nodes int `json:"nodes"`
-	// Latency is how many seconds a pod waits on its node before it is said to run: a fixed time in place of the work of a real node.
+	// Latency is how many seconds a pod waits on its node before it is reported as running: a fixed time in place of a
+	// real node's work.
 	Latency float64 `json:"latency,omitempty"`
-	// MostPods is how many pods each node offers to hold; 0: 5000, so that the nodes' capacity is no part of the result.
+	// MostPods is each node's capacity for pods; 0: 5000, so that the capacity does not affect the result.
 	MostPods int `json:"most_pods,omitempty"`
 	// Labels are further labels of the nodes and their leases.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Log is told what fails for a while. Nil: nobody is.
+	// Log receives lasting failures; nil: they are not logged.
 	Log *slog.Logger `json:"-"`
 }
 
-// Ready is what the simulator answers when every node is registered and pods are awaited.
+// Ready is the simulator's ready message, sent when every node is registered and pods are watched.
 type Ready struct {
 	Nodes   int     `json:"nodes"`
-	Seconds float64 `json:"seconds"` // from its start
-	// Note says in one line what the nodes are: it belongs beside each result that was got with them.
+	Seconds float64 `json:"seconds"` // since its start
+	// Note describes the nodes in one line, to accompany each result.
 	Note string `json:"note"`
 }
 
-// Note says in one line what the nodes are.
+// Note describes the nodes in one line.
 func (c Config) Note() string {
 	text := fmt.Sprintf("control plane only: the %d nodes are simulated, no container is started", c.Nodes)
 	if c.Latency > 0 {
@@ -57,7 +59,7 @@ func (c Config) Note() string {
 
 func (c Config) latency() time.Duration { return time.Duration(c.Latency * float64(time.Second)) }
 
-// Validate reports what is wrong with c.
+// Validate returns an error unless c is valid.
 func (c Config) Validate() error {
 	switch {
 	case c.Nodes < 1 || c.Nodes > MostNodes:
@@ -72,10 +74,11 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Run registers the nodes, calls ready once, and keeps them alive until ctx ends; it then returns ctx's error. It outlives restarts of the API
-// server. In the end it only ends: nodes, leases and pods stay in the control plane, which is made for one run and thrown away.
+// Run registers the nodes, calls ready once, and keeps them alive until ctx ends; it then returns ctx's error. It
+// survives restarts of the API server. It does not clean up: nodes, leases and pods stay in the control plane, which is
+// discarded after the run.
 //
-// It refuses a server that is not on a loopback address, and one that has other nodes than simulated ones: a scheduler would bind real pods to
+// It rejects a server that is not on a loopback address, and one with real nodes: a scheduler would bind real pods to
 // nodes that do not exist.
 func Run(ctx context.Context, cfg Config, ready func(Ready) error) error {
 	if err := cfg.Validate(); err != nil {
@@ -94,7 +97,7 @@ func Run(ctx context.Context, cfg Config, ready func(Ready) error) error {
 	return nil
 }
 
-// run is Run with everything at hand. All its goroutines have ended when it returns.
+// run is Run with its dependencies. All its goroutines have ended when it returns.
 func run(ctx context.Context, f *fleet, ready func(Ready) error) error {
 	begin := f.clock.Now()
 	if err := f.checkOthers(ctx); err != nil {
@@ -104,7 +107,7 @@ func run(ctx context.Context, f *fleet, ready func(Ready) error) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel(nil)
-	all.Go(func() { f.beat(ctx) })
+	all.Go(func() { f.renewLeases(ctx) })
 	if err := f.registerAll(ctx); err != nil {
 		return err
 	}

@@ -24,29 +24,30 @@ import (
 )
 
 const (
-	// podWorkers is how many pods are driven at the same time.
+	// podWorkers is how many pods are handled concurrently.
 	podWorkers = 32
-	// resyncEvery is how often every pod that is not where it should be is looked at again, whatever events have come.
+	// resyncEvery is the interval at which every unfinished pod is checked again, whatever events have arrived.
 	resyncEvery = 10 * time.Second
-	// watchFor bounds a watch. Its successor begins where it ended, so that what a server forgot to deliver comes after that time at the latest.
+	// watchFor bounds a watch. The next one begins where it ended, so an event that the server failed to deliver arrives
+	// then at the latest.
 	watchFor = time.Minute
 )
 
-// pods are the pods that are bound to the simulated nodes. It is the store of a reflector, the part of an informer that lists and watches: what it
-// keeps of a pod is little, and only as long as the pod exists.
+// pods are the pods that are bound to the simulated nodes. It is the store of a reflector, the part of an informer that
+// lists and watches. It keeps little of a pod, and only while the pod exists.
 type pods struct {
 	client  *client
 	nodes   map[string]bool
 	latency time.Duration
 	clock   clock.Clock
 	log     *slog.Logger
-	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName] // each pod is in it at most once
+	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName] // each pod at most once
 	listed  chan struct{}                                              // closed after the first list
 	once    sync.Once
 
 	mu      sync.Mutex
 	known   map[types.NamespacedName]*pod
-	started uint32 // pods that were said to run, for addresses
+	started uint32 // pods reported as running, for addresses
 }
 
 var _ cache.ReflectorStore = (*pods)(nil)
@@ -58,7 +59,7 @@ func newPods(c *client, nodes map[string]bool, latency time.Duration, k clock.Cl
 	}
 }
 
-// A pod is what must be known of one. It is not changed once it is known; only seen is carried over to its successor.
+// A pod is what is kept of a pod. It is immutable, except that seen is copied to its successor.
 type pod struct {
 	uid        types.UID
 	seen       time.Time // bound to its node
@@ -70,7 +71,7 @@ type pod struct {
 // container is what a status repeats of a container.
 type container struct {
 	name, image string
-	ends        bool // an init container that does its work and ends
+	ends        bool // an init container that completes
 }
 
 // want is what a pod waits for.
@@ -93,7 +94,7 @@ func (p *pods) watch(ctx context.Context) {
 	r.RunWithContext(ctx)
 }
 
-// source is the API of pods that are bound to a node.
+// source returns the list and watch of pods that are bound to a node.
 func (p *pods) source() *cache.ListWatch {
 	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 	return &cache.ListWatch{
@@ -131,20 +132,20 @@ func (p *pods) Add(obj any) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.learn(o)
+	p.update(o)
 	return nil
 }
 
 // Update implements cache.ReflectorStore.
 func (p *pods) Update(obj any) error { return p.Add(obj) }
 
-// learn takes over what o says. p.mu is held.
-func (p *pods) learn(o *corev1.Pod) {
+// update records what o says. p.mu is held.
+func (p *pods) update(o *corev1.Pod) {
 	if !p.nodes[o.Spec.NodeName] {
 		return
 	}
 	key := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-	next := about(o, p.clock.Now())
+	next := newPod(o, p.clock.Now())
 	if last := p.known[key]; last != nil && last.uid == next.uid {
 		next.seen = last.seen
 	}
@@ -181,13 +182,13 @@ func (p *pods) Replace(all []any, _ string) error {
 		if l := last[key]; l != nil {
 			p.known[key] = l
 		}
-		p.learn(o)
+		p.update(o)
 	}
 	p.once.Do(func() { close(p.listed) })
 	return nil
 }
 
-// Resync implements cache.ReflectorStore: it looks again at all that is not where it should be.
+// Resync implements cache.ReflectorStore: it checks all unfinished pods again.
 func (p *pods) Resync() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +200,7 @@ func (p *pods) Resync() error {
 	return nil
 }
 
-// work drives pods until ctx ends.
+// work handles pods until ctx ends.
 func (p *pods) work(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range podWorkers {
@@ -219,7 +220,7 @@ func (p *pods) work(ctx context.Context) {
 	workers.Wait()
 }
 
-// handle gives a pod what it waits for. What fails is tried again, later each time.
+// handle gives a pod what it waits for. It retries failures with a growing delay.
 func (p *pods) handle(ctx context.Context, key types.NamespacedName) {
 	p.mu.Lock()
 	one := p.known[key]
@@ -241,7 +242,7 @@ func (p *pods) handle(ctx context.Context, key types.NamespacedName) {
 	case nothing:
 	}
 	if err == nil || apierrors.IsNotFound(err) {
-		p.settle(key, one)
+		p.markDone(key, one)
 		return
 	}
 	if ctx.Err() == nil {
@@ -250,8 +251,8 @@ func (p *pods) handle(ctx context.Context, key types.NamespacedName) {
 	p.queue.AddRateLimited(key)
 }
 
-// settle notes that nothing is left to do for a pod, unless something new was learned meanwhile.
-func (p *pods) settle(key types.NamespacedName, one *pod) {
+// markDone records that a pod needs nothing more, unless it has changed meanwhile.
+func (p *pods) markDone(key types.NamespacedName, one *pod) {
 	p.queue.Forget(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,7 +268,7 @@ func (p *pods) end(ctx context.Context, key types.NamespacedName, one *pod) erro
 	return p.client.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(body).Do(ctx).Error()
 }
 
-// start says that the pod runs.
+// start reports that the pod runs.
 func (p *pods) start(ctx context.Context, key types.NamespacedName, one *pod) error {
 	p.mu.Lock()
 	p.started++

@@ -133,7 +133,7 @@ func TestNoPodIsStuck(t *testing.T) {
 	p := driven(t, a)
 	key := types.NamespacedName{Namespace: "ns", Name: "lost"}
 	p.mu.Lock()
-	p.known[key] = about(bound("lost", "u", nil), time.Now()) // known, and in no queue
+	p.known[key] = newPod(bound("lost", "u", nil), time.Now()) // known, and in no queue
 	p.mu.Unlock()
 	if err := p.Resync(); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestLatency(t *testing.T) {
 func TestRunningStatus(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	now := time.Unix(1700000000, 5e8)
-	pod := about(bound("p", "u1", func(p *corev1.Pod) {
+	pod := newPod(bound("p", "u1", func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{{Name: "once", Image: "i"}, {Name: "side", Image: "s", RestartPolicy: &always}}
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "b", Image: "j"})
 	}), now)

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// registrars is how many nodes are registered at the same time.
+	// registrars is how many nodes are registered concurrently.
 	registrars = 16
-	// patience is how long a start bears that the server does not answer.
+	// patience is how long the start waits for a server that does not answer.
 	patience = 30 * time.Second
-	// defaultMostPods is Config.MostPods by default.
+	// defaultMostPods is the default of Config.MostPods.
 	defaultMostPods = 5000
-	// kubeletPort is where nobody listens: the API server's questions to a kubelet (logs, exec) fail at once.
+	// kubeletPort is a port without a listener: the API server's requests to a kubelet (logs, exec) fail immediately.
 	kubeletPort = 1
 )
 
@@ -39,7 +39,7 @@ type fleet struct {
 	pods   *pods
 }
 
-// A node is one simulated node. mu guards what is below it; who holds it is talking to the server for this node.
+// A node is one simulated node. mu guards the fields below it, and is held during requests for this node.
 type node struct {
 	name       string
 	mu         sync.Mutex
@@ -47,7 +47,8 @@ type node struct {
 	lease      *coordinationv1.Lease // as the server has it
 	renewed    time.Time
 	posted     time.Time // its status
-	// phase is how much earlier than statusEvery the first status is due: all nodes are registered at once, and are not to report at once.
+	// phase is how much earlier than statusEvery the first status is due: all nodes are registered at once, and should not
+	// report at once.
 	phase time.Duration
 }
 
@@ -62,7 +63,7 @@ func newFleet(c *client, cfg Config, k clock.Clock) *fleet {
 	return f
 }
 
-// registerAll registers every node, several at a time. The first error ends it.
+// registerAll registers every node, several concurrently. The first error ends it.
 func (f *fleet) registerAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -71,7 +72,7 @@ func (f *fleet) registerAll(ctx context.Context) error {
 	for range min(registrars, len(f.nodes)) {
 		workers.Go(func() {
 			for n := range next {
-				if err := f.persist(ctx, func(ctx context.Context) error { return f.register(ctx, n) }); err != nil {
+				if err := f.retry(ctx, func(ctx context.Context) error { return f.register(ctx, n) }); err != nil {
 					cancel(fmt.Errorf("register node %s: %w", n.name, err))
 				}
 			}
@@ -113,9 +114,9 @@ func (f *fleet) registerLocked(ctx context.Context, n *node) error {
 			return err
 		}
 	}
-	err = f.lendAnew(ctx, n, now)
+	err = f.createLease(ctx, n, now)
 	if apierrors.IsAlreadyExists(err) {
-		err = f.lend(ctx, n, now)
+		err = f.renewLease(ctx, n, now)
 	}
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (f *fleet) registerLocked(ctx context.Context, n *node) error {
 	return nil
 }
 
-// untaint takes away the taint "not ready" that the server gives each new node. The controller would do so, too, at its own pace.
+// untaint removes the taint "not ready" that the server gives each new node. The controller would do so too, but later.
 func (f *fleet) untaint(ctx context.Context, name string) error {
 	patch := []byte(`{"spec":{"taints":null}}`)
 	if err := f.client.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(patch).Do(ctx).Error(); err != nil {
@@ -133,7 +134,7 @@ func (f *fleet) untaint(ctx context.Context, name string) error {
 	return nil
 }
 
-// object is the node as it is created: Ready at once.
+// object returns the node as it is created: Ready immediately.
 func (f *fleet) object(name string, now time.Time) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", Label: "true",
@@ -160,7 +161,7 @@ func (f *fleet) object(name string, now time.Time) *corev1.Node {
 	}
 }
 
-// conditions are those of a node in good health.
+// conditions are those of a healthy node.
 func conditions(now time.Time) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	out := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
@@ -173,8 +174,8 @@ func conditions(now time.Time) []corev1.NodeCondition {
 	return out
 }
 
-// persist repeats a request of the start for as long as a server may take to answer; what will not change by waiting is not repeated.
-func (f *fleet) persist(ctx context.Context, request func(context.Context) error) error {
+// retry repeats a request of the start for as long as a server may take to answer, unless the failure is permanent.
+func (f *fleet) retry(ctx context.Context, request func(context.Context) error) error {
 	begin := f.clock.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := within(ctx, request)
@@ -193,8 +194,8 @@ func within(ctx context.Context, request func(context.Context) error) error {
 	return request(ctx)
 }
 
-// permanent reports whether the server has understood the request and will not have it. "Not found" may pass: a server that has just started makes
-// the leases' namespace a little later.
+// permanent reports whether the server has rejected the request. "Not found" is transient: a server that has just
+// started creates the leases' namespace a little later.
 func permanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsMethodNotSupported(err)

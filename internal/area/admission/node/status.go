@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hostIP is the address of all nodes: what asks it for a kubelet stays on this host.
+// hostIP is the address of all nodes: requests to a kubelet stay on this host.
 const hostIP = "127.0.0.1"
 
-// about takes from a pod what is needed to drive it.
-func about(o *corev1.Pod, now time.Time) *pod {
+// newPod returns what is kept of a pod.
+func newPod(o *corev1.Pod, now time.Time) *pod {
 	out := &pod{uid: o.UID, seen: now}
 	switch {
 	case o.DeletionTimestamp != nil && (o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds > 0):
@@ -34,7 +34,8 @@ func about(o *corev1.Pod, now time.Time) *pod {
 	return out
 }
 
-// running is the patch that a kubelet sends when all containers have been started. Readiness gates are taken for met, and containers never end.
+// running returns the patch that a kubelet sends when all containers have started. Readiness gates count as met, and
+// containers never end.
 func running(p *pod, address string, now time.Time) ([]byte, error) {
 	at := metav1.NewTime(now)
 	status := corev1.PodStatus{
@@ -56,7 +57,7 @@ func running(p *pod, address string, now time.Time) ([]byte, error) {
 	return body, nil
 }
 
-// status is that of a container that runs, or of an init container that has done its work.
+// status returns the status of a running container, or of a completed init container.
 func (c container) status(at metav1.Time) corev1.ContainerStatus {
 	out := corev1.ContainerStatus{Name: c.name, Image: c.image, ImageID: "simulated", Ready: true}
 	if c.ends {
@@ -69,7 +70,7 @@ func (c container) status(at metav1.Time) corev1.ContainerStatus {
 	return out
 }
 
-// podIP is the address of the n-th pod, in 10.0.0.0/8: nothing is sent there.
+// podIP returns the address of the n-th pod, in 10.0.0.0/8: nothing is sent there.
 func podIP(n uint32) string {
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}).String()
 }

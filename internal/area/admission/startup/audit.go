@@ -9,24 +9,25 @@ import (
 )
 
 const (
-	// auditEvery is how often long waits are looked into, and auditAfter how long a wait is then: longer than the service level objective allows, so
-	// that nothing is asked of a server that does well.
+	// auditEvery is the interval at which long waits are checked, and auditAfter how long such a wait is: longer than the
+	// service level objective, so that a healthy server gets no extra requests.
 	auditEvery = time.Second
 	auditAfter = 6 * time.Second
-	// auditWithin bounds the question.
+	// auditWithin bounds the request.
 	auditWithin = 2 * time.Second
 )
 
-// audit asks the server, one pod at a time, about the pod that has waited longest. If it runs, the watch has failed to tell: it is begun again.
+// audit asks the server, one pod at a time, about the pod that has waited longest. If that runs, the watch has missed
+// it and is restarted.
 func (w *Watch) audit(ctx context.Context) {
 	for w.cfg.Clock.Sleep(ctx, auditEvery) == nil {
 		if a := w.track.longest(); a != nil {
-			w.look(ctx, a)
+			w.check(ctx, a)
 		}
 	}
 }
 
-// longest is the pod that was created longest ago and not asked about, if that is long.
+// longest returns the pod with the longest wait that has not been checked, if that is long.
 func (t *tracker) longest() (out *await) {
 	now := t.clock.Now()
 	t.mu.Lock()
@@ -43,8 +44,8 @@ func (t *tracker) longest() (out *await) {
 	return out
 }
 
-// look asks the server about a pod.
-func (w *Watch) look(ctx context.Context, a *await) {
+// check asks the server about a pod.
+func (w *Watch) check(ctx context.Context, a *await) {
 	ctx, cancel := context.WithTimeout(ctx, auditWithin)
 	defer cancel()
 	var pod corev1.Pod
@@ -52,11 +53,11 @@ func (w *Watch) look(ctx context.Context, a *await) {
 		return
 	}
 	if w.track.miss(a) {
-		w.source.again()
+		w.source.restart()
 	}
 }
 
-// miss notes that a pod runs that the watch has not shown.
+// miss records that a pod runs that the watch has not shown.
 func (t *tracker) miss(a *await) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,19 +69,21 @@ func (t *tracker) miss(a *await) bool {
 	return true
 }
 
-// Stats is what became of the watch since its start.
+// Stats are the watch's counts since its start.
 type Stats struct {
-	// Lists is how often everything was listed, the first time included; Watches how often a watch was begun.
+	// Lists is how often everything was listed, including the first time; Watches how often a watch was started.
 	Lists, Watches uint64
-	// Late is how many calls learned from a list, after a watch had failed, that their pod runs: they are later than they would have been.
+	// Late is how many calls learned from a list, after a watch had failed, that their pod runs: later than from the
+	// watch.
 	Late uint64
-	// Missed is how many pods ran, as the server said when asked, more than 6 s after they were created, without the watch having shown it.
+	// Missed is how many pods ran, according to the server, more than 6 s after their creation without the watch having
+	// shown it.
 	Missed uint64
 	// Awaited is how many calls wait now.
 	Awaited int
 }
 
-// Stats tells what became of the watch.
+// Stats returns the watch's counts.
 func (w *Watch) Stats() Stats {
 	out := Stats{Watches: w.source.started()}
 	w.track.mu.Lock()
@@ -89,7 +92,7 @@ func (w *Watch) Stats() Stats {
 	return out
 }
 
-// Notes are what a report must say of the watch; none when it did what it should.
+// Notes returns what a report must say of the watch; none if it worked.
 func (s Stats) Notes() (out []string) {
 	if s.Lists > 1 {
 		out = append(out, fmt.Sprintf("pod startup: the watch broke off and all pods were listed again %d times; %d calls learned from a list that their pod runs, later than a watch would have told",

@@ -15,7 +15,7 @@ import (
 	"tare/internal/load"
 )
 
-// mostJudged is how much of an answer is judged, and mostRead how much is read, in bytes.
+// mostJudged bounds the part of an answer that is judged, and mostRead the part that is read, in bytes.
 const (
 	mostJudged = 1 << 20
 	mostRead   = 16 << 20
@@ -28,7 +28,7 @@ type starter struct {
 	url        string
 	body, name *load.Template
 	judge      func(status int, body []byte) (load.Outcome, int)
-	causes     int // of judge: the operation's own come after them
+	causes     int // of judge: the operation's own follow them
 }
 
 // call creates pod i and waits until the watch has seen it running.
@@ -55,7 +55,7 @@ func (s *starter) call(ctx context.Context, i uint64) load.Result {
 	return s.finish(ctx, a, r)
 }
 
-// finish is the call's result when the wait has ended.
+// finish returns the call's result when the wait has ended.
 func (s *starter) finish(ctx context.Context, a *await, r posted) load.Result {
 	open := s.watch.source.open()
 	t := s.watch.track
@@ -75,8 +75,8 @@ func (s *starter) finish(ctx context.Context, a *await, r posted) load.Result {
 	return out
 }
 
-// marks are the phases of a pod that was seen running; those whose beginning was not seen, because a list showed both at once, are left out. The
-// tracker's lock is held.
+// marks are the phases of a pod that was seen running, except those whose beginning was not seen, because a list showed
+// both at once. The tracker's lock is held.
 func (a *await) marks(r *posted) []load.Mark {
 	out := []load.Mark{
 		{Name: Startup, From: r.Sent, At: a.running},
@@ -96,13 +96,13 @@ func (a *await) marks(r *posted) []load.Mark {
 
 func (s *starter) cause(own int) load.Cause { return load.OwnCauses + load.Cause(s.causes+own) }
 
-// posted is how the request ended.
+// posted is the result of the request.
 type posted struct {
 	load.Result
-	answered time.Time // the whole answer was there; zero: it never was
+	answered time.Time // the answer was complete; zero: it never was
 }
 
-// post sends the request once. Neither a limiter nor a retry is between it and the connection.
+// post sends the request once, without a limiter or retries.
 func (s *starter) post(ctx context.Context, i uint64) (out posted) {
 	phases := &phases{now: s.watch.cfg.Clock.Now}
 	ctx = context.WithValue(httptrace.WithClientTrace(ctx, phases.trace()), weightKey{}, &out.BytesOut)
@@ -125,7 +125,7 @@ func (s *starter) post(ctx context.Context, i uint64) (out posted) {
 	out.Ready, out.Sent, out.FirstByte = phases.read()
 	if err != nil {
 		out.answered = time.Time{}
-		out.Outcome, out.Errno, out.Cause = blame(err, !out.Sent.IsZero(), !out.FirstByte.IsZero())
+		out.Outcome, out.Errno, out.Cause = classify(err, !out.Sent.IsZero(), !out.FirstByte.IsZero())
 		return out
 	}
 	var cause int
@@ -135,7 +135,7 @@ func (s *starter) post(ctx context.Context, i uint64) (out posted) {
 	return out
 }
 
-// read reads an answer, and keeps what is judged of it.
+// read reads an answer, and keeps the part that is judged.
 func read(from io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(from, mostJudged))
 	if err == nil && len(body) == mostJudged {
@@ -144,14 +144,14 @@ func read(from io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// once hides the type of a body: net/http sends again what it knows how to rewind, and a timed call is never sent twice.
+// once hides the type of a body: net/http resends bodies that it can rewind, and a timed call must never be sent twice.
 type once struct{ io.Reader }
 
-// phases are the instants of a request on its connection. They come from the goroutines of net/http.
+// phases are the instants of a request on its connection. net/http reports them from its goroutines.
 type phases struct {
 	now  func() time.Time
 	mu   sync.Mutex
-	made time.Time // a connection was made for it; zero: it went over one that was there, and whatever delayed it is our own fault
+	made time.Time // a new connection was made; zero: an existing one was used, and any delay is the client's own
 
 	sent, first time.Time
 }
@@ -182,8 +182,8 @@ func (p *phases) read() (made, sent, first time.Time) {
 	return p.made, p.sent, p.first
 }
 
-// blame tells how an error ends a request, by whether it was sent and whether any of an answer had come.
-func blame(err error, sent, answered bool) (load.Outcome, uint16, load.Cause) {
+// classify classifies an error by whether the request was sent and whether any part of an answer had arrived.
+func classify(err error, sent, answered bool) (load.Outcome, uint16, load.Cause) {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return load.Timeout, 0, 0
 	}

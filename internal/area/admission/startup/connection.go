@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A connection is an HTTP client of its own to an API server: what creates pods shares no TCP connection with what watches them, and neither with
-// anything else. client-go's cache of transports, its limiter and its retries have no part in it.
+// A connection is a separate HTTP client of an API server: the client that creates pods shares no TCP connection with
+// the one that watches them, or with any other. client-go's transport cache, limiter and retries are bypassed.
 type connection struct {
 	cfg       *rest.Config
 	base      *url.URL
@@ -38,7 +38,7 @@ func connect(cfg *rest.Config) (*connection, error) {
 	c := &connection{cfg: cfg, base: base, transport: &http.Transport{
 		TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment, DialContext: cfg.Dial,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second,
-		// A connection that died without a word is found out, as client-go does.
+		// As in client-go, pings detect a dead connection.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}}
 	if cfg.Proxy != nil {
@@ -52,10 +52,10 @@ func connect(cfg *rest.Config) (*connection, error) {
 
 func (c *connection) close() { c.transport.CloseIdleConnections() }
 
-// scale weighs requests as they go out, with all headers that identities add.
+// scale counts the size of requests as they are sent, with all headers that authentication adds.
 type scale struct{ next http.RoundTripper }
 
-// weightKey is where the context of a request keeps a *uint64 for its weight.
+// weightKey is the context key of a request's *uint64 for its size.
 type weightKey struct{}
 
 // RoundTrip implements http.RoundTripper.
@@ -66,7 +66,7 @@ func (s *scale) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-// requestLength is how long r would be as HTTP/1.1: its length over HTTP/2 hangs on what the connection has carried before.
+// requestLength is the length of r as HTTP/1.1: over HTTP/2 it depends on the connection's earlier requests.
 func requestLength(r *http.Request) uint64 {
 	n := len(r.Method) + len(" ") + len(r.URL.RequestURI()) + len(" HTTP/1.1\r\nHost: ") + len(r.URL.Host) + 2*len("\r\n")
 	return uint64(n+headerLength(r.Header)) + uint64(max(0, r.ContentLength))

@@ -15,7 +15,7 @@ import (
 	"tare/internal/load"
 )
 
-// Name is the operation's.
+// Name is the operation's name.
 const Name = "pod-startup"
 
 // The phases that a call marks.
@@ -24,33 +24,36 @@ const (
 	Post = "post"
 	// Scheduled is from the answer until the watch saw the pod on a node.
 	Scheduled = "scheduled"
-	// Running is from there until the watch saw all its containers started.
+	// Running is from there until the watch saw all containers started.
 	Running = "running"
-	// Startup is from the request until the watch saw all containers started: all of it by one clock, at the client.
+	// Startup is from the request until the watch saw all containers started, by one clock, at the client.
 	Startup = "startup"
-	// CreatedToWatch is from the pod's creationTimestamp until then: what the service level objective says. The timestamp is set after mutating
-	// admission, and cut to seconds.
+	// CreatedToWatch is from the pod's creationTimestamp until then: the service level objective's definition. The
+	// timestamp is set after mutating admission, and truncated to seconds.
 	CreatedToWatch = "created-to-watch"
-	// WatchToWatch is from the pod's first event until then: what clusterloader2 measures.
+	// WatchToWatch is from the pod's first event until then, as clusterloader2 measures.
 	WatchToWatch = "watch-to-watch"
-	// Conditions is from creationTimestamp until the condition Ready's lastTransitionTime, both cut to seconds: what kube-burner measures.
+	// Conditions is from creationTimestamp until the condition Ready's lastTransitionTime, both truncated to seconds, as
+	// kube-burner measures.
 	Conditions = "conditions"
 )
 
-// Pods says which pods the operation creates, and what answers are worth.
+// Pods says which pods the operation creates, and how answers are judged.
 type Pods struct {
-	// Caller creates them. The connection that is made for it lives as long as the Watch.
+	// Caller creates them. Its connection lives as long as the Watch.
 	Caller *rest.Config
-	// Pod is a pod as JSON, with load.CallMark in metadata.name, so that no two calls have one name, and with labels that the Watch selects.
+	// Pod is a pod as JSON, with load.CallMark in metadata.name, so that every call has a unique name, and with labels
+	// that the Watch selects.
 	Pod []byte
 	// Weight is the operation's share of the mix; 0: 1. Expect and Answer are the operation's.
 	Weight int
 	Expect string
 	Answer string
-	// Judge says what an answer to the request is worth: an outcome, and an index into Causes or −1. The call waits for the pod if the outcome is
-	// load.OK. Nil: status 201 is OK, 429 and 503 are Refused, 5xx is Failed, and anything else is Wrong. It must not keep the body.
+	// Judge classifies an answer to the request: an outcome, and an index into Causes or −1. The call waits for the pod if
+	// the outcome is load.OK. Nil: status 201 is OK, 429 and 503 are Refused, 5xx is Failed, and anything else is Wrong.
+	// It must not keep the body.
 	Judge func(status int, body []byte) (load.Outcome, int)
-	// Causes are Judge's causes; CauseAnswers, if not nil, is as long.
+	// Causes are Judge's causes; CauseAnswers, if not nil, has the same length.
 	Causes       []string
 	CauseAnswers []string
 }
@@ -82,7 +85,7 @@ func ownCauses() []string {
 	}
 }
 
-// Operation is the operation "pod-startup": it creates pods, which stay. Its calls may run beside one another.
+// Operation returns the operation "pod-startup": it creates pods, which stay. Its calls may run concurrently.
 func (w *Watch) Operation(p Pods) (load.Operation, error) {
 	o, err := w.operation(p)
 	if err != nil {
@@ -134,7 +137,7 @@ func (s *starter) operation(p Pods) load.Operation {
 	return o
 }
 
-// byStatus is Judge by default.
+// byStatus is the default Judge.
 func byStatus(status int, _ []byte) (load.Outcome, int) {
 	switch {
 	case status == http.StatusCreated:
@@ -147,7 +150,7 @@ func byStatus(status int, _ []byte) (load.Outcome, int) {
 	return load.Wrong, -1
 }
 
-// stuck says of call i, which has not ended in time, how far it came.
+// stuck returns how far call i, which has timed out, got.
 func (s *starter) stuck(i uint64) int {
 	t := s.watch.track
 	open := s.watch.source.open()
@@ -162,7 +165,7 @@ func (s *starter) stuck(i uint64) int {
 
 func (s *starter) nameOf(i uint64) string { return string(s.name.AppendTo(nil, i)) }
 
-// stage is the cause of a wait that does not end. The tracker's lock is held.
+// stage is the cause of a wait that timed out. The tracker's lock is held.
 func (a *await) stage(open bool) int {
 	switch {
 	case a.answered.IsZero():

@@ -20,8 +20,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// source lists and watches pods into a tracker: the reflector of an informer, without the queues between it and its handlers, which would stand
-// between an event and its time.
+// source lists and watches pods into a tracker. It is the reflector of an informer, without the informer's queues,
+// which would delay events before their time is read.
 type source struct {
 	client *rest.RESTClient
 	cfg    Config
@@ -29,7 +29,7 @@ type source struct {
 
 	mu      sync.Mutex
 	current watch.Interface // nil: none is open
-	err     error           // of the last try to list or watch
+	err     error           // of the latest list or watch
 	watches uint64
 }
 
@@ -90,7 +90,7 @@ func (s *source) request(o *metav1.ListOptions) *rest.Request {
 	return s.client.Get().Namespace(s.cfg.Namespace).Resource("pods").VersionedParams(o, metav1.ParameterCodec)
 }
 
-// note remembers the watch that is open, and what went wrong with the last request.
+// note records the open watch, and the error of the last request.
 func (s *source) note(w watch.Interface, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *source) note(w watch.Interface, err error) {
 	}
 }
 
-// noted is a watch that says when it has ended.
+// noted is a watch that reports its end.
 type noted struct {
 	watch.Interface
 	source *source
@@ -117,8 +117,8 @@ func (n *noted) Stop() {
 	}
 }
 
-// again ends the watch that is open: the next one begins where it ended, so that what it failed to deliver comes.
-func (s *source) again() {
+// restart ends the open watch: the next one begins where it ended, and delivers what it failed to deliver.
+func (s *source) restart() {
 	s.mu.Lock()
 	w := s.current
 	s.mu.Unlock()

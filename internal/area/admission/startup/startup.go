@@ -1,5 +1,5 @@
-// Package startup measures how long a pod takes from the request that creates it until a watch has seen all its containers started: what the
-// service level objective of Kubernetes calls pod startup, and, unlike it, with admission in it.
+// Package startup measures the time from the request that creates a pod until a watch has seen all its containers
+// started: pod startup as Kubernetes' service level objective defines it, but including admission.
 package startup
 
 import (
@@ -19,17 +19,17 @@ import (
 // listWithin bounds the wait for the first list of pods.
 const listWithin = 30 * time.Second
 
-// Config says whose pods are watched.
+// Config says which pods are watched.
 type Config struct {
-	API *rest.Config // who watches; it needs the rights to get, list and watch pods in Namespace
-	// Namespace and Selector choose the pods: "tare.dev/run=1f2e". Pods of others are no cost and no concern.
+	API *rest.Config // the watching user; it needs the rights to get, list and watch pods in Namespace
+	// Namespace and Selector choose the pods: "tare.dev/run=1f2e". The server does not send others.
 	Namespace string
 	Selector  string
 	Clock     clock.Clock  // nil: the system's
-	Log       *slog.Logger // nil: nobody is told what fails for a while
+	Log       *slog.Logger // nil: failures are not logged
 }
 
-// A Watch sees pods of one namespace as they change. It keeps nothing of pods that nobody waits for. Close ends it.
+// A Watch observes the pods of one namespace. It keeps nothing of pods that no call waits for. Close ends it.
 type Watch struct {
 	cfg      Config
 	selector labels.Selector
@@ -43,7 +43,7 @@ type Watch struct {
 	callers map[*rest.Config]*connection
 }
 
-// Start begins to watch, and returns when the first list has come. ctx bounds the start only.
+// Start starts the watch, and returns when the first list has arrived. ctx bounds the start only.
 func Start(ctx context.Context, cfg Config) (*Watch, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
@@ -90,7 +90,7 @@ func (w *Watch) awaitList(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Close ends the watch and the connections. Calls that still wait end as failed.
+// Close ends the watch and the connections. Calls that still wait fail.
 func (w *Watch) Close() {
 	w.track.close()
 	w.cancel()
@@ -104,7 +104,7 @@ func (w *Watch) Close() {
 	w.callers = map[*rest.Config]*connection{}
 }
 
-// caller is the connection of who creates pods: one for each configuration, for as long as the watch lives.
+// caller returns the connection that creates pods: one for each configuration, for as long as the watch lives.
 func (w *Watch) caller(cfg *rest.Config) (*connection, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -82,7 +82,7 @@ func TestTimeoutsSayHowFarThePodCame(t *testing.T) {
 				a.start(name)
 				answeredPod(a.t, w(), name)
 				a.set(false, func() { a.refuseReads = 500 }) // a list would show it
-				w().look(context.Background(), answeredPod(a.t, w(), name))
+				w().check(context.Background(), answeredPod(a.t, w(), name))
 			}
 		},
 	} {
@@ -254,7 +254,7 @@ func TestASilentWatchIsBegunAnew(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
-	w.look(t.Context(), answeredPod(t, w, nameOf(1)))
+	w.check(t.Context(), answeredPod(t, w, nameOf(1)))
 	if s := w.Stats(); s.Missed != 1 || !strings.Contains(fmt.Sprint(s.Notes()), "1 pods ran without") {
 		t.Errorf("%+v: %v", s, s.Notes())
 	}

@@ -11,20 +11,20 @@ import (
 	"tare/internal/clock"
 )
 
-// tracker is the store behind the reflector. Of what comes by it keeps only the instants of pods that a call waits for. The time of an event is read
-// first of all, right after it was decoded.
+// tracker is the store behind the reflector. It keeps only the instants of pods that a call waits for. The time of an
+// event is read first, right after the event was decoded.
 type tracker struct {
 	clock  clock.Clock
 	listed chan struct{} // closed after the first list
-	ended  chan struct{} // closed when nothing more will come
+	ended  chan struct{} // closed when no more events will come
 	once   sync.Once
 	over   sync.Once
 
 	mu     sync.Mutex
 	awaits map[string]*await // by name
 	lists  uint64
-	late   uint64 // pods whose running was learned from a list after a watch had failed
-	missed uint64 // pods that were found running without an event
+	late   uint64 // pods seen running in a list, after a watch had failed
+	missed uint64 // pods found running without an event
 }
 
 var _ cache.ReflectorStore = (*tracker)(nil)
@@ -44,11 +44,11 @@ type await struct {
 	first, scheduled, running time.Time // when it was seen so
 	created, ready            time.Time // by the clocks of the server and of the node
 	gone                      bool      // it was deleted before it was seen running
-	unseen                    bool      // it runs, as the server says when asked, and the watch has not told
+	unseen                    bool      // it runs, according to the server, and the watch has not shown it
 	asked                     time.Time
 }
 
-// expect begins to wait for a pod, before it is created. false: somebody waits for that name already.
+// expect registers the wait for a pod before the pod is created; false: another call waits for that name.
 func (t *tracker) expect(name string) (*await, bool) {
 	a := &await{name: name, done: make(chan struct{})}
 	t.mu.Lock()
@@ -60,7 +60,7 @@ func (t *tracker) expect(name string) (*await, bool) {
 	return a, true
 }
 
-// forget ends the wait. What comes later about the pod is ignored.
+// forget ends the wait. Later events of the pod are ignored.
 func (t *tracker) forget(a *await) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,14 +69,14 @@ func (t *tracker) forget(a *await) {
 	}
 }
 
-// answer notes that the pod has been created.
+// answer records that the pod has been created.
 func (t *tracker) answer(a *await, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a.answered = at
 }
 
-// seen takes over what an event says that came at that instant. t.mu is held.
+// seen records an event that arrived at that instant. t.mu is held.
 func (t *tracker) seen(o *corev1.Pod, at time.Time, listed bool) {
 	a := t.awaits[o.Name]
 	if a == nil || !a.running.IsZero() || a.gone {
@@ -86,7 +86,7 @@ func (t *tracker) seen(o *corev1.Pod, at time.Time, listed bool) {
 		a.first = at
 	}
 	runs := started(o)
-	// A list may show a pod that is scheduled and runs: between the two we have seen nothing.
+	// A list may show a pod that is scheduled and runs: when it was scheduled is then unknown.
 	if a.scheduled.IsZero() && o.Spec.NodeName != "" && !runs {
 		a.scheduled = at
 	}
@@ -100,7 +100,7 @@ func (t *tracker) seen(o *corev1.Pod, at time.Time, listed bool) {
 	close(a.done)
 }
 
-// started reports whether all containers of a pod have been started.
+// started reports whether all containers of a pod have started.
 func started(o *corev1.Pod) bool {
 	if o.Status.Phase != corev1.PodRunning && o.Status.Phase != corev1.PodSucceeded {
 		return false
@@ -116,7 +116,7 @@ func started(o *corev1.Pod) bool {
 	return true
 }
 
-// readySince is since when the pod has been Ready, by its node's clock; zero: it is not.
+// readySince returns since when the pod has been Ready, by its node's clock; zero: it is not.
 func readySince(o *corev1.Pod) time.Time {
 	for i := range o.Status.Conditions {
 		if c := &o.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -154,7 +154,7 @@ func (t *tracker) Delete(obj any) error {
 	return nil
 }
 
-// lose notes that a pod has gone that nobody saw running. t.mu is held.
+// lose records that a pod has gone that was never seen running. t.mu is held.
 func (t *tracker) lose(a *await) {
 	if a == nil || !a.running.IsZero() || a.gone {
 		return
@@ -163,7 +163,8 @@ func (t *tracker) lose(a *await) {
 	close(a.done)
 }
 
-// Replace implements cache.ReflectorStore: it takes over a whole list, after the start and after a watch that could not be resumed.
+// Replace implements cache.ReflectorStore: it receives a whole list, after the start and after a watch that could not
+// be resumed.
 func (t *tracker) Replace(all []any, _ string) error {
 	at := t.clock.Now()
 	t.mu.Lock()
@@ -189,5 +190,5 @@ func (t *tracker) Replace(all []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore. There is nothing to do: no event is ever put off.
+// Resync implements cache.ReflectorStore. It does nothing, since events are never postponed.
 func (t *tracker) Resync() error { return nil }

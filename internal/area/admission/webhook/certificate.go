@@ -14,10 +14,11 @@ import (
 	"time"
 )
 
-// life is how long a certificate is good for, before and after now: clocks of hosts differ, and runs are long.
+// life is a certificate's validity before and after now: clocks of hosts differ, and runs are long.
 const life = 365 * 24 * time.Hour
 
-// certificate makes an authority and a server's certificate of its for these IP addresses and DNS names. The authority's key is forgotten.
+// certificate makes an authority and a server's certificate for these IP addresses and DNS names. It discards the
+// authority's key.
 func certificate(now time.Time, names []string) (leaf tls.Certificate, ca []byte, err error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"tare/internal/area/admission/mechanism"
 )
 
-// CountsPath is where Counts can be read, by GET.
+// CountsPath is the path of Counts, for GET.
 const CountsPath = "/counts"
 
-// Counts is what the webhook has seen since it started. Reading it adds a connection, and nothing else.
+// Counts is what the webhook has served since its start. Reading it adds a connection, and nothing else.
 type Counts struct {
 	Reviews     int64            `json:"reviews"`     // answered, or about to be
 	Bad         int64            `json:"bad"`         // requests that were no reviews
@@ -22,7 +22,7 @@ type Counts struct {
 	Paths       map[string]int64 `json:"paths"`       // reviews by path
 }
 
-// counter counts. The map is bounded: whoever makes up more paths than there can be policies is counted in the sum only.
+// counter counts. The map is bounded: paths beyond the possible number of policies count in the sum only.
 type counter struct {
 	mu    sync.Mutex
 	total Counts
@@ -77,5 +77,5 @@ func (c *counter) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(text) // an error means that the caller has gone
+	_, _ = w.Write(text) // an error means that the caller has disconnected
 }

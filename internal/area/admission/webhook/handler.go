@@ -13,14 +13,14 @@ import (
 	"tare/internal/clock"
 )
 
-// mostBody bounds a review, in bytes: it can hold an object twice, and the API server stores none of more than 1.5 MiB (limit of etcd requests), but sends
-// up to 3 MiB each.
+// mostBody bounds a review, in bytes. A review can hold an object twice; the API server stores objects of up to 1.5 MiB
+// (limit of etcd requests), but sends up to 3 MiB each.
 const mostBody = 8 << 20
 
 // handler answers reviews and GET /counts.
 type handler struct {
 	clock   clock.Clock
-	base    string // of all paths; only who is told it is answered
+	base    string // prefix of all paths; only the caller knows it
 	latency time.Duration
 	counts  *counter
 	bodies  sync.Pool // of *bytes.Buffer
@@ -33,7 +33,7 @@ func newHandler(c clock.Clock, latency time.Duration) *handler {
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, ok := strings.CutPrefix(r.URL.Path, h.base)
-	if !ok { // a stranger, who is not to change the counts either
+	if !ok { // another client, which must not change the counts either
 		http.NotFound(w, r)
 		return
 	}
@@ -66,14 +66,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.counts.review(path, r.ProtoMajor)
 	if h.latency > 0 {
-		// What the answer took so far counts as part of the latency.
+		// Time already spent on the answer counts as part of the latency.
 		if h.clock.Sleep(r.Context(), h.latency-h.clock.Now().Sub(arrived)) != nil {
-			return // the caller has gone
+			return // the caller has disconnected
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = w.Write(text) // an error means that the caller has gone
+	_, _ = w.Write(text) // an error means that the caller has disconnected
 }
 
 // read reads and parses the body; code is the status to answer an error with.

@@ -17,7 +17,7 @@ const (
 	mostUID       = 128 // bytes
 )
 
-// review is as much of an AdmissionReview as the webhook has to know. Source: k8s.io/api/admission/v1.
+// review holds the parts of an AdmissionReview that the webhook needs. Source: k8s.io/api/admission/v1.
 type review struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -45,7 +45,7 @@ type response struct {
 	Allowed   bool    `json:"allowed"`
 	Status    *status `json:"status,omitempty"`
 	PatchType string  `json:"patchType,omitempty"`
-	Patch     []byte  `json:"patch,omitempty"` // a JSON Patch, which encoding/json writes in base64, as it must be
+	Patch     []byte  `json:"patch,omitempty"` // a JSON Patch, which encoding/json encodes in base64, as required
 }
 
 type status struct {
@@ -59,7 +59,7 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// parse reads an AdmissionReview of version v1 with a request in it.
+// parse parses an AdmissionReview of version v1 with a request in it.
 func parse(body []byte) (*request, error) {
 	var r review
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -76,7 +76,8 @@ func parse(body []byte) (*request, error) {
 	return r.Request, nil
 }
 
-// policy says which policy a path plays, and whether it mutates. ok is false for all other paths.
+// policy returns the short name of the policy that a path stands for, and whether it mutates; ok is false for other
+// paths.
 func policy(path string) (short string, mutates, ok bool) {
 	short, ok = strings.CutPrefix(path, mechanism.ValidatePath)
 	if !ok {
@@ -86,7 +87,7 @@ func policy(path string) (short string, mutates, ok bool) {
 	return short, mutates, ok && plain(short)
 }
 
-// plain says whether name has nothing but letters, digits and dashes, and can be the value of a label.
+// plain reports whether name consists of letters, digits and dashes, and can be the value of a label.
 func plain(name string) bool {
 	if name == "" || len(name) > 63 {
 		return false
@@ -116,8 +117,8 @@ func decide(r *request, short string, mutates bool) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// mark adds 1 to the number that stands in the annotation mechanism.MutatedKey; what is no number counts as 0. A JSON Patch cannot add to a map that is not
-// there: then it brings the map. Source: RFC 6902, 4.1; RFC 6901, 3.
+// mark adds 1 to the annotation mechanism.MutatedKey; a value that is no number counts as 0. A JSON Patch cannot add to
+// a missing map: it then adds the map. Source: RFC 6902, 4.1; RFC 6901, 3.
 func mark(have map[string]string) operation {
 	count, err := strconv.Atoi(have[mechanism.MutatedKey])
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package webhook is the reference admission webhook: a server of admission.k8s.io/v1 AdmissionReviews that does next to nothing, so that what a
-// webhook costs by being there can be told from what an engine costs by thinking. It runs as a child process, so that its CPU is seen apart.
+// Package webhook is the reference admission webhook: a server of admission.k8s.io/v1 AdmissionReviews that does
+// minimal work, so that the cost of calling any webhook can be separated from the cost of an engine. It runs as a child
+// process, so that its CPU time is counted separately.
 package webhook
 
 import (
@@ -16,34 +17,37 @@ import (
 )
 
 const (
-	shutWithin  = 2 * time.Second // bounds how long answers that are under way at the end are waited for
+	shutWithin  = 2 * time.Second // bounds the wait for answers in flight at the end
 	mostHeaders = 64 << 10
-	// MostLatency is the longest latency that makes sense: the API server gives no webhook more than 30 s.
+	// MostLatency is the longest meaningful latency: the API server gives no webhook more than 30 s.
 	MostLatency = 29 * time.Second
 )
 
-// Config says how the webhook answers. What it does to a pod stands in the request: mechanism.ValidatePath and MutatePath, each followed by the short name
-// of a policy, which denies pods whose label mechanism.DenyLabel is that name or mechanism.DenyAll, and mutates all others if its path is MutatePath.
+// Config configures the webhook. The request's path decides about a pod: mechanism.ValidatePath and MutatePath, each
+// followed by the short name of a policy, deny pods whose label mechanism.DenyLabel is that name or mechanism.DenyAll;
+// MutatePath mutates all others.
 type Config struct {
 	Addr  string   `json:"addr,omitempty"`  // to listen on. Default "127.0.0.1:0"
 	Names []string `json:"names,omitempty"` // IP addresses and DNS names of the certificate. Default 127.0.0.1
-	// Latency is how long after the arrival of a request its answer leaves, in ns: never earlier, and a few tenths of a millisecond later, as timers are.
+	// Latency is the time from the arrival of a request to its answer, in ns: never less, and a few tenths of a
+	// millisecond more, due to timers.
 	Latency time.Duration `json:"latency,omitempty"`
-	// HTTP1 offers HTTP/1.1 only. An API server asks for HTTP/2 only from webhooks at loopback addresses: those of a real cluster, which it calls by
-	// service or by another host's name, it calls by HTTP/1.1. Then it keeps no more than 25 idle connections to one host: more webhooks than that at
-	// one address pay for handshakes on every pod (1.36.3: 100 of them 76 ms CPU, by HTTP/2 21 ms), which engines at addresses of their own do not.
+	// HTTP1 offers HTTP/1.1 only. An API server uses HTTP/2 only for webhooks at loopback addresses. It calls those of a
+	// real cluster, by service or by another host's name, over HTTP/1.1, with at most 25 idle connections to one host:
+	// more webhooks than that at one address pay for handshakes on every pod (1.36.3: 76 ms CPU for 100 of them, 21 ms
+	// over HTTP/2), which engines at separate addresses do not.
 	HTTP1 bool `json:"http1,omitempty"`
 }
 
-// Ready is what the webhook says when it answers.
+// Ready is the webhook's ready message.
 type Ready struct {
 	Addr string `json:"addr"` // host and port on which it listens
-	URL  string `json:"url"`  // base of its address by the first name of its certificate, with Base
-	Base string `json:"base"` // path below which it answers, which only the caller is told: "/ABC…"
+	URL  string `json:"url"`  // base of its address with Base, by the first name of its certificate
+	Base string `json:"base"` // path below which it answers, known only to the caller: "/ABC…"
 	CA   []byte `json:"ca"`   // PEM: the authority of its certificate, made for this process alone
 }
 
-// Run serves until ctx ends. It calls ready once, when it answers, and returns ctx's error if that is why it ended.
+// Run serves until ctx ends. It calls ready once, when it serves, and returns ctx's error if that ended it.
 func Run(ctx context.Context, cfg Config, ready func(Ready) error) error {
 	return run(ctx, clock.System{}, cfg, ready)
 }
@@ -73,7 +77,7 @@ func run(ctx context.Context, c clock.Clock, cfg Config, ready func(Ready) error
 	})
 }
 
-// base is https://NAME:PORT.
+// base returns https://NAME:PORT.
 func base(name string, addr net.Addr) string {
 	_, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
@@ -97,8 +101,8 @@ func serve(ctx context.Context, l net.Listener, srv *http.Server, ready func() e
 	return errors.Join(err, shut(srv, served))
 }
 
-// newServer bounds what a caller can make the process hold: headers, and the time for a request and for its answer. A connection may be
-// idle for as long as a run can last: closing it would make the next call pay for a handshake.
+// newServer bounds the resources that a caller can use: headers, and the time for a request and for its answer.
+// Connections may be idle for as long as a run can last: closing one would add a handshake to the next call.
 func newServer(h *handler, leaf tls.Certificate, http1 bool) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -111,7 +115,7 @@ func newServer(h *handler, leaf tls.Certificate, http1 bool) *http.Server {
 	}
 }
 
-// shut lets answers under way be finished and then waits for the server's goroutine.
+// shut waits for answers in flight and then for the server's goroutine.
 func shut(srv *http.Server, served <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutWithin)
 	defer cancel()

@@ -22,27 +22,27 @@ import (
 	"tare/internal/ratelimit"
 )
 
-// A place is where one treatment stands: a namespace on a control plane, with all that calls and policies need.
-type place struct {
+// An arm is one treatment: a namespace on a control plane, with all that calls and policies need.
+type arm struct {
 	plan
 	env        area.Env
 	journal    area.Journal
 	index      int // makes names unique within the run
 	operations []operation
-	whole      bool // Prepare has gone through
+	whole      bool // Prepare has succeeded
 
 	control   *control         // nil: a cluster of the user's
 	admin     *cluster.Cluster // sets up
-	caller    *cluster.Cluster // who is measured; on a cluster of the user's the same as admin
+	caller    *cluster.Cluster // the measured user; on a cluster of the user's the same as admin
 	setter    *asker           // single requests of admin
 	asker     *asker           // single requests of caller
 	namespace string
 	prefix    string // of paths, before /api
 	endpoint  *load.Endpoint
 	identity  caller
-	journaled []journaled // what there is on a cluster of the user's
+	journaled []journaled // what exists on a cluster of the user's
 
-	limit        *ratelimit.Limiter // bounds everything that is asked outside of the load; nil: no bound
+	limit        *ratelimit.Limiter // bounds all requests outside the load; nil: no bound
 	policies     policies
 	webhook      *child // nil: none
 	webhookReady webhook.Ready
@@ -50,30 +50,31 @@ type place struct {
 	maker        maker
 	epoch        int // counts mixes, for names
 
-	stock map[string][]item // by noun: what update, patch, get and list act upon
+	stock map[string][]item // by noun: the objects of update, patch, get and list
 	trial int               // counts trials, for names
 
 	watch   *startup.Watch // nil: no pod-startup
-	starter *rest.Config   // who creates its pods
-	// silent says why the API server's own metrics cannot be read; empty: they can.
-	silent string
-	// patience is for a control plane that is not ready; 0: readyWithin.
+	starter *rest.Config   // the user who creates its pods
+	// metricsDenied says why the API server's own metrics cannot be read; empty: they can.
+	metricsDenied string
+	// patience bounds the wait for a control plane that is not ready; 0: readyWithin.
 	patience time.Duration
 
-	reheat func() // ends the renewal of credentials; nil: none
+	stopRenewal func() // ends the renewal of credentials; nil: none
 }
 
-// settleWithin bounds how long is waited for something that was set up or taken away to show its effect, and settleEach how much longer for each of
-// its objects: a server compiles a thousand policies within ten seconds, on a busy host within a minute and a half.
+// settleWithin bounds the wait until a created or removed object shows its effect, and settleEach adds to it for each
+// object: a server compiles a thousand policies within ten seconds, or 90 s on a busy host.
 const (
 	settleWithin = time.Minute
 	settleEach   = 50 * time.Millisecond
 )
 
-// prepare makes the namespace with all that calls need, and where the control plane is the treatment's own puts the policies there.
-func (p *place) prepare(ctx context.Context) error {
+// prepare creates the namespace with all that calls need and, if the control plane is the treatment's own, the
+// policies.
+func (p *arm) prepare(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		p.connect, p.serveWebhook, p.render, p.intend, p.found, p.join, p.hear, p.listen, p.install, p.fill,
+		p.connect, p.serveWebhook, p.render, p.intend, p.createNamespace, p.grantCaller, p.checkMetrics, p.watchPods, p.install, p.fill,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -82,8 +83,8 @@ func (p *place) prepare(ctx context.Context) error {
 	return nil
 }
 
-// connect makes the clients, and learns how the load reaches the API server.
-func (p *place) connect(ctx context.Context) (err error) {
+// connect makes the clients, and determines how the load reaches the API server.
+func (p *arm) connect(ctx context.Context) (err error) {
 	run := p.env.Run
 	o := cluster.Options{Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, ExposeSecrets: p.spec.ExposeSecrets, Limit: p.limit, Clock: p.env.Clock}
 	if !p.foreign {
@@ -122,14 +123,15 @@ func (p *place) connect(ctx context.Context) (err error) {
 	return p.identify(ctx)
 }
 
-// policyOptions is the same connection with a label of its own for the policies of one treatment, so that they can go while the rest stays.
+// policyOptions is the same connection with a separate label for the policies of one treatment, so that they can be
+// removed alone.
 func policyOptions(o cluster.Options, index int) cluster.Options {
 	o.Run = fmt.Sprintf("%s-p%d", o.Run, index)
 	return o
 }
 
-// identify renders the headers that say who calls.
-func (p *place) identify(ctx context.Context) error {
+// identify renders the headers that identify the caller.
+func (p *arm) identify(ctx context.Context) error {
 	h, err := p.caller.Header(ctx)
 	if err != nil {
 		return err
@@ -145,11 +147,11 @@ func (p *place) identify(ctx context.Context) error {
 	return nil
 }
 
-// renewEach is how often the credentials of a cluster of the user's are looked up anew: tokens end.
+// renewEach is the interval at which the credentials of a user's cluster are renewed: tokens expire.
 const renewEach = time.Minute
 
-// renew keeps the caller's credentials fresh, outside of the timed path, until the returned function is called.
-func (p *place) renew() (stop func()) {
+// renew keeps the caller's credentials current, outside the timed path, until the returned function is called.
+func (p *arm) renew() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -163,8 +165,8 @@ func (p *place) renew() (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// enter fills up what calls use up, and puts the policies in force where they come and go with the trials.
-func (p *place) enter(ctx context.Context) error {
+// enter refills what calls consume, and applies the policies if they come and go with the trials.
+func (p *arm) enter(ctx context.Context) error {
 	if err := p.failed(); err != nil {
 		return err
 	}
@@ -172,43 +174,43 @@ func (p *place) enter(ctx context.Context) error {
 		if err := p.identify(ctx); err != nil {
 			return err
 		}
-		p.reheat = p.renew()
+		p.stopRenewal = p.renew()
 	}
-	if err := p.stage(ctx); err != nil {
+	if err := p.fillDoomed(ctx); err != nil {
 		return err
 	}
 	if p.visiting() {
-		return p.putInForce(ctx)
+		return p.applyPolicies(ctx)
 	}
 	return nil
 }
 
-// visiting reports whether the policies come with a trial and go after it: the control plane is not the treatment's own.
-func (p *place) visiting() bool { return p.foreign || p.shared }
+// visiting reports whether the policies are applied for each trial only: the control plane is not the treatment's own.
+func (p *arm) visiting() bool { return p.foreign || p.shared }
 
-// leave deletes what the trial created, and takes away the policies that came with it.
-func (p *place) leave(ctx context.Context) error {
-	if p.reheat != nil {
-		p.reheat()
-		p.reheat = nil
+// leave deletes what the trial created, and removes the policies that were applied for it.
+func (p *arm) leave(ctx context.Context) error {
+	if p.stopRenewal != nil {
+		p.stopRenewal()
+		p.stopRenewal = nil
 	}
 	err := p.clear(ctx)
 	if p.visiting() {
-		err = errors.Join(err, p.takeAway(ctx))
+		err = errors.Join(err, p.removePolicies(ctx))
 	}
 	return errors.Join(err, p.failed())
 }
 
-// failed is why an embedded control plane, or what tare runs beside it, is no more.
-func (p *place) failed() error {
+// failed returns why an embedded control plane, or what tare runs beside it, has ended.
+func (p *arm) failed() error {
 	if p.control == nil {
 		return p.webhook.failed()
 	}
 	return errors.Join(p.control.Failed(), p.control.nodes.failed(), p.webhook.failed())
 }
 
-// recover waits until the API server is ready. An embedded control plane that does not become so is started anew.
-func (p *place) recover(ctx context.Context) error {
+// recover waits until the API server is ready. It restarts an embedded control plane that does not become ready.
+func (p *arm) recover(ctx context.Context) error {
 	err := p.awaitReady(ctx)
 	if err == nil || p.foreign || ctx.Err() != nil {
 		return err
@@ -219,10 +221,10 @@ func (p *place) recover(ctx context.Context) error {
 	return p.awaitReady(ctx)
 }
 
-// readyWithin is how long a control plane may say that it is not ready, after an overload.
+// readyWithin is how long a control plane may be unready after an overload.
 const readyWithin = time.Minute
 
-func (p *place) awaitReady(ctx context.Context) error {
+func (p *arm) awaitReady(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, cmp.Or(p.patience, readyWithin))
 	defer cancel()
 	for {
@@ -239,21 +241,21 @@ func (p *place) awaitReady(ctx context.Context) error {
 	}
 }
 
-// pause is between two tries.
+// pause is the interval between attempts.
 const pause = 200 * time.Millisecond
 
-// close takes back all that the place has made. An embedded control plane of its own takes everything with it.
-func (p *place) close(ctx context.Context) error {
+// close undoes all that the arm has made. An embedded control plane of its own ends with everything in it.
+func (p *arm) close(ctx context.Context) error {
 	var errs []error
-	if p.reheat != nil {
-		p.reheat()
-		p.reheat = nil
+	if p.stopRenewal != nil {
+		p.stopRenewal()
+		p.stopRenewal = nil
 	}
 	if p.watch != nil {
 		p.watch.Close()
 	}
 	if len(p.journaled) > 0 {
-		errs = append(errs, p.withdraw(ctx))
+		errs = append(errs, p.removeJournaled(ctx))
 	}
 	errs = append(errs, p.webhook.stop(ctx))
 	p.setter.close()
