@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm lets one goroutine, on a thread of its own, sleep to the microsecond, and others wake it.
+// alarm lets one goroutine, on its own thread, sleep with microsecond precision, and lets others wake it.
 type alarm struct {
 	poller poller
 	bell   int
@@ -38,7 +38,7 @@ const bellSlot = -1
 // ring wakes the sleeper, or makes its next sleep short.
 func (a *alarm) ring() { _, _ = unix.Write(a.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-// sleep waits for ns nanoseconds, for ever when negative, or until ring.
+// sleep waits for ns nanoseconds, indefinitely if negative, or until ring.
 func (a *alarm) sleep(ns int64) {
 	if a.poller.wait(ns, true) > 0 {
 		a.hush()

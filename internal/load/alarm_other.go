@@ -4,7 +4,8 @@ package load
 
 import "time"
 
-// alarm lets one goroutine sleep, and others wake it. The runtime's timers are as good as it gets here: up to a millisecond late.
+// alarm lets one goroutine sleep, and lets others wake it. It uses the runtime's timers, which are up to a millisecond
+// late.
 type alarm struct{ bell chan struct{} }
 
 func newAlarm() (*alarm, error) { return &alarm{bell: make(chan struct{}, 1)}, nil }
@@ -17,7 +18,7 @@ func (a *alarm) ring() {
 	}
 }
 
-// sleep waits for ns nanoseconds, for ever when negative, or until ring.
+// sleep waits for ns nanoseconds, indefinitely if negative, or until ring.
 func (a *alarm) sleep(ns int64) {
 	if ns < 0 {
 		<-a.bell

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Arrivals is an arrival process in progress. Next returns the next intended instant as an offset from the segment's start,
-// never decreasing; ok is false when there is none.
+// Arrivals is an arrival process in progress. Next returns the next intended instant as an offset from the segment's
+// start, never decreasing; ok is false when there is none.
 type Arrivals interface {
 	Next() (at time.Duration, ok bool)
 }
 
-// A Process is the recipe of an arrival process. Start may be called often and gives the same instants every time.
+// A Process describes an arrival process. Start may be called repeatedly and returns the same instants every time.
 type Process interface {
 	Start() Arrivals
 	// Peak is the highest rate, in 1/s, that the process offers on average over any second.
@@ -54,7 +54,7 @@ func (c *constant) Next() (time.Duration, bool) {
 	return at, true
 }
 
-// Poisson offers calls at exponentially distributed gaps with mean 1/Rate, drawn from Seed.
+// Poisson offers calls at exponentially distributed intervals with mean 1/Rate, drawn from Seed.
 type Poisson struct {
 	Rate     float64
 	Duration time.Duration
@@ -121,7 +121,8 @@ func (r *ramp) Next() (time.Duration, bool) {
 	return time.Duration(t * 1e9), true
 }
 
-// Alone offers what Process does by one of several callers that otherwise take turns: its calls have numbers that are multiples of Callers.
+// Alone offers Process from one of several callers that otherwise take turns: its calls have numbers that are multiples
+// of Callers.
 type Alone struct {
 	Process
 
@@ -172,19 +173,19 @@ func (s *steps) Next() (time.Duration, bool) {
 	return 0, false
 }
 
-// Burst offers Calls calls evenly over Over, all of them at its first instant when Over is 0, and then nothing until Duration has
-// passed since that instant: a herd of pods, a node that comes back, caches that expire together.
+// Burst offers Calls calls evenly over Over, all at its first instant if Over is 0, and then nothing until Duration has
+// passed since that instant: a thundering herd of pods, a node that restarts, caches that expire together.
 type Burst struct {
 	Calls    int
 	Over     time.Duration
-	Duration time.Duration // less than Over is taken as Over
+	Duration time.Duration // less than Over counts as Over
 }
 
 // Start implements Process.
 func (b Burst) Start() Arrivals { return &burst{b: b} }
 
-// Peak implements Process. Other than that of a steady process, it is the rate within the burst, however short this is, since that
-// is what hits the target: Calls/Over, +Inf for a burst at once.
+// Peak implements Process. Unlike for a steady process, it is the rate within the burst, however short, since that is
+// the rate at the target: Calls/Over, +Inf if Over is 0.
 func (b Burst) Peak() float64 {
 	switch {
 	case b.Calls <= 0:

@@ -1,4 +1,4 @@
-// Package load offers work to a target and times every call from the instant at which it was due.
+// Package load sends load to a target and times every call from its scheduled instant.
 package load
 
 import (
@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A Call is one call as it happened. Instants are offsets from the opening of its Stream; Intended may be zero, for the
+// A Call is the record of one call. Instants are offsets from the opening of its Stream; Intended may be zero, for the
 // others zero means that it has not happened. Done is zero while the call is outstanding.
 type Call struct {
 	Operation uint8  // index into Config.Operations
-	Conn      uint32 // number of the connection that carried it, from 1; 0: none yet
+	Conn      uint32 // number of its connection, from 1; 0: none yet
 	Intended  time.Duration
 	Ready     time.Duration // a connection was free
 	Sent      time.Duration
@@ -19,17 +19,17 @@ type Call struct {
 	Outcome   Outcome
 	Status    uint16 // HTTP status, 0 without one
 	Errno     uint16 // errno of a ConnFailed call, 0 if there is none
-	Cause     Cause  // why it did not end well, 0: outcome, status and errno say all
+	Cause     Cause  // why it failed; 0: outcome, status and errno say all
 }
 
-// forgetLate drops a first byte that came when the call had already timed out, but before that was noticed.
+// forgetLate drops a first byte that arrived after the call had timed out, but before the timeout was noticed.
 func (c *Call) forgetLate() {
 	if c.FirstByte > c.Done {
 		c.FirstByte = 0
 	}
 }
 
-// Response is what a user waits: done − intended. Zero while outstanding.
+// Response is the user's response time: done − intended. Zero while outstanding.
 func (c Call) Response() time.Duration {
 	if c.Done == 0 {
 		return 0
@@ -45,7 +45,7 @@ func (c Call) Service() time.Duration {
 	return c.Done - c.Sent
 }
 
-// Lateness is the generator's own fault: sent − max(intended, ready). Zero for a call that was never sent.
+// Lateness is the generator's own delay: sent − max(intended, ready). Zero for a call that was never sent.
 func (c Call) Lateness() time.Duration {
 	if c.Sent == 0 {
 		return 0
@@ -53,7 +53,7 @@ func (c Call) Lateness() time.Duration {
 	return max(0, c.Sent-max(c.Intended, c.Ready))
 }
 
-// PoolWait is how long the call waited for a free connection: the target's slowness, part of the response time.
+// PoolWait is how long the call waited for a free connection: part of the response time, and due to the target.
 func (c Call) PoolWait() time.Duration {
 	if c.Ready == 0 {
 		return 0
@@ -73,21 +73,22 @@ type Outcome uint8
 // The outcomes.
 const (
 	OK         Outcome = iota
-	Denied             // the control said no, as it should
-	Wrong              // a well-formed answer that is not the expected one
+	Denied             // the control denied it, as expected
+	Wrong              // a well-formed answer, but not the expected one
 	Refused            // shed or rate limited: 429, 503, RESOURCE_EXHAUSTED
 	Timeout            // no answer within the timeout, counted from the intended instant; perhaps never sent
-	ConnFailed         // the connection could not be made, or was reset; Errno says why, where there is one
-	Failed             // any other failure: 5xx, garbage, a connection closed in good order before the response was complete
+	ConnFailed         // the connection could not be established, or was reset; Errno says why, if known
+	// any other failure: 5xx, a malformed answer, a connection closed in good order before the response was complete
+	Failed
 	outcomes
 )
 
-// Outcomes is how many outcomes there are.
+// Outcomes is the number of outcomes.
 const Outcomes = int(outcomes)
 
 var outcomeNames = [Outcomes]string{"ok", "denied", "wrong", "refused", "timeout", "conn_failed", "failed"}
 
-// String is the outcome's word in all outputs.
+// String returns the outcome's name in all outputs.
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {
 		return outcomeNames[o]

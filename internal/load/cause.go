@@ -5,20 +5,21 @@ import (
 	"math"
 )
 
-// A Cause says why a call did not end well, more closely than its Outcome, Status and Errno do. 0 is none. Causes below OwnCauses are the
-// engines'; from there on they count into the Causes of the call's Operation.
+// A Cause says why a call failed, in more detail than its Outcome, Status and Errno. 0 is none. Causes below OwnCauses
+// are the engines'; the others index the Causes of the call's Operation.
 type Cause uint8
 
-// OwnCauses is the first cause that an operation names itself.
+// OwnCauses is the first cause that operations define.
 const OwnCauses Cause = 64
 
-// An Explainer is a Wire that can tell why Check was not satisfied. Explain is called after a Check that was neither OK nor Denied,
-// with the same arguments and under the same conditions, and returns an index into Operation.Causes, −1: nothing to add to the status.
+// An Explainer is a Wire that can explain the result of Check. Explain is called after a Check that was neither OK nor
+// Denied, with the same arguments and under the same conditions. It returns an index into Operation.Causes; −1: the
+// status says all.
 type Explainer interface {
 	Explain(i uint64, status int, body []byte) int
 }
 
-// Text is the cause in words, for a report; own are the Causes of the call's operation. It is empty for 0.
+// Text describes the cause for a report; own are the Causes of the call's operation. It is empty for 0.
 func (c Cause) Text(own []string) string {
 	switch {
 	case c == 0:
@@ -33,7 +34,7 @@ func (c Cause) Text(own []string) string {
 	return fmt.Sprintf("cause %d", c)
 }
 
-// The engines' causes. Their numbers stand in records and are never used for anything else: append only.
+// The engines' causes. Records contain their numbers, so they are append-only.
 const (
 	_ Cause = iota
 	CauseConnect
@@ -68,7 +69,7 @@ const (
 	CauseHeldBack
 )
 
-// causeTexts are the engines' causes in words, by number.
+// causeTexts describe the engines' causes, by number.
 var causeTexts = [...]string{
 	CauseConnect:       "no connection could be made",
 	CauseTLS:           "the TLS handshake failed",
@@ -103,7 +104,7 @@ var causeTexts = [...]string{
 	CauseHeldBack:          "max_rate held the call back until its timeout",
 }
 
-// explain is the cause of an answer to call i that was judged not good: the operation's own if it names one.
+// explain returns the cause of an answer to call i that is not good: the operation's own, if it names one.
 func (o *Operation) explain(i uint64, status int, body []byte) Cause {
 	if e, ok := o.Wire.(Explainer); ok {
 		if k := e.Explain(i, status, body); k >= 0 && k <= math.MaxUint8-int(OwnCauses) {
@@ -117,7 +118,7 @@ func (o *Operation) explain(i uint64, status int, body []byte) Cause {
 	return 0
 }
 
-// stuck is the cause of a Go call that has not ended in time.
+// stuck returns the cause of a Go call that timed out.
 func (o *Operation) stuck(i uint64) Cause {
 	if o.Stuck != nil {
 		if k := o.Stuck(i); k >= 0 && k <= math.MaxUint8-int(OwnCauses) {
@@ -127,7 +128,7 @@ func (o *Operation) stuck(i uint64) Cause {
 	return CauseNoReturn
 }
 
-// Phase is the cause of a Timeout of which no more is known, by the phase that the call had reached.
+// Phase returns the cause of a Timeout without a known cause, by the phase that the call had reached.
 func (c *Call) Phase() Cause {
 	switch {
 	case c.Sent == 0:

@@ -28,7 +28,8 @@ func TestCauseTexts(t *testing.T) {
 		}
 	}
 	for c, want := range map[Cause]string{
-		OwnCauses: "own 0", OwnCauses + 1: "own 1", OwnCauses + 2: "cause 66", CauseHeldBack + 1: "cause 31", 255: "cause 255",
+		OwnCauses: "own 0", OwnCauses + 1: "own 1", OwnCauses + 2: "cause 66", CauseHeldBack + 1: "cause 31",
+		255:          "cause 255",
 		CauseConnect: "no connection could be made", CauseNoEnd: "the answer did not end before the timeout",
 	} {
 		if got := c.Text(own); got != want {
@@ -69,7 +70,8 @@ func TestOwnCauses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachEngine(t, func(t *testing.T, set func(*Config)) {
-				s := open(t, newTarget(t, says(c.text)).addr, set, func(conf *Config) { conf.Operations[0].Wire = explaining{cause: c.cause} })
+				s := open(t, newTarget(t, says(c.text)).addr, set,
+					func(conf *Config) { conf.Operations[0].Wire = explaining{cause: c.cause} })
 				offer(t, s, Constant{Rate: 100, Duration: 30 * time.Millisecond})
 				drain(t, s)
 				for _, call := range append(audit(t, s, 0), s.Fresh(t.Context(), 0, 1, 5*time.Second)) {
@@ -100,7 +102,8 @@ func TestNoRequest(t *testing.T) {
 		n := [2]int{}
 		for _, c := range audit(t, s, 0) {
 			n[c.Operation]++
-			if want := [...]Outcome{OK, Failed}[c.Operation]; c.Outcome != want || (c.Cause == CauseRequest) != (want == Failed) {
+			if want := [...]Outcome{OK, Failed}[c.Operation]; c.Outcome != want ||
+				(c.Cause == CauseRequest) != (want == Failed) {
 				t.Errorf("%+v", c)
 			}
 		}
@@ -117,15 +120,16 @@ func TestCausesOfGoCalls(t *testing.T) {
 	patiently(t, 300*time.Millisecond, func(timeout time.Duration) (slow bool) {
 		s := open(t, netip.AddrPort{}, func(c *Config) {
 			c.Timeout = timeout
-			c.Operations = []Operation{{Name: "go", Weight: 1, Causes: []string{"a", "b"}, Call: func(ctx context.Context, i uint64) Result {
-				switch i {
-				case 0:
-					return Result{Outcome: Wrong, Status: 9, Cause: OwnCauses + 1}
-				case 1:
-					<-ctx.Done()
-				}
-				return Result{Outcome: ConnFailed, Errno: 5, Cause: CauseConnect}
-			}}}
+			c.Operations = []Operation{{Name: "go", Weight: 1, Causes: []string{"a", "b"},
+				Call: func(ctx context.Context, i uint64) Result {
+					switch i {
+					case 0:
+						return Result{Outcome: Wrong, Status: 9, Cause: OwnCauses + 1}
+					case 1:
+						<-ctx.Done()
+					}
+					return Result{Outcome: ConnFailed, Errno: 5, Cause: CauseConnect}
+				}}}
 		})
 		offer(t, s, Constant{Rate: 100, Duration: 30 * time.Millisecond})
 		drain(t, s)
@@ -225,7 +229,8 @@ func TestNoHTTP2(t *testing.T) {
 	}
 }
 
-// What a target says without being asked is never taken for an answer, and never shown to anybody: it may be a credential.
+// What a target says without being asked is never taken for an answer, and never shown to anybody: it may be a
+// credential.
 func TestUnaskedOnIdleConnection(t *testing.T) {
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		again, said := make(chan struct{}), make(chan struct{})
@@ -278,7 +283,8 @@ func TestCausesOfHTTP2(t *testing.T) {
 				}
 			}
 		}, Failed, 200, CauseTooLong},
-		"redirects": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, Failed, 302, CauseRedirect},
+		"redirects": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, Failed,
+			302, CauseRedirect},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewUnstartedServer(http.HandlerFunc(c.handle))

@@ -22,15 +22,15 @@ const (
 type conn struct {
 	fd            int
 	id            uint32 // from 1, over all shards
-	gen           int32  // tells a slot's tenants apart
+	gen           int32  // distinguishes the successive connections of a slot
 	slot          int32
 	key           int32
 	asked         int32 // bytes of the request
-	probation     uint8 // answers that are still to be checked for coming unasked
-	stamped       bool  // the kernel notes when its bytes arrive
+	probation     uint8 // answers still to be checked for being unsolicited
+	stamped       bool  // the kernel timestamps its received bytes
 	state         connState
 	call          *liveCall // when busy
-	since         int64     // when it was dialed, became free
+	since         int64     // when it was dialed, or became free
 	over, under   *conn     // idle ones of the same key
 	before, after *conn     // idle ones or dialing ones of all keys
 	parser        parser
@@ -40,8 +40,8 @@ type conn struct {
 // edge is EPOLLET, which the unix package declares negative on some systems.
 const edge = uint32(1) << 31
 
-// grow dials for waiting calls: at most one connection per growth gap, and one more for each that the target closed after an answer,
-// since replacing those is no growth.
+// grow dials for waiting calls: at most one connection per growth gap, and one more for each that the target closed
+// after an answer, since replacing one is no growth.
 func (s *shard) grow() {
 	p := &s.pool
 	for c := p.dialing.first; c != nil && c.since+s.timeout <= s.now; c = p.dialing.first {
@@ -55,7 +55,7 @@ func (s *shard) grow() {
 			continue
 		}
 		if p.size >= p.most {
-			s.discard(p.idle.first) // of another identity: this one has none idle
+			s.discard(p.idle.first) // of another identity: this one has no idle connection
 		}
 		if p.credit > 0 {
 			p.credit--
@@ -69,7 +69,7 @@ func (s *shard) grow() {
 	}
 }
 
-// failDial ends the oldest waiting call of this key: its dial failed, and a timed call is never tried again.
+// failDial ends the oldest waiting call of this key: its dial failed, and timed calls are never retried.
 func (s *shard) failDial(key int32, e syscall.Errno) {
 	s.pool.credit = 0
 	k := &s.pool.keys[key]
@@ -81,7 +81,7 @@ func (s *shard) failDial(key int32, e syscall.Errno) {
 	s.pool.wish(k, key)
 }
 
-// dial begins a connection. Its events tell how it ends.
+// dial starts a connection. Its events report the result.
 func (s *shard) dial(key int32) syscall.Errno {
 	sa, family := address(s.pool.remote)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -99,7 +99,7 @@ func (s *shard) dial(key int32) syscall.Errno {
 		s.discard(c)
 		return errno(err)
 	}
-	// Registered once, edge-triggered: no epoll_ctl per request, and no second look at what has been read.
+	// Registered once, edge-triggered: this needs no epoll_ctl per request, and no second event for data already read.
 	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | edge, Fd: c.slot, Pad: c.gen}
 	if err := unix.EpollCtl(s.alarm.poller.fd, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 		s.discard(c)
@@ -116,7 +116,7 @@ func (s *shard) bind(fd int, key int32) error {
 	if !local.IsValid() {
 		return nil
 	}
-	// The port is chosen at connect, so that one port serves many destinations.
+	// The port is chosen at connect, so that one port can serve many destinations.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
 	sa, _ := address(netip.AddrPortFrom(local, 0))
 	return unix.Bind(fd, sa)
@@ -129,7 +129,7 @@ func errno(err error) syscall.Errno {
 	return syscall.EIO
 }
 
-// adopt gives a new socket its slot.
+// adopt assigns a slot to a new socket.
 func (s *shard) adopt(fd int, key int32) *conn {
 	p := &s.pool
 	c := &conn{fd: fd, id: p.made*p.shards + p.shard + 1, key: key, since: s.now, gen: int32(p.made), probation: probation}
@@ -149,13 +149,13 @@ func (s *shard) adopt(fd int, key int32) *conn {
 	return c
 }
 
-// drop closes a busy connection; its call is the caller's to finish.
+// drop closes a busy connection; the caller finishes its call.
 func (s *shard) drop(c *conn) {
 	s.tally[nInFlight]--
 	s.discard(c)
 }
 
-// discard closes c, whatever its state.
+// discard closes c in any state.
 func (s *shard) discard(c *conn) {
 	p := &s.pool
 	switch c.state {
@@ -175,12 +175,12 @@ func (s *shard) discard(c *conn) {
 	p.vacant = append(p.vacant, c.slot)
 	p.size--
 	if c.state == busy {
-		c.state = connecting // nobody looks at it again; its call still knows its number
+		c.state = connecting // no other code uses it any more; its call still knows its number
 		c.call = nil
 	}
 }
 
-// event handles what epoll says about c.
+// event handles an epoll event of c.
 func (s *shard) event(c *conn, what uint32) {
 	const readable = unix.EPOLLIN | unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLRDHUP
 	if c.state == connecting && !s.connected(c) {
@@ -194,7 +194,7 @@ func (s *shard) event(c *conn, what uint32) {
 	}
 }
 
-// connected settles a dial. A connection that nobody waits for any longer becomes idle.
+// connected completes a dial. A connection that no call waits for becomes idle.
 func (s *shard) connected(c *conn) bool {
 	code, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *shard) connected(c *conn) bool {
 	return true
 }
 
-// serve gives a free connection to the call of its key that has waited longest, or to the next one of a closed loop.
+// serve assigns a free connection to the call of its key that has waited longest, or to the next one of a closed loop.
 func (s *shard) serve(conn *conn) turn {
 	k := &s.pool.keys[conn.key]
 	for c := k.first; c != nil; c = k.first {

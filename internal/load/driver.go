@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// stream drives an engine: it is the part of a Stream that does not depend on how calls are carried.
+// stream drives an engine: it is the part of a Stream that does not depend on the engine.
 type stream struct {
 	cfg    Config
 	clock  streamClock
@@ -25,14 +25,16 @@ func (s *stream) Now() time.Duration { return time.Duration(s.clock.now()) }
 
 func (s *stream) Offer(ctx context.Context, p Process, poll time.Duration, stop func() bool) (Segment, error) {
 	if peak := p.Peak(); s.cfg.MaxRate > 0 && peak > s.cfg.MaxRate*(1+1e-9) {
-		return Segment{}, fmt.Errorf("offer load: the arrivals peak at %g/s, above the bound of %g/s: lower the rate or raise max_rate", peak, s.cfg.MaxRate)
+		return Segment{}, fmt.Errorf("offer load: the arrivals peak at %g/s, above the bound of %g/s: lower the rate or "+
+			"raise max_rate", peak, s.cfg.MaxRate)
 	}
 	return s.run(ctx, &segment{process: p, length: int64(p.Length())}, poll, stop)
 }
 
 func (s *stream) Cycle(ctx context.Context, c Closed, poll time.Duration, stop func() bool) (Segment, error) {
 	if c.Workers < 1 || c.Duration <= 0 || c.Ramp < 0 {
-		return Segment{}, fmt.Errorf("cycle load: %d workers for %v with a ramp of %v: give at least one worker and some time", c.Workers, c.Duration, c.Ramp)
+		return Segment{}, fmt.Errorf("cycle load: %d workers for %v with a ramp of %v: give at least one worker and some "+
+			"time", c.Workers, c.Duration, c.Ramp)
 	}
 	return s.run(ctx, &segment{closed: c, length: int64(c.Duration), rate: s.cfg.MaxRate}, poll, stop)
 }
@@ -68,8 +70,9 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 	}, err
 }
 
-// watch asks stop every poll until the segment has ended.
-func (s *stream) watch(ctx context.Context, ended <-chan struct{}, poll time.Duration, stop func() bool) (stopped bool, err error) {
+// watch calls stop every poll until the segment has ended.
+func (s *stream) watch(ctx context.Context, ended <-chan struct{}, poll time.Duration,
+	stop func() bool) (stopped bool, err error) {
 	if poll <= 0 {
 		poll = defaultPoll
 	}

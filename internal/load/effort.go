@@ -8,49 +8,51 @@ import (
 	"sync/atomic"
 )
 
-// Effort is what the generator's own threads did over a stretch of load, and what kept them from it: the evidence by which the generator is
-// judged in a closed loop, where no call is ever late. Shares are of the stretch.
+// Effort is what the generator's own threads did in a segment of load, and what delayed them. It is the evidence for
+// judging the generator in a closed loop, where calls are never late. Shares are of the segment.
 type Effort struct {
 	Seconds float64 `json:"seconds"`
-	// Busy is how much of the stretch the busiest event loop ran, without the spinning that was asked for. Of engine std, any thread of which may
-	// carry calls, it is the CPU time of the process by that of the processors that it may use.
+	// Busy is for which share of the segment the busiest event loop ran, without configured spinning. For engine std,
+	// whose calls any thread may carry, it is the CPU time of the process divided by that of its usable processors.
 	Busy float64 `json:"busy"`
-	// Queued is for how much of the stretch an event loop was ready to run and had no processor; nil: the kernel does not say. Of engine std it is
-	// how many threads were, on average.
+	// Queued is for which share of the segment an event loop was ready to run and had no processor; nil: the kernel does
+	// not report it. For engine std it is the average number of such threads.
 	Queued *float64 `json:"queued,omitempty"`
-	// Loops is how many event loops there are; 0: engine std.
+	// Loops is the number of event loops; 0: engine std.
 	Loops int `json:"loops,omitempty"`
-	// Unread is how long answers that had arrived waited until they were read; nil: not known. Open loops that reap lazily have none: there the
-	// instant of an answer is the kernel's.
+	// Unread is how long arrived answers waited until they were read; nil: unknown. It is nil for open loops that reap
+	// lazily: there the instant of an answer is the kernel's.
 	Unread *Delays `json:"unread,omitempty"`
 	// CPU is the CPU time of the whole process in seconds.
 	CPU float64 `json:"cpu"`
-	// Host is what became of the processors meanwhile; nil: not known.
+	// Host is the use of the processors in the same period; nil: unknown.
 	Host *Processors `json:"host,omitempty"`
 }
 
-// Delays sum up how long something took, in seconds.
+// Delays summarize how long something took, in seconds.
 type Delays struct {
 	N    uint64  `json:"n"`
 	Mean float64 `json:"mean"`
 	P99  float64 `json:"p99"`
 }
 
-// Processors are accounts of some processors, in CPU-seconds, and what a quota took from this process. All count up.
+// Processors are CPU times of some processors, in CPU-seconds, and what a quota took from this process. All are
+// counters.
 type Processors struct {
 	All    float64 `json:"all"` // busy, idle and stolen
 	Busy   float64 `json:"busy"`
 	Stolen float64 `json:"stolen"`
-	// Throttled is for how long the process's control group was held back by its quota, in seconds, summed over processors.
+	// Throttled is for how long the process's control group was throttled by its quota, in seconds, summed over
+	// processors.
 	Throttled float64 `json:"throttled,omitempty"`
 }
 
-// A Meter is a reading of all that an Effort is computed from; see Stream.Meter.
+// A Meter is a reading of all that Effort is computed from; see Stream.Meter.
 type Meter struct {
 	at      int64
 	cpu     float64
 	threads map[int]threadTime
-	loops   bool    // the threads are event loops, each of which must keep up by itself
+	loops   bool    // the threads are event loops, each of which must keep up
 	spun    []int64 // by event loop, in ns
 	ids     []int   // of their threads
 	unread  delayCounts
@@ -60,10 +62,10 @@ type Meter struct {
 	host    *Processors
 }
 
-// threadTime is what the kernel says of a thread, in ns (proc/PID/task/TID/schedstat).
+// threadTime is the kernel's times of a thread, in ns (proc/PID/task/TID/schedstat).
 type threadTime struct{ ran, queued int64 }
 
-// Since is what happened between an earlier reading and this one; nil if no time has passed.
+// Since returns what happened between an earlier reading and this one; nil if no time has passed.
 func (m *Meter) Since(before *Meter) *Effort {
 	wall := float64(m.at - before.at)
 	if wall <= 0 {
@@ -87,7 +89,8 @@ func (m *Meter) Since(before *Meter) *Effort {
 	}
 	if m.host != nil && before.host != nil {
 		a, b := m.host, before.host
-		e.Host = &Processors{All: a.All - b.All, Busy: a.Busy - b.Busy, Stolen: a.Stolen - b.Stolen, Throttled: a.Throttled - b.Throttled}
+		e.Host = &Processors{All: a.All - b.All, Busy: a.Busy - b.Busy, Stolen: a.Stolen - b.Stolen,
+			Throttled: a.Throttled - b.Throttled}
 	}
 	return e
 }
@@ -109,7 +112,7 @@ func (m *Meter) eventLoops(before *Meter, wall float64, e *Effort) {
 			e.Queued = &queued
 		}
 	}
-	if e.Queued == nil { // the kernel does not say: the whole process stands for its loops
+	if e.Queued == nil { // the kernel does not report it: the whole process stands for its loops
 		e.Busy = min(1, e.CPU*1e9/wall/float64(max(1, len(m.ids))))
 	}
 }
@@ -165,7 +168,7 @@ func (d *delays) addTo(c *delayCounts) {
 	}
 }
 
-// since is the sum of what was added after before; nil: nothing was.
+// since returns the sum of what was added after before; nil: nothing was.
 func (c *delayCounts) since(before *delayCounts) *Delays {
 	n := c.n - before.n
 	if n == 0 {
@@ -184,7 +187,7 @@ func (c *delayCounts) since(before *delayCounts) *Delays {
 	return out
 }
 
-// schedLatencies is for how long goroutines that could run had to wait for a thread.
+// schedLatencies is how long runnable goroutines had to wait for a thread.
 const schedLatencies = "/sched/latencies:seconds"
 
 // goScheduler reads the Go scheduler's delays: counts, and the bounds of their buckets in seconds.
@@ -198,7 +201,7 @@ func goScheduler() (counts []uint64, bounds []float64) {
 	return append([]uint64(nil), h.Counts...), h.Buckets
 }
 
-// goDelays is what came to a histogram of the Go runtime between two readings; nil: nothing did.
+// goDelays returns what was added to a histogram of the Go runtime between two readings; nil: nothing was.
 func goDelays(before, after []uint64, bounds []float64) *Delays {
 	if len(before) != len(after) || len(bounds) != len(after)+1 {
 		return nil
@@ -225,7 +228,7 @@ func goDelays(before, after []uint64, bounds []float64) *Delays {
 	return out
 }
 
-// finiteBound is the upper end of a bucket; of the last, which has none, the lower one.
+// finiteBound is the upper bound of a bucket; for the last, which has none, the lower one.
 func finiteBound(bounds []float64, i int) float64 {
 	if b := bounds[i+1]; !math.IsInf(b, 0) {
 		return max(0, b)

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// threadTimes reads the accounts of a thread (sched-stats.rst): the time that it ran, and the time that it waited on a run queue. A kernel
-// without them says nothing.
+// threadTimes reads the times of a thread (sched-stats.rst): how long it ran, and how long it waited on a run queue. ok
+// is false if the kernel does not report them.
 func threadTimes(id int) (threadTime, bool) {
 	b, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(id) + "/schedstat")
 	if err != nil {
@@ -23,7 +23,7 @@ func threadTimes(id int) (threadTime, bool) {
 	return t, true
 }
 
-// allThreads reads the accounts of every thread of this process.
+// allThreads reads the times of every thread of this process.
 func allThreads() map[int]threadTime {
 	list, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -40,7 +40,7 @@ func allThreads() map[int]threadTime {
 	return out
 }
 
-// usableProcessors is how many processors the Go code of this process can keep busy at a time.
+// usableProcessors is how many processors the Go code of this process can use at a time.
 func usableProcessors() int { return min(runtime.GOMAXPROCS(0), processors()) }
 
 func (e *std) meter(m *Meter) {

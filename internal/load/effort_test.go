@@ -54,14 +54,16 @@ func TestDelayBuckets(t *testing.T) {
 
 // TestEffortOfLoops: each loop must keep up by itself, and deliberate spinning is no work.
 func TestEffortOfLoops(t *testing.T) {
-	before := Meter{at: 0, loops: true, ids: []int{7, 8}, spun: []int64{0, 5e8}, threads: map[int]threadTime{7: {}, 8: {ran: 1e9, queued: 1e9}}}
+	before := Meter{at: 0, loops: true, ids: []int{7, 8}, spun: []int64{0, 5e8},
+		threads: map[int]threadTime{7: {}, 8: {ran: 1e9, queued: 1e9}}}
 	after := Meter{
 		at: 1e9, cpu: 1.2, loops: true, ids: []int{7, 8}, spun: []int64{7e8, 5e8},
 		threads: map[int]threadTime{7: {ran: 9e8, queued: 1e7}, 8: {ran: 1.3e9, queued: 1.1e9}},
 		host:    &Processors{All: 3, Busy: 2}, // not known before
 	}
 	e := after.Since(&before)
-	if math.Abs(e.Busy-0.3) > 1e-9 || e.Queued == nil || math.Abs(*e.Queued-0.1) > 1e-9 || e.Loops != 2 || e.Host != nil || e.Unread != nil {
+	if math.Abs(e.Busy-0.3) > 1e-9 || e.Queued == nil || math.Abs(*e.Queued-0.1) > 1e-9 || e.Loops != 2 || e.Host != nil ||
+		e.Unread != nil {
 		t.Errorf("%+v", e)
 	}
 	if after.Since(&after) != nil {

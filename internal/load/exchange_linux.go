@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How the loss of a connection is told: a reset or a broken pipe, by whoever noticed it first, is ConnFailed with its errno,
-// also when the connection had been idle and the request may never have been seen: a timed call is never tried again. An orderly
-// close before the response is complete is Failed: the target chose it.
+// How the loss of a connection is classified: a reset or a broken pipe, whichever side noticed it first, is ConnFailed
+// with its errno. That holds even if the connection had been idle and the request may never have been seen, since timed
+// calls are never retried. An orderly close before the response is complete is Failed: the target chose it.
 
-// prepare renders the request of c into s.out, to be sent on conn at once. When there is none, the call has ended.
+// prepare renders the request of c into s.out for immediate sending on conn. It returns false if there is none: the
+// call has ended.
 func (s *shard) prepare(conn *conn, c *liveCall) bool {
 	s.out = s.cfg.Operations[c.op].Wire.Render(s.out[:0], c.i)
 	if len(s.out) == 0 {
@@ -32,7 +33,7 @@ func (s *shard) prepare(conn *conn, c *liveCall) bool {
 	return true
 }
 
-// send puts a call on its way.
+// send sends a call.
 func (s *shard) send(conn *conn, c *liveCall) {
 	if s.prepare(conn, c) {
 		s.write(conn)
@@ -46,7 +47,7 @@ func (s *shard) write(conn *conn) {
 	s.wrote(conn, n, e)
 }
 
-// wrote takes note of how much of s.out was sent on conn.
+// wrote records how much of s.out was sent on conn.
 func (s *shard) wrote(conn *conn, n int, e syscall.Errno) {
 	c := conn.call
 	if c.entry != nil {
@@ -84,7 +85,7 @@ func (s *shard) flush(c *conn) {
 	c.unsent = nil
 }
 
-// cut ends the call on c, and c, which is lost: with e, or in good order when that is 0.
+// cut ends the call on c, and c itself, which is lost: with e, or in good order if e is 0.
 func (s *shard) cut(c *conn, e syscall.Errno) {
 	why := CauseClosedWithin
 	if c.call.first == 0 {
@@ -105,7 +106,7 @@ func (s *shard) fail(c *conn, o Outcome, code uint16, why Cause) {
 	s.finish(call, o, code, max(s.clock.now(), call.sent))
 }
 
-// read takes what has arrived. ending: the peer has closed, or will have once everything is read.
+// read reads what has arrived. ending: the peer has closed, or will have when everything is read.
 func (s *shard) read(c *conn, ending bool) {
 	for more := true; more; {
 		n, at, e := s.recv(c)
@@ -113,7 +114,7 @@ func (s *shard) read(c *conn, ending bool) {
 	}
 }
 
-// digest handles the result of one read. It reports whether there is more to read.
+// digest handles the result of one read and reports whether there is more to read.
 func (s *shard) digest(c *conn, n int, at int64, e syscall.Errno, ending bool) bool {
 	switch {
 	case e == unix.EAGAIN:
@@ -128,15 +129,15 @@ func (s *shard) digest(c *conn, n int, at int64, e syscall.Errno, ending bool) b
 	case armed:
 		s.write(c)
 	case reading:
-		// A short read has emptied the socket; an ending one still has its end to tell.
+		// A short read has emptied the socket; an ending connection still has its end to report.
 		return n == len(s.in) || ending
 	case settled:
 	}
 	return false
 }
 
-// recv reads into s.in and says when it had arrived, on the stream's clock. Unless stamps are taken for all connections, that is the instant of
-// the read, and a stamp only tells how much earlier the kernel had it.
+// recv reads into s.in and returns when the bytes arrived, on the stream's clock. Unless all connections have
+// timestamps, that is the instant of the read, and a timestamp only shows how much earlier the kernel had them.
 func (s *shard) recv(c *conn) (n int, at int64, e syscall.Errno) {
 	if !c.stamped {
 		n, e = recv(c.fd, s.in)
@@ -169,7 +170,7 @@ func (s *shard) lost(c *conn, e syscall.Errno) {
 	}
 }
 
-// status is the status of the response so far.
+// status returns the status of the response so far.
 func (c *conn) status() uint16 {
 	if c.parser.state == inHeader {
 		return 0
@@ -177,7 +178,7 @@ func (c *conn) status() uint16 {
 	return uint16(c.parser.status)
 }
 
-// turn is what a connection is up to after bytes were taken from it.
+// turn is the state of a connection after bytes were read from it.
 type turn uint8
 
 const (
@@ -186,12 +187,12 @@ const (
 	armed               // s.out holds its next request
 )
 
-// take hands bytes that arrived to the response that is being read.
+// take passes arrived bytes to the response that is being read.
 func (s *shard) take(c *conn, b []byte, at int64, ending bool) turn {
 	s.tally[nBytesIn] += uint64(len(b))
 	call := c.call
 	if call == nil {
-		s.discard(c) // nobody asked
+		s.discard(c) // unsolicited
 		return settled
 	}
 	call.in += uint32(len(b))
@@ -241,18 +242,19 @@ func (s *shard) complete(conn *conn, at int64, reusable bool) turn {
 	return s.serve(conn)
 }
 
-// An answer that left the target's kernel before the request had arrived there belongs to no request: the target said more than one
-// answer to an earlier one, or spoke first. HTTP/1.1 has no other sign of that, and without a look every later call on the connection
-// would be given the answer to the one before. Such an answer comes with none of the request acknowledged, whatever the target's
-// software does, since a segment acknowledges all that arrived before it. The look costs a system call: it is for the first answers
-// of every connection, and for those that come sooner than a target can think. Together with a look for waiting bytes before an
-// idle connection is used, that leaves one case: a late, second answer on a connection that is never idle.
+// An answer that left the target's kernel before the request had arrived there belongs to no request: the target sent
+// more than one answer to an earlier request, or sent first. HTTP/1.1 has no other sign of that; without a check every
+// later call on the connection would receive the answer to its predecessor. Such an answer arrives before any byte of
+// the request is acknowledged, whatever the target's software does, since a segment acknowledges all that arrived
+// before it. The check costs a system call: it is made for the first answers of every connection, and for those that
+// arrive sooner than a target can answer. Together with a check for unread bytes before an idle connection is used,
+// this misses one case: a late second answer on a connection that is never idle.
 const (
 	probation = 4
 	soonest   = int64(30e3)
 )
 
-// unasked reports whether the answer on c came before its request had arrived.
+// unasked reports whether the answer on c arrived before its request had.
 func (s *shard) unasked(c *conn) bool {
 	if c.probation > 0 {
 		c.probation--
@@ -273,7 +275,7 @@ func (s *shard) setStamps(all, some bool) {
 	}
 }
 
-// sampleEvery is one in how many connections is sampled: enough to know a mean and a 99th percentile, and few enough to cost nothing.
+// sampleEvery is the sampling interval of connections: enough for a mean and a 99th percentile, at no noticeable cost.
 const sampleEvery = 8
 
 func (s *shard) setStamp(c *conn) {
@@ -290,13 +292,13 @@ func (s *shard) setStamp(c *conn) {
 	}
 }
 
-// wallClock knows how far CLOCK_REALTIME, which the kernel stamps packets with, is ahead of the stream's clock.
+// wallClock holds how far CLOCK_REALTIME, the clock of the kernel's timestamps, is ahead of the stream's clock.
 type wallClock struct {
 	ahead int64
 	read  int64 // when it was compared last
 }
 
-// comparing again every 100 ms follows the slewing of the time daemon.
+// wallGap is the interval at which it is updated, to follow the slewing of the time daemon.
 const wallGap = int64(100e6)
 
 func (w *wallClock) refresh(c streamClock) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fastMissing says why engine fast cannot be had on this system.
+// fastMissing says why engine fast is not available on this system.
 const fastMissing = ""
 
 // fast carries HTTP/1.1 in plaintext: one event loop per shard, each on an OS thread of its own.

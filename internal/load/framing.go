@@ -14,7 +14,7 @@ const (
 	untilClose
 )
 
-// framing is what a header block says about the message that follows (RFC 9112, section 6).
+// framing is how a header block frames the message that follows (RFC 9112, section 6).
 type framing struct {
 	status int
 	length int64
@@ -70,7 +70,7 @@ func statusLine(b []byte) (f framing, err error) {
 	return f, nil
 }
 
-// field notes the three fields that frame a message. Names are told apart by length first: most are none of them.
+// field records the three fields that frame a message. It compares the length of names first: most fields are others.
 func (f *framing) field(name, value []byte, coded *bool) error {
 	switch len(name) {
 	case len("content-length"):
@@ -120,7 +120,7 @@ func decimal(b []byte) (n int64, ok bool) {
 	return n, len(b) > 0
 }
 
-// settle decides how the body ends (RFC 9112, section 6.3).
+// settle determines how the body ends (RFC 9112, section 6.3).
 func (f *framing) settle(head, coded bool) error {
 	switch {
 	case f.status == 101:

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Fresh implements Stream. It uses plain blocking code: nothing of the pool can help or hinder it.
+// Fresh implements Stream. It uses plain blocking code, independent of the pool.
 func (s *stream) Fresh(ctx context.Context, op int, i uint64, timeout time.Duration) Call {
 	turn := s.cfg.Limit.Wait(ctx)
 	c := Call{Operation: uint8(op), Intended: s.Now()}
@@ -33,7 +33,7 @@ func (s *stream) Fresh(ctx context.Context, op int, i uint64, timeout time.Durat
 	}
 	c.Done = s.Now()
 	if err != nil {
-		c.Outcome, c.Errno, c.Cause = blame(err, c.Sent != 0, c.FirstByte != 0)
+		c.Outcome, c.Errno, c.Cause = classify(err, c.Sent != 0, c.FirstByte != 0)
 	}
 	if ctx.Err() != nil || c.Done > c.Intended+timeout {
 		c.Outcome, c.Done = Timeout, max(c.Intended+timeout, c.Sent)
@@ -49,7 +49,7 @@ func (s *stream) Fresh(ctx context.Context, op int, i uint64, timeout time.Durat
 	return c
 }
 
-// freshExpired is the cause of a timeout of a call on a connection of its own.
+// freshExpired returns the cause of a timeout of a call on its own connection.
 func (c *Call) freshExpired(goCall bool, err error) Cause {
 	switch shake := (*handshakeError)(nil); {
 	case goCall:
@@ -62,7 +62,7 @@ func (c *Call) freshExpired(goCall bool, err error) Cause {
 	return c.Phase()
 }
 
-// adoptPhases takes over what a Go call says about its own phases.
+// adoptPhases copies the phases that a Go call reports.
 func (k streamClock) adoptPhases(c *Call, r Result) {
 	adopt := func(to *time.Duration, t time.Time) {
 		if !t.IsZero() {
@@ -144,7 +144,8 @@ func (e *Endpoint) dial(ctx context.Context, key int) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", e.Addr.String())
 }
 
-// tls is a copy of the configuration with its server name, for HTTP/1.1 or with all protocols of its own; nil for plaintext.
+// tls returns a copy of the configuration with its server name, for HTTP/1.1 or with the configured protocols; nil for
+// plaintext.
 func (e *Endpoint) tls(modern bool) *tls.Config {
 	if e.TLS == nil {
 		return nil

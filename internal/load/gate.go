@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// A gate lets the dials of an identity through one after another. net/http dials for every call that finds no connection, though one connection
-// will do for all of them: whenever a target says goodbye, that would be as many handshakes as there are workers. The engine's lock guards it.
+// A gate serializes the dials of an identity. net/http dials for every call that finds no connection, though one
+// connection serves all of them: whenever a target closes it, there would be as many handshakes as workers. The
+// engine's lock guards the gate.
 type gate struct {
 	wanted      int           // calls that wait for a connection
 	dialing     int           // dials under way
 	ended       chan struct{} // closed when one of them ends
-	began, made int64         // when the last dial began, and when the last connection was made
+	began, made int64         // when the last dial started, and when the last connection was established
 }
 
 // errUnwanted ends a dial that no call waits for any more.
 var errUnwanted = errors.New("the call has found another connection")
 
-// slowDial is how long calls wait for a dial before there is another one beside it, as any client would try whose target does not answer: it may
-// be one that has lost a packet, and the target is there again.
+// slowDial is how long calls wait for a dial before another starts beside it, as clients do: the first may have lost a
+// packet.
 const slowDial = 200 * time.Millisecond
 
-// wait is how long until the next dial may begin, in ns: when no other is under way, and a connection that was just made has had a growth gap of time
-// to serve those who wait; or when the last one began too long ago.
+// wait returns the time until the next dial may start, in ns: when no other is in progress and a new connection has had
+// a growth gap of time to serve the waiting calls, or when the last dial takes too long.
 func (g *gate) wait(now, gap int64) int64 {
 	switch {
 	case g.dialing > 0:
@@ -34,7 +35,7 @@ func (g *gate) wait(now, gap int64) int64 {
 	return 0
 }
 
-// pass waits until a dial may begin.
+// pass waits until a dial may start.
 func (m *modern) pass(ctx context.Context, g *gate) error {
 	e := m.e
 	for {
@@ -65,7 +66,7 @@ func (m *modern) pass(ctx context.Context, g *gate) error {
 	}
 }
 
-// passed says that a dial has ended.
+// passed records that a dial has ended.
 func (m *modern) passed(g *gate) {
 	m.e.mu.Lock()
 	defer m.e.mu.Unlock()
@@ -74,7 +75,7 @@ func (m *modern) passed(g *gate) {
 	g.ended = make(chan struct{})
 }
 
-// want notes whether c waits for a connection.
+// want records whether c waits for a connection.
 func (m *modern) want(c *goCall, waits bool) {
 	m.e.mu.Lock()
 	defer m.e.mu.Unlock()

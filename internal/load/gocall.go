@@ -19,15 +19,15 @@ type goCall struct {
 	queue   *waitList
 	given   bool // it has a worker, and is not sent yet
 	ended   bool
-	held    bool   // the limit holds it back
-	ready   int64  // when it would have been sent without the limit, if that held it back
-	counted int64  // when the limit counted it, until it is sent
-	wanting bool   // it waits for a connection of HTTP/2
+	held    bool   // delayed by the rate limit
+	ready   int64  // when it would have been sent without the rate limit, if that delayed it
+	counted int64  // when the rate limit counted it, until it is sent
+	wanting bool   // it waits for an HTTP/2 connection
 	in, out uint64 // bytes of answer and request
-	marks   []Mark // what it said of its phases
+	marks   []Mark // the phases that it reported
 }
 
-// ending is how a call ended, and when. code is a status, or the errno of a ConnFailed call.
+// ending is how and when a call ended. code is a status, or the errno of a ConnFailed call.
 type ending struct {
 	outcome Outcome
 	code    uint16
@@ -35,7 +35,7 @@ type ending struct {
 	at      int64
 }
 
-// hold notes that the limit holds c back, which could have been sent at ready.
+// hold records that the rate limit delays c, which could have been sent at ready.
 func (c *goCall) hold(ready int64) {
 	c.held = true
 	if c.ready == 0 {
@@ -92,7 +92,7 @@ func (w *waitList) pop() *goCall {
 	return c
 }
 
-// first is the call that has waited longest; nil: none waits.
+// first returns the call that has waited longest; nil: none waits.
 func (w *waitList) first() *goCall {
 	w.trim()
 	if len(w.calls) == 0 {
@@ -101,7 +101,7 @@ func (w *waitList) first() *goCall {
 	return w.calls[0]
 }
 
-// unqueue takes c out of the list that it is in: it has found a worker, or has ended.
+// unqueue removes c from its list: it has found a worker, or has ended.
 func (c *goCall) unqueue() {
 	if c.queue != nil {
 		c.queue.live--
@@ -109,7 +109,7 @@ func (c *goCall) unqueue() {
 	}
 }
 
-// trim drops those that are no longer waiting from the front.
+// trim drops calls that no longer wait from the front.
 func (w *waitList) trim() {
 	for len(w.calls) > 0 && w.calls[0].queue != w {
 		w.calls[0] = nil
@@ -119,11 +119,12 @@ func (w *waitList) trim() {
 
 // worker carries one call at a time.
 type worker struct {
-	next          chan *goCall // closed in the end
+	next          chan *goCall // closed at the end
 	request, body []byte
 }
 
-// unreached reports whether the target could not be reached. Of a Go call only its outcome says so.
+// unreached reports whether the target could not be reached. For a Go call only its outcome says so.
 func (e *std) unreached(c *goCall, end ending) bool {
-	return end.outcome == ConnFailed && end.cause != CauseAbandoned && (c.rec.Sent == 0 || e.cfg.Operations[c.rec.Operation].Call != nil)
+	return end.outcome == ConnFailed && end.cause != CauseAbandoned &&
+		(c.rec.Sent == 0 || e.cfg.Operations[c.rec.Operation].Call != nil)
 }

@@ -33,8 +33,8 @@ func checkHost(conns, sources int) error {
 	return l.Check(conns, sources)
 }
 
-// ProcessCPU is the CPU time of this process so far, in seconds: what a generator costs is a difference of two. 0 where the system does
-// not say.
+// ProcessCPU is the CPU time of this process so far, in seconds, for differences. 0 where the system does not report
+// it.
 func ProcessCPU() float64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -43,10 +43,10 @@ func ProcessCPU() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// unacknowledgedOn is how many bytes that were sent on c the peer's kernel has not acknowledged.
+// unacknowledgedOn returns how many bytes sent on c the peer's kernel has not acknowledged.
 func unacknowledgedOn(c net.Conn) int { return queuedOn(c, unix.SIOCOUTQ) }
 
-// unreadOn is how many bytes have arrived on c and were not read.
+// unreadOn returns how many bytes have arrived on c and were not read.
 func unreadOn(c net.Conn) int { return queuedOn(c, unix.SIOCINQ) }
 
 func queuedOn(c net.Conn, what uint) (n int) {
@@ -58,7 +58,7 @@ func queuedOn(c net.Conn, what uint) (n int) {
 	return n
 }
 
-// abortedOn reports whether the target has ended c altogether, by a reset: after a FIN alone we could still send.
+// abortedOn reports whether the target has reset c: after a FIN alone the client could still send.
 func abortedOn(c net.Conn) (aborted bool) {
 	onSocket(c, func(fd int) {
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
@@ -76,5 +76,5 @@ func onSocket(c net.Conn, f func(fd int)) {
 	if err != nil {
 		return
 	}
-	_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // of a closed one nothing can be said
+	_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // nothing can be said of a closed one
 }

@@ -4,17 +4,17 @@ package load
 
 import "net"
 
-// checkHost knows no limits here: a connection that cannot be made ends as ConnFailed with its errno.
+// checkHost checks no limits here: a connection that cannot be established ends as ConnFailed with its errno.
 func checkHost(conns, sources int) error { return Limits{}.Check(conns, sources) }
 
-// ProcessCPU is the CPU time of this process so far, in seconds. It cannot be read here and is 0.
+// ProcessCPU is 0 here: the CPU time of this process cannot be read.
 func ProcessCPU() float64 { return 0 }
 
-// unacknowledgedOn cannot be asked here.
+// unacknowledgedOn is unknown here.
 func unacknowledgedOn(net.Conn) int { return 0 }
 
-// unreadOn cannot be asked here.
+// unreadOn is unknown here.
 func unreadOn(net.Conn) int { return 0 }
 
-// abortedOn cannot be asked here.
+// abortedOn is unknown here.
 func abortedOn(net.Conn) bool { return false }

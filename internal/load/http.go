@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// HTTP/1.1 on engine std has the parser of engine fast, so that both say the same about the same answer, and nothing between a call
-// and its connection: net/http sends again what it thinks it can, and logs the bytes of answers that it did not ask for.
+// HTTP/1.1 on engine std uses the parser of engine fast, so that both treat the same answer alike, and no layer between
+// a call and its connection: net/http retries requests, and logs the bytes of unsolicited answers.
 
 // exchange performs an operation over HTTP.
 func (e *std) exchange(ctx context.Context, w *worker, c *goCall, op *Operation) ending {
@@ -48,24 +48,24 @@ func (e *std) overLink(ctx context.Context, w *worker, c *goCall) ending {
 	}
 }
 
-// assignment says what became of the attempt to put a call on a link.
+// assignment is the result of assigning a call to a link.
 type assignment uint8
 
 const (
 	assigned  assignment = iota
-	stillborn            // the target closed the link before it was ever used
+	stillborn            // the target closed the link before it was used
 	overtaken            // the call has ended meanwhile
-	stale                // the link, which had been idle, is closed: the call needs another
+	stale                // the idle link is closed: the call needs another
 )
 
-// atOnce is how long a request may be to be sure to fit into the buffer of a socket that has nothing else to send: its writing cannot
-// last, and an answer that comes before we know that it has ended says nothing against the link.
+// atOnce is the length up to which a request always fits into an empty socket buffer: writing it does not block, and an
+// answer that arrives before the write returns does not count against the link.
 const atOnce = 4 << 10
 
-// busy reports whether a request is still being written that may take its time.
+// busy reports whether a request that may block is still being written.
 func (l *link) busy() bool { return l.writes && l.asked > atOnce }
 
-// assign puts c on l.
+// assign assigns c to l.
 func (e *std) assign(l *link, c *goCall, request []byte) assignment {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -75,7 +75,7 @@ func (e *std) assign(l *link, c *goCall, request []byte) assignment {
 		return overtaken
 	case l.gone && (l.used || l.lost == nil):
 		return stale
-	case !l.gone && l.used && unreadOn(l.raw.Conn) > 0: // its reader has yet to notice what came unasked
+	case !l.gone && l.used && unreadOn(l.raw.Conn) > 0: // its reader has yet to notice unsolicited bytes
 		e.drop(l)
 		return stale
 	}
@@ -89,11 +89,11 @@ func (e *std) assign(l *link, c *goCall, request []byte) assignment {
 	return assigned
 }
 
-// outcome waits for the end of c on l, of whose request n bytes were written with err.
+// outcome waits for the end of c on l; n bytes of its request were written, with err.
 func (e *std) outcome(ctx context.Context, l *link, c *goCall, n int, err error) ending {
 	e.mu.Lock()
 	c.out = uint64(n)
-	mine := l.call == c // else the link may carry another by now
+	mine := l.call == c // otherwise the link may carry another call by now
 	if mine {
 		l.writes = false
 	}
@@ -121,17 +121,17 @@ func (e *std) outcome(ctx context.Context, l *link, c *goCall, n int, err error)
 	}
 }
 
-// failed is how a call ends by an error of its connection.
+// failed returns how a call ends by an error of its connection.
 func (e *std) failed(c *goCall, err error) ending {
 	at := e.clock.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	o, code, why := blame(err, c.rec.Sent != 0, c.rec.FirstByte != 0)
+	o, code, why := classify(err, c.rec.Sent != 0, c.rec.FirstByte != 0)
 	return ending{o, code, why, at}
 }
 
-// listen reads all that comes on l, until its end.
-func (e *std) listen(l *link) {
+// readLink reads all that arrives on l, until its end.
+func (e *std) readLink(l *link) {
 	b := make([]byte, 16<<10)
 	for {
 		n, err := l.conn.Read(b)
@@ -141,7 +141,7 @@ func (e *std) listen(l *link) {
 	}
 }
 
-// digest hands what came to the call on l. It reports whether the link goes on.
+// digest passes what arrived to the call on l and reports whether the link continues.
 func (e *std) digest(l *link, b []byte, err error) bool {
 	at := e.clock.now()
 	c, early := e.arrived(l, len(b), at, err)
@@ -171,8 +171,9 @@ func (e *std) digest(l *link, b []byte, err error) bool {
 	return true
 }
 
-// leave leaves it to the writer of the request how the call ends, and reports so. A reset is told to one system call only, all others see a
-// connection that was closed: if the writer was told, it was a reset. A request that takes its time is waited for only where its writing must fail.
+// leave lets the writer of the request decide how the call ends, and reports whether it does. Only one system call
+// reports a reset, all others see a closed connection: if the writer saw it, it was a reset. It waits for a long
+// request only if its writing must fail.
 func (e *std) leave(l *link, c *goCall, end ending, err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,8 +184,8 @@ func (e *std) leave(l *link, c *goCall, end ending, err error) bool {
 	return true
 }
 
-// arrived notes the arrival of n bytes, or of the end, on l and returns the call that they are for. Without one the link is closed.
-// Early: they came before the request had arrived, and are no answer to it.
+// arrived records the arrival of n bytes, or of the end, on l and returns the call that they belong to; without one it
+// closes the link. early: they arrived before the request had, and are no answer to it.
 func (e *std) arrived(l *link, n int, at int64, err error) (c *goCall, early bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -196,13 +197,13 @@ func (e *std) arrived(l *link, n int, at int64, err error) (c *goCall, early boo
 	c.in += uint64(n)
 	if n > 0 && c.rec.FirstByte == 0 && !c.ended {
 		c.rec.FirstByte = max(ns(at), c.rec.Sent)
-		// What TLS says for itself, a session ticket for one, comes when it likes.
+		// TLS messages of its own, such as session tickets, may arrive at any time.
 		early = e.cfg.Endpoint.TLS == nil && (at < int64(c.rec.Sent) || unacknowledgedOn(l.raw.Conn) >= l.asked)
 	}
 	return c, early
 }
 
-// judge is how a complete answer ends its call.
+// judge returns how a complete answer ends its call.
 func (e *std) judge(l *link, c *goCall, at int64) ending {
 	op := &e.cfg.Operations[c.rec.Operation]
 	end := ending{op.Wire.Check(c.i, l.parser.status, l.parser.whole), uint16(l.parser.status), 0, at}
@@ -212,12 +213,12 @@ func (e *std) judge(l *link, c *goCall, at int64) ending {
 	return end
 }
 
-// release takes the call off its link and reports whether the link goes on.
+// release removes the call from its link and reports whether the link continues.
 func (e *std) release(l *link, c *goCall, end ending, reusable bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l.call != c {
-		return false // it was taken away, and the link closed
+		return false // it was removed, and the link closed
 	}
 	l.call, c.link = nil, nil
 	c.answer <- end

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// An entry is one call's record in 32 bytes: the intended instant in nanoseconds and the others as microseconds after it. Its
-// words are atomic so that readers need not stop the shard that writes them.
+// An entry is one call's record in 32 bytes: the intended instant in nanoseconds and the others as microseconds after
+// it. Its words are atomic so that readers need not stop the shard that writes them.
 //
 //	word 0  intended in the low 56 bits, which are two years; cause
 //	word 1  ready, sent
@@ -60,16 +60,16 @@ func delta(at, intended int64) uint64 {
 	return uint64(min(max(at-intended, 0)/1000+1, math.MaxUint32))
 }
 
-// held notes that the call could have been sent, were it not for the limit.
+// held records when the call could have been sent without the rate limit.
 func (e *entry) held(intended, ready int64) { e[1].Store(delta(ready, intended)) }
 
-// sent notes that the call is on its way.
+// sent records that the call was sent.
 func (e *entry) sent(intended, ready, sent int64, op uint8, conn uint32) {
 	e[3].Store(uint64(conn) | uint64(op)<<32)
 	e[1].Store(delta(ready, intended) | delta(sent, intended)<<32)
 }
 
-// ended notes how the call ended. code is the errno of a ConnFailed call, the status of any other.
+// ended records how the call ended. code is the errno of a ConnFailed call, the status of any other.
 func (e *entry) ended(c *Call, code uint16) {
 	at := int64(c.Intended)
 	if c.Cause != 0 {
@@ -108,7 +108,7 @@ func (e *entry) call() Call {
 	return c
 }
 
-// since returns the calls that were due at or after t.
+// since returns the calls that were scheduled at or after t.
 func (l *ledger) since(t time.Duration) []Call {
 	n := int(l.n.Load())
 	if n == 0 {
@@ -124,7 +124,7 @@ func (l *ledger) since(t time.Duration) []Call {
 	return calls
 }
 
-// mergeCalls joins lists that are each in order of the intended instant.
+// mergeCalls merges lists that are each in order of the intended instant.
 func mergeCalls(lists [][]Call) []Call {
 	lists = slices.DeleteFunc(lists, func(l []Call) bool { return len(l) == 0 })
 	if len(lists) == 1 {

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Connections is the most connections that the stream can need: min(MaxConns, MaxRate × Timeout), since no more calls than
-// that can be outstanding.
+// Connections is the maximum number of connections that the stream can need: min(MaxConns, MaxRate × Timeout), since no
+// more calls can be outstanding.
 func (c *Config) Connections() int {
 	if need := math.Ceil(c.MaxRate * c.Timeout.Seconds()); c.MaxRate > 0 && need < float64(c.MaxConns) {
 		return max(1, int(need))
@@ -15,7 +15,7 @@ func (c *Config) Connections() int {
 	return c.MaxConns
 }
 
-// sources is how many source addresses the connections come from.
+// sources is the number of source addresses of the connections.
 func (e *Endpoint) sources() int {
 	if e.Local == nil {
 		return 1
@@ -27,24 +27,28 @@ func (e *Endpoint) sources() int {
 	return len(seen)
 }
 
-// Limits are what the host grants this process. Zero means unknown, and is not checked.
+// Limits are the host's limits for this process. Zero means unknown, and is not checked.
 type Limits struct {
 	Files     int // open files that the process may have: the hard RLIMIT_NOFILE
 	OpenFiles int // open files that it has
 	Ports     int // ephemeral ports of each source address
 }
 
-// spareFiles are left for logs, records, probes and child processes.
+// spareFiles are reserved for logs, records, probes and child processes.
 const spareFiles = 64
 
-// Check reports which limit is too short for conns connections from so many source addresses, and what to set.
+// Check returns an error if a limit is too low for conns connections from so many source addresses. It says what to
+// set.
 func (l Limits) Check(conns, sources int) error {
 	if files := conns + l.OpenFiles + spareFiles; l.Files > 0 && files > l.Files {
-		return fmt.Errorf("%d connections need %d open files, and the limit (RLIMIT_NOFILE) is %d: run \"ulimit -n %d\" first, or set max_connections to %d or less",
+		return fmt.Errorf("%d connections need %d open files, and the limit (RLIMIT_NOFILE) is %d: run \"ulimit -n %d\" "+
+			"first, or set max_connections to %d or less",
 			conns, files, l.Files, files, max(1, l.Files-l.OpenFiles-spareFiles))
 	}
 	if ports := l.Ports * sources; l.Ports > 0 && conns > ports {
-		return fmt.Errorf("%d connections need as many ephemeral ports, and net.ipv4.ip_local_port_range has %d for %d source address(es): widen it with \"sysctl -w net.ipv4.ip_local_port_range='1024 65535'\", or set max_connections to %d or less",
+		return fmt.Errorf("%d connections need as many ephemeral ports, and net.ipv4.ip_local_port_range has %d for %d "+
+			"source address(es): widen it with \"sysctl -w net.ipv4.ip_local_port_range='1024 65535'\", or set "+
+			"max_connections to %d or less",
 			conns, ports, sources, ports)
 	}
 	return nil

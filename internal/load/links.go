@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A link is a connection of engine std over HTTP/1.1. Its reader has it to itself between the request and the end of the answer; all
-// else is guarded by the engine's lock.
+// A link is an HTTP/1.1 connection of engine std. Its reader uses it alone between the request and the end of the
+// answer; the engine's lock guards everything else.
 type link struct {
 	conn   net.Conn // plaintext as we see it
 	raw    *countedConn
@@ -22,38 +22,38 @@ type link struct {
 	end    *ending // how the call ends unless its writer learns better
 	gone   bool
 	used   bool
-	lost   error // why it is gone, when the target ended it
+	lost   error // why it is gone, if the target ended it
 	parser parser
 	known  template
 }
 
-// A hope is a call that waits for a link.
-type hope struct {
+// A waiter is a call that waits for a link.
+type waiter struct {
 	key int
-	got chan found
+	got chan linkOrErr
 }
 
-type found struct {
+type linkOrErr struct {
 	link *link
 	err  error
 }
 
-// links are the pool of engine std, guarded by the engine's lock.
+// links is the connection pool of engine std, guarded by the engine's lock.
 type links struct {
-	most  int // of links and dials together
-	size  int
-	keys  []keyLinks
-	hopes []*hope // the oldest first
-	all   map[*link]bool
-	base  context.Context // of dials
-	stop  context.CancelFunc
+	most    int // maximum of links and dials together
+	size    int
+	keys    []keyLinks
+	waiters []*waiter // the oldest first
+	all     map[*link]bool
+	base    context.Context // of dials
+	stop    context.CancelFunc
 }
 
-// keyLinks is what belongs to one identity.
+// keyLinks are the links of one identity.
 type keyLinks struct {
 	idle                 []*link // the last used on top
 	hoping, dialing      int
-	connecting, securing int // connections that are being made, for links or HTTP/2: before and in the TLS handshake
+	connecting, securing int // connections being established, for links or HTTP/2: before and in the TLS handshake
 }
 
 func (p *links) init(ctx context.Context, c Config) {
@@ -61,7 +61,7 @@ func (p *links) init(ctx context.Context, c Config) {
 	p.restart(ctx)
 }
 
-// restart has dials belong to ctx from now on, and gives up those that are under way.
+// restart makes dials belong to ctx from now on, and cancels those in progress.
 func (p *links) restart(ctx context.Context) {
 	if p.stop != nil {
 		p.stop()
@@ -69,7 +69,7 @@ func (p *links) restart(ctx context.Context) {
 	p.base, p.stop = context.WithCancel(ctx)
 }
 
-// obtain finds a link for a call: one that is idle, else the first to become free or to be made.
+// obtain returns a link for a call: an idle one, or else the first that becomes free or is established.
 func (e *std) obtain(ctx context.Context, key int) (*link, error) {
 	e.mu.Lock()
 	k := &e.links.keys[key]
@@ -79,8 +79,8 @@ func (e *std) obtain(ctx context.Context, key int) (*link, error) {
 		e.mu.Unlock()
 		return l, nil
 	}
-	h := &hope{key: key, got: make(chan found, 1)}
-	e.links.hopes = append(e.links.hopes, h)
+	h := &waiter{key: key, got: make(chan linkOrErr, 1)}
+	e.links.waiters = append(e.links.waiters, h)
 	k.hoping++
 	e.dialFor(key)
 	e.mu.Unlock()
@@ -99,23 +99,23 @@ func (e *std) obtain(ctx context.Context, key int) (*link, error) {
 	return nil, ctx.Err()
 }
 
-// forget takes h out. It reports false if h has been answered.
-func (p *links) forget(h *hope) bool {
-	i := slices.Index(p.hopes, h)
+// forget removes h. It reports false if h has been answered.
+func (p *links) forget(h *waiter) bool {
+	i := slices.Index(p.waiters, h)
 	if i < 0 {
 		return false
 	}
-	p.hopes = slices.Delete(p.hopes, i, i+1)
+	p.waiters = slices.Delete(p.waiters, i, i+1)
 	p.keys[h.key].hoping--
 	return true
 }
 
 // answer gives f to the call of key that has waited longest; false: none waits.
-func (p *links) answer(key int, f found) bool {
+func (p *links) answer(key int, f linkOrErr) bool {
 	if p.keys[key].hoping == 0 {
 		return false
 	}
-	for _, h := range p.hopes {
+	for _, h := range p.waiters {
 		if h.key == key {
 			p.forget(h)
 			h.got <- f
@@ -125,27 +125,27 @@ func (p *links) answer(key int, f found) bool {
 	return false
 }
 
-// rest makes l free for the next call of its identity.
+// rest makes l available for the next call of its identity.
 func (e *std) rest(l *link) {
 	if l.gone {
 		return
 	}
 	l.since = e.clock.now()
-	if !e.links.answer(l.key, found{link: l}) {
+	if !e.links.answer(l.key, linkOrErr{link: l}) {
 		k := &e.links.keys[l.key]
 		k.idle = append(k.idle, l)
 		e.dialMore()
 	}
 }
 
-// giveBack makes l, which was obtained for a call that has ended, free again.
+// giveBack makes l, obtained for a call that has ended, available again.
 func (e *std) giveBack(l *link) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rest(l)
 }
 
-// drop closes l. A TLS connection is closed without its last words: they could block.
+// drop closes l. It closes a TLS connection without close_notify, which could block.
 func (e *std) drop(l *link) {
 	if !l.gone {
 		e.links.remove(l)
@@ -153,7 +153,7 @@ func (e *std) drop(l *link) {
 	}
 }
 
-// remove closes l and takes it out.
+// remove closes l and removes it from the pool.
 func (p *links) remove(l *link) {
 	l.gone = true
 	_ = l.raw.Close()
@@ -165,16 +165,17 @@ func (p *links) remove(l *link) {
 	}
 }
 
-// dialMore dials for the calls that wait, as far as the bound allows.
+// dialMore dials for the waiting calls, within the bound.
 func (e *std) dialMore() {
-	for _, h := range e.links.hopes {
+	for _, h := range e.links.waiters {
 		if !e.dialFor(h.key) {
 			return
 		}
 	}
 }
 
-// dialFor dials if more calls of an identity wait than dials are under way. It reports false when the bound allows no more.
+// dialFor dials if more calls of an identity wait than dials are in progress. It reports false when the bound is
+// reached.
 func (e *std) dialFor(key int) bool {
 	p := &e.links
 	k := &p.keys[key]
@@ -194,7 +195,7 @@ func (e *std) dialFor(key int) bool {
 	return true
 }
 
-// makeRoom gives up the idle link, of any identity, that has not been used for longest.
+// makeRoom closes the idle link, of any identity, that has been unused for longest.
 func (p *links) makeRoom() bool {
 	var oldest *link
 	for i := range p.keys {
@@ -208,7 +209,7 @@ func (p *links) makeRoom() bool {
 	return oldest != nil
 }
 
-// makeLink dials, and gives the link or the error to a call that waits. A failure ends one call, as it would a client's.
+// makeLink dials, and passes the link or the error to a waiting call. A failure ends one call, as it would a client's.
 func (e *std) makeLink(ctx context.Context, key int) {
 	conn, raw, err := e.connect(ctx, key, e.cfg.Endpoint.tls(false))
 	e.mu.Lock()
@@ -216,9 +217,9 @@ func (e *std) makeLink(ctx context.Context, key int) {
 	e.links.keys[key].dialing--
 	if err != nil {
 		e.links.size--
-		// A dial that ran out of time, or was given up, says nothing about a call that has time left.
-		if o, _, why := blame(err, false, false); o != Timeout && why != CauseAbandoned {
-			e.links.answer(key, found{err: err})
+		// A dial that timed out, or was cancelled, says nothing about a call that has time left.
+		if o, _, why := classify(err, false, false); o != Timeout && why != CauseAbandoned {
+			e.links.answer(key, linkOrErr{err: err})
 		}
 		e.dialMore()
 		return
@@ -226,7 +227,7 @@ func (e *std) makeLink(ctx context.Context, key int) {
 	e.addLink(conn, raw, key)
 }
 
-// addLink takes a new connection, which has been counted, into the pool.
+// addLink adds a new, already counted connection to the pool.
 func (e *std) addLink(conn net.Conn, raw *countedConn, key int) {
 	if e.closing {
 		e.links.size--
@@ -235,11 +236,11 @@ func (e *std) addLink(conn net.Conn, raw *countedConn, key int) {
 	}
 	l := &link{conn: conn, raw: raw, key: key}
 	e.links.all[l] = true
-	e.all.Go(func() { e.listen(l) })
+	e.all.Go(func() { e.readLink(l) })
 	e.rest(l)
 }
 
-// dropLinks closes every link, or the idle ones.
+// dropLinks closes every link, or only the idle ones.
 func (e *std) dropLinks(busy bool) {
 	for l := range e.links.all {
 		if busy || l.call == nil {
@@ -248,7 +249,7 @@ func (e *std) dropLinks(busy bool) {
 	}
 }
 
-// connect makes a connection for an identity, with TLS where conf is not nil. raw is what it counts.
+// connect establishes a connection for an identity, with TLS unless conf is nil. raw counts its bytes.
 func (e *std) connect(ctx context.Context, key int, conf *tls.Config) (conn net.Conn, raw *countedConn, err error) {
 	e.census.dialing()
 	if err := e.holdBack(ctx); err != nil {
@@ -282,7 +283,7 @@ func (e *std) connect(ctx context.Context, key int, conf *tls.Config) (conn net.
 	return conn, raw, err
 }
 
-// phase notes that so many more connections of an identity are being dialed, or in the TLS handshake.
+// phase records that so many more connections of an identity are dialing, or in the TLS handshake.
 func (e *std) phase(key, connecting, securing int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -290,7 +291,7 @@ func (e *std) phase(key, connecting, securing int) {
 	e.links.keys[key].securing += securing
 }
 
-// holdBack keeps dials that fail from spinning: the next one comes a growth gap later.
+// holdBack limits the rate of failing dials: the next one follows a growth gap later.
 func (e *std) holdBack(ctx context.Context) error {
 	e.mu.Lock()
 	wait := int64(0)
@@ -303,11 +304,11 @@ func (e *std) holdBack(ctx context.Context) error {
 	if wait == 0 {
 		return nil
 	}
-	return patience(ctx, wait)
+	return sleepNS(ctx, wait)
 }
 
-// patience waits for so many ns.
-func patience(ctx context.Context, wait int64) error {
+// sleepNS waits for so many ns.
+func sleepNS(ctx context.Context, wait int64) error {
 	t := time.NewTimer(ns(wait))
 	defer t.Stop()
 	select {

@@ -235,7 +235,8 @@ func offer(t *testing.T, s Stream, p Process) Segment {
 // drain waits until every call has ended.
 func drain(t *testing.T, s Stream) Progress {
 	t.Helper()
-	if err := s.Wait(t.Context(), 2*time.Minute, time.Millisecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
+	if err := s.Wait(t.Context(), 2*time.Minute, time.Millisecond,
+		func() bool { return s.Progress().Open() == 0 }); err != nil {
 		t.Fatal(err)
 	}
 	p := s.Progress()
@@ -314,8 +315,9 @@ func auditCells(t *testing.T, cells []Cell, calls []Call, p Progress) {
 	}
 }
 
-// patiently has f try with a timeout, and with longer and longer ones for as long as it says that this host was too slow to get to the
-// point within it: what a call does after it has begun can be judged only if it began. A target that is slow for good fails.
+// patiently has f try with a timeout, and with longer and longer ones for as long as it says that this host was too
+// slow to get to the point within it: what a call does after it has begun can be judged only if it began. A target that
+// stays slow fails.
 func patiently(t *testing.T, timeout time.Duration, f func(timeout time.Duration) (slow bool)) {
 	t.Helper()
 	for ; timeout < 30*time.Second; timeout *= 2 {

@@ -1,6 +1,7 @@
 package load
 
-// mix draws operations by weight. The draw depends on the seed and the call's number alone, so that it is the same whatever the shards do.
+// mix draws operations by weight. The draw depends only on the seed and the call's number, so it is the same whatever
+// the shards do.
 type mix struct {
 	seed  uint64
 	upTo  []uint64 // cumulative weights

@@ -17,11 +17,12 @@ import (
 	"sync/atomic"
 )
 
-// modern carries HTTP/2 for engine std, through net/http. Where the target does not take it, the connection goes to the links.
+// modern carries HTTP/2 for engine std, through net/http. If the target does not accept it, the connection goes to the
+// links.
 type modern struct {
 	e       *std
 	clients []*http.Transport // by connection key
-	refused []atomic.Bool     // by connection key: the target wants HTTP/1.1
+	refused []atomic.Bool     // the target wants HTTP/1.1
 	gates   []gate            // by connection key
 
 	mu   sync.Mutex // taken after the engine's lock
@@ -46,7 +47,7 @@ func newModern(e *std) *modern {
 	return m
 }
 
-// dial makes a connection for HTTP/2. net/http may give it up, but not wait for it: the engine does.
+// dial establishes an HTTP/2 connection. net/http may abandon it without waiting for it: the engine does that.
 func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
 	e := m.e
 	e.mu.Lock()
@@ -80,7 +81,7 @@ func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
 	return nil, errNotModern
 }
 
-// keep notes a connection, so that it can be closed: net/http closes only what is idle.
+// keep records a connection, so that it can be closed: net/http closes only idle ones.
 func (m *modern) keep(raw *countedConn, key int) error {
 	e := m.e
 	e.mu.Lock()
@@ -101,7 +102,7 @@ func (m *modern) keep(raw *countedConn, key int) error {
 	return nil
 }
 
-// drop closes every connection, whatever it carries.
+// drop closes every connection, even busy ones.
 func (m *modern) drop() {
 	if m == nil {
 		return
@@ -123,13 +124,13 @@ func (m *modern) dropIdle() {
 	}
 }
 
-// onlyReader hides the type of a body, also of an empty one: net/http sends again what it thinks it can, and a timed call is
-// never sent twice.
+// onlyReader hides the type of a body, even of an empty one: net/http resends bodies that it can rewind, and a timed
+// call must never be sent twice.
 type onlyReader struct{ io.Reader }
 
 func (onlyReader) Close() error { return nil }
 
-// parseRequest turns the bytes of an HTTP/1.1 request into one for net/http.
+// parseRequest turns the bytes of an HTTP/1.1 request into a request for net/http.
 func (m *modern) parseRequest(ctx context.Context, b []byte) (*http.Request, error) {
 	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
 	if err != nil {
@@ -180,12 +181,12 @@ func (m *modern) exchange(ctx context.Context, w *worker, c *goCall, op *Operati
 	return end
 }
 
-// mostAsked bounds how often a request is made that the target does not look at.
+// mostAsked bounds how often a request is repeated that the target has not processed.
 const mostAsked = 4
 
-// ask makes the request, and makes it again where the target does not look at it, since it is closing the connection: that is neither an answer
-// nor a failure, and every client goes on with another connection (RFC 9113, sections 6.8 and 8.7). A kube-apiserver with --goaway-chance says so
-// often. The time goes on.
+// ask makes the request, and repeats it if the target has not processed it because it is closing the connection: that
+// is neither an answer nor a failure, and every client continues on another connection (RFC 9113, sections 6.8 and
+// 8.7). A kube-apiserver with --goaway-chance does so often. The call's time includes it.
 func (m *modern) ask(ctx context.Context, w *worker, c *goCall) (*http.Response, error) {
 	defer m.want(c, false)
 	for n := 1; ; n++ {
@@ -203,27 +204,30 @@ func (m *modern) ask(ctx context.Context, w *worker, c *goCall) (*http.Response,
 	}
 }
 
-// unseen reports whether the target has not looked at a request, as an error of net/http's says, which has no better names for it: the request was
-// beyond the last one that a GOAWAY promises to answer, or was not sent, as the connection had ended just before. net/http would make it again by
-// itself if it knew the body, but would do so for other errors too, after which nobody knows.
+// unseen reports whether the target has not processed a request, according to the text of net/http's error, which has
+// no better type: the request was beyond the last one that a GOAWAY promises to answer, or was not sent, as the
+// connection had just ended. net/http would retry by itself if it knew the body, but also after errors that leave it
+// open whether the request was processed.
 func unseen(err error) bool {
 	text := err.Error()
-	return strings.Contains(text, "received Server's graceful shutdown GOAWAY") || strings.Contains(text, "cannot rewind body after connection loss")
+	return strings.Contains(text, "received Server's graceful shutdown GOAWAY") ||
+		strings.Contains(text, "cannot rewind body after connection loss")
 }
 
-// refused reports whether the target has refused a stream, unseen: calls that share a new connection are more than it takes, which it could not
-// have said before. Then there is another connection; a target that sheds load in this way is asked once more, and no further.
+// refused reports whether the target has refused a stream without processing it: calls on a new connection may exceed
+// the number that it accepts, which it could not announce before. Another connection is then used; a target that sheds
+// load in this way is asked once more only.
 func refused(err error) bool { return strings.Contains(err.Error(), "REFUSED_STREAM") }
 
-// weigh notes the bytes of a call's answer and request.
+// weigh records the sizes of a call's answer and request.
 func (e *std) weigh(c *goCall, in, out int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c.in, c.out = uint64(in), uint64(out)
 }
 
-// headLength is how long the head of an answer over HTTP/2 would be over HTTP/1.1: its length on the wire hangs on what the connection
-// has carried before (RFC 7541), and says nothing about the answer.
+// headLength is the length of an HTTP/2 answer's head as HTTP/1.1: its length on the wire depends on what the
+// connection has carried before (RFC 7541), and not on the answer.
 func headLength(r *http.Response) int {
 	n := len("HTTP/1.1 200 ") + len(http.StatusText(r.StatusCode)) + 2*len("\r\n")
 	for name, values := range r.Header {
@@ -234,7 +238,7 @@ func headLength(r *http.Response) int {
 	return n
 }
 
-// trace has the phases of c noted.
+// trace records the phases of c.
 func (m *modern) trace(ctx context.Context, c *goCall) context.Context {
 	e := m.e
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -245,7 +249,7 @@ func (m *modern) trace(ctx context.Context, c *goCall) context.Context {
 			if !info.Reused {
 				since = e.clock.now()
 			}
-			_ = e.turn(ctx, c, since) // with an error the call has ended, and net/http sees it next
+			_ = e.turn(ctx, c, since) // with an error the call has ended, which net/http sees next
 			c.counted = 0             // sent again, it counts again
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -261,7 +265,7 @@ func (m *modern) trace(ctx context.Context, c *goCall) context.Context {
 	})
 }
 
-// number is the number of the connection below c.
+// number returns the number of the connection below c.
 func number(c net.Conn) uint32 {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -272,7 +276,7 @@ func number(c net.Conn) uint32 {
 	return 0
 }
 
-// read takes the body into w.body, as far as Check sees it, and throws the rest away. It returns the length of both.
+// read reads the body into w.body, as far as Check sees it, and discards the rest. It returns the length of both.
 func (w *worker) read(body io.Reader) (int, error) {
 	w.body = shed(w.body)
 	if cap(w.body) == 0 {

@@ -39,7 +39,8 @@ func newHTTP2(t *testing.T, h http.HandlerFunc) *http2Target {
 func (x *http2Target) to(c *Config) {
 	conf := x.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	conf.NextProtos = []string{"h2"}
-	c.Endpoint.Addr, c.Endpoint.TLS, c.Endpoint.Host = netip.MustParseAddrPort(x.Listener.Addr().String()), conf, "example.com"
+	c.Endpoint.Addr, c.Endpoint.TLS, c.Endpoint.Host = netip.MustParseAddrPort(x.Listener.Addr().String()),
+		conf, "example.com"
 }
 
 func (x *http2Target) connections() (open, made int) {
@@ -59,8 +60,8 @@ func (x *http2Target) left() (open int) {
 	return open
 }
 
-// A target that says goodbye again and again, as a kube-apiserver with --goaway-chance does, costs no call, no call twice, and no more
-// connections than it takes.
+// A target that says goodbye again and again, as a kube-apiserver with --goaway-chance does, costs no call, no call
+// twice, and no more connections than it takes.
 func TestGoodbyesCostNoCalls(t *testing.T) {
 	var seen, goodbyes atomic.Uint64
 	x := newHTTP2(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -72,14 +73,15 @@ func TestGoodbyesCostNoCalls(t *testing.T) {
 	})
 	s := open(t, netip.AddrPort{}, x.to, func(c *Config) { c.Operations[0].Wire = wire{body: "hello"} })
 	enough := func() bool { return s.Progress().Ended() > 500 }
-	if _, err := s.Cycle(t.Context(), Closed{Workers: 16, Duration: 20 * time.Second}, time.Millisecond, enough); err != nil {
+	if _, err := s.Cycle(t.Context(), Closed{Workers: 16, Duration: 20 * time.Second}, time.Millisecond,
+		enough); err != nil {
 		t.Fatal(err)
 	}
 	p := drain(t, s)
 	if p.Done[OK] != p.Due || p.Due < 100 || seen.Load() != p.Due {
 		t.Errorf("of %d calls %v ended so; the target saw %d", p.Due, p.Done, seen.Load())
 	}
-	// A dial that began just before another one's connection was ready is none too many.
+	// A dial that began just before another one's connection was ready is allowed.
 	if _, made := x.connections(); goodbyes.Load() < 4 || uint64(made) > 2*goodbyes.Load()+4 {
 		t.Errorf("%d connections for %d goodbyes", made, goodbyes.Load())
 	}
@@ -92,7 +94,8 @@ func TestOneConnectionServesAll(t *testing.T) {
 		_, _ = w.Write([]byte("ok"))
 	})
 	s := open(t, netip.AddrPort{}, x.to)
-	if _, err := s.Cycle(t.Context(), Closed{Workers: streams, Duration: 300 * time.Millisecond}, time.Millisecond, nil); err != nil {
+	if _, err := s.Cycle(t.Context(), Closed{Workers: streams, Duration: 300 * time.Millisecond}, time.Millisecond,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	p := drain(t, s)
@@ -110,15 +113,18 @@ func TestConnectionsGrowWithStreams(t *testing.T) {
 		case p.Done[OK] == p.Due && made >= 3 && made <= 12:
 			return
 		case try < tries && p.Done[OK]+early == p.Due:
-			// Until the target's SETTINGS have come, which takes long on a busy host, the client may open more streams than the target takes.
+			// Until the target's SETTINGS have come, which takes long on a busy host, the client may open more streams than the
+			// target takes.
 			t.Logf("try %d: the target refused %d streams of a connection that was too new to know its limit", try, early)
 		default:
-			t.Fatalf("%d connections for %d calls at once, of which one takes %d; of %d %v ended so", made, 3*streams, streams, p.Due, p.Done)
+			t.Fatalf("%d connections for %d calls at once, of which one takes %d; of %d %v ended so", made, 3*streams,
+				streams, p.Due, p.Done)
 		}
 	}
 }
 
-// growWithStreams makes three times as many calls at once as a connection takes. early counts the calls that were refused before any answer.
+// growWithStreams makes three times as many calls at once as a connection takes. early counts the calls that were
+// refused before any answer.
 func growWithStreams(t *testing.T) (p Progress, made int, early uint64) {
 	t.Helper()
 	x := newHTTP2(t, func(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +135,8 @@ func growWithStreams(t *testing.T) (p Progress, made int, early uint64) {
 		_, _ = w.Write([]byte("ok"))
 	})
 	s := open(t, netip.AddrPort{}, x.to)
-	if _, err := s.Cycle(t.Context(), Closed{Workers: 3 * streams, Duration: time.Second}, time.Millisecond, nil); err != nil {
+	if _, err := s.Cycle(t.Context(), Closed{Workers: 3 * streams, Duration: time.Second}, time.Millisecond,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	p = drain(t, s)

@@ -16,13 +16,13 @@ const (
 	defaultTimeout = 30 * time.Second
 	defaultConns   = 256
 	defaultPoll    = 50 * time.Millisecond
-	// lead is how far ahead of now a segment starts, so that every shard knows of it in time.
+	// lead is how far ahead of now a segment starts, so that every shard receives it in time.
 	lead = 200 * time.Microsecond
-	// growGap is the least time between two new connections of the pool, and between dials after one that failed.
+	// growGap is the minimum time between two new connections of the pool, and between dials after a failure.
 	growGap = int64(time.Millisecond)
 )
 
-// growGap is the least time between two new connections of the pool, in ns.
+// growGap returns the minimum time between two new connections of the pool, in ns.
 func (c *Config) growGap() int64 {
 	if c.GrowGap > 0 {
 		return int64(c.GrowGap)
@@ -30,8 +30,9 @@ func (c *Config) growGap() int64 {
 	return growGap
 }
 
-// Open validates c, checks that this process may hold the connections that c can need, and starts an engine. The error names the
-// field or the limit, and the next step. ctx bounds the opening; values in it reach Operation.Call. Close the Stream in the end.
+// Open validates c, checks that this process may hold the connections that c can need, and starts an engine. An error
+// names the field or the limit, and the next step. ctx bounds the opening; its values reach Operation.Call. The caller
+// must close the Stream.
 func Open(ctx context.Context, c Config) (Stream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func Open(ctx context.Context, c Config) (Stream, error) {
 	return s, nil
 }
 
-// settle fills in the defaults and refuses what makes no sense.
+// settle fills in defaults and rejects invalid fields.
 func (c *Config) settle() error {
 	if err := c.settleNumbers(); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (c *Config) settle() error {
 	return nil
 }
 
-// notFast says why engine fast cannot carry this, or nothing.
+// notFast says why engine fast cannot carry this load, or "".
 func (c *Config) notFast(calls int) string {
 	switch {
 	case c.Endpoint.TLS != nil:
@@ -156,7 +157,8 @@ func countKinds(ops []Operation) (wires, calls int, err error) {
 type streamClock struct{ opened time.Time }
 
 func newClock() streamClock {
-	return streamClock{opened: time.Now().Add(-time.Microsecond)} //nolint:forbidigo // the engine times calls to nanoseconds: its clock is the monotonic one, read directly
+	return streamClock{opened: time.Now().Add(
+		-time.Microsecond)} //nolint:forbidigo // the engine reads the monotonic clock directly
 }
 
 func (c streamClock) now() int64 {
@@ -170,7 +172,7 @@ func ns(t int64) time.Duration { return time.Duration(t) }
 // A carrier is an engine: it runs one segment at a time and carries the calls that it starts.
 type carrier interface {
 	begin(g *segment)
-	// end stops the running segment now, if it has not ended by itself, and fills in its sums.
+	// end stops the running segment if it has not ended by itself, and fills in its sums.
 	end(g *segment)
 	progress(p *Progress)
 	// meter fills in what only the engine knows.
@@ -182,7 +184,7 @@ type carrier interface {
 	close() error
 }
 
-// segment is what the shards know of a stretch of load.
+// segment is the shards' view of a segment of load.
 type segment struct {
 	id      uint32
 	process Process // nil for a closed loop
@@ -200,7 +202,7 @@ type segment struct {
 	next          uint64 // number of the first call after it
 }
 
-// finish is a shard's report that it has ended the segment.
+// finish is called by each shard when it has ended the segment.
 func (g *segment) finish(offered, sent int, next uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -212,7 +214,8 @@ func (g *segment) finish(offered, sent int, next uint64) {
 	}
 }
 
-// workers is how many workers of a closed loop are due after elapsed ns, of those that belong to shard k of n.
+// workers returns how many workers of a closed loop have started after elapsed ns, of those that belong to shard k of
+// n.
 func (g *segment) workers(elapsed int64, k, n int) int {
 	due := g.closed.Workers
 	if g.closed.Ramp > 0 && elapsed < int64(g.closed.Ramp) {

@@ -49,28 +49,37 @@ func TestOutcomes(t *testing.T) {
 		errno  syscall.Errno
 		fresh  bool // a connection serves one call only
 	}{
-		"sized":             {talk: says(good), want: OK, status: 200},
-		"no body":           {talk: says("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), want: Denied, status: 403},
-		"no content":        {talk: says("HTTP/1.1 204 No Content\r\n\r\n"), want: Failed, status: 204},
-		"chunked":           {talk: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;x=y\r\no\r\n1\r\nk\r\n0\r\nA: b\r\n\r\n"), want: OK, status: 200},
-		"interim":           {talk: says("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + good), want: OK, status: 200},
-		"wrong":             {talk: says("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno"), want: Wrong, status: 200},
-		"refused":           {talk: says("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"), want: Refused, status: 429},
-		"redirect":          {talk: says("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"), want: Failed, status: 302},
-		"in pieces":         {talk: slowly(good, 7), want: OK, status: 200},
-		"chunked in pieces": {talk: slowly("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 5), want: OK, status: 200},
-		"long body":         {talk: says("HTTP/1.1 200 OK\r\nContent-Length: " + itoa(long) + "\r\n\r\n" + strings.Repeat("x", long)), wire: wire{want: maxBody}, want: OK, status: 200},
-		"long request":      {talk: says(good), wire: wire{body: strings.Repeat("y", long)}, want: OK, status: 200},
-		"close":             {talk: once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"), want: OK, status: 200, fresh: true},
-		"until close":       {talk: once("HTTP/1.0 200 OK\r\n\r\nok"), want: OK, status: 200, fresh: true},
-		"cut short":         {talk: once("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"), want: Failed, status: 200, fresh: true},
-		"no answer":         {talk: once(""), want: Failed, fresh: true},
-		"half a header":     {talk: once("HTTP/1.1 200 OK\r\nConte"), want: Failed, fresh: true},
-		"garbage":           {talk: says("SSH-2.0-OpenSSH_9.6\r\n\r\n"), want: Failed, fresh: true},
-		"bad length":        {talk: says("HTTP/1.1 200 OK\r\nContent-Length: two\r\n\r\nok"), want: Failed, fresh: true},
-		"long header":       {talk: says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHeader) + "\r\nContent-Length: 2\r\n\r\nok"), want: Failed, fresh: true},
-		"reset":             {talk: requests(resets), want: ConnFailed, errno: syscall.ECONNRESET, fresh: true},
-		"hang":              {talk: hang, want: Timeout, fresh: true},
+		"sized":      {talk: says(good), want: OK, status: 200},
+		"no body":    {talk: says("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), want: Denied, status: 403},
+		"no content": {talk: says("HTTP/1.1 204 No Content\r\n\r\n"), want: Failed, status: 204},
+		"chunked": {talk: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\n1;x=y\r\no\r\n1\r\nk\r\n0\r\nA: b\r\n\r\n"), want: OK, status: 200},
+		"interim": {talk: says("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + good),
+			want: OK, status: 200},
+		"wrong": {talk: says("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno"), want: Wrong, status: 200},
+		"refused": {talk: says("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"),
+			want: Refused, status: 429},
+		"redirect": {talk: says("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"),
+			want: Failed, status: 302},
+		"in pieces": {talk: slowly(good, 7), want: OK, status: 200},
+		"chunked in pieces": {talk: slowly("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 5),
+			want: OK, status: 200},
+		"long body": {talk: says("HTTP/1.1 200 OK\r\nContent-Length: " + itoa(long) + "\r\n\r\n" +
+			strings.Repeat("x", long)), wire: wire{want: maxBody}, want: OK, status: 200},
+		"long request": {talk: says(good), wire: wire{body: strings.Repeat("y", long)}, want: OK, status: 200},
+		"close": {talk: once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"), want: OK,
+			status: 200, fresh: true},
+		"until close": {talk: once("HTTP/1.0 200 OK\r\n\r\nok"), want: OK, status: 200, fresh: true},
+		"cut short": {talk: once("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"), want: Failed,
+			status: 200, fresh: true},
+		"no answer":     {talk: once(""), want: Failed, fresh: true},
+		"half a header": {talk: once("HTTP/1.1 200 OK\r\nConte"), want: Failed, fresh: true},
+		"garbage":       {talk: says("SSH-2.0-OpenSSH_9.6\r\n\r\n"), want: Failed, fresh: true},
+		"bad length":    {talk: says("HTTP/1.1 200 OK\r\nContent-Length: two\r\n\r\nok"), want: Failed, fresh: true},
+		"long header": {talk: says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHeader) +
+			"\r\nContent-Length: 2\r\n\r\nok"), want: Failed, fresh: true},
+		"reset": {talk: requests(resets), want: ConnFailed, errno: syscall.ECONNRESET, fresh: true},
+		"hang":  {talk: hang, want: Timeout, fresh: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +98,8 @@ func TestOutcomes(t *testing.T) {
 				}
 				for i, call := range audit(t, s, timeout) {
 					if call.Outcome != c.want || call.Status != c.status || call.Errno != uint16(c.errno) || call.Unsent() {
-						t.Errorf("call %d: %+v (%v), want %v, status %d, errno %d", i, call, syscall.Errno(call.Errno), c.want, c.status, c.errno)
+						t.Errorf("call %d: %+v (%v), want %v, status %d, errno %d", i, call, syscall.Errno(call.Errno), c.want,
+							c.status, c.errno)
 					}
 				}
 				if c.fresh {
@@ -191,8 +201,8 @@ func TestNoSuchSourceAddress(t *testing.T) {
 	})
 }
 
-// A listener that nobody accepts from holds backlog + 1 connections that look established: their calls are sent and hang. The rest
-// cannot connect: their calls are never sent.
+// A listener that nobody accepts from holds backlog + 1 connections that look established: their calls are sent and
+// hang. The rest cannot connect: their calls are never sent.
 func TestAcceptQueue(t *testing.T) {
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		const backlog, n, timeout = 4, 20, 400 * time.Millisecond

@@ -8,14 +8,14 @@ import (
 const (
 	maxHeader = 64 << 10 // bytes of one header block, of all trailers, or of all interim responses
 	maxLine   = 4 << 10  // bytes of one chunk-size line
-	maxBody   = 1 << 20  // bytes of a body that Check sees; the rest is read and thrown away
-	keepBody  = 64 << 10 // a connection gives back larger buffers
-	// maxAnswer bounds the bytes of an answer, with all that is around its body: a target that never ends one costs no more, on
-	// however quick a link.
+	maxBody   = 1 << 20  // bytes of a body that Check sees; the rest is read and discarded
+	keepBody  = 64 << 10 // a connection releases larger buffers
+	// maxAnswer bounds the bytes of an answer, including all that surrounds its body: an endless answer costs no more, on
+	// any link.
 	maxAnswer = 16 << 20
 )
 
-// Reasons why bytes are not a response that we understand. Their texts never carry the bytes: these may be credentials.
+// Why bytes are not a valid response. The texts never contain the bytes: these may be credentials.
 var (
 	errNotHTTP   = errors.New("not an HTTP/1 response")
 	errHeader    = errors.New("malformed header")
@@ -29,7 +29,7 @@ var (
 	errTLS       = errors.New("a TLS record")
 )
 
-// parseCause is the cause that goes with an error of the parser.
+// parseCause returns the cause for an error of the parser.
 func parseCause(err error) Cause {
 	switch {
 	case errors.Is(err, errTooLong):
@@ -69,7 +69,7 @@ const (
 	inTrailer
 )
 
-// parser reads one HTTP/1.1 response after another from whatever pieces arrive. The zero value is ready.
+// parser parses one HTTP/1.1 response after another from pieces of any size. The zero value is ready.
 type parser struct {
 	framing
 	state   parseState
@@ -80,10 +80,10 @@ type parser struct {
 	seen    int    // bytes of buf that hold no header end; bytes of trailers
 	buf     []byte // an incomplete header block or line
 	body    []byte // as much as arrived in pieces, up to maxBody
-	whole   []byte // the complete body, once feed says done; valid until the next call
+	whole   []byte // the complete body, when feed returns done; valid until the next call
 }
 
-// begin makes the parser ready for the answer to the next request.
+// begin prepares the parser for the answer to the next request.
 func (p *parser) begin(head bool) {
 	p.state, p.head, p.seen, p.fed, p.interim = inHeader, head, 0, 0, 0
 	p.buf, p.body = shed(p.buf), shed(p.body)
@@ -97,7 +97,7 @@ func shed(b []byte) []byte {
 	return b[:0]
 }
 
-// feed takes the next bytes from the connection. When done, the response is complete and rest is what follows it.
+// feed parses the next bytes of the connection. When done, the response is complete and rest follows it.
 func (p *parser) feed(b []byte, t *template) (done bool, rest []byte, err error) {
 	if p.fed += len(b); p.fed > maxAnswer {
 		return false, nil, errAnswer
@@ -128,7 +128,7 @@ func (p *parser) feed(b []byte, t *template) (done bool, rest []byte, err error)
 	return p.chunks(b)
 }
 
-// eof says that the peer has closed: that completes only a body that ends with the connection.
+// eof reports whether the peer's close completes the response: only if its body ends with the connection.
 func (p *parser) eof() bool {
 	if p.state != inBody || p.mode != untilClose {
 		return false
@@ -182,7 +182,7 @@ func (p *parser) header(b []byte, t *template) (rest []byte, ok bool, err error)
 	return b[end-carried:], true, nil
 }
 
-// notHTTP tells a TLS record, an alert or a handshake (RFC 8446, section 5.1), from anything else.
+// notHTTP distinguishes a TLS record, an alert or a handshake (RFC 8446, section 5.1), from anything else.
 func notHTTP(b []byte) error {
 	if b[0] == 0x15 || b[0] == 0x16 {
 		return errTLS
@@ -197,7 +197,7 @@ func (p *parser) startBody() {
 	}
 }
 
-// headerEnd returns the index after the empty line that ends a header block, or −1. The first from bytes are known to hold none.
+// headerEnd returns the index after the empty line that ends a header block, or −1. The first from bytes contain none.
 func headerEnd(b []byte, from int) int {
 	for i := from; ; {
 		j := bytes.IndexByte(b[i:], '\n')
@@ -259,7 +259,7 @@ func (p *parser) chunks(b []byte) (bool, []byte, error) {
 	}
 }
 
-// chunkLine acts on one line of the chunked coding (RFC 9112, section 7.1).
+// chunkLine handles one line of the chunked coding (RFC 9112, section 7.1).
 func (p *parser) chunkLine(line []byte) (done bool, err error) {
 	if p.state == inChunkNL {
 		if len(line) > 0 {
@@ -285,7 +285,7 @@ func (p *parser) chunkLine(line []byte) (done bool, err error) {
 	return false, nil
 }
 
-// line cuts the next line from b, without its end; not ok: it is not complete yet.
+// line cuts the next line from b, without its end; ok is false if it is not complete yet.
 func (p *parser) line(b []byte) (line, rest []byte, ok bool, err error) {
 	j := bytes.IndexByte(b, '\n')
 	limit, long := maxLine, errChunk

@@ -6,11 +6,11 @@ import (
 	"tare/internal/hist"
 )
 
-// mostPhases bounds the phases that a Cell tells apart: names that a Go call makes up as it goes must not cost memory.
+// mostPhases bounds the phases of a Cell: names that a Go call generates must not use unbounded memory.
 const mostPhases = 16
 
-// mark counts the phases of a call that ended, beside record. A phase that never ended (At is zero) is no phase of the call. A call that
-// timed out counts none: those that the engine gave up could not say what they had seen.
+// mark counts the phases of a call that ended, beside record. A phase that never ended (At is zero) does not count. Nor
+// do phases of a call that timed out: a call that the engine abandons cannot report them.
 func (t table) mark(c *Call, marks []Mark, clock streamClock) {
 	if c.Outcome == Timeout {
 		return
@@ -27,7 +27,8 @@ func (t table) mark(c *Call, marks []Mark, clock streamClock) {
 	}
 }
 
-// lasted is how long the phase was, not less than 0. Where one of its ends comes from another host's clock, both are compared by wall clock.
+// lasted returns the length of the phase, at least 0. If one of its ends comes from another host's clock, it compares
+// wall-clock times.
 func (m *Mark) lasted(sent time.Duration, clock streamClock) time.Duration {
 	if m.From.IsZero() {
 		return max(0, time.Duration(clock.at(m.At))-sent)
@@ -35,7 +36,7 @@ func (m *Mark) lasted(sent time.Duration, clock streamClock) time.Duration {
 	return max(0, m.At.Sub(m.From))
 }
 
-// phase is the histogram of the phase of that name; nil when there are too many.
+// phase returns the histogram of the phase of that name; nil when there are too many.
 func (c *Cell) phase(name string) *hist.Histogram {
 	for i := range c.Phases {
 		if c.Phases[i].Name == name {

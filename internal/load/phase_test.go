@@ -35,7 +35,8 @@ func TestMarksBecomePhases(t *testing.T) {
 				{Name: "backwards", From: at(2 * time.Millisecond), At: at(time.Millisecond)},
 				{Name: "never"},
 				// As a server writes it down: no monotonic clock, whole seconds.
-				{Name: "theirs", From: sent.Truncate(time.Second).Round(0), At: sent.Truncate(time.Second).Round(0).Add(3 * time.Second)},
+				{Name: "theirs", From: sent.Truncate(time.Second).Round(0),
+					At: sent.Truncate(time.Second).Round(0).Add(3 * time.Second)},
 			}}
 			if n.Add(1)%2 == 0 {
 				r.Outcome, r.Marks = Wrong, r.Marks[:1]
@@ -54,7 +55,8 @@ func TestMarksBecomePhases(t *testing.T) {
 		k := int64(c.Response.Count())
 		want := map[string][3]int64{"post": {k, 2 * ms, 2 * ms}}
 		if c.Outcome == OK {
-			want["wait"], want["backwards"], want["theirs"] = [3]int64{k, 3 * ms, 3 * ms}, [3]int64{k, 0, 0}, [3]int64{k, 3000 * ms, 3000 * ms}
+			want["wait"], want["backwards"], want["theirs"] = [3]int64{k, 3 * ms, 3 * ms}, [3]int64{k, 0, 0},
+				[3]int64{k, 3000 * ms, 3000 * ms}
 		}
 		if d := cmp.Diff(want, lengths(c)); d != "" {
 			t.Errorf("%v (-want +got):\n%s", c.Outcome, d)
@@ -109,7 +111,8 @@ func TestPhasesAreBoundedAndMerge(t *testing.T) {
 		t.Error("merging has changed what was merged")
 	}
 	var sum Cell
-	sum.Response, sum.Service, sum.PoolWait, sum.Lateness = &hist.Histogram{}, &hist.Histogram{}, &hist.Histogram{}, &hist.Histogram{}
+	sum.Response, sum.Service, sum.PoolWait, sum.Lateness = &hist.Histogram{}, &hist.Histogram{}, &hist.Histogram{},
+		&hist.Histogram{}
 	sum.Merge(b[0])
 	sum.Merge(b[0])
 	if d := cmp.Diff(map[string][3]int64{"new": {2, 7, 7}, "3": {2, 9, 9}}, lengths(&sum)); d != "" || kept.Count() != 1 {

@@ -17,14 +17,15 @@ type liveCall struct {
 	key                          int32
 	op                           uint8
 	cause                        Cause
-	held                         bool   // by the limit
+	held                         bool   // by the rate limit
 	in, out                      uint32 // bytes of the answer so far, and of the request as far as it was sent
 }
 
-// record is the call as it ended.
+// record returns the record of the ended call.
 func (c *liveCall) record(o Outcome, done int64) Call {
 	r := Call{
-		Operation: c.op, Intended: ns(c.intended), Ready: ns(c.ready), Sent: ns(c.sent), FirstByte: ns(c.first), Done: ns(done),
+		Operation: c.op, Intended: ns(c.intended), Ready: ns(c.ready), Sent: ns(c.sent), FirstByte: ns(c.first),
+		Done:    ns(done),
 		Outcome: o, Cause: c.cause,
 	}
 	if c.conn != nil {
@@ -37,7 +38,8 @@ func (c *liveCall) record(o Outcome, done int64) Call {
 	return r
 }
 
-// callList holds the calls that have not ended. Timeouts are equal and count from the intended instant, so the oldest expires first.
+// callList holds the calls that have not ended. Timeouts are equal and count from the intended instant, so the oldest
+// expires first.
 type callList struct{ oldest, newest *liveCall }
 
 func (l *callList) add(c *liveCall) {
@@ -63,12 +65,12 @@ func (l *callList) remove(c *liveCall) {
 	}
 }
 
-// keyPool is what belongs to one identity: its idle connections, the last used on top, and the calls that wait for one.
+// keyPool holds an identity's idle connections, the last used on top, and the calls that wait for one.
 type keyPool struct {
 	callQueue
 	idle    *conn
 	dialing int
-	wished  bool // in the queue of those that want a connection
+	wished  bool // in the queue of keys that need a connection
 }
 
 // callQueue holds calls that wait, the first to go first.
@@ -87,7 +89,7 @@ func (q *callQueue) push(c *liveCall) {
 	q.waiting++
 }
 
-// remove takes a call out. It is the first, but for calls that came due out of order.
+// remove removes a call. It is the first, unless calls came due out of order.
 func (q *callQueue) remove(c *liveCall) {
 	q.waiting--
 	next := c.next
@@ -120,7 +122,7 @@ type pool struct {
 	wishes   ring     // keys with more waiting calls than dials
 	nextDial int64
 	dialGap  int64
-	credit   int  // connections that the target closed after an answer: they may be replaced at once
+	credit   int  // connections that the target closed after an answer: they may be replaced immediately
 	stamps   bool // sockets carry receive timestamps
 	sampling bool // some of them do
 	made     uint32
@@ -137,10 +139,10 @@ func (p *pool) init(c Config, k int) {
 	p.shards, p.shard, p.remote = uint32(c.Shards), uint32(k), c.Endpoint.Addr
 }
 
-// room reports whether there can be one more connection, perhaps instead of an idle one.
+// room reports whether one more connection is possible, perhaps in place of an idle one.
 func (p *pool) room() bool { return p.size < p.most || p.idle.first != nil }
 
-// queue lets a call wait for whichever connection is free first: one that becomes idle, or a new one.
+// queue makes a call wait for the first free connection: one that becomes idle, or a new one.
 func (p *pool) queue(k *keyPool, c *liveCall) {
 	k.push(c)
 	p.wish(k, c.key)
@@ -153,8 +155,8 @@ func (p *pool) wish(k *keyPool, key int32) {
 	}
 }
 
-// stuck reports whether c, which was never sent, had waited for a target that accepts no connections: for the longer half of its
-// time, a dial for its identity had stood.
+// stuck reports whether c, which was never sent, had waited for a target that accepts no connections: a dial for its
+// identity was pending for more than half of its time.
 func (p *pool) stuck(c *liveCall, timeout int64) bool {
 	if p.keys[c.key].dialing == 0 {
 		return false
@@ -166,7 +168,7 @@ func (p *pool) stuck(c *liveCall, timeout int64) bool {
 	return d.since <= c.intended+timeout/2
 }
 
-// take takes the connection that was used last: the others may grow cold and be closed.
+// take returns the most recently used connection: the others may be closed in time.
 func (p *pool) take(k *keyPool) *conn {
 	c := k.idle
 	p.unlink(c)
@@ -185,7 +187,7 @@ func (p *pool) rest(c *conn) {
 	p.idle.add(c)
 }
 
-// unlink takes c out of the idle ones.
+// unlink removes c from the idle connections.
 func (p *pool) unlink(c *conn) {
 	k := &p.keys[c.key]
 	if c.over != nil {

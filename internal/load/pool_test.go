@@ -46,9 +46,10 @@ func TestClosedLoopRampsAndKeepsToTheRate(t *testing.T) {
 		s := open(t, newTarget(t, hang).addr, set)
 		const ramp = 200 * time.Millisecond
 		begun := s.Now()
-		g, err := s.Cycle(t.Context(), Closed{Workers: 10, Ramp: ramp, Duration: 20 * time.Second}, time.Millisecond, func() bool {
-			return s.Progress().Due >= 10 && s.Now() > begun+ramp+20*time.Millisecond
-		})
+		g, err := s.Cycle(t.Context(), Closed{Workers: 10, Ramp: ramp, Duration: 20 * time.Second},
+			time.Millisecond, func() bool {
+				return s.Progress().Due >= 10 && s.Now() > begun+ramp+20*time.Millisecond
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,8 @@ func TestClosedLoopRampsAndKeepsToTheRate(t *testing.T) {
 			}
 		}
 		r := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate = 100 })
-		if g, err = r.Cycle(t.Context(), Closed{Workers: 4, Duration: 20 * time.Second}, time.Millisecond, func() bool { return r.Progress().Due >= 20 }); err != nil {
+		if g, err = r.Cycle(t.Context(), Closed{Workers: 4, Duration: 20 * time.Second}, time.Millisecond,
+			func() bool { return r.Progress().Due >= 20 }); err != nil {
 			t.Fatal(err)
 		}
 		if drain(t, r); g.Offered > int((g.End-g.Start)/(10*time.Millisecond))+6 || g.Offered < 20 {
@@ -91,7 +93,8 @@ func TestResetAbandonsEverything(t *testing.T) {
 			}
 		}
 		offer(t, s, Constant{Rate: 100, Duration: 30 * time.Millisecond})
-		eventually(t, func() bool { p := s.Progress(); return p.Sent > 0 && p.Established > 0 }) // else the stream is dead after reset
+		// else the stream is dead after reset
+		eventually(t, func() bool { p := s.Progress(); return p.Sent > 0 && p.Established > 0 })
 	})
 }
 
@@ -140,7 +143,8 @@ func TestClosingServerIsNotSlowedDown(t *testing.T) {
 	srv := newTarget(t, once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"))
 	const gap = 50 * time.Millisecond // the pool may grow by one connection in this time
 	s := open(t, srv.addr, engines["fast"], func(c *Config) { c.GrowGap = gap })
-	g, err := s.Cycle(t.Context(), Closed{Workers: 8, Duration: 30 * time.Second}, time.Millisecond, func() bool { return s.Progress().Due > 400 })
+	g, err := s.Cycle(t.Context(), Closed{Workers: 8, Duration: 30 * time.Second}, time.Millisecond,
+		func() bool { return s.Progress().Due > 400 })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,23 +9,25 @@ import (
 )
 
 const (
-	// lookEvery is how often the priority looks for new threads, and at what this process uses; in ns.
+	// lookEvery is the interval at which the priority is applied to new threads and this process's CPU use is checked, in
+	// ns.
 	lookEvery = int64(50e6)
-	// idleEnough and tooBusy are parts of one CPU: a process that uses less may go before others, one that uses more would starve them.
+	// idleEnough and tooBusy are shares of one CPU: a process that uses less may run before others, one that uses more
+	// would starve them.
 	idleEnough, tooBusy = 0.25, 0.5
 )
 
-// A priority has all threads of this process run as soon as they wake, for the time of an open loop on engine std. There a call passes from the
-// pacer through goroutines, on any thread, before it is sent; on a host that the target keeps busy each of them would wait for milliseconds, and the
-// calls would be late by our own fault. Only a process that mostly sleeps may ask: as soon as it uses a good part of a CPU it takes its turn like
-// all others. The pacer's goroutine owns it.
+// A priority makes all threads of this process run as soon as they wake, during an open loop on engine std. There a
+// call passes from the pacer through goroutines, on any thread, before it is sent; on a host that the target keeps busy
+// each of them would wait for milliseconds, and the generator would make the calls late. Only a process that mostly
+// sleeps may have it: once it uses a good part of a CPU it takes turns with all others. The pacer's goroutine owns it.
 type priority struct {
 	on, refused bool
 	next, at    int64
 	cpu         float64
 }
 
-// look asks for the priority, or gives it back, as what the process has used since the last look says.
+// look acquires or releases the priority, depending on what the process has used since the last look.
 func (p *priority) look(now int64, open bool) {
 	switch {
 	case !open:
@@ -49,7 +51,7 @@ func (p *priority) look(now int64, open bool) {
 	}
 }
 
-// giveBack makes the process one among equals again.
+// giveBack returns the process to normal priority.
 func (p *priority) giveBack() {
 	if p.on {
 		preferAll(false)
@@ -57,8 +59,9 @@ func (p *priority) giveBack() {
 	p.on = false
 }
 
-// preferAll asks for every thread that the process has, or takes that back. It reports whether anything was granted. Where there are fewer
-// processors than the Go runtime uses, two threads that spin could keep a third from what they wait for: nothing is asked.
+// preferAll sets or clears the priority of every thread of the process. It reports whether anything was granted. It
+// does nothing if there are fewer processors than the Go runtime uses: two spinning threads could then block a third
+// that they wait for.
 func preferAll(on bool) (granted bool) {
 	if on && runtime.GOMAXPROCS(0) > processors() {
 		return false

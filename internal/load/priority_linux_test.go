@@ -35,7 +35,8 @@ func preferred(t *testing.T) (n, all int) {
 	return n, all
 }
 
-// TestPriorityIsForThoseWhoSleep: all threads get it while an open loop uses little, none while it uses much, and none afterwards.
+// TestPriorityIsForThoseWhoSleep: all threads get it while an open loop uses little, none while it uses much, and none
+// afterwards.
 func TestPriorityIsForThoseWhoSleep(t *testing.T) {
 	if !preferAll(true) {
 		t.Skip("this host grants no priority: it takes CAP_SYS_NICE, and as many processors as the Go runtime uses")

@@ -2,7 +2,7 @@
 
 package load
 
-// priority is not to be had here.
+// priority is not available here.
 type priority struct{}
 
 func (*priority) look(int64, bool) {}

@@ -2,20 +2,20 @@
 
 package load
 
-// launchMost bounds what is sent in one go before answers are looked for.
+// launchMost bounds the sends in a row before answers are checked.
 const launchMost = 64
 
 func (s *shard) begin(g *segment) {
 	s.sent = 0
 	s.source.begin(g)
-	// Spinning with a real-time priority would keep everybody else from the processor.
+	// Spinning with a real-time priority would block every other thread on the processor.
 	s.preferred = g.process != nil && s.cfg.Spin == 0 && !s.first && prefer(true) == nil
-	// Where answers count from the instant at which they are read, a sample of the connections tells how long they waited for that.
+	// If answers count from when they are read, a sample of the connections shows how long they waited.
 	stamps := g.process != nil && !s.cfg.Precise
 	s.setStamps(stamps, !stamps)
 }
 
-// end stops the segment if it is still running. What had come due by now belongs to it.
+// end stops the segment if it is still running. Calls that had come due by now belong to it.
 func (s *shard) end(g *segment) {
 	if s.source.seg != g {
 		return
@@ -47,7 +47,8 @@ func (s *shard) launch() {
 	}
 }
 
-// holdsBack counts c, for which conn is free, as sent, or queues it where the limit says that it has to wait. That is no waiting for a connection.
+// holdsBack counts c, for which conn is free, as sent, or queues it if the rate limit delays it. That is not waiting
+// for a connection.
 func (s *shard) holdsBack(conn *conn, c *liveCall) bool {
 	if c.ready == 0 {
 		c.ready = max(c.intended, conn.since)
@@ -65,7 +66,7 @@ func (s *shard) holdsBack(conn *conn, c *liveCall) bool {
 	return true
 }
 
-// resume sends what the limit does not hold back any longer.
+// resume sends what the rate limit no longer delays.
 func (s *shard) resume() {
 	for n := 0; n < launchMost && s.held.first != nil; n++ {
 		c := s.held.first
@@ -77,7 +78,7 @@ func (s *shard) resume() {
 	}
 }
 
-// unqueue takes a call that waits out of its queue.
+// unqueue removes a waiting call from its queue.
 func (s *shard) unqueue(c *liveCall) {
 	if c.held {
 		s.held.remove(c)
@@ -97,7 +98,7 @@ func (s *shard) startNext() bool {
 	return c != nil
 }
 
-// nextCall makes the next call of the segment due; nil when it is not yet.
+// nextCall returns the next due call of the segment; nil when none is due yet.
 func (s *shard) nextCall() *liveCall {
 	i, at, worker, ok := s.source.pop(s.now)
 	if !ok {
@@ -122,15 +123,16 @@ func (s *shard) nextCall() *liveCall {
 	return c
 }
 
-// dispatch sends a call if a connection of its identity is free, and lets it wait for one otherwise.
+// dispatch sends a call if a connection of its identity is free, and otherwise makes it wait.
 func (s *shard) dispatch(c *liveCall) {
 	k := &s.pool.keys[c.key]
-	// With lazy reaping, what came unasked on an idle connection may not have been noticed yet.
+	// With lazy reaping, unsolicited bytes on an idle connection may not have been noticed yet.
 	for k.idle != nil && unread(k.idle.fd) > 0 {
 		s.discard(k.idle)
 	}
 	if k.idle == nil || c.intended+s.timeout <= s.now {
-		// The gaps between dials count from when there was something to dial for: our own delays do not slow the growth.
+		// The intervals between dials count from when there was something to dial for, so that the shard's own delays do not
+		// slow the growth.
 		if s.pool.wishes.n == 0 {
 			s.pool.nextDial = max(s.pool.nextDial, c.intended)
 		}

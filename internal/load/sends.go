@@ -7,16 +7,16 @@ import (
 	"tare/internal/ratelimit"
 )
 
-// sends hold a stream to the limit of its run. A call that is sent promptly goes as its arrival process wants: that keeps to the rate on average, and
-// may run ahead of it by a second. A late call, which the generator or the target has kept waiting, may run ahead by a tenth of a second only: a stall
-// must not end in a flood.
+// sends applies the run's rate limit to a stream. A call that is sent on time follows its arrival process, which keeps
+// to the rate on average and may be ahead of it by a second. A late call, delayed by the generator or the target, may
+// be ahead by a tenth of a second only: a stall must not end in a flood.
 type sends struct {
 	limit *ratelimit.Limiter
 	shift time.Duration // from the stream's time to the limit's
 	ahead struct{ prompt, late time.Duration }
 }
 
-// promptly is how long after its intended instant a call is still on time.
+// promptly is how long after its intended instant a call still counts as on time.
 const promptly = int64(10 * time.Millisecond)
 
 func newSends(l *ratelimit.Limiter, clock streamClock) (s sends) {
@@ -44,7 +44,7 @@ func (s *sends) take(intended, now int64) int64 {
 	return int64(s.limit.Take(s.shift+ns(now), s.mayBeAhead(intended, now)))
 }
 
-// wait is how long, in ns, a call has to wait when so many others are about to be sent. It counts nothing.
+// wait returns how long, in ns, a call has to wait when so many others are about to be sent. It counts nothing.
 func (s *sends) wait(intended, now int64, others int) int64 {
 	if s.limit == nil {
 		return 0
@@ -52,8 +52,8 @@ func (s *sends) wait(intended, now int64, others int) int64 {
 	return max(0, int64(s.limit.Ahead(s.shift+ns(now))+s.limit.Takes(others)-s.mayBeAhead(intended, now)))
 }
 
-// turn waits until c, which has a worker and since then a connection, may be sent, and counts it. A call that finds its connection closed and needs
-// another counts once.
+// turn waits until c, which has a worker and since then a connection, may be sent, and counts it. A call that finds its
+// connection closed and needs another counts once.
 func (e *std) turn(ctx context.Context, c *goCall, since int64) error {
 	if e.sends.limit == nil || c.counted != 0 && e.clock.now()-c.counted <= promptly {
 		return nil
@@ -66,13 +66,13 @@ func (e *std) turn(ctx context.Context, c *goCall, since int64) error {
 			c.counted = now
 			return nil
 		}
-		if err := patience(ctx, wait); err != nil {
+		if err := sleepNS(ctx, wait); err != nil {
 			return err
 		}
 	}
 }
 
-// keptWaiting notes whether the limit holds c back, which has a worker.
+// keptWaiting records whether the rate limit delays c, which has a worker.
 func (e *std) keptWaiting(c *goCall, held bool, since int64) {
 	if c.held == held {
 		return // only its worker sets it from now on

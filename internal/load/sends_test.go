@@ -107,7 +107,8 @@ func TestNoFloodAfterTheTargetStalled(t *testing.T) {
 	})
 }
 
-// TestStreamsAndChecksShareALimit: the load of two streams, calls of their own and what a run asks beside them are one account.
+// TestStreamsAndChecksShareALimit: the load of two streams, calls of their own and what a run asks beside them are one
+// account.
 func TestStreamsAndChecksShareALimit(t *testing.T) {
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		const rate = 100.0

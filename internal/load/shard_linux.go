@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A shard is one event loop with its connections and calls. Only its own goroutine touches it, but for the mailbox, the board
-// and the ledger.
+// A shard is one event loop with its connections and calls. Only its own goroutine uses it, except for the mailbox, the
+// board and the ledger.
 type shard struct {
 	cfg     Config
 	clock   streamClock
 	mix     mix
 	timeout int64
-	handoff bool // there is no processor to spare: never hold it while blocked
+	handoff bool // there is no spare processor: never hold one while blocked
 
 	first     bool // its thread was given a real-time priority with the process, and keeps it
-	preferred bool // its thread has a real-time priority, for the time of an open-loop segment
+	preferred bool // its thread has a real-time priority during an open-loop segment
 
 	alarm *alarm // its poller waits for the connections too
 	mail  atomic.Bool
@@ -46,12 +46,12 @@ type shard struct {
 
 	source source
 	sends  sends
-	held   callQueue // calls that the limit holds back
+	held   callQueue // calls that the rate limit delays
 	sent   int       // calls of this segment that were sent
 
 	thread atomic.Int32 // that runs it; 0: not yet
 	spun   atomic.Int64 // ns of deliberate spinning
-	unread delays       // of answers on sampled connections, between their arrival and their being read
+	unread delays       // of answers on sampled connections, from their arrival until they are read
 }
 
 func newShard(c Config, clock streamClock, k int) (*shard, error) {
@@ -68,7 +68,7 @@ func newShard(c Config, clock streamClock, k int) (*shard, error) {
 	return s, nil
 }
 
-// post has do run in the shard's own goroutine, soon.
+// post runs do soon in the shard's own goroutine.
 func (s *shard) post(do func()) {
 	s.mu.Lock()
 	s.box = append(s.box, do)
@@ -88,7 +88,8 @@ func (s *shard) readMail() {
 	}
 }
 
-// run is the shard's goroutine. It ends without unlocking its thread, so that the thread with its sharpened timers ends too.
+// run is the shard's goroutine. It ends without unlocking its thread, so that the thread with its modified timers ends
+// too.
 func (s *shard) run() {
 	runtime.LockOSThread()
 	sharpen()
@@ -124,11 +125,11 @@ func (s *shard) shut() {
 
 // The waits of a shard, in ns.
 const (
-	lazyMost = int64(1e6) // reaping is put off for at most so long
-	spinPoll = int64(8e3) // while spinning, look for answers when there is so much time left
+	lazyMost = int64(1e6) // the longest delay of lazy reaping
+	spinPoll = int64(8e3) // while spinning, check for answers if this much time is left
 )
 
-// sleep waits for the next thing to do: an event, or an instant.
+// sleep waits for the next event or instant.
 func (s *shard) sleep() {
 	due := s.due()
 	left := due - s.now
@@ -158,7 +159,8 @@ func (s *shard) sleep() {
 	}
 }
 
-// spin passes the time until due without sleeping, or a part of it. What it finds to do meanwhile is work and not spinning.
+// spin passes the time until due without sleeping, or a part of it. Work that it finds meanwhile does not count as
+// spinning.
 func (s *shard) spin(due, left int64) {
 	began := s.clock.now()
 	if left > spinPoll && s.tally[nInFlight]+s.tally[nConnecting] > 0 {
@@ -172,13 +174,13 @@ func (s *shard) spin(due, left int64) {
 	s.spun.Store(s.spun.Load() + s.clock.now() - began)
 }
 
-// lazy reports whether answers may wait: in open loop, where the kernel has taken the time of their arrival, and nobody waits
+// lazy reports whether answers may wait: in an open loop in which the kernel timestamps their arrival and no call waits
 // for their connections.
 func (s *shard) lazy() bool {
 	return s.pool.stamps && s.source.isOpen() && s.tally[nWaiting] == 0
 }
 
-// due is when the shard has to act of its own accord.
+// due is the next instant at which the shard has to act without an event.
 func (s *shard) due() int64 {
 	due := never
 	if c := s.calls.oldest; c != nil {
@@ -222,9 +224,10 @@ func (s *shard) poll(ns int64, handoff bool) bool {
 			s.event(c, ev.Events)
 			continue
 		}
-		// The common case is spelled out: after a system call the processor mispredicts every return to a caller from before it,
-		// and a chain of small functions would cost as much as all their work.
-		got, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&s.in[0])), uintptr(len(s.in)), 0, 0, 0)
+		// The common case is inlined: after a system call the processor mispredicts every return to an earlier caller, and a
+		// chain of small functions would cost as much as all their work.
+		got, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&s.in[0])),
+			uintptr(len(s.in)), 0, 0, 0)
 		if n := int(got); e != 0 || n == 0 || n == len(s.in) {
 			if s.digest(c, n, s.clock.now(), e, false) {
 				s.read(c, false)
@@ -232,14 +235,15 @@ func (s *shard) poll(ns int64, handoff bool) bool {
 			continue
 		}
 		if s.take(c, s.in[:got], s.clock.now(), false) == armed {
-			put, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&s.out[0])), uintptr(len(s.out)), unix.MSG_NOSIGNAL, 0, 0)
+			put, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&s.out[0])),
+				uintptr(len(s.out)), unix.MSG_NOSIGNAL, 0, 0)
 			s.wrote(c, int(put), e)
 		}
 	}
 	return true
 }
 
-// expire ends the calls whose time is up, and the dials that nobody can wait for any longer.
+// expire ends the calls that have timed out, and the dials that no call can wait for any longer.
 func (s *shard) expire() {
 	for c := s.calls.oldest; c != nil && c.intended+s.timeout <= s.now; c = s.calls.oldest {
 		if c.conn != nil {
@@ -257,7 +261,7 @@ func (s *shard) expire() {
 	}
 }
 
-// finish records how a call ended and forgets it. code is a status, or the errno of a ConnFailed call.
+// finish records how a call ended and releases it. code is a status, or the errno of a ConnFailed call.
 func (s *shard) finish(c *liveCall, o Outcome, code uint16, done int64) {
 	s.calls.remove(c)
 	s.tally[nDone+int(o)]++

@@ -2,8 +2,8 @@ package load
 
 import "time"
 
-// source hands out one shard's part of a segment: every shards'th arrival of an open loop, from its own copy of the process, or the
-// calls of every shards'th worker of a closed loop.
+// source produces one shard's part of a segment: every shards'th arrival of an open loop, from its own copy of the
+// process, or the calls of every shards'th worker of a closed loop.
 type source struct {
 	k, shards int
 	seg       *segment // nil between segments
@@ -14,7 +14,7 @@ type source struct {
 	at       int64 // when the next arrival is due
 	more     bool
 
-	started int   // workers that have begun
+	started int   // workers that have started
 	ready   int   // workers without a call
 	rest    queue // workers without a call that pause: until when
 	next    int64 // with a bounded rate: when the next call may start
@@ -45,12 +45,12 @@ func (s *source) isOpen() bool   { return s.seg != nil && s.seg.process != nil }
 func (s *source) isClosed() bool { return s.seg != nil && s.seg.process == nil }
 func (s *source) end() int64     { return s.seg.start + s.seg.length }
 
-// over reports whether the segment has run its course.
+// over reports whether the segment has ended.
 func (s *source) over(now int64) bool {
 	return s.seg != nil && now >= s.end() && (!s.isOpen() || !s.more)
 }
 
-// skip leaves out n arrivals.
+// skip skips n arrivals.
 func (s *source) skip(n int) {
 	for range n + 1 {
 		at, ok := s.arrivals.Next()
@@ -61,7 +61,7 @@ func (s *source) skip(n int) {
 	}
 }
 
-// pop returns the next call that is due by now: its number in the stream, its intended instant and, in a closed loop, the
+// pop returns the next call that is due: its number in the stream, its intended instant and, in a closed loop, the
 // segment whose worker makes it.
 func (s *source) pop(now int64) (i uint64, at int64, worker uint32, ok bool) {
 	if s.seg == nil {
@@ -88,14 +88,15 @@ func (s *source) pop(now int64) (i uint64, at int64, worker uint32, ok bool) {
 	return i, now, s.seg.id, true
 }
 
-// leastPause is how long a worker of a closed loop waits after a connection that could not be made, and that of many workers is longer: each
-// calls a target that is gone at most 20 times a second, and all together at most 1000 times. Without it, it would be called as often as the
-// host can fail. An open loop does not wait: its calls come due whatever becomes of them, and only its dials keep a gap.
+// leastPause is how long a worker of a closed loop waits after a connection that could not be established. With many
+// workers it is longer: each calls an unreachable target at most 20 times a second, and all together at most 1000
+// times. Without a pause they would call it as fast as the host can fail. An open loop does not pause: its calls come
+// due in any case, and only its dials keep a gap.
 const leastPause = int64(50 * time.Millisecond)
 
 func pause(workers int) int64 { return max(leastPause, int64(workers)*int64(time.Millisecond)) }
 
-// hire lets the workers begin, or go on, whose time has come.
+// hire lets those workers start, or continue, whose time has come.
 func (s *source) hire(now int64) {
 	for s.rest.n > 0 && s.rest.first() <= now {
 		s.rest.pop()
@@ -110,7 +111,7 @@ func (s *source) hire(now int64) {
 	}
 }
 
-// release notes that a call has ended at that instant; its worker is free, or pauses.
+// release records that a call has ended at that instant; its worker is free, or pauses.
 func (s *source) release(worker uint32, at int64, paused bool) {
 	switch {
 	case worker == 0 || !s.isClosed() || s.seg.id != worker:
@@ -121,7 +122,7 @@ func (s *source) release(worker uint32, at int64, paused bool) {
 	}
 }
 
-// queue holds instants in the order in which they came.
+// queue holds instants in order.
 type queue struct {
 	at   []int64
 	head int
@@ -147,7 +148,7 @@ func (q *queue) pop() {
 	q.n--
 }
 
-// due is when the segment has something to do again.
+// due is when the segment has to act next.
 func (s *source) due() int64 {
 	if s.seg == nil {
 		return never

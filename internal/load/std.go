@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// std carries anything that Go can call: HTTP through net/http, with TLS and HTTP/2, and operations that are Go functions. One
-// pacer starts the calls; workers, at most one per connection that may be open, carry them.
+// std carries anything that Go can call: HTTP through net/http, with TLS and HTTP/2, and operations that are Go
+// functions. One pacer starts the calls; workers, at most one per possible connection, carry them.
 type std struct {
 	cfg     Config
 	clock   streamClock
@@ -31,7 +31,7 @@ type std struct {
 	mu       sync.Mutex
 	source   source
 	sends    sends
-	held     waitList // calls that the limit holds back
+	held     waitList // calls that the rate limit delays
 	given    int      // calls that have a worker and are not sent yet
 	sent     int      // calls of this segment that were sent
 	open     goCalls
@@ -51,7 +51,8 @@ type std struct {
 var _ carrier = (*std)(nil)
 
 func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
-	e := &std{cfg: c, clock: clock, mix: newMix(c.Operations, c.Seed), timeout: int64(c.Timeout), table: newTable(len(c.Operations))}
+	e := &std{cfg: c, clock: clock, mix: newMix(c.Operations, c.Seed), timeout: int64(c.Timeout),
+		table: newTable(len(c.Operations))}
 	e.base, e.cancel = context.WithCancel(ctx)
 	e.source.shards, e.sends = 1, newSends(c.Limit, clock)
 	var err error
@@ -67,7 +68,7 @@ func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
 	return e, nil
 }
 
-// pace starts calls when they are due. Its thread is its own: Go's timers may be a millisecond late.
+// pace starts calls when they are due. It has its own thread: Go's timers may be a millisecond late.
 func (e *std) pace() {
 	runtime.LockOSThread()
 	sharpen()
@@ -135,7 +136,7 @@ func (e *std) launch(now int64) {
 	}
 }
 
-// dispatch gives a call to a worker. It waits where the limit holds it back, or no worker is free.
+// dispatch assigns a call to a worker. The call waits if the rate limit delays it, or no worker is free.
 func (e *std) dispatch(c *goCall, now int64) {
 	if e.mustWait(c, now) {
 		e.hold(c, int64(c.rec.Intended))
@@ -148,7 +149,8 @@ func (e *std) dispatch(c *goCall, now int64) {
 		e.give(w, c)
 		return
 	}
-	// The gaps count from when there was something to grow for: the pacer's own delays do not slow the growth.
+	// The intervals count from when there was something to grow for, so that the pacer's own delays do not slow the
+	// growth.
 	if e.waiting.live == 0 {
 		e.nextGrow = max(e.nextGrow, int64(c.rec.Intended))
 	}
@@ -160,13 +162,13 @@ func (e *std) give(w *worker, c *goCall) {
 	w.next <- c
 }
 
-// taken notes that a worker has c.
+// taken records that a worker has c.
 func (e *std) taken(c *goCall) {
 	c.given = true
 	e.given++
 }
 
-// notGiven notes that c is sent, or has ended.
+// notGiven records that c is sent, or has ended.
 func (e *std) notGiven(c *goCall) {
 	if c.given {
 		c.given = false
@@ -174,20 +176,21 @@ func (e *std) notGiven(c *goCall) {
 	}
 }
 
-// mustWait reports whether the limit holds a late call back. Others that have a worker and are not sent yet come before it.
+// mustWait reports whether the rate limit delays a late call. Others that have a worker and are not sent yet precede
+// it.
 func (e *std) mustWait(c *goCall, now int64) bool {
 	due := int64(c.rec.Intended)
 	return now-due > promptly && e.sends.wait(due, now, e.given) > 0
 }
 
-// hold queues a call until the limit lets it go. It could have been sent at ready.
+// hold queues a call until the rate limit lets it go. It could have been sent at ready.
 func (e *std) hold(c *goCall, ready int64) {
 	c.hold(ready)
 	e.tally[nHeld]++
 	e.held.push(c)
 }
 
-// nextCall makes the next call of the segment due.
+// nextCall returns the next due call of the segment.
 func (e *std) nextCall(now int64) *goCall {
 	i, at, worker, ok := e.source.pop(now)
 	if !ok {
@@ -230,8 +233,8 @@ func (e *std) work(w *worker) {
 	}
 }
 
-// after finds the worker's next call: the one that has waited longest, or its next in a closed loop. Without one it rests.
-// No more: the engine closes.
+// after returns the worker's next call: the one that has waited longest, or its next in a closed loop. Without one it
+// becomes idle. more is false when the engine closes.
 func (e *std) after(w *worker) (c *goCall, more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -284,7 +287,7 @@ func (e *std) carry(w *worker, c *goCall) {
 	}
 }
 
-// markSent notes that the call is on its way over a connection, which was free since then.
+// markSent records that the call was sent on a connection, which was free since then.
 func (e *std) markSent(c *goCall, conn uint32, since int64) {
 	if c.ended || c.rec.Sent != 0 {
 		return
@@ -367,7 +370,7 @@ func (e *std) finish(c *goCall, end ending) {
 	}
 }
 
-// expired is the cause of a timeout at that instant, by the phase that the call had reached.
+// expired returns the cause of a timeout at that instant, by the phase that the call had reached.
 func (e *std) expired(c *goCall, at int64) Cause {
 	switch {
 	case e.cfg.Operations[c.rec.Operation].Call != nil && c.rec.Sent != 0:
@@ -413,7 +416,7 @@ func (e *std) end(g *segment) {
 		e.settle()
 	}
 	if !e.closing {
-		e.alarm.ring() // the pacer gives back what it has asked for
+		e.alarm.ring() // the pacer releases its priority
 	}
 }
 
@@ -448,7 +451,7 @@ func (e *std) reset() {
 	for c := e.open.oldest; c != nil; c = e.open.oldest {
 		e.finish(c, ending{ConnFailed, uint16(syscall.ECONNABORTED), CauseAbandoned, max(now, int64(c.rec.Intended))})
 	}
-	e.links.restart(e.base) // dials are given up with their calls
+	e.links.restart(e.base) // dials are cancelled with their calls
 	e.dropLinks(true)
 	e.modern.drop()
 	e.mu.Unlock()

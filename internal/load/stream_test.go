@@ -18,7 +18,8 @@ import (
 func TestArrivalsAreThoseOfTheProcess(t *testing.T) {
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set)
-		p := Steps{Poisson{Rate: 400, Duration: 150 * time.Millisecond, Seed: 7}, Constant{Rate: 300, Duration: 100 * time.Millisecond}}
+		p := Steps{Poisson{Rate: 400, Duration: 150 * time.Millisecond, Seed: 7},
+			Constant{Rate: 300, Duration: 100 * time.Millisecond}}
 		g := offer(t, s, p)
 		drain(t, s)
 		calls := audit(t, s, 0)
@@ -43,7 +44,8 @@ func TestNothingIsLost(t *testing.T) {
 	})
 }
 
-// everyEnding offers calls to a server that answers, hangs and fails by turns, and reports whether some ended in each of these ways.
+// everyEnding offers calls to a server that answers, hangs and fails by turns, and reports whether some ended in each
+// of these ways.
 func everyEnding(t *testing.T, set func(*Config), timeout time.Duration) bool {
 	t.Helper()
 	var n atomic.Int64
@@ -66,14 +68,15 @@ func everyEnding(t *testing.T, set func(*Config), timeout time.Duration) bool {
 	}))
 	s := open(t, srv.addr, set, func(c *Config) { c.Timeout, c.MaxConns = timeout, 8 })
 	looks := 0
-	g, err := s.Offer(t.Context(), Poisson{Rate: 600, Duration: 500 * time.Millisecond, Seed: 3}, 5*time.Millisecond, func() bool {
-		looks++
-		if p := s.Progress(); p.Due != p.Ended()+uint64(p.Open()) || p.InFlight > 8 || p.Established+p.Connecting > 8 {
-			t.Errorf("does not add up: %+v", p)
-		}
-		s.Calls(0)
-		return false
-	})
+	g, err := s.Offer(t.Context(), Poisson{Rate: 600, Duration: 500 * time.Millisecond, Seed: 3},
+		5*time.Millisecond, func() bool {
+			looks++
+			if p := s.Progress(); p.Due != p.Ended()+uint64(p.Open()) || p.InFlight > 8 || p.Established+p.Connecting > 8 {
+				t.Errorf("does not add up: %+v", p)
+			}
+			s.Calls(0)
+			return false
+		})
 	if err != nil || looks == 0 {
 		t.Fatal(err, looks)
 	}
@@ -136,7 +139,8 @@ func TestPoolGrowsSlowly(t *testing.T) {
 	})
 }
 
-// A server that stands still for a while must show in the quantiles as it does to users who do not wait for one another.
+// A server that stands still for a while must show in the quantiles as it does to users who do not wait for one
+// another.
 func TestCoordinatedOmission(t *testing.T) {
 	const period, stall, length, rate = time.Second, 200 * time.Millisecond, 2 * time.Second, 500
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
@@ -172,7 +176,8 @@ func TestCoordinatedOmission(t *testing.T) {
 		for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
 			k := int(q * float64(len(truth)))
 			if got[k] < truth[k]*0.98-0.001 || got[k] > truth[k]+slack {
-				t.Errorf("p%g is %.1f ms, by the schedule %.1f ms and at most %.1f ms more", q*100, got[k]*1e3, truth[k]*1e3, slack*1e3)
+				t.Errorf("p%g is %.1f ms, by the schedule %.1f ms and at most %.1f ms more", q*100, got[k]*1e3,
+					truth[k]*1e3, slack*1e3)
 			}
 		}
 		if i := int(0.99 * float64(len(truth))); truth[i] < 0.15 {
@@ -181,8 +186,8 @@ func TestCoordinatedOmission(t *testing.T) {
 	})
 }
 
-// watchHost measures, until the function it returns is called, how late this host wakes a goroutine that sleeps for a millisecond; that
-// function returns the longest time by which it was late.
+// watchHost measures, until the function it returns is called, how late this host wakes a goroutine that sleeps for a
+// millisecond; that function returns the longest time by which it was late.
 func watchHost(t *testing.T) (latest func() time.Duration) {
 	t.Helper()
 	end := make(chan struct{})
@@ -271,7 +276,8 @@ func TestSegmentsBackToBack(t *testing.T) {
 func TestStopEndsASegment(t *testing.T) {
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set)
-		g, err := s.Offer(t.Context(), Constant{Rate: 200, Duration: time.Hour}, time.Millisecond, func() bool { return s.Progress().Due >= 10 })
+		g, err := s.Offer(t.Context(), Constant{Rate: 200, Duration: time.Hour}, time.Millisecond,
+			func() bool { return s.Progress().Due >= 10 })
 		if err != nil || !g.Stopped || g.Offered < 10 || g.End-g.Start > time.Minute {
 			t.Fatalf("%+v %v", g, err)
 		}

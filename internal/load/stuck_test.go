@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Go call that does not end in time says why, if its operation can tell; an index that is none of its causes' says nothing.
+// A Go call that does not end in time says why, if its operation can tell; an index that is none of its causes' says
+// nothing.
 func TestGoCallsSayWhyTheyAreStuck(t *testing.T) {
 	for name, c := range map[string]struct {
 		stuck func(uint64) int
@@ -45,10 +46,11 @@ func stuckCall(t *testing.T, timeout time.Duration, stuck func(uint64) int) Call
 	t.Helper()
 	s := open(t, netip.AddrPort{}, func(cfg *Config) {
 		cfg.Timeout = timeout
-		cfg.Operations = []Operation{{Name: "go", Weight: 1, Causes: []string{"a", "b"}, Stuck: stuck, Call: func(ctx context.Context, _ uint64) Result {
-			<-ctx.Done()
-			return Result{Outcome: Timeout}
-		}}}
+		cfg.Operations = []Operation{{Name: "go", Weight: 1, Causes: []string{"a", "b"}, Stuck: stuck,
+			Call: func(ctx context.Context, _ uint64) Result {
+				<-ctx.Done()
+				return Result{Outcome: Timeout}
+			}}}
 	})
 	offer(t, s, Burst{Calls: 1, Duration: time.Millisecond})
 	drain(t, s)

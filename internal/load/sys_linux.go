@@ -11,25 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The hot path makes raw system calls: the runtime's bookkeeping around ordinary ones, and its net poller, cost more than the
-// engine's own work. A raw call holds on to the scheduler's processor, so a shard gives it back where it may block for long.
+// The hot path makes raw system calls: the runtime's bookkeeping around ordinary ones, and its net poller, cost more
+// than the engine's own work. A raw call keeps the scheduler's processor, so a shard releases it where it may block for
+// long.
 
 // recv reads what has arrived.
 func recv(fd int, b []byte) (int, syscall.Errno) {
-	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])),
+		uintptr(len(b)), 0, 0, 0)
 	return int(n), e
 }
 
 // send writes b, or the part of it that fits. A closed peer is EPIPE, never a signal.
 func send(fd int, b []byte) (int, syscall.Errno) {
-	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+		unix.MSG_NOSIGNAL, 0, 0)
 	return int(n), e
 }
 
-// unacknowledged is how many bytes that were sent on fd the peer's kernel has not acknowledged.
+// unacknowledged returns how many bytes sent on fd the peer's kernel has not acknowledged.
 func unacknowledged(fd int) int { return queued(fd, unix.SIOCOUTQ) }
 
-// unread is how many bytes have arrived on fd and were not read.
+// unread returns how many bytes have arrived on fd and were not read.
 func unread(fd int) int { return queued(fd, unix.SIOCINQ) }
 
 func queued(fd int, what uintptr) int {
@@ -40,14 +43,15 @@ func queued(fd int, what uintptr) int {
 	return int(n)
 }
 
-// stamped reads what has arrived, together with the instant at which the kernel received it.
+// stamped reads what has arrived, with the instant at which the kernel received it.
 type stamped struct {
 	msg unix.Msghdr
 	iov unix.Iovec
 	ctl [64]byte
 }
 
-// recv returns also the receive time in ns of CLOCK_REALTIME, 0 if the kernel gave none. It is that of the last packet read.
+// recv also returns the receive time in ns of CLOCK_REALTIME, 0 if the kernel gave none. It is that of the last packet
+// read.
 func (s *stamped) recv(fd int, b []byte) (n int, at int64, e syscall.Errno) {
 	s.iov.Base = &b[0]
 	s.iov.SetLen(len(b))
@@ -77,14 +81,14 @@ type poller struct {
 // oldSlice is how long a poller on an old kernel sleeps at a time when less than a millisecond is left.
 const oldSlice = 50_000
 
-// wait waits up to ns nanoseconds, for ever when ns is negative, and returns how many events there are. With handoff other goroutines
-// have the processor while it blocks; a wait for ever needs it.
+// wait waits up to ns nanoseconds, indefinitely if ns is negative, and returns the number of events. With handoff other
+// goroutines can use the processor while it blocks; an indefinite wait needs it.
 func (p *poller) wait(ns int64, handoff bool) int {
 	if p.old {
 		return p.waitOld(ns, handoff)
 	}
 	if handoff && ns != 0 {
-		// Under load there is always something, and the scheduler need not be told.
+		// Under load there are always events, and the scheduler need not be told.
 		if n := p.look(0); n > 0 || p.old {
 			return n
 		}
@@ -93,7 +97,8 @@ func (p *poller) wait(ns int64, handoff bool) int {
 		if ns < 0 {
 			timeout = nil
 		}
-		n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(unsafe.Pointer(timeout)), 0, 0)
+		n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
+			uintptr(len(p.events)), uintptr(unsafe.Pointer(timeout)), 0, 0)
 		if e != 0 {
 			return 0
 		}
@@ -105,7 +110,8 @@ func (p *poller) wait(ns int64, handoff bool) int {
 // look waits without telling the scheduler.
 func (p *poller) look(ns int64) int {
 	p.ts = unix.NsecToTimespec(ns)
-	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(unsafe.Pointer(&p.ts)), 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
+		uintptr(len(p.events)), uintptr(unsafe.Pointer(&p.ts)), 0, 0)
 	if e == unix.ENOSYS {
 		p.old = true
 	}
@@ -123,7 +129,8 @@ func (p *poller) waitOld(ns int64, handoff bool) int {
 	if ns > 0 && ms == 0 {
 		nap(min(ns, oldSlice), handoff)
 	}
-	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(ms), 0, 0)
+	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
+		uintptr(len(p.events)), uintptr(ms), 0, 0)
 	if e != 0 {
 		return 0
 	}
@@ -140,21 +147,21 @@ func nap(ns int64, handoff bool) {
 	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }
 
-// sharpen lets this thread's timers fire at once instead of up to 50 µs late.
+// sharpen makes this thread's timers fire immediately instead of up to 50 µs late.
 func sharpen() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
-// prefer asks for this thread to run as soon as it wakes, before everything else on its processor, or takes that back. Only a thread
-// that mostly sleeps may ask: an open loop does, a closed loop would starve the target. Without the right to it (CAP_SYS_NICE, or
-// RLIMIT_RTPRIO) it gets a short time slice instead (Linux 6.12; ignored before), which needs none: among equals, the thread with the
-// shorter slice is woken sooner.
+// prefer makes this thread run as soon as it wakes, before all others on its processor, or reverts that. Only a thread
+// that mostly sleeps may ask: in an open loop it does, in a closed loop it would starve the target. Without the right
+// to it (CAP_SYS_NICE, or RLIMIT_RTPRIO) it gets a short time slice instead (Linux 6.12; ignored before), which needs
+// no right: among equals, the thread with the shorter slice is woken sooner.
 //
-// A process with one processor gets no more than that either. The Go runtime spins where it waits for a garbage collector's thread
-// that is scanning this goroutine's stack; when this thread has preempted that one, and there is no other processor for it, both
-// stand still until the kernel throttles real-time threads: 950 ms, again and again.
+// A process with one processor gets no more than that either. The Go runtime spins while it waits for a garbage
+// collector's thread that is scanning this goroutine's stack; when this thread has preempted that one, and there is no
+// other processor for it, both stall until the kernel throttles real-time threads: 950 ms, again and again.
 func prefer(on bool) error { return preferThread(0, on) }
 
-// preferThread does so for a thread of this process, 0 for the one that calls. Threads of equal priority take turns: one that spins, waiting for
-// another, does not keep it from its processor for ever.
+// preferThread does so for a thread of this process, 0 for the calling one. Threads of equal priority take turns, so
+// one that spins, waiting for another, does not block that one indefinitely.
 func preferThread(id int, on bool) error {
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
 	if on && processors() > 1 {
@@ -191,7 +198,7 @@ func processors() int {
 	return set.Count()
 }
 
-// address turns an address into what connect and bind want.
+// address converts an address for connect and bind.
 func address(a netip.AddrPort) (sa unix.Sockaddr, family int) {
 	if ip := a.Addr().Unmap(); ip.Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}, unix.AF_INET

@@ -7,7 +7,7 @@ type table []*Cell
 
 func newTable(operations int) table { return make(table, operations*Outcomes) }
 
-// A footnote is what a table keeps of a call beside its record: the status or the errno that it ended with, and its sizes.
+// A footnote is what a table keeps of a call beside its record: its status or errno, and its sizes.
 type footnote struct {
 	code    uint16 // the errno of a ConnFailed call, else a status
 	in, out uint64 // bytes
@@ -34,23 +34,24 @@ func (t table) record(c *Call, n footnote) {
 	cell.BytesIn += n.in
 	cell.BytesOut += n.out
 	if !c.Outcome.Good() {
-		cell.blame(c.Cause, n.code)
+		cell.countCause(c.Cause, n.code)
 	}
 }
 
 func newCell(op int, o Outcome) *Cell {
 	return &Cell{
 		Operation: op, Outcome: o,
-		Response: new(hist.Histogram), Service: new(hist.Histogram), PoolWait: new(hist.Histogram), Lateness: new(hist.Histogram),
+		Response: new(hist.Histogram), Service: new(hist.Histogram), PoolWait: new(hist.Histogram),
+		Lateness: new(hist.Histogram),
 	}
 }
 
-// mostCauses bounds the reasons that a Cell tells apart: a target that answers with every status there is must not cost memory. What is
-// beyond counts as CauseCount{}, of which nothing is known.
+// mostCauses bounds the causes of a Cell: a target that answers with every possible status must not use unbounded
+// memory. Further ones count as the zero CauseCount.
 const mostCauses = 64
 
-// blame counts a call that did not end well. Whoever fails often fails for few reasons, so that a search from the front is short.
-func (c *Cell) blame(why Cause, code uint16) {
+// countCause counts a failed call. Frequent failures have few causes, so a search from the front is short.
+func (c *Cell) countCause(why Cause, code uint16) {
 	n := CauseCount{Cause: why, Count: 1}
 	if c.Outcome == ConnFailed {
 		n.Errno = code
@@ -74,7 +75,8 @@ func (c *Cell) addCause(n CauseCount) {
 	c.Causes = append(c.Causes, n)
 }
 
-// Merge adds the calls of o, which are of the same operation and outcome. It leaves o as it is, and keeps nothing of it.
+// Merge adds the calls of o, which must have the same operation and outcome. It leaves o unchanged, and keeps nothing
+// of it.
 func (c *Cell) Merge(o *Cell) {
 	c.Unsent += o.Unsent
 	c.Response.Merge(o.Response)
@@ -89,7 +91,7 @@ func (c *Cell) Merge(o *Cell) {
 	c.mergePhases(o)
 }
 
-// mergeTables adds up the cells of several shards and leaves out the empty ones.
+// mergeTables sums the cells of several shards and omits empty ones.
 func mergeTables(tables []table) []Cell {
 	var out []Cell
 	for k := range tables[0] {

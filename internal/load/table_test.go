@@ -57,7 +57,8 @@ func TestCellsWeighCalls(t *testing.T) {
 
 func TestGoCallsAndHTTP2WeighCalls(t *testing.T) {
 	s := open(t, netip.AddrPort{}, func(c *Config) {
-		c.Operations = []Operation{{Name: "go", Weight: 1, Call: func(context.Context, uint64) Result { return Result{BytesIn: 11, BytesOut: 7} }}}
+		c.Operations = []Operation{{Name: "go", Weight: 1,
+			Call: func(context.Context, uint64) Result { return Result{BytesIn: 11, BytesOut: 7} }}}
 	})
 	offer(t, s, Constant{Rate: 100, Duration: 50 * time.Millisecond})
 	drain(t, s)
@@ -76,14 +77,16 @@ func TestGoCallsAndHTTP2WeighCalls(t *testing.T) {
 	t.Cleanup(srv.Close)
 	conf := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	conf.NextProtos = []string{"h2"}
-	s = open(t, netip.MustParseAddrPort(srv.Listener.Addr().String()), func(c *Config) { c.Endpoint.TLS, c.Endpoint.Host = conf, "example.com" })
+	s = open(t, netip.MustParseAddrPort(srv.Listener.Addr().String()),
+		func(c *Config) { c.Endpoint.TLS, c.Endpoint.Host = conf, "example.com" })
 	offer(t, s, Constant{Rate: 100, Duration: 50 * time.Millisecond})
 	if p := drain(t, s); p.Done[OK] != 5 {
 		t.Fatalf("%+v", p)
 	}
 	// As over HTTP/1.1, whatever HPACK makes of the heads.
 	if in, out, calls := sums(s.Take()); in != calls*uint64(len(good)) || out != calls*uint64(len(wire{}.Render(nil, 0))) {
-		t.Errorf("%d calls with %d bytes in and %d out, want %d and %d each", calls, in, out, len(good), len(wire{}.Render(nil, 0)))
+		t.Errorf("%d calls with %d bytes in and %d out, want %d and %d each", calls, in, out, len(good),
+			len(wire{}.Render(nil, 0)))
 	}
 }
 
@@ -113,7 +116,8 @@ func TestCausesAreBounded(t *testing.T) {
 		if d := cmp.Diff(want, cell.Causes); cell.Outcome != Failed && d != "" {
 			t.Errorf("%v: %s", cell.Outcome, d)
 		}
-		if cell.Outcome == Failed && (sum != 1000 || len(cell.Causes) > mostCauses+1 || cell.Causes[0] != (CauseCount{Status: 300, Count: 1})) {
+		if cell.Outcome == Failed && (sum != 1000 || len(cell.Causes) > mostCauses+1 ||
+			cell.Causes[0] != (CauseCount{Status: 300, Count: 1})) {
 			t.Errorf("%d causes of %d calls, the first %v", len(cell.Causes), sum, cell.Causes[0])
 		}
 	}
@@ -142,12 +146,13 @@ func TestTakeWithinASegment(t *testing.T) {
 	})
 }
 
-// Without KeepCalls, calls leave nothing behind: a run may be as long as it likes.
+// Without KeepCalls, calls use no memory, however long the run.
 func TestMemoryDoesNotGrowWithCalls(t *testing.T) {
 	eachEngineAlone(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.KeepCalls = false })
 		live := func() (float64, uint64) {
-			if _, err := s.Cycle(t.Context(), Closed{Workers: 8, Duration: 700 * time.Millisecond}, 10*time.Millisecond, func() bool { s.Take(); return false }); err != nil {
+			if _, err := s.Cycle(t.Context(), Closed{Workers: 8, Duration: 700 * time.Millisecond}, 10*time.Millisecond,
+				func() bool { s.Take(); return false }); err != nil {
 				t.Fatal(err)
 			}
 			drain(t, s)
@@ -177,8 +182,8 @@ func TestMemoryDoesNotGrowWithCalls(t *testing.T) {
 	})
 }
 
-// A target that is gone is not called as fast as the host can fail: not by a closed loop over the wire, and not by one of Go calls, which
-// no dial holds back. Once it is back, all workers go on.
+// A target that is gone is not called as fast as the host can fail: not by a closed loop over the wire, and not by one
+// of Go calls, which no dial holds back. Once it is back, all workers go on.
 func TestClosedLoopAgainstNobody(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -194,7 +199,8 @@ func TestClosedLoopAgainstNobody(t *testing.T) {
 		set     func(*Config)
 		workers int
 	}{
-		"fast": {engines["fast"], 10}, "fast-2": {engines["fast-2"], 10}, "std": {engines["std"], 10}, "go": {calls, 10}, "go, many": {calls, 200},
+		"fast": {engines["fast"], 10}, "fast-2": {engines["fast-2"], 10}, "std": {engines["std"], 10}, "go": {calls, 10},
+		"go, many": {calls, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

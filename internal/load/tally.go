@@ -24,7 +24,7 @@ const (
 // A tally is what one shard has counted since the stream was opened.
 type tally [counters]uint64
 
-// A board shows a shard's tally to other goroutines: a sequence lock, since the counters belong together.
+// A board publishes a shard's tally to other goroutines: a sequence lock, since the counters belong together.
 type board struct {
 	seq   atomic.Uint64
 	shown [counters]atomic.Uint64
@@ -41,7 +41,7 @@ func (b *board) publish(t *tally) {
 	b.seq.Add(1)
 }
 
-// addTo adds the tally that was shown last.
+// addTo adds the last published tally.
 func (b *board) addTo(p *Progress) {
 	var t tally
 	for {

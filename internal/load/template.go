@@ -2,10 +2,10 @@ package load
 
 import "bytes"
 
-// CallMark stands for the number of a call in rendered texts: as long as the number is, and unchanged by every escaping.
+// CallMark stands for the number of a call in rendered texts. It is as long as the number, and no escaping changes it.
 const CallMark = "tareCallNumber00"
 
-// A Template is a request with places for a call's number, so that no two calls are alike and all are equally long.
+// A Template is a request with places for a call's number, so that all calls differ and have equal length.
 type Template struct {
 	bytes []byte
 	holes []int // where a mark stands
@@ -24,10 +24,10 @@ func NewTemplate(b []byte) *Template {
 	}
 }
 
-// Fixed returns the bytes themselves where there is no place for a number, so that all calls are alike.
+// Fixed returns the bytes if there is no place for a number, so that all calls are equal.
 func (t *Template) Fixed() (b []byte, ok bool) { return t.bytes, len(t.holes) == 0 }
 
-// AppendTo appends the bytes with call i's number, 16 hexadecimal digits. It does not allocate when dst has room.
+// AppendTo appends the bytes with call i's number, 16 hexadecimal digits. It does not allocate if dst has room.
 func (t *Template) AppendTo(dst []byte, i uint64) []byte {
 	const digits = "0123456789abcdef"
 	start := len(dst)

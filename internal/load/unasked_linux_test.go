@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An answer that left the target before the request had arrived there is told from the request's own: here the kernel holds the second
-// request back, as a long way to the target would, while a second answer to the first one comes in.
+// An answer that left the target before the request had arrived there is distinguished from the request's own: here the
+// kernel holds the second request back, as a long way to the target would, while a second answer to the first one comes
+// in.
 func TestAnswerBeforeItsRequest(t *testing.T) {
 	for _, name := range []string{"fast", "fast-precise", "std"} {
 		t.Run(name, func(t *testing.T) { answerBeforeItsRequest(t, engines[name]) })
@@ -43,7 +44,8 @@ func answerBeforeItsRequest(t *testing.T, set func(*Config)) {
 	close(again)
 	drain(t, s)
 	for i, c := range audit(t, s, 0) {
-		if want := [...]Outcome{OK, Failed}[i/(before+1)]; c.Outcome != want || (c.Cause == CauseUnasked) != (want == Failed) {
+		if want := [...]Outcome{OK, Failed}[i/(before+1)]; c.Outcome != want ||
+			(c.Cause == CauseUnasked) != (want == Failed) {
 			t.Errorf("call %d: %+v", i, c)
 		}
 	}

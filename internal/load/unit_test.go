@@ -22,12 +22,15 @@ func TestOpenRefuses(t *testing.T) {
 		conf Config
 		want string
 	}{
-		"no operation":  {Config{Endpoint: at}, "0 operations"},
-		"no weight":     {Config{Endpoint: at, Operations: []Operation{{Name: "x", Wire: wire{}}}}, "weight 0"},
-		"two kinds":     {Config{Endpoint: at, Operations: []Operation{{Name: "x", Weight: 1, Wire: wire{}, Call: call[0].Call}}}, "exactly one"},
-		"batch":         {Config{Operations: []Operation{{Name: "x", Weight: 1, Batch: func(context.Context, int) ([]BatchSample, error) { return nil, nil }}}}, "batch"},
-		"no endpoint":   {Config{Operations: get}, "Endpoint.Addr"},
-		"fast and TLS":  {Config{Engine: Fast, Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{}}, Operations: get}, "engine std"},
+		"no operation": {Config{Endpoint: at}, "0 operations"},
+		"no weight":    {Config{Endpoint: at, Operations: []Operation{{Name: "x", Wire: wire{}}}}, "weight 0"},
+		"two kinds": {Config{Endpoint: at,
+			Operations: []Operation{{Name: "x", Weight: 1, Wire: wire{}, Call: call[0].Call}}}, "exactly one"},
+		"batch": {Config{Operations: []Operation{{Name: "x", Weight: 1,
+			Batch: func(context.Context, int) ([]BatchSample, error) { return nil, nil }}}}, "batch"},
+		"no endpoint": {Config{Operations: get}, "Endpoint.Addr"},
+		"fast and TLS": {Config{Engine: Fast, Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{}},
+			Operations: get}, "engine std"},
 		"fast and Go":   {Config{Engine: Fast, Operations: call}, "engine std"},
 		"engine":        {Config{Engine: "warp", Endpoint: at, Operations: get}, `"warp"`},
 		"timeout":       {Config{Endpoint: at, Operations: get, Timeout: 2 * time.Hour}, "timeout"},
@@ -56,7 +59,8 @@ func TestAutoPicksTheEngine(t *testing.T) {
 		want Engine
 	}{
 		{Config{Endpoint: at, Operations: []Operation{{Weight: 1, Wire: wire{}}}}, Fast},
-		{Config{Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{}}, Operations: []Operation{{Weight: 1, Wire: wire{}}}}, Std},
+		{Config{Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{}}, Operations: []Operation{{Weight: 1, Wire: wire{}}}},
+			Std},
 		{Config{Operations: []Operation{{Weight: 1, Call: func(context.Context, uint64) Result { return Result{} }}}}, Std},
 	} {
 		if fastMissing != "" {
@@ -102,7 +106,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Go calls run on engine std: what they say about their own phases counts, and a call that does not heed its context is let go.
+// Go calls run on engine std: what they say about their own phases counts, and a call that does not heed its context is
+// let go.
 func TestGoCalls(t *testing.T) {
 	stuck := make(chan struct{})
 	defer close(stuck)
@@ -183,7 +188,8 @@ func TestLedger(t *testing.T) {
 		for i := range int64(n) {
 			e := l.add(i*1000, 3)
 			e.sent(i*1000, i*1000+2000, i*1000+3000, 3, 9)
-			e.ended(&Call{Operation: 3, Conn: 9, Intended: ns(i * 1000), Ready: ns(i*1000 + 2000), Sent: ns(i*1000 + 3000), FirstByte: ns(i*1000 + 4000), Done: ns(i*1000 + 5999), Outcome: ConnFailed, Cause: 255}, 104)
+			e.ended(&Call{Operation: 3, Conn: 9, Intended: ns(i * 1000), Ready: ns(i*1000 + 2000), Sent: ns(i*1000 + 3000),
+				FirstByte: ns(i*1000 + 4000), Done: ns(i*1000 + 5999), Outcome: ConnFailed, Cause: 255}, 104)
 		}
 	})
 	for seen := 0; seen < n; {
@@ -194,7 +200,8 @@ func TestLedger(t *testing.T) {
 		seen = len(calls)
 		for i, c := range calls {
 			at := ns(int64(i) * 1000)
-			want := Call{Operation: 3, Conn: 9, Intended: at, Ready: at + 2000, Sent: at + 3000, FirstByte: at + 4000, Done: at + 5000, Outcome: ConnFailed, Errno: 104, Cause: 255}
+			want := Call{Operation: 3, Conn: 9, Intended: at, Ready: at + 2000, Sent: at + 3000, FirstByte: at + 4000, Done: at +
+				5000, Outcome: ConnFailed, Errno: 104, Cause: 255}
 			if c.Intended != at || (c.Done != 0 && c != want) {
 				t.Fatalf("call %d is %+v, want %+v", i, c, want)
 			}

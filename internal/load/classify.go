@@ -16,7 +16,7 @@ type handshakeError struct{ err error }
 func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// answerError is an answer that cannot be understood.
+// answerError is an answer that cannot be parsed.
 type answerError struct{ err error }
 
 func (e *answerError) Error() string { return e.err.Error() }
@@ -24,7 +24,7 @@ func (e *answerError) Unwrap() error { return e.err }
 
 var errRequest = errors.New("the operation rendered no valid HTTP/1.1 request")
 
-// handshake makes c a TLS connection.
+// handshake establishes TLS on c.
 func handshake(ctx context.Context, c net.Conn, conf *tls.Config) (net.Conn, error) {
 	secure := tls.Client(c, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -36,9 +36,9 @@ func handshake(ctx context.Context, c net.Conn, conf *tls.Config) (net.Conn, err
 	return secure, nil
 }
 
-// blame tells how an error ends a call, by whether it was sent and whether any of an answer had come. A connection that could not be
-// made, or was lost with an errno, is ConnFailed.
-func blame(err error, sent, answered bool) (Outcome, uint16, Cause) {
+// classify returns how an error ends a call, depending on whether it was sent and whether any part of an answer had
+// arrived. A connection that could not be established, or was lost with an errno, is ConnFailed.
+func classify(err error, sent, answered bool) (Outcome, uint16, Cause) {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return Timeout, 0, 0
 	}
@@ -70,8 +70,9 @@ func blame(err error, sent, answered bool) (Outcome, uint16, Cause) {
 	return Failed, 0, why
 }
 
-// tlsCause is the cause of an error of TLS, 0: it is none. The target may refuse a certificate, or its absence, only after the client
-// has sent its request (RFC 8446, section 4.4.2.4): that is an alert, too, as long as no answer has begun.
+// tlsCause returns the cause of a TLS error; 0: it is none. The target may reject a certificate, or its absence, only
+// after the client has sent its request (RFC 8446, section 4.4.2.4): that is an alert too, as long as no answer has
+// begun.
 func tlsCause(err error, answered bool) Cause {
 	var (
 		authority x509.UnknownAuthorityError
