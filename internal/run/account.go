@@ -11,14 +11,14 @@ import (
 	"tare/internal/record"
 )
 
-// A target may be starting anew while its counts are asked for.
+// A target may be restarting while its counts are requested.
 const (
 	countTries  = 4
 	countWithin = 2 * time.Second
 	countPause  = time.Second
 )
 
-// An account holds the answers that the calls of a trial got against those that the target says it gave.
+// An account compares the answers that the calls of a trial received with those that the target counted.
 type account struct {
 	*runner
 	trial     design.Trial
@@ -33,20 +33,22 @@ type account struct {
 }
 
 // newAccount reads the target's counts before any load.
-func (x *runner) newAccount(ctx context.Context, t design.Trial, treatment design.Treatment, ops []load.Operation) *account {
+func (x *runner) newAccount(ctx context.Context, t design.Trial, treatment design.Treatment,
+	ops []load.Operation) *account {
 	a := &account{runner: x, trial: t, treatment: treatment, ops: ops, seen: map[string]uint64{}}
 	ledger, ok := x.target.(area.Ledger)
 	if !ok {
 		return a
 	}
-	if a.before, a.err = x.counted(ctx, ledger, treatment); a.before != nil || a.err != nil {
+	if a.before, a.err = x.readCounts(ctx, ledger, treatment); a.before != nil || a.err != nil {
 		a.ledger = ledger
 	}
 	return a
 }
 
-// counted asks a few times.
-func (x *runner) counted(ctx context.Context, ledger area.Ledger, t design.Treatment) (counts map[string]float64, err error) {
+// readCounts reads the counts, and retries a few times.
+func (x *runner) readCounts(ctx context.Context, ledger area.Ledger,
+	t design.Treatment) (counts map[string]float64, err error) {
 	for try := range countTries {
 		if try > 0 {
 			if err := x.Env.Clock.Sleep(ctx, countPause); err != nil {
@@ -81,7 +83,7 @@ func (a *account) count(taken []load.Cell) {
 				lost += n.Count
 			}
 		}
-		// Those that were never sent are no riddle. Only calls that were sent have a service time.
+		// Calls that were never sent are accounted for. Only calls that were sent have a service time.
 		a.unanswered += min(lost, c.Service.Count())
 	}
 }
@@ -92,7 +94,7 @@ func (a *account) saw(answer string, n uint64) {
 	}
 }
 
-// unanswered reports whether calls that ended so got no whole answer.
+// unanswered reports whether calls that ended this way got no complete answer.
 func unanswered(o load.Outcome, n load.CauseCount) bool {
 	switch o {
 	case load.Timeout, load.ConnFailed:
@@ -104,15 +106,16 @@ func unanswered(o load.Outcome, n load.CauseCount) bool {
 	return false
 }
 
-// close reads the target's counts again, and writes both sides.
+// close reads the target's counts again, and records both sides.
 func (a *account) close(ctx context.Context) error {
 	if a.ledger == nil {
 		return nil
 	}
-	r := record.Answers{Treatment: a.trial.Treatment, Block: a.trial.Block, Seen: a.seen, Unanswered: a.unanswered, Before: a.before}
+	r := record.Answers{Treatment: a.trial.Treatment, Block: a.trial.Block, Seen: a.seen, Unanswered: a.unanswered,
+		Before: a.before}
 	err := a.err
 	if err == nil {
-		r.After, err = a.counted(ctx, a.ledger, a.treatment)
+		r.After, err = a.readCounts(ctx, a.ledger, a.treatment)
 	}
 	if err != nil {
 		r.Error = err.Error()

@@ -13,40 +13,41 @@ import (
 
 // Blocks lay out a comparison: randomised complete blocks, judged at a few looks.
 type Blocks struct {
-	Most   int           // blocks at most
-	Spare  int           // further ones, in place of blocks whose times cannot be used
-	From   int           // complete ones that the record holds already
-	Lost   int           // of those, the ones whose times cannot be used
-	Within time.Duration // no block begins that would end later; 0: no bound
+	Most   int           // maximum number of blocks
+	Spare  int           // additional blocks, to replace blocks whose times cannot be used
+	From   int           // complete blocks that the record holds already
+	Lost   int           // of those, the blocks whose times cannot be used
+	Within time.Duration // no block starts that would end later; 0: unbounded
 	Margin float64       // the largest effect that counts as equivalent, as a share
-	// Factors are what is varied, for the record.
+	// Factors are the varied factors, for the record.
 	Factors []record.Factor
-	// Sizes are the calls of a batch by operation and treatment, of a run that goes on; nil: to be found.
+	// Sizes are the calls of a batch by operation and treatment, of a continued run; nil: calibrate them.
 	Sizes map[string]map[string]int
-	// Decide judges the blocks so far, at the look that was planned after look blocks, and says whether they are enough. It is asked at the
-	// looks only, since each costs a share of the error that is allowed.
+	// Decide judges the blocks so far, at the look that was planned after look blocks, and says whether they are enough.
+	// It is called at looks only, since each uses a part of the allowed error.
 	Decide func(blocks, look int) (Decision, error)
 }
 
-// Decision is the answer to a look.
+// Decision is the result of a look.
 type Decision struct {
 	Stop   bool
-	Reason string // why it may stop, or what is still open
+	Reason string // why the run may stop, or what is still undecided
 	Lost   int    // blocks whose times cannot be used
-	// More is how many blocks are to be measured in place of those before the look counts; until then nothing else of the answer does.
+	// More is how many replacement blocks must be measured before the look counts; until then the rest of the decision is
+	// void.
 	More int
 }
 
-// Block tells where among the blocks a run is.
+// Block is a run's position among its blocks.
 type Block struct {
 	Number, Most int // from 1
 	Operation    string
 	Round        int // from 1; of Rounds
 	Rounds       int
-	Left         time.Duration // until the last block at this pace; 0: not known yet
+	Left         time.Duration // until the last block at this pace; 0: unknown
 }
 
-// looks are the judgements that are left.
+// looks returns the remaining looks.
 func (b Blocks) looks() []int {
 	if b.Most == 0 {
 		return nil
@@ -54,7 +55,8 @@ func (b Blocks) looks() []int {
 	return design.Looks(b.Most)
 }
 
-// blocks measures block after block until a look says that they are enough, or the budget of blocks or of time is spent.
+// blocks measures block after block until a look decides that they are enough, or the budget of blocks or of time is
+// spent.
 func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
 	arms := len(x.Treatments)
 	x.sizes = map[string]map[string]int{}
@@ -82,7 +84,8 @@ func (x *runner) blocks(ctx context.Context, plan []design.Trial) error {
 	return nil
 }
 
-// look judges after b blocks, if that is a look or the run ends here. A look at which blocks were lost waits for those that replace them.
+// look judges after b blocks, if that is a look or the run ends here. A look with lost blocks waits for their
+// replacements.
 func (x *runner) look(b int, late bool) (stop bool, err error) {
 	if b < max(x.due[0], x.again) && !late {
 		return false, nil
@@ -113,11 +116,11 @@ func (x *runner) look(b int, late bool) (stop bool, err error) {
 	return look.Stop, x.Writer.Look(look)
 }
 
-// last is the number of the last block, as far as is known.
+// last is the number of the last block, as far as known.
 func (x *runner) last() int { return max(x.Blocks.Most, x.again) }
 
-// block measures every arm once. Arms whose operations have a clock of their own stand side by side and take turns; others come one
-// after another, each under load of its own.
+// block measures every arm once. Arms whose operations have their own clock run side by side and take turns; others run
+// one after another, each under its own load.
 func (x *runner) block(ctx context.Context, b int, trials []design.Trial) error {
 	ops, err := x.operations(x.treatment(trials[0].Treatment))
 	if err != nil {
@@ -127,7 +130,7 @@ func (x *runner) block(ctx context.Context, b int, trials []design.Trial) error 
 		return x.sideBySide(ctx, b, trials)
 	}
 	for _, t := range trials {
-		x.event(Event{Phase: Measuring, Treatment: t.Treatment, Trial: t.Index + 1, Block: x.place(b)})
+		x.event(Event{Phase: Measuring, Treatment: t.Treatment, Trial: t.Index + 1, Block: x.position(b)})
 		if err := x.trial(ctx, t); err != nil {
 			return err
 		}
@@ -135,8 +138,8 @@ func (x *runner) block(ctx context.Context, b int, trials []design.Trial) error 
 	return nil
 }
 
-// place is where the run is at block b.
-func (x *runner) place(b int) *Block {
+// position returns the run's position at block b.
+func (x *runner) position(b int) *Block {
 	p := &Block{Number: b + 1, Most: max(x.last(), b+1)}
 	if done := b - x.Blocks.From; done > 0 {
 		spent := x.Env.Clock.Now().Sub(x.begun)
@@ -145,7 +148,7 @@ func (x *runner) place(b int) *Block {
 	return p
 }
 
-// enter puts every arm of a block in force and proves it. leave takes back those that were entered, also after an error.
+// enter puts every arm of a block in force and verifies it. leave undoes those that were entered, even after an error.
 func (x *runner) enter(ctx context.Context, trials []design.Trial) (leave func() error, err error) {
 	var entered []design.Treatment
 	leave = func() (err error) {

@@ -51,19 +51,20 @@ func (s *scale) Leave(context.Context, design.Treatment) error { s.standing--; r
 
 func (s *scale) Operations(t design.Treatment) ([]load.Operation, error) {
 	op := func(name string) load.Operation {
-		return load.Operation{Name: name, Weight: 1, Rounds: 4, Span: time.Millisecond, Negative: name == "idle", Batch: func(ctx context.Context, n int) ([]load.BatchSample, error) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.turns = append(s.turns, t.ID)
-			s.sizes[n]++
-			if s.fail != nil {
-				if err := s.fail(t.ID, len(s.turns)); err != nil {
-					return nil, err
+		return load.Operation{Name: name, Weight: 1, Rounds: 4, Span: time.Millisecond, Negative: name == "idle",
+			Batch: func(ctx context.Context, n int) ([]load.BatchSample, error) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.turns = append(s.turns, t.ID)
+				s.sizes[n]++
+				if s.fail != nil {
+					if err := s.fail(t.ID, len(s.turns)); err != nil {
+						return nil, err
+					}
 				}
-			}
-			c := s.cost(t.ID)
-			return []load.BatchSample{{Metric: "wall", Value: 2 * c}, {Metric: "cpu", Value: c}}, ctx.Err()
-		}}
+				c := s.cost(t.ID)
+				return []load.BatchSample{{Metric: "wall", Value: 2 * c}, {Metric: "cpu", Value: c}}, ctx.Err()
+			}}
 	}
 	return []load.Operation{op("work"), op("idle")}, nil
 }
@@ -84,24 +85,27 @@ func start(t *testing.T, s *scale, b Blocks) (Request, func() *record.Record) {
 	if s.cost == nil {
 		s.cost = func(string) float64 { return 5e-6 }
 	}
-	w, err := record.Create(t.TempDir(), record.Header{Experiment: record.Experiment{Name: "x", Seed: 7}, Question: design.Compare}, nil, clock.System{})
+	w, err := record.Create(t.TempDir(), record.Header{Experiment: record.Experiment{Name: "x", Seed: 7},
+		Question: design.Compare}, nil, clock.System{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Request{Area: s, Env: area.Env{Clock: clock.System{}}, Question: design.Compare, Treatments: threeArms, Seed: 7, Writer: w, Blocks: b}, func() *record.Record {
-		t.Helper()
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
+	return Request{Area: s, Env: area.Env{Clock: clock.System{}}, Question: design.Compare, Treatments: threeArms, Seed: 7,
+			Writer: w, Blocks: b}, func() *record.Record {
+			t.Helper()
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			r, err := record.Open(w.Dir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
 		}
-		r, err := record.Open(w.Dir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
 }
 
-// TestArmsTakeTurns: within a block all arms stand at once, and in every round each has one turn, in orders that differ.
+// TestArmsTakeTurns: within a block all arms stand at once, and in every round each has one turn, in orders that
+// differ.
 func TestArmsTakeTurns(t *testing.T) {
 	s := &scale{}
 	req, open := start(t, s, Blocks{Most: 3, Margin: 0.02})
@@ -129,7 +133,8 @@ func TestArmsTakeTurns(t *testing.T) {
 		t.Errorf("only the orders %v were drawn", orders)
 	}
 	r := open()
-	if n := r.CompleteBlocks(); n != 3 || r.Plan.Margin != 0.02 || r.Plan.Blocks != 3 || !slices.Equal(r.Plan.Looks, []int{3}) {
+	if n := r.CompleteBlocks(); n != 3 || r.Plan.Margin != 0.02 || r.Plan.Blocks != 3 ||
+		!slices.Equal(r.Plan.Looks, []int{3}) {
 		t.Errorf("%d complete blocks of plan %+v", n, r.Plan)
 	}
 	for _, trial := range r.Trials {
@@ -144,7 +149,8 @@ func TestArmsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestLostBlocksAreReplaced: a look at which blocks turn out to be lost waits for others in their place, within the spare ones and the time.
+// TestLostBlocksAreReplaced: a look at which blocks turn out to be lost waits for others in their place, within the
+// spare ones and the time.
 func TestLostBlocksAreReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -155,11 +161,15 @@ func TestLostBlocksAreReplaced(t *testing.T) {
 	}{
 		{"none", Blocks{Most: 10, Spare: 5}, nil, []int{10}, []record.Look{{Blocks: 10}}},
 		{"three", Blocks{Most: 10, Spare: 5}, []int{2, 3, 9}, []int{10, 13}, []record.Look{{Blocks: 13, Lost: 3}}},
-		{"a replacement as well", Blocks{Most: 10, Spare: 5}, []int{2, 3, 12}, []int{10, 12, 13}, []record.Look{{Blocks: 13, Lost: 3}}},
-		{"more than are spare", Blocks{Most: 10, Spare: 2}, []int{2, 3, 9, 11}, []int{10, 12}, []record.Look{{Blocks: 12, Lost: 4}}},
-		{"at the first of two looks", Blocks{Most: 14, Spare: 7}, []int{2, 3}, []int{10, 12, 14, 16}, []record.Look{{Blocks: 12, Lost: 2}, {Blocks: 16, Lost: 2}}},
+		{"a replacement as well", Blocks{Most: 10, Spare: 5}, []int{2, 3, 12}, []int{10, 12, 13},
+			[]record.Look{{Blocks: 13, Lost: 3}}},
+		{"more than are spare", Blocks{Most: 10, Spare: 2}, []int{2, 3, 9, 11}, []int{10, 12},
+			[]record.Look{{Blocks: 12, Lost: 4}}},
+		{"at the first of two looks", Blocks{Most: 14, Spare: 7}, []int{2, 3}, []int{10, 12, 14, 16},
+			[]record.Look{{Blocks: 12, Lost: 2}, {Blocks: 16, Lost: 2}}},
 		{"no time", Blocks{Most: 10, Spare: 5, Within: 1}, []int{1}, []int{1}, []record.Look{{Blocks: 1, Lost: 1}}},
-		{"of a run that goes on", Blocks{Most: 20, Spare: 10, From: 12, Lost: 2}, []int{2, 3}, []int{20, 22}, []record.Look{{Blocks: 22, Lost: 2}}},
+		{"of a run that goes on", Blocks{Most: 20, Spare: 10, From: 12, Lost: 2}, []int{2, 3}, []int{20, 22},
+			[]record.Look{{Blocks: 22, Lost: 2}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked []int
@@ -222,7 +232,8 @@ func TestLooksStopARun(t *testing.T) {
 			}
 			r := open()
 			last := r.Looks[len(r.Looks)-1]
-			if !slices.Equal(looked, c.looked) || r.CompleteBlocks() != c.blocks || !last.Stop || !strings.Contains(last.Reason, c.reason) {
+			if !slices.Equal(looked, c.looked) || r.CompleteBlocks() != c.blocks || !last.Stop ||
+				!strings.Contains(last.Reason, c.reason) {
 				t.Errorf("looks %v, %d blocks, last %+v", looked, r.CompleteBlocks(), last)
 			}
 		})
@@ -255,7 +266,8 @@ func TestAnInterruptDropsTheBlock(t *testing.T) {
 	}
 }
 
-// TestGoingOn: a run that goes on makes the blocks that are missing, in the orders that the whole plan has, with batches of the old size.
+// TestGoingOn: a run that goes on makes the blocks that are missing, in the orders that the whole plan has, with
+// batches of the old size.
 func TestGoingOn(t *testing.T) {
 	whole, part := &scale{}, &scale{}
 	seven := map[string]int{"off": 7, "on": 7, "aa": 7}
@@ -282,7 +294,10 @@ func TestBadMeasurementsEndTheRun(t *testing.T) {
 		s    *scale
 		want string
 	}{
-		"an error":   {&scale{fail: func(id string, turn int) error { return map[bool]error{true: broken}[id == "on" && turn > 9] }}, "under on: the worker died"},
+		"an error": {&scale{fail: func(id string, turn int) error {
+			return map[bool]error{true: broken}[id == "on" &&
+				turn > 9]
+		}}, "under on: the worker died"},
 		"a negative": {&scale{cost: func(string) float64 { return -1 }}, "wall = -2"},
 	} {
 		t.Run(name, func(t *testing.T) {

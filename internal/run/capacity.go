@@ -13,13 +13,14 @@ import (
 	"tare/internal/signature"
 )
 
-// observer is what a target may offer beside the contract: what only a probe on its own host can see.
+// observer is an optional interface of targets for what only a probe on the target's host can see.
 type observer interface {
 	Observe(ctx context.Context, t design.Treatment) signature.Local
 }
 
-// load opens a stream to the target, asks the question, and journals the answer's evidence also when the question failed.
-func (x *runner) load(ctx context.Context, t design.Trial, treatment design.Treatment, ops []load.Operation) (err error) {
+// load opens a stream to the target, runs the question, and journals its evidence even if it failed.
+func (x *runner) load(ctx context.Context, t design.Trial, treatment design.Treatment,
+	ops []load.Operation) (err error) {
 	cfg, err := x.streamConfig(t, treatment, ops)
 	if err != nil {
 		return err
@@ -44,7 +45,8 @@ func (x *runner) streamConfig(t design.Trial, treatment design.Treatment, ops []
 	}
 	l := x.Load
 	cfg := load.Config{
-		Engine: l.Engine, Operations: ops, Timeout: l.Timeout, MaxConns: l.MaxConns, MaxRate: l.MaxRate, Limit: x.Env.Limit, Shards: l.Shards, Spin: l.Spin, GrowGap: l.GrowGap,
+		Engine: l.Engine, Operations: ops, Timeout: l.Timeout, MaxConns: l.MaxConns, MaxRate: l.MaxRate, Limit: x.Env.Limit,
+		Shards: l.Shards, Spin: l.Spin, GrowGap: l.GrowGap,
 		Precise: l.Precise, KeepCalls: true, Seed: t.Seed,
 	}
 	if endpoint != nil {
@@ -54,12 +56,14 @@ func (x *runner) streamConfig(t design.Trial, treatment design.Treatment, ops []
 	return cfg, nil
 }
 
-// search runs the adaptive search, or the ladder that the file asks for.
-func (x *runner) search(ctx context.Context, t design.Trial, treatment design.Treatment, s capacity.Stream, callers int) (capacity.Trace, error) {
+// search runs the adaptive search, or the ladder of the file.
+func (x *runner) search(ctx context.Context, t design.Trial, treatment design.Treatment, s capacity.Stream,
+	callers int) (capacity.Trace, error) {
 	l := x.Load
 	o := capacity.Options{
-		Start: l.Start, MaxRate: l.MaxRate, MaxConns: l.MaxConns, Callers: callers, Timeout: l.Timeout, MaxSeconds: l.MaxTime.Seconds(),
-		SLO: l.SLO, SLOShare: l.SLOShare, PointTime: l.Point,
+		Start: l.Start, MaxRate: l.MaxRate, MaxConns: l.MaxConns, Callers: callers, Timeout: l.Timeout,
+		MaxSeconds: l.MaxTime.Seconds(),
+		SLO:        l.SLO, SLOShare: l.SLOShare, PointTime: l.Point,
 	}
 	if l.Poisson {
 		seed := t.Seed
@@ -88,12 +92,13 @@ func (x *runner) search(ctx context.Context, t design.Trial, treatment design.Tr
 	return trace, errors.Join(err, failed)
 }
 
-// keep writes the trace with its calls, the histograms, and what the generator did.
+// keep records the trace with its calls, the histograms, and the generator's audit.
 func (x *runner) keep(t design.Trial, s load.Stream, trace capacity.Trace) error {
 	p := s.Progress()
 	g := record.Generator{
 		Treatment: t.Treatment, Block: t.Block, Engine: string(x.Load.Engine), Offered: p.Due, Sent: p.Sent,
-		Unsendable: p.UnsentTimeouts + uint64(max(0, p.Waiting)), Seconds: p.Now.Seconds(), BytesIn: p.BytesIn, BytesOut: p.BytesOut,
+		Unsendable: p.UnsentTimeouts + uint64(max(0, p.Waiting)), Seconds: p.Now.Seconds(), BytesIn: p.BytesIn,
+		BytesOut:  p.BytesOut,
 		Placement: x.placed[t.Treatment],
 	}
 	for _, step := range trace.Steps {
@@ -108,11 +113,12 @@ func (x *runner) keep(t design.Trial, s load.Stream, trace capacity.Trace) error
 	)
 }
 
-// heldBack warns where max_rate has kept calls from being sent that were due.
+// heldBack warns if max_rate delayed scheduled calls.
 func (x *runner) heldBack(treatment string, n uint64) error {
 	if n == 0 {
 		return nil
 	}
 	return x.Writer.Warning(record.Warning{Treatment: treatment, Text: fmt.Sprintf(
-		"max_rate held calls back, %d times: they were sent late, or not at all; a higher max_rate lets calls catch up after a stall", n)})
+		"max_rate held calls back, %d times: they were sent late, or not at all; a higher max_rate lets calls catch up "+
+			"after a stall", n)})
 }

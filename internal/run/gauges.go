@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// probeWithin is how long a probe may take in a soak: what comes later is not of that instant.
+	// probeWithin bounds a probe in a soak: a later value does not belong to that instant.
 	probeWithin = time.Second
-	// mostLosses bounds what is said of one probe that comes and goes.
+	// mostLosses bounds the warnings about one intermittent probe.
 	mostLosses = 20
 )
 
-// gauges are the probes of a soak, which are read again and again while the target may be restarting.
+// gauges are the probes of a soak, which are read repeatedly, even while the target restarts.
 type gauges struct {
 	*runner
 	treatment design.Treatment
 	lost      map[gauge]*loss
-	born      map[gauge]float64 // when a subject's process was started
+	born      map[gauge]float64 // start of each subject's process
 	restarts  int
 }
 
-// gauge tells probes, or the values of one quantity, apart: two probes may be about one subject.
+// gauge identifies a probe, or a quantity: two probes may have the same subject.
 type gauge struct {
 	subject string
 	part    string
 }
 
-// loss is what is known of a probe that has failed.
+// loss is the state of a probe that has failed.
 type loss struct {
 	gone  bool
 	since time.Duration
@@ -47,18 +47,18 @@ func newGauges(x *runner, t design.Treatment) *gauges {
 	return &gauges{runner: x, treatment: t, lost: map[gauge]*loss{}, born: map[gauge]float64{}}
 }
 
-// read reads every probe once. What cannot be read in time is absent; the record is told when that begins and when it ends. now is the
-// stream's clock.
+// read reads every probe once. It omits values that are not read in time, and records when that begins and ends. now is
+// the stream's clock.
 func (g *gauges) read(ctx context.Context, now func() time.Duration) ([]metric.Sample, error) {
 	var all []metric.Sample
 	ordinal := map[string]int{}
-	// The host beside the target's own probes: what else ran on it tells a drift of the target from one of its surroundings.
+	// The host's probes run beside the target's: they distinguish a drift of the target from one of its host.
 	for _, p := range append(slices.Clone(g.target.Probes(g.treatment)), probe.Probe(probe.Host{})) {
 		key := gauge{p.Subject(), fmt.Sprint(ordinal[p.Subject()])}
 		ordinal[p.Subject()]++
 		samples, err := g.ask(ctx, p, now)
 		if err != nil && ctx.Err() != nil {
-			continue // the run is being interrupted: that says nothing about the probe
+			continue // the interrupt ended the probe, not a failure
 		}
 		if err := g.note(key, err, now()); err != nil {
 			return nil, err
@@ -88,7 +88,8 @@ func (g *gauges) ask(ctx context.Context, p probe.Probe, now func() time.Duratio
 	return stamp(samples, now()), err
 }
 
-// stamp says when samples were taken, and leaves out what is no number: an endpoint may say NaN, which says nothing, and no record can hold it.
+// stamp sets the samples' time, and omits values that are not finite: an endpoint may report NaN, which no record can
+// hold.
 func stamp(samples []metric.Sample, at time.Duration) []metric.Sample {
 	out := make([]metric.Sample, 0, len(samples))
 	for _, s := range samples {
@@ -99,7 +100,7 @@ func stamp(samples []metric.Sample, at time.Duration) []metric.Sample {
 	return out
 }
 
-// note warns once when a probe is lost, and once when it is back.
+// note warns once when a probe is lost, and once when it has recovered.
 func (g *gauges) note(key gauge, err error, now time.Duration) error {
 	l := g.lost[key]
 	switch {
@@ -110,7 +111,8 @@ func (g *gauges) note(key gauge, err error, now time.Duration) error {
 	case err != nil && !l.gone:
 		l.gone, l.since = true, now
 		l.times++
-		return g.warn(l, "the probe of %s cannot be read any more, %s after the load's stream was opened: %v", key.subject, now.Round(time.Second), err)
+		return g.warn(l, "the probe of %s cannot be read any more, %s after the load's stream was opened: %v", key.subject,
+			now.Round(time.Second), err)
 	case err == nil && l != nil && l.gone:
 		l.gone = false
 		return g.warn(l, "the probe of %s can be read again, after %s", key.subject, (now - l.since).Round(time.Second))
@@ -129,7 +131,7 @@ func (g *gauges) warn(l *loss, format string, args ...any) error {
 	return g.Writer.Warning(record.Warning{Treatment: g.treatment.ID, Text: text})
 }
 
-// births counts the processes that were replaced.
+// births counts processes that were replaced.
 func (g *gauges) births(s metric.Sample) {
 	if s.Metric != probe.Started.Name {
 		return

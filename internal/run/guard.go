@@ -9,21 +9,21 @@ import (
 	"tare/internal/load"
 )
 
-// ErrAborted is the error of a run that ended itself because it did harm.
+// ErrAborted is the error of a run that stopped because it harmed its target.
 var ErrAborted = errors.New("aborted")
 
-// Abort says when a run does harm: a share of failing calls that lasts.
+// Abort says when a run harms its target: a sustained share of failing calls.
 type Abort struct {
 	Share float64       // 0…1
-	For   time.Duration // how long without a better moment
+	For   time.Duration // how long the share must be exceeded without interruption
 }
 
-// guard watches a stream and ends a segment in which the target fails for too long. It is what keeps a search from hurting a target
-// that is not ours: the ramp stops by itself, but a fixed rate does not.
+// guard watches a stream and ends a segment in which the target fails for too long. It protects targets that are not
+// tare's own: a ramp stops by itself, but a fixed rate does not.
 type guard struct {
 	load.Stream
 	abort Abort
-	// since is when the failing began; zero: the target does not fail.
+	// since is when the failures began; zero: the target does not fail.
 	since   time.Duration
 	failing bool
 	last    load.Progress
@@ -50,7 +50,7 @@ func (g *guard) watch(stop func() bool, segment func(func() bool) (load.Segment,
 	return s, errors.Join(err, broken)
 }
 
-// check judges what happened since the last look. Looks without an ended call change nothing: a target that hangs shows itself in
+// check judges what happened since the last check. It ignores periods without an ended call: a hanging target shows in
 // timeouts, which are counted when they happen.
 func (g *guard) check(now load.Progress) error {
 	ended := now.Ended() - g.last.Ended()
@@ -66,7 +66,8 @@ func (g *guard) check(now load.Progress) error {
 	case !g.failing:
 		g.failing, g.since = true, now.Now
 	case now.Now-g.since >= g.abort.For:
-		return fmt.Errorf("%w: at least %.0f %% of the calls failed for %s; the target may be suffering: lower max_rate, or raise abort in the file",
+		return fmt.Errorf("%w: at least %.0f %% of the calls failed for %s; the target may be suffering: lower max_rate, "+
+			"or raise abort in the file",
 			ErrAborted, g.abort.Share*100, g.abort.For)
 	}
 	return nil

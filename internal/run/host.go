@@ -10,8 +10,8 @@ import (
 	"tare/internal/record"
 )
 
-// watch reads what the host does, and what of it is this run's: this process and its children, those that have ended included. The function
-// that it returns writes the differences. A host that does not say is no reason to fail.
+// watch reads what the host does, and this run's share of it: this process and its children, including ended ones. The
+// returned function writes the differences. If the host does not report them, that is no failure.
 func (x *runner) watch(ctx context.Context, b int) func() error {
 	probes := []probe.Probe{probe.Host{}, probe.PSI{}, probe.Process{Name: "tare", PID: os.Getpid()}}
 	read := func() (all []metric.Sample, at time.Time) {
@@ -25,6 +25,7 @@ func (x *runner) watch(ctx context.Context, b int) func() error {
 	before, from := read()
 	return func() error {
 		after, to := read()
-		return x.Writer.Surroundings(record.Surroundings{Block: b, Seconds: to.Sub(from).Seconds(), Samples: probe.Delta(before, after)})
+		return x.Writer.Surroundings(record.Surroundings{Block: b, Seconds: to.Sub(from).Seconds(),
+			Samples: probe.Delta(before, after)})
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"tare/internal/area"
 )
 
-// journal is the record as areas see it. That the record cannot be written, since the disk is full, keeps no area from undoing the rest.
+// journal is the record as areas see it. If the record cannot be written, for example on a full disk, areas still undo
+// the rest.
 type journal struct {
 	to area.Journal
 
@@ -30,7 +31,7 @@ func (j *journal) Undone(c area.Change) error {
 	return nil
 }
 
-// lost is an error if something was undone and the record does not say so.
+// lost returns an error if something was undone and the record does not say so.
 func (j *journal) lost() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

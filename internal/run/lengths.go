@@ -13,17 +13,19 @@ import (
 const (
 	// mostCalls bounds a batch whose calls seem to cost nothing.
 	mostCalls = 1 << 24
-	// apart is how many times slower or quicker than the baseline an arm is before its batches have a number of calls of their own. Closer arms
-	// make as many calls as the baseline, so that whatever a batch costs besides its calls is the same share of each; one that is further away would
-	// make batches of seconds, or of a few calls, which cost what the first calls after a pause cost and not what a call costs.
+	// apart is by which factor an arm must be slower or faster than the baseline for its batches to have their own number
+	// of calls. Closer arms make as many calls as the baseline, so that the fixed cost of a batch is the same share of
+	// each. With the baseline's number, a more distant arm would make batches of seconds, or of a few calls, which measure
+	// the first calls after a pause.
 	apart = 4
-	// taste is the part of the baseline's batch by which an arm is told to be apart.
+	// taste is the fraction of the baseline's batch that decides whether an arm is that far apart.
 	taste = 8
-	// tries is how many batches of a size are made to find out how long one takes. The quickest counts: on a busy host most of them wait for the CPU.
+	// tries is how many batches of a size are timed. The fastest counts: on a busy host most of them wait for the CPU.
 	tries = 5
 )
 
-// lengths are how many calls make a batch of operation i of each arm, by treatment: found once for the whole run, under the baseline.
+// lengths returns how many calls make a batch of operation i of each arm, by treatment. It is calibrated once for the
+// whole run, under the baseline.
 func (x *runner) lengths(ctx context.Context, arms []arm, i int) (map[string]int, error) {
 	op := arms[0].ops[i]
 	if known := x.sizes[op.Name]; covers(known, arms) {
@@ -54,7 +56,7 @@ func (x *runner) lengths(ctx context.Context, arms []arm, i int) (map[string]int
 		}
 	}
 	sizes[base.trial.Treatment] = n
-	for _, a := range arms { // what is compared with itself is measured alike
+	for _, a := range arms { // arms with the same program are measured alike
 		if t := x.treatment(a.trial.Treatment); t.Control == design.AA && sizes[t.Of] > 0 {
 			sizes[a.trial.Treatment] = sizes[t.Of]
 		}
@@ -72,14 +74,14 @@ func covers(sizes map[string]int, arms []arm) bool {
 	return true
 }
 
-// A ruler finds how many calls of operation i last span; at most limit.
+// A ruler calibrates how many calls of operation i last span; at most limit.
 type ruler struct {
 	i     int
 	span  time.Duration
 	limit int
 }
 
-// fit begins with batches of n calls.
+// fit starts with batches of n calls.
 func (r ruler) fit(ctx context.Context, a arm, n int) (int, error) {
 	for {
 		per, err := r.quickest(ctx, a, n)
@@ -94,12 +96,12 @@ func (r ruler) fit(ctx context.Context, a arm, n int) (int, error) {
 	}
 }
 
-// calls are how many make a batch, if one takes so many seconds.
+// calls returns how many calls make a batch, if one takes so many seconds.
 func (r ruler) calls(per float64) int {
 	return int(max(1, min(float64(r.limit), math.Round(r.span.Seconds()/max(per, 1e-12)))))
 }
 
-// own is n, the baseline's, or where the arm is apart from that a number of its own.
+// own returns n, the baseline's number, or a separate number if the arm is apart.
 func (r ruler) own(ctx context.Context, a arm, n int) (int, error) {
 	some := max(1, n/taste)
 	per, err := r.quickest(ctx, a, some)
@@ -115,7 +117,7 @@ func (r ruler) own(ctx context.Context, a arm, n int) (int, error) {
 	return n, nil
 }
 
-// quickest is the least time of one call in seconds over a few batches of n. A batch that takes long is not repeated.
+// quickest returns the shortest time of a call in seconds over a few batches of n. It does not repeat a long batch.
 func (r ruler) quickest(ctx context.Context, a arm, n int) (float64, error) {
 	least := math.Inf(1)
 	for range tries {

@@ -9,8 +9,8 @@ import (
 	"tare/internal/record"
 )
 
-// TestLengthsOfBatches: arms whose calls cost about what the baseline's do make as many in a batch; those that are far dearer or far cheaper make batches
-// that last as long; and an operation's own bound holds.
+// TestLengthsOfBatches: arms whose calls cost about what the baseline's do make as many in a batch; those that are far
+// dearer or far cheaper make batches that last as long; and an operation's own bound holds.
 func TestLengthsOfBatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		most int

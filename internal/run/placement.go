@@ -11,7 +11,7 @@ import (
 	"tare/internal/record"
 )
 
-// workers is how many workers a closed loop has; 0: the loop is open.
+// workers is the number of workers of a closed loop; 0: the loop is open.
 func (x *runner) workers() int {
 	if x.Load.Closed == nil {
 		return 0
@@ -19,7 +19,8 @@ func (x *runner) workers() int {
 	return x.Load.Closed.Workers
 }
 
-// placement says where generator and target run. It is found once for each treatment: processes are not bound anew while they are measured.
+// placement returns where generator and target run. It is determined once for each treatment: processes are not pinned
+// again while they are measured.
 func (x *runner) placement(t design.Treatment, e *load.Endpoint) *record.Placement {
 	if p, known := x.placed[t.ID]; known {
 		return p
@@ -39,8 +40,8 @@ func (x *runner) placement(t design.Treatment, e *load.Endpoint) *record.Placeme
 	return p
 }
 
-// whereabouts says whether the target runs on this host and on which processors; none: anywhere. A target without an address is on this host if
-// there is anything of it to be probed here.
+// whereabouts reports whether the target runs on this host, and on which processors; none: all. A target without an
+// address is on this host if any part of it can be probed here.
 func (x *runner) whereabouts(t design.Treatment, e *load.Endpoint) (local bool, cpus []int) {
 	if e == nil || !e.Addr.IsValid() {
 		return len(x.target.Probes(t)) > 0, nil
@@ -50,7 +51,7 @@ func (x *runner) whereabouts(t design.Treatment, e *load.Endpoint) (local bool, 
 	}
 	pid, _, err := probe.Listener(nil, e.Addr.Port())
 	if err != nil {
-		return true, nil // in a container, or not ours to look at
+		return true, nil // in a container, or not accessible
 	}
 	cpus, err = proc.AllowedTo(pid)
 	if err != nil {
@@ -76,7 +77,8 @@ func isLocal(a netip.Addr) bool {
 	return false
 }
 
-// accounts reads the processors that generator and target share, or the generator's own if they share none; nil: they are not known.
+// accounts returns a reader of the processors that generator and target share or, if they share none, of the
+// generator's; nil: unknown.
 func accounts(p *record.Placement) func() *load.Processors {
 	if p == nil {
 		return nil
@@ -88,7 +90,7 @@ func accounts(p *record.Placement) func() *load.Processors {
 	return Accounts(cpus)
 }
 
-// Accounts reads the accounts of some processors, from 0, and what CPU quotas took from this process.
+// Accounts returns a reader of the CPU times of some processors, numbered from 0, and of this process's throttled time.
 func Accounts(cpus []int) func() *load.Processors {
 	return func() *load.Processors {
 		busy, all, stolen, ok := probe.Host{}.Processors(cpus)

@@ -20,8 +20,8 @@ type arm struct {
 	ops   []load.Operation
 }
 
-// sideBySide measures a block whose arms are all in force at once and take turns batch by batch, so that whatever disturbs the host
-// disturbs them alike.
+// sideBySide measures a block whose arms are all in force at once and take turns batch by batch, so that disturbances
+// of the host affect them equally.
 func (x *runner) sideBySide(ctx context.Context, b int, trials []design.Trial) (err error) {
 	leave, err := x.enter(ctx, trials)
 	defer func() { err = errors.Join(err, leave()) }()
@@ -34,14 +34,15 @@ func (x *runner) sideBySide(ctx context.Context, b int, trials []design.Trial) (
 	}
 	started := x.Env.Clock.Now()
 	for _, a := range arms {
-		if err := errors.Join(x.begin(a.trial, a.ops), x.samples(ctx, a.trial, x.treatment(a.trial.Treatment), record.Before, 0)); err != nil {
+		if err := errors.Join(x.begin(a.trial, a.ops), x.samples(ctx, a.trial, x.treatment(a.trial.Treatment), record.Before,
+			0)); err != nil {
 			return err
 		}
 	}
 	err = x.takeTurns(ctx, b, arms)
 	for _, a := range arms {
 		if ctx.Err() != nil {
-			break // the programs that were interrupted may be gone, and nobody reads what they took in half a block
+			break // interrupted programs may have ended, and the counts of half a block are not used
 		}
 		err = errors.Join(err, x.samples(ctx, a.trial, x.treatment(a.trial.Treatment), record.After, 0))
 	}
@@ -55,7 +56,7 @@ func (x *runner) sideBySide(ctx context.Context, b int, trials []design.Trial) (
 	return end
 }
 
-// arms asks the target for every arm's operations, which must be the same ones: what is missing in one arm cannot be compared.
+// arms returns every arm's operations. They must be the same in all arms: others cannot be compared.
 func (x *runner) arms(trials []design.Trial) ([]arm, error) {
 	var arms []arm
 	for _, t := range trials {
@@ -76,7 +77,7 @@ func (x *runner) arms(trials []design.Trial) ([]arm, error) {
 	return arms, nil
 }
 
-// takeTurns measures operation after operation, in an order drawn for the block.
+// takeTurns measures one operation after another, in an order drawn for the block.
 func (x *runner) takeTurns(ctx context.Context, b int, arms []arm) error {
 	rng := rand.New(rand.NewPCG(x.blockSeed(b), 0x0eade5))
 	for _, i := range rng.Perm(len(arms[0].ops)) {
@@ -87,10 +88,10 @@ func (x *runner) takeTurns(ctx context.Context, b int, arms []arm) error {
 	return nil
 }
 
-// operation makes the batches of one operation: a warm-up of every arm, then rounds in which each arm has one turn.
+// operation measures the batches of one operation: a warm-up of every arm, then rounds in which each arm has one turn.
 func (x *runner) operation(ctx context.Context, b int, arms []arm, i int, rng *rand.Rand) error {
 	op := arms[0].ops[i]
-	place := x.place(b)
+	place := x.position(b)
 	place.Operation, place.Rounds = op.Name, op.Rounds
 	if place.Rounds <= 0 {
 		place.Rounds = area.UsualRounds
@@ -127,7 +128,7 @@ func (x *runner) operation(ctx context.Context, b int, arms []arm, i int, rng *r
 	return nil
 }
 
-// perCall is the elapsed time of one call in seconds, or its CPU time where only that was taken.
+// perCall returns the elapsed time of one call in seconds, or its CPU time if only that was measured.
 func perCall(s []load.BatchSample) float64 {
 	most := 0.0
 	for _, v := range s {
@@ -141,7 +142,7 @@ func perCall(s []load.BatchSample) float64 {
 	return most
 }
 
-// blockSeed is the seed of what all arms of a block share: the order of turns, the arrivals of calls.
+// blockSeed is the seed of what all arms of a block share: the order of turns, and the arrivals of calls.
 func (x *runner) blockSeed(b int) uint64 { return x.Seed + uint64(b+1)*0x9e3779b97f4a7c15 }
 
 // batches are one arm's samples of one operation, by metric in the order in which they came.
@@ -150,7 +151,7 @@ type batches struct {
 	values  [][]float64
 }
 
-// add takes in round r. A metric that comes and goes is a defect of the target, not a measurement.
+// add adds round r. It rejects a metric that is not in all rounds: that is a defect of the target.
 func (b *batches) add(s []load.BatchSample, r int) error {
 	for _, v := range s {
 		if _, ok := metric.Find(v.Metric); !ok {
@@ -181,7 +182,8 @@ func (b *batches) add(s []load.BatchSample, r int) error {
 
 func (b *batches) write(w *record.Writer, t design.Trial, op string, n int) error {
 	for k, m := range b.metrics {
-		if err := w.Batches(record.Batches{Treatment: t.Treatment, Block: t.Block, Operation: op, Metric: m, N: n, Values: b.values[k]}); err != nil {
+		if err := w.Batches(record.Batches{Treatment: t.Treatment, Block: t.Block, Operation: op, Metric: m, N: n,
+			Values: b.values[k]}); err != nil {
 			return err
 		}
 	}

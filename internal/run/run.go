@@ -1,5 +1,5 @@
-// Package run carries out an experiment: it puts a target under each treatment, offers it load, and journals all that happens. Its only
-// product is the record.
+// Package run carries out an experiment: it measures a target under load, under each treatment, and journals all that
+// happens. Its only product is the record.
 package run
 
 import (
@@ -16,8 +16,8 @@ import (
 	"tare/internal/record"
 )
 
-// closeWithin bounds the undoing of all changes, also after an interrupt; pacedWithin does where a target may be sent only so much: a thousand
-// objects are removed one after another.
+// closeWithin bounds the undoing of all changes, even after an interrupt; pacedWithin does so for a target with a rate
+// limit, where a thousand objects are removed one after another.
 const (
 	closeWithin = time.Minute
 	pacedWithin = 10 * time.Minute
@@ -38,11 +38,11 @@ type Request struct {
 	Blocks Blocks
 	// Open opens streams of load; nil: load.Open.
 	Open func(context.Context, load.Config) (load.Stream, error)
-	// Events follows the run for a live view, from the run's own goroutine. May be nil.
+	// Events receives the run's events for a live view, from the run's own goroutine. May be nil.
 	Events func(Event)
 }
 
-// Load says how calls are offered.
+// Load describes the load.
 type Load struct {
 	Engine   load.Engine
 	Poisson  bool
@@ -54,9 +54,9 @@ type Load struct {
 	Rates    []float64     // a ladder instead of a search
 	Rate     float64       // of a trial of a comparison, or of a soak, 1/s
 	Closed   *load.Closed  // workers instead of a rate
-	Duration time.Duration // of a trial of a comparison, or of what a soak measures
+	Duration time.Duration // of a trial of a comparison, or of the measured part of a soak
 	Point    time.Duration
-	// Workloads are points of a ladder that are more than a rate.
+	// Workloads are points of a ladder that are not just a rate.
 	Workloads []Workload
 	GrowGap   time.Duration // least time between two new connections; 0: the engine's own
 	SLO       time.Duration
@@ -69,7 +69,7 @@ type Load struct {
 	Abort     *Abort
 }
 
-// Event tells what a run is doing.
+// Event is the state of a run.
 type Event struct {
 	Phase     Phase
 	Treatment string
@@ -103,21 +103,21 @@ type runner struct {
 	Request
 	target area.Target
 	start  time.Time
-	begun  time.Time // the first block: what is prepared before it is no part of any
+	begun  time.Time // start of the first block: preparation precedes it
 	trials int
 	// sizes are the calls of a batch by operation and treatment.
 	sizes map[string]map[string]int
-	noted []string // notes of the target that the record has
-	due   []int    // looks that are to come, by their planned blocks
-	again int      // the block after which the first of them is asked for again
-	// placed says by treatment where generator and target run.
+	noted []string // notes of the target that are in the record
+	due   []int    // remaining looks, by their planned blocks
+	again int      // the block after which the first of them is repeated
+	// placed is where generator and target run, by treatment.
 	placed  map[string]*record.Placement
 	journal journal
-	left    error // why not everything was undone, or why the record does not say that it was
+	left    error // why not everything was undone, or why the record does not say so
 }
 
-// Do carries out r. It returns how the run ended; the same stands in the record, unless writing that failed. All changes are undone
-// before it returns, also when ctx ends: then its error says what could not be undone, and nothing else.
+// Do carries out r. It returns how the run ended, which the record also says unless writing that failed. It undoes all
+// changes before it returns, even when ctx ends: its error then only says what could not be undone.
 func Do(ctx context.Context, r Request) (record.Status, error) {
 	x := &runner{Request: r, start: r.Env.Clock.Now(), journal: journal{to: r.Writer}}
 	err := x.do(ctx)
@@ -154,7 +154,8 @@ func (x *runner) do(ctx context.Context) (err error) {
 		err = errors.Join(err, x.notes())
 		x.left = x.undo(ctx)
 	}()
-	plan := design.Plan(design.Experiment{Treatments: x.Treatments, Blocks: max(1, x.Blocks.Most+x.Blocks.Spare), Seed: x.Seed})
+	plan := design.Plan(design.Experiment{Treatments: x.Treatments,
+		Blocks: max(1, x.Blocks.Most+x.Blocks.Spare), Seed: x.Seed})
 	x.trials = len(x.Treatments) * max(1, x.Blocks.Most)
 	if err := x.plan(plan[:x.trials]); err != nil {
 		return err
@@ -178,7 +179,7 @@ func (x *runner) do(ctx context.Context) (err error) {
 	return nil
 }
 
-// notes writes the target's notes that are not in the record yet: some are known only at the end.
+// notes writes those notes of the target that are not in the record yet: some are known only at the end.
 func (x *runner) notes() error {
 	for _, n := range x.target.Notes() {
 		if slices.Contains(x.noted, n) {
@@ -221,9 +222,11 @@ func (x *runner) plan(trials []design.Trial) error {
 		workers = l.Closed.Workers
 	}
 	return x.Writer.Plan(record.Plan{Treatments: x.Treatments, Trials: trials, Load: record.Load{
-		Engine: string(l.Engine), Arrivals: arrivals, Timeout: l.Timeout.Seconds(), MaxRate: l.MaxRate, MaxConnections: l.MaxConns, Rates: l.Rates,
+		Engine: string(l.Engine), Arrivals: arrivals, Timeout: l.Timeout.Seconds(), MaxRate: l.MaxRate,
+		MaxConnections: l.MaxConns, Rates: l.Rates,
 		Rate: l.Rate, Workers: workers, Duration: l.Duration.Seconds(),
-	}, Budget: x.Budget, Margin: x.Blocks.Margin, Factors: x.Blocks.Factors, Blocks: x.Blocks.Most, Looks: x.Blocks.looks()})
+	}, Budget: x.Budget, Margin: x.Blocks.Margin, Factors: x.Blocks.Factors, Blocks: x.Blocks.Most,
+		Looks: x.Blocks.looks()})
 }
 
 func (x *runner) prepare(ctx context.Context, t design.Treatment) error {
@@ -246,7 +249,7 @@ func (x *runner) open(ctx context.Context, c load.Config) (load.Stream, error) {
 	return load.Open(ctx, c)
 }
 
-// treatment finds a planned treatment.
+// treatment returns a planned treatment.
 func (x *runner) treatment(id string) design.Treatment {
 	for _, t := range x.Treatments {
 		if t.ID == id {

@@ -19,7 +19,7 @@ import (
 	"tare/internal/probe"
 )
 
-// site is a small server on loopback that counts its answers, and can be stopped and started anew at the same address.
+// site is a small server on loopback that counts its answers, and can be restarted at the same address.
 type site struct {
 	mu     sync.Mutex
 	addr   netip.AddrPort
@@ -132,7 +132,8 @@ type visited struct {
 
 func (v *visited) Operations(design.Treatment) ([]load.Operation, error) {
 	op := func(name string, weight int, q question, causes []string) load.Operation {
-		return load.Operation{Name: name, Weight: weight, Wire: q, Answer: q.want, Causes: []string{"it said the opposite"}, CauseAnswers: causes}
+		return load.Operation{Name: name, Weight: weight, Wire: q, Answer: q.want, Causes: []string{"it said the opposite"},
+			CauseAnswers: causes}
 	}
 	return []load.Operation{
 		op("ask", 3, question{"/permit", "permit"}, []string{"deny"}),

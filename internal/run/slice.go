@@ -10,12 +10,13 @@ import (
 	"tare/internal/record"
 )
 
-// slice is what came of the calls that ended between two marks.
+// slice summarizes the calls that ended between two marks.
 func slice(ops []load.Operation, taken []load.Cell, from, to mark) record.Slice {
 	a, b := from.progress, to.progress
 	s := record.Slice{
-		Start: from.at, End: to.at, Due: b.Due - a.Due, Sent: b.Sent - a.Sent, Unsendable: b.UnsentTimeouts - a.UnsentTimeouts,
-		CPU: microseconds(to.cpu - from.cpu),
+		Start: from.at, End: to.at, Due: b.Due - a.Due, Sent: b.Sent - a.Sent,
+		Unsendable: b.UnsentTimeouts - a.UnsentTimeouts,
+		CPU:        microseconds(to.cpu - from.cpu),
 	}
 	var late hist.Histogram
 	for op := range ops {
@@ -42,7 +43,8 @@ func sliceOperation(name string, cells []load.Cell) record.SliceOperation {
 	for _, c := range cells {
 		o.BytesIn += c.BytesIn
 		o.BytesOut += c.BytesOut
-		o.Outcomes = append(o.Outcomes, record.SliceOutcome{Outcome: c.Outcome, Count: c.Response.Count(), Unsent: c.Unsent, Causes: c.Causes})
+		o.Outcomes = append(o.Outcomes, record.SliceOutcome{Outcome: c.Outcome, Count: c.Response.Count(), Unsent: c.Unsent,
+			Causes: c.Causes})
 	}
 	o.Mean, o.Max = seconds(response.Mean()), seconds(float64(response.Max()))
 	o.P50, o.P90, o.P99 = quantile(response, 0.5), quantile(response, 0.9), quantile(response, 0.99)
@@ -52,7 +54,7 @@ func sliceOperation(name string, cells []load.Cell) record.SliceOperation {
 	return o
 }
 
-// together are the response and service times of all outcomes. Mostly there is one, which needs no copy.
+// together merges the response and service times of all outcomes. Usually there is one, which needs no copy.
 func together(cells []load.Cell) (response, service *hist.Histogram) {
 	if len(cells) == 1 {
 		return cells[0].Response, cells[0].Service
@@ -65,7 +67,7 @@ func together(cells []load.Cell) (response, service *hist.Histogram) {
 	return response, service
 }
 
-// quantile is in seconds; 0 where its rank is that of the maximum.
+// quantile is in seconds; 0 if its rank is that of the maximum.
 func quantile(h *hist.Histogram, q float64) float64 {
 	if n := float64(h.Count()); math.Ceil(q*n) >= n {
 		return 0
@@ -73,12 +75,12 @@ func quantile(h *hist.Histogram, q float64) float64 {
 	return seconds(h.Quantile(q))
 }
 
-// seconds are whole nanoseconds: no clock tells more, and digits that say nothing would be half of a day's record.
+// seconds rounds to whole nanoseconds: clocks are not more precise, and the digits would be half of a day's record.
 func seconds(ns float64) float64 { return math.Round(ns) / 1e9 }
 
 func microseconds(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
-// cells adds up what is taken from a stream, slice by slice.
+// cells sums what is taken from a stream, slice by slice.
 type cells struct{ sum map[cellKey]*load.Cell }
 
 type cellKey struct {
@@ -86,7 +88,7 @@ type cellKey struct {
 	outcome   load.Outcome
 }
 
-// add takes the cells over.
+// add adds the cells, and keeps them.
 func (c *cells) add(taken []load.Cell) {
 	if c.sum == nil {
 		c.sum = map[cellKey]*load.Cell{}
@@ -101,7 +103,7 @@ func (c *cells) add(taken []load.Cell) {
 	}
 }
 
-// take returns the sums, in order, and forgets them.
+// take returns the sums, in order, and resets them.
 func (c *cells) take() []load.Cell {
 	keys := slices.SortedFunc(maps.Keys(c.sum), func(a, b cellKey) int {
 		return (a.operation-b.operation)*load.Outcomes + int(a.outcome) - int(b.outcome)

@@ -11,33 +11,34 @@ import (
 	"tare/internal/record"
 )
 
-// The warm-up of a soak comes before what is measured: a tenth of it, within bounds, and at least the time over which workers start.
+// The warm-up of a soak precedes the measured part: a tenth of it, within bounds, and at least the time over which
+// workers start.
 const (
 	soakWarmUpShare = 10
 	leastSoakWarmUp = time.Second
 	mostSoakWarmUp  = 5 * time.Minute
 )
 
-// flushEvery is how much of a soak's histograms a killed run loses at most.
+// flushEvery bounds how much of a soak's histograms a killed run loses.
 const flushEvery = 5 * time.Minute
 
-// hurriedDrain is how long an interrupt waits for the calls that are under way.
+// hurriedDrain is how long an interrupt waits for the calls in flight.
 const hurriedDrain = 5 * time.Second
 
-// Soak tells where a soak is.
+// Soak is the state of a soak.
 type Soak struct {
-	// Planned is what is to be measured, without the warm-up. Elapsed and Left are of all the load, warm-up included.
+	// Planned is the length of the measured part. Elapsed and Left include the warm-up.
 	Planned, Elapsed, Left time.Duration
 	WarmUp                 bool
-	// Slice is the last stretch that ended, empty before the first; Cut says that it ended just now.
+	// Slice is the latest complete slice, empty before the first; Cut says that it was completed just now.
 	Slice    record.Slice
 	Cut      bool
-	Restarts int // times that a process of the target was replaced
+	Restarts int // how often a process of the target was replaced
 	Progress load.Progress
 }
 
-// SliceLength is how long the slices of a soak are that measures for d: short enough to show how a short one develops, and long enough that a
-// day's record stays small.
+// SliceLength returns the length of the slices of a soak that measures for d: short enough to show the course of a
+// short one, and long enough to keep a day's record small.
 func SliceLength(d time.Duration) time.Duration {
 	switch {
 	case d <= 3*time.Minute:
@@ -50,13 +51,13 @@ func SliceLength(d time.Duration) time.Duration {
 	return 10 * time.Second
 }
 
-// SoakWarmUp is how long a soak that measures for d is under load before that; ramp is the time over which its workers start.
+// SoakWarmUp returns the warm-up of a soak that measures for d; ramp is the time over which its workers start.
 func SoakWarmUp(d, ramp time.Duration) time.Duration {
 	return max(ramp, min(d/soakWarmUpShare, mostSoakWarmUp), leastSoakWarmUp)
 }
 
-// soaking is a soak in progress: one segment of load, cut into slices from the stream's own goroutine. It keeps nothing that grows with
-// time: calls become histograms, histograms go to the record.
+// soaking is a soak in progress: one segment of load, cut into slices by the stream's own goroutine. Its memory does
+// not grow with time: calls become histograms, and histograms go to the record.
 type soaking struct {
 	*runner
 	trial     design.Trial
@@ -65,20 +66,20 @@ type soaking struct {
 	ops       []load.Operation
 	gauges    *gauges
 	account   *account
-	witness   *witness // of what is measured; nil: not yet
+	witness   *witness // of the measured part; nil: not started
 
 	warm, every time.Duration
-	began       time.Duration // on the stream, as all instants
-	next        time.Duration // end of the slice that is open
-	open        mark          // where it began
-	measured    *mark         // where what is measured begins; nil: not yet
+	began       time.Duration // relative to the stream, as all instants
+	next        time.Duration // end of the current slice
+	open        mark          // its start
+	measured    *mark         // start of the measured part; nil: not started
 	last        record.Slice
 	cells       cells
 	flushed     time.Duration
-	err         error // of the record: it ends the load
+	err         error // of writing the record: it ends the load
 }
 
-// mark is how far the generator had come at an instant.
+// mark is the generator's state at an instant.
 type mark struct {
 	at       time.Duration
 	progress load.Progress
@@ -86,8 +87,9 @@ type mark struct {
 	meter    load.Meter
 }
 
-// soak puts one treatment under one long stretch of load. Whatever ends it early, what was measured until then is kept.
-func (x *runner) soak(ctx context.Context, t design.Trial, treatment design.Treatment, ops []load.Operation) (err error) {
+// soak puts one treatment under one long segment of load. If it ends early, what was measured until then is kept.
+func (x *runner) soak(ctx context.Context, t design.Trial, treatment design.Treatment,
+	ops []load.Operation) (err error) {
 	cfg, err := x.streamConfig(t, treatment, ops)
 	if err != nil {
 		return err
@@ -100,8 +102,9 @@ func (x *runner) soak(ctx context.Context, t design.Trial, treatment design.Trea
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	k := &soaking{
-		runner: x, trial: t, treatment: treatment, stream: x.guarded(s), ops: ops, account: acc, gauges: newGauges(x, treatment),
-		warm: SoakWarmUp(x.Load.Duration, x.ramp()), every: SliceLength(x.Load.Duration),
+		runner: x, trial: t, treatment: treatment, stream: x.guarded(s), ops: ops, account: acc,
+		gauges: newGauges(x, treatment),
+		warm:   SoakWarmUp(x.Load.Duration, x.ramp()), every: SliceLength(x.Load.Duration),
 	}
 	seen := x.watch(context.WithoutCancel(ctx), t.Block)
 	seg, err := k.load(ctx)
@@ -109,7 +112,7 @@ func (x *runner) soak(ctx context.Context, t design.Trial, treatment design.Trea
 	return errors.Join(err, k.finish(ctx, seg, err), seen())
 }
 
-// load offers all of the load in one segment, so that there is no seam between the warm-up and what is measured.
+// load offers all of the load in one segment, so that warm-up and measured part are continuous.
 func (k *soaking) load(ctx context.Context) (load.Segment, error) {
 	k.began = k.stream.Now()
 	k.open = k.mark(k.began)
@@ -134,14 +137,15 @@ func (k *soaking) mark(at time.Duration) mark {
 	return mark{at: at, progress: k.stream.Progress(), cpu: load.ProcessCPU(), meter: k.stream.Meter()}
 }
 
-// look is asked by the stream every poll: it cuts the slice that has ended. The last one is left to finish, which knows where the load ended.
+// look is called by the stream every poll and cuts slices that are complete. finish cuts the last one, since it knows
+// where the load ended.
 func (k *soaking) look(ctx context.Context) (stop bool) {
 	now := k.stream.Now()
 	cut := now >= k.next && k.end()-k.next >= k.every/2
 	if cut {
 		if k.witness == nil && now >= k.began+k.warm {
 			k.witness = k.runner.witness(ctx, k.trial, k.treatment)
-			now = k.stream.Now() // asking has taken a while, which belongs to the warm-up
+			now = k.stream.Now() // the call has taken a while, which belongs to the warm-up
 		}
 		k.err = k.cut(ctx, now)
 	}
@@ -149,10 +153,10 @@ func (k *soaking) look(ctx context.Context) (stop bool) {
 	return k.err != nil
 }
 
-// end is when the load is to end.
+// end is when the load should end.
 func (k *soaking) end() time.Duration { return k.began + k.warm + k.Load.Duration }
 
-// tell follows the soak for a live view.
+// tell updates the live view.
 func (k *soaking) tell(now time.Duration, cut bool) {
 	phase := Measuring
 	if k.measured == nil {
@@ -164,7 +168,7 @@ func (k *soaking) tell(now time.Duration, cut bool) {
 	}})
 }
 
-// cut ends the slice that is open, and writes it. The calls are taken first: a slow probe must not blur where it ends.
+// cut completes and writes the current slice. It takes the calls first: a slow probe must not move the slice's end.
 func (k *soaking) cut(ctx context.Context, now time.Duration) error {
 	taken := k.stream.Take()
 	here := k.mark(now)
@@ -195,7 +199,7 @@ func (k *soaking) cut(ctx context.Context, now time.Duration) error {
 	return nil
 }
 
-// flush writes the histograms of what is measured so far.
+// flush writes the histograms of the measured part so far.
 func (k *soaking) flush(now time.Duration) error {
 	k.flushed = now
 	if cells := k.cells.take(); len(cells) > 0 {
@@ -204,7 +208,7 @@ func (k *soaking) flush(now time.Duration) error {
 	return nil
 }
 
-// finish waits for the last calls, and writes what is not written yet. An interrupt does not cut it short.
+// finish waits for the last calls, and writes the rest. An interrupt does not cut it short.
 func (k *soaking) finish(ctx context.Context, seg load.Segment, failed error) error {
 	if seg.End == 0 {
 		return nil // there was no load
@@ -222,7 +226,8 @@ func (k *soaking) finish(ctx context.Context, seg load.Segment, failed error) er
 	if m := k.measured; m != nil && end > m.at {
 		err = errors.Join(
 			err,
-			k.Writer.Samples(record.Samples{Treatment: k.trial.Treatment, Block: k.trial.Block, When: record.After, Samples: k.last.Samples}),
+			k.Writer.Samples(record.Samples{Treatment: k.trial.Treatment, Block: k.trial.Block, When: record.After,
+				Samples: k.last.Samples}),
 			k.Writer.Window(record.Window{Treatment: k.trial.Treatment, Block: k.trial.Block, Start: m.at, End: end}),
 			k.Writer.Generator(k.audit(*m, k.open)),
 			k.heldBack(k.trial.Treatment, k.stream.Progress().Held),
@@ -232,15 +237,15 @@ func (k *soaking) finish(ctx context.Context, seg load.Segment, failed error) er
 	return errors.Join(err, k.account.close(ctx))
 }
 
-// drain waits until every call has ended, as each does by its timeout at the latest; not so long after an interrupt. After an abort it does
-// not wait at all: what is still to be sent would go to a target that suffers.
+// drain waits until every call has ended, at the latest by its timeout; less long after an interrupt. After an abort it
+// does not wait at all, since the pending sends would go to a target that suffers.
 func (k *soaking) drain(ctx context.Context, failed error) {
 	idle := func() bool { return k.stream.Progress().Open() == 0 }
 	if failed != nil && ctx.Err() == nil {
 		return
 	}
 	if ctx.Err() == nil {
-		// Its error is that of ctx, which is looked at next.
+		// Its error is ctx's, which is checked next.
 		_ = k.stream.Wait(ctx, k.Load.Timeout+time.Second, time.Millisecond, idle)
 	}
 	if ctx.Err() != nil {
@@ -248,11 +253,12 @@ func (k *soaking) drain(ctx context.Context, failed error) {
 	}
 }
 
-// audit is what the generator did between two marks.
+// audit returns what the generator did between two marks.
 func (k *soaking) audit(from, to mark) record.Generator {
 	a, b := from.progress, to.progress
 	return record.Generator{
-		Treatment: k.trial.Treatment, Block: k.trial.Block, Engine: string(k.Load.Engine), Offered: b.Due - a.Due, Sent: b.Sent - a.Sent,
+		Treatment: k.trial.Treatment, Block: k.trial.Block, Engine: string(k.Load.Engine), Offered: b.Due - a.Due,
+		Sent:       b.Sent - a.Sent,
 		Unsendable: b.UnsentTimeouts - a.UnsentTimeouts, Seconds: (to.at - from.at).Seconds(), CPUSeconds: to.cpu - from.cpu,
 		BytesIn: b.BytesIn - a.BytesIn, BytesOut: b.BytesOut - a.BytesOut,
 		Workers: k.workers(), Placement: k.placed[k.trial.Treatment], Effort: to.meter.Since(&from.meter),

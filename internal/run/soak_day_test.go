@@ -22,8 +22,8 @@ import (
 	"tare/internal/record"
 )
 
-// hasty is a stream whose time is a fake clock's: a day passes in seconds. Its calls are made up one by one, and go where those of an engine
-// go: into histograms, from one Take to the next.
+// hasty is a stream whose time is a fake clock's: a day passes in seconds. Its calls are made up one by one, and go
+// where those of an engine go: into histograms, from one Take to the next.
 type hasty struct {
 	clock    *clock.Fake
 	began    time.Time
@@ -39,7 +39,8 @@ func newHasty(c *clock.Fake) func(context.Context, load.Config) (load.Stream, er
 		if conf.KeepCalls {
 			return nil, errors.New("a long run must not keep its calls")
 		}
-		return &hasty{clock: c, began: c.Now(), ops: len(conf.Operations), rng: rand.NewPCG(conf.Seed, 1), cells: make([]*load.Cell, len(conf.Operations)*load.Outcomes)}, nil
+		return &hasty{clock: c, began: c.Now(), ops: len(conf.Operations), rng: rand.NewPCG(conf.Seed, 1),
+			cells: make([]*load.Cell, len(conf.Operations)*load.Outcomes)}, nil
 	}
 }
 
@@ -104,7 +105,8 @@ func (h *hasty) call() {
 }
 
 func emptyCell(op int, o load.Outcome) *load.Cell {
-	return &load.Cell{Operation: op, Outcome: o, Response: &hist.Histogram{}, Service: &hist.Histogram{}, PoolWait: &hist.Histogram{}, Lateness: &hist.Histogram{}}
+	return &load.Cell{Operation: op, Outcome: o, Response: &hist.Histogram{}, Service: &hist.Histogram{},
+		PoolWait: &hist.Histogram{}, Lateness: &hist.Histogram{}}
 }
 
 func (h *hasty) Take() []load.Cell {
@@ -157,7 +159,7 @@ func (f *five) Read(context.Context) ([]metric.Sample, error) {
 	for i, q := range probe.Quantities() {
 		value := at.Seconds() * math.Sqrt(float64(i))
 		if q.Name == probe.Started.Name {
-			value = math.Floor(at.Hours() / 8) // started anew every eight hours
+			value = math.Floor(at.Hours() / 8) // restarted every eight hours
 		}
 		out = append(out, metric.Sample{Subject: f.Subject(), Metric: q.Name, Value: value})
 	}
@@ -198,7 +200,8 @@ func TestSoakOfADay(t *testing.T) {
 	}
 	disk := folderSize(t, req.Writer.Dir())
 	day := (24 * time.Hour).Seconds() / length.Seconds()
-	t.Logf("%v at %g/s, %d slices: %.1f MB on disk; %.1f MB of heap are live at most, %.1f MB allocated; %.1f MB held from the system with the tests before",
+	t.Logf("%v at %g/s, %d slices: %.1f MB on disk; %.1f MB of heap are live at most, %.1f MB allocated; %.1f MB held "+
+		"from the system with the tests before",
 		length, rate, cuts, float64(disk)/1e6, float64(live)/1e6, float64(peak)/1e6, float64(held)/1e6)
 	if float64(disk)*day > 200e6 || peak > 100e6 || live > 100e6 {
 		t.Errorf("%d bytes on disk (%.0f in a day), %d live, %d at the peak", disk, float64(disk)*day, live, peak)
@@ -208,7 +211,8 @@ func TestSoakOfADay(t *testing.T) {
 	if want := rate * length.Seconds(); math.Abs(float64(measured)-want) > want/1000 {
 		t.Errorf("%d calls were measured, want %g", measured, want)
 	}
-	if warm := trial.Window.Start; warm.Round(time.Second) != 5*time.Minute || (trial.Window.End-warm).Round(time.Second) != length {
+	if warm := trial.Window.Start; warm.Round(time.Second) != 5*time.Minute ||
+		(trial.Window.End-warm).Round(time.Second) != length {
 		t.Errorf("the window is %+v", trial.Window)
 	}
 	if want := int((length + 5*time.Minute - time.Second) / (8 * time.Hour)); last.Restarts != want {

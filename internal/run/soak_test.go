@@ -48,8 +48,8 @@ func ended(slices []record.Slice) (all, measured uint64, causes map[load.Cause]u
 	return all, measured, causes
 }
 
-// audit checks what holds of every soak, however it ended: slices without a gap, the same calls in slices, histograms and counts, and a
-// window that is what the slices measured.
+// audit checks what holds of every soak, however it ended: slices without a gap, the same calls in slices, histograms
+// and counts, and a window that is what the slices measured.
 func audit(t *testing.T, r *record.Record) *record.Trial {
 	t.Helper()
 	if len(r.Warnings) > 0 || len(r.Trials) != 1 {
@@ -80,14 +80,16 @@ func audit(t *testing.T, r *record.Record) *record.Trial {
 		}
 	})
 	if err != nil || damaged > 0 || counted != measured || read != measured {
-		t.Errorf("%d calls ended in the slices that are measured, %d are counted, %d are in the histograms; %d damaged, %v", measured, counted, read, damaged, err)
+		t.Errorf("%d calls ended in the slices that are measured, %d are counted, %d are in the histograms; %d damaged, %v",
+			measured, counted, read, damaged, err)
 	}
 	if w := trial.Window; measured > 0 {
 		i := slices.IndexFunc(trial.Slices, func(s record.Slice) bool { return !s.WarmUp })
 		if w == nil || w.Start != trial.Slices[i].Start || w.End != trial.Slices[len(trial.Slices)-1].End {
 			t.Errorf("the window is %v, the slices that are measured begin at %v", w, trial.Slices[i].Start)
 		}
-		if len(trial.Samples) != 2 || trial.Samples[0].When != record.Before || trial.Samples[1].When != record.After || len(trial.Generator) != 1 {
+		if len(trial.Samples) != 2 || trial.Samples[0].When != record.Before || trial.Samples[1].When != record.After ||
+			len(trial.Generator) != 1 {
 			t.Errorf("samples %v, generator %v", trial.Samples, trial.Generator)
 		}
 	}
@@ -161,7 +163,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// A target that is started anew in the middle costs calls, and nothing else.
+// A target that restarts in the middle loses calls, and nothing else.
 func TestSoakSurvivesARestart(t *testing.T) {
 	for _, engine := range []load.Engine{load.Fast, load.Std} {
 		t.Run(string(engine), func(t *testing.T) {
@@ -203,7 +205,8 @@ func TestSoakSurvivesARestart(t *testing.T) {
 			if last.Restarts != 1 {
 				t.Errorf("%d restarts were seen, want 1", last.Restarts)
 			}
-			if len(r.Warned) != 2 || !strings.Contains(r.Warned[0].Text, "cannot be read any more") || !strings.Contains(r.Warned[1].Text, "can be read again") {
+			if len(r.Warned) != 2 || !strings.Contains(r.Warned[0].Text, "cannot be read any more") ||
+				!strings.Contains(r.Warned[1].Text, "can be read again") {
 				t.Errorf("warnings %v, want one when the probe was lost and one when it was back", r.Warned)
 			}
 			missing := 0
@@ -228,12 +231,14 @@ func TestSoakSurvivesARestart(t *testing.T) {
 
 // An interrupt keeps all that was measured.
 func TestSoakInterrupted(t *testing.T) {
-	for name, at := range map[string]time.Duration{"measuring": 2200 * time.Millisecond, "warming up": 400 * time.Millisecond} {
+	for name, at := range map[string]time.Duration{"measuring": 2200 * time.Millisecond,
+		"warming up": 400 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := &visited{site: newSite(t)}
 			v.probes = []probe.Probe{pulse{v.site}}
-			req, open := soakOf(t, v, Load{Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000, Closed: &load.Closed{Workers: 4}})
+			req, open := soakOf(t, v, Load{Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000,
+				Closed: &load.Closed{Workers: 4}})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			req.Events = func(e Event) {
@@ -247,7 +252,8 @@ func TestSoakInterrupted(t *testing.T) {
 			r := open()
 			trial := audit(t, r)
 			agree(t, trial)
-			if trial.End == nil || trial.End.Status != record.Interrupted || r.Finish.Status != record.Interrupted || len(r.Warned) > 0 {
+			if trial.End == nil || trial.End.Status != record.Interrupted || r.Finish.Status != record.Interrupted ||
+				len(r.Warned) > 0 {
 				t.Errorf("the trial ended %v, the run %v, warnings %v", trial.End, r.Finish, r.Warned)
 			}
 			if (trial.Window != nil) != (name == "measuring") || len(trial.Slices) == 0 {
@@ -261,7 +267,8 @@ func TestSoakInterrupted(t *testing.T) {
 func TestSoakAborts(t *testing.T) {
 	v := &visited{site: newSite(t)}
 	req, open := soakOf(t, v, Load{
-		Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000, Closed: &load.Closed{Workers: 4}, Abort: &Abort{Share: 0.5, For: 500 * time.Millisecond},
+		Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000, Closed: &load.Closed{Workers: 4},
+		Abort: &Abort{Share: 0.5, For: 500 * time.Millisecond},
 	})
 	stopped := false
 	req.Events = func(e Event) {
@@ -286,7 +293,8 @@ func TestSoakAborts(t *testing.T) {
 // A ramp is warmed up at its rate, and then begins at nothing.
 func TestSoakRamp(t *testing.T) {
 	v := &visited{site: newSite(t)}
-	req, open := soakOf(t, v, Load{Rate: 400, Ramp: true, Timeout: 5 * time.Second, MaxConns: 8, Duration: 3 * time.Second})
+	req, open := soakOf(t, v, Load{Rate: 400, Ramp: true, Timeout: 5 * time.Second, MaxConns: 8,
+		Duration: 3 * time.Second})
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
 	}
@@ -317,7 +325,8 @@ func (slow) Read(ctx context.Context) ([]metric.Sample, error) {
 func TestSlowProbesHoldNothingUp(t *testing.T) {
 	v := &visited{site: newSite(t)}
 	v.probes = []probe.Probe{slow{}, pulse{v.site}}
-	req, open := soakOf(t, v, Load{Engine: load.Fast, Rate: 200, Timeout: 5 * time.Second, MaxConns: 8, Duration: 4 * time.Second})
+	req, open := soakOf(t, v, Load{Engine: load.Fast, Rate: 200, Timeout: 5 * time.Second, MaxConns: 8,
+		Duration: 4 * time.Second})
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
 	}

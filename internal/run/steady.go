@@ -11,7 +11,7 @@ import (
 	"tare/internal/record"
 )
 
-// The warm-up of a trial is a fifth of its length, within bounds: connections are made, caches filled, code compiled.
+// The warm-up of a trial is a fifth of its length, within bounds: connections are opened, caches filled, code compiled.
 const (
 	warmUpShare = 5
 	leastWarmUp = 500 * time.Millisecond
@@ -21,16 +21,17 @@ const (
 // growGap is the least time between two new connections, as package load has it.
 const growGap = time.Millisecond
 
-// poll is how often a segment looks whether it should end.
+// poll is the interval at which a segment checks whether it should end.
 const poll = 50 * time.Millisecond
 
-// steady offers one trial of a comparison: a warm-up, which does not count, then the window that does.
-func (x *runner) steady(ctx context.Context, t design.Trial, treatment design.Treatment, ops []load.Operation) (err error) {
+// steady runs one trial of a comparison: a warm-up, which does not count, then the window that does.
+func (x *runner) steady(ctx context.Context, t design.Trial, treatment design.Treatment,
+	ops []load.Operation) (err error) {
 	cfg, err := x.streamConfig(t, treatment, ops)
 	if err != nil {
 		return err
 	}
-	cfg.Seed = x.blockSeed(t.Block) // every arm of a block is sent the same calls at the same instants
+	cfg.Seed = x.blockSeed(t.Block) // every arm of a block receives the same calls at the same instants
 	acc := x.newAccount(ctx, t, treatment, ops)
 	s, err := x.open(ctx, cfg)
 	if err != nil {
@@ -42,14 +43,14 @@ func (x *runner) steady(ctx context.Context, t design.Trial, treatment design.Tr
 	if _, err := x.offer(ctx, stream, warm, x.ramp(), x.level(warm, x.blockSeed(t.Block)+1)); err != nil {
 		return fmt.Errorf("warm-up: %w", err)
 	}
-	acc.count(s.Take()) // what is dropped was warm-up
+	acc.count(s.Take()) // these were warm-up
 	if err := x.window(ctx, t, treatment, stream, acc); err != nil {
 		return err
 	}
 	return acc.close(ctx)
 }
 
-// guarded is a stream that ends by itself when the target suffers, if the file says so.
+// guarded returns a stream that ends by itself when the target suffers, if the file says so.
 func (x *runner) guarded(s load.Stream) load.Stream {
 	if x.Load.Abort == nil {
 		return s
@@ -57,8 +58,8 @@ func (x *runner) guarded(s load.Stream) load.Stream {
 	return &guard{Stream: s, abort: *x.Load.Abort}
 }
 
-// warmUp is how long a trial is warmed up: long enough for every identity to call once, so that the connections of a thousand callers are
-// made before the window begins, and are no cost of the calls in it.
+// warmUp returns the length of a trial's warm-up: long enough for every identity to call once, so that opening the
+// connections of a thousand callers is not part of the window.
 func (x *runner) warmUp(keys int) time.Duration {
 	warm := max(x.Load.Duration/warmUpShare, leastWarmUp, x.ramp())
 	if keys > 1 && x.Load.Rate > 0 {
@@ -68,9 +69,10 @@ func (x *runner) warmUp(keys int) time.Duration {
 	return min(warm, mostWarmUp)
 }
 
-// window offers what counts, waits until its last call has ended, and keeps it. The probes are read right around it, and around them what
-// the target says of itself, so that asking for it is in none of the probes.
-func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Treatment, s load.Stream, acc *account) error {
+// window offers the measured load, waits until its last call has ended, and records it. The probes are read right
+// before and after it; the target's own measurements are read around the probes, so that their cost is in no probe.
+func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Treatment, s load.Stream,
+	acc *account) error {
 	seen := x.witness(ctx, t, treatment)
 	if err := x.samples(ctx, t, treatment, record.Before, 0); err != nil {
 		return err
@@ -91,16 +93,18 @@ func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Tr
 		x.Writer.Calls(t.Treatment, t.Block, s.Calls(seg.Start)),
 		x.Writer.Cells(t.Treatment, t.Block, taken),
 		x.Writer.Generator(record.Generator{
-			Treatment: t.Treatment, Block: t.Block, Engine: string(x.Load.Engine), Offered: after.Due - before.Due, Sent: after.Sent - before.Sent,
-			Unsendable: after.UnsentTimeouts - before.UnsentTimeouts, Seconds: (seg.End - seg.Start).Seconds(), CPUSeconds: seg.CPU,
-			BytesIn: after.BytesIn - before.BytesIn, BytesOut: after.BytesOut - before.BytesOut,
+			Treatment: t.Treatment, Block: t.Block, Engine: string(x.Load.Engine), Offered: after.Due - before.Due,
+			Sent:       after.Sent - before.Sent,
+			Unsendable: after.UnsentTimeouts - before.UnsentTimeouts, Seconds: (seg.End - seg.Start).Seconds(),
+			CPUSeconds: seg.CPU,
+			BytesIn:    after.BytesIn - before.BytesIn, BytesOut: after.BytesOut - before.BytesOut,
 			Workers: x.workers(), Effort: seg.Effort, Placement: x.placed[t.Treatment],
 		}),
 		x.heldBack(t.Treatment, after.Held-before.Held),
 	)
 }
 
-// ramp is the time over which workers start. It belongs to the warm-up: what is measured is all of them at work.
+// ramp is the time over which workers start. It belongs to the warm-up: in the measured part all of them work.
 func (x *runner) ramp() time.Duration {
 	if x.Load.Closed == nil {
 		return 0
@@ -108,15 +112,16 @@ func (x *runner) ramp() time.Duration {
 	return x.Load.Closed.Ramp
 }
 
-// offer is one segment of the comparison's load.
-func (x *runner) offer(ctx context.Context, s load.Stream, d, ramp time.Duration, p load.Process) (load.Segment, error) {
+// offer runs one segment of the comparison's load.
+func (x *runner) offer(ctx context.Context, s load.Stream, d, ramp time.Duration,
+	p load.Process) (load.Segment, error) {
 	if c := x.Load.Closed; c != nil {
 		return s.Cycle(ctx, load.Closed{Workers: c.Workers, Ramp: min(ramp, d), Duration: d}, poll, nil)
 	}
 	return s.Offer(ctx, p, poll, nil)
 }
 
-// process is the open loop's arrivals over d.
+// process returns the open loop's arrivals over d.
 func (x *runner) process(d time.Duration, seed uint64) load.Process {
 	if x.Load.Ramp {
 		return load.Ramp{To: x.Load.Rate, Duration: d}
@@ -124,7 +129,7 @@ func (x *runner) process(d time.Duration, seed uint64) load.Process {
 	return x.level(d, seed)
 }
 
-// level is the open loop at its rate all the time, as a warm-up is.
+// level returns the open loop at its constant rate, as in a warm-up.
 func (x *runner) level(d time.Duration, seed uint64) load.Process {
 	if x.Load.Poisson {
 		return load.Poisson{Rate: x.Load.Rate, Duration: d, Seed: seed}

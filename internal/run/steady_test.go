@@ -21,8 +21,8 @@ func (*caller) Operations(design.Treatment) ([]load.Operation, error) {
 	}}}, nil
 }
 
-// TestWorkersAreAllAtWorkInTheWindow: workers start during the warm-up, which is not measured. A host that stalls can make a first quarter poor, but
-// not every time.
+// TestWorkersAreAllAtWorkInTheWindow: workers start during the warm-up, which is not measured. A host that stalls can
+// make a first quarter poor, but not every time.
 func TestWorkersAreAllAtWorkInTheWindow(t *testing.T) {
 	var poor []string
 	for range 4 {
@@ -40,7 +40,8 @@ func poorFirstQuarters(t *testing.T) (poor []string) {
 	req, open := start(t, &s.scale, Blocks{Most: 1})
 	req.Area = opened{Area: &s.scale, target: s}
 	const length = 800 * time.Millisecond
-	req.Load = Load{Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 8, Duration: length, Closed: &load.Closed{Workers: 8, Ramp: length}}
+	req.Load = Load{Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 8, Duration: length,
+		Closed: &load.Closed{Workers: 8, Ramp: length}}
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
 	}
@@ -65,7 +66,8 @@ func poorFirstQuarters(t *testing.T) (poor []string) {
 			}
 		}
 		if first*2 < last || first == 0 {
-			poor = append(poor, fmt.Sprintf("%s: %d calls in the first quarter of the window, %d in the last", trial.Treatment, first, last))
+			poor = append(poor, fmt.Sprintf("%s: %d calls in the first quarter of the window, %d in the last",
+				trial.Treatment, first, last))
 		}
 	}
 	return poor

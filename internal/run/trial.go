@@ -14,7 +14,7 @@ import (
 	"tare/internal/record"
 )
 
-// trial is one stay of one treatment under load: enter, verify, measure, leave.
+// trial measures one treatment once: enter, verify, measure, leave.
 func (x *runner) trial(ctx context.Context, t design.Trial) (err error) {
 	treatment := x.treatment(t.Treatment)
 	if err := x.target.Enter(ctx, treatment); err != nil {
@@ -31,7 +31,7 @@ func (x *runner) trial(ctx context.Context, t design.Trial) (err error) {
 	return x.measure(ctx, t, treatment)
 }
 
-// verify proves the treatment in force; without proof there is nothing to measure.
+// verify verifies that the treatment is in force; otherwise there is nothing to measure.
 func (x *runner) verify(ctx context.Context, t design.Trial, treatment design.Treatment) error {
 	x.event(Event{Phase: Verifying, Treatment: t.Treatment, Trial: t.Index + 1})
 	err := x.target.Verify(ctx, treatment)
@@ -59,15 +59,16 @@ func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.T
 	case design.Soak:
 		err = x.soak(ctx, t, treatment, ops)
 	case design.Capacity:
-		err = x.searched(ctx, t, treatment, ops)
+		err = x.probedSearch(ctx, t, treatment, ops)
 	case design.Compare, design.Scale:
 		err = x.steady(ctx, t, treatment, ops)
 	}
 	return x.endTrial(ctx, t, started, err)
 }
 
-// searched is a capacity search between two readings of the probes.
-func (x *runner) searched(ctx context.Context, t design.Trial, treatment design.Treatment, ops []load.Operation) error {
+// probedSearch runs a capacity search between two readings of the probes.
+func (x *runner) probedSearch(ctx context.Context, t design.Trial, treatment design.Treatment,
+	ops []load.Operation) error {
 	seen := x.witness(ctx, t, treatment)
 	if err := x.samples(ctx, t, treatment, record.Before, 0); err != nil {
 		return err
@@ -76,9 +77,10 @@ func (x *runner) searched(ctx context.Context, t design.Trial, treatment design.
 	return errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After, 0), seen.close(ctx))
 }
 
-// endTrial closes a trial. An interrupt drops it: it was cut short, and says nothing. What a soak has measured until then stands.
+// endTrial closes a trial. An interrupted trial is dropped, except a soak: what it has measured until then counts.
 func (x *runner) endTrial(ctx context.Context, t design.Trial, started time.Time, err error) error {
-	end := record.TrialEnd{Treatment: t.Treatment, Block: t.Block, Seconds: x.Env.Clock.Now().Sub(started).Seconds(), Status: record.Complete}
+	end := record.TrialEnd{Treatment: t.Treatment, Block: t.Block, Seconds: x.Env.Clock.Now().Sub(started).Seconds(),
+		Status: record.Complete}
 	switch {
 	case err != nil && ctx.Err() != nil && x.Question == design.Soak:
 		end.Status = record.Interrupted
@@ -122,7 +124,7 @@ func (x *runner) begin(t design.Trial, ops []load.Operation) error {
 	return x.Writer.TrialBegin(begin)
 }
 
-// operations is the target's mix with the file's weights.
+// operations returns the target's mix with the file's weights.
 func (x *runner) operations(t design.Treatment) ([]load.Operation, error) {
 	ops, err := x.target.Operations(t)
 	if err != nil {
@@ -148,18 +150,20 @@ func (x *runner) operations(t design.Treatment) ([]load.Operation, error) {
 	return mix, nil
 }
 
-// samples reads every probe once. A probe that cannot be read is a warning: the answer does not hang on it.
-func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.Treatment, when record.When, point int) error {
+// samples reads every probe once. A probe that cannot be read is a warning only.
+func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.Treatment, when record.When,
+	point int) error {
 	var all []metric.Sample
 	at := x.Env.Clock.Now().Sub(x.start)
 	probes := slices.Clone(x.target.Probes(treatment))
 	if when == record.After {
-		slices.Reverse(probes) // so that what reading one of them costs another lies outside of both readings
+		slices.Reverse(probes) // so that the cost of reading one probe to the others lies outside both readings
 	}
 	for _, p := range probes {
 		s, err := ask(ctx, p)
 		if err != nil {
-			w := record.Warning{Treatment: t.Treatment, Text: fmt.Sprintf("probe of %s, %s the trial: %v", p.Subject(), when, err)}
+			w := record.Warning{Treatment: t.Treatment, Text: fmt.Sprintf("probe of %s, %s the trial: %v",
+				p.Subject(), when, err)}
 			if err := x.Writer.Warning(w); err != nil {
 				return err
 			}
@@ -169,7 +173,7 @@ func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.T
 	return x.Writer.Samples(record.Samples{Treatment: t.Treatment, Block: t.Block, When: when, Point: point, Samples: all})
 }
 
-// readWithin bounds the reading of a probe around a trial: one that hangs must not keep the run from ending.
+// readWithin bounds the reading of a probe around a trial: a hanging probe must not keep the run from ending.
 const readWithin = 10 * time.Second
 
 func ask(ctx context.Context, p probe.Probe) ([]metric.Sample, error) {

@@ -11,7 +11,7 @@ import (
 	"tare/internal/record"
 )
 
-// A witness is what the target says of the requests that it serves while a trial is measured.
+// A witness reads the target's own measurements of the requests of a trial.
 type witness struct {
 	*runner
 	trial     design.Trial
@@ -22,7 +22,8 @@ type witness struct {
 	err       error
 }
 
-// witness reads the target's totals before what is measured. It may cost the target work: the probes are read after it.
+// witness reads the target's totals before the measured part. That may cost the target work: the probes are read after
+// it.
 func (x *runner) witness(ctx context.Context, t design.Trial, treatment design.Treatment) *witness {
 	w := &witness{runner: x, trial: t, treatment: treatment, asked: x.Env.Clock.Now()}
 	target, ok := x.target.(area.Witness)
@@ -41,8 +42,8 @@ func witnessed(ctx context.Context, target area.Witness, t design.Treatment) (*a
 	return target.Witnessed(ctx, t)
 }
 
-// close reads the totals again and writes the difference. That they cannot be read does not end the run: the record says so, and the analysis warns.
-// After an interrupt ctx has ended, and what is not going to be judged is not asked for.
+// close reads the totals again and writes the difference. If they cannot be read, the run continues: the record says
+// so, and the analysis warns. After an interrupt ctx has ended, and it reads nothing, since the trial is dropped.
 func (w *witness) close(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -63,28 +64,29 @@ func (w *witness) close(ctx context.Context) error {
 	return w.Writer.Served(r)
 }
 
-// since fills in r.
+// since completes r.
 func (w *witness) since(ctx context.Context, r *record.Served) error {
 	after, err := witnessed(ctx, w.target, w.treatment)
 	if err != nil {
 		return err
 	}
 	if after == nil {
-		return errors.New("the target no longer says what it has served")
+		return errors.New("the target no longer reports what it has served")
 	}
-	if !sayable(w.before) || !sayable(after) {
-		return errors.New("the target's totals hold what is no number")
+	if !isFinite(w.before) || !isFinite(after) {
+		return errors.New("the target's totals contain a value that is not finite")
 	}
 	r.Served, r.Restarted = after.Since(w.before)
 	if s := after.Started; r.Restarted && s != w.before.Started && s > 0 && s < float64(w.asked.UnixNano())/1e9 {
 		r.Served, r.Restarted = area.Served{}, false
-		return errors.New("the readings before and after the trial are of two servers: each counts only what it served itself")
+		return errors.New("the readings before and after the trial are of two servers: each counts only what it served " +
+			"itself")
 	}
 	return nil
 }
 
-// sayable reports whether all numbers are finite: no record can hold others.
-func sayable(s *area.Served) bool {
+// isFinite reports whether all numbers are finite: a record cannot hold others.
+func isFinite(s *area.Served) bool {
 	sum := s.Started * 0
 	for i := range s.Requests {
 		r := &s.Requests[i]
@@ -99,5 +101,5 @@ func sayable(s *area.Served) bool {
 	for _, p := range s.Parts {
 		sum += 0 * p.Seconds
 	}
-	return !math.IsNaN(sum) // 0 × infinity is none either
+	return !math.IsNaN(sum) // 0 × infinity is NaN too
 }

@@ -52,9 +52,10 @@ func (c *counting) Witnessed(ctx context.Context, _ design.Treatment) (*area.Ser
 	}
 	n := c.calls.Load()
 	s := &area.Served{
-		Started:  1000,
-		Requests: []area.ServedRequests{{Verb: "POST", Resource: "pods", Count: n, Seconds: float64(n) / 2}, {Verb: "GET", Resource: "pods", Count: 7}},
-		Parts:    []area.ServedPart{{Part: "storage", Name: "pods", Action: "create", Count: 2 * n}},
+		Started: 1000,
+		Requests: []area.ServedRequests{{Verb: "POST", Resource: "pods", Count: n, Seconds: float64(n) / 2},
+			{Verb: "GET", Resource: "pods", Count: 7}},
+		Parts: []area.ServedPart{{Part: "storage", Name: "pods", Action: "create", Count: 2 * n}},
 	}
 	if c.now != nil {
 		return c.now(c.readings, s)
@@ -92,7 +93,8 @@ func witnessing(t *testing.T, c *counting, q design.Question, l Load) *record.Re
 	return open()
 }
 
-// TestWitness: what the target counts between its readings is what was sent in the window, warm-up excluded, and the probes are read within.
+// TestWitness: what the target counts between its readings is what was sent in the window, warm-up excluded, and the
+// probes are read within.
 func TestWitness(t *testing.T) {
 	c := &counting{}
 	r := witnessing(t, c, design.Compare, Load{Rate: 100, Duration: 500 * time.Millisecond})
@@ -119,7 +121,8 @@ func TestWitness(t *testing.T) {
 			t.Fatalf("%+v: want only what has changed", s)
 		}
 		// A call of the warm-up may be under way when the target is asked.
-		if n := s.Requests[0].Count; n+8 < calls || n > calls || n < 40 || s.Requests[0].Seconds != float64(n)/2 || s.Parts[0].Count != 2*n || phases != calls {
+		if n := s.Requests[0].Count; n+8 < calls || n > calls || n < 40 || s.Requests[0].Seconds != float64(n)/2 ||
+			s.Parts[0].Count != 2*n || phases != calls {
 			t.Errorf("the target counts %+v, %d calls were made, %d phases", s, calls, phases)
 		}
 	}
@@ -155,7 +158,8 @@ func TestWitnessOfACapacityLadderAndASoak(t *testing.T) {
 				t.Fatalf("warnings %v, served %v", r.Warned, r.Trials[0].Served)
 			}
 			s := r.Trials[0].Served[0]
-			// At the beginning of what a soak measures, and at the end of a search, calls are under way; a search makes calls that are in no histogram.
+			// At the beginning of what a soak measures, and at the end of a search, calls are under way; a search makes calls
+			// that are in no histogram.
 			if n := s.Requests[0].Count; n+20 < calls || n > calls+100 || calls < 30 || phases != calls {
 				t.Errorf("the target counts %d, %d calls were made, %d phases", n, calls, phases)
 			}
@@ -175,9 +179,10 @@ func TestWitnessThatCannotBeRead(t *testing.T) {
 		again   bool
 		nothing bool
 	}{
-		"never":    {now: func(int, *area.Served) (*area.Served, error) { return nil, errors.New("forbidden") }, err: "forbidden"},
+		"never": {now: func(int, *area.Served) (*area.Served, error) { return nil, errors.New("forbidden") },
+			err: "forbidden"},
 		"not once": {now: after(func(*area.Served) (*area.Served, error) { return nil, errors.New("gone") }), err: "gone"},
-		"silent":   {now: after(func(*area.Served) (*area.Served, error) { return nil, nil }), err: "no longer says"},
+		"silent":   {now: after(func(*area.Served) (*area.Served, error) { return nil, nil }), err: "no longer reports"},
 		"measures nothing": {
 			now: func(int, *area.Served) (*area.Served, error) { return nil, nil }, nothing: true,
 		},
@@ -215,7 +220,8 @@ func TestWitnessThatCannotBeRead(t *testing.T) {
 					t.Fatalf("served %v, end %v", trial.Served, trial.End)
 				}
 				s := trial.Served[0]
-				if !strings.Contains(s.Error, c.err) || (c.err == "") != (s.Error == "") || len(s.Requests) != c.rows || s.Restarted != c.again {
+				if !strings.Contains(s.Error, c.err) || (c.err == "") != (s.Error == "") || len(s.Requests) != c.rows ||
+					s.Restarted != c.again {
 					t.Errorf("%+v", s)
 				}
 			}

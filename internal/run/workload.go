@@ -12,15 +12,16 @@ import (
 	"tare/internal/record"
 )
 
-// A Workload is one shape of load, offered once the target has been brought into a stage.
+// A Workload is one shape of load, offered after the target has reached a stage.
 type Workload struct {
 	Name    string
-	Rate    float64 // 1/s while it offers anything
+	Rate    float64 // 1/s during the load
 	Process load.Process
-	Stage   area.Stage // empty: as it is
+	Stage   area.Stage // empty: unchanged
 }
 
-// points are the rows of a ladder, from rates or from workloads. The probes are read around each: what a point used is a difference.
+// points returns the points of a ladder, from rates or from workloads. The probes are read around each: the use at a
+// point is a difference.
 func (x *runner) points(t design.Trial, treatment design.Treatment, s capacity.Stream) []capacity.Planned {
 	var points []capacity.Planned
 	for _, rate := range x.Load.Rates {
@@ -42,7 +43,7 @@ func (x *runner) points(t design.Trial, treatment design.Treatment, s capacity.S
 	return points
 }
 
-// stage brings the target into a stage. Connections do not survive it: callers of a target that was started anew have none.
+// stage brings the target into a stage. Connections do not survive it: a restarted target has none.
 func (x *runner) stage(ctx context.Context, t design.Treatment, s capacity.Stream, stage area.Stage) error {
 	if stage == "" {
 		return nil

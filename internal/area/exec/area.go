@@ -1,5 +1,6 @@
-// Package exec is the area of programs that users write: whatever a control costs, in any language, a program that speaks a small protocol of JSON
-// lines on its standard input and output performs the calls and times them, and tare does the rest. docs/reference/exec.md describes the protocol.
+// Package exec is the area of users' own programs: a program in any language reads JSON lines on its standard input,
+// performs the calls, times them, and answers on its standard output; tare does the rest. docs/reference/exec.md
+// describes the protocol.
 package exec
 
 import (
@@ -12,7 +13,7 @@ import (
 	"tare/internal/driver"
 )
 
-// Area is the area of programs that users write.
+// Area is the area of users' own programs.
 type Area struct{}
 
 var (
@@ -30,9 +31,11 @@ func (Area) Cells() map[design.Question]area.Cell {
 	return map[design.Question]area.Cell{
 		design.Compare: {Answered: true},
 		design.Scale:   {Answered: true},
-		design.Capacity: {Reason: "the program makes its calls itself, one batch after another, so none arrives before the last one has ended and no queue can " +
+		design.Capacity: {Reason: "the program makes its calls itself, one batch after another, so none arrives before " +
+			"the last one has ended and no queue can " +
 			"overflow; a server of yours is asked at a rate by identity, decision or admission"},
-		design.Soak: {Reason: "the program is asked for batches of milliseconds and waits in between, so nothing loads it steadily for hours; a server of yours is " +
+		design.Soak: {Reason: "the program is asked for batches of milliseconds and waits in between, so nothing loads it " +
+			"steadily for hours; a server of yours is " +
 			"by identity, decision or admission"},
 	}
 }
@@ -68,7 +71,8 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	}), nil
 }
 
-// Undo implements area.Area: it ends journaled processes, has the program take back what it prepared, and removes folders, in the order given.
+// Undo implements area.Area: in the order given, it ends journaled processes, makes the program undo what it prepared,
+// and removes folders.
 func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error {
 	return driver.Undo(ctx, changes, env)
 }

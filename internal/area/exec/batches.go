@@ -8,8 +8,9 @@ import (
 
 var _ area.Batcher = (*Spec)(nil)
 
-// Batches implements area.Batcher, without starting the program: an operation whose rounds and span are the program's own is counted as a usual
-// one, and where all are to be timed, however many there are, as one that has no name.
+// Batches implements area.Batcher without starting the program. Operations whose rounds and span the program chooses
+// count with the usual ones. If all operations are to be timed, their number is unknown, and they count as one without
+// a name.
 func (s *Spec) Batches() []area.Batches {
 	names := s.Operations
 	if len(names) == 0 {

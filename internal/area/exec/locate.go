@@ -13,7 +13,7 @@ import (
 	"tare/internal/driver"
 )
 
-// A hinted error knows what the person can do.
+// A hinted error carries a next step.
 type hinted struct {
 	error
 
@@ -26,7 +26,8 @@ func hint(path, next, format string, args ...any) error {
 	return hinted{error: fmt.Errorf(format, args...), path: path, hint: next}
 }
 
-// program finds the program on this host and gathers its environment. All paths are absolute, so that `tare undo` finds it from anywhere.
+// program finds the program on this host and collects its environment. All paths are absolute, so that `tare undo`
+// works from any folder.
 func (s *Spec) program(env area.Env) (driver.Program, error) {
 	dir, err := s.folder()
 	if err != nil {
@@ -40,10 +41,12 @@ func (s *Spec) program(env area.Env) (driver.Program, error) {
 	if err != nil {
 		return driver.Program{}, err
 	}
-	return driver.Program{Name: s.name(), Path: path, Args: s.Program[1:], Dir: dir, Env: vars, Files: s.code(path, dir)}, nil
+	return driver.Program{Name: s.name(), Path: path, Args: s.Program[1:], Dir: dir, Env: vars, Files: s.code(path, dir)},
+		nil
 }
 
-// code are the files that make the program what it is: the binary, and of its arguments those that are scripts or may be run. Others may be its data.
+// code returns the files that define the program: the binary, and those arguments that are scripts or executables.
+// Other arguments may be data.
 func (s *Spec) code(path, dir string) map[string]string {
 	out := map[string]string{path: path}
 	for _, arg := range s.Program[1:] {
@@ -61,7 +64,7 @@ func (s *Spec) code(path, dir string) map[string]string {
 	return out
 }
 
-// name is what the program is called in errors and tables: its file, or the script that it interprets.
+// name is the program's name in errors and tables: its file, or the script that it interprets.
 func (s *Spec) name() string {
 	for _, arg := range s.Program[1:] {
 		if _, script := interpreters()[filepath.Ext(arg)]; script && !strings.HasPrefix(arg, "-") {
@@ -71,7 +74,7 @@ func (s *Spec) name() string {
 	return filepath.Base(s.Program[0])
 }
 
-// folder is the program's working folder.
+// folder returns the program's working folder.
 func (s *Spec) folder() (string, error) {
 	dir, err := filepath.Abs(s.Dir)
 	if err != nil {
@@ -79,7 +82,8 @@ func (s *Spec) folder() (string, error) {
 	}
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", hint("dir", "dir is looked up from the folder in which tare was started; leave it out to run there", "there is no folder %s", dir)
+		return "", hint("dir", "dir is looked up from the folder in which tare was started; leave it out to run there",
+			"there is no folder %s", dir)
 	case err != nil:
 		return "", hint("dir", "", "look at the program's folder: %w", err)
 	case !info.IsDir():
@@ -96,7 +100,8 @@ func searchPath(env area.Env) []string {
 	return filepath.SplitList(text)
 }
 
-// environment is all that the program sees of tare's own: the usual variables that are set, and those that the file names.
+// environment returns the variables that the program receives: the usual ones that are set, and those that the file
+// names.
 func (s *Spec) environment(env area.Env) ([]string, error) {
 	get := env.Getenv
 	if get == nil {
@@ -111,15 +116,16 @@ func (s *Spec) environment(env area.Env) ([]string, error) {
 	for i, name := range s.Env {
 		value, ok := get(string(name))
 		if !ok {
-			return nil, hint(fmt.Sprintf("env[%d]", i), "set it, or leave it out of target.env", "the environment variable %s, which the program is to get, is not set", name)
+			return nil, hint(fmt.Sprintf("env[%d]", i), "set it, or leave it out of target.env",
+				"the environment variable %s, which the program is to get, is not set", name)
 		}
 		out = append(out, string(name)+"="+value)
 	}
 	return out, nil
 }
 
-// locate finds a program as a shell would that stands in dir. Relative folders of PATH are passed over: what is found there depends on where tare
-// was started.
+// locate finds a program as a shell in dir would. It skips relative folders of PATH: what they contain depends on where
+// tare was started.
 func locate(name, dir string, search []string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		path := name
@@ -140,12 +146,13 @@ func locate(name, dir string, search []string) (string, error) {
 	return "", hint("program[0]", next, "no program %q in any folder of PATH", name)
 }
 
-// runnable says why the file at path cannot be started.
+// runnable returns an error if the file at path cannot be started.
 func runnable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return hint("program[0]", "a relative path is looked up from target.dir; build it first if it must be built", "there is no program %s", path)
+		return hint("program[0]", "a relative path is looked up from target.dir; build it first if it must be built",
+			"there is no program %s", path)
 	case err != nil:
 		return hint("program[0]", "", "look at the program: %w", err)
 	case info.IsDir():
@@ -153,17 +160,19 @@ func runnable(path string) error {
 	case !info.Mode().IsRegular():
 		return hint("program[0]", "", "%s is no file", path)
 	case info.Mode().Perm()&0o111 == 0:
-		return hint("program[0]", "make it executable (chmod +x), or name what runs it: program: ["+interpreterOf(path)+", "+path+"]", "%s is not executable", path)
+		return hint("program[0]", "make it executable (chmod +x), or name what runs it: program: ["+interpreterOf(
+			path)+", "+path+"]", "%s is not executable", path)
 	}
 	return script(path)
 }
 
-// interpreters run scripts, by the end of their names.
+// interpreters run scripts, by the suffixes of the scripts' names.
 func interpreters() map[string]string {
-	return map[string]string{".py": "python3", ".sh": "sh", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl", ".jar": "java, -jar", ".php": "php", ".lua": "lua"}
+	return map[string]string{".py": "python3", ".sh": "sh", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl",
+		".jar": "java, -jar", ".php": "php", ".lua": "lua"}
 }
 
-// interpreterOf guesses from a file's name what runs it.
+// interpreterOf returns the likely interpreter of a file, from its name.
 func interpreterOf(path string) string {
 	if name, ok := interpreters()[filepath.Ext(path)]; ok {
 		return name
@@ -171,11 +180,12 @@ func interpreterOf(path string) string {
 	return "python3"
 }
 
-// script says why a script's first line does not lead to a program: the kernel would only say that there is no such file, which is there.
+// script returns an error if a script's first line names no program: the kernel would report only that the file does
+// not exist, although the script does.
 func script(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil // it may be run, though not read
+		return nil // it is executable, though not readable
 	}
 	defer func() { _ = f.Close() }()
 	head := make([]byte, 256)
@@ -187,13 +197,16 @@ func script(path string) error {
 	line, _, _ = strings.Cut(line, "\n")
 	words := strings.Fields(line)
 	if len(words) == 0 {
-		return hint("program[0]", "name what runs it: program: ["+interpreterOf(path)+", "+path+"]", "%s begins with #! and no program after it", path)
+		return hint("program[0]", "name what runs it: program: ["+interpreterOf(path)+", "+path+"]",
+			"%s begins with #! and no program after it", path)
 	}
 	if strings.HasSuffix(line, "\r") {
-		return hint("program[0]", "save it with line ends of Unix", "the first line of %s ends with a carriage return, which the kernel takes for a part of the program's name", path)
+		return hint("program[0]", "save it with line ends of Unix",
+			"the first line of %s ends with a carriage return, which the kernel takes for a part of the program's name", path)
 	}
 	if _, err := os.Stat(words[0]); err != nil {
-		return hint("program[0]", "name what runs it: program: ["+interpreterOf(path)+", "+path+"]", "%s is to be run by %s, which cannot be found", path, words[0])
+		return hint("program[0]", "name what runs it: program: ["+interpreterOf(path)+", "+path+"]",
+			"%s is to be run by %s, which cannot be found", path, words[0])
 	}
 	return nil
 }

@@ -119,7 +119,8 @@ func TestProgramSaysWhatIsMissing(t *testing.T) {
 	}{
 		{Spec{Program: []string{"sh"}, Dir: "nowhere"}, "dir", "there is no folder"},
 		{Spec{Program: []string{"sh"}, Dir: "file"}, "dir", "is no folder"},
-		{Spec{Program: []string{"sh"}, Env: []Variable{"HOME", "MISSING"}}, "env[1]", "the environment variable MISSING, which the program is to get, is not set"},
+		{Spec{Program: []string{"sh"}, Env: []Variable{"HOME", "MISSING"}}, "env[1]",
+			"the environment variable MISSING, which the program is to get, is not set"},
 		{Spec{Program: []string{"no-such-program"}}, "program[0]", "no program"},
 	} {
 		_, err := c.spec.program(area.Env{Getenv: getenv("PATH", os.Getenv("PATH"), "HOME", "/")})
@@ -136,7 +137,8 @@ func TestProgramSaysWhatIsMissing(t *testing.T) {
 
 func TestShellWord(t *testing.T) {
 	for word, want := range map[string]string{
-		"python3": "python3", "a/b-c_d.e=f": "a/b-c_d.e=f", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'", "ä": "'ä'", "a;b": "'a;b'", "[": "'['", "~": "'~'",
+		"python3": "python3", "a/b-c_d.e=f": "a/b-c_d.e=f", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'",
+		"ä": "'ä'", "a;b": "'a;b'", "[": "'['", "~": "'~'",
 	} {
 		if got := shellWord(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)

@@ -65,7 +65,8 @@ func beWorker(socket string) {
 	}
 }
 
-// beDriver has calls made by a worker that is no child of it. It names that process only if the level "named" says so, and counts no CPU time.
+// beDriver has calls made by a worker that is no child of it. It names that process only if the level "named" says so,
+// and counts no CPU time.
 func beDriver() {
 	var worker net.Conn
 	answers := json.NewEncoder(os.Stdout)
@@ -83,7 +84,8 @@ func beDriver() {
 		switch r.Do {
 		case "describe":
 			ok = map[string]any{
-				"protocol": 1, "name": "asker", "version": "7", "operations": []any{map[string]any{"name": "ask"}, map[string]any{"name": "nothing", "harness": true}},
+				"protocol": 1, "name": "asker", "version": "7", "operations": []any{map[string]any{"name": "ask"},
+					map[string]any{"name": "nothing", "harness": true}},
 				"factors": map[string][]string{"named": {"yes", "no"}, "socket": {}, "pid": {}},
 			}
 		case "prepare":

@@ -15,7 +15,8 @@ import (
 	"tare/internal/driver"
 )
 
-// Preflight implements area.Area: it finds the program, has it describe itself, and holds the file against that. Nothing is prepared, nothing is left.
+// Preflight implements area.Area: it finds the program, lets it describe itself, and checks the file against the
+// description. It prepares nothing and leaves nothing behind.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
 	spec, ok := s.(*Spec)
 	if !ok {
@@ -27,12 +28,14 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	}
 	d, err := driver.Try(ctx, program, time.Duration(spec.DescribeWithin))
 	if err != nil {
-		next := "try it by hand: " + spec.byHand(program.Dir)
+		next := "run it manually: " + spec.manualCommand(program.Dir)
 		if errors.Is(err, driver.ErrLate) {
-			next = "let it describe itself at once, and do what is slow in prepare, or give it longer with describe_within; " + next
+			next = "let it describe itself at once, and do what is slow in prepare, or give it longer with describe_within; " +
+				next
 		}
 		if errors.Is(err, syscall.ENOEXEC) {
-			next = "a script needs a first line such as #!/usr/bin/env python3, or what runs it before it in program; a binary must be of this machine's kind"
+			next = "a script needs a first line such as #!/usr/bin/env python3, or what runs it before it in program; a " +
+				"binary must be of this machine's kind"
 		}
 		return []area.Finding{{Path: "target.program", Severity: area.Error, Message: err.Error(), Hint: next}}
 	}
@@ -69,7 +72,8 @@ func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Progra
 	return out, nil
 }
 
-// starts is how long the processes of so many treatments take to start, to describe themselves and to end, each of them as long as one took just now.
+// starts estimates how long the processes of so many treatments take to start, describe themselves and end, given how
+// long one took just now.
 func (s *Spec) starts(treatments int, took time.Duration) (once, block time.Duration, counts string) {
 	each := time.Duration(treatments) * took
 	often := "at the beginning, in each block and at the end"
@@ -77,14 +81,15 @@ func (s *Spec) starts(treatments int, took time.Duration) (once, block time.Dura
 	if s.Fresh == freshRun {
 		once, block, often = each, 0, "once"
 	}
-	return once, block, fmt.Sprintf("each of %d process(es) takes %s to start and to end, as just now, %s; what prepare takes besides is not known before a run, and not in it",
+	return once, block, fmt.Sprintf("each of %d process(es) takes %s to start and to end, as just now, %s; what "+
+		"prepare takes besides is not known before a run, and not in it",
 		treatments, brief(took), often)
 }
 
-// brief is a short time for people.
+// brief formats a short time.
 func brief(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
-// finding is an error of ours as a finding.
+// finding turns an error into a finding.
 func finding(err error) area.Finding {
 	f := area.Finding{Path: "target", Severity: area.Error, Message: err.Error()}
 	if h, ok := errors.AsType[hinted](err); ok {
@@ -93,12 +98,13 @@ func finding(err error) area.Finding {
 	return f
 }
 
-// byHand is a command line that shows a person what the program says.
-func (s *Spec) byHand(dir string) string {
-	return fmt.Sprintf(`cd %s && printf '{"id":1,"do":"describe","protocol":%d}\n{"id":2,"do":"stop"}\n' | %s`, shellWord(dir), driver.Protocol, s.commandLine())
+// manualCommand is a command line that shows the user the program's answer.
+func (s *Spec) manualCommand(dir string) string {
+	return fmt.Sprintf(`cd %s && printf '{"id":1,"do":"describe","protocol":%d}\n{"id":2,"do":"stop"}\n' | %s`,
+		shellWord(dir), driver.Protocol, s.commandLine())
 }
 
-// commandLine is the program with its arguments, as one would type it.
+// commandLine is the program with its arguments, as typed in a shell.
 func (s *Spec) commandLine() string {
 	words := make([]string, 0, len(s.Program))
 	for _, w := range s.Program {
@@ -107,7 +113,7 @@ func (s *Spec) commandLine() string {
 	return strings.Join(words, " ")
 }
 
-// shellWord quotes a word for a shell where that is needed.
+// shellWord quotes a word for a shell if necessary.
 func shellWord(w string) string {
 	plain := func(r rune) bool {
 		return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:=@_", r)
@@ -118,7 +124,7 @@ func shellWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// introduce says what was found.
+// introduce summarizes the program's description.
 func introduce(d driver.Description, p driver.Program) string {
 	var operations []string
 	for _, o := range d.Operations {
@@ -140,7 +146,7 @@ func introduce(d driver.Description, p driver.Program) string {
 	return text + "; factors " + strings.Join(factors, ", ")
 }
 
-// Creates says what a run of s makes on this host, for the plan.
+// Creates lists what a run of s creates on this host, for the plan.
 func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	spec, ok := s.(*Spec)
 	if !ok || len(spec.Program) == 0 {

@@ -52,7 +52,8 @@ func (m *memory) Undone(c area.Change) error {
 // pending are the changes that are still there, the latest first.
 func (m *memory) pending() (out []area.Change) {
 	for _, c := range slices.Backward(m.all) {
-		if _, ok := m.open[c.Kind+" "+c.ID]; ok && !slices.ContainsFunc(out, func(o area.Change) bool { return o.Kind == c.Kind && o.ID == c.ID }) {
+		if _, ok := m.open[c.Kind+" "+c.ID]; ok &&
+			!slices.ContainsFunc(out, func(o area.Change) bool { return o.Kind == c.Kind && o.ID == c.ID }) {
 			out = append(out, c)
 		}
 	}
@@ -91,7 +92,8 @@ func begin(t *testing.T, s *Spec, env area.Env, j area.Journal) area.Target {
 		t.Fatal(err)
 	}
 	for _, step := range []func(context.Context, design.Treatment) error{
-		func(ctx context.Context, tr design.Treatment) error { return target.Prepare(ctx, tr, j) }, target.Enter, target.Verify,
+		func(ctx context.Context, tr design.Treatment) error { return target.Prepare(ctx, tr, j) },
+		target.Enter, target.Verify,
 	} {
 		for _, tr := range env.Treatments {
 			if err := step(t.Context(), tr); err != nil {
@@ -248,7 +250,8 @@ func TestExamples(t *testing.T) {
 func TestExampleRefuses(t *testing.T) {
 	bad := treatment("check", "none", "size", "0")
 	env := outside(t, bad)
-	target, err := Area{}.Open(t.Context(), &Spec{Program: []string{python(t), "examples/exec/hash.py"}, Dir: root(t)}, env)
+	target, err := Area{}.Open(t.Context(), &Spec{Program: []string{python(t), "examples/exec/hash.py"},
+		Dir: root(t)}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,16 +327,19 @@ func TestNamedProcessesCount(t *testing.T) {
 	env := outside(t, named, unnamed)
 	t.Setenv("MY_TOKEN", "hunter2")
 	s := &Spec{
-		Program: []string{self, "be-a-driver"}, Env: []Variable{"MY_TOKEN"}, Settings: told("socket", socket, "pid", strconv.Itoa(worker.Process.Pid)),
+		Program: []string{self, "be-a-driver"}, Env: []Variable{"MY_TOKEN"},
+		Settings:   told("socket", socket, "pid", strconv.Itoa(worker.Process.Pid)),
 		Operations: []string{"ask"},
 	}
 	var j memory
 	target := begin(t, s, env, &j)
 	with, without := costs(t, target, named, "ask", 10), costs(t, target, unnamed, "ask", 10)
 	if with["cpu"] < burns.Seconds() || without["cpu"] > burns.Seconds()/2 {
-		t.Errorf("a call takes %v of CPU with the worker named, %v without; the worker burns %v", with["cpu"], without["cpu"], burns)
+		t.Errorf("a call takes %v of CPU with the worker named, %v without; the worker burns %v", with["cpu"],
+			without["cpu"], burns)
 	}
-	for tr, want := range map[string][]string{named.ID: {filepath.Base(self), "worker"}, unnamed.ID: {filepath.Base(self)}} {
+	for tr, want := range map[string][]string{named.ID: {filepath.Base(self), "worker"},
+		unnamed.ID: {filepath.Base(self)}} {
 		var subjects []string
 		for _, p := range target.Probes(map[string]design.Treatment{named.ID: named, unnamed.ID: unnamed}[tr]) {
 			subjects = append(subjects, p.Subject())

@@ -14,14 +14,14 @@ import (
 	"tare/internal/unit"
 )
 
-// Spec is the `target:` section of an experiment with a program of the user's own. What is varied is said by the treatments: the program says which
-// factors it knows.
+// Spec is the `target:` section of an experiment with a user's program. The treatments vary factors that the program
+// describes.
 type Spec struct {
 	// Program is the program with its arguments. A name without a slash is looked up by PATH, a relative path from Dir.
 	Program []string `yaml:"program" json:"program" jsonschema:"required,minItems=1,maxItems=256" jsonschema_description:"Program and arguments. A name without a slash is looked up by PATH, a relative path from dir. No shell is involved unless one is named: [sh, -c, \"…\"]. Arguments are written into the record: they must hold no secret."`
 	// Dir is its working folder; empty: where tare was started.
 	Dir string `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema_description:"Working folder of the program. Default: the folder in which tare was started."`
-	// Env are names of variables that it gets besides driver.Usual.
+	// Env are the names of variables that it receives besides driver.Usual.
 	Env []Variable `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"minItems=1,maxItems=64" jsonschema_description:"Environment variables that it gets besides PATH, HOME, LANG, TMPDIR and USER: their names. Values are taken from tare's own environment and are never written anywhere."`
 	// Settings are levels that all treatments share.
 	Settings map[string]Setting `yaml:"settings,omitempty" json:"settings,omitempty" jsonschema_description:"What the program is told in every treatment, by name, as it is told the levels of factors. They are written into the record: they must hold no secret."`
@@ -46,10 +46,10 @@ var _ area.Spec = (*Spec)(nil)
 // freshRun is the value of Spec.Fresh for one process per treatment.
 const freshRun = "run"
 
-// Loopback implements area.Spec. What the program sends, and to where, tare does not know; nothing is sent by tare.
+// Loopback implements area.Spec. tare itself sends nothing, and does not know what the program sends.
 func (*Spec) Loopback() bool { return true }
 
-// levels are what the program is told of a treatment: the settings, and its levels over them.
+// levels returns the settings, overridden by the treatment's levels.
 func (s *Spec) levels(t design.Treatment) map[string]string {
 	out := s.settings()
 	maps.Copy(out, t.Levels)
@@ -69,29 +69,32 @@ type Variable string
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// UnmarshalText implements encoding.TextUnmarshaler. Its errors hold nothing of the text, which may be a credential.
+// UnmarshalText implements encoding.TextUnmarshaler. Its errors do not quote the text, which may be a credential.
 func (v *Variable) UnmarshalText(b []byte) error {
 	*v = Variable(b)
 	return v.check()
 }
 
-// MayBeSecret says that what is no name is not to be shown.
+// MayBeSecret says that a malformed name must not be shown.
 func (Variable) MayBeSecret() bool { return true }
 
 func (v Variable) check() error {
 	switch {
 	case strings.Contains(string(v), "="):
-		return errors.New("write the name alone: its value is taken from tare's own environment, and must not stand in the file")
+		return errors.New("write the name alone: its value is taken from tare's own environment, and must not stand in " +
+			"the file")
 	case !variableName.MatchString(string(v)):
-		return errors.New("want the name of an environment variable, of letters, digits and '_'; it is not shown, since it might be a value")
+		return errors.New("want the name of an environment variable, of letters, digits and '_'; it is not shown, since " +
+			"it might be a value")
 	}
 	return nil
 }
 
-// A Setting is the value of a setting. In the file it may be text, a number or a truth value, and the program is told the text of the file.
+// A Setting is the value of a setting. It may be text, a number or a boolean; the program receives it as written in the
+// file.
 type Setting struct{ Text string }
 
-// longestSetting is that of a level, in characters.
+// longestSetting is the longest level, in characters.
 const longestSetting = 256
 
 // UnmarshalText implements encoding.TextUnmarshaler.

@@ -13,30 +13,31 @@ import (
 	"tare/internal/driver"
 )
 
-// The bounds of what a file may say.
+// The bounds of values in a file.
 const (
 	leastSpan, mostSpan         = time.Millisecond, 10 * time.Second
 	leastPatience, mostPatience = time.Second, time.Hour
 	mostDescription             = 10 * time.Minute
 	mostPreparation             = 24 * time.Hour
 	usualPatience               = 2 * time.Minute
-	// longestBatch is how many spans a batch may last: four, for the slowest arm, and as much again for a busy host.
+	// longestBatch bounds a batch, in spans: four for the slowest arm, and twice that for a busy host.
 	longestBatch = 8
 )
 
-// settingName is that of factors: the program does not see a difference.
+// settingName is the same as for factors: the program does not distinguish them.
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 const longestName = 64
 
-// findings collects what is wrong.
+// findings collects findings.
 type findings []area.Finding
 
 func (f *findings) wrong(path, hint, format string, args ...any) {
 	*f = append(*f, area.Finding{Path: path, Severity: area.Error, Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// Validate implements area.Spec. It starts nothing and reads no file: which operations, factors and levels the program has is seen by Preflight.
+// Validate implements area.Spec. It starts nothing and reads no file: Preflight checks the program's operations,
+// factors and levels.
 func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	var out findings
 	if cell := (Area{}).Cells()[q]; !cell.Answered {
@@ -69,7 +70,8 @@ func (s *Spec) checkProgram(out *findings) {
 	}
 	if len(s.Program) == 1 && strings.ContainsAny(s.Program[0], " \t") {
 		words := strings.Join(strings.Fields(s.Program[0]), ", ")
-		out.wrong("program[0]", "write program: ["+words+"]", "%q is one name with spaces in it; each argument is an item of the list", s.Program[0])
+		out.wrong("program[0]", "write program: ["+words+"]",
+			"%q is one name with spaces in it; each argument is an item of the list", s.Program[0])
 	}
 	if strings.ContainsRune(s.Dir, 0) {
 		out.wrong("dir", "", "a path cannot hold a zero byte")
@@ -96,14 +98,16 @@ func (s *Spec) checkSettings(treatments []design.Treatment, out *findings) {
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
 		path := "settings." + name
 		if !settingName.MatchString(name) || len(name) > longestName {
-			out.wrong("settings", "", "%q: want a name of letters, digits, '_', '.' and '-', up to %d long, as of a factor", name, longestName)
+			out.wrong("settings", "", "%q: want a name of letters, digits, '_', '.' and '-', up to %d long, as of a factor",
+				name, longestName)
 			continue
 		}
 		if err := s.Settings[name].check(); err != nil {
 			out.wrong(path, "", "%v", err)
 		}
 		if slices.ContainsFunc(treatments, func(t design.Treatment) bool { _, ok := t.Levels[name]; return ok }) {
-			out.wrong(path, "leave it out here, and name its level in every treatment that lacks one", "%q is a factor already: what is varied cannot be set", name)
+			out.wrong(path, "leave it out here, and name its level in every treatment that lacks one",
+				"%q is a factor already: what is varied cannot be set", name)
 		}
 	}
 }
@@ -113,7 +117,8 @@ func (s *Spec) checkOperations(out *findings) {
 		path := fmt.Sprintf("operations[%d]", i)
 		switch {
 		case !driver.Plain(name):
-			out.wrong(path, "", "%q: operations have names of letters, digits, '.', '_' and '-', so that budgets can name them", name)
+			out.wrong(path, "", "%q: operations have names of letters, digits, '.', '_' and '-', so that budgets can name them",
+				name)
 		case slices.Contains(s.Operations[:i], name):
 			out.wrong(path, "", "%q is named twice", name)
 		}
@@ -137,14 +142,15 @@ func (s *Spec) checkTimes(out *findings) {
 		patience = usualPatience
 	}
 	if fine && longestBatch*span > patience {
-		out.wrong("patience", "", "a batch of the slowest treatment may last several spans of %v: allow at least %v", short(span), short(longestBatch*span))
+		out.wrong("patience", "", "a batch of the slowest treatment may last several spans of %v: allow at least %v",
+			short(span), short(longestBatch*span))
 	}
 	if s.Rounds != 0 && (s.Rounds < 3 || s.Rounds > 1000) {
 		out.wrong("rounds", "leave it out for the program's own", "rounds: want 3 to 1000")
 	}
 }
 
-// short is a duration as a file says it: 1h, not 1h0m0s.
+// short formats a duration as in a file: 1h, not 1h0m0s.
 func short(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -155,7 +161,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// check holds the file against what the program says of itself.
+// check checks the file against the program's description.
 func (s *Spec) check(d driver.Description, treatments []design.Treatment) []area.Finding {
 	return d.Check(s.Operations, treatments, s.settings())
 }

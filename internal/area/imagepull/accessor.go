@@ -8,7 +8,7 @@ import (
 	"tare/internal/spelling"
 )
 
-// The accessors: what stands between the pull manager and the records on disk.
+// The accessors: how the pull manager reads its records on disk.
 const (
 	disabled = "disabled"
 	directFS = "directfs"
@@ -18,7 +18,8 @@ const (
 
 func accessors() []string { return []string{disabled, directFS, cached, lru} }
 
-// parseAccessor reads an accessor as files write it, in any case: "cached", "lru", "lru:100", "CachedLRU(100)". size is 0 where it says none.
+// parseAccessor parses an accessor, in any case: "cached", "lru", "lru:100", "CachedLRU(100)". size is 0 if the text
+// has none.
 func parseAccessor(text string) (name string, size int, err error) {
 	word := strings.ToLower(strings.TrimSpace(text))
 	word, number, sized := strings.Cut(word, ":")
@@ -41,10 +42,11 @@ func parseAccessor(text string) (name string, size int, err error) {
 		}
 		return lru, size, nil
 	}
-	return "", 0, fmt.Errorf("accessor: there is no %q; there are %s and lru:100%s", text, strings.Join(accessors(), ", "), spelling.DidYouMean(word, append(accessors(), "CachedLRU")))
+	return "", 0, fmt.Errorf("accessor: there is no %q; there are %s and lru:100%s", text, strings.Join(accessors(), ", "),
+		spelling.DidYouMean(word, append(accessors(), "CachedLRU")))
 }
 
-// parseCount reads a level that counts something, from 1 on.
+// parseCount parses a level that is a number of at least 1.
 func parseCount(name, text string, most int) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 1 || n > most {

@@ -10,36 +10,39 @@ import (
 	"tare/internal/design"
 )
 
-// clamp is the most records that upstream's cache holds, whatever it is asked for (NewCachedPullRecordsAccessor of Kubernetes v1.36.3). It is for
-// advice only: a run measures what its version does.
+// clamp bounds upstream's cache whatever size is requested (NewCachedPullRecordsAccessor of Kubernetes v1.36.3). It is
+// for advice only: a run measures what its version does.
 const clamp = 2000
 
-// warn says of what can be measured what is most likely a slip.
+// warn warns of valid settings that are probably mistakes.
 func (s *Spec) warn(treatments []design.Treatment) []area.Finding {
 	return append(s.each(treatments, func(p *plan) (out []area.Finding) {
 		if p.accessor == lru && p.size > clamp {
 			out = append(out, area.Finding{
-				Severity: area.Warning, Message: fmt.Sprintf("size %d: upstream (v1.36.3) gives its cache room for %d records at most: larger ones are the same", p.size, clamp),
+				Severity: area.Warning, Message: fmt.Sprintf("size %d: upstream (v1.36.3) gives its cache room for %d records "+
+					"at most: larger ones are the same", p.size, clamp),
 			})
 		}
 		if p.pattern == workingSet && p.window >= p.records {
 			out = append(out, area.Finding{
 				Severity: area.Warning, Hint: "take a smaller window, or more records",
-				Message: fmt.Sprintf("window %d: with %d records all images are in the working set, which is pattern uniform", p.window, p.records),
+				Message: fmt.Sprintf("window %d: with %d records all images are in the working set, which is pattern uniform",
+					p.window, p.records),
 			})
 		}
 		return out
 	}), s.warnIdle(treatments)...)
 }
 
-// advise says what may surprise in the results of a sound experiment.
+// advise notes what may surprise in the results of a valid experiment.
 func (s *Spec) advise(treatments []design.Treatment) []area.Finding {
 	return s.each(treatments, func(p *plan) (out []area.Finding) {
 		say := func(format string, args ...any) {
 			out = append(out, area.Finding{Severity: area.Info, Message: fmt.Sprintf(format, args...)})
 		}
 		if p.accessor == cached && p.records >= clamp {
-			say("records above %d: upstream (v1.36.3) gives its cache no more room than that: a step is to be expected there", clamp-1)
+			say("records above %d: upstream (v1.36.3) gives its cache no more room than that: a step is to be expected there",
+				clamp-1)
 		}
 		if p.accessor == lru && p.size > p.records {
 			say("size %d is above records %d: the cache has room for all, as accessor cached has", p.size, p.records)
@@ -50,13 +53,14 @@ func (s *Spec) advise(treatments []design.Treatment) []area.Finding {
 			}
 		}
 		if p.concurrency > 1 && p.stripes == 1 && p.accessor != disabled {
-			say("concurrency with stripes 1: whatever takes the lock is made one after another, as in a kubelet that does not set maxParallelImagePulls")
+			say("concurrency with stripes 1: whatever takes the lock is made one after another, as in a kubelet that does " +
+				"not set maxParallelImagePulls")
 		}
 		return out
 	})
 }
 
-// each is what say finds in the treatments' plans, each finding once.
+// each calls say for the treatments' plans and returns its findings, each once.
 func (s *Spec) each(treatments []design.Treatment, say func(*plan) []area.Finding) (out []area.Finding) {
 	said := map[string]bool{}
 	s.any(treatments, func(p *plan) bool {
@@ -71,7 +75,7 @@ func (s *Spec) each(treatments []design.Treatment, say func(*plan) []area.Findin
 	return out
 }
 
-// warnIdle warns of levels that act on no operation that is measured.
+// warnIdle warns of levels that affect no measured operation.
 func (s *Spec) warnIdle(treatments []design.Treatment) (out []area.Finding) {
 	for _, factor := range []string{factorHits, factorPattern} {
 		chosen, could := s.acted(factor)
@@ -83,9 +87,11 @@ func (s *Spec) warnIdle(treatments []design.Treatment) (out []area.Finding) {
 			levels[p.levels()[factor]] = true
 			return false
 		})
-		if usual := (&plan{pattern: defaults().pattern, hits: defaults().hits}).levels()[factor]; len(levels) > 1 || !levels[usual] {
+		if usual := (&plan{pattern: defaults().pattern, hits: defaults().hits}).levels()[factor]; len(levels) > 1 ||
+			!levels[usual] {
 			out = append(out, area.Finding{
-				Severity: area.Warning, Message: fmt.Sprintf("%s acts on %s only, which is not measured: it changes nothing", factor, strings.Join(could, " and ")),
+				Severity: area.Warning, Message: fmt.Sprintf("%s acts on %s only, which is not measured: it changes nothing",
+					factor, strings.Join(could, " and ")),
 				Hint: "add check to the operations",
 			})
 		}
@@ -93,7 +99,7 @@ func (s *Spec) warnIdle(treatments []design.Treatment) (out []area.Finding) {
 	return out
 }
 
-// most is the largest concurrency of the treatments.
+// most returns the largest concurrency of the treatments.
 func (s *Spec) most(treatments []design.Treatment) int {
 	n := 1
 	s.any(treatments, func(p *plan) bool {
@@ -103,7 +109,7 @@ func (s *Spec) most(treatments []design.Treatment) int {
 	return n
 }
 
-// plural is a number with its noun.
+// plural formats a number with its noun.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -1,9 +1,9 @@
-// Package imagepull is the area of the kubelet's image-pull credential check: what does it cost a pod that its node must prove, at each start, that
-// the pod may use an image which is there already; what do the records on disk and the cache before them cost; and how does that grow with the images
-// of a node?
+// Package imagepull is the area of the kubelet's image-pull credential check: what it costs a pod, at each start, that
+// its node must verify its right to use a local image; what the records on disk and their cache cost; and how the cost
+// grows with the number of images on a node.
 //
-// The code under test is upstream's own (k8s.io/kubernetes/pkg/kubelet/images/pullmanager), which runs in a process of tare-plane and times itself:
-// no kubelet, no registry and no network are part of it.
+// The code under test is upstream's own (k8s.io/kubernetes/pkg/kubelet/images/pullmanager), in a process of tare-plane
+// that times itself, without kubelet, registry or network.
 package imagepull
 
 import (
@@ -36,9 +36,11 @@ func (Area) Cells() map[design.Question]area.Cell {
 	return map[design.Question]area.Cell{
 		design.Compare: {Answered: true},
 		design.Scale:   {Answered: true},
-		design.Capacity: {Reason: "the check is a call within the kubelet, made when a pod starts, with no queue that overflows at a rate; ask compare what " +
+		design.Capacity: {Reason: "the check is a call within the kubelet, made when a pod starts, with no queue that " +
+			"overflows at a rate; ask compare what " +
 			"a call costs, with concurrency for several at a time, and scale how that grows"},
-		design.Soak: {Reason: "what grows over a node's life are its records, which an experiment sets: ask scale over records; how a pull manager " +
+		design.Soak: {Reason: "what grows over a node's life are its records, which an experiment sets: ask scale over " +
+			"records; how a pull manager " +
 			"behaves over days takes a kubelet that runs for days"},
 	}
 }
@@ -46,7 +48,7 @@ func (Area) Cells() map[design.Question]area.Cell {
 // NewSpec implements area.Area.
 func (Area) NewSpec() area.Spec { return &Spec{} }
 
-// Open implements area.Area. It finds the program, which Preflight has seen to be there, and starts nothing.
+// Open implements area.Area. It locates the program, which Preflight has checked, and starts nothing.
 func (Area) Open(ctx context.Context, s area.Spec, env area.Env) (area.Target, error) {
 	spec, ok := s.(*Spec)
 	if !ok {
@@ -75,7 +77,7 @@ func (Area) Open(ctx context.Context, s area.Spec, env area.Env) (area.Target, e
 	return driver.New(c), nil
 }
 
-// arm is how a treatment is measured: the same program, asked for other levels.
+// arm returns a treatment's arm: the same program with other levels.
 func (s *Spec) arm(b plane.Binary, t design.Treatment, env area.Env) (driver.Arm, error) {
 	p, err := s.plan(t)
 	if err != nil {
@@ -84,17 +86,18 @@ func (s *Spec) arm(b plane.Binary, t design.Treatment, env area.Env) (driver.Arm
 	return driver.Arm{Program: program(b, env), Levels: p.levels()}, nil
 }
 
-// describeWithin is how long tare-plane may take to say what it is: it takes 50 ms, and has 120 MB to read.
+// describeWithin bounds tare-plane's start and description: it takes 50 ms, and reads 120 MB.
 const describeWithin = time.Minute
 
-// programArgument is what makes tare-plane a pull manager.
+// programArgument starts tare-plane as a pull manager.
 const programArgument = "pull-manager"
 
-// program is the pull manager as a child process. It gets no environment but a folder for temporary files: nothing of the user's may change what it
-// does, such as the settings of Go's garbage collector.
+// program is the pull manager as a child process. Its environment holds only a folder for temporary files: the user's
+// settings, such as those of Go's garbage collector, must not affect it.
 func program(b plane.Binary, env area.Env) driver.Program {
 	return driver.Program{
-		Name: programArgument, Path: b.Path, Args: []string{programArgument}, Dir: env.Dir, Env: []string{"TMPDIR=" + os.TempDir()},
+		Name: programArgument, Path: b.Path, Args: []string{programArgument}, Dir: env.Dir,
+		Env:   []string{"TMPDIR=" + os.TempDir()},
 		Files: map[string]string{"tare-plane": b.Path},
 	}
 }
@@ -123,7 +126,7 @@ func (Area) Presets() map[string]string {
 	return help
 }
 
-// Creates says what a run of s makes on this host, for the plan.
+// Creates lists what a run of s creates on this host, for the plan.
 func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	spec, ok := s.(*Spec)
 	if !ok {
@@ -132,6 +135,7 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	need := spec.need(treatments)
 	return []string{
 		fmt.Sprintf("%d process(es) of tare-plane at a time, one for each treatment, anew in every block", len(treatments)),
-		fmt.Sprintf("%d record(s) of images that do not exist, %s in %d folder(s) below %s, removed at the end", need.files, size(need.bytes), len(treatments), spec.folder()),
+		fmt.Sprintf("%d record(s) of images that do not exist, %s in %d folder(s) below %s, removed at the end", need.files,
+			size(need.bytes), len(treatments), spec.folder()),
 	}
 }

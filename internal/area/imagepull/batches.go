@@ -9,10 +9,10 @@ import (
 var _ area.Batcher = (*Spec)(nil)
 
 const (
-	// usualSpan is how long a batch lasts where the file does not say: before each the program collects its garbage, which takes some milliseconds and is
-	// not to be most of the run.
+	// usualSpan is the default length of a batch: before each batch the program collects garbage, which takes some
+	// milliseconds and should not be most of the run.
 	usualSpan = 20 * time.Millisecond
-	// collecting is about what that takes.
+	// collecting is about the time of that garbage collection.
 	collecting = 8 * time.Millisecond
 )
 
@@ -23,7 +23,8 @@ func (s *Spec) span() time.Duration {
 	return s.Span.Std()
 }
 
-// Batches implements area.Batcher. What a batch lasts whose single call is longer than its span is not known beforehand.
+// Batches implements area.Batcher. If a single call is longer than the span, the length of a batch is unknown in
+// advance.
 func (s *Spec) Batches() []area.Batches {
 	var out []area.Batches
 	for _, name := range s.operations() {

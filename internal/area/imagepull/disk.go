@@ -22,18 +22,21 @@ type disk struct {
 
 // kinds are the file systems by the numbers that statfs(2) gives them.
 var kinds = map[int64]string{
-	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.TMPFS_MAGIC: "tmpfs (memory)",
-	unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.NFS_SUPER_MAGIC: "nfs", unix.F2FS_SUPER_MAGIC: "f2fs", unix.RAMFS_MAGIC: "ramfs (memory)",
-	unix.V9FS_MAGIC: "9p", unix.FUSE_SUPER_MAGIC: "fuse", 0x2fc12fc1: "zfs",
+	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
+	unix.TMPFS_MAGIC:           "tmpfs (memory)",
+	unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.NFS_SUPER_MAGIC: "nfs", unix.F2FS_SUPER_MAGIC: "f2fs",
+	unix.RAMFS_MAGIC: "ramfs (memory)",
+	unix.V9FS_MAGIC:  "9p", unix.FUSE_SUPER_MAGIC: "fuse", 0x2fc12fc1: "zfs",
 }
 
-// lookAt asks the kernel what file system a folder is on.
+// lookAt returns the file system of a folder.
 func lookAt(dir string) (disk, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return disk{}, fmt.Errorf("dir: what file system %s is on: %w", dir, err)
 	}
-	d := disk{kind: kinds[int64(s.Type)], free: int64(s.Bavail) * int64(s.Bsize), inodes: int64(s.Ffree)} //nolint:gosec,unconvert // the types differ between architectures
+	d := disk{kind: kinds[int64(s.Type)], free: int64(s.Bavail) * int64(s.Bsize),
+		inodes: int64(s.Ffree)} //nolint:gosec,unconvert // the types differ between architectures
 	if d.kind == "" {
 		d.kind = fmt.Sprintf("of type %#x", s.Type)
 	}
@@ -43,22 +46,23 @@ func lookAt(dir string) (disk, error) {
 	return d, nil
 }
 
-// A need is what all treatments together put on the disk.
+// A need is what all treatments together write to the disk.
 type need struct {
 	bytes int64
 	files int64
 }
 
-// What a record takes, in bytes, measured with Kubernetes v1.36.3 and rounded up: its head, and each secret in it.
+// The disk space of a record, in bytes, measured with Kubernetes v1.36.3 and rounded up: its head, and each secret in
+// it.
 const (
 	recordBytes = 512
 	secretBytes = 192
-	// spareFiles are folders, and records that operations make beside those that are there, of one treatment.
+	// spareFiles are one treatment's folders, and the records that its operations add.
 	spareFiles = 64
 	leastBlock = 4096
 )
 
-// need is about what the records of the treatments take.
+// need estimates the disk space of the treatments' records.
 func (s *Spec) need(treatments []design.Treatment) need {
 	if len(treatments) == 0 {
 		treatments = []design.Treatment{{}}
@@ -77,10 +81,11 @@ func (s *Spec) need(treatments []design.Treatment) need {
 	return n
 }
 
-// size words bytes.
+// size formats a number of bytes.
 func size(bytes int64) string { return unit.Bytes(float64(bytes)) }
 
-// judgeFolder tries whether records can be written where they are to lie, and whether there is room for them. It leaves nothing.
+// judgeFolder checks that records can be written to their folder, and that there is room for them. It leaves nothing
+// behind.
 func (s *Spec) judgeFolder(treatments []design.Treatment) []area.Finding {
 	dir := s.folder()
 	const next = "name a folder that you may write to, with dir"
@@ -101,22 +106,26 @@ func (s *Spec) judgeFolder(treatments []design.Treatment) []area.Finding {
 	return d.judge(dir, s.need(treatments), max(1, len(treatments)))
 }
 
-// judge holds what is needed against what is free.
+// judge compares what is needed with what is free.
 func (d disk) judge(dir string, n need, arms int) (out []area.Finding) {
 	const next = "free some, name a folder on another file system with dir, or take fewer records or treatments"
 	if n.bytes > d.free {
-		out = append(out, fault("dir", fmt.Sprintf("dir: %s has %s free, and the records of %s take about %s", dir, size(max(0, d.free)), plural(arms, "treatment"), size(n.bytes)), next))
+		out = append(out, fault("dir", fmt.Sprintf("dir: %s has %s free, and the records of %s take about %s", dir,
+			size(max(0, d.free)), plural(arms, "treatment"), size(n.bytes)), next))
 	}
 	if files := n.files + int64(arms)*spareFiles; d.inodes >= 0 && files > d.inodes {
-		out = append(out, fault("dir", fmt.Sprintf("dir: the file system of %s can hold %d more files, and the records of %s are %d", dir, d.inodes, plural(arms, "treatment"), n.files), next))
+		out = append(out, fault("dir", fmt.Sprintf("dir: the file system of %s can hold %d more files, and the records of "+
+			"%s are %d", dir, d.inodes, plural(arms, "treatment"), n.files), next))
 	}
 	if d.kind == "nfs" || d.kind == "fuse" || d.kind == "9p" {
-		out = append(out, area.Finding{Path: "dir", Severity: area.Warning, Message: fmt.Sprintf("dir: %s is on %s: what is measured of files is that, not a node's disk", dir, d.kind), Hint: "name a folder on a local file system with dir"})
+		out = append(out, area.Finding{Path: "dir", Severity: area.Warning,
+			Message: fmt.Sprintf("dir: %s is on %s: what is measured of files is that, not a node's disk", dir, d.kind),
+			Hint:    "name a folder on a local file system with dir"})
 	}
 	return out
 }
 
-// try writes a file of a block, of which nothing is left.
+// try writes a file of one block, and removes it.
 func try(dir string) error {
 	f, err := driver.Scratch(dir)
 	if err != nil {

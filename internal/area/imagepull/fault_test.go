@@ -20,7 +20,8 @@ import (
 	"tare/internal/design"
 )
 
-// TestDamagedRecords: a record that is not what was written is refused by its file's name, before anything is measured of it.
+// TestDamagedRecords: a record that is not what was written is refused by its file's name, before anything is measured
+// of it.
 func TestDamagedRecords(t *testing.T) {
 	for title, harm := range map[string]func(path string) error{
 		"no JSON":   func(path string) error { return os.WriteFile(path, []byte("{ this is no record"), 0o600) },
@@ -126,7 +127,8 @@ func alive(pid int) bool {
 	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
 }
 
-// TestKilledInABatch: a program that is killed while it measures ends the batch with an error that says so, and nothing of it is left.
+// TestKilledInABatch: a program that is killed while it measures ends the batch with an error that says so, and nothing
+// of it is left.
 func TestKilledInABatch(t *testing.T) {
 	tr := treatment("accessor", "directfs")
 	tg, j := opened(t, &Spec{}, tr)
@@ -143,7 +145,8 @@ func TestKilledInABatch(t *testing.T) {
 		_, err := op.Batch(ctx, 1<<20) // many seconds
 		done <- err
 	}()
-	time.Sleep(300 * time.Millisecond) // it is in the batch by now; if it is not yet, the kill comes before it, and the error is the same
+	// it is in the batch by now; if it is not yet, the kill comes before it, and the error is the same
+	time.Sleep(300 * time.Millisecond)
 	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +158,8 @@ func TestKilledInABatch(t *testing.T) {
 	}
 }
 
-// parentVariable makes this test binary a run that enters arms, says so, and waits to be killed. Its value is the folder for its records; the journal
-// lies beside it.
+// parentVariable makes this test binary a run that enters arms, says so, and waits to be killed. Its value is the
+// folder for its records; the journal lies beside it.
 const parentVariable = "TARE_TEST_IMAGEPULL_PARENT"
 
 // onDisk is a journal that a killed process leaves.
@@ -183,7 +186,8 @@ func TestParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	arms := []design.Treatment{treatment("accessor", "disabled"), treatment("accessor", "directfs"), treatment("accessor", "cached")}
+	arms := []design.Treatment{treatment("accessor", "disabled"), treatment("accessor", "directfs"),
+		treatment("accessor", "cached")}
 	env := testEnv(t, arms...)
 	env.Dir = filepath.Dir(dir) // the test that kills this one removes it
 	tg, err := Area{}.Open(t.Context(), &Spec{Dir: dir}, env)
@@ -204,7 +208,8 @@ func TestParent(t *testing.T) {
 	time.Sleep(time.Minute)
 }
 
-// TestUndoAfterKill kills a run that has its programs up, by a signal that lets it do nothing, and undoes it from the journal alone.
+// TestUndoAfterKill kills a run that has its programs up, by a signal that lets it do nothing, and undoes it from the
+// journal alone.
 func TestUndoAfterKill(t *testing.T) {
 	haveBinary(t)
 	dir := filepath.Join(t.TempDir(), "records")

@@ -8,7 +8,8 @@ import (
 	"tare/internal/design"
 )
 
-// TestForecast: processes start once and in each block, records are written once and found in each block, and only where there are any.
+// TestForecast: processes start once and in each block, records are written once and found in each block, and only
+// where there are any.
 func TestForecast(t *testing.T) {
 	t.Parallel()
 	arm := func(accessor, records string) design.Treatment {
@@ -21,11 +22,14 @@ func TestForecast(t *testing.T) {
 		once, block time.Duration
 		says        string
 	}{
-		"no records":  {Spec{}, []design.Treatment{arm("disabled", "1000")}, took, took, "each of 1 process(es) takes 100ms"},
-		"records":     {Spec{}, []design.Treatment{arm("disabled", "1000"), arm("cached", "1000")}, 2*took + 1000*writing, 2*took + 1000*finding, "each of 2 process(es)"},
-		"all of them": {Spec{Operations: []string{"check", "restart"}, Rounds: 3}, []design.Treatment{arm("cached", "1000")}, took + 1000*writing, took + 1000*finding + 4*1000*reading, "reading all"},
+		"no records": {Spec{}, []design.Treatment{arm("disabled", "1000")}, took, took, "each of 1 process(es) takes 100ms"},
+		"records": {Spec{}, []design.Treatment{arm("disabled", "1000"), arm("cached", "1000")}, 2*took + 1000*writing,
+			2*took + 1000*finding, "each of 2 process(es)"},
+		"all of them": {Spec{Operations: []string{"check", "restart"}, Rounds: 3}, []design.Treatment{arm("cached", "1000")},
+			took + 1000*writing, took + 1000*finding + 4*1000*reading, "reading all"},
 		"many secrets": {
-			Spec{Secrets: new(12)}, []design.Treatment{arm("cached", "704")}, took + (recordBytes+12*secretBytes)*writing, took + (recordBytes+12*secretBytes)*finding, "assumed",
+			Spec{Secrets: new(12)}, []design.Treatment{arm("cached", "704")}, took + (recordBytes+12*secretBytes)*writing, took +
+				(recordBytes+12*secretBytes)*finding, "assumed",
 		},
 	} {
 		once, block, counts := c.spec.starts(c.arms, took, "as just now")

@@ -72,7 +72,8 @@ func testEnv(t testing.TB, treatments ...design.Treatment) area.Env {
 		t.Fatal(err)
 	}
 	return area.Env{
-		Dir: t.TempDir(), Self: self, Log: slog.New(slog.DiscardHandler), Clock: clock.System{}, Getenv: os.LookupEnv, Treatments: treatments,
+		Dir: t.TempDir(), Self: self, Log: slog.New(slog.DiscardHandler), Clock: clock.System{}, Getenv: os.LookupEnv,
+		Treatments: treatments,
 	}
 }
 
@@ -82,13 +83,14 @@ func haveBinary(t testing.TB) {
 	if testing.Short() {
 		t.Skip("SKIPPED: pull managers are started, which -short leaves out")
 	}
-	if _, ok := plane.Cached(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}); !ok {
+	if _, ok := plane.Cached(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler),
+		Getenv: os.LookupEnv}); !ok {
 		t.Skipf("SKIPPED: there is no tare-plane of Kubernetes %s yet: tare plane up builds one", plane.V136)
 	}
 }
 
-// opened opens spec, with records in a folder of the test's, and prepares treatments. All is taken down at the end of the test, and must then be
-// undone, with no file left.
+// opened opens spec, with records in a folder of the test's, and prepares treatments. All is taken down at the end of
+// the test, and must then be undone, with no file left.
 func opened(t testing.TB, spec *Spec, treatments ...design.Treatment) (area.Target, *memory) {
 	t.Helper()
 	haveBinary(t)
@@ -169,7 +171,8 @@ func batch(t testing.TB, tg area.Target, tr design.Treatment, name string, n int
 func records(t testing.TB, dir string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() && filepath.Base(filepath.Dir(path)) == "pulled" && !strings.HasPrefix(e.Name(), ".") {
+		if err == nil && e.Type().IsRegular() && filepath.Base(filepath.Dir(path)) == "pulled" &&
+			!strings.HasPrefix(e.Name(), ".") {
 			out = append(out, path)
 		}
 		return err

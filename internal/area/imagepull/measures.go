@@ -11,9 +11,11 @@ var _ area.Forecaster = (*Spec)(nil)
 // Forecast implements area.Forecaster: what the pull manager's driver counts of each call.
 func (s *Spec) Forecast(design.Question, design.Treatment) area.Forecast {
 	return area.Forecast{
-		Operations: s.operations(), Idle: []string{opEmpty, opEmptyTimed}, Rounds: area.Batches{Rounds: s.Rounds}.OrUsual().Rounds,
+		Operations: s.operations(), Idle: []string{opEmpty, opEmptyTimed},
+		Rounds: area.Batches{Rounds: s.Rounds}.OrUsual().Rounds,
 		Metrics: []string{
-			metric.Wall.Name, metric.CPU.Name, metric.Allocations.Name, metric.Allocated.Name, metric.Hits.Name, metric.CacheHits.Name,
+			metric.Wall.Name, metric.CPU.Name, metric.Allocations.Name, metric.Allocated.Name, metric.Hits.Name,
+			metric.CacheHits.Name,
 		},
 	}
 }

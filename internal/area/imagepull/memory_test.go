@@ -10,13 +10,16 @@ import (
 	"tare/internal/design"
 )
 
-// TestMemory: processes that stand side by side are held against what is free; more than that is a warning, since the kernel may find some.
+// TestMemory: the memory of all processes together is compared with what is free; more than that is a warning, since
+// the kernel may find some.
 func TestMemory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "meminfo")
-	arms := []design.Treatment{treatment("accessor", "cached"), treatment("accessor", "directfs", "records", "1000", "secrets", "10")}
+	arms := []design.Treatment{treatment("accessor", "cached"), treatment("accessor", "directfs", "records", "1000",
+		"secrets", "10")}
 	s := &Spec{}
 	need, processes := s.memory(arms)
-	if want := int64(2*processBytes + 100*(heldBytes+heldSecret) + 1000*(heldBytes+10*heldSecret)); need != want || processes != 2 {
+	if want := int64(2*processBytes + 100*(heldBytes+heldSecret) + 1000*(heldBytes+10*heldSecret)); need != want ||
+		processes != 2 {
 		t.Fatalf("%d processes need %d bytes, want 2 and %d", processes, need, want)
 	}
 	for _, c := range []struct {
@@ -31,7 +34,8 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := s.judgeMemory(arms, file)
-		if warns := len(found) == 1 && found[0].Severity == area.Warning && strings.Contains(found[0].Message, "39.1 MiB are free"); warns != c.warns || len(found) > 1 {
+		if warns := len(found) == 1 && found[0].Severity == area.Warning &&
+			strings.Contains(found[0].Message, "39.1 MiB are free"); warns != c.warns || len(found) > 1 {
 			t.Errorf("%q: %+v", c.meminfo, found)
 		}
 	}

@@ -2,7 +2,7 @@ package imagepull
 
 import "slices"
 
-// The operations, by the names that the program gives them.
+// The operations, by the program's names.
 const (
 	opEmpty        = "empty"
 	opEmptyTimed   = "empty-timed"
@@ -18,27 +18,32 @@ const (
 type operation struct {
 	name string
 	help string
-	// apart says that each call has its own look at the clocks, since what it writes is taken back before the next.
+	// apart says that each call is timed by itself, since what it writes is undone before the next.
 	apart bool
-	// acts are the factors that act on some operations only, and on this one.
+	// acts are the factors that affect this operation and not all others.
 	acts []string
 }
 
-// offered are all operations, in the order in which they are explained.
+// offered returns all operations, in the order of the documentation.
 func offered() []operation {
 	return []operation{
-		{name: opCheck, acts: []string{factorHits, factorPattern}, help: "a pod starts: may it use an image that is there already (MustAttemptImagePull)?"},
+		{name: opCheck, acts: []string{factorHits, factorPattern},
+			help: "a pod starts: may it use an image that is there already (MustAttemptImagePull)?"},
 		{name: opCheckCold, help: "the same just after a restart of the kubelet: every check asks for another image"},
-		{name: opPull, apart: true, help: "an image is pulled: the intent is written before, the record after (RecordPullIntent, RecordImagePulled)"},
-		{name: opNewNamespace, apart: true, acts: []string{factorPattern}, help: "a pod of another namespace brings a credential that is known already: the check writes its record anew"},
+		{name: opPull, apart: true, help: "an image is pulled: the intent is written before, the record after " +
+			"(RecordPullIntent, RecordImagePulled)"},
+		{name: opNewNamespace, apart: true, acts: []string{factorPattern},
+			help: "a pod of another namespace brings a credential that is known already: the check writes its record anew"},
 		{name: opRestart, help: "the kubelet starts: all records are listed"},
-		{name: opPrune, help: "the garbage collection of images: all records are listed, and none may go (PruneUnknownRecords)"},
+		{name: opPrune, help: "the garbage collection of images: all records are listed, and none may go " +
+			"(PruneUnknownRecords)"},
 		{name: opEmpty, help: "nothing: what the harness itself adds to every call; always measured"},
-		{name: opEmptyTimed, help: "nothing, with a look at the clocks around each call: what the harness adds to pull and new-namespace; always measured with them"},
+		{name: opEmptyTimed, help: "nothing, with a look at the clocks around each call: what the harness adds to pull " +
+			"and new-namespace; always measured with them"},
 	}
 }
 
-// operations are the chosen ones in the order of the file, and the harness's own that they need.
+// operations returns the chosen operations in the order of the file, and the harness operations that they need.
 func (s *Spec) operations() []string {
 	out := slices.Clone(s.Operations)
 	if len(out) == 0 {
@@ -56,7 +61,7 @@ func (s *Spec) operations() []string {
 	return out
 }
 
-// acted are the chosen operations that a factor acts on, where it acts on some only, and those on which it could.
+// acted returns the chosen operations that a factor affects, and all that it could affect, if it does not affect all.
 func (s *Spec) acted(factor string) (chosen, could []string) {
 	for _, o := range offered() {
 		if slices.Contains(o.acts, factor) {
@@ -69,7 +74,7 @@ func (s *Spec) acted(factor string) (chosen, could []string) {
 	return chosen, could
 }
 
-// names are the operations' names, in their order.
+// names returns the operations' names, in order.
 func names() []string {
 	var out []string
 	for _, o := range offered() {

@@ -28,12 +28,13 @@ const (
 
 func factors() []string {
 	return []string{
-		factorAccessor, factorSize, factorRecords, factorHits, factorPattern, factorExponent, factorWindow, factorTurnover, factorConcurrency,
+		factorAccessor, factorSize, factorRecords, factorHits, factorPattern, factorExponent, factorWindow, factorTurnover,
+		factorConcurrency,
 		factorStripes, factorSecrets,
 	}
 }
 
-// The patterns in which images are asked for.
+// The patterns in which images are requested.
 const (
 	uniform    = "uniform"
 	zipf       = "zipf"
@@ -51,15 +52,16 @@ const (
 	maxWindow      = maxRecords
 	maxConcurrency = 256
 	maxSecrets     = 5_000
-	// mostFilled is how many secrets all records of a treatment may hold together.
+	// mostFilled bounds the secrets in all records of a treatment together.
 	mostFilled  = 1_000_000
 	maxExponent = 10
-	// maxStripes is what upstream has locks for: v1.36.3 makes at most 31, chooses among as many as it was asked for, and panics.
+	// maxStripes is the number of locks that upstream has: v1.36.3 makes at most 31, chooses among as many as were
+	// requested, and panics.
 	maxStripes   = 31
 	stripesIssue = "kubernetes/kubernetes#138935"
 )
 
-// plan is what the levels of a treatment come to, defaults filled in.
+// plan is a treatment with its levels parsed and defaults filled in.
 type plan struct {
 	accessor    string
 	size        int // of the cache of lru
@@ -74,15 +76,16 @@ type plan struct {
 	secrets     int
 }
 
-// defaults are a node with 100 images, one pod at a time, and a kubelet with its own settings.
+// defaults are a node with 100 images, one pod at a time, and a kubelet with default settings.
 func defaults() plan {
 	return plan{
-		accessor: cached, size: 100, records: 100, hits: 100, pattern: uniform, exponent: 1.1, window: 50, turnover: 10, concurrency: 1, stripes: 1,
+		accessor: cached, size: 100, records: 100, hits: 100, pattern: uniform, exponent: 1.1, window: 50, turnover: 10,
+		concurrency: 1, stripes: 1,
 		secrets: 1,
 	}
 }
 
-// plan applies the section and the levels of t, which stand above it. Errors begin with the factor's name.
+// plan applies the section and the levels of t, which override it. Errors begin with the factor's name.
 func (s *Spec) plan(t design.Treatment) (plan, error) {
 	p := defaults()
 	for _, levels := range []map[string]string{s.given(), t.Levels} {
@@ -91,12 +94,13 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		}
 	}
 	if n := p.records * p.secrets; n > mostFilled {
-		return p, fmt.Errorf("secrets: %d records of %d secrets each are %d secrets, want at most %d together", p.records, p.secrets, n, mostFilled)
+		return p, fmt.Errorf("secrets: %d records of %d secrets each are %d secrets, want at most %d together", p.records,
+			p.secrets, n, mostFilled)
 	}
 	return p, p.alien(t.Levels)
 }
 
-// apply sets levels, the accessor first: "lru:100" says a size, which another level may not contradict.
+// apply sets levels, the accessor first: "lru:100" includes a size, which another level must not contradict.
 func (p *plan) apply(levels map[string]string) error {
 	said := 0
 	if text, ok := levels[factorAccessor]; ok {
@@ -146,7 +150,8 @@ func (p *plan) set(factor, text string) (err error) {
 	case factorPattern:
 		p.pattern, err = parsePattern(text)
 	default:
-		err = fmt.Errorf("%s: the imagepull area has no such factor; there are %s%s", factor, strings.Join(factors(), ", "), spelling.DidYouMean(factor, factors()))
+		err = fmt.Errorf("%s: the imagepull area has no such factor; there are %s%s", factor, strings.Join(factors(), ", "),
+			spelling.DidYouMean(factor, factors()))
 	}
 	return err
 }
@@ -165,7 +170,8 @@ func parseStripes(text string) (int, error) {
 		return 0, fmt.Errorf("stripes: want a whole number from 1 to %d, not %q", maxStripes, text)
 	}
 	if n > maxStripes {
-		return 0, fmt.Errorf("stripes: with more than %d the pull manager of Kubernetes v1.36.3 panics (%s), and so does a kubelet with maxParallelImagePulls: %d", maxStripes, stripesIssue, n)
+		return 0, fmt.Errorf("stripes: with more than %d the pull manager of Kubernetes v1.36.3 panics (%s), and so does "+
+			"a kubelet with maxParallelImagePulls: %d", maxStripes, stripesIssue, n)
 	}
 	return n, nil
 }
@@ -181,12 +187,13 @@ func parseExponent(text string) (float64, error) {
 func parsePattern(text string) (string, error) {
 	word := strings.ToLower(strings.TrimSpace(text))
 	if !slices.Contains(patterns(), word) {
-		return "", fmt.Errorf("pattern: there is no %q; there are %s%s", text, strings.Join(patterns(), ", "), spelling.DidYouMean(word, patterns()))
+		return "", fmt.Errorf("pattern: there is no %q; there are %s%s", text, strings.Join(patterns(), ", "),
+			spelling.DidYouMean(word, patterns()))
 	}
 	return word, nil
 }
 
-// uses reports whether a factor changes anything in the plan.
+// uses reports whether a factor affects the plan.
 func (p *plan) uses(factor string) bool {
 	switch factor {
 	case factorSize:
@@ -201,29 +208,34 @@ func (p *plan) uses(factor string) bool {
 	return true
 }
 
-// owner is what a factor belongs to, where it is not everybody's.
+// owner returns what a factor belongs to, unless it applies to all.
 func owner(factor string) string {
 	return map[string]string{
-		factorSize: "accessor lru", factorExponent: "the patterns zipf and churn", factorWindow: "pattern working-set", factorTurnover: "pattern churn",
+		factorSize: "accessor lru", factorExponent: "the patterns zipf and churn", factorWindow: "pattern working-set",
+		factorTurnover: "pattern churn",
 	}[factor]
 }
 
-// alien refuses a level of a treatment that would change nothing in it, and seem to.
+// alien rejects a treatment's level that has no effect in it.
 func (p *plan) alien(levels map[string]string) error {
 	for _, factor := range factors() {
 		if _, ok := levels[factor]; ok && !p.uses(factor) {
-			return fmt.Errorf("%s: it belongs to %s, and changes nothing here; what holds wherever it has a meaning can stand under target", factor, owner(factor))
+			return fmt.Errorf("%s: it belongs to %s, and changes nothing here; what holds wherever it has a meaning can "+
+				"stand under target", factor, owner(factor))
 		}
 	}
 	return nil
 }
 
-// levels are the plan in the program's words. Those that change nothing are left out.
+// levels returns the plan in the program's terms, without levels that have no effect.
 func (p *plan) levels() map[string]string {
 	out := map[string]string{
-		factorAccessor: p.accessor, factorSize: strconv.Itoa(p.size), factorRecords: strconv.Itoa(p.records), factorHits: p.hits.level(),
-		factorPattern: p.pattern, factorExponent: strconv.FormatFloat(p.exponent, 'g', -1, 64), factorWindow: strconv.Itoa(p.window),
-		factorTurnover: p.turnover.level(), factorConcurrency: strconv.Itoa(p.concurrency), factorStripes: strconv.Itoa(p.stripes),
+		factorAccessor: p.accessor, factorSize: strconv.Itoa(p.size), factorRecords: strconv.Itoa(p.records),
+		factorHits:    p.hits.level(),
+		factorPattern: p.pattern, factorExponent: strconv.FormatFloat(p.exponent, 'g', -1, 64),
+		factorWindow:   strconv.Itoa(p.window),
+		factorTurnover: p.turnover.level(), factorConcurrency: strconv.Itoa(p.concurrency),
+		factorStripes: strconv.Itoa(p.stripes),
 		factorSecrets: strconv.Itoa(p.secrets),
 	}
 	maps.DeleteFunc(out, func(factor, _ string) bool { return !p.uses(factor) })

@@ -13,10 +13,11 @@ import (
 	"tare/internal/design"
 )
 
-// TestCosts holds what upstream's pull manager costs against what is known of it: objects are counted exactly, shares are as asked for, and times are
-// in order.
+// TestCosts holds what upstream's pull manager costs against what is known of it: objects are counted exactly, shares
+// are as asked for, and times are in order.
 func TestCosts(t *testing.T) {
-	off, files, memory := treatment("accessor", "disabled"), treatment("accessor", "directfs"), treatment("accessor", "cached")
+	off, files, memory := treatment("accessor", "disabled"), treatment("accessor", "directfs"),
+		treatment("accessor", "cached")
 	spec := &Spec{Operations: []string{opCheck, opPull}, Hits: new(Share(75)), Records: new(40)}
 	tg, _ := opened(t, spec, off, files, memory)
 	got := map[string]map[string]float64{}
@@ -62,7 +63,8 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// TestSameSequence: a batch of the same length asks for the same in every process of a treatment, so that blocks differ by chance alone.
+// TestSameSequence: a batch of the same length asks for the same in every process of a treatment, so that blocks differ
+// by chance alone.
 func TestSameSequence(t *testing.T) {
 	tr := treatment("accessor", "lru:10", "pattern", "zipf", "hits", "70%", "records", "60")
 	tg, _ := opened(t, &Spec{}, tr)
@@ -87,7 +89,8 @@ func TestSameSequence(t *testing.T) {
 	}
 }
 
-// TestFilled: there are as many records as the treatment says, before and after operations that make some and take them away.
+// TestFilled: there are as many records as the treatment says, before and after operations that make some and take them
+// away.
 func TestFilled(t *testing.T) {
 	tr := treatment("accessor", "directfs", "records", "250")
 	spec := &Spec{Operations: []string{opPull, opNewNamespace, opPrune}, Dir: t.TempDir()}
@@ -107,7 +110,8 @@ func TestFilled(t *testing.T) {
 	}
 }
 
-// TestRecordsAreAsLargeAsForetold: what Preflight holds against the free space is what comes to lie there, or somewhat more.
+// TestRecordsAreAsLargeAsForetold: what Preflight holds against the free space is what comes to lie there, or somewhat
+// more.
 func TestRecordsAreAsLargeAsForetold(t *testing.T) {
 	tr := treatment("accessor", "directfs", "records", "20", "secrets", "50")
 	spec := &Spec{Dir: t.TempDir()}
@@ -129,7 +133,8 @@ func TestRecordsAreAsLargeAsForetold(t *testing.T) {
 	}
 }
 
-// TestPreflight: a program that is there is named; one that is none, and one that has no pull manager, are refused with a next step.
+// TestPreflight: an existing program is named; a file that is no program, and one without a pull manager, are rejected
+// with a next step.
 func TestPreflight(t *testing.T) {
 	haveBinary(t)
 	dir := t.TempDir()
@@ -140,7 +145,8 @@ func TestPreflight(t *testing.T) {
 	nothingLeft(t, dir)
 	for title, script := range map[string]string{
 		"another program": "#!/bin/sh\necho hello\n",
-		"an older one": "#!/bin/sh\n[ \"$1\" = version ] && echo '{\"kubernetes\":\"v1.36.3\",\"etcd\":\"v3.6.8\",\"go\":\"go1.26.8\"}' && exit 0\n" +
+		"an older one": "#!/bin/sh\n[ \"$1\" = version ] && echo " +
+			"'{\"kubernetes\":\"v1.36.3\",\"etcd\":\"v3.6.8\",\"go\":\"go1.26.8\"}' && exit 0\n" +
 			"echo \"there is no component $1\" >&2\nexit 2\n",
 	} {
 		path := filepath.Join(t.TempDir(), "tare-plane")
@@ -148,7 +154,8 @@ func TestPreflight(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := (Area{}).Preflight(t.Context(), &Spec{Dir: dir, Binary: path}, testEnv(t))
-		if len(found) != 1 || found[0].Severity != area.Error || found[0].Path != "binary" || found[0].Hint == "" || !strings.Contains(found[0].Message, path) {
+		if len(found) != 1 || found[0].Severity != area.Error || found[0].Path != "binary" || found[0].Hint == "" ||
+			!strings.Contains(found[0].Message, path) {
 			t.Errorf("%s: %+v", title, found)
 		}
 	}

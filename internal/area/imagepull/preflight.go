@@ -12,8 +12,8 @@ import (
 	"tare/internal/plane"
 )
 
-// Preflight implements area.Area: it sees that the program can be had, which may build it, that it is one which has the pull manager and offers what
-// is asked for, and that records can be written where they are to lie. It leaves nothing.
+// Preflight implements area.Area. It checks that the program is available, which may build it, that it has the pull
+// manager and its operations, and that records can be written to their folder. It leaves nothing behind.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
 	spec, ok := s.(*Spec)
 	if !ok {
@@ -30,7 +30,8 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		case err != nil:
 			return append(out, missing(fmt.Errorf("find the pull manager: %w", err)))
 		case !there:
-			return append(out, area.Finding{Path: "binary", Severity: area.Info, Message: "tare-plane is not there yet: a run builds it, once, which takes minutes"})
+			return append(out, area.Finding{Path: "binary", Severity: area.Info,
+				Message: "tare-plane is not there yet: a run builds it, once, which takes minutes"})
 		}
 		return append(out, spec.judgeProgram(ctx, b, env)...)
 	}
@@ -41,17 +42,18 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	return append(out, spec.judgeProgram(ctx, b, env)...)
 }
 
-// judgeProgram has the program describe itself: one that was built before it had a pull manager is refused here.
+// judgeProgram lets the program describe itself, and rejects one that was built before it had a pull manager.
 func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) []area.Finding {
 	d, err := describe(ctx, b)
 	if err != nil {
 		return []area.Finding{fault("binary", err.Error(), "name another tare-plane, or none to have tare build it")}
 	}
-	out := []area.Finding{{Path: "binary", Severity: area.Info, Message: fmt.Sprintf("pull manager: Kubernetes %s, from %s", b.Kubernetes, b.Path)}}
+	out := []area.Finding{{Path: "binary", Severity: area.Info,
+		Message: fmt.Sprintf("pull manager: Kubernetes %s, from %s", b.Kubernetes, b.Path)}}
 	return append(out, d.Check(s.operations(), env.Treatments, nil)...)
 }
 
-// describe has the program say what it is.
+// describe returns the program's description.
 func describe(ctx context.Context, b plane.Binary) (driver.Introduction, error) {
 	d, err := driver.Try(ctx, program(b, area.Env{Dir: os.TempDir()}), describeWithin)
 	if err != nil {
@@ -60,7 +62,7 @@ func describe(ctx context.Context, b plane.Binary) (driver.Introduction, error) 
 	return d, nil
 }
 
-// Program implements area.Programmed. Where tare-plane lies is no part of its identity.
+// Program implements area.Programmed. The path of tare-plane is not part of its identity.
 func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Program, error) {
 	spec, ok := s.(*Spec)
 	if !ok {
@@ -86,7 +88,7 @@ func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Progra
 	return out, err
 }
 
-// host is what finding the program needs: the one that the file names, and somebody to tell that a build takes minutes.
+// host returns what finding the program needs: the path in the file, and a function that announces a build.
 func (s *Spec) host(env area.Env) plane.Host {
 	h := plane.Host{
 		Path: s.Binary, Log: env.Log, Getenv: env.Getenv, Clock: env.Clock,
@@ -98,7 +100,7 @@ func (s *Spec) host(env area.Env) plane.Host {
 	return h
 }
 
-// find is the program, which is built where it is not there.
+// find returns the program, and builds it if necessary.
 func (s *Spec) find(ctx context.Context, env area.Env) (plane.Binary, error) {
 	b, err := plane.Find(ctx, plane.V136, s.host(env))
 	if err != nil {
@@ -107,7 +109,7 @@ func (s *Spec) find(ctx context.Context, env area.Env) (plane.Binary, error) {
 	return b, nil
 }
 
-// missing words what is missing.
+// missing turns the error into a finding.
 func missing(err error) area.Finding {
 	f := fault("binary", err.Error(), "")
 	if m, ok := errors.AsType[*plane.Missing](err); ok {
@@ -116,8 +118,8 @@ func missing(err error) area.Finding {
 	return f
 }
 
-// processors are where the programs run: the last one while calls come one at a time, since what the host does of itself is done on the first; all of
-// them where several are made at a time.
+// processors returns where the programs run: the last processor while calls are made one at a time, since the host's
+// own tasks tend to run on the first; all of them for concurrent calls.
 func processors(s *Spec, env area.Env) ([]int, error) {
 	cpus, err := env.Processors()
 	if err != nil {

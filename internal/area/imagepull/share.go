@@ -9,18 +9,19 @@ import (
 // A Share is a percentage, 0 to 100. "75%" and 75 are the same.
 type Share float64
 
-// parseShare reads "75%" or "75".
+// parseShare parses "75%" or "75".
 func parseShare(text string) (Share, error) {
 	digits, _ := strings.CutSuffix(strings.TrimSpace(text), "%")
 	digits = strings.TrimSpace(digits)
 	x, err := strconv.ParseFloat(digits, 64)
-	if err != nil || x < 0 || x > 100 || strings.Trim(digits, "0123456789.") != "" { // ParseFloat knows "1e1", "0x1p3" and "-0", too
+	// ParseFloat accepts "1e1", "0x1p3" and "-0" too
+	if err != nil || x < 0 || x > 100 || strings.Trim(digits, "0123456789.") != "" {
 		return 0, fmt.Errorf("want a percentage from 0%% to 100%%, not %q", text)
 	}
 	return Share(x), nil
 }
 
-// level is how the program is told: "75".
+// level is the form for the program: "75".
 func (s Share) level() string { return strconv.FormatFloat(float64(s), 'f', -1, 64) }
 
 // String is the form of the file: "75%".

@@ -8,12 +8,12 @@ import (
 	"tare/internal/unit"
 )
 
-// Spec is the `target:` section of an imagepull experiment: what is timed, and what holds in all treatments that do not say otherwise.
+// Spec is the `target:` section of an imagepull experiment: what is timed, and the defaults of all treatments.
 type Spec struct {
 	// Operations are what is timed.
 	Operations []string `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema:"minItems=1,maxItems=8" jsonschema_description:"What is timed: check (may a pod use an image that is there?), check-cold (the same after a restart), pull, new-namespace (a known credential in another namespace), restart, prune. Default check. What the harness adds is always measured beside them, by operations that do nothing: empty, and empty-timed for pull and new-namespace."`
 
-	// Accessor is what stands between the pull manager and the records; a factor of treatments, too.
+	// Accessor is how the pull manager reads its records; also a factor of treatments.
 	Accessor string `yaml:"accessor,omitempty" json:"accessor,omitempty" jsonschema_description:"What stands between the pull manager and its records on disk: disabled (no check), directfs (no cache), cached (room for all), lru (room for size records); lru:100 says both. Default cached. Also a factor."`
 	// Size is how many records the cache of accessor lru holds.
 	Size *int `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"minimum=1,maximum=100000" jsonschema_description:"Records that the cache of accessor lru holds. Default 100. Also a factor."`
@@ -36,9 +36,9 @@ type Spec struct {
 	// Secrets is how many credentials a record holds.
 	Secrets *int `yaml:"secrets,omitempty" json:"secrets,omitempty" jsonschema:"minimum=1,maximum=5000" jsonschema_description:"Pull secrets with which each image was pulled. Default 1. Also a factor."`
 
-	// Dir is where the records lie.
+	// Dir is the folder of the records.
 	Dir string `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema_description:"Folder in which the folders with records are made, to choose a file system. Default: the folder for temporary files."`
-	// Binary is a program that is there already.
+	// Binary is an existing program.
 	Binary string `yaml:"binary,omitempty" json:"binary,omitempty" jsonschema_description:"Path of a prebuilt tare-plane. Default: $TARE_PLANE, or the one that tare builds once, which needs Go, the network and minutes."`
 
 	// Rounds is how many batches each treatment makes in a block.
@@ -49,10 +49,10 @@ type Spec struct {
 
 var _ area.Spec = (*Spec)(nil)
 
-// Loopback implements area.Spec: nothing leaves this machine, nothing is even sent.
+// Loopback implements area.Spec: nothing is sent at all.
 func (*Spec) Loopback() bool { return true }
 
-// folder is where the folders with records are made.
+// folder returns where the folders with records are made.
 func (s *Spec) folder() string {
 	if s.Dir != "" {
 		return s.Dir
@@ -60,7 +60,7 @@ func (s *Spec) folder() string {
 	return os.TempDir()
 }
 
-// given are the levels that the section says for all treatments, by factor, in the words of the file.
+// given returns the levels that the section sets for all treatments, by factor, in the words of the file.
 func (s *Spec) given() map[string]string {
 	out := map[string]string{}
 	for factor, text := range map[string]string{factorAccessor: s.Accessor, factorPattern: s.Pattern} {
@@ -69,7 +69,8 @@ func (s *Spec) given() map[string]string {
 		}
 	}
 	for factor, n := range map[string]*int{
-		factorSize: s.Size, factorRecords: s.Records, factorWindow: s.Window, factorConcurrency: s.Concurrency, factorStripes: s.Stripes, factorSecrets: s.Secrets,
+		factorSize: s.Size, factorRecords: s.Records, factorWindow: s.Window, factorConcurrency: s.Concurrency,
+		factorStripes: s.Stripes, factorSecrets: s.Secrets,
 	} {
 		if n != nil {
 			out[factor] = strconv.Itoa(*n)

@@ -16,7 +16,8 @@ import (
 func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	out := s.judgeSection()
 	if cell := (Area{}).Cells()[q]; !cell.Answered {
-		out = append(out, fault("", fmt.Sprintf("imagepull does not answer %q: %s", q, cell.Reason), "ask for compare or scale"))
+		out = append(out, fault("", fmt.Sprintf("imagepull does not answer %q: %s", q, cell.Reason),
+			"ask for compare or scale"))
 	}
 	if len(treatments) == 0 {
 		treatments = []design.Treatment{{ID: design.ID(nil)}}
@@ -41,18 +42,19 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 
 func isError(f area.Finding) bool { return f.Severity == area.Error }
 
-// fault is a finding that stops a run.
+// fault returns a finding that stops a run.
 func fault(path, message, hint string) area.Finding {
 	return area.Finding{Path: path, Severity: area.Error, Message: message, Hint: hint}
 }
 
-// judgeSection looks at what no treatment can change.
+// judgeSection checks what no treatment can change.
 func (s *Spec) judgeSection() (out []area.Finding) {
 	for i, name := range s.Operations {
 		path := fmt.Sprintf("operations[%d]", i)
 		switch {
 		case !slices.Contains(names(), name):
-			out = append(out, fault(path, fmt.Sprintf("there is no operation %q; there are %s%s", name, strings.Join(names(), ", "), spelling.DidYouMean(name, names())), ""))
+			out = append(out, fault(path, fmt.Sprintf("there is no operation %q; there are %s%s", name,
+				strings.Join(names(), ", "), spelling.DidYouMean(name, names())), ""))
 		case slices.Contains(s.Operations[:i], name):
 			out = append(out, fault(path, fmt.Sprintf("%q is given twice", name), ""))
 		}
@@ -66,7 +68,7 @@ func (s *Spec) judgeSection() (out []area.Finding) {
 	return out
 }
 
-// judge looks at what one treatment makes of the section. Errors in a level of a treatment name the treatment.
+// judge checks the section with the levels of one treatment. Errors in a level name the treatment.
 func (s *Spec) judge(t design.Treatment) []area.Finding {
 	_, err := s.plan(t)
 	if err == nil {
@@ -85,7 +87,7 @@ func (s *Spec) judge(t design.Treatment) []area.Finding {
 	return []area.Finding{fault(path, message, hint)}
 }
 
-// judgeTwins refuses treatments that are the same in other words: what differs between them is noise.
+// judgeTwins rejects treatments that differ in their words only: any difference between them is noise.
 func (s *Spec) judgeTwins(treatments []design.Treatment) (out []area.Finding) {
 	first := map[string]string{}
 	for _, t := range treatments {
@@ -95,7 +97,8 @@ func (s *Spec) judgeTwins(treatments []design.Treatment) (out []area.Finding) {
 		}
 		key := design.ID(p.levels())
 		if other, twice := first[key]; twice {
-			out = append(out, fault("", fmt.Sprintf("treatment %q is %q in other words: both are %s", t.ID, other, key), "leave one of them out"))
+			out = append(out, fault("", fmt.Sprintf("treatment %q is %q in other words: both are %s", t.ID, other, key),
+				"leave one of them out"))
 			continue
 		}
 		first[key] = t.ID
@@ -103,17 +106,18 @@ func (s *Spec) judgeTwins(treatments []design.Treatment) (out []area.Finding) {
 	return out
 }
 
-// judgeIdle refuses what the section says and no treatment uses: it would change nothing, and seem to.
+// judgeIdle rejects values of the section that no treatment uses: they would have no effect.
 func (s *Spec) judgeIdle(treatments []design.Treatment) (out []area.Finding) {
 	for _, factor := range slices.Sorted(maps.Keys(s.given())) {
 		if !s.any(treatments, func(p *plan) bool { return p.uses(factor) }) {
-			out = append(out, fault(factor, fmt.Sprintf("%s: no treatment uses it: it belongs to %s", factor, owner(factor)), "leave it out"))
+			out = append(out, fault(factor, fmt.Sprintf("%s: no treatment uses it: it belongs to %s", factor, owner(factor)),
+				"leave it out"))
 		}
 	}
 	return out
 }
 
-// any reports whether a treatment's plan is such.
+// any reports whether such holds for some treatment's plan.
 func (s *Spec) any(treatments []design.Treatment, such func(*plan) bool) bool {
 	if len(treatments) == 0 {
 		treatments = []design.Treatment{{}}

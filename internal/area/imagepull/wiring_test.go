@@ -17,8 +17,8 @@ import (
 	"tare/internal/driver"
 )
 
-// TestMain lets this test binary stand in for tare-plane: it says its version, and it speaks the protocol as a pull manager that does nothing but write
-// down what it is told.
+// TestMain lets this test binary stand in for tare-plane: it says its version, and it speaks the protocol as a pull
+// manager that does nothing but write down what it is told.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "version":
@@ -85,7 +85,8 @@ func answer(r driver.Request) (any, error) {
 	case driver.DoVerify:
 		return driver.Verified{Checks: []string{"it stands in"}}, nil
 	case driver.DoOperate:
-		return driver.Cost{Calls: *r.Calls, Total: map[string]float64{"wall": float64(*r.Calls) * 4e-9, "cpu": float64(*r.Calls) * 2e-9}}, nil
+		return driver.Cost{Calls: *r.Calls, Total: map[string]float64{"wall": float64(*r.Calls) * 4e-9,
+			"cpu": float64(*r.Calls) * 2e-9}}, nil
 	}
 	return struct{}{}, nil
 }
@@ -101,8 +102,8 @@ func stoodIn(t testing.TB, s Spec) *Spec {
 	return &s
 }
 
-// TestProgramIsTold: the program gets the levels of each treatment, the operations of the file with the harness's own, a folder where the file says,
-// and nothing of the user's environment.
+// TestProgramIsTold: the program gets the levels of each treatment, the operations of the file with the harness's own,
+// a folder where the file says, and nothing of the user's environment.
 func TestProgramIsTold(t *testing.T) {
 	t.Setenv("GOGC", "off")
 	t.Setenv("TARE_PLANE", "/bin/false") // what the file names goes first
@@ -133,7 +134,8 @@ func TestProgramIsTold(t *testing.T) {
 		if filepath.Dir(got.Preparation.Folder) != spec.Dir || got.Preparation.Treatment != a.ID {
 			t.Errorf("%+v", got.Preparation)
 		}
-		if d := cmp.Diff([]string{driver.Mark + "=" + got.Preparation.Folder, "TMPDIR=" + os.TempDir()}, slices.Sorted(slices.Values(got.Env))); d != "" {
+		if d := cmp.Diff([]string{driver.Mark + "=" + got.Preparation.Folder, "TMPDIR=" + os.TempDir()},
+			slices.Sorted(slices.Values(got.Env))); d != "" {
 			t.Errorf("%s: its environment: %s", a.ID, d)
 		}
 		if m := batch(t, tg, a, opCheck, 10); m["wall"] != 4e-9 || m["cpu"] != 2e-9 {
@@ -178,14 +180,16 @@ func said(t testing.TB, dir string, n int) told {
 func judgeNotes(t testing.TB, notes []string, dir string) {
 	t.Helper()
 	all := strings.Join(notes, "\n")
-	for _, want := range []string{"Kubernetes v1.36.99, compiled by go1.26.8", "below " + dir + ", on ", "invented", "NoopImagePullManager", "on CPU "} {
+	for _, want := range []string{"Kubernetes v1.36.99, compiled by go1.26.8", "below " + dir + ", on ", "invented",
+		"NoopImagePullManager", "on CPU "} {
 		if !strings.Contains(all, want) {
 			t.Errorf("notes lack %q:\n%s", want, all)
 		}
 	}
 }
 
-// TestProcessors: calls that come one at a time have the last processor; where several are made at a time, there are all.
+// TestProcessors: calls that come one at a time have the last processor; where several are made at a time, there are
+// all.
 func TestProcessors(t *testing.T) {
 	env := testEnv(t, treatment("accessor", "cached"))
 	env.CPUs = []int{2, 5, 7}
@@ -216,10 +220,12 @@ func TestLook(t *testing.T) {
 	known := map[string]string{"TARE_CACHE": empty, "PATH": bin}
 	env.Getenv = func(name string) (string, bool) { v, ok := known[name]; return v, ok }
 	lacking := (Area{}).Preflight(t.Context(), &Spec{Dir: t.TempDir()}, env)
-	if len(lacking) != 1 || lacking[0].Severity != area.Error || !strings.Contains(lacking[0].Message, "no Go toolchain") || lacking[0].Hint == "" {
+	if len(lacking) != 1 || lacking[0].Severity != area.Error ||
+		!strings.Contains(lacking[0].Message, "no Go toolchain") || lacking[0].Hint == "" {
 		t.Errorf("without a toolchain: %+v", lacking)
 	}
-	says := "#!/bin/sh\n[ \"$1\" = env ] || { echo built > " + filepath.Join(empty, "plane", "built") + "; exit 1; }\necho '{\"GOVERSION\": \"go1.26.8\"}'\n"
+	says := "#!/bin/sh\n[ \"$1\" = env ] || { echo built > " + filepath.Join(empty, "plane", "built") +
+		"; exit 1; }\necho '{\"GOVERSION\": \"go1.26.8\"}'\n"
 	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(says), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -228,14 +234,16 @@ func TestLook(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	nothingLeft(t, filepath.Join(empty, "plane"))
-	if found := (Area{}).Preflight(t.Context(), stoodIn(t, Spec{}), env); len(found) != 1 || !strings.Contains(found[0].Message, "v1.36.99") {
+	if found := (Area{}).Preflight(t.Context(), stoodIn(t, Spec{}), env); len(found) != 1 ||
+		!strings.Contains(found[0].Message, "v1.36.99") {
 		t.Errorf("%+v", found)
 	}
 }
 
 // TestCreates: a plan says what a run leaves where, while it lasts.
 func TestCreates(t *testing.T) {
-	lines := strings.Join((Area{}).Creates(&Spec{Dir: "/d", Records: new(1000)}, []design.Treatment{treatment("accessor", "directfs"), treatment("accessor", "disabled")}), "\n")
+	lines := strings.Join((Area{}).Creates(&Spec{Dir: "/d", Records: new(1000)},
+		[]design.Treatment{treatment("accessor", "directfs"), treatment("accessor", "disabled")}), "\n")
 	for _, want := range []string{"2 process(es)", "1000 record(s)", "3.91 MiB", "2 folder(s) below /d"} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("%q lacks %q", lines, want)
