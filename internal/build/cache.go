@@ -1,5 +1,5 @@
-// Package build makes what tare needs and does not carry in its own binary: once, into a cache folder of the user. What is made appears whole or
-// not at all; of several processes that want the same, one builds and the others wait.
+// Package build builds what tare needs and its own binary does not include: once, into a cache folder of the user.
+// Results appear atomically; if several processes want the same, one builds and the others wait.
 package build
 
 import (
@@ -18,24 +18,24 @@ import (
 	"tare/internal/clock"
 )
 
-// Variable is the environment variable that names the folder of what tare builds, instead of the user's cache folder.
+// Variable is the environment variable that names the cache folder, instead of the user's own.
 const Variable = "TARE_CACHE"
 
 const (
-	usualWithin = 15 * time.Minute // for a slow network, and never for ever
+	usualWithin = 15 * time.Minute // long enough for a slow network
 	lockEvery   = 200 * time.Millisecond
 )
 
-// A Cache is a folder of what was built.
+// A Cache is a folder of built results.
 type Cache struct {
 	Dir string // empty: see Folder
-	// Sub is the part of tare's cache folder that is meant: "engines".
+	// Sub is a subfolder of tare's cache folder: "engines".
 	Sub    string
 	Log    *slog.Logger
 	Getenv func(name string) (string, bool)
 }
 
-// Folder is where the cache lies: Dir, or $TARE_CACHE/Sub, or tare/Sub in the user's cache folder.
+// Folder returns the cache's folder: Dir, or $TARE_CACHE/Sub, or tare/Sub in the user's cache folder.
 func (c Cache) Folder() (string, error) {
 	if c.Dir != "" {
 		return filepath.Abs(c.Dir)
@@ -51,16 +51,16 @@ func (c Cache) Folder() (string, error) {
 	return filepath.Join(dir, "tare", c.Sub), nil
 }
 
-// NoFolder says that a cache cannot be used; what to do about it is for Variable.
+// NoFolder means that a cache cannot be used; the user can set Variable.
 type NoFolder struct{ Err error }
 
 // Error implements error.
-func (n *NoFolder) Error() string { return "no folder for what is built: " + n.Err.Error() }
+func (n *NoFolder) Error() string { return "no cache folder for built programs: " + n.Err.Error() }
 
 // Unwrap returns the cause.
 func (n *NoFolder) Unwrap() error { return n.Err }
 
-// open makes the folder if need be. What is run from it must be what we put there: a folder that others may write to will not do.
+// open makes the folder if necessary. It rejects a folder that others may write to, since programs are run from it.
 func (c Cache) open() (string, error) {
 	dir, err := c.Folder()
 	if err == nil {
@@ -79,7 +79,8 @@ func (c Cache) open() (string, error) {
 	return dir, nil
 }
 
-// Has returns the folder of the recipe with this name, and whether it has been built. The error is a *NoFolder when the cache cannot be used.
+// Has returns the folder of the recipe with this name, and whether it has been built. The error is a *NoFolder when the
+// cache cannot be used.
 func (c Cache) Has(name string) (dir string, ok bool, err error) {
 	cache, err := c.open()
 	if err != nil {
@@ -93,20 +94,21 @@ func (c Cache) Has(name string) (dir string, ok bool, err error) {
 	return dir, ok, err
 }
 
-// A Recipe makes one folder of the cache.
+// A Recipe builds one folder of the cache.
 type Recipe struct {
-	Name string // of the folder: what it is, and a hash of everything that it is made from
-	// Lock names what must not be built twice at a time, because builds share more than their folder: a word of letters.
+	Name string // of the folder: what it is, and a hash of all its inputs
+	// Lock names a lock shared by recipes that must not be built at the same time, because they share more than their
+	// folder: letters only.
 	Lock string
 	// Within bounds the build and the wait for another's; 0 is 15 minutes.
 	Within time.Duration
-	// Waiting is called once if another process has the lock; nil leaves it to the log.
+	// Waiting is called once if another process holds the lock; nil: that is logged.
 	Waiting func()
 	// Make fills the folder dir.
 	Make func(ctx context.Context, dir string) error
 }
 
-// Get returns the folder of r, and makes it if it is not there. Errors are Make's, the context's, and *NoFolder.
+// Get returns the folder of r, and builds it if necessary. Errors are Make's, the context's, and *NoFolder.
 func (c Cache) Get(ctx context.Context, r Recipe) (string, error) {
 	final, ok, err := c.Has(r.Name)
 	if ok || err != nil {
@@ -129,7 +131,7 @@ func (c Cache) Get(ctx context.Context, r Recipe) (string, error) {
 	return final, r.build(ctx, cache, final)
 }
 
-// build works beside the final folder, so that the rename at the end is atomic. The lock must be held.
+// build builds beside the final folder, so that the rename at the end is atomic. The lock must be held.
 func (r Recipe) build(ctx context.Context, cache, final string) (err error) {
 	if err := r.clear(cache); err != nil {
 		return err
@@ -152,7 +154,8 @@ func (r Recipe) build(ctx context.Context, cache, final string) (err error) {
 	return os.Rename(tmp, final)
 }
 
-// clear removes what builds left that were killed: under the lock, nobody else is at work there. An older version of a recipe has another name.
+// clear removes the remains of killed builds: under the lock, no other build is running. Older versions of a recipe
+// have other names.
 func (r Recipe) clear(cache string) error {
 	entries, err := os.ReadDir(cache)
 	if err != nil {
@@ -170,7 +173,7 @@ func (r Recipe) clear(cache string) error {
 	return nil
 }
 
-// acquire takes a lock that ends with this process, however it ends.
+// acquire takes a lock that ends with this process in any case.
 func (c Cache) acquire(ctx context.Context, file string, r Recipe) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -203,7 +206,7 @@ func (c Cache) waits(r Recipe) {
 	c.Log.Info("another process is building: waiting for it", slog.String("for", r.Name))
 }
 
-// exists reports whether there is a file or folder; an error other than its absence is one.
+// exists reports whether there is a file or folder; it fails for any error but its absence.
 func exists(path string) (bool, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,8 @@ import (
 
 func cache(t *testing.T) build.Cache {
 	t.Helper()
-	return build.Cache{Dir: filepath.Join(t.TempDir(), "my [cache"), Sub: "engines", Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}
+	return build.Cache{Dir: filepath.Join(t.TempDir(), "my [cache"), Sub: "engines", Log: slog.New(slog.DiscardHandler),
+		Getenv: os.LookupEnv}
 }
 
 // TestBuiltOnce: of many that want the same at the same time, one builds, and all get what it built, whole.
@@ -59,7 +60,8 @@ func TestBuiltOnce(t *testing.T) {
 // TestBuildThatFailsLeavesNothing, and one that was killed is cleared away by the next.
 func TestBuildThatFailsLeavesNothing(t *testing.T) {
 	c := cache(t)
-	for _, left := range []string{"x.lock1.123.tmp", "x-older.1.lock1.124.tmp", "y.lock2.125.tmp"} { // the last one may be at work
+	// the last one may be at work
+	for _, left := range []string{"x.lock1.123.tmp", "x-older.1.lock1.124.tmp", "y.lock2.125.tmp"} {
 		if err := os.MkdirAll(filepath.Join(c.Dir, left), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +133,10 @@ func TestFolder(t *testing.T) {
 		{"", "", "/c/tare/engines"},
 	} {
 		t.Setenv("XDG_CACHE_HOME", "/c")
-		got, err := build.Cache{Dir: c.dir, Sub: "engines", Getenv: func(string) (string, bool) { return c.variable, c.variable != "" }}.Folder()
+		got, err := build.Cache{Dir: c.dir, Sub: "engines", Getenv: func(string) (string, bool) {
+			return c.variable,
+				c.variable != ""
+		}}.Folder()
 		if err != nil || got != c.want {
 			t.Errorf("%q (%v), want %q", got, err, c.want)
 		}

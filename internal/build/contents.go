@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// State is what a folder of a cache is to the present tare.
+// State is a cached folder's state for the present tare.
 type State string
 
 // The states.
 const (
 	Current    State = "current"    // it would be used
-	Old        State = "old"        // it was built by a tare, and would not be used
-	Unfinished State = "unfinished" // a build or a removal that is at work or was killed
-	Strange    State = "strange"    // without a marker of ours: nothing is known about it, and it is never touched
+	Old        State = "old"        // a tare built it, and the present one would not use it
+	Unfinished State = "unfinished" // a build or a removal that is running or was killed
+	Strange    State = "strange"    // without a marker: unknown, and never touched
 )
 
-// recently bounds for how long a folder counts as being used after it was looked for: what is found is started a little later.
+// recently is how long a folder counts as in use after it was looked up: what is found is started a little later.
 const recently = time.Minute
 
 // An Item is one folder of a cache.
@@ -33,19 +33,19 @@ type Item struct {
 	Dir   string // its path
 	State State
 	Bytes int64     // of all its files
-	Used  time.Time // when a tare last looked for it; zero: not known
-	Busy  string    // why it must not be removed now: "process 123 uses it"; empty: nothing stands against it
+	Used  time.Time // when a tare last looked it up; zero: unknown
+	Busy  string    // why it must not be removed now: "process 123 uses it"; empty: it may be
 }
 
-// A Survey looks at a cache.
+// A Survey says how to judge the folders of a cache.
 type Survey struct {
 	// Wanted reports whether the present tare would use the folder of this name.
 	Wanted func(name string) bool
 	Now    time.Time
 }
 
-// Items are the folders of the cache, by name, and none where there is no cache yet. Nothing is changed. The error is a *NoFolder when others may write
-// to the cache, or the system's.
+// Items returns the folders of the cache, by name; none if there is no cache yet. It changes nothing. The error is a
+// *NoFolder when others may write to the cache, or the system's.
 func (c Cache) Items(s Survey) ([]Item, error) {
 	dir, ok, err := c.there()
 	if !ok || err != nil {
@@ -56,7 +56,7 @@ func (c Cache) Items(s Survey) ([]Item, error) {
 	return l.items(s)
 }
 
-// there is the cache's folder, if it has one: it is not made for a look at it.
+// there returns the cache's folder if it exists, without making it.
 func (c Cache) there() (dir string, ok bool, err error) {
 	dir, err = c.Folder()
 	if err == nil {
@@ -71,7 +71,7 @@ func (c Cache) there() (dir string, ok bool, err error) {
 	return dir, err == nil, err
 }
 
-// items looks at every folder of the cache.
+// items examines every folder of the cache.
 func (l *locks) items(s Survey) ([]Item, error) {
 	entries, err := os.ReadDir(l.dir)
 	if err != nil {
@@ -79,16 +79,16 @@ func (l *locks) items(s Survey) ([]Item, error) {
 	}
 	users, err := usersBelow("/proc", l.dir)
 	if err != nil {
-		return nil, fmt.Errorf("see what is in use: %w", err)
+		return nil, fmt.Errorf("find out which folders are in use: %w", err)
 	}
 	var out []Item
 	for _, e := range entries {
-		if !e.IsDir() { // a link is none, wherever it leads
+		if !e.IsDir() { // a link is not, wherever it leads
 			continue
 		}
 		i, err := l.item(e.Name(), s)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has gone meanwhile
+			continue // removed meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -101,7 +101,7 @@ func (l *locks) items(s Survey) ([]Item, error) {
 	return out, nil
 }
 
-// item looks at one folder.
+// item examines one folder.
 func (l *locks) item(name string, s Survey) (Item, error) {
 	i := Item{Name: name, Dir: filepath.Join(l.dir, name), State: Strange}
 	var err error
@@ -133,7 +133,8 @@ func (l *locks) item(name string, s Survey) (Item, error) {
 	return i, err
 }
 
-// lockOf is the lock under which the folder called name is filled or removed, if it is a temporary one of the recipe made: see build.
+// lockOf returns the lock under which the folder called name is filled or removed, if it is a temporary folder of the
+// recipe made: see build.
 func lockOf(name, made string) string {
 	rest, ok := strings.CutPrefix(name, made+".")
 	if rest, tmp := strings.CutSuffix(rest, ".tmp"); ok && tmp {
@@ -144,7 +145,7 @@ func lockOf(name, made string) string {
 	return ""
 }
 
-// size is the length of all files below dir, in bytes.
+// size returns the length of all files below dir, in bytes.
 func size(dir string) (sum int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -159,7 +160,7 @@ func size(dir string) (sum int64, err error) {
 	return sum, err
 }
 
-// ignoreGone passes over a file that a build has just removed.
+// ignoreGone ignores that a build has just removed a file.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -167,13 +168,13 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// locks are those that a survey holds.
+// locks are the locks that a survey holds.
 type locks struct {
 	dir  string
 	held map[string]*os.File
 }
 
-// take takes the lock of a recipe without waiting for it; free is false where somebody else has it.
+// take takes the lock of a recipe without waiting; free is false if another process has it.
 func (l *locks) take(name string) (free bool, err error) {
 	if l.held[name] != nil {
 		return true, nil
@@ -195,7 +196,7 @@ func (l *locks) take(name string) (free bool, err error) {
 	return true, nil
 }
 
-// release gives them back.
+// release releases them.
 func (l *locks) release() {
 	for _, f := range l.held {
 		_ = f.Close() // closing unlocks; there is nothing to lose in the file

@@ -12,34 +12,38 @@ import (
 	"strings"
 )
 
-// A GoModule is a program of which the sources are embedded, go.sum among them, which pins all that they depend on.
+// A GoModule is a program whose sources are embedded, including go.sum, which pins its dependencies.
 type GoModule struct {
 	Sources fs.FS
 	Files   []string // one folder deep, with the ending Embedded
 	Flags   []string // of go build: "-tags", "x"
 	LDFlags string
-	Version string // of what it is; empty where nobody asks
+	Version string // its version; empty if unused
 	Binary  string // name of the result
 }
 
-// goSettings are those of the user's that a build keeps: where modules come from, and where they and what is compiled are kept.
+// goSettings are the user's settings that a build keeps: where modules come from, and where they and compiled packages
+// are cached.
 var goSettings = []string{
-	"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOVCS", "GOAUTH", "GOCACHE", "GOMODCACHE", "GOTMPDIR", "GOCACHEPROG",
+	"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOVCS", "GOAUTH", "GOCACHE", "GOMODCACHE",
+	"GOTMPDIR", "GOCACHEPROG",
 }
 
-// goHost are variables by which Go reaches a module proxy on this host, and by which it finds its own files. All others of the user's, secrets among them, are
-// kept from a build: it runs git and the compilers.
+// goHost are variables that Go needs to reach a module proxy on this host, and to find its own files. All others,
+// including secrets, are withheld from a build, since it runs git and the compilers.
 var goHost = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "NETRC", "GOROOT", "GOPATH",
 }
 
-// goFixed are the others: what the user has set for other builds would only change this one. An empty GOENV's file could still say it, so it is off.
+// goFixed override the user's other settings, which would only change this build. GOENV is off, since its file could
+// set them again.
 var goFixed = []string{
-	"GOENV=off", "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GO111MODULE=on",
+	"GOENV=off", "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=local",
+	"GO111MODULE=on",
 	"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH, "GOAMD64=", "GOARM64=", "GOEXPERIMENT=", "GODEBUG=", "GOFIPS140=",
 }
 
-// A Go is a toolchain of the host.
+// A Go is an installed toolchain.
 type Go struct {
 	Path      string
 	Version   string // "go1.26.8"
@@ -56,9 +60,10 @@ func FindGo(ctx context.Context, getenv func(name string) (string, bool)) (Go, e
 		return Go{}, &GoFault{Fault: NoGo, Says: "no Go toolchain was found in PATH"}
 	}
 	args := append([]string{"env", "-json", "GOVERSION"}, goSettings...)
-	// Outside of every module, so that none can ask for another toolchain; and flags of the user's, right or wrong, are not looked at.
+	// Run outside of every module, so that none can request another toolchain, and without the user's flags.
 	env := []string{"GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=-mod=mod"}
-	keep := slices.Concat(goSettings, goHost, []string{"GOENV", "XDG_CONFIG_HOME"}) // the last two say where the user's settings are
+	// the last two locate the user's settings
+	keep := slices.Concat(goSettings, goHost, []string{"GOENV", "XDG_CONFIG_HOME"})
 	out, err := Step{Path: path, Args: args, Dir: string(filepath.Separator), Env: env, Keep: keep}.Run(ctx)
 	if ctx.Err() != nil {
 		return Go{}, ctx.Err()
@@ -68,11 +73,13 @@ func FindGo(ctx context.Context, getenv func(name string) (string, bool)) (Go, e
 		err = json.NewDecoder(strings.NewReader(out[max(0, strings.Index(out, "{")):])).Decode(&said) // it may warn before
 	}
 	if err != nil || said["GOVERSION"] == "" {
-		return Go{}, &GoFault{Fault: NoGo, Says: fmt.Sprintf("no Go toolchain that works: %s does not say its version (%v): %s", path, err, first(out))}
+		return Go{}, &GoFault{Fault: NoGo,
+			Says: fmt.Sprintf("no Go toolchain that works: %s does not say its version (%v): %s", path, err, first(out))}
 	}
 	g := Go{
-		Path: path, Version: said["GOVERSION"], Cache: said["GOCACHE"], ModCache: said["GOMODCACHE"], Temporary: said["GOTMPDIR"],
-		env: slices.Clone(goFixed),
+		Path: path, Version: said["GOVERSION"], Cache: said["GOCACHE"], ModCache: said["GOMODCACHE"],
+		Temporary: said["GOTMPDIR"],
+		env:       slices.Clone(goFixed),
 	}
 	for _, name := range goSettings {
 		if v := said[name]; v != "" {
@@ -82,17 +89,18 @@ func FindGo(ctx context.Context, getenv func(name string) (string, bool)) (Go, e
 	return g, nil
 }
 
-// Packages says how many packages a program is made of, the standard library's included.
+// Packages is the number of packages of a program, including the standard library.
 type Packages struct {
 	All   int
-	Stale int // those that Go has to compile yet
+	Stale int // those that Go still has to compile
 }
 
-// Packages fetches what the module in work needs, where Unpack put it, and counts. progress gets the messages about it. The error is a *GoFault or
-// the context's.
+// Packages downloads what the module in work needs, where Unpack put it, and counts packages. progress receives Go's
+// messages. The error is a *GoFault or the context's.
 func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func(line string)) (Packages, error) {
 	args := []string{"list", "-deps", "-trimpath", "-f", "{{if .Stale}}stale{{else}}fresh{{end}}"}
-	out, err := Step{Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: append(append(args, m.Flags...), "."), Progress: progress}.Run(ctx)
+	out, err := Step{Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: append(append(args, m.Flags...), "."),
+		Progress: progress}.Run(ctx)
 	if err != nil {
 		return Packages{}, explain(ctx, out, err)
 	}
@@ -109,15 +117,18 @@ func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func
 	return n, nil
 }
 
-// Build makes dir/m.Binary from the sources in work, where Unpack put them, and removes these. progress gets what "go build -v" says: the path of
-// each package when its compilation begins, and messages, which hold a space; nil: nobody listens. The error is a *GoFault or the context's.
+// Build makes dir/m.Binary from the sources in work, where Unpack put them, and removes the sources. progress receives
+// the output of "go build -v": the path of each package when its compilation begins, and messages, which contain a
+// space; nil: the output is ignored. The error is a *GoFault or the context's.
 func (g Go) Build(ctx context.Context, m GoModule, work, dir string, progress func(line string)) error {
-	args := []string{"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + m.LDFlags), "-o", filepath.Join(dir, m.Binary)}
+	args := []string{"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + m.LDFlags), "-o",
+		filepath.Join(dir, m.Binary)}
 	if progress != nil {
 		args = append(args, "-v")
 	}
 	args = append(append(args, m.Flags...), ".")
-	if out, err := (Step{Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: args, Progress: progress}).Run(ctx); err != nil {
+	if out, err := (Step{Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: args,
+		Progress: progress}).Run(ctx); err != nil {
 		return explain(ctx, out, err)
 	}
 	return os.RemoveAll(work)
@@ -131,7 +142,7 @@ func (m GoModule) Unpack(dir string) error {
 	return nil
 }
 
-// Fault is a way in which a Go toolchain fails that is the host's, and not the module's.
+// Fault is a kind of failure of a Go toolchain that is due to the host, not to the module.
 type Fault string
 
 // The faults.
@@ -141,7 +152,7 @@ const (
 	Unreachable Fault = "unreachable" // a module could not be fetched
 	Altered     Fault = "altered"     // a module is not the one that is pinned
 	NoSpace     Fault = "no-space"    // a disk is full
-	Killed      Fault = "killed"      // a compiler or linker: where memory is short, the kernel does that
+	Killed      Fault = "killed"      // a compiler or linker was killed, usually by the kernel when memory is short
 	Other       Fault = "other"
 )
 
@@ -149,7 +160,7 @@ const (
 type GoFault struct {
 	Fault Fault
 	Says  string // one line, in the toolchain's words
-	Tail  string // the end of all that it said
+	Tail  string // the end of its output
 }
 
 // Error implements error.
@@ -160,7 +171,8 @@ func (f *GoFault) Error() string {
 	return f.Says
 }
 
-// faultWords are by what a fault is known, in the order in which they are looked for: a full disk can look like an unreachable proxy.
+// faultWords identify faults by their messages, in the order of checking: a full disk can look like an unreachable
+// proxy.
 var faultWords = []struct {
 	fault Fault
 	words []string
@@ -169,13 +181,15 @@ var faultWords = []struct {
 	{TooOld, []string{"go.mod requires go >=", "invalid go version '"}},
 	{Altered, []string{"checksum mismatch", "SECURITY ERROR"}},
 	{Unreachable, []string{
-		"dial tcp", "no such host", "Could not resolve host", "module lookup disabled", "connection refused", "connection reset",
-		"network is unreachable", "i/o timeout", "TLS handshake timeout", "x509: ", "404 Not Found", "403 Forbidden", "410 Gone", "502 ", "503 ", "504 ",
+		"dial tcp", "no such host", "Could not resolve host", "module lookup disabled", "connection refused",
+		"connection reset",
+		"network is unreachable", "i/o timeout", "TLS handshake timeout", "x509: ", "404 Not Found", "403 Forbidden",
+		"410 Gone", "502 ", "503 ", "504 ",
 	}},
 	{Killed, []string{"signal: killed"}},
 }
 
-// explain tells what the host lacks from what is wrong with the build.
+// explain derives a GoFault from the output of a failed build.
 func explain(ctx context.Context, out string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -193,10 +207,10 @@ func explain(ctx context.Context, out string, err error) error {
 	return &GoFault{Fault: Other, Says: err.Error(), Tail: Tail(out)}
 }
 
-// most bounds a line that is quoted, in bytes.
+// most bounds a quoted line, in bytes.
 const most = 300
 
-// lineWith is the first line that holds the words, as far as it may be quoted.
+// lineWith returns the first line that contains the words, shortened for quoting.
 func lineWith(out, words string) string {
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, words) {
@@ -206,7 +220,7 @@ func lineWith(out, words string) string {
 	return first(out)
 }
 
-// first is the first line that is no message about a download.
+// first returns the first line that is not about a download.
 func first(out string) string {
 	for line := range strings.Lines(out) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "go: downloading ") {
@@ -221,7 +235,7 @@ func cut(line string) string {
 	return strings.ToValidUTF8(line[:min(len(line), most)], "")
 }
 
-// Make is Unpack and Build: it leaves the module's binary in dir.
+// Make is Unpack and Build: it leaves only the module's binary in dir.
 func (g Go) Make(ctx context.Context, m GoModule, dir string) error {
 	work := filepath.Join(dir, "work")
 	if err := m.Unpack(work); err != nil {

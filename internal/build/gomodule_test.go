@@ -32,7 +32,8 @@ func golang(t *testing.T) build.Go {
 	return g
 }
 
-// TestModuleIsBuilt by a real toolchain: with its flags, whatever the user has set, and nothing but the program is left.
+// TestModuleIsBuilt by a real toolchain: with its flags, whatever the user has set, and nothing but the program is
+// left.
 func TestModuleIsBuilt(t *testing.T) {
 	t.Setenv("GOFLAGS", "nonsense")
 	t.Setenv("GOWORK", "/none/go.work")
@@ -74,14 +75,18 @@ func TestModuleIsRefused(t *testing.T) {
 	}{
 		"a newer Go": {"module x\n\ngo 1.999\n", "package main\n\nfunc main() {}\n", build.TooOld, "go >= 1.999"},
 		"offline": {
-			"module x\n\ngo 1.26\n\nrequire example.invalid/y v1.0.0\n", "package main\n\nimport _ \"example.invalid/y\"\n\nfunc main() {}\n",
+			"module x\n\ngo 1.26\n\nrequire example.invalid/y v1.0.0\n",
+			"package main\n\nimport _ \"example.invalid/y\"\n\nfunc main() {}\n",
 			build.Unreachable, "GOPROXY=off",
 		},
-		"our mistake": {"module x\n\ngo 1.26\n", "package main\n\nfunc main() { undefined() }\n", build.Other, "undefined: undefined"},
+		"our mistake": {"module x\n\ngo 1.26\n", "package main\n\nfunc main() { undefined() }\n", build.Other,
+			"undefined: undefined"},
 	} {
 		m := program
-		m.Sources = fstest.MapFS{"src/go.mod.txt": {Data: []byte(c.mod)}, "src/main.go.txt": {Data: []byte(c.main)}, "src/go.sum.txt": {Data: []byte(
-			"example.invalid/y v1.0.0 h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\nexample.invalid/y v1.0.0/go.mod h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")}}
+		m.Sources = fstest.MapFS{"src/go.mod.txt": {Data: []byte(c.mod)}, "src/main.go.txt": {Data: []byte(c.main)},
+			"src/go.sum.txt": {Data: []byte(
+				"example.invalid/y v1.0.0 h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\nexample.invalid/y v1.0.0/go.mod " +
+					"h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")}}
 		m.Files = []string{"src/go.mod.txt", "src/go.sum.txt", "src/main.go.txt"}
 		err := g.Make(t.Context(), m, t.TempDir())
 		fault, ok := errors.AsType[*build.GoFault](err)
@@ -99,21 +104,26 @@ func TestModuleIsRefused(t *testing.T) {
 	}
 }
 
-// TestFaults are told apart by what the toolchain says, and the line that says it is quoted, at a bearable length.
+// TestFaults: faults are identified by the toolchain's messages; the line is quoted, shortened.
 func TestFaults(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for name, c := range map[string]struct {
 		script string
 		want   build.GoFault
 	}{
-		"full before unreachable": {"Get x: dial tcp\nwrite /x: no space left on device", build.GoFault{Fault: build.NoSpace, Says: "write /x: no space left on device"}},
-		"a long line":             {"go: downloading y\n" + long + ": connection refused", build.GoFault{Fault: build.Unreachable, Says: long[:300]}},
-		"altered":                 {"verifying a@v1: checksum mismatch\n\tdownloaded: h1:x\nSECURITY ERROR", build.GoFault{Fault: build.Altered, Says: "verifying a@v1: checksum mismatch"}},
-		"a killed compiler":       {"k8s.io/api: compile: signal: killed", build.GoFault{Fault: build.Killed, Says: "k8s.io/api: compile: signal: killed"}},
-		"another":                 {"panic: 502", build.GoFault{Fault: build.Other, Says: "exit status 1"}},
+		"full before unreachable": {"Get x: dial tcp\nwrite /x: no space left on device",
+			build.GoFault{Fault: build.NoSpace, Says: "write /x: no space left on device"}},
+		"a long line": {"go: downloading y\n" + long + ": connection refused",
+			build.GoFault{Fault: build.Unreachable, Says: long[:300]}},
+		"altered": {"verifying a@v1: checksum mismatch\n\tdownloaded: h1:x\nSECURITY ERROR",
+			build.GoFault{Fault: build.Altered, Says: "verifying a@v1: checksum mismatch"}},
+		"a killed compiler": {"k8s.io/api: compile: signal: killed",
+			build.GoFault{Fault: build.Killed, Says: "k8s.io/api: compile: signal: killed"}},
+		"another": {"panic: 502", build.GoFault{Fault: build.Other, Says: "exit status 1"}},
 	} {
 		bin := t.TempDir()
-		text := "#!/bin/sh\nif [ $1 = env ]; then echo a warning >&2; echo '{\"GOVERSION\": \"go1.26.8\"}'; exit; fi\ncat >&2 <<'.'\n" + c.script + "\n.\nexit 1\n"
+		text := "#!/bin/sh\nif [ $1 = env ]; then echo a warning >&2; echo '{\"GOVERSION\": \"go1.26.8\"}'; exit; fi\ncat " +
+			">&2 <<'.'\n" + c.script + "\n.\nexit 1\n"
 		if err := os.WriteFile(filepath.Join(bin, "go"), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// usersBelow finds the processes that use a folder directly below dir, by the folder's name: those that run a program from it, work in it, have a file
-// in it open, or were started with its path in their arguments, as a JVM is with its class path. proc is where the kernel tells of processes. Those
-// that we may not look at are others' and are passed over: the cache is nobody else's.
+// usersBelow finds the processes that use a folder directly below dir, by the folder's name: those that run a program
+// from it, work in it, have a file in it open, or have its path in their arguments, as a JVM has in its class path.
+// proc is the path of procfs. Processes that are not readable belong to other users and are skipped: the cache is this
+// user's.
 func usersBelow(proc, dir string) (map[string]int, error) {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
@@ -28,7 +29,7 @@ func usersBelow(proc, dir string) (map[string]int, error) {
 	return out, nil
 }
 
-// usedBy are the names of the folders below dir that one process uses.
+// usedBy returns the names of the folders below dir that one process uses.
 func usedBy(process, dir string) (names []string) {
 	links := []string{filepath.Join(process, "exe"), filepath.Join(process, "cwd")}
 	open, _ := os.ReadDir(filepath.Join(process, "fd")) // none of a process that has just ended
@@ -46,7 +47,7 @@ func usedBy(process, dir string) (names []string) {
 	return names
 }
 
-// below are the names of the folders of dir that a text names a path in: a path, arguments, a class path.
+// below returns the names of the folders of dir that a text has paths in: a path, arguments, a class path.
 func below(text, dir string) (names []string) {
 	parts := strings.Split(text, dir+string(filepath.Separator))
 	for _, rest := range parts[1:] {

@@ -12,16 +12,17 @@ import (
 	"tare/internal/clock"
 )
 
-// markerFile lies in every folder that a build made. What does not have it is somebody else's, and is never removed.
+// markerFile is in every folder that a build made. A folder without it is never removed.
 const markerFile = ".tare-built.json"
 
-// markerSchema names the form of a marker.
+// markerSchema is the version of a marker's format.
 const markerSchema = "tare.built/v1"
 
 // mostMarker bounds what is read of a marker, in bytes.
 const mostMarker = 4 << 10
 
-// A marker says which folder it was made for: a copy of it elsewhere is worth nothing. Its time of change is when the folder was last looked for.
+// A marker says which folder it was made for: a copy elsewhere is not valid. Its modification time is when the folder
+// was last looked up.
 type marker struct {
 	Schema string `json:"schema"`
 	Name   string `json:"name"`
@@ -34,12 +35,12 @@ func mark(dir, name string) error {
 		err = os.WriteFile(filepath.Join(dir, markerFile), append(text, '\n'), 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("mark what is built: %w", err)
+		return fmt.Errorf("write the marker of a built folder: %w", err)
 	}
 	return nil
 }
 
-// marked is the marker in dir, and when it was last changed; ok is false where there is none that can be read.
+// marked returns the marker in dir, and when it was last changed; ok is false if there is no readable marker.
 func marked(dir string) (m marker, at time.Time, ok bool) {
 	file := filepath.Join(dir, markerFile)
 	info, err := os.Lstat(file)
@@ -54,14 +55,15 @@ func marked(dir string) (m marker, at time.Time, ok bool) {
 	return m, info.ModTime(), ok
 }
 
-// parseMarker reads a marker: of our form, and for a name that is one folder's.
+// parseMarker parses a marker. It must have the right format, and the name of a single folder.
 func parseMarker(text []byte) (m marker, ok bool) {
 	err := json.Unmarshal(text, &m)
-	return m, err == nil && m.Schema == markerSchema && m.Name != "" && m.Name != "." && m.Name != ".." && filepath.Base(m.Name) == m.Name
+	return m, err == nil && m.Schema == markerSchema && m.Name != "" && m.Name != "." && m.Name != ".." &&
+		filepath.Base(m.Name) == m.Name
 }
 
-// touch notes that a folder was looked for just now. One that was built before there were markers gets its own: its name has a hash of what it was
-// made from, which nobody else would have found. A cache that may only be read is none that anything is removed from.
+// touch records that a folder was looked up just now. A folder from before there were markers gets one: its name
+// contains a hash of its inputs, so tare made it. In a read-only cache nothing is removed, so no marker is needed.
 func touch(dir string) {
 	now := (clock.System{}).Now()
 	err := os.Chtimes(filepath.Join(dir, markerFile), now, now)
@@ -70,6 +72,6 @@ func touch(dir string) {
 	}
 	was, err := os.Stat(dir)
 	if err == nil && mark(dir, filepath.Base(dir)) == nil {
-		_ = os.Chtimes(dir, was.ModTime(), was.ModTime()) // when it was built; if that is lost, little is
+		_ = os.Chtimes(dir, was.ModTime(), was.ModTime()) // the build time; losing it does no harm
 	}
 }

@@ -8,12 +8,13 @@ import (
 	"path/filepath"
 )
 
-// pruneLock is held while things are removed, and names folders that are being removed: see build.
+// pruneLock is held during removal, and prefixes the names of folders that are being removed: see build.
 const pruneLock = "prune"
 
-// Prune removes the folders of the cache that the present tare would not use, and what killed builds left; with all, those that it would use as well. It
-// returns the folders that it removed, and those that it would have removed but for their Busy. What is strange is in neither. What was removed before an
-// error comes with it. The error is a *NoFolder when others may write to the cache, or the system's.
+// Prune removes the folders of the cache that the present tare would not use, and the remains of killed builds; with
+// all, also those that it would use. It returns the removed folders, and those kept because they are Busy; Strange ones
+// are in neither. It returns what it removed even with an error. The error is a *NoFolder when others may write to the
+// cache, or the system's.
 func (c Cache) Prune(s Survey, all bool) (removed, kept []Item, err error) {
 	dir, ok, err := c.there()
 	if !ok || err != nil {
@@ -48,14 +49,14 @@ func (c Cache) Prune(s Survey, all bool) (removed, kept []Item, err error) {
 	return removed, kept, nil
 }
 
-// remove takes the folder away in one step, so that nobody finds half of it, and then what is in it.
+// remove renames the folder first, so that no process finds half of it, and then deletes it.
 func (i Item) remove(cache string) error {
 	gone := i.Dir
 	if i.State != Unfinished {
 		gone = filepath.Join(cache, fmt.Sprintf("%s.%s.%d.tmp", i.Name, pruneLock, os.Getpid()))
 		if err := os.Rename(i.Dir, gone); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // somebody else has removed it
+				return nil // another process has removed it
 			}
 			return err
 		}
@@ -63,7 +64,7 @@ func (i Item) remove(cache string) error {
 	return empty(gone)
 }
 
-// empty removes a folder with all that is in it, its marker last: what is left of it when we are killed must still be known as ours.
+// empty deletes a folder, its marker last: if tare is killed meanwhile, the rest must still be recognizable.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

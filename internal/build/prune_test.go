@@ -31,7 +31,8 @@ func made(t *testing.T, c build.Cache, name string, bytes int) string {
 
 // only is a survey of a tare that would use these folders, an hour from now.
 func only(names ...string) build.Survey {
-	return build.Survey{Wanted: func(name string) bool { return slices.Contains(names, name) }, Now: time.Now().Add(time.Hour)}
+	return build.Survey{Wanted: func(name string) bool { return slices.Contains(names, name) },
+		Now: time.Now().Add(time.Hour)}
 }
 
 // states are what is in the cache, by name, with why it must stay.
@@ -55,7 +56,8 @@ func namesOf(items []build.Item) (out []string) {
 	return out
 }
 
-// TestPruneRemovesTheOldAndNothingElse: what is ours and not used goes; what is used, strange, copied, renamed or a link stays.
+// TestPruneRemovesTheOldAndNothingElse: what is ours and not used goes; what is used, strange, copied, renamed or a
+// link stays.
 func TestPruneRemovesTheOldAndNothingElse(t *testing.T) {
 	c := cache(t)
 	made(t, c, "new", 10)
@@ -76,12 +78,14 @@ func TestPruneRemovesTheOldAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := map[string]string{"new": "current", "old": "old", "copy": "strange", "old.one": "strange", "photos": "strange", "forged": "strange"}
+	want := map[string]string{"new": "current", "old": "old", "copy": "strange", "old.one": "strange", "photos": "strange",
+		"forged": "strange"}
 	if diff := cmp.Diff(want, states(t, c, only("new"))); diff != "" {
 		t.Error(diff)
 	}
 	removed, kept, err := c.Prune(only("new"), false)
-	if err != nil || len(removed) != 1 || removed[0].Name != "old" || removed[0].Bytes < 5000 || removed[0].Bytes > 5200 || removed[0].Used.IsZero() || len(kept) != 0 {
+	if err != nil || len(removed) != 1 || removed[0].Name != "old" || removed[0].Bytes < 5000 || removed[0].Bytes > 5200 ||
+		removed[0].Used.IsZero() || len(kept) != 0 {
 		t.Errorf("removed %+v, kept %+v, %v", removed, kept, err)
 	}
 	delete(want, "old")
@@ -98,8 +102,8 @@ func TestPruneRemovesTheOldAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsWhatIsUsed: a program that runs, and one whose folder is in the arguments of another, as a JVM's class path is; and what was looked for
-// just now. When they have ended, it goes.
+// TestPruneKeepsWhatIsUsed: a program that runs, and one whose folder is in the arguments of another, as a JVM's class
+// path is; and what was looked for just now. When they have ended, it goes.
 func TestPruneKeepsWhatIsUsed(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -129,7 +133,8 @@ func TestPruneKeepsWhatIsUsed(t *testing.T) {
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	}
 	removed, kept, err := c.Prune(only(), true)
-	if err != nil || !slices.Equal(namesOf(removed), []string{"idle"}) || !slices.Equal(namesOf(kept), []string{"path", "runs"}) {
+	if err != nil || !slices.Equal(namesOf(removed), []string{"idle"}) ||
+		!slices.Equal(namesOf(kept), []string{"path", "runs"}) {
 		t.Fatalf("removed %v, kept %+v, %v", namesOf(removed), kept, err)
 	}
 	for _, i := range kept {
@@ -146,7 +151,8 @@ func TestPruneKeepsWhatIsUsed(t *testing.T) {
 	}
 	just := only()
 	just.Now = time.Now()
-	if removed, kept, err := c.Prune(just, true); err != nil || len(removed) != 0 || len(kept) != 2 || !strings.Contains(kept[0].Busy, "less than a minute ago") {
+	if removed, kept, err := c.Prune(just, true); err != nil || len(removed) != 0 || len(kept) != 2 ||
+		!strings.Contains(kept[0].Busy, "less than a minute ago") {
 		t.Errorf("right after it was looked for: removed %v, kept %+v, %v", namesOf(removed), kept, err)
 	}
 	if removed, _, err := c.Prune(only(), false); err != nil || !slices.Equal(namesOf(removed), []string{"path", "runs"}) {
@@ -154,7 +160,8 @@ func TestPruneKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestPruneBesideABuild: what is being built stays, and becomes whole; what a killed build and a killed removal left goes.
+// TestPruneBesideABuild: what is being built stays, and becomes whole; what a killed build and a killed removal left
+// goes.
 func TestPruneBesideABuild(t *testing.T) {
 	c := cache(t)
 	old := made(t, c, "old", 100)
@@ -162,9 +169,11 @@ func TestPruneBesideABuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, left := range []string{"old.y.123.tmp", "old.prune.9.tmp", "other.y.123.tmp"} { // the last one's marker is another's
+	// the last one's marker is another's
+	for _, left := range []string{"old.y.123.tmp", "old.prune.9.tmp", "other.y.123.tmp"} {
 		dir := filepath.Join(c.Dir, left)
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, ".tare-built.json"), marker, 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, ".tare-built.json"), marker,
+			0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +191,8 @@ func TestPruneBesideABuild(t *testing.T) {
 	if err != nil || !slices.Equal(namesOf(removed), []string{"old", "old.prune.9.tmp", "old.y.123.tmp"}) {
 		t.Errorf("removed %v, %v", namesOf(removed), err)
 	}
-	if len(kept) != 1 || !strings.HasPrefix(kept[0].Name, "next.x.") || kept[0].State != build.Unfinished || kept[0].Busy != "a build is at work in it" {
+	if len(kept) != 1 || !strings.HasPrefix(kept[0].Name, "next.x.") || kept[0].State != build.Unfinished ||
+		kept[0].Busy != "a build is at work in it" {
 		t.Errorf("kept %+v", kept)
 	}
 	close(free)
@@ -194,7 +204,8 @@ func TestPruneBesideABuild(t *testing.T) {
 	}
 }
 
-// TestUseIsNoted: who looks for something notes when, and gives a mark to what was built before there were any, without making it younger.
+// TestUseIsNoted: who looks for something notes when, and gives a mark to what was built before there were any, without
+// making it younger.
 func TestUseIsNoted(t *testing.T) {
 	c := cache(t)
 	dir := made(t, c, "x", 1)

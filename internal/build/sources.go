@@ -12,10 +12,11 @@ import (
 	"strings"
 )
 
-// Embedded is the ending that a Go module's files carry where they are embedded: a module's files cannot be embedded by another's under their own names.
+// Embedded is the suffix of a Go module's embedded files: Go does not embed another module's files under their own
+// names.
 const Embedded = ".txt"
 
-// Below lists the files below dir, by path and in order.
+// Below lists the files below dir, by path, sorted.
 func Below(files fs.FS, dir string) ([]string, error) {
 	var out []string
 	err := fs.WalkDir(files, dir, func(path string, d fs.DirEntry, err error) error {
@@ -27,7 +28,7 @@ func Below(files fs.FS, dir string) ([]string, error) {
 	return out, err
 }
 
-// Hash is a short hash of files, their names included, and of further words: 12 hexadecimal digits.
+// Hash returns a short hash of files, including their names, and of further words: 12 hexadecimal digits.
 func Hash(files fs.FS, paths []string, words ...string) (string, error) {
 	var all bytes.Buffer
 	for _, path := range paths {
@@ -42,7 +43,8 @@ func Hash(files fs.FS, paths []string, words ...string) (string, error) {
 	return hex.EncodeToString(sum[:])[:12], nil
 }
 
-// Unpack writes files of an embedded file system below dir, without the first element of their paths and without the ending cut.
+// Unpack writes files of an embedded file system below dir, without the first element of their paths and without the
+// ending cut.
 func Unpack(files fs.FS, paths []string, dir, cut string) error {
 	for _, path := range paths {
 		_, rest, ok := strings.Cut(path, "/")

@@ -24,14 +24,15 @@ type Step struct {
 	Dir  string
 	Env  []string // besides proc.Environment
 	Keep []string // names of further variables of the process's own environment that the command gets
-	// Progress gets every line of what the command says, without its end, as it is said and one at a time; nil: nobody listens.
+	// Progress receives every line of the command's output, without its end, one at a time; nil: none is passed on.
 	Progress func(line string)
 }
 
-// Run runs the command and returns all that it said on both streams. Its whole process group ends with ctx, whose error it then is; the command
-// itself, if we are killed: a build that went on would be beside the next one, without the lock.
+// Run runs the command and returns its output on both streams. Its whole process group ends with ctx, whose error Run
+// then returns. The command also ends if tare is killed: otherwise it would run beside the next build, without the
+// lock.
 func (s Step) Run(ctx context.Context) (string, error) {
-	runtime.LockOSThread() // Pdeathsig comes when the thread that forked ends
+	runtime.LockOSThread() // Pdeathsig is sent when the thread that forked ends
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, s.Path, s.Args...)
 	out := &said{tell: s.Progress}
@@ -46,10 +47,10 @@ func (s Step) Run(ctx context.Context) (string, error) {
 	return out.all.String(), err
 }
 
-// said keeps what a command says and passes it on by lines. Only one goroutine writes: both streams are one.
+// said keeps a command's output and passes it on by lines. Only one goroutine writes: both streams are one.
 type said struct {
 	all  bytes.Buffer
-	from int // where the line begins that has not been told
+	from int // start of the line that has not been passed on
 	tell func(line string)
 }
 
@@ -68,13 +69,14 @@ func (s *said) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Tail is the end of what a command said, for an error.
+// Tail returns the end of a command's output, for an error.
 func Tail(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	return strings.Join(lines[max(0, len(lines)-12):], "\n")
 }
 
-// Look finds an executable file in PATH, as exec.LookPath does, but in the PATH that getenv gives. Relative entries are passed over.
+// Look finds an executable file in PATH, as exec.LookPath does, but in the PATH that getenv returns. It skips relative
+// entries.
 func Look(name string, getenv func(name string) (string, bool)) (string, bool) {
 	path, _ := getenv("PATH")
 	for _, dir := range filepath.SplitList(path) {
@@ -85,7 +87,7 @@ func Look(name string, getenv func(name string) (string, bool)) (string, bool) {
 	return "", false
 }
 
-// Executable reports whether file is a regular file that somebody may run.
+// Executable reports whether file is a regular file with an execute permission.
 func Executable(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0

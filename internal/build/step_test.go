@@ -31,7 +31,8 @@ func TestStepEndsWithItsContext(t *testing.T) {
 func TestStepTellsLines(t *testing.T) {
 	var lines []string
 	out, err := build.Step{
-		Path: "/bin/sh", Args: []string{"-c", `printf 'on'; printf 'e\ntwo\n\n'; printf 'thr' >&2; printf 'ee\r\n' >&2; printf "$X"; exit 3`},
+		Path: "/bin/sh", Args: []string{"-c",
+			`printf 'on'; printf 'e\ntwo\n\n'; printf 'thr' >&2; printf 'ee\r\n' >&2; printf "$X"; exit 3`},
 		Env: []string{"X=four"}, Progress: func(line string) { lines = append(lines, line) },
 	}.Run(t.Context())
 	if diff := cmp.Diff([]string{"one", "two", "", "three"}, lines); diff != "" {
@@ -42,13 +43,15 @@ func TestStepTellsLines(t *testing.T) {
 	}
 }
 
-// TestStepKeepsSecrets: a command gets what it needs to find its way, what it is told, and nothing else of the environment.
+// TestStepKeepsSecrets: a command gets what it needs to find its way, what it is told, and nothing else of the
+// environment.
 func TestStepKeepsSecrets(t *testing.T) {
 	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "JAVA_TOOL_OPTIONS", "JDK_JAVAC_OPTIONS", "HTTPS_PROXY"} {
 		t.Setenv(name, "secret-"+name)
 	}
 	t.Setenv("HOME", "/home/x")
-	out, err := build.Step{Path: "/usr/bin/env", Env: []string{"X=four"}, Keep: []string{"HTTPS_PROXY", "NOT_THERE"}}.Run(t.Context())
+	out, err := build.Step{Path: "/usr/bin/env", Env: []string{"X=four"},
+		Keep: []string{"HTTPS_PROXY", "NOT_THERE"}}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +66,8 @@ func TestStepKeepsSecrets(t *testing.T) {
 }
 
 func TestTail(t *testing.T) {
-	if got := build.Tail("0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n\n"); got != "2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13" {
+	got := build.Tail("0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n\n")
+	if got != "2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13" {
 		t.Errorf("%q", got)
 	}
 	if got := build.Tail(""); got != "" {
@@ -74,7 +78,8 @@ func TestTail(t *testing.T) {
 // TestHashKnowsEverything that a result is made of: contents, names, their borders, and words.
 func TestHashKnowsEverything(t *testing.T) {
 	files := fstest.MapFS{
-		"d/a": {Data: []byte("x")}, "d/b": {Data: []byte("y")}, "d/a2": {Data: []byte("x")}, "d/ab": {Data: []byte("x\nd/b 1\ny")},
+		"d/a": {Data: []byte("x")}, "d/b": {Data: []byte("y")}, "d/a2": {Data: []byte("x")},
+		"d/ab": {Data: []byte("x\nd/b 1\ny")},
 	}
 	seen := map[string]string{}
 	for name, c := range map[string]struct{ paths, words []string }{

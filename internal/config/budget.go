@@ -25,13 +25,14 @@ func (e *Experiment) Budgets() ([]budget.Budget, error) {
 	return out, nil
 }
 
-// Scope is what the experiment measures, as far as its file tells.
+// Scope is what the experiment measures, as far as its file says.
 func (e *Experiment) Scope() *budget.Scope {
 	full := e.WithDefaults()
 	_, ownPace := e.Target.(area.Batcher)
 	s := &budget.Scope{
-		Question: e.Question, Treatments: e.Treatments(), OwnPace: ownPace, Planned: true, Rate: float64(full.Load.Rate), Objective: full.Load.SLO != nil,
-		MaxRate: float64(full.Load.MaxRate),
+		Question: e.Question, Treatments: e.Treatments(), OwnPace: ownPace, Planned: true, Rate: float64(full.Load.Rate),
+		Objective: full.Load.SLO != nil,
+		MaxRate:   float64(full.Load.MaxRate),
 	}
 	switch e.Question {
 	case design.Compare, design.Scale:
@@ -56,7 +57,8 @@ func (e *Experiment) arm(t *design.Treatment) budget.Arm {
 	if x, ok := e.Target.(area.Forecaster); ok {
 		f = x.Forecast(e.Question, *t)
 	}
-	out := budget.Arm{Operations: f.Operations, Idle: f.Idle, Metrics: f.Metrics, Open: f.Open, Unread: f.Unread, Instead: f.Instead}
+	out := budget.Arm{Operations: f.Operations, Idle: f.Idle, Metrics: f.Metrics, Open: f.Open, Unread: f.Unread,
+		Instead: f.Instead}
 	if len(e.Load.Operations) > 0 {
 		out.Operations = nil
 		for _, o := range e.Load.Operations {
@@ -72,7 +74,7 @@ func (e *Experiment) arm(t *design.Treatment) budget.Arm {
 	return out
 }
 
-// calls is how many calls an open loop makes in one trial; 0: not known.
+// calls returns how many calls an open loop makes in one trial; 0: unknown.
 func (e *Experiment) calls() float64 {
 	if e.Load.Closed != nil || e.Question == design.Capacity {
 		return 0
@@ -80,7 +82,7 @@ func (e *Experiment) calls() float64 {
 	return float64(e.Load.Rate) * time.Duration(e.Load.Duration).Seconds()
 }
 
-// share is how many of the calls are of an operation; 0: not known.
+// share returns the share of calls of an operation; 0: unknown.
 func (e *Experiment) share(operation string, all []string) float64 {
 	if operation == "" || len(all) == 1 {
 		return 1
@@ -98,7 +100,7 @@ func (e *Experiment) share(operation string, all []string) float64 {
 	return float64(own) / float64(sum)
 }
 
-// budget checks the limits, and that they can be judged.
+// budget checks that the limits are valid and can be judged.
 func (c *checker) budget() {
 	seen := map[string]bool{}
 	for i, text := range c.e.Budget {
@@ -120,7 +122,7 @@ func (c *checker) budget() {
 	}
 }
 
-// badBudget points into the text, where that is possible.
+// badBudget reports an error of a budget, at its place in the text if possible.
 func (c *checker) badBudget(path string, err error) {
 	if syntax, ok := errors.AsType[*budget.SyntaxError](err); ok {
 		c.failWithin(path, syntax.Column, syntax.Message)
@@ -142,10 +144,11 @@ func (c *checker) failWithin(path string, column int, message string) {
 	c.errorAt(path, &at, "budget: %s", message)
 }
 
-// judgeable refuses a budget that no run of this file could judge.
+// judgeable rejects a budget that no run of this file could judge.
 func (c *checker) judgeable(path string, b budget.Budget) {
 	if c.fine("load.max_rate") && b.At > float64(c.e.Load.MaxRate) {
-		c.failWithin(path, budget.Column(b.Text, budget.PartRate), "the rate "+unit.Rate(b.At).String()+" is above max_rate ("+c.e.Load.MaxRate.String()+")")
+		c.failWithin(path, budget.Column(b.Text, budget.PartRate),
+			"the rate "+unit.Rate(b.At).String()+" is above max_rate ("+c.e.Load.MaxRate.String()+")")
 		return
 	}
 	if c.known == nil || !c.fine("question") || c.broken("load") || c.e.Target == nil || c.broken("target") {

@@ -2,7 +2,7 @@ package config
 
 import "slices"
 
-// rest checks what stands alone.
+// rest checks fields that are independent of others.
 func (c *checker) rest() {
 	if !c.fine("pin.generator") || !c.fine("pin.target") {
 		return

@@ -7,13 +7,13 @@ import (
 	"tare/internal/design"
 )
 
-// leastSoak is the shortest soak: fewer windows than a trend needs would be left.
+// leastSoak is the shortest soak: a shorter one has fewer windows than a trend needs.
 const leastSoak = 20 * time.Second
 
-// maxSpin bounds how long a shard may burn its CPU before each send.
+// maxSpin bounds how long a shard may spin before each send.
 const maxSpin = time.Millisecond
 
-// load checks how calls are offered.
+// load checks the load section.
 func (c *checker) load() {
 	c.positive()
 	c.bounds()
@@ -26,7 +26,7 @@ func (c *checker) load() {
 	}
 }
 
-// positive refuses zeros: leaving a field out is how its default is asked for.
+// positive rejects zeros: the default applies if a field is omitted.
 func (c *checker) positive() {
 	l := &c.e.Load
 	for _, x := range []struct {
@@ -61,7 +61,7 @@ func (c *checker) positive() {
 	}
 }
 
-// share checks a percentage: above 0, up to most.
+// share checks that a percentage is above 0 and at most most.
 func (c *checker) share(path string, value, most float64) {
 	if c.fine(path) && (value <= 0 || value > most) {
 		c.fail(path, "%swant more than 0%% and at most %v%%", label(path), most*100)
@@ -91,26 +91,29 @@ func (c *checker) bounds() {
 		c.warn("load.abort.for", "a trial ends (%v) before this can happen", l.Duration)
 	}
 	if c.e.Target != nil && !c.broken("target") && !c.given("load.max_rate") && !area.Loopback(c.e.Target, c.known) {
-		c.missing("load.max_rate", "target", "the target is not on this machine, so load.max_rate must say how much it may be sent")
+		c.missing("load.max_rate", "target",
+			"the target is not on this machine, so load.max_rate must say how much it may be sent")
 	}
 }
 
-// unknownNeighbours refuses two ways of saying what is offered.
+// unknownNeighbours rejects two conflicting descriptions of the load.
 func (c *checker) unknownNeighbours() {
 	if !c.given("load.closed") {
 		return
 	}
 	for _, path := range []string{"load.rate", "load.rates", "load.workloads", "load.arrivals"} {
 		if c.given(path) {
-			c.errorAt(path, c.key(path), "closed workers send when the last call has ended; %q is for an open loop", path[len("load."):])
+			c.errorAt(path, c.key(path), "closed workers send when the last call has ended; %q is for an open loop",
+				path[len("load."):])
 		}
 	}
 }
 
-// capacity: a ladder has rates and a duration, a search neither.
+// capacity checks that a ladder has rates and a duration, and a search neither.
 func (c *checker) capacity() {
 	if c.given("load.closed") {
-		c.errorAt("load.closed", c.key("load.closed"), "capacity needs an open loop: closed workers slow down with the target")
+		c.errorAt("load.closed", c.key("load.closed"),
+			"capacity needs an open loop: closed workers slow down with the target")
 	}
 	if c.e.Load.Arrivals == Ramp {
 		c.fail("load.arrivals", "a capacity experiment sets its own rates; use constant or poisson")
@@ -132,18 +135,18 @@ func (c *checker) capacity() {
 	c.noMaxTime()
 }
 
-// noMaxTime: every point of a ladder has its own length.
+// noMaxTime rejects max_time for a ladder: each of its points has its own length.
 func (c *checker) noMaxTime() {
 	if c.given("load.max_time") {
 		c.warn("load.max_time", "has no effect on a ladder, only on a search")
 	}
 }
 
-// trials: all other questions offer one rate, or have workers.
+// trials checks the other questions: they offer one rate, or have workers.
 func (c *checker) trials() {
 	only := []string{"load.rates", "load.workloads", "load.slo"}
 	if c.e.Question == design.Soak {
-		only = append(only, "load.max_time") // its duration bounds it
+		only = append(only, "load.max_time") // its duration bounds the trial
 	}
 	for _, path := range only {
 		if c.given(path) {
@@ -171,7 +174,7 @@ func (c *checker) trials() {
 	}
 }
 
-// soak lasts for a given time, once.
+// soak checks that a soak has a duration and is not repeated.
 func (c *checker) soak() {
 	l := &c.e.Load
 	c.missing("load.duration", "load", "soak needs load.duration, the time that it lasts")
@@ -186,13 +189,15 @@ func (c *checker) soak() {
 	}
 }
 
-// ownPace: what runs at its own pace is offered nothing. Only the time for the whole run can be bounded.
+// ownPace checks the load of an area that paces itself: only the time for the whole run can be bounded.
 func (c *checker) ownPace() {
 	for _, name := range []string{
-		"rate", "arrivals", "duration", "timeout", "max_rate", "max_connections", "engine", "closed", "operations", "abort", "precise", "spin", "shards",
+		"rate", "arrivals", "duration", "timeout", "max_rate", "max_connections", "engine", "closed", "operations", "abort",
+		"precise", "spin", "shards",
 	} {
 		if path := "load." + name; c.given(path) {
-			c.errorAt(path, c.key(path), "the workloads of area %s run at their own pace: nothing is offered to them; of load, only max_time applies", c.e.Area)
+			c.errorAt(path, c.key(path), "the workloads of area %s run at their own pace: nothing is offered to them; of "+
+				"load, only max_time applies", c.e.Area)
 		}
 	}
 }

@@ -57,7 +57,8 @@ func TestConceal(t *testing.T) {
 			t.Errorf("%s:\n%s", words, &out)
 		}
 	}
-	if _, ds := Parse("x.yaml", []byte("name: x\narea: shy\nquestion: capacity\ntarget: {words: [good]}\n"), areas); HasErrors(ds) {
+	if _, ds := Parse("x.yaml", []byte("name: x\narea: shy\nquestion: capacity\ntarget: {words: [good]}\n"),
+		areas); HasErrors(ds) {
 		t.Errorf("%v", ds)
 	}
 }

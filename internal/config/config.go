@@ -1,4 +1,4 @@
-// Package config reads experiment files: YAML into an Experiment, with every error at its line and column.
+// Package config parses experiment files: YAML into an Experiment, with line and column of every error.
 package config
 
 import (
@@ -14,7 +14,7 @@ import (
 	"tare/internal/spelling"
 )
 
-// Areas knows the areas that an experiment may name. Package area/all provides it.
+// Areas returns the areas that an experiment may name. Package area/all implements it.
 type Areas interface {
 	Find(name string) (area.Area, bool)
 	Names() []string
@@ -25,8 +25,9 @@ var (
 	loadType       = reflect.TypeFor[Load]()
 )
 
-// Parse reads one experiment file; file is its name in diagnostics. All problems are reported at once, in the order of the file. The
-// experiment is nil when there is an error among them, and complete when there are only warnings. Parse never panics.
+// Parse parses one experiment file; file is its name in diagnostics. It reports all problems at once, in the order of
+// the file. The experiment is nil if there is an error among them, and complete if there are only warnings. Parse never
+// panics.
 func Parse(file string, data []byte, areas Areas) (*Experiment, []Diagnostic) {
 	root, faults := readSource(data)
 	if root == nil {
@@ -45,7 +46,7 @@ func Parse(file string, data []byte, areas Areas) (*Experiment, []Diagnostic) {
 	}
 	var more []Diagnostic
 	e.whole, more = interpret(file, data, inFull(root), areas)
-	for _, d := range more { // what is wrong with both is said already
+	for _, d := range more { // problems of both forms are reported only once
 		if !slices.ContainsFunc(ds, func(have Diagnostic) bool { return have.Line == d.Line && have.Message == d.Message }) {
 			ds = append(ds, d)
 		}
@@ -76,7 +77,7 @@ func interpret(file string, data []byte, root *yaml.Node, areas Areas) (*Experim
 func (w *walker) finish() []Diagnostic {
 	sortDiagnostics(w.diags)
 	if len(w.diags) > maxDiagnostics {
-		// Errors first: a file with many warnings must not lose its errors.
+		// Errors come first, so that many warnings cannot displace them.
 		slices.SortStableFunc(w.diags, func(a, b Diagnostic) int { return int(b.Severity) - int(a.Severity) })
 		rest := len(w.diags) - maxDiagnostics
 		last := w.diags[maxDiagnostics-1]
@@ -93,13 +94,13 @@ func (w *walker) finish() []Diagnostic {
 	return w.diags
 }
 
-// checker judges what the file means, after its form.
+// checker checks the meaning of the file, after its syntax.
 type checker struct {
 	*walker
 	e     *Experiment
 	areas Areas
-	area  area.Area          // nil when the file names none that exists
-	known []design.Treatment // nil while they cannot be told
+	area  area.Area          // nil if the file names none that exists
+	known []design.Treatment // nil while unknown
 }
 
 func check(w *walker, e *Experiment, areas Areas) {
@@ -119,10 +120,10 @@ func (c *checker) given(path string) bool {
 	return ok
 }
 
-// fine reports whether the file has the field, and it could be read.
+// fine reports whether the file has the field, with a valid value.
 func (c *checker) fine(path string) bool { return c.given(path) && !c.broken(path) }
 
-// value is where the value of a field stands; of a field that is not there, what would hold it.
+// value returns the node of a field's value or, for a missing field, of what would contain it.
 func (c *checker) value(path string) *yaml.Node {
 	if p, ok := c.at[path]; ok {
 		return p.value
@@ -130,7 +131,7 @@ func (c *checker) value(path string) *yaml.Node {
 	return c.parent(path)
 }
 
-// key is where a field begins.
+// key returns the node where a field begins.
 func (c *checker) key(path string) *yaml.Node {
 	if p, ok := c.at[path]; ok {
 		return p.key
@@ -152,7 +153,7 @@ func (c *checker) fail(path, format string, args ...any) {
 	c.errorAt(path, c.value(path), format, args...)
 }
 
-// missing reports a field that the file should have. It is reported at the field that asks for it.
+// missing reports a required field that is missing, at the field that requires it.
 func (c *checker) missing(path, asker, message string) {
 	if !c.given(path) {
 		c.errorAt(path, c.key(asker), "%s", message)
@@ -172,10 +173,11 @@ func (c *checker) findArea() {
 		return
 	}
 	names := c.areas.Names()
-	c.fail("area", "unknown area %s: the areas are %s%s", quote(c.e.Area), strings.Join(names, ", "), spelling.DidYouMean(c.e.Area, names))
+	c.fail("area", "unknown area %s: the areas are %s%s", quote(c.e.Area), strings.Join(names, ", "),
+		spelling.DidYouMean(c.e.Area, names))
 }
 
-// target reads the area's section, and has the area judge it.
+// target decodes the area's section, and lets the area check it.
 func (c *checker) target() {
 	if c.area == nil || !c.given("target") {
 		return
@@ -190,7 +192,7 @@ func (c *checker) target() {
 	c.e.Target = spec
 }
 
-// judge asks the area about its section once the treatments are known.
+// judge lets the area check its section once the treatments are known.
 func (c *checker) judge() {
 	if c.e.Target == nil || c.broken("target") || !c.fine("question") {
 		return
@@ -211,7 +213,7 @@ func (c *checker) judge() {
 	}
 }
 
-// targetPath is the path in the file of an area's finding; areas may leave "target" out.
+// targetPath returns the path in the file of an area's finding; areas may omit "target".
 func targetPath(path string) string {
 	switch {
 	case path == "":
@@ -222,7 +224,7 @@ func targetPath(path string) string {
 	return join("target", path)
 }
 
-// question refuses what the area cannot answer.
+// question rejects a question that the area cannot answer.
 func (c *checker) question() {
 	if c.area == nil || !c.fine("question") {
 		return

@@ -78,7 +78,8 @@ func TestParseReadsEverything(t *testing.T) {
 	want := &Experiment{
 		Name: "full", Area: "identity", Question: design.Compare,
 		Target: &fakeSpec{
-			Adapter: "gce-metadata", Embedded: &fakeEmbedded{Preset: "healthy", Backlog: 128, Jitter: 0.25, TTL: dur("1h"), Memory: size("64KiB"), Cache: &cache},
+			Adapter: "gce-metadata", Embedded: &fakeEmbedded{Preset: "healthy", Backlog: 128, Jitter: 0.25, TTL: dur("1h"),
+				Memory: size("64KiB"), Cache: &cache},
 			Password: Secret{Env: "PDP_PASSWORD"}, Headers: map[string]Secret{"X-Api-Key": {File: "/run/secrets/key"}},
 			Workloads: []string{"exec", "open"}, Common: Common{Insecure: true},
 		},
@@ -89,8 +90,10 @@ func TestParseReadsEverything(t *testing.T) {
 		Margin:       percent("2%"),
 		Budget:       []string{"seccomp: response.p99 <= +5%", "error <= 0.1%"},
 		Load: Load{
-			Arrivals: Poisson, Rate: rate("150/s"), Duration: dur("30s"), Timeout: dur("5s"), MaxRate: rate("2000/s"), MaxConnections: 4096,
-			Engine: Std, Operations: Operations{{"token", 3}, {"identity", 1}}, Abort: &Abort{Error: percent("50%"), For: dur("10s")},
+			Arrivals: Poisson, Rate: rate("150/s"), Duration: dur("30s"), Timeout: dur("5s"), MaxRate: rate("2000/s"),
+			MaxConnections: 4096,
+			Engine:         Std, Operations: Operations{{"token", 3}, {"identity", 1}},
+			Abort:   &Abort{Error: percent("50%"), For: dur("10s")},
 			Precise: true, Spin: dur("60us"), Shards: 2,
 		},
 		Pin: Pin{Generator: "0", Target: "1-2,4"}, Seed: &seed, Blocks: 20,
@@ -103,7 +106,8 @@ func TestParseReadsEverything(t *testing.T) {
 // TestWriteShape is the example of the design, to the letter.
 func TestWriteShape(t *testing.T) {
 	source := []byte("a: 1\nb: 2\nc: 3\nd: 4\nload:\n  duraton: 10s\n")
-	d := Diagnostic{File: "x.yaml", Line: 6, Column: 3, Severity: area.Error, Message: `unknown field "duraton"; did you mean "duration"?`}
+	d := Diagnostic{File: "x.yaml", Line: 6, Column: 3, Severity: area.Error,
+		Message: `unknown field "duraton"; did you mean "duration"?`}
 	want := "x.yaml:6:3  unknown field \"duraton\"; did you mean \"duration\"?\n" +
 		"  6 |   duraton: 10s\n" +
 		"        ^\n"

@@ -9,7 +9,7 @@ import (
 	"tare/internal/unit"
 )
 
-// What holds where the file says nothing.
+// The defaults.
 const (
 	defaultTimeout      = unit.Duration(30 * time.Second)
 	defaultTrial        = unit.Duration(10 * time.Second) // of a comparison
@@ -19,14 +19,14 @@ const (
 	defaultShare        = unit.Percent(0.01)
 	defaultAbortError   = unit.Percent(0.5)
 	defaultAbortFor     = unit.Duration(10 * time.Second)
-	defaultAbortSoak    = unit.Duration(5 * time.Minute) // long enough for a target to be started anew
+	defaultAbortSoak    = unit.Duration(5 * time.Minute) // long enough for a target to restart
 	defaultPoint        = 5 * time.Second                // of a ladder, as package capacity has it
 	defaultConns        = 256
 	defaultCapacityConn = 4096
 )
 
-// WithDefaults returns a copy in which everything is filled in that has a default independent of the run. MaxRate, Seed and the start of a
-// search stay zero where the file leaves them out, and so do Blocks and MaxTime unless the question compares.
+// WithDefaults returns a copy in which every field is set that has a default independent of the run. MaxRate, Seed and
+// the start of a search stay zero if the file omits them, and so do Blocks and MaxTime unless the question compares.
 func (e *Experiment) WithDefaults() *Experiment {
 	out := *e
 	l := &out.Load
@@ -61,7 +61,7 @@ func (e *Experiment) WithDefaults() *Experiment {
 	return &out
 }
 
-// blocked fills in how a comparison is laid out.
+// blocked sets the defaults of a comparison's layout.
 func (e *Experiment) blocked() {
 	if e.Blocks == 0 {
 		e.Blocks = defaultBlocks
@@ -87,7 +87,7 @@ func (l Load) timeout() unit.Duration {
 // Ladder reports whether the experiment measures given rates instead of searching.
 func (l Load) Ladder() bool { return len(l.Rates)+len(l.Workloads) > 0 }
 
-// Config is what the load engine needs of the file. Endpoint, Operations and KeepCalls are the caller's to add.
+// Config returns the load engine's configuration. The caller adds Endpoint, Operations and KeepCalls.
 func (l Load) Config(seed uint64) load.Config {
 	engine := load.Auto
 	if l.Engine != "" && l.Engine != Auto {
@@ -99,7 +99,7 @@ func (l Load) Config(seed uint64) load.Config {
 	}
 }
 
-// Process is the arrival process at one rate for the load's duration.
+// Process returns the arrival process at one rate for the load's duration.
 func (l Load) Process(rate unit.Rate, seed uint64) load.Process {
 	r, d := float64(rate), time.Duration(l.Duration)
 	switch l.Arrivals {
@@ -112,7 +112,7 @@ func (l Load) Process(rate unit.Rate, seed uint64) load.Process {
 	return load.Constant{Rate: r, Duration: d}
 }
 
-// Points are the lengths of a ladder's points under one treatment, in order; none for a search.
+// Points returns the lengths of a ladder's points under one treatment, in order; none for a search.
 func (e *Experiment) Points() []time.Duration {
 	var out []time.Duration
 	for range e.Load.Rates {
@@ -128,8 +128,8 @@ func (e *Experiment) Points() []time.Duration {
 	return out
 }
 
-// Peak is the highest rate, in 1/s, that the file can make the generator offer; 0 when nothing bounds it (closed workers, or a
-// search without max_rate).
+// Peak returns the highest rate, in 1/s, that the file can make the generator offer; 0 if it is unbounded (closed
+// workers, or a search without max_rate).
 func (e *Experiment) Peak() float64 {
 	l := e.Load
 	switch {

@@ -15,7 +15,7 @@ import (
 	"tare/internal/area"
 )
 
-// A Diagnostic is one thing that is wrong, or should be known, about an experiment file.
+// A Diagnostic is an error, a warning or a note about an experiment file.
 type Diagnostic struct {
 	File     string        `json:"file"`
 	Line     int           `json:"line"`   // from 1
@@ -24,11 +24,11 @@ type Diagnostic struct {
 	Path     string        `json:"path,omitempty"` // "load.rates[2]"; empty for the file as a whole
 	Message  string        `json:"message"`
 
-	// hideFrom is the column from which the line holds a secret; 0: it holds none.
+	// hideFrom is the column where a secret begins; 0: the line has none.
 	hideFrom int
 }
 
-// String is the diagnostic's first line: place, two spaces, message. Warnings and notes say so first.
+// String returns the diagnostic's first line: place, two spaces, message. Warnings and notes begin with their severity.
 func (d Diagnostic) String() string {
 	grade := ""
 	if d.Severity != area.Error {
@@ -37,8 +37,8 @@ func (d Diagnostic) String() string {
 	return fmt.Sprintf("%s:%d:%d  %s%s", d.File, d.Line, d.Column, grade, d.Message)
 }
 
-// Write prints the diagnostic with its line of source and a caret. Values that may be secrets are not printed, nor are
-// control characters; a tab becomes one space, so that the caret stands right.
+// Write prints the diagnostic with its source line and a caret. It omits values that may be secrets, and control
+// characters; a tab becomes one space, so that the caret is placed correctly.
 func (d Diagnostic) Write(w io.Writer, source []byte) error {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, d.String())
@@ -52,7 +52,7 @@ func (d Diagnostic) Write(w io.Writer, source []byte) error {
 	return err
 }
 
-// HasErrors reports whether any diagnostic is more than a warning.
+// HasErrors reports whether any diagnostic is an error.
 func HasErrors(ds []Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == area.Error })
 }
@@ -63,19 +63,21 @@ func sortDiagnostics(ds []Diagnostic) {
 	})
 }
 
-// hidden stands for what is not shown.
+// hidden replaces what is not shown.
 const hidden = "…"
 
 var (
-	// secretKey is a key that looks as if a secret followed, and what follows. A place ({env: NAME}) may be shown.
-	secretKey = regexp.MustCompile(`(?i)([\w-]*(?:passw|secret|token|api_?key|private_?key|credential|authorization|bearer)[\w-]*["']?\s*[:=]\s*)([^\s{].*)$`)
-	// userInfo is the user and password of a URL.
+	// secretKey matches a key that suggests a secret, and its value. A reference ({env: NAME}) may be shown.
+	secretKey = regexp.MustCompile(
+		`(?i)([\w-]*(?:passw|secret|token|api_?key|private_?key|credential|authorization|bearer)` +
+			`[\w-]*["']?\s*[:=]\s*)([^\s{].*)$`)
+	// userInfo matches the user and password of a URL.
 	userInfo = regexp.MustCompile(`(://)[^/\s@]+@`)
-	// harmless is a value of such a key that is surely none: a number with at most a short unit.
+	// harmless matches a value of such a key that cannot be secret: a number with at most a short unit.
 	harmless = regexp.MustCompile(`^[0-9.]{1,8}[a-zA-Z%/]{0,3}\s*([]},#].*)?$`)
 )
 
-// mask hides what may be a secret in a line of source.
+// mask replaces possible secrets in a source line.
 func (d Diagnostic) mask(line string) string {
 	if d.hideFrom > 0 {
 		if rs := []rune(line); d.hideFrom <= len(rs) {
@@ -99,13 +101,13 @@ func printable(r rune) rune {
 	return r
 }
 
-// unprintable reports characters that could play tricks on a terminal: controls and invisible formatting.
+// unprintable reports characters that could manipulate a terminal: controls and invisible formatting.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// maxShown is how many characters of a line are printed.
+// maxShown is the maximum number of printed characters of a line.
 const maxShown = 120
 
-// window cuts a long line to the part around column, and moves the column with it.
+// window cuts a long line to the part around column, and adjusts the column.
 func window(line string, column int) (shown string, at int) {
 	rs := []rune(line)
 	column = min(column, len(rs)+1)
@@ -124,7 +126,7 @@ func window(line string, column int) (shown string, at int) {
 	return shown, column - from
 }
 
-// quote shows a value of the file: in quotes, safe to print, and not too long.
+// quote quotes a value of the file, printable and shortened.
 func quote(s string) string {
 	const most = 60
 	if rs := []rune(s); len(rs) > most {

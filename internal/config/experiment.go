@@ -16,7 +16,7 @@ type Experiment struct {
 	Question design.Question `yaml:"question" json:"question" jsonschema:"required,enum=compare,enum=scale,enum=capacity,enum=soak" jsonschema_description:"What the experiment asks: compare (what does the control add?), scale (how does the cost grow with N?), capacity (where does it break?), soak (does it hold?)."`
 	// Target is the area's own section.
 	Target area.Spec `yaml:"target" json:"target" jsonschema:"required" jsonschema_description:"The system under test; its fields depend on the area."`
-	// Baseline is the treatment that the others are held against.
+	// Baseline is the treatment that the others are compared with.
 	Baseline Levels `yaml:"baseline,omitempty" json:"baseline,omitempty" jsonschema_description:"Levels of the baseline, the treatment that the others are held against: {factor: level}."`
 	// Alternatives are the treatments besides the baseline.
 	Alternatives []Levels `yaml:"treatments,omitempty" json:"treatments,omitempty" jsonschema:"minItems=1" jsonschema_description:"Treatments besides the baseline, each as {factor: level}. Each names every factor of the baseline."`

@@ -31,7 +31,8 @@ func (f fakeAreas) Names() []string {
 
 func testAreas() Areas {
 	all := map[design.Question]area.Cell{
-		design.Compare: {Answered: true}, design.Scale: {Answered: true}, design.Capacity: {Answered: true}, design.Soak: {Answered: true},
+		design.Compare: {Answered: true}, design.Scale: {Answered: true}, design.Capacity: {Answered: true},
+		design.Soak: {Answered: true},
 	}
 	return fakeAreas{
 		fakeArea{"identity", all},
@@ -87,7 +88,8 @@ func (s *fakeSpec) Validate(design.Question, []design.Treatment) []area.Finding 
 	var out []area.Finding
 	if s.Embedded != nil && !slices.Contains(presets, s.Embedded.Preset) {
 		out = append(out, area.Finding{
-			Path: "target.embedded.preset", Severity: area.Error, Message: "there is no preset " + quote(s.Embedded.Preset), Hint: "try healthy",
+			Path: "target.embedded.preset", Severity: area.Error, Message: "there is no preset " + quote(s.Embedded.Preset),
+			Hint: "try healthy",
 		})
 	}
 	if s.Insecure {

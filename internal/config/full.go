@@ -4,8 +4,8 @@ import "go.yaml.in/yaml/v4"
 
 const fullField = "full"
 
-// inFull is the file with the fields of its section full in the place of its own: mappings are merged one level deep, everything else is
-// replaced. Nodes keep their places in the file, so that what is wrong is told where it stands.
+// inFull returns the file with the fields of its section full in place of its own: mappings are merged one level deep,
+// all else is replaced. Nodes keep their positions, so that diagnostics point to the right place.
 func inFull(root *yaml.Node) *yaml.Node {
 	out := *root
 	out.Content = nil
@@ -24,7 +24,7 @@ func inFull(root *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// aliased follows aliases; the walker has bounded them when it read the file the first time.
+// aliased follows aliases; the walker has bounded their number when it read the file first.
 func aliased(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
@@ -32,7 +32,7 @@ func aliased(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// overlay puts the fields of over into base. Those that merge says are mappings to be merged in turn.
+// overlay copies the fields of over into base. It merges those mappings for which merge is true.
 func overlay(base, over *yaml.Node, merge func(name string) bool) {
 	for i := 0; i+1 < len(over.Content); i += 2 {
 		key, value := over.Content[i], over.Content[i+1]
@@ -45,7 +45,8 @@ func overlay(base, over *yaml.Node, merge func(name string) bool) {
 		switch {
 		case at < 0:
 			base.Content = append(base.Content, key, value)
-		case merge(key.Value) && aliased(base.Content[at+1]).Kind == yaml.MappingNode && aliased(value).Kind == yaml.MappingNode:
+		case merge(key.Value) && aliased(base.Content[at+1]).Kind == yaml.MappingNode &&
+			aliased(value).Kind == yaml.MappingNode:
 			merged := *aliased(base.Content[at+1])
 			merged.Content = append([]*yaml.Node(nil), merged.Content...)
 			overlay(&merged, aliased(value), func(string) bool { return false })

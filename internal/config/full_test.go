@@ -52,11 +52,17 @@ func TestWholeIsJudged(t *testing.T) {
 	if e != nil {
 		t.Fatal("a file whose whole is wrong was taken")
 	}
-	if !slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Line == 11 && strings.Contains(d.Message, "varied under factors") }) {
+	if !slices.ContainsFunc(ds, func(d Diagnostic) bool {
+		return d.Line == 11 &&
+			strings.Contains(d.Message, "varied under factors")
+	}) {
 		t.Errorf("diagnostics: %v", ds)
 	}
 	for i := range ds {
-		if slices.ContainsFunc(ds[:i], func(d Diagnostic) bool { return d.Line == ds[i].Line && d.Message == ds[i].Message }) {
+		if slices.ContainsFunc(ds[:i], func(d Diagnostic) bool {
+			return d.Line == ds[i].Line &&
+				d.Message == ds[i].Message
+		}) {
 			t.Errorf("told twice: %v", ds[i])
 		}
 	}

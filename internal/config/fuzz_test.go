@@ -61,7 +61,10 @@ func inFile(t *testing.T, d Diagnostic, data []byte) {
 	if n := strings.Count(out.String(), "\n"); n != 3 || !utf8.Valid(out.Bytes()) {
 		t.Errorf("the diagnostic has %d lines, want 3 of UTF-8:\n%q", n, out.String())
 	}
-	if i := strings.IndexFunc(strings.ReplaceAll(out.String(), "\n", ""), func(r rune) bool { return r != utf8.RuneError && unprintable(r) }); i >= 0 {
+	if i := strings.IndexFunc(strings.ReplaceAll(out.String(), "\n", ""), func(r rune) bool {
+		return r != utf8.RuneError &&
+			unprintable(r)
+	}); i >= 0 {
 		t.Errorf("the diagnostic has unprintable characters: %q", out.String())
 	}
 }
@@ -85,7 +88,8 @@ func TestWrittenExperimentsCanBeRead(t *testing.T) {
 		}
 		seed := rapid.Uint64().Draw(r, "seed")
 		e := &Experiment{
-			Name: "x", Area: "identity", Question: design.Compare, Target: &fakeSpec{URL: "http://[::1]:80", Workloads: []string{"null"}},
+			Name: "x", Area: "identity", Question: design.Compare,
+			Target:   &fakeSpec{URL: "http://[::1]:80", Workloads: []string{"null"}},
 			Baseline: base, Alternatives: []Levels{other},
 			Factors: Factors{{Name: "Z", Levels: []string{"~", "1e3", "0x1"}}, {Name: "A", Levels: []string{"yes"}}},
 			Seed:    &seed, Load: Load{Rate: rate("3/s"), MaxRate: rate("7/s"), Operations: Operations{{"<<", 2}, {"b", 1}}},
@@ -109,13 +113,20 @@ func TestNothingRepeatsASecret(t *testing.T) {
 	const secret = "hunter2"
 	head := "name: x\narea: identity\nquestion: capacity\n"
 	for _, tail := range []string{
-		"target: {password: hunter2}", "target: {password: 'hunter2', x: 1}", "target: {x: 1, password: {hunter2}}", "target: {password: {hunter2, hunter2}}",
-		"target: {password: [hunter2]}", "target: {password: {env: hunter2 z}}", "target: {password: {env: [hunter2]}}", "target: {password: {key: hunter2}}",
-		"target:\n  password: >\n    hunter2\n  x: 1", "target:\n  password: hunter2\n  password: hunter2", "target: {passwrd: hunter2}",
-		"target: {headers: {X: hunter2, Y: {env: A, file: hunter2}}}", "target: {headers: hunter2}", "target: {password: \"a\n\n  hunter2\", z: 1}",
-		"target: &a {password: &b hunter2, headers: {X: *b}}", "x: &a hunter2\ntarget: {password: *a}", "target: {password: !!str hunter2}",
-		"token: hunter2", "password: hunter2\nfoo: [", "target: {password: hunter2", "target:\n  api_key: hunter2\n  ? [", "fixed: {client_secret: ''}",
-		"target: {url: 'http://u:hunter2@h/', z: 1}", "target: {password: \"hun\\\n  ter2 hunter2\", z: 1}", "AWS_SECRET_ACCESS_KEY: hunter2",
+		"target: {password: hunter2}", "target: {password: 'hunter2', x: 1}", "target: {x: 1, password: {hunter2}}",
+		"target: {password: {hunter2, hunter2}}",
+		"target: {password: [hunter2]}", "target: {password: {env: hunter2 z}}", "target: {password: {env: [hunter2]}}",
+		"target: {password: {key: hunter2}}",
+		"target:\n  password: >\n    hunter2\n  x: 1", "target:\n  password: hunter2\n  password: hunter2",
+		"target: {passwrd: hunter2}",
+		"target: {headers: {X: hunter2, Y: {env: A, file: hunter2}}}", "target: {headers: hunter2}",
+		"target: {password: \"a\n\n  hunter2\", z: 1}",
+		"target: &a {password: &b hunter2, headers: {X: *b}}", "x: &a hunter2\ntarget: {password: *a}",
+		"target: {password: !!str hunter2}",
+		"token: hunter2", "password: hunter2\nfoo: [", "target: {password: hunter2", "target:\n  api_key: hunter2\n  ? [",
+		"fixed: {client_secret: ''}",
+		"target: {url: 'http://u:hunter2@h/', z: 1}", "target: {password: \"hun\\\n  ter2 hunter2\", z: 1}",
+		"AWS_SECRET_ACCESS_KEY: hunter2",
 	} {
 		data := []byte(head + tail + "\n")
 		_, ds := Parse("x.yaml", data, testAreas())
@@ -133,7 +144,7 @@ func TestNothingRepeatsASecret(t *testing.T) {
 	}
 }
 
-// TestParseIsBounded feeds what could take for ever.
+// TestParseIsBounded feeds input that could take forever.
 func TestParseIsBounded(t *testing.T) {
 	head := "name: x\narea: identity\nquestion: scale\ntarget: {}\n"
 	var bomb strings.Builder

@@ -14,7 +14,7 @@ import (
 	"tare/internal/design"
 )
 
-// Levels are the levels of one treatment by factor. Levels keep the text of the file: 8 and "8" are the same level.
+// Levels are the levels of one treatment by factor. They keep the text of the file: 8 and "8" are the same level.
 type Levels map[string]string
 
 var factorName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
@@ -33,7 +33,7 @@ func (l *Levels) decodeNode(w *walker, path string, n *yaml.Node) {
 	}
 }
 
-// factors lists fields that are named after factors. Budgets and the names of treatments must be able to hold these names.
+// factors lists fields that are named after factors. Their names must be valid in budgets and in treatments' names.
 func (w *walker) factors(path string, n *yaml.Node) []field {
 	fields := w.fields(path, n)
 	if len(fields) == 0 && !w.broken(path) {
@@ -41,13 +41,14 @@ func (w *walker) factors(path string, n *yaml.Node) []field {
 	}
 	for _, f := range fields {
 		if !factorName.MatchString(f.name) || len(f.name) > maxName {
-			w.errorAt(f.path, f.key, "factor %s: want a name of letters, digits, '_', '.' and '-', up to %d long", quote(f.name), maxName)
+			w.errorAt(f.path, f.key, "factor %s: want a name of letters, digits, '_', '.' and '-', up to %d long",
+				quote(f.name), maxName)
 		}
 	}
 	return fields
 }
 
-// level reads one level: text, a number or a truth value.
+// level parses one level: text, a number or a boolean.
 func (w *walker) level(path string, n *yaml.Node) string {
 	n, ok := w.scalar(path, n, "a level (text or a number)")
 	if !ok {
@@ -107,7 +108,7 @@ func (f Factors) MarshalYAML() (any, error) {
 	return m, nil
 }
 
-// MarshalJSON writes an object, with the factors in their order.
+// MarshalJSON writes an object with the factors in order.
 func (f Factors) MarshalJSON() ([]byte, error) {
 	names := make([]string, len(f))
 	values := make([]any, len(f))
@@ -117,7 +118,7 @@ func (f Factors) MarshalJSON() ([]byte, error) {
 	return jsonObject(names, values)
 }
 
-// An Operation of the mix is called Weight times in every sum of all weights.
+// An Operation has a share of the mix: its Weight divided by the sum of all weights.
 type Operation struct {
 	Name   string
 	Weight int
@@ -199,7 +200,7 @@ func (c *CPUs) decodeNode(w *walker, path string, n *yaml.Node) {
 	}
 }
 
-// List expands the list to CPU numbers, ascending and without repetitions; empty for an empty list.
+// List expands the list to CPU numbers, ascending and without duplicates; empty for an empty list.
 func (c CPUs) List() ([]int, error) {
 	if c == "" {
 		return nil, nil
@@ -210,7 +211,7 @@ func (c CPUs) List() ([]int, error) {
 	var cpus []int
 	for part := range strings.SplitSeq(string(c), ",") {
 		from, to, isRange := strings.Cut(part, "-")
-		first, _ := strconv.Atoi(from) // the pattern holds digits only
+		first, _ := strconv.Atoi(from) // the pattern allows digits only
 		last := first
 		if isRange {
 			last, _ = strconv.Atoi(to)

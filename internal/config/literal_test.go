@@ -12,17 +12,20 @@ import (
 func TestCommentsHoldNoCredentials(t *testing.T) {
 	head := "name: x\narea: identity\nquestion: capacity\n"
 	for _, secret := range []string{
-		"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln", "ghp_" + strings.Repeat("a1B2", 9), "glpat-" + strings.Repeat("xY3_", 5), "hvs." + strings.Repeat("Ab-9", 6),
+		"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln", "ghp_" + strings.Repeat("a1B2", 9), "glpat-" + strings.Repeat("xY3_", 5),
+		"hvs." + strings.Repeat("Ab-9", 6),
 		"-----BEGIN RSA PRIVATE KEY-----",
 	} {
 		data := []byte(head + "# token: " + secret + "\ntarget: {}\n")
 		_, ds := Parse("x.yaml", data, testAreas())
 		out := written(t, ds, data)
-		if !strings.Contains(out, "x.yaml:4:1  this line holds a token or a private key") || strings.Contains(out, secret[5:15]) {
+		if !strings.Contains(out, "x.yaml:4:1  this line holds a token or a private key") ||
+			strings.Contains(out, secret[5:15]) {
 			t.Errorf("%s:\n%s", secret, out)
 		}
 	}
-	if _, ds := Parse("x.yaml", []byte(head+"# token: {file: token}, such as eyJ… or ghp_…\ntarget: {}\n"), testAreas()); HasErrors(ds) {
+	if _, ds := Parse("x.yaml", []byte(head+"# token: {file: token}, such as eyJ… or ghp_…\ntarget: {}\n"),
+		testAreas()); HasErrors(ds) {
 		t.Errorf("%v", ds)
 	}
 }
@@ -45,7 +48,8 @@ func TestLiteralSecretsAreRefused(t *testing.T) {
 			t.Errorf("%s:\n%s", target, out)
 		}
 	}
-	for _, target := range []string{`{workloads: ['{"password": "{pw}"}']}`, "{workloads: ['--password-file=/x', 'PASSWORD=$PW run']}"} {
+	for _, target := range []string{`{workloads: ['{"password": "{pw}"}']}`,
+		"{workloads: ['--password-file=/x', 'PASSWORD=$PW run']}"} {
 		if _, ds := Parse("x.yaml", []byte(head+target+"\n"), testAreas()); HasErrors(ds) {
 			t.Errorf("%s: %v", target, ds)
 		}
@@ -72,7 +76,8 @@ type hushedArea struct{ fakeArea }
 
 func (hushedArea) NewSpec() area.Spec { return &hushedSpec{} }
 
-// TestNamesOfSecrets: an attribute whose name says that it is a secret cannot have a literal value; and what an area calls a secret is not shown.
+// TestNamesOfSecrets: an attribute whose name says that it is a secret cannot have a literal value; and what an area
+// calls a secret is not shown.
 func TestNamesOfSecrets(t *testing.T) {
 	cells := map[design.Question]area.Cell{design.Capacity: {Answered: true}}
 	areas := fakeAreas{namedArea{fakeArea{"named", cells}}, hushedArea{fakeArea{"hushed", cells}}}

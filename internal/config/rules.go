@@ -10,16 +10,16 @@ import (
 	"tare/internal/area"
 )
 
-// A structField is a field of a Go struct as the file sees it.
+// A structField is a field of a Go struct as the file names it.
 type structField struct {
 	name     string
 	index    []int
 	rules    rules
-	secret   bool // a Secret, or a map or list of them
+	secret   bool // a Secret, or a map or list of Secrets
 	isTarget bool
 }
 
-// rules are what the tag `jsonschema` says of a field, so that the JSON Schema and the parser cannot disagree.
+// rules are the rules in a field's `jsonschema` tag, so that the JSON Schema and the parser cannot disagree.
 type rules struct {
 	required             bool
 	enum                 []string
@@ -29,7 +29,7 @@ type rules struct {
 	minLength, maxLength int
 }
 
-// fieldsOf lists the fields of t in their order, those of embedded structs included.
+// fieldsOf lists the fields of t in order, including those of embedded structs.
 func fieldsOf(t reflect.Type) []structField {
 	var out []structField
 	for f := range t.Fields() {
@@ -52,7 +52,7 @@ func fieldsOf(t reflect.Type) []structField {
 	return out
 }
 
-// fileName is the field's name in the file: that of its yaml tag, else of its json tag.
+// fileName returns the field's name in the file: from its yaml tag, else from its json tag.
 func fileName(f reflect.StructField) (name string, inline bool) {
 	for _, key := range []string{"yaml", "json"} {
 		tag, ok := f.Tag.Lookup(key)
@@ -80,7 +80,7 @@ func holdsSecret(t reflect.Type) bool {
 	return t == secretType
 }
 
-// rulesOf reads a tag. What it does not know is for the schema alone.
+// rulesOf parses a tag. Unknown parts are for the schema only.
 func rulesOf(tag string) rules {
 	var r rules
 	for part := range strings.SplitSeq(tag, ",") {

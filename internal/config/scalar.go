@@ -14,7 +14,7 @@ import (
 	"tare/internal/unit"
 )
 
-// text reads a scalar into a type that reads itself.
+// text decodes a scalar into a type that implements encoding.TextUnmarshaler.
 func (w *walker) text(path string, n *yaml.Node, v reflect.Value) {
 	unitOf := unitFor(v.Type())
 	n, ok := w.scalar(path, n, unitOf.want)
@@ -36,7 +36,7 @@ func (w *walker) text(path string, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// A quantity is how a unit type is asked for.
+// A quantity describes the expected form of a unit type.
 type quantity struct{ want, suffix string }
 
 func unitFor(t reflect.Type) quantity {
@@ -53,7 +53,7 @@ func unitFor(t reflect.Type) quantity {
 	return quantity{want: "text"}
 }
 
-// basic reads a scalar into a string, number or truth value.
+// basic decodes a scalar into a string, number or boolean.
 func (w *walker) basic(path string, n *yaml.Node, v reflect.Value, rules rules) {
 	switch kind := v.Kind(); {
 	case kind == reflect.String:

@@ -21,8 +21,8 @@ const SchemaFile = "experiment.v1.json"
 // schemaID names the schema; it is not an address.
 const schemaID = "urn:tare:schema:experiment:v1"
 
-// Schema generates the JSON Schema (draft 2020-12) of experiment files from the structs that Parse fills, with the target of each
-// area. It says less than Parse knows: what depends on other fields, only Parse refuses.
+// Schema generates the JSON Schema (draft 2020-12) of experiment files from the structs that Parse fills, with the
+// target of each area. It says less than Parse knows: what depends on other fields, only Parse refuses.
 func Schema(areas Areas) ([]byte, error) {
 	root, defs, err := reflectSchema(experimentType, "")
 	if err != nil {
@@ -195,10 +195,12 @@ const (
 )
 
 var unitSchemas = map[reflect.Type]unitForm{
-	reflect.TypeFor[unit.Duration](): {`^(` + decimal + ` ?d|` + decimal + ` ?` + clock + part + `*|` + part + `+ ` + part + `+)$`, []any{"30s", "500ms", "5m"}},
-	reflect.TypeFor[unit.Rate]():     {`^` + decimal + ` *[kMG]? ?/ ?(s|sec|second|min|m|minute|h|hour|d|day)$`, []any{"150/s", "2000/s"}},
-	reflect.TypeFor[unit.Size]():     {`^` + decimal + ` ?(B|[KMGTP]iB|[kKMGTP]B)$`, []any{"64KiB"}},
-	reflect.TypeFor[unit.Percent]():  {`^` + decimal + ` ?%$`, []any{"2%"}},
+	reflect.TypeFor[unit.Duration](): {`^(` + decimal + ` ?d|` + decimal + ` ?` + clock + part + `*|` + part + `+ ` +
+		part + `+)$`, []any{"30s", "500ms", "5m"}},
+	reflect.TypeFor[unit.Rate](): {`^` + decimal + ` *[kMG]? ?/ ?(s|sec|second|min|m|minute|h|hour|d|day)$`,
+		[]any{"150/s", "2000/s"}},
+	reflect.TypeFor[unit.Size]():    {`^` + decimal + ` ?(B|[KMGTP]iB|[kKMGTP]B)$`, []any{"64KiB"}},
+	reflect.TypeFor[unit.Percent](): {`^` + decimal + ` ?%$`, []any{"2%"}},
 }
 
 func secretSchema() *jsonschema.Schema {
@@ -206,7 +208,8 @@ func secretSchema() *jsonschema.Schema {
 		one := uint64(1)
 		value := &jsonschema.Schema{Type: "string", MinLength: &one, Pattern: pattern, Description: description}
 		return &jsonschema.Schema{
-			Type: "object", Properties: having(name, value).Properties, Required: []string{name}, AdditionalProperties: jsonschema.FalseSchema,
+			Type: "object", Properties: having(name, value).Properties, Required: []string{name},
+			AdditionalProperties: jsonschema.FalseSchema,
 		}
 	}
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{

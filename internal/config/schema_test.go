@@ -13,12 +13,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// onlyParse lists the bad files that the schema cannot refuse: their errors depend on other fields, on the area, or on what
-// JSON does not have.
+// onlyParse lists the bad files that the schema cannot refuse: their errors depend on other fields, on the area, or on
+// what JSON does not have.
 var onlyParse = []string{
-	"compare-no-load", "factor-conflict", "factor-product", "ladder-above-max", "max-rate-off-loopback", "max-rate-without-load", "merge-key",
+	"compare-no-load", "factor-conflict", "factor-product", "ladder-above-max", "max-rate-off-loopback",
+	"max-rate-without-load", "merge-key",
 	"percentages", "preset", "budget-baseline", "budget-scope-compare", "budget-scope-ladder", "budget-scope-search",
-	"budget-scope-soak", "budget-treatment", "rate-above-max", "scale-points", "secret-in-url", "secret-token-anywhere", "slo-over-timeout", "soak",
+	"budget-scope-soak", "budget-treatment", "rate-above-max", "scale-points", "secret-in-url", "secret-token-anywhere",
+	"slo-over-timeout", "soak",
 	"spec-finding-on-target", "spin", "treatment-factor", "utf16", "workloads-elsewhere", "workloads-max-rate",
 }
 
@@ -136,8 +138,10 @@ func TestUnitPatternsAgree(t *testing.T) {
 	numbers := []string{"", "0", "1", "10", "1.5", "1.", ".5", "1.2.3", "-1", "+1", "1e3", "1 ", "x", "²"}
 	suffixes := []string{
 		"", "s", "ms", "us", "µs", "μs", "ns", "m", "h", "d", "S", "sec", "m30s", "h5m2.5s", "d5h", "m 30s", "m30", "s later",
-		"/s", "/sec", "/second", "/min", "/m", "/minute", "/h", "/hour", "/d", "/day", "k/s", "M/s", "G/s", "K/s", " k/s", "/ s", "k /s", "/week", "/", "/s/s",
-		"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "kB", "KB", "MB", "GB", "TB", "PB", "K", "kiB", "b", "%", " %", "%%", "percent",
+		"/s", "/sec", "/second", "/min", "/m", "/minute", "/h", "/hour", "/d", "/day", "k/s", "M/s", "G/s", "K/s", " k/s",
+		"/ s", "k /s", "/week", "/", "/s/s",
+		"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "kB", "KB", "MB", "GB", "TB", "PB", "K", "kiB", "b", "%", " %",
+		"%%", "percent",
 	}
 	for typ, form := range unitSchemas {
 		pattern := regexp.MustCompile(form.pattern)

@@ -55,7 +55,8 @@ func isLocator(n *yaml.Node) bool {
 
 func (w *walker) locate(f field, pattern *regexp.Regexp, want string) string {
 	n, ok := peek(f.value)
-	if !ok || n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" || (pattern != nil && !pattern.MatchString(n.Value)) {
+	if !ok || n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" ||
+		(pattern != nil && !pattern.MatchString(n.Value)) {
 		w.veil.over(w.source, f.value)
 		w.errorAt(f.path, f.value, "%swant %s", label(f.path), want)
 		return ""
@@ -70,7 +71,8 @@ func (w *walker) guard(f field) {
 	}
 }
 
-// guarded is a type for what is no secret itself, but for which people write one by mistake: NAME=value for the name of a variable.
+// guarded is a type for what is no secret itself, but for which people write one by mistake: NAME=value for the name of
+// a variable.
 type guarded interface{ MayBeSecret() bool }
 
 // conceal hides a value that is not what a guarded type wants.
@@ -121,9 +123,11 @@ var (
 	privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)
 	urlSecret  = regexp.MustCompile(`://[^/\s@:]*:[^/\s@{$][^/\s@]*@`)
 	// authorization is a header with its credential.
-	authorization = regexp.MustCompile(`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+[^\s"'{$<][^\s"']{3,}`)
+	authorization = regexp.MustCompile(
+		`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+[^\s"'{$<][^\s"']{3,}`)
 	// issued are tokens that say by their form who has issued them: GitHub, GitLab, Slack, Vault, Google, Stripe, npm.
-	issued = regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22}|glpat-[A-Za-z0-9_-]{20}|xox[abeoprs]-[A-Za-z0-9-]{10}|hv[sbr]\.[A-Za-z0-9_-]{20}|` +
+	issued = regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22}|` +
+		`glpat-[A-Za-z0-9_-]{20}|xox[abeoprs]-[A-Za-z0-9-]{10}|hv[sbr]\.[A-Za-z0-9_-]{20}|` +
 		`ya29\.[A-Za-z0-9_-]{20}|AIza[A-Za-z0-9_-]{35}|sk_live_[A-Za-z0-9]{16}|npm_[A-Za-z0-9]{36})`)
 )
 
@@ -152,11 +156,13 @@ func (w *walker) noCredential(f field) {
 		return
 	}
 	w.veil.over(w.source, f.value)
-	w.errorAt(f.path, f.value, "%sthis is the name of a secret; a file must not hold one%s", label(f.path), insteadOfSecret)
+	w.errorAt(f.path, f.value, "%sthis is the name of a secret; a file must not hold one%s", label(f.path),
+		insteadOfSecret)
 }
 
 // insteadOfSecret is what to do with a secret that was written down.
-const insteadOfSecret = ", since it is copied into the record: say where it is, {env: NAME} or {file: path}, in a field for secrets"
+const insteadOfSecret = ", since it is copied into the record: say where it is, {env: NAME} or {file: path}, in a " +
+	"field for secrets"
 
 // comments refuses credentials in what the parser passes over: the source is copied into the record, comments and all.
 func (w *walker) comments() {
@@ -164,7 +170,10 @@ func (w *walker) comments() {
 	for line := range strings.Lines(string(w.source)) {
 		i++
 		found := jwt.MatchString(line) || issued.MatchString(line) || privateKey.MatchString(line)
-		if !found || slices.ContainsFunc(w.diags, func(d Diagnostic) bool { return d.Line == i && d.Severity == area.Error }) {
+		if !found || slices.ContainsFunc(w.diags, func(d Diagnostic) bool {
+			return d.Line == i &&
+				d.Severity == area.Error
+		}) {
 			continue
 		}
 		n := &yaml.Node{Kind: yaml.ScalarNode, Line: i, Column: 1}

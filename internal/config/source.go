@@ -89,7 +89,8 @@ func checkText(data []byte) *fault {
 		case r == utf8.RuneError && size == 1:
 			line, column := position(data, i)
 			return &fault{line, column, fmt.Sprintf("byte 0x%02x is not UTF-8; save the file as UTF-8", data[i])}
-		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7f, r >= 0x80 && r < 0xa0 && r != 0x85, r == 0xfeff, r == 0xfffe, r == 0xffff:
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7f, r >= 0x80 && r < 0xa0 &&
+			r != 0x85, r == 0xfeff, r == 0xfffe, r == 0xffff:
 			line, column := position(data, i)
 			return &fault{line, column, fmt.Sprintf("character U+%04X is not allowed in YAML", r)}
 		}
@@ -141,7 +142,8 @@ func plain(le *yaml.LoadError, f fault, data []byte) string {
 	return "not YAML: " + le.Message
 }
 
-// lineBreak returns the length of the line break at data[i:], 0 if there is none. YAML 1.1 knows more of them than "\n".
+// lineBreak returns the length of the line break at data[i:], 0 if there is none. YAML 1.1 knows more of them than
+// "\n".
 func lineBreak(data []byte, i int) int {
 	rest := data[i:]
 	switch {
@@ -162,7 +164,8 @@ func lineBreak(data []byte, i int) int {
 	return 0
 }
 
-// lineOf returns the line with this number, from 1, without its end. The line after a final line break exists and is empty.
+// lineOf returns the line with this number, from 1, without its end. The line after a final line break exists and is
+// empty.
 func lineOf(source []byte, number int) (string, bool) {
 	source = bytes.TrimPrefix(source, byteOrderMark)
 	line, start := 1, 0

@@ -14,8 +14,8 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// Template returns a commented experiment file for an area and a question, ready to be run. Its first line names SchemaFile, for
-// editors that complete and check YAML.
+// Template returns a commented experiment file for an area and a question, ready to be run. Its first line names
+// SchemaFile, for editors that complete and check YAML.
 func Template(areaName string, question design.Question) ([]byte, error) {
 	data, err := templates.ReadFile("templates/" + areaName + "-" + string(question) + ".yaml")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {

@@ -13,9 +13,9 @@ import (
 // maxTreatments bounds the product of all factors.
 const maxTreatments = 10_000
 
-// Treatments lists what is measured, the baseline first: baseline and treatments, each crossed with every combination of
-// factors, the last factor varying fastest. An experiment that varies nothing has one, "default". IDs leave out what is fixed,
-// Levels hold it.
+// Treatments lists what is measured, the baseline first: baseline and treatments, each crossed with every combination
+// of factors, the last factor varying fastest. An experiment that varies nothing has one, "default". IDs leave out what
+// is fixed, Levels hold it.
 func (e *Experiment) Treatments() []design.Treatment {
 	all := e.written()
 	if e.kept == nil {
@@ -173,14 +173,16 @@ func (c *checker) crossed() {
 func (c *checker) asked() {
 	switch c.e.Question {
 	case design.Compare:
-		c.missing("baseline", "question", "compare needs a baseline to hold the treatments against: baseline: {factor: level}")
+		c.missing("baseline", "question",
+			"compare needs a baseline to hold the treatments against: baseline: {factor: level}")
 		if !c.given("treatments") && !c.given("factors") {
 			c.missing("treatments", "question", "compare needs treatments: [{factor: level}, …]")
 		}
 	case design.Scale:
 		c.missing("factors", "question", "scale needs a factor to grow: factors: {name: [1, 10, 100]}")
 		if c.given("factors") && !slices.ContainsFunc(c.e.Factors, grows) {
-			c.fail("factors", "scale needs a factor with at least three different numbers as levels: a growth law has no fewer points")
+			c.fail("factors", "scale needs a factor with at least three different numbers as levels: a growth law has no "+
+				"fewer points")
 		}
 	case design.Capacity, design.Soak:
 	}

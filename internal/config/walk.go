@@ -13,8 +13,8 @@ import (
 	"tare/internal/area"
 )
 
-// A walker decodes YAML nodes into Go values by reflection. Unlike a decoder it goes on after an error, and it remembers
-// where everything stood, so that later checks can point at it.
+// A walker decodes YAML nodes into Go values by reflection. Unlike a decoder it goes on after an error, and it
+// remembers where everything stood, so that later checks can point at it.
 type walker struct {
 	file   string
 	source []byte
@@ -129,7 +129,8 @@ func (w *walker) decode(path string, n *yaml.Node, v reflect.Value, rules rules)
 	}
 }
 
-// fields lists a mapping's entries and remembers their places. A second entry of the same name is an error and left out.
+// fields lists a mapping's entries and remembers their places. A second entry of the same name is an error and left
+// out.
 func (w *walker) fields(path string, n *yaml.Node) []field {
 	n, ok := w.resolve(path, n)
 	if !ok {

@@ -41,8 +41,8 @@ const (
 // Cache is a state of the target's cache, as the file spells it.
 type Cache string
 
-// herd reports whether the callers come at once, and not at a rate.
-func (w Workload) herd() bool { return w.Kind == PodStart || w.Kind == Reboot }
+// isSimultaneous reports whether the callers arrive together, and not at a rate.
+func (w Workload) isSimultaneous() bool { return w.Kind == PodStart || w.Kind == Reboot }
 
 // Stage is what the target is brought into before; empty: it is left as it is.
 func (w Workload) Stage() area.Stage {
@@ -62,7 +62,7 @@ func (w Workload) Stage() area.Stage {
 // Title is the workload in a few words.
 func (w Workload) Title() string {
 	title := string(w.Kind)
-	if w.herd() {
+	if w.isSimultaneous() {
 		title += fmt.Sprintf(" ×%d", w.Calls)
 	} else {
 		title += " " + w.Rate.String()
@@ -87,7 +87,7 @@ func (w Workload) window() time.Duration {
 // PerSecond is what the workload offers while it offers anything, in 1/s. Calls at once count as those of one second.
 func (w Workload) PerSecond() float64 {
 	switch {
-	case !w.herd():
+	case !w.isSimultaneous():
 		return float64(w.Rate)
 	case w.Over > 0:
 		return float64(w.Calls) / time.Duration(w.Over).Seconds()
@@ -98,7 +98,7 @@ func (w Workload) PerSecond() float64 {
 // Process is the workload's arrival process.
 func (w Workload) Process(arrivals Arrivals, seed uint64) load.Process {
 	switch {
-	case w.herd():
+	case w.isSimultaneous():
 		return load.Burst{Calls: w.Calls, Over: time.Duration(w.Over), Duration: w.window()}
 	case arrivals == Poisson:
 		return load.Poisson{Rate: float64(w.Rate), Duration: w.window(), Seed: seed}
@@ -110,7 +110,8 @@ func (w Workload) Process(arrivals Arrivals, seed uint64) load.Process {
 func (c *checker) workloads() {
 	for _, path := range []string{"load.rates", "load.rate", "load.duration"} {
 		if c.given(path) {
-			c.errorAt(path, c.key(path), "workloads say themselves what is offered, and for how long; %q is for a search or a ladder of rates", path[len("load."):])
+			c.errorAt(path, c.key(path), "workloads say themselves what is offered, and for how long; %q is for a search or "+
+				"a ladder of rates", path[len("load."):])
 		}
 	}
 	c.noMaxTime()
@@ -125,7 +126,7 @@ func (c *checker) workloads() {
 
 func (c *checker) workload(path string, w *Workload) {
 	needs, foreign := []string{"rate", "duration"}, []string{"calls", "over"}
-	if w.herd() {
+	if w.isSimultaneous() {
 		needs, foreign = []string{"calls"}, []string{"rate"}
 	}
 	if w.Kind == Expiry || w.Kind == Reboot {
@@ -141,7 +142,8 @@ func (c *checker) workload(path string, w *Workload) {
 			c.errorAt(at, c.key(at), "%s has no %s", w.Kind, name)
 		}
 	}
-	for name, v := range map[string]float64{"rate": float64(w.Rate), "over": float64(w.Over), "duration": float64(w.Duration)} {
+	for name, v := range map[string]float64{"rate": float64(w.Rate), "over": float64(w.Over),
+		"duration": float64(w.Duration)} {
 		if at := path + "." + name; c.fine(at) && v <= 0 {
 			c.fail(at, "want more than zero; leave it out for the default")
 		}
@@ -158,15 +160,16 @@ func (c *checker) peak(path string, w *Workload) {
 	limit := float64(c.e.Load.MaxRate)
 	switch {
 	case !c.fine("load.max_rate") || c.broken(path):
-	case w.herd() && w.Over == 0:
+	case w.isSimultaneous() && w.Over == 0:
 		c.errorAt(path, c.value(path), "calls at once have no bounded rate; with max_rate (%v) spread them: over: %v",
 			c.e.Load.MaxRate, unit.Duration(math.Ceil(float64(w.Calls)/limit*100)*1e7))
 	case w.PerSecond() > limit:
-		c.errorAt(path, c.value(path), "it offers %s/s, above max_rate (%v)", unit.Decimal(w.PerSecond(), 4), c.e.Load.MaxRate)
+		c.errorAt(path, c.value(path), "it offers %s/s, above max_rate (%v)", unit.Decimal(w.PerSecond(), 4),
+			c.e.Load.MaxRate)
 	}
 }
 
-// stageable asks the target's section whether the stage can be had.
+// stageable asks the target's section whether the stage is supported.
 func (c *checker) stageable(path string, w *Workload) {
 	stage := w.Stage()
 	if stage == "" || c.e.Target == nil || c.broken("target") {

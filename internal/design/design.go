@@ -74,8 +74,8 @@ type Trial struct {
 	Seed      uint64 `json:"seed"`
 }
 
-// Plan draws randomised complete blocks: each block holds every treatment once, in an order drawn from the seed. The first
-// blocks of a longer plan equal those of a shorter one, so that blocks can be added to a finished run.
+// Plan draws randomised complete blocks: each block holds every treatment once, in an order drawn from the seed. The
+// first blocks of a longer plan equal those of a shorter one, so that blocks can be added to a finished run.
 func Plan(e Experiment) []Trial {
 	rng := rand.New(rand.NewPCG(e.Seed, 0x5eed))
 	var plan []Trial

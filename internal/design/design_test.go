@@ -54,8 +54,8 @@ func TestLongerPlansBeginAlike(t *testing.T) {
 	}
 }
 
-// TestPositionsAreFair: over many blocks each treatment stands first about equally often. With 4,000 blocks of 4 the standard
-// deviation of a count is 27.
+// TestPositionsAreFair: over many blocks each treatment stands first about equally often. With 4,000 blocks of 4 the
+// standard deviation of a count is 27.
 func TestPositionsAreFair(t *testing.T) {
 	first := map[string]int{}
 	for _, trial := range Plan(Experiment{Treatments: treatments(4), Blocks: 4000, Seed: 1}) {

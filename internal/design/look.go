@@ -1,14 +1,14 @@
 package design
 
-// The looks at a growing experiment: after so many blocks it is judged, and may stop. Between them nothing is judged, since each look
-// costs a share of the error that is allowed in all (package stat has the level of one look).
+// The looks at a growing experiment: after these numbers of blocks it is judged, and may stop. Nothing is judged
+// between them, since each look uses a part of the allowed error (package stat has the level of one look).
 var looks = []int{10, 20, 40, 80, 160}
 
 // MaxBlocks is the last look.
 const MaxBlocks = 160
 
-// Looks are the numbers of blocks at which an experiment of at most so many blocks is judged, in ascending order: the usual ones below
-// it, and its end. There are never more than five.
+// Looks returns the numbers of blocks after which an experiment of at most so many blocks is judged, ascending: the
+// usual ones below that number, and the number itself. There are at most five.
 func Looks(blocks int) []int {
 	var out []int
 	for _, l := range looks {
@@ -17,7 +17,7 @@ func Looks(blocks int) []int {
 		}
 	}
 	if len(out) == len(looks) {
-		out = out[:len(out)-1] // the end takes the last look's place
+		out = out[:len(out)-1] // the end replaces the last look
 	}
 	if blocks > 0 {
 		out = append(out, blocks)
@@ -25,10 +25,10 @@ func Looks(blocks int) []int {
 	return out
 }
 
-// Spare is how many blocks beyond the planned ones may be measured in place of those whose times cannot be used.
+// Spare is how many additional blocks may be measured to replace blocks whose times cannot be used.
 func Spare(blocks int) int { return (blocks + 1) / 2 }
 
-// NextLook is the first usual look at or above so many blocks; beyond the last, the number itself.
+// NextLook returns the first usual look at or above so many blocks; beyond the last, the number itself.
 func NextLook(blocks int) int {
 	for _, l := range looks {
 		if l >= blocks {

@@ -23,7 +23,8 @@ func TestLooks(t *testing.T) {
 func TestArms(t *testing.T) {
 	arms := Arms([]Treatment{{ID: "a"}, {ID: "b", Baseline: true, Levels: map[string]string{"mode": "off"}}, {ID: "c"}})
 	last := arms[len(arms)-1]
-	if len(arms) != 4 || last.ID != AAArm || last.Control != AA || last.Of != "b" || last.Levels["mode"] != "off" || last.Baseline {
+	if len(arms) != 4 || last.ID != AAArm || last.Control != AA || last.Of != "b" || last.Levels["mode"] != "off" ||
+		last.Baseline {
 		t.Errorf("the A/A arm is %+v", last)
 	}
 	if of := Arms([]Treatment{{ID: "a"}, {ID: "b"}})[2].Of; of != "a" {

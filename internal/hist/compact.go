@@ -2,17 +2,17 @@ package hist
 
 import "slices"
 
-// few are the cells that are not empty, in rising order.
+// few holds the cells that are not empty, ascending.
 type few struct {
 	cell  []uint16
 	count []uint64
 }
 
-// mostFew is how many cells a compact histogram has before an array of all cells is hardly larger, and faster.
+// mostFew is the number of cells above which an array of all cells is hardly larger, and faster.
 const mostFew = 4096
 
-// Compact returns an empty histogram that takes 10 bytes for each cell that is not empty, until these are many: for those of which a record from elsewhere
-// can have thousands, each with a few values.
+// Compact returns an empty histogram that takes 10 bytes for each cell that is not empty, up to mostFew. It is for
+// histograms with few values, of which a record can have thousands.
 func Compact() Histogram { return Histogram{few: &few{}} }
 
 func (f *few) add(i int, n uint64) {
@@ -24,7 +24,7 @@ func (f *few) add(i int, n uint64) {
 	f.count[k] += n
 }
 
-// spread goes on with an array of all cells.
+// spread converts to an array of all cells.
 func (h *Histogram) spread() {
 	f := h.few
 	h.few = nil
@@ -34,7 +34,7 @@ func (h *Histogram) spread() {
 	}
 }
 
-// each calls f for every cell that is not empty, in rising order, until it returns false.
+// each calls f for every cell that is not empty, ascending, until it returns false.
 func (h *Histogram) each(f func(i int, count uint64) bool) {
 	if h.few != nil {
 		for k, c := range h.few.cell {

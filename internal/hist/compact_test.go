@@ -6,7 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCompactIsTheSame: a compact histogram answers as any other, before and after it has become large, and merges with it either way.
+// TestCompactIsTheSame: a compact histogram answers as any other, before and after it has become large, and merges with
+// it either way.
 func TestCompactIsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.SampledFrom([]int64{3, 1 << 12, 1 << 30, 1<<63 - 1}).Draw(t, "most")
@@ -57,7 +58,8 @@ func same(t *rapid.T, a, b *Histogram) {
 		}
 	}
 	if a.Count() != b.Count() || a.Min() != b.Min() || a.Max() != b.Max() || a.Mean() != b.Mean() {
-		t.Fatalf("%d values of %d to %d, mean %g; and %d of %d to %d, mean %g", a.Count(), a.Min(), a.Max(), a.Mean(), b.Count(), b.Min(), b.Max(), b.Mean())
+		t.Fatalf("%d values of %d to %d, mean %g; and %d of %d to %d, mean %g", a.Count(), a.Min(), a.Max(), a.Mean(),
+			b.Count(), b.Min(), b.Max(), b.Mean())
 	}
 	for _, q := range []float64{0, 0.1, 0.5, 0.99, 1} {
 		if a.Quantile(q) != b.Quantile(q) {

@@ -1,4 +1,5 @@
-// Package hist keeps distributions of non-negative integers, usually nanoseconds, in log-linear arrays that merge exactly.
+// Package hist keeps distributions of non-negative integers, usually nanoseconds, in log-linear arrays that merge
+// exactly.
 package hist
 
 import (
@@ -6,16 +7,17 @@ import (
 	"math/bits"
 )
 
-// subBits is the number of bits that tell values within one octave apart: 2^8 cells an octave put the middle of a cell within
-// 1/512 (0.2 %) of every value in it.
+// subBits is the number of bits that distinguish values within one octave: with 2^8 cells an octave, the middle of a
+// cell is within 1/512 (0.2 %) of every value in it.
 const subBits = 8
 
 const cells = (64 - subBits) << subBits
 
-// A Histogram counts values. The zero value is empty and ready. It is not safe for concurrent use: keep one per shard and merge.
+// A Histogram counts values. The zero value is empty and ready. It is not safe for concurrent use: keep one per shard
+// and merge.
 type Histogram struct {
-	counts     []uint64 // grown to the largest cell seen
-	few        *few     // in place of counts; see Compact
+	counts     []uint64 // up to the largest cell used
+	few        *few     // instead of counts; see Compact
 	n          uint64
 	sum, sum2  float64
 	minV, maxV int64
@@ -39,7 +41,7 @@ func (h *Histogram) Record(v int64) {
 	h.sum2 += f * f
 }
 
-// RecordN counts v n times, for distributions that come from elsewhere.
+// RecordN counts v n times, for distributions from other sources.
 func (h *Histogram) RecordN(v int64, n uint64) {
 	if n == 0 {
 		return
@@ -67,14 +69,14 @@ func (h *Histogram) add(i int, n uint64) {
 	h.counts[i] += n
 }
 
-// grow rounds up to whole octaves, so that growth is rare.
+// grow rounds up to whole octaves, so that it is rarely called.
 func (h *Histogram) grow(i int) {
 	grown := make([]uint64, min(cells, (i>>subBits+2)<<subBits))
 	copy(grown, h.counts)
 	h.counts = grown
 }
 
-// cell is the index of v's cell: exact below 2^subBits, then 2^subBits cells an octave.
+// cell returns the index of v's cell: exact below 2^subBits, then 2^subBits cells an octave.
 func cell(v int64) int {
 	u := uint64(v)
 	e := bits.Len64(u >> subBits)
@@ -116,7 +118,7 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.sum2 += o.sum2
 }
 
-// Count is how many values were recorded.
+// Count returns how many values were recorded.
 func (h *Histogram) Count() uint64 { return h.n }
 
 // Min is the smallest value, exactly; 0 when empty.
@@ -164,7 +166,7 @@ func (h *Histogram) Quantile(q float64) float64 {
 	return at
 }
 
-// Each calls f for every cell that is not empty, with the middle of its values and its count, in rising order.
+// Each calls f for every cell that is not empty, with the middle of its values and its count, ascending.
 func (h *Histogram) Each(f func(value int64, count uint64)) {
 	h.each(func(i int, c uint64) bool {
 		lo, w := bounds(i)

@@ -9,25 +9,26 @@ import (
 	"tare/internal/unit"
 )
 
-// Audit is what the generator did in a stretch of load. Durations are in seconds.
+// Audit is what the generator did in a segment of load. Durations are in seconds.
 type Audit struct {
 	Valid bool `json:"valid"`
-	// LatenessP50, LatenessP99 and LatenessMax are of sent − max(intended, ready).
+	// LatenessP50, LatenessP99 and LatenessMax are quantiles of sent − max(intended, ready).
 	LatenessP50 float64 `json:"lateness_p50"`
 	LatenessP99 float64 `json:"lateness_p99"`
 	LatenessMax float64 `json:"lateness_max"`
-	// Limit is what p99 may be: max(1 ms, 10 % of the median response).
+	// Limit is the largest valid p99: max(1 ms, 10 % of the median response).
 	Limit float64 `json:"limit"`
-	// AchievedRatio is calls sent, or kept from it by busy connections, ÷ calls that were due.
+	// AchievedRatio is calls sent, or delayed by busy connections, ÷ scheduled calls.
 	AchievedRatio float64 `json:"achieved_ratio"`
 	// CPUSeconds is the generator's own CPU time.
 	CPUSeconds float64 `json:"cpu_seconds"`
 	Reason     string  `json:"reason,omitempty"`
 }
 
-// AuditCalls judges the generator by the calls that were due in [from, to), read at now. due is how many should have been, 0: as
-// many as there are. The trial is invalid when more than 1 % of the calls (and more than one) were sent later than max(1 ms,
-// 10 % of the median response), or when less than 99 % were sent or waited for a connection.
+// AuditCalls judges the generator by the calls that were scheduled in [from, to), read at now. due is how many there
+// should have been; 0: as many as there are. The trial is invalid when more than 1 % of the calls (and more than one)
+// were sent later than max(1 ms, 10 % of the median response), or when less than 99 % were sent or waited for a
+// connection.
 func AuditCalls(calls []load.Call, from, to, now time.Duration, due int) Audit {
 	var late, response []float64
 	kept := 0.0 // calls that the generator had a connection for and did not send
@@ -54,7 +55,7 @@ func AuditCalls(calls []load.Call, from, to, now time.Duration, due int) Audit {
 	if len(response) > 0 {
 		a.Limit = LatenessLimit(stat.Quantile(response, 0.5))
 	}
-	// A call that was due at the very end may be counted on either side of it.
+	// A call that was scheduled at the very end may count on either side of it.
 	a.AchievedRatio = min(1, (float64(n)-kept)/float64(max(n, due-1)))
 	return a.judge(late)
 }
@@ -73,7 +74,8 @@ func (a Audit) judge(late []float64) Audit {
 			over++
 		}
 	}
-	a.LatenessP50, a.LatenessP99, a.LatenessMax = stat.Quantile(late, 0.5), stat.Quantile(late, 0.99), stat.Quantile(late, 1)
+	a.LatenessP50, a.LatenessP99, a.LatenessMax = stat.Quantile(late, 0.5), stat.Quantile(late, 0.99),
+		stat.Quantile(late, 1)
 	switch {
 	case over > 1 && over*100 > len(late):
 		a.Valid, a.Reason = false, SentLate(a.LatenessP99, a.Limit)
@@ -83,18 +85,19 @@ func (a Audit) judge(late []float64) Audit {
 	return a
 }
 
-// LeastAchieved is the share of what it could send that a generator must send.
+// LeastAchieved is the minimum share of the possible calls that a generator must send.
 const LeastAchieved = 0.99
 
-// LatenessLimit is what the p99 of the generator's own delay may be, in seconds, beside a median response of the target (0: not known).
+// LatenessLimit is the limit of the p99 of the generator's own delay, in seconds, for a median response of the target
+// (0: unknown).
 func LatenessLimit(median float64) float64 { return max(0.001, 0.1*median) }
 
-// SentLate says why a generator whose p99 was above its limit is not to be trusted.
+// SentLate explains why a generator whose p99 exceeded its limit is not to be trusted.
 func SentLate(p99, limit float64) string {
 	return fmt.Sprintf("the generator sent late: p99 %s, where %s is allowed", short(p99), short(limit))
 }
 
-// SentTooLittle says the same of one that did not send what it could.
+// SentTooLittle explains the same of a generator that did not send what it could.
 func SentTooLittle(achieved float64) string {
 	return fmt.Sprintf("the generator sent %.1f %% of what was due, though connections were free", 100*achieved)
 }

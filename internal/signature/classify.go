@@ -10,24 +10,25 @@ import (
 
 // order is the order in which classes are tried.
 var order = []Class{
-	Client, ConnectionRefused, PortExhaustion, FDExhaustion, AcceptQueue, Shedding, ConcurrencyLimit, Penalty, FixedWindow, TokenBucket, Collapse,
+	Client, ConnectionRefused, PortExhaustion, FDExhaustion, AcceptQueue, Shedding, ConcurrencyLimit, Penalty, FixedWindow,
+	TokenBucket, Collapse,
 	QuotaHang, CPUThrottling, Pauses, Queue,
 }
 
 // Classes lists all classes, in the order in which they are tried; Unknown is the last.
 func Classes() []Class { return append(slices.Clone(order), Unknown) }
 
-// wins is the score from which on a class is taken.
+// wins is the score from which a class can be chosen.
 const wins = 0.5
 
-// finding is one class's score with its sentences: what speaks for it, and what against.
+// finding is one class's score with the sentences for and against it.
 type finding struct {
 	score             float64
 	evidence, against string
 }
 
-// Classify names the failure. It is a pure function of the evidence; the first class in order whose score reaches 0.5 wins, and
-// without one the class is Unknown.
+// Classify names the failure. It is a pure function of the evidence; the first class in order whose score reaches 0.5
+// is chosen, and without one the class is Unknown.
 func Classify(e Evidence) Verdict {
 	v := Verdict{Class: Unknown, Scores: map[Class]float64{}}
 	f, ok := extract(e)
@@ -36,11 +37,13 @@ func Classify(e Evidence) Verdict {
 		return v
 	}
 	if f.taken(e) {
-		v.Evidence = []string{fmt.Sprintf("at %s/s offered, %s/s were answered as they should be: that was no overload", rate(f.window.Rate), rate(f.late))}
+		v.Evidence = []string{fmt.Sprintf("at %s/s offered, %s/s were answered as they should be: that was no overload",
+			rate(f.window.Rate), rate(f.late))}
 		return v
 	}
 	found := map[Class]finding{}
-	for _, s := range []func(Evidence, features, map[Class]finding){connections, hangs, rejections, slowdown, rhythms, queues} {
+	for _, s := range []func(Evidence, features, map[Class]finding){connections, hangs, rejections, slowdown,
+		rhythms, queues} {
 		s(e, f, found)
 	}
 	f.disagree(e, found)
@@ -57,10 +60,11 @@ func Classify(e Evidence) Verdict {
 	return v
 }
 
-// taken reports whether the target took all that was offered, so that nothing can be said of how it breaks.
+// taken reports whether the target served all that was offered, so that how it breaks is unknown.
 func (f features) taken(e Evidence) bool {
 	bad := f.n - f.good - f.left
-	return f.audit.Valid && f.late > 0.97*(1-e.ErrorFloor)*f.window.Rate && float64(bad) < (0.03+e.ErrorFloor)*float64(f.n) && f.slower < 3
+	return f.audit.Valid && f.late > 0.97*(1-e.ErrorFloor)*f.window.Rate &&
+		float64(bad) < (0.03+e.ErrorFloor)*float64(f.n) && f.slower < 3
 }
 
 func clamp(x float64) float64 {
@@ -83,8 +87,10 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]finding) {
 			}
 		}
 	}
-	v.Evidence = append(v.Evidence, fmt.Sprintf("at %s/s offered, %.1f/s of %d calls were answered as they should be (%d refused, %d failed, %d timed out, %d not connected, %d outstanding at the end)",
-		rate(f.window.Rate), f.late, f.n, f.refused, f.failed, f.timed, f.unconnected(), f.left))
+	v.Evidence = append(v.Evidence,
+		fmt.Sprintf("at %s/s offered, %.1f/s of %d calls were answered as they should be (%d refused, %d failed, %d timed "+
+			"out, %d not connected, %d outstanding at the end)",
+			rate(f.window.Rate), f.late, f.n, f.refused, f.failed, f.timed, f.unconnected(), f.left))
 	v.Queued = f.waits(e) >= wins
 	v.Period = map[Class]float64{FixedWindow: f.turn, CPUThrottling: f.period}[v.Class]
 	v.InFlight = map[Class]int{ConcurrencyLimit: f.level}[v.Class]
@@ -98,7 +104,8 @@ func (v *Verdict) confirm(e Evidence) {
 		v.Evidence = append(v.Evidence, fmt.Sprintf("the listen queue on the target's host held %d connections", *n))
 	}
 	if x := e.Local.Throttled; x != nil && (v.Class == CPUThrottling || v.Class == AcceptQueue || v.Class == Queue) {
-		v.Evidence = append(v.Evidence, fmt.Sprintf("the target's cgroup was throttled in %.0f %% of the scheduler's periods", 100**x))
+		v.Evidence = append(v.Evidence,
+			fmt.Sprintf("the target's cgroup was throttled in %.0f %% of the scheduler's periods", 100**x))
 	}
 	if x := e.Local.Paused; x != nil && v.Class == Pauses {
 		v.Evidence = append(v.Evidence, fmt.Sprintf("the target's runtime paused it for %.1f %% of the time", 100**x))
@@ -122,7 +129,7 @@ func (f features) stuckNow() int {
 
 func (f features) share(n int) float64 { return float64(n) / float64(f.n) }
 
-// rate prints a rate with as many digits as it deserves.
+// rate prints a rate with suitable precision.
 func rate(r float64) string {
 	if r < 10 {
 		return unit.Decimal(r, 2)

@@ -174,7 +174,8 @@ func TestClassifyByFill(t *testing.T) {
 		e.Windows = append(e.Windows, Window{Role: "fill", Rate: rate, Start: from, End: from + 2*time.Second})
 		for i := range 200 {
 			at := from + time.Duration(i)*10*ms
-			e.Calls = append(e.Calls, load.Call{Conn: 1, Intended: at, Ready: at, Sent: at, FirstByte: at + 9*ms, Done: at + 9*ms})
+			e.Calls = append(e.Calls, load.Call{Conn: 1, Intended: at, Ready: at, Sent: at, FirstByte: at +
+				9*ms, Done: at + 9*ms})
 		}
 	}
 	e.Now = 16 * time.Second
@@ -182,7 +183,8 @@ func TestClassifyByFill(t *testing.T) {
 	if v.Class != AcceptQueue || v.Scores[AcceptQueue] != 1 || v.Stuck != 325 {
 		t.Errorf("class %s, scores %v, %d stuck", v.Class, v.Scores, v.Stuck)
 	}
-	if want := "325 calls on established connections were never answered, at 400/s and at 800/s alike = a backlog of 324 + 1"; v.Evidence[0] != want {
+	if want := "325 calls on established connections were never answered, at 400/s and at 800/s alike = a backlog of " +
+		"324 + 1"; v.Evidence[0] != want {
 		t.Errorf("evidence %q, want %q", v.Evidence[0], want)
 	}
 	if v.RunnerUp != QuotaHang || !strings.Contains(v.Against, "grow with the rate") {
@@ -238,7 +240,8 @@ func TestAuditCalls(t *testing.T) {
 			t.Errorf("%s: %+v", name, c.audit)
 		}
 	}
-	// A call that waits for a connection is the target's doing; one that has a connection and is not sent is the generator's.
+	// A call that waits for a connection is the target's doing; one that has a connection and is not sent is the
+	// generator's.
 	waits := calls(100, 0, 5*ms)
 	for i := range waits {
 		waits[i] = load.Call{Intended: waits[i].Intended}
@@ -311,7 +314,8 @@ func callsFrom(raw []byte) []load.Call {
 	at := time.Duration(0)
 	for ; len(raw) >= 8; raw = raw[8:] {
 		at += time.Duration(raw[0]) * ms
-		c := load.Call{Intended: at, Conn: uint32(raw[1] % 8), Outcome: load.Outcome(raw[2] % byte(load.Outcomes)), Errno: uint16(raw[3])}
+		c := load.Call{Intended: at, Conn: uint32(raw[1] % 8), Outcome: load.Outcome(raw[2] % byte(load.Outcomes)),
+			Errno: uint16(raw[3])}
 		if raw[4] > 20 {
 			c.Ready = at + time.Duration(raw[4])*ms/8
 		}

@@ -8,8 +8,8 @@ import (
 	"tare/internal/stat"
 )
 
-// crowd asks whether rejections follow the number of calls in flight: at every call that was sent in the window it counts the
-// accepted calls in flight, and compares rejected with accepted calls.
+// crowd computes whether rejections depend on the number of calls in flight: for every call that was sent in the window
+// it counts the accepted calls in flight, and compares rejected with accepted calls.
 func (f *features) crowd(e Evidence) {
 	if f.rejected == 0 || f.good == 0 {
 		return
@@ -19,7 +19,7 @@ func (f *features) crowd(e Evidence) {
 		return
 	}
 	f.separation = 2*auc(refused, accepted) - 1
-	// The level is what most rejected calls met; a few meet one less, because the client sees ends a little late.
+	// The level is what most rejected calls met; a few met one less, because the client sees ends a little late.
 	f.level = int(stat.Quantile(refused, 0.5))
 }
 
@@ -27,7 +27,7 @@ func (f *features) crowd(e Evidence) {
 func present(calls []load.Call, w Window, rejects func(load.Call) bool) (accepted, refused []float64) {
 	type edge struct {
 		at   time.Duration
-		step int // +1 a good call is sent, −1 one ends, 0 a call is sent that was turned away
+		step int // +1: a good call is sent, −1: one ends, 0: a rejected call is sent
 	}
 	var edges []edge
 	for _, c := range calls {
@@ -38,7 +38,7 @@ func present(calls []load.Call, w Window, rejects func(load.Call) bool) (accepte
 			edges = append(edges, edge{c.Sent, 0})
 			continue
 		}
-		if c.Done == 0 || !c.Outcome.Good() { // as was known later: in flight is in flight
+		if c.Done == 0 || !c.Outcome.Good() { // judged by the eventual outcome: it was in flight
 			continue
 		}
 		edges = append(edges, edge{c.Sent, 1}, edge{c.Done, -1})
@@ -61,7 +61,7 @@ func present(calls []load.Call, w Window, rejects func(load.Call) bool) (accepte
 	return accepted, refused
 }
 
-// auc is the probability that a value of a is larger than one of b, ties counted half (Mann–Whitney).
+// auc returns the probability that a value of a is larger than one of b, counting ties half (Mann–Whitney).
 func auc(a, b []float64) float64 {
 	slices.Sort(b)
 	sum := 0.0

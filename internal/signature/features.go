@@ -10,30 +10,30 @@ import (
 	"tare/internal/stat"
 )
 
-// features are the numbers that the scores are made of. Shares are of the calls due in the judged window.
+// features are the inputs of the scores. Shares are of the calls scheduled in the judged window.
 type features struct {
 	window                       Window
 	n                            int
 	good, refused, failed, timed int
-	left                         int                  // calls of the window without an end at its end
-	rejects                      func(load.Call) bool // whether a call was turned away, in whatever words
-	rejected                     int                  // calls turned away, without those that fail at any rate
-	rejection, acceptance        latencies            // how long calls took that were turned away, and that were served
+	left                         int                  // calls of the window that had not ended at its end
+	rejects                      func(load.Call) bool // whether a call was rejected, in whatever form
+	rejected                     int                  // rejected calls, without those that fail at any rate
+	rejection, acceptance        latencies            // service times of rejected and of served calls
 	dial                         map[Class]int
 	away                         float64 // share of the window in which no call could connect
 	audit                        Audit
 	done                         []float64 // when good calls ended in the window, ascending, s
 	overtaking                   float64   // share of the outstanding calls that were overtaken
 	outstanding                  int
-	hung                         bool // the overtaken calls are much older than any answer took
-	newestFirst                  bool // some of the overtaken calls were answered after all
+	hung                         bool // the overtaken calls are much older than the slowest answer
+	newestFirst                  bool // some of the overtaken calls were answered later
 	stuckFirst, stuckLater       int  // overtaken on connections that never answered, or that did
 	fills                        []int
 	fillRates                    []float64
 	fall                         float64 // how much goodput fell below its best, 0…1
 	best, late                   float64 // goodput at its best and at the end of the window, 1/s
 	slower                       float64 // median response late in the window ÷ BaseP50
-	before                       float64 // that of the last good calls up to its end, however long ago; only where late is 0
+	before                       float64 // that of the last good calls up to its end, however long ago; only if late is 0
 	drift, wantDrift             float64 // s/s
 	lateDrift                    float64 // of the calls due in the second half of the window
 	fifo                         float64 // correlation of the instants of sending and of the answer
@@ -41,16 +41,20 @@ type features struct {
 	gaps                         float64 // share of the window in long gaps between completions
 	gapCount                     int
 	longest                      float64
-	singly                       float64 // share of the calls about as long as the longest gap, outside of the window, that later calls overtook
-	turn                         float64 // a fixed window's period
-	turns                        int
-	separation                   float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
-	level                        int
-	acceptVariation              float64 // of accepted calls per eighth of the window's last two thirds
-	dispersion                   float64 // of their counts: variance ÷ mean, 1 where chance decides; 0 where they are too few
-	mildly                       float64 // median response, s, of the calls that were served while others were turned away a little above the capacity; 0: none were
-	bursts                       [2]int  // calls accepted of the last two bursts, each from rest
-	burstSize                    float64 // calls in each of them
+	// share of the calls about as long as the longest gap, outside of the window, that later calls overtook
+	singly          float64
+	turn            float64 // a fixed window's period
+	turns           int
+	separation      float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
+	level           int
+	acceptVariation float64 // of accepted calls per eighth of the window's last two thirds
+	// of their counts: variance ÷ mean, 1 where chance decides; 0 where they are too few
+	dispersion float64
+	// median response, s, of the calls that were served while others were turned away a little above the capacity; 0: none
+	// were
+	mildly    float64
+	bursts    [2]int  // calls accepted of the last two bursts, each from rest
+	burstSize float64 // calls in each of them
 }
 
 // latencies are quantiles of service times in seconds; all are 0 where there are none.
@@ -88,7 +92,8 @@ func extract(e Evidence) (features, bool) {
 	return f, true
 }
 
-// busy looks at how long calls take where only a few are turned away: a service that is short of something lets calls wait also then, and a limiter does not.
+// busy measures how long calls take when only a few are rejected: a service without capacity also makes calls wait
+// then, and a limiter does not.
 func (f *features) busy(e Evidence) {
 	i := slices.IndexFunc(e.Windows, func(w Window) bool { return w.Role == "busy" })
 	if i < 0 {
@@ -110,7 +115,7 @@ func (f *features) busy(e Evidence) {
 	}
 }
 
-// completions are the instants, in seconds, at which good calls ended in (from, to].
+// completions returns the instants, in seconds, at which good calls ended in (from, to].
 func completions(calls []load.Call, from, to time.Duration) []float64 {
 	var t []float64
 	for _, c := range calls {
@@ -146,7 +151,7 @@ func (f *features) count(e Evidence) {
 	f.absent(e)
 }
 
-// absent adds up the stretches of half a second and more, with ten calls and more, in which no call could connect.
+// absent sums the periods of at least half a second and ten calls in which no call could connect.
 func (f *features) absent(e Evidence) {
 	var from, to, sum time.Duration
 	n := 0
@@ -172,14 +177,14 @@ func (f *features) absent(e Evidence) {
 	f.away = sum.Seconds() / max(1e-9, (f.window.End-f.window.Start).Seconds())
 }
 
-// unexpected reports whether c was answered otherwise than it should have been, or was cut off: limiters say no with 429 and 503, and some with
-// 500, with a reset, or with 200 and an error document.
+// unexpected reports whether c got an unexpected answer, or was cut off: limiters reject with 429 and 503, and some
+// with 500, with a reset, or with 200 and an error document.
 func unexpected(c load.Call) bool {
 	return c.Outcome == load.Failed || c.Outcome == load.Wrong || c.Outcome == load.ConnFailed && c.Sent != 0
 }
 
-// turnedAway counts the calls of the window that were turned away, also those that learned of it later, and measures how long that took. Answers other
-// than plain refusals count only where there are clearly more than at any rate.
+// turnedAway counts the rejected calls of the window, including those that learned of it later, and measures how long
+// rejection took. Other answers than plain refusals count only if there are clearly more of them than at any rate.
 func (f *features) turnedAway(e Evidence) {
 	other, n := 0, 0
 	for _, c := range e.Calls {
@@ -202,7 +207,8 @@ func (f *features) turnedAway(e Evidence) {
 		if c.Done > f.window.Start && c.Done <= f.window.End && c.Sent != 0 && c.Outcome.Good() {
 			served = append(served, c.Service().Seconds())
 		}
-		if c.Intended < f.window.Start || c.Intended >= f.window.End || c.Outstanding(e.Now) || c.Sent == 0 || c.Outcome.Good() || !f.rejects(c) {
+		if c.Intended < f.window.Start || c.Intended >= f.window.End || c.Outstanding(e.Now) || c.Sent == 0 ||
+			c.Outcome.Good() || !f.rejects(c) {
 			continue
 		}
 		away = append(away, c.Service().Seconds())
@@ -227,7 +233,8 @@ func dialClass(errno uint16) Class {
 	return c
 }
 
-// outlived looks at the calls that were outstanding at the end of the window and older than those that were being answered.
+// outlived examines the calls that were outstanding at the end of the window and older than those that were being
+// answered.
 func (f *features) outlived(e Evidence) {
 	end := f.window.End
 	recent, service := recentAnswers(e.Calls, f.window)
@@ -256,9 +263,9 @@ func (f *features) outlived(e Evidence) {
 		}
 		f.outstanding++
 		if c.Done > end+2*e.BaseP99 && c.Outcome.Good() {
-			answeredLater++ // no call that is being served takes that long
+			answeredLater++ // no served call takes that long
 		}
-		if c.Sent >= median-2*e.BaseP99 || !c.Outstanding(e.Now) && f.rejects(c) { // it was answered after all, with a refusal
+		if c.Sent >= median-2*e.BaseP99 || !c.Outstanding(e.Now) && f.rejects(c) { // it was answered later, with a refusal
 			continue
 		}
 		age = append(age, (end - c.Sent).Seconds())
@@ -275,8 +282,8 @@ func (f *features) outlived(e Evidence) {
 	f.hung = len(age) > 0 && stat.Quantile(age, 0.75) > 2*stat.Quantile(service, 0.99)
 }
 
-// recentAnswers are the send instants and service times (s) of the good calls that ended last in the window: in its last half second, or the last
-// twenty.
+// recentAnswers returns the send instants and service times (s) of the good calls that ended last in the window: in its
+// last half second, or the last twenty.
 func recentAnswers(calls []load.Call, w Window) (sent, service []float64) {
 	last := newest(calls, w.Start, w.End)
 	for i, c := range last {
@@ -289,7 +296,7 @@ func recentAnswers(calls []load.Call, w Window) (sent, service []float64) {
 	return sent, service
 }
 
-// newest are the good calls that ended after one instant and up to another, the last first.
+// newest returns the good calls that ended between two instants, the last first.
 func newest(calls []load.Call, from, to time.Duration) []load.Call {
 	var out []load.Call
 	for _, c := range calls {
@@ -311,9 +318,10 @@ func (f *features) fill(e Evidence) {
 	}
 }
 
-// Stuck counts the calls that at the instant at had been sent on a connection that never carried an answer, and had been
-// overtaken: a call that was sent later had been answered. Calls that have been given up since count: a connection keeps its
-// place in the listen queue when the client closes it. A listen queue of length backlog holds backlog + 1 of them.
+// Stuck counts the calls that at the instant at had been sent on a connection that never carried an answer, and had
+// been overtaken: a call that was sent later had been answered. Calls that have been abandoned since count: a
+// connection keeps its place in the listen queue when the client closes it. A listen queue of length backlog holds
+// backlog + 1 of them.
 func Stuck(calls []load.Call, at time.Duration) int {
 	answered := map[uint32]bool{}
 	var newest time.Duration
@@ -380,7 +388,7 @@ func (f *features) trend(e Evidence) {
 	}
 }
 
-// lastServed are the service times, in seconds, of the n good calls that ended last before an instant.
+// lastServed returns the service times, in seconds, of the n good calls that ended last before an instant.
 func lastServed(calls []load.Call, until time.Duration, n int) []float64 {
 	last := newest(calls, 0, until)
 	last = last[:min(n, len(last))]
@@ -391,7 +399,7 @@ func lastServed(calls []load.Call, until time.Duration, n int) []float64 {
 	return served
 }
 
-// correlation is Pearson's r, 0 where it is not defined.
+// correlation returns Pearson's r, 0 if it is undefined.
 func correlation(x, y []float64) float64 {
 	l, ok := stat.Regress(x, y)
 	m, back := stat.Regress(y, x)
@@ -401,8 +409,8 @@ func correlation(x, y []float64) float64 {
 	return math.Copysign(math.Sqrt(math.Max(0, l.Slope*m.Slope)), l.Slope)
 }
 
-// bestGoodput is the highest number of good calls per second, by the instant at which they ended, over any second on a grid of
-// quarter seconds up to the end of the first overload.
+// bestGoodput is the highest number of good calls per second, by the instant at which they ended, over any second on a
+// grid of quarter seconds up to the end of the first overload.
 func bestGoodput(e Evidence) float64 {
 	const grid = time.Second / 4
 	if len(e.Windows) == 0 {
@@ -479,7 +487,8 @@ func (f *features) slowSingly(e Evidence) {
 	}
 }
 
-// regularity says how evenly calls are accepted over the last two thirds of the window: what a limiter has saved up has been used up by then.
+// regularity says how evenly calls are accepted over the last two thirds of the window: what a limiter has saved up has
+// been used up by then.
 func (f *features) regularity(e Evidence) {
 	from, to := f.window.Start.Seconds(), f.window.End.Seconds()
 	from += (to - from) / 3
@@ -494,7 +503,8 @@ func (f *features) regularity(e Evidence) {
 	}
 	f.acceptVariation = math.Sqrt(stat.Variance(counted(t, from, to, 8))) / (float64(len(t)) / 8)
 	f.dispersion = math.Inf(1)
-	for parts := 6; parts <= 16; parts++ { // a window that slides accepts the same number in each of its periods, and not in parts of it
+	// a window that slides accepts the same number in each of its periods, and not in parts of it
+	for parts := 6; parts <= 16; parts++ {
 		f.dispersion = min(f.dispersion, stat.Variance(counted(t, from, to, parts))*float64(parts)/float64(len(t)))
 	}
 }

@@ -21,7 +21,8 @@ const (
 	Limiting GeneratorVerdict = "limit"
 )
 
-// Conduct is all the evidence there is about the generator in a stretch of load. Times in seconds; a float that is 0 is unknown.
+// Conduct is all the evidence there is about the generator in a stretch of load. Times in seconds; a float that is 0 is
+// unknown.
 type Conduct struct {
 	// Workers is how many a closed loop had; 0: it was an open loop.
 	Workers int
@@ -29,13 +30,16 @@ type Conduct struct {
 	Rate, Mean, P99 float64
 	// Times says that response times are claimed, not only a rate.
 	Times bool
-	// LatenessP99 is of sent − max(intended, ready), LatenessLimit what it may be, AchievedRatio what was sent of what could be.
+	// LatenessP99 is of sent − max(intended, ready), LatenessLimit what it may be, AchievedRatio what was sent of what
+	// could be.
 	LatenessP99, LatenessLimit, AchievedRatio float64
-	// Idle says that workers of a closed loop paused on purpose, after failed connections or at a bounded rate, so that Little's law does not hold.
+	// Idle says that workers of a closed loop paused on purpose, after failed connections or at a bounded rate, so that
+	// Little's law does not hold.
 	Idle bool
 	// Effort is what its threads did; nil: not known.
 	Effort *load.Effort
-	// Shared is how many processors generator and target may both use; 0: none, they are apart. The accounts of Effort.Host are of them.
+	// Shared is how many processors generator and target may both use; 0: none, they are apart. The accounts of
+	// Effort.Host are of them.
 	Shared int
 }
 
@@ -51,7 +55,8 @@ const (
 	hostFull      = 0.90 // of shared processors: fuller ones are a limit to both
 	leastUse      = 0.05 // of shared processors that the generator must use to matter
 	mostTail      = 0.20 // of the slowest responses that may be a delay of the generator as rare as they are
-	// Delays, in seconds, that every thread has which sleeps until there is something to do: on average, and at its 99th percentile.
+	// Delays, in seconds, that every thread has which sleeps until there is something to do: on average, and at its 99th
+	// percentile.
 	leastDelay, leastTail = 25e-6, 200e-6
 )
 
@@ -76,9 +81,9 @@ func (o *GeneratorOpinion) Worse(p *GeneratorOpinion) bool {
 	return len(o.Doubts) > len(p.Doubts)
 }
 
-// Judge decides what can be said of the generator. It is the one place that does: whatever a report says follows from it. An open loop is
-// ruled out by calls that were sent when they were due, a closed loop, which is never late, by threads that were free to read each answer
-// as soon as it was there.
+// Judge decides what can be said of the generator. It is the one place that does: whatever a report says follows from
+// it. An open loop is ruled out by calls that were sent when they were due, a closed loop, which is never late, by
+// threads that were free to read each answer as soon as it was there.
 func (c *Conduct) Judge() GeneratorOpinion {
 	o := GeneratorOpinion{Verdict: RuledOut, Evidence: c.evidence()}
 	c.judgeSending(&o)
@@ -106,7 +111,8 @@ func (o *GeneratorOpinion) limit(format string, args ...any) {
 	o.Doubts = append([]string{fmt.Sprintf(format, args...)}, o.Doubts...)
 }
 
-// judgeSending judges by the sends. That they were in time speaks for an open loop only, that they were not against either.
+// judgeSending judges by the sends. That they were in time speaks for an open loop only, that they were not against
+// either.
 func (c *Conduct) judgeSending(o *GeneratorOpinion) {
 	switch {
 	case c.AchievedRatio > 0 && c.AchievedRatio < LeastAchieved:
@@ -114,7 +120,8 @@ func (c *Conduct) judgeSending(o *GeneratorOpinion) {
 	case c.LatenessLimit > 0 && c.LatenessP99 > c.LatenessLimit:
 		o.limit("%s", SentLate(c.LatenessP99, c.LatenessLimit))
 	case c.Workers == 0 && c.Times && c.P99 > 0 && c.LatenessP99 > max(leastTail, mostTail*c.P99):
-		o.doubt("it sent up to %s late (p99), which is in the response times: their p99 is %s", short(c.LatenessP99), short(c.P99))
+		o.doubt("it sent up to %s late (p99), which is in the response times: their p99 is %s",
+			short(c.LatenessP99), short(c.P99))
 	}
 	if e := c.Effort; c.Workers == 0 && e != nil && e.Unread != nil {
 		c.judgeTail(o)
@@ -133,7 +140,8 @@ func (c *Conduct) judgeReading(o *GeneratorOpinion) {
 		own := c.Rate * c.Effort.Unread.Mean
 		switch share := own / float64(c.Workers); {
 		case share >= limitOwn:
-			o.limit("on average %.3g of %d calls had been answered and waited until it read the answer", min(own, float64(c.Workers)), c.Workers)
+			o.limit("on average %.3g of %d calls had been answered and waited until it read the answer",
+				min(own, float64(c.Workers)), c.Workers)
 		case share > mostOwn && c.Effort.Unread.Mean > leastDelay:
 			o.doubt("on average %.2g of %d calls had been answered and waited until it read the answer", own, c.Workers)
 		}
@@ -142,14 +150,16 @@ func (c *Conduct) judgeReading(o *GeneratorOpinion) {
 		}
 	}
 	if inTarget := c.Rate * c.Mean; inTarget > 0 && !c.Idle && inTarget < (1-mostOwn)*float64(c.Workers) {
-		o.doubt("rate × mean response is %.3g calls in progress for %d workers: the others waited for it", inTarget, c.Workers)
+		o.doubt("rate × mean response is %.3g calls in progress for %d workers: the others waited for it",
+			inTarget, c.Workers)
 	}
 }
 
 // judgeTail compares how long answers waited with the slowest responses, of which that is a part.
 func (c *Conduct) judgeTail(o *GeneratorOpinion) {
 	if u := c.Effort.Unread; c.Times && c.P99 > 0 && u.P99 > max(leastTail, mostTail*c.P99) {
-		o.doubt("answers waited up to %s (p99) until it read them, which is in the response times: their p99 is %s", short(u.P99), short(c.P99))
+		o.doubt("answers waited up to %s (p99) until it read them, which is in the response times: their p99 is %s",
+			short(u.P99), short(c.P99))
 	}
 }
 
@@ -164,7 +174,8 @@ func (c *Conduct) judgeThreads(o *GeneratorOpinion) {
 	case e.Loops > 0 && *e.Queued > mostQueued && (c.Workers > 0 || *e.Queued > mostQueuedAll):
 		o.doubt("it was ready to run and had no processor for %s of the time", percent(*e.Queued))
 	case e.Loops == 0 && c.Workers > 0 && *e.Queued > mostOwn*float64(c.Workers):
-		o.doubt("on average %.2g of its threads were ready to run and had no processor, with %s", *e.Queued, workers(c.Workers))
+		o.doubt("on average %.2g of its threads were ready to run and had no processor, with %s", *e.Queued,
+			workers(c.Workers))
 	}
 	if c.Workers > 0 && e.Queued == nil && e.Unread == nil {
 		o.doubt("how long its threads waited for a processor is not known")
@@ -190,7 +201,8 @@ func (c *Conduct) judgeHost(o *GeneratorOpinion) {
 	busy, own := (h.Busy+h.Stolen)/h.All, c.Effort.CPU/h.All
 	if busy >= hostFull && own >= leastUse {
 		o.Crowded = true
-		o.doubt("it shared %s with the target, %s busy, of which it used %s: with processors of its own the target may do more",
+		o.doubt("it shared %s with the target, %s busy, of which it used %s: with processors of its own the target may do "+
+			"more",
 			processors(c.Shared), percent(busy), percent(own))
 	}
 }

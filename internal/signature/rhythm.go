@@ -6,15 +6,15 @@ import (
 	"tare/internal/stat"
 )
 
-// schedulerPeriods are those that the CPU controller is commonly set to, in seconds, the longest first: a burst that repeats
-// every 100 ms has a large R at 50 ms too, but one that repeats every 50 ms has none at 100 ms.
+// schedulerPeriods are those that the CPU controller is commonly set to, in seconds, the longest first: a burst that
+// repeats every 100 ms has a large R at 50 ms too, but one that repeats every 50 ms has none at 100 ms.
 var schedulerPeriods = []float64{1, 0.5, 0.25, 0.2, 0.1, 0.05, 0.025, 0.02, 0.01}
 
 // rhythmic is the Rayleigh R above which completions count as periodic.
 const rhythmic = 0.25
 
-// Beat finds the scheduler period in which ascending instants (in seconds) cluster, and its Rayleigh R. Without one above 0.25
-// it returns the largest R that it met, and period 0.
+// Beat finds the scheduler period in which ascending instants (in seconds) cluster, and its Rayleigh R. Without one
+// above 0.25 it returns the largest R that it met, and period 0.
 func Beat(t []float64) (period, r float64) {
 	if len(t) < 20 {
 		return 0, 0
@@ -35,8 +35,8 @@ func Beat(t []float64) (period, r float64) {
 	return 0, min(r, rhythmic)
 }
 
-// Turns finds the instants at which ascending events (in seconds) resume after a long gap: where a window turns, or a pause ends.
-// A gap is long from least on, and from 8 median gaps on.
+// Turns finds the instants at which ascending events (in seconds) resume after a long gap: where a window turns, or a
+// pause ends. A gap is long from least on, and from 8 median gaps on.
 func Turns(t []float64, least float64) []float64 {
 	if len(t) < 3 {
 		return nil
@@ -58,9 +58,9 @@ func Turns(t []float64, least float64) []float64 {
 // BurstGap is the shortest gap between the bursts of a limiter's windows, in seconds.
 const BurstGap = 0.05
 
-// Cycle finds the period of a limiter's window: events come in bursts whose beginnings are evenly spaced. from and to are the first
-// and the last beginning of a burst; cycles is how many periods lie between them, 0 when there is no such rhythm. Chance makes long
-// gaps, too: less than three periods count only when the gaps are longer than a second.
+// Cycle finds the period of a limiter's window: events come in bursts whose beginnings are evenly spaced. from and to
+// are the first and the last beginning of a burst; cycles is how many periods lie between them, 0 when there is no such
+// rhythm. Chance makes long gaps, too: less than three periods count only when the gaps are longer than a second.
 func Cycle(t []float64) (period, from, to float64, cycles int) {
 	turns := Turns(t, BurstGap)
 	if n := len(turns); n < 2 || n < 4 && len(Turns(t, 1)) < n {

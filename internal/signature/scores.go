@@ -40,7 +40,8 @@ func hangs(_ Evidence, f features, found map[Class]finding) {
 		s := f.overtaking / 0.6 // 30 % is enough
 		found[QuotaHang] = finding{
 			score: s * (1 - 0.6*f.flatness()),
-			evidence: fmt.Sprintf("%.0f %% of the outstanding calls were overtaken: sent before calls that have long been answered, on connections that had answered before (%d of %d)",
+			evidence: fmt.Sprintf("%.0f %% of the outstanding calls were overtaken: sent before calls that have long been "+
+				"answered, on connections that had answered before (%d of %d)",
 				100*f.overtaking, f.stuckLater, stuck),
 			against: f.againstHang(),
 		}
@@ -49,10 +50,12 @@ func hangs(_ Evidence, f features, found map[Class]finding) {
 		return
 	}
 	first := float64(f.stuckFirst) / float64(stuck)
-	x := finding{against: fmt.Sprintf("%d of %d stuck calls were on connections that had answered before", f.stuckLater, stuck)}
+	x := finding{against: fmt.Sprintf("%d of %d stuck calls were on connections that had answered before",
+		f.stuckLater, stuck)}
 	if first >= 0.9 && f.stuckFirst >= 5 {
 		x.score = 0.7
-		x.evidence = fmt.Sprintf("%d calls were stuck, %.0f %% of them on established connections that never answered at all", stuck, 100*first)
+		x.evidence = fmt.Sprintf("%d calls were stuck, %.0f %% of them on established connections that never answered at all",
+			stuck, 100*first)
 		if len(f.fills) > 0 {
 			x.score, x.evidence, x.against = f.filled()
 		}
@@ -81,12 +84,14 @@ func (f features) filled() (score float64, evidence, against string) {
 	}
 	where := strings.Join(at, " and at ")
 	if f.flatness() == 1 {
-		return 1, fmt.Sprintf("%d calls on established connections were never answered, at %s alike = a backlog of %d + 1", last, where, last-1), ""
+		return 1, fmt.Sprintf("%d calls on established connections were never answered, at %s alike = a backlog of %d + 1",
+			last, where, last-1), ""
 	}
 	if a, b := float64(f.fills[0]), float64(last); n > 1 && b > 1.5*a {
 		return 0.2, "", "the number of stuck calls grew with the rate"
 	}
-	return 0.55, fmt.Sprintf("%v calls on established connections were never answered at %s: connections that were never accepted, though the queue was not seen full", f.fills, where),
+	return 0.55, fmt.Sprintf("%v calls on established connections were never answered at %s: connections that were "+
+			"never accepted, though the queue was not seen full", f.fills, where),
 		"the number of stuck calls did not level off"
 }
 
@@ -116,8 +121,9 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 			own = 0.3 // a window never let so many through
 		}
 		found[FixedWindow] = finding{
-			score:    enough * own,
-			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused until the next", short(f.turn), f.turn*e.Capacity),
+			score: enough * own,
+			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused "+
+				"until the next", short(f.turn), f.turn*e.Capacity),
 		}
 	}
 	leaks := clamp((e.Sharp.Leak - 0.002) / 0.004)
@@ -143,7 +149,8 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 	}
 	found[TokenBucket] = finding{
 		score: bucket,
-		evidence: fmt.Sprintf("%.1f %% of the calls were refused %s, and the rate of accepted ones stayed at %s/s (variation %.1f %%)",
+		evidence: fmt.Sprintf("%.1f %% of the calls were refused %s, and the rate of accepted ones stayed at %s/s "+
+			"(variation %.1f %%)",
 			100*share, f.delayed(), rate(e.Capacity), 100*f.acceptVariation),
 		against: "the accepted calls are better explained by something other than their rate",
 	}
@@ -157,7 +164,8 @@ func (f features) delayed() string {
 	return "after " + short(f.rejection.p50)
 }
 
-// waits is how surely calls that are served wait in a queue before, 0…1: they take several times as long as far below the capacity.
+// waits is how surely calls that are served wait in a queue before, 0…1: they take several times as long as far below
+// the capacity.
 func (f features) waits(e Evidence) float64 {
 	base := e.BaseP50.Seconds()
 	took := f.acceptance.p50
@@ -185,14 +193,16 @@ func (f features) shedding(e Evidence, enough, waits float64) finding {
 		x.against = "responses go on growing, as in a queue that drops nothing"
 	}
 	if f.rejection.p50 > 0.4*f.acceptance.p50 {
-		x.evidence = fmt.Sprintf("calls were refused after they had waited %s [%s, %s], and calls that were served took %s: a queue that drops calls by their age",
+		x.evidence = fmt.Sprintf("calls were refused after they had waited %s [%s, %s], and calls that were served took "+
+			"%s: a queue that drops calls by their age",
 			short(f.rejection.p50), short(f.rejection.p10), short(f.rejection.p90), short(f.acceptance.p50))
 		return x
 	}
 	if queued := f.acceptance.p50 * e.Capacity; queued > 0 {
 		x.score *= clamp(float64(f.level)/queued/0.2 - 0.5) // by its length: a queue is in flight when calls are refused
 	}
-	x.evidence = fmt.Sprintf("calls were refused within %s while about %d others were in flight, and calls that were served had waited (%s): a queue that drops calls by its length",
+	x.evidence = fmt.Sprintf("calls were refused within %s while about %d others were in flight, and calls that were "+
+		"served had waited (%s): a queue that drops calls by its length",
 		short(f.rejection.p90), f.level, short(f.acceptance.p50))
 	return x
 }
@@ -209,13 +219,15 @@ func (f features) penalty(e Evidence, enough float64) finding {
 	quick := 1 - clamp((f.rejection.p50-3*e.BaseP50.Seconds()-0.01)/max(0.01, e.BaseP50.Seconds()))
 	return finding{
 		score: enough * quick * clamp((0.8-left)/0.6),
-		evidence: fmt.Sprintf("at %s/s every call passed; at %s/s only %s/s did, and the others were refused %s: refused calls count against the limit as well",
+		evidence: fmt.Sprintf("at %s/s every call passed; at %s/s only %s/s did, and the others were refused %s: refused "+
+			"calls count against the limit as well",
 			rate(e.Sharp.Held), rate(at), rate(left*e.Sharp.Held), f.delayed()),
 		against: fmt.Sprintf("%.0f %% of what passed below the limit still passed above it", 100*left),
 	}
 }
 
-// places scores two bursts from rest: a limit on calls in flight takes the same number of each, and as many as the accepted rate keeps in flight.
+// places scores two bursts from rest: a limit on calls in flight takes the same number of each, and as many as the
+// accepted rate keeps in flight.
 func (f features) places(e Evidence) float64 {
 	a, b := float64(f.bursts[0]), float64(f.bursts[1])
 	flight := e.Capacity * e.BaseMean.Seconds() // by Little's law
@@ -231,21 +243,25 @@ func (f features) places(e Evidence) float64 {
 
 func (f features) placesEvidence(e Evidence) string {
 	if e.Sharp.Leak > 0 && f.separation < 0.8 && f.places(e) < wins {
-		return fmt.Sprintf("%.1f %% of the calls were refused at rates clearly below the accepted %s/s: when chance has all places taken, and not when a rate is exceeded",
+		return fmt.Sprintf("%.1f %% of the calls were refused at rates clearly below the accepted %s/s: when chance has "+
+			"all places taken, and not when a rate is exceeded",
 			100*e.Sharp.Leak, rate(e.Capacity))
 	}
 	if f.bursts[0] > 0 && f.separation < 0.8 {
-		return fmt.Sprintf("of %.0f calls at once, %d were accepted, and of as many a little later %d: as many as the accepted rate keeps in flight",
+		return fmt.Sprintf("of %.0f calls at once, %d were accepted, and of as many a little later %d: as many as the "+
+			"accepted rate keeps in flight",
 			f.burstSize, f.bursts[0], f.bursts[1])
 	}
-	return fmt.Sprintf("calls are refused when %d are in flight, and accepted below (separation %.2f)", f.level, f.separation)
+	return fmt.Sprintf("calls are refused when %d are in flight, and accepted below (separation %.2f)",
+		f.level, f.separation)
 }
 
 // slowdown scores a goodput that falls under load.
 func slowdown(e Evidence, f features, found map[Class]finding) {
 	errors := math.Max(0, f.share(f.failed+f.timed)-e.ErrorFloor)
 	if e.Allowance > 0 {
-		found[Collapse] = finding{against: fmt.Sprintf("goodput fell once an allowance of %.0f calls was used up, not for the load", e.Allowance)}
+		found[Collapse] = finding{against: fmt.Sprintf("goodput fell once an allowance of %.0f calls was used up, not for "+
+			"the load", e.Allowance)}
 		return
 	}
 	if turned := f.share(f.rejected) > 0.05; f.late > 0 && f.slower < 3 && (turned || errors < 0.05) {
@@ -254,7 +270,8 @@ func slowdown(e Evidence, f features, found map[Class]finding) {
 	}
 	found[Collapse] = finding{
 		score: f.fall / 0.6, // 30 % is enough
-		evidence: fmt.Sprintf("goodput fell from %s/s to %s/s under load (answers took %.1f times as long, %.1f %% of the calls failed)",
+		evidence: fmt.Sprintf("goodput fell from %s/s to %s/s under load (answers took %.1f times as long, %.1f %% of the "+
+			"calls failed)",
 			rate(f.best), rate(f.late), f.slower, 100*errors),
 		against: fmt.Sprintf("goodput held: %s/s at its best, %s/s at the end", rate(f.best), rate(f.late)),
 	}
@@ -263,9 +280,10 @@ func slowdown(e Evidence, f features, found map[Class]finding) {
 // rhythms scores a target that stands still now and then.
 func rhythms(e Evidence, f features, found map[Class]finding) {
 	x := finding{
-		score:    f.beat / rhythmic * wins,
-		evidence: fmt.Sprintf("answers come in bursts every %s (Rayleigh R = %.2f), as under a CPU quota with that period", short(f.period), f.beat),
-		against:  fmt.Sprintf("answers do not cluster in any period of the scheduler (R = %.2f)", f.beat),
+		score: f.beat / rhythmic * wins,
+		evidence: fmt.Sprintf("answers come in bursts every %s (Rayleigh R = %.2f), as under a CPU quota with that period",
+			short(f.period), f.beat),
+		against: fmt.Sprintf("answers do not cluster in any period of the scheduler (R = %.2f)", f.beat),
 	}
 	if f.period == 0 {
 		x.score = min(x.score, 0.45)
@@ -279,8 +297,10 @@ func rhythms(e Evidence, f features, found map[Class]finding) {
 	}
 	found[CPUThrottling] = x
 	p := finding{
-		score: f.gaps / 0.03 * min(1, float64(f.gapCount)/3) * (1 - clamp(f.share(f.rejected)/0.1-1)), // 1.5 % is enough; refusals leave gaps as well
-		evidence: fmt.Sprintf("answers stop altogether %d times, up to %s, for %.1f %% of the time, without a fixed period", f.gapCount,
+		// 1.5 % is enough; refusals leave gaps as well
+		score: f.gaps / 0.03 * min(1, float64(f.gapCount)/3) * (1 - clamp(f.share(f.rejected)/0.1-1)),
+		evidence: fmt.Sprintf("answers stop altogether %d times, up to %s, for %.1f %% of the time, without a fixed period",
+			f.gapCount,
 			short(f.longest), 100*f.gaps),
 		against: fmt.Sprintf("there are only %.1f %% of the time without answers", 100*f.gaps),
 	}
@@ -298,8 +318,8 @@ func queues(e Evidence, f features, found map[Class]finding) {
 	if !(f.wantDrift > 0) || f.good == 0 {
 		return
 	}
-	// Of a call that was due at t and waits behind all others, the response grows by rate ÷ capacity − 1 per second; of those that ended
-	// within the window as well.
+	// Of a call that was due at t and waits behind all others, the response grows by rate ÷ capacity − 1 per second; of
+	// those that ended within the window as well.
 	off := math.Abs(f.drift/f.wantDrift - 1)
 	grown := float64(f.outstanding) / max(1, (f.window.Rate-e.Capacity)*(f.window.End-f.window.Start).Seconds())
 	losses := math.Max(0, f.share(f.refused+f.failed+f.timed+f.unconnected())-e.ErrorFloor)
@@ -311,16 +331,19 @@ func queues(e Evidence, f features, found map[Class]finding) {
 	found[Queue] = finding{
 		score:    s,
 		evidence: f.queueEvidence(),
-		against:  fmt.Sprintf("responses grow by %.3f s per second, where a queue at this rate gives %.3f", f.drift, f.wantDrift),
+		against: fmt.Sprintf("responses grow by %.3f s per second, where a queue at this rate gives %.3f",
+			f.drift, f.wantDrift),
 	}
 }
 
 func (f features) queueEvidence() string {
 	if f.newestFirst && f.fifo < 0.9 {
-		return fmt.Sprintf("%.0f %% of the outstanding calls were overtaken by later ones, and they are answered once fewer come: a queue that serves the newest call first",
+		return fmt.Sprintf("%.0f %% of the outstanding calls were overtaken by later ones, and they are answered once "+
+			"fewer come: a queue that serves the newest call first",
 			100*f.overtaking)
 	}
-	return fmt.Sprintf("responses grow by %.3f s per second, where an endless queue at this rate gives %.3f; answers come in the order of the calls (r = %.2f)",
+	return fmt.Sprintf("responses grow by %.3f s per second, where an endless queue at this rate gives %.3f; answers "+
+		"come in the order of the calls (r = %.2f)",
 		f.drift, f.wantDrift, f.fifo)
 }
 
@@ -338,7 +361,7 @@ func (f features) disagree(e Evidence, found map[Class]finding) {
 	f.doubtCollapse(e, limit)
 	switch hangs := found[QuotaHang].score; {
 	case hangs >= wins && hangs > found[Collapse].score:
-		limit(Collapse, "calls hang for good while later ones are answered")
+		limit(Collapse, "some calls hang forever while later ones are answered")
 	case found[TokenBucket].score > 0.3 && f.share(f.rejected) > 0.05:
 		limit(Collapse, "a limit on the rate, with calls saved up before, explains it as well")
 	}
@@ -350,14 +373,17 @@ func (f features) disagree(e Evidence, found map[Class]finding) {
 		limit(FixedWindow, "calls that were taken were left behind by later ones")
 	}
 	if held := e.Sharp.HeldP50.Seconds(); held > 0 && f.acceptance.p50 > 1.25*held+0.002 {
-		limit(TokenBucket, fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they waited", short(f.acceptance.p50), short(held)))
+		limit(TokenBucket, fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they "+
+			"waited", short(f.acceptance.p50), short(held)))
 	}
 	if f.aged(e) {
-		against := fmt.Sprintf("calls were refused after they had waited %s, and those that were served had waited as well", short(f.rejection.p50))
+		against := fmt.Sprintf("calls were refused after they had waited %s, and those that were served had waited as well",
+			short(f.rejection.p50))
 		limit(ConcurrencyLimit, against)
 		limit(TokenBucket, against)
 	}
-	if held := e.Sharp.Held * (1 - e.ErrorFloor); f.late < 0.85*held && f.best > 0.9*held && f.share(f.rejected) < 0.05 { // it has not become faster meanwhile
+	// it has not become faster meanwhile
+	if held := e.Sharp.Held * (1 - e.ErrorFloor); f.late < 0.85*held && f.best > 0.9*held && f.share(f.rejected) < 0.05 {
 		limit(Queue, fmt.Sprintf("%s/s were held, and under overload only %s/s were answered", rate(held), rate(f.late)))
 	}
 	collapse, queue := clamp(found[Collapse].score), clamp(found[Queue].score)
@@ -374,13 +400,16 @@ func (f features) disagree(e Evidence, found map[Class]finding) {
 	}
 }
 
-// aged reports whether calls are refused once they have waited for a certain time: the refusals take that long, and served calls have waited for a good part of it.
+// aged reports whether calls are refused once they have waited for a certain time: the refusals take that long, and
+// served calls have waited for a good part of it.
 func (f features) aged(e Evidence) bool {
 	base := e.BaseP50.Seconds()
-	return f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 && f.acceptance.p50-base > 0.3*f.rejection.p50
+	return f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 &&
+		f.acceptance.p50-base > 0.3*f.rejection.p50
 }
 
-// doubtCollapse withholds the collapse where a limiter may be what lets less pass: only answers that take longer and longer show that the service is at its end.
+// doubtCollapse withholds the collapse where a limiter may be what lets less pass: only answers that take longer and
+// longer show that the service is at its end.
 func (f features) doubtCollapse(e Evidence, limit func(Class, string)) {
 	rejected := float64(f.rejected) / (f.window.End - f.window.Start).Seconds()
 	noise := math.Sqrt(f.best + f.late/max(1e-9, (f.window.End-f.window.Start).Seconds()/2))

@@ -42,9 +42,10 @@ type Window struct {
 
 // Local is what probes on the target's own host saw; nil where nothing could be read.
 type Local struct {
-	ListenQueue *int     `json:"listen_queue,omitempty"` // connections waiting to be accepted, at the end of the last window
-	Throttled   *float64 `json:"throttled,omitempty"`    // share of CFS periods in which the target was throttled
-	Paused      *float64 `json:"paused,omitempty"`       // share of time in GC pauses
+	// connections waiting to be accepted, at the end of the last window
+	ListenQueue *int     `json:"listen_queue,omitempty"`
+	Throttled   *float64 `json:"throttled,omitempty"` // share of CFS periods in which the target was throttled
+	Paused      *float64 `json:"paused,omitempty"`    // share of time in GC pauses
 }
 
 // Evidence is all that the classifier looks at.
@@ -67,8 +68,8 @@ type Evidence struct {
 	Local Local
 }
 
-// Sharp says how sharp the limit is. It compares two rates, in 1/s: one that was held, and one beyond it with the goodput at the end of that stretch; Held is 0
-// where they were not tried.
+// Sharp says how sharp the limit is. It compares two rates, in 1/s: one that was held, and one beyond it with the
+// goodput at the end of that stretch; Held is 0 where they were not tried.
 type Sharp struct {
 	Held, Failed, Goodput float64
 	// HeldP50 is the median service time at the rate that was held; 0: not known.

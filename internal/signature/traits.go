@@ -2,7 +2,8 @@ package signature
 
 // Traits are what a search has to know of a class to confirm a rate.
 type Traits struct {
-	// Waits: calls wait beyond the capacity. A rate is judged by whether responses grow or calls fail, after the queue has drained.
+	// Waits: calls wait beyond the capacity. A rate is judged by whether responses grow or calls fail, after the queue has
+	// drained.
 	Waits bool
 	// Steady: the goodput under overload is the capacity.
 	Steady bool
@@ -12,7 +13,8 @@ type Traits struct {
 	Strands bool
 	// Places: calls are refused when all places are taken; the capacity is places ÷ service time. Where that varies, chance takes the last places earlier.
 	Places bool
-	// Falls: the goodput falls under overload, so that only rates that were held, each from rest, say what the capacity is.
+	// Falls: the goodput falls under overload, so that only rates that were held, each from rest, say what the capacity
+	// is.
 	Falls bool
 	// Periodic: answers come in bursts of the period that the verdict names.
 	Periodic bool
@@ -20,7 +22,8 @@ type Traits struct {
 	Windowed bool
 	// Gradual: the share of calls that fails rises little by little around the capacity, as chance has it.
 	Gradual bool
-	// Served: the capacity is what a service can do, which may change with the time under load, and not a limit that somebody has set.
+	// Served: the capacity is what a service can do, which may change with the time under load, and not a limit that
+	// somebody has set.
 	Served bool
 	// Limiter: the control refuses by design; a target without this trait is short of a resource.
 	Limiter bool
@@ -54,7 +57,8 @@ func (c Class) Traits() Traits {
 	return traits[Unknown]
 }
 
-// Method is the class whose traits a search follows: that of the verdict, or where that is not known, the likeliest one that refuses calls.
+// Method is the class whose traits a search follows: that of the verdict, or where that is not known, the likeliest one
+// that refuses calls.
 func (v Verdict) Method() Class {
 	if v.Class != Unknown {
 		return v.Class

@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// Plain makes text harmless wherever it is shown: it may come from a record that somebody else made, from a server or
-// from a file. It is Visible, and no CI system takes a line of it for a command.
+// Plain makes text from any source harmless wherever it is shown: a record of another person, a server, a file. It is
+// Visible, and no CI system interprets a line of it as a command.
 func Plain(s string) string { return Inert(Visible(s)) }
 
-// Visible puts � in the place of hidden characters other than line breaks and tabs.
+// Visible replaces hidden characters, except line breaks and tabs, by �.
 func Visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if Hidden(r) && r != '\n' && r != '\t' {
@@ -23,8 +23,9 @@ func Visible(s string) string {
 	}, s)
 }
 
-// Hidden reports whether a character can change how others are shown, or is not shown itself: control characters, those that turn the
-// direction of text, separators of lines, and those without a width. The joiners of emoji and of some scripts are not hidden.
+// Hidden reports whether a character can change how others are shown, or is not shown itself: control characters, those
+// that change the direction of text, line separators, and those without a width. The joiners of emoji and of some
+// scripts are not hidden.
 func Hidden(r rune) bool {
 	if r >= ' ' && r <= '~' {
 		return false
@@ -32,7 +33,8 @@ func Hidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp, widthless)
 }
 
-// widthless are characters of no width that no script needs: soft hyphen, zero-width space, invisible operators, byte order mark, annotations and tags.
+// widthless are characters without a width that no script needs: soft hyphen, zero-width space, invisible operators,
+// byte order mark, annotations and tags.
 var widthless = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x00ad, Hi: 0x00ad, Stride: 1},
@@ -46,23 +48,26 @@ var widthless = &unicode.RangeTable{
 	LatinOffset: 1,
 }
 
-// Inert changes what a CI system would take for a command: one at the beginning of a line no longer stands there, one within is interrupted.
+// Inert changes text that a CI system would interpret as a command: it shifts one from the beginning of its line, and
+// interrupts one within a line.
 func Inert(s string) string {
 	s = commandLine.ReplaceAllString(s, `$1\::`)
 	return commandInLine.ReplaceAllString(s, `#\#$1[`)
 }
 
-// What CI systems obey: GitHub "::name" at the beginning of a line, and anywhere GitHub "##[name", Azure "##vso[name" and TeamCity "##teamcity[name"
+// The commands of CI systems: GitHub "::name" at the beginning of a line, and anywhere GitHub "##[name", Azure
+// "##vso[name" and TeamCity "##teamcity[name"
 // (https://docs.github.com/actions/reference/workflow-commands-for-github-actions,
-// https://learn.microsoft.com/azure/devops/pipelines/scripts/logging-commands, https://www.jetbrains.com/help/teamcity/service-messages.html).
-// GitLab's sections and Buildkite's and Jenkins' marks need a control character.
+// https://learn.microsoft.com/azure/devops/pipelines/scripts/logging-commands,
+// https://www.jetbrains.com/help/teamcity/service-messages.html). GitLab's sections and Buildkite's and Jenkins' marks
+// need a control character.
 var (
 	commandLine   = regexp.MustCompile(`(?m)^([\pZ\t\v\f\r\x{85}]*)::`)
 	commandInLine = regexp.MustCompile(`##(\w*)\[`)
 )
 
-// JSON is Plain for a text in JSON, which can say the same values in another way: hidden characters and commands are escaped. Both stand
-// within strings only.
+// JSON is Plain for a JSON text, which can express the same values differently: it escapes hidden characters and
+// commands. Both occur within strings only.
 func JSON(text string) string {
 	return escape(text, func(r rune) string {
 		var b strings.Builder
@@ -73,7 +78,7 @@ func JSON(text string) string {
 	})
 }
 
-// YAML is JSON for a text in YAML with all strings in double quotes.
+// YAML is JSON for a YAML text with all strings in double quotes.
 func YAML(text string) string {
 	return escape(text, func(r rune) string {
 		if r > 0xffff {
@@ -83,15 +88,17 @@ func YAML(text string) string {
 	})
 }
 
-// XML is Inert for a text in XML or HTML, which can say the same values in another way. Styles and scripts in it must not hold "##[".
+// XML is Inert for an XML or HTML text, which can express the same values differently. Its styles and scripts must not
+// contain "##[".
 func XML(text string) string {
 	text = commandLine.ReplaceAllString(text, `$1&#58;:`)
 	return commandInLine.ReplaceAllString(text, `##$1&#91;`)
 }
 
-// escape writes hidden characters, and the brackets of commands within lines, in another way. Line breaks stay.
+// escape rewrites hidden characters, and the brackets of commands within lines, by as. It keeps line breaks.
 func escape(text string, as func(rune) string) string {
-	text = commandInLine.ReplaceAllStringFunc(text, func(command string) string { return command[:len(command)-1] + as('[') })
+	text = commandInLine.ReplaceAllStringFunc(text,
+		func(command string) string { return command[:len(command)-1] + as('[') })
 	if !strings.ContainsFunc(text, func(r rune) bool { return Hidden(r) && r != '\n' }) {
 		return text
 	}

@@ -91,7 +91,8 @@ func FuzzPlain(f *testing.F) {
 			t.Fatal(err)
 		}
 		var back string
-		if err := json.Unmarshal([]byte(JSON(string(quoted))), &back); err != nil || back != strings.ToValidUTF8(s, "\ufffd") && utf8.ValidString(s) {
+		if err := json.Unmarshal([]byte(JSON(string(quoted))), &back); err != nil ||
+			back != strings.ToValidUTF8(s, "\ufffd") && utf8.ValidString(s) {
 			t.Errorf("%q reads back as %q: %v", s, back, err)
 		}
 	})

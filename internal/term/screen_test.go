@@ -10,7 +10,8 @@ import (
 	"tare/internal/term"
 )
 
-// screen is as much of a terminal as a View uses: it wraps, moves up and clears. Codes that it does not know are kept as errors.
+// screen is as much of a terminal as a View uses: it wraps, moves up and clears. Codes that it does not know are kept
+// as errors.
 type screen struct {
 	width    int
 	rows     [][]rune

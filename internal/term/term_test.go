@@ -50,7 +50,8 @@ func block(n int) []string {
 		fmt.Sprintf("psp-successors  block %d/20  %s  left 9m10s", n, term.Progress(float64(n)/20, 18)),
 		" now   kyverno   20 pods/s Poisson   measuring 31/60s",
 		" rate  offered 20   achieved 20   late 0.2%   in flight 14",
-		" p99   18.1 ms " + term.Sparkline([]float64{2, 2, 3, 2, 2, 3, 2, 2, 5, 2, 2}) + "      errors 0   control verified ✓",
+		" p99   18.1 ms " + term.Sparkline([]float64{2, 2, 3, 2, 2, 3, 2, 2, 5, 2, 2}) +
+			"      errors 0   control verified ✓",
 		" 漢字   wide runes take two cells each: 測定中測定中測定中",
 	}
 }
@@ -156,7 +157,8 @@ func TestWithoutATerminal(t *testing.T) {
 	v.Close()
 	v.Close()
 	v.Plain("after")
-	if got, want := out.String(), "block 1/20 done·[31m\na log line\nblock 2/20 done\n\\::error::taken for a command in CI\n"; got != want {
+	if got, want := out.String(), "block 1/20 done·[31m\na log line\nblock 2/20 done\n\\::error::taken for a command "+
+		"in CI\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

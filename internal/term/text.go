@@ -6,11 +6,11 @@ import (
 	"unicode"
 )
 
-// ellipsis marks where text was cut.
+// ellipsis marks a cut.
 const ellipsis = "…"
 
-// wide are the ranges that take two cells: East Asian wide and fullwidth characters and emoji (Unicode Standard Annex 11, as terminals
-// apply it).
+// wide are the ranges that take two cells: East Asian wide and fullwidth characters and emoji (Unicode Standard Annex
+// 11, as terminals apply it).
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x1100, Hi: 0x115f, Stride: 1},
@@ -35,7 +35,7 @@ var wide = &unicode.RangeTable{
 	},
 }
 
-// Width is how many cells of a terminal s takes.
+// Width returns how many cells of a terminal s takes.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -71,15 +71,15 @@ func Truncate(s string, width int) string {
 	return s
 }
 
-// PadRight fills s with blanks on its right to width cells.
+// PadRight appends blanks to s up to width cells.
 func PadRight(s string, width int) string { return s + blanks(width-Width(s)) }
 
-// PadLeft fills s with blanks on its left to width cells.
+// PadLeft prepends blanks to s up to width cells.
 func PadLeft(s string, width int) string { return blanks(width-Width(s)) + s }
 
 func blanks(n int) string { return strings.Repeat(" ", max(0, n)) }
 
-// Side is where the text of a column stands.
+// Side is the alignment of a column.
 type Side uint8
 
 // The sides.
@@ -88,8 +88,8 @@ const (
 	Right
 )
 
-// Align lays rows out in columns, two blanks apart, and returns one line per row without trailing blanks. sides are the columns'; those that
-// are not given are Left. Rows may have different lengths.
+// Align arranges rows in columns, two blanks apart, and returns one line per row without trailing blanks. sides are the
+// columns' alignments, by default Left. Rows may have different lengths.
 func Align(rows [][]string, sides ...Side) []string {
 	const gap = 2
 	var widths []int
@@ -119,7 +119,8 @@ func Align(rows [][]string, sides ...Side) []string {
 	return lines
 }
 
-// Sparkline draws values as bars, one cell each, from zero (or the smallest, if negative) to the largest. A NaN is a blank.
+// Sparkline draws values as bars, one cell each, from zero (or the smallest value, if negative) to the largest. A NaN
+// is a blank.
 func Sparkline(values []float64) string {
 	const bars = "▁▂▃▄▅▆▇█"
 	steps := []rune(bars)
@@ -147,7 +148,7 @@ func Sparkline(values []float64) string {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Progress draws a bar of width cells that is filled to share, 0…1. Only a share of 1 fills it wholly.
+// Progress draws a bar of width cells, filled to share, 0…1. Only a share of 1 fills it completely.
 func Progress(share float64, width int) string {
 	width = max(width, 0)
 	if math.IsNaN(share) {
@@ -157,7 +158,7 @@ func Progress(share float64, width int) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
 }
 
-// clean makes text from elsewhere harmless: no character in it can move the cursor or break the line.
+// clean makes text from other sources harmless: no character in it can move the cursor or break the line.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

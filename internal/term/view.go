@@ -1,4 +1,4 @@
-// Package term draws a few lines that change in place on a terminal, and plain lines where there is none.
+// Package term draws a few lines that change in place on a terminal, and prints plain lines without one.
 package term
 
 import (
@@ -15,7 +15,7 @@ import (
 
 const (
 	maxLines = 8
-	// interval keeps redrawing at 4 Hz: more would disturb what is measured.
+	// interval limits redrawing to 4 Hz: more would disturb the measurement.
 	interval      = 250 * time.Millisecond
 	defaultWidth  = 80
 	defaultHeight = 24
@@ -28,9 +28,9 @@ const (
 	clearBelow = "\x1b[J" // from the cursor to the end of the screen
 )
 
-// A View is a block of at most eight lines at the bottom of the terminal's output, redrawn in place at most four times a second. Where
-// there is no terminal it draws nothing, and Plain prints instead. It starts no goroutine: between two Updates nothing changes.
-// Its methods may be called from any goroutine.
+// A View is a block of at most eight lines at the bottom of the terminal's output, redrawn in place at most four times
+// a second. Without a terminal it draws nothing, and Plain prints instead. It starts no goroutine: nothing changes
+// between two Updates. Its methods may be called from any goroutine.
 type View struct {
 	w    io.Writer
 	live bool
@@ -39,14 +39,14 @@ type View struct {
 
 	mu     sync.Mutex
 	lines  []string // as last given
-	drawn  []int    // widths, in cells, of the lines that stand on the screen
+	drawn  []int    // widths, in cells, of the lines on the screen
 	last   time.Time
 	hidden bool // the cursor
 	closed bool
 }
 
-// New returns a view on w, which is live if w is a terminal and the environment does not object: NO_COLOR, CI, or TERM that is
-// empty or dumb.
+// New returns a view on w, which is live if w is a terminal and the environment does not set NO_COLOR, CI, or an empty
+// or dumb TERM.
 func New(w io.Writer, getenv func(string) string) *View {
 	file, ok := w.(interface{ Fd() uintptr })
 	live := ok && term.IsTerminal(int(file.Fd())) && wanted(getenv)
@@ -60,16 +60,18 @@ func New(w io.Writer, getenv func(string) string) *View {
 			return w, h
 		}
 	}
-	return NewView(w, live, size, time.Now) //nolint:forbidigo // only the pace of drawing depends on it, and package clock is in the same layer
+	// Only the pace of drawing depends on this clock, and package clock is in the same layer.
+	return NewView(w, live, size, time.Now) //nolint:forbidigo // see above
 }
 
-// wanted asks the environment; see https://no-color.org for NO_COLOR, which here stops every escape code.
+// wanted checks the environment; see https://no-color.org for NO_COLOR, which here disables every escape code.
 func wanted(getenv func(string) string) bool {
 	t := getenv("TERM")
 	return getenv("NO_COLOR") == "" && getenv("CI") == "" && t != "" && t != "dumb"
 }
 
-// NewView returns a view with everything given: size, in character cells, is asked before each drawing, and now at each Update.
+// NewView returns a view with explicit dependencies: size, in character cells, is called before each drawing, and now
+// at each Update.
 func NewView(w io.Writer, live bool, size func() (width, height int), now func() time.Time) *View {
 	return &View{w: w, live: live, size: size, now: now}
 }
@@ -77,8 +79,8 @@ func NewView(w io.Writer, live bool, size func() (width, height int), now func()
 // Live reports whether the view draws in place.
 func (v *View) Live() bool { return v.live }
 
-// Update replaces the block. Calls that come too soon after a drawing are kept for the next one. Lines are cut to the terminal's width,
-// and control characters in them are made harmless. Without a terminal it does nothing.
+// Update replaces the block. A call too soon after a drawing is kept for the next one. Lines are cut to the terminal's
+// width, and control characters in them replaced. Without a terminal it does nothing.
 func (v *View) Update(lines []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,7 +94,7 @@ func (v *View) Update(lines []string) {
 	}
 }
 
-// Plain prints one line where there is no terminal, as in CI, and does nothing where there is one: there the block says it.
+// Plain prints one line if there is no terminal, as in CI, and else nothing, since the block shows the same.
 func (v *View) Plain(line string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -101,8 +103,8 @@ func (v *View) Plain(line string) {
 	}
 }
 
-// Write prints text, such as log lines, above the block. It makes a View an io.Writer for a logger that shares its terminal. Text should
-// end with a line break. After Close it writes through.
+// Write prints text, such as log lines, above the block. So a View can be the io.Writer of a logger on the same
+// terminal. Text should end with a line break. After Close it writes directly.
 func (v *View) Write(text []byte) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -116,8 +118,8 @@ func (v *View) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Close takes the block off the screen and gives the cursor back, so that the result starts on a clean line. It may be called more than
-// once, and ends all later drawing.
+// Close removes the block from the screen and restores the cursor, so that the result starts on a clean line. It may be
+// called repeatedly, and ends all drawing.
 func (v *View) Close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -137,7 +139,7 @@ func (v *View) Close() {
 	v.emit([]byte(b.String()))
 }
 
-// redraw writes everything at once, so that no half-drawn block is ever seen: first what goes above, then the block.
+// redraw writes everything at once, so that a half-drawn block is never seen: first the text above, then the block.
 func (v *View) redraw(above []byte) {
 	width, height := v.size()
 	if width < 2 {
@@ -163,7 +165,8 @@ func (v *View) redraw(above []byte) {
 	v.emit([]byte(b.String()))
 }
 
-// erase moves to the block's first row and clears from there. A terminal that has become narrower has wrapped the lines into more rows.
+// erase moves to the block's first row and clears from there. A terminal that became narrower has wrapped the lines
+// into more rows.
 func (v *View) erase() string {
 	width, _ := v.size()
 	rows := 0
@@ -179,7 +182,7 @@ func (v *View) erase() string {
 	return fmt.Sprintf("\r\x1b[%dA%s", rows, clearBelow)
 }
 
-// emit gives up on a terminal that is gone: the view is never worth an error.
+// emit disables the view if the terminal is gone: the view never causes an error.
 func (v *View) emit(b []byte) {
 	if len(b) == 0 {
 		return

@@ -11,7 +11,7 @@ type Duration time.Duration
 
 const durationExample = "write it like 30s, 500ms or 1m30s"
 
-// ParseDuration reads "30s", "1m30s", "500ms", "4.02 ms", "2d" or "0". A bare number is an error.
+// ParseDuration parses "30s", "1m30s", "500ms", "4.02 ms", "2d" or "0". A bare number is an error.
 func ParseDuration(text string) (Duration, error) {
 	s := strings.TrimSpace(text)
 	if s == "0" {
@@ -42,10 +42,10 @@ func fromSeconds(s float64, text string) (Duration, error) {
 	return Duration(ns), nil
 }
 
-// Std is the duration as the standard library has it.
+// Std returns the duration as a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
-// String is the exact form, without the zero parts that the standard library adds: "1m30s", "50m", "2h".
+// String returns the exact form, without the zero parts that the standard library adds: "1m30s", "50m", "2h".
 func (d Duration) String() string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// digits is how many significant digits measured values keep; whole numbers of four digits keep all.
+// digits is the number of significant digits of measured values; whole numbers of four digits keep all.
 const digits = 3
 
-// Unknown stands where there is no value.
+// Unknown is shown if there is no value.
 const Unknown = "–"
 
-// step is a unit on a ladder of rising sizes. Values from most on take the next step.
+// step is a unit in a list of ascending sizes. Values from most on use the next step.
 type step struct {
 	size float64
 	name string
@@ -24,8 +24,9 @@ var (
 	timeSteps = []step{{1e-9, " ns", 1000}, {1e-6, " µs", 1000}, {1e-3, " ms", 1000}, {1, " s", 0}}
 	// Plain numbers of four digits stay whole: "1050", not "1.05k".
 	plainSteps = []step{{1, "", 10000}, {1e3, "k", 1000}, {1e6, "M", 1000}, {1e9, "G", 0}}
-	byteSteps  = []step{{1, " B", 1024}, {1 << 10, " KiB", 1024}, {1 << 20, " MiB", 1024}, {1 << 30, " GiB", 1024}, {1 << 40, " TiB", 1024}, {1 << 50, " PiB", 0}}
-	noSteps    = []step{{1, "", 0}}
+	byteSteps  = []step{{1, " B", 1024}, {1 << 10, " KiB", 1024}, {1 << 20, " MiB", 1024}, {1 << 30, " GiB", 1024},
+		{1 << 40, " TiB", 1024}, {1 << 50, " PiB", 0}}
+	noSteps = []step{{1, "", 0}}
 )
 
 // Seconds prints a time in seconds: "4.02 ms", "31 s", from two minutes on "9m10s".
@@ -59,8 +60,8 @@ func Share(ratio float64) string { return scaled(ratio*100, noSteps, "%") }
 // Number prints a plain number: "163", "0.98", "12.4k".
 func Number(v float64) string { return scaled(v, plainSteps, "") }
 
-// Decimal prints a plain number with at most so many significant digits before and behind the point, and never with an exponent or a prefix: "20040",
-// "16.67", "0.00012". Whole digits beyond them are zeros.
+// Decimal prints a plain number with at most so many significant digits, and never with an exponent or a prefix:
+// "20040", "16.67", "0.00012". Further whole digits are zeros.
 func Decimal(v float64, significant int) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return scaled(v, noSteps, "")
@@ -68,7 +69,7 @@ func Decimal(v float64, significant int) string {
 	return exact(roundTo(v, significant))
 }
 
-// Signed prints as Decimal does, with the sign in front of positive numbers too: "+3.1", "-0.5", "0".
+// Signed prints as Decimal does, with a sign for positive numbers too: "+3.1", "-0.5", "0".
 func Signed(v float64, significant int) string {
 	s := Decimal(v, significant)
 	if v > 0 && s != "0" {
@@ -77,7 +78,7 @@ func Signed(v float64, significant int) string {
 	return s
 }
 
-// scaled prints v on the step where it is neither too small nor too large as it will be shown: 999.7 µs becomes "1 ms", not "1000 µs".
+// scaled prints v with the unit that fits the rounded value: 999.7 µs becomes "1 ms", not "1000 µs".
 func scaled(v float64, steps []step, suffix string) string {
 	switch {
 	case math.IsNaN(v):
@@ -94,7 +95,7 @@ func scaled(v float64, steps []step, suffix string) string {
 	return exact(shown(v/steps[i].size)) + steps[i].name + suffix
 }
 
-// shown rounds to what is printed: three significant digits, or whole numbers.
+// shown rounds to the printed precision: three significant digits, or whole numbers.
 func shown(v float64) float64 {
 	if v >= 1000 {
 		return math.Round(v)

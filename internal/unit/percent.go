@@ -10,7 +10,7 @@ import (
 // Percent is a share as a ratio: "2%" is 0.02. It is never negative, and may exceed 1.
 type Percent float64
 
-// ParsePercent reads "2%" or "0.1 %". A bare number is an error, since 0.02 and 2 could mean the same.
+// ParsePercent parses "2%" or "0.1 %". A bare number is an error, since 0.02 and 2 could mean the same.
 func ParsePercent(text string) (Percent, error) {
 	q, err := split(text)
 	if err != nil {
@@ -30,7 +30,7 @@ func ParsePercent(text string) (Percent, error) {
 // Ratio is the share as a ratio.
 func (p Percent) Ratio() float64 { return float64(p) }
 
-// String is the exact form: "2%". It is the shortest percentage that reads back as the same ratio.
+// String returns the exact form: "2%". It is the shortest percentage that parses to the same ratio.
 func (p Percent) String() string {
 	for digits := 1; digits < 18; digits++ {
 		s := plain(strconv.FormatFloat(float64(p)*100, 'e', digits-1, 64))
@@ -59,7 +59,7 @@ func (p *Percent) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// ParseCount reads a whole number of things: "100", "10k", "2M".
+// ParseCount parses a whole number: "100", "10k", "2M".
 func ParseCount(text string) (int64, error) {
 	q, err := split(text)
 	if err != nil {

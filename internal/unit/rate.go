@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Rate is a number of events in time, in 1/s, never negative.
+// Rate is a number of events per second, never negative.
 type Rate float64
 
 var perSeconds = map[string]float64{
@@ -17,7 +17,7 @@ var perSeconds = map[string]float64{
 
 var thousands = map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
 
-// ParseRate reads "150/s", "6000/min", "2k/s" or "10/h". A bare number is an error.
+// ParseRate parses "150/s", "6000/min", "2k/s" or "10/h". A bare number is an error.
 func ParseRate(text string) (Rate, error) {
 	q, err := split(text)
 	if err != nil {
@@ -35,10 +35,11 @@ func ParseRate(text string) (Rate, error) {
 	return Rate(q.value * scale / seconds), nil
 }
 
-// PerSecond is the rate as a number of events in a second.
+// PerSecond returns the rate in 1/s.
 func (r Rate) PerSecond() float64 { return float64(r) }
 
-// String is the exact form: "150/s". A rate that has many digits in a second and few in a minute, an hour or a day is written as such: "1000/min".
+// String returns the exact form: "150/s". A rate with many digits per second and few per minute, hour or day is written
+// as such: "1000/min".
 func (r Rate) String() string {
 	const few = 6 // significant digits
 	second := exact(float64(r)) + "/s"

@@ -1,8 +1,8 @@
-// Package unit reads and prints quantities as people write them: durations, rates, sizes, shares and counts. Values are kept in base
-// units: seconds (time.Duration), 1/s, bytes, ratios.
+// Package unit parses and prints quantities as people write them: durations, rates, sizes, shares and counts. Values
+// are kept in base units: seconds (time.Duration), 1/s, bytes, ratios.
 //
-// Each type prints in two ways. String and MarshalText are exact and can be read back to the same value. The functions Seconds, PerSecond,
-// Bytes, Share and Number print measured values with three or four significant digits.
+// Each type prints in two ways. String and MarshalText are exact and parse to the same value. The functions Seconds,
+// PerSecond, Bytes, Share and Number print measured values with three or four significant digits.
 package unit
 
 import (
@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// quantity is "1.5 GiB" in parts.
+// quantity is a number and its unit.
 type quantity struct {
 	value  float64
-	digits string // the number as it was written
+	digits string // the number as written
 	unit   string // empty: there is none
 }
 
-// split parts a text into number and unit. One blank between them is allowed.
+// split splits a text into number and unit. One blank between them is allowed.
 func split(text string) (quantity, error) {
 	s := strings.TrimSpace(text)
 	n := 0
@@ -35,5 +35,5 @@ func split(text string) (quantity, error) {
 	return quantity{value: v, digits: s[:n], unit: strings.TrimPrefix(s[n:], " ")}, nil
 }
 
-// exact prints a number so that it reads back as itself, without an exponent.
+// exact prints a number so that it parses to the same value, without an exponent.
 func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

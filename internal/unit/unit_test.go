@@ -179,7 +179,8 @@ type file struct {
 func TestFilesDecode(t *testing.T) {
 	want := file{Timeout: unit.Duration(90 * time.Second), Rate: 100, Body: 65536, Margin: 0.02}
 	var fromYAML, fromJSON file
-	if err := yaml.Unmarshal([]byte("timeout: 1m30s\nrate: 6000/min\nbody: 64KiB\nmargin: 2%\n"), &fromYAML); err != nil || fromYAML != want {
+	if err := yaml.Unmarshal([]byte("timeout: 1m30s\nrate: 6000/min\nbody: 64KiB\nmargin: 2%\n"), &fromYAML); err != nil ||
+		fromYAML != want {
 		t.Errorf("YAML: %+v, %v; want %+v", fromYAML, err, want)
 	}
 	text := `{"timeout":"1m30s","rate":"100/s","body":"64KiB","margin":"2%"}`
@@ -189,7 +190,8 @@ func TestFilesDecode(t *testing.T) {
 	if got := jsonText(want); got != text {
 		t.Errorf("encoded %s, want %s", got, text)
 	}
-	if err := yaml.Unmarshal([]byte("timeout: 10\n"), &fromYAML); err == nil || !strings.Contains(err.Error(), "did you mean 10s or 10ms?") {
+	if err := yaml.Unmarshal([]byte("timeout: 10\n"), &fromYAML); err == nil ||
+		!strings.Contains(err.Error(), "did you mean 10s or 10ms?") {
 		t.Errorf("a bare number in YAML: %v", err)
 	}
 }
@@ -223,7 +225,8 @@ func FuzzRoundTrip(f *testing.F) {
 		var r unit.Rate
 		reread(t, unit.Rate(v), &r, func() unit.Rate { return r })
 		var p unit.Percent
-		if text := unit.Percent(v).String(); p.UnmarshalText([]byte(text)) != nil || math.Abs(p.Ratio()-v) > 4e-16*v && v > 1e-300 {
+		if text := unit.Percent(v).String(); p.UnmarshalText([]byte(text)) != nil ||
+			math.Abs(p.Ratio()-v) > 4e-16*v && v > 1e-300 {
 			t.Errorf("share %v → %q → %v", v, text, p.Ratio())
 		}
 		if v < 1e-8 || v > 1e15 {
@@ -257,7 +260,8 @@ func human(t *testing.T, v float64) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"1m30s", "150/s", "64KiB", "2%", "10k", "1e9s", "0x1p-2s", "..", "1 /", "9223372036854775807B", "9223372036s"} {
+	for _, s := range []string{"1m30s", "150/s", "64KiB", "2%", "10k", "1e9s", "0x1p-2s", "..", "1 /",
+		"9223372036854775807B", "9223372036s"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
