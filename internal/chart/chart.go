@@ -1,13 +1,14 @@
 // Package chart draws the report's charts as SVG: numbers and labels in, bytes out. It knows nothing of what it draws.
 //
-// Every chart is a fragment for an HTML page: two <svg> elements, one laid out for a wide column and one for a phone. The
-// narrow one carries the presentation attribute display="none", so that without any stylesheet the wide one shows alone;
-// [Style] swaps them by a media query. Nothing in a fragment needs a script, a style attribute or a style element: colours
-// are presentation attributes that are legible on white and on near-black, text is currentColor, and each mark has a class
-// by which a page may say otherwise. The same input gives the same bytes, and every label is escaped.
+// Every chart is a fragment for an HTML page: two <svg> elements, one laid out for a wide column and one for a phone.
+// The narrow one carries the presentation attribute display="none", so that without any stylesheet the wide one shows
+// alone; [Style] swaps them by a media query. Nothing in a fragment needs a script, a style attribute or a style
+// element: colours are presentation attributes that are legible on white and on near-black, text is currentColor, and
+// each mark has a class by which a page may say otherwise. The same input gives the same bytes, and every label is
+// escaped.
 //
-// Values that are not finite, that exceed 1e300, or that are not positive on a log axis cannot be placed: they leave a gap.
-// A chart with nothing to place is an empty frame with a sentence.
+// Values that are not finite, that exceed 1e300, or that are not positive on a log axis cannot be placed: they leave a
+// gap. A chart with nothing to place is an empty frame with a sentence.
 package chart
 
 // Axis is one direction of a chart. The zero Axis is linear and fits its data.
@@ -30,9 +31,10 @@ type Axis struct {
 	tail bool
 }
 
-// Series is one set of points (X[i], Y[i]) with, where Lo and Hi are as long as Y, an interval each: a band around a line,
-// a bar through a dot that has no line. Missing points are NaN. Neither Line nor Dots means Line. Where a panel has several
-// named lines, those without dots carry a few markers, at points of theirs, so that they differ in more than colour.
+// Series is one set of points (X[i], Y[i]) with, where Lo and Hi are as long as Y, an interval each: a band around a
+// line, a bar through a dot that has no line. Missing points are NaN. Neither Line nor Dots means Line. Where a panel
+// has several named lines, those without dots carry a few markers, at points of theirs, so that they differ in more
+// than colour.
 type Series struct {
 	// Name stands in the legend and in the titles of dots.
 	Name string
@@ -89,10 +91,10 @@ type Panel struct {
 // SVG draws the panel. id must be unique in the page: it prefixes the ids of title and description.
 func (p Panel) SVG(id string) []byte { return Stack(id, p) }
 
-// Stack draws panels above one another that share the X axis of the first exactly: the range covers the data of all, ticks
-// are labelled once at the bottom, and vertical rules and spans of the first panel run through all. Series of the same name
-// that leave their Kind to Auto have the same colour in every panel. The title is the first panel's; the description is all
-// of theirs.
+// Stack draws panels above one another that share the X axis of the first exactly: the range covers the data of all,
+// ticks are labelled once at the bottom, and vertical rules and spans of the first panel run through all. Series of the
+// same name that leave their Kind to Auto have the same colour in every panel. The title is the first panel's; the
+// description is all of theirs.
 func Stack(id string, panels ...Panel) []byte {
 	return fragment(id, func(f frame) drawing { return stack(f, panels) })
 }
@@ -123,7 +125,7 @@ type Bar struct {
 	Lo, Hi float64
 	// Text is written at the right; empty writes Value by the axis' Format.
 	Text string
-	// Kind colours it; Auto is the first colour of the palette for every row: length tells, not hue.
+	// Kind colours it; Auto is the first colour of the palette for every row: length shows the value, not hue.
 	Kind Kind
 }
 
@@ -158,8 +160,9 @@ type ForestRow struct {
 	Apart bool
 }
 
-// Forest is a forest plot: estimates with intervals on one axis, a line at zero, and rules such as a budget. Intervals with
-// an infinite end, and those that the axis' Min or Max cuts, end in an arrow; a value outside is hollow, at the edge.
+// Forest is a forest plot: estimates with intervals on one axis, a line at zero, and rules such as a budget. Intervals
+// with an infinite end, and those that the axis' Min or Max cuts, end in an arrow; a value outside is hollow, at the
+// edge.
 type Forest struct {
 	Title, Desc string
 	Axis        Axis
@@ -167,8 +170,8 @@ type Forest struct {
 	Rules       []Rule
 	// Spans shade ranges of the axis, such as a margin around zero.
 	Spans []Span
-	// LongestLabel and LongestText are of other plots in the page: the columns leave room for them, so that plots with one axis stand
-	// exactly below one another.
+	// LongestLabel and LongestText are of other plots in the page: the columns leave room for them, so that plots with one
+	// axis stand exactly below one another.
 	LongestLabel, LongestText string
 	Empty                     string
 }

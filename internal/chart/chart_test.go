@@ -141,7 +141,8 @@ func TestDistantRuleDoesNotFlattenTheData(t *testing.T) {
 	if e.widen(28); e.hi != 28 {
 		t.Errorf("a rule at 28 should be taken in, range ends at %g", e.hi)
 	}
-	p := Panel{Series: []Series{{X: []float64{1, 2}, Y: []float64{10, 20}}}, Rules: []Rule{{At: 1000, Label: "budget"}, {At: 99, Vertical: true, Label: "goal"}}}
+	p := Panel{Series: []Series{{X: []float64{1, 2}, Y: []float64{10, 20}}},
+		Rules: []Rule{{At: 1000, Label: "budget"}, {At: 99, Vertical: true, Label: "goal"}}}
 	for _, want := range []string{">↑ budget<", "budget ↑<", "goal →<"} {
 		if got := strings.Contains(string(p.SVG("p")), want); got == (want == ">↑ budget<") {
 			t.Errorf("contains %q: %v", want, got)
@@ -170,10 +171,13 @@ func TestGapsStayGaps(t *testing.T) {
 func TestEmptyChartsSayTheirSentence(t *testing.T) {
 	nan := []float64{math.NaN()}
 	for name, c := range map[string]drawable{
-		"panel": Panel{}, "stack": pile{}, "percentiles": Percentiles{Series: []Series{{X: []float64{1}, Y: []float64{1}}}}, "bars": Bars{}, "forest": Forest{}, "heat": Heat{},
-		"nan": Panel{Series: []Series{{X: nan, Y: nan}}}, "zero on log": Panel{Y: Axis{Log: true}, Series: []Series{{X: []float64{1}, Y: []float64{0}}}},
-		"heat nan": Heat{Rows: []string{"a"}, Cols: []string{"b"}, Values: [][]float64{nan}}, "rows without values": Bars{Rows: []Bar{{Label: "a", Value: math.NaN()}}},
-		"uneven": Panel{Series: []Series{{X: []float64{1, 2, 3}}, {Y: []float64{1}}}},
+		"panel": Panel{}, "stack": pile{}, "percentiles": Percentiles{Series: []Series{{X: []float64{1}, Y: []float64{1}}}},
+		"bars": Bars{}, "forest": Forest{}, "heat": Heat{},
+		"nan":                 Panel{Series: []Series{{X: nan, Y: nan}}},
+		"zero on log":         Panel{Y: Axis{Log: true}, Series: []Series{{X: []float64{1}, Y: []float64{0}}}},
+		"heat nan":            Heat{Rows: []string{"a"}, Cols: []string{"b"}, Values: [][]float64{nan}},
+		"rows without values": Bars{Rows: []Bar{{Label: "a", Value: math.NaN()}}},
+		"uneven":              Panel{Series: []Series{{X: []float64{1, 2, 3}}, {Y: []float64{1}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			svg := c.SVG("e")
@@ -227,12 +231,14 @@ func TestDataOutsideFixedEndsAreCutNotBent(t *testing.T) {
 	}
 	for _, q := range check(t, p.SVG("cut")) {
 		for _, m := range q.marks {
-			if strings.HasSuffix(m.what, "/line") && (math.Abs(m.x1-q.frames[0].x1) > 0.11 || math.Abs(m.y1-q.frames[0].y1) > 0.11) {
+			if strings.HasSuffix(m.what, "/line") && (math.Abs(m.x1-q.frames[0].x1) > 0.11 ||
+				math.Abs(m.y1-q.frames[0].y1) > 0.11) {
 				t.Errorf("the diagonal is cut at %v, the frame is %v", m, q.frames[0])
 			}
 		}
 	}
-	if svg := string(p.SVG("cut")); strings.Count(svg, `fill="none" stroke="currentColor" stroke-width="1.5"><title>`) != 4 {
+	if svg := string(p.SVG("cut")); strings.Count(svg,
+		`fill="none" stroke="currentColor" stroke-width="1.5"><title>`) != 4 {
 		t.Error("two dots outside the frame should be hollow, in both layouts")
 	}
 }
@@ -250,8 +256,10 @@ func TestTwoPanelsShareXExactly(t *testing.T) {
 }
 
 func TestSameNameSameColour(t *testing.T) {
-	panels := coloured([]Panel{{Series: []Series{{Name: "a"}, {Name: "b"}}}, {Series: []Series{{Name: "b"}, {Name: "c"}, {Name: "d", Kind: Bad}}}})
-	got := []Kind{panels[0].Series[0].Kind, panels[0].Series[1].Kind, panels[1].Series[0].Kind, panels[1].Series[1].Kind, panels[1].Series[2].Kind}
+	panels := coloured([]Panel{{Series: []Series{{Name: "a"}, {Name: "b"}}},
+		{Series: []Series{{Name: "b"}, {Name: "c"}, {Name: "d", Kind: Bad}}}})
+	got := []Kind{panels[0].Series[0].Kind, panels[0].Series[1].Kind, panels[1].Series[0].Kind, panels[1].Series[1].Kind,
+		panels[1].Series[2].Kind}
 	for i, want := range []Kind{Color(0), Color(1), Color(1), Color(2), Bad} {
 		if got[i] != want {
 			t.Errorf("series %d has kind %d, want %d", i, got[i], want)
@@ -285,7 +293,8 @@ func TestColoursAreLegibleOnWhiteAndOnNearBlack(t *testing.T) {
 		v := luminance(t, l.color)
 		onWhite, onBlack := 1.05/(v+0.05), (v+0.05)/(black+0.05)
 		if onWhite < 3 || onBlack < 3 {
-			t.Errorf("kind %d %s: contrast %.2f on white, %.2f on near-black; WCAG asks 3 of graphics", k, l.color, onWhite, onBlack)
+			t.Errorf("kind %d %s: contrast %.2f on white, %.2f on near-black; WCAG asks 3 of graphics", k, l.color,
+				onWhite, onBlack)
 		}
 	}
 	if Color(-1) != Color(7) || Color(9) != Color(1) {
@@ -306,10 +315,12 @@ func TestStyleBrightensEveryKind(t *testing.T) {
 
 func TestTextThatDoesNotFitIsCutAndKeptInItsTitle(t *testing.T) {
 	long := strings.Repeat("a very long label ", 30)
-	f := Forest{Rows: []ForestRow{{Label: long, Value: 1, Lo: 0, Hi: 2, Verdict: Bad, Word: "fail"}}, Axis: Axis{Label: long}, Rules: []Rule{{At: 1, Label: long}}}
+	f := Forest{Rows: []ForestRow{{Label: long, Value: 1, Lo: 0, Hi: 2, Verdict: Bad, Word: "fail"}},
+		Axis: Axis{Label: long}, Rules: []Rule{{At: 1, Label: long}}}
 	svg := f.SVG("f")
 	check(t, svg)
-	if !bytes.Contains(svg, []byte("<title>"+strings.TrimSpace(long)+"</title>")) || !bytes.Contains(svg, []byte(ellipsis+"<")) {
+	if !bytes.Contains(svg, []byte("<title>"+strings.TrimSpace(long)+"</title>")) ||
+		!bytes.Contains(svg, []byte(ellipsis+"<")) {
 		t.Error("the long label should be cut with an ellipsis, and whole in a title")
 	}
 	if got := cut("abc", 0, 10); got != ellipsis {

@@ -111,7 +111,8 @@ func read(svg []byte) ([]*picture, error) {
 }
 
 func newPicture(n node) *picture {
-	p := &picture{labelled: n.attrs["aria-labelledby"], class: n.attrs["class"], display: n.attrs["display"], font: n.num("font-size")}
+	p := &picture{labelled: n.attrs["aria-labelledby"], class: n.attrs["class"], display: n.attrs["display"],
+		font: n.num("font-size")}
 	view := strings.Fields(n.attrs["viewBox"])
 	w, _ := strconv.ParseFloat(view[2], 64)
 	h, _ := strconv.ParseFloat(view[3], 64)
@@ -154,7 +155,8 @@ func (p *picture) place(n node, parent string) {
 	case "text":
 		p.texts = append(p.texts, p.textBox(n))
 	case "line":
-		b := box{min(n.num("x1"), n.num("x2")), min(n.num("y1"), n.num("y2")), max(n.num("x1"), n.num("x2")), max(n.num("y1"), n.num("y2")), n.path}
+		b := box{min(n.num("x1"), n.num("x2")), min(n.num("y1"), n.num("y2")), max(n.num("x1"), n.num("x2")),
+			max(n.num("y1"), n.num("y2")), n.path}
 		if strings.HasSuffix(n.path, "/axis/") {
 			p.axis(b)
 		} else if !key {
@@ -165,7 +167,8 @@ func (p *picture) place(n node, parent string) {
 			p.marks = append(p.marks, box{n.num("cx"), n.num("cy"), n.num("cx"), n.num("cy"), n.path})
 		}
 	case "rect":
-		p.marks = append(p.marks, box{n.num("x"), n.num("y"), n.num("x") + n.num("width"), n.num("y") + n.num("height"), n.path})
+		p.marks = append(p.marks, box{n.num("x"), n.num("y"), n.num("x") + n.num("width"), n.num("y") +
+			n.num("height"), n.path})
 	case "path":
 		if !key {
 			p.marks = append(p.marks, pathBox(n))
@@ -240,7 +243,8 @@ func check(t *testing.T, svg []byte) []*picture {
 		checkMarks(t, p)
 	}
 	if pictures[0].display != "" || pictures[1].display != "none" {
-		t.Errorf("display is %q and %q: without a stylesheet the wide one must show alone", pictures[0].display, pictures[1].display)
+		t.Errorf("display is %q and %q: without a stylesheet the wide one must show alone", pictures[0].display,
+			pictures[1].display)
 	}
 	return pictures
 }

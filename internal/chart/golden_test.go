@@ -47,8 +47,10 @@ func samples() map[string]drawable {
 		"bars":        usage(),
 		"scores":      scores(),
 		"heat":        blocks(),
-		"amounts":     Heat{Title: "Calls", Desc: "Calls by shard.", Rows: []string{"shard 0", "shard 1"}, Cols: []string{"1", "2", "3"}, Values: [][]float64{{1, 2, 3}, {4, math.NaN(), 9}}, ColLabel: "second"},
-		"empty":       Panel{Title: "Nothing", Desc: "Nothing was measured.", X: Axis{Label: "time"}, Y: Axis{Label: "p99", Log: true}, Empty: "No call was answered."},
+		"amounts": Heat{Title: "Calls", Desc: "Calls by shard.", Rows: []string{"shard 0", "shard 1"},
+			Cols: []string{"1", "2", "3"}, Values: [][]float64{{1, 2, 3}, {4, math.NaN(), 9}}, ColLabel: "second"},
+		"empty": Panel{Title: "Nothing", Desc: "Nothing was measured.", X: Axis{Label: "time"},
+			Y: Axis{Label: "p99", Log: true}, Empty: "No call was answered."},
 	}
 }
 
@@ -64,7 +66,8 @@ func breaking() pile {
 	}
 	top := Panel{
 		Title: "Offered against achieved", Desc: "Goodput follows the offered rate up to 620 calls per second.",
-		X: Axis{Label: "offered (calls/s)", Format: count, Min: new(0.0)}, Y: Axis{Label: "answered well (calls/s)", Format: count},
+		X:        Axis{Label: "offered (calls/s)", Format: count, Min: new(0.0)},
+		Y:        Axis{Label: "answered well (calls/s)", Format: count},
 		Diagonal: "all answered", Legend: true,
 		Series: []Series{
 			{Name: "baseline", X: x, Y: base, Line: true, Dots: true, Kind: Neutral},
@@ -79,8 +82,9 @@ func breaking() pile {
 	}
 	below := Panel{
 		Title: "p99", Desc: "p99 grows tenfold beyond it.", Y: Axis{Label: "response, p99 (log)", Log: true, Format: seconds},
-		Series: []Series{{Name: "baseline", X: x, Y: p99b, Line: true, Kind: Neutral}, {Name: "webhook: kyverno", X: x, Y: p99, Line: true}},
-		Rules:  []Rule{{At: 0.5, Label: "budget 500 ms", Kind: Bad}},
+		Series: []Series{{Name: "baseline", X: x, Y: p99b, Line: true, Kind: Neutral},
+			{Name: "webhook: kyverno", X: x, Y: p99, Line: true}},
+		Rules: []Rule{{At: 0.5, Label: "budget 500 ms", Kind: Bad}},
 	}
 	return pile{top, below}
 }
@@ -102,7 +106,8 @@ func failing() pile {
 		p99 = append(p99, map[bool]float64{true: 30, false: 0.018}[broken]*math.Exp(rng.NormFloat64()*0.1))
 	}
 	p99[200] = math.NaN()
-	x := Axis{Label: "time since the load began", Time: true, Format: func(v float64) string { return fmt.Sprintf("%g:%02g", math.Floor(v/60), math.Mod(v, 60)) }}
+	x := Axis{Label: "time since the load began", Time: true,
+		Format: func(v float64) string { return fmt.Sprintf("%g:%02g", math.Floor(v/60), math.Mod(v, 60)) }}
 	rates := Panel{
 		Title: "The failing trial", Desc: "The accept queue is full from 120 s to 240 s.", X: x,
 		Y: Axis{Label: "calls/s", Format: count, Min: new(0.0)}, Legend: true, Height: 200,
@@ -111,8 +116,10 @@ func failing() pile {
 			{Name: "ended well", X: t, Y: good, Step: true},
 			{Name: "ended badly", X: t, Y: bad, Step: true, Kind: Bad},
 		},
-		Spans: []Span{{From: 0, To: 120, Label: "600/s"}, {From: 120, To: 240, Label: "1200/s"}, {From: 240, To: 360, Label: "back to 600/s"}},
-		Rules: []Rule{{At: 121, Vertical: true, Label: "accept-queue: 1025 calls stuck", Kind: Bad}, {At: 271, Vertical: true, Label: "recovered after 31 s", Kind: Good}},
+		Spans: []Span{{From: 0, To: 120, Label: "600/s"}, {From: 120, To: 240, Label: "1200/s"},
+			{From: 240, To: 360, Label: "back to 600/s"}},
+		Rules: []Rule{{At: 121, Vertical: true, Label: "accept-queue: 1025 calls stuck", Kind: Bad},
+			{At: 271, Vertical: true, Label: "recovered after 31 s", Kind: Good}},
 	}
 	outstanding := Panel{
 		Y:      Axis{Label: "outstanding calls", Format: count, Min: new(0.0)},
@@ -136,23 +143,28 @@ func growth() Panel {
 	}
 	for i, n := range []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
 		y := (0.08 + 0.038*n) * 1e-3 * (1 + 0.1*math.Sin(2.1*float64(i)))
-		seen.X, seen.Y, seen.Lo, seen.Hi = append(seen.X, n), append(seen.Y, y), append(seen.Lo, y*0.85), append(seen.Hi, y*1.2)
+		seen.X, seen.Y, seen.Lo, seen.Hi = append(seen.X, n), append(seen.Y, y), append(seen.Lo, y*0.85),
+			append(seen.Hi, y*1.2)
 	}
 	return Panel{
 		Title: "Growth", Desc: "Added p50 against the number of policies.", Legend: true,
-		X: Axis{Label: "policies N (log)", Log: true, Format: count}, Y: Axis{Label: "added p50 (log)", Log: true, Format: seconds},
+		X:      Axis{Label: "policies N (log)", Log: true, Format: count},
+		Y:      Axis{Label: "added p50 (log)", Log: true, Format: seconds},
 		Series: []Series{law, seen},
-		Rules:  []Rule{{At: 0.010, Label: "budget 10 ms", Kind: Bad}, {At: 261, Vertical: true, Label: "breaks the budget at N = 261", Kind: Bad}},
+		Rules: []Rule{{At: 0.010, Label: "budget 10 ms", Kind: Bad},
+			{At: 261, Vertical: true, Label: "breaks the budget at N = 261", Kind: Bad}},
 	}
 }
 
 func tails() Percentiles {
-	c := Percentiles{Title: "Latency by percentile", Desc: "The tail is where it costs.", Y: Axis{Label: "response (log)", Format: seconds}, Legend: true}
+	c := Percentiles{Title: "Latency by percentile", Desc: "The tail is where it costs.",
+		Y: Axis{Label: "response (log)", Format: seconds}, Legend: true}
 	for i, scale := range []float64{0.004, 0.009} {
 		s := Series{Name: []string{"baseline", "webhook: kyverno"}[i], Line: true}
 		for u := 0.0; u <= 4; u += 0.1 {
 			y := scale * math.Exp(0.5*u) * (1 + 0.5*math.Exp(3*(u-3)))
-			s.X, s.Y, s.Lo, s.Hi = append(s.X, 1-math.Pow(10, -u)), append(s.Y, y), append(s.Lo, y*0.9), append(s.Hi, y*(1+0.05*math.Exp(u*0.7)))
+			s.X, s.Y, s.Lo, s.Hi = append(s.X, 1-math.Pow(10, -u)), append(s.Y, y), append(s.Lo, y*0.9),
+				append(s.Hi, y*(1+0.05*math.Exp(u*0.7)))
 		}
 		c.Series = append(c.Series, s)
 	}
@@ -169,9 +181,11 @@ func costs() Forest {
 			{Label: "VAP (CEL) ×50", Value: 0.34, Lo: 0.21, Hi: 0.48, Verdict: Good, Word: "pass"},
 			{Label: "webhook: gatekeeper", Value: 3.4, Lo: 2.9, Hi: 3.9, Verdict: Good, Word: "pass"},
 			{Label: "webhook: kyverno", Value: 7.9, Lo: 6.4, Hi: 9.7, Verdict: Bad, Word: "FAIL"},
-			{Label: "image credential check, with a long name that has to be cut", Value: 0.04, Lo: -0.11, Hi: 0.19, Verdict: Good, Word: "pass"},
+			{Label: "image credential check, with a long name that has to be cut", Value: 0.04, Lo: -0.11, Hi: 0.19,
+				Verdict: Good, Word: "pass"},
 			{Label: "audit policy: full", Value: 2.1, Lo: 0.9, Hi: 5.6, Verdict: Unsure, Word: "inconclusive"},
-			{Label: "broke in every block", Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Verdict: Unsure, Word: "not-measured"},
+			{Label: "broke in every block", Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Verdict: Unsure,
+				Word: "not-measured"},
 		},
 		Rules: []Rule{{At: 5, Label: "budget 5 ms", Kind: Bad}},
 	}
@@ -181,7 +195,8 @@ func costs() Forest {
 func margins() Forest {
 	percent := func(v float64) string { return fmt.Sprintf("%+.3g %%", v*100) }
 	return Forest{
-		Title: "Cost of open", Desc: "CPU time added to open.", Axis: Axis{Label: "CPU time against the baseline", Format: percent, Min: new(-0.05), Max: new(0.4)},
+		Title: "Cost of open", Desc: "CPU time added to open.", Axis: Axis{Label: "CPU time against the baseline",
+			Format: percent, Min: new(-0.05), Max: new(0.4)},
 		Rows: []ForestRow{
 			{Label: "landlock", Value: 0.26, Lo: 0.24, Hi: 0.29, Verdict: Bad, Word: "regressed", Text: "+26 % [+24, +29]"},
 			{Label: "traced", Value: 9, Lo: 8.1, Hi: 9.7, Verdict: Bad, Word: "regressed"},
@@ -189,7 +204,8 @@ func margins() Forest {
 			{Label: "aa", Value: 0.001, Lo: -0.004, Hi: 0.006, Word: "baseline again", Apart: true},
 			{Label: "negative", Value: 0.002, Lo: -0.003, Hi: 0.008, Apart: true},
 		},
-		Spans: []Span{{From: -0.02, To: 0.02, Label: "margin ±2 %"}}, Rules: []Rule{{At: 0.05, Label: "budget +5 %", Kind: Bad}},
+		Spans: []Span{{From: -0.02, To: 0.02, Label: "margin ±2 %"}},
+		Rules: []Rule{{At: 0.05, Label: "budget +5 %", Kind: Bad}},
 	}
 }
 
@@ -209,8 +225,10 @@ func usage() Bars {
 func scores() Bars {
 	return Bars{
 		Title: "Signatures", Desc: "How well each class explains the failure.",
-		Axis:  Axis{Label: "score", Min: new(0.0), Max: new(1.0), Format: func(v float64) string { return fmt.Sprintf("%.2f", v) }},
-		Rows:  []Bar{{Label: "accept-queue", Value: 0.93}, {Label: "quota-hang", Value: 0.31, Kind: Neutral}, {Label: "queue-growth", Value: 0.05, Kind: Neutral}},
+		Axis: Axis{Label: "score", Min: new(0.0), Max: new(1.0),
+			Format: func(v float64) string { return fmt.Sprintf("%.2f", v) }},
+		Rows: []Bar{{Label: "accept-queue", Value: 0.93}, {Label: "quota-hang", Value: 0.31, Kind: Neutral},
+			{Label: "queue-growth", Value: 0.05, Kind: Neutral}},
 		Rules: []Rule{{At: 0.5, Label: "named from here"}},
 	}
 }
@@ -218,8 +236,10 @@ func scores() Bars {
 func blocks() Heat {
 	rng := rand.New(rand.NewPCG(7, 7))
 	h := Heat{
-		Title: "Block by treatment", Desc: "Deviation of each block's median from its treatment's.", Rows: []string{"baseline", "webhook: gatekeeper", "webhook: kyverno"},
-		ColLabel: "block, in the order of the run", Diverging: true, Format: func(v float64) string { return fmt.Sprintf("%+.0f%%", v*100) },
+		Title: "Block by treatment", Desc: "Deviation of each block's median from its treatment's.",
+		Rows:     []string{"baseline", "webhook: gatekeeper", "webhook: kyverno"},
+		ColLabel: "block, in the order of the run", Diverging: true,
+		Format: func(v float64) string { return fmt.Sprintf("%+.0f%%", v*100) },
 	}
 	for b := range 20 {
 		h.Cols = append(h.Cols, fmt.Sprint(b+1))

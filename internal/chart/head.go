@@ -25,7 +25,7 @@ const flagRoom = 0.6
 const maxLanes = 4
 
 // laneMarks places the labels of vertical rules and spans above the plot, in lanes so that none touch. Rules go first;
-// spans, which may be many steps of a load, share what is left of the first lanes.
+// spans, which may be many steps of a load, share the rest of the first lanes.
 func (p *plot) laneMarks() []mark {
 	var marks []mark
 	for _, r := range p.Rules {

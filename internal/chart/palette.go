@@ -39,8 +39,8 @@ type look struct {
 	marker              shape
 }
 
-// looks are Okabe and Ito's colours ("Color Universal Design", 2008), those that are too light for white or too dark for
-// black moved to a luminance that has a contrast of at least 3:1 with both.
+// looks are Okabe and Ito's colours ("Color Universal Design", 2008), those that are too light for white or too dark
+// for black moved to a luminance that has a contrast of at least 3:1 with both.
 var looks = [...]look{
 	Auto:           {class: "neutral", color: "#7a7f87", marker: bar},
 	Neutral:        {class: "neutral", color: "#7a7f87", marker: bar},

@@ -44,19 +44,22 @@ func (b Bars) rowChart() rowChart {
 		if kind == Auto {
 			kind = Color(0)
 		}
-		c.rows = append(c.rows, row{label: r.Label, text: withGlyph(text, kind), value: r.Value, lo: r.Lo, hi: r.Hi, kind: kind})
+		c.rows = append(c.rows, row{label: r.Label, text: withGlyph(text, kind), value: r.Value, lo: r.Lo,
+			hi: r.Hi, kind: kind})
 	}
 	return c
 }
 
 func (c Forest) rowChart() rowChart {
-	out := rowChart{title: c.Title, desc: c.Desc, empty: c.Empty, axis: c.Axis, rules: c.Rules, spans: c.Spans, widest: row{label: c.LongestLabel, text: c.LongestText}}
+	out := rowChart{title: c.Title, desc: c.Desc, empty: c.Empty, axis: c.Axis, rules: c.Rules, spans: c.Spans,
+		widest: row{label: c.LongestLabel, text: c.LongestText}}
 	for _, r := range c.Rows {
 		kind := r.Verdict
 		if r.Apart && kind == Auto {
 			kind = Neutral
 		}
-		out.rows = append(out.rows, row{label: r.Label, text: c.Text(r), value: r.Value, lo: r.Lo, hi: r.Hi, kind: kind, apart: r.Apart})
+		out.rows = append(out.rows, row{label: r.Label, text: c.Text(r), value: r.Value, lo: r.Lo, hi: r.Hi, kind: kind,
+			apart: r.Apart})
 	}
 	return out
 }
@@ -76,8 +79,8 @@ func (r ForestRow) estimate(a Axis) string {
 	return text
 }
 
-// table is a row chart with its place on the page: a column of labels, the plot and a column of values, or in the narrow
-// layout the label and the value over each row.
+// table is a row chart with its place on the page: a column of labels, the plot and a column of values, or in the
+// narrow layout the label and the value over each row.
 type table struct {
 	rowChart
 	plot
@@ -215,7 +218,8 @@ func (t *table) shades() {
 }
 
 func (t *table) shade(s Span, from, to, y, height float64) {
-	t.out.open("rect", "x", from, "y", y, "width", to-from, "height", height, "fill", "currentColor", "fill-opacity", "0.16")
+	t.out.open("rect", "x", from, "y", y, "width", to-from, "height", height, "fill", "currentColor",
+		"fill-opacity", "0.16")
 	if s.Label != "" {
 		t.out.leaf("title", s.Label)
 	}
@@ -345,6 +349,7 @@ func (t *table) tip(x, y, direction float64, arrow bool) {
 		t.out.line("whisker", x, y-r, x, y+r, "stroke-width", "1.5")
 		return
 	}
-	t.out.empty("path", "class", "whisker", "d", polyline([]xy{{x - direction*r, y - r}, {x, y}, {x - direction*r, y + r}}),
+	t.out.empty("path", "class", "whisker", "d",
+		polyline([]xy{{x - direction*r, y - r}, {x, y}, {x - direction*r, y + r}}),
 		"fill", "none", "stroke", "currentColor", "stroke-width", "2")
 }

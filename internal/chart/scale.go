@@ -2,7 +2,8 @@ package chart
 
 import "math"
 
-// limit is the largest magnitude that can be placed: beyond it, differences overflow. On a log axis its inverse is the least.
+// limit is the largest magnitude that can be placed: beyond it, differences overflow. On a log axis its inverse is the
+// least.
 const limit = 1e300
 
 // scale maps values of an axis to [0, 1].
@@ -11,7 +12,7 @@ type scale struct {
 	lo, hi float64 // in the axis' unit, lo < hi
 }
 
-// placeable tells whether the axis has a position for v.
+// placeable reports whether the axis has a position for v.
 func (a Axis) placeable(v float64) bool {
 	switch {
 	case math.IsNaN(v) || math.Abs(v) > limit:
@@ -84,8 +85,8 @@ func (e *extent) widen(v float64) {
 	}
 }
 
-// scale closes the range: zero if it is near, some room if it has none, ends that fall on one of n ticks if n is not 0, and
-// last the ends that the axis fixes. It reports whether there is anything to show.
+// scale closes the range: zero if it is near, some room if it has none, ends that fall on one of n ticks if n is not 0,
+// and last the ends that the axis fixes. It reports whether there is anything to show.
 func (e *extent) scale(n int) (scale, bool) {
 	s := scale{axis: e.axis, lo: e.lo, hi: e.hi}
 	if !e.any {
@@ -111,7 +112,7 @@ func (e *extent) scale(n int) (scale, bool) {
 	return s, e.any
 }
 
-// apart tells whether two ends leave a range that the arithmetic can divide.
+// apart reports whether two ends leave a range that the arithmetic can divide.
 func (s scale) apart(lo, hi float64) bool {
 	a, b := s.axis.warp(lo), s.axis.warp(hi)
 	return b-a > max(1e-290, 1e-9*max(math.Abs(a), math.Abs(b)))

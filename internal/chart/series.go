@@ -10,7 +10,7 @@ import (
 // point is a placeable point of a series, or a gap.
 type point struct{ x, y, lo, hi float64 }
 
-// banded tells whether the series has an interval for each point.
+// banded reports whether the series has an interval for each point.
 func (s Series) banded() bool { return len(s.Lo) >= len(s.Y) && len(s.Hi) >= len(s.Y) && len(s.Y) > 0 }
 
 func (s Series) lined() bool { return s.Line || !s.Dots }
@@ -47,7 +47,7 @@ func (s Series) runs(y, x Axis) [][]point {
 	return all
 }
 
-// signed tells whether lines of the panel are told apart by markers too, because there are several.
+// signed reports whether lines of the panel also need markers, because there are several.
 func (p Panel) signed(s Series) bool {
 	several := 0
 	for _, o := range p.Series {
@@ -58,8 +58,8 @@ func (p Panel) signed(s Series) bool {
 	return several > 1 && s.lined() && !s.Dash && !s.Dots && s.Name != ""
 }
 
-// signs are the few points of a line that get a marker: those next to evenly spaced places, shifted from series to series
-// so that markers of lines that coincide do not.
+// signs are the few points of a line that get a marker: those next to evenly spaced places, shifted from series to
+// series so that markers of lines that coincide do not.
 func (p *plot) signs(s Series, points []point) []point {
 	if !p.signed(s) {
 		return nil
@@ -212,8 +212,8 @@ func (p *plot) inside(q xy) xy {
 	return xy{min(max(q.x, p.left), p.left+p.width), min(max(q.y, p.top), p.top+p.height)}
 }
 
-// thin keeps, of the points that fall into one column of a unit's width, the first, the lowest, the highest and the last
-// ("M4", Jugel et al., VLDB 2014): the picture is the same, and an hour at ten points a second fits into a page.
+// thin keeps, of the points that fall into one column of a unit's width, the first, the lowest, the highest and the
+// last ("M4", Jugel et al., VLDB 2014): the picture is the same, and an hour at ten points a second fits into a page.
 func thin(pts []xy, left float64) []xy {
 	const few = 1500
 	if len(pts) <= few {

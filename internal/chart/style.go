@@ -1,7 +1,7 @@
 package chart
 
-// Style is the stylesheet for a page that holds charts. It swaps the two layouts at 600 px, sets widths, and brightens the
-// palette on a dark page. A page without it shows the wide layout in colours that are legible on both.
+// Style is the stylesheet for a page that holds charts. It swaps the two layouts at 600 px, sets widths, and brightens
+// the palette on a dark page. A page without it shows the wide layout in colours that are legible on both.
 const Style = `.chart{display:block;width:100%;height:auto}
 .chart.chart-narrow{display:none}
 @media (max-width:600px){.chart.chart-wide{display:none}.chart.chart-narrow{display:block}}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The two layouts. A phone shows the narrow one at 343 of 360 units, so that its text stays above 11 px; the wide one would
-// shrink to half there.
+// The two layouts. A phone shows the narrow one at 343 of 360 units, so that its text stays above 11 px; the wide one
+// would shrink to half there.
 const (
 	wideWidth, wideFont     = 760, 13
 	narrowWidth, narrowFont = 360, 12
@@ -41,8 +41,8 @@ func fragmentOf(id string, wide float64, draw func(frame) drawing) []byte {
 	return out.Bytes()
 }
 
-// write closes the drawing into an <svg>. The height attribute caps the size without a stylesheet: the picture keeps its
-// shape inside the box, and would otherwise fill a large window with large letters.
+// write closes the drawing into an <svg>. The height attribute caps the size without a stylesheet: the picture keeps
+// its shape inside the box, and would otherwise fill a large window with large letters.
 func (d drawing) write(out *bytes.Buffer, id string, f frame) {
 	class, display := "chart chart-wide", ""
 	if f.narrow {

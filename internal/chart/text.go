@@ -15,8 +15,8 @@ const (
 	longest  = 4000
 )
 
-// textWidth estimates the width of s at a font size. The reader's font is unknown, so it takes the advances of DejaVu Sans,
-// the widest of the usual sans-serif fonts: what fits in it fits in the others.
+// textWidth estimates the width of s at a font size. The reader's font is unknown, so it takes the advances of DejaVu
+// Sans, the widest of the usual sans-serif fonts: what fits in it fits in the others.
 func textWidth(s string, size float64) float64 {
 	var em float64
 	for _, r := range s {
@@ -69,8 +69,9 @@ func escaped(s string) string {
 	return b.String()
 }
 
-// oneLine makes a label of s. Line breaks and tabs become spaces, since a text element has one line; characters that XML
-// cannot hold become U+FFFD; and those that reorder the text around them go, since they could make a number read otherwise.
+// oneLine makes a label of s. Line breaks and tabs become spaces, since a text element has one line; characters that
+// XML cannot hold become U+FFFD; and those that reorder the text around them go, since they could make a number read
+// otherwise.
 func oneLine(s string) string {
 	if len(s) > 8*longest {
 		s = s[:8*longest] // what comes after could not be shown; measuring it takes time

@@ -181,8 +181,8 @@ func (s scale) labelled(values []float64) []tick {
 // gap between labels, in em.
 const gap = 1.0
 
-// thinned leaves out ticks whose labels would touch the one after: the upper end of a tail matters more than p0. A label
-// wider than half of the axis is cut, and one that would leave the page is moved.
+// thinned leaves out ticks whose labels would touch the one after: the upper end of a tail matters more than p0. A
+// label wider than half of the axis is cut, and one that would leave the page is moved.
 func (b baseline) thinned(ticks []tick) []tick {
 	var kept []tick
 	end := math.Inf(1)

@@ -17,9 +17,9 @@ import (
 	"tare/internal/stat"
 )
 
-// Calls follow one another and are not independent, so that their number says nothing about how sure a result is. A stream of calls is
-// cut into consecutive slices of as many calls each, and a slice is what a repetition is elsewhere (batch means: Law, Simulation Modeling
-// and Analysis, 5th ed., section 9.5.3).
+// Calls follow one another and are not independent, so that their number says nothing about how sure a result is. A
+// stream of calls is cut into consecutive slices of as many calls each, and a slice is what a repetition is elsewhere
+// (batch means: Law, Simulation Modeling and Analysis, 5th ed., section 9.5.3).
 const (
 	mostSlices = 20
 	leastCalls = 10 // of a slice
@@ -32,7 +32,8 @@ type call struct {
 	timed float64 // seconds from there to the last byte; negative, or −0, of a call that failed
 }
 
-// callAt is a call that was sent at an instant. One that no clock of a load generator shows becomes the nearest one that can be kept.
+// callAt is a call that was sent at an instant. One that no clock of a load generator shows becomes the nearest one
+// that can be kept.
 func callAt(at time.Time, took float64, failed bool) call {
 	c := call{sent: at.UnixNano(), timed: took}
 	switch y := at.Year(); {
@@ -89,7 +90,8 @@ const everything = "requests"
 
 // joinNames makes one operation of all, since the file has too many.
 func (p *parser) joinNames() {
-	p.note("more than %d different names of requests are too many to tell apart; they are one operation, %q", mostNames, everything)
+	p.note("more than %d different names of requests are too many to tell apart; they are one operation, %q",
+		mostNames, everything)
 	p.joined = true
 	for _, s := range slices.SortedFunc(maps.Keys(p.all), byName) {
 		if s.operation != everything {
@@ -111,7 +113,8 @@ func (p *parser) lines(src io.Reader, r lineReader) error {
 		line, err := in.ReadSlice('\n')
 		last := errors.Is(err, io.EOF)
 		if errors.Is(err, bufio.ErrBufferFull) {
-			return p.finding(n, "write the file again with "+producers[p.data.Format], "the line is longer than %d bytes", maxLine)
+			return p.finding(n, "write the file again with "+producers[p.data.Format],
+				"the line is longer than %d bytes", maxLine)
 		}
 		if err != nil && !last {
 			return fmt.Errorf("read %s: %w", p.file, err)
@@ -191,7 +194,8 @@ func (p *parser) slices(t design.Treatment, operation string, calls []call) erro
 			return err
 		}
 		if seconds > 0 && !rateLess {
-			if err := p.add(t, operation, metric.Goodput.Name, Repetition{N: len(part), Values: []float64{float64(len(part)-bad) / seconds}}); err != nil {
+			if err := p.add(t, operation, metric.Goodput.Name,
+				Repetition{N: len(part), Values: []float64{float64(len(part)-bad) / seconds}}); err != nil {
 				return err
 			}
 		}
@@ -224,7 +228,8 @@ func (p *parser) mixed(operation string, calls []call) {
 	}
 }
 
-// lasted is how long a slice went on: to the next one's first call or, at the end, as long as its own calls' spacing says.
+// lasted is how long a slice went on: to the next one's first call or, at the end, as long as its own calls' spacing
+// says.
 func lasted(part, rest []call) float64 {
 	first, last := part[0].at(), part[len(part)-1].at()
 	if len(rest) > 0 {

@@ -39,7 +39,8 @@ func detect(in *bufio.Reader) (Format, error) {
 			return GoBench, nil
 		}
 	}
-	return "", errors.New("its content is of no tool that can be imported: gobench, hyperfine, k6, vegeta, jmh or jmeter; if it is of one of them, name it with --format")
+	return "", errors.New("its content is of no tool that can be imported: gobench, hyperfine, k6, vegeta, jmh or " +
+		"jmeter; if it is of one of them, name it with --format")
 }
 
 // detectJSON tells JSON documents apart by the names of the outermost object.
@@ -67,7 +68,8 @@ func detectJSON(head []byte) (Format, error) {
 	case has("Action"):
 		return "", errors.New("this is the output of 'go test -json'; run 'go test -bench' without -json and import that")
 	}
-	return "", fmt.Errorf("it is JSON of no tool that can be imported: its names are %s; if it is of one of them, name it with --format", strings.Join(keys[:min(len(keys), 10)], ", "))
+	return "", fmt.Errorf("it is JSON of no tool that can be imported: its names are %s; if it is of one of them, name "+
+		"it with --format", strings.Join(keys[:min(len(keys), 10)], ", "))
 }
 
 // outerKeys are the names of the first object, as far as the head reaches.

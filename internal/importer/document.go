@@ -26,8 +26,8 @@ func document[T any](p *parser, src io.Reader, use func(*T) error) error {
 	return use(&v)
 }
 
-// mostParts are how many of each a document may have: an empty object takes three bytes in a file, and a hundred times as much in memory. They are counted
-// in texts as well.
+// mostParts are how many of each a document may have: an empty object takes three bytes in a file, and a hundred times
+// as much in memory. They are counted in texts as well.
 var mostParts = []struct {
 	sign byte
 	most int

@@ -14,7 +14,8 @@ import (
 	"tare/internal/metric"
 )
 
-// fuzz feeds anything to one parser. What it accepts must be fit for a record: finite values of known metrics, in bounds.
+// fuzz feeds anything to one parser. What it accepts must be fit for a record: finite values of known metrics, in
+// bounds.
 func fuzz(f *testing.F, format importer.Format, samples ...string) {
 	f.Helper()
 	for _, name := range samples {
@@ -99,5 +100,6 @@ func FuzzJMeter(f *testing.F) { fuzz(f, importer.JMeter, "jmeter.jtl", "jmeter.x
 
 // FuzzDetect leaves the format to be found.
 func FuzzDetect(f *testing.F) {
-	fuzz(f, "", "go-before.txt", "hyperfine.json", "k6-export.json", "vegeta-report.json", "jmh.json", "jmeter.xml", "jmeter.jtl")
+	fuzz(f, "", "go-before.txt", "hyperfine.json", "k6-export.json", "vegeta-report.json", "jmh.json",
+		"jmeter.xml", "jmeter.jtl")
 }

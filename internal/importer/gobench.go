@@ -16,7 +16,8 @@ import (
 	"tare/internal/metric"
 )
 
-// benchResult is one line of Go's benchmark format, until it is known which configuration varies. There can be hundreds of thousands.
+// benchResult is one line of Go's benchmark format, until it is known which configuration varies. There can be hundreds
+// of thousands.
 type benchResult struct {
 	config    map[string]string // of many lines
 	pkg, name string
@@ -34,7 +35,8 @@ type benchLines struct {
 
 // benchUnits are the units of which a record has metrics: Go's own, and the one in which tare writes CPU time.
 var benchUnits = map[string]string{
-	"sec/op": metric.Wall.Name, "cpu-sec/op": metric.CPU.Name, "B/op": metric.Allocated.Name, "allocs/op": metric.Allocations.Name,
+	"sec/op": metric.Wall.Name, "cpu-sec/op": metric.CPU.Name, "B/op": metric.Allocated.Name,
+	"allocs/op": metric.Allocations.Name,
 }
 
 // benchMetrics are those metrics, in the order in which a record has them.
@@ -45,8 +47,9 @@ func benchMetrics() [4]string {
 // maxConfig is how many lines of configuration hold at once, "goos: linux" for one.
 const maxConfig = 100
 
-// goBench reads Go's benchmark format. One line is one repetition; what varies from line to line among the file's configuration and
-// GOMAXPROCS becomes levels of treatments, and the package is part of the operation's name where there are several.
+// goBench reads Go's benchmark format. One line is one repetition; what varies from line to line among the file's
+// configuration and GOMAXPROCS becomes levels of treatments, and the package is part of the operation's name where
+// there are several.
 func (p *parser) goBench(src io.Reader) error {
 	p.data.Unit = "line"
 	lines := newLineFilter(src)
@@ -57,7 +60,8 @@ func (p *parser) goBench(src io.Reader) error {
 		case *benchfmt.Result:
 			lines.config = 0
 			if len(rec.Config) > maxConfig {
-				return fmt.Errorf("read %s: more than %d lines of configuration hold at once; import a part of the file", p.file, maxConfig)
+				return fmt.Errorf("read %s: more than %d lines of configuration hold at once; import a part of the file",
+					p.file, maxConfig)
 			}
 			x.add(rec)
 		case *benchfmt.SyntaxError:
@@ -73,11 +77,11 @@ func (p *parser) goBench(src io.Reader) error {
 	return p.benchSeries(x.results)
 }
 
-// A lineFilter blanks lines that benchfmt would keep without an end: those that say what a unit means, for which nothing here asks, and configuration
-// without a result after it.
+// A lineFilter blanks lines that benchfmt would keep without an end: those that say what a unit means, for which
+// nothing here asks, and configuration without a result after it.
 type lineFilter struct {
 	in     *bufio.Reader
-	line   []byte // what is left of it
+	line   []byte // the rest of it
 	rest   bool   // the line goes on in the next piece
 	blank  bool
 	config int // lines since the last result
@@ -161,7 +165,7 @@ func (x *benchLines) add(rec *benchfmt.Result) {
 	x.results = append(x.results, b)
 }
 
-// values takes the values of a line; false when there is none that a record has a metric for.
+// values takes the values of a line; false if a record has a metric for none of them.
 func (x *benchLines) values(b *benchResult, rec *benchfmt.Result, line int) bool {
 	p, metrics, some := x.p, benchMetrics(), false
 	for _, v := range rec.Values {
@@ -194,8 +198,8 @@ func (x *benchLines) once(s string) string {
 	return s
 }
 
-// inBaseUnit is a value in base units: what the reader multiplies by 1e-9, which has no exact form, is divided instead, so that what was written is what
-// is written again.
+// inBaseUnit is a value in base units: what the reader multiplies by 1e-9, which has no exact form, is divided instead,
+// so that what was written is what is written again.
 func inBaseUnit(v benchfmt.Value) float64 {
 	if v.OrigUnit == "ns/op" {
 		return v.OrigValue / 1e9

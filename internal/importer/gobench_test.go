@@ -28,7 +28,8 @@ BenchmarkClose-4 20 -5 B/op 1 allocs/op
 		}
 	}
 	want := map[string][]float64{
-		"Open wall": {200e-9, 210.7e-9}, "Open allocated": {12345678, 0}, "Open allocations": {3, 0}, "Close allocated": {5}, "Close allocations": {1},
+		"Open wall": {200e-9, 210.7e-9}, "Open allocated": {12345678, 0}, "Open allocations": {3, 0}, "Close allocated": {5},
+		"Close allocations": {1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -49,7 +50,8 @@ func TestConfigurationWithoutAnEnd(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	b.WriteString("BenchmarkX 1 1 ns/op\n")
-	if _, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err == nil || !strings.Contains(err.Error(), "lines of configuration") {
+	if _, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err == nil ||
+		!strings.Contains(err.Error(), "lines of configuration") {
 		t.Errorf("a thousand keys: %v", err)
 	}
 }

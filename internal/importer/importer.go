@@ -1,6 +1,6 @@
-// Package importer reads what other tools measured – Go benchmarks, hyperfine, k6, vegeta, JMH, JMeter – and keeps it as a record. Such
-// results were taken one after another and not in interleaved blocks, so the record says that it is unblocked: it can be compared, and
-// nothing in it can be called equivalent.
+// Package importer reads what other tools measured – Go benchmarks, hyperfine, k6, vegeta, JMH, JMeter – and keeps it
+// as a record. Such results were taken one after another and not in interleaved blocks, so the record says that it is
+// unblocked: it can be compared, and nothing in it can be called equivalent.
 package importer
 
 import (
@@ -46,8 +46,9 @@ func Formats() []Format {
 	return []Format{GoBench, Hyperfine, K6, K6Summary, Vegeta, VegetaSummary, JMH, JMeter}
 }
 
-// The sizes that one file may have. What is beyond them is refused, so that a wrong file costs neither the memory nor the disk: whatever the file, an import
-// takes less than 512 MiB of memory. Files of one call a line are read line by line.
+// The sizes that one file may have. What is beyond them is refused, so that a wrong file costs neither the memory nor
+// the disk: whatever the file, an import takes less than 512 MiB of memory. Files of one call a line are read line by
+// line.
 const (
 	maxFile       = 16 << 30 // bytes, after decompression
 	maxUnfold     = 250      // bytes that a compressed byte may become; results of load generators come to 50
@@ -77,7 +78,8 @@ type Data struct {
 	Malformed int
 }
 
-// A Series is one metric of one operation under one treatment, repetition by repetition in the order in which they were taken.
+// A Series is one metric of one operation under one treatment, repetition by repetition in the order in which they were
+// taken.
 type Series struct {
 	Treatment   design.Treatment
 	Operation   string
@@ -116,8 +118,9 @@ func (f *Finding) Error() string {
 // ErrEmpty says that a file held nothing that can be imported.
 var ErrEmpty = errors.New("no result was found")
 
-// Read reads all of src. file names it in messages. An empty format is detected by the content. A place of a line-based format that is
-// malformed is left out and becomes a Finding; a malformed document is a *Finding as an error. ErrEmpty is wrapped when nothing is left.
+// Read reads all of src. file names it in messages. An empty format is detected by the content. A place of a line-based
+// format that is malformed is left out and becomes a Finding; a malformed document is a *Finding as an error. ErrEmpty
+// is wrapped when nothing is left.
 func Read(src io.Reader, file string, f Format) (*Data, error) {
 	in, err := decompressed(bufio.NewReaderSize(src, maxLine))
 	if err != nil {
@@ -135,7 +138,8 @@ func Read(src io.Reader, file string, f Format) (*Data, error) {
 	if len(p.data.Series) == 0 {
 		return nil, p.nothing()
 	}
-	slices.SortStableFunc(p.data.Series, func(a, b *Series) int { return cmp.Compare(p.treatments[a.Treatment.ID], p.treatments[b.Treatment.ID]) })
+	slices.SortStableFunc(p.data.Series,
+		func(a, b *Series) int { return cmp.Compare(p.treatments[a.Treatment.ID], p.treatments[b.Treatment.ID]) })
 	return p.data, nil
 }
 
@@ -151,7 +155,8 @@ func (p *parser) nothing() error {
 	return fmt.Errorf("%w; if it is of another tool, name it with --format", err)
 }
 
-// decompressed looks through gzip, which k6 writes when asked to. It fails where so much comes of a file as no tool writes.
+// decompressed looks through gzip, which k6 writes when asked to. It fails where so much comes of a file as no tool
+// writes.
 func decompressed(in *bufio.Reader) (*bufio.Reader, error) {
 	magic, err := in.Peek(2)
 	if err != nil || !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -187,7 +192,8 @@ type unfolding struct {
 func (u *unfolding) Read(b []byte) (int, error) {
 	n, err := u.src.Read(b)
 	if u.n += int64(n); u.n > freeUnfold+maxUnfold*u.from.n {
-		return 0, fmt.Errorf("decompress: %d bytes become more than %d, which no tool's results do; decompress it first if it is one", u.from.n, u.n-int64(n))
+		return 0, fmt.Errorf("decompress: %d bytes become more than %d, which no tool's results do; decompress it first "+
+			"if it is one", u.from.n, u.n-int64(n))
 	}
 	return n, err
 }
@@ -323,14 +329,16 @@ func (p *parser) add(t design.Treatment, operation, metric string, r Repetition)
 			p.treatments[t.ID] = len(p.treatments)
 		}
 		if len(p.treatments) > maxTreatments || len(p.index) >= maxSeries {
-			return fmt.Errorf("read %s: %d treatments and %d series are more than can be imported; import a part of the file", p.file, len(p.treatments), len(p.index))
+			return fmt.Errorf("read %s: %d treatments and %d series are more than can be imported; import a part of the file",
+				p.file, len(p.treatments), len(p.index))
 		}
 		s = &Series{Treatment: t, Operation: operation, Metric: metric}
 		p.index[key] = s
 		p.data.Series = append(p.data.Series, s)
 	}
 	if len(s.Repetitions) >= maxRepeats {
-		return fmt.Errorf("read %s: %s of %s has more than %d repetitions; import a part of the file", p.file, metric, operation, maxRepeats)
+		return fmt.Errorf("read %s: %s of %s has more than %d repetitions; import a part of the file", p.file, metric,
+			operation, maxRepeats)
 	}
 	s.Repetitions = append(s.Repetitions, r)
 	return nil

@@ -41,7 +41,8 @@ func read(t *testing.T, name string) *importer.Data {
 func shape(d *importer.Data) []string {
 	out := []string{string(d.Format)}
 	for _, s := range d.Series {
-		out = append(out, fmt.Sprintf("%s | %s | %s | %d of %d", s.Treatment.ID, s.Operation, s.Metric, len(s.Repetitions), s.Values()))
+		out = append(out, fmt.Sprintf("%s | %s | %s | %d of %d", s.Treatment.ID, s.Operation, s.Metric,
+			len(s.Repetitions), s.Values()))
 	}
 	return out
 }
@@ -52,31 +53,41 @@ func TestSamples(t *testing.T) {
 			"gobench", "imported | Hash/sum=sha256 | wall | 12 of 12", "imported | Hash/sum=sha256 | allocated | 12 of 12",
 			"imported | Hash/sum=sha256 | allocations | 12 of 12", "imported | Hash/sum=crc32 | wall | 12 of 12",
 		},
-		"hyperfine.json":         {"hyperfine", "sleep 0.020 | command | wall | 12 of 12", "sleep 0.021 | command | wall | 15 of 15"},
-		"hyperfine2.json":        {"hyperfine", "one second | command | wall | 11 of 11", "one second | command | cpu | 11 of 11"},
+		"hyperfine.json": {"hyperfine", "sleep 0.020 | command | wall | 12 of 12",
+			"sleep 0.021 | command | wall | 15 of 15"},
+		"hyperfine2.json": {"hyperfine", "one second | command | wall | 11 of 11",
+			"one second | command | cpu | 11 of 11"},
 		"hyperfine-summary.json": {"hyperfine", "true | command | wall | 1 of 1"},
 		"k6.json": {
-			"k6", "imported | GET http://localhost:8080/token | service | 20 of 240", "imported | GET http://localhost:8080/token | error | 20 of 20",
+			"k6", "imported | GET http://localhost:8080/token | service | 20 of 240",
+			"imported | GET http://localhost:8080/token | error | 20 of 20",
 			"imported | GET http://localhost:8080/token | goodput | 20 of 20",
 		},
-		"k6-export.json":     {"k6-summary", "imported | http | service | 1 of 1", "imported | http | error | 1 of 1"},
-		"k6-summary.json":    {"k6-summary", "imported | http | service | 1 of 1", "imported | http | error | 1 of 1"},
-		"vegeta-report.json": {"vegeta-summary", "imported | requests | service | 1 of 1", "imported | requests | error | 1 of 1"},
+		"k6-export.json":  {"k6-summary", "imported | http | service | 1 of 1", "imported | http | error | 1 of 1"},
+		"k6-summary.json": {"k6-summary", "imported | http | service | 1 of 1", "imported | http | error | 1 of 1"},
+		"vegeta-report.json": {"vegeta-summary", "imported | requests | service | 1 of 1",
+			"imported | requests | error | 1 of 1"},
 		"vegeta.json": {
-			"vegeta", "imported | GET http://localhost:8080/ | service | 20 of 230", "imported | GET http://localhost:8080/ | error | 20 of 20",
+			"vegeta", "imported | GET http://localhost:8080/ | service | 20 of 230",
+			"imported | GET http://localhost:8080/ | error | 20 of 20",
 			"imported | GET http://localhost:8080/ | goodput | 20 of 20",
 		},
 		"jmh.json": {
-			"jmh", "policies=10 | org.sample.Decide.evaluate | wall | 6 of 24", "policies=100 | org.sample.Decide.evaluate | wall | 6 of 24",
-			"imported | org.sample.Decide.parse | goodput | 10 of 10", "imported | org.sample.Decide.evaluate (sampled) | wall | 3 of 3",
+			"jmh", "policies=10 | org.sample.Decide.evaluate | wall | 6 of 24",
+			"policies=100 | org.sample.Decide.evaluate | wall | 6 of 24",
+			"imported | org.sample.Decide.parse | goodput | 10 of 10",
+			"imported | org.sample.Decide.evaluate (sampled) | wall | 3 of 3",
 		},
 		"jmeter.jtl": {
-			"jmeter", "imported | list  all | service | 11 of 110", "imported | list  all | error | 11 of 11", "imported | list  all | goodput | 11 of 11",
-			"imported | login | service | 11 of 110", "imported | login | error | 11 of 11", "imported | login | goodput | 11 of 11",
+			"jmeter", "imported | list  all | service | 11 of 110", "imported | list  all | error | 11 of 11",
+			"imported | list  all | goodput | 11 of 11",
+			"imported | login | service | 11 of 110", "imported | login | error | 11 of 11",
+			"imported | login | goodput | 11 of 11",
 		},
 		// Samples within samples are not counted again.
 		"jmeter.xml": {
-			"jmeter", "imported | /auth | service | 3 of 30", "imported | /auth | error | 3 of 3", "imported | /auth | goodput | 3 of 3",
+			"jmeter", "imported | /auth | service | 3 of 30", "imported | /auth | error | 3 of 3",
+			"imported | /auth | goodput | 3 of 3",
 			"imported | script | service | 1 of 1", "imported | script | error | 1 of 1",
 		},
 	} {
@@ -110,7 +121,8 @@ func TestUnits(t *testing.T) {
 		{"jmh histogram", `[{"benchmark":"b","mode":"sample","primaryMetric":{"scoreUnit":"ms/op","rawDataHistogram":[[[[9,1],[2,5],[3,1]]]]}}]`, "wall", []float64{.002}},
 		{"jmeter", "timeStamp,elapsed,label,success\n1763632800000,354,login,true\n", "service", []float64{.354}},
 		{"jmeter with dates", "timeStamp|elapsed|label\n2026/01/02 03:04:05.678|354|login\n", "service", []float64{.354}},
-		{"jmeter before 2.1", `<testResults><sampleResult timeStamp="1" time="7" label="/" success="true"/></testResults>`, "service", []float64{.007}},
+		{"jmeter before 2.1", `<testResults><sampleResult timeStamp="1" time="7" label="/" success="true"/></testResults>`,
+			"service", []float64{.007}},
 	} {
 		d, err := importer.Read(strings.NewReader(c.src), c.name, "")
 		if err != nil {
@@ -149,7 +161,8 @@ BenchmarkOpen-4 30 300 ns/op
 	}
 	want := []string{
 		"gobench", "enforcer=none gomaxprocs=4 | a.Open | wall | 1 of 1", "enforcer=none | a.Open | wall | 1 of 1",
-		"enforcer=seccomp gomaxprocs=4 | a.Open | wall | 1 of 1", "enforcer=seccomp gomaxprocs=4 | a.Open | allocated | 1 of 1",
+		"enforcer=seccomp gomaxprocs=4 | a.Open | wall | 1 of 1",
+		"enforcer=seccomp gomaxprocs=4 | a.Open | allocated | 1 of 1",
 		"enforcer=seccomp gomaxprocs=4 | b.Open | wall | 1 of 1",
 	}
 	if diff := cmp.Diff(want, shape(d)); diff != "" {
@@ -175,7 +188,9 @@ func TestSlices(t *testing.T) {
 			code = 503
 		}
 		at := start.Add(time.Duration(k) * 10 * time.Millisecond)
-		lines = append(lines, fmt.Sprintf(`{"attack":"x","code":%d,"timestamp":%q,"latency":%d,"method":"GET","url":"http://h/?%d"}`, code, at.Format(time.RFC3339Nano), (k+1)*1000, k))
+		lines = append(lines, fmt.Sprintf(
+			`{"attack":"x","code":%d,"timestamp":%q,"latency":%d,"method":"GET","url":"http://h/?%d"}`, code,
+			at.Format(time.RFC3339Nano), (k+1)*1000, k))
 	}
 	d, err := importer.Read(strings.NewReader(strings.Join(lines, "\n")), "x", "")
 	if err != nil {
@@ -203,7 +218,8 @@ func TestSlices(t *testing.T) {
 	if next != n+1 || len(byMetric["service"]) != 20 {
 		t.Errorf("%v calls in %d slices", next-1, len(byMetric["service"]))
 	}
-	if last := byMetric["error"][19].Values[0]; last != 1 || byMetric["goodput"][19].Values[0] != 0 || byMetric["error"][18].Values[0] != 0 {
+	if last := byMetric["error"][19].Values[0]; last != 1 || byMetric["goodput"][19].Values[0] != 0 ||
+		byMetric["error"][18].Values[0] != 0 {
 		t.Errorf("the share of failures in the last slice is %v, want 1", last)
 	}
 }
@@ -228,13 +244,15 @@ func TestManyNames(t *testing.T) {
 func TestVaryingLevel(t *testing.T) {
 	var lines []string
 	for i, attack := range []string{"none", "seccomp", "none", "seccomp"} {
-		lines = append(lines, fmt.Sprintf(`{"attack":%q,"code":200,"timestamp":"2026-01-02T03:04:0%dZ","latency":5}`, attack, i))
+		lines = append(lines, fmt.Sprintf(`{"attack":%q,"code":200,"timestamp":"2026-01-02T03:04:0%dZ","latency":5}`, attack,
+			i))
 	}
 	d, err := importer.Read(strings.NewReader(strings.Join(lines, "\n")), "x", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := shape(d); !strings.HasPrefix(got[1], "attack=none | requests") || !strings.Contains(strings.Join(got, "\n"), "attack=seccomp | requests") {
+	if got := shape(d); !strings.HasPrefix(got[1], "attack=none | requests") ||
+		!strings.Contains(strings.Join(got, "\n"), "attack=seccomp | requests") {
 		t.Errorf("%q", got)
 	}
 }
@@ -263,17 +281,20 @@ func TestMalformedLines(t *testing.T) {
 		{"jmeter short", jtl + "1763632800000,5\n", "2 fields where the header has 4", 3},
 		{"jmeter quote", jtl + "1763632800000,5,\"lo\"gin,true\n", "quote", 3},
 		{"xml cut off", "<testResults>\n<sample t=\"5\" ts=\"7\" lb=\"a\"/>\n<sample t=\"5\" ts=", "EOF", 3},
-		{"xml attribute", "<testResults>\n<sample t=\"5\" ts=\"7\" lb=\"a\"/>\n<sample t=\"x\" ts=\"7\"/></testResults>", "no number", 3},
+		{"xml attribute", "<testResults>\n<sample t=\"5\" ts=\"7\" lb=\"a\"/>\n<sample t=\"x\" ts=\"7\"/></testResults>",
+			"no number", 3},
 	} {
 		d, err := importer.Read(strings.NewReader(c.src), "f", "")
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if len(d.Findings) != 1 || d.Malformed != 1 || d.Findings[0].Line != c.line || !strings.Contains(d.Findings[0].Cause, c.cause) || d.Findings[0].Next == "" {
+		if len(d.Findings) != 1 || d.Malformed != 1 || d.Findings[0].Line != c.line ||
+			!strings.Contains(d.Findings[0].Cause, c.cause) || d.Findings[0].Next == "" {
 			t.Errorf("%s: findings %+v, want one in line %d about %q", c.name, d.Findings, c.line, c.cause)
 		}
-		if len(d.Warnings) == 0 || !slices.ContainsFunc(d.Warnings, func(s string) bool { return strings.Contains(s, "malformed") }) {
+		if len(d.Warnings) == 0 || !slices.ContainsFunc(d.Warnings,
+			func(s string) bool { return strings.Contains(s, "malformed") }) {
 			t.Errorf("%s: no warning in %q", c.name, d.Warnings)
 		}
 	}
@@ -291,7 +312,8 @@ func TestRefused(t *testing.T) {
 		{"other JSON", `{"a":1,"b":2}`, "", []string{"a, b", "--format"}},
 		{"go test -json", `{"Action":"output","Output":"x"}`, "", []string{"without -json"}},
 		{"unknown format", "x", "csv", []string{"no format \"csv\"", "gobench"}},
-		{"cut off", "{\"results\": [\n{\"command\": \"x\",\n", importer.Hyperfine, []string{"f:3:", "cut off", "--export-json"}},
+		{"cut off", "{\"results\": [\n{\"command\": \"x\",\n", importer.Hyperfine,
+			[]string{"f:3:", "cut off", "--export-json"}},
 		{"wrong type", "{\"results\":\n[{\"command\": 5}]}", "", []string{"f:2:", "number"}},
 		{"no benchmark", `[{"mode":"avgt"}]`, "", []string{"no benchmark", "-rf json"}},
 		{"negative", `{"results":[{"command":"c","times":[-1]}]}`, "", []string{"run 1", "no time"}},
@@ -300,7 +322,8 @@ func TestRefused(t *testing.T) {
 		{"no XML", "<html><p></html>", "", []string{"f:1:", "XML"}},
 		{"only bad lines", "BenchmarkA x\n", "", []string{"no result", "f:1:"}},
 		{"no calls", `{"type":"Point","metric":"vus","data":{}}`, "", []string{"no result", "metric vus"}},
-		{"long line", `{"type":"Point","metric":"` + strings.Repeat("x", 2<<20), importer.K6, []string{"f:1:", "longer than"}},
+		{"long line", `{"type":"Point","metric":"` + strings.Repeat("x", 2<<20), importer.K6,
+			[]string{"f:1:", "longer than"}},
 	} {
 		_, err := importer.Read(strings.NewReader(c.src), "f", c.format)
 		if err == nil {
@@ -319,9 +342,11 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHostileNames: what a file calls its operations is shown to people, so it can hold no line breaks and no terminal's commands.
+// TestHostileNames: what a file calls its operations is shown to people, so it can hold no line breaks and no
+// terminal's commands.
 func TestHostileNames(t *testing.T) {
-	const src = "{\"results\":[{\"command\":\"a\\u001b[31mb\\nc\",\"times\":[1],\"parameters\":{\"x\\r\":\"\\u0007\"}},{\"command\":\"%s\",\"times\":[1]}]}"
+	const src = "{\"results\":[{\"command\":\"a\\u001b[31mb\\nc\",\"times\":[1]," +
+		"\"parameters\":{\"x\\r\":\"\\u0007\"}},{\"command\":\"%s\",\"times\":[1]}]}"
 	d, err := importer.Read(strings.NewReader(fmt.Sprintf(src, strings.Repeat("y", 5000))), "f", "")
 	if err != nil {
 		t.Fatal(err)
@@ -337,11 +362,13 @@ func TestHostileNames(t *testing.T) {
 
 // TestSameNameTwice: two results of one name were two measurements, and are not mixed.
 func TestSameNameTwice(t *testing.T) {
-	d, err := importer.Read(strings.NewReader(`{"results":[{"command":"c","times":[1]},{"command":"c","times":[2]},{"command":"c","times":[3]}]}`), "f", "")
+	d, err := importer.Read(strings.NewReader(
+		`{"results":[{"command":"c","times":[1]},{"command":"c","times":[2]},{"command":"c","times":[3]}]}`), "f", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"hyperfine", "c | command | wall | 1 of 1", "c (2) | command | wall | 1 of 1", "c (3) | command | wall | 1 of 1"}; !cmp.Equal(want, shape(d)) {
+	if want := []string{"hyperfine", "c | command | wall | 1 of 1", "c (2) | command | wall | 1 of 1",
+		"c (3) | command | wall | 1 of 1"}; !cmp.Equal(want, shape(d)) {
 		t.Errorf("%q", shape(d))
 	}
 	const jmh = `{"benchmark":"b","mode":"avgt","threads":%d,"primaryMetric":{"scoreUnit":"us/op","rawData":[[1]]}}`
@@ -349,7 +376,8 @@ func TestSameNameTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"jmh", "imported | b | wall | 1 of 1", "imported | b (2) | wall | 1 of 1"}; !cmp.Equal(want, shape(d)) {
+	if want := []string{"jmh", "imported | b | wall | 1 of 1",
+		"imported | b (2) | wall | 1 of 1"}; !cmp.Equal(want, shape(d)) {
 		t.Errorf("%q", shape(d))
 	}
 }

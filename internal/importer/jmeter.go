@@ -14,7 +14,8 @@ import (
 )
 
 // jmeterTimes are the forms in which JMeter is told to write timestamps; the usual one is milliseconds since 1970.
-var jmeterTimes = []string{"2006/01/02 15:04:05.000", "2006/01/02 15:04:05", "2006-01-02 15:04:05.000", "2006-01-02 15:04:05", "01/02/06 15:04:05"}
+var jmeterTimes = []string{"2006/01/02 15:04:05.000", "2006/01/02 15:04:05", "2006-01-02 15:04:05.000",
+	"2006-01-02 15:04:05", "01/02/06 15:04:05"}
 
 // isJTL reports whether a line is the header of JMeter's CSV.
 func isJTL(line string) bool {
@@ -30,7 +31,8 @@ func (p *parser) jmeter(src io.Reader) error {
 		_, _ = in.Discard(len(utf8Mark)) // it was just seen
 	}
 	read := p.jtlCSV
-	if head, err := in.Peek(64); (err == nil || len(head) > 0) && strings.HasPrefix(strings.TrimLeft(string(head), " \t\r\n"), "<") {
+	if head, err := in.Peek(64); (err == nil || len(head) > 0) &&
+		strings.HasPrefix(strings.TrimLeft(string(head), " \t\r\n"), "<") {
 		read = p.jtlXML
 	}
 	if err := read(in, limit); err != nil {
@@ -39,7 +41,8 @@ func (p *parser) jmeter(src io.Reader) error {
 	return p.streams("")
 }
 
-// maxRecord is how many bytes a row of a CSV file, or a tag or a text of an XML file, may have: one that never ends would have to be kept.
+// maxRecord is how many bytes a row of a CSV file, or a tag or a text of an XML file, may have: one that never ends
+// would have to be kept.
 const maxRecord = 8 << 20
 
 // maxDepth is how many elements of an XML file may be in one another.
@@ -71,7 +74,8 @@ func (p *parser) jtlCSV(in *bufio.Reader, limit *fence) error {
 	}
 	first, _, _ := strings.Cut(string(head), "\n")
 	if !isJTL(first) {
-		return p.finding(1, "write the file with jmeter.save.saveservice.print_field_names=true", "the header line with timeStamp, elapsed and label is missing")
+		return p.finding(1, "write the file with jmeter.save.saveservice.print_field_names=true",
+			"the header line with timeStamp, elapsed and label is missing")
 	}
 	r := csv.NewReader(in)
 	r.ReuseRecord, r.FieldsPerRecord = true, -1
@@ -126,7 +130,8 @@ func columnsOf(names []string) columns {
 	find := func(name string) int {
 		return slices.IndexFunc(names, func(s string) bool { return strings.TrimSpace(s) == name })
 	}
-	return columns{at: find("timeStamp"), elapsed: find("elapsed"), label: find("label"), success: find("success"), count: len(names)}
+	return columns{at: find("timeStamp"), elapsed: find("elapsed"), label: find("label"), success: find("success"),
+		count: len(names)}
 }
 
 func (x columns) call(row []string) (stream, call, error) {
@@ -171,7 +176,8 @@ func jmeterTime(s string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("timeStamp %q is neither milliseconds since 1970 nor a date like 2006/01/02 15:04:05.000", s)
+	return time.Time{}, fmt.Errorf("timeStamp %q is neither milliseconds since 1970 nor a date like 2006/01/02 "+
+		"15:04:05.000", s)
 }
 
 // jtlXML reads the XML form. Samples within samples are parts of them and not counted again.
@@ -195,7 +201,8 @@ func (p *parser) jtlXML(in *bufio.Reader, limit *fence) error {
 		switch e := token.(type) {
 		case xml.StartElement:
 			if depth++; depth > maxDepth {
-				return p.finding(line, "write the file again with "+producers[JMeter], "there are more than %d elements in one another", maxDepth)
+				return p.finding(line, "write the file again with "+producers[JMeter],
+					"there are more than %d elements in one another", maxDepth)
 			}
 			if depth != 2 || !isSample(e.Name.Local) {
 				continue

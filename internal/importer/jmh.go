@@ -13,8 +13,8 @@ import (
 	"tare/internal/metric"
 )
 
-// jmhResult is one benchmark of JMH's JSON. RawData has the score of every iteration of every fork; mode "sample" has histograms instead,
-// of [value, count] by iteration.
+// jmhResult is one benchmark of JMH's JSON. RawData has the score of every iteration of every fork; mode "sample" has
+// histograms instead, of [value, count] by iteration.
 type jmhResult struct {
 	Version   string                     `json:"jmhVersion"`
 	JDK       string                     `json:"jdkVersion"`
@@ -42,8 +42,8 @@ func (f *forks) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[][]float64)(f))
 }
 
-// fewForks is the number of forks from which on the forks are the repetitions: five against five is the least that can decide at the
-// level of a look, with a two-sample rank test.
+// fewForks is the number of forks from which on the forks are the repetitions: five against five is the least that can
+// decide at the level of a look, with a two-sample rank test.
 const fewForks = 5
 
 func (p *parser) jmh(results *[]jmhResult) error {
@@ -66,8 +66,8 @@ func (p *parser) jmh(results *[]jmhResult) error {
 	return nil
 }
 
-// jmhBenchmark adds one benchmark. Iterations within one fork share a process, its memory layout and its JIT's choices, so that they are
-// no independent repetitions: the forks are, where there are enough of them.
+// jmhBenchmark adds one benchmark. Iterations within one fork share a process, its memory layout and its JIT's choices,
+// so that they are no independent repetitions: the forks are, where there are enough of them.
 func (p *parser) jmhBenchmark(r *jmhResult) error {
 	name, scale, err := jmhUnit(r.Primary.Unit)
 	if err != nil {
@@ -81,14 +81,17 @@ func (p *parser) jmhBenchmark(r *jmhResult) error {
 	}
 	if len(forks) == 0 {
 		if forks, err = unfold(r.Primary.Histogram); err != nil {
-			return p.finding(1, "write the file again with "+producers[JMH], "rawDataHistogram of %s is not what JMH writes: %v", r.Benchmark, err)
+			return p.finding(1, "write the file again with "+producers[JMH], "rawDataHistogram of %s is not what JMH writes: %v",
+				r.Benchmark, err)
 		}
 	}
 	if len(forks) < fewForks {
-		p.warn("%s ran in %d fork(s): its iterations are taken as repetitions, and differences between processes are not seen; use -f 5 or more", r.Benchmark, len(forks))
+		p.warn("%s ran in %d fork(s): its iterations are taken as repetitions, and differences between processes are not "+
+			"seen; use -f 5 or more", r.Benchmark, len(forks))
 	}
 	t := treatment(levelsOf(r.Params))
-	for n := 2; p.index[seriesKey{t.ID, plain(operation), name}] != nil; n++ { // other threads or another mode: not to be mixed
+	// other threads or another mode: not to be mixed
+	for n := 2; p.index[seriesKey{t.ID, plain(operation), name}] != nil; n++ {
 		operation = fmt.Sprintf("%s (%d)", r.Benchmark, n)
 	}
 	for n, fork := range forks {
@@ -96,7 +99,8 @@ func (p *parser) jmhBenchmark(r *jmhResult) error {
 		for i, v := range fork {
 			values[i] = v * scale
 			if !good(values[i]) {
-				return fmt.Errorf("read %s: %s, fork %d, iteration %d: %v %s is no result", p.file, r.Benchmark, n+1, i+1, v, r.Primary.Unit)
+				return fmt.Errorf("read %s: %s, fork %d, iteration %d: %v %s is no result", p.file, r.Benchmark, n+1, i+1, v,
+					r.Primary.Unit)
 			}
 		}
 		if len(values) == 0 {
@@ -119,7 +123,8 @@ func (p *parser) jmhBenchmark(r *jmhResult) error {
 
 // jmhUnit reads "ns/op" as seconds a call and "ops/ms" as calls a second.
 func jmhUnit(u string) (name string, scale float64, err error) {
-	per := map[string]float64{"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "m": 60, "hr": 3600, "h": 3600, "day": 86400}
+	per := map[string]float64{"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "m": 60, "hr": 3600,
+		"h": 3600, "day": 86400}
 	if t, ok := strings.CutSuffix(u, "/op"); ok && per[t] > 0 {
 		return metric.Wall.Name, per[t], nil
 	}
@@ -129,11 +134,12 @@ func jmhUnit(u string) (name string, scale float64, err error) {
 	return "", 0, errors.New("no metric of a record has this unit")
 }
 
-// maxSampled is how many pairs, iterations and forks the histograms of one benchmark may have: five forks of ten iterations come to a hundred thousand.
+// maxSampled is how many pairs, iterations and forks the histograms of one benchmark may have: five forks of ten
+// iterations come to a hundred thousand.
 const maxSampled = 2_000_000
 
-// unfold turns the histograms of an iteration into the median of what it sampled, since a call in the middle of an iteration is no
-// repetition of its own. It decodes one iteration at a time.
+// unfold turns the histograms of an iteration into the median of what it sampled, since a call in the middle of an
+// iteration is no repetition of its own. It decodes one iteration at a time.
 func unfold(histogram json.RawMessage) ([][]float64, error) {
 	if len(histogram) == 0 {
 		return nil, nil

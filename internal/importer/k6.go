@@ -25,8 +25,8 @@ type k6Line struct {
 	} `json:"data"`
 }
 
-// k6Lines reads k6's points. http_req_duration is from the sending of a request to its last byte, without the connection's making, and
-// is stamped when it ended.
+// k6Lines reads k6's points. http_req_duration is from the sending of a request to its last byte, without the
+// connection's making, and is stamped when it ended.
 type k6Lines struct{}
 
 func (*k6Lines) level() string { return "scenario" }
@@ -100,7 +100,8 @@ func (t k6Trend) number(name string) (float64, bool) {
 	return 0, false
 }
 
-// k6Summary takes the medians and keeps the rest as notes: a summary has no repetitions, so nothing can be said about how sure it is.
+// k6Summary takes the medians and keeps the rest as notes: a summary has no repetitions, so nothing can be said about
+// how sure it is.
 func (p *parser) k6Summary(f *k6Export) error {
 	p.data.Unit = "summary"
 	for _, name := range slices.Sorted(maps.Keys(f.Metrics)) {

@@ -10,8 +10,8 @@ import (
 	"tare/internal/metric"
 )
 
-// vegetaResult is a line of "vegeta encode --to json". Latency is in nanoseconds, from the sending on: a call that had to wait for a
-// worker began later than it was due, and its wait is not in it.
+// vegetaResult is a line of "vegeta encode --to json". Latency is in nanoseconds, from the sending on: a call that had
+// to wait for a worker began later than it was due, and its wait is not in it.
 type vegetaResult struct {
 	Attack    string    `json:"attack"`
 	Code      *int      `json:"code"`

@@ -10,9 +10,10 @@ import (
 	"tare/internal/record"
 )
 
-// Write keeps d as a record in a folder of its own below results. h has the name, the importing tool and the file; its area, its
-// question and, where the file says it, its start are filled in. A series' repetition b is in the trial of block b of its treatment, as
-// Batches. Blocks only number repetitions here: the plan says that nothing was interleaved.
+// Write keeps d as a record in a folder of its own below results. h has the name, the importing tool and the file; its
+// area, its question and, where the file says it, its start are filled in. A series' repetition b is in the trial of
+// block b of its treatment, as Batches. Blocks only number repetitions here: the plan says that nothing was
+// interleaved.
 func (d *Data) Write(results string, h record.Header, c clock.Clock) (dir string, err error) {
 	h.Area, h.Question = Area, design.Compare
 	if h.Started = d.Started; h.Started.Year() < 1970 || h.Started.Year() > 9000 { // unknown, or nonsense

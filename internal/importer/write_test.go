@@ -14,7 +14,8 @@ import (
 func TestWrite(t *testing.T) {
 	for _, name := range []string{"hyperfine.json", "jmh.json", "k6.json", "go-before.txt", "vegeta-report.json"} {
 		d := read(t, name)
-		dir, err := d.Write(t.TempDir(), record.Header{Experiment: record.Experiment{Name: "n", SHA256: "5a"}}, clock.System{})
+		dir, err := d.Write(t.TempDir(), record.Header{Experiment: record.Experiment{Name: "n", SHA256: "5a"}},
+			clock.System{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -22,7 +23,8 @@ func TestWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Warnings) > 0 || !r.Plan.Unblocked || r.Header.Area != importer.Area || r.Header.Question != "compare" || r.Finish == nil || r.Header.Experiment.SHA256 != "5a" {
+		if len(r.Warnings) > 0 || !r.Plan.Unblocked || r.Header.Area != importer.Area || r.Header.Question != "compare" ||
+			r.Finish == nil || r.Header.Experiment.SHA256 != "5a" {
 			t.Errorf("%s: %+v %+v %q", name, r.Header, r.Plan, r.Warnings)
 		}
 		if !d.Started.IsZero() && !r.Header.Started.Equal(d.Started) {

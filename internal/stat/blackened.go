@@ -48,9 +48,9 @@ func (s *series) lags() []int {
 	return out
 }
 
-// autocorrelation is that of neighbouring residuals. The estimate from residuals of a model with k parameters is too small by about
-// (k + (k+2)·φ)/n: 1+3φ for a mean (Kendall 1954), 2+4φ for a trend (Andrews 1993, table for the linear trend). ok is false if the
-// residuals are all 0.
+// autocorrelation is that of neighbouring residuals. The estimate from residuals of a model with k parameters is too
+// small by about (k + (k+2)·φ)/n: 1+3φ for a mean (Kendall 1954), 2+4φ for a trend (Andrews 1993, table for the linear
+// trend). ok is false if the residuals are all 0.
 func autocorrelation(residual []float64, lags []int, k int) (phi float64, ok bool) {
 	var sum, squares, pairs float64
 	for i, r := range residual {
@@ -72,7 +72,8 @@ func autocorrelation(residual []float64, lags []int, k int) (phi float64, ok boo
 	return max(-mostCorrelation, min(mostCorrelation, phi)), true
 }
 
-// whiten takes the autocorrelation phi out of the residuals. Noise u gives back residuals that move the estimate by Σ gᵢ·uᵢ.
+// whiten takes the autocorrelation phi out of the residuals. Noise u gives back residuals that move the estimate by Σ
+// gᵢ·uᵢ.
 func whiten(residual, c []float64, lags []int, phi float64) (u, g []float64) {
 	n := len(residual)
 	u, g = make([]float64, n), make([]float64, n)
@@ -97,7 +98,8 @@ func whiten(residual, c []float64, lags []int, phi float64) (u, g []float64) {
 	return u, g
 }
 
-// resample draws Σ gᵢ·u*ᵢ with noise u* of circular blocks of u (Politis & Romano 1992). The draws are in ascending order.
+// resample draws Σ gᵢ·u*ᵢ with noise u* of circular blocks of u (Politis & Romano 1992). The draws are in ascending
+// order.
 func resample(u, g []float64, block int, o *DriftOptions) []float64 {
 	rng := rand.New(rand.NewPCG(o.Seed, 0x9e3779b97f4a7c15))
 	n := len(u)
@@ -118,11 +120,12 @@ func resample(u, g []float64, block int, o *DriftOptions) []float64 {
 	return draws
 }
 
-// BlockLength is the length of the blocks, 1 or more, with which the circular block bootstrap estimates the variance of the mean of u
-// with the least mean squared error: (2·G²/D)^⅓·n^⅓ with G = Σ λ(k/M)·|k|·R(k), D = 4/3·(Σ λ(k/M)·R(k))², R the autocovariances of u and
-// λ the flat-top window of Politis & Romano. M is twice the lag after which 5 autocorrelations in a row (more from about 10²⁵ values
-// on) are below 2·√(log₁₀n/n). Politis & White, Automatic Block-Length Selection for the Dependent Bootstrap, Econometric Reviews 23 (2004),
-// as corrected by Patton, Politis & White, ibid. 28 (2009). It is at most min(3·√n, n/3), as they advise; NaN is never returned.
+// BlockLength is the length of the blocks, 1 or more, with which the circular block bootstrap estimates the variance of
+// the mean of u with the least mean squared error: (2·G²/D)^⅓·n^⅓ with G = Σ λ(k/M)·|k|·R(k), D = 4/3·(Σ λ(k/M)·R(k))²,
+// R the autocovariances of u and λ the flat-top window of Politis & Romano. M is twice the lag after which 5
+// autocorrelations in a row (more from about 10²⁵ values on) are below 2·√(log₁₀n/n). Politis & White, Automatic
+// Block-Length Selection for the Dependent Bootstrap, Econometric Reviews 23 (2004), as corrected by Patton, Politis &
+// White, ibid. 28 (2009). It is at most min(3·√n, n/3), as they advise; NaN is never returned.
 func BlockLength(u []float64) float64 {
 	n := float64(len(u))
 	most := math.Ceil(min(3*math.Sqrt(n), n/3))
@@ -169,7 +172,8 @@ func window(r []float64, n int) int {
 	reach := int(math.Ceil(math.Sqrt(float64(n)))) + run
 	small := 2 * math.Sqrt(math.Log10(float64(n))/float64(n))
 	for m := 0; m <= reach; m++ {
-		if !slices.ContainsFunc(r[min(m+1, len(r)):min(m+1+run, len(r))], func(v float64) bool { return math.Abs(v/r[0]) >= small }) {
+		if !slices.ContainsFunc(r[min(m+1, len(r)):min(m+1+run, len(r))],
+			func(v float64) bool { return math.Abs(v/r[0]) >= small }) {
 			return min(2*max(m, 1), reach)
 		}
 	}

@@ -173,8 +173,8 @@ func joined(a, b string) string {
 	return a + "; " + b
 }
 
-// breaksWithStep finds where the budget breaks if the cost jumps. A jump is no place for a jackknife on the scale of N: the interval is where the
-// band's upper and its lower bound reach the budget.
+// breaksWithStep finds where the budget breaks if the cost jumps. A jump is no place for a jackknife on the scale of N:
+// the interval is where the band's upper and its lower bound reach the budget.
 func (g *GrowthFit) breaksWithStep(d costs, s stepCourse, o GrowthOptions) {
 	if math.IsNaN(o.Budget) {
 		return

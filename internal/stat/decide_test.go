@@ -10,7 +10,8 @@ import (
 
 // NIST/SEMATECH e-Handbook, 1.3.6.7.1.
 func TestNormal(t *testing.T) {
-	for p, z := range map[float64]float64{0.5: 0, 0.8413: 0.99982, 0.95: 1.64485, 0.975: 1.95996, 0.995: 2.57583, 0.025: -1.95996, 1e-9: -5.99781} {
+	for p, z := range map[float64]float64{0.5: 0, 0.8413: 0.99982, 0.95: 1.64485, 0.975: 1.95996, 0.995: 2.57583,
+		0.025: -1.95996, 1e-9: -5.99781} {
 		near(t, "quantile", NormalQuantile(p), z, 2e-5)
 		near(t, "distribution", NormalCDF(z), p, 1e-5)
 	}
@@ -33,7 +34,8 @@ func TestMedianInterval(t *testing.T) {
 			t.Errorf("%d values: %+v, %v; want ranks %d to %d", n, e, err, rank, n+1-rank)
 		}
 	}
-	if e, err := MedianInterval([]float64{5, 1, 2}, 0.95); err != nil || e.Value != 2 || !math.IsInf(e.Lo, -1) || !math.IsInf(e.Hi, 1) {
+	if e, err := MedianInterval([]float64{5, 1, 2}, 0.95); err != nil || e.Value != 2 || !math.IsInf(e.Lo, -1) ||
+		!math.IsInf(e.Hi, 1) {
 		t.Errorf("three values: %+v, %v", e, err)
 	}
 	for name, x := range map[string][]float64{"none": nil, "NaN": {math.NaN()}} {
@@ -43,7 +45,8 @@ func TestMedianInterval(t *testing.T) {
 	}
 }
 
-// The example of Wikipedia's "Holm–Bonferroni method": at 5 % the hypotheses of 0.005 and 0.01 are rejected, the others not.
+// The example of Wikipedia's "Holm–Bonferroni method": at 5 % the hypotheses of 0.005 and 0.01 are rejected, the others
+// not.
 func TestHolm(t *testing.T) {
 	p := []float64{0.01, 0.04, 0.03, 0.005}
 	rounded := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
@@ -58,10 +61,11 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// Benjamini & Hochberg 1995, section 4.1: of these 15 p-values (Neuhaus et al. 1992) their procedure rejects the four smallest
-// at 5 %, Bonferroni's the three smallest.
+// Benjamini & Hochberg 1995, section 4.1: of these 15 p-values (Neuhaus et al. 1992) their procedure rejects the four
+// smallest at 5 %, Bonferroni's the three smallest.
 func TestBenjaminiHochberg(t *testing.T) {
-	p := []float64{0.0459, 0.0001, 0.3240, 0.0004, 0.4262, 0.0019, 0.5719, 0.0095, 0.6528, 0.0201, 0.7590, 0.0278, 1.0000, 0.0298, 0.0344}
+	p := []float64{0.0459, 0.0001, 0.3240, 0.0004, 0.4262, 0.0019, 0.5719, 0.0095, 0.6528, 0.0201, 0.7590, 0.0278, 1.0000,
+		0.0298, 0.0344}
 	bh, holm := BenjaminiHochberg(p), Holm(p)
 	var found, holms []float64
 	for i := range p {
@@ -102,9 +106,10 @@ func TestMultipleProperties(t *testing.T) {
 	})
 }
 
-// Chow & Liu, Design and Analysis of Bioavailability and Bioequivalence Studies, example 3.6.1 and section 4.2: 24 volunteers,
-// mean AUC 80.272 (test) and 82.559 (reference), mean square 167.246 with 22 degrees of freedom; the 90 % interval (−8.698, 4.123)
-// lies within ±20 % of the reference, so the two one-sided tests of Schuirmann at 5 % call them equivalent.
+// Chow & Liu, Design and Analysis of Bioavailability and Bioequivalence Studies, example 3.6.1 and section 4.2: 24
+// volunteers, mean AUC 80.272 (test) and 82.559 (reference), mean square 167.246 with 22 degrees of freedom; the 90 %
+// interval (−8.698, 4.123) lies within ±20 % of the reference, so the two one-sided tests of Schuirmann at 5 % call
+// them equivalent.
 func TestEquivalent(t *testing.T) {
 	diff := 80.272 - 82.559
 	half := StudentQuantile(0.95, 22) * math.Sqrt(167.246/2*(1/12.0+1/12.0))
@@ -117,13 +122,14 @@ func TestEquivalent(t *testing.T) {
 	if m := 0.1 * 82.559; Equivalent(e, -m, m) {
 		t.Error("equivalent within 10 %")
 	}
-	if Equivalent(e, e.Lo, 10) || Equivalent(Estimate{Lo: math.NaN(), Hi: 1}, -2, 2) || Equivalent(Estimate{Lo: math.Inf(-1), Hi: 1}, -2, 2) {
+	if Equivalent(e, e.Lo, 10) || Equivalent(Estimate{Lo: math.NaN(), Hi: 1}, -2, 2) ||
+		Equivalent(Estimate{Lo: math.Inf(-1), Hi: 1}, -2, 2) {
 		t.Error("an interval that touches a margin, is missing or endless is called equivalent")
 	}
 }
 
-// NIST/SEMATECH e-Handbook, 7.2.2.2: to detect a shift of one standard deviation with one-sided α = 0.05 and β = 0.10 takes
-// (1.645 + 1.282)² = 8.567, so 9 observations.
+// NIST/SEMATECH e-Handbook, 7.2.2.2: to detect a shift of one standard deviation with one-sided α = 0.05 and β = 0.10
+// takes (1.645 + 1.282)² = 8.567, so 9 observations.
 func TestSampleSize(t *testing.T) {
 	near(t, "detectable", DetectableEffect(1/math.Sqrt(8.567), 0.1, 0.9), 1, 2e-4)
 	for n, enough := range map[float64]bool{8: false, 9: true} {

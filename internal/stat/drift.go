@@ -10,8 +10,8 @@ import (
 type DriftOptions struct {
 	// Level of the interval; 0: 0.95.
 	Level float64
-	// Stretch numbers the stretch that each value belongs to, in ascending order: stretches share the slope, and each has an intercept of
-	// its own. nil: one stretch.
+	// Stretch numbers the stretch that each value belongs to, in ascending order: stretches share the slope, and each has
+	// an intercept of its own. nil: one stretch.
 	Stretch []int
 	// Weight of each value, above 0: how many parts its mean is of. nil: all alike.
 	Weight []float64
@@ -28,27 +28,30 @@ type DriftFit struct {
 	Intercepts []float64
 	// Correlation is that of neighbouring residuals, corrected for the bias of its estimate.
 	Correlation float64
-	// Block is the length of the bootstrap's blocks, in parts of Joined values each: the interval is the wider one of those at two scales.
+	// Block is the length of the bootstrap's blocks, in parts of Joined values each: the interval is the wider one of
+	// those at two scales.
 	Block, Joined int
 }
 
-// The scales of a series: below fewest values there is no interval; from 2·coarse values on it is also looked at in coarse parts.
+// The scales of a series: below fewest values there is no interval; from 2·coarse values on it is also looked at in
+// coarse parts.
 const (
 	fewestValues = 8
 	coarseParts  = 60
 )
 
-// Drift estimates the slope of a line through the values y at the instants t, which ascend within each stretch, by (weighted) least
-// squares. Its interval allows for values that hang together: the residuals are whitened by their lag-1 autocorrelation (Prais & Winsten
-// 1954 at the beginnings; across gaps by its powers), of which the bias is corrected (Kendall 1954, for a fitted trend Andrews 1993), what
-// is left is resampled in circular blocks of automatic length (Politis & White 2004, as corrected by Patton, Politis & White 2009) and
-// coloured again: the post-blackened block bootstrap (Davison & Hinkley, Bootstrap Methods and their Application, section 8.2.3). Its
-// quantiles are widened by those of Student's t, with the degrees of freedom that so many correlated values have. The same is done with
-// means of neighbouring values, 60 parts in all, where there are twice as many; the wider interval counts, since noise of its own in
-// each value hides slow movements behind it.
+// Drift estimates the slope of a line through the values y at the instants t, which ascend within each stretch, by
+// (weighted) least squares. Its interval allows for values that hang together: the residuals are whitened by their
+// lag-1 autocorrelation (Prais & Winsten 1954 at the beginnings; across gaps by its powers), of which the bias is
+// corrected (Kendall 1954, for a fitted trend Andrews 1993), the innovations are resampled in circular blocks of
+// automatic length (Politis & White 2004, as corrected by Patton, Politis & White 2009) and coloured again: the
+// post-blackened block bootstrap (Davison & Hinkley, Bootstrap Methods and their Application, section 8.2.3). Its
+// quantiles are widened by those of Student's t, with the degrees of freedom that so many correlated values have. The
+// same is done with means of neighbouring values, 60 parts in all, where there are twice as many; the wider interval
+// counts, since noise of its own in each value hides slow movements behind it.
 //
-// It is an error if the lengths differ, if a value is not finite or a weight not above 0, if t does not vary within the stretches, or if
-// there are fewer than 8 values more than parameters.
+// It is an error if the lengths differ, if a value is not finite or a weight not above 0, if t does not vary within the
+// stretches, or if there are fewer than 8 values more than parameters.
 func Drift(t, y []float64, o DriftOptions) (DriftFit, error) {
 	s, err := newSeries(t, y, &o)
 	if err != nil {
@@ -63,8 +66,8 @@ func Drift(t, y []float64, o DriftOptions) (DriftFit, error) {
 	return fit, nil
 }
 
-// SeriesMean estimates the (weighted) mean of the values y at the ascending instants t, with the interval that Drift has.
-// o.Stretch only says where neighbours do not follow each other.
+// SeriesMean estimates the (weighted) mean of the values y at the ascending instants t, with the interval that Drift
+// has. o.Stretch only says where neighbours do not follow each other.
 func SeriesMean(t, y []float64, o DriftOptions) (Estimate, error) {
 	s, err := newSeries(t, y, &o)
 	if err != nil {
@@ -102,7 +105,8 @@ func newSeries(t, y []float64, o *DriftOptions) (*series, error) {
 		return nil, err
 	}
 	if len(t) != n || len(s.w) != n || len(s.stretch) != n {
-		return nil, fmt.Errorf("%d values at %d instants with %d weights in stretches of %d", n, len(t), len(s.w), len(s.stretch))
+		return nil, fmt.Errorf("%d values at %d instants with %d weights in stretches of %d", n, len(t), len(s.w),
+			len(s.stretch))
 	}
 	return s, s.check()
 }
@@ -128,7 +132,8 @@ func (s *series) check() error {
 	return nil
 }
 
-// A linear is an estimate that is linear in the values: value = Σ cᵢ·yᵢ/√wᵢ + …, so that noise eᵢ in √wᵢ·yᵢ moves it by Σ cᵢ·eᵢ.
+// A linear is an estimate that is linear in the values: value = Σ cᵢ·yᵢ/√wᵢ + …, so that noise eᵢ in √wᵢ·yᵢ moves it by
+// Σ cᵢ·eᵢ.
 type linear struct {
 	value      float64
 	intercepts []float64
@@ -205,7 +210,8 @@ func weightedMean(x, w []float64) float64 {
 }
 
 // interval is the wider of the intervals at both scales, around the value at the finer one.
-func (s *series) interval(l *linear, o *DriftOptions, fit func(*series) (linear, bool)) (e Estimate, correlation float64, block, joined int) {
+func (s *series) interval(l *linear, o *DriftOptions, fit func(*series) (linear, bool)) (e Estimate,
+	correlation float64, block, joined int) {
 	half, correlation, block := s.half(l, o)
 	joined = 1
 	if k := len(s.y) / coarseParts; k >= 2 {
@@ -216,10 +222,12 @@ func (s *series) interval(l *linear, o *DriftOptions, fit func(*series) (linear,
 			}
 		}
 	}
-	return Estimate{Value: l.value, Lo: l.value - half, Hi: l.value + half, Level: o.Level, N: len(s.y)}, correlation, block, joined
+	return Estimate{Value: l.value, Lo: l.value - half, Hi: l.value + half, Level: o.Level, N: len(s.y)},
+		correlation, block, joined
 }
 
-// join makes means of k neighbours each. What is left at the end of a stretch is a part of its own if it is at least half of one.
+// join makes means of k neighbours each. What is left at the end of a stretch is a part of its own if it is at least
+// half of one.
 func (s *series) join(k int) *series {
 	out := &series{stretches: s.stretches}
 	s.each(func(from, to int) {
@@ -232,7 +240,8 @@ func (s *series) join(k int) *series {
 			for _, w := range s.w[i:end] {
 				total += w
 			}
-			out.t, out.y = append(out.t, weightedMean(s.t[i:end], s.w[i:end])), append(out.y, weightedMean(s.y[i:end], s.w[i:end]))
+			out.t, out.y = append(out.t, weightedMean(s.t[i:end], s.w[i:end])),
+				append(out.y, weightedMean(s.y[i:end], s.w[i:end]))
 			out.w, out.stretch = append(out.w, total), append(out.stretch, s.stretch[i])
 		}
 	})

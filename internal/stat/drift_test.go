@@ -11,8 +11,8 @@ import (
 	"tare/internal/stat"
 )
 
-// norris is the data set of the same name of NIST's Statistical Reference Datasets for linear regression: pairs of y and x. Its certified
-// slope and intercept are 1.00211681802045 and −0.262323073774029.
+// norris is the data set of the same name of NIST's Statistical Reference Datasets for linear regression: pairs of y
+// and x. Its certified slope and intercept are 1.00211681802045 and −0.262323073774029.
 var norris = [][2]float64{
 	{0.1, 0.2},
 	{338.8, 337.4},
@@ -64,7 +64,8 @@ func TestNorris(t *testing.T) {
 		x, y, w = append(x, p[1]), append(y, p[0]), append(w, 1)
 	}
 	fit, err := stat.Drift(x, y, stat.DriftOptions{Weight: w})
-	if err != nil || math.Abs(fit.Value-1.00211681802045) > 1e-12 || math.Abs(fit.Intercepts[0]+0.262323073774029) > 1e-11 || fit.N != 35 {
+	if err != nil || math.Abs(fit.Value-1.00211681802045) > 1e-12 ||
+		math.Abs(fit.Intercepts[0]+0.262323073774029) > 1e-11 || fit.N != 35 {
 		t.Errorf("%+v, %v", fit, err)
 	}
 	if !(fit.Lo < fit.Value && fit.Value < fit.Hi) || fit.Hi-fit.Lo > 0.01 {
@@ -195,7 +196,8 @@ func TestBlockLength(t *testing.T) {
 	}
 }
 
-// TestDriftMoves: the units of y and t, and what is planted, move the estimate and its interval, and change nothing else.
+// TestDriftMoves: the units of y and t, and what is planted, move the estimate and its interval, and change nothing
+// else.
 func TestDriftMoves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	at, y := instants(150), process(rng, 0.6, 150)
@@ -212,7 +214,8 @@ func TestDriftMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	scale := func(x float64) float64 { return (1000*x + 30) * 7 }
-	for name, pair := range map[string][2]float64{"value": {scale(fit.Value), moved.Value}, "lo": {scale(fit.Lo), moved.Lo}, "hi": {scale(fit.Hi), moved.Hi}} {
+	for name, pair := range map[string][2]float64{"value": {scale(fit.Value), moved.Value},
+		"lo": {scale(fit.Lo), moved.Lo}, "hi": {scale(fit.Hi), moved.Hi}} {
 		if math.Abs(pair[0]-pair[1]) > 1e-6*math.Abs(pair[0]) {
 			t.Errorf("%s: %v and %v", name, pair[0], pair[1])
 		}
@@ -278,15 +281,17 @@ func TestDriftErrors(t *testing.T) {
 		o    stat.DriftOptions
 		want string
 	}{
-		"lengths":    {instants(29), y, stat.DriftOptions{}, "29 instants"},
-		"too few":    {instants(9), y[:9], stat.DriftOptions{}, "at least 10"},
-		"stretches":  {instants(11), y[:11], stat.DriftOptions{Stretch: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9}}, "at least"},
-		"not a":      {instants(30), with(math.NaN()), stat.DriftOptions{}, "finite"},
-		"infinite":   {instants(30), with(math.Inf(1)), stat.DriftOptions{}, "finite"},
-		"not after":  {same, y, stat.DriftOptions{}, "does not come after"},
-		"weight":     {instants(30), y, stat.DriftOptions{Weight: same}, "weight"},
-		"level":      {instants(30), y, stat.DriftOptions{Level: 1.5}, "level"},
-		"descending": {instants(30), y, stat.DriftOptions{Stretch: append(slices.Repeat([]int{1}, 15), slices.Repeat([]int{0}, 15)...)}, "does not come after"},
+		"lengths":   {instants(29), y, stat.DriftOptions{}, "29 instants"},
+		"too few":   {instants(9), y[:9], stat.DriftOptions{}, "at least 10"},
+		"stretches": {instants(11), y[:11], stat.DriftOptions{Stretch: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9}}, "at least"},
+		"not a":     {instants(30), with(math.NaN()), stat.DriftOptions{}, "finite"},
+		"infinite":  {instants(30), with(math.Inf(1)), stat.DriftOptions{}, "finite"},
+		"not after": {same, y, stat.DriftOptions{}, "does not come after"},
+		"weight":    {instants(30), y, stat.DriftOptions{Weight: same}, "weight"},
+		"level":     {instants(30), y, stat.DriftOptions{Level: 1.5}, "level"},
+		"descending": {instants(30), y,
+			stat.DriftOptions{Stretch: append(slices.Repeat([]int{1}, 15), slices.Repeat([]int{0}, 15)...)},
+			"does not come after"},
 	} {
 		if _, err := stat.Drift(c.t, c.y, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

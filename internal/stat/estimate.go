@@ -43,7 +43,8 @@ func Variance(x []float64) float64 {
 }
 
 // MeanInterval is the mean of x with Student's interval at level. With the means of consecutive batches for x it is the
-// batch-means interval (Law, Simulation Modeling and Analysis, 5th ed., section 9.5.3). ok is false for fewer than two values.
+// batch-means interval (Law, Simulation Modeling and Analysis, 5th ed., section 9.5.3). ok is false for fewer than two
+// values.
 func MeanInterval(x []float64, level float64) (e Estimate, ok bool) {
 	if len(x) < 2 || !(level > 0 && level < 1) {
 		return Estimate{}, false
@@ -53,8 +54,8 @@ func MeanInterval(x []float64, level float64) (e Estimate, ok bool) {
 	return Estimate{Value: m, Lo: m - half, Hi: m + half, Level: level, N: len(x)}, true
 }
 
-// Quantile is the p-quantile of x by the nearest rank: the smallest value that at least p·n values do not exceed. It sorts a
-// copy. NaN for none.
+// Quantile is the p-quantile of x by the nearest rank: the smallest value that at least p·n values do not exceed. It
+// sorts a copy. NaN for none.
 func Quantile(x []float64, p float64) float64 {
 	s := slices.Clone(x)
 	slices.Sort(s)

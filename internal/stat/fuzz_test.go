@@ -85,7 +85,8 @@ func FuzzFitGrowth(f *testing.F) {
 	f.Add(bytesOf(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000), bytesOf(1, 1.1, 2, 3, 4, 9, 20, 40, 90, 210), 30.0)
 	f.Add(bytesOf(0, 1, 2, 3, 4, 5, 6), bytesOf(5, 5, 5, 5, 5, 5, 5), 5.0)
 	f.Add(bytesOf(1e300, 2, 5, 1e-300, 20, 50, 100), bytesOf(1e308, 1e-308, 2, 3, 4, 9, 20), math.Inf(1))
-	f.Add(bytesOf(10, 20, 50, 100, 200, 500), bytesOf(4, 4.1, 4, 25, 24, 25, 4.1, 4, 4.2, 25, 26, 25, 4, 4, 4.1, 24, 25, 26), 10.0)
+	f.Add(bytesOf(10, 20, 50, 100, 200, 500), bytesOf(4, 4.1, 4, 25, 24, 25, 4.1, 4, 4.2, 25, 26, 25, 4, 4, 4.1,
+		24, 25, 26), 10.0)
 	f.Add(bytesOf(0, 1, 2, 3, 4, 5, 6), bytesOf(0, 0, 0, 0, 0, 0, 0), 5.0)
 	f.Fuzz(func(t *testing.T, sizes, costs []byte, budget float64) {
 		n, y := floats(sizes), floats(costs)
@@ -100,11 +101,13 @@ func FuzzFitGrowth(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if g.Best.C0 < 0 || g.Best.C1 < 0 || math.IsNaN(g.Best.C0) || math.IsNaN(g.Best.C1) || math.IsNaN(g.Best.BIC) || g.Best.BIC > g.Fits[0].BIC {
+		if g.Best.C0 < 0 || g.Best.C1 < 0 || math.IsNaN(g.Best.C0) || math.IsNaN(g.Best.C1) || math.IsNaN(g.Best.BIC) ||
+			g.Best.BIC > g.Fits[0].BIC {
 			t.Errorf("%+v", g.Best)
 		}
 		g.Band(7)
-		if s := g.Step; s != nil && (g.Knee != nil || g.Named || !(s.From < s.To) || !(s.Factor.Lo <= s.Factor.Value && s.Factor.Value <= s.Factor.Hi)) {
+		if s := g.Step; s != nil && (g.Knee != nil || g.Named || !(s.From < s.To) ||
+			!(s.Factor.Lo <= s.Factor.Value && s.Factor.Value <= s.Factor.Hi)) {
 			t.Errorf("step %+v, knee %+v, named %v", s, g.Knee, g.Named)
 		}
 		if k := g.Knee; k != nil && !(k.Lo <= k.Value && k.Value <= k.Hi) {

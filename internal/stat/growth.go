@@ -43,14 +43,15 @@ func (l Law) F(n float64) float64 {
 
 const (
 	tiedBIC       = 4    // laws whose BIC is within this of the best are tied with it (Raftery 1995: 2–6 is "positive")
-	fewestSizes   = 6    // below this no law can be told from another
+	fewestSizes   = 6    // with fewer sizes the laws cannot be distinguished
 	namingSizes   = 10   // a law is named from this many sizes
 	namingDecades = 3    // over this many decades
 	extrapolated  = 3    // times the largest size: further away is extrapolation
 	farthest      = 1e15 // no N beyond this is reported
 )
 
-// Fit is cost = C0 + C1·f(N) for one law. RSS is the sum of squared differences of the logarithms; BIC = n·log(RSS/n) + k·log(n).
+// Fit is cost = C0 + C1·f(N) for one law. RSS is the sum of squared differences of the logarithms; BIC = n·log(RSS/n) +
+// k·log(n).
 type Fit struct {
 	Law              Law
 	C0, C1, BIC, RSS float64
@@ -59,8 +60,8 @@ type Fit struct {
 // At is the fitted cost at size n.
 func (f Fit) At(n float64) float64 { return f.C0 + f.C1*f.Law.F(n) }
 
-// GrowthOptions says how a growth law is fitted: intervals at Level; Budget is the cost that must not be exceeded, NaN for none;
-// growth over the measured range of at most Margin (0.02: 2 %) counts as none, 0 for no such statement.
+// GrowthOptions says how a growth law is fitted: intervals at Level; Budget is the cost that must not be exceeded, NaN
+// for none; growth over the measured range of at most Margin (0.02: 2 %) counts as none, 0 for no such statement.
 type GrowthOptions struct {
 	Level, Budget, Margin float64
 }
@@ -71,35 +72,39 @@ type GrowthFit struct {
 	Named bool  // Best may be called the law; else Best and Tied are forms that fit "over the measured range"
 	Tied  []Law // the laws within ΔBIC 4 of Best, the closest first, without Best
 	Fits  []Fit // of every law, in the order of Laws
-	// Exact: every size cost the same in every block, to the last digit. Then Best is the constant law, Named, and its interval a point.
+	// Exact: every size cost the same in every block, to the last digit. Then Best is the constant law, Named, and its
+	// interval a point.
 	Exact bool
 	// C0 and C1 are Best's coefficients; their intervals hold on the condition that its law is the true one.
 	C0, C1 Estimate
-	// Knee is the size from which the cost grows faster, Step the neighbouring sizes between which it jumps; nil where one law explains the costs
-	// as well. Never both: where the two explain them equally well neither is given, and Reason says so. With any of this no law is Named.
+	// Knee is the size from which the cost grows faster, Step the neighbouring sizes between which it jumps; nil where one
+	// law explains the costs as well. Never both: where the two explain them equally well neither is given, and Reason
+	// says so. With any of this no law is Named.
 	Knee *Knee
 	Step *Step
-	// Breaks is the size at which the cost – by the step or the knee if there is one, else by Best – reaches the budget; Hi is +Inf where it
-	// might never. Nil without a budget or where the cost never reaches it or has it exceeded at any size (Reason says which).
+	// Breaks is the size at which the cost – by the step or the knee if there is one, else by Best – reaches the budget;
+	// Hi is +Inf where it might never. Nil without a budget or where the cost never reaches it or has it exceeded at any
+	// size (Reason says which).
 	Breaks       *Estimate
 	BreaksInStep bool   // the budget breaks in the step: Breaks lies between its sizes, and no nearer is known
 	Extrapolated bool   // Breaks lies beyond 3 times the largest measured size
 	Reason       string // why no law is named, or no break given; empty if both are
-	// Constant is the relative growth from the smallest to the largest size (0.5: half as much again), free of any law; nil for
-	// one block. Flat says that it is equivalent to none within the margin.
+	// Constant is the relative growth from the smallest to the largest size (0.5: half as much again), free of any law;
+	// nil for one block. Flat says that it is equivalent to none within the margin.
 	Constant *Estimate
 	Flat     bool
-	// Band is the fitted cost at size n with its pointwise interval, by the same description as Breaks. Between the two sizes of a step, where
-	// nothing is known, it is that of the sizes before.
+	// Band is the fitted cost at size n with its pointwise interval, by the same description as Breaks. Between the two
+	// sizes of a step, where nothing is known, it is that of the sizes before.
 	Band func(n float64) Estimate
 }
 
-// FitGrowth fits the six laws to blocks[size][block], the cost of size n[size] in each block; every size must have the same
-// blocks, and one block is enough for a fit but not for intervals. The cost of a size is the Hodges–Lehmann estimate of
-// its blocks' logarithms; the coefficients, none negative, minimise the squared differences of logarithms: noise of timings is
-// relative. Intervals are those of the jackknife that deletes one block – all sizes of it, since they share its luck – with
-// Student's t. Costs that are all the same, 0 among them, are constant exactly, however few sizes there are. Otherwise it is an error to give 5
-// sizes or fewer; and always, the same size twice, sizes that are negative or costs that are not positive and finite.
+// FitGrowth fits the six laws to blocks[size][block], the cost of size n[size] in each block; every size must have the
+// same blocks, and one block is enough for a fit but not for intervals. The cost of a size is the Hodges–Lehmann
+// estimate of its blocks' logarithms; the coefficients, none negative, minimise the squared differences of logarithms:
+// noise of timings is relative. Intervals are those of the jackknife that deletes one block – all sizes of it, since
+// they share its luck – with Student's t. Costs that are all the same, 0 among them, are constant exactly, however few
+// sizes there are. Otherwise it is an error to give 5 sizes or fewer; and always, the same size twice, sizes that are
+// negative or costs that are not positive and finite.
 func FitGrowth(n []float64, blocks [][]float64, o GrowthOptions) (GrowthFit, error) {
 	if err := checkLevel(o.Level); err != nil {
 		return GrowthFit{}, err

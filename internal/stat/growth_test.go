@@ -32,9 +32,9 @@ func fit(t *testing.T, n []float64, blocks [][]float64, budget float64) GrowthFi
 	return g
 }
 
-// NIST/SEMATECH Statistical Reference Datasets, NoInt1 and NoInt2: lines through the origin, certified slopes 2.07438016528926 and
-// 0.727272727272727; and Norris (the instrument's calibration), intercept −0.262323073774029, so the bound c ≥ 0 binds, and slope
-// 1.00211681802045.
+// NIST/SEMATECH Statistical Reference Datasets, NoInt1 and NoInt2: lines through the origin, certified slopes
+// 2.07438016528926 and 0.727272727272727; and Norris (the instrument's calibration), intercept −0.262323073774029, so
+// the bound c ≥ 0 binds, and slope 1.00211681802045.
 func TestLeastSquares(t *testing.T) {
 	var x, y []float64
 	for i := range 11 {
@@ -72,8 +72,8 @@ func TestLeastSquares(t *testing.T) {
 	}
 }
 
-// Counts that are known exactly (Knuth, The Art of Computer Programming, volume 3): the comparisons of a sort by insertion in the
-// worst case, N(N−1)/2, and of an unsuccessful binary search, about log2(N+1).
+// Counts that are known exactly (Knuth, The Art of Computer Programming, volume 3): the comparisons of a sort by
+// insertion in the worst case, N(N−1)/2, and of an unsuccessful binary search, about log2(N+1).
 func TestFitGrowthAlgorithms(t *testing.T) {
 	sizes := []float64{8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192}
 	for law, count := range map[Law]func(n float64) float64{
@@ -124,7 +124,8 @@ func TestFitGrowthConstantByHand(t *testing.T) {
 
 func TestFitGrowthNamesNothing(t *testing.T) {
 	linear := func(n float64) float64 { return 100 + n }
-	for name, n := range map[string][]float64{"9 sizes": ladder[:9], "two decades": {1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100}} {
+	for name, n := range map[string][]float64{"9 sizes": ladder[:9],
+		"two decades": {1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100}} {
 		if g := fit(t, n, costsOf(n, linear, 10, 0.001), math.NaN()); g.Named || g.Reason == "" || g.Best.Law != Linear {
 			t.Errorf("%s: named %v, %q, best %s", name, g.Named, g.Reason, g.Best.Law)
 		}
@@ -143,7 +144,8 @@ func TestFitGrowthNamesNothing(t *testing.T) {
 		}
 	}
 	noisy := fit(t, ladder, rough, math.NaN())
-	if both := slices.Concat(noisy.Tied, []Law{noisy.Best.Law}); noisy.Named || !slices.Contains(both, Linear) || !slices.Contains(both, Linearithmic) {
+	if both := slices.Concat(noisy.Tied, []Law{noisy.Best.Law}); noisy.Named || !slices.Contains(both, Linear) ||
+		!slices.Contains(both, Linearithmic) {
 		t.Errorf("linear and linearithmic are told apart though the truth lies between them: %+v", noisy)
 	}
 }
@@ -212,7 +214,8 @@ func TestFitGrowthRefuses(t *testing.T) {
 		t.Error("no level: no error")
 	}
 	from := slices.Concat([]float64{0}, ladder)
-	if g := fit(t, from, costsOf(from, func(n float64) float64 { return 5 + n }, 3, 0), math.NaN()); g.Best.Law != Linear || !g.Named {
+	if g := fit(t, from, costsOf(from, func(n float64) float64 { return 5 + n }, 3, 0),
+		math.NaN()); g.Best.Law != Linear || !g.Named {
 		t.Errorf("sizes from 0: %+v", g.Best)
 	}
 }

@@ -87,8 +87,8 @@ func fitLaw(l Law, n, y []float64) Fit {
 	return fit
 }
 
-// bic is Schwarz's criterion for k parameters, the variance among them. The floor keeps a perfect fit comparable: differences
-// of less than 1e-9 are rounding.
+// bic is Schwarz's criterion for k parameters, the variance among them. The floor keeps a perfect fit comparable:
+// differences of less than 1e-9 are rounding.
 func bic(rss float64, n, k int) float64 {
 	f := float64(n)
 	return f*math.Log(max(rss/f, 1e-18)) + float64(k)*math.Log(f)
@@ -102,9 +102,9 @@ func ones(n int) []float64 {
 	return one
 }
 
-// fitColumns finds the coefficients c ≥ 0 of the columns that minimise the squared differences between y and the logarithm of the
-// sum, by Gauss–Newton: each step is a least-squares problem in relative units, in which every choice of columns that may
-// stay above 0 is tried (there are at most three columns, so at most seven).
+// fitColumns finds the coefficients c ≥ 0 of the columns that minimise the squared differences between y and the
+// logarithm of the sum, by Gauss–Newton: each step is a least-squares problem in relative units, in which every choice
+// of columns that may stay above 0 is tried (there are at most three columns, so at most seven).
 func fitColumns(columns [][]float64, y []float64) (best []float64, rss float64) {
 	scaled, unit := scale(columns)
 	target := make([]float64, len(y))
@@ -197,8 +197,8 @@ func nonNegative(columns [][]float64, weight, target []float64) []float64 {
 	return best
 }
 
-// leastSquares solves for the columns in set, by the Gram–Schmidt method, which is gentler to nearly parallel columns than the
-// normal equations. ok is false if a coefficient would be negative or is not determined.
+// leastSquares solves for the columns in set, by the Gram–Schmidt method, which is gentler to nearly parallel columns
+// than the normal equations. ok is false if a coefficient would be negative or is not determined.
 func leastSquares(columns [][]float64, weight, target []float64, set int) (c []float64, ok bool) {
 	var q [][]float64
 	var index []int

@@ -19,7 +19,8 @@ func (h hinge) At(n float64) float64 { return h.c[0] + h.c[1]*n + h.c[2]*max(0, 
 // steeper is the slope from the knee on.
 func (h hinge) steeper() float64 { return h.c[1] + h.c[2] }
 
-// bestHinge tries places that are evenly spaced on the scale of log N between the sizes that leave enough on either side.
+// bestHinge tries places that are evenly spaced on the scale of log N between the sizes that leave enough on either
+// side.
 func bestHinge(n, y []float64) (best hinge, ok bool) {
 	best.rss = math.Inf(1)
 	step := 1.0
@@ -39,7 +40,8 @@ func bestHinge(n, y []float64) (best hinge, ok bool) {
 	return refine(n, y, best, step), true
 }
 
-// placeAfter is the k-th of the places that are tried from size number i on: they are evenly spaced on the scale of log N up to the next size.
+// placeAfter is the k-th of the places that are tried from size number i on: they are evenly spaced on the scale of log
+// N up to the next size.
 func placeAfter(n []float64, i, k int) float64 {
 	return n[i] * math.Pow(n[i+1]/n[i], float64(k)/kneeSteps)
 }
@@ -65,8 +67,9 @@ func fitHinge(n, y []float64, at float64) hinge {
 	return hinge{at: at, rss: rss, c: [3]float64(c)}
 }
 
-// ceiling is cost = c0 + c1·(1 − at/N)₊: constant up to at, from there on it approaches c0 + c1. So does what every call costs whose N items
-// are asked for evenly and kept in a cache of at: the share at/N of calls finds its item there.
+// ceiling is cost = c0 + c1·(1 − at/N)₊: constant up to at, from there on it approaches c0 + c1. So does what every
+// call costs whose N items are asked for evenly and kept in a cache of at: the share at/N of calls finds its item
+// there.
 type ceiling struct{ at, c0, c1, rss float64 }
 
 // At is the cost at size n.

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// placed is the interval of the place of a bend that was chosen: every place at which a bend, of either kind, misses the costs by no more than noise
-// explains beyond the best (the profile of the sum of squares: Bates and Watts 1988, section 6.1, with Student's t). The jackknife does not do here:
-// it says how far the place moves with the blocks, not how far it could have been without the fit's being any worse.
+// placed is the interval of the place of a bend that was chosen: every place at which a bend, of either kind, misses
+// the costs by no more than noise explains beyond the best (the profile of the sum of squares: Bates and Watts 1988,
+// section 6.1, with Student's t). The jackknife does not do here: it says how far the place moves with the blocks, not
+// how far it could have been without the fit's being any worse.
 func (d costs) placed(full course, y []float64, level float64) Estimate {
 	at, rss, parameters := placeOf(full)
 	e := Estimate{Value: at, Lo: math.Inf(-1), Hi: math.Inf(1), Level: level, N: d.blocks()}
@@ -82,7 +83,8 @@ func (d costs) places() []float64 {
 	return append(out, d.n[len(d.n)-1])
 }
 
-// edge is where an interval of places ends that reaches as far as places[i]: between it and the next one in the direction, or where there is none.
+// edge is where an interval of places ends that reaches as far as places[i]: between it and the next one in the
+// direction, or where there is none.
 func edge(places []float64, i, direction int, best float64, fits func(float64) bool) float64 {
 	next := i + direction
 	if next < 0 || next >= len(places) {

@@ -5,11 +5,11 @@ import "math"
 // exactRuns is the most values on either side for which the exact Mann–Whitney distribution is computed.
 const exactRuns = 50
 
-// HodgesLehmannShift estimates by how much y lies above x when the two have no blocks in common: the median of the differences
-// y_j − x_i with the distribution-free interval of the Mann–Whitney test (Hollander, Wolfe & Chicken, sections 4.1–4.3), exact
-// for up to 50 values on each side, beyond that normal with continuity correction. Ties are treated as in HodgesLehmann: a
-// difference of exactly 0 counts for both signs, so that P ≤ 1−Level exactly when the closed interval excludes 0. N is the
-// smaller of the two counts. The errors are those of HodgesLehmann.
+// HodgesLehmannShift estimates by how much y lies above x when the two have no blocks in common: the median of the
+// differences y_j − x_i with the distribution-free interval of the Mann–Whitney test (Hollander, Wolfe & Chicken,
+// sections 4.1–4.3), exact for up to 50 values on each side, beyond that normal with continuity correction. Ties are
+// treated as in HodgesLehmann: a difference of exactly 0 counts for both signs, so that P ≤ 1−Level exactly when the
+// closed interval excludes 0. N is the smaller of the two counts. The errors are those of HodgesLehmann.
 func HodgesLehmannShift(x, y []float64, level float64) (Test, error) {
 	if err := checkLevel(level); err != nil {
 		return Test{}, err
@@ -31,7 +31,8 @@ func HodgesLehmannShift(x, y []float64, level float64) (Test, error) {
 	return Test{Estimate: e, P: twoSided(m, min(notAbove, m-below), cdf)}, nil
 }
 
-// LeastShiftP is the smallest p-value that the Mann–Whitney test of n and m values can have: all of one side are above those of the other.
+// LeastShiftP is the smallest p-value that the Mann–Whitney test of n and m values can have: all of one side are above
+// those of the other.
 func LeastShiftP(n, m int) float64 { return twoSided(n*m, 0, mannWhitney(n, m)) }
 
 // differencesAtMost counts the pairs of the ascending x and y with y−x ≤ v.
@@ -57,8 +58,8 @@ func mannWhitney(n, m int) func(c int) float64 {
 	return func(c int) float64 { return NormalCDF((float64(c) + 0.5 - mean) / sd) }
 }
 
-// mannWhitneyTable is P(U ≤ c) for c = 0 … nm, by the recurrence of Mann & Whitney (Ann. Math. Stat. 18 (1947) 50): the largest
-// of all values is an x with probability n/(n+m) and then exceeds all m of y.
+// mannWhitneyTable is P(U ≤ c) for c = 0 … nm, by the recurrence of Mann & Whitney (Ann. Math. Stat. 18 (1947) 50): the
+// largest of all values is an x with probability n/(n+m) and then exceeds all m of y.
 func mannWhitneyTable(n, m int) []float64 {
 	row := make([][]float64, m+1) // row[j] is the distribution for i values of x and j of y
 	for j := range row {

@@ -9,8 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Permeability of the human chorioamnion at term and at 12 to 26 weeks: Hollander & Wolfe, table 4.1 and examples 4.1–4.3: the
-// statistic is 30 (R: W = 35), one-sided p = 0.1272, the shift −0.305 with the 96 % interval (−0.76, 0.15).
+// Permeability of the human chorioamnion at term and at 12 to 26 weeks: Hollander & Wolfe, table 4.1 and examples
+// 4.1–4.3: the statistic is 30 (R: W = 35), one-sided p = 0.1272, the shift −0.305 with the 96 % interval (−0.76,
+// 0.15).
 func TestHodgesLehmannShiftPermeability(t *testing.T) {
 	x := []float64{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46}
 	y := []float64{1.15, 0.88, 0.90, 0.74, 1.21}
@@ -26,7 +27,8 @@ func TestHodgesLehmannShiftPermeability(t *testing.T) {
 
 // The critical values are those of the usual printed table of U, two-sided 5 %.
 func TestMannWhitneyTable(t *testing.T) {
-	for _, c := range []struct{ n, m, want int }{{3, 4, -1}, {4, 4, 0}, {5, 5, 2}, {8, 8, 13}, {10, 10, 23}, {10, 20, 55}, {20, 20, 127}} {
+	for _, c := range []struct{ n, m, want int }{{3, 4, -1}, {4, 4, 0}, {5, 5, 2}, {8, 8, 13}, {10, 10, 23}, {10, 20, 55},
+		{20, 20, 127}} {
 		for _, p := range [][2]int{{c.n, c.m}, {c.m, c.n}} {
 			if got := critical(c.n*c.m, 0.05, mannWhitney(p[0], p[1])); got != c.want {
 				t.Errorf("critical value of %v is %d, want %d", p, got, c.want)
@@ -75,13 +77,15 @@ func TestHodgesLehmannShiftProperties(t *testing.T) {
 			}
 		}
 		slices.Sort(all)
-		if c := critical(len(all), 0.1, mannWhitney(len(x), len(y))); c >= 0 && (h.Lo != all[c] || h.Hi != all[len(all)-1-c]) {
+		if c := critical(len(all), 0.1, mannWhitney(len(x), len(y))); c >= 0 &&
+			(h.Lo != all[c] || h.Hi != all[len(all)-1-c]) {
 			t.Fatalf("%v … %v of %v, leaving out %d", h.Lo, h.Hi, all, c)
 		}
 		if out := h.Lo > 0 || h.Hi < 0; out != (h.P <= 0.1*(1+1e-9)) {
 			t.Fatalf("P = %v but the interval is %v … %v", h.P, h.Lo, h.Hi)
 		}
-		if back, _ := HodgesLehmannShift(y, x, 0.9); back.Value != -h.Value || back.Lo != -h.Hi || math.Abs(back.P-h.P) > 1e-12 {
+		if back, _ := HodgesLehmannShift(y, x, 0.9); back.Value != -h.Value || back.Lo != -h.Hi ||
+			math.Abs(back.P-h.P) > 1e-12 {
 			t.Fatalf("swapped: %+v of %+v", back, h)
 		}
 	})
@@ -89,7 +93,8 @@ func TestHodgesLehmannShiftProperties(t *testing.T) {
 
 func TestHodgesLehmannShiftRefuses(t *testing.T) {
 	ok := []float64{1, 2, 3}
-	for name, p := range map[string][2][]float64{"empty": {nil, ok}, "one": {ok, {1}}, "NaN": {ok, {1, math.NaN()}}, "Inf": {{math.Inf(1), 2}, ok}} {
+	for name, p := range map[string][2][]float64{"empty": {nil, ok}, "one": {ok, {1}}, "NaN": {ok, {1, math.NaN()}},
+		"Inf": {{math.Inf(1), 2}, ok}} {
 		if _, err := HodgesLehmannShift(p[0], p[1], 0.95); err == nil {
 			t.Errorf("%s: no error", name)
 		}

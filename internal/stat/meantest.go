@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// MeanTest is Student's test of one sample: the mean of d with its interval at level, and the p-value of a true mean of 0, which is at most
-// 1 − level exactly when the interval excludes 0. It fails for fewer than two values and for a level that is not between 0 and 1.
+// MeanTest is Student's test of one sample: the mean of d with its interval at level, and the p-value of a true mean of
+// 0, which is at most 1 − level exactly when the interval excludes 0. It fails for fewer than two values and for a
+// level that is not between 0 and 1.
 func MeanTest(d []float64, level float64) (Test, error) {
 	e, ok := MeanInterval(d, level)
 	if !ok {

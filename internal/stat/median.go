@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Median is the middle of x, the mean of the middle two where their number is even, as other tools print it. NaN for none.
+// Median is the middle of x, the mean of the middle two where their number is even, as other tools print it. NaN for
+// none.
 func Median(x []float64) float64 { return SortedMedian(slices.Sorted(slices.Values(x))) }
 
 // SortedMedian is Median of values that are in ascending order already.
@@ -20,10 +21,11 @@ func SortedMedian(s []float64) float64 {
 	return s[n/2-1]/2 + s[n/2]/2
 }
 
-// MedianInterval is the median of x (the mean of the two middle values when their number is even) with the interval between
-// two order statistics whose coverage, by the binomial distribution, is at least level (Hollander, Wolfe & Chicken, section 3.6;
-// Conover, Practical Nonparametric Statistics, section 3.2). Lo and Hi are ∓Inf where so few values cannot have the level
-// (0.95 needs 6). It is an error if x is empty or has a value that is not finite, or if level is not between 0 and 1.
+// MedianInterval is the median of x (the mean of the two middle values when their number is even) with the interval
+// between two order statistics whose coverage, by the binomial distribution, is at least level (Hollander, Wolfe &
+// Chicken, section 3.6; Conover, Practical Nonparametric Statistics, section 3.2). Lo and Hi are ∓Inf where so few
+// values cannot have the level (0.95 needs 6). It is an error if x is empty or has a value that is not finite, or if
+// level is not between 0 and 1.
 func MedianInterval(x []float64, level float64) (Estimate, error) {
 	if err := checkLevel(level); err != nil {
 		return Estimate{}, err

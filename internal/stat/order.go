@@ -35,9 +35,9 @@ func checkLevel(level float64) error {
 	return nil
 }
 
-// selectBy is the k-th smallest (from 1) of a multiset of floats that is known only by how many of its members are at most v.
-// It bisects the ordered bit patterns of float64, so the answer is a member, exactly, after 64 counts: no need to make and
-// sort the n² Walsh averages or pairwise differences.
+// selectBy is the k-th smallest (from 1) of a multiset of floats that is known only by how many of its members are at
+// most v. It bisects the ordered bit patterns of float64, so the answer is a member, exactly, after 64 counts: no need
+// to make and sort the n² Walsh averages or pairwise differences.
 func selectBy(k int, atMost func(v float64) int) float64 {
 	lo, hi := uint64(0), ^uint64(0)
 	for lo < hi {
@@ -68,8 +68,8 @@ func middle(m int, atMost func(v float64) int) float64 {
 	return low/2 + selectBy(m/2+1, atMost)/2
 }
 
-// tails gives the interval [lowest+c, highest−c] of a multiset of m members: c members on each side are left out. No interval
-// of finite length exists for c < 0.
+// tails gives the interval [lowest+c, highest−c] of a multiset of m members: c members on each side are left out. No
+// interval of finite length exists for c < 0.
 func tails(m, c int, atMost func(v float64) int) (lo, hi float64) {
 	if c < 0 {
 		return math.Inf(-1), math.Inf(1)

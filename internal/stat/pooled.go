@@ -19,17 +19,19 @@ type NotEstimable struct{ Reason string }
 // Error is the reason.
 func (e *NotEstimable) Error() string { return "not estimable: " + e.Reason }
 
-// PooledQuantile is the q-quantile of the samples of all blocks together, smoothed: the order statistics around rank q·n, weighted
-// by a normal density whose standard deviation is that of the rank, √(nq(1−q)) (Sheather & Marron, J. Amer. Stat. Assoc. 85 (1990)
-// 410; nearly the estimator of Harrell & Davis, Biometrika 69 (1982) 635, who pair it with the jackknife). A single order
-// statistic would not do: deleting a block moves its rank by a few places only, and so few spacings do not tell its variance.
+// PooledQuantile is the q-quantile of the samples of all blocks together, smoothed: the order statistics around rank
+// q·n, weighted by a normal density whose standard deviation is that of the rank, √(nq(1−q)) (Sheather & Marron, J.
+// Amer. Stat. Assoc. 85 (1990) 410; nearly the estimator of Harrell & Davis, Biometrika 69 (1982) 635, who pair it with
+// the jackknife). A single order statistic would not do: deleting a block moves its rank by a few places only, and so
+// few spacings do not tell its variance.
 //
-// The interval is that of the jackknife that deletes one block at a time, on the scale of logarithms, with Student's t of B−1
-// degrees of freedom (Efron & Tibshirani, An Introduction to the Bootstrap, section 11.5): the block is the unit, so samples
-// may depend on each other within one in any way. Blocks need not be of one size. The blocks are not changed.
+// The interval is that of the jackknife that deletes one block at a time, on the scale of logarithms, with Student's t
+// of B−1 degrees of freedom (Efron & Tibshirani, An Introduction to the Bootstrap, section 11.5): the block is the
+// unit, so samples may depend on each other within one in any way. Blocks need not be of one size. The blocks are not
+// changed.
 //
-// The error is a *NotEstimable for fewer than 20 blocks, fewer than 100/(1−q) samples in all (100/q below the median) or
-// quantiles that are not positive; ErrNotFinite and ErrLevel as elsewhere.
+// The error is a *NotEstimable for fewer than 20 blocks, fewer than 100/(1−q) samples in all (100/q below the median)
+// or quantiles that are not positive; ErrNotFinite and ErrLevel as elsewhere.
 func PooledQuantile(blocks [][]float64, q, level float64) (Estimate, error) {
 	if err := checkTail(q, level); err != nil {
 		return Estimate{}, err
@@ -43,9 +45,9 @@ func PooledQuantile(blocks [][]float64, q, level float64) (Estimate, error) {
 	return e, nil
 }
 
-// QuantileRatio is the logarithm of the ratio of treated's pooled q-quantile to base's, with the interval of PooledQuantile's
-// jackknife: block b of both is deleted together, so what a block does to both cancels. P is that of a ratio of 1. The errors
-// are those of PooledQuantile, and one for different numbers of blocks.
+// QuantileRatio is the logarithm of the ratio of treated's pooled q-quantile to base's, with the interval of
+// PooledQuantile's jackknife: block b of both is deleted together, so what a block does to both cancels. P is that of a
+// ratio of 1. The errors are those of PooledQuantile, and one for different numbers of blocks.
 func QuantileRatio(base, treated [][]float64, q, level float64) (Test, error) {
 	if err := checkTail(q, level); err != nil {
 		return Test{}, err
@@ -136,8 +138,8 @@ func newPool(blocks [][]float64, q float64) (pool, error) {
 	return p, nil
 }
 
-// quantiles is the smoothed q-quantile of all samples and of those outside each block. All of these depend on a narrow window
-// of the pooled order only, little wider than one block's samples; this window alone is merged, once.
+// quantiles is the smoothed q-quantile of all samples and of those outside each block. All of these depend on a narrow
+// window of the pooled order only, little wider than one block's samples; this window alone is merged, once.
 func (p pool) quantiles(q float64) (full float64, deleted []float64) {
 	reach := int(math.Ceil(kernelReach*rankSpread(p.n, q))) + 1
 	first, last := p.n, 0
@@ -164,8 +166,8 @@ const kernelReach = 4
 // rankSpread is the standard deviation of the number of n independent samples below their distribution's q-quantile.
 func rankSpread(n int, q float64) float64 { return math.Sqrt(float64(n) * q * (1 - q)) }
 
-// smoothed is the q-quantile of n samples: those of window that are not in block without, of which the first has the rank
-// after before. Each counts by a normal density around the quantile's rank.
+// smoothed is the q-quantile of n samples: those of window that are not in block without, of which the first has the
+// rank after before. Each counts by a normal density around the quantile's rank.
 func smoothed(window []labelled, without, before, n int, q float64) float64 {
 	spread, centre := rankSpread(n, q), q*float64(n)
 	sum, weights, rank := 0.0, 0.0, float64(before)

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The law school data of Efron, The Jackknife, the Bootstrap and Other Resampling Plans (1982), table 2.1 and chapter 3: the
-// correlation of LSAT and GPA is 0.776, its jackknife standard error 0.1425.
+// The law school data of Efron, The Jackknife, the Bootstrap and Other Resampling Plans (1982), table 2.1 and chapter
+// 3: the correlation of LSAT and GPA is 0.776, its jackknife standard error 0.1425.
 func TestJackknifeLawSchool(t *testing.T) {
 	lsat := []float64{576, 635, 558, 578, 666, 580, 555, 661, 651, 605, 653, 575, 545, 572, 594}
 	gpa := []float64{3.39, 3.30, 2.81, 3.03, 3.44, 3.07, 3.00, 3.43, 3.36, 3.13, 3.12, 2.74, 2.76, 2.88, 2.96}
@@ -68,7 +68,7 @@ func TestPooledQuantileTheory(t *testing.T) {
 	near(t, "mean standard error", sum/runs, want, 0.12*want)
 }
 
-// byDefinition pools, sorts and weighs everything anew.
+// byDefinition pools, sorts and weighs everything from scratch.
 func byDefinition(blocks [][]float64, q float64) float64 {
 	all := slices.Concat(blocks...)
 	slices.Sort(all)
@@ -164,7 +164,8 @@ func TestNotEstimable(t *testing.T) {
 	}
 	lone[3] = slices.Concat(lognormal(r, 20, 500)...)
 	for name, blocks := range map[string][][]float64{
-		"none": nil, "19 blocks": lognormal(r, 19, 1000), "9980 samples": lognormal(r, 20, 499), "zeros": zeros, "one block has all": lone,
+		"none": nil, "19 blocks": lognormal(r, 19, 1000), "9980 samples": lognormal(r, 20, 499), "zeros": zeros,
+		"one block has all": lone,
 	} {
 		var not *NotEstimable
 		if _, err := PooledQuantile(blocks, 0.99, 0.95); !errors.As(err, &not) || not.Reason == "" {

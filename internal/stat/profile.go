@@ -2,22 +2,25 @@ package stat
 
 import "math"
 
-// A profile is log(1−θ + θ·f/max f) at each size for many θ between 0 and 1: the shape of cost = c0 + c1·f without its scale. What is left to fit
-// is one factor for all sizes, or one for those before a step and one for those after it; either is a mean of logarithms. So one number is
-// searched for instead of three, the coefficients cannot become negative, and no step has to be guessed first.
+// A profile is log(1−θ + θ·f/max f) at each size for many θ between 0 and 1: the shape of cost = c0 + c1·f without its
+// scale. What is left to fit is one factor for all sizes, or one for those before a step and one for those after it;
+// either is a mean of logarithms. So one number is searched for instead of three, the coefficients cannot become
+// negative, and no step has to be guessed first.
 type profile struct {
 	f      []float64   // divided by its largest value
 	most   float64     // that value
 	shapes [][]float64 // by place in the range of u = log θ/(1−θ)
 }
 
-// The search for θ = 1/(1+exp(−u)): even a quadratic law's largest term at the smallest of 10⁴ sizes lies within this range.
+// The search for θ = 1/(1+exp(−u)): even a quadratic law's largest term at the smallest of 10⁴ sizes lies within this
+// range.
 const (
 	profileFrom = -15
 	profileTo   = 30
 )
 
-// newProfile makes the shapes of f ≥ 0. ok is false for an f that does not vary: there is no shape but the constant one.
+// newProfile makes the shapes of f ≥ 0. ok is false for an f that does not vary: there is no shape but the constant
+// one.
 func newProfile(f []float64) (p profile, ok bool) {
 	least := math.Inf(1)
 	for _, v := range f {
@@ -59,7 +62,8 @@ func (p *profile) coefficients(s scaledShape) (c0, c1 float64) {
 	return scale / (1 + math.Exp(s.u)), scale / (1 + math.Exp(-s.u)) / p.most
 }
 
-// fit finds the θ at which the shape fits the logarithms y best, with one factor for y[:split] and one for the rest; a split of 0 means one for all.
+// fit finds the θ at which the shape fits the logarithms y best, with one factor for y[:split] and one for the rest; a
+// split of 0 means one for all.
 func (p *profile) fit(y []float64, split int) scaledShape {
 	best, at := scaledShape{rss: math.Inf(1)}, 0
 	for k, shape := range p.shapes {

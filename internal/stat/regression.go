@@ -2,7 +2,8 @@ package stat
 
 import "math"
 
-// Line is a least-squares fit y = Intercept + Slope·x. SE is the slope's standard error, NaN with fewer than three points.
+// Line is a least-squares fit y = Intercept + Slope·x. SE is the slope's standard error, NaN with fewer than three
+// points.
 type Line struct {
 	Slope, Intercept, SE float64
 	N                    int
@@ -44,8 +45,8 @@ func EventRate(t []float64) (float64, bool) {
 	return l.Slope, ok
 }
 
-// Rayleigh is the mean resultant length of the instants t taken modulo period: 0 when their phases are spread evenly, 1 when
-// they all coincide (Mardia & Jupp, Directional Statistics, section 2.3). 0 for none.
+// Rayleigh is the mean resultant length of the instants t taken modulo period: 0 when their phases are spread evenly, 1
+// when they all coincide (Mardia & Jupp, Directional Statistics, section 2.3). 0 for none.
 func Rayleigh(t []float64, period float64) float64 {
 	if len(t) == 0 || !(period > 0) {
 		return 0

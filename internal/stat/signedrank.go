@@ -2,21 +2,21 @@ package stat
 
 import "math"
 
-// exactBlocks is the most values for which the exact signed-rank distribution is computed (n³/12 additions). At 300 the normal
-// approximation with continuity correction differs from it by less than 0.0002 at p = 0.013.
+// exactBlocks is the most values for which the exact signed-rank distribution is computed (n³/12 additions). At 300 the
+// normal approximation with continuity correction differs from it by less than 0.0002 at p = 0.013.
 const exactBlocks = 300
 
-// HodgesLehmann estimates the centre of symmetry of d – per-block log ratios or differences – by the median of the Walsh
-// averages (d_i+d_j)/2, i ≤ j, with the distribution-free interval of Wilcoxon's signed-rank test (Hodges & Lehmann, Ann. Math.
-// Stat. 34 (1963) 598; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., sections 3.1–3.3). The
-// distribution is exact up to 300 values, beyond that normal with continuity correction. Level is the level asked for; the
-// interval's coverage is at least that. Lo and Hi are ∓Inf where so few values cannot have the level (0.95 needs 6 values,
-// 0.987 needs 8).
+// HodgesLehmann estimates the centre of symmetry of d – per-block log ratios or differences – by the median of the
+// Walsh averages (d_i+d_j)/2, i ≤ j, with the distribution-free interval of Wilcoxon's signed-rank test (Hodges &
+// Lehmann, Ann. Math. Stat. 34 (1963) 598; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed.,
+// sections 3.1–3.3). The distribution is exact up to 300 values, beyond that normal with continuity correction. Level
+// is the level asked for; the interval's coverage is at least that. Lo and Hi are ∓Inf where so few values cannot have
+// the level (0.95 needs 6 values, 0.987 needs 8).
 //
 // Zeros and ties stay: a Walsh average of exactly 0 counts for both signs. P is the p-value that is dual to the closed
-// interval, P ≤ 1−Level exactly when the interval excludes 0, and both err on the safe side for discrete data, because breaking
-// the ties at random could only shorten the interval (Noether, J. Amer. Stat. Assoc. 62 (1967) 184). Dropping zeros, as
-// Wilcoxon did, would discard the best evidence for "no difference".
+// interval, P ≤ 1−Level exactly when the interval excludes 0, and both err on the safe side for discrete data, because
+// breaking the ties at random could only shorten the interval (Noether, J. Amer. Stat. Assoc. 62 (1967) 184). Dropping
+// zeros, as Wilcoxon did, would discard the best evidence for "no difference".
 //
 // It is an error if d has fewer than two values or one that is not finite, or if level is not between 0 and 1.
 func HodgesLehmann(d []float64, level float64) (Test, error) {
@@ -60,8 +60,8 @@ func twoSided(m, c int, cdf func(c int) float64) float64 {
 	return min(1, 2*cdf(c))
 }
 
-// walshAtMost counts the Walsh averages of the ascending s that are at most v. Rounding keeps (a+b)/2 monotone in both, so one
-// pass with two pointers counts the pairs i ≤ j; halves first, so that the sum of two large values stays finite.
+// walshAtMost counts the Walsh averages of the ascending s that are at most v. Rounding keeps (a+b)/2 monotone in both,
+// so one pass with two pointers counts the pairs i ≤ j; halves first, so that the sum of two large values stays finite.
 func walshAtMost(s []float64, v float64) int {
 	count, j := 0, len(s)-1
 	for i := range s {

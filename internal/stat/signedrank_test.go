@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// depression is the Hamilton depression scale factor of nine patients before and after tranquilizer therapy: Hollander & Wolfe,
-// Nonparametric Statistical Methods, table 3.1. Examples 3.1–3.4 give θ̂ = −0.46, T+ = 5 and the interval (−0.786, −0.010) of
-// confidence 0.961; R's wilcox.test gives V = 5 and p = 0.03906.
+// depression is the Hamilton depression scale factor of nine patients before and after tranquilizer therapy: Hollander
+// & Wolfe, Nonparametric Statistical Methods, table 3.1. Examples 3.1–3.4 give θ̂ = −0.46, T+ = 5 and the interval
+// (−0.786, −0.010) of confidence 0.961; R's wilcox.test gives V = 5 and p = 0.03906.
 var depression = [2][]float64{
 	{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30},
 	{0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29},
@@ -40,8 +40,8 @@ func TestHodgesLehmannDepression(t *testing.T) {
 	}
 }
 
-// Darwin's heights of maize, crossed minus self-fertilised in eighths of an inch (Fisher, The Design of Experiments, section 17):
-// the ranks of the two negative differences sum to 24, exact p = 0.0413.
+// Darwin's heights of maize, crossed minus self-fertilised in eighths of an inch (Fisher, The Design of Experiments,
+// section 17): the ranks of the two negative differences sum to 24, exact p = 0.0413.
 func TestHodgesLehmannMaize(t *testing.T) {
 	h, err := HodgesLehmann([]float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}, 0.95)
 	if err != nil {
@@ -126,7 +126,8 @@ func TestHodgesLehmannMany(t *testing.T) {
 }
 
 func TestHodgesLehmannRefuses(t *testing.T) {
-	for name, d := range map[string][]float64{"none": nil, "one": {1}, "NaN": {1, math.NaN()}, "Inf": {1, math.Inf(-1), 2}} {
+	for name, d := range map[string][]float64{"none": nil, "one": {1}, "NaN": {1, math.NaN()},
+		"Inf": {1, math.Inf(-1), 2}} {
 		if _, err := HodgesLehmann(d, 0.95); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -141,7 +142,7 @@ func TestHodgesLehmannRefuses(t *testing.T) {
 		t.Errorf("five values at 95 %%: %+v, %v", few, err)
 	}
 	near(t, "p of five", few.P, 0.0625, 1e-15)
-	// 0.0625 is exactly the error of five values: the level 0.9375 can be had.
+	// 0.0625 is exactly the error of five values: the level 0.9375 is attainable.
 	if e, _ := HodgesLehmann([]float64{1, 2, 3, 4, 5}, 0.9375); e.Lo != 1 || e.Hi != 5 {
 		t.Errorf("five values at 93.75 %%: %+v", e)
 	}
@@ -220,7 +221,8 @@ func TestHodgesLehmannEquivariance(t *testing.T) {
 			moved[i], mirrored[len(d)-1-i] = shift+scale*v, -v
 		}
 		m, _ := HodgesLehmann(moved, 0.9)
-		for _, p := range [][2]float64{{m.Value, shift + scale*h.Value}, {m.Lo, shift + scale*h.Lo}, {m.Hi, shift + scale*h.Hi}} {
+		for _, p := range [][2]float64{{m.Value, shift + scale*h.Value}, {m.Lo, shift + scale*h.Lo},
+			{m.Hi, shift + scale*h.Hi}} {
 			if p[0] != p[1] && !(math.Abs(p[0]-p[1]) < 1e-9) {
 				t.Fatalf("moved: %v, want %v", p[0], p[1])
 			}

@@ -2,9 +2,10 @@ package stat
 
 import "math"
 
-// smoothest is the lowest BIC among curves that are none of the laws and yet have neither a step nor a bend: two laws at once, a power of N, a
-// cost that approaches a ceiling or a floor as N/(N+h) and h/(N+h) do. None of them is ever named. They are what a step has to beat, so that a
-// curve that the six laws miss is not called one, and a law that they beat is not called the law.
+// smoothest is the lowest BIC among curves other than the laws that have neither a step nor a bend: two laws
+// at once, a power of N, a cost that approaches a ceiling or a floor as N/(N+h) and h/(N+h) do. None of them is ever
+// named. They are what a step has to beat, so that a curve that the six laws miss is not called one, and a law that
+// they beat is not called the law.
 func smoothest(n, y []float64) float64 {
 	out := math.Inf(1)
 	laws := Laws()[1:]

@@ -7,16 +7,19 @@ import (
 )
 
 const (
-	stepSides  = 3 // the least sizes on either side of a step
-	stepPlaces = 2 // what the place of a step counts in parameters: it is searched for (see the false positives in package montecarlo)
+	stepSides = 3 // the least sizes on either side of a step
+	// what the place of a step counts in parameters: it is searched for (see the false positives in package montecarlo)
+	stepPlaces = 2
 	sideSizes  = 6 // a side with as many sizes has a law of its own
 )
 
-// Step is a jump of the cost between two neighbouring sizes: cost = c0 + c1·f(N) up to From, and Factor times that from To on.
+// Step is a jump of the cost between two neighbouring sizes: cost = c0 + c1·f(N) up to From, and Factor times that from
+// To on.
 type Step struct {
 	From, To float64 // the largest size before the jump and the smallest after it
 	Factor   Estimate
-	// Across is the cost at To as a multiple of that at From, as measured, free of any law: the centre of the blocks' ratios.
+	// Across is the cost at To as a multiple of that at From, as measured, free of any law: the centre of the blocks'
+	// ratios.
 	Across Estimate
 	// Law is the form apart from the step; Tied are the forms that do as well.
 	Law    Fit
@@ -66,7 +69,8 @@ func fitStep(l Law, p profile, varies bool, y []float64, split int) stepFit {
 	parameters := 3 + stepPlaces // c0, the factor, the place, the variance
 	if !varies {
 		s := scaleTo(make([]float64, len(y)), y, split)
-		return stepFit{fit: Fit{Law: l, C0: math.Exp(s.left), RSS: s.rss, BIC: bic(s.rss, len(y), parameters)}, split: split, factor: s.right - s.left}
+		return stepFit{fit: Fit{Law: l, C0: math.Exp(s.left), RSS: s.rss, BIC: bic(s.rss, len(y), parameters)}, split: split,
+			factor: s.right - s.left}
 	}
 	s := p.fit(y, split)
 	f := Fit{Law: l, RSS: s.rss, BIC: bic(s.rss, len(y), parameters+1)}
@@ -74,14 +78,17 @@ func fitStep(l Law, p profile, varies bool, y []float64, split int) stepFit {
 	return stepFit{fit: f, split: split, factor: s.right - s.left}
 }
 
-// step describes the chosen step: its factor, the law apart from it, and the sides by themselves where they have sizes enough.
+// step describes the chosen step: its factor, the law apart from it, and the sides by themselves where they have sizes
+// enough.
 func (g *GrowthFit) step(d costs, without [][]float64, steps []stepFit, o GrowthOptions) {
 	s := &steps[0]
 	p, ok := lawProfile(s.fit.Law, d.n)
 	out := &Step{From: d.n[s.split-1], To: d.n[s.split], Law: s.fit}
-	out.Factor = exponential(spread(s.factor, s.deletions(d.n, without, func(f stepFit) float64 { return f.factor }), o.Level))
+	out.Factor = exponential(spread(s.factor, s.deletions(d.n, without, func(f stepFit) float64 { return f.factor }),
+		o.Level))
 	out.Across = d.across(s.split, o.Level)
-	out.C0, out.C1 = coefficients(s.fit, without, o.Level, func(y []float64) Fit { return fitStep(s.fit.Law, p, ok, y, s.split).fit })
+	out.C0, out.C1 = coefficients(s.fit, without, o.Level,
+		func(y []float64) Fit { return fitStep(s.fit.Law, p, ok, y, s.split).fit })
 	for _, other := range steps[1:] {
 		if other.fit.BIC-s.fit.BIC <= tiedBIC {
 			out.Tied = append(out.Tied, other.fit.Law)
@@ -144,7 +151,8 @@ func distinctSizes(n []float64) bool {
 // exactly is the fit of costs that are all v.
 func exactly(v float64, blocks int, o GrowthOptions) GrowthFit {
 	point := func(x float64) Estimate { return Estimate{Value: x, Lo: x, Hi: x, Level: o.Level, N: blocks} }
-	g := GrowthFit{Best: Fit{Law: Constant, C0: v}, Named: true, Exact: true, C0: point(v), C1: point(0), Flat: o.Margin > 0}
+	g := GrowthFit{Best: Fit{Law: Constant, C0: v}, Named: true, Exact: true, C0: point(v), C1: point(0),
+		Flat: o.Margin > 0}
 	g.Fits = []Fit{g.Best}
 	none := point(0)
 	g.Constant = &none

@@ -133,7 +133,8 @@ func TestCeiling(t *testing.T) {
 	near(t, "base", g.Knee.Base.Value, 4e-6, 0.1e-6)
 	near(t, "ceiling", g.Knee.Ceiling.Value, 23e-6, 0.6e-6)
 	near(t, "break", g.Breaks.Value, 2000/(1-6.0/19), 60)
-	if never := fit(t, cache, costsOf(cache, at, 20, 0.02), 30e-6); never.Breaks != nil || !strings.Contains(never.Reason, "not reached") {
+	if never := fit(t, cache, costsOf(cache, at, 20, 0.02), 30e-6); never.Breaks != nil ||
+		!strings.Contains(never.Reason, "not reached") {
 		t.Errorf("a budget above the ceiling breaks at %+v, %q", never.Breaks, never.Reason)
 	}
 }
@@ -147,12 +148,14 @@ func TestBreaksWithStep(t *testing.T) {
 		reason     string
 		far, never bool
 	}{
-		"in the step":      {at: jumping(5.6, four), budget: 10e-6, in: true, lo: 1999, hi: 2001},
-		"below all":        {at: jumping(5.6, four), budget: 3e-6, reason: "exceeded at every size"},
-		"above all":        {at: jumping(5.6, four), budget: 30e-6, reason: "not reached"},
-		"before the step":  {at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 200, lo: 470, hi: 530},
-		"after the step":   {at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 3600, lo: 5200, hi: 5800},
-		"far beyond":       {at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 36000, lo: 55000, hi: 64000, far: true},
+		"in the step":     {at: jumping(5.6, four), budget: 10e-6, in: true, lo: 1999, hi: 2001},
+		"below all":       {at: jumping(5.6, four), budget: 3e-6, reason: "exceeded at every size"},
+		"above all":       {at: jumping(5.6, four), budget: 30e-6, reason: "not reached"},
+		"before the step": {at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 200, lo: 470, hi: 530},
+		"after the step": {at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 3600,
+			lo: 5200, hi: 5800},
+		"far beyond": {at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 36000, lo: 55000,
+			hi: 64000, far: true},
 		"down, only first": {at: jumping(0.5, four), budget: 3e-6, reason: "from the smallest size on"},
 	} {
 		g := fit(t, cache, costsOf(cache, c.at, 10, 0.01), c.budget)
@@ -166,7 +169,8 @@ func TestBreaksWithStep(t *testing.T) {
 			if b != nil || !strings.Contains(g.Reason, c.reason) {
 				t.Errorf("%s: %+v, %q", name, b, g.Reason)
 			}
-		case b == nil || g.BreaksInStep != c.in || g.Extrapolated != c.far || !(c.lo <= b.Value && b.Value <= c.hi) || !(b.Lo <= b.Value && b.Value <= b.Hi):
+		case b == nil || g.BreaksInStep != c.in || g.Extrapolated != c.far || !(c.lo <= b.Value && b.Value <= c.hi) ||
+			!(b.Lo <= b.Value && b.Value <= b.Hi):
 			t.Errorf("%s: %+v, in the step %v, extrapolated %v", name, b, g.BreaksInStep, g.Extrapolated)
 		case c.in && (b.Lo != 1999 || b.Hi != 2001):
 			t.Errorf("%s: %+v", name, b)
@@ -178,7 +182,8 @@ func TestBreaksWithStep(t *testing.T) {
 
 func TestFitGrowthOfCounts(t *testing.T) {
 	g := fit(t, cache, costsOf(cache, func(float64) float64 { return 8 }, 5, 0), 10)
-	if g.Best.Law != Constant || !g.Named || !g.Exact || !g.Flat || g.C0.Lo != 8 || g.C0.Hi != 8 || g.Band(77).Hi != 8 || g.Constant.Lo != 0 || g.Constant.Hi != 0 {
+	if g.Best.Law != Constant || !g.Named || !g.Exact || !g.Flat || g.C0.Lo != 8 || g.C0.Hi != 8 || g.Band(77).Hi != 8 ||
+		g.Constant.Lo != 0 || g.Constant.Hi != 0 {
 		t.Errorf("always 8: %+v", g)
 	}
 	if g.Breaks != nil || !strings.Contains(g.Reason, "not reached") {
@@ -187,10 +192,12 @@ func TestFitGrowthOfCounts(t *testing.T) {
 	if zero := fit(t, cache[:2], [][]float64{{0, 0}, {0, 0}}, math.NaN()); !zero.Exact || zero.C0.Hi != 0 {
 		t.Errorf("always 0: %+v", zero)
 	}
-	if _, err := FitGrowth([]float64{5, 5}, [][]float64{{8}, {8}}, GrowthOptions{Level: 0.95, Budget: math.NaN()}); err == nil {
+	if _, err := FitGrowth([]float64{5, 5}, [][]float64{{8}, {8}},
+		GrowthOptions{Level: 0.95, Budget: math.NaN()}); err == nil {
 		t.Error("one size twice: no error")
 	}
-	if _, err := FitGrowth([]float64{1, math.NaN()}, [][]float64{{8}, {8}}, GrowthOptions{Level: 0.95, Budget: math.NaN()}); err == nil {
+	if _, err := FitGrowth([]float64{1, math.NaN()}, [][]float64{{8}, {8}},
+		GrowthOptions{Level: 0.95, Budget: math.NaN()}); err == nil {
 		t.Error("a size that is none: no error")
 	}
 	jump := fit(t, cache, costsOf(cache, jumping(66.0/8, func(float64) float64 { return 8 }), 5, 0), math.NaN())
@@ -235,13 +242,15 @@ func TestLawWithinTheMargin(t *testing.T) {
 				t.Fatal(err)
 			}
 			if g.Named != named || named && (g.Best.Law != Linear || g.Step != nil || g.Knee != nil) {
-				t.Errorf("%s, margin %v: named %v (%s), step %v, knee %v, %q", name, margin, g.Named, g.Best.Law, g.Step, g.Knee, g.Reason)
+				t.Errorf("%s, margin %v: named %v (%s), step %v, knee %v, %q", name, margin, g.Named, g.Best.Law, g.Step,
+					g.Knee, g.Reason)
 			}
 		}
 	}
 }
 
-// What is measured across a step is free of the form: here one that grows before it and is constant beyond, which no form times a factor is.
+// What is measured across a step is free of the form: here one that grows before it and is constant beyond, which no
+// form times a factor is.
 func TestAcrossAStep(t *testing.T) {
 	sizes := []float64{10, 20, 50, 100, 200, 500, 1000, 1999, 2001, 3000, 5000, 7000, 10000}
 	at := func(n float64) float64 {
@@ -255,7 +264,8 @@ func TestAcrossAStep(t *testing.T) {
 		t.Fatalf("step %+v, %q", g.Step, g.Reason)
 	}
 	want := 23 / at(1999)
-	if a := g.Step.Across; a.Lo > want || a.Hi < want || a.Hi-a.Lo > 0.1*want || math.Abs(g.Step.Factor.Value/want-1) < 0.02 {
+	if a := g.Step.Across; a.Lo > want || a.Hi < want || a.Hi-a.Lo > 0.1*want ||
+		math.Abs(g.Step.Factor.Value/want-1) < 0.02 {
 		t.Errorf("across %+v, want %v; the form's factor is %v", a, want, g.Step.Factor.Value)
 	}
 }

@@ -2,8 +2,8 @@ package stat
 
 import "math"
 
-// StudentCDF is the probability that Student's t with df degrees of freedom is at most t, by the incomplete beta function
-// (Abramowitz & Stegun, 26.7.1).
+// StudentCDF is the probability that Student's t with df degrees of freedom is at most t, by the incomplete beta
+// function (Abramowitz & Stegun, 26.7.1).
 func StudentCDF(t, df float64) float64 {
 	if math.IsInf(t, 0) {
 		return (1 + math.Copysign(1, t)) / 2
@@ -15,8 +15,8 @@ func StudentCDF(t, df float64) float64 {
 	return tail
 }
 
-// StudentQuantile is the p-quantile of Student's t with df ≥ 1 degrees of freedom, 0 < p < 1, found by Newton's method, which bisection keeps
-// inside its bracket.
+// StudentQuantile is the p-quantile of Student's t with df ≥ 1 degrees of freedom, 0 < p < 1, found by Newton's method,
+// which bisection keeps inside its bracket.
 func StudentQuantile(p, df float64) float64 {
 	if !(p > 0 && p < 1) || !(df > 0) {
 		return math.NaN()
@@ -55,8 +55,8 @@ func studentDensity(t, df float64) float64 {
 	return math.Exp(a-b-(df+1)/2*math.Log1p(t*t/df)) / math.Sqrt(df*math.Pi)
 }
 
-// Beta is the regularized incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22) with the modified
-// method of Lentz.
+// Beta is the regularized incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22) with the
+// modified method of Lentz.
 func Beta(a, b, x float64) float64 {
 	switch {
 	case !(x > 0):

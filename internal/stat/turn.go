@@ -15,9 +15,11 @@ type Knee struct {
 	Estimate
 	// Base is the cost at N = 0.
 	Base Estimate
-	// Slope and Steeper are the cost of one more before and after the knee: the cost is linear on both sides. Nil of the other kind.
+	// Slope and Steeper are the cost of one more before and after the knee: the cost is linear on both sides. Nil of the
+	// other kind.
 	Slope, Steeper *Estimate
-	// Ceiling is the cost that Base + (Ceiling−Base)·(1 − knee/N) approaches: constant up to the knee, saturating beyond. Nil of the other kind.
+	// Ceiling is the cost that Base + (Ceiling−Base)·(1 − knee/N) approaches: constant up to the knee, saturating beyond.
+	// Nil of the other kind.
 	Ceiling *Estimate
 }
 
@@ -43,7 +45,7 @@ func (g *GrowthFit) turns(d costs, y []float64, without [][]float64, o GrowthOpt
 	}
 	beats := func(b float64) bool { return g.Best.BIC-b >= turnBIC && curve()-b >= turnBIC }
 	if g.Named && g.Best.BIC-curve() >= turnBIC {
-		g.Named, g.Reason = false, "a curve that is none of the six laws fits better"
+		g.Named, g.Reason = false, "a curve other than the six laws fits better"
 	}
 	bend, bendBIC := g.bend(d, y, beats)
 	steps := fitSteps(d.n, y)
@@ -57,11 +59,13 @@ func (g *GrowthFit) turns(d costs, y []float64, without [][]float64, o GrowthOpt
 	case math.IsNaN(at) || bendBIC <= s.fit.BIC-clearBIC:
 		return bend
 	default:
-		return turn{reason: fmt.Sprintf("a step between %v and %v and a bend near %.3g fit equally well", d.n[s.split-1], d.n[s.split], at)}
+		return turn{reason: fmt.Sprintf("a step between %v and %v and a bend near %.3g fit equally well", d.n[s.split-1],
+			d.n[s.split], at)}
 	}
 }
 
-// within reports whether the fit misses no size by more than the margin. Whatever describes such costs better is of no consequence, however sure it is.
+// within reports whether the fit misses no size by more than the margin. Whatever describes such costs better is of no
+// consequence, however sure it is.
 func (f Fit) within(n, y []float64, margin float64) bool {
 	for i := range n {
 		if math.Abs(y[i]-math.Log(f.At(n[i]))) > math.Log1p(margin) {
@@ -101,8 +105,8 @@ func (t turn) at() float64 {
 	return math.NaN()
 }
 
-// holds reports whether the blocks agree on a step: its factor exceeds the margin, and its interval excludes 1 at an error of 5 % over all the
-// places that were tried.
+// holds reports whether the blocks agree on a step: its factor exceeds the margin, and its interval excludes 1 at an
+// error of 5 % over all the places that were tried.
 func (s *stepFit) holds(d costs, without [][]float64, o GrowthOptions) bool {
 	places := len(d.n) - 2*stepSides + 1
 	e := spread(s.factor, s.deletions(d.n, without, func(f stepFit) float64 { return f.factor }), 1-0.05/float64(places))
