@@ -25,7 +25,8 @@ func (x *examiner) bpf() Check {
 	if v := x.read("proc/sys/kernel/unprivileged_bpf_disabled"); errors.Is(err, unix.EPERM) && v != "" {
 		c.Cause += "; kernel.unprivileged_bpf_disabled=" + v
 	}
-	c.Next = "experiments with BPF need root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and a container that allows bpf(2)"
+	c.Next = "experiments with BPF need root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and a container that allows " +
+		"bpf(2)"
 	return c
 }
 
@@ -55,7 +56,8 @@ func (x *examiner) bpfLSM() Check {
 		}
 		c.Next = "run as root, or with CAP_BPF, CAP_PERFMON and CAP_MAC_ADMIN"
 		if unix.Geteuid() == 0 {
-			c.Next = "root is refused: the container's profile, a lockdown of the kernel or the host above forbids it; use another host, or a virtual machine with a stock kernel"
+			c.Next = "root is refused: the container's profile, a lockdown of the kernel or the host above forbids it; use " +
+				"another host, or a virtual machine with a stock kernel"
 		}
 		return c
 	}
@@ -103,7 +105,8 @@ func loadBPF(kind, attach, function uint32) error {
 
 // moduleNames are the security modules, by their numbers from 100 (linux/lsm.h).
 var moduleNames = []string{
-	"capability", "selinux", "smack", "tomoyo", "apparmor", "yama", "loadpin", "safesetid", "lockdown", "bpf", "landlock", "ima", "evm", "ipe",
+	"capability", "selinux", "smack", "tomoyo", "apparmor", "yama", "loadpin", "safesetid", "lockdown", "bpf", "landlock",
+	"ima", "evm", "ipe",
 }
 
 // modules returns the active security modules: by lsm_list_modules(2), which needs Linux 6.8, or by securityfs.
@@ -138,7 +141,8 @@ const (
 // btfTail returns how many bytes follow a type of this kind with vlen members; ok is false for an unknown kind.
 func btfTail(kind, vlen int) (n int, ok bool) {
 	switch kind {
-	case 2, 7, 8, 9, 10, 11, btfKindFunc, 16, 18: // pointer, forward, typedef, volatile, const, restrict, function, float, type tag
+	// pointer, forward, typedef, volatile, const, restrict, function, float, type tag
+	case 2, 7, 8, 9, 10, 11, btfKindFunc, 16, 18:
 		return 0, true
 	case 1, 14, 17: // integer, variable, declaration tag
 		return 4, true

@@ -50,8 +50,10 @@ func TestBTFFunction(t *testing.T) {
 		t.Errorf("a struct was taken for a function: type %d", id)
 	}
 	for name, raw := range map[string][]byte{
-		"nothing": nil, "no hook": btf("first"), "torn header": good[:20], "torn types": good[:60], "other magic": append([]byte{0, 0}, good[2:]...),
-		"unknown kind": []byte(strings.Replace(string(good), string(binary.NativeEndian.AppendUint32(nil, 13<<24|1)), string(binary.NativeEndian.AppendUint32(nil, 30<<24|1)), 1)),
+		"nothing": nil, "no hook": btf("first"), "torn header": good[:20], "torn types": good[:60],
+		"other magic": append([]byte{0, 0}, good[2:]...),
+		"unknown kind": []byte(strings.Replace(string(good), string(binary.NativeEndian.AppendUint32(nil, 13<<24|1)),
+			string(binary.NativeEndian.AppendUint32(nil, 30<<24|1)), 1)),
 	} {
 		if id, ok := btfFunction(raw, lsmHook); ok {
 			t.Errorf("%s: type %d", name, id)
@@ -64,7 +66,8 @@ func FuzzBTF(f *testing.F) {
 	f.Add(btf())
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		defer memtest.Bound(t, len(raw))()
-		if id, ok := btfFunction(raw, lsmHook); ok && (id == 0 || len(raw) < btfHeader+int(id)*btfType || !strings.Contains(string(raw), lsmHook)) {
+		if id, ok := btfFunction(raw, lsmHook); ok && (id == 0 || len(raw) < btfHeader+int(id)*btfType ||
+			!strings.Contains(string(raw), lsmHook)) {
 			t.Errorf("type %d of %d bytes", id, len(raw))
 		}
 	})

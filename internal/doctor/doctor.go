@@ -121,7 +121,8 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 	d.Host, _ = os.Hostname() // stays empty if the host has none
 	began := monotonic()
 	before := x.pressures(ctx)
-	for _, step := range []func(context.Context, *Diagnosis){x.processors, x.children, x.kernelFeatures, x.generator, x.noise} {
+	for _, step := range []func(context.Context, *Diagnosis){x.processors, x.children, x.kernelFeatures,
+		x.generator, x.noise} {
 		step(ctx, d)
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("examine host: %w", context.Cause(ctx))
@@ -132,7 +133,8 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 	d.CPUs = x.cpus
 	d.Seconds = time.Duration(monotonic() - began).Seconds()
 	order := []string{groupGenerator, groupCPU, groupLimits, groupKernel, groupTools}
-	slices.SortStableFunc(d.Checks, func(a, b Check) int { return slices.Index(order, a.Group) - slices.Index(order, b.Group) })
+	slices.SortStableFunc(d.Checks,
+		func(a, b Check) int { return slices.Index(order, a.Group) - slices.Index(order, b.Group) })
 	return d, nil
 }
 

@@ -48,8 +48,10 @@ func TestExamine(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"timers", "real-time priority", "clock", "open files", "ephemeral ports", "listen backlog", "loopback", "source addresses", "lateness", "CPUs", "CPU quota",
-		"CPU frequency", "virtualisation", "steal", "CPU pressure", "child processes", "control groups", "user name spaces", "seccomp", "Landlock", "BPF", "BPF LSM",
+		"timers", "real-time priority", "clock", "open files", "ephemeral ports", "listen backlog", "loopback",
+		"source addresses", "lateness", "CPUs", "CPU quota",
+		"CPU frequency", "virtualisation", "steal", "CPU pressure", "child processes", "control groups", "user name spaces",
+		"seccomp", "Landlock", "BPF", "BPF LSM",
 		"instruction counter", "io_uring", "Java", "container runtime", "kubeconfig",
 	} {
 		if !seen[want] {
@@ -72,7 +74,8 @@ func TestExamine(t *testing.T) {
 		t.Errorf("the host was called %s and is called %s (%v)", name, after, err)
 	}
 	if group, err := proc.PlanCgroup("tare-doctor-x"); err == nil {
-		if left, err := filepath.Glob(filepath.Join(filepath.Dir(group), proc.CgroupName("doctor", "")+"*")); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(filepath.Join(filepath.Dir(group), proc.CgroupName("doctor", "")+"*")); err != nil ||
+			len(left) > 0 {
 			t.Errorf("control groups are left: %v (%v)", left, err)
 		}
 	}
@@ -97,7 +100,8 @@ func TestTrials(t *testing.T) {
 	if _, err := runTrial(t.Context(), self(t), trialNothing, nil); err != nil {
 		t.Errorf("nothing: %v", err)
 	}
-	if _, err := runTrial(t.Context(), self(t), "nonsense", nil); err == nil || !strings.Contains(err.Error(), "no trial") {
+	if _, err := runTrial(t.Context(), self(t), "nonsense", nil); err == nil ||
+		!strings.Contains(err.Error(), "no trial") {
 		t.Errorf("nonsense: %v", err)
 	}
 	if _, err := runTrial(t.Context(), "/nowhere/tare", trialNothing, nil); err == nil {
@@ -165,12 +169,20 @@ func sample() *Diagnosis {
 	differs := floor(0.0231)
 	differs.Differs, differs.Difference = true, -0.12
 	return &Diagnosis{
-		Schema: Schema, Tare: "0.1.0", Host: "host\x1b[31m", Kernel: "Linux 6.1.0", CPUs: 2, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Seconds: 14.2,
+		Schema: Schema, Tare: "0.1.0", Host: "host\x1b[31m", Kernel: "Linux 6.1.0", CPUs: 2,
+		Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Seconds: 14.2,
 		Checks: []Check{
-			{Group: groupGenerator, Name: "timers", State: OK, Found: "epoll_pwait2: late by p50 10.9 µs, p99 49.9 µs, max 441 µs; with real-time priority p50 9.68 µs, p99 21.2 µs, max 162 µs", Values: map[string]float64{"p50": 10.9e-6}},
-			{Group: groupGenerator, Name: "loopback", State: Broken, Found: "no connection within this host", Cause: "dial tcp 127.0.0.1:1: connect: network is unreachable", Next: "bring the loopback interface up: \"ip link set lo up\""},
-			{Group: groupCPU, Name: "steal", State: Limited, Found: "7.3% of the CPU time during this examination", Cause: "the hypervisor gave the CPUs to other machines while this one wanted them", Next: "measure on a machine with dedicated CPUs, or at another time; compare CPU time rather than wall time"},
-			{Group: groupKernel, Name: "BPF", State: Missing, Found: "no program could be loaded", Cause: "operation not permitted; kernel.unprivileged_bpf_disabled=2", Next: "experiments with BPF need root"},
+			{Group: groupGenerator, Name: "timers", State: OK,
+				Found: "epoll_pwait2: late by p50 10.9 µs, p99 49.9 µs, max 441 µs; with real-time priority p50 9.68 µs, p99 " +
+					"21.2 µs, max 162 µs", Values: map[string]float64{"p50": 10.9e-6}},
+			{Group: groupGenerator, Name: "loopback", State: Broken, Found: "no connection within this host",
+				Cause: "dial tcp 127.0.0.1:1: connect: network is unreachable",
+				Next:  "bring the loopback interface up: \"ip link set lo up\""},
+			{Group: groupCPU, Name: "steal", State: Limited, Found: "7.3% of the CPU time during this examination",
+				Cause: "the hypervisor gave the CPUs to other machines while this one wanted them",
+				Next:  "measure on a machine with dedicated CPUs, or at another time; compare CPU time rather than wall time"},
+			{Group: groupKernel, Name: "BPF", State: Missing, Found: "no program could be loaded",
+				Cause: "operation not permitted; kernel.unprivileged_bpf_disabled=2", Next: "experiments with BPF need root"},
 			{Group: groupTools, Name: "Java", State: Info, Found: "not found in JAVA_HOME or PATH"},
 		},
 		Lateness: &Lateness{Rate: 1000, Seconds: 2, Calls: 2000, P50: 11e-6, P99: 27e-6, Max: 1e-3, Achieved: 1},
@@ -227,8 +239,10 @@ func TestTextIsPlainAndNarrow(t *testing.T) {
 	}
 	none := sample()
 	none.Noise.Wall = nil
-	none.Noise.Work[2] = Work{Name: "start of a process", Pairs: 3, Error: "start process: resource temporarily unavailable"}
-	if s := text(t, none); !strings.Contains(s, "\n    start process: resource") || !strings.Contains(s, "no noise floor can be stated") || strings.Contains(s, "cannot be seen") {
+	none.Noise.Work[2] = Work{Name: "start of a process", Pairs: 3,
+		Error: "start process: resource temporarily unavailable"}
+	if s := text(t, none); !strings.Contains(s, "\n    start process: resource") ||
+		!strings.Contains(s, "no noise floor can be stated") || strings.Contains(s, "cannot be seen") {
 		t.Errorf("without a floor:\n%s", s)
 	}
 	good := sample()

@@ -32,18 +32,24 @@ func TestCPUQuota(t *testing.T) {
 	}{
 		"none":         {x: files("proc/self/cgroup", "0::/")},
 		"v2, no limit": {x: files("proc/self/cgroup", "0::/a", "sys/fs/cgroup/a/cpu.max", "max 100000")},
-		"v2":           {files("proc/self/cgroup", "0::/a", "sys/fs/cgroup/a/cpu.max", "50000 100000"), 0.5, "/sys/fs/cgroup/a"},
+		"v2": {files("proc/self/cgroup", "0::/a", "sys/fs/cgroup/a/cpu.max", "50000 100000"), 0.5,
+			"/sys/fs/cgroup/a"},
 		"v2, above": {
-			files("proc/self/cgroup", "0::/a/b/c", "sys/fs/cgroup/a/b/cpu.max", "150000 100000", "sys/fs/cgroup/a/b/c/cpu.max", "200000 100000"), 1.5, "/sys/fs/cgroup/a/b",
+			files("proc/self/cgroup", "0::/a/b/c", "sys/fs/cgroup/a/b/cpu.max", "150000 100000", "sys/fs/cgroup/a/b/c/cpu.max",
+				"200000 100000"), 1.5, "/sys/fs/cgroup/a/b",
 		},
-		"v2, top of a container": {files("proc/self/cgroup", "0::/", "sys/fs/cgroup/cpu.max", "20000 100000"), 0.2, "/sys/fs/cgroup"},
+		"v2, top of a container": {files("proc/self/cgroup", "0::/", "sys/fs/cgroup/cpu.max", "20000 100000"), 0.2,
+			"/sys/fs/cgroup"},
 		"v1": {
-			files("proc/self/cgroup", "3:memory:/m\n2:cpu,cpuacct:/a", "sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "25000", "sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "50000"),
+			files("proc/self/cgroup", "3:memory:/m\n2:cpu,cpuacct:/a", "sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "25000",
+				"sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "50000"),
 			0.5, "/sys/fs/cgroup/cpu,cpuacct/a",
 		},
-		"v1, no limit": {x: files("proc/self/cgroup", "2:cpu:/a", "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "-1", "sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000")},
+		"v1, no limit": {x: files("proc/self/cgroup", "2:cpu:/a", "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "-1",
+			"sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000")},
 		"v1, above": {
-			files("proc/self/cgroup", "2:cpu:/a/b", "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "70000", "sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000"), 0.7, "/sys/fs/cgroup/cpu/a",
+			files("proc/self/cgroup", "2:cpu:/a/b", "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "70000",
+				"sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000"), 0.7, "/sys/fs/cgroup/cpu/a",
 		},
 		"torn": {x: files("proc/self/cgroup", "0::/a\nx\n1:2", "sys/fs/cgroup/a/cpu.max", "50000")},
 	} {
@@ -68,14 +74,16 @@ func TestCPUList(t *testing.T) {
 
 func TestPortRange(t *testing.T) {
 	const file = "proc/sys/net/ipv4/ip_local_port_range"
-	for text, want := range map[string]State{"32768\t60999": OK, "1024\t65535": OK, "40000\t41000": Limited, "": Limited, "5 4": Limited, "0 70000": Limited, "x y": Limited} {
+	for text, want := range map[string]State{"32768\t60999": OK, "1024\t65535": OK, "40000\t41000": Limited, "": Limited,
+		"5 4": Limited, "0 70000": Limited, "x y": Limited} {
 		c := files(file, text).ports()
 		if c.State != want || c.State != OK && (c.Cause == "" || c.Next == "") {
 			t.Errorf("%q: %+v, want %s", text, c, want)
 		}
 	}
 	c := files(file, "32768 60999").ports()
-	if c.Values["rate_at_30s_timeout"] != 28232.0/30 || !strings.Contains(c.Found, "28232") || !strings.Contains(c.Found, "941/s") {
+	if c.Values["rate_at_30s_timeout"] != 28232.0/30 || !strings.Contains(c.Found, "28232") ||
+		!strings.Contains(c.Found, "941/s") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -85,9 +93,12 @@ func FuzzHostFiles(f *testing.F) {
 	f.Add("2:cpu,cpuacct:/../..", "-1", "", "1", "-1", "")
 	f.Fuzz(func(t *testing.T, group, quota, cpus, ports, queue, stat string) {
 		defer memtest.Bound(t, len(group)+len(quota)+len(cpus)+len(ports)+len(queue)+len(stat))()
-		x := files("proc/self/cgroup", group, "sys/fs/cgroup/a/cpu.max", quota, "sys/fs/cgroup/cpu.max", quota, "sys/devices/system/cpu/online", cpus,
-			"proc/sys/net/ipv4/ip_local_port_range", ports, "proc/sys/net/core/somaxconn", queue, "proc/stat", stat, "proc/pressure/cpu", stat, "proc/cpuinfo", stat)
-		for _, c := range []Check{x.quota(), x.ports(), x.listenQueue(), x.virtual(), x.governor(), steal(x.pressures(t.Context()), x.pressures(t.Context()))} {
+		x := files("proc/self/cgroup", group, "sys/fs/cgroup/a/cpu.max", quota, "sys/fs/cgroup/cpu.max", quota,
+			"sys/devices/system/cpu/online", cpus,
+			"proc/sys/net/ipv4/ip_local_port_range", ports, "proc/sys/net/core/somaxconn", queue, "proc/stat", stat,
+			"proc/pressure/cpu", stat, "proc/cpuinfo", stat)
+		for _, c := range []Check{x.quota(), x.ports(), x.listenQueue(), x.virtual(), x.governor(),
+			steal(x.pressures(t.Context()), x.pressures(t.Context()))} {
 			if c.Group == "" || c.Name == "" || c.State == "" || c.Found == "" {
 				t.Errorf("%+v", c)
 			}
@@ -112,9 +123,11 @@ func TestListenQueue(t *testing.T) {
 func TestGovernorAndClock(t *testing.T) {
 	const policy = "sys/devices/system/cpu/cpu%/cpufreq/scaling_governor"
 	for want, x := range map[State]*examiner{
-		Info:    files(),
-		OK:      files(strings.Replace(policy, "%", "0", 1), "performance", strings.Replace(policy, "%", "1", 1), "performance"),
-		Limited: files(strings.Replace(policy, "%", "0", 1), "performance", strings.Replace(policy, "%", "1", 1), "powersave"),
+		Info: files(),
+		OK: files(strings.Replace(policy, "%", "0", 1), "performance", strings.Replace(policy, "%", "1", 1),
+			"performance"),
+		Limited: files(strings.Replace(policy, "%", "0", 1), "performance",
+			strings.Replace(policy, "%", "1", 1), "powersave"),
 	} {
 		if c := x.governor(); c.State != want {
 			t.Errorf("%+v, want %s", c, want)
@@ -132,7 +145,8 @@ func TestGovernorAndClock(t *testing.T) {
 }
 
 func TestVirtual(t *testing.T) {
-	c := files("proc/cpuinfo", "processor : 0\nflags\t\t: fpu hypervisor lahf_lm\n", "sys/class/dmi/id/sys_vendor", "QEMU", ".dockerenv", "").virtual()
+	c := files("proc/cpuinfo", "processor : 0\nflags\t\t: fpu hypervisor lahf_lm\n", "sys/class/dmi/id/sys_vendor", "QEMU",
+		".dockerenv", "").virtual()
 	for _, want := range []string{"hypervisor", "QEMU", "container"} {
 		if !strings.Contains(c.Found, want) {
 			t.Errorf("no %s in %q", want, c.Found)
@@ -148,7 +162,8 @@ func TestStealAndPressure(t *testing.T) {
 		s := func(name string, v float64) metric.Sample {
 			return metric.Sample{Subject: probe.HostSubject, Metric: name, Value: v}
 		}
-		return samples{s(probe.Steal.Name, stolen), s(probe.HostAll.Name, all), s(probe.PressureCPU.Name, waited), s("elapsed", elapsed)}
+		return samples{s(probe.Steal.Name, stolen), s(probe.HostAll.Name, all), s(probe.PressureCPU.Name, waited),
+			s("elapsed", elapsed)}
 	}
 	before := at(1, 100, 10, 1000)
 	for _, c := range []struct {
@@ -200,7 +215,8 @@ func TestSpread(t *testing.T) {
 	for i := range 100 {
 		ns = append(ns, float64((i*37)%100+1)*1e3)
 	}
-	if s := spreadOf(ns); s.p50 != 50*time.Microsecond || s.p99 != 99*time.Microsecond || s.max != 100*time.Microsecond || s.n != 100 {
+	if s := spreadOf(ns); s.p50 != 50*time.Microsecond || s.p99 != 99*time.Microsecond ||
+		s.max != 100*time.Microsecond || s.n != 100 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -211,7 +227,8 @@ func TestTimersMeasure(t *testing.T) {
 		if c.State == Broken {
 			t.Errorf("%+v", c)
 		}
-		if c.Name == "timers" && (c.Values["sleeps"] < 5 || c.Values["p99"] < c.Values["p50"] || c.Values["max"] < c.Values["p99"]) {
+		if c.Name == "timers" && (c.Values["sleeps"] < 5 || c.Values["p99"] < c.Values["p50"] ||
+			c.Values["max"] < c.Values["p99"]) {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -227,7 +244,8 @@ func TestOneCPUGetsNoPriority(t *testing.T) {
 
 func TestRefusalOfPriority(t *testing.T) {
 	x := files("proc/self/cgroup", "2:cpu,cpuacct:/a", "sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us", "0")
-	if cause, next := x.explainRefusal(); !strings.Contains(cause, "/sys/fs/cgroup/cpu,cpuacct/a has no real-time budget") || next == "" {
+	if cause, next := x.explainRefusal(); !strings.Contains(cause,
+		"/sys/fs/cgroup/cpu,cpuacct/a has no real-time budget") || next == "" {
 		t.Errorf("%s; %s", cause, next)
 	}
 	for name, x := range map[string]*examiner{
@@ -269,7 +287,8 @@ func TestLatenessIsMeasured(t *testing.T) {
 		t.Errorf("%+v", *late)
 	}
 	// A server that is not there is no measurement.
-	if late, c := lateness(t.Context(), netip.MustParseAddrPort("127.0.0.1:1"), 200*time.Millisecond); late != nil || c.State != Broken || c.Cause == "" {
+	if late, c := lateness(t.Context(), netip.MustParseAddrPort("127.0.0.1:1"), 200*time.Millisecond); late != nil ||
+		c.State != Broken || c.Cause == "" {
 		t.Errorf("%+v, %+v", late, c)
 	}
 }

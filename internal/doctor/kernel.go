@@ -21,7 +21,8 @@ func (x *examiner) children(ctx context.Context, d *Diagnosis) {
 	c := Check{Group: groupLimits, Name: "child processes", State: OK, Found: "started and ended one"}
 	if _, err := runTrial(ctx, x.Self, trialNothing, nil); err != nil {
 		c.State, c.Found, c.Cause = Broken, "this program cannot start itself", err.Error()
-		c.Next = "run tare from a file that may be executed (no noexec mount), with room for more processes (ulimit -u, pids.max)"
+		c.Next = "run tare from a file that may be executed (no noexec mount), with room for more processes (ulimit -u, " +
+			"pids.max)"
 	}
 	d.add(c, cgroup(), x.namespaces(ctx))
 }
@@ -44,8 +45,11 @@ func cgroup() Check {
 			c.Next = "rmdir " + g.Path()
 		}
 	} else {
-		c.State, c.Found, c.Cause = Missing, "no group with a CPU limit could be made: embedded targets are held back by a calibrated throttle instead", err.Error()
-		c.Next = "run as root, or have systemd delegate the cpu controller: \"systemd-run --user --scope -p Delegate=yes tare …\""
+		c.State, c.Found, c.Cause = Missing,
+			"no group with a CPU limit could be made: embedded targets are held back by a calibrated throttle instead",
+			err.Error()
+		c.Next = "run as root, or have systemd delegate the cpu controller: \"systemd-run --user --scope -p Delegate=yes " +
+			"tare …\""
 	}
 	if err := undo(); err != nil {
 		c.Cause = strings.TrimPrefix(c.Cause+"; the cpu controller stays handed out: "+err.Error(), "; ")
@@ -93,7 +97,8 @@ func (x *examiner) namespaces(ctx context.Context) Check {
 	err := tryUserNamespace(ctx, x.Self)
 	if unix.Geteuid() == 0 && err == nil {
 		c.Found = "made one as root and one as nobody, with root's rights in them"
-		_, ordinary := runTrial(ctx, "/proc/self/exe", trialOrdinary, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
+		_, ordinary := runTrial(ctx, "/proc/self/exe", trialOrdinary,
+			&syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
 		if ordinary != nil {
 			c.State, c.Found = Limited, "made one as root, and none as nobody"
 			err = ordinary
@@ -106,7 +111,8 @@ func (x *examiner) namespaces(ctx context.Context) Check {
 		c.State, c.Found = Missing, "none could be made"
 	}
 	c.Cause = err.Error()
-	for _, knob := range []string{"user/max_user_namespaces", "kernel/unprivileged_userns_clone", "kernel/apparmor_restrict_unprivileged_userns"} {
+	for _, knob := range []string{"user/max_user_namespaces", "kernel/unprivileged_userns_clone",
+		"kernel/apparmor_restrict_unprivileged_userns"} {
 		if v := x.read("proc/sys/" + knob); v != "" {
 			c.Cause += fmt.Sprintf("; %s=%s", strings.ReplaceAll(knob, "/", "."), v)
 		}
@@ -134,7 +140,8 @@ func (x *examiner) landlock(ctx context.Context) Check {
 	c := Check{Group: groupKernel, Name: "Landlock", State: OK}
 	const versionFlag = 1
 	abi, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, versionFlag)
-	c.Next = "experiments with Landlock need Linux 5.13 with CONFIG_SECURITY_LANDLOCK and landlock in the boot parameter lsm="
+	c.Next = "experiments with Landlock need Linux 5.13 with CONFIG_SECURITY_LANDLOCK and landlock in the boot " +
+		"parameter lsm="
 	switch {
 	case e == unix.EOPNOTSUPP:
 		c.State, c.Found, c.Cause = Missing, "in the kernel, and off", "the boot parameter lsm= leaves it out"
@@ -172,7 +179,8 @@ func (x *examiner) perf() Check {
 		if v := x.read("proc/sys/kernel/perf_event_paranoid"); v != "" {
 			c.Cause += "; kernel.perf_event_paranoid=" + v
 		}
-		c.Next = "sysctl -w kernel.perf_event_paranoid=1, or CAP_PERFMON; in a container also a seccomp profile that allows perf_event_open(2)"
+		c.Next = "sysctl -w kernel.perf_event_paranoid=1, or CAP_PERFMON; in a container also a seccomp profile that " +
+			"allows perf_event_open(2)"
 	}
 	return c
 }
@@ -180,7 +188,8 @@ func (x *examiner) perf() Check {
 func countInstructions() (uint64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_HARDWARE, Config: unix.PERF_COUNT_HW_INSTRUCTIONS, Bits: unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv}
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_HARDWARE, Config: unix.PERF_COUNT_HW_INSTRUCTIONS,
+		Bits: unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv}
 	attr.Size = uint32(unsafe.Sizeof(attr))
 	fd, err := unix.PerfEventOpen(&attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {

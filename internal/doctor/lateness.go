@@ -36,11 +36,13 @@ func lateness(ctx context.Context, addr netip.AddrPort, length time.Duration) (*
 		c.Next = "every run offers load in this way: see the checks above"
 		return nil, c
 	}
-	c.Found = fmt.Sprintf("%d/s for %s on loopback: sent late by p50 %s, p99 %s, max %s; %s of the calls due were sent", latenessRate, unit.Seconds(late.Seconds),
+	c.Found = fmt.Sprintf("%d/s for %s on loopback: sent late by p50 %s, p99 %s, max %s; %s of the calls due were sent",
+		latenessRate, unit.Seconds(late.Seconds),
 		unit.Seconds(late.P50), unit.Seconds(late.P99), unit.Seconds(late.Max), unit.Share(late.Achieved))
 	c.Values = map[string]float64{"p50": late.P50, "p99": late.P99, "max": late.Max, "achieved_ratio": late.Achieved}
 	if late.P99 > latenessLimit.Seconds() || late.Achieved < 0.99 {
-		c.State, c.Cause = Limited, "the generator itself came late: runs here end as invalid unless answers take more than ten times its p99"
+		c.State, c.Cause = Limited, "the generator itself came late: runs here end as invalid unless answers take more "+
+			"than ten times its p99"
 		c.Next = "stop what else runs here, allow more CPUs, or give the generator a CPU of its own (pin)"
 	}
 	return late, c
@@ -69,7 +71,8 @@ func measureLateness(ctx context.Context, addr netip.AddrPort, length time.Durat
 	}
 	h := &sum.lateness
 	return &Lateness{
-		Rate: latenessRate, Seconds: (g.End - g.Start).Seconds(), Calls: sum.response.Count(), Achieved: float64(g.Sent) / float64(max(g.Offered, 1)),
-		P50: h.Quantile(.5) / 1e9, P99: h.Quantile(.99) / 1e9, Max: float64(h.Max()) / 1e9,
+		Rate: latenessRate, Seconds: (g.End - g.Start).Seconds(), Calls: sum.response.Count(),
+		Achieved: float64(g.Sent) / float64(max(g.Offered, 1)),
+		P50:      h.Quantile(.5) / 1e9, P99: h.Quantile(.99) / 1e9, Max: float64(h.Max()) / 1e9,
 	}, nil
 }

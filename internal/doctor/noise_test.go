@@ -12,8 +12,8 @@ import (
 	"tare/internal/stat"
 )
 
-// synthetic is work whose every sample takes 5 ms times e^N(0, σ): a host with known noise. A drift makes it slower and slower, and arms differ by
-// effect where the second of the two is known.
+// synthetic is work whose every sample takes 5 ms times e^N(0, σ): a host with known noise. A drift makes it slower and
+// slower, and arms differ by effect where the second of the two is known.
 type synthetic struct {
 	now   int64
 	rng   *rand.Rand
@@ -62,7 +62,8 @@ func TestFloorOfKnownNoise(t *testing.T) {
 				}
 			}
 			slices.Sort(ratios)
-			// Student's quantile for 19 degrees of freedom is 7 % above the normal one; larger noise takes longer, so there are fewer pairs.
+			// Student's quantile for 19 degrees of freedom is 7 % above the normal one; larger noise takes longer, so there are
+			// fewer pairs.
 			if mid := stat.SortedQuantile(ratios, .5); mid < 0.9 || mid > 1.25 {
 				t.Errorf("σ %v, %v: the floor is %.3f of the truth in the middle", sigma, length, mid)
 			}
@@ -77,7 +78,8 @@ func TestFloorOfKnownNoise(t *testing.T) {
 	}
 }
 
-// TestFloorMeansWhatItSays carries out runs of 2 minutes in which one arm is slower: at the floor every other run sees it, far below hardly any.
+// TestFloorMeansWhatItSays carries out runs of 2 minutes in which one arm is slower: at the floor every other run sees
+// it, far below hardly any.
 func TestFloorMeansWhatItSays(t *testing.T) {
 	const rounds, sigma = 300, 0.05
 	seen := map[float64]int{}
@@ -97,7 +99,8 @@ func TestFloorMeansWhatItSays(t *testing.T) {
 	}
 	for times, want := range map[float64][2]float64{0.25: {0, 0.15}, 1: {0.38, 0.66}, 1.43: {0.68, 0.92}, 2: {0.93, 1}} {
 		if got := float64(seen[times]) / rounds; got < want[0] || got > want[1] {
-			t.Errorf("a difference of %v floors was seen in %.0f %% of the runs, want %.0f to %.0f %%", times, got*100, want[0]*100, want[1]*100)
+			t.Errorf("a difference of %v floors was seen in %.0f %% of the runs, want %.0f to %.0f %%", times, got*100,
+				want[0]*100, want[1]*100)
 		}
 	}
 }
@@ -116,7 +119,8 @@ func TestDriftIsNoDifference(t *testing.T) {
 	}
 }
 
-// TestDifferenceBetweenTheArmsIsSeen: what is not equal is reported as a difference, so that a host on which it happens is not trusted.
+// TestDifferenceBetweenTheArmsIsSeen: what is not equal is reported as a difference, so that a host on which it happens
+// is not trusted.
 func TestDifferenceBetweenTheArmsIsSeen(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	pairs := make([][2]effort, 400)
@@ -154,7 +158,8 @@ func TestSumUpTakesTheWorst(t *testing.T) {
 		series2.pairs[i] = [2]effort{{draw(.01), draw(.1)}, {draw(.01), draw(.1)}}
 	}
 	n := summarize([]micro{{name: "a"}, {name: "b"}}, []series{series1, series2})
-	if n := summarize([]micro{{name: "a"}, {name: "b"}}, []series{series1, {err: errors.New("bad")}}); n.Wall != nil || n.CPU != nil || n.Work[0].Wall == nil || n.Work[1].Error != "bad" {
+	if n := summarize([]micro{{name: "a"}, {name: "b"}}, []series{series1, {err: errors.New("bad")}}); n.Wall != nil ||
+		n.CPU != nil || n.Work[0].Wall == nil || n.Work[1].Error != "bad" {
 		t.Errorf("a floor for all, though half the work failed: %+v", n)
 	}
 	if *n.Wall != n.Work[0].Wall.Ratio || *n.CPU != n.Work[1].CPU.Ratio {
@@ -189,7 +194,8 @@ func TestInterleave(t *testing.T) {
 		t.Errorf("the order of the work does not vary: %v", firstOfRound)
 	}
 	// All work failed: it ends, though no time passes.
-	still := interleave(t.Context(), []micro{{"d", func(context.Context) (effort, error) { return effort{}, errBad }}}, time.Hour, rand.New(rand.NewPCG(1, 1)), func() int64 { return 0 })
+	still := interleave(t.Context(), []micro{{"d", func(context.Context) (effort, error) { return effort{}, errBad }}},
+		time.Hour, rand.New(rand.NewPCG(1, 1)), func() int64 { return 0 })
 	if still[0].err == nil {
 		t.Error("no error")
 	}
@@ -217,8 +223,8 @@ func TestPairsGoBothWaysRound(t *testing.T) {
 	}
 }
 
-// TestBurstsAreCovered: a host that is now and then disturbed for half a second at a time, as shared ones are. Floors then differ more from one
-// examination to the next, but the interval still holds the truth.
+// TestBurstsAreCovered: a host that is now and then disturbed for half a second at a time, as shared ones are. Floors
+// then differ more from one examination to the next, but the interval still holds the truth.
 func TestBurstsAreCovered(t *testing.T) {
 	const rounds = 200
 	covered := 0
@@ -249,8 +255,8 @@ func TestBurstsAreCovered(t *testing.T) {
 	t.Logf("covered %d of %d", covered, rounds)
 }
 
-// TestBlockNoise: the noise of a block is that of its medians. Of 16 values with a standard deviation of 1 % the median has about
-// 1.25 · 1 % ÷ √16, and the ratio of two such √2 times that: 0.44 %.
+// TestBlockNoise: the noise of a block is that of its medians. Of 16 values with a standard deviation of 1 % the median
+// has about 1.25 · 1 % ÷ √16, and the ratio of two such √2 times that: 0.44 %.
 func TestBlockNoise(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	pairs := make([][2]effort, 16*400)

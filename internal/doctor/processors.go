@@ -74,7 +74,8 @@ func (x *examiner) quota() Check {
 		return c
 	}
 	c.State, c.Found = Limited, fmt.Sprintf("%s CPUs by control group %s", unit.Number(share), group)
-	c.Cause = "when tare and its target have used up their share, the kernel stops both for the rest of the period, usually 100 ms: that looks like the target's fault"
+	c.Cause = "when tare and its target have used up their share, the kernel stops both for the rest of the period, " +
+		"usually 100 ms: that looks like the target's fault"
 	c.Next = "raise the limit of this container or service above what tare and its target need, or run outside of it"
 	c.Values = map[string]float64{"cpus": share}
 	return c
@@ -98,7 +99,8 @@ func (x *examiner) cpuQuota() (share float64, group string, found bool) {
 		switch {
 		case len(part) != 3:
 		case part[1] == "":
-			strictest(path.Join("sys/fs/cgroup", part[2]), "sys/fs/cgroup/cpu.max", func(dir string) (float64, bool) { return quotaV2(x.read(dir + "/cpu.max")) })
+			strictest(path.Join("sys/fs/cgroup", part[2]), "sys/fs/cgroup/cpu.max",
+				func(dir string) (float64, bool) { return quotaV2(x.read(dir + "/cpu.max")) })
 		case strings.Contains(","+part[1]+",", ",cpu,"):
 			for _, mount := range []string{"sys/fs/cgroup/" + part[1], "sys/fs/cgroup/cpu"} {
 				strictest(path.Join(mount, part[2]), mount+"/cpu.cfs_quota_us", func(dir string) (float64, bool) {
@@ -113,7 +115,8 @@ func (x *examiner) cpuQuota() (share float64, group string, found bool) {
 // ownCPUGroups returns the directories where this process's group of the v1 cpu controller may be visible.
 func (x *examiner) ownCPUGroups() []string {
 	for line := range strings.Lines(x.read("proc/self/cgroup")) {
-		if part := strings.SplitN(strings.TrimSpace(line), ":", 3); len(part) == 3 && strings.Contains(","+part[1]+",", ",cpu,") {
+		if part := strings.SplitN(strings.TrimSpace(line), ":", 3); len(part) == 3 &&
+			strings.Contains(","+part[1]+",", ",cpu,") {
 			return []string{path.Join("sys/fs/cgroup", part[1], part[2]), path.Join("sys/fs/cgroup/cpu", part[2])}
 		}
 	}
@@ -144,7 +147,8 @@ func (x *examiner) governor() Check {
 	case len(governors) == 0:
 		c.State, c.Found = Info, "the host shows no frequency governor, as most virtual machines"
 	case len(governors) > 1 || governors[0] != "performance":
-		c.State, c.Cause = Limited, "the frequency follows the load, so that the CPU time of a call depends on how busy the host is"
+		c.State, c.Cause = Limited, "the frequency follows the load, so that the CPU time of a call depends on how busy "+
+			"the host is"
 		c.Next = "for the length of a run: \"cpupower frequency-set -g performance\""
 	}
 	return c
@@ -164,7 +168,8 @@ func (x *examiner) clockSource() Check {
 	c.Values = map[string]float64{"seconds_per_reading": cost / 1e9}
 	c.Found = fmt.Sprintf("%s, %s for a reading", orUnknown(source), unit.Seconds(cost/1e9))
 	if cost > slowClock {
-		c.State, c.Cause = Limited, "the clock is not read in user space: source "+orUnknown(source)+" needs a system call or a device each time"
+		c.State, c.Cause = Limited, "the clock is not read in user space: source "+orUnknown(
+			source)+" needs a system call or a device each time"
 		c.Next = "boot with clocksource=tsc if the machine's counter is stable (dmesg | grep -i tsc)"
 	}
 	return c

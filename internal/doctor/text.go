@@ -78,7 +78,8 @@ func (n *Noise) text(b *bytes.Buffer) {
 			f    *Floor
 		}{{"wall", w.Wall}, {"CPU", w.CPU}} {
 			if m.f != nil && m.f.Differs {
-				fmt.Fprintf(b, "    %s\n", wrap(fmt.Sprintf("its equal arms differed by %s of %s time, which is more than chance explains: do not trust small differences here",
+				fmt.Fprintf(b, "    %s\n", wrap(fmt.Sprintf("its equal arms differed by %s of %s time, which is more than "+
+					"chance explains: do not trust small differences here",
 					unit.Share(m.f.Difference), m.name), 4))
 			}
 		}

@@ -38,10 +38,12 @@ func (x *examiner) timers(ctx context.Context) []Check {
 	plain, call, err := x.oversleep(ctx, length, false)
 	if err != nil {
 		return []Check{
-			{Group: groupGenerator, Name: "timers", State: Broken, Found: "no thread could be made to sleep", Cause: err.Error(), Next: "find out what blocks epoll and clock_nanosleep: a seccomp profile?"},
+			{Group: groupGenerator, Name: "timers", State: Broken, Found: "no thread could be made to sleep", Cause: err.Error(),
+				Next: "find out what blocks epoll and clock_nanosleep: a seccomp profile?"},
 		}
 	}
-	timer := Check{Group: groupGenerator, Name: "timers", State: OK, Found: call + ": late by " + plain.String(), Values: plain.values("")}
+	timer := Check{Group: groupGenerator, Name: "timers", State: OK, Found: call + ": late by " + plain.String(),
+		Values: plain.values("")}
 	best := plain
 	priority, refused := x.priority()
 	if refused == nil {
@@ -54,7 +56,8 @@ func (x *examiner) timers(ctx context.Context) []Check {
 	switch {
 	case best.p99 > timerUsable:
 		timer.State = Limited
-		timer.Cause = "sleeping threads wake more than 1 ms late: the host is busy, short of CPU, or its kernel has no high-resolution timers (" + x.resolution() + ")"
+		timer.Cause = "sleeping threads wake more than 1 ms late: the host is busy, short of CPU, or its kernel has no " +
+			"high-resolution timers (" + x.resolution() + ")"
 		timer.Next = "stop what else runs here, or give tare a CPU of its own (pin); runs here can end as invalid"
 	case best.p99 > timerGood:
 		timer.State, timer.Cause = Limited, "sleeping threads wake late: others use the CPUs, or the hypervisor does"
@@ -86,12 +89,14 @@ func spreadOf(ns []float64) spread {
 
 // String is "p50 3 µs, p99 40 µs, max 310 µs".
 func (s spread) String() string {
-	return fmt.Sprintf("p50 %s, p99 %s, max %s", unit.Seconds(s.p50.Seconds()), unit.Seconds(s.p99.Seconds()), unit.Seconds(s.max.Seconds()))
+	return fmt.Sprintf("p50 %s, p99 %s, max %s", unit.Seconds(s.p50.Seconds()), unit.Seconds(s.p99.Seconds()),
+		unit.Seconds(s.max.Seconds()))
 }
 
 func (s spread) values(prefix string) map[string]float64 {
 	return map[string]float64{
-		prefix + "p50": s.p50.Seconds(), prefix + "p99": s.p99.Seconds(), prefix + "max": s.max.Seconds(), prefix + "sleeps": float64(s.n),
+		prefix + "p50": s.p50.Seconds(), prefix + "p99": s.p99.Seconds(), prefix + "max": s.max.Seconds(), prefix +
+			"sleeps": float64(s.n),
 	}
 }
 
@@ -143,7 +148,8 @@ func sleeper(ctx context.Context, length time.Duration, rng *rand.Rand) (spread,
 func sleepEpoll(fd int, ns int64) syscall.Errno {
 	var ev unix.EpollEvent
 	ts := unix.NsecToTimespec(ns)
-	_, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(fd), uintptr(unsafe.Pointer(&ev)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	_, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(fd), uintptr(unsafe.Pointer(&ev)), 1,
+		uintptr(unsafe.Pointer(&ts)), 0, 0)
 	return e
 }
 
@@ -155,12 +161,14 @@ func sleepNano(_ int, ns int64) syscall.Errno {
 
 // realtime gives the calling thread real-time priority, as the engine does for open loops.
 func realtime() error {
-	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1,
+		Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
 }
 
 // priority tries SCHED_FIFO. The error says that the host does not grant it, or that it should not be used.
 func (x *examiner) priority() (Check, error) {
-	c := Check{Group: groupGenerator, Name: "real-time priority", State: OK, Found: "SCHED_FIFO granted to a thread of its own"}
+	c := Check{Group: groupGenerator, Name: "real-time priority", State: OK,
+		Found: "SCHED_FIFO granted to a thread of its own"}
 	if x.cpus < 2 {
 		c.State, c.Found = Limited, "not asked for"
 		c.Cause = "only one CPU is allowed: a thread before all others there would stop the Go runtime"
@@ -180,15 +188,18 @@ func (x *examiner) priority() (Check, error) {
 	return c, err
 }
 
-// explainRefusal says why there is no real-time priority. On an idle host that makes no difference, so no action is needed.
+// explainRefusal says why there is no real-time priority. On an idle host that makes no difference, so no action is
+// needed.
 func (x *examiner) explainRefusal() (cause, next string) {
 	const waits = ", so the load generator waits its turn behind other processes"
 	for _, group := range x.ownCPUGroups() {
 		if x.read(group+"/cpu.rt_runtime_us") == "0" {
 			return "control group /" + group + " has no real-time budget (cpu.rt_runtime_us is 0)" + waits,
-				"run outside of this group, or as root: \"echo 100000 > /" + group + "/cpu.rt_runtime_us\"; on an idle host it makes no difference"
+				"run outside of this group, or as root: \"echo 100000 > /" + group +
+					"/cpu.rt_runtime_us\"; on an idle host it makes no difference"
 		}
 	}
 	return "this process has neither CAP_SYS_NICE nor an RLIMIT_RTPRIO" + waits,
-		"run as root, with CAP_SYS_NICE, or after \"ulimit -r 1\" has been allowed in /etc/security/limits.conf; on an idle host it makes no difference"
+		"run as root, with CAP_SYS_NICE, or after \"ulimit -r 1\" has been allowed in /etc/security/limits.conf; on an " +
+			"idle host it makes no difference"
 }

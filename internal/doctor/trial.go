@@ -140,7 +140,8 @@ func tryLandlock() (string, error) {
 		return "", fmt.Errorf("restrict: %w", e)
 	}
 	if err := tryOpen(file); !errors.Is(err, unix.EACCES) {
-		return "", fmt.Errorf("the rules were accepted, and yet the file that they refuse gave: %w", errors.Join(err, errNotRefused))
+		return "", fmt.Errorf("the rules were accepted, and yet the file that they refuse gave: %w",
+			errors.Join(err, errNotRefused))
 	}
 	return "rules were enforced and refused a file", nil
 }

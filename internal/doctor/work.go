@@ -94,7 +94,8 @@ func (x *examiner) fork(ctx context.Context) (effort, error) {
 		return effort{}, fmt.Errorf("start process: %w", err)
 	}
 	wall := monotonic() - from
-	return effort{wall: time.Duration(wall).Seconds(), cpu: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, nil
+	return effort{wall: time.Duration(wall).Seconds(),
+		cpu: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, nil
 }
 
 // total holds the times of a stream's calls.
@@ -104,13 +105,14 @@ var errNoCalls = errors.New("no call was answered")
 
 // awaitCalls waits for the calls in flight and collects their times. It fails if any call failed.
 func awaitCalls(ctx context.Context, s load.Stream) (*total, error) {
-	if err := s.Wait(ctx, callTimeout+time.Second, 200*time.Microsecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
+	if err := s.Wait(ctx, callTimeout+time.Second, 200*time.Microsecond,
+		func() bool { return s.Progress().Open() == 0 }); err != nil {
 		return nil, err
 	}
 	var sum total
 	for _, c := range s.Take() {
 		if c.Outcome != load.OK {
-			return nil, fmt.Errorf("%d of the calls to a server of our own ended as %s", c.Response.Count(), c.Outcome)
+			return nil, fmt.Errorf("%d of the calls to tare's own test server ended as %s", c.Response.Count(), c.Outcome)
 		}
 		sum.response.Merge(c.Response)
 		sum.lateness.Merge(c.Lateness)
@@ -126,7 +128,8 @@ const callTimeout = 5 * time.Second
 func openStream(ctx context.Context, addr netip.AddrPort) (load.Stream, error) {
 	return load.Open(ctx, load.Config{
 		Timeout: callTimeout, MaxConns: 16, Endpoint: load.Endpoint{Addr: addr, Host: addr.String(), Keys: 1},
-		Operations: []load.Operation{{Name: "get", Weight: 1, Expect: "200 ok", Wire: get{[]byte("GET / HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")}}},
+		Operations: []load.Operation{{Name: "get", Weight: 1, Expect: "200 ok",
+			Wire: get{[]byte("GET / HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")}}},
 	})
 }
 

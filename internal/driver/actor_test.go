@@ -131,9 +131,10 @@ func (a *actor) answer(r Request) Answer {
 func goodDescription() Description {
 	return Description{
 		Protocol: Protocol, Name: "actor", Version: "1",
-		Operations: []Operation{{Name: "empty", Harness: true}, {Name: "work", Expect: "done", SpanMS: 3, Rounds: 7, Most: 1000, Overhead: "empty"}},
-		Factors:    map[string][]string{"size": nil, "mode": {"fast", "slow"}},
-		Notes:      []string{"described by the test"},
+		Operations: []Operation{{Name: "empty", Harness: true}, {Name: "work", Expect: "done", SpanMS: 3, Rounds: 7,
+			Most: 1000, Overhead: "empty"}},
+		Factors: map[string][]string{"size": nil, "mode": {"fast", "slow"}},
+		Notes:   []string{"described by the test"},
 	}
 }
 
@@ -252,6 +253,7 @@ func (a *actor) program(t testing.TB) Program {
 		t.Fatal(err)
 	}
 	return Program{Name: "actor", Path: "/proc/self/exe", Env: []string{
-		roleEnv + "=" + string(text), "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0", // under the race detector each end takes a second otherwise
+		// under the race detector each end takes a second otherwise
+		roleEnv + "=" + string(text), "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0",
 	}}
 }

@@ -43,23 +43,27 @@ func parseAnswer(line []byte, r Request) (json.RawMessage, error) {
 		Next  string          `json:"next"`
 	}
 	if err := strictly(line, &a); err != nil {
-		return nil, fmt.Errorf("its answer to %s is not one: it said %s, where {\"id\":%d,\"ok\":…} or {\"id\":%d,\"error\":\"…\"} was expected (%w%s); "+
+		return nil, fmt.Errorf("its answer to %s is not one: it said %s, where {\"id\":%d,\"ok\":…} or "+
+			"{\"id\":%d,\"error\":\"…\"} was expected (%w%s); "+
 			"print to stderr, stdout is for answers", r.Do, quote(line), r.ID, r.ID, err, noNumber(line))
 	}
 	switch {
 	case a.ID == nil:
 		return nil, fmt.Errorf("its answer to %s has no id: it said %s; %d was asked", r.Do, quote(line), r.ID)
 	case *a.ID != r.ID:
-		return nil, fmt.Errorf("it answered request %d where %s, request %d, was asked: it said %s; each request has one answer, which carries its id", *a.ID, r.Do,
+		return nil, fmt.Errorf("it answered request %d where %s, request %d, was asked: it said %s; each request has one "+
+			"answer, which carries its id", *a.ID, r.Do,
 			r.ID, quote(line))
 	case a.OK != nil && a.Error != nil:
-		return nil, fmt.Errorf("its answer to %s holds ok and error: it said %s; an answer holds one of the two", r.Do, quote(line))
+		return nil, fmt.Errorf("its answer to %s holds ok and error: it said %s; an answer holds one of the two",
+			r.Do, quote(line))
 	case a.Error != nil && *a.Error == "":
 		return nil, fmt.Errorf("its answer to %s holds an error without words: it said %s", r.Do, quote(line))
 	case a.Error != nil:
 		return nil, &Failure{Do: r.Do, Said: *a.Error, Next: a.Next}
 	case a.OK == nil:
-		return nil, fmt.Errorf("its answer to %s holds neither ok nor error: it said %s; {\"id\":%d,\"ok\":{}} is the least", r.Do, quote(line), r.ID)
+		return nil, fmt.Errorf("its answer to %s holds neither ok nor error: it said %s; {\"id\":%d,\"ok\":{}} is the least",
+			r.Do, quote(line), r.ID)
 	}
 	return a.OK, nil
 }

@@ -48,7 +48,8 @@ func (t *Target) batch(ctx context.Context, a *arm, o Operation, n int) ([]load.
 		return nil, s.client.fail(fmt.Errorf("its answer to operate %s is wrong: %w", o.Name, err))
 	}
 	if names := c.names(); known && !slices.Equal(names, before) {
-		return nil, s.client.fail(fmt.Errorf("it counted %s of %s before, and %s now; what it counts is the same in all answers", quotedNames(before), o.Name, quotedNames(names)))
+		return nil, s.client.fail(fmt.Errorf("it counted %s of %s before, and %s now; what it counts is the same in all "+
+			"answers", quotedNames(before), o.Name, quotedNames(names)))
 	}
 	samples, from, err := c.complete(took, cpu, cpuErr)
 	if err != nil {
@@ -70,7 +71,8 @@ func (c Cost) complete(took, cpu time.Duration, cpuErr error) ([]load.BatchSampl
 	samples, each := c.samples(), float64(c.Calls)
 	if _, ok := c.Total[metric.CPU.Name]; !ok {
 		if cpuErr != nil {
-			return nil, from, fmt.Errorf("the program does not count cpu, and its CPU time cannot be read from outside: %w; let it count \"cpu\" itself, its own and its "+
+			return nil, from, fmt.Errorf("the program does not count cpu, and its CPU time cannot be read from outside: %w; "+
+				"let it count \"cpu\" itself, its own and its "+
 				"children's", cpuErr)
 		}
 		from.cpu = byTare
@@ -84,7 +86,8 @@ func (c Cost) complete(took, cpu time.Duration, cpuErr error) ([]load.BatchSampl
 }
 
 // recordCost records who measured and, for the notes, what the batch cost.
-func (t *Target) recordCost(a *arm, o Operation, c Cost, from sources, took time.Duration, samples []load.BatchSample) error {
+func (t *Target) recordCost(a *arm, o Operation, c Cost, from sources, took time.Duration,
+	samples []load.BatchSample) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a.counts[o.Name] = c.names()
@@ -92,7 +95,8 @@ func (t *Target) recordCost(a *arm, o Operation, c Cost, from sources, took time
 	case !known:
 		t.sources[o.Name] = from
 	case before != from:
-		return fmt.Errorf("%s: wall was counted by %s and cpu by %s under another treatment, and by %s and %s under this one: they cannot be compared",
+		return fmt.Errorf("%s: wall was counted by %s and cpu by %s under another treatment, and by %s and %s under this "+
+			"one: they cannot be compared",
 			a.program.Name, before.wall, before.cpu, from.wall, from.cpu)
 	}
 	if from.wall != byTare {

@@ -61,7 +61,8 @@ func (l launch) start(ctx context.Context) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &client{name: p.Name, child: child, lines: bufio.NewReaderSize(child.Out, lineBuffer), watched: make(chan struct{}), grace: l.grace}
+	c := &client{name: p.Name, child: child, lines: bufio.NewReaderSize(child.Out, lineBuffer),
+		watched: make(chan struct{}), grace: l.grace}
 	if c.grace <= 0 {
 		c.grace = defaultGrace
 	}
@@ -119,7 +120,8 @@ func (c *client) ask(ctx context.Context, within time.Duration, r Request, into 
 }
 
 // exchange writes a line and reads one.
-func (c *client) exchange(ctx context.Context, within time.Duration, do string, line []byte) (answer []byte, took time.Duration, err error) {
+func (c *client) exchange(ctx context.Context, within time.Duration, do string, line []byte) (answer []byte,
+	took time.Duration, err error) {
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	cut := make(chan struct{})
@@ -192,9 +194,11 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 func (c *client) explain(do string, said []byte, err error) error {
 	switch {
 	case errors.Is(err, errLong):
-		return fmt.Errorf("its answer to %s is longer than a line may be (%d bytes): it begins with %s", do, MaxLine, quote(said))
+		return fmt.Errorf("its answer to %s is longer than a line may be (%d bytes): it begins with %s", do,
+			MaxLine, quote(said))
 	case errors.Is(err, errUnasked):
-		return fmt.Errorf("it said %s, which nobody asked for, before %s; each request has one answer, a line; print to stderr, stdout is for answers", quote(said), do)
+		return fmt.Errorf("it said %s, which nobody asked for, before %s; each request has one answer, a line; print to "+
+			"stderr, stdout is for answers", quote(said), do)
 	}
 	words := ""
 	if len(said) > 0 {
@@ -207,9 +211,12 @@ func (c *client) explain(do string, said []byte, err error) error {
 	}
 	switch {
 	case errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("it closed its standard input before %s, though it lives: it must read a request a line until it ends", do)
+		return fmt.Errorf("it closed its standard input before %s, although it still runs: it must read a request a line "+
+			"until "+
+			"it ends", do)
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("it closed its standard output where an answer to %s was expected%s, though it lives", do, words)
+		return fmt.Errorf("it closed its standard output where an answer to %s was expected%s, although it still runs", do,
+			words)
 	}
 	return fmt.Errorf("%s: %w", do, err)
 }

@@ -12,20 +12,25 @@ import (
 	"tare/internal/area"
 )
 
-// TestBadDrivers: whatever a driver does wrong, and when, has a clear error; its process is gone then, and nothing is left after Close.
+// TestBadDrivers: whatever a driver does wrong, and when, has a clear error; its process is gone then, and nothing is
+// left after Close.
 func TestBadDrivers(t *testing.T) {
 	asked := []string{DoDescribe, DoPrepare, DoVerify, DoOperate}
 	for how, c := range map[string]struct {
 		answer string
 		want   []string
 	}{
-		"hang":     {"", []string{"no answer to AT within 2s: it hangs, or needs longer", "it was killed", "I hang now"}},
-		"die":      {"", []string{"it ended where an answer to AT was expected", "exit status 3", "out of cheese at AT"}},
-		"exit":     {"", []string{"it ended where an answer to AT was expected", "exit status 0, without having been asked to stop"}},
-		"half":     {"", []string{"it ended where an answer to AT was expected", `after it said "{\"id\":"`, "exit status 4"}},
-		"long":     {"", []string{"its answer to AT is longer than a line may be", "it was killed"}},
-		"close":    {"", []string{"it closed its standard output where an answer to AT was expected", "though it lives", "it was killed"}},
-		"raw":      {"Listening on port 80", []string{"its answer to AT is not one", `"Listening on port 80"`, "print to stderr, stdout is for answers", "it was killed"}},
+		"hang": {"", []string{"no answer to AT within 2s: it hangs, or needs longer", "it was killed", "I hang now"}},
+		"die":  {"", []string{"it ended where an answer to AT was expected", "exit status 3", "out of cheese at AT"}},
+		"exit": {"", []string{"it ended where an answer to AT was expected",
+			"exit status 0, without having been asked to stop"}},
+		"half": {"", []string{"it ended where an answer to AT was expected", `after it said "{\"id\":"`,
+			"exit status 4"}},
+		"long": {"", []string{"its answer to AT is longer than a line may be", "it was killed"}},
+		"close": {"", []string{"it closed its standard output where an answer to AT was expected", "although it still runs",
+			"it was killed"}},
+		"raw": {"Listening on port 80", []string{"its answer to AT is not one", `"Listening on port 80"`,
+			"print to stderr, stdout is for answers", "it was killed"}},
 		"raw ":     {"", []string{"an empty line"}},
 		"raw  ":    {`{"id":ID}`, []string{"neither ok nor error"}},
 		"raw   ":   {`{"id":ID,"ok":{},"error":"bad"}`, []string{"holds ok and error"}},
@@ -38,7 +43,7 @@ func TestBadDrivers(t *testing.T) {
 		"ok a":     {`{"surplus":1}`, []string{"its answer to AT cannot be read", "surplus"}},
 		"ok b":     {`true`, []string{"its answer to AT cannot be read", "true"}},
 		"refuse":   {"", []string{"actor: it cannot AT: no cheese left; buy some"}},
-		"close-in": {"", []string{"it closed its standard input", "though it lives"}},
+		"close-in": {"", []string{"it closed its standard input", "although it still runs"}},
 	} {
 		for _, at := range asked {
 			if (c.answer != "" || how == "raw ") && how != "raw" && at != DoVerify {
@@ -80,11 +85,12 @@ func TestBadCosts(t *testing.T) {
 		answer string
 		want   string
 	}{
-		"other calls":     {`{"calls":4,"total":{"wall":1}}`, "it made 4 calls where 5 were asked for"},
-		"no calls":        {`{"total":{"wall":1}}`, "it made 0 calls where 5 were asked for"},
-		"negative":        {`{"calls":5,"total":{"wall":-1}}`, "it counts wall = -1"},
-		"huge":            {`{"calls":5,"total":{"allocated":1e999}}`, "1e999"},
-		"unknown":         {`{"calls":5,"total":{"wal":1}}`, `it counts "wal", which is not a metric that tare knows; did you mean "wall"`},
+		"other calls": {`{"calls":4,"total":{"wall":1}}`, "it made 4 calls where 5 were asked for"},
+		"no calls":    {`{"total":{"wall":1}}`, "it made 0 calls where 5 were asked for"},
+		"negative":    {`{"calls":5,"total":{"wall":-1}}`, "it counts wall = -1"},
+		"huge":        {`{"calls":5,"total":{"allocated":1e999}}`, "1e999"},
+		"unknown": {`{"calls":5,"total":{"wal":1}}`,
+			`it counts "wal", which is not a metric that tare knows; did you mean "wall"`},
 		"of others":       {`{"calls":5,"total":{"response":1}}`, `it counts "response"`},
 		"words":           {`{"calls":5,"total":{"wall":"1 s"}}`, "cannot be read"},
 		"misspelt":        {`{"calls":5,"totals":{"wall":1}}`, `unknown field "totals"`},
@@ -115,7 +121,8 @@ func TestBadCosts(t *testing.T) {
 // TestCountsComeAndGo: what is counted is the same in all answers.
 func TestCountsComeAndGo(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, actor{Cost: map[string]float64{"wall": 1e-9}, Second: map[string]float64{"wall": 1e-9, "hits": 1}}, nil)
+	s := newStage(t, actor{Cost: map[string]float64{"wall": 1e-9}, Second: map[string]float64{"wall": 1e-9, "hits": 1}},
+		nil)
 	defer s.close(t)
 	if err := s.enter(t); err != nil {
 		t.Fatal(err)
@@ -144,12 +151,13 @@ func TestTwoAnswers(t *testing.T) {
 	s := newStage(t, actor{At: DoVerify, How: "twice"}, nil)
 	defer s.close(t)
 	err := s.enter(t)
-	if err == nil || !strings.Contains(err.Error(), "which nobody asked for") && !strings.Contains(err.Error(), "it answered request") {
+	if err == nil || !strings.Contains(err.Error(), "which nobody asked for") &&
+		!strings.Contains(err.Error(), "it answered request") {
 		t.Errorf("%v; want that an answer too many was noticed", err)
 	}
 }
 
-// TestNothingVerified: a proof without a check is none.
+// TestNothingVerified: a proof without a check is rejected.
 func TestNothingVerified(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{At: DoVerify, How: "ok", Answer: `{"checks":[]}`}, nil)
@@ -159,13 +167,13 @@ func TestNothingVerified(t *testing.T) {
 
 func TestBadPIDs(t *testing.T) {
 	for pids, want := range map[string]string{
-		`{"server":1}`:         "none of its own",
-		`{"server":-3}`:        "none of its own",
+		`{"server":1}`:         "which it has not started",
+		`{"server":-3}`:        "which it has not started",
 		`{"server":999999999}`: "is process 999999999",
 		`{"actor":2}`:          "a name of its own",
 		`{"generator":2}`:      "a name of its own",
 		`{"a b":2}`:            "a name of its own",
-		fmt.Sprintf(`{"server":%d}`, os.Getpid()):  "none of its own",
+		fmt.Sprintf(`{"server":%d}`, os.Getpid()):  "which it has not started",
 		fmt.Sprintf(`{"server":%d}`, os.Getppid()): "below which tare itself runs",
 	} {
 		t.Run(pids, func(t *testing.T) {
@@ -183,11 +191,13 @@ func TestUntidyEnds(t *testing.T) {
 		actor actor
 		want  string
 	}{
-		"ignores stop and the end of its input": {actor{Stubborn: true}, "actor did not end within 1s after it was asked to, and was killed"},
-		"ends with a status":                    {actor{Exit: 7}, "actor ended with exit status 7 after it was asked to stop"},
-		"refuses":                               {actor{At: DoStop, How: "refuse"}, "it cannot stop: no cheese left"},
-		"dies":                                  {actor{At: DoStop, How: "die"}, "exit status 3"},
-		"ends at once":                          {actor{At: DoStop, How: "exit"}, ""},
+		"ignores stop and the end of its input": {actor{Stubborn: true},
+			"actor did not end within 1s after it was asked to, and was killed"},
+		"ends with a status": {actor{Exit: 7},
+			"actor ended with exit status 7 after it was asked to stop"},
+		"refuses":      {actor{At: DoStop, How: "refuse"}, "it cannot stop: no cheese left"},
+		"dies":         {actor{At: DoStop, How: "die"}, "exit status 3"},
+		"ends at once": {actor{At: DoStop, How: "exit"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,8 @@ import (
 // counted returns the metrics that a program may count, in the order of reports.
 func counted() []metric.Metric {
 	return []metric.Metric{
-		metric.Wall, metric.CPU, metric.Instructions, metric.Allocations, metric.Allocated, metric.Hits, metric.CacheHits, metric.Error,
+		metric.Wall, metric.CPU, metric.Instructions, metric.Allocations, metric.Allocated, metric.Hits,
+		metric.CacheHits, metric.Error,
 	}
 }
 
@@ -42,7 +43,8 @@ func (c Cost) valid(calls int, passed time.Duration) error {
 		i := slices.Index(countedNames(), name)
 		switch {
 		case i < 0:
-			return fmt.Errorf("it counts %.80q, which is not a metric that tare knows%s; it knows %s", name, spelling.DidYouMean(name, countedNames()),
+			return fmt.Errorf("it counts %.80q, which is not a metric that tare knows%s; it knows %s", name,
+				spelling.DidYouMean(name, countedNames()),
 				strings.Join(countedNames(), ", "))
 		case math.IsNaN(v) || math.IsInf(v, 0) || v < 0:
 			return fmt.Errorf("it counts %s = %v, which no total can be", name, v)
@@ -51,7 +53,8 @@ func (c Cost) valid(calls int, passed time.Duration) error {
 		case m.Unit == metric.Ratio && v > float64(calls):
 			return fmt.Errorf("it counts %v of %s in %d calls; the total is a number of calls", v, name, calls)
 		case (m.Unit == metric.Seconds || m.Unit == metric.CPUSeconds) && v > atOnce*passed.Seconds():
-			return fmt.Errorf("it counts %v seconds of %s while %s passed; totals of time are in seconds", v, name, unit.Seconds(passed.Seconds()))
+			return fmt.Errorf("it counts %v seconds of %s while %s passed; totals of time are in seconds", v, name,
+				unit.Seconds(passed.Seconds()))
 		}
 	}
 	return nil

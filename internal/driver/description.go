@@ -38,7 +38,8 @@ func describe(ctx context.Context, c *client, within time.Duration) (Description
 // valid returns an error unless the description is consistent by itself.
 func (d Description) valid() error {
 	if d.Protocol != Protocol {
-		return fmt.Errorf("it speaks protocol %d, and this tare speaks %d; use the program's version for protocol %d", d.Protocol, Protocol, Protocol)
+		return fmt.Errorf("it speaks protocol %d, and this tare speaks %d; use the program's version for protocol %d",
+			d.Protocol, Protocol, Protocol)
 	}
 	if d.Name == "" {
 		return errors.New("it has no name")
@@ -50,7 +51,8 @@ func (d Description) valid() error {
 	for _, o := range d.Operations {
 		switch {
 		case !Plain(o.Name):
-			return fmt.Errorf("operation %.80q: want a name of letters, digits, '.', '_' and '-', at most %d of them, so that budgets and files can name it",
+			return fmt.Errorf("operation %.80q: want a name of letters, digits, '.', '_' and '-', at most %d of them, so "+
+				"that budgets and files can name it",
 				o.Name, mostName)
 		case seen[o.Name]:
 			return fmt.Errorf("two operations are named %q", o.Name)
@@ -69,7 +71,8 @@ func (d Description) valid() error {
 	}
 	for _, o := range d.Operations {
 		if h, ok := d.operation(o.Overhead); o.Overhead != "" && (!ok || !h.Harness || o.Harness) {
-			return fmt.Errorf("operation %q: overhead is %.80q, want the name of an operation of the harness, of one that is not", o.Name, o.Overhead)
+			return fmt.Errorf("operation %q: overhead is %.80q, want the name of an operation of the harness, of one that is "+
+				"not", o.Name, o.Overhead)
 		}
 	}
 	return nil
@@ -88,7 +91,8 @@ func Plain(name string) bool {
 
 // same reports whether two processes of one run are of the same program.
 func (d Description) same(o Description) bool {
-	return d.Name == o.Name && d.Version == o.Version && slices.Equal(d.Operations, o.Operations) && reflect.DeepEqual(d.Factors, o.Factors)
+	return d.Name == o.Name && d.Version == o.Version && slices.Equal(d.Operations, o.Operations) &&
+		reflect.DeepEqual(d.Factors, o.Factors)
 }
 
 // names lists the operations.
@@ -131,7 +135,8 @@ func (d Description) chosen(names []string) []string {
 // Check returns what is wrong with the chosen operations (none: all), the treatments' levels and the settings, given
 // what the program describes. Paths are "operations", "settings.<name>", and "" for what is not in the target's
 // section.
-func (d Description) Check(operations []string, treatments []design.Treatment, settings map[string]string) []area.Finding {
+func (d Description) Check(operations []string, treatments []design.Treatment,
+	settings map[string]string) []area.Finding {
 	out := d.checkOperations(operations)
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		out = append(out, d.checkLevel("settings."+name, "setting", name, settings[name])...)
@@ -147,7 +152,8 @@ func (d Description) Check(operations []string, treatments []design.Treatment, s
 	}
 	if len(d.Factors) == 0 && len(seen)+len(settings) > 0 {
 		out = append(out, area.Finding{
-			Severity: area.Warning, Message: d.Name + " does not describe its factors: one that is misspelt would change nothing, and nobody would notice",
+			Severity: area.Warning, Message: d.Name +
+				" does not describe its factors: one that is misspelt would change nothing, and nobody would notice",
 			Hint: `let it answer describe with "factors": {"<name>": ["<level>", …]}; no levels: any`,
 		})
 	}
@@ -157,13 +163,15 @@ func (d Description) Check(operations []string, treatments []design.Treatment, s
 func (d Description) checkOperations(names []string) []area.Finding {
 	var out []area.Finding
 	wrong := func(hint, format string, args ...any) {
-		out = append(out, area.Finding{Path: "operations", Severity: area.Error, Message: fmt.Sprintf(format, args...), Hint: hint})
+		out = append(out, area.Finding{Path: "operations", Severity: area.Error,
+			Message: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	works := len(names) == 0
 	for i, name := range names {
 		o, ok := d.operation(name)
 		if !ok {
-			wrong("it has "+strings.Join(d.names(), ", "), "%s has no operation %q%s", d.Name, name, spelling.DidYouMean(name, d.names()))
+			wrong("it has "+strings.Join(d.names(), ", "), "%s has no operation %q%s", d.Name, name,
+				spelling.DidYouMean(name, d.names()))
 		}
 		if slices.Contains(names[:i], name) {
 			wrong("name it once", "operation %q is named twice", name)
@@ -171,7 +179,8 @@ func (d Description) checkOperations(names []string) []area.Finding {
 		works = works || !ok || !o.Harness
 	}
 	if !works {
-		wrong("name one that works too", "%s: %s only: it is of the harness, and does nothing", d.Name, strings.Join(names, ", "))
+		wrong("name one that works too", "%s: %s only: it is of the harness, and does nothing", d.Name,
+			strings.Join(names, ", "))
 	}
 	return out
 }
@@ -186,12 +195,14 @@ func (d Description) checkLevel(path, what, name, level string) []area.Finding {
 	switch {
 	case !ok:
 		return []area.Finding{{
-			Path: path, Severity: area.Error, Message: fmt.Sprintf("%s has no factor %q%s", d.Name, name, spelling.DidYouMean(name, known)),
+			Path: path, Severity: area.Error, Message: fmt.Sprintf("%s has no factor %q%s", d.Name, name,
+				spelling.DidYouMean(name, known)),
 			Hint: "it has " + strings.Join(known, ", "),
 		}}
 	case len(levels) > 0 && !slices.Contains(levels, level):
 		return []area.Finding{{
-			Path: path, Severity: area.Error, Message: fmt.Sprintf("%s %q: %s has no level %q%s", what, name, d.Name, level, spelling.DidYouMean(level, levels)),
+			Path: path, Severity: area.Error, Message: fmt.Sprintf("%s %q: %s has no level %q%s", what, name, d.Name, level,
+				spelling.DidYouMean(level, levels)),
 			Hint: "it has " + strings.Join(levels, ", "),
 		}}
 	}

@@ -63,15 +63,23 @@ func TestCheck(t *testing.T) {
 		none       bool // the program describes no factors
 		want       []string
 	}{
-		"all":                {nil, nil, nil, false, nil},
-		"chosen":             {[]string{"work", "empty"}, treat("mode", "slow", "size", "17"), map[string]string{"mode": "fast"}, false, nil},
-		"misspelt operation": {[]string{"works"}, nil, nil, false, []string{`operations: actor has no operation "works"; did you mean "work"?; it has empty, work`}},
-		"twice":              {[]string{"work", "work"}, nil, nil, false, []string{`operations: operation "work" is named twice; name it once`}},
-		"harness only":       {[]string{"empty"}, nil, nil, false, []string{"operations: actor: empty only: it is of the harness, and does nothing; name one that works too"}},
-		"misspelt factor":    {nil, treat("moed", "slow"), nil, false, []string{`: actor has no factor "moed"; did you mean "mode"?; it has mode, size`}},
-		"other level":        {nil, treat("mode", "slwo"), nil, false, []string{`: factor "mode": actor has no level "slwo"; did you mean "slow"?; it has fast, slow`}},
-		"misspelt setting":   {nil, nil, map[string]string{"sise": "1"}, false, []string{`settings.sise: actor has no factor "sise"; did you mean "size"?; it has mode, size`}},
-		"other setting":      {nil, nil, map[string]string{"mode": ""}, false, []string{`settings.mode: setting "mode": actor has no level ""; it has fast, slow`}},
+		"all": {nil, nil, nil, false, nil},
+		"chosen": {[]string{"work", "empty"}, treat("mode", "slow", "size", "17"),
+			map[string]string{"mode": "fast"}, false, nil},
+		"misspelt operation": {[]string{"works"}, nil, nil, false,
+			[]string{`operations: actor has no operation "works"; did you mean "work"?; it has empty, work`}},
+		"twice": {[]string{"work", "work"}, nil, nil, false,
+			[]string{`operations: operation "work" is named twice; name it once`}},
+		"harness only": {[]string{"empty"}, nil, nil, false,
+			[]string{"operations: actor: empty only: it is of the harness, and does nothing; name one that works too"}},
+		"misspelt factor": {nil, treat("moed", "slow"), nil, false,
+			[]string{`: actor has no factor "moed"; did you mean "mode"?; it has mode, size`}},
+		"other level": {nil, treat("mode", "slwo"), nil, false,
+			[]string{`: factor "mode": actor has no level "slwo"; did you mean "slow"?; it has fast, slow`}},
+		"misspelt setting": {nil, nil, map[string]string{"sise": "1"}, false,
+			[]string{`settings.sise: actor has no factor "sise"; did you mean "size"?; it has mode, size`}},
+		"other setting": {nil, nil, map[string]string{"mode": ""}, false,
+			[]string{`settings.mode: setting "mode": actor has no level ""; it has fast, slow`}},
 		"no factors": {nil, treat("mode", "x"), nil, true, []string{
 			`: actor does not describe its factors: one that is misspelt would change nothing, and nobody would notice; let it answer describe with "factors": ` +
 				`{"<name>": ["<level>", …]}; no levels: any`,
@@ -111,9 +119,12 @@ func TestPrepareRefusesWhatCheckRefuses(t *testing.T) {
 // FuzzAnswer: no line crashes the parser, and what it takes for a cost is one.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
-		`{"id":7,"ok":{"calls":3,"total":{"wall":1e-3,"cpu":2e-3}}}`, `{"id":7,"error":"no","next":"go"}`, `{"id":7,"ok":null}`, `{"id":8,"ok":{}}`, `{"id":7}`,
-		`{"id":7,"ok":{},"error":"x"}`, "", "null", "[]", "7", `{"ID":7,"OK":{"Calls":3}}`, `{"id":7,"ok":{"calls":3}} {}`, `{"id":-1}`, `{"id":7,"ok":{"calls":3,"total":{"hits":4}}}`,
-		`{"id":7,"ok":{"calls":3,"total":{"wall":NaN}}}`, "\xff\xfe", `{"id":7,"ok":{"calls":3,"total":{"wall":-0.0}}}`, `{"id":7,"error":""}`, `{"id":7,"ok":{"calls":3,"total":null}}`,
+		`{"id":7,"ok":{"calls":3,"total":{"wall":1e-3,"cpu":2e-3}}}`, `{"id":7,"error":"no","next":"go"}`,
+		`{"id":7,"ok":null}`, `{"id":8,"ok":{}}`, `{"id":7}`,
+		`{"id":7,"ok":{},"error":"x"}`, "", "null", "[]", "7", `{"ID":7,"OK":{"Calls":3}}`, `{"id":7,"ok":{"calls":3}} {}`,
+		`{"id":-1}`, `{"id":7,"ok":{"calls":3,"total":{"hits":4}}}`,
+		`{"id":7,"ok":{"calls":3,"total":{"wall":NaN}}}`, "\xff\xfe", `{"id":7,"ok":{"calls":3,"total":{"wall":-0.0}}}`,
+		`{"id":7,"error":""}`, `{"id":7,"ok":{"calls":3,"total":null}}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -153,7 +164,8 @@ func FuzzAnswer(f *testing.F) {
 // TestHarnessIsMeasured beside what was chosen, if its cost is in that.
 func TestHarnessIsMeasured(t *testing.T) {
 	d := Description{Operations: []Operation{
-		{Name: "loop", Harness: true}, {Name: "clocks", Harness: true}, {Name: "read", Overhead: "loop"}, {Name: "write", Overhead: "clocks"}, {Name: "either"},
+		{Name: "loop", Harness: true}, {Name: "clocks", Harness: true}, {Name: "read", Overhead: "loop"},
+		{Name: "write", Overhead: "clocks"}, {Name: "either"},
 	}}
 	for _, c := range []struct{ names, want []string }{
 		{nil, []string{"loop", "clocks", "read", "write", "either"}},

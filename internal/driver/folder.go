@@ -54,7 +54,8 @@ func restoreFolder(path string) error {
 func ours(areaName, path string) error {
 	unique, ok := strings.CutPrefix(filepath.Base(path), prefix(areaName))
 	b, err := hex.DecodeString(unique)
-	if !ok || areaName == "" || err != nil || len(b) != randomLength || unique != strings.ToLower(unique) || !filepath.IsAbs(path) || filepath.Clean(path) != path {
+	if !ok || areaName == "" || err != nil || len(b) != randomLength || unique != strings.ToLower(unique) ||
+		!filepath.IsAbs(path) || filepath.Clean(path) != path {
 		return fmt.Errorf("%q is no folder of area %q", path, areaName)
 	}
 	return nil

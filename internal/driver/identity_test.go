@@ -42,13 +42,15 @@ func TestIdentity(t *testing.T) {
 		change func(*Description)
 		key    string // of what differs; empty: nothing
 	}{
-		"the same":           {"one", nil, ""},
-		"another note":       {"one", func(d *Description) { d.Notes[0] = "said otherwise" }, ""},
-		"its content":        {"two", nil, "content of driver.py"},
-		"its version":        {"one", func(d *Description) { d.Version = "2" }, "says that it is"},
-		"its name":           {"one", func(d *Description) { d.Name = "another" }, "says that it is"},
-		"an operation":       {"one", func(d *Description) { d.Operations[1].Expect = "something" }, "operations and factors"},
-		"a factor of itself": {"one", func(d *Description) { d.Factors = map[string][]string{"size": {"1"}} }, "operations and factors"},
+		"the same":     {"one", nil, ""},
+		"another note": {"one", func(d *Description) { d.Notes[0] = "said otherwise" }, ""},
+		"its content":  {"two", nil, "content of driver.py"},
+		"its version":  {"one", func(d *Description) { d.Version = "2" }, "says that it is"},
+		"its name":     {"one", func(d *Description) { d.Name = "another" }, "says that it is"},
+		"an operation": {"one", func(d *Description) { d.Operations[1].Expect = "something" },
+			"operations and factors"},
+		"a factor of itself": {"one", func(d *Description) { d.Factors = map[string][]string{"size": {"1"}} },
+			"operations and factors"},
 	} {
 		is := of(c.text, c.change)
 		for key := range was {
@@ -60,20 +62,23 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%s: %v, want the words of %v", name, is, was)
 		}
 	}
-	if _, err := Identity(Program{Name: "gone", Files: map[string]string{"x": file + ".gone"}}, described); err == nil || !strings.Contains(err.Error(), "tell gone from other programs") {
+	if _, err := Identity(Program{Name: "gone", Files: map[string]string{"x": file + ".gone"}}, described); err == nil ||
+		!strings.Contains(err.Error(), "tell gone from other programs") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
 
-// TestProgramChangesUnderRun: a program whose file is written to between two blocks, or which is another one in another arm, is not measured on.
+// TestProgramChangesUnderRun: a program whose file is written to between two blocks, or which is another one in another
+// arm, is not measured on.
 func TestProgramChangesUnderRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(t *testing.T, file string)
 		want   string
 	}{
-		"nothing":     {func(*testing.T, string) {}, ""},
-		"written to":  {func(t *testing.T, file string) { t.Helper(); write(t, file, "longer than before") }, "the script was changed since the run began"},
+		"nothing": {func(*testing.T, string) {}, ""},
+		"written to": {func(t *testing.T, file string) { t.Helper(); write(t, file, "longer than before") },
+			"the script was changed since the run began"},
 		"another one": {replace, "the script was changed since the run began"},
 		"gone": {func(t *testing.T, file string) {
 			t.Helper()

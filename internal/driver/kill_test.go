@@ -54,7 +54,8 @@ func parent() int {
 	return 1
 }
 
-// slay starts a parent, waits until its driver has been asked at, kills it, and gives what it has journaled, the latest first.
+// slay starts a parent, waits until its driver has been asked at, kills it, and gives what it has journaled, the latest
+// first.
 func (s *stage) slay(t *testing.T, at string) []area.Change {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -97,7 +98,7 @@ func (s *stage) slay(t *testing.T, at string) []area.Change {
 	return changes
 }
 
-// TestKilled: after kill −9 no driver lives on, and Undo takes the rest back, twice.
+// TestKilled: after kill −9 no driver keeps running, and Undo undoes the rest, twice.
 func TestKilled(t *testing.T) {
 	for name, c := range map[string]struct {
 		actor actor
@@ -148,8 +149,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestNamedProcessIsEnded: a process that has left its session and cleared its environment is found by what the program said of it, after kill −9 and at
-// the end of a run.
+// TestNamedProcessIsEnded: a process that has left its session and cleared its environment is found by what the program
+// said of it, after kill −9 and at the end of a run.
 func TestNamedProcessIsEnded(t *testing.T) {
 	t.Parallel()
 	t.Run("after kill -9", func(t *testing.T) {
@@ -226,7 +227,8 @@ func TestNamedProcessOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond) // start times are in ticks of 10 ms
-	s := newStage(t, actor{At: DoPrepare, How: "ok", Answer: fmt.Sprintf(`{"pids":{"server":%d}}`, server.Process.Pid)}, nil)
+	s := newStage(t, actor{At: DoPrepare, How: "ok", Answer: fmt.Sprintf(`{"pids":{"server":%d}}`, server.Process.Pid)},
+		nil)
 	if err := s.enter(t); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +244,7 @@ func TestNamedProcessOfOthers(t *testing.T) {
 	}
 }
 
-// restage lets a program that is started anew behave as the actor does now: its environment is not in the journal.
+// restage makes a restarted program behave as the actor does now: its environment is not in the journal.
 func (s *stage) restage(t *testing.T) {
 	t.Helper()
 	p := s.actor.program(t)
@@ -267,7 +269,8 @@ func (s *stage) gone(t *testing.T, c area.Change) {
 	t.Errorf("driver %s outlives its parent", c.Data["pid"])
 }
 
-// TestGrandchildren: what a driver started and left behind ends with its arm: in its own group with it, elsewhere with its folder.
+// TestGrandchildren: what a driver started and left behind ends with its arm: in its own group with it, elsewhere with
+// its folder.
 func TestGrandchildren(t *testing.T) {
 	for _, how := range []string{"", "die"} {
 		t.Run("the driver "+how, func(t *testing.T) {

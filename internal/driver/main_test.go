@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// ledger is a journal that remembers. Each intention is held against the world as it is then.
+// ledger is a journal that remembers. It compares each intention with the state at that time.
 type ledger struct {
 	mu      sync.Mutex
 	pending []area.Change
@@ -93,14 +93,15 @@ func newStage(t testing.TB, a actor, change func(*Config)) *stage {
 	t.Helper()
 	s := &stage{actor: &a, ledger: &ledger{}, parent: t.TempDir()}
 	p := a.program(t)
-	s.env = area.Env{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Clock: clock.System{}, Getenv: func(name string) (string, bool) {
-		for _, v := range p.Env {
-			if value, ok := strings.CutPrefix(v, name+"="); ok {
-				return value, true
+	s.env = area.Env{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Clock: clock.System{},
+		Getenv: func(name string) (string, bool) {
+			for _, v := range p.Env {
+				if value, ok := strings.CutPrefix(v, name+"="); ok {
+					return value, true
+				}
 			}
-		}
-		return "", false
-	}}
+			return "", false
+		}}
 	c := Config{
 		Area: "exec", Env: s.env, Parent: s.parent, Patience: 20 * time.Second, PrepareWithin: 20 * time.Second,
 		Arm: func(tr design.Treatment) (Arm, error) { return Arm{Program: p, Levels: tr.Levels}, nil },

@@ -21,7 +21,8 @@ func (t *Target) journalNamed(a *arm, s *process) error {
 		if _, known := a.named[id]; known || !a.started(id, s.client.child.PID) {
 			continue
 		}
-		c := processChange(t.c.Area, fmt.Sprintf("%s-%d-%d", filepath.Base(a.preparation.Folder), id.PID, id.StartTicks), id, a.preparation.Folder)
+		c := processChange(t.c.Area, fmt.Sprintf("%s-%d-%d", filepath.Base(a.preparation.Folder), id.PID, id.StartTicks), id,
+			a.preparation.Folder)
 		c.Kind = NamedKind
 		if err := t.journal.Intend(c); err != nil {
 			return fmt.Errorf("journal a process that %s named: %w", a.program.Name, err)

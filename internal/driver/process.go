@@ -82,7 +82,8 @@ func (s *process) unchanged(a *arm) error {
 	if is.same(was) {
 		return nil
 	}
-	return s.client.fail(fmt.Errorf("it described itself as %q, version %q, before, and as %q, version %q, now, or with other operations or factors: a run "+
+	return s.client.fail(fmt.Errorf("it described itself as %q, version %q, before, and as %q, version %q, now, or "+
+		"with other operations or factors: a run "+
 		"measures one program", was.Name, was.Version, is.Name, is.Version))
 }
 
@@ -106,7 +107,7 @@ func (t *Target) end(ctx context.Context, a *arm) error {
 	}
 	if untidy := s.client.stop(ctx); t.note(untidy) && t.c.Env.Log != nil {
 		// The record has received the last notes when Close runs.
-		t.c.Env.Log.Warn("a program did not end as it should", slog.String("why", untidy))
+		t.c.Env.Log.Warn("a program did not end properly", slog.String("why", untidy))
 	}
 	if err := t.ended(s); err != nil {
 		return err // Close tries again
@@ -129,7 +130,8 @@ func (t *Target) prepare(ctx context.Context, a *arm) error {
 	}
 	s := t.process(a)
 	var p Prepared
-	if _, err := s.client.ask(ctx, t.c.PrepareWithin, Request{Do: DoPrepare, Preparation: &a.preparation}, &p); err != nil {
+	if _, err := s.client.ask(ctx, t.c.PrepareWithin, Request{Do: DoPrepare, Preparation: &a.preparation},
+		&p); err != nil {
 		return err
 	}
 	if err := s.adopt(a.program.Name, p.PIDs); err != nil {
@@ -153,7 +155,7 @@ func (s *process) adopt(program string, pids map[string]int) error {
 			return fmt.Errorf("it names a process %.80q: want a name of its own, of letters, digits, '.', '_' and '-'", name)
 		}
 		if pid <= 1 || pid == os.Getpid() {
-			return fmt.Errorf("it says that %q is process %d, which is none of its own", name, pid)
+			return fmt.Errorf("it says that %q is process %d, which it has not started", name, pid)
 		}
 		ticks, err := proc.StartTicks(pid)
 		if err != nil {
@@ -206,7 +208,8 @@ func (s *process) probes(program string) []probe.Probe {
 func (t *Target) undoArm(ctx context.Context, a *arm) error {
 	err := t.undo(ctx, a)
 	if err != nil {
-		err = fmt.Errorf("%s prepared something for this treatment, and it is not undone; its folder %s stays: %w", a.program.Name, a.preparation.Folder, err)
+		err = fmt.Errorf("%s prepared something for this treatment, and it is not undone; its folder %s stays: %w",
+			a.program.Name, a.preparation.Folder, err)
 	}
 	if err := errors.Join(err, t.end(ctx, a)); err != nil || !a.folder {
 		return err
@@ -240,7 +243,8 @@ func (t *Target) undo(ctx context.Context, a *arm) error {
 			return err
 		}
 	}
-	if _, err := t.process(a).client.ask(ctx, t.c.Patience, Request{Do: DoUndo, Preparation: &a.preparation}, nil); err != nil {
+	if _, err := t.process(a).client.ask(ctx, t.c.Patience, Request{Do: DoUndo, Preparation: &a.preparation},
+		nil); err != nil {
 		return err
 	}
 	if err := t.journal.Undone(*a.prepared); err != nil {

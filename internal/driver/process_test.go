@@ -24,7 +24,8 @@ func TestProbes(t *testing.T) {
 		_ = server.Process.Kill()
 		_ = server.Wait()
 	}()
-	s := newStage(t, actor{At: DoPrepare, How: "ok", Answer: `{"pids":{"server":` + strconv.Itoa(server.Process.Pid) + `}}`}, nil)
+	s := newStage(t, actor{At: DoPrepare, How: "ok", Answer: `{"pids":{"server":` +
+		strconv.Itoa(server.Process.Pid) + `}}`}, nil)
 	if p := s.Probes(baseline()); p != nil {
 		t.Errorf("%v before anything runs", p)
 	}

@@ -17,11 +17,13 @@ const MaxLine = 1 << 20
 // The requests.
 const (
 	DoDescribe = "describe" // returns the driver's description; makes nothing, reads nothing
-	DoPrepare  = "prepare"  // puts a treatment into force, reusing what an earlier process prepared for the same run and treatment
-	DoVerify   = "verify"   // proves the treatment: what it must refuse is refused, and what it must allow is allowed
-	DoOperate  = "operate"  // performs calls of one operation and returns their total cost
-	DoUndo     = "undo"     // removes all that prepare made for this run and treatment, also in a new process, and when repeated
-	DoStop     = "stop"     // ends the driver, with status 0
+	// puts a treatment into force, reusing what an earlier process prepared for the same run and treatment
+	DoPrepare = "prepare"
+	DoVerify  = "verify"  // proves the treatment: what it must refuse is refused, and what it must allow is allowed
+	DoOperate = "operate" // performs calls of one operation and returns their total cost
+	// removes all that prepare made for this run and treatment, also in a new process, and when repeated
+	DoUndo = "undo"
+	DoStop = "stop" // ends the driver, with status 0
 )
 
 // A Request is a request to a driver. Fields that a request does not need are omitted.
@@ -34,12 +36,14 @@ type Request struct {
 	*Preparation // of prepare and undo
 
 	Operation string `json:"operation,omitempty"` // of operate
-	Calls     *int   `json:"calls,omitempty"`     // of operate; 0: answer immediately, so that the request itself can be timed
+	// of operate; 0: answer immediately, so that the request itself can be timed
+	Calls *int `json:"calls,omitempty"`
 }
 
 // A Preparation says which treatment to prepare, and identifies it for undo.
 type Preparation struct {
-	Run       string            `json:"run"`       // unique, of letters, digits and dashes: part of the names of all that the driver makes
+	// unique, of letters, digits and dashes: part of the names of all that the driver makes
+	Run       string            `json:"run"`
 	Treatment string            `json:"treatment"` // "cache=lru records=100"
 	Levels    map[string]string `json:"levels"`    // the file's settings, overridden by the treatment's levels
 	// Folder exists, empty at first. It is the driver's alone for this treatment, and is removed after undo.

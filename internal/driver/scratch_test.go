@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestTryLeavesNothingToBeRemoved: there is no journal yet while a program is tried, so that a kill in this moment must leave nothing.
+// TestTryLeavesNothingToBeRemoved: there is no journal yet while a program is tried, so that a kill in this moment must
+// leave nothing.
 func TestTryLeavesNothingToBeRemoved(t *testing.T) {
 	a := &actor{At: DoDescribe, How: "hang"}
 	p := a.program(t)

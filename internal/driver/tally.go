@@ -40,7 +40,8 @@ func (t *tally) stopwatch(name string, asking []float64) string {
 		return text
 	}
 	ask, batch := stat.Median(asking), stat.Median(t.passed)
-	return fmt.Sprintf("%s; asking alone takes %s, which is %s of a batch of %d calls", text, unit.Seconds(ask), unit.Share(ask/batch), t.calls)
+	return fmt.Sprintf("%s; asking alone takes %s, which is %s of a batch of %d calls", text, unit.Seconds(ask),
+		unit.Share(ask/batch), t.calls)
 }
 
 // joinWords joins words as in a sentence: "a, b and c".

@@ -200,7 +200,8 @@ func (t *Target) Verify(ctx context.Context, tr design.Treatment) error {
 		return err
 	}
 	if len(v.Checks) == 0 {
-		return fmt.Errorf("%s: it verified nothing: its answer to verify holds no checks, a sentence for each thing that it saw", a.program.Name)
+		return fmt.Errorf("%s: it verified nothing: its answer to verify holds no checks, a sentence for each thing that "+
+			"it saw", a.program.Name)
 	}
 	if log := t.c.Env.Log; log != nil {
 		log.Debug("the program has verified its treatment", slog.String("treatment", tr.ID), slog.Any("checks", v.Checks))
@@ -209,9 +210,11 @@ func (t *Target) Verify(ctx context.Context, tr design.Treatment) error {
 	for i := 0; i < mostAsking && spent < askingWithin; i++ {
 		var c Cost
 		none := 0
-		took, err := s.client.ask(ctx, t.c.Patience, Request{Do: DoOperate, Operation: a.preparation.Operations[0], Calls: &none}, &c)
+		took, err := s.client.ask(ctx, t.c.Patience, Request{Do: DoOperate, Operation: a.preparation.Operations[0],
+			Calls: &none}, &c)
 		if err == nil && c.Calls != 0 {
-			err = s.client.fail(fmt.Errorf("it made %d calls of %s where 0 were asked for: then it must answer at once", c.Calls, a.preparation.Operations[0]))
+			err = s.client.fail(fmt.Errorf("it made %d calls of %s where 0 were asked for: then it must answer at once", c.Calls,
+				a.preparation.Operations[0]))
 		}
 		if err != nil {
 			return err
@@ -300,7 +303,8 @@ func (t *Target) Notes() []string {
 		}
 	}
 	if len(outside) > 0 {
-		out = append(out, joinWords(outside)+": the program does not count cpu, so that is the CPU time of its processes, read from outside just before each request "+
+		out = append(out, joinWords(outside)+": the program does not count cpu, so that is the CPU time of its processes, "+
+			"read from outside just before each request "+
 			"and just after its answer: reading the one and writing the other is in it")
 	}
 	return out

@@ -14,7 +14,8 @@ import (
 	"tare/internal/design"
 )
 
-// TestLife measures two treatments in two blocks, and looks at what was asked, at what was journaled and when, and at what is left.
+// TestLife measures two treatments in two blocks, and looks at what was asked, at what was journaled and when, and at
+// what is left.
 func TestLife(t *testing.T) {
 	for name, fresh := range map[string]bool{"a process per block": true, "one process": false} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +39,8 @@ func TestLife(t *testing.T) {
 					}
 				}
 				got, err := s.sample(t, "work", 4)
-				if d := cmp.Diff(map[string]float64{"wall": 2e-9, "cpu": 1e-9, "allocated": 16, "allocations": 1, "hits": 1}, got); d != "" || err != nil {
+				if d := cmp.Diff(map[string]float64{"wall": 2e-9, "cpu": 1e-9, "allocated": 16, "allocations": 1, "hits": 1},
+					got); d != "" || err != nil {
 					t.Error(d, err)
 				}
 				if _, err := s.sample(t, "empty", 8); err != nil {
@@ -72,7 +74,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// judge holds a line of the journal against the world: what is intended is not there yet, what is undone is there no more.
+// judge holds a line of the journal against the world: what is intended is not there yet, what is undone is there no
+// more.
 func (s *stage) judge(t *testing.T, c area.Change, undone bool) {
 	switch c.Kind {
 	case FolderKind:
@@ -88,7 +91,8 @@ func (s *stage) judge(t *testing.T, c area.Change, undone bool) {
 		if undone && err == nil {
 			t.Error("process undone: it is there")
 		}
-		if n := strings.Count(s.asked(t), DoDescribe); !undone && n != strings.Count(strings.Join(s.ledger.lines, " "), "+process")-1 {
+		if n := strings.Count(s.asked(t), DoDescribe); !undone &&
+			n != strings.Count(strings.Join(s.ledger.lines, " "), "+process")-1 {
 			t.Errorf("process intended: it has been asked already (%d)", n)
 		}
 	}
@@ -108,11 +112,13 @@ func TestOperations(t *testing.T) {
 	if o := ops[0]; o.Name != "empty" || !o.Harness || o.Most != 0 || o.Span != 0 || o.Rounds != 0 {
 		t.Errorf("%+v", o)
 	}
-	if o := ops[1]; o.Name != "work" || o.Harness || o.Most != 1000 || o.Overhead != "empty" || o.Span != 3*time.Millisecond || o.Rounds != 7 || o.Weight != 1 || o.Expect != "done" {
+	if o := ops[1]; o.Name != "work" || o.Harness || o.Most != 1000 || o.Overhead != "empty" ||
+		o.Span != 3*time.Millisecond || o.Rounds != 7 || o.Weight != 1 || o.Expect != "done" {
 		t.Errorf("%+v", o)
 	}
 	s.c.Operations, s.c.Span, s.c.Rounds = []string{"work"}, time.Second, 2
-	if ops, err = s.Operations(baseline()); err != nil || len(ops) != 2 || ops[1].Span != time.Second || ops[1].Rounds != 2 {
+	if ops, err = s.Operations(baseline()); err != nil || len(ops) != 2 || ops[1].Span != time.Second ||
+		ops[1].Rounds != 2 {
 		t.Errorf("%+v, %v; want the configured span and rounds", ops, err)
 	}
 	if _, err := s.Operations(design.Treatment{ID: "other"}); err == nil {
@@ -131,7 +137,8 @@ func (s *stage) close(t testing.TB) {
 	s.clean(t)
 }
 
-// TestPreparationIsTheSame: each process of a treatment gets the same run, folder and levels, and each treatment its own.
+// TestPreparationIsTheSame: each process of a treatment gets the same run, folder and levels, and each treatment its
+// own.
 func TestPreparationIsTheSame(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, func(c *Config) { c.Fresh, c.Operations = true, []string{"work"} })
@@ -148,7 +155,8 @@ func TestPreparationIsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := s.arms[0].preparation
-	for _, part := range []string{`"mode":"fast"`, `"operations":["work","empty"]`, `"treatment":"mode=fast"`, `"folder":"` + a.Folder + `"`} {
+	for _, part := range []string{`"mode":"fast"`, `"operations":["work","empty"]`, `"treatment":"mode=fast"`,
+		`"folder":"` + a.Folder + `"`} {
 		if !strings.Contains(string(text), part) {
 			t.Errorf("%s lacks %s", text, part)
 		}
@@ -182,12 +190,14 @@ func TestTareTakesTheTimeThatTheProgramDoesNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got["cpu"] < 0.95e-3 || got["cpu"] > 5e-3 || got["wall"] < got["cpu"]*0.95 || got["allocations"] != 3 || len(got) != 3 {
+		if got["cpu"] < 0.95e-3 || got["cpu"] > 5e-3 || got["wall"] < got["cpu"]*0.95 || got["allocations"] != 3 ||
+			len(got) != 3 {
 			t.Errorf("%v; want 1 ms of CPU time, no less wall, and 3 allocations", got)
 		}
 	}
 	notes := strings.Join(s.Notes(), "\n")
-	for _, part := range []string{"work: the program does not count wall", "asking alone takes", "of a batch of 20 calls", "empty and work: the program does not count cpu"} {
+	for _, part := range []string{"work: the program does not count wall", "asking alone takes", "of a batch of 20 calls",
+		"empty and work: the program does not count cpu"} {
 		if !strings.Contains(notes, part) {
 			t.Errorf("the notes lack %q:\n%s", part, notes)
 		}
@@ -346,7 +356,8 @@ func BenchmarkAsk(b *testing.B) {
 	b.ResetTimer()
 	for b.Loop() {
 		var cost Cost
-		if _, err := c.ask(b.Context(), time.Minute, Request{Do: DoOperate, Operation: "work", Calls: &none}, &cost); err != nil {
+		if _, err := c.ask(b.Context(), time.Minute, Request{Do: DoOperate, Operation: "work", Calls: &none},
+			&cost); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -60,7 +60,8 @@ func preparedChange(areaName string, p Program, what Preparation, patience time.
 		names = append(names, name)
 	}
 	c := area.Change{Area: areaName, Kind: PreparedKind, ID: filepath.Base(what.Folder), Data: map[string]string{
-		"name": p.Name, "dir": p.Dir, "run": what.Run, "treatment": what.Treatment, keyFolder: what.Folder, "patience": patience.String(),
+		"name": p.Name, "dir": p.Dir, "run": what.Run, "treatment": what.Treatment, keyFolder: what.Folder,
+		"patience": patience.String(),
 	}}
 	for key, v := range map[string]any{
 		"program": append([]string{p.Path}, p.Args...), "env": names, "levels": what.Levels, "operations": what.Operations,
@@ -83,7 +84,8 @@ func parsePrepared(c area.Change) (prepared, error) {
 	if p.Patience, err = time.ParseDuration(c.Data["patience"]); err != nil || p.Patience <= 0 {
 		p.Patience = defaultPatience
 	}
-	for key, v := range map[string]any{"program": &p.Argv, "env": &p.Env, "levels": &p.Preparation.Levels, "operations": &p.Preparation.Operations} {
+	for key, v := range map[string]any{"program": &p.Argv, "env": &p.Env, "levels": &p.Preparation.Levels,
+		"operations": &p.Preparation.Operations} {
 		if err := json.Unmarshal([]byte(c.Data[key]), v); err != nil {
 			return p, fmt.Errorf("read %s: %w", key, err)
 		}
@@ -157,10 +159,12 @@ func (p prepared) undo(ctx context.Context, env area.Env) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("%s (%s, in %s) has prepared treatment %q, run %s, in folder %s and elsewhere, and does not undo it: %w", p.Name, strings.Join(p.Argv, " "), p.Dir,
+	err = fmt.Errorf("%s (%s, in %s) has prepared treatment %q, run %s, in folder %s and elsewhere, and does not undo "+
+		"it: %w", p.Name, strings.Join(p.Argv, " "), p.Dir,
 		p.Preparation.Treatment, p.Preparation.Run, p.Preparation.Folder, err)
 	if len(missing) > 0 {
-		err = fmt.Errorf("%w; then it had the environment variables %s, which are not set now", err, strings.Join(missing, ", "))
+		err = fmt.Errorf("%w; then it had the environment variables %s, which are not set now", err,
+			strings.Join(missing, ", "))
 	}
 	return err
 }
@@ -209,7 +213,7 @@ func (p prepared) ask(ctx context.Context, program Program, env area.Env) error 
 		_, err = c.ask(ctx, p.Patience, Request{Do: DoUndo, Preparation: &p.Preparation}, nil)
 	}
 	if untidy := c.stop(context.WithoutCancel(ctx)); untidy != "" && err == nil && env.Log != nil {
-		env.Log.Warn("a program that has undone what it prepared did not end as it should", slog.String("why", untidy))
+		env.Log.Warn("a program that has undone its preparation did not end properly", slog.String("why", untidy))
 	}
 	return err
 }

@@ -13,7 +13,8 @@ import (
 	"tare/lab/memtest"
 )
 
-// TestUndoWithoutTheProgram: the error says what was prepared, by whom and where; the folder stays until the program is back.
+// TestUndoWithoutTheProgram: the error says what was prepared, by whom and where; the folder stays until the program is
+// back.
 func TestUndoWithoutTheProgram(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, nil)
@@ -37,7 +38,8 @@ func TestUndoWithoutTheProgram(t *testing.T) {
 	a := s.arms[0].preparation
 	wantError(t, s.Close(t.Context()), "mode=fast", "actor prepared something", a.Folder+" stays", own)
 	for range 2 {
-		wantError(t, Undo(t.Context(), s.ledger.pending, s.env), own+" --fast", `"mode=fast"`, a.Run, a.Folder, "no such file")
+		wantError(t, Undo(t.Context(), s.ledger.pending, s.env), own+" --fast", `"mode=fast"`, a.Run, a.Folder,
+			"no such file")
 	}
 	if _, err := os.Stat(filepath.Join(a.Folder, "inside")); err != nil {
 		t.Errorf("the folder is gone, and with it what undoing may need: %v", err)
@@ -45,7 +47,8 @@ func TestUndoWithoutTheProgram(t *testing.T) {
 	bare := s.env
 	bare.Getenv = nil
 	install(t, own)
-	wantError(t, Undo(t.Context(), s.ledger.pending, bare), "environment variables "+roleEnv+", PATH, GORACE, which are not set now")
+	wantError(t, Undo(t.Context(), s.ledger.pending, bare),
+		"environment variables "+roleEnv+", PATH, GORACE, which are not set now")
 	if err := Undo(t.Context(), s.ledger.pending, s.env); err != nil {
 		t.Error(err)
 	}
@@ -121,7 +124,8 @@ func TestUndoWithoutALog(t *testing.T) {
 
 // TestUndoFails: programs that hang, die or refuse when they are to undo.
 func TestUndoFails(t *testing.T) {
-	for how, want := range map[string]string{"hang": "no answer to undo within 1s", "die": "exit status 3", "refuse": "no cheese left; buy some"} {
+	for how, want := range map[string]string{"hang": "no answer to undo within 1s", "die": "exit status 3",
+		"refuse": "no cheese left; buy some"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, actor{At: DoUndo, How: how}, nil)
@@ -157,9 +161,12 @@ func TestUndoTouchesOurOwnOnly(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "tare-exec-0123456789abcdef")
 	paths := []string{
-		"", "/", dir, filepath.Join(dir, "tare-exec-"), filepath.Join(dir, "tare-exec-0123456789abcde"), filepath.Join(dir, "tare-exec-0123456789abcdeg"),
-		filepath.Join(dir, "tare-exec-0123456789ABCDEF"), filepath.Join(dir, "tare-imagepull-0123456789abcdef"), filepath.Join(dir, "tare-exec-0123456789abcdef00"),
-		dir + "/../" + filepath.Base(dir) + "/tare-exec-0123456789abcdef", good + "/", "tare-exec-0123456789abcdef", good + "/sub",
+		"", "/", dir, filepath.Join(dir, "tare-exec-"), filepath.Join(dir, "tare-exec-0123456789abcde"),
+		filepath.Join(dir, "tare-exec-0123456789abcdeg"),
+		filepath.Join(dir, "tare-exec-0123456789ABCDEF"), filepath.Join(dir, "tare-imagepull-0123456789abcdef"),
+		filepath.Join(dir, "tare-exec-0123456789abcdef00"),
+		dir + "/../" + filepath.Base(dir) + "/tare-exec-0123456789abcdef", good +
+			"/", "tare-exec-0123456789abcdef", good + "/sub",
 	}
 	for _, p := range append(paths[3:9:9], good) {
 		if err := os.MkdirAll(filepath.Join(p, "sub"), 0o700); err != nil {
@@ -173,15 +180,19 @@ func TestUndoTouchesOurOwnOnly(t *testing.T) {
 			t.Fatalf("%q removed %v", p, err)
 		}
 	}
-	wantError(t, Undo(t.Context(), []area.Change{{Area: "exec", Kind: "namespace", ID: "x"}}, area.Env{}), "no such change")
-	wantError(t, Undo(t.Context(), []area.Change{{Area: "exec", Kind: PreparedKind, ID: "x", Data: map[string]string{"program": "[]"}}}, area.Env{}), "undo prepared x")
+	wantError(t, Undo(t.Context(), []area.Change{{Area: "exec", Kind: "namespace", ID: "x"}}, area.Env{}),
+		"no such change")
+	wantError(t, Undo(t.Context(),
+		[]area.Change{{Area: "exec", Kind: PreparedKind, ID: "x", Data: map[string]string{"program": "[]"}}}, area.Env{}),
+		"undo prepared x")
 	if err := Undo(t.Context(), []area.Change{folderChange("exec", good)}, area.Env{}); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(good); err == nil {
 		t.Error("the folder is still there")
 	}
-	for kind, want := range map[string]bool{FolderKind: true, PreparedKind: true, area.ProcessKind: true, "namespace": false} {
+	for kind, want := range map[string]bool{FolderKind: true, PreparedKind: true, area.ProcessKind: true,
+		"namespace": false} {
 		if Undoable(area.Change{Kind: kind}) != want {
 			t.Errorf("Undoable of %s is not %v", kind, want)
 		}
@@ -191,7 +202,8 @@ func TestUndoTouchesOurOwnOnly(t *testing.T) {
 // TestNoSecretInTheJournal: the environment's values stay out of it.
 func TestNoSecretInTheJournal(t *testing.T) {
 	p := Program{Name: "x", Path: "/bin/x", Env: []string{"TOKEN=hunter2", "PATH=/bin"}}
-	c, err := preparedChange("exec", p, Preparation{Run: "r", Folder: "/tmp/tare-exec-0123456789abcdef", Levels: map[string]string{"a": "b"}}, time.Minute)
+	c, err := preparedChange("exec", p, Preparation{Run: "r", Folder: "/tmp/tare-exec-0123456789abcdef",
+		Levels: map[string]string{"a": "b"}}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +252,7 @@ func TestFolderThatIsWriteProtected(t *testing.T) {
 	}
 }
 
-// FuzzPrepared: no journal crashes who reads it, and what is read names a program and a folder of ours.
+// FuzzPrepared: no journal crashes the reader, and what it reads names a program and one of tare's folders.
 func FuzzPrepared(f *testing.F) {
 	f.Add(`["/bin/x","-a"]`, `["PATH"]`, `{"a":"b"}`, `["work"]`, "/tmp/tare-exec-0123456789abcdef", "2m")
 	f.Add(`[]`, `null`, `null`, `null`, "/", "-1s")
@@ -254,7 +266,8 @@ func FuzzPrepared(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(p.Argv) == 0 || p.Argv[0] == "" || p.Patience <= 0 || filepath.Clean(folder) != folder || !strings.HasPrefix(filepath.Base(folder), "tare-exec-") {
+		if len(p.Argv) == 0 || p.Argv[0] == "" || p.Patience <= 0 || filepath.Clean(folder) != folder ||
+			!strings.HasPrefix(filepath.Base(folder), "tare-exec-") {
 			t.Errorf("%+v was taken for a preparation in %q", p, folder)
 		}
 		if _, missing := p.program(area.Env{}); len(missing) != len(p.Env) {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestBinariesAreBuilt really builds, where that is wanted: it takes minutes, and the network where Go's own cache lacks something.
+// TestBinariesAreBuilt really builds, where that is wanted: it takes minutes, and the network where Go's own cache
+// lacks something.
 func TestBinariesAreBuilt(t *testing.T) {
 	if os.Getenv("TARE_TEST_PLANE_BUILD") != "1" {
 		t.Skip("SKIPPED: it compiles Kubernetes; set TARE_TEST_PLANE_BUILD=1 (make plane) to have it done")

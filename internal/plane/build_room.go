@@ -67,7 +67,8 @@ type disk struct {
 	free int64
 }
 
-// checkRoom checks that every disk has room for all that goes there. The error is a *diskFullError, or one of the function of.
+// checkRoom checks that every disk has room for all that goes there. The error is a *diskFullError, or one of the
+// function of.
 func checkRoom(all []need, of func(path string) (disk, error)) error {
 	takes := map[uint64]*diskFullError{}
 	var order []uint64

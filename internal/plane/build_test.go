@@ -52,7 +52,8 @@ build) `+g.make+`;;
 esac`)
 	told = new([]string)
 	return Host{
-		Cache: cache, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Tell: func(line string) { *told = append(*told, line) }, Clock: standing{},
+		Cache: cache, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Tell: func(line string) { *told = append(*told, line) }, Clock: standing{},
 		Getenv: func(name string) (string, bool) {
 			if name != "PATH" {
 				return "", false
@@ -73,7 +74,8 @@ func (standing) Sleep(ctx context.Context, _ time.Duration) error {
 	return ctx.Err()
 }
 
-// TestBuiltOnceAndKept: it is built where it is not there, once for each toolchain; and it is still found when the toolchain has gone.
+// TestBuiltOnceAndKept: it is built where it is not there, once for each toolchain; and it is still found when the
+// toolchain has gone.
 func TestBuiltOnceAndKept(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "ca[che")
 	h, told := usual(t).host(t, cache)
@@ -84,7 +86,8 @@ func TestBuiltOnceAndKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Binary{Path: built.Path, Version: V136, Kubernetes: "v1.36.3", Etcd: "v3.6.8", Go: "go1.26.8"}); built != want || !strings.HasPrefix(built.Path, cache) {
+	if want := (Binary{Path: built.Path, Version: V136, Kubernetes: "v1.36.3", Etcd: "v3.6.8",
+		Go: "go1.26.8"}); built != want || !strings.HasPrefix(built.Path, cache) {
 		t.Errorf("%+v, want %+v", built, want)
 	}
 	want := []string{
@@ -129,7 +132,8 @@ func TestBuiltOnceAndKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if folder := filepath.Base(filepath.Dir(built.Path)); current(folder) != c.want || current("1.36-0123456789ab-go1.26.8") {
+		if folder := filepath.Base(filepath.Dir(built.Path)); current(folder) != c.want ||
+			current("1.36-0123456789ab-go1.26.8") {
 			t.Errorf("%s: it would use %s: %v, want %v", name, folder, current(folder), c.want)
 		}
 	}
@@ -138,16 +142,19 @@ func TestBuiltOnceAndKept(t *testing.T) {
 // TestNewestWithoutGo: of several that were built, the last; and none that is being built.
 func TestNewestWithoutGo(t *testing.T) {
 	dir := t.TempDir()
-	for i, name := range []string{"1.36-0-go1.26.7", "1.36-0-go1.26.8", "1.36-1-go1.26.9", "1.36-0-go1.27.1.5.tmp", "1.24-0-go1.27"} {
+	for i, name := range []string{"1.36-0-go1.26.7", "1.36-0-go1.26.8", "1.36-1-go1.26.9", "1.36-0-go1.27.1.5.tmp",
+		"1.24-0-go1.27"} {
 		at := time.Unix(int64(1000+i), 0)
-		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700),
+			os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "1.36-0-file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok, err := newest(filepath.Join(dir, "1.36-0-")); got != filepath.Join(dir, "1.36-0-go1.26.8") || !ok || err != nil {
+	if got, ok, err := newest(filepath.Join(dir, "1.36-0-")); got != filepath.Join(dir, "1.36-0-go1.26.8") ||
+		!ok || err != nil {
 		t.Errorf("%q, %v, %v", got, ok, err)
 	}
 	if got, ok, err := newest(filepath.Join(dir, "1.36-2-")); ok || err != nil {
@@ -158,8 +165,10 @@ func TestNewestWithoutGo(t *testing.T) {
 // TestBuildIsIndependent of what the user has set for builds of their own, but goes where they get modules from.
 func TestBuildIsIndependent(t *testing.T) {
 	for _, v := range []string{
-		"GOFLAGS=-tags=evil", "GOWORK=/evil", "GOENV=/evil", "GOAMD64=v3", "CGO_ENABLED=1", "GOTOOLCHAIN=auto", "GOOS=plan9", "GOEXPERIMENT=evil",
-		"GOPROXY=https://modules.example", "HTTPS_PROXY=http://proxy.example", "AWS_SECRET_ACCESS_KEY=secret", "GIT_SSH_COMMAND=evil",
+		"GOFLAGS=-tags=evil", "GOWORK=/evil", "GOENV=/evil", "GOAMD64=v3", "CGO_ENABLED=1", "GOTOOLCHAIN=auto", "GOOS=plan9",
+		"GOEXPERIMENT=evil",
+		"GOPROXY=https://modules.example", "HTTPS_PROXY=http://proxy.example", "AWS_SECRET_ACCESS_KEY=secret",
+		"GIT_SSH_COMMAND=evil",
 	} {
 		name, value, _ := strings.Cut(v, "=")
 		t.Setenv(name, value)
@@ -179,7 +188,8 @@ func TestBuildIsIndependent(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off", "GOENV=off", "GOAMD64=", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOOS=linux", "GOEXPERIMENT=",
+			"GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off", "GOENV=off", "GOAMD64=", "CGO_ENABLED=0", "GOTOOLCHAIN=local",
+			"GOOS=linux", "GOEXPERIMENT=",
 			"GOPROXY=https://modules.example", "HTTPS_PROXY=http://proxy.example",
 		} {
 			if !strings.Contains("\n"+string(text), "\n"+want+"\n") {
@@ -190,31 +200,43 @@ func TestBuildIsIndependent(t *testing.T) {
 			t.Errorf("go %s: it is given what it has no need to know: %s", command, text)
 		}
 		files, err := os.ReadFile(filepath.Join(notes, command+".files"))
-		if err != nil || string(files) != "batch\ncomponent.go\ndriver\netcd.go\ngo.mod\ngo.sum\nlisten.go\nmain.go\npull\nrecordfile\nsequence\nsetting\nsocket.go\n" {
+		if err != nil || string(files) != "batch\ncomponent.go\ndriver\netcd.go\ngo.mod\ngo.sum\n"+
+			"listen.go\nmain.go\npull\nrecordfile\nsequence\nsetting\nsocket.go\n" {
 			t.Errorf("go %s: in its folder are %q (%v)", command, files, err)
 		}
 	}
 	args, err := os.ReadFile(filepath.Join(notes, "build.args"))
-	if err != nil || !strings.HasPrefix(string(args), "build -trimpath -ldflags -s -w -X k8s.io/component-base/version.gitVersion=v1.36.") {
+	if err != nil || !strings.HasPrefix(string(args),
+		"build -trimpath -ldflags -s -w -X k8s.io/component-base/version.gitVersion=v1.36.") {
 		t.Errorf("%q (%v)", args, err)
 	}
 }
 
-// TestBuildFails with a cause, a next step, and the other way out: a binary from elsewhere. Nothing is left but the lock.
+// TestBuildFails with a cause, a next step, and the other way out: a binary from elsewhere. Nothing is left but the
+// lock.
 func TestBuildFails(t *testing.T) {
 	says := func(text string) string { return "cat >&2 <<'.'\n" + text + "\n.\nexit 1" }
 	for name, c := range map[string]struct {
 		version, list, make, reason, next string
 	}{
-		"too old":      {list: says("go: go.mod requires go >= 1.26.0 (running go 1.21.5; GOTOOLCHAIN=local)"), reason: "too old: go: go.mod requires go >= 1.26.0 (running go 1.21.5", next: "install Go 1.26"},
-		"ancient":      {list: says("go: errors parsing go.mod:\ngo.mod:3: invalid go version '1.26.0': must match format 1.23"), reason: "too old: go.mod:3: invalid go version", next: "install Go 1.26"},
-		"mute":         {version: " ", list: "exit 1", reason: "no Go toolchain that works", next: "install Go 1.26"},
-		"no network":   {list: says("go: downloading a\nmain.go:6:2: Get \"https://modules.example/a\": dial tcp: lookup modules.example: no such host"), reason: "could not fetch the modules of Kubernetes: main.go:6:2:", next: "GOPROXY"},
-		"offline":      {list: says("main.go:6:2: module lookup disabled by GOPROXY=off"), reason: "lookup disabled", next: "GOPROXY"},
-		"another sum":  {list: says("verifying k8s.io/kubernetes@v1.36.3: checksum mismatch\nSECURITY ERROR"), reason: "not the one that tare pins: verifying k8s.io", next: "GOPROXY"},
-		"a full disk":  {make: says("k8s.io/api/core/v1: write /tmp/x: no space left on device"), reason: "a disk is full: k8s.io/api", next: "TMPDIR"},
-		"killed child": {make: says("k8s.io/api/core/v1: compile: signal: killed"), reason: "killed, most likely for want of memory: k8s.io/api", next: "GOMAXPROCS=1"},
-		"killed":       {make: "kill -9 $$", reason: "killed, most likely for want of memory: go: signal: killed", next: "GOMAXPROCS=1"},
+		"too old": {list: says("go: go.mod requires go >= 1.26.0 (running go 1.21.5; GOTOOLCHAIN=local)"),
+			reason: "too old: go: go.mod requires go >= 1.26.0 (running go 1.21.5", next: "install Go 1.26"},
+		"ancient": {list: says("go: errors parsing go.mod:\ngo.mod:3: invalid go version '1.26.0': must match format " +
+			"1.23"), reason: "too old: go.mod:3: invalid go version", next: "install Go 1.26"},
+		"mute": {version: " ", list: "exit 1", reason: "no Go toolchain that works", next: "install Go 1.26"},
+		"no network": {list: says("go: downloading a\nmain.go:6:2: Get \"https://modules.example/a\": dial tcp: lookup " +
+			"modules.example: no such host"), reason: "could not fetch the modules of Kubernetes: main.go:6:2:",
+			next: "GOPROXY"},
+		"offline": {list: says("main.go:6:2: module lookup disabled by GOPROXY=off"), reason: "lookup disabled",
+			next: "GOPROXY"},
+		"another sum": {list: says("verifying k8s.io/kubernetes@v1.36.3: checksum mismatch\nSECURITY ERROR"),
+			reason: "not the one that tare pins: verifying k8s.io", next: "GOPROXY"},
+		"a full disk": {make: says("k8s.io/api/core/v1: write /tmp/x: no space left on device"),
+			reason: "a disk is full: k8s.io/api", next: "TMPDIR"},
+		"killed child": {make: says("k8s.io/api/core/v1: compile: signal: killed"),
+			reason: "killed, most likely for want of memory: k8s.io/api", next: "GOMAXPROCS=1"},
+		"killed": {make: "kill -9 $$", reason: "killed, most likely for want of memory: go: signal: killed",
+			next: "GOMAXPROCS=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := usual(t)
@@ -240,7 +262,8 @@ func TestBuildFails(t *testing.T) {
 	}
 	h := bare(t, nil)
 	_, err := Find(t.Context(), V124, h)
-	if missing, ok := errors.AsType[*Missing](err); !ok || missing.Reason != "no Go toolchain was found in PATH" || !strings.Contains(missing.Next, "$TARE_PLANE_PSP, or embedded.binary_psp") {
+	if missing, ok := errors.AsType[*Missing](err); !ok || missing.Reason != "no Go toolchain was found in PATH" ||
+		!strings.Contains(missing.Next, "$TARE_PLANE_PSP, or embedded.binary_psp") {
 		t.Errorf("without Go: %v", err)
 	}
 }
@@ -300,11 +323,12 @@ func TestWaitsForAnotherBuild(t *testing.T) {
 	begun, free := make(chan struct{}), make(chan struct{})
 	var other sync.WaitGroup
 	other.Go(func() {
-		_, err := h.cache().Get(t.Context(), build.Recipe{Name: "1.24", Lock: lockName, Make: func(context.Context, string) error {
-			close(begun)
-			<-free
-			return nil
-		}})
+		_, err := h.cache().Get(t.Context(),
+			build.Recipe{Name: "1.24", Lock: lockName, Make: func(context.Context, string) error {
+				close(begun)
+				<-free
+				return nil
+			}})
 		if err != nil {
 			t.Error(err)
 		}

@@ -22,9 +22,12 @@ import (
 // nobody is the user and the group that attack.
 const nobody = 65534
 
-// knock is the attacker's program: it says of each address, a line each, what came of asking there without a credential.
+// knock is the attacker's program: it prints for each address, a line each, the result of a request there without a
+// credential.
 func knock(addresses []string) {
-	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // so would an attacker
+	client := &http.Client{Timeout: 30 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{
+			InsecureSkipVerify: true}}} //nolint:gosec // so would an attacker
 	for _, address := range addresses {
 		var said string
 		if file, ok := strings.CutPrefix(address, "unix:"); ok {
@@ -44,7 +47,7 @@ func knock(addresses []string) {
 	}
 }
 
-// knocked runs knock as the user nobody, and returns what came of it by address.
+// knocked runs knock as the user nobody, and returns the results by address.
 func knocked(t *testing.T, addresses []string) map[string]string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -125,7 +128,8 @@ func TestRealPlaneIsClosed(t *testing.T) {
 // checkQuota asks etcd itself how large its database may grow.
 func checkQuota(t *testing.T, p *Plane) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", p.etcdSocket())
 	}}}
 	defer client.CloseIdleConnections()
@@ -140,7 +144,8 @@ func checkQuota(t *testing.T, p *Plane) {
 	}
 	_, said, _ := strings.Cut(string(text), "\netcd_server_quota_backend_bytes ")
 	said, _, _ = strings.Cut(said, "\n")
-	if got, err := strconv.ParseFloat(said, 64); err != nil || uint64(got) != p.quota || p.quota > mostData || p.quota < leastData {
+	if got, err := strconv.ParseFloat(said, 64); err != nil || uint64(got) != p.quota || p.quota > mostData ||
+		p.quota < leastData {
 		t.Errorf("etcd has a quota of %q bytes (%v), want %d", said, err, p.quota)
 	}
 }
@@ -148,7 +153,8 @@ func checkQuota(t *testing.T, p *Plane) {
 // checkPorts wants each of the other components to listen at one port of loopback.
 func checkPorts(t *testing.T, p *Plane) {
 	t.Helper()
-	ports := map[string]uint16{APIServer: p.ports.server, Scheduler: p.ports.scheduler, ControllerManager: p.ports.controller}
+	ports := map[string]uint16{APIServer: p.ports.server, Scheduler: p.ports.scheduler,
+		ControllerManager: p.ports.controller}
 	for _, c := range p.Processes() {
 		if port, ok := ports[c.Name]; ok {
 			if got, want := listensAt(t, c.PID), []string{fmt.Sprintf("tcp 0100007F:%04X", port)}; !slices.Equal(got, want) {
@@ -169,10 +175,12 @@ func checkAnswers(t *testing.T, p *Plane) {
 			want[server+path] = statuses
 		}
 	}
-	expect(p.Server(), "/ /version /healthz /livez /readyz /metrics /api /apis /api/v1/secrets /openapi/v2 /debug/pprof/ /logs/ /statusz /flagz", "401")
+	expect(p.Server(), "/ /version /healthz /livez /readyz /metrics /api /apis /api/v1/secrets /openapi/v2 "+
+		"/debug/pprof/ /logs/ /statusz /flagz", "401")
 	for _, server := range []string{url(p.ports.scheduler), url(p.ports.controller)} {
 		expect(server, "/healthz", "200")
-		expect(server, "/ /metrics /configz /debug/pprof/ /debug/flags/v /statusz /flagz /metrics/resources /metrics/slis", "401", "403")
+		expect(server, "/ /metrics /configz /debug/pprof/ /debug/flags/v /statusz /flagz /metrics/resources /metrics/slis",
+			"401", "403")
 	}
 	for address, got := range knocked(t, addresses) {
 		if !slices.Contains(want[address], got) {
@@ -181,7 +189,8 @@ func checkAnswers(t *testing.T, p *Plane) {
 	}
 }
 
-// listensAt is where a process listens, as the kernel writes it: "tcp 0100007F:1F90" is port 8080 of 127.0.0.1; "unix NAME".
+// listensAt is where a process listens, as the kernel writes it: "tcp 0100007F:1F90" is port 8080 of 127.0.0.1; "unix
+// NAME".
 func listensAt(t *testing.T, pid int) []string {
 	t.Helper()
 	fds := fmt.Sprintf("/proc/%d/fd", pid)

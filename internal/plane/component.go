@@ -20,7 +20,8 @@ const (
 )
 
 const (
-	// spawnWithin bounds the time until a component has read its configuration: the binary is 124 MB, and the host may be busy.
+	// spawnWithin bounds the time until a component has read its configuration: the binary is 124 MB, and the host may be
+	// busy.
 	spawnWithin = 30 * time.Second
 	// grace is how long etcd and the server may take to end: they finish requests and release what they hold.
 	grace = 15 * time.Second
@@ -94,7 +95,8 @@ func (p *Plane) serverArguments() []string {
 func (p *Plane) clientArguments(port uint16, kubeconfig string) []string {
 	file := p.secrets.path(kubeconfig)
 	return append(p.listening(port),
-		"--kubeconfig="+file, "--authentication-kubeconfig="+file, "--authorization-kubeconfig="+file, "--authentication-skip-lookup=true",
+		"--kubeconfig="+file, "--authentication-kubeconfig="+file, "--authorization-kubeconfig="+file,
+		"--authentication-skip-lookup=true",
 		"--leader-elect=false", "--kube-api-qps="+strconv.Itoa(clientRate), "--kube-api-burst="+strconv.Itoa(clientRate))
 }
 
@@ -142,7 +144,8 @@ func (p *Plane) spawnOne(ctx context.Context, name string) (*proc.Child, error) 
 		within = clientGrace
 	}
 	c, err := proc.Start(ctx, proc.Spec{
-		Name: name, Path: p.config.Binary.Path, Args: []string{name}, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, Dir: p.secrets.dir,
+		Name: name, Path: p.config.Binary.Path, Args: []string{name}, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+		Dir:     p.secrets.dir,
 		Config:  map[string][]string{"args": p.arguments(name)},
 		LogFile: p.LogFile(name), ReadyWithin: spawnWithin, Grace: within, CPUs: p.config.CPUs,
 		Born: func(id proc.ID) error {

@@ -35,6 +35,9 @@ func (h Host) Current(ctx context.Context) (wanted func(name string) bool, err e
 		names = append(names, name)
 	}
 	return func(name string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return name == n || (none != nil && strings.HasPrefix(name, n)) })
+		return slices.ContainsFunc(names, func(n string) bool {
+			return name == n ||
+				(none != nil && strings.HasPrefix(name, n))
+		})
 	}, nil
 }

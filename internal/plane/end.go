@@ -50,7 +50,7 @@ func (k Kept) Clear() error {
 // exist, and refuses others.
 func RemoveFolder(dir string) error {
 	if !ours(dir) {
-		return fmt.Errorf("remove folder: %q is none of a plane's", dir)
+		return fmt.Errorf("remove folder: %q is not a folder of a plane", dir)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove folder: %w", err)

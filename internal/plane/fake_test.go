@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// TestMain lets this test's own binary play a control plane: "MODE/tare-plane COMPONENT", where the folder's name says what is wrong with it.
+// TestMain lets this test's own binary play a control plane: "MODE/tare-plane COMPONENT", where the folder's name says
+// what is wrong with it.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && slices.Contains([]string{Etcd, APIServer, Scheduler, ControllerManager}, os.Args[1]) {
 		f := fake{component: os.Args[1], mode: filepath.Base(filepath.Dir(os.Args[0])), dir: filepath.Dir(os.Args[0])}
@@ -154,7 +155,8 @@ func (f *fake) listen() (net.Listener, error) {
 	var lc net.ListenConfig
 	if f.component == Etcd {
 		file := strings.TrimPrefix(f.flags["listen-client-urls"], "unix://")
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) { // as etcd does: that of one that was killed is still there
+		// as etcd does: that of one that was killed is still there
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 		syscall.Umask(0o077)
@@ -183,13 +185,15 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	known := map[string][]string{
 		APIServer: {
-			"/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/kube-node-lease", "/api/v1/namespaces/default/serviceaccounts/default",
+			"/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/kube-node-lease",
+			"/api/v1/namespaces/default/serviceaccounts/default",
 		},
 		Scheduler: {"/readyz"}, ControllerManager: {"/healthz"},
 	}
 	switch {
 	case (f.mode == "hangs" || f.mode == "always-taken") && f.component == APIServer:
-		http.Error(w, "[+]ping ok\n[-]poststarthook/rbac/bootstrap-roles failed: not finished\nreadyz check failed", http.StatusInternalServerError)
+		http.Error(w, "[+]ping ok\n[-]poststarthook/rbac/bootstrap-roles failed: not finished\nreadyz check failed",
+			http.StatusInternalServerError)
 	case !slices.Contains(known[f.component], r.URL.Path):
 		http.NotFound(w, r)
 	}

@@ -41,7 +41,8 @@ type Host struct {
 	Clock clock.Clock
 }
 
-// A Binary is a program of package main in plane/ or plane/psp: "Path COMPONENT" is a child process that speaks the protocol of package proc.
+// A Binary is a program of package main in plane/ or plane/psp: "Path COMPONENT" is a child process that speaks the
+// protocol of package proc.
 type Binary struct {
 	Path       string
 	Version    Version
@@ -121,7 +122,8 @@ func (h Host) named(s source) (candidate, bool) {
 }
 
 func inCache(path string) candidate {
-	return candidate{path: path, within: tryWithin, by: "in tare's cache", next: "remove the folder " + filepath.Dir(path) + " to have it built again"}
+	return candidate{path: path, within: tryWithin, by: "in tare's cache", next: "remove the folder " +
+		filepath.Dir(path) + " to have it built again"}
 }
 
 func (h Host) cache() build.Cache {
@@ -190,12 +192,14 @@ func (c candidate) identify(ctx context.Context, v Version) (Binary, error) {
 	}
 	b, speaks, ok := parseVersion(out)
 	if err != nil || !ok {
-		return c.refuse(v, fmt.Sprintf("does not say its version as tare-plane does (%v)", errors.Join(err, errors.New(build.Tail(out)))))
+		return c.refuse(v, fmt.Sprintf("does not say its version as tare-plane does (%v)",
+			errors.Join(err, errors.New(build.Tail(out)))))
 	}
 	b.Path, b.Version = path, minorOf(b.Kubernetes)
 	switch {
 	case speaks != protocol:
-		return c.refuse(v, fmt.Sprintf("was built from the sources of another version of tare (protocol %q, and %q is wanted)", speaks, protocol))
+		return c.refuse(v, fmt.Sprintf("was built from the sources of another version of tare (protocol %q, and %q is "+
+			"wanted)", speaks, protocol))
 	case b.Version != v:
 		return c.refuse(v, fmt.Sprintf("is of Kubernetes %s, and %s is wanted", b.Kubernetes, v))
 	}

@@ -76,7 +76,7 @@ func ParseKept(text []byte) (Kept, error) {
 		}
 	}
 	if bad := slices.IndexFunc(k.Folders, func(dir string) bool { return !ours(dir) }); bad >= 0 {
-		return Kept{}, fmt.Errorf("folder %q is none of a plane's", k.Folders[bad])
+		return Kept{}, fmt.Errorf("folder %q is not a folder of a plane", k.Folders[bad])
 	}
 	return k, nil
 }

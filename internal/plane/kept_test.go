@@ -20,8 +20,10 @@ import (
 func example(name string) Kept {
 	return Kept{
 		Name: name, Version: V136, Kubernetes: "v1.36.3", Etcd: Tmpfs, Nodes: 3, Holder: proc.ID{PID: 4000000, StartTicks: 7},
-		Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Logs: "/logs", Server: "https://127.0.0.1:1", Kubeconfig: "/dev/shm/x/kubeconfig",
-		ReadySeconds: 3.5, Processes: []Process{{Name: Etcd, ID: proc.ID{PID: 4000001, StartTicks: 8}}}, Folders: []string{"/dev/shm/tare-plane-X"},
+		Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Logs: "/logs", Server: "https://127.0.0.1:1",
+		Kubeconfig:   "/dev/shm/x/kubeconfig",
+		ReadySeconds: 3.5, Processes: []Process{{Name: Etcd, ID: proc.ID{PID: 4000001, StartTicks: 8}}},
+		Folders: []string{"/dev/shm/tare-plane-X"},
 	}
 }
 
@@ -57,7 +59,8 @@ func TestShelf(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err = s.List()
-	if len(list) != 1 || err == nil || !strings.Contains(err.Error(), "c.json") || !strings.Contains(err.Error(), `plane "b"`) {
+	if len(list) != 1 || err == nil || !strings.Contains(err.Error(), "c.json") ||
+		!strings.Contains(err.Error(), `plane "b"`) {
 		t.Errorf("a file under another name: %v, %v", list, err)
 	}
 	if err := s.Drop("a"); err != nil {
@@ -100,7 +103,7 @@ func TestRefusedStates(t *testing.T) {
 		}
 	}
 	if err := RemoveFolder(t.TempDir()); err == nil {
-		t.Error("a folder was removed that is none of a plane's")
+		t.Error("a folder was removed that is not a plane's")
 	}
 }
 
@@ -128,7 +131,8 @@ func FuzzParseKept(f *testing.F) {
 			}
 		}
 		for _, dir := range k.Folders {
-			if !strings.HasPrefix(filepath.Base(dir), folderPrefix) || !filepath.IsAbs(dir) || strings.Contains(dir, "..") && filepath.Clean(dir) != dir {
+			if !strings.HasPrefix(filepath.Base(dir), folderPrefix) || !filepath.IsAbs(dir) || strings.Contains(dir, "..") &&
+				filepath.Clean(dir) != dir {
 				t.Errorf("folder %q", dir)
 			}
 		}

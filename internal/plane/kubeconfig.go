@@ -7,7 +7,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// A connection is the part of a kubeconfig (v1 Config of client-go's clientcmd) that a plane needs. CA data is base64, as []byte is in JSON.
+// A connection is the part of a kubeconfig (v1 Config of client-go's clientcmd) that a plane needs. CA data is base64,
+// as []byte is in JSON.
 type connection struct {
 	APIVersion string    `yaml:"apiVersion"`
 	Kind       string    `yaml:"kind"`

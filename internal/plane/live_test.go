@@ -28,7 +28,8 @@ func realBinary(t *testing.T, v Version) Binary {
 	}
 	b, ok := Cached(t.Context(), v, Host{Getenv: os.LookupEnv})
 	if !ok {
-		t.Skipf("NOT TESTED: no control plane of Kubernetes %s is here; 'make plane' builds it, or name one (%s, %s)", v, Variable, VariablePSP)
+		t.Skipf("NOT TESTED: no control plane of Kubernetes %s is here; 'make plane' builds it, or name one (%s, %s)", v,
+			Variable, VariablePSP)
 	}
 	return b
 }
@@ -96,7 +97,8 @@ func TestRealPlane(t *testing.T) {
 			checkProbes(t, p, []string{Etcd, APIServer, Scheduler, ControllerManager})
 			checkSecrets(t, p)
 			checkUsers(t, p)
-			if said := want(t, p, 200, p.AdminToken, "GET", "/version", nil); !strings.Contains(said, c.Binary.Kubernetes) && !strings.Contains(said, unlinked) {
+			if said := want(t, p, 200, p.AdminToken, "GET", "/version", nil); !strings.Contains(said, c.Binary.Kubernetes) &&
+				!strings.Contains(said, unlinked) {
 				t.Errorf("it says %s, and is %s", said, c.Binary.Kubernetes)
 			}
 			checkScheduler(t, p)
@@ -125,7 +127,8 @@ func checkUsers(t *testing.T, p *Plane) {
 	want(t, p, 200, p.AdminToken, "GET", "/api/v1/namespaces", nil)
 	want(t, p, 200, p.NodesToken, "GET", "/api/v1/nodes", nil)
 	want(t, p, 201, p.AdminToken, "POST", "/api/v1/namespaces/default/pods", pod("nowhere"))
-	other := object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": object{"namespace": "default"}}
+	other := object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
+		"spec": object{"namespace": "default"}}
 	said := want(t, p, 201, p.CallerToken, "POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", other)
 	for _, right := range []string{`"pods"`, `"secrets"`, `"configmaps"`} {
 		if strings.Contains(said, right) {
@@ -152,7 +155,8 @@ func checkRestart(t *testing.T, p *Plane) {
 		t.Fatal(err)
 	}
 	<-p.children[Etcd].Exited()
-	if err := p.Failed(); err == nil || !strings.Contains(err.Error(), Etcd+": ") || !strings.Contains(err.Error(), "killed") {
+	if err := p.Failed(); err == nil || !strings.Contains(err.Error(), Etcd+": ") ||
+		!strings.Contains(err.Error(), "killed") {
 		t.Errorf("failed: %v, want that etcd was killed", err)
 	}
 	if err := p.Restart(t.Context()); err != nil {
@@ -172,7 +176,8 @@ func TestRealPlanesSideBySide(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range planes {
 		wg.Go(func() {
-			planes[i], errs[i] = Start(t.Context(), Config{Binary: b, Dir: dir, Name: fmt.Sprint(i), Etcd: []string{Tmpfs, Disk}[i]})
+			planes[i], errs[i] = Start(t.Context(), Config{Binary: b, Dir: dir, Name: fmt.Sprint(i),
+				Etcd: []string{Tmpfs, Disk}[i]})
 		})
 	}
 	wg.Wait()

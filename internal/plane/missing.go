@@ -24,7 +24,8 @@ func what(v Version) string { return "the control plane of Kubernetes " + string
 // explain turns an error of a build into a *Missing where a person can do something about it.
 func explain(v Version, s source, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("build %s: %w; Go keeps what it has compiled, so that the next build goes on from there", what(v), err)
+		return fmt.Errorf("build %s: %w; Go keeps what it has compiled, so that the next build goes on from there", what(v),
+			err)
 	}
 	out := &Missing{What: what(v), Reason: err.Error()}
 	if _, ok := errors.AsType[*build.NoFolder](err); ok {
@@ -32,7 +33,8 @@ func explain(v Version, s source, err error) error {
 		return out
 	}
 	if _, ok := errors.AsType[*diskFullError](err); ok {
-		out.Next = "free as much, or have Go write to other disks (GOCACHE, GOMODCACHE, TMPDIR) and tare (" + build.Variable + ")" + namingHint(s)
+		out.Next = "free as much, or have Go write to other disks (GOCACHE, GOMODCACHE, TMPDIR) and tare (" + build.Variable +
+			")" + namingHint(s)
 		return out
 	}
 	fault, ok := errors.AsType[*build.GoFault](err)
@@ -60,7 +62,8 @@ func cause(f *build.GoFault) (reason, next string) {
 		return "the Go toolchain could not fetch the modules of Kubernetes: " + f.Says,
 			"give it access to a module proxy (go env GOPROXY) for one build, afterwards no network is needed"
 	case build.Altered:
-		return "a module is not the one that tare pins: " + f.Says, "look for what answers instead of the module proxy (go env GOPROXY)"
+		return "a module is not the one that tare pins: " +
+			f.Says, "look for what answers instead of the module proxy (go env GOPROXY)"
 	case build.NoSpace:
 		return "a disk is full: " + f.Says, "free about 7 GB, or have Go write to other disks (GOCACHE, GOMODCACHE, TMPDIR)"
 	case build.Killed:

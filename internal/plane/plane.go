@@ -68,8 +68,10 @@ type Config struct {
 
 // owned are the flags of kube-apiserver that the plane itself sets.
 var owned = []string{
-	"etcd-servers", "bind-address", "secure-port", "cert-dir", "tls-cert-file", "tls-private-key-file", "token-auth-file", "authorization-mode",
-	"service-account-issuer", "service-account-key-file", "service-account-signing-key-file", "anonymous-auth", "authentication-config",
+	"etcd-servers", "bind-address", "secure-port", "cert-dir", "tls-cert-file", "tls-private-key-file", "token-auth-file",
+	"authorization-mode",
+	"service-account-issuer", "service-account-key-file", "service-account-signing-key-file", "anonymous-auth",
+	"authentication-config",
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -209,7 +211,8 @@ func (p *Plane) dataFolder(room func(path string) (kind int64, free uint64, err 
 		}
 		p.Store = NoFsync
 		p.config.Log.Warn("there is no room in memory for etcd: it keeps its data in the run's folder, without fsync; "+
-			"enlarge "+shm+" (docker run --shm-size=1g)", slog.Uint64("free_mib", free>>20), slog.Int("needed_mib", tmpfsNeeds>>20))
+			"enlarge "+shm+" (docker run --shm-size=1g)", slog.Uint64("free_mib", free>>20),
+			slog.Int("needed_mib", tmpfsNeeds>>20))
 	}
 	_, free, err := room(p.config.Dir)
 	if err != nil {

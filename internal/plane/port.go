@@ -103,7 +103,7 @@ func awaitFree(ctx context.Context, c clock.Clock, ports []uint16) error {
 				return fmt.Errorf("look whether port %d is free again: %w", p, err)
 			}
 			if !c.Now().Before(until) {
-				return fmt.Errorf("somebody still listens on 127.0.0.1:%d: see who it is with 'ss -ltnp sport = :%d'", p, p)
+				return fmt.Errorf("a process still listens on 127.0.0.1:%d: find it with 'ss -ltnp sport = :%d'", p, p)
 			}
 			if err := c.Sleep(ctx, pollEvery); err != nil {
 				return err

@@ -49,13 +49,14 @@ func (p *Plane) up(ctx context.Context) error {
 	return p.Failed()
 }
 
-// healthURLs returns the URLs that must answer 200 before a component counts as ready. Some components report health before
-// they work, so the result of their work is checked: for the server namespaces, for the controller-manager a
+// healthURLs returns the URLs that must answer 200 before a component counts as ready. Some components report health
+// before they work, so the result of their work is checked: for the server namespaces, for the controller-manager a
 // ServiceAccount, without which no pod is admitted.
 func (p *Plane) healthURLs(component string) []string {
 	switch component {
 	case APIServer:
-		return []string{p.Server() + "/readyz", p.Server() + "/api/v1/namespaces/default", p.Server() + "/api/v1/namespaces/kube-node-lease"}
+		return []string{p.Server() + "/readyz", p.Server() + "/api/v1/namespaces/default", p.Server() +
+			"/api/v1/namespaces/kube-node-lease"}
 	case Scheduler:
 		path := "/readyz" // its informers have synced too
 		if p.config.Binary.Version == V124 {
@@ -63,7 +64,8 @@ func (p *Plane) healthURLs(component string) []string {
 		}
 		return []string{url(p.ports.scheduler) + path}
 	case ControllerManager:
-		return []string{url(p.ports.controller) + "/healthz", p.Server() + "/api/v1/namespaces/default/serviceaccounts/default"}
+		return []string{url(p.ports.controller) + "/healthz", p.Server() +
+			"/api/v1/namespaces/default/serviceaccounts/default"}
 	}
 	return nil // etcd: the server's readiness depends on it
 }

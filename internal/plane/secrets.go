@@ -39,7 +39,8 @@ type secrets struct {
 // secretFolder returns a path that does not exist yet: on tmpfs if there is one, so that no key reaches a disk.
 func secretFolder() string {
 	name := folderPrefix + rand.Text()[:12]
-	if kind, _, err := fileSystem(shm); err == nil && kind == unix.TMPFS_MAGIC && unix.Access(shm, unix.W_OK|unix.X_OK) == nil {
+	if kind, _, err := fileSystem(shm); err == nil && kind == unix.TMPFS_MAGIC &&
+		unix.Access(shm, unix.W_OK|unix.X_OK) == nil {
 		return filepath.Join(shm, name)
 	}
 	return filepath.Join(os.TempDir(), name)
@@ -78,7 +79,8 @@ func (s *secrets) write(now time.Time) error {
 		return err
 	}
 	for name, text := range map[string][]byte{
-		caFile: s.ca.pem, certFile: cert, keyFile: key, accountKeyFile: accountKey, accountPublicFile: accountPublic, tokenFile: s.tokens(),
+		caFile: s.ca.pem, certFile: cert, keyFile: key, accountKeyFile: accountKey, accountPublicFile: accountPublic,
+		tokenFile: s.tokens(),
 	} {
 		if err := os.WriteFile(s.path(name), text, 0o600); err != nil {
 			return fmt.Errorf("write secrets: %w", err)

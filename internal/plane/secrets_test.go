@@ -44,7 +44,8 @@ func TestTokens(t *testing.T) {
 		groups[row[1]] = strings.Join(row[3:], ",")
 	}
 	want := map[string]string{
-		AdminUser: masters, NodesUser: masters, CallerUser: "", "system:kube-scheduler": "", "system:kube-controller-manager": "",
+		AdminUser: masters, NodesUser: masters, CallerUser: "", "system:kube-scheduler": "",
+		"system:kube-controller-manager": "",
 	}
 	if d := cmp.Diff(want, groups); d != "" {
 		t.Error(d)

@@ -85,7 +85,8 @@ func (d *diary) nothingLeft(t *testing.T) {
 // config is one that leaves its traces in d.
 func (d *diary) config(t *testing.T, b Binary) Config {
 	t.Helper()
-	return Config{Binary: b, Dir: t.TempDir(), Name: "x", Within: time.Minute, Born: d.born, Folder: d.folder, Gone: d.gone}
+	return Config{Binary: b, Dir: t.TempDir(), Name: "x", Within: time.Minute, Born: d.born,
+		Folder: d.folder, Gone: d.gone}
 }
 
 func begin(t *testing.T, c Config) *Plane {
@@ -164,7 +165,10 @@ func checkProbes(t *testing.T, p *Plane, components []string) {
 			t.Error(err)
 		}
 		for _, q := range []string{probe.CPU.Name, probe.RSS.Name} {
-			if !slices.ContainsFunc(samples, func(s metric.Sample) bool { return s.Metric == q && s.Value > 0 && s.Subject == pr.Subject() }) {
+			if !slices.ContainsFunc(samples, func(s metric.Sample) bool {
+				return s.Metric == q && s.Value > 0 &&
+					s.Subject == pr.Subject()
+			}) {
 				t.Errorf("%s: no %s in %v", pr.Subject(), q, samples)
 			}
 		}
@@ -217,9 +221,11 @@ func TestFailedStart(t *testing.T) {
 		within time.Duration
 		want   []string
 	}{
-		{"dies", false, time.Minute, []string{APIServer, "--useless: it is of no use", "exit status 3", "kube-apiserver-x.log"}},
+		{"dies", false, time.Minute, []string{APIServer, "--useless: it is of no use", "exit status 3",
+			"kube-apiserver-x.log"}},
 		{"garbage", false, time.Minute, []string{`got "I am no control plane`}},
-		{"hangs", true, 2 * time.Second, []string{APIServer, "not ready within 2s", "500", "not yet: poststarthook/rbac/bootstrap-roles", "kube-apiserver-x.log"}},
+		{"hangs", true, 2 * time.Second, []string{APIServer, "not ready within 2s", "500",
+			"not yet: poststarthook/rbac/bootstrap-roles", "kube-apiserver-x.log"}},
 		{"always-taken", false, time.Minute, []string{Etcd, "address already in use"}},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
@@ -368,8 +374,9 @@ func holdUntilKilled(binary string) error {
 		return err
 	}
 	k := Kept{
-		Name: "held", Holder: proc.ID{PID: os.Getpid(), StartTicks: self}, Logs: dir, ReadySeconds: p.ReadySeconds, Processes: p.Processes(),
-		Folders: []string{filepath.Dir(p.Kubeconfig())},
+		Name: "held", Holder: proc.ID{PID: os.Getpid(), StartTicks: self}, Logs: dir, ReadySeconds: p.ReadySeconds,
+		Processes: p.Processes(),
+		Folders:   []string{filepath.Dir(p.Kubeconfig())},
 	}
 	if err := (KeptFolder{Dir: dir}).Put(k); err != nil {
 		return err
@@ -380,7 +387,8 @@ func holdUntilKilled(binary string) error {
 	select {}
 }
 
-// TestKilledHolder kills the process that holds a plane: the components end with it, and what is left on disk can be cleared by another.
+// TestKilledHolder kills the process that holds a plane: the components end with it, and what remains on disk can be
+// cleared by another.
 func TestKilledHolder(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -455,7 +463,8 @@ func TestRefusedConfigs(t *testing.T) {
 		{Config{Binary: b, Etcd: "floppy"}, `etcd on "floppy"`},
 		{Config{Binary: b, PSP: true}, "PodSecurityPolicy needs version 1.24"},
 		{Config{Binary: b, Flags: []string{"--secure-port=1"}}, "--secure-port of kube-apiserver is the plane's own"},
-		{Config{Binary: b, Flags: []string{"--anonymous-auth=true"}}, "--anonymous-auth of kube-apiserver is the plane's own"},
+		{Config{Binary: b, Flags: []string{"--anonymous-auth=true"}},
+			"--anonymous-auth of kube-apiserver is the plane's own"},
 		{Config{Binary: b, Flags: []string{"v=3"}}, `flag "v=3"`},
 		{Config{Binary: b, Dir: "/nowhere/at/all"}, "/nowhere/at/all"},
 	} {

@@ -62,8 +62,11 @@ func TestFolderNames(t *testing.T) {
 		m  build.GoModule
 		by string
 	}{
-		"plain": {m, "go1.26.8"}, "a file less": {fewer, "go1.26.8"}, "a tag more": {tagged, "go1.26.8"}, "other words for the linker": {linked, "go1.26.8"},
-		"another Go": {m, "go1.26.9"}, "a Go of one's own": {m, "devel go1.27-0123 Mon Nov 2 01:02:03 2026 ../x"}, "no Go": {m, ""},
+		"plain": {m, "go1.26.8"}, "a file less": {fewer, "go1.26.8"}, "a tag more": {tagged, "go1.26.8"},
+		"other words for the linker": {linked, "go1.26.8"},
+		"another Go":                 {m, "go1.26.9"},
+		"a Go of one's own":          {m, "devel go1.27-0123 Mon Nov 2 01:02:03 2026 ../x"},
+		"no Go":                      {m, ""},
 	} {
 		name, err := folderName(V136, c.m, c.by)
 		if err != nil {
@@ -102,7 +105,8 @@ func TestMinorOf(t *testing.T) {
 	for _, k := range []string{"v1.36.3", "v1.24.17", "1.30.0-rc.1", "v1.36", "(devel)", ""} {
 		got[k] = minorOf(k)
 	}
-	want := map[string]Version{"v1.36.3": "1.36", "v1.24.17": "1.24", "1.30.0-rc.1": "1.30", "v1.36": "", "(devel)": "", "": ""}
+	want := map[string]Version{"v1.36.3": "1.36", "v1.24.17": "1.24", "1.30.0-rc.1": "1.30", "v1.36": "",
+		"(devel)": "", "": ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

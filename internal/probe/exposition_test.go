@@ -77,7 +77,8 @@ var expositions = []struct {
 		named("rss", "", 2.5e8),
 		named("started", "", 1795259070.245),
 	}},
-	{"javaclient.prom", probe.Exposition{SkipJVM: true, Series: []string{"process_cpu_seconds_total", "process_cpu_seconds_total"}}, []metric.Sample{
+	{"javaclient.prom", probe.Exposition{SkipJVM: true,
+		Series: []string{"process_cpu_seconds_total", "process_cpu_seconds_total"}}, []metric.Sample{
 		named("series_total", "process_cpu_seconds_total", 33.25),
 	}},
 	{"openmetrics.txt", probe.Exposition{Series: []string{
@@ -169,7 +170,8 @@ func TestExpositionOfAGoProgram(t *testing.T) {
 	if most := float64(is.NumGC - was.NumGC); collections < 5 || collections > most || parts != 1 {
 		t.Errorf("%v collections, want 5 to %v", collections, most)
 	}
-	if spent, most := first(sumParts(delta, probe.GCTime)), float64(is.PauseTotalNs-was.PauseTotalNs)/1e9; spent <= 0 || spent > most*(1+1e-9) {
+	if spent, most := first(sumParts(delta, probe.GCTime)), float64(is.PauseTotalNs-was.PauseTotalNs)/1e9; spent <= 0 ||
+		spent > most*(1+1e-9) {
 		t.Errorf("%v s of collections, want at most %v", spent, most)
 	}
 	used, _ := probe.Find(after, "pdp", probe.HeapUsed)
@@ -189,7 +191,8 @@ func first(v float64, _ int) float64 { return v }
 func TestExpositionKeepsItsConnection(t *testing.T) {
 	var connections, refused atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer x" || r.Header.Get("Accept-Encoding") != "identity" || !strings.HasPrefix(r.Header.Get("Accept"), "text/plain") {
+		if r.Header.Get("Authorization") != "Bearer x" || r.Header.Get("Accept-Encoding") != "identity" ||
+			!strings.HasPrefix(r.Header.Get("Accept"), "text/plain") {
 			refused.Add(1)
 		}
 		goMetrics(w, r)
@@ -209,7 +212,8 @@ func TestExpositionKeepsItsConnection(t *testing.T) {
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections, want 1", n)
 	}
-	alone := probe.Exposition{Name: "pdp", URL: s.URL, Header: header, TLS: s.Client().Transport.(*http.Transport).TLSClientConfig}
+	alone := probe.Exposition{Name: "pdp", URL: s.URL, Header: header,
+		TLS: s.Client().Transport.(*http.Transport).TLSClientConfig}
 	for range 2 {
 		readAll(t, alone)
 	}
@@ -219,7 +223,8 @@ func TestExpositionKeepsItsConnection(t *testing.T) {
 	if len(header) != 1 || refused.Load() != 0 {
 		t.Errorf("%d requests with other headers; the caller's: %v", refused.Load(), header)
 	}
-	if _, err := (probe.Exposition{URL: s.URL}).Read(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := (probe.Exposition{URL: s.URL}).Read(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
 		t.Errorf("an unknown authority: %v", err)
 	}
 }
@@ -252,7 +257,8 @@ func TestCheckSeries(t *testing.T) {
 			t.Errorf("%q: %v, want good: %v", text, err, good)
 		}
 	}
-	if _, err := (probe.Exposition{URL: "http://127.0.0.1:1", Series: []string{"a b"}}).Read(t.Context()); err == nil || !strings.Contains(err.Error(), `"a b"`) {
+	if _, err := (probe.Exposition{URL: "http://127.0.0.1:1", Series: []string{"a b"}}).Read(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), `"a b"`) {
 		t.Errorf("%v, want the series", err)
 	}
 }

@@ -50,7 +50,8 @@ func FuzzStat(f *testing.F) {
 }
 
 func FuzzTables(f *testing.F) {
-	seed(f, "proc/stat", "proc/pressure/cpu", "proc/self/net/tcp", "proc/self/net/tcp6", "proc/self/net/sockstat", "proc/self/net/netstat",
+	seed(f, "proc/stat", "proc/pressure/cpu", "proc/self/net/tcp", "proc/self/net/tcp6", "proc/self/net/sockstat",
+		"proc/self/net/netstat",
 		"proc/self/net/snmp", "sys/fs/cgroup/limited/cpu.stat", "proc/100/smaps_rollup", "proc/100/status")
 	f.Fuzz(func(t *testing.T, text string) {
 		defer memtest.Bound(t, len(text))()

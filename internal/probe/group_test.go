@@ -34,7 +34,8 @@ func TestGroupOf(t *testing.T) {
 			[]string{"/sys/fs/cgroup/system.slice/pdp.service"},
 		},
 		{"v2, the root group", unified, "0::/user.slice\n", "0::/\n", []string{""}, nil},
-		{"v2, the group that we are in", unified, "0::/user.slice/shell.scope\n", "0::/user.slice/shell.scope\n", []string{"user.slice/shell.scope"}, nil},
+		{"v2, the group that we are in", unified, "0::/user.slice/shell.scope\n", "0::/user.slice/shell.scope\n",
+			[]string{"user.slice/shell.scope"}, nil},
 		{"v2, a group around ours", unified, "0::/user.slice/shell.scope\n", "0::/user.slice\n", []string{"user.slice"}, nil},
 		{
 			"v2, beside ours, with our name as the beginning of its", unified, "0::/a\n", "0::/ab\n",
@@ -56,17 +57,20 @@ func TestGroupOf(t *testing.T) {
 			[]string{"/sys/fs/cgroup/memory/pdp"},
 		},
 		{
-			"a part of the tree is mounted", "30 23 0:26 /docker/c1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/docker/c1/me\n", "0::/docker/c1/pdp\n",
+			"a part of the tree is mounted", "30 23 0:26 /docker/c1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+			"0::/docker/c1/me\n", "0::/docker/c1/pdp\n",
 			[]string{"pdp"},
 			[]string{"/sys/fs/cgroup/pdp"},
 		},
 		{
-			"beside the part that is mounted", "30 23 0:26 /docker/c1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/docker/c1/me\n", "0::/docker/c12/pdp\n",
+			"beside the part that is mounted", "30 23 0:26 /docker/c1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+			"0::/docker/c1/me\n", "0::/docker/c12/pdp\n",
 			[]string{"pdp", "2/pdp"},
 			nil,
 		},
 		{
-			"a place with a space and a colon", strings.Replace(unified, "/sys/fs/cgroup", `/my\040groups`, 1), "0::/a\n", "0::/b:c\n",
+			"a place with a space and a colon", strings.Replace(unified, "/sys/fs/cgroup", `/my\040groups`, 1),
+			"0::/a\n", "0::/b:c\n",
 			nil,
 			[]string{"/my groups/b:c"},
 		},
@@ -96,9 +100,10 @@ func TestGroupOf(t *testing.T) {
 // TestHybridGroupCountsOnce: v2's hierarchy counts the CPU time that v1's controller counts.
 func TestHybridGroupCountsOnce(t *testing.T) {
 	m := fstest.MapFS{
-		"cpuacct/pdp/cpuacct.usage":   text("1250000000\n"),
-		"unified/pdp/cpu.stat":        text("usage_usec 9000000\nuser_usec 5\n"),
-		"unified/pdp/cpu.pressure":    text("some avg10=0.00 avg60=0.00 avg300=0.00 total=500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n"),
+		"cpuacct/pdp/cpuacct.usage": text("1250000000\n"),
+		"unified/pdp/cpu.stat":      text("usage_usec 9000000\nuser_usec 5\n"),
+		"unified/pdp/cpu.pressure": text("some avg10=0.00 avg60=0.00 avg300=0.00 total=500000\nfull avg10=0.00 " +
+			"avg60=0.00 avg300=0.00 total=1\n"),
 		"unified/pdp/memory.pressure": text("some avg10=0.00 avg60=0.00 avg300=0.00 total=250000\n"),
 	}
 	list, err := Cgroup{Name: "pdp", Paths: []string{"/cpuacct/pdp", "/unified/pdp"}, Root: m}.Read(t.Context())

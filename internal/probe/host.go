@@ -68,8 +68,8 @@ type hostCPU struct {
 	hasSteal         bool
 }
 
-// parseHostCPU reads the first line of a text such as /proc/stat (proc_stat(5)): cpu user nice system idle iowait irq softirq steal guest guest_nice.
-// Guest time is part of user and nice already.
+// parseHostCPU reads the first line of a text such as /proc/stat (proc_stat(5)): cpu user nice system idle iowait irq
+// softirq steal guest guest_nice. Guest time is part of user and nice already.
 func parseHostCPU(text string) (hostCPU, error) {
 	const idle, iowait, steal, counted = 3, 4, 7, 8
 	line, _, _ := strings.Cut(text, "\n")
@@ -155,7 +155,8 @@ func (p PSI) Read(ctx context.Context) ([]metric.Sample, error) {
 	return out.list, nil
 }
 
-// parsePressure finds the total, in µs, of the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" (psi.rst), and gives seconds.
+// parsePressure finds the total, in µs, of the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" (psi.rst), and
+// gives seconds.
 func parsePressure(text string) (float64, bool) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

@@ -64,7 +64,8 @@ func hostileTexts() []hostile {
 // hostileServers are endpoints that do what none should.
 func hostileServers(elsewhere string) []hostile {
 	return []hostile{
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) }, "redirects are not followed"},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) },
+			"redirects are not followed"},
 		{"redirect to nonsense", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "http://%zz/"+r.Header.Get("Authorization"))
 			w.WriteHeader(http.StatusMovedPermanently)
@@ -94,7 +95,8 @@ func hostileServers(elsewhere string) []hostile {
 	}
 }
 
-// TestHostileEndpoints: every answer that is no exposition is an error, soon, that holds nothing of the answer or the credentials.
+// TestHostileEndpoints: every answer that is no exposition is an error, soon, that holds nothing of the answer or the
+// credentials.
 func TestHostileEndpoints(t *testing.T) {
 	asked := atomic.Int32{}
 	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
@@ -176,7 +178,8 @@ func TestSlowEndpoint(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
-	if _, err := (probe.Exposition{URL: drip, Timeout: 50 * time.Millisecond}).Read(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := (probe.Exposition{URL: drip, Timeout: 50 * time.Millisecond}).Read(t.Context()); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("%v, want context.DeadlineExceeded", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

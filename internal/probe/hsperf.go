@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The layout of HotSpot's performance data, version 2.0 (perfMemory.hpp: PerfDataPrologue; perfData.cpp: PerfDataEntry). The magic number
-// is big-endian whatever the rest is.
+// The layout of HotSpot's performance data, version 2.0 (perfMemory.hpp: PerfDataPrologue; perfData.cpp:
+// PerfDataEntry). The magic number is big-endian whatever the rest is.
 const (
 	hsperfMagic      = 0xcafec0c0
 	hsperfPrologue   = 32
@@ -133,7 +133,8 @@ func (p perfData) seconds(name string) (float64, bool) {
 // generation 1 and no 0), so it finds them by name; a generation's own counters would count the same bytes again.
 func (p perfData) sumSpaces(suffix string) (total float64, found bool) {
 	for name, v := range p.longs {
-		if strings.HasPrefix(name, "sun.gc.generation.") && strings.Contains(name, ".space.") && strings.HasSuffix(name, suffix) && v >= 0 {
+		if strings.HasPrefix(name, "sun.gc.generation.") && strings.Contains(name, ".space.") &&
+			strings.HasSuffix(name, suffix) && v >= 0 {
 			total += float64(v)
 			found = true
 		}

@@ -21,7 +21,8 @@ import (
 	"tare/internal/probe"
 )
 
-// churn allocates on demand: for each line that it reads, it makes garbage, asks for a full collection, and says so. It listens too.
+// churn allocates on demand: for each line that it reads, it makes garbage, asks for a full collection, and says so. It
+// listens too.
 const churn = `
 import java.io.*;
 import java.net.*;
@@ -63,7 +64,8 @@ type jvm struct {
 	out  *bufio.Reader
 }
 
-// startJVM gives a JVM that is ended with the test. newPIDs puts it in a namespace of processes of its own, as a container does.
+// startJVM gives a JVM that is ended with the test. newPIDs puts it in a namespace of processes of its own, as a
+// container does.
 func startJVM(t testing.TB, newPIDs bool, flags ...string) jvm {
 	t.Helper()
 	source := filepath.Join(t.TempDir(), "Churn.java")
@@ -160,7 +162,8 @@ func readAll(t *testing.T, p probe.Probe) []metric.Sample {
 	return list
 }
 
-// TestJVMAgainstJstat compares what a stretch of work did, by our reading and by jstat's. jstat prints milliseconds and tenths of KiB.
+// TestJVMAgainstJstat compares what a stretch of work did, by our reading and by jstat's. jstat prints milliseconds and
+// tenths of KiB.
 func TestJVMAgainstJstat(t *testing.T) {
 	java(t, "java", "jstat")
 	for _, c := range []struct {
@@ -308,7 +311,8 @@ func TestAttachedFollowsRestarts(t *testing.T) {
 	first := startServer(t, 0, 0)
 	a := &probe.Attached{Name: "pdp", Port: first.port}
 	before := readAll(t, a)
-	if d := probe.Delta(before, readAll(t, a)); !slices.ContainsFunc(d, func(s metric.Sample) bool { return s.Metric == "cpu" }) {
+	if d := probe.Delta(before, readAll(t, a)); !slices.ContainsFunc(d,
+		func(s metric.Sample) bool { return s.Metric == "cpu" }) {
 		t.Errorf("no CPU time between two readings of one process: %v", d)
 	}
 	first.end()
@@ -378,7 +382,8 @@ func TestListenerOfARealSocket(t *testing.T) {
 func TestListenerInAnotherNetwork(t *testing.T) {
 	child := startServer(t, 0, syscall.CLONE_NEWNET)
 	_, _, err := probe.Listener(nil, child.port)
-	if !errors.Is(err, probe.ErrGone) || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", child.cmd.Process.Pid)) {
+	if !errors.Is(err, probe.ErrGone) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("process %d ", child.cmd.Process.Pid)) {
 		t.Errorf("%v, want ErrGone and the process %d", err, child.cmd.Process.Pid)
 	}
 }

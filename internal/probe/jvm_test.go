@@ -20,8 +20,8 @@ func statText(parent, start string) string {
 
 func text(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 
-// TestJVMFixtures: a JVM is process 500 here and process 7 in its container. The host was booted at 1,000,000 s, and the process started
-// 50 s later.
+// TestJVMFixtures: a JVM is process 500 here and process 7 in its container. The host was booted at 1,000,000 s, and
+// the process started 50 s later.
 func TestJVMFixtures(t *testing.T) {
 	const file = "proc/500/root/tmp/hsperfdata_app/7"
 	const mapped = "7f3-7f4 rw-s 00000000 fe:00 99 /tmp/hsperfdata_app/7\n7f4-7f5 r-xp 00000000 fe:00 98 /lib/libc.so\n"
@@ -38,8 +38,14 @@ func TestJVMFixtures(t *testing.T) {
 		{"another process has its number", func(fstest.MapFS) {}, 4999, ErrGone},
 		{"ended", func(m fstest.MapFS) { delete(m, "proc/500/stat") }, 0, ErrGone},
 		{"no file", func(m fstest.MapFS) { delete(m, file) }, 0, ErrNoJVM},
-		{"not mapped: left behind", func(m fstest.MapFS) { m["proc/500/maps"] = text("7f4-7f5 r-xp 00000000 fe:00 98 /lib/libc.so\n") }, 0, ErrNoJVM},
-		{"another's mapped", func(m fstest.MapFS) { m["proc/500/maps"] = text("7f3-7f4 rw-s 0 fe:00 99 /tmp/hsperfdata_app/77\n") }, 0, ErrNoJVM},
+		{"not mapped: left behind", func(m fstest.MapFS) {
+			m["proc/500/maps"] = text("7f4-7f5 r-xp 00000000 fe:00 98 " +
+				"/lib/libc.so\n")
+		}, 0, ErrNoJVM},
+		{"another's mapped", func(m fstest.MapFS) {
+			m["proc/500/maps"] = text("7f3-7f4 rw-s 0 fe:00 99 " +
+				"/tmp/hsperfdata_app/77\n")
+		}, 0, ErrNoJVM},
 		{"maps unreadable, begun with the process", func(m fstest.MapFS) { delete(m, "proc/500/maps") }, 0, nil},
 		{"maps unreadable, begun long before", func(m fstest.MapFS) {
 			delete(m, "proc/500/maps")
@@ -58,7 +64,8 @@ func TestJVMFixtures(t *testing.T) {
 			b[hsperfAccessible] = 0
 			m[file] = &fstest.MapFile{Data: b}
 		}, 0, errStarting},
-		{"a link", func(m fstest.MapFS) { m[file] = &fstest.MapFile{Data: []byte("/etc/shadow"), Mode: fs.ModeSymlink} }, 0, ErrNoJVM},
+		{"a link", func(m fstest.MapFS) { m[file] = &fstest.MapFile{Data: []byte("/etc/shadow"), Mode: fs.ModeSymlink} }, 0,
+			ErrNoJVM},
 		{"a pipe", func(m fstest.MapFS) { m[file] = &fstest.MapFile{Mode: fs.ModeNamedPipe} }, 0, ErrNoJVM},
 		{"root unreadable, in a container", func(m fstest.MapFS) {
 			m["tmp/hsperfdata_app/500"] = m[file]
@@ -86,7 +93,8 @@ func TestJVMFixtures(t *testing.T) {
 		if c.want != nil {
 			continue
 		}
-		if d := cmp.Diff(append(append([]metric.Sample(nil), zgcSamples...), metric.Sample{Metric: "started", Value: 5000}), got); d != "" {
+		if d := cmp.Diff(append(append([]metric.Sample(nil), zgcSamples...), metric.Sample{Metric: "started", Value: 5000}),
+			got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, d)
 		}
 	}

@@ -23,7 +23,8 @@ var (
 // is not the server's.
 var forwarders = []string{
 	"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "conmon", "kubectl", "ssh", "sshd", "socat",
-	"autossh", "chisel", "cloud-sql-proxy", "cloud_sql_proxy", "k9s", "session-manager", "stunnel", "stunnel4", "telepresence",
+	"autossh", "chisel", "cloud-sql-proxy", "cloud_sql_proxy", "k9s", "session-manager", "stunnel", "stunnel4",
+	"telepresence",
 }
 
 // Listener finds the process that listens on a TCP port, IPv4 or IPv6, in tare's network namespace. If processes share
@@ -31,9 +32,9 @@ var forwarders = []string{
 // itself. startTicks is the process's start (proc_pid_stat(5), field 22): it differs for a later process with the same
 // number.
 //
-// The error wraps ErrGone when nothing listens here (and names a process that listens in another network namespace, if one is visible),
-// ErrHidden when the socket belongs to a process that is not visible, fs.ErrPermission when other users' processes may not be looked at,
-// and ErrForwarder when a proxy such as docker-proxy listens.
+// The error wraps ErrGone when nothing listens here (and names a process that listens in another network namespace, if
+// one is visible), ErrHidden when the socket belongs to a process that is not visible, fs.ErrPermission when other
+// users' processes may not be looked at, and ErrForwarder when a proxy such as docker-proxy listens.
 func Listener(root fs.FS, port uint16) (pid int, startTicks uint64, err error) {
 	h, err := findListener(host(root), port, root == nil)
 	if err != nil {
@@ -64,9 +65,11 @@ func findListener(root fs.FS, port uint16, live bool) (holder, error) {
 	found, refused := holders(root, links)
 	if len(found) == 0 {
 		if refused > 0 {
-			return holder{}, fmt.Errorf("the descriptors of %d processes may not be read (run as root, or as the target's user): %w", refused, fs.ErrPermission)
+			return holder{}, fmt.Errorf("the descriptors of %d processes may not be read (run as root, or as the target's "+
+				"user): %w", refused, fs.ErrPermission)
 		}
-		return holder{}, fmt.Errorf("it runs in another container or namespace of processes: %w: give its control group", ErrHidden)
+		return holder{}, fmt.Errorf("it runs in another container or namespace of processes: %w: give its control group",
+			ErrHidden)
 	}
 	h, err := pickServer(root, found, live)
 	if err != nil {
@@ -126,7 +129,8 @@ func nobodyListens(root fs.FS, port uint16) error {
 			continue
 		}
 		if found, _ := holders(root, links); len(found) > 0 {
-			return fmt.Errorf("nobody listens there in this network namespace, but process %d (%s) does in another one, %s (a container?): give its pid: %w",
+			return fmt.Errorf("nobody listens there in this network namespace, but process %d (%s) does in another one, %s "+
+				"(a container?): give its pid: %w",
 				found[0].pid, comm(root, found[0].pid), ns, ErrGone)
 		}
 	}
@@ -194,7 +198,8 @@ func pickServer(root fs.FS, found []holder, live bool) (holder, error) {
 		for _, h := range serving {
 			names = append(names, fmt.Sprintf("%d (%s)", h.pid, comm(root, h.pid)))
 		}
-		return holder{}, fmt.Errorf("processes %s listen there, and none is the parent of the others: give one of them", strings.Join(names, ", "))
+		return holder{}, fmt.Errorf("processes %s listen there, and none is the parent of the others: give one of them",
+			strings.Join(names, ", "))
 	}
 	return top[0], nil
 }
@@ -224,8 +229,8 @@ func comm(root fs.FS, pid int) string {
 type Found struct {
 	PID        int
 	StartTicks uint64 // proc_pid_stat(5), field 22
-	// Command is the program and its arguments, separated by spaces and cut at 200 bytes; of a kernel thread its name. Arguments may hold
-	// secrets: show it to the person at the terminal, and do not record it.
+	// Command is the program and its arguments, separated by spaces and cut at 200 bytes; of a kernel thread its name.
+	// Arguments may hold secrets: show it to the person at the terminal, and do not record it.
 	Command string
 }
 

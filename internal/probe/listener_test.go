@@ -33,7 +33,8 @@ func tcpText(sockets ...string) *fstest.MapFile {
 	b.WriteString("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n")
 	for i, s := range sockets {
 		f := strings.Fields(s)
-		fmt.Fprintf(&b, "%4d: %s 00000000:0000 %s 00000000:00000000 00:00000000 00000000  1000        0 %s 2 000000009eb7eacc 100 0 0 10 0\n", i, f[0], f[1], f[2])
+		fmt.Fprintf(&b, "%4d: %s 00000000:0000 %s 00000000:00000000 00:00000000 00000000  1000        0 %s 2 "+
+			"000000009eb7eacc 100 0 0 10 0\n", i, f[0], f[1], f[2])
 	}
 	return text(b.String())
 }
@@ -159,7 +160,8 @@ func TestByPIDFixtures(t *testing.T) {
 	addProcess(m, 2, 0, "kthreadd")
 	m["proc/50/cmdline"] = text("java\x00-jar\x00pdp.jar\x00" + strings.Repeat("é", 200))
 	got, err := byPID(m, 50)
-	if err != nil || got.StartTicks != 1050 || !strings.HasPrefix(got.Command, "java -jar pdp.jar é") || len(got.Command) > 200 {
+	if err != nil || got.StartTicks != 1050 || !strings.HasPrefix(got.Command, "java -jar pdp.jar é") ||
+		len(got.Command) > 200 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := byPID(m, 2); err != nil || got.Command != "kthreadd" {
@@ -190,7 +192,8 @@ func (c counting) ReadDir(name string) ([]fs.DirEntry, error) {
 	return c.MapFS.ReadDir(name)
 }
 
-// TestAttachedKeepsItsResolution: the descriptors of all processes are looked through when the process is new, and only then.
+// TestAttachedKeepsItsResolution: the descriptors of all processes are looked through when the process is new, and only
+// then.
 func TestAttachedKeepsItsResolution(t *testing.T) {
 	m := fstest.MapFS{"proc/self/net/tcp": tcpText("0100007F:1B39 0A 72")}
 	addProcess(m, 50, 1, "pdp", "72")
@@ -217,7 +220,7 @@ func TestAttachedKeepsItsResolution(t *testing.T) {
 		t.Errorf("birth %v, %d tables listed; want 7777 and 4", v, listed)
 	}
 
-	m["proc/50/fd/3"] = m["proc/50/fd/0"] // it closes the socket and lives on: another process takes its place
+	m["proc/50/fd/3"] = m["proc/50/fd/0"] // it closes the socket and keeps running: another process takes its place
 	addProcess(m, 51, 1, "other", "72")
 	if v := born(); v != 1051 {
 		t.Errorf("birth %v, want 1051", v)
@@ -276,8 +279,10 @@ func TestAttachedToAStartScript(t *testing.T) {
 	m := fstest.MapFS{}
 	addJVM := func(pid int) {
 		addProcess(m, pid, 500, "java")
-		m[fmt.Sprintf("proc/%d/maps", pid)] = text(fmt.Sprintf("7f3-7f4 rw-s 00000000 fe:00 99 /tmp/hsperfdata_app/%d\n", pid))
-		m[fmt.Sprintf("proc/%d/root/tmp/hsperfdata_app/%d", pid, pid)] = &fstest.MapFile{Data: perfBytes(binary.LittleEndian, zgc(0)...)}
+		m[fmt.Sprintf("proc/%d/maps", pid)] = text(fmt.Sprintf("7f3-7f4 rw-s 00000000 fe:00 99 /tmp/hsperfdata_app/%d\n",
+			pid))
+		m[fmt.Sprintf("proc/%d/root/tmp/hsperfdata_app/%d", pid, pid)] = &fstest.MapFile{
+			Data: perfBytes(binary.LittleEndian, zgc(0)...)}
 	}
 	addProcess(m, 500, 1, "sh")
 	addProcess(m, 501, 500, "tee")
@@ -321,7 +326,8 @@ func TestOurParentWithoutUs(t *testing.T) {
 	if n, _ := Find(list, "", Processes); n != float64(len(pids)) {
 		t.Errorf("%v processes of %d", n, len(pids))
 	}
-	if _, pids, err := (Process{PID: os.Getpid(), Light: true}).readTree(t.Context()); err != nil || pids[0] != os.Getpid() {
+	if _, pids, err := (Process{PID: os.Getpid(), Light: true}).readTree(t.Context()); err != nil ||
+		pids[0] != os.Getpid() {
 		t.Errorf("ourselves: %v, %v", pids, err)
 	}
 }

@@ -98,37 +98,46 @@ func TestFixtures(t *testing.T) {
 		want map[string]float64
 	}{
 		{
-			// 100: 2.00 + 10.00 reaped; 101: 0.15; 102: 0.01 + 0.04. RSS: 1000 and 1010 KiB from smaps_rollup, 50 pages from stat. PSS, peak
-			// are unknown for 102, so they are absent.
+			// 100: 2.00 + 10.00 reaped; 101: 0.15; 102: 0.01 + 0.04. RSS: 1000 and 1010 KiB from smaps_rollup, 50 pages from
+			// stat. PSS, peak are unknown for 102, so they are absent.
 			"process tree",
 			probe.Process{Name: "endpoint", PID: 100, StartTicks: 4242, Root: root},
-			map[string]float64{"cpu": 12.2, "rss": 2010*1024 + 50*float64(os.Getpagesize()), "threads": 10, "processes": 3, "started": 4242, "fds": 9},
+			map[string]float64{"cpu": 12.2, "rss": 2010*1024 + 50*float64(os.Getpagesize()), "threads": 10, "processes": 3,
+				"started": 4242, "fds": 9},
 		},
 		{
 			"one process",
 			probe.Process{Name: "a", PID: 103, Root: root},
-			map[string]float64{"cpu": 199.98, "rss": 9999 * float64(os.Getpagesize()), "threads": 1, "processes": 1, "started": 4000},
+			map[string]float64{"cpu": 199.98, "rss": 9999 * float64(os.Getpagesize()), "threads": 1, "processes": 1,
+				"started": 4000},
 		},
 		{
 			"cgroup v2",
 			probe.Cgroup{Name: "endpoint", Paths: []string{"/sys/fs/cgroup/limited"}, Root: root},
-			map[string]float64{"cgroup_cpu": 2.5, "periods": 120, "throttled_periods": 30, "throttled_time": 1.5, "memory": 1 << 20, "memory_peak": 2 << 20},
+			map[string]float64{"cgroup_cpu": 2.5, "periods": 120, "throttled_periods": 30, "throttled_time": 1.5,
+				"memory": 1 << 20, "memory_peak": 2 << 20},
 		},
 		{
 			"cgroup v1",
 			probe.Cgroup{Name: "endpoint", Paths: []string{"/v1/cpu", "/v1/cpuacct", "/v1/memory", "/v1/gone"}, Root: root},
-			map[string]float64{"cgroup_cpu": 1.25, "periods": 50, "throttled_periods": 25, "throttled_time": 2.5, "memory": 4096, "memory_peak": 8192},
+			map[string]float64{"cgroup_cpu": 1.25, "periods": 50, "throttled_periods": 25, "throttled_time": 2.5, "memory": 4096,
+				"memory_peak": 8192},
 		},
-		{"listen queue", probe.ListenQueue{Name: "endpoint", Port: 0x4D58, Root: root}, map[string]float64{"listen_queue": 1025 + 2}},
-		{"empty listen queue", probe.ListenQueue{Name: "endpoint", Port: 0x4D59, Root: root}, map[string]float64{"listen_queue": 0}},
-		{"host", probe.Host{Root: root}, map[string]float64{"host_cpu": 13.35, "host_all": 64.85, "steal": 0.9, "load": 0.42}},
-		{"host before steal was known", probe.Host{Root: fstest.MapFS{"proc/stat": {Data: []byte("cpu 1 2 3 4\n")}}}, map[string]float64{"host_cpu": 0.06, "host_all": 0.1}},
+		{"listen queue", probe.ListenQueue{Name: "endpoint", Port: 0x4D58, Root: root},
+			map[string]float64{"listen_queue": 1025 + 2}},
+		{"empty listen queue", probe.ListenQueue{Name: "endpoint", Port: 0x4D59, Root: root},
+			map[string]float64{"listen_queue": 0}},
+		{"host", probe.Host{Root: root}, map[string]float64{"host_cpu": 13.35, "host_all": 64.85, "steal": 0.9,
+			"load": 0.42}},
+		{"host before steal was known", probe.Host{Root: fstest.MapFS{"proc/stat": {Data: []byte("cpu 1 2 3 4\n")}}},
+			map[string]float64{"host_cpu": 0.06, "host_all": 0.1}},
 		{"pressure", probe.PSI{Root: root}, map[string]float64{"pressure_cpu": 73.458083, "pressure_io": 3.311722}},
 		{"no pressure", probe.PSI{Root: fstest.MapFS{}}, map[string]float64{}},
 		{
 			"sockets",
 			probe.SockStat{Root: root},
-			map[string]float64{"tcp_in_use": 5, "tcp_time_wait": 250, "tcp_orphans": 1, "listen_overflows": 17, "listen_drops": 19, "tcp_retransmitted": 33},
+			map[string]float64{"tcp_in_use": 5, "tcp_time_wait": 250, "tcp_orphans": 1, "listen_overflows": 17,
+				"listen_drops": 19, "tcp_retransmitted": 33},
 		},
 	} {
 		if d := cmp.Diff(c.want, values(t, c.p), cmpopts.EquateApprox(1e-9, 1e-9)); d != "" {
@@ -146,7 +155,8 @@ func TestGeneratorFixture(t *testing.T) {
 		t.Errorf("own CPU = %v", got["cpu"])
 	}
 	delete(got, "cpu")
-	want := map[string]float64{"rss": 200 * 1024, "host_cpu": 13.35, "host_all": 64.85, "steal": 0.9, "periods": 4, "throttled_periods": 2, "throttled_time": 3}
+	want := map[string]float64{"rss": 200 * 1024, "host_cpu": 13.35, "host_all": 64.85, "steal": 0.9, "periods": 4,
+		"throttled_periods": 2, "throttled_time": 3}
 	if d := cmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 1e-9)); d != "" {
 		t.Error(d)
 	}
@@ -201,7 +211,8 @@ func TestDeltaOfAReplacedProcess(t *testing.T) {
 		}
 	}
 	kept := []metric.Sample{
-		{Subject: "endpoint", Metric: "cpu", Value: 3}, {Subject: "endpoint", Metric: "throttled_periods", Value: 5}, {Subject: "sts", Metric: "cpu", Value: 3},
+		{Subject: "endpoint", Metric: "cpu", Value: 3}, {Subject: "endpoint", Metric: "throttled_periods", Value: 5},
+		{Subject: "sts", Metric: "cpu", Value: 3},
 	}
 	if d := cmp.Diff(kept, probe.Delta(at(10, 1, 2), at(10, 4, 7))); d != "" {
 		t.Errorf("the same process (-want +got):\n%s", d)
@@ -217,16 +228,19 @@ func TestDelta(t *testing.T) {
 	}
 	jvm := probe.Quantity{Metric: metric.Metric{Name: "gc_seconds", Unit: metric.Seconds}, Kind: probe.Counter}
 	before := []metric.Sample{
-		sample("a", "cpu", 10), sample("b", "cpu", 50), sample("a", "rss", 100), sample("a", "gc_seconds", 1), sample("a", "mystery", 1),
+		sample("a", "cpu", 10), sample("b", "cpu", 50), sample("a", "rss", 100), sample("a", "gc_seconds", 1),
+		sample("a", "mystery", 1),
 		sample("a", "periods", 10), sample("a", "throttled_periods", 4), sample("a", "fds", 3),
 	}
 	after := []metric.Sample{
-		sample("a", "cpu", 12.5), sample("b", "cpu", 1), sample("a", "rss", 90), sample("a", "gc_seconds", 1.25), sample("a", "mystery", 3),
+		sample("a", "cpu", 12.5), sample("b", "cpu", 1), sample("a", "rss", 90), sample("a", "gc_seconds", 1.25),
+		sample("a", "mystery", 3),
 		sample("a", "periods", 30), sample("a", "throttled_periods", 9), sample("c", "cpu", 7), sample("c", "rss", 8),
 	}
 	got := probe.Delta(before, after, jvm)
 	want := []metric.Sample{ // b restarted, c was not there before, mystery has no kind
-		sample("a", "cpu", 2.5), sample("a", "rss", 90), sample("a", "gc_seconds", 0.25), sample("a", "periods", 20), sample("a", "throttled_periods", 5), sample("c", "rss", 8),
+		sample("a", "cpu", 2.5), sample("a", "rss", 90), sample("a", "gc_seconds", 0.25), sample("a", "periods", 20),
+		sample("a", "throttled_periods", 5), sample("c", "rss", 8),
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -237,7 +251,8 @@ func TestDelta(t *testing.T) {
 	if share, ok := probe.Share(got, "c", probe.ThrottledPeriods, probe.Periods); ok {
 		t.Errorf("share of nothing = %v", share)
 	}
-	if _, ok := probe.Share([]metric.Sample{sample("a", "steal", 0), sample("a", "host_all", 0)}, "a", probe.Steal, probe.HostAll); ok {
+	if _, ok := probe.Share([]metric.Sample{sample("a", "steal", 0), sample("a", "host_all", 0)}, "a", probe.Steal,
+		probe.HostAll); ok {
 		t.Error("0/0 has a share")
 	}
 }
@@ -255,8 +270,8 @@ func TestQuantitiesAreExplained(t *testing.T) {
 	}
 }
 
-// TestProcessSeesAChildWork reads this test and a child that burns CPU: the child's time is part of the tree's before and after it has
-// been reaped.
+// TestProcessSeesAChildWork reads this test and a child that burns CPU: the child's time is part of the tree's before
+// and after it has been reaped.
 func TestProcessSeesAChildWork(t *testing.T) {
 	p := probe.Process{Name: "self", PID: os.Getpid()}
 	read := func() []metric.Sample {

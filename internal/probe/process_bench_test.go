@@ -12,7 +12,8 @@ import (
 	"tare/internal/probe"
 )
 
-// BenchmarkProcess reads a process with 2 GiB of resident memory in small pages. See the doc comment of probe.Process for what it found.
+// BenchmarkProcess reads a process with 2 GiB of resident memory in small pages. See the doc comment of probe.Process
+// for what it found.
 func BenchmarkProcess(b *testing.B) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), "TARE_PROBE_TEST_CHILD=hold "+strconv.Itoa(2<<10))
@@ -43,7 +44,7 @@ func BenchmarkProcess(b *testing.B) {
 	}
 }
 
-// BenchmarkJVM reads a live JVM: found anew each time, and as the periodic readings of a soak do it.
+// BenchmarkJVM reads a live JVM: located each time, and as in the periodic readings of a soak.
 func BenchmarkJVM(b *testing.B) {
 	java(b, "java")
 	v := startJVM(b, false, "-XX:+UseG1GC")

@@ -35,13 +35,15 @@ func parseSelector(text string) (selector, error) {
 		return selector{}, fmt.Errorf("series %q: want name or name{label=\"value\"}", text)
 	}
 	if strings.HasSuffix(s.want.name, "_bucket") && s.want.get("le") == "" {
-		return selector{}, fmt.Errorf("series %q: buckets are cumulative, so that their sum means nothing: name one by its label le", text)
+		return selector{}, fmt.Errorf("series %q: buckets are cumulative, so that their sum means nothing: name one by "+
+			"its label le", text)
 	}
 	return s, nil
 }
 
 func (s selector) matches(e exposed) bool {
-	return e.name == s.want.name && !slices.ContainsFunc(s.want.labels, func(l label) bool { return e.get(l.name) != l.value })
+	return e.name == s.want.name &&
+		!slices.ContainsFunc(s.want.labels, func(l label) bool { return e.get(l.name) != l.value })
 }
 
 // isCounter reports whether a series only grows, by the type of its family or, without a type, by the suffix _total.

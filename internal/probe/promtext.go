@@ -129,7 +129,8 @@ func (f families) comment(line string) error {
 	return nil
 }
 
-// parseExposed reads `name{label="value",…} value [timestamp] [# exemplar]`; since Prometheus 3 the name may be quoted in the braces.
+// parseExposed reads `name{label="value",…} value [timestamp] [# exemplar]`; since Prometheus 3 the name may be quoted
+// in the braces.
 func parseExposed(line string) (exposed, error) {
 	name, rest := takeName(line)
 	s := exposed{name: name}

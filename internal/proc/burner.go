@@ -38,7 +38,7 @@ func NewBurner() (*Burner, error) {
 		}
 	}
 	if best == 0 {
-		return nil, errors.New("calibrate CPU burner: the thread CPU clock stands still")
+		return nil, errors.New("calibrate CPU burner: the thread CPU clock does not advance")
 	}
 	return &Burner{unit: best}, nil
 }

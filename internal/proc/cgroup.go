@@ -85,7 +85,8 @@ func PlanCgroup(name string) (string, error) {
 }
 
 func findHierarchy(name string) (hierarchy, error) {
-	if !strings.HasPrefix(name, cgroupPrefix) || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return !okInName(r) }) {
+	if !strings.HasPrefix(name, cgroupPrefix) || len(name) > 128 ||
+		strings.ContainsFunc(name, func(r rune) bool { return !okInName(r) }) {
 		return hierarchy{}, fmt.Errorf("control group name %q: want %s<run>-<subject>, see CgroupName", name, cgroupPrefix)
 	}
 	return planHierarchy("/")

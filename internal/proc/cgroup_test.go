@@ -40,8 +40,8 @@ func newCgroup(t *testing.T, q proc.Quota) *proc.Cgroup {
 	return g
 }
 
-// TestCgroupLimitsAChild: a child that would burn a whole CPU gets the share, by the kernel's own accounts. A busy machine may give it even
-// less, so the test goes on until the group has been throttled a few times.
+// TestCgroupLimitsAChild: a child that would burn a whole CPU gets the share, by the kernel's own accounts. A busy
+// machine may give it even less, so the test goes on until the group has been throttled a few times.
 func TestCgroupLimitsAChild(t *testing.T) {
 	const share, period = 0.05, 50 * time.Millisecond
 	g := newCgroup(t, proc.Quota{Share: share, Period: period})
@@ -121,7 +121,8 @@ func TestRemoveCgroupRefusesOthers(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/sys/fs/cgroup/cpu/system", "tare-x-y", "/sys/fs/cgroup/cpu/tare-x/../system", "/sys/fs/cgroup/cpu/tare-x/", dir, ""} {
+	for _, path := range []string{"/sys/fs/cgroup/cpu/system", "tare-x-y", "/sys/fs/cgroup/cpu/tare-x/../system",
+		"/sys/fs/cgroup/cpu/tare-x/", dir, ""} {
 		if err := proc.RemoveCgroup(path); err == nil {
 			t.Errorf("%q: no error", path)
 		}
@@ -142,8 +143,8 @@ func TestCgroupNames(t *testing.T) {
 	}
 }
 
-// TestBurnerIsExact compares with the thread's own clock around the call. The bound is generous upwards only: an interrupt's time may be
-// charged to us.
+// TestBurnerIsExact compares with the thread's own clock around the call. The bound is generous upwards only: an
+// interrupt's time may be charged to us.
 func TestBurnerIsExact(t *testing.T) {
 	b, err := proc.NewBurner()
 	if err != nil {
@@ -171,8 +172,8 @@ func TestBurnerIsExact(t *testing.T) {
 	}
 }
 
-// TestThrottledBurnerServesTheShare is the real thing: 1 ms of CPU a call at half a CPU in periods of 20 ms. The process may use no more than the
-// share over whole periods, whatever else the machine does.
+// TestThrottledBurnerServesTheShare is the real thing: 1 ms of CPU a call at half a CPU in periods of 20 ms. The
+// process may use no more than the share over whole periods, whatever else the machine does.
 func TestThrottledBurnerServesTheShare(t *testing.T) {
 	b, err := proc.NewBurner()
 	if err != nil {

@@ -39,7 +39,8 @@ func (c *Child) fork() (<-chan readyLine, error) {
 		files.close()
 		return nil, err
 	}
-	c.cmd = exec.Command(c.spec.Path, c.spec.Args...) //nolint:noctx // the child's life is bounded by its parent's and by Stop, not by a context
+	c.cmd = exec.Command(c.spec.Path,
+		c.spec.Args...) //nolint:noctx // the child's life is bounded by its parent's and by Stop, not by a context
 	c.cmd.Env, c.cmd.Dir = c.spec.Env, c.spec.Dir
 	if c.cmd.Env == nil {
 		c.cmd.Env = Environment()
@@ -156,7 +157,8 @@ func parseReady(line []byte, err error) readyLine {
 	}
 	if err := json.Unmarshal(line, &msg); err != nil || msg.Ready == nil {
 		const most = 120
-		return readyLine{err: fmt.Errorf("expected a line {\"ready\": …} on stdout, got %q: a child must log to stderr", line[:min(len(line), most)])}
+		return readyLine{err: fmt.Errorf("expected a line {\"ready\": …} on stdout, got %q: a child must log to stderr",
+			line[:min(len(line), most)])}
 	}
 	return readyLine{value: msg.Ready}
 }

@@ -87,7 +87,7 @@ func canDelegate(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err == nil {
 		procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		if err != nil || len(procs) > 0 {
-			return fmt.Errorf("%s has processes of its own, so it cannot hand out the cpu controller", dir)
+			return fmt.Errorf("%s contains processes, so it cannot delegate the cpu controller", dir)
 		}
 	}
 	return nil

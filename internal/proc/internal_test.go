@@ -36,7 +36,8 @@ func TestStartTicksParser(t *testing.T) {
 	if err != nil || got != 987654 {
 		t.Errorf("got %d, %v; want 987654", got, err)
 	}
-	for _, bad := range []string{"", "12 (x) S 1 2", "12 x S", "1 (a) S 1 12 12 0 -1 4194304 1 0 0 0 5 6 0 0 20 0 1 0 -3 1"} {
+	for _, bad := range []string{"", "12 (x) S 1 2", "12 x S",
+		"1 (a) S 1 12 12 0 -1 4194304 1 0 0 0 5 6 0 0 20 0 1 0 -3 1"} {
 		if got, err := statField([]byte(bad), fieldStart); err == nil {
 			t.Errorf("%q: got %d, want an error", bad, got)
 		}
@@ -87,8 +88,9 @@ func TestPlanHierarchy(t *testing.T) {
 		err   string
 	}{
 		"v1 own group": {
-			files: map[string]string{"proc/self/mountinfo": v1Mount, "proc/self/cgroup": "2:cpu,cpuacct:/user/a\n", "cg/cpu/user/a/tasks": ""},
-			want:  hierarchy{dir: "/cg/cpu/user/a"},
+			files: map[string]string{"proc/self/mountinfo": v1Mount, "proc/self/cgroup": "2:cpu,cpuacct:/user/a\n",
+				"cg/cpu/user/a/tasks": ""},
+			want: hierarchy{dir: "/cg/cpu/user/a"},
 		},
 		"v1 in a container without a namespace": {
 			files: map[string]string{
@@ -101,7 +103,8 @@ func TestPlanHierarchy(t *testing.T) {
 			files: map[string]string{
 				"proc/self/mountinfo": v2Mount, "proc/self/cgroup": "0::/user/session\n",
 				"cg/cgroup.subtree_control": "cpu memory\n",
-				"cg/user/cgroup.type":       "domain\n", "cg/user/cgroup.subtree_control": "cpu\n", "cg/user/cgroup.controllers": "cpu\n",
+				"cg/user/cgroup.type":       "domain\n", "cg/user/cgroup.subtree_control": "cpu\n",
+				"cg/user/cgroup.controllers":  "cpu\n",
 				"cg/user/session/cgroup.type": "domain\n", "cg/user/session/cgroup.subtree_control": "",
 				"cg/user/session/cgroup.controllers": "cpu\n", "cg/user/session/cgroup.procs": "77\n",
 			},
@@ -116,7 +119,8 @@ func TestPlanHierarchy(t *testing.T) {
 		},
 		"hybrid: v2 without controllers, v1 with cpu": {
 			files: map[string]string{
-				"proc/self/mountinfo": "1 2 0:1 / /cg/unified rw - cgroup2 cgroup2 rw\n" + v1Mount, "proc/self/cgroup": "1:cpu:/\n0::/\n",
+				"proc/self/mountinfo":           "1 2 0:1 / /cg/unified rw - cgroup2 cgroup2 rw\n" + v1Mount,
+				"proc/self/cgroup":              "1:cpu:/\n0::/\n",
 				"cg/unified/cgroup.controllers": "", "cg/cpu/tasks": "",
 			},
 			want: hierarchy{dir: "/cg/cpu"},
@@ -126,7 +130,7 @@ func TestPlanHierarchy(t *testing.T) {
 				"proc/self/mountinfo": v2Mount, "proc/self/cgroup": "0::/\n", "cg/cgroup.type": "domain\n",
 				"cg/cgroup.subtree_control": "", "cg/cgroup.controllers": "cpu\n", "cg/cgroup.procs": "1\n",
 			},
-			err: "has processes of its own",
+			err: "contains processes",
 		},
 		"nothing": {files: map[string]string{"proc/self/mountinfo": "", "proc/self/cgroup": ""}, err: "not mounted"},
 		"no proc": {err: "mountinfo"},
@@ -171,8 +175,8 @@ func (f *fakeCPU) work(d time.Duration) {
 	f.wall.Advance(d)
 }
 
-// TestThrottleServesTheQuota: 100m with pieces of 4 ms: 10 ms in each 100 ms are 2.5 pieces. The third piece of a period runs into debt, which
-// the next period pays: 100 pieces need 400 ms of CPU, that is 40 periods.
+// TestThrottleServesTheQuota: 100m with pieces of 4 ms: 10 ms in each 100 ms are 2.5 pieces. The third piece of a
+// period runs into debt, which the next period pays: 100 pieces need 400 ms of CPU, that is 40 periods.
 func TestThrottleServesTheQuota(t *testing.T) {
 	for _, c := range []struct {
 		share   float64
@@ -305,7 +309,8 @@ func TestThrottleIsFirstComeFirstServed(t *testing.T) {
 }
 
 func TestQuotaRefusesWhatTheKernelWould(t *testing.T) {
-	for _, q := range []Quota{{}, {Share: -1}, {Share: 0.001}, {Share: 0.5, Period: 2 * time.Second}, {Share: 0.5, Period: time.Microsecond}} {
+	for _, q := range []Quota{{}, {Share: -1}, {Share: 0.001}, {Share: 0.5, Period: 2 * time.Second},
+		{Share: 0.5, Period: time.Microsecond}} {
 		if _, err := NewThrottle(q, clock.System{}); err == nil {
 			t.Errorf("%+v: no error", q)
 		}
@@ -337,7 +342,8 @@ func FuzzConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer memtest.Bound(t, len(b))()
 		var into map[string]any
-		if err := ReadConfig(bufio.NewReader(bytes.NewReader(b)), &into); err == nil && !json.Valid(bytes.TrimSpace(b[:bytes.IndexByte(append(b, '\n'), '\n')])) {
+		if err := ReadConfig(bufio.NewReader(bytes.NewReader(b)), &into); err == nil &&
+			!json.Valid(bytes.TrimSpace(b[:bytes.IndexByte(append(b, '\n'), '\n')])) {
 			t.Errorf("%q is taken for %v", b, into)
 		}
 	})

@@ -264,7 +264,8 @@ func (c *Child) signal(sig syscall.Signal) error {
 	return syscall.Kill(-c.PID, sig)
 }
 
-// kill ends the process group and waits for it. SIGKILL cannot fail for a child of the same user, so there is no error to return.
+// kill ends the process group and waits for it. SIGKILL cannot fail for a child of the same user, so there is no error
+// to return.
 func (c *Child) kill() {
 	_ = c.signal(syscall.SIGKILL) // only the end, awaited below, counts
 	<-c.exited
@@ -276,7 +277,7 @@ func (c *Child) describeExit(when string) error {
 	if c.err != nil {
 		status = c.err.Error()
 	}
-	return fmt.Errorf("ended %s (%s); run it by hand to see more: %s%s", when, status, c.commandLine(), c.log.tail())
+	return fmt.Errorf("ended %s (%s); run it manually to see more: %s%s", when, status, c.commandLine(), c.log.tail())
 }
 
 func (c *Child) commandLine() string {

@@ -88,7 +88,8 @@ func child(role string) int {
 }
 
 func serve(work func(context.Context, config, func(any) error) error) int {
-	err := proc.Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage, ready func(any) error) error {
+	err := proc.Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage,
+		ready func(any) error) error {
 		var c config
 		if err := json.Unmarshal(raw, &c); err != nil {
 			return err
@@ -121,7 +122,8 @@ func burn(ctx context.Context, _ config, ready func(any) error) error {
 func parent() int {
 	runtime.LockOSThread() // keeps the main thread, which never ends, from being the one that forks
 	c, err := proc.Start(context.Background(), proc.Spec{
-		Name: "stubborn", Path: "/proc/self/exe", Env: append(os.Environ(), roleEnv+"="+os.Getenv("TARE_PROC_TEST_GRANDCHILD")),
+		Name: "stubborn", Path: "/proc/self/exe",
+		Env: append(os.Environ(), roleEnv+"="+os.Getenv("TARE_PROC_TEST_GRANDCHILD")),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -204,15 +206,18 @@ func TestStartErrors(t *testing.T) {
 		edit  func(*proc.Spec)
 		wants []string
 	}{
-		{role: "fail", wants: []string{"start fail", "exit status 3", "address already in use", "run it by hand"}},
+		{role: "fail", wants: []string{"start fail", "exit status 3", "address already in use", "run it manually"}},
 		{role: "fail-late", wants: []string{"exit status 4", "no key", "child.log"}},
 		{role: "chatty", wants: []string{`got "listening on 127.0.0.1:1`, "must log to stderr", "role chatty starts"}},
-		{role: "mute", edit: func(s *proc.Spec) { s.ReadyWithin = 300 * time.Millisecond }, wants: []string{"not ready within 300ms", "role mute starts"}},
-		{role: "echo", edit: func(s *proc.Spec) { s.Path = "/no/such/binary" }, wants: []string{"start echo", "no such file"}},
+		{role: "mute", edit: func(s *proc.Spec) { s.ReadyWithin = 300 * time.Millisecond },
+			wants: []string{"not ready within 300ms", "role mute starts"}},
+		{role: "echo", edit: func(s *proc.Spec) { s.Path = "/no/such/binary" },
+			wants: []string{"start echo", "no such file"}},
 		{role: "echo", edit: func(s *proc.Spec) { s.LogFile = "/no/such/dir/log" }, wants: []string{"open log"}},
 		{role: "echo", edit: func(s *proc.Spec) { s.Config = func() {} }, wants: []string{"encode config"}},
 		{role: "echo", edit: func(s *proc.Spec) { s.CPUs = []int{1000} }, wants: []string{"pin to CPUs [1000]"}},
-		{role: "echo", edit: func(s *proc.Spec) { s.Born = func(proc.ID) error { return errors.New("journal is full") } }, wants: []string{"journal is full"}},
+		{role: "echo", edit: func(s *proc.Spec) { s.Born = func(proc.ID) error { return errors.New("journal is full") } },
+			wants: []string{"journal is full"}},
 		{role: "fail", edit: func(s *proc.Spec) { s.LogFile = "" }, wants: []string{"exit status 3", "no log was kept"}},
 	} {
 		s := spec(t, c.role)
@@ -303,8 +308,8 @@ func TestPinning(t *testing.T) {
 	}
 }
 
-// TestChildEndsWithParent kills the parent with SIGKILL. The stubborn child ignores its stdin: only the death signal can end it.
-// TestServeEndsWithStdin proves the other safeguard.
+// TestChildEndsWithParent kills the parent with SIGKILL. The stubborn child ignores its stdin: only the death signal
+// can end it. TestServeEndsWithStdin proves the other safeguard.
 func TestChildEndsWithParent(t *testing.T) {
 	for _, grandchild := range []string{"stubborn", "echo"} {
 		p := exec.Command("/proc/self/exe")
@@ -351,7 +356,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 	t.Errorf("waited in vain: %s", what)
 }
 
-// TestChildrenGetNoSecretsOfTheEnvironment: a child may tell its environment to whoever asks.
+// TestChildrenGetNoSecretsOfTheEnvironment: a child may reveal its environment.
 func TestChildrenGetNoSecretsOfTheEnvironment(t *testing.T) {
 	t.Setenv("PLANTED_TOKEN", "planted-secret")
 	t.Setenv("LANG", "C.UTF-8")
@@ -363,13 +368,15 @@ func TestChildrenGetNoSecretsOfTheEnvironment(t *testing.T) {
 		"none":       {[]string{}, "", "LANG="},
 		"as said":    {[]string{"A=b"}, "A=b", "LANG="},
 	} {
-		child, err := proc.Start(t.Context(), proc.Spec{Name: "sleep", Path: "/bin/sleep", Args: []string{"30"}, Env: c.env, Talk: true})
+		child, err := proc.Start(t.Context(), proc.Spec{Name: "sleep", Path: "/bin/sleep", Args: []string{"30"},
+			Env: c.env, Talk: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var env []byte
 		for range 200 { // until it has become sleep
-			if env, err = os.ReadFile(fmt.Sprintf("/proc/%d/environ", child.PID)); err != nil || bytes.Contains(env, []byte(c.want)) && !bytes.Contains(env, []byte(c.lack)) {
+			if env, err = os.ReadFile(fmt.Sprintf("/proc/%d/environ", child.PID)); err != nil ||
+				bytes.Contains(env, []byte(c.want)) && !bytes.Contains(env, []byte(c.lack)) {
 				break
 			}
 			time.Sleep(5 * time.Millisecond)

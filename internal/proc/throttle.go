@@ -33,9 +33,10 @@ type Throttle struct {
 
 // ThrottleStats are the counters of a control group's cpu.stat.
 type ThrottleStats struct {
-	Periods   uint64        // periods that have begun since the start
-	Throttled uint64        // periods in which work was delayed
-	Time      time.Duration // total delay, summed over the slots (at most ⌈Share⌉ pieces at once; pieces queued behind them are not counted)
+	Periods   uint64 // periods that have begun since the start
+	Throttled uint64 // periods in which work was delayed
+	// total delay, summed over the slots (at most ⌈Share⌉ pieces at once; pieces queued behind them are not counted)
+	Time time.Duration
 }
 
 // NewThrottle starts the first period now.

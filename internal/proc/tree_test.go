@@ -134,7 +134,8 @@ func TestTalk(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	born := proc.ID{}
 	c, err := proc.Start(t.Context(), proc.Spec{
-		Name: "sed", Path: "/bin/sh", Args: []string{"-c", "echo starts >&2; sed -u s/a/b/; echo last; exit 6"}, Talk: true, LogFile: log,
+		Name: "sed", Path: "/bin/sh", Args: []string{"-c", "echo starts >&2; sed -u s/a/b/; echo last; exit 6"},
+		Talk: true, LogFile: log,
 		Born: func(id proc.ID) error { born = id; return nil },
 	})
 	if err != nil {
@@ -172,7 +173,8 @@ func TestTalk(t *testing.T) {
 func TestTalkNotBorn(t *testing.T) {
 	before := descriptors(t)
 	var id proc.ID
-	_, err := proc.Start(t.Context(), proc.Spec{Name: "cat", Path: "cat", Talk: true, Born: func(i proc.ID) error { id = i; return syscall.ENOSPC }})
+	_, err := proc.Start(t.Context(), proc.Spec{Name: "cat", Path: "cat", Talk: true,
+		Born: func(i proc.ID) error { id = i; return syscall.ENOSPC }})
 	if !errors.Is(err, syscall.ENOSPC) || alive(id) {
 		t.Errorf("%v, alive %v", err, alive(id))
 	}

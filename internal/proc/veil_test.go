@@ -27,7 +27,8 @@ func TestVeil(t *testing.T) {
 // TestLogsAreMasked wherever in a long log the secret stands, and only this child's part of it.
 func TestLogsAreMasked(t *testing.T) {
 	const secret = "a secret of some length"
-	for _, at := range []int{0, 100, maskedAtOnce - 1, maskedAtOnce - len(secret), maskedAtOnce, maskedAtOnce + 5, 3*maskedAtOnce - 3} {
+	for _, at := range []int{0, 100, maskedAtOnce - 1, maskedAtOnce - len(secret), maskedAtOnce, maskedAtOnce +
+		5, 3*maskedAtOnce - 3} {
 		path := filepath.Join(t.TempDir(), "log")
 		text := append(bytes.Repeat([]byte{'x'}, at), secret...)
 		text = append(text, "\nthe end\n"...)
@@ -40,7 +41,8 @@ func TestLogsAreMasked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := bytes.Count(after, []byte(secret)); n != 1 || strings.Contains(tail, secret) || !bytes.HasSuffix(after, []byte("***\nthe end\n")) || len(after) != int(l.start)+len(text) {
+		if n := bytes.Count(after, []byte(secret)); n != 1 || strings.Contains(tail, secret) ||
+			!bytes.HasSuffix(after, []byte("***\nthe end\n")) || len(after) != int(l.start)+len(text) {
 			t.Errorf("at %d: the log holds the secret %d times, want only the earlier one; its tail is %s", at, n, tail)
 		}
 	}

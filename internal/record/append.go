@@ -38,7 +38,8 @@ func appendTo(dir string, c clock.Clock, by resumption) (*Writer, error) {
 		return nil, errors.Join(err, w.Close())
 	}
 	if dropped > 0 {
-		err := w.Warning(Warning{Text: fmt.Sprintf("the journal ended in a torn line of %d bytes, which was dropped", dropped)})
+		err := w.Warning(Warning{Text: fmt.Sprintf("the journal ended in a torn line of %d bytes, which was dropped",
+			dropped)})
 		if err != nil {
 			return nil, errors.Join(err, w.Close())
 		}

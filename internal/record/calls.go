@@ -22,8 +22,8 @@ import (
 // in little-endian, where crc is CRC-32C over the preceding 16 bytes and the payload. A chunk that was cut short or
 // does not match its sum ends the file. A call is varints (zigzag where signed), in nanoseconds, about 22 bytes:
 //
-//	flags u8  operation u8  conn  intended − previous intended  [ready − intended]  [sent − ready]  [first − sent]  [done − first]
-//	[status + cause·2¹⁶]  [errno]
+//	flags u8  operation u8  conn  intended − previous intended  [ready − intended]  [sent − ready]  [first − sent]
+//	[done − first]  [status + cause·2¹⁶]  [errno]
 //
 // Each instant is relative to the latest earlier one that happened. Flags: outcome in bits 0–2, then which of ready,
 // sent, first byte and done happened, then whether status and errno follow. Version 1 had no causes, and is otherwise
@@ -140,7 +140,8 @@ func (d *decoder) varint() time.Duration {
 
 func (d *decoder) call(prev time.Duration) load.Call {
 	flags := d.byte()
-	c := load.Call{Operation: d.byte(), Outcome: load.Outcome(flags & outcomeMask), Conn: uint32(d.uvarint(math.MaxUint32))}
+	c := load.Call{Operation: d.byte(), Outcome: load.Outcome(flags & outcomeMask),
+		Conn: uint32(d.uvarint(math.MaxUint32))}
 	c.Intended = prev + d.varint()
 	last := c.Intended
 	for i, t := range [...]*time.Duration{&c.Ready, &c.Sent, &c.FirstByte, &c.Done} {

@@ -15,7 +15,7 @@ import (
 	"tare/internal/load"
 )
 
-// A file of version 1, which knew no causes, is readable for ever.
+// A file of version 1, which had no causes, stays readable.
 func TestOldCallsFile(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "records", "calls-v1.bin"))
 	must(t, err)
@@ -43,7 +43,8 @@ func TestOldCallsFile(t *testing.T) {
 func TestCausesSurvive(t *testing.T) {
 	var calls []load.Call
 	for k := range 256 {
-		calls = append(calls, load.Call{Cause: load.Cause(k)}, load.Call{Cause: load.Cause(k), Status: 65535, Errno: 65535}, load.Call{Cause: load.Cause(k), Status: 302})
+		calls = append(calls, load.Call{Cause: load.Cause(k)}, load.Call{Cause: load.Cause(k), Status: 65535, Errno: 65535},
+			load.Call{Cause: load.Cause(k), Status: 302})
 	}
 	got, err := decodeCalls(nil, encodedCalls(calls), len(calls))
 	must(t, err)
@@ -56,7 +57,8 @@ func TestCausesSurvive(t *testing.T) {
 	if grown := len(appendCall(nil, &with, 0)) - len(appendCall(nil, &plain, 0)); grown < 1 || grown > 2 {
 		t.Errorf("a cause takes %d bytes", grown)
 	}
-	if _, err := decodeCalls(nil, []byte{hasStatus & 0xff, 0, 0, 0, 0x80, 0x80, 0x80, 0x08, 0}, 1); !errors.Is(err, errTorn) {
+	if _, err := decodeCalls(nil, []byte{hasStatus & 0xff, 0, 0, 0, 0x80, 0x80, 0x80, 0x08, 0},
+		1); !errors.Is(err, errTorn) {
 		t.Errorf("a cause beyond 255 was taken: %v", err)
 	}
 }

@@ -78,7 +78,8 @@ func TestDamagedMiddleLine(t *testing.T) {
 	lines[2] = `{"schema":"tare.record/v1","kind":"future","at":"2026-03-01T12:00:00Z","data":{"a":[1]}}`
 	must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
 	r := open(t, w.Dir())
-	if len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "record.jsonl:2 is damaged") || !strings.Contains(r.Warnings[1], `"a" in block 0 is missing`) {
+	if len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "record.jsonl:2 is damaged") ||
+		!strings.Contains(r.Warnings[1], `"a" in block 0 is missing`) {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 	if len(r.Unknown) != 1 || r.Unknown[0].Kind != "future" {
@@ -95,7 +96,8 @@ func TestNewerIsRefused(t *testing.T) {
 	path := filepath.Join(w.Dir(), JournalFile)
 	b, err := os.ReadFile(path)
 	must(t, err)
-	must(t, os.WriteFile(path, []byte(string(b)+`{"schema":"tare.record/v2","kind":"note","at":"2026-03-01T12:00:00Z"}`+"\n"), 0o600))
+	must(t, os.WriteFile(path, []byte(
+		string(b)+`{"schema":"tare.record/v2","kind":"note","at":"2026-03-01T12:00:00Z"}`+"\n"), 0o600))
 	_, err = Open(w.Dir())
 	var newer *NewerError
 	if !errors.As(err, &newer) || !strings.Contains(err.Error(), "newer tare") {
@@ -147,7 +149,8 @@ func TestDamagedCalls(t *testing.T) {
 
 func TestCallsFileOutsideTheRecord(t *testing.T) {
 	w, _ := create(t)
-	must(t, w.TrialBegin(begin("a", 0)), w.put(KindCalls, callsRef{Treatment: "a", File: "../../calls-0000.bin"}), w.put(KindCalls, callsRef{Treatment: "a", File: "/etc/passwd"}), w.Close())
+	must(t, w.TrialBegin(begin("a", 0)), w.put(KindCalls, callsRef{Treatment: "a", File: "../../calls-0000.bin"}),
+		w.put(KindCalls, callsRef{Treatment: "a", File: "/etc/passwd"}), w.Close())
 	r := open(t, w.Dir())
 	if len(r.Warnings) != 2 || r.Trials[0].HasCalls() {
 		t.Errorf("warnings %q, calls %v", r.Warnings, r.Trials[0].calls)
@@ -199,12 +202,14 @@ func TestDamagedLinesAreCounted(t *testing.T) {
 	_, err = f.WriteString(strings.Repeat("x\n", 10_000))
 	must(t, err, f.Close())
 	r := open(t, w.Dir())
-	if len(r.Damaged) != 10_000 || len(r.Warnings) != mostWarned+1 || !strings.Contains(r.Warnings[mostWarned], "9980 more lines") {
+	if len(r.Damaged) != 10_000 || len(r.Warnings) != mostWarned+1 ||
+		!strings.Contains(r.Warnings[mostWarned], "9980 more lines") {
 		t.Errorf("%d damaged, warnings %q", len(r.Damaged), r.Warnings)
 	}
 }
 
-// TestFilesWithoutAnEnd: a record from elsewhere may have a pipe or a device in a file's place, and is not read forever.
+// TestFilesWithoutAnEnd: a record from elsewhere may have a pipe or a device in a file's place, and is not read
+// forever.
 func TestFilesWithoutAnEnd(t *testing.T) {
 	for name, place := range map[string]func(path string) error{
 		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -238,7 +243,8 @@ func TestFilesWithoutAnEnd(t *testing.T) {
 
 func TestDamagedHistogram(t *testing.T) {
 	w, _ := create(t)
-	must(t, w.TrialBegin(begin("a", 0)), w.Cells("a", 0, testCells(100)), w.TrialEnd(TrialEnd{Treatment: "a", Status: Complete}), w.Close())
+	must(t, w.TrialBegin(begin("a", 0)), w.Cells("a", 0, testCells(100)),
+		w.TrialEnd(TrialEnd{Treatment: "a", Status: Complete}), w.Close())
 	path := filepath.Join(w.Dir(), LatencyFile)
 	b, err := os.ReadFile(path)
 	must(t, err)

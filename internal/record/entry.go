@@ -248,12 +248,13 @@ type Samples struct {
 
 // Generator is the audit of the load generator over a trial, with what only the runner knows. Times in seconds.
 type Generator struct {
-	Treatment  string  `json:"treatment"`
-	Block      int     `json:"block"`
-	Engine     string  `json:"engine,omitempty"`
-	Offered    uint64  `json:"offered"` // calls that were scheduled
-	Sent       uint64  `json:"sent"`
-	Unsendable uint64  `json:"unsendable,omitempty"` // scheduled and unsent because no connection was free: not the generator's fault
+	Treatment string `json:"treatment"`
+	Block     int    `json:"block"`
+	Engine    string `json:"engine,omitempty"`
+	Offered   uint64 `json:"offered"` // calls that were scheduled
+	Sent      uint64 `json:"sent"`
+	// scheduled and unsent because no connection was free: not the generator's fault
+	Unsendable uint64  `json:"unsendable,omitempty"`
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpu_seconds"`
 	BytesIn    uint64  `json:"bytes_in,omitempty"`

@@ -16,14 +16,17 @@ import (
 	"tare/internal/load"
 )
 
-// FuzzJournal: whatever a journal holds, it is read or refused, and nothing that was read can be asked in a way that panics.
+// FuzzJournal: whatever a journal holds, it is read or refused, and nothing that was read can be asked in a way that
+// panics.
 func FuzzJournal(f *testing.F) {
 	w, err := Create(f.TempDir(), testHeader(), nil, fakeClock())
 	if err != nil {
 		f.Fatal(err)
 	}
-	err = errors.Join(w.TrialBegin(begin("a", 0)), w.Calls("a", 0, randomCalls(5, 1)), w.Cells("a", 0, testCells(9)), w.Step("a", 0, "step", 1),
-		w.Slice(testSlice(0)), w.Slice(testSlice(1)), w.Answers(testAnswers()), w.Cells("a", 0, []load.Cell{phased("post", "a|b")}), w.Served(testServed()),
+	err = errors.Join(w.TrialBegin(begin("a", 0)), w.Calls("a", 0, randomCalls(5, 1)), w.Cells("a", 0, testCells(9)),
+		w.Step("a", 0, "step", 1),
+		w.Slice(testSlice(0)), w.Slice(testSlice(1)), w.Answers(testAnswers()),
+		w.Cells("a", 0, []load.Cell{phased("post", "a|b")}), w.Served(testServed()),
 		w.TrialEnd(TrialEnd{Treatment: "a"}), w.Note(Note{Text: "x"}), w.Finish(Finish{Status: Complete}), w.Close())
 	if err != nil {
 		f.Fatal(err)
@@ -90,7 +93,8 @@ func withinBound(t *testing.T, before, first, perByte uint64, n int) {
 func FuzzCallsFile(f *testing.F) {
 	var b bytes.Buffer
 	calls := randomCalls(3, 4)
-	if err := errors.Join(writeChunk(&b, chunkMeta, 0, []byte(`{"treatment":"a"}`)), writeChunk(&b, chunkCall, len(calls), encodedCalls(calls))); err != nil {
+	if err := errors.Join(writeChunk(&b, chunkMeta, 0, []byte(`{"treatment":"a"}`)),
+		writeChunk(&b, chunkCall, len(calls), encodedCalls(calls))); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())
@@ -150,7 +154,8 @@ func FuzzInterval(f *testing.F) {
 	for i := range int64(200) {
 		h.Record(i * i * 1000)
 	}
-	line, err := appendInterval(nil, &Interval{Treatment: "a b", Operation: "x", Outcome: load.OK, Measure: Response, Start: epoch, Length: 5, Hist: h})
+	line, err := appendInterval(nil, &Interval{Treatment: "a b", Operation: "x", Outcome: load.OK, Measure: Response,
+		Start: epoch, Length: 5, Hist: h})
 	if err != nil {
 		f.Fatal(err)
 	}

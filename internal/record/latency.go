@@ -104,7 +104,8 @@ func latencyHead(start time.Time) []byte {
 	var b bytes.Buffer
 	w := hdrhistogram.NewHistogramLogWriter(&b)
 	err := errors.Join(
-		w.OutputComment("[written by tare; values in nanoseconds, maxima in milliseconds; tag: treatment|block|operation|outcome|measure]"),
+		w.OutputComment("[written by tare; values in nanoseconds, maxima in milliseconds; tag: "+
+			"treatment|block|operation|outcome|measure]"),
 		w.OutputLogFormatVersion(), w.OutputStartTime(start.UnixMilli()), w.OutputBaseTime(0), w.OutputLegend())
 	if err != nil {
 		panic(err) // a bytes.Buffer does not fail
@@ -176,7 +177,8 @@ func decodeHistogram(encoded string) (*hist.Histogram, error) {
 		values++
 	})
 	if values > mostPerByte*len(encoded)+64 {
-		return nil, fmt.Errorf("decode histogram: %d bytes unfold into %d values, which no measurement does", len(encoded), values)
+		return nil, fmt.Errorf("decode histogram: %d bytes unfold into %d values, which no measurement does",
+			len(encoded), values)
 	}
 	return &h, nil
 }
@@ -204,7 +206,8 @@ func eachCount(s *hdrhistogram.Snapshot, f func(value int64, n uint64)) {
 	}
 }
 
-// maxHistogram bounds the decompressed size of one histogram; one of 3 digits over all of int64 needs 9 bytes for each of its 57,344 counts.
+// maxHistogram bounds the decompressed size of one histogram; one of 3 digits over all of int64 needs 9 bytes for each
+// of its 57,344 counts.
 const maxHistogram = 1 << 20
 
 func checkGeometry(encoded string) error {
@@ -221,7 +224,7 @@ func checkGeometry(encoded string) error {
 		return fmt.Errorf("decode histogram: %w", err)
 	}
 	if len(body) < hdrhistogram.ENCODING_HEADER_SIZE || len(body) > maxHistogram {
-		return fmt.Errorf("decode histogram: %d bytes is no histogram of ours", len(body))
+		return fmt.Errorf("decode histogram: %d bytes is not a histogram that tare writes", len(body))
 	}
 	if n := binary.BigEndian.Uint32(body[12:]); n != digits {
 		return fmt.Errorf("decode histogram: %d significant digits, not %d", n, digits)
@@ -236,7 +239,8 @@ type part struct {
 
 // parts returns the histograms of c, those of its phases last.
 func parts(c *load.Cell) []part {
-	out := append(make([]part, 0, 4+len(c.Phases)), part{Response, c.Response}, part{Service, c.Service}, part{PoolWait, c.PoolWait}, part{Lateness, c.Lateness})
+	out := append(make([]part, 0, 4+len(c.Phases)), part{Response, c.Response}, part{Service, c.Service},
+		part{PoolWait, c.PoolWait}, part{Lateness, c.Lateness})
 	for _, p := range c.Phases {
 		out = append(out, part{PhaseMeasure(p.Name), p.Hist})
 	}

@@ -37,7 +37,8 @@ func (e *HeldError) Error() string {
 	if e.Holder.PID == 0 {
 		return fmt.Sprintf("another run uses %s", e.Key)
 	}
-	return fmt.Sprintf("%s is in use by run %s (process %d, since %s)", e.Key, e.Holder.Run, e.Holder.PID, e.Holder.Since.Format(time.RFC3339))
+	return fmt.Sprintf("%s is in use by run %s (process %d, since %s)", e.Key, e.Holder.Run, e.Holder.PID,
+		e.Holder.Since.Format(time.RFC3339))
 }
 
 // A Held lock prevents other runs against a target.
@@ -197,7 +198,7 @@ func (l *Held) Unlock() error {
 	if l.name == folderItself {
 		return errors.Join(l.file.Close(), l.folder.Close())
 	}
-	// The file is removed while still locked: whoever waits for it sees that it is gone and makes a new one.
+	// The file is removed while still locked: a process that waits for it sees that it is gone and makes a new one.
 	return errors.Join(l.folder.Remove(l.name), l.file.Close(), l.folder.Close())
 }
 

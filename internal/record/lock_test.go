@@ -108,7 +108,8 @@ func TestLockOfADeadProcessIsTakenOver(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "locks")
 	child := lockedByChild(t, dir)
 	var h *HeldError
-	if _, err := Lock(dir, "http://127.0.0.1:80", Holder{Run: "b"}); !errors.As(err, &h) || h.Holder.PID != child.Process.Pid || h.Holder.Run != "child" {
+	if _, err := Lock(dir, "http://127.0.0.1:80", Holder{Run: "b"}); !errors.As(err, &h) ||
+		h.Holder.PID != child.Process.Pid || h.Holder.Run != "child" {
 		t.Fatalf("while the child lives: %v", err)
 	}
 	killChild(t, child)
@@ -220,7 +221,8 @@ func TestRecordIsLockedWhateverItsPath(t *testing.T) {
 	must(t, err)
 	t.Setenv("TMPDIR", t.TempDir())
 	var h *HeldError
-	if _, err := LockRecord(filepath.Join(base, "latest"), Holder{Run: "latest"}); !errors.As(err, &h) || h.Holder.PID != os.Getpid() {
+	if _, err := LockRecord(filepath.Join(base, "latest"), Holder{Run: "latest"}); !errors.As(err, &h) ||
+		h.Holder.PID != os.Getpid() {
 		t.Errorf("by another path: %v", err)
 	}
 	must(t, held.Unlock())

@@ -136,7 +136,8 @@ func (r *Record) dropBeyond() {
 	most, had := len(r.Trials)+len(r.Damaged)+always, len(r.Trials)
 	r.Trials = slices.DeleteFunc(r.Trials, func(t *Trial) bool { return t.Block < 0 || t.Block >= most })
 	if n := had - len(r.Trials); n > 0 {
-		r.warn("%s: %d trials were left out, since their blocks have numbers that the record is too short for", JournalFile, n)
+		r.warn("%s: %d trials were left out, since their blocks have numbers that the record is too short for",
+			JournalFile, n)
 	}
 }
 
@@ -177,7 +178,8 @@ func (r *Record) line(line []byte, n int, whole bool) error {
 	case errors.As(err, &newer):
 		return err
 	case !whole:
-		r.warn("the last line of %s (line %d) is torn after %d bytes, as after a crash; it was dropped", JournalFile, n, len(line))
+		r.warn("the last line of %s (line %d) is torn after %d bytes, as after a crash; it was dropped",
+			JournalFile, n, len(line))
 	case len(r.Damaged) >= mostWarned:
 		r.Damaged = append(r.Damaged, n)
 	default:

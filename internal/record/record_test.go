@@ -84,12 +84,14 @@ func open(t *testing.T, dir string) *Record {
 }
 
 func begin(treatment string, block int) TrialBegin {
-	return TrialBegin{Trial: design.Trial{Block: block, Treatment: treatment, Seed: 7}, Operations: []string{"token", "email, 2"}}
+	return TrialBegin{Trial: design.Trial{Block: block, Treatment: treatment, Seed: 7},
+		Operations: []string{"token", "email, 2"}}
 }
 
 func testCells(n int) []load.Cell {
 	rng := rand.New(rand.NewPCG(5, 5))
-	c := load.Cell{Operation: 1, Outcome: load.Timeout, Unsent: 3, Response: &hist.Histogram{}, Service: &hist.Histogram{}, Lateness: &hist.Histogram{}}
+	c := load.Cell{Operation: 1, Outcome: load.Timeout, Unsent: 3, Response: &hist.Histogram{}, Service: &hist.Histogram{},
+		Lateness: &hist.Histogram{}}
 	for range n {
 		c.Response.Record(int64(rng.ExpFloat64() * 5e6))
 		c.Service.Record(int64(rng.ExpFloat64() * 5e3))
@@ -103,16 +105,22 @@ func TestRoundTrip(t *testing.T) {
 	calls := randomCalls(20_000, 3)
 	plan := Plan{
 		Treatments: []design.Treatment{{ID: "a b=c", Baseline: true, Levels: map[string]string{"b": "c"}}},
-		Load:       Load{Timeout: 30, MaxRate: 2000, Rates: []float64{10, 100}}, Budget: []string{"capacity >= 100/s"}, Notes: []string{"n"},
+		Load:       Load{Timeout: 30, MaxRate: 2000, Rates: []float64{10, 100}}, Budget: []string{"capacity >= 100/s"},
+		Notes: []string{"n"},
 	}
-	sample := Samples{Treatment: "a b=c", When: After, Samples: []metric.Sample{{Subject: "endpoint", Metric: "cpu", At: time.Second, Value: 1.5}}}
+	sample := Samples{Treatment: "a b=c", When: After,
+		Samples: []metric.Sample{{Subject: "endpoint", Metric: "cpu", At: time.Second, Value: 1.5}}}
 	gen := Generator{Treatment: "a b=c", Offered: 10, Sent: 9, Seconds: 1, CPUSeconds: 0.5}
-	must(t, w.Plan(plan), w.Prepare(Prepare{Treatment: "a b=c", Seconds: 1}), w.Verify(Verify{Treatment: "a b=c", OK: true}),
-		w.TrialBegin(begin("a b=c", 0)), w.Step("a b=c", 0, "step", map[string]int{"x": 1}), w.Samples(sample), w.Generator(gen))
+	must(t, w.Plan(plan), w.Prepare(Prepare{Treatment: "a b=c", Seconds: 1}),
+		w.Verify(Verify{Treatment: "a b=c", OK: true}),
+		w.TrialBegin(begin("a b=c", 0)), w.Step("a b=c", 0, "step", map[string]int{"x": 1}), w.Samples(sample),
+		w.Generator(gen))
 	clk.Advance(3 * time.Second)
-	must(t, w.Calls("a b=c", 0, calls[:15_000]), w.Calls("a b=c", 0, calls[15_000:]), w.Cells("a b=c", 0, testCells(1000)), w.Cells("a b=c", 0, testCells(10)),
+	must(t, w.Calls("a b=c", 0, calls[:15_000]), w.Calls("a b=c", 0, calls[15_000:]), w.Cells("a b=c", 0, testCells(1000)),
+		w.Cells("a b=c", 0, testCells(10)),
 		w.TrialEnd(TrialEnd{Treatment: "a b=c", Seconds: 3, Status: Complete}),
-		w.Note(Note{Text: "no cgroup"}), w.Warning(Warning{Text: "hot"}), w.Finish(Finish{Status: Complete, Seconds: 3}), w.Close())
+		w.Note(Note{Text: "no cgroup"}), w.Warning(Warning{Text: "hot"}),
+		w.Finish(Finish{Status: Complete, Seconds: 3}), w.Close())
 
 	r := open(t, w.Dir())
 	if len(r.Warnings) > 0 {
@@ -127,10 +135,14 @@ func TestRoundTrip(t *testing.T) {
 	}
 	h.Experiment.SHA256, h.ID = r.Header.Experiment.SHA256, r.Header.ID
 	want := &Record{
-		Header: h, Plan: plan, Prepared: []Prepare{{Treatment: "a b=c", Seconds: 1}}, Verified: []Verify{{Treatment: "a b=c", OK: true}},
-		Notes: []Note{{Text: "no cgroup"}}, Warned: []Warning{{Text: "hot"}}, Finish: &Finish{Status: Complete, Seconds: 3}, Last: epoch.Add(3 * time.Second),
+		Header: h, Plan: plan, Prepared: []Prepare{{Treatment: "a b=c", Seconds: 1}},
+		Verified: []Verify{{Treatment: "a b=c", OK: true}},
+		Notes:    []Note{{Text: "no cgroup"}}, Warned: []Warning{{Text: "hot"}},
+		Finish: &Finish{Status: Complete, Seconds: 3},
+		Last:   epoch.Add(3 * time.Second),
 		Trials: []*Trial{{
-			TrialBegin: begin("a b=c", 0), Begin: epoch, Finished: epoch.Add(3 * time.Second), End: &TrialEnd{Treatment: "a b=c", Seconds: 3, Status: Complete},
+			TrialBegin: begin("a b=c", 0), Begin: epoch, Finished: epoch.Add(3 * time.Second),
+			End:     &TrialEnd{Treatment: "a b=c", Seconds: 3, Status: Complete},
 			Steps:   []Step{{Treatment: "a b=c", Name: "step", Payload: json.RawMessage(`{"x":1}`)}},
 			Samples: []Samples{sample}, Generator: []Generator{gen},
 			Counts: []Count{{Operation: "email, 2", Outcome: load.Timeout, Count: 1010, Unsent: 6}},
@@ -138,7 +150,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if d := cmp.Diff(want, r, cmp.FilterPath(func(p cmp.Path) bool {
 		f := p.Last().String()
-		return f == ".Dir" || f == ".dir" || f == ".calls" || f == ".cells" || f == ".latest" || f == ".named" || f == ".madeUp"
+		return f == ".Dir" || f == ".dir" || f == ".calls" || f == ".cells" || f == ".latest" ||
+			f == ".named" || f == ".madeUp"
 	}, cmp.Ignore())); d != "" {
 		t.Errorf("read back (-want +got):\n%s", d)
 	}
@@ -168,11 +181,13 @@ func TestHistogramsKeepTheirCells(t *testing.T) {
 		t.Fatalf("damaged %d, measures %d, want 0 and 2", damaged, len(found))
 	}
 	iv := found[Response]
-	if iv.Treatment != "x|y" || iv.Block != 2 || iv.Operation != "email, 2" || iv.Outcome != load.Timeout || iv.Length.Round(time.Millisecond) != 2*time.Second ||
+	if iv.Treatment != "x|y" || iv.Block != 2 || iv.Operation != "email, 2" || iv.Outcome != load.Timeout ||
+		iv.Length.Round(time.Millisecond) != 2*time.Second ||
 		iv.Start.Sub(epoch).Abs() > 2*time.Millisecond {
 		t.Errorf("coordinates %+v", iv)
 	}
-	for _, c := range []struct{ got, want *hist.Histogram }{{iv.Hist, cells[1].Response}, {found[Service].Hist, cells[1].Service}} {
+	for _, c := range []struct{ got, want *hist.Histogram }{{iv.Hist, cells[1].Response},
+		{found[Service].Hist, cells[1].Service}} {
 		got, want := dist(c.got), dist(c.want)
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("histogram cells differ (-want +got):\n%s", d)
@@ -192,7 +207,8 @@ func TestCallSize(t *testing.T) {
 	for i := range calls {
 		at := time.Duration(i) * 1_666_667
 		calls[i] = load.Call{
-			Conn: uint32(i % 4096), Intended: at, Ready: at, Sent: at + 31_234, FirstByte: at + 6_031_234, Done: at + 6_131_234, Status: 200,
+			Conn: uint32(i % 4096), Intended: at, Ready: at, Sent: at + 31_234, FirstByte: at + 6_031_234, Done: at +
+				6_131_234, Status: 200,
 		}
 	}
 	must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, calls), w.Close())
@@ -228,7 +244,8 @@ func TestPermissions(t *testing.T) {
 func TestFolder(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("x", 3600))
 	for name, want := range map[string]string{
-		"gke-2020": "gke-2020-20260102T020405Z", "../../etc": "-..-etc-20260102T020405Z", "a b/ü": "a-b---20260102T020405Z", "": "run-20260102T020405Z", "..": "run-20260102T020405Z",
+		"gke-2020": "gke-2020-20260102T020405Z", "../../etc": "-..-etc-20260102T020405Z", "a b/ü": "a-b---20260102T020405Z",
+		"": "run-20260102T020405Z", "..": "run-20260102T020405Z",
 	} {
 		if got := Folder(name, at); got != want {
 			t.Errorf("Folder(%q) = %q, want %q", name, got, want)
@@ -251,7 +268,8 @@ func TestTwoRunsInOneSecond(t *testing.T) {
 func TestPending(t *testing.T) {
 	w, _ := create(t)
 	ch := func(id string) area.Change { return area.Change{Area: "identity", Kind: "process", ID: id} }
-	must(t, w.Intend(ch("1")), w.Intend(ch("2")), w.Intend(ch("3")), w.Undone(ch("2")), w.Undone(ch("1")), w.Intend(ch("1")), w.Intend(ch("3")))
+	must(t, w.Intend(ch("1")), w.Intend(ch("2")), w.Intend(ch("3")), w.Undone(ch("2")), w.Undone(ch("1")),
+		w.Intend(ch("1")), w.Intend(ch("3")))
 	// Not closed: Intend alone must be enough for another process to see it.
 	r := open(t, w.Dir())
 	if d := cmp.Diff([]area.Change{ch("3"), ch("1")}, r.Pending()); d != "" {
@@ -269,10 +287,12 @@ func TestPending(t *testing.T) {
 func TestRepeatedTrial(t *testing.T) {
 	w, _ := create(t)
 	one, two := randomCalls(10, 1), randomCalls(20, 2)
-	must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, one), w.TrialEnd(TrialEnd{Treatment: "a", Status: Dropped}), w.Close())
+	must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, one),
+		w.TrialEnd(TrialEnd{Treatment: "a", Status: Dropped}), w.Close())
 	w, err := Append(w.Dir(), clock.NewFake(epoch))
 	must(t, err)
-	must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, two), w.TrialEnd(TrialEnd{Treatment: "a", Status: Complete}), w.Close())
+	must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, two),
+		w.TrialEnd(TrialEnd{Treatment: "a", Status: Complete}), w.Close())
 	r := open(t, w.Dir())
 	if len(r.Trials) != 2 || r.Trials[0].Complete() || !r.Trials[1].Complete() {
 		t.Fatalf("trials %+v", r.Trials)
@@ -313,7 +333,8 @@ func TestWriteFailureSticks(t *testing.T) {
 	if err := w.Note(Note{}); err == nil {
 		t.Fatal("a write to a closed file succeeded")
 	}
-	for _, err := range []error{w.Note(Note{}), w.Intend(area.Change{}), w.TrialBegin(begin("a", 0)), w.Sync(), w.Close()} {
+	for _, err := range []error{w.Note(Note{}), w.Intend(area.Change{}), w.TrialBegin(begin("a", 0)),
+		w.Sync(), w.Close()} {
 		if err == nil {
 			t.Error("a later call succeeded")
 		}

@@ -8,8 +8,8 @@ import (
 	"tare/internal/clock"
 )
 
-// TestRunsOfOnePathHaveNamesOfTheirOwn: two containers whose records have the same path, or which go on with copies of one record, must not take each other's
-// objects for their own.
+// TestRunsOfOnePathHaveNamesOfTheirOwn: two containers whose records have the same path, or which go on with copies of
+// one record, must not take each other's objects for their own.
 func TestRunsOfOnePathHaveNamesOfTheirOwn(t *testing.T) {
 	results := t.TempDir()
 	names := map[string]string{}

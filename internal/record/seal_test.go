@@ -49,7 +49,7 @@ func TestSealsHoldForTheRunAndItsKeyOnly(t *testing.T) {
 			t.Errorf("foreign %v, %v; want %d", r.Foreign(key), err, want)
 		}
 	}
-	// A sealed line of another run of the same user is none of this one.
+	// A sealed line of another run of the same user is not valid in this one.
 	if r, err = Open(journal("z")); err != nil || len(r.Changes) != 1 || len(r.Foreign(key)) != 0 {
 		t.Fatal(err)
 	}

@@ -32,7 +32,8 @@ func phased(names ...string) load.Cell {
 func TestPhases(t *testing.T) {
 	names := []string{"post", "created-to-watch", "a b,c|d\n%=é", ""}
 	w, _ := create(t)
-	must(t, w.TrialBegin(begin("a", 0)), w.Cells("a", 0, []load.Cell{phased(names...)}), w.Cells("a", 0, []load.Cell{phased("post")}), w.Close())
+	must(t, w.TrialBegin(begin("a", 0)), w.Cells("a", 0, []load.Cell{phased(names...)}),
+		w.Cells("a", 0, []load.Cell{phased("post")}), w.Close())
 	r := open(t, w.Dir())
 	got := map[string]uint64{}
 	var measures []Measure
@@ -69,7 +70,8 @@ func TestPhases(t *testing.T) {
 			tags[tag[strings.LastIndexByte(tag, '|')+1:]] = true
 		}
 	}
-	if d := cmp.Diff([]string{"phase.", "phase.a+b%2Cc%7Cd%0A%25%3D%C3%A9", "phase.created-to-watch", "phase.post", "response"}, slices.Sorted(maps.Keys(tags))); d != "" {
+	if d := cmp.Diff([]string{"phase.", "phase.a+b%2Cc%7Cd%0A%25%3D%C3%A9", "phase.created-to-watch", "phase.post",
+		"response"}, slices.Sorted(maps.Keys(tags))); d != "" {
 		t.Error(d)
 	}
 }
@@ -80,8 +82,10 @@ func testServed() Served {
 		Served: area.Served{
 			Started: 1.79e9,
 			Requests: []area.ServedRequests{{
-				Verb: "POST", Resource: "pods/binding", Scope: "resource", Count: 10, DryRuns: 3, Seconds: 0.5, SLICount: 7, SLISeconds: 0.25,
-				Buckets: []area.ServedBucket{{LE: 0.005, Count: 4}, {LE: 60, Count: 10}}, SLIBuckets: []area.ServedBucket{{LE: 0.05, Count: 7}},
+				Verb: "POST", Resource: "pods/binding", Scope: "resource", Count: 10, DryRuns: 3, Seconds: 0.5, SLICount: 7,
+				SLISeconds: 0.25,
+				Buckets:    []area.ServedBucket{{LE: 0.005, Count: 4}, {LE: 60, Count: 10}},
+				SLIBuckets: []area.ServedBucket{{LE: 0.05, Count: 7}},
 			}},
 			Parts: []area.ServedPart{{Part: "admission", Name: "x", Action: "validate CREATE", Count: 2, Seconds: 1e-6}},
 		},
@@ -91,7 +95,8 @@ func testServed() Served {
 func TestServed(t *testing.T) {
 	w, _ := create(t)
 	failed := Served{Treatment: "a", Error: "forbidden"}
-	must(t, w.TrialBegin(begin("a", 0)), w.Served(testServed()), w.Served(failed), w.TrialEnd(TrialEnd{Treatment: "a", Status: Complete}), w.Close())
+	must(t, w.TrialBegin(begin("a", 0)), w.Served(testServed()), w.Served(failed),
+		w.TrialEnd(TrialEnd{Treatment: "a", Status: Complete}), w.Close())
 	r := open(t, w.Dir())
 	if len(r.Unknown) > 0 || len(r.Warnings) > 0 {
 		t.Errorf("unknown %v, warnings %v", r.Unknown, r.Warnings)

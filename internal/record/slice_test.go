@@ -21,11 +21,13 @@ func testSlice(i int) Slice {
 		Treatment: "a", Start: start, End: start + 10*time.Second, WarmUp: i == 0,
 		Operations: []SliceOperation{
 			{
-				Operation: "token", Mean: 0.001234567, P50: 0.001, P90: 0.002, P99: 0.003, Max: 0.5, Service: 0.0011, BytesIn: 4321, BytesOut: 1234,
+				Operation: "token", Mean: 0.001234567, P50: 0.001, P90: 0.002, P99: 0.003, Max: 0.5, Service: 0.0011, BytesIn: 4321,
+				BytesOut: 1234,
 				Outcomes: []SliceOutcome{
 					{Outcome: load.OK, Count: 90},
 					{Outcome: load.Wrong, Count: 7, Causes: []load.CauseCount{{Cause: load.OwnCauses + 1, Status: 200, Count: 7}}},
-					{Outcome: load.Timeout, Count: 3, Unsent: 1, Causes: []load.CauseCount{{Cause: load.CauseNoByte, Count: 2}, {Cause: load.CauseNoConnection, Count: 1}}},
+					{Outcome: load.Timeout, Count: 3, Unsent: 1, Causes: []load.CauseCount{{Cause: load.CauseNoByte, Count: 2},
+						{Cause: load.CauseNoConnection, Count: 1}}},
 				},
 			},
 			{Operation: "email, 2", Mean: 1, Max: 1, Outcomes: []SliceOutcome{
@@ -33,7 +35,8 @@ func testSlice(i int) Slice {
 			}},
 		},
 		Due: 102, Sent: 100, Unsendable: 1, LatenessP99: 1e-6, LatenessMax: 0.01, CPU: 0.25,
-		Samples: []metric.Sample{{Subject: "pdp", Metric: "gc_count", Part: "young", At: start + 10*time.Second, Value: float64(i)}},
+		Samples: []metric.Sample{{Subject: "pdp", Metric: "gc_count", Part: "young", At: start + 10*time.Second,
+			Value: float64(i)}},
 	}
 }
 
@@ -90,7 +93,8 @@ func TestSliceOfTooManyOperations(t *testing.T) {
 
 func TestTornSlice(t *testing.T) {
 	w, _ := create(t)
-	must(t, w.TrialBegin(begin("a", 0)), w.Slice(testSlice(0)), w.Cells("a", 0, testCells(100)), w.Slice(testSlice(1)), w.Slice(testSlice(2)), w.Close())
+	must(t, w.TrialBegin(begin("a", 0)), w.Slice(testSlice(0)), w.Cells("a", 0, testCells(100)), w.Slice(testSlice(1)),
+		w.Slice(testSlice(2)), w.Close())
 	path := filepath.Join(w.Dir(), JournalFile)
 	whole, err := os.ReadFile(path)
 	must(t, err)
