@@ -74,7 +74,8 @@ const (
 // policies.
 func (p *arm) prepare(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		p.connect, p.serveWebhook, p.render, p.intend, p.createNamespace, p.grantCaller, p.checkMetrics, p.watchPods, p.install, p.fill,
+		p.connect, p.serveWebhook, p.render, p.intend, p.createNamespace, p.grantCaller, p.checkMetrics, p.watchPods,
+		p.install, p.fill,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -86,10 +87,12 @@ func (p *arm) prepare(ctx context.Context) error {
 // connect makes the clients, and determines how the load reaches the API server.
 func (p *arm) connect(ctx context.Context) (err error) {
 	run := p.env.Run
-	o := cluster.Options{Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, ExposeSecrets: p.spec.ExposeSecrets, Limit: p.limit, Clock: p.env.Clock}
+	o := cluster.Options{Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context,
+		ExposeSecrets: p.spec.ExposeSecrets, Limit: p.limit, Clock: p.env.Clock}
 	if !p.foreign {
 		o = cluster.Options{
-			Run: run, Server: p.control.Server(), CA: p.control.CA, Token: p.control.AdminToken, Bare: p.nodes == 0, Clock: p.env.Clock,
+			Run: run, Server: p.control.Server(), CA: p.control.CA, Token: p.control.AdminToken, Bare: p.nodes == 0,
+			Clock: p.env.Clock,
 		}
 	}
 	if p.admin, err = cluster.New(ctx, o); err != nil {

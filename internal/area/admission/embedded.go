@@ -34,7 +34,8 @@ type control struct {
 
 // host returns what finding a binary needs: the path in the file, and a function that announces a build.
 func host(p *plan, env area.Env) plane.Host {
-	h := plane.Host{Log: env.Log, Getenv: env.Getenv, Clock: env.Clock, Tell: func(line string) { env.Log.Warn("prepare the control plane", slog.String("step", line)) }}
+	h := plane.Host{Log: env.Log, Getenv: env.Getenv, Clock: env.Clock,
+		Tell: func(line string) { env.Log.Warn("prepare the control plane", slog.String("step", line)) }}
 	if e := p.spec.Embedded; e != nil {
 		h.Path = e.Binary
 		if p.version == plane.V124 {
@@ -59,8 +60,9 @@ func startControl(ctx context.Context, p *plan, env area.Env, j area.Journal, in
 	}
 	c := &control{binary: binary, notes: &processJournal{journal: j, prefix: fmt.Sprintf("plane-%d", index)}}
 	c.Plane, err = plane.Start(ctx, plane.Config{
-		Binary: binary, Dir: dir, Name: c.notes.prefix, Nodes: p.nodes > 0, Etcd: p.etcd, PSP: p.psp(), CPUs: env.CPUs, Flags: p.flags,
-		Log: env.Log, Clock: env.Clock, Born: c.notes.born, Folder: c.notes.folder, Gone: c.notes.gone,
+		Binary: binary, Dir: dir, Name: c.notes.prefix, Nodes: p.nodes > 0, Etcd: p.etcd, PSP: p.psp(), CPUs: env.CPUs,
+		Flags: p.flags,
+		Log:   env.Log, Clock: env.Clock, Born: c.notes.born, Folder: c.notes.folder, Gone: c.notes.gone,
 	})
 	if err != nil {
 		return nil, err
@@ -70,7 +72,8 @@ func startControl(ctx context.Context, p *plan, env area.Env, j area.Journal, in
 			return nil, errors.Join(err, c.close(context.WithoutCancel(ctx)))
 		}
 	}
-	env.Log.Debug("control plane is ready", slog.String("version", binary.Kubernetes), slog.Float64("seconds", c.ReadySeconds))
+	env.Log.Debug("control plane is ready", slog.String("version", binary.Kubernetes),
+		slog.Float64("seconds", c.ReadySeconds))
 	return c, nil
 }
 

@@ -28,9 +28,9 @@ import (
 	"tare/internal/design"
 )
 
-// engine is a policy engine as third parties build them: it runs beside the cluster, defines a kind for each template that it finds, whose resource has a
-// name that nobody would guess, and its webhook denies pods on the host's network in the name of each rule of such a kind. When a template goes,
-// it takes its definition away, some time later.
+// engine is a policy engine as third parties build them: it runs beside the cluster, defines a kind for each template
+// that it finds, whose resource has a name that nobody would guess, and its webhook denies pods on the host's network
+// in the name of each rule of such a kind. When a template goes, it takes its definition away, some time later.
 type engine struct {
 	t      *testing.T
 	client dynamic.Interface
@@ -43,8 +43,10 @@ type engine struct {
 }
 
 var (
-	definitionsGVR = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	templatesGVR   = schema.GroupVersionResource{Group: "templates.engine.example", Version: "v1", Resource: "ruletemplates"}
+	definitionsGVR = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
+	templatesGVR = schema.GroupVersionResource{Group: "templates.engine.example", Version: "v1",
+		Resource: "ruletemplates"}
 )
 
 const rulesGroup = "rules.engine.example"
@@ -107,7 +109,8 @@ func (e *engine) reconcile() {
 			continue
 		}
 		plural, _, _ := strings.Cut(name, ".")
-		list, err := e.client.Resource(schema.GroupVersionResource{Group: rulesGroup, Version: "v1", Resource: plural}).List(ctx, metav1.ListOptions{})
+		list, err := e.client.Resource(schema.GroupVersionResource{Group: rulesGroup, Version: "v1",
+			Resource: plural}).List(ctx, metav1.ListOptions{})
 		for k := 0; err == nil && k < len(list.Items); k++ {
 			rules = append(rules, list.Items[k].GetName())
 		}
@@ -127,7 +130,8 @@ func definition(kind string) *unstructured.Unstructured {
 			"group": rulesGroup, "scope": "Cluster", "names": map[string]any{"kind": kind, "plural": plural, "singular": plural},
 			"versions": []any{map[string]any{
 				"name": "v1", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+					"x-kubernetes-preserve-unknown-fields": true}},
 			}},
 		},
 	}}
@@ -157,14 +161,15 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer["status"] = map[string]any{"code": http.StatusForbidden, "message": fmt.Sprintf("denied by %q", e.rules)}
 	}
 	w.Header().Set("Content-Type", jsonType)
-	err := json.NewEncoder(w).Encode(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer})
+	err := json.NewEncoder(w).Encode(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+		"response": answer})
 	if err != nil {
 		e.t.Errorf("the engine's webhook: %v", err)
 	}
 }
 
-// manifests writes what puts the engine's policies in force: the definition of its templates, a template, a rule for each policy, of a kind that is
-// there only when the engine has read the template, and the webhook.
+// manifests writes what puts the engine's policies in force: the definition of its templates, a template, a rule for
+// each policy, of a kind that is there only when the engine has read the template, and the webhook.
 func (e *engine) manifests() *Manifests {
 	dir := e.t.TempDir()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: e.server.Certificate().Raw})
@@ -176,10 +181,13 @@ spec:
   group: templates.engine.example
   scope: Cluster
   names: {kind: RuleTemplate, plural: ruletemplates, singular: ruletemplate}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+  versions: [{name: v1, served: true, storage: true,
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `,
-		"20-template.yaml": "apiVersion: templates.engine.example/v1\nkind: RuleTemplate\nmetadata: {name: hosts}\nspec: {kind: NoHostAccess}\n",
-		"30-rules.yaml":    "apiVersion: rules.engine.example/v1\nkind: NoHostAccess\nmetadata: {name: hosts-$(TARE_POLICY)}\n",
+		"20-template.yaml": "apiVersion: templates.engine.example/v1\nkind: RuleTemplate\nmetadata: {name: hosts}\nspec: " +
+			"{kind: NoHostAccess}\n",
+		"30-rules.yaml": "apiVersion: rules.engine.example/v1\nkind: NoHostAccess\nmetadata: {name: " +
+			"hosts-$(TARE_POLICY)}\n",
 		"40-webhook.yaml": fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: engine.example}
@@ -197,7 +205,8 @@ webhooks:
 			e.t.Fatal(err)
 		}
 	}
-	return &Manifests{Before: dir, Bad: "testdata/manifests/bad.yaml", Says: []string{"pods.engine.example", `"hosts-$(TARE_POLICY)"`}}
+	return &Manifests{Before: dir, Bad: "testdata/manifests/bad.yaml",
+		Says: []string{"pods.engine.example", `"hosts-$(TARE_POLICY)"`}}
 }
 
 // foretold looks for the one kind that only the engine will define, and for nothing that stops the run.
@@ -215,15 +224,16 @@ func foretold(t *testing.T, findings []area.Finding) {
 	}
 }
 
-// TestEngine weighs an engine that runs beside a cluster that is not ours, with one policy and with three: kinds come and go with the policies, all of
-// the policies are proved, and nothing is left.
+// TestEngine weighs an engine that runs beside a cluster that is not ours, with one policy and with three: kinds come
+// and go with the policies, all of the policies are proved, and nothing is left.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
 	before := settled(t, config)
 	e := runEngine(t, config)
 	spec := &Spec{Kubeconfig: kubeconfig, Objects: 10, Manifests: e.manifests()}
-	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "manifests", "policies", "1"), treatment("mechanism", "manifests", "policies", "3")}
+	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "manifests", "policies", "1"),
+		treatment("mechanism", "manifests", "policies", "3")}
 	env := testEnv(t)
 	env.Treatments = arms
 	foretold(t, Area{}.Preflight(t.Context(), spec, env))
@@ -263,7 +273,8 @@ func TestEngine(t *testing.T) {
 	}
 }
 
-// TestUndoEngine takes an engine's policies back from the journal's data alone, twice, kinds included that were not there when the journal was written.
+// TestUndoEngine takes an engine's policies back from the journal's data alone, twice, kinds included that were not
+// there when the journal was written.
 func TestUndoEngine(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)

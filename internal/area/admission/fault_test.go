@@ -18,14 +18,16 @@ import (
 func stranger(name, expression string) []*unstructured.Unstructured {
 	object := func(kind string, spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+			"metadata": map[string]any{"name": name}, "spec": spec,
 		}}
 	}
 	return []*unstructured.Unstructured{
 		object("ValidatingAdmissionPolicy", map[string]any{
-			"failurePolicy":    "Fail",
-			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"}}}},
-			"validations":      []any{map[string]any{"expression": expression, "message": "denied by a stranger"}},
+			"failurePolicy": "Fail",
+			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{"apiGroups": []any{""},
+				"apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"}}}},
+			"validations": []any{map[string]any{"expression": expression, "message": "denied by a stranger"}},
 		}),
 		object("ValidatingAdmissionPolicyBinding", map[string]any{"policyName": name, "validationActions": []any{"Deny"}}),
 	}
@@ -43,7 +45,8 @@ func plural(kind string) schema.GroupVersionResource {
 func plant(t *testing.T, p *arm, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {
-		if _, err := p.admin.Dynamic().Resource(plural(o.GetKind())).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+		if _, err := p.admin.Dynamic().Resource(plural(o.GetKind())).Create(t.Context(), o,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,8 +93,10 @@ func TestPlantedFaults(t *testing.T) {
 		fault  func(*testing.T, *arm)
 		says   []string
 	}{
-		{"policy gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicy", name(p, 1)) }, []string{"c-relevant-00002"}},
-		{"binding gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2)) }, []string{"c-relevant-00003"}},
+		{"policy gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicy", name(p, 1)) },
+			[]string{"c-relevant-00002"}},
+		{"binding gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2)) },
+			[]string{"c-relevant-00003"}},
 		{"all bindings gone", vap, func(t *testing.T, p *arm) {
 			for k := range 3 {
 				pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, k))
@@ -113,7 +118,8 @@ func TestPlantedFaults(t *testing.T) {
 		}, []string{"c-relevant-00002"}},
 		{"another namespace label", []string{"mechanism", "psa"}, func(t *testing.T, p *arm) {
 			patch := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
-			if a, err := p.setter.do(t.Context(), "PATCH", "/api/v1/namespaces/"+p.namespace, patchType, patch); err != nil || a.status != 200 {
+			if a, err := p.setter.do(t.Context(), "PATCH", "/api/v1/namespaces/"+p.namespace, patchType, patch); err != nil ||
+				a.status != 200 {
 				t.Fatal(a.message(), err)
 			}
 		}, []string{"not in force"}},
@@ -121,7 +127,8 @@ func TestPlantedFaults(t *testing.T) {
 			pull(t, p, "MutatingAdmissionPolicyBinding", name(p, 1))
 		}, []string{"annotation"}},
 		{"caller without rights", []string{"mechanism", "none"}, func(t *testing.T, p *arm) {
-			a, err := p.setter.do(t.Context(), "DELETE", "/apis/rbac.authorization.k8s.io/v1/namespaces/"+p.namespace+"/rolebindings/tare-caller", "", nil)
+			a, err := p.setter.do(t.Context(), "DELETE",
+				"/apis/rbac.authorization.k8s.io/v1/namespaces/"+p.namespace+"/rolebindings/tare-caller", "", nil)
 			if err != nil || a.status != 200 {
 				t.Fatal(a.message(), err)
 			}

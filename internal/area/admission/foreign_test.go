@@ -38,7 +38,8 @@ func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
 			t.Error(err)
 		}
 	})
-	return p.Kubeconfig(), &rest.Config{Host: p.Server(), BearerToken: p.AdminToken, TLSClientConfig: rest.TLSClientConfig{CAData: p.CA}, QPS: -1}
+	return p.Kubeconfig(), &rest.Config{Host: p.Server(), BearerToken: p.AdminToken,
+		TLSClientConfig: rest.TLSClientConfig{CAData: p.CA}, QPS: -1}
 }
 
 // listing names every object of a cluster, but for those that a cluster makes by itself as time goes by.
@@ -98,14 +99,17 @@ func settled(t *testing.T, config *rest.Config) []string {
 	return nil
 }
 
-// TestForeignCluster measures on a cluster that is not ours, by every mechanism that can be had there, and leaves nothing behind.
+// TestForeignCluster measures on a user's cluster, with every mechanism that it supports, and leaves
+// nothing behind.
 func TestForeignCluster(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
 	before := settled(t, config)
-	tg, j := opened(t, &Spec{Kubeconfig: kubeconfig, Objects: 10}, testEnv(t, "create-pod-dry-run", "create-pod", "update-pod", "delete-configmap"))
+	tg, j := opened(t, &Spec{Kubeconfig: kubeconfig, Objects: 10}, testEnv(t, "create-pod-dry-run", "create-pod",
+		"update-pod", "delete-configmap"))
 	arms := []design.Treatment{
-		treatment("mechanism", "none"), treatment("mechanism", "psa"), treatment("mechanism", "vap", "policies", "4", "useable", "2"),
+		treatment("mechanism", "none"), treatment("mechanism", "psa"), treatment("mechanism", "vap", "policies", "4",
+			"useable", "2"),
 		treatment("mechanism", "map", "policies", "2"), treatment("mechanism", "webhook", "policies", "2"),
 	}
 	for _, tr := range arms {
@@ -139,7 +143,8 @@ func TestUndoForeign(t *testing.T) {
 	}
 	tg, _ := o.(*target)
 	j := &memory{}
-	arms := []design.Treatment{treatment("mechanism", "vap", "policies", "5"), treatment("mechanism", "webhook", "policies", "2")}
+	arms := []design.Treatment{treatment("mechanism", "vap", "policies", "5"),
+		treatment("mechanism", "webhook", "policies", "2")}
 	for _, tr := range arms {
 		if err := tg.Prepare(t.Context(), tr, j); err != nil {
 			t.Fatal(err)

@@ -32,12 +32,13 @@ func causes() []string {
 		causeNoRight:       "the caller has no right to do this: tare doctor --rbac prints what it needs",
 		causeUnknownCaller: "the API server does not know the caller: its credentials have expired, or are wrong",
 		causeExists:        "there is an object of that name already, or it was changed meanwhile",
-		causeGone:          "there is no such object (any more): delete uses up the stock, and target.objects makes it larger",
-		causeInvalid:       "the API server finds the request invalid",
-		causeOther:         "the answer holds another kind of object than was asked for",
-		causeUntouched:     "the answer lacks what the policies should have put there",
-		causePolicyFailed:  "an admission policy or webhook failed, and decided nothing",
-		causeForbidden:     "the API server forbids it, and neither a policy that tare knows nor access control says so",
+		causeGone: "there is no such object (any more): delete uses up the stock, and target.objects makes it " +
+			"larger",
+		causeInvalid:      "the API server finds the request invalid",
+		causeOther:        "the answer holds another kind of object than was asked for",
+		causeUntouched:    "the answer lacks what the policies should have put there",
+		causePolicyFailed: "an admission policy or webhook failed, and decided nothing",
+		causeForbidden:    "the API server forbids it, and neither a policy that tare knows nor access control says so",
 	}
 }
 

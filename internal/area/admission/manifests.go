@@ -61,7 +61,8 @@ func (m *Manifests) prove(s mechanism.Scope, policies int) (proof mechanism.Proo
 func (p *plan) manifests(s mechanism.Scope) (manifested, error) {
 	out, err := p.spec.Manifests.read(s, p.copies)
 	if err == nil && p.counted && !out.before.Counted {
-		err = fmt.Errorf("policies: no document of %s holds %s, so that there would be as many whatever the number is: write it into the name of what comes once for each policy",
+		err = fmt.Errorf("policies: no document of %s holds %s, so that there would be as many whatever the number is: "+
+			"write it into the name of what comes once for each policy",
 			p.spec.Manifests.Before, mechanism.PolicyPlaceholder)
 	}
 	return out, err

@@ -97,7 +97,8 @@ func chosen(names []string) ([]operation, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(o operation) bool { return o.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("operations: there is no operation %q; there are %s", name, strings.Join(operationNames(), ", "))
+			return nil, fmt.Errorf("operations: there is no operation %q; there are %s", name,
+				strings.Join(operationNames(), ", "))
 		}
 		if !slices.ContainsFunc(out, func(o operation) bool { return o.name == name }) {
 			out = append(out, all[i])

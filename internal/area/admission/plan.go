@@ -124,7 +124,8 @@ func (p *plan) choose() error {
 	}
 	switch {
 	case p.kind == mechanism.PSP && p.version == plane.V136:
-		return errors.New("version: PodSecurityPolicy was removed from Kubernetes with 1.25: psp needs version 1.24, or leave the version out")
+		return errors.New("version: PodSecurityPolicy was removed from Kubernetes with 1.25: psp needs version 1.24, or " +
+			"leave the version out")
 	case p.kind == mechanism.PSP:
 		p.version = plane.V124
 	case p.version == "":
@@ -146,7 +147,8 @@ func (p *plan) checkForeign() error {
 	e, w := p.spec.Embedded, p.spec.Webhook
 	switch {
 	case p.kind == mechanism.PSP:
-		return errors.New("mechanism: PodSecurityPolicy takes a plugin of the API server that no current cluster has: psp needs embedded")
+		return errors.New("mechanism: PodSecurityPolicy takes a plugin of the API server that no current cluster has: psp " +
+			"needs embedded")
 	case e == nil:
 	case e.Nodes > 0:
 		return errors.New("nodes: tare adds no simulated nodes to a cluster that is not its own: leave nodes out")
@@ -158,7 +160,8 @@ func (p *plan) checkForeign() error {
 		return errors.New("kubeconfig: kubeconfig and embedded exclude each other")
 	}
 	if p.kind.NeedsWebhook() && (w == nil || w.URL == "") && !p.isLocal() {
-		return errors.New("webhook.url: the cluster's API server must reach the webhook server, which runs here: give url, and listen")
+		return errors.New("webhook.url: the cluster's API server must reach the webhook server, which runs here: give " +
+			"url, and listen")
 	}
 	return nil
 }

@@ -24,7 +24,8 @@ func offered(t *testing.T, tg *target, tr design.Treatment, n float64) (out map[
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: ops, Endpoint: *endpoint, Timeout: 20 * time.Second, MaxConns: 8, Seed: 1})
+	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: ops, Endpoint: *endpoint,
+		Timeout: 20 * time.Second, MaxConns: 8, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,17 +34,20 @@ func offered(t *testing.T, tg *target, tr design.Treatment, n float64) (out map[
 			t.Error(err)
 		}
 	}()
-	if _, err := s.Offer(t.Context(), load.Constant{Rate: 20, Duration: time.Duration(n / 20 * float64(time.Second))}, 50*time.Millisecond, nil); err != nil {
+	if _, err := s.Offer(t.Context(), load.Constant{Rate: 20, Duration: time.Duration(n / 20 * float64(time.Second))},
+		50*time.Millisecond, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Wait(t.Context(), 20*time.Second, 10*time.Millisecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
+	if err := s.Wait(t.Context(), 20*time.Second, 10*time.Millisecond,
+		func() bool { return s.Progress().Open() == 0 }); err != nil {
 		t.Fatal(err)
 	}
 	out = map[string]int{}
 	for _, c := range s.Take() {
 		out[ops[c.Operation].Name+" "+c.Outcome.String()] += int(c.Service.Count())
 		for _, why := range c.Causes {
-			causes = append(causes, fmt.Sprintf("%s: %s (status %d) × %d", ops[c.Operation].Name, why.Cause.Text(ops[c.Operation].Causes), why.Status, why.Count))
+			causes = append(causes, fmt.Sprintf("%s: %s (status %d) × %d", ops[c.Operation].Name,
+				why.Cause.Text(ops[c.Operation].Causes), why.Status, why.Count))
 		}
 	}
 	return out, causes
@@ -129,12 +133,14 @@ func folders(j *memory) (out []string) {
 	return out
 }
 
-// TestOperations makes calls of every operation, with simulated nodes, on a shared control plane, whose policies come and go.
+// TestOperations makes calls of every operation, with simulated nodes, on a shared control plane, whose policies come
+// and go.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	haveBinary(t, plane.V136)
 	tg, j := opened(t, &Spec{Embedded: &Embedded{Nodes: 3, Shared: true}, Objects: 30}, testEnv(t, operationNames()...))
-	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "vap", "policies", "3"), treatment("mechanism", "webhook", "policies", "2")}
+	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "vap", "policies", "3"),
+		treatment("mechanism", "webhook", "policies", "2")}
 	for _, tr := range arms {
 		if err := tg.Prepare(t.Context(), tr, j); err != nil {
 			t.Fatal(err)
@@ -157,13 +163,15 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestManifests puts an engine in force that is known by its files only, on a shared control plane, so that it comes and goes.
+// TestManifests puts an engine in force that is known by its files only, on a shared control plane, so that it comes
+// and goes.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	haveBinary(t, plane.V136)
 	s := &Spec{
-		Embedded:  &Embedded{Shared: true},
-		Manifests: &Manifests{Before: "testdata/manifests/before", After: "testdata/manifests/after", Bad: "testdata/manifests/bad.yaml"},
+		Embedded: &Embedded{Shared: true},
+		Manifests: &Manifests{Before: "testdata/manifests/before", After: "testdata/manifests/after",
+			Bad: "testdata/manifests/bad.yaml"},
 	}
 	tg, j := opened(t, s, testEnv(t))
 	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "manifests")}
@@ -185,7 +193,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestRecover starts a control plane anew that has lost its etcd, with all that was in it still there.
+// TestRecover restarts a control plane that has lost its etcd; its objects are still there.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	haveBinary(t, plane.V136)

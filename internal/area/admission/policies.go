@@ -180,13 +180,15 @@ func (p *arm) intend(context.Context) error {
 	x := &p.policies
 	for _, j := range []journaled{
 		{name: "objects", by: p.admin, resources: contents()},
-		{name: "policies", by: x.keeper, resources: append(slices.Clone(x.rendered.Resources), x.after.Resources...), coming: x.coming},
+		{name: "policies", by: x.keeper, resources: append(slices.Clone(x.rendered.Resources), x.after.Resources...),
+			coming: x.coming},
 	} {
 		if len(j.resources)+len(j.coming) == 0 {
 			continue
 		}
 		var err error
-		if j.change, err = j.by.Change(areaName, fmt.Sprintf("%s-%d", j.name, p.index), j.resources, j.coming...); err != nil {
+		if j.change, err = j.by.Change(areaName, fmt.Sprintf("%s-%d", j.name, p.index), j.resources,
+			j.coming...); err != nil {
 			return err
 		}
 		if err := p.journal.Intend(j.change); err != nil {

@@ -15,7 +15,8 @@ func (s *Spec) population(k mechanism.Kind, levels map[string]string) (mechanism
 		total = *s.Policies
 	}
 	if k == mechanism.PSA && total > 1 {
-		return mechanism.Population{}, fmt.Errorf("policies: psa is one level of the namespace, not a number of policies: leave policies out")
+		return mechanism.Population{},
+			fmt.Errorf("policies: psa is one level of the namespace, not a number of policies: leave policies out")
 	}
 	p := mechanism.Default(k, total)
 	if k.Populated() {

@@ -81,11 +81,13 @@ func findBinaries(ctx context.Context, plans []plan, env area.Env) (out []area.F
 		case !there:
 			out = append(out, area.Finding{
 				Path: "embedded", Severity: area.Info,
-				Message: fmt.Sprintf("the control plane of Kubernetes %s is not there yet: a run builds it, once, which takes minutes", p.version),
+				Message: fmt.Sprintf("the control plane of Kubernetes %s is not there yet: a run builds it, once, which takes "+
+					"minutes", p.version),
 			})
 		default:
 			out = append(out, area.Finding{
-				Path: "embedded", Severity: area.Info, Message: fmt.Sprintf("control plane: Kubernetes %s, etcd %s, from %s", b.Kubernetes, b.Etcd, b.Path),
+				Path: "embedded", Severity: area.Info, Message: fmt.Sprintf("control plane: Kubernetes %s, etcd %s, from %s",
+					b.Kubernetes, b.Etcd, b.Path),
 			})
 		}
 	}
@@ -114,8 +116,10 @@ func checkMemory(plans []plan) []area.Finding {
 	}
 	return []area.Finding{{
 		Path: "embedded", Severity: area.Warning,
-		Message: fmt.Sprintf("%d control plane(s) side by side need about %d MiB of memory, and %d MiB are free: what does not fit is swapped or killed", planes, need>>20, free>>20),
-		Hint:    "set shared: true, so that treatments that differ in their policies only share one, or compare fewer treatments",
+		Message: fmt.Sprintf("%d control plane(s) side by side need about %d MiB of memory, and %d MiB are free: what "+
+			"does not fit is swapped or killed", planes, need>>20, free>>20),
+		Hint: "set shared: true, so that treatments that differ in their policies only share one, or compare fewer " +
+			"treatments",
 	}}
 }
 
@@ -220,7 +224,8 @@ func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifes
 
 // resourcesOf finds the resources of manifests, on the server or in their definitions. Kinds that neither knows appear
 // with an engine; their rights are unknown in advance.
-func resourcesOf(ctx context.Context, c *cluster.Cluster, manifests []mechanism.Files) (out []schema.GroupVersionResource, unknown []string, err error) {
+func resourcesOf(ctx context.Context, c *cluster.Cluster,
+	manifests []mechanism.Files) (out []schema.GroupVersionResource, unknown []string, err error) {
 	defined := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	var kinds []schema.GroupVersionKind
 	for _, files := range manifests {
@@ -246,11 +251,13 @@ func resourcesOf(ctx context.Context, c *cluster.Cluster, manifests []mechanism.
 }
 
 // checkCluster asks one cluster.
-func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mechanism.Files, env area.Env) []area.Finding {
+func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mechanism.Files,
+	env area.Env) []area.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkedWithin)
 	defer cancel()
 	c, err := cluster.New(ctx, cluster.Options{
-		Run: "preflight", Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, ExposeSecrets: p.spec.ExposeSecrets, Limit: env.Limit, Clock: env.Clock,
+		Run: "preflight", Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, ExposeSecrets: p.spec.ExposeSecrets,
+		Limit: env.Limit, Clock: env.Clock,
 	})
 	if err != nil {
 		return []area.Finding{fault("kubeconfig", err, "see that the file is there and that kubectl works with it")}
@@ -258,10 +265,12 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 	defer c.Close()
 	version, err := c.Version(ctx)
 	if err != nil {
-		return []area.Finding{fault("kubeconfig", err, "see that the cluster runs, that this host can reach it, and that kubectl works with the same context")}
+		return []area.Finding{fault("kubeconfig", err, "see that the cluster runs, that this host can reach it, and that "+
+			"kubectl works with the same context")}
 	}
 	out := p.unseen(ctx, env)
-	out = append(out, area.Finding{Path: "kubeconfig", Severity: area.Info, Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host())})
+	out = append(out, area.Finding{Path: "kubeconfig", Severity: area.Info,
+		Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host())})
 	var unknown []string
 	if n.Manifests, unknown, err = resourcesOf(ctx, c, manifests); err != nil {
 		return append(out, fault("kubeconfig", err, ""))
@@ -269,7 +278,8 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 	if len(unknown) > 0 {
 		out = append(out, area.Finding{
 			Path: "manifests.before", Severity: area.Info,
-			Message: "the cluster does not have these kinds yet, and no manifest defines them: an engine must, once the objects before theirs are there: " + strings.Join(unknown, ", "),
+			Message: "the cluster does not have these kinds yet, and no manifest defines them: an engine must, once the " +
+				"objects before theirs are there: " + strings.Join(unknown, ", "),
 		})
 	}
 	return append(out, lackingRights(ctx, c, n)...)
@@ -317,7 +327,8 @@ func judgeRights(lacking []cluster.Right) (out []area.Finding) {
 		})
 	}
 	if len(needed) > 0 {
-		out = append(out, fault("kubeconfig", fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(needed), strings.Join(needed, ", ")),
+		out = append(out, fault("kubeconfig", fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(needed),
+			strings.Join(needed, ", ")),
 			"tare doctor --rbac prints a role with all of them"))
 	}
 	return out

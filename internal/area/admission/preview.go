@@ -53,7 +53,8 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 		out = append(out, fmt.Sprintf("%d control plane(s) on loopback: %s", planes[what], what))
 	}
 	for _, file := range slices.Sorted(maps.Keys(clusters)) {
-		out = append(out, fmt.Sprintf("%d namespace(s) and their policies, one at a time, in the cluster of %s, which are removed again", clusters[file], file))
+		out = append(out, fmt.Sprintf("%d namespace(s) and their policies, one at a time, in the cluster of %s, which are "+
+			"removed again", clusters[file], file))
 	}
 	return out
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestRunsOfOnePathAreApart: what two runs make on one cluster has names and labels of its own, though both have their records under the same path.
+// TestRunsOfOnePathAreApart: what two runs make on one cluster has names and labels of its own, though both have their
+// records under the same path.
 func TestRunsOfOnePathAreApart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x",

@@ -39,16 +39,20 @@ func (p *arm) fill(ctx context.Context) error {
 	if p.stock == nil {
 		p.stock = map[string][]item{}
 	}
-	for _, r := range p.needs(func(o operation) bool { return o.verb != verbCreate && (o.verb != verbDelete || o.dryRun) }) {
+	for _, r := range p.needs(func(o operation) bool {
+		return o.verb != verbCreate &&
+			(o.verb != verbDelete || o.dryRun)
+	}) {
 		if p.stock[r.noun] != nil {
 			continue
 		}
 		items := make([]item, p.size)
-		err := p.make(ctx, p.maker, r, p.size, func(i int) string { return fmt.Sprintf("stock-%s-%06d", r.noun, i) }, func(i int, name string, body []byte) (err error) {
-			items[i].name = name
-			items[i].body, err = stored(body)
-			return err
-		})
+		err := p.make(ctx, p.maker, r, p.size, func(i int) string { return fmt.Sprintf("stock-%s-%06d", r.noun, i) },
+			func(i int, name string, body []byte) (err error) {
+				items[i].name = name
+				items[i].body, err = stored(body)
+				return err
+			})
 		if err != nil {
 			return err
 		}
@@ -73,7 +77,8 @@ func (p *arm) fillDoomed(ctx context.Context) error {
 }
 
 // make creates n objects, several concurrently. It calls made for each, unless nil.
-func (p *arm) make(ctx context.Context, m maker, r resource, n int, name func(int) string, made func(i int, name string, body []byte) error) error {
+func (p *arm) make(ctx context.Context, m maker, r resource, n int, name func(int) string,
+	made func(i int, name string, body []byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan int)
@@ -124,7 +129,10 @@ func (p *arm) create(ctx context.Context, m maker, r resource, name string) ([]b
 func (p *arm) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, clearWithin)
 	defer cancel()
-	for _, r := range p.needs(func(o operation) bool { return (o.verb == verbCreate || o.verb == verbDelete) && !o.dryRun }) {
+	for _, r := range p.needs(func(o operation) bool {
+		return (o.verb == verbCreate ||
+			o.verb == verbDelete) && !o.dryRun
+	}) {
 		delete(p.stock, r.noun)
 		if err := p.admin.DeleteAll(ctx, p.namespace, r.gvr()); err != nil {
 			return fmt.Errorf("delete what the trial created: %w", err)

@@ -14,7 +14,7 @@ import (
 	"tare/internal/plane"
 )
 
-// lacking is a host on which no control plane can be had: each variable names a file that is not there.
+// lacking is a host that cannot run a control plane: each variable names a missing file.
 func lacking(t *testing.T) area.Env {
 	t.Helper()
 	env := testEnv(t)
@@ -30,16 +30,19 @@ func TestTrimSaysWhatIsLeftOut(t *testing.T) {
 	baseline.Baseline = true
 	other, gone := treatment("kubeconfig", "k", "mechanism", "vap"), treatment("mechanism", "psp")
 	kept, findings := Area{}.Trim(t.Context(), far, []design.Treatment{baseline, other, gone}, env)
-	if len(kept) != 2 || len(findings) != 1 || findings[0].Severity != area.Warning || !strings.Contains(findings[0].Message, "left out: mechanism=psp") || findings[0].Hint == "" {
+	if len(kept) != 2 || len(findings) != 1 || findings[0].Severity != area.Warning ||
+		!strings.Contains(findings[0].Message, "left out: mechanism=psp") || findings[0].Hint == "" {
 		t.Errorf("kept %v, findings %+v", kept, findings)
 	}
 	base := treatment("mechanism", "none")
 	base.Baseline = true
 	kept, findings = Area{}.Trim(t.Context(), &Spec{}, []design.Treatment{base, treatment("mechanism", "vap")}, env)
-	if len(kept) != 2 || len(findings) != 1 || findings[0].Severity != area.Error || !strings.Contains(findings[0].Message, "the baseline needs") {
+	if len(kept) != 2 || len(findings) != 1 || findings[0].Severity != area.Error ||
+		!strings.Contains(findings[0].Message, "the baseline needs") {
 		t.Errorf("without a baseline: kept %v, findings %+v", kept, findings)
 	}
-	kept, findings = Area{}.Trim(t.Context(), &Spec{}, []design.Treatment{treatment("mechanism", "psp"), treatment("mechanism", "vap")}, env)
+	kept, findings = Area{}.Trim(t.Context(), &Spec{}, []design.Treatment{treatment("mechanism", "psp"),
+		treatment("mechanism", "vap")}, env)
 	if len(kept) != 2 || len(findings) != 2 || findings[0].Severity != area.Error {
 		t.Errorf("with nothing left: kept %v, findings %+v", kept, findings)
 	}
@@ -59,7 +62,8 @@ func TestPreflightSaysWhatIsMissing(t *testing.T) {
 	find(&Spec{}, env, "is no program that may be executed")
 	find(&Spec{Kubeconfig: "/no/such/kubeconfig"}, env, "read kubeconfig")
 	dir := t.TempDir()
-	find(&Spec{Mechanism: "manifests", Manifests: &Manifests{Before: filepath.Join(dir, "none"), Bad: filepath.Join(dir, "bad.yaml")}}, env, "manifests.before")
+	find(&Spec{Mechanism: "manifests", Manifests: &Manifests{Before: filepath.Join(dir, "none"),
+		Bad: filepath.Join(dir, "bad.yaml")}}, env, "manifests.before")
 	whole := Manifests{Before: "testdata/manifests/before", Bad: "testdata/manifests/bad.yaml"}
 	env.Treatments = []design.Treatment{treatment("mechanism", "manifests", "policies", "10")}
 	find(&Spec{Manifests: &whole}, env, "policies: no document of testdata/manifests/before holds $(TARE_POLICY)")
@@ -100,7 +104,8 @@ func looking(t *testing.T) (env area.Env, built string) {
 	t.Helper()
 	bin, cache := t.TempDir(), t.TempDir()
 	built = filepath.Join(bin, "built")
-	says := "#!/bin/sh\n[ \"$1\" = env ] || { echo \"$*\" >> " + built + "; exit 1; }\necho '{\"GOVERSION\": \"go1.26.8\"}'\n"
+	says := "#!/bin/sh\n[ \"$1\" = env ] || { echo \"$*\" >> " + built +
+		"; exit 1; }\necho '{\"GOVERSION\": \"go1.26.8\"}'\n"
 	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(says), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +115,13 @@ func looking(t *testing.T) (env area.Env, built string) {
 	return env, built
 }
 
-// TestLook: for a plan nothing is built. What a run would build is said, and what it could not have is missing as it is for the run.
+// TestLook: for a plan nothing is built. What a run would build is said, and what it could not have is missing as it is
+// for the run.
 func TestLook(t *testing.T) {
 	env, built := looking(t)
 	env.Look = true
-	env.Treatments = []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "vap"), treatment("mechanism", "psp")}
+	env.Treatments = []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "vap"),
+		treatment("mechanism", "psp")}
 	var said []string
 	for _, f := range (Area{}).Preflight(t.Context(), &Spec{}, env) {
 		if f.Severity == area.Error {
@@ -135,10 +142,11 @@ func TestLook(t *testing.T) {
 	}
 	wrong := lacking(t)
 	wrong.Look = true
-	if found := (Area{}).Preflight(t.Context(), &Spec{}, wrong); len(found) == 0 || found[0].Severity != area.Error || !strings.Contains(found[0].Message, "is no program") {
+	if found := (Area{}).Preflight(t.Context(), &Spec{}, wrong); len(found) == 0 || found[0].Severity != area.Error ||
+		!strings.Contains(found[0].Message, "is no program") {
 		t.Errorf("a binary that is none: %+v", found)
 	}
-	env.Look = false // what this is held against: the run itself does build
+	env.Look = false // for comparison: the run itself does build
 	if _, err := os.Stat(built); err == nil {
 		t.Fatal("built too early")
 	}

@@ -98,7 +98,8 @@ func (s *Spec) pathOf(err error) string {
 			return ""
 		}
 		return "embedded." + name
-	case "mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "kubeconfig", "context", "manifests",
+	case "mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "kubeconfig",
+		"context", "manifests",
 		"webhook", "webhook.url", "webhook.latency", "embedded.flags":
 		return name
 	}
@@ -119,8 +120,9 @@ func (s *Spec) checkReleases(treatments []design.Treatment) []area.Finding {
 	}
 	return []area.Finding{{
 		Severity: area.Warning,
-		Message:  "psp runs on Kubernetes 1.24 and the other arms on 1.36: what differs between them is not the policies alone",
-		Hint:     "give each arm its version, or embedded: {version: \"1.24\"}, so that the baseline is of the same release",
+		Message: "psp runs on Kubernetes 1.24 and the other arms on 1.36: what differs between them is not the policies " +
+			"alone",
+		Hint: "give each arm its version, or embedded: {version: \"1.24\"}, so that the baseline is of the same release",
 	}}
 }
 
@@ -142,10 +144,12 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 		{"level", s.Level != "", []mechanism.Kind{mechanism.PSA}},
 		{"bindings", s.Bindings != "", []mechanism.Kind{mechanism.PSP}},
 		{"position", s.Position != "", []mechanism.Kind{mechanism.PSP}},
-		{"irrelevant", s.Irrelevant != "", []mechanism.Kind{mechanism.PSP, mechanism.VAP, mechanism.MAP, mechanism.Webhook, mechanism.MutatingWebhook}},
+		{"irrelevant", s.Irrelevant != "", []mechanism.Kind{mechanism.PSP, mechanism.VAP, mechanism.MAP, mechanism.Webhook,
+			mechanism.MutatingWebhook}},
 	} {
 		if x.given && !uses(x.of) {
-			out = append(out, fault(x.path, fmt.Errorf("no treatment uses it: it is for %v", x.of), "leave it out, or set mechanism"))
+			out = append(out, fault(x.path, fmt.Errorf("no treatment uses it: it is for %v", x.of),
+				"leave it out, or set mechanism"))
 		}
 	}
 	return out

@@ -49,7 +49,8 @@ func (p *arm) prove(ctx context.Context, proof mechanism.Proof) error {
 
 // try sends a probe as a dry run, as the caller, and judges the answer.
 func (p *arm) try(ctx context.Context, probe mechanism.Probe) error {
-	a, err := p.asker.do(ctx, http.MethodPost, p.prefix+resources()[0].path(p.namespace)+"?dryRun=All", jsonType, probe.Pod)
+	a, err := p.asker.do(ctx, http.MethodPost, p.prefix+resources()[0].path(p.namespace)+"?dryRun=All",
+		jsonType, probe.Pod)
 	if err != nil {
 		return err
 	}
@@ -60,9 +61,11 @@ func (p *arm) try(ctx context.Context, probe mechanism.Probe) error {
 func (p *arm) explain(err error, probe mechanism.Probe) error {
 	switch {
 	case p.kind == mechanism.None && probe.Want == mechanism.Admitted:
-		return fmt.Errorf("the baseline is none: something else denies pods here, and would be measured as if nothing did: %w", err)
+		return fmt.Errorf("the baseline is none: something else denies pods here, and would be measured as if nothing "+
+			"did: %w", err)
 	case probe.Want == mechanism.Denied:
-		return fmt.Errorf("the policies are not in force, or not these alone: what would be measured is not their cost: %w", err)
+		return fmt.Errorf("the policies are not in force, or not these alone: what would be measured is not their cost: %w",
+			err)
 	}
 	return err
 }
@@ -163,9 +166,11 @@ func compareCounts(whose string, got map[string]uint64, want []string) error {
 	others := slices.Sorted(maps.Keys(got))
 	switch {
 	case len(missing) > 0:
-		return fmt.Errorf("%s say that %d of %d policies were not evaluated: %s: the cost of fewer policies would be measured", whose, len(missing), len(want), some(missing))
+		return fmt.Errorf("%s say that %d of %d policies were not evaluated: %s: the cost of fewer policies would be "+
+			"measured", whose, len(missing), len(want), some(missing))
 	case len(twice) > 0:
-		return fmt.Errorf("%s say that %d of %d policies were evaluated more than once: %s", whose, len(twice), len(want), some(twice))
+		return fmt.Errorf("%s say that %d of %d policies were evaluated more than once: %s", whose, len(twice),
+			len(want), some(twice))
 	case len(others) > 0:
 		return fmt.Errorf("%s say that %d policies were evaluated that should not be: %s", whose, len(others), some(others))
 	}

@@ -24,7 +24,8 @@ func standing(t testing.TB, names ...string) *arm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &arm{operations: ops, namespace: "tare-x-0", endpoint: &load.Endpoint{Host: "127.0.0.1:6443"}, stock: map[string][]item{}}
+	p := &arm{operations: ops, namespace: "tare-x-0", endpoint: &load.Endpoint{Host: "127.0.0.1:6443"},
+		stock: map[string][]item{}}
 	p.kind, p.size = mechanism.None, 3
 	if err := json.Unmarshal(mechanism.Pod{Name: "x"}.JSON(), &p.maker.pod); err != nil {
 		t.Fatal(err)
@@ -32,7 +33,8 @@ func standing(t testing.TB, names ...string) *arm {
 	p.maker.namespace, p.maker.scheduler, p.maker.labels = p.namespace, "nobody", map[string]string{"tare.dev/run": "r"}
 	for _, r := range resources() {
 		for _, name := range []string{"a", "b", "c"} {
-			body, err := stored([]byte(`{"kind":"` + r.kind + `","metadata":{"name":"` + name + `","resourceVersion":"7","managedFields":[],"annotations":{"k":"v"}},"status":{}}`))
+			body, err := stored([]byte(`{"kind":"` + r.kind + `","metadata":{"name":"` + name +
+				`","resourceVersion":"7","managedFields":[],"annotations":{"k":"v"}},"status":{}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,8 +54,8 @@ func wires(t testing.TB, p *arm) []load.Operation {
 	return ops
 }
 
-// TestRequests reads back what every operation renders: that it is a whole request of the caller, with JSON where there is a body, and that no two
-// calls write the same.
+// TestRequests reads back what every operation renders: that it is a whole request of the caller, with JSON where there
+// is a body, and that no two calls write the same.
 func TestRequests(t *testing.T) {
 	var names []string
 	for _, name := range operationNames() {
@@ -75,7 +77,8 @@ func TestRequests(t *testing.T) {
 			if err != nil || (len(body) > 0 && !json.Valid(body)) {
 				t.Errorf("%s: body %q, %v", o.name, body, err)
 			}
-			if r.Header.Get("Authorization") != "Bearer hunter2" || r.Host != "127.0.0.1:6443" || !strings.HasPrefix(r.URL.Path, strings.TrimSuffix(o.resource.path("tare-x-0"), "/")) {
+			if r.Header.Get("Authorization") != "Bearer hunter2" || r.Host != "127.0.0.1:6443" ||
+				!strings.HasPrefix(r.URL.Path, strings.TrimSuffix(o.resource.path("tare-x-0"), "/")) {
 				t.Errorf("%s: %s", o.name, raw)
 			}
 			if dry := r.URL.Query().Get("dryRun") == "All"; dry != o.dryRun {
@@ -132,7 +135,8 @@ func TestStored(t *testing.T) {
 		}
 	}
 	b, err := stored([]byte(`{"kind":"Pod","metadata":{"name":"a","resourceVersion":"7","managedFields":[1]},"spec":{"x":1},"status":{"y":2}}`))
-	if err != nil || strings.Contains(string(b), "resourceVersion") || strings.Contains(string(b), "status") || !strings.Contains(string(b), load.CallMark) || !strings.Contains(string(b), `"spec":{"x":1}`) {
+	if err != nil || strings.Contains(string(b), "resourceVersion") || strings.Contains(string(b), "status") ||
+		!strings.Contains(string(b), load.CallMark) || !strings.Contains(string(b), `"spec":{"x":1}`) {
 		t.Errorf("%s, %v", b, err)
 	}
 }
@@ -240,7 +244,8 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestCompareCounts(t *testing.T) {
-	got := difference(map[string]uint64{"n.a": 4, "n.b": 1}, map[string]uint64{"n.a": 5, "n.b": 1, "n.c": 1, "other": 9}, "n.")
+	got := difference(map[string]uint64{"n.a": 4, "n.b": 1}, map[string]uint64{"n.a": 5, "n.b": 1, "n.c": 1,
+		"other": 9}, "n.")
 	if err := compareCounts("counts", got, []string{"n.a", "n.c"}); err != nil {
 		t.Error(err)
 	}
@@ -299,7 +304,8 @@ func FuzzLevels(f *testing.F) {
 		defer memtest.Bound(t, len(name)+len(level))()
 		s := &Spec{}
 		p, err := s.plan(treatment(name, level))
-		if err == nil && (p.population.Total < 0 || p.population.Total > maxPolicies || p.nodes > maxNodes || p.latency > mostLatency) {
+		if err == nil && (p.population.Total < 0 || p.population.Total > maxPolicies || p.nodes > maxNodes ||
+			p.latency > mostLatency) {
 			t.Errorf("%s=%q is taken: %+v", name, level, p)
 		}
 		if s.Embedded != nil || s.Webhook != nil || s.Policies != nil {

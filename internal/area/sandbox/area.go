@@ -46,9 +46,11 @@ func (Area) Cells() map[design.Question]area.Cell {
 	return map[design.Question]area.Cell{
 		design.Compare: {Answered: true},
 		design.Scale:   {Answered: true},
-		design.Capacity: {Reason: "an enforcer has no queue that overflows: it makes each call dearer, at any rate; ask compare what it adds, " +
+		design.Capacity: {Reason: "an enforcer has no queue that overflows: it makes each call dearer, at any rate; ask " +
+			"compare what it adds, " +
 			"and scale how that grows"},
-		design.Soak: {Reason: "an enforcer keeps nothing that could drift over hours: its rules are fixed when a process starts; ask compare"},
+		design.Soak: {Reason: "an enforcer keeps nothing that could drift over hours: its rules are fixed when a process " +
+			"starts; ask compare"},
 	}
 }
 

@@ -46,7 +46,8 @@ func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error)
 		return nil, fmt.Errorf("open pipe: %w", err)
 	}
 	child, err := proc.Start(ctx, proc.Spec{
-		Name: "worker under " + p.Enforcer, Path: l.self, Args: []string{"serve", areaName, serverShim}, Config: shimConfig{Policy: p, Self: l.self},
+		Name: "worker under " + p.Enforcer, Path: l.self, Args: []string{"serve", areaName, serverShim},
+		Config:  shimConfig{Policy: p, Self: l.self},
 		LogFile: l.log, CPUs: l.cpus, Files: []*os.File{requests.r, answers.w}, Born: born, Grace: endWithin,
 	})
 	if err != nil {

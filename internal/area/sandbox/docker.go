@@ -99,7 +99,8 @@ func action(a specs.LinuxSeccompAction, ret *uint) (sec.Action, error) {
 // conditions translates the conditions of an entry, which must all hold.
 func conditions(args []specs.LinuxSeccompArg) (sec.ArgumentConditions, error) {
 	operations := map[specs.LinuxSeccompOperator]sec.Operation{
-		specs.OpEqualTo: sec.Equal, specs.OpNotEqual: sec.NotEqual, specs.OpLessThan: sec.LessThan, specs.OpLessEqual: sec.LessOrEqual,
+		specs.OpEqualTo: sec.Equal, specs.OpNotEqual: sec.NotEqual, specs.OpLessThan: sec.LessThan,
+		specs.OpLessEqual:   sec.LessOrEqual,
 		specs.OpGreaterThan: sec.GreaterThan, specs.OpGreaterEqual: sec.GreaterOrEqual,
 	}
 	var out sec.ArgumentConditions

@@ -52,7 +52,8 @@ type Policy struct {
 	Enforcer string `json:"enforcer"`
 	Mode     Mode   `json:"mode"`
 	Rules    int    `json:"rules"`
-	Match    int    `json:"match,omitempty"` // how many leading path components a rule shares with the paths in use, without matching them
+	// how many leading path components a rule shares with the paths in use, without matching them
+	Match int `json:"match,omitempty"`
 	// Dir is a folder of the run's own for the paths that rules name. Scratch is where the worker keeps its files.
 	Dir     string `json:"dir"`
 	Scratch string `json:"scratch,omitempty"`
@@ -83,7 +84,8 @@ func findEnforcer(name string) (Enforcer, error) {
 	for k, e := range all {
 		names[k] = e.Name()
 	}
-	return nil, fmt.Errorf("enforcer: there is no %q; there are %s%s", name, strings.Join(names, ", "), spelling.DidYouMean(name, names))
+	return nil, fmt.Errorf("enforcer: there is no %q; there are %s%s", name, strings.Join(names, ", "),
+		spelling.DidYouMean(name, names))
 }
 
 // proof collects what is wrong, so that one pass over a worker reports all of it.
@@ -109,7 +111,8 @@ func (p *proof) errno(what string, args ...string) (syscall.Errno, bool) {
 // wantRefused requires an attempt to fail with this errno.
 func (p *proof) wantRefused(want syscall.Errno, what string, args ...string) {
 	if n, ok := p.errno(what, args...); ok && n != want {
-		p.wrong = append(p.wrong, fmt.Sprintf("%s must be refused with %s, and gave %s", attempt(what, args), name(want), name(n)))
+		p.wrong = append(p.wrong, fmt.Sprintf("%s must be refused with %s, and gave %s", attempt(what, args),
+			name(want), name(n)))
 	}
 }
 
@@ -143,7 +146,8 @@ func (p *proof) wantFilters(want int) {
 		mode = modeFilter
 	}
 	if s.Seccomp != mode || (s.Filters >= 0 && s.Filters != want) {
-		p.wrong = append(p.wrong, fmt.Sprintf("the kernel says seccomp mode %d with %d filter(s), want mode %d with %d", s.Seccomp, s.Filters, mode, want))
+		p.wrong = append(p.wrong, fmt.Sprintf("the kernel says seccomp mode %d with %d filter(s), want mode %d with %d",
+			s.Seccomp, s.Filters, mode, want))
 	}
 	if !s.NoNewPrivs {
 		p.wrong = append(p.wrong, "no_new_privs is not set")
@@ -155,7 +159,7 @@ func (p *proof) end() error {
 		return p.err
 	}
 	if len(p.wrong) > 0 {
-		return fmt.Errorf("not in force as it should be: %s", strings.Join(p.wrong, "; "))
+		return fmt.Errorf("not enforced as expected: %s", strings.Join(p.wrong, "; "))
 	}
 	return nil
 }

@@ -55,7 +55,8 @@ func misbehave(what string) {
 	time.Sleep(time.Hour)
 }
 
-// TestHostileWorker: whatever a worker does, the error says so with the last line of its log, and it is gone afterwards.
+// TestHostileWorker: whatever a worker does, the error says so with the last line of its log, and it is gone
+// afterwards.
 func TestHostileWorker(t *testing.T) {
 	for what, says := range map[string]string{
 		"dies":    "exit status 3",
@@ -123,7 +124,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestRefusedCallIsTheWorkloads: a worker that reports a failed call lives on.
+// TestRefusedCallIsTheWorkloads: a worker that reports a failed call keeps running.
 func TestRefusedCallIsTheWorkloads(t *testing.T) {
 	spec := &Spec{Commands: []Command{{Name: "fails", Run: []string{"false"}}, {Name: "works", Run: []string{"true"}}}}
 	tg, _ := prepared(t, spec, bare())

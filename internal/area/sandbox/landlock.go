@@ -39,14 +39,17 @@ func (landlockRules) Help() string {
 func (landlockRules) Express(p Policy) error {
 	switch {
 	case p.Mode == RuntimeDefault:
-		return errors.New("mode: landlock cannot express RuntimeDefault: no container runtime has a Landlock ruleset by default")
+		return errors.New("mode: landlock cannot express RuntimeDefault: no container runtime has a Landlock ruleset by " +
+			"default")
 	case p.Mode == EnhanceProtect:
-		return errors.New("mode: landlock cannot express EnhanceProtect: a ruleset can only grant, so a part of what is granted cannot be taken away " +
+		return errors.New("mode: landlock cannot express EnhanceProtect: a ruleset can only grant, so a part of what is " +
+			"granted cannot be taken away " +
 			"(procfs, cgroups, tokens); capabilities and single addresses are not Landlock's")
 	case p.Rules > maxLandlockRules:
 		return fmt.Errorf("rules: landlock is measured with up to %d rules, not %d", maxLandlockRules, p.Rules)
 	case p.Match > 0:
-		return errors.New("match: not expressible by landlock: its rules name files, not text of paths, so there is no near miss")
+		return errors.New("match: not expressible by landlock: its rules name files, not text of paths, so there is no " +
+			"near miss")
 	}
 	return nil
 }
@@ -63,11 +66,14 @@ func (l landlockRules) Probe(ctx context.Context, try func(context.Context, Poli
 func noLandlock(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSYS):
-		return withHint(errors.New("kernel without Landlock (ENOSYS)"), "use a kernel from 5.13 on, built with CONFIG_SECURITY_LANDLOCK, or leave landlock out")
+		return withHint(errors.New("kernel without Landlock (ENOSYS)"),
+			"use a kernel from 5.13 on, built with CONFIG_SECURITY_LANDLOCK, or leave landlock out")
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return withHint(errors.New("the kernel has Landlock, and it is switched off (EOPNOTSUPP)"), "boot with landlock in lsm=…, or leave landlock out")
+		return withHint(errors.New("the kernel has Landlock, and it is switched off (EOPNOTSUPP)"),
+			"boot with landlock in lsm=…, or leave landlock out")
 	}
-	return withHint(fmt.Errorf("ask for Landlock: %w", err), "a container's seccomp profile may refuse it: run tare outside of it")
+	return withHint(fmt.Errorf("ask for Landlock: %w", err),
+		"a container's seccomp profile may refuse it: run tare outside of it")
 }
 
 // Prepare implements Enforcer: it makes the folders that the rules name.
@@ -116,7 +122,8 @@ func landlockRule(ruleset int, path string, rights uint64) error {
 		return fmt.Errorf("open %s for a Landlock rule: %w", path, err)
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing to lose
-	if err := ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: rights, ParentFd: fd}, 0); err != nil {
+	if err := ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: rights, ParentFd: fd},
+		0); err != nil {
 		return fmt.Errorf("add a Landlock rule for %s: %w", path, err)
 	}
 	return nil
@@ -165,6 +172,7 @@ func (landlockRules) Describe(Policy) string {
 	if abi, err := ll.LandlockGetABIVersion(); err == nil {
 		handled = min(abi, newestABI)
 	}
-	return fmt.Sprintf("a Landlock ruleset for all rights on files of ABI %d: one rule grants them on /, but for making named pipes; each rule more grants reading in "+
+	return fmt.Sprintf("a Landlock ruleset for all rights on files of ABI %d: one rule grants them on /, but for "+
+		"making named pipes; each rule more grants reading in "+
 		"a folder that no workload touches; networking is not handled, so connect is not acted upon", handled)
 }

@@ -36,7 +36,8 @@ func serveChild(name string) {
 	}
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, config json.RawMessage, ready func(any) error) error {
+	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, config json.RawMessage,
+		ready func(any) error) error {
 		return Area{}.Serve(ctx, name, config, ready)
 	})
 	stop()
@@ -161,7 +162,8 @@ func entered(t testing.TB, tg *target, tr design.Treatment) {
 	}
 }
 
-// needs skips where the kernel does not have the enforcer. Where it has, an enforcer that cannot be put in force is a failure.
+// needs skips where the kernel does not have the enforcer. Where it has, an enforcer that cannot be put in force is a
+// failure.
 func needs(t testing.TB, enforcer string) {
 	t.Helper()
 	switch enforcer {

@@ -11,8 +11,9 @@ import (
 	"tare/internal/load"
 )
 
-// interleaved measures blocks of rounds in which each arm has one batch of n calls, and returns for each arm the CPU time of one call as the
-// median of its blocks' ratios to the first arm, in which a block's value is the median of its rounds.
+// interleaved measures blocks of rounds in which each arm has one batch of n calls, and returns for each arm the CPU
+// time of one call as the median of its blocks' ratios to the first arm, in which a block's value is the median of its
+// rounds.
 func interleaved(t testing.TB, tg *target, arms []design.Treatment, op string, n, rounds, blocks int) []float64 {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -33,7 +33,8 @@ func (none) Express(p Policy) error {
 // Probe implements Enforcer.
 func (n none) Probe(ctx context.Context, try func(context.Context, Policy) error) error {
 	if err := try(ctx, Policy{Enforcer: n.Name()}); err != nil {
-		return withHint(err, "the baseline is not bare; run tare outside of containers and sandboxes, or with their profiles switched off (docker run --security-opt seccomp=unconfined)")
+		return withHint(err, "the baseline is not bare; run tare outside of containers and sandboxes, or with their "+
+			"profiles switched off (docker run --security-opt seccomp=unconfined)")
 	}
 	return nil
 }

@@ -30,12 +30,14 @@ func parseShare(text string) (share, error) {
 	exact := p.Ratio() * scale
 	part := math.Round(exact)
 	if math.Abs(exact-part) > 1e-3 || p.Ratio() > largestShare {
-		return share{}, fmt.Errorf("%q cannot be planted: want a share up to %d%%, of no more than four decimals", text, largestShare*100)
+		return share{}, fmt.Errorf("%q cannot be planted: want a share up to %d%%, of no more than four decimals", text,
+			largestShare*100)
 	}
 	d := greatestCommonDivisor(int(part), scale)
 	s := share{part: int(part) / d, whole: scale / d}
 	if s.whole > finestShare {
-		return share{}, fmt.Errorf("%q is too fine to be planted: it would take batches of %d calls, and %d is the most", text, s.whole, finestShare)
+		return share{}, fmt.Errorf("%q is too fine to be planted: it would take batches of %d calls, and %d is the most",
+			text, s.whole, finestShare)
 	}
 	return s, nil
 }

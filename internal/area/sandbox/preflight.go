@@ -108,9 +108,11 @@ func (Area) Presets() map[string]string {
 // Creates lists what a run of s creates on this host, for the plan.
 func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	n := len(treatments)
-	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, anew in every block; each is confined for good and ends with its block", n)}
+	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, anew in every block; each is "+
+		"irrevocably confined and ends with its block", n)}
 	if spec, ok := s.(*Spec); ok && len(spec.daemons()) > 0 {
-		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on sockets in the folder below", n*len(spec.daemons()), strings.Join(spec.daemons(), ", ")))
+		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on sockets in the folder below",
+			n*len(spec.daemons()), strings.Join(spec.daemons(), ", ")))
 	}
 	return append(out, fmt.Sprintf("a folder %s* in %s, removed at the end", folderPrefix, os.TempDir()))
 }
@@ -120,7 +122,8 @@ func (t *target) Notes() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	notes := []string{
-		"what an enforcer costs is measured on this host's kernel, with this host's mitigations: another kernel's figures differ",
+		"what an enforcer costs is measured on this host's kernel, with this host's mitigations: another kernel's figures " +
+			"differ",
 		fmt.Sprintf("all workers run on CPU %v, one at a time; contention between CPUs is not measured", t.cpus[0]),
 		"files lie four components deep; a rule engine that walks paths costs more for deeper ones",
 	}
@@ -150,7 +153,8 @@ func (t *target) Notes() []string {
 func (t *target) plantedNotes() (notes []string) {
 	for _, a := range t.order {
 		if s := a.plan.planted; s.part > 0 {
-			notes = append(notes, fmt.Sprintf("%s: makes %d calls for every %d that it reports: a known cost, planted on purpose", a.treatment.ID, s.whole+s.part, s.whole))
+			notes = append(notes, fmt.Sprintf("%s: makes %d calls for every %d that it reports: a known cost, planted on "+
+				"purpose", a.treatment.ID, s.whole+s.part, s.whole))
 		}
 	}
 	return notes

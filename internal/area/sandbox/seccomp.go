@@ -50,10 +50,12 @@ func (seccompFilter) Express(p Policy) error {
 	limit := len(ruleCalls())
 	switch {
 	case p.Mode == EnhanceProtect:
-		return errors.New("mode: seccomp cannot express EnhanceProtect: of its ten rules it can only tell unmounting from other calls; " +
+		return errors.New("mode: seccomp cannot express EnhanceProtect: of its ten rules it can only tell unmounting from " +
+			"other calls; " +
 			"the others are about paths, capabilities and addresses")
 	case p.Rules > limit:
-		return fmt.Errorf("rules: seccomp can express up to %d rules here, not %d: there are no more system calls that no workload uses", limit, p.Rules)
+		return fmt.Errorf("rules: seccomp can express up to %d rules here, not %d: there are no more system calls that no "+
+			"workload uses", limit, p.Rules)
 	case p.Match > 0:
 		return errors.New("match: not expressible by seccomp: a filter sees the number of a system call, not paths")
 	}
@@ -64,7 +66,8 @@ func (seccompFilter) Express(p Policy) error {
 // Probe implements Enforcer.
 func (s seccompFilter) Probe(ctx context.Context, try func(context.Context, Policy) error) error {
 	if err := try(ctx, Policy{Enforcer: s.Name(), Mode: AlwaysAllow}); err != nil {
-		return withHint(err, "seccomp needs a kernel with CONFIG_SECCOMP_FILTER, and no filter around tare itself that forbids further ones")
+		return withHint(err, "seccomp needs a kernel with CONFIG_SECCOMP_FILTER, and no filter around tare itself that "+
+			"forbids further ones")
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	p := plan{planted: share{whole: 1}}
 	for _, f := range slices.Sorted(maps.Keys(t.Levels)) {
 		if !slices.Contains(factors(), f) {
-			return p, fmt.Errorf("%s: the sandbox area has no such factor; there are %s%s", f, strings.Join(factors(), ", "), spelling.DidYouMean(f, factors()))
+			return p, fmt.Errorf("%s: the sandbox area has no such factor; there are %s%s", f, strings.Join(factors(), ", "),
+				spelling.DidYouMean(f, factors()))
 		}
 	}
 	level := func(factor, otherwise string) string {
@@ -123,7 +124,8 @@ func modeOf(level string) (Mode, error) {
 	for _, m := range modes() {
 		names = append(names, string(m))
 	}
-	return "", fmt.Errorf("mode: there is no %q; there are %s%s", level, strings.Join(names, ", "), spelling.DidYouMean(level, names))
+	return "", fmt.Errorf("mode: there is no %q; there are %s%s", level, strings.Join(names, ", "),
+		spelling.DidYouMean(level, names))
 }
 
 func count(factor, level string) (int, error) {

@@ -64,7 +64,8 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	t.order = append(t.order, a)
 	t.multiple = leastCommonMultiple(t.multiple, p.planted.whole)
 	if t.multiple > mostMultiple {
-		return fmt.Errorf("planted: the shares of all treatments together need batches of multiples of %d calls; use rounder ones", t.multiple)
+		return fmt.Errorf("planted: the shares of all treatments together need batches of multiples of %d calls; use "+
+			"rounder ones", t.multiple)
 	}
 	if err := p.enforcer.Prepare(ctx, p.policy); err != nil {
 		return fmt.Errorf("prepare %s: %w", p.enforcer.Name(), err)
@@ -140,7 +141,8 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	var ops []load.Operation
 	for _, o := range t.spec.operations(a.plan) {
 		ops = append(ops, load.Operation{
-			Name: o.name, Weight: 1, Expect: o.expect, Span: o.span, Rounds: t.spec.Rounds, Batch: t.batch(a, o), Negative: t.negative(a, o),
+			Name: o.name, Weight: 1, Expect: o.expect, Span: o.span, Rounds: t.spec.Rounds, Batch: t.batch(a, o),
+			Negative: t.negative(a, o),
 		})
 	}
 	return ops, nil

@@ -41,7 +41,8 @@ func sweep() error {
 		if now, err := proc.StartTicks(pid); err == nil && now == ticks {
 			continue // still in use
 		}
-		if err := errors.Join(endInside(path), removeFolder(path)); err != nil && !errors.Is(err, os.ErrPermission) { // another user's
+		// another user's
+		if err := errors.Join(endInside(path), removeFolder(path)); err != nil && !errors.Is(err, os.ErrPermission) {
 			errs = append(errs, err)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	"tare/internal/design"
 )
 
-// parentVariable makes this test binary a run that enters arms, says so, and waits to be killed. Its value is the journal's file.
+// parentVariable makes this test binary a run that enters arms, says so, and waits to be killed. Its value is the
+// journal's file.
 const parentVariable = "TARE_TEST_PARENT_JOURNAL"
 
 // onDisk is a journal that a killed process leaves.
@@ -56,7 +57,8 @@ func TestParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range []design.Treatment{bare(), treatment("enforcer", "seccomp"), treatment("enforcer", "landlock", "rules", "2")} {
+	for _, a := range []design.Treatment{bare(), treatment("enforcer", "seccomp"),
+		treatment("enforcer", "landlock", "rules", "2")} {
 		if err := opened.Prepare(t.Context(), a, onDisk{t, f}); err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +82,8 @@ func installedDaemons() []string {
 	return out
 }
 
-// TestUndoAfterKill kills a run that has its workers and daemons up, by a signal that lets it do nothing, and undoes it from the journal alone.
+// TestUndoAfterKill kills a run that has its workers and daemons up, by a signal that lets it do nothing, and undoes it
+// from the journal alone.
 func TestUndoAfterKill(t *testing.T) {
 	needs(t, enforcerLandlock)
 	journal := filepath.Join(t.TempDir(), "journal")

@@ -41,7 +41,8 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 		}
 	}
 	if chosen > 0 && chosen < len(treatments) {
-		wrong("", "name a command in all treatments, or in none", "command: treatments that run one command cannot be held against those that run them all")
+		wrong("", "name a command in all treatments, or in none",
+			"command: treatments that run one command cannot be compared with those that run all")
 	}
 	return out
 }
@@ -62,7 +63,8 @@ func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 	for i, name := range s.Workloads {
 		path := fmt.Sprintf("workloads[%d]", i)
 		if !slices.Contains(known, name) {
-			wrong(path, "", "there is no workload %q%s there are %s", name, orElse(spelling.DidYouMean(name, known), ";"), strings.Join(known, ", "))
+			wrong(path, "", "there is no workload %q%s there are %s", name, orElse(spelling.DidYouMean(name, known), ";"),
+				strings.Join(known, ", "))
 			continue
 		}
 		take(path, name)
@@ -70,7 +72,8 @@ func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 	for i, c := range s.Commands {
 		path := fmt.Sprintf("commands[%d]", i)
 		if !plainName(c.Name) {
-			wrong(path+".name", "", "a command needs a name of letters, digits, '_' and '-', so that budgets can name it; not %q", c.Name)
+			wrong(path+".name", "", "a command needs a name of letters, digits, '_' and '-', so that budgets can name it; "+
+				"not %q", c.Name)
 			continue
 		}
 		line := workload.Command{Name: c.Name, Run: c.Run, Prepare: c.Prepare}
@@ -82,7 +85,8 @@ func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 	for i, name := range s.Real {
 		path := fmt.Sprintf("real[%d]", i)
 		if !slices.Contains(realNames(), name) {
-			wrong(path, "", "there is no real workload %q%s there are %s", name, orElse(spelling.DidYouMean(name, realNames()), ";"), strings.Join(realNames(), ", "))
+			wrong(path, "", "there is no real workload %q%s there are %s", name, orElse(spelling.DidYouMean(name, realNames()),
+				";"), strings.Join(realNames(), ", "))
 		}
 	}
 	for _, name := range append(s.daemons(), s.programs()...) {

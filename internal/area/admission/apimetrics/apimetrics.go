@@ -2,7 +2,7 @@
 //
 // The names of what is read, in 1.24 and 1.36:
 //
-//	apiserver_request_duration_seconds                        all requests; labels verb, dry_run, resource, subresource, scope
+//	apiserver_request_duration_seconds                        all requests; labels verb, dry_run, resource, scope, …
 //	apiserver_request_sli_duration_seconds                    without webhooks and queues, without dry runs; since 1.27
 //
 // apiserver_request_slo_duration_seconds                    the same, with dry runs, in 1.24; in 1.36 a copy of the
@@ -10,7 +10,7 @@
 //
 //	apiserver_admission_controller_admission_duration_seconds labels name, operation, type ("admit", "validate")
 //	apiserver_admission_webhook_admission_duration_seconds    labels name, operation, type ("admit", "validating")
-//	etcd_request_duration_seconds                             labels operation and resource in 1.36, operation and type ("*core.Pod") in 1.24
+//	etcd_request_duration_seconds                             labels operation and resource; type in 1.24
 //	apiserver_validating_admission_policy_check_total         label policy; 1.36 counts what did not pass only
 //	apiserver_mutating_admission_policy_check_total           label policy
 //	process_start_time_seconds
@@ -147,7 +147,8 @@ func (t *totals) served() *area.Served {
 	}
 	for key, d := range t.all {
 		r := area.ServedRequests{
-			Verb: key.verb, Resource: key.resource, Scope: key.scope, Count: d.count, DryRuns: d.dryRuns, Seconds: d.seconds, Buckets: d.buckets,
+			Verb: key.verb, Resource: key.resource, Scope: key.scope, Count: d.count, DryRuns: d.dryRuns, Seconds: d.seconds,
+			Buckets: d.buckets,
 		}
 		if s := sli[key]; s != nil {
 			r.SLICount, r.SLISeconds, r.SLIBuckets = s.count, s.seconds, s.buckets
@@ -155,12 +156,16 @@ func (t *totals) served() *area.Served {
 		out.Requests = append(out.Requests, r)
 	}
 	for key, p := range t.parts {
-		out.Parts = append(out.Parts, area.ServedPart{Part: key.part, Name: key.name, Action: key.action, Count: p.count, Seconds: p.seconds})
+		out.Parts = append(out.Parts, area.ServedPart{Part: key.part, Name: key.name, Action: key.action, Count: p.count,
+			Seconds: p.seconds})
 	}
 	slices.SortFunc(out.Requests, func(a, b area.ServedRequests) int {
 		return compare(a.Resource, b.Resource, a.Verb, b.Verb, a.Scope, b.Scope)
 	})
-	slices.SortFunc(out.Parts, func(a, b area.ServedPart) int { return compare(a.Part, b.Part, a.Name, b.Name, a.Action, b.Action) })
+	slices.SortFunc(out.Parts, func(a, b area.ServedPart) int {
+		return compare(a.Part, b.Part, a.Name, b.Name,
+			a.Action, b.Action)
+	})
 	return out
 }
 

@@ -19,8 +19,9 @@ import (
 	"tare/lab/memtest"
 )
 
-// excerpts are of real servers that had served the same 20 dry runs and 11 creations of a pod, among others; 1.24 with PodSecurityPolicy, 1.36 with
-// three policies that validate and one that mutates, both with two webhooks that cannot be reached.
+// excerpts are of real servers that had served the same 20 dry runs and 11 creations of a pod, among others; 1.24 with
+// PodSecurityPolicy, 1.36 with three policies that validate and one that mutates, both with two webhooks that cannot be
+// reached.
 func excerpt(t testing.TB, version string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", version+".txt"))
@@ -73,7 +74,8 @@ func TestVersions(t *testing.T) {
 				t.Fatal("no POST of pods")
 			}
 			if r.Count != 31 || r.DryRuns != 20 || r.SLICount != want.sli {
-				t.Errorf("%d POST of pods, %d of them dry runs, %d of the indicator; want 31, 20, %d", r.Count, r.DryRuns, r.SLICount, want.sli)
+				t.Errorf("%d POST of pods, %d of them dry runs, %d of the indicator; want 31, 20, %d", r.Count, r.DryRuns,
+					r.SLICount, want.sli)
 			}
 			if !(r.Seconds > 0 && r.SLISeconds > 0) || (want.sli == r.Count && r.SLISeconds >= r.Seconds) {
 				t.Errorf("%v s, %v s without webhooks", r.Seconds, r.SLISeconds)
@@ -131,14 +133,16 @@ func TestSums(t *testing.T) {
 		}
 		for _, r := range s.Requests {
 			resource, sub, _ := strings.Cut(r.Resource, "/")
-			labels := []string{"verb=" + strconv.Quote(r.Verb), "resource=" + strconv.Quote(resource), "subresource=" + strconv.Quote(sub), "scope=" + strconv.Quote(r.Scope)}
+			labels := []string{"verb=" + strconv.Quote(r.Verb), "resource=" + strconv.Quote(resource), "subresource=" +
+				strconv.Quote(sub), "scope=" + strconv.Quote(r.Scope)}
 			what := r.Verb + " " + r.Resource
 			check(what, float64(r.Count), sum("apiserver_request_duration_seconds_count", labels...))
 			check(what+" seconds", r.Seconds, sum("apiserver_request_duration_seconds_sum", labels...))
 			check(what+" indicator", r.SLISeconds, sum("apiserver_request_slo_duration_seconds_sum", labels...))
 			for i, b := range r.Buckets {
 				le := `le="` + strconv.FormatFloat(b.LE, 'g', -1, 64) + `"`
-				check(fmt.Sprintf("%s %s", what, le), float64(b.Count), sum("apiserver_request_duration_seconds_bucket", append(labels, le)...))
+				check(fmt.Sprintf("%s %s", what, le), float64(b.Count), sum("apiserver_request_duration_seconds_bucket",
+					append(labels, le)...))
 				if i > 0 && b.LE <= r.Buckets[i-1].LE {
 					t.Errorf("%s: buckets are out of order", what)
 				}
@@ -153,7 +157,8 @@ func TestSums(t *testing.T) {
 			}
 			kind, operation, _ := strings.Cut(p.Action, " ")
 			family := map[string]string{"admission": controller, "webhook": webhook}[p.Part]
-			check(p.Part+p.Name, p.Seconds, sum(family+"_sum", "name="+strconv.Quote(p.Name), "type="+strconv.Quote(kind), "operation="+strconv.Quote(operation)))
+			check(p.Part+p.Name, p.Seconds, sum(family+"_sum", "name="+strconv.Quote(p.Name), "type="+strconv.Quote(kind),
+				"operation="+strconv.Quote(operation)))
 		}
 		// The plugins make up the steps of admission.
 		var plugins float64
@@ -192,10 +197,12 @@ func TestPolicyChecks(t *testing.T) {
 }
 
 func TestNewerIndicatorIsPreferred(t *testing.T) {
-	text := strings.NewReplacer("F_", requests+"_", "I_", indicator+"_", "O_", objective+"_", "L", `{verb="POST",resource="pods",scope="resource"}`).Replace(
+	text := strings.NewReplacer("F_", requests+"_", "I_", indicator+"_", "O_", objective+"_", "L",
+		`{verb="POST",resource="pods",scope="resource"}`).Replace(
 		"F_sumL 10\nF_countL 5\nI_sumL 3\nI_countL 4\nO_sumL 7\nO_countL 5\n")
 	r := parse(t, []byte(text)).Requests[0]
-	want := area.ServedRequests{Verb: "POST", Resource: "pods", Scope: "resource", Count: 5, Seconds: 10, SLICount: 4, SLISeconds: 3}
+	want := area.ServedRequests{Verb: "POST", Resource: "pods", Scope: "resource", Count: 5, Seconds: 10,
+		SLICount: 4, SLISeconds: 3}
 	if d := cmp.Diff(want, r); d != "" {
 		t.Error(d)
 	}
@@ -203,12 +210,16 @@ func TestNewerIndicatorIsPreferred(t *testing.T) {
 
 func TestStorage(t *testing.T) {
 	for label, want := range map[string]string{
-		`resource="pods",group=""`: "pods", `type="*core.Pod"`: "pods", `type="*[]core.Pod"`: "pods", `type="/registry/pods/"`: "pods",
-		`type="*policy.PodSecurityPolicy"`: "podsecuritypolicies", `type="*core.Endpoints"`: "endpoints", `type="*networking.IngressClass"`: "ingressclasses",
-		`type="/registry/services/specs/"`: "services", `type="/registry/minions/"`: "nodes", `type="/registry/ingress/"`: "ingresses",
+		`resource="pods",group=""`: "pods", `type="*core.Pod"`: "pods", `type="*[]core.Pod"`: "pods",
+		`type="/registry/pods/"`:           "pods",
+		`type="*policy.PodSecurityPolicy"`: "podsecuritypolicies", `type="*core.Endpoints"`: "endpoints",
+		`type="*networking.IngressClass"`:  "ingressclasses",
+		`type="/registry/services/specs/"`: "services", `type="/registry/minions/"`: "nodes",
+		`type="/registry/ingress/"`:                            "ingresses",
 		`type="/registry/apiregistration.k8s.io/apiservices/"`: "apiservices", `type=""`: "", `type="/"`: "",
 	} {
-		text := storage + "_sum{" + label + `,operation="get"} 0.5` + "\n" + storage + "_count{" + label + `,operation="get"} 2` + "\n"
+		text := storage + "_sum{" + label + `,operation="get"} 0.5` + "\n" + storage + "_count{" + label +
+			`,operation="get"} 2` + "\n"
 		want := []area.ServedPart{{Part: "storage", Name: want, Action: "get", Count: 2, Seconds: 0.5}}
 		if d := cmp.Diff(want, parse(t, []byte(text)).Parts); d != "" {
 			t.Errorf("%s: %s", label, d)
@@ -223,11 +234,14 @@ func TestText(t *testing.T) {
 		want []area.ServedPart
 		err  error
 	}{
-		"empty":        {text: ""},
-		"others":       {text: "# HELP x\n# TYPE x counter\nx 1\n\ny{a=\"b} 1\"} NaN\nz\n"},
-		"escapes":      {text: plugin(`name="a\"\\\n}",operation="O",type="t"`, " 1"), want: []area.ServedPart{{Part: "admission", Name: "a\"\\\n}", Action: "t O", Count: 1}}},
-		"blanks":       {text: plugin(` name="a" , type="t",operation="O", `, "\t1 1600000000\r"), want: []area.ServedPart{{Part: "admission", Name: "a", Action: "t O", Count: 1}}},
-		"large":        {text: plugin(`name="a"`, " 1.2e+06"), want: []area.ServedPart{{Part: "admission", Name: "a", Action: " ", Count: 1_200_000}}},
+		"empty":  {text: ""},
+		"others": {text: "# HELP x\n# TYPE x counter\nx 1\n\ny{a=\"b} 1\"} NaN\nz\n"},
+		"escapes": {text: plugin(`name="a\"\\\n}",operation="O",type="t"`, " 1"),
+			want: []area.ServedPart{{Part: "admission", Name: "a\"\\\n}", Action: "t O", Count: 1}}},
+		"blanks": {text: plugin(` name="a" , type="t",operation="O", `, "\t1 1600000000\r"),
+			want: []area.ServedPart{{Part: "admission", Name: "a", Action: "t O", Count: 1}}},
+		"large": {text: plugin(`name="a"`, " 1.2e+06"),
+			want: []area.ServedPart{{Part: "admission", Name: "a", Action: " ", Count: 1_200_000}}},
 		"quantiles":    {text: controller + `{name="a",quantile="0.5"} NaN` + "\n"},
 		"end mark":     {text: "x 1\n# EOF"},
 		"cut off":      {text: plugin(`name="a"`, " 1") + controller + `_count{name="a"} 1`, err: errCut},
@@ -265,8 +279,10 @@ func TestRowsAreBounded(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(excerpt(f, "1.24")[:6000])
 	f.Add([]byte(strings.Join([]string{
-		requests + `_bucket{dry_run="All",resource="pods",subresource="",verb="POST",le="0.5"} 1`, requests + `_bucket{resource="pods",verb="POST",le="+Inf"} 1`,
-		requests + `_sum{resource="pods",verb="POST"} 1e3`, indicator + `_count{resource="pods",verb="POST"} 1`, storage + `_sum{type="*[]core.Pod"} 1`,
+		requests + `_bucket{dry_run="All",resource="pods",subresource="",verb="POST",le="0.5"} 1`, requests +
+			`_bucket{resource="pods",verb="POST",le="+Inf"} 1`,
+		requests + `_sum{resource="pods",verb="POST"} 1e3`, indicator + `_count{resource="pods",verb="POST"} 1`, storage +
+			`_sum{type="*[]core.Pod"} 1`,
 		validating + `{policy="\"\\\n"} 1e2`, started + " 1.79e+09", "# EOF",
 	}, "\n")))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -296,7 +312,9 @@ func BenchmarkParse(b *testing.B) {
 	var text bytes.Buffer
 	text.Write(excerpt(b, "1.36"))
 	for i := 0; text.Len() < 4<<20; i++ {
-		fmt.Fprintf(&text, "apiserver_validating_admission_policy_check_duration_seconds_bucket{enforcement_action=\"deny\",error_type=\"invalid_error\",policy=\"p-%d\",policy_binding=\"p-%d\",le=\"0.1\"} 1\n", i/8, i/8)
+		fmt.Fprintf(&text, "apiserver_validating_admission_policy_check_duration_seconds_bucket{"+
+			"enforcement_action=\"deny\",error_type=\"invalid_error\",policy=\"p-%d\",policy_binding=\"p-%d\",le=\"0.1\"} 1\n",
+			i/8, i/8)
 	}
 	b.SetBytes(int64(text.Len()))
 	b.ReportAllocs()

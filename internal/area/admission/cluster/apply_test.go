@@ -18,7 +18,8 @@ import (
 	"tare/internal/load"
 )
 
-// TestLimitBoundsEveryRequest: also the repeated ones, those of discovery, and those of several clusters that share a limit.
+// TestLimitBoundsEveryRequest: also the repeated ones, those of discovery, and those of several clusters that share a
+// limit.
 func TestLimitBoundsEveryRequest(t *testing.T) {
 	s := serve(t)
 	const rate = 100.0
@@ -62,13 +63,15 @@ func TestRemovalOrder(t *testing.T) {
 	s := serve(t)
 	c := connect(t, s.options(t, 0))
 	ns := object("v1", "Namespace", "", "n")
-	objects := []*unstructured.Unstructured{ns, object("v1", "ConfigMap", "n", "c"), policy(t, "p", "no"), binding(t, "b", "n")}
+	objects := []*unstructured.Unstructured{ns, object("v1", "ConfigMap", "n", "c"), policy(t, "p", "no"),
+		binding(t, "b", "n")}
 	for range 2 {
 		if err := c.Apply(t.Context(), objects, 4); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.RemoveAll(t.Context(), []schema.GroupVersionResource{namespaces, configMaps, vaps, vapBindings, vaps}); err != nil {
+	if err := c.RemoveAll(t.Context(), []schema.GroupVersionResource{namespaces, configMaps, vaps, vapBindings,
+		vaps}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -85,7 +88,8 @@ func TestRemovalOrder(t *testing.T) {
 	}
 }
 
-// TestStockGoesWithItsNamespace: who may not list pods everywhere can still take a run's namespaces away; but nothing else is passed over.
+// TestStockGoesWithItsNamespace: who may not list pods everywhere can still take a run's namespaces away; but nothing
+// else is passed over.
 func TestStockGoesWithItsNamespace(t *testing.T) {
 	s := serve(t)
 	c := connect(t, s.options(t, 0))
@@ -106,10 +110,11 @@ func TestStockGoesWithItsNamespace(t *testing.T) {
 	if n, err := c.Count(t.Context(), "", namespaces); n != 0 || err != nil {
 		t.Errorf("%d namespaces left, %v", n, err)
 	}
-	wantError(t, c.RemoveAll(t.Context(), []schema.GroupVersionResource{vaps, namespaces}), "may not list", "validatingadmissionpolicies")
+	wantError(t, c.RemoveAll(t.Context(), []schema.GroupVersionResource{vaps, namespaces}), "may not list",
+		"validatingadmissionpolicies")
 }
 
-// TestWaitsForOneThatGoes: an object of this run that is on its way out is waited for, and made anew.
+// TestWaitsForOneThatGoes: Apply waits for an object of this run that is being deleted, and creates it again.
 func TestWaitsForOneThatGoes(t *testing.T) {
 	s := serve(t)
 	c := connect(t, s.options(t, 0))
@@ -197,7 +202,8 @@ func TestEach(t *testing.T) {
 
 // TestShapes: the objects are JSON with a mark in the name's place, so that load fills in what StockName says.
 func TestShapes(t *testing.T) {
-	shape := Shape{Namespace: "n", Run: "run-1", Labels: map[string]string{"a": "b", OwnerLabel: "other"}, Scheduler: NoScheduler}
+	shape := Shape{Namespace: "n", Run: "run-1", Labels: map[string]string{"a": "b", OwnerLabel: "other"},
+		Scheduler: NoScheduler}
 	for _, s := range []Stock{Pods, Deployments, ConfigMaps} {
 		text := load.NewTemplate(s.JSON("s-"+load.CallMark, shape)).AppendTo(nil, 255)
 		var o struct {
@@ -213,10 +219,12 @@ func TestShapes(t *testing.T) {
 		if err := json.Unmarshal(text, &o); err != nil {
 			t.Fatal(err)
 		}
-		if o.Metadata.Name != StockName("s-", 255) || o.Metadata.Namespace != "n" || o.Metadata.Labels[OwnerLabel] != "run-1" || o.Metadata.Labels["a"] != "b" {
+		if o.Metadata.Name != StockName("s-", 255) || o.Metadata.Namespace != "n" ||
+			o.Metadata.Labels[OwnerLabel] != "run-1" || o.Metadata.Labels["a"] != "b" {
 			t.Errorf("%s: %+v", s, o.Metadata)
 		}
-		if s == Pods && o.Spec.SchedulerName != NoScheduler || s == Deployments && (o.Spec.Replicas == nil || *o.Spec.Replicas != 0) {
+		if s == Pods && o.Spec.SchedulerName != NoScheduler || s == Deployments &&
+			(o.Spec.Replicas == nil || *o.Spec.Replicas != 0) {
 			t.Errorf("%s: %s", s, text)
 		}
 	}
@@ -237,9 +245,11 @@ func TestRules(t *testing.T) {
 	base := "[create] [] [pods] []\n[create get list delete] [] [namespaces] []\n[get] [] [serviceaccounts] []"
 	for want, n := range map[string]Need{
 		base: {Operations: []string{"create-pod-dry-run"}, Mechanisms: []string{"none", "psa"}},
-		strings.Replace(base, "[create] [] [pods] []\n[create get list delete] [] [namespaces]", "[create get list delete] [] [namespaces pods]", 1) +
+		strings.Replace(base, "[create] [] [pods] []\n[create get list delete] [] [namespaces]",
+			"[create get list delete] [] [namespaces pods]", 1) +
 			"\n[get] [] [] [/metrics]": {Operations: []string{"create-pod"}, Metrics: true},
-		base + "\n[create get list delete] [admissionregistration.k8s.io] [validatingadmissionpolicies validatingadmissionpolicybindings] []": {Mechanisms: []string{"vap"}},
+		base + "\n[create get list delete] [admissionregistration.k8s.io] [validatingadmissionpolicies " +
+			"validatingadmissionpolicybindings] []": {Mechanisms: []string{"vap"}},
 		"error: operation \"get-pod-dry-run\"": {Operations: []string{"get-pod-dry-run"}},
 		"error: operation \"create-secret\"":   {Operations: []string{"create-secret"}},
 		"error: operation \"\"":                {Operations: []string{""}},
@@ -250,7 +260,8 @@ func TestRules(t *testing.T) {
 		}
 	}
 	rules, err := CallerRules([]string{"create-pod-dry-run", "list-configmap", "pod-startup"})
-	if err != nil || fmt.Sprint(Rights(rules)) != "[create pods list pods watch pods list configmaps]" && fmt.Sprint(Rights(rules)) != "[list configmaps create pods list pods watch pods]" {
+	if err != nil || fmt.Sprint(Rights(rules)) != "[create pods list pods watch pods list configmaps]" &&
+		fmt.Sprint(Rights(rules)) != "[list configmaps create pods list pods watch pods]" {
 		t.Errorf("%v, %v", Rights(rules), err)
 	}
 }

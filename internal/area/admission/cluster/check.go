@@ -36,7 +36,8 @@ func (r Right) Optional() (lost string, ok bool) {
 	if r.Path != metricsPath {
 		return "", false
 	}
-	return "how many policies looked at a request is known from samples alone (the first, one in the middle and the last are tried), " +
+	return "how many policies looked at a request is known from samples alone (the first, one in the middle and the " +
+		"last are tried), " +
 		"and attribution, requests by the server's own clock and the objectives of API calls are missing", true
 }
 
@@ -79,8 +80,10 @@ func (c *Cluster) Check(ctx context.Context, rules []rbacv1.PolicyRule) ([]Right
 }
 
 var (
-	accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
-	selfReviews   = schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews"}
+	accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",
+		Resource: "selfsubjectaccessreviews"}
+	selfReviews = schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1",
+		Resource: "selfsubjectreviews"}
 )
 
 func (c *Cluster) may(ctx context.Context, r Right) (bool, error) {
@@ -89,7 +92,8 @@ func (c *Cluster) may(ctx context.Context, r Right) (bool, error) {
 		spec = map[string]any{"nonResourceAttributes": map[string]any{"verb": r.Verb, "path": r.Path}}
 	}
 	review := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": map[string]any{}, "spec": spec,
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+		"metadata": map[string]any{}, "spec": spec,
 	}}
 	answer, err := c.dynamic.Resource(accessReviews).Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {

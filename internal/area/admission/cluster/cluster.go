@@ -112,7 +112,8 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 		c.notes = append(c.notes, area.NoteInsecure)
 	}
 	if how := area.Exposure(c.url, &area.TLS{Insecure: config.Insecure}); how != "" && sendsSecrets(config) {
-		c.notes = append(c.notes, fmt.Sprintf("the credentials of the kubeconfig were sent to %s %s (expose_secrets)", c.url.Host, how))
+		c.notes = append(c.notes, fmt.Sprintf("the credentials of the kubeconfig were sent to %s %s (expose_secrets)",
+			c.url.Host, how))
 	}
 	c.guard = &guard{host: c.url.Host}
 	config.Wrap(c.guard.wrap)

@@ -32,8 +32,9 @@ func certificate(t *testing.T) (cert, key []byte) {
 		t.Fatal(err)
 	}
 	x := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "jane"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "jane"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, x, x, &k.PublicKey, k)
 	if err != nil {
@@ -43,7 +44,8 @@ func certificate(t *testing.T) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
 func put(t *testing.T, dir, name string, text []byte, mode os.FileMode) {
@@ -53,7 +55,8 @@ func put(t *testing.T, dir, name string, text []byte, mode os.FileMode) {
 	}
 }
 
-// TestCredentials: each way to say who we are reaches the server, both in our own requests and in the headers for the load.
+// TestCredentials: each way to say who we are reaches the server, both in our own requests and in the headers for the
+// load.
 func TestCredentials(t *testing.T) {
 	cert, key := certificate(t)
 	b64 := base64.StdEncoding.EncodeToString
@@ -64,14 +67,17 @@ func TestCredentials(t *testing.T) {
 	}{
 		{name: "token", user: "token: abcdef", want: map[string]string{"Authorization": "Bearer abcdef"}},
 		{name: "token file", user: "tokenFile: token", want: map[string]string{"Authorization": "Bearer from-a-file"}},
-		{name: "password", user: "username: jane, password: passw0rd", want: map[string]string{"Authorization": "Basic " + b64([]byte("jane:passw0rd"))}},
+		{name: "password", user: "username: jane, password: passw0rd", want: map[string]string{"Authorization": "Basic " +
+			b64([]byte("jane:passw0rd"))}},
 		{
 			name: "impersonation", user: `token: abcdef, as: john, as-groups: [one, two], as-uid: "7", as-user-extra: {scope: [x]}`,
 			want: map[string]string{
-				"Authorization": "Bearer abcdef", "Impersonate-User": "john", "Impersonate-Group": "one,two", "Impersonate-Uid": "7", "Impersonate-Extra-Scope": "x",
+				"Authorization": "Bearer abcdef", "Impersonate-User": "john", "Impersonate-Group": "one,two",
+				"Impersonate-Uid": "7", "Impersonate-Extra-Scope": "x",
 			},
 		},
-		{name: "certificate", user: fmt.Sprintf("client-certificate-data: %q, client-key-data: %q", b64(cert), b64(key)), cert: true},
+		{name: "certificate", user: fmt.Sprintf("client-certificate-data: %q, client-key-data: %q", b64(cert),
+			b64(key)), cert: true},
 		{name: "certificate files", user: "client-certificate: cert, client-key: key", cert: true},
 		{name: "plugin", user: plugin1("says-token"), want: map[string]string{"Authorization": "Bearer of-the-plugin"}},
 		{name: "plugin with a certificate", user: plugin1("says-pair"), cert: true},
@@ -113,7 +119,8 @@ func TestCredentials(t *testing.T) {
 			}
 			_ = res.Body.Close()
 			for i, h := range s.headers {
-				for _, name := range []string{"Authorization", "Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-Scope"} {
+				for _, name := range []string{"Authorization", "Impersonate-User", "Impersonate-Group", "Impersonate-Uid",
+					"Impersonate-Extra-Scope"} {
 					if got := strings.Join(h.Values(name), ","); got != c.want[name] {
 						t.Errorf("request %d: %s is %q, want %q", i, name, got, c.want[name])
 					}
@@ -131,7 +138,8 @@ func TestCredentials(t *testing.T) {
 
 // plugin1 is a user whose credentials come from a program beside the kubeconfig.
 func plugin1(name string) string {
-	return fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, command: ./%s, interactiveMode: IfAvailable, provideClusterInfo: true, env: [{name: GREETING, value: hello}]}", name)
+	return fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, command: ./%s, interactiveMode: "+
+		"IfAvailable, provideClusterInfo: true, env: [{name: GREETING, value: hello}]}", name)
 }
 
 // plugins writes programs that answer as plugins do, or do not.
@@ -147,16 +155,17 @@ func plugins(t *testing.T, dir string, cert, key []byte) {
 	put(t, dir, "pair.json", pair, 0o600)
 	head := `{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {`
 	for name, script := range map[string]string{
-		"says-token": `test "$GREETING" = hello && case "$KUBERNETES_EXEC_INFO" in *https://127.0.0.1*) echo '` + head + `"token": "of-the-plugin"}}';; esac`,
-		"says-pair":  "cat " + filepath.Join(dir, "pair.json"),
-		"fails":      "echo secret-on-stderr >&2; echo secret-on-stdout; exit 3",
-		"garbage":    "echo secret-garbage",
-		"empty":      "echo '" + head + "}}'",
-		"other":      `echo '{"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential", "status": {"token": "secret"}}'`,
-		"half":       "echo '" + head + `"clientCertificateData": "secret-half"}}'`,
-		"broken":     "echo '" + head + `"clientCertificateData": "secret-half", "clientKeyData": "secret-key"}}'`,
-		"endless":    "yes secret",
-		"hangs":      "exec sleep 600",
+		"says-token": `test "$GREETING" = hello && case "$KUBERNETES_EXEC_INFO" in *https://127.0.0.1*) echo '` + head +
+			`"token": "of-the-plugin"}}';; esac`,
+		"says-pair": "cat " + filepath.Join(dir, "pair.json"),
+		"fails":     "echo secret-on-stderr >&2; echo secret-on-stdout; exit 3",
+		"garbage":   "echo secret-garbage",
+		"empty":     "echo '" + head + "}}'",
+		"other":     `echo '{"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential", "status": {"token": "secret"}}'`,
+		"half":      "echo '" + head + `"clientCertificateData": "secret-half"}}'`,
+		"broken":    "echo '" + head + `"clientCertificateData": "secret-half", "clientKeyData": "secret-key"}}'`,
+		"endless":   "yes secret",
+		"hangs":     "exec sleep 600",
 		"counts": fmt.Sprintf(`echo x >> %s; echo '%s"token": "token-'$(wc -l < %[1]s | tr -d ' ')'", "expirationTimestamp": "2030-01-01T00:00:00Z"}}'`,
 			filepath.Join(dir, "count"), head),
 	} {
@@ -168,8 +177,9 @@ func TestPluginsThatFail(t *testing.T) {
 	cert, key := certificate(t)
 	s := serve(t)
 	for name, want := range map[string]string{
-		"fails": "exit status 3", "garbage": "not an ExecCredential", "empty": "neither a token nor", "other": "not an ExecCredential of",
-		"half": "without its key", "broken": "do not belong together", "endless": `exec plugin`, "missing": "exec plugin",
+		"fails": "exit status 3", "garbage": "not an ExecCredential", "empty": "neither a token nor",
+		"other": "not an ExecCredential of",
+		"half":  "without its key", "broken": "do not belong together", "endless": `exec plugin`, "missing": "exec plugin",
 	} {
 		path := write(t, kubeconfig(s.server.URL, s.ca(), plugin1(name)))
 		plugins(t, filepath.Dir(path), cert, key)
@@ -233,7 +243,8 @@ func TestPluginIsAskedAgain(t *testing.T) {
 
 func TestInsecureIsSaid(t *testing.T) {
 	s := serve(t)
-	text := strings.Replace(kubeconfig(s.server.URL, nil, "token: "+token), `certificate-authority-data: ""`, "insecure-skip-tls-verify: true", 1)
+	text := strings.Replace(kubeconfig(s.server.URL, nil, "token: "+token), `certificate-authority-data: ""`,
+		"insecure-skip-tls-verify: true", 1)
 	c := connect(t, Options{Run: "run-1", Kubeconfig: write(t, text)})
 	if _, err := c.Version(t.Context()); err != nil {
 		t.Fatal(err)

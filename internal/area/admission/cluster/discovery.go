@@ -152,7 +152,8 @@ func (c *Cluster) forget(gv schema.GroupVersion) {
 // parseKinds parses an APIResourceList. It omits subresources.
 func parseKinds(text []byte, gv schema.GroupVersion) ([]kind, error) {
 	var list metav1.APIResourceList
-	if err := json.Unmarshal(text, &list); err != nil || list.Kind != "APIResourceList" || list.GroupVersion != gv.String() {
+	if err := json.Unmarshal(text, &list); err != nil || list.Kind != "APIResourceList" ||
+		list.GroupVersion != gv.String() {
 		return nil, errors.New("the answer is not the list of resources that an API server gives")
 	}
 	out := make([]kind, 0, len(list.APIResources))

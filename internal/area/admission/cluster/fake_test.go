@@ -52,7 +52,8 @@ func (s *store) ca() []byte {
 func (s *store) options(t *testing.T, rate float64) Options {
 	t.Helper()
 	return Options{
-		Run: "run-1", Kubeconfig: write(t, kubeconfig(s.server.URL, s.ca(), "token: "+token)), Limit: ratelimit.New(clock.System{}, rate), Timeout: 10 * time.Second,
+		Run: "run-1", Kubeconfig: write(t, kubeconfig(s.server.URL, s.ca(), "token: "+token)),
+		Limit: ratelimit.New(clock.System{}, rate), Timeout: 10 * time.Second,
 		Patience: 10 * time.Second,
 	}
 }
@@ -84,7 +85,8 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/version":
 		reply(w, 200, map[string]any{"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
 	case known != nil:
-		reply(w, 200, map[string]any{"kind": "APIResourceList", "groupVersion": strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/"), "/api/"), "resources": known})
+		reply(w, 200, map[string]any{"kind": "APIResourceList",
+			"groupVersion": strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/"), "/api/"), "resources": known})
 	case r.Method == http.MethodPost:
 		s.create(w, r)
 	case r.Method == http.MethodGet && r.URL.Query().Has("limit"):
@@ -102,8 +104,10 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 var groups = map[string][]any{
-	"/api/v1":                               {resourceOf("configmaps", "ConfigMap", true), resourceOf("pods", "Pod", true), resourceOf("pods/status", "Pod", true), resourceOf("namespaces", "Namespace", false)},
-	"/apis/admissionregistration.k8s.io/v1": {resourceOf("validatingadmissionpolicies", "ValidatingAdmissionPolicy", false), resourceOf("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", false)},
+	"/api/v1": {resourceOf("configmaps", "ConfigMap", true), resourceOf("pods", "Pod", true),
+		resourceOf("pods/status", "Pod", true), resourceOf("namespaces", "Namespace", false)},
+	"/apis/admissionregistration.k8s.io/v1": {resourceOf("validatingadmissionpolicies", "ValidatingAdmissionPolicy",
+		false), resourceOf("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", false)},
 }
 
 func resourceOf(name, kind string, namespaced bool) any {
@@ -128,7 +132,8 @@ func (s *store) create(w http.ResponseWriter, r *http.Request) {
 	reply(w, 201, o)
 }
 
-// list answers with the objects below a path ("" namespace: in all of them) that carry the label, in pages as the server likes them.
+// list answers with the objects below a path ("" namespace: in all of them) that carry the label, in pages as the
+// server likes them.
 func (s *store) list(w http.ResponseWriter, r *http.Request) {
 	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/"):] + "/"
 	in := strings.TrimSuffix(r.URL.Path, strings.TrimSuffix(resource, "/"))
@@ -138,11 +143,13 @@ func (s *store) list(w http.ResponseWriter, r *http.Request) {
 		meta, _ := o["metadata"].(map[string]any)
 		labels, _ := meta["labels"].(map[string]any)
 		if strings.HasPrefix(path, in) && strings.Contains(path, resource) && labels[name] == value {
-			items = append(items, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": meta})
+			items = append(items, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+				"metadata": meta})
 		}
 	}
 	slices.SortFunc(items, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	reply(w, 200, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": map[string]any{}, "items": items})
+	reply(w, 200, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+		"metadata": map[string]any{}, "items": items})
 }
 
 func reply(w http.ResponseWriter, code int, o any) {
@@ -150,9 +157,10 @@ func reply(w http.ResponseWriter, code int, o any) {
 	_ = json.NewEncoder(&b).Encode(o) // maps of plain values
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(b.Bytes()) // whoever asked may be gone
+	_, _ = w.Write(b.Bytes()) // the client may have disconnected
 }
 
 func status(w http.ResponseWriter, code int, reason, message string) {
-	reply(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code})
+	reply(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
+		"message": message, "code": code})
 }

@@ -65,7 +65,8 @@ func named(c *api.Config) bool {
 		}
 	}
 	for _, u := range c.AuthInfos {
-		if u.AuthProvider != nil || strings.Contains(u.Impersonate+u.ImpersonateUID+strings.Join(u.ImpersonateGroups, ""), secretWord) {
+		if u.AuthProvider != nil || strings.Contains(u.Impersonate+u.ImpersonateUID+strings.Join(u.ImpersonateGroups,
+			""), secretWord) {
 			return true
 		}
 	}
@@ -102,16 +103,19 @@ func FuzzCredential(f *testing.F) {
 }
 
 func FuzzChange(f *testing.F) {
-	c := &Cluster{run: "run-1", limit: ratelimit.New(clock.System{}, 2.5), location: Location{Kubeconfig: "/k", Context: "c", Server: "https://s", CA: "00"}}
+	c := &Cluster{run: "run-1", limit: ratelimit.New(clock.System{}, 2.5),
+		location: Location{Kubeconfig: "/k", Context: "c", Server: "https://s", CA: "00"}}
 	good, err := c.Change("admission", "objects-1", []schema.GroupVersionResource{pods, vaps, deploys})
 	if err != nil {
 		f.Fatal(err)
 	}
-	coming, err := c.Change("admission", "objects-2", nil, schema.GroupVersionKind{Group: "x.example", Version: "v1", Kind: "Rule"})
+	coming, err := c.Change("admission", "objects-2", nil,
+		schema.GroupVersionKind{Group: "x.example", Version: "v1", Kind: "Rule"})
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, change := range []area.Change{good, coming, {Data: map[string]string{}}, {Data: map[string]string{"resources": "a/b", "run": "a,b", "max_rate": "NaN"}}} {
+	for _, change := range []area.Change{good, coming, {Data: map[string]string{}},
+		{Data: map[string]string{"resources": "a/b", "run": "a,b", "max_rate": "NaN"}}} {
 		text, err := json.Marshal(change.Data)
 		if err != nil {
 			f.Fatal(err)
@@ -128,7 +132,8 @@ func FuzzChange(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := (&Cluster{run: j.run, limit: ratelimit.New(clock.System{}, j.rate), location: j.location}).Change("admission", "x", j.resources, j.coming...)
+		again, err := (&Cluster{run: j.run, limit: ratelimit.New(clock.System{}, j.rate),
+			location: j.location}).Change("admission", "x", j.resources, j.coming...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +172,8 @@ func FuzzScrub(f *testing.F) {
 			t.Errorf("%q", got)
 		}
 		const replaced = "[credential]"
-		if len(secret) >= leastSecret && strings.Contains(got, secret) && !strings.ContainsAny(secret, "[] ?…") && !strings.Contains(replaced, secret) {
+		if len(secret) >= leastSecret && strings.Contains(got, secret) && !strings.ContainsAny(secret, "[] ?…") &&
+			!strings.Contains(replaced, secret) {
 			t.Errorf("%q still holds %q", got, secret)
 		}
 	})

@@ -51,7 +51,8 @@ func (g *guard) wrap(next http.RoundTripper) http.RoundTripper {
 			return nil, err
 		}
 		if res.StatusCode >= 300 && res.StatusCode < 400 && res.StatusCode != http.StatusNotModified {
-			err := fmt.Errorf("the server answers %d and wants to send us to another place; an API server does not", res.StatusCode)
+			err := fmt.Errorf("the server answers %d and redirects to another server, which an API server does not do",
+				res.StatusCode)
 			return nil, errors.Join(err, res.Body.Close())
 		}
 		if r.URL.Query().Get("watch") == "" && res.Body != nil {

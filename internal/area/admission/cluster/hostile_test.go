@@ -43,10 +43,15 @@ var ask = map[string]func(ctx context.Context, c *Cluster) error{
 	},
 }
 
-// TestHostileServers: none makes us wait without end, believe that something is done, go elsewhere, or repeat a credential.
+// TestHostileServers: none makes us wait without end, believe that something is done, go elsewhere, or repeat a
+// credential.
 func TestHostileServers(t *testing.T) {
 	var elsewhere atomic.Int64
-	trap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { elsewhere.Add(1); reply(w, 200, map[string]any{}) }))
+	trap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		elsewhere.Add(1)
+		reply(w, 200, map[string]any{})
+	}))
 	defer trap.Close()
 	servers := map[string]func(w http.ResponseWriter, r *http.Request) bool{
 		"hangs": func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true },
@@ -117,9 +122,11 @@ func TestHostileServers(t *testing.T) {
 
 // TestNotBelieved: a server that does not say what it was asked for is not believed.
 func TestNotBelieved(t *testing.T) {
-	foreign := map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": map[string]any{}, "items": []any{
-		map[string]any{"metadata": map[string]any{"name": "precious", "namespace": "kube-system", "labels": map[string]any{OwnerLabel: "run-2"}}},
-	}}
+	foreign := map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+		"metadata": map[string]any{}, "items": []any{
+			map[string]any{"metadata": map[string]any{"name": "precious", "namespace": "kube-system",
+				"labels": map[string]any{OwnerLabel: "run-2"}}},
+		}}
 	s := serve(t)
 	c := connect(t, s.options(t, 0))
 	s.first = func(w http.ResponseWriter, r *http.Request) bool {
@@ -139,7 +146,8 @@ func TestNotBelieved(t *testing.T) {
 		return r.URL.Query().Has("limit")
 	}
 	wantError(t, c.DeleteAll(t.Context(), "", pods), "could not find")
-	if err := c.DeleteAll(t.Context(), "", schema.GroupVersionResource{Group: "gone.example", Version: "v1", Resource: "things"}); err != nil {
+	if err := c.DeleteAll(t.Context(), "", schema.GroupVersionResource{Group: "gone.example", Version: "v1",
+		Resource: "things"}); err != nil {
 		t.Errorf("a kind that is not served any more: %v", err)
 	}
 }
@@ -196,7 +204,7 @@ func TestUntrustedServer(t *testing.T) {
 	}
 }
 
-// TestErrorsKeepCauses: what is scrubbed can still be told apart.
+// TestErrorsKeepCauses: scrubbed errors keep their types.
 func TestErrorsKeepCauses(t *testing.T) {
 	s := serve(t)
 	c := connect(t, s.options(t, 0))

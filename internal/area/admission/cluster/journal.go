@@ -20,9 +20,10 @@ const ChangeKind = "objects"
 // Change returns the journal entry for what is about to be created: all objects of this run of these resources, and of
 // kinds that do not exist yet, whose resources are unknown. id is unique within the run. The data holds paths and
 // names, never a credential. It is an error for an embedded control plane, which ends as a whole.
-func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionResource, coming ...schema.GroupVersionKind) (area.Change, error) {
+func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionResource,
+	coming ...schema.GroupVersionKind) (area.Change, error) {
 	if c.location.Kubeconfig == "" {
-		return area.Change{}, errors.New("objects on a control plane of our own are not journaled: the plane is")
+		return area.Change{}, errors.New("objects on an embedded control plane are not journaled: the plane itself is")
 	}
 	words := make([]string, len(resources))
 	for i, r := range resources {
@@ -33,8 +34,9 @@ func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionRes
 		kinds[i] = k.Group + "/" + k.Version + "/" + k.Kind
 	}
 	return area.Change{Area: areaName, Kind: ChangeKind, ID: id, Data: map[string]string{
-		"kubeconfig": c.location.Kubeconfig, "context": c.location.Context, "server": c.location.Server, "ca_sha256": c.location.CA,
-		"run": c.run, "resources": strings.Join(words, ","), "kinds": strings.Join(kinds, ","),
+		"kubeconfig": c.location.Kubeconfig, "context": c.location.Context, "server": c.location.Server,
+		"ca_sha256": c.location.CA,
+		"run":       c.run, "resources": strings.Join(words, ","), "kinds": strings.Join(kinds, ","),
 		"max_rate": strconv.FormatFloat(c.limit.Rate(), 'g', -1, 64),
 	}}, nil
 }
@@ -60,7 +62,8 @@ func Undo(ctx context.Context, change area.Change, limit *ratelimit.Limiter, clk
 	}
 	defer c.Close()
 	if c.location != j.location {
-		return fmt.Errorf("context %q of %s meant %s when the run began, and now means %s: nothing was removed; what is left carries the label %s=%s",
+		return fmt.Errorf("context %q of %s meant %s when the run began, and now means %s: nothing was removed; what is "+
+			"left carries the label %s=%s",
 			j.location.Context, j.location.Kubeconfig, j.location.describe(), c.location.describe(), OwnerLabel, j.run)
 	}
 	if err := c.RemoveAll(ctx, j.resources, j.coming...); err != nil {
@@ -88,7 +91,8 @@ type journaled struct {
 
 // parseChange reads a change's data.
 func parseChange(data map[string]string) (j journaled, err error) {
-	j.location = Location{Kubeconfig: data["kubeconfig"], Context: data["context"], Server: data["server"], CA: data["ca_sha256"]}
+	j.location = Location{Kubeconfig: data["kubeconfig"], Context: data["context"], Server: data["server"],
+		CA: data["ca_sha256"]}
 	j.run = data["run"]
 	if j.location.Kubeconfig == "" || j.location.Context == "" || j.location.Server == "" {
 		return j, errors.New("it does not say which cluster it was")

@@ -28,7 +28,8 @@ func (c *Cluster) awaitKind(ctx context.Context, gvk schema.GroupVersionKind, ma
 			return k, err
 		}
 		if c.clock.Now().After(deadline) {
-			return kind{}, fmt.Errorf("%w, %v after what comes before it was created: if an engine defines it, does that run?", err, c.patience)
+			return kind{}, fmt.Errorf("%w, %v after what comes before it was created: if an engine defines it, does that run?",
+				err, c.patience)
 		}
 		if err := c.clock.Sleep(ctx, poll); err != nil {
 			return kind{}, err
@@ -39,7 +40,8 @@ func (c *Cluster) awaitKind(ctx context.Context, gvk schema.GroupVersionKind, ma
 // Lookup returns which of the kinds the server has: standing are the resources of existing kinds, coming the kinds that
 // do not exist yet, both in the order given, each once. It never derives the name of a resource from that of a kind:
 // the definition chooses both freely.
-func (c *Cluster) Lookup(ctx context.Context, kinds []schema.GroupVersionKind) (standing []schema.GroupVersionResource, coming []schema.GroupVersionKind, err error) {
+func (c *Cluster) Lookup(ctx context.Context, kinds []schema.GroupVersionKind) (standing []schema.GroupVersionResource,
+	coming []schema.GroupVersionKind, err error) {
 	for _, gvk := range kinds {
 		c.forget(gvk.GroupVersion()) // it may have appeared or disappeared meanwhile
 	}
@@ -68,9 +70,11 @@ func (c *Cluster) AwaitGone(ctx context.Context, coming []schema.GroupVersionKin
 			return err
 		}
 		if c.clock.Now().After(deadline) {
-			left := slices.DeleteFunc(slices.Clone(coming), func(k schema.GroupVersionKind) bool { return slices.Contains(missing, k) })
+			left := slices.DeleteFunc(slices.Clone(coming),
+				func(k schema.GroupVersionKind) bool { return slices.Contains(missing, k) })
 			return c.scrub(fmt.Errorf("%s still has %s (%s), which came with what was created, %v after that was removed: "+
-				"who defined it did not take it away; remove its CustomResourceDefinition, or define it before the run", c.location, left[0].Kind, left[0].GroupVersion(), c.patience))
+				"who defined it did not take it away; remove its CustomResourceDefinition, or define it before the run", c.location,
+				left[0].Kind, left[0].GroupVersion(), c.patience))
 		}
 		if err := c.clock.Sleep(ctx, poll); err != nil {
 			return err

@@ -107,7 +107,8 @@ func Locate(kubeconfig, context string) (Location, error) {
 		return Location{}, err
 	}
 	x := file.Clusters[file.Contexts[name].Cluster]
-	c := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: x.CertificateAuthority, CAData: x.CertificateAuthorityData}}
+	c := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: x.CertificateAuthority,
+		CAData: x.CertificateAuthorityData}}
 	if _, err = checkServer(x.Server, false); err == nil {
 		err = plain(rest.LoadTLSFiles(c))
 	}
@@ -235,12 +236,15 @@ func configOf(ctx context.Context, file *api.Config, name string, o Options) (*r
 		user = api.NewAuthInfo()
 	}
 	if cluster.ProxyURL != "" {
-		return nil, nil, errors.New("its cluster is reached through a proxy (proxy-url), whose time would be measured with it: use a context that reaches the server directly")
+		return nil, nil, errors.New("its cluster is reached through a proxy (proxy-url), whose time would be measured " +
+			"with it: use a context that reaches the server directly")
 	}
 	if user.AuthProvider != nil {
-		return nil, nil, fmt.Errorf("its user has an auth-provider (%s), which Kubernetes has removed: use an exec plugin", user.AuthProvider.Name)
+		return nil, nil, fmt.Errorf("its user has an auth-provider (%s), which Kubernetes has removed: use an exec plugin",
+			user.AuthProvider.Name)
 	}
-	server, err := checkServer(cluster.Server, user.Token != "" || user.TokenFile != "" || user.Password != "" || user.Exec != nil)
+	server, err := checkServer(cluster.Server, user.Token != "" || user.TokenFile != "" || user.Password != "" ||
+		user.Exec != nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -283,7 +287,8 @@ func plain(err error) error {
 // checkTLS checks that certificate and key belong together. Its errors quote nothing of a key.
 func checkTLS(c *rest.Config) error {
 	if _, err := rest.TLSConfigFor(c); err != nil {
-		return errors.New("its certificates cannot be used: certificate-authority, client-certificate and client-key must be PEM, and the key the certificate's")
+		return errors.New("its certificates cannot be used: certificate-authority, client-certificate and client-key must " +
+			"be PEM, and the key the certificate's")
 	}
 	return nil
 }
@@ -301,18 +306,21 @@ func checkVerified(c *rest.Config, plugin bool, o Options) error {
 	if err != nil || !c.Insecure || o.ExposeSecrets || area.LoopbackHost(u.Hostname()) || !secrets {
 		return err
 	}
-	return fmt.Errorf("server %s is not verified (insecure-skip-tls-verify), so that anybody on the way could take the credentials: give the cluster its "+
+	return fmt.Errorf("server %s is not verified (insecure-skip-tls-verify), so that anybody on the way could take the "+
+		"credentials: give the cluster its "+
 		"certificate-authority; where that is accepted: target: {expose_secrets: true}, and every report will say it", c.Host)
 }
 
 // checkServer rejects an invalid URL, and one that would send credentials unencrypted over a network.
 func checkServer(server string, secrets bool) (string, error) {
 	u, err := url.Parse(server)
-	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return "", errors.New("its server is not a URL such as https://host:6443, without a user in it")
 	}
 	if u.Scheme == "http" && secrets && !area.LoopbackHost(u.Hostname()) {
-		return "", fmt.Errorf("server %s has no TLS, so that everybody on the way could read the credentials: use https://", server)
+		return "", fmt.Errorf("server %s has no TLS, so that everybody on the way could read the credentials: use https://",
+			server)
 	}
 	return server, nil
 }

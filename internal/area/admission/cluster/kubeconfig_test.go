@@ -11,21 +11,27 @@ import (
 
 func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
 	good := kubeconfig("https://one.example:6443", nil, "token: "+token)
-	more := strings.Replace(good, "contexts: [", "contexts: [{name: there, context: {cluster: nowhere, user: u}}, {name: who, context: {cluster: c, user: nobody}}, ", 1)
+	more := strings.Replace(good, "contexts: [",
+		"contexts: [{name: there, context: {cluster: nowhere, user: u}}, {name: who, context: {cluster: c, user: nobody}}, ",
+		1)
 	server := func(u string) string { return strings.Replace(good, `"https://one.example:6443"`, u, 1) }
 	user := func(u string) string { return strings.Replace(good, "token: "+token, u, 1) }
 	for name, c := range map[string]struct {
 		text, context string
 		want          []string
 	}{
-		"empty":                 {"", "", []string{"no contexts"}},
-		"not YAML":              {"a: [b\n" + token + ": {", "", []string{"no kubeconfig"}},
-		"a key that is cut":     {strings.Replace(good, "token: "+token, "client-key-data: secret-%%%", 1), "", []string{"no kubeconfig"}},
-		"a list":                {"- " + token, "", []string{"no kubeconfig"}},
-		"another kind":          {"apiVersion: v1\nkind: Secret\ndata: {token: " + token + "}\n", "", []string{"no kubeconfig"}},
-		"a field of other type": {strings.Replace(good, "name: u, user: {token: "+token+"}", "name: u, user: {token: {a: "+token+"}}", 1), "", []string{"no kubeconfig"}},
-		"no such context":       {more, "elsewhere", []string{`no context "elsewhere"`, "here, there, who"}},
-		"no current context":    {strings.Replace(more, "current-context: here", "", 1), "", []string{"names no current context", "here, there, who"}},
+		"empty":    {"", "", []string{"no contexts"}},
+		"not YAML": {"a: [b\n" + token + ": {", "", []string{"no kubeconfig"}},
+		"a key that is cut": {strings.Replace(good, "token: "+token, "client-key-data: secret-%%%", 1), "",
+			[]string{"no kubeconfig"}},
+		"a list": {"- " + token, "", []string{"no kubeconfig"}},
+		"another kind": {"apiVersion: v1\nkind: Secret\ndata: {token: " + token + "}\n", "",
+			[]string{"no kubeconfig"}},
+		"a field of other type": {strings.Replace(good, "name: u, user: {token: "+token+"}",
+			"name: u, user: {token: {a: "+token+"}}", 1), "", []string{"no kubeconfig"}},
+		"no such context": {more, "elsewhere", []string{`no context "elsewhere"`, "here, there, who"}},
+		"no current context": {strings.Replace(more, "current-context: here", "", 1), "",
+			[]string{"names no current context", "here, there, who"}},
 		"no such cluster":       {more, "there", []string{`cluster "nowhere"`, "there are: c"}},
 		"no such user":          {more, "who", []string{`user "nobody"`, "there are: u"}},
 		"no server":             {server(`""`), "", []string{"not a URL", `context "here"`}},
@@ -33,18 +39,25 @@ func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
 		"a password in the URL": {server("https://jane:" + token + "@one.example"), "", []string{"without a user"}},
 		"a bad URL":             {server("\"https://" + token + ":x:y\""), "", []string{"not a URL"}},
 		"an unencrypted server": {server("http://one.example:8080"), "", []string{"no TLS"}},
-		"an unverified server":  {strings.Replace(good, `certificate-authority-data: ""`, "insecure-skip-tls-verify: true", 1), "", []string{"is not verified", "expose_secrets"}},
+		"an unverified server": {strings.Replace(good, `certificate-authority-data: ""`, "insecure-skip-tls-verify: true",
+			1), "", []string{"is not verified", "expose_secrets"}},
 		"unverified, by a plugin": {
-			strings.Replace(user("exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never}"), `certificate-authority-data: ""`, "insecure-skip-tls-verify: true", 1), "",
+			strings.Replace(user("exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never}"),
+				`certificate-authority-data: ""`, "insecure-skip-tls-verify: true", 1), "",
 			[]string{"is not verified"},
 		},
-		"a proxy":                {strings.Replace(good, "server:", "proxy-url: http://proxy.example, server:", 1), "", []string{"proxy"}},
-		"a missing authority":    {strings.Replace(good, `certificate-authority-data: ""`, "certificate-authority: none.pem", 1), "", []string{"none.pem", "no such file"}},
-		"a garbled authority":    {strings.Replace(good, `certificate-authority-data: ""`, "certificate-authority-data: c2VjcmV0", 1), "", []string{"PEM"}},
-		"a missing token file":   {user("tokenFile: none.txt"), "", []string{"none.txt"}},
-		"a missing key":          {user("client-certificate: none.pem, client-key: none.key"), "", []string{"none.pem"}},
-		"a garbled key":          {user("client-certificate-data: c2VjcmV0, client-key-data: c2VjcmV0"), "", []string{"certificates cannot be used"}},
-		"an auth provider":       {user("auth-provider: {name: gcp, config: {secret: " + token + "}}"), "", []string{"auth-provider (gcp)"}},
+		"a proxy": {strings.Replace(good, "server:", "proxy-url: http://proxy.example, server:", 1), "",
+			[]string{"proxy"}},
+		"a missing authority": {strings.Replace(good, `certificate-authority-data: ""`, "certificate-authority: none.pem",
+			1), "", []string{"none.pem", "no such file"}},
+		"a garbled authority": {strings.Replace(good, `certificate-authority-data: ""`,
+			"certificate-authority-data: c2VjcmV0", 1), "", []string{"PEM"}},
+		"a missing token file": {user("tokenFile: none.txt"), "", []string{"none.txt"}},
+		"a missing key":        {user("client-certificate: none.pem, client-key: none.key"), "", []string{"none.pem"}},
+		"a garbled key": {user("client-certificate-data: c2VjcmV0, client-key-data: c2VjcmV0"), "",
+			[]string{"certificates cannot be used"}},
+		"an auth provider": {user("auth-provider: {name: gcp, config: {secret: " + token + "}}"), "",
+			[]string{"auth-provider (gcp)"}},
 		"token and password":     {user("token: " + token + ", username: a, password: b" + token), "", []string{"context"}},
 		"exec without a version": {user("exec: {command: x, interactiveMode: Never}"), "", []string{"here"}},
 	} {
@@ -59,7 +72,8 @@ func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
 				t.Errorf("%s: %v\nwant it to say %q", name, err, w)
 			}
 		}
-		if said := strings.ReplaceAll(err.Error(), "expose_secrets", ""); strings.Contains(said, token) || strings.Contains(said, "secret") {
+		if said := strings.ReplaceAll(err.Error(), "expose_secrets", ""); strings.Contains(said, token) ||
+			strings.Contains(said, "secret") {
 			t.Errorf("%s: the error holds a value: %v", name, err)
 		}
 	}
@@ -83,10 +97,12 @@ func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
 }
 
 func TestSeveralContexts(t *testing.T) {
-	text := strings.Replace(kubeconfig("https://one.example:6443/k8s/clusters/c-1", nil, ""), "contexts: [", "contexts: [{name: there, context: {cluster: d}}, ", 1)
+	text := strings.Replace(kubeconfig("https://one.example:6443/k8s/clusters/c-1", nil, ""), "contexts: [",
+		"contexts: [{name: there, context: {cluster: d}}, ", 1)
 	text = strings.Replace(text, "clusters: [", "clusters: [{name: d, cluster: {server: 'https://two.example'}}, ", 1)
 	path := write(t, text)
-	for name, want := range map[string]string{"": "one.example:6443 /k8s/clusters/c-1", "here": "one.example:6443 /k8s/clusters/c-1", "there": "two.example "} {
+	for name, want := range map[string]string{"": "one.example:6443 /k8s/clusters/c-1",
+		"here": "one.example:6443 /k8s/clusters/c-1", "there": "two.example "} {
 		c := connect(t, Options{Run: "r", Kubeconfig: path, Context: name})
 		if got := c.Host() + " " + c.Prefix(); got != want {
 			t.Errorf("context %q is %q, want %q", name, got, want)
@@ -96,7 +112,8 @@ func TestSeveralContexts(t *testing.T) {
 			t.Errorf("Locate says %+v, %v; want %+v", place, err, c.Location())
 		}
 		secure, err := c.TLS()
-		if err != nil || secure.ServerName != c.url.Hostname() || secure.InsecureSkipVerify || fmt.Sprint(secure.NextProtos) != "[h2 http/1.1]" {
+		if err != nil || secure.ServerName != c.url.Hostname() || secure.InsecureSkipVerify ||
+			fmt.Sprint(secure.NextProtos) != "[h2 http/1.1]" {
 			t.Errorf("TLS of %q: %+v, %v", name, secure, err)
 		}
 	}
@@ -124,14 +141,16 @@ func TestExposedCredentialsAreAllowedAndSaid(t *testing.T) {
 		expose bool
 		says   string
 	}{
-		"unverified":            {insecure(kubeconfig("https://one.example", nil, "token: "+token)), true, "to one.example to whoever answers"},
+		"unverified": {insecure(kubeconfig("https://one.example", nil, "token: "+token)), true,
+			"to one.example to whoever answers"},
 		"verified":              {kubeconfig("https://one.example", nil, "token: "+token), true, ""},
 		"nothing to give away":  {insecure(kubeconfig("https://one.example", nil, "")), false, ""},
 		"unverified, but local": {insecure(kubeconfig("https://127.0.0.1:1", nil, "token: "+token)), false, ""},
 	} {
 		k := connect(t, Options{Run: "r", Kubeconfig: write(t, c.text), ExposeSecrets: c.expose})
 		said := strings.Join(k.Notes(), "; ")
-		if exposed := strings.Contains(said, "credentials of the kubeconfig were sent"); exposed != (c.says != "") || !strings.Contains(said, c.says) {
+		if exposed := strings.Contains(said, "credentials of the kubeconfig were sent"); exposed != (c.says != "") ||
+			!strings.Contains(said, c.says) {
 			t.Errorf("%s: %q", name, said)
 		}
 	}
@@ -147,7 +166,8 @@ func TestKubeconfigsThatOthersCanWrite(t *testing.T) {
 	wantError(t, err, "other users can write", "chmod 600 "+path)
 }
 
-// TestFilesOfKubeconfigsThatOthersCanWrite hold the key or the token of a context's user; those of other users are not looked at.
+// TestFilesOfKubeconfigsThatOthersCanWrite hold the key or the token of a context's user; those of other users are not
+// looked at.
 func TestFilesOfKubeconfigsThatOthersCanWrite(t *testing.T) {
 	for _, field := range []string{"tokenFile", "client-key"} {
 		secret := filepath.Join(t.TempDir(), "secret")

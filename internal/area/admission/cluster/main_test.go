@@ -16,7 +16,8 @@ import (
 	"tare/internal/plane"
 )
 
-// startPlane starts a real control plane, which ends with the test. Without a binary the test is skipped, unless one was named.
+// startPlane starts a real control plane, which ends with the test. Without a binary the test is skipped, unless one
+// was named.
 func startPlane(t *testing.T, v plane.Version, nodes, psp bool) *plane.Plane {
 	t.Helper()
 	if testing.Short() {
@@ -58,7 +59,8 @@ func connect(t *testing.T, o Options) *Cluster {
 // admin reaches a plane as its administrator.
 func admin(t *testing.T, p *plane.Plane, run string, bare bool) *Cluster {
 	t.Helper()
-	return connect(t, Options{Run: run, Server: p.Server(), CA: p.CA, Token: p.AdminToken, Bare: bare, Patience: 20 * time.Second})
+	return connect(t, Options{Run: run, Server: p.Server(), CA: p.CA, Token: p.AdminToken, Bare: bare,
+		Patience: 20 * time.Second})
 }
 
 // kubeconfig is the text of a file with one context, "here".

@@ -18,9 +18,11 @@ import (
 )
 
 var (
-	vaps        = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "validatingadmissionpolicies"}
-	vapBindings = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "validatingadmissionpolicybindings"}
-	psps        = schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"}
+	vaps = schema.GroupVersionResource{Group: admissionGroup, Version: "v1",
+		Resource: "validatingadmissionpolicies"}
+	vapBindings = schema.GroupVersionResource{Group: admissionGroup, Version: "v1",
+		Resource: "validatingadmissionpolicybindings"}
+	psps = schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"}
 )
 
 func policy(t *testing.T, name, message string) *unstructured.Unstructured {
@@ -78,16 +80,21 @@ func tryCreate(t *testing.T, c, other *Cluster) {
 		if err := c.EnsureNamespace(ctx, "tare-one", restricted); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Apply(ctx, []*unstructured.Unstructured{policy(t, "a", "no"), policy(t, "b", "no"), binding(t, "a", "tare-one")}, 8); err != nil {
+		if err := c.Apply(ctx, []*unstructured.Unstructured{policy(t, "a", "no"), policy(t, "b", "no"),
+			binding(t, "a", "tare-one")}, 8); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wantError(t, c.Apply(ctx, []*unstructured.Unstructured{policy(t, "b", "other")}, 1), "ValidatingAdmissionPolicy b", "other contents")
-	wantError(t, other.Apply(ctx, []*unstructured.Unstructured{policy(t, "a", "no")}, 1), "ValidatingAdmissionPolicy a", "another run", "run-1")
+	wantError(t, c.Apply(ctx, []*unstructured.Unstructured{policy(t, "b", "other")}, 1), "ValidatingAdmissionPolicy b",
+		"other contents")
+	wantError(t, other.Apply(ctx, []*unstructured.Unstructured{policy(t, "a", "no")}, 1), "ValidatingAdmissionPolicy a",
+		"another run", "run-1")
 	wantError(t, c.EnsureNamespace(ctx, "default", nil), "Namespace default", "did not create it")
-	wantError(t, c.Apply(ctx, []*unstructured.Unstructured{object("policy/v1beta1", "PodSecurityPolicy", "", "x")}, 1), "PodSecurityPolicy x", "does not have")
+	wantError(t, c.Apply(ctx, []*unstructured.Unstructured{object("policy/v1beta1", "PodSecurityPolicy", "", "x")}, 1),
+		"PodSecurityPolicy x", "does not have")
 	got, err := c.Dynamic().Resource(vaps).Get(ctx, "b", metav1.GetOptions{})
-	if err != nil || got.GetGeneration() != 1 || got.GetLabels()[OwnerLabel] != "run-1" || got.GetLabels()[ManagerLabel] != Manager {
+	if err != nil || got.GetGeneration() != 1 || got.GetLabels()[OwnerLabel] != "run-1" ||
+		got.GetLabels()[ManagerLabel] != Manager {
 		t.Errorf("%v %v, %v", got.GetGeneration(), got.GetLabels(), err)
 	}
 }
@@ -139,7 +146,8 @@ func tryWire(t *testing.T, c *Cluster) {
 	}
 	tr := &http.Transport{TLSClientConfig: secure, ForceAttemptHTTP2: true}
 	defer tr.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+c.Host()+c.Prefix()+"/api/v1/namespaces", http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		"https://"+c.Host()+c.Prefix()+"/api/v1/namespaces", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +178,8 @@ func tryUndo(t *testing.T, p *plane.Plane) {
 			t.Errorf("the journal's %s holds the token", name)
 		}
 	}
-	objects := []*unstructured.Unstructured{policy(t, "undo-a", "no"), binding(t, "undo-a", "default"), object("v1", "ConfigMap", "default", "undo-c")}
+	objects := []*unstructured.Unstructured{policy(t, "undo-a", "no"), binding(t, "undo-a", "default"),
+		object("v1", "ConfigMap", "default", "undo-c")}
 	if err := c.Apply(t.Context(), objects, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -209,12 +218,14 @@ func tryRemove(t *testing.T, c, other *Cluster) {
 	defer func() { c.patience = 20 * time.Second }()
 	wantError(t, c.DeleteAll(ctx, "", configMaps), "tare-one/held", "finalizers tare.dev/test", "did not go")
 	patch := []byte(`{"metadata": {"finalizers": null}}`)
-	if _, err := c.Dynamic().Resource(configMaps).Namespace("tare-one").Patch(ctx, "held", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := c.Dynamic().Resource(configMaps).Namespace("tare-one").Patch(ctx, "held", "application/merge-patch+json",
+		patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	gone := schema.GroupVersionResource{Group: "tare.example", Version: "v1", Resource: "things"}
 	for range 2 {
-		if err := c.RemoveAll(ctx, []schema.GroupVersionResource{namespaces, vaps, gone, psps, configMaps, accounts, pods, vapBindings}); err != nil {
+		if err := c.RemoveAll(ctx, []schema.GroupVersionResource{namespaces, vaps, gone, psps, configMaps, accounts, pods,
+			vapBindings}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -240,7 +251,8 @@ func TestRealPSP(t *testing.T) {
 	psp := manifest(t, `apiVersion: policy/v1beta1
 kind: PodSecurityPolicy
 metadata: {name: p, annotations: {seccomp.security.alpha.kubernetes.io/allowedProfileNames: "*"}}
-spec: {seLinux: {rule: RunAsAny}, runAsUser: {rule: RunAsAny}, supplementalGroups: {rule: RunAsAny}, fsGroup: {rule: RunAsAny}, volumes: ["*"]}
+spec: {seLinux: {rule: RunAsAny}, runAsUser: {rule: RunAsAny}, supplementalGroups: {rule: RunAsAny},
+  fsGroup: {rule: RunAsAny}, volumes: ["*"]}
 `)
 	for range 2 {
 		if err := c.Apply(t.Context(), []*unstructured.Unstructured{psp}, 1); err != nil {

@@ -51,7 +51,8 @@ type credential struct {
 func newPlugin(c *rest.Config, clk clock.Clock) (*plugin, error) {
 	e := c.ExecProvider
 	if e.InteractiveMode == api.AlwaysExecInteractiveMode {
-		return nil, fmt.Errorf("its exec plugin %q wants a terminal (interactiveMode: Always): log in first, and use a context that needs none", e.Command)
+		return nil, fmt.Errorf("its exec plugin %q wants a terminal (interactiveMode: Always): log in first, and use a "+
+			"context that needs none", e.Command)
 	}
 	p := &plugin{exec: e, clock: clk, turn: make(chan struct{}, 1)}
 	if p.clock == nil {
@@ -69,7 +70,7 @@ func newPlugin(c *rest.Config, clk clock.Clock) (*plugin, error) {
 	}
 	text, err := json.Marshal(in)
 	if err != nil {
-		return nil, errors.New("what its exec plugin is to be told cannot be written as JSON")
+		return nil, errors.New("the input of its exec plugin cannot be encoded as JSON")
 	}
 	p.info = string(text)
 	return p, nil
@@ -186,7 +187,8 @@ func (p *plugin) run(ctx context.Context) (credential, error) {
 	case errors.Is(err, exec.ErrNotFound):
 		return credential{}, errors.New("it is not on the PATH: install it, or write its whole path into the kubeconfig")
 	case errors.As(err, &ended):
-		return credential{}, fmt.Errorf("it ended with %s: run kubectl with the same context to see its words", ended.ProcessState)
+		return credential{}, fmt.Errorf("it ended with %s: run kubectl with the same context to see its words",
+			ended.ProcessState)
 	case err != nil:
 		return credential{}, fmt.Errorf("start it: %w", err)
 	}
@@ -200,7 +202,8 @@ func parseCredential(text []byte, version string) (credential, error) {
 		return credential{}, errors.New("what it printed is not an ExecCredential in JSON")
 	}
 	if said.Kind != "ExecCredential" || said.APIVersion != version {
-		return credential{}, fmt.Errorf("what it printed is not an ExecCredential of %s, as the kubeconfig says", clean(version))
+		return credential{}, fmt.Errorf("what it printed is not an ExecCredential of %s, as the kubeconfig says",
+			clean(version))
 	}
 	if said.Status == nil {
 		return credential{}, errors.New("it printed no status, so no credentials")
@@ -216,7 +219,8 @@ func parseCredential(text []byte, version string) (credential, error) {
 	if cert != "" {
 		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 		if err != nil {
-			return credential{}, errors.New("the client certificate and the key that it printed do not belong together, or are not PEM")
+			return credential{}, errors.New("the client certificate and the key that it printed do not belong together, or " +
+				"are not PEM")
 		}
 		c.pair, c.cert, c.key = &pair, []byte(cert), []byte(key)
 	}

@@ -46,7 +46,8 @@ func DeploymentJSON(name string, s Shape) []byte {
 // ConfigMapJSON returns a small ConfigMap.
 func ConfigMapJSON(name string, s Shape) []byte {
 	return encode(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": s.meta(name), "data": map[string]any{"purpose": "measured by tare"},
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": s.meta(name),
+		"data": map[string]any{"purpose": "measured by tare"},
 	})
 }
 

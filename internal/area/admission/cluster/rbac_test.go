@@ -24,7 +24,7 @@ var (
 	bindings = schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: "clusterrolebindings"}
 )
 
-// everything is what the area can be asked to do on somebody else's cluster.
+// everything is all that the area can do on a user's cluster.
 var everything = Need{
 	Operations: []string{
 		"create-pod", "create-pod-dry-run", "update-pod", "patch-pod", "get-pod", "list-pod", "delete-pod", "pod-startup",
@@ -38,7 +38,8 @@ var everything = Need{
 func grant(t *testing.T, c *Cluster, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{
-		TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: RoleName}, Rules: rules,
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: RoleName}, Rules: rules,
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
 	if err != nil {
@@ -69,7 +70,8 @@ func without(rules []rbacv1.PolicyRule, r Right) []rbacv1.PolicyRule {
 		case x.Path != "":
 			out = append(out, rbacv1.PolicyRule{Verbs: []string{x.Verb}, NonResourceURLs: []string{x.Path}})
 		default:
-			out = append(out, rbacv1.PolicyRule{Verbs: []string{x.Verb}, APIGroups: []string{x.Group}, Resources: []string{x.Resource}})
+			out = append(out, rbacv1.PolicyRule{Verbs: []string{x.Verb}, APIGroups: []string{x.Group},
+				Resources: []string{x.Resource}})
 		}
 	}
 	return out
@@ -94,7 +96,8 @@ func await(t *testing.T, c *Cluster, rules []rbacv1.PolicyRule, want ...Right) {
 	}
 }
 
-// TestRealRBAC lets a user with exactly the printed rights do everything; and, with any one of them less, not everything.
+// TestRealRBAC lets a user with exactly the printed rights do everything; and, with any one of them less, not
+// everything.
 func TestRealRBAC(t *testing.T) {
 	t.Parallel()
 	p := startPlane(t, plane.V136, true, false)
@@ -147,26 +150,31 @@ func tryLeast(t *testing.T, boss, c *Cluster, all []rbacv1.PolicyRule) {
 	if err := c.EnsureNamespace(t.Context(), "tare-least", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Apply(t.Context(), []*unstructured.Unstructured{policy(t, "least", "no"), binding(t, "least", "tare-least")}, 1); err != nil {
+	if err := c.Apply(t.Context(), []*unstructured.Unstructured{policy(t, "least", "no"),
+		binding(t, "least", "tare-least")}, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.RemoveAll(t.Context(), []schema.GroupVersionResource{pods, deploys, configMaps, namespaces, vaps, vapBindings}); err != nil {
+	if err := c.RemoveAll(t.Context(), []schema.GroupVersionResource{pods, deploys, configMaps, namespaces, vaps,
+		vapBindings}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// script does all that the area does on somebody else's cluster.
+// script does all that the area does on a user's cluster.
 func script(t *testing.T, c *Cluster, whole bool) error {
 	t.Helper()
 	ctx := t.Context()
 	ns := "tare-" + c.Run()
 	objects := []*unstructured.Unstructured{policy(t, ns, "no"), binding(t, ns, ns)}
-	for _, text := range []string{mapManifest, mapBindingManifest, webhookManifest("Validating"), webhookManifest("Mutating")} {
+	for _, text := range []string{mapManifest, mapBindingManifest, webhookManifest("Validating"),
+		webhookManifest("Mutating")} {
 		objects = append(objects, manifest(t, strings.ReplaceAll(text, "NAME", ns)))
 	}
 	resources := []schema.GroupVersionResource{
-		vaps, vapBindings, vaps.GroupVersion().WithResource("mutatingadmissionpolicies"), vaps.GroupVersion().WithResource("mutatingadmissionpolicybindings"),
-		vaps.GroupVersion().WithResource("validatingwebhookconfigurations"), vaps.GroupVersion().WithResource("mutatingwebhookconfigurations"), namespaces,
+		vaps, vapBindings, vaps.GroupVersion().WithResource("mutatingadmissionpolicies"),
+		vaps.GroupVersion().WithResource("mutatingadmissionpolicybindings"),
+		vaps.GroupVersion().WithResource("validatingwebhookconfigurations"),
+		vaps.GroupVersion().WithResource("mutatingwebhookconfigurations"), namespaces,
 	}
 	steps := []func() error{
 		func() error { _, err := c.Metrics(ctx); return err },
@@ -205,9 +213,11 @@ func operate(ctx context.Context, c *Cluster, ns string) error {
 	name := StockName("s-", 0)
 	label := []byte(`{"metadata": {"labels": {"touched": "yes"}}}`)
 	on := func(s Stock) interface {
-		Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*unstructured.Unstructured, error)
+		Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions,
+			...string) (*unstructured.Unstructured, error)
 		Get(context.Context, string, metav1.GetOptions, ...string) (*unstructured.Unstructured, error)
-		Update(context.Context, *unstructured.Unstructured, metav1.UpdateOptions, ...string) (*unstructured.Unstructured, error)
+		Update(context.Context, *unstructured.Unstructured, metav1.UpdateOptions,
+			...string) (*unstructured.Unstructured, error)
 	} {
 		return c.Dynamic().Resource(s.Resource()).Namespace(ns)
 	}
@@ -247,7 +257,8 @@ metadata: {name: NAME}
 spec:
   reinvocationPolicy: Never
   matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
-  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"m": "y"}}}'}}]
+  mutations: [{patchType: ApplyConfiguration,
+    applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"m": "y"}}}'}}]
 `
 
 const mapBindingManifest = `apiVersion: admissionregistration.k8s.io/v1

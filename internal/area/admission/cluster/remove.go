@@ -35,7 +35,8 @@ var (
 // namespaces, if these are among the resources. coming are kinds that did not exist before: their objects go after what
 // acts on requests, and before what defines them. The error names objects that remain although they were deleted,
 // because of finalizers.
-func (c *Cluster) RemoveAll(ctx context.Context, resources []schema.GroupVersionResource, coming ...schema.GroupVersionKind) error {
+func (c *Cluster) RemoveAll(ctx context.Context, resources []schema.GroupVersionResource,
+	coming ...schema.GroupVersionKind) error {
 	came, _, err := c.Lookup(ctx, coming)
 	errs := []error{err}
 	ordered := slices.Clone(resources)
@@ -114,7 +115,8 @@ func (c *Cluster) deleteAll(ctx context.Context, namespace string, r schema.Grou
 
 // list returns this run's objects of a resource, without their contents. A resource that the server does not have is
 // empty.
-func (c *Cluster) list(ctx context.Context, namespace string, r schema.GroupVersionResource) ([]metav1.PartialObjectMetadata, error) {
+func (c *Cluster) list(ctx context.Context, namespace string,
+	r schema.GroupVersionResource) ([]metav1.PartialObjectMetadata, error) {
 	ctx = quiet(ctx)
 	var all []metav1.PartialObjectMetadata
 	o := metav1.ListOptions{LabelSelector: c.Selector(), Limit: page}
@@ -137,7 +139,8 @@ func (c *Cluster) list(ctx context.Context, namespace string, r schema.GroupVers
 		}
 		for i := range l.Items {
 			if l.Items[i].Labels[OwnerLabel] != c.run {
-				return nil, fmt.Errorf("the server was asked for %s, and lists %q, which is not: nothing of it is removed", c.Selector(), l.Items[i].Name)
+				return nil, fmt.Errorf("the server was asked for %s, and lists %q, which is not: nothing of it is removed",
+					c.Selector(), l.Items[i].Name)
 			}
 		}
 		all = append(all, l.Items...)
@@ -156,7 +159,8 @@ func (c *Cluster) of(r schema.GroupVersionResource, namespace string) metadata.R
 
 // deleteEach requests the deletion of all objects that are not being deleted yet, once each, and by uid, so that a new
 // object of the same name stays. It adds those that the server accepted to told.
-func (c *Cluster) deleteEach(ctx context.Context, r schema.GroupVersionResource, left []metav1.PartialObjectMetadata, told map[string]bool) error {
+func (c *Cluster) deleteEach(ctx context.Context, r schema.GroupVersionResource, left []metav1.PartialObjectMetadata,
+	told map[string]bool) error {
 	todo := slices.DeleteFunc(slices.Clone(left), func(o metav1.PartialObjectMetadata) bool {
 		return told[identity(&o)] || o.DeletionTimestamp != nil && (r != pods || graceOf(&o) == 0)
 	})

@@ -59,7 +59,8 @@ func Rules(n Need) ([]rbacv1.PolicyRule, error) {
 	for _, m := range n.Mechanisms {
 		resources, ok := created[m]
 		if !ok {
-			return nil, fmt.Errorf("mechanism %q is not one for somebody else's cluster; there are: %s", m, strings.Join(Mechanisms(), ", "))
+			return nil, fmt.Errorf("mechanism %q cannot be measured on a user's cluster; these can: %s", m,
+				strings.Join(Mechanisms(), ", "))
 		}
 		for _, r := range resources {
 			s.add(schema.GroupResource{Group: admissionGroup, Resource: r}, keep...)
@@ -105,7 +106,8 @@ func parseOperation(name string) (operation, error) {
 	writes := []string{"create", "update", "patch", "delete"}
 	r, ok := resources[what]
 	if !ok || (!slices.Contains(writes, verb) && (dry || (verb != "get" && verb != "list"))) {
-		return operation{}, fmt.Errorf("operation %q is not known: want create-pod-dry-run, patch-configmap, list-pod, pod-startup, …", name)
+		return operation{}, fmt.Errorf("operation %q is not known: want create-pod-dry-run, patch-configmap, list-pod, "+
+			"pod-startup, …", name)
 	}
 	return operation{r.GroupResource(), []string{verb}, verb != "create" || !dry}, nil
 }
@@ -128,7 +130,8 @@ var verbOrder = []string{"create", "get", "list", "watch", "update", "patch", "d
 // rules merges resources of one group with equal verbs, in a fixed order.
 func (s scope) rules() []rbacv1.PolicyRule {
 	byVerbs := map[string]*rbacv1.PolicyRule{}
-	for _, r := range slices.SortedFunc(maps.Keys(s), func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, r := range slices.SortedFunc(maps.Keys(s),
+		func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
 		var verbs []string
 		for _, v := range verbOrder {
 			if s[r][v] {

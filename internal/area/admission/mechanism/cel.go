@@ -7,7 +7,8 @@ import (
 )
 
 // harmless is true for a pod without privileged containers.
-const harmless = `object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)`
+const harmless = `object.spec.containers.all(c, !has(c.securityContext) || ` +
+	`!has(c.securityContext.privileged) || !c.securityContext.privileged)`
 
 // otherResource is the resource that irrelevant policies match: no client creates pod templates.
 const otherResource = "podtemplates"
@@ -20,7 +21,8 @@ func rule(p Population, one Policy) map[string]any {
 		resource = otherResource
 	}
 	return map[string]any{
-		"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE", "UPDATE"}, "resources": []any{resource}, "scope": "Namespaced",
+		"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE", "UPDATE"},
+		"resources": []any{resource}, "scope": "Namespaced",
 	}
 }
 
@@ -29,7 +31,8 @@ func conditions(p Population, s Scope, one Policy) []any {
 	if one.Role != Irrelevant || p.Irrelevant != MatchConditions {
 		return nil
 	}
-	return []any{map[string]any{"name": "elsewhere", "expression": fmt.Sprintf("object.metadata.namespace == '%s'", s.nowhere())}}
+	return []any{map[string]any{"name": "elsewhere",
+		"expression": fmt.Sprintf("object.metadata.namespace == '%s'", s.nowhere())}}
 }
 
 // namespaceSelector returns the namespaceSelector of a binding or a webhook.
@@ -42,7 +45,8 @@ func namespaceSelector(p Population, s Scope, one Policy) map[string]any {
 
 // matchPart returns the part of a policy in CEL that selects its requests.
 func matchPart(p Population, s Scope, one Policy) map[string]any {
-	spec := map[string]any{"failurePolicy": "Fail", "matchConstraints": map[string]any{"resourceRules": []any{rule(p, one)}}}
+	spec := map[string]any{"failurePolicy": "Fail",
+		"matchConstraints": map[string]any{"resourceRules": []any{rule(p, one)}}}
 	if c := conditions(p, s, one); c != nil {
 		spec["matchConditions"] = c
 	}
@@ -52,18 +56,21 @@ func matchPart(p Population, s Scope, one Policy) map[string]any {
 func vap(p Population, s Scope, one Policy) *unstructured.Unstructured {
 	spec := matchPart(p, s, one)
 	// One expression, so that the API server counts one denial for one denied pod.
-	spec["validations"] = []any{map[string]any{"expression": harmless + " && " + unasked(one), "message": "denied by " + one.Short}}
+	spec["validations"] = []any{map[string]any{"expression": harmless + " && " + unasked(one),
+		"message": "denied by " + one.Short}}
 	return s.object(registration, "ValidatingAdmissionPolicy", one.Name, map[string]any{"spec": spec})
 }
 
 // unasked is true for a pod that does not request its denial by this policy.
 func unasked(one Policy) string {
-	return fmt.Sprintf(`!(has(object.metadata.labels) && '%[1]s' in object.metadata.labels && object.metadata.labels['%[1]s'] in ['%[2]s', '%[3]s'])`, DenyLabel, DenyAll, one.Short)
+	return fmt.Sprintf(`!(has(object.metadata.labels) && '%[1]s' in object.metadata.labels && `+
+		`object.metadata.labels['%[1]s'] in ['%[2]s', '%[3]s'])`, DenyLabel, DenyAll, one.Short)
 }
 
 func vapBinding(p Population, s Scope, one Policy) *unstructured.Unstructured {
 	return s.object(registration, "ValidatingAdmissionPolicyBinding", one.Name, map[string]any{"spec": map[string]any{
-		"policyName": one.Name, "validationActions": []any{"Deny"}, "matchResources": map[string]any{"namespaceSelector": namespaceSelector(p, s, one)},
+		"policyName": one.Name, "validationActions": []any{"Deny"},
+		"matchResources": map[string]any{"namespaceSelector": namespaceSelector(p, s, one)},
 	}})
 }
 
@@ -78,7 +85,8 @@ func mutating(p Population, s Scope, one Policy) *unstructured.Unstructured {
 	spec["reinvocationPolicy"] = "Never"
 	spec["mutations"] = []any{map[string]any{"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
 		"expression": fmt.Sprintf(`Object{metadata: Object.metadata{annotations: {'%[1]s': string(%[2]d + `+
-			`(has(object.metadata.annotations) && '%[1]s' in object.metadata.annotations ? int(object.metadata.annotations['%[1]s']) : 0))}}}`, MutatedKey, one.Number),
+			`(has(object.metadata.annotations) && '%[1]s' in object.metadata.annotations ? `+
+			`int(object.metadata.annotations['%[1]s']) : 0))}}}`, MutatedKey, one.Number),
 	}}}
 	return s.object(registration, "MutatingAdmissionPolicy", one.Name, map[string]any{"spec": spec})
 }

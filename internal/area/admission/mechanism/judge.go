@@ -61,7 +61,8 @@ func (p Probe) judgeDenied(a answer) error {
 	}
 	for _, part := range p.Says {
 		if !strings.Contains(a.Message, part) {
-			return fmt.Errorf("%s was denied, and not for the reason wanted (%q, %s): %s", p.Name, part, p.Why, excerpt(a.Message))
+			return fmt.Errorf("%s was denied, and not for the reason wanted (%q, %s): %s", p.Name, part, p.Why,
+				excerpt(a.Message))
 		}
 	}
 	if len(p.By) > 0 && !quotesOne(a.Message, p.By) {

@@ -49,7 +49,8 @@ func TestJudge(t *testing.T) {
 	changing := Prove(MutatingWebhook, Population{Total: 4, Bound: 3, Useable: 2}, s)
 	psp := Prove(PSP, Default(PSP, 4), s)
 	inert := Prove(VAP, Population{Total: 4}, s)
-	file, err := FileProof(nil, []byte("{apiVersion: v1, kind: Pod, metadata: {name: x}}"), []string{"policy ban-$(TARE_POLICY):"}, 1, s)
+	file, err := FileProof(nil, []byte("{apiVersion: v1, kind: Pod, metadata: {name: x}}"),
+		[]string{"policy ban-$(TARE_POLICY):"}, 1, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,31 +60,36 @@ func TestJudge(t *testing.T) {
 		body   string
 		fault  string // what the error must speak of; empty: none
 	}{
-		"denied by one of all":        {bad(t, vap, "-bad"), 422, deniedByVAP, ""},
-		"denied by itself":            {bad(t, vap, "relevant-00002"), 422, deniedByVAP, ""},
-		"denied by its neighbour":     {bad(t, vap, "bad-c-relevant-00001"), 422, deniedByVAP, "not by tare-r7f3a-1.c-relevant-00001"},
-		"denied by a quota":           {bad(t, vap, "-bad"), 403, deniedByQuota, "not for the reason"},
-		"not denied":                  {bad(t, vap, "-bad"), 201, admittedPlain, "must be denied"},
-		"an irrelevant one denies":    {bad(t, vap, "spared-b-irrelevant-00001"), 422, deniedByVAP, "must be admitted"},
-		"an unbound one is spared":    {bad(t, vap, "spared-a-unbound-00001"), 201, admittedPlain, ""},
-		"nothing is relevant":         {bad(t, inert, "-bad"), 201, admittedPlain, ""},
-		"webhook denies":              {bad(t, hooks, "relevant-00002"), 403, deniedByWebhook, ""},
-		"other webhook denies":        {bad(t, hooks, "bad-c-relevant-00001"), 403, deniedByWebhook, "not by"},
-		"webhook does not answer":     {bad(t, hooks, "-bad"), 500, webhookIsAway, "failed and decided nothing"},
-		"webhook sets no code":        {file.Bad[0], 400, webhookHasNoCode, ""},
-		"no code, by another":         {bad(t, hooks, "-bad"), 400, webhookHasNoCode, "not by"},
-		"no code for the good pod":    {file.Good, 400, webhookHasNoCode, "must be admitted"},
-		"a malformed pod":             {file.Bad[0], 400, malformed, "neither admitted nor denied by a policy: status 400"},
-		"the caller has no right":     {file.Bad[0], 403, noRight, "has no right"},
-		"policy instead of webhook":   {bad(t, hooks, "-bad"), 422, deniedByVAP, "not for the reason"},
-		"both webhooks mutate":        {changing.Good, 201, admittedMarked, ""},
-		"no webhook mutates":          {changing.Good, 201, admittedPlain, "tare.dev/mutated"},
-		"three policies mutate":       {Prove(MAP, Default(MAP, 3), s).Good, 201, admittedByMAP, "tare.dev/mutated"},
-		"two policies of three":       {Prove(MAP, Population{Total: 3, Bound: 2, Useable: 2}, s).Good, 201, admittedByMAP, ""},
-		"an irrelevant one mutates":   {Prove(MAP, Population{Total: 3, Bound: 2}, s).Good, 201, admittedByMAP, "must not be there"},
-		"no policy of security":       {bad(t, psp, "-bad"), 403, deniedByPSP, ""},
-		"the last policy admits":      {Prove(PSP, Population{Total: 4, Bound: 4, Useable: 1, Position: Last}, s).Good, 201, admittedByPSP, ""},
-		"another policy admits":       {Prove(PSP, Population{Total: 4, Bound: 4, Useable: 1, Position: First}, s).Good, 201, admittedByPSP, "kubernetes.io/psp"},
+		"denied by one of all": {bad(t, vap, "-bad"), 422, deniedByVAP, ""},
+		"denied by itself":     {bad(t, vap, "relevant-00002"), 422, deniedByVAP, ""},
+		"denied by its neighbour": {bad(t, vap, "bad-c-relevant-00001"), 422, deniedByVAP,
+			"not by tare-r7f3a-1.c-relevant-00001"},
+		"denied by a quota":         {bad(t, vap, "-bad"), 403, deniedByQuota, "not for the reason"},
+		"not denied":                {bad(t, vap, "-bad"), 201, admittedPlain, "must be denied"},
+		"an irrelevant one denies":  {bad(t, vap, "spared-b-irrelevant-00001"), 422, deniedByVAP, "must be admitted"},
+		"an unbound one is spared":  {bad(t, vap, "spared-a-unbound-00001"), 201, admittedPlain, ""},
+		"nothing is relevant":       {bad(t, inert, "-bad"), 201, admittedPlain, ""},
+		"webhook denies":            {bad(t, hooks, "relevant-00002"), 403, deniedByWebhook, ""},
+		"other webhook denies":      {bad(t, hooks, "bad-c-relevant-00001"), 403, deniedByWebhook, "not by"},
+		"webhook does not answer":   {bad(t, hooks, "-bad"), 500, webhookIsAway, "failed and decided nothing"},
+		"webhook sets no code":      {file.Bad[0], 400, webhookHasNoCode, ""},
+		"no code, by another":       {bad(t, hooks, "-bad"), 400, webhookHasNoCode, "not by"},
+		"no code for the good pod":  {file.Good, 400, webhookHasNoCode, "must be admitted"},
+		"a malformed pod":           {file.Bad[0], 400, malformed, "neither admitted nor denied by a policy: status 400"},
+		"the caller has no right":   {file.Bad[0], 403, noRight, "has no right"},
+		"policy instead of webhook": {bad(t, hooks, "-bad"), 422, deniedByVAP, "not for the reason"},
+		"both webhooks mutate":      {changing.Good, 201, admittedMarked, ""},
+		"no webhook mutates":        {changing.Good, 201, admittedPlain, "tare.dev/mutated"},
+		"three policies mutate":     {Prove(MAP, Default(MAP, 3), s).Good, 201, admittedByMAP, "tare.dev/mutated"},
+		"two policies of three": {Prove(MAP, Population{Total: 3, Bound: 2, Useable: 2}, s).Good, 201,
+			admittedByMAP, ""},
+		"an irrelevant one mutates": {Prove(MAP, Population{Total: 3, Bound: 2}, s).Good, 201, admittedByMAP,
+			"must not be there"},
+		"no policy of security": {bad(t, psp, "-bad"), 403, deniedByPSP, ""},
+		"the last policy admits": {Prove(PSP, Population{Total: 4, Bound: 4, Useable: 1, Position: Last}, s).Good, 201,
+			admittedByPSP, ""},
+		"another policy admits": {Prove(PSP, Population{Total: 4, Bound: 4, Useable: 1, Position: First}, s).Good, 201,
+			admittedByPSP, "kubernetes.io/psp"},
 		"no plugin":                   {psp.Good, 201, admittedPlain, "kubernetes.io/psp"},
 		"restricted":                  {Prove(PSA, Default(PSA, 0), s).Bad[0], 403, deniedByPSA, ""},
 		"restricted, not baseline":    {Prove(PSA, Population{Level: Baseline}, s).Bad[0], 403, deniedByPSA, "baseline"},
@@ -134,17 +140,20 @@ func TestThousandsAreCountedAndSampled(t *testing.T) {
 	if n := len(proof.Count.Policies); n != 1000 || len(proof.Count.Probe.By) != n {
 		t.Errorf("%d policies are counted, want those that are relevant", n)
 	}
-	if got := Prove(Webhook, Default(Webhook, 2), s).Count.Paths; strings.Join(got, " ") != "/validate/c-relevant-00001 /validate/c-relevant-00002" {
+	if got := Prove(Webhook, Default(Webhook, 2), s).Count.Paths; strings.Join(got,
+		" ") != "/validate/c-relevant-00001 /validate/c-relevant-00002" {
 		t.Errorf("paths %v", got)
 	}
-	if got := Prove(MutatingWebhook, Default(MutatingWebhook, 1), s).Count.Paths; strings.Join(got, " ") != "/mutate/c-relevant-00001" {
+	if got := Prove(MutatingWebhook, Default(MutatingWebhook, 1), s).Count.Paths; strings.Join(got,
+		" ") != "/mutate/c-relevant-00001" {
 		t.Errorf("paths %v", got)
 	}
 	want := 0
 	for _, one := range withRole(Policies(Population{Total: 30, Bound: 20, Useable: 10}, s), Relevant) {
 		want += one.Number
 	}
-	if got := Prove(MAP, Population{Total: 30, Bound: 20, Useable: 10}, s).Good.Annotations[MutatedKey]; got != strconv.Itoa(want) {
+	if got := Prove(MAP, Population{Total: 30, Bound: 20, Useable: 10},
+		s).Good.Annotations[MutatedKey]; got != strconv.Itoa(want) {
 		t.Errorf("the mark is %s, want %d", got, want)
 	}
 }

@@ -53,7 +53,8 @@ func TestMechanismsAreInForceOn136(t *testing.T) {
 		for _, total := range []int{1, 10, 100} {
 			all = append(all, population(k, total, nil))
 		}
-		for _, why := range []mechanism.Irrelevance{mechanism.NamespaceSelector, mechanism.MatchConditions, mechanism.ResourceRule} {
+		for _, why := range []mechanism.Irrelevance{mechanism.NamespaceSelector, mechanism.MatchConditions,
+			mechanism.ResourceRule} {
 			all = append(all, population(k, 20, irrelevantBy(why)))
 		}
 		all = append(all,
@@ -69,7 +70,8 @@ func TestMechanismsAreInForceOn136(t *testing.T) {
 	growth(t, costs)
 }
 
-// growth: a hundred that are evaluated cost at least three times what one does, by far less than they do and more than noise makes of one.
+// growth: a hundred that are evaluated cost at least three times what one does, by far less than they do and more than
+// noise makes of one.
 func growth(t *testing.T, costs map[tried]float64) {
 	t.Helper()
 	for _, k := range []mechanism.Kind{mechanism.VAP, mechanism.MAP, mechanism.Webhook, mechanism.MutatingWebhook} {
@@ -82,15 +84,23 @@ func growth(t *testing.T, costs map[tried]float64) {
 
 func TestPodSecurityPoliciesAreInForceOn124(t *testing.T) {
 	a := startPlane(t, plane.V124)
-	all := []tried{population(mechanism.PSP, 1, nil), population(mechanism.PSP, 10, nil), population(mechanism.PSP, 100, nil), population(mechanism.PSP, 1000, nil)}
+	all := []tried{population(mechanism.PSP, 1, nil), population(mechanism.PSP, 10, nil),
+		population(mechanism.PSP, 100, nil), population(mechanism.PSP, 1000, nil)}
 	for _, bindings := range []mechanism.Bindings{mechanism.One, mechanism.Each} {
 		for _, position := range []mechanism.Position{mechanism.First, mechanism.Last} {
-			all = append(all, population(mechanism.PSP, 20, func(p *mechanism.Population) { p.Bound, p.Useable, p.Bindings, p.Position = 8, 2, bindings, position }))
+			all = append(all, population(mechanism.PSP, 20, func(p *mechanism.Population) {
+				p.Bound, p.Useable, p.Bindings,
+					p.Position = 8, 2, bindings, position
+			}))
 		}
 	}
-	all = append(all, population(mechanism.PSP, 20, func(p *mechanism.Population) { p.Bound, p.Irrelevant = 1, mechanism.Unauthorized }))
+	all = append(all, population(mechanism.PSP, 20, func(p *mechanism.Population) {
+		p.Bound, p.Irrelevant = 1,
+			mechanism.Unauthorized
+	}))
 	for i, c := range all {
-		name := fmt.Sprintf("%d-%d-%d-%s-%s-%s", c.p.Total, c.p.Bound, c.p.Useable, c.p.Irrelevant, c.p.Position, c.p.Bindings)
+		name := fmt.Sprintf("%d-%d-%d-%s-%s-%s", c.p.Total, c.p.Bound, c.p.Useable, c.p.Irrelevant,
+			c.p.Position, c.p.Bindings)
 		t.Run(name, func(t *testing.T) { a.at(t).try(i, c, webhook.Ready{}) })
 	}
 }
@@ -98,13 +108,15 @@ func TestPodSecurityPoliciesAreInForceOn124(t *testing.T) {
 // at is a, for a subtest.
 func (a *api) at(t *testing.T) *api { return &api{t: t, plane: a.plane, client: a.client} }
 
-// try puts a population in place, proves it, counts what is evaluated, removes it, and returns what it costs: ms of the API server's CPU for a pod.
+// try puts a population in place, proves it, counts what is evaluated, removes it, and returns what it costs: ms of the
+// API server's CPU for a pod.
 func (a *api) try(index int, c tried, hooks webhook.Ready) (cpu float64) {
 	if c.large && !large {
 		a.t.Skip("SKIPPED: takes minutes: set TARE_TEST_LARGE=1")
 	}
 	s := mechanism.Scope{
-		Run: fmt.Sprintf("r%d", index), Namespace: fmt.Sprintf("tare-try-%d", index), Caller: plane.CallerUser, WebhookURL: hooks.URL, CABundle: hooks.CA,
+		Run: fmt.Sprintf("r%d", index), Namespace: fmt.Sprintf("tare-try-%d", index), Caller: plane.CallerUser,
+		WebhookURL: hooks.URL, CABundle: hooks.CA,
 	}
 	r, err := mechanism.Render(c.kind, c.p, s)
 	if err != nil {

@@ -12,10 +12,13 @@ import (
 
 func TestManifestsAreReadInOrder(t *testing.T) {
 	dir := fstest.MapFS{
-		"20-policies/b.yml": {Data: []byte("apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: K8sPSPPrivileged\nmetadata: {name: p, labels: {team: a}}\nspec: {match: {namespaces: [$(TARE_NAMESPACE)]}}\n")},
-		"10-engine.yaml":    {Data: []byte("# an engine\n---\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: engine}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: engine, namespace: engine}\n")},
-		"30-list.json":      {Data: []byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}},{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"b"}}]}`)},
-		"README.md":         {Data: []byte("not a manifest: {")},
+		"20-policies/b.yml": {Data: []byte("apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: " +
+			"K8sPSPPrivileged\nmetadata: {name: p, labels: {team: a}}\nspec: {match: {namespaces: [$(TARE_NAMESPACE)]}}\n")},
+		"10-engine.yaml": {Data: []byte("# an engine\n---\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: " +
+			"engine}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: engine, namespace: engine}\n")},
+		"30-list.json": {Data: []byte(
+			`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}},{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"b"}}]}`)},
+		"README.md": {Data: []byte("not a manifest: {")},
 	}
 	r, err := ReadManifests(dir, testScope(), 3)
 	if err != nil {
@@ -28,13 +31,15 @@ func TestManifestsAreReadInOrder(t *testing.T) {
 			t.Errorf("%s has labels %v", o.GetName(), o.GetLabels())
 		}
 	}
-	if diff := cmp.Diff([]string{"Namespace engine", "Deployment engine", "K8sPSPPrivileged p", "ConfigMap a", "Namespace b"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"Namespace engine", "Deployment engine", "K8sPSPPrivileged p", "ConfigMap a",
+		"Namespace b"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := r.Objects[2].GetLabels()["team"]; got != "a" {
 		t.Errorf("the label of its own is %q", got)
 	}
-	if text, err := r.Objects[2].MarshalJSON(); err != nil || !strings.Contains(string(text), `"namespaces":["tare-r7f3a-1"]`) {
+	if text, err := r.Objects[2].MarshalJSON(); err != nil ||
+		!strings.Contains(string(text), `"namespaces":["tare-r7f3a-1"]`) {
 		t.Errorf("the namespace is not put in: %s %v", text, err)
 	}
 	var kinds []string
@@ -49,9 +54,12 @@ func TestManifestsAreReadInOrder(t *testing.T) {
 	}
 }
 
-// TestDocumentsForEachPolicy: what holds the placeholder comes once for each policy, in its place, and everything else once.
+// TestDocumentsForEachPolicy: what holds the placeholder comes once for each policy, in its place, and everything else
+// once.
 func TestDocumentsForEachPolicy(t *testing.T) {
-	dir := fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: engine}\n---\napiVersion: x.example/v1\nkind: Rule\nmetadata: {name: r-$(TARE_POLICY)}\nspec: {says: $(TARE_NAMESPACE) $(TARE_POLICY)}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: last}\n")}}
+	dir := fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: " +
+		"engine}\n---\napiVersion: x.example/v1\nkind: Rule\nmetadata: {name: r-$(TARE_POLICY)}\nspec: {says: " +
+		"$(TARE_NAMESPACE) $(TARE_POLICY)}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: last}\n")}}
 	for n, want := range map[int][]string{
 		0: {"engine", "last"},
 		1: {"engine", "r-00001", "last"},
@@ -69,7 +77,8 @@ func TestDocumentsForEachPolicy(t *testing.T) {
 			t.Errorf("%d (-want +got):\n%s", n, diff)
 		}
 	}
-	if _, err := ReadManifests(dir, testScope(), mostObjects); err == nil || !strings.Contains(err.Error(), "a.yaml: document 2: more than") {
+	if _, err := ReadManifests(dir, testScope(), mostObjects); err == nil ||
+		!strings.Contains(err.Error(), "a.yaml: document 2: more than") {
 		t.Errorf("%d policies and two more objects: %v", mostObjects, err)
 	}
 }
@@ -130,18 +139,22 @@ func TestManifestsAreRefused(t *testing.T) {
 
 func TestFileProof(t *testing.T) {
 	s := testScope()
-	pod := []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: mine, namespace: other, labels: {app: bad}}\nspec: {containers: [{name: a, image: b}]}\n")
+	pod := []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: mine, namespace: other, labels: {app: bad}}\nspec: " +
+		"{containers: [{name: a, image: b}]}\n")
 	proof, err := FileProof(nil, pod, nil, 1, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(proof.Bad) != 1 || proof.Bad[0].Want != Denied || !strings.Contains(string(proof.Bad[0].Pod), `"namespace":"tare-r7f3a-1"`) || !strings.Contains(string(proof.Bad[0].Pod), `"app":"bad"`) {
+	if len(proof.Bad) != 1 || proof.Bad[0].Want != Denied ||
+		!strings.Contains(string(proof.Bad[0].Pod), `"namespace":"tare-r7f3a-1"`) ||
+		!strings.Contains(string(proof.Bad[0].Pod), `"app":"bad"`) {
 		t.Errorf("bad: %+v", proof.Bad)
 	}
 	if err := proof.Bad[0].Judge(403, []byte(deniedByQuota)); err != nil {
 		t.Errorf("a black box may deny in its own words: %v", err)
 	}
-	if proof, err = FileProof(pod, pod, nil, 1, s); err != nil || !strings.Contains(string(proof.Good.Pod), `"app":"bad"`) {
+	if proof, err = FileProof(pod, pod, nil, 1, s); err != nil ||
+		!strings.Contains(string(proof.Good.Pod), `"app":"bad"`) {
 		t.Errorf("good: %s %v", proof.Good.Pod, err)
 	}
 	if proof, err = FileProof(nil, pod, []string{"engine: ", "[$(TARE_NAMESPACE).$(TARE_POLICY)]"}, 2, s); err != nil {
@@ -153,12 +166,14 @@ func TestFileProof(t *testing.T) {
 	if err := proof.Bad[0].Judge(403, denial("engine: [tare-r7f3a-1.00001] no [tare-r7f3a-1.00002] no")); err != nil {
 		t.Errorf("both policies deny it: %v", err)
 	}
-	for _, message := range []string{"engine: [tare-r7f3a-1.00001] no", "engine: [tare-r7f3a-1.00002] no", "[tare-r7f3a-1.00001] [tare-r7f3a-1.00002]"} {
+	for _, message := range []string{"engine: [tare-r7f3a-1.00001] no", "engine: [tare-r7f3a-1.00002] no",
+		"[tare-r7f3a-1.00001] [tare-r7f3a-1.00002]"} {
 		if err := proof.Bad[0].Judge(403, denial(message)); err == nil {
 			t.Errorf("not all that must deny it do: %s", message)
 		}
 	}
-	for name, text := range map[string]string{"nothing": "", "two": string(pod) + "---\n" + string(pod), "no pod": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}"} {
+	for name, text := range map[string]string{"nothing": "", "two": string(pod) + "---\n" + string(pod),
+		"no pod": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}"} {
 		if _, err := FileProof(nil, []byte(text), nil, 1, s); err == nil {
 			t.Errorf("%s: taken for a pod", name)
 		}
@@ -169,9 +184,11 @@ func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\n# none\n---\napiVersion: v1\nkind: List\nitems: []\n",
 		`{"apiVersion":"v1","kind":"PodList","items":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":null}}]}`,
-		"apiVersion: v1\nkind: Pod\nmetadata: {name: $(TARE_NAMESPACE), labels: {a: b}}\nspec: {n: 1.5, m: 9223372036854775807}\n",
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: $(TARE_NAMESPACE), labels: {a: b}}\nspec: {n: 1.5, m: " +
+			"9223372036854775807}\n",
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: a$(TARE_POLICY)}\n",
-		"a: &a [x, x]\nb: *a\n", "---\n---", "metadata: 5\nkind: a\napiVersion: b", "\xff\xfe", "kind: List\napiVersion: v1\nitems: 5",
+		"a: &a [x, x]\nb: *a\n", "---\n---", "metadata: 5\nkind: a\napiVersion: b", "\xff\xfe",
+		"kind: List\napiVersion: v1\nitems: 5",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -197,7 +214,8 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzJudge(f *testing.F) {
-	for _, seed := range []string{deniedByVAP, deniedByWebhook, deniedByPSP, admittedMarked, admittedByPSP, `null`, `[]`, `{"metadata":[]}`} {
+	for _, seed := range []string{deniedByVAP, deniedByWebhook, deniedByPSP, admittedMarked, admittedByPSP, `null`, `[]`,
+		`{"metadata":[]}`} {
 		f.Add(201, []byte(seed))
 		f.Add(422, []byte(seed))
 	}

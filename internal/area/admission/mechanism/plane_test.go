@@ -30,7 +30,8 @@ type api struct {
 	client *http.Client
 }
 
-// startPlane starts a control plane without nodes. Without a binary there is nothing to test against; one that is named must work.
+// startPlane starts a control plane without nodes. Without a binary there is nothing to test against; one that is named
+// must work.
 func startPlane(t *testing.T, v plane.Version) *api {
 	t.Helper()
 	if testing.Short() {
@@ -42,7 +43,8 @@ func startPlane(t *testing.T, v plane.Version) *api {
 		if os.Getenv(variable) != "" {
 			t.Fatalf("%s names no control plane of version %s", variable, v)
 		}
-		t.Skipf("SKIPPED: no control plane %s here: nothing was proved. Build one (make plane), or name its binary in %s", v, variable)
+		t.Skipf("SKIPPED: no control plane %s here: nothing was proved. Build one (make plane), or name its binary in %s", v,
+			variable)
 	}
 	p, err := plane.Start(t.Context(), plane.Config{Binary: binary, Dir: t.TempDir(), PSP: v == plane.V124})
 	if err != nil {
@@ -63,7 +65,8 @@ func trusting(t *testing.T, ca []byte) *http.Client {
 	if !roots.AppendCertsFromPEM(ca) {
 		t.Fatal("the authority is no certificate")
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
@@ -97,7 +100,8 @@ func (a *api) create(o *unstructured.Unstructured, r schema.GroupVersionResource
 		a.t.Error(err)
 		return
 	}
-	if status, answer := a.send(a.plane.AdminToken, http.MethodPost, collection(r, o.GetNamespace()), body); status != http.StatusCreated {
+	if status, answer := a.send(a.plane.AdminToken, http.MethodPost, collection(r, o.GetNamespace()),
+		body); status != http.StatusCreated {
 		a.t.Errorf("create %s %s: status %d: %s", o.GetKind(), o.GetName(), status, answer)
 	}
 }
@@ -113,7 +117,8 @@ func collection(r schema.GroupVersionResource, namespace string) string {
 	return path + "/" + r.Resource
 }
 
-// namespace creates a namespace with the service account that pods run as, and a caller who may create and update pods in it.
+// namespace creates a namespace with the service account that pods run as, and a caller who may create and update pods
+// in it.
 func (a *api) namespace(name string, labels map[string]string) {
 	object := func(text string, args ...any) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
@@ -125,7 +130,8 @@ func (a *api) namespace(name string, labels map[string]string) {
 	ns := object(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name)
 	ns.SetLabels(labels)
 	a.create(ns, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
-	a.create(object(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default","namespace":%q}}`, name), schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"})
+	a.create(object(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default","namespace":%q}}`, name),
+		schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"})
 	rbac := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 	a.create(object(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"caller","namespace":%q},
 		"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["create","update","get","delete"]}]}`, name), rbac)

@@ -11,8 +11,10 @@ const MostPolicies = 99_999
 // Population is the geometry of the policies: how many exist, how many of them are bound to the run's namespace, and
 // how many of those apply to its pods. Counts are literal (0 is none); Default returns the usual ones.
 type Population struct {
-	Total   int // policies that exist
-	Bound   int // of these: those with a binding (PSP: those that the pods' creators may use; webhooks: those that select the run's namespace)
+	Total int // policies that exist
+	// of these: those with a binding (PSP: those that the pods' creators may use; webhooks: those that select the run's
+	// namespace)
+	Bound   int
 	Useable int // of these: those relevant to the pod (PSP: those that allow it)
 
 	Position   Position    // PSP only
@@ -60,7 +62,8 @@ func Check(k Kind, p Population) error {
 	if !k.Known() {
 		return refuse("mechanism", fmt.Sprintf("%q is not known", k), "write one of "+list(Kinds()))
 	}
-	for _, check := range []func(Kind, Population) error{checkLevel, checkCounts, checkPosition, checkBindings, checkIrrelevance} {
+	for _, check := range []func(Kind, Population) error{checkLevel, checkCounts, checkPosition, checkBindings,
+		checkIrrelevance} {
 		if err := check(k, p); err != nil {
 			return err
 		}
@@ -71,9 +74,11 @@ func Check(k Kind, p Population) error {
 func checkLevel(k Kind, p Population) error {
 	switch {
 	case k == PSA && p.Level != Privileged && p.Level != Baseline && p.Level != Restricted:
-		return refuse("level", fmt.Sprintf("%q is no level of the Pod Security Standards", p.Level), "write privileged, baseline or restricted")
+		return refuse("level", fmt.Sprintf("%q is no level of the Pod Security Standards", p.Level),
+			"write privileged, baseline or restricted")
 	case k != PSA && p.Level != "":
-		return refuse("level", fmt.Sprintf("%s has no levels, Pod Security Admission has", k), "leave it out, or write mechanism: psa")
+		return refuse("level", fmt.Sprintf("%s has no levels, Pod Security Admission has", k),
+			"leave it out, or write mechanism: psa")
 	}
 	return nil
 }
@@ -85,18 +90,23 @@ func checkCounts(k Kind, p Population) error {
 	case !k.Populated():
 		return nil
 	case p.Total < 1:
-		return refuse("total", fmt.Sprintf("%d policies of kind %s are no mechanism", p.Total, k), "write 1 or more, or mechanism: none")
+		return refuse("total", fmt.Sprintf("%d policies of kind %s are no mechanism", p.Total, k),
+			"write 1 or more, or mechanism: none")
 	case p.Total > MostPolicies:
-		return refuse("total", fmt.Sprintf("%d is more than can be named", p.Total), fmt.Sprintf("write %d or less", MostPolicies))
+		return refuse("total", fmt.Sprintf("%d is more than can be named", p.Total),
+			fmt.Sprintf("write %d or less", MostPolicies))
 	case p.Bound < 0 || p.Useable < 0:
 		return refuse("bound", "a count is not negative", "write 0 or more")
 	case p.Bound > p.Total:
-		return refuse("bound", fmt.Sprintf("%d of %d policies cannot be bound", p.Bound, p.Total), fmt.Sprintf("write bound: %d or less, or total: %d", p.Total, p.Bound))
+		return refuse("bound", fmt.Sprintf("%d of %d policies cannot be bound", p.Bound, p.Total),
+			fmt.Sprintf("write bound: %d or less, or total: %d", p.Total, p.Bound))
 	case p.Useable > p.Bound:
-		return refuse("useable", fmt.Sprintf("%d of %d bound policies cannot be useable: one that is not bound is never relevant", p.Useable, p.Bound),
+		return refuse("useable", fmt.Sprintf("%d of %d bound policies cannot be useable: one that is not bound is never "+
+			"relevant", p.Useable, p.Bound),
 			fmt.Sprintf("write useable: %d or less, or bound: %d", p.Bound, p.Useable))
 	case k == PSP && p.Useable == 0:
-		return refuse("useable", "with no policy that allows the pod, every pod is denied and nothing is measured", "write useable: 1")
+		return refuse("useable", "with no policy that allows the pod, every pod is denied and nothing is measured",
+			"write useable: 1")
 	}
 	return nil
 }
@@ -110,9 +120,11 @@ func checkPosition(k Kind, p Population) error {
 	case !k.Populated():
 		return refuse("position", fmt.Sprintf("%s has no policies that could stand before others", k), "leave it out")
 	case k == Webhook:
-		return refuse("position", "validating webhooks are all called at the same time: none stands before another", "leave it out; useable: N says how many are called")
+		return refuse("position", "validating webhooks are all called at the same time: none stands before another",
+			"leave it out; useable: N says how many are called")
 	case k != PSP:
-		return refuse("position", fmt.Sprintf("every relevant policy of kind %s is evaluated, wherever the one that decides stands", k),
+		return refuse("position", fmt.Sprintf("every relevant policy of kind %s is evaluated, wherever the one that "+
+			"decides stands", k),
 			"leave it out; useable: N says how many are relevant")
 	}
 	return nil
@@ -125,7 +137,8 @@ func checkBindings(k Kind, p Population) error {
 	case p.Bindings != One && p.Bindings != Each:
 		return refuse("bindings", fmt.Sprintf("%q is not known", p.Bindings), "write one or each")
 	case k == VAP || k == MAP:
-		return refuse("bindings", fmt.Sprintf("a binding of kind %s names one policy, so there is always one for each", k), "leave it out; bound: N says how many there are")
+		return refuse("bindings", fmt.Sprintf("a binding of kind %s names one policy, so there is always one for each", k),
+			"leave it out; bound: N says how many there are")
 	case k != PSP:
 		return refuse("bindings", fmt.Sprintf("%s has no bindings", k), "leave it out")
 	}
@@ -144,12 +157,15 @@ func checkIrrelevance(k Kind, p Population) error {
 	case !k.Populated():
 		return refuse("irrelevant", fmt.Sprintf("%s has no policies that could be irrelevant", k), "leave it out")
 	case k == PSP && cel:
-		return refuse("irrelevant", "a PodSecurityPolicy has no "+words(p.Irrelevant)+": every one is tried on every pod", "write rejects or unauthorized")
+		return refuse("irrelevant", "a PodSecurityPolicy has no "+words(p.Irrelevant)+": every one is tried on every pod",
+			"write rejects or unauthorized")
 	case k != PSP && psp:
-		return refuse("irrelevant", fmt.Sprintf("%s is about PodSecurityPolicy: one that rejects in kind %s decides", p.Irrelevant, k),
+		return refuse("irrelevant", fmt.Sprintf("%s is about PodSecurityPolicy: one that rejects in kind %s decides",
+			p.Irrelevant, k),
 			"write namespace-selector, match-conditions or resource-rule")
 	case p.Irrelevant == Unauthorized && p.Bound == p.Total:
-		return refuse("irrelevant", "unauthorized is about policies that are not bound, and all are", fmt.Sprintf("write bound: %d, or irrelevant: rejects", p.Useable))
+		return refuse("irrelevant", "unauthorized is about policies that are not bound, and all are",
+			fmt.Sprintf("write bound: %d, or irrelevant: rejects", p.Useable))
 	}
 	return nil
 }

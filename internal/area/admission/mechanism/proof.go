@@ -31,8 +31,9 @@ type Probe struct {
 
 // Proof proves that a population is in force, and nothing else is.
 type Proof struct {
-	Bad  []Probe // pods that the mechanism must deny or, if it denies none, must admit, which proves that nothing else denies them
-	Good Probe   // the measured pod: it must be admitted, with the mechanism's mutations
+	// pods that the mechanism must deny or, if it denies none, must admit, which proves that nothing else denies them
+	Bad  []Probe
+	Good Probe // the measured pod: it must be admitted, with the mechanism's mutations
 	// Count, if not nil, counts evaluations.
 	Count *Count
 }
@@ -66,7 +67,8 @@ func Prove(k Kind, p Population, s Scope) Proof {
 		proof.Bad = []Probe{admitted(s, "bad", "a policy that mutates denies nothing", Pod{Privileged: true})}
 		mutations(&proof.Bad[0], policies, number)
 	case PSP:
-		proof.Bad = []Probe{denied(s, "bad", "no policy allows a privileged container", Pod{Privileged: true}, "PodSecurityPolicy: unable to admit pod")}
+		proof.Bad = []Probe{denied(s, "bad", "no policy allows a privileged container", Pod{Privileged: true},
+			"PodSecurityPolicy: unable to admit pod")}
 		proof.Good.Annotations = map[string]string{"kubernetes.io/psp": withRole(policies, Relevant)[0].Name}
 	case PSA:
 		proof.Bad = []Probe{proveLevel(p.Level, s)}
@@ -93,7 +95,8 @@ func proveLevel(level string, s Scope) Probe {
 	if level == Privileged {
 		return admitted(s, "bad", "the privileged level denies nothing", Pod{Privileged: true})
 	}
-	return denied(s, "bad", "the level denies a privileged container", Pod{Privileged: true}, fmt.Sprintf("violates PodSecurity %q", level+":latest"), "privileged")
+	return denied(s, "bad", "the level denies a privileged container", Pod{Privileged: true},
+		fmt.Sprintf("violates PodSecurity %q", level+":latest"), "privileged")
 }
 
 // mutations requires the marks of all relevant policies and of no other: the sum of their values; nothing if there is
@@ -148,7 +151,8 @@ func proveDenials(k Kind, s Scope, policies []Policy) ([]Probe, *Count) {
 	}
 	for _, other := range []Role{Irrelevant, Unbound} {
 		for _, one := range sample(withRole(policies, other)) {
-			probes = append(probes, admitted(s, "spared-"+one.Short, one.Short+" is not evaluated", Pod{Labels: map[string]string{DenyLabel: one.Short}}))
+			probes = append(probes, admitted(s, "spared-"+one.Short, one.Short+" is not evaluated",
+				Pod{Labels: map[string]string{DenyLabel: one.Short}}))
 		}
 	}
 	return probes, count

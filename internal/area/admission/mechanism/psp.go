@@ -20,7 +20,8 @@ func renderPSP(p Population, s Scope) []*unstructured.Unstructured {
 		}
 	}
 	if p.Bindings != Each {
-		return append(out, useRole(s, s.Namespace+".bound", names(bound, len(bound) == len(all))), useBinding(s, s.Namespace+".bound"))
+		return append(out, useRole(s, s.Namespace+".bound", names(bound, len(bound) == len(all))),
+			useBinding(s, s.Namespace+".bound"))
 	}
 	for _, one := range bound {
 		out = append(out, useRole(s, one.Name, []any{one.Name}))
@@ -46,7 +47,8 @@ func names(policies []Policy, every bool) []any {
 // podSecurityPolicy allows pods without special requests, or rejects every pod.
 func podSecurityPolicy(p Population, s Scope, one Policy) *unstructured.Unstructured {
 	spec := map[string]any{
-		"privileged": false, "allowPrivilegeEscalation": false, "requiredDropCapabilities": []any{"ALL"}, "hostNetwork": false, "hostIPC": false, "hostPID": false,
+		"privileged": false, "allowPrivilegeEscalation": false, "requiredDropCapabilities": []any{"ALL"},
+		"hostNetwork": false, "hostIPC": false, "hostPID": false,
 		"seLinux": anyRule(), "supplementalGroups": anyRule(), "fsGroup": anyRule(), "readOnlyRootFilesystem": false,
 	}
 	allows := one.Role == Relevant || (one.Role == Unbound && p.Irrelevant == Unauthorized)
@@ -66,8 +68,9 @@ func anyRule() map[string]any { return map[string]any{"rule": "RunAsAny"} }
 // account's token.
 func allowNone() map[string]any {
 	return map[string]any{
-		"volumes":   []any{},
-		"runAsUser": map[string]any{"rule": "MustRunAs", "ranges": []any{map[string]any{"min": int64(60000), "max": int64(60000)}}},
+		"volumes": []any{},
+		"runAsUser": map[string]any{"rule": "MustRunAs",
+			"ranges": []any{map[string]any{"min": int64(60000), "max": int64(60000)}}},
 	}
 }
 

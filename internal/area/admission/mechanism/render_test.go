@@ -23,11 +23,13 @@ var goldens = map[string]struct {
 	kind Kind
 	p    Population
 }{
-	"none":                   {None, Population{}},
-	"psa":                    {PSA, Default(PSA, 0)},
-	"psp-one":                {PSP, Population{Total: 3, Bound: 2, Useable: 1, Position: Last, Bindings: One, Irrelevant: Rejects}},
-	"psp-all-bound":          {PSP, Default(PSP, 2)},
-	"psp-each-first":         {PSP, Population{Total: 3, Bound: 2, Useable: 1, Position: First, Bindings: Each, Irrelevant: Unauthorized}},
+	"none": {None, Population{}},
+	"psa":  {PSA, Default(PSA, 0)},
+	"psp-one": {PSP, Population{Total: 3, Bound: 2, Useable: 1, Position: Last, Bindings: One,
+		Irrelevant: Rejects}},
+	"psp-all-bound": {PSP, Default(PSP, 2)},
+	"psp-each-first": {PSP, Population{Total: 3, Bound: 2, Useable: 1, Position: First, Bindings: Each,
+		Irrelevant: Unauthorized}},
 	"vap":                    {VAP, Population{Total: 3, Bound: 2, Useable: 1, Irrelevant: NamespaceSelector}},
 	"vap-match-conditions":   {VAP, Population{Total: 2, Bound: 2, Useable: 1, Irrelevant: MatchConditions}},
 	"vap-resource-rule":      {VAP, Population{Total: 2, Bound: 2, Useable: 1, Irrelevant: ResourceRule}},
@@ -77,7 +79,8 @@ func writeYAML(t *testing.T, out *bytes.Buffer, v any) {
 	out.Write(text)
 }
 
-// TestRenderedObjectsAreOfTheAPI decodes strictly: a field that the API does not have would be dropped by a server, without a word.
+// TestRenderedObjectsAreOfTheAPI decodes strictly: a field that the API does not have would be dropped by a server,
+// without a word.
 func TestRenderedObjectsAreOfTheAPI(t *testing.T) {
 	types := map[string]func() any{
 		"ValidatingAdmissionPolicy":        func() any { return new(registrationv1.ValidatingAdmissionPolicy) },

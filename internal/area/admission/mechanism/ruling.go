@@ -24,11 +24,12 @@ const (
 // names the source: later words may quote the request. It does not allocate.
 //
 // The sources and their codes (k8s.io/apiserver 1.24 to 1.36):
-//   - a webhook that denies: any code from 400 that it sets, 400 if it sets none. Above 499, and with 408 and 429, it reports its own trouble.
+//   - a webhook that denies: any code from 400 that it sets, 400 if it sets none. Above 499, and with 408 and 429, it
+//     reports a failure of its own.
 //   - a webhook that cannot be called, with failurePolicy Fail: 500, "failed calling webhook".
-//   - a ValidatingAdmissionPolicy: 403, 413 or 422, as it says; 422 where its expression fails, with failurePolicy Fail.
-//   - a plugin of the API server: 403. Plugins that deny by a policy are listed in deniers; others, such as that of service accounts, deny for
-//     reasons of their own, or because they are not ready.
+//   - a ValidatingAdmissionPolicy: 403, 413 or 422, as it says; 422 if its expression fails, with failurePolicy Fail.
+//   - a plugin of the API server: 403. Plugins that deny by a policy are listed in deniers; others, such as that of
+//     service accounts, deny for other reasons, or because they are not ready.
 func RulingOf(code int, body []byte) Ruling {
 	if code < 400 {
 		return NoRuling
@@ -40,7 +41,8 @@ func RulingOf(code int, body []byte) Ruling {
 	if said, ok := bytes.CutPrefix(s.message, []byte(`admission webhook \"`)); ok {
 		return ofWebhook(code, said)
 	}
-	if code == http.StatusInternalServerError && bytes.HasPrefix(s.message, []byte(`Internal error occurred: failed calling webhook \"`)) {
+	if code == http.StatusInternalServerError &&
+		bytes.HasPrefix(s.message, []byte(`Internal error occurred: failed calling webhook \"`)) {
 		return PolicyFailed
 	}
 	if said, ok := afterForbidden(s.message); ok {
@@ -109,7 +111,8 @@ func ofPlugin(code int, said []byte) Ruling {
 
 // undecided are the beginnings of messages about a ValidatingAdmissionPolicy that could not be evaluated.
 var undecided = [][]byte{
-	[]byte("expression '"), []byte("[expression '"), []byte("valueExpression '"), []byte("compilation error: "), []byte("failed messageExpression: "),
+	[]byte("expression '"), []byte("[expression '"), []byte("valueExpression '"), []byte("compilation error: "),
+	[]byte("failed messageExpression: "),
 	[]byte("failed to configure "), []byte("validation failed due to running out of cost budget"),
 }
 

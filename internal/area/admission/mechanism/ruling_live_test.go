@@ -176,7 +176,8 @@ func (a *api) refusals() {
 	}
 	core.Resource = "limitranges"
 	a.put(core, `{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: tare-limits}, spec: {limits: [{type: Container, max: {cpu: "1"}}]}}`)
-	if code, body := a.send(a.plane.AdminToken, http.MethodDelete, "/api/v1/namespaces/tare-ends", nil); code != http.StatusOK {
+	if code, body := a.send(a.plane.AdminToken, http.MethodDelete, "/api/v1/namespaces/tare-ends",
+		nil); code != http.StatusOK {
 		a.t.Fatalf("%d %s", code, body)
 	}
 	a.expressions()
@@ -218,10 +219,12 @@ func (a *api) expressions() {
 			`matchConditions: [{name: c, expression: "object.metadata.annotations['x'] == 'y'"}], validations: [{expression: "false"}]`, "",
 		},
 		"cel-parameter-is-missing": {
-			param + `validations: [{expression: "false"}]`, `paramRef: {name: nowhere, namespace: tare-refused, parameterNotFoundAction: Deny}, `,
+			param + `validations: [{expression: "false"}]`,
+			`paramRef: {name: nowhere, namespace: tare-refused, parameterNotFoundAction: Deny}, `,
 		},
 	} {
-		vap := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+		vap := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
+			Resource: "validatingadmissionpolicies"}
 		a.put(vap, `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: `+name+`}, spec: {failurePolicy: Fail,
 			matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}, `+c.policy+`}}`)
 		vap.Resource = "validatingadmissionpolicybindings"
@@ -237,18 +240,21 @@ func (a *api) webhooks() {
 	a.t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	for name, c := range map[string]struct{ url, more string }{
-		"webhook-sets-no-code":    {url: server.URL + `/{"message":"no pods"}`},
-		"webhook-says-nothing":    {url: server.URL + `/{}`},
-		"webhook-says-403":        {url: server.URL + `/{"message":"no pods","reason":"Forbidden","code":403}`},
-		"webhook-says-500":        {url: server.URL + `/{"message":"no such key","code":500}`},
-		"webhook-says-429":        {url: server.URL + `/{"message":"later","reason":"TooManyRequests","code":429}`},
-		"webhook-answers-502":     {url: server.URL + `/`},
-		"webhook-is-away":         {url: "https://127.0.0.1:1/"},
-		"webhook-condition-fails": {server.URL + `/{}`, `, matchConditions: [{name: c, expression: "object.metadata.annotations['x'] == 'y'"}]`},
+		"webhook-sets-no-code": {url: server.URL + `/{"message":"no pods"}`},
+		"webhook-says-nothing": {url: server.URL + `/{}`},
+		"webhook-says-403":     {url: server.URL + `/{"message":"no pods","reason":"Forbidden","code":403}`},
+		"webhook-says-500":     {url: server.URL + `/{"message":"no such key","code":500}`},
+		"webhook-says-429":     {url: server.URL + `/{"message":"later","reason":"TooManyRequests","code":429}`},
+		"webhook-answers-502":  {url: server.URL + `/`},
+		"webhook-is-away":      {url: "https://127.0.0.1:1/"},
+		"webhook-condition-fails": {server.URL +
+			`/{}`, `, matchConditions: [{name: c, expression: "object.metadata.annotations['x'] == 'y'"}]`},
 	} {
-		a.put(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+		a.put(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
+			Resource: "validatingwebhookconfigurations"},
 			fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: %s}, webhooks: [{name: %s.example.com,
-			failurePolicy: Fail, admissionReviewVersions: [v1], clientConfig: {url: %q, caBundle: %s}, objectSelector: {matchLabels: {case: %s}},
+			failurePolicy: Fail, admissionReviewVersions: [v1], clientConfig: {url: %q, caBundle: %s},
+			objectSelector: {matchLabels: {case: %s}},
 			rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}], sideEffects: None%s}]}`,
 				name, name, c.url, base64.StdEncoding.EncodeToString(authority), name, c.more))
 	}

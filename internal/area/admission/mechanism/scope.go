@@ -33,7 +33,9 @@ const nameLabel = "kubernetes.io/metadata.name"
 type Scope struct {
 	Run       string // value of RunLabel
 	Namespace string // the only namespace in which anything may act
-	Caller    string // PSP: the user who creates pods and may use the bound policies, as may the namespace's service accounts. Empty: all authenticated
+	// PSP: the user who creates pods and may use the bound policies, as may the namespace's service accounts. Empty: all
+	// authenticated
+	Caller string
 	// WebhookURL is the base of the reference webhook's address from the API server: "https://127.0.0.1:34567"; CABundle
 	// is the authority of its certificate, in PEM. Only for kinds that need it.
 	WebhookURL string
@@ -73,7 +75,8 @@ func (s Scope) elsewhere() map[string]any { return selectNamespace(s.nowhere()) 
 func (s Scope) nowhere() string { return s.Namespace + ".elsewhere" }
 
 func selectNamespace(name string) map[string]any {
-	return map[string]any{"matchExpressions": []any{map[string]any{"key": nameLabel, "operator": "In", "values": []any{name}}}}
+	return map[string]any{"matchExpressions": []any{map[string]any{"key": nameLabel, "operator": "In",
+		"values": []any{name}}}}
 }
 
 // object returns an object of the given kind with this run's labels.
@@ -90,9 +93,11 @@ func (s Scope) object(apiVersion, kind, name string, body map[string]any) *unstr
 // only through a binding. It is false for unknown objects.
 func Confined(o *unstructured.Unstructured, namespace string) bool {
 	switch o.GroupVersionKind().GroupKind().String() {
-	case "ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding.admissionregistration.k8s.io":
+	case "ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io",
+		"MutatingAdmissionPolicyBinding.admissionregistration.k8s.io":
 		return confinedSelector(o.Object, namespace, "spec", "matchResources", "namespaceSelector")
-	case "ValidatingWebhookConfiguration.admissionregistration.k8s.io", "MutatingWebhookConfiguration.admissionregistration.k8s.io":
+	case "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
+		"MutatingWebhookConfiguration.admissionregistration.k8s.io":
 		hooks, found, err := unstructured.NestedSlice(o.Object, "webhooks")
 		if err != nil || !found {
 			return err == nil
@@ -101,7 +106,8 @@ func Confined(o *unstructured.Unstructured, namespace string) bool {
 			hook, ok := h.(map[string]any)
 			return !ok || !confinedSelector(hook, namespace, "namespaceSelector")
 		})
-	case "ValidatingAdmissionPolicy.admissionregistration.k8s.io", "MutatingAdmissionPolicy.admissionregistration.k8s.io", "PodSecurityPolicy.policy":
+	case "ValidatingAdmissionPolicy.admissionregistration.k8s.io", "MutatingAdmissionPolicy.admissionregistration.k8s.io",
+		"PodSecurityPolicy.policy":
 		return true // effective only through a binding
 	}
 	return o.GetNamespace() == namespace && namespace != ""

@@ -38,7 +38,8 @@ func dial(c Config) (*client, error) {
 	if err := checkLoopback(cfg.Host); err != nil {
 		return nil, err
 	}
-	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } // loopback is reached directly, whatever proxy the environment names
+	// loopback is reached directly, whatever proxy the environment names
+	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	cfg.QPS = -1
 	cfg.UserAgent = "tare-simulated-nodes"
 	cfg.ContentType, cfg.AcceptContentTypes = protobuf, protobuf+",application/json"
@@ -53,7 +54,8 @@ func dial(c Config) (*client, error) {
 	}
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	out := &client{}
-	for gv, at := range map[schema.GroupVersion]**rest.RESTClient{corev1.SchemeGroupVersion: &out.core, coordinationv1.SchemeGroupVersion: &out.coordination} {
+	for gv, at := range map[schema.GroupVersion]**rest.RESTClient{corev1.SchemeGroupVersion: &out.core,
+		coordinationv1.SchemeGroupVersion: &out.coordination} {
 		one := rest.CopyConfig(cfg)
 		one.GroupVersion, one.APIPath = &gv, "/apis"
 		if gv.Group == "" {
@@ -69,7 +71,8 @@ func dial(c Config) (*client, error) {
 // codecs knows the types of the two groups only: all of Kubernetes would take tens of megabytes.
 func codecs() (serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, metav1.AddMetaToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme,
+		metav1.AddMetaToScheme} {
 		if err := add(scheme); err != nil {
 			return serializer.CodecFactory{}, fmt.Errorf("register types: %w", err)
 		}
@@ -97,7 +100,8 @@ func checkLoopback(server string) error {
 	}
 	addr, err := netip.ParseAddr(u.Hostname())
 	if err != nil || !addr.Unmap().IsLoopback() {
-		return fmt.Errorf("server %s is not a loopback address: simulated nodes would attract the real pods of a real cluster", server)
+		return fmt.Errorf("server %s is not a loopback address: simulated nodes would attract the real pods of a real "+
+			"cluster", server)
 	}
 	return nil
 }
@@ -113,7 +117,8 @@ func (f *fleet) checkOthers(ctx context.Context) error {
 		return fmt.Errorf("look for other nodes: %w", err)
 	}
 	if len(list.Items) > 0 {
-		return fmt.Errorf("the cluster has a node %s that is not simulated: simulated nodes would attract its pods", list.Items[0].Name)
+		return fmt.Errorf("the cluster has a node %s that is not simulated: simulated nodes would attract its pods",
+			list.Items[0].Name)
 	}
 	return nil
 }

@@ -22,7 +22,8 @@ import (
 	"tare/internal/clock"
 )
 
-// api is a server that keeps nodes and leases, and notes what is asked of it. It reads protobuf, as kubelets write it, and answers JSON.
+// api is a server that keeps nodes and leases, and notes what is asked of it. It reads protobuf, as kubelets write it,
+// and answers JSON.
 type api struct {
 	t      *testing.T
 	server *httptest.Server
@@ -43,7 +44,8 @@ func newAPI(t *testing.T) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &api{t: t, decode: c.UniversalDeserializer(), nodes: map[string]*corev1.Node{}, leases: map[string]*coordinationv1.Lease{}}
+	a := &api{t: t, decode: c.UniversalDeserializer(), nodes: map[string]*corev1.Node{},
+		leases: map[string]*coordinationv1.Lease{}}
 	a.server = httptest.NewTLSServer(a)
 	t.Cleanup(a.server.Close)
 	return a
@@ -108,7 +110,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// pods are none, and there will be none.
+// pods lists no pods, and never sends events.
 func (a *api) pods(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	w.Header().Set("Content-Type", "application/json")
@@ -128,14 +130,16 @@ func (a *api) pods(w http.ResponseWriter, r *http.Request) {
 		}
 		<-r.Context().Done()
 	default:
-		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 		_ = json.NewEncoder(w).Encode(list)
 	}
 }
 
 func refuse(w http.ResponseWriter, code int) {
 	reasons := map[int]metav1.StatusReason{
-		404: metav1.StatusReasonNotFound, 409: metav1.StatusReasonConflict, 403: metav1.StatusReasonForbidden, 500: metav1.StatusReasonInternalError,
+		404: metav1.StatusReasonNotFound, 409: metav1.StatusReasonConflict, 403: metav1.StatusReasonForbidden,
+		500: metav1.StatusReasonInternalError,
 		401: metav1.StatusReasonUnauthorized, 410: metav1.StatusReasonAlreadyExists,
 	}
 	reason := reasons[code]
@@ -144,7 +148,8 @@ func refuse(w http.ResponseWriter, code int) {
 	}
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Reason: reason, Message: "no",
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code),
+		Reason: reason, Message: "no",
 	})
 }
 

@@ -144,7 +144,8 @@ func (f *fleet) postStatus(ctx context.Context, n *node, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("encode the status: %w", err)
 	}
-	err = f.client.core.Patch(types.StrategicMergePatchType).Resource("nodes").Name(n.name).SubResource("status").Body(body).Do(ctx).Error()
+	err = f.client.core.Patch(types.StrategicMergePatchType).Resource("nodes").Name(n.name).SubResource("status").Body(
+		body).Do(ctx).Error()
 	if err != nil {
 		return fmt.Errorf("post the status: %w", err)
 	}

@@ -51,10 +51,14 @@ func TestConfigsThatAreRefused(t *testing.T) {
 // Simulated nodes on a real cluster would attract real pods: nothing that is not on loopback by number is ever asked.
 func TestOnlyLoopback(t *testing.T) {
 	for server, ok := range map[string]bool{
-		"https://127.0.0.1:6443": true, "https://127.8.9.10:1": true, "https://[::1]:6443": true, "https://[::ffff:127.0.0.1]:6443": true,
-		"https://10.0.0.1:6443": false, "https://192.168.1.1": false, "https://localhost:6443": false, "https://kubernetes.default": false,
-		"https://127.0.0.1.example.org": false, "https://0.0.0.0:6443": false, "": false, "https://[::]:1": false, "127.0.0.1:6443": false,
-		"https://127.0.0.1@example.org": false, "https://example.org#127.0.0.1": false, "https://[fe80::1%25lo]:1": false, "https://2130706433": false,
+		"https://127.0.0.1:6443": true, "https://127.8.9.10:1": true, "https://[::1]:6443": true,
+		"https://[::ffff:127.0.0.1]:6443": true,
+		"https://10.0.0.1:6443":           false, "https://192.168.1.1": false, "https://localhost:6443": false,
+		"https://kubernetes.default":    false,
+		"https://127.0.0.1.example.org": false, "https://0.0.0.0:6443": false, "": false, "https://[::]:1": false,
+		"127.0.0.1:6443":                false,
+		"https://127.0.0.1@example.org": false, "https://example.org#127.0.0.1": false, "https://[fe80::1%25lo]:1": false,
+		"https://2130706433": false,
 	} {
 		if err := checkLoopback(server); (err == nil) != ok {
 			t.Errorf("%q: %v", server, err)
@@ -68,7 +72,8 @@ func TestOnlyLoopback(t *testing.T) {
 
 // FuzzLoopback: what is accepted is dialled at a loopback address.
 func FuzzLoopback(f *testing.F) {
-	for _, s := range []string{"https://127.0.0.1:6443", "https://[::1]", "https://10.1.1.1", "https://127.0.0.1@10.1.1.1/", "//127.0.0.1", "https://[::ffff:10.0.0.1]", "http://127.1"} {
+	for _, s := range []string{"https://127.0.0.1:6443", "https://[::1]", "https://10.1.1.1",
+		"https://127.0.0.1@10.1.1.1/", "//127.0.0.1", "https://[::ffff:10.0.0.1]", "http://127.1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, server string) {
@@ -129,7 +134,8 @@ func TestRegistration(t *testing.T) {
 		case n.Status.Allocatable.Pods().Value() != defaultMostPods:
 			t.Errorf("%s has room for %v pods", name, n.Status.Allocatable.Pods())
 		}
-		if l := a.leases[name]; l == nil || *l.Spec.HolderIdentity != name || *l.Spec.LeaseDurationSeconds != 40 || l.Spec.RenewTime.IsZero() {
+		if l := a.leases[name]; l == nil || *l.Spec.HolderIdentity != name || *l.Spec.LeaseDurationSeconds != 40 ||
+			l.Spec.RenewTime.IsZero() {
 			t.Errorf("lease of %s: %+v", name, l)
 		}
 	}
@@ -142,7 +148,8 @@ func TestRegistration(t *testing.T) {
 	if err := g.registerAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(a.nodes["tare-node-00003"].Spec.Taints) != 0 || a.count(http.MethodPatch, "/status") != 30 || a.count(http.MethodPut, "") != 30 {
+	if len(a.nodes["tare-node-00003"].Spec.Taints) != 0 || a.count(http.MethodPatch, "/status") != 30 ||
+		a.count(http.MethodPut, "") != 30 {
 		t.Errorf("%d status posts, %d renewals", a.count(http.MethodPatch, "/status"), a.count(http.MethodPut, ""))
 	}
 }
@@ -155,7 +162,8 @@ func TestRegistrationFailsAndIsRepeated(t *testing.T) {
 		}
 		return 0
 	})
-	if err := a.fleet(50, clock.System{}).registerAll(t.Context()); err == nil || !contains(err.Error(), "register node tare-node-", "create") {
+	if err := a.fleet(50, clock.System{}).registerAll(t.Context()); err == nil ||
+		!contains(err.Error(), "register node tare-node-", "create") {
 		t.Error(err)
 	}
 	if n := a.count(http.MethodPost, ""); n > 2*registrars {
@@ -262,7 +270,8 @@ func TestRenewal(t *testing.T) {
 		{"a time without a lease", 3 * leaseEvery, nil, []string{status, lease}},
 		{"the status is due", statusEvery, func() { n.renewed = k.Now().Add(statusEvery) }, []string{lease}},
 		{"now", leaseEvery, nil, []string{status, lease}},
-		{"somebody deleted the node", 3 * leaseEvery, func() { delete(a.nodes, n.name) }, []string{status, clean, lend, create, lease, lease}},
+		{"somebody deleted the node", 3 * leaseEvery, func() { delete(a.nodes, n.name) },
+			[]string{status, clean, lend, create, lease, lease}},
 	} {
 		if c.prepare != nil {
 			c.prepare()

@@ -54,8 +54,10 @@ var _ cache.ReflectorStore = (*pods)(nil)
 
 func newPods(c *client, nodes map[string]bool, latency time.Duration, k clock.Clock, log *slog.Logger) *pods {
 	return &pods{
-		client: c, nodes: nodes, latency: latency, clock: k, log: log, listed: make(chan struct{}), known: map[types.NamespacedName]*pod{},
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](10*time.Millisecond, 2*time.Second)),
+		client: c, nodes: nodes, latency: latency, clock: k, log: log, listed: make(chan struct{}),
+		known: map[types.NamespacedName]*pod{},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](
+			10*time.Millisecond, 2*time.Second)),
 	}
 }
 
@@ -278,6 +280,7 @@ func (p *pods) start(ctx context.Context, key types.NamespacedName, one *pod) er
 	if err != nil {
 		return err
 	}
-	return p.client.core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(key.Name).SubResource("status").
+	return p.client.core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(
+		key.Name).SubResource("status").
 		Body(body).Do(ctx).Error()
 }

@@ -62,7 +62,8 @@ func TestPodsAreDriven(t *testing.T) {
 		bound("ends", "u2", deleted),
 		bound("elsewhere", "u3", func(p *corev1.Pod) { p.Spec.NodeName = "worker-1" }),
 		bound("running", "u4", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
-		bound("confirmed", "u5", func(p *corev1.Pod) { deleted(p); p.DeletionGracePeriodSeconds = &zero }), // a finalizer holds it
+		// a finalizer holds it
+		bound("confirmed", "u5", func(p *corev1.Pod) { deleted(p); p.DeletionGracePeriodSeconds = &zero }),
 		bound("failed", "u6", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
 	} {
 		if err := p.Add(one); err != nil {
@@ -122,7 +123,8 @@ func TestFailuresAreRepeated(t *testing.T) {
 		}
 		return true
 	})
-	if got := [3]int{a.count(http.MethodPatch, "busy/status"), a.count(http.MethodPatch, "conflict/status"), a.count(http.MethodPatch, "gone/status")}; got != [3]int{4, 3, 1} {
+	if got := [3]int{a.count(http.MethodPatch, "busy/status"), a.count(http.MethodPatch, "conflict/status"),
+		a.count(http.MethodPatch, "gone/status")}; got != [3]int{4, 3, 1} {
 		t.Errorf("tries %v, want 4, 3 and 1", got)
 	}
 }
@@ -145,7 +147,8 @@ func TestListsReplaceWhatIsKnown(t *testing.T) {
 	a := newAPI(t)
 	p := driven(t, a)
 	for i := range 10 {
-		if err := p.Add(bound(fmt.Sprint("p", i), fmt.Sprint(i), func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })); err != nil {
+		if err := p.Add(bound(fmt.Sprint("p", i), fmt.Sprint(i),
+			func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +211,8 @@ func TestRunningStatus(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	now := time.Unix(1700000000, 5e8)
 	pod := newPod(bound("p", "u1", func(p *corev1.Pod) {
-		p.Spec.InitContainers = []corev1.Container{{Name: "once", Image: "i"}, {Name: "side", Image: "s", RestartPolicy: &always}}
+		p.Spec.InitContainers = []corev1.Container{{Name: "once", Image: "i"},
+			{Name: "side", Image: "s", RestartPolicy: &always}}
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "b", Image: "j"})
 	}), now)
 	body, err := running(pod, "10.0.0.1", now)
@@ -223,13 +227,16 @@ func TestRunningStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := got.Status
-	if got.Metadata.UID != "u1" || s.Phase != corev1.PodRunning || s.PodIP != "10.0.0.1" || s.StartTime.Unix() != now.Unix() {
+	if got.Metadata.UID != "u1" || s.Phase != corev1.PodRunning || s.PodIP != "10.0.0.1" ||
+		s.StartTime.Unix() != now.Unix() {
 		t.Errorf("%s", body)
 	}
-	if len(s.InitContainerStatuses) != 2 || s.InitContainerStatuses[0].State.Terminated == nil || s.InitContainerStatuses[1].State.Running == nil {
+	if len(s.InitContainerStatuses) != 2 || s.InitContainerStatuses[0].State.Terminated == nil ||
+		s.InitContainerStatuses[1].State.Running == nil {
 		t.Errorf("init containers: %+v", s.InitContainerStatuses)
 	}
-	if len(s.ContainerStatuses) != 2 || s.ContainerStatuses[1].Name != "b" || s.ContainerStatuses[1].State.Running.StartedAt.Unix() != now.Unix() || !*s.ContainerStatuses[1].Started {
+	if len(s.ContainerStatuses) != 2 || s.ContainerStatuses[1].Name != "b" ||
+		s.ContainerStatuses[1].State.Running.StartedAt.Unix() != now.Unix() || !*s.ContainerStatuses[1].Started {
 		t.Errorf("containers: %+v", s.ContainerStatuses)
 	}
 	if len(s.Conditions) != 3 {

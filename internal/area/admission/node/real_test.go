@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage, ready func(any) error) error {
+	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage,
+		ready func(any) error) error {
 		var cfg Config
 		if err := json.Unmarshal(raw, &cfg); err != nil {
 			return err
@@ -51,7 +52,8 @@ func realPlane(t testing.TB, v plane.Version) *plane.Plane {
 		if os.Getenv(plane.Variable) != "" && v == plane.V136 {
 			t.Fatalf("$%s names no binary that works", plane.Variable)
 		}
-		t.Skipf("SKIPPED: there is no binary of Kubernetes %s (tare plane up builds it), so that nothing was tried on a real control plane", v)
+		t.Skipf("SKIPPED: there is no binary of Kubernetes %s (tare plane up builds it), so that nothing was tried on a "+
+			"real control plane", v)
 	}
 	p, err := plane.Start(t.Context(), plane.Config{Binary: b, Dir: t.TempDir(), Nodes: true})
 	if err != nil {
@@ -79,7 +81,8 @@ func simulate(t testing.TB, cfg Config) (*proc.Child, Ready) {
 	}
 	log := t.TempDir() + "/nodes.log"
 	c, err := proc.Start(t.Context(), proc.Spec{
-		Name: "nodes", Path: self, Config: cfg, Env: append(os.Environ(), role+"=1"), LogFile: log, ReadyWithin: 2 * time.Minute,
+		Name: "nodes", Path: self, Config: cfg, Env: append(os.Environ(), role+"=1"), LogFile: log,
+		ReadyWithin: 2 * time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +132,8 @@ func healthy(ctx context.Context, c *client, n int) error {
 		if len(o.Spec.Taints) > 0 {
 			return fmt.Errorf("node %s is tainted: %v", o.Name, o.Spec.Taints)
 		}
-		if len(o.Status.Conditions) == 0 || o.Status.Conditions[0].Type != corev1.NodeReady || o.Status.Conditions[0].Status != corev1.ConditionTrue {
+		if len(o.Status.Conditions) == 0 || o.Status.Conditions[0].Type != corev1.NodeReady ||
+			o.Status.Conditions[0].Status != corev1.ConditionTrue {
 			return fmt.Errorf("node %s is not Ready: %v", o.Name, o.Status.Conditions)
 		}
 	}
@@ -140,7 +144,8 @@ func createPods(t testing.TB, c *client, prefix string, n int) {
 	t.Helper()
 	for i := range n {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i), Namespace: "default", Labels: map[string]string{"set": prefix}},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i), Namespace: "default",
+				Labels: map[string]string{"set": prefix}},
 			Spec: corev1.PodSpec{
 				InitContainers: []corev1.Container{{Name: "first", Image: "example/first"}},
 				Containers:     []corev1.Container{{Name: "a", Image: "example/a"}, {Name: "b", Image: "example/b"}},
@@ -201,7 +206,8 @@ func allRunning(ctx context.Context, c *client, set string, n int) error {
 
 func deletePods(t testing.TB, c *client, set string) {
 	t.Helper()
-	if err := c.core.Delete().Namespace("default").Resource("pods").Param("labelSelector", "set="+set).Do(t.Context()).Error(); err != nil {
+	if err := c.core.Delete().Namespace("default").Resource("pods").Param("labelSelector",
+		"set="+set).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
 	until(t, time.Minute, func() error {

@@ -56,7 +56,8 @@ func newFleet(c *client, cfg Config, k clock.Clock) *fleet {
 	f := &fleet{client: c, cfg: cfg, clock: k, log: cfg.Log, nodes: make([]*node, cfg.Nodes)}
 	names := make(map[string]bool, cfg.Nodes)
 	for i := range f.nodes {
-		f.nodes[i] = &node{name: fmt.Sprintf("tare-node-%05d", i), phase: statusEvery * time.Duration(i) / time.Duration(cfg.Nodes)}
+		f.nodes[i] = &node{name: fmt.Sprintf("tare-node-%05d", i),
+			phase: statusEvery * time.Duration(i) / time.Duration(cfg.Nodes)}
 		names[f.nodes[i].name] = true
 	}
 	f.pods = newPods(c, names, cfg.latency(), k, cfg.Log)
@@ -128,7 +129,8 @@ func (f *fleet) registerLocked(ctx context.Context, n *node) error {
 // untaint removes the taint "not ready" that the server gives each new node. The controller would do so too, but later.
 func (f *fleet) untaint(ctx context.Context, name string) error {
 	patch := []byte(`{"spec":{"taints":null}}`)
-	if err := f.client.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(patch).Do(ctx).Error(); err != nil {
+	if err := f.client.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(patch).Do(
+		ctx).Error(); err != nil {
 		return fmt.Errorf("take away the taint: %w", err)
 	}
 	return nil
@@ -146,14 +148,16 @@ func (f *fleet) object(name string, now time.Time) *corev1.Node {
 	}
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1000"), corev1.ResourceMemory: resource.MustParse("16Ti"),
-		corev1.ResourceEphemeralStorage: resource.MustParse("16Ti"), corev1.ResourcePods: *resource.NewQuantity(int64(most), resource.DecimalSI),
+		corev1.ResourceEphemeralStorage: resource.MustParse("16Ti"), corev1.ResourcePods: *resource.NewQuantity(int64(most),
+			resource.DecimalSI),
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: capacity, Conditions: conditions(now),
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: hostIP}, {Type: corev1.NodeHostName, Address: name}},
-			NodeInfo:  corev1.NodeSystemInfo{KubeletVersion: "simulated", OperatingSystem: "linux", Architecture: "amd64"},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: hostIP},
+				{Type: corev1.NodeHostName, Address: name}},
+			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "simulated", OperatingSystem: "linux", Architecture: "amd64"},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{
 				KubeletEndpoint: corev1.DaemonEndpoint{Port: kubeletPort},
 			},
@@ -165,7 +169,8 @@ func (f *fleet) object(name string, now time.Time) *corev1.Node {
 func conditions(now time.Time) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	out := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
-	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+		corev1.NodePIDPressure} {
 		out = append(out, corev1.NodeCondition{Type: t, Status: corev1.ConditionFalse, Reason: "Simulated"})
 	}
 	for i := range out {
@@ -197,6 +202,7 @@ func within(ctx context.Context, request func(context.Context) error) error {
 // permanent reports whether the server has rejected the request. "Not found" is transient: a server that has just
 // started creates the leases' namespace a little later.
 func permanent(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsBadRequest(err) ||
 		apierrors.IsMethodNotSupported(err)
 }

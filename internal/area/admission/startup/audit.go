@@ -34,7 +34,8 @@ func (t *tracker) longest() (out *await) {
 	defer t.mu.Unlock()
 	for _, a := range t.awaits {
 		waits := !a.answered.IsZero() && a.running.IsZero() && !a.gone
-		if waits && now.Sub(a.answered) > auditAfter && now.Sub(a.asked) > auditAfter && (out == nil || a.answered.Before(out.answered)) {
+		if waits && now.Sub(a.answered) > auditAfter && now.Sub(a.asked) > auditAfter &&
+			(out == nil || a.answered.Before(out.answered)) {
 			out = a
 		}
 	}
@@ -49,7 +50,8 @@ func (w *Watch) check(ctx context.Context, a *await) {
 	ctx, cancel := context.WithTimeout(ctx, auditWithin)
 	defer cancel()
 	var pod corev1.Pod
-	if w.source.client.Get().Namespace(w.cfg.Namespace).Resource("pods").Name(a.name).Do(ctx).Into(&pod) != nil || !started(&pod) {
+	if w.source.client.Get().Namespace(w.cfg.Namespace).Resource("pods").Name(a.name).Do(ctx).Into(&pod) != nil ||
+		!started(&pod) {
 		return
 	}
 	if w.track.miss(a) {
@@ -95,11 +97,13 @@ func (w *Watch) Stats() Stats {
 // Notes returns what a report must say of the watch; none if it worked.
 func (s Stats) Notes() (out []string) {
 	if s.Lists > 1 {
-		out = append(out, fmt.Sprintf("pod startup: the watch broke off and all pods were listed again %d times; %d calls learned from a list that their pod runs, later than a watch would have told",
+		out = append(out, fmt.Sprintf("pod startup: the watch broke off and all pods were listed again %d times; %d calls "+
+			"learned from a list that their pod runs, later than a watch would have told",
 			s.Lists-1, s.Late))
 	}
 	if s.Missed > 0 {
-		out = append(out, fmt.Sprintf("pod startup: %d pods ran without the watch having shown it, so that it was begun anew: these calls are slower than their pods", s.Missed))
+		out = append(out, fmt.Sprintf("pod startup: %d pods ran without the watch having shown it, so that it was begun "+
+			"anew: these calls are slower than their pods", s.Missed))
 	}
 	return out
 }

@@ -86,7 +86,8 @@ func (a *await) marks(r *posted) []load.Mark {
 		out = append(out, load.Mark{Name: WatchToWatch, From: a.first, At: a.running})
 	}
 	if !a.scheduled.IsZero() {
-		out = append(out, load.Mark{Name: Scheduled, From: r.answered, At: a.scheduled}, load.Mark{Name: Running, From: a.scheduled, At: a.running})
+		out = append(out, load.Mark{Name: Scheduled, From: r.answered, At: a.scheduled},
+			load.Mark{Name: Running, From: a.scheduled, At: a.running})
 	}
 	if !a.ready.IsZero() {
 		out = append(out, load.Mark{Name: Conditions, From: a.created, At: a.ready})

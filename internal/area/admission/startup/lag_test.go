@@ -12,8 +12,9 @@ import (
 	"tare/internal/load"
 )
 
-// The mark stands right behind the event: half of the pods are marked within 100 ms of when the server wrote the event that they run, on however
-// busy a machine, and none before. What it is on this one is logged; it holds the loopback, TLS and HTTP/2, and the decoding.
+// The mark stands right behind the event: half of the pods are marked within 100 ms of when the server wrote the event
+// that they run, on however busy a machine, and none before. What it is on this one is logged; it holds the loopback,
+// TLS and HTTP/2, and the decoding.
 func TestMarksFollowEvents(t *testing.T) {
 	a := newAPI(t)
 	a.afterPost = func(name string) { a.schedule(name); a.start(name) }
@@ -41,7 +42,8 @@ func TestMarksFollowEvents(t *testing.T) {
 	}
 }
 
-// BenchmarkEvent is what an event costs the tracker while a thousand pods are awaited: of a pod that is one of them, and of another.
+// BenchmarkEvent is what an event costs the tracker while a thousand pods are awaited: of a pod that is one of them,
+// and of another.
 func BenchmarkEvent(b *testing.B) {
 	for _, of := range []string{"an awaited pod", "another"} {
 		b.Run(of, func(b *testing.B) {

@@ -103,14 +103,15 @@ func (w *Watch) operation(p Pods) (load.Operation, error) {
 	case !strings.Contains(pod.Name, load.CallMark):
 		return load.Operation{}, fmt.Errorf("the pod's name %q does not hold the number of the call", pod.Name)
 	case !w.selector.Matches(labels.Set(pod.Labels)):
-		return load.Operation{}, fmt.Errorf("the watch, which selects %s, would not see the pod: its labels are %v", w.cfg.Selector, pod.Labels)
+		return load.Operation{}, fmt.Errorf("the watch, which selects %s, would not see the pod: its labels are %v",
+			w.cfg.Selector, pod.Labels)
 	case pod.Namespace != "" && pod.Namespace != w.cfg.Namespace:
 		return load.Operation{}, fmt.Errorf("the pod is of namespace %s, and the watch of %s", pod.Namespace, w.cfg.Namespace)
 	case p.CauseAnswers != nil && len(p.CauseAnswers) != len(p.Causes):
 		return load.Operation{}, errors.New("there are not as many answers as causes")
 	}
 	if p.Caller == nil {
-		return load.Operation{}, errors.New("nobody is named who creates the pods")
+		return load.Operation{}, errors.New("no user is named to create the pods")
 	}
 	c, err := w.caller(p.Caller)
 	if err != nil {
@@ -120,7 +121,8 @@ func (w *Watch) operation(p Pods) (load.Operation, error) {
 		p.Judge = byStatus
 	}
 	s := &starter{
-		watch: w, client: c, judge: p.Judge, causes: len(p.Causes), url: c.base.JoinPath("api/v1/namespaces", w.cfg.Namespace, "pods").String(),
+		watch: w, client: c, judge: p.Judge, causes: len(p.Causes), url: c.base.JoinPath("api/v1/namespaces", w.cfg.Namespace,
+			"pods").String(),
 		body: load.NewTemplate(p.Pod), name: load.NewTemplate([]byte(pod.Name)),
 	}
 	return s.operation(p), nil
@@ -128,8 +130,9 @@ func (w *Watch) operation(p Pods) (load.Operation, error) {
 
 func (s *starter) operation(p Pods) load.Operation {
 	o := load.Operation{
-		Name: Name, Weight: max(1, p.Weight), Expect: p.Expect, Answer: p.Answer, Causes: slices.Concat(p.Causes, ownCauses()),
-		Call: s.call, Stuck: s.stuck,
+		Name: Name, Weight: max(1, p.Weight), Expect: p.Expect, Answer: p.Answer,
+		Causes: slices.Concat(p.Causes, ownCauses()),
+		Call:   s.call, Stuck: s.stuck,
 	}
 	if p.CauseAnswers != nil {
 		o.CauseAnswers = slices.Concat(p.CauseAnswers, make([]string, len(ownCauses())))

@@ -25,7 +25,8 @@ const role = "TARE_TEST_NODES"
 func serveNodes() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage, ready func(any) error) error {
+	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage,
+		ready func(any) error) error {
 		var cfg node.Config
 		if err := json.Unmarshal(raw, &cfg); err != nil {
 			return err
@@ -50,7 +51,8 @@ func realPlane(t testing.TB, v plane.Version, nodes int) (*plane.Plane, *proc.Ch
 		if os.Getenv(plane.Variable) != "" && v == plane.V136 {
 			t.Fatalf("$%s names no binary that works", plane.Variable)
 		}
-		t.Skipf("SKIPPED: there is no binary of Kubernetes %s (tare plane up builds it), so that no pod was started on a real control plane", v)
+		t.Skipf("SKIPPED: there is no binary of Kubernetes %s (tare plane up builds it), so that no pod was started on a "+
+			"real control plane", v)
 	}
 	p, err := plane.Start(t.Context(), plane.Config{Binary: b, Dir: t.TempDir(), Nodes: true})
 	if err != nil {
@@ -66,8 +68,9 @@ func realPlane(t testing.TB, v plane.Version, nodes int) (*plane.Plane, *proc.Ch
 		t.Fatal(err)
 	}
 	c, err := proc.Start(t.Context(), proc.Spec{
-		Name: "nodes", Path: self, Env: append(os.Environ(), role+"=1"), ReadyWithin: 2 * time.Minute, LogFile: t.TempDir() + "/nodes.log",
-		Config: node.Config{Server: p.Server(), CA: p.CA, Token: p.NodesToken, Nodes: nodes},
+		Name: "nodes", Path: self, Env: append(os.Environ(), role+"=1"), ReadyWithin: 2 * time.Minute,
+		LogFile: t.TempDir() + "/nodes.log",
+		Config:  node.Config{Server: p.Server(), CA: p.CA, Token: p.NodesToken, Nodes: nodes},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +104,8 @@ func realWatch(t testing.TB, p *plane.Plane) (*Watch, load.Operation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, deadline := uint64(1<<32), time.Now().Add(30*time.Second); ; i++ { // the default ServiceAccount may take a moment
+	// the default ServiceAccount may take a moment
+	for i, deadline := uint64(1<<32), time.Now().Add(30*time.Second); ; i++ {
 		r := o.Call(t.Context(), i)
 		if r.Outcome == load.OK {
 			return w, o
@@ -113,10 +117,11 @@ func realWatch(t testing.TB, p *plane.Plane) (*Watch, load.Operation) {
 	}
 }
 
-// startPods offers pods at a fixed rate and returns the cells of what became of them.
+// startPods offers pods at a fixed rate and returns the cells of the calls.
 func startPods(t testing.TB, o load.Operation, rate float64, d time.Duration) []load.Cell {
 	t.Helper()
-	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: []load.Operation{o}, Timeout: 30 * time.Second, MaxConns: 256})
+	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: []load.Operation{o},
+		Timeout: 30 * time.Second, MaxConns: 256})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +133,8 @@ func startPods(t testing.TB, o load.Operation, rate float64, d time.Duration) []
 	if _, err := s.Offer(t.Context(), load.Constant{Rate: rate, Duration: d}, 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Wait(t.Context(), 40*time.Second, 10*time.Millisecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
+	if err := s.Wait(t.Context(), 40*time.Second, 10*time.Millisecond,
+		func() bool { return s.Progress().Open() == 0 }); err != nil {
 		t.Fatal(err)
 	}
 	return s.Take()
@@ -144,7 +150,8 @@ func TestPodsStartOnARealControlPlane(t *testing.T) {
 				t.Fatalf("%d cells, first %+v", len(cells), cells)
 			}
 			for _, ph := range cells[0].Phases {
-				t.Logf("%-17s n %d p50 %.1f p99 %.1f ms", ph.Name, ph.Hist.Count(), ph.Hist.Quantile(0.5)/1e6, ph.Hist.Quantile(0.99)/1e6)
+				t.Logf("%-17s n %d p50 %.1f p99 %.1f ms", ph.Name, ph.Hist.Count(), ph.Hist.Quantile(0.5)/1e6,
+					ph.Hist.Quantile(0.99)/1e6)
 				if ph.Hist.Count() != 60 {
 					t.Errorf("phase %s was seen %d times", ph.Name, ph.Hist.Count())
 				}

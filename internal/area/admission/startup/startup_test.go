@@ -109,7 +109,8 @@ func TestPhasesOfAPod(t *testing.T) {
 	if sum := got[Post] + got[Scheduled] + got[Running]; sum != got[Startup] {
 		t.Errorf("post, scheduled and running last %v together, startup %v", sum, got[Startup])
 	}
-	if got[WatchToWatch] > got[Startup] || got[CreatedToWatch] < got[Startup]-time.Second || got[CreatedToWatch] > got[Startup]+time.Second {
+	if got[WatchToWatch] > got[Startup] || got[CreatedToWatch] < got[Startup]-time.Second ||
+		got[CreatedToWatch] > got[Startup]+time.Second {
 		t.Errorf("startup %v, by other clocks %v and %v", got[Startup], got[WatchToWatch], got[CreatedToWatch])
 	}
 	if got[Conditions]%time.Second != 0 {
@@ -127,12 +128,15 @@ func TestAllContainersMustBeStarted(t *testing.T) {
 	a.afterPost = func(name string) {
 		p := a.pod(name)
 		p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a",
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 		a.put("MODIFIED", p)
-		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: "b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})
 		a.put("MODIFIED", p)
 		<-half
-		p.Status.ContainerStatuses[1].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}} // started, and ended since
+		// started, and ended since
+		p.Status.ContainerStatuses[1].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 		a.put("MODIFIED", p)
 	}
 	w := watching(t, a)
@@ -199,7 +203,8 @@ func TestAnswersAreJudged(t *testing.T) {
 	}
 }
 
-// A limiter of one request a second is set, and a hundred calls must not feel it; all go over HTTP/2, on another connection than the watch's.
+// A limiter of one request a second is set, and a hundred calls must not feel it; all go over HTTP/2, on another
+// connection than the watch's.
 func TestCallsAreNotLimited(t *testing.T) {
 	a := newAPI(t)
 	a.afterPost = func(name string) { a.schedule(name); a.start(name) }

@@ -40,7 +40,8 @@ func answeredPod(t *testing.T, w *Watch, name string) *await {
 // offered makes one call through the load's engine, with its timeout, and returns what the engine made of it.
 func offered(t *testing.T, o load.Operation, timeout time.Duration) load.Call {
 	t.Helper()
-	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: []load.Operation{o}, Timeout: timeout, MaxConns: 4, KeepCalls: true})
+	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: []load.Operation{o}, Timeout: timeout,
+		MaxConns: 4, KeepCalls: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,10 +50,12 @@ func offered(t *testing.T, o load.Operation, timeout time.Duration) load.Call {
 			t.Error(err)
 		}
 	}()
-	if _, err := s.Offer(t.Context(), load.Constant{Rate: 1, Duration: time.Second}, 0, func() bool { return s.Progress().Due > 0 }); err != nil {
+	if _, err := s.Offer(t.Context(), load.Constant{Rate: 1, Duration: time.Second}, 0,
+		func() bool { return s.Progress().Due > 0 }); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Wait(t.Context(), 2*timeout+10*time.Second, time.Millisecond, func() bool { return s.Progress().Ended() > 0 }); err != nil {
+	if err := s.Wait(t.Context(), 2*timeout+10*time.Second, time.Millisecond,
+		func() bool { return s.Progress().Ended() > 0 }); err != nil {
 		t.Fatal(err)
 	}
 	calls := s.Calls(0)
@@ -62,7 +65,8 @@ func offered(t *testing.T, o load.Operation, timeout time.Duration) load.Call {
 	return calls[0]
 }
 
-// Each way to hang has a cause of its own, also when the engine gives the call up; and nothing is kept of a pod that came too late.
+// Each way to hang has a cause of its own, also when the engine gives the call up; and nothing is kept of a pod that
+// came too late.
 func TestTimeoutsSayHowFarThePodCame(t *testing.T) {
 	const timeout = 700 * time.Millisecond
 	for want, prepare := range map[string]func(a *api, w func() *Watch){
@@ -238,7 +242,7 @@ func TestWhatWasMissedIsListed(t *testing.T) {
 	}
 }
 
-// A pod that runs and that the watch does not show is found by asking; the watch is then begun anew, and shows it.
+// A running pod that the watch does not show is found by a request; the watch is then restarted, and shows it.
 func TestASilentWatchIsBegunAnew(t *testing.T) {
 	a := newAPI(t)
 	w := watching(t, a)

@@ -36,22 +36,26 @@ func TestReviewsAreDecided(t *testing.T) {
 		allowed        bool
 		patch          string
 	}{
-		"allowed":                {"/validate/c-relevant-00001", `{"name":"a"}`, true, ""},
-		"other label":            {"/validate/c-relevant-00001", `{"labels":{"app":"c-relevant-00001"}}`, true, ""},
-		"denied by name":         {"/validate/c-relevant-00001", `{"labels":{"tare.dev/deny":"c-relevant-00001"}}`, false, ""},
+		"allowed":     {"/validate/c-relevant-00001", `{"name":"a"}`, true, ""},
+		"other label": {"/validate/c-relevant-00001", `{"labels":{"app":"c-relevant-00001"}}`, true, ""},
+		"denied by name": {"/validate/c-relevant-00001",
+			`{"labels":{"tare.dev/deny":"c-relevant-00001"}}`, false, ""},
 		"denied by all":          {"/validate/c-relevant-00001", `{"labels":{"tare.dev/deny":"all"}}`, false, ""},
 		"denied by another":      {"/validate/c-relevant-00001", `{"labels":{"tare.dev/deny":"c-relevant-00002"}}`, true, ""},
 		"no object":              {"/validate/c-relevant-00001", `null`, true, ""},
 		"marked":                 {"/mutate/c-relevant-00001", `{"name":"a"}`, true, marked},
 		"marked, no annotations": {"/mutate/c-relevant-00001", `{"annotations":{}}`, true, marked},
 		"marked beside another": {
-			"/mutate/c-relevant-00001", `{"annotations":{"a":"b"}}`, true, `[{"op":"add","path":"/metadata/annotations/tare.dev~1mutated","value":"1"}]`,
+			"/mutate/c-relevant-00001", `{"annotations":{"a":"b"}}`, true,
+			`[{"op":"add","path":"/metadata/annotations/tare.dev~1mutated","value":"1"}]`,
 		},
 		"marked again": {
-			"/mutate/c-relevant-00001", `{"annotations":{"tare.dev/mutated":"41"}}`, true, `[{"op":"add","path":"/metadata/annotations/tare.dev~1mutated","value":"42"}]`,
+			"/mutate/c-relevant-00001", `{"annotations":{"tare.dev/mutated":"41"}}`, true,
+			`[{"op":"add","path":"/metadata/annotations/tare.dev~1mutated","value":"42"}]`,
 		},
 		"marked by a stranger": {
-			"/mutate/c-relevant-00001", `{"annotations":{"tare.dev/mutated":"x"}}`, true, `[{"op":"add","path":"/metadata/annotations/tare.dev~1mutated","value":"1"}]`,
+			"/mutate/c-relevant-00001", `{"annotations":{"tare.dev/mutated":"x"}}`, true,
+			`[{"op":"add","path":"/metadata/annotations/tare.dev~1mutated","value":"1"}]`,
 		},
 		"mutating denies": {"/mutate/c-relevant-00001", `{"labels":{"tare.dev/deny":"all"}}`, false, ""},
 	} {
@@ -61,13 +65,16 @@ func TestReviewsAreDecided(t *testing.T) {
 			t.Errorf("%s: status %d: %v", name, r.Code, err)
 			continue
 		}
-		if got.APIVersion != reviewVersion || got.Kind != reviewKind || got.Response.UID != "705ab4f5" || got.Response.Allowed != c.allowed {
+		if got.APIVersion != reviewVersion || got.Kind != reviewKind || got.Response.UID != "705ab4f5" ||
+			got.Response.Allowed != c.allowed {
 			t.Errorf("%s: %s", name, r.Body)
 		}
-		if !c.allowed && (got.Response.Status == nil || got.Response.Status.Code != 403 || !strings.Contains(got.Response.Status.Message, "c-relevant-00001")) {
+		if !c.allowed && (got.Response.Status == nil || got.Response.Status.Code != 403 ||
+			!strings.Contains(got.Response.Status.Message, "c-relevant-00001")) {
 			t.Errorf("%s: does not say who denied: %s", name, r.Body)
 		}
-		if diff := cmp.Diff(c.patch, string(got.Response.Patch)); diff != "" || (got.Response.PatchType == "JSONPatch") != (c.patch != "") {
+		if diff := cmp.Diff(c.patch, string(got.Response.Patch)); diff != "" ||
+			(got.Response.PatchType == "JSONPatch") != (c.patch != "") {
 			t.Errorf("%s: patch type %q (-want +got):\n%s", name, got.Response.PatchType, diff)
 		}
 	}
@@ -137,7 +144,8 @@ func TestLatencyPasses(t *testing.T) {
 	if got := c.Now().Sub(start); got != 5*time.Millisecond {
 		t.Errorf("answered after %v, want 5ms", got)
 	}
-	if r := post(h, "/validate/a", "garbage"); r.Code != http.StatusBadRequest || c.Now().Sub(start) != 5*time.Millisecond {
+	if r := post(h, "/validate/a", "garbage"); r.Code != http.StatusBadRequest ||
+		c.Now().Sub(start) != 5*time.Millisecond {
 		t.Errorf("garbage: status %d after %v more", r.Code, c.Now().Sub(start)-5*time.Millisecond)
 	}
 }
@@ -171,7 +179,8 @@ func FuzzReview(f *testing.F) {
 		if err := json.Unmarshal(r.Body.Bytes(), &got); err != nil || got.Response.UID != asked.Request.UID {
 			t.Fatalf("answer %s: %v", r.Body, err)
 		}
-		if got.Response.Allowed == (got.Response.Status != nil) || (len(got.Response.Patch) > 0 && !json.Valid(got.Response.Patch)) {
+		if got.Response.Allowed == (got.Response.Status != nil) ||
+			(len(got.Response.Patch) > 0 && !json.Valid(got.Response.Patch)) {
 			t.Fatalf("answer %s", r.Body)
 		}
 	})

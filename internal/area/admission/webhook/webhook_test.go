@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "serve" { // this test binary, started by itself
-		err := proc.Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, config json.RawMessage, ready func(any) error) error {
+		err := proc.Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, config json.RawMessage,
+			ready func(any) error) error {
 			var cfg Config
 			if err := json.Unmarshal(config, &cfg); err != nil {
 				return err
@@ -65,7 +66,8 @@ func trusting(t *testing.T, r Ready, http2 bool) *http.Client {
 	if !roots.AppendCertsFromPEM(r.CA) {
 		t.Fatalf("%q is no certificate", r.CA)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: http2}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: http2}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
@@ -163,14 +165,15 @@ func TestConfigIsRefused(t *testing.T) {
 	}
 }
 
-// TestChildCostsLittle runs the webhook as it is run in earnest, and bounds what one review costs its process, generously: what is measured must
-// be the API server's cost.
+// TestChildCostsLittle runs the webhook as it is run in earnest, and bounds what one review costs its process,
+// generously: what is measured must be the API server's cost.
 func TestChildCostsLittle(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := proc.Start(t.Context(), proc.Spec{Name: "webhook", Path: self, Args: []string{"serve"}, Config: Config{}, ReadyWithin: time.Minute})
+	child, err := proc.Start(t.Context(), proc.Spec{Name: "webhook", Path: self, Args: []string{"serve"}, Config: Config{},
+		ReadyWithin: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,14 +206,15 @@ func TestChildCostsLittle(t *testing.T) {
 func cpuOf(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	var at unix.Timespec
-	// The clock of a process's CPU time, as clock_getcpuclockid(3) makes it: the complement of the pid, and CPUCLOCK_SCHED.
+	// The clock of a process's CPU time, as clock_getcpuclockid(3) makes it: the complement of the pid, and
+	// CPUCLOCK_SCHED.
 	if err := unix.ClockGettime(int32(^pid<<3|2), &at); err != nil {
 		t.Fatal(err)
 	}
 	return time.Duration(at.Nano())
 }
 
-// TestStrangersAreNotAnswered: whoever reaches the port, but was not told the path, reads no counts and changes none.
+// TestStrangersAreNotAnswered: a client that does not know the path reads no counts and changes none.
 func TestStrangersAreNotAnswered(t *testing.T) {
 	r := start(t, Config{})
 	client := trusting(t, r, true)

@@ -40,7 +40,8 @@ type Daemon interface {
 // Daemons lists the names that NewDaemon knows.
 func Daemons() []string { return []string{"nginx", "redis"} }
 
-// NewDaemon prepares the daemon of that name in dir, an empty directory that must exist. The error is a *Missing when the program is not installed.
+// NewDaemon prepares the daemon of that name in dir, an empty directory that must exist. The error is a *Missing when
+// the program is not installed.
 func NewDaemon(name, dir string) (Daemon, error) {
 	switch name {
 	case "redis":

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestDeniedCallIsAnError refuses one system call at a time to a worker: the workloads that make it must fail and name it, and not be fast.
+// TestDeniedCallIsAnError refuses one system call at a time to a worker: the workloads that make it must fail and name
+// it, and not be fast.
 func TestDeniedCallIsAnError(t *testing.T) {
 	kinds := map[string][]string{ // denied: kinds that make it
 		"execve":     {"exec", "spawn", "shell"},
@@ -57,7 +58,8 @@ func TestWorkloadSurvivesItsFailure(t *testing.T) {
 	if _, err := c.Run(t.Context(), "exec", 5); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []struct{ file, kind, call string }{{programFile, "exec", "execve"}, {programFile, "spawn", "execve"}, {plainFile, "open", "openat"}} {
+	for _, f := range []struct{ file, kind, call string }{{programFile, "exec", "execve"},
+		{programFile, "spawn", "execve"}, {plainFile, "open", "openat"}} {
 		restore := hide(t, dir, f.file)
 		_, err := c.Run(t.Context(), f.kind, 5)
 		if g, ok := errors.AsType[*Failure](err); !ok || g.Call != f.call || g.Errno != syscall.ENOENT {

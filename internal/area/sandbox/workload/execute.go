@@ -178,7 +178,8 @@ func (c *chain) batch(n int, halt *atomic.Bool) error {
 // run lets the child at the gate execute links times, including the first, and waits for its end.
 func (c *chain) run(links int) error {
 	c.count(links - 1)
-	got, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.gate.there[1]), uintptr(unsafe.Pointer(&c.counter)), counterDigits)
+	got, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.gate.there[1]),
+		uintptr(unsafe.Pointer(&c.counter)), counterDigits)
 	if err := checkCount("exec", "write", got, counterDigits, errno); err != nil {
 		return err
 	}

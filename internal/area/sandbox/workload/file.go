@@ -31,7 +31,8 @@ func newCPath(op, path string) (cPath, error) {
 
 // openAt opens the path and closes it again.
 func (f *cPath) openAt(flags int) error {
-	fd, _, errno := syscall.RawSyscall6(unix.SYS_OPENAT, atCWD, uintptr(unsafe.Pointer(f.path)), uintptr(flags|unix.O_CLOEXEC), 0o600, 0, 0)
+	fd, _, errno := syscall.RawSyscall6(unix.SYS_OPENAT, atCWD, uintptr(unsafe.Pointer(f.path)),
+		uintptr(flags|unix.O_CLOEXEC), 0o600, 0, 0)
 	if errno != 0 {
 		return failed(f.op, "openat", errno)
 	}
@@ -101,7 +102,8 @@ func (f *stat) batch(n int, halt *atomic.Bool) error {
 		if halt.Load() {
 			return errHalted
 		}
-		_, _, errno := syscall.RawSyscall6(unix.SYS_NEWFSTATAT, atCWD, uintptr(unsafe.Pointer(f.path)), uintptr(unsafe.Pointer(&f.buf)), 0, 0, 0)
+		_, _, errno := syscall.RawSyscall6(unix.SYS_NEWFSTATAT, atCWD, uintptr(unsafe.Pointer(f.path)),
+			uintptr(unsafe.Pointer(&f.buf)), 0, 0, 0)
 		if errno != 0 {
 			return failed(f.op, "newfstatat", errno)
 		}
@@ -130,7 +132,8 @@ func (f *reader) batch(n int, halt *atomic.Bool) error {
 		if halt.Load() {
 			return errHalted
 		}
-		got, _, errno := syscall.RawSyscall6(unix.SYS_PREAD64, uintptr(f.fd), uintptr(unsafe.Pointer(&f.buf)), uintptr(len(f.buf)), 0, 0, 0)
+		got, _, errno := syscall.RawSyscall6(unix.SYS_PREAD64, uintptr(f.fd), uintptr(unsafe.Pointer(&f.buf)),
+			uintptr(len(f.buf)), 0, 0, 0)
 		if err := checkCount("read", "pread64", got, len(f.buf), errno); err != nil {
 			return err
 		}

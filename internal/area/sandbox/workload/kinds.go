@@ -33,8 +33,9 @@ func processKinds() []Kind {
 			Help: "fork a child that ends at once, wait for it",
 		},
 		{
-			Name: "shell", UnixBench: "Shell Scripts (8 concurrent)", Span: longSpan, SystemCalls: []string{"clone", "execve", "openat", "read", "write", "wait4"},
-			Help: "run a short script of sh eight times at once; each sorts, filters and counts the lines of a file",
+			Name: "shell", UnixBench: "Shell Scripts (8 concurrent)", Span: longSpan,
+			SystemCalls: []string{"clone", "execve", "openat", "read", "write", "wait4"},
+			Help:        "run a short script of sh eight times at once; each sorts, filters and counts the lines of a file",
 		},
 	}
 }
@@ -62,7 +63,8 @@ func socketKinds() []Kind {
 	return []Kind{
 		{
 			Name: "connect", Span: span, SystemCalls: []string{"socket", "connect", "accept4", "close", "close"},
-			Help: "connect to a TCP listener of the worker's own on loopback, accept, close both ends by reset, so that no port is used up",
+			Help: "connect to a TCP listener of the worker's own on loopback, accept, close both ends by reset, so that no " +
+				"port is used up",
 		},
 		{
 			Name: "udpconnect", Span: span, SystemCalls: []string{"connect"},
@@ -83,20 +85,23 @@ func dataKinds() []Kind {
 			Help: "write 512 bytes into a pipe and read them back, in one thread",
 		},
 		{
-			Name: "switch", UnixBench: "Pipe-based Context Switching", Span: span, SystemCalls: []string{"write", "read", "read", "write"},
-			Help: "pass a token to another process on the same CPU through a pipe, and get it back: two context switches",
+			Name: "switch", UnixBench: "Pipe-based Context Switching", Span: span,
+			SystemCalls: []string{"write", "read", "read", "write"},
+			Help:        "pass a token to another process on the same CPU through a pipe, and get it back: two context switches",
 		},
 		{
 			Name: "copy", UnixBench: "File Copy 4096 bufsize 8000 maxblocks", Span: span, SystemCalls: []string{"read", "write"},
 			Help: "copy a block of 4096 bytes from file to file; the files are of 1 MiB, so that they stay in memory",
 		},
 		{
-			Name: "copy1024", UnixBench: "File Copy 1024 bufsize 2000 maxblocks", Span: span, SystemCalls: []string{"read", "write"},
-			Help: "copy a block of 1024 bytes from file to file",
+			Name: "copy1024", UnixBench: "File Copy 1024 bufsize 2000 maxblocks", Span: span,
+			SystemCalls: []string{"read", "write"},
+			Help:        "copy a block of 1024 bytes from file to file",
 		},
 		{
-			Name: "copy256", UnixBench: "File Copy 256 bufsize 500 maxblocks", Span: span, SystemCalls: []string{"read", "write"},
-			Help: "copy a block of 256 bytes from file to file",
+			Name: "copy256", UnixBench: "File Copy 256 bufsize 500 maxblocks", Span: span,
+			SystemCalls: []string{"read", "write"},
+			Help:        "copy a block of 256 bytes from file to file",
 		},
 	}
 }
@@ -110,7 +115,8 @@ func cpuKinds() []Kind {
 		},
 		{
 			Name: "compute", UnixBench: "Whetstone and Dhrystone", Span: span, SystemCalls: nil,
-			Help: "integer and floating-point steps of about a microsecond, with no system call: a negative control for every enforcer",
+			Help: "integer and floating-point steps of about a microsecond, with no system call: a negative control for " +
+				"every enforcer",
 		},
 	}
 }

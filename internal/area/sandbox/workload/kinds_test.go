@@ -46,15 +46,16 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestKindsCost checks what must hold of every cost: it is there, the one thread and its children used no more CPU time than passed, and a call costs
-// about the same in a small batch as in one of eight times the calls.
+// TestKindsCost checks what must hold of every cost: it is there, the one thread and its children used no more CPU time
+// than passed, and a call costs about the same in a small batch as in one of eight times the calls.
 func TestKindsCost(t *testing.T) {
 	c, dir := start(t)
 	before := list(t, dir)
 	for _, k := range Kinds() {
 		t.Run(k.Name, func(t *testing.T) {
 			n := max(1, calibrate(t, c, k)/2)
-			few, many := math.Inf(1), math.Inf(1) // the least of several in turn, since the machine may be busy or slow for a while
+			// the least of several in turn, since the machine may be busy or slow for a while
+			few, many := math.Inf(1), math.Inf(1)
 			for round := range 12 {
 				few = min(few, cpuPerCall(t, c, k.Name, n))
 				many = min(many, cpuPerCall(t, c, k.Name, 8*n))
@@ -158,8 +159,8 @@ func local(t *testing.T, kind, dir string, n int) {
 	}
 }
 
-// TestKindsDoWhatTheySay compares n calls with what the kernel counted: exactly where the counter is this thread's own, at least where it is the
-// system's.
+// TestKindsDoWhatTheySay compares n calls with what the kernel counted: exactly where the counter is this thread's own,
+// at least where it is the system's.
 func TestKindsDoWhatTheySay(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -212,7 +213,8 @@ func TestKindsDoWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestKindsUseTheirFile counts by inotify(7) what is done to a file. Equal events in a row are told once, so each is asked for with one that comes between.
+// TestKindsUseTheirFile counts by inotify(7) what is done to a file. Equal events in a row are told once, so each is
+// asked for with one that comes between.
 func TestKindsUseTheirFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := Setup(dir); err != nil {

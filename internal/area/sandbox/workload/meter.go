@@ -44,7 +44,8 @@ func (m *meter) stop() (Cost, error) {
 		return Cost{}, err
 	}
 	return Cost{
-		Wall: max(1, to.wall-m.from.wall), CPU: max(0, to.cpu-m.from.cpu), // a clock of 4 ms, on a host without a finer one, may not have moved
+		// a clock of 4 ms, on a host without a finer one, may not have moved
+		Wall: max(1, to.wall-m.from.wall), CPU: max(0, to.cpu-m.from.cpu),
 		Instructions: to.instructions - m.from.instructions, Counted: m.counter.fd > 0,
 	}, nil
 }

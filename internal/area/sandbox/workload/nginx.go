@@ -33,7 +33,8 @@ func newNginx(dir string) (*nginx, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &nginx{daemonConn: daemonConn{dir: dir, socket: "nginx.sock"}, program: program, page: bytes.Repeat([]byte("0123456789abcde\n"), 256)}
+	n := &nginx{daemonConn: daemonConn{dir: dir, socket: "nginx.sock"}, program: program,
+		page: bytes.Repeat([]byte("0123456789abcde\n"), 256)}
 	conf, err := n.config()
 	if err != nil {
 		return nil, fmt.Errorf("prepare nginx: %w", err)
@@ -66,7 +67,8 @@ func (n *nginx) config() ([]byte, error) {
 		}
 		fmt.Fprintf(&b, "user %s %s;\n", root.Username, root.Username)
 	}
-	b.WriteString("events { worker_connections 64; }\nhttp {\n\taccess_log off;\n\tkeepalive_requests 1000000000;\n\tkeepalive_timeout 1h;\n")
+	b.WriteString("events { worker_connections 64; }\nhttp {\n\taccess_log off;\n\tkeepalive_requests " +
+		"1000000000;\n\tkeepalive_timeout 1h;\n")
 	for _, what := range []string{"client-body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		if bytes.Contains(built, []byte("--http-"+what+"-temp-path=")) {
 			fmt.Fprintf(&b, "\t%s_temp_path %s;\n", strings.ReplaceAll(what, "-", "_"), what)

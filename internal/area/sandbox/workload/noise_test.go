@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkKind runs batches of each kind's Span and reports median CPU and wall time per call, and the interquartile range of CPU time over the batches in
-// percent of the median: what one call costs on this host, and how far single batches scatter.
+// BenchmarkKind runs batches of each kind's Span and reports median CPU and wall time per call, and the interquartile
+// range of CPU time over the batches in percent of the median: what one call costs on this host, and how far single
+// batches scatter.
 func BenchmarkKind(b *testing.B) {
 	c, _ := start(b)
 	for _, k := range Kinds() {
@@ -33,7 +34,8 @@ func BenchmarkKind(b *testing.B) {
 	}
 }
 
-// calibrate finds how many calls take the kind's Span of CPU time: on a busy machine wall time would end the search too early.
+// calibrate finds how many calls take the kind's Span of CPU time: on a busy machine wall time would end the search too
+// early.
 func calibrate(t testing.TB, c *Client, k Kind) int {
 	t.Helper()
 	n := 1

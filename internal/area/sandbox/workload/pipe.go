@@ -116,7 +116,8 @@ func (p *pingpong) begin() error {
 		return err
 	}
 	there, back := &p.pipes.there, &p.pipes.back
-	pid, errno := rawEcho(uintptr(there[0]), uintptr(back[1]), uintptr(there[1]), uintptr(back[0]), unsafe.Pointer(&p.token))
+	pid, errno := rawEcho(uintptr(there[0]), uintptr(back[1]), uintptr(there[1]), uintptr(back[0]),
+		unsafe.Pointer(&p.token))
 	if errno != 0 {
 		p.pipes.close()
 		return failed("switch", "clone", errno)

@@ -52,7 +52,8 @@ func ended(op, call string, status uint32) error {
 	case ws.Exited() && ws.ExitStatus() == 0:
 		return nil
 	case ws.Signaled():
-		return &Failure{Op: op, Call: call, Detail: fmt.Sprintf("the child was killed by signal %d (%v)", int(ws.Signal()), ws.Signal())}
+		return &Failure{Op: op, Call: call, Detail: fmt.Sprintf("the child was killed by signal %d (%v)",
+			int(ws.Signal()), ws.Signal())}
 	}
 	return &Failure{Op: op, Call: call, Errno: syscall.Errno(ws.ExitStatus())}
 }

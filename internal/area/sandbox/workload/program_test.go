@@ -29,7 +29,8 @@ func TestProgramIsAnELF(t *testing.T) {
 			t.Errorf("%s: %+v", arch, f.FileHeader)
 		}
 		p := f.Progs[0]
-		if p.Type != elf.PT_LOAD || p.Flags != elf.PF_R|elf.PF_X || p.Filesz != uint64(len(b)) || f.Entry <= p.Vaddr || f.Entry >= p.Vaddr+p.Memsz {
+		if p.Type != elf.PT_LOAD || p.Flags != elf.PF_R|elf.PF_X || p.Filesz != uint64(len(b)) || f.Entry <= p.Vaddr ||
+			f.Entry >= p.Vaddr+p.Memsz {
 			t.Errorf("%s: segment %+v, entry %#x", arch, p.ProgHeader, f.Entry)
 		}
 	}
@@ -53,7 +54,8 @@ func TestProgramExecutesItself(t *testing.T) {
 	}
 }
 
-// TestProgramForARM64 runs it in QEMU's user mode. The kernel cannot execute it again from there: it must say so in its status.
+// TestProgramForARM64 runs it in QEMU's user mode. The kernel cannot execute it again from there: it must say so in its
+// status.
 func TestProgramForARM64(t *testing.T) {
 	if runtime.GOARCH == "arm64" {
 		t.Skip("it is the native program here")

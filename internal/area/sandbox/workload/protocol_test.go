@@ -34,25 +34,28 @@ func (discard) Close() error                { return nil }
 
 func TestClientRefusesGarbage(t *testing.T) {
 	for name, c := range map[string]struct{ said, want string }{
-		"nothing":            {"", "ended before its hello"},
-		"no hello":           {"ready\n", "not an object"},
-		"another protocol":   {`{"protocol":"x","version":1}` + "\n", `"x" version 1`},
-		"another version":    {`{"protocol":"tare-workload","version":2}` + "\n", "version 2"},
-		"a hello cut short":  {greeting[:20], "within a line"},
-		"no answer":          {greeting, "ended before its answer"},
-		"an answer cut":      {greeting + `{"id":1`, "within a line"},
-		"an endless line":    {greeting + strings.Repeat("x", 2*maxLine), "more than 65536 bytes"},
-		"an array":           {greeting + "[]\n", "not an object"},
-		"two objects":        {greeting + `{"id":1}{"id":1}` + "\n", "more after the object"},
-		"an unknown member":  {greeting + `{"id":1,"n":3}` + "\n", "unknown field"},
-		"another's answer":   {greeting + `{"id":2,"cost":{"n":5,"wall_ns":1,"cpu_ns":1}}` + "\n", "request 2"},
-		"no cost":            {greeting + `{"id":1}` + "\n", "missing"},
-		"a status":           {greeting + `{"id":1,"status":{},"cost":{"n":5,"wall_ns":1,"cpu_ns":1}}` + "\n", "not asked for"},
-		"another n":          {greeting + `{"id":1,"cost":{"n":4,"wall_ns":1,"cpu_ns":1}}` + "\n", "4 calls, not of 5"},
-		"no time":            {greeting + `{"id":1,"cost":{"n":5,"wall_ns":0,"cpu_ns":1}}` + "\n", "wall 0"},
-		"negative CPU":       {greeting + `{"id":1,"cost":{"n":5,"wall_ns":1,"cpu_ns":-1}}` + "\n", "CPU -1"},
-		"uncounted count":    {greeting + `{"id":1,"cost":{"n":5,"wall_ns":1,"cpu_ns":1,"instructions":7}}` + "\n", "7 instructions"},
-		"an errno too large": {greeting + `{"id":1,"error":"x","failed":{"op":"a","call":"b","errno":4096}}` + "\n", "errno 4096"},
+		"nothing":           {"", "ended before its hello"},
+		"no hello":          {"ready\n", "not an object"},
+		"another protocol":  {`{"protocol":"x","version":1}` + "\n", `"x" version 1`},
+		"another version":   {`{"protocol":"tare-workload","version":2}` + "\n", "version 2"},
+		"a hello cut short": {greeting[:20], "within a line"},
+		"no answer":         {greeting, "ended before its answer"},
+		"an answer cut":     {greeting + `{"id":1`, "within a line"},
+		"an endless line":   {greeting + strings.Repeat("x", 2*maxLine), "more than 65536 bytes"},
+		"an array":          {greeting + "[]\n", "not an object"},
+		"two objects":       {greeting + `{"id":1}{"id":1}` + "\n", "more after the object"},
+		"an unknown member": {greeting + `{"id":1,"n":3}` + "\n", "unknown field"},
+		"another's answer":  {greeting + `{"id":2,"cost":{"n":5,"wall_ns":1,"cpu_ns":1}}` + "\n", "request 2"},
+		"no cost":           {greeting + `{"id":1}` + "\n", "missing"},
+		"a status": {greeting + `{"id":1,"status":{},"cost":{"n":5,"wall_ns":1,"cpu_ns":1}}` +
+			"\n", "not asked for"},
+		"another n":    {greeting + `{"id":1,"cost":{"n":4,"wall_ns":1,"cpu_ns":1}}` + "\n", "4 calls, not of 5"},
+		"no time":      {greeting + `{"id":1,"cost":{"n":5,"wall_ns":0,"cpu_ns":1}}` + "\n", "wall 0"},
+		"negative CPU": {greeting + `{"id":1,"cost":{"n":5,"wall_ns":1,"cpu_ns":-1}}` + "\n", "CPU -1"},
+		"uncounted count": {greeting + `{"id":1,"cost":{"n":5,"wall_ns":1,"cpu_ns":1,"instructions":7}}` +
+			"\n", "7 instructions"},
+		"an errno too large": {greeting + `{"id":1,"error":"x","failed":{"op":"a","call":"b","errno":4096}}` +
+			"\n", "errno 4096"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := canned(c.said)
@@ -76,7 +79,8 @@ func TestClientTellsFailures(t *testing.T) {
 	c := canned(said)
 	_, err := c.Run(t.Context(), "open", 5)
 	f, ok := errors.AsType[*Failure](err)
-	if !ok || !cmp.Equal(*f, Failure{Op: "open", Call: "openat", Errno: syscall.EACCES}) || !errors.Is(err, syscall.EACCES) {
+	if !ok || !cmp.Equal(*f, Failure{Op: "open", Call: "openat", Errno: syscall.EACCES}) ||
+		!errors.Is(err, syscall.EACCES) {
 		t.Errorf("%v", err)
 	}
 	if _, err := c.Run(t.Context(), "nothing", 5); err == nil || !strings.Contains(err.Error(), "unknown workload") {
@@ -190,7 +194,8 @@ func TestServeAnswersWhatItCannotDo(t *testing.T) {
 	if _, err := c.Run(t.Context(), "execl", 1); err == nil || !strings.Contains(err.Error(), `unknown workload "execl"`) {
 		t.Errorf("%v", err)
 	}
-	for what, args := range map[string][]string{"chmod": {"/"}, "open": nil, "connect": {"http"}, "syscall": {"fork"}, "exec": {"true"}, "socket": {"1"}} {
+	for what, args := range map[string][]string{"chmod": {"/"}, "open": nil, "connect": {"http"}, "syscall": {"fork"},
+		"exec": {"true"}, "socket": {"1"}} {
 		if _, err := c.Try(t.Context(), what, args...); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("try %s %v: %v", what, args, err)
 		}
@@ -202,8 +207,10 @@ func TestServeAnswersWhatItCannotDo(t *testing.T) {
 
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
-		`{"id":1,"cost":{"n":5,"wall_ns":10,"cpu_ns":9}}`, `{"id":1,"error":"x","failed":{"op":"a","call":"b","errno":1}}`, `{"id":1,"errno":0}`,
-		`{"id":1,"status":{"pid":1,"seccomp":2,"seccomp_filters":1,"no_new_privs":true}}`, greeting, `{"id":1,"cost":null,"errno":4095}`,
+		`{"id":1,"cost":{"n":5,"wall_ns":10,"cpu_ns":9}}`, `{"id":1,"error":"x","failed":{"op":"a","call":"b","errno":1}}`,
+		`{"id":1,"errno":0}`,
+		`{"id":1,"status":{"pid":1,"seccomp":2,"seccomp_filters":1,"no_new_privs":true}}`, greeting,
+		`{"id":1,"cost":null,"errno":4095}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -255,7 +262,8 @@ func FuzzRequest(f *testing.F) {
 		{ID: 1, Verb: verbRun, Op: "open", N: 5},
 		{ID: 2, Verb: verbTry, Op: "open", Args: []string{"/"}},
 		{ID: 3, Verb: verbStatus},
-		{ID: 4, Verb: verbCommand, N: 1, Within: time.Second, Command: &Command{Name: "x", Run: []string{"true"}, Prepare: []string{"true"}, Dir: "/"}},
+		{ID: 4, Verb: verbCommand, N: 1, Within: time.Second, Command: &Command{Name: "x", Run: []string{"true"},
+			Prepare: []string{"true"}, Dir: "/"}},
 	} {
 		b, err := json.Marshal(r)
 		if err != nil {
@@ -305,7 +313,8 @@ func FuzzReadLine(f *testing.F) {
 	})
 }
 
-// TestAbandonedBatchEndsTheWorker asks for more calls than can be made and goes away; start checks that the worker ends.
+// TestAbandonedBatchEndsTheWorker asks for more calls than can be made and goes away; start checks that the worker
+// ends.
 func TestAbandonedBatchEndsTheWorker(t *testing.T) {
 	for _, kind := range []string{"compute", "exec", "switch", "shell"} {
 		t.Run(kind, func(t *testing.T) {

@@ -83,7 +83,8 @@ func (c *connect) batch(n int, halt *atomic.Bool) error {
 // once connects fd and closes the connection from the other side. On loopback the connection is established when
 // connect returns, so accept does not wait.
 func (c *connect) once(fd uintptr) error {
-	if _, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&c.to)), unsafe.Sizeof(c.to)); errno != 0 {
+	if _, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&c.to)),
+		unsafe.Sizeof(c.to)); errno != 0 {
 		return failed("connect", "connect", errno)
 	}
 	peer, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(c.listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
@@ -119,7 +120,8 @@ func (c *udpConnect) batch(n int, halt *atomic.Bool) error {
 		if halt.Load() {
 			return errHalted
 		}
-		if _, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(c.fd), uintptr(unsafe.Pointer(&c.to)), unsafe.Sizeof(c.to)); errno != 0 {
+		if _, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(c.fd), uintptr(unsafe.Pointer(&c.to)),
+			unsafe.Sizeof(c.to)); errno != 0 {
 			return failed("udpconnect", "connect", errno)
 		}
 	}

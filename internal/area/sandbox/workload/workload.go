@@ -42,7 +42,8 @@ func Find(name string) (Kind, bool) {
 type Cost struct {
 	N    int           `json:"n"`
 	Wall time.Duration `json:"wall_ns"`
-	// CPU is user and system time of the worker's thread and of the children that the calls made. With children its resolution is 2 µs.
+	// CPU is user and system time of the worker's thread and of the children that the calls made. With children its
+	// resolution is 2 µs.
 	CPU time.Duration `json:"cpu_ns"`
 	// Instructions in user space and kernel, if Counted: only if a test showed a working counter for both.
 	Instructions uint64 `json:"instructions,omitempty"`
