@@ -189,7 +189,7 @@ func (c Cache) acquire(ctx context.Context, file string, r Recipe) (unlock func(
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", file, err), f.Close())
 		}
 		if !told {
-			c.waits(r)
+			c.logWaiting(r)
 			told = true
 		}
 		if err := (clock.System{}).Sleep(ctx, lockEvery); err != nil {
@@ -198,7 +198,7 @@ func (c Cache) acquire(ctx context.Context, file string, r Recipe) (unlock func(
 	}
 }
 
-func (c Cache) waits(r Recipe) {
+func (c Cache) logWaiting(r Recipe) {
 	if r.Waiting != nil {
 		r.Waiting()
 		return

@@ -47,7 +47,7 @@ type Survey struct {
 // Items returns the folders of the cache, by name; none if there is no cache yet. It changes nothing. The error is a
 // *NoFolder when others may write to the cache, or the system's.
 func (c Cache) Items(s Survey) ([]Item, error) {
-	dir, ok, err := c.there()
+	dir, ok, err := c.existing()
 	if !ok || err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (c Cache) Items(s Survey) ([]Item, error) {
 	return l.items(s)
 }
 
-// there returns the cache's folder if it exists, without making it.
-func (c Cache) there() (dir string, ok bool, err error) {
+// existing returns the cache's folder if it exists, without making it.
+func (c Cache) existing() (dir string, ok bool, err error) {
 	dir, err = c.Folder()
 	if err == nil {
 		ok, err = exists(dir)

@@ -16,7 +16,7 @@ const pruneLock = "prune"
 // are in neither. It returns what it removed even with an error. The error is a *NoFolder when others may write to the
 // cache, or the system's.
 func (c Cache) Prune(s Survey, all bool) (removed, kept []Item, err error) {
-	dir, ok, err := c.there()
+	dir, ok, err := c.existing()
 	if !ok || err != nil {
 		return nil, nil, err
 	}

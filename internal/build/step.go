@@ -35,7 +35,7 @@ func (s Step) Run(ctx context.Context) (string, error) {
 	runtime.LockOSThread() // Pdeathsig is sent when the thread that forked ends
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, s.Path, s.Args...)
-	out := &said{tell: s.Progress}
+	out := &lineWriter{tell: s.Progress}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.Dir, append(proc.Environment(s.Keep...), s.Env...), out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -47,15 +47,15 @@ func (s Step) Run(ctx context.Context) (string, error) {
 	return out.all.String(), err
 }
 
-// said keeps a command's output and passes it on by lines. Only one goroutine writes: both streams are one.
-type said struct {
+// lineWriter keeps a command's output and passes it on by lines. Only one goroutine writes: both streams are one.
+type lineWriter struct {
 	all  bytes.Buffer
 	from int // start of the line that has not been passed on
 	tell func(line string)
 }
 
 // Write implements io.Writer.
-func (s *said) Write(p []byte) (int, error) {
+func (s *lineWriter) Write(p []byte) (int, error) {
 	s.all.Write(p)
 	for s.tell != nil {
 		rest := s.all.Bytes()[s.from:]

@@ -103,7 +103,7 @@ func (p *Plane) serving(ctx context.Context) error {
 }
 
 // errUnhealthy is an answer that is not 200.
-var errUnhealthy = errors.New("not well")
+var errUnhealthy = errors.New("unhealthy")
 
 // ask returns nil when the URL answers 200. Components other than the server need no credentials.
 func (p *Plane) ask(ctx context.Context, url string) error {

@@ -18,8 +18,8 @@ const (
 	// each. With the baseline's number, a more distant arm would make batches of seconds, or of a few calls, which measure
 	// the first calls after a pause.
 	apart = 4
-	// taste is the fraction of the baseline's batch that decides whether an arm is that far apart.
-	taste = 8
+	// trialDivisor is the divisor: a batch of 1/trialDivisor of the baseline's calls decides whether an arm is apart.
+	trialDivisor = 8
 	// tries is how many batches of a size are timed. The fastest counts: on a busy host most of them wait for the CPU.
 	tries = 5
 )
@@ -103,7 +103,7 @@ func (r ruler) calls(per float64) int {
 
 // own returns n, the baseline's number, or a separate number if the arm is apart.
 func (r ruler) own(ctx context.Context, a arm, n int) (int, error) {
-	some := max(1, n/taste)
+	some := max(1, n/trialDivisor)
 	per, err := r.quickest(ctx, a, some)
 	if err != nil {
 		return 0, err

@@ -31,7 +31,7 @@ func (x *runner) placement(t design.Treatment, e *load.Endpoint) *record.Placeme
 		p = nil
 	} else {
 		p.Generator = own
-		p.Local, p.Target = x.whereabouts(t, e)
+		p.Local, p.Target = x.targetProcessors(t, e)
 	}
 	if x.placed == nil {
 		x.placed = map[string]*record.Placement{}
@@ -40,9 +40,9 @@ func (x *runner) placement(t design.Treatment, e *load.Endpoint) *record.Placeme
 	return p
 }
 
-// whereabouts reports whether the target runs on this host, and on which processors; none: all. A target without an
+// targetProcessors reports whether the target runs on this host, and on which processors; none: all. A target without an
 // address is on this host if any part of it can be probed here.
-func (x *runner) whereabouts(t design.Treatment, e *load.Endpoint) (local bool, cpus []int) {
+func (x *runner) targetProcessors(t design.Treatment, e *load.Endpoint) (local bool, cpus []int) {
 	if e == nil || !e.Addr.IsValid() {
 		return len(x.target.Probes(t)) > 0, nil
 	}

@@ -39,7 +39,7 @@ func slice(ops []load.Operation, taken []load.Cell, from, to mark) record.Slice 
 
 func sliceOperation(name string, cells []load.Cell) record.SliceOperation {
 	o := record.SliceOperation{Operation: name}
-	response, service := together(cells)
+	response, service := mergeOutcomes(cells)
 	for _, c := range cells {
 		o.BytesIn += c.BytesIn
 		o.BytesOut += c.BytesOut
@@ -54,8 +54,8 @@ func sliceOperation(name string, cells []load.Cell) record.SliceOperation {
 	return o
 }
 
-// together merges the response and service times of all outcomes. Usually there is one, which needs no copy.
-func together(cells []load.Cell) (response, service *hist.Histogram) {
+// mergeOutcomes merges the response and service times of all outcomes. Usually there is one, which needs no copy.
+func mergeOutcomes(cells []load.Cell) (response, service *hist.Histogram) {
 	if len(cells) == 1 {
 		return cells[0].Response, cells[0].Service
 	}

@@ -56,9 +56,9 @@ func SoakWarmUp(d, ramp time.Duration) time.Duration {
 	return max(ramp, min(d/soakWarmUpShare, mostSoakWarmUp), leastSoakWarmUp)
 }
 
-// soaking is a soak in progress: one segment of load, cut into slices by the stream's own goroutine. Its memory does
+// soakRun is a soak in progress: one segment of load, cut into slices by the stream's own goroutine. Its memory does
 // not grow with time: calls become histograms, and histograms go to the record.
-type soaking struct {
+type soakRun struct {
 	*runner
 	trial     design.Trial
 	treatment design.Treatment
@@ -101,7 +101,7 @@ func (x *runner) soak(ctx context.Context, t design.Trial, treatment design.Trea
 		return fmt.Errorf("open the load stream: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	k := &soaking{
+	k := &soakRun{
 		runner: x, trial: t, treatment: treatment, stream: x.guarded(s), ops: ops, account: acc,
 		gauges: newGauges(x, treatment),
 		warm:   SoakWarmUp(x.Load.Duration, x.ramp()), every: SliceLength(x.Load.Duration),
@@ -113,7 +113,7 @@ func (x *runner) soak(ctx context.Context, t design.Trial, treatment design.Trea
 }
 
 // load offers all of the load in one segment, so that warm-up and measured part are continuous.
-func (k *soaking) load(ctx context.Context) (load.Segment, error) {
+func (k *soakRun) load(ctx context.Context) (load.Segment, error) {
 	k.began = k.stream.Now()
 	k.open = k.mark(k.began)
 	k.flushed = k.began + k.warm
@@ -133,13 +133,13 @@ func (k *soaking) load(ctx context.Context) (load.Segment, error) {
 	return k.stream.Offer(ctx, k.level(length, k.trial.Seed), poll, look)
 }
 
-func (k *soaking) mark(at time.Duration) mark {
+func (k *soakRun) mark(at time.Duration) mark {
 	return mark{at: at, progress: k.stream.Progress(), cpu: load.ProcessCPU(), meter: k.stream.Meter()}
 }
 
 // look is called by the stream every poll and cuts slices that are complete. finish cuts the last one, since it knows
 // where the load ended.
-func (k *soaking) look(ctx context.Context) (stop bool) {
+func (k *soakRun) look(ctx context.Context) (stop bool) {
 	now := k.stream.Now()
 	cut := now >= k.next && k.end()-k.next >= k.every/2
 	if cut {
@@ -149,15 +149,15 @@ func (k *soaking) look(ctx context.Context) (stop bool) {
 		}
 		k.err = k.cut(ctx, now)
 	}
-	k.tell(now, cut)
+	k.updateView(now, cut)
 	return k.err != nil
 }
 
 // end is when the load should end.
-func (k *soaking) end() time.Duration { return k.began + k.warm + k.Load.Duration }
+func (k *soakRun) end() time.Duration { return k.began + k.warm + k.Load.Duration }
 
-// tell updates the live view.
-func (k *soaking) tell(now time.Duration, cut bool) {
+// updateView updates the live view.
+func (k *soakRun) updateView(now time.Duration, cut bool) {
 	phase := Measuring
 	if k.measured == nil {
 		phase = WarmingUp
@@ -169,7 +169,7 @@ func (k *soaking) tell(now time.Duration, cut bool) {
 }
 
 // cut completes and writes the current slice. It takes the calls first: a slow probe must not move the slice's end.
-func (k *soaking) cut(ctx context.Context, now time.Duration) error {
+func (k *soakRun) cut(ctx context.Context, now time.Duration) error {
 	taken := k.stream.Take()
 	here := k.mark(now)
 	samples, err := k.gauges.read(ctx, k.stream.Now)
@@ -200,7 +200,7 @@ func (k *soaking) cut(ctx context.Context, now time.Duration) error {
 }
 
 // flush writes the histograms of the measured part so far.
-func (k *soaking) flush(now time.Duration) error {
+func (k *soakRun) flush(now time.Duration) error {
 	k.flushed = now
 	if cells := k.cells.take(); len(cells) > 0 {
 		return k.Writer.Cells(k.trial.Treatment, k.trial.Block, cells)
@@ -209,7 +209,7 @@ func (k *soaking) flush(now time.Duration) error {
 }
 
 // finish waits for the last calls, and writes the rest. An interrupt does not cut it short.
-func (k *soaking) finish(ctx context.Context, seg load.Segment, failed error) error {
+func (k *soakRun) finish(ctx context.Context, seg load.Segment, failed error) error {
 	if seg.End == 0 {
 		return nil // there was no load
 	}
@@ -219,7 +219,7 @@ func (k *soaking) finish(ctx context.Context, seg load.Segment, failed error) er
 	ctx = context.WithoutCancel(ctx)
 	left := k.stream.Progress()
 	err := k.cut(ctx, end)
-	k.tell(end, true)
+	k.updateView(end, true)
 	k.account.unanswered += uint64(left.InFlight) // at an interrupt
 	err = errors.Join(err, k.flush(end))
 	k.open.meter = meter
@@ -239,7 +239,7 @@ func (k *soaking) finish(ctx context.Context, seg load.Segment, failed error) er
 
 // drain waits until every call has ended, at the latest by its timeout; less long after an interrupt. After an abort it
 // does not wait at all, since the pending sends would go to a target that suffers.
-func (k *soaking) drain(ctx context.Context, failed error) {
+func (k *soakRun) drain(ctx context.Context, failed error) {
 	idle := func() bool { return k.stream.Progress().Open() == 0 }
 	if failed != nil && ctx.Err() == nil {
 		return
@@ -254,7 +254,7 @@ func (k *soaking) drain(ctx context.Context, failed error) {
 }
 
 // audit returns what the generator did between two marks.
-func (k *soaking) audit(from, to mark) record.Generator {
+func (k *soakRun) audit(from, to mark) record.Generator {
 	a, b := from.progress, to.progress
 	return record.Generator{
 		Treatment: k.trial.Treatment, Block: k.trial.Block, Engine: string(k.Load.Engine), Offered: b.Due - a.Due,

@@ -21,8 +21,8 @@ func Classes() []Class { return append(slices.Clone(order), Unknown) }
 // wins is the score from which a class can be chosen.
 const wins = 0.5
 
-// finding is one class's score with the sentences for and against it.
-type finding struct {
+// classScore is one class's score with the sentences for and against it.
+type classScore struct {
 	score             float64
 	evidence, against string
 }
@@ -41,8 +41,8 @@ func Classify(e Evidence) Verdict {
 			rate(f.window.Rate), rate(f.late))}
 		return v
 	}
-	found := map[Class]finding{}
-	for _, s := range []func(Evidence, features, map[Class]finding){connections, hangs, rejections, slowdown,
+	found := map[Class]classScore{}
+	for _, s := range []func(Evidence, features, map[Class]classScore){connections, hangs, rejections, slowdown,
 		rhythms, queues} {
 		s(e, f, found)
 	}
@@ -74,7 +74,7 @@ func clamp(x float64) float64 {
 	return min(1, max(0, x))
 }
 
-func (v *Verdict) explain(e Evidence, f features, found map[Class]finding) {
+func (v *Verdict) explain(e Evidence, f features, found map[Class]classScore) {
 	if s := found[v.Class].evidence; s != "" {
 		v.Evidence = append(v.Evidence, s)
 	}

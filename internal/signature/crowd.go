@@ -8,9 +8,9 @@ import (
 	"tare/internal/stat"
 )
 
-// crowd computes whether rejections depend on the number of calls in flight: for every call that was sent in the window
-// it counts the accepted calls in flight, and compares rejected with accepted calls.
-func (f *features) crowd(e Evidence) {
+// separateByLoad computes whether rejections depend on the number of calls in flight: for every call that was sent in
+// the window it counts the accepted calls in flight, and compares rejected with accepted calls.
+func (f *features) separateByLoad(e Evidence) {
 	if f.rejected == 0 || f.good == 0 {
 		return
 	}

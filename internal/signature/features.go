@@ -81,12 +81,12 @@ func extract(e Evidence) (features, bool) {
 	}
 	f.audit = AuditCalls(e.Calls, f.window.Start, f.window.End, min(e.Now, f.window.End), 0)
 	f.done = completions(e.Calls, f.window.Start, f.window.End)
-	f.turnedAway(e)
+	f.countRejected(e)
 	f.outlived(e)
 	f.fill(e)
 	f.trend(e)
 	f.rhythm(e)
-	f.crowd(e)
+	f.separateByLoad(e)
 	f.bursted(e)
 	f.busy(e)
 	return f, true
@@ -148,11 +148,11 @@ func (f *features) count(e Evidence) {
 			f.failed++
 		}
 	}
-	f.absent(e)
+	f.addDisconnected(e)
 }
 
-// absent sums the periods of at least half a second and ten calls in which no call could connect.
-func (f *features) absent(e Evidence) {
+// addDisconnected sums the periods of at least half a second and ten calls in which no call could connect.
+func (f *features) addDisconnected(e Evidence) {
 	var from, to, sum time.Duration
 	n := 0
 	end := func() {
@@ -183,9 +183,9 @@ func unexpected(c load.Call) bool {
 	return c.Outcome == load.Failed || c.Outcome == load.Wrong || c.Outcome == load.ConnFailed && c.Sent != 0
 }
 
-// turnedAway counts the rejected calls of the window, including those that learned of it later, and measures how long
-// rejection took. Other answers than plain refusals count only if there are clearly more of them than at any rate.
-func (f *features) turnedAway(e Evidence) {
+// countRejected counts the rejected calls of the window, including those that learned of it later, and measures how
+// long rejection took. Other answers than plain refusals count only if there are clearly more of them than at any rate.
+func (f *features) countRejected(e Evidence) {
 	other, n := 0, 0
 	for _, c := range e.Calls {
 		if c.Intended >= f.window.Start && c.Intended < f.window.End && !c.Outstanding(e.Now) {
@@ -409,8 +409,8 @@ func correlation(x, y []float64) float64 {
 	return math.Copysign(math.Sqrt(math.Max(0, l.Slope*m.Slope)), l.Slope)
 }
 
-// bestGoodput is the highest number of good calls per second, by the instant at which they ended, over any second on a
-// grid of quarter seconds up to the end of the first overload.
+// bestGoodput returns the highest number of good calls per second, by the instant at which they ended, over any second
+// on a grid of quarter seconds up to the end of the first overload.
 func bestGoodput(e Evidence) float64 {
 	const grid = time.Second / 4
 	if len(e.Windows) == 0 {
@@ -468,7 +468,7 @@ func (f *features) rhythm(e Evidence) {
 	f.regularity(e)
 }
 
-// slowSingly tells slow calls from a target that stands still: others are answered meanwhile.
+// slowSingly distinguishes slow calls from a target that stalls: others are answered meanwhile.
 func (f *features) slowSingly(e Evidence) {
 	soonest, slow, overtaken := time.Duration(math.MaxInt64), 0, 0 // of the later calls, when the first was answered
 	for _, c := range slices.Backward(e.Calls) {
@@ -487,8 +487,8 @@ func (f *features) slowSingly(e Evidence) {
 	}
 }
 
-// regularity says how evenly calls are accepted over the last two thirds of the window: what a limiter has saved up has
-// been used up by then.
+// regularity measures how evenly calls are accepted over the last two thirds of the window: by then a limiter's saved
+// allowance is used up.
 func (f *features) regularity(e Evidence) {
 	from, to := f.window.Start.Seconds(), f.window.End.Seconds()
 	from += (to - from) / 3
@@ -503,13 +503,13 @@ func (f *features) regularity(e Evidence) {
 	}
 	f.acceptVariation = math.Sqrt(stat.Variance(counted(t, from, to, 8))) / (float64(len(t)) / 8)
 	f.dispersion = math.Inf(1)
-	// a window that slides accepts the same number in each of its periods, and not in parts of it
+	// a sliding window accepts the same number in each of its periods, but not in parts of it
 	for parts := 6; parts <= 16; parts++ {
 		f.dispersion = min(f.dispersion, stat.Variance(counted(t, from, to, parts))*float64(parts)/float64(len(t)))
 	}
 }
 
-// crowded is the largest number of calls that were accepted within the length of a window before the overload.
+// crowded returns the largest number of calls that were accepted within the length of a window before the overload.
 func (f *features) crowded(e Evidence) int {
 	t := completions(e.Calls, 0, f.window.Start)
 	most, from := 0, 0
@@ -522,7 +522,7 @@ func (f *features) crowded(e Evidence) int {
 	return most
 }
 
-// counted is how many of the instants fall into each of n parts of the time between two.
+// counted returns how many of the instants fall into each of n parts of the time between two.
 func counted(t []float64, from, to float64, n int) []float64 {
 	counts := make([]float64, n)
 	for _, x := range t {
@@ -531,7 +531,7 @@ func counted(t []float64, from, to float64, n int) []float64 {
 	return counts
 }
 
-// bursted counts what was accepted of the last two bursts.
+// bursted counts the accepted calls of the last two bursts.
 func (f *features) bursted(e Evidence) {
 	var windows []Window
 	for _, w := range e.Windows {

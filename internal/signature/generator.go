@@ -8,12 +8,12 @@ import (
 	"tare/internal/load"
 )
 
-// GeneratorVerdict is what can be said of the generator's part in a result. Its word is the same in all outputs.
+// GeneratorVerdict is the generator's possible part in a result. Its word is the same in all outputs.
 type GeneratorVerdict string
 
 // The verdicts.
 const (
-	// RuledOut: the evidence excludes that the generator shaped the result.
+	// RuledOut: the evidence excludes that the generator affected the result.
 	RuledOut GeneratorVerdict = "ruled-out"
 	// Possible: the evidence neither excludes the generator nor shows that it was the limit.
 	Possible GeneratorVerdict = "possible"
@@ -21,46 +21,43 @@ const (
 	Limiting GeneratorVerdict = "limit"
 )
 
-// Conduct is all the evidence there is about the generator in a stretch of load. Times in seconds; a float that is 0 is
-// unknown.
+// Conduct is the evidence about the generator in a segment of load. Times in seconds; a float of 0 is unknown.
 type Conduct struct {
-	// Workers is how many a closed loop had; 0: it was an open loop.
+	// Workers is the number of workers of a closed loop; 0: it was an open loop.
 	Workers int
-	// Rate is calls that ended per second, Mean and P99 their response times.
+	// Rate is the number of calls that ended per second, Mean and P99 are their response times.
 	Rate, Mean, P99 float64
-	// Times says that response times are claimed, not only a rate.
+	// Times says that response times are reported, not only a rate.
 	Times bool
-	// LatenessP99 is of sent − max(intended, ready), LatenessLimit what it may be, AchievedRatio what was sent of what
-	// could be.
+	// LatenessP99 is the quantile of sent − max(intended, ready), LatenessLimit its limit, AchievedRatio the share of the
+	// possible calls that were sent.
 	LatenessP99, LatenessLimit, AchievedRatio float64
-	// Idle says that workers of a closed loop paused on purpose, after failed connections or at a bounded rate, so that
-	// Little's law does not hold.
+	// Idle says that workers of a closed loop paused on purpose, after failed connections or because of a rate limit, so
+	// that Little's law does not hold.
 	Idle bool
-	// Effort is what its threads did; nil: not known.
+	// Effort is what its threads did; nil: unknown.
 	Effort *load.Effort
-	// Shared is how many processors generator and target may both use; 0: none, they are apart. The accounts of
-	// Effort.Host are of them.
+	// Shared is the number of processors that both generator and target may use; 0: none. Effort.Host is about them.
 	Shared int
 }
 
-// What rules the generator out, as shares of the stretch unless said otherwise.
+// Limits for ruling out the generator, as shares of the segment unless noted.
 const (
-	mostBusy      = 0.90 // that a thread may run: with more, work begins to wait for it
-	mostQueued    = 0.05 // that a thread may wait for a processor in a closed loop
-	mostQueuedAll = 0.25 // and in any loop: one that waits so long does not do its part, whatever else is said
-	mostThrottled = 0.01 // that a quota may hold it back
-	mostStolen    = 0.05 // of its processors' time that the hypervisor may take
-	mostOwn       = 0.10 // of a response, or of the workers, that the generator itself may be
-	limitOwn      = 0.50 // of the workers: where more of them wait for the generator than for the target, it is the limit
-	hostFull      = 0.90 // of shared processors: fuller ones are a limit to both
-	leastUse      = 0.05 // of shared processors that the generator must use to matter
-	mostTail      = 0.20 // of the slowest responses that may be a delay of the generator as rare as they are
-	// Delays, in seconds, that every thread has which sleeps until there is something to do: on average, and at its 99th
-	// percentile.
+	mostBusy      = 0.90 // the largest share that a thread may run: beyond it, work begins to wait
+	mostQueued    = 0.05 // the largest share that a thread may wait for a processor in a closed loop
+	mostQueuedAll = 0.25 // the same in any loop: a thread that waits that long is unreliable in any case
+	mostThrottled = 0.01 // the largest share of throttled time
+	mostStolen    = 0.05 // the largest share of its processors' time that the hypervisor may steal
+	mostOwn       = 0.10 // the largest share of a response, or of the workers, that the generator itself may account for
+	limitOwn      = 0.50 // of the workers: if more of them wait for the generator than for the target, it is the limit
+	hostFull      = 0.90 // of shared processors: fuller ones limit both
+	leastUse      = 0.05 // of shared processors: the least use by the generator that matters
+	mostTail      = 0.20 // of the slowest responses: the largest delay by the generator that is as rare as they are
+	// Delays, in seconds, of every thread that sleeps until there is work: mean, and 99th percentile.
 	leastDelay, leastTail = 25e-6, 200e-6
 )
 
-// Unrecorded is the doubt about a generator of which the record is silent: an older tare wrote it, or another tool.
+// Unrecorded is the doubt about a generator without recorded threads, as of an older tare or another tool.
 const Unrecorded = "how busy its threads were was not recorded"
 
 // GeneratorOpinion is the verdict with its reasons.
@@ -68,11 +65,11 @@ type GeneratorOpinion struct {
 	Verdict GeneratorVerdict
 	// Doubts are why the generator is not ruled out, Evidence is what was measured of its threads.
 	Doubts, Evidence []string
-	// Crowded says that one of the doubts is processors shared with the target, which pinning would remove.
+	// Crowded says that one of the doubts is sharing processors with the target, which pinning would avoid.
 	Crowded bool
 }
 
-// Worse reports whether o speaks more against the generator than p.
+// Worse reports whether o is more unfavourable to the generator than p.
 func (o *GeneratorOpinion) Worse(p *GeneratorOpinion) bool {
 	rank := map[GeneratorVerdict]int{RuledOut: 1, Possible: 2, Limiting: 3}
 	if a, b := rank[o.Verdict], rank[p.Verdict]; a != b {
@@ -81,9 +78,9 @@ func (o *GeneratorOpinion) Worse(p *GeneratorOpinion) bool {
 	return len(o.Doubts) > len(p.Doubts)
 }
 
-// Judge decides what can be said of the generator. It is the one place that does: whatever a report says follows from
-// it. An open loop is ruled out by calls that were sent when they were due, a closed loop, which is never late, by
-// threads that were free to read each answer as soon as it was there.
+// Judge judges the generator; every statement of a report about it follows from the result. An open loop is ruled out
+// by sending calls on time; a closed loop, which is never late, by threads that were free to read each answer
+// immediately.
 func (c *Conduct) Judge() GeneratorOpinion {
 	o := GeneratorOpinion{Verdict: RuledOut, Evidence: c.evidence()}
 	c.judgeSending(&o)
@@ -111,8 +108,8 @@ func (o *GeneratorOpinion) limit(format string, args ...any) {
 	o.Doubts = append([]string{fmt.Sprintf(format, args...)}, o.Doubts...)
 }
 
-// judgeSending judges by the sends. That they were in time speaks for an open loop only, that they were not against
-// either.
+// judgeSending judges by the lateness of sends: being on time only counts for an open loop, being late counts against
+// both.
 func (c *Conduct) judgeSending(o *GeneratorOpinion) {
 	switch {
 	case c.AchievedRatio > 0 && c.AchievedRatio < LeastAchieved:
@@ -136,7 +133,7 @@ func (c *Conduct) judgeReading(o *GeneratorOpinion) {
 	if c.Effort.Unread == nil {
 		o.doubt("how long answers waited to be read is not known")
 	} else {
-		// Little's law: so many calls are at the generator at any time.
+		// By Little's law this many calls are at the generator at any time.
 		own := c.Rate * c.Effort.Unread.Mean
 		switch share := own / float64(c.Workers); {
 		case share >= limitOwn:
@@ -155,7 +152,7 @@ func (c *Conduct) judgeReading(o *GeneratorOpinion) {
 	}
 }
 
-// judgeTail compares how long answers waited with the slowest responses, of which that is a part.
+// judgeTail compares how long answers waited with the slowest responses, which include that wait.
 func (c *Conduct) judgeTail(o *GeneratorOpinion) {
 	if u := c.Effort.Unread; c.Times && c.P99 > 0 && u.P99 > max(leastTail, mostTail*c.P99) {
 		o.doubt("answers waited up to %s (p99) until it read them, which is in the response times: their p99 is %s",
@@ -163,7 +160,7 @@ func (c *Conduct) judgeTail(o *GeneratorOpinion) {
 	}
 }
 
-// judgeThreads judges by what the kernel says of the generator's threads.
+// judgeThreads judges by the kernel's times of the generator's threads.
 func (c *Conduct) judgeThreads(o *GeneratorOpinion) {
 	e := c.Effort
 	if e.Busy >= mostBusy {
@@ -207,7 +204,7 @@ func (c *Conduct) judgeHost(o *GeneratorOpinion) {
 	}
 }
 
-// ran says how busy its threads were.
+// ran describes how busy its threads were.
 func (c *Conduct) ran() string {
 	if c.Effort.Loops == 0 {
 		return "it used " + percent(c.Effort.Busy) + " of the processors that it may use"
@@ -231,7 +228,7 @@ func processors(n int) string {
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", math.Min(100, 100*share)) }
 
-// evidence is what was measured of its threads, in the words that fit the loop.
+// evidence describes what was measured of its threads, in terms of the loop.
 func (c *Conduct) evidence() []string {
 	e := c.Effort
 	if e == nil {

@@ -7,13 +7,13 @@ import (
 )
 
 // connections scores the generator's own limit and the failures to connect.
-func connections(_ Evidence, f features, found map[Class]finding) {
+func connections(_ Evidence, f features, found map[Class]classScore) {
 	if !f.audit.Valid {
-		found[Client] = finding{score: 1, evidence: f.audit.Reason}
+		found[Client] = classScore{score: 1, evidence: f.audit.Reason}
 	}
 	for _, c := range []Class{ConnectionRefused, PortExhaustion, FDExhaustion} {
 		share := f.share(f.dial[c])
-		found[c] = finding{
+		found[c] = classScore{
 			// 5 % is enough; where nothing is served, nothing listens
 			score: share / 0.1 * min(1, 10*f.late/max(f.best, 1e-9)) * (1 - clamp((f.away-0.1)/0.2)),
 			evidence: fmt.Sprintf("%.1f %% of the calls could not connect (%s)", 100*share, map[Class]string{
@@ -34,11 +34,11 @@ func (f features) againstDial(share float64) string {
 }
 
 // hangs scores calls that are never answered while later ones are.
-func hangs(_ Evidence, f features, found map[Class]finding) {
+func hangs(_ Evidence, f features, found map[Class]classScore) {
 	stuck := f.stuckFirst + f.stuckLater
 	if f.hung && f.overtaking > 0 && !f.newestFirst {
 		s := f.overtaking / 0.6 // 30 % is enough
-		found[QuotaHang] = finding{
+		found[QuotaHang] = classScore{
 			score: s * (1 - 0.6*f.flatness()),
 			evidence: fmt.Sprintf("%.0f %% of the outstanding calls were overtaken: sent before calls that have long been "+
 				"answered, on connections that had answered before (%d of %d)",
@@ -50,7 +50,7 @@ func hangs(_ Evidence, f features, found map[Class]finding) {
 		return
 	}
 	first := float64(f.stuckFirst) / float64(stuck)
-	x := finding{against: fmt.Sprintf("%d of %d stuck calls were on connections that had answered before",
+	x := classScore{against: fmt.Sprintf("%d of %d stuck calls were on connections that had answered before",
 		f.stuckLater, stuck)}
 	if first >= 0.9 && f.stuckFirst >= 5 {
 		x.score = 0.7
@@ -106,7 +106,7 @@ func (f features) againstHang() string {
 }
 
 // rejections scores limiters that turn calls away.
-func rejections(e Evidence, f features, found map[Class]finding) {
+func rejections(e Evidence, f features, found map[Class]classScore) {
 	share := f.share(f.rejected)
 	if share <= 0 {
 		return
@@ -120,7 +120,7 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 		} else if most := f.crowded(e); float64(most) > 6*f.turn*e.Capacity {
 			own = 0.3 // a window never let so many through
 		}
-		found[FixedWindow] = finding{
+		found[FixedWindow] = classScore{
 			score: enough * own,
 			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused "+
 				"until the next", short(f.turn), f.turn*e.Capacity),
@@ -128,7 +128,7 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 	}
 	leaks := clamp((e.Sharp.Leak - 0.002) / 0.004)
 	if f.level > 0 {
-		found[ConcurrencyLimit] = finding{
+		found[ConcurrencyLimit] = classScore{
 			score:    enough * max(f.separation*0.625, f.places(e), 0.6*leaks), // the area of 0.9 is enough
 			evidence: f.placesEvidence(e),
 			against:  fmt.Sprintf("refusals are not explained by the number in flight (separation %.2f)", f.separation),
@@ -147,7 +147,7 @@ func rejections(e Evidence, f features, found map[Class]finding) {
 	if f.bursts[0] > 0 && f.places(e) >= wins {
 		bucket *= 0.4
 	}
-	found[TokenBucket] = finding{
+	found[TokenBucket] = classScore{
 		score: bucket,
 		evidence: fmt.Sprintf("%.1f %% of the calls were refused %s, and the rate of accepted ones stayed at %s/s "+
 			"(variation %.1f %%)",
@@ -179,7 +179,7 @@ func (f features) waits(e Evidence) float64 {
 }
 
 // shedding scores a queue that drops calls: those that are served have waited, and the goodput holds.
-func (f features) shedding(e Evidence, enough, waits float64) finding {
+func (f features) shedding(e Evidence, enough, waits float64) classScore {
 	holds := 1 - clamp((1-f.late/max(e.Capacity, 1e-9)-0.2)/0.3)
 	steady := 1.0 // in a queue that drops nothing, responses go on growing
 	if f.wantDrift > 0 {
@@ -188,7 +188,7 @@ func (f features) shedding(e Evidence, enough, waits float64) finding {
 	if f.turns >= 1 && f.separation < 0.8 {
 		holds *= 0.3 // a window turns: calls wait while a burst is served
 	}
-	x := finding{score: enough * waits * holds * steady, against: "calls that are served are served as fast as ever"}
+	x := classScore{score: enough * waits * holds * steady, against: "calls that are served are served as fast as ever"}
 	if steady < wins {
 		x.against = "responses go on growing, as in a queue that drops nothing"
 	}
@@ -208,16 +208,16 @@ func (f features) shedding(e Evidence, enough, waits float64) finding {
 }
 
 // penalty scores a limiter that lets hardly anything pass beyond its limit, because refused calls count as well.
-func (f features) penalty(e Evidence, enough float64) finding {
+func (f features) penalty(e Evidence, enough float64) classScore {
 	if !(e.Sharp.Held > 0) {
-		return finding{}
+		return classScore{}
 	}
 	left, at := e.Sharp.Goodput/e.Sharp.Held, e.Sharp.Failed
 	if over := f.late / e.Sharp.Held; over < left {
 		left, at = over, f.window.Rate
 	}
 	quick := 1 - clamp((f.rejection.p50-3*e.BaseP50.Seconds()-0.01)/max(0.01, e.BaseP50.Seconds()))
-	return finding{
+	return classScore{
 		score: enough * quick * clamp((0.8-left)/0.6),
 		evidence: fmt.Sprintf("at %s/s every call passed; at %s/s only %s/s did, and the others were refused %s: refused "+
 			"calls count against the limit as well",
@@ -257,18 +257,20 @@ func (f features) placesEvidence(e Evidence) string {
 }
 
 // slowdown scores a goodput that falls under load.
-func slowdown(e Evidence, f features, found map[Class]finding) {
+func slowdown(e Evidence, f features, found map[Class]classScore) {
 	errors := math.Max(0, f.share(f.failed+f.timed)-e.ErrorFloor)
 	if e.Allowance > 0 {
-		found[Collapse] = finding{against: fmt.Sprintf("goodput fell once an allowance of %.0f calls was used up, not for "+
+		found[Collapse] = classScore{against: fmt.Sprintf("goodput fell once an allowance of %.0f calls was used up, not "+
+			"for "+
 			"the load", e.Allowance)}
 		return
 	}
 	if turned := f.share(f.rejected) > 0.05; f.late > 0 && f.slower < 3 && (turned || errors < 0.05) {
-		found[Collapse] = finding{score: f.fall / 0.6 * 0.4, against: "calls that are answered are answered as fast as ever"}
+		found[Collapse] = classScore{score: f.fall / 0.6 * 0.4,
+			against: "calls that are answered are answered as fast as ever"}
 		return
 	}
-	found[Collapse] = finding{
+	found[Collapse] = classScore{
 		score: f.fall / 0.6, // 30 % is enough
 		evidence: fmt.Sprintf("goodput fell from %s/s to %s/s under load (answers took %.1f times as long, %.1f %% of the "+
 			"calls failed)",
@@ -278,8 +280,8 @@ func slowdown(e Evidence, f features, found map[Class]finding) {
 }
 
 // rhythms scores a target that stands still now and then.
-func rhythms(e Evidence, f features, found map[Class]finding) {
-	x := finding{
+func rhythms(e Evidence, f features, found map[Class]classScore) {
+	x := classScore{
 		score: f.beat / rhythmic * wins,
 		evidence: fmt.Sprintf("answers come in bursts every %s (Rayleigh R = %.2f), as under a CPU quota with that period",
 			short(f.period), f.beat),
@@ -296,7 +298,7 @@ func rhythms(e Evidence, f features, found map[Class]finding) {
 		x.against = "" // they do, and something else explains more
 	}
 	found[CPUThrottling] = x
-	p := finding{
+	p := classScore{
 		// 1.5 % is enough; refusals leave gaps as well
 		score: f.gaps / 0.03 * min(1, float64(f.gapCount)/3) * (1 - clamp(f.share(f.rejected)/0.1-1)),
 		evidence: fmt.Sprintf("answers stop altogether %d times, up to %s, for %.1f %% of the time, without a fixed period",
@@ -314,7 +316,7 @@ func rhythms(e Evidence, f features, found map[Class]finding) {
 }
 
 // queues scores a queue: what is offered beyond the capacity waits, first come first served.
-func queues(e Evidence, f features, found map[Class]finding) {
+func queues(e Evidence, f features, found map[Class]classScore) {
 	if !(f.wantDrift > 0) || f.good == 0 {
 		return
 	}
@@ -328,7 +330,7 @@ func queues(e Evidence, f features, found map[Class]finding) {
 		s = max(s, 0.5)
 	}
 	s *= 1 - min(1, losses/0.1)
-	found[Queue] = finding{
+	found[Queue] = classScore{
 		score:    s,
 		evidence: f.queueEvidence(),
 		against: fmt.Sprintf("responses grow by %.3f s per second, where a queue at this rate gives %.3f",
@@ -351,7 +353,7 @@ func (f features) queueEvidence() string {
 const ambiguous = 0.45
 
 // disagree withholds classes that the evidence does not tell from others.
-func (f features) disagree(e Evidence, found map[Class]finding) {
+func (f features) disagree(e Evidence, found map[Class]classScore) {
 	limit := func(c Class, against string) {
 		if x := found[c]; x.score > ambiguous {
 			x.score, x.against = ambiguous, against
@@ -376,7 +378,7 @@ func (f features) disagree(e Evidence, found map[Class]finding) {
 		limit(TokenBucket, fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they "+
 			"waited", short(f.acceptance.p50), short(held)))
 	}
-	if f.aged(e) {
+	if f.refusesByAge(e) {
 		against := fmt.Sprintf("calls were refused after they had waited %s, and those that were served had waited as well",
 			short(f.rejection.p50))
 		limit(ConcurrencyLimit, against)
@@ -400,9 +402,9 @@ func (f features) disagree(e Evidence, found map[Class]finding) {
 	}
 }
 
-// aged reports whether calls are refused once they have waited for a certain time: the refusals take that long, and
-// served calls have waited for a good part of it.
-func (f features) aged(e Evidence) bool {
+// refusesByAge reports whether calls are refused once they have waited for a certain time: the refusals take that long,
+// and served calls have waited for a good part of it.
+func (f features) refusesByAge(e Evidence) bool {
 	base := e.BaseP50.Seconds()
 	return f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 &&
 		f.acceptance.p50-base > 0.3*f.rejection.p50

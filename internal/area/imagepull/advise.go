@@ -78,7 +78,7 @@ func (s *Spec) each(treatments []design.Treatment, say func(*plan) []area.Findin
 // warnIdle warns of levels that affect no measured operation.
 func (s *Spec) warnIdle(treatments []design.Treatment) (out []area.Finding) {
 	for _, factor := range []string{factorHits, factorPattern} {
-		chosen, could := s.acted(factor)
+		chosen, could := s.affected(factor)
 		if len(chosen) > 0 {
 			continue
 		}

@@ -96,7 +96,7 @@ func (s *Spec) judgeFolder(treatments []design.Treatment) []area.Finding {
 	case !info.IsDir():
 		return []area.Finding{fault("dir", fmt.Sprintf("dir: %s is no folder", dir), next)}
 	}
-	if err := try(dir); err != nil {
+	if err := tryWrite(dir); err != nil {
 		return []area.Finding{fault("dir", fmt.Sprintf("dir: no record can be written there: %v", err), next)}
 	}
 	d, err := lookAt(dir)
@@ -125,8 +125,8 @@ func (d disk) judge(dir string, n need, arms int) (out []area.Finding) {
 	return out
 }
 
-// try writes a file of one block, and removes it.
-func try(dir string) error {
+// tryWrite writes a file of one block, and removes it.
+func tryWrite(dir string) error {
 	f, err := driver.Scratch(dir)
 	if err != nil {
 		return err

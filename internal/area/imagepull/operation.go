@@ -61,8 +61,9 @@ func (s *Spec) operations() []string {
 	return out
 }
 
-// acted returns the chosen operations that a factor affects, and all that it could affect, if it does not affect all.
-func (s *Spec) acted(factor string) (chosen, could []string) {
+// affected returns the chosen operations that a factor affects, and all that it could affect, if it does not affect
+// all.
+func (s *Spec) affected(factor string) (chosen, could []string) {
 	for _, o := range offered() {
 		if slices.Contains(o.acts, factor) {
 			could = append(could, o.name)

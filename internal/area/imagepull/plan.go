@@ -97,7 +97,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		return p, fmt.Errorf("secrets: %d records of %d secrets each are %d secrets, want at most %d together", p.records,
 			p.secrets, n, mostFilled)
 	}
-	return p, p.alien(t.Levels)
+	return p, p.rejectUnused(t.Levels)
 }
 
 // apply sets levels, the accessor first: "lru:100" includes a size, which another level must not contradict.
@@ -216,8 +216,8 @@ func owner(factor string) string {
 	}[factor]
 }
 
-// alien rejects a treatment's level that has no effect in it.
-func (p *plan) alien(levels map[string]string) error {
+// rejectUnused rejects a treatment's level that has no effect in it.
+func (p *plan) rejectUnused(levels map[string]string) error {
 	for _, factor := range factors() {
 		if _, ok := levels[factor]; ok && !p.uses(factor) {
 			return fmt.Errorf("%s: it belongs to %s, and changes nothing here; what holds wherever it has a meaning can "+

@@ -34,10 +34,10 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 	if slices.ContainsFunc(out, isError) {
 		return out
 	}
-	if out = append(out, s.judgeTwins(treatments)...); len(out) > 0 {
+	if out = append(out, s.rejectDuplicates(treatments)...); len(out) > 0 {
 		return out
 	}
-	return append(s.judgeIdle(treatments), s.warn(treatments)...)
+	return append(s.checkUnused(treatments), s.warn(treatments)...)
 }
 
 func isError(f area.Finding) bool { return f.Severity == area.Error }
@@ -87,8 +87,8 @@ func (s *Spec) judge(t design.Treatment) []area.Finding {
 	return []area.Finding{fault(path, message, hint)}
 }
 
-// judgeTwins rejects treatments that differ in their words only: any difference between them is noise.
-func (s *Spec) judgeTwins(treatments []design.Treatment) (out []area.Finding) {
+// rejectDuplicates rejects treatments that differ in their words only: any difference between them is noise.
+func (s *Spec) rejectDuplicates(treatments []design.Treatment) (out []area.Finding) {
 	first := map[string]string{}
 	for _, t := range treatments {
 		p, err := s.plan(t)
@@ -106,8 +106,8 @@ func (s *Spec) judgeTwins(treatments []design.Treatment) (out []area.Finding) {
 	return out
 }
 
-// judgeIdle rejects values of the section that no treatment uses: they would have no effect.
-func (s *Spec) judgeIdle(treatments []design.Treatment) (out []area.Finding) {
+// checkUnused rejects values of the section that no treatment uses: they would have no effect.
+func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 	for _, factor := range slices.Sorted(maps.Keys(s.given())) {
 		if !s.any(treatments, func(p *plan) bool { return p.uses(factor) }) {
 			out = append(out, fault(factor, fmt.Sprintf("%s: no treatment uses it: it belongs to %s", factor, owner(factor)),
