@@ -105,7 +105,7 @@ func (c *checker) budget() {
 	seen := map[string]bool{}
 	for i, text := range c.e.Budget {
 		path := index("budget", i)
-		if !c.fine(path) {
+		if !c.isValid(path) {
 			continue
 		}
 		b, err := budget.Parse(text)
@@ -146,12 +146,12 @@ func (c *checker) failWithin(path string, column int, message string) {
 
 // judgeable rejects a budget that no run of this file could judge.
 func (c *checker) judgeable(path string, b budget.Budget) {
-	if c.fine("load.max_rate") && b.At > float64(c.e.Load.MaxRate) {
+	if c.isValid("load.max_rate") && b.At > float64(c.e.Load.MaxRate) {
 		c.failWithin(path, budget.Column(b.Text, budget.PartRate),
 			"the rate "+unit.Rate(b.At).String()+" is above max_rate ("+c.e.Load.MaxRate.String()+")")
 		return
 	}
-	if c.known == nil || !c.fine("question") || c.broken("load") || c.e.Target == nil || c.broken("target") {
+	if c.known == nil || !c.isValid("question") || c.broken("load") || c.e.Target == nil || c.broken("target") {
 		return
 	}
 	if r := c.e.Scope().Refuse(b); r != nil {

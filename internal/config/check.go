@@ -2,9 +2,9 @@ package config
 
 import "slices"
 
-// rest checks fields that are independent of others.
-func (c *checker) rest() {
-	if !c.fine("pin.generator") || !c.fine("pin.target") {
+// pins warns if the generator and the target share a CPU.
+func (c *checker) pins() {
+	if !c.isValid("pin.generator") || !c.isValid("pin.target") {
 		return
 	}
 	generator, _ := c.e.Pin.Generator.List()

@@ -17,7 +17,7 @@ const maxSpin = time.Millisecond
 func (c *checker) load() {
 	c.positive()
 	c.bounds()
-	c.unknownNeighbours()
+	c.conflicts()
 	switch c.e.Question {
 	case design.Capacity:
 		c.capacity()
@@ -43,7 +43,7 @@ func (c *checker) positive() {
 		{"load.abort.for", l.Abort == nil || l.Abort.For > 0},
 		{"load.slo.limit", l.SLO == nil || l.SLO.Limit > 0},
 	} {
-		if c.fine(x.path) && !x.ok {
+		if c.isValid(x.path) && !x.ok {
 			c.fail(x.path, "%swant more than zero; leave it out for the default", label(x.path))
 		}
 	}
@@ -55,7 +55,7 @@ func (c *checker) positive() {
 	}
 	c.share("margin", float64(c.e.Margin), 1)
 	for i, r := range l.Rates {
-		if path := index("load.rates", i); c.fine(path) && r <= 0 {
+		if path := index("load.rates", i); c.isValid(path) && r <= 0 {
 			c.fail(path, "a rate must be more than zero")
 		}
 	}
@@ -63,7 +63,7 @@ func (c *checker) positive() {
 
 // share checks that a percentage is above 0 and at most most.
 func (c *checker) share(path string, value, most float64) {
-	if c.fine(path) && (value <= 0 || value > most) {
+	if c.isValid(path) && (value <= 0 || value > most) {
 		c.fail(path, "%swant more than 0%% and at most %v%%", label(path), most*100)
 	}
 }
@@ -71,23 +71,23 @@ func (c *checker) share(path string, value, most float64) {
 // bounds checks fields against each other.
 func (c *checker) bounds() {
 	l := &c.e.Load
-	if c.fine("load.max_rate") {
-		if c.fine("load.rate") && l.Rate > l.MaxRate {
+	if c.isValid("load.max_rate") {
+		if c.isValid("load.rate") && l.Rate > l.MaxRate {
 			c.fail("load.rate", "the rate is above max_rate (%v)", l.MaxRate)
 		}
 		for i, r := range l.Rates {
-			if path := index("load.rates", i); c.fine(path) && r > l.MaxRate {
+			if path := index("load.rates", i); c.isValid(path) && r > l.MaxRate {
 				c.fail(path, "the rate is above max_rate (%v)", l.MaxRate)
 			}
 		}
 	}
-	if c.fine("load.spin") && time.Duration(l.Spin) > maxSpin {
+	if c.isValid("load.spin") && time.Duration(l.Spin) > maxSpin {
 		c.fail("load.spin", "spinning for more than %v before each send would only burn CPU", maxSpin)
 	}
-	if c.fine("load.slo.limit") && !c.broken("load.timeout") && l.SLO.Limit >= l.timeout() {
+	if c.isValid("load.slo.limit") && !c.broken("load.timeout") && l.SLO.Limit >= l.timeout() {
 		c.fail("load.slo.limit", "no call can be slower than its timeout (%v)", l.timeout())
 	}
-	if c.fine("load.abort.for") && c.fine("load.duration") && l.Abort.For >= l.Duration {
+	if c.isValid("load.abort.for") && c.isValid("load.duration") && l.Abort.For >= l.Duration {
 		c.warn("load.abort.for", "a trial ends (%v) before this can happen", l.Duration)
 	}
 	if c.e.Target != nil && !c.broken("target") && !c.given("load.max_rate") && !area.Loopback(c.e.Target, c.known) {
@@ -96,8 +96,8 @@ func (c *checker) bounds() {
 	}
 }
 
-// unknownNeighbours rejects two conflicting descriptions of the load.
-func (c *checker) unknownNeighbours() {
+// conflicts rejects two conflicting descriptions of the load.
+func (c *checker) conflicts() {
 	if !c.given("load.closed") {
 		return
 	}
@@ -178,10 +178,10 @@ func (c *checker) trials() {
 func (c *checker) soak() {
 	l := &c.e.Load
 	c.missing("load.duration", "load", "soak needs load.duration, the time that it lasts")
-	if c.fine("load.duration") && time.Duration(l.Duration) < leastSoak {
+	if c.isValid("load.duration") && time.Duration(l.Duration) < leastSoak {
 		c.fail("load.duration", "a soak of less than %v shows no trend; want more", leastSoak)
 	}
-	if c.fine("load.closed.ramp") && c.fine("load.duration") && l.Closed.Ramp > l.Duration {
+	if c.isValid("load.closed.ramp") && c.isValid("load.duration") && l.Closed.Ramp > l.Duration {
 		c.fail("load.closed.ramp", "the workers start over a longer time than the soak lasts (%v)", l.Duration)
 	}
 	if c.given("blocks") {

@@ -111,7 +111,7 @@ func check(w *walker, e *Experiment, areas Areas) {
 	c.treatments()
 	c.load()
 	c.budget()
-	c.rest()
+	c.pins()
 }
 
 // given reports whether the file has the field.
@@ -120,8 +120,8 @@ func (c *checker) given(path string) bool {
 	return ok
 }
 
-// fine reports whether the file has the field, with a valid value.
-func (c *checker) fine(path string) bool { return c.given(path) && !c.broken(path) }
+// isValid reports whether the file has the field, with a valid value.
+func (c *checker) isValid(path string) bool { return c.given(path) && !c.broken(path) }
 
 // value returns the node of a field's value or, for a missing field, of what would contain it.
 func (c *checker) value(path string) *yaml.Node {
@@ -165,7 +165,7 @@ func (c *checker) warn(path, format string, args ...any) {
 }
 
 func (c *checker) findArea() {
-	if !c.fine("area") || c.areas == nil {
+	if !c.isValid("area") || c.areas == nil {
 		return
 	}
 	if a, ok := c.areas.Find(c.e.Area); ok {
@@ -194,7 +194,7 @@ func (c *checker) target() {
 
 // judge lets the area check its section once the treatments are known.
 func (c *checker) judge() {
-	if c.e.Target == nil || c.broken("target") || !c.fine("question") {
+	if c.e.Target == nil || c.broken("target") || !c.isValid("question") {
 		return
 	}
 	for _, f := range c.e.Target.Validate(c.e.Question, c.known) {
@@ -226,7 +226,7 @@ func targetPath(path string) string {
 
 // question rejects a question that the area cannot answer.
 func (c *checker) question() {
-	if c.area == nil || !c.fine("question") {
+	if c.area == nil || !c.isValid("question") {
 		return
 	}
 	cell, ok := c.area.Cells()[c.e.Question]

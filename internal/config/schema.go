@@ -22,7 +22,7 @@ const SchemaFile = "experiment.v1.json"
 const schemaID = "urn:tare:schema:experiment:v1"
 
 // Schema generates the JSON Schema (draft 2020-12) of experiment files from the structs that Parse fills, with the
-// target of each area. It says less than Parse knows: what depends on other fields, only Parse refuses.
+// target of each area. It is weaker than Parse, which also checks fields against each other.
 func Schema(areas Areas) ([]byte, error) {
 	root, defs, err := reflectSchema(experimentType, "")
 	if err != nil {
@@ -58,7 +58,7 @@ func Schema(areas Areas) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// inArea says what holds in one area: the form of the target, and which questions there are.
+// inArea returns the rules of one area: the form of the target, and the allowed questions.
 func inArea(a area.Area) *jsonschema.Schema {
 	then := having("target", &jsonschema.Schema{Ref: "#/$defs/target." + a.Name()})
 	cells := a.Cells()
@@ -72,10 +72,10 @@ func inArea(a area.Area) *jsonschema.Schema {
 	return when("area", a.Name(), then)
 }
 
-// questionRules are what each question needs, as far as a schema can say it.
+// questionRules are the requirements of each question, as far as a schema can express them.
 func questionRules() []*jsonschema.Schema {
 	trial := without("rates", "slo")
-	trial.AnyOf = either("rate", "closed", "max_time") // alone only where workloads run at their own pace
+	trial.AnyOf = either("rate", "closed", "max_time") // alone only if workloads run at their own pace
 	long := without("rates", "slo", "max_time")
 	long.AnyOf, long.Required = either("rate", "closed"), []string{"duration"}
 	open := without("closed")
@@ -101,21 +101,21 @@ func either(names ...string) (out []*jsonschema.Schema) {
 	return out
 }
 
-// having is about objects: their field name has this form.
+// having is a schema for objects whose field has this form.
 func having(name string, s *jsonschema.Schema) *jsonschema.Schema {
 	p := jsonschema.NewProperties()
 	p.Set(name, s)
 	return &jsonschema.Schema{Properties: p}
 }
 
-// when is a condition on a field that must be there.
+// when is a condition on a field that must be present.
 func when(name string, value any, then *jsonschema.Schema) *jsonschema.Schema {
 	condition := having(name, &jsonschema.Schema{Const: value})
 	condition.Required = []string{name}
 	return &jsonschema.Schema{If: condition, Then: then}
 }
 
-// without is about objects that lack some fields.
+// without is a schema for objects that lack some fields.
 func without(names ...string) *jsonschema.Schema {
 	p := jsonschema.NewProperties()
 	for _, name := range names {
@@ -130,7 +130,7 @@ func reflectSchema(t reflect.Type, prefix string) (schema *jsonschema.Schema, de
 		t = t.Elem()
 	}
 	defer func() {
-		// The reflector panics on a type that JSON does not have; which one, its author must hear.
+		// The reflector panics on a type that JSON does not have; name it for the developer.
 		if r := recover(); r != nil {
 			err = fmt.Errorf("generate the schema of %s: %v", t, r)
 		}
@@ -139,7 +139,7 @@ func reflectSchema(t reflect.Type, prefix string) (schema *jsonschema.Schema, de
 		Anonymous: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, FieldNameTag: "yaml",
 		Mapper: schemaOf,
 		Namer: func(t reflect.Type) string {
-			if t.Name() == "" { // lists and maps: the reflector would take the prefix for their name
+			if t.Name() == "" { // lists and maps: the reflector would add the prefix to their name
 				return ""
 			}
 			return prefix + strings.ToLower(t.Name())
@@ -153,7 +153,7 @@ func reflectSchema(t reflect.Type, prefix string) (schema *jsonschema.Schema, de
 	return schema, defs, nil
 }
 
-// schemaOf is the form in the file of types that do not look there as they do in Go; nil for all others.
+// schemaOf returns the schema of types whose form in the file differs from that in Go; nil for all others.
 func schemaOf(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[area.Spec]():

@@ -11,12 +11,12 @@ import (
 	"tare/internal/area"
 )
 
-// A Secret names the place of a value that must not be written into a file. See area.Secret.
+// A Secret refers to a value that must not be written into a file. See area.Secret.
 type Secret = area.Secret
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// secret reads {env: NAME} or {file: path}. Anything else may be the secret itself, and is not repeated.
+// secret decodes {env: NAME} or {file: path}. Anything else may be the secret itself, and is not quoted.
 func (w *walker) secret(path string, n *yaml.Node, v reflect.Value) {
 	resolved, ok := w.resolve(path, n)
 	if !ok || !isLocator(resolved) {
@@ -40,7 +40,7 @@ func (w *walker) secret(path string, n *yaml.Node, v reflect.Value) {
 	v.Set(reflect.ValueOf(s))
 }
 
-// isLocator reports whether n has the form of a place. {hunter2} is a mapping, too.
+// isLocator reports whether n has the form of a reference. {hunter2} is a mapping, too.
 func isLocator(n *yaml.Node) bool {
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
 		return false
@@ -64,32 +64,32 @@ func (w *walker) locate(f field, pattern *regexp.Regexp, want string) string {
 	return n.Value
 }
 
-// guard conceals the value of a field whose name sounds like that of a secret.
+// guard hides the value of a field whose name suggests a secret.
 func (w *walker) guard(f field) {
 	if secretKey.MatchString(f.name + ": x") {
 		w.veil.over(w.source, f.value)
 	}
 }
 
-// guarded is a type for what is no secret itself, but for which people write one by mistake: NAME=value for the name of
-// a variable.
+// guarded is a type whose values are not secret, but where users may write a secret by mistake: NAME=value for the name
+// of a variable.
 type guarded interface{ MayBeSecret() bool }
 
-// conceal hides a value that is not what a guarded type wants.
+// conceal hides a value that is not valid for a guarded type.
 func (w *walker) conceal(t reflect.Type, n *yaml.Node) {
 	if g, ok := reflect.TypeAssert[guarded](reflect.New(t)); ok && g.MayBeSecret() {
 		w.veil.over(w.source, n)
 	}
 }
 
-// A veil knows which parts of the source must not be printed.
+// A veil records which parts of the source must not be printed.
 type veil struct {
 	from  map[int]int // by line: the first hidden column
 	after int         // all lines after this one are hidden; 0: none
 	seen  map[*yaml.Node]bool
 }
 
-// over hides a value, and what it is an alias of.
+// over hides a value, and the value that it is an alias of.
 func (v *veil) over(source []byte, n *yaml.Node) {
 	if n == nil || v.seen[n] {
 		return
@@ -99,7 +99,7 @@ func (v *veil) over(source []byte, n *yaml.Node) {
 		v.from[n.Line] = n.Column
 	}
 	if line, _ := lineOf(source, n.Line); n.Kind == yaml.ScalarNode && !strings.Contains(line, n.Value) {
-		// It goes on below, and where it ends is not known.
+		// It continues below, and its end is unknown.
 		if v.after == 0 || n.Line < v.after {
 			v.after = n.Line
 		}
@@ -122,16 +122,16 @@ var (
 	jwt        = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]+`)
 	privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)
 	urlSecret  = regexp.MustCompile(`://[^/\s@:]*:[^/\s@{$][^/\s@]*@`)
-	// authorization is a header with its credential.
+	// authorization matches a header with its credential.
 	authorization = regexp.MustCompile(
 		`(?i)\bauthorization\\?["']?\s*[:=]\s*\\?["']?(?:bearer|basic|token)\s+[^\s"'{$<][^\s"']{3,}`)
-	// issued are tokens that say by their form who has issued them: GitHub, GitLab, Slack, Vault, Google, Stripe, npm.
+	// issued matches tokens whose form shows the issuer: GitHub, GitLab, Slack, Vault, Google, Stripe, npm.
 	issued = regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22}|` +
 		`glpat-[A-Za-z0-9_-]{20}|xox[abeoprs]-[A-Za-z0-9-]{10}|hv[sbr]\.[A-Za-z0-9_-]{20}|` +
 		`ya29\.[A-Za-z0-9_-]{20}|AIza[A-Za-z0-9_-]{35}|sk_live_[A-Za-z0-9]{16}|npm_[A-Za-z0-9]{36})`)
 )
 
-// credential names what a value is, when it is plainly something secret.
+// credential says what kind of secret a value plainly is; "" if none.
 func credential(value string) string {
 	switch {
 	case jwt.MatchString(value), issued.MatchString(value):
@@ -149,7 +149,7 @@ func credential(value string) string {
 	return ""
 }
 
-// noCredential refuses a value of an entry whose name says that it is a secret.
+// noCredential rejects a secret value of an entry whose name suggests a secret.
 func (w *walker) noCredential(f field) {
 	n, ok := peek(f.value)
 	if !ok || n.Kind != yaml.ScalarNode || !area.IsSecretName(f.name) || !area.IsLiteral(n.Value) {
@@ -160,11 +160,11 @@ func (w *walker) noCredential(f field) {
 		insteadOfSecret)
 }
 
-// insteadOfSecret is what to do with a secret that was written down.
+// insteadOfSecret is the advice for a secret in the file.
 const insteadOfSecret = ", since it is copied into the record: say where it is, {env: NAME} or {file: path}, in a " +
 	"field for secrets"
 
-// comments refuses credentials in what the parser passes over: the source is copied into the record, comments and all.
+// comments rejects credentials in what the parser ignores: the source is copied into the record, including comments.
 func (w *walker) comments() {
 	i := 0
 	for line := range strings.Lines(string(w.source)) {

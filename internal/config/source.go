@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 )
 
-// Limits on what is read: far above any experiment, far below what could hang us.
+// Limits on the input: far above any experiment, and far below what could take too long.
 const (
 	maxSource = 256 << 10 // bytes
 	maxDepth  = 32        // nesting
@@ -20,7 +20,7 @@ const (
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// A fault is what is wrong with a source as a whole.
+// A fault is an error of a source as a whole.
 type fault struct {
 	line, column int
 	message      string
@@ -58,7 +58,7 @@ func readSource(data []byte) (*yaml.Node, []fault) {
 	return nil, []fault{{next.Line, next.Column, "a second document begins; a file holds one experiment"}}
 }
 
-// nextDocument reads one document. The parser under it is not ours, and a file must never crash the program.
+// nextDocument reads one document. It recovers from panics of the parser.
 func nextDocument(loader *yaml.Loader) (doc *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -75,7 +75,7 @@ func nextDocument(loader *yaml.Loader) (doc *yaml.Node, err error) {
 	return doc, nil
 }
 
-// checkText refuses what is not text before the parser sees it, because the parser does not say where it is.
+// checkText rejects invalid text before the parser sees it, because the parser does not report its position.
 func checkText(data []byte) *fault {
 	if len(data) > maxSource {
 		return &fault{1, 1, fmt.Sprintf("the file has %d bytes; an experiment may have %d", len(data), maxSource)}
@@ -108,7 +108,7 @@ func syntaxFault(data []byte, err error) fault {
 			mark = le.ContextMark
 		}
 		f.line, f.column = mark.Line, mark.Column
-		// What never ends is found at the end of the file; where it began is what helps.
+		// A missing end is detected at the end of the file; the beginning is more helpful.
 		if unclosed(le) && le.ContextMark.Line > 0 {
 			f.line, f.column = le.ContextMark.Line, le.ContextMark.Column
 		}
@@ -122,7 +122,7 @@ func unclosed(le *yaml.LoadError) bool {
 	return strings.Contains(le.Message, "unexpected end of stream") || strings.Contains(le.ContextMsg, "parsing a flow ")
 }
 
-// plain says in words of the person what the parser found.
+// plain describes the parser's error in the user's terms.
 func plain(le *yaml.LoadError, f fault, data []byte) string {
 	line, _ := lineOf(data, f.line)
 	switch {
@@ -142,8 +142,7 @@ func plain(le *yaml.LoadError, f fault, data []byte) string {
 	return "not YAML: " + le.Message
 }
 
-// lineBreak returns the length of the line break at data[i:], 0 if there is none. YAML 1.1 knows more of them than
-// "\n".
+// lineBreak returns the length of the line break at data[i:], 0 if there is none. YAML 1.1 has more of them than "\n".
 func lineBreak(data []byte, i int) int {
 	rest := data[i:]
 	switch {
@@ -184,7 +183,7 @@ func lineOf(source []byte, number int) (string, bool) {
 	return string(source[start:]), line == number
 }
 
-// position turns an offset into line and column.
+// position converts an offset into line and column.
 func position(data []byte, offset int) (line, column int) {
 	line, start := 1, 0
 	for i := 0; i < offset; {

@@ -6,7 +6,7 @@ import (
 	"tare/internal/spelling"
 )
 
-// unknown reports a field that nobody reads, with the field that was probably meant.
+// unknown reports an unknown field, with the field that was probably meant.
 func (w *walker) unknown(f field, parent string, known []structField) {
 	names := make([]string, len(known))
 	for i, k := range known {
@@ -28,7 +28,7 @@ func (w *walker) unknown(f field, parent string, known []structField) {
 	w.errorAt(f.path, f.key, "unknown field %s%s", quote(f.name), hint)
 }
 
-// elsewhere finds a field that exists, but not here.
+// elsewhere finds a field of that name at another place.
 func elsewhere(name, parent string) string {
 	for _, k := range fieldsOf(loadType) {
 		if k.name == name && parent == "" {

@@ -13,9 +13,9 @@ import (
 // maxTreatments bounds the product of all factors.
 const maxTreatments = 10_000
 
-// Treatments lists what is measured, the baseline first: baseline and treatments, each crossed with every combination
-// of factors, the last factor varying fastest. An experiment that varies nothing has one, "default". IDs leave out what
-// is fixed, Levels hold it.
+// Treatments lists the treatments, the baseline first: baseline and alternatives, each crossed with every combination
+// of factors, the last factor varying fastest. An experiment without factors has one, "default". IDs omit fixed levels,
+// Levels include them.
 func (e *Experiment) Treatments() []design.Treatment {
 	all := e.written()
 	if e.kept == nil {
@@ -24,7 +24,7 @@ func (e *Experiment) Treatments() []design.Treatment {
 	return slices.DeleteFunc(all, func(t design.Treatment) bool { return !slices.Contains(e.kept, t.ID) })
 }
 
-// Keeping returns a copy with only these of its treatments: what a host can have.
+// Keeping returns a copy with only these of its treatments: those that the host supports.
 func (e *Experiment) Keeping(treatments []design.Treatment) *Experiment {
 	out := *e
 	out.kept = make([]string, 0, len(treatments))
@@ -34,7 +34,7 @@ func (e *Experiment) Keeping(treatments []design.Treatment) *Experiment {
 	return &out
 }
 
-// written are the treatments of the file.
+// written returns the treatments of the file.
 func (e *Experiment) written() []design.Treatment {
 	arms := e.arms()
 	combinations := e.combinations()
@@ -56,7 +56,7 @@ func (e *Experiment) written() []design.Treatment {
 	return out
 }
 
-// Arms are what is measured: the treatments, and where they are compared, the A/A arm.
+// Arms returns what is measured: the treatments and, if they are compared, the A/A arm.
 func (e *Experiment) Arms() []design.Treatment {
 	switch e.Question {
 	case design.Compare, design.Scale:
@@ -94,7 +94,7 @@ func (e *Experiment) combinations() []Levels {
 	return out
 }
 
-// treatments checks baseline, treatments, factors and fixed levels, and hands the result to the area.
+// treatments checks baseline, treatments, factors and fixed levels, and passes the result to the area.
 func (c *checker) treatments() {
 	if c.broken("baseline") || c.broken("treatments") || c.broken("factors") || c.broken("fixed") {
 		return
@@ -139,7 +139,7 @@ func didYouMeanThis(want string, have []string) string {
 	return ""
 }
 
-// crossed checks that no factor is given in two ways, and that the product stays small enough to be measured.
+// crossed checks that no factor is given twice, and that the product is small enough to be measured.
 func (c *checker) crossed() {
 	product := len(c.e.arms())
 	for _, f := range c.e.Factors {
@@ -169,7 +169,7 @@ func (c *checker) crossed() {
 	}
 }
 
-// asked checks that the question finds what it compares.
+// asked checks that there is something to compare for the question.
 func (c *checker) asked() {
 	switch c.e.Question {
 	case design.Compare:

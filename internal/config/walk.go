@@ -13,8 +13,8 @@ import (
 	"tare/internal/area"
 )
 
-// A walker decodes YAML nodes into Go values by reflection. Unlike a decoder it goes on after an error, and it
-// remembers where everything stood, so that later checks can point at it.
+// A walker decodes YAML nodes into Go values by reflection. Unlike a decoder it continues after an error, and it
+// records positions, so that later checks can point to them.
 type walker struct {
 	file   string
 	source []byte
@@ -26,7 +26,7 @@ type walker struct {
 	steps  int
 }
 
-// A place is where a field stands in the file.
+// A place is the position of a field in the file.
 type place struct{ key, value *yaml.Node }
 
 // A field is one entry of a mapping.
@@ -35,13 +35,13 @@ type field struct {
 	key, value *yaml.Node
 }
 
-// nodeDecoder is implemented by types of this package whose form in the file is not that of the Go type.
+// nodeDecoder is implemented by types of this package whose form in the file differs from the Go type's.
 type nodeDecoder interface {
 	decodeNode(w *walker, path string, n *yaml.Node)
 }
 
 const (
-	maxSteps       = 20_000 // nodes visited, so that aliases of aliases cannot blow up
+	maxSteps       = 20_000 // nodes visited, so that nested aliases cannot exhaust memory
 	maxDiagnostics = 100
 )
 
@@ -63,7 +63,7 @@ func (w *walker) report(s area.Severity, path string, n *yaml.Node, message stri
 	w.diags = append(w.diags, d)
 }
 
-// mark remembers an error for broken.
+// mark records an error for broken.
 func (w *walker) mark(path string) {
 	w.bad[path] = true
 	for !w.within[path] {
@@ -72,13 +72,13 @@ func (w *walker) mark(path string) {
 	}
 }
 
-// above is the path of what holds path.
+// above is the path of the parent.
 func above(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
-// broken reports whether path or anything below it has an error, so that what was read of it cannot be judged.
+// broken reports whether path or anything below it has an error, so that its value must not be checked.
 func (w *walker) broken(path string) bool { return w.within[path] }
 
-// resolve follows aliases. ok is false when the file is too large to go on.
+// resolve follows aliases. ok is false when the file is too large to continue.
 func (w *walker) resolve(path string, n *yaml.Node) (*yaml.Node, bool) {
 	for n.Kind == yaml.AliasNode && n.Alias != nil && w.steps <= maxSteps {
 		w.steps++
@@ -97,7 +97,7 @@ func (w *walker) resolve(path string, n *yaml.Node) (*yaml.Node, bool) {
 	return n, true
 }
 
-// decode reads n into v, which must be settable.
+// decode decodes n into v, which must be settable.
 func (w *walker) decode(path string, n *yaml.Node, v reflect.Value, rules rules) {
 	if v.Type() == secretType {
 		w.secret(path, n, v)
@@ -112,7 +112,7 @@ func (w *walker) decode(path string, n *yaml.Node, v reflect.Value, rules rules)
 		return
 	}
 	if resolved, ok := peek(n); ok && holdsSecret(v.Type()) && resolved.Kind == yaml.ScalarNode {
-		w.veil.over(w.source, n) // a secret where a list or a mapping of places should be
+		w.veil.over(w.source, n) // a secret where a list or a mapping of references should be
 	}
 	switch kind := v.Kind(); kind { //nolint:exhaustive // all other kinds are single values
 	case reflect.Pointer:
@@ -129,8 +129,8 @@ func (w *walker) decode(path string, n *yaml.Node, v reflect.Value, rules rules)
 	}
 }
 
-// fields lists a mapping's entries and remembers their places. A second entry of the same name is an error and left
-// out.
+// fields lists a mapping's entries and records their positions. A second entry of the same name is an error and
+// omitted.
 func (w *walker) fields(path string, n *yaml.Node) []field {
 	n, ok := w.resolve(path, n)
 	if !ok {
@@ -168,7 +168,7 @@ func (w *walker) fields(path string, n *yaml.Node) []field {
 	return out
 }
 
-// items lists a sequence and remembers the places.
+// items lists a sequence and records the positions.
 func (w *walker) items(path string, n *yaml.Node) ([]*yaml.Node, bool) {
 	n, ok := w.resolve(path, n)
 	if !ok {
@@ -184,7 +184,7 @@ func (w *walker) items(path string, n *yaml.Node) ([]*yaml.Node, bool) {
 	return n.Content, true
 }
 
-// scalar returns the single value at n.
+// scalar returns the scalar at n.
 func (w *walker) scalar(path string, n *yaml.Node, want string) (*yaml.Node, bool) {
 	n, ok := w.resolve(path, n)
 	if !ok {
@@ -221,7 +221,7 @@ func (w *walker) structure(path string, n *yaml.Node, v reflect.Value) {
 		}
 		given[f.name] = true
 		if known[i].isTarget {
-			continue // its type depends on the area, which may stand below it
+			continue // its type depends on the area, which may follow below
 		}
 		w.decode(f.path, f.value, v.FieldByIndex(known[i].index), known[i].rules)
 	}
@@ -281,7 +281,7 @@ func peek(n *yaml.Node) (*yaml.Node, bool) {
 	return n, false
 }
 
-// keyOf is where something missing in path is reported.
+// keyOf returns where something missing in path is reported.
 func (w *walker) keyOf(path string, n *yaml.Node) *yaml.Node {
 	if p, ok := w.at[path]; ok {
 		return p.key
@@ -328,7 +328,7 @@ func in(path string) string {
 	return " in " + printed(path)
 }
 
-// printed makes a path, which is made of the file's own words, safe to print.
+// printed makes a path printable, since it consists of the file's own words.
 func printed(path string) string {
 	if strings.ContainsFunc(path, unprintable) || len(path) > 80 {
 		return quote(path)

@@ -11,19 +11,19 @@ import (
 	"tare/internal/unit"
 )
 
-// A Workload is one shape of load in which systems meet their callers. Each is a point of a ladder.
+// A Workload is one shape of load. Each is a point of a ladder.
 type Workload struct {
 	// Kind names the shape.
 	Kind Shape `yaml:"kind" json:"kind" jsonschema:"required,enum=steady,enum=pod-start,enum=expiry,enum=reboot" jsonschema_description:"steady: one rate. pod-start: many callers at once. expiry: one rate, while all that is cached expires at the same instant, again and again. reboot: the server starts anew with nothing cached, and all callers come at once."`
-	// Calls is how many callers come, for pod-start and reboot.
+	// Calls is the number of callers, for pod-start and reboot.
 	Calls int `yaml:"calls,omitempty" json:"calls,omitempty" jsonschema:"minimum=1,maximum=1000000" jsonschema_description:"Calls of pod-start and reboot: each identity asks in turn."`
 	// Over spreads the calls.
 	Over unit.Duration `yaml:"over,omitempty" json:"over,omitempty" jsonschema_description:"Time over which the calls of pod-start and reboot are spread evenly. Default: all at once."`
-	// Rate is what steady and expiry offer.
+	// Rate is the rate of steady and expiry.
 	Rate unit.Rate `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"Rate of steady and expiry: 100/s."`
 	// Duration is the window in which answers count as goodput.
 	Duration unit.Duration `yaml:"duration,omitempty" json:"duration,omitempty" jsonschema_description:"Length of steady and expiry; for pod-start and reboot the window in which answers count as goodput, by default the time over which the calls come, at least 1s."`
-	// Cache is the stage that the target is brought into before.
+	// Cache is the stage of the target before the load.
 	Cache Cache `yaml:"cache,omitempty" json:"cache,omitempty" jsonschema:"enum=warm,enum=cold" jsonschema_description:"Whether the target's cache is filled or emptied before steady (default: as it is) and pod-start (default: cold)."`
 }
 
@@ -44,7 +44,7 @@ type Cache string
 // isSimultaneous reports whether the callers arrive together, and not at a rate.
 func (w Workload) isSimultaneous() bool { return w.Kind == PodStart || w.Kind == Reboot }
 
-// Stage is what the target is brought into before; empty: it is left as it is.
+// Stage is the target's stage before the load; empty: unchanged.
 func (w Workload) Stage() area.Stage {
 	switch {
 	case w.Kind == Reboot:
@@ -59,7 +59,7 @@ func (w Workload) Stage() area.Stage {
 	return ""
 }
 
-// Title is the workload in a few words.
+// Title describes the workload in a few words.
 func (w Workload) Title() string {
 	title := string(w.Kind)
 	if w.isSimultaneous() {
@@ -76,7 +76,7 @@ func (w Workload) Title() string {
 	return title
 }
 
-// window is how long the workload lasts.
+// window is the length of the workload.
 func (w Workload) window() time.Duration {
 	if w.Duration > 0 {
 		return time.Duration(w.Duration)
@@ -84,7 +84,7 @@ func (w Workload) window() time.Duration {
 	return max(time.Second, time.Duration(w.Over))
 }
 
-// PerSecond is what the workload offers while it offers anything, in 1/s. Calls at once count as those of one second.
+// PerSecond is the rate during the load, in 1/s. Simultaneous calls count as those of one second.
 func (w Workload) PerSecond() float64 {
 	switch {
 	case !w.isSimultaneous():
@@ -95,7 +95,7 @@ func (w Workload) PerSecond() float64 {
 	return float64(w.Calls)
 }
 
-// Process is the workload's arrival process.
+// Process returns the workload's arrival process.
 func (w Workload) Process(arrivals Arrivals, seed uint64) load.Process {
 	switch {
 	case w.isSimultaneous():
@@ -106,7 +106,7 @@ func (w Workload) Process(arrivals Arrivals, seed uint64) load.Process {
 	return load.Constant{Rate: float64(w.Rate), Duration: w.window()}
 }
 
-// workloads checks each workload, and the fields that have no meaning beside them.
+// workloads checks each workload, and rejects fields that do not apply with workloads.
 func (c *checker) workloads() {
 	for _, path := range []string{"load.rates", "load.rate", "load.duration"} {
 		if c.given(path) {
@@ -144,22 +144,22 @@ func (c *checker) workload(path string, w *Workload) {
 	}
 	for name, v := range map[string]float64{"rate": float64(w.Rate), "over": float64(w.Over),
 		"duration": float64(w.Duration)} {
-		if at := path + "." + name; c.fine(at) && v <= 0 {
+		if at := path + "." + name; c.isValid(at) && v <= 0 {
 			c.fail(at, "want more than zero; leave it out for the default")
 		}
 	}
-	if at := path + ".duration"; c.fine(at) && w.Over > w.Duration {
+	if at := path + ".duration"; c.isValid(at) && w.Over > w.Duration {
 		c.fail(at, "the calls come over %v: the window must not end before", w.Over)
 	}
 	c.peak(path, w)
 	c.stageable(path, w)
 }
 
-// peak holds a workload to max_rate: calls at once have no rate that could be below it.
+// peak checks a workload against max_rate: simultaneous calls have no rate below it.
 func (c *checker) peak(path string, w *Workload) {
 	limit := float64(c.e.Load.MaxRate)
 	switch {
-	case !c.fine("load.max_rate") || c.broken(path):
+	case !c.isValid("load.max_rate") || c.broken(path):
 	case w.isSimultaneous() && w.Over == 0:
 		c.errorAt(path, c.value(path), "calls at once have no bounded rate; with max_rate (%v) spread them: over: %v",
 			c.e.Load.MaxRate, unit.Duration(math.Ceil(float64(w.Calls)/limit*100)*1e7))

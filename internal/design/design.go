@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Factor is something that the experiment varies, with its levels in the order of the file.
+// A Factor is a property that the experiment varies, with its levels in the order of the file.
 type Factor struct {
 	Name   string
 	Levels []string
@@ -23,7 +23,7 @@ type Treatment struct {
 	Of string `json:"of,omitempty"`
 }
 
-// Named reports whether a word means this treatment: its ID, one of its levels, or a factor=level of it.
+// Named reports whether a word names this treatment: its ID, one of its levels, or one of its factor=level.
 func (t *Treatment) Named(word string) bool {
 	if word == t.ID {
 		return true
@@ -43,7 +43,7 @@ type Control string
 const (
 	None     Control = ""
 	AA       Control = "aa"       // the baseline again: any effect is noise
-	Negative Control = "negative" // where the control under test cannot act: any effect is an artefact
+	Negative Control = "negative" // where the control under test has no effect: any effect is an artefact
 )
 
 // ID names a combination of levels in a stable order: "mode=enforce policies=10". Without levels it is "default".
@@ -59,14 +59,14 @@ func ID(levels map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// An Experiment is what a plan is drawn from.
+// An Experiment is the input of a plan.
 type Experiment struct {
 	Treatments []Treatment
 	Blocks     int
 	Seed       uint64
 }
 
-// A Trial is one stay of one treatment under load.
+// A Trial is one treatment under load once.
 type Trial struct {
 	Index     int    `json:"index"`
 	Block     int    `json:"block"`

@@ -16,16 +16,16 @@ import (
 	"tare/internal/metric"
 )
 
-// benchResult is one line of Go's benchmark format, until it is known which configuration varies. There can be hundreds
+// benchResult is one line of Go's benchmark format, until it is known which configuration varies. There may be hundreds
 // of thousands.
 type benchResult struct {
-	config    map[string]string // of many lines
+	config    map[string]string // shared by many lines
 	pkg, name string
 	n         int
 	values    [4]float64 // of benchMetrics; NaN: none
 }
 
-// benchLines reads Go's benchmark format line by line.
+// benchLines parses Go's benchmark format line by line.
 type benchLines struct {
 	p       *parser
 	results []benchResult
@@ -33,23 +33,22 @@ type benchLines struct {
 	config  map[string]string // of the last line
 }
 
-// benchUnits are the units of which a record has metrics: Go's own, and the one in which tare writes CPU time.
+// benchUnits are the units for which a record has metrics: Go's own, and tare's unit of CPU time.
 var benchUnits = map[string]string{
 	"sec/op": metric.Wall.Name, "cpu-sec/op": metric.CPU.Name, "B/op": metric.Allocated.Name,
 	"allocs/op": metric.Allocations.Name,
 }
 
-// benchMetrics are those metrics, in the order in which a record has them.
+// benchMetrics are those metrics, in the record's order.
 func benchMetrics() [4]string {
 	return [4]string{metric.Wall.Name, metric.CPU.Name, metric.Allocated.Name, metric.Allocations.Name}
 }
 
-// maxConfig is how many lines of configuration hold at once, "goos: linux" for one.
+// maxConfig bounds the configuration lines that apply at a time, such as "goos: linux".
 const maxConfig = 100
 
-// goBench reads Go's benchmark format. One line is one repetition; what varies from line to line among the file's
-// configuration and GOMAXPROCS becomes levels of treatments, and the package is part of the operation's name where
-// there are several.
+// goBench parses Go's benchmark format. Each line is one repetition. Configuration and GOMAXPROCS that vary become
+// levels of treatments; the package is part of the operation's name if there are several.
 func (p *parser) goBench(src io.Reader) error {
 	p.data.Unit = "line"
 	lines := newLineFilter(src)
@@ -77,12 +76,12 @@ func (p *parser) goBench(src io.Reader) error {
 	return p.benchSeries(x.results)
 }
 
-// A lineFilter blanks lines that benchfmt would keep without an end: those that say what a unit means, for which
-// nothing here asks, and configuration without a result after it.
+// A lineFilter blanks lines that benchfmt would accumulate: unit metadata, which is not used here, and configuration
+// without a result after it.
 type lineFilter struct {
 	in     *bufio.Reader
 	line   []byte // the rest of it
-	rest   bool   // the line goes on in the next piece
+	rest   bool   // the line continues in the next piece
 	blank  bool
 	config int // lines since the last result
 }
@@ -113,7 +112,7 @@ func (f *lineFilter) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// unwanted judges a line by its beginning.
+// unwanted decides by a line's beginning.
 func (f *lineFilter) unwanted(line []byte) bool {
 	switch first, _, _ := bytes.Cut(line, []byte(" ")); {
 	case bytes.HasPrefix(line, []byte("Unit")):
@@ -125,7 +124,7 @@ func (f *lineFilter) unwanted(line []byte) bool {
 	return false
 }
 
-// add takes what a line says, unless it has nothing that a record has a metric for.
+// add adds a line's result, unless a record has a metric for none of its values.
 func (x *benchLines) add(rec *benchfmt.Result) {
 	_, line := rec.Pos()
 	b := benchResult{n: rec.Iters}
@@ -165,7 +164,7 @@ func (x *benchLines) add(rec *benchfmt.Result) {
 	x.results = append(x.results, b)
 }
 
-// values takes the values of a line; false if a record has a metric for none of them.
+// values extracts the values of a line; false if a record has a metric for none of them.
 func (x *benchLines) values(b *benchResult, rec *benchfmt.Result, line int) bool {
 	p, metrics, some := x.p, benchMetrics(), false
 	for _, v := range rec.Values {
@@ -189,7 +188,7 @@ func (x *benchLines) values(b *benchResult, rec *benchfmt.Result, line int) bool
 	return some
 }
 
-// once returns the same text for equal ones.
+// once interns a text.
 func (x *benchLines) once(s string) string {
 	if kept, ok := x.names[s]; ok {
 		return kept
@@ -198,8 +197,8 @@ func (x *benchLines) once(s string) string {
 	return s
 }
 
-// inBaseUnit is a value in base units: what the reader multiplies by 1e-9, which has no exact form, is divided instead,
-// so that what was written is what is written again.
+// inBaseUnit returns a value in base units. The reader multiplies by 1e-9, which has no exact form; dividing instead
+// preserves the number as written.
 func inBaseUnit(v benchfmt.Value) float64 {
 	if v.OrigUnit == "ns/op" {
 		return v.OrigValue / 1e9
@@ -250,7 +249,7 @@ func (p *parser) benchSeries(results []benchResult) error {
 	return nil
 }
 
-// varying are the keys whose value is not the same in all results, in the order in which they came.
+// varying returns the keys whose values differ between results, in order of appearance.
 func varying(results []benchResult) []string {
 	var keys []string
 	seen := map[string]bool{}

@@ -9,7 +9,7 @@ import (
 	"tare/internal/metric"
 )
 
-// command is the operation of what hyperfine runs; each of its command lines is a treatment.
+// command is the operation of hyperfine's results; each command line is a treatment.
 const command = "command"
 
 // hyperfineFile is the export of hyperfine 1 and, with measurements, of hyperfine 2. Times are in seconds.
@@ -24,7 +24,7 @@ type hyperfineFile struct {
 		Times      []float64                  `json:"times"`
 		ExitCodes  []*int                     `json:"exit_codes"`
 		Parameters map[string]json.RawMessage `json:"parameters"`
-		// Measurements are hyperfine 2's.
+		// Measurements are the results of hyperfine 2.
 		Measurements []struct {
 			Wall     *hyperfineValue `json:"time_wall_clock"`
 			CPU      *hyperfineValue `json:"time_cpu"`
@@ -38,7 +38,7 @@ type hyperfineValue struct {
 	Unit  string  `json:"unit"`
 }
 
-// hyperfine takes each command as a treatment and each run as a repetition.
+// hyperfine imports each command as a treatment and each run as a repetition.
 func (p *parser) hyperfine(f *hyperfineFile) error {
 	p.data.Unit = "run"
 	if v := f.Metadata.Version; v != "" {
@@ -79,7 +79,7 @@ func (p *parser) hyperfine(f *hyperfineFile) error {
 	return nil
 }
 
-// unused is the name, with a number where an earlier result has it: the same command twice was two measurements.
+// unused returns the name, with a number if an earlier result has it: the same command twice was two measurements.
 func (p *parser) unused(name string) string {
 	for n := 2; ; n++ {
 		if _, taken := p.treatments[plain(name)]; !taken {
@@ -89,14 +89,14 @@ func (p *parser) unused(name string) string {
 	}
 }
 
-// keep appends a value that is in seconds.
+// keep appends a value in seconds.
 func keep(values map[string][]float64, name string, v *hyperfineValue) {
 	if v != nil && v.Unit == "second" {
 		values[name] = append(values[name], v.Value)
 	}
 }
 
-// runs adds every run of a command, or its median where the export has nothing else.
+// runs adds every run of a command, or its median if the export has no runs.
 func (p *parser) runs(t design.Treatment, values map[string][]float64, median *float64) error {
 	if len(values[metric.Wall.Name]) == 0 && median != nil {
 		p.warn("%s: summary only, without the times of single runs: no interval", t.ID)
@@ -118,7 +118,7 @@ func (p *parser) runs(t design.Treatment, values map[string][]float64, median *f
 	return nil
 }
 
-// levelsOf are the parameters of a scan; nil for none.
+// levelsOf returns the parameters of a scan; nil if there are none.
 func levelsOf(parameters map[string]json.RawMessage) map[string]string {
 	if len(parameters) == 0 {
 		return nil

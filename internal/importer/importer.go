@@ -1,6 +1,6 @@
-// Package importer reads what other tools measured – Go benchmarks, hyperfine, k6, vegeta, JMH, JMeter – and keeps it
-// as a record. Such results were taken one after another and not in interleaved blocks, so the record says that it is
-// unblocked: it can be compared, and nothing in it can be called equivalent.
+// Package importer imports results of other tools – Go benchmarks, hyperfine, k6, vegeta, JMH, JMeter – as records.
+// Such results were measured sequentially, not in interleaved blocks, so the record is marked as unblocked: it can be
+// compared, but never proves equivalence.
 package importer
 
 import (
@@ -20,13 +20,13 @@ import (
 	"tare/internal/design"
 )
 
-// Area stands in the header of every imported record: no area of tare's own measured it.
+// Area is the area in the header of every imported record.
 const Area = "imported"
 
-// Treatment is the arm of a file whose results all belong together.
+// Treatment is the only arm of a file without varying levels.
 const Treatment = "imported"
 
-// Format is a tool's form of results.
+// Format is the format of a tool's results.
 type Format string
 
 // The formats.
@@ -41,45 +41,43 @@ const (
 	JMeter        Format = "jmeter"         // JMeter's JTL, as CSV with a header line or as XML
 )
 
-// Formats are all formats, in the order in which they are listed to people.
+// Formats returns all formats, in the order of the documentation.
 func Formats() []Format {
 	return []Format{GoBench, Hyperfine, K6, K6Summary, Vegeta, VegetaSummary, JMH, JMeter}
 }
 
-// The sizes that one file may have. What is beyond them is refused, so that a wrong file costs neither the memory nor
-// the disk: whatever the file, an import takes less than 512 MiB of memory. Files of one call a line are read line by
-// line.
+// The limits of one file. Larger files are rejected, so that a wrong file exhausts neither memory nor disk: any import
+// needs less than 512 MiB of memory. Formats with one call per line are read line by line.
 const (
 	maxFile       = 16 << 30 // bytes, after decompression
-	maxUnfold     = 250      // bytes that a compressed byte may become; results of load generators come to 50
-	freeUnfold    = 64 << 20 // bytes that a compressed file may become in any case
+	maxUnfold     = 250      // bytes that a compressed byte may expand to; results of load generators reach 50
+	freeUnfold    = 64 << 20 // bytes that a compressed file may always expand to
 	maxDocument   = 64 << 20 // bytes of a file that is one JSON document
 	maxLine       = 1 << 20  // bytes
 	maxCalls      = 5_000_000
 	maxSeries     = 5_000
 	maxRepeats    = 10_000 // of one series
 	maxTreatments = 500
-	maxFindings   = 20  // that are told one by one
+	maxFindings   = 20  // that are listed
 	maxRemarks    = 200 // notes, and warnings
 )
 
-// Data is what was understood of a file.
+// Data is the content of a file.
 type Data struct {
 	Format Format
-	// Started is when the results were taken; zero where the file does not say.
+	// Started is when the results were measured; zero if the file does not say.
 	Started time.Time
 	// Unit says what one repetition is: "run", "fork", "slice of calls".
 	Unit   string
 	Series []*Series
-	// Notes say what was left out and why; Warnings what limits the results.
+	// Notes say what was omitted and why; Warnings say what limits the results.
 	Notes, Warnings []string
-	// Findings are malformed places, at most 20 of them; Malformed counts all.
+	// Findings are malformed parts, at most 20 of them; Malformed counts all.
 	Findings  []Finding
 	Malformed int
 }
 
-// A Series is one metric of one operation under one treatment, repetition by repetition in the order in which they were
-// taken.
+// A Series is one metric of one operation under one treatment, by repetition in the order of measurement.
 type Series struct {
 	Treatment   design.Treatment
 	Operation   string
@@ -87,7 +85,7 @@ type Series struct {
 	Repetitions []Repetition
 }
 
-// A Repetition is what record.Batches holds of one: Values are per call, in the metric's base unit.
+// A Repetition corresponds to an entry of record.Batches: Values are per call, in the metric's base unit.
 type Repetition struct {
 	N      int // calls behind each value
 	Values []float64
@@ -102,12 +100,12 @@ func (s *Series) Values() int {
 	return n
 }
 
-// A Finding is a place in the file that could not be understood.
+// A Finding is a malformed part of the file.
 type Finding struct {
 	File  string
 	Line  int
 	Cause string
-	Next  string // what can be done about it
+	Next  string // what to do about it
 }
 
 // Error implements error.
@@ -115,12 +113,12 @@ func (f *Finding) Error() string {
 	return fmt.Sprintf("%s:%d: %s; %s", f.File, f.Line, f.Cause, f.Next)
 }
 
-// ErrEmpty says that a file held nothing that can be imported.
+// ErrEmpty means that a file contained no importable result.
 var ErrEmpty = errors.New("no result was found")
 
-// Read reads all of src. file names it in messages. An empty format is detected by the content. A place of a line-based
-// format that is malformed is left out and becomes a Finding; a malformed document is a *Finding as an error. ErrEmpty
-// is wrapped when nothing is left.
+// Read reads all of src. file names it in messages. An empty format is detected from the content. A malformed part of a
+// line-based format is omitted and becomes a Finding; a malformed document returns a *Finding as the error. The error
+// wraps ErrEmpty if there is no result.
 func Read(src io.Reader, file string, f Format) (*Data, error) {
 	in, err := decompressed(bufio.NewReaderSize(src, maxLine))
 	if err != nil {
@@ -143,7 +141,7 @@ func Read(src io.Reader, file string, f Format) (*Data, error) {
 	return p.data, nil
 }
 
-// nothing says why a file gave no result.
+// nothing explains why a file gave no result.
 func (p *parser) nothing() error {
 	err := fmt.Errorf("read %s as %s: %w", p.file, p.data.Format, ErrEmpty)
 	if len(p.data.Findings) > 0 {
@@ -155,12 +153,11 @@ func (p *parser) nothing() error {
 	return fmt.Errorf("%w; if it is of another tool, name it with --format", err)
 }
 
-// decompressed looks through gzip, which k6 writes when asked to. It fails where so much comes of a file as no tool
-// writes.
+// decompressed accepts gzip input, which k6 can write. It fails if the file expands more than any tool's results.
 func decompressed(in *bufio.Reader) (*bufio.Reader, error) {
 	magic, err := in.Peek(2)
 	if err != nil || !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return in, nil //nolint:nilerr // a file of one byte is not compressed; what it is shows later
+		return in, nil // a file of one byte is not compressed; its content is checked later
 	}
 	from := &counting{src: in}
 	z, err := gzip.NewReader(bufio.NewReader(from))
@@ -170,7 +167,7 @@ func decompressed(in *bufio.Reader) (*bufio.Reader, error) {
 	return bufio.NewReaderSize(&unfolding{src: z, from: from}, maxLine), nil
 }
 
-// counting counts what is read.
+// counting counts the bytes read.
 type counting struct {
 	src io.Reader
 	n   int64
@@ -182,7 +179,7 @@ func (c *counting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// unfolding fails where a compressed file becomes far larger than any tool's results.
+// unfolding fails if a compressed file expands far more than any tool's results.
 type unfolding struct {
 	src  io.Reader
 	from *counting
@@ -198,19 +195,19 @@ func (u *unfolding) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// parser gathers the series of one file.
+// parser collects the series of one file.
 type parser struct {
 	file       string
 	data       *Data
 	index      map[seriesKey]*Series
-	treatments map[string]int // in the order in which they came
+	treatments map[string]int // in order of appearance
 	ignored    map[string]int
 	order      []string // of ignored
 
 	all           map[stream][]call // of formats of single calls
 	calls         int               // in all
 	names, levels map[string]bool   // of all
-	joined        bool              // all names are one
+	joined        bool              // all names have been joined to one
 }
 
 type seriesKey struct{ treatment, operation, metric string }
@@ -250,7 +247,7 @@ func (p *parser) read(in *bufio.Reader, f Format) error {
 	return nil
 }
 
-// bounded fails beyond a size, where io.LimitReader would seem to end.
+// bounded fails beyond a size, where io.LimitReader would report an end.
 type bounded struct {
 	src  io.Reader
 	left int64
@@ -267,7 +264,7 @@ func (b *bounded) Read(buf []byte) (int, error) {
 	return n, err
 }
 
-// malformed keeps a finding.
+// malformed adds a finding.
 func (p *parser) malformed(line int, next, format string, args ...any) {
 	p.data.Malformed++
 	if len(p.data.Findings) < maxFindings {
@@ -279,7 +276,7 @@ func (p *parser) finding(line int, next, format string, args ...any) *Finding {
 	return &Finding{File: p.file, Line: line, Cause: plain(fmt.Sprintf(format, args...)), Next: next}
 }
 
-// ignore counts what is understood and has no place in a record.
+// ignore counts valid parts that a record cannot hold.
 func (p *parser) ignore(what string) {
 	if p.ignored == nil {
 		p.ignored = map[string]int{}
@@ -344,10 +341,10 @@ func (p *parser) add(t design.Treatment, operation, metric string, r Repetition)
 	return nil
 }
 
-// longest is how many characters of a name or a remark are kept.
+// longest is the maximum length of a name or a remark, in characters.
 const longest = 300
 
-// plain makes text from a file fit to be shown: one line, without control characters, and not too long.
+// plain makes text from a file printable: one line, without control characters, and not too long.
 func plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == utf8.RuneError {
@@ -364,7 +361,7 @@ func plain(s string) string {
 	return s
 }
 
-// treatment is the arm with these levels; without any it is Treatment.
+// treatment returns the arm with these levels; without any it is Treatment.
 func treatment(levels map[string]string) design.Treatment {
 	if len(levels) == 0 {
 		return design.Treatment{ID: Treatment}

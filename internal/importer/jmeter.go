@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// jmeterTimes are the forms in which JMeter is told to write timestamps; the usual one is milliseconds since 1970.
+// jmeterTimes are JMeter's configurable timestamp formats; the default is milliseconds since 1970.
 var jmeterTimes = []string{"2006/01/02 15:04:05.000", "2006/01/02 15:04:05", "2006-01-02 15:04:05.000",
 	"2006-01-02 15:04:05", "01/02/06 15:04:05"}
 
@@ -22,13 +22,13 @@ func isJTL(line string) bool {
 	return strings.Contains(line, "timeStamp") && strings.Contains(line, "elapsed") && strings.Contains(line, "label")
 }
 
-// jmeter reads a JTL file. One sample is one call; elapsed is from the sending to the last byte, in whole milliseconds.
+// jmeter parses a JTL file. One sample is one call; elapsed is from sending to the last byte, in whole milliseconds.
 func (p *parser) jmeter(src io.Reader) error {
 	limit := &fence{src: src}
 	in := bufio.NewReaderSize(limit, maxLine)
 	limit.allow(0)
 	if mark, err := in.Peek(len(utf8Mark)); err == nil && string(mark) == string(utf8Mark) {
-		_, _ = in.Discard(len(utf8Mark)) // it was just seen
+		_, _ = in.Discard(len(utf8Mark)) // it was just read
 	}
 	read := p.jtlCSV
 	if head, err := in.Peek(64); (err == nil || len(head) > 0) &&
@@ -41,20 +41,20 @@ func (p *parser) jmeter(src io.Reader) error {
 	return p.streams("")
 }
 
-// maxRecord is how many bytes a row of a CSV file, or a tag or a text of an XML file, may have: one that never ends
-// would have to be kept.
+// maxRecord bounds a row of a CSV file, and a tag or a text of an XML file, in bytes: an endless one would fill the
+// memory.
 const maxRecord = 8 << 20
 
-// maxDepth is how many elements of an XML file may be in one another.
+// maxDepth bounds the nesting of an XML file.
 const maxDepth = 1000
 
-// A fence fails where a decoder reads on and on without an end of what it decodes.
+// A fence fails if a decoder reads too far without completing a record.
 type fence struct {
 	src      io.Reader
 	at, most int64
 }
 
-// allow lets the decoder, which is done with all up to offset at, read the next record.
+// allow lets the decoder, which has decoded everything up to offset at, read the next record.
 func (f *fence) allow(at int64) { f.most = at + int64(len(utf8Mark)) + 2*maxLine + maxRecord }
 
 func (f *fence) Read(b []byte) (int, error) {
@@ -66,7 +66,7 @@ func (f *fence) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// jtlCSV reads the form with a header line, whatever its delimiter.
+// jtlCSV parses the CSV form with a header line, with any delimiter.
 func (p *parser) jtlCSV(in *bufio.Reader, limit *fence) error {
 	head, err := in.Peek(maxLine)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
@@ -115,7 +115,7 @@ func (p *parser) jtlCSV(in *bufio.Reader, limit *fence) error {
 	}
 }
 
-// position is where the row that was just read begins.
+// position returns where the current row begins.
 func position(r *csv.Reader, broken *csv.ParseError) (line, column int) {
 	if broken != nil {
 		return broken.Line, broken.Column
@@ -123,7 +123,7 @@ func position(r *csv.Reader, broken *csv.ParseError) (line, column int) {
 	return r.FieldPos(0)
 }
 
-// columns are where a JTL's fields stand.
+// columns are the indexes of a JTL's fields.
 type columns struct{ at, elapsed, label, success, count int }
 
 func columnsOf(names []string) columns {
@@ -148,7 +148,7 @@ func (x columns) call(row []string) (stream, call, error) {
 	return jmeterCall(row[x.at], row[x.elapsed], row[x.label], success)
 }
 
-// jmeterCall reads the four fields that count, from CSV or XML.
+// jmeterCall parses the four relevant fields, from CSV or XML.
 func jmeterCall(at, elapsed, label, success string) (stream, call, error) {
 	ms, err := strconv.ParseFloat(strings.TrimSpace(elapsed), 64)
 	if err != nil || !good(ms) {
@@ -164,7 +164,7 @@ func jmeterCall(at, elapsed, label, success string) (stream, call, error) {
 	return stream{operation: label}, callAt(t, ms/1000, !strings.EqualFold(strings.TrimSpace(success), "true")), nil
 }
 
-// maxMillis is beyond the year 9999.
+// maxMillis is later than the year 9999.
 const maxMillis = 253_402_300_800_000
 
 func jmeterTime(s string) (time.Time, error) {
@@ -180,7 +180,7 @@ func jmeterTime(s string) (time.Time, error) {
 		"15:04:05.000", s)
 }
 
-// jtlXML reads the XML form. Samples within samples are parts of them and not counted again.
+// jtlXML parses the XML form. Nested samples are parts of their parents and not counted again.
 func (p *parser) jtlXML(in *bufio.Reader, limit *fence) error {
 	d := xml.NewDecoder(in)
 	depth, total := 0, 0
@@ -226,7 +226,7 @@ func isSample(name string) bool {
 	return name == "httpSample" || name == "sample" || name == "sampleResult"
 }
 
-// sampleOf reads a sample's attributes, in their short names and in those before JMeter 2.1.
+// sampleOf returns a sample's attributes, with their short names or those before JMeter 2.1.
 func sampleOf(e xml.StartElement) (stream, call, error) {
 	get := func(short, long string) string {
 		for _, a := range e.Attr {
