@@ -118,6 +118,9 @@ func recurrence(t []float64, from, to float64) float64 {
 	const bins = 2000
 	width := max(0.002, (to-from)/bins)
 	n := int((to - from) / width)
+	if n < 16 {
+		return 0 // too short to repeat anything
+	}
 	counts := make([]float64, n)
 	for _, x := range t {
 		counts[min(n-1, max(0, int((x-from)/width)))]++
