@@ -1,47 +1,48 @@
-// Package chart draws the report's charts as SVG: numbers and labels in, bytes out. It knows nothing of what it draws.
+// Package chart draws the report's charts as SVG: numbers and labels in, bytes out. It does not know their meaning.
 //
 // Every chart is a fragment for an HTML page: two <svg> elements, one laid out for a wide column and one for a phone.
-// The narrow one carries the presentation attribute display="none", so that without any stylesheet the wide one shows
-// alone; [Style] swaps them by a media query. Nothing in a fragment needs a script, a style attribute or a style
-// element: colours are presentation attributes that are legible on white and on near-black, text is currentColor, and
-// each mark has a class by which a page may say otherwise. The same input gives the same bytes, and every label is
-// escaped.
+// The narrow one carries the presentation attribute display="none", so that without a stylesheet only the wide one is
+// shown; [Style] switches between them by a media query. Nothing in a fragment needs a script, a style attribute or a
+// style element: colours are presentation attributes that are legible on white and on near-black, text is currentColor,
+// and each mark has a class by which a page may override its style. The same input gives the same bytes, and every
+// label is escaped.
 //
 // Values that are not finite, that exceed 1e300, or that are not positive on a log axis cannot be placed: they leave a
-// gap. A chart with nothing to place is an empty frame with a sentence.
+// gap. A chart without placeable values is an empty frame with a sentence.
 package chart
 
 // Axis is one direction of a chart. The zero Axis is linear and fits its data.
 type Axis struct {
-	// Label says what is measured and in which unit. The label of a vertical axis stands above the plot, not along it.
+	// Label says what is measured and in which unit. The label of a vertical axis is above the plot, not along it.
 	Label string
-	// Log asks for a logarithmic axis with ticks at 1, 2 and 5 times the powers of ten; at 1 and 3, or at powers of ten
-	// alone, where these are too many.
+	// Log requests a logarithmic axis with ticks at 1, 2 and 5 times the powers of ten, or at 1 and 3, or at powers of ten
+	// only, depending on the room.
 	Log bool
-	// Time asks for ticks at round seconds, minutes, hours or days; values are seconds. Log wins over it.
+	// Time requests ticks at round seconds, minutes, hours or days; values are seconds. Log takes precedence.
 	Time bool
-	// Min and Max fix an end of the axis; nil fits the data. Ends that cannot be (Min ≥ Max, Min ≤ 0 on a log axis) are
-	// ignored. Data outside are cut at the frame; a dot outside is drawn hollow at the edge, with its value in its title.
+	// Min and Max fix an end of the axis; nil fits the data. Invalid ends (Min ≥ Max, Min ≤ 0 on a log axis) are ignored.
+	// Data outside are clipped at the frame; a dot outside is drawn as an outline at the edge, with its value in its
+	// title.
 	Min, Max *float64
 	// Format writes a value for a tick, a label or a title; nil writes four significant digits.
 	Format func(float64) string
-	// Ticks fixes the ticks; nil chooses round ones. Labels that would touch are left out either way.
+	// Ticks fixes the ticks; nil chooses round ones. Labels that would touch are omitted in either case.
 	Ticks []float64
 
 	tail bool
 }
 
-// Series is one set of points (X[i], Y[i]) with, where Lo and Hi are as long as Y, an interval each: a band around a
-// line, a bar through a dot that has no line. Missing points are NaN. Neither Line nor Dots means Line. Where a panel
-// has several named lines, those without dots carry a few markers, at points of theirs, so that they differ in more
-// than colour.
+// Series is one set of points (X[i], Y[i]). If Lo and Hi are as long as Y, each point has an interval: a band around a
+// line, or a bar through a dot without a line. Missing points are NaN. Neither Line nor Dots means Line. If a panel has
+// several named lines, those without dots carry a few markers at some of their points, so that they differ in more than
+// colour.
 type Series struct {
-	// Name stands in the legend and in the titles of dots.
+	// Name is shown in the legend and in the titles of dots.
 	Name string
 	// Kind chooses the colour, and with it the marker; Auto takes the next colour of the palette.
 	Kind Kind
 	X, Y []float64
-	// Lo and Hi bound the interval at each point, in Y's unit; an infinite one reaches the edge.
+	// Lo and Hi bound the interval at each point, in Y's unit; an infinite bound reaches the edge.
 	Lo, Hi     []float64
 	Line, Dots bool
 	// Dash draws the line dashed, for what is fitted or expected rather than measured.
@@ -70,7 +71,7 @@ type Span struct {
 
 // Panel is a chart of series over two axes. Log on both axes makes it a growth chart.
 type Panel struct {
-	// Title and Desc are read out by screen readers and shown on hover; they are not drawn.
+	// Title and Desc are read by screen readers and shown on hover; they are not drawn.
 	Title, Desc string
 	X, Y        Axis
 	Series      []Series

@@ -9,7 +9,7 @@ import (
 // mostCorrelation bounds the autocorrelation of residuals: at 1 their variance would have no bound.
 const mostCorrelation = 0.98
 
-// half is half the width of an interval for l, and the autocorrelation and block length that it was found with.
+// half returns half the width of an interval for l, and the autocorrelation and block length used.
 func (s *series) half(l *linear, o *DriftOptions) (half, correlation float64, block int) {
 	n := float64(len(l.residual))
 	lags := s.lags()
@@ -31,7 +31,7 @@ func (s *series) half(l *linear, o *DriftOptions) (half, correlation float64, bl
 	return half * StudentQuantile(p, max(effective-k, 2)) / NormalQuantile(p), phi, block
 }
 
-// lags are how many steps each value comes after the one before it; 0 at the beginning of a stretch.
+// lags returns how many steps each value follows the previous one; 0 at the beginning of a stretch.
 func (s *series) lags() []int {
 	var steps []float64
 	for i := 1; i < len(s.t); i++ {
@@ -48,9 +48,9 @@ func (s *series) lags() []int {
 	return out
 }
 
-// autocorrelation is that of neighbouring residuals. The estimate from residuals of a model with k parameters is too
-// small by about (k + (k+2)·φ)/n: 1+3φ for a mean (Kendall 1954), 2+4φ for a trend (Andrews 1993, table for the linear
-// trend). ok is false if the residuals are all 0.
+// autocorrelation returns the autocorrelation of neighbouring residuals. The estimate from residuals of a model with k
+// parameters is too small by about (k + (k+2)·φ)/n: 1+3φ for a mean (Kendall 1954), 2+4φ for a trend (Andrews 1993,
+// table for the linear trend). ok is false if the residuals are all 0.
 func autocorrelation(residual []float64, lags []int, k int) (phi float64, ok bool) {
 	var sum, squares, pairs float64
 	for i, r := range residual {
@@ -72,12 +72,12 @@ func autocorrelation(residual []float64, lags []int, k int) (phi float64, ok boo
 	return max(-mostCorrelation, min(mostCorrelation, phi)), true
 }
 
-// whiten takes the autocorrelation phi out of the residuals. Noise u gives back residuals that move the estimate by Σ
+// whiten removes the autocorrelation phi from the residuals. Noise u restores residuals that move the estimate by Σ
 // gᵢ·uᵢ.
 func whiten(residual, c []float64, lags []int, phi float64) (u, g []float64) {
 	n := len(residual)
 	u, g = make([]float64, n), make([]float64, n)
-	next := 0.0 // how much a residual moves the estimate by those that follow it
+	next := 0.0 // how much a residual moves the estimate through its successors
 	for i, r := range slices.Backward(residual) {
 		share, scale := 0.0, 1/math.Sqrt(1-phi*phi)
 		if lags[i] > 0 {
@@ -98,8 +98,8 @@ func whiten(residual, c []float64, lags []int, phi float64) (u, g []float64) {
 	return u, g
 }
 
-// resample draws Σ gᵢ·u*ᵢ with noise u* of circular blocks of u (Politis & Romano 1992). The draws are in ascending
-// order.
+// resample draws Σ gᵢ·u*ᵢ with noise u* of circular blocks of u (Politis & Romano 1992). It returns the draws in
+// ascending order.
 func resample(u, g []float64, block int, o *DriftOptions) []float64 {
 	rng := rand.New(rand.NewPCG(o.Seed, 0x9e3779b97f4a7c15))
 	n := len(u)
@@ -120,12 +120,12 @@ func resample(u, g []float64, block int, o *DriftOptions) []float64 {
 	return draws
 }
 
-// BlockLength is the length of the blocks, 1 or more, with which the circular block bootstrap estimates the variance of
+// BlockLength returns the block length, at least 1, with which the circular block bootstrap estimates the variance of
 // the mean of u with the least mean squared error: (2·G²/D)^⅓·n^⅓ with G = Σ λ(k/M)·|k|·R(k), D = 4/3·(Σ λ(k/M)·R(k))²,
 // R the autocovariances of u and λ the flat-top window of Politis & Romano. M is twice the lag after which 5
-// autocorrelations in a row (more from about 10²⁵ values on) are below 2·√(log₁₀n/n). Politis & White, Automatic
+// autocorrelations in a row (more from about 10²⁵ values on) are below 2·√(log₁₀n/n). See Politis & White, Automatic
 // Block-Length Selection for the Dependent Bootstrap, Econometric Reviews 23 (2004), as corrected by Patton, Politis &
-// White, ibid. 28 (2009). It is at most min(3·√n, n/3), as they advise; NaN is never returned.
+// White, ibid. 28 (2009). It is at most min(3·√n, n/3), as they advise, and never NaN.
 func BlockLength(u []float64) float64 {
 	n := float64(len(u))
 	most := math.Ceil(min(3*math.Sqrt(n), n/3))
@@ -147,7 +147,7 @@ func BlockLength(u []float64) float64 {
 	return max(1, min(b, most))
 }
 
-// autocovariances of u, about its mean, up to the lag that a window can reach.
+// autocovariances returns the autocovariances of u, about its mean, up to the largest lag of a window.
 func autocovariances(u []float64) []float64 {
 	n := len(u)
 	most := min(n-1, int(math.Ceil(math.Sqrt(float64(n))))+2*runOfSmall(n))
@@ -161,12 +161,12 @@ func autocovariances(u []float64) []float64 {
 	return out
 }
 
-// runOfSmall is how many autocorrelations in a row must be small.
+// runOfSmall returns how many autocorrelations in a row must be small.
 func runOfSmall(n int) int {
 	return max(5, int(math.Ceil(math.Sqrt(math.Log10(float64(max(n, 1)))))))
 }
 
-// window is M, the reach of the autocovariances that count.
+// window returns M, the largest lag that is used.
 func window(r []float64, n int) int {
 	run := runOfSmall(n)
 	reach := int(math.Ceil(math.Sqrt(float64(n)))) + run

@@ -26,7 +26,7 @@ func (s stepCourse) At(n float64) float64 {
 	return s.factor * s.fit.At(n)
 }
 
-// describe gives the band and the break by the best description, and what a step or a knee is like.
+// describe computes the band and the break from the best description, and describes a step or a knee.
 func (g *GrowthFit) describe(d costs, y []float64, without [][]float64, t turn, o GrowthOptions) {
 	full, refit := g.course(d, t)
 	deleted := make([]course, len(without))
@@ -54,7 +54,7 @@ func (g *GrowthFit) describe(d costs, y []float64, without [][]float64, t turn, 
 	g.breaks(d, full, deleted, o)
 }
 
-// kneeOf describes a bend; along is the jackknife of what it is asked for.
+// kneeOf describes a bend; along returns the jackknife estimate of a property of the bend.
 func kneeOf(full course, place Estimate, along func(of func(course) float64) Estimate) *Knee {
 	k := &Knee{Estimate: place, Base: along(func(c course) float64 { return c.At(0) })}
 	if _, linear := full.(hinge); linear {
@@ -68,7 +68,7 @@ func kneeOf(full course, place Estimate, along func(of func(course) float64) Est
 	return k
 }
 
-// course is the description that was chosen, and how to fit it to the costs without a block.
+// course returns the chosen description, and a function that fits it to the costs without a block.
 func (g *GrowthFit) course(d costs, t turn) (full course, refit func(y []float64) course) {
 	switch {
 	case len(t.steps) > 0:
@@ -94,7 +94,7 @@ func (g *GrowthFit) course(d costs, t turn) (full course, refit func(y []float64
 	return g.Best, func(y []float64) course { return fitLaw(g.Best.Law, d.n, y) }
 }
 
-// neighbours are the sizes two places below and above n: where a bend near n can be without a block.
+// neighbours returns the sizes two places below and above n: without a block a bend near n lies between them.
 func (d costs) neighbours(n float64) [2]float64 {
 	i, _ := slices.BinarySearch(d.n, n)
 	lo, hi := max(i-2, kneeSides-1), min(i+1, len(d.n)-kneeSides)
@@ -104,7 +104,7 @@ func (d costs) neighbours(n float64) [2]float64 {
 	return [2]float64{d.n[lo], d.n[hi]}
 }
 
-// reach is the size at which a cost that does not fall reaches budget; +Inf if it never does.
+// reach returns the size at which a non-decreasing cost reaches budget; +Inf if it never does.
 func reach(c course, budget float64) float64 {
 	if c.At(0) >= budget {
 		return 0
@@ -118,7 +118,7 @@ func reach(c course, budget float64) float64 {
 	return bisect(lo, hi, func(n float64) bool { return c.At(n) >= budget })
 }
 
-// bisect narrows the size down at which is becomes true.
+// bisect finds the size at which is becomes true.
 func bisect(lo, hi float64, is func(n float64) bool) float64 {
 	for range 100 {
 		if mid := (lo + hi) / 2; is(mid) {
@@ -130,7 +130,7 @@ func bisect(lo, hi float64, is func(n float64) bool) float64 {
 	return hi
 }
 
-// breaks finds where the budget breaks, with an interval on the scale of log N.
+// breaks finds where the cost exceeds the budget, with an interval on the scale of log N.
 func (g *GrowthFit) breaks(d costs, full course, deleted []course, o GrowthOptions) {
 	if math.IsNaN(o.Budget) {
 		return
@@ -153,7 +153,7 @@ func (g *GrowthFit) breaks(d costs, full course, deleted []course, o GrowthOptio
 	g.Breaks, g.Extrapolated = &e, at > extrapolated*d.n[len(d.n)-1]
 }
 
-// unbroken says why there is no size at which the budget breaks.
+// unbroken says why there is no size at which the cost exceeds the budget.
 func (g *GrowthFit) unbroken(always bool) {
 	reason := "the budget is not reached at any size"
 	if always {
@@ -165,7 +165,7 @@ func (g *GrowthFit) unbroken(always bool) {
 	g.Reason = joined(g.Reason, reason)
 }
 
-// joined is two reasons in a row; either may be missing.
+// joined joins two reasons; either may be empty.
 func joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -173,8 +173,8 @@ func joined(a, b string) string {
 	return a + "; " + b
 }
 
-// breaksWithStep finds where the budget breaks if the cost jumps. A jump is no place for a jackknife on the scale of N:
-// the interval is where the band's upper and its lower bound reach the budget.
+// breaksWithStep finds where the cost exceeds the budget if the cost jumps. A jackknife on the scale of N does not
+// apply to a jump: the interval is where the band's upper and lower bound reach the budget.
 func (g *GrowthFit) breaksWithStep(d costs, s stepCourse, o GrowthOptions) {
 	if math.IsNaN(o.Budget) {
 		return
@@ -199,7 +199,7 @@ func (g *GrowthFit) breaksWithStep(d costs, s stepCourse, o GrowthOptions) {
 	g.BreaksInStep, g.Extrapolated = in, at > extrapolated*d.n[len(d.n)-1]
 }
 
-// reach is the size at which a cost that jumps reaches budget first; in the jump, the middle of its two sizes.
+// reach returns the size at which a cost that jumps first reaches budget; in the jump, the middle of its two sizes.
 func (s stepCourse) reach(at func(n float64) float64, budget float64) (n float64, inStep bool) {
 	over := func(n float64) bool { return at(n) >= budget }
 	switch {

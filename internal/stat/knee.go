@@ -3,7 +3,7 @@ package stat
 import "math"
 
 const (
-	kneeSides = 3 // the least sizes on either side of a knee
+	kneeSides = 3 // the least number of sizes on either side of a knee
 	kneeSteps = 8 // places tried between one size and the next
 )
 
@@ -19,7 +19,7 @@ func (h hinge) At(n float64) float64 { return h.c[0] + h.c[1]*n + h.c[2]*max(0, 
 // steeper is the slope from the knee on.
 func (h hinge) steeper() float64 { return h.c[1] + h.c[2] }
 
-// bestHinge tries places that are evenly spaced on the scale of log N between the sizes that leave enough on either
+// bestHinge tries positions that are evenly spaced on the scale of log N between the sizes that leave enough on either
 // side.
 func bestHinge(n, y []float64) (best hinge, ok bool) {
 	best.rss = math.Inf(1)
@@ -40,13 +40,13 @@ func bestHinge(n, y []float64) (best hinge, ok bool) {
 	return refine(n, y, best, step), true
 }
 
-// placeAfter is the k-th of the places that are tried from size number i on: they are evenly spaced on the scale of log
-// N up to the next size.
+// placeAfter returns the k-th position that is tried after size number i: positions are evenly spaced on the scale of
+// log N up to the next size.
 func placeAfter(n []float64, i, k int) float64 {
 	return n[i] * math.Pow(n[i+1]/n[i], float64(k)/kneeSteps)
 }
 
-// refine narrows the place down between its neighbours, to a hundredth of the step.
+// refine narrows the position down between its neighbours, to a hundredth of the step.
 func refine(n, y []float64, best hinge, step float64) hinge {
 	least(math.Log(best.at/step), math.Log(best.at*step), 10, func(at float64) float64 {
 		h := fitHinge(n, y, math.Exp(at))
@@ -67,9 +67,8 @@ func fitHinge(n, y []float64, at float64) hinge {
 	return hinge{at: at, rss: rss, c: [3]float64(c)}
 }
 
-// ceiling is cost = c0 + c1·(1 − at/N)₊: constant up to at, from there on it approaches c0 + c1. So does what every
-// call costs whose N items are asked for evenly and kept in a cache of at: the share at/N of calls finds its item
-// there.
+// ceiling is cost = c0 + c1·(1 − at/N)₊: constant up to at, then approaching c0 + c1. It is the cost of calls for N
+// items, requested uniformly, with a cache of at items: a share at/N of calls are hits.
 type ceiling struct{ at, c0, c1, rss float64 }
 
 // At is the cost at size n.
@@ -82,7 +81,7 @@ func beyond(at, n float64) float64 {
 	return 1 - at/n
 }
 
-// bestCeiling finds the place with enough sizes on either side.
+// bestCeiling finds the best position with enough sizes on either side.
 func bestCeiling(n, y []float64) (c ceiling, ok bool) {
 	first := kneeSides - 1
 	if n[first] == 0 {

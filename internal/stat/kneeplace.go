@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// placed is the interval of the place of a bend that was chosen: every place at which a bend, of either kind, misses
-// the costs by no more than noise explains beyond the best (the profile of the sum of squares: Bates and Watts 1988,
-// section 6.1, with Student's t). The jackknife does not do here: it says how far the place moves with the blocks, not
-// how far it could have been without the fit's being any worse.
+// placed returns the interval of a chosen bend's position: all positions at which a bend, of either kind, fits worse
+// than the best only by what noise explains (the profile of the sum of squares: Bates and Watts 1988, section 6.1, with
+// Student's t). A jackknife would not do: it shows how far the position moves with the blocks, not where else the fit
+// would be as good.
 func (d costs) placed(full course, y []float64, level float64) Estimate {
 	at, rss, parameters := placeOf(full)
 	e := Estimate{Value: at, Lo: math.Inf(-1), Hi: math.Inf(1), Level: level, N: d.blocks()}
@@ -33,7 +33,7 @@ func (d costs) placed(full course, y []float64, level float64) Estimate {
 	return e
 }
 
-// placeOf is the place of a bend, how far its fit misses the costs, and of how many parameters it is.
+// placeOf returns the position of a bend, the residual sum of squares of its fit, and its number of parameters.
 func placeOf(c course) (at, rss float64, parameters int) {
 	if h, ok := c.(hinge); ok {
 		return h.at, h.rss, 4
@@ -42,7 +42,7 @@ func placeOf(c course) (at, rss float64, parameters int) {
 	return top.at, top.rss, 3
 }
 
-// bendAt is how far the better of the two kinds of bend at a place misses the costs.
+// bendAt returns the residual sum of squares of the better kind of bend at a position.
 func (d costs) bendAt(at float64, y []float64) float64 {
 	out := fitHinge(d.n, y, at).rss
 	if p, ok := newProfile(along(d.n, func(v float64) float64 { return beyond(at, v) })); ok {
@@ -51,7 +51,7 @@ func (d costs) bendAt(at float64, y []float64) float64 {
 	return out
 }
 
-// noise is the variance of a size's centre, as its blocks show it. What makes a block as a whole slower moves no bend.
+// noise estimates the variance of a size's centre from its blocks. An effect on an entire block does not move a bend.
 func (d costs) noise(y []float64) float64 {
 	shared := make([]float64, d.blocks())
 	for i, x := range d.log {
@@ -69,7 +69,7 @@ func (d costs) noise(y []float64) float64 {
 	return sum / float64(len(y)-1) / (blocks - 1) / blocks
 }
 
-// places are those that are tried, between every size and the next.
+// places returns the positions that are tried, between every size and the next.
 func (d costs) places() []float64 {
 	var out []float64
 	for i, v := range d.n[:len(d.n)-1] {
@@ -83,8 +83,8 @@ func (d costs) places() []float64 {
 	return append(out, d.n[len(d.n)-1])
 }
 
-// edge is where an interval of places ends that reaches as far as places[i]: between it and the next one in the
-// direction, or where there is none.
+// edge returns the end of an interval of positions that reaches as far as places[i]: between it and the next one in the
+// direction, or at places[i] if it is the last.
 func edge(places []float64, i, direction int, best float64, fits func(float64) bool) float64 {
 	next := i + direction
 	if next < 0 || next >= len(places) {

@@ -3,13 +3,13 @@ package stat
 import "math"
 
 // A profile is log(1−θ + θ·f/max f) at each size for many θ between 0 and 1: the shape of cost = c0 + c1·f without its
-// scale. What is left to fit is one factor for all sizes, or one for those before a step and one for those after it;
-// either is a mean of logarithms. So one number is searched for instead of three, the coefficients cannot become
-// negative, and no step has to be guessed first.
+// scale. The remaining parameter is one factor for all sizes, or one before a step and one after it; either is a mean
+// of logarithms. So the search is for one number instead of three, the coefficients cannot become negative, and the
+// step need not be guessed first.
 type profile struct {
 	f      []float64   // divided by its largest value
 	most   float64     // that value
-	shapes [][]float64 // by place in the range of u = log θ/(1−θ)
+	shapes [][]float64 // by position in the range of u = log θ/(1−θ)
 }
 
 // The search for θ = 1/(1+exp(−u)): even a quadratic law's largest term at the smallest of 10⁴ sizes lies within this
@@ -19,8 +19,7 @@ const (
 	profileTo   = 30
 )
 
-// newProfile makes the shapes of f ≥ 0. ok is false for an f that does not vary: there is no shape but the constant
-// one.
+// newProfile computes the shapes of f ≥ 0. ok is false if f is constant.
 func newProfile(f []float64) (p profile, ok bool) {
 	least := math.Inf(1)
 	for _, v := range f {
@@ -39,7 +38,7 @@ func newProfile(f []float64) (p profile, ok bool) {
 	return p, true
 }
 
-// shape is the logarithm of the form at u, in into if that is long enough.
+// shape returns the logarithm of the form at u, in into if that is long enough.
 func (p *profile) shape(u float64, into []float64) []float64 {
 	if cap(into) < len(p.f) {
 		into = make([]float64, len(p.f))
@@ -53,7 +52,7 @@ func (p *profile) shape(u float64, into []float64) []float64 {
 	return into
 }
 
-// A scaled is one fitted profile: cost = exp(left)·shape before the split, exp(right)·shape from it on.
+// A scaledShape is one fitted profile: cost = exp(left)·shape before the split, exp(right)·shape after it.
 type scaledShape struct{ u, left, right, rss float64 }
 
 // coefficients are c0 and c1 of the sizes before the split.
@@ -63,7 +62,7 @@ func (p *profile) coefficients(s scaledShape) (c0, c1 float64) {
 }
 
 // fit finds the θ at which the shape fits the logarithms y best, with one factor for y[:split] and one for the rest; a
-// split of 0 means one for all.
+// split of 0 means one factor for all.
 func (p *profile) fit(y []float64, split int) scaledShape {
 	best, at := scaledShape{rss: math.Inf(1)}, 0
 	for k, shape := range p.shapes {
@@ -109,7 +108,7 @@ func meanDifference(a, b []float64) float64 {
 	return sum / float64(max(1, len(a)))
 }
 
-// least narrows a minimum of f down by golden sections.
+// least finds a minimum of f by golden-section search.
 func least(lo, hi float64, steps int, f func(float64) float64) {
 	const golden = 0.6180339887498949
 	x, z := hi-golden*(hi-lo), lo+golden*(hi-lo)

@@ -2,10 +2,10 @@ package stat
 
 import "math"
 
-// smoothest is the lowest BIC among curves other than the laws that have neither a step nor a bend: two laws
-// at once, a power of N, a cost that approaches a ceiling or a floor as N/(N+h) and h/(N+h) do. None of them is ever
-// named. They are what a step has to beat, so that a curve that the six laws miss is not called one, and a law that
-// they beat is not called the law.
+// smoothest returns the lowest BIC among smooth curves other than the laws, without step or bend: two laws at once, a
+// power of N, and a cost that approaches a ceiling or a floor as N/(N+h) and h/(N+h) do. They are never named. A step
+// must be better than they are, so that a smooth curve is not reported as a step, and a law that they fit better is not
+// named.
 func smoothest(n, y []float64) float64 {
 	out := math.Inf(1)
 	laws := Laws()[1:]
@@ -30,7 +30,7 @@ func smoothest(n, y []float64) float64 {
 	return out
 }
 
-// A family is the forms f(h, N) for a parameter h between lo and hi.
+// A family is the set of forms f(h, N) with a parameter h between lo and hi.
 type family struct {
 	f      func(h, n float64) float64
 	lo, hi float64
@@ -38,7 +38,7 @@ type family struct {
 
 const familySteps = 24 // parameters tried, evenly spaced by their logarithm
 
-// best finds the parameter with which c0 + c1·f fits best: the best of so many, refined between its neighbours.
+// best returns the parameter with which c0 + c1·f fits best: the best of a grid, refined between its neighbours.
 func (f family) best(n, y []float64, steps int) (h float64, s scaledShape) {
 	s.rss = math.Inf(1)
 	lo, hi := math.Log(f.lo), math.Log(f.hi)

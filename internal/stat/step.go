@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	stepSides = 3 // the least sizes on either side of a step
-	// what the place of a step counts in parameters: it is searched for (see the false positives in package montecarlo)
+	stepSides = 3 // the least number of sizes on either side of a step
+	// stepPlaces is the number of parameters that the position of a step counts as, since it is searched for (see the
+	// false positives in package montecarlo).
 	stepPlaces = 2
-	sideSizes  = 6 // a side with as many sizes has a law of its own
+	sideSizes  = 6 // from this number of sizes on a side has a law of its own
 )
 
 // Step is a jump of the cost between two neighbouring sizes: cost = c0 + c1·f(N) up to From, and Factor times that from
@@ -18,14 +19,14 @@ const (
 type Step struct {
 	From, To float64 // the largest size before the jump and the smallest after it
 	Factor   Estimate
-	// Across is the cost at To as a multiple of that at From, as measured, free of any law: the centre of the blocks'
+	// Across is the measured cost at To as a multiple of that at From, independent of any law: the centre of the blocks'
 	// ratios.
 	Across Estimate
-	// Law is the form apart from the step; Tied are the forms that do as well.
+	// Law is the law without the step; Tied are the laws that fit as well.
 	Law    Fit
 	Tied   []Law
 	C0, C1 Estimate // of the sizes up to From
-	// Before and After are the sizes on each side by themselves; nil where these are fewer than 6.
+	// Before and After are fits of each side alone; nil with fewer than 6 sizes.
 	Before, After *GrowthFit
 }
 
@@ -36,7 +37,7 @@ type stepFit struct {
 	factor float64 // its logarithm
 }
 
-// fitSteps fits every law with a step at every place, the best first.
+// fitSteps fits every law with a step at every position, the best first.
 func fitSteps(n, y []float64) []stepFit {
 	var out []stepFit
 	for _, l := range Laws() {
@@ -64,7 +65,7 @@ func lawProfile(l Law, n []float64) (profile, bool) {
 	return newProfile(f)
 }
 
-// fitStep fits one law with a step at one place; without a profile the law is constant.
+// fitStep fits one law with a step at one position; without a profile the law is constant.
 func fitStep(l Law, p profile, varies bool, y []float64, split int) stepFit {
 	parameters := 3 + stepPlaces // c0, the factor, the place, the variance
 	if !varies {
@@ -78,8 +79,7 @@ func fitStep(l Law, p profile, varies bool, y []float64, split int) stepFit {
 	return stepFit{fit: f, split: split, factor: s.right - s.left}
 }
 
-// step describes the chosen step: its factor, the law apart from it, and the sides by themselves where they have sizes
-// enough.
+// step describes the chosen step: its factor, the law without it, and fits of each side that has enough sizes.
 func (g *GrowthFit) step(d costs, without [][]float64, steps []stepFit, o GrowthOptions) {
 	s := &steps[0]
 	p, ok := lawProfile(s.fit.Law, d.n)
@@ -98,7 +98,7 @@ func (g *GrowthFit) step(d costs, without [][]float64, steps []stepFit, o Growth
 	g.Step = out
 }
 
-// across is the cost of size number i as a multiple of that of the size before.
+// across returns the cost of size number i as a multiple of that of the previous size.
 func (d costs) across(i int, level float64) Estimate {
 	ratio := make([]float64, d.blocks())
 	for b := range ratio {
@@ -111,7 +111,7 @@ func (d costs) across(i int, level float64) Estimate {
 	return exponential(t.Estimate)
 }
 
-// side fits the sizes of one side by themselves.
+// side fits the sizes of one side alone.
 func side(d costs, from, to int, without [][]float64, o GrowthOptions) *GrowthFit {
 	if to-from < sideSizes {
 		return nil
@@ -128,7 +128,7 @@ func side(d costs, from, to int, without [][]float64, o GrowthOptions) *GrowthFi
 	return &g
 }
 
-// sameCost is the cost of all sizes in all blocks, if these do not differ at all.
+// sameCost returns the cost of all sizes in all blocks, if they are identical.
 func sameCost(n []float64, blocks [][]float64) (v float64, same bool) {
 	if len(n) < 2 || len(n) != len(blocks) || len(blocks[0]) == 0 {
 		return 0, false
@@ -148,7 +148,7 @@ func distinctSizes(n []float64) bool {
 	return s[0] >= 0 && !math.IsInf(s[len(s)-1], 0) && len(slices.Compact(s)) == len(n)
 }
 
-// exactly is the fit of costs that are all v.
+// exactly returns the fit of costs that are all v.
 func exactly(v float64, blocks int, o GrowthOptions) GrowthFit {
 	point := func(x float64) Estimate { return Estimate{Value: x, Lo: x, Hi: x, Level: o.Level, N: blocks} }
 	g := GrowthFit{Best: Fit{Law: Constant, C0: v}, Named: true, Exact: true, C0: point(v), C1: point(0),

@@ -6,29 +6,29 @@ import (
 )
 
 const (
-	turnBIC  = 6 // what a step or a bend must gain over one law and over every smooth curve
-	clearBIC = 4 // what one of the two must gain over the other to be named
+	turnBIC  = 6 // by how much the BIC of a step or a bend must improve on one law and on every smooth curve
+	clearBIC = 4 // by how much one of the two must improve on the other to be named
 )
 
-// Knee is the size from which the cost grows faster. It is of one of two kinds.
+// Knee is the size from which the cost grows faster. There are two kinds.
 type Knee struct {
 	Estimate
 	// Base is the cost at N = 0.
 	Base Estimate
-	// Slope and Steeper are the cost of one more before and after the knee: the cost is linear on both sides. Nil of the
+	// Slope and Steeper are the slopes before and after the knee, of the kind that is linear on both sides; nil for the
 	// other kind.
 	Slope, Steeper *Estimate
-	// Ceiling is the cost that Base + (Ceiling−Base)·(1 − knee/N) approaches: constant up to the knee, saturating beyond.
-	// Nil of the other kind.
+	// Ceiling is the limit of the kind that is constant up to the knee and then saturates as Base + (Ceiling−Base)·(1 −
+	// knee/N); nil for the other kind.
 	Ceiling *Estimate
 }
 
-// turn is what may describe the costs better than one law: at most one of step, hinge and ceiling is chosen.
+// turn is an alternative to a single law: at most one of step, hinge and ceiling is chosen.
 type turn struct {
 	steps   []stepFit // the best first
 	hinge   *hinge
 	ceiling *ceiling
-	reason  string // why no one law is named
+	reason  string // why no single law is named
 }
 
 // turns decides between one law, a step and a bend, by BIC.
@@ -36,7 +36,7 @@ func (g *GrowthFit) turns(d costs, y []float64, without [][]float64, o GrowthOpt
 	if g.Named && g.Best.within(d.n, y, o.Margin) {
 		return turn{}
 	}
-	smooth := math.NaN() // computed only for what needs it
+	smooth := math.NaN() // computed on demand only
 	curve := func() float64 {
 		if math.IsNaN(smooth) {
 			smooth = smoothest(d.n, y)
@@ -64,8 +64,8 @@ func (g *GrowthFit) turns(d costs, y []float64, without [][]float64, o GrowthOpt
 	}
 }
 
-// within reports whether the fit misses no size by more than the margin. Whatever describes such costs better is of no
-// consequence, however sure it is.
+// within reports whether the fit misses no size by more than the margin. A better description of such costs is
+// irrelevant, however significant.
 func (f Fit) within(n, y []float64, margin float64) bool {
 	for i := range n {
 		if math.Abs(y[i]-math.Log(f.At(n[i]))) > math.Log1p(margin) {
@@ -75,7 +75,7 @@ func (f Fit) within(n, y []float64, margin float64) bool {
 	return true
 }
 
-// bend is the better of the two kinds of bend, if it may be named, and the lowest BIC of either, named or not.
+// bend returns the better kind of bend, if it may be named, and the lowest BIC of both, named or not.
 func (g *GrowthFit) bend(d costs, y []float64, beats func(bic float64) bool) (t turn, lowest float64) {
 	lowest = math.Inf(1)
 	if h, ok := bestHinge(d.n, y); ok {
@@ -94,7 +94,7 @@ func (g *GrowthFit) bend(d costs, y []float64, beats func(bic float64) bool) (t 
 	return t, lowest
 }
 
-// at is the place of the bend; NaN for none.
+// at returns the position of the bend; NaN if there is none.
 func (t turn) at() float64 {
 	switch {
 	case t.hinge != nil:
@@ -106,14 +106,14 @@ func (t turn) at() float64 {
 }
 
 // holds reports whether the blocks agree on a step: its factor exceeds the margin, and its interval excludes 1 at an
-// error of 5 % over all the places that were tried.
+// error of 5 % over all positions that were tried.
 func (s *stepFit) holds(d costs, without [][]float64, o GrowthOptions) bool {
 	places := len(d.n) - 2*stepSides + 1
 	e := spread(s.factor, s.deletions(d.n, without, func(f stepFit) float64 { return f.factor }), 1-0.05/float64(places))
 	return (e.Lo > 0 || e.Hi < 0) && math.Abs(s.factor) > math.Log1p(o.Margin)
 }
 
-// deletions is what of says of the fits without each block, at the same place and of the same law.
+// deletions returns of for the fits without each block, at the same position and with the same law.
 func (s *stepFit) deletions(n []float64, without [][]float64, of func(stepFit) float64) []float64 {
 	out := make([]float64, len(without))
 	p, ok := lawProfile(s.fit.Law, n)
