@@ -40,8 +40,8 @@ func (x *runner) placement(t design.Treatment, e *load.Endpoint) *record.Placeme
 	return p
 }
 
-// targetProcessors reports whether the target runs on this host, and on which processors; none: all. A target without an
-// address is on this host if any part of it can be probed here.
+// targetProcessors reports whether the target runs on this host, and on which processors; none: all. A target without
+// an address is on this host if any part of it can be probed here.
 func (x *runner) targetProcessors(t design.Treatment, e *load.Endpoint) (local bool, cpus []int) {
 	if e == nil || !e.Addr.IsValid() {
 		return len(x.target.Probes(t)) > 0, nil
