@@ -154,7 +154,7 @@ func (x *examiner) governor() Check {
 	return c
 }
 
-// readsPerClock is the number of readings in each round of clockCost.
+// readsPerClock is the number of readings in all rounds of clockCost together.
 const readsPerClock = 20000
 
 // slowClock is a cost of reading the clock, in ns, that only a system call or a device causes.
