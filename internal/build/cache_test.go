@@ -20,8 +20,10 @@ import (
 
 func cache(t *testing.T) build.Cache {
 	t.Helper()
-	return build.Cache{Dir: filepath.Join(t.TempDir(), "my [cache"), Sub: "engines", Log: slog.New(slog.DiscardHandler),
-		Getenv: os.LookupEnv}
+	return build.Cache{
+		Dir: filepath.Join(t.TempDir(), "my [cache"), Sub: "engines", Log: slog.New(slog.DiscardHandler),
+		Getenv: os.LookupEnv,
+	}
 }
 
 // TestBuiltOnce: of many that want the same at the same time, one builds, and all get what it built, whole.

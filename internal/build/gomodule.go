@@ -73,8 +73,10 @@ func FindGo(ctx context.Context, getenv func(name string) (string, bool)) (Go, e
 		err = json.NewDecoder(strings.NewReader(out[max(0, strings.Index(out, "{")):])).Decode(&said) // it may warn before
 	}
 	if err != nil || said["GOVERSION"] == "" {
-		return Go{}, &GoFault{Fault: NoGo,
-			Says: fmt.Sprintf("no Go toolchain that works: %s does not say its version (%v): %s", path, err, first(out))}
+		return Go{}, &GoFault{
+			Fault: NoGo,
+			Says:  fmt.Sprintf("no Go toolchain that works: %s does not say its version (%v): %s", path, err, first(out)),
+		}
 	}
 	g := Go{
 		Path: path, Version: said["GOVERSION"], Cache: said["GOCACHE"], ModCache: said["GOMODCACHE"],
@@ -99,8 +101,10 @@ type Packages struct {
 // messages. The error is a *GoFault or the context's.
 func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func(line string)) (Packages, error) {
 	args := []string{"list", "-deps", "-trimpath", "-f", "{{if .Stale}}stale{{else}}fresh{{end}}"}
-	out, err := Step{Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: append(append(args, m.Flags...), "."),
-		Progress: progress}.Run(ctx)
+	out, err := Step{
+		Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: append(append(args, m.Flags...), "."),
+		Progress: progress,
+	}.Run(ctx)
 	if err != nil {
 		return Packages{}, explain(ctx, out, err)
 	}
@@ -121,14 +125,18 @@ func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func
 // the output of "go build -v": the path of each package when its compilation begins, and messages, which contain a
 // space; nil: the output is ignored. The error is a *GoFault or the context's.
 func (g Go) Build(ctx context.Context, m GoModule, work, dir string, progress func(line string)) error {
-	args := []string{"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + m.LDFlags), "-o",
-		filepath.Join(dir, m.Binary)}
+	args := []string{
+		"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + m.LDFlags), "-o",
+		filepath.Join(dir, m.Binary),
+	}
 	if progress != nil {
 		args = append(args, "-v")
 	}
 	args = append(append(args, m.Flags...), ".")
-	if out, err := (Step{Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: args,
-		Progress: progress}).Run(ctx); err != nil {
+	if out, err := (Step{
+		Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: args,
+		Progress: progress,
+	}).Run(ctx); err != nil {
 		return explain(ctx, out, err)
 	}
 	return os.RemoveAll(work)

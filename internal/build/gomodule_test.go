@@ -79,14 +79,18 @@ func TestModuleIsRefused(t *testing.T) {
 			"package main\n\nimport _ \"example.invalid/y\"\n\nfunc main() {}\n",
 			build.Unreachable, "GOPROXY=off",
 		},
-		"our mistake": {"module x\n\ngo 1.26\n", "package main\n\nfunc main() { undefined() }\n", build.Other,
-			"undefined: undefined"},
+		"our mistake": {
+			"module x\n\ngo 1.26\n", "package main\n\nfunc main() { undefined() }\n", build.Other,
+			"undefined: undefined",
+		},
 	} {
 		m := program
-		m.Sources = fstest.MapFS{"src/go.mod.txt": {Data: []byte(c.mod)}, "src/main.go.txt": {Data: []byte(c.main)},
+		m.Sources = fstest.MapFS{
+			"src/go.mod.txt": {Data: []byte(c.mod)}, "src/main.go.txt": {Data: []byte(c.main)},
 			"src/go.sum.txt": {Data: []byte(
 				"example.invalid/y v1.0.0 h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\nexample.invalid/y v1.0.0/go.mod " +
-					"h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")}}
+					"h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")},
+		}
 		m.Files = []string{"src/go.mod.txt", "src/go.sum.txt", "src/main.go.txt"}
 		err := g.Make(t.Context(), m, t.TempDir())
 		fault, ok := errors.AsType[*build.GoFault](err)
@@ -111,14 +115,22 @@ func TestFaults(t *testing.T) {
 		script string
 		want   build.GoFault
 	}{
-		"full before unreachable": {"Get x: dial tcp\nwrite /x: no space left on device",
-			build.GoFault{Fault: build.NoSpace, Says: "write /x: no space left on device"}},
-		"a long line": {"go: downloading y\n" + long + ": connection refused",
-			build.GoFault{Fault: build.Unreachable, Says: long[:300]}},
-		"altered": {"verifying a@v1: checksum mismatch\n\tdownloaded: h1:x\nSECURITY ERROR",
-			build.GoFault{Fault: build.Altered, Says: "verifying a@v1: checksum mismatch"}},
-		"a killed compiler": {"k8s.io/api: compile: signal: killed",
-			build.GoFault{Fault: build.Killed, Says: "k8s.io/api: compile: signal: killed"}},
+		"full before unreachable": {
+			"Get x: dial tcp\nwrite /x: no space left on device",
+			build.GoFault{Fault: build.NoSpace, Says: "write /x: no space left on device"},
+		},
+		"a long line": {
+			"go: downloading y\n" + long + ": connection refused",
+			build.GoFault{Fault: build.Unreachable, Says: long[:300]},
+		},
+		"altered": {
+			"verifying a@v1: checksum mismatch\n\tdownloaded: h1:x\nSECURITY ERROR",
+			build.GoFault{Fault: build.Altered, Says: "verifying a@v1: checksum mismatch"},
+		},
+		"a killed compiler": {
+			"k8s.io/api: compile: signal: killed",
+			build.GoFault{Fault: build.Killed, Says: "k8s.io/api: compile: signal: killed"},
+		},
 		"another": {"panic: 502", build.GoFault{Fault: build.Other, Says: "exit status 1"}},
 	} {
 		bin := t.TempDir()

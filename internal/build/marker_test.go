@@ -15,8 +15,10 @@ import (
 // FuzzMarker: whatever lies in a folder, it is ours only by a marker of our form, for just this name or for what is
 // being built under it.
 func FuzzMarker(f *testing.F) {
-	for _, text := range []string{"", "{}", `{"schema":"tare.built/v1","name":"x"}`,
-		`{"schema":"tare.built/v1","name":"../x"}`, `{"schema":"tare.built/v2","name":"x"}`, `[]`, "null"} {
+	for _, text := range []string{
+		"", "{}", `{"schema":"tare.built/v1","name":"x"}`,
+		`{"schema":"tare.built/v1","name":"../x"}`, `{"schema":"tare.built/v2","name":"x"}`, `[]`, "null",
+	} {
 		f.Add([]byte(text), "x")
 	}
 	f.Add([]byte(`{"schema":"tare.built/v1","name":"x"}`), "x.y.1.tmp")

@@ -31,8 +31,10 @@ func made(t *testing.T, c build.Cache, name string, bytes int) string {
 
 // only is a survey of a tare that would use these folders, an hour from now.
 func only(names ...string) build.Survey {
-	return build.Survey{Wanted: func(name string) bool { return slices.Contains(names, name) },
-		Now: time.Now().Add(time.Hour)}
+	return build.Survey{
+		Wanted: func(name string) bool { return slices.Contains(names, name) },
+		Now:    time.Now().Add(time.Hour),
+	}
 }
 
 // states are what is in the cache, by name, with why it must stay.
@@ -78,8 +80,10 @@ func TestPruneRemovesTheOldAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := map[string]string{"new": "current", "old": "old", "copy": "strange", "old.one": "strange", "photos": "strange",
-		"forged": "strange"}
+	want := map[string]string{
+		"new": "current", "old": "old", "copy": "strange", "old.one": "strange", "photos": "strange",
+		"forged": "strange",
+	}
 	if diff := cmp.Diff(want, states(t, c, only("new"))); diff != "" {
 		t.Error(diff)
 	}

@@ -31,8 +31,10 @@ func TestStepEndsWithItsContext(t *testing.T) {
 func TestStepTellsLines(t *testing.T) {
 	var lines []string
 	out, err := build.Step{
-		Path: "/bin/sh", Args: []string{"-c",
-			`printf 'on'; printf 'e\ntwo\n\n'; printf 'thr' >&2; printf 'ee\r\n' >&2; printf "$X"; exit 3`},
+		Path: "/bin/sh", Args: []string{
+			"-c",
+			`printf 'on'; printf 'e\ntwo\n\n'; printf 'thr' >&2; printf 'ee\r\n' >&2; printf "$X"; exit 3`,
+		},
 		Env: []string{"X=four"}, Progress: func(line string) { lines = append(lines, line) },
 	}.Run(t.Context())
 	if diff := cmp.Diff([]string{"one", "two", "", "three"}, lines); diff != "" {
@@ -50,8 +52,10 @@ func TestStepKeepsSecrets(t *testing.T) {
 		t.Setenv(name, "secret-"+name)
 	}
 	t.Setenv("HOME", "/home/x")
-	out, err := build.Step{Path: "/usr/bin/env", Env: []string{"X=four"},
-		Keep: []string{"HTTPS_PROXY", "NOT_THERE"}}.Run(t.Context())
+	out, err := build.Step{
+		Path: "/usr/bin/env", Env: []string{"X=four"},
+		Keep: []string{"HTTPS_PROXY", "NOT_THERE"},
+	}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,8 +141,10 @@ func TestDistantRuleDoesNotFlattenTheData(t *testing.T) {
 	if e.widen(28); e.hi != 28 {
 		t.Errorf("a rule at 28 should be taken in, range ends at %g", e.hi)
 	}
-	p := Panel{Series: []Series{{X: []float64{1, 2}, Y: []float64{10, 20}}},
-		Rules: []Rule{{At: 1000, Label: "budget"}, {At: 99, Vertical: true, Label: "goal"}}}
+	p := Panel{
+		Series: []Series{{X: []float64{1, 2}, Y: []float64{10, 20}}},
+		Rules:  []Rule{{At: 1000, Label: "budget"}, {At: 99, Vertical: true, Label: "goal"}},
+	}
 	for _, want := range []string{">↑ budget<", "budget ↑<", "goal →<"} {
 		if got := strings.Contains(string(p.SVG("p")), want); got == (want == ">↑ budget<") {
 			t.Errorf("contains %q: %v", want, got)
@@ -256,10 +258,14 @@ func TestTwoPanelsShareXExactly(t *testing.T) {
 }
 
 func TestSameNameSameColour(t *testing.T) {
-	panels := coloured([]Panel{{Series: []Series{{Name: "a"}, {Name: "b"}}},
-		{Series: []Series{{Name: "b"}, {Name: "c"}, {Name: "d", Kind: Bad}}}})
-	got := []Kind{panels[0].Series[0].Kind, panels[0].Series[1].Kind, panels[1].Series[0].Kind, panels[1].Series[1].Kind,
-		panels[1].Series[2].Kind}
+	panels := coloured([]Panel{
+		{Series: []Series{{Name: "a"}, {Name: "b"}}},
+		{Series: []Series{{Name: "b"}, {Name: "c"}, {Name: "d", Kind: Bad}}},
+	})
+	got := []Kind{
+		panels[0].Series[0].Kind, panels[0].Series[1].Kind, panels[1].Series[0].Kind, panels[1].Series[1].Kind,
+		panels[1].Series[2].Kind,
+	}
 	for i, want := range []Kind{Color(0), Color(1), Color(1), Color(2), Bad} {
 		if got[i] != want {
 			t.Errorf("series %d has kind %d, want %d", i, got[i], want)
@@ -315,8 +321,10 @@ func TestStyleBrightensEveryKind(t *testing.T) {
 
 func TestTextThatDoesNotFitIsCutAndKeptInItsTitle(t *testing.T) {
 	long := strings.Repeat("a very long label ", 30)
-	f := Forest{Rows: []ForestRow{{Label: long, Value: 1, Lo: 0, Hi: 2, Verdict: Bad, Word: "fail"}},
-		Axis: Axis{Label: long}, Rules: []Rule{{At: 1, Label: long}}}
+	f := Forest{
+		Rows: []ForestRow{{Label: long, Value: 1, Lo: 0, Hi: 2, Verdict: Bad, Word: "fail"}},
+		Axis: Axis{Label: long}, Rules: []Rule{{At: 1, Label: long}},
+	}
 	svg := f.SVG("f")
 	check(t, svg)
 	if !bytes.Contains(svg, []byte("<title>"+strings.TrimSpace(long)+"</title>")) ||

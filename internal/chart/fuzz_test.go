@@ -114,15 +114,19 @@ func (m maker) spans() []Span {
 func (m maker) rows() (bars []Bar, forest []ForestRow) {
 	for range m.IntN(8) {
 		bars = append(bars, Bar{m.text(), m.number(), m.number(), m.number(), m.text(), m.kind()})
-		forest = append(forest, ForestRow{m.text(), m.number(), m.number(), m.number(), m.kind(), m.text(), m.text(),
-			m.IntN(3) == 0})
+		forest = append(forest, ForestRow{
+			m.text(), m.number(), m.number(), m.number(), m.kind(), m.text(), m.text(),
+			m.IntN(3) == 0,
+		})
 	}
 	return bars, forest
 }
 
 func (m maker) heat() Heat {
-	h := Heat{Title: m.text(), ColLabel: m.text(), Diverging: m.IntN(2) == 0, Empty: m.text(), Format: m.axis().Format,
-		Limit: m.number()}
+	h := Heat{
+		Title: m.text(), ColLabel: m.text(), Diverging: m.IntN(2) == 0, Empty: m.text(), Format: m.axis().Format,
+		Limit: m.number(),
+	}
 	for range m.IntN(6) {
 		h.Rows, h.Values = append(h.Rows, m.text()), append(h.Values, m.numbers())
 	}
@@ -163,8 +167,10 @@ func sound(t *testing.T, kind int, seed uint64, label string) {
 
 func TestRandomCharts(t *testing.T) {
 	for seed := range uint64(600) {
-		label := []string{"x", "p99 of a call", "<b>&\"", "日本語のラベル",
-			"WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW"}[seed%5]
+		label := []string{
+			"x", "p99 of a call", "<b>&\"", "日本語のラベル",
+			"WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW",
+		}[seed%5]
 		if sound(t, int(seed%6), seed, label); t.Failed() {
 			t.Fatalf("kind %d seed %d label %q", seed%6, seed, label)
 		}

@@ -111,8 +111,10 @@ func read(svg []byte) ([]*picture, error) {
 }
 
 func newPicture(n node) *picture {
-	p := &picture{labelled: n.attrs["aria-labelledby"], class: n.attrs["class"], display: n.attrs["display"],
-		font: n.num("font-size")}
+	p := &picture{
+		labelled: n.attrs["aria-labelledby"], class: n.attrs["class"], display: n.attrs["display"],
+		font: n.num("font-size"),
+	}
 	view := strings.Fields(n.attrs["viewBox"])
 	w, _ := strconv.ParseFloat(view[2], 64)
 	h, _ := strconv.ParseFloat(view[3], 64)
@@ -155,8 +157,10 @@ func (p *picture) place(n node, parent string) {
 	case "text":
 		p.texts = append(p.texts, p.textBox(n))
 	case "line":
-		b := box{min(n.num("x1"), n.num("x2")), min(n.num("y1"), n.num("y2")), max(n.num("x1"), n.num("x2")),
-			max(n.num("y1"), n.num("y2")), n.path}
+		b := box{
+			min(n.num("x1"), n.num("x2")), min(n.num("y1"), n.num("y2")), max(n.num("x1"), n.num("x2")),
+			max(n.num("y1"), n.num("y2")), n.path,
+		}
 		if strings.HasSuffix(n.path, "/axis/") {
 			p.axis(b)
 		} else if !key {

@@ -47,10 +47,14 @@ func samples() map[string]drawable {
 		"bars":        usage(),
 		"scores":      scores(),
 		"heat":        blocks(),
-		"amounts": Heat{Title: "Calls", Desc: "Calls by shard.", Rows: []string{"shard 0", "shard 1"},
-			Cols: []string{"1", "2", "3"}, Values: [][]float64{{1, 2, 3}, {4, math.NaN(), 9}}, ColLabel: "second"},
-		"empty": Panel{Title: "Nothing", Desc: "Nothing was measured.", X: Axis{Label: "time"},
-			Y: Axis{Label: "p99", Log: true}, Empty: "No call was answered."},
+		"amounts": Heat{
+			Title: "Calls", Desc: "Calls by shard.", Rows: []string{"shard 0", "shard 1"},
+			Cols: []string{"1", "2", "3"}, Values: [][]float64{{1, 2, 3}, {4, math.NaN(), 9}}, ColLabel: "second",
+		},
+		"empty": Panel{
+			Title: "Nothing", Desc: "Nothing was measured.", X: Axis{Label: "time"},
+			Y: Axis{Label: "p99", Log: true}, Empty: "No call was answered.",
+		},
 	}
 }
 
@@ -82,8 +86,10 @@ func breaking() pile {
 	}
 	below := Panel{
 		Title: "p99", Desc: "p99 grows tenfold beyond it.", Y: Axis{Label: "response, p99 (log)", Log: true, Format: seconds},
-		Series: []Series{{Name: "baseline", X: x, Y: p99b, Line: true, Kind: Neutral},
-			{Name: "webhook: kyverno", X: x, Y: p99, Line: true}},
+		Series: []Series{
+			{Name: "baseline", X: x, Y: p99b, Line: true, Kind: Neutral},
+			{Name: "webhook: kyverno", X: x, Y: p99, Line: true},
+		},
 		Rules: []Rule{{At: 0.5, Label: "budget 500 ms", Kind: Bad}},
 	}
 	return pile{top, below}
@@ -106,8 +112,10 @@ func failing() pile {
 		p99 = append(p99, map[bool]float64{true: 30, false: 0.018}[broken]*math.Exp(rng.NormFloat64()*0.1))
 	}
 	p99[200] = math.NaN()
-	x := Axis{Label: "time since the load began", Time: true,
-		Format: func(v float64) string { return fmt.Sprintf("%g:%02g", math.Floor(v/60), math.Mod(v, 60)) }}
+	x := Axis{
+		Label: "time since the load began", Time: true,
+		Format: func(v float64) string { return fmt.Sprintf("%g:%02g", math.Floor(v/60), math.Mod(v, 60)) },
+	}
 	rates := Panel{
 		Title: "The failing trial", Desc: "The accept queue is full from 120 s to 240 s.", X: x,
 		Y: Axis{Label: "calls/s", Format: count, Min: new(0.0)}, Legend: true, Height: 200,
@@ -116,10 +124,15 @@ func failing() pile {
 			{Name: "ended well", X: t, Y: good, Step: true},
 			{Name: "ended badly", X: t, Y: bad, Step: true, Kind: Bad},
 		},
-		Spans: []Span{{From: 0, To: 120, Label: "600/s"}, {From: 120, To: 240, Label: "1200/s"},
-			{From: 240, To: 360, Label: "back to 600/s"}},
-		Rules: []Rule{{At: 121, Vertical: true, Label: "accept-queue: 1025 calls stuck", Kind: Bad},
-			{At: 271, Vertical: true, Label: "recovered after 31 s", Kind: Good}},
+		Spans: []Span{
+			{From: 0, To: 120, Label: "600/s"},
+			{From: 120, To: 240, Label: "1200/s"},
+			{From: 240, To: 360, Label: "back to 600/s"},
+		},
+		Rules: []Rule{
+			{At: 121, Vertical: true, Label: "accept-queue: 1025 calls stuck", Kind: Bad},
+			{At: 271, Vertical: true, Label: "recovered after 31 s", Kind: Good},
+		},
 	}
 	outstanding := Panel{
 		Y:      Axis{Label: "outstanding calls", Format: count, Min: new(0.0)},
@@ -151,14 +164,18 @@ func growth() Panel {
 		X:      Axis{Label: "policies N (log)", Log: true, Format: count},
 		Y:      Axis{Label: "added p50 (log)", Log: true, Format: seconds},
 		Series: []Series{law, seen},
-		Rules: []Rule{{At: 0.010, Label: "budget 10 ms", Kind: Bad},
-			{At: 261, Vertical: true, Label: "breaks the budget at N = 261", Kind: Bad}},
+		Rules: []Rule{
+			{At: 0.010, Label: "budget 10 ms", Kind: Bad},
+			{At: 261, Vertical: true, Label: "breaks the budget at N = 261", Kind: Bad},
+		},
 	}
 }
 
 func tails() Percentiles {
-	c := Percentiles{Title: "Latency by percentile", Desc: "The tail is where it costs.",
-		Y: Axis{Label: "response (log)", Format: seconds}, Legend: true}
+	c := Percentiles{
+		Title: "Latency by percentile", Desc: "The tail is where it costs.",
+		Y: Axis{Label: "response (log)", Format: seconds}, Legend: true,
+	}
 	for i, scale := range []float64{0.004, 0.009} {
 		s := Series{Name: []string{"baseline", "webhook: kyverno"}[i], Line: true}
 		for u := 0.0; u <= 4; u += 0.1 {
@@ -181,11 +198,15 @@ func costs() Forest {
 			{Label: "VAP (CEL) ×50", Value: 0.34, Lo: 0.21, Hi: 0.48, Verdict: Good, Word: "pass"},
 			{Label: "webhook: gatekeeper", Value: 3.4, Lo: 2.9, Hi: 3.9, Verdict: Good, Word: "pass"},
 			{Label: "webhook: kyverno", Value: 7.9, Lo: 6.4, Hi: 9.7, Verdict: Bad, Word: "FAIL"},
-			{Label: "image credential check, with a long name that has to be cut", Value: 0.04, Lo: -0.11, Hi: 0.19,
-				Verdict: Good, Word: "pass"},
+			{
+				Label: "image credential check, with a long name that has to be cut", Value: 0.04, Lo: -0.11, Hi: 0.19,
+				Verdict: Good, Word: "pass",
+			},
 			{Label: "audit policy: full", Value: 2.1, Lo: 0.9, Hi: 5.6, Verdict: Unsure, Word: "inconclusive"},
-			{Label: "broke in every block", Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Verdict: Unsure,
-				Word: "not-measured"},
+			{
+				Label: "broke in every block", Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Verdict: Unsure,
+				Word: "not-measured",
+			},
 		},
 		Rules: []Rule{{At: 5, Label: "budget 5 ms", Kind: Bad}},
 	}
@@ -195,8 +216,10 @@ func costs() Forest {
 func margins() Forest {
 	percent := func(v float64) string { return fmt.Sprintf("%+.3g %%", v*100) }
 	return Forest{
-		Title: "Cost of open", Desc: "CPU time added to open.", Axis: Axis{Label: "CPU time against the baseline",
-			Format: percent, Min: new(-0.05), Max: new(0.4)},
+		Title: "Cost of open", Desc: "CPU time added to open.", Axis: Axis{
+			Label:  "CPU time against the baseline",
+			Format: percent, Min: new(-0.05), Max: new(0.4),
+		},
 		Rows: []ForestRow{
 			{Label: "landlock", Value: 0.26, Lo: 0.24, Hi: 0.29, Verdict: Bad, Word: "regressed", Text: "+26 % [+24, +29]"},
 			{Label: "traced", Value: 9, Lo: 8.1, Hi: 9.7, Verdict: Bad, Word: "regressed"},
@@ -225,10 +248,15 @@ func usage() Bars {
 func scores() Bars {
 	return Bars{
 		Title: "Signatures", Desc: "How well each class explains the failure.",
-		Axis: Axis{Label: "score", Min: new(0.0), Max: new(1.0),
-			Format: func(v float64) string { return fmt.Sprintf("%.2f", v) }},
-		Rows: []Bar{{Label: "accept-queue", Value: 0.93}, {Label: "quota-hang", Value: 0.31, Kind: Neutral},
-			{Label: "queue-growth", Value: 0.05, Kind: Neutral}},
+		Axis: Axis{
+			Label: "score", Min: new(0.0), Max: new(1.0),
+			Format: func(v float64) string { return fmt.Sprintf("%.2f", v) },
+		},
+		Rows: []Bar{
+			{Label: "accept-queue", Value: 0.93},
+			{Label: "quota-hang", Value: 0.31, Kind: Neutral},
+			{Label: "queue-growth", Value: 0.05, Kind: Neutral},
+		},
 		Rules: []Rule{{At: 0.5, Label: "named from here"}},
 	}
 }

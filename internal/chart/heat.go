@@ -165,8 +165,10 @@ func placed(v float64) bool { return !math.IsNaN(v) && math.Abs(v) <= limit }
 func (g *grid) square(i, j int, y, v float64) {
 	inset := min(1, g.cell/8)
 	title := at(g.Rows, i) + ", " + at(g.Cols, j) + ": "
-	box := []any{"x", g.left + float64(j)*g.cell + inset, "y", y + 1, "width", coord(g.cell - 2*inset),
-		"height", g.pitch - 2}
+	box := []any{
+		"x", g.left + float64(j)*g.cell + inset, "y", y + 1, "width", coord(g.cell - 2*inset),
+		"height", g.pitch - 2,
+	}
 	if !placed(v) {
 		box = append(box, "fill", "none", "stroke", "currentColor", "stroke-opacity", "0.6", "stroke-dasharray", "2 2")
 		title += "no value"

@@ -44,22 +44,28 @@ func (b Bars) rowChart() rowChart {
 		if kind == Auto {
 			kind = Color(0)
 		}
-		c.rows = append(c.rows, row{label: r.Label, text: withGlyph(text, kind), value: r.Value, lo: r.Lo,
-			hi: r.Hi, kind: kind})
+		c.rows = append(c.rows, row{
+			label: r.Label, text: withGlyph(text, kind), value: r.Value, lo: r.Lo,
+			hi: r.Hi, kind: kind,
+		})
 	}
 	return c
 }
 
 func (c Forest) rowChart() rowChart {
-	out := rowChart{title: c.Title, desc: c.Desc, empty: c.Empty, axis: c.Axis, rules: c.Rules, spans: c.Spans,
-		widest: row{label: c.LongestLabel, text: c.LongestText}}
+	out := rowChart{
+		title: c.Title, desc: c.Desc, empty: c.Empty, axis: c.Axis, rules: c.Rules, spans: c.Spans,
+		widest: row{label: c.LongestLabel, text: c.LongestText},
+	}
 	for _, r := range c.Rows {
 		kind := r.Verdict
 		if r.Apart && kind == Auto {
 			kind = Neutral
 		}
-		out.rows = append(out.rows, row{label: r.Label, text: c.Text(r), value: r.Value, lo: r.Lo, hi: r.Hi, kind: kind,
-			apart: r.Apart})
+		out.rows = append(out.rows, row{
+			label: r.Label, text: c.Text(r), value: r.Value, lo: r.Lo, hi: r.Hi, kind: kind,
+			apart: r.Apart,
+		})
 	}
 	return out
 }

@@ -57,8 +57,10 @@ func (e *Experiment) arm(t *design.Treatment) budget.Arm {
 	if x, ok := e.Target.(area.Forecaster); ok {
 		f = x.Forecast(e.Question, *t)
 	}
-	out := budget.Arm{Operations: f.Operations, Idle: f.Idle, Metrics: f.Metrics, Open: f.Open, Unread: f.Unread,
-		Instead: f.Instead}
+	out := budget.Arm{
+		Operations: f.Operations, Idle: f.Idle, Metrics: f.Metrics, Open: f.Open, Unread: f.Unread,
+		Instead: f.Instead,
+	}
 	if len(e.Load.Operations) > 0 {
 		out.Operations = nil
 		for _, o := range e.Load.Operations {

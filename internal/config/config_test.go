@@ -78,8 +78,10 @@ func TestParseReadsEverything(t *testing.T) {
 	want := &Experiment{
 		Name: "full", Area: "identity", Question: design.Compare,
 		Target: &fakeSpec{
-			Adapter: "gce-metadata", Embedded: &fakeEmbedded{Preset: "healthy", Backlog: 128, Jitter: 0.25, TTL: dur("1h"),
-				Memory: size("64KiB"), Cache: &cache},
+			Adapter: "gce-metadata", Embedded: &fakeEmbedded{
+				Preset: "healthy", Backlog: 128, Jitter: 0.25, TTL: dur("1h"),
+				Memory: size("64KiB"), Cache: &cache,
+			},
 			Password: Secret{Env: "PDP_PASSWORD"}, Headers: map[string]Secret{"X-Api-Key": {File: "/run/secrets/key"}},
 			Workloads: []string{"exec", "open"}, Common: Common{Insecure: true},
 		},
@@ -106,8 +108,10 @@ func TestParseReadsEverything(t *testing.T) {
 // TestWriteShape is the example of the design, to the letter.
 func TestWriteShape(t *testing.T) {
 	source := []byte("a: 1\nb: 2\nc: 3\nd: 4\nload:\n  duraton: 10s\n")
-	d := Diagnostic{File: "x.yaml", Line: 6, Column: 3, Severity: area.Error,
-		Message: `unknown field "duraton"; did you mean "duration"?`}
+	d := Diagnostic{
+		File: "x.yaml", Line: 6, Column: 3, Severity: area.Error,
+		Message: `unknown field "duraton"; did you mean "duration"?`,
+	}
 	want := "x.yaml:6:3  unknown field \"duraton\"; did you mean \"duration\"?\n" +
 		"  6 |   duraton: 10s\n" +
 		"        ^\n"

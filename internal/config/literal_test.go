@@ -48,8 +48,10 @@ func TestLiteralSecretsAreRefused(t *testing.T) {
 			t.Errorf("%s:\n%s", target, out)
 		}
 	}
-	for _, target := range []string{`{workloads: ['{"password": "{pw}"}']}`,
-		"{workloads: ['--password-file=/x', 'PASSWORD=$PW run']}"} {
+	for _, target := range []string{
+		`{workloads: ['{"password": "{pw}"}']}`,
+		"{workloads: ['--password-file=/x', 'PASSWORD=$PW run']}",
+	} {
 		if _, ds := Parse("x.yaml", []byte(head+target+"\n"), testAreas()); HasErrors(ds) {
 			t.Errorf("%s: %v", target, ds)
 		}

@@ -197,8 +197,10 @@ const (
 var unitSchemas = map[reflect.Type]unitForm{
 	reflect.TypeFor[unit.Duration](): {`^(` + decimal + ` ?d|` + decimal + ` ?` + clock + part + `*|` + part + `+ ` +
 		part + `+)$`, []any{"30s", "500ms", "5m"}},
-	reflect.TypeFor[unit.Rate](): {`^` + decimal + ` *[kMG]? ?/ ?(s|sec|second|min|m|minute|h|hour|d|day)$`,
-		[]any{"150/s", "2000/s"}},
+	reflect.TypeFor[unit.Rate](): {
+		`^` + decimal + ` *[kMG]? ?/ ?(s|sec|second|min|m|minute|h|hour|d|day)$`,
+		[]any{"150/s", "2000/s"},
+	},
 	reflect.TypeFor[unit.Size]():    {`^` + decimal + ` ?(B|[KMGTP]iB|[kKMGTP]B)$`, []any{"64KiB"}},
 	reflect.TypeFor[unit.Percent](): {`^` + decimal + ` ?%$`, []any{"2%"}},
 }

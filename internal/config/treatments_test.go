@@ -25,8 +25,10 @@ func TestTreatments(t *testing.T) {
 			[]design.Treatment{{ID: "default", Baseline: true, Levels: map[string]string{"position": "last"}}},
 		},
 		"the baseline comes first": {
-			Experiment{Baseline: Levels{"enforcer": "none"}, Alternatives: []Levels{{"enforcer": "a", "mode": "full"},
-				{"enforcer": "b"}}},
+			Experiment{Baseline: Levels{"enforcer": "none"}, Alternatives: []Levels{
+				{"enforcer": "a", "mode": "full"},
+				{"enforcer": "b"},
+			}},
 			[]design.Treatment{
 				{ID: "enforcer=none", Baseline: true, Levels: map[string]string{"enforcer": "none"}},
 				{ID: "enforcer=a mode=full", Levels: map[string]string{"enforcer": "a", "mode": "full"}},
@@ -35,8 +37,10 @@ func TestTreatments(t *testing.T) {
 		},
 		"without a baseline none is one": {
 			Experiment{Alternatives: []Levels{{"n": "64"}, {"n": "256"}}},
-			[]design.Treatment{{ID: "n=64", Levels: map[string]string{"n": "64"}},
-				{ID: "n=256", Levels: map[string]string{"n": "256"}}},
+			[]design.Treatment{
+				{ID: "n=64", Levels: map[string]string{"n": "64"}},
+				{ID: "n=256", Levels: map[string]string{"n": "256"}},
+			},
 		},
 		"factors are crossed, the last fastest": {
 			Experiment{
@@ -70,8 +74,10 @@ func TestArmsHaveAnAAArmWhereTheyAreCompared(t *testing.T) {
 }
 
 func TestKeeping(t *testing.T) {
-	e := &Experiment{Question: design.Compare, Baseline: Levels{"engine": "a"},
-		Alternatives: []Levels{{"engine": "b"}, {"engine": "c"}}}
+	e := &Experiment{
+		Question: design.Compare, Baseline: Levels{"engine": "a"},
+		Alternatives: []Levels{{"engine": "b"}, {"engine": "c"}},
+	}
 	all := e.Treatments()
 	kept := e.Keeping([]design.Treatment{all[0], all[2]})
 	if got := kept.Treatments(); len(got) != 2 || got[0].ID != all[0].ID || got[1].ID != all[2].ID {
@@ -99,8 +105,10 @@ func TestWithDefaults(t *testing.T) {
 	if in.Load.SLO.Share != 0 || in.Load.Abort != nil {
 		t.Error("WithDefaults changes its receiver")
 	}
-	in = Experiment{Question: design.Soak, Target: &fakeSpec{}, Load: Load{Closed: &Closed{Workers: 3}, Timeout: dur("2s"),
-		Engine: Std, Duration: dur("1h")}}
+	in = Experiment{Question: design.Soak, Target: &fakeSpec{}, Load: Load{
+		Closed: &Closed{Workers: 3}, Timeout: dur("2s"),
+		Engine: Std, Duration: dur("1h"),
+	}}
 	want = Load{Closed: &Closed{Workers: 3}, Engine: Std, Timeout: dur("2s"), MaxConnections: 256, Duration: dur("1h")}
 	if diff := cmp.Diff(want, in.WithDefaults().Load); diff != "" {
 		t.Errorf("closed soak on this machine (-want +got):\n%s", diff)

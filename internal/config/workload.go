@@ -142,8 +142,10 @@ func (c *checker) workload(path string, w *Workload) {
 			c.errorAt(at, c.key(at), "%s has no %s", w.Kind, name)
 		}
 	}
-	for name, v := range map[string]float64{"rate": float64(w.Rate), "over": float64(w.Over),
-		"duration": float64(w.Duration)} {
+	for name, v := range map[string]float64{
+		"rate": float64(w.Rate), "over": float64(w.Over),
+		"duration": float64(w.Duration),
+	} {
 		if at := path + "." + name; c.isValid(at) && v <= 0 {
 			c.fail(at, "want more than zero; leave it out for the default")
 		}

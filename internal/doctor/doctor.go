@@ -121,8 +121,10 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 	d.Host, _ = os.Hostname() // stays empty if the host has none
 	began := monotonic()
 	before := x.pressures(ctx)
-	for _, step := range []func(context.Context, *Diagnosis){x.processors, x.children, x.kernelFeatures,
-		x.generator, x.noise} {
+	for _, step := range []func(context.Context, *Diagnosis){
+		x.processors, x.children, x.kernelFeatures,
+		x.generator, x.noise,
+	} {
 		step(ctx, d)
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("examine host: %w", context.Cause(ctx))

@@ -172,17 +172,25 @@ func sample() *Diagnosis {
 		Schema: Schema, Tare: "0.1.0", Host: "host\x1b[31m", Kernel: "Linux 6.1.0", CPUs: 2,
 		Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Seconds: 14.2,
 		Checks: []Check{
-			{Group: groupGenerator, Name: "timers", State: OK,
+			{
+				Group: groupGenerator, Name: "timers", State: OK,
 				Found: "epoll_pwait2: late by p50 10.9 µs, p99 49.9 µs, max 441 µs; with real-time priority p50 9.68 µs, p99 " +
-					"21.2 µs, max 162 µs", Values: map[string]float64{"p50": 10.9e-6}},
-			{Group: groupGenerator, Name: "loopback", State: Broken, Found: "no connection within this host",
+					"21.2 µs, max 162 µs", Values: map[string]float64{"p50": 10.9e-6},
+			},
+			{
+				Group: groupGenerator, Name: "loopback", State: Broken, Found: "no connection within this host",
 				Cause: "dial tcp 127.0.0.1:1: connect: network is unreachable",
-				Next:  "bring the loopback interface up: \"ip link set lo up\""},
-			{Group: groupCPU, Name: "steal", State: Limited, Found: "7.3% of the CPU time during this examination",
+				Next:  "bring the loopback interface up: \"ip link set lo up\"",
+			},
+			{
+				Group: groupCPU, Name: "steal", State: Limited, Found: "7.3% of the CPU time during this examination",
 				Cause: "the hypervisor gave the CPUs to other machines while this one wanted them",
-				Next:  "measure on a machine with dedicated CPUs, or at another time; compare CPU time rather than wall time"},
-			{Group: groupKernel, Name: "BPF", State: Missing, Found: "no program could be loaded",
-				Cause: "operation not permitted; kernel.unprivileged_bpf_disabled=2", Next: "experiments with BPF need root"},
+				Next:  "measure on a machine with dedicated CPUs, or at another time; compare CPU time rather than wall time",
+			},
+			{
+				Group: groupKernel, Name: "BPF", State: Missing, Found: "no program could be loaded",
+				Cause: "operation not permitted; kernel.unprivileged_bpf_disabled=2", Next: "experiments with BPF need root",
+			},
 			{Group: groupTools, Name: "Java", State: Info, Found: "not found in JAVA_HOME or PATH"},
 		},
 		Lateness: &Lateness{Rate: 1000, Seconds: 2, Calls: 2000, P50: 11e-6, P99: 27e-6, Max: 1e-3, Achieved: 1},
@@ -239,8 +247,10 @@ func TestTextIsPlainAndNarrow(t *testing.T) {
 	}
 	none := sample()
 	none.Noise.Wall = nil
-	none.Noise.Work[2] = Work{Name: "start of a process", Pairs: 3,
-		Error: "start process: resource temporarily unavailable"}
+	none.Noise.Work[2] = Work{
+		Name: "start of a process", Pairs: 3,
+		Error: "start process: resource temporarily unavailable",
+	}
 	if s := text(t, none); !strings.Contains(s, "\n    start process: resource") ||
 		!strings.Contains(s, "no noise floor can be stated") || strings.Contains(s, "cannot be seen") {
 		t.Errorf("without a floor:\n%s", s)

@@ -32,14 +32,18 @@ func TestCPUQuota(t *testing.T) {
 	}{
 		"none":         {x: files("proc/self/cgroup", "0::/")},
 		"v2, no limit": {x: files("proc/self/cgroup", "0::/a", "sys/fs/cgroup/a/cpu.max", "max 100000")},
-		"v2": {files("proc/self/cgroup", "0::/a", "sys/fs/cgroup/a/cpu.max", "50000 100000"), 0.5,
-			"/sys/fs/cgroup/a"},
+		"v2": {
+			files("proc/self/cgroup", "0::/a", "sys/fs/cgroup/a/cpu.max", "50000 100000"), 0.5,
+			"/sys/fs/cgroup/a",
+		},
 		"v2, above": {
 			files("proc/self/cgroup", "0::/a/b/c", "sys/fs/cgroup/a/b/cpu.max", "150000 100000", "sys/fs/cgroup/a/b/c/cpu.max",
 				"200000 100000"), 1.5, "/sys/fs/cgroup/a/b",
 		},
-		"v2, top of a container": {files("proc/self/cgroup", "0::/", "sys/fs/cgroup/cpu.max", "20000 100000"), 0.2,
-			"/sys/fs/cgroup"},
+		"v2, top of a container": {
+			files("proc/self/cgroup", "0::/", "sys/fs/cgroup/cpu.max", "20000 100000"), 0.2,
+			"/sys/fs/cgroup",
+		},
 		"v1": {
 			files("proc/self/cgroup", "3:memory:/m\n2:cpu,cpuacct:/a", "sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "25000",
 				"sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "50000"),
@@ -74,8 +78,10 @@ func TestCPUList(t *testing.T) {
 
 func TestPortRange(t *testing.T) {
 	const file = "proc/sys/net/ipv4/ip_local_port_range"
-	for text, want := range map[string]State{"32768\t60999": OK, "1024\t65535": OK, "40000\t41000": Limited, "": Limited,
-		"5 4": Limited, "0 70000": Limited, "x y": Limited} {
+	for text, want := range map[string]State{
+		"32768\t60999": OK, "1024\t65535": OK, "40000\t41000": Limited, "": Limited,
+		"5 4": Limited, "0 70000": Limited, "x y": Limited,
+	} {
 		c := files(file, text).ports()
 		if c.State != want || c.State != OK && (c.Cause == "" || c.Next == "") {
 			t.Errorf("%q: %+v, want %s", text, c, want)
@@ -97,8 +103,10 @@ func FuzzHostFiles(f *testing.F) {
 			"sys/devices/system/cpu/online", cpus,
 			"proc/sys/net/ipv4/ip_local_port_range", ports, "proc/sys/net/core/somaxconn", queue, "proc/stat", stat,
 			"proc/pressure/cpu", stat, "proc/cpuinfo", stat)
-		for _, c := range []Check{x.quota(), x.ports(), x.listenQueue(), x.virtual(), x.governor(),
-			steal(x.pressures(t.Context()), x.pressures(t.Context()))} {
+		for _, c := range []Check{
+			x.quota(), x.ports(), x.listenQueue(), x.virtual(), x.governor(),
+			steal(x.pressures(t.Context()), x.pressures(t.Context())),
+		} {
 			if c.Group == "" || c.Name == "" || c.State == "" || c.Found == "" {
 				t.Errorf("%+v", c)
 			}
@@ -162,8 +170,10 @@ func TestStealAndPressure(t *testing.T) {
 		s := func(name string, v float64) metric.Sample {
 			return metric.Sample{Subject: probe.HostSubject, Metric: name, Value: v}
 		}
-		return samples{s(probe.Steal.Name, stolen), s(probe.HostAll.Name, all), s(probe.PressureCPU.Name, waited),
-			s("elapsed", elapsed)}
+		return samples{
+			s(probe.Steal.Name, stolen), s(probe.HostAll.Name, all), s(probe.PressureCPU.Name, waited),
+			s("elapsed", elapsed),
+		}
 	}
 	before := at(1, 100, 10, 1000)
 	for _, c := range []struct {

@@ -111,8 +111,10 @@ func (x *examiner) namespaces(ctx context.Context) Check {
 		c.State, c.Found = Missing, "none could be made"
 	}
 	c.Cause = err.Error()
-	for _, knob := range []string{"user/max_user_namespaces", "kernel/unprivileged_userns_clone",
-		"kernel/apparmor_restrict_unprivileged_userns"} {
+	for _, knob := range []string{
+		"user/max_user_namespaces", "kernel/unprivileged_userns_clone",
+		"kernel/apparmor_restrict_unprivileged_userns",
+	} {
 		if v := x.read("proc/sys/" + knob); v != "" {
 			c.Cause += fmt.Sprintf("; %s=%s", strings.ReplaceAll(knob, "/", "."), v)
 		}
@@ -188,8 +190,10 @@ func (x *examiner) perf() Check {
 func countInstructions() (uint64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_HARDWARE, Config: unix.PERF_COUNT_HW_INSTRUCTIONS,
-		Bits: unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv}
+	attr := unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_HARDWARE, Config: unix.PERF_COUNT_HW_INSTRUCTIONS,
+		Bits: unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
+	}
 	attr.Size = uint32(unsafe.Sizeof(attr))
 	fd, err := unix.PerfEventOpen(&attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {

@@ -86,8 +86,10 @@ func (x *examiner) ports() Check {
 	c.Found = fmt.Sprintf("%d (%d to %d) from each source address: enough for %s with a timeout of 30 s if every call "+
 		"stayed open, or %s with a new connection for each call",
 		n, lo, hi, unit.PerSecond(float64(n/30)), unit.PerSecond(float64(n/timeWait)))
-	c.Values = map[string]float64{"first": float64(lo), "last": float64(hi), "rate_at_30s_timeout": float64(n) / 30,
-		"rate_of_new_connections": float64(n) / timeWait}
+	c.Values = map[string]float64{
+		"first": float64(lo), "last": float64(hi), "rate_at_30s_timeout": float64(n) / 30,
+		"rate_of_new_connections": float64(n) / timeWait,
+	}
 	if n < fewPorts {
 		c.State, c.Cause = Limited, "net.ipv4.ip_local_port_range was made smaller than the kernel's default"
 		c.Next = "sysctl -w net.ipv4.ip_local_port_range='1024 65535', or keep rate × timeout below the number of ports"
@@ -131,8 +133,10 @@ func loopback(ctx context.Context) Check {
 
 // sources tries source addresses other than 127.0.0.1: some targets identify clients by their address.
 func (x *examiner) sources(ctx context.Context) Check {
-	c := Check{Group: groupGenerator, Name: "source addresses", State: OK,
-		Found: "connected from 127.1.0.1, 127.1.2.3 and 127.1.255.254: identities by source address work"}
+	c := Check{
+		Group: groupGenerator, Name: "source addresses", State: OK,
+		Found: "connected from 127.1.0.1, 127.1.2.3 and 127.1.255.254: identities by source address work",
+	}
 	for _, from := range []string{"127.1.0.1", "127.1.2.3", "127.1.255.254"} {
 		if err := connect(ctx, from); err != nil {
 			c.State, c.Found, c.Cause = Missing, "no connection from "+from, err.Error()

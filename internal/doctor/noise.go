@@ -154,8 +154,10 @@ func logRatios(pairs [][2]effort, measure func(effort) float64) []float64 {
 func (x *examiner) noise(ctx context.Context, d *Diagnosis) {
 	server, err := serve(ctx)
 	if err != nil {
-		d.add(Check{Group: groupGenerator, Name: "lateness", State: Broken, Found: "no server could be started on loopback",
-			Cause: err.Error()})
+		d.add(Check{
+			Group: groupGenerator, Name: "lateness", State: Broken, Found: "no server could be started on loopback",
+			Cause: err.Error(),
+		})
 		return
 	}
 	defer server.close()
@@ -167,8 +169,11 @@ func (x *examiner) noise(ctx context.Context, d *Diagnosis) {
 		return // lateness has reported it
 	}
 	defer stream.Close() //nolint:errcheck // nothing to lose
-	work := []micro{{"CPU-bound loop", newLoop().run}, {"HTTP exchange on loopback", exchange{stream}.run},
-		{"start of a process", x.fork}}
+	work := []micro{
+		{"CPU-bound loop", newLoop().run},
+		{"HTTP exchange on loopback", exchange{stream}.run},
+		{"start of a process", x.fork},
+	}
 	began := monotonic()
 	found := interleave(ctx, work, x.Time, rand.New(rand.NewPCG(x.Seed, 2)), monotonic)
 	d.Noise = summarize(work, found)

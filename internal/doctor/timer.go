@@ -38,12 +38,16 @@ func (x *examiner) timers(ctx context.Context) []Check {
 	plain, call, err := x.oversleep(ctx, length, false)
 	if err != nil {
 		return []Check{
-			{Group: groupGenerator, Name: "timers", State: Broken, Found: "no thread could be made to sleep", Cause: err.Error(),
-				Next: "find out what blocks epoll and clock_nanosleep: a seccomp profile?"},
+			{
+				Group: groupGenerator, Name: "timers", State: Broken, Found: "no thread could be made to sleep", Cause: err.Error(),
+				Next: "find out what blocks epoll and clock_nanosleep: a seccomp profile?",
+			},
 		}
 	}
-	timer := Check{Group: groupGenerator, Name: "timers", State: OK, Found: call + ": late by " + plain.String(),
-		Values: plain.values("")}
+	timer := Check{
+		Group: groupGenerator, Name: "timers", State: OK, Found: call + ": late by " + plain.String(),
+		Values: plain.values(""),
+	}
 	best := plain
 	priority, refused := x.priority()
 	if refused == nil {
@@ -161,14 +165,18 @@ func sleepNano(_ int, ns int64) syscall.Errno {
 
 // realtime gives the calling thread real-time priority, as the engine does for open loops.
 func realtime() error {
-	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1,
-		Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
+	return unix.SchedSetAttr(0, &unix.SchedAttr{
+		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1,
+		Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+	}, 0)
 }
 
 // priority tries SCHED_FIFO. The error says that the host does not grant it, or that it should not be used.
 func (x *examiner) priority() (Check, error) {
-	c := Check{Group: groupGenerator, Name: "real-time priority", State: OK,
-		Found: "SCHED_FIFO granted to a thread of its own"}
+	c := Check{
+		Group: groupGenerator, Name: "real-time priority", State: OK,
+		Found: "SCHED_FIFO granted to a thread of its own",
+	}
 	if x.cpus < 2 {
 		c.State, c.Found = Limited, "not asked for"
 		c.Cause = "only one CPU is allowed: a thread before all others there would stop the Go runtime"

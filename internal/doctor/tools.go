@@ -32,8 +32,10 @@ func (x *examiner) java() Check {
 
 // containers connects to the sockets of container runtimes, and sends them nothing.
 func (x *examiner) containers(ctx context.Context) Check {
-	sockets := []string{"/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",
-		"/var/run/crio/crio.sock"}
+	sockets := []string{
+		"/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",
+		"/var/run/crio/crio.sock",
+	}
 	if file, ok := strings.CutPrefix(x.Getenv("DOCKER_HOST"), "unix://"); ok {
 		sockets = append([]string{file}, sockets...)
 	}
@@ -51,8 +53,10 @@ func (x *examiner) containers(ctx context.Context) Check {
 		_ = conn.Close()
 		found = append(found, s)
 	}
-	c := Check{Group: groupTools, Name: "container runtime", State: Info,
-		Found: "no socket of Docker, containerd, Podman or CRI-O"}
+	c := Check{
+		Group: groupTools, Name: "container runtime", State: Info,
+		Found: "no socket of Docker, containerd, Podman or CRI-O",
+	}
 	if len(found) > 0 {
 		c.Found = strings.Join(found, "; ")
 	}

@@ -94,8 +94,10 @@ func (x *examiner) fork(ctx context.Context) (effort, error) {
 		return effort{}, fmt.Errorf("start process: %w", err)
 	}
 	wall := monotonic() - from
-	return effort{wall: time.Duration(wall).Seconds(),
-		cpu: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, nil
+	return effort{
+		wall: time.Duration(wall).Seconds(),
+		cpu:  (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(),
+	}, nil
 }
 
 // total holds the times of a stream's calls.
@@ -128,8 +130,10 @@ const callTimeout = 5 * time.Second
 func openStream(ctx context.Context, addr netip.AddrPort) (load.Stream, error) {
 	return load.Open(ctx, load.Config{
 		Timeout: callTimeout, MaxConns: 16, Endpoint: load.Endpoint{Addr: addr, Host: addr.String(), Keys: 1},
-		Operations: []load.Operation{{Name: "get", Weight: 1, Expect: "200 ok",
-			Wire: get{[]byte("GET / HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")}}},
+		Operations: []load.Operation{{
+			Name: "get", Weight: 1, Expect: "200 ok",
+			Wire: get{[]byte("GET / HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")},
+		}},
 	})
 }
 

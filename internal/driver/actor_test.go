@@ -131,8 +131,10 @@ func (a *actor) answer(r Request) Answer {
 func goodDescription() Description {
 	return Description{
 		Protocol: Protocol, Name: "actor", Version: "1",
-		Operations: []Operation{{Name: "empty", Harness: true}, {Name: "work", Expect: "done", SpanMS: 3, Rounds: 7,
-			Most: 1000, Overhead: "empty"}},
+		Operations: []Operation{{Name: "empty", Harness: true}, {
+			Name: "work", Expect: "done", SpanMS: 3, Rounds: 7,
+			Most: 1000, Overhead: "empty",
+		}},
 		Factors: map[string][]string{"size": nil, "mode": {"fast", "slow"}},
 		Notes:   []string{"described by the test"},
 	}

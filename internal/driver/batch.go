@@ -87,7 +87,8 @@ func (c Cost) complete(took, cpu time.Duration, cpuErr error) ([]load.BatchSampl
 
 // recordCost records who measured and, for the notes, what the batch cost.
 func (t *Target) recordCost(a *arm, o Operation, c Cost, from sources, took time.Duration,
-	samples []load.BatchSample) error {
+	samples []load.BatchSample,
+) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a.counts[o.Name] = c.names()

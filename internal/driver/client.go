@@ -61,8 +61,10 @@ func (l launch) start(ctx context.Context) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &client{name: p.Name, child: child, lines: bufio.NewReaderSize(child.Out, lineBuffer),
-		watched: make(chan struct{}), grace: l.grace}
+	c := &client{
+		name: p.Name, child: child, lines: bufio.NewReaderSize(child.Out, lineBuffer),
+		watched: make(chan struct{}), grace: l.grace,
+	}
 	if c.grace <= 0 {
 		c.grace = defaultGrace
 	}
@@ -121,7 +123,8 @@ func (c *client) ask(ctx context.Context, within time.Duration, r Request, into 
 
 // exchange writes a line and reads one.
 func (c *client) exchange(ctx context.Context, within time.Duration, do string, line []byte) (answer []byte,
-	took time.Duration, err error) {
+	took time.Duration, err error,
+) {
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	cut := make(chan struct{})

@@ -22,15 +22,23 @@ func TestBadDrivers(t *testing.T) {
 	}{
 		"hang": {"", []string{"no answer to AT within 2s: it hangs, or needs longer", "it was killed", "I hang now"}},
 		"die":  {"", []string{"it ended where an answer to AT was expected", "exit status 3", "out of cheese at AT"}},
-		"exit": {"", []string{"it ended where an answer to AT was expected",
-			"exit status 0, without having been asked to stop"}},
-		"half": {"", []string{"it ended where an answer to AT was expected", `after it said "{\"id\":"`,
-			"exit status 4"}},
+		"exit": {"", []string{
+			"it ended where an answer to AT was expected",
+			"exit status 0, without having been asked to stop",
+		}},
+		"half": {"", []string{
+			"it ended where an answer to AT was expected", `after it said "{\"id\":"`,
+			"exit status 4",
+		}},
 		"long": {"", []string{"its answer to AT is longer than a line may be", "it was killed"}},
-		"close": {"", []string{"it closed its standard output where an answer to AT was expected", "although it still runs",
-			"it was killed"}},
-		"raw": {"Listening on port 80", []string{"its answer to AT is not one", `"Listening on port 80"`,
-			"print to stderr, stdout is for answers", "it was killed"}},
+		"close": {"", []string{
+			"it closed its standard output where an answer to AT was expected", "although it still runs",
+			"it was killed",
+		}},
+		"raw": {"Listening on port 80", []string{
+			"its answer to AT is not one", `"Listening on port 80"`,
+			"print to stderr, stdout is for answers", "it was killed",
+		}},
 		"raw ":     {"", []string{"an empty line"}},
 		"raw  ":    {`{"id":ID}`, []string{"neither ok nor error"}},
 		"raw   ":   {`{"id":ID,"ok":{},"error":"bad"}`, []string{"holds ok and error"}},
@@ -89,8 +97,10 @@ func TestBadCosts(t *testing.T) {
 		"no calls":    {`{"total":{"wall":1}}`, "it made 0 calls where 5 were asked for"},
 		"negative":    {`{"calls":5,"total":{"wall":-1}}`, "it counts wall = -1"},
 		"huge":        {`{"calls":5,"total":{"allocated":1e999}}`, "1e999"},
-		"unknown": {`{"calls":5,"total":{"wal":1}}`,
-			`it counts "wal", which is not a metric that tare knows; did you mean "wall"`},
+		"unknown": {
+			`{"calls":5,"total":{"wal":1}}`,
+			`it counts "wal", which is not a metric that tare knows; did you mean "wall"`,
+		},
 		"of others":       {`{"calls":5,"total":{"response":1}}`, `it counts "response"`},
 		"words":           {`{"calls":5,"total":{"wall":"1 s"}}`, "cannot be read"},
 		"misspelt":        {`{"calls":5,"totals":{"wall":1}}`, `unknown field "totals"`},
@@ -191,10 +201,14 @@ func TestUntidyEnds(t *testing.T) {
 		actor actor
 		want  string
 	}{
-		"ignores stop and the end of its input": {actor{Stubborn: true},
-			"actor did not end within 1s after it was asked to, and was killed"},
-		"ends with a status": {actor{Exit: 7},
-			"actor ended with exit status 7 after it was asked to stop"},
+		"ignores stop and the end of its input": {
+			actor{Stubborn: true},
+			"actor did not end within 1s after it was asked to, and was killed",
+		},
+		"ends with a status": {
+			actor{Exit: 7},
+			"actor ended with exit status 7 after it was asked to stop",
+		},
 		"refuses":      {actor{At: DoStop, How: "refuse"}, "it cannot stop: no cheese left"},
 		"dies":         {actor{At: DoStop, How: "die"}, "exit status 3"},
 		"ends at once": {actor{At: DoStop, How: "exit"}, ""},

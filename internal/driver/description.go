@@ -136,7 +136,8 @@ func (d Description) chosen(names []string) []string {
 // what the program describes. Paths are "operations", "settings.<name>", and "" for what is not in the target's
 // section.
 func (d Description) Check(operations []string, treatments []design.Treatment,
-	settings map[string]string) []area.Finding {
+	settings map[string]string,
+) []area.Finding {
 	out := d.checkOperations(operations)
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		out = append(out, d.checkLevel("settings."+name, "setting", name, settings[name])...)
@@ -163,8 +164,10 @@ func (d Description) Check(operations []string, treatments []design.Treatment,
 func (d Description) checkOperations(names []string) []area.Finding {
 	var out []area.Finding
 	wrong := func(hint, format string, args ...any) {
-		out = append(out, area.Finding{Path: "operations", Severity: area.Error,
-			Message: fmt.Sprintf(format, args...), Hint: hint})
+		out = append(out, area.Finding{
+			Path: "operations", Severity: area.Error,
+			Message: fmt.Sprintf(format, args...), Hint: hint,
+		})
 	}
 	works := len(names) == 0
 	for i, name := range names {

@@ -64,22 +64,47 @@ func TestCheck(t *testing.T) {
 		want       []string
 	}{
 		"all": {nil, nil, nil, false, nil},
-		"chosen": {[]string{"work", "empty"}, treat("mode", "slow", "size", "17"),
-			map[string]string{"mode": "fast"}, false, nil},
-		"misspelt operation": {[]string{"works"}, nil, nil, false,
-			[]string{`operations: actor has no operation "works"; did you mean "work"?; it has empty, work`}},
-		"twice": {[]string{"work", "work"}, nil, nil, false,
-			[]string{`operations: operation "work" is named twice; name it once`}},
-		"harness only": {[]string{"empty"}, nil, nil, false,
-			[]string{"operations: actor: empty only: it is of the harness, and does nothing; name one that works too"}},
-		"misspelt factor": {nil, treat("moed", "slow"), nil, false,
-			[]string{`: actor has no factor "moed"; did you mean "mode"?; it has mode, size`}},
-		"other level": {nil, treat("mode", "slwo"), nil, false,
-			[]string{`: factor "mode": actor has no level "slwo"; did you mean "slow"?; it has fast, slow`}},
-		"misspelt setting": {nil, nil, map[string]string{"sise": "1"}, false,
-			[]string{`settings.sise: actor has no factor "sise"; did you mean "size"?; it has mode, size`}},
-		"other setting": {nil, nil, map[string]string{"mode": ""}, false,
-			[]string{`settings.mode: setting "mode": actor has no level ""; it has fast, slow`}},
+		"chosen": {
+			[]string{"work", "empty"},
+			treat("mode", "slow", "size", "17"),
+			map[string]string{"mode": "fast"},
+			false, nil,
+		},
+		"misspelt operation": {
+			[]string{"works"},
+			nil, nil, false,
+			[]string{`operations: actor has no operation "works"; did you mean "work"?; it has empty, work`},
+		},
+		"twice": {
+			[]string{"work", "work"},
+			nil, nil, false,
+			[]string{`operations: operation "work" is named twice; name it once`},
+		},
+		"harness only": {
+			[]string{"empty"},
+			nil, nil, false,
+			[]string{"operations: actor: empty only: it is of the harness, and does nothing; name one that works too"},
+		},
+		"misspelt factor": {
+			nil, treat("moed", "slow"), nil, false,
+			[]string{`: actor has no factor "moed"; did you mean "mode"?; it has mode, size`},
+		},
+		"other level": {
+			nil, treat("mode", "slwo"), nil, false,
+			[]string{`: factor "mode": actor has no level "slwo"; did you mean "slow"?; it has fast, slow`},
+		},
+		"misspelt setting": {
+			nil, nil,
+			map[string]string{"sise": "1"},
+			false,
+			[]string{`settings.sise: actor has no factor "sise"; did you mean "size"?; it has mode, size`},
+		},
+		"other setting": {
+			nil, nil,
+			map[string]string{"mode": ""},
+			false,
+			[]string{`settings.mode: setting "mode": actor has no level ""; it has fast, slow`},
+		},
 		"no factors": {nil, treat("mode", "x"), nil, true, []string{
 			`: actor does not describe its factors: one that is misspelt would change nothing, and nobody would notice; let it answer describe with "factors": ` +
 				`{"<name>": ["<level>", …]}; no levels: any`,
@@ -164,8 +189,11 @@ func FuzzAnswer(f *testing.F) {
 // TestHarnessIsMeasured beside what was chosen, if its cost is in that.
 func TestHarnessIsMeasured(t *testing.T) {
 	d := Description{Operations: []Operation{
-		{Name: "loop", Harness: true}, {Name: "clocks", Harness: true}, {Name: "read", Overhead: "loop"},
-		{Name: "write", Overhead: "clocks"}, {Name: "either"},
+		{Name: "loop", Harness: true},
+		{Name: "clocks", Harness: true},
+		{Name: "read", Overhead: "loop"},
+		{Name: "write", Overhead: "clocks"},
+		{Name: "either"},
 	}}
 	for _, c := range []struct{ names, want []string }{
 		{nil, []string{"loop", "clocks", "read", "write", "either"}},

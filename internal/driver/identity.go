@@ -26,8 +26,10 @@ func Identity(p Program, d Description) (map[string]string, error) {
 		return nil, fmt.Errorf("encode the description of %s: %w", p.Name, err)
 	}
 	sum := sha256.Sum256(says)
-	out := map[string]string{"says that it is": strings.TrimSpace(d.Name + " " + d.Version),
-		"operations and factors": hex.EncodeToString(sum[:])}
+	out := map[string]string{
+		"says that it is":        strings.TrimSpace(d.Name + " " + d.Version),
+		"operations and factors": hex.EncodeToString(sum[:]),
+	}
 	for name, path := range p.Files {
 		if out["content of "+name], err = content(path); err != nil {
 			return nil, fmt.Errorf("tell %s from other programs: %w", p.Name, err)

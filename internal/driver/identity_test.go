@@ -47,10 +47,14 @@ func TestIdentity(t *testing.T) {
 		"its content":  {"two", nil, "content of driver.py"},
 		"its version":  {"one", func(d *Description) { d.Version = "2" }, "says that it is"},
 		"its name":     {"one", func(d *Description) { d.Name = "another" }, "says that it is"},
-		"an operation": {"one", func(d *Description) { d.Operations[1].Expect = "something" },
-			"operations and factors"},
-		"a factor of itself": {"one", func(d *Description) { d.Factors = map[string][]string{"size": {"1"}} },
-			"operations and factors"},
+		"an operation": {
+			"one", func(d *Description) { d.Operations[1].Expect = "something" },
+			"operations and factors",
+		},
+		"a factor of itself": {
+			"one", func(d *Description) { d.Factors = map[string][]string{"size": {"1"}} },
+			"operations and factors",
+		},
 	} {
 		is := of(c.text, c.change)
 		for key := range was {
@@ -77,8 +81,10 @@ func TestProgramChangesUnderRun(t *testing.T) {
 		want   string
 	}{
 		"nothing": {func(*testing.T, string) {}, ""},
-		"written to": {func(t *testing.T, file string) { t.Helper(); write(t, file, "longer than before") },
-			"the script was changed since the run began"},
+		"written to": {
+			func(t *testing.T, file string) { t.Helper(); write(t, file, "longer than before") },
+			"the script was changed since the run began",
+		},
 		"another one": {replace, "the script was changed since the run began"},
 		"gone": {func(t *testing.T, file string) {
 			t.Helper()

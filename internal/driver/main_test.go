@@ -93,7 +93,8 @@ func newStage(t testing.TB, a actor, change func(*Config)) *stage {
 	t.Helper()
 	s := &stage{actor: &a, ledger: &ledger{}, parent: t.TempDir()}
 	p := a.program(t)
-	s.env = area.Env{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Clock: clock.System{},
+	s.env = area.Env{
+		Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Clock: clock.System{},
 		Getenv: func(name string) (string, bool) {
 			for _, v := range p.Env {
 				if value, ok := strings.CutPrefix(v, name+"="); ok {
@@ -101,7 +102,8 @@ func newStage(t testing.TB, a actor, change func(*Config)) *stage {
 				}
 			}
 			return "", false
-		}}
+		},
+	}
 	c := Config{
 		Area: "exec", Env: s.env, Parent: s.parent, Patience: 20 * time.Second, PrepareWithin: 20 * time.Second,
 		Arm: func(tr design.Treatment) (Arm, error) { return Arm{Program: p, Levels: tr.Levels}, nil },

@@ -17,11 +17,11 @@ const MaxLine = 1 << 20
 // The requests.
 const (
 	DoDescribe = "describe" // returns the driver's description; makes nothing, reads nothing
-	// puts a treatment into force, reusing what an earlier process prepared for the same run and treatment
+	// DoPrepare puts a treatment into force, reusing what an earlier process prepared for the same run and treatment.
 	DoPrepare = "prepare"
 	DoVerify  = "verify"  // proves the treatment: what it must refuse is refused, and what it must allow is allowed
 	DoOperate = "operate" // performs calls of one operation and returns their total cost
-	// removes all that prepare made for this run and treatment, also in a new process, and when repeated
+	// DoUndo removes all that prepare made for this run and treatment, also in a new process, and when repeated.
 	DoUndo = "undo"
 	DoStop = "stop" // ends the driver, with status 0
 )

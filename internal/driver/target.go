@@ -210,8 +210,10 @@ func (t *Target) Verify(ctx context.Context, tr design.Treatment) error {
 	for i := 0; i < mostAsking && spent < askingWithin; i++ {
 		var c Cost
 		none := 0
-		took, err := s.client.ask(ctx, t.c.Patience, Request{Do: DoOperate, Operation: a.preparation.Operations[0],
-			Calls: &none}, &c)
+		took, err := s.client.ask(ctx, t.c.Patience, Request{
+			Do: DoOperate, Operation: a.preparation.Operations[0],
+			Calls: &none,
+		}, &c)
 		if err == nil && c.Calls != 0 {
 			err = s.client.fail(fmt.Errorf("it made %d calls of %s where 0 were asked for: then it must answer at once", c.Calls,
 				a.preparation.Operations[0]))

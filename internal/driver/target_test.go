@@ -155,8 +155,10 @@ func TestPreparationIsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := s.arms[0].preparation
-	for _, part := range []string{`"mode":"fast"`, `"operations":["work","empty"]`, `"treatment":"mode=fast"`,
-		`"folder":"` + a.Folder + `"`} {
+	for _, part := range []string{
+		`"mode":"fast"`, `"operations":["work","empty"]`, `"treatment":"mode=fast"`,
+		`"folder":"` + a.Folder + `"`,
+	} {
 		if !strings.Contains(string(text), part) {
 			t.Errorf("%s lacks %s", text, part)
 		}
@@ -196,8 +198,10 @@ func TestTareTakesTheTimeThatTheProgramDoesNot(t *testing.T) {
 		}
 	}
 	notes := strings.Join(s.Notes(), "\n")
-	for _, part := range []string{"work: the program does not count wall", "asking alone takes", "of a batch of 20 calls",
-		"empty and work: the program does not count cpu"} {
+	for _, part := range []string{
+		"work: the program does not count wall", "asking alone takes", "of a batch of 20 calls",
+		"empty and work: the program does not count cpu",
+	} {
 		if !strings.Contains(notes, part) {
 			t.Errorf("the notes lack %q:\n%s", part, notes)
 		}

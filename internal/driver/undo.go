@@ -84,8 +84,10 @@ func parsePrepared(c area.Change) (prepared, error) {
 	if p.Patience, err = time.ParseDuration(c.Data["patience"]); err != nil || p.Patience <= 0 {
 		p.Patience = defaultPatience
 	}
-	for key, v := range map[string]any{"program": &p.Argv, "env": &p.Env, "levels": &p.Preparation.Levels,
-		"operations": &p.Preparation.Operations} {
+	for key, v := range map[string]any{
+		"program": &p.Argv, "env": &p.Env, "levels": &p.Preparation.Levels,
+		"operations": &p.Preparation.Operations,
+	} {
 		if err := json.Unmarshal([]byte(c.Data[key]), v); err != nil {
 			return p, fmt.Errorf("read %s: %w", key, err)
 		}

@@ -124,8 +124,10 @@ func TestUndoWithoutALog(t *testing.T) {
 
 // TestUndoFails: programs that hang, die or refuse when they are to undo.
 func TestUndoFails(t *testing.T) {
-	for how, want := range map[string]string{"hang": "no answer to undo within 1s", "die": "exit status 3",
-		"refuse": "no cheese left; buy some"} {
+	for how, want := range map[string]string{
+		"hang": "no answer to undo within 1s", "die": "exit status 3",
+		"refuse": "no cheese left; buy some",
+	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, actor{At: DoUndo, How: how}, nil)
@@ -191,8 +193,10 @@ func TestUndoTouchesOurOwnOnly(t *testing.T) {
 	if _, err := os.Stat(good); err == nil {
 		t.Error("the folder is still there")
 	}
-	for kind, want := range map[string]bool{FolderKind: true, PreparedKind: true, area.ProcessKind: true,
-		"namespace": false} {
+	for kind, want := range map[string]bool{
+		FolderKind: true, PreparedKind: true, area.ProcessKind: true,
+		"namespace": false,
+	} {
 		if Undoable(area.Change{Kind: kind}) != want {
 			t.Errorf("Undoable of %s is not %v", kind, want)
 		}
@@ -202,8 +206,10 @@ func TestUndoTouchesOurOwnOnly(t *testing.T) {
 // TestNoSecretInTheJournal: the environment's values stay out of it.
 func TestNoSecretInTheJournal(t *testing.T) {
 	p := Program{Name: "x", Path: "/bin/x", Env: []string{"TOKEN=hunter2", "PATH=/bin"}}
-	c, err := preparedChange("exec", p, Preparation{Run: "r", Folder: "/tmp/tare-exec-0123456789abcdef",
-		Levels: map[string]string{"a": "b"}}, time.Minute)
+	c, err := preparedChange("exec", p, Preparation{
+		Run: "r", Folder: "/tmp/tare-exec-0123456789abcdef",
+		Levels: map[string]string{"a": "b"},
+	}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func (p *parser) nothing() error {
 func decompressed(in *bufio.Reader) (*bufio.Reader, error) {
 	magic, err := in.Peek(2)
 	if err != nil || !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return in, nil // a file of one byte is not compressed; its content is checked later
+		return in, nil //nolint:nilerr // a file of one byte is not compressed; its content is checked later
 	}
 	from := &counting{src: in}
 	z, err := gzip.NewReader(bufio.NewReader(from))

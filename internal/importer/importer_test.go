@@ -53,10 +53,14 @@ func TestSamples(t *testing.T) {
 			"gobench", "imported | Hash/sum=sha256 | wall | 12 of 12", "imported | Hash/sum=sha256 | allocated | 12 of 12",
 			"imported | Hash/sum=sha256 | allocations | 12 of 12", "imported | Hash/sum=crc32 | wall | 12 of 12",
 		},
-		"hyperfine.json": {"hyperfine", "sleep 0.020 | command | wall | 12 of 12",
-			"sleep 0.021 | command | wall | 15 of 15"},
-		"hyperfine2.json": {"hyperfine", "one second | command | wall | 11 of 11",
-			"one second | command | cpu | 11 of 11"},
+		"hyperfine.json": {
+			"hyperfine", "sleep 0.020 | command | wall | 12 of 12",
+			"sleep 0.021 | command | wall | 15 of 15",
+		},
+		"hyperfine2.json": {
+			"hyperfine", "one second | command | wall | 11 of 11",
+			"one second | command | cpu | 11 of 11",
+		},
 		"hyperfine-summary.json": {"hyperfine", "true | command | wall | 1 of 1"},
 		"k6.json": {
 			"k6", "imported | GET http://localhost:8080/token | service | 20 of 240",
@@ -65,8 +69,10 @@ func TestSamples(t *testing.T) {
 		},
 		"k6-export.json":  {"k6-summary", "imported | http | service | 1 of 1", "imported | http | error | 1 of 1"},
 		"k6-summary.json": {"k6-summary", "imported | http | service | 1 of 1", "imported | http | error | 1 of 1"},
-		"vegeta-report.json": {"vegeta-summary", "imported | requests | service | 1 of 1",
-			"imported | requests | error | 1 of 1"},
+		"vegeta-report.json": {
+			"vegeta-summary", "imported | requests | service | 1 of 1",
+			"imported | requests | error | 1 of 1",
+		},
 		"vegeta.json": {
 			"vegeta", "imported | GET http://localhost:8080/ | service | 20 of 230",
 			"imported | GET http://localhost:8080/ | error | 20 of 20",
@@ -121,8 +127,11 @@ func TestUnits(t *testing.T) {
 		{"jmh histogram", `[{"benchmark":"b","mode":"sample","primaryMetric":{"scoreUnit":"ms/op","rawDataHistogram":[[[[9,1],[2,5],[3,1]]]]}}]`, "wall", []float64{.002}},
 		{"jmeter", "timeStamp,elapsed,label,success\n1763632800000,354,login,true\n", "service", []float64{.354}},
 		{"jmeter with dates", "timeStamp|elapsed|label\n2026/01/02 03:04:05.678|354|login\n", "service", []float64{.354}},
-		{"jmeter before 2.1", `<testResults><sampleResult timeStamp="1" time="7" label="/" success="true"/></testResults>`,
-			"service", []float64{.007}},
+		{
+			"jmeter before 2.1", `<testResults><sampleResult timeStamp="1" time="7" label="/" success="true"/></testResults>`,
+			"service",
+			[]float64{.007},
+		},
 	} {
 		d, err := importer.Read(strings.NewReader(c.src), c.name, "")
 		if err != nil {
@@ -281,8 +290,10 @@ func TestMalformedLines(t *testing.T) {
 		{"jmeter short", jtl + "1763632800000,5\n", "2 fields where the header has 4", 3},
 		{"jmeter quote", jtl + "1763632800000,5,\"lo\"gin,true\n", "quote", 3},
 		{"xml cut off", "<testResults>\n<sample t=\"5\" ts=\"7\" lb=\"a\"/>\n<sample t=\"5\" ts=", "EOF", 3},
-		{"xml attribute", "<testResults>\n<sample t=\"5\" ts=\"7\" lb=\"a\"/>\n<sample t=\"x\" ts=\"7\"/></testResults>",
-			"no number", 3},
+		{
+			"xml attribute", "<testResults>\n<sample t=\"5\" ts=\"7\" lb=\"a\"/>\n<sample t=\"x\" ts=\"7\"/></testResults>",
+			"no number", 3,
+		},
 	} {
 		d, err := importer.Read(strings.NewReader(c.src), "f", "")
 		if err != nil {
@@ -312,8 +323,10 @@ func TestRefused(t *testing.T) {
 		{"other JSON", `{"a":1,"b":2}`, "", []string{"a, b", "--format"}},
 		{"go test -json", `{"Action":"output","Output":"x"}`, "", []string{"without -json"}},
 		{"unknown format", "x", "csv", []string{"no format \"csv\"", "gobench"}},
-		{"cut off", "{\"results\": [\n{\"command\": \"x\",\n", importer.Hyperfine,
-			[]string{"f:3:", "cut off", "--export-json"}},
+		{
+			"cut off", "{\"results\": [\n{\"command\": \"x\",\n", importer.Hyperfine,
+			[]string{"f:3:", "cut off", "--export-json"},
+		},
 		{"wrong type", "{\"results\":\n[{\"command\": 5}]}", "", []string{"f:2:", "number"}},
 		{"no benchmark", `[{"mode":"avgt"}]`, "", []string{"no benchmark", "-rf json"}},
 		{"negative", `{"results":[{"command":"c","times":[-1]}]}`, "", []string{"run 1", "no time"}},
@@ -322,8 +335,10 @@ func TestRefused(t *testing.T) {
 		{"no XML", "<html><p></html>", "", []string{"f:1:", "XML"}},
 		{"only bad lines", "BenchmarkA x\n", "", []string{"no result", "f:1:"}},
 		{"no calls", `{"type":"Point","metric":"vus","data":{}}`, "", []string{"no result", "metric vus"}},
-		{"long line", `{"type":"Point","metric":"` + strings.Repeat("x", 2<<20), importer.K6,
-			[]string{"f:1:", "longer than"}},
+		{
+			"long line", `{"type":"Point","metric":"` + strings.Repeat("x", 2<<20), importer.K6,
+			[]string{"f:1:", "longer than"},
+		},
 	} {
 		_, err := importer.Read(strings.NewReader(c.src), "f", c.format)
 		if err == nil {
@@ -367,8 +382,10 @@ func TestSameNameTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"hyperfine", "c | command | wall | 1 of 1", "c (2) | command | wall | 1 of 1",
-		"c (3) | command | wall | 1 of 1"}; !cmp.Equal(want, shape(d)) {
+	if want := []string{
+		"hyperfine", "c | command | wall | 1 of 1", "c (2) | command | wall | 1 of 1",
+		"c (3) | command | wall | 1 of 1",
+	}; !cmp.Equal(want, shape(d)) {
 		t.Errorf("%q", shape(d))
 	}
 	const jmh = `{"benchmark":"b","mode":"avgt","threads":%d,"primaryMetric":{"scoreUnit":"us/op","rawData":[[1]]}}`
@@ -376,8 +393,10 @@ func TestSameNameTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"jmh", "imported | b | wall | 1 of 1",
-		"imported | b (2) | wall | 1 of 1"}; !cmp.Equal(want, shape(d)) {
+	if want := []string{
+		"jmh", "imported | b | wall | 1 of 1",
+		"imported | b (2) | wall | 1 of 1",
+	}; !cmp.Equal(want, shape(d)) {
 		t.Errorf("%q", shape(d))
 	}
 }

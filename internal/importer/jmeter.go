@@ -14,8 +14,10 @@ import (
 )
 
 // jmeterTimes are JMeter's configurable timestamp formats; the default is milliseconds since 1970.
-var jmeterTimes = []string{"2006/01/02 15:04:05.000", "2006/01/02 15:04:05", "2006-01-02 15:04:05.000",
-	"2006-01-02 15:04:05", "01/02/06 15:04:05"}
+var jmeterTimes = []string{
+	"2006/01/02 15:04:05.000", "2006/01/02 15:04:05", "2006-01-02 15:04:05.000",
+	"2006-01-02 15:04:05", "01/02/06 15:04:05",
+}
 
 // isJTL reports whether a line is the header of JMeter's CSV.
 func isJTL(line string) bool {
@@ -130,8 +132,10 @@ func columnsOf(names []string) columns {
 	find := func(name string) int {
 		return slices.IndexFunc(names, func(s string) bool { return strings.TrimSpace(s) == name })
 	}
-	return columns{at: find("timeStamp"), elapsed: find("elapsed"), label: find("label"), success: find("success"),
-		count: len(names)}
+	return columns{
+		at: find("timeStamp"), elapsed: find("elapsed"), label: find("label"), success: find("success"),
+		count: len(names),
+	}
 }
 
 func (x columns) call(row []string) (stream, call, error) {

@@ -123,8 +123,10 @@ func (p *parser) jmhBenchmark(r *jmhResult) error {
 
 // jmhUnit reads "ns/op" as seconds a call and "ops/ms" as calls a second.
 func jmhUnit(u string) (name string, scale float64, err error) {
-	per := map[string]float64{"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "m": 60, "hr": 3600,
-		"h": 3600, "day": 86400}
+	per := map[string]float64{
+		"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "m": 60, "hr": 3600,
+		"h": 3600, "day": 86400,
+	}
 	if t, ok := strings.CutSuffix(u, "/op"); ok && per[t] > 0 {
 		return metric.Wall.Name, per[t], nil
 	}

@@ -30,8 +30,11 @@ func TestBurst(t *testing.T) {
 		peak   float64
 		length time.Duration
 	}{
-		"spread": {Burst{Calls: 4, Over: 20 * ms, Duration: 100 * ms}, []time.Duration{0, 5 * ms, 10 * ms, 15 * ms},
-			200, 100 * ms},
+		"spread": {
+			Burst{Calls: 4, Over: 20 * ms, Duration: 100 * ms},
+			[]time.Duration{0, 5 * ms, 10 * ms, 15 * ms},
+			200, 100 * ms,
+		},
 		"at once":       {Burst{Calls: 3, Duration: 50 * ms}, []time.Duration{0, 0, 0}, math.Inf(1), 50 * ms},
 		"one":           {Burst{Calls: 1, Over: 10 * ms, Duration: 10 * ms}, []time.Duration{0}, 100, 10 * ms},
 		"no silence":    {Burst{Calls: 2, Over: 10 * ms}, []time.Duration{0, 5 * ms}, 200, 10 * ms},
@@ -68,8 +71,11 @@ func TestProcessesKeepTheirPromises(t *testing.T) {
 		"poisson":  {Poisson{Rate: 300, Duration: time.Second, Seed: 5}, -1, 0},
 		"ramp":     {Ramp{From: 0, To: 100, Duration: time.Second}, 50, time.Duration(math.Sqrt(49.0/50) * 1e9)},
 		"burst":    {Burst{Calls: 10000, Over: time.Second, Duration: 3 * time.Second}, 10000, 999900 * time.Microsecond},
-		"bursts": {Steps{Burst{Calls: 3, Duration: time.Second}, Constant{Rate: 10, Duration: time.Second},
-			Burst{Calls: 2, Over: time.Second}}, 15, 2500 * time.Millisecond},
+		"bursts": {Steps{
+			Burst{Calls: 3, Duration: time.Second},
+			Constant{Rate: 10, Duration: time.Second},
+			Burst{Calls: 2, Over: time.Second},
+		}, 15, 2500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := instants(c.p)

@@ -78,7 +78,8 @@ const (
 	Refused            // shed or rate limited: 429, 503, RESOURCE_EXHAUSTED
 	Timeout            // no answer within the timeout, counted from the intended instant; perhaps never sent
 	ConnFailed         // the connection could not be established, or was reset; Errno says why, if known
-	// any other failure: 5xx, a malformed answer, a connection closed in good order before the response was complete
+	// Failed is any other failure: 5xx, a malformed answer, a connection closed in good order before the response was
+	// complete.
 	Failed
 	outcomes
 )

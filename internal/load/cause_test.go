@@ -120,7 +120,8 @@ func TestCausesOfGoCalls(t *testing.T) {
 	patiently(t, 300*time.Millisecond, func(timeout time.Duration) (slow bool) {
 		s := open(t, netip.AddrPort{}, func(c *Config) {
 			c.Timeout = timeout
-			c.Operations = []Operation{{Name: "go", Weight: 1, Causes: []string{"a", "b"},
+			c.Operations = []Operation{{
+				Name: "go", Weight: 1, Causes: []string{"a", "b"},
 				Call: func(ctx context.Context, i uint64) Result {
 					switch i {
 					case 0:
@@ -129,7 +130,8 @@ func TestCausesOfGoCalls(t *testing.T) {
 						<-ctx.Done()
 					}
 					return Result{Outcome: ConnFailed, Errno: 5, Cause: CauseConnect}
-				}}}
+				},
+			}}
 		})
 		offer(t, s, Constant{Rate: 100, Duration: 30 * time.Millisecond})
 		drain(t, s)
@@ -283,8 +285,10 @@ func TestCausesOfHTTP2(t *testing.T) {
 				}
 			}
 		}, Failed, 200, CauseTooLong},
-		"redirects": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, Failed,
-			302, CauseRedirect},
+		"redirects": {
+			func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, Failed,
+			302, CauseRedirect,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewUnstartedServer(http.HandlerFunc(c.handle))

@@ -72,7 +72,8 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 
 // watch calls stop every poll until the segment has ended.
 func (s *stream) watch(ctx context.Context, ended <-chan struct{}, poll time.Duration,
-	stop func() bool) (stopped bool, err error) {
+	stop func() bool,
+) (stopped bool, err error) {
 	if poll <= 0 {
 		poll = defaultPoll
 	}

@@ -89,8 +89,10 @@ func (m *Meter) Since(before *Meter) *Effort {
 	}
 	if m.host != nil && before.host != nil {
 		a, b := m.host, before.host
-		e.Host = &Processors{All: a.All - b.All, Busy: a.Busy - b.Busy, Stolen: a.Stolen - b.Stolen,
-			Throttled: a.Throttled - b.Throttled}
+		e.Host = &Processors{
+			All: a.All - b.All, Busy: a.Busy - b.Busy, Stolen: a.Stolen - b.Stolen,
+			Throttled: a.Throttled - b.Throttled,
+		}
 	}
 	return e
 }

@@ -54,8 +54,10 @@ func TestDelayBuckets(t *testing.T) {
 
 // TestEffortOfLoops: each loop must keep up by itself, and deliberate spinning is no work.
 func TestEffortOfLoops(t *testing.T) {
-	before := Meter{at: 0, loops: true, ids: []int{7, 8}, spun: []int64{0, 5e8},
-		threads: map[int]threadTime{7: {}, 8: {ran: 1e9, queued: 1e9}}}
+	before := Meter{
+		at: 0, loops: true, ids: []int{7, 8}, spun: []int64{0, 5e8},
+		threads: map[int]threadTime{7: {}, 8: {ran: 1e9, queued: 1e9}},
+	}
 	after := Meter{
 		at: 1e9, cpu: 1.2, loops: true, ids: []int{7, 8}, spun: []int64{7e8, 5e8},
 		threads: map[int]threadTime{7: {ran: 9e8, queued: 1e7}, 8: {ran: 1.3e9, queued: 1.1e9}},

@@ -157,8 +157,7 @@ func countKinds(ops []Operation) (wires, calls int, err error) {
 type streamClock struct{ opened time.Time }
 
 func newClock() streamClock {
-	return streamClock{opened: time.Now().Add(
-		-time.Microsecond)} //nolint:forbidigo // the engine reads the monotonic clock directly
+	return streamClock{opened: time.Now().Add(-time.Microsecond)} //nolint:forbidigo // the monotonic clock itself
 }
 
 func (c streamClock) now() int64 {

@@ -54,24 +54,36 @@ func TestOutcomes(t *testing.T) {
 		"no content": {talk: says("HTTP/1.1 204 No Content\r\n\r\n"), want: Failed, status: 204},
 		"chunked": {talk: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: " +
 			"chunked\r\n\r\n1;x=y\r\no\r\n1\r\nk\r\n0\r\nA: b\r\n\r\n"), want: OK, status: 200},
-		"interim": {talk: says("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + good),
-			want: OK, status: 200},
+		"interim": {
+			talk: says("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + good),
+			want: OK, status: 200,
+		},
 		"wrong": {talk: says("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno"), want: Wrong, status: 200},
-		"refused": {talk: says("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"),
-			want: Refused, status: 429},
-		"redirect": {talk: says("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"),
-			want: Failed, status: 302},
+		"refused": {
+			talk: says("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"),
+			want: Refused, status: 429,
+		},
+		"redirect": {
+			talk: says("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"),
+			want: Failed, status: 302,
+		},
 		"in pieces": {talk: slowly(good, 7), want: OK, status: 200},
-		"chunked in pieces": {talk: slowly("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 5),
-			want: OK, status: 200},
+		"chunked in pieces": {
+			talk: slowly("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 5),
+			want: OK, status: 200,
+		},
 		"long body": {talk: says("HTTP/1.1 200 OK\r\nContent-Length: " + itoa(long) + "\r\n\r\n" +
 			strings.Repeat("x", long)), wire: wire{want: maxBody}, want: OK, status: 200},
 		"long request": {talk: says(good), wire: wire{body: strings.Repeat("y", long)}, want: OK, status: 200},
-		"close": {talk: once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"), want: OK,
-			status: 200, fresh: true},
+		"close": {
+			talk: once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"), want: OK,
+			status: 200, fresh: true,
+		},
 		"until close": {talk: once("HTTP/1.0 200 OK\r\n\r\nok"), want: OK, status: 200, fresh: true},
-		"cut short": {talk: once("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"), want: Failed,
-			status: 200, fresh: true},
+		"cut short": {
+			talk: once("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"), want: Failed,
+			status: 200, fresh: true,
+		},
 		"no answer":     {talk: once(""), want: Failed, fresh: true},
 		"half a header": {talk: once("HTTP/1.1 200 OK\r\nConte"), want: Failed, fresh: true},
 		"garbage":       {talk: says("SSH-2.0-OpenSSH_9.6\r\n\r\n"), want: Failed, fresh: true},

@@ -51,32 +51,54 @@ func TestParse(t *testing.T) {
 	}{
 		"sized":          {text: good, want: parsed{status: 200, body: "ok", done: true}},
 		"pipelined rest": {text: good + "HTTP", want: parsed{status: 200, body: "ok", rest: "HTTP", done: true}},
-		"bare line feeds": {text: "HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
-			want: parsed{status: 200, body: "ok", done: true}},
-		"no reason": {text: "HTTP/1.1 200\r\ncontent-length:2\r\n\r\nok",
-			want: parsed{status: 200, body: "ok", done: true}},
-		"close": {text: "HTTP/1.1 200 OK\r\nConnection: foo, Close\r\nContent-Length: 0\r\n\r\n",
-			want: parsed{status: 200, close: true, done: true}},
-		"1.0": {text: "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
-			want: parsed{status: 200, body: "ok", close: true, done: true}},
-		"1.0 keep-alive": {text: "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok",
-			want: parsed{status: 200, body: "ok", done: true}},
-		"until close": {text: "HTTP/1.1 200 OK\r\n\r\nabc",
-			want: parsed{status: 200, body: "abc", close: true, done: true}},
-		"not modified": {text: "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
-			want: parsed{status: 304, done: true}},
-		"head": {text: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", head: true,
-			want: parsed{status: 200, done: true}},
+		"bare line feeds": {
+			text: "HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+			want: parsed{status: 200, body: "ok", done: true},
+		},
+		"no reason": {
+			text: "HTTP/1.1 200\r\ncontent-length:2\r\n\r\nok",
+			want: parsed{status: 200, body: "ok", done: true},
+		},
+		"close": {
+			text: "HTTP/1.1 200 OK\r\nConnection: foo, Close\r\nContent-Length: 0\r\n\r\n",
+			want: parsed{status: 200, close: true, done: true},
+		},
+		"1.0": {
+			text: "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+			want: parsed{status: 200, body: "ok", close: true, done: true},
+		},
+		"1.0 keep-alive": {
+			text: "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok",
+			want: parsed{status: 200, body: "ok", done: true},
+		},
+		"until close": {
+			text: "HTTP/1.1 200 OK\r\n\r\nabc",
+			want: parsed{status: 200, body: "abc", close: true, done: true},
+		},
+		"not modified": {
+			text: "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
+			want: parsed{status: 304, done: true},
+		},
+		"head": {
+			text: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", head: true,
+			want: parsed{status: 200, done: true},
+		},
 		"interim": {text: "HTTP/1.1 100 Continue\r\n\r\n" +
 			good, want: parsed{status: 200, body: "ok", done: true}},
-		"folded": {text: "HTTP/1.1 200 OK\r\nX: a\r\n b: c\r\nContent-Length: 1\r\n\r\nz",
-			want: parsed{status: 200, body: "z", done: true}},
+		"folded": {
+			text: "HTTP/1.1 200 OK\r\nX: a\r\n b: c\r\nContent-Length: 1\r\n\r\nz",
+			want: parsed{status: 200, body: "z", done: true},
+		},
 		"chunked": {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\nA;n=v\r\n0123456789\r\n1 " +
 			"\r\nx\r\n0\r\nT: 1\r\n\r\nrest", want: parsed{status: 200, body: "0123456789x", rest: "rest", done: true}},
-		"chunked and sized": {text: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-			want: parsed{status: 200, close: true, done: true}},
-		"same length twice": {text: "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
-			want: parsed{status: 200, body: "x", done: true}},
+		"chunked and sized": {
+			text: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+			want: parsed{status: 200, close: true, done: true},
+		},
+		"same length twice": {
+			text: "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
+			want: parsed{status: 200, body: "x", done: true},
+		},
 		"incomplete":           {text: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"},
 		"incomplete header":    {text: "HTTP/1.1 200 OK\r\nContent-Le"},
 		"incomplete chunks":    {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n"},
@@ -86,23 +108,39 @@ func TestParse(t *testing.T) {
 		"status too long":      {text: "HTTP/1.1 2000 OK\r\n\r\n", want: parsed{err: errNotHTTP}},
 		"switching":            {text: "HTTP/1.1 101 Switching Protocols\r\n\r\n", want: parsed{err: errSwitching}},
 		"no colon":             {text: "HTTP/1.1 200 OK\r\nhello\r\n\r\n", want: parsed{err: errHeader}},
-		"two lengths": {text: "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-			want: parsed{err: errLength}},
+		"two lengths": {
+			text: "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+			want: parsed{err: errLength},
+		},
 		"negative length": {text: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", want: parsed{err: errLength}},
-		"overflowing length": {text: "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
-			want: parsed{err: errLength}},
-		"coded 1.0": {text: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-			want: parsed{err: errCoding}},
-		"gzip coding": {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
-			want: parsed{err: errCoding}},
-		"chunk size": {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-			want: parsed{err: errChunk}},
-		"huge chunk": {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
-			want: parsed{err: errChunk}},
-		"chunk without its end": {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n",
-			want: parsed{err: errChunk}},
-		"endless header": {text: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHeader),
-			want: parsed{err: errTooLong}},
+		"overflowing length": {
+			text: "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+			want: parsed{err: errLength},
+		},
+		"coded 1.0": {
+			text: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+			want: parsed{err: errCoding},
+		},
+		"gzip coding": {
+			text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+			want: parsed{err: errCoding},
+		},
+		"chunk size": {
+			text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+			want: parsed{err: errChunk},
+		},
+		"huge chunk": {
+			text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+			want: parsed{err: errChunk},
+		},
+		"chunk without its end": {
+			text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n",
+			want: parsed{err: errChunk},
+		},
+		"endless header": {
+			text: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHeader),
+			want: parsed{err: errTooLong},
+		},
 		"endless chunk size": {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;" +
 			strings.Repeat("x", maxLine), want: parsed{err: errChunk}},
 		"endless trailers": {text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" +

@@ -35,8 +35,10 @@ func TestMarksBecomePhases(t *testing.T) {
 				{Name: "backwards", From: at(2 * time.Millisecond), At: at(time.Millisecond)},
 				{Name: "never"},
 				// As a server writes it down: no monotonic clock, whole seconds.
-				{Name: "theirs", From: sent.Truncate(time.Second).Round(0),
-					At: sent.Truncate(time.Second).Round(0).Add(3 * time.Second)},
+				{
+					Name: "theirs", From: sent.Truncate(time.Second).Round(0),
+					At: sent.Truncate(time.Second).Round(0).Add(3 * time.Second),
+				},
 			}}
 			if n.Add(1)%2 == 0 {
 				r.Outcome, r.Marks = Wrong, r.Marks[:1]

@@ -51,8 +51,10 @@ type std struct {
 var _ carrier = (*std)(nil)
 
 func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
-	e := &std{cfg: c, clock: clock, mix: newMix(c.Operations, c.Seed), timeout: int64(c.Timeout),
-		table: newTable(len(c.Operations))}
+	e := &std{
+		cfg: c, clock: clock, mix: newMix(c.Operations, c.Seed), timeout: int64(c.Timeout),
+		table: newTable(len(c.Operations)),
+	}
 	e.base, e.cancel = context.WithCancel(ctx)
 	e.source.shards, e.sends = 1, newSends(c.Limit, clock)
 	var err error

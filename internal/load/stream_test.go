@@ -18,8 +18,10 @@ import (
 func TestArrivalsAreThoseOfTheProcess(t *testing.T) {
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set)
-		p := Steps{Poisson{Rate: 400, Duration: 150 * time.Millisecond, Seed: 7},
-			Constant{Rate: 300, Duration: 100 * time.Millisecond}}
+		p := Steps{
+			Poisson{Rate: 400, Duration: 150 * time.Millisecond, Seed: 7},
+			Constant{Rate: 300, Duration: 100 * time.Millisecond},
+		}
 		g := offer(t, s, p)
 		drain(t, s)
 		calls := audit(t, s, 0)

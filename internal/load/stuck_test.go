@@ -46,11 +46,13 @@ func stuckCall(t *testing.T, timeout time.Duration, stuck func(uint64) int) Call
 	t.Helper()
 	s := open(t, netip.AddrPort{}, func(cfg *Config) {
 		cfg.Timeout = timeout
-		cfg.Operations = []Operation{{Name: "go", Weight: 1, Causes: []string{"a", "b"}, Stuck: stuck,
+		cfg.Operations = []Operation{{
+			Name: "go", Weight: 1, Causes: []string{"a", "b"}, Stuck: stuck,
 			Call: func(ctx context.Context, _ uint64) Result {
 				<-ctx.Done()
 				return Result{Outcome: Timeout}
-			}}}
+			},
+		}}
 	})
 	offer(t, s, Burst{Calls: 1, Duration: time.Millisecond})
 	drain(t, s)

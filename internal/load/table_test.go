@@ -57,8 +57,10 @@ func TestCellsWeighCalls(t *testing.T) {
 
 func TestGoCallsAndHTTP2WeighCalls(t *testing.T) {
 	s := open(t, netip.AddrPort{}, func(c *Config) {
-		c.Operations = []Operation{{Name: "go", Weight: 1,
-			Call: func(context.Context, uint64) Result { return Result{BytesIn: 11, BytesOut: 7} }}}
+		c.Operations = []Operation{{
+			Name: "go", Weight: 1,
+			Call: func(context.Context, uint64) Result { return Result{BytesIn: 11, BytesOut: 7} },
+		}}
 	})
 	offer(t, s, Constant{Rate: 100, Duration: 50 * time.Millisecond})
 	drain(t, s)

@@ -24,13 +24,19 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"no operation": {Config{Endpoint: at}, "0 operations"},
 		"no weight":    {Config{Endpoint: at, Operations: []Operation{{Name: "x", Wire: wire{}}}}, "weight 0"},
-		"two kinds": {Config{Endpoint: at,
-			Operations: []Operation{{Name: "x", Weight: 1, Wire: wire{}, Call: call[0].Call}}}, "exactly one"},
-		"batch": {Config{Operations: []Operation{{Name: "x", Weight: 1,
-			Batch: func(context.Context, int) ([]BatchSample, error) { return nil, nil }}}}, "batch"},
+		"two kinds": {Config{
+			Endpoint:   at,
+			Operations: []Operation{{Name: "x", Weight: 1, Wire: wire{}, Call: call[0].Call}},
+		}, "exactly one"},
+		"batch": {Config{Operations: []Operation{{
+			Name: "x", Weight: 1,
+			Batch: func(context.Context, int) ([]BatchSample, error) { return nil, nil },
+		}}}, "batch"},
 		"no endpoint": {Config{Operations: get}, "Endpoint.Addr"},
-		"fast and TLS": {Config{Engine: Fast, Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{}},
-			Operations: get}, "engine std"},
+		"fast and TLS": {Config{
+			Engine: Fast, Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{}},
+			Operations: get,
+		}, "engine std"},
 		"fast and Go":   {Config{Engine: Fast, Operations: call}, "engine std"},
 		"engine":        {Config{Engine: "warp", Endpoint: at, Operations: get}, `"warp"`},
 		"timeout":       {Config{Endpoint: at, Operations: get, Timeout: 2 * time.Hour}, "timeout"},
@@ -59,8 +65,10 @@ func TestAutoPicksTheEngine(t *testing.T) {
 		want Engine
 	}{
 		{Config{Endpoint: at, Operations: []Operation{{Weight: 1, Wire: wire{}}}}, Fast},
-		{Config{Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{}}, Operations: []Operation{{Weight: 1, Wire: wire{}}}},
-			Std},
+		{
+			Config{Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{}}, Operations: []Operation{{Weight: 1, Wire: wire{}}}},
+			Std,
+		},
 		{Config{Operations: []Operation{{Weight: 1, Call: func(context.Context, uint64) Result { return Result{} }}}}, Std},
 	} {
 		if fastMissing != "" {
@@ -188,8 +196,10 @@ func TestLedger(t *testing.T) {
 		for i := range int64(n) {
 			e := l.add(i*1000, 3)
 			e.sent(i*1000, i*1000+2000, i*1000+3000, 3, 9)
-			e.ended(&Call{Operation: 3, Conn: 9, Intended: ns(i * 1000), Ready: ns(i*1000 + 2000), Sent: ns(i*1000 + 3000),
-				FirstByte: ns(i*1000 + 4000), Done: ns(i*1000 + 5999), Outcome: ConnFailed, Cause: 255}, 104)
+			e.ended(&Call{
+				Operation: 3, Conn: 9, Intended: ns(i * 1000), Ready: ns(i*1000 + 2000), Sent: ns(i*1000 + 3000),
+				FirstByte: ns(i*1000 + 4000), Done: ns(i*1000 + 5999), Outcome: ConnFailed, Cause: 255,
+			}, 104)
 		}
 	})
 	for seen := 0; seen < n; {

@@ -19,14 +19,22 @@ func TestRoom(t *testing.T) {
 		disks map[string]disk
 		says  string
 	}{
-		"one disk": {map[string]disk{"/cache": {1, 6450 << 20}, "/tmp": {1, 6450 << 20}, "/home": {1, 6450 << 20}},
-			""},
-		"one, a byte short": {map[string]disk{"/cache": {1, 6450<<20 - 1}, "/tmp": {1, 6450<<20 - 1},
-			"/home": {1, 6450<<20 - 1}}, "the disk of /cache, /tmp, /home has "},
-		"three": {map[string]disk{"/cache": {1, 3000 << 20}, "/tmp": {2, 3300 << 20}, "/home": {3, 150 << 20}},
-			""},
-		"three, one is full": {map[string]disk{"/cache": {1, 3000 << 20}, "/tmp": {2, 1 << 30}, "/home": {3, 150 << 20}},
-			"the disk of /tmp has 1 GiB free, and the build takes 3.22 GiB there"},
+		"one disk": {
+			map[string]disk{"/cache": {1, 6450 << 20}, "/tmp": {1, 6450 << 20}, "/home": {1, 6450 << 20}},
+			"",
+		},
+		"one, a byte short": {map[string]disk{
+			"/cache": {1, 6450<<20 - 1}, "/tmp": {1, 6450<<20 - 1},
+			"/home": {1, 6450<<20 - 1},
+		}, "the disk of /cache, /tmp, /home has "},
+		"three": {
+			map[string]disk{"/cache": {1, 3000 << 20}, "/tmp": {2, 3300 << 20}, "/home": {3, 150 << 20}},
+			"",
+		},
+		"three, one is full": {
+			map[string]disk{"/cache": {1, 3000 << 20}, "/tmp": {2, 1 << 30}, "/home": {3, 150 << 20}},
+			"the disk of /tmp has 1 GiB free, and the build takes 3.22 GiB there",
+		},
 	} {
 		err := checkRoom(all, func(path string) (disk, error) { return c.disks[path], nil })
 		if _, ok := errors.AsType[*diskFullError](err); ok != (c.says != "") ||

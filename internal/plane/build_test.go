@@ -86,8 +86,10 @@ func TestBuiltOnceAndKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Binary{Path: built.Path, Version: V136, Kubernetes: "v1.36.3", Etcd: "v3.6.8",
-		Go: "go1.26.8"}); built != want || !strings.HasPrefix(built.Path, cache) {
+	if want := (Binary{
+		Path: built.Path, Version: V136, Kubernetes: "v1.36.3", Etcd: "v3.6.8",
+		Go: "go1.26.8",
+	}); built != want || !strings.HasPrefix(built.Path, cache) {
 		t.Errorf("%+v, want %+v", built, want)
 	}
 	want := []string{
@@ -142,8 +144,10 @@ func TestBuiltOnceAndKept(t *testing.T) {
 // TestNewestWithoutGo: of several that were built, the last; and none that is being built.
 func TestNewestWithoutGo(t *testing.T) {
 	dir := t.TempDir()
-	for i, name := range []string{"1.36-0-go1.26.7", "1.36-0-go1.26.8", "1.36-1-go1.26.9", "1.36-0-go1.27.1.5.tmp",
-		"1.24-0-go1.27"} {
+	for i, name := range []string{
+		"1.36-0-go1.26.7", "1.36-0-go1.26.8", "1.36-1-go1.26.9", "1.36-0-go1.27.1.5.tmp",
+		"1.24-0-go1.27",
+	} {
 		at := time.Unix(int64(1000+i), 0)
 		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700),
 			os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
@@ -219,24 +223,38 @@ func TestBuildFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		version, list, make, reason, next string
 	}{
-		"too old": {list: says("go: go.mod requires go >= 1.26.0 (running go 1.21.5; GOTOOLCHAIN=local)"),
-			reason: "too old: go: go.mod requires go >= 1.26.0 (running go 1.21.5", next: "install Go 1.26"},
+		"too old": {
+			list:   says("go: go.mod requires go >= 1.26.0 (running go 1.21.5; GOTOOLCHAIN=local)"),
+			reason: "too old: go: go.mod requires go >= 1.26.0 (running go 1.21.5", next: "install Go 1.26",
+		},
 		"ancient": {list: says("go: errors parsing go.mod:\ngo.mod:3: invalid go version '1.26.0': must match format " +
 			"1.23"), reason: "too old: go.mod:3: invalid go version", next: "install Go 1.26"},
 		"mute": {version: " ", list: "exit 1", reason: "no Go toolchain that works", next: "install Go 1.26"},
-		"no network": {list: says("go: downloading a\nmain.go:6:2: Get \"https://modules.example/a\": dial tcp: lookup " +
-			"modules.example: no such host"), reason: "could not fetch the modules of Kubernetes: main.go:6:2:",
-			next: "GOPROXY"},
-		"offline": {list: says("main.go:6:2: module lookup disabled by GOPROXY=off"), reason: "lookup disabled",
-			next: "GOPROXY"},
-		"another sum": {list: says("verifying k8s.io/kubernetes@v1.36.3: checksum mismatch\nSECURITY ERROR"),
-			reason: "not the one that tare pins: verifying k8s.io", next: "GOPROXY"},
-		"a full disk": {make: says("k8s.io/api/core/v1: write /tmp/x: no space left on device"),
-			reason: "a disk is full: k8s.io/api", next: "TMPDIR"},
-		"killed child": {make: says("k8s.io/api/core/v1: compile: signal: killed"),
-			reason: "killed, most likely for want of memory: k8s.io/api", next: "GOMAXPROCS=1"},
-		"killed": {make: "kill -9 $$", reason: "killed, most likely for want of memory: go: signal: killed",
-			next: "GOMAXPROCS=1"},
+		"no network": {
+			list: says("go: downloading a\nmain.go:6:2: Get \"https://modules.example/a\": dial tcp: lookup " +
+				"modules.example: no such host"), reason: "could not fetch the modules of Kubernetes: main.go:6:2:",
+			next: "GOPROXY",
+		},
+		"offline": {
+			list: says("main.go:6:2: module lookup disabled by GOPROXY=off"), reason: "lookup disabled",
+			next: "GOPROXY",
+		},
+		"another sum": {
+			list:   says("verifying k8s.io/kubernetes@v1.36.3: checksum mismatch\nSECURITY ERROR"),
+			reason: "not the one that tare pins: verifying k8s.io", next: "GOPROXY",
+		},
+		"a full disk": {
+			make:   says("k8s.io/api/core/v1: write /tmp/x: no space left on device"),
+			reason: "a disk is full: k8s.io/api", next: "TMPDIR",
+		},
+		"killed child": {
+			make:   says("k8s.io/api/core/v1: compile: signal: killed"),
+			reason: "killed, most likely for want of memory: k8s.io/api", next: "GOMAXPROCS=1",
+		},
+		"killed": {
+			make: "kill -9 $$", reason: "killed, most likely for want of memory: go: signal: killed",
+			next: "GOMAXPROCS=1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := usual(t)

@@ -25,9 +25,12 @@ const nobody = 65534
 // knock is the attacker's program: it prints for each address, a line each, the result of a request there without a
 // credential.
 func knock(addresses []string) {
-	client := &http.Client{Timeout: 30 * time.Second,
+	client := &http.Client{
+		Timeout: 30 * time.Second,
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{
-			InsecureSkipVerify: true}}} //nolint:gosec // so would an attacker
+			InsecureSkipVerify: true,
+		}},
+	} //nolint:gosec // so would an attacker
 	for _, address := range addresses {
 		var said string
 		if file, ok := strings.CutPrefix(address, "unix:"); ok {
@@ -129,7 +132,8 @@ func TestRealPlaneIsClosed(t *testing.T) {
 func checkQuota(t *testing.T, p *Plane) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _,
-		_ string) (net.Conn, error) {
+		_ string,
+	) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", p.etcdSocket())
 	}}}
 	defer client.CloseIdleConnections()
@@ -153,8 +157,10 @@ func checkQuota(t *testing.T, p *Plane) {
 // checkPorts wants each of the other components to listen at one port of loopback.
 func checkPorts(t *testing.T, p *Plane) {
 	t.Helper()
-	ports := map[string]uint16{APIServer: p.ports.server, Scheduler: p.ports.scheduler,
-		ControllerManager: p.ports.controller}
+	ports := map[string]uint16{
+		APIServer: p.ports.server, Scheduler: p.ports.scheduler,
+		ControllerManager: p.ports.controller,
+	}
 	for _, c := range p.Processes() {
 		if port, ok := ports[c.Name]; ok {
 			if got, want := listensAt(t, c.PID), []string{fmt.Sprintf("tcp 0100007F:%04X", port)}; !slices.Equal(got, want) {

@@ -50,15 +50,23 @@ func TestNamedBinary(t *testing.T) {
 		path string
 		want Binary
 	}{
-		"variable": {V136, "", Binary{Path: new136, Version: "1.36", Kubernetes: "v1.36.3", Etcd: "v3.6.8",
-			Go: "go1.26.8"}},
-		"psp's": {V124, "", Binary{Path: old124, Version: "1.24", Kubernetes: "v1.24.17", Etcd: "v3.5.4",
-			Go: "go1.26.8"}},
-		"path wins": {V124, script(t, filepath.Join(dir, "other"), says124),
-			Binary{Path: filepath.Join(dir, "other"), Version: "1.24", Kubernetes: "v1.24.17", Etcd: "v3.5.4", Go: "go1.26.8"}},
-		"path has only": {V136, script(t, filepath.Join(dir, "few"),
-			`echo '{"etcd":"e","kubernetes":"v1.36.0","protocol":"2"}'`),
-			Binary{Path: filepath.Join(dir, "few"), Version: "1.36", Kubernetes: "v1.36.0", Etcd: "e"}},
+		"variable": {V136, "", Binary{
+			Path: new136, Version: "1.36", Kubernetes: "v1.36.3", Etcd: "v3.6.8",
+			Go: "go1.26.8",
+		}},
+		"psp's": {V124, "", Binary{
+			Path: old124, Version: "1.24", Kubernetes: "v1.24.17", Etcd: "v3.5.4",
+			Go: "go1.26.8",
+		}},
+		"path wins": {
+			V124, script(t, filepath.Join(dir, "other"), says124),
+			Binary{Path: filepath.Join(dir, "other"), Version: "1.24", Kubernetes: "v1.24.17", Etcd: "v3.5.4", Go: "go1.26.8"},
+		},
+		"path has only": {
+			V136, script(t, filepath.Join(dir, "few"),
+				`echo '{"etcd":"e","kubernetes":"v1.36.0","protocol":"2"}'`),
+			Binary{Path: filepath.Join(dir, "few"), Version: "1.36", Kubernetes: "v1.36.0", Etcd: "e"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := bare(t, env)
@@ -98,17 +106,23 @@ func TestNamedBinaryIsRefused(t *testing.T) {
 		"damaged":         {damaged, "exec format error"},
 		"another program": {script(t, filepath.Join(dir, "true"), "echo moo"), "does not say its version as tare-plane does"},
 		"fails":           {script(t, filepath.Join(dir, "false"), says136+"; exit 3"), "exit status 3"},
-		"other JSON": {script(t, filepath.Join(dir, "json"), `echo '{"version":"v1.36.3"}'`),
-			"does not say its version"},
+		"other JSON": {
+			script(t, filepath.Join(dir, "json"), `echo '{"version":"v1.36.3"}'`),
+			"does not say its version",
+		},
 		"other minor": {script(t, filepath.Join(dir, "minor"), says124), "is of Kubernetes v1.24.17, and 1.36 is wanted"},
-		"an older tare's": {script(t, filepath.Join(dir, "old"), `echo '{"etcd":"v3.6.8","kubernetes":"v1.36.3"}'`),
-			`another version of tare (protocol "", and "2" is wanted)`},
+		"an older tare's": {
+			script(t, filepath.Join(dir, "old"), `echo '{"etcd":"v3.6.8","kubernetes":"v1.36.3"}'`),
+			`another version of tare (protocol "", and "2" is wanted)`,
+		},
 		"no release": {script(t, filepath.Join(dir, "devel"),
 			`echo '{"etcd":"e","kubernetes":"(devel)","protocol":"2"}'`), "is of Kubernetes (devel)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for by, h := range map[string]Host{"(named)": bare(t, nil),
-				"($TARE_PLANE)": bare(t, map[string]string{"TARE_PLANE": c.path})} {
+			for by, h := range map[string]Host{
+				"(named)":       bare(t, nil),
+				"($TARE_PLANE)": bare(t, map[string]string{"TARE_PLANE": c.path}),
+			} {
 				if by == "(named)" {
 					h.Path = c.path
 				}
@@ -131,8 +145,10 @@ func TestNamedBinaryIsRefused(t *testing.T) {
 
 // TestBinaryThatHangs is not waited for, and neither is what it started.
 func TestBinaryThatHangs(t *testing.T) {
-	c := candidate{path: script(t, filepath.Join(t.TempDir(), "hangs"), "sleep 300 & sleep 300"), by: "named", next: "x",
-		within: 200 * time.Millisecond}
+	c := candidate{
+		path: script(t, filepath.Join(t.TempDir(), "hangs"), "sleep 300 & sleep 300"), by: "named", next: "x",
+		within: 200 * time.Millisecond,
+	}
 	_, err := c.identify(t.Context(), V136)
 	if missing, ok := errors.AsType[*Missing](err); !ok ||
 		!strings.Contains(missing.Reason, "did not say its version within 200ms") {

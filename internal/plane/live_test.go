@@ -127,8 +127,10 @@ func checkUsers(t *testing.T, p *Plane) {
 	want(t, p, 200, p.AdminToken, "GET", "/api/v1/namespaces", nil)
 	want(t, p, 200, p.NodesToken, "GET", "/api/v1/nodes", nil)
 	want(t, p, 201, p.AdminToken, "POST", "/api/v1/namespaces/default/pods", pod("nowhere"))
-	other := object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
-		"spec": object{"namespace": "default"}}
+	other := object{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
+		"spec": object{"namespace": "default"},
+	}
 	said := want(t, p, 201, p.CallerToken, "POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", other)
 	for _, right := range []string{`"pods"`, `"secrets"`, `"configmaps"`} {
 		if strings.Contains(said, right) {
@@ -176,8 +178,10 @@ func TestRealPlanesSideBySide(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range planes {
 		wg.Go(func() {
-			planes[i], errs[i] = Start(t.Context(), Config{Binary: b, Dir: dir, Name: fmt.Sprint(i),
-				Etcd: []string{Tmpfs, Disk}[i]})
+			planes[i], errs[i] = Start(t.Context(), Config{
+				Binary: b, Dir: dir, Name: fmt.Sprint(i),
+				Etcd: []string{Tmpfs, Disk}[i],
+			})
 		})
 	}
 	wg.Wait()

@@ -85,8 +85,10 @@ func (d *diary) nothingLeft(t *testing.T) {
 // config is one that leaves its traces in d.
 func (d *diary) config(t *testing.T, b Binary) Config {
 	t.Helper()
-	return Config{Binary: b, Dir: t.TempDir(), Name: "x", Within: time.Minute, Born: d.born,
-		Folder: d.folder, Gone: d.gone}
+	return Config{
+		Binary: b, Dir: t.TempDir(), Name: "x", Within: time.Minute, Born: d.born,
+		Folder: d.folder, Gone: d.gone,
+	}
 }
 
 func begin(t *testing.T, c Config) *Plane {
@@ -221,11 +223,15 @@ func TestFailedStart(t *testing.T) {
 		within time.Duration
 		want   []string
 	}{
-		{"dies", false, time.Minute, []string{APIServer, "--useless: it is of no use", "exit status 3",
-			"kube-apiserver-x.log"}},
+		{"dies", false, time.Minute, []string{
+			APIServer, "--useless: it is of no use", "exit status 3",
+			"kube-apiserver-x.log",
+		}},
 		{"garbage", false, time.Minute, []string{`got "I am no control plane`}},
-		{"hangs", true, 2 * time.Second, []string{APIServer, "not ready within 2s", "500",
-			"not yet: poststarthook/rbac/bootstrap-roles", "kube-apiserver-x.log"}},
+		{"hangs", true, 2 * time.Second, []string{
+			APIServer, "not ready within 2s", "500",
+			"not yet: poststarthook/rbac/bootstrap-roles", "kube-apiserver-x.log",
+		}},
 		{"always-taken", false, time.Minute, []string{Etcd, "address already in use"}},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
@@ -463,8 +469,10 @@ func TestRefusedConfigs(t *testing.T) {
 		{Config{Binary: b, Etcd: "floppy"}, `etcd on "floppy"`},
 		{Config{Binary: b, PSP: true}, "PodSecurityPolicy needs version 1.24"},
 		{Config{Binary: b, Flags: []string{"--secure-port=1"}}, "--secure-port of kube-apiserver is the plane's own"},
-		{Config{Binary: b, Flags: []string{"--anonymous-auth=true"}},
-			"--anonymous-auth of kube-apiserver is the plane's own"},
+		{
+			Config{Binary: b, Flags: []string{"--anonymous-auth=true"}},
+			"--anonymous-auth of kube-apiserver is the plane's own",
+		},
 		{Config{Binary: b, Flags: []string{"v=3"}}, `flag "v=3"`},
 		{Config{Binary: b, Dir: "/nowhere/at/all"}, "/nowhere/at/all"},
 	} {

@@ -38,8 +38,10 @@ func (v Version) source() (source, error) {
 	case V136:
 		return source{folder: "planesource", binary: "tare-plane", variable: Variable, field: "embedded.binary"}, nil
 	case V124:
-		return source{folder: "pspsource", binary: "tare-plane-psp", variable: VariablePSP, field: "embedded.binary_psp",
-			flags: []string{"-tags", "providerless"}}, nil
+		return source{
+			folder: "pspsource", binary: "tare-plane-psp", variable: VariablePSP, field: "embedded.binary_psp",
+			flags: []string{"-tags", "providerless"},
+		}, nil
 	}
 	return source{}, fmt.Errorf("version %q of Kubernetes is not supported: tare runs %v", v, Versions())
 }
@@ -59,8 +61,10 @@ func (s source) module() (build.GoModule, error) {
 	if err != nil {
 		return build.GoModule{}, fmt.Errorf("%s: %w", s.folder, err)
 	}
-	return build.GoModule{Sources: engines.Sources, Files: files, Flags: s.flags, Version: kubernetes,
-		LDFlags: versionFlags(kubernetes), Binary: s.binary}, nil
+	return build.GoModule{
+		Sources: engines.Sources, Files: files, Flags: s.flags, Version: kubernetes,
+		LDFlags: versionFlags(kubernetes), Binary: s.binary,
+	}, nil
 }
 
 var requires = regexp.MustCompile(`(?m)^\s*(?:require )?k8s\.io/kubernetes (v\d+\.\d+\.\d+)$`)

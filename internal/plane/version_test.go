@@ -105,8 +105,10 @@ func TestMinorOf(t *testing.T) {
 	for _, k := range []string{"v1.36.3", "v1.24.17", "1.30.0-rc.1", "v1.36", "(devel)", ""} {
 		got[k] = minorOf(k)
 	}
-	want := map[string]Version{"v1.36.3": "1.36", "v1.24.17": "1.24", "1.30.0-rc.1": "1.30", "v1.36": "",
-		"(devel)": "", "": ""}
+	want := map[string]Version{
+		"v1.36.3": "1.36", "v1.24.17": "1.24", "1.30.0-rc.1": "1.30", "v1.36": "",
+		"(devel)": "", "": "",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

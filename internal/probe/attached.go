@@ -88,8 +88,10 @@ func (a *Attached) resolve(root fs.FS) error {
 
 // process reads the resolved process and its descendants.
 func (a *Attached) process(ctx context.Context) ([]metric.Sample, error) {
-	list, tree, err := Process{Name: a.Name, PID: a.at.pid, StartTicks: a.at.start, Light: a.Light,
-		Root: a.Root}.readTree(ctx)
+	list, tree, err := Process{
+		Name: a.Name, PID: a.at.pid, StartTicks: a.at.start, Light: a.Light,
+		Root: a.Root,
+	}.readTree(ctx)
 	if err != nil {
 		return nil, err
 	}

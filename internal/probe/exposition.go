@@ -138,8 +138,10 @@ func (e Exposition) client() (c *http.Client, closeIdle func()) {
 	if e.Client != nil {
 		*c = *e.Client
 	} else {
-		t := &http.Transport{TLSClientConfig: e.TLS, DisableKeepAlives: true, DisableCompression: true,
-			MaxResponseHeaderBytes: headMax}
+		t := &http.Transport{
+			TLSClientConfig: e.TLS, DisableKeepAlives: true, DisableCompression: true,
+			MaxResponseHeaderBytes: headMax,
+		}
 		c.Transport, closeIdle = t, t.CloseIdleConnections
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -161,8 +163,10 @@ func redactedError(err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}
-	for _, known := range []error{context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF,
-		http.ErrSchemeMismatch} {
+	for _, known := range []error{
+		context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF,
+		http.ErrSchemeMismatch,
+	} {
 		if errors.Is(err, known) {
 			return known
 		}

@@ -77,8 +77,10 @@ var expositions = []struct {
 		named("rss", "", 2.5e8),
 		named("started", "", 1795259070.245),
 	}},
-	{"javaclient.prom", probe.Exposition{SkipJVM: true,
-		Series: []string{"process_cpu_seconds_total", "process_cpu_seconds_total"}}, []metric.Sample{
+	{"javaclient.prom", probe.Exposition{
+		SkipJVM: true,
+		Series:  []string{"process_cpu_seconds_total", "process_cpu_seconds_total"},
+	}, []metric.Sample{
 		named("series_total", "process_cpu_seconds_total", 33.25),
 	}},
 	{"openmetrics.txt", probe.Exposition{Series: []string{
@@ -212,8 +214,10 @@ func TestExpositionKeepsItsConnection(t *testing.T) {
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections, want 1", n)
 	}
-	alone := probe.Exposition{Name: "pdp", URL: s.URL, Header: header,
-		TLS: s.Client().Transport.(*http.Transport).TLSClientConfig}
+	alone := probe.Exposition{
+		Name: "pdp", URL: s.URL, Header: header,
+		TLS: s.Client().Transport.(*http.Transport).TLSClientConfig,
+	}
 	for range 2 {
 		readAll(t, alone)
 	}

@@ -34,8 +34,11 @@ func TestGroupOf(t *testing.T) {
 			[]string{"/sys/fs/cgroup/system.slice/pdp.service"},
 		},
 		{"v2, the root group", unified, "0::/user.slice\n", "0::/\n", []string{""}, nil},
-		{"v2, the group that we are in", unified, "0::/user.slice/shell.scope\n", "0::/user.slice/shell.scope\n",
-			[]string{"user.slice/shell.scope"}, nil},
+		{
+			"v2, the group that we are in", unified, "0::/user.slice/shell.scope\n", "0::/user.slice/shell.scope\n",
+			[]string{"user.slice/shell.scope"},
+			nil,
+		},
 		{"v2, a group around ours", unified, "0::/user.slice/shell.scope\n", "0::/user.slice\n", []string{"user.slice"}, nil},
 		{
 			"v2, beside ours, with our name as the beginning of its", unified, "0::/a\n", "0::/ab\n",

@@ -64,8 +64,10 @@ func hostileTexts() []hostile {
 // hostileServers are endpoints that do what none should.
 func hostileServers(elsewhere string) []hostile {
 	return []hostile{
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) },
-			"redirects are not followed"},
+		{
+			"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) },
+			"redirects are not followed",
+		},
 		{"redirect to nonsense", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "http://%zz/"+r.Header.Get("Authorization"))
 			w.WriteHeader(http.StatusMovedPermanently)

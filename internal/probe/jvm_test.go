@@ -64,8 +64,10 @@ func TestJVMFixtures(t *testing.T) {
 			b[hsperfAccessible] = 0
 			m[file] = &fstest.MapFile{Data: b}
 		}, 0, errStarting},
-		{"a link", func(m fstest.MapFS) { m[file] = &fstest.MapFile{Data: []byte("/etc/shadow"), Mode: fs.ModeSymlink} }, 0,
-			ErrNoJVM},
+		{
+			"a link", func(m fstest.MapFS) { m[file] = &fstest.MapFile{Data: []byte("/etc/shadow"), Mode: fs.ModeSymlink} }, 0,
+			ErrNoJVM,
+		},
 		{"a pipe", func(m fstest.MapFS) { m[file] = &fstest.MapFile{Mode: fs.ModeNamedPipe} }, 0, ErrNoJVM},
 		{"root unreadable, in a container", func(m fstest.MapFS) {
 			m["tmp/hsperfdata_app/500"] = m[file]

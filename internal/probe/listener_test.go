@@ -282,7 +282,8 @@ func TestAttachedToAStartScript(t *testing.T) {
 		m[fmt.Sprintf("proc/%d/maps", pid)] = text(fmt.Sprintf("7f3-7f4 rw-s 00000000 fe:00 99 /tmp/hsperfdata_app/%d\n",
 			pid))
 		m[fmt.Sprintf("proc/%d/root/tmp/hsperfdata_app/%d", pid, pid)] = &fstest.MapFile{
-			Data: perfBytes(binary.LittleEndian, zgc(0)...)}
+			Data: perfBytes(binary.LittleEndian, zgc(0)...),
+		}
 	}
 	addProcess(m, 500, 1, "sh")
 	addProcess(m, 501, 500, "tee")

@@ -102,42 +102,63 @@ func TestFixtures(t *testing.T) {
 			// stat. PSS, peak are unknown for 102, so they are absent.
 			"process tree",
 			probe.Process{Name: "endpoint", PID: 100, StartTicks: 4242, Root: root},
-			map[string]float64{"cpu": 12.2, "rss": 2010*1024 + 50*float64(os.Getpagesize()), "threads": 10, "processes": 3,
-				"started": 4242, "fds": 9},
+			map[string]float64{
+				"cpu": 12.2, "rss": 2010*1024 + 50*float64(os.Getpagesize()), "threads": 10, "processes": 3,
+				"started": 4242, "fds": 9,
+			},
 		},
 		{
 			"one process",
 			probe.Process{Name: "a", PID: 103, Root: root},
-			map[string]float64{"cpu": 199.98, "rss": 9999 * float64(os.Getpagesize()), "threads": 1, "processes": 1,
-				"started": 4000},
+			map[string]float64{
+				"cpu": 199.98, "rss": 9999 * float64(os.Getpagesize()), "threads": 1, "processes": 1,
+				"started": 4000,
+			},
 		},
 		{
 			"cgroup v2",
 			probe.Cgroup{Name: "endpoint", Paths: []string{"/sys/fs/cgroup/limited"}, Root: root},
-			map[string]float64{"cgroup_cpu": 2.5, "periods": 120, "throttled_periods": 30, "throttled_time": 1.5,
-				"memory": 1 << 20, "memory_peak": 2 << 20},
+			map[string]float64{
+				"cgroup_cpu": 2.5, "periods": 120, "throttled_periods": 30, "throttled_time": 1.5,
+				"memory": 1 << 20, "memory_peak": 2 << 20,
+			},
 		},
 		{
 			"cgroup v1",
 			probe.Cgroup{Name: "endpoint", Paths: []string{"/v1/cpu", "/v1/cpuacct", "/v1/memory", "/v1/gone"}, Root: root},
-			map[string]float64{"cgroup_cpu": 1.25, "periods": 50, "throttled_periods": 25, "throttled_time": 2.5, "memory": 4096,
-				"memory_peak": 8192},
+			map[string]float64{
+				"cgroup_cpu": 1.25, "periods": 50, "throttled_periods": 25, "throttled_time": 2.5, "memory": 4096,
+				"memory_peak": 8192,
+			},
 		},
-		{"listen queue", probe.ListenQueue{Name: "endpoint", Port: 0x4D58, Root: root},
-			map[string]float64{"listen_queue": 1025 + 2}},
-		{"empty listen queue", probe.ListenQueue{Name: "endpoint", Port: 0x4D59, Root: root},
-			map[string]float64{"listen_queue": 0}},
-		{"host", probe.Host{Root: root}, map[string]float64{"host_cpu": 13.35, "host_all": 64.85, "steal": 0.9,
-			"load": 0.42}},
-		{"host before steal was known", probe.Host{Root: fstest.MapFS{"proc/stat": {Data: []byte("cpu 1 2 3 4\n")}}},
-			map[string]float64{"host_cpu": 0.06, "host_all": 0.1}},
+		{
+			"listen queue",
+			probe.ListenQueue{Name: "endpoint", Port: 0x4D58, Root: root},
+			map[string]float64{"listen_queue": 1025 + 2},
+		},
+		{
+			"empty listen queue",
+			probe.ListenQueue{Name: "endpoint", Port: 0x4D59, Root: root},
+			map[string]float64{"listen_queue": 0},
+		},
+		{"host", probe.Host{Root: root}, map[string]float64{
+			"host_cpu": 13.35, "host_all": 64.85, "steal": 0.9,
+			"load": 0.42,
+		}},
+		{
+			"host before steal was known",
+			probe.Host{Root: fstest.MapFS{"proc/stat": {Data: []byte("cpu 1 2 3 4\n")}}},
+			map[string]float64{"host_cpu": 0.06, "host_all": 0.1},
+		},
 		{"pressure", probe.PSI{Root: root}, map[string]float64{"pressure_cpu": 73.458083, "pressure_io": 3.311722}},
 		{"no pressure", probe.PSI{Root: fstest.MapFS{}}, map[string]float64{}},
 		{
 			"sockets",
 			probe.SockStat{Root: root},
-			map[string]float64{"tcp_in_use": 5, "tcp_time_wait": 250, "tcp_orphans": 1, "listen_overflows": 17,
-				"listen_drops": 19, "tcp_retransmitted": 33},
+			map[string]float64{
+				"tcp_in_use": 5, "tcp_time_wait": 250, "tcp_orphans": 1, "listen_overflows": 17,
+				"listen_drops": 19, "tcp_retransmitted": 33,
+			},
 		},
 	} {
 		if d := cmp.Diff(c.want, values(t, c.p), cmpopts.EquateApprox(1e-9, 1e-9)); d != "" {
@@ -155,8 +176,10 @@ func TestGeneratorFixture(t *testing.T) {
 		t.Errorf("own CPU = %v", got["cpu"])
 	}
 	delete(got, "cpu")
-	want := map[string]float64{"rss": 200 * 1024, "host_cpu": 13.35, "host_all": 64.85, "steal": 0.9, "periods": 4,
-		"throttled_periods": 2, "throttled_time": 3}
+	want := map[string]float64{
+		"rss": 200 * 1024, "host_cpu": 13.35, "host_all": 64.85, "steal": 0.9, "periods": 4,
+		"throttled_periods": 2, "throttled_time": 3,
+	}
 	if d := cmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 1e-9)); d != "" {
 		t.Error(d)
 	}
@@ -211,7 +234,8 @@ func TestDeltaOfAReplacedProcess(t *testing.T) {
 		}
 	}
 	kept := []metric.Sample{
-		{Subject: "endpoint", Metric: "cpu", Value: 3}, {Subject: "endpoint", Metric: "throttled_periods", Value: 5},
+		{Subject: "endpoint", Metric: "cpu", Value: 3},
+		{Subject: "endpoint", Metric: "throttled_periods", Value: 5},
 		{Subject: "sts", Metric: "cpu", Value: 3},
 	}
 	if d := cmp.Diff(kept, probe.Delta(at(10, 1, 2), at(10, 4, 7))); d != "" {

@@ -121,8 +121,10 @@ func TestRemoveCgroupRefusesOthers(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/sys/fs/cgroup/cpu/system", "tare-x-y", "/sys/fs/cgroup/cpu/tare-x/../system",
-		"/sys/fs/cgroup/cpu/tare-x/", dir, ""} {
+	for _, path := range []string{
+		"/sys/fs/cgroup/cpu/system", "tare-x-y", "/sys/fs/cgroup/cpu/tare-x/../system",
+		"/sys/fs/cgroup/cpu/tare-x/", dir, "",
+	} {
 		if err := proc.RemoveCgroup(path); err == nil {
 			t.Errorf("%q: no error", path)
 		}

@@ -39,8 +39,7 @@ func (c *Child) fork() (<-chan readyLine, error) {
 		files.close()
 		return nil, err
 	}
-	c.cmd = exec.Command(c.spec.Path,
-		c.spec.Args...) //nolint:noctx // the child's life is bounded by its parent's and by Stop, not by a context
+	c.cmd = exec.Command(c.spec.Path, c.spec.Args...) //nolint:noctx // the child ends with its parent or by Stop
 	c.cmd.Env, c.cmd.Dir = c.spec.Env, c.spec.Dir
 	if c.cmd.Env == nil {
 		c.cmd.Env = Environment()

@@ -36,8 +36,10 @@ func TestStartTicksParser(t *testing.T) {
 	if err != nil || got != 987654 {
 		t.Errorf("got %d, %v; want 987654", got, err)
 	}
-	for _, bad := range []string{"", "12 (x) S 1 2", "12 x S",
-		"1 (a) S 1 12 12 0 -1 4194304 1 0 0 0 5 6 0 0 20 0 1 0 -3 1"} {
+	for _, bad := range []string{
+		"", "12 (x) S 1 2", "12 x S",
+		"1 (a) S 1 12 12 0 -1 4194304 1 0 0 0 5 6 0 0 20 0 1 0 -3 1",
+	} {
 		if got, err := statField([]byte(bad), fieldStart); err == nil {
 			t.Errorf("%q: got %d, want an error", bad, got)
 		}
@@ -88,8 +90,10 @@ func TestPlanHierarchy(t *testing.T) {
 		err   string
 	}{
 		"v1 own group": {
-			files: map[string]string{"proc/self/mountinfo": v1Mount, "proc/self/cgroup": "2:cpu,cpuacct:/user/a\n",
-				"cg/cpu/user/a/tasks": ""},
+			files: map[string]string{
+				"proc/self/mountinfo": v1Mount, "proc/self/cgroup": "2:cpu,cpuacct:/user/a\n",
+				"cg/cpu/user/a/tasks": "",
+			},
 			want: hierarchy{dir: "/cg/cpu/user/a"},
 		},
 		"v1 in a container without a namespace": {
@@ -309,8 +313,13 @@ func TestThrottleIsFirstComeFirstServed(t *testing.T) {
 }
 
 func TestQuotaRefusesWhatTheKernelWould(t *testing.T) {
-	for _, q := range []Quota{{}, {Share: -1}, {Share: 0.001}, {Share: 0.5, Period: 2 * time.Second},
-		{Share: 0.5, Period: time.Microsecond}} {
+	for _, q := range []Quota{
+		{},
+		{Share: -1},
+		{Share: 0.001},
+		{Share: 0.5, Period: 2 * time.Second},
+		{Share: 0.5, Period: time.Microsecond},
+	} {
 		if _, err := NewThrottle(q, clock.System{}); err == nil {
 			t.Errorf("%+v: no error", q)
 		}

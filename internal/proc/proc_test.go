@@ -89,7 +89,8 @@ func child(role string) int {
 
 func serve(work func(context.Context, config, func(any) error) error) int {
 	err := proc.Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage,
-		ready func(any) error) error {
+		ready func(any) error,
+	) error {
 		var c config
 		if err := json.Unmarshal(raw, &c); err != nil {
 			return err
@@ -209,15 +210,21 @@ func TestStartErrors(t *testing.T) {
 		{role: "fail", wants: []string{"start fail", "exit status 3", "address already in use", "run it manually"}},
 		{role: "fail-late", wants: []string{"exit status 4", "no key", "child.log"}},
 		{role: "chatty", wants: []string{`got "listening on 127.0.0.1:1`, "must log to stderr", "role chatty starts"}},
-		{role: "mute", edit: func(s *proc.Spec) { s.ReadyWithin = 300 * time.Millisecond },
-			wants: []string{"not ready within 300ms", "role mute starts"}},
-		{role: "echo", edit: func(s *proc.Spec) { s.Path = "/no/such/binary" },
-			wants: []string{"start echo", "no such file"}},
+		{
+			role: "mute", edit: func(s *proc.Spec) { s.ReadyWithin = 300 * time.Millisecond },
+			wants: []string{"not ready within 300ms", "role mute starts"},
+		},
+		{
+			role: "echo", edit: func(s *proc.Spec) { s.Path = "/no/such/binary" },
+			wants: []string{"start echo", "no such file"},
+		},
 		{role: "echo", edit: func(s *proc.Spec) { s.LogFile = "/no/such/dir/log" }, wants: []string{"open log"}},
 		{role: "echo", edit: func(s *proc.Spec) { s.Config = func() {} }, wants: []string{"encode config"}},
 		{role: "echo", edit: func(s *proc.Spec) { s.CPUs = []int{1000} }, wants: []string{"pin to CPUs [1000]"}},
-		{role: "echo", edit: func(s *proc.Spec) { s.Born = func(proc.ID) error { return errors.New("journal is full") } },
-			wants: []string{"journal is full"}},
+		{
+			role: "echo", edit: func(s *proc.Spec) { s.Born = func(proc.ID) error { return errors.New("journal is full") } },
+			wants: []string{"journal is full"},
+		},
 		{role: "fail", edit: func(s *proc.Spec) { s.LogFile = "" }, wants: []string{"exit status 3", "no log was kept"}},
 	} {
 		s := spec(t, c.role)
@@ -368,8 +375,10 @@ func TestChildrenGetNoSecretsOfTheEnvironment(t *testing.T) {
 		"none":       {[]string{}, "", "LANG="},
 		"as said":    {[]string{"A=b"}, "A=b", "LANG="},
 	} {
-		child, err := proc.Start(t.Context(), proc.Spec{Name: "sleep", Path: "/bin/sleep", Args: []string{"30"},
-			Env: c.env, Talk: true})
+		child, err := proc.Start(t.Context(), proc.Spec{
+			Name: "sleep", Path: "/bin/sleep", Args: []string{"30"},
+			Env: c.env, Talk: true,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

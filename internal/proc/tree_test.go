@@ -173,8 +173,10 @@ func TestTalk(t *testing.T) {
 func TestTalkNotBorn(t *testing.T) {
 	before := descriptors(t)
 	var id proc.ID
-	_, err := proc.Start(t.Context(), proc.Spec{Name: "cat", Path: "cat", Talk: true,
-		Born: func(i proc.ID) error { id = i; return syscall.ENOSPC }})
+	_, err := proc.Start(t.Context(), proc.Spec{
+		Name: "cat", Path: "cat", Talk: true,
+		Born: func(i proc.ID) error { id = i; return syscall.ENOSPC },
+	})
 	if !errors.Is(err, syscall.ENOSPC) || alive(id) {
 		t.Errorf("%v, alive %v", err, alive(id))
 	}

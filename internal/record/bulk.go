@@ -49,8 +49,10 @@ func (w *Writer) callsFile(key trialKey) (*os.File, error) {
 	if !ok {
 		return nil, fmt.Errorf("no open trial of %q in block %d", key.treatment, key.block)
 	}
-	meta, err := json.Marshal(callsMeta{Schema: Schema, Treatment: key.treatment, Block: key.block,
-		Operations: t.operations})
+	meta, err := json.Marshal(callsMeta{
+		Schema: Schema, Treatment: key.treatment, Block: key.block,
+		Operations: t.operations,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +90,10 @@ func (w *Writer) Cells(treatment string, block int, cells []load.Cell) error {
 		return fmt.Errorf("write histograms: no open trial of %q in block %d", treatment, block)
 	}
 	now := w.clock.Now()
-	lines, counts, err := encodeCells(Interval{Treatment: treatment, Block: block, Start: t.begin,
-		Length: now.Sub(t.begin)}, t.operations, cells)
+	lines, counts, err := encodeCells(Interval{
+		Treatment: treatment, Block: block, Start: t.begin,
+		Length: now.Sub(t.begin),
+	}, t.operations, cells)
 	if err != nil {
 		return err
 	}
@@ -97,8 +101,10 @@ func (w *Writer) Cells(treatment string, block int, cells []load.Cell) error {
 	if err != nil {
 		return w.fail(err)
 	}
-	return w.putLocked(KindCells, cellsRef{Treatment: treatment, Block: block, Offset: at, Length: int64(len(lines)),
-		Counts: counts})
+	return w.putLocked(KindCells, cellsRef{
+		Treatment: treatment, Block: block, Offset: at, Length: int64(len(lines)),
+		Counts: counts,
+	})
 }
 
 // encodeCells returns the lines of the latency file and the counts for the journal. base carries the coordinates that
@@ -111,8 +117,10 @@ func encodeCells(base Interval, operations []string, cells []load.Cell) (lines [
 		iv := base
 		iv.Operation, iv.Outcome = operations[c.Operation], c.Outcome
 		if c.Response != nil && c.Response.Count() > 0 {
-			counts = append(counts, Count{Operation: iv.Operation, Outcome: c.Outcome, Count: c.Response.Count(),
-				Unsent: c.Unsent})
+			counts = append(counts, Count{
+				Operation: iv.Operation, Outcome: c.Outcome, Count: c.Response.Count(),
+				Unsent: c.Unsent,
+			})
 		}
 		for _, part := range parts(&c) {
 			if part.hist == nil || part.hist.Count() == 0 {

@@ -140,8 +140,10 @@ func (d *decoder) varint() time.Duration {
 
 func (d *decoder) call(prev time.Duration) load.Call {
 	flags := d.byte()
-	c := load.Call{Operation: d.byte(), Outcome: load.Outcome(flags & outcomeMask),
-		Conn: uint32(d.uvarint(math.MaxUint32))}
+	c := load.Call{
+		Operation: d.byte(), Outcome: load.Outcome(flags & outcomeMask),
+		Conn: uint32(d.uvarint(math.MaxUint32)),
+	}
 	c.Intended = prev + d.varint()
 	last := c.Intended
 	for i, t := range [...]*time.Duration{&c.Ready, &c.Sent, &c.FirstByte, &c.Done} {

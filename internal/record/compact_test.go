@@ -43,14 +43,22 @@ func TestEachCount(t *testing.T) {
 // TestAddSlice: a slice stays what it is, without room to grow, and shares its names with the one before it.
 func TestAddSlice(t *testing.T) {
 	one := func() Slice {
-		x := Slice{Treatment: strings.Clone("a"), Operations: make([]SliceOperation, 0, 8),
-			Samples: make([]metric.Sample, 0, 32)}
-		x.Operations = append(x.Operations, SliceOperation{Operation: strings.Clone("deny"),
-			Outcomes: make([]SliceOutcome, 1, 4)})
-		x.Operations[0].Outcomes[0] = SliceOutcome{Outcome: load.Wrong, Count: 2,
-			Causes: append(make([]load.CauseCount, 0, 4), load.CauseCount{Status: 200, Count: 2})}
-		x.Samples = append(x.Samples, metric.Sample{Subject: strings.Clone("pdp"), Metric: strings.Clone("gc_count"),
-			Part: strings.Clone("young"), Value: 3})
+		x := Slice{
+			Treatment: strings.Clone("a"), Operations: make([]SliceOperation, 0, 8),
+			Samples: make([]metric.Sample, 0, 32),
+		}
+		x.Operations = append(x.Operations, SliceOperation{
+			Operation: strings.Clone("deny"),
+			Outcomes:  make([]SliceOutcome, 1, 4),
+		})
+		x.Operations[0].Outcomes[0] = SliceOutcome{
+			Outcome: load.Wrong, Count: 2,
+			Causes: append(make([]load.CauseCount, 0, 4), load.CauseCount{Status: 200, Count: 2}),
+		}
+		x.Samples = append(x.Samples, metric.Sample{
+			Subject: strings.Clone("pdp"), Metric: strings.Clone("gc_count"),
+			Part: strings.Clone("young"), Value: 3,
+		})
 		return x
 	}
 	var trial Trial
@@ -58,8 +66,10 @@ func TestAddSlice(t *testing.T) {
 		trial.addSlice(one())
 	}
 	trial.addSlice(Slice{Treatment: "b", Samples: []metric.Sample{{Subject: "other"}, {Subject: "more"}}})
-	if d := cmp.Diff([]Slice{one(), one(),
-		{Treatment: "b", Samples: []metric.Sample{{Subject: "other"}, {Subject: "more"}}}}, trial.Slices); d != "" {
+	if d := cmp.Diff([]Slice{
+		one(), one(),
+		{Treatment: "b", Samples: []metric.Sample{{Subject: "other"}, {Subject: "more"}}},
+	}, trial.Slices); d != "" {
 		t.Error(d)
 	}
 	x, y := &trial.Slices[0], &trial.Slices[1]
@@ -67,8 +77,10 @@ func TestAddSlice(t *testing.T) {
 		cap(y.Operations[0].Outcomes[0].Causes) != 1 {
 		t.Errorf("there is room to grow: %d, %d", cap(y.Operations), cap(y.Samples))
 	}
-	for name, pair := range map[string][2]string{"operation": {x.Operations[0].Operation, y.Operations[0].Operation},
-		"part": {x.Samples[0].Part, y.Samples[0].Part}} {
+	for name, pair := range map[string][2]string{
+		"operation": {x.Operations[0].Operation, y.Operations[0].Operation},
+		"part":      {x.Samples[0].Part, y.Samples[0].Part},
+	} {
 		if unsafe.StringData(pair[0]) != unsafe.StringData(pair[1]) {
 			t.Errorf("the name of the %s is kept twice", name)
 		}

@@ -154,8 +154,10 @@ func FuzzInterval(f *testing.F) {
 	for i := range int64(200) {
 		h.Record(i * i * 1000)
 	}
-	line, err := appendInterval(nil, &Interval{Treatment: "a b", Operation: "x", Outcome: load.OK, Measure: Response,
-		Start: epoch, Length: 5, Hist: h})
+	line, err := appendInterval(nil, &Interval{
+		Treatment: "a b", Operation: "x", Outcome: load.OK, Measure: Response,
+		Start: epoch, Length: 5, Hist: h,
+	})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -84,14 +84,18 @@ func open(t *testing.T, dir string) *Record {
 }
 
 func begin(treatment string, block int) TrialBegin {
-	return TrialBegin{Trial: design.Trial{Block: block, Treatment: treatment, Seed: 7},
-		Operations: []string{"token", "email, 2"}}
+	return TrialBegin{
+		Trial:      design.Trial{Block: block, Treatment: treatment, Seed: 7},
+		Operations: []string{"token", "email, 2"},
+	}
 }
 
 func testCells(n int) []load.Cell {
 	rng := rand.New(rand.NewPCG(5, 5))
-	c := load.Cell{Operation: 1, Outcome: load.Timeout, Unsent: 3, Response: &hist.Histogram{}, Service: &hist.Histogram{},
-		Lateness: &hist.Histogram{}}
+	c := load.Cell{
+		Operation: 1, Outcome: load.Timeout, Unsent: 3, Response: &hist.Histogram{}, Service: &hist.Histogram{},
+		Lateness: &hist.Histogram{},
+	}
 	for range n {
 		c.Response.Record(int64(rng.ExpFloat64() * 5e6))
 		c.Service.Record(int64(rng.ExpFloat64() * 5e3))
@@ -108,8 +112,10 @@ func TestRoundTrip(t *testing.T) {
 		Load:       Load{Timeout: 30, MaxRate: 2000, Rates: []float64{10, 100}}, Budget: []string{"capacity >= 100/s"},
 		Notes: []string{"n"},
 	}
-	sample := Samples{Treatment: "a b=c", When: After,
-		Samples: []metric.Sample{{Subject: "endpoint", Metric: "cpu", At: time.Second, Value: 1.5}}}
+	sample := Samples{
+		Treatment: "a b=c", When: After,
+		Samples: []metric.Sample{{Subject: "endpoint", Metric: "cpu", At: time.Second, Value: 1.5}},
+	}
 	gen := Generator{Treatment: "a b=c", Offered: 10, Sent: 9, Seconds: 1, CPUSeconds: 0.5}
 	must(t, w.Plan(plan), w.Prepare(Prepare{Treatment: "a b=c", Seconds: 1}),
 		w.Verify(Verify{Treatment: "a b=c", OK: true}),
@@ -186,8 +192,10 @@ func TestHistogramsKeepTheirCells(t *testing.T) {
 		iv.Start.Sub(epoch).Abs() > 2*time.Millisecond {
 		t.Errorf("coordinates %+v", iv)
 	}
-	for _, c := range []struct{ got, want *hist.Histogram }{{iv.Hist, cells[1].Response},
-		{found[Service].Hist, cells[1].Service}} {
+	for _, c := range []struct{ got, want *hist.Histogram }{
+		{iv.Hist, cells[1].Response},
+		{found[Service].Hist, cells[1].Service},
+	} {
 		got, want := dist(c.got), dist(c.want)
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("histogram cells differ (-want +got):\n%s", d)
@@ -333,8 +341,10 @@ func TestWriteFailureSticks(t *testing.T) {
 	if err := w.Note(Note{}); err == nil {
 		t.Fatal("a write to a closed file succeeded")
 	}
-	for _, err := range []error{w.Note(Note{}), w.Intend(area.Change{}), w.TrialBegin(begin("a", 0)),
-		w.Sync(), w.Close()} {
+	for _, err := range []error{
+		w.Note(Note{}), w.Intend(area.Change{}), w.TrialBegin(begin("a", 0)),
+		w.Sync(), w.Close(),
+	} {
 		if err == nil {
 			t.Error("a later call succeeded")
 		}

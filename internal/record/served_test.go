@@ -70,8 +70,10 @@ func TestPhases(t *testing.T) {
 			tags[tag[strings.LastIndexByte(tag, '|')+1:]] = true
 		}
 	}
-	if d := cmp.Diff([]string{"phase.", "phase.a+b%2Cc%7Cd%0A%25%3D%C3%A9", "phase.created-to-watch", "phase.post",
-		"response"}, slices.Sorted(maps.Keys(tags))); d != "" {
+	if d := cmp.Diff([]string{
+		"phase.", "phase.a+b%2Cc%7Cd%0A%25%3D%C3%A9", "phase.created-to-watch", "phase.post",
+		"response",
+	}, slices.Sorted(maps.Keys(tags))); d != "" {
 		t.Error(d)
 	}
 }

@@ -26,8 +26,10 @@ func testSlice(i int) Slice {
 				Outcomes: []SliceOutcome{
 					{Outcome: load.OK, Count: 90},
 					{Outcome: load.Wrong, Count: 7, Causes: []load.CauseCount{{Cause: load.OwnCauses + 1, Status: 200, Count: 7}}},
-					{Outcome: load.Timeout, Count: 3, Unsent: 1, Causes: []load.CauseCount{{Cause: load.CauseNoByte, Count: 2},
-						{Cause: load.CauseNoConnection, Count: 1}}},
+					{Outcome: load.Timeout, Count: 3, Unsent: 1, Causes: []load.CauseCount{
+						{Cause: load.CauseNoByte, Count: 2},
+						{Cause: load.CauseNoConnection, Count: 1},
+					}},
 				},
 			},
 			{Operation: "email, 2", Mean: 1, Max: 1, Outcomes: []SliceOutcome{
@@ -35,8 +37,10 @@ func testSlice(i int) Slice {
 			}},
 		},
 		Due: 102, Sent: 100, Unsendable: 1, LatenessP99: 1e-6, LatenessMax: 0.01, CPU: 0.25,
-		Samples: []metric.Sample{{Subject: "pdp", Metric: "gc_count", Part: "young", At: start + 10*time.Second,
-			Value: float64(i)}},
+		Samples: []metric.Sample{{
+			Subject: "pdp", Metric: "gc_count", Part: "young", At: start + 10*time.Second,
+			Value: float64(i),
+		}},
 	}
 }
 

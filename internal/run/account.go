@@ -34,7 +34,8 @@ type account struct {
 
 // newAccount reads the target's counts before any load.
 func (x *runner) newAccount(ctx context.Context, t design.Trial, treatment design.Treatment,
-	ops []load.Operation) *account {
+	ops []load.Operation,
+) *account {
 	a := &account{runner: x, trial: t, treatment: treatment, ops: ops, seen: map[string]uint64{}}
 	ledger, ok := x.target.(area.Ledger)
 	if !ok {
@@ -48,7 +49,8 @@ func (x *runner) newAccount(ctx context.Context, t design.Trial, treatment desig
 
 // readCounts reads the counts, and retries a few times.
 func (x *runner) readCounts(ctx context.Context, ledger area.Ledger,
-	t design.Treatment) (counts map[string]float64, err error) {
+	t design.Treatment,
+) (counts map[string]float64, err error) {
 	for try := range countTries {
 		if try > 0 {
 			if err := x.Env.Clock.Sleep(ctx, countPause); err != nil {
@@ -111,8 +113,10 @@ func (a *account) close(ctx context.Context) error {
 	if a.ledger == nil {
 		return nil
 	}
-	r := record.Answers{Treatment: a.trial.Treatment, Block: a.trial.Block, Seen: a.seen, Unanswered: a.unanswered,
-		Before: a.before}
+	r := record.Answers{
+		Treatment: a.trial.Treatment, Block: a.trial.Block, Seen: a.seen, Unanswered: a.unanswered,
+		Before: a.before,
+	}
 	err := a.err
 	if err == nil {
 		r.After, err = a.readCounts(ctx, a.ledger, a.treatment)

@@ -41,25 +41,43 @@ func TestAccountCountsAnswers(t *testing.T) {
 		"good":                     {cell(0, load.OK, 5, 5), map[string]uint64{"permit": 5}, 0},
 		"denied as it should be":   {cell(1, load.Denied, 4, 4), map[string]uint64{"deny": 4}, 0},
 		"an answer without a word": {cell(2, load.OK, 3, 3), map[string]uint64{}, 0},
-		"wrong": {cell(0, load.Wrong, 3, 3, own(1, 200, 2), own(0, 200, 1)),
-			map[string]uint64{"deny": 2}, 0},
+		"wrong": {
+			cell(0, load.Wrong, 3, 3, own(1, 200, 2), own(0, 200, 1)),
+			map[string]uint64{"deny": 2},
+			0,
+		},
 		"wrong, of no known meaning": {cell(1, load.Wrong, 2, 2, own(1, 200, 2)), map[string]uint64{}, 0},
 		"timeouts": {cell(0, load.Timeout, 7, 4, load.CauseCount{Cause: load.CauseNoByte, Count: 4},
 			load.CauseCount{Cause: load.CauseNoConnection, Count: 3}), map[string]uint64{}, 4},
-		"refused connections": {cell(0, load.ConnFailed, 9, 0, load.CauseCount{Cause: load.CauseConnect, Errno: 111,
-			Count: 9}), map[string]uint64{}, 0},
+		"refused connections": {cell(0, load.ConnFailed, 9, 0, load.CauseCount{
+			Cause: load.CauseConnect, Errno: 111,
+			Count: 9,
+		}), map[string]uint64{}, 0},
 		"resets": {cell(0, load.ConnFailed, 9, 9,
 			load.CauseCount{Cause: load.CauseClosedEarly, Errno: 104, Count: 9}), map[string]uint64{}, 9},
-		"answers of 500": {cell(0, load.Failed, 6, 6, load.CauseCount{Status: 500, Count: 6}),
-			map[string]uint64{}, 0},
-		"closed without an answer": {cell(0, load.Failed, 6, 6, load.CauseCount{Cause: load.CauseClosedEarly, Count: 6}),
-			map[string]uint64{}, 6},
-		"cut within an answer": {cell(0, load.Failed, 2, 2, load.CauseCount{Cause: load.CauseClosedWithin, Status: 200,
-			Count: 2}), map[string]uint64{}, 2},
-		"redirects": {cell(0, load.Failed, 2, 2, load.CauseCount{Cause: load.CauseRedirect, Status: 302,
-			Count: 2}), map[string]uint64{}, 0},
-		"shed": {cell(0, load.Refused, 2, 2, load.CauseCount{Status: 429, Count: 2}),
-			map[string]uint64{}, 0},
+		"answers of 500": {
+			cell(0, load.Failed, 6, 6, load.CauseCount{Status: 500, Count: 6}),
+			map[string]uint64{},
+			0,
+		},
+		"closed without an answer": {
+			cell(0, load.Failed, 6, 6, load.CauseCount{Cause: load.CauseClosedEarly, Count: 6}),
+			map[string]uint64{},
+			6,
+		},
+		"cut within an answer": {cell(0, load.Failed, 2, 2, load.CauseCount{
+			Cause: load.CauseClosedWithin, Status: 200,
+			Count: 2,
+		}), map[string]uint64{}, 2},
+		"redirects": {cell(0, load.Failed, 2, 2, load.CauseCount{
+			Cause: load.CauseRedirect, Status: 302,
+			Count: 2,
+		}), map[string]uint64{}, 0},
+		"shed": {
+			cell(0, load.Refused, 2, 2, load.CauseCount{Status: 429, Count: 2}),
+			map[string]uint64{},
+			0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &account{ops: ops, seen: map[string]uint64{}}
@@ -97,15 +115,27 @@ func TestAccountAsksAgain(t *testing.T) {
 		target *silent
 		want   []record.Answers
 	}{
-		"at once": {&silent{keeps: true},
-			[]record.Answers{{Treatment: "here", Seen: map[string]uint64{}, Before: map[string]float64{"permit": 1},
-				After: map[string]float64{"permit": 2}}}},
-		"while starting": {&silent{keeps: true, fails: 3},
-			[]record.Answers{{Treatment: "here", Seen: map[string]uint64{}, Before: map[string]float64{"permit": 4},
-				After: map[string]float64{"permit": 5}}}},
-		"never": {&silent{fails: 99},
-			[]record.Answers{{Treatment: "here", Seen: map[string]uint64{},
-				Error: "read the target's own counts: 503 Service Unavailable"}}},
+		"at once": {
+			&silent{keeps: true},
+			[]record.Answers{{
+				Treatment: "here", Seen: map[string]uint64{}, Before: map[string]float64{"permit": 1},
+				After: map[string]float64{"permit": 2},
+			}},
+		},
+		"while starting": {
+			&silent{keeps: true, fails: 3},
+			[]record.Answers{{
+				Treatment: "here", Seen: map[string]uint64{}, Before: map[string]float64{"permit": 4},
+				After: map[string]float64{"permit": 5},
+			}},
+		},
+		"never": {
+			&silent{fails: 99},
+			[]record.Answers{{
+				Treatment: "here", Seen: map[string]uint64{},
+				Error: "read the target's own counts: 503 Service Unavailable",
+			}},
+		},
 		"keeps none": {&silent{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

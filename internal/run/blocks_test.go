@@ -51,7 +51,8 @@ func (s *scale) Leave(context.Context, design.Treatment) error { s.standing--; r
 
 func (s *scale) Operations(t design.Treatment) ([]load.Operation, error) {
 	op := func(name string) load.Operation {
-		return load.Operation{Name: name, Weight: 1, Rounds: 4, Span: time.Millisecond, Negative: name == "idle",
+		return load.Operation{
+			Name: name, Weight: 1, Rounds: 4, Span: time.Millisecond, Negative: name == "idle",
 			Batch: func(ctx context.Context, n int) ([]load.BatchSample, error) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -64,7 +65,8 @@ func (s *scale) Operations(t design.Treatment) ([]load.Operation, error) {
 				}
 				c := s.cost(t.ID)
 				return []load.BatchSample{{Metric: "wall", Value: 2 * c}, {Metric: "cpu", Value: c}}, ctx.Err()
-			}}
+			},
+		}
 	}
 	return []load.Operation{op("work"), op("idle")}, nil
 }
@@ -85,13 +87,17 @@ func start(t *testing.T, s *scale, b Blocks) (Request, func() *record.Record) {
 	if s.cost == nil {
 		s.cost = func(string) float64 { return 5e-6 }
 	}
-	w, err := record.Create(t.TempDir(), record.Header{Experiment: record.Experiment{Name: "x", Seed: 7},
-		Question: design.Compare}, nil, clock.System{})
+	w, err := record.Create(t.TempDir(), record.Header{
+		Experiment: record.Experiment{Name: "x", Seed: 7},
+		Question:   design.Compare,
+	}, nil, clock.System{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Request{Area: s, Env: area.Env{Clock: clock.System{}}, Question: design.Compare, Treatments: threeArms, Seed: 7,
-			Writer: w, Blocks: b}, func() *record.Record {
+	return Request{
+			Area: s, Env: area.Env{Clock: clock.System{}}, Question: design.Compare, Treatments: threeArms, Seed: 7,
+			Writer: w, Blocks: b,
+		}, func() *record.Record {
 			t.Helper()
 			if err := w.Close(); err != nil {
 				t.Fatal(err)
@@ -161,15 +167,35 @@ func TestLostBlocksAreReplaced(t *testing.T) {
 	}{
 		{"none", Blocks{Most: 10, Spare: 5}, nil, []int{10}, []record.Look{{Blocks: 10}}},
 		{"three", Blocks{Most: 10, Spare: 5}, []int{2, 3, 9}, []int{10, 13}, []record.Look{{Blocks: 13, Lost: 3}}},
-		{"a replacement as well", Blocks{Most: 10, Spare: 5}, []int{2, 3, 12}, []int{10, 12, 13},
-			[]record.Look{{Blocks: 13, Lost: 3}}},
-		{"more than are spare", Blocks{Most: 10, Spare: 2}, []int{2, 3, 9, 11}, []int{10, 12},
-			[]record.Look{{Blocks: 12, Lost: 4}}},
-		{"at the first of two looks", Blocks{Most: 14, Spare: 7}, []int{2, 3}, []int{10, 12, 14, 16},
-			[]record.Look{{Blocks: 12, Lost: 2}, {Blocks: 16, Lost: 2}}},
+		{
+			"a replacement as well",
+			Blocks{Most: 10, Spare: 5},
+			[]int{2, 3, 12},
+			[]int{10, 12, 13},
+			[]record.Look{{Blocks: 13, Lost: 3}},
+		},
+		{
+			"more than are spare",
+			Blocks{Most: 10, Spare: 2},
+			[]int{2, 3, 9, 11},
+			[]int{10, 12},
+			[]record.Look{{Blocks: 12, Lost: 4}},
+		},
+		{
+			"at the first of two looks",
+			Blocks{Most: 14, Spare: 7},
+			[]int{2, 3},
+			[]int{10, 12, 14, 16},
+			[]record.Look{{Blocks: 12, Lost: 2}, {Blocks: 16, Lost: 2}},
+		},
 		{"no time", Blocks{Most: 10, Spare: 5, Within: 1}, []int{1}, []int{1}, []record.Look{{Blocks: 1, Lost: 1}}},
-		{"of a run that goes on", Blocks{Most: 20, Spare: 10, From: 12, Lost: 2}, []int{2, 3}, []int{20, 22},
-			[]record.Look{{Blocks: 22, Lost: 2}}},
+		{
+			"of a run that goes on",
+			Blocks{Most: 20, Spare: 10, From: 12, Lost: 2},
+			[]int{2, 3},
+			[]int{20, 22},
+			[]record.Look{{Blocks: 22, Lost: 2}},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked []int

@@ -20,7 +20,8 @@ type observer interface {
 
 // load opens a stream to the target, runs the question, and journals its evidence even if it failed.
 func (x *runner) load(ctx context.Context, t design.Trial, treatment design.Treatment,
-	ops []load.Operation) (err error) {
+	ops []load.Operation,
+) (err error) {
 	cfg, err := x.streamConfig(t, treatment, ops)
 	if err != nil {
 		return err
@@ -58,7 +59,8 @@ func (x *runner) streamConfig(t design.Trial, treatment design.Treatment, ops []
 
 // search runs the adaptive search, or the ladder of the file.
 func (x *runner) search(ctx context.Context, t design.Trial, treatment design.Treatment, s capacity.Stream,
-	callers int) (capacity.Trace, error) {
+	callers int,
+) (capacity.Trace, error) {
 	l := x.Load
 	o := capacity.Options{
 		Start: l.Start, MaxRate: l.MaxRate, MaxConns: l.MaxConns, Callers: callers, Timeout: l.Timeout,

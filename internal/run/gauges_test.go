@@ -33,8 +33,10 @@ func (f *flaky) Read(context.Context) ([]metric.Sample, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	return []metric.Sample{{Subject: "pdp", Metric: "rss", Value: f.value},
-		{Subject: "pdp", Metric: probe.Started.Name, Value: f.born}}, nil
+	return []metric.Sample{
+		{Subject: "pdp", Metric: "rss", Value: f.value},
+		{Subject: "pdp", Metric: probe.Started.Name, Value: f.born},
+	}, nil
 }
 
 func TestGauges(t *testing.T) {

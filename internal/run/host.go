@@ -25,7 +25,9 @@ func (x *runner) watch(ctx context.Context, b int) func() error {
 	before, from := read()
 	return func() error {
 		after, to := read()
-		return x.Writer.Surroundings(record.Surroundings{Block: b, Seconds: to.Sub(from).Seconds(),
-			Samples: probe.Delta(before, after)})
+		return x.Writer.Surroundings(record.Surroundings{
+			Block: b, Seconds: to.Sub(from).Seconds(),
+			Samples: probe.Delta(before, after),
+		})
 	}
 }

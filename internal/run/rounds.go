@@ -182,8 +182,10 @@ func (b *batches) add(s []load.BatchSample, r int) error {
 
 func (b *batches) write(w *record.Writer, t design.Trial, op string, n int) error {
 	for k, m := range b.metrics {
-		if err := w.Batches(record.Batches{Treatment: t.Treatment, Block: t.Block, Operation: op, Metric: m, N: n,
-			Values: b.values[k]}); err != nil {
+		if err := w.Batches(record.Batches{
+			Treatment: t.Treatment, Block: t.Block, Operation: op, Metric: m, N: n,
+			Values: b.values[k],
+		}); err != nil {
 			return err
 		}
 	}

@@ -154,8 +154,10 @@ func (x *runner) do(ctx context.Context) (err error) {
 		err = errors.Join(err, x.notes())
 		x.left = x.undo(ctx)
 	}()
-	plan := design.Plan(design.Experiment{Treatments: x.Treatments,
-		Blocks: max(1, x.Blocks.Most+x.Blocks.Spare), Seed: x.Seed})
+	plan := design.Plan(design.Experiment{
+		Treatments: x.Treatments,
+		Blocks:     max(1, x.Blocks.Most+x.Blocks.Spare), Seed: x.Seed,
+	})
 	x.trials = len(x.Treatments) * max(1, x.Blocks.Most)
 	if err := x.plan(plan[:x.trials]); err != nil {
 		return err
@@ -221,12 +223,14 @@ func (x *runner) plan(trials []design.Trial) error {
 	if l.Closed != nil {
 		workers = l.Closed.Workers
 	}
-	return x.Writer.Plan(record.Plan{Treatments: x.Treatments, Trials: trials, Load: record.Load{
-		Engine: string(l.Engine), Arrivals: arrivals, Timeout: l.Timeout.Seconds(), MaxRate: l.MaxRate,
-		MaxConnections: l.MaxConns, Rates: l.Rates,
-		Rate: l.Rate, Workers: workers, Duration: l.Duration.Seconds(),
-	}, Budget: x.Budget, Margin: x.Blocks.Margin, Factors: x.Blocks.Factors, Blocks: x.Blocks.Most,
-		Looks: x.Blocks.looks()})
+	return x.Writer.Plan(record.Plan{
+		Treatments: x.Treatments, Trials: trials, Load: record.Load{
+			Engine: string(l.Engine), Arrivals: arrivals, Timeout: l.Timeout.Seconds(), MaxRate: l.MaxRate,
+			MaxConnections: l.MaxConns, Rates: l.Rates,
+			Rate: l.Rate, Workers: workers, Duration: l.Duration.Seconds(),
+		}, Budget: x.Budget, Margin: x.Blocks.Margin, Factors: x.Blocks.Factors, Blocks: x.Blocks.Most,
+		Looks: x.Blocks.looks(),
+	})
 }
 
 func (x *runner) prepare(ctx context.Context, t design.Treatment) error {

@@ -132,8 +132,10 @@ type visited struct {
 
 func (v *visited) Operations(design.Treatment) ([]load.Operation, error) {
 	op := func(name string, weight int, q question, causes []string) load.Operation {
-		return load.Operation{Name: name, Weight: weight, Wire: q, Answer: q.want, Causes: []string{"it said the opposite"},
-			CauseAnswers: causes}
+		return load.Operation{
+			Name: name, Weight: weight, Wire: q, Answer: q.want, Causes: []string{"it said the opposite"},
+			CauseAnswers: causes,
+		}
 	}
 	return []load.Operation{
 		op("ask", 3, question{"/permit", "permit"}, []string{"deny"}),

@@ -43,8 +43,10 @@ func sliceOperation(name string, cells []load.Cell) record.SliceOperation {
 	for _, c := range cells {
 		o.BytesIn += c.BytesIn
 		o.BytesOut += c.BytesOut
-		o.Outcomes = append(o.Outcomes, record.SliceOutcome{Outcome: c.Outcome, Count: c.Response.Count(), Unsent: c.Unsent,
-			Causes: c.Causes})
+		o.Outcomes = append(o.Outcomes, record.SliceOutcome{
+			Outcome: c.Outcome, Count: c.Response.Count(), Unsent: c.Unsent,
+			Causes: c.Causes,
+		})
 	}
 	o.Mean, o.Max = seconds(response.Mean()), seconds(float64(response.Max()))
 	o.P50, o.P90, o.P99 = quantile(response, 0.5), quantile(response, 0.9), quantile(response, 0.99)

@@ -89,7 +89,8 @@ type mark struct {
 
 // soak puts one treatment under one long segment of load. If it ends early, what was measured until then is kept.
 func (x *runner) soak(ctx context.Context, t design.Trial, treatment design.Treatment,
-	ops []load.Operation) (err error) {
+	ops []load.Operation,
+) (err error) {
 	cfg, err := x.streamConfig(t, treatment, ops)
 	if err != nil {
 		return err
@@ -226,8 +227,10 @@ func (k *soakRun) finish(ctx context.Context, seg load.Segment, failed error) er
 	if m := k.measured; m != nil && end > m.at {
 		err = errors.Join(
 			err,
-			k.Writer.Samples(record.Samples{Treatment: k.trial.Treatment, Block: k.trial.Block, When: record.After,
-				Samples: k.last.Samples}),
+			k.Writer.Samples(record.Samples{
+				Treatment: k.trial.Treatment, Block: k.trial.Block, When: record.After,
+				Samples: k.last.Samples,
+			}),
 			k.Writer.Window(record.Window{Treatment: k.trial.Treatment, Block: k.trial.Block, Start: m.at, End: end}),
 			k.Writer.Generator(k.audit(*m, k.open)),
 			k.heldBack(k.trial.Treatment, k.stream.Progress().Held),

@@ -39,8 +39,10 @@ func newHasty(c *clock.Fake) func(context.Context, load.Config) (load.Stream, er
 		if conf.KeepCalls {
 			return nil, errors.New("a long run must not keep its calls")
 		}
-		return &hasty{clock: c, began: c.Now(), ops: len(conf.Operations), rng: rand.NewPCG(conf.Seed, 1),
-			cells: make([]*load.Cell, len(conf.Operations)*load.Outcomes)}, nil
+		return &hasty{
+			clock: c, began: c.Now(), ops: len(conf.Operations), rng: rand.NewPCG(conf.Seed, 1),
+			cells: make([]*load.Cell, len(conf.Operations)*load.Outcomes),
+		}, nil
 	}
 }
 
@@ -105,8 +107,10 @@ func (h *hasty) call() {
 }
 
 func emptyCell(op int, o load.Outcome) *load.Cell {
-	return &load.Cell{Operation: op, Outcome: o, Response: &hist.Histogram{}, Service: &hist.Histogram{},
-		PoolWait: &hist.Histogram{}, Lateness: &hist.Histogram{}}
+	return &load.Cell{
+		Operation: op, Outcome: o, Response: &hist.Histogram{}, Service: &hist.Histogram{},
+		PoolWait: &hist.Histogram{}, Lateness: &hist.Histogram{},
+	}
 }
 
 func (h *hasty) Take() []load.Cell {

@@ -231,14 +231,18 @@ func TestSoakSurvivesARestart(t *testing.T) {
 
 // An interrupt keeps all that was measured.
 func TestSoakInterrupted(t *testing.T) {
-	for name, at := range map[string]time.Duration{"measuring": 2200 * time.Millisecond,
-		"warming up": 400 * time.Millisecond} {
+	for name, at := range map[string]time.Duration{
+		"measuring":  2200 * time.Millisecond,
+		"warming up": 400 * time.Millisecond,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := &visited{site: newSite(t)}
 			v.probes = []probe.Probe{pulse{v.site}}
-			req, open := soakOf(t, v, Load{Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000,
-				Closed: &load.Closed{Workers: 4}})
+			req, open := soakOf(t, v, Load{
+				Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000,
+				Closed: &load.Closed{Workers: 4},
+			})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			req.Events = func(e Event) {
@@ -293,8 +297,10 @@ func TestSoakAborts(t *testing.T) {
 // A ramp is warmed up at its rate, and then begins at nothing.
 func TestSoakRamp(t *testing.T) {
 	v := &visited{site: newSite(t)}
-	req, open := soakOf(t, v, Load{Rate: 400, Ramp: true, Timeout: 5 * time.Second, MaxConns: 8,
-		Duration: 3 * time.Second})
+	req, open := soakOf(t, v, Load{
+		Rate: 400, Ramp: true, Timeout: 5 * time.Second, MaxConns: 8,
+		Duration: 3 * time.Second,
+	})
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
 	}
@@ -325,8 +331,10 @@ func (slow) Read(ctx context.Context) ([]metric.Sample, error) {
 func TestSlowProbesHoldNothingUp(t *testing.T) {
 	v := &visited{site: newSite(t)}
 	v.probes = []probe.Probe{slow{}, pulse{v.site}}
-	req, open := soakOf(t, v, Load{Engine: load.Fast, Rate: 200, Timeout: 5 * time.Second, MaxConns: 8,
-		Duration: 4 * time.Second})
+	req, open := soakOf(t, v, Load{
+		Engine: load.Fast, Rate: 200, Timeout: 5 * time.Second, MaxConns: 8,
+		Duration: 4 * time.Second,
+	})
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
 	}

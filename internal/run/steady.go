@@ -26,7 +26,8 @@ const poll = 50 * time.Millisecond
 
 // steady runs one trial of a comparison: a warm-up, which does not count, then the window that does.
 func (x *runner) steady(ctx context.Context, t design.Trial, treatment design.Treatment,
-	ops []load.Operation) (err error) {
+	ops []load.Operation,
+) (err error) {
 	cfg, err := x.streamConfig(t, treatment, ops)
 	if err != nil {
 		return err
@@ -72,7 +73,8 @@ func (x *runner) warmUp(keys int) time.Duration {
 // window offers the measured load, waits until its last call has ended, and records it. The probes are read right
 // before and after it; the target's own measurements are read around the probes, so that their cost is in no probe.
 func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Treatment, s load.Stream,
-	acc *account) error {
+	acc *account,
+) error {
 	seen := x.witness(ctx, t, treatment)
 	if err := x.samples(ctx, t, treatment, record.Before, 0); err != nil {
 		return err
@@ -114,7 +116,8 @@ func (x *runner) ramp() time.Duration {
 
 // offer runs one segment of the comparison's load.
 func (x *runner) offer(ctx context.Context, s load.Stream, d, ramp time.Duration,
-	p load.Process) (load.Segment, error) {
+	p load.Process,
+) (load.Segment, error) {
 	if c := x.Load.Closed; c != nil {
 		return s.Cycle(ctx, load.Closed{Workers: c.Workers, Ramp: min(ramp, d), Duration: d}, poll, nil)
 	}

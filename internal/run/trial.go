@@ -68,7 +68,8 @@ func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.T
 
 // probedSearch runs a capacity search between two readings of the probes.
 func (x *runner) probedSearch(ctx context.Context, t design.Trial, treatment design.Treatment,
-	ops []load.Operation) error {
+	ops []load.Operation,
+) error {
 	seen := x.witness(ctx, t, treatment)
 	if err := x.samples(ctx, t, treatment, record.Before, 0); err != nil {
 		return err
@@ -79,8 +80,10 @@ func (x *runner) probedSearch(ctx context.Context, t design.Trial, treatment des
 
 // endTrial closes a trial. An interrupted trial is dropped, except a soak: what it has measured until then counts.
 func (x *runner) endTrial(ctx context.Context, t design.Trial, started time.Time, err error) error {
-	end := record.TrialEnd{Treatment: t.Treatment, Block: t.Block, Seconds: x.Env.Clock.Now().Sub(started).Seconds(),
-		Status: record.Complete}
+	end := record.TrialEnd{
+		Treatment: t.Treatment, Block: t.Block, Seconds: x.Env.Clock.Now().Sub(started).Seconds(),
+		Status: record.Complete,
+	}
 	switch {
 	case err != nil && ctx.Err() != nil && x.Question == design.Soak:
 		end.Status = record.Interrupted
@@ -152,7 +155,8 @@ func (x *runner) operations(t design.Treatment) ([]load.Operation, error) {
 
 // samples reads every probe once. A probe that cannot be read is a warning only.
 func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.Treatment, when record.When,
-	point int) error {
+	point int,
+) error {
 	var all []metric.Sample
 	at := x.Env.Clock.Now().Sub(x.start)
 	probes := slices.Clone(x.target.Probes(treatment))

@@ -53,8 +53,10 @@ func (c *counting) Witnessed(ctx context.Context, _ design.Treatment) (*area.Ser
 	n := c.calls.Load()
 	s := &area.Served{
 		Started: 1000,
-		Requests: []area.ServedRequests{{Verb: "POST", Resource: "pods", Count: n, Seconds: float64(n) / 2},
-			{Verb: "GET", Resource: "pods", Count: 7}},
+		Requests: []area.ServedRequests{
+			{Verb: "POST", Resource: "pods", Count: n, Seconds: float64(n) / 2},
+			{Verb: "GET", Resource: "pods", Count: 7},
+		},
 		Parts: []area.ServedPart{{Part: "storage", Name: "pods", Action: "create", Count: 2 * n}},
 	}
 	if c.now != nil {
@@ -179,8 +181,10 @@ func TestWitnessThatCannotBeRead(t *testing.T) {
 		again   bool
 		nothing bool
 	}{
-		"never": {now: func(int, *area.Served) (*area.Served, error) { return nil, errors.New("forbidden") },
-			err: "forbidden"},
+		"never": {
+			now: func(int, *area.Served) (*area.Served, error) { return nil, errors.New("forbidden") },
+			err: "forbidden",
+		},
 		"not once": {now: after(func(*area.Served) (*area.Served, error) { return nil, errors.New("gone") }), err: "gone"},
 		"silent":   {now: after(func(*area.Served) (*area.Served, error) { return nil, nil }), err: "no longer reports"},
 		"measures nothing": {

@@ -42,8 +42,10 @@ func Classify(e Evidence) Verdict {
 		return v
 	}
 	found := map[Class]classScore{}
-	for _, s := range []func(Evidence, features, map[Class]classScore){connections, hangs, rejections, slowdown,
-		rhythms, queues} {
+	for _, s := range []func(Evidence, features, map[Class]classScore){
+		connections, hangs, rejections, slowdown,
+		rhythms, queues,
+	} {
 		s(e, f, found)
 	}
 	f.disagree(e, found)

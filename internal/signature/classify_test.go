@@ -314,8 +314,10 @@ func callsFrom(raw []byte) []load.Call {
 	at := time.Duration(0)
 	for ; len(raw) >= 8; raw = raw[8:] {
 		at += time.Duration(raw[0]) * ms
-		c := load.Call{Intended: at, Conn: uint32(raw[1] % 8), Outcome: load.Outcome(raw[2] % byte(load.Outcomes)),
-			Errno: uint16(raw[3])}
+		c := load.Call{
+			Intended: at, Conn: uint32(raw[1] % 8), Outcome: load.Outcome(raw[2] % byte(load.Outcomes)),
+			Errno: uint16(raw[3]),
+		}
 		if raw[4] > 20 {
 			c.Ready = at + time.Duration(raw[4])*ms/8
 		}

@@ -40,55 +40,89 @@ func TestGeneratorVerdicts(t *testing.T) {
 		{"its thread runs all the time, and reads late", calm, func(c *Conduct) {
 			c.Effort.Busy, c.Effort.Unread.Mean = 1, 3e-3
 		}, Limiting, "on average 30 of 50 calls had been answered and waited until it read the answer"},
-		{"its thread runs all the time", calm, func(c *Conduct) { c.Effort.Busy = 0.99 }, Possible,
-			"its busiest thread ran 99 % of the time"},
-		{"a fifth of the workers wait for it", calm, func(c *Conduct) { c.Effort.Unread.Mean = 1e-3 }, Possible,
-			"on average 10 of 50 calls"},
-		{"the slowest responses are its own", calm, func(c *Conduct) { c.Effort.Unread.P99 = 3e-3 }, Possible,
-			"answers waited up to 3 ms (p99)"},
-		{"no processor", calm, func(c *Conduct) { c.Effort.Queued = new(0.08) }, Possible,
-			"had no processor for 8 % of the time"},
-		{"threads of std without a processor", calm, func(c *Conduct) { c.Effort.Loops, c.Effort.Queued = 0, new(8.0) },
-			Possible, "on average 8 of its threads"},
+		{
+			"its thread runs all the time", calm, func(c *Conduct) { c.Effort.Busy = 0.99 }, Possible,
+			"its busiest thread ran 99 % of the time",
+		},
+		{
+			"a fifth of the workers wait for it", calm, func(c *Conduct) { c.Effort.Unread.Mean = 1e-3 }, Possible,
+			"on average 10 of 50 calls",
+		},
+		{
+			"the slowest responses are its own", calm, func(c *Conduct) { c.Effort.Unread.P99 = 3e-3 }, Possible,
+			"answers waited up to 3 ms (p99)",
+		},
+		{
+			"no processor", calm, func(c *Conduct) { c.Effort.Queued = new(0.08) }, Possible,
+			"had no processor for 8 % of the time",
+		},
+		{
+			"threads of std without a processor", calm, func(c *Conduct) { c.Effort.Loops, c.Effort.Queued = 0, new(8.0) },
+			Possible, "on average 8 of its threads",
+		},
 		{"few threads of std without a processor", calm, func(c *Conduct) {
 			c.Effort.Loops, c.Effort.Queued = 0,
 				new(0.5)
 		}, RuledOut, ""},
-		{"std with processors that are full", calm, func(c *Conduct) { c.Effort.Loops, c.Effort.Busy = 0, 0.97 }, Possible,
-			"it used 97 % of the processors"},
+		{
+			"std with processors that are full", calm, func(c *Conduct) { c.Effort.Loops, c.Effort.Busy = 0, 0.97 }, Possible,
+			"it used 97 % of the processors",
+		},
 		{"throttled", calm, func(c *Conduct) { c.Effort.Host.Throttled = 0.2 }, Possible, "held it back for 200 ms of 10 s"},
-		{"stolen", calm, func(c *Conduct) { c.Effort.Host.Stolen = 2 }, Possible,
-			"the hypervisor took 10 % of its processors' time"},
-		{"workers that are not in flight", calm, func(c *Conduct) { c.Mean = 3e-3 }, Possible,
-			"30 calls in progress for 50 workers"},
+		{
+			"stolen", calm, func(c *Conduct) { c.Effort.Host.Stolen = 2 }, Possible,
+			"the hypervisor took 10 % of its processors' time",
+		},
+		{
+			"workers that are not in flight", calm, func(c *Conduct) { c.Mean = 3e-3 }, Possible,
+			"30 calls in progress for 50 workers",
+		},
 		{"workers that pause on purpose", calm, func(c *Conduct) { c.Mean, c.Idle = 3e-3, true }, RuledOut, ""},
 		{"late in a closed loop", calm, func(c *Conduct) { c.LatenessP99 = 5e-3 }, Limiting, "sent late"},
-		{"a closed loop without kernel's accounts", calm, func(c *Conduct) { c.Effort.Queued, c.Effort.Unread = nil, nil },
-			Possible, "waited to be read is not known"},
+		{
+			"a closed loop without kernel's accounts", calm, func(c *Conduct) { c.Effort.Queued, c.Effort.Unread = nil, nil },
+			Possible, "waited to be read is not known",
+		},
 		{"a closed loop of an older record", calm, func(c *Conduct) { c.Effort = nil }, Possible, Unrecorded},
 		{"shared processors with time to spare", calm, func(c *Conduct) { c.Shared = 2 }, RuledOut, ""},
-		{"shared processors that are full", calm, func(c *Conduct) { c.Shared, c.Effort.Host.Busy = 2, 19.6 }, Possible,
-			"it shared 2 processors with the target, 98 % busy, of which it used 15 %"},
+		{
+			"shared processors that are full", calm, func(c *Conduct) { c.Shared, c.Effort.Host.Busy = 2, 19.6 }, Possible,
+			"it shared 2 processors with the target, 98 % busy, of which it used 15 %",
+		},
 		{"full processors, of which it uses little", calm, func(c *Conduct) {
 			c.Shared, c.Effort.Host.Busy, c.Effort.CPU = 2,
 				19.6, 0.4
 		}, RuledOut, ""},
-		{"shared processors of which nothing is known", calm, func(c *Conduct) { c.Shared, c.Effort.Host = 2, nil }, Possible,
-			"is not known"},
+		{
+			"shared processors of which nothing is known", calm, func(c *Conduct) { c.Shared, c.Effort.Host = 2, nil }, Possible,
+			"is not known",
+		},
 		{"a punctual open loop", punctual, func(*Conduct) {}, RuledOut, ""},
-		{"late", punctual, func(c *Conduct) { c.LatenessP99 = 1.2e-3 }, Limiting,
-			"sent late: p99 1.2 ms, where 1 ms is allowed"},
+		{
+			"late", punctual, func(c *Conduct) { c.LatenessP99 = 1.2e-3 }, Limiting,
+			"sent late: p99 1.2 ms, where 1 ms is allowed",
+		},
 		{"sent too little", punctual, func(c *Conduct) { c.AchievedRatio = 0.97 }, Limiting, "97.0 % of what was due"},
-		{"late for such responses", punctual, func(c *Conduct) { c.LatenessP99, c.P99 = 0.9e-3, 2e-3 }, Possible,
-			"up to 900 µs late"},
-		{"late for such responses, of which nothing is claimed", punctual,
-			func(c *Conduct) { c.LatenessP99, c.P99, c.Times = 0.9e-3, 2e-3, false }, RuledOut, ""},
-		{"an open loop whose thread runs all the time", punctual, func(c *Conduct) { c.Effort.Busy = 0.95 }, Possible,
-			"ran 95 % of the time"},
-		{"an open loop that waited for a processor and sent in time", punctual,
-			func(c *Conduct) { c.Effort.Queued = new(0.2) }, RuledOut, ""},
-		{"an open loop that had no processor for a third of the time", punctual,
-			func(c *Conduct) { c.Effort.Queued = new(0.33) }, Possible, "33 % of the time"},
+		{
+			"late for such responses", punctual, func(c *Conduct) { c.LatenessP99, c.P99 = 0.9e-3, 2e-3 }, Possible,
+			"up to 900 µs late",
+		},
+		{
+			"late for such responses, of which nothing is claimed", punctual,
+			func(c *Conduct) { c.LatenessP99, c.P99, c.Times = 0.9e-3, 2e-3, false }, RuledOut, "",
+		},
+		{
+			"an open loop whose thread runs all the time", punctual, func(c *Conduct) { c.Effort.Busy = 0.95 }, Possible,
+			"ran 95 % of the time",
+		},
+		{
+			"an open loop that waited for a processor and sent in time", punctual,
+			func(c *Conduct) { c.Effort.Queued = new(0.2) }, RuledOut, "",
+		},
+		{
+			"an open loop that had no processor for a third of the time", punctual,
+			func(c *Conduct) { c.Effort.Queued = new(0.33) }, Possible, "33 % of the time",
+		},
 		{"an open loop of an older record", punctual, func(c *Conduct) { c.Effort = nil }, Possible, Unrecorded},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -266,8 +266,10 @@ func slowdown(e Evidence, f features, found map[Class]classScore) {
 		return
 	}
 	if turned := f.share(f.rejected) > 0.05; f.late > 0 && f.slower < 3 && (turned || errors < 0.05) {
-		found[Collapse] = classScore{score: f.fall / 0.6 * 0.4,
-			against: "calls that are answered are answered as fast as ever"}
+		found[Collapse] = classScore{
+			score:   f.fall / 0.6 * 0.4,
+			against: "calls that are answered are answered as fast as ever",
+		}
 		return
 	}
 	found[Collapse] = classScore{

@@ -10,8 +10,10 @@ import (
 
 // NIST/SEMATECH e-Handbook, 1.3.6.7.1.
 func TestNormal(t *testing.T) {
-	for p, z := range map[float64]float64{0.5: 0, 0.8413: 0.99982, 0.95: 1.64485, 0.975: 1.95996, 0.995: 2.57583,
-		0.025: -1.95996, 1e-9: -5.99781} {
+	for p, z := range map[float64]float64{
+		0.5: 0, 0.8413: 0.99982, 0.95: 1.64485, 0.975: 1.95996, 0.995: 2.57583,
+		0.025: -1.95996, 1e-9: -5.99781,
+	} {
 		near(t, "quantile", NormalQuantile(p), z, 2e-5)
 		near(t, "distribution", NormalCDF(z), p, 1e-5)
 	}
@@ -64,8 +66,10 @@ func TestHolm(t *testing.T) {
 // Benjamini & Hochberg 1995, section 4.1: of these 15 p-values (Neuhaus et al. 1992) their procedure rejects the four
 // smallest at 5 %, Bonferroni's the three smallest.
 func TestBenjaminiHochberg(t *testing.T) {
-	p := []float64{0.0459, 0.0001, 0.3240, 0.0004, 0.4262, 0.0019, 0.5719, 0.0095, 0.6528, 0.0201, 0.7590, 0.0278, 1.0000,
-		0.0298, 0.0344}
+	p := []float64{
+		0.0459, 0.0001, 0.3240, 0.0004, 0.4262, 0.0019, 0.5719, 0.0095, 0.6528, 0.0201, 0.7590, 0.0278, 1.0000,
+		0.0298, 0.0344,
+	}
 	bh, holm := BenjaminiHochberg(p), Holm(p)
 	var found, holms []float64
 	for i := range p {

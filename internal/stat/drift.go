@@ -211,7 +211,8 @@ func weightedMean(x, w []float64) float64 {
 
 // interval is the wider of the intervals at both scales, around the value at the finer one.
 func (s *series) interval(l *linear, o *DriftOptions, fit func(*series) (linear, bool)) (e Estimate,
-	correlation float64, block, joined int) {
+	correlation float64, block, joined int,
+) {
 	half, correlation, block := s.half(l, o)
 	joined = 1
 	if k := len(s.y) / coarseParts; k >= 2 {

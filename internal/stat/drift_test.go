@@ -214,8 +214,10 @@ func TestDriftMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	scale := func(x float64) float64 { return (1000*x + 30) * 7 }
-	for name, pair := range map[string][2]float64{"value": {scale(fit.Value), moved.Value},
-		"lo": {scale(fit.Lo), moved.Lo}, "hi": {scale(fit.Hi), moved.Hi}} {
+	for name, pair := range map[string][2]float64{
+		"value": {scale(fit.Value), moved.Value},
+		"lo":    {scale(fit.Lo), moved.Lo}, "hi": {scale(fit.Hi), moved.Hi},
+	} {
 		if math.Abs(pair[0]-pair[1]) > 1e-6*math.Abs(pair[0]) {
 			t.Errorf("%s: %v and %v", name, pair[0], pair[1])
 		}
@@ -289,9 +291,11 @@ func TestDriftErrors(t *testing.T) {
 		"not after": {same, y, stat.DriftOptions{}, "does not come after"},
 		"weight":    {instants(30), y, stat.DriftOptions{Weight: same}, "weight"},
 		"level":     {instants(30), y, stat.DriftOptions{Level: 1.5}, "level"},
-		"descending": {instants(30), y,
+		"descending": {
+			instants(30), y,
 			stat.DriftOptions{Stretch: append(slices.Repeat([]int{1}, 15), slices.Repeat([]int{0}, 15)...)},
-			"does not come after"},
+			"does not come after",
+		},
 	} {
 		if _, err := stat.Drift(c.t, c.y, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -124,8 +124,10 @@ func TestFitGrowthConstantByHand(t *testing.T) {
 
 func TestFitGrowthNamesNothing(t *testing.T) {
 	linear := func(n float64) float64 { return 100 + n }
-	for name, n := range map[string][]float64{"9 sizes": ladder[:9],
-		"two decades": {1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100}} {
+	for name, n := range map[string][]float64{
+		"9 sizes":     ladder[:9],
+		"two decades": {1, 2, 5, 10, 20, 30, 40, 50, 60, 80, 100},
+	} {
 		if g := fit(t, n, costsOf(n, linear, 10, 0.001), math.NaN()); g.Named || g.Reason == "" || g.Best.Law != Linear {
 			t.Errorf("%s: named %v, %q, best %s", name, g.Named, g.Reason, g.Best.Law)
 		}

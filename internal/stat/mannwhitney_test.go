@@ -27,8 +27,15 @@ func TestHodgesLehmannShiftPermeability(t *testing.T) {
 
 // The critical values are those of the usual printed table of U, two-sided 5 %.
 func TestMannWhitneyTable(t *testing.T) {
-	for _, c := range []struct{ n, m, want int }{{3, 4, -1}, {4, 4, 0}, {5, 5, 2}, {8, 8, 13}, {10, 10, 23}, {10, 20, 55},
-		{20, 20, 127}} {
+	for _, c := range []struct{ n, m, want int }{
+		{3, 4, -1},
+		{4, 4, 0},
+		{5, 5, 2},
+		{8, 8, 13},
+		{10, 10, 23},
+		{10, 20, 55},
+		{20, 20, 127},
+	} {
 		for _, p := range [][2]int{{c.n, c.m}, {c.m, c.n}} {
 			if got := critical(c.n*c.m, 0.05, mannWhitney(p[0], p[1])); got != c.want {
 				t.Errorf("critical value of %v is %d, want %d", p, got, c.want)
@@ -93,8 +100,10 @@ func TestHodgesLehmannShiftProperties(t *testing.T) {
 
 func TestHodgesLehmannShiftRefuses(t *testing.T) {
 	ok := []float64{1, 2, 3}
-	for name, p := range map[string][2][]float64{"empty": {nil, ok}, "one": {ok, {1}}, "NaN": {ok, {1, math.NaN()}},
-		"Inf": {{math.Inf(1), 2}, ok}} {
+	for name, p := range map[string][2][]float64{
+		"empty": {nil, ok}, "one": {ok, {1}}, "NaN": {ok, {1, math.NaN()}},
+		"Inf": {{math.Inf(1), 2}, ok},
+	} {
 		if _, err := HodgesLehmannShift(p[0], p[1], 0.95); err == nil {
 			t.Errorf("%s: no error", name)
 		}

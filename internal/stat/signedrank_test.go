@@ -126,8 +126,10 @@ func TestHodgesLehmannMany(t *testing.T) {
 }
 
 func TestHodgesLehmannRefuses(t *testing.T) {
-	for name, d := range map[string][]float64{"none": nil, "one": {1}, "NaN": {1, math.NaN()},
-		"Inf": {1, math.Inf(-1), 2}} {
+	for name, d := range map[string][]float64{
+		"none": nil, "one": {1}, "NaN": {1, math.NaN()},
+		"Inf": {1, math.Inf(-1), 2},
+	} {
 		if _, err := HodgesLehmann(d, 0.95); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -221,8 +223,11 @@ func TestHodgesLehmannEquivariance(t *testing.T) {
 			moved[i], mirrored[len(d)-1-i] = shift+scale*v, -v
 		}
 		m, _ := HodgesLehmann(moved, 0.9)
-		for _, p := range [][2]float64{{m.Value, shift + scale*h.Value}, {m.Lo, shift + scale*h.Lo},
-			{m.Hi, shift + scale*h.Hi}} {
+		for _, p := range [][2]float64{
+			{m.Value, shift + scale*h.Value},
+			{m.Lo, shift + scale*h.Lo},
+			{m.Hi, shift + scale*h.Hi},
+		} {
 			if p[0] != p[1] && !(math.Abs(p[0]-p[1]) < 1e-9) {
 				t.Fatalf("moved: %v, want %v", p[0], p[1])
 			}

@@ -70,8 +70,10 @@ func fitStep(l Law, p profile, varies bool, y []float64, split int) stepFit {
 	parameters := 3 + stepPlaces // c0, the factor, the place, the variance
 	if !varies {
 		s := scaleTo(make([]float64, len(y)), y, split)
-		return stepFit{fit: Fit{Law: l, C0: math.Exp(s.left), RSS: s.rss, BIC: bic(s.rss, len(y), parameters)}, split: split,
-			factor: s.right - s.left}
+		return stepFit{
+			fit: Fit{Law: l, C0: math.Exp(s.left), RSS: s.rss, BIC: bic(s.rss, len(y), parameters)}, split: split,
+			factor: s.right - s.left,
+		}
 	}
 	s := p.fit(y, split)
 	f := Fit{Law: l, RSS: s.rss, BIC: bic(s.rss, len(y), parameters+1)}
@@ -151,8 +153,10 @@ func distinctSizes(n []float64) bool {
 // exactly returns the fit of costs that are all v.
 func exactly(v float64, blocks int, o GrowthOptions) GrowthFit {
 	point := func(x float64) Estimate { return Estimate{Value: x, Lo: x, Hi: x, Level: o.Level, N: blocks} }
-	g := GrowthFit{Best: Fit{Law: Constant, C0: v}, Named: true, Exact: true, C0: point(v), C1: point(0),
-		Flat: o.Margin > 0}
+	g := GrowthFit{
+		Best: Fit{Law: Constant, C0: v}, Named: true, Exact: true, C0: point(v), C1: point(0),
+		Flat: o.Margin > 0,
+	}
 	g.Fits = []Fit{g.Best}
 	none := point(0)
 	g.Constant = &none

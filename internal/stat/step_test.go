@@ -152,10 +152,14 @@ func TestBreaksWithStep(t *testing.T) {
 		"below all":       {at: jumping(5.6, four), budget: 3e-6, reason: "exceeded at every size"},
 		"above all":       {at: jumping(5.6, four), budget: 30e-6, reason: "not reached"},
 		"before the step": {at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 200, lo: 470, hi: 530},
-		"after the step": {at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 3600,
-			lo: 5200, hi: 5800},
-		"far beyond": {at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 36000, lo: 55000,
-			hi: 64000, far: true},
+		"after the step": {
+			at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 3600,
+			lo: 5200, hi: 5800,
+		},
+		"far beyond": {
+			at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 36000, lo: 55000,
+			hi: 64000, far: true,
+		},
 		"down, only first": {at: jumping(0.5, four), budget: 3e-6, reason: "from the smallest size on"},
 	} {
 		g := fit(t, cache, costsOf(cache, c.at, 10, 0.01), c.budget)

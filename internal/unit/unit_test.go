@@ -260,8 +260,10 @@ func human(t *testing.T, v float64) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"1m30s", "150/s", "64KiB", "2%", "10k", "1e9s", "0x1p-2s", "..", "1 /",
-		"9223372036854775807B", "9223372036s"} {
+	for _, s := range []string{
+		"1m30s", "150/s", "64KiB", "2%", "10k", "1e9s", "0x1p-2s", "..", "1 /",
+		"9223372036854775807B", "9223372036s",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

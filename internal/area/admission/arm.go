@@ -87,8 +87,10 @@ func (p *arm) prepare(ctx context.Context) error {
 // connect makes the clients, and determines how the load reaches the API server.
 func (p *arm) connect(ctx context.Context) (err error) {
 	run := p.env.Run
-	o := cluster.Options{Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context,
-		ExposeSecrets: p.spec.ExposeSecrets, Limit: p.limit, Clock: p.env.Clock}
+	o := cluster.Options{
+		Run: run, Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context,
+		ExposeSecrets: p.spec.ExposeSecrets, Limit: p.limit, Clock: p.env.Clock,
+	}
 	if !p.foreign {
 		o = cluster.Options{
 			Run: run, Server: p.control.Server(), CA: p.control.CA, Token: p.control.AdminToken, Bare: p.nodes == 0,

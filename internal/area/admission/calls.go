@@ -96,8 +96,10 @@ func (p *arm) wire(o operation, name string) (*wire, error) {
 
 // judgeOf returns the judge that knows a good answer to o.
 func (p *arm) judgeOf(o operation) judge {
-	j := judge{status: http.StatusOK,
-		starts: [][]byte{[]byte(`{"kind":"` + o.kind() + `","apiVersion":"` + o.resource.version() + `",`)}}
+	j := judge{
+		status: http.StatusOK,
+		starts: [][]byte{[]byte(`{"kind":"` + o.kind() + `","apiVersion":"` + o.resource.version() + `",`)},
+	}
 	switch o.verb {
 	case verbCreate:
 		j.status = http.StatusCreated

@@ -23,7 +23,8 @@ type child struct {
 // startChild runs the server of this name as a child of this binary, and decodes its ready line into ready. The process
 // is journaled before it does anything; the config, which may hold a token, goes through its standard input.
 func startChild(ctx context.Context, env area.Env, j area.Journal, name string, index int, config, ready any,
-	within time.Duration) (*child, error) {
+	within time.Duration,
+) (*child, error) {
 	c := &child{name: name, journal: j}
 	spec := proc.Spec{
 		Name: name, Path: env.Self, Args: []string{"serve", areaName, name}, Config: config, ReadyWithin: within,

@@ -34,8 +34,10 @@ type control struct {
 
 // host returns what finding a binary needs: the path in the file, and a function that announces a build.
 func host(p *plan, env area.Env) plane.Host {
-	h := plane.Host{Log: env.Log, Getenv: env.Getenv, Clock: env.Clock,
-		Tell: func(line string) { env.Log.Warn("prepare the control plane", slog.String("step", line)) }}
+	h := plane.Host{
+		Log: env.Log, Getenv: env.Getenv, Clock: env.Clock,
+		Tell: func(line string) { env.Log.Warn("prepare the control plane", slog.String("step", line)) },
+	}
 	if e := p.spec.Embedded; e != nil {
 		h.Path = e.Binary
 		if p.version == plane.V124 {

@@ -43,10 +43,14 @@ type engine struct {
 }
 
 var (
-	definitionsGVR = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
-		Resource: "customresourcedefinitions"}
-	templatesGVR = schema.GroupVersionResource{Group: "templates.engine.example", Version: "v1",
-		Resource: "ruletemplates"}
+	definitionsGVR = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions",
+	}
+	templatesGVR = schema.GroupVersionResource{
+		Group: "templates.engine.example", Version: "v1",
+		Resource: "ruletemplates",
+	}
 )
 
 const rulesGroup = "rules.engine.example"
@@ -109,8 +113,10 @@ func (e *engine) reconcile() {
 			continue
 		}
 		plural, _, _ := strings.Cut(name, ".")
-		list, err := e.client.Resource(schema.GroupVersionResource{Group: rulesGroup, Version: "v1",
-			Resource: plural}).List(ctx, metav1.ListOptions{})
+		list, err := e.client.Resource(schema.GroupVersionResource{
+			Group: rulesGroup, Version: "v1",
+			Resource: plural,
+		}).List(ctx, metav1.ListOptions{})
 		for k := 0; err == nil && k < len(list.Items); k++ {
 			rules = append(rules, list.Items[k].GetName())
 		}
@@ -130,8 +136,10 @@ func definition(kind string) *unstructured.Unstructured {
 			"group": rulesGroup, "scope": "Cluster", "names": map[string]any{"kind": kind, "plural": plural, "singular": plural},
 			"versions": []any{map[string]any{
 				"name": "v1", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
-					"x-kubernetes-preserve-unknown-fields": true}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{
+					"type":                                 "object",
+					"x-kubernetes-preserve-unknown-fields": true,
+				}},
 			}},
 		},
 	}}
@@ -161,8 +169,10 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer["status"] = map[string]any{"code": http.StatusForbidden, "message": fmt.Sprintf("denied by %q", e.rules)}
 	}
 	w.Header().Set("Content-Type", jsonType)
-	err := json.NewEncoder(w).Encode(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-		"response": answer})
+	err := json.NewEncoder(w).Encode(map[string]any{
+		"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+		"response": answer,
+	})
 	if err != nil {
 		e.t.Errorf("the engine's webhook: %v", err)
 	}
@@ -205,8 +215,10 @@ webhooks:
 			e.t.Fatal(err)
 		}
 	}
-	return &Manifests{Before: dir, Bad: "testdata/manifests/bad.yaml",
-		Says: []string{"pods.engine.example", `"hosts-$(TARE_POLICY)"`}}
+	return &Manifests{
+		Before: dir, Bad: "testdata/manifests/bad.yaml",
+		Says: []string{"pods.engine.example", `"hosts-$(TARE_POLICY)"`},
+	}
 }
 
 // foretold looks for the one kind that only the engine will define, and for nothing that stops the run.
@@ -232,8 +244,10 @@ func TestEngine(t *testing.T) {
 	before := settled(t, config)
 	e := runEngine(t, config)
 	spec := &Spec{Kubeconfig: kubeconfig, Objects: 10, Manifests: e.manifests()}
-	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "manifests", "policies", "1"),
-		treatment("mechanism", "manifests", "policies", "3")}
+	arms := []design.Treatment{
+		treatment("mechanism", "none"), treatment("mechanism", "manifests", "policies", "1"),
+		treatment("mechanism", "manifests", "policies", "3"),
+	}
 	env := testEnv(t)
 	env.Treatments = arms
 	foretold(t, Area{}.Preflight(t.Context(), spec, env))

@@ -25,8 +25,10 @@ func stranger(name, expression string) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		object("ValidatingAdmissionPolicy", map[string]any{
 			"failurePolicy": "Fail",
-			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{"apiGroups": []any{""},
-				"apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"}}}},
+			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
+				"apiGroups":   []any{""},
+				"apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"},
+			}}},
 			"validations": []any{map[string]any{"expression": expression, "message": "denied by a stranger"}},
 		}),
 		object("ValidatingAdmissionPolicyBinding", map[string]any{"policyName": name, "validationActions": []any{"Deny"}}),
@@ -93,10 +95,14 @@ func TestPlantedFaults(t *testing.T) {
 		fault  func(*testing.T, *arm)
 		says   []string
 	}{
-		{"policy gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicy", name(p, 1)) },
-			[]string{"c-relevant-00002"}},
-		{"binding gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2)) },
-			[]string{"c-relevant-00003"}},
+		{
+			"policy gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicy", name(p, 1)) },
+			[]string{"c-relevant-00002"},
+		},
+		{
+			"binding gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2)) },
+			[]string{"c-relevant-00003"},
+		},
 		{"all bindings gone", vap, func(t *testing.T, p *arm) {
 			for k := range 3 {
 				pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, k))

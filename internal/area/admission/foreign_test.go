@@ -38,8 +38,10 @@ func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
 			t.Error(err)
 		}
 	})
-	return p.Kubeconfig(), &rest.Config{Host: p.Server(), BearerToken: p.AdminToken,
-		TLSClientConfig: rest.TLSClientConfig{CAData: p.CA}, QPS: -1}
+	return p.Kubeconfig(), &rest.Config{
+		Host: p.Server(), BearerToken: p.AdminToken,
+		TLSClientConfig: rest.TLSClientConfig{CAData: p.CA}, QPS: -1,
+	}
 }
 
 // listing names every object of a cluster, but for those that a cluster makes by itself as time goes by.
@@ -143,8 +145,10 @@ func TestUndoForeign(t *testing.T) {
 	}
 	tg, _ := o.(*target)
 	j := &memory{}
-	arms := []design.Treatment{treatment("mechanism", "vap", "policies", "5"),
-		treatment("mechanism", "webhook", "policies", "2")}
+	arms := []design.Treatment{
+		treatment("mechanism", "vap", "policies", "5"),
+		treatment("mechanism", "webhook", "policies", "2"),
+	}
 	for _, tr := range arms {
 		if err := tg.Prepare(t.Context(), tr, j); err != nil {
 			t.Fatal(err)

@@ -24,8 +24,10 @@ func offered(t *testing.T, tg *target, tr design.Treatment, n float64) (out map[
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: ops, Endpoint: *endpoint,
-		Timeout: 20 * time.Second, MaxConns: 8, Seed: 1})
+	s, err := load.Open(t.Context(), load.Config{
+		Engine: load.Std, Operations: ops, Endpoint: *endpoint,
+		Timeout: 20 * time.Second, MaxConns: 8, Seed: 1,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +141,10 @@ func TestOperations(t *testing.T) {
 	t.Parallel()
 	haveBinary(t, plane.V136)
 	tg, j := opened(t, &Spec{Embedded: &Embedded{Nodes: 3, Shared: true}, Objects: 30}, testEnv(t, operationNames()...))
-	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "vap", "policies", "3"),
-		treatment("mechanism", "webhook", "policies", "2")}
+	arms := []design.Treatment{
+		treatment("mechanism", "none"), treatment("mechanism", "vap", "policies", "3"),
+		treatment("mechanism", "webhook", "policies", "2"),
+	}
 	for _, tr := range arms {
 		if err := tg.Prepare(t.Context(), tr, j); err != nil {
 			t.Fatal(err)
@@ -170,8 +174,10 @@ func TestManifests(t *testing.T) {
 	haveBinary(t, plane.V136)
 	s := &Spec{
 		Embedded: &Embedded{Shared: true},
-		Manifests: &Manifests{Before: "testdata/manifests/before", After: "testdata/manifests/after",
-			Bad: "testdata/manifests/bad.yaml"},
+		Manifests: &Manifests{
+			Before: "testdata/manifests/before", After: "testdata/manifests/after",
+			Bad: "testdata/manifests/bad.yaml",
+		},
 	}
 	tg, j := opened(t, s, testEnv(t))
 	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "manifests")}

@@ -180,8 +180,10 @@ func (p *arm) intend(context.Context) error {
 	x := &p.policies
 	for _, j := range []journaled{
 		{name: "objects", by: p.admin, resources: contents()},
-		{name: "policies", by: x.keeper, resources: append(slices.Clone(x.rendered.Resources), x.after.Resources...),
-			coming: x.coming},
+		{
+			name: "policies", by: x.keeper, resources: append(slices.Clone(x.rendered.Resources), x.after.Resources...),
+			coming: x.coming,
+		},
 	} {
 		if len(j.resources)+len(j.coming) == 0 {
 			continue

@@ -225,7 +225,8 @@ func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifes
 // resourcesOf finds the resources of manifests, on the server or in their definitions. Kinds that neither knows appear
 // with an engine; their rights are unknown in advance.
 func resourcesOf(ctx context.Context, c *cluster.Cluster,
-	manifests []mechanism.Files) (out []schema.GroupVersionResource, unknown []string, err error) {
+	manifests []mechanism.Files,
+) (out []schema.GroupVersionResource, unknown []string, err error) {
 	defined := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	var kinds []schema.GroupVersionKind
 	for _, files := range manifests {
@@ -252,7 +253,8 @@ func resourcesOf(ctx context.Context, c *cluster.Cluster,
 
 // checkCluster asks one cluster.
 func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mechanism.Files,
-	env area.Env) []area.Finding {
+	env area.Env,
+) []area.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkedWithin)
 	defer cancel()
 	c, err := cluster.New(ctx, cluster.Options{
@@ -269,8 +271,10 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 			"kubectl works with the same context")}
 	}
 	out := p.unseen(ctx, env)
-	out = append(out, area.Finding{Path: "kubeconfig", Severity: area.Info,
-		Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host())})
+	out = append(out, area.Finding{
+		Path: "kubeconfig", Severity: area.Info,
+		Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host()),
+	})
 	var unknown []string
 	if n.Manifests, unknown, err = resourcesOf(ctx, c, manifests); err != nil {
 		return append(out, fault("kubeconfig", err, ""))

@@ -38,8 +38,10 @@ func (r readiness) Read(context.Context) ([]metric.Sample, error) {
 func (p *arm) probes() []probe.Probe {
 	out := []probe.Probe{probe.PSI{}}
 	if p.webhook != nil {
-		out = append(out, probe.Process{Name: subjectWebhook, PID: p.webhook.PID,
-			StartTicks: p.webhook.StartTicks, Light: true})
+		out = append(out, probe.Process{
+			Name: subjectWebhook, PID: p.webhook.PID,
+			StartTicks: p.webhook.StartTicks, Light: true,
+		})
 	}
 	if p.control == nil {
 		return out

@@ -39,8 +39,10 @@ func denying(t *testing.T, lacks ...string) (kubeconfig string) {
 			}
 			a, b := in.Spec.ResourceAttributes, in.Spec.NonResourceAttributes
 			no := slices.Contains(lacks, a.Verb+" "+a.Resource) || slices.Contains(lacks, b.Verb+" "+b.Path)
-			answer = map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-				"status": map[string]any{"allowed": !no}}
+			answer = map[string]any{
+				"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+				"status": map[string]any{"allowed": !no},
+			}
 		case "GET /metrics":
 			w.WriteHeader(http.StatusForbidden)
 			answer = map[string]any{
@@ -56,8 +58,10 @@ func denying(t *testing.T, lacks ...string) (kubeconfig string) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
-		Bytes: s.Certificate().Raw}))
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{
+		Type:  "CERTIFICATE",
+		Bytes: s.Certificate().Raw,
+	}))
 	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
 "clusters": [{"name": "c", "cluster": {"server": %q, "certificate-authority-data": %q}}], "users": [{"name": "u", "user": {"token": "s3cret"}}]}`, s.URL, ca)
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -77,8 +81,11 @@ func TestPreflightAsksForMetrics(t *testing.T) {
 		{nil, nil, nil},
 		{[]string{"get /metrics"}, []string{"the right to get /metrics", "from samples alone", "attribution"}, nil},
 		{[]string{"delete namespaces"}, nil, []string{"lacks 1 right(s) that the run needs: delete namespaces"}},
-		{[]string{"get /metrics", "create pods"}, []string{"get /metrics"},
-			[]string{"lacks 1 right(s) that the run needs: create pods"}},
+		{
+			[]string{"get /metrics", "create pods"},
+			[]string{"get /metrics"},
+			[]string{"lacks 1 right(s) that the run needs: create pods"},
+		},
 	} {
 		got := map[area.Severity][]string{}
 		for _, f := range (Area{}).Preflight(t.Context(), &Spec{Kubeconfig: denying(t, c.lacks...)}, testEnv(t)) {

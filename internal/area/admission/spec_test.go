@@ -29,35 +29,68 @@ func TestPlan(t *testing.T) {
 		{"psp implies 1.24", Spec{Mechanism: "psp"}, nil, func(p plan) bool {
 			return p.version == plane.V124 && p.psp() && p.population.Total == 1 && p.population.Useable == 1
 		}, ""},
-		{"psp on 1.36", Spec{Embedded: &Embedded{Version: "1.36"}}, []string{"mechanism", "psp"}, nil,
-			"version: PodSecurityPolicy was removed"},
+		{
+			"psp on 1.36",
+			Spec{Embedded: &Embedded{Version: "1.36"}},
+			[]string{"mechanism", "psp"},
+			nil,
+			"version: PodSecurityPolicy was removed",
+		},
 		{"the baseline of psp", Spec{Embedded: &Embedded{Version: "1.24"}}, []string{"mechanism", "none"}, func(p plan) bool {
 			return p.version == plane.V124 && !p.psp()
 		}, ""},
 		{"vap on 1.24", Spec{Embedded: &Embedded{Version: "1.24"}}, []string{"mechanism", "vap"}, nil, "no policies in CEL"},
-		{"no policies are none", Spec{}, []string{"mechanism", "vap", "policies", "0"},
-			func(p plan) bool { return p.kind == mechanism.None }, ""},
+		{
+			"no policies are none",
+			Spec{},
+			[]string{"mechanism", "vap", "policies", "0"},
+			func(p plan) bool { return p.kind == mechanism.None }, "",
+		},
 		{"all bound, all useable", Spec{}, []string{"mechanism", "vap", "policies", "7"}, func(p plan) bool {
 			return p.population.Total == 7 && p.population.Bound == 7 && p.population.Useable == 7
 		}, ""},
-		{"bound only", Spec{}, []string{"mechanism", "vap", "policies", "7", "bound", "3"},
-			func(p plan) bool { return p.population.Useable == 3 }, ""},
-		{"psp's published geometry", Spec{}, []string{"mechanism", "psp", "policies", "1005", "bound", "1005", "useable",
-			"1"}, func(p plan) bool {
-			return p.population == mechanism.Population{Total: 1005, Bound: 1005, Useable: 1, Position: mechanism.Last,
-				Irrelevant: mechanism.Rejects, Bindings: mechanism.One}
+		{
+			"bound only",
+			Spec{},
+			[]string{"mechanism", "vap", "policies", "7", "bound", "3"},
+			func(p plan) bool { return p.population.Useable == 3 }, "",
+		},
+		{"psp's published geometry", Spec{}, []string{
+			"mechanism", "psp", "policies", "1005", "bound", "1005", "useable",
+			"1",
+		}, func(p plan) bool {
+			return p.population == mechanism.Population{
+				Total: 1005, Bound: 1005, Useable: 1, Position: mechanism.Last,
+				Irrelevant: mechanism.Rejects, Bindings: mechanism.One,
+			}
 		}, ""},
 		{"more bound than there are", Spec{}, []string{"mechanism", "vap", "policies", "2", "bound", "3"}, nil, "bound: "},
 		{"psa in numbers", Spec{}, []string{"mechanism", "psa", "policies", "2"}, nil, "policies: psa is one level"},
-		{"a section's level is for psa only", Spec{Level: "baseline"}, []string{"mechanism", "vap"},
-			func(p plan) bool { return p.population.Level == "" }, ""},
+		{
+			"a section's level is for psa only",
+			Spec{Level: "baseline"},
+			[]string{"mechanism", "vap"},
+			func(p plan) bool { return p.population.Level == "" }, "",
+		},
 		{"a treatment's level for vap", Spec{}, []string{"mechanism", "vap", "level", "baseline"}, nil, "level: "},
-		{"factors beside none", Spec{}, []string{"mechanism", "none", "policies", "9", "position", "last"},
-			func(p plan) bool { return p.kind == mechanism.None }, ""},
-		{"webhook latency", Spec{}, []string{"mechanism", "webhook", "webhook_latency", "5ms"},
-			func(p plan) bool { return p.latency == 5*time.Millisecond }, ""},
-		{"too slow a webhook", Spec{Webhook: &Webhook{Latency: unit.Duration(time.Minute)}}, []string{"mechanism", "webhook"},
-			nil, "webhook.latency: "},
+		{
+			"factors beside none",
+			Spec{},
+			[]string{"mechanism", "none", "policies", "9", "position", "last"},
+			func(p plan) bool { return p.kind == mechanism.None }, "",
+		},
+		{
+			"webhook latency",
+			Spec{},
+			[]string{"mechanism", "webhook", "webhook_latency", "5ms"},
+			func(p plan) bool { return p.latency == 5*time.Millisecond }, "",
+		},
+		{
+			"too slow a webhook",
+			Spec{Webhook: &Webhook{Latency: unit.Duration(time.Minute)}},
+			[]string{"mechanism", "webhook"},
+			nil, "webhook.latency: ",
+		},
 		{"no such mechanism", Spec{Mechanism: "opa"}, nil, nil, `mechanism: "opa" is not one of none`},
 		{"no such factor", Spec{}, []string{"flavour", "sweet"}, nil, `unknown factor "flavour"`},
 		{"no such number", Spec{}, []string{"policies", "many"}, nil, "policies: "},
@@ -112,20 +145,51 @@ func TestValidate(t *testing.T) {
 		path, says string
 		severity   area.Severity
 	}{
-		{"said twice", Spec{Mechanism: "vap"}, []design.Treatment{treatment("mechanism", "none")}, "mechanism",
-			"varied by the treatments already", area.Error},
-		{"a number twice", Spec{Mechanism: "vap", Policies: &three}, []design.Treatment{treatment("policies", "4")},
-			"policies", "varied", area.Error},
-		{"a treatment's fault names it", Spec{}, []design.Treatment{treatment("mechanism", "vap", "bound", "9")}, "",
-			`treatment "bound=9 mechanism=vap"`, area.Error},
-		{"the section's fault has its path", Spec{Embedded: &Embedded{Version: "1.36"}, Mechanism: "psp"}, nil,
-			"embedded.version", "was removed", area.Error},
-		{"a webhook that nobody calls", Spec{Webhook: &Webhook{}}, []design.Treatment{treatment("mechanism", "vap")},
-			"webhook", "no treatment uses it", area.Error},
-		{"a level that nobody has", Spec{Level: "baseline", Mechanism: "vap"}, nil, "level",
-			"no treatment uses it", area.Error},
-		{"two releases", Spec{}, []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "psp")}, "",
-			"what differs between them", area.Warning},
+		{
+			"said twice",
+			Spec{Mechanism: "vap"},
+			[]design.Treatment{treatment("mechanism", "none")},
+			"mechanism",
+			"varied by the treatments already", area.Error,
+		},
+		{
+			"a number twice",
+			Spec{Mechanism: "vap", Policies: &three},
+			[]design.Treatment{treatment("policies", "4")},
+			"policies", "varied", area.Error,
+		},
+		{
+			"a treatment's fault names it",
+			Spec{},
+			[]design.Treatment{treatment("mechanism", "vap", "bound", "9")},
+			"",
+			`treatment "bound=9 mechanism=vap"`, area.Error,
+		},
+		{
+			"the section's fault has its path",
+			Spec{Embedded: &Embedded{Version: "1.36"}, Mechanism: "psp"},
+			nil,
+			"embedded.version", "was removed", area.Error,
+		},
+		{
+			"a webhook that nobody calls",
+			Spec{Webhook: &Webhook{}},
+			[]design.Treatment{treatment("mechanism", "vap")},
+			"webhook", "no treatment uses it", area.Error,
+		},
+		{
+			"a level that nobody has",
+			Spec{Level: "baseline", Mechanism: "vap"},
+			nil, "level",
+			"no treatment uses it", area.Error,
+		},
+		{
+			"two releases",
+			Spec{},
+			[]design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "psp")},
+			"",
+			"what differs between them", area.Warning,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.spec.Validate(design.Compare, c.treatments)
@@ -181,8 +245,11 @@ func TestKeys(t *testing.T) {
 		return p.key()
 	}
 	same := key("mechanism", "none")
-	for _, other := range [][]string{{"mechanism", "vap", "policies", "9"}, {"mechanism", "psa"},
-		{"mechanism", "webhook"}} {
+	for _, other := range [][]string{
+		{"mechanism", "vap", "policies", "9"},
+		{"mechanism", "psa"},
+		{"mechanism", "webhook"},
+	} {
 		if key(other...) != same {
 			t.Errorf("%v does not share", other)
 		}
@@ -222,8 +289,11 @@ func TestLockAndLoopback(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	plans := func(shared bool) (out []plan) {
-		for _, levels := range [][]string{{"mechanism", "none"}, {"mechanism", "vap", "policies", "1000"},
-			{"mechanism", "psp"}} {
+		for _, levels := range [][]string{
+			{"mechanism", "none"},
+			{"mechanism", "vap", "policies", "1000"},
+			{"mechanism", "psp"},
+		} {
 			p, err := (&Spec{Embedded: &Embedded{Shared: shared, Nodes: 10}}).plan(treatment(levels...))
 			if err != nil {
 				t.Fatal(err)

@@ -78,7 +78,8 @@ func (p *arm) fillDoomed(ctx context.Context) error {
 
 // make creates n objects, several concurrently. It calls made for each, unless nil.
 func (p *arm) make(ctx context.Context, m maker, r resource, n int, name func(int) string,
-	made func(i int, name string, body []byte) error) error {
+	made func(i int, name string, body []byte) error,
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan int)

@@ -15,7 +15,8 @@ import (
 // Trim implements area.Trimmer: it drops treatments whose control plane this host cannot run, with a warning. If the
 // baseline needs it, or no treatment would remain, there is nothing to compare: that is an error, and all are kept.
 func (Area) Trim(ctx context.Context, s area.Spec, treatments []design.Treatment,
-	env area.Env) (kept []design.Treatment, out []area.Finding) {
+	env area.Env,
+) (kept []design.Treatment, out []area.Finding) {
 	spec, ok := s.(*Spec)
 	if !ok {
 		return treatments, nil
@@ -54,7 +55,8 @@ func (Area) Trim(ctx context.Context, s area.Spec, treatments []design.Treatment
 
 // missingRelease returns the release of t if this host cannot run it. known caches earlier results.
 func (s *Spec) missingRelease(ctx context.Context, t design.Treatment, env area.Env,
-	known map[string]error) (version string, err error) {
+	known map[string]error,
+) (version string, err error) {
 	p, err := s.plan(t)
 	if err != nil || p.foreign {
 		return "", nil //nolint:nilerr // Validate reports it

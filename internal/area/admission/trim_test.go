@@ -41,8 +41,10 @@ func TestTrimSaysWhatIsLeftOut(t *testing.T) {
 		!strings.Contains(findings[0].Message, "the baseline needs") {
 		t.Errorf("without a baseline: kept %v, findings %+v", kept, findings)
 	}
-	kept, findings = Area{}.Trim(t.Context(), &Spec{}, []design.Treatment{treatment("mechanism", "psp"),
-		treatment("mechanism", "vap")}, env)
+	kept, findings = Area{}.Trim(t.Context(), &Spec{}, []design.Treatment{
+		treatment("mechanism", "psp"),
+		treatment("mechanism", "vap"),
+	}, env)
 	if len(kept) != 2 || len(findings) != 2 || findings[0].Severity != area.Error {
 		t.Errorf("with nothing left: kept %v, findings %+v", kept, findings)
 	}
@@ -62,8 +64,10 @@ func TestPreflightSaysWhatIsMissing(t *testing.T) {
 	find(&Spec{}, env, "is no program that may be executed")
 	find(&Spec{Kubeconfig: "/no/such/kubeconfig"}, env, "read kubeconfig")
 	dir := t.TempDir()
-	find(&Spec{Mechanism: "manifests", Manifests: &Manifests{Before: filepath.Join(dir, "none"),
-		Bad: filepath.Join(dir, "bad.yaml")}}, env, "manifests.before")
+	find(&Spec{Mechanism: "manifests", Manifests: &Manifests{
+		Before: filepath.Join(dir, "none"),
+		Bad:    filepath.Join(dir, "bad.yaml"),
+	}}, env, "manifests.before")
 	whole := Manifests{Before: "testdata/manifests/before", Bad: "testdata/manifests/bad.yaml"}
 	env.Treatments = []design.Treatment{treatment("mechanism", "manifests", "policies", "10")}
 	find(&Spec{Manifests: &whole}, env, "policies: no document of testdata/manifests/before holds $(TARE_POLICY)")
@@ -120,8 +124,10 @@ func looking(t *testing.T) (env area.Env, built string) {
 func TestLook(t *testing.T) {
 	env, built := looking(t)
 	env.Look = true
-	env.Treatments = []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "vap"),
-		treatment("mechanism", "psp")}
+	env.Treatments = []design.Treatment{
+		treatment("mechanism", "none"), treatment("mechanism", "vap"),
+		treatment("mechanism", "psp"),
+	}
 	var said []string
 	for _, f := range (Area{}).Preflight(t.Context(), &Spec{}, env) {
 		if f.Severity == area.Error {

@@ -144,8 +144,10 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 		{"level", s.Level != "", []mechanism.Kind{mechanism.PSA}},
 		{"bindings", s.Bindings != "", []mechanism.Kind{mechanism.PSP}},
 		{"position", s.Position != "", []mechanism.Kind{mechanism.PSP}},
-		{"irrelevant", s.Irrelevant != "", []mechanism.Kind{mechanism.PSP, mechanism.VAP, mechanism.MAP, mechanism.Webhook,
-			mechanism.MutatingWebhook}},
+		{"irrelevant", s.Irrelevant != "", []mechanism.Kind{
+			mechanism.PSP, mechanism.VAP, mechanism.MAP, mechanism.Webhook,
+			mechanism.MutatingWebhook,
+		}},
 	} {
 		if x.given && !uses(x.of) {
 			out = append(out, fault(x.path, fmt.Errorf("no treatment uses it: it is for %v", x.of),

@@ -24,8 +24,10 @@ func standing(t testing.TB, names ...string) *arm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &arm{operations: ops, namespace: "tare-x-0", endpoint: &load.Endpoint{Host: "127.0.0.1:6443"},
-		stock: map[string][]item{}}
+	p := &arm{
+		operations: ops, namespace: "tare-x-0", endpoint: &load.Endpoint{Host: "127.0.0.1:6443"},
+		stock: map[string][]item{},
+	}
 	p.kind, p.size = mechanism.None, 3
 	if err := json.Unmarshal(mechanism.Pod{Name: "x"}.JSON(), &p.maker.pod); err != nil {
 		t.Fatal(err)
@@ -244,8 +246,10 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestCompareCounts(t *testing.T) {
-	got := difference(map[string]uint64{"n.a": 4, "n.b": 1}, map[string]uint64{"n.a": 5, "n.b": 1, "n.c": 1,
-		"other": 9}, "n.")
+	got := difference(map[string]uint64{"n.a": 4, "n.b": 1}, map[string]uint64{
+		"n.a": 5, "n.b": 1, "n.c": 1,
+		"other": 9,
+	}, "n.")
 	if err := compareCounts("counts", got, []string{"n.a", "n.c"}); err != nil {
 		t.Error(err)
 	}

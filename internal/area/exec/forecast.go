@@ -12,7 +12,9 @@ var _ area.Forecaster = (*Spec)(nil)
 func (s *Spec) Forecast(design.Question, design.Treatment) area.Forecast {
 	return area.Forecast{
 		Operations: s.Operations, Rounds: s.Rounds,
-		Metrics: []string{metric.Wall.Name, metric.CPU.Name, metric.Instructions.Name, metric.Allocations.Name,
-			metric.Allocated.Name, metric.Hits.Name, metric.CacheHits.Name, metric.Error.Name},
+		Metrics: []string{
+			metric.Wall.Name, metric.CPU.Name, metric.Instructions.Name, metric.Allocations.Name,
+			metric.Allocated.Name, metric.Hits.Name, metric.CacheHits.Name, metric.Error.Name,
+		},
 	}
 }

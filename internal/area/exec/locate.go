@@ -168,8 +168,10 @@ func runnable(path string) error {
 
 // interpreters run scripts, by the suffixes of the scripts' names.
 func interpreters() map[string]string {
-	return map[string]string{".py": "python3", ".sh": "sh", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl",
-		".jar": "java, -jar", ".php": "php", ".lua": "lua"}
+	return map[string]string{
+		".py": "python3", ".sh": "sh", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl",
+		".jar": "java, -jar", ".php": "php", ".lua": "lua",
+	}
 }
 
 // interpreterOf returns the likely interpreter of a file, from its name.

@@ -119,8 +119,11 @@ func TestProgramSaysWhatIsMissing(t *testing.T) {
 	}{
 		{Spec{Program: []string{"sh"}, Dir: "nowhere"}, "dir", "there is no folder"},
 		{Spec{Program: []string{"sh"}, Dir: "file"}, "dir", "is no folder"},
-		{Spec{Program: []string{"sh"}, Env: []Variable{"HOME", "MISSING"}}, "env[1]",
-			"the environment variable MISSING, which the program is to get, is not set"},
+		{
+			Spec{Program: []string{"sh"}, Env: []Variable{"HOME", "MISSING"}},
+			"env[1]",
+			"the environment variable MISSING, which the program is to get, is not set",
+		},
 		{Spec{Program: []string{"no-such-program"}}, "program[0]", "no program"},
 	} {
 		_, err := c.spec.program(area.Env{Getenv: getenv("PATH", os.Getenv("PATH"), "HOME", "/")})

@@ -84,8 +84,10 @@ func beDriver() {
 		switch r.Do {
 		case "describe":
 			ok = map[string]any{
-				"protocol": 1, "name": "asker", "version": "7", "operations": []any{map[string]any{"name": "ask"},
-					map[string]any{"name": "nothing", "harness": true}},
+				"protocol": 1, "name": "asker", "version": "7", "operations": []any{
+					map[string]any{"name": "ask"},
+					map[string]any{"name": "nothing", "harness": true},
+				},
 				"factors": map[string][]string{"named": {"yes", "no"}, "socket": {}, "pid": {}},
 			}
 		case "prepare":

@@ -133,8 +133,10 @@ func TestPageShowsWhatIsAsked(t *testing.T) {
 			asked[r.Do] = true
 		}
 	}
-	for _, do := range []string{driver.DoDescribe, driver.DoPrepare, driver.DoVerify, driver.DoOperate, driver.DoUndo,
-		driver.DoStop} {
+	for _, do := range []string{
+		driver.DoDescribe, driver.DoPrepare, driver.DoVerify, driver.DoOperate, driver.DoUndo,
+		driver.DoStop,
+	} {
 		if !asked[do] {
 			t.Errorf("the page shows no %s", do)
 		}
@@ -148,8 +150,15 @@ func TestPageExplainsEveryField(t *testing.T) {
 		t.Errorf("no heading %q", want)
 	}
 	for _, of := range []any{
-		driver.Request{}, driver.Preparation{}, driver.Answer{}, driver.Description{}, driver.Operation{}, driver.Prepared{},
-		driver.Verified{}, driver.Cost{}, Spec{},
+		driver.Request{},
+		driver.Preparation{},
+		driver.Answer{},
+		driver.Description{},
+		driver.Operation{},
+		driver.Prepared{},
+		driver.Verified{},
+		driver.Cost{},
+		Spec{},
 	} {
 		for f := range reflect.TypeOf(of).Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

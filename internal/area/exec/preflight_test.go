@@ -38,39 +38,69 @@ func TestPreflight(t *testing.T) {
 		says   []string // empty: nothing is wrong
 		next   string
 	}{
-		{title: "good", spec: Spec{Program: good, Settings: told("size", "1"), Operations: []string{"load"}},
-			levels: []string{"check", "hmac"}},
-		{title: "an unknown operation", spec: Spec{Program: good, Operations: []string{"laod"}}, path: "target.operations",
-			says: []string{`shelly has no operation "laod"`, `did you mean "load"?`}, next: "load, empty"},
-		{title: "the harness alone", spec: Spec{Program: good, Operations: []string{"empty"}}, path: "target.operations",
-			says: []string{"it is of the harness"}},
-		{title: "an unknown factor", spec: Spec{Program: good}, levels: []string{"chek", "hmac"},
-			says: []string{`no factor "chek"`, `did you mean "check"?`}, next: "check, size"},
-		{title: "an unknown level", spec: Spec{Program: good}, levels: []string{"check", "hmca"},
-			says: []string{`no level "hmca"`, `did you mean "hmac"?`}, next: "none, hmac"},
-		{title: "an unknown setting", spec: Spec{Program: good, Settings: told("sise", "1")}, path: "target.settings.sise",
-			says: []string{`no factor "sise"`, `did you mean "size"?`}},
-		{title: "no program", spec: Spec{Program: []string{"no-such-program"}}, path: "target.program[0]",
-			says: []string{"in any folder of PATH"}, next: "install it"},
-		{title: "no folder", spec: Spec{Program: good, Dir: "nowhere"}, path: "target.dir",
-			says: []string{"there is no folder"}},
-		{title: "no variable", spec: Spec{Program: good, Env: []Variable{"NO_SUCH_VARIABLE"}}, path: "target.env[0]",
-			says: []string{"NO_SUCH_VARIABLE", "is not set"}, next: "set it"},
-		{title: "not executable", spec: Spec{Program: []string{"./plain.txt"}}, path: "target.program[0]",
-			says: []string{"is not executable"}, next: "chmod +x"},
-		{title: "of no format", spec: Spec{Program: []string{"./no-format"}}, path: "target.program",
-			says: []string{"exec format error"}, next: "a script needs a first line"},
-		{title: "it dies", spec: Spec{Program: []string{"sh", "-c", "echo the table is gone >&2; exit 3"}},
+		{
+			title: "good", spec: Spec{Program: good, Settings: told("size", "1"), Operations: []string{"load"}},
+			levels: []string{"check", "hmac"},
+		},
+		{
+			title: "an unknown operation", spec: Spec{Program: good, Operations: []string{"laod"}}, path: "target.operations",
+			says: []string{`shelly has no operation "laod"`, `did you mean "load"?`}, next: "load, empty",
+		},
+		{
+			title: "the harness alone", spec: Spec{Program: good, Operations: []string{"empty"}}, path: "target.operations",
+			says: []string{"it is of the harness"},
+		},
+		{
+			title: "an unknown factor", spec: Spec{Program: good}, levels: []string{"chek", "hmac"},
+			says: []string{`no factor "chek"`, `did you mean "check"?`}, next: "check, size",
+		},
+		{
+			title: "an unknown level", spec: Spec{Program: good}, levels: []string{"check", "hmca"},
+			says: []string{`no level "hmca"`, `did you mean "hmac"?`}, next: "none, hmac",
+		},
+		{
+			title: "an unknown setting", spec: Spec{Program: good, Settings: told("sise", "1")}, path: "target.settings.sise",
+			says: []string{`no factor "sise"`, `did you mean "size"?`},
+		},
+		{
+			title: "no program", spec: Spec{Program: []string{"no-such-program"}}, path: "target.program[0]",
+			says: []string{"in any folder of PATH"}, next: "install it",
+		},
+		{
+			title: "no folder", spec: Spec{Program: good, Dir: "nowhere"}, path: "target.dir",
+			says: []string{"there is no folder"},
+		},
+		{
+			title: "no variable", spec: Spec{Program: good, Env: []Variable{"NO_SUCH_VARIABLE"}}, path: "target.env[0]",
+			says: []string{"NO_SUCH_VARIABLE", "is not set"}, next: "set it",
+		},
+		{
+			title: "not executable", spec: Spec{Program: []string{"./plain.txt"}}, path: "target.program[0]",
+			says: []string{"is not executable"}, next: "chmod +x",
+		},
+		{
+			title: "of no format", spec: Spec{Program: []string{"./no-format"}}, path: "target.program",
+			says: []string{"exec format error"}, next: "a script needs a first line",
+		},
+		{
+			title: "it dies", spec: Spec{Program: []string{"sh", "-c", "echo the table is gone >&2; exit 3"}},
 			path: "target.program", says: []string{"exit status 3", "it wrote to stderr", "the table is gone"},
-			next: "run it manually"},
-		{title: "it dies in silence", spec: Spec{Program: []string{"false"}}, path: "target.program",
-			says: []string{"exit status 1", "it wrote nothing to stderr"}},
-		{title: "it prints", spec: Spec{Program: replying("debug: hello", described)}, path: "target.program",
-			says: []string{`it said "debug: hello"`, "print to stderr, stdout is for answers"}, next: "printf"},
+			next: "run it manually",
+		},
+		{
+			title: "it dies in silence", spec: Spec{Program: []string{"false"}}, path: "target.program",
+			says: []string{"exit status 1", "it wrote nothing to stderr"},
+		},
+		{
+			title: "it prints", spec: Spec{Program: replying("debug: hello", described)}, path: "target.program",
+			says: []string{`it said "debug: hello"`, "print to stderr, stdout is for answers"}, next: "printf",
+		},
 		{title: "another protocol", spec: Spec{Program: replying(strings.Replace(described, `"protocol":1`, `"protocol":2`,
 			1))}, path: "target.program", says: []string{"speaks protocol 2"}},
-		{title: "another id", spec: Spec{Program: replying(strings.Replace(described, `"id":1`, `"id":9`, 1))},
-			path: "target.program", says: []string{"answered request 9"}},
+		{
+			title: "another id", spec: Spec{Program: replying(strings.Replace(described, `"id":1`, `"id":9`, 1))},
+			path: "target.program", says: []string{"answered request 9"},
+		},
 		{title: "its own words", spec: Spec{Program: replying(`{"id":1,"error":"no licence","next":"buy one"}`,
 			`{"id":2,"ok":{}}`)}, path: "target.program", says: []string{"no licence", "buy one"}},
 	} {
@@ -160,8 +190,10 @@ func TestCreates(t *testing.T) {
 	for _, c := range []struct {
 		fresh,
 		says string
-	}{{"", "2 process(es) of x.py at a time, one for each treatment, anew in every block"},
-		{freshRun, "for the whole run"}} {
+	}{
+		{"", "2 process(es) of x.py at a time, one for each treatment, anew in every block"},
+		{freshRun, "for the whole run"},
+	} {
 		if got := strings.Join((Area{}).Creates(&Spec{Program: []string{"python3", "-u", "lib/x.py"}, Fresh: c.fresh}, two),
 			"\n"); !strings.Contains(got, c.says) {
 			t.Errorf("%s", got)

@@ -250,8 +250,10 @@ func TestExamples(t *testing.T) {
 func TestExampleRefuses(t *testing.T) {
 	bad := treatment("check", "none", "size", "0")
 	env := outside(t, bad)
-	target, err := Area{}.Open(t.Context(), &Spec{Program: []string{python(t), "examples/exec/hash.py"},
-		Dir: root(t)}, env)
+	target, err := Area{}.Open(t.Context(), &Spec{
+		Program: []string{python(t), "examples/exec/hash.py"},
+		Dir:     root(t),
+	}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,8 +340,10 @@ func TestNamedProcessesCount(t *testing.T) {
 		t.Errorf("a call takes %v of CPU with the worker named, %v without; the worker burns %v", with["cpu"],
 			without["cpu"], burns)
 	}
-	for tr, want := range map[string][]string{named.ID: {filepath.Base(self), "worker"},
-		unnamed.ID: {filepath.Base(self)}} {
+	for tr, want := range map[string][]string{
+		named.ID:   {filepath.Base(self), "worker"},
+		unnamed.ID: {filepath.Base(self)},
+	} {
 		var subjects []string
 		for _, p := range target.Probes(map[string]design.Treatment{named.ID: named, unnamed.ID: unnamed}[tr]) {
 			subjects = append(subjects, p.Subject())

@@ -50,66 +50,114 @@ func TestValidate(t *testing.T) {
 			Fresh:      freshRun, Patience: unit.Duration(time.Minute), PrepareWithin: unit.Duration(time.Hour), Rounds: 3,
 			Span: unit.Duration(time.Second),
 		}, levels: [][]string{{"check", "none"}, {"check", "sha256"}}},
-		{title: "any factor", spec: Spec{Program: program}, q: design.Scale,
-			levels: [][]string{{"n", "1"}, {"n", "2"}, {"n", "3"}}},
+		{
+			title: "any factor", spec: Spec{Program: program}, q: design.Scale,
+			levels: [][]string{{"n", "1"}, {"n", "2"}, {"n", "3"}},
+		},
 		{title: "capacity", spec: Spec{Program: program}, q: design.Capacity, says: "no queue can overflow"},
 		{title: "soak", spec: Spec{Program: program}, q: design.Soak, says: "nothing loads it steadily"},
 		{title: "no program", path: "program", says: "name the program"},
 		{title: "an empty program", spec: Spec{Program: []string{" "}}, path: "program", says: "name the program"},
-		{title: "a command line in one word", spec: Spec{Program: []string{"python3 my.py"}}, path: "program[0]",
-			says: "each argument is an item"},
+		{
+			title: "a command line in one word", spec: Spec{Program: []string{"python3 my.py"}}, path: "program[0]",
+			says: "each argument is an item",
+		},
 		{title: "a name with a space, and an argument", spec: Spec{Program: []string{"./my program", "x"}}},
 		{title: "a zero byte", spec: Spec{Program: []string{"a", "b\x00c"}}, path: "program[1]", says: "zero byte"},
 		{title: "a zero byte in dir", spec: Spec{Program: program, Dir: "\x00"}, path: "dir", says: "zero byte"},
 
-		{title: "a secret as an argument", spec: Spec{Program: []string{"./a", "--api-key", "hunter2"}}, path: "program[2]",
-			says: "after --api-key"},
-		{title: "a file with a secret as an argument",
-			spec: Spec{Program: []string{"./a", "--password-file", "x", "--password", "$PW"}}},
-		{title: "a variable with its value", spec: Spec{Program: program, Env: []Variable{"A", "TOKEN=hunter2"}},
-			path: "env[1]", says: "write the name alone"},
-		{title: "no variable's name", spec: Spec{Program: program, Env: []Variable{"hunter-2"}}, path: "env[0]",
-			says: "want the name of an environment variable"},
-		{title: "an empty variable", spec: Spec{Program: program, Env: []Variable{""}}, path: "env[0]",
-			says: "want the name of an environment variable"},
-		{title: "a variable twice", spec: Spec{Program: program, Env: []Variable{"A", "B", "A"}}, path: "env[2]",
-			says: "A is named twice"},
-		{title: "a usual variable", spec: Spec{Program: program, Env: []Variable{"HOME"}}, path: "env[0]",
-			says: "every program gets HOME"},
+		{
+			title: "a secret as an argument", spec: Spec{Program: []string{"./a", "--api-key", "hunter2"}}, path: "program[2]",
+			says: "after --api-key",
+		},
+		{
+			title: "a file with a secret as an argument",
+			spec:  Spec{Program: []string{"./a", "--password-file", "x", "--password", "$PW"}},
+		},
+		{
+			title: "a variable with its value", spec: Spec{Program: program, Env: []Variable{"A", "TOKEN=hunter2"}},
+			path: "env[1]", says: "write the name alone",
+		},
+		{
+			title: "no variable's name", spec: Spec{Program: program, Env: []Variable{"hunter-2"}}, path: "env[0]",
+			says: "want the name of an environment variable",
+		},
+		{
+			title: "an empty variable", spec: Spec{Program: program, Env: []Variable{""}}, path: "env[0]",
+			says: "want the name of an environment variable",
+		},
+		{
+			title: "a variable twice", spec: Spec{Program: program, Env: []Variable{"A", "B", "A"}}, path: "env[2]",
+			says: "A is named twice",
+		},
+		{
+			title: "a usual variable", spec: Spec{Program: program, Env: []Variable{"HOME"}}, path: "env[0]",
+			says: "every program gets HOME",
+		},
 
-		{title: "a setting's name", spec: Spec{Program: program, Settings: told("a b", "1")}, path: "settings",
-			says: "want a name of letters"},
-		{title: "a long setting's name", spec: Spec{Program: program, Settings: told(strings.Repeat("a", 65), "1")},
-			path: "settings", says: "want a name of letters"},
-		{title: "an empty setting", spec: Spec{Program: program, Settings: told("a", "")}, path: "settings.a",
-			says: "cannot be empty"},
-		{title: "a setting of two lines", spec: Spec{Program: program, Settings: told("a", "x\ny")}, path: "settings.a",
-			says: "one line"},
-		{title: "a long setting", spec: Spec{Program: program, Settings: told("a", strings.Repeat("ä", 257))},
-			path: "settings.a", says: "at most 256"},
+		{
+			title: "a setting's name", spec: Spec{Program: program, Settings: told("a b", "1")}, path: "settings",
+			says: "want a name of letters",
+		},
+		{
+			title: "a long setting's name", spec: Spec{Program: program, Settings: told(strings.Repeat("a", 65), "1")},
+			path: "settings", says: "want a name of letters",
+		},
+		{
+			title: "an empty setting", spec: Spec{Program: program, Settings: told("a", "")}, path: "settings.a",
+			says: "cannot be empty",
+		},
+		{
+			title: "a setting of two lines", spec: Spec{Program: program, Settings: told("a", "x\ny")}, path: "settings.a",
+			says: "one line",
+		},
+		{
+			title: "a long setting", spec: Spec{Program: program, Settings: told("a", strings.Repeat("ä", 257))},
+			path: "settings.a", says: "at most 256",
+		},
 		{title: "the longest setting", spec: Spec{Program: program, Settings: told("a", strings.Repeat("ä", 256))}},
-		{title: "a setting that is varied", spec: Spec{Program: program, Settings: told("n", "1", "m", "2")},
-			levels: [][]string{{"k", "1"}, {"k", "2", "n", "3"}}, path: "settings.n", says: "a factor already"},
+		{
+			title: "a setting that is varied", spec: Spec{Program: program, Settings: told("n", "1", "m", "2")},
+			levels: [][]string{{"k", "1"}, {"k", "2", "n", "3"}}, path: "settings.n", says: "a factor already",
+		},
 
-		{title: "an operation's name", spec: Spec{Program: program, Operations: []string{"a b"}}, path: "operations[0]",
-			says: "so that budgets can name them"},
-		{title: "a long operation's name", spec: Spec{Program: program, Operations: []string{strings.Repeat("a", 65)}},
-			path: "operations[0]", says: "so that budgets"},
-		{title: "an operation twice", spec: Spec{Program: program, Operations: []string{"a", "a"}}, path: "operations[1]",
-			says: "named twice"},
+		{
+			title: "an operation's name", spec: Spec{Program: program, Operations: []string{"a b"}}, path: "operations[0]",
+			says: "so that budgets can name them",
+		},
+		{
+			title: "a long operation's name", spec: Spec{Program: program, Operations: []string{strings.Repeat("a", 65)}},
+			path: "operations[0]", says: "so that budgets",
+		},
+		{
+			title: "an operation twice", spec: Spec{Program: program, Operations: []string{"a", "a"}}, path: "operations[1]",
+			says: "named twice",
+		},
 
-		{title: "a short span", spec: Spec{Program: program, Span: unit.Duration(time.Microsecond)}, path: "span",
-			says: "want 1ms to 10s"},
-		{title: "a long span", spec: Spec{Program: program, Span: unit.Duration(11 * time.Second)}, path: "span",
-			says: "want 1ms to 10s"},
-		{title: "little patience", spec: Spec{Program: program, Patience: unit.Duration(time.Millisecond)}, path: "patience",
-			says: "want 1s to 1h"},
-		{title: "much patience", spec: Spec{Program: program, Patience: unit.Duration(2 * time.Hour)}, path: "patience",
-			says: "want 1s to 1h"},
-		{title: "less patience than a batch", spec: Spec{Program: program, Patience: unit.Duration(10 * time.Second),
-			Span: unit.Duration(2 * time.Second)}, path: "patience", says: "allow at least 16s"},
-		{title: "a long preparation", spec: Spec{Program: program, PrepareWithin: unit.Duration(25 * time.Hour)},
-			path: "prepare_within", says: "want 1s to 24h"},
+		{
+			title: "a short span", spec: Spec{Program: program, Span: unit.Duration(time.Microsecond)}, path: "span",
+			says: "want 1ms to 10s",
+		},
+		{
+			title: "a long span", spec: Spec{Program: program, Span: unit.Duration(11 * time.Second)}, path: "span",
+			says: "want 1ms to 10s",
+		},
+		{
+			title: "little patience", spec: Spec{Program: program, Patience: unit.Duration(time.Millisecond)}, path: "patience",
+			says: "want 1s to 1h",
+		},
+		{
+			title: "much patience", spec: Spec{Program: program, Patience: unit.Duration(2 * time.Hour)}, path: "patience",
+			says: "want 1s to 1h",
+		},
+		{title: "less patience than a batch", spec: Spec{
+			Program: program, Patience: unit.Duration(10 * time.Second),
+			Span: unit.Duration(2 * time.Second),
+		}, path: "patience", says: "allow at least 16s"},
+		{
+			title: "a long preparation", spec: Spec{Program: program, PrepareWithin: unit.Duration(25 * time.Hour)},
+			path: "prepare_within", says: "want 1s to 24h",
+		},
 		{title: "few rounds", spec: Spec{Program: program, Rounds: 2}, path: "rounds", says: "want 3 to 1000"},
 	} {
 		var treatments []design.Treatment
@@ -201,9 +249,13 @@ func TestBatchesAreForetold(t *testing.T) {
 		want []area.Batches
 	}{
 		{Spec{}, []area.Batches{{Rounds: area.UsualRounds, Span: area.UsualSpan}}},
-		{Spec{Operations: []string{"a", "b"}},
-			[]area.Batches{{Operation: "a", Rounds: area.UsualRounds, Span: area.UsualSpan},
-				{Operation: "b", Rounds: area.UsualRounds, Span: area.UsualSpan}}},
+		{
+			Spec{Operations: []string{"a", "b"}},
+			[]area.Batches{
+				{Operation: "a", Rounds: area.UsualRounds, Span: area.UsualSpan},
+				{Operation: "b", Rounds: area.UsualRounds, Span: area.UsualSpan},
+			},
+		},
 		{Spec{Rounds: 5, Span: unit.Duration(time.Second)}, []area.Batches{{Rounds: 5, Span: time.Second}}},
 	} {
 		if d := cmp.Diff(c.want, c.spec.Batches()); d != "" {

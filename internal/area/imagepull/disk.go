@@ -35,8 +35,10 @@ func lookAt(dir string) (disk, error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return disk{}, fmt.Errorf("dir: what file system %s is on: %w", dir, err)
 	}
-	d := disk{kind: kinds[int64(s.Type)], free: int64(s.Bavail) * int64(s.Bsize),
-		inodes: int64(s.Ffree)} //nolint:gosec,unconvert // the types differ between architectures
+	//nolint:gosec,unconvert // the types differ between architectures
+	d := disk{
+		kind: kinds[int64(s.Type)], free: int64(s.Bavail) * int64(s.Bsize), inodes: int64(s.Ffree),
+	}
 	if d.kind == "" {
 		d.kind = fmt.Sprintf("of type %#x", s.Type)
 	}
@@ -118,9 +120,11 @@ func (d disk) judge(dir string, n need, arms int) (out []area.Finding) {
 			"%s are %d", dir, d.inodes, plural(arms, "treatment"), n.files), next))
 	}
 	if d.kind == "nfs" || d.kind == "fuse" || d.kind == "9p" {
-		out = append(out, area.Finding{Path: "dir", Severity: area.Warning,
+		out = append(out, area.Finding{
+			Path: "dir", Severity: area.Warning,
 			Message: fmt.Sprintf("dir: %s is on %s: what is measured of files is that, not a node's disk", dir, d.kind),
-			Hint:    "name a folder on a local file system with dir"})
+			Hint:    "name a folder on a local file system with dir",
+		})
 	}
 	return out
 }

@@ -23,13 +23,19 @@ func TestDiskJudges(t *testing.T) {
 	}{
 		{title: "room", disk: roomy, need: few},
 		{title: "exactly", disk: disk{free: few.bytes, inodes: 100 + spareFiles}, need: few},
-		{title: "full", disk: disk{free: few.bytes - 1, inodes: 1 << 30}, need: few, severity: area.Error,
-			says: []string{"400 KiB free", "take about 400 KiB"}},
-		{title: "no inodes", disk: disk{free: 1 << 40, inodes: 99 + spareFiles}, need: few, severity: area.Error,
-			says: []string{"163 more files", "are 100"}},
+		{
+			title: "full", disk: disk{free: few.bytes - 1, inodes: 1 << 30}, need: few, severity: area.Error,
+			says: []string{"400 KiB free", "take about 400 KiB"},
+		},
+		{
+			title: "no inodes", disk: disk{free: 1 << 40, inodes: 99 + spareFiles}, need: few, severity: area.Error,
+			says: []string{"163 more files", "are 100"},
+		},
 		{title: "inodes without end", disk: disk{free: 1 << 40, inodes: -1}, need: few},
-		{title: "over the network", disk: disk{kind: "nfs", free: 1 << 40, inodes: -1}, need: few, severity: area.Warning,
-			says: []string{"not a node's disk"}},
+		{
+			title: "over the network", disk: disk{kind: "nfs", free: 1 << 40, inodes: -1}, need: few, severity: area.Warning,
+			says: []string{"not a node's disk"},
+		},
 	} {
 		found := c.disk.judge("/d", c.need, 1)
 		if len(c.says) == 0 {
@@ -57,8 +63,10 @@ func TestNeed(t *testing.T) {
 	if one.files != 1000 || one.bytes != 1000*leastBlock {
 		t.Errorf("1000 records need %+v", one)
 	}
-	all := s.need([]design.Treatment{treatment("accessor", "disabled"), treatment("accessor", "directfs"),
-		treatment("records", "10", "secrets", "100")})
+	all := s.need([]design.Treatment{
+		treatment("accessor", "disabled"), treatment("accessor", "directfs"),
+		treatment("records", "10", "secrets", "100"),
+	})
 	if all.files != 1010 || all.bytes <= one.bytes+10*100*secretBytes-1 || all.bytes%leastBlock != 0 {
 		t.Errorf("three treatments need %+v", all)
 	}
@@ -71,8 +79,10 @@ func TestFolders(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	bad := map[string]string{filepath.Join(dir, "none"): "no such file", file: "is no folder",
-		unwritable(t): "no record can be written there"}
+	bad := map[string]string{
+		filepath.Join(dir, "none"): "no such file", file: "is no folder",
+		unwritable(t): "no record can be written there",
+	}
 	for path, says := range bad {
 		found := (&Spec{Dir: path}).judgeFolder(nil)
 		if len(found) != 1 || found[0].Severity != area.Error || !strings.Contains(found[0].Message, says) ||

@@ -186,8 +186,10 @@ func TestParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	arms := []design.Treatment{treatment("accessor", "disabled"), treatment("accessor", "directfs"),
-		treatment("accessor", "cached")}
+	arms := []design.Treatment{
+		treatment("accessor", "disabled"), treatment("accessor", "directfs"),
+		treatment("accessor", "cached"),
+	}
 	env := testEnv(t, arms...)
 	env.Dir = filepath.Dir(dir) // the test that kills this one removes it
 	tg, err := Area{}.Open(t.Context(), &Spec{Dir: dir}, env)

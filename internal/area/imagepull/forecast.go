@@ -22,7 +22,8 @@ const (
 // to write its records and in each block to find them. It includes operations that read all records, which take longer
 // than a span.
 func (s *Spec) starts(treatments []design.Treatment, took time.Duration, source string) (once, block time.Duration,
-	counts string) {
+	counts string,
+) {
 	batches := 0
 	for _, b := range s.Batches() {
 		if slices.Contains([]string{opRestart, opPrune, opCheckCold}, b.Operation) {

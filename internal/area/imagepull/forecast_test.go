@@ -23,10 +23,17 @@ func TestForecast(t *testing.T) {
 		says        string
 	}{
 		"no records": {Spec{}, []design.Treatment{arm("disabled", "1000")}, took, took, "each of 1 process(es) takes 100ms"},
-		"records": {Spec{}, []design.Treatment{arm("disabled", "1000"), arm("cached", "1000")}, 2*took + 1000*writing,
-			2*took + 1000*finding, "each of 2 process(es)"},
-		"all of them": {Spec{Operations: []string{"check", "restart"}, Rounds: 3}, []design.Treatment{arm("cached", "1000")},
-			took + 1000*writing, took + 1000*finding + 4*1000*reading, "reading all"},
+		"records": {
+			Spec{},
+			[]design.Treatment{arm("disabled", "1000"), arm("cached", "1000")},
+			2*took + 1000*writing,
+			2*took + 1000*finding, "each of 2 process(es)",
+		},
+		"all of them": {
+			Spec{Operations: []string{"check", "restart"}, Rounds: 3},
+			[]design.Treatment{arm("cached", "1000")},
+			took + 1000*writing, took + 1000*finding + 4*1000*reading, "reading all",
+		},
 		"many secrets": {
 			Spec{Secrets: new(12)}, []design.Treatment{arm("cached", "704")}, took + (recordBytes+12*secretBytes)*writing, took +
 				(recordBytes+12*secretBytes)*finding, "assumed",

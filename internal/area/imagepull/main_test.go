@@ -83,8 +83,10 @@ func haveBinary(t testing.TB) {
 	if testing.Short() {
 		t.Skip("SKIPPED: pull managers are started, which -short leaves out")
 	}
-	if _, ok := plane.Cached(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler),
-		Getenv: os.LookupEnv}); !ok {
+	if _, ok := plane.Cached(t.Context(), plane.V136, plane.Host{
+		Log:    slog.New(slog.DiscardHandler),
+		Getenv: os.LookupEnv,
+	}); !ok {
 		t.Skipf("SKIPPED: there is no tare-plane of Kubernetes %s yet: tare plane up builds one", plane.V136)
 	}
 }

@@ -27,13 +27,17 @@ type operation struct {
 // offered returns all operations, in the order of the documentation.
 func offered() []operation {
 	return []operation{
-		{name: opCheck, acts: []string{factorHits, factorPattern},
-			help: "a pod starts: may it use an image that is there already (MustAttemptImagePull)?"},
+		{
+			name: opCheck, acts: []string{factorHits, factorPattern},
+			help: "a pod starts: may it use an image that is there already (MustAttemptImagePull)?",
+		},
 		{name: opCheckCold, help: "the same just after a restart of the kubelet: every check asks for another image"},
 		{name: opPull, apart: true, help: "an image is pulled: the intent is written before, the record after " +
 			"(RecordPullIntent, RecordImagePulled)"},
-		{name: opNewNamespace, apart: true, acts: []string{factorPattern},
-			help: "a pod of another namespace brings a credential that is known already: the check writes its record anew"},
+		{
+			name: opNewNamespace, apart: true, acts: []string{factorPattern},
+			help: "a pod of another namespace brings a credential that is known already: the check writes its record anew",
+		},
 		{name: opRestart, help: "the kubelet starts: all records are listed"},
 		{name: opPrune, help: "the garbage collection of images: all records are listed, and none may go " +
 			"(PruneUnknownRecords)"},

@@ -30,8 +30,10 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		case err != nil:
 			return append(out, missing(fmt.Errorf("find the pull manager: %w", err)))
 		case !there:
-			return append(out, area.Finding{Path: "binary", Severity: area.Info,
-				Message: "tare-plane is not there yet: a run builds it, once, which takes minutes"})
+			return append(out, area.Finding{
+				Path: "binary", Severity: area.Info,
+				Message: "tare-plane is not there yet: a run builds it, once, which takes minutes",
+			})
 		}
 		return append(out, spec.judgeProgram(ctx, b, env)...)
 	}
@@ -48,8 +50,10 @@ func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) [
 	if err != nil {
 		return []area.Finding{fault("binary", err.Error(), "name another tare-plane, or none to have tare build it")}
 	}
-	out := []area.Finding{{Path: "binary", Severity: area.Info,
-		Message: fmt.Sprintf("pull manager: Kubernetes %s, from %s", b.Kubernetes, b.Path)}}
+	out := []area.Finding{{
+		Path: "binary", Severity: area.Info,
+		Message: fmt.Sprintf("pull manager: Kubernetes %s, from %s", b.Kubernetes, b.Path),
+	}}
 	return append(out, d.Check(s.operations(), env.Treatments, nil)...)
 }
 

@@ -45,86 +45,150 @@ func TestValidate(t *testing.T) {
 			Exponent: new(1.5),
 			Turnover: new(Share(20)), Concurrency: new(4), Stripes: new(31), Secrets: new(5),
 		}},
-		{title: "the words of the issue", levels: [][]string{{"accessor", "Disabled"}, {"accessor", "DirectFS"},
-			{"accessor", "Cached"}, {"accessor", "CachedLRU(50)"}}},
+		{title: "the words of the issue", levels: [][]string{
+			{"accessor", "Disabled"},
+			{"accessor", "DirectFS"},
+			{"accessor", "Cached"},
+			{"accessor", "CachedLRU(50)"},
+		}},
 
-		{title: "an operation's slip", spec: Spec{Operations: []string{"check", "chekc-cold"}}, path: "operations[1]",
-			severity: area.Error, says: `did you mean "check-cold"?`},
-		{title: "no slip", spec: Spec{Operations: []string{"banana"}}, path: "operations[0]", severity: area.Error,
-			says: `there is no operation "banana"; there are check, check-cold,`},
-		{title: "twice", spec: Spec{Operations: []string{"check", "check"}}, path: "operations[1]", severity: area.Error,
-			says: "given twice"},
-		{title: "short", spec: Spec{Span: unit.Duration(time.Microsecond)}, path: "span", severity: area.Error,
-			says: "1ms to 10s"},
+		{
+			title: "an operation's slip", spec: Spec{Operations: []string{"check", "chekc-cold"}}, path: "operations[1]",
+			severity: area.Error, says: `did you mean "check-cold"?`,
+		},
+		{
+			title: "no slip", spec: Spec{Operations: []string{"banana"}}, path: "operations[0]", severity: area.Error,
+			says: `there is no operation "banana"; there are check, check-cold,`,
+		},
+		{
+			title: "twice", spec: Spec{Operations: []string{"check", "check"}}, path: "operations[1]", severity: area.Error,
+			says: "given twice",
+		},
+		{
+			title: "short", spec: Spec{Span: unit.Duration(time.Microsecond)}, path: "span", severity: area.Error,
+			says: "1ms to 10s",
+		},
 		{title: "few rounds", spec: Spec{Rounds: 2}, path: "rounds", severity: area.Error, says: "3 to 1000"},
 
-		{title: "a factor's slip", levels: [][]string{{"record", "10"}}, severity: area.Error,
-			says: `did you mean "records"?`},
-		{title: "an accessor's slip", levels: [][]string{{"accessor", "cashed"}}, severity: area.Error,
-			says: `did you mean "cached"?`},
-		{title: "an accessor's slip in the section", spec: Spec{Accessor: "diectfs"}, path: "accessor", severity: area.Error,
-			says: `did you mean "directfs"?`},
-		{title: "a size of cached", levels: [][]string{{"accessor", "cached:10"}}, severity: area.Error,
-			says: "only lru has a size"},
+		{
+			title: "a factor's slip", levels: [][]string{{"record", "10"}}, severity: area.Error,
+			says: `did you mean "records"?`,
+		},
+		{
+			title: "an accessor's slip", levels: [][]string{{"accessor", "cashed"}}, severity: area.Error,
+			says: `did you mean "cached"?`,
+		},
+		{
+			title: "an accessor's slip in the section", spec: Spec{Accessor: "diectfs"}, path: "accessor", severity: area.Error,
+			says: `did you mean "directfs"?`,
+		},
+		{
+			title: "a size of cached", levels: [][]string{{"accessor", "cached:10"}}, severity: area.Error,
+			says: "only lru has a size",
+		},
 		{title: "no size", levels: [][]string{{"accessor", "lru:0"}}, severity: area.Error, says: "from 1 to 100000"},
-		{title: "a size twice", levels: [][]string{{"accessor", "lru:50", "size", "60"}}, severity: area.Error,
-			says: "says it already"},
-		{title: "a size twice in the section", spec: Spec{Accessor: "lru:50", Size: new(60)}, path: "size",
-			severity: area.Error, says: "says it already"},
+		{
+			title: "a size twice", levels: [][]string{{"accessor", "lru:50", "size", "60"}}, severity: area.Error,
+			says: "says it already",
+		},
+		{
+			title: "a size twice in the section", spec: Spec{Accessor: "lru:50", Size: new(60)}, path: "size",
+			severity: area.Error, says: "says it already",
+		},
 		{title: "a size that varies", spec: Spec{Accessor: "lru"}, levels: [][]string{{"size", "10"}, {"size", "50"}}},
-		{title: "a size of nothing", levels: [][]string{{"accessor", "directfs", "size", "60"}}, severity: area.Error,
-			says: "belongs to accessor lru"},
-		{title: "a size that nobody has", spec: Spec{Size: new(60)}, path: "size", severity: area.Error,
-			says: "no treatment uses it"},
-		{title: "a size that one has", spec: Spec{Size: new(60)},
-			levels: [][]string{{"accessor", "cached"}, {"accessor", "lru"}}},
-		{title: "an exponent of uniform", levels: [][]string{{"exponent", "1.2"}}, severity: area.Error,
-			says: "belongs to the patterns zipf and churn"},
+		{
+			title: "a size of nothing", levels: [][]string{{"accessor", "directfs", "size", "60"}}, severity: area.Error,
+			says: "belongs to accessor lru",
+		},
+		{
+			title: "a size that nobody has", spec: Spec{Size: new(60)}, path: "size", severity: area.Error,
+			says: "no treatment uses it",
+		},
+		{
+			title: "a size that one has", spec: Spec{Size: new(60)},
+			levels: [][]string{{"accessor", "cached"}, {"accessor", "lru"}},
+		},
+		{
+			title: "an exponent of uniform", levels: [][]string{{"exponent", "1.2"}}, severity: area.Error,
+			says: "belongs to the patterns zipf and churn",
+		},
 		{title: "an exponent", levels: [][]string{{"pattern", "zipf", "exponent", "1.2"}}},
-		{title: "an exponent of 1", levels: [][]string{{"pattern", "zipf", "exponent", "1"}}, severity: area.Error,
-			says: "above 1"},
-		{title: "an exponent that is none", levels: [][]string{{"pattern", "zipf", "exponent", "NaN"}}, severity: area.Error,
-			says: "above 1"},
-		{title: "a window of scan", levels: [][]string{{"pattern", "scan", "window", "5"}}, severity: area.Error,
-			says: "belongs to pattern working-set"},
-		{title: "turnover of zipf", levels: [][]string{{"pattern", "zipf", "turnover", "5%"}}, severity: area.Error,
-			says: "belongs to pattern churn"},
-		{title: "a pattern's slip", levels: [][]string{{"pattern", "unifrom"}}, severity: area.Error,
-			says: `did you mean "uniform"?`},
+		{
+			title: "an exponent of 1", levels: [][]string{{"pattern", "zipf", "exponent", "1"}}, severity: area.Error,
+			says: "above 1",
+		},
+		{
+			title: "an exponent that is none", levels: [][]string{{"pattern", "zipf", "exponent", "NaN"}}, severity: area.Error,
+			says: "above 1",
+		},
+		{
+			title: "a window of scan", levels: [][]string{{"pattern", "scan", "window", "5"}}, severity: area.Error,
+			says: "belongs to pattern working-set",
+		},
+		{
+			title: "turnover of zipf", levels: [][]string{{"pattern", "zipf", "turnover", "5%"}}, severity: area.Error,
+			says: "belongs to pattern churn",
+		},
+		{
+			title: "a pattern's slip", levels: [][]string{{"pattern", "unifrom"}}, severity: area.Error,
+			says: `did you mean "uniform"?`,
+		},
 		{title: "no records", levels: [][]string{{"records", "0"}}, severity: area.Error, says: "from 1 to 100000"},
-		{title: "no records in the section", spec: Spec{Records: new(0)}, path: "records", severity: area.Error,
-			says: "from 1 to 100000"},
-		{title: "too many records", levels: [][]string{{"records", "100001"}}, severity: area.Error,
-			says: "from 1 to 100000"},
+		{
+			title: "no records in the section", spec: Spec{Records: new(0)}, path: "records", severity: area.Error,
+			says: "from 1 to 100000",
+		},
+		{
+			title: "too many records", levels: [][]string{{"records", "100001"}}, severity: area.Error,
+			says: "from 1 to 100000",
+		},
 		{title: "no hits", levels: [][]string{{"hits", "0"}, {"hits", "10%"}, {"hits", "100"}}},
 		{title: "more than all", levels: [][]string{{"hits", "101"}}, severity: area.Error, says: "from 0% to 100%"},
 		{title: "half a percent", levels: [][]string{{"hits", "0.5"}}},
 		{title: "no number", levels: [][]string{{"hits", "1e1"}}, severity: area.Error, says: "from 0% to 100%"},
-		{title: "too many secrets together", levels: [][]string{{"records", "1000", "secrets", "1001"}}, severity: area.Error,
-			says: "are 1001000 secrets"},
+		{
+			title: "too many secrets together", levels: [][]string{{"records", "1000", "secrets", "1001"}}, severity: area.Error,
+			says: "are 1001000 secrets",
+		},
 		{title: "stripes", levels: [][]string{{"stripes", "32"}}, severity: area.Error, says: "kubernetes/kubernetes#138935"},
-		{title: "stripes in the section", spec: Spec{Stripes: new(64)}, path: "stripes", severity: area.Error,
-			says: "panics (kubernetes/kubernetes#138935)"},
+		{
+			title: "stripes in the section", spec: Spec{Stripes: new(64)}, path: "stripes", severity: area.Error,
+			says: "panics (kubernetes/kubernetes#138935)",
+		},
 		{title: "no stripes", levels: [][]string{{"stripes", "0"}}, severity: area.Error, says: "from 1 to 31"},
 		{title: "nobody", levels: [][]string{{"concurrency", "0"}}, severity: area.Error, says: "from 1 to 256"},
 		{title: "no secrets", levels: [][]string{{"secrets", "0"}}, severity: area.Error, says: "from 1 to 5000"},
 
-		{title: "the same in other words", levels: [][]string{{"accessor", "lru"}, {"accessor", "lru:100"}},
-			severity: area.Error, says: "in other words"},
-		{title: "a default that all override", spec: Spec{Records: new(5)},
-			levels: [][]string{{"records", "10"}, {"records", "20"}}},
-		{title: "a default beside a level", spec: Spec{Records: new(5)},
-			levels: [][]string{{"accessor", "cached"}, {"records", "20"}}},
+		{
+			title: "the same in other words", levels: [][]string{{"accessor", "lru"}, {"accessor", "lru:100"}},
+			severity: area.Error, says: "in other words",
+		},
+		{
+			title: "a default that all override", spec: Spec{Records: new(5)},
+			levels: [][]string{{"records", "10"}, {"records", "20"}},
+		},
+		{
+			title: "a default beside a level", spec: Spec{Records: new(5)},
+			levels: [][]string{{"accessor", "cached"}, {"records", "20"}},
+		},
 
-		{title: "a cache above the clamp", levels: [][]string{{"accessor", "lru:3000", "records", "5000"}},
-			severity: area.Warning, says: "2000 records at most"},
-		{title: "a window for all", spec: Spec{Pattern: "working-set"}, levels: [][]string{{"records", "50"}},
-			severity: area.Warning, says: "all images are in the working set"},
+		{
+			title: "a cache above the clamp", levels: [][]string{{"accessor", "lru:3000", "records", "5000"}},
+			severity: area.Warning, says: "2000 records at most",
+		},
+		{
+			title: "a window for all", spec: Spec{Pattern: "working-set"}, levels: [][]string{{"records", "50"}},
+			severity: area.Warning, says: "all images are in the working set",
+		},
 		{title: "a window", spec: Spec{Pattern: "working-set"}, levels: [][]string{{"records", "51"}}},
-		{title: "hits of nothing", spec: Spec{Operations: []string{"pull"}},
-			levels: [][]string{{"hits", "10"}, {"hits", "20"}}, severity: area.Warning, says: "hits acts on check only"},
-		{title: "a pattern of nothing", spec: Spec{Operations: []string{"pull"}, Pattern: "scan"}, severity: area.Warning,
-			says: "pattern acts on check and new-namespace only"},
+		{
+			title: "hits of nothing", spec: Spec{Operations: []string{"pull"}},
+			levels: [][]string{{"hits", "10"}, {"hits", "20"}}, severity: area.Warning, says: "hits acts on check only",
+		},
+		{
+			title: "a pattern of nothing", spec: Spec{Operations: []string{"pull"}, Pattern: "scan"}, severity: area.Warning,
+			says: "pattern acts on check and new-namespace only",
+		},
 	} {
 		var treatments []design.Treatment
 		for _, l := range c.levels {
@@ -159,8 +223,10 @@ func TestAdvise(t *testing.T) {
 		{title: "below the clamp", levels: [][]string{{"records", "1999"}}},
 		{title: "no cache", levels: [][]string{{"records", "5000", "accessor", "directfs"}}},
 		{title: "a cache for all", levels: [][]string{{"accessor", "lru:300", "records", "100"}}, says: "room for all"},
-		{title: "pulls without a manager", spec: Spec{Operations: []string{"check", "pull"}},
-			levels: [][]string{{"accessor", "disabled"}, {"accessor", "cached"}}, says: "pull measures nothing"},
+		{
+			title: "pulls without a manager", spec: Spec{Operations: []string{"check", "pull"}},
+			levels: [][]string{{"accessor", "disabled"}, {"accessor", "cached"}}, says: "pull measures nothing",
+		},
 		{title: "one lock", levels: [][]string{{"concurrency", "4"}, {"concurrency", "8"}}, says: "one after another"},
 		{title: "locks", levels: [][]string{{"concurrency", "4", "stripes", "4"}}},
 	} {
@@ -195,23 +261,39 @@ func TestLevels(t *testing.T) {
 		differ map[string]string
 	}{
 		{title: "defaults"},
-		{title: "the section", spec: Spec{Accessor: "DirectFS", Hits: new(Share(0)), Secrets: new(7)},
-			differ: map[string]string{"accessor": "directfs", "hits": "0", "secrets": "7"}},
-		{title: "above the section", spec: Spec{Records: new(5), Hits: new(Share(10))}, levels: []string{"records", "7"},
-			differ: map[string]string{"records": "7", "hits": "10"}},
+		{
+			title: "the section", spec: Spec{Accessor: "DirectFS", Hits: new(Share(0)), Secrets: new(7)},
+			differ: map[string]string{"accessor": "directfs", "hits": "0", "secrets": "7"},
+		},
+		{
+			title: "above the section", spec: Spec{Records: new(5), Hits: new(Share(10))}, levels: []string{"records", "7"},
+			differ: map[string]string{"records": "7", "hits": "10"},
+		},
 		{title: "lru", levels: []string{"accessor", "lru"}, differ: map[string]string{"accessor": "lru", "size": "100"}},
-		{title: "a size below the accessor", spec: Spec{Size: new(60)}, levels: []string{"accessor", "lru"},
-			differ: map[string]string{"accessor": "lru", "size": "60"}},
-		{title: "a size in the accessor", spec: Spec{Size: new(60)}, levels: []string{"accessor", "CachedLRU(30)"},
-			differ: map[string]string{"accessor": "lru", "size": "30"}},
-		{title: "a size above the accessor", spec: Spec{Accessor: "lru:30"}, levels: []string{"size", "40"},
-			differ: map[string]string{"accessor": "lru", "size": "40"}},
-		{title: "zipf", levels: []string{"pattern", "Zipf", "exponent", "1.25"},
-			differ: map[string]string{"pattern": "zipf", "exponent": "1.25"}},
-		{title: "working set", levels: []string{"pattern", "working-set"}, differ: map[string]string{"pattern": "working-set",
-			"window": "50"}},
-		{title: "churn", levels: []string{"pattern", "churn", "turnover", "25%"},
-			differ: map[string]string{"pattern": "churn", "exponent": "1.1", "turnover": "25"}},
+		{
+			title: "a size below the accessor", spec: Spec{Size: new(60)}, levels: []string{"accessor", "lru"},
+			differ: map[string]string{"accessor": "lru", "size": "60"},
+		},
+		{
+			title: "a size in the accessor", spec: Spec{Size: new(60)}, levels: []string{"accessor", "CachedLRU(30)"},
+			differ: map[string]string{"accessor": "lru", "size": "30"},
+		},
+		{
+			title: "a size above the accessor", spec: Spec{Accessor: "lru:30"}, levels: []string{"size", "40"},
+			differ: map[string]string{"accessor": "lru", "size": "40"},
+		},
+		{
+			title: "zipf", levels: []string{"pattern", "Zipf", "exponent", "1.25"},
+			differ: map[string]string{"pattern": "zipf", "exponent": "1.25"},
+		},
+		{title: "working set", levels: []string{"pattern", "working-set"}, differ: map[string]string{
+			"pattern": "working-set",
+			"window":  "50",
+		}},
+		{
+			title: "churn", levels: []string{"pattern", "churn", "turnover", "25%"},
+			differ: map[string]string{"pattern": "churn", "exponent": "1.1", "turnover": "25"},
+		},
 		{title: "hits as they are published", levels: []string{"hits", "75"}, differ: map[string]string{"hits": "75"}},
 		{title: "odd hits", levels: []string{"hits", "99.5%"}, differ: map[string]string{"hits": "99.5"}},
 		{title: "hits with a sign", levels: []string{"hits", "75 %"}, differ: map[string]string{"hits": "75"}},
@@ -318,8 +400,10 @@ func TestOperations(t *testing.T) {
 
 // TestWordsAreListed: editors show what the descriptions list.
 func TestWordsAreListed(t *testing.T) {
-	for field, words := range map[string][]string{"Operations": names()[:6], "Accessor": accessors(),
-		"Pattern": patterns()} {
+	for field, words := range map[string][]string{
+		"Operations": names()[:6], "Accessor": accessors(),
+		"Pattern": patterns(),
+	} {
 		f, ok := reflect.TypeFor[Spec]().FieldByName(field)
 		if !ok {
 			t.Fatalf("there is no field %s", field)

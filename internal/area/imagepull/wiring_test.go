@@ -85,8 +85,10 @@ func answer(r driver.Request) (any, error) {
 	case driver.DoVerify:
 		return driver.Verified{Checks: []string{"it stands in"}}, nil
 	case driver.DoOperate:
-		return driver.Cost{Calls: *r.Calls, Total: map[string]float64{"wall": float64(*r.Calls) * 4e-9,
-			"cpu": float64(*r.Calls) * 2e-9}}, nil
+		return driver.Cost{Calls: *r.Calls, Total: map[string]float64{
+			"wall": float64(*r.Calls) * 4e-9,
+			"cpu":  float64(*r.Calls) * 2e-9,
+		}}, nil
 	}
 	return struct{}{}, nil
 }
@@ -180,8 +182,10 @@ func said(t testing.TB, dir string, n int) told {
 func judgeNotes(t testing.TB, notes []string, dir string) {
 	t.Helper()
 	all := strings.Join(notes, "\n")
-	for _, want := range []string{"Kubernetes v1.36.99, compiled by go1.26.8", "below " + dir + ", on ", "invented",
-		"NoopImagePullManager", "on CPU "} {
+	for _, want := range []string{
+		"Kubernetes v1.36.99, compiled by go1.26.8", "below " + dir + ", on ", "invented",
+		"NoopImagePullManager", "on CPU ",
+	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("notes lack %q:\n%s", want, all)
 		}

@@ -128,24 +128,41 @@ func TestProofsSeeEachFlaw(t *testing.T) {
 		wrong  string // empty: the proof holds
 	}{
 		{"four rules", seccomp4, fiction{filtered, denied(four)}, ""},
-		{"a rule is missing", seccomp4, fiction{filtered, denied(without(four, "mount", unix.EFAULT))},
-			"mount must be refused with EPERM, and gave EFAULT"},
+		{
+			"a rule is missing", seccomp4,
+			fiction{filtered, denied(without(four, "mount", unix.EFAULT))},
+			"mount must be refused with EPERM, and gave EFAULT",
+		},
 		{"the filter's own call", seccomp4, fiction{filtered, denied(without(four, canary(), unix.ENOSYS))}, canary() +
 			" must be refused"},
-		{"too much is refused", seccomp4, fiction{filtered, denied(without(four, "getppid", unix.EPERM))},
-			"getppid must be allowed, and gave EPERM"},
+		{
+			"too much is refused", seccomp4,
+			fiction{filtered, denied(without(four, "getppid", unix.EPERM))},
+			"getppid must be allowed, and gave EPERM",
+		},
 		{"no filter", seccomp4, fiction{open, denied(four)}, "seccomp mode 0"},
-		{"two filters", seccomp4, fiction{workload.Status{Seccomp: 2, Filters: 2, NoNewPrivs: true}, denied(four)},
-			"with 2 filter(s)"},
-		{"Docker's", docker, fiction{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.ENOSYS})},
-			""},
-		{"Docker's with clone3", docker,
+		{
+			"two filters", seccomp4,
+			fiction{workload.Status{Seccomp: 2, Filters: 2, NoNewPrivs: true}, denied(four)},
+			"with 2 filter(s)",
+		},
+		{
+			"Docker's", docker,
+			fiction{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.ENOSYS})},
+			"",
+		},
+		{
+			"Docker's with clone3", docker,
 			fiction{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.EINVAL})},
-			"clone3 must be refused with ENOSYS"},
+			"clone3 must be refused with ENOSYS",
+		},
 		{"Landlock", lock, fiction{open, denied(fifo)}, ""},
 		{"no Landlock", lock, fiction{open, denied(nil)}, "fifo /x/proof.fifo must be refused with EACCES, and gave success"},
-		{"Landlock refuses files", lock, fiction{open, denied(without(fifo, tryCreate, unix.EACCES))},
-			"create /x/proof.file must be allowed"},
+		{
+			"Landlock refuses files", lock,
+			fiction{open, denied(without(fifo, tryCreate, unix.EACCES))},
+			"create /x/proof.file must be allowed",
+		},
 		{"Landlock and seccomp", lock, fiction{filtered, denied(fifo)}, "want mode 0"},
 		{"nothing", bareWorker, fiction{open, denied(nil)}, ""},
 		{"a container's profile", bareWorker, fiction{filtered, denied(nil)}, "want mode 0"},

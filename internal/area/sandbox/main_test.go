@@ -37,7 +37,8 @@ func serveChild(name string) {
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, config json.RawMessage,
-		ready func(any) error) error {
+		ready func(any) error,
+	) error {
 		return Area{}.Serve(ctx, name, config, ready)
 	})
 	stop()

@@ -28,69 +28,121 @@ func TestValidate(t *testing.T) {
 		says   string // empty: nothing is wrong
 	}{
 		{title: "plain", spec: open},
-		{title: "all kinds", spec: Spec{Workloads: kinds(), Commands: pair, Real: []string{"redis", "nginx", "sysbench"},
-			Rounds: 5, Span: unit.Duration(time.Second)}},
-		{title: "scale", spec: open, q: design.Scale, levels: [][]string{{"enforcer", "landlock", "rules", "0"},
-			{"enforcer", "landlock", "rules", "2000"}}},
+		{title: "all kinds", spec: Spec{
+			Workloads: kinds(), Commands: pair, Real: []string{"redis", "nginx", "sysbench"},
+			Rounds: 5, Span: unit.Duration(time.Second),
+		}},
+		{title: "scale", spec: open, q: design.Scale, levels: [][]string{
+			{"enforcer", "landlock", "rules", "0"},
+			{"enforcer", "landlock", "rules", "2000"},
+		}},
 		{title: "capacity", spec: open, q: design.Capacity, says: "no queue that overflows"},
 		{title: "soak", spec: open, q: design.Soak, says: "nothing that could drift"},
 		{title: "nothing", path: "workloads", says: "name something to time"},
-		{title: "a slip", spec: Spec{Workloads: []string{"open", "excc"}}, path: "workloads[1]",
-			says: `did you mean "exec"?`},
-		{title: "no slip", spec: Spec{Workloads: []string{"banana"}}, path: "workloads[0]",
-			says: `there is no workload "banana"; there are exec,`},
+		{
+			title: "a slip", spec: Spec{Workloads: []string{"open", "excc"}}, path: "workloads[1]",
+			says: `did you mean "exec"?`,
+		},
+		{
+			title: "no slip", spec: Spec{Workloads: []string{"banana"}}, path: "workloads[0]",
+			says: `there is no workload "banana"; there are exec,`,
+		},
 		{title: "twice", spec: Spec{Workloads: []string{"open", "open"}}, path: "workloads[1]", says: "already"},
-		{title: "a command like a workload",
-			spec: Spec{Workloads: []string{"open"}, Commands: []Command{{Name: "open", Run: []string{"true"}}}},
-			path: "commands[0].name", says: "already"},
-		{title: "a command called command", spec: Spec{Commands: []Command{{Name: "command", Run: []string{"true"}}}},
-			path: "commands[0].name", says: "already"},
-		{title: "a name with a dot", spec: Spec{Commands: []Command{{Name: "a.b", Run: []string{"true"}}}},
-			path: "commands[0].name", says: "so that budgets can name it"},
-		{title: "a command without a program", spec: Spec{Commands: []Command{{Name: "a"}}}, path: "commands[0]",
-			says: "needs a program"},
+		{
+			title: "a command like a workload",
+			spec:  Spec{Workloads: []string{"open"}, Commands: []Command{{Name: "open", Run: []string{"true"}}}},
+			path:  "commands[0].name", says: "already",
+		},
+		{
+			title: "a command called command", spec: Spec{Commands: []Command{{Name: "command", Run: []string{"true"}}}},
+			path: "commands[0].name", says: "already",
+		},
+		{
+			title: "a name with a dot", spec: Spec{Commands: []Command{{Name: "a.b", Run: []string{"true"}}}},
+			path: "commands[0].name", says: "so that budgets can name it",
+		},
+		{
+			title: "a command without a program", spec: Spec{Commands: []Command{{Name: "a"}}}, path: "commands[0]",
+			says: "needs a program",
+		},
 		{title: "a daemon's slip", spec: Spec{Real: []string{"rediss"}}, path: "real[0]", says: `did you mean "redis"?`},
 		{title: "sysbench twice", spec: Spec{Real: []string{"sysbench", "sysbench-cpu"}}, path: "real", says: "already"},
-		{title: "short", spec: Spec{Workloads: []string{"open"}, Span: unit.Duration(time.Microsecond)}, path: "span",
-			says: "want 1ms to 10s"},
+		{
+			title: "short", spec: Spec{Workloads: []string{"open"}, Span: unit.Duration(time.Microsecond)}, path: "span",
+			says: "want 1ms to 10s",
+		},
 
-		{title: "an enforcer's slip", spec: open, levels: [][]string{{"enforcer", "secomp"}},
-			says: `did you mean "seccomp"?`},
-		{title: "a factor's slip", spec: open, levels: [][]string{{"enforcer", "none", "rule", "1"}},
-			says: `did you mean "rules"?`},
-		{title: "a mode's slip", spec: open, levels: [][]string{{"enforcer", "seccomp", "mode", "RuntimeDefalt"}},
-			says: `did you mean "RuntimeDefault"?`},
-		{title: "negative rules", spec: open, levels: [][]string{{"enforcer", "landlock", "rules", "-1"}},
-			says: "not a number from 0 on"},
-		{title: "too many rules", spec: open, levels: [][]string{{"enforcer", "seccomp", "rules", "1000"}},
-			says: "no more system calls"},
-		{title: "far too many rules", spec: open, levels: [][]string{{"enforcer", "landlock", "rules", "10001"}},
-			says: "up to 10000"},
-		{title: "rules of nothing", spec: open, levels: [][]string{{"enforcer", "none", "rules", "5"}},
-			says: "rules: not expressible"},
-		{title: "a mode of nothing", spec: open, levels: [][]string{{"enforcer", "none", "mode", "AlwaysAllow"}},
-			says: "mode: not expressible"},
-		{title: "no rules of nothing", spec: open,
-			levels: [][]string{{"enforcer", "none", "rules", "0", "match", "0", "planted", "0%"}}},
-		{title: "depth", spec: open, levels: [][]string{{"enforcer", "seccomp", "match", "2"}},
-			says: "match: not expressible by seccomp"},
-		{title: "depth of Landlock", spec: open, levels: [][]string{{"enforcer", "landlock", "match", "2"}},
-			says: "match: not expressible by landlock"},
-		{title: "no default", spec: open, levels: [][]string{{"enforcer", "landlock", "mode", "RuntimeDefault"}},
-			says: "landlock cannot express RuntimeDefault"},
-		{title: "no hardening", spec: open, levels: [][]string{{"enforcer", "landlock", "mode", "EnhanceProtect"}},
-			says: "landlock cannot express EnhanceProtect"},
-		{title: "no hardening by calls", spec: open, levels: [][]string{{"enforcer", "seccomp", "mode", "EnhanceProtect"}},
-			says: "seccomp cannot express EnhanceProtect"},
+		{
+			title: "an enforcer's slip", spec: open, levels: [][]string{{"enforcer", "secomp"}},
+			says: `did you mean "seccomp"?`,
+		},
+		{
+			title: "a factor's slip", spec: open, levels: [][]string{{"enforcer", "none", "rule", "1"}},
+			says: `did you mean "rules"?`,
+		},
+		{
+			title: "a mode's slip", spec: open, levels: [][]string{{"enforcer", "seccomp", "mode", "RuntimeDefalt"}},
+			says: `did you mean "RuntimeDefault"?`,
+		},
+		{
+			title: "negative rules", spec: open, levels: [][]string{{"enforcer", "landlock", "rules", "-1"}},
+			says: "not a number from 0 on",
+		},
+		{
+			title: "too many rules", spec: open, levels: [][]string{{"enforcer", "seccomp", "rules", "1000"}},
+			says: "no more system calls",
+		},
+		{
+			title: "far too many rules", spec: open, levels: [][]string{{"enforcer", "landlock", "rules", "10001"}},
+			says: "up to 10000",
+		},
+		{
+			title: "rules of nothing", spec: open, levels: [][]string{{"enforcer", "none", "rules", "5"}},
+			says: "rules: not expressible",
+		},
+		{
+			title: "a mode of nothing", spec: open, levels: [][]string{{"enforcer", "none", "mode", "AlwaysAllow"}},
+			says: "mode: not expressible",
+		},
+		{
+			title: "no rules of nothing", spec: open,
+			levels: [][]string{{"enforcer", "none", "rules", "0", "match", "0", "planted", "0%"}},
+		},
+		{
+			title: "depth", spec: open, levels: [][]string{{"enforcer", "seccomp", "match", "2"}},
+			says: "match: not expressible by seccomp",
+		},
+		{
+			title: "depth of Landlock", spec: open, levels: [][]string{{"enforcer", "landlock", "match", "2"}},
+			says: "match: not expressible by landlock",
+		},
+		{
+			title: "no default", spec: open, levels: [][]string{{"enforcer", "landlock", "mode", "RuntimeDefault"}},
+			says: "landlock cannot express RuntimeDefault",
+		},
+		{
+			title: "no hardening", spec: open, levels: [][]string{{"enforcer", "landlock", "mode", "EnhanceProtect"}},
+			says: "landlock cannot express EnhanceProtect",
+		},
+		{
+			title: "no hardening by calls", spec: open, levels: [][]string{{"enforcer", "seccomp", "mode", "EnhanceProtect"}},
+			says: "seccomp cannot express EnhanceProtect",
+		},
 		{title: "a bare number", spec: open, levels: [][]string{{"planted", "2"}}, says: "planted: "},
 		{title: "too fine", spec: open, levels: [][]string{{"planted", "0.01%"}}, says: "too fine"},
 		{title: "too much", spec: open, levels: [][]string{{"planted", "2000%"}}, says: "cannot be planted"},
-		{title: "commands against one another", spec: Spec{Commands: pair},
-			levels: [][]string{{"command", "a"}, {"command", "b"}}},
-		{title: "an unknown command", spec: Spec{Commands: pair}, levels: [][]string{{"command", "a"}, {"command", "c"}},
-			says: `command: there is no "c"`},
-		{title: "one command against all", spec: Spec{Commands: pair},
-			levels: [][]string{{"enforcer", "none"}, {"command", "b"}}, says: "cannot be compared with"},
+		{
+			title: "commands against one another", spec: Spec{Commands: pair},
+			levels: [][]string{{"command", "a"}, {"command", "b"}},
+		},
+		{
+			title: "an unknown command", spec: Spec{Commands: pair}, levels: [][]string{{"command", "a"}, {"command", "c"}},
+			says: `command: there is no "c"`,
+		},
+		{
+			title: "one command against all", spec: Spec{Commands: pair},
+			levels: [][]string{{"enforcer", "none"}, {"command", "b"}}, says: "cannot be compared with",
+		},
 	} {
 		var treatments []design.Treatment
 		for _, l := range c.levels {
@@ -220,18 +272,26 @@ func TestNegativeControls(t *testing.T) {
 			[]design.Treatment{treatment("enforcer", "seccomp"), treatment("enforcer", "landlock")},
 			[][]string{nil, {"fork", "compute"}},
 		},
-		{"nothing against nothing is what is asked",
-			[]design.Treatment{bare(), treatment("enforcer", "none", "planted", "0%")}, [][]string{nil, nil}},
-		{"a planted cost is real", []design.Treatment{bare(), treatment("enforcer", "landlock", "planted", "2%")},
-			[][]string{nil, nil}},
+		{
+			"nothing against nothing is what is asked",
+			[]design.Treatment{bare(), treatment("enforcer", "none", "planted", "0%")},
+			[][]string{nil, nil},
+		},
+		{
+			"a planted cost is real",
+			[]design.Treatment{bare(), treatment("enforcer", "landlock", "planted", "2%")},
+			[][]string{nil, nil},
+		},
 		{
 			"the A/A arm is a control already",
 			[]design.Treatment{bare(), {ID: "aa", Control: design.AA, Of: "enforcer=none", Levels: bare().Levels}},
 			[][]string{nil, nil},
 		},
 	} {
-		tg, _ := prepared(t, &Spec{Workloads: []string{"open", "fork", "syscall", "compute"},
-			Commands: []Command{{Name: "fork2", Run: []string{"true"}}}}, c.arms...)
+		tg, _ := prepared(t, &Spec{
+			Workloads: []string{"open", "fork", "syscall", "compute"},
+			Commands:  []Command{{Name: "fork2", Run: []string{"true"}}},
+		}, c.arms...)
 		for i, a := range c.arms {
 			ops, err := tg.Operations(a)
 			if err != nil {
@@ -307,8 +367,10 @@ func TestPlanted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	arms := []design.Treatment{bare(), treatment("enforcer", "none", "planted", "0%"),
-		treatment("enforcer", "none", "planted", "50%")}
+	arms := []design.Treatment{
+		bare(), treatment("enforcer", "none", "planted", "0%"),
+		treatment("enforcer", "none", "planted", "50%"),
+	}
 	tg, _ := prepared(t, &Spec{Workloads: []string{"syscall"}}, arms...)
 	got := interleaved(t, tg, arms, "syscall", 10_000, 15, 5)
 	if got[1] < 0.85 || got[1] > 1.15 || got[2] < 1.3 || got[2] > 1.7 {

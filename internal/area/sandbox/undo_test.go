@@ -57,8 +57,10 @@ func TestParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range []design.Treatment{bare(), treatment("enforcer", "seccomp"),
-		treatment("enforcer", "landlock", "rules", "2")} {
+	for _, a := range []design.Treatment{
+		bare(), treatment("enforcer", "seccomp"),
+		treatment("enforcer", "landlock", "rules", "2"),
+	} {
 		if err := opened.Prepare(t.Context(), a, onDisk{t, f}); err != nil {
 			t.Fatal(err)
 		}

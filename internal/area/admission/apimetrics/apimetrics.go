@@ -156,8 +156,10 @@ func (t *totals) served() *area.Served {
 		out.Requests = append(out.Requests, r)
 	}
 	for key, p := range t.parts {
-		out.Parts = append(out.Parts, area.ServedPart{Part: key.part, Name: key.name, Action: key.action, Count: p.count,
-			Seconds: p.seconds})
+		out.Parts = append(out.Parts, area.ServedPart{
+			Part: key.part, Name: key.name, Action: key.action, Count: p.count,
+			Seconds: p.seconds,
+		})
 	}
 	slices.SortFunc(out.Requests, func(a, b area.ServedRequests) int {
 		return compare(a.Resource, b.Resource, a.Verb, b.Verb, a.Scope, b.Scope)

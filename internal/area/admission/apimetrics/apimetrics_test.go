@@ -201,8 +201,10 @@ func TestNewerIndicatorIsPreferred(t *testing.T) {
 		`{verb="POST",resource="pods",scope="resource"}`).Replace(
 		"F_sumL 10\nF_countL 5\nI_sumL 3\nI_countL 4\nO_sumL 7\nO_countL 5\n")
 	r := parse(t, []byte(text)).Requests[0]
-	want := area.ServedRequests{Verb: "POST", Resource: "pods", Scope: "resource", Count: 5, Seconds: 10,
-		SLICount: 4, SLISeconds: 3}
+	want := area.ServedRequests{
+		Verb: "POST", Resource: "pods", Scope: "resource", Count: 5, Seconds: 10,
+		SLICount: 4, SLISeconds: 3,
+	}
 	if d := cmp.Diff(want, r); d != "" {
 		t.Error(d)
 	}
@@ -236,12 +238,18 @@ func TestText(t *testing.T) {
 	}{
 		"empty":  {text: ""},
 		"others": {text: "# HELP x\n# TYPE x counter\nx 1\n\ny{a=\"b} 1\"} NaN\nz\n"},
-		"escapes": {text: plugin(`name="a\"\\\n}",operation="O",type="t"`, " 1"),
-			want: []area.ServedPart{{Part: "admission", Name: "a\"\\\n}", Action: "t O", Count: 1}}},
-		"blanks": {text: plugin(` name="a" , type="t",operation="O", `, "\t1 1600000000\r"),
-			want: []area.ServedPart{{Part: "admission", Name: "a", Action: "t O", Count: 1}}},
-		"large": {text: plugin(`name="a"`, " 1.2e+06"),
-			want: []area.ServedPart{{Part: "admission", Name: "a", Action: " ", Count: 1_200_000}}},
+		"escapes": {
+			text: plugin(`name="a\"\\\n}",operation="O",type="t"`, " 1"),
+			want: []area.ServedPart{{Part: "admission", Name: "a\"\\\n}", Action: "t O", Count: 1}},
+		},
+		"blanks": {
+			text: plugin(` name="a" , type="t",operation="O", `, "\t1 1600000000\r"),
+			want: []area.ServedPart{{Part: "admission", Name: "a", Action: "t O", Count: 1}},
+		},
+		"large": {
+			text: plugin(`name="a"`, " 1.2e+06"),
+			want: []area.ServedPart{{Part: "admission", Name: "a", Action: " ", Count: 1_200_000}},
+		},
 		"quantiles":    {text: controller + `{name="a",quantile="0.5"} NaN` + "\n"},
 		"end mark":     {text: "x 1\n# EOF"},
 		"cut off":      {text: plugin(`name="a"`, " 1") + controller + `_count{name="a"} 1`, err: errCut},

@@ -63,15 +63,19 @@ func TestRemovalOrder(t *testing.T) {
 	s := serve(t)
 	c := connect(t, s.options(t, 0))
 	ns := object("v1", "Namespace", "", "n")
-	objects := []*unstructured.Unstructured{ns, object("v1", "ConfigMap", "n", "c"), policy(t, "p", "no"),
-		binding(t, "b", "n")}
+	objects := []*unstructured.Unstructured{
+		ns, object("v1", "ConfigMap", "n", "c"), policy(t, "p", "no"),
+		binding(t, "b", "n"),
+	}
 	for range 2 {
 		if err := c.Apply(t.Context(), objects, 4); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.RemoveAll(t.Context(), []schema.GroupVersionResource{namespaces, configMaps, vaps, vapBindings,
-		vaps}); err != nil {
+	if err := c.RemoveAll(t.Context(), []schema.GroupVersionResource{
+		namespaces, configMaps, vaps, vapBindings,
+		vaps,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -202,8 +206,10 @@ func TestEach(t *testing.T) {
 
 // TestShapes: the objects are JSON with a mark in the name's place, so that load fills in what StockName says.
 func TestShapes(t *testing.T) {
-	shape := Shape{Namespace: "n", Run: "run-1", Labels: map[string]string{"a": "b", OwnerLabel: "other"},
-		Scheduler: NoScheduler}
+	shape := Shape{
+		Namespace: "n", Run: "run-1", Labels: map[string]string{"a": "b", OwnerLabel: "other"},
+		Scheduler: NoScheduler,
+	}
 	for _, s := range []Stock{Pods, Deployments, ConfigMaps} {
 		text := load.NewTemplate(s.JSON("s-"+load.CallMark, shape)).AppendTo(nil, 255)
 		var o struct {

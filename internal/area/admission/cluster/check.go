@@ -80,10 +80,14 @@ func (c *Cluster) Check(ctx context.Context, rules []rbacv1.PolicyRule) ([]Right
 }
 
 var (
-	accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",
-		Resource: "selfsubjectaccessreviews"}
-	selfReviews = schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1",
-		Resource: "selfsubjectreviews"}
+	accessReviews = schema.GroupVersionResource{
+		Group: "authorization.k8s.io", Version: "v1",
+		Resource: "selfsubjectaccessreviews",
+	}
+	selfReviews = schema.GroupVersionResource{
+		Group: "authentication.k8s.io", Version: "v1",
+		Resource: "selfsubjectreviews",
+	}
 )
 
 func (c *Cluster) may(ctx context.Context, r Right) (bool, error) {

@@ -119,8 +119,10 @@ func TestCredentials(t *testing.T) {
 			}
 			_ = res.Body.Close()
 			for i, h := range s.headers {
-				for _, name := range []string{"Authorization", "Impersonate-User", "Impersonate-Group", "Impersonate-Uid",
-					"Impersonate-Extra-Scope"} {
+				for _, name := range []string{
+					"Authorization", "Impersonate-User", "Impersonate-Group", "Impersonate-Uid",
+					"Impersonate-Extra-Scope",
+				} {
 					if got := strings.Join(h.Values(name), ","); got != c.want[name] {
 						t.Errorf("request %d: %s is %q, want %q", i, name, got, c.want[name])
 					}

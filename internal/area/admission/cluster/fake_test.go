@@ -85,8 +85,10 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/version":
 		reply(w, 200, map[string]any{"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
 	case known != nil:
-		reply(w, 200, map[string]any{"kind": "APIResourceList",
-			"groupVersion": strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/"), "/api/"), "resources": known})
+		reply(w, 200, map[string]any{
+			"kind":         "APIResourceList",
+			"groupVersion": strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/"), "/api/"), "resources": known,
+		})
 	case r.Method == http.MethodPost:
 		s.create(w, r)
 	case r.Method == http.MethodGet && r.URL.Query().Has("limit"):
@@ -104,8 +106,10 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 var groups = map[string][]any{
-	"/api/v1": {resourceOf("configmaps", "ConfigMap", true), resourceOf("pods", "Pod", true),
-		resourceOf("pods/status", "Pod", true), resourceOf("namespaces", "Namespace", false)},
+	"/api/v1": {
+		resourceOf("configmaps", "ConfigMap", true), resourceOf("pods", "Pod", true),
+		resourceOf("pods/status", "Pod", true), resourceOf("namespaces", "Namespace", false),
+	},
 	"/apis/admissionregistration.k8s.io/v1": {resourceOf("validatingadmissionpolicies", "ValidatingAdmissionPolicy",
 		false), resourceOf("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", false)},
 }
@@ -143,13 +147,17 @@ func (s *store) list(w http.ResponseWriter, r *http.Request) {
 		meta, _ := o["metadata"].(map[string]any)
 		labels, _ := meta["labels"].(map[string]any)
 		if strings.HasPrefix(path, in) && strings.Contains(path, resource) && labels[name] == value {
-			items = append(items, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
-				"metadata": meta})
+			items = append(items, map[string]any{
+				"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+				"metadata": meta,
+			})
 		}
 	}
 	slices.SortFunc(items, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	reply(w, 200, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
-		"metadata": map[string]any{}, "items": items})
+	reply(w, 200, map[string]any{
+		"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+		"metadata": map[string]any{}, "items": items,
+	})
 }
 
 func reply(w http.ResponseWriter, code int, o any) {
@@ -161,6 +169,8 @@ func reply(w http.ResponseWriter, code int, o any) {
 }
 
 func status(w http.ResponseWriter, code int, reason, message string) {
-	reply(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
-		"message": message, "code": code})
+	reply(w, code, map[string]any{
+		"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
+		"message": message, "code": code,
+	})
 }

@@ -73,7 +73,8 @@ func (c *Cluster) Count(ctx context.Context, namespace string, r schema.GroupVer
 
 // Exists reports whether an object exists and belongs to this run.
 func (c *Cluster) Exists(ctx context.Context, namespace string, r schema.GroupVersionResource,
-	name string) (bool, error) {
+	name string,
+) (bool, error) {
 	o, err := c.of(r, namespace).Get(quiet(ctx), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil

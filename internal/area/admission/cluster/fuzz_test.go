@@ -103,8 +103,10 @@ func FuzzCredential(f *testing.F) {
 }
 
 func FuzzChange(f *testing.F) {
-	c := &Cluster{run: "run-1", limit: ratelimit.New(clock.System{}, 2.5),
-		location: Location{Kubeconfig: "/k", Context: "c", Server: "https://s", CA: "00"}}
+	c := &Cluster{
+		run: "run-1", limit: ratelimit.New(clock.System{}, 2.5),
+		location: Location{Kubeconfig: "/k", Context: "c", Server: "https://s", CA: "00"},
+	}
 	good, err := c.Change("admission", "objects-1", []schema.GroupVersionResource{pods, vaps, deploys})
 	if err != nil {
 		f.Fatal(err)
@@ -114,8 +116,11 @@ func FuzzChange(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, change := range []area.Change{good, coming, {Data: map[string]string{}},
-		{Data: map[string]string{"resources": "a/b", "run": "a,b", "max_rate": "NaN"}}} {
+	for _, change := range []area.Change{
+		good, coming,
+		{Data: map[string]string{}},
+		{Data: map[string]string{"resources": "a/b", "run": "a,b", "max_rate": "NaN"}},
+	} {
 		text, err := json.Marshal(change.Data)
 		if err != nil {
 			f.Fatal(err)
@@ -132,8 +137,10 @@ func FuzzChange(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := (&Cluster{run: j.run, limit: ratelimit.New(clock.System{}, j.rate),
-			location: j.location}).Change("admission", "x", j.resources, j.coming...)
+		again, err := (&Cluster{
+			run: j.run, limit: ratelimit.New(clock.System{}, j.rate),
+			location: j.location,
+		}).Change("admission", "x", j.resources, j.coming...)
 		if err != nil {
 			t.Fatal(err)
 		}

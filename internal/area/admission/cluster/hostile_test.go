@@ -48,7 +48,8 @@ var ask = map[string]func(ctx context.Context, c *Cluster) error{
 func TestHostileServers(t *testing.T) {
 	var elsewhere atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
+		_ *http.Request,
+	) {
 		elsewhere.Add(1)
 		reply(w, 200, map[string]any{})
 	}))
@@ -122,11 +123,15 @@ func TestHostileServers(t *testing.T) {
 
 // TestNotBelieved: a server that does not say what it was asked for is not believed.
 func TestNotBelieved(t *testing.T) {
-	foreign := map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+	foreign := map[string]any{
+		"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
 		"metadata": map[string]any{}, "items": []any{
-			map[string]any{"metadata": map[string]any{"name": "precious", "namespace": "kube-system",
-				"labels": map[string]any{OwnerLabel: "run-2"}}},
-		}}
+			map[string]any{"metadata": map[string]any{
+				"name": "precious", "namespace": "kube-system",
+				"labels": map[string]any{OwnerLabel: "run-2"},
+			}},
+		},
+	}
 	s := serve(t)
 	c := connect(t, s.options(t, 0))
 	s.first = func(w http.ResponseWriter, r *http.Request) bool {
@@ -146,8 +151,10 @@ func TestNotBelieved(t *testing.T) {
 		return r.URL.Query().Has("limit")
 	}
 	wantError(t, c.DeleteAll(t.Context(), "", pods), "could not find")
-	if err := c.DeleteAll(t.Context(), "", schema.GroupVersionResource{Group: "gone.example", Version: "v1",
-		Resource: "things"}); err != nil {
+	if err := c.DeleteAll(t.Context(), "", schema.GroupVersionResource{
+		Group: "gone.example", Version: "v1",
+		Resource: "things",
+	}); err != nil {
 		t.Errorf("a kind that is not served any more: %v", err)
 	}
 }

@@ -21,7 +21,8 @@ const ChangeKind = "objects"
 // kinds that do not exist yet, whose resources are unknown. id is unique within the run. The data holds paths and
 // names, never a credential. It is an error for an embedded control plane, which ends as a whole.
 func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionResource,
-	coming ...schema.GroupVersionKind) (area.Change, error) {
+	coming ...schema.GroupVersionKind,
+) (area.Change, error) {
 	if c.location.Kubeconfig == "" {
 		return area.Change{}, errors.New("objects on an embedded control plane are not journaled: the plane itself is")
 	}
@@ -91,8 +92,10 @@ type journaled struct {
 
 // parseChange reads a change's data.
 func parseChange(data map[string]string) (j journaled, err error) {
-	j.location = Location{Kubeconfig: data["kubeconfig"], Context: data["context"], Server: data["server"],
-		CA: data["ca_sha256"]}
+	j.location = Location{
+		Kubeconfig: data["kubeconfig"], Context: data["context"], Server: data["server"],
+		CA: data["ca_sha256"],
+	}
 	j.run = data["run"]
 	if j.location.Kubeconfig == "" || j.location.Context == "" || j.location.Server == "" {
 		return j, errors.New("it does not say which cluster it was")

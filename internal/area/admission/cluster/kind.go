@@ -41,7 +41,8 @@ func (c *Cluster) awaitKind(ctx context.Context, gvk schema.GroupVersionKind, ma
 // do not exist yet, both in the order given, each once. It never derives the name of a resource from that of a kind:
 // the definition chooses both freely.
 func (c *Cluster) Lookup(ctx context.Context, kinds []schema.GroupVersionKind) (standing []schema.GroupVersionResource,
-	coming []schema.GroupVersionKind, err error) {
+	coming []schema.GroupVersionKind, err error,
+) {
 	for _, gvk := range kinds {
 		c.forget(gvk.GroupVersion()) // it may have appeared or disappeared meanwhile
 	}

@@ -23,8 +23,10 @@ func later(s *store, on func() bool) {
 	s.first = func(w http.ResponseWriter, r *http.Request) bool {
 		switch there := on(); {
 		case r.URL.Path == "/apis/x.example/v1" && there:
-			reply(w, 200, map[string]any{"kind": "APIResourceList", "groupVersion": "x.example/v1",
-				"resources": []any{resourceOf("rules", "Rules", false)}})
+			reply(w, 200, map[string]any{
+				"kind": "APIResourceList", "groupVersion": "x.example/v1",
+				"resources": []any{resourceOf("rules", "Rules", false)},
+			})
 			return true
 		case strings.HasPrefix(r.URL.Path, "/apis/x.example/") && !there:
 			status(w, 404, "NotFound", "the server could not find the requested resource")
@@ -65,12 +67,19 @@ func TestUnsettledAnswers(t *testing.T) {
 		again           bool
 	}{
 		"not served yet": {404, "NotFound", "the server could not find the requested resource", nil, true},
-		"on its way out": {405, "MethodNotAllowed",
-			"create not allowed while custom resource definition is terminating", nil, true},
-		"webhook not up yet": {500, "InternalError",
-			`Internal error occurred: failed calling webhook "a": connection refused`, nil, true},
-		"no such namespace": {404, "NotFound", `namespaces "n" not found`,
-			map[string]any{"kind": "namespaces", "name": "n"}, false},
+		"on its way out": {
+			405, "MethodNotAllowed",
+			"create not allowed while custom resource definition is terminating", nil, true,
+		},
+		"webhook not up yet": {
+			500, "InternalError",
+			`Internal error occurred: failed calling webhook "a": connection refused`, nil, true,
+		},
+		"no such namespace": {
+			404, "NotFound", `namespaces "n" not found`,
+			map[string]any{"kind": "namespaces", "name": "n"},
+			false,
+		},
 		"webhook that says no":    {403, "Forbidden", `admission webhook "a" denied the request`, nil, false},
 		"server that is not well": {500, "InternalError", "Internal error occurred: etcd", nil, false},
 	} {
@@ -115,8 +124,10 @@ func TestKindsThatGo(t *testing.T) {
 	var there atomic.Bool
 	there.Store(true)
 	later(s, there.Load)
-	objects := []*unstructured.Unstructured{object("v1", "ConfigMap", "n", "template"),
-		object("x.example/v1", "Rules", "", "r"), binding(t, "b", "n")}
+	objects := []*unstructured.Unstructured{
+		object("v1", "ConfigMap", "n", "template"),
+		object("x.example/v1", "Rules", "", "r"), binding(t, "b", "n"),
+	}
 	if err := c.Apply(t.Context(), objects, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -107,8 +107,10 @@ func Locate(kubeconfig, context string) (Location, error) {
 		return Location{}, err
 	}
 	x := file.Clusters[file.Contexts[name].Cluster]
-	c := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: x.CertificateAuthority,
-		CAData: x.CertificateAuthorityData}}
+	c := &rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		CAFile: x.CertificateAuthority,
+		CAData: x.CertificateAuthorityData,
+	}}
 	if _, err = checkServer(x.Server, false); err == nil {
 		err = plain(rest.LoadTLSFiles(c))
 	}

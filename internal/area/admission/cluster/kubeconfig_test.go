@@ -22,16 +22,22 @@ func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
 	}{
 		"empty":    {"", "", []string{"no contexts"}},
 		"not YAML": {"a: [b\n" + token + ": {", "", []string{"no kubeconfig"}},
-		"a key that is cut": {strings.Replace(good, "token: "+token, "client-key-data: secret-%%%", 1), "",
-			[]string{"no kubeconfig"}},
+		"a key that is cut": {
+			strings.Replace(good, "token: "+token, "client-key-data: secret-%%%", 1), "",
+			[]string{"no kubeconfig"},
+		},
 		"a list": {"- " + token, "", []string{"no kubeconfig"}},
-		"another kind": {"apiVersion: v1\nkind: Secret\ndata: {token: " + token + "}\n", "",
-			[]string{"no kubeconfig"}},
+		"another kind": {
+			"apiVersion: v1\nkind: Secret\ndata: {token: " + token + "}\n", "",
+			[]string{"no kubeconfig"},
+		},
 		"a field of other type": {strings.Replace(good, "name: u, user: {token: "+token+"}",
 			"name: u, user: {token: {a: "+token+"}}", 1), "", []string{"no kubeconfig"}},
 		"no such context": {more, "elsewhere", []string{`no context "elsewhere"`, "here, there, who"}},
-		"no current context": {strings.Replace(more, "current-context: here", "", 1), "",
-			[]string{"names no current context", "here, there, who"}},
+		"no current context": {
+			strings.Replace(more, "current-context: here", "", 1), "",
+			[]string{"names no current context", "here, there, who"},
+		},
 		"no such cluster":       {more, "there", []string{`cluster "nowhere"`, "there are: c"}},
 		"no such user":          {more, "who", []string{`user "nobody"`, "there are: u"}},
 		"no server":             {server(`""`), "", []string{"not a URL", `context "here"`}},
@@ -46,18 +52,24 @@ func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
 				`certificate-authority-data: ""`, "insecure-skip-tls-verify: true", 1), "",
 			[]string{"is not verified"},
 		},
-		"a proxy": {strings.Replace(good, "server:", "proxy-url: http://proxy.example, server:", 1), "",
-			[]string{"proxy"}},
+		"a proxy": {
+			strings.Replace(good, "server:", "proxy-url: http://proxy.example, server:", 1), "",
+			[]string{"proxy"},
+		},
 		"a missing authority": {strings.Replace(good, `certificate-authority-data: ""`, "certificate-authority: none.pem",
 			1), "", []string{"none.pem", "no such file"}},
 		"a garbled authority": {strings.Replace(good, `certificate-authority-data: ""`,
 			"certificate-authority-data: c2VjcmV0", 1), "", []string{"PEM"}},
 		"a missing token file": {user("tokenFile: none.txt"), "", []string{"none.txt"}},
 		"a missing key":        {user("client-certificate: none.pem, client-key: none.key"), "", []string{"none.pem"}},
-		"a garbled key": {user("client-certificate-data: c2VjcmV0, client-key-data: c2VjcmV0"), "",
-			[]string{"certificates cannot be used"}},
-		"an auth provider": {user("auth-provider: {name: gcp, config: {secret: " + token + "}}"), "",
-			[]string{"auth-provider (gcp)"}},
+		"a garbled key": {
+			user("client-certificate-data: c2VjcmV0, client-key-data: c2VjcmV0"), "",
+			[]string{"certificates cannot be used"},
+		},
+		"an auth provider": {
+			user("auth-provider: {name: gcp, config: {secret: " + token + "}}"), "",
+			[]string{"auth-provider (gcp)"},
+		},
 		"token and password":     {user("token: " + token + ", username: a, password: b" + token), "", []string{"context"}},
 		"exec without a version": {user("exec: {command: x, interactiveMode: Never}"), "", []string{"here"}},
 	} {
@@ -101,8 +113,10 @@ func TestSeveralContexts(t *testing.T) {
 		"contexts: [{name: there, context: {cluster: d}}, ", 1)
 	text = strings.Replace(text, "clusters: [", "clusters: [{name: d, cluster: {server: 'https://two.example'}}, ", 1)
 	path := write(t, text)
-	for name, want := range map[string]string{"": "one.example:6443 /k8s/clusters/c-1",
-		"here": "one.example:6443 /k8s/clusters/c-1", "there": "two.example "} {
+	for name, want := range map[string]string{
+		"":     "one.example:6443 /k8s/clusters/c-1",
+		"here": "one.example:6443 /k8s/clusters/c-1", "there": "two.example ",
+	} {
 		c := connect(t, Options{Run: "r", Kubeconfig: path, Context: name})
 		if got := c.Host() + " " + c.Prefix(); got != want {
 			t.Errorf("context %q is %q, want %q", name, got, want)
@@ -141,8 +155,10 @@ func TestExposedCredentialsAreAllowedAndSaid(t *testing.T) {
 		expose bool
 		says   string
 	}{
-		"unverified": {insecure(kubeconfig("https://one.example", nil, "token: "+token)), true,
-			"to one.example to whoever answers"},
+		"unverified": {
+			insecure(kubeconfig("https://one.example", nil, "token: "+token)), true,
+			"to one.example to whoever answers",
+		},
 		"verified":              {kubeconfig("https://one.example", nil, "token: "+token), true, ""},
 		"nothing to give away":  {insecure(kubeconfig("https://one.example", nil, "")), false, ""},
 		"unverified, but local": {insecure(kubeconfig("https://127.0.0.1:1", nil, "token: "+token)), false, ""},

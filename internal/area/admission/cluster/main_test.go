@@ -59,8 +59,10 @@ func connect(t *testing.T, o Options) *Cluster {
 // admin reaches a plane as its administrator.
 func admin(t *testing.T, p *plane.Plane, run string, bare bool) *Cluster {
 	t.Helper()
-	return connect(t, Options{Run: run, Server: p.Server(), CA: p.CA, Token: p.AdminToken, Bare: bare,
-		Patience: 20 * time.Second})
+	return connect(t, Options{
+		Run: run, Server: p.Server(), CA: p.CA, Token: p.AdminToken, Bare: bare,
+		Patience: 20 * time.Second,
+	})
 }
 
 // kubeconfig is the text of a file with one context, "here".

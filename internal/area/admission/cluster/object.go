@@ -94,7 +94,8 @@ func (c *Cluster) create(ctx context.Context, k kind, o *unstructured.Unstructur
 
 // judgeCreation decides whether a failed creation is worth another attempt, and returns the error to report if not.
 func (c *Cluster) judgeCreation(ctx context.Context, k kind, o *unstructured.Unstructured,
-	err error) (again bool, _ error) {
+	err error,
+) (again bool, _ error) {
 	switch {
 	case err == nil:
 		return false, nil

@@ -18,10 +18,14 @@ import (
 )
 
 var (
-	vaps = schema.GroupVersionResource{Group: admissionGroup, Version: "v1",
-		Resource: "validatingadmissionpolicies"}
-	vapBindings = schema.GroupVersionResource{Group: admissionGroup, Version: "v1",
-		Resource: "validatingadmissionpolicybindings"}
+	vaps = schema.GroupVersionResource{
+		Group: admissionGroup, Version: "v1",
+		Resource: "validatingadmissionpolicies",
+	}
+	vapBindings = schema.GroupVersionResource{
+		Group: admissionGroup, Version: "v1",
+		Resource: "validatingadmissionpolicybindings",
+	}
 	psps = schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"}
 )
 
@@ -80,8 +84,10 @@ func tryCreate(t *testing.T, c, other *Cluster) {
 		if err := c.EnsureNamespace(ctx, "tare-one", restricted); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Apply(ctx, []*unstructured.Unstructured{policy(t, "a", "no"), policy(t, "b", "no"),
-			binding(t, "a", "tare-one")}, 8); err != nil {
+		if err := c.Apply(ctx, []*unstructured.Unstructured{
+			policy(t, "a", "no"), policy(t, "b", "no"),
+			binding(t, "a", "tare-one"),
+		}, 8); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,8 +184,10 @@ func tryUndo(t *testing.T, p *plane.Plane) {
 			t.Errorf("the journal's %s holds the token", name)
 		}
 	}
-	objects := []*unstructured.Unstructured{policy(t, "undo-a", "no"), binding(t, "undo-a", "default"),
-		object("v1", "ConfigMap", "default", "undo-c")}
+	objects := []*unstructured.Unstructured{
+		policy(t, "undo-a", "no"), binding(t, "undo-a", "default"),
+		object("v1", "ConfigMap", "default", "undo-c"),
+	}
 	if err := c.Apply(t.Context(), objects, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +232,10 @@ func tryRemove(t *testing.T, c, other *Cluster) {
 	}
 	gone := schema.GroupVersionResource{Group: "tare.example", Version: "v1", Resource: "things"}
 	for range 2 {
-		if err := c.RemoveAll(ctx, []schema.GroupVersionResource{namespaces, vaps, gone, psps, configMaps, accounts, pods,
-			vapBindings}); err != nil {
+		if err := c.RemoveAll(ctx, []schema.GroupVersionResource{
+			namespaces, vaps, gone, psps, configMaps, accounts, pods,
+			vapBindings,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -70,8 +70,10 @@ func without(rules []rbacv1.PolicyRule, r Right) []rbacv1.PolicyRule {
 		case x.Path != "":
 			out = append(out, rbacv1.PolicyRule{Verbs: []string{x.Verb}, NonResourceURLs: []string{x.Path}})
 		default:
-			out = append(out, rbacv1.PolicyRule{Verbs: []string{x.Verb}, APIGroups: []string{x.Group},
-				Resources: []string{x.Resource}})
+			out = append(out, rbacv1.PolicyRule{
+				Verbs: []string{x.Verb}, APIGroups: []string{x.Group},
+				Resources: []string{x.Resource},
+			})
 		}
 	}
 	return out
@@ -150,12 +152,16 @@ func tryLeast(t *testing.T, boss, c *Cluster, all []rbacv1.PolicyRule) {
 	if err := c.EnsureNamespace(t.Context(), "tare-least", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Apply(t.Context(), []*unstructured.Unstructured{policy(t, "least", "no"),
-		binding(t, "least", "tare-least")}, 1); err != nil {
+	if err := c.Apply(t.Context(), []*unstructured.Unstructured{
+		policy(t, "least", "no"),
+		binding(t, "least", "tare-least"),
+	}, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.RemoveAll(t.Context(), []schema.GroupVersionResource{pods, deploys, configMaps, namespaces, vaps,
-		vapBindings}); err != nil {
+	if err := c.RemoveAll(t.Context(), []schema.GroupVersionResource{
+		pods, deploys, configMaps, namespaces, vaps,
+		vapBindings,
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -166,8 +172,10 @@ func script(t *testing.T, c *Cluster, whole bool) error {
 	ctx := t.Context()
 	ns := "tare-" + c.Run()
 	objects := []*unstructured.Unstructured{policy(t, ns, "no"), binding(t, ns, ns)}
-	for _, text := range []string{mapManifest, mapBindingManifest, webhookManifest("Validating"),
-		webhookManifest("Mutating")} {
+	for _, text := range []string{
+		mapManifest, mapBindingManifest, webhookManifest("Validating"),
+		webhookManifest("Mutating"),
+	} {
 		objects = append(objects, manifest(t, strings.ReplaceAll(text, "NAME", ns)))
 	}
 	resources := []schema.GroupVersionResource{

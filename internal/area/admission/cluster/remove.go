@@ -36,7 +36,8 @@ var (
 // acts on requests, and before what defines them. The error names objects that remain although they were deleted,
 // because of finalizers.
 func (c *Cluster) RemoveAll(ctx context.Context, resources []schema.GroupVersionResource,
-	coming ...schema.GroupVersionKind) error {
+	coming ...schema.GroupVersionKind,
+) error {
 	came, _, err := c.Lookup(ctx, coming)
 	errs := []error{err}
 	ordered := slices.Clone(resources)
@@ -116,7 +117,8 @@ func (c *Cluster) deleteAll(ctx context.Context, namespace string, r schema.Grou
 // list returns this run's objects of a resource, without their contents. A resource that the server does not have is
 // empty.
 func (c *Cluster) list(ctx context.Context, namespace string,
-	r schema.GroupVersionResource) ([]metav1.PartialObjectMetadata, error) {
+	r schema.GroupVersionResource,
+) ([]metav1.PartialObjectMetadata, error) {
 	ctx = quiet(ctx)
 	var all []metav1.PartialObjectMetadata
 	o := metav1.ListOptions{LabelSelector: c.Selector(), Limit: page}
@@ -160,7 +162,8 @@ func (c *Cluster) of(r schema.GroupVersionResource, namespace string) metadata.R
 // deleteEach requests the deletion of all objects that are not being deleted yet, once each, and by uid, so that a new
 // object of the same name stays. It adds those that the server accepted to told.
 func (c *Cluster) deleteEach(ctx context.Context, r schema.GroupVersionResource, left []metav1.PartialObjectMetadata,
-	told map[string]bool) error {
+	told map[string]bool,
+) error {
 	todo := slices.DeleteFunc(slices.Clone(left), func(o metav1.PartialObjectMetadata) bool {
 		return told[identity(&o)] || o.DeletionTimestamp != nil && (r != pods || graceOf(&o) == 0)
 	})

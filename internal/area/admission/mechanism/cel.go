@@ -31,8 +31,10 @@ func conditions(p Population, s Scope, one Policy) []any {
 	if one.Role != Irrelevant || p.Irrelevant != MatchConditions {
 		return nil
 	}
-	return []any{map[string]any{"name": "elsewhere",
-		"expression": fmt.Sprintf("object.metadata.namespace == '%s'", s.nowhere())}}
+	return []any{map[string]any{
+		"name":       "elsewhere",
+		"expression": fmt.Sprintf("object.metadata.namespace == '%s'", s.nowhere()),
+	}}
 }
 
 // namespaceSelector returns the namespaceSelector of a binding or a webhook.
@@ -45,8 +47,10 @@ func namespaceSelector(p Population, s Scope, one Policy) map[string]any {
 
 // matchPart returns the part of a policy in CEL that selects its requests.
 func matchPart(p Population, s Scope, one Policy) map[string]any {
-	spec := map[string]any{"failurePolicy": "Fail",
-		"matchConstraints": map[string]any{"resourceRules": []any{rule(p, one)}}}
+	spec := map[string]any{
+		"failurePolicy":    "Fail",
+		"matchConstraints": map[string]any{"resourceRules": []any{rule(p, one)}},
+	}
 	if c := conditions(p, s, one); c != nil {
 		spec["matchConditions"] = c
 	}
@@ -56,8 +60,10 @@ func matchPart(p Population, s Scope, one Policy) map[string]any {
 func vap(p Population, s Scope, one Policy) *unstructured.Unstructured {
 	spec := matchPart(p, s, one)
 	// One expression, so that the API server counts one denial for one denied pod.
-	spec["validations"] = []any{map[string]any{"expression": harmless + " && " + unasked(one),
-		"message": "denied by " + one.Short}}
+	spec["validations"] = []any{map[string]any{
+		"expression": harmless + " && " + unasked(one),
+		"message":    "denied by " + one.Short,
+	}}
 	return s.object(registration, "ValidatingAdmissionPolicy", one.Name, map[string]any{"spec": spec})
 }
 

@@ -51,24 +51,38 @@ func TestCheckRefuses(t *testing.T) {
 		"level missing":       {PSA, Population{}, "level", "restricted"},
 		"level of vap":        {VAP, with(VAP, 5, func(p *Population) { p.Level = Baseline }), "level", "mechanism: psa"},
 		"position of vap":     {VAP, with(VAP, 5, func(p *Population) { p.Position = Last }), "position", "useable: N"},
-		"position of webhook": {Webhook, with(Webhook, 5, func(p *Population) { p.Position = First }),
-			"position", "useable: N"},
+		"position of webhook": {
+			Webhook, with(Webhook, 5, func(p *Population) { p.Position = First }),
+			"position", "useable: N",
+		},
 		"position of none": {None, Population{Position: First}, "position", "leave it out"},
-		"position unknown": {PSP, with(PSP, 5, func(p *Population) { p.Position = "middle" }), "position",
-			"first or last"},
+		"position unknown": {
+			PSP, with(PSP, 5, func(p *Population) { p.Position = "middle" }), "position",
+			"first or last",
+		},
 		"bindings of vap": {VAP, with(VAP, 5, func(p *Population) { p.Bindings = One }), "bindings", "bound: N"},
-		"bindings of webhook": {Webhook, with(Webhook, 5, func(p *Population) { p.Bindings = Each }), "bindings",
-			"leave it out"},
+		"bindings of webhook": {
+			Webhook, with(Webhook, 5, func(p *Population) { p.Bindings = Each }), "bindings",
+			"leave it out",
+		},
 		"bindings unknown": {PSP, with(PSP, 5, func(p *Population) { p.Bindings = "two" }), "bindings", "one or each"},
-		"irrelevance unknown": {VAP, with(VAP, 5, func(p *Population) { p.Irrelevant = "luck" }), "irrelevant",
-			"match-conditions"},
+		"irrelevance unknown": {
+			VAP, with(VAP, 5, func(p *Population) { p.Irrelevant = "luck" }), "irrelevant",
+			"match-conditions",
+		},
 		"irrelevance of none": {None, Population{Irrelevant: ResourceRule}, "irrelevant", "leave it out"},
-		"psp by conditions": {PSP, with(PSP, 5, func(p *Population) { p.Irrelevant = MatchConditions }),
-			"irrelevant", "rejects"},
-		"vap that rejects": {VAP, with(VAP, 5, func(p *Population) { p.Irrelevant = Rejects }), "irrelevant",
-			"namespace-selector"},
-		"unauthorized but bound": {PSP, with(PSP, 5, func(p *Population) { p.Irrelevant = Unauthorized }),
-			"irrelevant", "bound: 1"},
+		"psp by conditions": {
+			PSP, with(PSP, 5, func(p *Population) { p.Irrelevant = MatchConditions }),
+			"irrelevant", "rejects",
+		},
+		"vap that rejects": {
+			VAP, with(VAP, 5, func(p *Population) { p.Irrelevant = Rejects }), "irrelevant",
+			"namespace-selector",
+		},
+		"unauthorized but bound": {
+			PSP, with(PSP, 5, func(p *Population) { p.Irrelevant = Unauthorized }),
+			"irrelevant", "bound: 1",
+		},
 	} {
 		err := Check(c.kind, c.p)
 		refusal, ok := errors.AsType[*Refusal](err)

@@ -53,8 +53,10 @@ func TestMechanismsAreInForceOn136(t *testing.T) {
 		for _, total := range []int{1, 10, 100} {
 			all = append(all, population(k, total, nil))
 		}
-		for _, why := range []mechanism.Irrelevance{mechanism.NamespaceSelector, mechanism.MatchConditions,
-			mechanism.ResourceRule} {
+		for _, why := range []mechanism.Irrelevance{
+			mechanism.NamespaceSelector, mechanism.MatchConditions,
+			mechanism.ResourceRule,
+		} {
 			all = append(all, population(k, 20, irrelevantBy(why)))
 		}
 		all = append(all,
@@ -84,8 +86,10 @@ func growth(t *testing.T, costs map[tried]float64) {
 
 func TestPodSecurityPoliciesAreInForceOn124(t *testing.T) {
 	a := startPlane(t, plane.V124)
-	all := []tried{population(mechanism.PSP, 1, nil), population(mechanism.PSP, 10, nil),
-		population(mechanism.PSP, 100, nil), population(mechanism.PSP, 1000, nil)}
+	all := []tried{
+		population(mechanism.PSP, 1, nil), population(mechanism.PSP, 10, nil),
+		population(mechanism.PSP, 100, nil), population(mechanism.PSP, 1000, nil),
+	}
 	for _, bindings := range []mechanism.Bindings{mechanism.One, mechanism.Each} {
 		for _, position := range []mechanism.Position{mechanism.First, mechanism.Last} {
 			all = append(all, population(mechanism.PSP, 20, func(p *mechanism.Population) {

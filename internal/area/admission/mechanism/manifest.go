@@ -216,8 +216,10 @@ func kindsOf(objects []*unstructured.Unstructured) (out []schema.GroupVersionKin
 func Defined(objects []*unstructured.Unstructured) map[schema.GroupVersionKind]schema.GroupVersionResource {
 	out := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	for _, o := range objects {
-		if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io",
-			Kind: "CustomResourceDefinition"}) {
+		if o.GroupVersionKind().GroupKind() != (schema.GroupKind{
+			Group: "apiextensions.k8s.io",
+			Kind:  "CustomResourceDefinition",
+		}) {
 			continue
 		}
 		text := func(path ...string) string {

@@ -31,8 +31,10 @@ func TestManifestsAreReadInOrder(t *testing.T) {
 			t.Errorf("%s has labels %v", o.GetName(), o.GetLabels())
 		}
 	}
-	if diff := cmp.Diff([]string{"Namespace engine", "Deployment engine", "K8sPSPPrivileged p", "ConfigMap a",
-		"Namespace b"}, got); diff != "" {
+	if diff := cmp.Diff([]string{
+		"Namespace engine", "Deployment engine", "K8sPSPPrivileged p", "ConfigMap a",
+		"Namespace b",
+	}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := r.Objects[2].GetLabels()["team"]; got != "a" {
@@ -166,14 +168,18 @@ func TestFileProof(t *testing.T) {
 	if err := proof.Bad[0].Judge(403, denial("engine: [tare-r7f3a-1.00001] no [tare-r7f3a-1.00002] no")); err != nil {
 		t.Errorf("both policies deny it: %v", err)
 	}
-	for _, message := range []string{"engine: [tare-r7f3a-1.00001] no", "engine: [tare-r7f3a-1.00002] no",
-		"[tare-r7f3a-1.00001] [tare-r7f3a-1.00002]"} {
+	for _, message := range []string{
+		"engine: [tare-r7f3a-1.00001] no", "engine: [tare-r7f3a-1.00002] no",
+		"[tare-r7f3a-1.00001] [tare-r7f3a-1.00002]",
+	} {
 		if err := proof.Bad[0].Judge(403, denial(message)); err == nil {
 			t.Errorf("not all that must deny it do: %s", message)
 		}
 	}
-	for name, text := range map[string]string{"nothing": "", "two": string(pod) + "---\n" + string(pod),
-		"no pod": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}"} {
+	for name, text := range map[string]string{
+		"nothing": "", "two": string(pod) + "---\n" + string(pod),
+		"no pod": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}",
+	} {
 		if _, err := FileProof(nil, []byte(text), nil, 1, s); err == nil {
 			t.Errorf("%s: taken for a pod", name)
 		}
@@ -214,8 +220,10 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzJudge(f *testing.F) {
-	for _, seed := range []string{deniedByVAP, deniedByWebhook, deniedByPSP, admittedMarked, admittedByPSP, `null`, `[]`,
-		`{"metadata":[]}`} {
+	for _, seed := range []string{
+		deniedByVAP, deniedByWebhook, deniedByPSP, admittedMarked, admittedByPSP, `null`, `[]`,
+		`{"metadata":[]}`,
+	} {
 		f.Add(201, []byte(seed))
 		f.Add(422, []byte(seed))
 	}

@@ -25,8 +25,10 @@ func (p Pod) Object() map[string]any {
 	if image == "" {
 		image = DefaultImage
 	}
-	spec := map[string]any{"containers": []any{map[string]any{"name": "main", "image": image,
-		"securityContext": security}}}
+	spec := map[string]any{"containers": []any{map[string]any{
+		"name": "main", "image": image,
+		"securityContext": security,
+	}}}
 	if p.Scheduler != "" {
 		spec["schedulerName"] = p.Scheduler
 	}

@@ -39,8 +39,10 @@ func Policies(p Population, s Scope) []Policy {
 	for i, g := range groups {
 		for n := range g.count {
 			short := fmt.Sprintf("%c-%s-%05d", 'a'+i, g.role, n+1)
-			out = append(out, Policy{Name: s.Namespace + "." + short, Short: short, Role: g.role,
-				Number: numberBase + len(out) + 1})
+			out = append(out, Policy{
+				Name: s.Namespace + "." + short, Short: short, Role: g.role,
+				Number: numberBase + len(out) + 1,
+			})
 		}
 	}
 	return out

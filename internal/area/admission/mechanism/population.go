@@ -62,8 +62,10 @@ func Check(k Kind, p Population) error {
 	if !k.Known() {
 		return refuse("mechanism", fmt.Sprintf("%q is not known", k), "write one of "+list(Kinds()))
 	}
-	for _, check := range []func(Kind, Population) error{checkLevel, checkCounts, checkPosition, checkBindings,
-		checkIrrelevance} {
+	for _, check := range []func(Kind, Population) error{
+		checkLevel, checkCounts, checkPosition, checkBindings,
+		checkIrrelevance,
+	} {
 		if err := check(k, p); err != nil {
 			return err
 		}

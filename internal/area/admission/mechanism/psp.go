@@ -69,8 +69,10 @@ func anyRule() map[string]any { return map[string]any{"rule": "RunAsAny"} }
 func allowNone() map[string]any {
 	return map[string]any{
 		"volumes": []any{},
-		"runAsUser": map[string]any{"rule": "MustRunAs",
-			"ranges": []any{map[string]any{"min": int64(60000), "max": int64(60000)}}},
+		"runAsUser": map[string]any{
+			"rule":   "MustRunAs",
+			"ranges": []any{map[string]any{"min": int64(60000), "max": int64(60000)}},
+		},
 	}
 }
 

@@ -20,22 +20,36 @@ type Rendered struct {
 const registration = "admissionregistration.k8s.io/v1"
 
 var (
-	vapResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "validatingadmissionpolicies"}
-	vapBindingResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "validatingadmissionpolicybindings"}
-	mapResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "mutatingadmissionpolicies"}
-	mapBindingResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "mutatingadmissionpolicybindings"}
-	validatingResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "validatingwebhookconfigurations"}
-	mutatingResource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "mutatingwebhookconfigurations"}
+	vapResource = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "validatingadmissionpolicies",
+	}
+	vapBindingResource = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "validatingadmissionpolicybindings",
+	}
+	mapResource = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "mutatingadmissionpolicies",
+	}
+	mapBindingResource = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "mutatingadmissionpolicybindings",
+	}
+	validatingResource = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "validatingwebhookconfigurations",
+	}
+	mutatingResource = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "mutatingwebhookconfigurations",
+	}
 	pspResource     = schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"}
 	roleResource    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
-	bindingResource = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1",
-		Resource: "rolebindings"}
+	bindingResource = schema.GroupVersionResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1",
+		Resource: "rolebindings",
+	}
 )
 
 // Resources returns the resources of a population of kind k, in the order of removal; nil for kinds without objects.
@@ -105,6 +119,8 @@ func renderBound(p Population, s Scope, policy, binding render) []*unstructured.
 // levelLabels makes a namespace enforce a level of the Pod Security Standards. It omits warnings and audit annotations,
 // which would repeat the denial.
 func levelLabels(level string) map[string]string {
-	return map[string]string{"pod-security.kubernetes.io/enforce": level,
-		"pod-security.kubernetes.io/enforce-version": "latest"}
+	return map[string]string{
+		"pod-security.kubernetes.io/enforce":         level,
+		"pod-security.kubernetes.io/enforce-version": "latest",
+	}
 }

@@ -25,11 +25,15 @@ var goldens = map[string]struct {
 }{
 	"none": {None, Population{}},
 	"psa":  {PSA, Default(PSA, 0)},
-	"psp-one": {PSP, Population{Total: 3, Bound: 2, Useable: 1, Position: Last, Bindings: One,
-		Irrelevant: Rejects}},
+	"psp-one": {PSP, Population{
+		Total: 3, Bound: 2, Useable: 1, Position: Last, Bindings: One,
+		Irrelevant: Rejects,
+	}},
 	"psp-all-bound": {PSP, Default(PSP, 2)},
-	"psp-each-first": {PSP, Population{Total: 3, Bound: 2, Useable: 1, Position: First, Bindings: Each,
-		Irrelevant: Unauthorized}},
+	"psp-each-first": {PSP, Population{
+		Total: 3, Bound: 2, Useable: 1, Position: First, Bindings: Each,
+		Irrelevant: Unauthorized,
+	}},
 	"vap":                    {VAP, Population{Total: 3, Bound: 2, Useable: 1, Irrelevant: NamespaceSelector}},
 	"vap-match-conditions":   {VAP, Population{Total: 2, Bound: 2, Useable: 1, Irrelevant: MatchConditions}},
 	"vap-resource-rule":      {VAP, Population{Total: 2, Bound: 2, Useable: 1, Irrelevant: ResourceRule}},

@@ -223,8 +223,10 @@ func (a *api) expressions() {
 			`paramRef: {name: nowhere, namespace: tare-refused, parameterNotFoundAction: Deny}, `,
 		},
 	} {
-		vap := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
-			Resource: "validatingadmissionpolicies"}
+		vap := schema.GroupVersionResource{
+			Group: "admissionregistration.k8s.io", Version: "v1",
+			Resource: "validatingadmissionpolicies",
+		}
 		a.put(vap, `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: `+name+`}, spec: {failurePolicy: Fail,
 			matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}, `+c.policy+`}}`)
 		vap.Resource = "validatingadmissionpolicybindings"
@@ -250,8 +252,10 @@ func (a *api) webhooks() {
 		"webhook-condition-fails": {server.URL +
 			`/{}`, `, matchConditions: [{name: c, expression: "object.metadata.annotations['x'] == 'y'"}]`},
 	} {
-		a.put(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
-			Resource: "validatingwebhookconfigurations"},
+		a.put(schema.GroupVersionResource{
+			Group: "admissionregistration.k8s.io", Version: "v1",
+			Resource: "validatingwebhookconfigurations",
+		},
 			fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: %s}, webhooks: [{name: %s.example.com,
 			failurePolicy: Fail, admissionReviewVersions: [v1], clientConfig: {url: %q, caBundle: %s},
 			objectSelector: {matchLabels: {case: %s}},

@@ -75,8 +75,10 @@ func (s Scope) elsewhere() map[string]any { return selectNamespace(s.nowhere()) 
 func (s Scope) nowhere() string { return s.Namespace + ".elsewhere" }
 
 func selectNamespace(name string) map[string]any {
-	return map[string]any{"matchExpressions": []any{map[string]any{"key": nameLabel, "operator": "In",
-		"values": []any{name}}}}
+	return map[string]any{"matchExpressions": []any{map[string]any{
+		"key": nameLabel, "operator": "In",
+		"values": []any{name},
+	}}}
 }
 
 // object returns an object of the given kind with this run's labels.

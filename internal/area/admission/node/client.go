@@ -54,8 +54,10 @@ func dial(c Config) (*client, error) {
 	}
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	out := &client{}
-	for gv, at := range map[schema.GroupVersion]**rest.RESTClient{corev1.SchemeGroupVersion: &out.core,
-		coordinationv1.SchemeGroupVersion: &out.coordination} {
+	for gv, at := range map[schema.GroupVersion]**rest.RESTClient{
+		corev1.SchemeGroupVersion:         &out.core,
+		coordinationv1.SchemeGroupVersion: &out.coordination,
+	} {
 		one := rest.CopyConfig(cfg)
 		one.GroupVersion, one.APIPath = &gv, "/apis"
 		if gv.Group == "" {
@@ -71,8 +73,10 @@ func dial(c Config) (*client, error) {
 // codecs knows the types of the two groups only: all of Kubernetes would take tens of megabytes.
 func codecs() (serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme,
-		metav1.AddMetaToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, coordinationv1.AddToScheme,
+		metav1.AddMetaToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return serializer.CodecFactory{}, fmt.Errorf("register types: %w", err)
 		}

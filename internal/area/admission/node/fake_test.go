@@ -44,8 +44,10 @@ func newAPI(t *testing.T) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &api{t: t, decode: c.UniversalDeserializer(), nodes: map[string]*corev1.Node{},
-		leases: map[string]*coordinationv1.Lease{}}
+	a := &api{
+		t: t, decode: c.UniversalDeserializer(), nodes: map[string]*corev1.Node{},
+		leases: map[string]*coordinationv1.Lease{},
+	}
 	a.server = httptest.NewTLSServer(a)
 	t.Cleanup(a.server.Close)
 	return a
@@ -130,8 +132,10 @@ func (a *api) pods(w http.ResponseWriter, r *http.Request) {
 		}
 		<-r.Context().Done()
 	default:
-		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
-			ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		list := corev1.PodList{
+			TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+		}
 		_ = json.NewEncoder(w).Encode(list)
 	}
 }

@@ -116,8 +116,10 @@ func run(ctx context.Context, f *fleet, ready func(Ready) error) error {
 	if err := f.pods.awaitList(ctx); err != nil {
 		return err
 	}
-	if err := ready(Ready{Nodes: len(f.nodes), Seconds: f.clock.Now().Sub(begin).Seconds(),
-		Note: f.cfg.Note()}); err != nil {
+	if err := ready(Ready{
+		Nodes: len(f.nodes), Seconds: f.clock.Now().Sub(begin).Seconds(),
+		Note: f.cfg.Note(),
+	}); err != nil {
 		return err
 	}
 	<-ctx.Done()

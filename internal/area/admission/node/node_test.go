@@ -72,8 +72,10 @@ func TestOnlyLoopback(t *testing.T) {
 
 // FuzzLoopback: what is accepted is dialled at a loopback address.
 func FuzzLoopback(f *testing.F) {
-	for _, s := range []string{"https://127.0.0.1:6443", "https://[::1]", "https://10.1.1.1",
-		"https://127.0.0.1@10.1.1.1/", "//127.0.0.1", "https://[::ffff:10.0.0.1]", "http://127.1"} {
+	for _, s := range []string{
+		"https://127.0.0.1:6443", "https://[::1]", "https://10.1.1.1",
+		"https://127.0.0.1@10.1.1.1/", "//127.0.0.1", "https://[::ffff:10.0.0.1]", "http://127.1",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, server string) {
@@ -270,8 +272,10 @@ func TestRenewal(t *testing.T) {
 		{"a time without a lease", 3 * leaseEvery, nil, []string{status, lease}},
 		{"the status is due", statusEvery, func() { n.renewed = k.Now().Add(statusEvery) }, []string{lease}},
 		{"now", leaseEvery, nil, []string{status, lease}},
-		{"somebody deleted the node", 3 * leaseEvery, func() { delete(a.nodes, n.name) },
-			[]string{status, clean, lend, create, lease, lease}},
+		{
+			"somebody deleted the node", 3 * leaseEvery, func() { delete(a.nodes, n.name) },
+			[]string{status, clean, lend, create, lease, lease},
+		},
 	} {
 		if c.prepare != nil {
 			c.prepare()

@@ -123,8 +123,10 @@ func TestFailuresAreRepeated(t *testing.T) {
 		}
 		return true
 	})
-	if got := [3]int{a.count(http.MethodPatch, "busy/status"), a.count(http.MethodPatch, "conflict/status"),
-		a.count(http.MethodPatch, "gone/status")}; got != [3]int{4, 3, 1} {
+	if got := [3]int{
+		a.count(http.MethodPatch, "busy/status"), a.count(http.MethodPatch, "conflict/status"),
+		a.count(http.MethodPatch, "gone/status"),
+	}; got != [3]int{4, 3, 1} {
 		t.Errorf("tries %v, want 4, 3 and 1", got)
 	}
 }
@@ -211,8 +213,10 @@ func TestRunningStatus(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	now := time.Unix(1700000000, 5e8)
 	pod := newPod(bound("p", "u1", func(p *corev1.Pod) {
-		p.Spec.InitContainers = []corev1.Container{{Name: "once", Image: "i"},
-			{Name: "side", Image: "s", RestartPolicy: &always}}
+		p.Spec.InitContainers = []corev1.Container{
+			{Name: "once", Image: "i"},
+			{Name: "side", Image: "s", RestartPolicy: &always},
+		}
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "b", Image: "j"})
 	}), now)
 	body, err := running(pod, "10.0.0.1", now)

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage,
-		ready func(any) error) error {
+		ready func(any) error,
+	) error {
 		var cfg Config
 		if err := json.Unmarshal(raw, &cfg); err != nil {
 			return err
@@ -144,8 +145,10 @@ func createPods(t testing.TB, c *client, prefix string, n int) {
 	t.Helper()
 	for i := range n {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i), Namespace: "default",
-				Labels: map[string]string{"set": prefix}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("%s-%d", prefix, i), Namespace: "default",
+				Labels: map[string]string{"set": prefix},
+			},
 			Spec: corev1.PodSpec{
 				InitContainers: []corev1.Container{{Name: "first", Image: "example/first"}},
 				Containers:     []corev1.Container{{Name: "a", Image: "example/a"}, {Name: "b", Image: "example/b"}},

@@ -56,8 +56,10 @@ func newFleet(c *client, cfg Config, k clock.Clock) *fleet {
 	f := &fleet{client: c, cfg: cfg, clock: k, log: cfg.Log, nodes: make([]*node, cfg.Nodes)}
 	names := make(map[string]bool, cfg.Nodes)
 	for i := range f.nodes {
-		f.nodes[i] = &node{name: fmt.Sprintf("tare-node-%05d", i),
-			phase: statusEvery * time.Duration(i) / time.Duration(cfg.Nodes)}
+		f.nodes[i] = &node{
+			name:  fmt.Sprintf("tare-node-%05d", i),
+			phase: statusEvery * time.Duration(i) / time.Duration(cfg.Nodes),
+		}
 		names[f.nodes[i].name] = true
 	}
 	f.pods = newPods(c, names, cfg.latency(), k, cfg.Log)
@@ -155,8 +157,10 @@ func (f *fleet) object(name string, now time.Time) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: capacity, Conditions: conditions(now),
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: hostIP},
-				{Type: corev1.NodeHostName, Address: name}},
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: hostIP},
+				{Type: corev1.NodeHostName, Address: name},
+			},
 			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "simulated", OperatingSystem: "linux", Architecture: "amd64"},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{
 				KubeletEndpoint: corev1.DaemonEndpoint{Port: kubeletPort},
@@ -169,8 +173,10 @@ func (f *fleet) object(name string, now time.Time) *corev1.Node {
 func conditions(now time.Time) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	out := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
-	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
-		corev1.NodePIDPressure} {
+	for _, t := range []corev1.NodeConditionType{
+		corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+		corev1.NodePIDPressure,
+	} {
 		out = append(out, corev1.NodeCondition{Type: t, Status: corev1.ConditionFalse, Reason: "Simulated"})
 	}
 	for i := range out {

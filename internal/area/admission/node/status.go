@@ -42,8 +42,10 @@ func running(p *pod, address string, now time.Time) ([]byte, error) {
 		Phase: corev1.PodRunning, StartTime: &at, HostIP: hostIP, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}},
 	}
 	for _, t := range []corev1.PodConditionType{corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady} {
-		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: t, Status: corev1.ConditionTrue,
-			LastTransitionTime: at})
+		status.Conditions = append(status.Conditions, corev1.PodCondition{
+			Type: t, Status: corev1.ConditionTrue,
+			LastTransitionTime: at,
+		})
 	}
 	for _, c := range p.inits {
 		status.InitContainerStatuses = append(status.InitContainerStatuses, c.status(at))

@@ -26,7 +26,8 @@ func serveNodes() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage,
-		ready func(any) error) error {
+		ready func(any) error,
+	) error {
 		var cfg node.Config
 		if err := json.Unmarshal(raw, &cfg); err != nil {
 			return err
@@ -120,8 +121,10 @@ func realWatch(t testing.TB, p *plane.Plane) (*Watch, load.Operation) {
 // startPods offers pods at a fixed rate and returns the cells of the calls.
 func startPods(t testing.TB, o load.Operation, rate float64, d time.Duration) []load.Cell {
 	t.Helper()
-	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: []load.Operation{o},
-		Timeout: 30 * time.Second, MaxConns: 256})
+	s, err := load.Open(t.Context(), load.Config{
+		Engine: load.Std, Operations: []load.Operation{o},
+		Timeout: 30 * time.Second, MaxConns: 256,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

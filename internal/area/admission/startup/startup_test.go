@@ -128,8 +128,10 @@ func TestAllContainersMustBeStarted(t *testing.T) {
 	a.afterPost = func(name string) {
 		p := a.pod(name)
 		p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a",
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name:  "a",
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}}
 		a.put("MODIFIED", p)
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses,
 			corev1.ContainerStatus{Name: "b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})
@@ -268,9 +270,9 @@ func TestUnusablePods(t *testing.T) {
 		"of namespace other": func(p *Pods) {
 			p.Pod = []byte(strings.Replace(string(p.Pod), `"labels"`, `"namespace":"other","labels"`, 1))
 		},
-		"nobody is named": func(p *Pods) { p.Caller = nil },
-		"read the pod":    func(p *Pods) { p.Pod = []byte("{") },
-		"as many answers": func(p *Pods) { p.Causes, p.CauseAnswers = []string{"a", "b"}, []string{"x"} },
+		"no user is named": func(p *Pods) { p.Caller = nil },
+		"read the pod":     func(p *Pods) { p.Pod = []byte("{") },
+		"as many answers":  func(p *Pods) { p.Causes, p.CauseAnswers = []string{"a", "b"}, []string{"x"} },
 	} {
 		p := good
 		change(&p)

@@ -40,8 +40,10 @@ func answeredPod(t *testing.T, w *Watch, name string) *await {
 // offered makes one call through the load's engine, with its timeout, and returns what the engine made of it.
 func offered(t *testing.T, o load.Operation, timeout time.Duration) load.Call {
 	t.Helper()
-	s, err := load.Open(t.Context(), load.Config{Engine: load.Std, Operations: []load.Operation{o}, Timeout: timeout,
-		MaxConns: 4, KeepCalls: true})
+	s, err := load.Open(t.Context(), load.Config{
+		Engine: load.Std, Operations: []load.Operation{o}, Timeout: timeout,
+		MaxConns: 4, KeepCalls: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,10 @@ type handler struct {
 }
 
 func newHandler(c clock.Clock, latency time.Duration) *handler {
-	return &handler{clock: c, latency: latency, counts: newCounter(),
-		bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+	return &handler{
+		clock: c, latency: latency, counts: newCounter(),
+		bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+	}
 }
 
 // ServeHTTP implements http.Handler.

@@ -38,8 +38,10 @@ func TestReviewsAreDecided(t *testing.T) {
 	}{
 		"allowed":     {"/validate/c-relevant-00001", `{"name":"a"}`, true, ""},
 		"other label": {"/validate/c-relevant-00001", `{"labels":{"app":"c-relevant-00001"}}`, true, ""},
-		"denied by name": {"/validate/c-relevant-00001",
-			`{"labels":{"tare.dev/deny":"c-relevant-00001"}}`, false, ""},
+		"denied by name": {
+			"/validate/c-relevant-00001",
+			`{"labels":{"tare.dev/deny":"c-relevant-00001"}}`, false, "",
+		},
 		"denied by all":          {"/validate/c-relevant-00001", `{"labels":{"tare.dev/deny":"all"}}`, false, ""},
 		"denied by another":      {"/validate/c-relevant-00001", `{"labels":{"tare.dev/deny":"c-relevant-00002"}}`, true, ""},
 		"no object":              {"/validate/c-relevant-00001", `null`, true, ""},

@@ -23,7 +23,8 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "serve" { // this test binary, started by itself
 		err := proc.Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, config json.RawMessage,
-			ready func(any) error) error {
+			ready func(any) error,
+		) error {
 			var cfg Config
 			if err := json.Unmarshal(config, &cfg); err != nil {
 				return err
@@ -66,8 +67,10 @@ func trusting(t *testing.T, r Ready, http2 bool) *http.Client {
 	if !roots.AppendCertsFromPEM(r.CA) {
 		t.Fatalf("%q is no certificate", r.CA)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		ForceAttemptHTTP2: http2}
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: http2,
+	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
@@ -172,8 +175,10 @@ func TestChildCostsLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := proc.Start(t.Context(), proc.Spec{Name: "webhook", Path: self, Args: []string{"serve"}, Config: Config{},
-		ReadyWithin: time.Minute})
+	child, err := proc.Start(t.Context(), proc.Spec{
+		Name: "webhook", Path: self, Args: []string{"serve"}, Config: Config{},
+		ReadyWithin: time.Minute,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

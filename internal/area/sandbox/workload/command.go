@@ -85,8 +85,10 @@ func (c *Command) once(ctx context.Context, line []string) (Cost, error) {
 		return Cost{}, fmt.Errorf("%s: killed: %w", line[0], context.Cause(ctx))
 	case errors.Is(err, exec.ErrWaitDelay):
 		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
-		return Cost{}, &Failure{Op: c.Name, Call: line[0],
-			Detail: "it ended, but left processes behind that hold its errors open"}
+		return Cost{}, &Failure{
+			Op: c.Name, Call: line[0],
+			Detail: "it ended, but left processes behind that hold its errors open",
+		}
 	case err != nil:
 		return Cost{}, c.failed(line, err, errs.lastLine())
 	}

@@ -14,8 +14,10 @@ import (
 func TestCommandCostsWhatItUses(t *testing.T) {
 	c, _ := start(t)
 	burn := Command{Name: "burn", Run: []string{"sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"}}
-	child := Command{Name: "child",
-		Run: []string{"sh", "-c", `sh -c "i=0; while [ \$i -lt 20000 ]; do i=\$((i+1)); done"; true`}}
+	child := Command{
+		Name: "child",
+		Run:  []string{"sh", "-c", `sh -c "i=0; while [ \$i -lt 20000 ]; do i=\$((i+1)); done"; true`},
+	}
 	idle := Command{Name: "idle", Run: []string{"sleep", "0.05"}}
 	cost := func(c1 Command, n int) Cost {
 		got, err := c.Command(t.Context(), c1, n)
@@ -64,16 +66,22 @@ func TestCommandFailures(t *testing.T) {
 		errno syscall.Errno
 		want  string
 	}{
-		"status": {Command{Run: []string{"sh", "-c", "echo first >&2; echo 'the last line' >&2; exit 3"}}, 0,
-			"exit status 3: the last line"},
+		"status": {
+			Command{Run: []string{"sh", "-c", "echo first >&2; echo 'the last line' >&2; exit 3"}},
+			0,
+			"exit status 3: the last line",
+		},
 		"much to say": {Command{Run: []string{"sh", "-c", "yes error | head -c 3000000 >&2; yes out | head -c " +
 			"3000000; echo end >&2; exit 1"}}, 0, "exit status 1: end"},
 		"no program":      {Command{Run: []string{"no-such-program"}}, 0, "not found"},
 		"no such path":    {Command{Run: []string{"/no/such/program"}}, syscall.ENOENT, "/no/such/program"},
 		"no program file": {Command{Run: []string{dir}}, syscall.EACCES, "execve"},
 		"signal":          {Command{Run: []string{"sh", "-c", "kill -9 $$"}}, 0, "signal: killed"},
-		"preparation": {Command{Run: []string{"true"}, Prepare: []string{"sh", "-c", "echo why >&2; false"}}, 0,
-			"prepare: c: sh: exit status 1: why"},
+		"preparation": {
+			Command{Run: []string{"true"}, Prepare: []string{"sh", "-c", "echo why >&2; false"}},
+			0,
+			"prepare: c: sh: exit status 1: why",
+		},
 		"left behind": {Command{Run: []string{"sh", "-c", "sleep 30 &"}}, 0, "left processes behind"},
 	} {
 		f.cmd.Name = "c"

@@ -58,8 +58,11 @@ func TestWorkloadSurvivesItsFailure(t *testing.T) {
 	if _, err := c.Run(t.Context(), "exec", 5); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []struct{ file, kind, call string }{{programFile, "exec", "execve"},
-		{programFile, "spawn", "execve"}, {plainFile, "open", "openat"}} {
+	for _, f := range []struct{ file, kind, call string }{
+		{programFile, "exec", "execve"},
+		{programFile, "spawn", "execve"},
+		{plainFile, "open", "openat"},
+	} {
 		restore := hide(t, dir, f.file)
 		_, err := c.Run(t.Context(), f.kind, 5)
 		if g, ok := errors.AsType[*Failure](err); !ok || g.Call != f.call || g.Errno != syscall.ENOENT {

@@ -35,8 +35,10 @@ func work(dir, denied string) error {
 	if denied != "" {
 		err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{
 			DefaultAction: seccomp.ActionAllow,
-			Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno | seccomp.Action(syscall.EPERM),
-				Names: []string{denied}}},
+			Syscalls: []seccomp.SyscallGroup{{
+				Action: seccomp.ActionErrno | seccomp.Action(syscall.EPERM),
+				Names:  []string{denied},
+			}},
 		}})
 		if err != nil {
 			return err

@@ -33,8 +33,10 @@ func newNginx(dir string) (*nginx, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &nginx{daemonConn: daemonConn{dir: dir, socket: "nginx.sock"}, program: program,
-		page: bytes.Repeat([]byte("0123456789abcde\n"), 256)}
+	n := &nginx{
+		daemonConn: daemonConn{dir: dir, socket: "nginx.sock"}, program: program,
+		page: bytes.Repeat([]byte("0123456789abcde\n"), 256),
+	}
 	conf, err := n.config()
 	if err != nil {
 		return nil, fmt.Errorf("prepare nginx: %w", err)

@@ -172,8 +172,10 @@ func (a *answer) err() error {
 		return nil
 	case a.Failed != nil:
 		f := a.Failed
-		return &told{text: a.Error, failure: &Failure{Op: f.Op, Call: f.Call, Errno: syscall.Errno(f.Errno),
-			Detail: f.Detail}}
+		return &told{text: a.Error, failure: &Failure{
+			Op: f.Op, Call: f.Call, Errno: syscall.Errno(f.Errno),
+			Detail: f.Detail,
+		}}
 	}
 	return errors.New(a.Error)
 }

@@ -194,8 +194,10 @@ func TestServeAnswersWhatItCannotDo(t *testing.T) {
 	if _, err := c.Run(t.Context(), "execl", 1); err == nil || !strings.Contains(err.Error(), `unknown workload "execl"`) {
 		t.Errorf("%v", err)
 	}
-	for what, args := range map[string][]string{"chmod": {"/"}, "open": nil, "connect": {"http"}, "syscall": {"fork"},
-		"exec": {"true"}, "socket": {"1"}} {
+	for what, args := range map[string][]string{
+		"chmod": {"/"}, "open": nil, "connect": {"http"}, "syscall": {"fork"},
+		"exec": {"true"}, "socket": {"1"},
+	} {
 		if _, err := c.Try(t.Context(), what, args...); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("try %s %v: %v", what, args, err)
 		}
@@ -262,8 +264,10 @@ func FuzzRequest(f *testing.F) {
 		{ID: 1, Verb: verbRun, Op: "open", N: 5},
 		{ID: 2, Verb: verbTry, Op: "open", Args: []string{"/"}},
 		{ID: 3, Verb: verbStatus},
-		{ID: 4, Verb: verbCommand, N: 1, Within: time.Second, Command: &Command{Name: "x", Run: []string{"true"},
-			Prepare: []string{"true"}, Dir: "/"}},
+		{ID: 4, Verb: verbCommand, N: 1, Within: time.Second, Command: &Command{
+			Name: "x", Run: []string{"true"},
+			Prepare: []string{"true"}, Dir: "/",
+		}},
 	} {
 		b, err := json.Marshal(r)
 		if err != nil {
