@@ -3,7 +3,6 @@ package budget
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -39,6 +38,8 @@ type Limit struct {
 	Value   float64
 	Unit    metric.Unit
 	Against Against
+	// Text is the limit in the unit and over the time in which it was given, without a sign: "1MiB/d". It parses to Value.
+	Text string
 }
 
 // Against says what a limit is compared with.
@@ -63,35 +64,18 @@ func (l Limit) Bound(baseline float64) float64 {
 	return l.Value
 }
 
-// String is the limit as it would be written, without the drift's "/h".
-func (l Limit) String() string {
-	v, sign := l.Value, ""
-	if l.Against != Absolute {
-		sign = "+"
-	}
-	if v < 0 {
-		v, sign = -v, "-"
-	}
-	switch l.Unit {
-	case metric.Seconds, metric.CPUSeconds:
-		return sign + seconds(v)
-	case metric.PerSecond:
-		return sign + unit.Rate(v).String()
-	case metric.Bytes:
-		return sign + unit.Size(v).String()
-	case metric.Ratio:
-		return sign + unit.Percent(v).String()
-	case metric.Count:
-	}
-	return sign + plain(v)
-}
+// String is the limit as it was given, with its sign. It parses to the same limit.
+func (l Limit) String() string { return l.sign() + l.Text }
 
-// seconds prints a time that reads back as the same float64; durations of whole nanoseconds print as people write them.
-func seconds(v float64) string {
-	if d := duration(v); d.Std().Seconds() == v {
-		return d.String()
+// sign is what stands before the number: a limit against the baseline has a sign always.
+func (l Limit) sign() string {
+	switch {
+	case l.Value < 0:
+		return "-"
+	case l.Against != Absolute:
+		return "+"
 	}
-	return plain(v) + "s"
+	return ""
 }
 
 // plain prints a number so that it reads back as itself, without an exponent.
@@ -117,9 +101,6 @@ func (b *Budget) with(limit string) string {
 		s.WriteString(" drift")
 	}
 	s.WriteString(" " + string(b.Op) + " " + limit)
-	if b.Drift {
-		s.WriteString("/h")
-	}
 	if b.At > 0 {
 		s.WriteString(" at " + unit.Rate(b.At).String())
 	}
@@ -147,8 +128,7 @@ func (b *Budget) checkUnit(m metric.Metric) *Refusal {
 
 // withUnit is the budget with a unit behind the number that has none.
 func (b *Budget) withUnit(u metric.Unit) string {
-	out := *b
-	number := plain(math.Abs(b.Limit.Value))
+	number, per, drift := strings.Cut(b.Limit.Text, "/")
 	switch u {
 	case metric.Seconds, metric.CPUSeconds:
 		number += "ms"
@@ -157,21 +137,17 @@ func (b *Budget) withUnit(u metric.Unit) string {
 	case metric.Bytes:
 		number += "MiB"
 	case metric.Ratio:
-		if b.Limit.Value < 1 {
-			number = unit.Percent(b.Limit.Value).String()
+		if v, err := strconv.ParseFloat(number, 64); err == nil && v < 1 {
+			number = unit.Percent(v).String()
 		} else {
 			number += "%"
 		}
 	case metric.Count:
 	}
-	sign := ""
-	switch {
-	case b.Limit.Against != Absolute && b.Limit.Value < 0:
-		sign = "-"
-	case b.Limit.Against != Absolute:
-		sign = "+"
+	if drift {
+		number += "/" + per
 	}
-	return out.with(sign + number)
+	return b.with(b.Limit.sign() + number)
 }
 
 // commonUnit joins the units that people write alike: CPU time is written as time.

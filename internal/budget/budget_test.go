@@ -45,12 +45,41 @@ func TestParse(t *testing.T) {
 			continue
 		}
 		c.want.Text = c.text
-		if d := cmp.Diff(c.want, got, cmpopts.EquateApprox(1e-12, 0)); d != "" {
+		if d := cmp.Diff(c.want, got, cmpopts.EquateApprox(1e-12, 0), cmpopts.IgnoreFields(budget.Limit{}, "Text")); d != "" {
 			t.Errorf("%q: (-want +got)\n%s", c.text, d)
 		}
 		again, err := budget.Parse(got.String())
 		if again.Text = c.text; err != nil || !cmp.Equal(again, got) {
 			t.Errorf("%q prints as %q, which reads as %+v, %v", c.text, got.String(), again, err)
+		}
+	}
+}
+
+// TestLimitIsPrintedAsItIsJudged: a limit prints in the unit and over the time in which it was given, and reads back as exactly the same one.
+func TestLimitIsPrintedAsItIsJudged(t *testing.T) {
+	for text, want := range map[string]string{
+		"rss drift <= 1MiB/d":             "rss drift <= 1MiB/d",
+		"rss drift <= 1.3 B / min":        "rss drift <= 1B/min", // whole bytes are judged
+		"response.p50 drift <= +1ms/day":  "response.p50 drift <= +1ms/day",
+		"response drift <= 0.1us/d":       "response drift <= 100ns/d",
+		"error drift <= 1%/d":             "error drift <= 1%/d",
+		"goodput drift >= -1000/min/d":    "goodput drift >= -1000/min/d",
+		"threads drift <= 1/d":            "threads drift <= 1/d",
+		"rss <= 1.5GiB":                   "rss <= 1536MiB",
+		"rss <= 9223372036854775807B":     "rss <= 9223372036854775807B",
+		"response <= 1ms at 1000/min":     "response <= 1ms at 1000/min",
+		"capacity >= -0%":                 "capacity >= +0%",
+		"response <= 9007199254740993ns":  "response <= 2501h59m59.254740993s",
+		"monitoring.response.p99.9 <= 1d": "monitoring.response.p999 <= 24h",
+	} {
+		b, err := budget.Parse(text)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		again, err := budget.Parse(b.String())
+		if again.Text = text; b.String() != want || err != nil || !cmp.Equal(again, b) {
+			t.Errorf("%q prints as %q, want %q, which reads as %+v, not %+v: %v", text, b.String(), want, again, b, err)
 		}
 	}
 }
@@ -79,6 +108,9 @@ func TestSyntaxErrors(t *testing.T) {
 		{"rss <= 64K", 8, "cannot be read"},
 		{"rss drift <= 1MiB", 14, "like 1MiB/h"},
 		{"rss drift <= 1MiB/parsec", 14, "is no time"},
+		{"x <= " + strings.Repeat("9", 308) + "G/s", 6, "the limit is too large"},
+		{"x drift <= " + strings.Repeat("9", 308) + "/s", 12, "the limit is too large"},
+		{"x <= 1 at " + strings.Repeat("9", 308) + "G/s", 11, "the rate is too large"},
 		{"cpu <= ++5%", 8, "share \"+5%\" does not begin with a number"},
 	} {
 		b, err := budget.Parse(c.text)
@@ -197,7 +229,7 @@ func TestBound(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"capacity >= 100/s", "response.p99 <= 500ms at 50/s", "seccomp: exec.cpu <= +5%", "rss drift <= 1MiB/h", "a=b: c.p99.9 >= -0.5GB at 1k/min",
-		"x drift <= 3/h/d", "é:é<=1", "p99.p99 <= 7", "a.p990 <= 1d",
+		"x drift <= 3/h/d", "é:é<=1", "p99.p99 <= 7", "a.p990 <= 1d", "rss drift <= 1MiB/d", "x drift <= 0.5 ns / day", "a <= 1.5PB", "b drift <= 1%/min",
 	} {
 		f.Add(s)
 	}
@@ -216,7 +248,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := budget.Parse(b.String())
 		again.Text = b.Text
-		if err != nil || !cmp.Equal(again, b, cmpopts.EquateApprox(1e-9, 1e-9)) {
+		if err != nil || !cmp.Equal(again, b) {
 			t.Errorf("%q → %q: %v\n%s", text, b.String(), err, cmp.Diff(b, again))
 		}
 	})

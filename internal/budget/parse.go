@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"tare/internal/metric"
@@ -231,7 +230,9 @@ func (p *parser) bound(s span) error {
 		if rate <= 0 {
 			return p.fail(at.at, "a rate above 0 is expected here")
 		}
-		p.b.At = rate.PerSecond()
+		if p.b.At = rate.PerSecond(); math.IsInf(p.b.At, 0) {
+			return p.fail(at.at, "the rate is too large")
+		}
 	}
 	if limit.text == "" {
 		return p.fail(limit.at, "no limit; write it like 500ms, 150/s, 64MiB, 2%% or +5%%")
@@ -254,14 +255,16 @@ func (p *parser) limit(s span) error {
 	}
 	var err error
 	if p.b.Drift {
-		l.Value, l.Unit, err = perHour(text)
+		err = l.perHour(text)
 	} else {
-		l.Value, l.Unit, err = quantity(text)
+		err = l.quantity(text)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return p.fail(s.at, "%v", err)
-	}
-	if l.Value != 0 { // there is no negative zero to print
+	case math.IsInf(l.Value, 0):
+		return p.fail(s.at, "the limit is too large")
+	case l.Value != 0: // there is no negative zero to print
 		l.Value *= sign
 	}
 	if l.Against == Difference && l.Unit == metric.Ratio {
@@ -270,51 +273,49 @@ func (p *parser) limit(s span) error {
 	return nil
 }
 
-// quantity reads a number in any unit and says which it was.
-func quantity(text string) (float64, metric.Unit, error) {
+// quantity reads a number in any unit, and keeps which it was. Fractions of a byte and of a nanosecond are rounded, in the text as well.
+func (l *Limit) quantity(text string) error {
 	switch {
 	case strings.HasSuffix(text, "%"):
 		v, err := unit.ParsePercent(text)
-		return v.Ratio(), metric.Ratio, err
+		l.Value, l.Unit, l.Text = v.Ratio(), metric.Ratio, v.String()
+		return err
 	case strings.Contains(text, "/"):
 		v, err := unit.ParseRate(text)
-		return v.PerSecond(), metric.PerSecond, err
+		l.Value, l.Unit, l.Text = v.PerSecond(), metric.PerSecond, v.String()
+		return err
 	case strings.HasSuffix(text, "B"):
 		v, err := unit.ParseSize(text)
-		return float64(v), metric.Bytes, err
+		l.Value, l.Unit, l.Text = float64(v), metric.Bytes, v.String()
+		return err
 	case strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' }) < 0:
 		// A bare number is a count: thirty threads. Check refuses it for a metric that has a unit.
 		v, err := unit.ParseRate(text + "/s")
-		return v.PerSecond(), metric.Count, err
-	default:
-		v, err := unit.ParseDuration(text)
-		if err != nil {
-			return 0, "", fmt.Errorf("limit %q cannot be read; write it like 500ms, 150/s, 64MiB, 2%% or +5%%", text)
-		}
-		return v.Std().Seconds(), metric.Seconds, nil
+		l.Value, l.Unit, l.Text = v.PerSecond(), metric.Count, plain(v.PerSecond())
+		return err
 	}
+	v, err := unit.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("limit %q cannot be read; write it like 500ms, 150/s, 64MiB, 2%% or +5%%", text)
+	}
+	l.Value, l.Unit, l.Text = v.Std().Seconds(), metric.Seconds, v.String()
+	return nil
 }
 
 // perHour reads a quantity over a time, as 1MiB/h.
-func perHour(text string) (float64, metric.Unit, error) {
+func (l *Limit) perHour(text string) error {
 	i := strings.LastIndexByte(text, '/')
 	if i < 0 {
-		return 0, "", fmt.Errorf("a drift is limited over a time; write it like %s/h", text)
+		return fmt.Errorf("a drift is limited over a time; write it like %s/h", text)
 	}
-	v, u, err := quantity(strings.TrimSpace(text[:i]))
+	if err := l.quantity(strings.TrimSpace(text[:i])); err != nil {
+		return err
+	}
+	per := strings.TrimSpace(text[i+1:])
+	times, err := unit.ParseRate("3600/" + per)
 	if err != nil {
-		return 0, "", err
+		return fmt.Errorf("%q is no time; write it like %s/h", text[i+1:], text[:i])
 	}
-	times, err := unit.ParseRate("3600/" + strings.TrimSpace(text[i+1:]))
-	if err != nil {
-		return 0, "", fmt.Errorf("%q is no time; write it like %s/h", text[i+1:], text[:i])
-	}
-	return v * times.PerSecond(), u, nil
-}
-
-func duration(seconds float64) unit.Duration {
-	if seconds >= math.MaxInt64/1e9 {
-		return 0
-	}
-	return unit.Duration(math.Round(seconds * float64(time.Second)))
+	l.Value, l.Text = l.Value*times.PerSecond(), l.Text+"/"+per
+	return nil
 }
