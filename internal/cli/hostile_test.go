@@ -264,7 +264,7 @@ func TestHostileReportsStayText(t *testing.T) {
 }
 
 // ofBlocks are the forms of other tools, which not every report can take.
-var ofBlocks = []string{"benchfmt", "benchstat", "hyperfine", "github-action-benchmark"}
+var ofBlocks = []string{"benchfmt", "hyperfine", "github-action-benchmark"}
 
 // A found is a place where a text became more than text.
 type found struct{ what, where string }

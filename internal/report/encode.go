@@ -20,7 +20,7 @@ type Encoder func(io.Writer, *Report) error
 func Encoders() map[string]Encoder {
 	return map[string]Encoder{
 		"text": Text, "markdown": Markdown, "json": JSON, "yaml": YAML, "junit": JUnit, "openmetrics": OpenMetrics,
-		"benchfmt": Benchfmt, "benchstat": Benchstat, "hyperfine": Hyperfine, "github-action-benchmark": ActionBenchmark,
+		"benchfmt": Benchfmt, "hyperfine": Hyperfine, "github-action-benchmark": ActionBenchmark,
 	}
 }
 

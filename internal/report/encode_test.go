@@ -48,7 +48,7 @@ func encode(t *testing.T, e Encoder, r *Report) []byte {
 func TestGoldens(t *testing.T) {
 	extension := map[string]string{
 		"text": ".txt", "json": ".json", "markdown": ".md", "yaml": ".yaml", "junit": ".xml", "openmetrics": ".prom",
-		"benchfmt": ".bench", "benchstat": ".benchstat", "hyperfine": ".hyperfine", "github-action-benchmark": ".action",
+		"benchfmt": ".bench", "hyperfine": ".hyperfine", "github-action-benchmark": ".action",
 	}
 	for name, r := range samples() {
 		for form, e := range Encoders() {
@@ -79,7 +79,7 @@ func of(r *Report, form string) bool {
 	switch form {
 	case "github-action-benchmark":
 		return len(r.Blocks) > 0 || r.soaked()
-	case "benchfmt", "benchstat":
+	case "benchfmt":
 		return len(r.Blocks) > 0
 	case "hyperfine":
 		return timed
