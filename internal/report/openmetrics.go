@@ -139,6 +139,81 @@ func (e *exposition) opt(v *float64, more ...label) {
 	}
 }
 
+// A familyOf is a family with samples for each item of a list.
+type familyOf[T any] struct {
+	name, kind, unit, help string
+	samples                func(*T) []sample
+}
+
+// A sample is a value of an item, with the labels that tell it from the item's others.
+type sample struct {
+	value  *float64
+	labels labels
+}
+
+// gauges is a family of gauges, one an item.
+func gauges[T any](name, unit, help string, value func(*T) *float64) familyOf[T] {
+	return familyOf[T]{name, gauge, unit, help, func(x *T) []sample { return []sample{{value: value(x)}} }}
+}
+
+// counters is a family of counters, one an item.
+func counters[T any](name, unit, help string, value func(*T) *float64) familyOf[T] {
+	c := gauges(name, unit, help, value)
+	c.kind = counter
+	return c
+}
+
+// write writes families. name gives the labels of an item.
+func write[T any](e *exposition, items []*T, name func(*T) labels, families ...familyOf[T]) {
+	for _, c := range families {
+		e.begin(c.name, c.kind, c.unit, c.help)
+		for _, x := range items {
+			for _, s := range c.samples(x) {
+				e.opt(s.value, name(x).with(s.labels...)...)
+			}
+		}
+	}
+}
+
+// maxSeries bounds how many items of a list are written that a hostile or a very large record can make long: a store of time series pays for
+// each of them for ever.
+const maxSeries = 500
+
+// few are the first items of a list.
+func few[T any](all []T) []*T { return pointers(all[:min(len(all), maxSeries)]) }
+
+// within is a value of a part of the report that may be absent.
+func within[T any](part *T, of func(*T) *float64) *float64 {
+	if part == nil {
+		return nil
+	}
+	return of(part)
+}
+
+// A quantile is a value with the fraction that it is of, as the label has it.
+type quantile struct {
+	fraction string
+	value    *float64
+}
+
+// quantiles are samples that differ in their quantile.
+func quantiles(all ...quantile) []sample {
+	out := make([]sample, len(all))
+	for i, q := range all {
+		out[i] = sample{q.value, labels{{"quantile", q.fraction}}}
+	}
+	return out
+}
+
+// samples are the quantiles of a distribution from the least to the greatest; none if there is no distribution.
+func (d *Distribution) samples() []sample {
+	if d == nil {
+		return nil
+	}
+	return quantiles(quantile{"0", &d.Min}, quantile{"0.5", d.P50}, quantile{"0.9", d.P90}, quantile{"0.95", d.P95},
+		quantile{"0.99", d.P99}, quantile{"0.999", d.P999}, quantile{"1", &d.Max})
+}
+
 // states adds one sample for each state of a stateset: 1 for the one that holds.
 func (e *exposition) states(is string, all []string, more ...label) {
 	for _, s := range all {
@@ -169,12 +244,13 @@ func boolean(b bool) float64 {
 	return 0
 }
 
-func verdictWords() []string {
-	var all []string
-	for _, v := range Verdicts() {
-		all = append(all, string(v))
+// stateNames are verdicts as the states of a stateset.
+func stateNames[T ~string](all []T) []string {
+	out := make([]string, len(all))
+	for i, v := range all {
+		out[i] = string(v)
 	}
-	return all
+	return out
 }
 
 // run says what was run, how it ended and what came of it.
@@ -189,7 +265,7 @@ func (e *exposition) run(r *Report) {
 	e.begin("run_status", stateset, "", "How the run ended.")
 	e.states(string(r.Status), []string{string(Complete), string(Interrupted), string(Killed), string(Errored)})
 	e.begin("run_verdict", stateset, "", "The verdict on the whole run.")
-	e.states(string(r.Verdict), verdictWords())
+	e.states(string(r.Verdict), stateNames(Verdicts()))
 	e.begin("run_warnings", gauge, "", "How many warnings the report has.")
 	e.add(float64(len(r.Warnings)))
 	e.begin("treatment_verified", gauge, "", "1 if the treatment was proved in force.")
@@ -203,23 +279,18 @@ func (e *exposition) budgets(r *Report) {
 	name := func(b *Budget) labels { return labels{{"budget", b.Text}, {"treatment", b.Treatment}} }
 	e.begin("budget_verdict", stateset, "", "The verdict on a budget.")
 	for i := range r.Budgets {
-		e.states(string(r.Budgets[i].Verdict), verdictWords(), name(&r.Budgets[i])...)
+		e.states(string(r.Budgets[i].Verdict), stateNames(Verdicts()), name(&r.Budgets[i])...)
 	}
-	for _, f := range []struct {
-		name, help string
-		value      func(*Budget) *float64
-	}{
-		{"budget_limit", "A budget's limit, in the unit of the label.", func(b *Budget) *float64 { return b.Limit }},
-		{"budget_estimate", "What was measured for a budget, in the unit of the label.", func(b *Budget) *float64 { return b.Estimate }},
-		{"budget_lower", "The lower bound of what was measured for a budget, in the unit of the label.", func(b *Budget) *float64 { return b.Lo }},
-		{"budget_upper", "The upper bound of what was measured for a budget, in the unit of the label.", func(b *Budget) *float64 { return b.Hi }},
-	} {
-		e.begin(f.name, gauge, "", f.help)
-		for i := range r.Budgets {
-			b := &r.Budgets[i]
-			e.opt(f.value(b), name(b).with(label{"unit", b.unitWord()})...)
-		}
-	}
+	united := func(b *Budget) labels { return name(b).with(label{"unit", b.unitWord()}) }
+	write(e, pointers(r.Budgets), united,
+		gauges("budget_limit", "", "A budget's limit, in the unit of the label.", func(b *Budget) *float64 { return b.Limit }),
+		gauges("budget_estimate", "", "What was measured for a budget, in the unit of the label.",
+			func(b *Budget) *float64 { return b.Estimate }),
+		gauges("budget_lower", "", "The lower bound of what was measured for a budget, in the unit of the label.",
+			func(b *Budget) *float64 { return b.Lo }),
+		gauges("budget_upper", "", "The upper bound of what was measured for a budget, in the unit of the label.",
+			func(b *Budget) *float64 { return b.Hi }),
+	)
 }
 
 // unitWord is the unit of a budget's numbers; those of a trend are per hour, as in the file.
