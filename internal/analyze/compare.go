@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -216,38 +215,14 @@ func (c *comparison) contrast(base, treated string, g gate) (*contrast, error) {
 	if x == nil || y == nil {
 		return nil, fmt.Errorf("%s was not measured under both", g.metric)
 	}
-	var out *contrast
-	if q, tail := y.tail(g.quantile); tail {
-		if c.unblocked {
-			return nil, errors.New("the tail cannot be compared without blocks")
-		}
-		b, t := bothSamples(x.samples, y.samples)
-		out = tailContrast(y.metric, b, t, q)
-		out.margin = c.margin
-	} else {
-		p := Pair{Metric: y.metric, Base: x.values(g.quantile), Treated: y.values(g.quantile), Unblocked: c.unblocked}
-		if p.Base == nil || p.Treated == nil {
-			return nil, fmt.Errorf("the record has no %s of %s", g.quantile, g.metric)
-		}
-		var err error
-		if out, err = contrastOf(&p); err != nil {
-			return nil, err
-		}
-		out.margin = marginOf(out, p.Base, c.margin)
+	out, err := c.estimatorFor(y, g.quantile).between(x, y, false)
+	if err != nil {
+		return nil, err
 	}
+	out.setMargin(x.values(g.quantile), c.margin)
 	e := &out.effect
 	e.Treatment, e.Baseline, e.Operation, e.Quantile = treated, base, y.operation, g.quantile
 	return out, out.estimate(stat.LookAlpha)
-}
-
-// bothSamples keeps the blocks in which both arms have samples.
-func bothSamples(x, y [][]float64) (a, b [][]float64) {
-	for i := range min(len(x), len(y)) {
-		if len(x[i]) > 0 && len(y[i]) > 0 {
-			a, b = append(a, x[i]), append(b, y[i])
-		}
-	}
-	return a, b
 }
 
 // fewGates is how many gating metrics a treatment should have: Holm's procedure tests the first of m at α ÷ m.

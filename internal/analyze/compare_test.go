@@ -281,14 +281,28 @@ func TestUnblockedIsNeverEquivalent(t *testing.T) {
 		for i := range x {
 			x[i] = 1 + float64(i%7)/1000
 		}
-		e, err := Judge(Pair{Base: x, Treated: x, Unblocked: true}, .5, stat.LookAlpha)
+		e, err := judgedAlone(estimator{unblocked: true}, x, x, .5)
 		if err != nil || e.Verdict != report.EffectInconclusive || e.BlocksToDecide != nil {
 			t.Errorf("%d equal values: %+v, %v", n, e, err)
 		}
-		if e, err = Judge(Pair{Base: x, Treated: x}, .5, stat.LookAlpha); err != nil || e.Verdict != report.Equivalent {
+		if e, err = judgedAlone(estimator{}, x, x, .5); err != nil || e.Verdict != report.Equivalent {
 			t.Errorf("%d equal blocks: %+v, %v", n, e, err)
 		}
 	}
+}
+
+// judgedAlone is the effect of values by block, judged as the only one.
+func judgedAlone(how estimator, base, treated []float64, margin float64) (report.Effect, error) {
+	c, err := how.ofBlocks(base, treated, false)
+	if err != nil {
+		return report.Effect{}, err
+	}
+	c.setMargin(base, margin)
+	if err := c.estimate(stat.LookAlpha); err != nil {
+		return report.Effect{}, err
+	}
+	c.fill(stat.LookAlpha)
+	return c.effect, nil
 }
 
 // TestHostNoise: a block that is slow in every arm is told, and leaves the comparison alone.

@@ -112,7 +112,7 @@ func (a *analysis) gauge(b *budget.Budget, treatment string, g gate) finding {
 
 // absolute judges a metric of one arm by its own interval.
 func (c *comparison) absolute(b *budget.Budget, m *measure, g gate, alpha float64) finding {
-	e, why := c.own(m, g.quantile, 1-alpha)
+	e, why := c.estimatorFor(m, g.quantile).alone(m, 1-alpha)
 	if m.metric.Unit == metric.Ratio {
 		e = c.widened(m, e)
 	}
@@ -199,7 +199,8 @@ func (c *comparison) asRatio(b *budget.Budget, x *contrast, base string, g gate,
 	e := x.got.Estimate
 	limit := x.back(b.Limit.Value)
 	if x.effect.Kind == kindDifference {
-		own, why := c.own(c.find(base, g.operation, g.metric), g.quantile, level)
+		from := c.find(base, g.operation, g.metric)
+		own, why := c.estimatorFor(from, g.quantile).alone(from, level)
 		if why != "" || !(own.Value > 0) {
 			return unmeasured("the baseline's %s is 0, of which a percentage has no meaning: limit it without a sign", g)
 		}
@@ -229,9 +230,9 @@ func tooWide(f finding, x *contrast) finding {
 // asDifference gives a contrast in the metric's unit. For a tail it is the interval of the ratio on the baseline's own quantile, the
 // widest that both allow.
 func (c *comparison) asDifference(b *budget.Budget, x *contrast, base string, m *measure, g gate, alpha float64) finding {
-	from := c.find(base, g.operation, g.metric)
-	if _, tail := m.tail(g.quantile); tail {
-		own, why := c.own(from, g.quantile, 1-alpha)
+	from, how := c.find(base, g.operation, g.metric), c.estimatorFor(m, g.quantile)
+	if how.tail {
+		own, why := how.alone(from, 1-alpha)
 		if why != "" {
 			return c.open(math.NaN(), why)
 		}
@@ -242,9 +243,8 @@ func (c *comparison) asDifference(b *budget.Budget, x *contrast, base string, m 
 		}, how: fmt.Sprintf("%s, interval at %s", plural(e.N, "block"), percent(1-alpha))}
 	}
 	if x.effect.Kind == kindRatio {
-		p := Pair{Metric: m.metric, Base: from.values(g.quantile), Treated: m.values(g.quantile), Unblocked: c.unblocked, difference: true}
 		var err error
-		if x, err = contrastOf(&p); err == nil {
+		if x, err = how.between(from, m, true); err == nil {
 			err = x.estimate(alpha)
 		}
 		if err != nil {
@@ -262,8 +262,7 @@ func (c *comparison) asDifference(b *budget.Budget, x *contrast, base string, m 
 
 // pooledChange is a tail's change without an interval.
 func (c *comparison) pooledChange(b *budget.Budget, base string, m *measure, g gate) float64 {
-	q, _ := m.tail(g.quantile)
-	from := c.find(base, g.operation, g.metric)
+	from, q := c.find(base, g.operation, g.metric), c.estimatorFor(m, g.quantile).q
 	x, y := pooled(from.samples, q), pooled(m.samples, q)
 	if b.Limit.Against == budget.Ratio {
 		return y/x - 1

@@ -8,7 +8,6 @@ import (
 	"tare/internal/design"
 	"tare/internal/record"
 	"tare/internal/report"
-	"tare/internal/stat"
 )
 
 // until is the record as it was after so many blocks.
@@ -169,13 +168,13 @@ func TestBlockValues(t *testing.T) {
 	if len(all) != 6 {
 		t.Errorf("%d entries, want cpu and wall of three arms", len(all))
 	}
-	e, err := Judge(Pair{Base: per["enforcer=none cpu"], Treated: per[seccomp+" cpu"]}, .02, stat.LookAlpha)
+	e, err := judgedAlone(estimator{}, per["enforcer=none cpu"], per[seccomp+" cpu"], .02)
 	must(t, err)
 	want := effectOn(t, analyzedRecord(t, r).Effects, "open.cpu")
 	if e.Estimate != want.Estimate || e.Lo != want.Lo || e.Hi != want.Hi || e.Verdict != want.Verdict || e.Blocks != 10 {
 		t.Errorf("%+v\nwant %+v", e, want)
 	}
-	if _, err := Judge(Pair{Base: []float64{1}, Treated: []float64{2}}, .02, .0158); err == nil {
+	if _, err := judgedAlone(estimator{}, []float64{1}, []float64{2}, .02); err == nil {
 		t.Error("one block gives an effect")
 	}
 	if _, err := BlockValues(&record.Record{Header: record.Header{Question: design.Capacity}}); err == nil {

@@ -23,34 +23,6 @@ const power = 0.8
 // minBlocks is how many blocks the smallest of all intervals needs.
 const minBlocks = 2
 
-// A Pair is one metric under two arms.
-type Pair struct {
-	Metric metric.Metric
-	// Base and Treated are one value a block, in the metric's unit. Where they are aligned, equal indices are equal blocks, and NaN
-	// stands for what was not measured.
-	Base, Treated []float64
-	// Unblocked: the values were not taken in interleaved blocks. Equal indices mean nothing, and nothing may be called equivalent.
-	Unblocked bool
-
-	difference bool // asked for in the metric's unit, though a ratio has a meaning
-}
-
-// Judge estimates the effect of p's treated arm against its base, and judges it alone: with the interval at 1 − alpha, two-sided, and
-// equivalence where that interval lies within ±margin (a share of the base). Labels (treatment, operation, baseline) are left to the
-// caller. It fails when there are too few blocks for any interval.
-func Judge(p Pair, margin, alpha float64) (report.Effect, error) {
-	c, err := contrastOf(&p)
-	if err != nil {
-		return report.Effect{}, err
-	}
-	c.margin = marginOf(c, p.Base, margin)
-	if err := c.estimate(alpha); err != nil {
-		return report.Effect{}, err
-	}
-	c.fill(alpha)
-	return c.effect, nil
-}
-
 // A contrast is an effect in the making: two arms and the test between them.
 type contrast struct {
 	effect report.Effect
@@ -68,47 +40,6 @@ type contrast struct {
 
 	got  stat.Test // at 1 − alpha
 	wide bool      // the level could not be had: the interval is at a lower one
-}
-
-// contrastOf chooses the test for values of blocks: of per-block log ratios, or of differences where a ratio has no meaning.
-func contrastOf(p *Pair) (*contrast, error) {
-	x, y := p.Base, p.Treated
-	if p.Unblocked {
-		x, y = measuredOnly(x), measuredOnly(y)
-	} else {
-		x, y = both(x, y)
-	}
-	if len(x) < minBlocks || len(y) < minBlocks {
-		return nil, fmt.Errorf("%s on one side and %d on the other: an effect needs %d", plural(len(x), "block"), len(y), minBlocks)
-	}
-	c := &contrast{metric: p.Metric, unblocked: p.Unblocked, base: stat.Quantile(x, 0.5)}
-	c.effect.Metric, c.effect.Blocks = p.Metric.Name, min(len(x), len(y))
-	c.effect.Kind = kindRatio
-	if p.difference || p.Metric.Unit == metric.Ratio || !positive(x) || !positive(y) {
-		c.effect.Kind = kindDifference
-	} else {
-		x, y = logs(x), logs(y)
-	}
-	if p.Metric.Noise == metric.Exact {
-		c.exact, c.test = true, exactly(x, y)
-		return c, nil
-	}
-	if p.Unblocked {
-		c.least = stat.LeastShiftP(len(x), len(y))
-		c.test = func(level float64) (stat.Test, error) { return stat.HodgesLehmannShift(x, y, level) }
-		return c, nil
-	}
-	d := make([]float64, len(x))
-	for i := range d {
-		d[i] = y[i] - x[i]
-	}
-	c.least = stat.LeastRankP(len(d))
-	c.test = func(level float64) (stat.Test, error) { return stat.HodgesLehmann(d, level) }
-	c.mean = func(level float64) (stat.Test, error) { return stat.MeanTest(d, level) }
-	if p.Metric.Unit == metric.Ratio { // a median over blocks would hide failures that come in few of them
-		c.byMean()
-	}
-	return c, nil
 }
 
 // byMean has Student's test judge c where there is one. It can find an effect in few blocks among many effects, which the rank test cannot. So
@@ -133,25 +64,16 @@ func exactly(x, y []float64) func(float64) (stat.Test, error) {
 	return func(float64) (stat.Test, error) { return t, nil }
 }
 
-// tailContrast is of pooled quantiles: blocks hold the sorted samples of each block.
-func tailContrast(m metric.Metric, base, treated [][]float64, q float64) *contrast {
-	c := &contrast{metric: m, base: pooled(base, q)}
-	c.effect.Metric, c.effect.Kind, c.effect.Blocks = m.Name, kindRatio, min(len(base), len(treated))
-	c.test = func(level float64) (stat.Test, error) { return stat.QuantileRatio(base, treated, q, level) }
-	return c
-}
-
-// marginOf is the margin on the effect's scale. A share of the base is the margin itself for a ratio, and for a metric that is a share
+// setMargin sets the margin on the effect's scale. A share of the base is the margin itself for a ratio, and for a metric that is a share
 // already; for other differences it is that share of the base's median, and there is none where that is 0.
-func marginOf(c *contrast, base []float64, margin float64) float64 {
+func (c *contrast) setMargin(base []float64, margin float64) {
+	c.margin = margin
 	if c.effect.Kind == kindRatio || c.metric.Unit == metric.Ratio {
-		return margin
+		return
 	}
-	m := math.Abs(stat.Quantile(measuredOnly(base), 0.5)) * margin
-	if math.IsNaN(m) || math.IsInf(m, 0) {
-		return 0
+	if c.margin = math.Abs(stat.Quantile(measuredOnly(base), 0.5)) * margin; !isFinite(c.margin) {
+		c.margin = 0
 	}
-	return m
 }
 
 // levels are what is tried, from the wanted one down, when blocks are too few for it: the interval is then given at what can be had.

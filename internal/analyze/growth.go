@@ -113,10 +113,11 @@ func (c *comparison) grow(l *line, g gate, budgets []budget.Budget) (report.Grow
 			return out, false
 		}
 		out.Operation, out.Unit = m.operation, m.metric.Unit
-		if e, _ := c.own(m, g.quantile, level); isFinite(e.Value) {
+		how := c.estimatorFor(m, g.quantile)
+		if e, _ := how.alone(m, level); isFinite(e.Value) {
 			out.Points = append(out.Points, report.GrowthPoint{N: l.sizes[i], Value: e.Value, Lo: finite(e.Lo), Hi: finite(e.Hi)})
 		}
-		if _, tail := m.tail(g.quantile); tail {
+		if how.tail {
 			out.Reason = "a law is fitted to the values of single blocks, which have too few calls for a tail"
 			continue
 		}

@@ -52,8 +52,3 @@ func percentilesOf(m *measure) (report.Percentiles, bool) {
 	}
 	return out, len(out.Points) > 0
 }
-
-// pooled is the quantile of all blocks' samples together.
-func pooled(blocks [][]float64, q float64) float64 {
-	return stat.Quantile(slices.Concat(blocks...), q)
-}

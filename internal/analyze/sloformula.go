@@ -182,7 +182,7 @@ func (a *analysis) clientLevel(treatment, operation string, of action, x *reques
 	e, why := stat.Estimate{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}, "no blocks, no interval"
 	if a.cmp != nil {
 		if m := a.cmp.find(treatment, operation, "response"); m != nil {
-			e, why = a.cmp.own(m, "p99", level)
+			e, why = a.cmp.estimatorFor(m, "p99").alone(m, level)
 		}
 	}
 	if !isFinite(e.Value) {

@@ -1,12 +1,10 @@
 package analyze
 
 import (
-	"math"
 	"slices"
 
 	"tare/internal/metric"
 	"tare/internal/report"
-	"tare/internal/stat"
 )
 
 // level is of the intervals that describe one arm alone. Budgets and effects have their own.
@@ -38,7 +36,7 @@ func (a *analysis) metrics(c *comparison) {
 }
 
 func (c *comparison) metricOf(m *measure, quantile string) (report.Metric, bool) {
-	e, why := c.own(m, quantile, level)
+	e, why := c.estimatorFor(m, quantile).alone(m, level)
 	if why != "" && !isFinite(e.Value) {
 		return report.Metric{}, false
 	}
@@ -50,53 +48,6 @@ func (c *comparison) metricOf(m *measure, quantile string) (report.Metric, bool)
 		out.Level = &l
 	}
 	return out, true
-}
-
-// own estimates a metric of one arm, with an interval at a level. Where there is none, why says so and the value may still be known.
-func (c *comparison) own(m *measure, quantile string, level float64) (e stat.Estimate, why string) {
-	none := stat.Estimate{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Level: level, N: len(c.blocks)}
-	if q, tail := m.tail(quantile); tail {
-		return tailOf(m, q, level, none)
-	}
-	values := measuredOnly(m.values(quantile))
-	if len(values) == 0 {
-		return none, "no block has enough of it"
-	}
-	if m.metric.Unit == metric.Ratio {
-		return meanShare(values, level), ""
-	}
-	e, err := stat.MedianInterval(values, level)
-	if err != nil {
-		return none, err.Error()
-	}
-	return e, ""
-}
-
-// meanShare is the mean of shares over blocks: their median would hide failures that come in few blocks.
-func meanShare(values []float64, level float64) stat.Estimate {
-	if e, ok := stat.MeanInterval(values, level); ok {
-		return e
-	}
-	return stat.Estimate{Value: stat.Mean(values), Lo: math.Inf(-1), Hi: math.Inf(1), Level: level, N: len(values)}
-}
-
-func tailOf(m *measure, q, level float64, none stat.Estimate) (stat.Estimate, string) {
-	var blocks [][]float64
-	n := 0
-	for _, s := range m.samples {
-		if len(s) > 0 {
-			blocks = append(blocks, s)
-			n += len(s)
-		}
-	}
-	e, err := stat.PooledQuantile(blocks, q, level)
-	if err == nil {
-		return e, ""
-	}
-	if enough(n, q) {
-		none.Value, none.N = pooled(blocks, q), len(blocks)
-	}
-	return none, err.Error()
 }
 
 // valuesOf lists a quantile of m by the number of the block: null for those that are not complete. Where hardly any is, as in damaged records, it lists none.
@@ -133,7 +84,7 @@ func (a *analysis) blockValues(c *comparison) {
 	for _, m := range c.measures {
 		done := map[string]bool{}
 		for _, g := range c.gates {
-			if _, tail := m.tail(g.quantile); g.metric == m.metric.Name && g.operation == m.operation && !tail && m.values(g.quantile) != nil && !done[g.quantile] {
+			if g.metric == m.metric.Name && g.operation == m.operation && !c.estimatorFor(m, g.quantile).tail && m.values(g.quantile) != nil && !done[g.quantile] {
 				done[g.quantile] = true
 				a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, g.quantile))
 			}

@@ -1,0 +1,168 @@
+package analyze
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"tare/internal/metric"
+	"tare/internal/stat"
+)
+
+// An estimator is how a quantile of a metric is estimated over blocks: of one arm alone, and of a treated arm against its base. The summary of
+// an arm, effects and budgets all ask it, so that they cannot disagree.
+//
+//	              alone                           against the base
+//	tail          pooled quantile, jackknife      ratio of pooled quantiles, jackknife
+//	share         mean, Student's t               mean difference, Student's t
+//	exact         median                          difference of medians, which needs no interval
+//	else          median, order statistics        Hodges-Lehmann of log ratios within blocks, of differences where one is not above 0
+//
+// Values that were not taken in interleaved blocks are compared by Hodges-Lehmann's shift between two samples, and tails not at all.
+type estimator struct {
+	metric    metric.Metric
+	quantile  string
+	tail      bool    // one block has too few calls beyond the quantile: it is of those of all blocks together
+	q         float64 // of a tail
+	unblocked bool
+	blocks    int // that there are
+}
+
+// estimatorFor chooses how a quantile of m is estimated.
+func (d *dataset) estimatorFor(m *measure, quantile string) estimator {
+	e := estimator{metric: m.metric, quantile: quantile, unblocked: d.unblocked, blocks: len(d.blocks)}
+	e.q, e.tail = m.tail(quantile)
+	return e
+}
+
+// alone estimates a metric of one arm, with an interval at a level. Where there is none, why says so and the value may still be known.
+func (e estimator) alone(m *measure, level float64) (got stat.Estimate, why string) {
+	none := stat.Estimate{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Level: level, N: e.blocks}
+	if e.tail {
+		return tailOf(m, e.q, level, none)
+	}
+	values := measuredOnly(m.values(e.quantile))
+	if len(values) == 0 {
+		return none, "no block has enough of it"
+	}
+	if e.metric.Unit == metric.Ratio {
+		return meanShare(values, level), ""
+	}
+	got, err := stat.MedianInterval(values, level)
+	if err != nil {
+		return none, err.Error()
+	}
+	return got, ""
+}
+
+// meanShare is the mean of shares over blocks: their median would hide failures that come in few blocks.
+func meanShare(values []float64, level float64) stat.Estimate {
+	if e, ok := stat.MeanInterval(values, level); ok {
+		return e
+	}
+	return stat.Estimate{Value: stat.Mean(values), Lo: math.Inf(-1), Hi: math.Inf(1), Level: level, N: len(values)}
+}
+
+func tailOf(m *measure, q, level float64, none stat.Estimate) (stat.Estimate, string) {
+	var blocks [][]float64
+	n := 0
+	for _, s := range m.samples {
+		if len(s) > 0 {
+			blocks = append(blocks, s)
+			n += len(s)
+		}
+	}
+	e, err := stat.PooledQuantile(blocks, q, level)
+	if err == nil {
+		return e, ""
+	}
+	if enough(n, q) {
+		none.Value, none.N = pooled(blocks, q), len(blocks)
+	}
+	return none, err.Error()
+}
+
+// between sets up the test of y against its base x. inUnit asks for a difference in the metric's unit, though a ratio has a meaning; a tail has
+// none. It fails where there are too few blocks for any interval.
+func (e estimator) between(x, y *measure, inUnit bool) (*contrast, error) {
+	if e.tail {
+		if e.unblocked {
+			return nil, errors.New("the tail cannot be compared without blocks")
+		}
+		return e.ofTails(bothSamples(x.samples, y.samples)), nil
+	}
+	base, treated := x.values(e.quantile), y.values(e.quantile)
+	if base == nil || treated == nil {
+		return nil, fmt.Errorf("the record has no %s of %s", e.quantile, e.metric.Name)
+	}
+	return e.ofBlocks(base, treated, inUnit)
+}
+
+// bothSamples keeps the blocks in which both arms have samples.
+func bothSamples(x, y [][]float64) (a, b [][]float64) {
+	for i := range min(len(x), len(y)) {
+		if len(x[i]) > 0 && len(y[i]) > 0 {
+			a, b = append(a, x[i]), append(b, y[i])
+		}
+	}
+	return a, b
+}
+
+// ofTails compares pooled quantiles of the sorted samples of each block.
+func (e estimator) ofTails(base, treated [][]float64) *contrast {
+	c := &contrast{metric: e.metric, base: pooled(base, e.q)}
+	c.effect.Metric, c.effect.Kind, c.effect.Blocks = e.metric.Name, kindRatio, min(len(base), len(treated))
+	c.test = func(level float64) (stat.Test, error) { return stat.QuantileRatio(base, treated, e.q, level) }
+	return c
+}
+
+// ofBlocks compares values by block, NaN where a block has none: as log ratios, or as differences where a ratio has no meaning or inUnit asks
+// for them.
+func (e estimator) ofBlocks(x, y []float64, inUnit bool) (*contrast, error) {
+	if e.unblocked {
+		x, y = measuredOnly(x), measuredOnly(y)
+	} else {
+		x, y = both(x, y)
+	}
+	if len(x) < minBlocks || len(y) < minBlocks {
+		return nil, fmt.Errorf("%s on one side and %d on the other: an effect needs %d", plural(len(x), "block"), len(y), minBlocks)
+	}
+	c := &contrast{metric: e.metric, unblocked: e.unblocked, base: stat.Quantile(x, 0.5)}
+	c.effect.Metric, c.effect.Blocks = e.metric.Name, min(len(x), len(y))
+	c.effect.Kind = kindRatio
+	if inUnit || e.metric.Unit == metric.Ratio || !positive(x) || !positive(y) {
+		c.effect.Kind = kindDifference
+	} else {
+		x, y = logs(x), logs(y)
+	}
+	switch {
+	case e.metric.Noise == metric.Exact:
+		c.exact, c.test = true, exactly(x, y)
+	case e.unblocked:
+		c.least = stat.LeastShiftP(len(x), len(y))
+		c.test = func(level float64) (stat.Test, error) { return stat.HodgesLehmannShift(x, y, level) }
+	default:
+		c.within(x, y)
+	}
+	return c, nil
+}
+
+// within compares values of equal blocks.
+func (c *contrast) within(x, y []float64) {
+	d := make([]float64, len(x))
+	for i := range d {
+		d[i] = y[i] - x[i]
+	}
+	c.least = stat.LeastRankP(len(d))
+	c.test = func(level float64) (stat.Test, error) { return stat.HodgesLehmann(d, level) }
+	c.mean = func(level float64) (stat.Test, error) { return stat.MeanTest(d, level) }
+	if c.metric.Unit == metric.Ratio { // a median over blocks would hide failures that come in few of them
+		c.byMean()
+	}
+}
+
+// pooled is the quantile of all blocks' samples together.
+func pooled(blocks [][]float64, q float64) float64 {
+	return stat.Quantile(slices.Concat(blocks...), q)
+}
