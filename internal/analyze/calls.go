@@ -18,7 +18,8 @@ import (
 // audited is how the generator did in one trial.
 type audited = signature.Audit
 
-// A counted is what happened to the calls of one operation. Times are in histograms: raw ones would not fit for all blocks at once.
+// A counted is what happened to the calls of one operation, over any number of trials: its times are in histograms, since raw ones would
+// not fit into memory for all blocks at once.
 type counted struct {
 	name string
 	tally
@@ -26,10 +27,8 @@ type counted struct {
 	answers                    map[string]uint64
 }
 
-// A gathering is the calls of one operation, or of all, in one trial's window.
-type gathering struct {
-	response, service, wait []float64
-	due, bad, good          float64
+func newCounted(name string) counted {
+	return counted{name: name, responses: hist.Compact(), services: hist.Compact(), waits: hist.Compact()}
 }
 
 // calls are what a trial under load measured in its window. Warm-up is left out, except that a call of it may end within the window and
@@ -40,150 +39,170 @@ func (a *analysis) calls(t *record.Trial) (*extract, error) {
 		a.warn(t.Treatment, "raw calls are missing from the record: nothing can be said about their times")
 		return x, nil
 	}
-	calls, err := t.Calls()
+	w, err := windowOf(t)
 	if err != nil {
 		return nil, err
 	}
-	w := windowOf(t, calls)
 	if w.End <= w.Start {
 		a.warn(t.Treatment, "a trial has an empty window: it measured nothing")
 		return x, nil
 	}
-	x.audit = auditWindow(t, calls, w)
-	x.opinion = a.trialOpinion(t, calls, w, &x.audit)
+	g := newGathering(t, w)
+	if err := t.EachCalls(g.take); err != nil {
+		return nil, err
+	}
+	x.seconds = (w.End - w.Start).Seconds()
+	all := a.measureCalls(x, g)
+	x.audit = g.audit()
+	x.opinion = a.trialOpinion(t, g, all, &x.audit)
 	if x.audit.Valid && x.opinion.Verdict == signature.Limiting {
 		x.audit.Valid, x.audit.Reason = false, x.opinion.Doubts[0]
 	}
-	x.seconds = (w.End - w.Start).Seconds()
-	per, names := gather(t, calls, w, x)
-	for i, name := range names {
-		a.callMeasures(x, name, &per[i])
-	}
-	whole := together(per)
-	name := ""
-	if len(per) == 1 {
-		name = names[0]
-	} else {
-		a.callMeasures(x, "", whole)
-	}
-	targetMeasures(x, name, whole.good)
 	return x, nil
 }
 
-// windowOf is the stretch that counts: as the run wrote it, else everything.
-func windowOf(t *record.Trial, calls []load.Call) load.Segment {
-	if t.Window != nil {
-		return load.Segment{Start: t.Window.Start, End: t.Window.End}
+// measureCalls adds the measures of every operation, and of all together. It returns the response times of all calls in ascending order.
+func (a *analysis) measureCalls(x *extract, g *gathering) (all []float64) {
+	var whole tally
+	name := ""
+	for i := range g.per {
+		one := &g.per[i]
+		one.fill()
+		if len(g.per) == 1 {
+			whole, name = one.tally, one.name
+			break
+		}
+		whole.due, whole.outcomes.OK = whole.due+one.due, whole.outcomes.OK+one.outcomes.Good()
+		whole.response, whole.service = append(whole.response, one.response...), append(whole.service, one.service...)
+		whole.wait = append(whole.wait, one.wait...)
+		a.callMeasures(x, one.name, &one.tally)
 	}
-	if len(calls) == 0 {
-		return load.Segment{}
+	all = a.callMeasures(x, name, &whole)
+	targetMeasures(x, name, float64(whole.outcomes.Good()))
+	for i := range g.per {
+		g.per[i].columns = columns{} // what is needed of them is in the measures
 	}
-	w := load.Segment{Start: calls[0].Intended, End: calls[0].Intended}
-	for i := range calls {
-		w.Start, w.End = min(w.Start, calls[i].Intended), max(w.End, calls[i].Intended+1)
-	}
-	return w
+	x.counted = g.per
+	return all
 }
 
-// auditWindow judges the generator by the calls of a window, and by what only the runner knew.
-func auditWindow(t *record.Trial, calls []load.Call, w load.Segment) audited {
-	g := signature.AuditCalls(calls, w.Start, w.End, math.MaxInt64, 0)
-	for _, x := range t.Generator {
-		if x.Reason != "" {
-			g.Valid, g.Reason = false, x.Reason
-		}
+// windowOf is the stretch that counts: as the run wrote it, else everything.
+func windowOf(t *record.Trial) (load.Segment, error) {
+	if t.Window != nil {
+		return load.Segment{Start: t.Window.Start, End: t.Window.End}, nil
 	}
-	return g
+	var w load.Segment
+	first := true
+	err := t.EachCalls(func(calls []load.Call) {
+		for i := range calls {
+			at := calls[i].Intended
+			if first {
+				w, first = load.Segment{Start: at, End: at}, false
+			}
+			w.Start, w.End = min(w.Start, at), max(w.End, at+1)
+		}
+	})
+	return w, err
 }
 
 // mostOperations is how many operations calls can tell apart.
 const mostOperations = math.MaxUint8 + 1
 
-// slots returns the names of the operations, and the index of each among them. Those that the record names come first; calls of a damaged
-// record can have others.
-func slots(t *record.Trial, calls []load.Call) (place [mostOperations]int, names []string) {
-	names = slices.Clone(t.Operations[:min(len(t.Operations), mostOperations)])
-	var known [mostOperations]bool
-	for i := range names {
-		place[i], known[i] = i, true
-	}
-	for i := range calls {
-		if k := calls[i].Operation; !known[k] {
-			place[k], known[k] = len(names), true
-			names = append(names, fmt.Sprintf("operation %d", k))
-		}
-	}
-	return place, names
+// slots are the names of a trial's operations. Those that the record names come first; calls of a damaged record can have others.
+type slots struct {
+	names []string
+	place [mostOperations]int // from 1; 0: it has not come yet
 }
 
-// gather sorts the calls of a window by operation.
-func gather(t *record.Trial, calls []load.Call, w load.Segment, x *extract) (per []gathering, names []string) {
-	place, names := slots(t, calls)
-	per = make([]gathering, len(names))
-	x.counted = make([]counted, len(names))
-	for i, name := range names {
-		x.counted[i] = counted{name: name, responses: hist.Compact(), services: hist.Compact(), waits: hist.Compact()}
+func newSlots(t *record.Trial) *slots {
+	s := &slots{names: slices.Clone(t.Operations[:min(len(t.Operations), mostOperations)])}
+	for i := range s.names {
+		s.place[i] = i + 1
 	}
+	return s
+}
+
+// of is the place of an operation among the names, to which it is added if it is not there.
+func (s *slots) of(operation uint8) int {
+	if s.place[operation] == 0 {
+		s.names = append(s.names, fmt.Sprintf("operation %d", operation))
+		s.place[operation] = len(s.names)
+	}
+	return s.place[operation] - 1
+}
+
+// A gathering takes in the calls of one trial, part by part.
+type gathering struct {
+	trial   *record.Trial
+	window  load.Segment
+	slots   *slots
+	per     []counted // by slot
+	auditor signature.Auditor
+	// seconds is the sum of all response times; refused: a connection could not be made.
+	seconds float64
+	refused bool
+}
+
+func newGathering(t *record.Trial, w load.Segment) *gathering {
+	g := &gathering{trial: t, window: w, slots: newSlots(t), auditor: signature.Auditor{Now: math.MaxInt64}}
+	for _, name := range g.slots.names {
+		g.per = append(g.per, newCounted(name))
+	}
+	return g
+}
+
+// take takes in some calls, in the order of the record.
+func (g *gathering) take(calls []load.Call) {
 	for i := range calls {
 		c := &calls[i]
-		k := place[c.Operation]
-		if c.Done > 0 && c.Outcome.Good() && c.Done >= w.Start && c.Done < w.End {
-			x.counted[k].good++
+		k := g.slots.of(c.Operation)
+		if k == len(g.per) {
+			g.per = append(g.per, newCounted(g.slots.names[k]))
 		}
-		if c.Intended < w.Start || c.Intended >= w.End {
+		x := &g.per[k]
+		if c.Done > 0 && c.Outcome.Good() && c.Done >= g.window.Start && c.Done < g.window.End {
+			x.good++
+		}
+		if c.Intended < g.window.Start || c.Intended >= g.window.End {
 			continue
 		}
-		per[k].add(c)
-		x.counted[k].take(c, ownCauses(t, int(c.Operation)))
-		x.counted[k].tell(c, t)
-	}
-	return per, names
-}
-
-func (g *gathering) add(c *load.Call) {
-	g.due++
-	if c.Outstanding(math.MaxInt64) || !c.Outcome.Good() {
-		g.bad++
-	} else {
-		g.good++
-	}
-	if c.Ready > 0 {
-		g.wait = append(g.wait, c.PoolWait().Seconds())
-	}
-	if c.Done == 0 {
-		return
-	}
-	g.response = append(g.response, c.Response().Seconds())
-	if c.Sent > 0 {
-		g.service = append(g.service, c.Service().Seconds())
+		g.auditor.Add(c)
+		x.countDue(c)
+		x.take(c, c.Done == 0, ownCauses(g.trial, int(c.Operation)))
+		if c.Done == 0 {
+			continue
+		}
+		x.tell(c, g.trial)
+		g.seconds += c.Response().Seconds()
+		g.refused = g.refused || c.Outcome == load.ConnFailed
 	}
 }
 
-// take counts a call that was due in the window.
-func (x *counted) take(c *load.Call, own []string) {
-	x.due++
-	if c.Sent > 0 {
-		x.sent++
+// audit judges the generator by the calls, and by what only the runner knew.
+func (g *gathering) audit() audited {
+	out := g.auditor.Audit(0)
+	for _, x := range g.trial.Generator {
+		if x.Reason != "" {
+			out.Valid, out.Reason = false, x.Reason
+		}
 	}
-	if c.Ready > 0 {
-		x.waits.Record(int64(c.PoolWait()))
-	}
-	if c.Done == 0 {
-		x.outcomes.Outstanding++
-		return
-	}
-	x.count(c, own)
-	x.responses.Record(int64(c.Response()))
-	if c.Sent > 0 {
-		x.services.Record(int64(c.Service()))
+	return out
+}
+
+// fill takes the times of the calls into the histograms.
+func (x *counted) fill() {
+	for _, of := range []struct {
+		column column
+		to     *hist.Histogram
+	}{{x.response, &x.responses}, {x.service, &x.services}, {x.wait, &x.waits}} {
+		for _, d := range of.column {
+			of.to.Record(int64(d))
+		}
 	}
 }
 
 // tell counts what the answer to a call said.
 func (x *counted) tell(c *load.Call, t *record.Trial) {
-	if c.Done == 0 {
-		return
-	}
 	word := causeAnswerOf(t, int(c.Operation), c.Cause)
 	if c.Outcome.Good() {
 		word = answerOf(t, int(c.Operation))
@@ -201,48 +220,41 @@ func (x *counted) answered(word string, n uint64) {
 	x.answers[word] += n
 }
 
-func together(per []gathering) *gathering {
-	if len(per) == 1 {
-		return &per[0]
+// callMeasures adds the measures of one operation's calls, and returns the response times in ascending order. Only these are kept one by one,
+// and what a budget asks for.
+func (a *analysis) callMeasures(x *extract, operation string, t *tally) (responses []float64) {
+	if t.due == 0 {
+		return nil
 	}
-	var all gathering
-	for i := range per {
-		g := &per[i]
-		all.response, all.service, all.wait = append(all.response, g.response...), append(all.service, g.service...), append(all.wait, g.wait...)
-		all.due, all.bad, all.good = all.due+g.due, all.bad+g.bad, all.good+g.good
-	}
-	return &all
-}
-
-// callMeasures adds the measures of one operation's calls. Only response times are kept one by one, and what a budget asks for.
-func (a *analysis) callMeasures(x *extract, operation string, g *gathering) {
-	if g.due == 0 {
-		return
-	}
-	add := func(m metric.Metric, main string, v float64, samples []float64) {
+	add := func(m metric.Metric, main string, v float64, samples []float64) *measure {
 		one := &measure{key: key{x.trial.Treatment, operation, m.Name}, metric: m, main: main, value: []float64{v}}
 		if samples != nil {
 			one.of, one.samples = "calls", [][]float64{samples}
 		}
 		x.measures = append(x.measures, one)
+		return one
 	}
 	for _, times := range []struct {
 		m metric.Metric
-		s []float64
-	}{{metric.Response, g.response}, {metric.Service, g.service}, {metric.PoolWait, g.wait}} {
-		slices.Sort(times.s)
+		c column
+	}{{metric.Response, t.response}, {metric.Service, t.service}, {metric.PoolWait, t.wait}} {
 		asked := a.asked[times.m.Name]
 		switch {
-		case len(times.s) == 0 || (times.m.Name == metric.PoolWait.Name && !asked):
+		case len(times.c) == 0 || (times.m.Name == metric.PoolWait.Name && !asked):
 		case times.m.Name == metric.Response.Name || asked:
-			add(times.m, "p50", stat.SortedQuantile(times.s, .5), times.s)
+			s := times.c.seconds()
+			add(times.m, "p50", stat.SortedQuantile(s, .5), s)
+			if times.m.Name == metric.Response.Name {
+				responses = s
+			}
 		default:
-			add(times.m, "p50", stat.SortedQuantile(times.s, .5), nil)
+			add(times.m, "p50", times.c.median(), nil)
 		}
 	}
-	add(metric.Error, "", g.bad/g.due, nil)
-	x.measures[len(x.measures)-1].weight = []float64{g.due}
-	add(metric.Goodput, "", g.good/x.seconds, nil)
+	good := float64(t.outcomes.Good())
+	add(metric.Error, "", (t.due-good)/t.due, nil).weight = []float64{t.due}
+	add(metric.Goodput, "", good/x.seconds, nil)
+	return responses
 }
 
 // targetMeasures adds what the parts of the target used: CPU time and their own counts for each call that was answered well, and memory.
@@ -291,7 +303,7 @@ func (a *analysis) count(x *extract) {
 		k := key{treatment: x.trial.Treatment, operation: c.name}
 		sum := a.counted[k]
 		if sum == nil {
-			sum = &counts{key: k, counted: counted{responses: hist.Compact(), services: hist.Compact(), waits: hist.Compact()}}
+			sum = &counts{key: k, counted: newCounted("")}
 			a.counted[k] = sum
 			a.countedOrder = append(a.countedOrder, sum)
 		}

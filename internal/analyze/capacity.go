@@ -170,15 +170,29 @@ func loaded(trace *capacity.Trace) []load.Segment {
 // operations counts what happened to the calls of each operation over the whole trace, at whatever rate.
 func (a *analysis) operations(t *record.Trial, trace *capacity.Trace) {
 	w := window{segments: loaded(trace), read: trace.Read}
-	place, names := slots(t, trace.Calls)
-	per := make([]tally, len(names))
+	slots := newSlots(t)
+	per := make([]tally, len(slots.names))
 	for i := range trace.Calls {
 		c := &trace.Calls[i]
-		per[place[c.Operation]].add(c, &w, ownCauses(t, int(c.Operation)))
+		k := slots.of(c.Operation)
+		if k == len(per) {
+			per = append(per, tally{})
+		}
+		if w.holds(c.Intended) {
+			per[k].countDue(c)
+		}
+		open := c.Outstanding(w.read)
+		if !open && c.Outcome.Good() && w.holds(c.Done) {
+			per[k].good++
+		}
+		per[k].take(c, open, ownCauses(t, int(c.Operation)))
 	}
-	for i, name := range names {
+	for i, name := range slots.names {
 		op := per[i].operation(w.seconds())
 		op.Treatment, op.Operation = t.Treatment, name
+		op.Response, op.Service = distribution(per[i].response.seconds()), distribution(per[i].service.seconds())
+		op.PoolWait = distribution(per[i].wait.seconds())
+		per[i] = tally{}
 		a.rep.Operations = append(a.rep.Operations, op)
 	}
 	a.bytes(t)

@@ -3,42 +3,66 @@ package analyze
 import (
 	"math"
 	"slices"
+	"time"
 
 	"tare/internal/load"
 	"tare/internal/report"
 )
 
-// tally gathers the calls of one operation.
+// A tally is what became of the calls of one operation.
 type tally struct {
-	outcomes                  report.Outcomes
-	causes                    causes
-	due, sent, good           float64 // within the window
-	response, service, waited []float64
+	outcomes        report.Outcomes
+	causes          causes
+	due, sent, good float64 // within the window
+	columns
 }
 
-// add takes in c; own are the causes that its operation names.
-func (t *tally) add(c *load.Call, w *window, own []string) {
-	inside := w.holds(c.Intended)
-	if inside {
-		t.due++
+// columns are the times of calls that have them.
+type columns struct{ response, service, wait column }
+
+// A column is one time of each call.
+type column []time.Duration
+
+// median is the nearest-rank median, in seconds. It sorts c, which must not be empty.
+func (c column) median() float64 {
+	slices.Sort(c)
+	return c[(len(c)+1)/2-1].Seconds()
+}
+
+// seconds are the values in ascending order, in new storage; nil if there are none. It sorts c.
+func (c column) seconds() []float64 {
+	if len(c) == 0 {
+		return nil
 	}
-	if inside && c.Sent > 0 {
-		t.sent++
+	slices.Sort(c)
+	out := make([]float64, len(c))
+	for i, d := range c {
+		out[i] = d.Seconds()
 	}
+	return out
+}
+
+// take counts what became of a call, open if it had not ended, and keeps its times; own are the causes that its operation names.
+func (t *tally) take(c *load.Call, open bool, own []string) {
 	if c.Ready > 0 {
-		t.waited = append(t.waited, c.PoolWait().Seconds())
+		t.wait = append(t.wait, c.PoolWait())
 	}
-	if c.Outstanding(w.read) {
+	if open {
 		t.outcomes.Outstanding++
 		return
 	}
-	if c.Outcome.Good() && w.holds(c.Done) {
-		t.good++
-	}
 	t.count(c, own)
-	t.response = append(t.response, c.Response().Seconds())
+	t.response = append(t.response, c.Response())
 	if c.Sent > 0 {
-		t.service = append(t.service, c.Service().Seconds())
+		t.service = append(t.service, c.Service())
+	}
+}
+
+// countDue counts a call that was due in the window.
+func (t *tally) countDue(c *load.Call) {
+	t.due++
+	if c.Sent > 0 {
+		t.sent++
 	}
 }
 
@@ -53,11 +77,9 @@ func (t *tally) count(c *load.Call, own []string) {
 	}
 }
 
+// operation is the tally as reports have it, without its times.
 func (t *tally) operation(seconds float64) report.Operation {
-	op := report.Operation{
-		Outcomes: t.outcomes, Response: distribution(t.response), Service: distribution(t.service), PoolWait: distribution(t.waited),
-		Causes: t.causes.list(),
-	}
+	op := report.Operation{Outcomes: t.outcomes, Causes: t.causes.list()}
 	if seconds > 0 {
 		offered, achieved, good := t.due/seconds, t.sent/seconds, t.good/seconds
 		op.Offered, op.Achieved, op.Goodput = &offered, &achieved, &good

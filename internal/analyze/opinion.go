@@ -62,30 +62,19 @@ func (a *analysis) bounded(rate float64) bool {
 	return most > 0 && rate >= (1-littleTolerance)*most
 }
 
-// trialOpinion judges the generator in the window of a comparison's trial.
-func (a *analysis) trialOpinion(t *record.Trial, calls []load.Call, w load.Segment, audit *audited) signature.GeneratorOpinion {
+// trialOpinion judges the generator in the window of a comparison's trial. responses are those of all its calls, in ascending order.
+func (a *analysis) trialOpinion(t *record.Trial, g *gathering, responses []float64, audit *audited) signature.GeneratorOpinion {
 	c := a.conductOf(t)
 	c.Times = true
 	c.LatenessP99, c.AchievedRatio = audit.LatenessP99, audit.AchievedRatio
 	if !audit.Valid {
 		c.LatenessLimit = audit.Limit
 	}
-	var sum float64
-	var all []float64
-	for i := range calls {
-		x := &calls[i]
-		if x.Done == 0 || x.Intended < w.Start || x.Intended >= w.End {
-			continue
-		}
-		c.Idle = c.Idle || x.Outcome == load.ConnFailed
-		sum += x.Response().Seconds()
-		all = append(all, x.Response().Seconds())
+	n := len(responses)
+	if sec := (g.window.End - g.window.Start).Seconds(); n > 0 && sec > 0 {
+		c.Rate, c.Mean, c.P99 = float64(n)/sec, g.seconds/float64(n), responses[max(0, n*99/100-1)]
 	}
-	if sec := (w.End - w.Start).Seconds(); len(all) > 0 && sec > 0 {
-		slices.Sort(all)
-		c.Rate, c.Mean, c.P99 = float64(len(all))/sec, sum/float64(len(all)), all[max(0, len(all)*99/100-1)]
-	}
-	c.Idle = c.Idle || a.bounded(c.Rate)
+	c.Idle = g.refused || a.bounded(c.Rate)
 	return c.Judge()
 }
 

@@ -7,11 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/internal/clock"
+	"tare/internal/design"
 	"tare/internal/load"
 )
 
@@ -36,6 +39,35 @@ func TestOldCallsFile(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" || len(got) != 120 || c.meta.Operations[1] != "identity" {
 		t.Errorf("%d calls of %+v (-want +got):\n%s", len(got), c.meta, d)
+	}
+}
+
+// TestEachCallsGivesParts: what Calls gives at once, EachCalls gives in parts of a chunk at most, and Calls asks for no more room than it needs.
+func TestEachCallsGivesParts(t *testing.T) {
+	w, err := Create(t.TempDir(), Header{Experiment: Experiment{Name: "parts"}}, nil, clock.NewFake(epoch))
+	must(t, err)
+	trial := design.Trial{Treatment: "a"}
+	want := make([]load.Call, 2*chunkCalls+100)
+	for i := range want {
+		want[i] = load.Call{Conn: 1, Intended: time.Duration(i), Done: time.Duration(i) + time.Second, Status: 200}
+	}
+	must(t, w.Plan(Plan{Trials: []design.Trial{trial}}), w.TrialBegin(TrialBegin{Trial: trial}), w.Calls("a", 0, want),
+		w.TrialEnd(TrialEnd{Treatment: "a", Status: Complete}), w.Close())
+	r, err := Open(w.Dir())
+	must(t, err)
+	var got []load.Call
+	parts := 0
+	must(t, r.Trials[0].EachCalls(func(part []load.Call) {
+		parts++
+		if len(part) > chunkCalls {
+			t.Errorf("a part has %d calls", len(part))
+		}
+		got = append(got, part...)
+	}))
+	all, err := r.Trials[0].Calls()
+	must(t, err)
+	if parts != 3 || !slices.Equal(got, want) || !slices.Equal(all, want) || cap(all) != len(want) {
+		t.Errorf("%d parts, %d calls; at once %d in the room of %d; want %d", parts, len(got), len(all), cap(all), len(want))
 	}
 }
 

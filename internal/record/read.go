@@ -68,6 +68,7 @@ type Trial struct {
 
 	dir   string
 	calls []string
+	held  int // calls that the files of that name hold
 	cells []cellsRef
 }
 

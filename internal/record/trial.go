@@ -21,17 +21,27 @@ func (t *Trial) HasHistograms() bool { return len(t.cells) > 0 }
 // Calls reads the trial's raw calls, in the order of writing. From a damaged file it returns what precedes the damage;
 // Open has warned of the rest.
 func (t *Trial) Calls() ([]load.Call, error) {
-	var out []load.Call
+	out := make([]load.Call, 0, t.held)
+	err := t.EachCalls(func(calls []load.Call) { out = append(out, calls...) })
+	return out, err
+}
+
+// EachCalls gives the trial's raw calls to f in parts, in the order in which they were written, so that they need not all fit into memory.
+// f must not keep a part: the next one takes its place.
+func (t *Trial) EachCalls(f func([]load.Call)) error {
+	var part []load.Call
 	for _, name := range t.calls {
 		err := eachChunk(filepath.Join(t.dir, name), func(c *callsReader) (err error) {
-			out, err = c.next(out)
+			if part, err = c.next(part[:0]); err == nil {
+				f(part)
+			}
 			return err
 		})
 		if err != nil && !errors.Is(err, errTorn) && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("read %s: %w", name, err)
+			return fmt.Errorf("read %s: %w", name, err)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // eachChunk opens a calls file and calls next until it fails. The end of the file is no error.
@@ -61,6 +71,7 @@ func (r *Record) checkCalls() error {
 				calls += len(scratch)
 				return err
 			})
+			t.held += calls
 			var newer *NewerError
 			switch {
 			case err == nil:

@@ -2,6 +2,7 @@ package signature
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tare/internal/load"
@@ -26,47 +27,63 @@ type Audit struct {
 }
 
 // AuditCalls judges the generator by the calls that were scheduled in [from, to), read at now. due is how many there
-// should have been; 0: as many as there are. The trial is invalid when more than 1 % of the calls (and more than one)
-// were sent later than max(1 ms, 10 % of the median response), or when less than 99 % were sent or waited for a
-// connection.
+// should have been; 0: as many as there are.
 func AuditCalls(calls []load.Call, from, to, now time.Duration, due int) Audit {
-	var late, response []float64
-	kept := 0.0 // calls that the generator had a connection for and did not send
-	n := 0
-	for _, c := range calls {
-		if c.Intended < from || c.Intended >= to {
-			continue
-		}
-		n++
-		l := c.Lateness()
-		if c.Sent == 0 && c.Ready != 0 && (c.Done == 0 || c.Outcome != load.ConnFailed) {
-			l = max(0, min(now, ended(c, now))-max(c.Intended, c.Ready))
-			kept++
-		}
-		late = append(late, l.Seconds())
-		if c.Done != 0 && c.Outcome.Good() {
-			response = append(response, c.Response().Seconds())
+	a := Auditor{Now: now}
+	for i := range calls {
+		if c := &calls[i]; c.Intended >= from && c.Intended < to {
+			a.Add(c)
 		}
 	}
-	a := Audit{Valid: true, Limit: LatenessLimit(0), AchievedRatio: 1}
-	if n == 0 {
-		return a
-	}
-	if len(response) > 0 {
-		a.Limit = LatenessLimit(stat.Quantile(response, 0.5))
-	}
-	// A call that was scheduled at the very end may count on either side of it.
-	a.AchievedRatio = min(1, (float64(n)-kept)/float64(max(n, due-1)))
-	return a.judge(late)
+	return a.Audit(due)
 }
 
-func ended(c load.Call, now time.Duration) time.Duration {
+// An Auditor judges the generator by calls that it is given one by one. The zero value, with Now, is ready to use.
+type Auditor struct {
+	Now            time.Duration // when the calls were read
+	late, response []float64
+	kept           float64 // calls that the generator had a connection for and did not send
+}
+
+// Add takes in a call that was due.
+func (a *Auditor) Add(c *load.Call) {
+	l := c.Lateness()
+	if c.Sent == 0 && c.Ready != 0 && (c.Done == 0 || c.Outcome != load.ConnFailed) {
+		l = max(0, min(a.Now, ended(c, a.Now))-max(c.Intended, c.Ready))
+		a.kept++
+	}
+	a.late = append(a.late, l.Seconds())
+	if c.Done != 0 && c.Outcome.Good() {
+		a.response = append(a.response, c.Response().Seconds())
+	}
+}
+
+// Audit judges all calls that were added. due is how many there should have been; 0: as many as there are. The trial is
+// invalid when more than 1 % of the calls (and more than one) were sent later than max(1 ms, 10 % of the median
+// response), or when less than 99 % were sent or waited for a connection. Add may be called again afterwards.
+func (a *Auditor) Audit(due int) Audit {
+	out, n := Audit{Valid: true, Limit: LatenessLimit(0), AchievedRatio: 1}, len(a.late)
+	if n == 0 {
+		return out
+	}
+	if len(a.response) > 0 {
+		slices.Sort(a.response)
+		out.Limit = LatenessLimit(stat.SortedQuantile(a.response, 0.5))
+	}
+	// A call that was due at the very end may be counted on either side of it.
+	out.AchievedRatio = min(1, (float64(n)-a.kept)/float64(max(n, due-1)))
+	slices.Sort(a.late)
+	return out.judge(a.late)
+}
+
+func ended(c *load.Call, now time.Duration) time.Duration {
 	if c.Done == 0 {
 		return now
 	}
 	return c.Done
 }
 
+// judge takes how late calls were sent, in ascending order.
 func (a Audit) judge(late []float64) Audit {
 	over := 0
 	for _, l := range late {
@@ -74,8 +91,8 @@ func (a Audit) judge(late []float64) Audit {
 			over++
 		}
 	}
-	a.LatenessP50, a.LatenessP99, a.LatenessMax = stat.Quantile(late, 0.5), stat.Quantile(late, 0.99),
-		stat.Quantile(late, 1)
+	a.LatenessP50, a.LatenessP99 = stat.SortedQuantile(late, 0.5), stat.SortedQuantile(late, 0.99)
+	a.LatenessMax = stat.SortedQuantile(late, 1)
 	switch {
 	case over > 1 && over*100 > len(late):
 		a.Valid, a.Reason = false, SentLate(a.LatenessP99, a.Limit)
