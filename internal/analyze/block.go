@@ -26,7 +26,7 @@ type extract struct {
 // dataset takes the complete blocks out of the record, block by block: raw calls are read once and only what is needed of them is kept.
 func (a *analysis) dataset() (*dataset, error) {
 	d := &dataset{
-		arms: unique(a.rec.Plan.Treatments), negative: map[string][]string{}, index: map[key]*measure{}, unblocked: a.rec.Plan.Unblocked,
+		arms: unique(a.rec.Plan.Treatments), negative: map[key]bool{}, index: map[key]*measure{}, unblocked: a.rec.Plan.Unblocked,
 	}
 	d.idle = &dataset{arms: d.arms, index: map[key]*measure{}, unblocked: d.unblocked}
 	trials := a.trials()
@@ -113,11 +113,9 @@ func (a *analysis) takeIn(d *dataset, b *block, nothing map[string]bool) {
 			to.mention(m.operation)
 			to.add(m)
 		}
-		negative := d.negative[x.trial.Treatment]
 		for _, name := range x.trial.Negative {
-			addOnce(&negative, name)
+			d.negative[key{treatment: x.trial.Treatment, operation: name}] = true
 		}
-		d.negative[x.trial.Treatment] = negative
 		d.batched = d.batched || x.batched
 		a.count(x)
 	}

@@ -49,7 +49,11 @@ func (a *analysis) scope() *budget.Scope {
 			addOnce(&arm.Metrics, m.metric.Name)
 		}
 	}
+	arms := map[string]budget.Arm{}
 	s.Of = func(t *design.Treatment) budget.Arm {
+		if known, ok := arms[t.ID]; ok {
+			return known
+		}
 		arm := arm
 		if soaked := a.soaked[t.ID]; soaked != nil {
 			arm.Operations = soaked.total.names
@@ -57,7 +61,8 @@ func (a *analysis) scope() *budget.Scope {
 		if names := a.operationNames[t.ID]; names != nil {
 			arm.Operations = names
 		}
-		return arm
+		arms[t.ID] = arm.Indexed()
+		return arms[t.ID]
 	}
 	return s
 }

@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"fmt"
-	"slices"
 
 	"tare/internal/design"
 	"tare/internal/report"
@@ -19,7 +18,7 @@ func (a *analysis) checks(c *comparison) {
 		return
 	}
 	out := &report.AA{Reliable: true}
-	found, skipped := false, map[string][]string{}
+	found, skipped := false, skips{}
 	for i := range c.arms {
 		t := &c.arms[i]
 		base, ok := c.baselineOf(t)
@@ -28,9 +27,9 @@ func (a *analysis) checks(c *comparison) {
 		}
 		var gates []gate
 		if t.Control == design.AA {
-			gates = c.gates
+			gates = c.gates.all
 		} else if !t.Baseline {
-			gates = slices.DeleteFunc(c.checkable(), func(g gate) bool { return c.acts(t.ID, g.operation) })
+			gates = c.checkable(t.ID)
 		}
 		family := c.family(base.ID, t.ID, gates, skipped)
 		if t.Control == design.AA {
@@ -48,20 +47,6 @@ func (a *analysis) checks(c *comparison) {
 		out.Reliable = false
 	}
 	a.rep.AA = out
-}
-
-// checkable are the gates, and the same metrics of operations that gate for no treatment, since none can act on them.
-func (c *comparison) checkable() []gate {
-	var out []gate
-	for _, m := range c.measures {
-		for _, g := range c.gates {
-			x := gate{m.operation, m.metric.Name, g.quantile}
-			if g.metric == m.metric.Name && !slices.Contains(out, x) {
-				out = append(out, x)
-			}
-		}
-	}
-	return out
 }
 
 // check judges a family of effects that ought to be none.

@@ -8,7 +8,6 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/design"
-	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/stat"
@@ -21,13 +20,12 @@ const defaultMargin = 0.02
 type comparison struct {
 	*dataset
 	margin float64
-	gates  []gate
+	gates  gates
 	// alphas are the errors at which Holm's procedure tested the gating effects: a budget uses the same interval as the verdict.
 	alphas map[string]map[gate]float64
+	// measured names the metrics of an operation, for budgets that ask for another one.
+	measured map[string]string
 }
-
-// A gate names what is judged: a quantile of a metric of an operation.
-type gate struct{ operation, metric, quantile string }
 
 // compare answers what each treatment adds to its baseline.
 func (a *analysis) compare(budgets []budget.Budget) error {
@@ -39,7 +37,7 @@ func (a *analysis) compare(budgets []budget.Budget) error {
 	if err != nil {
 		return err
 	}
-	c := &comparison{dataset: d, margin: a.rec.Plan.Margin, alphas: map[string]map[gate]float64{}}
+	c := &comparison{dataset: d, margin: a.rec.Plan.Margin, alphas: map[string]map[gate]float64{}, measured: map[string]string{}}
 	if !(c.margin > 0) || math.IsInf(c.margin, 0) {
 		c.margin = defaultMargin
 	}
@@ -128,64 +126,6 @@ func (c *comparison) baselineOf(t *design.Treatment) (design.Treatment, bool) {
 // minCalls is how many calls a block needs for its latency to be judged.
 const minCalls = 1000
 
-// gating chooses the effects that decide verdicts and when to stop: what the budgets name; without budgets CPU time, and the median
-// response where blocks have calls enough. Everything else is exploratory.
-func (c *comparison) gating(budgets []budget.Budget) []gate {
-	var out []gate
-	add := func(g gate) {
-		if !slices.Contains(out, g) {
-			out = append(out, g)
-		}
-	}
-	for i := range budgets {
-		for _, g := range c.named(&budgets[i]) {
-			add(g)
-		}
-	}
-	if len(out) > 0 {
-		return out
-	}
-	for _, m := range c.measures {
-		switch {
-		case m.metric.Name == metric.CPU.Name:
-			add(gate{m.operation, m.metric.Name, m.main})
-		case m.metric.Name == metric.Wall.Name && !c.has(m.operation, metric.CPU.Name):
-			add(gate{m.operation, m.metric.Name, m.main})
-		case m.metric.Name == metric.Service.Name && m.of == "batches" && !c.has(m.operation, metric.CPU.Name): // of another tool's calls
-			add(gate{m.operation, m.metric.Name, m.main})
-		case m.metric.Name == metric.Response.Name && c.wholeMix(m.operation) && c.fewest(m) >= minCalls:
-			add(gate{m.operation, m.metric.Name, m.main})
-		}
-	}
-	return out
-}
-
-// named are the gates of a budget. Without an operation it speaks of all calls together, or of every operation that has its own clock.
-func (c *comparison) named(b *budget.Budget) []gate {
-	if b.Drift {
-		return nil
-	}
-	var out []gate
-	operation := b.Operation
-	for _, m := range c.measures {
-		if m.metric.Name != b.Metric || (operation != "" && m.operation != operation) {
-			continue
-		}
-		if b.Operation == "" && !c.batched && !c.wholeMix(m.operation) {
-			continue
-		}
-		g := gate{m.operation, m.metric.Name, m.canonical(b.Quantile)}
-		if !slices.Contains(out, g) {
-			out = append(out, g)
-		}
-	}
-	return out
-}
-
-func (c *comparison) has(operation, name string) bool {
-	return slices.ContainsFunc(c.measures, func(m *measure) bool { return m.operation == operation && m.metric.Name == name })
-}
-
 // wholeMix reports whether an operation stands for all calls: the only one, or all together.
 func (c *comparison) wholeMix(operation string) bool {
 	return operation == "" || len(c.operations) == 1
@@ -194,11 +134,9 @@ func (c *comparison) wholeMix(operation string) bool {
 // fewest is the least number of samples in a block of m's metric, over all arms.
 func (c *comparison) fewest(m *measure) int {
 	least := math.MaxInt
-	for _, x := range c.measures {
-		if x.operation == m.operation && x.metric.Name == m.metric.Name {
-			for _, s := range x.samples {
-				least = min(least, len(s))
-			}
+	for _, x := range c.ofSubject[subject{m.operation, m.metric.Name}] {
+		for _, s := range x.samples {
+			least = min(least, len(s))
 		}
 	}
 	return least
@@ -206,7 +144,7 @@ func (c *comparison) fewest(m *measure) int {
 
 // acts reports whether a treatment can act on an operation. Where it cannot, an effect would be an artefact.
 func (c *comparison) acts(treatment, operation string) bool {
-	return !slices.Contains(c.negative[treatment], operation)
+	return !c.negative[key{treatment, operation, ""}]
 }
 
 // contrast sets up the test of one gate between two arms, or says why there is none.
@@ -231,7 +169,7 @@ const fewGates = 5
 // effects estimates every effect on every treated arm and judges it.
 func (a *analysis) effects(c *comparison) {
 	var explored []*contrast
-	skipped, most := map[string][]string{}, 0
+	skipped, most := skips{}, 0
 	for i := range c.arms {
 		t := &c.arms[i]
 		base, ok := c.baselineOf(t)
@@ -255,64 +193,25 @@ func (a *analysis) effects(c *comparison) {
 		a.rep.Effects = append(a.rep.Effects, x.effect)
 	}
 	for _, why := range sortedKeys(skipped) {
-		addOnce(&a.rep.Notes, fmt.Sprintf("no effect on %s: %s", strings.Join(skipped[why], ", "), why))
+		addOnce(&a.rep.Notes, fmt.Sprintf("no effect on %s: %s", strings.Join(skipped[why].on, ", "), why))
 	}
 	if _, ok := a.baseline(); (ok || !c.unblocked) && len(a.contrasts) == 0 && a.rec.Header.Question == design.Compare {
 		a.flaws.open = append(a.flaws.open, "no effect could be estimated")
 	}
 }
 
-// gatesOf are the gates of one treatment: those that it can act on.
-func (c *comparison) gatesOf(treatment string) []gate {
-	return slices.DeleteFunc(slices.Clone(c.gates), func(g gate) bool { return !c.acts(treatment, g.operation) })
-}
-
-// exploratory is everything else that was measured.
-func (c *comparison) exploratory(treatment string) []gate {
-	var out []gate
-	for _, m := range c.measures {
-		if m.treatment != treatment || !c.acts(treatment, m.operation) {
-			continue
-		}
-		quantiles := []string{m.main}
-		if m.metric.Name == metric.Response.Name && m.of != "" {
-			quantiles = []string{"p50", "mean", "p90", "p99", "p999"}
-		}
-		for _, q := range quantiles {
-			if g := (gate{m.operation, m.metric.Name, q}); !slices.Contains(c.gates, g) {
-				out = append(out, g)
-			}
-		}
-	}
-	return out
-}
-
 // family estimates the contrasts of one treatment. What cannot be estimated is noted by its reason.
-func (c *comparison) family(base, treated string, gates []gate, skipped map[string][]string) []*contrast {
+func (c *comparison) family(base, treated string, gates []gate, skipped skips) []*contrast {
 	var out []*contrast
 	for _, g := range gates {
 		x, err := c.contrast(base, treated, g)
 		if err != nil {
-			list := skipped[err.Error()]
-			addOnce(&list, g.String())
-			skipped[err.Error()] = list
+			skipped.add(err.Error(), g)
 			continue
 		}
 		out = append(out, x)
 	}
 	return out
-}
-
-// String is the gate as a budget would name it.
-func (g gate) String() string {
-	s := g.metric
-	if g.operation != "" {
-		s = g.operation + "." + s
-	}
-	if g.quantile != "" {
-		s += "." + g.quantile
-	}
-	return s
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -51,13 +51,18 @@ func (c *comparison) missing(b *budget.Budget) string {
 	if len(c.blocks) == 0 {
 		return "no complete block was measured"
 	}
-	var have []string
-	for _, m := range c.measures {
-		if b.Operation == "" || m.operation == b.Operation || c.wholeMix(m.operation) {
-			addOnce(&have, m.metric.Name)
+	have, ok := c.measured[b.Operation]
+	if !ok {
+		var names []string
+		for _, m := range c.measures {
+			if b.Operation == "" || m.operation == b.Operation || c.wholeMix(m.operation) {
+				addOnce(&names, m.metric.Name)
+			}
 		}
+		have = strings.Join(names, ", ")
+		c.measured[b.Operation] = have
 	}
-	return fmt.Sprintf("%s was not measured; measured were %s", b.Metric, strings.Join(have, ", "))
+	return fmt.Sprintf("%s was not measured; measured were %s", b.Metric, have)
 }
 
 // worstOf picks what a budget over several operations comes to: a broken one, else one that is open, else the one nearest the limit.

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -104,5 +105,31 @@ func TestAtTheOfferedRate(t *testing.T) {
 	// 2000 calls without a failure do not show that fewer than 1 in 1000 fail: 5.8 in 2000 are within the interval.
 	if hi := rep.Budgets[2].Hi; hi == nil || *hi < .002 || *hi > .004 {
 		t.Errorf("error at most %v", *hi)
+	}
+}
+
+// TestManyBudgets: a record from elsewhere can have thousands of operations and a budget for each of them, and for as many that there are not. Each
+// is judged on its own, and none says more than a reader can read.
+func TestManyBudgets(t *testing.T) {
+	const n, longest = 1000, 5000
+	x := experiment{blocks: 3, rounds: 3, seed: 1}
+	for i := range n {
+		x.operations = append(x.operations, fmt.Sprintf("o%d", i))
+		x.budget = append(x.budget, fmt.Sprintf("o%d.wall.p%05d <= 1s", i, 10001+i), fmt.Sprintf("x%d.wall <= 1s", i))
+	}
+	rep := analyzedRecord(t, x.record())
+	if len(rep.Budgets) != 2*n {
+		t.Fatalf("%d budgets, want %d", len(rep.Budgets), 2*n)
+	}
+	for i := range rep.Budgets {
+		b := &rep.Budgets[i]
+		switch {
+		case b.Text != x.budget[i] || len(b.Reason) > longest:
+			t.Fatalf("budget %d is %q, with a reason of %d characters", i, b.Text, len(b.Reason))
+		case i%2 == 0 && b.Verdict != report.Inconclusive: // three blocks are too few for an interval
+			t.Fatalf("%q: %s (%s)", b.Text, b.Verdict, b.Reason)
+		case i%2 == 1 && (b.Verdict != report.NotMeasured || !strings.Contains(b.Reason, "o199, …")):
+			t.Fatalf("%q: %s (%s)", b.Text, b.Verdict, b.Reason)
+		}
 	}
 }

@@ -24,16 +24,19 @@ type dataset struct {
 	// operations in the order of the record; "" is all of a mix together.
 	operations []string
 	mentioned  map[string]bool // operations
-	// negative are the operations on which a treatment cannot act.
-	negative map[string][]string
+	// negative are the operations on which a treatment cannot act: keys without a metric.
+	negative map[key]bool
 	// batched: the operations have a clock of their own.
 	batched   bool
 	unblocked bool
 
 	measures []*measure
 	index    map[key]*measure
-	room     room // for blocks in which a measure has no value
-	listing  room // for blocks of which a report lists that they have none
+	// ofMetric and ofSubject are the measures by what they are of, in their order, when the dataset is complete.
+	ofMetric  map[string][]*measure
+	ofSubject map[subject][]*measure
+	room      room // for blocks in which a measure has no value
+	listing   room // for blocks of which a report lists that they have none
 	// sparse: measures were left out, since hardly any block has them.
 	sparse bool
 	// idle has what the operations that do nothing cost, in the same blocks; nil in itself.
@@ -126,6 +129,11 @@ func (d *dataset) complete() {
 		d.sparse = true
 		return true
 	})
+	d.ofMetric, d.ofSubject = map[string][]*measure{}, map[subject][]*measure{}
+	for _, m := range d.measures {
+		s := subject{m.operation, m.metric.Name}
+		d.ofMetric[s.metric], d.ofSubject[s] = append(d.ofMetric[s.metric], m), append(d.ofSubject[s], m)
+	}
 }
 
 // pad fills in the blocks in which m was not measured.

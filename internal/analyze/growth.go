@@ -25,11 +25,11 @@ type line struct {
 
 // growth fits how each gating metric grows with each factor whose levels are numbers.
 func (a *analysis) growth(c *comparison, budgets []budget.Budget) {
-	lines := linesOf(c.arms, a.rec.Plan.Factors)
+	lines, ceilings := linesOf(c.arms, a.rec.Plan.Factors), c.ceilings(budgets)
 	for i := range lines {
 		l := &lines[i]
-		for _, g := range c.gates {
-			if out, ok := c.grow(l, g, budgets); ok {
+		for _, g := range c.gates.all {
+			if out, ok := c.grow(l, g, ceilings[g]); ok {
 				a.rep.Growth = append(a.rep.Growth, out)
 			}
 		}
@@ -101,7 +101,7 @@ func without(t *design.Treatment, factor string) string {
 }
 
 // grow fits one metric along one line.
-func (c *comparison) grow(l *line, g gate, budgets []budget.Budget) (report.Growth, bool) {
+func (c *comparison) grow(l *line, g gate, ceilings []*budget.Budget) (report.Growth, bool) {
 	out := report.Growth{
 		Factor: l.factor, Treatment: l.rest, Metric: g.metric, Quantile: g.quantile, Operation: g.operation,
 		Range: report.Interval{Lo: l.sizes[0], Hi: l.sizes[len(l.sizes)-1]},
@@ -127,19 +127,29 @@ func (c *comparison) grow(l *line, g gate, budgets []budget.Budget) (report.Grow
 		return out, false
 	}
 	if out.Reason == "" {
-		c.fit(&out, l, values, budgets, g)
+		c.fit(&out, l, values, ceilings)
 	}
 	return out, true
 }
 
-// ceiling is the budget that bounds a metric along a line in absolute terms, the strictest of several.
-func (c *comparison) ceiling(budgets []budget.Budget, l *line, g gate) *budget.Budget {
-	var out *budget.Budget
+// ceilings are the budgets that bound a metric in absolute terms, by gate.
+func (c *comparison) ceilings(budgets []budget.Budget) map[gate][]*budget.Budget {
+	out := map[gate][]*budget.Budget{}
 	for i := range budgets {
 		b := &budgets[i]
-		if b.Op != budget.AtMost || b.Limit.Against != budget.Absolute || !slices.Contains(c.named(b), g) {
+		if b.Op != budget.AtMost || b.Limit.Against != budget.Absolute {
 			continue
 		}
+		for _, g := range c.named(b) {
+			out[g] = append(out[g], b)
+		}
+	}
+	return out
+}
+
+// strictest is the lowest of the budgets that hold along the whole of a line; nil if none does.
+func strictest(ceilings []*budget.Budget, l *line) (out *budget.Budget) {
+	for _, b := range ceilings {
 		all := !slices.ContainsFunc(l.arms, func(t design.Treatment) bool { return b.Treatment != "" && !t.Named(b.Treatment) })
 		if all && (out == nil || b.Limit.Value < out.Limit.Value) {
 			out = b

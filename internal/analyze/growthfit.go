@@ -12,13 +12,13 @@ import (
 )
 
 // fit adds the law, its band, the size at which a budget breaks, and the step or the knee.
-func (c *comparison) fit(out *report.Growth, l *line, values [][]float64, budgets []budget.Budget, g gate) {
+func (c *comparison) fit(out *report.Growth, l *line, values [][]float64, ceilings []*budget.Budget) {
 	blocks, reason := fittable(l, values)
 	if reason != "" {
 		out.Reason = reason
 		return
 	}
-	limit := c.ceiling(budgets, l, g)
+	limit := strictest(ceilings, l)
 	o := stat.GrowthOptions{Level: level, Budget: math.NaN(), Margin: c.margin}
 	if limit != nil {
 		o.Budget, out.Budget = limit.Limit.Value, limit.Text

@@ -48,7 +48,7 @@ func fitted(sizes []float64, values [][]float64) report.Growth {
 		out.Points = append(out.Points, report.GrowthPoint{N: n})
 	}
 	c := comparison{margin: .02}
-	c.fit(&out, &line{sizes: sizes}, values, nil, gate{})
+	c.fit(&out, &line{sizes: sizes}, values, nil)
 	return out
 }
 

@@ -127,11 +127,11 @@ func overreadable(t *report.Treatment, x *report.Metric) bool {
 // skew notes gating metrics whose batches have a mean beyond the margin from their median. Verdicts are of medians, which the few batches into
 // which a garbage collection falls do not move; whether these are the host's noise or the target's work no statistic can tell.
 func (a *analysis) skew(c *comparison) {
-	for _, g := range c.gates {
+	for _, g := range c.gates.all {
 		var worst *measure
 		by, further := 0.0, 0
-		for _, m := range c.measures {
-			if m.operation != g.operation || m.metric.Name != g.metric || m.of != "batches" || g.quantile != m.main || m.treatment == design.AAArm {
+		for _, m := range c.ofSubject[g.of()] {
+			if m.of != "batches" || g.quantile != m.main || m.treatment == design.AAArm {
 				continue
 			}
 			s, ok := m.skewed(c.margin)

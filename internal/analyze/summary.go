@@ -83,8 +83,8 @@ var listed = []string{
 func (a *analysis) blockValues(c *comparison) {
 	for _, m := range c.measures {
 		done := map[string]bool{}
-		for _, g := range c.gates {
-			if g.metric == m.metric.Name && g.operation == m.operation && !c.estimatorFor(m, g.quantile).tail && m.values(g.quantile) != nil && !done[g.quantile] {
+		for _, g := range c.gates.of[subject{m.operation, m.metric.Name}] {
+			if !c.estimatorFor(m, g.quantile).tail && m.values(g.quantile) != nil {
 				done[g.quantile] = true
 				a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, g.quantile))
 			}

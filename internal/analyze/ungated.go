@@ -18,13 +18,13 @@ const MinCalls = minCalls
 func FewestBlocks() int { return fewestFor(stat.LookAlpha) }
 
 // unchecked says why the A/A arm has no effect to check the run by, and what to change. skipped are the effects that could not be estimated, by reason.
-func (a *analysis) unchecked(c *comparison, skipped map[string][]string) (why, change string) {
-	if len(c.gates) == 0 {
+func (a *analysis) unchecked(c *comparison, skipped skips) (why, change string) {
+	if len(c.gates.all) == 0 {
 		return c.ungated(a.rec.Plan.Load.Rate)
 	}
 	var reasons []string
 	for _, reason := range sortedKeys(skipped) {
-		reasons = append(reasons, strings.Join(skipped[reason], ", ")+": "+reason)
+		reasons = append(reasons, strings.Join(skipped[reason].on, ", ")+": "+reason)
 	}
 	if len(reasons) == 0 {
 		return "the run has no A/A arm to check it by", ""

@@ -47,6 +47,35 @@ type Arm struct {
 	Unread, Instead string
 	// Samples are the values of an operation's calls in one block, or in all of a soak; 0: not known. May be nil.
 	Samples func(operation string) float64
+
+	known, idle map[string]bool // Operations and Idle; nil: they are few
+}
+
+// Indexed is the arm with its operations as sets, for a record that has as many budgets as operations.
+func (a Arm) Indexed() Arm {
+	a.known, a.idle = map[string]bool{}, map[string]bool{}
+	for _, name := range a.Operations {
+		a.known[name] = true
+	}
+	for _, name := range a.Idle {
+		a.idle[name] = true
+	}
+	return a
+}
+
+func (a *Arm) has(operation string) bool {
+	if a.known != nil {
+		return a.known[operation]
+	}
+	return slices.Contains(a.Operations, operation)
+}
+
+// isIdle reports whether an operation does nothing.
+func (a *Arm) isIdle(operation string) bool {
+	if a.idle != nil {
+		return a.idle[operation]
+	}
+	return slices.Contains(a.Idle, operation)
 }
 
 // A Refusal says why a budget cannot be judged.
@@ -146,7 +175,8 @@ func (s *Scope) unknownTreatment(b *Budget) *Refusal {
 		}
 	}
 	slices.Sort(names)
-	return refuse(PartTreatment, "", "there is no treatment %q%s", b.Treatment, spelling.DidYouMean(b.Treatment, slices.Compact(names)))
+	names = slices.Compact(names)
+	return refuse(PartTreatment, "", "there is no treatment %q%s", b.Treatment, spelling.DidYouMean(b.Treatment, names[:min(len(names), mostOffered)]))
 }
 
 // Resolve is b as it is judged under t: with the name under which its operation was measured, and without one where what it limits is of all
@@ -181,33 +211,54 @@ const dryRun = "-dry-run"
 
 // named is the operation that a budget means: a file that asks for create-pod-dry-run may speak of create-pod.
 func (a *Arm) named(operation string) string {
-	if operation != "" && !slices.Contains(a.Operations, operation) && slices.Contains(a.Operations, operation+dryRun) {
+	if operation != "" && !a.has(operation) && a.has(operation+dryRun) {
 		return operation + dryRun
 	}
 	return operation
 }
 
-// busy are the operations that do something.
-func (a *Arm) busy() []string {
-	return slices.DeleteFunc(slices.Clone(a.Operations), func(name string) bool { return slices.Contains(a.Idle, name) })
+// busy are the operations that do something, at most so many.
+func (a *Arm) busy(most int) (out []string) {
+	for _, name := range a.Operations {
+		if len(out) == most {
+			break
+		}
+		if !a.isIdle(name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func (s *Scope) checkOperation(b *Budget, arm *Arm, k kind) *Refusal {
 	if b.Operation == "" || arm.Operations == nil {
 		return nil
 	}
-	switch names := arm.busy(); {
-	case slices.Contains(arm.Idle, b.Operation):
+	switch {
+	case arm.isIdle(b.Operation):
 		return refuse(PartOperation, "", "%s does nothing: what it costs is the harness's own, and is not judged", b.Operation)
-	case !slices.Contains(names, b.Operation):
-		return refuse(PartOperation, "", "there is no operation %q; there is %s%s", b.Operation, strings.Join(names, ", "), spelling.DidYouMean(b.Operation, names))
-	case k.whole && len(names) > 1:
+	case !arm.has(b.Operation):
+		return refuse(PartOperation, "", "there is no operation %q; there is %s", b.Operation, arm.offer(b.Operation))
+	case k.whole && len(arm.busy(2)) > 1:
 		return refuse(PartOperation, fmt.Sprintf("leave out %q, or measure one operation only", b.Operation+"."),
 			"%s is of all calls together and cannot be told apart by operation", b.Metric)
 	case k.whole && s.Question != design.Compare && s.Question != design.Scale:
 		b.Operation = ""
 	}
 	return nil
+}
+
+// mostOffered bounds the names that a refusal lists, and among which it looks for the one that was meant: a record from elsewhere can have
+// thousands of them, and as many budgets.
+const mostOffered = 200
+
+// offer lists the operations that do something, with the one that is nearest to what was written.
+func (a *Arm) offer(written string) string {
+	names, more := a.busy(mostOffered+1), ""
+	if len(names) > mostOffered {
+		names, more = names[:mostOffered], ", …"
+	}
+	return strings.Join(names, ", ") + more + spelling.DidYouMean(written, names)
 }
 
 // RateTolerance is how far an offered rate may be from the budget's and still be the same, as a share of it.
