@@ -169,6 +169,7 @@ func (g *gathering) take(calls []load.Call) {
 		g.auditor.Add(c)
 		x.countDue(c)
 		x.take(c, c.Done == 0, ownCauses(g.trial, int(c.Operation)))
+		x.keep(c, c.Done == 0)
 		if c.Done == 0 {
 			continue
 		}
@@ -248,7 +249,8 @@ func (a *analysis) callMeasures(x *extract, operation string, t *tally) (respons
 				responses = s
 			}
 		default:
-			add(times.m, "p50", times.c.median(), nil)
+			slices.Sort(times.c)
+			add(times.m, "p50", times.c.quantile(.5), nil)
 		}
 	}
 	good := float64(t.outcomes.Good())

@@ -187,15 +187,38 @@ func (a *analysis) operations(t *record.Trial, trace *capacity.Trace) {
 		}
 		per[k].take(c, open, ownCauses(t, int(c.Operation)))
 	}
+	ops := make([]report.Operation, len(per))
 	for i, name := range slots.names {
-		op := per[i].operation(w.seconds())
-		op.Treatment, op.Operation = t.Treatment, name
-		op.Response, op.Service = distribution(per[i].response.seconds()), distribution(per[i].service.seconds())
-		op.PoolWait = distribution(per[i].wait.seconds())
-		per[i] = tally{}
-		a.rep.Operations = append(a.rep.Operations, op)
+		ops[i] = per[i].operation(w.seconds())
+		ops[i].Treatment, ops[i].Operation = t.Treatment, name
 	}
+	distribute(ops, responseOf, slots, trace, func(op *report.Operation) **report.Distribution { return &op.Response })
+	distribute(ops, serviceOf, slots, trace, func(op *report.Operation) **report.Distribution { return &op.Service })
+	distribute(ops, waitOf, slots, trace, func(op *report.Operation) **report.Distribution { return &op.PoolWait })
+	a.rep.Operations = append(a.rep.Operations, ops...)
 	a.bytes(t)
+}
+
+// distribute sums up one time of all calls, by operation: one time after the other, so that only one is held.
+func distribute(ops []report.Operation, of timeOf, slots *slots, trace *capacity.Trace, to func(*report.Operation) **report.Distribution) {
+	each := func(f func(slot int, d time.Duration)) {
+		for i := range trace.Calls {
+			c := &trace.Calls[i]
+			if d, ok := of(c, c.Outstanding(trace.Read)); ok {
+				f(slots.of(c.Operation), d)
+			}
+		}
+	}
+	n := make([]int, len(ops))
+	each(func(slot int, _ time.Duration) { n[slot]++ })
+	columns := make([]column, len(ops))
+	for i := range columns {
+		columns[i] = make(column, 0, n[i])
+	}
+	each(func(slot int, d time.Duration) { columns[slot] = append(columns[slot], d) })
+	for i := range ops {
+		*to(&ops[i]) = columns[i].distribution()
+	}
 }
 
 // ownCauses are what an operation calls its failures.

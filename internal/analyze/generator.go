@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"tare/internal/capacity"
 	"tare/internal/load"
@@ -17,7 +16,7 @@ import (
 // the 99th percentile would only be the slowest. Whether the search is valid was judged step by step.
 func (a *analysis) audit(t *record.Trial, res *capacity.Result, trace *capacity.Trace) {
 	treatment := t.Treatment
-	var late []time.Duration
+	late := make(column, 0, len(trace.Calls))
 	steps, spoiled, reason := 0, 0, ""
 	for _, s := range stretches(trace) {
 		late = appendLateness(late, s.calls)
@@ -43,7 +42,7 @@ func (a *analysis) audit(t *record.Trial, res *capacity.Result, trace *capacity.
 	a.audits = append(a.audits, g)
 }
 
-func appendLateness(late []time.Duration, calls []load.Call) []time.Duration {
+func appendLateness(late column, calls []load.Call) column {
 	for i := range calls {
 		if calls[i].Sent > 0 {
 			late = append(late, calls[i].Lateness())
@@ -52,14 +51,13 @@ func appendLateness(late []time.Duration, calls []load.Call) []time.Duration {
 	return late
 }
 
-// latenessOf sums up delays by nearest rank; nil if there are none.
-func latenessOf(late []time.Duration) *report.Lateness {
+// latenessOf sums up delays; nil if there are none. It sorts them.
+func latenessOf(late column) *report.Lateness {
 	if len(late) == 0 {
 		return nil
 	}
 	slices.Sort(late)
-	at := func(q float64) float64 { return late[max(int(math.Ceil(q*float64(len(late))-1e-9)), 1)-1].Seconds() }
-	return &report.Lateness{P50: at(.5), P99: at(.99), Max: at(1)}
+	return &report.Lateness{P50: late.quantile(.5), P99: late.quantile(.99), Max: late.quantile(1)}
 }
 
 // generator sums up the audits of all trials: the worst lateness and ratio, all CPU time.

@@ -20,13 +20,34 @@ type tally struct {
 // columns are the times of calls that have them.
 type columns struct{ response, service, wait column }
 
-// A column is one time of each call.
+// keep keeps the times of a call, open if it had not ended.
+func (t *columns) keep(c *load.Call, open bool) {
+	if d, ok := responseOf(c, open); ok {
+		t.response = append(t.response, d)
+	}
+	if d, ok := serviceOf(c, open); ok {
+		t.service = append(t.service, d)
+	}
+	if d, ok := waitOf(c, open); ok {
+		t.wait = append(t.wait, d)
+	}
+}
+
+// A timeOf is a time of a call; ok is false for a call that has none, open if it had not ended.
+type timeOf func(c *load.Call, open bool) (d time.Duration, ok bool)
+
+func responseOf(c *load.Call, open bool) (time.Duration, bool) { return c.Response(), !open }
+func serviceOf(c *load.Call, open bool) (time.Duration, bool) {
+	return c.Service(), !open && c.Sent > 0
+}
+func waitOf(c *load.Call, _ bool) (time.Duration, bool) { return c.PoolWait(), c.Ready > 0 }
+
+// A column is one time of each call: 8 bytes, where a call takes 56.
 type column []time.Duration
 
-// median is the nearest-rank median, in seconds. It sorts c, which must not be empty.
-func (c column) median() float64 {
-	slices.Sort(c)
-	return c[(len(c)+1)/2-1].Seconds()
+// quantile is the nearest-rank quantile of a column in ascending order that is not empty, in seconds.
+func (c column) quantile(q float64) float64 {
+	return c[max(int(math.Ceil(q*float64(len(c))-1e-9)), 1)-1].Seconds()
 }
 
 // seconds are the values in ascending order, in new storage; nil if there are none. It sorts c.
@@ -42,20 +63,19 @@ func (c column) seconds() []float64 {
 	return out
 }
 
-// take counts what became of a call, open if it had not ended, and keeps its times; own are the causes that its operation names.
+// distribution sums up the times; nil if there are none. It sorts c.
+func (c column) distribution() *report.Distribution {
+	slices.Sort(c)
+	return distributionOf(len(c), func(i int) float64 { return c[i].Seconds() })
+}
+
+// take counts what became of a call, open if it had not ended; own are the causes that its operation names.
 func (t *tally) take(c *load.Call, open bool, own []string) {
-	if c.Ready > 0 {
-		t.wait = append(t.wait, c.PoolWait())
-	}
 	if open {
 		t.outcomes.Outstanding++
 		return
 	}
 	t.count(c, own)
-	t.response = append(t.response, c.Response())
-	if c.Sent > 0 {
-		t.service = append(t.service, c.Service())
-	}
 }
 
 // countDue counts a call that was due in the window.
@@ -89,35 +109,36 @@ func (t *tally) operation(seconds float64) report.Operation {
 
 // distribution sums up times in seconds; nil if there are none. It sorts v.
 func distribution(v []float64) *report.Distribution {
-	if len(v) == 0 {
-		return nil
-	}
 	slices.Sort(v)
-	d := &report.Distribution{N: uint64(len(v)), Min: v[0], Max: v[len(v)-1]}
-	for _, x := range v {
-		d.Mean += x / float64(len(v))
-	}
-	if len(v) > 1 {
-		sum := 0.0
-		for _, x := range v {
-			sum += (x - d.Mean) * (x - d.Mean)
-		}
-		s := math.Sqrt(sum / float64(len(v)-1))
-		d.Stddev = &s
-	}
-	d.P50, d.P90, d.P95, d.P99, d.P999 = quantile(v, .5), quantile(v, .9), quantile(v, .95), quantile(v, .99), quantile(v, .999)
-	return d
+	return distributionOf(len(v), func(i int) float64 { return v[i] })
 }
 
-// quantile is the nearest-rank quantile of sorted values: the one at rank ⌈q·n⌉. Below 1/(1−q) values it would repeat the maximum and
-// is absent.
-func quantile(v []float64, q float64) *float64 {
-	if !enough(len(v), q) {
+// distributionOf sums up n times, which at gives in ascending order; nil if there are none. A quantile is by the nearest rank, ⌈q·n⌉. Below
+// 1/(1−q) values it would repeat the maximum and is absent.
+func distributionOf(n int, at func(i int) float64) *report.Distribution {
+	if n == 0 {
 		return nil
 	}
-	rank := int(math.Ceil(q*float64(len(v)) - 1e-9))
-	x := v[max(rank, 1)-1]
-	return &x
+	d := &report.Distribution{N: uint64(n), Min: at(0), Max: at(n - 1)}
+	for i := range n {
+		d.Mean += at(i) / float64(n)
+	}
+	if n > 1 {
+		sum := 0.0
+		for i := range n {
+			x := at(i)
+			sum += (x - d.Mean) * (x - d.Mean)
+		}
+		d.Stddev = new(math.Sqrt(sum / float64(n-1)))
+	}
+	quantile := func(q float64) *float64 {
+		if !enough(n, q) {
+			return nil
+		}
+		return new(at(max(int(math.Ceil(q*float64(n)-1e-9)), 1) - 1))
+	}
+	d.P50, d.P90, d.P95, d.P99, d.P999 = quantile(.5), quantile(.9), quantile(.95), quantile(.99), quantile(.999)
+	return d
 }
 
 // enough reports whether n values tell their quantile q from their maximum. 1/(1−q) is rounded, since 1−0.9 is not 0.1 in binary.
