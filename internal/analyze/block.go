@@ -26,7 +26,8 @@ type extract struct {
 // dataset takes the complete blocks out of the record, block by block: raw calls are read once and only what is needed of them is kept.
 func (a *analysis) dataset() (*dataset, error) {
 	d := &dataset{
-		arms: unique(a.rec.Plan.Treatments), negative: map[key]bool{}, index: map[key]*measure{}, unblocked: a.rec.Plan.Unblocked,
+		arms: unique(a.rec.Plan.Treatments), negative: map[key]bool{}, index: map[key]*measure{},
+		unblocked: a.rec.Plan.Unblocked,
 	}
 	d.idle = &dataset{arms: d.arms, index: map[key]*measure{}, unblocked: d.unblocked}
 	trials := a.trials()

@@ -18,8 +18,8 @@ import (
 // audited is how the generator did in one trial.
 type audited = signature.Audit
 
-// A counted is what happened to the calls of one operation, over any number of trials: its times are in histograms, since raw ones would
-// not fit into memory for all blocks at once.
+// A counted is what happened to the calls of one operation, over any number of trials: its times are in histograms,
+// since raw ones would not fit into memory for all blocks at once.
 type counted struct {
 	name string
 	tally
@@ -61,7 +61,8 @@ func (a *analysis) calls(t *record.Trial) (*extract, error) {
 	return x, nil
 }
 
-// measureCalls adds the measures of every operation, and of all together. It returns the response times of all calls in ascending order.
+// measureCalls adds the measures of every operation, and of all together. It returns the response times of all calls in
+// ascending order.
 func (a *analysis) measureCalls(x *extract, g *gathering) (all []float64) {
 	var whole tally
 	name := ""
@@ -108,7 +109,8 @@ func windowOf(t *record.Trial) (load.Segment, error) {
 // mostOperations is how many operations calls can tell apart.
 const mostOperations = math.MaxUint8 + 1
 
-// slots are the names of a trial's operations. Those that the record names come first; calls of a damaged record can have others.
+// slots are the names of a trial's operations. Those that the record names come first; calls of a damaged record can
+// have others.
 type slots struct {
 	names []string
 	place [mostOperations]int // from 1; 0: it has not come yet
@@ -221,8 +223,8 @@ func (x *counted) answered(word string, n uint64) {
 	x.answers[word] += n
 }
 
-// callMeasures adds the measures of one operation's calls, and returns the response times in ascending order. Only these are kept one by one,
-// and what a budget asks for.
+// callMeasures adds the measures of one operation's calls, and returns the response times in ascending order. Only
+// these are kept one by one, and what a budget asks for.
 func (a *analysis) callMeasures(x *extract, operation string, t *tally) (responses []float64) {
 	if t.due == 0 {
 		return nil

@@ -9,14 +9,16 @@ import (
 	"tare/internal/record"
 )
 
-// TestCallsInLittleRoom: what is counted of each of many calls allocates little more than the columns that their quantiles need. A call takes
-// 56 bytes as the generator records it.
+// TestCallsInLittleRoom: what is counted of each of many calls allocates little more than the columns that their
+// quantiles need. A call takes 56 bytes as the generator records it.
 func TestCallsInLittleRoom(t *testing.T) {
 	const n = 100_000
 	trace := &capacity.Trace{Read: time.Hour, Calls: make([]load.Call, n)}
 	for i := range trace.Calls {
 		at := time.Duration(i) * 10 * time.Microsecond
-		trace.Calls[i] = load.Call{Operation: uint8(i % 2), Intended: at, Ready: at + 1, Sent: at + 2, Done: at + time.Millisecond}
+		trace.Calls[i] = load.Call{
+			Operation: uint8(i % 2), Intended: at, Ready: at + 1, Sent: at + 2, Done: at + time.Millisecond,
+		}
 	}
 	trace.Steps = []capacity.Step{{Role: capacity.RolePoint, Rate: n, Segment: load.Segment{End: time.Second}}}
 	trial := &record.Trial{TrialBegin: record.TrialBegin{Operations: []string{"a", "b"}}}

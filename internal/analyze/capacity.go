@@ -200,7 +200,9 @@ func (a *analysis) operations(t *record.Trial, trace *capacity.Trace) {
 }
 
 // distribute sums up one time of all calls, by operation: one time after the other, so that only one is held.
-func distribute(ops []report.Operation, of timeOf, slots *slots, trace *capacity.Trace, to func(*report.Operation) **report.Distribution) {
+func distribute(
+	ops []report.Operation, of timeOf, slots *slots, trace *capacity.Trace, to func(*report.Operation) **report.Distribution,
+) {
 	each := func(f func(slot int, d time.Duration)) {
 		for i := range trace.Calls {
 			c := &trace.Calls[i]

@@ -37,7 +37,9 @@ func (a *analysis) compare(budgets []budget.Budget) error {
 	if err != nil {
 		return err
 	}
-	c := &comparison{dataset: d, margin: a.rec.Plan.Margin, alphas: map[string]map[gate]float64{}, measured: map[string]string{}}
+	c := &comparison{
+		dataset: d, margin: a.rec.Plan.Margin, alphas: map[string]map[gate]float64{}, measured: map[string]string{},
+	}
 	if !(c.margin > 0) || math.IsInf(c.margin, 0) {
 		c.margin = defaultMargin
 	}

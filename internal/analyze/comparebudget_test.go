@@ -108,8 +108,8 @@ func TestAtTheOfferedRate(t *testing.T) {
 	}
 }
 
-// TestManyBudgets: a record from elsewhere can have thousands of operations and a budget for each of them, and for as many that there are not. Each
-// is judged on its own, and none says more than a reader can read.
+// TestManyBudgets: a record from elsewhere can have thousands of operations and a budget for each of them, and for as
+// many that there are not. Each is judged on its own, and none says more than a reader can read.
 func TestManyBudgets(t *testing.T) {
 	const n, longest = 1000, 5000
 	x := experiment{blocks: 3, rounds: 3, seed: 1}

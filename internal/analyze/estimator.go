@@ -10,16 +10,18 @@ import (
 	"tare/internal/stat"
 )
 
-// An estimator is how a quantile of a metric is estimated over blocks: of one arm alone, and of a treated arm against its base. The summary of
-// an arm, effects and budgets all ask it, so that they cannot disagree.
+// An estimator is how a quantile of a metric is estimated over blocks: of one arm alone, and of a treated arm against
+// its base. The summary of an arm, effects and budgets all ask it, so that they cannot disagree.
 //
 //	              alone                           against the base
 //	tail          pooled quantile, jackknife      ratio of pooled quantiles, jackknife
 //	share         mean, Student's t               mean difference, Student's t
 //	exact         median                          difference of medians, which needs no interval
-//	else          median, order statistics        Hodges-Lehmann of log ratios within blocks, of differences where one is not above 0
+//	else          median, order statistics        Hodges-Lehmann of log ratios within blocks; of differences, where a
+//	                                              value is not above 0
 //
-// Values that were not taken in interleaved blocks are compared by Hodges-Lehmann's shift between two samples, and tails not at all.
+// Values that were not taken in interleaved blocks are compared by Hodges-Lehmann's shift between two samples, and
+// tails not at all.
 type estimator struct {
 	metric    metric.Metric
 	quantile  string
@@ -36,7 +38,8 @@ func (d *dataset) estimatorFor(m *measure, quantile string) estimator {
 	return e
 }
 
-// alone estimates a metric of one arm, with an interval at a level. Where there is none, why says so and the value may still be known.
+// alone estimates a metric of one arm, with an interval at a level. Where there is none, why says so and the value may
+// still be known.
 func (e estimator) alone(m *measure, level float64) (got stat.Estimate, why string) {
 	none := stat.Estimate{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Level: level, N: e.blocks}
 	if e.tail {
@@ -83,8 +86,8 @@ func tailOf(m *measure, q, level float64, none stat.Estimate) (stat.Estimate, st
 	return none, err.Error()
 }
 
-// between sets up the test of y against its base x. inUnit asks for a difference in the metric's unit, though a ratio has a meaning; a tail has
-// none. It fails where there are too few blocks for any interval.
+// between sets up the test of y against its base x. inUnit asks for a difference in the metric's unit, though a ratio
+// has a meaning; a tail has none. It fails where there are too few blocks for any interval.
 func (e estimator) between(x, y *measure, inUnit bool) (*contrast, error) {
 	if e.tail {
 		if e.unblocked {
@@ -117,8 +120,8 @@ func (e estimator) ofTails(base, treated [][]float64) *contrast {
 	return c
 }
 
-// ofBlocks compares values by block, NaN where a block has none: as log ratios, or as differences where a ratio has no meaning or inUnit asks
-// for them.
+// ofBlocks compares values by block, NaN where a block has none: as log ratios, or as differences where a ratio has no
+// meaning or inUnit asks for them.
 func (e estimator) ofBlocks(x, y []float64, inUnit bool) (*contrast, error) {
 	if e.unblocked {
 		x, y = measuredOnly(x), measuredOnly(y)
@@ -126,7 +129,8 @@ func (e estimator) ofBlocks(x, y []float64, inUnit bool) (*contrast, error) {
 		x, y = both(x, y)
 	}
 	if len(x) < minBlocks || len(y) < minBlocks {
-		return nil, fmt.Errorf("%s on one side and %d on the other: an effect needs %d", plural(len(x), "block"), len(y), minBlocks)
+		return nil, fmt.Errorf("%s on one side and %d on the other: an effect needs %d",
+			plural(len(x), "block"), len(y), minBlocks)
 	}
 	c := &contrast{metric: e.metric, unblocked: e.unblocked, base: stat.Quantile(x, 0.5)}
 	c.effect.Metric, c.effect.Blocks = e.metric.Name, min(len(x), len(y))

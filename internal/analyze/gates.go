@@ -46,8 +46,8 @@ func (s *gates) add(g gate) {
 	s.all, s.of[g.of()] = append(s.all, g), append(s.of[g.of()], g)
 }
 
-// gating chooses the effects that decide verdicts and when to stop: what the budgets name; without budgets CPU time, and the median
-// response where blocks have calls enough. Everything else is exploratory.
+// gating chooses the effects that decide verdicts and when to stop: what the budgets name; without budgets CPU time,
+// and the median response where blocks have calls enough. Everything else is exploratory.
 func (c *comparison) gating(budgets []budget.Budget) (out gates) {
 	for i := range budgets {
 		for _, g := range c.named(&budgets[i]) {
@@ -63,7 +63,8 @@ func (c *comparison) gating(budgets []budget.Budget) (out gates) {
 			out.add(gate{m.operation, m.metric.Name, m.main})
 		case m.metric.Name == metric.Wall.Name && !c.has(m.operation, metric.CPU.Name):
 			out.add(gate{m.operation, m.metric.Name, m.main})
-		case m.metric.Name == metric.Service.Name && m.of == "batches" && !c.has(m.operation, metric.CPU.Name): // of another tool's calls
+		case m.metric.Name == metric.Service.Name && m.of == "batches" && !c.has(m.operation, metric.CPU.Name):
+			// It is of another tool's calls.
 			out.add(gate{m.operation, m.metric.Name, m.main})
 		case m.metric.Name == metric.Response.Name && c.wholeMix(m.operation) && c.fewest(m) >= minCalls:
 			out.add(gate{m.operation, m.metric.Name, m.main})
@@ -72,7 +73,8 @@ func (c *comparison) gating(budgets []budget.Budget) (out gates) {
 	return out
 }
 
-// named are the gates of a budget. Without an operation it speaks of all calls together, or of every operation that has its own clock.
+// named are the gates of a budget. Without an operation it speaks of all calls together, or of every operation that has
+// its own clock.
 func (c *comparison) named(b *budget.Budget) []gate {
 	if b.Drift {
 		return nil
@@ -120,8 +122,8 @@ func (c *comparison) exploratory(treatment string) []gate {
 	return out
 }
 
-// checkable are the gates of operations on which a treatment cannot act, and the same metrics of those that gate for no treatment, since none
-// can act on them.
+// checkable are the gates of operations on which a treatment cannot act, and the same metrics of those that gate for no
+// treatment, since none can act on them.
 func (c *comparison) checkable(treatment string) []gate {
 	quantiles, seen := map[string][]string{}, map[gate]bool{}
 	for _, g := range c.gates.all {

@@ -113,8 +113,8 @@ func distribution(v []float64) *report.Distribution {
 	return distributionOf(len(v), func(i int) float64 { return v[i] })
 }
 
-// distributionOf sums up n times, which at gives in ascending order; nil if there are none. A quantile is by the nearest rank, ⌈q·n⌉. Below
-// 1/(1−q) values it would repeat the maximum and is absent.
+// distributionOf sums up n times, which at gives in ascending order; nil if there are none. A quantile is by the
+// nearest rank, ⌈q·n⌉. Below 1/(1−q) values it would repeat the maximum and is absent.
 func distributionOf(n int, at func(i int) float64) *report.Distribution {
 	if n == 0 {
 		return nil

@@ -62,8 +62,11 @@ func (a *analysis) bounded(rate float64) bool {
 	return most > 0 && rate >= (1-littleTolerance)*most
 }
 
-// trialOpinion judges the generator in the window of a comparison's trial. responses are those of all its calls, in ascending order.
-func (a *analysis) trialOpinion(t *record.Trial, g *gathering, responses []float64, audit *audited) signature.GeneratorOpinion {
+// trialOpinion judges the generator in the window of a comparison's trial. responses are those of all its calls, in
+// ascending order.
+func (a *analysis) trialOpinion(
+	t *record.Trial, g *gathering, responses []float64, audit *audited,
+) signature.GeneratorOpinion {
 	c := a.conductOf(t)
 	c.Times = true
 	c.LatenessP99, c.AchievedRatio = audit.LatenessP99, audit.AchievedRatio

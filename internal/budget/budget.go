@@ -38,7 +38,8 @@ type Limit struct {
 	Value   float64
 	Unit    metric.Unit
 	Against Against
-	// Text is the limit in the unit and over the time in which it was given, without a sign: "1MiB/d". It parses to Value.
+	// Text is the limit in the unit and over the time in which it was given, without a sign: "1MiB/d". It parses to
+	// Value.
 	Text string
 }
 

@@ -45,7 +45,8 @@ func TestParse(t *testing.T) {
 			continue
 		}
 		c.want.Text = c.text
-		if d := cmp.Diff(c.want, got, cmpopts.EquateApprox(1e-12, 0), cmpopts.IgnoreFields(budget.Limit{}, "Text")); d != "" {
+		near, noText := cmpopts.EquateApprox(1e-12, 0), cmpopts.IgnoreFields(budget.Limit{}, "Text")
+		if d := cmp.Diff(c.want, got, near, noText); d != "" {
 			t.Errorf("%q: (-want +got)\n%s", c.text, d)
 		}
 		again, err := budget.Parse(got.String())
@@ -55,7 +56,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestLimitIsPrintedAsItIsJudged: a limit prints in the unit and over the time in which it was given, and reads back as exactly the same one.
+// TestLimitIsPrintedAsItIsJudged: a limit prints in the unit and over the time in which it was given, and reads back as
+// exactly the same one.
 func TestLimitIsPrintedAsItIsJudged(t *testing.T) {
 	for text, want := range map[string]string{
 		"rss drift <= 1MiB/d":             "rss drift <= 1MiB/d",
@@ -229,7 +231,8 @@ func TestBound(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"capacity >= 100/s", "response.p99 <= 500ms at 50/s", "seccomp: exec.cpu <= +5%", "rss drift <= 1MiB/h", "a=b: c.p99.9 >= -0.5GB at 1k/min",
-		"x drift <= 3/h/d", "é:é<=1", "p99.p99 <= 7", "a.p990 <= 1d", "rss drift <= 1MiB/d", "x drift <= 0.5 ns / day", "a <= 1.5PB", "b drift <= 1%/min",
+		"x drift <= 3/h/d", "é:é<=1", "p99.p99 <= 7", "a.p990 <= 1d", "rss drift <= 1MiB/d",
+		"x drift <= 0.5 ns / day", "a <= 1.5PB", "b drift <= 1%/min",
 	} {
 		f.Add(s)
 	}

@@ -273,7 +273,8 @@ func (p *parser) limit(s span) error {
 	return nil
 }
 
-// quantity reads a number in any unit, and keeps which it was. Fractions of a byte and of a nanosecond are rounded, in the text as well.
+// quantity reads a number in any unit, and keeps which it was. Fractions of a byte and of a nanosecond are rounded, in
+// the text as well.
 func (l *Limit) quantity(text string) error {
 	switch {
 	case strings.HasSuffix(text, "%"):

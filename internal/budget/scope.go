@@ -176,7 +176,8 @@ func (s *Scope) unknownTreatment(b *Budget) *Refusal {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	return refuse(PartTreatment, "", "there is no treatment %q%s", b.Treatment, spelling.DidYouMean(b.Treatment, names[:min(len(names), mostOffered)]))
+	near := spelling.DidYouMean(b.Treatment, names[:min(len(names), mostOffered)])
+	return refuse(PartTreatment, "", "there is no treatment %q%s", b.Treatment, near)
 }
 
 // Resolve is b as it is judged under t: with the name under which its operation was measured, and without one where what it limits is of all
@@ -248,8 +249,8 @@ func (s *Scope) checkOperation(b *Budget, arm *Arm, k kind) *Refusal {
 	return nil
 }
 
-// mostOffered bounds the names that a refusal lists, and among which it looks for the one that was meant: a record from elsewhere can have
-// thousands of them, and as many budgets.
+// mostOffered bounds the names that a refusal lists, and among which it looks for the one that was meant: a record from
+// elsewhere can have thousands of them, and as many budgets.
 const mostOffered = 200
 
 // offer lists the operations that do something, with the one that is nearest to what was written.

@@ -42,7 +42,8 @@ func TestOldCallsFile(t *testing.T) {
 	}
 }
 
-// TestEachCallsGivesParts: what Calls gives at once, EachCalls gives in parts of a chunk at most, and Calls asks for no more room than it needs.
+// TestEachCallsGivesParts: what Calls gives at once, EachCalls gives in parts of a chunk at most, and Calls asks for no
+// more room than it needs.
 func TestEachCallsGivesParts(t *testing.T) {
 	w, err := Create(t.TempDir(), Header{Experiment: Experiment{Name: "parts"}}, nil, clock.NewFake(epoch))
 	must(t, err)

@@ -26,8 +26,8 @@ func (t *Trial) Calls() ([]load.Call, error) {
 	return out, err
 }
 
-// EachCalls gives the trial's raw calls to f in parts, in the order in which they were written, so that they need not all fit into memory.
-// f must not keep a part: the next one takes its place.
+// EachCalls gives the trial's raw calls to f in parts, in the order in which they were written, so that they need not
+// all fit into memory. f must not keep a part: the next one takes its place.
 func (t *Trial) EachCalls(f func([]load.Call)) error {
 	var part []load.Call
 	for _, name := range t.calls {

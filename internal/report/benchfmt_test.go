@@ -29,7 +29,8 @@ func realBenchstat(t *testing.T) string {
 	return path
 }
 
-// TestBenchstatReadsOurLines: benchstat sets the tables that docs/reference/outputs.md shows, with the arguments that it names.
+// TestBenchstatReadsOurLines: benchstat sets the tables that docs/reference/outputs.md shows, with the arguments that
+// it names.
 func TestBenchstatReadsOurLines(t *testing.T) {
 	benchstat := realBenchstat(t)
 	file := filepath.Join(t.TempDir(), "run.bench")
@@ -53,7 +54,8 @@ func TestBenchstatReadsOurLines(t *testing.T) {
 	}
 }
 
-// TestBenchfmtNamesWhatGoNames: units that package testing has keep its names, so that benchstat's tables are those that people know.
+// TestBenchfmtNamesWhatGoNames: units that package testing has keep its names, so that benchstat's tables are those
+// that people know.
 func TestBenchfmtNamesWhatGoNames(t *testing.T) {
 	values, _ := readBenchfmt(t, encode(t, Benchfmt, pullManager()))
 	got := values["Check/accessor=cached/records=100/hits=100"]

@@ -175,8 +175,8 @@ func write[T any](e *exposition, items []*T, name func(*T) labels, families ...f
 	}
 }
 
-// maxSeries bounds how many items of a list are written that a hostile or a very large record can make long: a store of time series pays for
-// each of them for ever.
+// maxSeries bounds how many items of a list are written that a hostile or a very large record can make long: a store of
+// time series pays for each of them for ever.
 const maxSeries = 500
 
 // few are the first items of a list.

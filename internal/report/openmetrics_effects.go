@@ -23,8 +23,10 @@ func (e *exposition) metrics(r *Report) {
 	write(e, pointers(kept), (*treatmentMetric).labels,
 		gauges("metric_estimate", "", "A metric's estimate over blocks, in the unit of the label.",
 			func(k *treatmentMetric) *float64 { return &k.metric.Value }),
-		gauges("metric_lower", "", "The lower bound of a metric's estimate.", func(k *treatmentMetric) *float64 { return k.metric.Lo }),
-		gauges("metric_upper", "", "The upper bound of a metric's estimate.", func(k *treatmentMetric) *float64 { return k.metric.Hi }),
+		gauges("metric_lower", "", "The lower bound of a metric's estimate.",
+			func(k *treatmentMetric) *float64 { return k.metric.Lo }),
+		gauges("metric_upper", "", "The upper bound of a metric's estimate.",
+			func(k *treatmentMetric) *float64 { return k.metric.Hi }),
 	)
 	e.harness(r)
 	left += e.effects(r)
@@ -156,11 +158,13 @@ func (e *exposition) growth(r *Report) {
 		return func(g *Growth) *float64 { return within(g.Step, of) }
 	}
 	write(e, few(r.Growth), (*Growth).labels,
-		familyOf[Growth]{"growth_law", info, "",
+		familyOf[Growth]{
+			"growth_law", info, "",
 			"The form that fits a growth best; named only where the sizes suffice to tell it from others.",
 			func(g *Growth) []sample {
 				return []sample{{g.fitted(1), labels{{"law", g.Law}, {"best", g.Best}}}}
-			}},
+			},
+		},
 		gauges("growth_intercept", "", "The constant part of a growth, in the metric's base unit.",
 			func(g *Growth) *float64 { return g.fitted(g.Coefficients.C0) }),
 		gauges("growth_slope", "", "The factor of the growing part of a growth, in the metric's base unit.",

@@ -67,10 +67,12 @@ func (e *exposition) points(all []*Capacity) {
 			func(p *ladderPoint) *float64 { return p.Success }),
 		gauges("point_goodput", inPerSecond, "Good answers within a ladder point's window.",
 			func(p *ladderPoint) *float64 { return p.Goodput }),
-		familyOf[ladderPoint]{"point_response", gauge, inSeconds, "Response time of all calls of a ladder point that ended.",
+		familyOf[ladderPoint]{
+			"point_response", gauge, inSeconds, "Response time of all calls of a ladder point that ended.",
 			func(p *ladderPoint) []sample {
 				return quantiles(quantile{"0.5", p.P50}, quantile{"0.9", p.P90}, quantile{"0.99", p.P99}, quantile{"1", p.Max})
-			}},
+			},
+		},
 	)
 }
 
@@ -86,13 +88,15 @@ func (e *exposition) operations(r *Report) {
 			func(o *Operation) *float64 { return new(float64(o.Outcomes.Unsent)) }),
 		gauges("calls_outstanding", "", "Calls that had not ended when the record was written.",
 			func(o *Operation) *float64 { return new(float64(o.Outcomes.Outstanding)) }),
-		familyOf[Operation]{"calls_by_cause", counter, "", "Calls that did not end well, by outcome and cause.",
+		familyOf[Operation]{
+			"calls_by_cause", counter, "", "Calls that did not end well, by outcome and cause.",
 			func(o *Operation) (out []sample) {
 				for _, c := range o.Causes {
 					out = append(out, sample{new(float64(c.Calls)), labels{{"outcome", c.Outcome}, {"cause", c.Cause}}})
 				}
 				return out
-			}},
+			},
+		},
 		gauges("offered", inPerSecond, "Calls that were due, per second of the window.",
 			func(o *Operation) *float64 { return o.Offered }),
 		gauges("achieved", inPerSecond, "Calls that were sent, per second of the window.",
@@ -112,8 +116,13 @@ func (o *Operation) byOutcome() (out []sample) {
 		outcome string
 		n       uint64
 	}{
-		{"ok", n.OK}, {"denied", n.Denied}, {"wrong", n.Wrong}, {"refused", n.Refused}, {"timeout", n.Timeout},
-		{"conn_failed", n.ConnFailed}, {"failed", n.Failed},
+		{"ok", n.OK},
+		{"denied", n.Denied},
+		{"wrong", n.Wrong},
+		{"refused", n.Refused},
+		{"timeout", n.Timeout},
+		{"conn_failed", n.ConnFailed},
+		{"failed", n.Failed},
 	} {
 		out = append(out, sample{new(float64(c.n)), labels{{"outcome", c.outcome}}})
 	}
@@ -134,16 +143,24 @@ func (e *exposition) times(r *Report) {
 		name, help string
 		of         func(*Operation) *Distribution
 	}{
-		{"response", "from the instant at which a call was due to the end of its answer",
-			func(o *Operation) *Distribution { return o.Response }},
-		{"service", "from the sending of a call to the end of its answer",
-			func(o *Operation) *Distribution { return o.Service }},
-		{"pool_wait", "for which calls waited for a free connection",
-			func(o *Operation) *Distribution { return o.PoolWait }},
+		{
+			"response", "from the instant at which a call was due to the end of its answer",
+			func(o *Operation) *Distribution { return o.Response },
+		},
+		{
+			"service", "from the sending of a call to the end of its answer",
+			func(o *Operation) *Distribution { return o.Service },
+		},
+		{
+			"pool_wait", "for which calls waited for a free connection",
+			func(o *Operation) *Distribution { return o.PoolWait },
+		},
 	} {
 		write(e, pointers(r.Operations), (*Operation).labels,
-			familyOf[Operation]{f.name, gauge, inSeconds, "Quantiles of the time " + f.help + ".",
-				func(o *Operation) []sample { return f.of(o).samples() }},
+			familyOf[Operation]{
+				f.name, gauge, inSeconds, "Quantiles of the time " + f.help + ".",
+				func(o *Operation) []sample { return f.of(o).samples() },
+			},
 			gauges(f.name+"_mean", inSeconds, "Mean of the time "+f.help+".",
 				func(o *Operation) *float64 { return within(f.of(o), func(d *Distribution) *float64 { return &d.Mean }) }),
 			gauges(f.name+"_calls", "", "How many calls the times "+f.help+" are of.", func(o *Operation) *float64 {
@@ -182,17 +199,23 @@ func (e *exposition) targets(r *Report) {
 		gauges("target_heap_committed", inBytes, "Heap that the target held from its host after the load.",
 			func(t *Target) *float64 { return orZero(t.Heap).Committed }),
 		counters("target_restarts", "", "Times that the target's process was replaced.", (*Target).replaced),
-		familyOf[Target]{"target_gc_collections", counter, "", "Garbage collections of the target.",
-			func(t *Target) []sample { return t.collections(func(g *GC) *float64 { return &g.Count }) }},
-		familyOf[Target]{"target_gc", counter, inSeconds, "How long the target's garbage collections took.",
-			func(t *Target) []sample { return t.collections(func(g *GC) *float64 { return &g.Seconds }) }},
-		familyOf[Target]{"target_probe", untyped, "", "Other values that probes of the target read, by their own names and units.",
+		familyOf[Target]{
+			"target_gc_collections", counter, "", "Garbage collections of the target.",
+			func(t *Target) []sample { return t.collections(func(g *GC) *float64 { return &g.Count }) },
+		},
+		familyOf[Target]{
+			"target_gc", counter, inSeconds, "How long the target's garbage collections took.",
+			func(t *Target) []sample { return t.collections(func(g *GC) *float64 { return &g.Seconds }) },
+		},
+		familyOf[Target]{
+			"target_probe", untyped, "", "Other values that probes of the target read, by their own names and units.",
 			func(t *Target) (out []sample) {
 				for _, k := range slices.Sorted(maps.Keys(t.Other)) {
 					out = append(out, sample{new(t.Other[k]), labels{{"probe", k}}})
 				}
 				return out
-			}},
+			},
+		},
 	)
 }
 
@@ -222,13 +245,15 @@ func (e *exposition) generator(g *Generator) {
 			func(g *Generator) *float64 { return new(boolean(g.Valid)) }),
 		gauges("generator_ruled_out", "", "1 if the evidence excludes that the generator shaped the result.",
 			func(g *Generator) *float64 { return new(boolean(g.RuledOut())) }),
-		familyOf[Generator]{"generator_lateness", gauge, inSeconds, "How much later than it should the generator sent.",
+		familyOf[Generator]{
+			"generator_lateness", gauge, inSeconds, "How much later than it should the generator sent.",
 			func(g *Generator) []sample {
 				if g.Lateness == nil {
 					return nil
 				}
 				return quantiles(quantile{"0.5", &g.Lateness.P50}, quantile{"0.99", &g.Lateness.P99}, quantile{"1", &g.Lateness.Max})
-			}},
+			},
+		},
 		gauges("generator_achieved", inRatio, "Calls sent by calls due, of those that could be sent.",
 			func(g *Generator) *float64 { return g.AchievedRatio }),
 		counters("generator_cpu", inSeconds, "CPU time of the generator.", func(g *Generator) *float64 { return g.CPUSeconds }),

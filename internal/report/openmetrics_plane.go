@@ -38,7 +38,8 @@ func (s *SLO) labels() labels {
 // attribution has the parts of one call's mean time; they add up to the whole.
 func (e *exposition) attribution(r *Report) {
 	name := func(x *Attribution) labels { return labels{{"treatment", x.Treatment}, {"operation", x.Operation}} }
-	write(e, pointers(r.Attribution), name, familyOf[Attribution]{"call_part", gauge, inSeconds,
+	write(e, pointers(r.Attribution), name, familyOf[Attribution]{
+		"call_part", gauge, inSeconds,
 		"The part of one call's mean time that was spent there.",
 		func(x *Attribution) []sample {
 			return []sample{
@@ -48,7 +49,8 @@ func (e *exposition) attribution(r *Report) {
 				{x.Storage, labels{{"part", "storage"}}},
 				{x.Other, labels{{"part", "other"}}},
 			}
-		}})
+		},
+	})
 }
 
 // phases are quantiles of the phases of long calls.
@@ -73,10 +75,12 @@ func (e *exposition) served(r *Report) {
 	write(e, few(r.Served), name,
 		counters("served_requests", "", "Requests that the target served, by its own count.",
 			func(s *Served) *float64 { return new(float64(s.N)) }),
-		familyOf[Served]{"served_request", gauge, inSeconds, "Quantiles of requests by the target's own clock, from its buckets.",
+		familyOf[Served]{
+			"served_request", gauge, inSeconds, "Quantiles of requests by the target's own clock, from its buckets.",
 			func(s *Served) []sample {
 				return quantiles(quantile{"0.5", s.P50}, quantile{"0.9", s.P90}, quantile{"0.99", s.P99})
-			}},
+			},
+		},
 		gauges("served_request_mean", inSeconds, "Mean of requests by the target's own clock.",
 			func(s *Served) *float64 { return &s.Mean }),
 	)

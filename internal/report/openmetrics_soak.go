@@ -42,8 +42,10 @@ func (e *exposition) lengths(r *Report) {
 		gauges("soak_in_progress_expected", "", "The calls in progress that a closed loop keeps up.", func(s *Soak) *float64 {
 			return within(orZero(s.Total).Little, func(l *Little) *float64 { return &l.Expected })
 		}),
-		familyOf[Soak]{"soak_response", gauge, inSeconds, "Quantiles of the response times of all operations together.",
-			func(s *Soak) []sample { return orZero(s.Total).Response.samples() }},
+		familyOf[Soak]{
+			"soak_response", gauge, inSeconds, "Quantiles of the response times of all operations together.",
+			func(s *Soak) []sample { return orZero(s.Total).Response.samples() },
+		},
 	)
 }
 
