@@ -193,7 +193,7 @@ func TestWitnessThatCannotBeRead(t *testing.T) {
 		"no number": {now: after(func(s *area.Served) (*area.Served, error) {
 			s.Parts[0].Seconds = math.Inf(1)
 			return s, nil
-		}), err: "no number"},
+		}), err: "not finite"},
 		"started anew": {now: after(func(s *area.Served) (*area.Served, error) {
 			s.Started = recently
 			return s, nil
