@@ -94,20 +94,21 @@ func start(t *testing.T, s *scale, b Blocks) (Request, func() *record.Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Request{
-			Area: s, Env: area.Env{Clock: clock.System{}}, Question: design.Compare, Treatments: threeArms, Seed: 7,
-			Writer: w, Blocks: b,
-		}, func() *record.Record {
-			t.Helper()
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
-			r, err := record.Open(w.Dir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r
+	read := func() *record.Record {
+		t.Helper()
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
 		}
+		r, err := record.Open(w.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	return Request{
+		Area: s, Env: area.Env{Clock: clock.System{}}, Question: design.Compare, Treatments: threeArms, Seed: 7,
+		Writer: w, Blocks: b,
+	}, read
 }
 
 // TestArmsTakeTurns: within a block all arms stand at once, and in every round each has one turn, in orders that
