@@ -16,7 +16,6 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/report"
-	"tare/internal/report/page"
 )
 
 // follows is the verdict that an interval licenses, by the table of verdicts in docs/explanation/statistics.md: of metrics of which less is better.
@@ -148,7 +147,7 @@ func readableForms(t *rapid.T, rep *report.Report, x experiment) {
 			check(form, m[0], m[1], m[2], marks[m[3]])
 		}
 	}
-	found := inPage.FindAllStringSubmatch(written(t, page.HTML, rep), -1)
+	found := inPage.FindAllStringSubmatch(written(t, report.HTML, rep), -1)
 	if len(found) == 0 && len(rep.Effects) > 0 {
 		t.Error("no effect is found in the page")
 	}

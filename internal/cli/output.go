@@ -14,7 +14,6 @@ import (
 	"tare/internal/analyze"
 	"tare/internal/record"
 	"tare/internal/report"
-	"tare/internal/report/page"
 )
 
 // An output is one form of the report and where it goes; file "" is standard output.
@@ -34,7 +33,7 @@ const pageFile = "report.html"
 // encoders are all forms by name.
 func encoders() map[string]report.Encoder {
 	all := report.Encoders()
-	all["html"] = page.HTML
+	all["html"] = report.HTML
 	return all
 }
 
@@ -117,7 +116,7 @@ func (a *app) report(dir string, outs []output) (*record.Record, error) {
 	}
 	// The run's numbers are out: a folder that cannot be written to, such as an archive's, is no reason to fail.
 	name := filepath.Join(dir, pageFile)
-	if err := a.write(output{file: name, encode: page.HTML}, rep); err != nil {
+	if err := a.write(output{file: name, encode: report.HTML}, rep); err != nil {
 		a.tell("tare: without a page: %v\n", err)
 	} else {
 		a.tell("page    %s\n", name)

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"fmt"
@@ -7,13 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
 // originSection says where the numbers come from and how to get them again; without names what the page does not hold of the report.
-func originSection(r *report.Report, without []string) section {
-	t := &table{Caption: "Environment", Head: words("", "")}
+func originSection(r *Report, without []string) section {
+	t := &grid{Caption: "Environment", Head: wordHeads("", "")}
 	add := func(name, value string) {
 		if value != "" {
 			t.add(name, value)
@@ -45,7 +44,7 @@ func originSection(r *report.Report, without []string) section {
 }
 
 // version is the tare that took the measurements.
-func version(r *report.Report) string {
+func version(r *Report) string {
 	v := orElse(r.Tool.Version, r.Environment.Tare)
 	if v == "" {
 		return ""
@@ -57,7 +56,7 @@ func version(r *report.Report) string {
 }
 
 // reproduce is the command that runs the experiment again.
-func reproduce(r *report.Report, without []string) []block {
+func reproduce(r *Report, without []string) []block {
 	if r.Experiment.File == "" {
 		return nil
 	}

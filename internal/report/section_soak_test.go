@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"encoding/json"
@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"tare/internal/report"
 )
 
 // TestSoakLeads: the first thing on the page is how long it held and what drifts, then what makes that worth little.
@@ -28,7 +26,7 @@ func TestSoakLeads(t *testing.T) {
 
 func TestInvalidSoakSaysSo(t *testing.T) {
 	r := recorded("soak")
-	r.Verdict, r.Reason = report.Invalid, "a known deny is permitted"
+	r.Verdict, r.Reason = Invalid, "a known deny is permitted"
 	if page := render(t, r); !strings.Contains(page, "✗ INVALID</strong> Nothing of this counts: a known deny is permitted. What was seen: It held 50m") {
 		t.Errorf("not said: %s", regexp.MustCompile(`<p class="lead.*`).FindString(page))
 	}
@@ -38,7 +36,7 @@ func TestInvalidSoakSaysSo(t *testing.T) {
 // warm-up and the window of the restart are left out.
 func TestTrendLines(t *testing.T) {
 	const perHour = 3600.0
-	s := report.Soak{Drift: map[string]report.Drift{"rss": {PerHour: perHour, Lo: new(perHour / 2), Hi: new(perHour * 2)}}, Restarts: []float64{55}}
+	s := Soak{Drift: map[string]Drift{"rss": {PerHour: perHour, Lo: new(perHour / 2), Hi: new(perHour * 2)}}, Restarts: []float64{55}}
 	for k := range 10 {
 		at := float64(k) * 10
 		v := 100 + at
@@ -48,13 +46,13 @@ func TestTrendLines(t *testing.T) {
 		if k < 2 {
 			v = 1e6 // a warm-up that would spoil any mean
 		}
-		s.Moments = append(s.Moments, report.Moment{Start: at, End: at + 10, WarmUp: k < 2, Restarted: k == 5, RSS: &v})
+		s.Moments = append(s.Moments, Moment{Start: at, End: at + 10, WarmUp: k < 2, Restarted: k == 5, RSS: &v})
 	}
 	c := soakChart{s: &s}
 	for i := range s.Moments {
 		c.middle = append(c.middle, s.Moments[i].Start+5)
 	}
-	y := c.each(func(m *report.Moment) *float64 { return m.RSS })
+	y := c.each(func(m *Moment) *float64 { return m.RSS })
 	all := c.trend("rss", y)
 	if len(all) != 1 {
 		t.Fatalf("%d series", len(all))
@@ -76,7 +74,7 @@ func TestTrendLines(t *testing.T) {
 	if l.Lo[1] != l.Hi[1] || math.Abs(l.Lo[2]-135) > 1e-9 || math.Abs(l.Hi[2]-150) > 1e-9 || math.Abs(l.Lo[0]-110) > 1e-9 {
 		t.Errorf("the band is %v to %v", l.Lo, l.Hi)
 	}
-	s.Drift["rss"] = report.Drift{PerHour: perHour}
+	s.Drift["rss"] = Drift{PerHour: perHour}
 	if got := c.trend("rss", y); got != nil {
 		t.Error("a trend without an interval is drawn")
 	}
@@ -104,7 +102,7 @@ func TestLongSoaksStaySmall(t *testing.T) {
 		t.Errorf("the page has %d KiB", len(page)>>10)
 	}
 	inside := regexp.MustCompile(`(?s)<script type="application/json" id="report">(.*?)</script>`).FindStringSubmatch(page)
-	var back report.Report
+	var back Report
 	if err := json.Unmarshal([]byte(inside[1]), &back); err != nil {
 		t.Fatal(err)
 	}

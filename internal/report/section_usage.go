@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"fmt"
@@ -11,12 +11,11 @@ import (
 	"tare/internal/chart"
 	"tare/internal/metric"
 	"tare/internal/probe"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
 // usageSection shows what the parts of the target used, and the generator beside them.
-func usageSection(r *report.Report) section {
+func usageSection(r *Report) section {
 	s := section{Number: 6, Question: "What else does it use?", Short: "What it uses"}
 	if f := processor(r); f != nil {
 		s.Blocks = append(s.Blocks, block{Figure: f})
@@ -44,34 +43,34 @@ func usageSection(r *report.Report) section {
 }
 
 // subject names a part of the target.
-func subject(r *report.Report, x *report.Target) string {
-	if name := named(r, x.Treatment); name != "" {
+func subject(r *Report, x *Target) string {
+	if name := r.withTreatment(x.Treatment); name != "" {
 		return name + " · " + x.Name
 	}
 	return x.Name
 }
 
 // processor is CPU time by part; nil if none is known.
-func processor(r *report.Report) *figure {
+func processor(r *Report) *figure {
 	b := chart.Bars{Title: "CPU time", Desc: "CPU time that each part of the target used over the whole trial.", Axis: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}}
-	t := &table{Caption: "CPU time and throttling", Head: append(words("target"), numbers("CPU time", "CPU per good call", "throttled for", "throttled periods")...)}
+	t := &grid{Caption: "CPU time and throttling", Head: append(wordHeads("target"), numberHeads("CPU time", "CPU per good call", "throttled for", "throttled periods")...)}
 	known := false
 	for i := range r.Target {
 		x := &r.Target[i]
 		periods, held := "", ""
 		if x.Throttled != nil {
-			periods, held = text(x.Throttled.Periods, unit.Number), text(x.Throttled.Seconds, unit.Seconds)
+			periods, held = opt(x.Throttled.Periods, unit.Number), opt(x.Throttled.Seconds, unit.Seconds)
 		}
 		if x.CPUSeconds == nil && periods+held == "" {
 			continue
 		}
-		label := text(x.CPUSeconds, unit.Seconds)
+		label := opt(x.CPUSeconds, unit.Seconds)
 		if x.CPUPerOp != nil {
 			label += ", " + unit.Seconds(*x.CPUPerOp) + " per good call"
 		}
 		known = known || x.CPUSeconds != nil
 		b.Rows = append(b.Rows, chart.Bar{Label: subject(r, x), Value: orNaN(x.CPUSeconds), Text: label})
-		t.add(subject(r, x), text(x.CPUSeconds, unit.Seconds), text(x.CPUPerOp, unit.Seconds), held, periods)
+		t.add(subject(r, x), opt(x.CPUSeconds, unit.Seconds), opt(x.CPUPerOp, unit.Seconds), held, periods)
 	}
 	if len(t.Rows) == 0 {
 		return nil
@@ -88,7 +87,7 @@ func processor(r *report.Report) *figure {
 }
 
 // throttling says in a sentence what a CPU limit took.
-func throttling(r *report.Report) string {
+func throttling(r *Report) string {
 	var out strings.Builder
 	for i := range r.Target {
 		x := &r.Target[i]
@@ -100,9 +99,9 @@ func throttling(r *report.Report) string {
 }
 
 // memory is resident memory by part; nil if none is known.
-func memory(r *report.Report) *figure {
+func memory(r *Report) *figure {
 	b := chart.Bars{Title: "Memory", Desc: "Resident memory of each part of the target: its peak, or what it had at the end.", Axis: chart.Axis{Label: "resident memory", Min: new(0.0), Format: unit.Bytes}}
-	t := &table{Caption: "Resident memory", Head: append(words("target"), numbers("before", "after", "peak")...)}
+	t := &grid{Caption: "Resident memory", Head: append(wordHeads("target"), numberHeads("before", "after", "peak")...)}
 	for i := range r.Target {
 		x := &r.Target[i]
 		if x.RSS == nil {
@@ -112,12 +111,12 @@ func memory(r *report.Report) *figure {
 		if most == nil {
 			most = x.RSS.After
 		}
-		label := text(most, unit.Bytes)
+		label := opt(most, unit.Bytes)
 		if x.RSS.Before != nil && x.RSS.After != nil {
 			label += " (" + unit.Bytes(*x.RSS.Before) + " → " + unit.Bytes(*x.RSS.After) + ")"
 		}
 		b.Rows = append(b.Rows, chart.Bar{Label: subject(r, x), Value: orNaN(most), Text: label})
-		t.add(subject(r, x), text(x.RSS.Before, unit.Bytes), text(x.RSS.After, unit.Bytes), text(x.RSS.Peak, unit.Bytes))
+		t.add(subject(r, x), opt(x.RSS.Before, unit.Bytes), opt(x.RSS.After, unit.Bytes), opt(x.RSS.Peak, unit.Bytes))
 	}
 	if len(t.Rows) == 0 {
 		return nil
@@ -146,20 +145,20 @@ func binary(rows []chart.Bar) []float64 {
 }
 
 // alongPoints draws CPU time against rate; nil unless two points of a ladder know it.
-func alongPoints(r *report.Report) *figure {
+func alongPoints(r *Report) *figure {
 	p := chart.Panel{
 		Title: "CPU time by rate", Desc: "CPU time that each part of the target used from a point's beginning until its last call had ended.",
 		X: chart.Axis{Label: "offered (calls/s)", Min: new(0.0), Format: unit.Number}, Y: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}, Legend: true, Height: 180,
 	}
-	t := &table{Caption: "CPU time by rate", Head: append(words("target"), numbers("offered", "CPU time")...)}
+	t := &grid{Caption: "CPU time by rate", Head: append(wordHeads("target"), numberHeads("offered", "CPU time")...)}
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
 		for _, key := range keys(c.Points) {
 			part, name := parted(key)
-			if name != probe.CPU.Name || slices.ContainsFunc(c.Points, func(p report.Point) bool { return p.Name != "" }) {
+			if name != probe.CPU.Name || slices.ContainsFunc(c.Points, func(p Point) bool { return p.Name != "" }) {
 				continue
 			}
-			s := chart.Series{Name: strings.TrimPrefix(named(r, c.Treatment)+" · "+part, " · "), Line: true, Dots: true}
+			s := chart.Series{Name: strings.TrimPrefix(r.withTreatment(c.Treatment)+" · "+part, " · "), Line: true, Dots: true}
 			for k := range c.Points {
 				if v, ok := c.Points[k].Used[key]; ok {
 					s.X, s.Y = append(s.X, c.Points[k].Rate), append(s.Y, v)
@@ -178,7 +177,7 @@ func alongPoints(r *report.Report) *figure {
 }
 
 // keys are all that some point knows to have been used, in order.
-func keys(points []report.Point) []string {
+func keys(points []Point) []string {
 	all := map[string]bool{}
 	for i := range points {
 		for k := range points[i].Used {
@@ -197,25 +196,25 @@ func parted(key string) (subject, name string) {
 }
 
 // usedByPoint has one row for each point and a column for each probed metric.
-func usedByPoint(r *report.Report) *table {
-	var all []report.Point
+func usedByPoint(r *Report) *grid {
+	var all []Point
 	for i := range r.Capacity {
 		all = append(all, r.Capacity[i].Points...)
 	}
 	columns := slices.DeleteFunc(keys(all), func(key string) bool {
-		return !slices.ContainsFunc(all, func(p report.Point) bool { return p.Used[key] != 0 })
+		return !slices.ContainsFunc(all, func(p Point) bool { return p.Used[key] != 0 })
 	})
-	t := &table{Caption: "Used from a point's beginning until its last call had ended; what was 0 at all of them is left out", Head: words("treatment", "point")}
+	t := &grid{Caption: "Used from a point's beginning until its last call had ended; what was 0 at all of them is left out", Head: wordHeads("treatment", "point")}
 	if len(columns) == 0 {
-		return &table{}
+		return &grid{}
 	}
 	for _, key := range columns {
-		t.Head = append(t.Head, numbers(strings.ReplaceAll(key, "_", " "))...)
+		t.Head = append(t.Head, numberHeads(strings.ReplaceAll(key, "_", " "))...)
 	}
 	for i := range r.Capacity {
 		for k := range r.Capacity[i].Points {
 			p := &r.Capacity[i].Points[k]
-			row := []string{named(r, r.Capacity[i].Treatment), p.Title()}
+			row := []string{r.withTreatment(r.Capacity[i].Treatment), p.Title()}
 			for _, key := range columns {
 				value := ""
 				if v, ok := p.Used[key]; ok {
@@ -234,21 +233,21 @@ func usedByPoint(r *report.Report) *table {
 func shown(name string, v float64) string {
 	for _, q := range probe.Quantities() {
 		if q.Name == name {
-			return report.Quantity(q.Unit)(v)
+			return Quantity(q.Unit)(v)
 		}
 	}
 	if v == float64(int64(v)) {
 		return strconv.FormatInt(int64(v), 10)
 	}
-	return report.Quantity(metric.Count)(v)
+	return Quantity(metric.Count)(v)
 }
 
 // beginnings are how long each part of the target took to start, its heap, and how often it was replaced.
-func beginnings(r *report.Report) *table {
-	t := &table{Caption: "Start, heap and restarts", Head: append(words("target"), numbers("started in", "of it loading policies", "heap before", "heap after", "heap committed", "restarts")...)}
+func beginnings(r *Report) *grid {
+	t := &grid{Caption: "Start, heap and restarts", Head: append(wordHeads("target"), numberHeads("started in", "of it loading policies", "heap before", "heap after", "heap committed", "restarts")...)}
 	for i := range r.Target {
 		x := &r.Target[i]
-		h := report.Heap{}
+		h := Heap{}
 		if x.Heap != nil {
 			h = *x.Heap
 		}
@@ -259,15 +258,15 @@ func beginnings(r *report.Report) *table {
 		if x.StartSeconds == nil && x.LoadSeconds == nil && x.Heap == nil && restarts == "" {
 			continue
 		}
-		t.add(subject(r, x), text(x.StartSeconds, unit.Seconds), text(x.LoadSeconds, unit.Seconds), text(h.Before, unit.Bytes), text(h.After, unit.Bytes),
-			text(h.Committed, unit.Bytes), restarts)
+		t.add(subject(r, x), opt(x.StartSeconds, unit.Seconds), opt(x.LoadSeconds, unit.Seconds), opt(h.Before, unit.Bytes), opt(h.After, unit.Bytes),
+			opt(h.Committed, unit.Bytes), restarts)
 	}
 	return t
 }
 
 // others are the remaining metrics of all targets.
-func others(r *report.Report) *table {
-	t := &table{Caption: "Other probed metrics", Head: append(words("target", "metric"), numbers("value")...)}
+func others(r *Report) *grid {
+	t := &grid{Caption: "Other probed metrics", Head: append(wordHeads("target", "metric"), numberHeads("value")...)}
 	for i := range r.Target {
 		x := &r.Target[i]
 		for _, name := range slices.Sorted(maps.Keys(x.Other)) {

@@ -1,14 +1,13 @@
-package page
+package report
 
 import (
 	"tare/internal/chart"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
 // formula is a fitted law with its coefficients: "80 µs [78 µs, 82 µs] + 38 µs [37 µs, 39 µs] × N".
-func formula(g *report.Growth, law string) string {
-	show := report.Quantity(g.Unit)
+func formula(g *Growth, law string) string {
+	show := Quantity(g.Unit)
 	c0 := show(g.Coefficients.C0) + interval(g.C0Lo, g.C0Hi, show)
 	f, ok := forms[law]
 	if !ok {
@@ -25,22 +24,22 @@ func formula(g *report.Growth, law string) string {
 }
 
 // between is the place of a step.
-func between(s *report.Step) string { return report.Exactly(s.From) + " and " + report.Exactly(s.To) }
+func between(s *Step) string { return Exactly(s.From) + " and " + Exactly(s.To) }
 
 // factor is what a step multiplies the cost with.
-func factor(s *report.Step) string {
+func factor(s *Step) string {
 	return "×" + unit.Number(s.Factor) + interval(s.Lo, s.Hi, unit.Number)
 }
 
 // multipleOf is the jump without its interval.
-func multipleOf(s *report.Step) string {
+func multipleOf(s *Step) string {
 	if s.Across != nil {
 		return "×" + unit.Number(*s.Across)
 	}
 	return "×" + unit.Number(s.Factor)
 }
 
-func stepSentence(g *report.Growth) string {
+func stepSentence(g *Growth) string {
 	text := "Between " + g.Factor + " = " + between(g.Step) + " it jumps: " + g.Step.Jump() + ". Up to there it is " + lawName(g.Best) + ", " + formula(g, g.Best)
 	var tied []string
 	for _, l := range g.Tied {
@@ -52,9 +51,9 @@ func stepSentence(g *report.Growth) string {
 	return text + "; beyond, " + factor(g.Step) + " that."
 }
 
-func bendSentence(g *report.Growth) string {
-	b, show := g.Bend, report.Quantity(g.Unit)
-	value := func(c *report.Coefficient) string { return show(c.Value) + interval(c.Lo, c.Hi, show) }
+func bendSentence(g *Growth) string {
+	b, show := g.Bend, Quantity(g.Unit)
+	value := func(c *Coefficient) string { return show(c.Value) + interval(c.Lo, c.Hi, show) }
 	place := g.Factor + " = " + unit.Number(g.Knee.Value) + interval(g.Knee.Lo, g.Knee.Hi, unit.Number)
 	switch {
 	case b.Ceiling != nil:
@@ -66,24 +65,24 @@ func bendSentence(g *report.Growth) string {
 }
 
 // sides say what the sizes on either side of a step are like by themselves.
-func sides(g *report.Growth) []string {
+func sides(g *Growth) []string {
 	var out []string
-	for _, s := range []*report.GrowthSide{g.Step.Before, g.Step.After} {
+	for _, s := range []*GrowthSide{g.Step.Before, g.Step.After} {
 		if s == nil {
 			continue
 		}
-		alone := report.Growth{Unit: g.Unit, Coefficients: s.Coefficients, C0Lo: s.C0Lo, C0Hi: s.C0Hi, Lo: s.Lo, Hi: s.Hi}
+		alone := Growth{Unit: g.Unit, Coefficients: s.Coefficients, C0Lo: s.C0Lo, C0Hi: s.C0Hi, Lo: s.Lo, Hi: s.Hi}
 		law, word := s.Law, "grow as "
 		if law == "" {
 			law, word = s.Best, "fit best as "
 		}
-		out = append(out, "By themselves, the sizes from "+report.Exactly(s.Range.Lo)+" to "+report.Exactly(s.Range.Hi)+" "+word+lawName(law)+", "+formula(&alone, law)+".")
+		out = append(out, "By themselves, the sizes from "+Exactly(s.Range.Lo)+" to "+Exactly(s.Range.Hi)+" "+word+lawName(law)+", "+formula(&alone, law)+".")
 	}
 	return out
 }
 
 // broken is where the budget breaks: " at N = 12 [10, 15]", or in a step.
-func broken(g *report.Growth) string {
+func broken(g *Growth) string {
 	b, s := g.BreaksBudgetAt, g.Step
 	at := " at " + g.Factor + " = " + unit.Number(b.Value) + interval(b.Lo, b.Hi, unit.Number)
 	switch {
@@ -96,7 +95,7 @@ func broken(g *report.Growth) string {
 }
 
 // fittedLines are the lines of the fitted form: one, or with a step two, since nothing is known between its sizes.
-func fittedLines(g *report.Growth) []chart.Series {
+func fittedLines(g *Growth) []chart.Series {
 	name := "fitted: " + lawName(orElse(g.Law, g.Best))
 	switch {
 	case g.Step != nil:
@@ -111,8 +110,8 @@ func fittedLines(g *report.Growth) []chart.Series {
 }
 
 // crossings are the marks of budget, knee and step.
-func crossings(r *report.Report, g *report.Growth) (rules []chart.Rule, spans []chart.Span) {
-	mark := func(c *report.Crossing, label string, kind chart.Kind) {
+func crossings(r *Report, g *Growth) (rules []chart.Rule, spans []chart.Span) {
+	mark := func(c *Crossing, label string, kind chart.Kind) {
 		if c == nil {
 			return
 		}
@@ -138,7 +137,7 @@ func crossings(r *report.Report, g *report.Growth) (rules []chart.Rule, spans []
 		spans = append(spans, chart.Span{From: s.From, To: s.To, Kind: kind})
 	}
 	if limit, ok := limitOf(r, g); ok {
-		rules = append(rules, chart.Rule{At: limit, Label: "budget " + report.Quantity(g.Unit)(limit), Kind: chart.Color(1)})
+		rules = append(rules, chart.Rule{At: limit, Label: "budget " + Quantity(g.Unit)(limit), Kind: chart.Color(1)})
 	}
 	return rules, spans
 }

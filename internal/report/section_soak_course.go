@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"tare/internal/chart"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
@@ -16,7 +15,7 @@ import (
 const maxLabels = chart.Colors
 
 // soakCourse draws a soak in time; nil if nothing is known of its windows.
-func soakCourse(r *report.Report, s *report.Soak, index int) *figure {
+func soakCourse(r *Report, s *Soak, index int) *figure {
 	if len(s.Moments) == 0 {
 		return nil
 	}
@@ -28,7 +27,7 @@ func soakCourse(r *report.Report, s *report.Soak, index int) *figure {
 	}
 	c.start = append(c.start, s.Moments[len(s.Moments)-1].End)
 	panels := []chart.Panel{c.rates()}
-	p99, p50 := func(o *report.MomentOperation) *float64 { return o.P99 }, func(o *report.MomentOperation) *float64 { return o.P50 }
+	p99, p50 := func(o *MomentOperation) *float64 { return o.P99 }, func(o *MomentOperation) *float64 { return o.P50 }
 	for _, p := range []*chart.Panel{
 		c.times("p99", "99th percentile", p99), c.times("p50", "median", p50), c.processor(), c.memory(), c.heap(), c.collections(),
 	} {
@@ -44,14 +43,14 @@ func soakCourse(r *report.Report, s *report.Soak, index int) *figure {
 
 // soakChart draws one soak: the windows' starts, with the end of the last, and their middles.
 type soakChart struct {
-	r             *report.Report
-	s             *report.Soak
+	r             *Report
+	s             *Soak
 	x             chart.Axis
 	start, middle []float64
 }
 
 // each is a value of every moment; NaN where it is not known.
-func (c *soakChart) each(value func(*report.Moment) *float64) []float64 {
+func (c *soakChart) each(value func(*Moment) *float64) []float64 {
 	out := make([]float64, len(c.s.Moments))
 	for i := range c.s.Moments {
 		out[i] = orNaN(value(&c.s.Moments[i]))
@@ -61,16 +60,16 @@ func (c *soakChart) each(value func(*report.Moment) *float64) []float64 {
 
 // rates is the panel of calls, with what happened marked: warm-up, outages, restarts.
 func (c *soakChart) rates() chart.Panel {
-	step := func(name string, kind chart.Kind, value func(*report.Moment) *float64) chart.Series {
+	step := func(name string, kind chart.Kind, value func(*Moment) *float64) chart.Series {
 		y := c.each(value)
 		return chart.Series{Name: name, Kind: kind, X: c.start, Y: append(y, y[len(y)-1]), Line: true, Step: true}
 	}
 	p := chart.Panel{
-		Title: "The soak in time" + because(named(c.r, c.s.Treatment)), Desc: "Calls per second that were answered well and that ended badly, from the beginning of the load on.",
+		Title: "The soak in time" + because(c.r.withTreatment(c.s.Treatment)), Desc: "Calls per second that were answered well and that ended badly, from the beginning of the load on.",
 		X: c.x, Y: chart.Axis{Label: "calls/s", Min: new(0.0), Format: unit.Number}, Legend: true, Height: 130,
 		Series: []chart.Series{
-			step("answered well", chart.Color(0), func(m *report.Moment) *float64 { return &m.Good }),
-			step("ended badly", chart.Bad, func(m *report.Moment) *float64 { return &m.Bad }),
+			step("answered well", chart.Color(0), func(m *Moment) *float64 { return &m.Good }),
+			step("ended badly", chart.Bad, func(m *Moment) *float64 { return &m.Bad }),
 		},
 	}
 	if c.s.WarmUpSeconds > 0 {
@@ -109,7 +108,7 @@ func (c *soakChart) busiest() (names []string, left int) {
 }
 
 // times is a panel of one quantile of all operations; nil if no window knows it.
-func (c *soakChart) times(short, long string, value func(*report.MomentOperation) *float64) *chart.Panel {
+func (c *soakChart) times(short, long string, value func(*MomentOperation) *float64) *chart.Panel {
 	p := chart.Panel{
 		Title: "Response times, " + short, Desc: "The " + long + " of the response times of each operation.", X: c.x, Legend: short == "p99", Height: 120,
 		Y: chart.Axis{Label: "response, " + short, Log: true, Format: unit.Seconds},
@@ -117,8 +116,8 @@ func (c *soakChart) times(short, long string, value func(*report.MomentOperation
 	names, _ := c.busiest()
 	known := false
 	for i, name := range names {
-		y := c.each(func(m *report.Moment) *float64 {
-			k := slices.IndexFunc(m.Operations, func(o report.MomentOperation) bool { return o.Operation == name })
+		y := c.each(func(m *Moment) *float64 {
+			k := slices.IndexFunc(m.Operations, func(o MomentOperation) bool { return o.Operation == name })
 			if k < 0 {
 				return nil
 			}
@@ -135,7 +134,7 @@ func (c *soakChart) times(short, long string, value func(*report.MomentOperation
 
 // processor is the panel of CPU time; nil if it is not known.
 func (c *soakChart) processor() *chart.Panel {
-	y := c.each(func(m *report.Moment) *float64 { return m.CPU })
+	y := c.each(func(m *Moment) *float64 { return m.CPU })
 	if !anyKnown(y) {
 		return nil
 	}
@@ -150,7 +149,7 @@ func (c *soakChart) processor() *chart.Panel {
 // memory is the panel of resident memory with its trend; nil if it is not known. Its axis fits the data: from 0 on, a leak that matters in
 // a month would be a flat line.
 func (c *soakChart) memory() *chart.Panel {
-	rss := c.each(func(m *report.Moment) *float64 { return m.RSS })
+	rss := c.each(func(m *Moment) *float64 { return m.RSS })
 	if !anyKnown(rss) {
 		return nil
 	}
@@ -165,7 +164,7 @@ func (c *soakChart) memory() *chart.Panel {
 
 // heap is the panel of the heap in use; nil if it is not known.
 func (c *soakChart) heap() *chart.Panel {
-	y := c.each(func(m *report.Moment) *float64 { return m.Heap })
+	y := c.each(func(m *Moment) *float64 { return m.Heap })
 	if !anyKnown(y) {
 		return nil
 	}
@@ -206,7 +205,7 @@ func binaryBetween(y []float64) []float64 {
 
 // collections is the panel of time in garbage collections; nil if it is not known.
 func (c *soakChart) collections() *chart.Panel {
-	y := c.each(func(m *report.Moment) *float64 { return m.GC })
+	y := c.each(func(m *Moment) *float64 { return m.GC })
 	if !anyKnown(y) {
 		return nil
 	}
@@ -292,11 +291,11 @@ func (c *soakChart) caption() string {
 		parts = append(parts, "Lines across: restarts of the target's process.")
 	}
 	parts = append(parts, "Dashed: trends after the warm-up, with the band that the interval of their slopes allows.")
-	if c.times("p50", "", func(o *report.MomentOperation) *float64 { return o.P50 }) == nil {
+	if c.times("p50", "", func(o *MomentOperation) *float64 { return o.P50 }) == nil {
 		parts = append(parts, "Response times are not drawn: the windows had too few calls, or the generator was late (question 7).")
 	}
 	if _, left := c.busiest(); left > 0 {
-		parts = append(parts, "The "+plural(left, "operation")+" with fewest calls are in the table only.")
+		parts = append(parts, "The "+countOf(left, "operation")+" with fewest calls are in the table only.")
 	}
 	if c.s.Windows != "" {
 		parts = append(parts, "Every window is in "+c.s.Windows+" in the run's folder.")
@@ -305,8 +304,8 @@ func (c *soakChart) caption() string {
 }
 
 // inNumbers is the course in numbers, a row for each moment.
-func (c *soakChart) inNumbers() *table {
-	t := &table{Caption: "The soak in time", Head: append(words("window"), numbers("from", "to", "good", "bad")...)}
+func (c *soakChart) inNumbers() *grid {
+	t := &grid{Caption: "The soak in time", Head: append(wordHeads("window"), numberHeads("from", "to", "good", "bad")...)}
 	var names []string
 	for i := range c.s.Moments {
 		for _, o := range c.s.Moments[i].Operations {
@@ -316,25 +315,25 @@ func (c *soakChart) inNumbers() *table {
 		}
 	}
 	for _, n := range names {
-		t.Head = append(t.Head, numbers(strings.TrimSpace(n+" p50"), strings.TrimSpace(n+" p99"))...)
+		t.Head = append(t.Head, numberHeads(strings.TrimSpace(n+" p50"), strings.TrimSpace(n+" p99"))...)
 	}
-	t.Head = append(t.Head, numbers("CPU per call", "RSS", "heap", "in GC")...)
+	t.Head = append(t.Head, numberHeads("CPU per call", "RSS", "heap", "in GC")...)
 	for i := range c.s.Moments {
 		m := &c.s.Moments[i]
 		row := []string{kindOf(m), unit.Seconds(m.Start), unit.Seconds(m.End), unit.PerSecond(m.Good), unit.PerSecond(m.Bad)}
 		for _, n := range names {
 			p50, p99 := "", ""
-			if k := slices.IndexFunc(m.Operations, func(o report.MomentOperation) bool { return o.Operation == n }); k >= 0 {
-				p50, p99 = text(m.Operations[k].P50, unit.Seconds), text(m.Operations[k].P99, unit.Seconds)
+			if k := slices.IndexFunc(m.Operations, func(o MomentOperation) bool { return o.Operation == n }); k >= 0 {
+				p50, p99 = opt(m.Operations[k].P50, unit.Seconds), opt(m.Operations[k].P99, unit.Seconds)
 			}
 			row = append(row, p50, p99)
 		}
-		t.add(append(row, text(m.CPU, unit.Seconds), text(m.RSS, unit.Bytes), text(m.Heap, unit.Bytes), text(m.GC, unit.Share))...)
+		t.add(append(row, opt(m.CPU, unit.Seconds), opt(m.RSS, unit.Bytes), opt(m.Heap, unit.Bytes), opt(m.GC, unit.Share))...)
 	}
 	return t
 }
 
-func kindOf(m *report.Moment) string {
+func kindOf(m *Moment) string {
 	switch {
 	case m.WarmUp && m.Restarted:
 		return "warm-up, restart"

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"fmt"
@@ -6,17 +6,16 @@ import (
 	"testing"
 
 	"tare/internal/metric"
-	"tare/internal/report"
 )
 
 // turned are growths that are not one law with noise.
-func turned() *report.Report {
-	r := base("records")
+func turned() *Report {
+	r := pageBase("records")
 	sizes := []float64{100, 500, 1999, 2001, 5000, 10000}
-	grow := func(g report.Growth, f func(n float64) float64) report.Growth {
-		g.Factor, g.Operation, g.Range = "records", "check", report.Interval{Lo: 100, Hi: 10000}
+	grow := func(g Growth, f func(n float64) float64) Growth {
+		g.Factor, g.Operation, g.Range = "records", "check", Interval{Lo: 100, Hi: 10000}
 		for _, n := range sizes {
-			g.Points = append(g.Points, report.GrowthPoint{N: n, Value: f(n), Lo: new(f(n) * .98), Hi: new(f(n) * 1.02), Fitted: new(f(n)), FittedLo: new(f(n) * .99), FittedHi: new(f(n) * 1.01)})
+			g.Points = append(g.Points, GrowthPoint{N: n, Value: f(n), Lo: new(f(n) * .98), Hi: new(f(n) * 1.02), Fitted: new(f(n)), FittedLo: new(f(n) * .99), FittedHi: new(f(n) * 1.01)})
 		}
 		return g
 	}
@@ -26,24 +25,24 @@ func turned() *report.Report {
 		}
 		return 4.1e-6
 	}
-	r.Growth = []report.Growth{
-		grow(report.Growth{
+	r.Growth = []Growth{
+		grow(Growth{
 			Metric: "cpu", Unit: metric.CPUSeconds, Best: "constant", Tied: []string{"log"}, Reason: "a step fits better than any one law",
-			Coefficients: report.Coefficients{C0: 4.1e-6}, C0Lo: new(4.05e-6), C0Hi: new(4.16e-6), Budget: "check.cpu <= 10us",
-			Step: &report.Step{From: 1999, To: 2001, Factor: 5.6, Lo: new(5.2), Hi: new(6.0), Across: new(5.4), AcrossLo: new(5.1), AcrossHi: new(5.7), After: &report.GrowthSide{
-				Range: report.Interval{Lo: 2001, Hi: 10000}, Best: "linear", Coefficients: report.Coefficients{C0: 23e-6, C1: 1e-12},
+			Coefficients: Coefficients{C0: 4.1e-6}, C0Lo: new(4.05e-6), C0Hi: new(4.16e-6), Budget: "check.cpu <= 10us",
+			Step: &Step{From: 1999, To: 2001, Factor: 5.6, Lo: new(5.2), Hi: new(6.0), Across: new(5.4), AcrossLo: new(5.1), AcrossHi: new(5.7), After: &GrowthSide{
+				Range: Interval{Lo: 2001, Hi: 10000}, Best: "linear", Coefficients: Coefficients{C0: 23e-6, C1: 1e-12},
 			}},
-			BreaksBudgetAt: &report.Crossing{Value: 2000, Lo: new(1999.0), Hi: new(2001.0), InStep: true},
+			BreaksBudgetAt: &Crossing{Value: 2000, Lo: new(1999.0), Hi: new(2001.0), InStep: true},
 		}, jump),
-		grow(report.Growth{
-			Metric: "wall", Unit: metric.Seconds, Reason: "a cost that is constant up to a bend fits better than any one law", Knee: &report.Crossing{Value: 2004, Lo: new(1992.0), Hi: new(2018.0)},
-			Bend: &report.Bend{Base: report.Coefficient{Value: 4e-6}, Ceiling: &report.Coefficient{Value: 23e-6, Lo: new(22.5e-6), Hi: new(23.4e-6)}},
+		grow(Growth{
+			Metric: "wall", Unit: metric.Seconds, Reason: "a cost that is constant up to a bend fits better than any one law", Knee: &Crossing{Value: 2004, Lo: new(1992.0), Hi: new(2018.0)},
+			Bend: &Bend{Base: Coefficient{Value: 4e-6}, Ceiling: &Coefficient{Value: 23e-6, Lo: new(22.5e-6), Hi: new(23.4e-6)}},
 		}, func(n float64) float64 { return 4e-6 + 19e-6*max(0, 1-2000/n) }),
-		grow(report.Growth{
-			Metric: "allocations", Unit: metric.Count, Law: "constant", Best: "constant", Exact: true, Coefficients: report.Coefficients{C0: 8}, C0Lo: new(8.0), C0Hi: new(8.0), Constant: &report.Interval{},
+		grow(Growth{
+			Metric: "allocations", Unit: metric.Count, Law: "constant", Best: "constant", Exact: true, Coefficients: Coefficients{C0: 8}, C0Lo: new(8.0), C0Hi: new(8.0), Constant: &Interval{},
 		}, func(float64) float64 { return 8 }),
-		grow(report.Growth{
-			Metric: "allocated", Unit: metric.Bytes, Law: "linear", Best: "linear", Coefficients: report.Coefficients{C0: 1024, C1: 512}, C0Lo: new(1000.0), C0Hi: new(1048.0), Lo: new(511.0), Hi: new(513.0),
+		grow(Growth{
+			Metric: "allocated", Unit: metric.Bytes, Law: "linear", Best: "linear", Coefficients: Coefficients{C0: 1024, C1: 512}, C0Lo: new(1000.0), C0Hi: new(1048.0), Lo: new(511.0), Hi: new(513.0),
 		}, func(n float64) float64 { return 1024 + 512*n }),
 	}
 	return r

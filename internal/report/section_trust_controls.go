@@ -1,15 +1,14 @@
-package page
+package report
 
 import (
 	"strconv"
 	"strings"
 
 	"tare/internal/chart"
-	"tare/internal/report"
 )
 
 // controlBlocks are the experiment's checks of itself: the baseline against itself, and operations on which a control cannot act.
-func controlBlocks(r *report.Report) []block {
+func controlBlocks(r *Report) []block {
 	a := r.AA
 	if a == nil {
 		if r.Design != nil && len(r.Effects) > 0 {
@@ -26,7 +25,7 @@ func controlBlocks(r *report.Report) []block {
 }
 
 // aaBlock says what came of the baseline against itself.
-func aaBlock(r *report.Report) block {
+func aaBlock(r *Report) block {
 	a := r.AA
 	if !a.Reliable {
 		return block{Notice: "Unreliable on this host: the baseline measured against itself differs" + because(strings.Join(worstControls(r, a.Effects), "; ")) + ". Effects of this run cannot be trusted."}
@@ -35,21 +34,21 @@ func aaBlock(r *report.Report) block {
 		return block{Text: "The baseline measured against itself shows no effect."}
 	}
 	worst := furthestEffect(a.Effects)
-	if worst != nil && worst.Verdict == report.NotJudged {
+	if worst != nil && worst.Verdict == NotJudged {
 		return block{Text: "The baseline was measured against itself under another name, in too few blocks to tell whether the two differ: " + worst.Reason + "."}
 	}
 	text := "The baseline was measured against itself under another name, and the two do not differ by what would make the run unreliable: half the margin, with an interval that excludes zero."
 	if worst != nil && isRatio(worst) {
-		text += " The largest of " + plural(len(a.Effects), "difference") + " is " + estimateText(r, worst) + ", " + quantity(worst.Metric, worst.Quantile, worst.Operation) + "."
+		text += " The largest of " + countOf(len(a.Effects), "difference") + " is " + estimateText(r, worst) + ", " + quantity(worst.Metric, worst.Quantile, worst.Operation) + "."
 	}
 	return block{Text: text}
 }
 
 // worstControls are the effects that differ from zero where none can.
-func worstControls(r *report.Report, effects []report.Effect) []string {
+func worstControls(r *Report, effects []Effect) []string {
 	var out []string
 	for i := range effects {
-		if e := &effects[i]; bounded(e) && (e.Lo > 0 || e.Hi < 0) && len(out) < 3 {
+		if e := &effects[i]; hasInterval(e) && (e.Lo > 0 || e.Hi < 0) && len(out) < 3 {
 			out = append(out, quantity(e.Metric, e.Quantile, e.Operation)+" by "+estimateText(r, e))
 		}
 	}
@@ -57,8 +56,8 @@ func worstControls(r *report.Report, effects []report.Effect) []string {
 }
 
 // furthestEffect is the largest estimate of kind ratio; nil if there is none.
-func furthestEffect(effects []report.Effect) *report.Effect {
-	var worst *report.Effect
+func furthestEffect(effects []Effect) *Effect {
+	var worst *Effect
 	for i := range effects {
 		e := &effects[i]
 		if estimated(e) && isRatio(e) && (worst == nil || abs(e.Estimate) > abs(worst.Estimate)) {
@@ -70,13 +69,13 @@ func furthestEffect(effects []report.Effect) *report.Effect {
 
 func abs(v float64) float64 { return max(v, -v) }
 
-func negativeText(a *report.AA) string {
+func negativeText(a *AA) string {
 	if len(a.NegativeControls) == 0 {
 		return ""
 	}
 	off := 0
 	for i := range a.NegativeControls {
-		if e := &a.NegativeControls[i]; bounded(e) && (e.Lo > 0 || e.Hi < 0) {
+		if e := &a.NegativeControls[i]; hasInterval(e) && (e.Lo > 0 || e.Hi < 0) {
 			off++
 		}
 	}
@@ -91,7 +90,7 @@ func negativeText(a *report.AA) string {
 const maxControls = 40
 
 // controlFigures draw the controls on one axis, with half the margin as the band that they should stay in.
-func controlFigures(r *report.Report) []block {
+func controlFigures(r *Report) []block {
 	f := chart.Forest{
 		Title: "Effects where there can be none", Desc: "The baseline against itself, and negative controls, with their intervals.",
 		Axis: chart.Axis{Label: "change where there can be none", Format: tickShare},
@@ -117,7 +116,7 @@ func controlFigures(r *report.Report) []block {
 	}
 	if d := r.Design; d != nil && d.Margin > 0 {
 		m := d.Margin / 2
-		f.Spans = []chart.Span{{From: -m, To: m, Label: "half the margin, ±" + share(m)}}
+		f.Spans = []chart.Span{{From: -m, To: m, Label: "half the margin, ±" + axisShare(m)}}
 	}
 	fig.SVG = drawn(f.SVG("chart-7-controls"))
 	if len(f.Rows) < len(all) {
@@ -127,9 +126,9 @@ func controlFigures(r *report.Report) []block {
 }
 
 // controlEffects are those of the A/A arm, then the negative controls.
-func controlEffects(a *report.AA) []*report.Effect {
-	var all []*report.Effect
-	for _, set := range [][]report.Effect{a.Effects, a.NegativeControls} {
+func controlEffects(a *AA) []*Effect {
+	var all []*Effect
+	for _, set := range [][]Effect{a.Effects, a.NegativeControls} {
 		for i := range set {
 			all = append(all, &set[i])
 		}
@@ -138,7 +137,7 @@ func controlEffects(a *report.AA) []*report.Effect {
 }
 
 // oneMeasure is what all effects are about, if it is one and they differ by their operation.
-func oneMeasure(all []*report.Effect) string {
+func oneMeasure(all []*Effect) string {
 	for _, e := range all {
 		if e.Metric != all[0].Metric || e.Quantile != all[0].Quantile || e.Operation == "" {
 			return ""
@@ -151,22 +150,22 @@ func oneMeasure(all []*report.Effect) string {
 }
 
 // controlRow judges nothing but whether an effect differs from zero.
-func controlRow(r *report.Report, e *report.Effect, brief bool) chart.ForestRow {
-	row := forestRow(r, &comparison{controls: []*report.Effect{e}}, e)
+func controlRow(r *Report, e *Effect, brief bool) chart.ForestRow {
+	row := forestRow(r, &effectGroup{controls: []*Effect{e}}, e)
 	what := quantity(e.Metric, e.Quantile, e.Operation)
 	if brief {
 		what = e.Operation
 	}
 	row.Label, row.Apart = short(r, e.Treatment)+", "+what, false
 	row.Word, row.Verdict = "spans 0", chart.Neutral
-	if bounded(e) && (e.Lo > 0 || e.Hi < 0) {
+	if hasInterval(e) && (e.Lo > 0 || e.Hi < 0) {
 		row.Word, row.Verdict = "differs", chart.Unsure
 	}
 	return row
 }
 
 // undecidable says what the experiment could not decide by its design.
-func undecidable(d *report.Design) string {
+func undecidable(d *Design) string {
 	if len(d.Undecidable) == 0 {
 		return ""
 	}
@@ -174,7 +173,7 @@ func undecidable(d *report.Design) string {
 }
 
 // designText says how the experiment was laid out and why it ended.
-func designText(r *report.Report) string {
+func designText(r *Report) string {
 	d := r.Design
 	if d == nil {
 		return ""
@@ -182,7 +181,7 @@ func designText(r *report.Report) string {
 	if d.Unblocked {
 		return "Unblocked: these values were not taken in interleaved blocks, so that a change of the host between them looks like an effect. They can be compared, but never called equivalent."
 	}
-	text := undecidable(d) + "Measured in " + plural(d.Blocks, "complete block")
+	text := undecidable(d) + "Measured in " + countOf(d.Blocks, "complete block")
 	if d.Planned > d.Blocks {
 		text += " of at most " + strconv.Itoa(d.Planned)
 	}
@@ -191,7 +190,7 @@ func designText(r *report.Report) string {
 		text += " From " + strconv.Itoa(d.Late) + " of them no times are taken, since the generator was late."
 	}
 	if d.Dropped > 0 {
-		text += " " + plural(d.Dropped, "more block") + " left out: the generator was the limit."
+		text += " " + countOf(d.Dropped, "more block") + " left out: the generator was the limit."
 	}
 	text += lookText(d)
 	if d.Stopped != "" {
@@ -201,7 +200,7 @@ func designText(r *report.Report) string {
 }
 
 // lookText says when the results were looked at, and when else they would have been.
-func lookText(d *report.Design) string {
+func lookText(d *Design) string {
 	var done, left []string
 	for _, n := range d.Looks {
 		if n <= d.Blocks {

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"math"
@@ -8,7 +8,6 @@ import (
 
 	"tare/internal/chart"
 	"tare/internal/metric"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
@@ -16,7 +15,7 @@ import (
 const maxGrowth = 12
 
 // growthSection shows how cost grows with a factor.
-func growthSection(r *report.Report) section {
+func growthSection(r *Report) section {
 	s := section{Number: 3, Question: "How does it grow?", Short: "Growth"}
 	if len(r.Growth) == 0 {
 		return s
@@ -47,7 +46,7 @@ func growthSection(r *report.Report) section {
 }
 
 // grown is what grows, in words.
-func grown(r *report.Report, g *report.Growth) string {
+func grown(r *Report, g *Growth) string {
 	name := quantity(g.Metric, g.Quantile, g.Operation)
 	others := 0
 	for i := range r.Growth {
@@ -62,7 +61,7 @@ func grown(r *report.Report, g *report.Growth) string {
 }
 
 // growthSentence is a law in words, with what it means.
-func growthSentence(r *report.Report, g *report.Growth) string {
+func growthSentence(r *Report, g *Growth) string {
 	s := []string{lawSentence(r, g)}
 	if b := g.BreaksBudgetAt; b != nil {
 		text := "It breaks the budget" + quotation(g.Budget) + broken(g)
@@ -91,12 +90,12 @@ func quotation(s string) string {
 }
 
 // lawSentence says which law holds, if one may be named.
-func lawSentence(r *report.Report, g *report.Growth) string {
+func lawSentence(r *Report, g *Growth) string {
 	name := upper(grown(r, g))
 	span := " from " + unit.Number(g.Range.Lo) + " to " + unit.Number(g.Range.Hi)
 	switch {
 	case g.Exact && g.Law != "":
-		return name + ": exactly " + report.Quantity(g.Unit)(g.Coefficients.C0) + " at every size of " + g.Factor + span + "."
+		return name + ": exactly " + Quantity(g.Unit)(g.Coefficients.C0) + " at every size of " + g.Factor + span + "."
 	case g.Step != nil:
 		return name + " against " + g.Factor + span + ": no one law. " + stepSentence(g)
 	case g.Bend != nil && g.Knee != nil:
@@ -171,8 +170,8 @@ func lawName(law string) string {
 }
 
 // curveOf draws a law over what was measured.
-func curveOf(r *report.Report, g *report.Growth, id string) *figure {
-	show := report.Quantity(g.Unit)
+func curveOf(r *Report, g *Growth, id string) *figure {
+	show := Quantity(g.Unit)
 	place := zeroPlace(g)
 	p := chart.Panel{
 		Title: grown(r, g) + " against " + g.Factor, Desc: growthSentence(r, g), Legend: true, Height: 280,
@@ -212,18 +211,18 @@ func curveOf(r *report.Report, g *report.Growth, id string) *figure {
 }
 
 // positive says whether all values can stand on a logarithmic axis.
-func positive(g *report.Growth) bool {
-	return !slices.ContainsFunc(g.Points, func(p report.GrowthPoint) bool { return p.Value <= 0 })
+func positive(g *Growth) bool {
+	return !slices.ContainsFunc(g.Points, func(p GrowthPoint) bool { return p.Value <= 0 })
 }
 
 // A place is where the size 0 stands on a logarithmic axis: left of the others, apart.
-type place struct {
+type zeroColumn struct {
 	at, step float64
 	ticks    []float64
 }
 
 // zeroPlace finds room for the size 0, if it was measured: a sixth of the axis to the left.
-func zeroPlace(g *report.Growth) place {
+func zeroPlace(g *Growth) zeroColumn {
 	least, most, zero := math.Inf(1), 0.0, false
 	for i := range g.Points {
 		n := g.Points[i].N
@@ -233,14 +232,14 @@ func zeroPlace(g *report.Growth) place {
 		}
 	}
 	if !zero || most == 0 {
-		return place{}
+		return zeroColumn{}
 	}
 	end := max(most, least*10)
 	if b := g.BreaksBudgetAt; b != nil && b.Value > end { // the axis goes there unless that doubles it
 		end = min(b.Value, most*most/least)
 	}
 	room := math.Pow(end/least, 1.0/6)
-	p := place{at: least / room, step: math.Pow(room, 0.25)}
+	p := zeroColumn{at: least / room, step: math.Pow(room, 0.25)}
 	p.ticks = []float64{p.at}
 	dense := most/least < 100
 	for d := math.Pow(10, math.Floor(math.Log10(least))); d <= most*1.001; d *= 10 {
@@ -253,14 +252,14 @@ func zeroPlace(g *report.Growth) place {
 	return p
 }
 
-func (p place) of(n float64) float64 {
+func (p zeroColumn) of(n float64) float64 {
 	if n == 0 && p.at > 0 {
 		return p.at
 	}
 	return n
 }
 
-func (p place) axis(label string) chart.Axis {
+func (p zeroColumn) axis(label string) chart.Axis {
 	a := chart.Axis{Label: label, Log: true, Format: unit.Number}
 	if p.at > 0 {
 		a.Ticks = p.ticks
@@ -274,7 +273,7 @@ func (p place) axis(label string) chart.Axis {
 	return a
 }
 
-func (p place) caption(factor string) string {
+func (p zeroColumn) caption(factor string) string {
 	if p.at == 0 {
 		return ""
 	}
@@ -282,7 +281,7 @@ func (p place) caption(factor string) string {
 }
 
 // limitOf is the budget's limit in the metric's unit.
-func limitOf(r *report.Report, g *report.Growth) (float64, bool) {
+func limitOf(r *Report, g *Growth) (float64, bool) {
 	if g.Budget == "" {
 		return 0, false
 	}
@@ -295,21 +294,21 @@ func limitOf(r *report.Report, g *report.Growth) (float64, bool) {
 }
 
 // sizes has one row for each size.
-func sizes(r *report.Report, g *report.Growth, show func(float64) string) *table {
-	t := &table{Caption: grown(r, g) + " by " + g.Factor, Head: numbers(g.Factor, "measured", "interval", "fitted", "band")}
+func sizes(r *Report, g *Growth, show func(float64) string) *grid {
+	t := &grid{Caption: grown(r, g) + " by " + g.Factor, Head: numberHeads(g.Factor, "measured", "interval", "fitted", "band")}
 	for i := range g.Points {
 		p := &g.Points[i]
-		t.add(unit.Number(p.N), show(p.Value), strings.TrimSpace(interval(p.Lo, p.Hi, show)), text(p.Fitted, show), strings.TrimSpace(interval(p.FittedLo, p.FittedHi, show)))
+		t.add(unit.Number(p.N), show(p.Value), strings.TrimSpace(interval(p.Lo, p.Hi, show)), opt(p.Fitted, show), strings.TrimSpace(interval(p.FittedLo, p.FittedHi, show)))
 	}
 	return t
 }
 
 // laws has one row for each growth.
-func laws(r *report.Report) *table {
-	t := &table{Caption: "All growth laws", Head: append(words("what", "factor", "law", "best form", "fit as well"), append(numbers("c0", "c1", "interval of c1", "breaks the budget at", "interval", "slope changes at", "step"), words("why none is named")...)...)}
+func laws(r *Report) *grid {
+	t := &grid{Caption: "All growth laws", Head: append(wordHeads("what", "factor", "law", "best form", "fit as well"), append(numberHeads("c0", "c1", "interval of c1", "breaks the budget at", "interval", "slope changes at", "step"), wordHeads("why none is named")...)...)}
 	for i := range r.Growth {
 		g := &r.Growth[i]
-		show := report.Quantity(g.Unit)
+		show := Quantity(g.Unit)
 		var tied []string
 		for _, l := range g.Tied {
 			tied = append(tied, lawName(l))

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"tare/internal/glossary"
-	"tare/internal/report"
 	"tare/internal/signature"
 	"tare/internal/unit"
 )
@@ -21,33 +20,26 @@ const (
 )
 
 // judged is a verdict's word with its sign, and its class.
-func judged(v report.Verdict) (word, class string) {
+func judged(v Verdict) (word, class string) {
 	switch v {
-	case report.Pass:
+	case Pass:
 		return "✓ pass", good
-	case report.Fail:
+	case Fail:
 		return "✗ FAIL", bad
-	case report.Inconclusive:
+	case Inconclusive:
 		return "? inconclusive", unsure
-	case report.NotMeasured:
+	case NotMeasured:
 		return "– not measured", unsure
-	case report.Invalid:
+	case Invalid:
 		return "✗ INVALID", bad
-	case report.None:
+	case None:
 		return "", ""
 	}
 	return string(v), unsure
 }
 
 // rate prints a rate with the trailing zeros that say how well it is known: "150.0/s".
-func rate(v float64) string { return report.Rate(v) + "/s" }
-
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ": " + reason
-}
+func rate(v float64) string { return Rate(v) + "/s" }
 
 // sentence ends a text with a full stop and begins it with a capital letter, unless its first word is a name: one that holds more than
 // letters.
@@ -74,7 +66,7 @@ func interval(lo, hi *float64, show func(float64) string) string {
 }
 
 // finding is a capacity in one sentence about "it".
-func finding(c *report.Capacity) string {
+func capacitySentence(c *Capacity) string {
 	const generator = "the generator is the limit, not the target"
 	class := ""
 	if c.Signature != "" {
@@ -104,8 +96,8 @@ func finding(c *report.Capacity) string {
 }
 
 // held says in a sentence how far a ladder's calls were answered well. Where it breaks is not a ladder's to say.
-func held(points []report.Point) string {
-	var valid []*report.Point
+func held(points []Point) string {
+	var valid []*Point
 	for i := range points {
 		if g := points[i].Generator; (g == nil || g.Valid) && points[i].Success != nil {
 			valid = append(valid, &points[i])
@@ -114,27 +106,27 @@ func held(points []report.Point) string {
 	if len(valid) == 0 {
 		return "At none of the " + strconv.Itoa(len(points)) + " points is anything known of the target: the generator was the limit."
 	}
-	worst := slices.MinFunc(valid, func(a, b *report.Point) int { return cmp.Compare(*a.Success, *b.Success) })
+	worst := slices.MinFunc(valid, func(a, b *Point) int { return cmp.Compare(*a.Success, *b.Success) })
 	if points[0].Name != "" {
 		if *worst.Success == 1 {
 			return "Every call of every workload was answered well."
 		}
-		return "Not every call was answered well: fewest with the workload " + worst.Name + ", " + report.Percent(*worst.Success) + "."
+		return "Not every call was answered well: fewest with the workload " + worst.Name + ", " + Percent(*worst.Success) + "."
 	}
-	slices.SortStableFunc(valid, func(a, b *report.Point) int { return cmp.Compare(a.Rate, b.Rate) })
-	first := slices.IndexFunc(valid, func(p *report.Point) bool { return *p.Success < 1 })
+	slices.SortStableFunc(valid, func(a, b *Point) int { return cmp.Compare(a.Rate, b.Rate) })
+	first := slices.IndexFunc(valid, func(p *Point) bool { return *p.Success < 1 })
 	switch first {
 	case -1:
 		return "Every call was answered well up to " + unit.PerSecond(valid[len(valid)-1].Rate) + "."
 	case 0:
-		return "At " + unit.PerSecond(valid[0].Rate) + ", the lowest rate that counts, " + report.Percent(*valid[0].Success) + " of the calls were answered well."
+		return "At " + unit.PerSecond(valid[0].Rate) + ", the lowest rate that counts, " + Percent(*valid[0].Success) + " of the calls were answered well."
 	}
 	return "Every call was answered well up to " + unit.PerSecond(valid[first-1].Rate) + "; at " + unit.PerSecond(valid[first].Rate) + ", " +
-		report.Percent(*valid[first].Success) + " of them were."
+		Percent(*valid[first].Success) + " of them were."
 }
 
 // recovery says whether the target came back after the load; "" if nobody looked.
-func recovery(c *report.Capacity) string {
+func recovery(c *Capacity) string {
 	note := strings.TrimPrefix(strings.TrimPrefix(c.Recovery, "wedged: "), "recovers ")
 	switch {
 	case c.Wedged && note == "":
@@ -144,7 +136,7 @@ func recovery(c *report.Capacity) string {
 	case note != "":
 		return note
 	case c.RecoverySeconds != nil:
-		return report.RecoversAfter(*c.RecoverySeconds)
+		return RecoversAfter(*c.RecoverySeconds)
 	}
 	return ""
 }
@@ -159,7 +151,7 @@ func explained(c signature.Class) string {
 }
 
 // runnerUp is the class that nearly won, and what speaks against it.
-func runnerUp(c *report.Capacity) string {
+func runnerUp(c *Capacity) string {
 	if c.RunnerUp == "" {
 		return ""
 	}
@@ -174,12 +166,4 @@ func runnerUp(c *report.Capacity) string {
 }
 
 // several says whether treatments must be told apart.
-func several(r *report.Report) bool { return len(r.Treatments) > 1 }
-
-// named is a treatment's name where there are several.
-func named(r *report.Report, treatment string) string {
-	if several(r) {
-		return treatment
-	}
-	return ""
-}
+func several(r *Report) bool { return len(r.Treatments) > 1 }

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"tare/internal/chart"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
@@ -16,7 +15,7 @@ import (
 const maxLines = 8
 
 // tailSection shows where in the distribution the cost is.
-func tailSection(r *report.Report) section {
+func tailSection(r *Report) section {
 	s := section{Number: 2, Question: "The typical request or the tail?", Short: "Tail"}
 	all := spectra(r)
 	if len(all) == 0 {
@@ -40,14 +39,14 @@ func tailSection(r *report.Report) section {
 // A spectrum is the distribution of one quantity under each treatment.
 type spectrum struct {
 	operation, metric string
-	of                []*report.Percentiles
+	of                []*Percentiles
 }
 
 func (s *spectrum) name() string { return quantity(s.metric, "", s.operation) }
 
 // spectra are the distributions of time, one spectrum for each operation: of what a user waits where that was measured, else of the
 // least derived time that was.
-func spectra(r *report.Report) []spectrum {
+func spectra(r *Report) []spectrum {
 	var all []spectrum
 	rank := func(metric string) int { return slices.Index([]string{"cpu", "service", "wall", "response"}, metric) }
 	for i := range r.Percentiles {
@@ -58,16 +57,16 @@ func spectra(r *report.Report) []spectrum {
 		k := slices.IndexFunc(all, func(s spectrum) bool { return s.operation == p.Operation })
 		switch {
 		case k < 0:
-			all = append(all, spectrum{operation: p.Operation, metric: p.Metric, of: []*report.Percentiles{p}})
+			all = append(all, spectrum{operation: p.Operation, metric: p.Metric, of: []*Percentiles{p}})
 		case all[k].metric == p.Metric:
 			all[k].of = append(all[k].of, p)
 		case rank(p.Metric) > rank(all[k].metric):
-			all[k].metric, all[k].of = p.Metric, []*report.Percentiles{p}
+			all[k].metric, all[k].of = p.Metric, []*Percentiles{p}
 		}
 	}
 	order := ranks(r)
 	for _, s := range all {
-		slices.SortStableFunc(s.of, func(a, b *report.Percentiles) int { return cmp.Compare(order(a.Treatment), order(b.Treatment)) })
+		slices.SortStableFunc(s.of, func(a, b *Percentiles) int { return cmp.Compare(order(a.Treatment), order(b.Treatment)) })
 	}
 	return all
 }
@@ -82,8 +81,8 @@ func spectrumText(all []spectrum) string {
 }
 
 // figure draws a spectrum's lines; a treatment has the same colour in every chart.
-func (s *spectrum) figure(r *report.Report, lines []string, id string) *figure {
-	show := report.Quantity(s.of[0].Unit)
+func (s *spectrum) figure(r *Report, lines []string, id string) *figure {
+	show := Quantity(s.of[0].Unit)
 	c := chart.Percentiles{
 		Title: s.name() + " against percentile", Desc: "The distribution of " + s.name() + " under each treatment, on an axis on which p90, p99 and p99.9 stand equally far apart.",
 		Y: chart.Axis{Label: measure(s.metric, ""), Format: show}, Legend: true, Height: 260,
@@ -109,7 +108,7 @@ func (s *spectrum) figure(r *report.Report, lines []string, id string) *figure {
 
 // spectrumLine is a distribution: solid as far as its quantiles have intervals (or to the median), and dashed beyond, where they are
 // only what happened.
-func spectrumLine(r *report.Report, p *report.Percentiles, kind chart.Kind) []chart.Series {
+func spectrumLine(r *Report, p *Percentiles, kind chart.Kind) []chart.Series {
 	solid := chart.Series{Name: short(r, p.Treatment), Kind: kind, Line: true}
 	if isBaseline(r, p.Treatment) {
 		solid.Name += " (baseline)"
@@ -138,7 +137,7 @@ func spectrumLine(r *report.Report, p *report.Percentiles, kind chart.Kind) []ch
 
 // chosen are at most maxLines treatments, in the run's order: the baseline, the A/A arm and those with the largest effects, and how many
 // others there are.
-func chosen(r *report.Report, all []spectrum) (lines []string, left int) {
+func chosen(r *Report, all []spectrum) (lines []string, left int) {
 	for i := range all {
 		for _, p := range all[i].of {
 			if !slices.Contains(lines, p.Treatment) {
@@ -162,7 +161,7 @@ func chosen(r *report.Report, all []spectrum) (lines []string, left int) {
 }
 
 // largestEffect is the largest deciding effect of a treatment, as a share.
-func largestEffect(r *report.Report, treatment string) float64 {
+func largestEffect(r *Report, treatment string) float64 {
 	most := 0.0
 	for i := range r.Effects {
 		if e := &r.Effects[i]; e.Gating && e.Treatment == treatment && isRatio(e) && estimated(e) {
@@ -172,22 +171,22 @@ func largestEffect(r *report.Report, treatment string) float64 {
 	return most
 }
 
-func isBaseline(r *report.Report, id string) bool {
-	return slices.ContainsFunc(r.Treatments, func(t report.Treatment) bool { return t.ID == id && t.Baseline })
+func isBaseline(r *Report, id string) bool {
+	return slices.ContainsFunc(r.Treatments, func(t Treatment) bool { return t.ID == id && t.Baseline })
 }
 
 // isControl says whether a treatment checks the experiment itself.
-func isControl(r *report.Report, id string) bool {
-	return slices.ContainsFunc(r.Treatments, func(t report.Treatment) bool { return t.ID == id && t.Control != "" })
+func isControl(r *Report, id string) bool {
+	return slices.ContainsFunc(r.Treatments, func(t Treatment) bool { return t.ID == id && t.Control != "" })
 }
 
 // tabulated are the quantiles that people name.
 var tabulated = []float64{0.5, 0.9, 0.99, 0.999}
 
-func (s *spectrum) table(show func(float64) string) *table {
-	t := &table{Caption: "Quantiles of " + s.name(), Head: append(words("treatment"), numbers(orElse(s.of[0].Of, "values"))...)}
+func (s *spectrum) table(show func(float64) string) *grid {
+	t := &grid{Caption: "Quantiles of " + s.name(), Head: append(wordHeads("treatment"), numberHeads(orElse(s.of[0].Of, "values"))...)}
 	for _, q := range tabulated {
-		t.Head = append(t.Head, numbers("p"+unit.Number(q*100), "interval")...)
+		t.Head = append(t.Head, numberHeads("p"+unit.Number(q*100), "interval")...)
 	}
 	for _, p := range s.of {
 		row := []string{p.Treatment, ""}

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
 	"math"
 	"os"
@@ -19,13 +18,9 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
-
-	"tare/internal/report"
 )
 
-var update = flag.Bool("update", false, "write the goldens")
-
-func render(t testing.TB, r *report.Report) string {
+func render(t testing.TB, r *Report) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := HTML(&b, r); err != nil {
@@ -47,10 +42,10 @@ func bare(page string) string {
 	return svgs.ReplaceAllString(page, "[drawing]")
 }
 
-func TestGoldens(t *testing.T) {
-	for name, r := range samples() {
+func TestPageGoldens(t *testing.T) {
+	for name, r := range pageSamples() {
 		t.Run(name, func(t *testing.T) {
-			got, path := bare(render(t, r)), filepath.Join("testdata", name+".html")
+			got, path := bare(render(t, r)), filepath.Join("page", "testdata", name+".html")
 			if *update {
 				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -68,20 +63,20 @@ func TestGoldens(t *testing.T) {
 }
 
 func TestSamePageTwice(t *testing.T) {
-	for name := range samples() {
-		if a, b := render(t, samples()[name]), render(t, samples()[name]); a != b {
+	for name := range pageSamples() {
+		if a, b := render(t, pageSamples()[name]), render(t, pageSamples()[name]); a != b {
 			t.Errorf("%s: the same report gives two pages", name)
 		}
 	}
 }
 
 // element is a start tag with the names of those that it stands in.
-type element struct {
+type pageElement struct {
 	xml.StartElement
 	within []string
 }
 
-func (e element) attr(name string) string {
+func (e pageElement) attr(name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name {
 			return a.Value
@@ -93,11 +88,11 @@ func (e element) attr(name string) string {
 var void = regexp.MustCompile(`<(meta[^>]*|!doctype html)>`)
 
 // elements reads a page as strictly as XML is read: every element is closed, in order, and every attribute quoted.
-func elements(t *testing.T, page string) []element {
+func elements(t *testing.T, page string) []pageElement {
 	t.Helper()
 	page = scripts.ReplaceAllString(styles.ReplaceAllString(page, "<style></style>"), "$1</script>")
 	d := xml.NewDecoder(strings.NewReader(void.ReplaceAllString(page, "")))
-	var all []element
+	var all []pageElement
 	var open []string
 	for {
 		token, err := d.Token()
@@ -109,7 +104,7 @@ func elements(t *testing.T, page string) []element {
 		}
 		switch x := token.(type) {
 		case xml.StartElement:
-			all = append(all, element{StartElement: x.Copy(), within: slices.Clone(open)})
+			all = append(all, pageElement{StartElement: x.Copy(), within: slices.Clone(open)})
 			open = append(open, x.Name.Local)
 		case xml.EndElement:
 			open = open[:len(open)-1]
@@ -118,7 +113,7 @@ func elements(t *testing.T, page string) []element {
 }
 
 func TestStructure(t *testing.T) {
-	for name, r := range samples() {
+	for name, r := range pageSamples() {
 		t.Run(name, func(t *testing.T) {
 			ids := map[string]bool{}
 			var refs []string
@@ -166,7 +161,7 @@ func TestStructure(t *testing.T) {
 func TestStrictPolicy(t *testing.T) {
 	address := regexp.MustCompile(`(?i)https?://[^\s"'<)]+`)
 	allowed := []string{"http://www.w3.org/2000/svg", "https://github.com/leeoniya/uPlot"}
-	for name, r := range samples() {
+	for name, r := range pageSamples() {
 		page := render(t, r)
 		for _, e := range elements(t, page) {
 			for _, a := range e.Attr {
@@ -192,7 +187,7 @@ func TestStrictPolicy(t *testing.T) {
 
 func TestJSONIsTheReport(t *testing.T) {
 	inside := regexp.MustCompile(`(?s)<script type="application/json" id="report">(.*?)</script>`)
-	for name, r := range samples() {
+	for name, r := range pageSamples() {
 		m := inside.FindStringSubmatch(render(t, r))
 		if m == nil {
 			t.Fatalf("%s: there is no JSON", name)
@@ -205,7 +200,7 @@ func TestJSONIsTheReport(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var b bytes.Buffer
-		if err := report.JSON(&b, r); err != nil {
+		if err := JSON(&b, r); err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(b.Bytes(), &want); err != nil {
@@ -218,7 +213,7 @@ func TestJSONIsTheReport(t *testing.T) {
 }
 
 func TestHostileTextsStayTexts(t *testing.T) {
-	page := render(t, hostile())
+	page := render(t, pageHostile())
 	for _, e := range elements(t, page) {
 		if tag := e.Name.Local; tag == "img" || tag == "script" && slices.Contains(e.within, "main") {
 			t.Errorf("a text became <%s>", tag)
@@ -238,12 +233,12 @@ func TestHostileTextsStayTexts(t *testing.T) {
 }
 
 func TestUnknownIsNotZero(t *testing.T) {
-	r := base("little")
-	r.Capacity = []report.Capacity{{Treatment: "default", Valid: true}}
-	r.Target = []report.Target{{Treatment: "default", Name: "endpoint", RSS: &report.RSS{}}}
-	r.Operations = []report.Operation{{Treatment: "default", Operation: "token", Response: &report.Distribution{}}}
-	r.Generator = &report.Generator{Valid: true}
-	r.Budgets = []report.Budget{{Text: "capacity >= 100/s", Verdict: report.NotMeasured}}
+	r := pageBase("little")
+	r.Capacity = []Capacity{{Treatment: "default", Valid: true}}
+	r.Target = []Target{{Treatment: "default", Name: "endpoint", RSS: &RSS{}}}
+	r.Operations = []Operation{{Treatment: "default", Operation: "token", Response: &Distribution{}}}
+	r.Generator = &Generator{Valid: true}
+	r.Budgets = []Budget{{Text: "capacity >= 100/s", Verdict: NotMeasured}}
 	r.Seconds = 3
 	page := bare(render(t, r))
 	if m := regexp.MustCompile(`>(≥ )?0(\.0+)?( ?(/s|s|B|%|calls))?<`).FindAllString(page, -1); len(m) > 0 {
@@ -261,16 +256,16 @@ func TestUnknownIsNotZero(t *testing.T) {
 
 func TestVerdictComesFirst(t *testing.T) {
 	none := search()
-	none.Verdict, none.Reason, none.Budgets = report.None, "no budget was given", nil
+	none.Verdict, none.Reason, none.Budgets = None, "no budget was given", nil
 	for name, c := range map[string]struct {
-		r    *report.Report
+		r    *Report
 		want string
 	}{
 		"none":        {none, `<p class="lead ">It breaks at 163.7/s: accept-queue.</p>`},
 		"pass":        {healthy(), `<p class="lead good"><strong class="word">✓ pass</strong> It did not break: it holds at least 2000/s. <span class="why">1 budget kept.</span></p>`},
 		"fail":        {treatmentRun(), `<p class="lead bad"><strong class="word">✗ FAIL</strong> cache=on: it breaks at 163.2/s: cpu-throttling. cache=off: it breaks at 99.97/s: token-bucket; it did not recover by itself. <span class="why">1 budget of 1 broken.</span></p>`},
 		"invalid":     {invalidRun(), `<strong class="word">✗ INVALID</strong> Nothing is known of the target: the generator is the limit`},
-		"interrupted": {interrupted(), `<strong class="word">? inconclusive</strong> The run did not come to its end.</p>`},
+		"interrupted": {pageInterrupted(), `<strong class="word">? inconclusive</strong> The run did not come to its end.</p>`},
 		"ladder":      {ladderRun(), `<p class="lead ">It holds 150/s and breaks at 500/s: accept-queue.</p>`},
 	} {
 		page := render(t, c.r)
@@ -285,33 +280,33 @@ func TestVerdictComesFirst(t *testing.T) {
 
 // TestLaddersAreNotJudged: a ladder only says how far its calls were answered well, and leaves out the points that are the generator's.
 func TestLaddersAreNotJudged(t *testing.T) {
-	point := func(rate, success float64, valid bool) report.Point {
-		return report.Point{Rate: rate, Success: &success, Generator: &report.Generator{Valid: valid}}
+	point := func(rate, success float64, valid bool) Point {
+		return Point{Rate: rate, Success: &success, Generator: &Generator{Valid: valid}}
 	}
-	workload := func(name string, success float64) report.Point {
-		return report.Point{Name: name, Rate: 1, Success: &success}
+	workload := func(name string, success float64) Point {
+		return Point{Name: name, Rate: 1, Success: &success}
 	}
 	for _, c := range []struct {
-		points []report.Point
+		points []Point
 		want   string
 	}{
-		{[]report.Point{point(10, 1, true), point(1000, .7, false), point(500, .59, true), point(150, 1, true)}, "Every call was answered well up to 150/s; at 500/s, 59.0 % of them were."},
-		{[]report.Point{point(10, 1, true), point(20, .5, false)}, "Every call was answered well up to 10/s."},
-		{[]report.Point{point(10, 1, false), point(20, .5, true)}, "At 20/s, the lowest rate that counts, 50.0 % of the calls were answered well."},
-		{[]report.Point{point(10, 1, false)}, "At none of the 1 points is anything known of the target: the generator was the limit."},
-		{[]report.Point{workload("warm", 1), workload("cold", .25)}, "Not every call was answered well: fewest with the workload cold, 25.0 %."},
-		{[]report.Point{workload("warm", 1)}, "Every call of every workload was answered well."},
+		{[]Point{point(10, 1, true), point(1000, .7, false), point(500, .59, true), point(150, 1, true)}, "Every call was answered well up to 150/s; at 500/s, 59.0 % of them were."},
+		{[]Point{point(10, 1, true), point(20, .5, false)}, "Every call was answered well up to 10/s."},
+		{[]Point{point(10, 1, false), point(20, .5, true)}, "At 20/s, the lowest rate that counts, 50.0 % of the calls were answered well."},
+		{[]Point{point(10, 1, false)}, "At none of the 1 points is anything known of the target: the generator was the limit."},
+		{[]Point{workload("warm", 1), workload("cold", .25)}, "Not every call was answered well: fewest with the workload cold, 25.0 %."},
+		{[]Point{workload("warm", 1)}, "Every call of every workload was answered well."},
 	} {
-		if got := finding(&report.Capacity{Valid: true, Points: c.points}); got != c.want {
+		if got := capacitySentence(&Capacity{Valid: true, Points: c.points}); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }
 
 func TestStepsAreMeans(t *testing.T) {
-	l := report.Timeline{
+	l := Timeline{
 		Bin: 2, Good: []float64{10, 20, 40}, P99: []*float64{new(0.1), nil, new(0.3)},
-		Steps: []report.Stretch{{From: 1, To: 4, Name: "ramp", Rate: 30}, {From: 4, To: 4, Rate: 5}, {From: 4, To: 6, Name: "drain"}, {From: 90, To: 91, Rate: 1}},
+		Steps: []Stretch{{From: 1, To: 4, Name: "ramp", Rate: 30}, {From: 4, To: 4, Rate: 5}, {From: 4, To: 6, Name: "drain"}, {From: 90, To: 91, Rate: 1}},
 	}
 	got := steps(&l)
 	if len(got) != 2 {
@@ -329,7 +324,7 @@ func TestStepsAreMeans(t *testing.T) {
 }
 
 func TestPageFailsOnWhatJSONCannotHold(t *testing.T) {
-	r := base("x")
+	r := pageBase("x")
 	r.Seconds = math.Inf(1)
 	if err := HTML(io.Discard, r); err == nil {
 		t.Error("an infinite time was written")
@@ -338,7 +333,7 @@ func TestPageFailsOnWhatJSONCannotHold(t *testing.T) {
 
 // TestVendored checks the vendored files against the sums that were taken when they were fetched.
 func TestVendored(t *testing.T) {
-	sums, err := os.ReadFile("uplot/SHA256SUMS")
+	sums, err := os.ReadFile("page/uplot/SHA256SUMS")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +343,7 @@ func TestVendored(t *testing.T) {
 		if !ok {
 			t.Fatalf("a line of SHA256SUMS is %q", line)
 		}
-		b, err := os.ReadFile(filepath.Join("uplot", name))
+		b, err := os.ReadFile(filepath.Join("page", "uplot", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,7 +358,7 @@ func TestVendored(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	for name, r := range samples() {
+	for name, r := range pageSamples() {
 		if n := len(render(t, r)); n > 3<<19 {
 			t.Errorf("%s: the page has %d bytes", name, n)
 		}
@@ -383,7 +378,7 @@ func FuzzTexts(f *testing.F) {
 	for _, s := range []string{attack, "", "a\x00b", "\xff\xfe", "</style>", "`${1}`", "]]>", "\u2028\u202e", "'\"&amp;"} {
 		f.Add(s)
 	}
-	spoken := func(s string) *report.Report {
+	spoken := func(s string) *Report {
 		r := search()
 		r.Experiment.Name, r.Capacity[0].Evidence, r.Timeline[0].Marks[0].Text, r.Target[0].Name = s, []string{s}, s, s
 		r.Operations[0].Causes[0].Cause, r.Warnings, r.Experiment.File = s, []string{s}, s
@@ -402,7 +397,7 @@ func FuzzTexts(f *testing.F) {
 
 // elementsOf counts what begins an element, a closing tag or a comment, outside the drawings: those give a label that they cut a title. The scripts come last and hold no text of the report but the
 // data, in which there is no "<".
-func elementsOf(t testing.TB, r *report.Report) int {
+func elementsOf(t testing.TB, r *Report) int {
 	t.Helper()
 	page := render(t, r)
 	return strings.Count(svgs.ReplaceAllString(page[:strings.LastIndex(page, "<script>")], ""), "<")

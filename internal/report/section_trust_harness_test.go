@@ -1,18 +1,17 @@
-package page
+package report
 
 import (
 	"strings"
 	"testing"
 
 	"tare/internal/metric"
-	"tare/internal/report"
 )
 
 // TestHarnessOnThePage: what doing nothing costs has a table of its own, and stands at the figures of which it is a good part.
 func TestHarnessOnThePage(t *testing.T) {
-	r := enforcers(12)
+	r := pageEnforcers(12)
 	base := &r.Treatments[0]
-	var figures []*report.Metric
+	var figures []*Metric
 	for i := range base.Metrics {
 		if m := &base.Metrics[i]; m.Quantile == "" && m.Unit == string(metric.CPUSeconds) {
 			figures = append(figures, m)
@@ -22,7 +21,7 @@ func TestHarnessOnThePage(t *testing.T) {
 		t.Fatalf("the sample has %d figures of CPU time, want two", len(figures))
 	}
 	figures[0].Harness, figures[1].Harness = new(.125), new(.004)
-	r.Harness = []report.Harness{
+	r.Harness = []Harness{
 		{Treatment: base.ID, Operation: "empty", Metric: "cpu", Unit: metric.CPUSeconds, Value: 5e-9, Lo: new(4.9e-9), Hi: new(5.2e-9), Level: new(.95), N: 12},
 		{Treatment: base.ID, Operation: "empty", Metric: "allocations", Unit: metric.Count, N: 12},
 	}
@@ -37,7 +36,7 @@ func TestHarnessOnThePage(t *testing.T) {
 	if strings.Contains(page, "0.4% harness") {
 		t.Error("a share of 0.4 % stands at its figure, where it says nothing")
 	}
-	if plain := render(t, enforcers(12)); strings.Contains(plain, "harness itself") {
+	if plain := render(t, pageEnforcers(12)); strings.Contains(plain, "harness itself") {
 		t.Error("a report without such operations speaks of the harness")
 	}
 }

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"maps"
@@ -7,12 +7,11 @@ import (
 	"strings"
 
 	"tare/internal/chart"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
 // trustSection says what speaks for the numbers and what against them.
-func trustSection(r *report.Report) section {
+func trustSection(r *Report) section {
 	s := section{Number: 7, Question: "Can I trust it?", Short: "Trust"}
 	s.Blocks = append(s.Blocks, generator(r)...)
 	if f := lateness(r); f != nil {
@@ -35,7 +34,7 @@ func trustSection(r *report.Report) section {
 }
 
 // generator says whether the generator may be blamed.
-func generator(r *report.Report) []block {
+func generator(r *Report) []block {
 	g := r.Generator
 	if g == nil && r.Design != nil {
 		return nil // batches: the target has its own clock, and nothing is offered
@@ -63,7 +62,7 @@ func generator(r *report.Report) []block {
 		facts = append(facts, fact{Name: "Lateness, p99", Value: unit.Seconds(l.P99), Note: "half within " + unit.Seconds(l.P50) + ", the worst " + unit.Seconds(l.Max)})
 	}
 	if g.AchievedRatio != nil {
-		facts = append(facts, fact{Name: "Sent of what was due", Value: report.Percent(*g.AchievedRatio)})
+		facts = append(facts, fact{Name: "Sent of what was due", Value: Percent(*g.AchievedRatio)})
 	}
 	if g.CPUSeconds != nil {
 		facts = append(facts, fact{Name: "CPU time of the generator", Value: unit.Seconds(*g.CPUSeconds)})
@@ -78,7 +77,7 @@ func generator(r *report.Report) []block {
 }
 
 // spoiled counts the points that are the generator's fault.
-func spoiled(r *report.Report) (n, of int) {
+func spoiled(r *Report) (n, of int) {
 	for i := range r.Capacity {
 		for k := range r.Capacity[i].Points {
 			of++
@@ -91,16 +90,16 @@ func spoiled(r *report.Report) (n, of int) {
 }
 
 // lateness is the audit of each point; nil if no point knows it.
-func lateness(r *report.Report) *figure {
+func lateness(r *Report) *figure {
 	p := chart.Panel{
 		Title: "Lateness of the generator by rate", Desc: "The 99th percentile of how much later than it should a call was sent, through the generator's own fault.",
 		X: chart.Axis{Label: "offered (calls/s)", Min: new(0.0), Format: unit.Number}, Y: chart.Axis{Label: "lateness, p99", Log: true, Format: unit.Seconds}, Height: 150, Legend: several(r),
 	}
-	t := &table{Caption: "The generator, point by point", Head: append(words("treatment", "point", "generator"), append(numbers("lateness p50", "p99", "max", "sent of due"), words("why")...)...)}
+	t := &grid{Caption: "The generator, point by point", Head: append(wordHeads("treatment", "point", "generator"), append(numberHeads("lateness p50", "p99", "max", "sent of due"), wordHeads("why")...)...)}
 	drawable := false
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
-		series := chart.Series{Name: named(r, c.Treatment), Kind: chart.Color(i), Dots: true}
+		series := chart.Series{Name: r.withTreatment(c.Treatment), Kind: chart.Color(i), Dots: true}
 		for k := range c.Points {
 			g := c.Points[k].Generator
 			if g == nil {
@@ -112,7 +111,7 @@ func lateness(r *report.Report) *figure {
 				l = [3]string{unit.Seconds(g.Lateness.P50), unit.Seconds(g.Lateness.P99), unit.Seconds(g.Lateness.Max)}
 				series.X, series.Y = append(series.X, c.Points[k].Rate), append(series.Y, g.Lateness.P99)
 			}
-			t.add(named(r, c.Treatment), c.Points[k].Title(), word, l[0], l[1], l[2], text(g.AchievedRatio, report.Percent), g.Reason)
+			t.add(r.withTreatment(c.Treatment), c.Points[k].Title(), word, l[0], l[1], l[2], opt(g.AchievedRatio, Percent), g.Reason)
 			t.class(2, class)
 		}
 		drawable = drawable || len(series.X) > 1
@@ -129,8 +128,8 @@ func lateness(r *report.Report) *figure {
 }
 
 // treatments says which were proved in force.
-func treatments(r *report.Report) *table {
-	t := &table{Caption: "Treatments", Head: words("treatment", "levels", "role", "proved in force")}
+func treatments(r *Report) *grid {
+	t := &grid{Caption: "Treatments", Head: wordHeads("treatment", "levels", "role", "proved in force")}
 	for i := range r.Treatments {
 		x := &r.Treatments[i]
 		role := string(x.Control)

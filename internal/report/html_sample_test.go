@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"encoding/json"
@@ -9,13 +9,12 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
-	"tare/internal/report"
 	"tare/internal/signature"
 )
 
 // samples are reports of every shape that the page must cope with.
-func samples() map[string]*report.Report {
-	return map[string]*report.Report{
+func pageSamples() map[string]*Report {
+	return map[string]*Report{
 		"psp":             kept("psp"),
 		"psp-hostile":     kept("psp-hostile"),
 		"levels-at-rates": levelsAtRates(),
@@ -25,11 +24,11 @@ func samples() map[string]*report.Report {
 		"treatments":      treatmentRun(),
 		"healthy":         healthy(),
 		"invalid":         invalidRun(),
-		"interrupted":     interrupted(),
-		"hostile":         hostile(),
-		"enforcers":       enforcers(40),
+		"interrupted":     pageInterrupted(),
+		"hostile":         pageHostile(),
+		"enforcers":       pageEnforcers(40),
 		"caches":          caches(),
-		"unreliable":      unreliable(),
+		"unreliable":      pageUnreliable(),
 		"stopped":         stopped(),
 		"rules":           scaled(),
 		"hostile-compare": hostileCompare(),
@@ -38,17 +37,17 @@ func samples() map[string]*report.Report {
 		"soak-partial":    recorded("soak-interrupted"),
 		"soak-hostile":    hostileSoak(),
 		"decisions":       recorded("decision-compare"),
-		"bare":            {Schema: report.Schema, Experiment: report.Experiment{Name: "bare"}, Verdict: report.None, Treatments: []report.Treatment{}},
+		"bare":            {Schema: Schema, Experiment: Experiment{Name: "bare"}, Verdict: None, Treatments: []Treatment{}},
 	}
 }
 
 // recorded is a sample of package report, from its golden.
-func recorded(name string) *report.Report {
-	b, err := os.ReadFile("../testdata/" + name + ".json")
+func recorded(name string) *Report {
+	b, err := os.ReadFile("testdata/" + name + ".json")
 	if err != nil {
 		panic(err)
 	}
-	var r report.Report
+	var r Report
 	if err := json.Unmarshal(b, &r); err != nil {
 		panic(err)
 	}
@@ -56,42 +55,42 @@ func recorded(name string) *report.Report {
 }
 
 // hostileSoak has more operations than colours, and names that want to be more than names.
-func hostileSoak() *report.Report {
+func hostileSoak() *Report {
 	r := recorded("soak")
 	r.Experiment.Name = "soak-hostile"
 	s := &r.Soak[0]
 	for i := range s.Moments {
 		for k := range 8 {
-			s.Moments[i].Operations = append(s.Moments[i].Operations, report.MomentOperation{Operation: "</script><img src=x onerror=alert(1)>" + string(rune('a'+k)), Calls: 1})
+			s.Moments[i].Operations = append(s.Moments[i].Operations, MomentOperation{Operation: "</script><img src=x onerror=alert(1)>" + string(rune('a'+k)), Calls: 1})
 		}
 	}
 	r.Operations[0].Operation = "\u202e<b>bold</b>\x1b[31m"
 	r.Operations[0].Answers = map[string]uint64{"<i>": 3, "": 1}
 	r.Answers[0].Answer, r.Answers[0].Reason = "<script>alert(2)</script>", "\"><script>"
 	r.Target[0].GC[0].Name = "<svg onload=alert(3)>"
-	s.Drift["<u>"] = report.Drift{PerHour: 1e300, Lo: new(-1e300), Hi: new(1e305), Verdict: "odd"}
+	s.Drift["<u>"] = Drift{PerHour: 1e300, Lo: new(-1e300), Hi: new(1e305), Verdict: "odd"}
 	return r
 }
 
-func base(name string) *report.Report {
-	return &report.Report{
-		Schema: report.Schema, Tool: report.Tool{Version: "0.1.0", Commit: "947ae69"},
-		Experiment: report.Experiment{Name: name, File: name + ".yaml", SHA256: "0f3a", Seed: 4211},
+func pageBase(name string) *Report {
+	return &Report{
+		Schema: Schema, Tool: Tool{Version: "0.1.0", Commit: "947ae69"},
+		Experiment: Experiment{Name: name, File: name + ".yaml", SHA256: "0f3a", Seed: 4211},
 		Area:       "identity", Question: design.Capacity, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Seconds: 47.25,
-		Status: report.Complete, Verdict: report.None, Reason: "no budget was given",
-		Treatments:  []report.Treatment{{ID: "default", Verified: true}},
-		Environment: report.Environment{Host: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Tare: "0.1.0", Target: map[string]string{"endpoint": "2.1"}},
-		Generator: &report.Generator{
-			Valid: true, Lateness: &report.Lateness{P50: 4e-6, P99: 40e-6, Max: 310e-6}, AchievedRatio: new(1.0), CPUSeconds: new(1.93),
+		Status: Complete, Verdict: None, Reason: "no budget was given",
+		Treatments:  []Treatment{{ID: "default", Verified: true}},
+		Environment: Environment{Host: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Tare: "0.1.0", Target: map[string]string{"endpoint": "2.1"}},
+		Generator: &Generator{
+			Valid: true, Lateness: &Lateness{P50: 4e-6, P99: 40e-6, Max: 310e-6}, AchievedRatio: new(1.0), CPUSeconds: new(1.93),
 			Verdict: signature.RuledOut, Evidence: []string{"its busiest thread ran 12 % of the time"},
 		},
 	}
 }
 
 // search broke at 163.7/s with its accept queue full.
-func search() *report.Report {
-	r := base("gke-2020")
-	r.Capacity = []report.Capacity{{
+func search() *Report {
+	r := pageBase("gke-2020")
+	r.Capacity = []Capacity{{
 		Treatment: "default", Broke: true, Rate: new(163.7), Lo: new(161.2), Hi: new(166.2), VerifiedLow: new(155.0), VerifiedHigh: new(172.0),
 		SLORate: new(112.5), Burst: new(64.0), Signature: signature.AcceptQueue,
 		Scores:   map[signature.Class]float64{signature.AcceptQueue: 0.97, signature.QuotaHang: 0.31, signature.Queue: 0.02, signature.Pauses: 0},
@@ -99,35 +98,35 @@ func search() *report.Report {
 		RunnerUp: signature.QuotaHang, Against: "stuck calls would grow with the rate", RecoverySeconds: new(31.0), Phases: 4, Seconds: 12.4, Valid: true,
 		Stop: "found", Reason: "the capacity was found and confirmed",
 	}}
-	r.Timeline = []report.Timeline{course163("default")}
-	r.Operations = []report.Operation{{
-		Treatment: "default", Operation: "token", Outcomes: report.Outcomes{OK: 5210, Timeout: 2050, Unsent: 3},
-		Response: &report.Distribution{N: 5210, Min: 0.0009, Mean: 0.6, P50: new(0.171), P99: new(4.2), Max: 5.1},
-		Causes:   []report.Cause{{Outcome: "timeout", Cause: "connected, and never a byte", Calls: 2047}, {Outcome: "timeout", Cause: "never sent", Calls: 3}},
+	r.Timeline = []Timeline{course163("default")}
+	r.Operations = []Operation{{
+		Treatment: "default", Operation: "token", Outcomes: Outcomes{OK: 5210, Timeout: 2050, Unsent: 3},
+		Response: &Distribution{N: 5210, Min: 0.0009, Mean: 0.6, P50: new(0.171), P99: new(4.2), Max: 5.1},
+		Causes:   []Cause{{Outcome: "timeout", Cause: "connected, and never a byte", Calls: 2047}, {Outcome: "timeout", Cause: "never sent", Calls: 3}},
 	}}
-	r.Target = []report.Target{
+	r.Target = []Target{
 		{
 			Treatment: "default", Name: "endpoint", CPUSeconds: new(1.24), CPUPerOp: new(0.000238),
-			RSS: &report.RSS{Before: new(18.5e6), After: new(41.0e6), Peak: new(44.0e6)}, Throttled: &report.Throttled{Periods: new(118.0), Seconds: new(9.8)},
-			GC: []report.GC{{Name: "go", Count: 12, Seconds: 0.0021}}, Other: map[string]float64{"listen_queue": 1025, "threads": 9},
+			RSS: &RSS{Before: new(18.5e6), After: new(41.0e6), Peak: new(44.0e6)}, Throttled: &Throttled{Periods: new(118.0), Seconds: new(9.8)},
+			GC: []GC{{Name: "go", Count: 12, Seconds: 0.0021}}, Other: map[string]float64{"listen_queue": 1025, "threads": 9},
 		},
-		{Treatment: "default", Name: "sts", RSS: &report.RSS{After: new(12e6)}},
+		{Treatment: "default", Name: "sts", RSS: &RSS{After: new(12e6)}},
 	}
-	r.Budgets = []report.Budget{
-		{Text: "capacity >= 100/s", Treatment: "default", Verdict: report.Pass, Unit: metric.PerSecond, Estimate: new(163.7), Lo: new(161.2), Hi: new(166.2), Limit: new(100.0)},
-		{Text: "response.p99 <= 500ms at 50/s", Treatment: "default", Verdict: report.Inconclusive, Unit: metric.Seconds, Estimate: new(0.312), Lo: new(0.2), Limit: new(0.5), Reason: "measured at 80/s over 40 calls"},
+	r.Budgets = []Budget{
+		{Text: "capacity >= 100/s", Treatment: "default", Verdict: Pass, Unit: metric.PerSecond, Estimate: new(163.7), Lo: new(161.2), Hi: new(166.2), Limit: new(100.0)},
+		{Text: "response.p99 <= 500ms at 50/s", Treatment: "default", Verdict: Inconclusive, Unit: metric.Seconds, Estimate: new(0.312), Lo: new(0.2), Limit: new(0.5), Reason: "measured at 80/s over 40 calls"},
 	}
-	r.Verdict, r.Reason = report.Inconclusive, "1 budget of 2 undecided or not measured"
+	r.Verdict, r.Reason = Inconclusive, "1 budget of 2 undecided or not measured"
 	r.Notes = []string{"the CPU limit is a calibrated throttle in the process: this host allows no control group"}
 	r.Warnings = []string{"not confirmed from both sides"}
 	return r
 }
 
 // course163 is a trial of a target that takes 163.7/s: a ramp, an overload, two fills.
-func course163(treatment string) report.Timeline {
-	l := report.Timeline{
+func course163(treatment string) Timeline {
+	l := Timeline{
 		Treatment: treatment, Bin: 0.1,
-		Steps: []report.Stretch{
+		Steps: []Stretch{
 			{From: 0, To: 2, Name: "ramp", Rate: 40},
 			{From: 2, To: 3, Name: "ramp", Rate: 80},
 			{From: 3, To: 4, Name: "ramp", Rate: 160},
@@ -137,7 +136,7 @@ func course163(treatment string) report.Timeline {
 			{From: 11, To: 12, Name: "fill", Rate: 1301},
 			{From: 12, To: 20, Name: "confirm-low", Rate: 155},
 		},
-		Marks: []report.Mark{{At: 10.6, Text: "the first call got stuck here"}},
+		Marks: []Mark{{At: 10.6, Text: "the first call got stuck here"}},
 	}
 	waiting := 0.0
 	for k := range 200 {
@@ -164,27 +163,27 @@ func course163(treatment string) report.Timeline {
 	return l
 }
 
-func ladderRun() *report.Report {
-	r := base("ladder")
-	point := func(rate, ok, p50, p99, goodput float64, stuck uint64, drain float64) report.Point {
-		return report.Point{
+func ladderRun() *Report {
+	r := pageBase("ladder")
+	point := func(rate, ok, p50, p99, goodput float64, stuck uint64, drain float64) Point {
+		return Point{
 			Rate: rate, Seconds: 5, Offered: uint64(rate * 5), Sent: uint64(rate * 5), Success: &ok, Goodput: &goodput, P50: &p50, P99: &p99,
 			NoByte: stuck, Stuck: stuck, DrainSeconds: drain, VegetaThroughput: new(goodput * .7),
-			Generator: &report.Generator{Valid: true, Lateness: &report.Lateness{P50: 3e-6, P99: 1e-7 * rate, Max: 1e-6 * rate}, AchievedRatio: new(1.0), Verdict: signature.RuledOut},
+			Generator: &Generator{Valid: true, Lateness: &Lateness{P50: 3e-6, P99: 1e-7 * rate, Max: 1e-6 * rate}, AchievedRatio: new(1.0), Verdict: signature.RuledOut},
 			Used:      map[string]float64{"endpoint cpu": rate * 0.004, "endpoint rss": 2e7, "sts upstream_calls": rate},
 		}
 	}
 	late := point(1000, 0.795, 8.9, 30.0, 163.4, 1025, 30.0)
-	late.Generator = &report.Generator{Valid: false, Reason: "lateness p99 2.1 ms > 1 ms"}
-	r.Capacity = []report.Capacity{{
+	late.Generator = &Generator{Valid: false, Reason: "lateness p99 2.1 ms > 1 ms"}
+	r.Capacity = []Capacity{{
 		Treatment: "default", Broke: true, VerifiedLow: new(150.0), VerifiedHigh: new(500.0), Signature: signature.AcceptQueue, Evidence: []string{"1025 calls stuck at 500/s and at 1000/s alike"},
 		Phases: 4, Seconds: 141, Valid: true, Stop: "ladder",
-		Points: []report.Point{point(10, 1, 0.005, 0.031, 10, 0, 0.004), point(150, 1, 0.171, 0.682, 148.6, 0, 0.4), point(500, 0.59, 0.94, 30, 163.1, 1025, 30), late},
+		Points: []Point{point(10, 1, 0.005, 0.031, 10, 0, 0.004), point(150, 1, 0.171, 0.682, 148.6, 0, 0.4), point(500, 0.59, 0.94, 30, 163.1, 1025, 30), late},
 	}}
 	return r
 }
 
-func workloadRun() *report.Report {
+func workloadRun() *Report {
 	r := ladderRun()
 	r.Experiment.Name = "workloads"
 	c := &r.Capacity[0]
@@ -197,44 +196,44 @@ func workloadRun() *report.Report {
 	return r
 }
 
-func treatmentRun() *report.Report {
-	r := base("presets")
-	r.Treatments = []report.Treatment{
+func treatmentRun() *Report {
+	r := pageBase("presets")
+	r.Treatments = []Treatment{
 		{ID: "cache=on", Baseline: true, Levels: map[string]string{"cache": "on"}, Verified: true},
 		{ID: "cache=off", Levels: map[string]string{"cache": "off"}, Verified: false},
 	}
-	r.Capacity = []report.Capacity{
+	r.Capacity = []Capacity{
 		{Treatment: "cache=on", Broke: true, Rate: new(163.2), Lo: new(162.0), Hi: new(164.4), Signature: signature.CPUThrottling, Phases: 4, Seconds: 47, Valid: true, Stop: "found"},
 		{Treatment: "cache=off", Broke: true, Rate: new(99.97), Lo: new(99.5), Hi: new(100.4), Signature: signature.TokenBucket, Burst: new(50.0), Phases: 4, Seconds: 13, Valid: true, Wedged: true},
 	}
-	r.Timeline = []report.Timeline{course163("cache=on"), course163("cache=off")}
-	r.Budgets = []report.Budget{{Text: "capacity >= -20%", Treatment: "cache=off", Verdict: report.Fail, Unit: metric.Ratio, Estimate: new(-0.387), Lo: new(-0.395), Hi: new(-0.38), Limit: new(-0.2)}}
-	r.Verdict, r.Reason = report.Fail, "1 budget of 1 broken"
+	r.Timeline = []Timeline{course163("cache=on"), course163("cache=off")}
+	r.Budgets = []Budget{{Text: "capacity >= -20%", Treatment: "cache=off", Verdict: Fail, Unit: metric.Ratio, Estimate: new(-0.387), Lo: new(-0.395), Hi: new(-0.38), Limit: new(-0.2)}}
+	r.Verdict, r.Reason = Fail, "1 budget of 1 broken"
 	return r
 }
 
-func healthy() *report.Report {
-	r := base("healthy")
-	r.Capacity = []report.Capacity{{Treatment: "default", AtLeast: new(2000.0), VerifiedLow: new(2000.0), RecoverySeconds: new(0.0), Phases: 1, Seconds: 8.1, Valid: true, Stop: "max-rate", Reason: "nothing broke up to the highest rate allowed"}}
-	r.Verdict, r.Reason = report.Pass, "1 budget kept"
+func healthy() *Report {
+	r := pageBase("healthy")
+	r.Capacity = []Capacity{{Treatment: "default", AtLeast: new(2000.0), VerifiedLow: new(2000.0), RecoverySeconds: new(0.0), Phases: 1, Seconds: 8.1, Valid: true, Stop: "max-rate", Reason: "nothing broke up to the highest rate allowed"}}
+	r.Verdict, r.Reason = Pass, "1 budget kept"
 	return r
 }
 
-func invalidRun() *report.Report {
-	r := base("too-fast")
+func invalidRun() *Report {
+	r := pageBase("too-fast")
 	reason := "lateness p99 3.2 ms is above 1 ms at 40000/s"
-	r.Capacity = []report.Capacity{{Treatment: "default", Phases: 1, Seconds: 6, Stop: "client", Reason: reason}}
-	r.Generator = &report.Generator{Lateness: &report.Lateness{P50: 0.0004, P99: 0.0032, Max: 0.02}, AchievedRatio: new(0.912), Reason: reason}
-	r.Verdict, r.Reason = report.Invalid, "default: the generator is the limit, not the target: "+reason
+	r.Capacity = []Capacity{{Treatment: "default", Phases: 1, Seconds: 6, Stop: "client", Reason: reason}}
+	r.Generator = &Generator{Lateness: &Lateness{P50: 0.0004, P99: 0.0032, Max: 0.02}, AchievedRatio: new(0.912), Reason: reason}
+	r.Verdict, r.Reason = Invalid, "default: the generator is the limit, not the target: "+reason
 	return r
 }
 
-func interrupted() *report.Report {
-	r := base("cut-short")
-	r.Status, r.Generator, r.Seconds = report.Interrupted, nil, 3
-	r.Operations = []report.Operation{{Treatment: "default", Operation: "token", Outcomes: report.Outcomes{OK: 12, Outstanding: 4}}}
-	r.Budgets = []report.Budget{{Text: "capacity >= 100/s", Treatment: "default", Verdict: report.NotMeasured, Limit: new(100.0), Unit: metric.PerSecond, Reason: "no capacity was measured"}}
-	r.Verdict, r.Reason = report.Inconclusive, "the run did not come to its end"
+func pageInterrupted() *Report {
+	r := pageBase("cut-short")
+	r.Status, r.Generator, r.Seconds = Interrupted, nil, 3
+	r.Operations = []Operation{{Treatment: "default", Operation: "token", Outcomes: Outcomes{OK: 12, Outstanding: 4}}}
+	r.Budgets = []Budget{{Text: "capacity >= 100/s", Treatment: "default", Verdict: NotMeasured, Limit: new(100.0), Unit: metric.PerSecond, Reason: "no capacity was measured"}}
+	r.Verdict, r.Reason = Inconclusive, "the run did not come to its end"
 	return r
 }
 
@@ -242,38 +241,38 @@ func interrupted() *report.Report {
 const attack = `</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>"'><svg onload=window.pwned=1> {{.}} <!--<script> javascript:window.pwned=1`
 
 // hostile has an attack wherever a record holds a text.
-func hostile() *report.Report {
+func pageHostile() *Report {
 	r := search()
 	disguise := "\x1b[31mred \u202Eoverride\u2028line " + attack
-	r.Experiment = report.Experiment{Name: "n " + attack, File: "f " + attack, SHA256: attack, Seed: 1}
-	r.Tool, r.Area, r.Question, r.Reason = report.Tool{Version: attack, Commit: attack}, attack, design.Question(attack), disguise
-	r.Treatments = []report.Treatment{{ID: "t " + attack, Levels: map[string]string{attack: attack}}, {ID: "other"}}
-	r.Environment = report.Environment{Host: attack, Kernel: attack, Go: attack, Tare: attack, Target: map[string]string{attack: attack}}
+	r.Experiment = Experiment{Name: "n " + attack, File: "f " + attack, SHA256: attack, Seed: 1}
+	r.Tool, r.Area, r.Question, r.Reason = Tool{Version: attack, Commit: attack}, attack, design.Question(attack), disguise
+	r.Treatments = []Treatment{{ID: "t " + attack, Levels: map[string]string{attack: attack}}, {ID: "other"}}
+	r.Environment = Environment{Host: attack, Kernel: attack, Go: attack, Tare: attack, Target: map[string]string{attack: attack}}
 	r.Generator.Reason, r.Generator.Valid = attack, false
 	c := &r.Capacity[0]
 	c.Treatment, c.Operation, c.Signature, c.RunnerUp, c.Against = "t "+attack, attack, signature.Class(attack), signature.Class(attack), attack
 	c.Evidence, c.Reason, c.Recovery, c.Stop = []string{disguise, attack}, attack, attack, attack
 	c.Scores = map[signature.Class]float64{signature.Class(attack): 1}
-	c.Points = []report.Point{{Name: attack, Rate: 10, Goodput: new(10.0), P99: new(0.1), Used: map[string]float64{attack: 1}, Generator: &report.Generator{Reason: attack}}}
+	c.Points = []Point{{Name: attack, Rate: 10, Goodput: new(10.0), P99: new(0.1), Used: map[string]float64{attack: 1}, Generator: &Generator{Reason: attack}}}
 	r.Timeline[0].Treatment = "t " + attack
 	for i := range r.Timeline[0].Steps {
 		r.Timeline[0].Steps[i].Name = attack
 	}
-	r.Timeline[0].Marks = []report.Mark{{At: 3, Text: disguise}}
-	r.Operations[0] = report.Operation{Treatment: attack, Operation: attack, Outcomes: report.Outcomes{OK: 1}, Causes: []report.Cause{{Outcome: attack, Cause: disguise, Calls: 1}}}
-	r.Target = []report.Target{{Treatment: attack, Name: attack, CPUSeconds: new(1.0), RSS: &report.RSS{After: new(1e6)}, GC: []report.GC{{Name: attack}}, Other: map[string]float64{attack: 1}}}
-	r.Budgets = []report.Budget{{Text: attack, Treatment: attack, Verdict: report.Verdict(attack), Unit: metric.Unit(attack), Estimate: new(1.0), Reason: disguise}}
+	r.Timeline[0].Marks = []Mark{{At: 3, Text: disguise}}
+	r.Operations[0] = Operation{Treatment: attack, Operation: attack, Outcomes: Outcomes{OK: 1}, Causes: []Cause{{Outcome: attack, Cause: disguise, Calls: 1}}}
+	r.Target = []Target{{Treatment: attack, Name: attack, CPUSeconds: new(1.0), RSS: &RSS{After: new(1e6)}, GC: []GC{{Name: attack}}, Other: map[string]float64{attack: 1}}}
+	r.Budgets = []Budget{{Text: attack, Treatment: attack, Verdict: Verdict(attack), Unit: metric.Unit(attack), Estimate: new(1.0), Reason: disguise}}
 	r.Notes, r.Warnings = []string{disguise}, []string{disguise}
 	return r
 }
 
 // kept is a sample of package report.
-func kept(name string) *report.Report {
-	b, err := os.ReadFile(filepath.Join("..", "testdata", name+".json"))
+func kept(name string) *Report {
+	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
 	if err != nil {
 		panic(err)
 	}
-	r := &report.Report{}
+	r := &Report{}
 	if err := json.Unmarshal(b, r); err != nil {
 		panic(err)
 	}
@@ -281,7 +280,7 @@ func kept(name string) *report.Report {
 }
 
 // levelsAtRates is a search on a control plane that has rates to draw: its service levels stand below them.
-func levelsAtRates() *report.Report {
+func levelsAtRates() *Report {
 	r := kept("admission-capacity")
 	r.Capacity[0].Points = ladderRun().Capacity[0].Points
 	return r

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"tare/internal/design"
-	"tare/internal/report"
 )
 
 // maxNamed is how many effects or laws the one sentence names.
@@ -16,8 +15,8 @@ const maxNamed = 3
 
 // conclusion is a comparison in a sentence or two: what costs more than the margin, and what is known of the rest. A run that cannot be
 // trusted has none but that.
-func conclusion(r *report.Report) string {
-	if r.Verdict == report.Invalid {
+func conclusion(r *Report) string {
+	if r.Verdict == Invalid {
 		if r.AA != nil && !r.AA.Reliable {
 			return "Unreliable on this host: the baseline measured against itself differs" + because(strings.Join(worstControls(r, r.AA.Effects), "; ")) + ". No effect of this run can be trusted."
 		}
@@ -26,15 +25,15 @@ func conclusion(r *report.Report) string {
 	if r.Question == design.Scale && len(r.Growth) > 0 {
 		return growthConclusion(r)
 	}
-	t := tallied(r)
+	t := tallyOf(r)
 	if len(t.all) == 0 {
 		return ""
 	}
 	var s []string
-	for _, e := range t.of[report.Regressed][:min(maxNamed, len(t.of[report.Regressed]))] {
+	for _, e := range t.of[Regressed][:min(maxNamed, len(t.of[Regressed]))] {
 		s = append(s, costs(r, e))
 	}
-	if n := len(t.of[report.Regressed]) - len(s); n > 0 {
+	if n := len(t.of[Regressed]) - len(s); n > 0 {
 		s = append(s, strconv.Itoa(n)+" more are beyond the margin, see question 1")
 	}
 	return strings.TrimSpace(strings.Join(append(s, t.rest(r)), "; ")) + "."
@@ -42,18 +41,18 @@ func conclusion(r *report.Report) string {
 
 // A tally is the deciding effects by verdict, the largest first.
 type tally struct {
-	all []*report.Effect
-	of  map[report.EffectVerdict][]*report.Effect
+	all []*Effect
+	of  map[EffectVerdict][]*Effect
 }
 
-func tallied(r *report.Report) tally {
-	t := tally{of: map[report.EffectVerdict][]*report.Effect{}}
+func tallyOf(r *Report) tally {
+	t := tally{of: map[EffectVerdict][]*Effect{}}
 	for i := range r.Effects {
 		if e := &r.Effects[i]; e.Primary() {
 			t.all = append(t.all, e)
 		}
 	}
-	slices.SortStableFunc(t.all, func(a, b *report.Effect) int {
+	slices.SortStableFunc(t.all, func(a, b *Effect) int {
 		return cmp.Or(cmp.Compare(kindRank(a), kindRank(b)), cmp.Compare(math.Abs(b.Estimate), math.Abs(a.Estimate)))
 	})
 	for _, e := range t.all {
@@ -63,7 +62,7 @@ func tallied(r *report.Report) tally {
 }
 
 // kindRank puts shares, which can be compared with one another, before differences, which cannot.
-func kindRank(e *report.Effect) int {
+func kindRank(e *Effect) int {
 	if isRatio(e) {
 		return 0
 	}
@@ -71,13 +70,13 @@ func kindRank(e *report.Effect) int {
 }
 
 // costs is one effect as a sentence without its end: "landlock-50 adds 61 % [55, 67] CPU time to open".
-func costs(r *report.Report, e *report.Effect) string {
+func costs(r *Report, e *Effect) string {
 	c := changesOf(e, unitOf(r, e.Metric))
 	size, of := strings.TrimPrefix(c.value(e.Estimate), "+"), measure(e.Metric, e.Quantile)
-	if bounded(e) {
+	if hasInterval(e) {
 		size += " " + strings.ReplaceAll(c.between(e.Lo, e.Hi), "+", "")
 	}
-	size += multiple(e)
+	size += manifoldText(e)
 	if e.Estimate < 0 {
 		return short(r, e.Treatment) + " lowers " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + strings.ReplaceAll(size, "−", "")
 	}
@@ -88,12 +87,12 @@ func costs(r *report.Report, e *report.Effect) string {
 }
 
 // rest says what is known of the effects that did not regress.
-func (t *tally) rest(r *report.Report) string {
+func (t *tally) rest(r *Report) string {
 	margin := "the margin"
 	if d := r.Design; d != nil && d.Margin > 0 {
-		margin += " of " + share(d.Margin)
+		margin += " of " + axisShare(d.Margin)
 	}
-	regressed, same, improved := len(t.of[report.Regressed]), len(t.of[report.Equivalent]), len(t.of[report.Improved])
+	regressed, same, improved := len(t.of[Regressed]), len(t.of[Equivalent]), len(t.of[Improved])
 	rest := len(t.all) - regressed
 	open := rest - same - improved
 	switch {
@@ -112,11 +111,11 @@ func (t *tally) rest(r *report.Report) string {
 	}
 	add(same, "equivalent within "+margin)
 	add(improved, "improved")
-	add(len(t.of[report.Slower]), "slower, size undecided")
-	add(len(t.of[report.Faster]), "faster, size undecided")
-	add(len(t.of[report.EffectInconclusive]), "inconclusive")
-	add(len(t.of[report.NotJudged]), "not judged")
-	text := "Nothing is shown to cost more than " + margin + ". Of " + plural(len(t.all), "effect") + ": "
+	add(len(t.of[Slower]), "slower, size undecided")
+	add(len(t.of[Faster]), "faster, size undecided")
+	add(len(t.of[EffectInconclusive]), "inconclusive")
+	add(len(t.of[NotJudged]), "not judged")
+	text := "Nothing is shown to cost more than " + margin + ". Of " + countOf(len(t.all), "effect") + ": "
 	if regressed > 0 {
 		text = "of the other " + strconv.Itoa(rest) + ": "
 	}
@@ -131,7 +130,7 @@ func every(n int) string {
 }
 
 // growthConclusion is the first laws, and where they break their budgets.
-func growthConclusion(r *report.Report) string {
+func growthConclusion(r *Report) string {
 	var s []string
 	for i := range r.Growth[:min(maxNamed, len(r.Growth))] {
 		g := &r.Growth[i]
@@ -151,7 +150,7 @@ func growthConclusion(r *report.Report) string {
 }
 
 // shortLaw is a law without its formula, unless it may be named.
-func shortLaw(r *report.Report, g *report.Growth) string {
+func shortLaw(r *Report, g *Growth) string {
 	switch {
 	case g.Law != "" || g.Best == "" || g.Step != nil || g.Exact:
 		return lawSentence(r, g)
@@ -166,7 +165,7 @@ func shortLaw(r *report.Report, g *report.Growth) string {
 }
 
 // comparedFacts are the few numbers of a comparison that say how much to make of it.
-func comparedFacts(r *report.Report) []block {
+func comparedFacts(r *Report) []block {
 	d := r.Design
 	if d == nil {
 		return nil
@@ -175,15 +174,15 @@ func comparedFacts(r *report.Report) []block {
 	add := func(name, value, note, class string) {
 		out = append(out, fact{Name: name, Value: value, Note: note, Class: class})
 	}
-	t := tallied(r)
-	if n := len(t.all); n > 0 && r.Verdict != report.Invalid {
-		of, class := "of "+plural(n, "effect"), ""
-		if len(t.of[report.Regressed]) > 0 {
+	t := tallyOf(r)
+	if n := len(t.all); n > 0 && r.Verdict != Invalid {
+		of, class := "of "+countOf(n, "effect"), ""
+		if len(t.of[Regressed]) > 0 {
 			class = bad
 		}
-		add("Beyond the margin", strconv.Itoa(len(t.of[report.Regressed])), of+", ±"+share(d.Margin), class)
-		add("Equivalent within it", strconv.Itoa(len(t.of[report.Equivalent])), of, "")
-		if open := n - len(t.of[report.Regressed]) - len(t.of[report.Equivalent]) - len(t.of[report.Improved]); open > 0 {
+		add("Beyond the margin", strconv.Itoa(len(t.of[Regressed])), of+", ±"+axisShare(d.Margin), class)
+		add("Equivalent within it", strconv.Itoa(len(t.of[Equivalent])), of, "")
+		if open := n - len(t.of[Regressed]) - len(t.of[Equivalent]) - len(t.of[Improved]); open > 0 {
 			add("Undecided", strconv.Itoa(open), more(t), "")
 		}
 	}
@@ -218,7 +217,7 @@ func more(t tally) string {
 	case known == 0:
 		return "question 1 says how small an effect could be seen"
 	case least == most:
-		return "about " + plural(least, "block") + " would decide"
+		return "about " + countOf(least, "block") + " would decide"
 	}
-	return "about " + strconv.Itoa(least) + " to " + plural(most, "block") + " would decide"
+	return "about " + strconv.Itoa(least) + " to " + countOf(most, "block") + " would decide"
 }

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"fmt"
@@ -9,13 +9,12 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
-	"tare/internal/report"
 )
 
 // A bench simulates an experiment of interleaved blocks: what each call costs under the baseline, and by how much each arm changes it.
 type bench struct {
 	rng      *rand.Rand
-	arms     []report.Treatment
+	arms     []Treatment
 	baseline string
 	blocks   int
 	host     []float64 // how much slower the host was in each block
@@ -24,9 +23,9 @@ type bench struct {
 func newBench(blocks int, arms ...string) *bench {
 	b := &bench{rng: rand.New(rand.NewPCG(7, 4)), blocks: blocks, baseline: arms[0]}
 	for i, id := range arms {
-		b.arms = append(b.arms, report.Treatment{ID: id, Baseline: i == 0, Verified: true, Levels: map[string]string{"enforcer": id}})
+		b.arms = append(b.arms, Treatment{ID: id, Baseline: i == 0, Verified: true, Levels: map[string]string{"enforcer": id}})
 	}
-	b.arms = append(b.arms, report.Treatment{ID: design.AAArm, Control: design.AA, Levels: b.arms[0].Levels, Verified: true})
+	b.arms = append(b.arms, Treatment{ID: design.AAArm, Control: design.AA, Levels: b.arms[0].Levels, Verified: true})
 	for k := range blocks {
 		slow := math.Exp(b.rng.NormFloat64() * .01)
 		if k%13 == 8 {
@@ -47,14 +46,14 @@ func (b *bench) values(cost, noise float64) []*float64 {
 }
 
 // effect is what the values say, with a normal interval: the page only has to show it.
-func (b *bench) effect(base, treated []*float64, noise, margin float64) report.Effect {
+func (b *bench) effect(base, treated []*float64, noise, margin float64) Effect {
 	var d []float64
 	for k := range base {
 		d = append(d, math.Log(*treated[k] / *base[k]))
 	}
 	slices.Sort(d)
 	middle, half := d[len(d)/2], 2.42*noise*math.Sqrt2/math.Sqrt(float64(len(d)))*1.2
-	e := report.Effect{
+	e := Effect{
 		Baseline: b.baseline, Kind: "ratio", Estimate: math.Expm1(middle), Lo: math.Expm1(middle - half), Hi: math.Expm1(middle + half), Level: 0.9842,
 		Margin: &margin, MDE: new(half * 1.35), Blocks: len(d), P: new(0.5), Adjusted: new(0.61),
 	}
@@ -64,30 +63,30 @@ func (b *bench) effect(base, treated []*float64, noise, margin float64) report.E
 	}
 	switch {
 	case e.Lo > margin:
-		e.Verdict = report.Regressed
+		e.Verdict = Regressed
 	case e.Hi < -margin:
-		e.Verdict = report.Improved
+		e.Verdict = Improved
 	case e.Lo > -margin && e.Hi < margin:
-		e.Verdict = report.Equivalent
+		e.Verdict = Equivalent
 	case e.Lo > 0:
-		e.Verdict = report.Slower
+		e.Verdict = Slower
 	case e.Hi < 0:
-		e.Verdict = report.Faster
+		e.Verdict = Faster
 	default:
-		e.Verdict, e.BlocksToDecide = report.EffectInconclusive, new(b.blocks*3)
+		e.Verdict, e.BlocksToDecide = EffectInconclusive, new(b.blocks*3)
 	}
 	return e
 }
 
 // spread is a distribution with a tail around a cost.
-func (b *bench) spread(treatment, operation, name, of string, cost, tail float64, n int) report.Percentiles {
-	p := report.Percentiles{Treatment: treatment, Operation: operation, Metric: name, Unit: metric.Seconds, Of: of, N: n}
+func (b *bench) spread(treatment, operation, name, of string, cost, tail float64, n int) Percentiles {
+	p := Percentiles{Treatment: treatment, Operation: operation, Metric: name, Unit: metric.Seconds, Of: of, N: n}
 	for _, q := range []float64{0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999} {
 		if float64(n)*(1-q) < 10 {
 			break
 		}
 		v := cost * (1 + tail*math.Pow(-math.Log10(1-q)/2, 2))
-		x := report.Percentile{Q: q, Value: v}
+		x := Percentile{Q: q, Value: v}
 		if float64(n)*(1-q) >= 100 {
 			x.Lo, x.Hi = new(v*(1-.03/math.Sqrt(1-q)/10)), new(v*(1+.04/math.Sqrt(1-q)/10))
 		}
@@ -112,12 +111,12 @@ var workloadCosts = []struct {
 }
 
 // enforcers is a comparison of ten treatments on seven operations.
-func enforcers(blocks int) *report.Report {
+func pageEnforcers(blocks int) *Report {
 	b := newBench(blocks, "none", "seccomp allow", "seccomp 4 rules", "seccomp RuntimeDefault", "seccomp 200 rules", "landlock rules=0", "landlock rules=1", "landlock rules=8", "landlock rules=20", "landlock rules=50")
-	r := base("enforcers")
+	r := pageBase("enforcers")
 	r.Area, r.Question, r.Generator, r.Seconds = "sandbox", design.Compare, nil, 1312
-	r.AA = &report.AA{Reliable: true}
-	r.Design = &report.Design{Blocks: blocks, Planned: 160, Looks: []int{10, 20, 40, 80, 160}, Alpha: 0.0158, Margin: 0.02, Factors: []string{"enforcer"}, Stopped: "every deciding effect was decided"}
+	r.AA = &AA{Reliable: true}
+	r.Design = &Design{Blocks: blocks, Planned: 160, Looks: []int{10, 20, 40, 80, 160}, Alpha: 0.0158, Margin: 0.02, Factors: []string{"enforcer"}, Stopped: "every deciding effect was decided"}
 	for _, w := range workloadCosts {
 		for _, kind := range []struct {
 			name   string
@@ -133,34 +132,34 @@ func enforcers(blocks int) *report.Report {
 		id := r.Treatments[i].ID
 		for _, v := range r.Blocks {
 			if v.Treatment == id {
-				r.Treatments[i].Metrics = append(r.Treatments[i].Metrics, report.Metric{Name: v.Metric, Operation: v.Operation, Unit: string(v.Unit), Value: *v.Values[0], N: blocks})
+				r.Treatments[i].Metrics = append(r.Treatments[i].Metrics, Metric{Name: v.Metric, Operation: v.Operation, Unit: string(v.Unit), Value: *v.Values[0], N: blocks})
 			}
 		}
 	}
 	for i := range r.Effects {
 		e := &r.Effects[i]
 		if e.Operation == "open" && e.Metric == "cpu" {
-			v := report.Pass
+			v := Pass
 			if e.Lo > .05 {
-				v = report.Fail
+				v = Fail
 			} else if e.Hi > .05 {
-				v = report.Inconclusive
+				v = Inconclusive
 			}
-			r.Budgets = append(r.Budgets, report.Budget{Text: "open.cpu <= +5%", Treatment: e.Treatment, Verdict: v, Unit: metric.Ratio, Estimate: &e.Estimate, Lo: &e.Lo, Hi: &e.Hi, Limit: new(.05)})
+			r.Budgets = append(r.Budgets, Budget{Text: "open.cpu <= +5%", Treatment: e.Treatment, Verdict: v, Unit: metric.Ratio, Estimate: &e.Estimate, Lo: &e.Lo, Hi: &e.Hi, Limit: new(.05)})
 		}
 	}
-	r.Verdict, r.Reason = report.Fail, "6 budgets of 9 broken"
+	r.Verdict, r.Reason = Fail, "6 budgets of 9 broken"
 	r.Warnings = []string{"block 9 slow in every arm (+22 %): host noise"}
 	return r
 }
 
 // measure adds one metric of one operation under every arm.
-func (b *bench) measure(r *report.Report, operation, name string, u metric.Unit, cost, noise float64, added map[string]float64) {
+func (b *bench) measure(r *Report, operation, name string, u metric.Unit, cost, noise float64, added map[string]float64) {
 	var first []*float64
 	for i := range b.arms {
 		arm := &b.arms[i]
 		v := b.values(cost*(1+added[arm.ID]), noise)
-		r.Blocks = append(r.Blocks, report.BlockValues{Treatment: arm.ID, Operation: operation, Metric: name, Unit: u, Values: v})
+		r.Blocks = append(r.Blocks, BlockValues{Treatment: arm.ID, Operation: operation, Metric: name, Unit: u, Values: v})
 		p := b.spread(arm.ID, operation, name, "batches", cost*(1+added[arm.ID]), .3, b.blocks*16)
 		p.Unit = u
 		r.Percentiles = append(r.Percentiles, p)
@@ -173,7 +172,7 @@ func (b *bench) measure(r *report.Report, operation, name string, u metric.Unit,
 		negative := operation == "fork" && added[arm.ID] == 0 && arm.ID[0] == 'l'
 		switch {
 		case arm.Control == design.AA && e.Gating:
-			e.Control, e.Verdict, e.BlocksToDecide = design.AA, report.EffectInconclusive, nil
+			e.Control, e.Verdict, e.BlocksToDecide = design.AA, EffectInconclusive, nil
 			r.AA.Effects = append(r.AA.Effects, e)
 		case negative && e.Gating:
 			e.Control = design.Negative
@@ -185,11 +184,11 @@ func (b *bench) measure(r *report.Report, operation, name string, u metric.Unit,
 }
 
 // caches is a comparison of calls, with tails.
-func caches() *report.Report {
+func caches() *Report {
 	b := newBench(20, "cache=off", "cache=on", "cache=on, singleflight")
-	r := base("caches")
-	r.Question, r.AA = design.Compare, &report.AA{Reliable: true}
-	r.Design = &report.Design{Blocks: 20, Planned: 40, Looks: []int{10, 20, 40}, Alpha: 0.0158, Margin: 0.02, Factors: []string{"cache"}, Stopped: "the time given was spent"}
+	r := pageBase("caches")
+	r.Question, r.AA = design.Compare, &AA{Reliable: true}
+	r.Design = &Design{Blocks: 20, Planned: 40, Looks: []int{10, 20, 40}, Alpha: 0.0158, Margin: 0.02, Factors: []string{"cache"}, Stopped: "the time given was spent"}
 	cpu, wait := map[string]float64{"cache=on": -.38, "cache=on, singleflight": -.36}, map[string]float64{"cache=on": -.3, "cache=on, singleflight": .015}
 	b.measure(r, "token", "cpu", metric.CPUSeconds, 310e-6, .02, cpu)
 	b.measure(r, "token", "response", metric.Seconds, 1.4e-3, .05, wait)
@@ -205,102 +204,102 @@ func caches() *report.Report {
 			e.Quantile, e.Gating = "p50", true
 		}
 	}
-	tail := report.Effect{
+	tail := Effect{
 		Treatment: "cache=on", Baseline: "cache=off", Operation: "token", Metric: "response", Quantile: "p99", Kind: "ratio", Estimate: .41, Lo: .22, Hi: .63, Level: .984,
-		Verdict: report.Regressed, Margin: new(.02), Measurable: true, Gating: true, Blocks: 20, P: new(1e-5), Adjusted: new(3e-5),
+		Verdict: Regressed, Margin: new(.02), Measurable: true, Gating: true, Blocks: 20, P: new(1e-5), Adjusted: new(3e-5),
 	}
 	none := tail
-	none.Treatment, none.Estimate, none.Lo, none.Hi, none.Level, none.Verdict, none.Measurable, none.P, none.Adjusted = "cache=on, singleflight", 0, 0, 0, 0, report.EffectInconclusive, false, nil, nil
+	none.Treatment, none.Estimate, none.Lo, none.Hi, none.Level, none.Verdict, none.Measurable, none.P, none.Adjusted = "cache=on, singleflight", 0, 0, 0, 0, EffectInconclusive, false, nil, nil
 	none.Reason = "p99 needs 20 blocks, and 18 hold enough calls"
-	failed := report.Effect{
+	failed := Effect{
 		Treatment: "cache=on", Baseline: "cache=off", Operation: "token", Metric: "error", Kind: "difference", Estimate: .004, Lo: .001, Hi: .0071, Level: .984,
-		Verdict: report.Regressed, Measurable: true, Gating: true, Blocks: 20, Adjusted: new(.002),
+		Verdict: Regressed, Measurable: true, Gating: true, Blocks: 20, Adjusted: new(.002),
 	}
 	r.Effects = append(r.Effects, tail, none, failed)
 	r.Treatments = b.arms
-	r.Budgets = []report.Budget{
-		{Text: "token.response.p99 <= +20%", Treatment: "cache=on", Verdict: report.Fail, Unit: metric.Ratio, Estimate: new(.41), Lo: new(.22), Hi: new(.63), Limit: new(.2)},
-		{Text: "token.response.p99 <= +20%", Treatment: "cache=on, singleflight", Verdict: report.NotMeasured, Unit: metric.Ratio, Limit: new(.2), Reason: none.Reason},
+	r.Budgets = []Budget{
+		{Text: "token.response.p99 <= +20%", Treatment: "cache=on", Verdict: Fail, Unit: metric.Ratio, Estimate: new(.41), Lo: new(.22), Hi: new(.63), Limit: new(.2)},
+		{Text: "token.response.p99 <= +20%", Treatment: "cache=on, singleflight", Verdict: NotMeasured, Unit: metric.Ratio, Limit: new(.2), Reason: none.Reason},
 	}
-	r.Verdict, r.Reason = report.Fail, "1 budget of 2 broken"
+	r.Verdict, r.Reason = Fail, "1 budget of 2 broken"
 	return r
 }
 
 // unreliable is a run whose A/A arm differs.
-func unreliable() *report.Report {
-	r := enforcers(10)
+func pageUnreliable() *Report {
+	r := pageEnforcers(10)
 	r.Experiment.Name = "unreliable"
 	a := &r.AA.Effects[1]
 	a.Estimate, a.Lo, a.Hi, a.Adjusted, a.Measurable = .031, .019, .043, new(.0004), true
 	r.AA.Reliable = false
 	for i := range r.Effects {
-		r.Effects[i].Verdict, r.Effects[i].Reason = report.EffectInconclusive, "unreliable on this host: the A/A arm differs"
+		r.Effects[i].Verdict, r.Effects[i].Reason = EffectInconclusive, "unreliable on this host: the A/A arm differs"
 	}
 	for i := range r.Budgets {
-		r.Budgets[i].Verdict = report.Inconclusive
+		r.Budgets[i].Verdict = Inconclusive
 	}
-	r.Verdict, r.Reason = report.Invalid, "unreliable on this host: the A/A arm differs in cpu of open"
+	r.Verdict, r.Reason = Invalid, "unreliable on this host: the A/A arm differs in cpu of open"
 	r.Warnings = append(r.Warnings, "the A/A arm differs in cpu of open by +3.1 % [+1.9, +4.3]")
 	r.Design.Stopped = "the A/A arm differs"
 	return r
 }
 
 // stopped is a comparison that somebody interrupted.
-func stopped() *report.Report {
-	r := enforcers(10)
+func stopped() *Report {
+	r := pageEnforcers(10)
 	r.Experiment.Name = "stopped"
-	r.Status, r.Verdict, r.Reason = report.Interrupted, report.Inconclusive, "the run did not come to its end"
+	r.Status, r.Verdict, r.Reason = Interrupted, Inconclusive, "the run did not come to its end"
 	r.Blocks[3].Values[4] = nil
 	r.Design.Stopped = "interrupted"
 	return r
 }
 
 // scaled is a run over sizes: one law named, one tied, one refused.
-func scaled() *report.Report {
-	r := base("rules")
+func scaled() *Report {
+	r := pageBase("rules")
 	r.Area, r.Question, r.Generator = "sandbox", design.Scale, nil
-	r.Design = &report.Design{Blocks: 20, Planned: 20, Looks: []int{10, 20}, Alpha: 0.0158, Margin: 0.02, Factors: []string{"rules"}, Stopped: "all blocks were measured"}
-	r.AA = &report.AA{Reliable: true}
+	r.Design = &Design{Blocks: 20, Planned: 20, Looks: []int{10, 20}, Alpha: 0.0158, Margin: 0.02, Factors: []string{"rules"}, Stopped: "all blocks were measured"}
+	r.AA = &AA{Reliable: true}
 	r.Treatments = nil
 	sizes := []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000}
 	for _, n := range sizes {
-		r.Treatments = append(r.Treatments, report.Treatment{ID: "rules=" + strconv.Itoa(int(n)), Baseline: n == 0, Verified: true})
+		r.Treatments = append(r.Treatments, Treatment{ID: "rules=" + strconv.Itoa(int(n)), Baseline: n == 0, Verified: true})
 	}
 	rng := rand.New(rand.NewPCG(3, 3))
-	grow := func(g report.Growth, f func(float64) float64, sizes []float64) report.Growth {
+	grow := func(g Growth, f func(float64) float64, sizes []float64) Growth {
 		for _, n := range sizes {
 			v := f(n) * math.Exp(rng.NormFloat64()*.02)
-			p := report.GrowthPoint{N: n, Value: v, Lo: new(v * .97), Hi: new(v * 1.03)}
+			p := GrowthPoint{N: n, Value: v, Lo: new(v * .97), Hi: new(v * 1.03)}
 			if g.Best != "" {
 				p.Fitted, p.FittedLo, p.FittedHi = new(f(n)), new(f(n)*.98), new(f(n)*1.02)
 			}
 			g.Points = append(g.Points, p)
 		}
-		g.Range = report.Interval{Lo: sizes[0], Hi: sizes[len(sizes)-1]}
+		g.Range = Interval{Lo: sizes[0], Hi: sizes[len(sizes)-1]}
 		g.Factor, g.Metric, g.Unit, g.Level = "rules", "cpu", metric.CPUSeconds, new(.95)
 		return g
 	}
-	r.Growth = []report.Growth{
-		grow(report.Growth{
-			Operation: "open", Law: "linear", Best: "linear", Coefficients: report.Coefficients{C0: 2.1e-6, C1: 38e-9}, Lo: new(37.2e-9), Hi: new(38.9e-9), Budget: "open.cpu <= 20us",
-			BreaksBudgetAt: &report.Crossing{Value: 471, Lo: new(455.0), Hi: new(489.0)}, Knee: &report.Crossing{Value: 30, Lo: new(20.0), Hi: new(50.0)},
+	r.Growth = []Growth{
+		grow(Growth{
+			Operation: "open", Law: "linear", Best: "linear", Coefficients: Coefficients{C0: 2.1e-6, C1: 38e-9}, Lo: new(37.2e-9), Hi: new(38.9e-9), Budget: "open.cpu <= 20us",
+			BreaksBudgetAt: &Crossing{Value: 471, Lo: new(455.0), Hi: new(489.0)}, Knee: &Crossing{Value: 30, Lo: new(20.0), Hi: new(50.0)},
 		}, func(n float64) float64 { return 2.1e-6 + 38e-9*n }, sizes),
-		grow(report.Growth{
-			Operation: "connect", Best: "log", Tied: []string{"log", "sqrt"}, Coefficients: report.Coefficients{C0: 9e-6, C1: 1.2e-6}, Lo: new(.9e-6), Hi: new(1.4e-6), Budget: "connect.cpu <= 25us",
-			Reason: "log and sqrt fit as well as one another (ΔBIC 1.3)", BreaksBudgetAt: &report.Crossing{Value: 6.2e5, Lo: new(1e5), Hi: new(4e6), Extrapolated: true},
+		grow(Growth{
+			Operation: "connect", Best: "log", Tied: []string{"log", "sqrt"}, Coefficients: Coefficients{C0: 9e-6, C1: 1.2e-6}, Lo: new(.9e-6), Hi: new(1.4e-6), Budget: "connect.cpu <= 25us",
+			Reason: "log and sqrt fit as well as one another (ΔBIC 1.3)", BreaksBudgetAt: &Crossing{Value: 6.2e5, Lo: new(1e5), Hi: new(4e6), Extrapolated: true},
 		}, func(n float64) float64 { return 9e-6 + 1.2e-6*math.Log(1+n) }, sizes),
-		grow(report.Growth{Operation: "fork", Reason: "5 sizes are too few to fit anything", Constant: &report.Interval{Lo: -.012, Hi: .018}}, func(float64) float64 { return 90e-6 }, []float64{1, 5, 10, 20, 50}),
+		grow(Growth{Operation: "fork", Reason: "5 sizes are too few to fit anything", Constant: &Interval{Lo: -.012, Hi: .018}}, func(float64) float64 { return 90e-6 }, []float64{1, 5, 10, 20, 50}),
 	}
-	r.Budgets = []report.Budget{
-		{Text: "open.cpu <= 20us", Treatment: "rules=2000", Verdict: report.Fail, Unit: metric.CPUSeconds, Estimate: new(78e-6), Lo: new(77e-6), Hi: new(79e-6), Limit: new(20e-6)},
-		{Text: "connect.cpu <= 25us", Treatment: "rules=2000", Verdict: report.Pass, Unit: metric.CPUSeconds, Estimate: new(18e-6), Lo: new(17e-6), Hi: new(19e-6), Limit: new(25e-6)},
+	r.Budgets = []Budget{
+		{Text: "open.cpu <= 20us", Treatment: "rules=2000", Verdict: Fail, Unit: metric.CPUSeconds, Estimate: new(78e-6), Lo: new(77e-6), Hi: new(79e-6), Limit: new(20e-6)},
+		{Text: "connect.cpu <= 25us", Treatment: "rules=2000", Verdict: Pass, Unit: metric.CPUSeconds, Estimate: new(18e-6), Lo: new(17e-6), Hi: new(19e-6), Limit: new(25e-6)},
 	}
-	r.Verdict, r.Reason = report.Fail, "1 budget of 2 broken"
+	r.Verdict, r.Reason = Fail, "1 budget of 2 broken"
 	return r
 }
 
 // hostileCompare has an attack wherever a comparison holds a text.
-func hostileCompare() *report.Report {
+func hostileCompare() *Report {
 	r := caches()
 	for i := range r.Treatments {
 		r.Treatments[i].ID += attack

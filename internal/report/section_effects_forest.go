@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"math"
@@ -9,7 +9,6 @@ import (
 	"tare/internal/chart"
 	"tare/internal/design"
 	"tare/internal/metric"
-	"tare/internal/report"
 )
 
 // A window is the range of an axis of changes.
@@ -22,7 +21,7 @@ type common struct {
 }
 
 // shared finds it for all comparisons.
-func shared(r *report.Report, groups []comparison) common {
+func shared(r *Report, groups []effectGroup) common {
 	all := common{window: sharedWindow(r, groups)}
 	for i := range groups {
 		c := &groups[i]
@@ -52,7 +51,7 @@ func (w window) open() window {
 
 // windowOf is a range that shows a comparison's intervals, except for those that are so far out that the others would be lines at zero.
 // Margin and budgets are in it.
-func windowOf(r *report.Report, c *comparison) window {
+func windowOf(r *Report, c *effectGroup) window {
 	var ends []float64
 	for _, e := range c.all() {
 		if !estimated(e) {
@@ -93,7 +92,7 @@ func windowOf(r *report.Report, c *comparison) window {
 
 // sharedWindow is the axis of all comparisons in shares, so that their charts can be compared by eye. One whose effects are many times
 // as large as most others' is left out and gets an axis of its own.
-func sharedWindow(r *report.Report, groups []comparison) window {
+func sharedWindow(r *Report, groups []effectGroup) window {
 	var all []window
 	var reaches []float64
 	for i := range groups {
@@ -117,7 +116,7 @@ func sharedWindow(r *report.Report, groups []comparison) window {
 }
 
 // marginOf is the margin of a comparison's effects; 0 if they have none or several.
-func marginOf(c *comparison) float64 {
+func marginOf(c *effectGroup) float64 {
 	m := 0.0
 	for _, e := range c.effects {
 		if e.Margin == nil {
@@ -132,7 +131,7 @@ func marginOf(c *comparison) float64 {
 }
 
 // forest draws a comparison.
-func forest(r *report.Report, c *comparison, all common, id string) *figure {
+func forest(r *Report, c *effectGroup, all common, id string) *figure {
 	u := unitOf(r, c.metric)
 	f := chart.Forest{
 		Title: "Change of " + c.name(), Desc: described(r, c), Rules: rules(r, c), LongestLabel: all.label, LongestText: all.text,
@@ -145,8 +144,8 @@ func forest(r *report.Report, c *comparison, all common, id string) *figure {
 		f.Axis.Format = func(v float64) string { return strings.TrimSuffix(tickShare(v), space+"%") }
 		f.Axis.Label += ", percentage points"
 	case !c.ratio():
-		show := report.Quantity(u)
-		f.Axis.Format = func(v float64) string { return signed(v, show(math.Abs(v))) }
+		show := Quantity(u)
+		f.Axis.Format = func(v float64) string { return withSign(v, show(math.Abs(v))) }
 	case w.lo >= all.lo && w.hi <= all.hi:
 		w = all.window
 	default:
@@ -155,7 +154,7 @@ func forest(r *report.Report, c *comparison, all common, id string) *figure {
 	w = w.open()
 	f.Axis.Min, f.Axis.Max = new(w.lo), new(w.hi)
 	if m := marginOf(c); m > 0 {
-		label := "margin ±" + share(m)
+		label := "margin ±" + axisShare(m)
 		if !c.ratio() {
 			label = "margin"
 		}
@@ -165,13 +164,13 @@ func forest(r *report.Report, c *comparison, all common, id string) *figure {
 		f.Rows = append(f.Rows, forestRow(r, c, e))
 	}
 	if n := outside(f.Rows, w); n > 0 {
-		caption = strings.TrimSpace(caption + " " + plural(n, "mark") + " beyond the end of the axis: hollow, at the edge, with the number at the right.")
+		caption = strings.TrimSpace(caption + " " + countOf(n, "mark") + " beyond the end of the axis: hollow, at the edge, with the number at the right.")
 	}
 	return &figure{SVG: drawn(f.SVG(id)), Caption: caption, Summary: "The numbers of this chart", Table: trimmed(effectTable(r, "Effects on "+c.name(), c.all()), 2).used()}
 }
 
 // trimmed empties a column that would say the same in every row.
-func trimmed(t *table, column int) *table {
+func trimmed(t *grid, column int) *grid {
 	for _, row := range t.Rows {
 		row[column].Text = ""
 	}
@@ -188,12 +187,12 @@ func outside(rows []chart.ForestRow, w window) int {
 	return n
 }
 
-func forestRow(r *report.Report, c *comparison, e *report.Effect) chart.ForestRow {
+func forestRow(r *Report, c *effectGroup, e *Effect) chart.ForestRow {
 	row := chart.ForestRow{Label: short(r, e.Treatment), Value: nothing, Lo: nothing, Hi: nothing, Text: estimateText(r, e)}
 	if estimated(e) {
 		row.Value = e.Estimate
 	}
-	if bounded(e) {
+	if hasInterval(e) {
 		row.Lo, row.Hi = boundless(e.Lo), boundless(e.Hi)
 	}
 	if controlled(c, e) {
@@ -207,7 +206,7 @@ func forestRow(r *report.Report, c *comparison, e *report.Effect) chart.ForestRo
 }
 
 // controlWord says what kind of control an effect is of.
-func controlWord(e *report.Effect) string {
+func controlWord(e *Effect) string {
 	switch e.Control {
 	case design.AA:
 		return "A/A"
@@ -227,7 +226,7 @@ func boundless(v float64) float64 {
 }
 
 // described is a comparison for those who cannot see it.
-func described(r *report.Report, c *comparison) string {
+func described(r *Report, c *effectGroup) string {
 	var parts []string
 	for _, e := range c.all() {
 		row := forestRow(r, c, e)
@@ -237,7 +236,7 @@ func described(r *report.Report, c *comparison) string {
 }
 
 // rules are the limits that budgets set on a comparison's quantity as a change against the baseline.
-func rules(r *report.Report, c *comparison) []chart.Rule {
+func rules(r *Report, c *effectGroup) []chart.Rule {
 	var out []chart.Rule
 	limits := map[float64][]string{}
 	for i := range r.Budgets {
@@ -256,7 +255,7 @@ func rules(r *report.Report, c *comparison) []chart.Rule {
 	u := unitOf(r, c.metric)
 	for i := range out {
 		at := out[i].At
-		out[i].Label = "budget " + changesOf(&report.Effect{Kind: c.kind, Estimate: at}, u).value(at)
+		out[i].Label = "budget " + changesOf(&Effect{Kind: c.kind, Estimate: at}, u).value(at)
 		if c.ratio() {
 			out[i].Label = "budget " + tickShare(at)
 		}
@@ -268,7 +267,7 @@ func rules(r *report.Report, c *comparison) []chart.Rule {
 }
 
 // limiting says whether a budget is about a comparison.
-func limiting(c *comparison, b *budget.Budget) bool {
+func limiting(c *effectGroup, b *budget.Budget) bool {
 	against := budget.Difference
 	if c.ratio() {
 		against = budget.Ratio

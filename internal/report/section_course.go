@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"cmp"
@@ -9,15 +9,14 @@ import (
 	"strings"
 
 	"tare/internal/chart"
-	"tare/internal/report"
 	"tare/internal/signature"
 	"tare/internal/unit"
 )
 
 // failureSection shows how each trial went in time, what its signature is, and what the calls that failed ran into.
-func failureSection(r *report.Report) section {
+func failureSection(r *Report) section {
 	s := section{Number: 5, Question: "How did it fail?", Short: "How it failed"}
-	if !slices.ContainsFunc(r.Capacity, func(c report.Capacity) bool { return c.Broke }) {
+	if !slices.ContainsFunc(r.Capacity, func(c Capacity) bool { return c.Broke }) {
 		s.Question, s.Short = "How did it go, and did anything fail?", "How it went"
 	}
 	for i := range r.Timeline {
@@ -29,7 +28,7 @@ func failureSection(r *report.Report) section {
 	for i := range r.Capacity {
 		s.Blocks = append(s.Blocks, signatureOf(r, i)...)
 	}
-	outcomes := slices.Concat(tabular(calls(r)), tabular(times(r)), tabular(causes(r)))
+	outcomes := slices.Concat(tabular(calls(r)), tabular(timeGrid(r)), tabular(causes(r)))
 	if len(outcomes) > 0 {
 		s.Blocks = append(append(s.Blocks, block{Heading: "What became of the calls"}), outcomes...)
 	}
@@ -37,7 +36,7 @@ func failureSection(r *report.Report) section {
 }
 
 // course draws one trial in time: rates, calls that wait, response times.
-func course(r *report.Report, index int) *figure {
+func course(r *Report, index int) *figure {
 	l := &r.Timeline[index]
 	start := starts(l)
 	x := chart.Axis{Time: true, Label: "time since the load began", Min: new(0.0), Format: unit.Seconds}
@@ -45,7 +44,7 @@ func course(r *report.Report, index int) *figure {
 		return chart.Series{Name: name, Kind: kind, X: start[:min(len(start), len(y))], Y: y, Line: true, Step: true}
 	}
 	rates := chart.Panel{
-		Title: "Calls in time" + because(named(r, l.Treatment)), Desc: "Calls per second that were offered, that ended well and that ended badly, from the beginning of the load on.",
+		Title: "Calls in time" + because(r.withTreatment(l.Treatment)), Desc: "Calls per second that were offered, that ended well and that ended badly, from the beginning of the load on.",
 		X: x, Y: chart.Axis{Label: "calls/s", Min: new(0.0), Format: unit.Number}, Legend: true, Height: 200,
 		Series: []chart.Series{step("offered", chart.Neutral, l.Offered), step("ended well", chart.Color(0), l.Good), step("ended badly", chart.Bad, l.Bad)},
 	}
@@ -77,7 +76,7 @@ func course(r *report.Report, index int) *figure {
 }
 
 // starts are the bins' beginnings.
-func starts(l *report.Timeline) []float64 {
+func starts(l *Timeline) []float64 {
 	out := make([]float64, len(l.Offered))
 	for k := range out {
 		out[k] = float64(k) * l.Bin
@@ -86,7 +85,7 @@ func starts(l *report.Timeline) []float64 {
 }
 
 // spans are the steps that offered load. Only those that have room for it carry their name.
-func spans(l *report.Timeline) []chart.Span {
+func spans(l *Timeline) []chart.Span {
 	var out []chart.Span
 	whole := float64(len(l.Offered)) * l.Bin
 	for _, s := range l.Steps {
@@ -102,7 +101,7 @@ func spans(l *report.Timeline) []chart.Span {
 	return out
 }
 
-func stepName(s report.Stretch) string {
+func stepName(s Stretch) string {
 	if s.Rate <= 0 {
 		return s.Name
 	}
@@ -119,30 +118,30 @@ func values(series []*float64) []float64 {
 }
 
 // inNumbers is the timeline in numbers: by step where there are steps, otherwise slice by slice.
-func inNumbers(l *report.Timeline) (t *table, summary string) {
-	t = &table{Caption: "The trial in time", Head: append(words("step"), numbers("from", "to", "offered", "sent", "ended well", "ended badly", "outstanding at its end", "p99, median", "p99, largest")...)}
+func inNumbers(l *Timeline) (t *grid, summary string) {
+	t = &grid{Caption: "The trial in time", Head: append(wordHeads("step"), numberHeads("from", "to", "offered", "sent", "ended well", "ended badly", "outstanding at its end", "p99, median", "p99, largest")...)}
 	stretches, summary := l.Steps, "The steps in numbers"
 	if len(stretches) == 0 {
 		summary = "The slices in numbers"
 		for k := range l.Offered {
-			stretches = append(stretches, report.Stretch{From: float64(k) * l.Bin, To: float64(k+1) * l.Bin})
+			stretches = append(stretches, Stretch{From: float64(k) * l.Bin, To: float64(k+1) * l.Bin})
 		}
 	}
 	for _, s := range stretches {
-		mean := func(series []float64) string { return known(during(l, series, s), unit.PerSecond) }
+		mean := func(series []float64) string { return finite(during(l, series, s), unit.PerSecond) }
 		outstanding := ""
 		if k := int(s.To/l.Bin) - 1; k >= 0 && k < len(l.Outstanding) {
 			outstanding = unit.Number(l.Outstanding[k])
 		}
-		median, _, hi := spread(l, s)
+		median, _, hi := spreadOver(l, s)
 		t.add(stepName(s), unit.Seconds(s.From), unit.Seconds(s.To), mean(l.Offered), mean(l.Sent), mean(l.Good), mean(l.Bad), outstanding,
-			known(median, unit.Seconds), known(hi, unit.Seconds))
+			finite(median, unit.Seconds), finite(hi, unit.Seconds))
 	}
 	return t.used(), summary
 }
 
 // signatureOf says which class the failure has, and why.
-func signatureOf(r *report.Report, index int) []block {
+func signatureOf(r *Report, index int) []block {
 	c := &r.Capacity[index]
 	if c.Signature == "" {
 		if text := recovery(c); text != "" {
@@ -151,7 +150,7 @@ func signatureOf(r *report.Report, index int) []block {
 		return nil
 	}
 	title := "Signature: " + string(c.Signature)
-	if name := named(r, c.Treatment); name != "" {
+	if name := r.withTreatment(c.Treatment); name != "" {
 		title = name + ": " + string(c.Signature)
 	}
 	blocks := []block{{Heading: title}}
@@ -174,7 +173,7 @@ func signatureOf(r *report.Report, index int) []block {
 }
 
 // scores draws how well each class explains the failure; nil if none was weighed.
-func scores(c *report.Capacity, index int) *figure {
+func scores(c *Capacity, index int) *figure {
 	if len(c.Scores) == 0 {
 		return nil
 	}
@@ -192,7 +191,7 @@ func scores(c *report.Capacity, index int) *figure {
 		Title: "Scores of the classes", Desc: "How well each class of failure explains what was seen, from 0 to 1; a class can win from 0.5 on.",
 		Axis: chart.Axis{Label: "score", Min: new(0.0), Max: new(1.0), Format: show, Ticks: []float64{0, .25, .5, .75, 1}}, Rules: []chart.Rule{{At: .5, Vertical: true}},
 	}
-	t := &table{Caption: "Scores", Head: append(words("class"), numbers("score")...)}
+	t := &grid{Caption: "Scores", Head: append(wordHeads("class"), numberHeads("score")...)}
 	none := 0
 	for _, class := range classes {
 		score := c.Scores[class]
@@ -215,16 +214,16 @@ func scores(c *report.Capacity, index int) *figure {
 }
 
 // calls counts outcomes.
-func calls(r *report.Report) *table {
-	t := &table{Caption: "Outcomes", Head: append(words("treatment", "operation"), numbers("calls", "ok", "denied", "wrong", "refused", "timeout", "of these never sent",
+func calls(r *Report) *grid {
+	t := &grid{Caption: "Outcomes", Head: append(wordHeads("treatment", "operation"), numberHeads("calls", "ok", "denied", "wrong", "refused", "timeout", "of these never sent",
 		"connection failed", "failed", "still open")...)}
 	some := func(n uint64) string {
 		if n == 0 {
 			return ""
 		}
-		return count(n)
+		return whole(n)
 	}
-	var all report.Outcomes
+	var all Outcomes
 	for i := range r.Operations {
 		o := r.Operations[i].Outcomes
 		all.Denied, all.Wrong, all.Refused, all.Timeout = all.Denied+o.Denied, all.Wrong+o.Wrong, all.Refused+o.Refused, all.Timeout+o.Timeout
@@ -235,11 +234,11 @@ func calls(r *report.Report) *table {
 		if of == 0 {
 			return some(n)
 		}
-		return count(n)
+		return whole(n)
 	}
 	for i := range r.Operations {
 		o, n := &r.Operations[i], &r.Operations[i].Outcomes
-		t.add(named(r, o.Treatment), o.Operation, count(n.Ended()+n.Outstanding), count(n.OK), show(n.Denied, all.Denied), show(n.Wrong, all.Wrong),
+		t.add(r.withTreatment(o.Treatment), o.Operation, whole(n.Ended()+n.Outstanding), whole(n.OK), show(n.Denied, all.Denied), show(n.Wrong, all.Wrong),
 			show(n.Refused, all.Refused), show(n.Timeout, all.Timeout), show(n.Unsent, all.Unsent), show(n.ConnFailed, all.ConnFailed),
 			show(n.Failed, all.Failed), show(n.Outstanding, all.Outstanding))
 	}
@@ -247,32 +246,32 @@ func calls(r *report.Report) *table {
 }
 
 // times are the distributions of all calls that ended.
-func times(r *report.Report) *table {
-	t := &table{Caption: "Times of the calls that ended; a timeout counts as long as it took", Head: append(words("treatment", "operation", "time"), numbers("calls", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max")...)}
+func timeGrid(r *Report) *grid {
+	t := &grid{Caption: "Times of the calls that ended; a timeout counts as long as it took", Head: append(wordHeads("treatment", "operation", "time"), numberHeads("calls", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max")...)}
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		for _, x := range []struct {
 			name string
-			d    *report.Distribution
+			d    *Distribution
 		}{{"response", o.Response}, {"service", o.Service}, {"wait for a connection", o.PoolWait}} {
 			d := x.d
 			if d == nil || d.N == 0 {
 				continue
 			}
-			t.add(named(r, o.Treatment), o.Operation, x.name, count(d.N), unit.Seconds(d.Min), unit.Seconds(d.Mean), text(d.P50, unit.Seconds),
-				text(d.P90, unit.Seconds), text(d.P95, unit.Seconds), text(d.P99, unit.Seconds), text(d.P999, unit.Seconds), unit.Seconds(d.Max))
+			t.add(r.withTreatment(o.Treatment), o.Operation, x.name, whole(d.N), unit.Seconds(d.Min), unit.Seconds(d.Mean), opt(d.P50, unit.Seconds),
+				opt(d.P90, unit.Seconds), opt(d.P95, unit.Seconds), opt(d.P99, unit.Seconds), opt(d.P999, unit.Seconds), unit.Seconds(d.Max))
 		}
 	}
 	return t
 }
 
 // causes are the ways in which calls did not end well.
-func causes(r *report.Report) *table {
-	t := &table{Caption: "Causes of calls that did not end well", Head: append(words("treatment", "operation", "outcome", "cause"), numbers("calls")...)}
+func causes(r *Report) *grid {
+	t := &grid{Caption: "Causes of calls that did not end well", Head: append(wordHeads("treatment", "operation", "outcome", "cause"), numberHeads("calls")...)}
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		for _, c := range o.Causes {
-			t.add(named(r, o.Treatment), o.Operation, c.Outcome, c.Cause, count(c.Calls))
+			t.add(r.withTreatment(o.Treatment), o.Operation, c.Outcome, c.Cause, whole(c.Calls))
 		}
 	}
 	return t

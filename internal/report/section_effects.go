@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"cmp"
@@ -7,36 +7,35 @@ import (
 	"strings"
 
 	"tare/internal/design"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
-// A comparison is all effects on one quantity: the treatments' and, for comparison, those of the controls.
-type comparison struct {
+// A comparison is all effects on one quantity: the treatments' and, for effectGroup, those of the controls.
+type effectGroup struct {
 	operation, metric, quantile, kind string
-	effects, controls                 []*report.Effect
+	effects, controls                 []*Effect
 }
 
 // name is the quantity in words.
-func (c *comparison) name() string { return quantity(c.metric, c.quantile, c.operation) }
+func (c *effectGroup) name() string { return quantity(c.metric, c.quantile, c.operation) }
 
-func (c *comparison) ratio() bool { return c.kind != "difference" }
+func (c *effectGroup) ratio() bool { return c.kind != "difference" }
 
-func (c *comparison) same(e *report.Effect) bool {
+func (c *effectGroup) same(e *Effect) bool {
 	return c.operation == e.Operation && c.metric == e.Metric && c.quantile == e.Quantile && (c.kind == "difference") == !isRatio(e)
 }
 
 // all are the effects, then the controls.
-func (c *comparison) all() []*report.Effect { return slices.Concat(c.effects, c.controls) }
+func (c *effectGroup) all() []*Effect { return slices.Concat(c.effects, c.controls) }
 
 // comparisons groups the effects that decide; in each the treatments are in the run's order.
-func comparisons(r *report.Report) []comparison {
-	var all []comparison
-	place := func(e *report.Effect) *comparison {
-		i := slices.IndexFunc(all, func(c comparison) bool { return c.same(e) })
+func effectGroups(r *Report) []effectGroup {
+	var all []effectGroup
+	place := func(e *Effect) *effectGroup {
+		i := slices.IndexFunc(all, func(c effectGroup) bool { return c.same(e) })
 		if i < 0 {
 			i = len(all)
-			all = append(all, comparison{operation: e.Operation, metric: e.Metric, quantile: e.Quantile, kind: e.Kind})
+			all = append(all, effectGroup{operation: e.Operation, metric: e.Metric, quantile: e.Quantile, kind: e.Kind})
 		}
 		return &all[i]
 	}
@@ -47,7 +46,7 @@ func comparisons(r *report.Report) []comparison {
 		}
 	}
 	if a := r.AA; a != nil {
-		for _, set := range [][]report.Effect{a.NegativeControls, a.Effects} {
+		for _, set := range [][]Effect{a.NegativeControls, a.Effects} {
 			for i := range set {
 				c := place(&set[i])
 				c.controls = append(c.controls, &set[i])
@@ -56,13 +55,13 @@ func comparisons(r *report.Report) []comparison {
 	}
 	order := ranks(r)
 	for _, c := range all {
-		slices.SortStableFunc(c.effects, func(a, b *report.Effect) int { return cmp.Compare(order(a.Treatment), order(b.Treatment)) })
+		slices.SortStableFunc(c.effects, func(a, b *Effect) int { return cmp.Compare(order(a.Treatment), order(b.Treatment)) })
 	}
-	return slices.DeleteFunc(all, func(c comparison) bool { return len(c.effects) == 0 })
+	return slices.DeleteFunc(all, func(c effectGroup) bool { return len(c.effects) == 0 })
 }
 
 // ranks gives each treatment its place in the run's list.
-func ranks(r *report.Report) func(id string) int {
+func ranks(r *Report) func(id string) int {
 	place := map[string]int{}
 	for i := range r.Treatments {
 		place[r.Treatments[i].ID] = i
@@ -76,11 +75,11 @@ func ranks(r *report.Report) func(id string) int {
 }
 
 // effectSection shows what each control costs.
-func effectSection(r *report.Report) section {
+func effectSection(r *Report) section {
 	s := section{Number: 1, Question: "What does each control cost?", Short: "Cost"}
-	groups := comparisons(r)
+	groups := effectGroups(r)
 	if len(groups) > 0 {
-		if r.Verdict == report.Invalid {
+		if r.Verdict == Invalid {
 			s.Blocks = append(s.Blocks, block{Notice: "This run is invalid. What follows is what was measured, and no verdict follows from it."})
 		}
 		s.Blocks = append(s.Blocks, block{Text: reading(r)})
@@ -105,7 +104,7 @@ func effectSection(r *report.Report) section {
 }
 
 // reading says how the charts are read.
-func reading(r *report.Report) string {
+func reading(r *Report) string {
 	against := "the baseline"
 	if name := oneBaseline(r); name != "" {
 		against = "the baseline, " + short(r, name)
@@ -116,7 +115,7 @@ func reading(r *report.Report) string {
 	}
 	text += ". "
 	if d := r.Design; d != nil && d.Margin > 0 {
-		text += "The shaded band is the margin of ±" + share(d.Margin) + ". "
+		text += "The shaded band is the margin of ±" + axisShare(d.Margin) + ". "
 	}
 	return text + "Regressed and improved: the whole bar lies beyond the margin. Equivalent: the whole bar lies within it; “measurable” if it also excludes zero. " +
 		"Slower and faster: the bar excludes zero and reaches into the margin. Inconclusive: it includes zero; the table says how small an effect this run could have seen and how many blocks would decide. Not judged: there were too few blocks for a verdict, or the run is invalid. " +
@@ -124,7 +123,7 @@ func reading(r *report.Report) string {
 }
 
 // oneBaseline is the baseline that all effects are held against, if it is one.
-func oneBaseline(r *report.Report) string {
+func oneBaseline(r *Report) string {
 	name := ""
 	for i := range r.Effects {
 		b := r.Effects[i].Baseline
@@ -137,7 +136,7 @@ func oneBaseline(r *report.Report) string {
 }
 
 // primaryLevel is the range of levels of the intervals that are drawn.
-func primaryLevel(r *report.Report) string {
+func primaryLevel(r *Report) string {
 	lo, hi := 1.0, 0.0
 	for i := range r.Effects {
 		if e := &r.Effects[i]; e.Primary() && e.Level > 0 {
@@ -160,13 +159,13 @@ func level(v float64) string {
 }
 
 // glance has a row for each treatment and a column for each quantity.
-func glance(r *report.Report, groups []comparison) *table {
+func glance(r *Report, groups []effectGroup) *grid {
 	caption := "Change against the baseline"
 	bare := sameMeasure(groups)
 	if bare {
 		caption += ", " + measure(groups[0].metric, groups[0].quantile)
 	}
-	t := &table{Caption: caption, Head: words("treatment")}
+	t := &grid{Caption: caption, Head: wordHeads("treatment")}
 	for i := range groups {
 		name := groups[i].name()
 		if bare && groups[i].operation != "" {
@@ -189,7 +188,7 @@ func glance(r *report.Report, groups []comparison) *table {
 }
 
 // sameMeasure says whether the comparisons differ by their operation only.
-func sameMeasure(groups []comparison) bool {
+func sameMeasure(groups []effectGroup) bool {
 	for i := range groups {
 		if groups[i].metric != groups[0].metric || groups[i].quantile != groups[0].quantile || groups[i].operation == "" {
 			return false
@@ -199,7 +198,7 @@ func sameMeasure(groups []comparison) bool {
 }
 
 // compared are the treatments that have effects, in the run's order.
-func compared(r *report.Report, groups []comparison) []string {
+func compared(r *Report, groups []effectGroup) []string {
 	var ids []string
 	for i := range groups {
 		for _, e := range groups[i].all() {
@@ -214,7 +213,7 @@ func compared(r *report.Report, groups []comparison) []string {
 }
 
 // glimpse is one effect in a few characters.
-func glimpse(r *report.Report, c *comparison, id string) (text, class string) {
+func glimpse(r *Report, c *effectGroup, id string) (text, class string) {
 	for _, e := range c.all() {
 		if e.Treatment != id {
 			continue
@@ -234,12 +233,12 @@ func glimpse(r *report.Report, c *comparison, id string) (text, class string) {
 }
 
 // controlled says whether an effect is one of the controls'.
-func controlled(c *comparison, e *report.Effect) bool { return slices.Contains(c.controls, e) }
+func controlled(c *effectGroup, e *Effect) bool { return slices.Contains(c.controls, e) }
 
 // effectTable is all that is known of some effects.
-func effectTable(r *report.Report, caption string, effects []*report.Effect) *table {
-	t := &table{Caption: caption, Head: append(append(words("treatment", "against", "of"), numbers("estimate", "interval", "level")...),
-		append(append(words("verdict"), numbers("margin", "smallest effect it could see", "blocks", "blocks to decide", "adjusted p")...), words("note")...)...)}
+func effectTable(r *Report, caption string, effects []*Effect) *grid {
+	t := &grid{Caption: caption, Head: append(append(wordHeads("treatment", "against", "of"), numberHeads("estimate", "interval", "level")...),
+		append(append(wordHeads("verdict"), numberHeads("margin", "smallest effect it could see", "blocks", "blocks to decide", "adjusted p")...), wordHeads("note")...)...)}
 	one := oneBaseline(r)
 	for _, e := range effects {
 		c := changesOf(e, unitOf(r, e.Metric))
@@ -248,16 +247,16 @@ func effectTable(r *report.Report, caption string, effects []*report.Effect) *ta
 			v[1] = e.Baseline
 		}
 		if estimated(e) {
-			v[3] = c.value(e.Estimate) + multiple(e)
+			v[3] = c.value(e.Estimate) + manifoldText(e)
 		}
-		if bounded(e) {
+		if hasInterval(e) {
 			v[4] = c.between(e.Lo, e.Hi)
 		}
 		if e.Level > 0 {
 			v[5] = level(e.Level)
 		}
 		word, class := effectWord(e.Verdict)
-		if e.Measurable && e.Verdict == report.Equivalent {
+		if e.Measurable && e.Verdict == Equivalent {
 			word += ", measurable"
 		}
 		v[6], v[7], v[8] = word, extent(e.Margin, c), extent(e.MDE, c)
@@ -267,7 +266,7 @@ func effectTable(r *report.Report, caption string, effects []*report.Effect) *ta
 		if e.BlocksToDecide != nil {
 			v[10] = "about " + strconv.Itoa(*e.BlocksToDecide)
 		}
-		v[11] = text(e.Adjusted, chance)
+		v[11] = opt(e.Adjusted, chance)
 		t.add(v[:]...)
 		t.class(6, class)
 	}
@@ -284,7 +283,7 @@ func extent(v *float64, c changes) string {
 	case c.points:
 		return unit.Number(*v*100) + space + "pp"
 	}
-	return share(*v)
+	return axisShare(*v)
 }
 
 // chance writes a p-value.
@@ -299,8 +298,8 @@ func chance(p float64) string {
 }
 
 // exploratory are the effects that decide nothing, folded.
-func exploratory(r *report.Report) []block {
-	var rest []*report.Effect
+func exploratory(r *Report) []block {
+	var rest []*Effect
 	for i := range r.Effects {
 		if e := &r.Effects[i]; !e.Primary() && e.Control == design.None {
 			rest = append(rest, e)
@@ -309,17 +308,17 @@ func exploratory(r *report.Report) []block {
 	if len(rest) == 0 {
 		return nil
 	}
-	key := func(e *report.Effect) string {
+	key := func(e *Effect) string {
 		return strings.Join([]string{e.Operation, e.Metric, e.Quantile}, "\x00")
 	}
-	slices.SortStableFunc(rest, func(a, b *report.Effect) int { return cmp.Compare(key(a), key(b)) })
+	slices.SortStableFunc(rest, func(a, b *Effect) int { return cmp.Compare(key(a), key(b)) })
 	t := effectTable(r, "Exploratory effects: they decide nothing. Student's test, p adjusted by Benjamini and Hochberg, intervals at the level at which that procedure ends", rest).used()
 	return []block{{Figure: &figure{Summary: "Exploratory effects (" + strconv.Itoa(len(rest)) + "): wall time, tails and whatever else no verdict hangs on", Table: t}}}
 }
 
 // absolutes are the values themselves, a row for each treatment and operation.
-func absolutes(r *report.Report) *table {
-	t := &table{Caption: "Medians of the blocks; tails are quantiles of all blocks together", Head: words("treatment", "operation")}
+func absolutes(r *Report) *grid {
+	t := &grid{Caption: "Medians of the blocks; tails are quantiles of all blocks together", Head: wordHeads("treatment", "operation")}
 	columns := map[string]int{}
 	rows := map[string]int{}
 	for i := range r.Treatments {
@@ -328,7 +327,7 @@ func absolutes(r *report.Report) *table {
 			name := measure(m.Name, m.Quantile)
 			if _, ok := columns[name]; !ok {
 				columns[name] = len(t.Head)
-				t.Head = append(t.Head, numbers(name)...)
+				t.Head = append(t.Head, numberHeads(name)...)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"tare/internal/chart"
-	"tare/internal/report"
 	"tare/internal/stat"
 )
 
@@ -27,7 +26,7 @@ type deviations struct {
 
 // heatBlocks show what the host did while it was measured: an arm's blocks against that arm's own median, so that no treatment's cost
 // is in it. Noise of the host is a column that runs through all arms.
-func heatBlocks(r *report.Report) []block {
+func heatBlocks(r *Report) []block {
 	all := ratedBlocks(r)
 	if len(all) == 0 {
 		return nil
@@ -50,9 +49,9 @@ type rated struct {
 }
 
 // ratedBlocks are the deviations of the metrics that decide; of all that there are, if none is marked.
-func ratedBlocks(r *report.Report) []rated {
-	deciding := func(b *report.BlockValues) bool {
-		return slices.ContainsFunc(r.Effects, func(e report.Effect) bool {
+func ratedBlocks(r *Report) []rated {
+	deciding := func(b *BlockValues) bool {
+		return slices.ContainsFunc(r.Effects, func(e Effect) bool {
 			return e.Primary() && e.Operation == b.Operation && e.Metric == b.Metric && e.Quantile == b.Quantile
 		})
 	}
@@ -86,7 +85,7 @@ func ratedBlocks(r *report.Report) []rated {
 }
 
 // deviationsOf relates each block to the arm's median; ok is false where a share of it means nothing.
-func deviationsOf(b *report.BlockValues) (d deviations, ok bool) {
+func deviationsOf(b *BlockValues) (d deviations, ok bool) {
 	d = deviations{arm: b.Treatment, values: make([]float64, len(b.Values))}
 	middle := median(pointed(b.Values))
 	if !(middle > 0) {
@@ -112,7 +111,7 @@ func median(v []float64) float64 {
 }
 
 // jointly is the median over quantities of each arm's deviations, and last, over all arms.
-func jointly(r *report.Report, all []rated) []deviations {
+func jointly(r *Report, all []rated) []deviations {
 	per := map[string][][]float64{}
 	blocks := 0
 	for _, x := range all {
@@ -175,14 +174,14 @@ func blockText(joint []deviations) string {
 		}
 	}
 	if len(hits) == 0 {
-		return text + " No block was more than " + share(steady) + " off in every arm."
+		return text + " No block was more than " + axisShare(steady) + " off in every arm."
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(math.Abs(b.by), math.Abs(a.by)) })
 	var named []string
 	for _, h := range hits[:min(3, len(hits))] {
 		named = append(named, fmt.Sprintf("block %d by %s", h.block, tickShare(math.Round(h.by*100)/100)))
 	}
-	return text + " Off in every arm, by more than " + share(steady) + ": " + plural(len(hits), "block") + " of " + strconv.Itoa(len(last.values)) + ", most of all " + joinedWords(named) + "."
+	return text + " Off in every arm, by more than " + axisShare(steady) + ": " + countOf(len(hits), "block") + " of " + strconv.Itoa(len(last.values)) + ", most of all " + joinedWords(named) + "."
 }
 
 // alike says whether all arms were off in the same direction in a block.
@@ -220,7 +219,7 @@ func spreadOf(v []float64) float64 {
 }
 
 // heatFigure draws deviations. Where blocks share a column, it shows the one that was furthest off.
-func heatFigure(r *report.Report, name string, rows []deviations, id string, of int) *figure {
+func heatFigure(r *Report, name string, rows []deviations, id string, of int) *figure {
 	blocks := 0
 	for _, d := range rows {
 		blocks = max(blocks, len(d.values))
@@ -283,8 +282,8 @@ func shadeLimit(sizes []float64) float64 {
 }
 
 // variation has a row for each quantity and arm.
-func variation(all []rated) *table {
-	t := &table{Caption: "Deviation of the blocks from their arm's median", Head: append(words("what", "arm"), numbers("blocks", "half within", "largest")...)}
+func variation(all []rated) *grid {
+	t := &grid{Caption: "Deviation of the blocks from their arm's median", Head: append(wordHeads("what", "arm"), numberHeads("blocks", "half within", "largest")...)}
 	for _, x := range all {
 		for _, d := range x.rows {
 			n := 0
@@ -293,7 +292,7 @@ func variation(all []rated) *table {
 					n++
 				}
 			}
-			t.add(x.name, d.arm, strconv.Itoa(n), "±"+share(math.Abs(spreadOf(d.values))), tickShare(furthest(d.values)))
+			t.add(x.name, d.arm, strconv.Itoa(n), "±"+axisShare(math.Abs(spreadOf(d.values))), tickShare(furthest(d.values)))
 		}
 	}
 	return t

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 
 // harness.html loads a page in frames of several widths, with and without scripts, looks at each, and writes what it found as JSON.
 //
-//go:embed testdata/harness.html
+//go:embed page/testdata/harness.html
 var harness string
 
 // collector goes before all scripts of a page and keeps what they complain of.
@@ -158,7 +158,7 @@ func TestInBrowser(t *testing.T) {
 				continue // they differ from the comparison by words
 			}
 			t.Run(scheme.name+"/"+name, func(t *testing.T) {
-				r := samples()[name]
+				r := pageSamples()[name]
 				for frame, l := range looks(t, render(t, r), scheme.flag) {
 					l.check(t, frame, len(r.Timeline), scheme.dark)
 				}

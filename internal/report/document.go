@@ -1,8 +1,7 @@
-package page
+package report
 
 import (
 	"html/template"
-	"strconv"
 
 	"tare/internal/unit"
 )
@@ -24,7 +23,7 @@ type block struct {
 	Facts   []fact
 	List    []string
 	Figure  *figure
-	Table   *table
+	Table   *grid
 	Code    string
 }
 
@@ -45,7 +44,7 @@ type figure struct {
 	SVG      template.HTML
 	Caption  string
 	Summary  string // of the table
-	Table    *table
+	Table    *grid
 	Open     bool // the table is shown at once
 	Timeline *int // its index in the report: the script may replace the chart
 }
@@ -54,7 +53,7 @@ type figure struct {
 func drawn(svg []byte) template.HTML { return template.HTML(svg) }
 
 // A table is rows of cells below a head.
-type table struct {
+type grid struct {
 	Caption string
 	Head    []head
 	Rows    [][]cell
@@ -70,7 +69,7 @@ type cell struct {
 	Left        bool
 }
 
-func words(heads ...string) []head {
+func wordHeads(heads ...string) []head {
 	var out []head
 	for _, h := range heads {
 		out = append(out, head{Text: h, Left: true})
@@ -78,7 +77,7 @@ func words(heads ...string) []head {
 	return out
 }
 
-func numbers(heads ...string) []head {
+func numberHeads(heads ...string) []head {
 	var out []head
 	for _, h := range heads {
 		out = append(out, head{Text: h})
@@ -87,7 +86,7 @@ func numbers(heads ...string) []head {
 }
 
 // add appends a row; "" is an unknown value.
-func (t *table) add(values ...string) {
+func (t *grid) add(values ...string) {
 	row := make([]cell, len(values))
 	for i, v := range values {
 		row[i] = cell{Text: v, Left: t.Head[i].Left}
@@ -96,12 +95,12 @@ func (t *table) add(values ...string) {
 }
 
 // class gives the last row's cell in a column its meaning.
-func (t *table) class(column int, class string) { t.Rows[len(t.Rows)-1][column].Class = class }
+func (t *grid) class(column int, class string) { t.Rows[len(t.Rows)-1][column].Class = class }
 
 // used leaves out the columns that have no value in any row, and writes the mark of the unknown where one is missing. It is nil if
 // nothing is left.
-func (t *table) used() *table {
-	u := &table{Caption: t.Caption, Rows: make([][]cell, len(t.Rows))}
+func (t *grid) used() *grid {
+	u := &grid{Caption: t.Caption, Rows: make([][]cell, len(t.Rows))}
 	for i, h := range t.Head {
 		if !t.valued(i) {
 			continue
@@ -121,7 +120,7 @@ func (t *table) used() *table {
 	return u
 }
 
-func (t *table) valued(column int) bool {
+func (t *grid) valued(column int) bool {
 	for _, row := range t.Rows {
 		if row[column].Text != "" {
 			return true
@@ -131,25 +130,15 @@ func (t *table) valued(column int) bool {
 }
 
 // tabular is a block of a table, or nothing.
-func tabular(t *table) []block {
+func tabular(t *grid) []block {
 	if t = t.used(); t == nil {
 		return nil
 	}
 	return []block{{Table: t}}
 }
 
-// text shows a value that may be unknown.
-func text(v *float64, show func(float64) string) string {
-	if v == nil {
-		return ""
-	}
-	return show(*v)
-}
-
-func count(n uint64) string { return strconv.FormatUint(n, 10) }
-
 // headed says whether a table's columns have names.
-func headed(t *table) bool {
+func headed(t *grid) bool {
 	for _, h := range t.Head {
 		if h.Text != "" {
 			return true

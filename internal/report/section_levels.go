@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"html/template"
@@ -7,12 +7,11 @@ import (
 
 	"tare/internal/chart"
 	"tare/internal/design"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
 // levelBlocks are the verdicts on service levels, in short and in full.
-func levelBlocks(r *report.Report) (out []block) {
+func levelBlocks(r *Report) (out []block) {
 	tables, quiet := r.LevelTables()
 	for _, x := range tables {
 		if t := tableOf("", x); t != nil {
@@ -33,7 +32,7 @@ func levelBlocks(r *report.Report) (out []block) {
 }
 
 // levelSection is question 4 of a run that asked not for a capacity: whether a control plane keeps what is promised of it.
-func levelSection(r *report.Report) section {
+func levelSection(r *Report) section {
 	s := section{Number: 4, Question: "Does it keep its service levels?", Short: "Service levels", Blocks: levelBlocks(r)}
 	if t := tableOf("In the form in which Kubernetes' scalability tests are published: pod startup in milliseconds, verdict by clusterloader2", r.StartupTable()); t != nil {
 		s.Blocks = append(s.Blocks, block{Heading: "As published"}, block{Table: t})
@@ -48,7 +47,7 @@ const formulas = "“official”, “clusterloader2” and “kube-burner” are
 	"The first two leave out webhooks, and all three miss some of admission when pods start: they can pass where callers wait."
 
 // marked colours the cells of a table that begin with a verdict's sign.
-func marked(t *table) {
+func marked(t *grid) {
 	for _, row := range t.Rows {
 		for i := range row[1:] {
 			row[1+i].Class = classOf(row[1+i].Text)
@@ -65,10 +64,10 @@ func sentences(texts []string) []string {
 }
 
 // attributed is where the mean time of a call went, and its phases.
-func attributed(r *report.Report) []block {
+func attributed(r *Report) []block {
 	var out []block
 	if t := tableOf("The mean time of one call, in parts", r.Attributions()); t != nil {
-		f := &figure{SVG: parts(r), Caption: "The mean time of one call, in parts.", Summary: "The parts in numbers", Table: t, Open: true}
+		f := &figure{SVG: drawnParts(r), Caption: "The mean time of one call, in parts.", Summary: "The parts in numbers", Table: t, Open: true}
 		out = append(out, block{Heading: "Where does the time of one call go?"}, block{Figure: f})
 	}
 	if t := tableOf("Phases of calls, over all trials", r.PhaseTable()); t != nil {
@@ -81,9 +80,9 @@ func attributed(r *report.Report) []block {
 const mostAttributed = 4
 
 // parts draws the parts of the calls; the A/A arm is left out.
-func parts(r *report.Report) template.HTML {
+func drawnParts(r *Report) template.HTML {
 	again := func(id string) bool {
-		return slices.ContainsFunc(r.Treatments, func(t report.Treatment) bool { return t.ID == id && t.Control == design.AA })
+		return slices.ContainsFunc(r.Treatments, func(t Treatment) bool { return t.ID == id && t.Control == design.AA })
 	}
 	b := chart.Bars{
 		Title: "Where the time of one call goes", Desc: "The mean time of one call in the client, in webhooks, in admission, in storage and elsewhere in the server.",
@@ -96,8 +95,8 @@ func parts(r *report.Report) template.HTML {
 			continue
 		}
 		drawnCalls++
-		label := named(r, x.Treatment)
-		if slices.ContainsFunc(r.Attribution, func(o report.Attribution) bool { return o.Operation != x.Operation }) || label == "" {
+		label := r.withTreatment(x.Treatment)
+		if slices.ContainsFunc(r.Attribution, func(o Attribution) bool { return o.Operation != x.Operation }) || label == "" {
 			label = strings.TrimPrefix(label+" · "+x.Operation, " · ")
 		}
 		for _, p := range []struct {

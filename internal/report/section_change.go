@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"math"
@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tare/internal/metric"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
@@ -18,15 +17,15 @@ const endless = 1e300
 const space = "\u00a0"
 
 // isRatio says whether an effect is a share of the baseline, not a difference in the metric's unit.
-func isRatio(e *report.Effect) bool { return e.Kind != "difference" }
+func isRatio(e *Effect) bool { return e.Kind != "difference" }
 
 // estimated says whether an effect has an estimate at all; without one its Reason says why.
-func estimated(e *report.Effect) bool {
+func estimated(e *Effect) bool {
 	return e.Level > 0 || e.Reason == "" || e.Estimate != 0 || e.Lo != 0 || e.Hi != 0
 }
 
 // bounded says whether an effect has an interval.
-func bounded(e *report.Effect) bool { return e.Level > 0 || e.Lo != 0 || e.Hi != 0 }
+func hasInterval(e *Effect) bool { return e.Level > 0 || e.Lo != 0 || e.Hi != 0 }
 
 // A scale of changes writes them with a sign and with as many decimals as their interval is worth.
 type changes struct {
@@ -36,19 +35,19 @@ type changes struct {
 }
 
 // changesOf is the scale for an effect: two digits of half its interval.
-func changesOf(e *report.Effect, u metric.Unit) changes {
+func changesOf(e *Effect, u metric.Unit) changes {
 	if !isRatio(e) && u != metric.Ratio {
-		return changes{show: report.Quantity(u)}
+		return changes{show: Quantity(u)}
 	}
 	half := math.Abs(e.Estimate) / 10
-	if bounded(e) {
+	if hasInterval(e) {
 		half = (e.Hi - e.Lo) / 2
 	}
 	c := changes{points: !isRatio(e)}
 	for limit := 0.0295; c.decimals < 3 && half < limit; limit /= 10 {
 		c.decimals++
 	}
-	if bounded(e) {
+	if hasInterval(e) {
 		c.decimals = e.Decimals(c.decimals)
 	}
 	return c
@@ -62,13 +61,13 @@ func (c changes) number(v float64) string {
 	case v <= -endless:
 		return "−∞"
 	case c.show != nil:
-		return signed(v, c.show(math.Abs(v)))
+		return withSign(v, c.show(math.Abs(v)))
 	}
-	return signed(v, strconv.FormatFloat(math.Abs(v)*100, 'f', c.decimals, 64))
+	return withSign(v, strconv.FormatFloat(math.Abs(v)*100, 'f', c.decimals, 64))
 }
 
 // signed puts a sign before a magnitude, unless it was rounded to zero.
-func signed(v float64, magnitude string) string {
+func withSign(v float64, magnitude string) string {
 	switch {
 	case !strings.ContainsAny(magnitude, "123456789"):
 		return magnitude
@@ -95,19 +94,19 @@ func (c changes) between(lo, hi float64) string {
 }
 
 // estimateText is an effect in numbers: "+61 % [+55, +67]".
-func estimateText(r *report.Report, e *report.Effect) string {
+func estimateText(r *Report, e *Effect) string {
 	if !estimated(e) {
 		return unit.Unknown
 	}
 	c := changesOf(e, unitOf(r, e.Metric))
-	if !bounded(e) {
+	if !hasInterval(e) {
 		return c.value(e.Estimate)
 	}
-	return c.value(e.Estimate) + " " + c.between(e.Lo, e.Hi) + multiple(e)
+	return c.value(e.Estimate) + " " + c.between(e.Lo, e.Hi) + manifoldText(e)
 }
 
 // multiple is an effect of more than 200 % as a factor and a difference, in brackets: " (×6.8, +14 ms)".
-func multiple(e *report.Effect) string {
+func manifoldText(e *Effect) string {
 	if also := e.Multiple(); also != "" {
 		return " (" + strings.ReplaceAll(also, " ", space) + ")"
 	}
@@ -115,18 +114,18 @@ func multiple(e *report.Effect) string {
 }
 
 // share writes a share of the baseline for an axis or a margin: "2 %", "+5 %".
-func share(v float64) string { return strings.Replace(unit.Share(v), "%", space+"%", 1) }
+func axisShare(v float64) string { return strings.Replace(unit.Share(v), "%", space+"%", 1) }
 
 // tickShare is a change on an axis: "−5 %", "0", "+10 %".
 func tickShare(v float64) string {
 	if math.Abs(v) < 1e-12 {
 		return "0"
 	}
-	return signed(v, share(math.Abs(v)))
+	return withSign(v, axisShare(math.Abs(v)))
 }
 
 // unitOf finds a metric's unit: as the run measured it, or as it is known.
-func unitOf(r *report.Report, name string) metric.Unit {
+func unitOf(r *Report, name string) metric.Unit {
 	for i := range r.Treatments {
 		for k := range r.Treatments[i].Metrics {
 			if m := &r.Treatments[i].Metrics[k]; m.Name == name && m.Unit != "" {
@@ -169,21 +168,21 @@ func measure(name, quantile string) string {
 }
 
 // effectWord is a verdict's word, its class in a table, and whether it is bad news.
-func effectWord(v report.EffectVerdict) (word, class string) {
+func effectWord(v EffectVerdict) (word, class string) {
 	switch v {
-	case report.Regressed:
+	case Regressed:
 		return "✗ regressed", bad
-	case report.Improved:
+	case Improved:
 		return "✓ improved", good
-	case report.Equivalent:
+	case Equivalent:
 		return "✓ equivalent", good
-	case report.Slower:
+	case Slower:
 		return "? slower", unsure
-	case report.Faster:
+	case Faster:
 		return "? faster", unsure
-	case report.EffectInconclusive:
+	case EffectInconclusive:
 		return "? inconclusive", unsure
-	case report.NotJudged:
+	case NotJudged:
 		return "– not judged", unsure
 	}
 	return string(v), unsure
@@ -191,7 +190,7 @@ func effectWord(v report.EffectVerdict) (word, class string) {
 
 // short is a treatment's name without the factor that all names begin with: "landlock rules=8" of "enforcer=landlock rules=8". Tables and
 // budgets keep the whole name, which is what other outputs call it.
-func short(r *report.Report, id string) string {
+func short(r *Report, id string) string {
 	factor, rest, ok := strings.Cut(id, "=")
 	if !ok || rest == "" || strings.Contains(factor, " ") {
 		return id
@@ -209,7 +208,7 @@ func short(r *report.Report, id string) string {
 }
 
 // meaningless says whether a name would be a bare number or switch without its factor.
-func meaningless(r *report.Report, factor string) bool {
+func meaningless(r *Report, factor string) bool {
 	for i := range r.Treatments {
 		rest, ok := strings.CutPrefix(r.Treatments[i].ID, factor+"=")
 		first, _, _ := strings.Cut(rest, " ")
@@ -224,14 +223,7 @@ func meaningless(r *report.Report, factor string) bool {
 	return false
 }
 
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + one + "s"
-}
-
 // measured is a metric's value with its unit.
-func measured(m *report.Metric) string {
-	return report.Amount(m.Name, metric.Unit(m.Unit))(m.Value) + m.Beside()
+func measured(m *Metric) string {
+	return Amount(m.Name, metric.Unit(m.Unit))(m.Value) + m.Beside()
 }

@@ -1,16 +1,15 @@
-package page
+package report
 
 import (
 	"slices"
 	"strconv"
 	"strings"
 
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
 // soakSection shows how a long run went in time, what drifts, and what came of its calls.
-func soakSection(r *report.Report) section {
+func soakSection(r *Report) section {
 	s := section{Number: 5, Question: "How did it go over time: does it hold, and does it drift?", Short: "Over time"}
 	for i, x := range r.Soaked() {
 		if several(r) {
@@ -37,7 +36,7 @@ func soakSection(r *report.Report) section {
 }
 
 // courseSection is question 5, as the run asked it.
-func courseSection(r *report.Report) section {
+func courseSection(r *Report) section {
 	if len(r.Soaked()) > 0 {
 		return soakSection(r)
 	}
@@ -47,7 +46,7 @@ func courseSection(r *report.Report) section {
 }
 
 // drifts are the trends, with what a verdict on one means.
-func drifts(r *report.Report) []block {
+func drifts(r *Report) []block {
 	t := tableOf("Trends after the warm-up", r.Drifts())
 	if t == nil {
 		return nil
@@ -58,12 +57,12 @@ func drifts(r *report.Report) []block {
 }
 
 // summary is JMeter's table, and percentiles below it.
-func summary(r *report.Report) []block {
+func summary(r *Report) []block {
 	t := tableOf("The summary report, as JMeter has it", r.Summary())
 	if t == nil {
 		return nil
 	}
-	out := []block{{Heading: "What became of the calls"}, {Table: t}, {Text: sentence(report.LabelsNote)}}
+	out := []block{{Heading: "What became of the calls"}, {Table: t}, {Text: sentence(LabelsNote)}}
 	if q := tableOf("Response times; a call that ended badly counts as long as it took", r.Quantiles()); q != nil {
 		out = append(out, block{Table: q})
 	}
@@ -71,7 +70,7 @@ func summary(r *report.Report) []block {
 }
 
 // answered is what the answers said, and both sides' counts of them.
-func answered(r *report.Report) []block {
+func answered(r *Report) []block {
 	var out []block
 	if t := tableOf("What the answers said; a mismatch is an answer other than expected", r.Decisions()); t != nil {
 		column := slices.IndexFunc(t.Head, func(h head) bool { return h.Text == "mismatches" })
@@ -83,14 +82,14 @@ func answered(r *report.Report) []block {
 		out = append(out, block{Heading: "Decisions"}, block{Table: t})
 	}
 	if t := tableOf("The target's own counts against its callers'", r.Checks()); t != nil {
-		out = append(out, block{Table: t}, block{Text: sentence(report.ChecksNote)})
+		out = append(out, block{Table: t}, block{Text: sentence(ChecksNote)})
 	}
 	return out
 }
 
 // tableOf is a table of the report with this page's classes; nil if it has no rows.
-func tableOf(caption string, x report.Table) *table {
-	t := &table{Caption: caption}
+func tableOf(caption string, x Table) *grid {
+	t := &grid{Caption: caption}
 	for _, h := range x.Head {
 		t.Head = append(t.Head, head{Text: h.Text, Left: h.Left})
 	}
@@ -120,26 +119,26 @@ func classOf(text string) string {
 }
 
 // soakFindings are the sentences of all soaks.
-func soakFindings(r *report.Report) string {
+func soakFindings(r *Report) string {
 	var out []string
 	for _, s := range r.Soaked() {
 		text := "It " + s.Sentence() + "."
 		if s.Seconds <= 0 {
 			text = sentence(s.Sentence())
 		}
-		if name := named(r, s.Treatment); name != "" {
+		if name := r.withTreatment(s.Treatment); name != "" {
 			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
 		}
 		out = append(out, text)
 	}
-	if r.Verdict == report.Invalid && len(out) > 0 {
+	if r.Verdict == Invalid && len(out) > 0 {
 		return "Nothing of this counts" + because(strings.TrimSuffix(r.Reason, ".")) + ". What was seen: " + strings.Join(out, " ")
 	}
 	return strings.Join(out, " ")
 }
 
 // alarms are notices of what makes the rest worth little.
-func alarms(r *report.Report) []block {
+func alarms(r *Report) []block {
 	var out []block
 	if d := r.Disagreement(); d != "" {
 		out = append(out, block{Notice: sentence(d) + " See question 4."})
@@ -151,7 +150,7 @@ func alarms(r *report.Report) []block {
 }
 
 // soakFacts are the few numbers of a soak that matter most; of several, their tables say more.
-func soakFacts(r *report.Report) []block {
+func soakFacts(r *Report) []block {
 	all := r.Soaked()
 	if len(all) != 1 {
 		return nil
@@ -166,26 +165,26 @@ func soakFacts(r *report.Report) []block {
 	add("Measured", unit.Seconds(s.Seconds), "after "+unit.Seconds(s.WarmUpSeconds)+" of warm-up", "")
 	if t := s.Total; t != nil {
 		n := t.Outcomes
-		add("Answered well", text(t.Goodput, rate), strconv.FormatUint(n.Good(), 10)+" of "+strconv.FormatUint(n.Ended(), 10)+" calls", "")
+		add("Answered well", opt(t.Goodput, rate), strconv.FormatUint(n.Good(), 10)+" of "+strconv.FormatUint(n.Ended(), 10)+" calls", "")
 		if d := t.Response; d != nil {
 			note := ""
 			if d.P50 != nil {
 				note = "half within " + unit.Seconds(*d.P50)
 			}
-			add("Response, p99", text(d.P99, unit.Seconds), note, "")
+			add("Response, p99", opt(d.P99, unit.Seconds), note, "")
 		}
-		add("CPU per call", text(t.CPUPerOp, unit.Seconds), "of all parts of the target", "")
+		add("CPU per call", opt(t.CPUPerOp, unit.Seconds), "of all parts of the target", "")
 	}
 	if d, ok := s.Drift["rss"]; ok {
 		class := ""
-		if d.Verdict == report.Regressed {
+		if d.Verdict == Regressed {
 			class = bad
 		}
 		value, note, _ := strings.Cut(d.Slope(), " [")
 		if note != "" {
 			note = "[" + note + ", "
 		}
-		if d.Verdict == report.EffectInconclusive {
+		if d.Verdict == EffectInconclusive {
 			value, note = "undecided", d.Reason
 		} else {
 			note += string(d.Verdict)

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"tare/internal/chart"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
@@ -16,7 +15,7 @@ import (
 var nothing = math.NaN()
 
 // limitSection is question 4, as the run asked it.
-func limitSection(r *report.Report) section {
+func limitSection(r *Report) section {
 	if s := breakingSection(r); len(s.Blocks) > 0 {
 		return s
 	}
@@ -24,7 +23,7 @@ func limitSection(r *report.Report) section {
 }
 
 // breakingSection draws what was answered against what was offered.
-func breakingSection(r *report.Report) section {
+func breakingSection(r *Report) section {
 	s := section{Number: 4, Question: "Where does it break?", Short: "Where it breaks"}
 	curves := tried(r)
 	if rates := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return c.named }); len(rates) > 0 {
@@ -35,13 +34,13 @@ func breakingSection(r *report.Report) section {
 	}
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
-		t := ladder(r, c).used()
+		t := pointGrid(r, c).used()
 		if t == nil {
 			continue
 		}
 		s.Blocks = append(s.Blocks, block{Table: t})
-		if slices.ContainsFunc(t.Head, func(h head) bool { return h.Text == vegeta }) {
-			s.Blocks = append(s.Blocks, block{Text: vegetaNote})
+		if slices.ContainsFunc(t.Head, func(h head) bool { return h.Text == vegetaHead }) {
+			s.Blocks = append(s.Blocks, block{Text: vegetaFootnote})
 		}
 	}
 	if levels := levelBlocks(r); len(s.Blocks) > 0 && len(levels) > 0 {
@@ -70,7 +69,7 @@ type tryout struct {
 }
 
 // tried are the points of ladders, and for a search its steps, read off the timeline.
-func tried(r *report.Report) []curve {
+func tried(r *Report) []curve {
 	var out []curve
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
@@ -107,21 +106,21 @@ func tried(r *report.Report) []curve {
 }
 
 // steps are the stretches of a timeline in which a rate was offered.
-func steps(l *report.Timeline) []tryout {
+func steps(l *Timeline) []tryout {
 	var out []tryout
 	for _, s := range l.Steps {
 		if s.Rate <= 0 || s.To <= s.From {
 			continue
 		}
 		t := tryout{step: s.Name, offered: s.Rate, seconds: s.To - s.From, goodput: during(l, l.Good, s), success: nothing, before: s.From, upTo: s.To}
-		t.p99, t.lo, t.hi = spread(l, s)
+		t.p99, t.lo, t.hi = spreadOver(l, s)
 		out = append(out, t)
 	}
 	return out
 }
 
 // during is the mean of a series over a stretch; a bin that lies within it in part counts in part.
-func during(l *report.Timeline, series []float64, s report.Stretch) float64 {
+func during(l *Timeline, series []float64, s Stretch) float64 {
 	sum, weight := 0.0, 0.0
 	for k, v := range series {
 		if w := min(s.To, float64(k+1)*l.Bin) - max(s.From, float64(k)*l.Bin); w > 0 {
@@ -135,7 +134,7 @@ func during(l *report.Timeline, series []float64, s report.Stretch) float64 {
 }
 
 // spread is the median, the least and the largest p99 of the bins whose middle lies in a stretch.
-func spread(l *report.Timeline, s report.Stretch) (median, lo, hi float64) {
+func spreadOver(l *Timeline, s Stretch) (median, lo, hi float64) {
 	var all []float64
 	for k, v := range l.P99 {
 		if middle := (float64(k) + .5) * l.Bin; v != nil && middle >= s.From && middle < s.To {
@@ -157,10 +156,10 @@ func orNaN(v *float64) float64 {
 }
 
 // knee is achieved against offered, and below it p99.
-func knee(r *report.Report, curves []curve) *figure {
+func knee(r *Report, curves []curve) *figure {
 	fromSearch := slices.ContainsFunc(curves, func(c curve) bool { return len(c.points) > 0 && c.points[0].upTo > 0 })
 	x, y := chart.Axis{Label: "offered (calls/s)", Format: unit.Number}, chart.Axis{Label: "answered well (calls/s)", Format: unit.Number}
-	if wide(curves) {
+	if wideRates(curves) {
 		x.Log, y.Log = true, true
 	} else {
 		x.Min, y.Min = new(0.0), new(0.0)
@@ -174,13 +173,13 @@ func knee(r *report.Report, curves []curve) *figure {
 		X: x, Y: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}, Height: 170,
 	}
 	for i, c := range curves {
-		rates, times, doubtful, late := c.series(named(r, c.treatment), chart.Color(i), fromSearch)
+		rates, times, doubtful, late := c.series(r.withTreatment(c.treatment), chart.Color(i), fromSearch)
 		top.Series, below.Series = append(top.Series, rates), append(below.Series, times)
 		if len(doubtful.X) > 0 {
 			top.Series, below.Series, top.Legend = append(top.Series, doubtful), append(below.Series, late), true
 		}
 	}
-	top.Rules, top.Spans = limits(r)
+	top.Rules, top.Spans = capacityRules(r)
 	caption := "Each dot is a rate that was offered. On the dashed line every call is answered; where the dots leave it, the target has reached its limit."
 	if fromSearch {
 		caption += " A step of the search that followed an overload inherits its backlog, so dots may lie below the limit or, while a backlog is worked off, above the dashed line."
@@ -214,7 +213,7 @@ func (c curve) series(name string, kind chart.Kind, fromSearch bool) (rates, tim
 }
 
 // wide says whether the rates span so much that on a linear axis the small ones would lie on one another.
-func wide(curves []curve) bool {
+func wideRates(curves []curve) bool {
 	least, most := math.Inf(1), 0.0
 	for _, c := range curves {
 		for _, p := range c.points {
@@ -225,7 +224,7 @@ func wide(curves []curve) bool {
 }
 
 // limits are the rules that capacities make. With several treatments only the capacities themselves are drawn.
-func limits(r *report.Report) (rules []chart.Rule, spans []chart.Span) {
+func capacityRules(r *Report) (rules []chart.Rule, spans []chart.Span) {
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
 		color := chart.Color(i)
@@ -252,8 +251,8 @@ func limits(r *report.Report) (rules []chart.Rule, spans []chart.Span) {
 	return rules, spans
 }
 
-func tries(r *report.Report, curves []curve) *table {
-	t := &table{Caption: "What was offered and what was answered", Head: append(words("treatment", "step"), numbers("offered", "for", "from", "answered well in time", "of offered", "answered well however late", "p99", "least p99", "largest p99")...)}
+func tries(r *Report, curves []curve) *grid {
+	t := &grid{Caption: "What was offered and what was answered", Head: append(wordHeads("treatment", "step"), numberHeads("offered", "for", "from", "answered well in time", "of offered", "answered well however late", "p99", "least p99", "largest p99")...)}
 	for _, c := range curves {
 		for _, p := range c.points {
 			from, share := "", ""
@@ -261,16 +260,16 @@ func tries(r *report.Report, curves []curve) *table {
 				from = unit.Seconds(p.before)
 			}
 			if p.offered > 0 && !math.IsNaN(p.goodput) {
-				share = report.Percent(p.goodput / p.offered)
+				share = Percent(p.goodput / p.offered)
 			}
-			t.add(named(r, c.treatment), p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from, known(p.goodput, unit.PerSecond), share, known(p.success, report.Percent),
-				known(p.p99, unit.Seconds), known(p.lo, unit.Seconds), known(p.hi, unit.Seconds))
+			t.add(r.withTreatment(c.treatment), p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from, finite(p.goodput, unit.PerSecond), share, finite(p.success, Percent),
+				finite(p.p99, unit.Seconds), finite(p.lo, unit.Seconds), finite(p.hi, unit.Seconds))
 		}
 	}
 	return t
 }
 
-func known(v float64, show func(float64) string) string {
+func finite(v float64, show func(float64) string) string {
 	if math.IsNaN(v) {
 		return ""
 	}
@@ -278,10 +277,10 @@ func known(v float64, show func(float64) string) string {
 }
 
 // workloads are points that differ by more than their rate: one row for each, the treatments of one workload beside one another.
-func workloads(r *report.Report, curves []curve) []block {
+func workloads(r *Report, curves []curve) []block {
 	good := chart.Bars{
 		Title: "Calls answered well by workload", Desc: "The share of each workload's calls that were answered well, however late.",
-		Axis: chart.Axis{Label: "answered well (of all its calls)", Min: new(0.0), Max: new(1.0), Ticks: []float64{0, .25, .5, .75, 1}, Format: report.Percent},
+		Axis: chart.Axis{Label: "answered well (of all its calls)", Min: new(0.0), Max: new(1.0), Ticks: []float64{0, .25, .5, .75, 1}, Format: Percent},
 	}
 	tail := chart.Bars{Title: "p99 by workload", Desc: "The 99th percentile of each workload's response time.", Dots: true, Axis: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}}
 	for k := range longest(curves) {
@@ -313,7 +312,7 @@ func longest(curves []curve) int {
 	return n
 }
 
-func workloadLabel(r *report.Report, c curve, p tryout) string {
+func workloadLabel(r *Report, c curve, p tryout) string {
 	label := orElse(p.step, unit.PerSecond(p.offered))
 	if several(r) {
 		label = c.treatment + ": " + label
@@ -325,18 +324,18 @@ func workloadLabel(r *report.Report, c curve, p tryout) string {
 }
 
 const (
-	vegeta     = "vegeta*"
-	vegetaNote = "* vegeta: successes ÷ (window + wait for the last answer), which one timeout ruins; for comparison with published tables only."
+	vegetaHead     = "vegeta*"
+	vegetaFootnote = "* vegeta: successes ÷ (window + wait for the last answer), which one timeout ruins; for comparison with published tables only."
 )
 
 // ladder is the whole table of a treatment's points.
-func ladder(r *report.Report, c *report.Capacity) *table {
+func pointGrid(r *Report, c *Capacity) *grid {
 	caption := "Point by point"
 	if several(r) {
 		caption += ": " + c.Treatment
 	}
-	t := &table{Caption: caption, Head: append(words("workload"), append(numbers("offered", "calls", "success", "p50", "p90", "p99", "max", "goodput", "in objective",
-		"stuck", "queued", "never sent", "no byte", "bad answer", "last failed call sent at", "drain", "recovers after", vegeta), words("generator")...)...)}
+	t := &grid{Caption: caption, Head: append(wordHeads("workload"), append(numberHeads("offered", "calls", "success", "p50", "p90", "p99", "max", "goodput", "in objective",
+		"stuck", "queued", "never sent", "no byte", "bad answer", "last failed call sent at", "drain", "recovers after", vegetaHead), wordHeads("generator")...)...)}
 	for i := range c.Points {
 		p := &c.Points[i]
 		generator, class := "", ""
@@ -348,19 +347,19 @@ func ladder(r *report.Report, c *report.Capacity) *table {
 			queued = strconv.Itoa(*p.ListenQueue)
 		}
 		if p.Name == "" { // published tables have rates only
-			throughput = text(p.VegetaThroughput, unit.PerSecond)
+			throughput = opt(p.VegetaThroughput, unit.PerSecond)
 		}
-		t.add(p.Name, unit.PerSecond(p.Rate), count(p.Offered), text(p.Success, report.Percent), text(p.P50, unit.Seconds), text(p.P90, unit.Seconds),
-			text(p.P99, unit.Seconds), text(p.Max, unit.Seconds), text(p.Goodput, unit.PerSecond), text(p.GoodputSLO, unit.PerSecond), count(p.Stuck), queued,
-			count(p.NoConnection), count(p.NoByte), count(p.BadStatus), text(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds),
-			text(p.RecoverySeconds, unit.Seconds), throughput, generator)
+		t.add(p.Name, unit.PerSecond(p.Rate), whole(p.Offered), opt(p.Success, Percent), opt(p.P50, unit.Seconds), opt(p.P90, unit.Seconds),
+			opt(p.P99, unit.Seconds), opt(p.Max, unit.Seconds), opt(p.Goodput, unit.PerSecond), opt(p.GoodputSLO, unit.PerSecond), whole(p.Stuck), queued,
+			whole(p.NoConnection), whole(p.NoByte), whole(p.BadStatus), opt(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds),
+			opt(p.RecoverySeconds, unit.Seconds), throughput, generator)
 		t.class(len(t.Head)-1, class)
 	}
 	return t
 }
 
 // audited says in a word whether the generator may be blamed.
-func audited(g *report.Generator) (word, class string) {
+func audited(g *Generator) (word, class string) {
 	switch {
 	case !g.Valid:
 		return "✗ INVALID", bad

@@ -1,6 +1,4 @@
-// Package page draws a report as one HTML file that needs nothing else: no network, no script, and under a strict content security
-// policy not even its own stylesheet. Each section answers one question, which is its heading.
-package page
+package report
 
 import (
 	"bytes"
@@ -14,18 +12,15 @@ import (
 	"sync"
 
 	"tare/internal/chart"
-	"tare/internal/report"
-	"tare/internal/term"
+	terminal "tare/internal/term"
 )
 
-//go:embed page.html page.css zoom.js uplot/uPlot.iife.min.js uplot/uPlot.min.css uplot/LICENSE
+//go:embed page/page.html page/page.css page/zoom.js page/uplot/uPlot.iife.min.js page/uplot/uPlot.min.css page/uplot/LICENSE
 var files embed.FS
 
 var layout = sync.OnceValues(func() (*template.Template, error) {
-	return template.New("page.html").Funcs(template.FuncMap{"headed": headed}).ParseFS(files, "page.html")
+	return template.New("page.html").Funcs(template.FuncMap{"headed": headed}).ParseFS(files, "page/page.html")
 })
-
-var _ report.Encoder = HTML
 
 // A document is all that the layout shows.
 type document struct {
@@ -38,7 +33,7 @@ type document struct {
 }
 
 // HTML writes the page. It fails on a report that JSON cannot hold, and when w fails; then part of the page may have been written.
-func HTML(w io.Writer, r *report.Report) error {
+func HTML(w io.Writer, r *Report) error {
 	t, err := layout()
 	if err != nil {
 		return fmt.Errorf("read the page's layout: %w", err)
@@ -51,11 +46,11 @@ func HTML(w io.Writer, r *report.Report) error {
 	if err := t.Execute(&b, d); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
-	_, err = io.WriteString(w, term.XML(term.Visible(b.String())))
+	_, err = io.WriteString(w, terminal.XML(terminal.Visible(b.String())))
 	return err
 }
 
-func compose(r *report.Report) (*document, error) {
+func compose(r *Report) (*document, error) {
 	data, without, err := embedded(r)
 	if err != nil {
 		return nil, err
@@ -77,7 +72,7 @@ func compose(r *report.Report) (*document, error) {
 }
 
 // about is the run in one line.
-func about(r *report.Report) string {
+func about(r *Report) string {
 	parts := []string{"tare"}
 	for _, s := range []string{string(r.Question), r.Area} {
 		if s != "" {
@@ -118,7 +113,7 @@ func assets(zoom bool) (template.CSS, template.JS, error) {
 func joined(names ...string) (string, error) {
 	var b strings.Builder
 	for _, name := range names {
-		text, err := files.ReadFile(name)
+		text, err := files.ReadFile("page/" + name)
 		if err != nil {
 			return "", fmt.Errorf("read the page's %s: %w", name, err)
 		}
@@ -134,7 +129,7 @@ const maxEmbedded = 384 << 10
 
 // embedded is the report as "-o json" writes it, without its white space and with everything escaped that could end a script element or
 // that HTML would change: what parses it gets the same values. What had to be left out is named.
-func embedded(r *report.Report) (data template.JS, without []string, err error) {
+func embedded(r *Report) (data template.JS, without []string, err error) {
 	data, err = encoded(r)
 	if err != nil || len(data) <= maxEmbedded {
 		return data, nil, err
@@ -160,7 +155,7 @@ func embedded(r *report.Report) (data template.JS, without []string, err error) 
 }
 
 // withoutMoments is soaks without their courses in time, which the page has in a table.
-func withoutMoments(soaks []report.Soak) []report.Soak {
+func withoutMoments(soaks []Soak) []Soak {
 	out := slices.Clone(soaks)
 	for i := range out {
 		out[i].Moments = nil
@@ -168,9 +163,9 @@ func withoutMoments(soaks []report.Soak) []report.Soak {
 	return out
 }
 
-func encoded(r *report.Report) (template.JS, error) {
+func encoded(r *Report) (template.JS, error) {
 	var whole, compact, escaped bytes.Buffer
-	if err := report.JSON(&whole, r); err != nil {
+	if err := JSON(&whole, r); err != nil {
 		return "", err
 	}
 	if err := json.Compact(&compact, whole.Bytes()); err != nil {

@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"math"
@@ -8,25 +8,24 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
-	"tare/internal/report"
 )
 
 func TestChangesHaveTheDigitsOfTheirInterval(t *testing.T) {
 	for _, c := range []struct {
-		e    report.Effect
+		e    Effect
 		unit metric.Unit
 		want string
 	}{
-		{report.Effect{Kind: "ratio", Estimate: .61, Lo: .55, Hi: .67, Level: .98}, metric.CPUSeconds, "+61 % [+55, +67]"},
-		{report.Effect{Kind: "ratio", Estimate: .0123, Lo: -.001, Hi: .0251, Level: .98}, metric.CPUSeconds, "+1.2 % [−0.1, +2.5]"},
-		{report.Effect{Kind: "ratio", Estimate: -.00012, Lo: -.0004, Hi: .0001, Level: .98}, metric.CPUSeconds, "−0.012 % [−0.040, +0.010]"},
-		{report.Effect{Kind: "ratio", Estimate: 9.07, Lo: -1e308, Hi: 1e308, Level: .98}, metric.CPUSeconds, "+907 % [−∞, +∞] (×10.1)"},
-		{report.Effect{Kind: "difference", Estimate: .004, Lo: .001, Hi: .007, Level: .98}, metric.Ratio, "+0.4 pp [+0.1, +0.7]"},
-		{report.Effect{Kind: "difference", Estimate: -.0031, Lo: -.004, Hi: 0, Level: .98}, metric.Seconds, "−3.1 ms [−4 ms, 0 s]"},
-		{report.Effect{Kind: "ratio", Reason: "too few blocks"}, metric.Seconds, "–"},
-		{report.Effect{Kind: "ratio", Estimate: .02}, metric.Seconds, "+2.00 %"},
+		{Effect{Kind: "ratio", Estimate: .61, Lo: .55, Hi: .67, Level: .98}, metric.CPUSeconds, "+61 % [+55, +67]"},
+		{Effect{Kind: "ratio", Estimate: .0123, Lo: -.001, Hi: .0251, Level: .98}, metric.CPUSeconds, "+1.2 % [−0.1, +2.5]"},
+		{Effect{Kind: "ratio", Estimate: -.00012, Lo: -.0004, Hi: .0001, Level: .98}, metric.CPUSeconds, "−0.012 % [−0.040, +0.010]"},
+		{Effect{Kind: "ratio", Estimate: 9.07, Lo: -1e308, Hi: 1e308, Level: .98}, metric.CPUSeconds, "+907 % [−∞, +∞] (×10.1)"},
+		{Effect{Kind: "difference", Estimate: .004, Lo: .001, Hi: .007, Level: .98}, metric.Ratio, "+0.4 pp [+0.1, +0.7]"},
+		{Effect{Kind: "difference", Estimate: -.0031, Lo: -.004, Hi: 0, Level: .98}, metric.Seconds, "−3.1 ms [−4 ms, 0 s]"},
+		{Effect{Kind: "ratio", Reason: "too few blocks"}, metric.Seconds, "–"},
+		{Effect{Kind: "ratio", Estimate: .02}, metric.Seconds, "+2.00 %"},
 	} {
-		r := &report.Report{Blocks: []report.BlockValues{{Metric: "m", Unit: c.unit}}}
+		r := &Report{Blocks: []BlockValues{{Metric: "m", Unit: c.unit}}}
 		c.e.Metric = "m"
 		if got := strings.ReplaceAll(estimateText(r, &c.e), space, " "); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -35,10 +34,10 @@ func TestChangesHaveTheDigitsOfTheirInterval(t *testing.T) {
 }
 
 // few is a comparison with just these deciding effects.
-func few(effects ...report.Effect) *report.Report {
-	r := base("few")
+func few(effects ...Effect) *Report {
+	r := pageBase("few")
 	r.Question, r.Generator = design.Compare, nil
-	r.Design = &report.Design{Blocks: 10, Planned: 20, Margin: .02}
+	r.Design = &Design{Blocks: 10, Planned: 20, Margin: .02}
 	for i := range effects {
 		effects[i].Gating, effects[i].Level, effects[i].Kind = true, .98, "ratio"
 		effects[i].Metric, effects[i].Baseline = "cpu", "none"
@@ -48,17 +47,17 @@ func few(effects ...report.Effect) *report.Report {
 }
 
 func TestConclusion(t *testing.T) {
-	landlock := report.Effect{Treatment: "landlock rules=50", Operation: "open", Estimate: .61, Lo: .55, Hi: .67, Verdict: report.Regressed}
-	same := report.Effect{Treatment: "landlock rules=50", Operation: "exec", Estimate: .001, Lo: -.01, Hi: .01, Verdict: report.Equivalent}
-	slower := report.Effect{Treatment: "seccomp", Operation: "open", Estimate: .02, Lo: .01, Hi: .03, Verdict: report.Slower}
-	open := report.Effect{Treatment: "seccomp", Operation: "exec", Estimate: .01, Lo: -.03, Hi: .05, Verdict: report.EffectInconclusive, BlocksToDecide: new(40)}
+	landlock := Effect{Treatment: "landlock rules=50", Operation: "open", Estimate: .61, Lo: .55, Hi: .67, Verdict: Regressed}
+	same := Effect{Treatment: "landlock rules=50", Operation: "exec", Estimate: .001, Lo: -.01, Hi: .01, Verdict: Equivalent}
+	slower := Effect{Treatment: "seccomp", Operation: "open", Estimate: .02, Lo: .01, Hi: .03, Verdict: Slower}
+	open := Effect{Treatment: "seccomp", Operation: "exec", Estimate: .01, Lo: -.03, Hi: .05, Verdict: EffectInconclusive, BlocksToDecide: new(40)}
 	wall := open
 	invalid := few(landlock)
-	invalid.Verdict, invalid.AA = report.Invalid, &report.AA{Effects: []report.Effect{{Metric: "cpu", Operation: "open", Kind: "ratio", Estimate: .031, Lo: .019, Hi: .043, Level: .98}}}
+	invalid.Verdict, invalid.AA = Invalid, &AA{Effects: []Effect{{Metric: "cpu", Operation: "open", Kind: "ratio", Estimate: .031, Lo: .019, Hi: .043, Level: .98}}}
 	unproved := few(landlock)
-	unproved.Verdict, unproved.Reason = report.Invalid, "landlock was not in force"
+	unproved.Verdict, unproved.Reason = Invalid, "landlock was not in force"
 	for name, c := range map[string]struct {
-		r    *report.Report
+		r    *Report
 		want string
 	}{
 		"one":        {few(landlock, same), "landlock rules=50 adds 61 % [55, 67] CPU time to open; nothing else is above the margin of 2 %."},
@@ -76,7 +75,7 @@ func TestConclusion(t *testing.T) {
 }
 
 func TestInvalidAndUnfinishedComeFirst(t *testing.T) {
-	page := render(t, unreliable())
+	page := render(t, pageUnreliable())
 	if m := regexp.MustCompile(`<p class="lead[^>]*>.*`).FindString(page); !strings.Contains(m, "✗ INVALID</strong> Unreliable on this host") {
 		t.Errorf("the sentence of an unreliable run is %s", m)
 	}
@@ -92,14 +91,14 @@ func TestInvalidAndUnfinishedComeFirst(t *testing.T) {
 
 // TestOneFarOutDoesNotFlattenTheOthers: +900 % beside ±1 % leaves those an axis that shows them.
 func TestOneFarOutDoesNotFlattenTheOthers(t *testing.T) {
-	var effects []report.Effect
+	var effects []Effect
 	for i := range 9 {
 		v := .002 * float64(i-4)
-		effects = append(effects, report.Effect{Treatment: "t", Operation: "open", Estimate: v, Lo: v - .004, Hi: v + .004, Margin: new(.02)})
+		effects = append(effects, Effect{Treatment: "t", Operation: "open", Estimate: v, Lo: v - .004, Hi: v + .004, Margin: new(.02)})
 	}
-	effects = append(effects, report.Effect{Treatment: "far", Operation: "open", Estimate: 9, Lo: 8, Hi: 10, Margin: new(.02)})
+	effects = append(effects, Effect{Treatment: "far", Operation: "open", Estimate: 9, Lo: 8, Hi: 10, Margin: new(.02)})
 	r := few(effects...)
-	groups := comparisons(r)
+	groups := effectGroups(r)
 	if len(groups) != 1 {
 		t.Fatalf("%d comparisons, want 1", len(groups))
 	}
@@ -117,13 +116,13 @@ func TestOneFarOutDoesNotFlattenTheOthers(t *testing.T) {
 
 // TestOutlyingOperationHasItsOwnAxis: the others keep one that shows them.
 func TestOutlyingOperationHasItsOwnAxis(t *testing.T) {
-	var effects []report.Effect
+	var effects []Effect
 	for _, operation := range []string{"open", "exec", "fork", "pipe", "copy"} {
-		effects = append(effects, report.Effect{Treatment: "t", Operation: operation, Estimate: .03, Lo: .02, Hi: .04, Margin: new(.02)})
+		effects = append(effects, Effect{Treatment: "t", Operation: operation, Estimate: .03, Lo: .02, Hi: .04, Margin: new(.02)})
 	}
 	effects[4].Estimate, effects[4].Lo, effects[4].Hi = 3, 2.8, 3.2
 	r := few(effects...)
-	groups := comparisons(r)
+	groups := effectGroups(r)
 	all := shared(r, groups)
 	if all.hi > .5 {
 		t.Errorf("the shared axis ends at %v", all.hi)
@@ -137,8 +136,8 @@ func TestOutlyingOperationHasItsOwnAxis(t *testing.T) {
 }
 
 func TestBudgetsStandAtTheirEffects(t *testing.T) {
-	r := enforcers(10)
-	for _, c := range comparisons(r) {
+	r := pageEnforcers(10)
+	for _, c := range effectGroups(r) {
 		got := rules(r, &c)
 		if c.operation != "open" && len(got) > 0 || c.operation == "open" && (len(got) != 1 || got[0].At != .05) {
 			t.Errorf("%s has the budgets %v", c.operation, got)
@@ -147,8 +146,8 @@ func TestBudgetsStandAtTheirEffects(t *testing.T) {
 }
 
 func TestHeatIsAgainstEachArmsOwnMedian(t *testing.T) {
-	of := func(arm string, v ...float64) report.BlockValues {
-		b := report.BlockValues{Treatment: arm, Operation: "open", Metric: "cpu", Unit: metric.CPUSeconds}
+	of := func(arm string, v ...float64) BlockValues {
+		b := BlockValues{Treatment: arm, Operation: "open", Metric: "cpu", Unit: metric.CPUSeconds}
 		for _, x := range v {
 			if math.IsNaN(x) {
 				b.Values = append(b.Values, nil)
@@ -158,9 +157,9 @@ func TestHeatIsAgainstEachArmsOwnMedian(t *testing.T) {
 		}
 		return b
 	}
-	r := base("x")
-	r.Treatments = []report.Treatment{{ID: "none"}, {ID: "dear"}}
-	r.Blocks = []report.BlockValues{of("none", 1, 1, 1.5, 1, 1), of("dear", 10, 10, 15, 10, math.NaN())}
+	r := pageBase("x")
+	r.Treatments = []Treatment{{ID: "none"}, {ID: "dear"}}
+	r.Blocks = []BlockValues{of("none", 1, 1, 1.5, 1, 1), of("dear", 10, 10, 15, 10, math.NaN())}
 	joint := jointly(r, ratedBlocks(r))
 	if len(joint) != 3 || joint[2].arm != allArms {
 		t.Fatalf("%v", joint)
@@ -181,7 +180,7 @@ func TestHeatIsAgainstEachArmsOwnMedian(t *testing.T) {
 func TestManyBlocksShareColumns(t *testing.T) {
 	d := deviations{arm: "a", values: make([]float64, 160)}
 	d.values[77] = -.3
-	svg := string(heatFigure(base("x"), "x", []deviations{d}, "h", 1).SVG)
+	svg := string(heatFigure(pageBase("x"), "x", []deviations{d}, "h", 1).SVG)
 	if n := strings.Count(svg, "<rect x="); n > 2*maxColumns || n < maxColumns {
 		t.Errorf("%d cells in two drawings, want at most %d", n, 2*maxColumns)
 	}
@@ -219,7 +218,7 @@ func TestGrowthInWords(t *testing.T) {
 }
 
 func TestAtMostEightLines(t *testing.T) {
-	r := enforcers(10)
+	r := pageEnforcers(10)
 	lines, left := chosen(r, spectra(r))
 	if len(lines) != maxLines || left != 3 || lines[0] != "none" || lines[maxLines-1] != design.AAArm {
 		t.Errorf("%q and %d others", lines, left)
@@ -227,16 +226,16 @@ func TestAtMostEightLines(t *testing.T) {
 }
 
 func TestShortNames(t *testing.T) {
-	of := func(ids ...string) *report.Report {
-		r := base("x")
-		r.Treatments = []report.Treatment{{ID: design.AAArm, Control: design.AA}}
+	of := func(ids ...string) *Report {
+		r := pageBase("x")
+		r.Treatments = []Treatment{{ID: design.AAArm, Control: design.AA}}
 		for _, id := range ids {
-			r.Treatments = append(r.Treatments, report.Treatment{ID: id})
+			r.Treatments = append(r.Treatments, Treatment{ID: id})
 		}
 		return r
 	}
 	for _, c := range []struct {
-		r        *report.Report
+		r        *Report
 		id, want string
 	}{
 		{of("enforcer=none", "enforcer=landlock rules=8"), "enforcer=landlock rules=8", "landlock rules=8"},
@@ -254,7 +253,7 @@ func TestShortNames(t *testing.T) {
 
 // TestLargestPageIsBounded: 12 arms on 8 operations over 160 blocks.
 func TestLargestPageIsBounded(t *testing.T) {
-	r := enforcers(160)
+	r := pageEnforcers(160)
 	n := len(r.Blocks)
 	for i := range n {
 		if b := r.Blocks[i]; b.Operation == "open" {

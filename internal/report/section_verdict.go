@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"math"
@@ -6,24 +6,23 @@ import (
 	"strings"
 
 	"tare/internal/budget"
-	"tare/internal/report"
 	"tare/internal/unit"
 )
 
 // verdictSection says what came out, in one sentence, and what became of each budget.
-func verdictSection(r *report.Report) section {
+func verdictSection(r *Report) section {
 	s := section{Number: 0, Question: "What is the verdict?", Short: "Verdict"}
 	word, class := judged(r.Verdict)
 	l := lead{Word: word, Class: class, Text: strings.TrimSpace(soakFindings(r) + findings(r) + " " + conclusion(r)), Why: sentence(r.Reason)}
 	if l.Text == "" {
 		l.Text, l.Why = l.Why, ""
 	}
-	if r.Verdict == report.None || r.Verdict == report.Invalid && (len(r.Soaked()) > 0 || r.AA != nil && !r.AA.Reliable) {
+	if r.Verdict == None || r.Verdict == Invalid && (len(r.Soaked()) > 0 || r.AA != nil && !r.AA.Reliable) {
 		l.Why = "" // that no budget was given says nothing about the target, and that the A/A arm differs was said
 	}
 	if text := unfinished(r.Status); text != "" {
 		if d := r.Design; d != nil && d.Planned > d.Blocks {
-			text += " That is " + plural(d.Blocks, "complete block") + " of " + strconv.Itoa(d.Planned) + "."
+			text += " That is " + countOf(d.Blocks, "complete block") + " of " + strconv.Itoa(d.Planned) + "."
 		}
 		s.Blocks = append(s.Blocks, block{Notice: text})
 	}
@@ -51,18 +50,18 @@ func verdictSection(r *report.Report) section {
 }
 
 // findings are all capacities in one sentence each; for several treatments with their names.
-func findings(r *report.Report) string {
+func findings(r *Report) string {
 	var out []string
 	for i := range r.Capacity {
 		c := r.Capacity[i]
-		name := named(r, c.Treatment)
+		name := r.withTreatment(c.Treatment)
 		if name != "" {
 			c.Reason = "" // it stands below
 		}
 		if c.Operation != "" {
 			name = strings.TrimSpace(name + " " + c.Operation)
 		}
-		text := finding(&c)
+		text := capacitySentence(&c)
 		if name != "" {
 			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
 		}
@@ -71,23 +70,23 @@ func findings(r *report.Report) string {
 	return strings.Join(out, " ")
 }
 
-func unfinished(s report.Status) string {
+func unfinished(s Status) string {
 	const rest = " What follows is only what was measured until then."
 	switch s {
-	case report.Complete, "":
+	case Complete, "":
 		return ""
-	case report.Interrupted:
+	case Interrupted:
 		return "The run was interrupted." + rest
-	case report.Killed:
+	case Killed:
 		return "The run was killed, or is still going on." + rest
-	case report.Errored:
+	case Errored:
 		return "The run ended in an error." + rest
 	}
 	return "The run ended as " + string(s) + "." + rest
 }
 
 // facts are the few numbers of one capacity that matter most.
-func facts(c *report.Capacity) []block {
+func facts(c *Capacity) []block {
 	var out []fact
 	add := func(name, value, note, class string) {
 		if value != "" {
@@ -103,9 +102,9 @@ func facts(c *report.Capacity) []block {
 	} else {
 		add("Capacity", bounds(c), "", "")
 	}
-	add("Seen to hold", text(c.VerifiedLow, unit.PerSecond), "", good)
-	add("Seen to break", text(c.VerifiedHigh, unit.PerSecond), "", bad)
-	add("Within its latency objective", text(c.SLORate, rate), "up to this rate", "")
+	add("Seen to hold", opt(c.VerifiedLow, unit.PerSecond), "", good)
+	add("Seen to break", opt(c.VerifiedHigh, unit.PerSecond), "", bad)
+	add("Within its latency objective", opt(c.SLORate, rate), "up to this rate", "")
 	if c.Burst != nil && *c.Burst >= 1 {
 		add("Burst", unit.Number(*c.Burst)+" calls", "taken beyond the rate", "")
 	}
@@ -117,7 +116,7 @@ func facts(c *report.Capacity) []block {
 		add("Recovers", "no", recovery(c), bad)
 	case c.RecoverySeconds != nil && *c.RecoverySeconds > 0:
 		_, note, _ := strings.Cut(recovery(c), ", ") // how long it took stands before
-		add("Recovers", report.RecoversAfter(*c.RecoverySeconds), note, "")
+		add("Recovers", RecoversAfter(*c.RecoverySeconds), note, "")
 	default:
 		add("Recovers", recovery(c), "", "")
 	}
@@ -128,7 +127,7 @@ func facts(c *report.Capacity) []block {
 }
 
 // bounds are what is known of a capacity that is not a number, in signs; "" where nothing is.
-func bounds(c *report.Capacity) string {
+func bounds(c *Capacity) string {
 	var parts []string
 	if c.AtLeast != nil {
 		parts = append(parts, "≥ "+unit.PerSecond(*c.AtLeast))
@@ -140,23 +139,23 @@ func bounds(c *report.Capacity) string {
 }
 
 // capacities has one row for each treatment.
-func capacities(r *report.Report) *table {
-	t := &table{Caption: "Capacity by treatment", Head: append(words("treatment", "operation"),
-		append(numbers("capacity", "interval", "seen to hold", "seen to break", "in objective", "burst"), words("signature", "recovers")...)...)}
+func capacities(r *Report) *grid {
+	t := &grid{Caption: "Capacity by treatment", Head: append(wordHeads("treatment", "operation"),
+		append(numberHeads("capacity", "interval", "seen to hold", "seen to break", "in objective", "burst"), wordHeads("signature", "recovers")...)...)}
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
 		if len(c.Points) > 0 {
 			continue // a ladder has no capacity; section 4 has its points
 		}
-		value := text(c.Rate, rate)
+		value := opt(c.Rate, rate)
 		if value == "" {
 			value = bounds(c)
 		}
 		if !c.Valid {
 			value = strings.TrimSpace(value + " generator was the limit")
 		}
-		t.add(c.Treatment, c.Operation, value, strings.TrimSpace(interval(c.Lo, c.Hi, rate)), text(c.VerifiedLow, unit.PerSecond),
-			text(c.VerifiedHigh, unit.PerSecond), text(c.SLORate, rate), text(c.Burst, unit.Number), string(c.Signature), recovery(c))
+		t.add(c.Treatment, c.Operation, value, strings.TrimSpace(interval(c.Lo, c.Hi, rate)), opt(c.VerifiedLow, unit.PerSecond),
+			opt(c.VerifiedHigh, unit.PerSecond), opt(c.SLORate, rate), opt(c.Burst, unit.Number), string(c.Signature), recovery(c))
 	}
 	return t
 }
@@ -164,14 +163,14 @@ func capacities(r *report.Report) *table {
 // maxBudgets is how many budgets are shown at once; of more, those that were kept are folded.
 const maxBudgets = 12
 
-func budgetBlocks(r *report.Report) []block {
+func budgetBlocks(r *Report) []block {
 	all := budgets(r)
 	if len(r.Budgets) <= maxBudgets {
 		return tabular(all)
 	}
-	broken := &table{Caption: "Budgets that were broken or are not decided", Head: all.Head}
+	broken := &grid{Caption: "Budgets that were broken or are not decided", Head: all.Head}
 	for i, row := range all.Rows {
-		if r.Budgets[i].Verdict != report.Pass {
+		if r.Budgets[i].Verdict != Pass {
 			broken.Rows = append(broken.Rows, row)
 		}
 	}
@@ -179,40 +178,33 @@ func budgetBlocks(r *report.Report) []block {
 	return append(tabular(broken), folded)
 }
 
-func budgets(r *report.Report) *table {
-	t := &table{Caption: "Budgets", Head: append(words("budget", "treatment", "verdict"), append(numbers("measured", "interval", "limit"), words("why")...)...)}
+func budgets(r *Report) *grid {
+	t := &grid{Caption: "Budgets", Head: append(wordHeads("budget", "treatment", "verdict"), append(numberHeads("measured", "interval", "limit"), wordHeads("why")...)...)}
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
 		show := limited(b)
 		between := ""
 		if b.Lo != nil || b.Hi != nil {
-			between = "[" + orElse(text(b.Lo, show), "−∞") + ", " + orElse(text(b.Hi, show), "∞") + "]"
+			between = "[" + orElse(opt(b.Lo, show), "−∞") + ", " + orElse(opt(b.Hi, show), "∞") + "]"
 		}
 		word, class := judged(b.Verdict)
-		t.add(b.Text, named(r, b.Treatment), word, text(b.Estimate, show), between, text(b.Limit, show), b.Reason)
+		t.add(b.Text, r.withTreatment(b.Treatment), word, opt(b.Estimate, show), between, opt(b.Limit, show), b.Reason)
 		t.class(2, class)
 	}
 	return t
 }
 
 // limited is how a budget's numbers are written: those of a limit against the baseline are changes, with a sign.
-func limited(b *report.Budget) func(float64) string {
+func limited(b *Budget) func(float64) string {
 	parsed, err := budget.Parse(b.Text)
 	if err == nil && parsed.Drift && parsed.Limit.Against == budget.Absolute {
-		return func(v float64) string { return report.Quantity(b.Unit)(v) + "/h" }
+		return func(v float64) string { return Quantity(b.Unit)(v) + "/h" }
 	}
 	if err != nil || parsed.Limit.Against == budget.Absolute {
-		return report.Quantity(b.Unit)
+		return Quantity(b.Unit)
 	}
 	if parsed.Limit.Against == budget.Ratio {
 		return tickShare
 	}
-	return func(v float64) string { return signed(v, report.Quantity(b.Unit)(math.Abs(v))) }
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
+	return func(v float64) string { return withSign(v, Quantity(b.Unit)(math.Abs(v))) }
 }
