@@ -75,7 +75,7 @@ const checksNote = "both counts are of all load, the warm-up included; a call th
 // decisions count what the answers said, by operation; and how many were other than expected.
 func (r *Report) decisions() table {
 	words := r.answerWords()
-	t := table{{head: "operation", left: true}, {head: "answers"}, {head: "mismatches"}, {head: "as expected", drop: 1}}
+	t := table{{head: "operation", left: true}, {head: "answers"}, {head: "mismatches", alarming: true}, {head: "as expected", drop: 1}}
 	for _, w := range words {
 		t = append(t, &column{head: w})
 	}
@@ -212,7 +212,7 @@ func (r *Report) checks(onlyBad bool) table {
 		{head: "target"},
 		{head: "difference"},
 		{head: "unanswered", drop: 2},
-		{head: "both counts", left: true},
+		{head: "both counts", left: true, note: checksNote},
 		{head: "why", left: true, drop: 1},
 	}
 	for i := range r.Answers {

@@ -44,17 +44,38 @@ func (x *Effect) Change() string {
 	if !x.estimated() {
 		return "not measured"
 	}
-	show := x.scale()
-	s := show(x.Estimate)
-	lo, hi := sameUnit(s, show(x.Lo), show(x.Hi))
+	return strings.TrimSpace(x.size()+" "+x.interval()) + inBrackets(x.Multiple())
+}
+
+// size is the estimate with its sign: "+4.1 %".
+func (x *Effect) size() string {
+	s := x.scale()(x.Estimate)
 	if x.Estimate > 0 {
 		s = "+" + s
 	}
-	s += " [" + lo + ", " + hi + "]"
-	if also := x.Multiple(); also != "" {
-		s += " (" + also + ")"
-	}
 	return s
+}
+
+// interval is the interval in the unit of the estimate: "[3.6, 4.5]".
+func (x *Effect) interval() string {
+	show := x.scale()
+	lo, hi := sameUnit(show(x.Estimate), show(x.Lo), show(x.Hi))
+	return "[" + lo + ", " + hi + "]"
+}
+
+// extent prints a magnitude on the scale of the effect, with digits of its own: a margin, a smallest visible effect.
+func (x *Effect) extent(v *float64) string {
+	if x.Kind == asRatio {
+		return opt(v, share)
+	}
+	return opt(v, x.differences())
+}
+
+func inBrackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
 }
 
 // manifold is the ratio above which a percentage is also printed as a factor and as a difference.
@@ -157,12 +178,15 @@ func nonNegativeZero(s string) string {
 	return s
 }
 
+// endless is a magnitude from which a bound is none: JSON holds no infinity.
+const endless = 1e300
+
 // bounded prints a value that may be without bound.
 func bounded(v float64, show func(float64) string) string {
 	switch {
-	case math.IsInf(v, 1), v == math.MaxFloat64:
+	case v >= endless:
 		return "∞"
-	case math.IsInf(v, -1), v == -math.MaxFloat64:
+	case v <= -endless:
 		return "-∞"
 	}
 	return show(v)
@@ -202,17 +226,6 @@ func share(v float64) string {
 	return bounded(v, func(v float64) string { return strconv.FormatFloat(v*100, 'f', digits, 64) + " %" })
 }
 
-// detectable prints the smallest effect that could have been seen.
-func (x *Effect) detectable() string {
-	switch {
-	case x.MDE == nil:
-		return ""
-	case x.Kind == asRatio:
-		return share(*x.MDE)
-	}
-	return x.differences()(*x.MDE)
-}
-
 // mark is the verdict's sign in a narrow table, where a legend says the words.
 func (v EffectVerdict) mark() string {
 	switch v {
@@ -244,16 +257,16 @@ func (v EffectVerdict) explained() string {
 	return string(v)
 }
 
-func (v EffectVerdict) color() string {
+// class is what a verdict means for what is judged.
+func (v EffectVerdict) class() string {
 	switch v {
 	case Regressed:
-		return red
+		return bad
 	case Improved, Equivalent:
-		return green
+		return good
 	case Slower, Faster, EffectInconclusive, NotJudged:
-		return yellow
 	}
-	return plain
+	return unsure
 }
 
 // word is the verdict of this effect in words.

@@ -81,7 +81,7 @@ func (r *Report) matrix(gating []*Effect) table {
 	labels := r.labels()
 	baselines := distinct(gating, func(x *Effect) string { return x.Baseline })
 	names := distinct(gating, (*Effect).measured)
-	t := table{{head: "treatment", left: true}, {head: "against", left: true, drop: 1}}
+	t := table{{head: "treatment", left: true}, {head: "against", left: true}}
 	for _, n := range names {
 		t = append(t, &column{head: n})
 	}
@@ -176,7 +176,7 @@ func (r *Report) single(id string) table {
 			if gates {
 				role = ""
 			}
-			t.add(x.measured(), r.value(x.Baseline, x.measured()), r.value(id, x.measured()), x.Change(), x.word(), x.detectable(), x.horizon(), role)
+			t.add(x.measured(), r.value(x.Baseline, x.measured()), r.value(id, x.measured()), x.Change(), x.word(), x.extent(x.MDE), x.horizon(), role)
 		}
 	}
 	return t.used()
@@ -213,15 +213,10 @@ func (r *Report) margin() string {
 	return ""
 }
 
-// A finding is a word, and what it is said about.
-type finding struct {
-	word, text, color string
-}
-
 // tally lists where gating effects went beyond the margin: by what was measured, since controls are many and measurements few.
-func (r *Report) tally() []finding {
+func (r *Report) tally() []remark {
 	gating, labels := r.primary(), r.labels()
-	var out []finding
+	var out []remark
 	for _, v := range []EffectVerdict{Regressed, Improved} {
 		var parts []string
 		for _, name := range distinct(gating, (*Effect).measured) {
@@ -240,7 +235,7 @@ func (r *Report) tally() []finding {
 			}
 		}
 		if len(parts) > 0 {
-			out = append(out, finding{string(v), strings.Join(parts, "; "), v.color()})
+			out = append(out, remark{string(v), strings.Join(parts, "; "), v.class()})
 		}
 	}
 	return out
@@ -267,7 +262,7 @@ func (r *Report) open() (t table, remarks []string) {
 	}
 	all := slices.DeleteFunc(r.gating(), func(x *Effect) bool { return !x.Verdict.undecided() || r.Verdict == Invalid || r.settled() })
 	for _, x := range all[:min(maxOpen, len(all))] {
-		t.add(named(labels, x.Treatment), x.measured(), x.Change(), string(x.Verdict), x.detectable(), x.horizon())
+		t.add(named(labels, x.Treatment), x.measured(), x.Change(), string(x.Verdict), x.extent(x.MDE), x.horizon())
 	}
 	if n := len(all) - maxOpen; n > 0 {
 		remarks = append(remarks, fmt.Sprintf("and %d more that are undecided", n))

@@ -2,13 +2,30 @@ package report
 
 import (
 	"html/template"
+	"slices"
+	"strings"
 
+	"tare/internal/design"
 	"tare/internal/unit"
 )
 
-// A section answers one question. Its number is the question's, in every report.
+// A document is what a report says to people: composed once, in one order and one wording. The text form, Markdown and the page only render it.
+type document []section
+
+// media are forms for people.
+type media uint8
+
+const (
+	inText media = 1 << iota
+	inMarkdown
+	onPage
+
+	inWords = inText | inMarkdown
+	titled  = inMarkdown | onPage // those that show headings; the text form separates by blank lines
+)
+
+// A section answers one question.
 type section struct {
-	Number   int
 	Question string
 	Short    string // for the list of questions
 	Blocks   []block
@@ -16,22 +33,68 @@ type section struct {
 
 // A block is one element of a section; exactly one of its parts is there.
 type block struct {
-	Heading string // below the question
+	In      media // the forms that show it; 0: all
+	Closing bool  // the text form shows it at its end, before the verdict: there a terminal still shows it
+	Heading string
 	Text    string
+	Legend  []string // short texts beside one another
 	Lead    *lead
-	Notice  string // what must not be overlooked
+	Notice  *remark   // what must not be overlooked
+	Head    *headline // the result in numbers
+	Said    []remark
 	Facts   []fact
-	List    []string
+	List    *list
 	Figure  *figure
 	Table   *grid
 	Code    string
 }
 
+// in reports whether a form shows the block.
+func (b *block) in(m media) bool { return b.In == 0 || b.In&m != 0 }
+
+// empty reports whether a block says nothing.
+func (b *block) empty() bool {
+	return b.Heading+b.Text+b.Code == "" && b.Lead == nil && b.Notice == nil && b.Head == nil && b.Figure == nil && b.Table == nil &&
+		len(b.Legend)+len(b.Said)+len(b.Facts) == 0 && (b.List == nil || len(b.List.Items) == 0)
+}
+
+// only limits blocks to some forms.
+func only(m media, blocks ...block) []block {
+	for i := range blocks {
+		if blocks[i].In == 0 {
+			blocks[i].In = onPage | inWords
+		}
+		blocks[i].In &= m
+	}
+	return slices.DeleteFunc(blocks, func(b block) bool { return b.In == 0 })
+}
+
+// The classes of words that judge.
+const (
+	good   = "good"
+	bad    = "bad"
+	unsure = "unsure"
+)
+
 // A lead is the answer in one sentence.
 type lead struct {
-	Word, Class string // the verdict
-	Text        string
-	Why         string
+	Word, Class, Reason string // the verdict
+	Text, Why           string // on the page: what was found, and the reason where it says more
+}
+
+// A remark is a sentence with the word that stands before it.
+type remark struct{ Word, Text, Class string }
+
+// A headline is a result with what belongs to it; the parts stay apart.
+type headline struct {
+	Word, Text, Class string
+	Parts             []string
+}
+
+// A list is sentences of one kind; in text each has the word before it.
+type list struct {
+	Word, Class string
+	Items       []string
 }
 
 // A fact is one number that stands for itself.
@@ -39,7 +102,7 @@ type fact struct {
 	Name, Value, Note, Class string
 }
 
-// A figure is a chart with its numbers in a table beside it.
+// A figure is a chart with its numbers in a table beside it. Forms that cannot draw show the sentence.
 type figure struct {
 	SVG      template.HTML
 	Caption  string
@@ -52,97 +115,148 @@ type figure struct {
 // drawn marks what package chart has written, with all labels escaped, as safe.
 func drawn(svg []byte) template.HTML { return template.HTML(svg) }
 
-// A table is rows of cells below a head.
+// A grid is a table with what the forms need to know of it. Without rows it is not shown.
 type grid struct {
-	Caption string
-	Head    []head
-	Rows    [][]cell
+	table
+	Title   string // heading in Markdown
+	Caption string // on the page
+	Marks   bool   // cells end in the signs of effects, which the text form colours
+	Panels  bool   // where it is too wide, the text form splits it
+	Most    int    // rows in text and Markdown; 0: all
 }
 
-type head struct {
-	Text string
-	Left bool // text; numbers are aligned on the right
+// tabular is a block of a table, or nothing.
+func tabular(g *grid) []block {
+	if g == nil || len(g.used()) == 0 {
+		return nil
+	}
+	return []block{{Table: g}}
 }
 
-type cell struct {
+// whenAsked is a table that the page shows only when asked, and the other forms not.
+func whenAsked(summary string, g *grid) []block {
+	if len(tabular(g)) == 0 {
+		return nil
+	}
+	return []block{{Figure: &figure{Summary: summary, Table: g}}}
+}
+
+// listOf is a block of sentences of one kind, or nothing.
+func listOf(x list) []block {
+	if len(x.Items) == 0 {
+		return nil
+	}
+	return []block{{List: &x}}
+}
+
+// wordHeads and numberHeads are columns of words, and of numbers, which are aligned on the right.
+func wordHeads(heads ...string) table {
+	var out table
+	for _, h := range heads {
+		out = append(out, &column{head: h, left: true})
+	}
+	return out
+}
+
+func numberHeads(heads ...string) table {
+	var out table
+	for _, h := range heads {
+		out = append(out, &column{head: h})
+	}
+	return out
+}
+
+// pageRows are the cells of a table as the page shows them: the mark of the unknown where a value is missing, and judging cells with their class.
+func pageRows(g *grid) [][]pageCell {
+	shown, _ := g.shown(onPage)
+	out := make([][]pageCell, shown.rows())
+	for i := range out {
+		for _, c := range shown {
+			cell := pageCell{Text: orElse(c.cells[i], unit.Unknown), Class: classOf(c.cells[i]), Left: c.left}
+			switch {
+			case g.Marks && cell.Class == "":
+				cell.Class = classOf(c.cells[i][strings.LastIndexByte(c.cells[i], ' ')+1:])
+			case c.alarming && c.cells[i] != "0":
+				cell.Class = bad
+			}
+			out[i] = append(out[i], cell)
+		}
+	}
+	return out
+}
+
+// pageHeads are the names of the columns that the page shows; none if no column has one.
+func pageHeads(g *grid) []pageCell {
+	shown, _ := g.shown(onPage)
+	var out []pageCell
+	if slices.ContainsFunc(shown, func(c *column) bool { return c.head != "" }) {
+		for _, c := range shown {
+			out = append(out, pageCell{Text: c.head, Left: c.left})
+		}
+	}
+	return out
+}
+
+// shown are the columns and rows of a table that a form shows, and how many rows it leaves out.
+func (g *grid) shown(m media) (t table, rest int) {
+	if g == nil {
+		return nil, 0
+	}
+	for _, c := range g.table {
+		if c.in == 0 || c.in&m != 0 {
+			t = append(t, c)
+		}
+	}
+	t = t.used()
+	if g.Most > 0 && m != onPage {
+		return t.first(g.Most)
+	}
+	return t, 0
+}
+
+// notes are what must be said of columns that are shown.
+func (t table) notes() []string {
+	var out []string
+	for _, c := range t {
+		if c.note != "" {
+			out = append(out, c.note)
+		}
+	}
+	return out
+}
+
+type pageCell struct {
 	Text, Class string
 	Left        bool
 }
 
-func wordHeads(heads ...string) []head {
-	var out []head
-	for _, h := range heads {
-		out = append(out, head{Text: h, Left: true})
+// classOf is the class of a cell that begins with a verdict's sign.
+func classOf(text string) string {
+	sign, _, _ := strings.Cut(text, " ")
+	switch sign {
+	case "✓", "≈":
+		return good
+	case "✗":
+		return bad
+	case "?", "›", "‹", "–":
+		return unsure
 	}
-	return out
+	return ""
 }
 
-func numberHeads(heads ...string) []head {
-	var out []head
-	for _, h := range heads {
-		out = append(out, head{Text: h})
+// compose is the document of a report. The page passes what it does not embed of the report.
+func compose(r *Report, without []string) document {
+	first, second := effectSection, growthSection
+	if r.Question == design.Scale { // then how a cost grows is what was asked
+		first, second = second, first
 	}
-	return out
-}
-
-// add appends a row; "" is an unknown value.
-func (t *grid) add(values ...string) {
-	row := make([]cell, len(values))
-	for i, v := range values {
-		row[i] = cell{Text: v, Left: t.Head[i].Left}
-	}
-	t.Rows = append(t.Rows, row)
-}
-
-// class gives the last row's cell in a column its meaning.
-func (t *grid) class(column int, class string) { t.Rows[len(t.Rows)-1][column].Class = class }
-
-// used leaves out the columns that have no value in any row, and writes the mark of the unknown where one is missing. It is nil if
-// nothing is left.
-func (t *grid) used() *grid {
-	u := &grid{Caption: t.Caption, Rows: make([][]cell, len(t.Rows))}
-	for i, h := range t.Head {
-		if !t.valued(i) {
-			continue
-		}
-		u.Head = append(u.Head, h)
-		for k, row := range t.Rows {
-			c := row[i]
-			if c.Text == "" {
-				c.Text = unit.Unknown
-			}
-			u.Rows[k] = append(u.Rows[k], c)
+	var d document
+	for _, s := range []section{
+		verdictSection(r), first(r), tailSection(r), second(r), limitSection(r), courseSection(r), usageSection(r), trustSection(r), originSection(r, without),
+	} {
+		if len(s.Blocks) > 0 {
+			d = append(d, s)
 		}
 	}
-	if len(u.Head) == 0 {
-		return nil
-	}
-	return u
-}
-
-func (t *grid) valued(column int) bool {
-	for _, row := range t.Rows {
-		if row[column].Text != "" {
-			return true
-		}
-	}
-	return false
-}
-
-// tabular is a block of a table, or nothing.
-func tabular(t *grid) []block {
-	if t = t.used(); t == nil {
-		return nil
-	}
-	return []block{{Table: t}}
-}
-
-// headed says whether a table's columns have names.
-func headed(t *grid) bool {
-	for _, h := range t.Head {
-		if h.Text != "" {
-			return true
-		}
-	}
-	return false
+	return d
 }

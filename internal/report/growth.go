@@ -218,18 +218,15 @@ func (c *Crossing) at(factor string) string {
 }
 
 // growth is each law in a sentence.
-func (r *Report) growth() []string {
-	labels := r.labels()
-	var out []string
-	for i := range r.Growth {
-		g := &r.Growth[i]
-		head := g.measured()
-		if g.Treatment != "" && len(r.Treatments) > 1 {
-			head += " under " + named(labels, g.Treatment)
-		}
-		out = append(out, head+": "+strings.Join(append([]string{g.headline()}, g.remarks()...), "; "))
+func (r *Report) growth() []string { return each(pointers(r.Growth), r.law) }
+
+// law is one law in a sentence.
+func (r *Report) law(g *Growth) string {
+	head := g.measured()
+	if g.Treatment != "" && len(r.Treatments) > 1 {
+		head += " under " + r.short(g.Treatment)
 	}
-	return out
+	return head + ": " + strings.Join(append([]string{g.headline()}, g.remarks()...), "; ")
 }
 
 // sizes are the tables of what each size cost, one for each factor: rows are sizes and columns what was measured.

@@ -19,11 +19,11 @@ import (
 var files embed.FS
 
 var layout = sync.OnceValues(func() (*template.Template, error) {
-	return template.New("page.html").Funcs(template.FuncMap{"headed": headed}).ParseFS(files, "page/page.html")
+	return template.New("page.html").Funcs(template.FuncMap{"heads": pageHeads, "rows": pageRows, "sentence": sentence, "notes": func(g *grid) []string { shown, _ := g.shown(onPage); return shown.notes() }}).ParseFS(files, "page/page.html")
 })
 
-// A document is all that the layout shows.
-type document struct {
+// A pageLayout is all that the layout shows.
+type pageLayout struct {
 	Title, Name, About string
 	Sections           []section
 	CSS                template.CSS
@@ -38,7 +38,7 @@ func HTML(w io.Writer, r *Report) error {
 	if err != nil {
 		return fmt.Errorf("read the page's layout: %w", err)
 	}
-	d, err := compose(r)
+	d, err := layOut(r)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,8 @@ func HTML(w io.Writer, r *Report) error {
 	return err
 }
 
-func compose(r *Report) (*document, error) {
+// layOut is the document without what the page does not show, and what the page needs beside it.
+func layOut(r *Report) (*pageLayout, error) {
 	data, without, err := embedded(r)
 	if err != nil {
 		return nil, err
@@ -59,11 +60,12 @@ func compose(r *Report) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &document{
+	d := &pageLayout{
 		Title: r.Experiment.Name + ": " + string(r.Verdict) + " – tare report", Name: r.Experiment.Name, About: about(r),
 		CSS: css, Script: script, JSON: data, Live: len(r.Timeline) > 0,
 	}
-	for _, s := range []section{verdictSection(r), effectSection(r), tailSection(r), growthSection(r), limitSection(r), courseSection(r), usageSection(r), trustSection(r), originSection(r, without)} {
+	for _, s := range compose(r, without) {
+		s.Blocks = slices.DeleteFunc(s.Blocks, func(b block) bool { return !b.in(onPage) || b.empty() })
 		if len(s.Blocks) > 0 {
 			d.Sections = append(d.Sections, s)
 		}

@@ -339,33 +339,6 @@ func (r *Report) phaseTable() table {
 	return t.used()
 }
 
-// LevelRemarks say what the values of Levels are not.
-func (r *Report) LevelRemarks() []string { return r.levelNotes() }
-
-// LevelTables are the same by objective, with the values only and the sign of their verdicts; what passes beside what is measured is one sentence.
-func (r *Report) LevelTables() (tables []Table, quiet string) {
-	all, quiet := r.levelTables()
-	for _, t := range all {
-		tables = append(tables, t.shown())
-	}
-	return tables, quiet
-}
-
-// Levels are the verdicts on service levels, a row for each objective and a column for each formula.
-func (r *Report) Levels() Table { return r.serviceLevels().shown() }
-
-// Attributions are where the mean time of a call went, by operation and treatment.
-func (r *Report) Attributions() Table { return r.attributionTable().shown() }
-
-// StartupTable is in the form in which Kubernetes' scalability tests are published.
-func (r *Report) StartupTable() Table { return r.published().shown() }
-
-// RequestTable has all kinds of requests that the report knows.
-func (r *Report) RequestTable() Table { return r.requestTable().shown() }
-
-// PhaseTable are the phases of calls.
-func (r *Report) PhaseTable() Table { return r.phaseTable().shown() }
-
 // disagreeing lists the objectives on which formulas come to different verdicts.
 func (r *Report) disagreeing() []string {
 	var out []string
@@ -378,8 +351,8 @@ func (r *Report) disagreeing() []string {
 	return out
 }
 
-// Disagreement says where the formulas come to different verdicts, in one sentence; "" where they agree.
-func (r *Report) Disagreement() string {
+// disagreement says where the formulas come to different verdicts, in one sentence; "" where they agree.
+func (r *Report) disagreement() string {
 	all := r.disagreeing()
 	if len(all) == 0 {
 		return ""

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 
 	terminal "tare/internal/term"
@@ -15,38 +14,61 @@ import (
 func Markdown(w io.Writer, r *Report) error {
 	m := markdown{}
 	m.say("# " + escape(strings.Join(r.title(), " · ")))
-	m.say("**" + escape(r.Verdict.mark()) + "**" + escape(because(r.Reason)))
-	if u := r.Status.unfinished(); u != "" {
-		m.say("**" + escape(string(r.Status)) + "**: " + escape(u))
-	}
-	m.table(r.budgets())
-	for i := range r.Capacity {
-		m.capacity(r, &r.Capacity[i])
-	}
-	m.soak(r)
-	m.comparison(r)
-	m.controlPlane(r)
-	if r.Generator != nil {
-		m.remark(r.Generator.line())
-	}
-	if r.soaked() {
-		m.soakTables(r)
-	} else {
-		m.section("Operations", r.operations())
-	}
-	m.answers(r)
-	m.section("Calls that were not ok", r.causes())
-	m.usage(r)
-	m.list("Notes", r.Notes)
-	m.list("Warnings", r.Warnings)
-	if where := r.Environment.where(); where != "" {
-		m.say("Measured on " + escape(where))
+	for _, s := range compose(r, nil) {
+		for _, b := range s.Blocks {
+			if b.in(inMarkdown) {
+				m.block(&b)
+			}
+		}
 	}
 	_, err := io.WriteString(w, terminal.Inert(m.buf.String()))
 	return err
 }
 
-type markdown struct{ buf bytes.Buffer }
+type markdown struct {
+	buf    bytes.Buffer
+	listed bool // the last block is a list
+}
+
+// block writes one element. Figures, facts and code are the page's.
+func (m *markdown) block(b *block) {
+	switch {
+	case b.Heading != "":
+		m.say("## " + escape(b.Heading))
+	case b.Text != "":
+		m.say(unopened(escape(b.Text)))
+	case len(b.Legend) > 0:
+		m.say(unopened(escape(strings.Join(b.Legend, " · "))))
+	case b.Lead != nil:
+		m.say("**" + escape(b.Lead.Word) + "**" + escape(because(b.Lead.Reason)))
+	case b.Notice != nil:
+		m.say(b.Notice.markdown())
+	case b.Head != nil:
+		m.say(strings.Join(append([]string{"**" + escape(b.Head.Text) + "**"}, each(b.Head.Parts, escape)...), " · "))
+	case b.List != nil:
+		m.items(each(b.List.Items, escape))
+	case b.Table != nil:
+		m.table(b.Table)
+	}
+	m.items(each(b.Said, remark.markdown))
+}
+
+// each is what a function makes of all texts.
+func each[T any](all []T, do func(T) string) []string {
+	var out []string
+	for _, x := range all {
+		out = append(out, do(x))
+	}
+	return out
+}
+
+// markdown is the sentence with its word in bold.
+func (x remark) markdown() string {
+	if x.Word == "" {
+		return escape(x.Text)
+	}
+	return "**" + escape(x.Word) + "** " + escape(x.Text)
+}
 
 // say writes a block.
 func (m *markdown) say(s string) {
@@ -54,6 +76,7 @@ func (m *markdown) say(s string) {
 		m.buf.WriteByte('\n')
 	}
 	m.buf.WriteString(s + "\n")
+	m.listed = false
 }
 
 // escape takes the meaning off characters that Markdown or HTML would read.
@@ -75,9 +98,6 @@ func escape(s string) string {
 	return b.String()
 }
 
-// remark writes a sentence as a paragraph.
-func (m *markdown) remark(s string) { m.say(unopened(escape(s))) }
-
 // unopened is a line whose beginning opens no heading, quotation, list or rule.
 func unopened(s string) string {
 	return openingNumber.ReplaceAllString(openingMark.ReplaceAllString(s, `\$0`), `$1\$2`)
@@ -88,75 +108,24 @@ var (
 	openingNumber = regexp.MustCompile(`^(\d{1,9})([.)](?:\s|$))`)
 )
 
-func (m *markdown) capacity(r *Report, c *Capacity) {
-	head := "Capacity"
-	if name := strings.TrimSpace(r.withTreatment(c.Treatment) + " " + c.Operation); name != "" {
-		head += " of " + name
-	}
-	m.say("## " + escape(head))
-	parts := []string{"**" + escape(c.headline()) + "**"}
-	for _, part := range []string{c.verified(), c.effort()} {
-		if part != "" {
-			parts = append(parts, escape(part))
-		}
-	}
-	m.say(strings.Join(parts, " · "))
-	var items []string
-	for _, x := range c.extras() {
-		items = append(items, escape(x))
-	}
-	if c.Signature != "" {
-		items = append(items, "signature **"+escape(string(c.Signature))+"**")
-		for _, e := range c.Evidence {
-			items = append(items, escape(e))
-		}
-	}
-	if s := c.runnerUp(); s != "" {
-		items = append(items, escape(s))
-	}
-	if word, text := c.recovery(); word != "" {
-		items = append(items, "**"+word+"** "+escape(text))
-	}
-	m.items(items)
-	if len(c.Points) > 0 {
-		m.table(ladder(c.Points))
-		for _, s := range slices.Concat([]string{vegetaNote}, usedBy(c.Points), lateRows(c.Points)) {
-			m.remark(s)
-		}
-	}
-}
-
 func (m *markdown) items(items []string) {
-	if len(items) > 0 {
-		for i := range items {
-			items[i] = unopened(items[i])
+	for _, s := range items {
+		if m.listed {
+			m.buf.WriteString("- " + unopened(s) + "\n")
+			continue
 		}
-		m.say("- " + strings.Join(items, "\n- "))
+		m.say("- " + unopened(s))
+		m.listed = true
 	}
 }
 
-func (m *markdown) section(head string, t table) {
-	if t.rows() > 0 {
-		m.say("## " + head)
-		m.table(t)
-	}
-}
-
-func (m *markdown) list(head string, items []string) {
-	if len(items) == 0 {
-		return
-	}
-	m.say("## " + head)
-	escaped := make([]string, len(items))
-	for i, s := range items {
-		escaped[i] = escape(s)
-	}
-	m.items(escaped)
-}
-
-func (m *markdown) table(t table) {
+func (m *markdown) table(g *grid) {
+	t, rest := g.shown(inMarkdown)
 	if t.rows() == 0 {
 		return
+	}
+	if g.Title != "" {
+		m.say("## " + escape(g.Title))
 	}
 	var b, rule strings.Builder
 	b.WriteByte('|')
@@ -176,4 +145,10 @@ func (m *markdown) table(t table) {
 		}
 	}
 	m.say(b.String())
+	for _, s := range t.notes() {
+		m.say(unopened(escape(s)))
+	}
+	if rest > 0 {
+		m.say(escape(further(rest)))
+	}
 }

@@ -48,7 +48,7 @@ func TestPublishedNumbers(t *testing.T) {
 // TestDisagreement: only pass against fail is one; the A/A arm has no rows, and what passes is not listed kind by kind.
 func TestDisagreement(t *testing.T) {
 	r := psp()
-	if got := r.Disagreement(); got != "the formulas DISAGREE on pod-startup bound=1 psp policies=5005" {
+	if got := r.disagreement(); got != "the formulas DISAGREE on pod-startup bound=1 psp policies=5005" {
 		t.Errorf("%q", got)
 	}
 	tables, quiet := r.levelTables()
@@ -69,7 +69,7 @@ func TestDisagreement(t *testing.T) {
 			r.SLO[i].Verdict = Inconclusive
 		}
 	}
-	if got := r.Disagreement(); got != "" {
+	if got := r.disagreement(); got != "" {
 		t.Errorf("inconclusive is no disagreement: %q", got)
 	}
 }

@@ -13,25 +13,24 @@ import (
 	"tare/internal/unit"
 )
 
-// failureSection shows how each trial went in time, what its signature is, and what the calls that failed ran into.
+// failureSection shows how each trial went in time, how well each class explains its failure, and what the calls came to.
 func failureSection(r *Report) section {
-	s := section{Number: 5, Question: "How did it fail?", Short: "How it failed"}
+	s := section{Question: "How did it fail?", Short: "How it failed"}
 	if !slices.ContainsFunc(r.Capacity, func(c Capacity) bool { return c.Broke }) {
 		s.Question, s.Short = "How did it go, and did anything fail?", "How it went"
 	}
 	for i := range r.Timeline {
 		if several(r) {
-			s.Blocks = append(s.Blocks, block{Heading: r.Timeline[i].Treatment})
+			s.Blocks = append(s.Blocks, block{In: onPage, Heading: r.Timeline[i].Treatment})
 		}
 		s.Blocks = append(s.Blocks, block{Figure: course(r, i)})
 	}
 	for i := range r.Capacity {
-		s.Blocks = append(s.Blocks, signatureOf(r, i)...)
+		if f := scores(&r.Capacity[i], i); f != nil {
+			s.Blocks = append(s.Blocks, block{Figure: f})
+		}
 	}
-	outcomes := slices.Concat(tabular(calls(r)), tabular(timeGrid(r)), tabular(causes(r)))
-	if len(outcomes) > 0 {
-		s.Blocks = append(append(s.Blocks, block{Heading: "What became of the calls"}), outcomes...)
-	}
+	s.Blocks = slices.Concat(s.Blocks, tabular(&grid{table: r.operations(), Title: "Operations", Caption: "What became of the calls"}), only(onPage, tabular(timeGrid(r))...))
 	return s
 }
 
@@ -119,7 +118,7 @@ func values(series []*float64) []float64 {
 
 // inNumbers is the timeline in numbers: by step where there are steps, otherwise slice by slice.
 func inNumbers(l *Timeline) (t *grid, summary string) {
-	t = &grid{Caption: "The trial in time", Head: append(wordHeads("step"), numberHeads("from", "to", "offered", "sent", "ended well", "ended badly", "outstanding at its end", "p99, median", "p99, largest")...)}
+	t = &grid{Caption: "The trial in time", table: append(wordHeads("step"), numberHeads("from", "to", "offered", "sent", "ended well", "ended badly", "outstanding at its end", "p99, median", "p99, largest")...)}
 	stretches, summary := l.Steps, "The steps in numbers"
 	if len(stretches) == 0 {
 		summary = "The slices in numbers"
@@ -137,39 +136,7 @@ func inNumbers(l *Timeline) (t *grid, summary string) {
 		t.add(stepName(s), unit.Seconds(s.From), unit.Seconds(s.To), mean(l.Offered), mean(l.Sent), mean(l.Good), mean(l.Bad), outstanding,
 			finite(median, unit.Seconds), finite(hi, unit.Seconds))
 	}
-	return t.used(), summary
-}
-
-// signatureOf says which class the failure has, and why.
-func signatureOf(r *Report, index int) []block {
-	c := &r.Capacity[index]
-	if c.Signature == "" {
-		if text := recovery(c); text != "" {
-			return []block{{Text: "Recovers: " + sentence(text)}}
-		}
-		return nil
-	}
-	title := "Signature: " + string(c.Signature)
-	if name := r.withTreatment(c.Treatment); name != "" {
-		title = name + ": " + string(c.Signature)
-	}
-	blocks := []block{{Heading: title}}
-	if text := explained(c.Signature); text != "" {
-		blocks = append(blocks, block{Text: text})
-	}
-	if len(c.Evidence) > 0 {
-		blocks = append(blocks, block{List: c.Evidence})
-	}
-	if text := runnerUp(c); text != "" {
-		blocks = append(blocks, block{Text: text})
-	}
-	if f := scores(c, index); f != nil {
-		blocks = append(blocks, block{Figure: f})
-	}
-	if text := recovery(c); text != "" {
-		blocks = append(blocks, block{Text: "Recovers: " + sentence(text)})
-	}
-	return blocks
+	return t, summary
 }
 
 // scores draws how well each class explains the failure; nil if none was weighed.
@@ -191,7 +158,7 @@ func scores(c *Capacity, index int) *figure {
 		Title: "Scores of the classes", Desc: "How well each class of failure explains what was seen, from 0 to 1; a class can win from 0.5 on.",
 		Axis: chart.Axis{Label: "score", Min: new(0.0), Max: new(1.0), Format: show, Ticks: []float64{0, .25, .5, .75, 1}}, Rules: []chart.Rule{{At: .5, Vertical: true}},
 	}
-	t := &grid{Caption: "Scores", Head: append(wordHeads("class"), numberHeads("score")...)}
+	t := &grid{Caption: "Scores", table: append(wordHeads("class"), numberHeads("score")...)}
 	none := 0
 	for _, class := range classes {
 		score := c.Scores[class]
@@ -210,44 +177,12 @@ func scores(c *Capacity, index int) *figure {
 	if none > 0 {
 		caption += fmt.Sprintf(" Not drawn: %d that explain nothing.", none)
 	}
-	return &figure{SVG: drawn(b.SVG("chart-5-scores-" + strconv.Itoa(index))), Caption: caption, Summary: "All scores", Table: t.used()}
-}
-
-// calls counts outcomes.
-func calls(r *Report) *grid {
-	t := &grid{Caption: "Outcomes", Head: append(wordHeads("treatment", "operation"), numberHeads("calls", "ok", "denied", "wrong", "refused", "timeout", "of these never sent",
-		"connection failed", "failed", "still open")...)}
-	some := func(n uint64) string {
-		if n == 0 {
-			return ""
-		}
-		return whole(n)
-	}
-	var all Outcomes
-	for i := range r.Operations {
-		o := r.Operations[i].Outcomes
-		all.Denied, all.Wrong, all.Refused, all.Timeout = all.Denied+o.Denied, all.Wrong+o.Wrong, all.Refused+o.Refused, all.Timeout+o.Timeout
-		all.Unsent, all.ConnFailed, all.Failed, all.Outstanding = all.Unsent+o.Unsent, all.ConnFailed+o.ConnFailed, all.Failed+o.Failed, all.Outstanding+o.Outstanding
-	}
-	// A count of zero is known: it is left out only where it is zero everywhere.
-	show := func(n, of uint64) string {
-		if of == 0 {
-			return some(n)
-		}
-		return whole(n)
-	}
-	for i := range r.Operations {
-		o, n := &r.Operations[i], &r.Operations[i].Outcomes
-		t.add(r.withTreatment(o.Treatment), o.Operation, whole(n.Ended()+n.Outstanding), whole(n.OK), show(n.Denied, all.Denied), show(n.Wrong, all.Wrong),
-			show(n.Refused, all.Refused), show(n.Timeout, all.Timeout), show(n.Unsent, all.Unsent), show(n.ConnFailed, all.ConnFailed),
-			show(n.Failed, all.Failed), show(n.Outstanding, all.Outstanding))
-	}
-	return t
+	return &figure{SVG: drawn(b.SVG("chart-5-scores-" + strconv.Itoa(index))), Caption: caption, Summary: "All scores", Table: t}
 }
 
 // times are the distributions of all calls that ended.
 func timeGrid(r *Report) *grid {
-	t := &grid{Caption: "Times of the calls that ended; a timeout counts as long as it took", Head: append(wordHeads("treatment", "operation", "time"), numberHeads("calls", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max")...)}
+	t := &grid{Caption: "Times of the calls that ended; a timeout counts as long as it took", table: append(wordHeads("treatment", "operation", "time"), numberHeads("calls", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max")...)}
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		for _, x := range []struct {
@@ -265,14 +200,23 @@ func timeGrid(r *Report) *grid {
 	return t
 }
 
-// causes are the ways in which calls did not end well.
+// causes are the ways in which calls did not end well, the most frequent of each operation first.
 func causes(r *Report) *grid {
-	t := &grid{Caption: "Causes of calls that did not end well", Head: append(wordHeads("treatment", "operation", "outcome", "cause"), numberHeads("calls")...)}
+	t := table{
+		{head: "treatment", left: true},
+		{head: "operation", left: true, drop: 1},
+		{head: "calls"},
+		{head: "not ok", left: true},
+		{head: "because", left: true},
+	}
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		for _, c := range o.Causes {
-			t.add(r.withTreatment(o.Treatment), o.Operation, c.Outcome, c.Cause, whole(c.Calls))
+			t.add(r.withTreatment(o.Treatment), o.Operation, whole(c.Calls), strings.ReplaceAll(c.Outcome, "_", " "), c.Cause)
 		}
 	}
-	return t
+	return &grid{table: t, Title: "Calls that were not ok", Caption: "Causes of calls that did not end well", Most: maxCauses}
 }
+
+// maxCauses bounds the list in text and Markdown; the other forms have all.
+const maxCauses = 24

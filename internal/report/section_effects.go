@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tare/internal/design"
-	"tare/internal/unit"
 )
 
 // A comparison is all effects on one quantity: the treatments' and, for effectGroup, those of the controls.
@@ -76,38 +75,56 @@ func ranks(r *Report) func(id string) int {
 
 // effectSection shows what each control costs.
 func effectSection(r *Report) section {
-	s := section{Number: 1, Question: "What does each control cost?", Short: "Cost"}
+	var blocks []block
 	groups := effectGroups(r)
 	if len(groups) > 0 {
 		if r.Verdict == Invalid {
-			s.Blocks = append(s.Blocks, block{Notice: "This run is invalid. What follows is what was measured, and no verdict follows from it."})
+			blocks = append(blocks, block{In: onPage, Notice: &remark{Text: "this run is invalid. What follows is what was measured, and no verdict follows from it"}})
 		}
-		s.Blocks = append(s.Blocks, block{Text: reading(r)})
+		blocks = append(blocks, block{In: onPage, Text: reading(r)})
 	}
-	if len(groups) > 1 {
-		s.Blocks = append(s.Blocks, block{Text: "At a glance: ✗ regressed, ✓ improved or equivalent, ? undecided; in brackets the controls."})
-		s.Blocks = append(s.Blocks, tabular(glance(r, groups))...)
-	}
+	blocks = append(blocks, effectBlocks(r)...)
 	all := shared(r, groups)
 	for i := range groups {
 		c := &groups[i]
 		if len(groups) > 1 {
-			s.Blocks = append(s.Blocks, block{Heading: upper(c.name())})
+			blocks = append(blocks, block{In: onPage, Heading: upper(c.name())})
 		}
-		s.Blocks = append(s.Blocks, block{Figure: forest(r, c, all, "chart-1-"+strconv.Itoa(i+1))})
+		blocks = append(blocks, block{Figure: forest(r, c, all, "chart-1-"+strconv.Itoa(i+1))})
 	}
-	s.Blocks = append(s.Blocks, exploratory(r)...)
-	if t := absolutes(r).used(); t != nil && len(r.Effects)+len(r.Growth) > 0 {
-		s.Blocks = append(s.Blocks, block{Figure: &figure{Summary: "What was measured under each treatment: medians of the blocks", Table: t}})
+	blocks = append(blocks, exploratory(r)...)
+	if len(r.Effects)+len(r.Growth) > 0 {
+		blocks = append(blocks, whenAsked("What was measured under each treatment: medians of the blocks", absolutes(r))...)
 	}
-	return s
+	return section{Question: "What does each control cost?", Short: "Cost", Blocks: blocks}
+}
+
+// effectBlocks are the table of costs, the words behind its marks, and what is undecided.
+func effectBlocks(r *Report) []block {
+	t, long := r.effects()
+	blocks := tabular(&grid{table: t, Title: "What each treatment costs", Caption: "Change against the baseline", Marks: true, Panels: !long})
+	if len(blocks) == 0 {
+		return nil
+	}
+	open, remarks := r.open()
+	said := only(inWords, listOf(list{Items: remarks})...)
+	if long { // its verdicts are words, and it has all effects
+		return append(blocks, said...)
+	}
+	blocks = append(blocks, block{Legend: r.legend()}, block{In: inWords, Said: r.tally()})
+	blocks = append(blocks, only(inWords, tabular(&grid{table: open, Title: "Undecided", Marks: true})...)...)
+	blocks = append(blocks, said...)
+	for _, s := range nonEmpty(r.exploratory()) {
+		blocks = append(blocks, block{In: inWords, Said: []remark{{Word: "also", Text: s}}})
+	}
+	return blocks
 }
 
 // reading says how the charts are read.
 func reading(r *Report) string {
 	against := "the baseline"
 	if name := oneBaseline(r); name != "" {
-		against = "the baseline, " + short(r, name)
+		against = "the baseline, " + r.short(name)
 	}
 	text := "Each mark is the change against " + against + ", each bar the interval that the verdict used"
 	if l := primaryLevel(r); l != "" {
@@ -158,132 +175,37 @@ func level(v float64) string {
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".") + space + "%"
 }
 
-// glance has a row for each treatment and a column for each quantity.
-func glance(r *Report, groups []effectGroup) *grid {
-	caption := "Change against the baseline"
-	bare := sameMeasure(groups)
-	if bare {
-		caption += ", " + measure(groups[0].metric, groups[0].quantile)
-	}
-	t := &grid{Caption: caption, Head: wordHeads("treatment")}
-	for i := range groups {
-		name := groups[i].name()
-		if bare && groups[i].operation != "" {
-			name = groups[i].operation
-		}
-		t.Head = append(t.Head, head{Text: name})
-	}
-	for _, id := range compared(r, groups) {
-		values, classes := []string{short(r, id)}, []string{""}
-		for i := range groups {
-			text, class := glimpse(r, &groups[i], id)
-			values, classes = append(values, text), append(classes, class)
-		}
-		t.add(values...)
-		for i, class := range classes {
-			t.class(i, class)
-		}
-	}
-	return t
-}
-
-// sameMeasure says whether the comparisons differ by their operation only.
-func sameMeasure(groups []effectGroup) bool {
-	for i := range groups {
-		if groups[i].metric != groups[0].metric || groups[i].quantile != groups[0].quantile || groups[i].operation == "" {
-			return false
-		}
-	}
-	return true
-}
-
-// compared are the treatments that have effects, in the run's order.
-func compared(r *Report, groups []effectGroup) []string {
-	var ids []string
-	for i := range groups {
-		for _, e := range groups[i].all() {
-			if !slices.Contains(ids, e.Treatment) {
-				ids = append(ids, e.Treatment)
-			}
-		}
-	}
-	order := ranks(r)
-	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(order(a), order(b)) })
-	return ids
-}
-
-// glimpse is one effect in a few characters.
-func glimpse(r *Report, c *effectGroup, id string) (text, class string) {
-	for _, e := range c.all() {
-		if e.Treatment != id {
-			continue
-		}
-		if !estimated(e) {
-			return "?", unsure
-		}
-		text = changesOf(e, unitOf(r, e.Metric)).value(e.Estimate)
-		if controlled(c, e) {
-			return "(" + text + ")", ""
-		}
-		word, class := effectWord(e.Verdict)
-		glyph, _, _ := strings.Cut(word, " ")
-		return glyph + " " + text, class
-	}
-	return "", ""
-}
-
 // controlled says whether an effect is one of the controls'.
 func controlled(c *effectGroup, e *Effect) bool { return slices.Contains(c.controls, e) }
 
 // effectTable is all that is known of some effects.
 func effectTable(r *Report, caption string, effects []*Effect) *grid {
-	t := &grid{Caption: caption, Head: append(append(wordHeads("treatment", "against", "of"), numberHeads("estimate", "interval", "level")...),
+	t := &grid{Caption: caption, table: append(append(wordHeads("treatment", "against", "of"), numberHeads("estimate", "interval", "level")...),
 		append(append(wordHeads("verdict"), numberHeads("margin", "smallest effect it could see", "blocks", "blocks to decide", "adjusted p")...), wordHeads("note")...)...)}
 	one := oneBaseline(r)
 	for _, e := range effects {
-		c := changesOf(e, unitOf(r, e.Metric))
-		v := [...]string{e.Treatment, "", quantity(e.Metric, e.Quantile, e.Operation), "", "", "", "", "", "", "", "", "", e.Reason}
+		v := [...]string{e.Treatment, "", quantity(e.Metric, e.Quantile, e.Operation), "", "", "", e.word(), e.extent(e.Margin), e.extent(e.MDE), "", "", opt(e.Adjusted, chance), e.Reason}
 		if e.Baseline != one {
 			v[1] = e.Baseline
 		}
-		if estimated(e) {
-			v[3] = c.value(e.Estimate) + manifoldText(e)
+		if e.estimated() {
+			v[3] = e.size() + inBrackets(e.Multiple())
 		}
 		if hasInterval(e) {
-			v[4] = c.between(e.Lo, e.Hi)
+			v[4] = e.interval()
 		}
 		if e.Level > 0 {
 			v[5] = level(e.Level)
 		}
-		word, class := effectWord(e.Verdict)
-		if e.Measurable && e.Verdict == Equivalent {
-			word += ", measurable"
-		}
-		v[6], v[7], v[8] = word, extent(e.Margin, c), extent(e.MDE, c)
 		if e.Blocks > 0 {
 			v[9] = strconv.Itoa(e.Blocks)
 		}
 		if e.BlocksToDecide != nil {
 			v[10] = "about " + strconv.Itoa(*e.BlocksToDecide)
 		}
-		v[11] = opt(e.Adjusted, chance)
 		t.add(v[:]...)
-		t.class(6, class)
 	}
 	return t
-}
-
-// extent writes a magnitude on the scale of an effect, with digits of its own.
-func extent(v *float64, c changes) string {
-	switch {
-	case v == nil:
-		return ""
-	case c.show != nil:
-		return c.show(*v)
-	case c.points:
-		return unit.Number(*v*100) + space + "pp"
-	}
-	return axisShare(*v)
 }
 
 // chance writes a p-value.
@@ -312,13 +234,13 @@ func exploratory(r *Report) []block {
 		return strings.Join([]string{e.Operation, e.Metric, e.Quantile}, "\x00")
 	}
 	slices.SortStableFunc(rest, func(a, b *Effect) int { return cmp.Compare(key(a), key(b)) })
-	t := effectTable(r, "Exploratory effects: they decide nothing. Student's test, p adjusted by Benjamini and Hochberg, intervals at the level at which that procedure ends", rest).used()
-	return []block{{Figure: &figure{Summary: "Exploratory effects (" + strconv.Itoa(len(rest)) + "): wall time, tails and whatever else no verdict hangs on", Table: t}}}
+	t := effectTable(r, "Exploratory effects: they decide nothing. Student's test, p adjusted by Benjamini and Hochberg, intervals at the level at which that procedure ends", rest)
+	return whenAsked("Exploratory effects ("+strconv.Itoa(len(rest))+"): wall time, tails and whatever else no verdict hangs on", t)
 }
 
 // absolutes are the values themselves, a row for each treatment and operation.
 func absolutes(r *Report) *grid {
-	t := &grid{Caption: "Medians of the blocks; tails are quantiles of all blocks together", Head: wordHeads("treatment", "operation")}
+	t := &grid{Caption: "Medians of the blocks; tails are quantiles of all blocks together", table: wordHeads("treatment", "operation")}
 	columns := map[string]int{}
 	rows := map[string]int{}
 	for i := range r.Treatments {
@@ -326,8 +248,8 @@ func absolutes(r *Report) *grid {
 			m := &r.Treatments[i].Metrics[k]
 			name := measure(m.Name, m.Quantile)
 			if _, ok := columns[name]; !ok {
-				columns[name] = len(t.Head)
-				t.Head = append(t.Head, numberHeads(name)...)
+				columns[name] = len(t.table)
+				t.table = append(t.table, numberHeads(name)...)
 			}
 		}
 	}
@@ -337,12 +259,12 @@ func absolutes(r *Report) *grid {
 			m := &x.Metrics[k]
 			key := x.ID + "\x00" + m.Operation
 			if _, ok := rows[key]; !ok {
-				rows[key] = len(t.Rows)
-				values := make([]string, len(t.Head))
+				rows[key] = t.rows()
+				values := make([]string, len(t.table))
 				values[0], values[1] = x.ID, m.Operation
 				t.add(values...)
 			}
-			t.Rows[rows[key]][columns[measure(m.Name, m.Quantile)]].Text = measured(m)
+			t.table[columns[measure(m.Name, m.Quantile)]].cells[rows[key]] = measured(m)
 		}
 	}
 	return t

@@ -54,7 +54,7 @@ func (w window) open() window {
 func windowOf(r *Report, c *effectGroup) window {
 	var ends []float64
 	for _, e := range c.all() {
-		if !estimated(e) {
+		if !e.estimated() {
 			continue
 		}
 		for _, v := range []float64{e.Estimate, e.Lo, e.Hi} {
@@ -166,15 +166,7 @@ func forest(r *Report, c *effectGroup, all common, id string) *figure {
 	if n := outside(f.Rows, w); n > 0 {
 		caption = strings.TrimSpace(caption + " " + countOf(n, "mark") + " beyond the end of the axis: hollow, at the edge, with the number at the right.")
 	}
-	return &figure{SVG: drawn(f.SVG(id)), Caption: caption, Summary: "The numbers of this chart", Table: trimmed(effectTable(r, "Effects on "+c.name(), c.all()), 2).used()}
-}
-
-// trimmed empties a column that would say the same in every row.
-func trimmed(t *grid, column int) *grid {
-	for _, row := range t.Rows {
-		row[column].Text = ""
-	}
-	return t
+	return &figure{SVG: drawn(f.SVG(id)), Caption: caption, Summary: "The numbers of this chart", Table: effectTable(r, "Effects on "+c.name(), c.all())}
 }
 
 func outside(rows []chart.ForestRow, w window) int {
@@ -188,8 +180,8 @@ func outside(rows []chart.ForestRow, w window) int {
 }
 
 func forestRow(r *Report, c *effectGroup, e *Effect) chart.ForestRow {
-	row := chart.ForestRow{Label: short(r, e.Treatment), Value: nothing, Lo: nothing, Hi: nothing, Text: estimateText(r, e)}
-	if estimated(e) {
+	row := chart.ForestRow{Label: r.short(e.Treatment), Value: nothing, Lo: nothing, Hi: nothing, Text: e.Change()}
+	if e.estimated() {
 		row.Value = e.Estimate
 	}
 	if hasInterval(e) {
@@ -199,9 +191,8 @@ func forestRow(r *Report, c *effectGroup, e *Effect) chart.ForestRow {
 		row.Apart, row.Word = true, controlWord(e)
 		return row
 	}
-	word, class := effectWord(e.Verdict)
-	row.Verdict = map[string]chart.Kind{good: chart.Good, bad: chart.Bad, unsure: chart.Unsure}[class]
-	_, row.Word, _ = strings.Cut(word, " ")
+	row.Verdict = map[string]chart.Kind{good: chart.Good, bad: chart.Bad, unsure: chart.Unsure}[e.Verdict.class()]
+	row.Word = string(e.Verdict)
 	return row
 }
 
@@ -252,10 +243,9 @@ func rules(r *Report, c *effectGroup) []chart.Rule {
 			limits[*b.Limit] = append(limits[*b.Limit], parsed.Treatment)
 		}
 	}
-	u := unitOf(r, c.metric)
 	for i := range out {
 		at := out[i].At
-		out[i].Label = "budget " + changesOf(&Effect{Kind: c.kind, Estimate: at}, u).value(at)
+		out[i].Label = "budget " + (&Effect{Metric: c.metric, Kind: c.kind, Estimate: at, Lo: at, Hi: at}).size()
 		if c.ratio() {
 			out[i].Label = "budget " + tickShare(at)
 		}

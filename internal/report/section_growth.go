@@ -16,31 +16,31 @@ const maxGrowth = 12
 
 // growthSection shows how cost grows with a factor.
 func growthSection(r *Report) section {
-	s := section{Number: 3, Question: "How does it grow?", Short: "Growth"}
+	s := section{Question: "How does it grow?", Short: "Growth"}
 	if len(r.Growth) == 0 {
 		return s
 	}
-	s.Blocks = append(s.Blocks, block{Text: "Both axes are logarithmic: on them a proportional cost is a straight line at 45°, and a cost that does not grow is level. " +
-		"Dots are the measured sizes with their intervals; the dashed line is the fitted form with its band."})
+	s.Blocks = append(s.Blocks, block{In: onPage, Text: "Both axes are logarithmic: on them a proportional cost is a straight line at 45°, and a cost that does not grow is level. " +
+		"Dots are the measured sizes with their intervals; the dashed line is the fitted form with its band."},
+		block{In: inMarkdown, Heading: "How costs grow"}, block{List: &list{Word: "growth", Items: r.growth()}})
+	for _, t := range r.sizes() {
+		s.Blocks = append(s.Blocks, only(inWords, tabular(&grid{table: t, Panels: true})...)...)
+	}
 	told := false // of the place of 0
-	for i := range r.Growth {
-		if i == maxGrowth {
-			s.Blocks = append(s.Blocks, block{Text: "The other " + strconv.Itoa(len(r.Growth)-maxGrowth) + " are in the table only."})
-			break
-		}
+	for i := range r.Growth[:min(maxGrowth, len(r.Growth))] {
 		g := &r.Growth[i]
 		if len(r.Growth) > 1 {
-			s.Blocks = append(s.Blocks, block{Heading: upper(grown(r, g))})
+			s.Blocks = append(s.Blocks, block{In: onPage, Heading: upper(grown(r, g))})
 		}
 		f := curveOf(r, g, "chart-3-"+strconv.Itoa(i+1))
 		if told {
 			f.Caption = ""
 		}
 		told = told || f.Caption != ""
-		s.Blocks = append(s.Blocks, block{Text: growthSentence(r, g)}, block{Figure: f})
+		s.Blocks = append(s.Blocks, block{Figure: f})
 	}
 	if len(r.Growth) > 1 {
-		s.Blocks = append(s.Blocks, tabular(laws(r))...)
+		s.Blocks = append(s.Blocks, only(onPage, tabular(laws(r))...)...)
 	}
 	return s
 }
@@ -60,81 +60,6 @@ func grown(r *Report, g *Growth) string {
 	return name
 }
 
-// growthSentence is a law in words, with what it means.
-func growthSentence(r *Report, g *Growth) string {
-	s := []string{lawSentence(r, g)}
-	if b := g.BreaksBudgetAt; b != nil {
-		text := "It breaks the budget" + quotation(g.Budget) + broken(g)
-		if b.Extrapolated {
-			text += ", which is beyond the measured sizes: an extrapolation"
-		}
-		s = append(s, text+".")
-	}
-	if x := g.Step; x != nil {
-		s = append(s, sides(g)...)
-	}
-	if k := g.Knee; k != nil && g.Bend == nil {
-		s = append(s, "Its slope changes at "+g.Factor+" = "+unit.Number(k.Value)+interval(k.Lo, k.Hi, unit.Number)+".")
-	}
-	if c := g.Constant; c != nil && !g.Exact {
-		s = append(s, "Over the measured range it grows by "+tickShare(c.Lo)+" to "+tickShare(c.Hi)+" of the smallest size's cost.")
-	}
-	return strings.Join(s, " ")
-}
-
-func quotation(s string) string {
-	if s == "" {
-		return ""
-	}
-	return " “" + s + "”"
-}
-
-// lawSentence says which law holds, if one may be named.
-func lawSentence(r *Report, g *Growth) string {
-	name := upper(grown(r, g))
-	span := " from " + unit.Number(g.Range.Lo) + " to " + unit.Number(g.Range.Hi)
-	switch {
-	case g.Exact && g.Law != "":
-		return name + ": exactly " + Quantity(g.Unit)(g.Coefficients.C0) + " at every size of " + g.Factor + span + "."
-	case g.Step != nil:
-		return name + " against " + g.Factor + span + ": no one law. " + stepSentence(g)
-	case g.Bend != nil && g.Knee != nil:
-		return name + " against " + g.Factor + span + ": no one law. " + bendSentence(g)
-	case g.Law != "":
-		return name + " grows " + lawWord(g.Law) + " with " + g.Factor + span + ": " + formula(g, g.Law) + "."
-	case g.Best != "" && len(g.Tied) > 0:
-		var tied []string
-		for _, l := range g.Tied {
-			if l != g.Best {
-				tied = append(tied, lawName(l))
-			}
-		}
-		text := name + " against " + g.Factor + span + ": no law can be named" + because(strings.TrimSuffix(g.Reason, ".")) + ". The best form over that range is " + lawName(g.Best) + ", " + formula(g, g.Best)
-		if len(tied) > 0 {
-			text += "; " + joinedWords(tied) + " " + fits(len(tied)) + " as well"
-		}
-		return text + "."
-	case g.Best != "":
-		return name + " against " + g.Factor + span + ": no law is named" + because(strings.TrimSuffix(g.Reason, ".")) + ". The best form over that range is " + lawName(g.Best) + ", " + formula(g, g.Best) + "."
-	}
-	return name + " against " + g.Factor + ": no law is fitted" + because(strings.TrimSuffix(g.Reason, ".")) + "."
-}
-
-func fits(n int) string {
-	if n == 1 {
-		return "fits"
-	}
-	return "fit"
-}
-
-// joinedWords is "a, b and c".
-func joinedWords(s []string) string {
-	if len(s) < 2 {
-		return strings.Join(s, "")
-	}
-	return strings.Join(s[:len(s)-1], ", ") + " and " + s[len(s)-1]
-}
-
 // upper begins a text with a capital letter, unless it begins with a name such as "p99".
 func upper(s string) string {
 	if len(s) < 2 || s[0] < 'a' || s[0] > 'z' || s[1] < 'a' || s[1] > 'z' {
@@ -143,38 +68,12 @@ func upper(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// A form is a growth law in words.
-type form struct{ adverb, name, term string }
-
-var forms = map[string]form{
-	"constant":     {"not at all", "constant", ""},
-	"log":          {"logarithmically", "log N", "log N"},
-	"sqrt":         {"with the square root", "√N", "√N"},
-	"linear":       {"linearly", "linear", "N"},
-	"linearithmic": {"a little faster than linearly, as N log N,", "N log N", "N log N"},
-	"quadratic":    {"with the square", "quadratic", "N²"},
-}
-
-func lawWord(law string) string {
-	if f, ok := forms[law]; ok {
-		return f.adverb
-	}
-	return "as " + law
-}
-
-func lawName(law string) string {
-	if f, ok := forms[law]; ok {
-		return f.name
-	}
-	return law
-}
-
 // curveOf draws a law over what was measured.
 func curveOf(r *Report, g *Growth, id string) *figure {
 	show := Quantity(g.Unit)
 	place := zeroPlace(g)
 	p := chart.Panel{
-		Title: grown(r, g) + " against " + g.Factor, Desc: growthSentence(r, g), Legend: true, Height: 280,
+		Title: grown(r, g) + " against " + g.Factor, Desc: sentence(r.law(g)), Legend: true, Height: 280,
 		X: place.axis(g.Factor), Y: chart.Axis{Label: grown(r, g), Log: positive(g), Format: show},
 	}
 	dots := chart.Series{Name: "measured", Kind: chart.Color(0), Dots: true}
@@ -207,7 +106,7 @@ func curveOf(r *Report, g *Growth, id string) *figure {
 	if place.at > 0 {
 		p.Spans = append(p.Spans, chart.Span{From: place.at / place.step, To: place.at * place.step, Label: ""})
 	}
-	return &figure{SVG: drawn(p.SVG(id)), Caption: place.caption(g.Factor), Summary: "The numbers of this chart", Table: sizes(r, g, show).used()}
+	return &figure{SVG: drawn(p.SVG(id)), Caption: place.caption(g.Factor), Summary: "The numbers of this chart", Table: sizes(r, g, show)}
 }
 
 // positive says whether all values can stand on a logarithmic axis.
@@ -295,7 +194,7 @@ func limitOf(r *Report, g *Growth) (float64, bool) {
 
 // sizes has one row for each size.
 func sizes(r *Report, g *Growth, show func(float64) string) *grid {
-	t := &grid{Caption: grown(r, g) + " by " + g.Factor, Head: numberHeads(g.Factor, "measured", "interval", "fitted", "band")}
+	t := &grid{Caption: grown(r, g) + " by " + g.Factor, table: numberHeads(g.Factor, "measured", "interval", "fitted", "band")}
 	for i := range g.Points {
 		p := &g.Points[i]
 		t.add(unit.Number(p.N), show(p.Value), strings.TrimSpace(interval(p.Lo, p.Hi, show)), opt(p.Fitted, show), strings.TrimSpace(interval(p.FittedLo, p.FittedHi, show)))
@@ -305,26 +204,15 @@ func sizes(r *Report, g *Growth, show func(float64) string) *grid {
 
 // laws has one row for each growth.
 func laws(r *Report) *grid {
-	t := &grid{Caption: "All growth laws", Head: append(wordHeads("what", "factor", "law", "best form", "fit as well"), append(numberHeads("c0", "c1", "interval of c1", "breaks the budget at", "interval", "slope changes at", "step"), wordHeads("why none is named")...)...)}
+	t := &grid{Caption: "All growth laws", table: append(wordHeads("what", "factor", "law", "best form", "fit as well"), append(numberHeads("c0", "c1", "interval of c1", "breaks the budget at", "interval", "slope changes at", "step"), wordHeads("why none is named")...)...)}
 	for i := range r.Growth {
 		g := &r.Growth[i]
 		show := Quantity(g.Unit)
-		var tied []string
-		for _, l := range g.Tied {
-			tied = append(tied, lawName(l))
-		}
-		law, best := "", ""
-		if g.Law != "" {
-			law = lawName(g.Law)
-		}
-		if g.Best != "" {
-			best = lawName(g.Best)
-		}
 		c0, c1 := "", ""
-		if law+best != "" {
+		if g.Law+g.Best != "" {
 			c0, c1 = show(g.Coefficients.C0)+interval(g.C0Lo, g.C0Hi, show), show(g.Coefficients.C1)
 		}
-		v := []string{grown(r, g), g.Factor, law, best, strings.Join(tied, ", "), c0, c1, strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", "", g.Reason}
+		v := []string{grown(r, g), g.Factor, g.Law, g.Best, strings.Join(g.Tied, ", "), c0, c1, strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", "", g.Reason}
 		if b := g.BreaksBudgetAt; b != nil {
 			v[8], v[9] = unit.Number(b.Value), strings.TrimSpace(interval(b.Lo, b.Hi, unit.Number))
 		}

@@ -5,24 +5,6 @@ import (
 	"tare/internal/unit"
 )
 
-// formula is a fitted law with its coefficients: "80 µs [78 µs, 82 µs] + 38 µs [37 µs, 39 µs] × N".
-func formula(g *Growth, law string) string {
-	show := Quantity(g.Unit)
-	c0 := show(g.Coefficients.C0) + interval(g.C0Lo, g.C0Hi, show)
-	f, ok := forms[law]
-	if !ok {
-		f.term = law
-	}
-	if f.term == "" {
-		return c0
-	}
-	s := show(g.Coefficients.C1) + interval(g.Lo, g.Hi, show) + " × " + f.term
-	if g.Coefficients.C0 != 0 {
-		s = c0 + " + " + s
-	}
-	return s
-}
-
 // between is the place of a step.
 func between(s *Step) string { return Exactly(s.From) + " and " + Exactly(s.To) }
 
@@ -39,64 +21,9 @@ func multipleOf(s *Step) string {
 	return "×" + unit.Number(s.Factor)
 }
 
-func stepSentence(g *Growth) string {
-	text := "Between " + g.Factor + " = " + between(g.Step) + " it jumps: " + g.Step.Jump() + ". Up to there it is " + lawName(g.Best) + ", " + formula(g, g.Best)
-	var tied []string
-	for _, l := range g.Tied {
-		tied = append(tied, lawName(l))
-	}
-	if len(tied) > 0 {
-		text += "; " + joinedWords(tied) + " " + fits(len(tied)) + " as well"
-	}
-	return text + "; beyond, " + factor(g.Step) + " that."
-}
-
-func bendSentence(g *Growth) string {
-	b, show := g.Bend, Quantity(g.Unit)
-	value := func(c *Coefficient) string { return show(c.Value) + interval(c.Lo, c.Hi, show) }
-	place := g.Factor + " = " + unit.Number(g.Knee.Value) + interval(g.Knee.Lo, g.Knee.Hi, unit.Number)
-	switch {
-	case b.Ceiling != nil:
-		return "It is constant, " + value(&b.Base) + ", up to a bend at " + place + "; beyond, it rises towards " + value(b.Ceiling) + ", as 1 − " + unit.Number(g.Knee.Value) + "/N does."
-	case b.Slope != nil && b.Steeper != nil:
-		return "It bends at " + place + ": " + value(&b.Base) + " + " + value(b.Slope) + " × N up to there, " + value(b.Steeper) + " for each more beyond."
-	}
-	return "It bends at " + place + "."
-}
-
-// sides say what the sizes on either side of a step are like by themselves.
-func sides(g *Growth) []string {
-	var out []string
-	for _, s := range []*GrowthSide{g.Step.Before, g.Step.After} {
-		if s == nil {
-			continue
-		}
-		alone := Growth{Unit: g.Unit, Coefficients: s.Coefficients, C0Lo: s.C0Lo, C0Hi: s.C0Hi, Lo: s.Lo, Hi: s.Hi}
-		law, word := s.Law, "grow as "
-		if law == "" {
-			law, word = s.Best, "fit best as "
-		}
-		out = append(out, "By themselves, the sizes from "+Exactly(s.Range.Lo)+" to "+Exactly(s.Range.Hi)+" "+word+lawName(law)+", "+formula(&alone, law)+".")
-	}
-	return out
-}
-
-// broken is where the budget breaks: " at N = 12 [10, 15]", or in a step.
-func broken(g *Growth) string {
-	b, s := g.BreaksBudgetAt, g.Step
-	at := " at " + g.Factor + " = " + unit.Number(b.Value) + interval(b.Lo, b.Hi, unit.Number)
-	switch {
-	case !b.InStep || s == nil:
-		return at
-	case b.Lo != nil && b.Hi != nil && *b.Lo == s.From && *b.Hi == s.To:
-		return " between " + g.Factor + " = " + between(s) + ", in the step"
-	}
-	return at + ", in the step"
-}
-
 // fittedLines are the lines of the fitted form: one, or with a step two, since nothing is known between its sizes.
 func fittedLines(g *Growth) []chart.Series {
-	name := "fitted: " + lawName(orElse(g.Law, g.Best))
+	name := "fitted: " + orElse(g.Law, g.Best)
 	switch {
 	case g.Step != nil:
 		name += " with a step"

@@ -10,70 +10,55 @@ import (
 	"tare/internal/unit"
 )
 
-// levelBlocks are the verdicts on service levels, in short and in full.
-func levelBlocks(r *Report) (out []block) {
-	tables, quiet := r.LevelTables()
-	for _, x := range tables {
-		if t := tableOf("", x); t != nil {
-			marked(t)
-			out = append(out, block{Table: t})
-		}
+// levelBlocks are what a control plane measured itself and what its service levels came to, in short and on the page in full.
+func levelBlocks(r *Report) []block {
+	out := tabular(&grid{
+		table: r.published(), Title: "As published", Panels: true,
+		Caption: "In the form in which Kubernetes' scalability tests are published: pod startup in milliseconds, verdict by clusterloader2",
+	})
+	for _, t := range r.requests() {
+		out = append(out, only(inWords, tabular(&grid{table: t})...)...)
+	}
+	tables, quiet := r.levelTables()
+	if len(tables) > 0 {
+		out = append(out, block{In: inMarkdown, Heading: "Service levels"})
+	}
+	for _, t := range tables {
+		out = append(out, tabular(&grid{table: t, Panels: true})...)
 	}
 	if len(tables) > 0 {
-		out = append(out, block{Text: strings.TrimSpace(sentence(quiet) + " ✓ pass, ✗ fail, ? inconclusive, – not measured. " + formulas)})
+		out = append(out, block{Legend: levelLegend}, block{In: onPage, Text: formulas})
 	}
-	if t := tableOf("p99 and its verdict, by each formula and by the client's own clock", r.Levels()); t != nil {
-		out = append(out, block{Figure: &figure{Summary: "All verdicts on service levels", Table: t}})
+	if quiet != "" {
+		out = append(out, block{Text: quiet})
 	}
-	if remarks := r.LevelRemarks(); len(remarks) > 0 {
-		out = append(out, block{List: sentences(remarks)})
-	}
-	return out
-}
-
-// levelSection is question 4 of a run that asked not for a capacity: whether a control plane keeps what is promised of it.
-func levelSection(r *Report) section {
-	s := section{Number: 4, Question: "Does it keep its service levels?", Short: "Service levels", Blocks: levelBlocks(r)}
-	if t := tableOf("In the form in which Kubernetes' scalability tests are published: pod startup in milliseconds, verdict by clusterloader2", r.StartupTable()); t != nil {
-		s.Blocks = append(s.Blocks, block{Heading: "As published"}, block{Table: t})
-	}
-	if t := tableOf("Requests by the server's own clock, from the buckets of its histogram", r.RequestTable()); t != nil {
-		s.Blocks = append(s.Blocks, block{Figure: &figure{Summary: "Requests by verb and resource", Table: t}})
-	}
-	return s
+	out = append(out, whenAsked("All verdicts on service levels", &grid{table: r.serviceLevels(), Caption: "p99 and its verdict, by each formula and by the client's own clock"})...)
+	out = append(out, listOf(list{Items: r.levelNotes()})...)
+	return append(out, whenAsked("Requests by verb and resource", &grid{table: r.requestTable(), Caption: "Requests by the server's own clock, from the buckets of its histogram"})...)
 }
 
 const formulas = "“official”, “clusterloader2” and “kube-burner” are published formulas, “client” is tare's own clock around the whole call. " +
 	"The first two leave out webhooks, and all three miss some of admission when pods start: they can pass where callers wait."
 
-// marked colours the cells of a table that begin with a verdict's sign.
-func marked(t *grid) {
-	for _, row := range t.Rows {
-		for i := range row[1:] {
-			row[1+i].Class = classOf(row[1+i].Text)
-		}
-	}
-}
-
-func sentences(texts []string) []string {
-	out := make([]string, len(texts))
-	for i, t := range texts {
-		out[i] = sentence(t)
-	}
-	return out
-}
-
 // attributed is where the mean time of a call went, and its phases.
 func attributed(r *Report) []block {
 	var out []block
-	if t := tableOf("The mean time of one call, in parts", r.Attributions()); t != nil {
-		f := &figure{SVG: drawnParts(r), Caption: "The mean time of one call, in parts.", Summary: "The parts in numbers", Table: t, Open: true}
-		out = append(out, block{Heading: "Where does the time of one call go?"}, block{Figure: f})
+	all := &grid{table: r.attributionTable(), Caption: "The mean time of one call, in parts"}
+	if len(tabular(all)) > 0 {
+		f := &figure{SVG: drawnParts(r), Caption: "The mean time of one call, in parts.", Summary: "The parts in numbers", Table: all, Open: true}
+		out = append(out, block{In: titled, Heading: "Where the time of one call goes"}, block{Figure: f})
 	}
-	if t := tableOf("Phases of calls, over all trials", r.PhaseTable()); t != nil {
-		out = append(out, block{Figure: &figure{Summary: "Phases of calls", Table: t}})
+	for _, t := range r.attributions() {
+		out = append(out, only(inWords, tabular(&grid{table: t, Panels: true})...)...)
 	}
-	return out
+	out = append(out, only(inWords, listOf(list{Items: r.attributionNotes()})...)...)
+	if len(r.phases()) > 0 {
+		out = append(out, block{In: inMarkdown, Heading: "Phases"})
+	}
+	for _, t := range r.phases() {
+		out = append(out, only(inWords, tabular(&grid{table: t, Panels: true})...)...)
+	}
+	return append(out, whenAsked("Phases of calls", &grid{table: r.phaseTable(), Caption: "Phases of calls, over all trials"})...)
 }
 
 // mostAttributed bounds how many calls are drawn; more would be a long chart that says less than its table.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tare/internal/chart"
@@ -14,17 +13,9 @@ import (
 // nothing is a value that a chart leaves out.
 var nothing = math.NaN()
 
-// limitSection is question 4, as the run asked it.
+// limitSection draws what was answered against what was offered, and says what the service levels came to.
 func limitSection(r *Report) section {
-	if s := breakingSection(r); len(s.Blocks) > 0 {
-		return s
-	}
-	return levelSection(r)
-}
-
-// breakingSection draws what was answered against what was offered.
-func breakingSection(r *Report) section {
-	s := section{Number: 4, Question: "Where does it break?", Short: "Where it breaks"}
+	s := section{Question: "Where does it break?", Short: "Where it breaks"}
 	curves := tried(r)
 	if rates := slices.DeleteFunc(slices.Clone(curves), func(c curve) bool { return c.named }); len(rates) > 0 {
 		s.Blocks = append(s.Blocks, block{Figure: knee(r, rates)})
@@ -33,20 +24,30 @@ func breakingSection(r *Report) section {
 		s.Blocks = append(s.Blocks, workloads(r, named)...)
 	}
 	for i := range r.Capacity {
-		c := &r.Capacity[i]
-		t := pointGrid(r, c).used()
-		if t == nil {
-			continue
-		}
-		s.Blocks = append(s.Blocks, block{Table: t})
-		if slices.ContainsFunc(t.Head, func(h head) bool { return h.Text == vegetaHead }) {
-			s.Blocks = append(s.Blocks, block{Text: vegetaFootnote})
-		}
+		s.Blocks = append(s.Blocks, ladderBlocks(r, &r.Capacity[i])...)
 	}
-	if levels := levelBlocks(r); len(s.Blocks) > 0 && len(levels) > 0 {
-		s.Blocks = append(append(s.Blocks, block{Heading: "Does it keep its service levels?"}), levels...)
+	levels := levelBlocks(r)
+	switch {
+	case len(s.Blocks) == 0:
+		s.Question, s.Short = "Does it keep its service levels?", "Service levels"
+	case len(levels) > 0:
+		s.Blocks = append(s.Blocks, block{In: onPage, Heading: "Does it keep its service levels?"})
 	}
+	s.Blocks = append(s.Blocks, levels...)
 	return s
+}
+
+// ladderBlocks are the points of a ladder, what the target used at them, and which of them are the generator's.
+func ladderBlocks(r *Report, c *Capacity) []block {
+	title := "Point by point"
+	if several(r) {
+		title += ": " + c.Treatment
+	}
+	blocks := tabular(&grid{table: ladder(c.Points), Title: title, Caption: title})
+	if len(blocks) == 0 {
+		return nil
+	}
+	return slices.Concat(blocks, only(inWords, listOf(list{Items: usedBy(c.Points)})...), listOf(list{Items: lateRows(c.Points)}))
 }
 
 // A curve is what one treatment made of the rates that it was offered, in their order.
@@ -186,7 +187,7 @@ func knee(r *Report, curves []curve) *figure {
 		caption += " The bars at p99 reach from the best to the worst moment of a step."
 	}
 	return &figure{
-		SVG: drawn(chart.Stack("chart-4", top, below)), Caption: caption, Summary: "The numbers of this chart", Table: tries(r, curves).used(),
+		SVG: drawn(chart.Stack("chart-4", top, below)), Caption: caption, Summary: "The numbers of this chart", Table: tries(r, curves),
 	}
 }
 
@@ -252,7 +253,7 @@ func capacityRules(r *Report) (rules []chart.Rule, spans []chart.Span) {
 }
 
 func tries(r *Report, curves []curve) *grid {
-	t := &grid{Caption: "What was offered and what was answered", Head: append(wordHeads("treatment", "step"), numberHeads("offered", "for", "from", "answered well in time", "of offered", "answered well however late", "p99", "least p99", "largest p99")...)}
+	t := &grid{Caption: "What was offered and what was answered", table: append(wordHeads("treatment", "step"), numberHeads("offered", "for", "from", "answered well in time", "of offered", "answered well however late", "p99", "least p99", "largest p99")...)}
 	for _, c := range curves {
 		for _, p := range c.points {
 			from, share := "", ""
@@ -297,7 +298,7 @@ func workloads(r *Report, curves []curve) []block {
 			tail.Rows = append(tail.Rows, chart.Bar{Label: label, Value: p.p99, Kind: kind})
 		}
 	}
-	t := tries(r, curves).used()
+	t := tries(r, curves)
 	return []block{
 		{Figure: &figure{SVG: drawn(good.SVG("chart-4-good")), Caption: "How many of its calls each workload got answered well, however late.", Summary: "The numbers of this chart", Table: t}},
 		{Figure: &figure{SVG: drawn(tail.SVG("chart-4-tail")), Caption: "The slowest hundredth of the calls, by workload.", Summary: "The numbers of this chart", Table: t}},
@@ -323,48 +324,13 @@ func workloadLabel(r *Report, c curve, p tryout) string {
 	return label
 }
 
-const (
-	vegetaHead     = "vegeta*"
-	vegetaFootnote = "* vegeta: successes ÷ (window + wait for the last answer), which one timeout ruins; for comparison with published tables only."
-)
-
-// ladder is the whole table of a treatment's points.
-func pointGrid(r *Report, c *Capacity) *grid {
-	caption := "Point by point"
-	if several(r) {
-		caption += ": " + c.Treatment
-	}
-	t := &grid{Caption: caption, Head: append(wordHeads("workload"), append(numberHeads("offered", "calls", "success", "p50", "p90", "p99", "max", "goodput", "in objective",
-		"stuck", "queued", "never sent", "no byte", "bad answer", "last failed call sent at", "drain", "recovers after", vegetaHead), wordHeads("generator")...)...)}
-	for i := range c.Points {
-		p := &c.Points[i]
-		generator, class := "", ""
-		if g := p.Generator; g != nil {
-			generator, class = audited(g)
-		}
-		queued, throughput := "", ""
-		if p.ListenQueue != nil {
-			queued = strconv.Itoa(*p.ListenQueue)
-		}
-		if p.Name == "" { // published tables have rates only
-			throughput = opt(p.VegetaThroughput, unit.PerSecond)
-		}
-		t.add(p.Name, unit.PerSecond(p.Rate), whole(p.Offered), opt(p.Success, Percent), opt(p.P50, unit.Seconds), opt(p.P90, unit.Seconds),
-			opt(p.P99, unit.Seconds), opt(p.Max, unit.Seconds), opt(p.Goodput, unit.PerSecond), opt(p.GoodputSLO, unit.PerSecond), whole(p.Stuck), queued,
-			whole(p.NoConnection), whole(p.NoByte), whole(p.BadStatus), opt(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds),
-			opt(p.RecoverySeconds, unit.Seconds), throughput, generator)
-		t.class(len(t.Head)-1, class)
-	}
-	return t
-}
-
 // audited says in a word whether the generator may be blamed.
-func audited(g *Generator) (word, class string) {
+func audited(g *Generator) string {
 	switch {
 	case !g.Valid:
-		return "✗ INVALID", bad
+		return "✗ INVALID"
 	case g.RuledOut():
-		return "✓ valid", good
+		return "✓ valid"
 	}
-	return "? not ruled out", ""
+	return "? not ruled out"
 }

@@ -12,7 +12,7 @@ import (
 
 // originSection says where the numbers come from and how to get them again; without names what the page does not hold of the report.
 func originSection(r *Report, without []string) section {
-	t := &grid{Caption: "Environment", Head: wordHeads("", "")}
+	t := &grid{Caption: "Environment", table: wordHeads("", "")}
 	add := func(name, value string) {
 		if value != "" {
 			t.add(name, value)
@@ -39,8 +39,15 @@ func originSection(r *Report, without []string) section {
 	for _, k := range slices.Sorted(maps.Keys(e.Target)) {
 		add(k, e.Target[k])
 	}
-	s := section{Number: 8, Question: "Where was this measured, and how can I reproduce it?", Short: "Reproduce", Blocks: []block{{Table: t.used()}}}
-	return section{Number: s.Number, Question: s.Question, Short: s.Short, Blocks: append(s.Blocks, reproduce(r, without)...)}
+	var blocks []block
+	if where := e.where(); where != "" {
+		blocks = append(blocks, block{In: inWords, Closing: true, Said: []remark{{Word: "measured", Text: "on " + where}}})
+	}
+	blocks = append(blocks, only(onPage, tabular(t)...)...)
+	if next := r.next(); len(next) > 0 {
+		blocks = append(blocks, block{Heading: "Next", In: titled}, block{List: &list{Word: "next", Items: next}, Closing: true})
+	}
+	return section{Question: "Where was this measured, and how can I reproduce it?", Short: "Reproduce", Blocks: append(blocks, only(onPage, reproduce(r, without)...)...)}
 }
 
 // version is the tare that took the measurements.
@@ -68,7 +75,7 @@ func reproduce(r *Report, without []string) []block {
 	lines = append(lines, "tare run "+file)
 	holds := "The whole report is in this page, too, in the form of “-o json”: the element with the id “report”."
 	if len(without) > 0 {
-		holds = "The report is in this page, too, in the form of “-o json” but for its " + joinedWords(without) + ", which would make the page too large: the element with the id “report”."
+		holds = "The report is in this page, too, in the form of “-o json” but for its " + listed(without) + ", which would make the page too large: the element with the id “report”."
 	}
 	return []block{
 		{Heading: "Run it again"},

@@ -8,120 +8,72 @@ import (
 	"tare/internal/unit"
 )
 
+// soakBlocks say of each soak how long it held and what drifts, and what must be said beside that.
+func soakBlocks(r *Report) []block {
+	var out []block
+	for _, s := range r.soakedWholes() {
+		out = append(out,
+			block{In: titled, Heading: strings.TrimSpace("Soak " + r.withTreatment(s.Treatment))},
+			block{In: inWords, Head: &headline{Word: "soak", Text: r.judgedSoak(s), Class: r.Verdict.class()}},
+			block{Said: s.remarks()})
+	}
+	return out
+}
+
 // soakSection shows how a long run went in time, what drifts, and what came of its calls.
 func soakSection(r *Report) section {
-	s := section{Number: 5, Question: "How did it go over time: does it hold, and does it drift?", Short: "Over time"}
-	for i, x := range r.Soaked() {
+	s := section{Question: "How did it go over time: does it hold, and does it drift?", Short: "Over time"}
+	for i, x := range r.soakedWholes() {
+		f := soakCourse(r, x, i)
+		if f == nil {
+			continue
+		}
 		if several(r) {
-			s.Blocks = append(s.Blocks, block{Heading: x.Treatment})
+			s.Blocks = append(s.Blocks, block{In: onPage, Heading: x.Treatment})
 		}
-		if f := soakCourse(r, x, i); f != nil {
-			s.Blocks = append(s.Blocks, block{Figure: f})
-		}
-		var said []string
-		for _, m := range x.Remarks() {
-			said = append(said, sentence(m.Word+": "+m.Text))
-		}
-		if len(said) > 0 {
-			s.Blocks = append(s.Blocks, block{List: said})
-		}
+		s.Blocks = append(s.Blocks, block{Figure: f})
 	}
-	s.Blocks = append(s.Blocks, drifts(r)...)
-	s.Blocks = append(s.Blocks, summary(r)...)
-	s.Blocks = append(s.Blocks, answered(r)...)
-	if t := causes(r).used(); t != nil {
-		s.Blocks = append(s.Blocks, block{Heading: "What the other calls ran into"}, block{Table: t})
-	}
+	s.Blocks = slices.Concat(s.Blocks,
+		tabular(&grid{table: r.summary(), Title: "Summary", Panels: true, Caption: "The summary report, as JMeter has it"}),
+		tabular(&grid{table: r.quantiles(), Title: "Response times", Caption: "Response times; a call that ended badly counts as long as it took"}))
 	return s
 }
 
-// courseSection is question 5, as the run asked it.
+// courseSection is how the run went in time, as it asked, and what became of its calls.
 func courseSection(r *Report) section {
-	if len(r.Soaked()) > 0 {
-		return soakSection(r)
+	var s section
+	if r.soaked() {
+		s = soakSection(r)
+	} else {
+		s = failureSection(r)
 	}
-	s := failureSection(r)
-	s.Blocks = append(s.Blocks, answered(r)...)
+	s.Blocks = slices.Concat(s.Blocks, answered(r), tabular(causes(r)), drifts(r))
 	return s
 }
 
 // drifts are the trends, with what a verdict on one means.
 func drifts(r *Report) []block {
-	t := tableOf("Trends after the warm-up", r.Drifts())
-	if t == nil {
+	t := tabular(&grid{table: r.drifts(), Title: "Drift", Caption: "Trends after the warm-up", Marks: true})
+	if len(t) == 0 {
 		return nil
 	}
-	const text = "The slope of a line through the means of the windows after the warm-up, per hour; windows of an outage or a restart are left out. The interval allows for windows that hang together. " +
-		"“Equivalent” is a change over the measured time that lies wholly within the margin, “regressed” one wholly beyond it; “slower” can be told from none, and not from the margin."
-	return []block{{Heading: "What drifts"}, {Text: text}, {Table: t}}
+	const text = "The slope of a line through the means of the windows after the warm-up, per hour; windows of an outage or a restart are left out. " +
+		"The interval allows for windows that hang together. “Equivalent” is a change over the measured time that lies wholly within the margin, " +
+		"“regressed” one wholly beyond it; “slower” can be told from none, and not from the margin."
+	return append([]block{{In: onPage, Text: text}}, t...)
 }
 
-// summary is JMeter's table, and percentiles below it.
-func summary(r *Report) []block {
-	t := tableOf("The summary report, as JMeter has it", r.Summary())
-	if t == nil {
-		return nil
-	}
-	out := []block{{Heading: "What became of the calls"}, {Table: t}, {Text: sentence(LabelsNote)}}
-	if q := tableOf("Response times; a call that ended badly counts as long as it took", r.Quantiles()); q != nil {
-		out = append(out, block{Table: q})
-	}
-	return out
-}
-
-// answered is what the answers said, and both sides' counts of them.
+// answered is what the answers said, and both sides' counts of them. Of a soak all counts are shown, of others those that are wrong.
 func answered(r *Report) []block {
-	var out []block
-	if t := tableOf("What the answers said; a mismatch is an answer other than expected", r.Decisions()); t != nil {
-		column := slices.IndexFunc(t.Head, func(h head) bool { return h.Text == "mismatches" })
-		for _, row := range t.Rows {
-			if column >= 0 && row[column].Text != "0" {
-				row[column].Class = bad
-			}
-		}
-		out = append(out, block{Heading: "Decisions"}, block{Table: t})
-	}
-	if t := tableOf("The target's own counts against its callers'", r.Checks()); t != nil {
-		out = append(out, block{Table: t}, block{Text: sentence(ChecksNote)})
-	}
-	return out
-}
-
-// tableOf is a table of the report with this page's classes; nil if it has no rows.
-func tableOf(caption string, x Table) *grid {
-	t := &grid{Caption: caption}
-	for _, h := range x.Head {
-		t.Head = append(t.Head, head{Text: h.Text, Left: h.Left})
-	}
-	for _, row := range x.Rows {
-		t.add(row...)
-		for i, c := range row {
-			if t.Head[i].Left {
-				t.class(i, classOf(c))
-			}
-		}
-	}
-	return t.used()
-}
-
-// classOf is the class of a cell that begins with a verdict's sign.
-func classOf(text string) string {
-	sign, _, _ := strings.Cut(text, " ")
-	switch sign {
-	case "✓":
-		return good
-	case "✗":
-		return bad
-	case "?", "›", "‹", "–":
-		return unsure
-	}
-	return ""
+	return slices.Concat(
+		tabular(&grid{table: r.decisions(), Title: "Decisions", Panels: true, Caption: "What the answers said; a mismatch is an answer other than expected"}),
+		tabular(&grid{table: r.checks(!r.soaked()), Title: "Counts of both sides", Caption: "The target's own counts against its callers'"}))
 }
 
 // soakFindings are the sentences of all soaks.
 func soakFindings(r *Report) string {
 	var out []string
-	for _, s := range r.Soaked() {
+	for _, s := range r.soakedWholes() {
 		text := "It " + s.Sentence() + "."
 		if s.Seconds <= 0 {
 			text = sentence(s.Sentence())
@@ -140,18 +92,20 @@ func soakFindings(r *Report) string {
 // alarms are notices of what makes the rest worth little.
 func alarms(r *Report) []block {
 	var out []block
-	if d := r.Disagreement(); d != "" {
-		out = append(out, block{Notice: sentence(d) + " See question 4."})
+	add := func(word string, lines []string) {
+		for _, l := range lines {
+			out = append(out, block{Notice: &remark{word, l, bad}})
+		}
 	}
-	for _, a := range r.Alarms() {
-		out = append(out, block{Notice: sentence(a)})
-	}
+	add("MISMATCH", someOf(r.mismatches()))
+	add("COUNTS", someOf(r.disagreements()))
+	add("SLO", nonEmpty(r.disagreement()))
 	return out
 }
 
 // soakFacts are the few numbers of a soak that matter most; of several, their tables say more.
 func soakFacts(r *Report) []block {
-	all := r.Soaked()
+	all := r.soakedWholes()
 	if len(all) != 1 {
 		return nil
 	}

@@ -37,7 +37,7 @@ func soakCourse(r *Report, s *Soak, index int) *figure {
 	}
 	t := c.inNumbers()
 	return &figure{
-		SVG: drawn(chart.Stack("chart-5-soak-"+strconv.Itoa(index), panels...)), Caption: c.caption(), Summary: "The course in numbers", Table: t.used(),
+		SVG: drawn(chart.Stack("chart-5-soak-"+strconv.Itoa(index), panels...)), Caption: c.caption(), Summary: "The course in numbers", Table: t,
 	}
 }
 
@@ -292,7 +292,7 @@ func (c *soakChart) caption() string {
 	}
 	parts = append(parts, "Dashed: trends after the warm-up, with the band that the interval of their slopes allows.")
 	if c.times("p50", "", func(o *MomentOperation) *float64 { return o.P50 }) == nil {
-		parts = append(parts, "Response times are not drawn: the windows had too few calls, or the generator was late (question 7).")
+		parts = append(parts, "Response times are not drawn: the windows had too few calls, or the generator was late (see “Trust”).")
 	}
 	if _, left := c.busiest(); left > 0 {
 		parts = append(parts, "The "+countOf(left, "operation")+" with fewest calls are in the table only.")
@@ -305,7 +305,7 @@ func (c *soakChart) caption() string {
 
 // inNumbers is the course in numbers, a row for each moment.
 func (c *soakChart) inNumbers() *grid {
-	t := &grid{Caption: "The soak in time", Head: append(wordHeads("window"), numberHeads("from", "to", "good", "bad")...)}
+	t := &grid{Caption: "The soak in time", table: append(wordHeads("window"), numberHeads("from", "to", "good", "bad")...)}
 	var names []string
 	for i := range c.s.Moments {
 		for _, o := range c.s.Moments[i].Operations {
@@ -315,9 +315,9 @@ func (c *soakChart) inNumbers() *grid {
 		}
 	}
 	for _, n := range names {
-		t.Head = append(t.Head, numberHeads(strings.TrimSpace(n+" p50"), strings.TrimSpace(n+" p99"))...)
+		t.table = append(t.table, numberHeads(strings.TrimSpace(n+" p50"), strings.TrimSpace(n+" p99"))...)
 	}
-	t.Head = append(t.Head, numberHeads("CPU per call", "RSS", "heap", "in GC")...)
+	t.table = append(t.table, numberHeads("CPU per call", "RSS", "heap", "in GC")...)
 	for i := range c.s.Moments {
 		m := &c.s.Moments[i]
 		row := []string{kindOf(m), unit.Seconds(m.Start), unit.Seconds(m.End), unit.PerSecond(m.Good), unit.PerSecond(m.Bad)}

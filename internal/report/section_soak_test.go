@@ -14,7 +14,7 @@ func TestSoakLeads(t *testing.T) {
 	at := -1
 	for _, want := range []string{
 		"It held 50m with 10 workers, but for 12 s in 1 outage:", "rss grows by 60 MiB/h [57.9, 62.2]: a leak?", "guard-frequency: 7 of 283134 answers were not what was expected.",
-		"permit: the target counted 81197, its callers 493201", "<caption>Budgets</caption>", `id="q5"`, "<caption>The summary report, as JMeter has it</caption>", `id="q6"`,
+		"permit: the target counted 81197, its callers 493201", "<caption>Budgets</caption>", `id="q1"`, "<caption>The summary report, as JMeter has it</caption>", `id="q2"`,
 	} {
 		i := strings.Index(page, want)
 		if i <= at {

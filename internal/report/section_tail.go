@@ -16,7 +16,7 @@ const maxLines = 8
 
 // tailSection shows where in the distribution the cost is.
 func tailSection(r *Report) section {
-	s := section{Number: 2, Question: "The typical request or the tail?", Short: "Tail"}
+	s := section{Question: "The typical request or the tail?", Short: "Tail"}
 	all := spectra(r)
 	if len(all) == 0 {
 		return s
@@ -26,10 +26,10 @@ func tailSection(r *Report) section {
 	if left > 0 {
 		text += " Drawn are the baseline, the baseline again (the A/A arm) and the treatments with the largest effects; the other " + strconv.Itoa(left) + " are in the tables."
 	}
-	s.Blocks = append(s.Blocks, block{Text: text})
+	s.Blocks = append(s.Blocks, block{In: onPage, Text: text})
 	for i := range all {
 		if len(all) > 1 {
-			s.Blocks = append(s.Blocks, block{Heading: upper(all[i].name())})
+			s.Blocks = append(s.Blocks, block{In: onPage, Heading: upper(all[i].name())})
 		}
 		s.Blocks = append(s.Blocks, block{Figure: all[i].figure(r, lines, "chart-2-"+strconv.Itoa(i+1))})
 	}
@@ -103,13 +103,13 @@ func (s *spectrum) figure(r *Report, lines []string, id string) *figure {
 	if most < 3*least { // ends at 1, 2 and 5 would leave most of the chart empty
 		c.Y.Min, c.Y.Max = new(least*0.97), new(most*1.04)
 	}
-	return &figure{SVG: drawn(c.SVG(id)), Summary: "The numbers of this chart", Table: s.table(show).used()}
+	return &figure{SVG: drawn(c.SVG(id)), Summary: "The numbers of this chart", Table: s.table(show)}
 }
 
 // spectrumLine is a distribution: solid as far as its quantiles have intervals (or to the median), and dashed beyond, where they are
 // only what happened.
 func spectrumLine(r *Report, p *Percentiles, kind chart.Kind) []chart.Series {
-	solid := chart.Series{Name: short(r, p.Treatment), Kind: kind, Line: true}
+	solid := chart.Series{Name: r.short(p.Treatment), Kind: kind, Line: true}
 	if isBaseline(r, p.Treatment) {
 		solid.Name += " (baseline)"
 	}
@@ -164,7 +164,7 @@ func chosen(r *Report, all []spectrum) (lines []string, left int) {
 func largestEffect(r *Report, treatment string) float64 {
 	most := 0.0
 	for i := range r.Effects {
-		if e := &r.Effects[i]; e.Gating && e.Treatment == treatment && isRatio(e) && estimated(e) {
+		if e := &r.Effects[i]; e.Gating && e.Treatment == treatment && isRatio(e) && e.estimated() {
 			most = max(most, math.Abs(e.Estimate))
 		}
 	}
@@ -184,9 +184,9 @@ func isControl(r *Report, id string) bool {
 var tabulated = []float64{0.5, 0.9, 0.99, 0.999}
 
 func (s *spectrum) table(show func(float64) string) *grid {
-	t := &grid{Caption: "Quantiles of " + s.name(), Head: append(wordHeads("treatment"), numberHeads(orElse(s.of[0].Of, "values"))...)}
+	t := &grid{Caption: "Quantiles of " + s.name(), table: append(wordHeads("treatment"), numberHeads(orElse(s.of[0].Of, "values"))...)}
 	for _, q := range tabulated {
-		t.Head = append(t.Head, numberHeads("p"+unit.Number(q*100), "interval")...)
+		t.table = append(t.table, numberHeads("p"+unit.Number(q*100), "interval")...)
 	}
 	for _, p := range s.of {
 		row := []string{p.Treatment, ""}

@@ -3,59 +3,37 @@ package report
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tare/internal/chart"
 	"tare/internal/unit"
 )
 
-// trustSection says what speaks for the numbers and what against them.
+// trustSection says what speaks for the numbers and what against them, beyond what the verdict says of it.
 func trustSection(r *Report) section {
-	s := section{Number: 7, Question: "Can I trust it?", Short: "Trust"}
-	s.Blocks = append(s.Blocks, generator(r)...)
+	blocks := generatorFacts(r.Generator)
 	if f := lateness(r); f != nil {
-		s.Blocks = append(s.Blocks, block{Figure: f})
+		blocks = append(blocks, block{Figure: f})
 	}
 	if text := designText(r); text != "" {
-		s.Blocks = append(s.Blocks, block{Text: text})
+		blocks = append(blocks, block{In: onPage, Text: text})
 	}
-	s.Blocks = append(s.Blocks, tabular(treatments(r))...)
-	s.Blocks = append(s.Blocks, controlBlocks(r)...)
-	s.Blocks = append(s.Blocks, harnessBlocks(r)...)
-	s.Blocks = append(s.Blocks, heatBlocks(r)...)
-	if len(r.Warnings) > 0 {
-		s.Blocks = append(s.Blocks, block{Heading: "Warnings"}, block{List: r.Warnings})
+	blocks = slices.Concat(blocks, only(onPage, tabular(treatments(r))...), only(onPage, controlBlocks(r)...), harnessBlocks(r), only(onPage, heatBlocks(r)...))
+	for _, x := range []struct {
+		title string
+		all   list
+	}{{"Notes", list{Word: "note", Items: r.Notes}}, {"Warnings", list{Word: "warning", Class: unsure, Items: r.Warnings}}} {
+		if said := listOf(x.all); len(said) > 0 {
+			blocks = append(append(blocks, block{In: titled, Heading: x.title}), closing(said)...)
+		}
 	}
-	if len(r.Notes) > 0 {
-		s.Blocks = append(s.Blocks, block{Heading: "Notes"}, block{List: r.Notes})
-	}
-	return s
+	return section{Question: "Can I trust it?", Short: "Trust", Blocks: blocks}
 }
 
-// generator says whether the generator may be blamed.
-func generator(r *Report) []block {
-	g := r.Generator
-	if g == nil && r.Design != nil {
-		return nil // batches: the target has its own clock, and nothing is offered
-	}
+// generatorFacts are the numbers behind what the verdict says of the generator.
+func generatorFacts(g *Generator) []block {
 	if g == nil {
-		return []block{{Text: "Nothing is known of how well the load was generated."}}
-	}
-	fit, unfit := "the limit is the target's, not the generator's", "Nothing that follows from a higher rate can be trusted."
-	if r.Design != nil {
-		fit, unfit = "what was measured is the target's doing, not the generator's", "No effect of this run can be trusted."
-	}
-	out := []block{{Notice: "The generator cannot be ruled out as the limit" + because(strings.Join(g.Doubts, "; ")) + "."}}
-	switch n, of := spoiled(r); {
-	case g.RuledOut() && n == 0 && g.Reason == "":
-		out = []block{{Text: "The load was generated as it should be: " + fit + "."}}
-	case g.Valid && n > 0:
-		out = []block{{Notice: "At " + strconv.Itoa(n) + " of " + strconv.Itoa(of) + " points the generator was the limit: what was measured there says nothing of the target. The other points are valid."}}
-	case g.Valid && g.Reason != "" && len(g.Doubts) == 0:
-		out = []block{{Notice: "The generator is fit for most of the run, and not for all of it: " + strings.TrimSuffix(g.Reason, ".") + "."}}
-	case !g.Valid:
-		out = []block{{Notice: "The generator was the limit, not the target" + because(g.Reason) + ". " + unfit}}
+		return nil
 	}
 	var facts []fact
 	if l := g.Lateness; l != nil {
@@ -70,23 +48,7 @@ func generator(r *Report) []block {
 	if len(g.Evidence) > 0 {
 		facts = append(facts, fact{Name: "Threads of the generator", Value: g.Evidence[0], Note: strings.Join(g.Evidence[1:], ", ")})
 	}
-	if len(facts) > 0 {
-		out = append(out, block{Facts: facts})
-	}
-	return out
-}
-
-// spoiled counts the points that are the generator's fault.
-func spoiled(r *Report) (n, of int) {
-	for i := range r.Capacity {
-		for k := range r.Capacity[i].Points {
-			of++
-			if g := r.Capacity[i].Points[k].Generator; g != nil && !g.Valid {
-				n++
-			}
-		}
-	}
-	return n, of
+	return []block{{In: onPage, Facts: facts}}
 }
 
 // lateness is the audit of each point; nil if no point knows it.
@@ -95,7 +57,7 @@ func lateness(r *Report) *figure {
 		Title: "Lateness of the generator by rate", Desc: "The 99th percentile of how much later than it should a call was sent, through the generator's own fault.",
 		X: chart.Axis{Label: "offered (calls/s)", Min: new(0.0), Format: unit.Number}, Y: chart.Axis{Label: "lateness, p99", Log: true, Format: unit.Seconds}, Height: 150, Legend: several(r),
 	}
-	t := &grid{Caption: "The generator, point by point", Head: append(wordHeads("treatment", "point", "generator"), append(numberHeads("lateness p50", "p99", "max", "sent of due"), wordHeads("why")...)...)}
+	t := &grid{Caption: "The generator, point by point", table: append(wordHeads("treatment", "point", "generator"), append(numberHeads("lateness p50", "p99", "max", "sent of due"), wordHeads("why")...)...)}
 	drawable := false
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
@@ -105,22 +67,21 @@ func lateness(r *Report) *figure {
 			if g == nil {
 				continue
 			}
-			word, class := audited(g)
+			word := audited(g)
 			var l [3]string
 			if g.Lateness != nil {
 				l = [3]string{unit.Seconds(g.Lateness.P50), unit.Seconds(g.Lateness.P99), unit.Seconds(g.Lateness.Max)}
 				series.X, series.Y = append(series.X, c.Points[k].Rate), append(series.Y, g.Lateness.P99)
 			}
 			t.add(r.withTreatment(c.Treatment), c.Points[k].Title(), word, l[0], l[1], l[2], opt(g.AchievedRatio, Percent), g.Reason)
-			t.class(2, class)
 		}
 		drawable = drawable || len(series.X) > 1
 		p.Series = append(p.Series, series)
 	}
-	if len(t.Rows) == 0 {
+	if t.rows() == 0 {
 		return nil
 	}
-	f := &figure{Summary: "The generator, point by point", Table: t.used(), Open: true}
+	f := &figure{Summary: "The generator, point by point", Table: t, Open: true}
 	if drawable {
 		f.SVG, f.Caption = drawn(p.SVG("chart-7")), "How late calls were sent through the generator's own fault. A point is invalid when this exceeds the larger of 1 ms and a tenth of the median response time."
 	}
@@ -129,23 +90,22 @@ func lateness(r *Report) *figure {
 
 // treatments says which were proved in force.
 func treatments(r *Report) *grid {
-	t := &grid{Caption: "Treatments", Head: wordHeads("treatment", "levels", "role", "proved in force")}
+	t := &grid{Caption: "Treatments", table: wordHeads("treatment", "levels", "role", "proved in force")}
 	for i := range r.Treatments {
 		x := &r.Treatments[i]
 		role := string(x.Control)
 		if x.Baseline {
 			role = strings.TrimSpace("baseline " + role)
 		}
-		word, class := "✓ verified", good
+		word := "✓ verified"
 		if !x.Verified {
-			word, class = "✗ not verified", bad
+			word = "✗ not verified"
 		}
 		var levels []string
 		for _, k := range slices.Sorted(maps.Keys(x.Levels)) {
 			levels = append(levels, k+" = "+x.Levels[k])
 		}
 		t.add(x.ID, strings.Join(levels, ", "), role, word)
-		t.class(3, class)
 	}
 	return t
 }

@@ -39,7 +39,7 @@ func heatBlocks(r *Report) []block {
 	if k := noisiest(all); len(all) > 1 {
 		out = append(out, block{Figure: heatFigure(r, "the noisiest: "+all[k].name, all[k].rows, "chart-7-noisiest", 1)})
 	}
-	return append(out, block{Figure: &figure{Summary: "How much each arm varied from block to block", Table: variation(all).used()}})
+	return append(out, whenAsked("How much each arm varied from block to block", variation(all))...)
 }
 
 // A rated is one quantity's deviations under every arm.
@@ -181,7 +181,7 @@ func blockText(joint []deviations) string {
 	for _, h := range hits[:min(3, len(hits))] {
 		named = append(named, fmt.Sprintf("block %d by %s", h.block, tickShare(math.Round(h.by*100)/100)))
 	}
-	return text + " Off in every arm, by more than " + axisShare(steady) + ": " + countOf(len(hits), "block") + " of " + strconv.Itoa(len(last.values)) + ", most of all " + joinedWords(named) + "."
+	return text + " Off in every arm, by more than " + axisShare(steady) + ": " + countOf(len(hits), "block") + " of " + strconv.Itoa(len(last.values)) + ", most of all " + listed(named) + "."
 }
 
 // alike says whether all arms were off in the same direction in a block.
@@ -246,7 +246,7 @@ func heatFigure(r *Report, name string, rows []deviations, id string, of int) *f
 				sizes = append(sizes, math.Abs(v))
 			}
 		}
-		h.Rows, h.Values = append(h.Rows, short(r, d.arm)), append(h.Values, cells)
+		h.Rows, h.Values = append(h.Rows, r.short(d.arm)), append(h.Values, cells)
 	}
 	h.Limit = shadeLimit(sizes)
 	caption := upper(name) + "."
@@ -283,7 +283,7 @@ func shadeLimit(sizes []float64) float64 {
 
 // variation has a row for each quantity and arm.
 func variation(all []rated) *grid {
-	t := &grid{Caption: "Deviation of the blocks from their arm's median", Head: append(wordHeads("what", "arm"), numberHeads("blocks", "half within", "largest")...)}
+	t := &grid{Caption: "Deviation of the blocks from their arm's median", table: append(wordHeads("what", "arm"), numberHeads("blocks", "half within", "largest")...)}
 	for _, x := range all {
 		for _, d := range x.rows {
 			n := 0

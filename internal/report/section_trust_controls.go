@@ -2,7 +2,6 @@ package report
 
 import (
 	"strconv"
-	"strings"
 
 	"tare/internal/chart"
 )
@@ -12,47 +11,15 @@ func controlBlocks(r *Report) []block {
 	a := r.AA
 	if a == nil {
 		if r.Design != nil && len(r.Effects) > 0 {
-			return []block{{Notice: "The baseline was not measured against itself, so nothing says how large an effect this host invents."}}
+			return []block{{Notice: &remark{Text: "the baseline was not measured against itself, so nothing says how large an effect this host invents"}}}
 		}
 		return nil
 	}
-	out := []block{{Heading: "The run's checks of itself"}, aaBlock(r)}
+	out := []block{{Heading: "The run's checks of itself"}}
 	if text := negativeText(a); text != "" {
 		out = append(out, block{Text: text})
 	}
-	out = append(out, controlFigures(r)...)
-	return out
-}
-
-// aaBlock says what came of the baseline against itself.
-func aaBlock(r *Report) block {
-	a := r.AA
-	if !a.Reliable {
-		return block{Notice: "Unreliable on this host: the baseline measured against itself differs" + because(strings.Join(worstControls(r, a.Effects), "; ")) + ". Effects of this run cannot be trusted."}
-	}
-	if len(a.Effects) == 0 {
-		return block{Text: "The baseline measured against itself shows no effect."}
-	}
-	worst := furthestEffect(a.Effects)
-	if worst != nil && worst.Verdict == NotJudged {
-		return block{Text: "The baseline was measured against itself under another name, in too few blocks to tell whether the two differ: " + worst.Reason + "."}
-	}
-	text := "The baseline was measured against itself under another name, and the two do not differ by what would make the run unreliable: half the margin, with an interval that excludes zero."
-	if worst != nil && isRatio(worst) {
-		text += " The largest of " + countOf(len(a.Effects), "difference") + " is " + estimateText(r, worst) + ", " + quantity(worst.Metric, worst.Quantile, worst.Operation) + "."
-	}
-	return block{Text: text}
-}
-
-// worstControls are the effects that differ from zero where none can.
-func worstControls(r *Report, effects []Effect) []string {
-	var out []string
-	for i := range effects {
-		if e := &effects[i]; hasInterval(e) && (e.Lo > 0 || e.Hi < 0) && len(out) < 3 {
-			out = append(out, quantity(e.Metric, e.Quantile, e.Operation)+" by "+estimateText(r, e))
-		}
-	}
-	return out
+	return append(out, controlFigures(r)...)
 }
 
 // furthestEffect is the largest estimate of kind ratio; nil if there is none.
@@ -60,7 +27,7 @@ func furthestEffect(effects []Effect) *Effect {
 	var worst *Effect
 	for i := range effects {
 		e := &effects[i]
-		if estimated(e) && isRatio(e) && (worst == nil || abs(e.Estimate) > abs(worst.Estimate)) {
+		if e.estimated() && isRatio(e) && (worst == nil || abs(e.Estimate) > abs(worst.Estimate)) {
 			worst = e
 		}
 	}
@@ -108,7 +75,7 @@ func controlFigures(r *Report) []block {
 	if len(all) == 0 {
 		return nil
 	}
-	t := effectTable(r, "Effects where there can be none", all).used()
+	t := effectTable(r, "Effects where there can be none", all)
 	fig := &figure{Summary: "The numbers of this chart", Table: t}
 	if len(f.Rows) == 0 {
 		fig.Summary = "Effects where there can be none"
@@ -156,7 +123,7 @@ func controlRow(r *Report, e *Effect, brief bool) chart.ForestRow {
 	if brief {
 		what = e.Operation
 	}
-	row.Label, row.Apart = short(r, e.Treatment)+", "+what, false
+	row.Label, row.Apart = r.short(e.Treatment)+", "+what, false
 	row.Word, row.Verdict = "spans 0", chart.Neutral
 	if hasInterval(e) && (e.Lo > 0 || e.Hi < 0) {
 		row.Word, row.Verdict = "differs", chart.Unsure
@@ -164,39 +131,12 @@ func controlRow(r *Report, e *Effect, brief bool) chart.ForestRow {
 	return row
 }
 
-// undecidable says what the experiment could not decide by its design.
-func undecidable(d *Design) string {
-	if len(d.Undecidable) == 0 {
-		return ""
-	}
-	return "By design, " + strings.Join(d.Undecidable, "; ") + ". "
-}
-
-// designText says how the experiment was laid out and why it ended.
+// designText says how the blocks were measured, and when they were looked at.
 func designText(r *Report) string {
-	d := r.Design
-	if d == nil {
+	if r.Design == nil || r.Design.Unblocked {
 		return ""
 	}
-	if d.Unblocked {
-		return "Unblocked: these values were not taken in interleaved blocks, so that a change of the host between them looks like an effect. They can be compared, but never called equivalent."
-	}
-	text := undecidable(d) + "Measured in " + countOf(d.Blocks, "complete block")
-	if d.Planned > d.Blocks {
-		text += " of at most " + strconv.Itoa(d.Planned)
-	}
-	text += "; in each block every treatment was measured once, in random order."
-	if d.Late > 0 {
-		text += " From " + strconv.Itoa(d.Late) + " of them no times are taken, since the generator was late."
-	}
-	if d.Dropped > 0 {
-		text += " " + countOf(d.Dropped, "more block") + " left out: the generator was the limit."
-	}
-	text += lookText(d)
-	if d.Stopped != "" {
-		text += " Why it ended there: " + strings.TrimSuffix(d.Stopped, ".") + "."
-	}
-	return text
+	return "In each block every treatment was measured once, in random order." + lookText(r.Design)
 }
 
 // lookText says when the results were looked at, and when else they would have been.
@@ -211,14 +151,14 @@ func lookText(d *Design) string {
 	}
 	text := ""
 	if len(done) > 0 {
-		text = " The results were looked at after " + joinedWords(done) + " blocks"
+		text = " The results were looked at after " + listed(done) + " blocks"
 		if d.Alpha > 0 {
 			text += ", each time with a probability of error of " + strconv.FormatFloat(d.Alpha, 'g', 3, 64)
 		}
 		text += "."
 	}
 	if len(left) > 0 {
-		text += " Planned, had it gone on: after " + joinedWords(left) + "."
+		text += " Planned, had it gone on: after " + listed(left) + "."
 	}
 	return text
 }

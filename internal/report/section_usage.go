@@ -16,30 +16,33 @@ import (
 
 // usageSection shows what the parts of the target used, and the generator beside them.
 func usageSection(r *Report) section {
-	s := section{Number: 6, Question: "What else does it use?", Short: "What it uses"}
-	if f := processor(r); f != nil {
-		s.Blocks = append(s.Blocks, block{Figure: f})
+	var blocks []block
+	figures := func(all ...*figure) {
+		for _, f := range all {
+			if f != nil {
+				blocks = append(blocks, block{Figure: f})
+			}
+		}
 	}
-	s.Blocks = append(s.Blocks, attributed(r)...)
-	if f := memory(r); f != nil {
-		s.Blocks = append(s.Blocks, block{Figure: f})
+	figures(processor(r))
+	blocks = append(blocks, attributed(r)...)
+	figures(memory(r), alongPoints(r))
+	used := r.targets()
+	if r.soaked() {
+		used = r.soakTargets()
 	}
-	if f := alongPoints(r); f != nil {
-		s.Blocks = append(s.Blocks, block{Figure: f})
-	}
-	if t := usedByPoint(r).used(); t != nil {
-		s.Blocks = append(s.Blocks, block{Figure: &figure{Summary: "What each point used", Table: t}})
-	}
-	if t := tableOf("Garbage collection over what was measured", r.Collections()); t != nil {
-		s.Blocks = append(s.Blocks, block{Table: t})
-	}
-	if t := beginnings(r).used(); t != nil {
-		s.Blocks = append(s.Blocks, block{Table: t})
-	}
-	if t := others(r).used(); t != nil {
-		s.Blocks = append(s.Blocks, block{Figure: &figure{Summary: "Everything else that was probed", Table: t}})
-	}
-	return s
+	return section{Question: "What else does it use?", Short: "What it uses", Blocks: slices.Concat(blocks,
+		whenAsked("What each point used", usedByPoint(r)),
+		tabular(&grid{table: used, Title: "Target", Panels: r.soaked(), Caption: "What each part of the target used"}),
+		tabular(&grid{table: r.collections(), Title: "Garbage collection", Caption: "Garbage collection over what was measured", Most: maxCollections}),
+		whenAsked("Everything else that was probed", others(r)))}
+}
+
+// maxCollections bounds the table of garbage collections in text and Markdown; the other forms have all.
+const maxCollections = 24
+
+func further(rest int) string {
+	return "and " + countOf(rest, "more row") + ", which the other forms have"
 }
 
 // subject names a part of the target.
@@ -53,7 +56,7 @@ func subject(r *Report, x *Target) string {
 // processor is CPU time by part; nil if none is known.
 func processor(r *Report) *figure {
 	b := chart.Bars{Title: "CPU time", Desc: "CPU time that each part of the target used over the whole trial.", Axis: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}}
-	t := &grid{Caption: "CPU time and throttling", Head: append(wordHeads("target"), numberHeads("CPU time", "CPU per good call", "throttled for", "throttled periods")...)}
+	t := &grid{Caption: "CPU time and throttling", table: append(wordHeads("target"), numberHeads("CPU time", "CPU per good call", "throttled for", "throttled periods")...)}
 	known := false
 	for i := range r.Target {
 		x := &r.Target[i]
@@ -72,14 +75,14 @@ func processor(r *Report) *figure {
 		b.Rows = append(b.Rows, chart.Bar{Label: subject(r, x), Value: orNaN(x.CPUSeconds), Text: label})
 		t.add(subject(r, x), opt(x.CPUSeconds, unit.Seconds), opt(x.CPUPerOp, unit.Seconds), held, periods)
 	}
-	if len(t.Rows) == 0 {
+	if t.rows() == 0 {
 		return nil
 	}
 	if g := r.Generator; g != nil && g.CPUSeconds != nil {
 		b.Rows = append(b.Rows, chart.Bar{Label: "tare's generator", Value: *g.CPUSeconds, Kind: chart.Neutral})
 		t.add("tare's generator", unit.Seconds(*g.CPUSeconds), "", "", "")
 	}
-	f := &figure{Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU and throttling in numbers", Table: t.used(), Open: true}
+	f := &figure{Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU and throttling in numbers", Table: t, Open: true}
 	if known {
 		f.SVG = drawn(b.SVG("chart-6-cpu"))
 	}
@@ -101,7 +104,7 @@ func throttling(r *Report) string {
 // memory is resident memory by part; nil if none is known.
 func memory(r *Report) *figure {
 	b := chart.Bars{Title: "Memory", Desc: "Resident memory of each part of the target: its peak, or what it had at the end.", Axis: chart.Axis{Label: "resident memory", Min: new(0.0), Format: unit.Bytes}}
-	t := &grid{Caption: "Resident memory", Head: append(wordHeads("target"), numberHeads("before", "after", "peak")...)}
+	t := &grid{Caption: "Resident memory", table: append(wordHeads("target"), numberHeads("before", "after", "peak")...)}
 	for i := range r.Target {
 		x := &r.Target[i]
 		if x.RSS == nil {
@@ -118,11 +121,11 @@ func memory(r *Report) *figure {
 		b.Rows = append(b.Rows, chart.Bar{Label: subject(r, x), Value: orNaN(most), Text: label})
 		t.add(subject(r, x), opt(x.RSS.Before, unit.Bytes), opt(x.RSS.After, unit.Bytes), opt(x.RSS.Peak, unit.Bytes))
 	}
-	if len(t.Rows) == 0 {
+	if t.rows() == 0 {
 		return nil
 	}
 	b.Axis.Ticks = binary(b.Rows)
-	return &figure{SVG: drawn(b.SVG("chart-6-memory")), Caption: "Resident memory: the peak, and from before to after the trial.", Summary: "Memory in numbers", Table: t.used()}
+	return &figure{SVG: drawn(b.SVG("chart-6-memory")), Caption: "Resident memory: the peak, and from before to after the trial.", Summary: "Memory in numbers", Table: t}
 }
 
 // binary are at most six ticks at round binary sizes; nil if no size is known.
@@ -150,7 +153,7 @@ func alongPoints(r *Report) *figure {
 		Title: "CPU time by rate", Desc: "CPU time that each part of the target used from a point's beginning until its last call had ended.",
 		X: chart.Axis{Label: "offered (calls/s)", Min: new(0.0), Format: unit.Number}, Y: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}, Legend: true, Height: 180,
 	}
-	t := &grid{Caption: "CPU time by rate", Head: append(wordHeads("target"), numberHeads("offered", "CPU time")...)}
+	t := &grid{Caption: "CPU time by rate", table: append(wordHeads("target"), numberHeads("offered", "CPU time")...)}
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
 		for _, key := range keys(c.Points) {
@@ -173,7 +176,7 @@ func alongPoints(r *Report) *figure {
 	if len(p.Series) == 0 {
 		return nil
 	}
-	return &figure{SVG: drawn(p.SVG("chart-6-points")), Caption: "CPU time of each point, until its last call had ended.", Summary: "The numbers of this chart", Table: t.used()}
+	return &figure{SVG: drawn(p.SVG("chart-6-points")), Caption: "CPU time of each point, until its last call had ended.", Summary: "The numbers of this chart", Table: t}
 }
 
 // keys are all that some point knows to have been used, in order.
@@ -204,12 +207,12 @@ func usedByPoint(r *Report) *grid {
 	columns := slices.DeleteFunc(keys(all), func(key string) bool {
 		return !slices.ContainsFunc(all, func(p Point) bool { return p.Used[key] != 0 })
 	})
-	t := &grid{Caption: "Used from a point's beginning until its last call had ended; what was 0 at all of them is left out", Head: wordHeads("treatment", "point")}
+	t := &grid{Caption: "Used from a point's beginning until its last call had ended; what was 0 at all of them is left out", table: wordHeads("treatment", "point")}
 	if len(columns) == 0 {
-		return &grid{}
+		return nil
 	}
 	for _, key := range columns {
-		t.Head = append(t.Head, numberHeads(strings.ReplaceAll(key, "_", " "))...)
+		t.table = append(t.table, numberHeads(strings.ReplaceAll(key, "_", " "))...)
 	}
 	for i := range r.Capacity {
 		for k := range r.Capacity[i].Points {
@@ -242,31 +245,9 @@ func shown(name string, v float64) string {
 	return Quantity(metric.Count)(v)
 }
 
-// beginnings are how long each part of the target took to start, its heap, and how often it was replaced.
-func beginnings(r *Report) *grid {
-	t := &grid{Caption: "Start, heap and restarts", Head: append(wordHeads("target"), numberHeads("started in", "of it loading policies", "heap before", "heap after", "heap committed", "restarts")...)}
-	for i := range r.Target {
-		x := &r.Target[i]
-		h := Heap{}
-		if x.Heap != nil {
-			h = *x.Heap
-		}
-		restarts := ""
-		if x.Restarts > 0 {
-			restarts = strconv.Itoa(x.Restarts)
-		}
-		if x.StartSeconds == nil && x.LoadSeconds == nil && x.Heap == nil && restarts == "" {
-			continue
-		}
-		t.add(subject(r, x), opt(x.StartSeconds, unit.Seconds), opt(x.LoadSeconds, unit.Seconds), opt(h.Before, unit.Bytes), opt(h.After, unit.Bytes),
-			opt(h.Committed, unit.Bytes), restarts)
-	}
-	return t
-}
-
 // others are the remaining metrics of all targets.
 func others(r *Report) *grid {
-	t := &grid{Caption: "Other probed metrics", Head: append(wordHeads("target", "metric"), numberHeads("value")...)}
+	t := &grid{Caption: "Other probed metrics", table: append(wordHeads("target", "metric"), numberHeads("value")...)}
 	for i := range r.Target {
 		x := &r.Target[i]
 		for _, name := range slices.Sorted(maps.Keys(x.Other)) {

@@ -1,52 +1,145 @@
 package report
 
 import (
-	"math"
+	"slices"
 	"strconv"
 	"strings"
 
-	"tare/internal/budget"
 	"tare/internal/unit"
 )
 
-// verdictSection says what came out, in one sentence, and what became of each budget.
+// verdictSection says what came out and what became of each budget, and what must be known before the figures are read.
 func verdictSection(r *Report) section {
-	s := section{Number: 0, Question: "What is the verdict?", Short: "Verdict"}
-	word, class := judged(r.Verdict)
-	l := lead{Word: word, Class: class, Text: strings.TrimSpace(soakFindings(r) + findings(r) + " " + conclusion(r)), Why: sentence(r.Reason)}
+	var blocks []block
+	if text := r.Status.unfinished(); text != "" {
+		blocks = append(blocks, block{Notice: &remark{"status", text, unsure}})
+	}
+	blocks = append(blocks, block{Lead: leadOf(r)})
+	blocks = slices.Concat(blocks, soakBlocks(r), alarms(r), only(onPage, soakFacts(r)...), budgetBlocks(r))
+	if len(r.Capacity) > 1 {
+		blocks = append(blocks, only(onPage, tabular(capacities(r))...)...)
+	}
+	for i := range r.Capacity {
+		blocks = append(blocks, capacityBlocks(r, &r.Capacity[i])...)
+	}
+	blocks = slices.Concat(blocks, only(onPage, comparedFacts(r)...), auditBlocks(r))
+	if n := len(r.Warnings); n > 0 {
+		blocks = append(blocks, block{In: onPage, Text: plural(n, "There is a warning", "There are "+strconv.Itoa(n)+" warnings") + ": see “Trust”."})
+	}
+	return section{Question: "What is the verdict?", Short: "Verdict", Blocks: blocks}
+}
+
+// leadOf is the verdict with its reason, and for the page with what was found in a sentence or two.
+func leadOf(r *Report) *lead {
+	l := lead{Word: r.Verdict.mark(), Class: r.Verdict.class(), Reason: r.Reason, Why: sentence(r.Reason)}
+	l.Text = strings.TrimSpace(soakFindings(r) + findings(r) + " " + conclusion(r))
 	if l.Text == "" {
 		l.Text, l.Why = l.Why, ""
 	}
-	if r.Verdict == None || r.Verdict == Invalid && (len(r.Soaked()) > 0 || r.AA != nil && !r.AA.Reliable) {
+	if r.Verdict == None || r.Verdict == Invalid && (r.soaked() || r.unreliable()) {
 		l.Why = "" // that no budget was given says nothing about the target, and that the A/A arm differs was said
 	}
-	if text := unfinished(r.Status); text != "" {
-		if d := r.Design; d != nil && d.Planned > d.Blocks {
-			text += " That is " + countOf(d.Blocks, "complete block") + " of " + strconv.Itoa(d.Planned) + "."
-		}
-		s.Blocks = append(s.Blocks, block{Notice: text})
+	return &l
+}
+
+// capacityBlocks are what is known of one capacity: the number, how it breaks, and whether it recovers.
+func capacityBlocks(r *Report, c *Capacity) []block {
+	title, name := "Capacity", strings.TrimSpace(r.withTreatment(c.Treatment)+" "+c.Operation)
+	if name != "" {
+		title += " of " + name
 	}
-	s.Blocks = append(append(s.Blocks, block{Lead: &l}), alarms(r)...)
-	s.Blocks = append(s.Blocks, soakFacts(r)...)
+	class := ""
+	if !c.Valid {
+		class = bad
+	}
+	blocks := []block{
+		{In: inMarkdown, Heading: title},
+		{In: inWords, Head: &headline{"capacity", c.headline(), class, nonEmpty(c.verified(), c.effort())}},
+	}
+	if name != "" {
+		blocks = append(blocks, block{In: inText | onPage, Heading: name})
+		slices.Reverse(blocks[1:])
+	}
 	if len(r.Capacity) == 1 {
-		c := &r.Capacity[0]
-		if text := explained(c.Signature); text != "" {
-			s.Blocks = append(s.Blocks, block{Text: string(c.Signature) + ": " + text})
+		blocks = append(blocks, facts(c)...)
+	}
+	if text := explained(c.Signature); text != "" {
+		blocks = append(blocks, block{In: onPage, Text: string(c.Signature) + ": " + text})
+	}
+	var extras []remark
+	for _, x := range c.extras() {
+		extras = append(extras, remark{Text: x})
+	}
+	blocks = append(blocks, block{In: inWords, Said: extras}, block{Said: c.signature()})
+	if word, text := c.recovery(); word != "" {
+		x := remark{Word: word, Text: text}
+		if c.Wedged {
+			x.Class = bad
 		}
-		s.Blocks = append(s.Blocks, facts(c)...)
+		blocks = append(blocks, block{In: inWords, Said: []remark{x}})
+	}
+	return blocks
+}
+
+// signature is how the target breaks, with the evidence, and the class that nearly won.
+func (c *Capacity) signature() []remark {
+	if c.Signature == "" {
+		return nil
+	}
+	out := []remark{{Word: "signature", Text: string(c.Signature)}}
+	for i, e := range c.Evidence {
+		if i == 0 {
+			out[0].Text += ": " + e
+			continue
+		}
+		out = append(out, remark{Text: e})
+	}
+	for _, s := range nonEmpty(c.runnerUp()) {
+		out = append(out, remark{Text: s})
+	}
+	return out
+}
+
+// nonEmpty leaves out the texts that say nothing.
+func nonEmpty(all ...string) []string {
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+// auditBlocks say how it was measured, and whether the run's checks of itself and the generator let it be believed.
+func auditBlocks(r *Report) []block {
+	var first, last []remark
+	var notices []block
+	add := func(word, class, text string) {
+		switch {
+		case text == "":
+		case class != "":
+			notices = append(notices, block{Notice: &remark{word, text, class}})
+		case word == "design":
+			first = append(first, remark{word, text, class})
+		default:
+			last = append(last, remark{word, text, class})
+		}
+	}
+	add("design", "", r.layout())
+	add("unblocked", unsure, r.unblocked())
+	for _, s := range r.undecidable() {
+		add("undecidable", unsure, s)
+	}
+	if text, reliable := r.trust(); reliable {
+		add("A/A", "", text)
 	} else {
-		s.Blocks = append(s.Blocks, tabular(capacities(r))...)
+		add("A/A", bad, text)
 	}
-	s.Blocks = append(s.Blocks, comparedFacts(r)...)
-	s.Blocks = append(s.Blocks, budgetBlocks(r)...)
-	if n := len(r.Warnings); n > 0 {
-		text := "There is a warning; see question 7."
-		if n > 1 {
-			text = "There are " + strconv.Itoa(n) + " warnings; see question 7."
-		}
-		s.Blocks = append(s.Blocks, block{Text: text})
+	add("harness", "", r.HarnessLine())
+	blocks := slices.Concat([]block{{Said: first}}, notices, []block{{Said: last}})
+	switch g := r.Generator; {
+	case g == nil:
+	case g.Valid:
+		blocks = append(blocks, block{Text: g.line()})
+	default:
+		blocks = append(blocks, block{Notice: &remark{"generator", g.line(), bad}})
 	}
-	return s
+	return blocks
 }
 
 // findings are all capacities in one sentence each; for several treatments with their names.
@@ -68,21 +161,6 @@ func findings(r *Report) string {
 		out = append(out, text)
 	}
 	return strings.Join(out, " ")
-}
-
-func unfinished(s Status) string {
-	const rest = " What follows is only what was measured until then."
-	switch s {
-	case Complete, "":
-		return ""
-	case Interrupted:
-		return "The run was interrupted." + rest
-	case Killed:
-		return "The run was killed, or is still going on." + rest
-	case Errored:
-		return "The run ended in an error." + rest
-	}
-	return "The run ended as " + string(s) + "." + rest
 }
 
 // facts are the few numbers of one capacity that matter most.
@@ -140,7 +218,7 @@ func bounds(c *Capacity) string {
 
 // capacities has one row for each treatment.
 func capacities(r *Report) *grid {
-	t := &grid{Caption: "Capacity by treatment", Head: append(wordHeads("treatment", "operation"),
+	t := &grid{Caption: "Capacity by treatment", table: append(wordHeads("treatment", "operation"),
 		append(numberHeads("capacity", "interval", "seen to hold", "seen to break", "in objective", "burst"), wordHeads("signature", "recovers")...)...)}
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
@@ -160,51 +238,24 @@ func capacities(r *Report) *grid {
 	return t
 }
 
-// maxBudgets is how many budgets are shown at once; of more, those that were kept are folded.
+// maxBudgets is how many budgets the page shows at once; of more, those that were kept are folded.
 const maxBudgets = 12
 
 func budgetBlocks(r *Report) []block {
-	all := budgets(r)
+	all := &grid{table: r.budgets(), Caption: "Budgets"}
 	if len(r.Budgets) <= maxBudgets {
-		return tabular(all)
+		return closing(tabular(all))
 	}
-	broken := &grid{Caption: "Budgets that were broken or are not decided", Head: all.Head}
-	for i, row := range all.Rows {
-		if r.Budgets[i].Verdict != Pass {
-			broken.Rows = append(broken.Rows, row)
-		}
-	}
-	folded := block{Figure: &figure{Summary: "All " + strconv.Itoa(len(r.Budgets)) + " budgets", Table: all.used()}}
-	return append(tabular(broken), folded)
+	open := *r
+	open.Budgets = slices.DeleteFunc(slices.Clone(r.Budgets), func(b Budget) bool { return b.Verdict == Pass })
+	blocks := only(onPage, tabular(&grid{table: open.budgets(), Caption: "Budgets that were broken or are not decided"})...)
+	return slices.Concat(blocks, whenAsked("All "+strconv.Itoa(len(r.Budgets))+" budgets", all), closing(only(inWords, tabular(all)...)))
 }
 
-func budgets(r *Report) *grid {
-	t := &grid{Caption: "Budgets", Head: append(wordHeads("budget", "treatment", "verdict"), append(numberHeads("measured", "interval", "limit"), wordHeads("why")...)...)}
-	for i := range r.Budgets {
-		b := &r.Budgets[i]
-		show := limited(b)
-		between := ""
-		if b.Lo != nil || b.Hi != nil {
-			between = "[" + orElse(opt(b.Lo, show), "−∞") + ", " + orElse(opt(b.Hi, show), "∞") + "]"
-		}
-		word, class := judged(b.Verdict)
-		t.add(b.Text, r.withTreatment(b.Treatment), word, opt(b.Estimate, show), between, opt(b.Limit, show), b.Reason)
-		t.class(2, class)
+// closing are blocks at the end of the text form.
+func closing(blocks []block) []block {
+	for i := range blocks {
+		blocks[i].Closing = true
 	}
-	return t
-}
-
-// limited is how a budget's numbers are written: those of a limit against the baseline are changes, with a sign.
-func limited(b *Budget) func(float64) string {
-	parsed, err := budget.Parse(b.Text)
-	if err == nil && parsed.Drift && parsed.Limit.Against == budget.Absolute {
-		return func(v float64) string { return Quantity(b.Unit)(v) + "/h" }
-	}
-	if err != nil || parsed.Limit.Against == budget.Absolute {
-		return Quantity(b.Unit)
-	}
-	if parsed.Limit.Against == budget.Ratio {
-		return tickShare
-	}
-	return func(v float64) string { return withSign(v, Quantity(b.Unit)(math.Abs(v))) }
+	return blocks
 }

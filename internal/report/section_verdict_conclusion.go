@@ -17,9 +17,6 @@ const maxNamed = 3
 // trusted has none but that.
 func conclusion(r *Report) string {
 	if r.Verdict == Invalid {
-		if r.AA != nil && !r.AA.Reliable {
-			return "Unreliable on this host: the baseline measured against itself differs" + because(strings.Join(worstControls(r, r.AA.Effects), "; ")) + ". No effect of this run can be trusted."
-		}
 		return ""
 	}
 	if r.Question == design.Scale && len(r.Growth) > 0 {
@@ -34,7 +31,7 @@ func conclusion(r *Report) string {
 		s = append(s, costs(r, e))
 	}
 	if n := len(t.of[Regressed]) - len(s); n > 0 {
-		s = append(s, strconv.Itoa(n)+" more are beyond the margin, see question 1")
+		s = append(s, strconv.Itoa(n)+" more are beyond the margin, see “Cost”")
 	}
 	return strings.TrimSpace(strings.Join(append(s, t.rest(r)), "; ")) + "."
 }
@@ -71,19 +68,19 @@ func kindRank(e *Effect) int {
 
 // costs is one effect as a sentence without its end: "landlock-50 adds 61 % [55, 67] CPU time to open".
 func costs(r *Report, e *Effect) string {
-	c := changesOf(e, unitOf(r, e.Metric))
-	size, of := strings.TrimPrefix(c.value(e.Estimate), "+"), measure(e.Metric, e.Quantile)
+	of := measure(e.Metric, e.Quantile)
+	size := strings.TrimPrefix(e.size(), "+")
 	if hasInterval(e) {
-		size += " " + strings.ReplaceAll(c.between(e.Lo, e.Hi), "+", "")
+		size += " " + e.interval()
 	}
-	size += manifoldText(e)
+	size += inBrackets(e.Multiple())
 	if e.Estimate < 0 {
-		return short(r, e.Treatment) + " lowers " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + strings.ReplaceAll(size, "−", "")
+		return r.short(e.Treatment) + " lowers " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + strings.ReplaceAll(size, "-", "")
 	}
 	if e.Operation != "" && isRatio(e) && e.Quantile == "" {
-		return short(r, e.Treatment) + " adds " + size + " " + of + " to " + e.Operation
+		return r.short(e.Treatment) + " adds " + size + " " + of + " to " + e.Operation
 	}
-	return short(r, e.Treatment) + " raises " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + size
+	return r.short(e.Treatment) + " raises " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + size
 }
 
 // rest says what is known of the effects that did not regress.
@@ -129,39 +126,17 @@ func every(n int) string {
 	return "all " + strconv.Itoa(n) + " effects are"
 }
 
-// growthConclusion is the first laws, and where they break their budgets.
+// growthConclusion is the first laws.
 func growthConclusion(r *Report) string {
 	var s []string
-	for i := range r.Growth[:min(maxNamed, len(r.Growth))] {
-		g := &r.Growth[i]
-		s = append(s, shortLaw(r, g))
-		if b := g.BreaksBudgetAt; b != nil {
-			text := "The budget" + quotation(g.Budget) + " breaks"
-			if b.Extrapolated {
-				text = "Extrapolated, the budget" + quotation(g.Budget) + " would break"
-			}
-			s = append(s, text+broken(g)+".")
-		}
+	all := r.growth()
+	for _, law := range all[:min(maxNamed, len(all))] {
+		s = append(s, sentence(law))
 	}
-	if n := len(r.Growth) - maxNamed; n > 0 {
-		s = append(s, strconv.Itoa(n)+" more, see question 3.")
+	if n := len(all) - maxNamed; n > 0 {
+		s = append(s, strconv.Itoa(n)+" more, see “Growth”.")
 	}
 	return strings.Join(s, " ")
-}
-
-// shortLaw is a law without its formula, unless it may be named.
-func shortLaw(r *Report, g *Growth) string {
-	switch {
-	case g.Law != "" || g.Best == "" || g.Step != nil || g.Exact:
-		return lawSentence(r, g)
-	case len(g.Tied) > 1:
-		var names []string
-		for _, l := range g.Tied {
-			names = append(names, lawName(l))
-		}
-		return upper(grown(r, g)) + " against " + g.Factor + ": no law can be named, " + joinedWords(names) + " fit equally well."
-	}
-	return upper(grown(r, g)) + " against " + g.Factor + ": no law is named; its best form over the measured range is " + lawName(g.Best) + "."
 }
 
 // comparedFacts are the few numbers of a comparison that say how much to make of it.
@@ -198,7 +173,7 @@ func comparedFacts(r *Report) []block {
 		}
 		note := ""
 		if worst := furthestEffect(a.Effects); worst != nil {
-			note = "at most " + changesOf(worst, unitOf(r, worst.Metric)).value(worst.Estimate) + " between two baselines"
+			note = "at most " + worst.size() + " between two baselines"
 		}
 		add("A/A", word, note, class)
 	}
@@ -215,7 +190,7 @@ func more(t tally) string {
 	}
 	switch {
 	case known == 0:
-		return "question 1 says how small an effect could be seen"
+		return "“Cost” says how small an effect could be seen"
 	case least == most:
 		return "about " + countOf(least, "block") + " would decide"
 	}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,32 +10,6 @@ import (
 	"tare/internal/signature"
 	"tare/internal/unit"
 )
-
-// The classes of words that judge.
-const (
-	good   = "good"
-	bad    = "bad"
-	unsure = "unsure"
-)
-
-// judged is a verdict's word with its sign, and its class.
-func judged(v Verdict) (word, class string) {
-	switch v {
-	case Pass:
-		return "✓ pass", good
-	case Fail:
-		return "✗ FAIL", bad
-	case Inconclusive:
-		return "? inconclusive", unsure
-	case NotMeasured:
-		return "– not measured", unsure
-	case Invalid:
-		return "✗ INVALID", bad
-	case None:
-		return "", ""
-	}
-	return string(v), unsure
-}
 
 // rate prints a rate with the trailing zeros that say how well it is known: "150.0/s".
 func rate(v float64) string { return Rate(v) + "/s" }
@@ -127,18 +100,11 @@ func held(points []Point) string {
 
 // recovery says whether the target came back after the load; "" if nobody looked.
 func recovery(c *Capacity) string {
-	note := strings.TrimPrefix(strings.TrimPrefix(c.Recovery, "wedged: "), "recovers ")
-	switch {
-	case c.Wedged && note == "":
-		return "no"
-	case c.Wedged:
-		return "no: " + note
-	case note != "":
-		return note
-	case c.RecoverySeconds != nil:
-		return RecoversAfter(*c.RecoverySeconds)
+	_, text := c.recovery()
+	if c.Wedged {
+		return "no: " + text
 	}
-	return ""
+	return text
 }
 
 // explained is what the glossary says about a class; "" if it does not know it.
@@ -148,21 +114,6 @@ func explained(c signature.Class) string {
 		return ""
 	}
 	return e.Text
-}
-
-// runnerUp is the class that nearly won, and what speaks against it.
-func runnerUp(c *Capacity) string {
-	if c.RunnerUp == "" {
-		return ""
-	}
-	s := "Runner-up: " + string(c.RunnerUp)
-	if score, ok := c.Scores[c.RunnerUp]; ok {
-		s += fmt.Sprintf(" (%.2f)", score)
-	}
-	if c.Against == "" {
-		return s + "."
-	}
-	return s + ". Against it: " + strings.TrimSuffix(c.Against, ".") + "."
 }
 
 // several says whether treatments must be told apart.

@@ -14,36 +14,42 @@ import (
 
 const vegetaNote = "vegeta*: successes ÷ (window + wait for the last answer), which one timeout ruins; for comparison with published tables only"
 
+// ladder is what came of each point of a ladder.
 func ladder(points []Point) table {
 	t := table{
 		{head: "workload", left: true},
 		{head: "offered"},
+		{head: "calls", in: onPage},
 		{head: "success"},
 		{head: "p50"},
+		{head: "p90", in: onPage},
 		{head: "p99"},
+		{head: "max", in: onPage},
 		{head: "goodput"},
 		{head: "in SLO", drop: 5},
 		{head: "stuck", drop: 1},
-		{head: "queued", drop: 8},
-		{head: "not sent", drop: 6},
-		{head: "no byte", drop: 9},
-		{head: "bad answer", drop: 7},
+		{head: "queued", drop: 8, counts: true},
+		{head: "not sent", drop: 6, counts: true},
+		{head: "no byte", drop: 9, counts: true},
+		{head: "bad answer", drop: 7, counts: true},
 		{head: "last failed sent", drop: 10},
 		{head: "drain", drop: 3},
-		{head: "vegeta*", drop: 2},
+		{head: "recovers after", in: onPage},
+		{head: "vegeta*", drop: 2, note: vegetaNote},
 		{head: "generator", left: true},
 	}
 	for i := range points {
 		p := &points[i]
 		generator := ""
 		if p.Generator != nil && !p.Generator.Valid {
-			generator = "INVALID"
+			generator = Invalid.mark()
 		}
-		t.add(p.Name, offered(p), opt(p.Success, Percent), opt(p.P50, unit.Seconds), opt(p.P99, unit.Seconds), opt(p.Goodput, unit.PerSecond),
-			opt(p.GoodputSLO, unit.PerSecond), fmt.Sprint(p.Stuck), queued(p), count(p.NoConnection), count(p.NoByte), count(p.BadStatus), opt(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds),
+		t.add(p.Name, offered(p), whole(p.Offered), opt(p.Success, Percent), opt(p.P50, unit.Seconds), opt(p.P90, unit.Seconds), opt(p.P99, unit.Seconds),
+			opt(p.Max, unit.Seconds), opt(p.Goodput, unit.PerSecond), opt(p.GoodputSLO, unit.PerSecond), whole(p.Stuck), queued(p), whole(p.NoConnection),
+			whole(p.NoByte), whole(p.BadStatus), opt(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds), opt(p.RecoverySeconds, unit.Seconds),
 			vegeta(p), generator)
 	}
-	return t.used()
+	return t
 }
 
 // offered is a point's rate, or where a number of calls came, that number.
@@ -66,7 +72,7 @@ func queued(p *Point) string {
 	if p.ListenQueue == nil {
 		return ""
 	}
-	return count(uint64(max(0, *p.ListenQueue)))
+	return whole(uint64(max(0, *p.ListenQueue)))
 }
 
 // usedBy says what the target used at each workload of a ladder, as far as it was anything but 0.
@@ -88,35 +94,6 @@ func usedBy(points []Point) []string {
 		}
 	}
 	return out
-}
-
-// maxCauses bounds the list in text and Markdown; the other forms have all.
-const maxCauses = 8
-
-// causes are the most frequent ways in which calls did not end well.
-func (r *Report) causes() table {
-	t := table{
-		{head: "treatment", left: true},
-		{head: "operation", left: true, drop: 1},
-		{head: "calls"},
-		{head: "not ok", left: true},
-		{head: "because", left: true},
-	}
-	for i := range r.Operations {
-		o := &r.Operations[i]
-		for n, c := range o.Causes {
-			if n == maxCauses {
-				rest := uint64(0)
-				for _, c := range o.Causes[n:] {
-					rest += c.Calls
-				}
-				t.add(r.withTreatment(o.Treatment), o.Operation, fmt.Sprint(rest), "", fmt.Sprintf("%d further causes", len(o.Causes)-n))
-				break
-			}
-			t.add(r.withTreatment(o.Treatment), o.Operation, fmt.Sprint(c.Calls), strings.ReplaceAll(c.Outcome, "_", " "), c.Cause)
-		}
-	}
-	return t.used()
 }
 
 // Title is the point's name, or its rate.
@@ -154,14 +131,14 @@ func (r *Report) operations() table {
 		{head: "operation", left: true},
 		{head: "calls", drop: 1},
 		{head: "ok"},
-		{head: "denied"},
-		{head: "wrong"},
-		{head: "refused"},
-		{head: "timeout"},
-		{head: "unsent", drop: 3},
-		{head: "conn failed"},
-		{head: "failed"},
-		{head: "open", drop: 4},
+		{head: "denied", counts: true},
+		{head: "wrong", counts: true},
+		{head: "refused", counts: true},
+		{head: "timeout", counts: true},
+		{head: "unsent", drop: 3, counts: true},
+		{head: "conn failed", counts: true},
+		{head: "failed", counts: true},
+		{head: "open", drop: 4, counts: true},
 		{head: "p50"},
 		{head: "p99"},
 		{head: "pool wait p99", drop: 2},
@@ -169,12 +146,12 @@ func (r *Report) operations() table {
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		n := o.Outcomes
-		t.add(r.withTreatment(o.Treatment), o.Operation, fmt.Sprint(n.Ended()+n.Outstanding), fmt.Sprint(n.OK), count(n.Denied), count(n.Wrong),
-			count(n.Refused), count(n.Timeout), count(n.Unsent), count(n.ConnFailed), count(n.Failed), count(n.Outstanding),
+		t.add(r.withTreatment(o.Treatment), o.Operation, whole(n.Ended()+n.Outstanding), whole(n.OK), whole(n.Denied), whole(n.Wrong),
+			whole(n.Refused), whole(n.Timeout), whole(n.Unsent), whole(n.ConnFailed), whole(n.Failed), whole(n.Outstanding),
 			o.Response.show(func(d *Distribution) *float64 { return d.P50 }), o.Response.show(func(d *Distribution) *float64 { return d.P99 }),
 			o.PoolWait.show(func(d *Distribution) *float64 { return d.P99 }))
 	}
-	return t.used()
+	return t
 }
 
 func (d *Distribution) show(quantile func(*Distribution) *float64) string {
@@ -184,7 +161,7 @@ func (d *Distribution) show(quantile func(*Distribution) *float64) string {
 	return opt(quantile(d), unit.Seconds)
 }
 
-// targets is what each part of the target used; soakTargets has more of a soak.
+// targets is what each part of the target used; soakTargets has it in the order of a soak.
 func (r *Report) targets() table {
 	t := table{
 		{head: "treatment", left: true},
@@ -195,17 +172,22 @@ func (r *Report) targets() table {
 		{head: "throttled"},
 		{head: "started in", drop: 3},
 		{head: "of it policies", drop: 4},
-		{head: "restarts", drop: 2},
+		{head: "heap before", in: onPage},
+		{head: "heap after", in: onPage},
+		{head: "heap committed", in: onPage},
+		{head: "restarts", drop: 2, counts: true},
 	}
 	for i := range r.Target {
 		x := &r.Target[i]
 		if !x.known() {
 			continue // it is not on this host
 		}
+		heap := orZero(x.Heap)
 		t.add(r.withTreatment(x.Treatment), x.Name, opt(x.CPUSeconds, unit.Seconds), opt(x.CPUPerOp, unit.Seconds), opt(orZero(x.RSS).After, unit.Bytes),
-			opt(orZero(x.Throttled).Seconds, unit.Seconds), opt(x.StartSeconds, unit.Seconds), opt(x.LoadSeconds, unit.Seconds), count(uint64(max(0, x.Restarts))))
+			opt(orZero(x.Throttled).Seconds, unit.Seconds), opt(x.StartSeconds, unit.Seconds), opt(x.LoadSeconds, unit.Seconds),
+			opt(heap.Before, unit.Bytes), opt(heap.After, unit.Bytes), opt(heap.Committed, unit.Bytes), whole(uint64(max(0, x.Restarts))))
 	}
-	return t.used()
+	return t
 }
 
 func (r *Report) budgets() table {
@@ -215,13 +197,14 @@ func (r *Report) budgets() table {
 		{head: "verdict", left: true},
 		{head: "measured"},
 		{head: "interval", drop: 1},
+		{head: "limit", in: onPage},
 		{head: "why", left: true, drop: 2},
 	}
 	labels := r.labels()
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
 		treatment := strings.TrimSuffix(named(labels, b.Treatment), baselineNote)
-		t.add(b.Text, r.withTreatment(treatment), b.Verdict.mark(), b.measured(), b.interval(), b.Reason)
+		t.add(b.Text, r.withTreatment(treatment), b.Verdict.mark(), b.measured(), b.interval(), opt(b.Limit, func(float64) string { return b.limit() }), b.Reason)
 	}
 	return t.used()
 }

@@ -40,7 +40,7 @@ func (r *Report) summary() table {
 		{head: "max"},
 		{head: "std. dev."},
 		{head: "error %"},
-		{head: "throughput"},
+		{head: "throughput", note: labelsNote},
 		{head: "received"},
 		{head: "sent"},
 		{head: "avg. bytes"},

@@ -16,23 +16,37 @@ import (
 )
 
 // row is the row of a table whose first cell is name, by the heads of its columns.
-func row(t *testing.T, x Table, name string) map[string]string {
+func row(t *testing.T, x table, name string) map[string]string {
 	t.Helper()
-	for _, cells := range x.Rows {
+	for _, cells := range rowsOf(x) {
 		if cells[0] != name {
 			continue
 		}
 		out := map[string]string{}
-		for i, h := range x.Head {
-			out[h.Text] = cells[i]
+		for i, c := range x {
+			out[c.head] = cells[i]
 		}
 		return out
 	}
-	t.Fatalf("no row %q among %v", name, x.Rows)
+	t.Fatalf("no row %q among %v", name, rowsOf(x))
 	return nil
 }
 
-// TestSummaryIsJMeters computes a row by JMeter's definitions: throughput is samples ÷ time, KB are 1024 bytes, errors are a share of samples.
+func rowsOf(x table) [][]string {
+	out := make([][]string, x.rows())
+	for i := range out {
+		for _, c := range x {
+			out[i] = append(out[i], c.cells[i])
+		}
+	}
+	return out
+}
+
+// alarmTexts are what the notices of a report's alarms say.
+func alarmTexts(r *Report) []string {
+	return each(alarms(r), func(b block) string { return b.Notice.Text })
+}
+
 func TestSummaryIsJMeters(t *testing.T) {
 	r := base("s")
 	r.Question = "soak"
@@ -46,11 +60,11 @@ func TestSummaryIsJMeters(t *testing.T) {
 		"label": "guard", "samples": "100", "average": "20.5 ms", "min": "1 ms", "max": "1.5 s", "std. dev.": "4 ms", "error %": "10%", "throughput": "2.000/s",
 		"received": "4 KB/s", "sent": "1 KB/s", "avg. bytes": "2048.0",
 	}
-	if d := cmp.Diff(want, row(t, r.Summary(), "guard")); d != "" {
+	if d := cmp.Diff(want, row(t, r.summary(), "guard")); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	want["label"] = "TOTAL"
-	if d := cmp.Diff(want, row(t, r.Summary(), "TOTAL")); d != "" {
+	if d := cmp.Diff(want, row(t, r.summary(), "TOTAL")); d != "" {
 		t.Errorf("the total of one operation is not that operation (-want +got):\n%s", d)
 	}
 }
@@ -58,9 +72,9 @@ func TestSummaryIsJMeters(t *testing.T) {
 // TestTotalIsTheSum: what the total says of counts and rates is what its labels add up to.
 func TestTotalIsTheSum(t *testing.T) {
 	r := xacmlSoak()
-	s := r.Summary()
+	s := r.summary()
 	var samples, rate float64
-	for _, cells := range s.Rows[:len(s.Rows)-1] {
+	for _, cells := range rowsOf(s)[:len(rowsOf(s))-1] {
 		n, err := strconv.ParseFloat(cells[1], 64)
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +170,7 @@ func TestDisagreementsAreLoud(t *testing.T) {
 		{Treatment: "default", Answer: "indeterminate", Client: 5, Target: 5, Agrees: true},
 	}
 	want := []string{"guard-frequency: 7 of 283134 answers were not what was expected", "permit: the target counted 112, its callers 100 (+12, with 3 calls unanswered)"}
-	if d := cmp.Diff(want, r.Alarms()); d != "" {
+	if d := cmp.Diff(want, alarmTexts(r)); d != "" {
 		t.Errorf("alarms (-want +got):\n%s", d)
 	}
 	for name, out := range map[string]string{"text": string(encode(t, Style{Width: 400}.Text, r)), "markdown": string(encode(t, Markdown, r))} {
@@ -168,16 +182,16 @@ func TestDisagreementsAreLoud(t *testing.T) {
 			t.Errorf("%s lacks a verdict on counts:\n%s", name, out)
 		}
 	}
-	if checks := r.Checks(); len(checks.Rows) != 3 {
-		t.Errorf("a soak shows %d counts, want all three", len(checks.Rows))
+	if checks := r.checks(!r.soaked()); len(rowsOf(checks)) != 3 {
+		t.Errorf("a soak shows %d counts, want all three", len(rowsOf(checks)))
 	}
 	r.Answers[1].Target = -51
-	if got := row(t, r.Checks(), "deny"); got["target"] != "" || got["difference"] != "" {
+	if got := row(t, r.checks(!r.soaked()), "deny"); got["target"] != "" || got["difference"] != "" {
 		t.Errorf("a count below 0 is shown: %v", got)
 	}
 	r.Question = "compare"
-	if checks := r.Checks(); len(checks.Rows) != 2 {
-		t.Errorf("a comparison shows %d counts, want the two that do not agree", len(checks.Rows))
+	if checks := r.checks(!r.soaked()); len(rowsOf(checks)) != 2 {
+		t.Errorf("a comparison shows %d counts, want the two that do not agree", len(rowsOf(checks)))
 	}
 }
 
@@ -200,17 +214,17 @@ func TestManyTreatmentsAreFolded(t *testing.T) {
 		)
 	}
 	want := [][]string{{"20 treatments: permit", "200", "0", "200", "200", "0"}, {"19 treatments: deny", "190", "0", "190", "0", "190"}, {"policies=7 deny", "10", "3", "7", "3", "7"}}
-	if d := cmp.Diff(want, r.Decisions().Rows); d != "" {
+	if d := cmp.Diff(want, rowsOf(r.decisions())); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	for i := range r.Operations {
 		r.Operations[i].Outcomes.Wrong = 1
 	}
-	if alarms := r.Alarms(); len(alarms) != maxAlarms || alarms[maxAlarms-1] != "and 35 more: see the tables" {
+	if alarms := alarmTexts(r); len(alarms) != maxAlarms || alarms[maxAlarms-1] != "and 35 more: see the tables" {
 		t.Errorf("alarms of 40 operations: %q", alarms)
 	}
 	r.Operations = r.Operations[:6]
-	if n := len(r.Decisions().Rows); n != 6 {
+	if n := len(rowsOf(r.decisions())); n != 6 {
 		t.Errorf("%d rows of few treatments, want each of the six", n)
 	}
 }
@@ -233,12 +247,12 @@ func TestCollectionsAreShares(t *testing.T) {
 	r := xacmlSoak()
 	r.Target = []Target{{Treatment: "default", Name: "pdp", GC: []GC{{Name: "young", Count: 518, Seconds: 5.988}, {Name: "idle"}}}}
 	want := [][]string{{"pdp", "young", "518", "5.99 s", "11.6 ms", "0.2%"}, {"pdp", "idle", "0", "0 s", "", "0%"}}
-	if d := cmp.Diff(want, r.Collections().Rows); d != "" {
+	if d := cmp.Diff(want, rowsOf(r.collections())); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	r.Soak = nil
-	for _, h := range r.Collections().Head {
-		if h.Text == "of the time" {
+	for _, h := range r.collections() {
+		if h.head == "of the time" {
 			t.Error("a share of an unknown time is shown")
 		}
 	}

@@ -154,14 +154,14 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// Remarks are what must be said about a soak below its sentence: outages, restarts, and Little's law.
-func (s *Soak) Remarks() []Remark {
-	var out []Remark
+// remarks are what must be said about a soak below its sentence: outages, restarts, and Little's law.
+func (s *Soak) remarks() []remark {
+	var out []remark
 	for _, o := range s.Outages[:min(len(s.Outages), maxOutages)] {
-		out = append(out, Remark{"outage", "at " + unit.Seconds(o.Start) + " for " + unit.Seconds(o.End-o.Start) + ": no good answer, " + counted(o.Calls, "call") + " ended badly"})
+		out = append(out, remark{Word: "outage", Text: "at " + unit.Seconds(o.Start) + " for " + unit.Seconds(o.End-o.Start) + ": no good answer, " + counted(o.Calls, "call") + " ended badly"})
 	}
 	if n := len(s.Outages) - maxOutages; n > 0 {
-		out = append(out, Remark{"outages", fmt.Sprintf("and %d more", n)})
+		out = append(out, remark{Word: "outages", Text: fmt.Sprintf("and %d more", n)})
 	}
 	if n := len(s.Restarts); n > 0 {
 		var at []string
@@ -171,10 +171,10 @@ func (s *Soak) Remarks() []Remark {
 		if n > maxOutages {
 			at = append(at, fmt.Sprintf("%d more", n-maxOutages))
 		}
-		out = append(out, Remark{"restart", "the target's process was replaced at " + listed(at)})
+		out = append(out, remark{Word: "restart", Text: "the target's process was replaced at " + listed(at)})
 	}
 	if s.Total != nil && s.Total.Little != nil {
-		out = append(out, Remark{"Little", s.Total.Little.law()})
+		out = append(out, remark{Word: "Little", Text: s.Total.Little.law()})
 	}
 	return out
 }

@@ -13,8 +13,19 @@ type column struct {
 	head string
 	left bool // text; numbers are aligned on the right
 	drop int
+	in   media  // the forms that show it; 0: all
+	note string // said below the table
+	// A count that is 0 in all rows is left out; on the page one that is alarming stands out where it is not 0.
+	counts, alarming bool
 	// cells; an empty string is no value.
 	cells []string
+}
+
+// with is the column with other cells.
+func (c *column) with(cells []string) *column {
+	x := *c
+	x.cells = cells
+	return &x
 }
 
 // A table is columns of equal length.
@@ -38,7 +49,7 @@ func (t table) rows() int {
 func (t table) used() table {
 	var u table
 	for _, c := range t {
-		if strings.Join(c.cells, "") != "" {
+		if slices.ContainsFunc(c.cells, func(s string) bool { return s != "" && (!c.counts || s != "0") }) {
 			u = append(u, c)
 		}
 	}
@@ -49,7 +60,7 @@ func (t table) used() table {
 func (t table) filled() table {
 	out := make(table, len(t))
 	for i, c := range t {
-		out[i] = &column{head: c.head, left: c.left, drop: c.drop}
+		out[i] = c.with(nil)
 	}
 	for row := range t.rows() {
 		if !slices.ContainsFunc(t[1:], func(c *column) bool { return c.cells[row] != "" }) {
@@ -68,7 +79,7 @@ func (t table) first(n int) (head table, rest int) {
 		return t, 0
 	}
 	for _, c := range t {
-		head = append(head, &column{head: c.head, left: c.left, drop: c.drop, cells: c.cells[:n]})
+		head = append(head, c.with(c.cells[:n]))
 	}
 	return head, t.rows() - n
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"io"
-	"slices"
 	"strings"
 
 	terminal "tare/internal/term"
@@ -28,28 +27,18 @@ func (s Style) Text(w io.Writer, r *Report) error {
 	}
 	p := printer{Style: s}
 	p.say(clean(strings.Join(r.title(), " · ")))
-	if u := r.Status.unfinished(); u != "" {
-		p.label("status", u, yellow)
+	d := compose(r, nil)
+	for _, closing := range []bool{false, true} {
+		for i, x := range d {
+			p.gap = closing || i > 0
+			for _, b := range x.Blocks {
+				if b.in(inText) && b.Closing == closing && b.Lead == nil {
+					p.block(&b)
+				}
+			}
+		}
 	}
-	for i := range r.Capacity {
-		p.capacity(r, &r.Capacity[i])
-	}
-	p.soak(r)
-	p.comparison(r)
-	p.controlPlane(r)
-	if r.Generator != nil {
-		p.generator(r.Generator)
-	}
-	if r.soaked() {
-		p.soakTables(r)
-	} else {
-		p.table(r.operations())
-	}
-	p.answers(r)
-	p.table(r.causes())
-	p.usage(r)
-	p.table(r.budgets())
-	p.remarks(r)
+	p.remark(verdict(r))
 	_, err := w.Write(p.buf.Bytes())
 	return err
 }
@@ -63,9 +52,45 @@ const (
 	reset  = "\x1b[0m"
 )
 
+// colorOf is the colour of a class of words.
+func colorOf(class string) string {
+	return map[string]string{good: green, bad: red, unsure: yellow}[class]
+}
+
 type printer struct {
 	Style
 	buf bytes.Buffer
+	gap bool // sentences that follow stand apart from what was before
+}
+
+// block writes one element. Figures, facts and code are the page's.
+func (p *printer) block(b *block) {
+	switch {
+	case b.Heading != "":
+		p.say("")
+		p.say(clean(b.Heading))
+		p.gap = false
+	case b.Text != "":
+		p.lines(b.Text)
+	case len(b.Legend) > 0:
+		p.legend(b.Legend)
+		p.gap = true
+	case b.Notice != nil:
+		p.remark(*b.Notice)
+	case b.Head != nil:
+		p.headline(b.Head)
+	case b.List != nil && b.List.Word == "":
+		p.lines(b.List.Items...)
+	case b.List != nil:
+		for _, s := range b.List.Items {
+			p.remark(remark{b.List.Word, s, b.List.Class})
+		}
+	case b.Table != nil:
+		p.table(b.Table)
+	}
+	for _, x := range b.Said {
+		p.remark(x)
+	}
 }
 
 // say writes one line, which no CI system on whose standard output it stands takes for a command.
@@ -78,187 +103,133 @@ func (p *printer) paint(s, color string) string {
 	return color + s + reset
 }
 
-// label writes a word and a sentence, wrapped with a hanging indent.
-func (p *printer) label(word, text, color string) {
-	word = clean(word)
-	head := word + strings.Repeat(" ", max(1, labelWidth-len([]rune(word))))
-	if word == "" {
-		head = strings.Repeat(" ", labelWidth)
-	}
-	for i, line := range wrap(clean(text), max(20, p.Width-labelWidth)) {
-		if i == 0 {
-			p.say(p.paint(head, color) + line)
-			continue
-		}
-		p.say(strings.Repeat(" ", labelWidth) + line)
-	}
-}
-
-func (p *printer) capacity(r *Report, c *Capacity) {
-	if name := r.withTreatment(c.Treatment); name != "" || c.Operation != "" {
-		p.say("")
-		p.say(clean(strings.TrimSpace(name + "  " + c.Operation)))
-	}
-	// The parts of the first line stay apart by wide gaps; one that does not fit goes below.
-	line := clean(c.headline())
-	for _, part := range []string{c.verified(), c.effort()} {
-		switch {
-		case part == "":
-		case len([]rune(line))+3+len([]rune(part)) <= p.Width-labelWidth && !strings.Contains(line, "\n"):
-			line += "   " + part
-		default:
-			line += "\n" + part
-		}
-	}
-	color := plain
-	if !c.Valid {
-		color = red
-	}
-	for i, l := range strings.Split(line, "\n") {
-		word := strings.Repeat(" ", labelWidth)
-		if i == 0 {
-			word = p.paint("capacity", color) + word[len("capacity"):]
-		}
-		p.hang(word, l)
-	}
-	for _, x := range c.extras() {
-		p.label("", x, plain)
-	}
-	p.signature(c)
-	if word, text := c.recovery(); word != "" {
-		color := plain
-		if c.Wedged {
-			color = red
-		}
-		p.label(word, text, color)
-	}
-	if len(c.Points) > 0 {
-		p.ladder(c.Points)
-	}
-}
-
-// ladder writes the rows of a ladder and what must be said about them.
-func (p *printer) ladder(points []Point) {
-	t := ladder(points)
-	p.table(t)
-	var remarks []string
-	if t.fit(p.Width).has("vegeta*") {
-		remarks = append(remarks, vegetaNote)
-	}
-	for _, s := range slices.Concat(remarks, usedBy(points), lateRows(points)) {
+// lines writes sentences.
+func (p *printer) lines(sentences ...string) {
+	for _, s := range sentences {
 		for _, l := range wrap(clean(s), p.Width) {
 			p.say(l)
 		}
 	}
 }
 
-// hang writes a line whose inner gaps must stay; only if it is too long is it wrapped.
-func (p *printer) hang(word, line string) {
-	if len([]rune(line)) <= p.Width-labelWidth {
-		p.say(word + line)
-		return
+// remark writes a word and a sentence, wrapped with a hanging indent.
+func (p *printer) remark(x remark) {
+	if p.gap {
+		p.say("")
+		p.gap = false
 	}
-	for i, l := range wrap(line, max(20, p.Width-labelWidth)) {
-		if i > 0 {
-			word = strings.Repeat(" ", labelWidth)
+	p.hang(p.label(x.Word, x.Class), wrap(clean(x.Text), max(20, p.Width-labelWidth)))
+}
+
+// label is the word before a sentence, as wide as the indent.
+func (p *printer) label(word, class string) string {
+	word = clean(word)
+	if word == "" {
+		return strings.Repeat(" ", labelWidth)
+	}
+	return p.paint(word+strings.Repeat(" ", max(1, labelWidth-len([]rune(word)))), colorOf(class))
+}
+
+func (p *printer) hang(label string, lines []string) {
+	for _, l := range lines {
+		p.say(label + l)
+		label = strings.Repeat(" ", labelWidth)
+	}
+}
+
+// headline writes a result and what belongs to it: beside it, with a wide gap, or where there is no room below it.
+func (p *printer) headline(h *headline) {
+	lines, room := []string{clean(h.Text)}, p.Width-labelWidth
+	for _, part := range h.Parts {
+		if len(lines) == 1 && len([]rune(lines[0]))+columnGap+len([]rune(part)) <= room {
+			lines[0] += strings.Repeat(" ", columnGap) + part
+			continue
 		}
-		p.say(word + l)
+		lines = append(lines, part)
 	}
-}
-
-func (p *printer) signature(c *Capacity) {
-	if c.Signature == "" {
-		return
-	}
-	first := string(c.Signature)
-	if len(c.Evidence) > 0 {
-		first += ": " + c.Evidence[0]
-	}
-	p.label("signature", first, plain)
-	for i := 1; i < len(c.Evidence); i++ {
-		p.label("", c.Evidence[i], plain)
-	}
-	if s := c.runnerUp(); s != "" {
-		p.label("", s, plain)
-	}
-}
-
-func (p *printer) generator(g *Generator) {
-	color := plain
-	if !g.Valid {
-		color = red
-	}
-	for i, l := range wrap(clean(g.line()), p.Width) {
-		if i == 0 {
-			l = p.paint(l, color)
+	label := p.label(h.Word, h.Class)
+	for _, l := range lines {
+		parts := []string{l} // whose inner gaps stay, unless it is too long
+		if len([]rune(l)) > room {
+			parts = wrap(l, max(20, room))
 		}
-		p.say(l)
+		p.hang(label, parts)
+		label = strings.Repeat(" ", labelWidth)
 	}
 }
 
-func (t table) has(head string) bool {
-	for _, c := range t {
-		if c.head == head {
-			return true
+// legend writes parts beside one another as the width allows.
+func (p *printer) legend(parts []string) {
+	p.say("")
+	line := ""
+	for _, s := range parts {
+		if line != "" && len([]rune(line))+columnGap+len([]rune(s)) > p.Width {
+			p.say(p.paintMarks(line))
+			line = ""
 		}
+		if line != "" {
+			line += strings.Repeat(" ", columnGap)
+		}
+		line += s
 	}
-	return false
+	p.say(p.paintMarks(line))
 }
 
-func (p *printer) table(t table) {
+// verdict ends the text form.
+func verdict(r *Report) remark {
+	return remark{"verdict", r.Verdict.mark() + because(r.Reason), r.Verdict.class()}
+}
+
+// table writes a table without the columns that can be missed; where that is not enough, all of it in parts, each with the first column and the rows
+// that say something in it.
+func (p *printer) table(g *grid) {
+	t, rest := g.shown(inText)
 	if t.rows() == 0 {
 		return
 	}
-	p.say("")
-	for _, l := range t.fit(p.Width).lines() {
-		p.say(p.paintVerdict(l))
+	parts := []table{t.fit(p.Width)}
+	if g.Panels && parts[0].width() > p.Width {
+		parts = t.panels(p.Width)
 	}
+	for _, part := range parts {
+		if len(parts) > 1 {
+			part = part.filled()
+		}
+		p.say("")
+		part = part.fit(p.Width)
+		for _, l := range part.lines() {
+			if g.Marks {
+				p.say(p.paintMarks(l))
+			} else {
+				p.say(p.paintVerdict(l))
+			}
+		}
+	}
+	if len(parts) == 1 {
+		t = parts[0]
+	}
+	p.lines(t.notes()...)
+	if rest > 0 {
+		p.lines(further(rest))
+	}
+	p.gap = true
 }
 
 // paintVerdict colours the verdict's word where it stands in a line.
 func (p *printer) paintVerdict(line string) string {
-	if !p.Color {
-		return line
-	}
 	for _, v := range Verdicts() {
 		if m := v.mark(); v != None && strings.Contains(line, m) {
-			return strings.Replace(line, m, p.paint(m, v.color()), 1)
+			return strings.Replace(line, m, p.paint(m, colorOf(v.class())), 1)
 		}
 	}
 	return line
 }
 
-func (v Verdict) color() string {
-	switch v {
-	case Pass:
-		return green
-	case Fail, Invalid:
-		return red
-	case Inconclusive, NotMeasured:
-		return yellow
-	case None:
-		return plain
+// paintMarks colours the marks of effects in a line.
+func (p *printer) paintMarks(line string) string {
+	var pairs []string
+	for _, v := range EffectVerdicts() {
+		pairs = append(pairs, v.mark(), p.paint(v.mark(), colorOf(v.class())))
 	}
-	return plain
-}
-
-// remarks ends the report: what to doubt, what to know, and the verdict.
-func (p *printer) remarks(r *Report) {
-	if len(r.Notes)+len(r.Warnings) > 0 {
-		p.say("")
-	}
-	for _, n := range r.Notes {
-		p.label("note", n, plain)
-	}
-	for _, w := range r.Warnings {
-		p.label("warning", w, yellow)
-	}
-	p.say("")
-	if where := r.Environment.where(); where != "" {
-		p.label("measured", "on "+where, plain)
-	}
-	for _, n := range r.next() {
-		p.label("next", n, plain)
-	}
-	p.label("verdict", r.Verdict.mark()+because(r.Reason), r.Verdict.color())
+	return strings.NewReplacer(pairs...).Replace(line)
 }

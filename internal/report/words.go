@@ -212,6 +212,20 @@ func (v Verdict) mark() string {
 	return string(v)
 }
 
+// class is what a verdict means for what is judged.
+func (v Verdict) class() string {
+	switch v {
+	case Pass:
+		return good
+	case Fail, Invalid:
+		return bad
+	case Inconclusive, NotMeasured:
+		return unsure
+	case None:
+	}
+	return ""
+}
+
 // unfinished says what a report of a run that was cut short is worth; empty for a complete one.
 func (s Status) unfinished() string {
 	const rest = "; what follows is only what was measured until then"

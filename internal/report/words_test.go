@@ -20,9 +20,9 @@ func TestWordsOfSoaksAreExplained(t *testing.T) {
 		}
 	}
 	words = append(words, windowColumns...)
-	for _, x := range []Table{xacmlSoak().Summary(), xacmlSoak().Checks(), xacmlSoak().Collections()} {
-		for _, h := range x.Head {
-			words = append(words, h.Text)
+	for _, x := range []table{xacmlSoak().summary(), xacmlSoak().checks(false), xacmlSoak().collections()} {
+		for _, h := range x {
+			words = append(words, h.head)
 		}
 	}
 	for _, w := range words {
