@@ -11,6 +11,11 @@
 // gap. A chart without placeable values is an empty frame with a sentence.
 package chart
 
+import (
+	"cmp"
+	"strings"
+)
+
 // Axis is one direction of a chart. The zero Axis is linear and fits its data.
 type Axis struct {
 	// Label says what is measured and in which unit. The label of a vertical axis is above the plot, not along it.
@@ -152,6 +157,8 @@ type ForestRow struct {
 	Value, Lo, Hi float64
 	// Verdict colours the row and gives it a glyph: Good ✓, Bad ✗, Unsure ?. Auto and Neutral have none.
 	Verdict Kind
+	// Glyph stands instead of the verdict's.
+	Glyph string
 	// Word is the verdict in words, after the glyph.
 	Word string
 	// Text is the estimate in words; empty writes Value and its interval by the axis' Format.
@@ -180,10 +187,8 @@ type Forest struct {
 // Text is what stands at the right of a row: estimate, interval and verdict.
 func (c Forest) Text(r ForestRow) string {
 	text := r.estimate(c.Axis)
-	if verdict := withGlyph(r.Word, r.Verdict); verdict != "" {
+	if verdict := strings.TrimSpace(cmp.Or(oneLine(r.Glyph), r.Verdict.look().glyph) + " " + oneLine(r.Word)); verdict != "" {
 		text += "  " + verdict
-	} else if g := r.Verdict.look().glyph; g != "" {
-		text += "  " + g
 	}
 	return text
 }

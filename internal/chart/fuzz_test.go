@@ -115,7 +115,7 @@ func (m maker) rows() (bars []Bar, forest []ForestRow) {
 	for range m.IntN(8) {
 		bars = append(bars, Bar{m.text(), m.number(), m.number(), m.number(), m.text(), m.kind()})
 		forest = append(forest, ForestRow{
-			m.text(), m.number(), m.number(), m.number(), m.kind(), m.text(), m.text(),
+			m.text(), m.number(), m.number(), m.number(), m.kind(), m.text(), m.text(), m.text(),
 			m.IntN(3) == 0,
 		})
 	}

@@ -192,7 +192,7 @@ func forestRow(r *Report, c *effectGroup, e *Effect) chart.ForestRow {
 		return row
 	}
 	row.Verdict = map[string]chart.Kind{good: chart.Good, bad: chart.Bad, unsure: chart.Unsure}[e.Verdict.class()]
-	row.Word = string(e.Verdict)
+	row.Glyph, row.Word = e.Verdict.mark(), string(e.Verdict)
 	return row
 }
 
