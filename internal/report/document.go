@@ -9,7 +9,8 @@ import (
 	"tare/internal/unit"
 )
 
-// A document is what a report says to people: composed once, in one order and one wording. The text form, Markdown and the page only render it.
+// A document is what a report says to people: composed once, in one order and one wording. The text form, Markdown and the
+// page only render it.
 type document []section
 
 // media are forms for people.
@@ -54,8 +55,8 @@ func (b *block) in(m media) bool { return b.In == 0 || b.In&m != 0 }
 
 // empty reports whether a block says nothing.
 func (b *block) empty() bool {
-	return b.Heading+b.Text+b.Code == "" && b.Lead == nil && b.Notice == nil && b.Head == nil && b.Figure == nil && b.Table == nil &&
-		len(b.Legend)+len(b.Said)+len(b.Facts) == 0 && (b.List == nil || len(b.List.Items) == 0)
+	return b.Heading+b.Text+b.Code == "" && len(b.Legend)+len(b.Said)+len(b.Facts) == 0 &&
+		b.Lead == nil && b.Notice == nil && b.Head == nil && b.List == nil && b.Figure == nil && b.Table == nil
 }
 
 // only limits blocks to some forms.
@@ -102,8 +103,9 @@ type fact struct {
 	Name, Value, Note, Class string
 }
 
-// A figure is a chart with its numbers in a table beside it. Forms that cannot draw show the sentence.
+// A figure is a chart with its numbers in a table beside it. Forms that cannot draw show its line, if it has one.
 type figure struct {
+	Line     *remark
 	SVG      template.HTML
 	Caption  string
 	Summary  string // of the table
@@ -166,7 +168,8 @@ func numberHeads(heads ...string) table {
 	return out
 }
 
-// pageRows are the cells of a table as the page shows them: the mark of the unknown where a value is missing, and judging cells with their class.
+// pageRows are the cells of a table as the page shows them: the mark of the unknown where a value is missing, and judging
+// cells with their class.
 func pageRows(g *grid) [][]pageCell {
 	shown, _ := g.shown(onPage)
 	out := make([][]pageCell, shown.rows())
@@ -252,7 +255,8 @@ func compose(r *Report, without []string) document {
 	}
 	var d document
 	for _, s := range []section{
-		verdictSection(r), first(r), tailSection(r), second(r), limitSection(r), courseSection(r), usageSection(r), trustSection(r), originSection(r, without),
+		verdictSection(r), first(r), tailSection(r), second(r), limitSection(r), courseSection(r), usageSection(r),
+		trustSection(r), originSection(r, without),
 	} {
 		if len(s.Blocks) > 0 {
 			d = append(d, s)

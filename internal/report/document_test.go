@@ -31,6 +31,9 @@ func saidBy(b *block, m media) []string {
 	if b.List != nil {
 		add(b.List.Items...)
 	}
+	if b.Figure != nil && b.Figure.Line != nil {
+		add(b.Figure.Line.Text)
+	}
 	if t, _ := b.Table.shown(m); t != nil {
 		for _, c := range t {
 			add(c.head)

@@ -19,7 +19,12 @@ import (
 var files embed.FS
 
 var layout = sync.OnceValues(func() (*template.Template, error) {
-	return template.New("page.html").Funcs(template.FuncMap{"heads": pageHeads, "rows": pageRows, "sentence": sentence, "notes": func(g *grid) []string { shown, _ := g.shown(onPage); return shown.notes() }}).ParseFS(files, "page/page.html")
+	notes := func(g *grid) []string {
+		shown, _ := g.shown(onPage)
+		return shown.notes()
+	}
+	words := template.FuncMap{"heads": pageHeads, "rows": pageRows, "notes": notes, "sentence": sentence}
+	return template.New("page.html").Funcs(words).ParseFS(files, "page/page.html")
 })
 
 // A pageLayout is all that the layout shows.

@@ -30,7 +30,7 @@ type markdown struct {
 	listed bool // the last block is a list
 }
 
-// block writes one element. Figures, facts and code are the page's.
+// block writes one element. Drawings, facts and code are the page's.
 func (m *markdown) block(b *block) {
 	switch {
 	case b.Heading != "":
@@ -45,6 +45,8 @@ func (m *markdown) block(b *block) {
 		m.say(b.Notice.markdown())
 	case b.Head != nil:
 		m.say(strings.Join(append([]string{"**" + escape(b.Head.Text) + "**"}, each(b.Head.Parts, escape)...), " · "))
+	case b.Figure != nil && b.Figure.Line != nil:
+		m.items([]string{escape(b.Figure.Line.Text)})
 	case b.List != nil:
 		m.items(each(b.List.Items, escape))
 	case b.Table != nil:

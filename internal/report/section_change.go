@@ -57,15 +57,6 @@ func unitOf(r *Report, name string) metric.Unit {
 	return m.Unit
 }
 
-// quantity is what an effect is about, in words: "CPU time of open", "p99 of response of token".
-func quantity(name, quantile, operation string) string {
-	s := measure(name, quantile)
-	if operation != "" {
-		s += " of " + operation
-	}
-	return s
-}
-
 // measure is a metric in words.
 func measure(name, quantile string) string {
 	known := map[string]string{"cpu": "CPU time", "wall": "wall time", "response": "response time", "service": "service time", "error": "error share", "upstream_calls": "upstream calls"}

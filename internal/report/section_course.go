@@ -13,7 +13,7 @@ import (
 	"tare/internal/unit"
 )
 
-// failureSection shows how each trial went in time, how well each class explains its failure, and what the calls came to.
+// failureSection shows how each trial went in time, how well each class explains its failure, and what became of the calls.
 func failureSection(r *Report) section {
 	s := section{Question: "How did it fail?", Short: "How it failed"}
 	if !slices.ContainsFunc(r.Capacity, func(c Capacity) bool { return c.Broke }) {
@@ -30,7 +30,9 @@ func failureSection(r *Report) section {
 			s.Blocks = append(s.Blocks, block{Figure: f})
 		}
 	}
-	s.Blocks = slices.Concat(s.Blocks, tabular(&grid{table: r.operations(), Title: "Operations", Caption: "What became of the calls"}), only(onPage, tabular(timeGrid(r))...))
+	s.Blocks = slices.Concat(s.Blocks,
+		tabular(&grid{table: r.operations(), Title: "Operations", Caption: "What became of the calls"}),
+		only(onPage, tabular(timeGrid(r))...))
 	return s
 }
 
@@ -215,7 +217,7 @@ func causes(r *Report) *grid {
 			t.add(r.withTreatment(o.Treatment), o.Operation, whole(c.Calls), strings.ReplaceAll(c.Outcome, "_", " "), c.Cause)
 		}
 	}
-	return &grid{table: t, Title: "Calls that were not ok", Caption: "Causes of calls that did not end well", Most: maxCauses}
+	return &grid{table: t, Title: "Calls that were not ok", Caption: "Causes of calls that were not ok", Most: maxCauses}
 }
 
 // maxCauses bounds the list in text and Markdown; the other forms have all.

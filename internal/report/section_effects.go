@@ -16,7 +16,7 @@ type effectGroup struct {
 }
 
 // name is the quantity in words.
-func (c *effectGroup) name() string { return quantity(c.metric, c.quantile, c.operation) }
+func (c *effectGroup) name() string { return Measured(c.operation, c.metric, c.quantile) }
 
 func (c *effectGroup) ratio() bool { return c.kind != "difference" }
 
@@ -79,7 +79,8 @@ func effectSection(r *Report) section {
 	groups := effectGroups(r)
 	if len(groups) > 0 {
 		if r.Verdict == Invalid {
-			blocks = append(blocks, block{In: onPage, Notice: &remark{Text: "this run is invalid. What follows is what was measured, and no verdict follows from it"}})
+			const text = "this run is invalid. What follows is what was measured, and no verdict follows from it"
+			blocks = append(blocks, block{In: onPage, Notice: &remark{Text: text}})
 		}
 		blocks = append(blocks, block{In: onPage, Text: reading(r)})
 	}
@@ -88,7 +89,7 @@ func effectSection(r *Report) section {
 	for i := range groups {
 		c := &groups[i]
 		if len(groups) > 1 {
-			blocks = append(blocks, block{In: onPage, Heading: upper(c.name())})
+			blocks = append(blocks, block{In: onPage, Heading: c.name()})
 		}
 		blocks = append(blocks, block{Figure: forest(r, c, all, "chart-1-"+strconv.Itoa(i+1))})
 	}
@@ -102,7 +103,8 @@ func effectSection(r *Report) section {
 // effectBlocks are the table of costs, the words behind its marks, and what is undecided.
 func effectBlocks(r *Report) []block {
 	t, long := r.effects()
-	blocks := tabular(&grid{table: t, Title: "What each treatment costs", Caption: "Change against the baseline", Marks: true, Panels: !long})
+	const title = "What each treatment costs"
+	blocks := tabular(&grid{table: t, Title: title, Caption: "Change against the baseline", Marks: true, Panels: !long})
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -127,8 +129,8 @@ func reading(r *Report) string {
 		against = "the baseline, " + r.short(name)
 	}
 	text := "Each mark is the change against " + against + ", each bar the interval that the verdict used"
-	if l := primaryLevel(r); l != "" {
-		text += " (" + l + ")"
+	if l := levelsOf(r.primary()); l != "" {
+		text += " (" + l + " %)"
 	}
 	text += ". "
 	if d := r.Design; d != nil && d.Margin > 0 {
@@ -152,23 +154,6 @@ func oneBaseline(r *Report) string {
 	return name
 }
 
-// primaryLevel is the range of levels of the intervals that are drawn.
-func primaryLevel(r *Report) string {
-	lo, hi := 1.0, 0.0
-	for i := range r.Effects {
-		if e := &r.Effects[i]; e.Primary() && e.Level > 0 {
-			lo, hi = min(lo, e.Level), max(hi, e.Level)
-		}
-	}
-	switch {
-	case hi == 0:
-		return ""
-	case level(lo) == level(hi):
-		return level(lo)
-	}
-	return level(lo) + " to " + level(hi) + ", wider where more is tested"
-}
-
 // level writes a level of confidence.
 func level(v float64) string {
 	s := strconv.FormatFloat(v*100, 'f', 2, 64)
@@ -184,7 +169,10 @@ func effectTable(r *Report, caption string, effects []*Effect) *grid {
 		append(append(wordHeads("verdict"), numberHeads("margin", "smallest effect it could see", "blocks", "blocks to decide", "adjusted p")...), wordHeads("note")...)...)}
 	one := oneBaseline(r)
 	for _, e := range effects {
-		v := [...]string{e.Treatment, "", quantity(e.Metric, e.Quantile, e.Operation), "", "", "", e.word(), e.extent(e.Margin), e.extent(e.MDE), "", "", opt(e.Adjusted, chance), e.Reason}
+		v := [...]string{
+			e.Treatment, "", e.measured(), "", "", "", e.word(),
+			e.extent(e.Margin), e.extent(e.MDE), "", "", opt(e.Adjusted, chance), e.Reason,
+		}
 		if e.Baseline != one {
 			v[1] = e.Baseline
 		}
@@ -234,8 +222,10 @@ func exploratory(r *Report) []block {
 		return strings.Join([]string{e.Operation, e.Metric, e.Quantile}, "\x00")
 	}
 	slices.SortStableFunc(rest, func(a, b *Effect) int { return cmp.Compare(key(a), key(b)) })
-	t := effectTable(r, "Exploratory effects: they decide nothing. Student's test, p adjusted by Benjamini and Hochberg, intervals at the level at which that procedure ends", rest)
-	return whenAsked("Exploratory effects ("+strconv.Itoa(len(rest))+"): wall time, tails and whatever else no verdict hangs on", t)
+	const caption = "Exploratory effects: they decide nothing. Student's test, p adjusted by Benjamini and Hochberg, " +
+		"intervals at the level at which that procedure ends"
+	summary := "Exploratory effects (" + strconv.Itoa(len(rest)) + "): wall time, tails and whatever else no verdict hangs on"
+	return whenAsked(summary, effectTable(r, caption, rest))
 }
 
 // absolutes are the values themselves, a row for each treatment and operation.

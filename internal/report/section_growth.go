@@ -20,24 +20,27 @@ func growthSection(r *Report) section {
 	if len(r.Growth) == 0 {
 		return s
 	}
-	s.Blocks = append(s.Blocks, block{In: onPage, Text: "Both axes are logarithmic: on them a proportional cost is a straight line at 45°, and a cost that does not grow is level. " +
-		"Dots are the measured sizes with their intervals; the dashed line is the fitted form with its band."},
-		block{In: inMarkdown, Heading: "How costs grow"}, block{List: &list{Word: "growth", Items: r.growth()}})
-	for _, t := range r.sizes() {
-		s.Blocks = append(s.Blocks, only(inWords, tabular(&grid{table: t, Panels: true})...)...)
-	}
+	const reading = "Both axes are logarithmic: on them a proportional cost is a straight line at 45°, and a cost that does not " +
+		"grow is level. Dots are the measured sizes with their intervals; the dashed line is the fitted form with its band."
+	s.Blocks = []block{{In: onPage, Text: reading}, {In: inMarkdown, Heading: "How costs grow"}}
 	told := false // of the place of 0
-	for i := range r.Growth[:min(maxGrowth, len(r.Growth))] {
+	for i := range r.Growth {
 		g := &r.Growth[i]
 		if len(r.Growth) > 1 {
-			s.Blocks = append(s.Blocks, block{In: onPage, Heading: upper(grown(r, g))})
+			s.Blocks = append(s.Blocks, block{In: onPage, Heading: r.growthName(g)})
 		}
-		f := curveOf(r, g, "chart-3-"+strconv.Itoa(i+1))
+		f := &figure{Line: &remark{Word: "growth", Text: r.law(g)}}
+		if i < maxGrowth {
+			f = curveOf(r, g, "chart-3-"+strconv.Itoa(i+1))
+		}
 		if told {
 			f.Caption = ""
 		}
 		told = told || f.Caption != ""
 		s.Blocks = append(s.Blocks, block{Figure: f})
+	}
+	for _, t := range r.sizes() {
+		s.Blocks = append(s.Blocks, only(inWords, tabular(&grid{table: t, Panels: true})...)...)
 	}
 	if len(r.Growth) > 1 {
 		s.Blocks = append(s.Blocks, only(onPage, tabular(laws(r))...)...)
@@ -45,36 +48,13 @@ func growthSection(r *Report) section {
 	return s
 }
 
-// grown is what grows, in words.
-func grown(r *Report, g *Growth) string {
-	name := quantity(g.Metric, g.Quantile, g.Operation)
-	others := 0
-	for i := range r.Growth {
-		if o := &r.Growth[i]; o.Metric == g.Metric && o.Quantile == g.Quantile && o.Operation == g.Operation {
-			others++
-		}
-	}
-	if others > 1 && g.Treatment != "" {
-		name += ", " + g.Treatment
-	}
-	return name
-}
-
-// upper begins a text with a capital letter, unless it begins with a name such as "p99".
-func upper(s string) string {
-	if len(s) < 2 || s[0] < 'a' || s[0] > 'z' || s[1] < 'a' || s[1] > 'z' {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
-
 // curveOf draws a law over what was measured.
 func curveOf(r *Report, g *Growth, id string) *figure {
 	show := Quantity(g.Unit)
 	place := zeroPlace(g)
 	p := chart.Panel{
-		Title: grown(r, g) + " against " + g.Factor, Desc: sentence(r.law(g)), Legend: true, Height: 280,
-		X: place.axis(g.Factor), Y: chart.Axis{Label: grown(r, g), Log: positive(g), Format: show},
+		Title: r.growthName(g) + " against " + g.Factor, Desc: sentence(r.law(g)), Legend: true, Height: 280,
+		X: place.axis(g.Factor), Y: chart.Axis{Label: r.growthName(g), Log: positive(g), Format: show},
 	}
 	dots := chart.Series{Name: "measured", Kind: chart.Color(0), Dots: true}
 	fits := fittedLines(g)
@@ -106,7 +86,10 @@ func curveOf(r *Report, g *Growth, id string) *figure {
 	if place.at > 0 {
 		p.Spans = append(p.Spans, chart.Span{From: place.at / place.step, To: place.at * place.step, Label: ""})
 	}
-	return &figure{SVG: drawn(p.SVG(id)), Caption: place.caption(g.Factor), Summary: "The numbers of this chart", Table: sizes(r, g, show)}
+	return &figure{
+		Line: &remark{Word: "growth", Text: r.law(g)}, SVG: drawn(p.SVG(id)), Caption: place.caption(g.Factor),
+		Summary: "The numbers of this chart", Table: sizes(r, g, show),
+	}
 }
 
 // positive says whether all values can stand on a logarithmic axis.
@@ -194,7 +177,7 @@ func limitOf(r *Report, g *Growth) (float64, bool) {
 
 // sizes has one row for each size.
 func sizes(r *Report, g *Growth, show func(float64) string) *grid {
-	t := &grid{Caption: grown(r, g) + " by " + g.Factor, table: numberHeads(g.Factor, "measured", "interval", "fitted", "band")}
+	t := &grid{Caption: r.growthName(g) + " by " + g.Factor, table: numberHeads(g.Factor, "measured", "interval", "fitted", "band")}
 	for i := range g.Points {
 		p := &g.Points[i]
 		t.add(unit.Number(p.N), show(p.Value), strings.TrimSpace(interval(p.Lo, p.Hi, show)), opt(p.Fitted, show), strings.TrimSpace(interval(p.FittedLo, p.FittedHi, show)))
@@ -212,7 +195,7 @@ func laws(r *Report) *grid {
 		if g.Law+g.Best != "" {
 			c0, c1 = show(g.Coefficients.C0)+interval(g.C0Lo, g.C0Hi, show), show(g.Coefficients.C1)
 		}
-		v := []string{grown(r, g), g.Factor, g.Law, g.Best, strings.Join(g.Tied, ", "), c0, c1, strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", "", g.Reason}
+		v := []string{r.growthName(g), g.Factor, g.Law, g.Best, strings.Join(g.Tied, ", "), c0, c1, strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", "", g.Reason}
 		if b := g.BreaksBudgetAt; b != nil {
 			v[8], v[9] = unit.Number(b.Value), strings.TrimSpace(interval(b.Lo, b.Hi, unit.Number))
 		}

@@ -10,11 +10,13 @@ import (
 	"tare/internal/unit"
 )
 
-// levelBlocks are what a control plane measured itself and what its service levels came to, in short and on the page in full.
+// levelBlocks are what a control plane measured itself and what its service levels came to, in short and on the page in
+// full.
 func levelBlocks(r *Report) []block {
 	out := tabular(&grid{
 		table: r.published(), Title: "As published", Panels: true,
-		Caption: "In the form in which Kubernetes' scalability tests are published: pod startup in milliseconds, verdict by clusterloader2",
+		Caption: "In the form in which Kubernetes' scalability tests are published: pod startup in milliseconds, " +
+			"verdict by clusterloader2",
 	})
 	for _, t := range r.requests() {
 		out = append(out, only(inWords, tabular(&grid{table: t})...)...)
@@ -32,9 +34,13 @@ func levelBlocks(r *Report) []block {
 	if quiet != "" {
 		out = append(out, block{Text: quiet})
 	}
-	out = append(out, whenAsked("All verdicts on service levels", &grid{table: r.serviceLevels(), Caption: "p99 and its verdict, by each formula and by the client's own clock"})...)
+	out = append(out, whenAsked("All verdicts on service levels", &grid{
+		table: r.serviceLevels(), Caption: "p99 and its verdict, by each formula and by the client's own clock",
+	})...)
 	out = append(out, listOf(list{Items: r.levelNotes()})...)
-	return append(out, whenAsked("Requests by verb and resource", &grid{table: r.requestTable(), Caption: "Requests by the server's own clock, from the buckets of its histogram"})...)
+	return append(out, whenAsked("Requests by verb and resource", &grid{
+		table: r.requestTable(), Caption: "Requests by the server's own clock, from the buckets of its histogram",
+	})...)
 }
 
 const formulas = "“official”, “clusterloader2” and “kube-burner” are published formulas, “client” is tare's own clock around the whole call. " +
@@ -45,7 +51,8 @@ func attributed(r *Report) []block {
 	var out []block
 	all := &grid{table: r.attributionTable(), Caption: "The mean time of one call, in parts"}
 	if len(tabular(all)) > 0 {
-		f := &figure{SVG: drawnParts(r), Caption: "The mean time of one call, in parts.", Summary: "The parts in numbers", Table: all, Open: true}
+		const caption = "The mean time of one call, in parts."
+		f := &figure{SVG: drawnParts(r), Caption: caption, Summary: "The parts in numbers", Table: all, Open: true}
 		out = append(out, block{In: titled, Heading: "Where the time of one call goes"}, block{Figure: f})
 	}
 	for _, t := range r.attributions() {

@@ -47,7 +47,8 @@ func ladderBlocks(r *Report, c *Capacity) []block {
 	if len(blocks) == 0 {
 		return nil
 	}
-	return slices.Concat(blocks, only(inWords, listOf(list{Items: usedBy(c.Points)})...), listOf(list{Items: lateRows(c.Points)}))
+	used, late := listOf(list{Items: usedBy(c.Points)}), listOf(list{Items: lateRows(c.Points)})
+	return slices.Concat(blocks, only(inWords, used...), late)
 }
 
 // A curve is what one treatment made of the rates that it was offered, in their order.

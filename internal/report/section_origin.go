@@ -45,9 +45,11 @@ func originSection(r *Report, without []string) section {
 	}
 	blocks = append(blocks, only(onPage, tabular(t)...)...)
 	if next := r.next(); len(next) > 0 {
-		blocks = append(blocks, block{Heading: "Next", In: titled}, block{List: &list{Word: "next", Items: next}, Closing: true})
+		said := list{Word: "next", Items: next}
+		blocks = append(append(blocks, block{Heading: "Next", In: titled}), closing(listOf(said))...)
 	}
-	return section{Question: "Where was this measured, and how can I reproduce it?", Short: "Reproduce", Blocks: append(blocks, only(onPage, reproduce(r, without)...)...)}
+	blocks = append(blocks, only(onPage, reproduce(r, without)...)...)
+	return section{Question: "Where was this measured, and how can I reproduce it?", Short: "Reproduce", Blocks: blocks}
 }
 
 // version is the tare that took the measurements.

@@ -35,7 +35,10 @@ func soakSection(r *Report) section {
 	}
 	s.Blocks = slices.Concat(s.Blocks,
 		tabular(&grid{table: r.summary(), Title: "Summary", Panels: true, Caption: "The summary report, as JMeter has it"}),
-		tabular(&grid{table: r.quantiles(), Title: "Response times", Caption: "Response times; a call that ended badly counts as long as it took"}))
+		tabular(&grid{
+			table: r.quantiles(), Title: "Response times",
+			Caption: "Response times; a call that ended badly counts as long as it took",
+		}))
 	return s
 }
 
@@ -63,11 +66,17 @@ func drifts(r *Report) []block {
 	return append([]block{{In: onPage, Text: text}}, t...)
 }
 
-// answered is what the answers said, and both sides' counts of them. Of a soak all counts are shown, of others those that are wrong.
+// answered is what the answers said, and both sides' counts of them. Of a soak all counts are shown, of others those that
+// are wrong.
 func answered(r *Report) []block {
 	return slices.Concat(
-		tabular(&grid{table: r.decisions(), Title: "Decisions", Panels: true, Caption: "What the answers said; a mismatch is an answer other than expected"}),
-		tabular(&grid{table: r.checks(!r.soaked()), Title: "Counts of both sides", Caption: "The target's own counts against its callers'"}))
+		tabular(&grid{
+			table: r.decisions(), Title: "Decisions", Panels: true,
+			Caption: "What the answers said; a mismatch is an answer other than expected",
+		}),
+		tabular(&grid{
+			table: r.checks(!r.soaked()), Title: "Counts of both sides", Caption: "The target's own counts against its callers'",
+		}))
 }
 
 // soakFindings are the sentences of all soaks.

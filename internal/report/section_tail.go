@@ -29,7 +29,7 @@ func tailSection(r *Report) section {
 	s.Blocks = append(s.Blocks, block{In: onPage, Text: text})
 	for i := range all {
 		if len(all) > 1 {
-			s.Blocks = append(s.Blocks, block{In: onPage, Heading: upper(all[i].name())})
+			s.Blocks = append(s.Blocks, block{In: onPage, Heading: all[i].name()})
 		}
 		s.Blocks = append(s.Blocks, block{Figure: all[i].figure(r, lines, "chart-2-"+strconv.Itoa(i+1))})
 	}
@@ -42,7 +42,7 @@ type spectrum struct {
 	of                []*Percentiles
 }
 
-func (s *spectrum) name() string { return quantity(s.metric, "", s.operation) }
+func (s *spectrum) name() string { return Measured(s.operation, s.metric, "") }
 
 // spectra are the distributions of time, one spectrum for each operation: of what a user waits where that was measured, else of the
 // least derived time that was.

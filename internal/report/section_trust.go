@@ -18,11 +18,15 @@ func trustSection(r *Report) section {
 	if text := designText(r); text != "" {
 		blocks = append(blocks, block{In: onPage, Text: text})
 	}
-	blocks = slices.Concat(blocks, only(onPage, tabular(treatments(r))...), only(onPage, controlBlocks(r)...), harnessBlocks(r), only(onPage, heatBlocks(r)...))
+	blocks = slices.Concat(blocks, only(onPage, tabular(treatments(r))...), only(onPage, controlBlocks(r)...),
+		harnessBlocks(r), only(onPage, heatBlocks(r)...))
 	for _, x := range []struct {
 		title string
 		all   list
-	}{{"Notes", list{Word: "note", Items: r.Notes}}, {"Warnings", list{Word: "warning", Class: unsure, Items: r.Warnings}}} {
+	}{
+		{"Notes", list{Word: "note", Items: r.Notes}},
+		{"Warnings", list{Word: "warning", Class: unsure, Items: r.Warnings}},
+	} {
 		if said := listOf(x.all); len(said) > 0 {
 			blocks = append(append(blocks, block{In: titled, Heading: x.title}), closing(said)...)
 		}

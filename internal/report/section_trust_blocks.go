@@ -70,7 +70,7 @@ func ratedBlocks(r *Report) []rated {
 		if !ok {
 			continue
 		}
-		name := quantity(b.Metric, b.Quantile, b.Operation)
+		name := b.measured()
 		k := slices.IndexFunc(all, func(x rated) bool { return x.name == name })
 		if k < 0 {
 			k = len(all)
@@ -249,7 +249,7 @@ func heatFigure(r *Report, name string, rows []deviations, id string, of int) *f
 		h.Rows, h.Values = append(h.Rows, r.short(d.arm)), append(h.Values, cells)
 	}
 	h.Limit = shadeLimit(sizes)
-	caption := upper(name) + "."
+	caption := name + "."
 	if of > 1 {
 		caption = "All " + strconv.Itoa(of) + " deciding quantities together: a cell is the median of their deviations."
 	}

@@ -11,7 +11,9 @@ func controlBlocks(r *Report) []block {
 	a := r.AA
 	if a == nil {
 		if r.Design != nil && len(r.Effects) > 0 {
-			return []block{{Notice: &remark{Text: "the baseline was not measured against itself, so nothing says how large an effect this host invents"}}}
+			return []block{{Notice: &remark{
+				Text: "the baseline was not measured against itself, so nothing says how large an effect this host invents",
+			}}}
 		}
 		return nil
 	}
@@ -21,20 +23,6 @@ func controlBlocks(r *Report) []block {
 	}
 	return append(out, controlFigures(r)...)
 }
-
-// furthestEffect is the largest estimate of kind ratio; nil if there is none.
-func furthestEffect(effects []Effect) *Effect {
-	var worst *Effect
-	for i := range effects {
-		e := &effects[i]
-		if e.estimated() && isRatio(e) && (worst == nil || abs(e.Estimate) > abs(worst.Estimate)) {
-			worst = e
-		}
-	}
-	return worst
-}
-
-func abs(v float64) float64 { return max(v, -v) }
 
 func negativeText(a *AA) string {
 	if len(a.NegativeControls) == 0 {
@@ -119,7 +107,7 @@ func oneMeasure(all []*Effect) string {
 // controlRow judges nothing but whether an effect differs from zero.
 func controlRow(r *Report, e *Effect, brief bool) chart.ForestRow {
 	row := forestRow(r, &effectGroup{controls: []*Effect{e}}, e)
-	what := quantity(e.Metric, e.Quantile, e.Operation)
+	what := e.measured()
 	if brief {
 		what = e.Operation
 	}

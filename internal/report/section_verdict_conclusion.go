@@ -75,12 +75,12 @@ func costs(r *Report, e *Effect) string {
 	}
 	size += inBrackets(e.Multiple())
 	if e.Estimate < 0 {
-		return r.short(e.Treatment) + " lowers " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + strings.ReplaceAll(size, "-", "")
+		return r.short(e.Treatment) + " lowers " + e.measured() + " by " + strings.ReplaceAll(size, "-", "")
 	}
 	if e.Operation != "" && isRatio(e) && e.Quantile == "" {
 		return r.short(e.Treatment) + " adds " + size + " " + of + " to " + e.Operation
 	}
-	return r.short(e.Treatment) + " raises " + quantity(e.Metric, e.Quantile, e.Operation) + " by " + size
+	return r.short(e.Treatment) + " raises " + e.measured() + " by " + size
 }
 
 // rest says what is known of the effects that did not regress.
@@ -172,8 +172,8 @@ func comparedFacts(r *Report) []block {
 			word, class = "✗ unreliable", bad
 		}
 		note := ""
-		if worst := furthestEffect(a.Effects); worst != nil {
-			note = "at most " + worst.size() + " between two baselines"
+		if largest, _ := loudest(a.Effects); largest != nil {
+			note = "largest " + largest.size()
 		}
 		add("A/A", word, note, class)
 	}

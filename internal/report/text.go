@@ -63,7 +63,7 @@ type printer struct {
 	gap bool // sentences that follow stand apart from what was before
 }
 
-// block writes one element. Figures, facts and code are the page's.
+// block writes one element. Drawings, facts and code are the page's.
 func (p *printer) block(b *block) {
 	switch {
 	case b.Heading != "":
@@ -79,6 +79,8 @@ func (p *printer) block(b *block) {
 		p.remark(*b.Notice)
 	case b.Head != nil:
 		p.headline(b.Head)
+	case b.Figure != nil && b.Figure.Line != nil:
+		p.remark(*b.Figure.Line)
 	case b.List != nil && b.List.Word == "":
 		p.lines(b.List.Items...)
 	case b.List != nil:
