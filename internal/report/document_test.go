@@ -127,3 +127,28 @@ func TestOneWording(t *testing.T) {
 		}
 	}
 }
+
+// TestLongTablesAreCutInWords: text and Markdown show the first rows and say how many they leave out; the page has all.
+func TestLongTablesAreCutInWords(t *testing.T) {
+	r := pageBase("causes")
+	o := Operation{Treatment: "default", Operation: "token"}
+	for i := range maxCauses + 6 {
+		o.Causes = append(o.Causes, Cause{Outcome: "failed", Cause: "cause-" + whole(uint64(i)) + "-", Calls: 1})
+	}
+	r.Operations = []Operation{o}
+	for form, c := range map[string]struct {
+		encode Encoder
+		rows   int
+	}{"text": {Text, maxCauses}, "markdown": {Markdown, maxCauses}, "html": {HTML, maxCauses + 6}} {
+		out := string(encode(t, c.encode, r))
+		if form == "html" {
+			out = bare(out)
+		}
+		if n := strings.Count(out, "cause-"); n != c.rows {
+			t.Errorf("%s: %d causes, want %d", form, n, c.rows)
+		}
+		if said := strings.Contains(out, "and 6 more rows, which the other forms have"); said != (form != "html") {
+			t.Errorf("%s: that rows are left out is said: %v", form, said)
+		}
+	}
+}
