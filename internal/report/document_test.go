@@ -46,10 +46,10 @@ func saidBy(b *block, m media) []string {
 
 // plainly is a form's output as the document has its texts: without markup, and with single spaces.
 func plainly(m media, s string) string {
-	switch m {
-	case inMarkdown:
+	if m == inMarkdown {
 		s = html.UnescapeString(strings.NewReplacer("\\", "", "**", "").Replace(s))
-	case onPage:
+	}
+	if m == onPage {
 		s = svgs.ReplaceAllString(scripts.ReplaceAllString(s, ""), "")
 		s = html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(s, " "))
 	}
