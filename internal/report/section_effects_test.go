@@ -29,8 +29,8 @@ func TestChangeOfEveryKind(t *testing.T) {
 	}
 }
 
-// few is a comparison with just these deciding effects.
-func few(effects ...Effect) *Report {
+// comparisonOf is a comparison with just these deciding effects.
+func comparisonOf(effects ...Effect) *Report {
 	r := pageBase("few")
 	r.Question, r.Generator = design.Compare, nil
 	r.Design = &Design{Blocks: 10, Planned: 20, Margin: .02}
@@ -48,17 +48,17 @@ func TestConclusion(t *testing.T) {
 	slower := Effect{Treatment: "seccomp", Operation: "open", Estimate: .02, Lo: .01, Hi: .03, Verdict: Slower}
 	open := Effect{Treatment: "seccomp", Operation: "exec", Estimate: .01, Lo: -.03, Hi: .05, Verdict: EffectInconclusive, BlocksToDecide: new(40)}
 	wall := open
-	invalid := few(landlock)
+	invalid := comparisonOf(landlock)
 	invalid.Verdict, invalid.Reason = Invalid, "landlock was not in force"
 	for name, c := range map[string]struct {
 		r    *Report
 		want string
 	}{
-		"one":        {few(landlock, same), "landlock rules=50 adds 61 % [55, 67] CPU time to open; nothing else is above the margin of 2 %."},
-		"undecided":  {few(landlock, same, slower, open), "landlock rules=50 adds 61 % [55, 67] CPU time to open; of the other 3: 1 equivalent within the margin of 2 %, 1 slower, size undecided, 1 inconclusive."},
-		"none":       {few(same), "Nothing costs more than the margin of 2 %: the one effect is equivalent within it."},
-		"not shown":  {few(same, wall), "Nothing is shown to cost more than the margin of 2 %. Of 2 effects: 1 equivalent within the margin of 2 %, 1 inconclusive."},
-		"everything": {few(landlock), "landlock rules=50 adds 61 % [55, 67] CPU time to open; everything that was compared is beyond the margin of 2 %."},
+		"one":        {comparisonOf(landlock, same), "landlock rules=50 adds 61 % [55, 67] CPU time to open; nothing else is above the margin of 2 %."},
+		"undecided":  {comparisonOf(landlock, same, slower, open), "landlock rules=50 adds 61 % [55, 67] CPU time to open; of the other 3: 1 equivalent within the margin of 2 %, 1 slower, size undecided, 1 inconclusive."},
+		"none":       {comparisonOf(same), "Nothing costs more than the margin of 2 %: the one effect is equivalent within it."},
+		"not shown":  {comparisonOf(same, wall), "Nothing is shown to cost more than the margin of 2 %. Of 2 effects: 1 equivalent within the margin of 2 %, 1 inconclusive."},
+		"everything": {comparisonOf(landlock), "landlock rules=50 adds 61 % [55, 67] CPU time to open; everything that was compared is beyond the margin of 2 %."},
 		"invalid":    {invalid, ""},
 	} {
 		if got := strings.ReplaceAll(conclusion(c.r), space, " "); got != c.want {
@@ -90,7 +90,7 @@ func TestOneFarOutDoesNotFlattenTheOthers(t *testing.T) {
 		effects = append(effects, Effect{Treatment: "t", Operation: "open", Estimate: v, Lo: v - .004, Hi: v + .004, Margin: new(.02)})
 	}
 	effects = append(effects, Effect{Treatment: "far", Operation: "open", Estimate: 9, Lo: 8, Hi: 10, Margin: new(.02)})
-	r := few(effects...)
+	r := comparisonOf(effects...)
 	groups := effectGroups(r)
 	if len(groups) != 1 {
 		t.Fatalf("%d comparisons, want 1", len(groups))
@@ -114,7 +114,7 @@ func TestOutlyingOperationHasItsOwnAxis(t *testing.T) {
 		effects = append(effects, Effect{Treatment: "t", Operation: operation, Estimate: .03, Lo: .02, Hi: .04, Margin: new(.02)})
 	}
 	effects[4].Estimate, effects[4].Lo, effects[4].Hi = 3, 2.8, 3.2
-	r := few(effects...)
+	r := comparisonOf(effects...)
 	groups := effectGroups(r)
 	all := shared(r, groups)
 	if all.hi > .5 {
