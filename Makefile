@@ -11,7 +11,7 @@ RACE    := ./lab/bench ./lab/fixture ./lab/hostile ./lab/servers ./internal/load
 # alone.
 CALM    := ./internal/area ./internal/area/admission/cluster ./internal/area/admission/mechanism ./internal/area/admission/node ./internal/area/admission/webhook \
            ./internal/area/decision/engine ./internal/area/decision/protocol ./internal/area/decision/reference ./internal/area/exec ./internal/area/identity/reference \
-           ./internal/build ./internal/driver ./internal/importer ./internal/plane ./internal/ratelimit ./internal/record ./internal/term
+           ./internal/area/oneshot ./internal/build ./internal/driver ./internal/importer ./internal/plane ./internal/ratelimit ./internal/record ./internal/term
 PURE    := $(CALM) ./cmd/... ./engines/... ./schema/... ./internal/analyze ./internal/arch ./internal/area/admission/apimetrics ./internal/area/all \
            ./internal/area/decision/model ./internal/budget ./internal/capacity ./internal/chart ./internal/clock \
            ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/metric ./internal/report/... \

@@ -17,7 +17,7 @@ var layers = []string{
 	"design load probe proc glossary",
 	"build",
 	"area signature budget plane",
-	"driver",
+	"driver area/oneshot",
 	"record capacity",
 	"run report config importer doctor",
 	"analyze fleet",

@@ -3,11 +3,10 @@ package decision
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/netip"
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
+	"tare/internal/area/oneshot"
 	"tare/internal/design"
 )
 
@@ -84,22 +83,15 @@ func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	place := &place{plan: *p, session: s, env: env}
-	if err := place.dial(ctx, s.Addr); err != nil {
+	conn, err := oneshot.Client{Addr: s.Addr}.Dial(ctx) // TCP only: what TLS says comes with the first question
+	if err == nil {
+		err = conn.Close()
+	}
+	if err != nil {
 		if f, ok := area.ExplainTLS(err); ok {
 			return append(out, f)
 		}
 		return append(out, fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err), "see that the decision point runs, and that this host can reach it"))
 	}
 	return append(out, area.Unseen(s.Addr, env)...)
-}
-
-// dial makes one connection, TCP only: what TLS says comes with the first question.
-func (*place) dial(ctx context.Context, addr netip.AddrPort) error {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr.String())
-	if err != nil {
-		return err
-	}
-	return conn.Close()
 }

@@ -3,11 +3,11 @@ package identity
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"tare/internal/area/oneshot"
 	"tare/internal/load"
 )
 
@@ -64,14 +64,7 @@ type learner interface {
 }
 
 // A doer makes one request as an identity, outside the load, and returns the answer within the context's deadline and ours.
-type doer func(ctx context.Context, key int, request []byte) (answer, error)
-
-// An answer is a complete response. Its body is a credential more often than not.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
-}
+type doer func(ctx context.Context, key int, request []byte) (oneshot.Answer, error)
 
 // A lease is what login has obtained, and how long it lives from when it was asked for; 0: for ever.
 type lease struct {

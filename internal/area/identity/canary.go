@@ -198,9 +198,9 @@ func (p *place) missesAtOnce(ctx context.Context) (int64, error) {
 	s.operation = opIdentity
 	request := p.adapter.wire(s).Render(nil, 0)
 	err = p.eachIdentity(ctx, sharers, func(ctx context.Context, _ int) error {
-		status, _, err := p.caller().do(ctx, 0, request, 2*callTimeout+2*p.knobs.UpstreamLatency)
-		if err == nil && status != 200 {
-			err = fmt.Errorf("status %d", status)
+		got, err := p.client(0).Do(ctx, request, 2*callTimeout+2*p.knobs.UpstreamLatency)
+		if err == nil && got.Status != 200 {
+			err = fmt.Errorf("status %d", got.Status)
 		}
 		return err
 	})
@@ -224,7 +224,7 @@ func (p *place) verifyMaxConns(ctx context.Context) error {
 	}
 	defer free()
 	for range p.knobs.MaxConns {
-		c, err := p.caller().dial(ctx, 0)
+		c, err := p.client(0).Dial(ctx)
 		if err != nil {
 			return fmt.Errorf("max_conns: %w", err)
 		}
@@ -237,7 +237,7 @@ func (p *place) verifyMaxConns(ctx context.Context) error {
 	if a, ok := p.adapter.(accountant); ok {
 		ask = a.whoami(p.session("conns"))
 	}
-	if _, _, err := p.caller().do(ctx, 0, ask, hangs); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := p.client(0).Do(ctx, ask, hangs); !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("max_conns: connection %d must go unanswered while %d are open", p.knobs.MaxConns+1, p.knobs.MaxConns)
 	}
 	free()

@@ -124,16 +124,16 @@ func (a imdsv2) login(ctx context.Context, s session, key int, do doer) (lease, 
 	if err != nil {
 		return lease{}, fmt.Errorf("ask for a session token: %w", err)
 	}
-	token := bytes.TrimSpace(got.body)
-	if got.status != http.StatusOK || !sessionToken(token) {
-		return lease{}, fmt.Errorf("ask for a session token: status %d without one", got.status)
+	token := bytes.TrimSpace(got.Body)
+	if got.Status != http.StatusOK || !sessionToken(token) {
+		return lease{}, fmt.Errorf("ask for a session token: status %d without one", got.Status)
 	}
 	seconds, err := strconv.Atoi(a.ttl(s))
 	if err != nil {
 		return lease{}, fmt.Errorf("ask for a session token: %w", err)
 	}
 	// The service may grant less than was asked for, and says so.
-	if granted, err := strconv.Atoi(got.header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds")); err == nil && granted > 0 {
+	if granted, err := strconv.Atoi(got.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds")); err == nil && granted > 0 {
 		seconds = min(seconds, granted)
 	}
 	role, err := a.role(ctx, s, key, do, string(token))
@@ -149,13 +149,13 @@ func (a imdsv2) role(ctx context.Context, s session, key int, do doer, token str
 	if err != nil {
 		return "", fmt.Errorf("ask for the instance's role: %w", err)
 	}
-	list, _, _ := bytes.Cut(bytes.TrimSpace(got.body), []byte("\n"))
+	list, _, _ := bytes.Cut(bytes.TrimSpace(got.Body), []byte("\n"))
 	role := bytes.TrimSpace(list)
 	switch {
-	case got.status == http.StatusNotFound:
+	case got.Status == http.StatusNotFound:
 		return "", errors.New("ask for the instance's role: it has none (404)")
-	case got.status != http.StatusOK || !roleName(role):
-		return "", fmt.Errorf("ask for the instance's role: status %d without a name", got.status)
+	case got.Status != http.StatusOK || !roleName(role):
+		return "", fmt.Errorf("ask for the instance's role: status %d without a name", got.Status)
 	}
 	return string(role), nil
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"tare/lab/fixture"
+	"tare/internal/area/oneshot"
 	"tare/internal/load"
 	"tare/internal/unit"
 	"tare/lab/fixture"
@@ -167,8 +169,8 @@ func doerFor(t *testing.T, url string) doer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(ctx context.Context, key int, request []byte) (answer, error) {
-		return caller{addr: addr}.ask(ctx, key, request, 10*time.Second)
+	return func(ctx context.Context, _ int, request []byte) (oneshot.Answer, error) {
+		return oneshot.Client{Addr: addr}.Do(ctx, request, 10*time.Second)
 	}
 }
 

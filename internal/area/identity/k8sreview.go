@@ -89,15 +89,15 @@ func (a k8sTokenReview) login(ctx context.Context, s session, key int, do doer) 
 		return lease{}, fmt.Errorf("mint a token to review: %w", err)
 	}
 	now := s.clock.Now()
-	token, v := readTokenRequest(got.body, now.Unix())
-	if got.status != http.StatusCreated {
-		_, v = k8sRefusal(got.status)
+	token, v := readTokenRequest(got.Body, now.Unix())
+	if got.Status != http.StatusCreated {
+		_, v = k8sRefusal(got.Status)
 	}
 	switch {
 	case v != noCause:
-		return lease{}, fmt.Errorf("mint a token to review: status %d: %s", got.status, causes()[v])
-	case got.status != http.StatusCreated || len(token) == 0:
-		return lease{}, fmt.Errorf("mint a token to review: status %d: %w", got.status, errNoToken)
+		return lease{}, fmt.Errorf("mint a token to review: status %d: %s", got.Status, causes()[v])
+	case got.Status != http.StatusCreated || len(token) == 0:
+		return lease{}, fmt.Errorf("mint a token to review: status %d: %w", got.Status, errNoToken)
 	}
 	life := time.Duration(k8sOptions(s.spec).Expiration)
 	if life == 0 {

@@ -121,9 +121,9 @@ func TestK8sCanaries(t *testing.T) {
 			t.Errorf("%s: %d canaries", adapter, len(refusals))
 		}
 		for _, c := range refusals {
-			status, body, err := p.caller().do(t.Context(), 0, c.request, 10*time.Second)
-			if err != nil || !c.wasRefused(status, body) {
-				t.Errorf("%s: %s: %d, %v", adapter, c.name, status, err)
+			got, err := p.client(0).Do(t.Context(), c.request, 10*time.Second)
+			if err != nil || !c.wasRefused(got.Status, got.Body) {
+				t.Errorf("%s: %s: %d, %v", adapter, c.name, got.Status, err)
 			}
 			if c.wasRefused(201, []byte(`{"kind":"TokenReview","status":{"authenticated":true,"user":{"username":"x"}}}`)) || c.wasRefused(500, nil) {
 				t.Errorf("%s: %s: a good answer or an error passes for a refusal", adapter, c.name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/internal/area"
+	"tare/internal/area/oneshot"
 )
 
 // alertWithin is how long a server has to say that it wants a client certificate: in TLS 1.3 it does so after the handshake.
@@ -18,11 +19,11 @@ func (p plan) preflight(ctx context.Context, s *Spec, env area.Env) []area.Findi
 	if _, err := newCredentials(s, env.Getenv, p.identities); err != nil {
 		return []area.Finding{{Severity: area.Error, Message: err.Error(), Hint: "set the variable or write the file, and see that tare may read it"}}
 	}
-	c := caller{}
+	c := oneshot.Client{}
 	var out []area.Finding
 	if p.url.Scheme == "https" {
 		var err error
-		if c.tls, err = s.TLS.Config(p.url.Hostname(), env.Getenv); err != nil {
+		if c.TLS, err = s.TLS.Config(p.url.Hostname(), env.Getenv); err != nil {
 			return []area.Finding{{Path: "tls", Severity: area.Error, Message: err.Error(), Hint: "name files in PEM that tare may read"}}
 		}
 		if s.TLS != nil && s.TLS.Insecure {
@@ -36,21 +37,21 @@ func (p plan) preflight(ctx context.Context, s *Spec, env area.Env) []area.Findi
 }
 
 // reachable tries to connect.
-func (p plan) reachable(ctx context.Context, c caller, env area.Env) []area.Finding {
+func (p plan) reachable(ctx context.Context, c oneshot.Client, env area.Env) []area.Finding {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var err error
-	if c.addr, err = area.ResolveHost(ctx, p.url); err == nil {
+	if c.Addr, err = area.ResolveHost(ctx, p.url); err == nil {
 		var conn net.Conn
-		if conn, err = c.dial(ctx, 0); err == nil {
-			err = p.greet(conn, c.tls != nil)
-			if e := conn.Close(); err == nil && c.tls == nil {
+		if conn, err = c.Dial(ctx); err == nil {
+			err = p.greet(conn, c.TLS != nil)
+			if e := conn.Close(); err == nil && c.TLS == nil {
 				err = e
 			}
 		}
 	}
 	if err == nil {
-		return area.Unseen(c.addr, env)
+		return area.Unseen(c.Addr, env)
 	}
 	if f, ok := area.ExplainTLS(err); ok {
 		return []area.Finding{f}

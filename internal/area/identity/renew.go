@@ -3,6 +3,8 @@ package identity
 import (
 	"context"
 	"fmt"
+
+	"tare/internal/area/oneshot"
 )
 
 // unlock reads the secrets and certificates that calls need. Nothing is sent.
@@ -28,8 +30,8 @@ func (p *place) logIn(ctx context.Context) error {
 // lease obtains it for one identity.
 func (p *place) lease(ctx context.Context, l loginer, key int) error {
 	asked := p.env.Clock.Now()
-	got, err := l.login(ctx, p.session("login"), key, func(ctx context.Context, key int, request []byte) (answer, error) {
-		return p.caller().ask(ctx, key, request, callTimeout)
+	got, err := l.login(ctx, p.session("login"), key, func(ctx context.Context, key int, request []byte) (oneshot.Answer, error) {
+		return p.client(key).Do(ctx, request, callTimeout)
 	})
 	if err != nil {
 		return fmt.Errorf("log identity %d in: %w", key, err)

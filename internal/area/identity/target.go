@@ -174,7 +174,7 @@ func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &load.Endpoint{Addr: p.addr, Host: p.host(), TLS: p.tls, Keys: p.identities, Local: p.caller().local}, nil
+	return &load.Endpoint{Addr: p.addr, Host: p.host(), TLS: p.tls, Keys: p.identities, Local: p.local()}, nil
 }
 
 // Recover implements area.Target: it waits until the endpoint answers new connections and has none waiting, and restarts it if

@@ -96,7 +96,7 @@ func TestRecoverRestarts(t *testing.T) {
 	p := tg.places["default"]
 	before := *p.endpoint
 	for range 2 {
-		conn, err := p.caller().dial(t.Context(), 0)
+		conn, err := p.client(0).Dial(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

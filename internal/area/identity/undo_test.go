@@ -156,9 +156,9 @@ func TestNoSecretsOnDisk(t *testing.T) {
 	if err := p.sts.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	status, body, err := p.caller().do(t.Context(), 0, p.adapter.wire(p.session("x")).Render(nil, 0), callTimeout)
-	if err != nil || status != 500 {
-		t.Errorf("without an STS: status %d, %v", status, err)
+	got, err := p.client(0).Do(t.Context(), p.adapter.wire(p.session("x")).Render(nil, 0), callTimeout)
+	if err != nil || got.Status != 500 {
+		t.Errorf("without an STS: status %d, %v", got.Status, err)
 	}
 	journal, err := json.Marshal(j.changes)
 	if err != nil {
@@ -182,7 +182,7 @@ func TestNoSecretsOnDisk(t *testing.T) {
 	}
 	check("the journal", journal)
 	check("an error", []byte(fmt.Sprint(refused)))
-	check("an answer of the endpoint", body)
+	check("an answer of the endpoint", got.Body)
 	err = filepath.WalkDir(p.env.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

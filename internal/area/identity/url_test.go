@@ -1,7 +1,9 @@
 package identity
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/area/identity/reference"
+	"tare/internal/area/oneshot"
 	"tare/internal/design"
 	"tare/internal/ratelimit"
 )
@@ -134,5 +137,25 @@ func TestURLKeepsToMaxRate(t *testing.T) {
 	}
 	if most := 1 + rate*took; float64(n) > most {
 		t.Errorf("%d requests in %.2f s, at most %.0f were allowed", n, took, most)
+	}
+}
+
+// TestAnswersHaveABound: the beginning of an endless answer is no token, and is not asked for again until time is over.
+func TestAnswersHaveABound(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_, _ = w.Write(bytes.Repeat([]byte("a"), oneshot.MaxBody+1))
+	}))
+	t.Cleanup(server.Close)
+	opened, err := Area{}.Open(t.Context(), &Spec{Adapter: "http-token", URL: server.URL, HTTP: &HTTP{Token: wholeBody}}, testEnv(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.Prepare(t.Context(), standard, &memory{}); !errors.Is(err, oneshot.ErrTooLong) || asked != 1 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+	if err := opened.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -45,12 +45,12 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 
 func (p *place) verifyRefusals(ctx context.Context) error {
 	for _, c := range p.adapter.refusals(p.session("refusal")) {
-		status, body, err := p.caller().do(ctx, 0, c.request, callTimeout)
+		got, err := p.client(0).Do(ctx, c.request, callTimeout)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		if !c.wasRefused(status, body) {
-			return fmt.Errorf("%s must %s, and got %d", c.name, c.want(), status)
+		if !c.wasRefused(got.Status, got.Body) {
+			return fmt.Errorf("%s must %s, and got %d", c.name, c.want(), got.Status)
 		}
 	}
 	return nil
@@ -131,9 +131,9 @@ func (p *place) ask(ctx context.Context, request []byte) (int, []byte, error) {
 		tries, timeout = 40, time.Second
 	}
 	for {
-		status, body, err := p.caller().do(ctx, 0, request, timeout)
+		got, err := p.client(0).Do(ctx, request, timeout)
 		if tries--; err == nil || tries == 0 || ctx.Err() != nil {
-			return status, body, err
+			return got.Status, got.Body, err
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tare/internal/area"
+	"tare/internal/area/oneshot"
 	"tare/internal/load"
 	"tare/internal/probe"
 )
@@ -34,16 +35,24 @@ func (p *place) host() string {
 	return "metadata.google.internal"
 }
 
-// caller calls as the load engine will: with source addresses by identity where there are several, or where we made them up ourselves.
-func (p *place) caller() caller {
-	c := caller{addr: p.addr, tls: p.tls, limit: p.limit}
-	switch {
-	case len(p.spec.Callers) > 0:
-		c.local = p.addressOf
-	case p.url == nil || p.identities > 1:
-		c.local = sourceOf
+// client calls as the load engine will as the identity key, outside of the load.
+func (p *place) client(key int) oneshot.Client {
+	c := oneshot.Client{Addr: p.addr, TLS: p.tls, Limit: p.limit}
+	if local := p.local(); local != nil {
+		c.Local = local(key)
 	}
 	return c
+}
+
+// local gives source addresses to identities where there are several, or where we made them up ourselves; nil: the kernel's choice.
+func (p *place) local() func(key int) netip.Addr {
+	switch {
+	case len(p.spec.Callers) > 0:
+		return p.addressOf
+	case p.url == nil || p.identities > 1:
+		return sourceOf
+	}
+	return nil
 }
 
 // session is what the adapter works with; nonce makes its audiences new.
@@ -92,15 +101,15 @@ func (p *place) find(ctx context.Context) error {
 	}
 	ask := who.whoami(p.session("find"))
 	return p.eachIdentity(ctx, p.identities, func(ctx context.Context, key int) error {
-		status, body, err := p.caller().do(ctx, key, ask, callTimeout)
+		got, err := p.client(key).Do(ctx, ask, callTimeout)
 		if err != nil {
 			return fmt.Errorf("ask %s for the caller's account: %w", p.url.Host, err)
 		}
-		if status == 200 {
-			p.emails[key], err = who.account(body)
+		if got.Status == 200 {
+			p.emails[key], err = who.account(got.Body)
 		}
 		if p.as == accountEmail && (err != nil || p.emails[key] == "") {
-			return fmt.Errorf("ask %s for the caller's account: status %d, no account in the answer", p.url.Host, status)
+			return fmt.Errorf("ask %s for the caller's account: status %d, no account in the answer", p.url.Host, got.Status)
 		}
 		return nil // without an account, identity tokens are checked for their audience only
 	})
@@ -165,8 +174,11 @@ func (p *place) call(ctx context.Context, w load.Wire, i uint64, timeout time.Du
 
 // answer is call with the body of the answer.
 func (p *place) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, []byte, error) {
-	status, body, err := p.caller().do(ctx, w.ConnKey(i), w.Render(nil, i), timeout)
+	got, err := p.client(w.ConnKey(i)).Do(ctx, w.Render(nil, i), timeout)
+	status, body := got.Status, got.Body
 	switch {
+	case errors.Is(err, oneshot.ErrTooLong):
+		return load.Wrong, nil, err
 	case errors.Is(err, context.DeadlineExceeded):
 		return load.Timeout, nil, err
 	case err != nil:

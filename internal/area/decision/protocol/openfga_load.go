@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tare/internal/area/decision/model"
+	"tare/internal/area/oneshot"
 )
 
 // openFGABatch is how many tuples one write may hold (the server's default for OPENFGA_MAX_TUPLES_PER_WRITE).
@@ -29,8 +30,8 @@ func (a openFGA) Load(ctx context.Context, s *Session, set model.Set, name strin
 
 func (openFGA) fill(ctx context.Context, s *Session, set model.Set, name string) (o Options, err error) {
 	o = s.Options
-	c := admin{session: s}
-	defer c.close()
+	c := newAdmin(s)
+	defer c.conn.Close()
 	var store struct{ ID string }
 	if err := c.call(ctx, http.MethodPost, "/stores", map[string]string{"name": storeName(name)}, &store); err != nil {
 		return o, err
@@ -60,8 +61,8 @@ func (openFGA) fill(ctx context.Context, s *Session, set model.Set, name string)
 
 // Unload implements Loader: it deletes all stores of that name.
 func (a openFGA) Unload(ctx context.Context, s *Session, name string) error {
-	c := admin{session: s}
-	defer c.close()
+	c := newAdmin(s)
+	defer c.conn.Close()
 	for next, name := "", storeName(name); ; {
 		var page struct {
 			Stores []struct{ ID, Name string }
@@ -130,31 +131,10 @@ func batches[T any](all iter.Seq[T], n int) iter.Seq[[]T] {
 // An admin makes one request after another, on one connection for as long as the decision point keeps it.
 type admin struct {
 	session *Session
-	line    *line // nil: there is none
+	conn    oneshot.Conn
 }
 
-func (a *admin) close() {
-	if a.line != nil {
-		a.line.close()
-		a.line = nil
-	}
-}
-
-// send is Session.do on the admin's connection.
-func (a *admin) send(ctx context.Context, r request) (status int, body []byte, err error) {
-	if err := a.session.Limit.Wait(ctx); err != nil {
-		return 0, nil, err
-	}
-	if a.line != nil && a.line.spent {
-		a.close()
-	}
-	if a.line == nil {
-		if a.line, err = dial(ctx, a.session); err != nil {
-			return 0, nil, err
-		}
-	}
-	return a.line.send(ctx, r.render(a.session), loadTimeout)
-}
+func newAdmin(s *Session) *admin { return &admin{session: s, conn: oneshot.Conn{Client: s.client()}} }
 
 // call sends a document, and reads the answer into out; nil: it is not looked at. An answer other than 2xx is an error.
 func (a *admin) call(ctx context.Context, method, path string, document, out any) error {
@@ -166,18 +146,18 @@ func (a *admin) call(ctx context.Context, method, path string, document, out any
 		}
 		r.body = body
 	}
-	status, body, err := a.send(ctx, r)
+	got, err := a.conn.Do(ctx, r.render(a.session), loadTimeout)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	if status < 200 || status > 299 {
-		return fmt.Errorf("%s %s: %s", method, path, a.session.told(status, body))
+	if got.Status < 200 || got.Status > 299 {
+		return fmt.Errorf("%s %s: %s", method, path, a.session.told(got.Status, got.Body))
 	}
 	if out == nil {
 		return nil
 	}
-	if err := json.Unmarshal(body, out); err != nil {
-		return fmt.Errorf("%s %s: the answer is no JSON: %s", method, path, quote(a.session.harmless(string(body))))
+	if err := json.Unmarshal(got.Body, out); err != nil {
+		return fmt.Errorf("%s %s: the answer is no JSON: %s", method, path, quote(a.session.harmless(string(got.Body))))
 	}
 	return nil
 }

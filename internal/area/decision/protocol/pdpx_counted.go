@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"tare/internal/area/decision/model"
+	"tare/internal/area/oneshot"
 	"tare/internal/load"
 )
 
@@ -42,8 +43,8 @@ func (c counts) total() float64 { return c.permit + c.deny + c.notApplicable + c
 // Counted implements Counter: the decisions in GET statistics, by model.Decision's words. The counts are of all callers, since the decision
 // point's start.
 func (a pdpx) Counted(ctx context.Context, s *Session) (map[string]float64, error) {
-	t := talk{session: s}
-	defer t.end()
+	t := newTalk(s)
+	defer t.conn.Close()
 	c, err := t.counts(ctx)
 	if err != nil {
 		return nil, err
@@ -61,8 +62,8 @@ func (a pdpx) Reveal(ctx context.Context, s *Session, q model.Question) (Revelat
 	if err != nil {
 		return Revelation{}, err
 	}
-	t := talk{session: s}
-	defer t.end()
+	t := newTalk(s)
+	defer t.conn.Close()
 	var last Revelation
 	for range revealTries {
 		before, err := t.counts(ctx)
@@ -89,38 +90,24 @@ func (a pdpx) Reveal(ctx context.Context, s *Session, q model.Question) (Revelat
 	return last, nil
 }
 
-// A talk is several requests on one connection, as long as the decision point keeps it open: where there are several decision points behind
-// an address, the same one answers and counts.
+// A talk is several requests on one connection: where there are several decision points behind an address, the same one answers and counts.
 type talk struct {
 	session *Session
-	line    *line // nil: none is open
+	conn    oneshot.Conn
 }
 
-func (t *talk) end() {
-	if t.line != nil {
-		t.line.close()
-		t.line = nil
-	}
-}
+func newTalk(s *Session) *talk { return &talk{session: s, conn: oneshot.Conn{Client: s.client()}} }
 
-// do makes one request. A connection that was closed after the last answer is made again, once.
+// do makes one request. One that fails on a connection that has served others, which the decision point may have closed, is made again, once.
 func (t *talk) do(ctx context.Context, r request) (status int, body []byte, err error) {
 	for {
-		if err := t.session.Limit.Wait(ctx); err != nil {
-			return 0, nil, err
+		served := t.conn.IsOpen()
+		a, err := t.conn.Do(ctx, r.render(t.session), askTimeout)
+		if err == nil {
+			return a.Status, a.Body, nil
 		}
-		fresh := t.line == nil
-		if fresh {
-			if t.line, err = dial(ctx, t.session); err != nil {
-				return 0, nil, fmt.Errorf("%s %s: %w", r.method, t.session.Base+r.path, err)
-			}
-		}
-		if status, body, err = t.line.send(ctx, r.render(t.session), askTimeout); err == nil {
-			return status, body, nil
-		}
-		t.end()
-		if fresh || ctx.Err() != nil {
-			return 0, nil, fmt.Errorf("%s %s: %w", r.method, t.session.Base+r.path, err)
+		if !served || ctx.Err() != nil {
+			return 0, nil, r.errorf(t.session, err)
 		}
 	}
 }
@@ -130,12 +117,7 @@ func (t *talk) ask(ctx context.Context, c pdpxCall) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	o, v, d := c.judge(status, body)
-	detail := ""
-	if c.more != nil && d != model.None {
-		detail = c.more(body)
-	}
-	return Answer{Decision: d, Outcome: o, Status: status, Text: t.session.tell(status, v, d, detail, body)}, nil
+	return t.session.answer(status, body, c.judge, c.more), nil
 }
 
 func (t *talk) counts(ctx context.Context) (counts, error) {
