@@ -14,7 +14,7 @@ CALM    := ./internal/area ./internal/area/admission/cluster ./internal/area/adm
            ./internal/area/oneshot ./internal/build ./internal/driver ./internal/importer ./internal/plane ./internal/ratelimit ./internal/record ./internal/term
 PURE    := $(CALM) ./cmd/... ./engines/... ./schema/... ./internal/analyze ./internal/arch ./internal/area/admission/apimetrics ./internal/area/all \
            ./internal/area/decision/model ./internal/budget ./internal/capacity ./internal/chart ./internal/clock \
-           ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/metric ./internal/report/... \
+           ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/report/... \
            ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit ./lab/cmd/... ./lab/fixture ./lab/montecarlo ./lab/simulation
 
 # A stalled host can fail a test that holds a time; a fault fails again. So up to four failed tests are asked once more, when all others have run, and

@@ -14,7 +14,7 @@ import (
 var layers = []string{
 	"clock",
 	"metric stat hist spelling unit chart term ratelimit",
-	"design load probe proc glossary",
+	"design load probe proc glossary jsonscan",
 	"build",
 	"area signature budget plane",
 	"driver area/oneshot",

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"unicode/utf16"
-	"unicode/utf8"
 
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -137,49 +136,23 @@ func azureRefusal(status int, body []byte) (load.Outcome, verdict) {
 
 // readAzure returns the token of an answer, and what is wrong with it. It does not allocate.
 func readAzure(body, resource []byte, now int64) (token []byte, v verdict) {
-	var kind []byte
-	lives, ends := int64(0), int64(0)
-	dated, ending, same := false, true, false
-	var seen members8
-	m := walk(body)
-	for {
-		key, value, more := m.next()
-		if !more {
-			break
-		}
-		switch string(key) {
-		case "access_token":
-			token = text(value)
-			seen.add(0)
-		case "token_type":
-			kind = text(value)
-			seen.add(1)
-		case "resource":
-			same = says(value, resource)
-			seen.add(2)
-		case "expires_in":
-			lives, dated = eitherNumber(value)
-			seen.add(3)
-		case "expires_on":
-			ends, ending = eitherNumber(value)
-			seen.add(4)
-		}
-	}
-	const on = 1 << 4
-	switch {
-	case !m.whole():
+	var f [5][]byte
+	if !jsonscan.Pick(body, f[:], "access_token", "token_type", "resource", "expires_in", "expires_on") {
 		return nil, notWhole(body)
-	case seen.twice:
-		return nil, notJSON
+	}
+	token = jsonscan.Text(f[0])
+	lives, dated := eitherNumber(f[3])
+	ends, ending := eitherNumber(f[4])
+	switch {
 	case len(token) == 0:
 		return nil, noToken
-	case !dated || !ending:
+	case !dated, f[4] != nil && !ending:
 		return nil, noLifetime
-	case lives <= 0, seen.bits&on != 0 && ends <= now:
+	case lives <= 0, f[4] != nil && ends <= now:
 		return nil, hasExpired
-	case !bytes.EqualFold(kind, []byte("Bearer")):
+	case !bytes.EqualFold(jsonscan.Text(f[1]), []byte("Bearer")):
 		return nil, notBearer
-	case !same:
+	case !jsonscan.Is(f[2], resource):
 		return nil, otherAudience
 	case unsigned(token):
 		return nil, notSigned
@@ -189,72 +162,16 @@ func readAzure(body, resource []byte, now int64) (token []byte, v verdict) {
 
 // azureToken is the token of a good answer.
 func azureToken(body []byte) []byte {
-	m := walk(body)
-	for {
-		key, value, more := m.next()
-		if !more || string(key) == "access_token" {
-			return text(value)
-		}
-	}
+	token, _ := jsonscan.Member(body, "access_token")
+	return jsonscan.Text(token)
 }
 
 // eitherNumber is the value of a whole number, or of a text of one: the service writes texts, some emulators numbers.
 func eitherNumber(value []byte) (int64, bool) {
-	if t := text(value); t != nil {
-		return whole64(t)
+	if t := jsonscan.Text(value); t != nil {
+		return jsonscan.Int(t)
 	}
-	return whole64(value)
-}
-
-// says reports whether a string value is want. Encoders are free to escape what stands in addresses ("\/", "\u0026"). It does not allocate.
-func says(value, want []byte) bool {
-	if len(value) < 2 || value[0] != '"' {
-		return false
-	}
-	if t := text(value); t != nil {
-		return bytes.Equal(t, want)
-	}
-	rest := value[1 : len(value)-1]
-	for len(rest) > 0 {
-		r, n := character(rest)
-		var buf [utf8.UTFMax]byte
-		c := utf8.AppendRune(buf[:0], r)
-		if n == 0 || !bytes.HasPrefix(want, c) {
-			return false
-		}
-		rest, want = rest[n:], want[len(c):]
-	}
-	return len(want) == 0
-}
-
-// character is the first one of a well-formed string without its quotes, and how many bytes it takes; 0: one outside of the Basic Multilingual
-// Plane in escapes, which stands in no address.
-func character(b []byte) (r rune, n int) {
-	if b[0] != '\\' {
-		return utf8.DecodeRune(b)
-	}
-	if len(b) < 2 {
-		return 0, 0
-	}
-	switch b[1] {
-	case 'u':
-		if len(b) < 6 {
-			return 0, 0
-		}
-		for _, c := range b[2:6] {
-			if c |= 0x20; c >= 'a' {
-				c -= 'a' - '0' - 10
-			}
-			r = r<<4 | rune(c-'0')
-		}
-		if utf16.IsSurrogate(r) {
-			return 0, 0
-		}
-		return r, 6
-	case 'b', 'f', 'n', 'r', 't':
-		return 0, 0 // control characters
-	}
-	return rune(b[1]), 2
+	return jsonscan.Int(value)
 }
 
 // unsigned reports whether token is a JWT that says of itself that nobody has signed it (RFC 8725, section 3.2). A token that is none is opaque.
@@ -268,14 +185,6 @@ func unsigned(token []byte) bool {
 	if !ok {
 		return false
 	}
-	m := walk(header)
-	for {
-		key, value, more := m.next()
-		if !more {
-			return false
-		}
-		if string(key) == "alg" {
-			return bytes.EqualFold(text(value), []byte("none"))
-		}
-	}
+	alg, _ := jsonscan.Member(header, "alg")
+	return bytes.EqualFold(jsonscan.Text(alg), []byte("none"))
 }

@@ -1,11 +1,9 @@
 package identity
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"tare/internal/load"
 	"tare/lab/fixture"
@@ -87,52 +85,6 @@ func TestAzureTransient(t *testing.T) {
 	if n := a.Calls(); n < 3 {
 		t.Errorf("%d calls: the endpoint was not asked again", n)
 	}
-}
-
-func TestSays(t *testing.T) {
-	for _, c := range []struct {
-		value, want string
-		same        bool
-	}{
-		{`"a"`, "a", true},
-		{`"a"`, "b", false},
-		{`"https:\/\/a\/"`, "https://a/", true},
-		{`"a\u0026b"`, "a&b", true},
-		{`"a\u0026b"`, "a&bc", false},
-		{`"a\u0026bc"`, "a&b", false},
-		{`"\u00e4"`, "ä", true},
-		{`"ä\/"`, "ä/", true},
-		{`"\ud83d\ude00"`, "😀", false},
-		{`"\n"`, "\n", false},
-		{`""`, "", true},
-		{`null`, "", false},
-		{`1`, "1", false},
-	} {
-		if got := says([]byte(c.value), []byte(c.want)); got != c.same {
-			t.Errorf("%s is %q: %v", c.value, c.want, got)
-		}
-	}
-}
-
-// FuzzSays: what we take for the same text, encoding/json does, too.
-func FuzzSays(f *testing.F) {
-	f.Add(`"a\u0026b\/"`, "a&b/")
-	f.Add(`"\ud83d"`, "�")
-	f.Fuzz(func(t *testing.T, value, want string) {
-		if str([]byte(value)) != len(value) || len(value) == 0 || !utf8.ValidString(value) {
-			return
-		}
-		var got string
-		if err := json.Unmarshal([]byte(value), &got); err != nil {
-			t.Fatalf("%q: %v", value, err)
-		}
-		if says([]byte(value), []byte(want)) && got != want {
-			t.Errorf("%s is not %q", value, want)
-		}
-		if got != "" && !strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r > 0xffff || r == utf8.RuneError }) && !says([]byte(value), []byte(got)) {
-			t.Errorf("%s is %q", value, got)
-		}
-	})
 }
 
 func TestAzureOptions(t *testing.T) {

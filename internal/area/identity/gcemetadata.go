@@ -187,7 +187,7 @@ func (w *gceIdentity) Check(i uint64, status int, body []byte) load.Outcome {
 		return outcomeOf(status)
 	}
 	var buf [128]byte
-	if !identityToken(body, w.want(buf[:0], i)) {
+	if claims(bytes.TrimSpace(body), w.want(buf[:0], i), false) != noCause {
 		return load.Wrong
 	}
 	w.s.tally.saw(w.ConnKey(i), body)
@@ -195,10 +195,9 @@ func (w *gceIdentity) Check(i uint64, status int, body []byte) load.Outcome {
 }
 
 // want is what the token of call i has to say; the audience is appended to buf.
-func (w *gceIdentity) want(buf []byte, i uint64) wantedIdentity {
-	return wantedIdentity{
-		audience: strconv.AppendUint(append(buf, w.prefix...), i, 10),
-		email:    w.email(i), now: w.s.clock.Now().Unix(),
+func (w *gceIdentity) want(buf []byte, i uint64) wanted {
+	return wanted{
+		audience: strconv.AppendUint(append(buf, w.prefix...), i, 10), email: w.email(i), named: true, signed: true, now: w.s.clock.Now().Unix(),
 	}
 }
 
@@ -211,15 +210,7 @@ func (w *gceIdentity) Explain(i uint64, status int, body []byte) int {
 	if len(token) == 0 {
 		return int(noToken)
 	}
-	if w.Check(i, status, body) == load.OK {
-		return int(noCause)
-	}
-	want := w.want(nil, i)
-	v := claims(token, wanted{audience: want.audience, email: want.email, signed: true, now: want.now}, false)
-	if v == noCause {
-		v = otherSubject // it has none
-	}
-	return int(v)
+	return int(claims(token, w.want(nil, i), false))
 }
 
 // email is the account whose token call i has to get.

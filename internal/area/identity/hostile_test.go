@@ -337,7 +337,7 @@ func TestHostileClaims(t *testing.T) {
 	})
 }
 
-// TestHostileDuplicates: of a member that comes twice, a bad value must not pass.
+// TestHostileDuplicates: readers differ in which of two members of one name they take, so that neither may pass.
 func TestHostileDuplicates(t *testing.T) {
 	eachVictim(t, func(t *testing.T, v victim, w load.Wire) {
 		if v.raw {
@@ -346,10 +346,13 @@ func TestHostileDuplicates(t *testing.T) {
 		name := map[string]string{
 			"imdsv2": "Token", "k8s-tokenrequest": "token", "k8s-tokenreview": "authenticated", "vault-login": "client_token", "http-token": "data",
 		}[v.adapter]
-		for _, bad := range []string{`""`, "null", "{}"} {
-			p := v.good(t)
-			p.extra = fmt.Sprintf("%q:%s", first(name, "access_token"), bad)
-			judged(t, w, "the second is "+bad, v.status, v.answer(p), load.Wrong)
+		name = first(name, "access_token")
+		for _, second := range []string{`""`, "null", "{}", v.good(t).token} {
+			for _, key := range []string{name, fmt.Sprintf(`\u%04x`, name[0]) + name[1:]} {
+				p := v.good(t)
+				p.extra = `"` + key + `":` + second
+				judged(t, w, "a second "+key+" is "+second, v.status, v.answer(p), load.Wrong)
+			}
 		}
 	})
 }

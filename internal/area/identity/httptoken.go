@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/internal/area"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -114,7 +115,7 @@ func memberPath(path string) bool {
 			return false
 		}
 	}
-	return strings.Count(path, ".") < maxDepth
+	return strings.Count(path, ".") < jsonscan.MaxDepth
 }
 
 // refusals: without the caller's credential, if it has one, and with another.
@@ -219,38 +220,28 @@ func (a httpToken) wire(s session) load.Wire {
 					return wrong(max(v, noLifetime))
 				}
 			}
-			return wrong(j.token(key, text(value), want, true))
+			return wrong(j.token(key, jsonscan.Text(value), want, true))
 		},
 		who: func(body []byte) string {
 			if o.Token == wholeBody {
 				return subjectOf(bytes.TrimSpace(body))
 			}
 			value, _ := member(body, token)
-			return subjectOf(text(value))
+			return subjectOf(jsonscan.Text(value))
 		},
 	}
 }
 
 // member finds a member of a well-formed object by its path; nil when it is not there. It does not allocate.
 func member(body []byte, path []string) (value []byte, whole bool) {
-	var found []byte
-	m := walk(body)
-	for {
-		key, v, more := m.next()
-		if !more {
-			break
-		}
-		if string(key) == path[0] {
-			found = v
-		}
+	value, whole = jsonscan.Member(body, path[0])
+	switch {
+	case len(path) == 1 || !whole:
+		return value, whole
+	case len(value) == 0 || value[0] != '{':
+		return nil, true
 	}
-	if !m.whole() || len(path) == 1 || len(found) == 0 || found[0] != '{' {
-		if len(path) > 1 {
-			found = nil
-		}
-		return found, m.whole()
-	}
-	return member(found, path[1:])
+	return member(value, path[1:])
 }
 
 // sinceEpoch tells a date from a life in seconds: no token lives for 30 years.
@@ -259,7 +250,7 @@ const sinceEpoch = 1_000_000_000
 // lifetime judges when an answer says that its token expires: seconds from now, seconds since 1970, or RFC 3339.
 func lifetime(value []byte, now int64) verdict {
 	bare := value
-	if t := text(value); t != nil {
+	if t := jsonscan.Text(value); t != nil {
 		if at, err := time.Parse(time.RFC3339, string(t)); err == nil {
 			return alive(at.Unix() > now)
 		}

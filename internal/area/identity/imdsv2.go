@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -237,39 +238,14 @@ func sessionToken(b []byte) bool {
 
 // readCredentials returns the session part of a role's credentials, which identifies them, and what is wrong with them. It does not allocate.
 func readCredentials(body []byte, now int64) (token []byte, v verdict) {
-	var code, id, secret []byte
-	var expires int64
-	var dated bool
-	var seen members8
-	m := walk(body)
-	for {
-		key, value, more := m.next()
-		if !more {
-			break
-		}
-		switch string(key) {
-		case "Code":
-			code = text(value)
-			seen.add(0)
-		case "AccessKeyId":
-			id = text(value)
-			seen.add(1)
-		case "SecretAccessKey":
-			secret = text(value)
-			seen.add(2)
-		case "Token":
-			token = text(value)
-			seen.add(3)
-		case "Expiration":
-			expires, dated = timestamp(text(value))
-			seen.add(4)
-		}
-	}
-	switch {
-	case !m.whole():
+	var f [5][]byte
+	if !jsonscan.Pick(body, f[:], "Code", "AccessKeyId", "SecretAccessKey", "Token", "Expiration") {
 		return nil, notWhole(body)
-	case seen.twice:
-		return nil, notJSON
+	}
+	code, id, secret := jsonscan.Text(f[0]), jsonscan.Text(f[1]), jsonscan.Text(f[2])
+	token = jsonscan.Text(f[3])
+	expires, dated := timestamp(jsonscan.Text(f[4]))
+	switch {
 	case string(code) != "Success" && len(code) > 0:
 		return nil, notActive
 	case len(token) == 0, len(id) == 0, len(secret) == 0:

@@ -1,11 +1,11 @@
 package identity
 
 import (
-	"bytes"
 	"hash/maphash"
 	"net/http"
 	"sync/atomic"
 
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -65,6 +65,7 @@ type wanted struct {
 	audience []byte // one of the token's audiences
 	issuer   string
 	email    string
+	named    bool  // it must name its subject
 	signed   bool  // it must be a JWT; otherwise it may be opaque
 	now      int64 // seconds since 1970
 }
@@ -187,7 +188,7 @@ func refusal(status int) (load.Outcome, verdict) {
 
 // notWhole is the verdict on a body that has not the form that was promised: no JSON at all, or nothing.
 func notWhole(body []byte) verdict {
-	if len(bytes.TrimSpace(body)) == 0 {
+	if jsonscan.IsBlank(body) {
 		return noToken
 	}
 	return notJSON

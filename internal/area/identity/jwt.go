@@ -3,6 +3,8 @@ package identity
 import (
 	"bytes"
 	"strconv"
+
+	"tare/internal/jsonscan"
 )
 
 // claims judges the claims of a JWT (RFC 7519). A token that is none passes where nothing is wanted of it; promised says whether its answer has
@@ -27,34 +29,34 @@ func claims(token []byte, want wanted, promised bool) verdict {
 func readClaims(payload []byte, want wanted, promised bool) verdict {
 	var sub, iss, email []byte
 	exp, given, dated, heard := int64(0), false, false, false
-	m := walk(payload)
+	m := jsonscan.Object(payload)
 	for {
-		key, value, more := m.next()
+		key, value, more := m.Next()
 		if !more {
 			break
 		}
-		switch string(key) {
-		case "aud":
+		switch {
+		case jsonscan.Is(key, "aud"):
 			heard = holds(value, want.audience)
-		case "exp":
+		case jsonscan.Is(key, "exp"):
 			given = true
 			exp, dated = seconds(value)
-		case "email":
-			email = text(value)
-		case "sub":
-			sub = text(value)
-		case "iss":
-			iss = text(value)
+		case jsonscan.Is(key, "email"):
+			email = jsonscan.Text(value)
+		case jsonscan.Is(key, "sub"):
+			sub = jsonscan.Text(value)
+		case jsonscan.Is(key, "iss"):
+			iss = jsonscan.Text(value)
 		}
 	}
 	switch {
-	case !m.whole():
+	case !m.Whole():
 		return notSigned
 	case !dated && (given || !promised): // an expiry that is no number is none that a reader would accept
 		return noLifetime
 	case dated && exp <= want.now:
 		return hasExpired
-	case want.subject != "" && string(sub) != want.subject, want.email != "" && string(email) != want.email:
+	case want.subject != "" && string(sub) != want.subject, want.email != "" && string(email) != want.email, want.named && len(sub) == 0:
 		return otherSubject
 	case len(want.audience) > 0 && !heard:
 		return otherAudience
@@ -83,56 +85,33 @@ func payloadOf(dst, token []byte) (payload []byte, ok bool) {
 // subjectOf is the claim sub of a signed JWT, "" when there is none.
 func subjectOf(token []byte) string {
 	var buf [maxClaims]byte
-	payload, ok := payloadOf(buf[:], token)
-	if !ok {
-		return ""
-	}
-	m := walk(payload)
-	for {
-		key, value, more := m.next()
-		if !more {
-			return ""
-		}
-		if string(key) == "sub" {
-			return string(text(value))
-		}
-	}
+	payload, _ := payloadOf(buf[:], token)
+	sub, _ := jsonscan.Member(payload, "sub")
+	return string(jsonscan.Text(sub))
 }
 
 // holds reports whether a string value, or one of a list of them, is want.
 func holds(value, want []byte) bool {
-	if len(value) > 0 && value[0] == '[' {
-		return oneOf(value, want)
+	if len(want) == 0 || len(value) == 0 || value[0] != '[' {
+		return len(want) > 0 && jsonscan.Is(value, want)
 	}
-	return len(want) > 0 && bytes.Equal(text(value), want)
-}
-
-// oneOf looks through a list that is well-formed.
-func oneOf(list, want []byte) bool {
-	rest := blank(list[1:])
-	for len(rest) > 0 && rest[0] != ']' {
-		n := valueLen(rest, 1)
-		if n == 0 {
-			return false
-		}
-		if len(want) > 0 && bytes.Equal(text(rest[:n]), want) {
-			return true
-		}
-		if rest = blank(rest[n:]); len(rest) > 0 && rest[0] == ',' {
-			rest = blank(rest[1:])
+	list := jsonscan.Array(value)
+	for {
+		_, element, more := list.Next()
+		if !more || jsonscan.Is(element, want) {
+			return more
 		}
 	}
-	return false
 }
 
 // seconds is the whole part of a NumericDate (RFC 7519, section 2), which may have a fraction or an exponent.
 func seconds(value []byte) (int64, bool) {
-	if bytes.ContainsAny(value, "eE") && number(value) == len(value) {
+	if bytes.ContainsAny(value, "eE") && jsonscan.IsNumber(value) {
 		v, err := strconv.ParseFloat(string(value), 64)
 		return int64(v), err == nil && v > -1e17 && v < 1e17
 	}
-	if i := bytes.IndexByte(value, '.'); i > 0 && number(value) == len(value) {
+	if i := bytes.IndexByte(value, '.'); i > 0 && jsonscan.IsNumber(value) {
 		value = value[:i]
 	}
-	return whole64(value)
+	return jsonscan.Int(value)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -122,20 +123,9 @@ func (k8sTokenReview) lasting(s session, key int) (out [][]byte) {
 // expiryOf is the claim exp of a JWT.
 func expiryOf(token []byte) (int64, bool) {
 	var buf [maxClaims]byte
-	payload, ok := payloadOf(buf[:], token)
-	if !ok {
-		return 0, false
-	}
-	m := walk(payload)
-	for {
-		key, value, more := m.next()
-		if !more {
-			return 0, false
-		}
-		if string(key) == "exp" {
-			return seconds(value)
-		}
-	}
+	payload, _ := payloadOf(buf[:], token)
+	exp, _ := jsonscan.Member(payload, "exp")
+	return seconds(exp)
 }
 
 // reviewed is the token of an identity that is reviewed.
@@ -279,52 +269,20 @@ func readReview(body []byte) (r review, v verdict) {
 	if v != noCause {
 		return r, v
 	}
-	var seen members8
-	m := walk(status)
-	for {
-		key, value, more := m.next()
-		if !more {
-			break
-		}
-		switch string(key) {
-		case "authenticated":
-			r.authenticated = string(value) == "true"
-			seen.add(0)
-			if !r.authenticated && string(value) != "false" {
-				return review{}, notJSON
-			}
-		case "user":
-			if r.username, v = readUser(value); v != noCause {
-				return review{}, v
-			}
-			seen.add(1)
-		case "audiences":
-			r.audiences = value
-			seen.add(2)
-		}
+	var f [3][]byte
+	if !jsonscan.Pick(status, f[:], "authenticated", "user", "audiences") {
+		return r, notJSON
 	}
-	if !m.whole() || seen.twice {
+	r.authenticated, r.audiences = string(f[0]) == "true", f[2]
+	if f[0] != nil && !r.authenticated && string(f[0]) != "false" {
 		return review{}, notJSON
 	}
+	if f[1] != nil {
+		name, ok := jsonscan.Member(f[1], "username")
+		if !ok {
+			return review{}, notJSON
+		}
+		r.username = jsonscan.Text(name)
+	}
 	return r, noCause
-}
-
-// readUser returns the member username of an object.
-func readUser(user []byte) (name []byte, v verdict) {
-	var seen members8
-	m := walk(user)
-	for {
-		key, value, more := m.next()
-		if !more {
-			break
-		}
-		if string(key) == "username" {
-			name = text(value)
-			seen.add(0)
-		}
-	}
-	if !m.whole() || seen.twice {
-		return nil, notJSON
-	}
-	return name, noCause
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -242,27 +243,13 @@ func readTokenRequest(body []byte, now int64) (token []byte, v verdict) {
 	if v != noCause {
 		return nil, v
 	}
-	var expires int64
-	var dated bool
-	var seen members8
-	m := walk(status)
-	for {
-		key, value, more := m.next()
-		if !more {
-			break
-		}
-		switch string(key) {
-		case "token":
-			token = text(value)
-			seen.add(0)
-		case "expirationTimestamp":
-			expires, dated = timestamp(text(value))
-			seen.add(1)
-		}
-	}
-	switch {
-	case !m.whole(), seen.twice:
+	var f [2][]byte
+	if !jsonscan.Pick(status, f[:], "token", "expirationTimestamp") {
 		return nil, notJSON
+	}
+	token = jsonscan.Text(f[0])
+	expires, dated := timestamp(jsonscan.Text(f[1]))
+	switch {
 	case len(token) == 0:
 		return nil, noToken
 	case !dated:
@@ -275,27 +262,13 @@ func readTokenRequest(body []byte, now int64) (token []byte, v verdict) {
 
 // k8sStatus returns the member status of an object of that kind.
 func k8sStatus(body []byte, kind string) (status []byte, v verdict) {
-	var got []byte
-	var seen members8
-	m := walk(body)
-	for {
-		key, value, more := m.next()
-		if !more {
-			break
-		}
-		switch string(key) {
-		case "kind":
-			got = text(value)
-			seen.add(0)
-		case "status":
-			status = value
-			seen.add(1)
-		}
-	}
-	switch {
-	case !m.whole():
+	var f [2][]byte
+	if !jsonscan.Pick(body, f[:], "kind", "status") {
 		return nil, notWhole(body)
-	case seen.twice, string(got) != kind && len(got) > 0:
+	}
+	got, status := jsonscan.Text(f[0]), f[1]
+	switch {
+	case string(got) != kind && len(got) > 0:
 		return nil, notJSON
 	case len(status) == 0 || bytes.Equal(status, []byte("null")):
 		return nil, noToken

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -221,22 +222,12 @@ type oauthAnswer struct {
 }
 
 func readOAuth(body []byte) (a oauthAnswer, ok bool) {
-	m := walk(body)
-	for {
-		key, value, more := m.next()
-		if !more {
-			return a, m.whole()
-		}
-		switch string(key) {
-		case "access_token":
-			a.token = text(value)
-		case "token_type":
-			a.kind = text(value)
-		case "expires_in":
-			a.promises, a.quoted = true, text(value) != nil
-			a.expires, _ = seconds(bytes.Trim(value, `"`))
-		}
-	}
+	var f [3][]byte
+	ok = jsonscan.Pick(body, f[:], "access_token", "token_type", "expires_in")
+	a.token, a.kind = jsonscan.Text(f[0]), jsonscan.Text(f[1])
+	a.promises, a.quoted = f[2] != nil, jsonscan.Text(f[2]) != nil
+	a.expires, _ = seconds(bytes.Trim(f[2], `"`))
+	return a, ok
 }
 
 // oauthToken judges a token response. expires_in is recommended only, so that a JWT may tell its life instead; token_type is N_A for
@@ -275,14 +266,6 @@ func oauthRefusal(status int, body []byte) (load.Outcome, verdict) {
 
 // oauthError is the member error of an error response, nil when there is none.
 func oauthError(body []byte) []byte {
-	m := walk(body)
-	for {
-		key, value, more := m.next()
-		if !more {
-			return nil
-		}
-		if string(key) == "error" {
-			return text(value)
-		}
-	}
+	code, _ := jsonscan.Member(body, "error")
+	return jsonscan.Text(code)
 }

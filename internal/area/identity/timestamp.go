@@ -1,6 +1,10 @@
 package identity
 
-import "time"
+import (
+	"time"
+
+	"tare/internal/jsonscan"
+)
 
 // timestamp reads a date and time of RFC 3339, section 5.6, as seconds since 1970, without allocating. Fractions are left out.
 func timestamp(b []byte) (int64, bool) {
@@ -27,7 +31,7 @@ func timestamp(b []byte) (int64, bool) {
 // zone reads what follows the seconds: a fraction, and Z or an offset, which it returns in seconds.
 func zone(b []byte) (offset int64, ok bool) {
 	if b[0] == '.' {
-		n := digits(b[1:])
+		n := jsonscan.Digits(b[1:])
 		if n == 0 {
 			return 0, false
 		}
@@ -36,7 +40,7 @@ func zone(b []byte) (offset int64, ok bool) {
 	switch {
 	case len(b) == 1 && (b[0] == 'Z' || b[0] == 'z'):
 		return 0, true
-	case len(b) != 6 || (b[0] != '+' && b[0] != '-') || digits(b[1:3]) != 2 || b[3] != ':' || digits(b[4:6]) != 2:
+	case len(b) != 6 || (b[0] != '+' && b[0] != '-') || jsonscan.Digits(b[1:3]) != 2 || b[3] != ':' || jsonscan.Digits(b[4:6]) != 2:
 		return 0, false
 	}
 	hours, minutes := int64(b[1]-'0')*10+int64(b[2]-'0'), int64(b[4]-'0')*10+int64(b[5]-'0')

@@ -1,9 +1,11 @@
 package identity
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
+	"tare/internal/jsonscan"
 	"tare/lab/memtest"
 )
 
@@ -47,7 +49,7 @@ func FuzzMember(f *testing.F) {
 		}
 		if len(value) > 0 && !json.Valid(value) {
 			// Like all of the walker's values, bytes that are no UTF-8 pass.
-			if n := valueLen(value, 1); n != len(value) {
+			if !jsonscan.IsValue(value) {
 				t.Fatalf("%q: found %q", body, value)
 			}
 		}
@@ -65,7 +67,7 @@ func FuzzLifetime(f *testing.F) {
 		if v := lifetime(value, now); v == noCause && lifetime(value, now+(1<<60)) == noCause {
 			// Only lives in seconds from now are good for ever.
 			n, ok := seconds(value)
-			if inner := text(value); inner != nil {
+			if inner := jsonscan.Text(value); inner != nil {
 				n, ok = seconds(inner)
 			}
 			if !ok || n <= 0 || n >= sinceEpoch {
@@ -86,7 +88,7 @@ func FuzzReadOAuth(f *testing.F) {
 		defer memtest.Bound(t, len(body))()
 		_, oauth := readOAuth(body)
 		_, login := readLogin(body)
-		if (oauth || login) && !json.Valid(body) && valueLen(blank(body), 1) == 0 {
+		if (oauth || login) && !json.Valid(body) && !jsonscan.IsValue(bytes.TrimSpace(body)) {
 			t.Fatalf("%q is whole", body)
 		}
 		o, v := oauthRefusal(400, body)

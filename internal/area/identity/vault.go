@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/internal/area"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -195,38 +196,15 @@ type vaultAuth struct {
 }
 
 func readLogin(body []byte) (a vaultAuth, ok bool) {
-	m := walk(body)
-	for {
-		key, value, more := m.next()
-		if !more {
-			return a, ok && m.whole()
-		}
-		if string(key) == "auth" {
-			a, ok = readAuth(value)
-		}
+	auth, ok := jsonscan.Member(body, "auth")
+	if !ok || auth == nil || string(auth) == "null" { // null is an answer without a token
+		return a, ok && auth != nil
 	}
-}
-
-// readAuth reads auth; null is an answer without a token.
-func readAuth(value []byte) (a vaultAuth, ok bool) {
-	if string(value) == "null" {
-		return a, true
-	}
-	m := walk(value)
-	for {
-		key, value, more := m.next()
-		if !more {
-			return a, m.whole()
-		}
-		switch string(key) {
-		case "client_token":
-			a.token = text(value)
-		case "entity_id":
-			a.entity = text(value)
-		case "lease_duration":
-			a.lives, a.dated = whole64(value)
-		}
-	}
+	var f [3][]byte
+	ok = jsonscan.Pick(auth, f[:], "client_token", "entity_id", "lease_duration")
+	a.token, a.entity = jsonscan.Text(f[0]), jsonscan.Text(f[1])
+	a.lives, a.dated = jsonscan.Int(f[2])
+	return a, ok
 }
 
 // judge compares the entity that the token is for. A lease of 0 is a token that never expires, which roots have and logins have not.

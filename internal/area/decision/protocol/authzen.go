@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"tare/internal/area/decision/model"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -105,7 +106,7 @@ func (authZEN) several(s *Session, q model.Question, n int) (request, error) {
 // readEvaluation reads the answer to one question.
 func readEvaluation(body []byte) (model.Decision, Verdict) {
 	var f [2][]byte
-	if !pick(body, f[:], "decision", "context") {
+	if !jsonscan.Pick(body, f[:], "decision", "context") {
 		return model.None, notWhole(body)
 	}
 	yes, known := isTrue(f[0])
@@ -125,7 +126,7 @@ func readEvaluation(body []byte) (model.Decision, Verdict) {
 // hasError reports whether the context of an answer says that nothing was decided (section 7.2).
 func hasError(raw []byte) bool {
 	var f [1][]byte
-	return raw != nil && pick(raw, f[:], "error") && !isNull(f[0])
+	return raw != nil && jsonscan.Pick(raw, f[:], "error") && !isNull(f[0])
 }
 
 // wantsAll is the judge of a batch of the same question n times: every decision must be the wanted one.
@@ -136,7 +137,7 @@ func wantsAll(want model.Decision, n int) judge {
 			return o, v, model.None
 		}
 		var f [1][]byte
-		if !pick(body, f[:], "evaluations") {
+		if !jsonscan.Pick(body, f[:], "evaluations") {
 			return load.Wrong, notWhole(body), model.None
 		}
 		if f[0] == nil {
@@ -149,15 +150,20 @@ func wantsAll(want model.Decision, n int) judge {
 // allOf judges the array of decisions: its form, its length, then the first decision that is not the wanted one.
 func allOf(want model.Decision, n int, array []byte) (load.Outcome, Verdict, model.Decision) {
 	count, odd, why, bad := 0, want, Fine, false
-	w := walk(array, '[')
-	for ; w.next(); count++ {
-		d, v := readEvaluation(w.value)
+	w := jsonscan.Array(array)
+	for {
+		_, element, more := w.Next()
+		if !more {
+			break
+		}
+		count++
+		d, v := readEvaluation(element)
 		if !bad && (v != Fine || d != want) {
 			odd, why, bad = d, v, true
 		}
 	}
 	switch {
-	case !w.whole():
+	case !w.Whole():
 		return load.Wrong, NotJSON, model.None
 	case count != n:
 		return load.Wrong, WrongBatch, model.None
@@ -171,7 +177,7 @@ func allOf(want model.Decision, n int, array []byte) (load.Outcome, Verdict, mod
 // contextOf is what an answer says besides its decision.
 func contextOf(body []byte) string {
 	var f [1][]byte
-	if !pick(body, f[:], "context") || isNull(f[0]) {
+	if !jsonscan.Pick(body, f[:], "context") || isNull(f[0]) {
 		return ""
 	}
 	return "context " + string(f[0])

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/internal/area/decision/model"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -147,16 +148,16 @@ func wantsReview(want model.Decision) judge {
 // readReview reads the answer to one question.
 func readReview(body []byte) (model.Decision, Verdict) {
 	var f [3][]byte
-	if !pick(body, f[:], "apiVersion", "kind", "status") {
+	if !jsonscan.Pick(body, f[:], "apiVersion", "kind", "status") {
 		return model.None, notWhole(body)
 	}
-	if !means(f[0], sarVersion) || !means(f[1], sarKind) {
+	if !jsonscan.Is(f[0], sarVersion) || !jsonscan.Is(f[1], sarKind) {
 		return model.None, NotJSON
 	}
 	if isNull(f[2]) {
 		return model.None, NoDecision
 	}
-	if !pick(f[2], f[:], "allowed", "denied", "evaluationError") {
+	if !jsonscan.Pick(f[2], f[:], "allowed", "denied", "evaluationError") {
 		return model.None, NotJSON
 	}
 	allowed, known := isTrue(f[0])
@@ -171,7 +172,7 @@ func readReview(body []byte) (model.Decision, Verdict) {
 		return model.Permit, Fine
 	case denied:
 		return model.Deny, Fine
-	case !isNull(f[2]) && !means(f[2], ""):
+	case !isNull(f[2]) && !jsonscan.Is(f[2], ""):
 		return model.Indeterminate, Fine
 	}
 	return model.NotApplicable, Fine

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tare/internal/area/decision/model"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -76,7 +77,7 @@ func (opa) request(s *Session, q model.Question) (request, error) {
 // readResult reads the answer to one question.
 func readResult(body []byte) (model.Decision, Verdict) {
 	var f [1][]byte
-	if !pick(body, f[:], "result") {
+	if !jsonscan.Pick(body, f[:], "result") {
 		return model.None, notWhole(body)
 	}
 	if f[0] == nil {
@@ -84,7 +85,7 @@ func readResult(body []byte) (model.Decision, Verdict) {
 	}
 	result := f[0]
 	if result[0] == '{' {
-		if !pick(result, f[:], "allow") {
+		if !jsonscan.Pick(result, f[:], "allow") {
 			return model.None, NotJSON
 		}
 		result = f[0]

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"tare/internal/area/decision/model"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -111,7 +112,7 @@ func wantsCheck(want model.Decision) judge {
 // readCheck reads the answer to one question.
 func readCheck(body []byte) (model.Decision, Verdict) {
 	var f [1][]byte
-	if !pick(body, f[:], "allowed") {
+	if !jsonscan.Pick(body, f[:], "allowed") {
 		return model.None, notWhole(body)
 	}
 	yes, known := isTrue(f[0])
@@ -129,9 +130,9 @@ func readCheck(body []byte) (model.Decision, Verdict) {
 // isMissing reports whether a refusal says that there is no such store or model.
 func isMissing(body []byte) bool {
 	var f [1][]byte
-	if !pick(body, f[:], "code") {
+	if !jsonscan.Pick(body, f[:], "code") {
 		return false
 	}
-	return means(f[0], "authorization_model_not_found") || means(f[0], "latest_authorization_model_not_found") ||
-		means(f[0], "store_id_not_found")
+	return jsonscan.Is(f[0], "authorization_model_not_found") || jsonscan.Is(f[0], "latest_authorization_model_not_found") ||
+		jsonscan.Is(f[0], "store_id_not_found")
 }

@@ -7,6 +7,7 @@ import (
 
 	"tare/internal/area/decision/model"
 	"tare/internal/area/oneshot"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -133,7 +134,7 @@ func (t *talk) counts(ctx context.Context) (counts, error) {
 		return counts{}, fmt.Errorf("read statistics: %s", t.session.tell(status, v, model.None, "", body))
 	}
 	var f [4][]byte
-	pick(body, f[:], pdpxCounters()...) // the judge has seen that they are there
+	jsonscan.Pick(body, f[:], pdpxCounters()...) // the judge has seen that they are there
 	var n [4]float64
 	for i, raw := range f {
 		if n[i], err = strconv.ParseFloat(string(raw), 64); err != nil {

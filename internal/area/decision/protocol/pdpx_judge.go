@@ -1,16 +1,15 @@
 package protocol
 
 import (
-	"bytes"
-
 	"tare/internal/area/decision/model"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
 // readGuard reads {"status":"Permit"}. A request that could not be converted is 200 with status "error" and a message.
 func readGuard(body []byte) (model.Decision, Verdict) {
 	var f [1][]byte
-	if !pick(body, f[:], "status") {
+	if !jsonscan.Pick(body, f[:], "status") {
 		return model.None, notWhole(body)
 	}
 	return guardStatus(f[0])
@@ -22,7 +21,7 @@ func guardStatus(raw []byte) (model.Decision, Verdict) {
 		return model.None, NoDecision
 	case raw[0] != '"':
 		return model.None, NotJSON
-	case means(raw, "error"):
+	case jsonscan.Is(raw, "error"):
 		return model.None, SchemaError
 	}
 	if d, v := xacmlDecision(raw); v == Fine {
@@ -54,7 +53,7 @@ func (r pdpxRequest) judge(want model.Decision) judge {
 // readPolicies reads the answer to a monitoring request: the decision, and whether the policy id is among those that came; any, with an id of "".
 func readPolicies(body []byte, id string) (d model.Decision, v Verdict, there bool) {
 	var f [2][]byte
-	if !pick(body, f[:], "policies", "status") {
+	if !jsonscan.Pick(body, f[:], "policies", "status") {
 		return model.None, notWhole(body), false
 	}
 	if isNull(f[0]) {
@@ -62,39 +61,35 @@ func readPolicies(body []byte, id string) (d model.Decision, v Verdict, there bo
 		return d, v, false
 	}
 	n := 0
-	w := walk(f[0], '{')
-	for w.next() {
+	w := jsonscan.Object(f[0])
+	for {
+		key, policy, more := w.Next()
+		if !more {
+			break
+		}
 		var kind [1][]byte
-		if !pick(w.value, kind[:], "type") || len(kind[0]) <= 2 || kind[0][0] != '"' {
+		if !jsonscan.Pick(policy, kind[:], "type") || len(kind[0]) <= 2 || kind[0][0] != '"' {
 			return model.None, NotJSON, false
 		}
 		n++
-		there = there || id == "" || says(w.key, id)
+		there = there || id == "" || jsonscan.Is(key, id)
 	}
 	switch {
-	case !w.whole():
+	case !w.Whole():
 		return model.None, NotJSON, false
 	case n > 0:
 		return model.Permit, Fine, there
-	case isNull(f[1]) || means(f[1], "error"):
+	case isNull(f[1]) || jsonscan.Is(f[1], "error"):
 		return model.NotApplicable, Fine, false
 	}
 	d, v = guardStatus(f[1])
 	return d, v, false
 }
 
-// says reports whether raw, a string with its quotes, is text. An escaped one that is not ASCII is another: no policy ID has such.
-func says(raw []byte, text string) bool {
-	if len(raw) >= 2 && bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1:len(raw)-1]) == text
-	}
-	return means(raw, text)
-}
-
 // judgeHealth wants {"healthy":true}, which is no decision.
 func judgeHealth(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
 	var f [1][]byte
-	whole := pick(body, f[:], "healthy")
+	whole := jsonscan.Pick(body, f[:], "healthy")
 	healthy, known := isTrue(f[0])
 	switch {
 	case whole && known && !healthy:
@@ -122,11 +117,11 @@ func judgeStatistics(status int, body []byte) (load.Outcome, Verdict, model.Deci
 		return o, v, model.None
 	}
 	var f [4][]byte
-	if !pick(body, f[:], "permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount", "indeterminantDecisionsCount") {
+	if !jsonscan.Pick(body, f[:], "permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount", "indeterminantDecisionsCount") {
 		return load.Wrong, notWhole(body), model.None
 	}
 	for _, raw := range f {
-		if len(raw) == 0 || digits(raw, 0) != len(raw) {
+		if len(raw) == 0 || jsonscan.Digits(raw) != len(raw) {
 			return load.Wrong, NoStatistics, model.None
 		}
 	}

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"tare/internal/area/decision/model"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -11,6 +12,23 @@ type judge func(status int, body []byte) (load.Outcome, Verdict, model.Decision)
 
 // A reader finds the decision in the body of a good status, or says why there is none. It must not allocate or keep the body.
 type reader func(body []byte) (model.Decision, Verdict)
+
+// isTrue reports whether a value is true; known is false when it is neither true nor false.
+func isTrue(raw []byte) (yes, known bool) {
+	yes = string(raw) == "true"
+	return yes, yes || string(raw) == "false"
+}
+
+// isNull reports whether a value is null or not there.
+func isNull(raw []byte) bool { return raw == nil || string(raw) == "null" }
+
+// notWhole is the verdict on a body that has not the promised form: nothing at all, or no JSON.
+func notWhole(body []byte) Verdict {
+	if jsonscan.IsBlank(body) {
+		return NoDecision
+	}
+	return NotJSON
+}
 
 // A wire is one request, rendered ahead, and the judge of its answers.
 type wire struct {

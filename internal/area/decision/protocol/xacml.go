@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tare/internal/area/decision/model"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 )
 
@@ -105,7 +106,7 @@ func xacmlRequest(q model.Question) any {
 // xacmlResult is the one result of an answer.
 func xacmlResult(body []byte) ([]byte, Verdict) {
 	var f [1][]byte
-	if !pick(body, f[:], "Response") {
+	if !jsonscan.Pick(body, f[:], "Response") {
 		return nil, notWhole(body)
 	}
 	switch {
@@ -114,14 +115,19 @@ func xacmlResult(body []byte) ([]byte, Verdict) {
 	case f[0][0] != '[':
 		return f[0], Fine
 	}
-	w := walk(f[0], '[')
+	w := jsonscan.Array(f[0])
 	var result []byte
 	n := 0
-	for ; w.next(); n++ {
-		result = w.value
+	for {
+		_, element, more := w.Next()
+		if !more {
+			break
+		}
+		result = element
+		n++
 	}
 	switch {
-	case !w.whole():
+	case !w.Whole():
 		return nil, NotJSON
 	case n == 0:
 		return nil, NoDecision
@@ -138,7 +144,7 @@ func readXACML(body []byte) (model.Decision, Verdict) {
 		return model.None, v
 	}
 	var f [1][]byte
-	if !pick(result, f[:], "Decision") {
+	if !jsonscan.Pick(result, f[:], "Decision") {
 		return model.None, NotJSON
 	}
 	if f[0] == nil {
@@ -150,13 +156,13 @@ func readXACML(body []byte) (model.Decision, Verdict) {
 // xacmlDecision reads a decision. Indeterminate{D}, {P} and {DP} are the extended ones (XACML 3.0 core, section 7.10).
 func xacmlDecision(raw []byte) (model.Decision, Verdict) {
 	switch {
-	case means(raw, "Permit"):
+	case jsonscan.Is(raw, "Permit"):
 		return model.Permit, Fine
-	case means(raw, "Deny"):
+	case jsonscan.Is(raw, "Deny"):
 		return model.Deny, Fine
-	case means(raw, "NotApplicable"):
+	case jsonscan.Is(raw, "NotApplicable"):
 		return model.NotApplicable, Fine
-	case means(raw, "Indeterminate"), bytes.HasPrefix(raw, []byte(`"Indeterminate{`)):
+	case jsonscan.Is(raw, "Indeterminate"), bytes.HasPrefix(raw, []byte(`"Indeterminate{`)):
 		return model.Indeterminate, Fine
 	}
 	return model.None, NotJSON

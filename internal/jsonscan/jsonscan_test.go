@@ -1,12 +1,12 @@
-package protocol
+package jsonscan
 
 import (
 	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
-	"tare/internal/area/decision/model"
 	"tare/lab/memtest"
 )
 
@@ -54,16 +54,6 @@ func depth(b []byte) int {
 
 func seed(f *testing.F) {
 	f.Helper()
-	for _, all := range answers() {
-		for _, a := range all {
-			f.Add([]byte(a.body))
-		}
-	}
-	for _, a := range common() {
-		if len(a.body) < 1000 {
-			f.Add([]byte(a.body))
-		}
-	}
 	for _, text := range []string{
 		`{"a":1,"a":2}`, `{"a":-0.5e+3,"b":[1,{"c":null}]}`, `{"\u0061":"x"}`, `{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":1e}`, `{"a":"\x"}`, `{"a":"\u12g4"}`,
 		"{\"a\":\"\x01\"}", `{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{a:1}`, `[]`, `[1,]`, `{"a":[}`, `{"a":{"b":[1,2,{}]}}  `, "\ufeff{}", `{"A":true}`, `{"\ud834\udd1e":1}`,
@@ -81,7 +71,7 @@ func FuzzPick(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer memtest.Bound(t, len(b))()
 		out := make([][]byte, len(names))
-		got := pick(b, out, names...)
+		got := Pick(b, out, names...)
 		keys, values, ok := oracle(b)
 		want := make([][]byte, len(names))
 		twice := false
@@ -93,7 +83,7 @@ func FuzzPick(f *testing.F) {
 				}
 			}
 		}
-		if depth(b) > maxDepth {
+		if depth(b) > MaxDepth {
 			if got {
 				t.Errorf("%q is nested %d deep, and was read", b, depth(b))
 			}
@@ -110,25 +100,29 @@ func FuzzPick(f *testing.F) {
 	})
 }
 
-// FuzzWalkArray does the same for arrays.
-func FuzzWalkArray(f *testing.F) {
+// FuzzArray does the same for arrays.
+func FuzzArray(f *testing.F) {
 	for _, text := range []string{`[]`, `[1]`, ` [ 1 , "a" , {} ] `, `[1,]`, `[,1]`, `[1 2]`, `[`, `[]]`, `{}`, `[[[]]]`, `[1,2,3}`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer memtest.Bound(t, len(b))()
-		w := walk(b, '[')
+		w := Array(b)
 		var got []json.RawMessage
-		for w.next() {
-			got = append(got, w.value)
+		for {
+			_, element, more := w.Next()
+			if !more {
+				break
+			}
+			got = append(got, element)
 		}
 		var want []json.RawMessage
 		ok := json.Unmarshal(b, &want) == nil && want != nil
-		if depth(b) > maxDepth {
+		if depth(b) > MaxDepth {
 			ok = false
 		}
-		if w.whole() != ok {
-			t.Fatalf("%q: an array %v, want %v", b, w.whole(), ok)
+		if w.Whole() != ok {
+			t.Fatalf("%q: an array %v, want %v", b, w.Whole(), ok)
 		}
 		for i := range want {
 			if ok && (i >= len(got) || !bytes.Equal(got[i], bytes.TrimSpace(want[i]))) {
@@ -141,67 +135,73 @@ func FuzzWalkArray(f *testing.F) {
 	})
 }
 
-// permits says with encoding/json alone which answers are a Permit: the readers must not see one where it sees none.
-func permits() map[string]func(b []byte) bool {
-	member := func(b []byte, name string) []byte {
-		keys, values, _ := oracle(b)
-		var found []byte
-		for i, key := range keys {
-			if key == name {
-				if found != nil {
-					return nil
-				}
-				found = values[i]
-			}
-		}
-		return found
+func TestNestingIsBounded(t *testing.T) {
+	deepest := `{"a":` + strings.Repeat("[", MaxDepth-1) + strings.Repeat("]", MaxDepth-1) + `}`
+	if _, ok := Member([]byte(deepest), "a"); !ok {
+		t.Errorf("%d levels are refused", MaxDepth)
 	}
-	return map[string]func(b []byte) bool{
-		"authzen": func(b []byte) bool { return string(member(b, "decision")) == "true" },
-		"openfga": func(b []byte) bool { return string(member(b, "allowed")) == "true" },
-		"opa": func(b []byte) bool {
-			result := member(b, "result")
-			return string(result) == "true" || string(member(result, "allow")) == "true"
-		},
-		"k8s-sar": func(b []byte) bool {
-			status := member(b, "status")
-			denied := string(member(status, "denied"))
-			return string(member(status, "allowed")) == "true" && (denied == "" || denied == "false")
-		},
-		"xacml": func(b []byte) bool {
-			response := member(b, "Response")
-			var list []json.RawMessage
-			if json.Unmarshal(response, &list) == nil {
-				if len(list) != 1 {
-					return false
-				}
-				response = list[0]
-			}
-			var decision string
-			return json.Unmarshal(member(response, "Decision"), &decision) == nil && decision == "Permit"
-		},
+	for _, deep := range []string{`{"a":[` + deepest[5:len(deepest)-1] + `]}`, `{"a":` + strings.Repeat("[", 1e6) + `}`} {
+		if _, ok := Member([]byte(deep), "a"); ok {
+			t.Errorf("more than %d levels are accepted", MaxDepth)
+		}
 	}
 }
 
-// FuzzNoFalsePermit feeds every reader: none may see a Permit that is not there, or panic.
-func FuzzNoFalsePermit(f *testing.F) {
-	seed(f)
-	readers := map[string]reader{"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "k8s-sar": readReview, "xacml": readXACML}
-	truth := permits()
-	f.Fuzz(func(t *testing.T, b []byte) {
-		defer memtest.Bound(t, len(b))()
-		for name, read := range readers {
-			d, v := read(b)
-			if (d == model.None) == (v == Fine) {
-				t.Errorf("%s %q: decision %v with verdict %d", name, b, d, v)
-			}
-			if d == model.Permit && !truth[name](b) {
-				t.Errorf("%s %q: a Permit that is not there", name, b)
-			}
+func TestInt(t *testing.T) {
+	for s, want := range map[string]int64{"0": 0, "3599": 3599, "-7": -7, "999999999999999999": 999999999999999999} {
+		if got, ok := Int([]byte(s)); !ok || got != want {
+			t.Errorf("%s is %d, %v", s, got, ok)
 		}
-		wantsAll(model.Permit, 2)(200, b)
-		for _, more := range []func([]byte) string{contextOf, statusOf, reasonOf} {
-			_ = quote(more(b))
+	}
+	for _, s := range []string{"", "-", "1.0", "1e3", `"1"`, "9999999999999999999", "null"} {
+		if got, ok := Int([]byte(s)); ok {
+			t.Errorf("%s is %d", s, got)
+		}
+	}
+}
+
+func TestIs(t *testing.T) {
+	for _, c := range []struct {
+		value, want string
+		same        bool
+	}{
+		{`"a"`, "a", true},
+		{`"a"`, "b", false},
+		{`"https:\/\/a\/"`, "https://a/", true},
+		{`"a\u0026b"`, "a&b", true},
+		{`"a\u0026b"`, "a&bc", false},
+		{`"a\u0026bc"`, "a&b", false},
+		{`"\u00e4"`, "ä", true},
+		{`"ä\/"`, "ä/", true},
+		{`"\ud83d\ude00"`, "😀", false},
+		{`"\n"`, "\n", true},
+		{`""`, "", true},
+		{`null`, "", false},
+		{`1`, "1", false},
+	} {
+		if got := Is([]byte(c.value), c.want); got != c.same {
+			t.Errorf("%s is %q: %v", c.value, c.want, got)
+		}
+	}
+}
+
+// FuzzIs: what we take for the same text, encoding/json does, too.
+func FuzzIs(f *testing.F) {
+	f.Add(`"a\u0026b\/"`, "a&b/")
+	f.Add(`"\ud83d"`, "�")
+	f.Fuzz(func(t *testing.T, value, want string) {
+		if !IsValue([]byte(value)) || value[0] != '"' || !utf8.ValidString(value) {
+			return
+		}
+		var got string
+		if err := json.Unmarshal([]byte(value), &got); err != nil {
+			t.Fatalf("%q: %v", value, err)
+		}
+		if Is([]byte(value), want) && got != want {
+			t.Errorf("%s is not %q", value, want)
+		}
+		if got != "" && !strings.ContainsFunc(got, func(r rune) bool { return r > 0xffff || r == utf8.RuneError }) && !Is([]byte(value), []byte(got)) {
+			t.Errorf("%s is %q", value, got)
 		}
 	})
 }
