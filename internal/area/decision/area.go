@@ -51,7 +51,7 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 		return nil, fmt.Errorf("open decision: a spec of type %T is not this area's", s)
 	}
 	return &target{
-		spec: spec, env: env, places: map[string]*place{}, patience: readyWithin, warmth: rehearsal{warmWorkers, warmCalls, warmWithin},
+		spec: spec, env: env, patience: readyWithin, warmth: rehearsal{warmWorkers, warmCalls, warmWithin},
 	}, nil
 }
 

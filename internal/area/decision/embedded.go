@@ -3,8 +3,6 @@ package decision
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -32,7 +30,7 @@ func host(env area.Env) engine.Host {
 }
 
 // start brings up the embedded decision point with its policies.
-func (p *place) start(ctx context.Context) error {
+func (p *arm) start(ctx context.Context) error {
 	var err error
 	if p.launch, err = engine.Find(ctx, p.kind, host(p.env)); err != nil {
 		return fmt.Errorf("find engine %s: %w", p.kind, err)
@@ -66,37 +64,23 @@ func (p *place) start(ctx context.Context) error {
 	return nil
 }
 
-// spawn starts the decision point. The journal knows it before it does anything; the config, which may hold a password, goes through its
-// standard input.
-func (p *place) spawn(ctx context.Context) (*child, error) {
+// spawn starts the decision point. The config, which may hold a password, goes through its standard input.
+func (p *arm) spawn(ctx context.Context) (*child, error) {
 	p.mu.Lock()
 	p.starts++
 	id := fmt.Sprintf("%s-%d-%d", p.kind, p.index, p.starts)
 	p.mu.Unlock()
 	c := &child{}
-	spec := proc.Spec{
-		Name: string(p.kind), Path: p.launch.Path, Args: p.launch.Args, Config: p.config, ReadyWithin: startWithin, CPUs: p.env.CPUs,
-		Born: func(who proc.ID) error {
-			change := area.ProcessChange(areaName, id, who)
-			if err := p.journal.Intend(change); err != nil {
-				return err
-			}
-			c.change = change
-			return nil
-		},
-	}
-	if p.env.Dir != "" {
-		spec.LogFile = filepath.Join(p.env.Dir, fmt.Sprintf("%s-%d.log", p.kind, p.index))
-	}
 	begin := p.env.Clock.Now()
 	var err error
-	if c.Child, err = proc.Start(ctx, spec); err != nil {
-		return nil, errors.Join(err, p.undone(c.change)) // Start leaves no process behind
+	c.Process, err = area.StartProcess(ctx, p.journal, areaName, id, proc.Spec{
+		Name: string(p.kind), Path: p.launch.Path, Args: p.launch.Args, Config: p.config, LogFile: p.env.LogFile(string(p.kind), p.index),
+		ReadyWithin: startWithin, CPUs: p.env.CPUs,
+	}, &c.ready)
+	if err != nil {
+		return nil, err
 	}
 	c.seconds = p.env.Clock.Now().Sub(begin).Seconds()
-	if err := json.Unmarshal(c.Ready, &c.ready); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: ready: %w", p.kind, err), c.Stop(ctx), p.undone(c.change))
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.child, p.down = c, false
@@ -104,14 +88,14 @@ func (p *place) spawn(ctx context.Context) (*child, error) {
 }
 
 // latest is the child that was started last, and whether it has ended.
-func (p *place) latest() (c *child, down bool) {
+func (p *arm) latest() (c *child, down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.child, p.down
 }
 
 // kill ends a child that hangs, so that the keeper starts another.
-func (p *place) kill() error {
+func (p *arm) kill() error {
 	c, down := p.latest()
 	if c == nil || down {
 		return nil

@@ -19,7 +19,7 @@ const (
 )
 
 // keep starts the keeper. close ends it.
-func (p *place) keep() {
+func (p *arm) keep() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -30,7 +30,7 @@ func (p *place) keep() {
 }
 
 // tend waits for the end of one child after another, and starts the next.
-func (p *place) tend(ctx context.Context) {
+func (p *arm) tend(ctx context.Context) {
 	var ends []time.Time
 	for ctx.Err() == nil {
 		if c, down := p.latest(); !down {
@@ -60,18 +60,18 @@ func (p *place) tend(ctx context.Context) {
 }
 
 // ended notes that c is no more.
-func (p *place) ended(c *child) {
+func (p *arm) ended(c *child) {
 	p.mu.Lock()
 	p.down = true
 	p.mu.Unlock()
 	why := c.Wait(context.Background()) // it has ended: this does not wait
 	p.env.Log.Warn("the decision point has ended by itself and is started again", slog.Any("error", why))
-	if err := p.undone(c.change); err != nil {
+	if err := c.Stop(context.Background()); err != nil { // for the journal
 		p.env.Log.Error("journal the end of the decision point", slog.String("error", err.Error()))
 	}
 }
 
-func (p *place) giveUp(err error) {
+func (p *arm) giveUp(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.broken = err
@@ -91,21 +91,21 @@ func backoff(ends int) time.Duration {
 }
 
 // failed is why the decision point is not started any more; nil: it runs, or will.
-func (p *place) failed() error {
+func (p *arm) failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.broken
 }
 
 // restarted is how often another child took the place of one that had ended.
-func (p *place) restarted() int {
+func (p *arm) restarted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.restarts
 }
 
 // running waits until there is a child.
-func (p *place) running(ctx context.Context) error {
+func (p *arm) running(ctx context.Context) error {
 	if p.url != nil {
 		return nil
 	}

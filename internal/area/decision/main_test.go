@@ -143,3 +143,9 @@ func embedded(k engine.Kind, planted Planted) *Spec {
 	}
 	return s
 }
+
+// arm is what Prepare made for a treatment.
+func (t *target) arm(id string) *arm {
+	a, _ := t.arms.Of(design.Treatment{ID: id})
+	return a
+}

@@ -12,15 +12,9 @@ import (
 
 // Notes implements area.Target.
 func (t *target) Notes() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	var notes []string
 	at := map[string]int{} // treatments by address
-	for _, id := range slices.Sorted(maps.Keys(t.places)) {
-		p := t.places[id]
-		if !p.whole {
-			continue
-		}
+	for _, p := range t.arms.Ready() {
 		notes = append(notes, p.notes()...)
 		if p.url != nil {
 			at[p.url.Host]++
@@ -36,7 +30,7 @@ func (t *target) Notes() []string {
 }
 
 // notes are what every report must carry.
-func (p *place) notes() (out []string) {
+func (p *arm) notes() (out []string) {
 	if p.url != nil {
 		return p.urlNotes()
 	}
@@ -57,7 +51,7 @@ func (p *place) notes() (out []string) {
 }
 
 // refusalNote says how a refusal looks, where that is not Deny.
-func (p *place) refusalNote() (out []string) {
+func (p *arm) refusalNote() (out []string) {
 	for _, q := range p.questions {
 		if p.loose && q.Want == model.NotApplicable && q.Name != absentName {
 			out = append(out, fmt.Sprintf("%s: a request that its policy does not permit is answered with NotApplicable, not with Deny", p.adapter.Name()))
@@ -67,7 +61,7 @@ func (p *place) refusalNote() (out []string) {
 }
 
 // urlNotes are those of a decision point that is not ours.
-func (p *place) urlNotes() (out []string) {
+func (p *arm) urlNotes() (out []string) {
 	if p.spec.TLS != nil && p.spec.TLS.Insecure {
 		out = append(out, area.NoteInsecure)
 	}

@@ -29,7 +29,7 @@ func (current) Subject() string { return subject }
 func (c current) Read(ctx context.Context) ([]metric.Sample, error) { return c.now().Read(ctx) }
 
 // times are how long the decision point took to start and to load its policies.
-type times struct{ p *place }
+type times struct{ p *arm }
 
 var _ probe.Probe = times{}
 
@@ -52,7 +52,7 @@ func (t times) Read(context.Context) ([]metric.Sample, error) {
 
 // Probes implements area.Target.
 func (t *target) Probes(tr design.Treatment) []probe.Probe {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 
 // attach finds the processes of a decision point behind a URL. What the file names must be there; what is only looked for may be missing,
 // and the report says so.
-func (p *place) attach(ctx context.Context) error {
+func (p *arm) attach(ctx context.Context) error {
 	if p.url == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func there(pid int) bool {
 
 // attachMetrics reads the decision point's own endpoint of metrics once. Credentials go there only where it is the decision point itself,
 // reached in the same way: https://pdp and http://pdp have one name.
-func (p *place) attachMetrics(ctx context.Context) error {
+func (p *arm) attachMetrics(ctx context.Context) error {
 	m := p.spec.Metrics
 	e := probe.Exposition{Name: subject, URL: m.URL, Series: m.Series, Process: len(p.attached) == 0, SkipJVM: len(p.attached) > 0}
 	if u, err := url.Parse(m.URL); err == nil && u.Host == p.url.Host && secure(u.Scheme) == secure(p.url.Scheme) {
@@ -134,7 +134,7 @@ func (p *place) attachMetrics(ctx context.Context) error {
 }
 
 // credentials are the session's, as headers.
-func (p *place) credentials() http.Header {
+func (p *arm) credentials() http.Header {
 	r := http.Request{Header: http.Header{}}
 	switch s := p.session; {
 	case s.Token != "":
@@ -146,7 +146,7 @@ func (p *place) credentials() http.Header {
 }
 
 // portOf is where a successor of the named process would listen.
-func (p *place) portOf(named *Process) uint16 {
+func (p *arm) portOf(named *Process) uint16 {
 	switch {
 	case named.Port != 0:
 		return uint16(named.Port) //nolint:gosec // the schema bounds it
@@ -157,7 +157,7 @@ func (p *place) portOf(named *Process) uint16 {
 }
 
 // attachProcess reads the process once, and its control group besides where that holds it alone.
-func (p *place) attachProcess(ctx context.Context, a *probe.Attached) error {
+func (p *arm) attachProcess(ctx context.Context, a *probe.Attached) error {
 	if _, err := a.Read(ctx); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (p *place) attachProcess(ctx context.Context, a *probe.Attached) error {
 const groupRoot = "/sys/fs/cgroup"
 
 // attachGroup reads a control group, of v2 or of v1, by its path below the mount.
-func (p *place) attachGroup(name string) error {
+func (p *arm) attachGroup(name string) error {
 	below := path.Clean("/" + strings.TrimPrefix(name, groupRoot))
 	var dirs []string
 	for _, controller := range []string{"", "cpu", "cpuacct", "memory"} {
@@ -201,7 +201,7 @@ func (p *place) attachGroup(name string) error {
 // Observe reads what can tell a classifier of failures something: the listen queue as it is now. What cannot be read is absent.
 func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Local {
 	var local signature.Local
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil || !p.addr().Addr().IsLoopback() {
 		return local
 	}

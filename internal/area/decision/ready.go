@@ -14,7 +14,7 @@ import (
 )
 
 // question asks once, outside of the load. The adapter bounds how long that may take.
-func (p *place) question(ctx context.Context, q model.Question) (protocol.Answer, error) {
+func (p *arm) question(ctx context.Context, q model.Question) (protocol.Answer, error) {
 	a, err := p.adapter.Ask(ctx, p.session, q)
 	if err == nil {
 		return a, nil
@@ -27,7 +27,7 @@ func (p *place) question(ctx context.Context, q model.Question) (protocol.Answer
 
 // await waits until the decision point answers every question: a slow start shows as refused connections, 409 or 503. In some only
 // decisions have to wait, and the rest answers at once.
-func (p *place) await(ctx context.Context) error {
+func (p *arm) await(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	for _, q := range p.questions {
@@ -47,7 +47,7 @@ func (p *place) await(ctx context.Context) error {
 }
 
 // awaitOne returns what came last when ctx ends before there is an answer.
-func (p *place) awaitOne(ctx context.Context, q model.Question) error {
+func (p *arm) awaitOne(ctx context.Context, q model.Question) error {
 	var last error
 	for {
 		a, err := p.question(ctx, q)
@@ -79,7 +79,7 @@ func starting(a protocol.Answer) bool {
 
 // learn finds out how the decision point says no to questions of the model. In some languages a policy whose condition does not hold is a
 // Deny, in others it does not apply, and either is a refusal. What a file expects is not touched.
-func (p *place) learn(ctx context.Context) error {
+func (p *arm) learn(ctx context.Context) error {
 	if !p.loose {
 		return nil
 	}

@@ -65,7 +65,7 @@ func (p *plan) open(ctx context.Context, getenv func(string) (string, bool)) (*p
 }
 
 // reach opens the decision point behind the URL, and puts the policies there if the file says so.
-func (p *place) reach(ctx context.Context) error {
+func (p *arm) reach(ctx context.Context) error {
 	var err error
 	if p.session, err = p.open(ctx, p.env.Getenv); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (p *place) reach(ctx context.Context) error {
 
 // policiesChange is what Load is about to make, as data: the section of the file says how the decision point is reached, and where its
 // secrets are, never what they are.
-func (p *place) policiesChange() (area.Change, error) {
+func (p *arm) policiesChange() (area.Change, error) {
 	section, err := json.Marshal(p.spec)
 	if err != nil {
 		return area.Change{}, fmt.Errorf("journal the policies: %w", err)
@@ -110,7 +110,7 @@ func (p *place) policiesChange() (area.Change, error) {
 }
 
 // unload takes the policies out again.
-func (p *place) unload(ctx context.Context) error {
+func (p *arm) unload(ctx context.Context) error {
 	loader, ok := p.adapter.(protocol.Loader)
 	if !ok {
 		return nil
@@ -118,7 +118,7 @@ func (p *place) unload(ctx context.Context) error {
 	if err := loader.Unload(ctx, p.session, p.loaded.Data["name"]); err != nil {
 		return fmt.Errorf("take the policies %s out of the decision point: %w", p.loaded.Data["name"], err)
 	}
-	return p.undone(*p.loaded)
+	return p.journal.Undone(*p.loaded)
 }
 
 // undoPolicies is unload in another process: secrets are read again from the places that the file named.

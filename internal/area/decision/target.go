@@ -2,11 +2,6 @@ package decision
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"tare/internal/area"
@@ -15,15 +10,14 @@ import (
 	"tare/internal/load"
 )
 
-// target is the decision point under test: one place per treatment, side by side.
+// target is the decision point under test: one arm for each treatment, side by side.
 type target struct {
 	spec     *Spec
 	env      area.Env
 	patience time.Duration // with a decision point that is not ready
 	warmth   rehearsal     // of a JVM
 
-	mu     sync.Mutex
-	places map[string]*place // by treatment
+	arms area.Arms[*arm]
 }
 
 var (
@@ -37,14 +31,12 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err != nil {
 		return err
 	}
-	t.mu.Lock()
-	if t.places[tr.ID] != nil {
-		t.mu.Unlock()
-		return fmt.Errorf("treatment %q is prepared already", tr.ID)
+	p, err := t.arms.Add(tr, func(index int) *arm {
+		return &arm{plan: plan, env: t.env, journal: j, index: index, patience: t.patience, warmth: t.warmth}
+	})
+	if err != nil {
+		return err
 	}
-	p := &place{plan: plan, env: t.env, journal: j, index: len(t.places), patience: t.patience, warmth: t.warmth}
-	t.places[tr.ID] = p // before it is whole, so that Close finds what has been started
-	t.mu.Unlock()
 	if plan.url != nil {
 		err = p.reach(ctx)
 	} else {
@@ -55,23 +47,13 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 			err = step(ctx)
 		}
 	}
-	p.whole = err == nil
+	p.ready = err == nil
 	return err
-}
-
-// place finds what Prepare made.
-func (t *target) place(tr design.Treatment) (*place, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if p := t.places[tr.ID]; p != nil && p.whole {
-		return p, nil
-	}
-	return nil, fmt.Errorf("treatment %q is not prepared", tr.ID)
 }
 
 // Enter implements area.Target: an embedded decision point that is just being started again is waited for.
 func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -80,7 +62,7 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 
 // Leave implements area.Target. It reports a decision point that does not stay up.
 func (t *target) Leave(_ context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -89,7 +71,7 @@ func (t *target) Leave(_ context.Context, tr design.Treatment) error {
 
 // Operations implements area.Target.
 func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +80,7 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 
 // Endpoint implements area.Target.
 func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +89,7 @@ func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
 
 // Counted implements area.Ledger.
 func (t *target) Counted(ctx context.Context, tr design.Treatment) (map[string]float64, error) {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +97,7 @@ func (t *target) Counted(ctx context.Context, tr design.Treatment) (map[string]f
 }
 
 // counted is nil where the decision point keeps no counts that the adapter can read.
-func (p *place) counted(ctx context.Context) (map[string]float64, error) {
+func (p *arm) counted(ctx context.Context) (map[string]float64, error) {
 	c, ok := p.adapter.(protocol.Counter)
 	if !ok {
 		return nil, nil
@@ -126,7 +108,7 @@ func (p *place) counted(ctx context.Context) (map[string]float64, error) {
 // Recover implements area.Target: it waits until the decision point answers again. An embedded one that does not is killed, and so started
 // anew.
 func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -144,16 +126,4 @@ func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
 }
 
 // Close implements area.Target.
-func (t *target) Close(ctx context.Context) error {
-	t.mu.Lock()
-	places := slices.Collect(maps.Values(t.places))
-	t.places = map[string]*place{}
-	t.mu.Unlock()
-	errs := make([]error, len(places))
-	var wg sync.WaitGroup
-	for i, p := range places {
-		wg.Go(func() { errs[i] = p.close(ctx) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
+func (t *target) Close(ctx context.Context) error { return t.arms.Close(ctx) }

@@ -256,7 +256,7 @@ func TestVerifyRequests(t *testing.T) {
 func TestAttach(t *testing.T) {
 	// An embedded decision point serves as somebody else's.
 	theirs, _ := prepared(t, embedded(engine.Cedar, Planted{}))
-	p := theirs.places[standard.ID]
+	p := theirs.arm(standard.ID)
 	c, _ := p.latest()
 	who := Entity{Type: "User", ID: "alice", Properties: map[string]string{"role": "role0", "dept": "d0"}}
 	other := Entity{Type: "User", ID: "alice", Properties: map[string]string{"role": "role0", "dept": "d1"}}
@@ -420,7 +420,7 @@ func TestLook(t *testing.T) {
 // TestPDPXBehindURL: a PDP with basic authentication that is not ours, with its own counts, asked for what it has policies for.
 func TestPDPXBehindURL(t *testing.T) {
 	theirs, _ := prepared(t, embedded(engine.PDPX, Planted{}))
-	p := theirs.places[standard.ID]
+	p := theirs.arm(standard.ID)
 	spec := &Spec{
 		Adapter: "pdpx", URL: "http://" + p.addr().String() + "/policy/pdpx/v1/", Username: p.session.Username, Password: area.Secret{Env: "PDP_PASSWORD"},
 		PDPX: &PDPX{Operations: []string{"healthcheck", "monitoring", "guard-minmax"}},
@@ -505,7 +505,7 @@ func TestMetricsGetNoCredentialsInTheClear(t *testing.T) {
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 	for _, scheme := range []string{"http", "https"} {
-		p := &place{plan: plan{spec: &Spec{Metrics: &Metrics{URL: server.URL, Series: []string{"x"}}}, url: &url.URL{Scheme: scheme, Host: host}}}
+		p := &arm{plan: plan{spec: &Spec{Metrics: &Metrics{URL: server.URL, Series: []string{"x"}}}, url: &url.URL{Scheme: scheme, Host: host}}}
 		p.session = &protocol.Session{Token: "hunter2"}
 		if err := p.attachMetrics(t.Context()); err != nil {
 			t.Fatal(err)
@@ -525,7 +525,7 @@ func TestExposedSecretsAreNoted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &place{plan: plan{url: u, spec: &Spec{ExposeSecrets: true, Token: area.Secret{Env: "TOKEN"}}}}
+		p := &arm{plan: plan{url: u, spec: &Spec{ExposeSecrets: true, Token: area.Secret{Env: "TOKEN"}}}}
 		if got := strings.Join(p.notes(), "; "); !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}

@@ -13,7 +13,7 @@ import (
 // Verify implements area.Target: what must be refused is refused, what is measured is answered as it should be, both when it is asked once
 // and when it is asked as the load asks it. Fast answers of a decision point that decides nothing are worth nothing.
 func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 }
 
 // verifyRefusals asks what must not be permitted first: a decision point that permits everything has all other answers right.
-func (p *place) verifyRefusals(ctx context.Context) error {
+func (p *arm) verifyRefusals(ctx context.Context) error {
 	for _, q := range p.questions {
 		if q.Want != model.Deny && q.Want != model.NotApplicable {
 			continue
@@ -49,7 +49,7 @@ func (p *place) verifyRefusals(ctx context.Context) error {
 	return nil
 }
 
-func (p *place) verifyAnswers(ctx context.Context) error {
+func (p *arm) verifyAnswers(ctx context.Context) error {
 	for _, q := range p.questions {
 		if q.Want == model.Deny || q.Want == model.NotApplicable {
 			continue
@@ -62,7 +62,7 @@ func (p *place) verifyAnswers(ctx context.Context) error {
 }
 
 // canary asks q, and explains an answer that is not the wanted one.
-func (p *place) canary(ctx context.Context, q model.Question) error {
+func (p *arm) canary(ctx context.Context, q model.Question) error {
 	a, err := p.question(ctx, q)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func explainStatus(a protocol.Answer) string {
 
 // verifyCounts holds each Permit against the decision point's own counts: one that counts NotApplicable and answers Permit has no policy
 // about the request, and every figure about it would be one about nothing.
-func (p *place) verifyCounts(ctx context.Context) error {
+func (p *arm) verifyCounts(ctx context.Context) error {
 	r, ok := p.adapter.(protocol.Revealer)
 	if !ok {
 		return nil
@@ -142,7 +142,7 @@ func (p *place) verifyCounts(ctx context.Context) error {
 }
 
 // revealed explains a Permit that should have been a refusal by the decision point's own counts, where these say that it was none.
-func (p *place) revealed(ctx context.Context, q model.Question, a protocol.Answer) string {
+func (p *arm) revealed(ctx context.Context, q model.Question, a protocol.Answer) string {
 	r, ok := p.adapter.(protocol.Revealer)
 	if !ok || a.Decision != model.Permit || q.Want == model.Permit {
 		return ""

@@ -36,7 +36,7 @@ type rehearsal struct {
 }
 
 // warm warms up a JVM.
-func (p *place) warm(ctx context.Context) error {
+func (p *arm) warm(ctx context.Context) error {
 	if !p.launch.Java {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (p *place) warm(ctx context.Context) error {
 }
 
 // settle waits until the child is idle, or time is over: a host that is busy with other things may never let it be.
-func (p *place) settle(ctx context.Context) error {
+func (p *arm) settle(ctx context.Context) error {
 	c, _ := p.latest()
 	process := probe.Process{Name: subject, PID: c.PID, StartTicks: c.StartTicks, Light: true}
 	last := math.Inf(-1)
@@ -69,7 +69,7 @@ func (p *place) settle(ctx context.Context) error {
 }
 
 // rehearse makes the timed calls as the load will, and returns an error when any has a wrong answer, or an operation has no good one.
-func (p *place) rehearse(ctx context.Context, r rehearsal) (err error) {
+func (p *arm) rehearse(ctx context.Context, r rehearsal) (err error) {
 	ops, err := p.operations()
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func TestAzureTransient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := tg.places[standard.ID].call(t.Context(), ops[0].Wire, 0, 10*time.Second)
+		o, err := tg.arm(standard.ID).call(t.Context(), ops[0].Wire, 0, 10*time.Second)
 		if o != c.want || err == nil || (c.cause != noCause && !strings.Contains(err.Error(), causes()[c.cause])) {
 			t.Errorf("%+v: %v, %v; want %v", c.faults, o, err, c.want)
 		}

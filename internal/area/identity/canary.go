@@ -24,7 +24,7 @@ const (
 )
 
 // verifySTS offers a token that somebody else has signed.
-func (p *place) verifySTS(ctx context.Context) error {
+func (p *arm) verifySTS(ctx context.Context) error {
 	forger, err := reference.NewSigner(reference.ES256)
 	if err != nil {
 		return err
@@ -44,14 +44,14 @@ func (p *place) verifySTS(ctx context.Context) error {
 var errNotRefused = errors.New("it did not")
 
 // canaryPool is a workload-identity pool with a quota of its own, so that canaries leave the measured one alone.
-func (p *place) canaryPool() string {
+func (p *arm) canaryPool() string {
 	p.probed++
 	return fmt.Sprintf("verify-%d-%d.svc.id.goog", p.index, p.probed)
 }
 
 // verifyQuota uses up the burst of a pool of its own and looks at what becomes of the exchanges after it. Never may more pass than the
 // burst and what has come since. Quotas that one caller cannot reach are only read back.
-func (p *place) verifyQuota(ctx context.Context) error {
+func (p *arm) verifyQuota(ctx context.Context) error {
 	if p.knobs.QuotaRate == 0 || p.knobs.QuotaBurst > maxCanaries {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (p *place) verifyQuota(ctx context.Context) error {
 
 // limited makes one exchange and reports whether it met the quota, in the mode that was set. Where nothing but slowness can be seen from
 // here, the STS's own count tells a wait for the quota from a slow host.
-func (p *place) limited(ctx context.Context, x *reference.Exchanger, pool string) (bool, error) {
+func (p *arm) limited(ctx context.Context, x *reference.Exchanger, pool string) (bool, error) {
 	before, err := p.overQuota(ctx)
 	if err != nil {
 		return false, err
@@ -107,7 +107,7 @@ func (p *place) limited(ctx context.Context, x *reference.Exchanger, pool string
 }
 
 // federate makes one exchange, with the patience that the mode asks for.
-func (p *place) federate(ctx context.Context, x *reference.Exchanger, pool string) error {
+func (p *arm) federate(ctx context.Context, x *reference.Exchanger, pool string) error {
 	patience := callTimeout + 2*p.knobs.UpstreamLatency
 	switch p.knobs.QuotaMode {
 	case reference.Tarpit:
@@ -122,7 +122,7 @@ func (p *place) federate(ctx context.Context, x *reference.Exchanger, pool strin
 	return err
 }
 
-func (p *place) overQuota(ctx context.Context) (int64, error) {
+func (p *arm) overQuota(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	c, err := p.child(serverSTS).admin.Counters(ctx)
@@ -130,7 +130,7 @@ func (p *place) overQuota(ctx context.Context) (int64, error) {
 }
 
 // verifyCache asks twice: a cache gives the same token again, and without one each is new.
-func (p *place) verifyCache(ctx context.Context) error {
+func (p *arm) verifyCache(ctx context.Context) error {
 	first, err := p.token(ctx)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ const sharers = 8
 
 // verifySharing asks for one new identity token several times at once, and counts the exchanges. Where the load's own quota would be used up,
 // a request may be lost, or fewer are accepted at a time, the knob is only read back.
-func (p *place) verifySharing(ctx context.Context) error {
+func (p *arm) verifySharing(ctx context.Context) error {
 	if p.knobs.QuotaRate > 0 || p.knobs.Drop > 0 || (p.knobs.MaxConns > 0 && p.knobs.MaxConns < sharers) {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (p *place) verifySharing(ctx context.Context) error {
 
 // sharing judges so many exchanges: they may show that singleflight is as it should be, or that it is not, or nothing, when the requests did
 // not meet. Requests that miss each other are answered by the cache, where there is one.
-func (p *place) sharing(exchanges int64) (shown, wrong bool) {
+func (p *arm) sharing(exchanges int64) (shown, wrong bool) {
 	switch {
 	case p.knobs.Singleflight && p.knobs.Cache:
 		return exchanges == 1, exchanges != 1
@@ -187,7 +187,7 @@ func (p *place) sharing(exchanges int64) (shown, wrong bool) {
 }
 
 // missesAtOnce counts the exchanges that concurrent requests for one new token begin.
-func (p *place) missesAtOnce(ctx context.Context) (int64, error) {
+func (p *arm) missesAtOnce(ctx context.Context) (int64, error) {
 	admin := p.child(serverEndpoint).admin
 	before, err := admin.Counters(ctx)
 	if err != nil {
@@ -212,7 +212,7 @@ func (p *place) missesAtOnce(ctx context.Context) (int64, error) {
 }
 
 // verifyMaxConns opens as many connections as the endpoint accepts: a further one must go unanswered until they are closed.
-func (p *place) verifyMaxConns(ctx context.Context) error {
+func (p *arm) verifyMaxConns(ctx context.Context) error {
 	if p.knobs.MaxConns == 0 || p.knobs.MaxConns > maxCanaries {
 		return nil
 	}
@@ -248,7 +248,7 @@ func (p *place) verifyMaxConns(ctx context.Context) error {
 }
 
 // awaitConns waits until n connections are open at the endpoint: it may be about to accept ours, and to notice the end of earlier ones.
-func (p *place) awaitConns(ctx context.Context, n int) error {
+func (p *arm) awaitConns(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for {

@@ -54,7 +54,7 @@ func trial(t testing.TB, tg *target, tr design.Treatment, n int) []metric.Sample
 		}
 		return all
 	}
-	p, before := tg.places[tr.ID], read()
+	p, before := tg.arm(tr.ID), read()
 	for i := range uint64(n) {
 		if outcome, err := p.call(t.Context(), ops[0].Wire, i, callTimeout); outcome != load.OK {
 			t.Fatalf("%s: call %d: %v, %v", tr.ID, i, outcome, err)
@@ -74,7 +74,7 @@ func TestProbesCountEachTrial(t *testing.T) {
 	tg, _, arms := several(t, embedded("healthy"), treatments)
 	seen := map[int]bool{}
 	for _, tr := range arms {
-		seen[tg.places[tr.ID].endpoint.PID] = true
+		seen[tg.arm(tr.ID).endpoint.PID] = true
 	}
 	if len(seen) != len(arms) {
 		t.Errorf("%d endpoints for %d arms: the A/A arm needs one of its own, too", len(seen), len(arms))
@@ -107,7 +107,7 @@ func TestVerifyIsCheapTheSecondTime(t *testing.T) {
 	tg, _ := prepared(t, embedded("sts-quota-reject"), standard)
 	asked := func() (endpoint, sts int64) {
 		t.Helper()
-		p := tg.places["default"]
+		p := tg.arm("default")
 		e, err := p.endpoint.admin.Counters(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestVerifyIsCheapTheSecondTime(t *testing.T) {
 	if e, sts := verify(); e > 1 || sts > 1 {
 		t.Errorf("the second time took %d requests and %d exchanges", e, sts)
 	}
-	if err := tg.places["default"].restart(t.Context()); err != nil {
+	if err := tg.arm("default").restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, sts := verify(); sts < 50 {
@@ -146,7 +146,7 @@ func TestEnterFillsANewCache(t *testing.T) {
 	spec := embedded("healthy")
 	spec.Identities = 30
 	tg, _ := prepared(t, spec, standard)
-	p := tg.places["default"]
+	p := tg.arm("default")
 	if err := p.restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestAudiencesAreForgotten(t *testing.T) {
 	spec := embedded("healthy")
 	spec.Operation = opIdentity
 	tg, _ := prepared(t, spec, standard)
-	p := tg.places["default"]
+	p := tg.arm("default")
 	ops, err := tg.Operations(standard)
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +304,7 @@ func TestThirteenSizes(t *testing.T) {
 	}
 	var fds, rss float64
 	for _, tr := range arms {
-		c, err := tg.places[tr.ID].endpoint.admin.Counters(t.Context())
+		c, err := tg.arm(tr.ID).endpoint.admin.Counters(t.Context())
 		want, _ := strconv.Atoi(tr.Levels["identities"])
 		if err != nil || c.Misses != int64(want) {
 			t.Errorf("%s: %d tokens were fetched, want %d (%v)", tr.ID, c.Misses, want, err)
@@ -335,7 +335,7 @@ func TestThirteenSizes(t *testing.T) {
 	defer cancel()
 	for _, tr := range arms {
 		for _, name := range []string{serverEndpoint, serverSTS} {
-			if err := tg.places[tr.ID].child(name).Wait(ctx); err == nil || ctx.Err() != nil {
+			if err := tg.arm(tr.ID).child(name).Wait(ctx); err == nil || ctx.Err() != nil {
 				t.Errorf("%s of %s was not killed: %v", name, tr.ID, err)
 			}
 		}

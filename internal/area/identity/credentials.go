@@ -22,7 +22,7 @@ const (
 	renewRetry = 2 * time.Second
 )
 
-// credentials are the secrets and leases of one place, in memory only. What changes in them is rendered into requests outside the timed path.
+// credentials are the secrets and leases of one arm, in memory only. What changes in them is rendered into requests outside the timed path.
 type credentials struct {
 	getenv func(string) (string, bool)
 

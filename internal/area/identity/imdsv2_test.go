@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"tare/lab/fixture"
 	"tare/internal/area/oneshot"
 	"tare/internal/load"
 	"tare/internal/unit"
@@ -38,7 +37,7 @@ func calls(t *testing.T, tg *target, n int) (out []load.Outcome) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		o, err := tg.places[standard.ID].call(t.Context(), ops[0].Wire, uint64(i), 10*time.Second)
+		o, err := tg.arm(standard.ID).call(t.Context(), ops[0].Wire, uint64(i), 10*time.Second)
 		if o == load.OK != (err == nil) {
 			t.Errorf("call %d: %v with error %v", i, o, err)
 		}
@@ -129,7 +128,7 @@ func TestIMDSv2Lapsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := tg.places[standard.ID].call(t.Context(), ops[0].Wire, 0, 10*time.Second)
+	o, err := tg.arm(standard.ID).call(t.Context(), ops[0].Wire, 0, 10*time.Second)
 	if o != load.Wrong || err == nil || !strings.Contains(err.Error(), causes()[leaseRefused]) {
 		t.Errorf("%v: %v", o, err)
 	}

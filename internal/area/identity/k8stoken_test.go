@@ -85,7 +85,7 @@ func TestK8sDenied(t *testing.T) {
 	} {
 		k, trust, secret := startKubernetes(t, fixture.Config{Faults: c.faults})
 		spec := &Spec{Adapter: "k8s-tokenrequest", URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", ServiceAccount: c.account, Token: secret(c.token)}}
-		p := findPlace(t, spec)
+		p := findArm(t, spec)
 		o, err := p.call(t.Context(), p.adapter.wire(p.session("test")), 0, 10*time.Second)
 		if o != c.want || err == nil || (c.cause != noCause && !strings.Contains(err.Error(), causes()[c.cause])) {
 			t.Errorf("%s: %v, %v; want %v", c.name, o, err, c.want)
@@ -93,14 +93,14 @@ func TestK8sDenied(t *testing.T) {
 	}
 }
 
-// findPlace does of Prepare what needs no good answer.
-func findPlace(t *testing.T, spec *Spec) *place {
+// findArm does of Prepare what needs no good answer.
+func findArm(t *testing.T, spec *Spec) *arm {
 	t.Helper()
 	plan, err := spec.plan(standard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{plan: plan, env: testEnv(t)}
+	p := &arm{plan: plan, env: testEnv(t)}
 	if err := p.unlock(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestK8sCanaries(t *testing.T) {
 	k, trust, secret := startKubernetes(t, fixture.Config{})
 	for _, adapter := range []string{"k8s-tokenrequest", "k8s-tokenreview"} {
 		spec := &Spec{Adapter: adapter, URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("admin")}}
-		p := findPlace(t, spec)
+		p := findArm(t, spec)
 		refusals := p.adapter.refusals(p.session("test"))
 		if len(refusals) < 2 {
 			t.Errorf("%s: %d canaries", adapter, len(refusals))
@@ -186,7 +186,7 @@ func TestK8sReviewFailures(t *testing.T) {
 		{"not the one asked for", K8s{ReviewToken: secret(good), Audiences: []string{"vault"}}, notAuthenticated},
 	} {
 		c.o.Token = secret("admin")
-		p := findPlace(t, &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &c.o})
+		p := findArm(t, &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &c.o})
 		o, err := p.call(t.Context(), p.adapter.wire(p.session("test")), 0, 10*time.Second)
 		if o != load.Wrong || err == nil || !strings.Contains(err.Error(), causes()[c.cause]) {
 			t.Errorf("%s: %v, %v", c.name, o, err)

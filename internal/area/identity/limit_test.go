@@ -36,7 +36,7 @@ func TestThrottleStandsIn(t *testing.T) {
 
 func TestGroupLimits(t *testing.T) {
 	tg, _ := prepared(t, embedded("cpu-only"), standard)
-	if tg.places["default"].group == nil {
+	if tg.arm("default").group == nil {
 		t.Skip("no control group on this host")
 	}
 	if err := tg.Enter(t.Context(), standard); err != nil {

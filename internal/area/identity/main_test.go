@@ -127,3 +127,9 @@ func prepared(t testing.TB, spec *Spec, tr design.Treatment, adjust ...func(*tar
 func embedded(preset string) *Spec {
 	return &Spec{Adapter: "gce-metadata", Embedded: &Embedded{Preset: &preset}}
 }
+
+// arm is what Prepare made for a treatment.
+func (t *target) arm(id string) *arm {
+	a, _ := t.arms.Of(design.Treatment{ID: id})
+	return a
+}

@@ -10,17 +10,12 @@ import (
 
 // Notes implements area.Target.
 func (t *target) Notes() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	var notes []string
 	at := map[string]int{} // treatments by address
-	for _, id := range slices.Sorted(maps.Keys(t.places)) {
-		p := t.places[id]
-		if !p.addr.IsValid() {
-			continue
-		}
+	arms := t.arms.Ready()
+	for _, p := range arms {
 		notes = append(notes, p.notes()...)
-		if len(t.places) > 1 {
+		if len(arms) > 1 {
 			notes = append(notes, p.state()...)
 		}
 		if p.url != nil {
@@ -37,7 +32,7 @@ func (t *target) Notes() []string {
 }
 
 // notes are what every report must carry.
-func (p *place) notes() []string {
+func (p *arm) notes() []string {
 	if p.url != nil {
 		return p.urlNotes()
 	}
@@ -55,7 +50,7 @@ func (p *place) notes() []string {
 }
 
 // urlNotes are those of an endpoint that is not ours.
-func (p *place) urlNotes() []string {
+func (p *arm) urlNotes() []string {
 	var notes []string
 	if p.spec.TLS != nil && p.spec.TLS.Insecure {
 		notes = append(notes, area.NoteInsecure)
@@ -67,7 +62,7 @@ func (p *place) urlNotes() []string {
 }
 
 // state says in which state treatments are compared.
-func (p *place) state() []string {
+func (p *arm) state() []string {
 	switch {
 	case p.url != nil || p.operation != opToken || !p.knobs.Cache:
 		return nil

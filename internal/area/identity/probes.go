@@ -25,7 +25,7 @@ func (c current) Read(ctx context.Context) ([]metric.Sample, error) { return c.n
 
 // Probes implements area.Target.
 func (t *target) Probes(tr design.Treatment) []probe.Probe {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil
 	}
@@ -52,11 +52,11 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 	return out
 }
 
-func (p *place) listenQueue() probe.Probe {
+func (p *arm) listenQueue() probe.Probe {
 	return probe.ListenQueue{Name: serverEndpoint, Port: p.addr.Port()}
 }
 
-func (p *place) groupProbe() probe.Probe {
+func (p *arm) groupProbe() probe.Probe {
 	return probe.Cgroup{Name: serverEndpoint, Paths: []string{p.group.Path()}}
 }
 
@@ -64,7 +64,7 @@ func (p *place) groupProbe() probe.Probe {
 type throttling struct{ periods, throttled float64 }
 
 // throttling is absent where nothing limits the CPU.
-func (p *place) throttling(ctx context.Context) (throttling, bool) {
+func (p *arm) throttling(ctx context.Context) (throttling, bool) {
 	switch {
 	case p.group != nil:
 		samples, err := p.groupProbe().Read(ctx)
@@ -87,7 +87,7 @@ func (p *place) throttling(ctx context.Context) (throttling, bool) {
 // CPU periods since the last Enter in which the endpoint was throttled. What cannot be read is absent.
 func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Local {
 	var local signature.Local
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return local
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // unlock reads the secrets and certificates that calls need. Nothing is sent.
-func (p *place) unlock() (err error) {
+func (p *arm) unlock() (err error) {
 	if p.creds, err = newCredentials(p.spec, p.env.Getenv, p.identities); err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func (p *place) unlock() (err error) {
 }
 
 // logIn obtains what the calls of every identity need first.
-func (p *place) logIn(ctx context.Context) error {
+func (p *arm) logIn(ctx context.Context) error {
 	l, ok := p.adapter.(loginer)
 	if !ok {
 		return nil
@@ -28,7 +28,7 @@ func (p *place) logIn(ctx context.Context) error {
 }
 
 // lease obtains it for one identity.
-func (p *place) lease(ctx context.Context, l loginer, key int) error {
+func (p *arm) lease(ctx context.Context, l loginer, key int) error {
 	asked := p.env.Clock.Now()
 	got, err := l.login(ctx, p.session("login"), key, func(ctx context.Context, key int, request []byte) (oneshot.Answer, error) {
 		return p.client(key).Do(ctx, request, callTimeout)
@@ -41,7 +41,7 @@ func (p *place) lease(ctx context.Context, l loginer, key int) error {
 }
 
 // keepFresh renews leases and reads file secrets again, in the background. close ends it.
-func (p *place) keepFresh() {
+func (p *arm) keepFresh() {
 	r := renewer{creds: p.creds, clock: p.env.Clock, log: p.env.Log}
 	if l, ok := p.adapter.(loginer); ok {
 		r.login = func(ctx context.Context, key int) error {

@@ -120,7 +120,7 @@ func (s session) unique(text string) string {
 	return strings.ReplaceAll(text, placeholder, s.nonce+"-"+load.CallMark)
 }
 
-// requests are the request bytes of each identity, rendered ahead. They are rendered anew when a secret or lease changes, by the place's
+// requests are the request bytes of each identity, rendered ahead. They are rendered anew when a secret or lease changes, by the arm's
 // renewer: the load engine only ever copies.
 type requests struct {
 	render func(key int) []byte

@@ -91,7 +91,7 @@ func TestPublishedShape(t *testing.T) {
 		if err := tg.Recover(t.Context(), tr); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("recovered in %v, restarts %d", time.Since(start), tg.places["default"].restarts)
+		t.Logf("recovered in %v, restarts %d", time.Since(start), tg.arm("default").restarts)
 	}
 }
 

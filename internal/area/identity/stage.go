@@ -25,7 +25,7 @@ func (s *Spec) Stages() []area.Stage {
 
 // Stage implements area.Stager.
 func (t *target) Stage(ctx context.Context, tr design.Treatment, s area.Stage) error {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -48,14 +48,14 @@ func (t *target) Stage(ctx context.Context, tr design.Treatment, s area.Stage) e
 	return fmt.Errorf("an endpoint has no stage %q", s)
 }
 
-func (p *place) flush(ctx context.Context) error {
+func (p *arm) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return p.child(serverEndpoint).admin.Flush(ctx)
 }
 
 // reboot replaces the endpoint. The stand-in for the kubelet must not do so at the same time.
-func (p *place) reboot(ctx context.Context) error {
+func (p *arm) reboot(ctx context.Context) error {
 	if p.stopWatch != nil {
 		p.stopWatch()
 		defer p.watch()
@@ -65,7 +65,7 @@ func (p *place) reboot(ctx context.Context) error {
 
 // counts is what the embedded servers count themselves. Those of an endpoint that was started anew begin at 0, so that their difference
 // is unknown; the STS lives on.
-type counts struct{ p *place }
+type counts struct{ p *arm }
 
 var _ probe.Probe = counts{}
 

@@ -2,10 +2,6 @@ package identity
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -23,17 +19,18 @@ const (
 	noteThrottle = "the endpoint's CPU limit is a throttle inside its process, because this host gives no control group"
 )
 
-// target is the endpoint under test: one place per treatment, side by side.
+// target is the endpoint under test: one arm for each treatment, side by side.
 type target struct {
 	spec *Spec
 	env  area.Env
 
-	mu     sync.Mutex
-	places map[string]*place // by treatment
-	asked  int               // how often Operations was called
+	arms area.Arms[*arm]
+
+	mu    sync.Mutex
+	asked int // how often Operations was called
 	// signers are the keys of the made-up clusters, by algorithm: treatments differ in their levels only.
 	signers map[reference.Algorithm]*reference.Signer
-	// planGroup finds the place for control groups.
+	// planGroup is proc.PlanCgroup; tests of the fallback have none.
 	planGroup func(name string) (string, error)
 	patience  time.Duration // of Recover, before it restarts a server
 }
@@ -46,15 +43,14 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err != nil {
 		return err
 	}
-	t.mu.Lock()
-	if t.places[tr.ID] != nil {
-		t.mu.Unlock()
-		return fmt.Errorf("treatment %q is prepared already", tr.ID)
+	p, err := t.arms.Add(tr, func(index int) *arm {
+		return &arm{
+			plan: plan, treatment: tr, env: t.env, journal: j, planGroup: t.planGroup, patience: t.patience, index: index, born: t.env.Clock.Now().UnixNano(),
+		}
+	})
+	if err != nil {
+		return err
 	}
-	p := &place{plan: plan, env: t.env, journal: j, planGroup: t.planGroup, patience: t.patience, index: len(t.places), born: t.env.Clock.Now().UnixNano()}
-	p.treatment = tr
-	t.places[tr.ID] = p // before it is whole, so that Close finds what has been started
-	t.mu.Unlock()
 	if plan.url != nil {
 		p.limit = t.env.Limit
 	}
@@ -88,21 +84,11 @@ func (t *target) signer(a reference.Algorithm) (*reference.Signer, error) {
 	return s, err
 }
 
-// place finds what Prepare made.
-func (t *target) place(tr design.Treatment) (*place, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if p := t.places[tr.ID]; p != nil && p.addr.IsValid() {
-		return p, nil
-	}
-	return nil, fmt.Errorf("treatment %q is not prepared", tr.ID)
-}
-
 // Enter implements area.Target. Every trial begins in the state that Prepare left: the cache of an endpoint that was started anew is filled,
 // and audiences that nobody will ask for again are forgotten, since their number would grow from trial to trial. It remembers the throttling
 // so far.
 func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -126,7 +112,7 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 
 // Leave implements area.Target. It reports a server that has ended by itself meanwhile.
 func (t *target) Leave(_ context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -135,7 +121,7 @@ func (t *target) Leave(_ context.Context, tr design.Treatment) error {
 
 // Operations implements area.Target. Each call returns operations that ask for new audiences.
 func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -154,13 +140,11 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 }
 
 // negative reports whether p's operation is one on which its treatment cannot act, seen from the baseline.
-func (t *target) negative(p *place) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *target) negative(p *arm) bool {
 	if p.treatment.Baseline || p.treatment.Control == design.AA {
 		return false
 	}
-	for _, b := range t.places {
+	for _, b := range t.arms.Ready() {
 		if b.treatment.Baseline && untouched(p.plan, b.plan) {
 			return true
 		}
@@ -170,7 +154,7 @@ func (t *target) negative(p *place) bool {
 
 // Endpoint implements area.Target.
 func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +164,7 @@ func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
 // Recover implements area.Target: it waits until the endpoint answers new connections and has none waiting, and restarts it if
 // that takes too long. Endpoints behind a URL are only waited for.
 func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -188,16 +172,4 @@ func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
 }
 
 // Close implements area.Target.
-func (t *target) Close(ctx context.Context) error {
-	t.mu.Lock()
-	places := slices.Collect(maps.Values(t.places))
-	t.places = map[string]*place{}
-	t.mu.Unlock()
-	errs := make([]error, len(places))
-	var wg sync.WaitGroup
-	for i, p := range places {
-		wg.Go(func() { errs[i] = p.close(ctx) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
+func (t *target) Close(ctx context.Context) error { return t.arms.Close(ctx) }

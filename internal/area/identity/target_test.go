@@ -39,7 +39,7 @@ func TestIdentities(t *testing.T) {
 			if end.Keys != 20 || end.Local(19) != netip.MustParseAddr("127.1.0.20") {
 				t.Errorf("%d identities, the last at %v", end.Keys, end.Local(19))
 			}
-			p := tg.places["default"]
+			p := tg.arm("default")
 			for i := range uint64(40) {
 				if outcome, err := p.call(t.Context(), ops[0].Wire, i, callTimeout); outcome != load.OK {
 					t.Fatalf("call %d: %v, %v", i, outcome, err)
@@ -78,7 +78,7 @@ func TestProbes(t *testing.T) {
 		}
 	}
 	want := []string{"endpoint " + probe.CPU.Name, "sts " + probe.CPU.Name, "endpoint " + probe.ListenQueueDepth.Name}
-	if tg.places["default"].group != nil {
+	if tg.arm("default").group != nil {
 		want = append(want, "endpoint "+probe.ThrottledPeriods.Name)
 	}
 	for _, w := range want {
@@ -93,7 +93,7 @@ func TestRecoverRestarts(t *testing.T) {
 	spec := embedded("healthy")
 	spec.Embedded.MaxConns = new(2)
 	tg, j := prepared(t, spec, standard, func(tg *target) { tg.patience = time.Second })
-	p := tg.places["default"]
+	p := tg.arm("default")
 	before := *p.endpoint
 	for range 2 {
 		conn, err := p.client(0).Dial(t.Context())
@@ -128,7 +128,7 @@ func TestLivenessRestarts(t *testing.T) {
 	spec := embedded("healthy")
 	spec.Embedded.LivenessPeriod, spec.Embedded.LivenessFailures = new(unit.Duration(100*time.Millisecond)), new(1)
 	tg, _ := prepared(t, spec, standard)
-	p := tg.places["default"]
+	p := tg.arm("default")
 	hung := p.child(serverEndpoint)
 	if err := hung.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -93,7 +93,7 @@ func made(t testing.TB, tg *target, n int) (out []load.Outcome, why []string) {
 	if err != nil || len(ops) != 1 {
 		t.Fatal(ops, err)
 	}
-	p, err := tg.place(standard)
+	p, err := tg.arms.Of(standard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestSharedToken(t *testing.T) {
 	err = opened.Prepare(t.Context(), standard, &memory{})
 	if err == nil || (!strings.Contains(err.Error(), "another identity has got")) {
 		// The two are warmed up at the same time: it is found at the latest by a later call.
-		p, e := opened.(*target).place(standard)
+		p, e := opened.(*target).arms.Of(standard)
 		if e != nil {
 			t.Fatal(err, e)
 		}

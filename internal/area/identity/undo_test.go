@@ -58,7 +58,7 @@ func TestUndo(t *testing.T) {
 		t.Fatalf("a target of type %T", opened)
 	}
 	for _, name := range []string{serverSTS, serverEndpoint} {
-		if err := tg.places["default"].child(name).Wait(t.Context()); err == nil {
+		if err := tg.arm("default").child(name).Wait(t.Context()); err == nil {
 			t.Errorf("%s was not killed", name)
 		}
 	}
@@ -89,7 +89,7 @@ func TestGroupsOfOnePathAreApart(t *testing.T) {
 		if err := o.Prepare(t.Context(), standard, &memory{}); err != nil {
 			t.Fatal(err)
 		}
-		group := o.(*target).places["default"].group
+		group := o.(*target).arm("default").group
 		if group == nil {
 			t.Skip("no control group on this host")
 		}
@@ -135,7 +135,7 @@ func TestNothingWithoutAJournal(t *testing.T) {
 func TestNoSecretsOnDisk(t *testing.T) {
 	spec := embedded("healthy")
 	tg, j := prepared(t, spec, standard)
-	p := tg.places["default"]
+	p := tg.arm("default")
 	if err := tg.Verify(t.Context(), standard); err != nil {
 		t.Fatal(err)
 	}

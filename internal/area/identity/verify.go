@@ -21,7 +21,7 @@ import (
 // What takes long to prove, or uses up what it proves, is proven once for each process that serves: its knobs cannot change while it runs,
 // and they are read back every time.
 func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
-	p, err := t.place(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 	return nil
 }
 
-func (p *place) verifyRefusals(ctx context.Context) error {
+func (p *arm) verifyRefusals(ctx context.Context) error {
 	for _, c := range p.adapter.refusals(p.session("refusal")) {
 		got, err := p.client(0).Do(ctx, c.request, callTimeout)
 		if err != nil {
@@ -57,7 +57,7 @@ func (p *place) verifyRefusals(ctx context.Context) error {
 }
 
 // verifyToken makes the timed call once; over a quota a client waits.
-func (p *place) verifyToken(ctx context.Context) error {
+func (p *arm) verifyToken(ctx context.Context) error {
 	p.probed++
 	w := p.adapter.wire(p.session(fmt.Sprintf("verify-%d", p.probed)))
 	ctx, cancel := context.WithTimeout(ctx, warmWithin)
@@ -77,7 +77,7 @@ func (p *place) verifyToken(ctx context.Context) error {
 }
 
 // verifyOwner asks the embedded STS whose the access token is.
-func (p *place) verifyOwner(ctx context.Context) error {
+func (p *arm) verifyOwner(ctx context.Context) error {
 	if p.operation != opToken {
 		return nil // an identity token names its owner, and Check has compared that
 	}
@@ -98,7 +98,7 @@ func (p *place) verifyOwner(ctx context.Context) error {
 }
 
 // owner is the account whose token the identity has to get.
-func (p *place) owner(key int) string {
+func (p *arm) owner(key int) string {
 	if p.as == accountDefault || p.as == accountEmail {
 		return p.emails[key]
 	}
@@ -106,7 +106,7 @@ func (p *place) owner(key int) string {
 }
 
 // token obtains an access token as identity 0; it is empty when the quota has none to give.
-func (p *place) token(ctx context.Context) (string, error) {
+func (p *arm) token(ctx context.Context) (string, error) {
 	s := p.session("token")
 	s.operation = opToken
 	w := p.adapter.wire(s)
@@ -125,7 +125,7 @@ func (p *place) token(ctx context.Context) (string, error) {
 }
 
 // ask makes one request as identity 0 outside the load. An endpoint that drops requests is asked again.
-func (p *place) ask(ctx context.Context, request []byte) (int, []byte, error) {
+func (p *arm) ask(ctx context.Context, request []byte) (int, []byte, error) {
 	tries, timeout := 1, 2*callTimeout
 	if p.knobs.Drop > 0 {
 		tries, timeout = 40, time.Second
@@ -138,12 +138,12 @@ func (p *place) ask(ctx context.Context, request []byte) (int, []byte, error) {
 	}
 }
 
-func (p *place) exchanger() *reference.Exchanger {
+func (p *arm) exchanger() *reference.Exchanger {
 	return reference.NewExchanger("http://"+p.child(serverSTS).ready.Addr, p.signer, 0, p.env.Clock)
 }
 
 // verifyKnobs reads back what the servers run with.
-func (p *place) verifyKnobs(ctx context.Context) error {
+func (p *arm) verifyKnobs(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	end, err := p.child(serverEndpoint).admin.Counters(ctx)
@@ -164,7 +164,7 @@ func (p *place) verifyKnobs(ctx context.Context) error {
 }
 
 // verifyCPU asks the kernel whether the endpoint is in its group, and whether the group has a limit.
-func (p *place) verifyCPU(context.Context) error {
+func (p *arm) verifyCPU(context.Context) error {
 	if p.group == nil {
 		return nil
 	}
@@ -192,7 +192,7 @@ func (p *place) verifyCPU(context.Context) error {
 }
 
 // verifyBacklog asks the kernel for the backlog of the listening socket.
-func (p *place) verifyBacklog(ctx context.Context) error {
+func (p *arm) verifyBacklog(ctx context.Context) error {
 	samples, err := p.listenQueue().Read(ctx)
 	if err != nil {
 		return err

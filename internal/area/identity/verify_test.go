@@ -17,7 +17,7 @@ func TestVerifyPresets(t *testing.T) {
 		t.Run(preset, func(t *testing.T) {
 			tg, _ := prepared(t, embedded(preset), standard)
 			for range 2 { // canaries must not use up what they verify
-				tg.places["default"].proven = 0
+				tg.arm("default").proven = 0
 				if err := tg.Enter(t.Context(), standard); err != nil {
 					t.Fatal(err)
 				}
@@ -29,7 +29,7 @@ func TestVerifyPresets(t *testing.T) {
 			if local.ListenQueue == nil || *local.ListenQueue != 0 {
 				t.Errorf("listen queue %v, want 0", local.ListenQueue)
 			}
-			if local.Throttled != nil && tg.places["default"].knobs.CPUQuota == 0 {
+			if local.Throttled != nil && tg.arm("default").knobs.CPUQuota == 0 {
 				t.Error("a throttled share without a CPU limit")
 			}
 			if err := tg.Leave(t.Context(), standard); err != nil {
@@ -43,21 +43,21 @@ func TestVerifyPresets(t *testing.T) {
 func TestVerifyCatchesWhatIsNotInForce(t *testing.T) {
 	for _, c := range []struct {
 		name, preset string
-		change       func(*place)
-		check        func(*place, context.Context) error
+		change       func(*arm)
+		check        func(*arm, context.Context) error
 		want         string
 	}{
-		{"knobs", "healthy", func(p *place) { p.knobs.Jitter++ }, (*place).verifyKnobs, "do not run with the knobs"},
-		{"connections", "healthy", func(p *place) { p.knobs.MaxConns = 3 }, (*place).verifyMaxConns, "must go unanswered"},
-		{"quota", "healthy", func(p *place) { p.knobs.QuotaRate, p.knobs.QuotaMode = 5, reference.Reject }, (*place).verifyQuota, "exchanges passed"},
-		{"queue", "healthy", func(p *place) { p.knobs.QuotaRate, p.knobs.QuotaMode = 5, reference.Queue }, (*place).verifyQuota, "exchanges passed"},
-		{"another mode", "sts-quota-reject", func(p *place) { p.knobs.QuotaMode = reference.Tarpit }, (*place).verifyQuota, "in mode tarpit"},
-		{"smaller burst", "sts-quota-reject", func(p *place) { p.knobs.QuotaBurst = 200 }, (*place).verifyQuota, "limited after"},
-		{"cache", "healthy", func(p *place) { p.knobs.Cache = false }, (*place).verifyCache, "got the same token"},
-		{"no cache", "sts-quota-reject", func(p *place) { p.knobs.Cache = true }, (*place).verifyCache, "got different tokens"},
-		{"not shared", "healthy", func(p *place) { p.knobs.Singleflight = false }, (*place).verifySharing, "never showed it"},
-		{"backlog", "blog-2020", func(p *place) { p.endpoint.ready.Backlog = 5 }, (*place).verifyBacklog, "is 1024, not 5"},
-		{"owner", "healthy", func(p *place) { p.emails[0] = "other@example.invalid" }, (*place).verifyOwner, "not other@example.invalid's"},
+		{"knobs", "healthy", func(p *arm) { p.knobs.Jitter++ }, (*arm).verifyKnobs, "do not run with the knobs"},
+		{"connections", "healthy", func(p *arm) { p.knobs.MaxConns = 3 }, (*arm).verifyMaxConns, "must go unanswered"},
+		{"quota", "healthy", func(p *arm) { p.knobs.QuotaRate, p.knobs.QuotaMode = 5, reference.Reject }, (*arm).verifyQuota, "exchanges passed"},
+		{"queue", "healthy", func(p *arm) { p.knobs.QuotaRate, p.knobs.QuotaMode = 5, reference.Queue }, (*arm).verifyQuota, "exchanges passed"},
+		{"another mode", "sts-quota-reject", func(p *arm) { p.knobs.QuotaMode = reference.Tarpit }, (*arm).verifyQuota, "in mode tarpit"},
+		{"smaller burst", "sts-quota-reject", func(p *arm) { p.knobs.QuotaBurst = 200 }, (*arm).verifyQuota, "limited after"},
+		{"cache", "healthy", func(p *arm) { p.knobs.Cache = false }, (*arm).verifyCache, "got the same token"},
+		{"no cache", "sts-quota-reject", func(p *arm) { p.knobs.Cache = true }, (*arm).verifyCache, "got different tokens"},
+		{"not shared", "healthy", func(p *arm) { p.knobs.Singleflight = false }, (*arm).verifySharing, "never showed it"},
+		{"backlog", "blog-2020", func(p *arm) { p.endpoint.ready.Backlog = 5 }, (*arm).verifyBacklog, "is 1024, not 5"},
+		{"owner", "healthy", func(p *arm) { p.emails[0] = "other@example.invalid" }, (*arm).verifyOwner, "not other@example.invalid's"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := embedded(c.preset)
@@ -65,7 +65,7 @@ func TestVerifyCatchesWhatIsNotInForce(t *testing.T) {
 				spec.Embedded.QuotaRate = new(unit.Rate(5)) // a rate that a busy machine outruns, too
 			}
 			tg, _ := prepared(t, spec, standard)
-			p := tg.places["default"]
+			p := tg.arm("default")
 			if err := c.check(p, t.Context()); err != nil {
 				t.Fatalf("before the change: %v", err)
 			}
@@ -80,7 +80,7 @@ func TestVerifyCatchesWhatIsNotInForce(t *testing.T) {
 // TestVerifyCatchesALiftedLimit takes the CPU limit away behind the target's back.
 func TestVerifyCatchesALiftedLimit(t *testing.T) {
 	tg, _ := prepared(t, embedded("cpu-only"), standard)
-	p := tg.places["default"]
+	p := tg.arm("default")
 	if p.group == nil {
 		t.Skip("no control group on this host")
 	}

@@ -28,7 +28,7 @@ const (
 )
 
 // host is the Host header: embedded endpoints are called by the name that workloads use.
-func (p *place) host() string {
+func (p *arm) host() string {
 	if p.url != nil {
 		return p.url.Host
 	}
@@ -36,7 +36,7 @@ func (p *place) host() string {
 }
 
 // client calls as the load engine will as the identity key, outside of the load.
-func (p *place) client(key int) oneshot.Client {
+func (p *arm) client(key int) oneshot.Client {
 	c := oneshot.Client{Addr: p.addr, TLS: p.tls, Limit: p.limit}
 	if local := p.local(); local != nil {
 		c.Local = local(key)
@@ -45,7 +45,7 @@ func (p *place) client(key int) oneshot.Client {
 }
 
 // local gives source addresses to identities where there are several, or where we made them up ourselves; nil: the kernel's choice.
-func (p *place) local() func(key int) netip.Addr {
+func (p *arm) local() func(key int) netip.Addr {
 	switch {
 	case len(p.spec.Callers) > 0:
 		return p.addressOf
@@ -56,7 +56,7 @@ func (p *place) local() func(key int) netip.Addr {
 }
 
 // session is what the adapter works with; nonce makes its audiences new.
-func (p *place) session(nonce string) session {
+func (p *arm) session(nonce string) session {
 	return session{
 		host: p.host(), headers: p.headers, operation: p.operation, account: p.as, emails: p.emails,
 		nonce: fmt.Sprintf("%s-%d-%x", nonce, p.index, p.born), distinct: p.url == nil || p.spec.distinct(), clock: p.env.Clock,
@@ -65,7 +65,7 @@ func (p *place) session(nonce string) session {
 }
 
 // base is the path of the URL, to which adapters add theirs.
-func (p *place) base() string {
+func (p *arm) base() string {
 	if p.url == nil {
 		return ""
 	}
@@ -73,7 +73,7 @@ func (p *place) base() string {
 }
 
 // addressOf is the source address that the file gives a caller.
-func (p *place) addressOf(key int) netip.Addr {
+func (p *arm) addressOf(key int) netip.Addr {
 	if key >= len(p.spec.Callers) || p.spec.Callers[key].Address == "" {
 		return netip.Addr{}
 	}
@@ -85,7 +85,7 @@ func (p *place) addressOf(key int) netip.Addr {
 }
 
 // find resolves the URL and asks whom the endpoint takes us for.
-func (p *place) find(ctx context.Context) error {
+func (p *arm) find(ctx context.Context) error {
 	addr, err := area.ResolveHost(ctx, p.url)
 	if err != nil {
 		return fmt.Errorf("find %s: %w", p.url.Host, err)
@@ -116,7 +116,7 @@ func (p *place) find(ctx context.Context) error {
 }
 
 // fill warms up the process that serves now, unless that has been done.
-func (p *place) fill(ctx context.Context) error {
+func (p *arm) fill(ctx context.Context) error {
 	serving := -1 // behind a URL: whoever it is
 	if c := p.child(serverEndpoint); c != nil {
 		serving = c.PID
@@ -133,7 +133,7 @@ func (p *place) fill(ctx context.Context) error {
 
 // warm obtains a token for every identity, so that the endpoint's cache holds them all, and retries what a client should: the first seconds
 // of a pod, and limits. Where nothing is cached one token proves enough.
-func (p *place) warm(ctx context.Context) error {
+func (p *arm) warm(ctx context.Context) error {
 	n := p.identities
 	if len(p.spec.Callers) == 0 && (p.operation != opToken || (p.url == nil && !p.knobs.Cache)) {
 		n = 1
@@ -167,13 +167,13 @@ func (p *place) warm(ctx context.Context) error {
 }
 
 // call makes call i of w once, on a new connection. The error says what was wrong when the outcome is not OK, without quoting the answer.
-func (p *place) call(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, error) {
+func (p *arm) call(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, error) {
 	outcome, _, err := p.answer(ctx, w, i, timeout)
 	return outcome, err
 }
 
 // answer is call with the body of the answer.
-func (p *place) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, []byte, error) {
+func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, []byte, error) {
 	got, err := p.client(w.ConnKey(i)).Do(ctx, w.Render(nil, i), timeout)
 	status, body := got.Status, got.Body
 	switch {
@@ -207,7 +207,7 @@ func (p *place) answer(ctx context.Context, w load.Wire, i uint64, timeout time.
 }
 
 // learn notes whose token an identity has got: from now on it must always be the same one's.
-func (p *place) learn(w load.Wire, key int, body []byte) error {
+func (p *arm) learn(w load.Wire, key int, body []byte) error {
 	l, ok := w.(learner)
 	if !ok || key >= len(p.subjects) {
 		return nil
@@ -226,7 +226,7 @@ func (p *place) learn(w load.Wire, key int, body []byte) error {
 }
 
 // eachIdentity runs work for the identities below n, a few at a time, and waits for all. It ends early after an error.
-func (p *place) eachIdentity(ctx context.Context, n int, work func(ctx context.Context, key int) error) error {
+func (p *arm) eachIdentity(ctx context.Context, n int, work func(ctx context.Context, key int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -258,7 +258,7 @@ func (p *place) eachIdentity(ctx context.Context, n int, work func(ctx context.C
 }
 
 // recover waits for answers on new connections and for an empty listen queue, then for a restart's warm-up.
-func (p *place) recover(ctx context.Context) error {
+func (p *arm) recover(ctx context.Context) error {
 	err := p.settle(ctx)
 	if err == nil || p.url != nil {
 		return err
@@ -277,7 +277,7 @@ func (p *place) recover(ctx context.Context) error {
 }
 
 // settle waits for the endpoint to come back by itself.
-func (p *place) settle(ctx context.Context) error {
+func (p *arm) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	w := p.adapter.wire(p.session("recover"))
@@ -293,7 +293,7 @@ func (p *place) settle(ctx context.Context) error {
 }
 
 // drained reports whether no connection waits to be accepted, as far as we can see.
-func (p *place) drained(ctx context.Context) bool {
+func (p *arm) drained(ctx context.Context) bool {
 	if !p.addr.Addr().IsLoopback() {
 		return true
 	}

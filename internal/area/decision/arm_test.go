@@ -27,7 +27,7 @@ func TestRestart(t *testing.T) {
 	spec := embedded(engine.Cedar, Planted{})
 	spec.Policies = 3
 	tg, j := prepared(t, spec)
-	p := tg.places[standard.ID]
+	p := tg.arm(standard.ID)
 	before, _ := p.latest()
 	addr := p.addr()
 	if err := before.Signal(syscall.SIGKILL); err != nil {
@@ -76,7 +76,7 @@ func TestGiveUp(t *testing.T) {
 	}
 	spec := embedded(engine.Cedar, Planted{})
 	tg, _ := prepared(t, spec)
-	p := tg.places[standard.ID]
+	p := tg.arm(standard.ID)
 	p.giveUp(errors.New("it ends and ends"))
 	for _, err := range []error{tg.Enter(t.Context(), standard), tg.Leave(t.Context(), standard), tg.Verify(t.Context(), standard)} {
 		if err == nil || !strings.Contains(err.Error(), "ends and ends") {
@@ -89,7 +89,7 @@ func TestGiveUp(t *testing.T) {
 func TestUndo(t *testing.T) {
 	spec := embedded(engine.PDPX, Planted{})
 	tg, j := prepared(t, spec)
-	p := tg.places[standard.ID]
+	p := tg.arm(standard.ID)
 	p.stopKeep() // the killed run's keeper
 	data, err := json.Marshal(j.changes)
 	if err != nil {
@@ -144,7 +144,7 @@ func TestNoSecretsOnDisk(t *testing.T) {
 	if err := tg.Verify(t.Context(), standard); err != nil {
 		t.Fatal(err)
 	}
-	p := tg.places[standard.ID]
+	p := tg.arm(standard.ID)
 	secret := []byte(p.session.Password)
 	if len(secret) < 16 {
 		t.Fatalf("a password of %d characters", len(secret))
@@ -255,7 +255,7 @@ func TestCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := tg.places[standard.ID]
+	p := tg.arm(standard.ID)
 	asked := map[string]float64{}
 	for range 3 {
 		for _, q := range p.questions {
@@ -290,7 +290,7 @@ func TestCounted(t *testing.T) {
 func TestCloseWhileDown(t *testing.T) {
 	for i := range 8 {
 		tg, j := prepared(t, embedded(engine.Cedar, Planted{}))
-		p := tg.places[standard.ID]
+		p := tg.arm(standard.ID)
 		c, _ := p.latest()
 		if err := c.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -308,7 +308,7 @@ func TestCloseWhileDown(t *testing.T) {
 // TestRecover kills a decision point that hangs, and has another in its place.
 func TestRecover(t *testing.T) {
 	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
-	p := tg.places[standard.ID]
+	p := tg.arm(standard.ID)
 	hung, _ := p.latest()
 	if err := hung.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -370,7 +370,7 @@ func TestKeepsDying(t *testing.T) {
 	if err := tg.Prepare(t.Context(), standard, j); err != nil {
 		t.Fatal(err)
 	}
-	p := tg.places[standard.ID]
+	p := tg.arm(standard.ID)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
 	defer cancel()
 	for p.failed() == nil && ctx.Err() == nil {

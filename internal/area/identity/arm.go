@@ -3,12 +3,10 @@ package identity
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -23,8 +21,8 @@ import (
 // readyWithin bounds the start of a server: signing keys are made by us, but a CPU limit slows the start down.
 const readyWithin = 30 * time.Second
 
-// A place is where one treatment stands: an address, and for embedded targets the processes and the group behind it.
-type place struct {
+// An arm is what is set up for one treatment: an address, and for embedded targets the processes and the group behind it.
+type arm struct {
 	plan
 	treatment design.Treatment
 	env       area.Env
@@ -62,12 +60,14 @@ type place struct {
 	restarting    bool // between the end of one endpoint and the start of the next
 }
 
-// A child is a running server with its journal entry.
+// Ready implements area.Arm.
+func (p *arm) Ready() bool { return p.addr.IsValid() }
+
+// A child is a running server.
 type child struct {
-	*proc.Child
-	ready  reference.Ready
-	change area.Change
-	admin  *reference.Admin
+	*area.Process
+	ready reference.Ready
+	admin *reference.Admin
 }
 
 // stop ends the server.
@@ -77,7 +77,7 @@ func (c *child) stop(ctx context.Context) error {
 }
 
 // child returns the running server of that name, which may be replaced by a restart.
-func (p *place) child(name string) *child {
+func (p *arm) child(name string) *child {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if name == serverSTS {
@@ -87,7 +87,7 @@ func (p *place) child(name string) *child {
 }
 
 // start brings up the embedded servers: the STS first, as the endpoint needs it.
-func (p *place) start(ctx context.Context) error {
+func (p *arm) start(ctx context.Context) error {
 	var err error
 	if p.sts, err = p.launchSTS(ctx); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (p *place) start(ctx context.Context) error {
 	return nil
 }
 
-func (p *place) launchSTS(ctx context.Context) (*child, error) {
+func (p *arm) launchSTS(ctx context.Context) (*child, error) {
 	public, err := p.signer.Public()
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (p *place) launchSTS(ctx context.Context) (*child, error) {
 }
 
 // launchEndpoint hands the private key over through the child's standard input: it is in no file, argument or environment.
-func (p *place) launchEndpoint(ctx context.Context, addr string) (*child, error) {
+func (p *arm) launchEndpoint(ctx context.Context, addr string) (*child, error) {
 	private, err := p.signer.Private()
 	if err != nil {
 		return nil, err
@@ -136,46 +136,24 @@ func (p *place) launchEndpoint(ctx context.Context, addr string) (*child, error)
 	})
 }
 
-// spawn starts a server as a child process of this binary. The journal knows it before it does anything.
-func (p *place) spawn(ctx context.Context, name string, group *proc.Cgroup, config any) (*child, error) {
+// spawn starts a server as a child process of this binary.
+func (p *arm) spawn(ctx context.Context, name string, group *proc.Cgroup, config any) (*child, error) {
 	p.starts++
 	c := &child{}
-	spec := proc.Spec{
-		Name: name, Path: p.env.Self, Args: []string{"serve", areaName, name}, Config: config,
-		ReadyWithin: readyWithin, Cgroup: group, CPUs: p.env.CPUs,
-		Born: func(id proc.ID) error {
-			change := area.ProcessChange(areaName, fmt.Sprintf("%s-%d-%d", name, p.index, p.starts), id)
-			if err := p.journal.Intend(change); err != nil {
-				return err
-			}
-			c.change = change
-			return nil
-		},
-	}
-	if p.env.Dir != "" {
-		spec.LogFile = filepath.Join(p.env.Dir, fmt.Sprintf("%s-%d.log", name, p.index))
-	}
 	var err error
-	if c.Child, err = proc.Start(ctx, spec); err != nil {
-		return nil, errors.Join(err, p.undone(c.change)) // Start leaves no process behind
-	}
-	if err := json.Unmarshal(c.Ready, &c.ready); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: ready: %w", name, err), c.Stop(ctx), p.undone(c.change))
+	c.Process, err = area.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d-%d", name, p.index, p.starts), proc.Spec{
+		Name: name, Path: p.env.Self, Args: []string{"serve", areaName, name}, Config: config, LogFile: p.env.LogFile(name, p.index),
+		ReadyWithin: readyWithin, Cgroup: group, CPUs: p.env.CPUs,
+	}, &c.ready)
+	if err != nil {
+		return nil, err
 	}
 	c.admin = reference.NewAdmin(c.ready.Admin)
 	return c, nil
 }
 
-// undone journals that a change is no longer there, if it was ever intended.
-func (p *place) undone(c area.Change) error {
-	if c.ID == "" {
-		return nil
-	}
-	return p.journal.Undone(c)
-}
-
 // makeGroup makes a control group for the endpoint, or decides for the throttle inside the process where none can be had.
-func (p *place) makeGroup() error {
+func (p *arm) makeGroup() error {
 	name := proc.CgroupName(p.env.Run, serverEndpoint+"-"+strconv.Itoa(p.index))
 	path, err := p.planGroup(name)
 	if err == nil {
@@ -187,7 +165,7 @@ func (p *place) makeGroup() error {
 			p.groupChange = &change
 			return nil
 		}
-		if err := p.undone(change); err != nil {
+		if err := p.journal.Undone(change); err != nil {
 			return err
 		}
 	}
@@ -200,7 +178,7 @@ func (p *place) makeGroup() error {
 }
 
 // watch starts the liveness probe. close ends it.
-func (p *place) watch() {
+func (p *arm) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -214,11 +192,11 @@ func (p *place) watch() {
 }
 
 // restart replaces the endpoint by a new process at the same address; its cache and all connections are lost.
-func (p *place) restart(ctx context.Context) error {
+func (p *arm) restart(ctx context.Context) error {
 	p.setRestarting(true)
 	defer p.setRestarting(false)
 	old := p.child(serverEndpoint)
-	if err := errors.Join(old.stop(ctx), p.undone(old.change)); err != nil {
+	if err := old.stop(ctx); err != nil {
 		return err
 	}
 	c, err := p.launchEndpoint(ctx, p.addr.String())
@@ -232,20 +210,20 @@ func (p *place) restart(ctx context.Context) error {
 	return nil
 }
 
-func (p *place) setRestarting(on bool) {
+func (p *arm) setRestarting(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.restarting = on
 }
 
-func (p *place) restarted() int {
+func (p *arm) restarted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.restarts
 }
 
 // alive reports a server that has ended by itself.
-func (p *place) alive() error {
+func (p *arm) alive() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.creds.expired(p.env.Clock.Now()) {
@@ -254,18 +232,11 @@ func (p *place) alive() error {
 	if p.url != nil || p.restarting {
 		return nil
 	}
-	for _, c := range []*child{p.sts, p.endpoint} {
-		select {
-		case <-c.Exited():
-			return fmt.Errorf("%s has ended by itself; see its log in %s", c.Name, p.env.Dir)
-		default:
-		}
-	}
-	return nil
+	return errors.Join(p.sts.Failed(), p.endpoint.Failed())
 }
 
-// close ends the servers, the one that calls the other first, and removes the group.
-func (p *place) close(ctx context.Context) error {
+// Close implements area.Arm: it ends the servers, the one that calls the other first, and removes the group.
+func (p *arm) Close(ctx context.Context) error {
 	if p.stopRenew != nil {
 		p.stopRenew()
 	}
@@ -274,19 +245,14 @@ func (p *place) close(ctx context.Context) error {
 	}
 	var errs []error
 	for _, c := range []*child{p.endpoint, p.sts} {
-		if c == nil {
-			continue
+		if c != nil {
+			errs = append(errs, c.stop(ctx))
 		}
-		err := c.stop(ctx)
-		if err == nil {
-			err = p.undone(c.change)
-		}
-		errs = append(errs, err)
 	}
 	if p.group != nil {
 		err := p.group.Remove()
 		if err == nil {
-			err = p.undone(*p.groupChange)
+			err = p.journal.Undone(*p.groupChange)
 		}
 		errs = append(errs, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"tare/internal/area/decision/protocol"
 	"tare/internal/load"
 	"tare/internal/probe"
-	"tare/internal/proc"
 )
 
 const (
@@ -25,15 +24,15 @@ const (
 	pause = 250 * time.Millisecond
 )
 
-// A place is where one treatment stands: an address, and for embedded decision points the process behind it.
-type place struct {
+// An arm is what is set up for one treatment: an address, and for embedded decision points the process behind it.
+type arm struct {
 	plan
 	env      area.Env
 	journal  area.Journal
 	index    int // makes names unique within the run
 	patience time.Duration
 	warmth   rehearsal // of a JVM
-	whole    bool      // Prepare has gone through
+	ready    bool      // Prepare has gone through
 
 	session  *protocol.Session
 	attached []probe.Probe // of a decision point behind a URL
@@ -55,23 +54,25 @@ type place struct {
 	broken   error // why it is not started any more
 }
 
-// A child is a running decision point with its journal entry.
+// Ready implements area.Arm.
+func (p *arm) Ready() bool { return p.ready }
+
+// A child is a running decision point.
 type child struct {
-	*proc.Child
+	*area.Process
 	ready   engine.Ready
-	change  area.Change
 	seconds float64 // from its start until it was ready
 }
 
 // addr is where the decision point listens.
-func (p *place) addr() netip.AddrPort { return p.session.Addr }
+func (p *arm) addr() netip.AddrPort { return p.session.Addr }
 
-func (p *place) endpoint() *load.Endpoint {
+func (p *arm) endpoint() *load.Endpoint {
 	return &load.Endpoint{Addr: p.session.Addr, Host: p.session.Host, TLS: p.session.TLS, Keys: 1}
 }
 
 // operations are the timed calls, in the order of the questions.
-func (p *place) operations() ([]load.Operation, error) {
+func (p *arm) operations() ([]load.Operation, error) {
 	var out []load.Operation
 	for _, q := range p.questions {
 		op, err := p.adapter.Operation(p.session, q, p.batch)
@@ -86,18 +87,14 @@ func (p *place) operations() ([]load.Operation, error) {
 	return out, nil
 }
 
-// close ends the child, and takes back the policies.
-func (p *place) close(ctx context.Context) error {
+// Close implements area.Arm: it ends the child, and takes back the policies.
+func (p *arm) Close(ctx context.Context) error {
 	if p.stopKeep != nil {
 		p.stopKeep()
 	}
 	var errs []error
 	if c, down := p.latest(); c != nil && !down {
-		err := c.Stop(ctx)
-		if err == nil {
-			err = p.undone(c.change)
-		}
-		errs = append(errs, err)
+		errs = append(errs, c.Stop(ctx))
 	}
 	if p.loaded != nil {
 		errs = append(errs, p.unload(ctx))
@@ -106,12 +103,4 @@ func (p *place) close(ctx context.Context) error {
 		errs = append(errs, p.session.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// undone journals that a change is no longer there, if it was ever intended.
-func (p *place) undone(c area.Change) error {
-	if c.ID == "" {
-		return nil
-	}
-	return p.journal.Undone(c)
 }
