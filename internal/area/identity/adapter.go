@@ -1,8 +1,10 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -11,30 +13,90 @@ import (
 	"tare/internal/load"
 )
 
-// An adapter speaks one protocol for tokens. It is the only thing that knows the protocol's bytes; another one is another file and a line
-// in adapters. The file's first comment says the adapter's identity selector, cache key, cold path, success and error classes.
+// An adapter is one protocol for tokens, as a value. It is the only thing that knows the protocol's bytes; another one is another file, and a
+// line in adapters. The comment on its function says the adapter's identity selector, cache key, cold path, success and error classes.
 //
 // What an adapter need not do: resolve secrets, renew them, dial, speak TLS, retry, or time anything. It reads its options and secrets
-// from a session and renders requests; judge and tokenWire (see judge.go) are there for answers that hold a token.
-type adapter interface {
-	// name is the word in experiment files.
-	name() string
-	// help is one line about it.
-	help() string
+// from a session and renders requests.
+type adapter struct {
+	name string // the word in experiment files
+	help string // one line about it
 	// section is the name of the adapter's own options below `target`; empty: it has none. Other adapters' sections are refused.
-	section() string
+	section string
+	reach   reach
 	// operations are what can be asked for, the default first.
-	operations() []string
-	// expect says in words which answer to an operation is good.
-	expect(operation string) string
-	// reach says what kind of URL it takes.
-	reach() reach
-	// validate looks at the adapter's own options. Its errors begin with the option's path and a colon: "oidc.client_id: …".
-	validate(s *Spec, operation string) error
-	// refusals are requests that the endpoint must refuse. A refusal must not lock anybody out.
-	refusals(s session) []canary
-	// wire is the timed operation. It should be a load.Explainer, with the indexes of causes.
-	wire(s session) load.Wire
+	operations []operation
+	// validate looks at the adapter's own options. Its errors begin with the option's path and a colon: "oidc.client_id: …". nil: all are good.
+	validate func(s *Spec, operation string) error
+	// canaries are requests that the endpoint must refuse. A refusal must not lock anybody out.
+	canaries func(s session) []canary
+	// refused is what a status other than the good one means; nil: refusal.
+	refused func(status int, body []byte) (load.Outcome, verdict)
+
+	// login obtains for one identity what its calls need first: a session token. It is obtained in Prepare and renewed outside the timed path;
+	// session.lease returns the one that holds. While it is renewed, requests go on with the old one. Errors must not quote the answer, which
+	// may be a secret. s.lease is empty. nil: calls need nothing.
+	login func(ctx context.Context, s session, key int, do doer) (lease, error)
+	// whoami asks for the account of the caller, and account reads it from the answer; nil: the endpoint cannot be asked.
+	whoami  func(s session) []byte
+	account func(body []byte) (email string, err error)
+}
+
+// An operation is one thing to ask an endpoint for.
+type operation struct {
+	name   string
+	expect string // which answer is good, in words
+	// request renders the request of one identity. It must be safe to be called again at any time.
+	request func(s session, key int) []byte
+	status  int // of a good answer; 0: 200
+	// reader makes what judges the bodies of good statuses.
+	reader func(s session) reader
+	// subject is whose token a good answer holds, "" where it does not say. What Prepare learns, later answers are held to:
+	// session.subjects. nil: answers never say.
+	subject func(body []byte) string
+	// wire is instead of all these for requests that are different in each call, or another status for each file.
+	wire func(s session) load.Wire
+}
+
+// A reader judges the body of the answer to call i, by the identity key. It is called on the hot path: it must not allocate or keep the body.
+type reader func(i uint64, key int, body []byte) verdict
+
+// operation finds one by name; otherwise it is the default.
+func (a adapter) operation(name string) operation {
+	if i := slices.IndexFunc(a.operations, func(o operation) bool { return o.name == name }); i >= 0 {
+		return a.operations[i]
+	}
+	return a.operations[0]
+}
+
+// offers are the names of the operations.
+func (a adapter) offers() (names []string) {
+	for _, o := range a.operations {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+// wire is the timed operation of a session.
+func (a adapter) wire(s session) load.Wire {
+	o := a.operation(s.operation)
+	if o.wire != nil {
+		return o.wire(s)
+	}
+	refused, read := a.refused, o.reader(s)
+	if refused == nil {
+		refused = func(status int, _ []byte) (load.Outcome, verdict) { return refusal(status) }
+	}
+	return &tokenWire{
+		requests: s.requests(func(key int) []byte { return o.request(s, key) }),
+		look: func(i uint64, key, status int, body []byte) (load.Outcome, verdict) {
+			if status != cmp.Or(o.status, http.StatusOK) {
+				return refused(status, body)
+			}
+			return wrong(read(i, key, body))
+		},
+		who: o.subject,
+	}
 }
 
 // A reach is what kind of endpoint an adapter can be pointed at.
@@ -42,20 +104,6 @@ type reach struct {
 	embedded bool // the embedded reference speaks it; without it a URL is required
 	tls      bool // https is allowed
 	path     bool // the URL may have a path, to which the adapter adds its own: session.base
-}
-
-// An accountant is an adapter of which one can ask whose token one gets.
-type accountant interface {
-	// whoami asks for the account of the caller, and account reads it from the answer.
-	whoami(s session) []byte
-	account(body []byte) (email string, err error)
-}
-
-// A loginer is an adapter whose calls need something first: a session token. It is obtained in Prepare and renewed outside the timed path;
-// session.lease returns the one that holds. While it is renewed, requests go on with the old one.
-type loginer interface {
-	// login obtains it for one identity. Its errors must not quote the answer, which may be a secret. s.lease is empty.
-	login(ctx context.Context, s session, key int, do doer) (lease, error)
 }
 
 // A learner is a wire whose good answers say whose token they hold. What Prepare learns, later answers are held to: session.subjects.
@@ -104,26 +152,26 @@ func (c canary) want() string {
 // adapters lists what can be measured. The enum of Spec.Adapter says the same; a test compares them.
 func adapters() []adapter {
 	return []adapter{
-		gceMetadata{},
-		imdsv2{},
-		azureIMDS{},
-		oidcToken{},
-		vaultLogin{},
-		httpToken{},
-		k8sTokenRequest{},
-		k8sTokenReview{},
+		gceMetadata(),
+		imdsv2(),
+		azureIMDS(),
+		oidcToken(),
+		vaultLogin(),
+		k8sTokenRequest(),
+		k8sTokenReview(),
+		httpToken(),
 	}
 }
 
 func findAdapter(name string) (adapter, error) {
 	var names []string
 	for _, a := range adapters() {
-		if a.name() == name {
+		if a.name == name {
 			return a, nil
 		}
-		names = append(names, a.name())
+		names = append(names, a.name)
 	}
-	return nil, fmt.Errorf("adapter: %q is not one of %s", name, strings.Join(names, ", "))
+	return adapter{}, fmt.Errorf("adapter: %q is not one of %s", name, strings.Join(names, ", "))
 }
 
 // outcomeOf is what a status other than success means to someone who asked for a token of his own, where the protocol says nothing else. A

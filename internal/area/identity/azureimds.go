@@ -23,9 +23,18 @@ import (
 //	                   400 Wrong (the request, or no such identity) · 401, 403 Wrong (the credential)
 //
 // The documented limit is 20 requests/s and 5 at a time for one machine, which is where a search should end.
-type azureIMDS struct{}
-
-var _ adapter = azureIMDS{}
+func azureIMDS() adapter {
+	const expect = "200, a token of type Bearer for the resource that was asked for, that has not expired"
+	return adapter{
+		name: "azure-imds", help: "the metadata service of Azure: GET /metadata/identity/oauth2/token, also past its cache",
+		section: "azure", reach: reach{tls: true},
+		operations: []operation{
+			{name: opToken, expect: expect, request: azureRequest, reader: azureReader, subject: azureSubject},
+			{name: opFresh, expect: expect, request: azureRequest, reader: azureReader, subject: azureSubject},
+		},
+		validate: azureValidate, canaries: azureCanaries, refused: azureRefusal,
+	}
+}
 
 // opFresh asks for a token past the endpoint's cache.
 const opFresh = "fresh"
@@ -36,23 +45,7 @@ const (
 	azureHeader   = "Metadata: true"
 )
 
-func (azureIMDS) name() string { return "azure-imds" }
-
-func (azureIMDS) help() string {
-	return "the metadata service of Azure: GET /metadata/identity/oauth2/token, also past its cache"
-}
-
-func (azureIMDS) section() string { return "azure" }
-
-func (azureIMDS) operations() []string { return []string{opToken, opFresh} }
-
-func (azureIMDS) expect(string) string {
-	return "200, a token of type Bearer for the resource that was asked for, that has not expired"
-}
-
-func (azureIMDS) reach() reach { return reach{tls: true} }
-
-func (azureIMDS) validate(s *Spec, _ string) error {
+func azureValidate(s *Spec, _ string) error {
 	o := azureOptions(s)
 	for _, x := range []struct{ path, text string }{{"azure.resource", o.Resource}, {"azure.client_id", o.ClientID}} {
 		if x.text != "" && !visible([]byte(x.text)) {
@@ -69,13 +62,13 @@ func azureOptions(s *Spec) Azure {
 	return *s.Azure
 }
 
-// resource is what the token of an identity is for.
-func (azureIMDS) resource(s session, key int) string {
+// azureAudience is what the token of an identity is for.
+func azureAudience(s session, key int) string {
 	return s.unique(first(s.caller(key).Audience, azureOptions(s.spec).Resource, azureResource))
 }
 
-func (a azureIMDS) path(s session, key int) string {
-	p := s.base + azurePath + url.QueryEscape(a.resource(s, key))
+func azureURL(s session, key int) string {
+	p := s.base + azurePath + url.QueryEscape(azureAudience(s, key))
 	if id := first(s.caller(key).Name, azureOptions(s.spec).ClientID); id != "" {
 		p += "&client_id=" + url.QueryEscape(id)
 	}
@@ -85,35 +78,32 @@ func (a azureIMDS) path(s session, key int) string {
 	return p
 }
 
-// refusals: the header proves that a program asks on purpose.
-func (a azureIMDS) refusals(s session) []canary {
+// azureCanaries: the header proves that a program asks on purpose.
+func azureCanaries(s session) []canary {
 	return []canary{{
 		name: "a request without the header Metadata", statuses: []int{http.StatusBadRequest},
-		request: s.request(0, http.MethodGet, a.path(s, 0), nil),
+		request: s.request(0, http.MethodGet, azureURL(s, 0), nil),
 	}}
 }
 
-func (a azureIMDS) wire(s session) load.Wire {
+func azureRequest(s session, key int) []byte {
+	return s.request(key, http.MethodGet, azureURL(s, key), nil, azureHeader)
+}
+
+func azureReader(s session) reader {
 	j, x := newJudge(s), newExpected(s)
 	resources := make([]*load.Template, s.identities())
 	for key := range resources {
-		resources[key] = load.NewTemplate([]byte(a.resource(s, key)))
+		resources[key] = load.NewTemplate([]byte(azureAudience(s, key)))
 	}
-	return &tokenWire{
-		requests: s.requests(func(key int) []byte { return s.request(key, http.MethodGet, a.path(s, key), nil, azureHeader) }),
-		look: func(i uint64, key, status int, body []byte) (load.Outcome, verdict) {
-			if status != http.StatusOK {
-				return azureRefusal(status, body)
-			}
-			var buf [512]byte
-			want := x.of(i, key)
-			token, v := readAzure(body, resources[key].AppendTo(buf[:0], i), want.now)
-			if v == noCause {
-				v = j.token(key, token, want, true)
-			}
-			return wrong(v)
-		},
-		who: func(body []byte) string { return subjectOf(azureToken(body)) },
+	return func(i uint64, key int, body []byte) verdict {
+		var buf [512]byte
+		want := x.of(i, key)
+		token, v := readAzure(body, resources[key].AppendTo(buf[:0], i), want.now)
+		if v != noCause {
+			return v
+		}
+		return j.token(key, token, want, true)
 	}
 }
 
@@ -160,10 +150,10 @@ func readAzure(body, resource []byte, now int64) (token []byte, v verdict) {
 	return token, noCause
 }
 
-// azureToken is the token of a good answer.
-func azureToken(body []byte) []byte {
+// azureSubject is whose token a good answer holds.
+func azureSubject(body []byte) string {
 	token, _ := jsonscan.Member(body, "access_token")
-	return jsonscan.Text(token)
+	return subjectOf(jsonscan.Text(token))
 }
 
 // eitherNumber is the value of a whole number, or of a text of one: the service writes texts, some emulators numbers.

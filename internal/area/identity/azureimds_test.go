@@ -97,7 +97,7 @@ func TestAzureOptions(t *testing.T) {
 		{Azure{Resource: "a b"}, "azure.resource"},
 		{Azure{ClientID: "a\nb"}, "azure.client_id"},
 	} {
-		err := azureIMDS{}.validate(&Spec{Azure: &c.o}, opToken)
+		err := azureIMDS().validate(&Spec{Azure: &c.o}, opToken)
 		if (err == nil) != (c.want == "") || (err != nil && !strings.HasPrefix(err.Error(), c.want+": ")) {
 			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
 		}
@@ -105,7 +105,7 @@ func TestAzureOptions(t *testing.T) {
 	s := fakeSession(opFresh, 1)
 	s.spec = &Spec{Azure: &Azure{Resource: "https://a/?b=c&d", ClientID: "x&y"}}
 	const want = "GET /metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fa%2F%3Fb%3Dc%26d&client_id=x%26y&bypass_cache=true HTTP/1.1\r\n"
-	if got := string(azureIMDS{}.wire(s).Render(nil, 0)); !strings.HasPrefix(got, want) || !strings.Contains(got, "\r\nMetadata: true\r\n") {
+	if got := string(azureIMDS().wire(s).Render(nil, 0)); !strings.HasPrefix(got, want) || !strings.Contains(got, "\r\nMetadata: true\r\n") {
 		t.Errorf("request %q", got)
 	}
 }

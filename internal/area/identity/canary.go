@@ -234,8 +234,8 @@ func (p *arm) verifyMaxConns(ctx context.Context) error {
 		return err
 	}
 	ask := p.adapter.wire(p.session("conns")).Render(nil, 0)
-	if a, ok := p.adapter.(accountant); ok {
-		ask = a.whoami(p.session("conns"))
+	if p.adapter.whoami != nil {
+		ask = p.adapter.whoami(p.session("conns"))
 	}
 	if _, err := p.client(0).Do(ctx, ask, hangs); !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("max_conns: connection %d must go unanswered while %d are open", p.knobs.MaxConns+1, p.knobs.MaxConns)

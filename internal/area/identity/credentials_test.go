@@ -45,7 +45,7 @@ func TestRotatedFile(t *testing.T) {
 	}
 	s := fakeSession(opToken, 2)
 	s.spec, s.creds = spec, creds
-	w := httpToken{}.wire(s)
+	w := httpToken().wire(s)
 	has := func(want string) {
 		t.Helper()
 		for i := range uint64(2) {

@@ -17,50 +17,42 @@ import (
 //	cache key          identity and account, for identity tokens also the audience
 //	cold path          an identity token for an audience that nobody has asked for
 //	success            200 and a token response that is good, or an identity token for the audience and the account
-type gceMetadata struct{}
+func gceMetadata() adapter {
+	return adapter{
+		name: "gce-metadata", help: "the metadata server of GCE and GKE: GET …/service-accounts/<account>/token", reach: reach{embedded: true},
+		operations: []operation{
+			{name: opToken, expect: "200, a token response with a non-empty token of type Bearer that has not expired", wire: gceTokens},
+			{
+				name: opIdentity, wire: gceIdentities,
+				expect: "200, a signed JWT for the audience that was asked for and the caller's account, that has not expired",
+			},
+		},
+		canaries: gceCanaries, whoami: gceWhoami, account: gceAccount,
+	}
+}
 
-var (
-	_ adapter    = gceMetadata{}
-	_ accountant = gceMetadata{}
+const (
+	gceAccounts = "/computeMetadata/v1/instance/service-accounts/"
+	gceHeader   = "Metadata-Flavor: Google"
 )
 
-const gceAccounts = "/computeMetadata/v1/instance/service-accounts/"
-
-func (gceMetadata) name() string { return "gce-metadata" }
-
-func (gceMetadata) help() string {
-	return "the metadata server of GCE and GKE: GET …/service-accounts/<account>/token"
-}
-
-func (gceMetadata) operations() []string { return []string{opToken, opIdentity} }
-
-func (gceMetadata) section() string { return "" }
-
-func (gceMetadata) reach() reach { return reach{embedded: true} }
-
-func (gceMetadata) validate(*Spec, string) error { return nil }
-
-func (gceMetadata) expect(operation string) string {
-	if operation == opIdentity {
-		return "200, a signed JWT for the audience that was asked for and the caller's account, that has not expired"
-	}
-	return "200, a token response with a non-empty token of type Bearer that has not expired"
-}
-
-// refusals: the header proves that a program asks on purpose, and X-Forwarded-For that a proxy was tricked into asking.
-func (g gceMetadata) refusals(s session) []canary {
+// gceCanaries: the header proves that a program asks on purpose, and X-Forwarded-For that a proxy was tricked into asking.
+func gceCanaries(s session) []canary {
 	path := gceAccounts + accountDefault + "/token"
 	return []canary{
-		{name: "a request without the header Metadata-Flavor", request: g.request(s, path), statuses: []int{http.StatusForbidden}},
-		{name: "a request with X-Forwarded-For", request: g.request(s, path, "Metadata-Flavor: Google", "X-Forwarded-For: 192.0.2.1"), statuses: []int{http.StatusForbidden}},
+		{name: "a request without the header Metadata-Flavor", request: gceRequest(s, path), statuses: []int{http.StatusForbidden}},
+		{
+			name:    "a request with X-Forwarded-For",
+			request: gceRequest(s, path, gceHeader, "X-Forwarded-For: 192.0.2.1"), statuses: []int{http.StatusForbidden},
+		},
 	}
 }
 
-func (g gceMetadata) whoami(s session) []byte {
-	return g.request(s, gceAccounts+accountDefault+"/email", "Metadata-Flavor: Google")
+func gceWhoami(s session) []byte {
+	return gceRequest(s, gceAccounts+accountDefault+"/email", gceHeader)
 }
 
-func (gceMetadata) account(body []byte) (string, error) {
+func gceAccount(body []byte) (string, error) {
 	email := strings.TrimSpace(string(body))
 	if email == "" || len(email) > 320 || strings.ContainsFunc(email, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", errors.New("the answer is no account name")
@@ -68,25 +60,25 @@ func (gceMetadata) account(body []byte) (string, error) {
 	return email, nil
 }
 
-func (g gceMetadata) wire(s session) load.Wire {
-	n := len(s.emails)
-	if s.operation == opIdentity {
-		w := &gceIdentity{s: s, prefix: []byte("https://tare.invalid/" + s.nonce + "/")}
-		for key := range n {
-			head, tail, _ := strings.Cut(string(g.request(s, g.path(s, key)+"identity?audience=\x00", "Metadata-Flavor: Google")), "\x00")
-			w.heads, w.tail = append(w.heads, append([]byte(head), w.prefix...)), []byte(tail)
-		}
-		return w
-	}
-	w := &gceToken{judge: newJudge(s)}
-	for key := range n {
-		w.requests = append(w.requests, g.request(s, g.path(s, key)+"token", "Metadata-Flavor: Google"))
+func gceIdentities(s session) load.Wire {
+	w := &gceIdentity{s: s, prefix: []byte("https://tare.invalid/" + s.nonce + "/")}
+	for key := range s.identities() {
+		head, tail, _ := strings.Cut(string(gceRequest(s, gcePath(s, key)+"identity?audience=\x00", gceHeader)), "\x00")
+		w.heads, w.tail = append(w.heads, append([]byte(head), w.prefix...)), []byte(tail)
 	}
 	return w
 }
 
-// path is that of the account to ask for.
-func (gceMetadata) path(s session, key int) string {
+func gceTokens(s session) load.Wire {
+	w := &gceToken{judge: newJudge(s)}
+	for key := range s.identities() {
+		w.requests = append(w.requests, gceRequest(s, gcePath(s, key)+"token", gceHeader))
+	}
+	return w
+}
+
+// gcePath is that of the account to ask for.
+func gcePath(s session, key int) string {
 	account := s.account
 	if account == accountEmail {
 		account = s.emails[key]
@@ -94,8 +86,8 @@ func (gceMetadata) path(s session, key int) string {
 	return gceAccounts + account + "/"
 }
 
-// request renders a whole GET.
-func (gceMetadata) request(s session, path string, headers ...string) []byte {
+// gceRequest renders a whole GET.
+func gceRequest(s session, path string, headers ...string) []byte {
 	return s.request(0, http.MethodGet, path, nil, headers...)
 }
 

@@ -200,9 +200,9 @@ func TestEveryAdapterIsAVictim(t *testing.T) {
 	}
 	listed["azure-imds/fresh"] = true // the same answers as token's
 	for _, a := range adapters() {
-		for _, operation := range a.operations() {
-			if !listed[a.name()+"/"+operation] {
-				t.Errorf("%s/%s has no hostile answers", a.name(), operation)
+		for _, operation := range a.offers() {
+			if !listed[a.name+"/"+operation] {
+				t.Errorf("%s/%s has no hostile answers", a.name, operation)
 			}
 		}
 	}

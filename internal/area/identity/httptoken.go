@@ -21,31 +21,22 @@ import (
 //	cold path          {n} in path, body or audience makes each request one that nobody has made before
 //	success            the status, a token at the path given, made of visible characters; not expired where the answer or a JWT says when
 //	error classes      429, 503 Refused · 5xx Failed · others Wrong
-type httpToken struct{}
-
-var _ adapter = httpToken{}
+func httpToken() adapter {
+	return adapter{
+		name: "http-token", help: "any URL that answers with a token: method, path, headers and body, and where the answer holds it",
+		section: "http", reach: reach{tls: true, path: true},
+		operations: []operation{{
+			name: opToken, expect: "the status that is given, with a token of visible characters that has not expired as far as can be told", wire: httpWire,
+		}},
+		validate: httpValidate, canaries: httpCanaries,
+	}
+}
 
 // wholeBody is the path of a token that is all of the answer.
 const wholeBody = "-"
 
 // tokenPlace stands for the caller's token in a body.
 const tokenPlace = "{token}"
-
-func (httpToken) name() string { return "http-token" }
-
-func (httpToken) help() string {
-	return "any URL that answers with a token: method, path, headers and body, and where the answer holds it"
-}
-
-func (httpToken) section() string { return "http" }
-
-func (httpToken) operations() []string { return []string{opToken} }
-
-func (httpToken) reach() reach { return reach{tls: true, path: true} }
-
-func (httpToken) expect(string) string {
-	return "the status that is given, with a token of visible characters that has not expired as far as can be told"
-}
 
 // httpOptions fills in defaults.
 func httpOptions(s *Spec) HTTP {
@@ -66,7 +57,7 @@ func httpOptions(s *Spec) HTTP {
 	return o
 }
 
-func (httpToken) validate(s *Spec, _ string) error {
+func httpValidate(s *Spec, _ string) error {
 	o := httpOptions(s)
 	name, literal := area.LiteralSecret(o.Body, "token", "secret", "jwt", "assertion", "code")
 	switch {
@@ -118,8 +109,8 @@ func memberPath(path string) bool {
 	return strings.Count(path, ".") < jsonscan.MaxDepth
 }
 
-// refusals: without the caller's credential, if it has one, and with another.
-func (a httpToken) refusals(s session) []canary {
+// httpCanaries: without the caller's credential, if it has one, and with another.
+func httpCanaries(s session) []canary {
 	if s.token(0, httpOptions(s.spec).Bearer) == "" && !s.hasSecretHeaders() && len(httpOptions(s.spec).Secrets) == 0 {
 		return nil // nothing that we send proves who we are
 	}
@@ -129,9 +120,9 @@ func (a httpToken) refusals(s session) []canary {
 	spec := *s.spec
 	spec.SecretHeaders, spec.Callers = nil, nil
 	bare.spec = &spec
-	out := []canary{{name: "a request without the caller's credential", request: a.render(bare, 0, ""), statuses: statuses}}
+	out := []canary{{name: "a request without the caller's credential", request: httpRequest(bare, 0, ""), statuses: statuses}}
 	if s.token(0, httpOptions(s.spec).Bearer) != "" {
-		out = append(out, canary{name: "a request with a credential that nobody has issued", request: a.render(s, 0, "tare-canary-this-is-not-the-secret"), statuses: statuses})
+		out = append(out, canary{name: "a request with a credential that nobody has issued", request: httpRequest(s, 0, "tare-canary-this-is-not-the-secret"), statuses: statuses})
 	}
 	return out
 }
@@ -141,7 +132,7 @@ func (s session) hasSecretHeaders() bool {
 	return len(s.spec.SecretHeaders) > 0 || len(s.caller(0).SecretHeaders) > 0
 }
 
-func (httpToken) render(s session, key int, token string) []byte {
+func httpRequest(s session, key int, token string) []byte {
 	o := httpOptions(s.spec)
 	var headers []string
 	body := []byte(nil)
@@ -192,12 +183,12 @@ func quoted(body, token string) string {
 	return area.JSONText(token)
 }
 
-func (a httpToken) wire(s session) load.Wire {
+func httpWire(s session) load.Wire {
 	j, x, o := newJudge(s), newExpected(s), httpOptions(s.spec)
 	token, expires := strings.Split(o.Token, "."), strings.Split(o.Expires, ".")
 	signed := s.spec != nil && s.spec.Expect != nil
 	return &tokenWire{
-		requests: s.requests(func(key int) []byte { return a.render(s, key, s.token(key, o.Bearer)) }),
+		requests: s.requests(func(key int) []byte { return httpRequest(s, key, s.token(key, o.Bearer)) }),
 		look: func(i uint64, key, status int, body []byte) (load.Outcome, verdict) {
 			if status != o.Status {
 				if status/100 == 2 {

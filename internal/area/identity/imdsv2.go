@@ -29,12 +29,23 @@ import (
 //
 // The canary is what makes this version 2: a made-up session token opens nothing. Whether version 1 is off is the instance's own setting
 // (HttpTokens); and that EC2 refuses proxied requests and lives out of bounds, emulators leave out.
-type imdsv2 struct{}
-
-var (
-	_ adapter = imdsv2{}
-	_ loginer = imdsv2{}
-)
+func imdsv2() adapter {
+	return adapter{
+		name: "imdsv2", help: "the metadata service of EC2: GET …/iam/security-credentials/<role> with a session token, or PUT for one",
+		section: "imds", reach: reach{tls: true},
+		operations: []operation{
+			{
+				name: opCredentials, expect: "200, Code Success, an access key, its secret and a token that have not expired",
+				request: imdsGet, reader: imdsReader,
+			},
+			{
+				name: opSession, expect: "200 and a session token", request: imdsPut,
+				reader: func(session) reader { return func(_ uint64, _ int, body []byte) verdict { return judgeSession(body) } },
+			},
+		},
+		validate: imdsValidate, canaries: imdsCanaries, refused: imdsRefusal, login: imdsLogin,
+	}
+}
 
 // The operations of imdsv2.
 const (
@@ -53,26 +64,7 @@ const (
 	minSession, maxSession = 16, 1024
 )
 
-func (imdsv2) name() string { return "imdsv2" }
-
-func (imdsv2) help() string {
-	return "the metadata service of EC2: GET …/iam/security-credentials/<role> with a session token, or PUT for one"
-}
-
-func (imdsv2) section() string { return "imds" }
-
-func (imdsv2) operations() []string { return []string{opCredentials, opSession} }
-
-func (imdsv2) expect(operation string) string {
-	if operation == opSession {
-		return "200 and a session token"
-	}
-	return "200, Code Success, an access key, its secret and a token that have not expired"
-}
-
-func (imdsv2) reach() reach { return reach{tls: true} }
-
-func (imdsv2) validate(s *Spec, _ string) error {
+func imdsValidate(s *Spec, _ string) error {
 	o := imdsOptions(s)
 	if ttl := time.Duration(o.TTL); ttl != 0 && (ttl < time.Second || ttl > imdsLife || ttl%time.Second != 0) {
 		return fmt.Errorf("imds.ttl: %v is not from 1s to 6h, in whole seconds", ttl)
@@ -100,8 +92,8 @@ func roleName(b []byte) bool {
 	return len(b) > 0 && len(b) <= 64
 }
 
-// ttl is the life of session tokens that is asked for, in seconds.
-func (imdsv2) ttl(s session) string {
+// imdsTTLOf is the life of session tokens that is asked for, in seconds.
+func imdsTTLOf(s session) string {
 	life := time.Duration(imdsOptions(s.spec).TTL)
 	if life == 0 {
 		life = imdsLife
@@ -109,19 +101,19 @@ func (imdsv2) ttl(s session) string {
 	return strconv.Itoa(int(life / time.Second))
 }
 
-func (imdsv2) refusals(s session) []canary {
+func imdsCanaries(s session) []canary {
 	return []canary{{
 		name: "a request with a session token that nobody has issued", statuses: []int{http.StatusUnauthorized},
 		request: s.request(0, http.MethodGet, s.base+imdsRoles, nil, imdsHeader+strings.Repeat("0", 56)),
 	}}
 }
 
-// login implements loginer: the session token, and the role's name after a blank.
-func (a imdsv2) login(ctx context.Context, s session, key int, do doer) (lease, error) {
+// imdsLogin obtains the session token, and the role's name after a blank.
+func imdsLogin(ctx context.Context, s session, key int, do doer) (lease, error) {
 	if s.operation == opSession {
 		return lease{}, nil
 	}
-	got, err := do(ctx, key, a.put(s, key))
+	got, err := do(ctx, key, imdsPut(s, key))
 	if err != nil {
 		return lease{}, fmt.Errorf("ask for a session token: %w", err)
 	}
@@ -129,7 +121,7 @@ func (a imdsv2) login(ctx context.Context, s session, key int, do doer) (lease, 
 	if got.Status != http.StatusOK || !sessionToken(token) {
 		return lease{}, fmt.Errorf("ask for a session token: status %d without one", got.Status)
 	}
-	seconds, err := strconv.Atoi(a.ttl(s))
+	seconds, err := strconv.Atoi(imdsTTLOf(s))
 	if err != nil {
 		return lease{}, fmt.Errorf("ask for a session token: %w", err)
 	}
@@ -137,12 +129,12 @@ func (a imdsv2) login(ctx context.Context, s session, key int, do doer) (lease, 
 	if granted, err := strconv.Atoi(got.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds")); err == nil && granted > 0 {
 		seconds = min(seconds, granted)
 	}
-	role, err := a.role(ctx, s, key, do, string(token))
+	role, err := imdsRole(ctx, s, key, do, string(token))
 	return lease{value: string(token) + " " + role, lives: time.Duration(seconds) * time.Second}, err
 }
 
-// role is the instance's, unless the file names one. Each call asks for the credentials of one role: which, has to be known before.
-func (a imdsv2) role(ctx context.Context, s session, key int, do doer, token string) (string, error) {
+// imdsRole is the instance's, unless the file names one. Each call asks for the credentials of one role: which, has to be known before.
+func imdsRole(ctx context.Context, s session, key int, do doer, token string) (string, error) {
 	if role := first(s.caller(key).Name, imdsOptions(s.spec).Role); role != "" {
 		return role, nil
 	}
@@ -161,44 +153,29 @@ func (a imdsv2) role(ctx context.Context, s session, key int, do doer, token str
 	return string(role), nil
 }
 
-func (a imdsv2) put(s session, key int) []byte {
-	return s.request(key, http.MethodPut, s.base+imdsToken, nil, imdsTTL+a.ttl(s))
+func imdsPut(s session, key int) []byte {
+	return s.request(key, http.MethodPut, s.base+imdsToken, nil, imdsTTL+imdsTTLOf(s))
 }
 
-func (a imdsv2) wire(s session) load.Wire {
+func imdsGet(s session, key int) []byte {
+	token, role, _ := strings.Cut(s.lease(key), " ")
+	return s.request(key, http.MethodGet, s.base+imdsRoles+role, nil, imdsHeader+token)
+}
+
+func imdsReader(s session) reader {
 	j := newJudge(s)
-	if s.operation == opSession {
-		return &tokenWire{
-			requests: s.requests(func(key int) []byte { return a.put(s, key) }),
-			look: func(_ uint64, _, status int, body []byte) (load.Outcome, verdict) {
-				if status != http.StatusOK {
-					return imdsRefusal(status)
-				}
-				return wrong(judgeSession(body))
-			},
+	return func(_ uint64, key int, body []byte) verdict {
+		now := s.clock.Now().Unix()
+		token, v := readCredentials(body, now)
+		if v != noCause {
+			return v
 		}
-	}
-	return &tokenWire{
-		requests: s.requests(func(key int) []byte {
-			token, role, _ := strings.Cut(s.lease(key), " ")
-			return s.request(key, http.MethodGet, s.base+imdsRoles+role, nil, imdsHeader+token)
-		}),
-		look: func(_ uint64, key, status int, body []byte) (load.Outcome, verdict) {
-			if status != http.StatusOK {
-				return imdsRefusal(status)
-			}
-			now := s.clock.Now().Unix()
-			token, v := readCredentials(body, now)
-			if v == noCause {
-				v = j.token(key, token, wanted{now: now}, true)
-			}
-			return wrong(v)
-		},
+		return j.token(key, token, wanted{now: now}, true)
 	}
 }
 
 // imdsRefusal is what a status other than 200 means here.
-func imdsRefusal(status int) (load.Outcome, verdict) {
+func imdsRefusal(status int, _ []byte) (load.Outcome, verdict) {
 	switch status {
 	case http.StatusUnauthorized:
 		return load.Wrong, leaseRefused

@@ -147,7 +147,7 @@ func TestIMDSv2Login(t *testing.T) {
 		m := startIMDSv2(t, fixture.Config{Faults: c.faults}, c.role)
 		s := fakeSession(opCredentials, 1)
 		s.host = strings.TrimPrefix(m.URL, "http://")
-		_, err := imdsv2{}.login(t.Context(), s, 0, doerFor(t, m.URL))
+		_, err := imdsv2().login(t.Context(), s, 0, doerFor(t, m.URL))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -155,7 +155,7 @@ func TestIMDSv2Login(t *testing.T) {
 	m := startIMDSv2(t, fixture.Config{}, "node")
 	s := fakeSession(opCredentials, 1)
 	s.spec = &Spec{IMDS: &IMDS{TTL: unit.Duration(90 * time.Second)}}
-	l, err := imdsv2{}.login(t.Context(), s, 0, doerFor(t, m.URL))
+	l, err := imdsv2().login(t.Context(), s, 0, doerFor(t, m.URL))
 	if err != nil || l.lives != 90*time.Second || !strings.HasSuffix(l.value, " node") {
 		t.Errorf("a lease for %v, %v", l.lives, err)
 	}
@@ -235,7 +235,7 @@ func TestIMDSv2Options(t *testing.T) {
 		{IMDS{Role: "../x"}, "imds.role"},
 		{IMDS{Role: strings.Repeat("x", 65)}, "imds.role"},
 	} {
-		err := imdsv2{}.validate(&Spec{IMDS: &c.o}, opCredentials)
+		err := imdsv2().validate(&Spec{IMDS: &c.o}, opCredentials)
 		if (err == nil) != (c.want == "") || (err != nil && !strings.HasPrefix(err.Error(), c.want+": ")) {
 			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
 		}

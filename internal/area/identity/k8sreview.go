@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"tare/internal/jsonscan"
-	"tare/internal/load"
 )
 
 // k8sTokenReview asks the API server whose token this is, as webhooks and other token services do at each of their logins
@@ -25,33 +24,25 @@ import (
 //
 // What is reviewed is the secret that the file names; or with a service account, a token of its own, minted before the load and renewed
 // outside of it; or else the caller's own token.
-type k8sTokenReview struct{}
-
-var (
-	_ adapter = k8sTokenReview{}
-	_ loginer = k8sTokenReview{}
-)
+func k8sTokenReview() adapter {
+	return adapter{
+		name: "k8s-tokenreview", help: "the API server of Kubernetes: POST …/tokenreviews says whose token this is",
+		section: "k8s", reach: reach{tls: true, path: true},
+		operations: []operation{{
+			name: opReview, expect: "201, authenticated true, and the user name of the token that is reviewed",
+			request: func(s session, key int) []byte {
+				return tokenReview(s, key, reviewed(s, key), k8sHeaders(reviewer(s, key))...)
+			},
+			status: http.StatusCreated, reader: reviewReader,
+		}},
+		validate: validateReview, canaries: reviewCanaries, refused: k8sRefusal, login: mint,
+	}
+}
 
 // opReview asks for a review.
 const opReview = "review"
 
-func (k8sTokenReview) name() string { return "k8s-tokenreview" }
-
-func (k8sTokenReview) help() string {
-	return "the API server of Kubernetes: POST …/tokenreviews says whose token this is"
-}
-
-func (k8sTokenReview) section() string { return "k8s" }
-
-func (k8sTokenReview) operations() []string { return []string{opReview} }
-
-func (k8sTokenReview) expect(string) string {
-	return "201, authenticated true, and the user name of the token that is reviewed"
-}
-
-func (k8sTokenReview) reach() reach { return reach{tls: true, path: true} }
-
-func (k8sTokenReview) validate(s *Spec, _ string) error {
+func validateReview(s *Spec, _ string) error {
 	o := k8sOptions(s)
 	if o.ReviewToken.IsZero() && o.Token.IsZero() && !mints(o) {
 		for i, c := range s.Callers {
@@ -70,29 +61,29 @@ func (k8sTokenReview) validate(s *Spec, _ string) error {
 func mints(o K8s) bool { return o.ReviewToken.IsZero() && o.ServiceAccount != "" }
 
 // minted reports whether the token of one identity is made for it.
-func (k8sTokenReview) minted(s session, key int) bool {
+func minted(s session, key int) bool {
 	o, c := k8sOptions(s.spec), s.caller(key)
 	return c.Token.IsZero() && (mints(o) || (o.ReviewToken.IsZero() && c.Name != ""))
 }
 
-// login implements loginer: it mints the token that is reviewed.
-func (a k8sTokenReview) login(ctx context.Context, s session, key int, do doer) (lease, error) {
-	if !a.minted(s, key) {
+// mint obtains the token that is reviewed.
+func mint(ctx context.Context, s session, key int, do doer) (lease, error) {
+	if !minted(s, key) {
 		return lease{}, nil
 	}
 	var audiences []string
-	for _, x := range a.lasting(s, key) {
+	for _, x := range lasting(s, key) {
 		audiences = append(audiences, string(x))
 	}
 	bearer := s.token(key, k8sOptions(s.spec).Token)
-	got, err := do(ctx, key, k8sTokenRequest{}.tokenRequest(s, key, audiences, k8sHeaders(bearer)...))
+	got, err := do(ctx, key, tokenRequest(s, key, audiences, k8sHeaders(bearer)...))
 	if err != nil {
 		return lease{}, fmt.Errorf("mint a token to review: %w", err)
 	}
 	now := s.clock.Now()
 	token, v := readTokenRequest(got.Body, now.Unix())
 	if got.Status != http.StatusCreated {
-		_, v = k8sRefusal(got.Status)
+		_, v = k8sRefusal(got.Status, nil)
 	}
 	switch {
 	case v != noCause:
@@ -111,7 +102,7 @@ func (a k8sTokenReview) login(ctx context.Context, s session, key int, do doer) 
 }
 
 // lasting are the audiences that are the same in every call: the others only make the call new.
-func (k8sTokenReview) lasting(s session, key int) (out [][]byte) {
+func lasting(s session, key int) (out [][]byte) {
 	for _, x := range k8sAudiences(s, key) {
 		if !strings.Contains(x, placeholder) {
 			out = append(out, []byte(x))
@@ -129,8 +120,8 @@ func expiryOf(token []byte) (int64, bool) {
 }
 
 // reviewed is the token of an identity that is reviewed.
-func (a k8sTokenReview) reviewed(s session, key int) string {
-	if a.minted(s, key) {
+func reviewed(s session, key int) string {
+	if minted(s, key) {
 		return s.lease(key)
 	}
 	o := k8sOptions(s.spec)
@@ -140,8 +131,8 @@ func (a k8sTokenReview) reviewed(s session, key int) string {
 	return s.token(key, o.Token)
 }
 
-// bearer is the caller's own credential. Where callers name the tokens that are reviewed, all of them use the option's.
-func (a k8sTokenReview) bearer(s session, key int) string {
+// reviewer is the caller's own credential. Where callers name the tokens that are reviewed, all of them use the option's.
+func reviewer(s session, key int) string {
 	o := k8sOptions(s.spec)
 	if !o.Token.IsZero() {
 		return s.secret(o.Token)
@@ -150,7 +141,7 @@ func (a k8sTokenReview) bearer(s session, key int) string {
 }
 
 // tokenReview renders the request of one identity for a token.
-func (a k8sTokenReview) tokenReview(s session, key int, token string, headers ...string) []byte {
+func tokenReview(s session, key int, token string, headers ...string) []byte {
 	type spec struct {
 		Token     string   `json:"token"`
 		Audiences []string `json:"audiences,omitempty"`
@@ -166,11 +157,11 @@ func (a k8sTokenReview) tokenReview(s session, key int, token string, headers ..
 	return s.request(key, http.MethodPost, s.base+"/apis/authentication.k8s.io/v1/tokenreviews", body, headers...)
 }
 
-// refusals: a forged token must be found out, which the API server says with 201.
-func (a k8sTokenReview) refusals(s session) []canary {
-	bearer := a.bearer(s, 0)
+// reviewCanaries: a forged token must be found out, which the API server says with 201.
+func reviewCanaries(s session) []canary {
+	bearer := reviewer(s, 0)
 	out := []canary{{
-		name: "the review of a forged token", request: a.tokenReview(s, 0, forgedFrom(a.reviewed(s, 0)), k8sHeaders(bearer)...),
+		name: "the review of a forged token", request: tokenReview(s, 0, forgedFrom(reviewed(s, 0)), k8sHeaders(bearer)...),
 		refused: func(status int, body []byte) bool {
 			r, v := readReview(body)
 			return status == http.StatusCreated && v == noCause && !r.authenticated
@@ -179,7 +170,7 @@ func (a k8sTokenReview) refusals(s session) []canary {
 	if bearer == "" {
 		return out
 	}
-	return append(out, k8sStrangers(func(headers ...string) []byte { return a.tokenReview(s, 0, a.reviewed(s, 0), headers...) })...)
+	return append(out, k8sStrangers(func(headers ...string) []byte { return tokenReview(s, 0, reviewed(s, 0), headers...) })...)
 }
 
 // forgedFrom is a token like a good one with a signature that is nobody's: to be found out, it has to be verified.
@@ -204,30 +195,20 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s, "", false
 }
 
-func (a k8sTokenReview) wire(s session) load.Wire {
+func reviewReader(s session) reader {
 	users, asked := make([]string, s.identities()), make([][][]byte, s.identities())
 	for key := range users {
-		asked[key] = a.lasting(s, key)
+		asked[key] = lasting(s, key)
 		switch subject := s.caller(key).Subject; {
 		case subject != "":
 			users[key] = subject
-		case a.minted(s, key):
+		case minted(s, key):
 			users[key] = k8sOwner(s, key)
 		default:
-			users[key] = subjectOf([]byte(a.reviewed(s, key)))
+			users[key] = subjectOf([]byte(reviewed(s, key)))
 		}
 	}
-	return &tokenWire{
-		requests: s.requests(func(key int) []byte {
-			return a.tokenReview(s, key, a.reviewed(s, key), k8sHeaders(a.bearer(s, key))...)
-		}),
-		look: func(_ uint64, key, status int, body []byte) (load.Outcome, verdict) {
-			if status != http.StatusCreated {
-				return k8sRefusal(status)
-			}
-			return wrong(judgeReview(body, users[key], asked[key]))
-		},
-	}
+	return func(_ uint64, key int, body []byte) verdict { return judgeReview(body, users[key], asked[key]) }
 }
 
 // judgeReview judges a review: user is whose token it must be, empty if unknown, and asked are the audiences of which the answer must name one.

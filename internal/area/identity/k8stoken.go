@@ -26,9 +26,21 @@ import (
 //	                   401, 403 Wrong (the caller's credential or its rights) · 404 Wrong (no such account) · 400, 422 Wrong (the request)
 //
 // The API server looks the account up in its cache or in etcd; a token that is bound to an object costs one more look.
-type k8sTokenRequest struct{}
-
-var _ adapter = k8sTokenRequest{}
+func k8sTokenRequest() adapter {
+	return adapter{
+		name: "k8s-tokenrequest", help: "the API server of Kubernetes: POST …/serviceaccounts/<account>/token signs a token",
+		section: "k8s", reach: reach{tls: true, path: true},
+		operations: []operation{{
+			name: opToken, expect: "201 and a signed JWT of the service account for the audience that was asked for, that has not expired",
+			request: func(s session, key int) []byte {
+				token := s.token(key, k8sOptions(s.spec).Token)
+				return tokenRequest(s, key, uniqueAll(s, k8sAudiences(s, key)), k8sHeaders(token)...)
+			},
+			status: http.StatusCreated, reader: tokenRequestReader,
+		}},
+		validate: func(s *Spec, _ string) error { return validateK8s(k8sOptions(s), s) }, canaries: tokenRequestCanaries, refused: k8sRefusal,
+	}
+}
 
 const (
 	k8sAuth     = "authentication.k8s.io/v1"
@@ -40,24 +52,6 @@ const (
 	k8sMinLife  = 10 * time.Minute
 	k8sUnsigned = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ0YXJlIn0." // alg none, sub tare
 )
-
-func (k8sTokenRequest) name() string { return "k8s-tokenrequest" }
-
-func (k8sTokenRequest) help() string {
-	return "the API server of Kubernetes: POST …/serviceaccounts/<account>/token signs a token"
-}
-
-func (k8sTokenRequest) section() string { return "k8s" }
-
-func (k8sTokenRequest) operations() []string { return []string{opToken} }
-
-func (k8sTokenRequest) expect(string) string {
-	return "201 and a signed JWT of the service account for the audience that was asked for, that has not expired"
-}
-
-func (k8sTokenRequest) reach() reach { return reach{tls: true, path: true} }
-
-func (k8sTokenRequest) validate(s *Spec, _ string) error { return validateK8s(k8sOptions(s), s) }
 
 func k8sOptions(s *Spec) K8s {
 	if s == nil || s.K8s == nil {
@@ -139,7 +133,7 @@ func k8sHeaders(token string) []string {
 }
 
 // tokenRequest renders the request for one identity; audiences go in as they are.
-func (k8sTokenRequest) tokenRequest(s session, key int, audiences []string, headers ...string) []byte {
+func tokenRequest(s session, key int, audiences []string, headers ...string) []byte {
 	life := time.Duration(k8sOptions(s.spec).Expiration)
 	if life == 0 {
 		life = k8sLife
@@ -170,12 +164,12 @@ func uniqueAll(s session, texts []string) []string {
 	return out
 }
 
-// refusals: nobody without a credential, and nobody with an unsigned one, may have a token. Where a client certificate speaks for the caller,
+// tokenRequestCanaries: nobody without a credential, and nobody with an unsigned one, may have a token. Where a client certificate speaks for the caller,
 // the API server looks no further, and no account may be one that is not there.
-func (a k8sTokenRequest) refusals(s session) []canary {
+func tokenRequestCanaries(s session) []canary {
 	audiences := uniqueAll(s, k8sAudiences(s, 0))
 	if s.token(0, k8sOptions(s.spec).Token) != "" {
-		return k8sStrangers(func(headers ...string) []byte { return a.tokenRequest(s, 0, audiences, headers...) })
+		return k8sStrangers(func(headers ...string) []byte { return tokenRequest(s, 0, audiences, headers...) })
 	}
 	namespace, _ := k8sAccount(s, 0)
 	path := s.base + "/api/v1/namespaces/" + namespace + "/serviceaccounts/tare-" + strings.ToLower(s.nonce) + "/token"
@@ -194,7 +188,7 @@ func k8sStrangers(request func(headers ...string) []byte) []canary {
 	}
 }
 
-func (a k8sTokenRequest) wire(s session) load.Wire {
+func tokenRequestReader(s session) reader {
 	j, x := newJudge(s), newExpected(s)
 	for key := range x.subjects {
 		x.subjects[key] = first(x.subjects[key], k8sOwner(s, key))
@@ -202,28 +196,19 @@ func (a k8sTokenRequest) wire(s session) load.Wire {
 			x.audiences[key] = load.NewTemplate([]byte(s.unique(audiences[0])))
 		}
 	}
-	return &tokenWire{
-		requests: s.requests(func(key int) []byte {
-			token := s.token(key, k8sOptions(s.spec).Token)
-			return a.tokenRequest(s, key, uniqueAll(s, k8sAudiences(s, key)), k8sHeaders(token)...)
-		}),
-		look: func(i uint64, key, status int, body []byte) (load.Outcome, verdict) {
-			if status != http.StatusCreated {
-				return k8sRefusal(status)
-			}
-			want := x.of(i, key)
-			want.signed = true
-			token, v := readTokenRequest(body, want.now)
-			if v == noCause {
-				v = j.token(key, token, want, false)
-			}
-			return wrong(v)
-		},
+	return func(i uint64, key int, body []byte) verdict {
+		want := x.of(i, key)
+		want.signed = true
+		token, v := readTokenRequest(body, want.now)
+		if v != noCause {
+			return v
+		}
+		return j.token(key, token, want, false)
 	}
 }
 
 // k8sRefusal is what a status other than 201 means here.
-func k8sRefusal(status int) (load.Outcome, verdict) {
+func k8sRefusal(status int, _ []byte) (load.Outcome, verdict) {
 	switch status {
 	case http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType:
 		return load.Wrong, requestRefused

@@ -116,7 +116,7 @@ func TestK8sCanaries(t *testing.T) {
 	for _, adapter := range []string{"k8s-tokenrequest", "k8s-tokenreview"} {
 		spec := &Spec{Adapter: adapter, URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("admin")}}
 		p := findArm(t, spec)
-		refusals := p.adapter.refusals(p.session("test"))
+		refusals := p.adapter.canaries(p.session("test"))
 		if len(refusals) < 2 {
 			t.Errorf("%s: %d canaries", adapter, len(refusals))
 		}
@@ -222,15 +222,15 @@ func TestK8sOptions(t *testing.T) {
 		{"audience", Spec{K8s: &K8s{Audiences: []string{"x", ""}}}, "k8s.audiences"},
 		{"caller", Spec{Callers: []Caller{{Name: "a/b"}, {Name: "a/b/c"}}}, "callers"},
 	} {
-		err := k8sTokenRequest{}.validate(&c.spec, opToken)
+		err := k8sTokenRequest().validate(&c.spec, opToken)
 		if (err == nil) != (c.want == "") || (err != nil && !strings.HasPrefix(err.Error(), c.want+": ")) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	if err := (k8sTokenReview{}).validate(&Spec{}, opReview); err == nil || !strings.HasPrefix(err.Error(), "k8s.review_token: ") {
+	if err := k8sTokenReview().validate(&Spec{}, opReview); err == nil || !strings.HasPrefix(err.Error(), "k8s.review_token: ") {
 		t.Errorf("nothing to review: %v", err)
 	}
-	if err := (k8sTokenReview{}).validate(&Spec{Callers: []Caller{{Audience: "x"}}}, opReview); err == nil || !strings.HasPrefix(err.Error(), "callers: ") {
+	if err := k8sTokenReview().validate(&Spec{Callers: []Caller{{Audience: "x"}}}, opReview); err == nil || !strings.HasPrefix(err.Error(), "callers: ") {
 		t.Errorf("a caller with nothing to review: %v", err)
 	}
 }
@@ -240,7 +240,7 @@ func TestK8sRequest(t *testing.T) {
 	s := fakeSession(opToken, 1)
 	s.base = "/clusters/a"
 	s.spec = &Spec{K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{`"a<b`, "n-{n}"}}}
-	w := k8sTokenRequest{}.wire(s)
+	w := k8sTokenRequest().wire(s)
 	var audiences []string
 	for i := range uint64(3) {
 		head, body, _ := strings.Cut(string(w.Render(nil, i)), "\r\n\r\n")

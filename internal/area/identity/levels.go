@@ -82,7 +82,7 @@ func (s *Spec) section() string {
 	if err != nil {
 		return ""
 	}
-	return a.section()
+	return a.section
 }
 
 // factors lists what treatments can vary, as far as the adapter and the place allow.
@@ -96,7 +96,7 @@ func (s *Spec) factors() []string {
 			}
 		}
 	}
-	if a, err := findAdapter(s.Adapter); s.URL == "" && err == nil && a.reach().embedded {
+	if a, err := findAdapter(s.Adapter); s.URL == "" && err == nil && a.reach.embedded {
 		out = append(out, knobNames()...)
 	}
 	return out

@@ -94,11 +94,11 @@ func TestUnderLeavesTheFileAlone(t *testing.T) {
 // TestEveryFactorCanBeALevel: what factors lists is what turn takes, for every adapter.
 func TestEveryFactorCanBeALevel(t *testing.T) {
 	for _, a := range adapters() {
-		s := &Spec{Adapter: a.name(), URL: "http://127.0.0.1:1"}
+		s := &Spec{Adapter: a.name, URL: "http://127.0.0.1:1"}
 		for _, name := range s.factors() {
 			_, err := s.under(m{name: "1h"}) // a text, or a wrong number: never an unknown factor
 			if err != nil && (strings.Contains(err.Error(), "unknown") || strings.Contains(err.Error(), "no such") || strings.Contains(err.Error(), errNoLevel.Error())) {
-				t.Errorf("%s: %v", a.name(), err)
+				t.Errorf("%s: %v", a.name, err)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func (Area) Adapters() map[string]string {
 	help := map[string]string{}
 	for _, a := range adapters() {
-		help[a.name()] = a.help()
+		help[a.name] = a.help
 	}
 	return help
 }

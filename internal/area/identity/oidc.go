@@ -19,9 +19,25 @@ import (
 //	cold path          every request; where a proxy caches, an audience or scope with {n}, which no request had before
 //	success            200, access_token, token_type, expires_in above 0 where it is given; a JWT that has not expired and says what is expected
 //	error classes      429, 503, slow_down, temporarily_unavailable Refused · 5xx Failed · other 4xx Wrong, by their OAuth error
-type oidcToken struct{}
-
-var _ adapter = oidcToken{}
+func oidcToken() adapter {
+	return adapter{
+		name: "oidc-token", help: "the token endpoint of OAuth 2.0 and OpenID Connect: client credentials, or token exchange (RFC 8693)",
+		section: "oidc", reach: reach{tls: true, path: true},
+		operations: []operation{{
+			name: opToken, expect: "200, an access token that has not expired, and that says what is expected if it is a JWT",
+			request: func(s session, key int) []byte { return oidcRequest(s, key, oidcSecretsOf(s, key)) },
+			reader: func(s session) reader {
+				j, x := newJudge(s), newExpected(s)
+				return func(i uint64, key int, body []byte) verdict { return oauthToken(j, key, body, x.of(i, key)) }
+			},
+			subject: func(body []byte) string {
+				r, _ := readOAuth(body)
+				return subjectOf(r.token)
+			},
+		}},
+		validate: oidcValidate, canaries: oidcCanaries, refused: oauthRefusal,
+	}
+}
 
 // The grants.
 const (
@@ -38,22 +54,6 @@ const (
 
 const formType = "Content-Type: application/x-www-form-urlencoded"
 
-func (oidcToken) name() string { return "oidc-token" }
-
-func (oidcToken) help() string {
-	return "the token endpoint of OAuth 2.0 and OpenID Connect: client credentials, or token exchange (RFC 8693)"
-}
-
-func (oidcToken) section() string { return "oidc" }
-
-func (oidcToken) operations() []string { return []string{opToken} }
-
-func (oidcToken) reach() reach { return reach{tls: true, path: true} }
-
-func (oidcToken) expect(string) string {
-	return "200, an access token that has not expired, and that says what is expected if it is a JWT"
-}
-
 func oidcOptions(s *Spec) OIDC {
 	if s == nil || s.OIDC == nil {
 		return OIDC{}
@@ -61,7 +61,7 @@ func oidcOptions(s *Spec) OIDC {
 	return *s.OIDC
 }
 
-func (oidcToken) validate(s *Spec, _ string) error {
+func oidcValidate(s *Spec, _ string) error {
 	o := oidcOptions(s)
 	exchanges := o.Grant == grantExchange
 	for _, x := range []struct {
@@ -121,20 +121,20 @@ func tokenType(name string) string {
 	return name
 }
 
-// refusals: a client with another secret, or another token to exchange. The client exists: clients are not locked out by that. Where a
+// oidcCanaries: a client with another secret, or another token to exchange. The client exists: clients are not locked out by that. Where a
 // client certificate stands for the secret, the wrong secret comes with a client that does not exist.
-func (a oidcToken) refusals(s session) []canary {
+func oidcCanaries(s session) []canary {
 	const forged = "tare-canary-this-is-not-the-secret"
 	if o := oidcOptions(s.spec); o.ClientSecret.IsZero() && s.spec.certified() {
 		s.spec = &Spec{OIDC: &OIDC{Grant: grantClient, TokenPath: o.TokenPath, ClientID: "tare-canary-nobody", Auth: authPost}}
 	}
 	c := canary{
-		name: "a client with a wrong secret", request: a.render(s, 0, oidcSecrets{client: forged, subject: forged}),
+		name: "a client with a wrong secret", request: oidcRequest(s, 0, oidcSecrets{client: forged, subject: forged}),
 		statuses: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden},
 	}
 	if oidcOptions(s.spec).Grant == grantExchange {
 		c.name = "an exchange of a token that nobody has issued"
-		c.request = a.render(s, 0, oidcSecrets{client: s.secret(oidcOptions(s.spec).ClientSecret), subject: forged})
+		c.request = oidcRequest(s, 0, oidcSecrets{client: s.secret(oidcOptions(s.spec).ClientSecret), subject: forged})
 	}
 	return []canary{c}
 }
@@ -142,8 +142,8 @@ func (a oidcToken) refusals(s session) []canary {
 // oidcSecrets are what a request proves itself with.
 type oidcSecrets struct{ client, subject string }
 
-// secrets are those of one identity. A caller's token is the subject token in an exchange, and the client's secret otherwise.
-func (oidcToken) secrets(s session, key int) oidcSecrets {
+// oidcSecretsOf are those of one identity. A caller's token is the subject token in an exchange, and the client's secret otherwise.
+func oidcSecretsOf(s session, key int) oidcSecrets {
 	o := oidcOptions(s.spec)
 	if o.Grant == grantExchange {
 		return oidcSecrets{client: s.secret(o.ClientSecret), subject: s.token(key, o.SubjectToken)}
@@ -151,8 +151,8 @@ func (oidcToken) secrets(s session, key int) oidcSecrets {
 	return oidcSecrets{client: s.token(key, o.ClientSecret)}
 }
 
-// render is the request of one identity.
-func (oidcToken) render(s session, key int, secrets oidcSecrets) []byte {
+// oidcRequest is the request of one identity.
+func oidcRequest(s session, key int, secrets oidcSecrets) []byte {
 	o, c := oidcOptions(s.spec), s.caller(key)
 	form := url.Values{"grant_type": {grantClient}}
 	set := func(name, value string) {
@@ -194,23 +194,6 @@ func (o OIDC) authOf(secret string) string {
 		return authBasic
 	}
 	return authNone
-}
-
-func (a oidcToken) wire(s session) load.Wire {
-	j, x := newJudge(s), newExpected(s)
-	return &tokenWire{
-		requests: s.requests(func(key int) []byte { return a.render(s, key, a.secrets(s, key)) }),
-		look: func(i uint64, key, status int, body []byte) (load.Outcome, verdict) {
-			if status != http.StatusOK {
-				return oauthRefusal(status, body)
-			}
-			return wrong(oauthToken(j, key, body, x.of(i, key)))
-		},
-		who: func(body []byte) string {
-			r, _ := readOAuth(body)
-			return subjectOf(r.token)
-		},
-	}
 }
 
 // An oauthAnswer is a token response (RFC 6749, section 5.1; RFC 8693, section 2.2.1).

@@ -20,17 +20,16 @@ func (p *arm) unlock() (err error) {
 
 // logIn obtains what the calls of every identity need first.
 func (p *arm) logIn(ctx context.Context) error {
-	l, ok := p.adapter.(loginer)
-	if !ok {
+	if p.adapter.login == nil {
 		return nil
 	}
-	return p.eachIdentity(ctx, p.identities, func(ctx context.Context, key int) error { return p.lease(ctx, l, key) })
+	return p.eachIdentity(ctx, p.identities, p.lease)
 }
 
 // lease obtains it for one identity.
-func (p *arm) lease(ctx context.Context, l loginer, key int) error {
+func (p *arm) lease(ctx context.Context, key int) error {
 	asked := p.env.Clock.Now()
-	got, err := l.login(ctx, p.session("login"), key, func(ctx context.Context, key int, request []byte) (oneshot.Answer, error) {
+	got, err := p.adapter.login(ctx, p.session("login"), key, func(ctx context.Context, key int, request []byte) (oneshot.Answer, error) {
 		return p.client(key).Do(ctx, request, callTimeout)
 	})
 	if err != nil {
@@ -43,9 +42,9 @@ func (p *arm) lease(ctx context.Context, l loginer, key int) error {
 // keepFresh renews leases and reads file secrets again, in the background. close ends it.
 func (p *arm) keepFresh() {
 	r := renewer{creds: p.creds, clock: p.env.Clock, log: p.env.Log}
-	if l, ok := p.adapter.(loginer); ok {
+	if p.adapter.login != nil {
 		r.login = func(ctx context.Context, key int) error {
-			if err := p.lease(ctx, l, key); err != nil {
+			if err := p.lease(ctx, key); err != nil {
 				return err
 			}
 			p.creds.renderOf(key)

@@ -130,15 +130,17 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if err := p.ask(); err != nil {
 		return p, err
 	}
-	if err := p.adapter.validate(u, p.operation); err != nil {
-		return p, err
+	if validate := p.adapter.validate; validate != nil {
+		if err := validate(u, p.operation); err != nil {
+			return p, err
+		}
 	}
 	if u.URL != "" {
-		p.url, err = parseURL(u.URL, p.adapter.reach())
+		p.url, err = parseURL(u.URL, p.adapter.reach)
 		return p, err
 	}
-	if !p.adapter.reach().embedded {
-		return p, fmt.Errorf("url: %s has no embedded endpoint: name the one to measure", p.adapter.name())
+	if !p.adapter.reach.embedded {
+		return p, fmt.Errorf("url: %s has no embedded endpoint: name the one to measure", p.adapter.name)
 	}
 	p.preset, p.knobs, err = u.Embedded.resolve()
 	return p, err
@@ -146,12 +148,12 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 
 // ask looks at what is asked for, and by how many.
 func (p *plan) ask() error {
-	p.operation = first(p.operation, p.adapter.operations()[0])
+	p.operation = first(p.operation, p.adapter.operations[0].name)
 	if p.identities > maxIdentities {
 		return fmt.Errorf("identities: %d is not a number from 1 to %d", p.identities, maxIdentities)
 	}
-	if !slices.Contains(p.adapter.operations(), p.operation) {
-		return fmt.Errorf("operation: %q is not one of %s", p.operation, strings.Join(p.adapter.operations(), ", "))
+	if !slices.Contains(p.adapter.offers(), p.operation) {
+		return fmt.Errorf("operation: %q is not one of %s", p.operation, strings.Join(p.adapter.offers(), ", "))
 	}
 	if p.as != accountDefault && p.as != accountEmail && !plainAddress(p.as) {
 		return fmt.Errorf("account: %q is neither default nor email nor an e-mail address", p.as)

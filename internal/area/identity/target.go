@@ -134,7 +134,7 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	s.tally = p.tally
 	t.mu.Unlock()
 	return []load.Operation{{
-		Name: p.operation, Weight: 1, Expect: p.adapter.expect(p.operation), Causes: causes(),
+		Name: p.operation, Weight: 1, Expect: p.adapter.operation(p.operation).expect, Causes: causes(),
 		Wire: p.adapter.wire(s), Negative: t.negative(p),
 	}}, nil
 }

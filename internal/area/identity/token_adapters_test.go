@@ -40,17 +40,17 @@ func TestAdaptersAreInTheFile(t *testing.T) {
 	}
 	var names, operations []string
 	for _, a := range adapters() {
-		names = append(names, a.name())
-		operations = append(operations, a.operations()...)
-		if s := a.section(); s != "" && !slices.Contains(sectionNames(), s) {
-			t.Errorf("%s: the file has no section %q", a.name(), s)
+		names = append(names, a.name)
+		operations = append(operations, a.offers()...)
+		if s := a.section; s != "" && !slices.Contains(sectionNames(), s) {
+			t.Errorf("%s: the file has no section %q", a.name, s)
 		}
-		if a.help() == "" {
-			t.Errorf("%s has no help", a.name())
+		if a.help == "" {
+			t.Errorf("%s has no help", a.name)
 		}
-		for _, o := range a.operations() {
-			if a.expect(o) == "" {
-				t.Errorf("%s: what %s expects is not said", a.name(), o)
+		for _, o := range a.offers() {
+			if a.operation(o).expect == "" {
+				t.Errorf("%s: what %s expects is not said", a.name, o)
 			}
 		}
 	}
@@ -306,7 +306,7 @@ func TestVaultWrongAnswers(t *testing.T) {
 	if err := tg.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "must be refused") {
 		t.Errorf("a Vault that refuses nobody: %v", err)
 	}
-	w := vaultLogin{}.wire(fakeSession(opLogin, 1))
+	w := vaultLogin().wire(fakeSession(opLogin, 1))
 	for status, want := range map[int]load.Outcome{400: load.Wrong, 403: load.Wrong, 404: load.Wrong, 429: load.Refused, 472: load.Refused, 473: load.Refused, 500: load.Failed, 503: load.Refused} {
 		if got := w.Check(0, status, nil); got != want {
 			t.Errorf("status %d: %v, want %v", status, got, want)
@@ -369,20 +369,20 @@ func TestTokenWiresDoNotAllocate(t *testing.T) {
 		a    adapter
 		body string
 	}{
-		{oidcToken{}, `{"access_token":"` + jwt + `","expires_in":300,"token_type":"Bearer"}`},
-		{httpToken{}, `{"access_token":"` + jwt + `","expires_in":300}`},
-		{vaultLogin{}, `{"auth":{"client_token":"hvs.x","lease_duration":300,"entity_id":"e"}}`},
+		{oidcToken(), `{"access_token":"` + jwt + `","expires_in":300,"token_type":"Bearer"}`},
+		{httpToken(), `{"access_token":"` + jwt + `","expires_in":300}`},
+		{vaultLogin(), `{"auth":{"client_token":"hvs.x","lease_duration":300,"entity_id":"e"}}`},
 	} {
 		w, buf, body, i := c.a.wire(s), make([]byte, 0, 4096), []byte(c.body), uint64(0)
 		n := testing.AllocsPerRun(500, func() {
 			buf = w.Render(buf[:0], i*3)
 			if w.Check(0, 200, body) != load.OK {
-				t.Fatalf("%s refuses a good answer", c.a.name())
+				t.Fatalf("%s refuses a good answer", c.a.name)
 			}
 			i++
 		})
 		if n != 0 {
-			t.Errorf("%s: %v allocations a call", c.a.name(), n)
+			t.Errorf("%s: %v allocations a call", c.a.name, n)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestCheckToken(t *testing.T) {
 		{"server error", 500, "", load.Failed},
 		{"bad gateway", 502, goodToken, load.Failed},
 	} {
-		if got := (gceMetadata{}).wire(fakeSession(opToken, 1)).Check(0, c.status, []byte(c.body)); got != c.want {
+		if got := gceMetadata().wire(fakeSession(opToken, 1)).Check(0, c.status, []byte(c.body)); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -74,7 +74,7 @@ func TestCheckForeignToken(t *testing.T) {
 	body := func(token string) []byte {
 		return []byte(`{"access_token":"` + token + `","expires_in":9,"token_type":"Bearer"}`)
 	}
-	w := gceMetadata{}.wire(fakeSession(opToken, 3))
+	w := gceMetadata().wire(fakeSession(opToken, 3))
 	for n, c := range []struct {
 		i     uint64
 		token string
@@ -95,7 +95,7 @@ func TestCheckForeignToken(t *testing.T) {
 	}
 	s := fakeSession(opToken, 2)
 	s.distinct = false // behind a URL identities may share an account
-	w = gceMetadata{}.wire(s)
+	w = gceMetadata().wire(s)
 	if w.Check(0, 200, body("a")) != load.OK || w.Check(1, 200, body("a")) != load.OK {
 		t.Error("a shared account is refused")
 	}
@@ -114,7 +114,7 @@ func forge(t testing.TB, header string, claims map[string]any) string {
 
 func TestCheckIdentity(t *testing.T) {
 	s := fakeSession(opIdentity, 2)
-	w := gceMetadata{}.wire(s)
+	w := gceMetadata().wire(s)
 	const i = 5 // identity 1
 	email := s.emails[1]
 	exp := s.clock.Now().Unix()
@@ -163,7 +163,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(forge(f, `{"alg":"RS256"}`, map[string]any{"aud": "https://tare.invalid/n1/0", "exp": 1_900_000_000, "sub": "1", "email": "gsa-127-1-0-1@tare-reference.iam.gserviceaccount.com"})))
 	f.Add([]byte("a.b.c"))
 	f.Add([]byte(`{"access_token":"x","expires_in":1e9,"token_type":"Bearer"}`))
-	token, id := gceMetadata{}.wire(fakeSession(opToken, 1)), gceMetadata{}.wire(fakeSession(opIdentity, 1))
+	token, id := gceMetadata().wire(fakeSession(opToken, 1)), gceMetadata().wire(fakeSession(opIdentity, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer memtest.Bound(t, len(b))()
 		if token.Check(0, 200, b) == load.OK {
@@ -200,15 +200,15 @@ func TestRenderGolden(t *testing.T) {
 	} {
 		s := fakeSession(c.operation, 2)
 		s.account, s.headers = c.account, c.headers
-		w := gceMetadata{}.wire(s)
+		w := gceMetadata().wire(s)
 		for _, i := range c.calls {
 			got.Write(w.Render(nil, i))
 		}
 	}
-	for _, c := range (gceMetadata{}).refusals(fakeSession(opToken, 1)) {
+	for _, c := range gceMetadata().canaries(fakeSession(opToken, 1)) {
 		got.Write(c.request)
 	}
-	got.Write(gceMetadata{}.whoami(fakeSession(opToken, 1)))
+	got.Write(gceMetadata().whoami(fakeSession(opToken, 1)))
 	file := filepath.Join("testdata", "gcemetadata.http")
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
@@ -231,7 +231,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	for _, operation := range []string{opToken, opIdentity} {
 		s := fakeSession(operation, 300)
 		s.clock = clock.System{}
-		w := gceMetadata{}.wire(s)
+		w := gceMetadata().wire(s)
 		body := realAnswer(t, s)
 		buf := make([]byte, 0, 4096)
 		var i uint64
@@ -273,7 +273,7 @@ func BenchmarkCheck(b *testing.B) {
 		b.Run(operation, func(b *testing.B) {
 			s := fakeSession(operation, 300)
 			s.clock = clock.System{}
-			w := gceMetadata{}.wire(s)
+			w := gceMetadata().wire(s)
 			body := realAnswer(b, s)
 			b.ReportAllocs()
 			for b.Loop() {

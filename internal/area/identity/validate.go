@@ -84,7 +84,7 @@ func (s *Spec) judgePlace() (out []area.Finding) {
 	if err != nil {
 		return nil // plan says so
 	}
-	u, err := parseURL(s.URL, a.reach())
+	u, err := parseURL(s.URL, a.reach)
 	if err != nil {
 		out = append(out, fault("url", err, "write the base only, such as http://169.254.169.254"))
 	}
@@ -116,8 +116,8 @@ func (s *Spec) judgeSections() (out []area.Finding) {
 		return nil // plan says so
 	}
 	for _, other := range adapters() {
-		if name := other.section(); name != "" && name != a.section() && s.has(name) {
-			err := fmt.Errorf("%s: these are options of %s, not of %s", name, other.name(), a.name())
+		if name := other.section; name != "" && name != a.section && s.has(name) {
+			err := fmt.Errorf("%s: these are options of %s, not of %s", name, other.name, a.name)
 			out = append(out, fault(name, err, "leave it out, or name the adapter that it belongs to"))
 		}
 	}
@@ -177,7 +177,7 @@ func (s *Spec) pathOf(err error) string {
 		return "embedded." + name
 	}
 	for _, a := range adapters() {
-		if a.section() != "" && section == a.section() {
+		if a.section != "" && section == a.section {
 			if !s.has(section) {
 				return ""
 			}

@@ -20,30 +20,30 @@ import (
 //	cold path          every request; Vault Agent with auto-auth caches, and is another endpoint
 //	success            200, auth.client_token visible, auth.lease_duration above 0 or a token that never expires, with the policies of a login
 //	error classes      429 (quota), 503 (sealed), 472, 473 (standby) Refused · 5xx Failed · 400, 403, 404 Wrong
-type vaultLogin struct{}
-
-var _ adapter = vaultLogin{}
+func vaultLogin() adapter {
+	return adapter{
+		name: "vault-login", help: "logins to Vault and OpenBao: POST /v1/auth/<mount>/login by kubernetes, jwt, approle or userpass",
+		section: "vault", reach: reach{tls: true, path: true},
+		operations: []operation{{
+			name: opLogin, expect: "200, a client token with a lease that has not run out",
+			request: func(s session, key int) []byte {
+				o := vaultOptions(s.spec)
+				return vaultRequest(s, key, o.nameOf(s, key), s.token(key, o.secret()))
+			},
+			reader: vaultReader,
+			subject: func(body []byte) string {
+				r, _ := readLogin(body)
+				return string(r.entity)
+			},
+		}},
+		validate: vaultValidate, canaries: vaultCanaries, refused: vaultRefusal,
+	}
+}
 
 const opLogin = "login"
 
 // projectedToken is where Kubernetes puts the token of a pod's service account.
 const projectedToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-
-func (vaultLogin) name() string { return "vault-login" }
-
-func (vaultLogin) help() string {
-	return "logins to Vault and OpenBao: POST /v1/auth/<mount>/login by kubernetes, jwt, approle or userpass"
-}
-
-func (vaultLogin) section() string { return "vault" }
-
-func (vaultLogin) operations() []string { return []string{opLogin} }
-
-func (vaultLogin) reach() reach { return reach{tls: true, path: true} }
-
-func (vaultLogin) expect(string) string {
-	return "200, a client token with a lease that has not run out"
-}
 
 // vaultOptions fills in defaults.
 func vaultOptions(s *Spec) Vault {
@@ -78,7 +78,7 @@ func (o Vault) identity() string {
 	return o.Role
 }
 
-func (vaultLogin) validate(s *Spec, _ string) error {
+func vaultValidate(s *Spec, _ string) error {
 	o := vaultOptions(s)
 	fields := map[string][2]string{
 		"kubernetes": {"role", "jwt"}, "jwt": {"role", "jwt"}, "approle": {"role_id", "secret_id"}, "userpass": {"username", "password"},
@@ -116,8 +116,8 @@ func (vaultLogin) validate(s *Spec, _ string) error {
 	return nil
 }
 
-// refusals: a credential that nobody has issued. For userpass also the user is made up, since real ones are locked out after some failures.
-func (a vaultLogin) refusals(s session) []canary {
+// vaultCanaries: a credential that nobody has issued. For userpass also the user is made up, since real ones are locked out after some failures.
+func vaultCanaries(s session) []canary {
 	o := vaultOptions(s.spec)
 	name := o.nameOf(s, 0)
 	forged := "tare-canary-this-is-not-the-secret"
@@ -128,7 +128,7 @@ func (a vaultLogin) refusals(s session) []canary {
 		forged = forgedJWT
 	}
 	return []canary{{
-		name: "a login with a credential that nobody has issued", request: a.render(s, 0, name, forged),
+		name: "a login with a credential that nobody has issued", request: vaultRequest(s, 0, name, forged),
 		statuses: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError},
 	}}
 }
@@ -139,7 +139,7 @@ const forgedJWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ0YXJlLWNhbmFyeSJ9.dGFyZS1jYW5
 // nameOf is the role, role ID or user of an identity.
 func (o Vault) nameOf(s session, key int) string { return first(s.caller(key).Name, o.identity()) }
 
-func (vaultLogin) render(s session, key int, name, secret string) []byte {
+func vaultRequest(s session, key int, name, secret string) []byte {
 	o := vaultOptions(s.spec)
 	path := s.base + "/v1/auth/" + o.Mount + "/login"
 	var form map[string]string
@@ -163,28 +163,18 @@ func (vaultLogin) render(s session, key int, name, secret string) []byte {
 	return s.request(key, http.MethodPost, path, body, headers...)
 }
 
-func (a vaultLogin) wire(s session) load.Wire {
-	j, o := newJudge(s), vaultOptions(s.spec)
-	return &tokenWire{
-		requests: s.requests(func(key int) []byte { return a.render(s, key, o.nameOf(s, key), s.token(key, o.secret())) }),
-		look: func(_ uint64, key, status int, body []byte) (load.Outcome, verdict) {
-			if status != http.StatusOK {
-				return vaultRefusal(status)
-			}
-			r, ok := readLogin(body)
-			if !ok {
-				return wrong(notWhole(body))
-			}
-			subject := ""
-			if key < len(s.subjects) {
-				subject = s.subjects[key]
-			}
-			return wrong(r.judge(j, key, subject))
-		},
-		who: func(body []byte) string {
-			r, _ := readLogin(body)
-			return string(r.entity)
-		},
+func vaultReader(s session) reader {
+	j := newJudge(s)
+	return func(_ uint64, key int, body []byte) verdict {
+		r, ok := readLogin(body)
+		if !ok {
+			return notWhole(body)
+		}
+		entity := ""
+		if key < len(s.subjects) {
+			entity = s.subjects[key]
+		}
+		return r.judge(j, key, entity)
 	}
 }
 
@@ -225,7 +215,7 @@ func (a vaultAuth) judge(j *judge, key int, entity string) verdict {
 }
 
 // vaultRefusal is Vault's own meaning of statuses: 472 and 473 are standby nodes that do not answer themselves.
-func vaultRefusal(status int) (load.Outcome, verdict) {
+func vaultRefusal(status int, _ []byte) (load.Outcome, verdict) {
 	switch status {
 	case http.StatusTooManyRequests:
 		return load.Refused, slowDown

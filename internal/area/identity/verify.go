@@ -44,7 +44,7 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 }
 
 func (p *arm) verifyRefusals(ctx context.Context) error {
-	for _, c := range p.adapter.refusals(p.session("refusal")) {
+	for _, c := range p.adapter.canaries(p.session("refusal")) {
 		got, err := p.client(0).Do(ctx, c.request, callTimeout)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)

@@ -95,18 +95,17 @@ func (p *arm) find(ctx context.Context) error {
 	if err := p.logIn(ctx); err != nil {
 		return err
 	}
-	who, ok := p.adapter.(accountant)
-	if !ok {
+	if p.adapter.whoami == nil {
 		return nil
 	}
-	ask := who.whoami(p.session("find"))
+	ask := p.adapter.whoami(p.session("find"))
 	return p.eachIdentity(ctx, p.identities, func(ctx context.Context, key int) error {
 		got, err := p.client(key).Do(ctx, ask, callTimeout)
 		if err != nil {
 			return fmt.Errorf("ask %s for the caller's account: %w", p.url.Host, err)
 		}
 		if got.Status == 200 {
-			p.emails[key], err = who.account(got.Body)
+			p.emails[key], err = p.adapter.account(got.Body)
 		}
 		if p.as == accountEmail && (err != nil || p.emails[key] == "") {
 			return fmt.Errorf("ask %s for the caller's account: status %d, no account in the answer", p.url.Host, got.Status)
