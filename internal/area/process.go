@@ -11,7 +11,8 @@ import (
 	"tare/internal/proc"
 )
 
-// A Process is a child process of an area, with its journal entry. Stop and Failed take nil for a process that was never started.
+// A Process is a child process of an area, with its journal entry. Stop and Failed take nil for a process that was
+// never started.
 type Process struct {
 	*proc.Child
 	name    string
@@ -19,8 +20,8 @@ type Process struct {
 	journal Journal
 }
 
-// StartProcess starts a process that the journal knows by that area and id before it does anything, and reads into ready what it says when it
-// is ready. After an error there is no process.
+// StartProcess starts a process that the journal knows by that area and id before it does anything, and reads into
+// ready what it says when it is ready. After an error there is no process.
 func StartProcess(ctx context.Context, j Journal, area, id string, s proc.Spec, ready any) (*Process, error) {
 	p := &Process{name: s.Name, journal: j}
 	s.Born = func(who proc.ID) error {
@@ -91,7 +92,8 @@ func (e Env) LogFile(name string, index int) string {
 // ProcessKind is the kind of changes that are processes.
 const ProcessKind = "process"
 
-// ProcessChange is a process as a change of an area: its pid with its start time, so that a pid that was given to another is told apart.
+// ProcessChange is a process as a change of an area: its pid with its start time, so that a pid that was given to
+// another is told apart.
 func ProcessChange(area, id string, p proc.ID) Change {
 	return Change{Area: area, Kind: ProcessKind, ID: id, Data: map[string]string{
 		"pid": strconv.Itoa(p.PID), "start_ticks": strconv.FormatUint(p.StartTicks, 10),

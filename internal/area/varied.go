@@ -2,15 +2,23 @@ package area
 
 import "tare/internal/design"
 
-// A Varied is a Spec whose treatments may change where the target is, or whether it is on this machine: one endpoint against another.
+// A Varied is a Spec whose treatments may change where the target is, or whether it is on this machine: one endpoint
+// against another.
 type Varied interface {
 	Spec
-	// Under is the section as treatment t has it: its levels in place of what the file says for all. It fails where Validate does.
+	// Under is the section as treatment t has it: its levels in place of what the file says for all. It fails where
+	// Validate does.
 	Under(t design.Treatment) (Spec, error)
 }
 
-// Specs are the sections of all treatments: s itself where they cannot change it, or where there are none. A treatment that Validate
-// refuses is left out.
+// Worded is a type of a field of a Spec, a string, that holds one of some words. The reader of files and the JSON
+// Schema take them from there.
+type Worded interface {
+	Words() []string
+}
+
+// Specs are the sections of all treatments: s itself where they cannot change it, or where there are none. A treatment
+// that Validate refuses is left out.
 func Specs(s Spec, treatments []design.Treatment) []Spec {
 	v, ok := s.(Varied)
 	if !ok || len(treatments) == 0 {

@@ -43,8 +43,12 @@ func fieldsOf(t reflect.Type) []structField {
 				out = append(out, sub)
 			}
 		case f.IsExported():
+			r := rulesOf(f.Tag.Get("jsonschema"))
+			if words := wordsOf(f.Type); words != nil {
+				r.enum = words
+			}
 			out = append(out, structField{
-				name: name, index: f.Index, rules: rulesOf(f.Tag.Get("jsonschema")),
+				name: name, index: f.Index, rules: r,
 				secret: holdsSecret(f.Type), isTarget: f.Type == reflect.TypeFor[area.Spec](),
 			})
 		}
@@ -71,6 +75,14 @@ func fileName(f reflect.StructField) (name string, inline bool) {
 		return "", true
 	}
 	return strings.ToLower(f.Name), false
+}
+
+// wordsOf are the words that a field of that type may hold; nil: the type does not say.
+func wordsOf(t reflect.Type) []string {
+	if w, ok := reflect.TypeAssert[area.Worded](reflect.Zero(t)); ok && t.Kind() == reflect.String {
+		return w.Words()
+	}
+	return nil
 }
 
 func holdsSecret(t reflect.Type) bool {

@@ -173,6 +173,13 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 			{Type: "integer", Minimum: "0", Maximum: "9999"},
 		}}
 	}
+	if words := wordsOf(t); words != nil {
+		s := &jsonschema.Schema{Type: "string"}
+		for _, word := range words {
+			s.Enum = append(s.Enum, word)
+		}
+		return s
+	}
 	if u, ok := unitSchemas[t]; ok {
 		return &jsonschema.Schema{Type: "string", Pattern: u.pattern, Examples: slices.Clone(u.examples)}
 	}

@@ -1,5 +1,5 @@
-// Package jsonscan reads JSON (RFC 8259) in answers under load: it finds members of objects and elements of arrays without allocating, and
-// refuses a text that is malformed anywhere.
+// Package jsonscan reads JSON (RFC 8259) in answers under load: it finds members of objects and elements of arrays
+// without allocating, and refuses a text that is malformed anywhere.
 package jsonscan
 
 import (
@@ -12,9 +12,9 @@ import (
 // MaxDepth bounds the nesting of texts that are accepted.
 const MaxDepth = 64
 
-// Pick finds members of the object that is the whole of b, by name: value k goes to out[k], raw, and stays nil where there is none. It is false
-// when b is no object, is malformed anywhere, or holds one of the names twice: readers differ in which of the two they take (section 4).
-// It moves b to the heap; for a b on the stack use Object or Member.
+// Pick finds members of the object that is the whole of b, by name: value k goes to out[k], raw, and stays nil where
+// there is none. It is false when b is no object, is malformed anywhere, or holds one of the names twice: readers
+// differ in which of the two they take (section 4). It moves b to the heap; for a b on the stack use Object or Member.
 func Pick(b []byte, out [][]byte, names ...string) bool {
 	clear(out)
 	s := Object(b)
@@ -35,8 +35,8 @@ func Pick(b []byte, out [][]byte, names ...string) bool {
 	}
 }
 
-// Member is the member of that name in the object that is the whole of b, raw; nil where there is none. ok is false as with Pick. b stays on the
-// stack if it is there.
+// Member is the member of that name in the object that is the whole of b, raw; nil where there is none. ok is false as
+// with Pick. b stays on the stack if it is there.
 func Member(b []byte, name string) (raw []byte, ok bool) {
 	s := Object(b)
 	for {
@@ -52,8 +52,8 @@ func Member(b []byte, name string) (raw []byte, ok bool) {
 	}
 }
 
-// A Scanner goes through the members of one object, or the elements of one array. It keeps a position, not slices: a slice that is stored
-// through a pointer would move its array to the heap.
+// A Scanner goes through the members of one object, or the elements of one array. It keeps a position, not slices: a
+// slice that is stored through a pointer would move its array to the heap.
 type Scanner struct {
 	src   []byte
 	at    int  // where the next thing begins; −1: malformed, or at the end
@@ -78,8 +78,8 @@ func begin(b []byte, open byte) Scanner {
 	return s
 }
 
-// Next returns the next member or element: its name with quotes, nil in an array, and its value, both raw. ok is false at the end, be it good
-// or bad: ask Whole.
+// Next returns the next member or element: its name with quotes, nil in an array, and its value, both raw. ok is false
+// at the end, be it good or bad: ask Whole.
 func (s *Scanner) Next() (key, raw []byte, ok bool) {
 	i, b := s.at, s.src
 	s.at = -1
@@ -116,7 +116,8 @@ func (s *Scanner) Next() (key, raw []byte, ok bool) {
 // Whole reports whether Next has reached the end of a well-formed object or array that nothing follows.
 func (s *Scanner) Whole() bool { return s.whole }
 
-// Text is the content of a string that holds no escapes, nil for anything else: tokens, types and addresses never need any.
+// Text is the content of a string that holds no escapes, nil for anything else: tokens, types and addresses never need
+// any.
 func Text(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 {
 		return nil
@@ -124,7 +125,8 @@ func Text(raw []byte) []byte {
 	return raw[1 : len(raw)-1]
 }
 
-// Is reports whether raw is a string that says want: "\u0064eny" says deny as well. It does not know characters in two escapes.
+// Is reports whether raw is a string that says want: "\u0064eny" says deny as well. It does not know characters in two
+// escapes.
 func Is[T string | []byte](raw []byte, want T) bool {
 	if len(raw) < len(want)+2 || raw[0] != '"' { // escapes only make it longer
 		return false
@@ -144,7 +146,8 @@ func Is[T string | []byte](raw []byte, want T) bool {
 	return len(want) == 0
 }
 
-// character appends the first byte of a string's inside, or the character of the escape there. n is how many bytes say it; 0: this is not known.
+// character appends the first byte of a string's inside, or the character of the escape there. n is how many bytes say
+// it; 0: this is not known.
 func character(dst, b []byte) (c []byte, n int) {
 	switch {
 	case b[0] != '\\':
@@ -308,9 +311,9 @@ func quoted(b []byte, i int) int {
 	return -1
 }
 
-// plain is how many bytes at the beginning of b surely mean themselves in a string. It looks at eight at a time: tokens are long, and every
-// answer under load is read. The tests for a byte below n and for a byte equal to c are those of Hacker's Delight, section 6-1;
-// a false alarm only ends the count early.
+// plain is how many bytes at the beginning of b surely mean themselves in a string. It looks at eight at a time: tokens
+// are long, and every answer under load is read. The tests for a byte below n and for a byte equal to c are those of
+// Hacker's Delight, section 6-1; a false alarm only ends the count early.
 func plain(b []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	i := 0

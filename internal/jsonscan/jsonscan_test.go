@@ -10,7 +10,8 @@ import (
 	"tare/lab/memtest"
 )
 
-// oracle walks the members of an object with encoding/json: each key as it is meant, each value raw. ok is false when b is no object.
+// oracle walks the members of an object with encoding/json: each key as it is meant, each value raw. ok is false when b
+// is no object.
 func oracle(b []byte) (keys []string, values []json.RawMessage, ok bool) {
 	if !json.Valid(b) {
 		return nil, nil, false

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// startWithin bounds the start of an embedded decision point with its policies: a JVM on a busy host takes its time.
+	// startWithin bounds the start of an embedded decision point with its policies: a JVM on a busy host takes its
+	// time.
 	startWithin = 2 * time.Minute
 	// embeddedUser is the user of the embedded pdpx server; its password is made up for each run.
 	embeddedUser = "healthcheck"

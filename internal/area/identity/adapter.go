@@ -13,31 +13,35 @@ import (
 	"tare/internal/load"
 )
 
-// An adapter is one protocol for tokens, as a value. It is the only thing that knows the protocol's bytes; another one is another file, and a
-// line in adapters. The comment on its function says the adapter's identity selector, cache key, cold path, success and error classes.
+// An adapter is one protocol for tokens, as a value. It is the only thing that knows the protocol's bytes; another one
+// is another file, and a line in adapters. The comment on its function says the adapter's identity selector, cache key,
+// cold path, success and error classes.
 //
-// What an adapter need not do: resolve secrets, renew them, dial, speak TLS, retry, or time anything. It reads its options and secrets
-// from a session and renders requests.
+// What an adapter need not do: resolve secrets, renew them, dial, speak TLS, retry, or time anything. It reads its
+// options and secrets from a session and renders requests.
 type adapter struct {
 	name string // the word in experiment files
 	help string // one line about it
-	// section is the name of the adapter's own options below `target`; empty: it has none. Other adapters' sections are refused.
+	// section is the name of the adapter's own options below `target`; empty: it has none. Other adapters' sections are
+	// refused.
 	section string
 	reach   reach
 	// operations are what can be asked for, the default first.
 	operations []operation
-	// validate looks at the adapter's own options. Its errors begin with the option's path and a colon: "oidc.client_id: …". nil: all are good.
+	// validate looks at the adapter's own options. Its errors begin with the option's path and a colon:
+	// "oidc.client_id: …". nil: all are good.
 	validate func(s *Spec, operation string) error
 	// canaries are requests that the endpoint must refuse. A refusal must not lock anybody out.
 	canaries func(s session) []canary
 	// refused is what a status other than the good one means; nil: refusal.
 	refused func(status int, body []byte) (load.Outcome, verdict)
 
-	// login obtains for one identity what its calls need first: a session token. It is obtained in Prepare and renewed outside the timed path;
-	// session.lease returns the one that holds. While it is renewed, requests go on with the old one. Errors must not quote the answer, which
-	// may be a secret. s.lease is empty. nil: calls need nothing.
+	// login obtains for one identity what its calls need first: a session token. It is obtained in Prepare and renewed
+	// outside the timed path; session.lease returns the one that holds. While it is renewed, requests go on with the
+	// old one. Errors must not quote the answer, which may be a secret. s.lease is empty. nil: calls need nothing.
 	login func(ctx context.Context, s session, key int, do doer) (lease, error)
-	// whoami asks for the account of the caller, and account reads it from the answer; nil: the endpoint cannot be asked.
+	// whoami asks for the account of the caller, and account reads it from the answer; nil: the endpoint cannot be
+	// asked.
 	whoami  func(s session) []byte
 	account func(body []byte) (email string, err error)
 }
@@ -51,14 +55,15 @@ type operation struct {
 	status  int // of a good answer; 0: 200
 	// reader makes what judges the bodies of good statuses.
 	reader func(s session) reader
-	// subject is whose token a good answer holds, "" where it does not say. What Prepare learns, later answers are held to:
-	// session.subjects. nil: answers never say.
+	// subject is whose token a good answer holds, "" where it does not say. What Prepare learns, later answers are held
+	// to: session.subjects. nil: answers never say.
 	subject func(body []byte) string
 	// wire is instead of all these for requests that are different in each call, or another status for each file.
 	wire func(s session) load.Wire
 }
 
-// A reader judges the body of the answer to call i, by the identity key. It is called on the hot path: it must not allocate or keep the body.
+// A reader judges the body of the answer to call i, by the identity key. It is called on the hot path: it must not
+// allocate or keep the body.
 type reader func(i uint64, key int, body []byte) verdict
 
 // operation finds one by name; otherwise it is the default.
@@ -106,12 +111,14 @@ type reach struct {
 	path     bool // the URL may have a path, to which the adapter adds its own: session.base
 }
 
-// A learner is a wire whose good answers say whose token they hold. What Prepare learns, later answers are held to: session.subjects.
+// A learner is a wire whose good answers say whose token they hold. What Prepare learns, later answers are held to:
+// session.subjects.
 type learner interface {
 	subject(i uint64, body []byte) string // empty: it does not say
 }
 
-// A doer makes one request as an identity, outside the load, and returns the answer within the context's deadline and ours.
+// A doer makes one request as an identity, outside the load, and returns the answer within the context's deadline and
+// ours.
 type doer func(ctx context.Context, key int, request []byte) (oneshot.Answer, error)
 
 // A lease is what login has obtained, and how long it lives from when it was asked for; 0: for ever.
@@ -149,13 +156,15 @@ func (c canary) want() string {
 	return "be refused with " + strings.Join(words, " or ")
 }
 
-// adapters lists what can be measured. The enum of Spec.Adapter says the same; a test compares them.
+// adapters lists what can be measured, in the order of the schema. A test holds the documentation to it.
 func adapters() []adapter {
 	return []adapter{
 		gceMetadata(),
 		imdsv2(),
+		eksPodIdentity(),
 		azureIMDS(),
 		oidcToken(),
+		stsWebIdentity(),
 		vaultLogin(),
 		k8sTokenRequest(),
 		k8sTokenReview(),
@@ -164,18 +173,15 @@ func adapters() []adapter {
 }
 
 func findAdapter(name string) (adapter, error) {
-	var names []string
-	for _, a := range adapters() {
-		if a.name == name {
-			return a, nil
-		}
-		names = append(names, a.name)
+	all := adapters()
+	if i := slices.IndexFunc(all, func(a adapter) bool { return a.name == name }); i >= 0 {
+		return all[i], nil
 	}
-	return adapter{}, fmt.Errorf("adapter: %q is not one of %s", name, strings.Join(names, ", "))
+	return adapter{}, fmt.Errorf("adapter: %q is not one of %s", name, strings.Join(AdapterName("").Words(), ", "))
 }
 
-// outcomeOf is what a status other than success means to someone who asked for a token of his own, where the protocol says nothing else. A
-// refusal of access is Wrong, not Denied: the control had to say yes.
+// outcomeOf is what a status other than success means to someone who asked for a token of his own, where the protocol
+// says nothing else. A refusal of access is Wrong, not Denied: the control had to say yes.
 func outcomeOf(status int) load.Outcome {
 	switch {
 	case status == 429 || status == 503:

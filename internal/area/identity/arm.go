@@ -21,7 +21,8 @@ import (
 // readyWithin bounds the start of a server: signing keys are made by us, but a CPU limit slows the start down.
 const readyWithin = 30 * time.Second
 
-// An arm is what is set up for one treatment: an address, and for embedded targets the processes and the group behind it.
+// An arm is what is set up for one treatment: an address, and for embedded targets the processes and the group behind
+// it.
 type arm struct {
 	plan
 	treatment design.Treatment
@@ -124,7 +125,8 @@ func (p *arm) launchSTS(ctx context.Context) (*child, error) {
 	})
 }
 
-// launchEndpoint hands the private key over through the child's standard input: it is in no file, argument or environment.
+// launchEndpoint hands the private key over through the child's standard input: it is in no file, argument or
+// environment.
 func (p *arm) launchEndpoint(ctx context.Context, addr string) (*child, error) {
 	private, err := p.signer.Private()
 	if err != nil {
@@ -152,7 +154,8 @@ func (p *arm) spawn(ctx context.Context, name string, group *proc.Cgroup, config
 	return c, nil
 }
 
-// makeGroup makes a control group for the endpoint, or decides for the throttle inside the process where none can be had.
+// makeGroup makes a control group for the endpoint, or decides for the throttle inside the process where none can be
+// had.
 func (p *arm) makeGroup() error {
 	name := proc.CgroupName(p.env.Run, serverEndpoint+"-"+strconv.Itoa(p.index))
 	path, err := p.planGroup(name)

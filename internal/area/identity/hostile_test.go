@@ -107,6 +107,17 @@ func victims() []victim {
 			},
 		},
 		{
+			adapter: "eks-pod-identity", operation: opCredentials, status: 200, opaque: true, dates: stampDates(), date: `"2027-01-15T08:00:01Z"`,
+			answer: func(p parts) string {
+				return wrap(object("AccessKeyId", `"ASIA1"`, "SecretAccessKey", `"x"`, "Token", p.token, "AccountId", `"1"`, "Expiration", p.date), p.extra)
+			},
+		},
+		{ // TestHostileXML has its tokens and dates
+			adapter: "sts-web-identity", operation: opCredentials, status: 200, opaque: true, raw: true, subject: "robot",
+			answer: func(p parts) string { return stsAnswer(strings.Trim(p.token, `"`), "2027-01-15T08:00:01Z", "") },
+			spec:   &Spec{STS: &STS{RoleARN: testRole}},
+		},
+		{
 			adapter: "azure-imds", operation: opToken, status: 200, date: `"3599"`, dates: append(secondsDates(), `"0"`, `"-1"`),
 			answer: bearer("resource", `"https://management.azure.com/"`, "expires_on", `"1800003600"`),
 			spec:   &Spec{Expect: expect}, subject: "robot", claims: jwtClaims(nil),
@@ -344,7 +355,7 @@ func TestHostileDuplicates(t *testing.T) {
 			return
 		}
 		name := map[string]string{
-			"imdsv2": "Token", "k8s-tokenrequest": "token", "k8s-tokenreview": "authenticated", "vault-login": "client_token", "http-token": "data",
+			"imdsv2": "Token", "eks-pod-identity": "Token", "k8s-tokenrequest": "token", "k8s-tokenreview": "authenticated", "vault-login": "client_token", "http-token": "data",
 		}[v.adapter]
 		name = first(name, "access_token")
 		for _, second := range []string{`""`, "null", "{}", v.good(t).token} {

@@ -219,22 +219,29 @@ func readCredentials(body []byte, now int64) (token []byte, v verdict) {
 	if !jsonscan.Pick(body, f[:], "Code", "AccessKeyId", "SecretAccessKey", "Token", "Expiration") {
 		return nil, notWhole(body)
 	}
-	code, id, secret := jsonscan.Text(f[0]), jsonscan.Text(f[1]), jsonscan.Text(f[2])
-	token = jsonscan.Text(f[3])
-	expires, dated := timestamp(jsonscan.Text(f[4]))
+	code, token := jsonscan.Text(f[0]), jsonscan.Text(f[3])
+	v = temporary(jsonscan.Text(f[1]), jsonscan.Text(f[2]), token, jsonscan.Text(f[4]), now)
 	switch {
 	case string(code) != "Success" && len(code) > 0:
 		return nil, notActive
-	case len(token) == 0, len(id) == 0, len(secret) == 0:
-		return nil, noToken
-	case len(code) == 0:
+	case len(code) == 0 && v != noToken:
 		return nil, notJSON
-	case !visible(id), !visible(secret):
-		return nil, notVisible
-	case !dated:
-		return nil, noLifetime
-	case expires <= now:
-		return nil, hasExpired
 	}
-	return token, noCause
+	return token, v
+}
+
+// temporary judges temporary credentials of AWS by their parts. It does not allocate.
+func temporary(id, secret, token, expiration []byte, now int64) verdict {
+	expires, dated := timestamp(expiration)
+	switch {
+	case len(token) == 0, len(id) == 0, len(secret) == 0:
+		return noToken
+	case !visible(id), !visible(secret), !visible(token):
+		return notVisible
+	case !dated:
+		return noLifetime
+	case expires <= now:
+		return hasExpired
+	}
+	return noCause
 }

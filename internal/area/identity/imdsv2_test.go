@@ -78,7 +78,7 @@ func startIMDSv2(t *testing.T, c fixture.Config, role string) *fixture.IMDSv2 {
 func TestIMDSv2(t *testing.T) {
 	for _, operation := range []string{"", opCredentials, opSession} {
 		m := startIMDSv2(t, fixture.Config{}, "node")
-		everyOK(t, rehearse(t, &Spec{Adapter: "imdsv2", URL: m.URL, Operation: operation}, 5))
+		everyOK(t, rehearse(t, &Spec{Adapter: "imdsv2", URL: m.URL, Operation: OperationName(operation)}, 5))
 		sessions := m.Sessions()
 		if operation == opSession && sessions < 5 {
 			t.Errorf("session: %d session tokens for 5 calls", sessions)

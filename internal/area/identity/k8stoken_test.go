@@ -114,7 +114,7 @@ func findArm(t *testing.T, spec *Spec) *arm {
 func TestK8sCanaries(t *testing.T) {
 	k, trust, secret := startKubernetes(t, fixture.Config{})
 	for _, adapter := range []string{"k8s-tokenrequest", "k8s-tokenreview"} {
-		spec := &Spec{Adapter: adapter, URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("admin")}}
+		spec := &Spec{Adapter: AdapterName(adapter), URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("admin")}}
 		p := findArm(t, spec)
 		refusals := p.adapter.canaries(p.session("test"))
 		if len(refusals) < 2 {

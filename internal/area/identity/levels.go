@@ -48,7 +48,7 @@ func (s *Spec) turn(name, level string) error {
 	case name == "url":
 		s.URL = level
 	case name == "operation":
-		s.Operation = level
+		s.Operation = OperationName(level)
 	case name == "account":
 		s.Account = level
 	case name == "identities":
@@ -78,7 +78,7 @@ func (s *Spec) turn(name, level string) error {
 
 // section is the name of the adapter's own options; empty: it has none.
 func (s *Spec) section() string {
-	a, err := findAdapter(s.Adapter)
+	a, err := findAdapter(string(s.Adapter))
 	if err != nil {
 		return ""
 	}
@@ -96,7 +96,7 @@ func (s *Spec) factors() []string {
 			}
 		}
 	}
-	if a, err := findAdapter(s.Adapter); s.URL == "" && err == nil && a.reach.embedded {
+	if a, err := findAdapter(string(s.Adapter)); s.URL == "" && err == nil && a.reach.embedded {
 		out = append(out, knobNames()...)
 	}
 	return out

@@ -94,7 +94,7 @@ func TestUnderLeavesTheFileAlone(t *testing.T) {
 // TestEveryFactorCanBeALevel: what factors lists is what turn takes, for every adapter.
 func TestEveryFactorCanBeALevel(t *testing.T) {
 	for _, a := range adapters() {
-		s := &Spec{Adapter: a.name, URL: "http://127.0.0.1:1"}
+		s := &Spec{Adapter: AdapterName(a.name), URL: "http://127.0.0.1:1"}
 		for _, name := range s.factors() {
 			_, err := s.under(m{name: "1h"}) // a text, or a wrong number: never an unknown factor
 			if err != nil && (strings.Contains(err.Error(), "unknown") || strings.Contains(err.Error(), "no such") || strings.Contains(err.Error(), errNoLevel.Error())) {
@@ -150,7 +150,7 @@ func FuzzLevels(f *testing.F) {
 		f.Add(x[0], x[1], x[2])
 	}
 	f.Fuzz(func(t *testing.T, adapter, name, level string) {
-		s := &Spec{Adapter: adapter}
+		s := &Spec{Adapter: AdapterName(adapter)}
 		u, err := s.under(m{name: level})
 		if err != nil {
 			return

@@ -15,13 +15,13 @@ import (
 // Spec is the `target:` section of an identity experiment: an embedded pair of servers, or the URL of an endpoint.
 type Spec struct {
 	// Adapter names the protocol that the endpoint speaks.
-	Adapter string `yaml:"adapter" json:"adapter" jsonschema:"required,enum=gce-metadata,enum=imdsv2,enum=azure-imds,enum=oidc-token,enum=vault-login,enum=k8s-tokenrequest,enum=k8s-tokenreview,enum=http-token" jsonschema_description:"Protocol of the token endpoint."`
+	Adapter AdapterName `yaml:"adapter" json:"adapter" jsonschema:"required" jsonschema_description:"Protocol of the token endpoint."`
 	// URL is the endpoint's base; the adapter adds the protocol's paths.
 	URL string `yaml:"url,omitempty" json:"url,omitempty" jsonschema_description:"Base URL of the endpoint under test, such as http://169.254.169.254 or https://vault:8200. Leave it out for the embedded one, which gce-metadata has."`
 	// Embedded describes the reference servers that tare starts itself.
 	Embedded *Embedded `yaml:"embedded,omitempty" json:"embedded,omitempty" jsonschema_description:"Reference servers that tare starts itself: a preset, and any knob turned."`
 	// Operation is what is asked for.
-	Operation string `yaml:"operation,omitempty" json:"operation,omitempty" jsonschema:"enum=token,enum=identity,enum=credentials,enum=session,enum=fresh,enum=login,enum=review" jsonschema_description:"token: an access token, from the endpoint's cache when that is warm (the default where there is one). identity: an identity token for an audience that nobody has asked for before, which is always made afresh. Others belong to one adapter: credentials and session to imdsv2, fresh (past the cache) to azure-imds, login to vault-login, review to k8s-tokenreview."`
+	Operation OperationName `yaml:"operation,omitempty" json:"operation,omitempty" jsonschema_description:"token: an access token, from the endpoint's cache when that is warm (the default where there is one). identity: an identity token for an audience that nobody has asked for before, which is always made afresh. credentials: temporary credentials of AWS, of imdsv2, eks-pod-identity and sts-web-identity. Others belong to one adapter: session to imdsv2, fresh (past the cache) to azure-imds, login to vault-login, review to k8s-tokenreview."`
 	// Identities is how many workloads ask, in turn.
 	Identities int `yaml:"identities,omitempty" json:"identities,omitempty" jsonschema:"minimum=1,maximum=64000" jsonschema_description:"Number of workloads that ask in turn. On loopback each has a source address of its own, 127.1.x.y. Default 1."`
 	// Account is whose token is asked for.
@@ -44,10 +44,38 @@ type Spec struct {
 	HTTP  *HTTP  `yaml:"http,omitempty" json:"http,omitempty" jsonschema_description:"Options of http-token."`
 	K8s   *K8s   `yaml:"k8s,omitempty" json:"k8s,omitempty" jsonschema_description:"Options of k8s-tokenrequest and k8s-tokenreview."`
 	IMDS  *IMDS  `yaml:"imds,omitempty" json:"imds,omitempty" jsonschema_description:"Options of imdsv2."`
+	STS   *STS   `yaml:"sts,omitempty" json:"sts,omitempty" jsonschema_description:"Options of sts-web-identity."`
+	EKS   *EKS   `yaml:"eks,omitempty" json:"eks,omitempty" jsonschema_description:"Options of eks-pod-identity."`
 	Azure *Azure `yaml:"azure,omitempty" json:"azure,omitempty" jsonschema_description:"Options of azure-imds."`
 }
 
 var _ area.Spec = (*Spec)(nil)
+
+// AdapterName is the name of an adapter.
+type AdapterName string
+
+// Words implements area.Worded.
+func (AdapterName) Words() (names []string) {
+	for _, a := range adapters() {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+// OperationName is the name of an operation of any adapter.
+type OperationName string
+
+// Words implements area.Worded.
+func (OperationName) Words() (names []string) {
+	for _, a := range adapters() {
+		for _, name := range a.offers() {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
 
 // The operations.
 const (
@@ -119,9 +147,9 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		return plan{}, err
 	}
 	p := plan{
-		spec: u, operation: u.Operation, identities: max(1, u.Identities), as: first(u.Account, accountDefault), headers: u.Headers,
+		spec: u, operation: string(u.Operation), identities: max(1, u.Identities), as: first(u.Account, accountDefault), headers: u.Headers,
 	}
-	if p.adapter, err = findAdapter(u.Adapter); err != nil {
+	if p.adapter, err = findAdapter(string(u.Adapter)); err != nil {
 		return p, err
 	}
 	if len(u.Callers) > 0 {

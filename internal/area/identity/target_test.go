@@ -23,7 +23,7 @@ func TestIdentities(t *testing.T) {
 	spec.Identities, spec.Account = 20, accountEmail
 	for _, operation := range []string{opToken, opIdentity} {
 		t.Run(operation, func(t *testing.T) {
-			spec.Operation = operation
+			spec.Operation = OperationName(operation)
 			tg, _ := prepared(t, spec, standard)
 			if err := tg.Verify(t.Context(), standard); err != nil {
 				t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,47 +26,61 @@ func serve(t testing.TB, h http.Handler) string {
 	return srv.URL
 }
 
-// TestAdaptersAreInTheFile compares the adapters with the file's words.
-func TestAdaptersAreInTheFile(t *testing.T) {
-	words := func(field string) []string {
-		f, _ := reflect.TypeFor[Spec]().FieldByName(field)
-		var out []string
-		for part := range strings.SplitSeq(f.Tag.Get("jsonschema"), ",") {
-			if w, ok := strings.CutPrefix(part, "enum="); ok {
-				out = append(out, w)
-			}
-		}
-		slices.Sort(out)
-		return out
-	}
-	var names, operations []string
+// TestAdapters: each says all that people need to know of it.
+func TestAdapters(t *testing.T) {
 	for _, a := range adapters() {
-		names = append(names, a.name)
-		operations = append(operations, a.offers()...)
-		if s := a.section; s != "" && !slices.Contains(sectionNames(), s) {
-			t.Errorf("%s: the file has no section %q", a.name, s)
+		if a.section != "" && !slices.Contains(sectionNames(), a.section) {
+			t.Errorf("%s: the file has no section %q", a.name, a.section)
 		}
 		if a.help == "" {
 			t.Errorf("%s has no help", a.name)
 		}
-		for _, o := range a.offers() {
-			if a.operation(o).expect == "" {
-				t.Errorf("%s: what %s expects is not said", a.name, o)
+		for _, o := range a.operations {
+			if o.expect == "" {
+				t.Errorf("%s: what %s expects is not said", a.name, o.name)
 			}
 		}
-	}
-	slices.Sort(names)
-	slices.Sort(operations)
-	if got := words("Adapter"); !slices.Equal(got, names) {
-		t.Errorf("adapters in the file: %v, want %v", got, names)
-	}
-	if got := words("Operation"); !slices.Equal(got, slices.Compact(operations)) {
-		t.Errorf("operations in the file: %v, want %v", got, slices.Compact(operations))
 	}
 	for i, text := range causes() {
 		if text == "" {
 			t.Errorf("cause %d has no words", i)
 		}
+	}
+}
+
+// TestAdaptersAreDocumented holds the documentation to the list: the adapters in its order, their operations, answers and options.
+func TestAdaptersAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/reference/identity.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	experiment, err := os.ReadFile("../../../docs/reference/experiment.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, second []string // the rows of the tables of adapters and of answers
+	quoted := func(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
+	for _, a := range adapters() {
+		first = append(first, "| `"+a.name+"` | "+quoted(a.offers())+" |")
+		second = append(second, "| `"+a.name+"` | ")
+		if a.section != "" && !strings.Contains(string(page), "\n| `"+a.section+"` | ") {
+			t.Errorf("the options of %s are not in the table of sections", a.name)
+		}
+	}
+	operations, answers, _ := strings.Cut(string(page), "## What is a good answer")
+	for text, rows := range map[string][]string{operations: first, answers: second} {
+		at := 0
+		for _, row := range rows {
+			i := strings.Index(text[at:], "\n"+row)
+			if i < 0 {
+				t.Errorf("docs/reference/identity.md has no row %q, or not in the order of the adapters", row)
+				continue
+			}
+			at += i
+		}
+	}
+	if names := quoted(AdapterName("").Words()); !strings.Contains(string(experiment), names) {
+		t.Errorf("docs/reference/experiment.md does not list %s", names)
 	}
 }
 

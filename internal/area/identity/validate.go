@@ -80,7 +80,7 @@ func (s *Spec) judgePlace() (out []area.Finding) {
 		}
 		return out
 	}
-	a, err := findAdapter(s.Adapter)
+	a, err := findAdapter(string(s.Adapter))
 	if err != nil {
 		return nil // plan says so
 	}
@@ -111,7 +111,7 @@ func (s *Spec) judgePlace() (out []area.Finding) {
 
 // judgeSections refuses options of other adapters.
 func (s *Spec) judgeSections() (out []area.Finding) {
-	a, err := findAdapter(s.Adapter)
+	a, err := findAdapter(string(s.Adapter))
 	if err != nil {
 		return nil // plan says so
 	}

@@ -1,5 +1,6 @@
-// Package oneshot makes single HTTP/1.1 requests to a target, outside of the load: with the very bytes that the load engine sends, under the run's
-// rate limit, and with an answer that is bounded in size and in time. It retries nothing, follows no redirect and uses no proxy.
+// Package oneshot makes single HTTP/1.1 requests to a target, outside of the load: with the very bytes that the load
+// engine sends, under the run's rate limit, and with an answer that is bounded in size and in time. It retries nothing,
+// follows no redirect and uses no proxy.
 package oneshot
 
 import (
@@ -46,8 +47,8 @@ type Answer struct {
 	Body   []byte
 }
 
-// Do sends a whole request on a connection of its own and reads the answer. timeout bounds all but the wait for the rate limit. An answer that is
-// ErrTooLong has its status.
+// Do sends a whole request on a connection of its own and reads the answer. timeout bounds all but the wait for the
+// rate limit. An answer that is ErrTooLong has its status.
 func (c Client) Do(ctx context.Context, request []byte, timeout time.Duration) (Answer, error) {
 	conn := Conn{Client: c}
 	defer conn.Close()
@@ -71,8 +72,8 @@ func (c Client) Dial(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// A Conn makes one request after another on one connection, for as long as the server keeps it open, and then on a new one: where several
-// servers share an address, the same one answers. It is for one goroutine at a time.
+// A Conn makes one request after another on one connection, for as long as the server keeps it open, and then on a new
+// one: where several servers share an address, the same one answers. It is for one goroutine at a time.
 type Conn struct {
 	Client
 	conn  net.Conn          // nil: none is open

@@ -36,7 +36,8 @@ func (s *Session) do(ctx context.Context, r request, timeout time.Duration) (sta
 	return a.Status, a.Body, nil
 }
 
-// ask asks once, outside of the load, and says what came back. more adds what the protocol says besides the decision; it may be nil.
+// ask asks once, outside of the load, and says what came back. more adds what the protocol says besides the decision;
+// it may be nil.
 func (s *Session) ask(ctx context.Context, r request, j judge, more func(body []byte) string) (Answer, error) {
 	status, body, err := s.do(ctx, r, askTimeout)
 	switch {

@@ -13,7 +13,8 @@ import (
 
 // A Revealer is an Adapter whose decision points can answer Permit and count something else.
 type Revealer interface {
-	// Reveal asks q, which wants Permit, a few times, and holds the answers against what the decision point counted meanwhile.
+	// Reveal asks q, which wants Permit, a few times, and holds the answers against what the decision point counted
+	// meanwhile.
 	Reveal(ctx context.Context, s *Session, q model.Question) (Revelation, error)
 }
 
@@ -26,8 +27,8 @@ type Revelation struct {
 }
 
 const (
-	// revealAsks is how often a question is asked between two readings of the counts, and revealTries how often that is tried: other callers
-	// of the decision point are counted too.
+	// revealAsks is how often a question is asked between two readings of the counts, and revealTries how often that is
+	// tried: other callers of the decision point are counted too.
 	revealAsks  = 3
 	revealTries = 5
 )
@@ -41,8 +42,8 @@ func (c counts) minus(d counts) counts {
 
 func (c counts) total() float64 { return c.permit + c.deny + c.notApplicable + c.indeterminate }
 
-// Counted implements Counter: the decisions in GET statistics, by model.Decision's words. The counts are of all callers, since the decision
-// point's start.
+// Counted implements Counter: the decisions in GET statistics, by model.Decision's words. The counts are of all
+// callers, since the decision point's start.
 func (a pdpx) Counted(ctx context.Context, s *Session) (map[string]float64, error) {
 	t := newTalk(s)
 	defer t.conn.Close()
@@ -56,8 +57,8 @@ func (a pdpx) Counted(ctx context.Context, s *Session) (map[string]float64, erro
 	}, nil
 }
 
-// Reveal implements Revealer. ONAP's guard application answers Permit when no policy is about a request, and when its policies could not be
-// evaluated; only the statistics tell these from a permit.
+// Reveal implements Revealer. ONAP's guard application answers Permit when no policy is about a request, and when its
+// policies could not be evaluated; only the statistics tell these from a permit.
 func (a pdpx) Reveal(ctx context.Context, s *Session, q model.Question) (Revelation, error) {
 	c, err := a.call(s, q)
 	if err != nil {
@@ -91,7 +92,8 @@ func (a pdpx) Reveal(ctx context.Context, s *Session, q model.Question) (Revelat
 	return last, nil
 }
 
-// A talk is several requests on one connection: where there are several decision points behind an address, the same one answers and counts.
+// A talk is several requests on one connection: where there are several decision points behind an address, the same one
+// answers and counts.
 type talk struct {
 	session *Session
 	conn    oneshot.Conn
@@ -99,7 +101,8 @@ type talk struct {
 
 func newTalk(s *Session) *talk { return &talk{session: s, conn: oneshot.Conn{Client: s.client()}} }
 
-// do makes one request. One that fails on a connection that has served others, which the decision point may have closed, is made again, once.
+// do makes one request. One that fails on a connection that has served others, which the decision point may have
+// closed, is made again, once.
 func (t *talk) do(ctx context.Context, r request) (status int, body []byte, err error) {
 	for {
 		served := t.conn.IsOpen()
@@ -153,8 +156,8 @@ func (pdpx) about(q model.Question) string {
 	return r.about(nil)
 }
 
-// reveal judges the counts that were added while a question was answered Permit revealAsks times. Others may have been counted as well, so a
-// count proves something only where it is too small: fewer permits than were answered.
+// reveal judges the counts that were added while a question was answered Permit revealAsks times. Others may have been
+// counted as well, so a count proves something only where it is too small: fewer permits than were answered.
 func reveal(about string, added counts) Revelation {
 	switch {
 	case added.permit < 0 || added.deny < 0 || added.notApplicable < 0 || added.indeterminate < 0:
