@@ -76,7 +76,6 @@ quick: ## for the loop of an edit: vet everything, test the packages that comput
 	$(GO) test -short -vet=off $(QUICK)
 
 check: ## what a change must pass before it is sent
-	$(GO) vet ./...
 	$(MAKE) lint race test
 
 bench: ## the generator against wrk and net/http, and its lateness
