@@ -187,7 +187,8 @@ type Forest struct {
 // Text is what stands at the right of a row: estimate, interval and verdict.
 func (c Forest) Text(r ForestRow) string {
 	text := r.estimate(c.Axis)
-	if verdict := strings.TrimSpace(cmp.Or(oneLine(r.Glyph), r.Verdict.look().glyph) + " " + oneLine(r.Word)); verdict != "" {
+	glyph := cmp.Or(oneLine(r.Glyph), r.Verdict.look().glyph)
+	if verdict := strings.TrimSpace(glyph + " " + oneLine(r.Word)); verdict != "" {
 		text += "  " + verdict
 	}
 	return text

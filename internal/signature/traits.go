@@ -11,7 +11,8 @@ type Traits struct {
 	Saves bool
 	// Strands: calls are left without an answer, and stay open while the target serves others.
 	Strands bool
-	// Places: calls are refused when all places are taken; the capacity is places ÷ service time. Where that varies, chance takes the last places earlier.
+	// Places: calls are refused when all places are taken; the capacity is places ÷ service time. Where that varies,
+	// chance takes the last places earlier.
 	Places bool
 	// Falls: the goodput falls under overload, so that only rates that were held, each from rest, say what the capacity
 	// is.

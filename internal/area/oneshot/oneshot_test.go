@@ -17,8 +17,8 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/clock"
-	"tare/lab/memtest"
 	"tare/internal/ratelimit"
+	"tare/lab/memtest"
 )
 
 const (
@@ -76,7 +76,8 @@ func TestHostileAnswers(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%s: status %d, %v, want %q", c.name, a.Status, err, c.want)
 		}
-		if errors.Is(err, ErrTooLong) != (c.want == "longer than") || errors.Is(err, ErrTooLong) && (a.Status != 200 || a.Body != nil) {
+		if errors.Is(err, ErrTooLong) != (c.want == "longer than") ||
+			errors.Is(err, ErrTooLong) && (a.Status != 200 || a.Body != nil) {
 			t.Errorf("%s: status %d, %d bytes, %v", c.name, a.Status, len(a.Body), err)
 		}
 	}
@@ -107,7 +108,8 @@ func TestTimeout(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	t.Cleanup(func() { close(release); s.Close() })
 	c := Client{Addr: s.Listener.Addr().(*net.TCPAddr).AddrPort()}
-	if _, err := c.Do(t.Context(), []byte(get), 20*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "within 20ms") {
+	_, err := c.Do(t.Context(), []byte(get), 20*time.Millisecond)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "within 20ms") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
