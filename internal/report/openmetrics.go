@@ -94,10 +94,11 @@ func (l labels) String() string {
 	return b.String()
 }
 
-// escapeLabel writes a label's value. The format knows three escapes; other hidden characters, and commands, are replaced.
+// escapeLabel writes a label's value. The format knows three escapes; tabs become blanks, and other hidden characters and commands
+// are replaced.
 func escapeLabel(s string) string { return labelEscapes.Replace(terminal.Plain(s)) }
 
-var labelEscapes = strings.NewReplacer("\n", `\n`, `\`, `\\`, `"`, `\"`)
+var labelEscapes = strings.NewReplacer("\t", " ", "\n", `\n`, `\`, `\\`, `"`, `\"`)
 
 // add writes a sample of the family that was begun last. A counter that went backwards or is no number is no counter, and left out.
 func (e *exposition) add(v float64, more ...label) {

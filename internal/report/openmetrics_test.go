@@ -31,7 +31,7 @@ func TestOpenMetricsSurvivesHostileNames(t *testing.T) {
 
 func TestOpenMetricsEscapes(t *testing.T) {
 	for in, want := range map[string]string{
-		"plain": "plain", `a"b`: `a\"b`, `a\b`: `a\\b`, "a\nb": `a\nb`, "a\x00b": "a�b", "\xff": "�", "\u202e": "�", "漢": "漢",
+		"plain": "plain", `a"b`: `a\"b`, `a\b`: `a\\b`, "a\nb": `a\nb`, "a\tb": "a b", "a\x00b": "a�b", "\xff": "�", "\u202e": "�", "漢": "漢",
 	} {
 		if got := escapeLabel(in); got != want {
 			t.Errorf("%q becomes %q, want %q", in, got, want)
