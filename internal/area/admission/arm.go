@@ -44,7 +44,7 @@ type arm struct {
 
 	limit        *ratelimit.Limiter // bounds all requests outside the load; nil: no bound
 	policies     policies
-	webhook      *child // nil: none
+	webhook      *area.Process // nil: none
 	webhookReady webhook.Ready
 	reviewer     *reviewer
 	maker        maker
@@ -209,9 +209,9 @@ func (p *arm) leave(ctx context.Context) error {
 // failed returns why an embedded control plane, or what tare runs beside it, has ended.
 func (p *arm) failed() error {
 	if p.control == nil {
-		return p.webhook.failed()
+		return p.webhook.Failed()
 	}
-	return errors.Join(p.control.Failed(), p.control.nodes.failed(), p.webhook.failed())
+	return errors.Join(p.control.Failed(), p.control.nodes.Failed(), p.webhook.Failed())
 }
 
 // recover waits until the API server is ready. It restarts an embedded control plane that does not become ready.
@@ -262,7 +262,7 @@ func (p *arm) close(ctx context.Context) error {
 	if len(p.journaled) > 0 {
 		errs = append(errs, p.removeJournaled(ctx))
 	}
-	errs = append(errs, p.webhook.stop(ctx))
+	errs = append(errs, p.webhook.Stop(ctx))
 	p.setter.close()
 	p.asker.close()
 	for _, c := range []*cluster.Cluster{p.admin, p.caller, p.policies.keeper} {

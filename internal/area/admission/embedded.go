@@ -27,7 +27,7 @@ type control struct {
 	*plane.Plane
 	binary plane.Binary
 	notes  *processJournal
-	nodes  *child // the simulated nodes; nil: none
+	nodes  *area.Process // the simulated nodes; nil: none
 	// nodesNote describes the nodes in one line.
 	nodesNote string
 }
@@ -81,7 +81,7 @@ func startControl(ctx context.Context, p *plan, env area.Env, j area.Journal, in
 
 // close ends the nodes, and then the control plane with all its objects.
 func (c *control) close(ctx context.Context) error {
-	return errors.Join(c.nodes.stop(ctx), c.Close(ctx))
+	return errors.Join(c.nodes.Stop(ctx), c.Close(ctx))
 }
 
 const (
