@@ -94,7 +94,7 @@ func (r *Result) number(t Trace, f judgement) bool {
 	}
 	r.Rate, r.Lo, r.Hi, r.Level = f.Value, f.Lo, f.Hi, f.Level
 	switch {
-	case traits.Places && traits.Gradual && r.Rate > hi && r.Rate < hi*farApart: // chance takes the last places below the rate that they allow on average
+	case traits.Gradual && r.Rate > hi && r.Rate < hi*farApart: // chance takes the last places below the rate that they allow on average
 		r.Lo = min(r.Lo, lo)
 	case r.Rate < lo || r.Rate > hi:
 		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
@@ -113,7 +113,7 @@ func shortfall(c signature.Class) float64 {
 	switch t := c.Traits(); {
 	case t.Falls:
 		return 0.15
-	case t.Gradual, t.Places, c == signature.Shedding:
+	case t.Places, c == signature.Shedding:
 		return 0.08
 	case t.Served:
 		return 0.03

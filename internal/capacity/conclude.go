@@ -54,7 +54,7 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 		return false, 0, err
 	}
 	traits := r.class().Traits()
-	queues := !traits.Saves && !traits.Gradual && !traits.Places && !traits.Strands // else calls that are open may be ones that are turned away late
+	queues := !traits.Saves && !traits.Places && !traits.Strands // else calls that are open may be ones that are turned away late
 	fails, broke := r.exceeds(r.allowed(uint64(rate*d.Seconds()))), false
 	inFlight := rate * max(3*r.typical, 2*baseOf(r.t).mean).Seconds() // without a queue, at most
 	step, err := r.offer(RoleConfirmLow, rate, d, func(elapsed time.Duration) bool {

@@ -26,14 +26,8 @@ const (
 // confirm brackets the estimate: first a rate just above, which should break, then one just below, which should hold, and both again. On a
 // contradiction the estimate shifts, further each time. A goodput above 0 asks for another overload, from there: the first was not the whole truth.
 func (r *session) confirm() (goodput float64, err error) {
-	was := r.warm
-	for _, experiment := range []func() error{r.allowance, r.untangle, r.places, r.remembers, r.occupy} {
-		if err := experiment(); err != nil {
-			return 0, err
-		}
-	}
-	if r.warm != was && r.overloads() < 6 {
-		return r.fastest, nil
+	if again, err := r.experiment(); again || err != nil {
+		return r.fastest, err
 	}
 	a := r.aim()
 	first := a.center
@@ -92,6 +86,17 @@ func (r *session) confirm() (goodput float64, err error) {
 	return 0, nil
 }
 
+// experiment tries what tells likely causes apart. It reports whether the target became warm meanwhile, so that it is to be overloaded again.
+func (r *session) experiment() (again bool, err error) {
+	was := r.warm
+	for _, try := range []func() error{r.allowance, r.untangle, r.places, r.remembers, r.occupy} {
+		if err := try(); err != nil {
+			return false, err
+		}
+	}
+	return r.warm != was && r.overloads() < 6, nil
+}
+
 // aim begins a bracket around the estimate.
 func (r *session) aim() aim {
 	a := aim{center: r.estimate.Value, width: r.width(), shift: surprise, enough: 1, again: 1}
@@ -114,7 +119,7 @@ func (r *session) gradual() bool {
 // waits reports whether rates are judged by whether responses grow, each from rest: calls wait, and the limit saves nothing up.
 func (r *session) waits() bool {
 	t := r.class().Traits()
-	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !t.Gradual && !t.Places && !t.Strands
+	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !t.Places && !t.Strands
 }
 
 // lossy reports whether calls failed in the last step, though the class is one whose calls wait.

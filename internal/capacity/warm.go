@@ -41,9 +41,12 @@ const faster = 0.67
 // warmer reports whether the target answered the calls of the last step clearly faster than it had answered the ramp's, at lower rates: it was not warm then, and
 // what broke it before says nothing. That matters where the capacity depends on how fast it answers.
 func (r *session) warmer() bool {
+	if r.class().Traits().Saves {
+		return false
+	}
 	r.read()
 	b, s := baseOf(r.t), r.t.Steps[len(r.t.Steps)-1]
-	if r.class().Traits().Saves || b.p50 == 0 {
+	if b.p50 == 0 {
 		return false
 	}
 	var response []float64

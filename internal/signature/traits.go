@@ -21,7 +21,8 @@ type Traits struct {
 	Periodic bool
 	// Windowed: calls are accepted in windows of the period that the verdict names.
 	Windowed bool
-	// Gradual: the share of calls that fails rises little by little around the capacity, as chance has it.
+	// Gradual: the share of calls that fails rises little by little around the capacity, as chance has it. It implies
+	// Places.
 	Gradual bool
 	// Served: the capacity is what a service can do, which may change with the time under load, and not a limit that
 	// somebody has set.
