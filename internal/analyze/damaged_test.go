@@ -193,7 +193,8 @@ func farBlock(journal []byte) []byte {
 	return bytes.ReplaceAll(journal, []byte(`"block":2,`), []byte(`"block":99000,`))
 }
 
-// TestBlocksOfHighNumbers analyzes records of few blocks, the last of which has a high number: memory must not grow with that number.
+// TestBlocksOfHighNumbers analyzes records with few blocks and a high number on the last one. Memory must not grow with
+// that number.
 func TestBlocksOfHighNumbers(t *testing.T) {
 	for _, x := range small() {
 		dir := x.write(t, t.TempDir())
@@ -209,7 +210,8 @@ func TestBlocksOfHighNumbers(t *testing.T) {
 	}
 }
 
-// TestRemarksAreBounded analyzes a record with 100,000 notes and warnings. The report keeps the first of them, and the changes that are not undone.
+// TestRemarksAreBounded analyzes a record with 100,000 notes and warnings. The report keeps the first of each, and all
+// changes that were not undone.
 func TestRemarksAreBounded(t *testing.T) {
 	r := experiment{blocks: 10}.record()
 	for i := range 100_000 {

@@ -98,11 +98,11 @@ func (d *dataset) add(m *measure) {
 	}
 }
 
-// A room bounds the memory for blocks in which a measure has no value: a damaged record can name thousands of measures, each in one of
-// thousands of blocks.
+// A room bounds the memory for blocks without a value. A damaged record can name thousands of measures and thousands of
+// blocks, with one value for each measure.
 type room struct{ filled, empty int }
 
-// Without values there is room for so many empty ones, and for so many more with each value.
+// roomAtFirst is the number of empty blocks allowed without any value; each value allows more.
 const (
 	roomAtFirst  = 100_000
 	roomPerValue = 4

@@ -64,9 +64,8 @@ func exactly(x, y []float64) func(float64) (stat.Test, error) {
 	return func(float64) (stat.Test, error) { return t, nil }
 }
 
-// setMargin sets the margin on the effect's scale. A share of the base is the margin itself for a ratio, and for a
-// metric that is a share already; for other differences it is that share of the base's median, and there is none where
-// that is 0.
+// setMargin sets the margin on the effect's scale. For ratios, and for metrics that are shares, it is the margin itself;
+// for other differences it is that share of the base's median. Where the median is 0 there is no margin.
 func (c *contrast) setMargin(base []float64, margin float64) {
 	c.margin = margin
 	if c.effect.Kind == kindRatio || c.metric.Unit == metric.Ratio {
