@@ -210,6 +210,7 @@ func TestDiskFullDuringRun(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	bin := buildTare(t)
+	leftovers := watchLeftovers(t, bin)
 	disk, dir := smallDisk(t), t.TempDir()
 	run, name := startRun(t, bin, dir, disk)
 	filler := fill(t, disk)
@@ -223,7 +224,7 @@ func TestDiskFullDuringRun(t *testing.T) {
 			t.Errorf("the output does not say %q:\n%s", want, text)
 		}
 	}
-	if left := leftovers(t, bin); left != "" {
+	if left := leftovers(); left != "" {
 		t.Errorf("left behind:\n%s", left)
 	}
 	if err := os.Remove(filler); err != nil {
@@ -244,6 +245,7 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	bin := buildTare(t)
+	leftovers := watchLeftovers(t, bin)
 	dir := t.TempDir()
 	run, name := startRun(t, bin, dir, filepath.Join(dir, "results"))
 	folders, err := filepath.Glob(filepath.Join(temp, "tare-sandbox-*"))
@@ -278,7 +280,7 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	if text, code := tare(t, bin, dir, "report", name); code != ExitInterrupted || !strings.Contains(text, "interrupted") {
 		t.Errorf("the report behind the undo: exit %d\n%s", code, text)
 	}
-	if left := leftovers(t, bin); left != "" {
+	if left := leftovers(); left != "" {
 		t.Errorf("left behind:\n%s", left)
 	}
 }

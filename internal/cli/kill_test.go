@@ -224,6 +224,7 @@ func TestInterruptedRun(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
 	bin := buildTare(t)
+	leftovers := watchLeftovers(t, bin)
 	for name, c := range map[string]struct {
 		signals int
 		hint    string // in what the run prints
@@ -267,7 +268,7 @@ func TestInterruptedRun(t *testing.T) {
 				t.Errorf("report: exit %d, want %d and the words %q\n%s", code, ExitInterrupted, c.status, text)
 			}
 			if c.signals == 1 {
-				if left := leftovers(t, bin); left != "" {
+				if left := leftovers(); left != "" {
 					t.Errorf("left behind:\n%s", left)
 				}
 			}
@@ -282,6 +283,7 @@ func TestOneWriter(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	bin := buildTare(t)
+	leftovers := watchLeftovers(t, bin)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(strings.Replace(comparedExperiment, "blocks: 4", "blocks: 160", 1)), 0o600); err != nil {
 		t.Fatal(err)
@@ -317,7 +319,7 @@ func TestOneWriter(t *testing.T) {
 	if text, code := tare(t, bin, dir, "undo", name); code != ExitPass || !strings.Contains(text, "nothing to undo") {
 		t.Errorf("undo behind an interrupt: exit %d\n%s", code, text)
 	}
-	if left := leftovers(t, bin); left != "" {
+	if left := leftovers(); left != "" {
 		t.Errorf("left behind:\n%s", left)
 	}
 }

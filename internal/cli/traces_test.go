@@ -157,13 +157,23 @@ func ofTare(in string) (out []string) {
 	return out
 }
 
-// leftovers is what tare has left that should leave nothing in the folder for temporary files, and no process of its own or control group.
-func leftovers(t *testing.T, bin string) string {
+// watchLeftovers returns a function that says what tare has left since: files in the folder for temporary files, control
+// groups, and processes of bin. Control groups that were there before belong to others.
+func watchLeftovers(t *testing.T, bin string) func() string {
 	t.Helper()
+	before := controlGroups()
+	return func() string {
+		t.Helper()
+		return leftovers(bin, before)
+	}
+}
+
+func leftovers(bin string, groupsBefore []string) string {
 	var left []string
 	for range 20 { // the kernel takes a moment to end children of a killed parent
 		stats, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		left = append(controlGroups(), ofTare(os.TempDir())...)
+		groups := slices.DeleteFunc(controlGroups(), func(g string) bool { return slices.Contains(groupsBefore, g) })
+		left = append(groups, ofTare(os.TempDir())...)
 		for _, s := range stats {
 			if line := readAll(s); bytes.HasPrefix(line, []byte(bin+"\x00serve\x00")) {
 				left = append(left, fmt.Sprintf("process %s: %q", s, line))
