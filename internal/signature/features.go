@@ -233,116 +233,6 @@ func dialClass(errno uint16) Class {
 	return c
 }
 
-// outlived examines the calls that were outstanding at the end of the window and older than those that were being
-// answered.
-func (f *features) outlived(e Evidence) {
-	end := f.window.End
-	recent, service := recentAnswers(e.Calls, f.window)
-	if len(recent) < 3 {
-		return
-	}
-	median := time.Duration(stat.Quantile(recent, 0.5) * 1e9)
-	answered := map[uint32]bool{}
-	for _, c := range e.Calls {
-		if c.Conn != 0 && c.FirstByte != 0 && c.FirstByte <= end {
-			answered[c.Conn] = true
-		}
-	}
-	var age []float64
-	long := max(4*e.BaseP99, time.Duration(5e9*stat.Quantile(service, 0.5)))
-	answeredLater := 0
-	for _, c := range e.Calls {
-		if c.Sent == 0 || c.Sent > end {
-			continue
-		}
-		if c.Done != 0 && c.Done <= end {
-			if c.Done > f.window.Start && c.Outcome.Good() && c.Service() > long {
-				answeredLater++
-			}
-			continue
-		}
-		f.outstanding++
-		if c.Done > end+2*e.BaseP99 && c.Outcome.Good() {
-			answeredLater++ // no served call takes that long
-		}
-		if c.Sent >= median-2*e.BaseP99 || !c.Outstanding(e.Now) && f.rejects(c) { // it was answered later, with a refusal
-			continue
-		}
-		age = append(age, (end - c.Sent).Seconds())
-		if answered[c.Conn] {
-			f.stuckLater++
-		} else {
-			f.stuckFirst++
-		}
-	}
-	if f.outstanding > 5 {
-		f.overtaking = float64(len(age)) / float64(f.outstanding)
-	}
-	f.newestFirst = answeredLater >= 5
-	f.hung = len(age) > 0 && stat.Quantile(age, 0.75) > 2*stat.Quantile(service, 0.99)
-}
-
-// recentAnswers returns the send instants and service times (s) of the good calls that ended last in the window: in its
-// last half second, or the last twenty.
-func recentAnswers(calls []load.Call, w Window) (sent, service []float64) {
-	last := newest(calls, w.Start, w.End)
-	for i, c := range last {
-		if i >= 20 && c.Done < w.End-time.Second/2 {
-			break
-		}
-		sent = append(sent, c.Sent.Seconds())
-		service = append(service, c.Service().Seconds())
-	}
-	return sent, service
-}
-
-// newest returns the good calls that ended between two instants, the last first.
-func newest(calls []load.Call, from, to time.Duration) []load.Call {
-	var out []load.Call
-	for _, c := range calls {
-		if c.Done > from && c.Done <= to && c.Sent != 0 && c.Outcome.Good() {
-			out = append(out, c)
-		}
-	}
-	slices.SortFunc(out, func(a, b load.Call) int { return int(b.Done - a.Done) })
-	return out
-}
-
-// fill counts the calls that were stuck at the end of each fill window on connections that never answered.
-func (f *features) fill(e Evidence) {
-	for _, w := range e.Windows {
-		if w.Role == "fill" {
-			f.fills = append(f.fills, Stuck(e.Calls, w.End))
-			f.fillRates = append(f.fillRates, w.Rate)
-		}
-	}
-}
-
-// Stuck counts the calls that at the instant at had been sent on a connection that never carried an answer, and had
-// been overtaken: a call that was sent later had been answered. Calls that have been abandoned since count: a
-// connection keeps its place in the listen queue when the client closes it. A listen queue of length backlog holds
-// backlog + 1 of them.
-func Stuck(calls []load.Call, at time.Duration) int {
-	answered := map[uint32]bool{}
-	var newest time.Duration
-	for _, c := range calls {
-		if c.FirstByte != 0 {
-			answered[c.Conn] = true
-			if c.FirstByte <= at {
-				newest = max(newest, c.Sent)
-			}
-		}
-	}
-	n := 0
-	for _, c := range calls {
-		open := c.Done == 0 || c.Done > at || c.Outcome == load.Timeout
-		if c.Sent != 0 && c.Sent < newest && open && c.Conn != 0 && !answered[c.Conn] {
-			n++
-		}
-	}
-	return n
-}
-
 // trend compares goodput and response times over time.
 func (f *features) trend(e Evidence) {
 	mid := f.window.Start + (f.window.End-f.window.Start)/2
@@ -487,26 +377,37 @@ func (f *features) slowSingly(e Evidence) {
 	}
 }
 
-// regularity measures how evenly calls are accepted over the last two thirds of the window: by then a limiter's saved
-// allowance is used up.
+// regularity measures how evenly calls are accepted over the last two thirds of the window, and over its last third: by
+// then a limiter's saved allowance is used up, and a queue that the ramp has left is gone.
 func (f *features) regularity(e Evidence) {
 	from, to := f.window.Start.Seconds(), f.window.End.Seconds()
-	from += (to - from) / 3
-	var t []float64
-	for _, c := range e.Calls {
-		if x := c.Intended.Seconds(); x >= from && x < to && c.Done != 0 && c.Outcome.Good() {
-			t = append(t, x)
+	for _, share := range []float64{2. / 3, 1. / 3} {
+		begin := to - share*(to-from)
+		var t []float64
+		for _, c := range e.Calls {
+			if x := c.Intended.Seconds(); x >= begin && x < to && c.Done != 0 && c.Outcome.Good() {
+				t = append(t, x)
+			}
+		}
+		if len(t) < 30 {
+			return
+		}
+		variation, dispersion := evenness(t, begin, to)
+		if share > 0.5 || dispersion < f.dispersion {
+			f.acceptVariation, f.dispersion = variation, dispersion
 		}
 	}
-	if len(t) < 30 {
-		return
-	}
-	f.acceptVariation = math.Sqrt(stat.Variance(counted(t, from, to, 8))) / (float64(len(t)) / 8)
-	f.dispersion = math.Inf(1)
+}
+
+// evenness is how much the numbers of instants in equal parts of the time between two differ: their standard deviation
+// ÷ mean, and their variance ÷ mean.
+func evenness(t []float64, from, to float64) (variation, dispersion float64) {
+	dispersion = math.Inf(1)
 	// a sliding window accepts the same number in each of its periods, but not in parts of it
 	for parts := 6; parts <= 16; parts++ {
-		f.dispersion = min(f.dispersion, stat.Variance(counted(t, from, to, parts))*float64(parts)/float64(len(t)))
+		dispersion = min(dispersion, stat.Variance(counted(t, from, to, parts))*float64(parts)/float64(len(t)))
 	}
+	return math.Sqrt(stat.Variance(counted(t, from, to, 8))) / (float64(len(t)) / 8), dispersion
 }
 
 // crowded returns the largest number of calls that were accepted within the length of a window before the overload.

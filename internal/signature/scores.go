@@ -188,6 +188,9 @@ func (f features) shedding(e Evidence, enough, waits float64) classScore {
 	if f.turns >= 1 && f.separation < 0.8 {
 		holds *= 0.3 // a window turns: calls wait while a burst is served
 	}
+	if f.waitsAsRefused(e) || f.newestFirst && f.overtaking > 0.3 {
+		waits = 1
+	}
 	x := classScore{score: enough * waits * holds * steady, against: "calls that are served are served as fast as ever"}
 	if steady < wins {
 		x.against = "responses go on growing, as in a queue that drops nothing"
@@ -198,6 +201,11 @@ func (f features) shedding(e Evidence, enough, waits float64) classScore {
 			short(f.rejection.p50), short(f.rejection.p10), short(f.rejection.p90), short(f.acceptance.p50))
 		return x
 	}
+	if f.newestFirst && f.overtaking > 0.3 {
+		x.evidence = fmt.Sprintf("%.0f %% of the outstanding calls were overtaken by later ones, and others were refused "+
+			"within %s: a queue that serves the newest call first, and drops calls", 100*f.overtaking, short(f.rejection.p90))
+		return x
+	}
 	if queued := f.acceptance.p50 * e.Capacity; queued > 0 {
 		x.score *= clamp(float64(f.level)/queued/0.2 - 0.5) // by its length: a queue is in flight when calls are refused
 	}
@@ -205,6 +213,17 @@ func (f features) shedding(e Evidence, enough, waits float64) classScore {
 		"served had waited (%s): a queue that drops calls by its length",
 		short(f.rejection.p90), f.level, short(f.acceptance.p50))
 	return x
+}
+
+// waitsAsRefused reports whether calls that are served wait for as long as those wait that are refused: the line moves,
+// and whoever is at its front after that time is refused.
+func (f features) waitsAsRefused(e Evidence) bool {
+	age, served := f.rejection.p50, e.BaseP50.Seconds()
+	if held := e.Sharp.HeldP50.Seconds(); held > 0 {
+		served = min(served, held)
+	}
+	return age > 0.02 && f.rejection.p10 > 0.7*age && f.rejection.p90 < 1.3*age &&
+		math.Abs(f.acceptance.p50-served-age) < 0.3*age
 }
 
 // penalty scores a limiter that lets hardly anything pass beyond its limit, because refused calls count as well.
@@ -328,10 +347,12 @@ func queues(e Evidence, f features, found map[Class]classScore) {
 	grown := float64(f.outstanding) / max(1, (f.window.Rate-e.Capacity)*(f.window.End-f.window.Start).Seconds())
 	losses := math.Max(0, f.share(f.refused+f.failed+f.timed+f.unconnected())-e.ErrorFloor)
 	s := (1 - off/0.6) * min(1, f.fifo/0.9)
-	if math.Abs(grown-1) < 0.5 && (f.newestFirst || f.slower > 2 && !f.hung) { // not in order, and yet a queue
-		s = max(s, 0.5)
+	if f.newestFirst { // calls that are left behind may time out, and are the same that others have left behind before
+		s, losses = max(s, wins), losses-f.share(f.timed)
+	} else if math.Abs(grown-1) < 0.5 && f.slower > 2 && !f.hung { // not in order, and yet a queue
+		s = max(s, wins)
 	}
-	s *= 1 - min(1, losses/0.1)
+	s *= 1 - clamp(losses/0.1)
 	found[Queue] = classScore{
 		score:    s,
 		evidence: f.queueEvidence(),
@@ -386,6 +407,9 @@ func (f features) disagree(e Evidence, found map[Class]classScore) {
 		limit(ConcurrencyLimit, against)
 		limit(TokenBucket, against)
 	}
+	if found[TokenBucket].score <= ambiguous && !f.refusesByAge(e) && f.turns < 1 {
+		f.boundedQueue(found)
+	}
 	// it has not become faster meanwhile
 	if held := e.Sharp.Held * (1 - e.ErrorFloor); f.late < 0.85*held && f.best > 0.9*held && f.share(f.rejected) < 0.05 {
 		limit(Queue, fmt.Sprintf("%s/s were held, and under overload only %s/s were answered", rate(held), rate(f.late)))
@@ -398,17 +422,38 @@ func (f features) disagree(e Evidence, found map[Class]classScore) {
 	case queue >= collapse:
 		limit(Collapse, "a queue explains it as well")
 	}
+	if f.savesBeyondPlaces(e) {
+		limit(ConcurrencyLimit, fmt.Sprintf("of %.0f calls at once from rest %d were accepted, where calls are refused when "+
+			"%d are in flight", f.burstSize, f.bursts[0], f.level))
+	}
 	if places := found[ConcurrencyLimit].score; places >= wins && places < 0.61 && clamp(found[TokenBucket].score) > 0.9 {
 		limit(ConcurrencyLimit, "a limit on the rate explains it as well")
 		limit(TokenBucket, "a limit on the calls in flight explains it as well")
 	}
 }
 
+// boundedQueue adds what speaks for places to what speaks for a queue: a queue that drops calls at random, or that is
+// short, has some of both.
+func (f features) boundedQueue(found map[Class]classScore) {
+	x, places := found[Shedding], found[ConcurrencyLimit].score
+	if x.score > 0.2 && x.score < wins && places > 0.2 && places < wins && x.score+places >= wins {
+		x.score = wins
+		found[Shedding] = x
+	}
+}
+
+// savesBeyondPlaces reports whether both bursts from rest took clearly more calls than are in flight when calls are
+// refused: an allowance was saved up, and there are not that many places.
+func (f features) savesBeyondPlaces(e Evidence) bool {
+	least, flight := float64(min(f.bursts[0], f.bursts[1])), e.Capacity*e.BaseMean.Seconds()
+	return f.level > 0 && least < f.burstSize && least > 1.4*float64(f.level+1) && least > 1.3*flight+2
+}
+
 // refusesByAge reports whether calls are refused once they have waited for a certain time: the refusals take that long,
 // and served calls have waited for a good part of it.
 func (f features) refusesByAge(e Evidence) bool {
 	base := e.BaseP50.Seconds()
-	return f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 &&
+	return f.waitsAsRefused(e) || f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 &&
 		f.acceptance.p50-base > 0.3*f.rejection.p50
 }
 
