@@ -240,7 +240,7 @@ func (f *features) trend(e Evidence) {
 	f.late = float64(len(completions(e.Calls, mid, f.window.End))) / max(half, 1e-9)
 	f.best = bestGoodput(e)
 	if f.best > 0 {
-		f.fall = max(0, 1-f.late/f.best)
+		f.fall = max(0, 1-f.late/min(f.best, f.window.Rate))
 	}
 	var at, response, late []float64
 	var sent, done []float64

@@ -126,17 +126,27 @@ func rejections(e Evidence, f features, found map[Class]classScore) {
 				"until the next", short(f.turn), f.turn*e.Capacity),
 		}
 	}
-	leaks := clamp((e.Sharp.Leak - 0.002) / 0.004)
+	if f.turns < 1 && f.bursty() && waits == 0 && !f.newestFirst && f.rejection.p50 < 0.02+2*e.BaseP50.Seconds() {
+		found[FixedWindow] = classScore{
+			score: enough * wins,
+			evidence: "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in " +
+				"bursts, whose period was not seen",
+		}
+	}
+	leaks, places := clamp((e.Sharp.Leak-0.002)/0.004), f.places(e)
+	if f.clockwork(e) {
+		leaks, places = 0, 0
+	}
 	if f.level > 0 {
 		found[ConcurrencyLimit] = classScore{
-			score:    enough * max(f.separation*0.625, f.places(e), 0.6*leaks), // the area of 0.9 is enough
+			score:    enough * max(f.separation*0.625, places, 0.6*leaks), // the area of 0.9 is enough
 			evidence: f.placesEvidence(e),
 			against:  fmt.Sprintf("refusals are not explained by the number in flight (separation %.2f)", f.separation),
 		}
 	}
 	found[Shedding] = f.shedding(e, enough, waits)
 	found[Penalty] = f.penalty(e, enough)
-	constant := 1 - 0.6*clamp((f.dispersion-0.25)/0.25)
+	constant := 1 - 0.6*clamp((f.dispersion-0.05)/0.1)
 	if e.Repeats {
 		constant = 1
 	}
@@ -144,7 +154,7 @@ func rejections(e Evidence, f features, found map[Class]classScore) {
 	if f.good < 5 {
 		bucket = 0 // nothing is accepted, at no constant rate
 	}
-	if f.bursts[0] > 0 && f.places(e) >= wins {
+	if f.bursts[0] > 0 && places >= wins {
 		bucket *= 0.4
 	}
 	found[TokenBucket] = classScore{
@@ -196,6 +206,9 @@ func (f features) shedding(e Evidence, enough, waits float64) classScore {
 		x.against = "responses go on growing, as in a queue that drops nothing"
 	}
 	if f.rejection.p50 > 0.4*f.acceptance.p50 {
+		if !f.refusesByAge(e) {
+			x.score *= 0.6 // a tarpit delays refusals as well
+		}
 		x.evidence = fmt.Sprintf("calls were refused after they had waited %s [%s, %s], and calls that were served took "+
 			"%s: a queue that drops calls by their age",
 			short(f.rejection.p50), short(f.rejection.p10), short(f.rejection.p90), short(f.acceptance.p50))
@@ -222,8 +235,21 @@ func (f features) waitsAsRefused(e Evidence) bool {
 	if held := e.Sharp.HeldP50.Seconds(); held > 0 {
 		served = min(served, held)
 	}
-	return age > 0.02 && f.rejection.p10 > 0.7*age && f.rejection.p90 < 1.3*age &&
-		math.Abs(f.acceptance.p50-served-age) < 0.3*age
+	return age > 0.02 && f.refusesAfterFixedTime() && math.Abs(f.acceptance.p50-served-age) < 0.3*age
+}
+
+// refusesAfterFixedTime reports whether all refusals take the same time, as those of a deadline or of a tarpit do.
+func (f features) refusesAfterFixedTime() bool {
+	return f.rejection.p90-f.rejection.p10 <= 0.05*f.rejection.p50+0.002
+}
+
+// bursty reports whether calls are refused when hardly any is in flight, and accepted while many are.
+func (f features) bursty() bool { return f.separation < -0.8 }
+
+// clockwork reports whether calls are accepted as regularly as by a clock, though they take unequally long: nothing that
+// waits for calls to end does so.
+func (f features) clockwork(e Evidence) bool {
+	return f.dispersion > 0 && f.dispersion < 0.01 && f.good >= 200 && f.acceptance.p90 > 2*f.acceptance.p10 && !e.Repeats
 }
 
 // penalty scores a limiter that lets hardly anything pass beyond its limit, because refused calls count as well.
@@ -410,6 +436,10 @@ func (f features) disagree(e Evidence, found map[Class]classScore) {
 	if found[TokenBucket].score <= ambiguous && !f.refusesByAge(e) && f.turns < 1 {
 		f.boundedQueue(found)
 	}
+	if f.fallsSharply(e) {
+		limit(Queue, fmt.Sprintf("%s/s were held, and of %s/s only %s/s were answered", rate(e.Sharp.Held),
+			rate(e.Sharp.Failed), rate(e.Sharp.Goodput)))
+	}
 	// it has not become faster meanwhile
 	if held := e.Sharp.Held * (1 - e.ErrorFloor); f.late < 0.85*held && f.best > 0.9*held && f.share(f.rejected) < 0.05 {
 		limit(Queue, fmt.Sprintf("%s/s were held, and under overload only %s/s were answered", rate(held), rate(f.late)))
@@ -426,7 +456,11 @@ func (f features) disagree(e Evidence, found map[Class]classScore) {
 		limit(ConcurrencyLimit, fmt.Sprintf("of %.0f calls at once from rest %d were accepted, where calls are refused when "+
 			"%d are in flight", f.burstSize, f.bursts[0], f.level))
 	}
-	if places := found[ConcurrencyLimit].score; places >= wins && places < 0.61 && clamp(found[TokenBucket].score) > 0.9 {
+	if f.bursty() {
+		limit(TokenBucket, "calls are refused when hardly any is in flight, and accepted while many are: they are accepted "+
+			"in bursts")
+	}
+	if places := found[ConcurrencyLimit].score; (places >= wins || f.places(e) > 0.4) && places < 0.61 && clamp(found[TokenBucket].score) > 0.9 {
 		limit(ConcurrencyLimit, "a limit on the rate explains it as well")
 		limit(TokenBucket, "a limit on the calls in flight explains it as well")
 	}
@@ -446,7 +480,15 @@ func (f features) boundedQueue(found map[Class]classScore) {
 // refused: an allowance was saved up, and there are not that many places.
 func (f features) savesBeyondPlaces(e Evidence) bool {
 	least, flight := float64(min(f.bursts[0], f.bursts[1])), e.Capacity*e.BaseMean.Seconds()
-	return f.level > 0 && least < f.burstSize && least > 1.4*float64(f.level+1) && least > 1.3*flight+2
+	return f.level > 0 && f.dispersion < 0.03 && least < f.burstSize && least > 1.4*float64(f.level+1) &&
+		least > 1.3*flight+2
+}
+
+// fallsSharply reports whether a rate just above one that was held had much less answered, without refusals: a queue
+// would go on answering what it can.
+func (f features) fallsSharply(e Evidence) bool {
+	return e.Sharp.Held > 0 && e.Sharp.Failed < 1.3*e.Sharp.Held && e.Sharp.Goodput < 0.75*(1-e.ErrorFloor)*e.Sharp.Held &&
+		f.late < 0.75*e.Sharp.Held && f.share(f.rejected) < 0.05
 }
 
 // refusesByAge reports whether calls are refused once they have waited for a certain time: the refusals take that long,
@@ -467,6 +509,10 @@ func (f features) doubtCollapse(e Evidence, limit func(Class, string)) {
 		limit(Collapse, "the last calls that were answered were answered as fast as ever")
 	case f.share(f.rejected) > 0.2 && f.late+rejected > 0.75*f.window.Rate && f.rejection.p50 < 0.05+3*e.BaseP50.Seconds():
 		limit(Collapse, "calls were turned away at once")
+	case f.share(f.rejected) > 0.2 && f.refusesAfterFixedTime():
+		limit(Collapse, fmt.Sprintf("calls were turned away after %s each, however many there were", short(f.rejection.p50)))
+	case f.late == 0 && f.rejected == 0 && f.left > f.n*9/10:
+		limit(Collapse, "nothing was answered any more, neither late nor with an error")
 	case f.best-f.late < 3*noise:
 		limit(Collapse, "so few calls may show that by chance")
 	}
