@@ -202,11 +202,9 @@ func (f *features) countRejected(e Evidence) {
 	if !plain {
 		f.rejected = int(extra)
 	}
-	var away, served []float64
+	f.acceptance = f.accepted(e)
+	var away []float64
 	for _, c := range e.Calls {
-		if c.Done > f.window.Start && c.Done <= f.window.End && c.Sent != 0 && c.Outcome.Good() {
-			served = append(served, c.Service().Seconds())
-		}
 		if c.Intended < f.window.Start || c.Intended >= f.window.End || c.Outstanding(e.Now) || c.Sent == 0 ||
 			c.Outcome.Good() || !f.rejects(c) {
 			continue
@@ -216,7 +214,26 @@ func (f *features) countRejected(e Evidence) {
 			f.rejected++
 		}
 	}
-	f.rejection, f.acceptance = latenciesOf(away), latenciesOf(served)
+	f.rejection = latenciesOf(away)
+}
+
+// accepted is how long the calls took that were served in the second half of the window, by which the queue that a ramp
+// left is gone; in all of it where those are few.
+func (f *features) accepted(e Evidence) latencies {
+	mid := f.window.Start + (f.window.End-f.window.Start)/2
+	var all, late []float64
+	for _, c := range e.Calls {
+		if c.Done > f.window.Start && c.Done <= f.window.End && c.Sent != 0 && c.Outcome.Good() {
+			all = append(all, c.Service().Seconds())
+			if c.Done > mid {
+				late = append(late, c.Service().Seconds())
+			}
+		}
+	}
+	if len(late) >= 50 {
+		return latenciesOf(late)
+	}
+	return latenciesOf(all)
 }
 
 func dialClass(errno uint16) Class {

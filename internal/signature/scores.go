@@ -198,7 +198,7 @@ func (f features) shedding(e Evidence, enough, waits float64) classScore {
 	if f.turns >= 1 && f.separation < 0.8 {
 		holds *= 0.3 // a window turns: calls wait while a burst is served
 	}
-	if f.waitsAsRefused(e) || f.newestFirst && f.overtaking > 0.3 {
+	if f.waitsAsRefused(e) || f.leavesBehind() {
 		waits = 1
 	}
 	x := classScore{score: enough * waits * holds * steady, against: "calls that are served are served as fast as ever"}
@@ -206,7 +206,7 @@ func (f features) shedding(e Evidence, enough, waits float64) classScore {
 		x.against = "responses go on growing, as in a queue that drops nothing"
 	}
 	if f.rejection.p50 > 0.4*f.acceptance.p50 {
-		if !f.refusesByAge(e) {
+		if !f.refusesByAge(e) && !f.leavesBehind() {
 			x.score *= 0.6 // a tarpit delays refusals as well
 		}
 		x.evidence = fmt.Sprintf("calls were refused after they had waited %s [%s, %s], and calls that were served took "+
@@ -236,6 +236,11 @@ func (f features) waitsAsRefused(e Evidence) bool {
 		served = min(served, held)
 	}
 	return age > 0.02 && f.refusesAfterFixedTime() && math.Abs(f.acceptance.p50-served-age) < 0.3*age
+}
+
+// leavesBehind reports whether calls stay in a queue while later ones are served, and some of them are refused in the end.
+func (f features) leavesBehind() bool {
+	return f.newestFirst && (f.overtaking > 0.3 || f.refusesAfterFixedTime() && f.rejection.p50 > 2*f.acceptance.p50)
 }
 
 // refusesAfterFixedTime reports whether all refusals take the same time, as those of a deadline or of a tarpit do.
@@ -446,7 +451,7 @@ func (f features) disagree(e Evidence, found map[Class]classScore) {
 	}
 	collapse, queue := clamp(found[Collapse].score), clamp(found[Queue].score)
 	switch {
-	case f.share(f.rejected) > 0.6 && f.rejection.p50 < 0.05+3*e.BaseP50.Seconds():
+	case f.share(f.rejected) > 0.6 && (f.rejection.p50 < 0.05+3*e.BaseP50.Seconds() || f.refusesAfterFixedTime()):
 		limit(Collapse, "most calls were turned away, and not answered late")
 		limit(CPUThrottling, "most calls were turned away, which leaves gaps between the others")
 	case queue >= collapse:
@@ -509,8 +514,6 @@ func (f features) doubtCollapse(e Evidence, limit func(Class, string)) {
 		limit(Collapse, "the last calls that were answered were answered as fast as ever")
 	case f.share(f.rejected) > 0.2 && f.late+rejected > 0.75*f.window.Rate && f.rejection.p50 < 0.05+3*e.BaseP50.Seconds():
 		limit(Collapse, "calls were turned away at once")
-	case f.share(f.rejected) > 0.2 && f.refusesAfterFixedTime():
-		limit(Collapse, fmt.Sprintf("calls were turned away after %s each, however many there were", short(f.rejection.p50)))
 	case f.late == 0 && f.rejected == 0 && f.left > f.n*9/10:
 		limit(Collapse, "nothing was answered any more, neither late nor with an error")
 	case f.best-f.late < 3*noise:
