@@ -78,6 +78,7 @@ type dose struct {
 	ask    time.Duration // when to look for hanging calls again
 	best   float64       // goodput over a second
 	silent bool          // a limiter has let nothing through for a while
+	shut   bool          // for a while all calls were turned away: it is seen until that repeats, or does not
 	holds  bool
 	lower  float64       // the overload was far too high: goodput that the next should start from; 0: it was not
 	unit   time.Duration // over which goodput can be told: a second, or twenty calls
@@ -124,6 +125,8 @@ func (d *dose) look(time.Duration) bool {
 	}
 	if elapsed >= d.unit {
 		d.best = max(d.best, d.seen.goodput(d.unit))
+		_, c := d.seen.over(d.unit)
+		d.shut = d.shut || c.good == 0 && c.bad >= 20
 	}
 	if !d.windowed() && d.full(elapsed) {
 		d.done = true
@@ -273,6 +276,9 @@ func (d *dose) windowed() bool { return d.limit > 30*time.Second }
 // least is how long the overload lasts at least: limiters may have a second, larger allowance, and pauses have to be seen often.
 func (d *dose) least() time.Duration {
 	if _, c := d.seen.over(time.Second); c.bad > 0 {
+		if d.shut {
+			return d.limit - 4*poll
+		}
 		if 8*d.seen.goodput(d.unit) < d.fastest {
 			return 8 * time.Second // so much less than before: it may be paying back
 		}

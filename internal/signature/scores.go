@@ -376,7 +376,7 @@ func queues(e Evidence, f features, found map[Class]classScore) {
 	// those that ended within the window as well.
 	off := math.Abs(f.drift/f.wantDrift - 1)
 	grown := float64(f.outstanding) / max(1, (f.window.Rate-e.Capacity)*(f.window.End-f.window.Start).Seconds())
-	losses := math.Max(0, f.share(f.refused+f.failed+f.timed+f.unconnected())-e.ErrorFloor)
+	losses := math.Max(0, f.share(f.failed+f.timed+f.unconnected())+float64(f.refused)/float64(f.n-f.left)-e.ErrorFloor)
 	s := (1 - off/0.6) * min(1, f.fifo/0.9)
 	if f.newestFirst { // calls that are left behind may time out, and are the same that others have left behind before
 		s, losses = max(s, wins), losses-f.share(f.timed)
@@ -444,6 +444,12 @@ func (f features) disagree(e Evidence, found map[Class]classScore) {
 	if f.fallsSharply(e) {
 		limit(Queue, fmt.Sprintf("%s/s were held, and of %s/s only %s/s were answered", rate(e.Sharp.Held),
 			rate(e.Sharp.Failed), rate(e.Sharp.Goodput)))
+	}
+	if places := clamp(found[ConcurrencyLimit].score); f.separation > 0.9 && places > clamp(found[Shedding].score) {
+		limit(Shedding, "calls are refused exactly when so many are in flight")
+	}
+	if f.newestFirst && f.overtaking > 0.5 {
+		limit(ConnectionRefused, "calls that connect wait for long: connections run out because calls do not end")
 	}
 	// it has not become faster meanwhile
 	if held := e.Sharp.Held * (1 - e.ErrorFloor); f.late < 0.85*held && f.best > 0.9*held && f.share(f.rejected) < 0.05 {
