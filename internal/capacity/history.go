@@ -11,6 +11,7 @@ import (
 type moment struct {
 	at                       time.Duration
 	due, good, bad, rejected uint64
+	turned                   uint64 // away, in whatever form: refused, or answered with something else
 	open                     int
 }
 
@@ -20,11 +21,14 @@ type history struct{ moments []moment }
 func (h *history) add(p load.Progress) {
 	m := moment{at: p.Now, due: p.Due, open: p.Open(), rejected: p.Done[load.Refused]}
 	for o, n := range p.Done {
-		if load.Outcome(o).Good() {
+		switch outcome := load.Outcome(o); {
+		case outcome.Good():
 			m.good += n
-		} else {
-			m.bad += n
+			continue
+		case outcome == load.Refused, outcome == load.Failed, outcome == load.Wrong:
+			m.turned += n
 		}
+		m.bad += n
 	}
 	if n := len(h.moments); n > 0 && h.moments[n-1].at == m.at {
 		h.moments[n-1] = m
@@ -55,7 +59,7 @@ func (h *history) over(d time.Duration) (now, change moment) {
 	then := h.at(now.at - d)
 	return now, moment{
 		at: now.at - then.at, due: now.due - then.due, good: now.good - then.good, bad: now.bad - then.bad,
-		rejected: now.rejected - then.rejected, open: now.open - then.open,
+		rejected: now.rejected - then.rejected, turned: now.turned - then.turned, open: now.open - then.open,
 	}
 }
 

@@ -125,8 +125,8 @@ func (d *dose) look(time.Duration) bool {
 	}
 	if elapsed >= d.unit {
 		d.best = max(d.best, d.seen.goodput(d.unit))
-		_, c := d.seen.over(d.unit)
-		d.shut = d.shut || c.good == 0 && c.bad >= 20
+		_, c := d.seen.over(d.unit / 2)
+		d.shut = d.shut || c.good == 0 && c.turned >= 20
 	}
 	if !d.windowed() && d.full(elapsed) {
 		d.done = true
@@ -163,7 +163,7 @@ func (d *dose) full(elapsed time.Duration) bool {
 	now, last := d.seen.over(d.unit)
 	g := d.seen.goodput(d.unit)
 	waits := float64(now.open) / max(g, 1e-9)
-	refusing := float64(last.rejected) > 0.1*float64(last.good+last.bad)
+	refusing := float64(last.rejected) > 0.1*float64(last.good+last.bad) || d.shut
 	switch {
 	case refusing:
 		return false

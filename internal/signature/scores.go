@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 )
 
 // connections scores the generator's own limit and the failures to connect.
@@ -228,6 +229,21 @@ func (f features) shedding(e Evidence, enough, waits float64) classScore {
 	return x
 }
 
+// penaltyUnderOverload scores the same where no rate was confirmed, by an overload that is longer than windows are.
+func (f features) penaltyUnderOverload(enough float64) classScore {
+	const windows = 25 * time.Second
+	if long := f.window.End - f.window.Start; long < windows || f.slower > 3 || f.turns > 1 || f.best == 0 {
+		return classScore{}
+	}
+	return classScore{
+		score: enough * clamp((0.3-f.late/f.best)/0.3),
+		evidence: fmt.Sprintf("for %s hardly any call passed (%s/s), where %s/s did before, and the others were refused %s: "+
+			"refused calls count against the limit as well",
+			short((f.window.End - f.window.Start).Seconds()), rate(f.late), rate(f.best), f.delayed()),
+		against: fmt.Sprintf("%s/s went on passing under overload", rate(f.late)),
+	}
+}
+
 // waitsAsRefused reports whether calls that are served wait for as long as those wait that are refused: the line moves,
 // and whoever is at its front after that time is refused.
 func (f features) waitsAsRefused(e Evidence) bool {
@@ -260,7 +276,7 @@ func (f features) clockwork(e Evidence) bool {
 // penalty scores a limiter that lets hardly anything pass beyond its limit, because refused calls count as well.
 func (f features) penalty(e Evidence, enough float64) classScore {
 	if !(e.Sharp.Held > 0) {
-		return classScore{}
+		return f.penaltyUnderOverload(enough)
 	}
 	left, at := e.Sharp.Goodput/e.Sharp.Held, e.Sharp.Failed
 	if over := f.late / e.Sharp.Held; over < left {
