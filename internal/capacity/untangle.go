@@ -13,6 +13,8 @@ func (r *session) untangle() error {
 		return nil
 	}
 	d := max(200*time.Millisecond, 4*baseOf(r.t).p99, time.Duration(40/r.estimate.Value*1e9))
+	queued := time.Duration(1.2 * float64(r.seen.last().open) / r.estimate.Value * 1e9) // to serve all that are open
+	d = max(d, min(queued, 2*time.Second))
 	if err := r.pause(d, nil, "are calls that hang answered without load?"); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ type features struct {
 	done                         []float64 // when good calls ended in the window, ascending, s
 	overtaking                   float64   // share of the outstanding calls that were overtaken
 	outstanding                  int
+	revived                      bool // calls that were due after the window were answered well
 	hung                         bool // the overtaken calls are much older than the slowest answer
 	newestFirst                  bool // some of the overtaken calls were answered later
 	stuckFirst, stuckLater       int  // overtaken on connections that never answered, or that did
@@ -129,6 +130,7 @@ func completions(calls []load.Call, from, to time.Duration) []float64 {
 
 func (f *features) count(e Evidence) {
 	for _, c := range e.Calls {
+		f.revived = f.revived || c.Intended >= f.window.End && c.Done != 0 && c.Outcome.Good()
 		if c.Intended < f.window.Start || c.Intended >= f.window.End {
 			continue
 		}

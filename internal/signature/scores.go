@@ -536,8 +536,8 @@ func (f features) doubtCollapse(e Evidence, limit func(Class, string)) {
 		limit(Collapse, "the last calls that were answered were answered as fast as ever")
 	case f.share(f.rejected) > 0.2 && f.late+rejected > 0.75*f.window.Rate && f.rejection.p50 < 0.05+3*e.BaseP50.Seconds():
 		limit(Collapse, "calls were turned away at once")
-	case f.late == 0 && f.rejected == 0 && f.left > f.n*9/10:
-		limit(Collapse, "nothing was answered any more, neither late nor with an error")
+	case f.late == 0 && f.rejected == 0 && f.left > f.n*9/10 && f.revived:
+		limit(Collapse, "nothing was answered under overload, neither late nor with an error, and later calls were")
 	case f.best-f.late < 3*noise:
 		limit(Collapse, "so few calls may show that by chance")
 	}
