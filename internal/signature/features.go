@@ -404,10 +404,15 @@ func (f *features) regularity(e Evidence) {
 		begin := to - share*(to-from)
 		var t []float64
 		for _, c := range e.Calls {
-			if x := c.Intended.Seconds(); x >= begin && x < to && c.Done != 0 && c.Outcome.Good() {
+			at := c.Intended
+			if f.refusedBehindService() {
+				at = c.Done // what refuses sees a call when its service ends
+			}
+			if x := at.Seconds(); x >= begin && x < to && c.Done != 0 && c.Outcome.Good() {
 				t = append(t, x)
 			}
 		}
+		slices.Sort(t)
 		if len(t) < 30 {
 			return
 		}

@@ -127,7 +127,7 @@ func rejections(e Evidence, f features, found map[Class]classScore) {
 				"until the next", short(f.turn), f.turn*e.Capacity),
 		}
 	}
-	if f.turns < 1 && f.bursty() && waits == 0 && !f.newestFirst && f.rejection.p50 < 0.02+2*e.BaseP50.Seconds() {
+	if f.turns < 1 && f.bursty() && waits == 0 && !f.newestFirst && f.refusesAsSet(e) {
 		found[FixedWindow] = classScore{
 			score: enough * wins,
 			evidence: "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in " +
@@ -150,6 +150,9 @@ func rejections(e Evidence, f features, found map[Class]classScore) {
 	constant := 1 - 0.6*clamp((f.dispersion-0.05)/0.1)
 	if e.Repeats {
 		constant = 1
+	}
+	if f.refusedBehindService() {
+		waits, leaks = 0, 0
 	}
 	bucket := enough * constant * (1 - 0.8*waits) * (1 - 0.6*leaks)
 	if f.good < 5 {
@@ -199,7 +202,10 @@ func (f features) shedding(e Evidence, enough, waits float64) classScore {
 	if f.turns >= 1 && f.separation < 0.8 {
 		holds *= 0.3 // a window turns: calls wait while a burst is served
 	}
-	if f.waitsAsRefused(e) || f.leavesBehind() {
+	switch {
+	case f.refusedBehindService():
+		return classScore{against: "calls are refused after they were served"}
+	case f.waitsAsRefused(e) || f.leavesBehind():
 		waits = 1
 	}
 	x := classScore{score: enough * waits * holds * steady, against: "calls that are served are served as fast as ever"}
@@ -259,6 +265,14 @@ func (f features) leavesBehind() bool {
 	return f.newestFirst && (f.overtaking > 0.3 || f.refusesAfterFixedTime() && f.rejection.p50 > 2*f.acceptance.p50)
 }
 
+// refusedBehindService reports whether refusals take as long as good answers, and like them unequally long: what refuses
+// lies behind the service, such as a dependency with a quota.
+func (f features) refusedBehindService() bool {
+	near := func(a, b float64) bool { return a > 0 && math.Abs(a-b) < 0.25*b }
+	return near(f.rejection.p10, f.acceptance.p10) && near(f.rejection.p50, f.acceptance.p50) &&
+		near(f.rejection.p90, f.acceptance.p90) && f.rejection.p90 > 1.2*f.rejection.p10
+}
+
 // refusesAfterFixedTime reports whether all refusals take the same time, as those of a deadline or of a tarpit do.
 func (f features) refusesAfterFixedTime() bool {
 	return f.rejection.p90-f.rejection.p10 <= 0.05*f.rejection.p50+0.002
@@ -266,6 +280,11 @@ func (f features) refusesAfterFixedTime() bool {
 
 // bursty reports whether calls are refused when hardly any is in flight, and accepted while many are.
 func (f features) bursty() bool { return f.separation < -0.8 }
+
+// refusesAsSet reports whether refusals come at once, or after the same time each: no queue delays them.
+func (f features) refusesAsSet(e Evidence) bool {
+	return f.rejection.p50 < 0.02+2*e.BaseP50.Seconds() || f.refusesAfterFixedTime()
+}
 
 // clockwork reports whether calls are accepted as regularly as by a clock, though they take unequally long: nothing that
 // waits for calls to end does so.
@@ -283,6 +302,9 @@ func (f features) penalty(e Evidence, enough float64) classScore {
 		left, at = over, f.window.Rate
 	}
 	quick := 1 - clamp((f.rejection.p50-3*e.BaseP50.Seconds()-0.01)/max(0.01, e.BaseP50.Seconds()))
+	if f.refusesAfterFixedTime() {
+		quick = 1 // a tarpit's delay
+	}
 	return classScore{
 		score: enough * quick * clamp((0.8-left)/0.6),
 		evidence: fmt.Sprintf("at %s/s every call passed; at %s/s only %s/s did, and the others were refused %s: refused "+
@@ -444,7 +466,8 @@ func (f features) disagree(e Evidence, found map[Class]classScore) {
 		limit(TokenBucket, "calls that were taken were left behind by later ones")
 		limit(FixedWindow, "calls that were taken were left behind by later ones")
 	}
-	if held := e.Sharp.HeldP50.Seconds(); held > 0 && f.acceptance.p50 > 1.25*held+0.002 {
+	held := e.Sharp.HeldP50.Seconds()
+	if held > 0 && f.acceptance.p50 > 1.25*held+0.002 && !f.refusedBehindService() {
 		limit(TokenBucket, fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they "+
 			"waited", short(f.acceptance.p50), short(held)))
 	}
