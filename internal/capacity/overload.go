@@ -1,9 +1,12 @@
 package capacity
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 
+	"tare/internal/load"
 	"tare/internal/signature"
 	"tare/internal/stat"
 )
@@ -78,7 +81,8 @@ type dose struct {
 	ask    time.Duration // when to look for hanging calls again
 	best   float64       // goodput over a second
 	silent bool          // a limiter has let nothing through for a while
-	shut   bool          // for a while all calls were turned away: it is seen until that repeats, or does not
+	shut   bool          // a limiter has turned all calls away for a moment: it is watched until that repeats, or does not
+	slowed bool          // all calls are turned away, and the last good ones were slow: it is no limiter
 	holds  bool
 	lower  float64       // the overload was far too high: goodput that the next should start from; 0: it was not
 	unit   time.Duration // over which goodput can be told: a second, or twenty calls
@@ -125,8 +129,10 @@ func (d *dose) look(time.Duration) bool {
 	}
 	if elapsed >= d.unit {
 		d.best = max(d.best, d.seen.goodput(d.unit))
-		_, c := d.seen.over(d.unit / 2)
-		d.shut = d.shut || c.good == 0 && c.turned >= 20
+		if _, c := d.seen.over(d.unit / 2); c.good == 0 && c.turned >= 20 && !d.shut && !d.slowed {
+			d.slowed = d.lastGood(20) > 3*d.typical.Seconds()
+			d.shut = !d.slowed
+		}
 	}
 	if !d.windowed() && d.full(elapsed) {
 		d.done = true
@@ -189,6 +195,21 @@ func (d *dose) lastAnswers() float64 {
 		if c.Done > now-time.Second/2 && c.Outcome.Good() {
 			response = append(response, c.Response().Seconds())
 		}
+	}
+	if len(response) == 0 {
+		return 0
+	}
+	return stat.Quantile(response, 0.5)
+}
+
+// lastGood is the median response, in seconds, of the last n calls that ended well, in the overload or shortly before.
+func (d *dose) lastGood(n int) float64 {
+	calls := d.s.Calls(max(0, d.begun-5*time.Second))
+	good := slices.DeleteFunc(calls, func(c load.Call) bool { return c.Done == 0 || !c.Outcome.Good() })
+	slices.SortFunc(good, func(a, b load.Call) int { return cmp.Compare(b.Done, a.Done) })
+	var response []float64
+	for _, c := range good[:min(n, len(good))] {
+		response = append(response, c.Response().Seconds())
 	}
 	if len(response) == 0 {
 		return 0

@@ -12,11 +12,18 @@ func (r *session) untangle() error {
 	if r.class() != signature.QuotaHang {
 		return nil
 	}
-	d := max(200*time.Millisecond, 4*baseOf(r.t).p99, time.Duration(40/r.estimate.Value*1e9))
-	queued := time.Duration(1.2 * float64(r.seen.last().open) / r.estimate.Value * 1e9) // to serve all that are open
-	d = max(d, min(queued, 2*time.Second))
+	p99 := baseOf(r.t).p99
+	d := max(200*time.Millisecond, 4*p99, time.Duration(40/r.estimate.Value*1e9))
+	begun := r.s.Now()
 	if err := r.pause(d, nil, "are calls that hang answered without load?"); err != nil {
 		return err
+	}
+	if from := begun + 2*p99; len(ends(r.s.Calls(max(0, begun-r.o.Timeout)), from, r.s.Now())) >= 5 {
+		open := time.Duration(1.2 * float64(r.seen.last().open) / r.estimate.Value * 1e9)
+		if err := r.pause(min(open, 2*time.Second), nil, "they are: all that wait are answered"); err != nil {
+			return err
+		}
+		d += min(open, 2*time.Second)
 	}
 	if r.judge(); r.class() != signature.QuotaHang {
 		return nil

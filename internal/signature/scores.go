@@ -3,6 +3,7 @@ package signature
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -235,17 +236,27 @@ func (f features) shedding(e Evidence, enough, waits float64) classScore {
 	return x
 }
 
+// trickles reports whether some calls passed in each quarter of the window's second half: a window that is shut lets
+// none through until it turns.
+func (f features) trickles() bool {
+	to := f.window.End.Seconds()
+	mid := (f.window.Start.Seconds() + to) / 2
+	i, _ := slices.BinarySearch(f.done, mid)
+	return slices.Min(counted(f.done[i:], mid, to, 4)) >= 1
+}
+
 // penaltyUnderOverload scores the same where no rate was confirmed, by an overload that is longer than windows are.
-func (f features) penaltyUnderOverload(enough float64) classScore {
+func (f features) penaltyUnderOverload(e Evidence, enough float64) classScore {
 	const windows = 25 * time.Second
-	if long := f.window.End - f.window.Start; long < windows || f.slower > 3 || f.turns > 1 || f.best == 0 {
+	long := f.window.End - f.window.Start
+	if long < windows || f.slower > 3 || f.turns > 1 || f.best == 0 || !f.refusesAsSet(e) || !f.trickles() {
 		return classScore{}
 	}
 	return classScore{
 		score: enough * clamp((0.3-f.late/f.best)/0.3),
 		evidence: fmt.Sprintf("for %s hardly any call passed (%s/s), where %s/s did before, and the others were refused %s: "+
 			"refused calls count against the limit as well",
-			short((f.window.End - f.window.Start).Seconds()), rate(f.late), rate(f.best), f.delayed()),
+			short(long.Seconds()), rate(f.late), rate(f.best), f.delayed()),
 		against: fmt.Sprintf("%s/s went on passing under overload", rate(f.late)),
 	}
 }
@@ -295,7 +306,7 @@ func (f features) clockwork(e Evidence) bool {
 // penalty scores a limiter that lets hardly anything pass beyond its limit, because refused calls count as well.
 func (f features) penalty(e Evidence, enough float64) classScore {
 	if !(e.Sharp.Held > 0) {
-		return f.penaltyUnderOverload(enough)
+		return f.penaltyUnderOverload(e, enough)
 	}
 	left, at := e.Sharp.Goodput/e.Sharp.Held, e.Sharp.Failed
 	if over := f.late / e.Sharp.Held; over < left {
