@@ -16,6 +16,7 @@ import (
 	"tare/internal/area/all"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/schema"
 )
 
@@ -74,9 +75,9 @@ func TestSchemaAndParseAgreeOnExamples(t *testing.T) {
 // TestTemplatesExist: what an area answers can be started from.
 func TestTemplatesExist(t *testing.T) {
 	for _, a := range all.Areas() {
-		for q, cell := range a.Cells() {
-			if cell.Answered && !slices.Contains(config.Templates(), a.Name()+"-"+string(q)) {
-				t.Errorf("no template for %s × %s", a.Name(), q)
+		for _, q := range question.All() {
+			if q.Needs(a.Offers()).Given && !slices.Contains(config.Templates(), a.Name()+"-"+string(q.Name)) {
+				t.Errorf("no template for %s × %s", a.Name(), q.Name)
 			}
 		}
 	}

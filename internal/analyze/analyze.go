@@ -11,6 +11,7 @@ import (
 	"tare/internal/budget"
 	"tare/internal/capacity"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -82,10 +83,10 @@ func (a *analysis) answer(budgets []budget.Budget) error {
 			a.warn(t.Treatment, "the trial failed: %s", t.End.Error)
 		}
 	}
-	switch a.rec.Header.Question {
-	case design.Compare, design.Scale:
+	switch a.question().Drive {
+	case question.Blocks:
 		return a.compare(budgets)
-	case design.Capacity:
+	case question.Search:
 		for _, t := range a.trials() {
 			a.targets(t)
 			if err := a.capacity(t); err != nil {
@@ -93,12 +94,15 @@ func (a *analysis) answer(budgets []budget.Budget) error {
 			}
 		}
 		return nil
-	case design.Soak:
+	case question.Long:
 		a.soaks(budgets)
 		return nil
 	}
 	return fmt.Errorf("this tare cannot analyze question %q", a.rec.Header.Question)
 }
+
+// question is what the record asks, with its properties.
+func (a *analysis) question() *question.Question { return question.Of(a.rec.Header.Question) }
 
 // analysis is a report in the making.
 type analysis struct {
@@ -272,7 +276,7 @@ func (a *analysis) ending() {
 	if n := len(a.trials()); n < len(a.rec.Plan.Trials) && a.rep.Status != report.Complete {
 		a.warn("", "the run came to %d of its %d trials", n, len(a.rec.Plan.Trials))
 	}
-	if a.rec.Header.Question == design.Capacity && len(a.rep.Capacity) == 0 {
+	if a.question().Answer == question.Rate && len(a.rep.Capacity) == 0 {
 		a.flaws.open = append(a.flaws.open, "no capacity was measured")
 	}
 	for _, u := range a.rec.Unknown {

@@ -36,8 +36,8 @@ func (a *analysis) budgets(all []budget.Budget) {
 func (a *analysis) scope() *budget.Scope {
 	p := &a.rec.Plan
 	s := &budget.Scope{
-		Question: a.rec.Header.Question, Treatments: unique(p.Treatments), Rate: p.Load.Rate, Ladder: p.Load.Rates, Objective: true,
-		OwnPace: a.cmp != nil && a.cmp.batched,
+		Rules: a.question().Budgets, Treatments: unique(p.Treatments), Rate: p.Load.Rate, Ladder: p.Load.Rates,
+		Objective: true, OwnPace: a.cmp != nil && a.cmp.batched,
 	}
 	arm := budget.Arm{Open: true}
 	if a.cmp != nil && len(a.cmp.blocks) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/stat"
@@ -197,7 +198,7 @@ func (a *analysis) effects(c *comparison) {
 	for _, why := range sortedKeys(skipped) {
 		addOnce(&a.rep.Notes, fmt.Sprintf("no effect on %s: %s", strings.Join(skipped[why].on, ", "), why))
 	}
-	if _, ok := a.baseline(); (ok || !c.unblocked) && len(a.contrasts) == 0 && a.rec.Header.Question == design.Compare {
+	if _, ok := a.baseline(); (ok || !c.unblocked) && len(a.contrasts) == 0 && a.question().Answer == question.Effects {
 		a.flaws.open = append(a.flaws.open, "no effect could be estimated")
 	}
 }
@@ -229,7 +230,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // operation and metric, in the metric's main quantile. Of results that were taken without blocks, each repetition is a value. It fails if the
 // record's files cannot be read or if its question has no blocks.
 func BlockValues(rec *record.Record) ([]report.BlockValues, error) {
-	if q := rec.Header.Question; q != design.Compare && q != design.Scale {
+	if q := rec.Header.Question; question.Of(q).Drive != question.Blocks {
 		return nil, fmt.Errorf("the question %q has no blocks to compare", q)
 	}
 	a := newAnalysis(rec)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -41,7 +42,7 @@ func SameRun(a, b *record.Record) bool {
 // compare or scale, or its files cannot be read.
 func CompareRuns(base, treated Run, arms []Arms, o CompareOptions) (*report.Report, error) {
 	for _, r := range []Run{base, treated} {
-		if q := r.Record.Header.Question; q != design.Compare && q != design.Scale {
+		if q := r.Record.Header.Question; question.Of(q).Drive != question.Blocks {
 			return nil, fmt.Errorf("%s asks for %s: only runs that compare or scale, and imported ones, can be compared; its report says what it found", r.Name, q)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -71,26 +72,36 @@ func TestAcceptedBudgetsAreMeasured(t *testing.T) {
 	}{
 		"compare calls": {
 			func(t *testing.T) *record.Record { return opened(t, wire.write(t, t.TempDir())) }, "1000/s",
-			budget.Scope{Question: design.Compare, Rate: 1000, Blocks: 20, Of: arm("cpu", "upstream_calls")},
+			budget.Scope{Rules: question.Of(design.Compare).Budgets, Rate: 1000, Blocks: 20, Of: arm("cpu", "upstream_calls")},
 		},
 		"compare batches": {
 			func(*testing.T) *record.Record { return batches.record() }, "1000/s",
-			budget.Scope{Question: design.Compare, OwnPace: true, Blocks: 20, Of: func(*design.Treatment) budget.Arm {
-				return budget.Arm{Operations: ops, Metrics: []string{"cpu", "wall"}, Samples: func(string) float64 { return 16 }}
-			}},
+			budget.Scope{
+				Rules: question.Of(design.Compare).Budgets, OwnPace: true, Blocks: 20, Of: func(*design.Treatment) budget.Arm {
+					return budget.Arm{
+						Operations: ops, Metrics: []string{"cpu", "wall"}, Samples: func(string) float64 { return 16 },
+					}
+				},
+			},
 		},
 		"soak": {
 			func(t *testing.T) *record.Record {
 				x := endurance{operations: ops, open: true, poolWait: 1e-6}
 				return opened(t, x.write(t, t.TempDir()))
 			}, "50/s",
-			budget.Scope{Question: design.Soak, Rate: 50, Length: 10 * time.Minute, Of: func(*design.Treatment) budget.Arm {
-				return budget.Arm{Operations: ops, Metrics: []string{"cpu", "rss", "heap_used"}, Samples: func(string) float64 { return 50 * 600 }}
-			}},
+			budget.Scope{
+				Rules: question.Of(design.Soak).Budgets, Rate: 50, Length: 10 * time.Minute,
+				Of: func(*design.Treatment) budget.Arm {
+					return budget.Arm{
+						Operations: ops, Metrics: []string{"cpu", "rss", "heap_used"},
+						Samples: func(string) float64 { return 50 * 600 },
+					}
+				},
+			},
 		},
 		"capacity": {
 			func(t *testing.T) *record.Record { return opened(t, journal{}.write(t, t.TempDir())) }, "147/s",
-			budget.Scope{Question: design.Capacity, Planned: true, Rate: 147, Of: arm("cpu", "rss")},
+			budget.Scope{Rules: question.Of(design.Capacity).Budgets, Planned: true, Rate: 147, Of: arm("cpu", "rss")},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +157,8 @@ func TestProbedMetricsAreRead(t *testing.T) {
 		if !ok || q.Unit != m.Unit || m.Level != (q.Kind == probe.Gauge) {
 			t.Errorf("%s: a budget has it in %s (level %v), a probe has %+v", m.Name, m.Unit, m.Level, q)
 		}
-		if soaks := slices.Contains(m.Questions, design.Soak); soaks != (memory(m.Name) && q.Kind == probe.Gauge || m.Name == metric.CPU.Name) {
+		soaks := slices.Contains(question.Of(design.Soak).Budgets.Probed, m.Name)
+		if soaks != (memory(m.Name) && q.Kind == probe.Gauge || m.Name == metric.CPU.Name) {
 			t.Errorf("%s: a budget of a soak: %v", m.Name, soaks)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"tare/internal/area"
-	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -52,7 +52,7 @@ func (a *analysis) witnessed() {
 	for _, w := range all {
 		a.rep.Served = append(a.rep.Served, w.rows(names, actions)...)
 	}
-	if a.rec.Header.Question == design.Capacity {
+	if a.question().Drive == question.Search {
 		a.levelsAtRates(names, actions)
 		return // its rates go beyond what the target can take: a mean over them means nothing
 	}

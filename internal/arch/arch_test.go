@@ -17,7 +17,7 @@ var layers = []string{
 	"design load probe proc glossary jsonscan",
 	"build",
 	"area signature budget plane",
-	"driver area/oneshot",
+	"driver area/oneshot question",
 	"record capacity",
 	"run report config importer doctor",
 	"analyze fleet",

@@ -18,8 +18,8 @@ import (
 // An Area is a family of controls that are measured the same way.
 type Area interface {
 	Name() string // "identity"
-	// Cells says for each question of the published table whether the area answers it, or why it does not.
-	Cells() map[design.Question]Cell
+	// Offers says what the area can offer to questions, or why it cannot.
+	Offers() Offers
 	// NewSpec returns a pointer to the area's empty `target:` section, to be decoded into.
 	NewSpec() Spec
 	// Preflight tries what the experiment will need on this host and reports what is missing.
@@ -30,11 +30,23 @@ type Area interface {
 	Undo(ctx context.Context, changes []Change, env Env) error
 }
 
-// A Cell is one area × question of the product: answered, or refused with a reason.
-type Cell struct {
-	Answered bool
-	Reason   string // why not; empty when answered
+// Offers are what only some questions need of an area. All areas have treatments that can be measured in turn.
+type Offers struct {
+	AnyRate    Offer // calls at any rate that tare chooses
+	SteadyLoad Offer // a steady load for as long as is wanted
 }
+
+// An Offer is one thing that an area can do, or cannot for a reason. The zero value is that it cannot.
+type Offer struct {
+	Given  bool
+	Reason string // why not; empty when given
+}
+
+// Yes is an offer that is given.
+var Yes = Offer{Given: true}
+
+// No is an offer that is not given, with the reason.
+func No(reason string) Offer { return Offer{Reason: reason} }
 
 // A Server is an area that brings servers of its own. They run as child processes of this binary.
 type Server interface {

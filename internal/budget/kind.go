@@ -13,78 +13,84 @@ import (
 	"tare/internal/unit"
 )
 
-// A kind says how a metric is kept by a question, and so what a budget may say of it.
-type kind struct {
-	metric metric.Metric
-	// quantiles are those that it has besides the percentiles; "" is the main value, which every metric has.
-	quantiles []string
-	// percentiles says that it has any of them.
-	percentiles bool
-	whole       bool // of all operations together
-	atRate      bool // of the calls at one rate of a search
-	found       bool // what a search finds
-	samples     bool // percentiles are of single calls or batches, which must be enough
+// Rules say what budgets may say of a question's answer. The zero value judges nothing.
+type Rules struct {
+	Question design.Question // its name, for refusals
+	// Calls are the metrics that every call has.
+	Calls []Kind
+	// Probed are the names of the probed metrics that it judges; every one is among ProbedMetrics.
+	Probed []string
+	// Refused are metrics with a refusal of their own; the others are only said not to be measured.
+	Refused map[string]Refusal
+	// Drift says that it judges how a metric changes over time.
+	Drift bool
+	// Blocks says that its values are of blocks: an upper quantile takes several of them, and operations stand apart.
+	Blocks bool
+	// Rates says that it offers many rates, so that a limit on calls names one.
+	Rates bool
 }
 
-// kinds are the metrics that every call has, by question.
-func (s *Scope) kinds() []kind {
-	switch {
-	case s.OwnPace:
+// A Kind says how a metric is kept by a question, and so what a budget may say of it.
+type Kind struct {
+	Metric metric.Metric
+	// Quantiles are those that it has besides the percentiles; "" is the main value, which every metric has.
+	Quantiles []string
+	// Percentiles says that it has any of them.
+	Percentiles bool
+	Whole       bool // of all operations together
+	AtRate      bool // of the calls at one rate of a search
+	Found       bool // what a search finds
+	Samples     bool // percentiles are of single calls or batches, which must be enough
+}
+
+// Times are the times of calls, each kept in the way of k.
+func Times(k Kind) []Kind {
+	k.Percentiles = true
+	var out []Kind
+	for _, m := range []metric.Metric{metric.Response, metric.Service, metric.PoolWait} {
+		k.Metric = m
+		out = append(out, k)
+	}
+	return out
+}
+
+// Means are metrics of which only the mean is kept.
+func Means(metrics ...metric.Metric) (out []Kind) {
+	for _, m := range metrics {
+		out = append(out, Kind{Metric: m, Quantiles: []string{"mean"}})
+	}
+	return out
+}
+
+// kinds are the metrics that every call has.
+func (s *Scope) kinds() []Kind {
+	if s.OwnPace {
 		return nil // what batches count is up to the area
-	case s.Question == design.Capacity:
-		return []kind{
-			{metric: metric.Capacity, whole: true, found: true},
-			{metric: metric.SLOCapacity, whole: true, found: true},
-			{metric: metric.Response, percentiles: true, quantiles: []string{"min", "mean", "max"}, atRate: true},
-			{metric: metric.Service, percentiles: true, quantiles: []string{"min", "mean", "max"}, atRate: true},
-			{metric: metric.PoolWait, percentiles: true, quantiles: []string{"min", "mean", "max"}, atRate: true},
-			{metric: metric.Error, quantiles: []string{"mean"}, atRate: true},
-		}
-	case s.Question == design.Soak:
-		return []kind{
-			{metric: metric.Response, percentiles: true, quantiles: []string{"min", "mean", "max"}, samples: true},
-			{metric: metric.Service, percentiles: true, quantiles: []string{"min", "mean", "max"}, samples: true},
-			{metric: metric.PoolWait, percentiles: true, quantiles: []string{"min", "mean", "max"}, samples: true},
-			{metric: metric.Error, quantiles: []string{"mean"}},
-			{metric: metric.Goodput, quantiles: []string{"mean"}},
-		}
 	}
-	return []kind{
-		{metric: metric.Response, percentiles: true, quantiles: summaries, samples: true},
-		{metric: metric.Service, percentiles: true, quantiles: summaries, samples: true},
-		{metric: metric.PoolWait, percentiles: true, quantiles: summaries, samples: true},
-		{metric: metric.Error, quantiles: []string{"mean"}},
-		{metric: metric.Goodput, quantiles: []string{"mean"}},
-	}
+	return s.Rules.Calls
 }
 
 // A Probed metric is one of the target's processes, or of its own counts.
 type Probed struct {
 	metric.Metric
-	Level     bool              // a level that is read, and not a cost of calls
-	Questions []design.Question // that judge it
+	Level bool // a level that is read, and not a cost of calls
 }
 
-var (
-	blocked = []design.Question{design.Compare, design.Scale}
-	always  = []design.Question{design.Compare, design.Scale, design.Capacity, design.Soak}
-	soaking = []design.Question{design.Soak}
-)
-
-// probed are the metrics of targets that budgets can name. Package probe has them with their sources; a test holds the two together.
+// probed are the metrics of targets that budgets can name. Package probe has them with their sources; a test compares
+// the two.
 var probed = []Probed{
-	{metric.CPU, false, []design.Question{design.Compare, design.Scale, design.Soak}},
-	{metric.Metric{Name: "rss", Unit: metric.Bytes}, true, always},
-	{metric.Metric{Name: "heap_used", Unit: metric.Bytes}, true, soaking},
-	{metric.Metric{Name: "threads", Unit: metric.Count}, true, soaking},
-	{metric.Metric{Name: "fds", Unit: metric.Count}, true, soaking},
-	{metric.Metric{Name: "goroutines", Unit: metric.Count}, true, soaking},
-	{metric.Metric{Name: "metaspace", Unit: metric.Bytes}, true, soaking},
-	{metric.Metric{Name: "upstream_calls", Unit: metric.Count}, false, blocked},
-	{metric.Metric{Name: "cache_hits", Unit: metric.Count}, false, blocked},
-	{metric.Metric{Name: "cache_misses", Unit: metric.Count}, false, blocked},
-	{metric.Metric{Name: "cache_renewals", Unit: metric.Count}, false, blocked},
-	{metric.Metric{Name: "distinct_tokens", Unit: metric.Count}, false, blocked},
+	{metric.CPU, false},
+	{metric.Metric{Name: "rss", Unit: metric.Bytes}, true},
+	{metric.Metric{Name: "heap_used", Unit: metric.Bytes}, true},
+	{metric.Metric{Name: "threads", Unit: metric.Count}, true},
+	{metric.Metric{Name: "fds", Unit: metric.Count}, true},
+	{metric.Metric{Name: "goroutines", Unit: metric.Count}, true},
+	{metric.Metric{Name: "metaspace", Unit: metric.Bytes}, true},
+	{metric.Metric{Name: "upstream_calls", Unit: metric.Count}, false},
+	{metric.Metric{Name: "cache_hits", Unit: metric.Count}, false},
+	{metric.Metric{Name: "cache_misses", Unit: metric.Count}, false},
+	{metric.Metric{Name: "cache_renewals", Unit: metric.Count}, false},
+	{metric.Metric{Name: "distinct_tokens", Unit: metric.Count}, false},
 }
 
 // ProbedMetrics are the metrics of targets that budgets can name.
@@ -94,49 +100,45 @@ func ProbedMetrics() []Probed { return slices.Clone(probed) }
 var processes = []string{"cpu", "rss", "heap_used", "threads", "fds", "goroutines", "metaspace"}
 
 // kindOf finds how the metric of b is kept.
-func (s *Scope) kindOf(b *Budget, arm *Arm) (kind, *Refusal) {
+func (s *Scope) kindOf(b *Budget, arm *Arm) (Kind, *Refusal) {
 	own := s.kinds()
-	if i := slices.IndexFunc(own, func(k kind) bool { return k.metric.Name == b.Metric }); i >= 0 {
-		return own[i], s.checkFound(b)
+	if i := slices.IndexFunc(own, func(k Kind) bool { return k.Metric.Name == b.Metric }); i >= 0 {
+		return own[i], s.checkFound(b, own[i])
 	}
 	if s.OwnPace {
 		m, known := metric.Find(b.Metric)
 		if known && (arm.Open || slices.Contains(arm.Metrics, m.Name)) {
-			return kind{metric: m, percentiles: true, quantiles: summaries, samples: true}, nil
+			return Kind{Metric: m, Percentiles: true, Quantiles: Summaries(), Samples: true}, nil
 		}
-		return kind{}, s.unmeasured(b, arm)
+		return Kind{}, s.unmeasured(b, arm)
 	}
 	i := slices.IndexFunc(probed, func(p Probed) bool { return p.Name == b.Metric })
+	if r, ok := s.Rules.Refused[b.Metric]; ok && i >= 0 {
+		return Kind{}, &r
+	}
 	switch {
-	case i < 0:
-		return kind{}, s.unmeasured(b, arm)
-	case s.Question == design.Capacity && b.Metric == metric.CPU.Name:
-		return kind{}, refuse(PartMetric, "ask question: compare or soak, or leave the budget out", "a search is one block, which gives no interval for cpu")
-	case !slices.Contains(probed[i].Questions, s.Question):
-		return kind{}, s.unmeasured(b, arm)
+	case i < 0, !slices.Contains(s.Rules.Probed, b.Metric):
+		return Kind{}, s.unmeasured(b, arm)
 	case !arm.Open && !slices.Contains(arm.Metrics, b.Metric):
 		if arm.Unread != "" && slices.Contains(processes, b.Metric) {
-			return kind{}, refuse(PartMetric, arm.Instead, "%s of the target cannot be read, since %s", b.Metric, arm.Unread)
+			return Kind{}, refuse(PartMetric, arm.Instead, "%s of the target cannot be read, since %s", b.Metric, arm.Unread)
 		}
-		return kind{}, s.unmeasured(b, arm)
+		return Kind{}, s.unmeasured(b, arm)
 	}
-	k := kind{metric: probed[i].Metric, whole: true}
+	k := Kind{Metric: probed[i].Metric, Whole: true}
 	if !probed[i].Level {
-		k.quantiles = []string{"mean"}
+		k.Quantiles = []string{"mean"}
 	}
 	return k, nil
 }
 
 // checkFound refuses what a search finds where there is no search, or no objective.
-func (s *Scope) checkFound(b *Budget) *Refusal {
-	if s.Question != design.Capacity {
-		return nil
-	}
-	found := b.Metric == metric.Capacity.Name || b.Metric == metric.SLOCapacity.Name
+func (s *Scope) checkFound(b *Budget, k Kind) *Refusal {
 	switch {
-	case found && len(s.Ladder) > 0:
-		return refuse(PartMetric, "leave out the ladder for a search, or limit a metric at one of its rates, as in \"error <= 1% at "+unit.Rate(s.Ladder[0]).String()+"\"",
-			"a ladder measures the rates of the file and finds no %s", b.Metric)
+	case k.Found && len(s.Ladder) > 0:
+		instead := fmt.Sprintf("leave out the ladder for a search, or limit a metric at one of its rates, as in "+
+			"\"error <= 1%% at %v\"", unit.Rate(s.Ladder[0]))
+		return refuse(PartMetric, instead, "a ladder measures the rates of the file and finds no %s", b.Metric)
 	case b.Metric == metric.SLOCapacity.Name && !s.Objective:
 		return refuse(PartMetric, "load: {slo: {limit: 500ms}}", "no latency objective is given")
 	}
@@ -147,13 +149,12 @@ func (s *Scope) checkFound(b *Budget) *Refusal {
 func (s *Scope) unmeasured(b *Budget, arm *Arm) *Refusal {
 	var names []string
 	for _, k := range s.kinds() {
-		if k.metric.Name != metric.SLOCapacity.Name || s.Objective {
-			names = append(names, k.metric.Name)
+		if k.Metric.Name != metric.SLOCapacity.Name || s.Objective {
+			names = append(names, k.Metric.Name)
 		}
 	}
 	for _, name := range arm.Metrics {
-		i := slices.IndexFunc(probed, func(p Probed) bool { return p.Name == name })
-		if s.OwnPace || i >= 0 && slices.Contains(probed[i].Questions, s.Question) && (s.Question != design.Capacity || name != metric.CPU.Name) {
+		if s.OwnPace || slices.Contains(s.Rules.Probed, name) {
 			names = append(names, name)
 		}
 	}
@@ -162,7 +163,7 @@ func (s *Scope) unmeasured(b *Budget, arm *Arm) *Refusal {
 			names = append(names, m.Name)
 		}
 	}
-	where := "the question " + string(s.Question)
+	where := "the question " + string(s.Rules.Question)
 	if s.OwnPace {
 		where = "this area"
 	}
@@ -170,7 +171,7 @@ func (s *Scope) unmeasured(b *Budget, arm *Arm) *Refusal {
 }
 
 // checkQuantile refuses quantiles that the metric does not have.
-func (s *Scope) checkQuantile(b *Budget, k kind) *Refusal {
+func (s *Scope) checkQuantile(b *Budget, k Kind) *Refusal {
 	if b.Quantile == "" {
 		return nil
 	}
@@ -182,10 +183,11 @@ func (s *Scope) checkQuantile(b *Budget, k kind) *Refusal {
 			return refuse(PartQuantile, leave, "the drift of %s has no %s%s", b.Metric, b.Quantile, listed(have))
 		}
 		return nil
-	case percentile && k.percentiles, slices.Contains(k.quantiles, b.Quantile):
+	case percentile && k.Percentiles, slices.Contains(k.Quantiles, b.Quantile):
 		return nil
-	case k.percentiles:
-		return refuse(PartQuantile, "", "%s of %s has no interval here; there are percentiles such as p99, %s", b.Quantile, b.Metric, strings.Join(k.quantiles, ", "))
+	case k.Percentiles:
+		return refuse(PartQuantile, "", "%s of %s has no interval here; there are percentiles such as p99, %s",
+			b.Quantile, b.Metric, strings.Join(k.Quantiles, ", "))
 	}
 	return refuse(PartQuantile, leave, "%s is one value and has no %s", b.Metric, b.Quantile)
 }
@@ -225,7 +227,7 @@ const (
 func TailValues(q float64) float64 { return math.Round(tailBeyond / (1 - q)) }
 
 // checkLength refuses what the planned time, or the planned calls, cannot tell.
-func (s *Scope) checkLength(b *Budget, arm *Arm, k kind) *Refusal {
+func (s *Scope) checkLength(b *Budget, arm *Arm, k Kind) *Refusal {
 	if b.Drift && s.Length > 0 && s.Length < LeastTrend {
 		return refuse(PartDrift, fmt.Sprintf("load: {duration: %v}", unit.Duration(LeastTrend)),
 			"a drift is judged from %v on, and this soak measures %v", unit.Duration(LeastTrend), unit.Duration(s.Length))
@@ -234,10 +236,10 @@ func (s *Scope) checkLength(b *Budget, arm *Arm, k kind) *Refusal {
 		return refuse(PartDrift, "limit the drift of response, of which it is a part", "the course of pool_wait is not kept")
 	}
 	q, percentile := Fraction(b.Quantile)
-	if !k.samples || !percentile || b.Drift || arm.Samples == nil {
+	if !k.Samples || !percentile || b.Drift || arm.Samples == nil {
 		return nil
 	}
-	if s.Question == design.Soak {
+	if !s.Rules.Blocks {
 		return refuseShort(b, arm.Samples(b.Operation), math.Round(1/(1-q)), "")
 	}
 	if q < TailFrom || s.Blocks == 0 {

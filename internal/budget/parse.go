@@ -166,7 +166,9 @@ func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// summaries are the quantiles that are not percentiles.
+// Summaries are the quantiles that are not percentiles.
+func Summaries() []string { return slices.Clone(summaries) }
+
 var summaries = []string{"min", "mean", "stddev", "max"}
 
 // quantile finds a quantile at the end of a dotted name, and how many parts it takes: "p99.9" takes two, and is p999.

@@ -15,7 +15,7 @@ import (
 // A Scope is what an experiment measures: what a budget may speak of. Validation makes one from a file, and analysis one from a record, so that both
 // agree on which budgets can be judged.
 type Scope struct {
-	Question   design.Question
+	Rules      Rules // of the question
 	Treatments []design.Treatment
 	// OwnPace says that the operations have a clock of their own, and that nothing is offered to them.
 	OwnPace bool
@@ -183,8 +183,9 @@ func (s *Scope) unknownTreatment(b *Budget) *Refusal {
 // Resolve is b as it is judged under t: with the name under which its operation was measured, and without one where what it limits is of all
 // operations together and there is only one. The refusal says why it cannot be judged.
 func (s *Scope) Resolve(b Budget, t *design.Treatment) (Budget, *Refusal) {
-	if b.Drift && s.Question != design.Soak {
-		return b, refuse(PartDrift, "leave it out to limit the level, or ask question: soak", "a drift needs the question soak, and this is %s", s.Question)
+	if b.Drift && !s.Rules.Drift {
+		return b, refuse(PartDrift, "leave it out to limit the level, or ask question: soak",
+			"a drift needs the question soak, and this is %s", s.Rules.Question)
 	}
 	arm := s.Of(t)
 	k, r := s.kindOf(&b, &arm)
@@ -194,7 +195,7 @@ func (s *Scope) Resolve(b Budget, t *design.Treatment) (Budget, *Refusal) {
 	b.Operation = arm.named(b.Operation)
 	for _, check := range []func() *Refusal{
 		func() *Refusal { return s.checkOperation(&b, &arm, k) },
-		func() *Refusal { return b.checkUnit(k.metric) },
+		func() *Refusal { return b.checkUnit(k.Metric) },
 		func() *Refusal { return s.checkQuantile(&b, k) },
 		func() *Refusal { return s.checkBaseline(b, t) },
 		func() *Refusal { return s.checkRate(&b, k) },
@@ -231,7 +232,7 @@ func (a *Arm) busy(most int) (out []string) {
 	return out
 }
 
-func (s *Scope) checkOperation(b *Budget, arm *Arm, k kind) *Refusal {
+func (s *Scope) checkOperation(b *Budget, arm *Arm, k Kind) *Refusal {
 	if b.Operation == "" || arm.Operations == nil {
 		return nil
 	}
@@ -240,10 +241,10 @@ func (s *Scope) checkOperation(b *Budget, arm *Arm, k kind) *Refusal {
 		return refuse(PartOperation, "", "%s does nothing: what it costs is the harness's own, and is not judged", b.Operation)
 	case !arm.has(b.Operation):
 		return refuse(PartOperation, "", "there is no operation %q; there is %s", b.Operation, arm.offer(b.Operation))
-	case k.whole && len(arm.busy(2)) > 1:
+	case k.Whole && len(arm.busy(2)) > 1:
 		return refuse(PartOperation, fmt.Sprintf("leave out %q, or measure one operation only", b.Operation+"."),
 			"%s is of all calls together and cannot be told apart by operation", b.Metric)
-	case k.whole && s.Question != design.Compare && s.Question != design.Scale:
+	case k.Whole && !s.Rules.Blocks:
 		b.Operation = ""
 	}
 	return nil
@@ -268,16 +269,16 @@ const RateTolerance = 0.005
 func sameRate(offered, at float64) bool { return math.Abs(offered-at) <= RateTolerance*at }
 
 // checkRate looks at what stands behind "at".
-func (s *Scope) checkRate(b *Budget, k kind) *Refusal {
+func (s *Scope) checkRate(b *Budget, k Kind) *Refusal {
 	leave := fmt.Sprintf("leave out %q", "at "+unit.Rate(b.At).String())
 	switch {
-	case s.Question == design.Capacity && k.atRate:
+	case k.AtRate:
 		return s.checkSearched(b)
 	case b.At == 0:
 		return nil
-	case s.Question == design.Capacity && b.Metric == k.metric.Name && k.found:
+	case k.Found:
 		return refuse(PartRate, leave, "a capacity is a rate itself, and is not measured at one")
-	case s.Question == design.Capacity:
+	case s.Rules.Rates:
 		return refuse(PartRate, leave, "%s is of the whole search, and not of one rate", b.Metric)
 	case s.OwnPace:
 		return refuse(PartRate, leave, "nothing is offered at a rate to operations that run at their own pace")
@@ -302,7 +303,8 @@ func (s *Scope) checkSearched(b *Budget) *Refusal {
 		if len(s.Ladder) > 0 {
 			rate = unit.Rate(s.Ladder[0])
 		}
-		return refuse(PartMetric, fmt.Sprintf("write %q", b.Text+" at "+rate.String()), "the question capacity offers many rates, so that %s needs one", b.Metric)
+		return refuse(PartMetric, fmt.Sprintf("write %q", b.Text+" at "+rate.String()),
+			"the question %s offers many rates, so that %s needs one", s.Rules.Question, b.Metric)
 	}
 	if b.monotone() || !s.Planned {
 		return nil

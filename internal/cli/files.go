@@ -5,17 +5,18 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/schema"
 )
 
 func (a *app) initCommand() *cobra.Command {
-	var question, file string
+	var asked, file string
 	c := &cobra.Command{
 		Use: "init AREA", Short: "Write a commented experiment file to start from", Args: exactly("AREA"),
 		ValidArgs: a.areas.Names(),
@@ -23,10 +24,10 @@ func (a *app) initCommand() *cobra.Command {
 			if _, err := a.area(args[0]); err != nil {
 				return err
 			}
-			if question == "" {
-				question = firstQuestion(args[0])
+			if asked == "" {
+				asked = firstQuestion(args[0])
 			}
-			text, err := config.Template(args[0], design.Question(question))
+			text, err := config.Template(args[0], design.Question(asked))
 			if err != nil {
 				return usage("%w", err)
 			}
@@ -50,19 +51,20 @@ func (a *app) initCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&question, "question", "", "compare, scale, capacity or soak (default: the area's first template)")
+	c.Flags().StringVar(&asked, "question", "",
+		question.Listed(question.Names(nil), "or")+" (default: the area's first template)")
 	c.Flags().StringVar(&file, "file", "", "where to write (default AREA.yaml; '-' is standard output)")
 	return c
 }
 
 // firstQuestion is the question that an area's own template asks.
 func firstQuestion(area string) string {
-	for _, q := range []design.Question{design.Capacity, design.Compare, design.Scale, design.Soak} {
-		if slices.Contains(config.Templates(), area+"-"+string(q)) {
-			return string(q)
+	for _, name := range config.Templates() {
+		if q, ok := strings.CutPrefix(name, area+"-"); ok {
+			return q
 		}
 	}
-	return string(design.Compare)
+	return string(question.All()[0].Name)
 }
 
 // writeSchema puts the JSON Schema that the template names beside it, for editors. One that is there already is left alone.

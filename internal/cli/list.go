@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/internal/area/all"
-	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/record"
 )
 
@@ -41,14 +41,12 @@ func (a *app) listCommand() *cobra.Command {
 // listAreas prints the table of area × question.
 func (a *app) listAreas() error {
 	for _, ar := range all.Areas() {
-		cells := ar.Cells()
-		for _, q := range []design.Question{design.Compare, design.Scale, design.Capacity, design.Soak} {
-			c := cells[q]
+		for _, q := range question.All() {
 			answer := "yes"
-			if !c.Answered {
-				answer = "no: " + c.Reason
+			if o := q.Needs(ar.Offers()); !o.Given {
+				answer = "no: " + o.Reason
 			}
-			a.print("%-10s %-9s %s\n", ar.Name(), q, answer)
+			a.print("%-10s %-9s %s\n", ar.Name(), q.Name, answer)
 		}
 	}
 	return nil

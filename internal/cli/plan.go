@@ -10,7 +10,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/config"
 	"tare/internal/design"
-	"tare/internal/run"
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -104,30 +104,14 @@ type planner interface {
 
 // planned is how long the run takes at most, as far as that is known beforehand.
 func planned(e *config.Experiment, treatments int) string {
-	timeout := time.Duration(e.Load.Timeout)
-	if e.Question == design.Soak {
-		ramp := time.Duration(0)
-		if c := e.Load.Closed; c != nil {
-			ramp = time.Duration(c.Ramp)
-		}
-		warm := run.SoakWarmUp(time.Duration(e.Load.Duration), ramp)
-		return fmt.Sprintf("%s of load that is measured, after %s of warm-up, for each of %d treatment(s)", e.Load.Duration, unit.Duration(warm), treatments)
+	f := question.Forecast{
+		Treatments: treatments, Duration: e.Load.Duration, Points: e.Points(),
+		Timeout: time.Duration(e.Load.Timeout), MaxTime: time.Duration(e.Load.MaxTime),
 	}
-	if e.Load.Ladder() {
-		points, load := 0, time.Duration(0)
-		for _, p := range e.Points() {
-			points += treatments
-			load += time.Duration(treatments) * p
-		}
-		return fmt.Sprintf("%d points, %s of load, and up to %s after each until its last call has ended and the target answers again",
-			points, load, 3*timeout)
+	if c := e.Load.Closed; c != nil {
+		f.WorkerRamp = time.Duration(c.Ramp)
 	}
-	search := time.Duration(e.Load.MaxTime)
-	if search == 0 {
-		search = 3 * time.Minute
-	}
-	return fmt.Sprintf("a search of usually 10 to 60 s (at most %s) and a recovery probe of up to %s, for each of %d treatment(s)",
-		search, 2*timeout, treatments)
+	return question.Of(e.Question).Takes(f)
 }
 
 // below says what bounds closed workers.
@@ -146,7 +130,7 @@ func peak(e *config.Experiment) string {
 		return fmt.Sprintf("as fast as %d workers can, one call each at a time%s", c.Workers, below(e.Load.MaxRate))
 	}
 	switch r := e.Peak(); {
-	case r > 0 && e.Question != design.Capacity:
+	case r > 0 && question.Of(e.Question).Drive != question.Search:
 		return unit.Rate(r).String() + ", the rate of every trial"
 	case r > 0 && e.Load.Ladder():
 		return unit.Rate(r).String() + ", the highest of the rates"

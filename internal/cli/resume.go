@@ -16,6 +16,7 @@ import (
 	"tare/internal/clock"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/record"
 )
 
@@ -89,7 +90,7 @@ func warnOfOthers(w *record.Writer, rec *record.Record, from int, unknown string
 
 // lostBlocks counts the blocks of a record whose times cannot be used.
 func lostBlocks(rec *record.Record) (int, error) {
-	if q := rec.Header.Question; q != design.Compare && q != design.Scale {
+	if question.Of(rec.Header.Question).Drive != question.Blocks {
 		return 0, nil
 	}
 	rep, err := analyze.Analyze(rec, analyze.Options{})
@@ -103,10 +104,10 @@ func lostBlocks(rec *record.Record) (int, error) {
 // blocksToCome is how many usable blocks a record is to have in the end, or why it cannot go on. It has from, of which lost are of no use.
 func blocksToCome(rec *record.Record, from, lost, add int) (int, error) {
 	h := &rec.Header
-	switch h.Question {
-	case design.Compare, design.Scale:
-	case design.Capacity, design.Soak:
-		return 0, usage("%s is a %s experiment; only compare and scale have blocks, which a later run can go on with: run it again", rec.Dir, h.Question)
+	if question.Of(h.Question).Drive != question.Blocks {
+		inBlocks := question.Names(func(q *question.Question) bool { return q.Drive == question.Blocks })
+		return 0, usage("%s is a %s experiment; only %s have blocks, which a later run can go on with: run it again",
+			rec.Dir, h.Question, question.Listed(inBlocks, "and"))
 	}
 	if kernel := kernelVersion(); h.Host.Kernel != kernel || h.Host.CPUs != runtime.NumCPU() {
 		return 0, usage("%s was measured on %s with %d CPUs, and this is %s with %d: blocks of two hosts cannot be mixed; run it again",

@@ -8,6 +8,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/record"
 )
 
@@ -48,7 +49,7 @@ func unanswerable(e *config.Experiment, treatments []design.Treatment) string {
 		return "none of its treatments can be had"
 	case e.Baseline != nil && !slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Baseline }):
 		return "its baseline cannot be had"
-	case e.Question == design.Compare && len(treatments) < 2:
+	case len(treatments) < question.Of(e.Question).LeastTreatments:
 		return "only the baseline can be had"
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -30,16 +31,15 @@ func (e *Experiment) Scope() *budget.Scope {
 	full := e.WithDefaults()
 	_, ownPace := e.Target.(area.Batcher)
 	s := &budget.Scope{
-		Question: e.Question, Treatments: e.Treatments(), OwnPace: ownPace, Planned: true, Rate: float64(full.Load.Rate),
-		Objective: full.Load.SLO != nil,
-		MaxRate:   float64(full.Load.MaxRate),
+		Rules: question.Of(e.Question).Budgets, Treatments: e.Treatments(), OwnPace: ownPace, Planned: true,
+		Rate: float64(full.Load.Rate), Objective: full.Load.SLO != nil, MaxRate: float64(full.Load.MaxRate),
 	}
-	switch e.Question {
-	case design.Compare, design.Scale:
+	switch question.Of(e.Question).Drive {
+	case question.Blocks:
 		s.Blocks = full.Blocks
-	case design.Soak:
+	case question.Long:
 		s.Length = time.Duration(full.Load.Duration)
-	case design.Capacity:
+	case question.Search:
 		for _, r := range full.Load.Rates {
 			s.Ladder = append(s.Ladder, float64(r))
 		}
@@ -78,7 +78,7 @@ func (e *Experiment) arm(t *design.Treatment) budget.Arm {
 
 // calls returns how many calls an open loop makes in one trial; 0: unknown.
 func (e *Experiment) calls() float64 {
-	if e.Load.Closed != nil || e.Question == design.Capacity {
+	if e.Load.Closed != nil || e.searches() {
 		return 0
 	}
 	return float64(e.Load.Rate) * time.Duration(e.Load.Duration).Seconds()

@@ -4,11 +4,8 @@ import (
 	"time"
 
 	"tare/internal/area"
-	"tare/internal/design"
+	"tare/internal/question"
 )
-
-// leastSoak is the shortest soak: a shorter one has fewer windows than a trend needs.
-const leastSoak = 20 * time.Second
 
 // maxSpin bounds how long a shard may spin before each send.
 const maxSpin = time.Millisecond
@@ -18,12 +15,7 @@ func (c *checker) load() {
 	c.positive()
 	c.bounds()
 	c.conflicts()
-	switch c.e.Question {
-	case design.Capacity:
-		c.capacity()
-	case design.Compare, design.Scale, design.Soak:
-		c.trials()
-	}
+	question.Of(c.e.Question).CheckLoad(questioned{c})
 }
 
 // positive rejects zeros: the default applies if a field is omitted.
@@ -106,86 +98,6 @@ func (c *checker) conflicts() {
 			c.errorAt(path, c.key(path), "closed workers send when the last call has ended; %q is for an open loop",
 				path[len("load."):])
 		}
-	}
-}
-
-// capacity checks that a ladder has rates and a duration, and a search neither.
-func (c *checker) capacity() {
-	if c.given("load.closed") {
-		c.errorAt("load.closed", c.key("load.closed"),
-			"capacity needs an open loop: closed workers slow down with the target")
-	}
-	if c.e.Load.Arrivals == Ramp {
-		c.fail("load.arrivals", "a capacity experiment sets its own rates; use constant or poisson")
-	}
-	if c.given("load.workloads") {
-		c.workloads()
-		return
-	}
-	if !c.given("load.rates") {
-		if c.given("load.duration") {
-			c.warn("load.duration", "has no effect: a search ends when it has an answer (max_time bounds it)")
-		}
-		return
-	}
-	c.missing("load.duration", "load.rates", "a ladder needs load.duration, the time at each rate")
-	if c.given("load.rate") {
-		c.errorAt("load.rate", c.key("load.rate"), "rates make a ladder; rate is where a search starts: keep one")
-	}
-	c.noMaxTime()
-}
-
-// noMaxTime rejects max_time for a ladder: each of its points has its own length.
-func (c *checker) noMaxTime() {
-	if c.given("load.max_time") {
-		c.warn("load.max_time", "has no effect on a ladder, only on a search")
-	}
-}
-
-// trials checks the other questions: they offer one rate, or have workers.
-func (c *checker) trials() {
-	only := []string{"load.rates", "load.workloads", "load.slo"}
-	if c.e.Question == design.Soak {
-		only = append(only, "load.max_time") // its duration bounds the trial
-	}
-	for _, path := range only {
-		if c.given(path) {
-			c.errorAt(path, c.key(path), "%q belongs to capacity, not to %s", path[len("load."):], c.e.Question)
-		}
-	}
-	if _, ok := c.e.Target.(area.Batcher); ok {
-		c.ownPace()
-		return
-	}
-	if !c.given("load") {
-		example := map[bool]string{true: "10m", false: "10s"}[c.e.Question == design.Soak]
-		c.missing("load", "question", string(c.e.Question)+" needs a load: load: {rate: 10/s, duration: "+example+"}")
-		return
-	}
-	if !c.given("load.closed") && !c.given("load.rates") && !c.broken("load") {
-		c.missing("load.rate", "load", "load needs a rate (open loop) or closed workers")
-	}
-	if c.e.Question == design.Soak {
-		c.soak()
-		return
-	}
-	if c.e.Load.Arrivals == Ramp {
-		c.fail("load.arrivals", "every trial of %s has one rate; use constant or poisson", c.e.Question)
-	}
-}
-
-// soak checks that a soak has a duration and is not repeated.
-func (c *checker) soak() {
-	l := &c.e.Load
-	c.missing("load.duration", "load", "soak needs load.duration, the time that it lasts")
-	if c.isValid("load.duration") && time.Duration(l.Duration) < leastSoak {
-		c.fail("load.duration", "a soak of less than %v shows no trend; want more", leastSoak)
-	}
-	if c.isValid("load.closed.ramp") && c.isValid("load.duration") && l.Closed.Ramp > l.Duration {
-		c.fail("load.closed.ramp", "the workers start over a longer time than the soak lasts (%v)", l.Duration)
-	}
-	if c.given("blocks") {
-		c.warn("blocks", "has no effect: a soak is one long trial")
 	}
 }
 

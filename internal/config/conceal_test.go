@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"tare/internal/area"
-	"tare/internal/design"
 )
 
 // shyWord reads itself, and refuses all but "good", which may be a secret then.
@@ -32,7 +31,7 @@ func (shyArea) NewSpec() area.Spec { return &shySpec{} }
 
 // What may be a secret is not in what is printed: neither in the message nor in the line of source below it.
 func TestConceal(t *testing.T) {
-	areas := fakeAreas{shyArea{fakeArea{"shy", map[design.Question]area.Cell{design.Capacity: {Answered: true}}}}}
+	areas := fakeAreas{shyArea{fakeArea{"shy", area.Offers{AnyRate: area.Yes}}}}
 	for words, says := range map[string]string{
 		"[good, KEY=hunter2]":                      "want another word",
 		"[hunter2, good]":                          "want another word",

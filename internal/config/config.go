@@ -11,6 +11,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/spelling"
 )
 
@@ -229,11 +230,11 @@ func (c *checker) question() {
 	if c.area == nil || !c.isValid("question") {
 		return
 	}
-	cell, ok := c.area.Cells()[c.e.Question]
+	o := question.AnsweredBy(c.area.Offers(), c.e.Question)
 	switch {
-	case cell.Answered:
-	case ok && cell.Reason != "":
-		c.fail("question", "area %s does not answer %s: %s", c.e.Area, c.e.Question, cell.Reason)
+	case o.Given:
+	case o.Reason != "":
+		c.fail("question", "area %s does not answer %s: %s", c.e.Area, c.e.Question, o.Reason)
 	default:
 		c.fail("question", "area %s does not answer %s", c.e.Area, c.e.Question)
 	}

@@ -4,32 +4,28 @@ import (
 	"time"
 
 	"tare/internal/area"
-	"tare/internal/design"
 	"tare/internal/load"
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
 // The defaults.
 const (
-	defaultTimeout      = unit.Duration(30 * time.Second)
-	defaultTrial        = unit.Duration(10 * time.Second) // of a comparison
-	defaultBlocks       = 40
-	defaultMaxTime      = unit.Duration(30 * time.Minute) // of a comparison
-	defaultMargin       = unit.Percent(0.02)
-	defaultShare        = unit.Percent(0.01)
-	defaultAbortError   = unit.Percent(0.5)
-	defaultAbortFor     = unit.Duration(10 * time.Second)
-	defaultAbortSoak    = unit.Duration(5 * time.Minute) // long enough for a target to restart
-	defaultPoint        = 5 * time.Second                // of a ladder, as package capacity has it
-	defaultConns        = 256
-	defaultCapacityConn = 4096
+	defaultTimeout    = unit.Duration(30 * time.Second)
+	defaultTrial      = unit.Duration(10 * time.Second) // of a comparison
+	defaultBlocks     = 40
+	defaultMaxTime    = unit.Duration(30 * time.Minute) // of a comparison
+	defaultMargin     = unit.Percent(0.02)
+	defaultShare      = unit.Percent(0.01)
+	defaultAbortError = unit.Percent(0.5)
+	defaultPoint      = 5 * time.Second // of a ladder, as package capacity has it
 )
 
 // WithDefaults returns a copy in which every field is set that has a default independent of the run. MaxRate, Seed and
 // the start of a search stay zero if the file omits them, and so do Blocks and MaxTime unless the question compares.
 func (e *Experiment) WithDefaults() *Experiment {
 	out := *e
-	l := &out.Load
+	l, asked := &out.Load, question.Of(e.Question)
 	if l.Arrivals == "" && l.Closed == nil {
 		l.Arrivals = Constant
 	}
@@ -38,22 +34,16 @@ func (e *Experiment) WithDefaults() *Experiment {
 	}
 	l.Timeout = l.timeout()
 	if l.MaxConnections == 0 {
-		l.MaxConnections = defaultConns
-		if e.Question == design.Capacity {
-			l.MaxConnections = defaultCapacityConn
-		}
+		l.MaxConnections = asked.MaxConnections
 		if l.Closed != nil {
 			l.MaxConnections = max(l.MaxConnections, l.Closed.Workers) // each has one
 		}
 	}
-	if e.Question == design.Compare || e.Question == design.Scale {
-		out.blocked()
+	if e.blocked() {
+		out.layOut()
 	}
 	if l.Abort == nil && e.Target != nil && !area.Loopback(e.Target, e.Treatments()) {
-		l.Abort = &Abort{Error: defaultAbortError, For: defaultAbortFor}
-		if e.Question == design.Soak {
-			l.Abort.For = defaultAbortSoak
-		}
+		l.Abort = &Abort{Error: defaultAbortError, For: unit.Duration(asked.AbortAfter)}
 	}
 	if l.SLO != nil && l.SLO.Share == 0 {
 		l.SLO = &SLO{Limit: l.SLO.Limit, Share: defaultShare}
@@ -61,8 +51,14 @@ func (e *Experiment) WithDefaults() *Experiment {
 	return &out
 }
 
-// blocked sets the defaults of a comparison's layout.
-func (e *Experiment) blocked() {
+// blocked reports whether all treatments are measured in turn, in blocks.
+func (e *Experiment) blocked() bool { return question.Of(e.Question).Drive == question.Blocks }
+
+// searches reports whether the experiment chooses its own rates, or takes them from a ladder.
+func (e *Experiment) searches() bool { return question.Of(e.Question).Drive == question.Search }
+
+// layOut sets the defaults of trials in blocks.
+func (e *Experiment) layOut() {
 	if e.Blocks == 0 {
 		e.Blocks = defaultBlocks
 	}
@@ -144,7 +140,7 @@ func (e *Experiment) Peak() float64 {
 			peak = max(peak, w.PerSecond())
 		}
 		return peak
-	case e.Question == design.Capacity:
+	case e.searches():
 		return float64(l.MaxRate)
 	}
 	return float64(l.Rate)

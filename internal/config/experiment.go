@@ -13,7 +13,7 @@ type Experiment struct {
 	// Area is the family of controls under test.
 	Area string `yaml:"area" json:"area" jsonschema:"required" jsonschema_description:"Family of controls under test."`
 	// Question is what the experiment asks.
-	Question design.Question `yaml:"question" json:"question" jsonschema:"required,enum=compare,enum=scale,enum=capacity,enum=soak" jsonschema_description:"What the experiment asks: compare (what does the control add?), scale (how does the cost grow with N?), capacity (where does it break?), soak (does it hold?)."`
+	Question design.Question `yaml:"question" json:"question" jsonschema:"required"`
 	// Target is the area's own section.
 	Target area.Spec `yaml:"target" json:"target" jsonschema:"required" jsonschema_description:"The system under test; its fields depend on the area."`
 	// Baseline is the treatment that the others are compared with.

@@ -30,28 +30,21 @@ func (f fakeAreas) Names() []string {
 }
 
 func testAreas() Areas {
-	all := map[design.Question]area.Cell{
-		design.Compare: {Answered: true}, design.Scale: {Answered: true}, design.Capacity: {Answered: true},
-		design.Soak: {Answered: true},
-	}
 	return fakeAreas{
-		fakeArea{"identity", all},
-		fakeArea{"sandbox", map[design.Question]area.Cell{
-			design.Compare: {Answered: true}, design.Scale: {Answered: true},
-			design.Capacity: {Reason: "a kernel hook has no queue that could fill"},
-		}},
+		fakeArea{"identity", area.Offers{AnyRate: area.Yes, SteadyLoad: area.Yes}},
+		fakeArea{"sandbox", area.Offers{AnyRate: area.No("a kernel hook has no queue that could fill")}},
 	}
 }
 
 type fakeArea struct {
-	name  string
-	cells map[design.Question]area.Cell
+	name   string
+	offers area.Offers
 }
 
 var _ area.Area = fakeArea{}
 
 func (f fakeArea) Name() string                                                 { return f.name }
-func (f fakeArea) Cells() map[design.Question]area.Cell                         { return f.cells }
+func (f fakeArea) Offers() area.Offers                                          { return f.offers }
 func (fakeArea) NewSpec() area.Spec                                             { return &fakeSpec{} }
 func (fakeArea) Preflight(context.Context, area.Spec, area.Env) []area.Finding  { return nil }
 func (fakeArea) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return nil, nil }

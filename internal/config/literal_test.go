@@ -81,8 +81,8 @@ func (hushedArea) NewSpec() area.Spec { return &hushedSpec{} }
 // TestNamesOfSecrets: an attribute whose name says that it is a secret cannot have a literal value; and what an area
 // calls a secret is not shown.
 func TestNamesOfSecrets(t *testing.T) {
-	cells := map[design.Question]area.Cell{design.Capacity: {Answered: true}}
-	areas := fakeAreas{namedArea{fakeArea{"named", cells}}, hushedArea{fakeArea{"hushed", cells}}}
+	offers := area.Offers{AnyRate: area.Yes}
+	areas := fakeAreas{namedArea{fakeArea{"named", offers}}, hushedArea{fakeArea{"hushed", offers}}}
 	for target, says := range map[string]string{
 		"named\ntarget: {context: {Password: hunter2}}":             "the name of a secret",
 		"named\ntarget:\n  context:\n    api-key: >\n      hunter2": "the name of a secret",

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/question"
 )
 
 // A structField is a field of a Go struct as the file names it.
@@ -79,6 +81,9 @@ func fileName(f reflect.StructField) (name string, inline bool) {
 
 // wordsOf are the words that a field of that type may hold; nil: the type does not say.
 func wordsOf(t reflect.Type) []string {
+	if t == reflect.TypeFor[design.Question]() {
+		return question.Names(nil)
+	}
 	if w, ok := reflect.TypeAssert[area.Worded](reflect.Zero(t)); ok && t.Kind() == reflect.String {
 		return w.Words()
 	}

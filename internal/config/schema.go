@@ -11,7 +11,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"tare/internal/area"
-	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -33,6 +33,9 @@ func Schema(areas Areas) ([]byte, error) {
 		for _, name := range names {
 			p.Enum = append(p.Enum, name)
 		}
+	}
+	if p, ok := root.Properties.Get("question"); ok {
+		p.Description = describeQuestions()
 	}
 	for _, name := range names {
 		a, ok := areas.Find(name)
@@ -61,37 +64,38 @@ func Schema(areas Areas) ([]byte, error) {
 // inArea returns the rules of one area: the form of the target, and the allowed questions.
 func inArea(a area.Area) *jsonschema.Schema {
 	then := having("target", &jsonschema.Schema{Ref: "#/$defs/target." + a.Name()})
-	cells := a.Cells()
-	answered := &jsonschema.Schema{}
-	for _, q := range []design.Question{design.Compare, design.Scale, design.Capacity, design.Soak} {
-		if cells[q].Answered {
-			answered.Enum = append(answered.Enum, q)
+	answered, offers := &jsonschema.Schema{}, a.Offers()
+	for _, q := range question.All() {
+		if q.Needs(offers).Given {
+			answered.Enum = append(answered.Enum, q.Name)
 		}
 	}
 	then.Properties.Set("question", answered)
 	return when("area", a.Name(), then)
 }
 
-// questionRules are the requirements of each question, as far as a schema can express them.
-func questionRules() []*jsonschema.Schema {
-	trial := without("rates", "slo")
-	trial.AnyOf = either("rate", "closed", "max_time") // alone only if workloads run at their own pace
-	long := without("rates", "slo", "max_time")
-	long.AnyOf, long.Required = either("rate", "closed"), []string{"duration"}
-	open := without("closed")
-	open.DependentRequired = map[string][]string{"rates": {"duration"}}
-	open.Not = &jsonschema.Schema{Required: []string{"rate", "rates"}}
-
-	compare, scale, soak := having("load", trial), having("load", trial), having("load", long)
-	compare.Required, compare.AnyOf = []string{"baseline"}, either("treatments", "factors")
-	scale.Required = []string{"factors"}
-	soak.Required = []string{"load"}
-	return []*jsonschema.Schema{
-		when("question", design.Compare, compare),
-		when("question", design.Scale, scale),
-		when("question", design.Capacity, having("load", open)),
-		when("question", design.Soak, soak),
+func describeQuestions() string {
+	var each []string
+	for _, q := range question.All() {
+		each = append(each, fmt.Sprintf("%s (%s)", q.Name, q.Asks))
 	}
+	return "What the experiment asks: " + strings.Join(each, ", ") + "."
+}
+
+// questionRules are the requirements of each question, as far as a schema can express them.
+func questionRules() (out []*jsonschema.Schema) {
+	for _, q := range question.All() {
+		l := &q.Form.Load
+		load := without(l.Without...)
+		load.Required, load.AnyOf, load.DependentRequired = l.Required, either(l.Either...), l.Needs
+		if len(l.NotBoth) > 0 {
+			load.Not = &jsonschema.Schema{Required: l.NotBoth}
+		}
+		file := having("load", load)
+		file.Required, file.AnyOf = q.Form.Required, either(q.Form.Either...)
+		out = append(out, when("question", q.Name, file))
+	}
+	return out
 }
 
 func either(names ...string) (out []*jsonschema.Schema) {

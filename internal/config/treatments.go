@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/spelling"
 )
 
@@ -58,10 +58,8 @@ func (e *Experiment) written() []design.Treatment {
 
 // Arms returns what is measured: the treatments and, if they are compared, the A/A arm.
 func (e *Experiment) Arms() []design.Treatment {
-	switch e.Question {
-	case design.Compare, design.Scale:
+	if e.blocked() {
 		return design.Arms(e.Treatments())
-	case design.Capacity, design.Soak:
 	}
 	return e.Treatments()
 }
@@ -102,7 +100,7 @@ func (c *checker) treatments() {
 	before := len(c.bad)
 	c.arms()
 	c.crossed()
-	c.asked()
+	question.Of(c.e.Question).CheckTreatments(questioned{c})
 	if len(c.bad) == before {
 		c.known = c.e.Treatments()
 		c.judge()
@@ -167,34 +165,4 @@ func (c *checker) crossed() {
 			c.fail(join("fixed", name), "%q is varied, so it cannot be fixed", name)
 		}
 	}
-}
-
-// asked checks that there is something to compare for the question.
-func (c *checker) asked() {
-	switch c.e.Question {
-	case design.Compare:
-		c.missing("baseline", "question",
-			"compare needs a baseline to hold the treatments against: baseline: {factor: level}")
-		if !c.given("treatments") && !c.given("factors") {
-			c.missing("treatments", "question", "compare needs treatments: [{factor: level}, …]")
-		}
-	case design.Scale:
-		c.missing("factors", "question", "scale needs a factor to grow: factors: {name: [1, 10, 100]}")
-		if c.given("factors") && !slices.ContainsFunc(c.e.Factors, grows) {
-			c.fail("factors", "scale needs a factor with at least three different numbers as levels: a growth law has no "+
-				"fewer points")
-		}
-	case design.Capacity, design.Soak:
-	}
-}
-
-// grows reports whether a factor has three numbers among its levels.
-func grows(f design.Factor) bool {
-	numbers := map[float64]bool{}
-	for _, level := range f.Levels {
-		if x, err := strconv.ParseFloat(strings.TrimSpace(level), 64); err == nil {
-			numbers[x] = true
-		}
-	}
-	return len(numbers) >= 3
 }

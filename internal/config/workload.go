@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/load"
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -114,7 +115,7 @@ func (c *checker) workloads() {
 				"a ladder of rates", path[len("load."):])
 		}
 	}
-	c.noMaxTime()
+	question.RefuseMaxTime(questioned{c})
 	for i := range c.e.Load.Workloads {
 		path := index("load.workloads", i)
 		if c.broken(path) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -250,7 +250,7 @@ func classOf(text string) string {
 // compose is the document of a report. The page passes what it does not embed of the report.
 func compose(r *Report, without []string) document {
 	first, second := effectSection, growthSection
-	if r.Question == design.Scale { // then how a cost grows is what was asked
+	if question.Of(r.Question).Answer == question.Growth {
 		first, second = second, first
 	}
 	var d document

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tare/internal/design"
+	"tare/internal/question"
 )
 
 // maxNamed is how many effects or laws the one sentence names.
@@ -19,7 +19,7 @@ func conclusion(r *Report) string {
 	if r.Verdict == Invalid {
 		return ""
 	}
-	if r.Question == design.Scale && len(r.Growth) > 0 {
+	if question.Of(r.Question).Answer == question.Growth && len(r.Growth) > 0 {
 		return growthConclusion(r)
 	}
 	t := tallyOf(r)

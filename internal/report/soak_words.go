@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -23,7 +23,9 @@ func (r *Report) wholes() []*Soak {
 }
 
 // soaked says whether the report is of a soak that measured something.
-func (r *Report) soaked() bool { return r.Question == design.Soak && len(r.wholes()) > 0 }
+func (r *Report) soaked() bool {
+	return question.Of(r.Question).Answer == question.Course && len(r.wholes()) > 0
+}
 
 // soakedWholes are the wholes, if the question is that of a soak.
 func (r *Report) soakedWholes() []*Soak {

@@ -13,6 +13,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/hist"
 	"tare/internal/load"
+	"tare/internal/question"
 	"tare/internal/record"
 )
 
@@ -198,7 +199,7 @@ func TestLengthsOfASoak(t *testing.T) {
 		{2 * time.Hour, 0, 10 * time.Second, 5 * time.Minute},
 		{24 * time.Hour, 10 * time.Minute, 10 * time.Second, 10 * time.Minute},
 	} {
-		if s, w := SliceLength(c.length), SoakWarmUp(c.length, c.ramp); s != c.slice || w != c.warm {
+		if s, w := SliceLength(c.length), question.WarmUp(c.length, c.ramp); s != c.slice || w != c.warm {
 			t.Errorf("%v with a ramp of %v: slices of %v after %v, want %v after %v", c.length, c.ramp, s, w, c.slice, c.warm)
 		}
 	}

@@ -28,7 +28,7 @@ type scale struct {
 }
 
 func (*scale) Name() string                                                     { return "scale" }
-func (*scale) Cells() map[design.Question]area.Cell                             { return nil }
+func (*scale) Offers() area.Offers                                              { return area.Offers{} }
 func (*scale) NewSpec() area.Spec                                               { return nil }
 func (*scale) Preflight(context.Context, area.Spec, area.Env) []area.Finding    { return nil }
 func (s *scale) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return s, nil }

@@ -13,6 +13,7 @@ import (
 	"tare/internal/capacity"
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/internal/question"
 	"tare/internal/record"
 )
 
@@ -136,6 +137,9 @@ func Do(ctx context.Context, r Request) (record.Status, error) {
 	return status, errors.Join(err, x.Writer.Finish(f))
 }
 
+// drive is how the question measures.
+func (x *runner) drive() question.Drive { return question.Of(x.Question).Drive }
+
 func (x *runner) seconds() float64 { return x.Env.Clock.Now().Sub(x.start).Seconds() }
 
 func (x *runner) event(e Event) {
@@ -170,7 +174,7 @@ func (x *runner) do(ctx context.Context) (err error) {
 	if err := x.notes(); err != nil {
 		return err
 	}
-	if x.Question == design.Compare || x.Question == design.Scale {
+	if x.drive() == question.Blocks {
 		return x.blocks(ctx, plan)
 	}
 	for _, trial := range plan {

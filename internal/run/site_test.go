@@ -98,15 +98,15 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(answer))
 }
 
-// question asks the site, and expects an answer.
-type question struct{ path, want string }
+// siteCall asks the site, and expects an answer.
+type siteCall struct{ path, want string }
 
-func (question) ConnKey(uint64) int { return 0 }
-func (q question) Render(dst []byte, _ uint64) []byte {
+func (siteCall) ConnKey(uint64) int { return 0 }
+func (q siteCall) Render(dst []byte, _ uint64) []byte {
 	return fmt.Appendf(dst, "GET %s HTTP/1.1\r\nHost: site\r\n\r\n", q.path)
 }
 
-func (q question) Check(_ uint64, status int, body []byte) load.Outcome {
+func (q siteCall) Check(_ uint64, status int, body []byte) load.Outcome {
 	switch {
 	case status != http.StatusOK:
 		return load.Failed
@@ -116,7 +116,7 @@ func (q question) Check(_ uint64, status int, body []byte) load.Outcome {
 	return load.Wrong
 }
 
-func (q question) Explain(_ uint64, status int, _ []byte) int {
+func (q siteCall) Explain(_ uint64, status int, _ []byte) int {
 	if status == http.StatusOK {
 		return 0
 	}
@@ -131,16 +131,16 @@ type visited struct {
 }
 
 func (v *visited) Operations(design.Treatment) ([]load.Operation, error) {
-	op := func(name string, weight int, q question, causes []string) load.Operation {
+	op := func(name string, weight int, q siteCall, causes []string) load.Operation {
 		return load.Operation{
 			Name: name, Weight: weight, Wire: q, Answer: q.want, Causes: []string{"it said the opposite"},
 			CauseAnswers: causes,
 		}
 	}
 	return []load.Operation{
-		op("ask", 3, question{"/permit", "permit"}, []string{"deny"}),
-		op("refused", 1, question{"/deny", "deny"}, []string{"permit"}),
-		op("strange", 1, question{"/strange", "permit"}, []string{"deny"}),
+		op("ask", 3, siteCall{"/permit", "permit"}, []string{"deny"}),
+		op("refused", 1, siteCall{"/deny", "deny"}, []string{"permit"}),
+		op("strange", 1, siteCall{"/strange", "permit"}, []string{"deny"}),
 	}, nil
 }
 

@@ -8,15 +8,8 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/internal/question"
 	"tare/internal/record"
-)
-
-// The warm-up of a soak precedes the measured part: a tenth of it, within bounds, and at least the time over which
-// workers start.
-const (
-	soakWarmUpShare = 10
-	leastSoakWarmUp = time.Second
-	mostSoakWarmUp  = 5 * time.Minute
 )
 
 // flushEvery bounds how much of a soak's histograms a killed run loses.
@@ -49,11 +42,6 @@ func SliceLength(d time.Duration) time.Duration {
 		return 5 * time.Second
 	}
 	return 10 * time.Second
-}
-
-// SoakWarmUp returns the warm-up of a soak that measures for d; ramp is the time over which its workers start.
-func SoakWarmUp(d, ramp time.Duration) time.Duration {
-	return max(ramp, min(d/soakWarmUpShare, mostSoakWarmUp), leastSoakWarmUp)
 }
 
 // soakRun is a soak in progress: one segment of load, cut into slices by the stream's own goroutine. Its memory does
@@ -105,7 +93,7 @@ func (x *runner) soak(ctx context.Context, t design.Trial, treatment design.Trea
 	k := &soakRun{
 		runner: x, trial: t, treatment: treatment, stream: x.guarded(s), ops: ops, account: acc,
 		gauges: newGauges(x, treatment),
-		warm:   SoakWarmUp(x.Load.Duration, x.ramp()), every: SliceLength(x.Load.Duration),
+		warm:   question.WarmUp(x.Load.Duration, x.ramp()), every: SliceLength(x.Load.Duration),
 	}
 	seen := x.watch(context.WithoutCancel(ctx), t.Block)
 	seg, err := k.load(ctx)

@@ -149,7 +149,7 @@ type five struct {
 func (*five) Operations(design.Treatment) ([]load.Operation, error) {
 	var ops []load.Operation
 	for _, name := range []string{"healthcheck", "statistics", "monitoring", "guard-minmax", "guard-frequency"} {
-		ops = append(ops, load.Operation{Name: name, Weight: 1, Wire: question{"/", name}, Answer: "permit"})
+		ops = append(ops, load.Operation{Name: name, Weight: 1, Wire: siteCall{"/", name}, Answer: "permit"})
 	}
 	return ops, nil
 }

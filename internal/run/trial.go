@@ -11,6 +11,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/internal/question"
 	"tare/internal/record"
 )
 
@@ -55,12 +56,12 @@ func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.T
 		return err
 	}
 	started := x.Env.Clock.Now()
-	switch x.Question {
-	case design.Soak:
+	switch x.drive() {
+	case question.Long:
 		err = x.soak(ctx, t, treatment, ops)
-	case design.Capacity:
+	case question.Search:
 		err = x.probedSearch(ctx, t, treatment, ops)
-	case design.Compare, design.Scale:
+	case question.Blocks:
 		err = x.steady(ctx, t, treatment, ops)
 	}
 	return x.endTrial(ctx, t, started, err)
@@ -85,7 +86,7 @@ func (x *runner) endTrial(ctx context.Context, t design.Trial, started time.Time
 		Status: record.Complete,
 	}
 	switch {
-	case err != nil && ctx.Err() != nil && x.Question == design.Soak:
+	case err != nil && ctx.Err() != nil && x.drive() == question.Long:
 		end.Status = record.Interrupted
 	case err != nil && ctx.Err() != nil:
 		end.Status = record.Dropped

@@ -13,7 +13,6 @@ import (
 	"tare/internal/area/admission/cluster"
 	"tare/internal/area/admission/node"
 	"tare/internal/area/admission/webhook"
-	"tare/internal/design"
 )
 
 // Area is the admission area.
@@ -31,15 +30,8 @@ const areaName = "admission"
 // Name implements area.Area.
 func (Area) Name() string { return areaName }
 
-// Cells implements area.Area.
-func (Area) Cells() map[design.Question]area.Cell {
-	return map[design.Question]area.Cell{
-		design.Capacity: {Answered: true},
-		design.Compare:  {Answered: true},
-		design.Scale:    {Answered: true},
-		design.Soak:     {Answered: true},
-	}
-}
+// Offers implements area.Area.
+func (Area) Offers() area.Offers { return area.Offers{AnyRate: area.Yes, SteadyLoad: area.Yes} }
 
 // NewSpec implements area.Area.
 func (Area) NewSpec() area.Spec { return &Spec{} }

@@ -11,7 +11,6 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
 	"tare/internal/area/decision/reference"
-	"tare/internal/design"
 )
 
 // Area is the decision area.
@@ -31,15 +30,8 @@ const subject = "pdp"
 // Name implements area.Area.
 func (Area) Name() string { return areaName }
 
-// Cells implements area.Area.
-func (Area) Cells() map[design.Question]area.Cell {
-	return map[design.Question]area.Cell{
-		design.Capacity: {Answered: true},
-		design.Compare:  {Answered: true},
-		design.Scale:    {Answered: true},
-		design.Soak:     {Answered: true},
-	}
-}
+// Offers implements area.Area.
+func (Area) Offers() area.Offers { return area.Offers{AnyRate: area.Yes, SteadyLoad: area.Yes} }
 
 // NewSpec implements area.Area.
 func (Area) NewSpec() area.Spec { return &Spec{} }

@@ -5,6 +5,7 @@ import (
 	"tare/internal/area/decision/engine"
 	"tare/internal/design"
 	"tare/internal/probe"
+	"tare/internal/question"
 )
 
 var _ area.Forecaster = (*Spec)(nil)
@@ -40,7 +41,7 @@ func (p *plan) foreseeURL(q design.Question, f *area.Forecast) {
 	switch {
 	case p.spec.Metrics != nil:
 		f.Open = true
-	case named != nil && named.Cgroup != "" && q != design.Soak:
+	case named != nil && named.Cgroup != "" && question.Of(q).Drive != question.Long:
 		f.Unread = "a control group has no process of its own"
 		f.Instead = "name the process in target: process: {port: N}, or leave the budget out"
 	case named != nil && named.Cgroup != "":

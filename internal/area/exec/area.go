@@ -26,17 +26,15 @@ const areaName = "exec"
 // Name implements area.Area.
 func (Area) Name() string { return areaName }
 
-// Cells implements area.Area.
-func (Area) Cells() map[design.Question]area.Cell {
-	return map[design.Question]area.Cell{
-		design.Compare: {Answered: true},
-		design.Scale:   {Answered: true},
-		design.Capacity: {Reason: "the program makes its calls itself, one batch after another, so none arrives before " +
+// Offers implements area.Area.
+func (Area) Offers() area.Offers {
+	return area.Offers{
+		AnyRate: area.No("the program makes its calls itself, one batch after another, so none arrives before " +
 			"the last one has ended and no queue can " +
-			"overflow; a server of yours is asked at a rate by identity, decision or admission"},
-		design.Soak: {Reason: "the program is asked for batches of milliseconds and waits in between, so nothing loads it " +
+			"overflow; a server of yours is asked at a rate by identity, decision or admission"),
+		SteadyLoad: area.No("the program is asked for batches of milliseconds and waits in between, so nothing loads it " +
 			"steadily for hours; a server of yours is " +
-			"by identity, decision or admission"},
+			"by identity, decision or admission"),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -264,15 +265,14 @@ func TestBatchesAreForetold(t *testing.T) {
 	}
 }
 
-func TestCells(t *testing.T) {
-	cells := Area{}.Cells()
+func TestOffers(t *testing.T) {
 	for _, q := range []design.Question{design.Compare, design.Scale, design.Capacity, design.Soak} {
-		c, ok := cells[q]
-		if !ok || c.Answered == (c.Reason != "") {
-			t.Errorf("%s: %+v", q, c)
+		o := question.AnsweredBy(Area{}.Offers(), q)
+		if o.Given == (o.Reason != "") {
+			t.Errorf("%s: %+v", q, o)
 		}
-		if want := q == design.Compare || q == design.Scale; c.Answered != want {
-			t.Errorf("%s: answered %v", q, c.Answered)
+		if want := q == design.Compare || q == design.Scale; o.Given != want {
+			t.Errorf("%s: answered %v", q, o.Given)
 		}
 	}
 	if !(&Spec{}).Loopback() {

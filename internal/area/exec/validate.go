@@ -11,6 +11,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/driver"
+	"tare/internal/question"
 )
 
 // The bounds of values in a file.
@@ -40,8 +41,8 @@ func (f *findings) wrong(path, hint, format string, args ...any) {
 // factors and levels.
 func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	var out findings
-	if cell := (Area{}).Cells()[q]; !cell.Answered {
-		out.wrong("", "ask for compare or scale", "exec does not answer %q: %s", q, cell.Reason)
+	if o := question.AnsweredBy((Area{}).Offers(), q); !o.Given {
+		out.wrong("", "ask for compare or scale", "exec does not answer %q: %s", q, o.Reason)
 	}
 	s.checkProgram(&out)
 	s.checkEnv(&out)

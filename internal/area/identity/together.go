@@ -10,6 +10,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/identity/reference"
 	"tare/internal/design"
+	"tare/internal/question"
 )
 
 // planned is a treatment with what it makes of the section.
@@ -18,10 +19,10 @@ type planned struct {
 	plan
 }
 
-// judgeTogether looks at what treatments mean beside each other. Capacity gives each an answer of its own; the other questions hold one
-// against another.
+// judgeTogether looks at what treatments mean beside each other. Only trials in blocks compare one with
+// another; other questions give each an answer of its own.
 func judgeTogether(q design.Question, all []planned) []area.Finding {
-	if q != design.Compare && q != design.Scale {
+	if question.Of(q).Drive != question.Blocks {
 		return nil
 	}
 	var out []area.Finding

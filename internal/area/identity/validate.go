@@ -11,13 +11,14 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/question"
 )
 
 // Validate implements area.Spec.
 func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	var out []area.Finding
-	if cell := (Area{}).Cells()[q]; !cell.Answered {
-		out = append(out, fault("", fmt.Errorf("identity does not answer %q: %s", q, cell.Reason), "ask for another"))
+	if o := question.AnsweredBy((Area{}).Offers(), q); !o.Given {
+		out = append(out, fault("", fmt.Errorf("identity does not answer %q: %s", q, o.Reason), "ask for another"))
 	}
 	places := slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels["url"] != "" })
 	if places && s.URL != "" {

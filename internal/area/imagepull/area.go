@@ -31,17 +31,15 @@ const areaName = "imagepull"
 // Name implements area.Area.
 func (Area) Name() string { return areaName }
 
-// Cells implements area.Area.
-func (Area) Cells() map[design.Question]area.Cell {
-	return map[design.Question]area.Cell{
-		design.Compare: {Answered: true},
-		design.Scale:   {Answered: true},
-		design.Capacity: {Reason: "the check is a call within the kubelet, made when a pod starts, with no queue that " +
+// Offers implements area.Area.
+func (Area) Offers() area.Offers {
+	return area.Offers{
+		AnyRate: area.No("the check is a call within the kubelet, made when a pod starts, with no queue that " +
 			"overflows at a rate; ask compare what " +
-			"a call costs, with concurrency for several at a time, and scale how that grows"},
-		design.Soak: {Reason: "what grows over a node's life are its records, which an experiment sets: ask scale over " +
+			"a call costs, with concurrency for several at a time, and scale how that grows"),
+		SteadyLoad: area.No("what grows over a node's life are its records, which an experiment sets: ask scale over " +
 			"records; how a pull manager " +
-			"behaves over days takes a kubelet that runs for days"},
+			"behaves over days takes a kubelet that runs for days"),
 	}
 }
 

@@ -9,14 +9,15 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/spelling"
 )
 
 // Validate implements area.Spec.
 func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	out := s.judgeSection()
-	if cell := (Area{}).Cells()[q]; !cell.Answered {
-		out = append(out, fault("", fmt.Sprintf("imagepull does not answer %q: %s", q, cell.Reason),
+	if o := question.AnsweredBy((Area{}).Offers(), q); !o.Given {
+		out = append(out, fault("", fmt.Sprintf("imagepull does not answer %q: %s", q, o.Reason),
 			"ask for compare or scale"))
 	}
 	if len(treatments) == 0 {

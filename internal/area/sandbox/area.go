@@ -14,7 +14,6 @@ import (
 	"syscall"
 
 	"tare/internal/area"
-	"tare/internal/design"
 )
 
 // Area is the sandbox area.
@@ -41,16 +40,14 @@ const folderPrefix = "tare-sandbox-"
 // Name implements area.Area.
 func (Area) Name() string { return areaName }
 
-// Cells implements area.Area.
-func (Area) Cells() map[design.Question]area.Cell {
-	return map[design.Question]area.Cell{
-		design.Compare: {Answered: true},
-		design.Scale:   {Answered: true},
-		design.Capacity: {Reason: "an enforcer has no queue that overflows: it makes each call dearer, at any rate; ask " +
+// Offers implements area.Area.
+func (Area) Offers() area.Offers {
+	return area.Offers{
+		AnyRate: area.No("an enforcer has no queue that overflows: it makes each call dearer, at any rate; ask " +
 			"compare what it adds, " +
-			"and scale how that grows"},
-		design.Soak: {Reason: "an enforcer keeps nothing that could drift over hours: its rules are fixed when a process " +
-			"starts; ask compare"},
+			"and scale how that grows"),
+		SteadyLoad: area.No("an enforcer keeps nothing that could drift over hours: its rules are fixed when a process " +
+			"starts; ask compare"),
 	}
 }
 

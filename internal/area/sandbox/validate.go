@@ -9,6 +9,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/spelling"
 )
 
@@ -18,8 +19,8 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 	wrong := func(path, hint, format string, args ...any) {
 		out = append(out, area.Finding{Path: path, Severity: area.Error, Message: fmt.Sprintf(format, args...), Hint: hint})
 	}
-	if cell := (Area{}).Cells()[q]; !cell.Answered {
-		wrong("", "ask for compare or scale", "sandbox does not answer %q: %s", q, cell.Reason)
+	if o := question.AnsweredBy((Area{}).Offers(), q); !o.Given {
+		wrong("", "ask for compare or scale", "sandbox does not answer %q: %s", q, o.Reason)
 	}
 	if len(s.Workloads)+len(s.Commands)+len(s.Real) == 0 {
 		wrong("workloads", "workloads: [exec, open, fork]", "name something to time: workloads, commands or real")

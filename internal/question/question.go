@@ -1,0 +1,125 @@
+// Package question holds the questions that tare asks, each with what tells it from the others: what it accepts of a
+// file, how it measures, what answers it, and which limits it judges. Other packages ask for these properties and do
+// not compare names.
+package question
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/budget"
+	"tare/internal/design"
+)
+
+// A Question is one question with all its properties. Each must be filled in; a test names one that is not.
+type Question struct {
+	// Name is what the file and the record call it.
+	Name design.Question
+	// Asks is the question itself, in a few words: "what does the control add?".
+	Asks string
+	// Drive is how its trials measure.
+	Drive Drive
+	// Answer is the part of the report that answers it. Without that part a run stays inconclusive, if Unanswered says so.
+	Answer Answer
+	// LeastTreatments is how many treatments it needs, with the baseline.
+	LeastTreatments int
+	// Needs returns the offer of an area without which it cannot be asked there.
+	Needs func(area.Offers) area.Offer
+	// CheckTreatments checks what the file varies, CheckLoad what it offers. Both refuse the rest, each with a sentence.
+	CheckTreatments, CheckLoad func(File)
+	// Form is what the JSON Schema can say of these checks.
+	Form Form
+	// MaxConnections is the default of the field of that name.
+	MaxConnections int
+	// AbortAfter is how long calls must fail by default before the run of a target off this machine ends.
+	AbortAfter time.Duration
+	// Budgets say which limits it judges.
+	Budgets budget.Rules
+	// Takes says for the plan how long a run takes. It is nil for Blocks, whose length the plan estimates from the trials.
+	Takes func(f Forecast) string
+}
+
+// A Drive is a way to measure.
+type Drive int
+
+// The drives. The zero value is that of a question which this tare does not know.
+const (
+	_ Drive = iota
+	// Blocks measures all treatments and an A/A arm in turn, in randomised complete blocks, until the looks decide.
+	Blocks
+	// Search measures each treatment once, at the rates that an adaptive search chooses or that a ladder gives.
+	Search
+	// Long measures each treatment once, under one steady load, and keeps its course. What an interrupt leaves counts.
+	Long
+)
+
+// An Answer is a part of the report.
+type Answer int
+
+// The answers. The zero value is that of a question which this tare does not know.
+const (
+	_       Answer = iota
+	Effects        // what each treatment adds to the baseline
+	Growth         // how that grows with a factor
+	Rate           // where each treatment breaks
+	Course         // how each treatment fared over time
+)
+
+// known are the questions, in the order in which lists have them. This is the only list.
+var known = []*Question{compare(), scale(), capacity(), soak()}
+
+// All returns the questions in the order in which lists have them.
+func All() []*Question { return slices.Clone(known) }
+
+// Names returns the names of the questions for which has is true, in order; all if has is nil.
+func Names(has func(*Question) bool) (out []string) {
+	for _, q := range known {
+		if has == nil || has(q) {
+			out = append(out, string(q.Name))
+		}
+	}
+	return out
+}
+
+// Find returns the question of that name.
+func Find(name design.Question) (*Question, bool) {
+	i := slices.IndexFunc(known, func(q *Question) bool { return q.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return known[i], true
+}
+
+// Of returns the question of that name. One that this tare does not know, as in the record of a newer one, has a name,
+// the usual defaults, and no other property.
+func Of(name design.Question) *Question {
+	if q, ok := Find(name); ok {
+		return q
+	}
+	return &Question{
+		Name: name, Needs: func(area.Offers) area.Offer { return area.Offer{} },
+		CheckTreatments: func(File) {}, CheckLoad: func(File) {}, Takes: func(Forecast) string { return "" },
+		MaxConnections: usualConnections, AbortAfter: usualAbort,
+	}
+}
+
+// AnsweredBy reports whether an area with these offers can be asked, or why not.
+func AnsweredBy(o area.Offers, name design.Question) area.Offer { return Of(name).Needs(o) }
+
+// AddForTest adds a question until the test ends. Tests that run beside it see it too.
+func AddForTest(t interface{ Cleanup(func()) }, q *Question) {
+	before := known
+	known = append(slices.Clone(known), q)
+	t.Cleanup(func() { known = before })
+}
+
+// Listed joins names for a sentence: "compare, scale or soak" with the word "or".
+func Listed(names []string, word string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
+}
