@@ -29,9 +29,9 @@ type Scope struct {
 	Planned bool
 	// Objective says that a latency objective is given.
 	Objective bool
-	// Length is how long a soak measures; 0: not known.
+	// Length is how long a trial measures; 0: not known.
 	Length time.Duration
-	// Blocks is how many blocks a comparison has at most; 0: not known.
+	// Blocks is how many blocks there are at most; 0: not known.
 	Blocks int
 	// Of says what is measured under a treatment.
 	Of func(t *design.Treatment) Arm

@@ -33,19 +33,13 @@ func (e *Experiment) Scope() *budget.Scope {
 	s := &budget.Scope{
 		Rules: question.Of(e.Question).Budgets, Treatments: e.Treatments(), OwnPace: ownPace, Planned: true,
 		Rate: float64(full.Load.Rate), Objective: full.Load.SLO != nil, MaxRate: float64(full.Load.MaxRate),
+		Blocks: full.Blocks, Length: time.Duration(full.Load.Duration),
 	}
-	switch question.Of(e.Question).Drive {
-	case question.Blocks:
-		s.Blocks = full.Blocks
-	case question.Long:
-		s.Length = time.Duration(full.Load.Duration)
-	case question.Search:
-		for _, r := range full.Load.Rates {
-			s.Ladder = append(s.Ladder, float64(r))
-		}
-		for _, w := range full.Load.Workloads {
-			s.Ladder = append(s.Ladder, w.PerSecond())
-		}
+	for _, r := range full.Load.Rates {
+		s.Ladder = append(s.Ladder, float64(r))
+	}
+	for _, w := range full.Load.Workloads {
+		s.Ladder = append(s.Ladder, w.PerSecond())
 	}
 	s.Of = func(t *design.Treatment) budget.Arm { return full.arm(t) }
 	return s

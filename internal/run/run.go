@@ -13,7 +13,6 @@ import (
 	"tare/internal/capacity"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/internal/question"
 	"tare/internal/record"
 )
 
@@ -102,6 +101,7 @@ const (
 // runner is one run in progress.
 type runner struct {
 	Request
+	drive  drive
 	target area.Target
 	start  time.Time
 	begun  time.Time // start of the first block: preparation precedes it
@@ -137,9 +137,6 @@ func Do(ctx context.Context, r Request) (record.Status, error) {
 	return status, errors.Join(err, x.Writer.Finish(f))
 }
 
-// drive is how the question measures.
-func (x *runner) drive() question.Drive { return question.Of(x.Question).Drive }
-
 func (x *runner) seconds() float64 { return x.Env.Clock.Now().Sub(x.start).Seconds() }
 
 func (x *runner) event(e Event) {
@@ -150,6 +147,9 @@ func (x *runner) event(e Event) {
 }
 
 func (x *runner) do(ctx context.Context) (err error) {
+	if x.drive, err = x.driveOf(); err != nil {
+		return err
+	}
 	x.target, err = x.Area.Open(ctx, x.Spec, x.Env)
 	if err != nil {
 		return fmt.Errorf("open the target: %w", err)
@@ -174,15 +174,7 @@ func (x *runner) do(ctx context.Context) (err error) {
 	if err := x.notes(); err != nil {
 		return err
 	}
-	if x.drive() == question.Blocks {
-		return x.blocks(ctx, plan)
-	}
-	for _, trial := range plan {
-		if err := x.trial(ctx, trial); err != nil {
-			return err
-		}
-	}
-	return nil
+	return x.drive.all(ctx, plan)
 }
 
 // notes writes those notes of the target that are not in the record yet: some are known only at the end.

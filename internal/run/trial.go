@@ -11,7 +11,6 @@ import (
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
-	"tare/internal/question"
 	"tare/internal/record"
 )
 
@@ -56,15 +55,7 @@ func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.T
 		return err
 	}
 	started := x.Env.Clock.Now()
-	switch x.drive() {
-	case question.Long:
-		err = x.soak(ctx, t, treatment, ops)
-	case question.Search:
-		err = x.probedSearch(ctx, t, treatment, ops)
-	case question.Blocks:
-		err = x.steady(ctx, t, treatment, ops)
-	}
-	return x.endTrial(ctx, t, started, err)
+	return x.endTrial(ctx, t, started, x.drive.one(ctx, t, treatment, ops))
 }
 
 // probedSearch runs a capacity search between two readings of the probes.
@@ -79,17 +70,15 @@ func (x *runner) probedSearch(ctx context.Context, t design.Trial, treatment des
 	return errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After, 0), seen.close(ctx))
 }
 
-// endTrial closes a trial. An interrupted trial is dropped, except a soak: what it has measured until then counts.
+// endTrial closes a trial. What an interrupted trial counts as is up to the drive.
 func (x *runner) endTrial(ctx context.Context, t design.Trial, started time.Time, err error) error {
 	end := record.TrialEnd{
 		Treatment: t.Treatment, Block: t.Block, Seconds: x.Env.Clock.Now().Sub(started).Seconds(),
 		Status: record.Complete,
 	}
 	switch {
-	case err != nil && ctx.Err() != nil && x.drive() == question.Long:
-		end.Status = record.Interrupted
 	case err != nil && ctx.Err() != nil:
-		end.Status = record.Dropped
+		end.Status = x.drive.interrupted
 	case err != nil:
 		end.Status, end.Error = record.Errored, err.Error()
 	}

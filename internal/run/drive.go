@@ -1,0 +1,44 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/question"
+	"tare/internal/record"
+)
+
+// A drive measures in one of the ways of package question. Everything else in this package is shared by all of them.
+type drive struct {
+	// all measures the planned trials.
+	all func(ctx context.Context, plan []design.Trial) error
+	// one measures a treatment that is in force, for one trial.
+	one func(ctx context.Context, t design.Trial, treatment design.Treatment, ops []load.Operation) error
+	// interrupted is what an interrupted trial counts as.
+	interrupted record.Status
+}
+
+// driveOf returns the drive of x's question. It fails if this tare does not know the question.
+func (x *runner) driveOf() (drive, error) {
+	switch question.Of(x.Question).Drive {
+	case question.Blocks:
+		return drive{all: x.blocks, one: x.steady, interrupted: record.Dropped}, nil
+	case question.Search:
+		return drive{all: x.eachOnce, one: x.probedSearch, interrupted: record.Dropped}, nil
+	case question.Long:
+		return drive{all: x.eachOnce, one: x.soak, interrupted: record.Interrupted}, nil
+	}
+	return drive{}, fmt.Errorf("this tare cannot measure question %q", x.Question)
+}
+
+// eachOnce measures one trial after another.
+func (x *runner) eachOnce(ctx context.Context, plan []design.Trial) error {
+	for _, trial := range plan {
+		if err := x.trial(ctx, trial); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"tare/internal/record"
+)
+
+// TestUnknownQuestionsAreNotMeasured: nothing is opened for a question that no drive answers.
+func TestUnknownQuestionsAreNotMeasured(t *testing.T) {
+	s := &scale{}
+	req, open := start(t, s, Blocks{Most: 1})
+	req.Question = "guess"
+	status, err := Do(t.Context(), req)
+	if status != record.Errored || err == nil || !strings.Contains(err.Error(), `cannot measure question "guess"`) {
+		t.Errorf("status %s, error %v", status, err)
+	}
+	if f := open().Finish; f == nil || f.Status != record.Errored || len(s.turns) > 0 {
+		t.Errorf("the record ends with %+v after %d turns", f, len(s.turns))
+	}
+}
