@@ -1,0 +1,174 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// named are the files outside of package question that name a question, with how often and why. Docs: ADR 22.
+var named = map[string]int{
+	"analyze/pair.go":   1, // makes a record that compares two runs
+	"importer/write.go": 1, // makes a record of another tool's results, which can be compared
+}
+
+// driven are the files outside of package question that tell drives or answers apart, with how often. A new question
+// that has one of these drives and answers changes none of them; a new drive or answer adds a case to each.
+var driven = map[string]int{
+	"analyze/analyze.go":                   4, // which analysis; a search that found nothing stays inconclusive
+	"analyze/compare.go":                   2, // only blocks have values to compare; no effect stays inconclusive
+	"analyze/pair.go":                      1, // only blocks can be compared between runs
+	"analyze/served.go":                    1, // means over the rates of a search say nothing
+	"area/decision/forecast.go":            1, // the CPU time of a control group is read over a long trial only
+	"area/identity/together.go":            1, // treatments in blocks are compared with each other
+	"cli/plan.go":                          1, // what the highest rate is
+	"cli/resume.go":                        3, // only blocks can go on
+	"config/defaults.go":                   2, // defaults of blocks; what the highest rate is
+	"report/document.go":                   1, // which section comes first
+	"report/section_verdict_conclusion.go": 1, // which sentence concludes
+	"report/soak_words.go":                 1, // whether a soak was measured
+	"run/drive.go":                         3, // how each drive measures
+}
+
+var (
+	questionNames = []string{"Compare", "Scale", "Capacity", "Soak"}
+	answers       = []string{"Blocks", "Search", "Long", "Effects", "Growth", "Rate", "Course"}
+)
+
+// TestQuestionsAreKnownByTheirProperties counts the places outside of package question that know a question by its
+// name, or by its drive or answer. They may become fewer, and the lists with them, but not more.
+func TestQuestionsAreKnownByTheirProperties(t *testing.T) {
+	gotNamed, gotDriven := map[string]int{}, map[string]int{}
+	eachProductFile(t, func(name string, f *ast.File) {
+		if n := naming(f); n > 0 {
+			gotNamed[name] = n
+		}
+		if n := selectors(f, "question", answers); n > 0 {
+			gotDriven[name] = n
+		}
+	})
+	holdTo(t, "names of questions", named, gotNamed)
+	holdTo(t, "looks at drives and answers", driven, gotDriven)
+}
+
+// holdTo compares counts by file.
+func holdTo(t *testing.T, what string, want, got map[string]int) {
+	t.Helper()
+	both := maps.Clone(want)
+	maps.Copy(both, got)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		if want[name] != got[name] {
+			t.Errorf("%s: %d %s, the list has %d: ask package question for a property instead", name, got[name], what, want[name])
+		}
+	}
+}
+
+// eachProductFile parses every file of the product, but for those that may name questions and for tests.
+func eachProductFile(t *testing.T, do func(name string, f *ast.File)) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		name := strings.TrimPrefix(filepath.ToSlash(file), "../")
+		if strings.HasPrefix(name, "question/") || strings.HasPrefix(name, "design/") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		do(name, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// naming counts the constants design.Compare and so on, and texts of the same value where a question is expected.
+func naming(f *ast.File) int {
+	n := selectors(f, "design", questionNames) + selectors(f, "question", []string{"AddForTest"})
+	ast.Inspect(f, func(x ast.Node) bool {
+		switch x := x.(type) {
+		case *ast.CallExpr: // design.Question("soak")
+			if len(x.Args) == 1 && isSelector(x.Fun, "design", []string{"Question"}) && isName(x.Args[0]) {
+				n++
+			}
+		case *ast.BinaryExpr: // r.Question == "soak"
+			if isQuestion(x.X) && isName(x.Y) || isQuestion(x.Y) && isName(x.X) {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}
+
+func selectors(f *ast.File, pkg string, names []string) (n int) {
+	ast.Inspect(f, func(x ast.Node) bool {
+		if e, ok := x.(ast.Expr); ok && isSelector(e, pkg, names) {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+func isSelector(e ast.Expr, pkg string, names []string) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	if !ok || !slices.Contains(names, s.Sel.Name) {
+		return false
+	}
+	x, ok := s.X.(*ast.Ident)
+	return ok && x.Name == pkg
+}
+
+func isQuestion(e ast.Expr) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "Question"
+}
+
+// isName reports whether e is the name of a question, as a text.
+func isName(e ast.Expr) bool {
+	l, ok := e.(*ast.BasicLit)
+	if !ok || l.Kind != token.STRING {
+		return false
+	}
+	text, err := strconv.Unquote(l.Value)
+	return err == nil && slices.ContainsFunc(questionNames, func(n string) bool { return strings.EqualFold(n, text) })
+}
+
+func TestNamingSeesNames(t *testing.T) {
+	for code, want := range map[string]int{
+		`q == design.Soak`:             1,
+		`r.Question == "scale"`:        1,
+		`"scale" != r.Header.Question`: 1,
+		`q == design.Question("soak")`: 1,
+		`question.AddForTest(t, q)`:    1,
+		`r.Question == other`:          0,
+		`design.Question(text)`:        0,
+		`metric.Capacity`:              0,
+		`name == "capacity"`:           0,
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "x.go", fmt.Sprintf("package x\nvar _ = %s", code), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := naming(f); got != want {
+			t.Errorf("%s: %d names, want %d", code, got, want)
+		}
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nvar _ = a.Drive == question.Blocks", 0)
+	if err != nil || selectors(f, "question", answers) != 1 {
+		t.Errorf("a look at a drive is not seen: %v", err)
+	}
+}
