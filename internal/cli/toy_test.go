@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/budget"
+	"tare/internal/config"
+	"tare/internal/metric"
+	"tare/internal/question"
+)
+
+// toy is a question that only this test asks: whether the target answers at all, at the rates of the file.
+func toy() *question.Question {
+	return &question.Question{
+		Name: "toy", Asks: "does it answer at all?",
+		Drive: question.Search, Answer: question.Rate,
+		LeastTreatments: 1,
+		Needs:           func(o area.Offers) area.Offer { return o.AnyRate },
+		CheckTreatments: func(f question.File) {
+			if f.Given("baseline") {
+				f.Refuse("baseline", "a toy has nothing to hold its treatments against")
+			}
+		},
+		CheckLoad: func(f question.File) { f.Missing("load.rates", "question", "toy needs load.rates: [50/s]") },
+		Form:      question.Form{Load: question.LoadForm{Required: []string{"rates"}}},
+
+		MaxConnections: 7, AbortAfter: 3 * time.Second,
+		Budgets: budget.Rules{
+			Question: "toy", Rates: true,
+			Calls: []budget.Kind{{Metric: metric.Error, Quantiles: []string{"mean"}, AtRate: true}},
+		},
+		Takes: func(f question.Forecast) string { return "the time that a toy takes: " + f.Duration.String() },
+	}
+}
+
+// TestAToyQuestion takes a question that is only in the list through everything that a file goes through.
+func TestAToyQuestion(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(toyTarget))
+	defer srv.Close()
+	t.Chdir(t.TempDir())
+	good := "name: blink\narea: identity\nquestion: toy\ntarget: {adapter: gce-metadata, url: " + srv.URL + "}\n" +
+		"load: {rates: [50/s], duration: 1s}\nbudget: [error <= 50% at 50/s]\n"
+	if code, out := toyTold(t, good, "validate"); code == 0 || !strings.Contains(out, "toy") {
+		t.Errorf("before the question is in the list: exit code %d\n%s", code, out)
+	}
+	question.AddForTest(t, toy())
+	for want, text := range map[string]string{
+		"toy needs load.rates: [50/s]":                           strings.Replace(good, "rates: [50/s], ", "", 1),
+		"a toy has nothing to hold its treatments against":       good + "baseline: {preset: a}\n",
+		"the question toy does not measure response":             strings.Replace(good, "error <=", "response.p99 <=", 1),
+		"the question toy offers many rates":                     strings.Replace(good, " at 50/s", "", 1),
+		"area sandbox does not answer toy: an enforcer has no q": strings.Replace(good, "identity", "sandbox", 1),
+		"a drift needs the question soak, and this is toy":       strings.Replace(good, "error <= 50%", "error drift <= 50%/h", 1),
+	} {
+		if code, out := toyTold(t, text, "validate"); code != ExitUsage || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, want %q in\n%s", code, want, out)
+		}
+	}
+	expectToy(t, good, "validate", "x.yaml  ok")
+	expectToy(t, good, "plan", "blink: toy of identity", "the time that a toy takes: 1s", "50/s, the highest of the rates")
+	expectToy(t, good, "run", "toy", "50/s", "error <= 50% at 50/s")
+	expectToy(t, "", "list", "identity   toy       yes", "sandbox    toy       no: an enforcer")
+	records, err := filepath.Glob("results/blink-*")
+	if err != nil || len(records) != 1 {
+		t.Fatalf("records %v, error %v", records, err)
+	}
+	code, out := told(t, "report", records[0], "-o", "json")
+	if code != 0 && code != ExitInvalid || !strings.Contains(out, `"question":"toy"`) &&
+		!strings.Contains(out, `"question": "toy"`) {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// TestAToyQuestionIsInTheSchema: editors know it as soon as it is in the list.
+func TestAToyQuestionIsInTheSchema(t *testing.T) {
+	question.AddForTest(t, toy())
+	schema, err := config.Schema((&app{}).areas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"toy"`, "toy (does it answer at all?)"} {
+		if !bytes.Contains(schema, []byte(want)) {
+			t.Errorf("%s is not in the schema", want)
+		}
+	}
+}
+
+// toyTarget answers like a metadata server with one account.
+func toyTarget(w http.ResponseWriter, r *http.Request) {
+	const accounts = "/computeMetadata/v1/instance/service-accounts/"
+	switch {
+	case r.Header.Get("Metadata-Flavor") != "Google" || r.Header.Get("X-Forwarded-For") != "":
+		w.WriteHeader(http.StatusForbidden)
+	case r.URL.Path == accounts+"default/email":
+		_, _ = w.Write([]byte("robot@project.iam.gserviceaccount.com"))
+	case strings.HasSuffix(r.URL.Path, "/token"):
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"access_token":"ya29.toy-token-of-nobody","expires_in":3599,"token_type":"Bearer"}`))
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// expectToy runs a command, on a file with text unless that is empty. A busy host may make a run invalid.
+func expectToy(t *testing.T, text, command string, wants ...string) {
+	t.Helper()
+	code, out := toyTold(t, text, command)
+	if code != 0 && code != ExitInvalid {
+		t.Errorf("%s: exit code %d\n%s", command, code, out)
+	}
+	for _, want := range wants {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s: want %q in\n%s", command, want, out)
+		}
+	}
+}
+
+func toyTold(t *testing.T, text, command string) (int, string) {
+	t.Helper()
+	if text == "" {
+		return told(t, command)
+	}
+	if err := os.WriteFile("x.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return told(t, command, "x.yaml")
+}
+
+// told runs tare in this process and returns its exit code and all that it says.
+func told(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var out bytes.Buffer
+	code := Main(t.Context(), Env{
+		Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: os.Getenv,
+	})
+	return code, out.String()
+}
