@@ -11,7 +11,6 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
-	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -55,8 +54,6 @@ func TestValidate(t *testing.T) {
 			title: "any factor", spec: Spec{Program: program}, q: design.Scale,
 			levels: [][]string{{"n", "1"}, {"n", "2"}, {"n", "3"}},
 		},
-		{title: "capacity", spec: Spec{Program: program}, q: design.Capacity, says: "no queue can overflow"},
-		{title: "soak", spec: Spec{Program: program}, q: design.Soak, says: "nothing loads it steadily"},
 		{title: "no program", path: "program", says: "name the program"},
 		{title: "an empty program", spec: Spec{Program: []string{" "}}, path: "program", says: "name the program"},
 		{
@@ -265,16 +262,7 @@ func TestBatchesAreForetold(t *testing.T) {
 	}
 }
 
-func TestOffers(t *testing.T) {
-	for _, q := range []design.Question{design.Compare, design.Scale, design.Capacity, design.Soak} {
-		o := question.AnsweredBy(Area{}.Offers(), q)
-		if o.Given == (o.Reason != "") {
-			t.Errorf("%s: %+v", q, o)
-		}
-		if want := q == design.Compare || q == design.Scale; o.Given != want {
-			t.Errorf("%s: answered %v", q, o.Given)
-		}
-	}
+func TestLoopback(t *testing.T) {
 	if !(&Spec{}).Loopback() {
 		t.Error("tare itself sends nothing")
 	}

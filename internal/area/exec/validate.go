@@ -11,7 +11,6 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/driver"
-	"tare/internal/question"
 )
 
 // The bounds of values in a file.
@@ -39,11 +38,8 @@ func (f *findings) wrong(path, hint, format string, args ...any) {
 
 // Validate implements area.Spec. It starts nothing and reads no file: Preflight checks the program's operations,
 // factors and levels.
-func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
+func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
 	var out findings
-	if o := question.AnsweredBy((Area{}).Offers(), q); !o.Given {
-		out.wrong("", "ask for compare or scale", "exec does not answer %q: %s", q, o.Reason)
-	}
 	s.checkProgram(&out)
 	s.checkEnv(&out)
 	s.checkSettings(treatments, &out)

@@ -11,15 +11,11 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
-	"tare/internal/question"
 )
 
 // Validate implements area.Spec.
 func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	var out []area.Finding
-	if o := question.AnsweredBy((Area{}).Offers(), q); !o.Given {
-		out = append(out, fault("", fmt.Errorf("identity does not answer %q: %s", q, o.Reason), "ask for another"))
-	}
 	places := slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels["url"] != "" })
 	if places && s.URL != "" {
 		out = append(out, fault("url", errors.New("url is varied by the treatments already"), "leave it out here"))

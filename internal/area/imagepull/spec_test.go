@@ -36,8 +36,6 @@ func TestValidate(t *testing.T) {
 		says     string // empty: nothing is wrong
 	}{
 		{title: "plain"},
-		{title: "capacity", q: design.Capacity, severity: area.Error, says: "no queue that overflows"},
-		{title: "soak", q: design.Soak, severity: area.Error, says: "ask scale over records"},
 		{title: "scale", q: design.Scale, levels: [][]string{{"records", "10"}, {"records", "100"}, {"records", "1000"}}},
 		{title: "all operations", spec: Spec{Operations: names(), Rounds: 5, Span: unit.Duration(time.Second)}},
 		{title: "everything", spec: Spec{

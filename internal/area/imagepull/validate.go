@@ -9,17 +9,12 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
-	"tare/internal/question"
 	"tare/internal/spelling"
 )
 
 // Validate implements area.Spec.
-func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
+func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
 	out := s.judgeSection()
-	if o := question.AnsweredBy((Area{}).Offers(), q); !o.Given {
-		out = append(out, fault("", fmt.Sprintf("imagepull does not answer %q: %s", q, o.Reason),
-			"ask for compare or scale"))
-	}
 	if len(treatments) == 0 {
 		treatments = []design.Treatment{{ID: design.ID(nil)}}
 	}

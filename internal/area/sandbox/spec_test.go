@@ -36,8 +36,6 @@ func TestValidate(t *testing.T) {
 			{"enforcer", "landlock", "rules", "0"},
 			{"enforcer", "landlock", "rules", "2000"},
 		}},
-		{title: "capacity", spec: open, q: design.Capacity, says: "no queue that overflows"},
-		{title: "soak", spec: open, q: design.Soak, says: "nothing that could drift"},
 		{title: "nothing", path: "workloads", says: "name something to time"},
 		{
 			title: "a slip", spec: Spec{Workloads: []string{"open", "excc"}}, path: "workloads[1]",

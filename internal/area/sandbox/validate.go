@@ -9,18 +9,14 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
-	"tare/internal/question"
 	"tare/internal/spelling"
 )
 
 // Validate implements area.Spec.
-func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
+func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
 	var out []area.Finding
 	wrong := func(path, hint, format string, args ...any) {
 		out = append(out, area.Finding{Path: path, Severity: area.Error, Message: fmt.Sprintf(format, args...), Hint: hint})
-	}
-	if o := question.AnsweredBy((Area{}).Offers(), q); !o.Given {
-		wrong("", "ask for compare or scale", "sandbox does not answer %q: %s", q, o.Reason)
 	}
 	if len(s.Workloads)+len(s.Commands)+len(s.Real) == 0 {
 		wrong("workloads", "workloads: [exec, open, fork]", "name something to time: workloads, commands or real")
