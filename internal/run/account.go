@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"tare/internal/area"
-	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
 )
@@ -20,45 +19,38 @@ const (
 
 // An account compares the answers that the calls of a trial received with those that the target counted.
 type account struct {
-	*runner
-	trial     design.Trial
-	treatment design.Treatment
-	ops       []load.Operation
-	ledger    area.Ledger // nil: the target keeps no counts
-	before    map[string]float64
-	err       error
+	*arm
+	ledger area.Ledger // nil: the target keeps no counts
+	before map[string]float64
+	err    error
 
 	seen       map[string]uint64
 	unanswered uint64
 }
 
 // newAccount reads the target's counts before any load.
-func (x *runner) newAccount(ctx context.Context, t design.Trial, treatment design.Treatment,
-	ops []load.Operation,
-) *account {
-	a := &account{runner: x, trial: t, treatment: treatment, ops: ops, seen: map[string]uint64{}}
-	ledger, ok := x.target.(area.Ledger)
+func (a *arm) newAccount(ctx context.Context) *account {
+	out := &account{arm: a, seen: map[string]uint64{}}
+	ledger, ok := a.target.(area.Ledger)
 	if !ok {
-		return a
+		return out
 	}
-	if a.before, a.err = x.readCounts(ctx, ledger, treatment); a.before != nil || a.err != nil {
-		a.ledger = ledger
+	if out.before, out.err = a.readCounts(ctx, ledger); out.before != nil || out.err != nil {
+		out.ledger = ledger
 	}
-	return a
+	return out
 }
 
 // readCounts reads the counts, and retries a few times.
-func (x *runner) readCounts(ctx context.Context, ledger area.Ledger,
-	t design.Treatment,
-) (counts map[string]float64, err error) {
+func (a *arm) readCounts(ctx context.Context, ledger area.Ledger) (counts map[string]float64, err error) {
 	for try := range countTries {
 		if try > 0 {
-			if err := x.Env.Clock.Sleep(ctx, countPause); err != nil {
+			if err := a.Env.Clock.Sleep(ctx, countPause); err != nil {
 				return nil, err
 			}
 		}
 		within, cancel := context.WithTimeout(ctx, countWithin)
-		counts, err = ledger.Counted(within, t)
+		counts, err = ledger.Counted(within, a.treatment)
 		cancel()
 		if err == nil {
 			return counts, nil
@@ -119,7 +111,7 @@ func (a *account) close(ctx context.Context) error {
 	}
 	err := a.err
 	if err == nil {
-		r.After, err = a.readCounts(ctx, a.ledger, a.treatment)
+		r.After, err = a.readCounts(ctx, a.ledger)
 	}
 	if err != nil {
 		r.Error = err.Error()

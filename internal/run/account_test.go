@@ -81,7 +81,7 @@ func TestAccountCountsAnswers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &account{ops: ops, seen: map[string]uint64{}}
+			a := &account{arm: &arm{ops: ops}, seen: map[string]uint64{}}
 			a.count([]load.Cell{c.cell})
 			if d := cmp.Diff(c.seen, a.seen); d != "" || a.unanswered != c.unanswered {
 				t.Errorf("unanswered %d, want %d; seen (-want +got):\n%s", a.unanswered, c.unanswered, d)
@@ -143,11 +143,11 @@ func TestAccountAsksAgain(t *testing.T) {
 			clk := clock.NewFake(time.Unix(0, 0))
 			req, open := start(t, &c.target.scale, Blocks{})
 			req.Env.Clock = clk
-			x := &runner{Request: req, target: c.target}
-			if err := x.Writer.TrialBegin(record.TrialBegin{Trial: trial}); err != nil {
+			a := &arm{runner: &runner{Request: req, target: c.target}, trial: trial, treatment: design.Treatment{ID: "here"}}
+			if err := a.Writer.TrialBegin(record.TrialBegin{Trial: trial}); err != nil {
 				t.Fatal(err)
 			}
-			if err := x.newAccount(t.Context(), trial, design.Treatment{ID: "here"}, nil).close(t.Context()); err != nil {
+			if err := a.newAccount(t.Context()).close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(c.want, open().Trials[0].Answers); d != "" {

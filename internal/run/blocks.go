@@ -131,7 +131,7 @@ func (x *runner) block(ctx context.Context, b int, trials []design.Trial) error 
 	}
 	for _, t := range trials {
 		x.event(Event{Phase: Measuring, Treatment: t.Treatment, Trial: t.Index + 1, Block: x.position(b)})
-		if err := x.trial(ctx, t); err != nil {
+		if err := x.arm(t).measure(ctx); err != nil {
 			return err
 		}
 	}
@@ -149,23 +149,20 @@ func (x *runner) position(b int) *Block {
 }
 
 // enter puts every arm of a block in force and verifies it. leave undoes those that were entered, even after an error.
-func (x *runner) enter(ctx context.Context, trials []design.Trial) (leave func() error, err error) {
-	var entered []design.Treatment
+func enter(ctx context.Context, arms []*arm) (leave func() error, err error) {
+	var entered []*arm
 	leave = func() (err error) {
-		for _, t := range entered {
-			if e := x.target.Leave(context.WithoutCancel(ctx), t); e != nil {
-				err = errors.Join(err, fmt.Errorf("leave %s: %w", t.ID, e))
-			}
+		for _, a := range entered {
+			err = errors.Join(err, a.leave(ctx))
 		}
 		return err
 	}
-	for _, t := range trials {
-		treatment := x.treatment(t.Treatment)
-		if err := x.target.Enter(ctx, treatment); err != nil {
-			return leave, fmt.Errorf("enter %s: %w", t.Treatment, err)
+	for _, a := range arms {
+		if err := a.enter(ctx); err != nil {
+			return leave, err
 		}
-		entered = append(entered, treatment)
-		if err := x.verify(ctx, t, treatment); err != nil {
+		entered = append(entered, a)
+		if err := a.verify(ctx); err != nil {
 			return leave, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"tare/internal/design"
-	"tare/internal/load"
 	"tare/internal/question"
 	"tare/internal/record"
 )
@@ -14,8 +13,8 @@ import (
 type drive struct {
 	// all measures the planned trials.
 	all func(ctx context.Context, plan []design.Trial) error
-	// one measures a treatment that is in force, for one trial.
-	one func(ctx context.Context, t design.Trial, treatment design.Treatment, ops []load.Operation) error
+	// one measures an arm that is in force.
+	one func(a *arm, ctx context.Context) error
 	// interrupted is what an interrupted trial counts as.
 	interrupted record.Status
 }
@@ -24,11 +23,11 @@ type drive struct {
 func (x *runner) driveOf() (drive, error) {
 	switch question.Of(x.Question).Drive {
 	case question.Blocks:
-		return drive{all: x.blocks, one: x.steady, interrupted: record.Dropped}, nil
+		return drive{all: x.blocks, one: (*arm).steady, interrupted: record.Dropped}, nil
 	case question.Search:
-		return drive{all: x.eachOnce, one: x.probedSearch, interrupted: record.Dropped}, nil
+		return drive{all: x.eachOnce, one: (*arm).probedSearch, interrupted: record.Dropped}, nil
 	case question.Long:
-		return drive{all: x.eachOnce, one: x.soak, interrupted: record.Interrupted}, nil
+		return drive{all: x.eachOnce, one: (*arm).soak, interrupted: record.Interrupted}, nil
 	}
 	return drive{}, fmt.Errorf("this tare cannot measure question %q", x.Question)
 }
@@ -36,7 +35,7 @@ func (x *runner) driveOf() (drive, error) {
 // eachOnce measures one trial after another.
 func (x *runner) eachOnce(ctx context.Context, plan []design.Trial) error {
 	for _, trial := range plan {
-		if err := x.trial(ctx, trial); err != nil {
+		if err := x.arm(trial).measure(ctx); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/record"
@@ -23,11 +22,10 @@ const (
 
 // gauges are the probes of a soak, which are read repeatedly, even while the target restarts.
 type gauges struct {
-	*runner
-	treatment design.Treatment
-	lost      map[gauge]*loss
-	born      map[gauge]float64 // start of each subject's process
-	restarts  int
+	*arm
+	lost     map[gauge]*loss
+	born     map[gauge]float64 // start of each subject's process
+	restarts int
 }
 
 // gauge identifies a probe, or a quantity: two probes may have the same subject.
@@ -43,8 +41,8 @@ type loss struct {
 	times int
 }
 
-func newGauges(x *runner, t design.Treatment) *gauges {
-	return &gauges{runner: x, treatment: t, lost: map[gauge]*loss{}, born: map[gauge]float64{}}
+func newGauges(a *arm) *gauges {
+	return &gauges{arm: a, lost: map[gauge]*loss{}, born: map[gauge]float64{}}
 }
 
 // read reads every probe once. It omits values that are not read in time, and records when that begins and ends. now is

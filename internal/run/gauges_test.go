@@ -44,7 +44,7 @@ func TestGauges(t *testing.T) {
 	v := &visited{probes: []probe.Probe{f, f}} // two probes may be about one subject
 	req, open := start(t, &v.scale, Blocks{})
 	req.Env.Clock = f.clock
-	g := newGauges(&runner{Request: req, target: v}, design.Treatment{ID: "here"})
+	g := newGauges(&arm{runner: &runner{Request: req, target: v}, treatment: design.Treatment{ID: "here"}})
 	at := time.Duration(0)
 	read := func(want int) {
 		t.Helper()
@@ -89,7 +89,7 @@ func TestFlappingProbeIsNotSaidForEver(t *testing.T) {
 	v := &visited{probes: []probe.Probe{f}}
 	req, open := start(t, &v.scale, Blocks{})
 	req.Env.Clock = f.clock
-	g := newGauges(&runner{Request: req, target: v}, design.Treatment{ID: "here"})
+	g := newGauges(&arm{runner: &runner{Request: req, target: v}, treatment: design.Treatment{ID: "here"}})
 	for i := range 1000 {
 		if f.err = nil; i%2 == 1 {
 			f.err = errors.New("gone")

@@ -26,7 +26,7 @@ const (
 
 // lengths returns how many calls make a batch of operation i of each arm, by treatment. It is calibrated once for the
 // whole run, under the baseline.
-func (x *runner) lengths(ctx context.Context, arms []arm, i int) (map[string]int, error) {
+func (x *runner) lengths(ctx context.Context, arms []*arm, i int) (map[string]int, error) {
 	op := arms[0].ops[i]
 	if known := x.sizes[op.Name]; covers(known, arms) {
 		return known, nil
@@ -65,7 +65,7 @@ func (x *runner) lengths(ctx context.Context, arms []arm, i int) (map[string]int
 	return sizes, nil
 }
 
-func covers(sizes map[string]int, arms []arm) bool {
+func covers(sizes map[string]int, arms []*arm) bool {
 	for _, a := range arms {
 		if sizes[a.trial.Treatment] <= 0 {
 			return false
@@ -82,7 +82,7 @@ type ruler struct {
 }
 
 // fit starts with batches of n calls.
-func (r ruler) fit(ctx context.Context, a arm, n int) (int, error) {
+func (r ruler) fit(ctx context.Context, a *arm, n int) (int, error) {
 	for {
 		per, err := r.quickest(ctx, a, n)
 		if err != nil {
@@ -102,7 +102,7 @@ func (r ruler) calls(per float64) int {
 }
 
 // own returns n, the baseline's number, or a separate number if the arm is apart.
-func (r ruler) own(ctx context.Context, a arm, n int) (int, error) {
+func (r ruler) own(ctx context.Context, a *arm, n int) (int, error) {
 	some := max(1, n/trialDivisor)
 	per, err := r.quickest(ctx, a, some)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r ruler) own(ctx context.Context, a arm, n int) (int, error) {
 }
 
 // quickest returns the shortest time of a call in seconds over a few batches of n. It does not repeat a long batch.
-func (r ruler) quickest(ctx context.Context, a arm, n int) (float64, error) {
+func (r ruler) quickest(ctx context.Context, a *arm, n int) (float64, error) {
 	least := math.Inf(1)
 	for range tries {
 		s, err := a.ops[r.i].Batch(ctx, n)

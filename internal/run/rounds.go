@@ -14,28 +14,24 @@ import (
 	"tare/internal/record"
 )
 
-// An arm is a treatment in force during one block, with its operations by name.
-type arm struct {
-	trial design.Trial
-	ops   []load.Operation
-}
-
 // sideBySide measures a block whose arms are all in force at once and take turns batch by batch, so that disturbances
 // of the host affect them equally.
 func (x *runner) sideBySide(ctx context.Context, b int, trials []design.Trial) (err error) {
-	leave, err := x.enter(ctx, trials)
+	var arms []*arm
+	for _, t := range trials {
+		arms = append(arms, x.arm(t))
+	}
+	leave, err := enter(ctx, arms)
 	defer func() { err = errors.Join(err, leave()) }()
 	if err != nil {
 		return err
 	}
-	arms, err := x.arms(trials)
-	if err != nil {
+	if err := sameOperations(arms); err != nil {
 		return err
 	}
 	started := x.Env.Clock.Now()
 	for _, a := range arms {
-		if err := errors.Join(x.begin(a.trial, a.ops), x.samples(ctx, a.trial, x.treatment(a.trial.Treatment), record.Before,
-			0)); err != nil {
+		if err := errors.Join(a.begin(), a.samples(ctx, record.Before, 0)); err != nil {
 			return err
 		}
 	}
@@ -44,11 +40,11 @@ func (x *runner) sideBySide(ctx context.Context, b int, trials []design.Trial) (
 		if ctx.Err() != nil {
 			break // interrupted programs may have ended, and the counts of half a block are not used
 		}
-		err = errors.Join(err, x.samples(ctx, a.trial, x.treatment(a.trial.Treatment), record.After, 0))
+		err = errors.Join(err, a.samples(ctx, record.After, 0))
 	}
 	end := error(nil)
 	for _, a := range arms {
-		end = errors.Join(end, x.endTrial(ctx, a.trial, started, err))
+		end = errors.Join(end, a.end(ctx, started, err))
 	}
 	if err != nil {
 		return err
@@ -56,29 +52,26 @@ func (x *runner) sideBySide(ctx context.Context, b int, trials []design.Trial) (
 	return end
 }
 
-// arms returns every arm's operations. They must be the same in all arms: others cannot be compared.
-func (x *runner) arms(trials []design.Trial) ([]arm, error) {
-	var arms []arm
-	for _, t := range trials {
-		ops, err := x.operations(x.treatment(t.Treatment))
-		if err != nil {
-			return nil, err
+// sameOperations finds every arm's operations. They must be the same in all arms: others cannot be compared.
+func sameOperations(arms []*arm) (err error) {
+	first := arms[0]
+	for _, a := range arms {
+		if a.ops, err = a.operations(a.treatment); err != nil {
+			return err
 		}
-		for i, op := range ops {
-			if op.Batch == nil || (len(arms) > 0 && (i >= len(arms[0].ops) || arms[0].ops[i].Name != op.Name)) {
-				return nil, fmt.Errorf("%s and %s do not have the same operations", trials[0].Treatment, t.Treatment)
-			}
+		same := len(a.ops) == len(first.ops)
+		for i, op := range a.ops {
+			same = same && op.Batch != nil && first.ops[i].Name == op.Name
 		}
-		if len(arms) > 0 && len(ops) != len(arms[0].ops) {
-			return nil, fmt.Errorf("%s and %s do not have the same operations", trials[0].Treatment, t.Treatment)
+		if !same {
+			return fmt.Errorf("%s and %s do not have the same operations", first.treatment.ID, a.treatment.ID)
 		}
-		arms = append(arms, arm{trial: t, ops: ops})
 	}
-	return arms, nil
+	return nil
 }
 
 // takeTurns measures one operation after another, in an order drawn for the block.
-func (x *runner) takeTurns(ctx context.Context, b int, arms []arm) error {
+func (x *runner) takeTurns(ctx context.Context, b int, arms []*arm) error {
 	rng := rand.New(rand.NewPCG(x.blockSeed(b), 0x0eade5))
 	for _, i := range rng.Perm(len(arms[0].ops)) {
 		if err := x.operation(ctx, b, arms, i, rng); err != nil {
@@ -89,7 +82,7 @@ func (x *runner) takeTurns(ctx context.Context, b int, arms []arm) error {
 }
 
 // operation measures the batches of one operation: a warm-up of every arm, then rounds in which each arm has one turn.
-func (x *runner) operation(ctx context.Context, b int, arms []arm, i int, rng *rand.Rand) error {
+func (x *runner) operation(ctx context.Context, b int, arms []*arm, i int, rng *rand.Rand) error {
 	op := arms[0].ops[i]
 	place := x.position(b)
 	place.Operation, place.Rounds = op.Name, op.Rounds

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/question"
 	"tare/internal/record"
@@ -47,14 +46,11 @@ func SliceLength(d time.Duration) time.Duration {
 // soakRun is a soak in progress: one segment of load, cut into slices by the stream's own goroutine. Its memory does
 // not grow with time: calls become histograms, and histograms go to the record.
 type soakRun struct {
-	*runner
-	trial     design.Trial
-	treatment design.Treatment
-	stream    load.Stream
-	ops       []load.Operation
-	gauges    *gauges
-	account   *account
-	witness   *witness // of the measured part; nil: not started
+	*arm
+	stream  load.Stream
+	gauges  *gauges
+	account *account
+	witness *witness // of the measured part; nil: not started
 
 	warm, every time.Duration
 	began       time.Duration // relative to the stream, as all instants
@@ -76,26 +72,23 @@ type mark struct {
 }
 
 // soak puts one treatment under one long segment of load. If it ends early, what was measured until then is kept.
-func (x *runner) soak(ctx context.Context, t design.Trial, treatment design.Treatment,
-	ops []load.Operation,
-) (err error) {
-	cfg, err := x.streamConfig(t, treatment, ops)
+func (a *arm) soak(ctx context.Context) (err error) {
+	cfg, err := a.streamConfig()
 	if err != nil {
 		return err
 	}
 	cfg.KeepCalls = false // so that memory does not grow with time
-	acc := x.newAccount(ctx, t, treatment, ops)
-	s, err := x.open(ctx, cfg)
+	acc := a.newAccount(ctx)
+	s, err := a.open(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("open the load stream: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	k := &soakRun{
-		runner: x, trial: t, treatment: treatment, stream: x.guarded(s), ops: ops, account: acc,
-		gauges: newGauges(x, treatment),
-		warm:   question.WarmUp(x.Load.Duration, x.ramp()), every: SliceLength(x.Load.Duration),
+		arm: a, stream: a.guarded(s), account: acc, gauges: newGauges(a),
+		warm: question.WarmUp(a.Load.Duration, a.ramp()), every: SliceLength(a.Load.Duration),
 	}
-	seen := x.watch(context.WithoutCancel(ctx), t.Block)
+	seen := a.watch(context.WithoutCancel(ctx), a.trial.Block)
 	seg, err := k.load(ctx)
 	err = errors.Join(err, k.err)
 	return errors.Join(err, k.finish(ctx, seg, err), seen())
@@ -133,7 +126,7 @@ func (k *soakRun) look(ctx context.Context) (stop bool) {
 	cut := now >= k.next && k.end()-k.next >= k.every/2
 	if cut {
 		if k.witness == nil && now >= k.began+k.warm {
-			k.witness = k.runner.witness(ctx, k.trial, k.treatment)
+			k.witness = k.arm.witness(ctx)
 			now = k.stream.Now() // the call has taken a while, which belongs to the warm-up
 		}
 		k.err = k.cut(ctx, now)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
 )
@@ -25,27 +24,25 @@ const growGap = time.Millisecond
 const poll = 50 * time.Millisecond
 
 // steady runs one trial of a comparison: a warm-up, which does not count, then the window that does.
-func (x *runner) steady(ctx context.Context, t design.Trial, treatment design.Treatment,
-	ops []load.Operation,
-) (err error) {
-	cfg, err := x.streamConfig(t, treatment, ops)
+func (a *arm) steady(ctx context.Context) (err error) {
+	cfg, err := a.streamConfig()
 	if err != nil {
 		return err
 	}
-	cfg.Seed = x.blockSeed(t.Block) // every arm of a block receives the same calls at the same instants
-	acc := x.newAccount(ctx, t, treatment, ops)
-	s, err := x.open(ctx, cfg)
+	cfg.Seed = a.blockSeed(a.trial.Block) // every arm of a block receives the same calls at the same instants
+	acc := a.newAccount(ctx)
+	s, err := a.open(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("open the load stream: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	stream := x.guarded(s)
-	warm := x.warmUp(cfg.Endpoint.Keys)
-	if _, err := x.offer(ctx, stream, warm, x.ramp(), x.level(warm, x.blockSeed(t.Block)+1)); err != nil {
+	stream := a.guarded(s)
+	warm := a.warmUp(cfg.Endpoint.Keys)
+	if _, err := a.offer(ctx, stream, warm, a.ramp(), a.level(warm, a.blockSeed(a.trial.Block)+1)); err != nil {
 		return fmt.Errorf("warm-up: %w", err)
 	}
 	acc.count(s.Take()) // these were warm-up
-	if err := x.window(ctx, t, treatment, stream, acc); err != nil {
+	if err := a.window(ctx, stream, acc); err != nil {
 		return err
 	}
 	return acc.close(ctx)
@@ -72,37 +69,35 @@ func (x *runner) warmUp(keys int) time.Duration {
 
 // window offers the measured load, waits until its last call has ended, and records it. The probes are read right
 // before and after it; the target's own measurements are read around the probes, so that their cost is in no probe.
-func (x *runner) window(ctx context.Context, t design.Trial, treatment design.Treatment, s load.Stream,
-	acc *account,
-) error {
-	seen := x.witness(ctx, t, treatment)
-	if err := x.samples(ctx, t, treatment, record.Before, 0); err != nil {
+func (a *arm) window(ctx context.Context, s load.Stream, acc *account) error {
+	seen := a.witness(ctx)
+	if err := a.samples(ctx, record.Before, 0); err != nil {
 		return err
 	}
 	before := s.Progress()
-	seg, err := x.offer(ctx, s, x.Load.Duration, 0, x.process(x.Load.Duration, x.blockSeed(t.Block)))
+	seg, err := a.offer(ctx, s, a.Load.Duration, 0, a.process(a.Load.Duration, a.blockSeed(a.trial.Block)))
 	if err == nil {
 		// Every call ends by its timeout at the latest.
-		err = s.Wait(ctx, x.Load.Timeout+time.Second, time.Millisecond, func() bool { return s.Progress().Open() == 0 })
+		err = s.Wait(ctx, a.Load.Timeout+time.Second, time.Millisecond, func() bool { return s.Progress().Open() == 0 })
 	}
-	err = errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After, 0))
+	err = errors.Join(err, a.samples(context.WithoutCancel(ctx), record.After, 0))
 	after, taken := s.Progress(), s.Take()
 	acc.count(taken)
 	return errors.Join(
 		err,
 		seen.close(ctx),
-		x.Writer.Window(record.Window{Treatment: t.Treatment, Block: t.Block, Start: seg.Start, End: seg.End}),
-		x.Writer.Calls(t.Treatment, t.Block, s.Calls(seg.Start)),
-		x.Writer.Cells(t.Treatment, t.Block, taken),
-		x.Writer.Generator(record.Generator{
-			Treatment: t.Treatment, Block: t.Block, Engine: string(x.Load.Engine), Offered: after.Due - before.Due,
+		a.Writer.Window(record.Window{Treatment: a.trial.Treatment, Block: a.trial.Block, Start: seg.Start, End: seg.End}),
+		a.Writer.Calls(a.trial.Treatment, a.trial.Block, s.Calls(seg.Start)),
+		a.Writer.Cells(a.trial.Treatment, a.trial.Block, taken),
+		a.Writer.Generator(record.Generator{
+			Treatment: a.trial.Treatment, Block: a.trial.Block, Engine: string(a.Load.Engine), Offered: after.Due - before.Due,
 			Sent:       after.Sent - before.Sent,
 			Unsendable: after.UnsentTimeouts - before.UnsentTimeouts, Seconds: (seg.End - seg.Start).Seconds(),
 			CPUSeconds: seg.CPU,
 			BytesIn:    after.BytesIn - before.BytesIn, BytesOut: after.BytesOut - before.BytesOut,
-			Workers: x.workers(), Effort: seg.Effort, Placement: x.placed[t.Treatment],
+			Workers: a.workers(), Effort: seg.Effort, Placement: a.placed[a.trial.Treatment],
 		}),
-		x.heldBack(t.Treatment, after.Held-before.Held),
+		a.heldBack(a.trial.Treatment, after.Held-before.Held),
 	)
 }
 

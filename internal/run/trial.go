@@ -14,81 +14,87 @@ import (
 	"tare/internal/record"
 )
 
-// trial measures one treatment once: enter, verify, measure, leave.
-func (x *runner) trial(ctx context.Context, t design.Trial) (err error) {
-	treatment := x.treatment(t.Treatment)
-	if err := x.target.Enter(ctx, treatment); err != nil {
-		return fmt.Errorf("enter %s: %w", t.Treatment, err)
-	}
-	defer func() {
-		if e := x.target.Leave(context.WithoutCancel(ctx), treatment); e != nil {
-			err = errors.Join(err, fmt.Errorf("leave %s: %w", t.Treatment, e))
-		}
-	}()
-	if err := x.verify(ctx, t, treatment); err != nil {
+// An arm is a treatment in one trial. Drives measure arms.
+type arm struct {
+	*runner
+	trial     design.Trial
+	treatment design.Treatment
+	ops       []load.Operation // nil before it is in force
+}
+
+// arm returns the arm of a planned trial.
+func (x *runner) arm(t design.Trial) *arm {
+	return &arm{runner: x, trial: t, treatment: x.treatment(t.Treatment)}
+}
+
+// measure measures one arm: enter, verify, measure, leave.
+func (a *arm) measure(ctx context.Context) (err error) {
+	if err := a.enter(ctx); err != nil {
 		return err
 	}
-	return x.measure(ctx, t, treatment)
+	defer func() { err = errors.Join(err, a.leave(ctx)) }()
+	if err := a.verify(ctx); err != nil {
+		return err
+	}
+	if a.ops, err = a.operations(a.treatment); err != nil {
+		return err
+	}
+	if err := a.begin(); err != nil {
+		return err
+	}
+	started := a.Env.Clock.Now()
+	return a.end(ctx, started, a.drive.one(a, ctx))
+}
+
+func (a *arm) enter(ctx context.Context) error {
+	if err := a.target.Enter(ctx, a.treatment); err != nil {
+		return fmt.Errorf("enter %s: %w", a.treatment.ID, err)
+	}
+	return nil
+}
+
+// leave undoes enter, even after an interrupt.
+func (a *arm) leave(ctx context.Context) error {
+	if err := a.target.Leave(context.WithoutCancel(ctx), a.treatment); err != nil {
+		return fmt.Errorf("leave %s: %w", a.treatment.ID, err)
+	}
+	return nil
 }
 
 // verify verifies that the treatment is in force; otherwise there is nothing to measure.
-func (x *runner) verify(ctx context.Context, t design.Trial, treatment design.Treatment) error {
-	x.event(Event{Phase: Verifying, Treatment: t.Treatment, Trial: t.Index + 1})
-	err := x.target.Verify(ctx, treatment)
+func (a *arm) verify(ctx context.Context) error {
+	a.event(Event{Phase: Verifying, Treatment: a.trial.Treatment, Trial: a.trial.Index + 1})
+	err := a.target.Verify(ctx, a.treatment)
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
-	v := record.Verify{Treatment: t.Treatment, Block: t.Block, OK: err == nil}
+	v := record.Verify{Treatment: a.trial.Treatment, Block: a.trial.Block, OK: err == nil}
 	if err != nil {
 		v.Error = err.Error()
-		err = fmt.Errorf("%s is not in force: %w", t.Treatment, err)
+		err = fmt.Errorf("%s is not in force: %w", a.trial.Treatment, err)
 	}
-	return errors.Join(err, x.Writer.Verify(v))
+	return errors.Join(err, a.Writer.Verify(v))
 }
 
-func (x *runner) measure(ctx context.Context, t design.Trial, treatment design.Treatment) error {
-	ops, err := x.operations(treatment)
-	if err != nil {
-		return err
-	}
-	if err := x.begin(t, ops); err != nil {
-		return err
-	}
-	started := x.Env.Clock.Now()
-	return x.endTrial(ctx, t, started, x.drive.one(ctx, t, treatment, ops))
-}
-
-// probedSearch runs a capacity search between two readings of the probes.
-func (x *runner) probedSearch(ctx context.Context, t design.Trial, treatment design.Treatment,
-	ops []load.Operation,
-) error {
-	seen := x.witness(ctx, t, treatment)
-	if err := x.samples(ctx, t, treatment, record.Before, 0); err != nil {
-		return err
-	}
-	err := x.load(ctx, t, treatment, ops)
-	return errors.Join(err, x.samples(context.WithoutCancel(ctx), t, treatment, record.After, 0), seen.close(ctx))
-}
-
-// endTrial closes a trial. What an interrupted trial counts as is up to the drive.
-func (x *runner) endTrial(ctx context.Context, t design.Trial, started time.Time, err error) error {
+// end closes a trial. What an interrupted trial counts as is up to the drive.
+func (a *arm) end(ctx context.Context, started time.Time, err error) error {
 	end := record.TrialEnd{
-		Treatment: t.Treatment, Block: t.Block, Seconds: x.Env.Clock.Now().Sub(started).Seconds(),
+		Treatment: a.trial.Treatment, Block: a.trial.Block, Seconds: a.Env.Clock.Now().Sub(started).Seconds(),
 		Status: record.Complete,
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		end.Status = x.drive.interrupted
+		end.Status = a.drive.interrupted
 	case err != nil:
 		end.Status, end.Error = record.Errored, err.Error()
 	}
-	return errors.Join(err, x.Writer.TrialEnd(end))
+	return errors.Join(err, a.Writer.TrialEnd(end))
 }
 
 // begin opens a trial in the record.
-func (x *runner) begin(t design.Trial, ops []load.Operation) error {
-	begin := record.TrialBegin{Trial: t}
-	for _, op := range ops {
+func (a *arm) begin() error {
+	begin := record.TrialBegin{Trial: a.trial}
+	for _, op := range a.ops {
 		begin.Operations = append(begin.Operations, op.Name)
 		if op.Negative {
 			begin.Negative = append(begin.Negative, op.Name)
@@ -103,18 +109,18 @@ func (x *runner) begin(t design.Trial, ops []load.Operation) error {
 			begin.Overhead[op.Name] = op.Overhead
 		}
 	}
-	if slices.ContainsFunc(ops, func(op load.Operation) bool { return len(op.Causes) > 0 }) {
-		for _, op := range ops {
+	if slices.ContainsFunc(a.ops, func(op load.Operation) bool { return len(op.Causes) > 0 }) {
+		for _, op := range a.ops {
 			begin.Causes = append(begin.Causes, op.Causes)
 		}
 	}
-	if slices.ContainsFunc(ops, func(op load.Operation) bool { return op.Answer != "" || len(op.CauseAnswers) > 0 }) {
-		for _, op := range ops {
+	if slices.ContainsFunc(a.ops, func(op load.Operation) bool { return op.Answer != "" || len(op.CauseAnswers) > 0 }) {
+		for _, op := range a.ops {
 			begin.Answers = append(begin.Answers, op.Answer)
 			begin.CauseAnswers = append(begin.CauseAnswers, op.CauseAnswers)
 		}
 	}
-	return x.Writer.TrialBegin(begin)
+	return a.Writer.TrialBegin(begin)
 }
 
 // operations returns the target's mix with the file's weights.
@@ -144,27 +150,27 @@ func (x *runner) operations(t design.Treatment) ([]load.Operation, error) {
 }
 
 // samples reads every probe once. A probe that cannot be read is a warning only.
-func (x *runner) samples(ctx context.Context, t design.Trial, treatment design.Treatment, when record.When,
-	point int,
-) error {
+func (a *arm) samples(ctx context.Context, when record.When, point int) error {
 	var all []metric.Sample
-	at := x.Env.Clock.Now().Sub(x.start)
-	probes := slices.Clone(x.target.Probes(treatment))
+	at := a.Env.Clock.Now().Sub(a.start)
+	probes := slices.Clone(a.target.Probes(a.treatment))
 	if when == record.After {
 		slices.Reverse(probes) // so that the cost of reading one probe to the others lies outside both readings
 	}
 	for _, p := range probes {
 		s, err := ask(ctx, p)
 		if err != nil {
-			w := record.Warning{Treatment: t.Treatment, Text: fmt.Sprintf("probe of %s, %s the trial: %v",
+			w := record.Warning{Treatment: a.trial.Treatment, Text: fmt.Sprintf("probe of %s, %s the trial: %v",
 				p.Subject(), when, err)}
-			if err := x.Writer.Warning(w); err != nil {
+			if err := a.Writer.Warning(w); err != nil {
 				return err
 			}
 		}
 		all = append(all, stamp(s, at)...)
 	}
-	return x.Writer.Samples(record.Samples{Treatment: t.Treatment, Block: t.Block, When: when, Point: point, Samples: all})
+	return a.Writer.Samples(record.Samples{
+		Treatment: a.trial.Treatment, Block: a.trial.Block, When: when, Point: point, Samples: all,
+	})
 }
 
 // readWithin bounds the reading of a probe around a trial: a hanging probe must not keep the run from ending.

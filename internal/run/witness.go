@@ -13,24 +13,22 @@ import (
 
 // A witness reads the target's own measurements of the requests of a trial.
 type witness struct {
-	*runner
-	trial     design.Trial
-	treatment design.Treatment
-	target    area.Witness // nil: the target measures nothing
-	before    *area.Served
-	asked     time.Time // when before was read
-	err       error
+	*arm
+	target area.Witness // nil: the target measures nothing
+	before *area.Served
+	asked  time.Time // when before was read
+	err    error
 }
 
 // witness reads the target's totals before the measured part. That may cost the target work: the probes are read after
 // it.
-func (x *runner) witness(ctx context.Context, t design.Trial, treatment design.Treatment) *witness {
-	w := &witness{runner: x, trial: t, treatment: treatment, asked: x.Env.Clock.Now()}
-	target, ok := x.target.(area.Witness)
+func (a *arm) witness(ctx context.Context) *witness {
+	w := &witness{arm: a, asked: a.Env.Clock.Now()}
+	target, ok := a.target.(area.Witness)
 	if !ok {
 		return w
 	}
-	if w.before, w.err = witnessed(ctx, target, treatment); w.before != nil || w.err != nil {
+	if w.before, w.err = witnessed(ctx, target, a.treatment); w.before != nil || w.err != nil {
 		w.target = target
 	}
 	return w

@@ -7,7 +7,6 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/capacity"
-	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
 )
@@ -22,39 +21,39 @@ type Workload struct {
 
 // points returns the points of a ladder, from rates or from workloads. The probes are read around each: the use at a
 // point is a difference.
-func (x *runner) points(t design.Trial, treatment design.Treatment, s capacity.Stream) []capacity.Planned {
+func (a *arm) points(s capacity.Stream) []capacity.Planned {
 	var points []capacity.Planned
-	for _, rate := range x.Load.Rates {
+	for _, rate := range a.Load.Rates {
 		points = append(points, capacity.Planned{Rate: rate})
 	}
-	for _, w := range x.Load.Workloads {
+	for _, w := range a.Load.Workloads {
 		points = append(points, capacity.Planned{Name: w.Name, Rate: w.Rate, Process: w.Process})
 	}
 	for i := range points {
 		var stage area.Stage
-		if len(x.Load.Rates) == 0 {
-			stage = x.Load.Workloads[i].Stage
+		if len(a.Load.Rates) == 0 {
+			stage = a.Load.Workloads[i].Stage
 		}
 		points[i].Before = func(ctx context.Context) error {
-			return errors.Join(x.stage(ctx, treatment, s, stage), x.samples(ctx, t, treatment, record.Before, i+1))
+			return errors.Join(a.stage(ctx, s, stage), a.samples(ctx, record.Before, i+1))
 		}
-		points[i].After = func(ctx context.Context) error { return x.samples(ctx, t, treatment, record.After, i+1) }
+		points[i].After = func(ctx context.Context) error { return a.samples(ctx, record.After, i+1) }
 	}
 	return points
 }
 
 // stage brings the target into a stage. Connections do not survive it: a restarted target has none.
-func (x *runner) stage(ctx context.Context, t design.Treatment, s capacity.Stream, stage area.Stage) error {
+func (a *arm) stage(ctx context.Context, s capacity.Stream, stage area.Stage) error {
 	if stage == "" {
 		return nil
 	}
-	stager, ok := x.target.(area.Stager)
+	stager, ok := a.target.(area.Stager)
 	if !ok {
-		return fmt.Errorf("the target of area %s cannot be brought into the stage %q", x.Area.Name(), stage)
+		return fmt.Errorf("the target of area %s cannot be brought into the stage %q", a.Area.Name(), stage)
 	}
 	s.Reset()
-	x.event(Event{Phase: Preparing, Treatment: t.ID, Note: "bring the target into the stage " + string(stage)})
-	if err := stager.Stage(ctx, t, stage); err != nil {
+	a.event(Event{Phase: Preparing, Treatment: a.treatment.ID, Note: "bring the target into the stage " + string(stage)})
+	if err := stager.Stage(ctx, a.treatment, stage); err != nil {
 		return fmt.Errorf("bring the target into the stage %q: %w", stage, err)
 	}
 	return nil
