@@ -87,13 +87,7 @@ func (a *analysis) answer(budgets []budget.Budget) error {
 	case question.Blocks:
 		return a.compare(budgets)
 	case question.Search:
-		for _, t := range a.trials() {
-			a.targets(t)
-			if err := a.capacity(t); err != nil {
-				return fmt.Errorf("analyze trial of %s in block %d: %w", t.Treatment, t.Block, err)
-			}
-		}
-		return nil
+		return a.searches()
 	case question.Long:
 		a.soaks(budgets)
 		return nil

@@ -14,6 +14,17 @@ import (
 	"tare/internal/unit"
 )
 
+// searches answers where each treatment broke, and how.
+func (a *analysis) searches() error {
+	for _, t := range a.trials() {
+		a.targets(t)
+		if err := a.capacity(t); err != nil {
+			return fmt.Errorf("analyze trial of %s in block %d: %w", t.Treatment, t.Block, err)
+		}
+	}
+	return nil
+}
+
 // capacity answers where one treatment broke, and how.
 func (a *analysis) capacity(t *record.Trial) error {
 	trace, err := traceOf(t)

@@ -66,7 +66,7 @@ func holdTo(t *testing.T, what string, want, got map[string]int) {
 	maps.Copy(both, got)
 	for _, name := range slices.Sorted(maps.Keys(both)) {
 		if want[name] != got[name] {
-			t.Errorf("%s: %d %s, the list has %d: ask package question for a property instead", name, got[name], what, want[name])
+			t.Errorf("%s: %d %s, the list has %d: ask package question for a property", name, got[name], what, want[name])
 		}
 	}
 }

@@ -53,12 +53,12 @@ func TestAToyQuestion(t *testing.T) {
 	}
 	question.AddForTest(t, toy())
 	for want, text := range map[string]string{
-		"toy needs load.rates: [50/s]":                           strings.Replace(good, "rates: [50/s], ", "", 1),
-		"a toy has nothing to hold its treatments against":       good + "baseline: {preset: a}\n",
-		"the question toy does not measure response":             strings.Replace(good, "error <=", "response.p99 <=", 1),
-		"the question toy offers many rates":                     strings.Replace(good, " at 50/s", "", 1),
-		"area sandbox does not answer toy: an enforcer has no q": strings.Replace(good, "identity", "sandbox", 1),
-		"a drift needs the question soak, and this is toy":       strings.Replace(good, "error <= 50%", "error drift <= 50%/h", 1),
+		"toy needs load.rates: [50/s]":                     strings.Replace(good, "rates: [50/s], ", "", 1),
+		"a toy has nothing to hold its treatments against": good + "baseline: {preset: a}\n",
+		"the question toy does not measure response":       strings.Replace(good, "error <=", "response.p99 <=", 1),
+		"the question toy offers many rates":               strings.Replace(good, " at 50/s", "", 1),
+		"area sandbox does not answer toy: an enforcer":    strings.Replace(good, "identity", "sandbox", 1),
+		"a drift needs the question soak, and this is toy": strings.Replace(good, "error <= 50%", "error drift <= 5%/h", 1),
 	} {
 		if code, out := toyTold(t, text, "validate"); code != ExitUsage || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, want %q in\n%s", code, want, out)

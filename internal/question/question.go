@@ -21,7 +21,7 @@ type Question struct {
 	Asks string
 	// Drive is how its trials measure.
 	Drive Drive
-	// Answer is the part of the report that answers it. Without that part a run stays inconclusive, if Unanswered says so.
+	// Answer is the part of the report that answers it.
 	Answer Answer
 	// LeastTreatments is how many treatments it needs, with the baseline.
 	LeastTreatments int
