@@ -79,9 +79,6 @@ func (p *arm) operations() ([]load.Operation, error) {
 		if err != nil {
 			return nil, fmt.Errorf("render %s: %w", q.Name, err)
 		}
-		if w := published[q.Name]; w > 0 && p.adapter.Name() == pdpxAdapter {
-			op.Weight = w
-		}
 		out = append(out, op)
 	}
 	return out, nil

@@ -56,7 +56,7 @@ func (s *Spec) turn(name, level string) (err error) {
 		}
 		s.embed().Engine = engine.Kind(level)
 	case "adapter":
-		s.Adapter = level
+		s.Adapter = AdapterName(level)
 	case "url":
 		s.URL = level
 	case "policies":

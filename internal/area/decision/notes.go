@@ -54,7 +54,7 @@ func (p *arm) notes() (out []string) {
 func (p *arm) refusalNote() (out []string) {
 	for _, q := range p.questions {
 		if p.loose && q.Want == model.NotApplicable && q.Name != absentName {
-			out = append(out, fmt.Sprintf("%s: a request that its policy does not permit is answered with NotApplicable, not with Deny", p.adapter.Name()))
+			out = append(out, fmt.Sprintf("%s: a request that its policy does not permit is answered with NotApplicable, not with Deny", p.adapter.Name))
 		}
 	}
 	return out

@@ -53,7 +53,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if err := p.choose(); err != nil {
 		return p, err
 	}
-	p.options = u.options()
+	p.options = u.options(p.adapter)
 	if p.url == nil {
 		err = p.judgeEmbedded()
 	} else {
@@ -63,7 +63,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		return p, err
 	}
 	if p.batch > 1 && !p.adapter.Batches() {
-		return p, fmt.Errorf("batch: %s asks one question in a request", p.adapter.Name())
+		return p, fmt.Errorf("batch: %s asks one question in a request", p.adapter.Name)
 	}
 	if err := p.ask(); err != nil {
 		return p, err
@@ -74,7 +74,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 // choose finds where the decision point is, and what it speaks.
 func (p *plan) choose() (err error) {
 	s := p.spec
-	name := s.Adapter
+	name := string(s.Adapter)
 	if name != "" {
 		if _, err := protocol.Find(name); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (p *plan) choose() (err error) {
 		return fmt.Errorf("adapter: the engine %s speaks %s, not %s", p.kind, p.kind.Adapter(), name)
 	}
 	if s.URL != "" {
-		p.url, err = parseURL(s.URL, p.adapter.Schemes())
+		p.url, err = parseURL(s.URL, p.adapter.Schemes)
 	}
 	return err
 }
@@ -117,28 +117,18 @@ func (s *Spec) engine() (engine.Kind, error) {
 		return engine.Cedar, nil
 	}
 	for _, k := range engine.Kinds() {
-		if k.Adapter() == s.Adapter {
+		if k.Adapter() == string(s.Adapter) {
 			return k, nil
 		}
 	}
 	return "", fmt.Errorf("url: there is no embedded decision point that speaks %s: name the one to measure", s.Adapter)
 }
 
-// options are the adapter's own settings.
-func (s *Spec) options() protocol.Options {
+// options are what the file says to the adapter.
+func (s *Spec) options(a protocol.Adapter) protocol.Options {
 	o := protocol.Options{Path: s.Path}
-	if s.OPA != nil {
-		o.Path = s.OPA.Path
-	}
-	if x := s.OpenFGA; x != nil {
-		o.Store, o.Model, o.Relation = x.Store, x.Model, x.Relation
-	}
-	if x := s.PDPX; x != nil {
-		o.PDPX = protocol.PDPX{
-			ONAPName: x.ONAPName, ONAPComponent: x.ONAPComponent, ONAPInstance: x.ONAPInstance, PolicyID: x.PolicyID, PolicyType: x.PolicyType,
-			Actor: x.Actor, Operation: x.Operation, Frequency: x.Frequency, FrequencyOver: x.FrequencyOver, Target: x.Target,
-			Permits: x.Permits, Denies: x.Denies, FrequencyWant: x.FrequencyWant, Recipe: x.Recipe, XACML: x.XACML,
-		}
+	if area.HasSection(s, a.Section) {
+		o.Section = area.Section(s, a.Section).Interface()
 	}
 	return o
 }
@@ -190,11 +180,10 @@ func plantedAnswers() []string {
 // judgeURL refuses what makes no sense behind a URL.
 func (p *plan) judgeURL() error {
 	s := p.spec
-	_, loads := p.adapter.(protocol.Loader)
-	own := p.adapter.Name() == pdpxAdapter
+	loads, own := p.adapter.Load != nil, p.adapter.Questions != nil
 	switch {
 	case s.Load && !loads:
-		return fmt.Errorf("load: %s has no way to put policies into a decision point: load them yourself, and name requests", p.adapter.Name())
+		return fmt.Errorf("load: %s has no way to put policies into a decision point: load them yourself, and name requests", p.adapter.Name)
 	case s.Load && len(s.Requests) > 0:
 		return errors.New("requests: with load: true the questions are about the policies that are loaded: leave out one of them")
 	case !s.Load && !own && len(s.Requests) == 0 && loads:
@@ -208,16 +197,16 @@ func (p *plan) judgeURL() error {
 	case s.Username == "" && !s.Password.IsZero():
 		return errors.New("username: a password needs its username")
 	}
-	if err := s.judgeSecrets(p.adapter.Name()); err != nil {
+	if err := s.judgeSecrets(p.adapter); err != nil {
 		return err
 	}
 	return p.judgeAttachment()
 }
 
-// judgeSecrets looks at the places of secrets in the requests, which are JSON but for ext-authz.
-func (s *Spec) judgeSecrets(adapter string) error {
-	if len(s.Secrets) > 0 && adapter == "ext-authz" {
-		return errors.New("secrets: a request of ext-authz is no JSON, in which they could stand: use secret_headers")
+// judgeSecrets looks at the places of secrets in the requests.
+func (s *Spec) judgeSecrets(a protocol.Adapter) error {
+	if len(s.Secrets) > 0 && a.Binary {
+		return fmt.Errorf("secrets: a request of %s is no JSON, in which they could stand: use secret_headers", a.Name)
 	}
 	var texts []string
 	for _, r := range s.Requests {

@@ -6,20 +6,17 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/protocol"
 	"tare/internal/design"
 )
 
 // Adapters lists the protocols that can be measured, with one line on each.
 func (Area) Adapters() map[string]string {
-	return map[string]string{
-		"pdpx":      "ONAP's decision API: healthcheck, statistics, monitoring and guard decisions",
-		"authzen":   "OpenID AuthZEN 1.0: POST /access/v1/evaluation, and evaluations for batches",
-		"opa":       "Open Policy Agent: POST /v1/data/PATH",
-		"xacml":     "XACML 3.0, REST and JSON profiles",
-		"openfga":   "OpenFGA: POST /stores/ID/check",
-		"ext-authz": "Envoy external authorization over gRPC",
-		"k8s-sar":   "Kubernetes authorization webhook: SubjectAccessReview",
+	help := map[string]string{}
+	for _, a := range protocol.Adapters() {
+		help[a.Name] = a.Help
 	}
+	return help
 }
 
 // Presets lists the embedded decision points, with one line on each.

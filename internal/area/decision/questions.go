@@ -8,26 +8,26 @@ import (
 	"strings"
 
 	"tare/internal/area/decision/model"
-	"tare/internal/area/decision/protocol"
 )
-
-// pdpxAdapter has questions of its own, instead of the model's.
-const pdpxAdapter = "pdpx"
 
 // absentName is the name of the model's question that no policy is about.
 const absentName = "absent"
 
 // ask decides what is asked, and what must be refused.
 func (p *plan) ask() error {
-	switch {
+	var err error
+	switch set, position := p.set, p.position; {
 	case len(p.spec.Requests) > 0:
-		var err error
 		if p.questions, err = p.spec.questions(); err != nil {
 			return err
 		}
 		return knownDeny(p.questions)
-	case p.adapter.Name() == pdpxAdapter:
-		return p.askPDPX()
+	case p.adapter.Questions != nil:
+		if p.url != nil { // its policies are not ours
+			set, position = model.Set{}, model.First
+		}
+		p.questions, p.refusals, err = p.adapter.Questions(p.options, set, position)
+		return err
 	}
 	p.loose = true
 	p.questions = []model.Question{p.set.Ask(p.position)}
@@ -37,44 +37,6 @@ func (p *plan) ask() error {
 	}
 	p.questions = append(p.questions, p.set.Forbidden(p.position))
 	p.refusals = []model.Question{p.set.Ask(model.Absent)}
-	return nil
-}
-
-// published are the weights of the published test's mix, by operation. What it did not ask is there to be chosen, and to be refused.
-var published = map[string]int{"healthcheck": 25, "statistics": 23, "monitoring": 17, "guard-minmax": 17, "guard-frequency": 17}
-
-// askPDPX takes ONAP's questions, without those that the file leaves out and their known refusals.
-func (p *plan) askPDPX() error {
-	set, position := p.set, p.position
-	if p.url != nil {
-		set, position = model.Set{}, model.First
-	}
-	all := protocol.PDPXQuestions(p.options.PDPX, set, position)
-	if p.spec.PDPX == nil || len(p.spec.PDPX.Operations) == 0 {
-		p.questions = all
-		return nil
-	}
-	kinds := map[string]bool{}
-	var names []string
-	for _, q := range all {
-		names = append(names, q.Name)
-		if q.Policy != "" && slices.Contains(p.spec.PDPX.Operations, q.Name) {
-			kinds[q.Policy] = true
-		}
-	}
-	for _, name := range p.spec.PDPX.Operations {
-		if !slices.Contains(names, name) {
-			return fmt.Errorf("pdpx.operations: %q is not one of %s", name, strings.Join(names, ", "))
-		}
-	}
-	for _, q := range all {
-		switch {
-		case slices.Contains(p.spec.PDPX.Operations, q.Name):
-			p.questions = append(p.questions, q)
-		case kinds[q.Policy] && q.Want != model.Permit && q.Want != model.None:
-			p.refusals = append(p.refusals, q)
-		}
-	}
 	return nil
 }
 

@@ -74,9 +74,8 @@ func (p *arm) reach(ctx context.Context) error {
 	if !p.spec.Load {
 		return nil
 	}
-	loader, ok := p.adapter.(protocol.Loader)
-	if !ok {
-		return fmt.Errorf("load: %s has no way to put policies into a decision point", p.adapter.Name())
+	if p.adapter.Load == nil {
+		return fmt.Errorf("load: %s has no way to put policies into a decision point", p.adapter.Name)
 	}
 	change, err := p.policiesChange()
 	if err != nil {
@@ -87,7 +86,7 @@ func (p *arm) reach(ctx context.Context) error {
 	}
 	p.loaded = &change
 	begin := p.env.Clock.Now()
-	options, err := loader.Load(ctx, p.session, p.set, change.Data["name"])
+	options, err := p.adapter.Load(ctx, p.session, p.set, change.Data["name"])
 	if err != nil {
 		return fmt.Errorf("put %d policies into the decision point: %w", p.set.N, err)
 	}
@@ -105,17 +104,16 @@ func (p *arm) policiesChange() (area.Change, error) {
 	}
 	name := fmt.Sprintf("tare-%s-%d", p.env.Run, p.index)
 	return area.Change{Area: areaName, Kind: changePolicies, ID: fmt.Sprintf("policies-%d", p.index), Data: map[string]string{
-		"url": p.spec.URL, "adapter": p.adapter.Name(), "name": name, "target": string(section),
+		"url": p.spec.URL, "adapter": p.adapter.Name, "name": name, "target": string(section),
 	}}, nil
 }
 
 // unload takes the policies out again.
 func (p *arm) unload(ctx context.Context) error {
-	loader, ok := p.adapter.(protocol.Loader)
-	if !ok {
+	if p.adapter.Unload == nil {
 		return nil
 	}
-	if err := loader.Unload(ctx, p.session, p.loaded.Data["name"]); err != nil {
+	if err := p.adapter.Unload(ctx, p.session, p.loaded.Data["name"]); err != nil {
 		return fmt.Errorf("take the policies %s out of the decision point: %w", p.loaded.Data["name"], err)
 	}
 	return p.journal.Undone(*p.loaded)
@@ -131,14 +129,13 @@ func undoPolicies(ctx context.Context, c area.Change, env area.Env) error {
 	if err != nil {
 		return err
 	}
-	loader, ok := p.adapter.(protocol.Loader)
 	name := c.Data["name"]
-	if !ok || p.url == nil || !strings.HasPrefix(name, "tare-") {
+	if p.adapter.Unload == nil || p.url == nil || !strings.HasPrefix(name, "tare-") {
 		return fmt.Errorf("%q is nothing that this area puts into a decision point", name)
 	}
 	session, err := p.open(ctx, env.Getenv)
 	if err != nil {
 		return fmt.Errorf("reach %s to take %s out of it: %w", c.Data["url"], name, err)
 	}
-	return loader.Unload(ctx, session, name)
+	return p.adapter.Unload(ctx, session, name)
 }

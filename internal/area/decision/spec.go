@@ -6,13 +6,14 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
 	"tare/internal/area/decision/model"
+	"tare/internal/area/decision/protocol"
 	"tare/internal/unit"
 )
 
 // Spec is the `target:` section of a decision experiment: a decision point that tare starts itself, or the URL of one.
 type Spec struct {
 	// Adapter names the protocol that the decision point speaks.
-	Adapter string `yaml:"adapter,omitempty" json:"adapter,omitempty" jsonschema:"enum=pdpx,enum=authzen,enum=opa,enum=xacml,enum=openfga,enum=ext-authz,enum=k8s-sar" jsonschema_description:"Protocol of the decision point. Default: that of the embedded engine."`
+	Adapter AdapterName `yaml:"adapter,omitempty" json:"adapter,omitempty" jsonschema_description:"Protocol of the decision point. Default: that of the embedded engine."`
 	// Embedded describes the decision point that tare starts itself.
 	Embedded *Embedded `yaml:"embedded,omitempty" json:"embedded,omitempty" jsonschema_description:"A decision point that tare starts itself, as a child process on loopback, with its policies."`
 	// URL is the decision point's base; the adapter adds the protocol's paths.
@@ -47,10 +48,16 @@ type Spec struct {
 	// Secrets are values in the bodies of Requests.
 	Secrets map[string]area.Secret `yaml:"secrets,omitempty" json:"secrets,omitempty" jsonschema_description:"Secrets in the requests, by name: what {NAME} stands for in a body, context or property. Each is {env: NAME} or {file: path}. Not for ext-authz."`
 
-	OPA     *OPA     `yaml:"opa,omitempty" json:"opa,omitempty" jsonschema_description:"Options of opa."`
-	OpenFGA *OpenFGA `yaml:"openfga,omitempty" json:"openfga,omitempty" jsonschema_description:"Options of openfga."`
-	PDPX    *PDPX    `yaml:"pdpx,omitempty" json:"pdpx,omitempty" jsonschema_description:"Options of pdpx: what its requests name."`
+	OPA     *protocol.OPA     `yaml:"opa,omitempty" json:"opa,omitempty" jsonschema_description:"Options of opa."`
+	OpenFGA *protocol.OpenFGA `yaml:"openfga,omitempty" json:"openfga,omitempty" jsonschema_description:"Options of openfga."`
+	PDPX    *protocol.PDPX    `yaml:"pdpx,omitempty" json:"pdpx,omitempty" jsonschema_description:"Options of pdpx: what its requests name."`
 }
+
+// AdapterName is the name of an adapter.
+type AdapterName string
+
+// Words implements area.Worded.
+func (AdapterName) Words() []string { return protocol.Names() }
 
 // Embedded chooses an engine, and plants faults into it.
 type Embedded struct {
@@ -95,39 +102,6 @@ type Entity struct {
 	Type       string            `yaml:"type,omitempty" json:"type,omitempty" jsonschema_description:"Its type."`
 	ID         string            `yaml:"id,omitempty" json:"id,omitempty" jsonschema_description:"Its name."`
 	Properties map[string]string `yaml:"properties,omitempty" json:"properties,omitempty" jsonschema_description:"Its attributes."`
-}
-
-// OPA are the options of opa.
-type OPA struct {
-	Path string `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"The rule below /v1/data, such as authz/allow. It must give true, false, or nothing. Default with load: the rule that is loaded."`
-}
-
-// OpenFGA are the options of openfga.
-type OpenFGA struct {
-	Store    string `yaml:"store,omitempty" json:"store,omitempty" jsonschema_description:"ID of the store. Default with load: a store of the run's own."`
-	Model    string `yaml:"model,omitempty" json:"model,omitempty" jsonschema_description:"ID of the authorization model. Default: the store's latest."`
-	Relation string `yaml:"relation,omitempty" json:"relation,omitempty" jsonschema_description:"Relation to ask for. Default: the request's action."`
-}
-
-// PDPX are the options of pdpx. Empty ones have the values of the published test.
-type PDPX struct {
-	ONAPName      string `yaml:"onap_name,omitempty" json:"onap_name,omitempty" jsonschema_description:"ONAPName of guard requests. Default Policy."`
-	ONAPComponent string `yaml:"onap_component,omitempty" json:"onap_component,omitempty" jsonschema_description:"ONAPComponent of guard requests. Default drools-pdp."`
-	ONAPInstance  string `yaml:"onap_instance,omitempty" json:"onap_instance,omitempty" jsonschema_description:"ONAPInstance of guard requests. Default usecase-template."`
-	PolicyID      string `yaml:"policy_id,omitempty" json:"policy_id,omitempty" jsonschema_description:"The monitoring policy that is asked for. Default onap.restart.tca."`
-	PolicyType    string `yaml:"policy_type,omitempty" json:"policy_type,omitempty" jsonschema_description:"Its policy type, instead of its ID."`
-	Actor         string `yaml:"actor,omitempty" json:"actor,omitempty" jsonschema_description:"Actor of guard requests. Default SO."`
-	Operation     string `yaml:"operation,omitempty" json:"operation,omitempty" jsonschema_description:"Operation for which a min/max guard policy is deployed."`
-	Frequency     string `yaml:"frequency,omitempty" json:"frequency,omitempty" jsonschema_description:"Operation for which a frequency-limiter guard policy is deployed."`
-	Target        string `yaml:"target,omitempty" json:"target,omitempty" jsonschema_description:"Target of guard requests."`
-	Permits       int    `yaml:"permits,omitempty" json:"permits,omitempty" jsonschema_description:"A vfCount that the min/max policy permits."`
-	Denies        int    `yaml:"denies,omitempty" json:"denies,omitempty" jsonschema_description:"A vfCount that the min/max policy denies."`
-	FrequencyWant string `yaml:"frequency_want,omitempty" json:"frequency_want,omitempty" jsonschema:"enum=permit,enum=deny" jsonschema_description:"What the frequency limiter answers throughout the run, by the history that it looks at."`
-	FrequencyOver string `yaml:"frequency_over,omitempty" json:"frequency_over,omitempty" jsonschema_description:"Operation that is over the limit of its frequency limiter: the known deny."`
-	Recipe        bool   `yaml:"recipe,omitempty" json:"recipe,omitempty" jsonschema_description:"Say recipe where current releases say operation."`
-	XACML         bool   `yaml:"xacml,omitempty" json:"xacml,omitempty" jsonschema_description:"Also ask over POST xacml."`
-	// Operations leaves out what the decision point has no policies for.
-	Operations []string `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema:"minItems=1" jsonschema_description:"Operations to ask, of healthcheck, statistics, monitoring, guard-minmax, guard-frequency, and the known refusals that go with them. Default all: name those for which policies are deployed. The load's own operations choose among these."`
 }
 
 var _ area.Varied = (*Spec)(nil)

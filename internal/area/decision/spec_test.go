@@ -30,17 +30,11 @@ func TestEnumsAreTheCode(t *testing.T) {
 		}
 		return slices.Sorted(slices.Values(out))
 	}
-	if got, want := enum(reflect.TypeFor[Spec](), "Adapter"), slices.Sorted(slices.Values(protocol.Names())); !slices.Equal(got, want) {
-		t.Errorf("adapters in the schema: %v, want %v", got, want)
-	}
 	if got, want := enum(reflect.TypeFor[Embedded](), "Engine"), slices.Sorted(maps.Keys(Area{}.Presets())); !slices.Equal(got, want) || len(got) != len(engine.Kinds()) {
 		t.Errorf("engines in the schema: %v, want %v", got, want)
 	}
 	if got, want := enum(reflect.TypeFor[Planted](), "Answer"), slices.Sorted(slices.Values(plantedAnswers())); !slices.Equal(got, want) {
 		t.Errorf("planted answers in the schema: %v, want %v", got, want)
-	}
-	if got, want := slices.Sorted(maps.Keys(Area{}.Adapters())), slices.Sorted(slices.Values(protocol.Names())); !slices.Equal(got, want) {
-		t.Errorf("adapters in the list: %v, want %v", got, want)
 	}
 }
 
@@ -48,7 +42,7 @@ func TestEnumsAreTheCode(t *testing.T) {
 func TestEveryFieldIsDescribed(t *testing.T) {
 	for _, of := range []reflect.Type{
 		reflect.TypeFor[Spec](), reflect.TypeFor[Embedded](), reflect.TypeFor[Planted](), reflect.TypeFor[Process](), reflect.TypeFor[Metrics](),
-		reflect.TypeFor[Request](), reflect.TypeFor[Entity](), reflect.TypeFor[OPA](), reflect.TypeFor[OpenFGA](), reflect.TypeFor[PDPX](),
+		reflect.TypeFor[Request](), reflect.TypeFor[Entity](), reflect.TypeFor[protocol.OPA](), reflect.TypeFor[protocol.OpenFGA](), reflect.TypeFor[protocol.PDPX](),
 	} {
 		for f := range of.Fields() {
 			y, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -59,27 +53,17 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// TestPDPXOptionsArrive: each option of the file reaches the adapter.
-func TestPDPXOptionsArrive(t *testing.T) {
-	s := Spec{Adapter: "pdpx", URL: "http://127.0.0.1:6969", PDPX: &PDPX{}}
-	file := reflect.ValueOf(s.PDPX).Elem()
-	for i := range file.NumField() {
-		f := file.Field(i)
-		switch {
-		case file.Type().Field(i).Name == "Operations":
-		case f.Kind() == reflect.String:
-			f.SetString("text of " + file.Type().Field(i).Name)
-		case f.Kind() == reflect.Int:
-			f.SetInt(int64(i) + 1)
-		case f.Kind() == reflect.Bool:
-			f.SetBool(true)
+// TestSectionsArrive: an adapter gets its own options, and no others.
+func TestSectionsArrive(t *testing.T) {
+	s := Spec{OPA: &protocol.OPA{}, OpenFGA: &protocol.OpenFGA{}, PDPX: &protocol.PDPX{}, Path: "p"}
+	sections := map[string]any{"opa": s.OPA, "openfga": s.OpenFGA, "pdpx": s.PDPX, "": nil}
+	for _, a := range protocol.Adapters() {
+		section, ok := sections[a.Section]
+		if got := s.options(a); !ok || got.Section != section || got.Path != "p" {
+			t.Errorf("%s gets %+v of its section %q", a.Name, got, a.Section)
 		}
-	}
-	got := reflect.ValueOf(s.options().PDPX)
-	for i := range got.NumField() {
-		name := got.Type().Field(i).Name
-		if want := file.FieldByName(name); !want.IsValid() || !reflect.DeepEqual(got.Field(i).Interface(), want.Interface()) {
-			t.Errorf("%s: the adapter gets %v", name, got.Field(i))
+		if got := (&Spec{}).options(a); got != (protocol.Options{}) {
+			t.Errorf("%s gets %+v of no section", a.Name, got)
 		}
 	}
 }
@@ -150,8 +134,8 @@ func TestValidate(t *testing.T) {
 		"a secret header":      {Spec{Headers: map[string]string{"X-Api-Key": "k"}}, "headers.X-Api-Key", "secret_headers"},
 		"a protocol's header":  {Spec{SecretHeaders: map[string]area.Secret{"Host": {Env: "H"}}}, "secret_headers.Host", "belongs to the protocol"},
 		"faults in java":       {Spec{Embedded: &Embedded{Engine: engine.ATT, Planted: &Planted{Leak: 1}}}, "embedded.planted", "not into att"},
-		"another's options":    {Spec{OPA: &OPA{Path: "x"}}, "opa", "options of opa, not of authzen"},
-		"an unknown operation": {Spec{Adapter: "pdpx", PDPX: &PDPX{Operations: []string{"monitor"}}}, "pdpx.operations", "is not one of"},
+		"another's options":    {Spec{OPA: &protocol.OPA{Path: "x"}}, "opa", "options of opa, not of authzen"},
+		"an unknown operation": {Spec{Adapter: "pdpx", PDPX: &protocol.PDPX{Operations: []string{"monitor"}}}, "pdpx.operations", "is not one of"},
 		"a client certificate": {Spec{Adapter: "opa", URL: "https://127.0.0.1", Load: true, TLS: &area.TLS{Cert: "c"}}, "tls.key", "private key"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +215,7 @@ func TestQuestions(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	s := Spec{Adapter: "pdpx", PDPX: &PDPX{Operations: []string{"healthcheck", "guard-minmax"}}}
+	s := Spec{Adapter: "pdpx", PDPX: &protocol.PDPX{Operations: []string{"healthcheck", "guard-minmax"}}}
 	p, err := s.plan(design.Treatment{})
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +234,7 @@ func TestQuestions(t *testing.T) {
 func TestSectionSurvivesTheJournal(t *testing.T) {
 	s := Spec{
 		Adapter: "opa", URL: "https://opa:8181", Load: true, Policies: 9, Position: model.First, Token: area.Secret{File: "/t"},
-		SecretHeaders: map[string]area.Secret{"X-A": {Env: "A"}}, TLS: &area.TLS{CA: "ca.pem"}, OPA: &OPA{Path: "x"},
+		SecretHeaders: map[string]area.Secret{"X-A": {Env: "A"}}, TLS: &area.TLS{CA: "ca.pem"}, OPA: &protocol.OPA{Path: "x"},
 		Embedded: &Embedded{Planted: &Planted{Leak: 1 << 20, NotReady: 5e9}},
 	}
 	b, err := json.Marshal(s)

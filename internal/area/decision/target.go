@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tare/internal/area"
-	"tare/internal/area/decision/protocol"
 	"tare/internal/design"
 	"tare/internal/load"
 )
@@ -98,11 +97,10 @@ func (t *target) Counted(ctx context.Context, tr design.Treatment) (map[string]f
 
 // counted is nil where the decision point keeps no counts that the adapter can read.
 func (p *arm) counted(ctx context.Context) (map[string]float64, error) {
-	c, ok := p.adapter.(protocol.Counter)
-	if !ok {
+	if p.adapter.Counted == nil {
 		return nil, nil
 	}
-	return c.Counted(ctx, p.session)
+	return p.adapter.Counted(ctx, p.session)
 }
 
 // Recover implements area.Target: it waits until the decision point answers again. An embedded one that does not is killed, and so started

@@ -423,7 +423,7 @@ func TestPDPXBehindURL(t *testing.T) {
 	p := theirs.arm(standard.ID)
 	spec := &Spec{
 		Adapter: "pdpx", URL: "http://" + p.addr().String() + "/policy/pdpx/v1/", Username: p.session.Username, Password: area.Secret{Env: "PDP_PASSWORD"},
-		PDPX: &PDPX{Operations: []string{"healthcheck", "monitoring", "guard-minmax"}},
+		PDPX: &protocol.PDPX{Operations: []string{"healthcheck", "monitoring", "guard-minmax"}},
 	}
 	right := testEnv(t, "PDP_PASSWORD", p.session.Password)
 	tg, j := opened(t, spec, right)
@@ -441,7 +441,7 @@ func TestPDPXBehindURL(t *testing.T) {
 		t.Errorf("operations %v, %v", ops, err)
 	}
 	noSecret(t, right.Dir, p.session.Password)
-	for what, pdpx := range map[string]*PDPX{
+	for what, pdpx := range map[string]*protocol.PDPX{
 		"no policy is deployed for": {Operation: "Something Else", Operations: []string{"guard-minmax"}},
 		"no policy applies":         {PolicyID: "no.such.policy", Operations: []string{"monitoring"}},
 	} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/internal/area"
+	"tare/internal/area/decision/protocol"
 	"tare/internal/design"
 )
 
@@ -97,12 +98,9 @@ func (p *plan) judgeRest() error {
 			return fmt.Errorf("url: %w", err)
 		}
 	}
-	for _, x := range []struct {
-		section string
-		given   bool
-	}{{"opa", s.OPA != nil}, {"openfga", s.OpenFGA != nil}, {"pdpx", s.PDPX != nil}} {
-		if x.given && p.adapter.Name() != x.section {
-			return fmt.Errorf("%s: these are options of %s, not of %s", x.section, x.section, p.adapter.Name())
+	for _, other := range protocol.Adapters() {
+		if other.Section != p.adapter.Section && area.HasSection(s, other.Section) {
+			return fmt.Errorf("%s: these are options of %s, not of %s", other.Section, other.Name, p.adapter.Name)
 		}
 	}
 	return nil
@@ -122,12 +120,8 @@ func (s *Spec) pathOf(err error) string {
 			return ""
 		}
 		return "embedded." + name
-	case "store", "model", "relation":
-		if s.OpenFGA == nil {
-			return "openfga"
-		}
-		return "openfga." + name
-	case "adapter", "url", "path", "username", "password", "token", "tls", "process", "metrics", "policies", "position", "batch", "load", "requests", "secrets", "opa", "openfga", "pdpx":
+	}
+	if area.Section(s, section).IsValid() {
 		return name
 	}
 	return ""

@@ -122,15 +122,14 @@ func explainStatus(a protocol.Answer) string {
 // verifyCounts holds each Permit against the decision point's own counts: one that counts NotApplicable and answers Permit has no policy
 // about the request, and every figure about it would be one about nothing.
 func (p *arm) verifyCounts(ctx context.Context) error {
-	r, ok := p.adapter.(protocol.Revealer)
-	if !ok {
+	if p.adapter.Reveal == nil {
 		return nil
 	}
 	for _, q := range p.questions {
 		if q.Want != model.Permit {
 			continue
 		}
-		found, err := r.Reveal(ctx, p.session, q)
+		found, err := p.adapter.Reveal(ctx, p.session, q)
 		if err != nil {
 			return fmt.Errorf("canary %q: hold the answers against the decision point's own counts: %w", q.Name, err)
 		}
@@ -143,11 +142,10 @@ func (p *arm) verifyCounts(ctx context.Context) error {
 
 // revealed explains a Permit that should have been a refusal by the decision point's own counts, where these say that it was none.
 func (p *arm) revealed(ctx context.Context, q model.Question, a protocol.Answer) string {
-	r, ok := p.adapter.(protocol.Revealer)
-	if !ok || a.Decision != model.Permit || q.Want == model.Permit {
+	if p.adapter.Reveal == nil || a.Decision != model.Permit || q.Want == model.Permit {
 		return ""
 	}
-	found, err := r.Reveal(ctx, p.session, q)
+	found, err := p.adapter.Reveal(ctx, p.session, q)
 	if err != nil || found.Counted == model.None || found.Counted == model.Permit {
 		return "" // explain has its own words
 	}

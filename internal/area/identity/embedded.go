@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/internal/area"
 	"tare/internal/area/identity/reference"
 	"tare/internal/unit"
 )
@@ -106,4 +107,4 @@ func (e *Embedded) set(name, level string) error {
 }
 
 // knobNames lists the fields of Embedded by their names in the file, in order.
-func knobNames() []string { return yamlNames(reflect.TypeFor[Embedded]()) }
+func knobNames() []string { return area.FieldNames(reflect.TypeFor[Embedded]()) }

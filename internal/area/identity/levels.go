@@ -89,10 +89,10 @@ func (s *Spec) section() string {
 func (s *Spec) factors() []string {
 	out := slices.Clone(placeFactors)
 	if section := s.section(); section != "" {
-		t := s.options(section).Type().Elem()
+		t := area.Section(s, section).Type().Elem()
 		for f := range t.Fields() {
 			if levelled(f.Type) {
-				out = append(out, section+"."+yamlName(f))
+				out = append(out, section+"."+area.FieldName(f))
 			}
 		}
 	}
@@ -102,23 +102,14 @@ func (s *Spec) factors() []string {
 	return out
 }
 
-// options is the field of a section of that name; invalid where there is none.
-func (s *Spec) options(section string) reflect.Value {
-	v := reflect.ValueOf(s).Elem()
-	if i := slices.Index(yamlNames(v.Type()), section); i >= 0 {
-		return v.Field(i)
-	}
-	return reflect.Value{}
-}
-
 // turnOption sets an option of the adapter, in a copy of its section: other treatments share the original.
 func (s *Spec) turnOption(section, option, level string) error {
-	field := s.options(section)
+	field := area.Section(s, section)
 	fresh := reflect.New(field.Type().Elem())
 	if !field.IsNil() {
 		fresh.Elem().Set(field.Elem())
 	}
-	i := slices.Index(yamlNames(fresh.Elem().Type()), option)
+	i := slices.Index(area.FieldNames(fresh.Elem().Type()), option)
 	if i >= 0 {
 		if err := assignField(fresh.Elem(), i, level); err != nil {
 			return err
@@ -186,19 +177,4 @@ func assign(field reflect.Value, level string) error {
 		field.SetString(level)
 	}
 	return nil
-}
-
-// yamlNames are the names of a struct's fields in the file, in order.
-func yamlNames(t reflect.Type) []string {
-	var names []string
-	for f := range t.Fields() {
-		names = append(names, yamlName(f))
-	}
-	return names
-}
-
-// yamlName is a field's name in the file.
-func yamlName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-	return name
 }

@@ -113,18 +113,12 @@ func (s *Spec) judgeSections() (out []area.Finding) {
 		return nil // plan says so
 	}
 	for _, other := range adapters() {
-		if name := other.section; name != "" && name != a.section && s.has(name) {
+		if name := other.section; name != "" && name != a.section && area.HasSection(s, name) {
 			err := fmt.Errorf("%s: these are options of %s, not of %s", name, other.name, a.name)
 			out = append(out, fault(name, err, "leave it out, or name the adapter that it belongs to"))
 		}
 	}
 	return out
-}
-
-// has reports whether the section of that name is given.
-func (s *Spec) has(section string) bool {
-	v := s.options(section)
-	return v.IsValid() && !v.IsZero()
 }
 
 // judgeCallers looks at who asks: sections, headers and callers.
@@ -175,7 +169,7 @@ func (s *Spec) pathOf(err error) string {
 	}
 	for _, a := range adapters() {
 		if a.section != "" && section == a.section {
-			if !s.has(section) {
+			if !area.HasSection(s, section) {
 				return ""
 			}
 			return name

@@ -36,25 +36,24 @@ func (s *Session) do(ctx context.Context, r request, timeout time.Duration) (sta
 	return a.Status, a.Body, nil
 }
 
-// ask asks once, outside of the load, and says what came back. more adds what the protocol says besides the decision;
-// it may be nil.
-func (s *Session) ask(ctx context.Context, r request, j judge, more func(body []byte) string) (Answer, error) {
-	status, body, err := s.do(ctx, r, askTimeout)
+// ask makes a call once, outside of the load, and says what came back.
+func (s *Session) ask(ctx context.Context, c call) (Answer, error) {
+	status, body, err := s.do(ctx, c.request, askTimeout)
 	switch {
 	case errors.Is(err, oneshot.ErrTooLong):
 		return Answer{Outcome: load.Failed, Status: status, Text: fmt.Sprintf("status %d: %v", status, oneshot.ErrTooLong)}, nil
 	case err != nil:
 		return Answer{}, err
 	}
-	return s.answer(status, body, j, more), nil
+	return s.answer(status, body, c), nil
 }
 
-// answer is what came back in words, as j judges it.
-func (s *Session) answer(status int, body []byte, j judge, more func(body []byte) string) Answer {
-	o, v, d := j(status, body)
+// answer is what came back to a call in words, as its judge judges it.
+func (s *Session) answer(status int, body []byte, c call) Answer {
+	o, v, d := c.judge(status, body)
 	detail := ""
-	if more != nil && d != model.None {
-		detail = more(body)
+	if c.more != nil && d != model.None {
+		detail = c.more(body)
 	}
 	return Answer{Decision: d, Outcome: o, Status: status, Text: s.tell(status, v, d, detail, body)}
 }

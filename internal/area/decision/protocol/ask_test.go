@@ -78,7 +78,7 @@ func TestAskSendsWhatTheLoadSends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Session{Addr: l.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", Base: "/b", Token: "t0ken", Options: Options{Store: store}}
+		s := &Session{Addr: l.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", Base: "/b", Token: "t0ken", Options: Options{Section: &OpenFGA{Store: store}}}
 		want := operation(t, name, s, questions[model.Permit], 1).Wire.Render(nil, 0)
 		got := make(chan []byte, 1)
 		go func() {
@@ -117,11 +117,11 @@ func TestAskOverTLS(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	s.TLS = &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}
-	if a, err := (authZEN{}).Ask(t.Context(), s, questions[model.Permit]); err != nil || a.Outcome != load.OK {
+	if a, err := authZEN().Ask(t.Context(), s, questions[model.Permit]); err != nil || a.Outcome != load.OK {
 		t.Errorf("%+v %v", a, err)
 	}
 	s.TLS.ServerName = "other.example"
-	if a, err := (authZEN{}).Ask(t.Context(), s, questions[model.Permit]); err == nil {
+	if a, err := authZEN().Ask(t.Context(), s, questions[model.Permit]); err == nil {
 		t.Errorf("a certificate of another name: %+v", a)
 	}
 }
@@ -134,7 +134,7 @@ func TestAskHostileAnswers(t *testing.T) {
 		"a broken header": "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
 	} {
 		s := raws(t, raw)
-		a, err := authZEN{}.Ask(t.Context(), s, questions[model.Permit])
+		a, err := authZEN().Ask(t.Context(), s, questions[model.Permit])
 		if err == nil || a.Outcome == load.OK && a.Decision == model.Permit {
 			t.Errorf("%s: %+v, %v", name, a, err)
 			continue
@@ -144,7 +144,7 @@ func TestAskHostileAnswers(t *testing.T) {
 		}
 	}
 	s := raws(t, "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n"+strings.Repeat(" ", 9000000))
-	if a, err := (authZEN{}).Ask(t.Context(), s, questions[model.Permit]); err != nil || a.Outcome != load.Failed || !strings.Contains(a.Text, "longer than") {
+	if a, err := authZEN().Ask(t.Context(), s, questions[model.Permit]); err != nil || a.Outcome != load.Failed || !strings.Contains(a.Text, "longer than") {
 		t.Errorf("a huge body: %+v, %v", a, err)
 	}
 }
@@ -178,7 +178,7 @@ func TestAskHonoursItsContext(t *testing.T) {
 	t.Cleanup(func() { close(release); server.Close() })
 	ctx, cancel := context.WithCancel(t.Context())
 	go cancel()
-	if a, err := (authZEN{}).Ask(ctx, sessionTo(t, server), questions[model.Permit]); err == nil {
+	if a, err := authZEN().Ask(ctx, sessionTo(t, server), questions[model.Permit]); err == nil {
 		t.Errorf("%+v", a)
 	}
 }
@@ -186,12 +186,12 @@ func TestAskHonoursItsContext(t *testing.T) {
 func TestTextsHoldNoSecrets(t *testing.T) {
 	s := answering(t, 401, `you sent cGRwOmh1c2gtaHVzaA== that is hush-hush, and bearer tok-123 with k-456`)
 	s.Username, s.Password, s.Headers = "pdp", "hush-hush", map[string]string{"X-Key": "k-456"}
-	a, err := authZEN{}.Ask(t.Context(), s, questions[model.Permit])
+	a, err := authZEN().Ask(t.Context(), s, questions[model.Permit])
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Token = "tok-123"
-	b, err := authZEN{}.Ask(t.Context(), s, questions[model.Permit])
+	b, err := authZEN().Ask(t.Context(), s, questions[model.Permit])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestTextsHoldNoSecrets(t *testing.T) {
 }
 
 func TestTextsAreShort(t *testing.T) {
-	a, err := authZEN{}.Ask(t.Context(), answering(t, 500, strings.Repeat("ä", 5000)+"\xff"), questions[model.Permit])
+	a, err := authZEN().Ask(t.Context(), answering(t, 500, strings.Repeat("ä", 5000)+"\xff"), questions[model.Permit])
 	if err != nil {
 		t.Fatal(err)
 	}

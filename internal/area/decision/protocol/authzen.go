@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -18,47 +17,38 @@ import (
 //	batch     POST /access/v1/evaluations {"evaluations":[…]} → {"evaluations":[{"decision":…},…]}, in the order of the questions
 //	refusals  400 the request · 401, 403 the caller · 500
 //	no policy there is no such answer: false. A question cannot want not-applicable.
-type authZEN struct{}
-
-var _ Adapter = authZEN{}
-
-func (authZEN) Name() string { return "authzen" }
-
-func (authZEN) Schemes() []string { return webSchemes() }
-
-func (authZEN) Batches() bool { return true }
-
-// Validate implements Adapter.
-func (authZEN) Validate(o Options, questions []model.Question) error {
-	if err := validPath("path", o.Path); err != nil {
-		return err
+func authZEN() Adapter {
+	return Adapter{
+		Name: "authzen", Help: "OpenID AuthZEN 1.0: POST /access/v1/evaluation, and evaluations for batches",
+		Schemes: webSchemes(), Path: true, title: "AuthZEN", decisions: []model.Decision{model.Permit, model.Deny},
+		call: oneEvaluation, batch: severalEvaluations,
 	}
-	return validQuestions("AuthZEN", questions, model.Permit, model.Deny)
 }
 
-// Operation implements Adapter. A batch is one call and one answer: good when all its decisions are the wanted one.
-func (a authZEN) Operation(s *Session, q model.Question, n int) (load.Operation, error) {
-	if n > 1 {
-		r, err := a.several(s, q, n)
-		if err != nil {
-			return load.Operation{}, err
-		}
-		return r.operation(s, q, fmt.Sprintf("200 with %d decisions %s", n, q.Want), wantsAll(q.Want, n)), nil
-	}
-	r, err := a.one(s, q)
-	if err != nil {
-		return load.Operation{}, err
-	}
-	return r.operation(s, q, "200 with decision "+fmt.Sprint(q.Want == model.Permit), wants(q.Want, readEvaluation)), nil
+// oneEvaluation asks a single question.
+func oneEvaluation(s *Session, q model.Question) (call, error) {
+	r, err := posted(below(s.Options.Path, "/access/v1/evaluation"), jsonMedia, q.Body, evaluationOf(q))
+	return call{
+		request: r, expect: "200 with decision " + fmt.Sprint(q.Want == model.Permit),
+		judge: wants(q.Want, readEvaluation), more: contextOf,
+	}, err
 }
 
-// Ask implements Adapter.
-func (a authZEN) Ask(ctx context.Context, s *Session, q model.Question) (Answer, error) {
-	r, err := a.one(s, q)
+// severalEvaluations asks the same question n times in one request: at the path of single questions with an s behind
+// it. A batch is one call and one answer: good when all its decisions are the wanted one.
+func severalEvaluations(s *Session, q model.Question, n int) (call, error) {
+	single, err := oneEvaluation(s, q)
 	if err != nil {
-		return Answer{}, err
+		return call{}, err
 	}
-	return s.ask(ctx, r, wants(q.Want, readEvaluation), contextOf)
+	all := make([]json.RawMessage, n)
+	for i := range all {
+		all[i] = single.body
+	}
+	r, err := posted(single.path+"s", jsonMedia, nil, map[string][]json.RawMessage{"evaluations": all})
+	return call{
+		request: r, expect: fmt.Sprintf("200 with %d decisions %s", n, q.Want), judge: wantsAll(q.Want, n),
+	}, err
 }
 
 // evaluation is one question in AuthZEN's words; it is also the input that OPA gets.
@@ -83,24 +73,6 @@ func evaluationOf(q model.Question) evaluation {
 	return evaluation{
 		Subject: authZENEntity(q.Subject), Action: authZENAction{q.Action}, Resource: authZENEntity(q.Resource), Context: q.Context,
 	}
-}
-
-// one asks a single question.
-func (authZEN) one(s *Session, q model.Question) (request, error) {
-	return posted(below(s.Options.Path, "/access/v1/evaluation"), jsonMedia, q.Body, evaluationOf(q))
-}
-
-// several asks the same question n times in one request: at the path of single questions with an s behind it.
-func (authZEN) several(s *Session, q model.Question, n int) (request, error) {
-	single, err := authZEN{}.one(s, q)
-	if err != nil {
-		return request{}, err
-	}
-	all := make([]json.RawMessage, n)
-	for i := range all {
-		all[i] = single.body
-	}
-	return posted(single.path+"s", jsonMedia, nil, map[string][]json.RawMessage{"evaluations": all})
 }
 
 // readEvaluation reads the answer to one question.

@@ -92,7 +92,7 @@ func answersAll(t *testing.T, a Adapter, s *Session, set model.Set) {
 
 func TestCedarAnswers(t *testing.T) {
 	for _, n := range []int{1, 30} {
-		answersAll(t, authZEN{}, startCedar(t, model.Set{N: n}, ""), model.Set{N: n})
+		answersAll(t, authZEN(), startCedar(t, model.Set{N: n}, ""), model.Set{N: n})
 	}
 }
 
@@ -100,7 +100,7 @@ func TestAlwaysPermitIsSeen(t *testing.T) {
 	set := model.Set{N: 3}
 	s := startCedar(t, set, "always-permit")
 	for _, q := range known(set) {
-		got, err := authZEN{}.Ask(t.Context(), s, q)
+		got, err := authZEN().Ask(t.Context(), s, q)
 		if err != nil || got.Decision != model.Permit || (got.Outcome == load.OK) != (q.Want == model.Permit) {
 			t.Errorf("%s: %+v, %v", q.Name, got, err)
 		}
@@ -135,7 +135,7 @@ func TestJavaEnginesAnswer(t *testing.T) {
 			if err := json.Unmarshal(child.Ready, &ready); err != nil {
 				t.Fatal(err)
 			}
-			answersAll(t, xacml{}, &Session{Addr: netip.MustParseAddrPort(ready.Addr), Host: ready.Addr}, set)
+			answersAll(t, xacml(), &Session{Addr: netip.MustParseAddrPort(ready.Addr), Host: ready.Addr}, set)
 		})
 	}
 }

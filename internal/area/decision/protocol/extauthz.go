@@ -21,36 +21,28 @@ import (
 //	metadata  the session's credentials as authorization, and its headers
 //
 // A call that cannot be sent ends after failPause at the earliest, so that a closed loop against a dead target does not spin.
-type extAuthz struct{}
-
-var _ Adapter = extAuthz{}
+func extAuthz() Adapter {
+	return Adapter{
+		Name: "ext-authz", Help: "Envoy external authorization over gRPC",
+		Schemes: []string{"grpc", "grpcs"}, Binary: true, title: "ext-authz",
+		decisions: []model.Decision{model.Permit, model.Deny, model.NotApplicable},
+		body:      validCheck, operation: checkOperation, ask: askCheck,
+	}
+}
 
 const checkMethod = "/envoy.service.auth.v3.Authorization/Check"
 
-func (extAuthz) Name() string { return "ext-authz" }
-
-func (extAuthz) Schemes() []string { return []string{"grpc", "grpcs"} }
-
-func (extAuthz) Batches() bool { return false }
-
-// Validate implements Adapter.
-func (extAuthz) Validate(_ Options, questions []model.Question) error {
-	if err := validQuestions("ext-authz", questions, model.Permit, model.Deny, model.NotApplicable); err != nil {
-		return err
+// validCheck says what is wrong with the body of a question; one without a body is rendered from its fields.
+func validCheck(body []byte) error {
+	if len(body) == 0 {
+		return nil
 	}
-	for _, q := range questions {
-		if len(q.Body) == 0 {
-			continue
-		}
-		if _, err := readAttributes(q.Body); err != nil {
-			return fmt.Errorf("requests: the body of %q %w", q.Name, err)
-		}
-	}
-	return nil
+	_, err := readAttributes(body)
+	return err
 }
 
-// Operation implements Adapter. The connections are the session's: Close it in the end.
-func (extAuthz) Operation(s *Session, q model.Question, _ int) (load.Operation, error) {
+// checkOperation is the timed call. The connections are the session's: Close it in the end.
+func checkOperation(s *Session, q model.Question) (load.Operation, error) {
 	m, err := checkRequest(s, q)
 	if err != nil {
 		return load.Operation{}, err
@@ -59,20 +51,17 @@ func (extAuthz) Operation(s *Session, q model.Question, _ int) (load.Operation, 
 	if err != nil {
 		return load.Operation{}, err
 	}
-	want := q.Want
-	return load.Operation{
-		Name: q.Name, Weight: 1, Expect: "CheckResponse that says " + spoken[want],
-		Causes: Causes(), Answer: want.String(), CauseAnswers: CauseAnswers(),
-		Call: func(ctx context.Context, i uint64) load.Result {
-			r := lines.check(ctx, i, m)
-			o, v, _ := r.judge(want)
-			return r.result(o, v)
-		},
-	}, nil
+	o := operationOf(q, "CheckResponse that says "+spoken[q.Want])
+	o.Call = func(ctx context.Context, i uint64) load.Result {
+		r := lines.check(ctx, i, m)
+		o, v, _ := r.judge(q.Want)
+		return r.result(o, v)
+	}
+	return o, nil
 }
 
-// Ask implements Adapter.
-func (extAuthz) Ask(ctx context.Context, s *Session, q model.Question) (Answer, error) {
+// askCheck asks on a connection of its own.
+func askCheck(ctx context.Context, s *Session, q model.Question) (Answer, error) {
 	m, err := checkRequest(s, q)
 	if err != nil {
 		return Answer{}, err

@@ -123,7 +123,7 @@ func TestExtAuthzValidate(t *testing.T) {
 		{`{"attributes":{"request":{"http":{"verb":"GET"}}}}`, "unknown field"},
 		{`[]`, "no JSON object"},
 	} {
-		err := extAuthz{}.Validate(Options{}, []model.Question{{Name: "q", Body: json.RawMessage(c.body), Want: model.Permit}})
+		err := extAuthz().Validate(Options{}, []model.Question{{Name: "q", Body: json.RawMessage(c.body), Want: model.Permit}})
 		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.body, err, c.want)
 		}

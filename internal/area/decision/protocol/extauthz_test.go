@@ -84,10 +84,10 @@ func always(t *testing.T, text string) func(grpc.ServerStream, []byte) ([]byte, 
 	return func(grpc.ServerStream, []byte) ([]byte, error) { return b, nil }
 }
 
-// call makes one call as the load engine does.
-func call(t *testing.T, s *Session, q model.Question, timeout time.Duration) (load.Result, load.Operation) {
+// checkCall makes one call as the load engine does.
+func checkCall(t *testing.T, s *Session, q model.Question, timeout time.Duration) (load.Result, load.Operation) {
 	t.Helper()
-	op, err := extAuthz{}.Operation(s, q, 1)
+	op, err := extAuthz().Operation(s, q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestExtAuthzAnswers(t *testing.T) {
 		{"group without an end", "0b", set.Ask(model.Last), load.Wrong, NotProto},
 	} {
 		a := startAuthz(t, nil, always(t, c.answer))
-		r, op := call(t, a.session, c.q, 10*time.Second)
+		r, op := checkCall(t, a.session, c.q, 10*time.Second)
 		want := load.Cause(0)
 		if c.verdict != Fine {
 			want = load.OwnCauses + load.Cause(c.verdict)
@@ -133,7 +133,7 @@ func TestExtAuthzAnswers(t *testing.T) {
 		if r.BytesOut != uint64(len(m)+5) || r.BytesIn != uint64(len(c.answer)/2+5) {
 			t.Errorf("%s: %d bytes out, %d in, want %d and %d", c.name, r.BytesOut, r.BytesIn, len(m)+5, len(c.answer)/2+5)
 		}
-		got, err := extAuthz{}.Ask(t.Context(), a.session, c.q)
+		got, err := extAuthz().Ask(t.Context(), a.session, c.q)
 		if err != nil || got.Outcome != c.outcome {
 			t.Errorf("%s: asked once: %+v, %v", c.name, got, err)
 		}
@@ -165,7 +165,7 @@ func TestExtAuthzStatuses(t *testing.T) {
 	} {
 		a := startAuthz(t, nil, func(grpc.ServerStream, []byte) ([]byte, error) { return nil, status.Error(code, "the reason\nis this") })
 		for _, q := range []model.Question{model.Set{N: 1}.Ask(model.Last), model.Set{N: 1}.Forbidden(model.Last)} {
-			r, op := call(t, a.session, q, 10*time.Second)
+			r, op := checkCall(t, a.session, q, 10*time.Second)
 			if r.Outcome != want.outcome || causeOf(r) != want.verdict || r.Status != 200 {
 				t.Errorf("%v: %+v (%s), want %v and %v", code, r, r.Cause.Text(op.Causes), want.outcome, Causes()[want.verdict])
 			}
@@ -173,7 +173,7 @@ func TestExtAuthzStatuses(t *testing.T) {
 				t.Errorf("%v counts as the answer %q", code, op.CauseAnswers[causeOf(r)])
 			}
 		}
-		got, err := extAuthz{}.Ask(t.Context(), a.session, model.Set{N: 1}.Ask(model.Last))
+		got, err := extAuthz().Ask(t.Context(), a.session, model.Set{N: 1}.Ask(model.Last))
 		if err != nil || got.Decision != model.None || !strings.Contains(got.Text, code.String()) || !strings.Contains(got.Text, "the reason is this") {
 			t.Errorf("%v: asked once: %+v, %v", code, got, err)
 		}
@@ -194,7 +194,7 @@ func TestExtAuthzSends(t *testing.T) {
 	a.session.Headers = map[string]string{"X-Tenant": "eu"}
 	q := model.Set{N: 8}.Ask(model.Last)
 	q.Context = map[string]string{"zone": "eu", "app": "shop"}
-	if r, _ := call(t, a.session, q, 10*time.Second); r.Outcome != load.OK {
+	if r, _ := checkCall(t, a.session, q, 10*time.Second); r.Outcome != load.OK {
 		t.Fatalf("%+v", r)
 	}
 	if b := <-got; !bytes.Equal(b, unhex(t, goldenQuestion)) {
@@ -213,7 +213,7 @@ func TestExtAuthzHangs(t *testing.T) {
 		<-stream.Context().Done()
 		return nil, stream.Context().Err()
 	})
-	r, _ := call(t, a.session, model.Set{N: 1}.Ask(model.Last), 200*time.Millisecond)
+	r, _ := checkCall(t, a.session, model.Set{N: 1}.Ask(model.Last), 200*time.Millisecond)
 	if r.Outcome != load.Timeout || r.Status != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -228,7 +228,7 @@ func TestExtAuthzDiesAndComesBack(t *testing.T) {
 		return nil, stream.Context().Err()
 	})
 	q := model.Set{N: 1}.Ask(model.Last)
-	op, err := extAuthz{}.Operation(a.session, q, 1)
+	op, err := extAuthz().Operation(a.session, q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,12 +275,12 @@ func TestExtAuthzOverTLS(t *testing.T) {
 	serverTLS, clientTLS := testTLS(t)
 	a := startAuthz(t, serverTLS, always(t, goldenDenied))
 	a.session.TLS = clientTLS
-	r, _ := call(t, a.session, model.Set{N: 1}.Forbidden(model.Last), 10*time.Second)
+	r, _ := checkCall(t, a.session, model.Set{N: 1}.Forbidden(model.Last), 10*time.Second)
 	if r.Outcome != load.Denied {
 		t.Errorf("%+v", r)
 	}
 	plain := &Session{Addr: a.session.Addr, Host: "pdp"}
-	if r, _ := call(t, plain, model.Set{N: 1}.Forbidden(model.Last), 2*time.Second); r.Outcome == load.Denied || r.Outcome == load.OK {
+	if r, _ := checkCall(t, plain, model.Set{N: 1}.Forbidden(model.Last), 2*time.Second); r.Outcome == load.Denied || r.Outcome == load.OK {
 		t.Errorf("in plaintext: %+v", r)
 	}
 	if err := plain.Close(); err != nil {
@@ -333,7 +333,7 @@ func TestExtAuthzUnderLoad(t *testing.T) {
 	})
 	var ops []load.Operation
 	for _, q := range []model.Question{set.Ask(model.Last), set.Forbidden(model.Last)} {
-		op, err := extAuthz{}.Operation(a.session, q, 1)
+		op, err := extAuthz().Operation(a.session, q, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +355,7 @@ func TestSessionCloseLeavesNothing(t *testing.T) {
 	t.Run("calls", func(t *testing.T) {
 		a := startAuthz(t, nil, always(t, goldenOK))
 		for range 3 * grpcConns {
-			if r, _ := call(t, a.session, model.Set{N: 1}.Ask(model.Last), 10*time.Second); r.Outcome != load.OK {
+			if r, _ := checkCall(t, a.session, model.Set{N: 1}.Ask(model.Last), 10*time.Second); r.Outcome != load.OK {
 				t.Fatalf("%+v", r)
 			}
 		}
@@ -369,7 +369,7 @@ func TestSessionCloseLeavesNothing(t *testing.T) {
 func TestSessionClose(t *testing.T) {
 	a := startAuthz(t, nil, always(t, goldenOK))
 	q := model.Set{N: 1}.Ask(model.Last)
-	_, op := call(t, a.session, q, 10*time.Second)
+	_, op := checkCall(t, a.session, q, 10*time.Second)
 	for range 2 {
 		if err := a.session.Close(); err != nil {
 			t.Fatal(err)
@@ -378,7 +378,7 @@ func TestSessionClose(t *testing.T) {
 	if r := op.Call(t.Context(), 0); r.Outcome == load.OK {
 		t.Errorf("a call on closed connections: %+v", r)
 	}
-	if r, _ := call(t, a.session, q, 10*time.Second); r.Outcome != load.OK {
+	if r, _ := checkCall(t, a.session, q, 10*time.Second); r.Outcome != load.OK {
 		t.Errorf("after Close: %+v", r)
 	}
 }
@@ -402,11 +402,11 @@ func TestExtAuthzOfNoGRPC(t *testing.T) {
 		srv.Start()
 		s := &Session{Addr: srv.Listener.Addr().(*net.TCPAddr).AddrPort(), Host: "h"}
 		q := model.Set{N: 1}.Forbidden(model.Last)
-		r, op := call(t, s, q, 10*time.Second)
+		r, op := checkCall(t, s, q, 10*time.Second)
 		if r.Outcome != c.outcome || causeOf(r) != c.verdict || int(r.Status) != c.status {
 			t.Errorf("%d: %+v (%s), want %v and %v", c.status, r, r.Cause.Text(op.Causes), c.outcome, Causes()[c.verdict])
 		}
-		if got, err := (extAuthz{}).Ask(t.Context(), s, q); err != nil || got.Decision != model.None {
+		if got, err := extAuthz().Ask(t.Context(), s, q); err != nil || got.Decision != model.None {
 			t.Errorf("%d: asked once: %+v, %v", c.status, got, err)
 		}
 		if err := s.Close(); err != nil {

@@ -171,7 +171,7 @@ func (a said) deserves(want model.Decision) (load.Outcome, Verdict) {
 
 func TestAnswersAreJudged(t *testing.T) {
 	for name, own := range answers() {
-		s := &Session{Host: "h", Options: Options{Store: store}}
+		s := &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}
 		for want, q := range questions {
 			op := operation(t, name, s, q, 1)
 			for _, a := range append(own, common()...) {
@@ -187,7 +187,7 @@ func TestAnswersAreJudged(t *testing.T) {
 // TestAnswersAreCut cuts every good answer everywhere: no part of an answer is a decision.
 func TestAnswersAreCut(t *testing.T) {
 	for name, own := range answers() {
-		op := operation(t, name, &Session{Host: "h", Options: Options{Store: store}}, questions[model.Permit], 1)
+		op := operation(t, name, &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}, questions[model.Permit], 1)
 		for _, a := range own {
 			if a.status != 200 || a.want == model.None {
 				continue
@@ -239,7 +239,7 @@ func TestBatches(t *testing.T) {
 
 func TestJudgingDoesNotAllocate(t *testing.T) {
 	for name, own := range answers() {
-		s := &Session{Host: "h", Options: Options{Store: store}}
+		s := &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}
 		for _, n := range []int{1, 3} {
 			op := operation(t, name, s, questions[model.Deny], n)
 			own := append(own, common()...)
@@ -266,7 +266,7 @@ func TestJudgingDoesNotAllocate(t *testing.T) {
 // BenchmarkJudge is what judging costs of every answer under load.
 func BenchmarkJudge(b *testing.B) {
 	for name, own := range answers() {
-		op, err := find(b, name).Operation(&Session{Host: "h", Options: Options{Store: store}}, questions[model.Permit], 1)
+		op, err := find(b, name).Operation(&Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}, questions[model.Permit], 1)
 		if err != nil {
 			b.Fatal(err)
 		}

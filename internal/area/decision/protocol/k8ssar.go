@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -22,9 +21,13 @@ import (
 //	refusals  400, 422 the request · 401, 403 the caller · 5xx: the API server then asks the next authorizer, or refuses
 //	no policy neither allowed nor denied: no opinion, which is not-applicable; with an evaluationError: Indeterminate. From the API
 //	          server itself, which asks all its authorizers, it means that access is refused.
-type k8sSAR struct{}
-
-var _ Adapter = k8sSAR{}
+func k8sSAR() Adapter {
+	return Adapter{
+		Name: "k8s-sar", Help: "Kubernetes authorization webhook: SubjectAccessReview",
+		Schemes: []string{"https", "http"}, Path: true, title: sarKind,
+		decisions: []model.Decision{model.Permit, model.Deny, model.NotApplicable}, call: askSAR,
+	}
+}
 
 const (
 	sarVersion = "authorization.k8s.io/v1"
@@ -35,43 +38,12 @@ const (
 	sarGroups = "groups"
 )
 
-func (k8sSAR) Name() string { return "k8s-sar" }
-
-func (k8sSAR) Schemes() []string { return []string{"https", "http"} }
-
-func (k8sSAR) Batches() bool { return false }
-
-// Validate implements Adapter.
-func (k8sSAR) Validate(o Options, questions []model.Question) error {
-	if err := validPath("path", o.Path); err != nil {
-		return err
-	}
-	return validQuestions("SubjectAccessReview", questions, model.Permit, model.Deny, model.NotApplicable)
-}
-
-// Operation implements Adapter.
-func (a k8sSAR) Operation(s *Session, q model.Question, _ int) (load.Operation, error) {
-	r, err := a.request(s, q)
-	if err != nil {
-		return load.Operation{}, err
-	}
+func askSAR(s *Session, q model.Question) (call, error) {
+	r, err := posted(below(s.Options.Path, ""), jsonMedia, q.Body, sarOf(q))
 	expect := map[model.Decision]string{
 		model.Permit: "allowed true", model.Deny: "denied true", model.NotApplicable: "neither allowed nor denied",
 	}
-	return r.operation(s, q, "200 or 201 with "+expect[q.Want], wantsReview(q.Want)), nil
-}
-
-// Ask implements Adapter.
-func (a k8sSAR) Ask(ctx context.Context, s *Session, q model.Question) (Answer, error) {
-	r, err := a.request(s, q)
-	if err != nil {
-		return Answer{}, err
-	}
-	return s.ask(ctx, r, wantsReview(q.Want), reasonOf)
-}
-
-func (k8sSAR) request(s *Session, q model.Question) (request, error) {
-	return posted(below(s.Options.Path, ""), jsonMedia, q.Body, sarOf(q))
+	return call{request: r, expect: "200 or 201 with " + expect[q.Want], judge: wantsReview(q.Want), more: reasonOf}, err
 }
 
 type sar struct {

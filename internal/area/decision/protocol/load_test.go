@@ -50,7 +50,7 @@ func started(t *testing.T, health, program string, args ...string) *Session {
 	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
 	for range 200 {
 		if status, _, err := s.do(t.Context(), request{method: "GET", path: health}, time.Second); err == nil && status == 200 {
-			s.Options.Store = ""
+			s.Options.Section = nil
 			return s
 		}
 		if err := (clock.System{}).Sleep(t.Context(), 100*time.Millisecond); err != nil {
@@ -61,16 +61,12 @@ func started(t *testing.T, health, program string, args ...string) *Session {
 	return nil
 }
 
-func TestRealOPA(t *testing.T) { loads(t, opa{}, realOPA(t)) }
+func TestRealOPA(t *testing.T) { loads(t, opa(), realOPA(t)) }
 
-func TestRealOpenFGA(t *testing.T) { loads(t, openFGA{}, realOpenFGA(t)) }
+func TestRealOpenFGA(t *testing.T) { loads(t, openFGA(), realOpenFGA(t)) }
 
 // loads puts two sets into a real decision point, one beside the other, asks, and takes one out again.
-func loads(t *testing.T, a interface {
-	Adapter
-	Loader
-}, s *Session,
-) {
+func loads(t *testing.T, a Adapter, s *Session) {
 	t.Helper()
 	const twoName = "tare-a-run-with-a-name-that-is-as-long-as-any-name-can-be-18a5f3d1c2b4e6f7-12"
 	small, large := model.Set{N: 1}, model.Set{N: 250}
@@ -99,12 +95,18 @@ func loads(t *testing.T, a interface {
 	gone(t, a, s, small)
 }
 
+// storeOf is the store that the options name.
+func storeOf(o Options) string {
+	x, _ := sectionOf[OpenFGA](o)
+	return x.Store
+}
+
 // gone wants that what was loaded is not there any more.
 func gone(t *testing.T, a Adapter, s *Session, set model.Set) {
 	t.Helper()
-	if a.Name() == "openfga" { // it answers from its cache for a while: look at the stores
+	if a.Name == "openfga" { // it answers from its cache for a while: look at the stores
 		status, body, err := s.do(t.Context(), request{method: "GET", path: "/stores"}, askTimeout)
-		if err != nil || status != 200 || strings.Contains(string(body), s.Options.Store) {
+		if err != nil || status != 200 || strings.Contains(string(body), storeOf(s.Options)) {
 			t.Errorf("stores: %d %s %v", status, body, err)
 		}
 		return
@@ -181,21 +183,22 @@ func TestOpenFGALoadInBatches(t *testing.T) {
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
 	s := sessionTo(t, server)
-	s.Options = Options{Relation: "viewer", Path: "kept"}
-	o, err := openFGA{}.Load(t.Context(), s, model.Set{N: 120}, "mine")
-	if want := (Options{Store: fmt.Sprintf("%026d", 1), Model: store, Path: "kept"}); err != nil || o != want {
+	s.Options = Options{Section: &OpenFGA{Relation: "viewer"}, Path: "kept"}
+	o, err := openFGA().Load(t.Context(), s, model.Set{N: 120}, "mine")
+	x, _ := sectionOf[OpenFGA](o)
+	if want := (OpenFGA{Store: fmt.Sprintf("%026d", 1), Model: store}); err != nil || x != want || o.Path != "kept" {
 		t.Fatalf("%+v, %v", o, err)
 	}
 	if want := []int{100, 100, 40}; fmt.Sprint(stub.writes) != fmt.Sprint(want) {
 		t.Errorf("tuples a write: %v, want %v", stub.writes, want)
 	}
-	if _, err := (openFGA{}).Load(t.Context(), s, model.Set{N: 1}, "theirs"); err != nil {
+	if _, err := openFGA().Load(t.Context(), s, model.Set{N: 1}, "theirs"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (openFGA{}).Load(t.Context(), s, model.Set{N: 1}, "mine"); err != nil {
+	if _, err := openFGA().Load(t.Context(), s, model.Set{N: 1}, "mine"); err != nil {
 		t.Fatal(err)
 	}
-	if err := (openFGA{}).Unload(t.Context(), s, "mine"); err != nil {
+	if err := openFGA().Unload(t.Context(), s, "mine"); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{fmt.Sprintf("%026d", 1), fmt.Sprintf("%026d", 3)}; fmt.Sprint(stub.deleted) != fmt.Sprint(want) || stub.pages != 3 {
@@ -207,7 +210,7 @@ func TestOpenFGALoadErrors(t *testing.T) {
 	for _, path := range []string{"/stores", "/authorization-models", "/write"} {
 		server := httptest.NewServer(&storeStub{names: map[string]string{}, fail: path})
 		s := sessionTo(t, server)
-		o, err := openFGA{}.Load(t.Context(), s, model.Set{N: 3}, "mine")
+		o, err := openFGA().Load(t.Context(), s, model.Set{N: 3}, "mine")
 		if err == nil || !strings.Contains(err.Error(), "load 3 policies: POST "+"/stores") || !strings.Contains(err.Error(), "no disk") || o != s.Options {
 			t.Errorf("%s fails: %+v, %v", path, o, err)
 		}
@@ -216,7 +219,7 @@ func TestOpenFGALoadErrors(t *testing.T) {
 }
 
 func TestLoadErrors(t *testing.T) {
-	for name, a := range map[string]Loader{"opa": opa{}, "openfga": openFGA{}} {
+	for name, a := range map[string]Adapter{"opa": opa(), "openfga": openFGA()} {
 		for _, c := range []struct {
 			status int
 			body   string
@@ -244,11 +247,11 @@ func TestLoadErrors(t *testing.T) {
 		}
 	}
 	for _, body := range []string{``, `{}`, `[]`, `x`} {
-		if o, err := (openFGA{}).Load(t.Context(), answering(t, 201, body), set, "x"); err == nil {
+		if o, err := openFGA().Load(t.Context(), answering(t, 201, body), set, "x"); err == nil {
 			t.Errorf("a store without an ID: %+v", o)
 		}
 	}
-	if err := (opa{}).Unload(t.Context(), answering(t, 404, `{}`), "x"); err != nil {
+	if err := opa().Unload(t.Context(), answering(t, 404, `{}`), "x"); err != nil {
 		t.Errorf("there is nothing to take out: %v", err)
 	}
 }

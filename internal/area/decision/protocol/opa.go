@@ -1,12 +1,10 @@
 package protocol
 
 import (
-	"context"
 	"fmt"
 
 	"tare/internal/area/decision/model"
 	"tare/internal/jsonscan"
-	"tare/internal/load"
 )
 
 // opa is the data API of Open Policy Agent (https://www.openpolicyagent.org/docs/rest-api#get-a-document-with-input).
@@ -17,61 +15,42 @@ import (
 //	refusals  400 the request · 401, 403 the caller (system.authz) · 500 the policies could not be evaluated, or contradict one another
 //	no policy 200 without result: the document is not defined, which is not-applicable. With `default allow := false`: false.
 //	counts    none: what OPA counts in /metrics is requests by status, whatever was decided
-type opa struct{}
-
-var (
-	_ Adapter = opa{}
-	_ Loader  = opa{}
-)
-
-func (opa) Name() string { return "opa" }
-
-func (opa) Schemes() []string { return webSchemes() }
-
-func (opa) Batches() bool { return false }
-
-// Validate implements Adapter.
-func (opa) Validate(o Options, questions []model.Question) error {
-	if err := validPath("opa.path", o.Path); err != nil {
-		return err
+func opa() Adapter {
+	return Adapter{
+		Name: "opa", Help: "Open Policy Agent: POST /v1/data/PATH", Section: "opa",
+		Schemes: webSchemes(), title: "OPA", decisions: []model.Decision{model.Permit, model.Deny, model.NotApplicable},
+		options: func(o Options) error { return validPath("opa.path", o.rule()) },
+		call:    askOPA, Load: loadOPA, Unload: unloadOPA,
 	}
-	return validQuestions("OPA", questions, model.Permit, model.Deny, model.NotApplicable)
 }
 
-// Operation implements Adapter.
-func (a opa) Operation(s *Session, q model.Question, _ int) (load.Operation, error) {
-	r, err := a.request(s, q)
-	if err != nil {
-		return load.Operation{}, err
+// OPA are the options of opa.
+type OPA struct {
+	Path string `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"The rule below /v1/data, such as authz/allow. It must give true, false, or nothing. Default with load: the rule that is loaded."`
+}
+
+// rule is the path of the rule that the file names; empty: none.
+func (o Options) rule() string {
+	if x, given := sectionOf[OPA](o); given {
+		return x.Path
 	}
+	return o.Path
+}
+
+func askOPA(s *Session, q model.Question) (call, error) {
+	path := "/v1/data" + below(s.Options.rule(), "/"+model.RegoPackage+"/"+model.RegoRule)
+	r, err := posted(path, jsonMedia, q.Body, map[string]evaluation{"input": evaluationOf(q)})
 	expect := "200 with result " + fmt.Sprint(q.Want == model.Permit)
 	if q.Want == model.NotApplicable {
 		expect = "200 without result: the document is not defined"
 	}
-	return r.operation(s, q, expect, wants(q.Want, readResult)), nil
-}
-
-// Ask implements Adapter.
-func (a opa) Ask(ctx context.Context, s *Session, q model.Question) (Answer, error) {
-	r, err := a.request(s, q)
-	if err != nil {
-		return Answer{}, err
-	}
-	return s.ask(ctx, r, wants(q.Want, readResult), func(body []byte) string {
+	more := func(body []byte) string {
 		if d, _ := readResult(body); d != model.NotApplicable {
 			return ""
 		}
-		return "/v1/data" + opaPath(s) + " is not defined for this input"
-	})
-}
-
-// opaPath is the path of what is asked for, below /v1/data.
-func opaPath(s *Session) string {
-	return below(s.Options.Path, "/"+model.RegoPackage+"/"+model.RegoRule)
-}
-
-func (opa) request(s *Session, q model.Question) (request, error) {
-	return posted("/v1/data"+opaPath(s), jsonMedia, q.Body, map[string]evaluation{"input": evaluationOf(q)})
+		return path + " is not defined for this input"
+	}
+	return call{request: r, expect: expect, judge: wants(q.Want, readResult), more: more}, err
 }
 
 // readResult reads the answer to one question.

@@ -10,9 +10,9 @@ import (
 	"tare/internal/area/decision/model"
 )
 
-// Load implements Loader with the policy API (rest-api#create-or-update-a-policy): one module, whose ID is name and whose package is
+// loadOPA uses the policy API (rest-api#create-or-update-a-policy): one module, whose ID is name and whose package is
 // tare.<name> with underscores for what no identifier holds. It replaces a module of the same name.
-func (opa) Load(ctx context.Context, s *Session, set model.Set, name string) (Options, error) {
+func loadOPA(ctx context.Context, s *Session, set model.Set, name string) (Options, error) {
 	o := s.Options
 	pkg := "tare." + identifier(name)
 	r := request{method: http.MethodPut, path: opaModule(name), media: "text/plain", body: set.Rego(pkg)}
@@ -23,12 +23,12 @@ func (opa) Load(ctx context.Context, s *Session, set model.Set, name string) (Op
 	if status != http.StatusOK {
 		return o, fmt.Errorf("load %d policies: PUT %s: %s", set.N, r.path, s.told(status, body))
 	}
-	o.Path = strings.ReplaceAll(pkg, ".", "/") + "/" + model.RegoRule
+	o.Section = &OPA{Path: strings.ReplaceAll(pkg, ".", "/") + "/" + model.RegoRule}
 	return o, nil
 }
 
-// Unload implements Loader.
-func (opa) Unload(ctx context.Context, s *Session, name string) error {
+// unloadOPA deletes the module.
+func unloadOPA(ctx context.Context, s *Session, name string) error {
 	r := request{method: http.MethodDelete, path: opaModule(name)}
 	status, body, err := s.do(ctx, r, loadTimeout)
 	if err != nil {

@@ -1,7 +1,7 @@
 package protocol
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -20,27 +20,25 @@ import (
 //	          that is not there, which code tells · 401, 403 the caller · 404 · 429 · 5xx
 //	no policy there is no such answer: false. A question cannot want not-applicable.
 //	counts    none: what OpenFGA counts in /metrics is requests by status, whatever was decided
-type openFGA struct{}
-
-var (
-	_ Adapter = openFGA{}
-	_ Loader  = openFGA{}
-)
-
-func (openFGA) Name() string { return "openfga" }
-
-func (openFGA) Schemes() []string { return webSchemes() }
-
-func (openFGA) Batches() bool { return false }
-
-// Validate implements Adapter. That a store is named, or made by Load, shows later.
-func (openFGA) Validate(o Options, questions []model.Question) error {
-	for _, x := range [][2]string{{"openfga.store", o.Store}, {"openfga.model", o.Model}} {
-		if err := validID(x[0], x[1]); err != nil {
-			return err
-		}
+func openFGA() Adapter {
+	return Adapter{
+		Name: "openfga", Help: "OpenFGA: POST /stores/ID/check", Section: "openfga",
+		Schemes: webSchemes(), title: "OpenFGA", decisions: []model.Decision{model.Permit, model.Deny},
+		options: validOpenFGA, call: checkOpenFGA, Load: loadOpenFGA, Unload: unloadOpenFGA,
 	}
-	return validQuestions("OpenFGA", questions, model.Permit, model.Deny)
+}
+
+// OpenFGA are the options of openfga.
+type OpenFGA struct {
+	Store    string `yaml:"store,omitempty" json:"store,omitempty" jsonschema_description:"ID of the store. Default with load: a store of the run's own."`
+	Model    string `yaml:"model,omitempty" json:"model,omitempty" jsonschema_description:"ID of the authorization model. Default: the store's latest."`
+	Relation string `yaml:"relation,omitempty" json:"relation,omitempty" jsonschema_description:"Relation to ask for. Default: the request's action."`
+}
+
+// validOpenFGA says what is wrong with the options. That a store is named, or made by Load, shows later.
+func validOpenFGA(o Options) error {
+	x, _ := sectionOf[OpenFGA](o)
+	return cmp.Or(validID("openfga.store", x.Store), validID("openfga.model", x.Model))
 }
 
 // validID says what is wrong with the ID of a store or model, which is a ULID (https://github.com/ulid/spec). Empty is none.
@@ -56,32 +54,10 @@ func validID(option, id string) error {
 	return nil
 }
 
-// Operation implements Adapter.
-func (a openFGA) Operation(s *Session, q model.Question, _ int) (load.Operation, error) {
-	r, err := a.request(s, q)
-	if err != nil {
-		return load.Operation{}, err
-	}
-	return r.operation(s, q, "200 with allowed "+fmt.Sprint(q.Want == model.Permit), wantsCheck(q.Want)), nil
-}
-
-// Ask implements Adapter.
-func (a openFGA) Ask(ctx context.Context, s *Session, q model.Question) (Answer, error) {
-	r, err := a.request(s, q)
-	if err != nil {
-		return Answer{}, err
-	}
-	return s.ask(ctx, r, wantsCheck(q.Want), nil)
-}
-
-func (openFGA) request(s *Session, q model.Question) (request, error) {
-	o := s.Options
+func checkOpenFGA(s *Session, q model.Question) (call, error) {
+	o, _ := sectionOf[OpenFGA](s.Options)
 	if o.Store == "" {
-		return request{}, fmt.Errorf("openfga.store: name the store to ask, or set load: true")
-	}
-	relation := o.Relation
-	if relation == "" {
-		relation = q.Action
+		return call{}, fmt.Errorf("openfga.store: name the store to ask, or set load: true")
 	}
 	facts := map[string]string{}
 	maps.Copy(facts, q.Subject.Properties)
@@ -91,8 +67,14 @@ func (openFGA) request(s *Session, q model.Question) (request, error) {
 		Model string            `json:"authorization_model_id,omitempty"`
 		Facts map[string]string `json:"context,omitempty"`
 	}
-	key := model.Tuple{User: q.Subject.Type + ":" + q.Subject.ID, Relation: relation, Object: q.Resource.Type + ":" + q.Resource.ID}
-	return posted("/stores/"+url.PathEscape(o.Store)+"/check", jsonMedia, q.Body, check{key, o.Model, facts})
+	key := model.Tuple{
+		User: q.Subject.Type + ":" + q.Subject.ID, Relation: cmp.Or(o.Relation, q.Action),
+		Object: q.Resource.Type + ":" + q.Resource.ID,
+	}
+	r, err := posted("/stores/"+url.PathEscape(o.Store)+"/check", jsonMedia, q.Body, check{key, o.Model, facts})
+	return call{
+		request: r, expect: "200 with allowed " + fmt.Sprint(q.Want == model.Permit), judge: wantsCheck(q.Want),
+	}, err
 }
 
 // wantsCheck is wants, with OpenFGA's own way to say that something is not there.

@@ -19,16 +19,16 @@ import (
 // openFGABatch is how many tuples one write may hold (the server's default for OPENFGA_MAX_TUPLES_PER_WRITE).
 const openFGABatch = 100
 
-// Load implements Loader: it makes a store of that name, writes the model, then the tuples, as many at a time as a server takes.
-func (a openFGA) Load(ctx context.Context, s *Session, set model.Set, name string) (Options, error) {
-	o, err := a.fill(ctx, s, set, name)
+// loadOpenFGA makes a store of that name, writes the model, then the tuples, as many at a time as a server takes.
+func loadOpenFGA(ctx context.Context, s *Session, set model.Set, name string) (Options, error) {
+	o, err := fillStore(ctx, s, set, name)
 	if err != nil {
 		return s.Options, fmt.Errorf("load %d policies: %w", set.N, err)
 	}
 	return o, nil
 }
 
-func (openFGA) fill(ctx context.Context, s *Session, set model.Set, name string) (o Options, err error) {
+func fillStore(ctx context.Context, s *Session, set model.Set, name string) (o Options, err error) {
 	o = s.Options
 	c := newAdmin(s)
 	defer c.conn.Close()
@@ -49,7 +49,7 @@ func (openFGA) fill(ctx context.Context, s *Session, set model.Set, name string)
 	if written.ID == "" {
 		return o, fmt.Errorf("POST %s/authorization-models: the answer holds no authorization_model_id", base)
 	}
-	o.Store, o.Model, o.Relation = store.ID, written.ID, ""
+	o.Section = &OpenFGA{Store: store.ID, Model: written.ID}
 	for batch := range batches(set.OpenFGATuples(), openFGABatch) {
 		body := map[string]any{"writes": map[string]any{"tuple_keys": batch}, "authorization_model_id": written.ID}
 		if err := c.call(ctx, http.MethodPost, base+"/write", body, nil); err != nil {
@@ -59,8 +59,8 @@ func (openFGA) fill(ctx context.Context, s *Session, set model.Set, name string)
 	return o, nil
 }
 
-// Unload implements Loader: it deletes all stores of that name.
-func (a openFGA) Unload(ctx context.Context, s *Session, name string) error {
+// unloadOpenFGA deletes all stores of that name.
+func unloadOpenFGA(ctx context.Context, s *Session, name string) error {
 	c := newAdmin(s)
 	defer c.conn.Close()
 	for next, name := "", storeName(name); ; {
@@ -94,7 +94,8 @@ func (a openFGA) Unload(ctx context.Context, s *Session, name string) error {
 // maxStoreName is how many characters the name of a store may have; at least 3.
 const maxStoreName = 64
 
-// storeName is name as OpenFGA takes it. Where that is not name itself, it ends with a checksum, so that different names stay different.
+// storeName is name as OpenFGA takes it. Where that is not name itself, it ends with a checksum, so that different names
+// stay different.
 func storeName(name string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r < 0x80 && (strings.ContainsRune("-_.", r) || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z') {

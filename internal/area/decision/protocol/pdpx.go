@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -21,13 +20,18 @@ import (
 //	no policy a guard request that no policy is about is counted as NotApplicable and answered {"status":"Permit"}: see Reveal
 //
 // {n} in a request's body becomes 16 hexadecimal digits that are new in each call.
-type pdpx struct{}
-
-var (
-	_ Adapter  = pdpx{}
-	_ Counter  = pdpx{}
-	_ Revealer = pdpx{}
-)
+func pdpx() Adapter {
+	return Adapter{
+		Name: "pdpx", Help: "ONAP's decision API: healthcheck, statistics, monitoring and guard decisions", Section: "pdpx",
+		Schemes: webSchemes(), title: "pdpx", decisions: []model.Decision{model.Permit, model.Deny, model.NotApplicable},
+		statuses: []string{pdpxHealthcheck, pdpxStatistics}, options: validPDPX,
+		body: func(raw []byte) error {
+			_, err := readPDPXRequest(raw)
+			return err
+		},
+		call: callPDPX, Questions: pdpxMix, Counted: countedPDPX, Reveal: revealPDPX,
+	}
+}
 
 // pdpxBase is where the API is, if the URL does not end with it.
 const pdpxBase = "/policy/pdpx/v1"
@@ -38,15 +42,9 @@ const (
 	pdpxStatistics  = "statistics"
 )
 
-func (pdpx) Name() string { return "pdpx" }
-
-func (pdpx) Schemes() []string { return webSchemes() }
-
-func (pdpx) Batches() bool { return false }
-
-// Validate implements Adapter.
-func (a pdpx) Validate(o Options, questions []model.Question) error {
-	x := o.PDPX
+// validPDPX says what is wrong with the options.
+func validPDPX(o Options) error {
+	x, _ := sectionOf[PDPX](o)
 	switch {
 	case x.FrequencyWant != "" && x.FrequencyWant != model.Permit.String() && x.FrequencyWant != model.Deny.String():
 		return fmt.Errorf("frequency_want: %q is neither permit nor deny", x.FrequencyWant)
@@ -57,71 +55,17 @@ func (a pdpx) Validate(o Options, questions []model.Question) error {
 	case x.Permits != 0 && x.Permits == x.Denies:
 		return fmt.Errorf("denies: a min/max policy that permits %d cannot deny it", x.Permits)
 	}
-	if err := validQuestions("pdpx", decisions(questions), model.Permit, model.Deny, model.NotApplicable); err != nil {
-		return err
-	}
-	for _, q := range decisions(questions) {
-		if _, err := readPDPXRequest(q.Body); err != nil {
-			return fmt.Errorf("requests: the body of %q %w", q.Name, err)
-		}
-	}
 	return nil
 }
 
-// decisions are the questions that ask for one.
-func decisions(questions []model.Question) []model.Question {
-	var out []model.Question
-	for _, q := range questions {
-		if !undecided(q) {
-			out = append(out, q)
-		}
-	}
-	return out
-}
-
-// undecided reports whether q is one of the operations that ask for no decision.
-func undecided(q model.Question) bool {
-	return len(q.Body) == 0 && q.Want == model.None && (q.Name == pdpxHealthcheck || q.Name == pdpxStatistics)
-}
-
-// Operation implements Adapter.
-func (a pdpx) Operation(s *Session, q model.Question, _ int) (load.Operation, error) {
-	c, err := a.call(s, q)
-	if err != nil {
-		return load.Operation{}, err
-	}
-	o := c.operation(s, q, c.expect, c.judge)
-	o.Wire = newNumbered(c.render(s), c.judge)
-	if q.Want == model.None {
-		o.Answer = ""
-	}
-	return o, nil
-}
-
-// Ask implements Adapter.
-func (a pdpx) Ask(ctx context.Context, s *Session, q model.Question) (Answer, error) {
-	c, err := a.call(s, q)
-	if err != nil {
-		return Answer{}, err
-	}
-	return s.ask(ctx, c.request, c.judge, c.more)
-}
-
-// A pdpxCall is one request with the judge of its answers.
-type pdpxCall struct {
-	request
-	judge  judge
-	expect string
-	more   func(body []byte) string // what an answer says besides the decision; nil: nothing
-}
-
-func (pdpx) call(s *Session, q model.Question) (pdpxCall, error) {
+func callPDPX(s *Session, q model.Question) (call, error) {
 	base := pdpxBase
 	if strings.HasSuffix(s.Base, pdpxBase) {
 		base = ""
 	}
-	if undecided(q) {
-		c := pdpxCall{request: request{method: "GET", path: base + "/" + q.Name}, judge: judgeHealth, expect: "200 with healthy true"}
+	c := call{weight: publishedWeights[q.Name], numbered: true}
+	if pdpx().isStatus(q) {
+		c.request, c.judge, c.expect = request{method: "GET", path: base + "/" + q.Name}, judgeHealth, "200 with healthy true"
 		if q.Name == pdpxStatistics {
 			c.judge, c.expect = judgeStatistics, "200 with the counts of decisions"
 		}
@@ -129,10 +73,10 @@ func (pdpx) call(s *Session, q model.Question) (pdpxCall, error) {
 	}
 	asked, err := readPDPXRequest(q.Body)
 	if err != nil {
-		return pdpxCall{}, fmt.Errorf("requests: the body of %q %w", q.Name, err)
+		return call{}, fmt.Errorf("requests: the body of %q %w", q.Name, err)
 	}
 	body := []byte(strings.ReplaceAll(string(q.Body), placeholder, load.CallMark))
-	c := pdpxCall{request: request{method: "POST", path: base + "/decision", body: body}}
+	c.request = request{method: "POST", path: base + "/decision", body: body}
 	switch {
 	case len(asked.Request) > 0:
 		c.path, c.media = base+"/xacml", xacmlMedia
@@ -168,7 +112,8 @@ type guardRequest struct {
 	VFCount   string `json:"vfCount,omitempty"`
 }
 
-// readPDPXRequest reads a request for a decision as the file or Questions have it; the error goes on with "the body of …".
+// readPDPXRequest reads a request for a decision as the file or Questions have it; the error goes on with
+// "the body of …".
 func readPDPXRequest(body json.RawMessage) (pdpxRequest, error) {
 	var r pdpxRequest
 	if len(body) == 0 {

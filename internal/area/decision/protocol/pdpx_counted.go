@@ -11,13 +11,6 @@ import (
 	"tare/internal/load"
 )
 
-// A Revealer is an Adapter whose decision points can answer Permit and count something else.
-type Revealer interface {
-	// Reveal asks q, which wants Permit, a few times, and holds the answers against what the decision point counted
-	// meanwhile.
-	Reveal(ctx context.Context, s *Session, q model.Question) (Revelation, error)
-}
-
 // A Revelation is what a decision point counted while it answered Permit.
 type Revelation struct {
 	// Counted is the decision that it counted; None: its counts are not conclusive, or it did not answer Permit.
@@ -42,9 +35,8 @@ func (c counts) minus(d counts) counts {
 
 func (c counts) total() float64 { return c.permit + c.deny + c.notApplicable + c.indeterminate }
 
-// Counted implements Counter: the decisions in GET statistics, by model.Decision's words. The counts are of all
-// callers, since the decision point's start.
-func (a pdpx) Counted(ctx context.Context, s *Session) (map[string]float64, error) {
+// countedPDPX reads the decisions in GET statistics. The counts are of all callers, since the decision point's start.
+func countedPDPX(ctx context.Context, s *Session) (map[string]float64, error) {
 	t := newTalk(s)
 	defer t.conn.Close()
 	c, err := t.counts(ctx)
@@ -57,10 +49,10 @@ func (a pdpx) Counted(ctx context.Context, s *Session) (map[string]float64, erro
 	}, nil
 }
 
-// Reveal implements Revealer. ONAP's guard application answers Permit when no policy is about a request, and when its
-// policies could not be evaluated; only the statistics tell these from a permit.
-func (a pdpx) Reveal(ctx context.Context, s *Session, q model.Question) (Revelation, error) {
-	c, err := a.call(s, q)
+// revealPDPX compares answers with the statistics: ONAP's guard application answers Permit when no policy is about a
+// request, and when its policies could not be evaluated; only the statistics tell these from a permit.
+func revealPDPX(ctx context.Context, s *Session, q model.Question) (Revelation, error) {
+	c, err := callPDPX(s, q)
 	if err != nil {
 		return Revelation{}, err
 	}
@@ -85,7 +77,7 @@ func (a pdpx) Reveal(ctx context.Context, s *Session, q model.Question) (Revelat
 		if err != nil {
 			return Revelation{}, err
 		}
-		if last = reveal(a.about(q), after.minus(before)); last.Counted != model.None {
+		if last = reveal(about(q), after.minus(before)); last.Counted != model.None {
 			return last, nil
 		}
 	}
@@ -116,16 +108,16 @@ func (t *talk) do(ctx context.Context, r request) (status int, body []byte, err 
 	}
 }
 
-func (t *talk) ask(ctx context.Context, c pdpxCall) (Answer, error) {
+func (t *talk) ask(ctx context.Context, c call) (Answer, error) {
 	status, body, err := t.do(ctx, c.request)
 	if err != nil {
 		return Answer{}, err
 	}
-	return t.session.answer(status, body, c.judge, c.more), nil
+	return t.session.answer(status, body, c), nil
 }
 
 func (t *talk) counts(ctx context.Context) (counts, error) {
-	c, err := pdpx{}.call(t.session, model.Question{Name: pdpxStatistics})
+	c, err := callPDPX(t.session, model.Question{Name: pdpxStatistics})
 	if err != nil {
 		return counts{}, err
 	}
@@ -148,7 +140,7 @@ func (t *talk) counts(ctx context.Context) (counts, error) {
 }
 
 // about says what a question is about.
-func (pdpx) about(q model.Question) string {
+func about(q model.Question) string {
 	r, err := readPDPXRequest(q.Body)
 	if err != nil {
 		return q.Name

@@ -41,7 +41,7 @@ func TestPDPXReveals(t *testing.T) {
 	} {
 		s := startPDPX(t, engine.Config{N: 1, Username: "u", Password: "p", Answer: c.planted})
 		q := pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{N: 1}, model.First), c.q)
-		got, err := pdpx{}.Reveal(t.Context(), s, q)
+		got, err := pdpx().Reveal(t.Context(), s, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestPDPXReveals(t *testing.T) {
 			t.Errorf("%s, %s: %+v, want %v, %s", c.planted, c.q, got, c.counted, c.text)
 		}
 		s.Password = "wrong"
-		if _, err := (pdpx{}).Reveal(t.Context(), s, q); err == nil || !strings.Contains(err.Error(), "401") {
+		if _, err := pdpx().Reveal(t.Context(), s, q); err == nil || !strings.Contains(err.Error(), "401") {
 			t.Errorf("with a wrong password: %v", err)
 		}
 	}
@@ -94,20 +94,20 @@ func TestPDPXCountedErrors(t *testing.T) {
 		{`{"permitDecisionsCount":1.5,"denyDecisionsCount":0,"notApplicableDecisionsCount":0,"indeterminantDecisionsCount":0}`, Causes()[NoStatistics]},
 	} {
 		answer.Store(&c.body)
-		_, err := pdpx{}.Counted(t.Context(), s)
+		_, err := pdpx().Counted(t.Context(), s)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", c.body, err)
 		}
 	}
 	body := `{"permitDecisionsCount":12345678901,"denyDecisionsCount":2,"notApplicableDecisionsCount":3,"indeterminantDecisionsCount":4}`
 	answer.Store(&body)
-	got, err := pdpx{}.Counted(t.Context(), s)
+	got, err := pdpx().Counted(t.Context(), s)
 	if err != nil || got["permit"] != 12345678901 || got["deny"] != 2 || got["not-applicable"] != 3 || got["indeterminate"] != 4 {
 		t.Errorf("%v, %v", got, err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (pdpx{}).Counted(gone, s); err == nil {
+	if _, err := pdpx().Counted(gone, s); err == nil {
 		t.Error("after the context's end there is no error")
 	}
 }
@@ -122,14 +122,14 @@ func TestPDPXRevealsNothingFalse(t *testing.T) {
 	for _, q := range others {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				_, _ = pdpx{}.Ask(ctx, s, q) // it ends with the test, in the middle of anything
+				_, _ = pdpx().Ask(ctx, s, q) // it ends with the test, in the middle of anything
 			}
 		})
 	}
 	defer wg.Wait()
 	defer cancel()
 	for range 40 {
-		got, err := pdpx{}.Reveal(t.Context(), s, pdpxQuestion(t, questions, pdpxMinMax))
+		got, err := pdpx().Reveal(t.Context(), s, pdpxQuestion(t, questions, pdpxMinMax))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestPDPXTalksOnConnectionsThatClose(t *testing.T) {
 	}))
 	defer srv.Close()
 	s := &Session{Addr: srv.Listener.Addr().(*net.TCPAddr).AddrPort(), Host: "h"}
-	got, err := pdpx{}.Reveal(t.Context(), s, pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{}, model.First), pdpxMinMax))
+	got, err := pdpx().Reveal(t.Context(), s, pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{}, model.First), pdpxMinMax))
 	if err != nil || got.Counted != model.NotApplicable || permits != revealAsks {
 		t.Errorf("%+v, %v, asked %d times", got, err, permits)
 	}

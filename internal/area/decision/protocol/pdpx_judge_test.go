@@ -21,7 +21,7 @@ const onePolicy = `{"policies":{"onap.restart.tca":{"type":"onap.policies.monito
 
 func judgeOf(t *testing.T, q model.Question) judge {
 	t.Helper()
-	c, err := pdpx{}.call(&Session{Host: "h"}, q)
+	c, err := pdpx().call(&Session{Host: "h"}, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func FuzzPDPXJudges(f *testing.F) {
 	questions := PDPXQuestions(PDPX{}, model.Set{N: 1}, model.First)
 	judges := map[string]judge{}
 	for _, q := range questions {
-		c, err := pdpx{}.call(&Session{Host: "h"}, q)
+		c, err := pdpx().call(&Session{Host: "h"}, q)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestPDPXRequestsAreNumbered(t *testing.T) {
 	s := &Session{Host: "pdp:6969", Base: "/gateway", Username: "u", Password: "p"}
 	numbered := 0
 	for _, q := range PDPXQuestions(PDPX{}, model.Set{N: 5}, model.Last) {
-		op, err := pdpx{}.Operation(s, q, 1)
+		op, err := pdpx().Operation(s, q, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestPDPXRequestsAreNumbered(t *testing.T) {
 		t.Errorf("%d requests have a number, want those of the four guard questions", numbered)
 	}
 	at := &Session{Host: "h", Base: "/policy/pdpx/v1"}
-	op, err := pdpx{}.Operation(at, model.Question{Name: pdpxHealthcheck}, 1)
+	op, err := pdpx().Operation(at, model.Question{Name: pdpxHealthcheck}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestPDPXValidate(t *testing.T) {
 		{"permits and denies", PDPX{Permits: 3, Denies: 3}, nil, "denies"},
 		{"negative", PDPX{Permits: -1}, nil, "permits"},
 	} {
-		err := pdpx{}.Validate(Options{PDPX: c.o}, c.questions)
+		err := pdpx().Validate(Options{Section: &c.o}, c.questions)
 		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
@@ -278,10 +278,10 @@ func TestPDPXOverTLS(t *testing.T) {
 	defer srv.Close()
 	s := &Session{Addr: srv.Listener.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", TLS: clientTLS}
 	q := pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{}, model.First), pdpxMinMaxDeny)
-	if got, err := (pdpx{}).Ask(t.Context(), s, q); err != nil || got.Outcome != load.Denied {
+	if got, err := pdpx().Ask(t.Context(), s, q); err != nil || got.Outcome != load.Denied {
 		t.Errorf("%+v, %v", got, err)
 	}
-	op, err := pdpx{}.Operation(s, q, 1)
+	op, err := pdpx().Operation(s, q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,8 +299,8 @@ func FuzzPDPXRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		defer memtest.Bound(t, len(body))()
 		q := model.Question{Name: "q", Body: json.RawMessage(body), Want: model.Permit}
-		valid := pdpx{}.Validate(Options{}, []model.Question{q}) == nil
-		op, err := pdpx{}.Operation(&Session{Host: "h"}, q, 1)
+		valid := pdpx().Validate(Options{}, []model.Question{q}) == nil
+		op, err := pdpx().Operation(&Session{Host: "h"}, q, 1)
 		if valid && err != nil {
 			t.Fatalf("%q is valid, and then %v", body, err)
 		}

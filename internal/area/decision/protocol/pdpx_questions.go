@@ -3,7 +3,10 @@ package protocol
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"tare/internal/area/decision/model"
 )
@@ -21,18 +24,71 @@ const (
 	undeployedPolicyID = "tare.no.such.policy"
 )
 
-// Questions are what is asked with these options where the file names no requests: PDPXQuestions of the first policy.
-func (pdpx) Questions(o Options) []model.Question {
-	return PDPXQuestions(o.PDPX, model.Set{}, model.First)
+// PDPX are the options of pdpx. Empty ones have the values of the published test.
+type PDPX struct {
+	ONAPName      string `yaml:"onap_name,omitempty" json:"onap_name,omitempty" jsonschema_description:"ONAPName of guard requests. Default Policy."`
+	ONAPComponent string `yaml:"onap_component,omitempty" json:"onap_component,omitempty" jsonschema_description:"ONAPComponent of guard requests. Default drools-pdp."`
+	ONAPInstance  string `yaml:"onap_instance,omitempty" json:"onap_instance,omitempty" jsonschema_description:"ONAPInstance of guard requests. Default usecase-template."`
+	PolicyID      string `yaml:"policy_id,omitempty" json:"policy_id,omitempty" jsonschema_description:"The monitoring policy that is asked for. Default onap.restart.tca."`
+	PolicyType    string `yaml:"policy_type,omitempty" json:"policy_type,omitempty" jsonschema_description:"Its policy type, instead of its ID."`
+	Actor         string `yaml:"actor,omitempty" json:"actor,omitempty" jsonschema_description:"Actor of guard requests. Default SO."`
+	Operation     string `yaml:"operation,omitempty" json:"operation,omitempty" jsonschema_description:"Operation for which a min/max guard policy is deployed."`
+	Frequency     string `yaml:"frequency,omitempty" json:"frequency,omitempty" jsonschema_description:"Operation for which a frequency-limiter guard policy is deployed."`
+	Target        string `yaml:"target,omitempty" json:"target,omitempty" jsonschema_description:"Target of guard requests."`
+	Permits       int    `yaml:"permits,omitempty" json:"permits,omitempty" jsonschema_description:"A vfCount that the min/max policy permits."`
+	Denies        int    `yaml:"denies,omitempty" json:"denies,omitempty" jsonschema_description:"A vfCount that the min/max policy denies."`
+	FrequencyWant string `yaml:"frequency_want,omitempty" json:"frequency_want,omitempty" jsonschema:"enum=permit,enum=deny" jsonschema_description:"What the frequency limiter answers throughout the run, by the history that it looks at."`
+	FrequencyOver string `yaml:"frequency_over,omitempty" json:"frequency_over,omitempty" jsonschema_description:"Operation that is over the limit of its frequency limiter: the known deny."`
+	Recipe        bool   `yaml:"recipe,omitempty" json:"recipe,omitempty" jsonschema_description:"Say recipe where current releases say operation."`
+	XACML         bool   `yaml:"xacml,omitempty" json:"xacml,omitempty" jsonschema_description:"Also ask over POST xacml."`
+	// Operations leaves out what the decision point has no policies for.
+	Operations []string `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema:"minItems=1" jsonschema_description:"Operations to ask, of healthcheck, statistics, monitoring, guard-minmax, guard-frequency, and the known refusals that go with them. Default all: name those for which policies are deployed. The load's own operations choose among these."`
 }
 
-// PDPXQuestions are healthcheck and statistics, which want no decision (model.None), then the questions of the published test (monitoring,
-// guard-minmax, guard-frequency), and a known deny for each kind of policy: monitoring-absent asks for a policy that is not deployed, and wants
-// NotApplicable; guard-minmax-deny has a vfCount beyond the maximum; guard-frequency-deny an operation that is over its limit. There is none
-// of the last where the options name a frequency limiter of their own and no operation that is over: it cannot be known.
+// publishedWeights are those of the published test's mix. What it did not ask is there to be chosen, and to be refused.
+var publishedWeights = map[string]int{
+	pdpxHealthcheck: 25, pdpxStatistics: 23, pdpxMonitoring: 17, pdpxMinMax: 17, pdpxFrequency: 17,
+}
+
+// pdpxMix returns PDPXQuestions without those that the options leave out, and the known refusals of what is left.
+func pdpxMix(o Options, set model.Set, position model.Position) (mix, refusals []model.Question, err error) {
+	x, _ := sectionOf[PDPX](o)
+	all := PDPXQuestions(x, set, position)
+	if len(x.Operations) == 0 {
+		return all, nil, nil
+	}
+	kinds := map[string]bool{}
+	var names []string
+	for _, q := range all {
+		names = append(names, q.Name)
+		if q.Policy != "" && slices.Contains(x.Operations, q.Name) {
+			kinds[q.Policy] = true
+		}
+	}
+	for _, name := range x.Operations {
+		if !slices.Contains(names, name) {
+			return nil, nil, fmt.Errorf("pdpx.operations: %q is not one of %s", name, strings.Join(names, ", "))
+		}
+	}
+	for _, q := range all {
+		switch {
+		case slices.Contains(x.Operations, q.Name):
+			mix = append(mix, q)
+		case kinds[q.Policy] && q.Want != model.Permit && q.Want != model.None:
+			refusals = append(refusals, q)
+		}
+	}
+	return mix, refusals, nil
+}
+
+// PDPXQuestions are healthcheck and statistics, which want no decision (model.None), then the questions of the published
+// test (monitoring, guard-minmax, guard-frequency), and a known deny for each kind of policy: monitoring-absent asks for
+// a policy that is not deployed, and wants NotApplicable; guard-minmax-deny has a vfCount beyond the maximum;
+// guard-frequency-deny an operation that is over its limit. The last is left out where the options name a frequency
+// limiter of their own and no operation that is over: it cannot be known.
 //
-// Empty options have the values of the reference decision point, of whose set.N monitoring policies position selects the one that is asked for;
-// at model.Absent there is none, and monitoring wants NotApplicable.
+// Empty options have the values of the reference decision point, of whose set.N monitoring policies position selects the
+// one that is asked for; at model.Absent there is none, and monitoring wants NotApplicable.
 func PDPXQuestions(o PDPX, set model.Set, position model.Position) []model.Question {
 	id, kind, want := o.PolicyID, o.PolicyType, model.Permit
 	if id == "" && kind == "" {

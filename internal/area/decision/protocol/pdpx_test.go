@@ -71,11 +71,11 @@ func TestPDPXQuestionsAreAnsweredAsWanted(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := startPDPX(t, engine.Config{N: c.n, Username: "healthcheck", Password: "zb!XztG34"})
 			questions := PDPXQuestions(c.options, model.Set{N: c.n}, c.position)
-			if err := (pdpx{}).Validate(Options{PDPX: c.options}, questions); err != nil {
+			if err := pdpx().Validate(Options{Section: &c.options}, questions); err != nil {
 				t.Fatal(err)
 			}
 			for _, q := range questions {
-				got, err := pdpx{}.Ask(t.Context(), s, q)
+				got, err := pdpx().Ask(t.Context(), s, q)
 				if err != nil {
 					t.Fatalf("%s: %v", q.Name, err)
 				}
@@ -99,18 +99,18 @@ func TestPDPXUnderLoad(t *testing.T) {
 			questions := PDPXQuestions(PDPX{XACML: true}, model.Set{N: 20}, model.Last)
 			var ops []load.Operation
 			for _, q := range questions {
-				o, err := pdpx{}.Operation(s, q, 1)
+				o, err := pdpx().Operation(s, q, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
 				ops = append(ops, o)
 			}
-			before, err := pdpx{}.Counted(t.Context(), s)
+			before, err := pdpx().Counted(t.Context(), s)
 			if err != nil {
 				t.Fatal(err)
 			}
 			seen := drive(t, s, kind, ops)
-			after, err := pdpx{}.Counted(t.Context(), s)
+			after, err := pdpx().Counted(t.Context(), s)
 			if err != nil {
 				t.Fatal(err)
 			}

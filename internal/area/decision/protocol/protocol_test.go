@@ -44,7 +44,7 @@ func sessionTo(t *testing.T, server *httptest.Server) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Session{Addr: addr, Host: u.Host, Options: Options{Store: store}}
+	return &Session{Addr: addr, Host: u.Host, Options: Options{Section: &OpenFGA{Store: store}}}
 }
 
 // answering serves the same answer to everything.
@@ -112,16 +112,16 @@ func judged(op load.Operation, status int, body string) (load.Outcome, Verdict) 
 
 func TestFind(t *testing.T) {
 	for _, name := range []string{"authzen", "opa", "xacml", "openfga", "k8s-sar"} {
-		if a := find(t, name); a.Name() != name || len(a.Schemes()) == 0 || !slices.Contains(Names(), name) {
-			t.Errorf("%s is %q with schemes %q", name, a.Name(), a.Schemes())
+		if a := find(t, name); a.Name != name || len(a.Schemes) == 0 || !slices.Contains(Names(), name) {
+			t.Errorf("%s is %q with schemes %q", name, a.Name, a.Schemes)
 		}
 	}
 	if _, err := Find("opal"); err == nil {
 		t.Error("opal is found")
 	}
 	for _, name := range []string{"opa", "openfga"} {
-		if _, ok := find(t, name).(Loader); !ok {
-			t.Errorf("%s is no Loader", name)
+		if a := find(t, name); a.Load == nil || a.Unload == nil {
+			t.Errorf("%s loads no policies", name)
 		}
 	}
 }
@@ -158,16 +158,16 @@ func TestRequests(t *testing.T) {
 		{"authzen", Options{}, 3, "/access/v1/evaluations", "application/json", `{"evaluations":[` + question + `,` + question + `,` + question + `]}`},
 		{"authzen", Options{Path: "own/evaluation"}, 2, "/own/evaluations", "application/json", `{"evaluations":[` + question + `,` + question + `]}`},
 		{"opa", Options{}, 1, "/v1/data/authz/allow", "application/json", `{"input":` + question + `}`},
-		{"opa", Options{Path: "a/b"}, 1, "/v1/data/a/b", "application/json", `{"input":` + question + `}`},
+		{"opa", Options{Section: &OPA{Path: "a/b"}}, 1, "/v1/data/a/b", "application/json", `{"input":` + question + `}`},
 		{
 			"openfga",
-			Options{Store: store},
+			Options{Section: &OpenFGA{Store: store}},
 			1, "/stores/" + store + "/check", "application/json",
 			`{"tuple_key":{"user":"User:alice","relation":"read","object":"Doc:doc9"},"context":{"role":"role9","dept":"d9"}}`,
 		},
 		{
 			"openfga",
-			Options{Store: store, Model: store, Relation: "viewer"},
+			Options{Section: &OpenFGA{Store: store, Model: store, Relation: "viewer"}},
 			1, "/stores/" + store + "/check", "application/json",
 			`{"tuple_key":{"user":"User:alice","relation":"viewer","object":"Doc:doc9"},"authorization_model_id":"` + store + `","context":{"role":"role9","dept":"d9"}}`,
 		},
@@ -263,7 +263,7 @@ func TestQuestionsOfTheFile(t *testing.T) {
 			{"CategoryId":"` + model.XACMLEnvironment + `","Attribute":[{"AttributeId":"urn:x:y","DataType":"` + model.XACMLString + `","Value":"v"}]}]}}`,
 		},
 	} {
-		op := operation(t, c.adapter, &Session{Host: "h", Options: Options{Store: store}}, c.q, 1)
+		op := operation(t, c.adapter, &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}, c.q, 1)
 		_, body := rendered(t, op)
 		same(t, name, body, c.body)
 	}

@@ -17,7 +17,7 @@ func TestSecretsInRequests(t *testing.T) {
 		"body":    {Body: json.RawMessage(`{"input": {"token": "{a}", "x": "{b}{c}"}}`)},
 		"context": {Context: map[string]string{"token": "{a}", "x": "{b}{c}"}},
 	} {
-		r, err := opa{}.request(s, q)
+		r, err := opa().call(s, q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,11 +22,40 @@ func validPath(option, path string) error {
 	return nil
 }
 
-// validQuestions says what is wrong with questions for a protocol whose decisions are can.
-func validQuestions(protocol string, questions []model.Question, can ...model.Decision) error {
+// Validate says what is wrong with the options for these questions; the error begins with the option's name.
+func (a Adapter) Validate(o Options, questions []model.Question) error {
+	if a.Path {
+		if err := validPath("path", o.Path); err != nil {
+			return err
+		}
+	}
+	if a.options != nil {
+		if err := a.options(o); err != nil {
+			return err
+		}
+	}
+	questions = slices.DeleteFunc(slices.Clone(questions), a.isStatus)
+	if err := a.validQuestions(questions); err != nil || a.body == nil {
+		return err
+	}
 	for _, q := range questions {
-		if !slices.Contains(can, q.Want) {
-			return fmt.Errorf("requests: %q expects %s, which %s cannot say", q.Name, q.Want, protocol)
+		if err := a.body(q.Body); err != nil {
+			return fmt.Errorf("requests: the body of %q %w", q.Name, err)
+		}
+	}
+	return nil
+}
+
+// isStatus reports whether q asks for no decision.
+func (a Adapter) isStatus(q model.Question) bool {
+	return len(q.Body) == 0 && q.Want == model.None && slices.Contains(a.statuses, q.Name)
+}
+
+// validQuestions says what is wrong with questions that ask for a decision.
+func (a Adapter) validQuestions(questions []model.Question) error {
+	for _, q := range questions {
+		if !slices.Contains(a.decisions, q.Want) {
+			return fmt.Errorf("requests: %q expects %s, which %s cannot say", q.Name, q.Want, a.title)
 		}
 		if len(q.Body) == 0 {
 			continue

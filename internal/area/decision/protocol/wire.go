@@ -59,13 +59,36 @@ func (w *wire) Explain(_ uint64, status int, body []byte) int {
 	return int(v)
 }
 
-// operation is the timed call that sends r and judges the answers with j. expect says in words which answer is good.
-func (r request) operation(s *Session, q model.Question, expect string, j judge) load.Operation {
-	return load.Operation{
-		Name: q.Name, Weight: 1, Expect: expect,
-		Causes: Causes(), Answer: q.Want.String(), CauseAnswers: CauseAnswers(),
-		Wire: &wire{bytes: r.render(s), judge: j},
+// A call is a request, and what judges the answers to it.
+type call struct {
+	request
+	expect string // which answer is good, in words
+	judge  judge
+	more   func(body []byte) string // what an answer says besides the decision; nil: nothing
+	weight int                      // in the mix; 0: 1
+	// numbered reports that load.CallMark in the body stands for the call's own number.
+	numbered bool
+}
+
+// operation is the timed call.
+func (c call) operation(s *Session, q model.Question) load.Operation {
+	o := operationOf(q, c.expect)
+	o.Weight = max(1, c.weight)
+	if c.numbered {
+		o.Wire = newNumbered(c.render(s), c.judge)
+	} else {
+		o.Wire = &wire{bytes: c.render(s), judge: c.judge}
 	}
+	return o
+}
+
+// operationOf is the timed call of a question without what makes it. expect says in words which answer is good.
+func operationOf(q model.Question, expect string) load.Operation {
+	o := load.Operation{Name: q.Name, Weight: 1, Expect: expect, Causes: Causes(), CauseAnswers: CauseAnswers()}
+	if q.Want != model.None {
+		o.Answer = q.Want.String()
+	}
+	return o
 }
 
 // wants is the judge of answers to a question: a good status (200) with a body in which read finds the wanted decision.

@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"tare/internal/area/decision/model"
 	"tare/internal/jsonscan"
-	"tare/internal/load"
 )
 
 // xacml is the JSON profile of XACML 3.0 over REST (OASIS, JSON Profile of XACML 3.0 Version 1.1; REST Profile of XACML v3.0 Version 1.1).
@@ -22,47 +20,22 @@ import (
 //	no policy NotApplicable; below a PolicySet with deny-unless-permit: Deny.
 //
 // The REST profile leaves the path to the server: the default is /services/pdp.
-type xacml struct{}
-
-var _ Adapter = xacml{}
+func xacml() Adapter {
+	return Adapter{
+		Name: "xacml", Help: "XACML 3.0, REST and JSON profiles",
+		Schemes: webSchemes(), Path: true, title: "XACML",
+		decisions: []model.Decision{model.Permit, model.Deny, model.NotApplicable}, call: askXACML,
+	}
+}
 
 // xacmlMedia is the media type of request and answer (JSON profile, section 8).
 const xacmlMedia = "application/xacml+json"
 
-func (xacml) Name() string { return "xacml" }
-
-func (xacml) Schemes() []string { return webSchemes() }
-
-func (xacml) Batches() bool { return false }
-
-// Validate implements Adapter.
-func (xacml) Validate(o Options, questions []model.Question) error {
-	if err := validPath("path", o.Path); err != nil {
-		return err
-	}
-	return validQuestions("XACML", questions, model.Permit, model.Deny, model.NotApplicable)
-}
-
-// Operation implements Adapter.
-func (a xacml) Operation(s *Session, q model.Question, _ int) (load.Operation, error) {
-	r, err := a.request(s, q)
-	if err != nil {
-		return load.Operation{}, err
-	}
-	return r.operation(s, q, "200 with Decision "+spoken[q.Want], wants(q.Want, readXACML)), nil
-}
-
-// Ask implements Adapter.
-func (a xacml) Ask(ctx context.Context, s *Session, q model.Question) (Answer, error) {
-	r, err := a.request(s, q)
-	if err != nil {
-		return Answer{}, err
-	}
-	return s.ask(ctx, r, wants(q.Want, readXACML), statusOf)
-}
-
-func (xacml) request(s *Session, q model.Question) (request, error) {
-	return posted(below(s.Options.Path, "/services/pdp"), xacmlMedia, q.Body, xacmlRequest(q))
+func askXACML(s *Session, q model.Question) (call, error) {
+	r, err := posted(below(s.Options.Path, "/services/pdp"), xacmlMedia, q.Body, xacmlRequest(q))
+	return call{
+		request: r, expect: "200 with Decision " + spoken[q.Want], judge: wants(q.Want, readXACML), more: statusOf,
+	}, err
 }
 
 type xacmlCategory struct {
