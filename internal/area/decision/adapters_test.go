@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tare/internal/area"
+	"tare/internal/area/decision/engine"
 	"tare/internal/area/decision/protocol"
 )
 
@@ -28,6 +29,12 @@ func TestAdapters(t *testing.T) {
 	}
 	if words := AdapterName("").Words(); !slices.Equal(words, protocol.Names()) || len(help) != len(words) {
 		t.Errorf("the file takes %v, and listed are %v", words, help)
+	}
+	presets := (Area{}).Presets()
+	for _, k := range engine.Kinds() {
+		if _, err := protocol.Find(k.Adapter()); err != nil || presets[string(k)] == "" {
+			t.Errorf("%s speaks %q (%v) and is listed as %q", k, k.Adapter(), err, presets[string(k)])
+		}
 	}
 	for _, c := range []struct {
 		field, text string

@@ -104,10 +104,4 @@ func number(name, level string, most int) (int, error) {
 }
 
 // engineNames lists the embedded engines in words.
-func engineNames() string {
-	var names []string
-	for _, k := range engine.Kinds() {
-		names = append(names, string(k))
-	}
-	return strings.Join(names, ", ")
-}
+func engineNames() string { return strings.Join(engine.Kind("").Words(), ", ") }

@@ -21,13 +21,11 @@ func (Area) Adapters() map[string]string {
 
 // Presets lists the embedded decision points, with one line on each.
 func (Area) Presets() map[string]string {
-	return map[string]string{
-		string(engine.Cedar):      "cedar-go behind AuthZEN, in this binary",
-		string(engine.PDPX):       "reference of ONAP's decision API, in this binary",
-		string(engine.OPA):        "Open Policy Agent, built on demand or found in PATH",
-		string(engine.ATT):        "AT&T XACML 4.0.0 behind the XACML JSON profile; needs a JDK",
-		string(engine.AuthzForce): "AuthzForce 21.0.1 behind the XACML JSON profile; needs a JDK",
+	help := map[string]string{}
+	for _, k := range engine.Kinds() {
+		help[string(k)] = k.Help()
 	}
+	return help
 }
 
 // Creates says what a run of s makes on this host, and elsewhere, for the plan.

@@ -61,7 +61,7 @@ func (AdapterName) Words() []string { return protocol.Names() }
 
 // Embedded chooses an engine, and plants faults into it.
 type Embedded struct {
-	Engine  engine.Kind `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"enum=cedar,enum=pdpx,enum=opa,enum=att,enum=authzforce" jsonschema_description:"cedar (default): cedar-go behind AuthZEN. pdpx: a reference of ONAP's decision API. opa: Open Policy Agent. att and authzforce: the Java XACML engines."`
+	Engine  engine.Kind `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema_description:"cedar (default): cedar-go behind AuthZEN. pdpx: a reference of ONAP's decision API. opa: Open Policy Agent. att and authzforce: the Java XACML engines."`
 	Planted *Planted    `yaml:"planted,omitempty" json:"planted,omitempty" jsonschema_description:"Faults to plant, so that it can be seen that they are found: cedar and pdpx only."`
 }
 

@@ -9,28 +9,59 @@ type Kind string
 
 // The kinds.
 const (
-	Cedar      Kind = "cedar"      // cedar-go behind AuthZEN, in this binary
-	PDPX       Kind = "pdpx"       // reference of ONAP's decision API, in this binary
-	OPA        Kind = "opa"        // Open Policy Agent: built on demand, or found in PATH
-	ATT        Kind = "att"        // AT&T XACML 4.0.0 behind the XACML JSON profile; needs Java
-	AuthzForce Kind = "authzforce" // AuthzForce 21.0.1 behind the XACML JSON profile; needs Java
+	Cedar      Kind = "cedar"
+	PDPX       Kind = "pdpx"
+	OPA        Kind = "opa"
+	ATT        Kind = "att"
+	AuthzForce Kind = "authzforce"
 )
 
-// Kinds are all kinds.
-func Kinds() []Kind { return []Kind{Cedar, PDPX, OPA, ATT, AuthzForce} }
+// A description says which protocol a kind speaks, and in one line what it is.
+type description struct {
+	kind          Kind
+	adapter, help string
+}
 
-// Adapter is the protocol that the kind speaks.
-func (k Kind) Adapter() string {
-	switch k {
-	case PDPX:
-		return "pdpx"
-	case OPA:
-		return "opa"
-	case ATT, AuthzForce:
-		return "xacml"
-	case Cedar:
+// descriptions lists all kinds, in the order of the schema.
+func descriptions() []description {
+	return []description{
+		{Cedar, "authzen", "cedar-go behind AuthZEN, in this binary"},
+		{PDPX, "pdpx", "reference of ONAP's decision API, in this binary"},
+		{OPA, "opa", "Open Policy Agent, built on demand or found in PATH"},
+		{ATT, "xacml", "AT&T XACML 4.0.0 behind the XACML JSON profile; needs a JDK"},
+		{AuthzForce, "xacml", "AuthzForce 21.0.1 behind the XACML JSON profile; needs a JDK"},
 	}
-	return "authzen"
+}
+
+// Kinds are all kinds.
+func Kinds() (kinds []Kind) {
+	for _, d := range descriptions() {
+		kinds = append(kinds, d.kind)
+	}
+	return kinds
+}
+
+// Words implements area.Worded.
+func (Kind) Words() (names []string) {
+	for _, d := range descriptions() {
+		names = append(names, string(d.kind))
+	}
+	return names
+}
+
+// Adapter is the protocol that the kind speaks; empty for one that is none of Kinds.
+func (k Kind) Adapter() string { return k.describe().adapter }
+
+// Help is one line about the kind.
+func (k Kind) Help() string { return k.describe().help }
+
+func (k Kind) describe() description {
+	for _, d := range descriptions() {
+		if d.kind == k {
+			return d
+		}
+	}
+	return description{}
 }
 
 // Host is what Find may use.

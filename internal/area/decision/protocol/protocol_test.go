@@ -126,6 +126,23 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestEveryAdapterIsWhole: whatever Operation, Ask and Validate need of an adapter is there, and answers to it are judged
+// by a test.
+func TestEveryAdapterIsWhole(t *testing.T) {
+	elsewhere := []string{"pdpx", "ext-authz"} // TestPDPXJudges, TestExtAuthzAnswers
+	for _, a := range adapters() {
+		if a.title == "" || len(a.decisions) == 0 || len(a.Schemes) == 0 {
+			t.Errorf("%s: title %q, decisions %v, schemes %q", a.Name, a.title, a.decisions, a.Schemes)
+		}
+		if own := a.operation != nil && a.ask != nil; own == (a.call != nil) {
+			t.Errorf("%s is rendered in two ways, or in none", a.Name)
+		}
+		if len(answers()[a.Name]) == 0 && !slices.Contains(elsewhere, a.Name) {
+			t.Errorf("no test judges answers to %s", a.Name)
+		}
+	}
+}
+
 func TestCausesHaveWords(t *testing.T) {
 	for v, words := range Causes() {
 		if words == "" {
