@@ -46,10 +46,7 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	if err != nil {
 		return nil, fmt.Errorf("open admission: %w", err)
 	}
-	return &target{
-		spec: spec, env: env, operations: chosen,
-		arms: map[string]*arm{}, controls: map[string]*control{},
-	}, nil
+	return &target{spec: spec, env: env, operations: chosen, controls: map[string]*control{}}, nil
 }
 
 // Serve implements area.Server: "webhook" is the reference webhook, and "nodes" are the simulated nodes.

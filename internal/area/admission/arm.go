@@ -29,7 +29,7 @@ type arm struct {
 	journal    area.Journal
 	index      int // makes names unique within the run
 	operations []operation
-	whole      bool // Prepare has succeeded
+	ready      bool // Prepare has succeeded
 
 	control   *control         // nil: a cluster of the user's
 	admin     *cluster.Cluster // sets up
@@ -249,8 +249,11 @@ func (p *arm) awaitReady(ctx context.Context) error {
 // pause is the interval between attempts.
 const pause = 200 * time.Millisecond
 
-// close undoes all that the arm has made. An embedded control plane of its own ends with everything in it.
-func (p *arm) close(ctx context.Context) error {
+// Ready implements area.Arm.
+func (p *arm) Ready() bool { return p.ready }
+
+// Close implements area.Arm: it undoes all that the arm has made. An embedded control plane of its own ends with everything in it.
+func (p *arm) Close(ctx context.Context) error {
 	var errs []error
 	if p.stopRenewal != nil {
 		p.stopRenewal()

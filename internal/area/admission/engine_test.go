@@ -271,7 +271,7 @@ func TestEngine(t *testing.T) {
 	if err := tg.Leave(t.Context(), arms[2]); err != nil {
 		t.Fatal(err)
 	}
-	none := tg.arms[arms[0].ID]
+	none := armOf(t, tg, arms[0])
 	plant(t, none, stranger("engine-stranger", "!object.spec.?hostNetwork.orValue(false)"))
 	refused(t, tg, arms[0], "the baseline is none", "denied by a stranger")
 	pull(t, none, "ValidatingAdmissionPolicyBinding", "engine-stranger")
@@ -308,7 +308,7 @@ func TestUndoEngine(t *testing.T) {
 	if err := tg.Enter(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
-	tg.arms[tr.ID].stopRenewal() // what follows is as in another process
+	armOf(t, tg, tr).stopRenewal() // what follows is as in another process
 	var changes []area.Change
 	for _, c := range slices.Backward(j.changes) {
 		text, err := json.Marshal(c)

@@ -65,7 +65,7 @@ func pull(t *testing.T, p *arm, kind, name string) {
 // refused waits until Verify says no, and looks for words in what it says. A fault takes time to show.
 func refused(t *testing.T, tg *target, tr design.Treatment, words ...string) {
 	t.Helper()
-	p := tg.arms[tr.ID]
+	p := armOf(t, tg, tr)
 	begin := p.env.Clock.Now()
 	for {
 		err := tg.Verify(t.Context(), tr)
@@ -151,7 +151,7 @@ func TestPlantedFaults(t *testing.T) {
 			if err := tg.Verify(t.Context(), tr); err != nil {
 				t.Fatalf("before the fault: %v", err)
 			}
-			c.fault(t, tg.arms[tr.ID])
+			c.fault(t, armOf(t, tg, tr))
 			refused(t, tg, tr, c.says...)
 		})
 	}

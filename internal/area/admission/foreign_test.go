@@ -184,5 +184,5 @@ func TestUndoForeign(t *testing.T) {
 	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
 		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
 	}
-	tg.arms[arms[0].ID].stopRenewal()
+	armOf(t, tg, arms[0]).stopRenewal()
 }

@@ -129,6 +129,16 @@ func opened(t testing.TB, spec *Spec, env area.Env) (*target, *memory) {
 	return tg, j
 }
 
+// armOf is the arm of a treatment that has been prepared.
+func armOf(t testing.TB, tg *target, tr design.Treatment) *arm {
+	t.Helper()
+	p, err := tg.arms.Of(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // treatment has the levels of pairs.
 func treatment(pairs ...string) design.Treatment {
 	levels := map[string]string{}

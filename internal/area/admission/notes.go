@@ -13,15 +13,9 @@ import (
 
 // Notes implements area.Target.
 func (t *target) Notes() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	var notes []string
 	releases := map[string]bool{}
-	for _, id := range slices.Sorted(maps.Keys(t.arms)) {
-		p := t.arms[id]
-		if !p.whole {
-			continue
-		}
+	for _, p := range t.arms.Ready() {
 		if p.watch != nil {
 			notes = append(notes, p.watch.Stats().Notes()...)
 		}

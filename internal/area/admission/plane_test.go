@@ -192,7 +192,7 @@ func TestManifests(t *testing.T) {
 	if err := tg.Enter(t.Context(), arms[1]); err != nil {
 		t.Fatal(err)
 	}
-	pull(t, tg.arms[arms[1].ID], "ValidatingAdmissionPolicyBinding", tg.arms[arms[1].ID].namespace+".engine")
+	pull(t, armOf(t, tg, arms[1]), "ValidatingAdmissionPolicyBinding", armOf(t, tg, arms[1]).namespace+".engine")
 	refused(t, tg, arms[1], "the manifests deny the bad pod")
 	if err := tg.Leave(t.Context(), arms[1]); err != nil {
 		t.Error(err)
@@ -208,7 +208,7 @@ func TestRecover(t *testing.T) {
 	if err := tg.Prepare(t.Context(), tr, j); err != nil {
 		t.Fatal(err)
 	}
-	p := tg.arms[tr.ID]
+	p := armOf(t, tg, tr)
 	for _, c := range p.control.Processes() {
 		if c.Name == plane.Etcd {
 			if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {

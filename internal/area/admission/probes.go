@@ -68,7 +68,7 @@ func (p *arm) served(ctx context.Context) (*area.Served, error) {
 // Observe reads the current listen queue, for classifying failures. A value that cannot be read is absent.
 func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Local {
 	var local signature.Local
-	p, err := t.arm(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil || p.control == nil {
 		return local
 	}

@@ -30,7 +30,7 @@ func TestRunsOfOnePathAreApart(t *testing.T) {
 			}
 			seen[name] = true
 		}
-		if err := p.close(t.Context()); err != nil {
+		if err := p.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

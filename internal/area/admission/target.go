@@ -3,9 +3,6 @@ package admission
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"tare/internal/area"
@@ -19,9 +16,9 @@ type target struct {
 	spec       *Spec
 	env        area.Env
 	operations []operation
+	arms       area.Arms[*arm]
 
 	mu       sync.Mutex
-	arms     map[string]*arm     // by treatment
 	controls map[string]*control // embedded control planes that are shared, by plan.key
 	closing  []*control          // all embedded control planes
 }
@@ -41,17 +38,15 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err := plan.checkOperations(t.operations); err != nil {
 		return err
 	}
-	t.mu.Lock()
-	if t.arms[tr.ID] != nil {
-		t.mu.Unlock()
-		return fmt.Errorf("treatment %q is prepared already", tr.ID)
+	p, err := t.arms.Add(tr, func(index int) *arm {
+		return &arm{plan: plan, env: t.env, journal: j, index: index, operations: t.operations}
+	})
+	if err != nil {
+		return err
 	}
-	p := &arm{plan: plan, env: t.env, journal: j, index: len(t.arms), operations: t.operations}
 	if plan.foreign {
 		p.limit = t.env.Limit
 	}
-	t.arms[tr.ID] = p // added before it is complete, so that Close finds what exists
-	t.mu.Unlock()
 	if !plan.foreign {
 		if p.control, err = t.control(ctx, &plan, j, p.index); err != nil {
 			return err
@@ -60,7 +55,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
-	p.whole = true
+	p.ready = true
 	return nil
 }
 
@@ -82,19 +77,9 @@ func (t *target) control(ctx context.Context, p *plan, j area.Journal, index int
 	return c, nil
 }
 
-// arm returns what Prepare made.
-func (t *target) arm(tr design.Treatment) (*arm, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if p := t.arms[tr.ID]; p != nil && p.whole {
-		return p, nil
-	}
-	return nil, fmt.Errorf("treatment %q is not prepared", tr.ID)
-}
-
 // Enter implements area.Target: it refills the stock and, if policies come and go with the trials, applies them.
 func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
-	p, err := t.arm(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -103,7 +88,7 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 
 // Leave implements area.Target: it deletes what the trial created, and policies that were applied for it.
 func (t *target) Leave(ctx context.Context, tr design.Treatment) error {
-	p, err := t.arm(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -112,7 +97,7 @@ func (t *target) Leave(ctx context.Context, tr design.Treatment) error {
 
 // Verify implements area.Target.
 func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
-	p, err := t.arm(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -121,7 +106,7 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 
 // Operations implements area.Target.
 func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
-	p, err := t.arm(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +115,7 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 
 // Endpoint implements area.Target.
 func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
-	p, err := t.arm(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +124,7 @@ func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
 
 // Probes implements area.Target.
 func (t *target) Probes(tr design.Treatment) []probe.Probe {
-	p, err := t.arm(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil
 	}
@@ -148,7 +133,7 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 
 // Witnessed implements area.Witness.
 func (t *target) Witnessed(ctx context.Context, tr design.Treatment) (*area.Served, error) {
-	p, err := t.arm(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +143,7 @@ func (t *target) Witnessed(ctx context.Context, tr design.Treatment) (*area.Serv
 // Recover implements area.Target: it waits until the API server is ready, and restarts an embedded control plane that
 // does not become ready.
 func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
-	p, err := t.arm(tr)
+	p, err := t.arms.Of(tr)
 	if err != nil {
 		return err
 	}
@@ -168,20 +153,16 @@ func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
 // Close implements area.Target. Arms are closed first: what they made on a shared or foreign control plane needs it for
 // its removal.
 func (t *target) Close(ctx context.Context) error {
+	err := t.arms.Close(ctx)
 	t.mu.Lock()
-	arms := slices.Collect(maps.Values(t.arms))
 	controls := t.closing
-	t.arms, t.controls, t.closing = map[string]*arm{}, map[string]*control{}, nil
+	t.controls, t.closing = map[string]*control{}, nil
 	t.mu.Unlock()
-	errs := make([]error, len(arms)+len(controls))
+	errs := make([]error, len(controls))
 	var wg sync.WaitGroup
-	for i, p := range arms {
-		wg.Go(func() { errs[i] = p.close(ctx) })
-	}
-	wg.Wait()
 	for i, c := range controls {
-		wg.Go(func() { errs[len(arms)+i] = c.close(ctx) })
+		wg.Go(func() { errs[i] = c.close(ctx) })
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return errors.Join(err, errors.Join(errs...))
 }
