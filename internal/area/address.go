@@ -1,6 +1,7 @@
 package area
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -35,8 +36,11 @@ func ResolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(best.Unmap(), uint16(port)), nil
 }
 
-// LoopbackHost reports whether a URL's host is this machine: a loopback address, or localhost. Another name counts as elsewhere: what it means
-// may change between validation and the run.
+// HostPort is the host of a URL with its port, or with its scheme where it has no port.
+func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), u.Scheme)) }
+
+// LoopbackHost reports whether a URL's host is this machine: a loopback address, or localhost. Another name counts as
+// elsewhere: what it means may change between validation and the run.
 func LoopbackHost(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

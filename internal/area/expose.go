@@ -8,7 +8,8 @@ import (
 // hintExposed is how a secret is kept from others, or given away on purpose.
 const hintExposed = "where that is accepted, say so in the file: expose_secrets: true, and every report will say it"
 
-// Exposure says how others on the network could read the secrets that are sent to u, or get them by answering in its place; empty: they could not.
+// Exposure says how others on the network could read the secrets that are sent to u, or get them by answering in its
+// place; empty: they could not.
 func Exposure(u *url.URL, t *TLS) string {
 	secure := u.Scheme == "https" || u.Scheme == "grpcs"
 	switch {
@@ -22,7 +23,8 @@ func Exposure(u *url.URL, t *TLS) string {
 	return ""
 }
 
-// CheckExposure refuses to send the secrets of a section to u in a way in which others could get them, unless the file allows it.
+// CheckExposure refuses to send the secrets of a section to u in a way in which others could get them, unless the file
+// allows it.
 func CheckExposure(u *url.URL, t *TLS, section any, allowed bool) error {
 	how := Exposure(u, t)
 	if how == "" || allowed || len(SentSecrets(section)) == 0 {
@@ -35,8 +37,19 @@ func CheckExposure(u *url.URL, t *TLS, section any, allowed bool) error {
 	return fmt.Errorf("secrets would go to %s %s: %s; %s", u.Host, how, mend, hintExposed)
 }
 
-// NoteExposure is what every report of a run must say that sent the secrets of a section to u; empty: nothing.
-func NoteExposure(u *url.URL, t *TLS, section any) string {
+// ConnectionNotes are what every report must say of how the target at u was reached with the secrets of a section.
+func ConnectionNotes(u *url.URL, t *TLS, section any) (notes []string) {
+	if t != nil && t.Insecure {
+		notes = append(notes, NoteInsecure)
+	}
+	if n := noteExposure(u, t, section); n != "" {
+		notes = append(notes, n)
+	}
+	return notes
+}
+
+// noteExposure says that the secrets of a section were sent to u in the open; empty: they were not.
+func noteExposure(u *url.URL, t *TLS, section any) string {
 	how := Exposure(u, t)
 	if how == "" || len(SentSecrets(section)) == 0 {
 		return ""

@@ -35,7 +35,7 @@ func TestSecretsAreNotExposed(t *testing.T) {
 		u, err := url.Parse(c.url)
 		must(t, err)
 		err = CheckExposure(u, c.tls, c.section, false)
-		note := NoteExposure(u, c.tls, c.section)
+		note := noteExposure(u, c.tls, c.section)
 		switch {
 		case CheckExposure(u, c.tls, c.section, true) != nil:
 			t.Errorf("%s: refused although the file allows it", name)

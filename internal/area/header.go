@@ -3,12 +3,53 @@ package area
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// CheckHeaderName refuses what is no name of a header, those that carry HTTP itself, and the protocol's own, in lower case.
-func CheckHeaderName(name string, own ...string) error {
+// headerSecrets are parts of the names of headers that usually carry secrets.
+var headerSecrets = []string{"authorization", "cookie", "token", "secret", "key", "password", "credential"}
+
+// CheckHeaders returns what is wrong with the further headers of the section at path. own are those of its protocol, in
+// lower case.
+func CheckHeaders(path string, headers map[string]string, secret map[string]Secret, own ...string) (out []Finding) {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		if err := checkHeader(name, headers[name], own); err != nil {
+			f := Fault(path+"headers."+name, err, "")
+			f.Secret = true
+			out = append(out, f)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(secret)) {
+		if err := checkHeaderName(name, own); err != nil {
+			out = append(out, Fault(path+"secret_headers."+name, err, ""))
+		}
+	}
+	return out
+}
+
+// checkHeader rejects headers that would break the request, disarm the protocol, or put a secret into the file.
+func checkHeader(name, value string, own []string) error {
+	for _, s := range headerSecrets {
+		if strings.Contains(strings.ToLower(name), s) {
+			return fmt.Errorf("header %s looks like a secret, and secrets must not stand in the file; "+
+				"use secret_headers: {%s: {env: NAME}}", name, name)
+		}
+	}
+	if !IsHeaderValue(value) {
+		return fmt.Errorf("the value of header %s has characters other than printable ASCII", name)
+	}
+	return checkHeaderName(name, own)
+}
+
+// IsHeaderValue reports whether value can stand in a header: it is printable ASCII.
+func IsHeaderValue(value string) bool {
+	return !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' })
+}
+
+// checkHeaderName rejects what is no name of a header, those that carry HTTP itself, and the protocol's own.
+func checkHeaderName(name string, own []string) error {
 	lower := strings.ToLower(name)
 	switch lower {
 	case "host", "connection", "content-length", "transfer-encoding", "expect", "te", "upgrade":

@@ -21,6 +21,14 @@ type TLS struct {
 // NoteInsecure must be in every report of a run that verified no certificate.
 const NoteInsecure = "the server's certificate was not verified (tls.insecure)"
 
+// WarnInsecure is the finding about a section that verifies no certificate.
+func WarnInsecure() Finding {
+	return Finding{
+		Path: "tls.insecure", Severity: Warning, Message: NoteInsecure + ": credentials go to whoever answers",
+		Hint: "name the authority instead: tls: {ca: file.pem}",
+	}
+}
+
 // Validate reports what is wrong with t as it stands in the file. The error begins with the field's name.
 func (t *TLS) Validate() error {
 	switch {

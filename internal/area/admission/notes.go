@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/internal/area"
 	"tare/internal/area/admission/cluster"
 	"tare/internal/area/admission/mechanism"
 	"tare/internal/plane"
@@ -37,7 +38,7 @@ func (t *target) Notes() []string {
 func (p *arm) notes() (out []string) {
 	if n := len(p.policies.wide); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the manifests' objects may act beyond the run's namespace: %s", n,
-			some(p.policies.wide)))
+			area.FirstOf(p.policies.wide)))
 	}
 	if p.kind == mechanism.Manifests && len(p.spec.Manifests.Says) == 0 {
 		out = append(out, "manifests.says is not given: that the bad pod is denied is proved, not by which policies")

@@ -40,7 +40,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	}
 	chosen, err := chosen(env.Operations)
 	if err != nil {
-		return []area.Finding{fault("", err, "")}
+		return []area.Finding{area.Fault("", err, "")}
 	}
 	treatments := env.Treatments
 	if len(treatments) == 0 {
@@ -54,7 +54,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 			err = p.checkOperations(chosen)
 		}
 		if err != nil {
-			out = append(out, fault("", err, ""))
+			out = append(out, area.Fault("", err, ""))
 			continue
 		}
 		plans = append(plans, p)
@@ -197,7 +197,7 @@ func checkManifests(plans []plan) (out []area.Finding) {
 			if p.counted && field == "policies" {
 				field = "" // it is the treatment's
 			}
-			return []area.Finding{fault(field, err, "")}
+			return []area.Finding{area.Fault(field, err, "")}
 		}
 	}
 	return out
@@ -262,12 +262,12 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 		Limit: env.Limit, Clock: env.Clock,
 	})
 	if err != nil {
-		return []area.Finding{fault("kubeconfig", err, "see that the file is there and that kubectl works with it")}
+		return []area.Finding{area.Fault("kubeconfig", err, "see that the file is there and that kubectl works with it")}
 	}
 	defer c.Close()
 	version, err := c.Version(ctx)
 	if err != nil {
-		return []area.Finding{fault("kubeconfig", err, "see that the cluster runs, that this host can reach it, and that "+
+		return []area.Finding{area.Fault("kubeconfig", err, "see that the cluster runs, that this host can reach it, and that "+
 			"kubectl works with the same context")}
 	}
 	out := p.unseen(ctx, env)
@@ -277,7 +277,7 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 	})
 	var unknown []string
 	if n.Manifests, unknown, err = resourcesOf(ctx, c, manifests); err != nil {
-		return append(out, fault("kubeconfig", err, ""))
+		return append(out, area.Fault("kubeconfig", err, ""))
 	}
 	if len(unknown) > 0 {
 		out = append(out, area.Finding{
@@ -306,11 +306,11 @@ func (p *plan) unseen(ctx context.Context, env area.Env) []area.Finding {
 func lackingRights(ctx context.Context, c *cluster.Cluster, n cluster.Need) (out []area.Finding) {
 	rules, err := cluster.Rules(n)
 	if err != nil {
-		return append(out, fault("", err, ""))
+		return append(out, area.Fault("", err, ""))
 	}
 	lacking, err := c.Check(ctx, rules)
 	if err != nil {
-		return append(out, fault("kubeconfig", err, ""))
+		return append(out, area.Fault("kubeconfig", err, ""))
 	}
 	return append(out, judgeRights(lacking)...)
 }
@@ -331,7 +331,7 @@ func judgeRights(lacking []cluster.Right) (out []area.Finding) {
 		})
 	}
 	if len(needed) > 0 {
-		out = append(out, fault("kubeconfig", fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(needed),
+		out = append(out, area.Fault("kubeconfig", fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(needed),
 			strings.Join(needed, ", ")),
 			"tare doctor --rbac prints a role with all of them"))
 	}

@@ -13,31 +13,13 @@ import (
 
 // Validate implements area.Spec.
 func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
-	out := s.checkTwice(treatments)
-	if len(out) > 0 {
+	if out := s.checkTwice(treatments); len(out) > 0 {
 		return out
 	}
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{ID: design.ID(nil)}}
-	}
-	seen := map[string]bool{}
-	for _, t := range treatments {
-		for _, f := range s.judge(t) {
-			if key := f.Path + f.Message; !seen[key] {
-				seen[key] = true
-				out = append(out, f)
-			}
-		}
-	}
-	if len(out) > 0 {
+	if out := area.JudgeEach(treatments, s.judge); len(out) > 0 {
 		return out
 	}
 	return append(s.checkReleases(treatments), s.checkUnused(treatments)...)
-}
-
-// fault returns a finding that stops a run.
-func fault(path string, err error, hint string) area.Finding {
-	return area.Finding{Path: path, Severity: area.Error, Message: err.Error(), Hint: hint}
 }
 
 // checkTwice rejects what both the section and the treatments set.
@@ -67,7 +49,7 @@ func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 		{"embedded.etcd", "etcd", e.Etcd != ""},
 	} {
 		if x.given && slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels[x.factor] != "" }) {
-			out = append(out, fault(x.path, fmt.Errorf("%s is varied by the treatments already", x.factor), "leave it out here"))
+			out = append(out, area.Fault(x.path, fmt.Errorf("%s is varied by the treatments already", x.factor), "leave it out here"))
 		}
 	}
 	return out
@@ -79,7 +61,7 @@ func (s *Spec) judge(t design.Treatment) []area.Finding {
 	if err == nil {
 		return nil
 	}
-	f := fault(s.pathOf(err), err, "")
+	f := area.Fault(s.pathOf(err), err, "")
 	if name, _, _ := strings.Cut(err.Error(), ":"); t.Levels[name] != "" || f.Path == "" {
 		f.Path = ""
 		if len(t.Levels) > 0 {
@@ -150,7 +132,7 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 		}},
 	} {
 		if x.given && !uses(x.of) {
-			out = append(out, fault(x.path, fmt.Errorf("no treatment uses it: it is for %v", x.of),
+			out = append(out, area.Fault(x.path, fmt.Errorf("no treatment uses it: it is for %v", x.of),
 				"leave it out, or set mechanism"))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/internal/area"
 	"tare/internal/area/admission/apimetrics"
 	"tare/internal/area/admission/mechanism"
 	"tare/internal/load"
@@ -167,12 +168,12 @@ func compareCounts(whose string, got map[string]uint64, want []string) error {
 	switch {
 	case len(missing) > 0:
 		return fmt.Errorf("%s say that %d of %d policies were not evaluated: %s: the cost of fewer policies would be "+
-			"measured", whose, len(missing), len(want), some(missing))
+			"measured", whose, len(missing), len(want), area.FirstOf(missing))
 	case len(twice) > 0:
 		return fmt.Errorf("%s say that %d of %d policies were evaluated more than once: %s", whose, len(twice),
-			len(want), some(twice))
+			len(want), area.FirstOf(twice))
 	case len(others) > 0:
-		return fmt.Errorf("%s say that %d policies were evaluated that should not be: %s", whose, len(others), some(others))
+		return fmt.Errorf("%s say that %d policies were evaluated that should not be: %s", whose, len(others), area.FirstOf(others))
 	}
 	return nil
 }

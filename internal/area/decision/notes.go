@@ -62,12 +62,7 @@ func (p *arm) refusalNote() (out []string) {
 
 // urlNotes are those of a decision point that is not ours.
 func (p *arm) urlNotes() (out []string) {
-	if p.spec.TLS != nil && p.spec.TLS.Insecure {
-		out = append(out, area.NoteInsecure)
-	}
-	if n := area.NoteExposure(p.url, p.spec.TLS, p.spec); n != "" {
-		out = append(out, n)
-	}
+	out = area.ConnectionNotes(p.url, p.spec.TLS, p.spec)
 	if p.lost != "" {
 		out = append(out, fmt.Sprintf("the CPU time and memory of the decision point at %s are not known: %s; process: and metrics: in the file say where to look", p.url.Host, p.lost))
 	}

@@ -26,7 +26,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	for _, t := range treatments {
 		p, err := spec.plan(t)
 		if err != nil {
-			out = append(out, fault("", err, ""))
+			out = append(out, area.Fault("", err, ""))
 			continue
 		}
 		key := string(p.kind)
@@ -72,14 +72,11 @@ func find(ctx context.Context, k engine.Kind, env area.Env) (there bool, err err
 // preflight reads what calls will need, and connects once.
 func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding) {
 	if t := p.spec.TLS; t != nil && t.Insecure {
-		out = append(out, area.Finding{
-			Path: "tls.insecure", Severity: area.Warning, Message: area.NoteInsecure + ": credentials go to whoever answers",
-			Hint: "name the authority instead: tls: {ca: file.pem}",
-		})
+		out = append(out, area.WarnInsecure())
 	}
 	s, err := p.open(ctx, env.Getenv)
 	if err != nil {
-		return append(out, fault("", err, "set the variable or write the file, see that tare may read it, and that the host's name is right"))
+		return append(out, area.Fault("", err, "set the variable or write the file, see that tare may read it, and that the host's name is right"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -91,7 +88,7 @@ func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding)
 		if f, ok := area.ExplainTLS(err); ok {
 			return append(out, f)
 		}
-		return append(out, fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err), "see that the decision point runs, and that this host can reach it"))
+		return append(out, area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err), "see that the decision point runs, and that this host can reach it"))
 	}
 	return append(out, area.Unseen(s.Addr, env)...)
 }

@@ -2,7 +2,6 @@ package decision
 
 import (
 	"fmt"
-	"net"
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
@@ -68,9 +67,5 @@ func (s *Spec) LockKey() string {
 	if err != nil || p.url == nil {
 		return ""
 	}
-	port := p.url.Port()
-	if port == "" {
-		port = p.url.Scheme
-	}
-	return net.JoinHostPort(p.url.Hostname(), port)
+	return area.HostPort(p.url)
 }

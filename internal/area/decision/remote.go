@@ -40,7 +40,7 @@ func (p *plan) open(ctx context.Context, getenv func(string) (string, bool)) (*p
 	if out.Token, err = s.Token.Resolve(getenv); err != nil {
 		return nil, fmt.Errorf("token: %w", err)
 	}
-	if !printable(out.Token) {
+	if !area.IsHeaderValue(out.Token) {
 		return nil, fmt.Errorf("token: what %s holds cannot stand in a header: it has characters other than printable ASCII", s.Token)
 	}
 	maps.Copy(out.Headers, s.Headers)
@@ -48,7 +48,7 @@ func (p *plan) open(ctx context.Context, getenv func(string) (string, bool)) (*p
 		if out.Headers[name], err = place.Resolve(getenv); err != nil {
 			return nil, fmt.Errorf("secret_headers.%s: %w", name, err)
 		}
-		if !printable(out.Headers[name]) {
+		if !area.IsHeaderValue(out.Headers[name]) {
 			return nil, fmt.Errorf("secret_headers.%s: what %s holds cannot stand in a header: it has characters other than printable ASCII", name, place)
 		}
 	}

@@ -3,7 +3,6 @@ package decision
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,32 +14,15 @@ import (
 // Validate implements area.Spec.
 func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
 	out := s.judgePlaces(treatments)
-	out = append(out, judgeHeaders(s.Headers, s.SecretHeaders)...)
+	out = append(out, area.CheckHeaders("", s.Headers, s.SecretHeaders, "content-type")...)
 	if err := s.TLS.Validate(); err != nil {
 		field, _, _ := strings.Cut(err.Error(), ":")
-		out = append(out, fault("tls."+field, err, ""))
+		out = append(out, area.Fault("tls."+field, err, ""))
 	}
 	if len(out) > 0 {
 		return out
 	}
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{ID: design.ID(nil)}}
-	}
-	seen := map[string]bool{}
-	for _, t := range treatments {
-		for _, f := range s.judge(t) {
-			if key := f.Path + f.Message; !seen[key] {
-				seen[key] = true
-				out = append(out, f)
-			}
-		}
-	}
-	return out
-}
-
-// fault is a finding that stops a run.
-func fault(path string, err error, hint string) area.Finding {
-	return area.Finding{Path: path, Severity: area.Error, Message: err.Error(), Hint: hint}
+	return area.JudgeEach(treatments, s.judge)
 }
 
 // judgePlaces refuses two ways of saying where the decision point is.
@@ -59,11 +41,11 @@ func (s *Spec) judgePlaces(treatments []design.Treatment) (out []area.Finding) {
 		{"batch", s.Batch > 0},
 	} {
 		if x.given && varied(x.name) {
-			out = append(out, fault(x.name, fmt.Errorf("%s is varied by the treatments already", x.name), "leave it out here"))
+			out = append(out, area.Fault(x.name, fmt.Errorf("%s is varied by the treatments already", x.name), "leave it out here"))
 		}
 	}
 	if s.Embedded != nil && s.Embedded.Engine != "" && varied("engine") {
-		out = append(out, fault("embedded.engine", errors.New("engine is varied by the treatments already"), "leave it out here"))
+		out = append(out, area.Fault("embedded.engine", errors.New("engine is varied by the treatments already"), "leave it out here"))
 	}
 	return out
 }
@@ -77,7 +59,7 @@ func (s *Spec) judge(t design.Treatment) []area.Finding {
 	if err == nil {
 		return nil
 	}
-	f := fault(s.pathOf(err), err, "")
+	f := area.Fault(s.pathOf(err), err, "")
 	if name, _, _ := strings.Cut(err.Error(), ":"); t.Levels[name] != "" || f.Path == "" {
 		f.Path = ""
 		if len(t.Levels) > 0 {
@@ -125,42 +107,4 @@ func (s *Spec) pathOf(err error) string {
 		return name
 	}
 	return ""
-}
-
-// judgeHeaders looks at the further headers.
-func judgeHeaders(headers map[string]string, secret map[string]area.Secret) (out []area.Finding) {
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		if err := checkHeader(name, headers[name]); err != nil {
-			f := fault("headers."+name, err, "")
-			f.Secret = true
-			out = append(out, f)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(secret)) {
-		if err := area.CheckHeaderName(name, "content-type"); err != nil {
-			out = append(out, fault("secret_headers."+name, err, ""))
-		}
-	}
-	return out
-}
-
-// secretNames mark headers that usually carry secrets.
-var secretNames = []string{"authorization", "cookie", "token", "secret", "key", "password", "credential"}
-
-// checkHeader refuses headers that would break the request, disarm the protocol, or put a secret into the file.
-func checkHeader(name, value string) error {
-	for _, s := range secretNames {
-		if strings.Contains(strings.ToLower(name), s) {
-			return fmt.Errorf("header %s looks like a secret, and secrets must not stand in the file; use secret_headers: {%s: {env: NAME}}", name, name)
-		}
-	}
-	if !printable(value) {
-		return fmt.Errorf("the value of header %s has characters other than printable ASCII", name)
-	}
-	return area.CheckHeaderName(name, "content-type")
-}
-
-// printable reports whether value can stand in a header.
-func printable(value string) bool {
-	return !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' })
 }

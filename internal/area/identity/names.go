@@ -2,7 +2,6 @@ package identity
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 
 	"tare/internal/area"
@@ -62,9 +61,5 @@ func (s *Spec) LockKey() string {
 	if s.URL == "" || err != nil || u.Host == "" {
 		return ""
 	}
-	port := u.Port()
-	if port == "" {
-		port = u.Scheme
-	}
-	return net.JoinHostPort(u.Hostname(), port)
+	return area.HostPort(u)
 }

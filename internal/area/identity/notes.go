@@ -34,7 +34,7 @@ func (t *target) Notes() []string {
 // notes are what every report must carry.
 func (p *arm) notes() []string {
 	if p.url != nil {
-		return p.urlNotes()
+		return area.ConnectionNotes(p.url, p.spec.TLS, p.spec)
 	}
 	notes := []string{"the endpoint is tare's own reference, not a cloud's"}
 	if p.throttled {
@@ -45,18 +45,6 @@ func (p *arm) notes() []string {
 	}
 	if got := p.child(serverEndpoint).ready.Backlog; p.knobs.Backlog > got {
 		notes = append(notes, fmt.Sprintf("net.core.somaxconn clips the listen backlog of %d to %d", p.knobs.Backlog, got))
-	}
-	return notes
-}
-
-// urlNotes are those of an endpoint that is not ours.
-func (p *arm) urlNotes() []string {
-	var notes []string
-	if p.spec.TLS != nil && p.spec.TLS.Insecure {
-		notes = append(notes, area.NoteInsecure)
-	}
-	if n := area.NoteExposure(p.url, p.spec.TLS, p.spec); n != "" {
-		notes = append(notes, n)
 	}
 	return notes
 }

@@ -27,10 +27,7 @@ func (p plan) preflight(ctx context.Context, s *Spec, env area.Env) []area.Findi
 			return []area.Finding{{Path: "tls", Severity: area.Error, Message: err.Error(), Hint: "name files in PEM that tare may read"}}
 		}
 		if s.TLS != nil && s.TLS.Insecure {
-			out = append(out, area.Finding{
-				Path: "tls.insecure", Severity: area.Warning, Message: area.NoteInsecure + ": credentials go to whoever answers",
-				Hint: "name the authority instead: tls: {ca: file.pem}",
-			})
+			out = append(out, area.WarnInsecure())
 		}
 	}
 	return append(out, p.reachable(ctx, c, env)...)

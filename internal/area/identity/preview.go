@@ -28,7 +28,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		p, err := spec.plan(t)
 		switch {
 		case err != nil:
-			v.add(t, fault("", err, ""))
+			v.add(t, area.Fault("", err, ""))
 		case p.url == nil:
 			v.add(t, hostFindings(p.knobs)...)
 		default:

@@ -30,7 +30,7 @@ func judgeTogether(q design.Question, all []planned) []area.Finding {
 	if i := slices.IndexFunc(all, elsewhere); i >= 0 {
 		if j := slices.IndexFunc(all, func(p planned) bool { return p.url == nil }); j >= 0 {
 			err := fmt.Errorf("treatment %q stands behind a URL, and treatment %q is embedded: they differ in more than their levels", all[i].ID, all[j].ID)
-			return []area.Finding{fault("", err, "give both a url, or neither")}
+			return []area.Finding{area.Fault("", err, "give both a url, or neither")}
 		}
 	}
 	for i, p := range all {

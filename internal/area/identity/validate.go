@@ -3,7 +3,6 @@ package identity
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -18,7 +17,7 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 	var out []area.Finding
 	places := slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels["url"] != "" })
 	if places && s.URL != "" {
-		out = append(out, fault("url", errors.New("url is varied by the treatments already"), "leave it out here"))
+		out = append(out, area.Fault("url", errors.New("url is varied by the treatments already"), "leave it out here"))
 	}
 	if !places { // else each treatment's own is looked at
 		out = append(out, s.judgePlace()...)
@@ -41,11 +40,6 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 	return out
 }
 
-// fault is a finding that stops a run.
-func fault(path string, err error, hint string) area.Finding {
-	return area.Finding{Path: path, Severity: area.Error, Message: err.Error(), Hint: hint}
-}
-
 // judge looks at what one treatment makes of the section. Findings name the treatment.
 func (s *Spec) judge(t design.Treatment) (plan, []area.Finding) {
 	var out []area.Finding
@@ -56,7 +50,7 @@ func (s *Spec) judge(t design.Treatment) (plan, []area.Finding) {
 	var p plan
 	if len(out) == 0 {
 		if p, err = s.plan(t); err != nil {
-			f := fault(s.pathOf(err), err, "")
+			f := area.Fault(s.pathOf(err), err, "")
 			f.Secret = f.Path == "http.body" || f.Path == "http.path"
 			out = append(out, f)
 		}
@@ -73,7 +67,7 @@ func (s *Spec) judge(t design.Treatment) (plan, []area.Finding) {
 func (s *Spec) judgePlace() (out []area.Finding) {
 	if s.URL == "" {
 		if s.TLS != nil {
-			out = append(out, fault("tls", errors.New("tls: the embedded endpoint speaks plain HTTP"), "leave it out"))
+			out = append(out, area.Fault("tls", errors.New("tls: the embedded endpoint speaks plain HTTP"), "leave it out"))
 		}
 		return out
 	}
@@ -83,25 +77,25 @@ func (s *Spec) judgePlace() (out []area.Finding) {
 	}
 	u, err := parseURL(s.URL, a.reach)
 	if err != nil {
-		out = append(out, fault("url", err, "write the base only, such as http://169.254.169.254"))
+		out = append(out, area.Fault("url", err, "write the base only, such as http://169.254.169.254"))
 	}
 	if s.Embedded != nil {
-		out = append(out, fault("embedded", errors.New("url and embedded exclude each other"), "leave one of them out"))
+		out = append(out, area.Fault("embedded", errors.New("url and embedded exclude each other"), "leave one of them out"))
 	}
 	if s.Identities > 1 && len(s.Callers) == 0 && !s.Loopback() {
-		out = append(out, fault("identities", errors.New("identities are told apart by source address, which only loopback targets let us choose"), "leave it out"))
+		out = append(out, area.Fault("identities", errors.New("identities are told apart by source address, which only loopback targets let us choose"), "leave it out"))
 	}
 	if s.TLS != nil && u != nil && u.Scheme != "https" {
-		out = append(out, fault("tls", errors.New("tls: the url is not https"), "write https:// in the url"))
+		out = append(out, area.Fault("tls", errors.New("tls: the url is not https"), "write https:// in the url"))
 	}
 	if u != nil {
 		if err := area.CheckExposure(u, s.TLS, s, s.ExposeSecrets); err != nil {
-			out = append(out, fault("url", err, ""))
+			out = append(out, area.Fault("url", err, ""))
 		}
 	}
 	if err := s.TLS.Validate(); err != nil {
 		field, _, _ := strings.Cut(err.Error(), ":")
-		out = append(out, fault("tls."+field, err, ""))
+		out = append(out, area.Fault("tls."+field, err, ""))
 	}
 	return out
 }
@@ -115,42 +109,28 @@ func (s *Spec) judgeSections() (out []area.Finding) {
 	for _, other := range adapters() {
 		if name := other.section; name != "" && name != a.section && area.HasSection(s, name) {
 			err := fmt.Errorf("%s: these are options of %s, not of %s", name, other.name, a.name)
-			out = append(out, fault(name, err, "leave it out, or name the adapter that it belongs to"))
+			out = append(out, area.Fault(name, err, "leave it out, or name the adapter that it belongs to"))
 		}
 	}
 	return out
 }
+
+// ownHeaders are those of the protocols, and those that say who asks.
+var ownHeaders = []string{"metadata-flavor", "x-forwarded-for"}
 
 // judgeCallers looks at who asks: sections, headers and callers.
 func (s *Spec) judgeCallers() []area.Finding {
-	out := append(s.judgeSections(), judgeHeaders("", s.Headers, s.SecretHeaders)...)
+	out := append(s.judgeSections(), area.CheckHeaders("", s.Headers, s.SecretHeaders, ownHeaders...)...)
 	if len(s.Callers) > 0 && s.Identities > 0 {
-		out = append(out, fault("identities", errors.New("identities and callers exclude each other: callers are as many as are listed"), "leave one of them out"))
+		out = append(out, area.Fault("identities", errors.New("identities and callers exclude each other: callers are as many as are listed"), "leave one of them out"))
 	}
 	for i, c := range s.Callers {
 		path := fmt.Sprintf("callers[%d].", i)
-		out = append(out, judgeHeaders(path, c.Headers, c.SecretHeaders)...)
+		out = append(out, area.CheckHeaders(path, c.Headers, c.SecretHeaders, ownHeaders...)...)
 		if c.Address != "" {
 			if _, err := netip.ParseAddr(c.Address); err != nil {
-				out = append(out, fault(path+"address", fmt.Errorf("address: %q is not an IP address", c.Address), ""))
+				out = append(out, area.Fault(path+"address", fmt.Errorf("address: %q is not an IP address", c.Address), ""))
 			}
-		}
-	}
-	return out
-}
-
-// judgeHeaders looks at headers of the section, or of one caller.
-func judgeHeaders(path string, headers map[string]string, secret map[string]area.Secret) (out []area.Finding) {
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		if err := checkHeader(name, headers[name]); err != nil {
-			f := fault(path+"headers."+name, err, "")
-			f.Secret = true
-			out = append(out, f)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(secret)) {
-		if err := area.CheckHeaderName(name, "metadata-flavor", "x-forwarded-for"); err != nil {
-			out = append(out, fault(path+"secret_headers."+name, err, ""))
 		}
 	}
 	return out
@@ -196,22 +176,4 @@ func parseURL(text string, r reach) (*url.URL, error) {
 		return nil, errors.New("the URL must end with its host: the adapter adds the path")
 	}
 	return u, nil
-}
-
-// secretNames mark headers that usually carry secrets.
-var secretNames = []string{"authorization", "cookie", "token", "secret", "key", "password", "credential"}
-
-// checkHeader refuses headers that would break the request, disarm the protocol, or put a secret into the file.
-func checkHeader(name, value string) error {
-	for _, s := range secretNames {
-		if strings.Contains(strings.ToLower(name), s) {
-			return fmt.Errorf("header %s looks like a secret, and secrets must not stand in the file; use secret_headers: {%s: {env: NAME}}", name, name)
-		}
-	}
-	for _, c := range value {
-		if c < ' ' || c > '~' {
-			return fmt.Errorf("the value of header %s has characters other than printable ASCII", name)
-		}
-	}
-	return area.CheckHeaderName(name, "metadata-flavor", "x-forwarded-for")
 }

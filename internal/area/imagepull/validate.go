@@ -15,18 +15,7 @@ import (
 // Validate implements area.Spec.
 func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
 	out := s.judgeSection()
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{ID: design.ID(nil)}}
-	}
-	seen := map[string]bool{}
-	for _, t := range treatments {
-		for _, f := range s.judge(t) {
-			if key := f.Path + f.Message; !seen[key] {
-				seen[key] = true
-				out = append(out, f)
-			}
-		}
-	}
+	out = append(out, area.JudgeEach(treatments, s.judge)...)
 	if slices.ContainsFunc(out, isError) {
 		return out
 	}
