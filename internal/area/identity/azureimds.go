@@ -109,19 +109,13 @@ func azureReader(s session) reader {
 
 // azureRefusal is what a status other than 200 means here. 404 and 410 are the service's own absence, which passes.
 func azureRefusal(status int, body []byte) (load.Outcome, verdict) {
-	switch status {
-	case http.StatusNotFound, http.StatusGone:
+	switch {
+	case status == http.StatusNotFound || status == http.StatusGone:
 		return load.Failed, temporarilyUnavailable
-	case http.StatusTooManyRequests:
-		return load.Refused, slowDown
-	case http.StatusServiceUnavailable:
-		return load.Refused, temporarilyUnavailable
-	case http.StatusBadRequest:
-		if bytes.Contains(body, []byte("Identity not found")) {
-			return load.Wrong, notActive
-		}
+	case status == http.StatusBadRequest && bytes.Contains(body, []byte("Identity not found")):
+		return load.Wrong, notActive
 	}
-	return refusal(status)
+	return refusalOrBusy(status)
 }
 
 // readAzure returns the token of an answer, and what is wrong with it. It does not allocate.

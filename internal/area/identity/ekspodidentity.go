@@ -6,7 +6,6 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/jsonscan"
-	"tare/internal/load"
 )
 
 // eksPodIdentity asks the agent of EKS Pod Identity on a node for temporary credentials: GET <url>/v1/credentials, with
@@ -87,16 +86,6 @@ func eksReader(s session) reader {
 }
 
 // eksRefusal is what a status other than 200 means: the agent passes those of EKS Auth on.
-func eksRefusal(status int, _ []byte) (load.Outcome, verdict) {
-	switch status {
-	case http.StatusBadRequest:
-		return load.Wrong, credentialRefused
-	case http.StatusNotFound:
-		return load.Wrong, notActive
-	case http.StatusTooManyRequests:
-		return load.Refused, slowDown
-	case http.StatusServiceUnavailable:
-		return load.Refused, temporarilyUnavailable
-	}
-	return refusal(status)
-}
+var eksRefusal = refusing(map[int]verdict{
+	http.StatusBadRequest: credentialRefused, http.StatusNotFound: notActive,
+})

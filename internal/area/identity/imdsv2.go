@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"tare/internal/jsonscan"
-	"tare/internal/load"
 )
 
 // imdsv2 speaks the instance metadata protocol of EC2 with session tokens
@@ -175,21 +174,10 @@ func imdsReader(s session) reader {
 }
 
 // imdsRefusal is what a status other than 200 means here.
-func imdsRefusal(status int, _ []byte) (load.Outcome, verdict) {
-	switch status {
-	case http.StatusUnauthorized:
-		return load.Wrong, leaseRefused
-	case http.StatusBadRequest, http.StatusForbidden:
-		return load.Wrong, requestRefused
-	case http.StatusNotFound:
-		return load.Wrong, notActive
-	case http.StatusTooManyRequests:
-		return load.Refused, slowDown
-	case http.StatusServiceUnavailable:
-		return load.Refused, temporarilyUnavailable
-	}
-	return refusal(status)
-}
+var imdsRefusal = refusing(map[int]verdict{
+	http.StatusUnauthorized: leaseRefused, http.StatusBadRequest: requestRefused, http.StatusForbidden: requestRefused,
+	http.StatusNotFound: notActive,
+})
 
 // judgeSession judges a body that is to be a session token.
 func judgeSession(body []byte) verdict {

@@ -186,6 +186,28 @@ func refusal(status int) (load.Outcome, verdict) {
 	return outcomeOf(status), noCause
 }
 
+// refusing reads the statuses of a protocol in which some mean a mistake of ours, or of the file: the verdict of each.
+// Others mean what refusalOrBusy says.
+func refusing(mistakes map[int]verdict) func(status int, body []byte) (load.Outcome, verdict) {
+	return func(status int, _ []byte) (load.Outcome, verdict) {
+		if v, ok := mistakes[status]; ok {
+			return load.Wrong, v
+		}
+		return refusalOrBusy(status)
+	}
+}
+
+// refusalOrBusy is refusal for protocols in which 429 and 503 mean that the endpoint is busy.
+func refusalOrBusy(status int) (load.Outcome, verdict) {
+	switch status {
+	case http.StatusTooManyRequests:
+		return load.Refused, slowDown
+	case http.StatusServiceUnavailable:
+		return load.Refused, temporarilyUnavailable
+	}
+	return refusal(status)
+}
+
 // notWhole is the verdict on a body that has not the form that was promised: no JSON at all, or nothing.
 func notWhole(body []byte) verdict {
 	if jsonscan.IsBlank(body) {

@@ -207,20 +207,11 @@ func tokenRequestReader(s session) reader {
 	}
 }
 
-// k8sRefusal is what a status other than 201 means here.
-func k8sRefusal(status int, _ []byte) (load.Outcome, verdict) {
-	switch status {
-	case http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType:
-		return load.Wrong, requestRefused
-	case http.StatusNotFound:
-		return load.Wrong, notActive
-	case http.StatusTooManyRequests:
-		return load.Refused, slowDown
-	case http.StatusServiceUnavailable:
-		return load.Refused, temporarilyUnavailable
-	}
-	return refusal(status)
-}
+// k8sRefusal is what a status other than a good one means here.
+var k8sRefusal = refusing(map[int]verdict{
+	http.StatusUnprocessableEntity: requestRefused, http.StatusUnsupportedMediaType: requestRefused,
+	http.StatusNotFound: notActive,
+})
 
 // readTokenRequest returns the token of an answer, and what is wrong with the answer. It does not allocate.
 func readTokenRequest(body []byte, now int64) (token []byte, v verdict) {

@@ -216,11 +216,8 @@ func (a vaultAuth) judge(j *judge, key int, entity string) verdict {
 
 // vaultRefusal is Vault's own meaning of statuses: 472 and 473 are standby nodes that do not answer themselves.
 func vaultRefusal(status int, _ []byte) (load.Outcome, verdict) {
-	switch status {
-	case http.StatusTooManyRequests:
-		return load.Refused, slowDown
-	case http.StatusServiceUnavailable, 472, 473:
+	if status == 472 || status == 473 {
 		return load.Refused, temporarilyUnavailable
 	}
-	return refusal(status)
+	return refusalOrBusy(status)
 }
