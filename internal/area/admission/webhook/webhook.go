@@ -7,17 +7,16 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"time"
 
+	"tare/internal/area"
 	"tare/internal/clock"
 )
 
 const (
-	shutWithin  = 2 * time.Second // bounds the wait for answers in flight at the end
 	mostHeaders = 64 << 10
 	// MostLatency is the longest meaningful latency: the API server gives no webhook more than 30 s.
 	MostLatency = 29 * time.Second
@@ -72,7 +71,7 @@ func run(ctx context.Context, c clock.Clock, cfg Config, ready func(Ready) error
 	}
 	h := newHandler(c, cfg.Latency)
 	h.base = "/" + rand.Text()
-	return serve(ctx, l, newServer(h, leaf, cfg.HTTP1), func() error {
+	return area.ServeHTTP(ctx, l, newServer(h, leaf, cfg.HTTP1), func() error {
 		return ready(Ready{Addr: l.Addr().String(), URL: base(cfg.Names[0], l.Addr()) + h.base, Base: h.base, CA: ca})
 	})
 }
@@ -84,21 +83,6 @@ func base(name string, addr net.Addr) string {
 		return "https://" + name
 	}
 	return "https://" + net.JoinHostPort(name, port)
-}
-
-func serve(ctx context.Context, l net.Listener, srv *http.Server, ready func() error) error {
-	served := make(chan error, 1)
-	go func() { served <- srv.ServeTLS(l, "", "") }()
-	err := ready()
-	if err == nil {
-		select {
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		case err = <-served:
-			served <- err
-		}
-	}
-	return errors.Join(err, shut(srv, served))
 }
 
 // newServer bounds the resources that a caller can use: headers, and the time for a request and for its answer.
@@ -113,18 +97,4 @@ func newServer(h *handler, leaf tls.Certificate, http1 bool) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second,
 		IdleTimeout: 48 * time.Hour, MaxHeaderBytes: mostHeaders,
 	}
-}
-
-// shut waits for answers in flight and then for the server's goroutine.
-func shut(srv *http.Server, served <-chan error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), shutWithin)
-	defer cancel()
-	err := srv.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = srv.Close()
-	}
-	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-		err = errors.Join(err, end)
-	}
-	return err
 }

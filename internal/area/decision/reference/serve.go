@@ -8,16 +8,16 @@ import (
 	"net/http"
 	"time"
 
+	"tare/internal/area"
 	"tare/internal/area/decision/engine"
 	"tare/internal/clock"
 )
 
-// shutWithin bounds how long answers that are under way at the end are waited for.
-const shutWithin = 2 * time.Second
-
-// serve is the life of a decision point: it loads what it decides by, listens on cfg.Addr, says that it is ready, and answers until ctx ends. It
-// returns ctx's error if that is why it ended.
-func serve(ctx context.Context, c clock.Clock, name string, cfg engine.Config, ready func(engine.Ready) error, point func() (http.Handler, error)) error {
+// serve loads what a decision point decides by, listens on cfg.Addr, says that it is ready, and answers until ctx ends.
+// It returns ctx's error if that is why it ended.
+func serve(ctx context.Context, c clock.Clock, name string, cfg engine.Config, ready func(engine.Ready) error,
+	point func() (http.Handler, error),
+) error {
 	began := c.Now()
 	h, err := point()
 	if err != nil {
@@ -29,40 +29,17 @@ func serve(ctx context.Context, c clock.Clock, name string, cfg engine.Config, r
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	grown := startLeak(c, cfg.Leak)
-	srv := newServer(h)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	err = ready(engine.Ready{Addr: l.Addr().String(), LoadSeconds: loaded.Seconds()})
-	if err == nil {
-		select {
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		case err = <-served:
-			served <- err
-		}
-	}
-	return errors.Join(err, shut(srv, served), grown.stop())
+	err = area.ServeHTTP(ctx, l, newServer(h), func() error {
+		return ready(engine.Ready{Addr: l.Addr().String(), LoadSeconds: loaded.Seconds()})
+	})
+	return errors.Join(err, grown.stop())
 }
 
-// newServer bounds what a caller can make the process hold: headers, and the time for a request and for its answer. A connection may be
-// idle for as long as a run can last: closing it would fail a call that is just being sent.
+// newServer bounds what a caller can make the process hold: headers, and the time for a request and for its answer. A
+// connection may be idle for as long as a run can last: closing it would fail a call that is just being sent.
 func newServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second,
 		IdleTimeout: 48 * time.Hour, MaxHeaderBytes: 64 << 10,
 	}
-}
-
-// shut lets answers under way be finished and then waits for the server's goroutine.
-func shut(srv *http.Server, served <-chan error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), shutWithin)
-	defer cancel()
-	err := srv.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = srv.Close()
-	}
-	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-		err = errors.Join(err, end)
-	}
-	return err
 }
