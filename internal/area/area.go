@@ -125,7 +125,16 @@ type Env struct {
 	CPUs []int
 }
 
-// Processors are those on which the area's own servers may run: CPUs, or where these are not said, all that this process may use. There is at least one.
+// Environment returns get, or an environment without variables if get is nil.
+func Environment(get func(name string) (string, bool)) func(name string) (string, bool) {
+	if get == nil {
+		return func(string) (string, bool) { return "", false }
+	}
+	return get
+}
+
+// Processors are those on which the area's own servers may run: CPUs, or where these are not said, all that this process
+// may use. There is at least one.
 func (e Env) Processors() ([]int, error) {
 	cpus := e.CPUs
 	if len(cpus) == 0 {

@@ -1,10 +1,28 @@
 package area
 
-import "tare/internal/design"
+import (
+	"fmt"
+	"strings"
+
+	"tare/internal/design"
+)
 
 // Fault returns a finding that stops a run.
 func Fault(path string, err error, hint string) Finding {
 	return Finding{Path: path, Severity: Error, Message: err.Error(), Hint: hint}
+}
+
+// FaultIn returns a finding about an error in the field at path, which begins with the field's name. Where that is a
+// level of t, or path is empty, the finding names the treatment instead.
+func FaultIn(t design.Treatment, path string, err error) Finding {
+	f := Fault(path, err, "")
+	if name, _, _ := strings.Cut(err.Error(), ":"); t.Levels[name] != "" || f.Path == "" {
+		f.Path = ""
+		if len(t.Levels) > 0 {
+			f.Message = fmt.Sprintf("treatment %q: %s", t.ID, f.Message)
+		}
+	}
+	return f
 }
 
 // JudgeEach returns what judge finds about the treatments, or about one without levels where there are none. The same

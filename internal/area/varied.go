@@ -1,6 +1,11 @@
 package area
 
-import "tare/internal/design"
+import (
+	"fmt"
+	"strconv"
+
+	"tare/internal/design"
+)
 
 // A Varied is a Spec whose treatments may change where the target is, or whether it is on this machine: one endpoint
 // against another.
@@ -41,4 +46,13 @@ func Loopback(s Spec, treatments []design.Treatment) bool {
 		}
 	}
 	return true
+}
+
+// ParseCount reads a level that is a number from least to most.
+func ParseCount(factor, level string, least, most int) (int, error) {
+	n, err := strconv.Atoi(level)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s: %q is not a number from %d to %d", factor, level, least, most)
+	}
+	return n, nil
 }

@@ -35,7 +35,7 @@ type control struct {
 // host returns what finding a binary needs: the path in the file, and a function that announces a build.
 func host(p *plan, env area.Env) plane.Host {
 	h := plane.Host{
-		Log: env.Log, Getenv: env.Getenv, Clock: env.Clock,
+		Log: env.Log, Getenv: area.Environment(env.Getenv), Clock: env.Clock,
 		Tell: func(line string) { env.Log.Warn("prepare the control plane", slog.String("step", line)) },
 	}
 	if e := p.spec.Embedded; e != nil {
@@ -43,9 +43,6 @@ func host(p *plan, env area.Env) plane.Host {
 		if p.version == plane.V124 {
 			h.Path = e.BinaryPSP
 		}
-	}
-	if h.Getenv == nil {
-		h.Getenv = func(string) (string, bool) { return "", false }
 	}
 	return h
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tare/internal/area"
@@ -100,15 +99,15 @@ func (s *Spec) count(name, level string) (err error) {
 	switch name {
 	case "policies":
 		s.Policies = new(int)
-		*s.Policies, err = number(name, level, maxPolicies)
+		*s.Policies, err = area.ParseCount(name, level, 0, maxPolicies)
 	case "bound":
 		s.Bound = new(int)
-		*s.Bound, err = number(name, level, maxPolicies)
+		*s.Bound, err = area.ParseCount(name, level, 0, maxPolicies)
 	case "useable":
 		s.Useable = new(int)
-		*s.Useable, err = number(name, level, maxPolicies)
+		*s.Useable, err = area.ParseCount(name, level, 0, maxPolicies)
 	case "nodes":
-		s.embed().Nodes, err = number(name, level, maxNodes)
+		s.embed().Nodes, err = area.ParseCount(name, level, 0, maxNodes)
 	default:
 		return fmt.Errorf("unknown factor %q; known are %s", name, strings.Join(factors(), ", "))
 	}
@@ -120,13 +119,4 @@ func (s *Spec) embed() *Embedded {
 		s.Embedded = &Embedded{}
 	}
 	return s.Embedded
-}
-
-// number parses a level that is a number.
-func number(name, level string, most int) (int, error) {
-	n, err := strconv.Atoi(level)
-	if err != nil || n < 0 || n > most {
-		return 0, fmt.Errorf("%s: %q is not a number from 0 to %d", name, level, most)
-	}
-	return n, nil
 }

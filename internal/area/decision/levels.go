@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tare/internal/area"
@@ -60,9 +59,9 @@ func (s *Spec) turn(name, level string) (err error) {
 	case "url":
 		s.URL = level
 	case "policies":
-		s.Policies, err = number(name, level, maxPolicies)
+		s.Policies, err = area.ParseCount(name, level, 1, maxPolicies)
 	case "batch":
-		s.Batch, err = number(name, level, maxBatch)
+		s.Batch, err = area.ParseCount(name, level, 1, maxBatch)
 	case "position":
 		s.Position = model.Position(level)
 	case "planted.answer":
@@ -92,15 +91,6 @@ func (s *Spec) plant() *Planted {
 		e.Planted = &Planted{}
 	}
 	return e.Planted
-}
-
-// number reads a level that counts something.
-func number(name, level string, most int) (int, error) {
-	n, err := strconv.Atoi(level)
-	if err != nil || n < 1 || n > most {
-		return 0, fmt.Errorf("%s: %q is not a number from 1 to %d", name, level, most)
-	}
-	return n, nil
 }
 
 // engineNames lists the embedded engines in words.

@@ -16,15 +16,9 @@ import (
 // changePolicies is the kind of changes that are policies in a decision point that is not ours.
 const changePolicies = "policies"
 
-// none is the environment where there is none.
-func none(string) (string, bool) { return "", false }
-
 // open makes the session with a decision point behind a URL: it reads secrets and files, and resolves the name.
 func (p *plan) open(ctx context.Context, getenv func(string) (string, bool)) (*protocol.Session, error) {
-	s, u := p.spec, p.url
-	if getenv == nil {
-		getenv = none
-	}
+	s, u, getenv := p.spec, p.url, area.Environment(getenv)
 	out := &protocol.Session{
 		Host: u.Host, Base: strings.TrimRight(u.EscapedPath(), "/"), Options: p.options, Username: s.Username, Headers: map[string]string{},
 	}

@@ -59,14 +59,7 @@ func (s *Spec) judge(t design.Treatment) []area.Finding {
 	if err == nil {
 		return nil
 	}
-	f := area.Fault(s.pathOf(err), err, "")
-	if name, _, _ := strings.Cut(err.Error(), ":"); t.Levels[name] != "" || f.Path == "" {
-		f.Path = ""
-		if len(t.Levels) > 0 {
-			f.Message = fmt.Sprintf("treatment %q: %s", t.ID, f.Message)
-		}
-	}
-	return []area.Finding{f}
+	return []area.Finding{area.FaultIn(t, s.pathOf(err), err)}
 }
 
 // judgeRest looks at what depends on the place.

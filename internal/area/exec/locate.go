@@ -103,10 +103,7 @@ func searchPath(env area.Env) []string {
 // environment returns the variables that the program receives: the usual ones that are set, and those that the file
 // names.
 func (s *Spec) environment(env area.Env) ([]string, error) {
-	get := env.Getenv
-	if get == nil {
-		get = func(string) (string, bool) { return "", false }
-	}
+	get := area.Environment(env.Getenv)
 	var out []string
 	for _, name := range driver.Usual() {
 		if value, ok := get(name); ok {

@@ -35,10 +35,10 @@ type credentials struct {
 
 // newCredentials reads all secrets of s. Its errors name places only.
 func newCredentials(s *Spec, getenv func(string) (string, bool), identities int) (*credentials, error) {
-	if getenv == nil {
-		getenv = func(string) (string, bool) { return "", false }
+	c := &credentials{
+		getenv: area.Environment(getenv), values: map[area.Secret]string{}, leases: make([]lease, identities),
+		obtained: make([]time.Time, identities),
 	}
-	c := &credentials{getenv: getenv, values: map[area.Secret]string{}, leases: make([]lease, identities), obtained: make([]time.Time, identities)}
 	for _, x := range area.SentSecrets(s) {
 		v, err := c.read(x)
 		if err != nil {

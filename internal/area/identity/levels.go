@@ -52,9 +52,9 @@ func (s *Spec) turn(name, level string) error {
 	case name == "account":
 		s.Account = level
 	case name == "identities":
-		n, err := strconv.Atoi(level)
-		if err != nil || n < 1 || n > maxIdentities {
-			return fmt.Errorf("identities: %q is not a number from 1 to %d", level, maxIdentities)
+		n, err := area.ParseCount(name, level, 1, maxIdentities)
+		if err != nil {
+			return err
 		}
 		s.Identities = n
 	case slices.Contains(knobNames(), name) && s.URL != "":

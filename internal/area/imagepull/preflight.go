@@ -95,11 +95,8 @@ func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Progra
 // host returns what finding the program needs: the path in the file, and a function that announces a build.
 func (s *Spec) host(env area.Env) plane.Host {
 	h := plane.Host{
-		Path: s.Binary, Log: env.Log, Getenv: env.Getenv, Clock: env.Clock,
+		Path: s.Binary, Log: env.Log, Getenv: area.Environment(env.Getenv), Clock: env.Clock,
 		Tell: func(line string) { env.Log.Warn("prepare the pull manager", slog.String("step", line)) },
-	}
-	if h.Getenv == nil {
-		h.Getenv = func(string) (string, bool) { return "", false }
 	}
 	return h
 }

@@ -20,36 +20,18 @@ type Rendered struct {
 const registration = "admissionregistration.k8s.io/v1"
 
 var (
-	vapResource = schema.GroupVersionResource{
-		Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "validatingadmissionpolicies",
-	}
-	vapBindingResource = schema.GroupVersionResource{
-		Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "validatingadmissionpolicybindings",
-	}
-	mapResource = schema.GroupVersionResource{
-		Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "mutatingadmissionpolicies",
-	}
-	mapBindingResource = schema.GroupVersionResource{
-		Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "mutatingadmissionpolicybindings",
-	}
-	validatingResource = schema.GroupVersionResource{
-		Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "validatingwebhookconfigurations",
-	}
-	mutatingResource = schema.GroupVersionResource{
-		Group: "admissionregistration.k8s.io", Version: "v1",
-		Resource: "mutatingwebhookconfigurations",
-	}
-	pspResource     = schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"}
-	roleResource    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
-	bindingResource = schema.GroupVersionResource{
-		Group: "rbac.authorization.k8s.io", Version: "v1",
-		Resource: "rolebindings",
-	}
+	registrationV1 = schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
+	rbacV1         = schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
+
+	vapResource        = registrationV1.WithResource("validatingadmissionpolicies")
+	vapBindingResource = registrationV1.WithResource("validatingadmissionpolicybindings")
+	mapResource        = registrationV1.WithResource("mutatingadmissionpolicies")
+	mapBindingResource = registrationV1.WithResource("mutatingadmissionpolicybindings")
+	validatingResource = registrationV1.WithResource("validatingwebhookconfigurations")
+	mutatingResource   = registrationV1.WithResource("mutatingwebhookconfigurations")
+	pspResource        = schema.GroupVersionResource{Group: "policy", Version: "v1beta1", Resource: "podsecuritypolicies"}
+	roleResource       = rbacV1.WithResource("roles")
+	bindingResource    = rbacV1.WithResource("rolebindings")
 )
 
 // Resources returns the resources of a population of kind k, in the order of removal; nil for kinds without objects.

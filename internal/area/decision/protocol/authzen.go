@@ -81,18 +81,11 @@ func readEvaluation(body []byte) (model.Decision, Verdict) {
 	if !jsonscan.Pick(body, f[:], "decision", "context") {
 		return model.None, notWhole(body)
 	}
-	yes, known := isTrue(f[0])
-	switch {
-	case f[0] == nil:
-		return model.None, NoDecision
-	case !known:
-		return model.None, NotJSON
-	case yes:
-		return model.Permit, Fine
-	case hasError(f[1]):
+	d, v := readBool(f[0])
+	if d == model.Deny && hasError(f[1]) {
 		return model.Indeterminate, Fine
 	}
-	return model.Deny, Fine
+	return d, v
 }
 
 // hasError reports whether the context of an answer says that nothing was decided (section 7.2).

@@ -97,16 +97,7 @@ func readCheck(body []byte) (model.Decision, Verdict) {
 	if !jsonscan.Pick(body, f[:], "allowed") {
 		return model.None, notWhole(body)
 	}
-	yes, known := isTrue(f[0])
-	switch {
-	case f[0] == nil:
-		return model.None, NoDecision
-	case !known:
-		return model.None, NotJSON
-	case yes:
-		return model.Permit, Fine
-	}
-	return model.Deny, Fine
+	return readBool(f[0])
 }
 
 // isMissing reports whether a refusal says that there is no such store or model.

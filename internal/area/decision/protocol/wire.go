@@ -19,6 +19,20 @@ func isTrue(raw []byte) (yes, known bool) {
 	return yes, yes || string(raw) == "false"
 }
 
+// readBool reads a decision that is true for Permit and false for Deny; nil: it is not there.
+func readBool(raw []byte) (model.Decision, Verdict) {
+	yes, known := isTrue(raw)
+	switch {
+	case raw == nil:
+		return model.None, NoDecision
+	case !known:
+		return model.None, NotJSON
+	case yes:
+		return model.Permit, Fine
+	}
+	return model.Deny, Fine
+}
+
 // isNull reports whether a value is null or not there.
 func isNull(raw []byte) bool { return raw == nil || string(raw) == "null" }
 

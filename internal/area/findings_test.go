@@ -1,0 +1,103 @@
+package area
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"tare/internal/design"
+)
+
+// TestJudgeEach: every treatment is judged, one without levels where there are none, and no finding comes twice.
+func TestJudgeEach(t *testing.T) {
+	judge := func(tr design.Treatment) []Finding {
+		return []Finding{Fault("url", errors.New("url: bad"), ""), Fault("", errors.New(tr.ID), "")}
+	}
+	for _, c := range []struct {
+		treatments []design.Treatment
+		want       []string
+	}{
+		{nil, []string{"url: bad", design.ID(nil)}},
+		{[]design.Treatment{{ID: "a"}, {ID: "b"}, {ID: "a"}}, []string{"url: bad", "a", "b"}},
+	} {
+		var got []string
+		for _, f := range JudgeEach(c.treatments, judge) {
+			got = append(got, f.Message)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%d treatments: %q, want %q", len(c.treatments), got, c.want)
+		}
+	}
+}
+
+// TestFaultIn: a finding is about a field of the file, or about the treatment whose level is wrong.
+func TestFaultIn(t *testing.T) {
+	err := errors.New("policies: 0 is none")
+	treatment := design.Treatment{ID: "x", Levels: map[string]string{"policies": "0"}}
+	for name, c := range map[string]struct {
+		t             design.Treatment
+		path          string
+		where, saying string
+	}{
+		"a field":          {design.Treatment{ID: "x"}, "policies", "policies", "policies: 0 is none"},
+		"a level":          {treatment, "policies", "", `treatment "x": policies: 0 is none`},
+		"another's level":  {design.Treatment{ID: "x", Levels: map[string]string{"url": "y"}}, "policies", "policies", "policies: 0 is none"},
+		"no field":         {treatment, "", "", `treatment "x": policies: 0 is none`},
+		"nothing of these": {design.Treatment{ID: "x"}, "", "", "policies: 0 is none"},
+	} {
+		if f := FaultIn(c.t, c.path, err); f.Path != c.where || f.Message != c.saying || f.Severity != Error {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// TestTrimMissing drops what needs something that is not there, which is looked for once.
+func TestTrimMissing(t *testing.T) {
+	of := func(names ...string) (out []design.Treatment) {
+		for i, name := range names {
+			out = append(out, design.Treatment{ID: fmt.Sprint(name, i), Levels: map[string]string{"needs": name}})
+		}
+		return out
+	}
+	base := func(all []design.Treatment) []design.Treatment {
+		all[0].Baseline = true
+		return all
+	}
+	for name, c := range map[string]struct {
+		treatments []design.Treatment
+		kept       int
+		want       []string
+	}{
+		"all there":         {of("", "here", "here"), 3, nil},
+		"some missing":      {base(of("", "gone", "here", "lost", "gone")), 2, []string{"left out: lost3: no lost", "left out: gone1; gone4: no gone"}},
+		"many missing":      {of("here", "gone", "gone", "gone", "gone"), 1, []string{"left out: gone1; gone2; and 2 more: no gone"}},
+		"the baseline":      {base(of("gone", "here")), 2, []string{"the baseline needs a thing that this host cannot have: no gone"}},
+		"nothing remaining": {of("gone", "lost"), 2, []string{"no lost", "no gone"}},
+	} {
+		looked := map[string]int{}
+		need := func(tr design.Treatment) Need {
+			thing := tr.Levels["needs"]
+			return Need{thing, func() error {
+				if looked[thing]++; thing == "here" {
+					return nil
+				}
+				return errors.New("no " + thing)
+			}}
+		}
+		explain := func(err error) Finding { return Fault("", err, "") }
+		kept, out := TrimMissing("a thing", []string{"lost", "gone"}, c.treatments, need, explain)
+		var got []string
+		for _, f := range out {
+			got = append(got, f.Message)
+		}
+		if len(kept) != c.kept || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d kept, %q; want %d and %q", name, len(kept), got, c.kept, c.want)
+		}
+		for thing, n := range looked {
+			if n != 1 || thing == "" {
+				t.Errorf("%s: %q was looked for %d times", name, thing, n)
+			}
+		}
+	}
+}
