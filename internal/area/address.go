@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// ResolveHost finds the address behind a URL, IPv4 first: metadata servers have no other. Without a port it is that of the scheme.
+// ResolveHost finds the address behind a URL, IPv4 first: metadata servers have no other. Without a port it is that of
+// the scheme.
 func ResolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 	port := uint64(80)
 	if u.Scheme == "https" || u.Scheme == "grpcs" {

@@ -1,4 +1,5 @@
-// Package area is the contract between the questions that tare asks and the areas of security controls that answer them.
+// Package area is the contract between the questions that tare asks and the areas of security controls that answer
+// them.
 package area
 
 import (
@@ -26,7 +27,8 @@ type Area interface {
 	Preflight(ctx context.Context, s Spec, env Env) []Finding
 	// Open makes the system under test reachable. It changes nothing yet.
 	Open(ctx context.Context, s Spec, env Env) (Target, error)
-	// Undo takes back journaled changes, which come with the latest first, in that order. It must work in a new process after kill −9, and twice.
+	// Undo takes back journaled changes, which come with the latest first, in that order. It must work in a new process
+	// after kill −9, and twice.
 	Undo(ctx context.Context, changes []Change, env Env) error
 }
 
@@ -65,8 +67,8 @@ type Spec interface {
 
 // A Target is an opened system under test.
 type Target interface {
-	// Prepare does what is slow, once per treatment: start a child process, fill a control plane, log in. Everything that it
-	// creates is journaled first. Treatments stand side by side unless CarriesOver says otherwise.
+	// Prepare does what is slow, once per treatment: start a child process, fill a control plane, log in. Everything that
+	// it creates is journaled first. Treatments stand side by side unless CarriesOver says otherwise.
 	Prepare(ctx context.Context, t design.Treatment, j Journal) error
 	// Enter does what is cheap, before each trial.
 	Enter(ctx context.Context, t design.Treatment) error
@@ -95,8 +97,8 @@ type Journal interface {
 	Undone(c Change) error
 }
 
-// A Change is something that an area creates, as data enough to find and remove it in a new process. Journal containers (a namespace,
-// a cgroup, a process), not their contents.
+// A Change is something that an area creates, as data enough to find and remove it in a new process. Journal containers
+// (a namespace, a cgroup, a process), not their contents.
 type Change struct {
 	Area string            `json:"area"`
 	Kind string            `json:"kind"` // "process", "cgroup", "namespace"
@@ -113,13 +115,16 @@ type Env struct {
 	Clock clock.Clock
 	// Getenv looks up an environment variable, for secrets; nil: there are none.
 	Getenv func(name string) (string, bool)
-	// Look says that nothing is going to be measured: only what would be done is wanted, so nothing is built or started for it.
+	// Look says that nothing is going to be measured: only what would be done is wanted, so nothing is built or started
+	// for it.
 	Look bool
 	// Treatments are what is going to be measured, for Preflight and Open; empty: not known.
 	Treatments []design.Treatment
-	// Operations are the names of the operations that the load chooses, so that only what they need is prepared; empty: the area's default.
+	// Operations are the names of the operations that the load chooses, so that only what they need is prepared; empty:
+	// the area's default.
 	Operations []string
-	// Limit bounds what targets that are not the area's own are sent, over the whole run: its load, and the area's checks; nil: no bound.
+	// Limit bounds what targets that are not the area's own are sent, over the whole run: its load, and the area's checks;
+	// nil: no bound.
 	Limit *ratelimit.Limiter
 	// CPUs are the processors on which the area's own servers may run, from 0; empty: all.
 	CPUs []int
@@ -133,8 +138,8 @@ func Environment(get func(name string) (string, bool)) func(name string) (string
 	return get
 }
 
-// Processors are those on which the area's own servers may run: CPUs, or where these are not said, all that this process
-// may use. There is at least one.
+// Processors are those on which the area's own servers may run: CPUs, or where these are not said, all that this
+// process may use. There is at least one.
 func (e Env) Processors() ([]int, error) {
 	cpus := e.CPUs
 	if len(cpus) == 0 {

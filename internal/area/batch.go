@@ -2,8 +2,8 @@ package area
 
 import "time"
 
-// A Batcher is a Spec whose operations have a clock of their own: they run at their own pace, in batches, and nothing is offered to them
-// at a rate.
+// A Batcher is a Spec whose operations have a clock of their own: they run at their own pace, in batches, and nothing
+// is offered to them at a rate.
 type Batcher interface {
 	// Batches are the operations of one trial, for a forecast of how long it takes.
 	Batches() []Batches

@@ -2,7 +2,8 @@ package area
 
 import "tare/internal/design"
 
-// A Forecaster is a Spec that says before a run what its trials will measure, so that limits on anything else can be refused.
+// A Forecaster is a Spec that says before a run what its trials will measure, so that limits on anything else can be
+// refused.
 type Forecaster interface {
 	// Forecast is about one treatment. Where Validate refuses the treatment, it is open.
 	Forecast(q design.Question, t design.Treatment) Forecast

@@ -11,8 +11,8 @@ import (
 // shutWithin bounds how long ServeHTTP waits for answers under way at the end.
 const shutWithin = 2 * time.Second
 
-// ServeHTTP serves srv on l, with TLS if it has a configuration, until ctx ends; then it waits for answers under way. It
-// calls ready when it serves. It returns why it ended, which may be ctx's error.
+// ServeHTTP serves srv on l, with TLS if it has a configuration, until ctx ends; then it waits for answers under way.
+// It calls ready when it serves. It returns why it ended, which may be ctx's error.
 func ServeHTTP(ctx context.Context, l net.Listener, srv *http.Server, ready func() error) error {
 	served := make(chan error, 1)
 	go func() {

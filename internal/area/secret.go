@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Secret says where a value is found that must not be written into a file. It holds the place, never the value, so that it can
-// be printed and journaled. Exactly one field is set; the zero Secret is none.
+// A Secret says where a value is found that must not be written into a file. It holds the place, never the value, so
+// that it can be printed and journaled. Exactly one field is set; the zero Secret is none.
 type Secret struct {
 	Env  string `yaml:"env,omitempty" json:"env,omitempty"`   // name of an environment variable
 	File string `yaml:"file,omitempty" json:"file,omitempty"` // path of a file
@@ -31,8 +31,8 @@ func (s Secret) String() string {
 	}
 }
 
-// Resolve reads the value, without line ends after it. getenv looks up an environment variable. It is an error when there is no
-// value; no error holds any part of one.
+// Resolve reads the value, without line ends after it. getenv looks up an environment variable. It is an error when
+// there is no value; no error holds any part of one.
 func (s Secret) Resolve(getenv func(name string) (string, bool)) (string, error) {
 	var value string
 	switch {

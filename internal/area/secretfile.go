@@ -15,8 +15,8 @@ import (
 	"tare/internal/design"
 )
 
-// OpenSecret opens a file with secrets to be read. It refuses one that other users can write, or replace because they can write a folder on the way
-// to it: what is in it decides who we are, and in a kubeconfig also what is run.
+// OpenSecret opens a file with secrets to be read. It refuses one that other users can write, or replace because they
+// can write a folder on the way to it: what is in it decides who we are, and in a kubeconfig also what is run.
 func OpenSecret(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -28,7 +28,8 @@ func OpenSecret(path string) (*os.File, error) {
 	return f, nil
 }
 
-// CheckSecretFile returns the error with which OpenSecret would refuse a file that exists. One that cannot be opened is left to whoever needs it.
+// CheckSecretFile returns the error with which OpenSecret would refuse a file that exists. One that cannot be opened is
+// left to whoever needs it.
 func CheckSecretFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -37,8 +38,8 @@ func CheckSecretFile(path string) error {
 	return errors.Join(guarded(f, path), f.Close())
 }
 
-// guarded is an error where other users can change what f holds. What cannot be written by anybody, as a secret that Kubernetes mounts, is fine, and
-// so is what is no file, as a pipe.
+// guarded is an error where other users can change what f holds. What cannot be written by anybody, as a secret that
+// Kubernetes mounts, is fine, and so is what is no file, as a pipe.
 func guarded(f *os.File, path string) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -82,8 +83,9 @@ func foldersOf(path string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// othersWrite reports whether other users can replace what is in a folder. With the sticky bit, as /tmp has it and the volumes of Kubernetes, they can
-// replace only what is theirs. A group of the owner's own, which has the owner's number, has no other member.
+// othersWrite reports whether other users can replace what is in a folder. With the sticky bit, as /tmp has it and the
+// volumes of Kubernetes, they can replace only what is theirs. A group of the owner's own, which has the owner's
+// number, has no other member.
 func othersWrite(info os.FileInfo) bool {
 	mode := info.Mode()
 	if mode&fs.ModeSticky != 0 {
@@ -97,7 +99,8 @@ func othersWrite(info os.FileInfo) bool {
 // SecretFiler is a Spec that names files with secrets which are no Secret: a kubeconfig.
 type SecretFiler interface{ SecretFiles() []string }
 
-// ExposedSecrets warns of files named in the sections of all treatments that other users can read. What cannot be opened is left to whoever needs it.
+// ExposedSecrets warns of files named in the sections of all treatments that other users can read. What cannot be
+// opened is left to whoever needs it.
 func ExposedSecrets(s Spec, treatments []design.Treatment) (out []Finding) {
 	var paths []string
 	for _, section := range Specs(s, treatments) {
@@ -173,8 +176,8 @@ func stranger(info os.FileInfo) (owner uint32, foreign bool) {
 	return st.Uid, true
 }
 
-// mounted reports whether somebody has put the file there for this process alone: Kubernetes, whose volumes lead through the link ..data, or another
-// that gives secrets by a mount which cannot be written.
+// mounted reports whether somebody has put the file there for this process alone: Kubernetes, whose volumes lead
+// through the link ..data, or another that gives secrets by a mount which cannot be written.
 func mounted(f *os.File, path string) bool {
 	if _, err := os.Readlink(filepath.Join(filepath.Dir(path), "..data")); err == nil {
 		return true

@@ -69,7 +69,8 @@ func TestSecretFilesThatOthersCanWriteAreRefused(t *testing.T) {
 	}
 }
 
-// TestLinksToSecretsAreFollowedWithCare: a link leads through two folders, and each of them could be somebody else's to change.
+// TestLinksToSecretsAreFollowedWithCare: a link leads through two folders, and each of them could be somebody else's to
+// change.
 func TestLinksToSecretsAreFollowedWithCare(t *testing.T) {
 	dir, path := secretFile(t, 0o600)
 	from := filepath.Join(t.TempDir(), "from")
@@ -87,7 +88,8 @@ func TestLinksToSecretsAreFollowedWithCare(t *testing.T) {
 	}
 }
 
-// TestSecretsOfKubernetesAreRead: a volume is a sticky folder that all may write, with links to files of root that all may read.
+// TestSecretsOfKubernetesAreRead: a volume is a sticky folder that all may write, with links to files of root that all
+// may read.
 func TestSecretsOfKubernetesAreRead(t *testing.T) {
 	volume := filepath.Join(t.TempDir(), "serviceaccount")
 	stamped := filepath.Join(volume, "..2026_11_22_15_00_00.123")

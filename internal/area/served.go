@@ -8,15 +8,17 @@ import (
 
 // A Witness is a Target that measures on its own clock the requests that it serves, and the parts of its work.
 type Witness interface {
-	// Witnessed is what the target has measured so far: totals that only grow until it is started anew. It may cost the target some work, and
-	// is called right outside of what is measured. Without an error and without a result, the target measures nothing.
+	// Witnessed is what the target has measured so far: totals that only grow until it is started anew. It may cost the
+	// target some work, and is called right outside of what is measured. Without an error and without a result, the target
+	// measures nothing.
 	Witnessed(ctx context.Context, t design.Treatment) (*Served, error)
 }
 
-// Served is what a target has measured of its requests: totals so far, or what came between two of them. Times in seconds. Rows of one key (verb,
-// resource, scope; part, name, action) are unique.
+// Served is what a target has measured of its requests: totals so far, or what came between two of them. Times in
+// seconds. Rows of one key (verb, resource, scope; part, name, action) are unique.
 type Served struct {
-	// Started is when the target began to count, in seconds since the epoch by its own clock; 0: not known. It tells apart servers that take turns.
+	// Started is when the target began to count, in seconds since the epoch by its own clock; 0: not known. It tells apart
+	// servers that take turns.
 	Started  float64          `json:"started,omitempty"`
 	Requests []ServedRequests `json:"requests,omitempty"`
 	Parts    []ServedPart     `json:"parts,omitempty"`
@@ -30,9 +32,10 @@ type ServedRequests struct {
 	Count    uint64 `json:"count"`
 	// DryRuns are those of Count that were to change nothing.
 	DryRuns uint64 `json:"dry_runs,omitempty"`
-	// Seconds are all of their time; SLISeconds the time without what a service level indicator leaves out: webhooks, and waiting in queues
-	// of priority and fairness. SLICount is how many requests SLISeconds and SLIBuckets are of, which may be fewer than Count: kube-apiserver
-	// 1.36 leaves dry runs out, 1.24 does not. Seconds − SLISeconds means something only where SLICount is Count.
+	// Seconds are all of their time; SLISeconds the time without what a service level indicator leaves out: webhooks, and
+	// waiting in queues of priority and fairness. SLICount is how many requests SLISeconds and SLIBuckets are of, which
+	// may be fewer than Count: kube-apiserver 1.36 leaves dry runs out, 1.24 does not. Seconds − SLISeconds means
+	// something only where SLICount is Count.
 	Seconds    float64 `json:"seconds"`
 	SLICount   uint64  `json:"sli_count,omitempty"`
 	SLISeconds float64 `json:"sli_seconds,omitempty"`
@@ -41,15 +44,17 @@ type ServedRequests struct {
 	SLIBuckets []ServedBucket `json:"sli_buckets,omitempty"`
 }
 
-// ServedBucket counts the requests that took at most LE seconds. The bucket of +Inf, which JSON cannot say, is left out: it holds all.
+// ServedBucket counts the requests that took at most LE seconds. The bucket of +Inf, which JSON cannot say, is left
+// out: it holds all.
 type ServedBucket struct {
 	LE    float64 `json:"le"`
 	Count uint64  `json:"count"`
 }
 
-// ServedPart is one part of the target's work, such as "admission/ValidatingAdmissionPolicy validate CREATE", "webhook/NAME validating CREATE"
-// or "storage create pods". Parts overlap: the plugins of "admission" that call webhooks wait for them, and webhooks of one request may run side
-// by side. A control plane tells the operations of admission apart, not the resources.
+// ServedPart is one part of the target's work, such as "admission/ValidatingAdmissionPolicy validate CREATE",
+// "webhook/NAME validating CREATE" or "storage create pods". Parts overlap: the plugins of "admission" that call
+// webhooks wait for them, and webhooks of one request may run side by side. A control plane tells the operations of
+// admission apart, not the resources.
 type ServedPart struct {
 	Part    string  `json:"part"`   // "admission", "webhook", "storage"
 	Name    string  `json:"name"`   // within the part: a plugin, a webhook, a resource

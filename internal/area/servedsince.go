@@ -1,8 +1,8 @@
 package area
 
-// Since is what came between before and s, two totals of one target: rows that are new count whole, those without a change are left out. When
-// the target was started anew in between, which is seen when a total has gone down or is gone, or when Started has changed, restarted is true
-// and the result is s as it is: what was counted before is lost.
+// Since is what came between before and s, two totals of one target: rows that are new count whole, those without a
+// change are left out. When the target was started anew in between, which is seen when a total has gone down or is
+// gone, or when Started has changed, restarted is true and the result is s as it is: what was counted before is lost.
 func (s *Served) Since(before *Served) (diff Served, restarted bool) {
 	if s.Started != before.Started {
 		return *s, true

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// TLS says how a target behind https is to be trusted, and how we show who we are. The zero TLS trusts the host's authorities.
+// TLS says how a target behind https is to be trusted, and how we show who we are. The zero TLS trusts the host's
+// authorities.
 type TLS struct {
 	CA         string `yaml:"ca,omitempty" json:"ca,omitempty" jsonschema_description:"File with the certificates (PEM) of the authorities to trust, instead of the host's."`
 	Cert       string `yaml:"cert,omitempty" json:"cert,omitempty" jsonschema_description:"File with the client certificate and its chain (PEM)."`
@@ -44,8 +45,9 @@ func (t *TLS) Validate() error {
 	return nil
 }
 
-// Config reads the files and secrets of t and returns the configuration for clients of host. Only HTTP/1.1 is offered, and no session is
-// resumed: each new connection costs a whole handshake, as a workload's first one does. Its errors hold nothing of a key.
+// Config reads the files and secrets of t and returns the configuration for clients of host. Only HTTP/1.1 is offered,
+// and no session is resumed: each new connection costs a whole handshake, as a workload's first one does. Its errors
+// hold nothing of a key.
 func (t *TLS) Config(host string, getenv func(name string) (string, bool)) (*tls.Config, error) {
 	c := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
 	if t == nil {
@@ -92,8 +94,8 @@ func (t *TLS) pair(getenv func(string) (string, bool)) (tls.Certificate, error) 
 	return pair, nil
 }
 
-// ExplainTLS says what is wrong with a connection that failed, by the field of `tls` that mends it, and the next step. ok is false when
-// err does not come from TLS.
+// ExplainTLS says what is wrong with a connection that failed, by the field of `tls` that mends it, and the next step.
+// ok is false when err does not come from TLS.
 func ExplainTLS(err error) (f Finding, ok bool) {
 	f.Severity = Error
 	var (

@@ -15,9 +15,9 @@ type Need struct {
 	Find func() error
 }
 
-// TrimMissing drops treatments whose need this host cannot meet, with a warning for each need, in the order of names. If
-// the baseline needs it, or no treatment would remain, there is nothing to compare: that is an error, and all are kept.
-// what says in words what is needed, and explain turns an error of Find into a finding that stops a run.
+// TrimMissing drops treatments whose need this host cannot meet, with a warning for each need, in the order of names.
+// If the baseline needs it, or no treatment would remain, there is nothing to compare: that is an error, and all are
+// kept. what says in words what is needed, and explain turns an error of Find into a finding that stops a run.
 func TrimMissing(what string, names []string, treatments []design.Treatment,
 	need func(t design.Treatment) Need, explain func(err error) Finding,
 ) (kept []design.Treatment, out []Finding) {

@@ -1,5 +1,5 @@
-// Package decision is the area of policy decision points: what does an authorization decision cost, how does that grow with the policies,
-// and does it hold for hours? Its operations are questions whose right answers are known.
+// Package decision is the area of policy decision points: what does an authorization decision cost, how does that grow
+// with the policies, and does it hold for hours? Its operations are questions whose right answers are known.
 package decision
 
 import (

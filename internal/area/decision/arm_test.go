@@ -332,8 +332,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// awaitStopped waits until every thread of a process has stopped: the signal is given to one of them, and the others run on until that one has had
-// a processor.
+// awaitStopped waits until every thread of a process has stopped: the signal is given to one of them, and the others
+// run on until that one has had a processor.
 func awaitStopped(t *testing.T, pid int) {
 	t.Helper()
 	for range 3000 {

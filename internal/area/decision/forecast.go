@@ -35,7 +35,8 @@ func (s *Spec) Forecast(q design.Question, t design.Treatment) area.Forecast {
 	return f
 }
 
-// foreseeURL says what can be read of a decision point behind a URL. What a process or an endpoint of metrics really gives, only the run will tell.
+// foreseeURL says what can be read of a decision point behind a URL. What a process or an endpoint of metrics really
+// gives, only the run will tell.
 func (p *plan) foreseeURL(q design.Question, f *area.Forecast) {
 	named := p.spec.Process
 	switch {

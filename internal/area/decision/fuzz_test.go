@@ -10,7 +10,8 @@ import (
 	"tare/internal/load"
 )
 
-// FuzzParseURL: what is taken has a host and neither credentials nor a query; what is refused for its credentials is not quoted.
+// FuzzParseURL: what is taken has a host and neither credentials nor a query; what is refused for its credentials is
+// not quoted.
 func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{
 		"http://127.0.0.1:8181", "pdp:6969", "https://[::1]:6969/policy/pdpx/v1/", "http://me:hunter2@pdp", "grpc://x", "http://pdp?x=1", "://", "http://%zz", "",

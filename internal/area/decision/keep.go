@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A decision point that ends by itself is started again at the same address, as a supervisor would, until it has ended too often.
+// A decision point that ends by itself is started again at the same address, as a supervisor would, until it has ended
+// too often.
 const (
 	// mostEnds within endsWithin are the end of it.
 	mostEnds   = 10

@@ -27,8 +27,9 @@ func factors() []string {
 // Under implements area.Varied.
 func (s *Spec) Under(t design.Treatment) (area.Spec, error) { return s.under(t.Levels) }
 
-// under returns a copy of s with levels in place of what the section says. A level "url" is instead of an embedded decision point, and a
-// level "engine" instead of one behind a URL: so one can be held against the other. Errors begin with the factor's name, or name it.
+// under returns a copy of s with levels in place of what the section says. A level "url" is instead of an embedded
+// decision point, and a level "engine" instead of one behind a URL: so one can be held against the other. Errors begin
+// with the factor's name, or name it.
 func (s *Spec) under(levels map[string]string) (*Spec, error) {
 	out := *s
 	if s.Embedded != nil {

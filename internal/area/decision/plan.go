@@ -30,7 +30,8 @@ type plan struct {
 	options   protocol.Options
 	questions []model.Question // the mix
 	refusals  []model.Question // what must not be permitted, besides the mix
-	// loose says that the questions are ours: whether a policy that does not hold is a Deny or NotApplicable is up to the policies' language.
+	// loose says that the questions are ours: whether a policy that does not hold is a Deny or NotApplicable is up to the
+	// policies' language.
 	loose bool
 }
 

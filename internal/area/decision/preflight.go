@@ -10,8 +10,8 @@ import (
 	"tare/internal/design"
 )
 
-// Preflight implements area.Area: it reads secrets, connects once to each decision point behind a URL, and sees that embedded ones can be
-// had, which may build them unless this is only a look. No question is asked.
+// Preflight implements area.Area: it reads secrets, connects once to each decision point behind a URL, and sees that
+// embedded ones can be had, which may build them unless this is only a look. No question is asked.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
 	spec, ok := s.(*Spec)
 	if !ok {

@@ -60,8 +60,8 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	return out
 }
 
-// LockKey names the decision point that is measured, so that two runs do not measure each other; empty for embedded ones, which every run
-// has for itself.
+// LockKey names the decision point that is measured, so that two runs do not measure each other; empty for embedded
+// ones, which every run has for itself.
 func (s *Spec) LockKey() string {
 	p, err := s.plan(design.Treatment{})
 	if err != nil || p.url == nil {

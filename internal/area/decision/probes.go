@@ -80,8 +80,8 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 	return out
 }
 
-// attach finds the processes of a decision point behind a URL. What the file names must be there; what is only looked for may be missing,
-// and the report says so.
+// attach finds the processes of a decision point behind a URL. What the file names must be there; what is only looked
+// for may be missing, and the report says so.
 func (p *arm) attach(ctx context.Context) error {
 	if p.url == nil {
 		return nil
@@ -117,8 +117,8 @@ func there(pid int) bool {
 	return err == nil
 }
 
-// attachMetrics reads the decision point's own endpoint of metrics once. Credentials go there only where it is the decision point itself,
-// reached in the same way: https://pdp and http://pdp have one name.
+// attachMetrics reads the decision point's own endpoint of metrics once. Credentials go there only where it is the
+// decision point itself, reached in the same way: https://pdp and http://pdp have one name.
 func (p *arm) attachMetrics(ctx context.Context) error {
 	m := p.spec.Metrics
 	e := probe.Exposition{Name: subject, URL: m.URL, Series: m.Series, Process: len(p.attached) == 0, SkipJVM: len(p.attached) > 0}
@@ -198,7 +198,8 @@ func (p *arm) attachGroup(name string) error {
 	return nil
 }
 
-// Observe reads what can tell a classifier of failures something: the listen queue as it is now. What cannot be read is absent.
+// Observe reads what can tell a classifier of failures something: the listen queue as it is now. What cannot be read is
+// absent.
 func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Local {
 	var local signature.Local
 	p, err := t.arms.Of(tr)

@@ -67,7 +67,8 @@ func (s *Spec) questions() ([]model.Question, error) {
 	return out, nil
 }
 
-// knownDeny wants a request that is refused for each kind of policy: a decision point that permits everything would pass all others.
+// knownDeny wants a request that is refused for each kind of policy: a decision point that permits everything would
+// pass all others.
 func knownDeny(questions []model.Question) error {
 	refused := map[string]bool{}
 	for _, q := range questions {

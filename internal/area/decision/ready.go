@@ -25,8 +25,8 @@ func (p *arm) question(ctx context.Context, q model.Question) (protocol.Answer, 
 	return a, fmt.Errorf("ask %s: %w", p.session.Host, err)
 }
 
-// await waits until the decision point answers every question: a slow start shows as refused connections, 409 or 503. In some only
-// decisions have to wait, and the rest answers at once.
+// await waits until the decision point answers every question: a slow start shows as refused connections, 409 or 503.
+// In some only decisions have to wait, and the rest answers at once.
 func (p *arm) await(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
@@ -77,8 +77,8 @@ func starting(a protocol.Answer) bool {
 	return a.Decision == model.None && (a.Status == http.StatusConflict || a.Status == http.StatusServiceUnavailable || a.Outcome == load.Refused || a.Outcome == load.ConnFailed)
 }
 
-// learn finds out how the decision point says no to questions of the model. In some languages a policy whose condition does not hold is a
-// Deny, in others it does not apply, and either is a refusal. What a file expects is not touched.
+// learn finds out how the decision point says no to questions of the model. In some languages a policy whose condition
+// does not hold is a Deny, in others it does not apply, and either is a refusal. What a file expects is not touched.
 func (p *arm) learn(ctx context.Context) error {
 	if !p.loose {
 		return nil

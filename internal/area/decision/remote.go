@@ -89,8 +89,8 @@ func (p *arm) reach(ctx context.Context) error {
 	return nil
 }
 
-// policiesChange is what Load is about to make, as data: the section of the file says how the decision point is reached, and where its
-// secrets are, never what they are.
+// policiesChange is what Load is about to make, as data: the section of the file says how the decision point is
+// reached, and where its secrets are, never what they are.
 func (p *arm) policiesChange() (area.Change, error) {
 	section, err := json.Marshal(p.spec)
 	if err != nil {

@@ -106,8 +106,9 @@ type Entity struct {
 
 var _ area.Varied = (*Spec)(nil)
 
-// Loopback implements area.Spec: it reports whether the decision point is an embedded one or the URL names a loopback address. A host
-// name counts as elsewhere, except localhost: what a name means may change between validation and the run.
+// Loopback implements area.Spec: it reports whether the decision point is an embedded one or the URL names a loopback
+// address. A host name counts as elsewhere, except localhost: what a name means may change between validation and the
+// run.
 func (s *Spec) Loopback() bool {
 	if s.URL == "" {
 		return true

@@ -24,7 +24,8 @@ var (
 	_ area.Ledger = (*target)(nil)
 )
 
-// Prepare implements area.Target: it starts the decision point or fills the one behind the URL, waits until it answers, and warms it up.
+// Prepare implements area.Target: it starts the decision point or fills the one behind the URL, waits until it answers,
+// and warms it up.
 func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
 	plan, err := t.spec.plan(tr)
 	if err != nil {
@@ -103,8 +104,8 @@ func (p *arm) counted(ctx context.Context) (map[string]float64, error) {
 	return p.adapter.Counted(ctx, p.session)
 }
 
-// Recover implements area.Target: it waits until the decision point answers again. An embedded one that does not is killed, and so started
-// anew.
+// Recover implements area.Target: it waits until the decision point answers again. An embedded one that does not is
+// killed, and so started anew.
 func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
 	p, err := t.arms.Of(tr)
 	if err != nil {

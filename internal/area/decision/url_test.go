@@ -102,7 +102,8 @@ func opaSpec(url string) *Spec {
 	return &Spec{Adapter: "opa", URL: url, Token: area.Secret{Env: "OPA_TOKEN"}, Load: true, Policies: 4}
 }
 
-// TestLoad puts policies into a decision point that is not ours, proves them in force, and takes them out again; what was there stays.
+// TestLoad puts policies into a decision point that is not ours, proves them in force, and takes them out again; what
+// was there stays.
 func TestLoad(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{"theirs": "package theirs"}}
 	server := httptest.NewServer(f)
@@ -134,8 +135,8 @@ func TestLoad(t *testing.T) {
 	noSecret(t, env.Dir, plantedSecret)
 }
 
-// TestUndoLoad is what `tare undo` does after kill −9: secrets come from their places again, twice is no error, and without the secret the
-// error says where it is looked for.
+// TestUndoLoad is what `tare undo` does after kill −9: secrets come from their places again, twice is no error, and
+// without the secret the error says where it is looked for.
 func TestUndoLoad(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{"theirs": "package theirs"}}
 	server := httptest.NewServer(f)
@@ -170,7 +171,8 @@ func TestUndoLoad(t *testing.T) {
 	}
 }
 
-// TestUndoLeavesOtherRuns: two runs whose records have the same path put policies into one decision point at the same instant; undoing one leaves the other's.
+// TestUndoLeavesOtherRuns: two runs whose records have the same path put policies into one decision point at the same
+// instant; undoing one leaves the other's.
 func TestUndoLeavesOtherRuns(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{}}
 	server := httptest.NewServer(f)
@@ -417,7 +419,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestPDPXBehindURL: a PDP with basic authentication that is not ours, with its own counts, asked for what it has policies for.
+// TestPDPXBehindURL: a PDP with basic authentication that is not ours, with its own counts, asked for what it has
+// policies for.
 func TestPDPXBehindURL(t *testing.T) {
 	theirs, _ := prepared(t, embedded(engine.PDPX, Planted{}))
 	p := theirs.arm(standard.ID)
@@ -463,7 +466,8 @@ func TestPDPXBehindURL(t *testing.T) {
 	}
 }
 
-// TestMaxRateHoldsForOurOwnQuestions: policies on their way, canaries and the rehearsal stay below the file's max_rate, too.
+// TestMaxRateHoldsForOurOwnQuestions: policies on their way, canaries and the rehearsal stay below the file's max_rate,
+// too.
 func TestMaxRateHoldsForOurOwnQuestions(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{}}
 	var mu sync.Mutex

@@ -10,8 +10,9 @@ import (
 	"tare/internal/design"
 )
 
-// Verify implements area.Target: what must be refused is refused, what is measured is answered as it should be, both when it is asked once
-// and when it is asked as the load asks it. Fast answers of a decision point that decides nothing are worth nothing.
+// Verify implements area.Target: what must be refused is refused, what is measured is answered as it should be, both
+// when it is asked once and when it is asked as the load asks it. Fast answers of a decision point that decides nothing
+// are worth nothing.
 func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 	p, err := t.arms.Of(tr)
 	if err != nil {
@@ -31,7 +32,8 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 	return p.rehearse(ctx, rehearsal{rehearseWorkers, rehearseCalls * len(p.questions), rehearseWithin})
 }
 
-// verifyRefusals asks what must not be permitted first: a decision point that permits everything has all other answers right.
+// verifyRefusals asks what must not be permitted first: a decision point that permits everything has all other answers
+// right.
 func (p *arm) verifyRefusals(ctx context.Context) error {
 	for _, q := range p.questions {
 		if q.Want != model.Deny && q.Want != model.NotApplicable {
@@ -119,8 +121,8 @@ func explainStatus(a protocol.Answer) string {
 	return "there is no decision in the answer: " + a.Text + "; next: " + next
 }
 
-// verifyCounts holds each Permit against the decision point's own counts: one that counts NotApplicable and answers Permit has no policy
-// about the request, and every figure about it would be one about nothing.
+// verifyCounts holds each Permit against the decision point's own counts: one that counts NotApplicable and answers
+// Permit has no policy about the request, and every figure about it would be one about nothing.
 func (p *arm) verifyCounts(ctx context.Context) error {
 	if p.adapter.Reveal == nil {
 		return nil
@@ -140,7 +142,8 @@ func (p *arm) verifyCounts(ctx context.Context) error {
 	return nil
 }
 
-// revealed explains a Permit that should have been a refusal by the decision point's own counts, where these say that it was none.
+// revealed explains a Permit that should have been a refusal by the decision point's own counts, where these say that
+// it was none.
 func (p *arm) revealed(ctx context.Context, q model.Question, a protocol.Answer) string {
 	if p.adapter.Reveal == nil || a.Decision != model.Permit || q.Want == model.Permit {
 		return ""

@@ -12,7 +12,8 @@ import (
 	"tare/internal/unit"
 )
 
-// TestVerifyRefusesPlanted: a decision point that decides nothing is found out, whatever the fault, and the sentence says what it does.
+// TestVerifyRefusesPlanted: a decision point that decides nothing is found out, whatever the fault, and the sentence
+// says what it does.
 func TestVerifyRefusesPlanted(t *testing.T) {
 	for _, c := range []struct {
 		kind   engine.Kind

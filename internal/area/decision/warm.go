@@ -13,12 +13,14 @@ import (
 )
 
 const (
-	// A JVM compiles what it runs often: it is warmed up by a number of requests, or until time is over. After 20,000 the first blocks of a
-	// comparison still cost ten times as much CPU as later ones, most of it the compiler's; after 80,000 they do not.
+	// A JVM compiles what it runs often: it is warmed up by a number of requests, or until time is over. After 20,000 the
+	// first blocks of a comparison still cost ten times as much CPU as later ones, most of it the compiler's; after 80,000
+	// they do not.
 	warmCalls   = 80_000
 	warmWithin  = 30 * time.Second
 	warmWorkers = 4
-	// What a JVM has still to compile afterwards is waited for: until it is idle, that is, uses less than idleShare of a CPU over idleFor.
+	// What a JVM has still to compile afterwards is waited for: until it is idle, that is, uses less than idleShare of a
+	// CPU over idleFor.
 	idleFor    = time.Second
 	idleShare  = 0.03
 	idleWithin = 20 * time.Second
@@ -68,7 +70,8 @@ func (p *arm) settle(ctx context.Context) error {
 	return nil
 }
 
-// rehearse makes the timed calls as the load will, and returns an error when any has a wrong answer, or an operation has no good one.
+// rehearse makes the timed calls as the load will, and returns an error when any has a wrong answer, or an operation
+// has no good one.
 func (p *arm) rehearse(ctx context.Context, r rehearsal) (err error) {
 	ops, err := p.operations()
 	if err != nil {

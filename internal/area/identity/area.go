@@ -1,5 +1,5 @@
-// Package identity is the area of workload-identity token endpoints: what does a token cost, and at what rate does its source break?
-// Its operation is to obtain a token and to check that it is one.
+// Package identity is the area of workload-identity token endpoints: what does a token cost, and at what rate does its
+// source break? Its operation is to obtain a token and to check that it is one.
 package identity
 
 import (

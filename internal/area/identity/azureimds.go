@@ -11,16 +11,19 @@ import (
 )
 
 // azureIMDS speaks the managed-identity part of Azure's instance metadata protocol
-// (https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token; parameters: azure-rest-api-specs,
-// Microsoft.InstanceMetadataService, imds.json).
+// (https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token; parameters:
+// azure-rest-api-specs, Microsoft.InstanceMetadataService, imds.json).
 //
-//	identity selector  the machine, and the client_id of an identity that is assigned to it. Through a proxy for pods, source address
+//	identity selector  the machine, and the client_id of an identity that is assigned to it. Through a proxy for pods,
+//	                   source address
 //	cache key          identity and resource; a resource is known to the directory, so that a made-up one is refused
-//	cold path          operation fresh: bypass_cache=true. The guide above does not name it; imds.json does: "the token must be retrieved
-//	                   from Azure AD and cannot be retrieved from an internal cache". Expect a much lower quota
-//	success            200, a token of type Bearer for the resource that was asked for, expires_in above 0 as a text or a number
-//	error classes      429 Refused · 404, 410 Failed (the service is being updated, up to 70 s) · 503 Refused · 5xx Failed ·
-//	                   400 Wrong (the request, or no such identity) · 401, 403 Wrong (the credential)
+//	cold path          operation fresh: bypass_cache=true. The guide above does not name it; imds.json does: "the token
+//	                   must be retrieved from Azure AD and cannot be retrieved from an internal cache". Expect a much
+//	                   lower quota
+//	success            200, a token of type Bearer for the resource that was asked for, expires_in above 0 as a text or a
+//	                   number
+//	error classes      429 Refused · 404, 410 Failed (the service is being updated, up to 70 s) · 503 Refused · 5xx
+//	                   Failed · 400 Wrong (the request, or no such identity) · 401, 403 Wrong (the credential)
 //
 // The documented limit is 20 requests/s and 5 at a time for one machine, which is where a search should end.
 func azureIMDS() adapter {
@@ -158,7 +161,8 @@ func eitherNumber(value []byte) (int64, bool) {
 	return jsonscan.Int(value)
 }
 
-// unsigned reports whether token is a JWT that says of itself that nobody has signed it (RFC 8725, section 3.2). A token that is none is opaque.
+// unsigned reports whether token is a JWT that says of itself that nobody has signed it (RFC 8725, section 3.2). A
+// token that is none is opaque.
 func unsigned(token []byte) bool {
 	head, _, ok := bytes.Cut(token, []byte("."))
 	if !ok {

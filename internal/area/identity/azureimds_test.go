@@ -47,7 +47,8 @@ func TestAzureIdentities(t *testing.T) {
 	}
 }
 
-// TestAzureTransient: what the documentation says to try again is tried again before the load, and counted as such within it.
+// TestAzureTransient: what the documentation says to try again is tried again before the load, and counted as such
+// within it.
 func TestAzureTransient(t *testing.T) {
 	for _, c := range []struct {
 		faults fixture.Faults

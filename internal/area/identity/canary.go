@@ -49,8 +49,8 @@ func (p *arm) canaryPool() string {
 	return fmt.Sprintf("verify-%d-%d.svc.id.goog", p.index, p.probed)
 }
 
-// verifyQuota uses up the burst of a pool of its own and looks at what becomes of the exchanges after it. Never may more pass than the
-// burst and what has come since. Quotas that one caller cannot reach are only read back.
+// verifyQuota uses up the burst of a pool of its own and looks at what becomes of the exchanges after it. Never may
+// more pass than the burst and what has come since. Quotas that one caller cannot reach are only read back.
 func (p *arm) verifyQuota(ctx context.Context) error {
 	if p.knobs.QuotaRate == 0 || p.knobs.QuotaBurst > maxCanaries {
 		return nil
@@ -83,8 +83,8 @@ func (p *arm) verifyQuota(ctx context.Context) error {
 	}
 }
 
-// limited makes one exchange and reports whether it met the quota, in the mode that was set. Where nothing but slowness can be seen from
-// here, the STS's own count tells a wait for the quota from a slow host.
+// limited makes one exchange and reports whether it met the quota, in the mode that was set. Where nothing but slowness
+// can be seen from here, the STS's own count tells a wait for the quota from a slow host.
 func (p *arm) limited(ctx context.Context, x *reference.Exchanger, pool string) (bool, error) {
 	before, err := p.overQuota(ctx)
 	if err != nil {
@@ -151,8 +151,8 @@ func (p *arm) verifyCache(ctx context.Context) error {
 // sharers is how many concurrent requests show whether they share an exchange.
 const sharers = 8
 
-// verifySharing asks for one new identity token several times at once, and counts the exchanges. Where the load's own quota would be used up,
-// a request may be lost, or fewer are accepted at a time, the knob is only read back.
+// verifySharing asks for one new identity token several times at once, and counts the exchanges. Where the load's own
+// quota would be used up, a request may be lost, or fewer are accepted at a time, the knob is only read back.
 func (p *arm) verifySharing(ctx context.Context) error {
 	if p.knobs.QuotaRate > 0 || p.knobs.Drop > 0 || (p.knobs.MaxConns > 0 && p.knobs.MaxConns < sharers) {
 		return nil
@@ -172,8 +172,8 @@ func (p *arm) verifySharing(ctx context.Context) error {
 	return fmt.Errorf("singleflight is %v, and %d requests at once for one token never showed it, %d times", p.knobs.Singleflight, sharers, tries)
 }
 
-// sharing judges so many exchanges: they may show that singleflight is as it should be, or that it is not, or nothing, when the requests did
-// not meet. Requests that miss each other are answered by the cache, where there is one.
+// sharing judges so many exchanges: they may show that singleflight is as it should be, or that it is not, or nothing,
+// when the requests did not meet. Requests that miss each other are answered by the cache, where there is one.
 func (p *arm) sharing(exchanges int64) (shown, wrong bool) {
 	switch {
 	case p.knobs.Singleflight && p.knobs.Cache:
@@ -211,7 +211,8 @@ func (p *arm) missesAtOnce(ctx context.Context) (int64, error) {
 	return after.Misses - before.Misses, err
 }
 
-// verifyMaxConns opens as many connections as the endpoint accepts: a further one must go unanswered until they are closed.
+// verifyMaxConns opens as many connections as the endpoint accepts: a further one must go unanswered until they are
+// closed.
 func (p *arm) verifyMaxConns(ctx context.Context) error {
 	if p.knobs.MaxConns == 0 || p.knobs.MaxConns > maxCanaries {
 		return nil
@@ -247,7 +248,8 @@ func (p *arm) verifyMaxConns(ctx context.Context) error {
 	return nil
 }
 
-// awaitConns waits until n connections are open at the endpoint: it may be about to accept ours, and to notice the end of earlier ones.
+// awaitConns waits until n connections are open at the endpoint: it may be about to accept ours, and to notice the end
+// of earlier ones.
 func (p *arm) awaitConns(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

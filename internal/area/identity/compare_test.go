@@ -102,7 +102,8 @@ func TestProbesCountEachTrial(t *testing.T) {
 	}
 }
 
-// TestVerifyIsCheapTheSecondTime: it runs before every trial, so what it does then must not grow with the limits that it has proven.
+// TestVerifyIsCheapTheSecondTime: it runs before every trial, so what it does then must not grow with the limits that
+// it has proven.
 func TestVerifyIsCheapTheSecondTime(t *testing.T) {
 	tg, _ := prepared(t, embedded("sts-quota-reject"), standard)
 	asked := func() (endpoint, sts int64) {
@@ -199,7 +200,8 @@ func TestAudiencesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestNegativeControls: tokens for new audiences are never cached, so that the cache cannot act on them; the signature can.
+// TestNegativeControls: tokens for new audiences are never cached, so that the cache cannot act on them; the signature
+// can.
 func TestNegativeControls(t *testing.T) {
 	treatments := levels(
 		m{"cache": "true", "operation": "identity"}, m{"cache": "false", "operation": "identity"},
@@ -293,7 +295,8 @@ func sizes(n ...int) []design.Treatment {
 	return levels(all...)
 }
 
-// TestThirteenSizes keeps 14 endpoints, up to a thousand identities each, and holds that all are warm; a killed run's journal undoes them all.
+// TestThirteenSizes keeps 14 endpoints, up to a thousand identities each, and holds that all are warm; a killed run's
+// journal undoes them all.
 func TestThirteenSizes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts 28 processes")

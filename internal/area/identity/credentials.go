@@ -16,13 +16,15 @@ import (
 )
 
 const (
-	// rereadEvery is how often file secrets are read again: projected service-account tokens rotate minutes before they expire.
+	// rereadEvery is how often file secrets are read again: projected service-account tokens rotate minutes before they
+	// expire.
 	rereadEvery = 20 * time.Second
 	// renewRetry is the pause after a renewal that failed.
 	renewRetry = 2 * time.Second
 )
 
-// credentials are the secrets and leases of one arm, in memory only. What changes in them is rendered into requests outside the timed path.
+// credentials are the secrets and leases of one arm, in memory only. What changes in them is rendered into requests
+// outside the timed path.
 type credentials struct {
 	getenv func(string) (string, bool)
 
@@ -156,7 +158,8 @@ func (c *credentials) rotates() bool {
 	return false
 }
 
-// due is the identity whose lease must be renewed next, and when: at half of its life. ok is false when none ever has to be.
+// due is the identity whose lease must be renewed next, and when: at half of its life. ok is false when none ever has
+// to be.
 func (c *credentials) due() (key int, at time.Time, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

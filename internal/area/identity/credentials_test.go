@@ -35,7 +35,8 @@ func TestSecretsOf(t *testing.T) {
 	}
 }
 
-// TestRotatedFile: requests that were rendered before follow a file that changes, and keep what they have when it is gone.
+// TestRotatedFile: requests that were rendered before follow a file that changes, and keep what they have when it is
+// gone.
 func TestRotatedFile(t *testing.T) {
 	x := secretFile(t, "token", "first")
 	spec := &Spec{HTTP: &HTTP{Bearer: x}}

@@ -15,8 +15,8 @@ import (
 // defaultPreset is the one that reproduces the published report.
 const defaultPreset = "blog-2020"
 
-// Embedded chooses a preset of the reference servers and turns single knobs. A knob that is not given keeps the preset's value. Every
-// knob can also be a factor of treatments.
+// Embedded chooses a preset of the reference servers and turns single knobs. A knob that is not given keeps the
+// preset's value. Every knob can also be a factor of treatments.
 type Embedded struct {
 	Preset           *string              `yaml:"preset,omitempty" json:"preset,omitempty" jsonschema:"enum=blog-2020,enum=cpu-only,enum=sts-quota-reject,enum=sts-quota-queue,enum=sts-quota-tarpit,enum=healthy" jsonschema_description:"What to start from. blog-2020 behaves like the published GKE report (default)."`
 	CPUQuota         *CPU                 `yaml:"cpu_quota,omitempty" json:"cpu_quota,omitempty" jsonschema_description:"CPU limit of the endpoint: 100m is a tenth of a CPU. 0: none."`

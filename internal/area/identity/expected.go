@@ -5,7 +5,8 @@ import (
 	"tare/internal/load"
 )
 
-// An expected knows what the tokens of each identity must say: what the file expects, and whose token Prepare has learned that it gets.
+// An expected knows what the tokens of each identity must say: what the file expects, and whose token Prepare has
+// learned that it gets.
 type expected struct {
 	clock     clock.Clock
 	subjects  []string

@@ -36,7 +36,8 @@ const (
 	gceHeader   = "Metadata-Flavor: Google"
 )
 
-// gceCanaries: the header proves that a program asks on purpose, and X-Forwarded-For that a proxy was tricked into asking.
+// gceCanaries: the header proves that a program asks on purpose, and X-Forwarded-For that a proxy was tricked into
+// asking.
 func gceCanaries(s session) []canary {
 	path := gceAccounts + accountDefault + "/token"
 	return []canary{

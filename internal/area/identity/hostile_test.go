@@ -302,7 +302,8 @@ func TestHostileTokens(t *testing.T) {
 	})
 }
 
-// TestHostileClaims: a JWT for somebody else, for another audience, from somebody else, expired or unsigned is no success.
+// TestHostileClaims: a JWT for somebody else, for another audience, from somebody else, expired or unsigned is no
+// success.
 func TestHostileClaims(t *testing.T) {
 	eachVictim(t, func(t *testing.T, v victim, w load.Wire) {
 		if v.claims == nil {
@@ -408,7 +409,8 @@ func TestVictimsDoNotAllocate(t *testing.T) {
 	})
 }
 
-// FuzzHostile: no answer makes a wire panic, every cause has words, and what passes for good is JSON, or a token itself.
+// FuzzHostile: no answer makes a wire panic, every cause has words, and what passes for good is JSON, or a token
+// itself.
 func FuzzHostile(f *testing.F) {
 	for _, v := range victims() {
 		f.Add(v.status, []byte(v.answer(v.good(f))))

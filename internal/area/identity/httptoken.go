@@ -16,10 +16,12 @@ import (
 
 // httpToken asks any URL for a token: what no other adapter speaks.
 //
-//	identity selector  source address, bearer token or headers (callers: token is the bearer token, or {token} in the body)
+//	identity selector  source address, bearer token or headers (callers: token is the bearer token, or {token} in the
+//	                   body)
 //	cache key          unknown
 //	cold path          {n} in path, body or audience makes each request one that nobody has made before
-//	success            the status, a token at the path given, made of visible characters; not expired where the answer or a JWT says when
+//	success            the status, a token at the path given, made of visible characters; not expired where the answer or
+//	                   a JWT says when
 //	error classes      429, 503 Refused · 5xx Failed · others Wrong
 func httpToken() adapter {
 	return adapter{
@@ -148,7 +150,8 @@ func httpRequest(s session, key int, token string) []byte {
 	return s.request(key, o.Method, first(s.base+s.unique(o.Path), "/"), body, headers...)
 }
 
-// fill puts the caller's token and the secrets into the body. It does so once: what looks like a place in a secret is none.
+// fill puts the caller's token and the secrets into the body. It does so once: what looks like a place in a secret is
+// none.
 func (s session) fill(o HTTP, token string) []byte {
 	places := []string{tokenPlace, quoted(o.Body, token)}
 	for name, x := range o.Secrets {

@@ -14,20 +14,25 @@ import (
 )
 
 // imdsv2 speaks the instance metadata protocol of EC2 with session tokens
-// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html, …/instance-metadata-v2-how-it-works.html,
-// …/instance-metadata-security-credentials.html; statuses: section "HTTP response codes" of the first).
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html,
+// …/instance-metadata-v2-how-it-works.html, …/instance-metadata-security-credentials.html; statuses: section "HTTP
+// response codes" of the first).
 //
 //	identity selector  the instance: all its processes share one role. Through a proxy for pods, source address
 //	cache key          the role: everyone gets the same credentials until shortly before they expire
-//	cold path          operation session: each PUT makes a session token. Credentials themselves cannot be asked for afresh
-//	success            credentials: 200, Code Success, an Expiration in the future, and all three parts visible; session: 200 and a token
-//	error classes      503, 429 Refused · 401 Wrong (the session token) · 400, 403 Wrong (the request) · 404 Wrong (no such role) · 5xx Failed
+//	cold path          operation session: each PUT makes a session token. Credentials themselves cannot be asked for
+//	                   afresh
+//	success            credentials: 200, Code Success, an Expiration in the future, and all three parts visible; session:
+//	                   200 and a token
+//	error classes      503, 429 Refused · 401 Wrong (the session token) · 400, 403 Wrong (the request) · 404 Wrong (no
+//	                   such role) · 5xx Failed
 //
-// The session token is obtained before the load and renewed outside of it. An interface carries 1,024 packets/s to the metadata, DNS and
-// time services together, and drops what is more: on EC2 that shows as timeouts, not as a status.
+// The session token is obtained before the load and renewed outside of it. An interface carries 1,024 packets/s to the
+// metadata, DNS and time services together, and drops what is more: on EC2 that shows as timeouts, not as a status.
 //
-// The canary is what makes this version 2: a made-up session token opens nothing. Whether version 1 is off is the instance's own setting
-// (HttpTokens); and that EC2 refuses proxied requests and lives out of bounds, emulators leave out.
+// The canary is what makes this version 2: a made-up session token opens nothing. Whether version 1 is off is the
+// instance's own setting (HttpTokens); and that EC2 refuses proxied requests and lives out of bounds, emulators leave
+// out.
 func imdsv2() adapter {
 	return adapter{
 		name: "imdsv2", help: "the metadata service of EC2: GET …/iam/security-credentials/<role> with a session token, or PUT for one",
@@ -132,7 +137,8 @@ func imdsLogin(ctx context.Context, s session, key int, do doer) (lease, error) 
 	return lease{value: string(token) + " " + role, lives: time.Duration(seconds) * time.Second}, err
 }
 
-// imdsRole is the instance's, unless the file names one. Each call asks for the credentials of one role: which, has to be known before.
+// imdsRole is the instance's, unless the file names one. Each call asks for the credentials of one role: which, has to
+// be known before.
 func imdsRole(ctx context.Context, s session, key int, do doer, token string) (string, error) {
 	if role := first(s.caller(key).Name, imdsOptions(s.spec).Role); role != "" {
 		return role, nil
@@ -201,7 +207,8 @@ func sessionToken(b []byte) bool {
 	return len(b) >= minSession && len(b) <= maxSession && len(b)-len(body) <= 2
 }
 
-// readCredentials returns the session part of a role's credentials, which identifies them, and what is wrong with them. It does not allocate.
+// readCredentials returns the session part of a role's credentials, which identifies them, and what is wrong with them.
+// It does not allocate.
 func readCredentials(body []byte, now int64) (token []byte, v verdict) {
 	var f [5][]byte
 	if !jsonscan.Pick(body, f[:], "Code", "AccessKeyId", "SecretAccessKey", "Token", "Expiration") {

@@ -102,8 +102,9 @@ func (j *judge) take(key int, token []byte) bool {
 	return true
 }
 
-// token judges a token that a good answer holds: its characters, and if it is a JWT its claims. lives says whether the answer itself promised
-// a life. An opaque token has no claims, so it passes where none are wanted. It does not allocate.
+// token judges a token that a good answer holds: its characters, and if it is a JWT its claims. lives says whether the
+// answer itself promised a life. An opaque token has no claims, so it passes where none are wanted. It does not
+// allocate.
 func (j *judge) token(key int, token []byte, want wanted, lives bool) verdict {
 	if len(token) == 0 {
 		return noToken

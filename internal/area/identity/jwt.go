@@ -7,9 +7,9 @@ import (
 	"tare/internal/jsonscan"
 )
 
-// claims judges the claims of a JWT (RFC 7519). A token that is none passes where nothing is wanted of it; promised says whether its answer has
-// told its life. The signature is not verified: the question is what the endpoint's answer costs, and the token's reader will verify it.
-// It does not allocate.
+// claims judges the claims of a JWT (RFC 7519). A token that is none passes where nothing is wanted of it; promised
+// says whether its answer has told its life. The signature is not verified: the question is what the endpoint's answer
+// costs, and the token's reader will verify it. It does not allocate.
 func claims(token []byte, want wanted, promised bool) verdict {
 	var buf [maxClaims]byte
 	payload, ok := payloadOf(buf[:], token)

@@ -11,19 +11,22 @@ import (
 	"tare/internal/jsonscan"
 )
 
-// k8sTokenReview asks the API server whose token this is, as webhooks and other token services do at each of their logins
-// (https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/).
+// k8sTokenReview asks the API server whose token this is, as webhooks and other token services do at each of their
+// logins (https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/).
 //
 //	identity selector  the token that is reviewed; the caller's own credential needs the right to create tokenreviews
 //	cache key          the token and the audiences that are asked for, for 10 s where the API server caches at all
 //	                   (k8s.io/apiserver, pkg/authentication/token/cache)
-//	cold path          an audience that was never asked for before, beside the right one: audiences [<right one>, "tare-{n}"]
-//	success            201, authenticated true, a user name (the one that the token's sub names), and one of the audiences asked for
-//	error classes      429 Refused (priority and fairness) · 503 Refused · 5xx Failed · 401, 403 Wrong (the caller's credential or its rights) ·
-//	                   400, 422 Wrong (the request); 201 with authenticated false is Wrong, too
+//	cold path          an audience that was never asked for before, beside the right one: audiences [<right one>,
+//	                   "tare-{n}"]
+//	success            201, authenticated true, a user name (the one that the token's sub names), and one of the
+//	                   audiences asked for
+//	error classes      429 Refused (priority and fairness) · 503 Refused · 5xx Failed · 401, 403 Wrong (the caller's
+//	                   credential or its rights) · 400, 422 Wrong (the request); 201 with authenticated false is Wrong,
+//	                   too
 //
-// What is reviewed is the secret that the file names; or with a service account, a token of its own, minted before the load and renewed
-// outside of it; or else the caller's own token.
+// What is reviewed is the secret that the file names; or with a service account, a token of its own, minted before the
+// load and renewed outside of it; or else the caller's own token.
 func k8sTokenReview() adapter {
 	return adapter{
 		name: "k8s-tokenreview", help: "the API server of Kubernetes: POST …/tokenreviews says whose token this is",
@@ -131,7 +134,8 @@ func reviewed(s session, key int) string {
 	return s.token(key, o.Token)
 }
 
-// reviewer is the caller's own credential. Where callers name the tokens that are reviewed, all of them use the option's.
+// reviewer is the caller's own credential. Where callers name the tokens that are reviewed, all of them use the
+// option's.
 func reviewer(s session, key int) string {
 	o := k8sOptions(s.spec)
 	if !o.Token.IsZero() {
@@ -211,7 +215,8 @@ func reviewReader(s session) reader {
 	return func(_ uint64, key int, body []byte) verdict { return judgeReview(body, users[key], asked[key]) }
 }
 
-// judgeReview judges a review: user is whose token it must be, empty if unknown, and asked are the audiences of which the answer must name one.
+// judgeReview judges a review: user is whose token it must be, empty if unknown, and asked are the audiences of which
+// the answer must name one.
 func judgeReview(body []byte, user string, asked [][]byte) verdict {
 	r, v := readReview(body)
 	switch {

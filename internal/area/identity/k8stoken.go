@@ -14,16 +14,18 @@ import (
 	"tare/internal/load"
 )
 
-// k8sTokenRequest asks the API server for a service account's token, by plain HTTPS: a client library's own limit of 5 requests/s would be
-// what is measured
+// k8sTokenRequest asks the API server for a service account's token, by plain HTTPS: a client library's own limit of 5
+// requests/s would be what is measured
 // (https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/).
 //
 //	identity selector  the caller's bearer token or client certificate, and the service account in the path
 //	cache key          none: every request signs a token, and no object is stored. kubelets and client libraries cache
 //	cold path          every call is cold
-//	success            201 and a signed JWT that has not expired, with sub system:serviceaccount:<namespace>:<account> and the audience asked for
-//	error classes      429 Refused (priority and fairness; Retry-After says when to come back) · 503 Refused · 5xx Failed ·
-//	                   401, 403 Wrong (the caller's credential or its rights) · 404 Wrong (no such account) · 400, 422 Wrong (the request)
+//	success            201 and a signed JWT that has not expired, with sub system:serviceaccount:<namespace>:<account>
+//	                   and the audience asked for
+//	error classes      429 Refused (priority and fairness; Retry-After says when to come back) · 503 Refused · 5xx Failed
+//	                   · 401, 403 Wrong (the caller's credential or its rights) · 404 Wrong (no such account) · 400, 422
+//	                   Wrong (the request)
 //
 // The API server looks the account up in its cache or in etcd; a token that is bound to an object costs one more look.
 func k8sTokenRequest() adapter {
@@ -164,8 +166,8 @@ func uniqueAll(s session, texts []string) []string {
 	return out
 }
 
-// tokenRequestCanaries: nobody without a credential, and nobody with an unsigned one, may have a token. Where a client certificate speaks for the caller,
-// the API server looks no further, and no account may be one that is not there.
+// tokenRequestCanaries: nobody without a credential, and nobody with an unsigned one, may have a token. Where a client
+// certificate speaks for the caller, the API server looks no further, and no account may be one that is not there.
 func tokenRequestCanaries(s session) []canary {
 	audiences := uniqueAll(s, k8sAudiences(s, 0))
 	if s.token(0, k8sOptions(s.spec).Token) != "" {

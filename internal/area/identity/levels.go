@@ -22,8 +22,9 @@ var placeFactors = []string{"url", "operation", "identities", "account"}
 // Under implements area.Varied.
 func (s *Spec) Under(t design.Treatment) (area.Spec, error) { return s.under(t.Levels) }
 
-// under returns a copy of s with levels in place of what the section says. A level may be one of placeFactors, a knob of the embedded
-// servers, or an option of the adapter by its path ("imds.ttl"). Errors begin with the factor's name, or name it.
+// under returns a copy of s with levels in place of what the section says. A level may be one of placeFactors, a knob
+// of the embedded servers, or an option of the adapter by its path ("imds.ttl"). Errors begin with the factor's name,
+// or name it.
 func (s *Spec) under(levels map[string]string) (*Spec, error) {
 	out := *s
 	if out.URL == "" {
@@ -126,7 +127,8 @@ func levelled(t reflect.Type) bool { return !errors.Is(assign(reflect.New(t).Ele
 // errNoLevel is about fields that a level cannot fill.
 var errNoLevel = errors.New("this is a secret or a list, which cannot be a level")
 
-// assignField is assign for field i of a struct, within what the field's schema allows: levels do not pass through the schema.
+// assignField is assign for field i of a struct, within what the field's schema allows: levels do not pass through the
+// schema.
 func assignField(v reflect.Value, i int, level string) error {
 	var words []string
 	for rule := range strings.SplitSeq(v.Type().Field(i).Tag.Get("jsonschema"), ",") {
@@ -149,7 +151,8 @@ func assignField(v reflect.Value, i int, level string) error {
 	return assign(v.Field(i), level)
 }
 
-// assign reads a level into a field of the section: a word, a whole number, a truth value, or what reads itself from text.
+// assign reads a level into a field of the section: a word, a whole number, a truth value, or what reads itself from
+// text.
 func assign(field reflect.Value, level string) error {
 	if field.Kind() == reflect.Pointer {
 		field.Set(reflect.New(field.Type().Elem()))

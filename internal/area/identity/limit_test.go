@@ -12,7 +12,8 @@ import (
 	"tare/internal/proc"
 )
 
-// TestThrottleStandsIn: without control groups the endpoint limits itself, says so in every report, and still serves about 163/s.
+// TestThrottleStandsIn: without control groups the endpoint limits itself, says so in every report, and still serves
+// about 163/s.
 func TestThrottleStandsIn(t *testing.T) {
 	tg, j := prepared(t, embedded("cpu-only"), standard, func(tg *target) {
 		tg.planGroup = func(string) (string, error) { return "", fmt.Errorf("test: %w", proc.ErrNoCgroup) }
@@ -45,8 +46,9 @@ func TestGroupLimits(t *testing.T) {
 	throttledNear163(t, tg)
 }
 
-// throttledNear163 overloads the endpoint for 2 s. More than its price allows it can never serve. That it serves about as much, and is held back by
-// its limit while it does, shows only while this host gives it that much: a try during which others had the processors is made again.
+// throttledNear163 overloads the endpoint for 2 s. More than its price allows it can never serve. That it serves about
+// as much, and is held back by its limit while it does, shows only while this host gives it that much: a try during
+// which others had the processors is made again.
 func throttledNear163(t *testing.T, tg *target) {
 	t.Helper()
 	const tries = 8

@@ -90,7 +90,8 @@ func testEnv(t testing.TB) area.Env {
 	}
 }
 
-// prepared opens spec and prepares one treatment; everything is taken down at the end of the test, and must then be undone.
+// prepared opens spec and prepares one treatment; everything is taken down at the end of the test, and must then be
+// undone.
 func prepared(t testing.TB, spec *Spec, tr design.Treatment, adjust ...func(*target)) (*target, *memory) {
 	t.Helper()
 	if tr.ID == "" {

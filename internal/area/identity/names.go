@@ -54,8 +54,8 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	return out
 }
 
-// LockKey names the endpoint that is measured, so that two runs do not measure each other; empty for embedded ones, which every run has
-// for itself.
+// LockKey names the endpoint that is measured, so that two runs do not measure each other; empty for embedded ones,
+// which every run has for itself.
 func (s *Spec) LockKey() string {
 	u, err := url.Parse(s.URL)
 	if s.URL == "" || err != nil || u.Host == "" {

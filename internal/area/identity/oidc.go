@@ -12,13 +12,17 @@ import (
 	"tare/internal/load"
 )
 
-// oidcToken speaks the token endpoint of OAuth 2.0 and OpenID Connect: client_credentials (RFC 6749, section 4.4) and token exchange (RFC 8693).
+// oidcToken speaks the token endpoint of OAuth 2.0 and OpenID Connect: client_credentials (RFC 6749, section 4.4) and
+// token exchange (RFC 8693).
 //
-//	identity selector  client, subject token (callers: name is the client, token its secret or the subject token), audience
+//	identity selector  client, subject token (callers: name is the client, token its secret or the subject token),
+//	                   audience
 //	cache key          the server's own affair: most make a token for each request
 //	cold path          every request; where a proxy caches, an audience or scope with {n}, which no request had before
-//	success            200, access_token, token_type, expires_in above 0 where it is given; a JWT that has not expired and says what is expected
-//	error classes      429, 503, slow_down, temporarily_unavailable Refused · 5xx Failed · other 4xx Wrong, by their OAuth error
+//	success            200, access_token, token_type, expires_in above 0 where it is given; a JWT that has not expired
+//	                   and says what is expected
+//	error classes      429, 503, slow_down, temporarily_unavailable Refused · 5xx Failed · other 4xx Wrong, by their
+//	                   OAuth error
 func oidcToken() adapter {
 	return adapter{
 		name: "oidc-token", help: "the token endpoint of OAuth 2.0 and OpenID Connect: client credentials, or token exchange (RFC 8693)",
@@ -121,8 +125,9 @@ func tokenType(name string) string {
 	return name
 }
 
-// oidcCanaries: a client with another secret, or another token to exchange. The client exists: clients are not locked out by that. Where a
-// client certificate stands for the secret, the wrong secret comes with a client that does not exist.
+// oidcCanaries: a client with another secret, or another token to exchange. The client exists: clients are not locked
+// out by that. Where a client certificate stands for the secret, the wrong secret comes with a client that does not
+// exist.
 func oidcCanaries(s session) []canary {
 	const forged = "tare-canary-this-is-not-the-secret"
 	if o := oidcOptions(s.spec); o.ClientSecret.IsZero() && s.spec.certified() {
@@ -142,7 +147,8 @@ func oidcCanaries(s session) []canary {
 // oidcSecrets are what a request proves itself with.
 type oidcSecrets struct{ client, subject string }
 
-// oidcSecretsOf are those of one identity. A caller's token is the subject token in an exchange, and the client's secret otherwise.
+// oidcSecretsOf are those of one identity. A caller's token is the subject token in an exchange, and the client's
+// secret otherwise.
 func oidcSecretsOf(s session, key int) oidcSecrets {
 	o := oidcOptions(s.spec)
 	if o.Grant == grantExchange {
@@ -213,8 +219,8 @@ func readOAuth(body []byte) (a oauthAnswer, ok bool) {
 	return a, ok
 }
 
-// oauthToken judges a token response. expires_in is recommended only, so that a JWT may tell its life instead; token_type is N_A for
-// exchanged tokens that are no access tokens.
+// oauthToken judges a token response. expires_in is recommended only, so that a JWT may tell its life instead;
+// token_type is N_A for exchanged tokens that are no access tokens.
 func oauthToken(j *judge, key int, body []byte, want wanted) verdict {
 	a, ok := readOAuth(body)
 	switch {
@@ -230,7 +236,8 @@ func oauthToken(j *judge, key int, body []byte, want wanted) verdict {
 	return j.token(key, a.token, want, a.promises)
 }
 
-// oauthRefusal classifies an error response by its code (RFC 6749, section 5.2; RFC 8628, section 3.5; RFC 8693, section 2.2.2).
+// oauthRefusal classifies an error response by its code (RFC 6749, section 5.2; RFC 8628, section 3.5; RFC 8693,
+// section 2.2.2).
 func oauthRefusal(status int, body []byte) (load.Outcome, verdict) {
 	switch code := oauthError(body); string(code) {
 	case "slow_down":

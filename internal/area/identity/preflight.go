@@ -11,7 +11,8 @@ import (
 	"tare/internal/area/oneshot"
 )
 
-// alertWithin is how long a server has to say that it wants a client certificate: in TLS 1.3 it does so after the handshake.
+// alertWithin is how long a server has to say that it wants a client certificate: in TLS 1.3 it does so after the
+// handshake.
 const alertWithin = 500 * time.Millisecond
 
 // preflight reads what calls will need, and connects once. No token is asked for.

@@ -8,7 +8,8 @@ import (
 	"tare/internal/design"
 )
 
-// Preflight implements area.Area. It tries what each treatment will need: an address that two treatments share is tried once.
+// Preflight implements area.Area. It tries what each treatment will need: an address that two treatments share is tried
+// once.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
 	spec, ok := s.(*Spec)
 	if !ok {

@@ -83,8 +83,8 @@ func (p *arm) throttling(ctx context.Context) (throttling, bool) {
 	return throttling{}, false
 }
 
-// Observe reads what probes on the target's own host can tell a classifier of failures: the listen queue as it is now, and the share of
-// CPU periods since the last Enter in which the endpoint was throttled. What cannot be read is absent.
+// Observe reads what probes on the target's own host can tell a classifier of failures: the listen queue as it is now,
+// and the share of CPU periods since the last Enter in which the endpoint was throttled. What cannot be read is absent.
 func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Local {
 	var local signature.Local
 	p, err := t.arms.Of(tr)

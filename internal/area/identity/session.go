@@ -13,7 +13,8 @@ import (
 	"tare/internal/load"
 )
 
-// A session is what an adapter needs to know of a target under one treatment. Identities have keys from 0 to identities() − 1.
+// A session is what an adapter needs to know of a target under one treatment. Identities have keys from 0 to
+// identities() − 1.
 type session struct {
 	spec      *Spec             // the adapter's options; read only
 	host      string            // the Host header
@@ -98,8 +99,9 @@ func (s session) headerLines(key int) []string {
 	return lines
 }
 
-// request renders a whole HTTP/1.1 request of one identity, with the headers that the file asks for after the protocol's own ("Name: value").
-// path includes session.base. A body of nil has no Content-Length, except for POST and PUT. Texts may hold s.unique(…)'s marks.
+// request renders a whole HTTP/1.1 request of one identity, with the headers that the file asks for after the
+// protocol's own ("Name: value"). path includes session.base. A body of nil has no Content-Length, except for POST and
+// PUT. Texts may hold s.unique(…)'s marks.
 func (s session) request(key int, method, path string, body []byte, headers ...string) []byte {
 	b := []byte(method + " " + path + " HTTP/1.1\r\nHost: " + s.host + "\r\nUser-Agent: tare\r\n")
 	for _, h := range append(headers, s.headerLines(key)...) {
@@ -120,8 +122,8 @@ func (s session) unique(text string) string {
 	return strings.ReplaceAll(text, placeholder, s.nonce+"-"+load.CallMark)
 }
 
-// requests are the request bytes of each identity, rendered ahead. They are rendered anew when a secret or lease changes, by the arm's
-// renewer: the load engine only ever copies.
+// requests are the request bytes of each identity, rendered ahead. They are rendered anew when a secret or lease
+// changes, by the arm's renewer: the load engine only ever copies.
 type requests struct {
 	render func(key int) []byte
 	now    []atomic.Pointer[load.Template]

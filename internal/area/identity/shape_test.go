@@ -95,7 +95,8 @@ func TestPublishedShape(t *testing.T) {
 	}
 }
 
-// TestShapeInSmall: whatever the rate, exactly backlog + 1 calls get stuck: the kernel queues a connection more than listen(2) was told.
+// TestShapeInSmall: whatever the rate, exactly backlog + 1 calls get stuck: the kernel queues a connection more than
+// listen(2) was told.
 func TestShapeInSmall(t *testing.T) {
 	const backlog = 16
 	spec := embedded("blog-2020")

@@ -110,7 +110,8 @@ type plan struct {
 	headers    map[string]string
 }
 
-// distinct reports whether the file gives every caller a credential or a name of its own, so that none may get another's token.
+// distinct reports whether the file gives every caller a credential or a name of its own, so that none may get
+// another's token.
 func (s *Spec) distinct() bool {
 	type credential struct {
 		name  string
@@ -127,8 +128,8 @@ func (s *Spec) distinct() bool {
 	return len(s.Callers) > 0
 }
 
-// Loopback implements area.Spec: it reports whether the embedded servers are used or the URL names a loopback address. A host name
-// counts as elsewhere, except localhost: what a name means may change between validation and the run.
+// Loopback implements area.Spec: it reports whether the embedded servers are used or the URL names a loopback address.
+// A host name counts as elsewhere, except localhost: what a name means may change between validation and the run.
 func (s *Spec) Loopback() bool {
 	if s.URL == "" {
 		return true

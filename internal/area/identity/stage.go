@@ -63,8 +63,8 @@ func (p *arm) reboot(ctx context.Context) error {
 	return p.restart(ctx)
 }
 
-// counts is what the embedded servers count themselves. Those of an endpoint that was started anew begin at 0, so that their difference
-// is unknown; the STS lives on.
+// counts is what the embedded servers count themselves. Those of an endpoint that was started anew begin at 0, so that
+// their difference is unknown; the STS lives on.
 type counts struct{ p *arm }
 
 var _ probe.Probe = counts{}

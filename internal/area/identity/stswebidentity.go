@@ -22,8 +22,8 @@ import (
 //	cache key          none: every call makes credentials. SDKs cache them until shortly before they expire
 //	cold path          every call
 //	success            200, credentials of the role, Expiration ahead; the JWT's subject and audience if expected
-//	error classes      429, 503, Throttling, RequestLimitExceeded Refused · 5xx, IDPCommunicationError Failed ·
-//	                   403, ExpiredTokenException, InvalidIdentityToken, IDPRejectedClaim Wrong (the JWT) · other 4xx Wrong
+//	error classes      429, 503, Throttling, RequestLimitExceeded Refused · 5xx, IDPCommunicationError Failed · 403,
+//	                   ExpiredTokenException, InvalidIdentityToken, IDPRejectedClaim Wrong (the JWT) · other 4xx Wrong
 //
 // The call needs no signature of AWS: the JWT is the caller's only credential.
 func stsWebIdentity() adapter {

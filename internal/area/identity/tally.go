@@ -10,8 +10,9 @@ import (
 	"tare/internal/probe"
 )
 
-// A tally counts the different tokens that callers got. Each reading of the probe begins anew, so that the tokens of one point of a ladder
-// are counted whether or not an earlier point had them, too; the sum goes on. It keeps hashes, no tokens.
+// A tally counts the different tokens that callers got. Each reading of the probe begins anew, so that the tokens of
+// one point of a ladder are counted whether or not an earlier point had them, too; the sum goes on. It keeps hashes, no
+// tokens.
 type tally struct {
 	seed  maphash.Seed
 	epoch atomic.Uint64

@@ -84,9 +84,9 @@ func (t *target) signer(a reference.Algorithm) (*reference.Signer, error) {
 	return s, err
 }
 
-// Enter implements area.Target. Every trial begins in the state that Prepare left: the cache of an endpoint that was started anew is filled,
-// and audiences that nobody will ask for again are forgotten, since their number would grow from trial to trial. It remembers the throttling
-// so far.
+// Enter implements area.Target. Every trial begins in the state that Prepare left: the cache of an endpoint that was
+// started anew is filled, and audiences that nobody will ask for again are forgotten, since their number would grow
+// from trial to trial. It remembers the throttling so far.
 func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 	p, err := t.arms.Of(tr)
 	if err != nil {
@@ -161,8 +161,8 @@ func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
 	return &load.Endpoint{Addr: p.addr, Host: p.host(), TLS: p.tls, Keys: p.identities, Local: p.local()}, nil
 }
 
-// Recover implements area.Target: it waits until the endpoint answers new connections and has none waiting, and restarts it if
-// that takes too long. Endpoints behind a URL are only waited for.
+// Recover implements area.Target: it waits until the endpoint answers new connections and has none waiting, and
+// restarts it if that takes too long. Endpoints behind a URL are only waited for.
 func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
 	p, err := t.arms.Of(tr)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"tare/internal/jsonscan"
 )
 
-// timestamp reads a date and time of RFC 3339, section 5.6, as seconds since 1970, without allocating. Fractions are left out.
+// timestamp reads a date and time of RFC 3339, section 5.6, as seconds since 1970, without allocating. Fractions are
+// left out.
 func timestamp(b []byte) (int64, bool) {
 	const form = "0000-00-00T00:00:00"
 	if len(b) < len(form)+1 {

@@ -10,8 +10,9 @@ import (
 // maxClaims bounds the header and the claims of identity tokens, in bytes after decoding.
 const maxClaims = 16 << 10
 
-// accessToken returns the token of a well-formed OAuth token response (RFC 6749, section 5.1) that is still good: a token of type
-// Bearer, and expires_in above 0. ok is false otherwise. Whether the token is visible is left to the caller. It does not allocate.
+// accessToken returns the token of a well-formed OAuth token response (RFC 6749, section 5.1) that is still good: a
+// token of type Bearer, and expires_in above 0. ok is false otherwise. Whether the token is visible is left to the
+// caller. It does not allocate.
 func accessToken(body []byte) (token []byte, ok bool) {
 	var f [3][]byte
 	if !jsonscan.Pick(body, f[:], "access_token", "token_type", "expires_in") {
@@ -21,7 +22,8 @@ func accessToken(body []byte) (token []byte, ok bool) {
 	return jsonscan.Text(f[0]), number && s > 0 && bytes.EqualFold(jsonscan.Text(f[1]), []byte("Bearer"))
 }
 
-// visible reports whether b is one or more printable ASCII characters: what a token is made of (RFC 6749, appendix A.12).
+// visible reports whether b is one or more printable ASCII characters: what a token is made of (RFC 6749, appendix
+// A.12).
 func visible(b []byte) bool {
 	for _, c := range b {
 		if c <= ' ' || c > '~' {

@@ -48,7 +48,8 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// TestAdaptersAreDocumented holds the documentation to the list: the adapters in its order, their operations, answers and options.
+// TestAdaptersAreDocumented holds the documentation to the list: the adapters in its order, their operations, answers
+// and options.
 func TestAdaptersAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/identity.md")
 	if err != nil {

@@ -12,13 +12,17 @@ import (
 	"tare/internal/load"
 )
 
-// vaultLogin logs in to Vault or OpenBao: POST <url>/v1/auth/<mount>/login (https://developer.hashicorp.com/vault/api-docs/auth/kubernetes,
-// …/auth/jwt, …/auth/approle, …/auth/userpass; error classes: …/api-docs#http-status-codes).
+// vaultLogin logs in to Vault or OpenBao: POST <url>/v1/auth/<mount>/login
+// (https://developer.hashicorp.com/vault/api-docs/auth/kubernetes, …/auth/jwt, …/auth/approle, …/auth/userpass; error
+// classes: …/api-docs#http-status-codes).
 //
-//	identity selector  JWT, secret ID or user (callers: name is the role, role ID or user, token the JWT, secret ID or password)
-//	cache key          none: every login makes a token, and a lease for it that lives on; method kubernetes usually asks for a TokenReview
+//	identity selector  JWT, secret ID or user (callers: name is the role, role ID or user, token the JWT, secret ID or
+//	                   password)
+//	cache key          none: every login makes a token, and a lease for it that lives on; method kubernetes usually asks
+//	                   for a TokenReview
 //	cold path          every request; Vault Agent with auto-auth caches, and is another endpoint
-//	success            200, auth.client_token visible, auth.lease_duration above 0 or a token that never expires, with the policies of a login
+//	success            200, auth.client_token visible, auth.lease_duration above 0 or a token that never expires, with
+//	                   the policies of a login
 //	error classes      429 (quota), 503 (sealed), 472, 473 (standby) Refused · 5xx Failed · 400, 403, 404 Wrong
 func vaultLogin() adapter {
 	return adapter{
@@ -116,7 +120,8 @@ func vaultValidate(s *Spec, _ string) error {
 	return nil
 }
 
-// vaultCanaries: a credential that nobody has issued. For userpass also the user is made up, since real ones are locked out after some failures.
+// vaultCanaries: a credential that nobody has issued. For userpass also the user is made up, since real ones are locked
+// out after some failures.
 func vaultCanaries(s session) []canary {
 	o := vaultOptions(s.spec)
 	name := o.nameOf(s, 0)
@@ -197,7 +202,8 @@ func readLogin(body []byte) (a vaultAuth, ok bool) {
 	return a, ok
 }
 
-// judge compares the entity that the token is for. A lease of 0 is a token that never expires, which roots have and logins have not.
+// judge compares the entity that the token is for. A lease of 0 is a token that never expires, which roots have and
+// logins have not.
 func (a vaultAuth) judge(j *judge, key int, entity string) verdict {
 	switch {
 	case len(a.token) == 0:

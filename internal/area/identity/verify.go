@@ -15,11 +15,11 @@ import (
 	"tare/internal/probe"
 )
 
-// Verify implements area.Target: what must be refused is refused, a token of the right identity is obtained, and the limits of an
-// embedded endpoint act. It expects that no load runs: connections that are kept open may take all slots.
+// Verify implements area.Target: what must be refused is refused, a token of the right identity is obtained, and the
+// limits of an embedded endpoint act. It expects that no load runs: connections that are kept open may take all slots.
 //
-// What takes long to prove, or uses up what it proves, is proven once for each process that serves: its knobs cannot change while it runs,
-// and they are read back every time.
+// What takes long to prove, or uses up what it proves, is proven once for each process that serves: its knobs cannot
+// change while it runs, and they are read back every time.
 func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 	p, err := t.arms.Of(tr)
 	if err != nil {

@@ -44,7 +44,8 @@ func (p *arm) client(key int) oneshot.Client {
 	return c
 }
 
-// local gives source addresses to identities where there are several, or where we made them up ourselves; nil: the kernel's choice.
+// local gives source addresses to identities where there are several, or where we made them up ourselves; nil: the
+// kernel's choice.
 func (p *arm) local() func(key int) netip.Addr {
 	switch {
 	case len(p.spec.Callers) > 0:
@@ -130,8 +131,8 @@ func (p *arm) fill(ctx context.Context) error {
 	return err
 }
 
-// warm obtains a token for every identity, so that the endpoint's cache holds them all, and retries what a client should: the first seconds
-// of a pod, and limits. Where nothing is cached one token proves enough.
+// warm obtains a token for every identity, so that the endpoint's cache holds them all, and retries what a client
+// should: the first seconds of a pod, and limits. Where nothing is cached one token proves enough.
 func (p *arm) warm(ctx context.Context) error {
 	n := p.identities
 	if len(p.spec.Callers) == 0 && (p.operation != opToken || (p.url == nil && !p.knobs.Cache)) {
@@ -165,7 +166,8 @@ func (p *arm) warm(ctx context.Context) error {
 	})
 }
 
-// call makes call i of w once, on a new connection. The error says what was wrong when the outcome is not OK, without quoting the answer.
+// call makes call i of w once, on a new connection. The error says what was wrong when the outcome is not OK, without
+// quoting the answer.
 func (p *arm) call(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, error) {
 	outcome, _, err := p.answer(ctx, w, i, timeout)
 	return outcome, err

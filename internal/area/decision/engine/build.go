@@ -11,7 +11,8 @@ func (h Host) cache() build.Cache {
 	return build.Cache{Dir: h.Cache, Sub: "engines", Log: h.Log, Getenv: h.Getenv}
 }
 
-// CacheFolder is the folder of built decision points: Host.Cache, or $TARE_CACHE/engines, or tare/engines in the user's cache folder.
+// CacheFolder is the folder of built decision points: Host.Cache, or $TARE_CACHE/engines, or tare/engines in the user's
+// cache folder.
 func (h Host) CacheFolder() (string, error) { return h.cache().Folder() }
 
 // look finds an executable file in the PATH that the host was given.

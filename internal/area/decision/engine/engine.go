@@ -1,5 +1,5 @@
-// Package engine finds, builds and describes the decision points that tare starts itself. It starts nothing: who wants one runs what
-// Find returns as a child process.
+// Package engine finds, builds and describes the decision points that tare starts itself. It starts nothing: who wants
+// one runs what Find returns as a child process.
 package engine
 
 import "log/slog"
@@ -72,8 +72,8 @@ type Host struct {
 	Getenv func(name string) (string, bool)
 }
 
-// A Launch is how a decision point is started as a child process that speaks the protocol of package proc: Config on standard input, Ready
-// on standard output, and an end with its standard input.
+// A Launch is how a decision point is started as a child process that speaks the protocol of package proc: Config on
+// standard input, Ready on standard output, and an end with its standard input.
 type Launch struct {
 	Kind    Kind
 	Path    string

@@ -6,8 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// Find says how a decision point of this kind is started. What has to be built is built first, once per version, into the host's cache: that
-// may take minutes and needs the network, later calls need neither. The error is a *Missing when the host lacks something.
+// Find says how a decision point of this kind is started. What has to be built is built first, once per version, into
+// the host's cache: that may take minutes and needs the network, later calls need neither. The error is a *Missing when
+// the host lacks something.
 func Find(ctx context.Context, k Kind, h Host) (Launch, error) {
 	switch k {
 	case Cedar:
@@ -22,8 +23,8 @@ func Find(ctx context.Context, k Kind, h Host) (Launch, error) {
 	return Launch{}, fmt.Errorf("embedded decision point %q is none of %v", k, Kinds())
 }
 
-// Seek is Find without building, for those who only want to know what would be done: there is false when Find would build the engine. The error is
-// Find's, as far as it can be known without a build.
+// Seek is Find without building, for those who only want to know what would be done: there is false when Find would
+// build the engine. The error is Find's, as far as it can be known without a build.
 func Seek(ctx context.Context, k Kind, h Host) (there bool, err error) {
 	switch k {
 	case OPA:

@@ -16,7 +16,8 @@ import (
 	"tare/internal/area/decision/model"
 )
 
-// madeUp is a host with the given environment, whose programs are shell scripts, by name, in its only folder of programs.
+// madeUp is a host with the given environment, whose programs are shell scripts, by name, in its only folder of
+// programs.
 func madeUp(t *testing.T, env, programs map[string]string) engine.Host {
 	t.Helper()
 	bin := t.TempDir()
@@ -228,7 +229,8 @@ func TestKindsAndAdapters(t *testing.T) {
 	}
 }
 
-// TestSeek builds nothing: each program that would says so if it is asked to. What is lacking is missing, as it is for Find.
+// TestSeek builds nothing: each program that would says so if it is asked to. What is lacking is missing, as it is for
+// Find.
 func TestSeek(t *testing.T) {
 	golang := map[string]string{"go": goSays + "echo built >&2; exit 1"}
 	jdk := map[string]string{"java": java17, "javac": "echo built; exit 1"}

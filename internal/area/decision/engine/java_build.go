@@ -21,7 +21,8 @@ const (
 	javaResources = "src/main/resources"
 )
 
-// A javaBuild builds the server of one XACML engine. Nothing that it fetches is run, and nothing is compiled against a library before all have been checked.
+// A javaBuild builds the server of one XACML engine. Nothing that it fetches is run, and nothing is compiled against a
+// library before all have been checked.
 type javaBuild struct {
 	kind    Kind
 	host    Host

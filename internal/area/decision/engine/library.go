@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// Repository is the environment variable that names a mirror of Maven Central: "https://nexus.example/repository/maven-central".
+	// Repository is the environment variable that names a mirror of Maven Central:
+	// "https://nexus.example/repository/maven-central".
 	Repository = "TARE_MAVEN_REPOSITORY"
 	// central is Maven Central.
 	central = "https://repo.maven.apache.org/maven2"
@@ -81,7 +82,8 @@ type unreachable struct {
 // Error implements error.
 func (u *unreachable) Error() string { return u.url + ": " + u.err.Error() }
 
-// put writes a library to dir once its checksum is known to be right. The error is an *unreachable, or says that the library is another one.
+// put writes a library to dir once its checksum is known to be right. The error is an *unreachable, or says that the
+// library is another one.
 func (s source) put(ctx context.Context, l library, dir string) error {
 	text, err := os.ReadFile(filepath.Join(s.local, filepath.FromSlash(l.path)))
 	if s.local == "" || err != nil || sumOf(text) != l.sum { // there is none, or another one

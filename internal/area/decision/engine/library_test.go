@@ -77,7 +77,8 @@ func TestLibraryIsWhatIsPinned(t *testing.T) {
 	}
 }
 
-// TestNothingIsCompiledBeforeItIsChecked: a repository that gives another library makes the build fail before the compiler runs.
+// TestNothingIsCompiledBeforeItIsChecked: a repository that gives another library makes the build fail before the
+// compiler runs.
 func TestNothingIsCompiledBeforeItIsChecked(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("evil")) }))
 	defer server.Close()
@@ -102,7 +103,8 @@ func TestNothingIsCompiledBeforeItIsChecked(t *testing.T) {
 	}
 }
 
-// TestNoProcessorRuns: a library on the class path that names an annotation processor does not get it run by the compiler.
+// TestNoProcessorRuns: a library on the class path that names an annotation processor does not get it run by the
+// compiler.
 func TestNoProcessorRuns(t *testing.T) {
 	javac, err := exec.LookPath("javac")
 	if err != nil {

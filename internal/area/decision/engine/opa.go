@@ -28,7 +28,8 @@ func opaModule() (m build.GoModule, name string, err error) {
 	return build.GoModule{Sources: engines.Sources, Files: sources, Binary: opaBinary}, "opa-" + opaVersion + "-" + hash, err
 }
 
-// findOPA prefers what was built already, which is the pinned version; then an opa in PATH, which needs no building; and then it builds.
+// findOPA prefers what was built already, which is the pinned version; then an opa in PATH, which needs no building;
+// and then it builds.
 func findOPA(ctx context.Context, h Host) (Launch, error) {
 	m, name, err := opaModule()
 	if err != nil {

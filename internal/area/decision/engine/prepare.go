@@ -8,8 +8,9 @@ import (
 	"tare/internal/area/decision/model"
 )
 
-// Prepare writes the policies of set into dir, which is there, in the engine's own language, and returns what the child is told: to listen on a
-// port of loopback that is free. pdpx holds policies of its own kinds, set.N of them, and needs no file.
+// Prepare writes the policies of set into dir, which is there, in the engine's own language, and returns what the child
+// is told: to listen on a port of loopback that is free. pdpx holds policies of its own kinds, set.N of them, and needs
+// no file.
 func (l Launch) Prepare(dir string, set model.Set) (Config, error) {
 	cfg := Config{Addr: "127.0.0.1:0", N: set.N}
 	var files map[string][]byte
@@ -41,7 +42,8 @@ func (l Launch) Prepare(dir string, set model.Set) (Config, error) {
 	return cfg, nil
 }
 
-// authzForceConfig is AuthzForce's own configuration (its schema pdp.xsd, version 8), which its server reads beside the policies.
+// authzForceConfig is AuthzForce's own configuration (its schema pdp.xsd, version 8), which its server reads beside the
+// policies.
 func authzForceConfig(policies string) []byte {
 	return fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?>
 <pdp xmlns="http://authzforce.github.io/core/xmlns/pdp/8" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" version="8.0.0">

@@ -139,8 +139,8 @@ func TestEnginesRefuseWhatTheyCannotRead(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreLoadedBeforeReady: an engine that reads them with its first request would tell a false time of loading, and answer that request
-// late. So the policies are taken away before it is asked.
+// TestPoliciesAreLoadedBeforeReady: an engine that reads them with its first request would tell a false time of
+// loading, and answer that request late. So the policies are taken away before it is asked.
 func TestPoliciesAreLoadedBeforeReady(t *testing.T) {
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
@@ -299,7 +299,8 @@ func TestSupervisedOPA(t *testing.T) {
 	}
 }
 
-// TestOtherUsersCannotReachOPAsPolicies: loopback is open to every user of the host, so what is there must be of no use to them.
+// TestOtherUsersCannotReachOPAsPolicies: loopback is open to every user of the host, so what is there must be of no use
+// to them.
 func TestOtherUsersCannotReachOPAsPolicies(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("wants root, to be another user")

@@ -23,9 +23,9 @@ const (
 	stopWithin   = 3 * time.Second
 )
 
-// RunOPA is a child of tare that runs the opa found in PATH as a child of its own, with the policies in cfg.File, until ctx ends: opa speaks
-// nothing of package proc's protocol. The load on the decision point is in that grandchild: look at the whole process tree. No fault can be
-// planted in it.
+// RunOPA is a child of tare that runs the opa found in PATH as a child of its own, with the policies in cfg.File, until
+// ctx ends: opa speaks nothing of package proc's protocol. The load on the decision point is in that grandchild: look
+// at the whole process tree. No fault can be planted in it.
 func RunOPA(ctx context.Context, cfg Config, ready func(Ready) error) error {
 	if cfg.Answer != "" || cfg.Leak != 0 || cfg.Delay != 0 {
 		return errors.New("opa: no fault can be planted in it")
@@ -77,8 +77,9 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// opaCommand serves the folder of file as a bundle: it owns all paths, so that nobody who can connect to the port can write a policy or data. No
-// secret can be read there either: the child's environment holds none, and OPA keeps http.send out of queries that are made up.
+// opaCommand serves the folder of file as a bundle: it owns all paths, so that nobody who can connect to the port can
+// write a policy or data. No secret can be read there either: the child's environment holds none, and OPA keeps
+// http.send out of queries that are made up.
 func opaCommand(ctx context.Context, path, addr, file string, log io.Writer) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, "run", "--server", "--addr", addr, "--log-level", "error", "--disable-telemetry", "--bundle", filepath.Dir(file))
 	cmd.Stdout, cmd.Stderr = log, log

@@ -15,8 +15,9 @@ import (
 // xacmlVersions are the engines' own versions, which engines/xacml/*.sha256 pin.
 var xacmlVersions = map[Kind]string{ATT: "AT&T XACML 4.0.0", AuthzForce: "AuthzForce 21.0.1"}
 
-// jvmArgs are the same for both engines, and for every run: -Xmx bounds the heap, so that memory can be compared, and not what lies
-// outside, where a planted leak grows; the idle limits are the HTTP server's, whose defaults (200 connections, 30 s) would close the generator's.
+// jvmArgs are the same for both engines, and for every run: -Xmx bounds the heap, so that memory can be compared, and
+// not what lies outside, where a planted leak grows; the idle limits are the HTTP server's, whose defaults (200
+// connections, 30 s) would close the generator's.
 var jvmArgs = []string{
 	"-Xmx512m", "-XX:MaxDirectMemorySize=64g", "-Dsun.net.httpserver.nodelay=true", "-Dsun.net.httpserver.maxIdleConnections=10000", "-Dsun.net.httpserver.idleInterval=86400",
 }
@@ -76,7 +77,8 @@ func seekXACML(ctx context.Context, k Kind, h Host) (there bool, err error) {
 	return false, err
 }
 
-// checkJars compares the libraries in dir with those that are pinned, all of them and nothing else, and returns their paths in order.
+// checkJars compares the libraries in dir with those that are pinned, all of them and nothing else, and returns their
+// paths in order.
 func checkJars(k Kind, dir string) ([]string, error) {
 	all, err := libraries(k)
 	if err != nil {

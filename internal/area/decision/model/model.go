@@ -1,4 +1,5 @@
-// Package model is one authorization model that every decision point is given: N policies, and questions whose answers are known.
+// Package model is one authorization model that every decision point is given: N policies, and questions whose answers
+// are known.
 package model
 
 import (
@@ -69,7 +70,8 @@ type Question struct {
 	Policy string
 }
 
-// Set is N policies. Policy i permits subjects with role "role<i>" and department "d<i>" to "read" the resource "doc<i>", and nothing else.
+// Set is N policies. Policy i permits subjects with role "role<i>" and department "d<i>" to "read" the resource
+// "doc<i>", and nothing else.
 type Set struct{ N int }
 
 // The vocabulary of the model.

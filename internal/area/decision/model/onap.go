@@ -2,8 +2,8 @@ package model
 
 import "fmt"
 
-// The vocabulary of ONAP's decision API: what the reference decision point holds, and what is asked by default. Names and numbers are those
-// of the policies that the published test and the tests of ONAP's guard application use.
+// The vocabulary of ONAP's decision API: what the reference decision point holds, and what is asked by default. Names
+// and numbers are those of the policies that the published test and the tests of ONAP's guard application use.
 const (
 	// MonitoringID is the policy of the published test.
 	MonitoringID = "onap.restart.tca"
@@ -23,8 +23,8 @@ const (
 	MinMaxLeast     = 1
 	MinMaxMost      = 5
 
-	// FrequencyActor has two frequency limiters of FrequencyLimit operations each. FrequencyWithin is an operation that was done less often,
-	// and FrequencyOver one that was done more often.
+	// FrequencyActor has two frequency limiters of FrequencyLimit operations each. FrequencyWithin is an operation that
+	// was done less often, and FrequencyOver one that was done more often.
 	FrequencyActor  = "APPC"
 	FrequencyWithin = "Restart"
 	FrequencyOver   = "Rebuild"
@@ -38,8 +38,8 @@ const (
 	FrequencyKind  = "guard-frequency"
 )
 
-// Monitoring is the ID and the type of monitoring policy i of the reference decision point. Each has a type of its own: a request that
-// names ID and type is answered with all policies that have one or the other.
+// Monitoring is the ID and the type of monitoring policy i of the reference decision point. Each has a type of its own:
+// a request that names ID and type is answered with all policies that have one or the other.
 func Monitoring(i int) (id, policyType string) {
 	if i == 0 {
 		return MonitoringID, MonitoringType

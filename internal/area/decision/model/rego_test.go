@@ -86,8 +86,8 @@ func written(t *testing.T, module []byte) string {
 	return file
 }
 
-// TestRegoIsIndexed counts the expressions that one question evaluates: they are as many for many policies as for few. Control: with the same
-// equalities about a function of the input, into which no index looks, they grow.
+// TestRegoIsIndexed counts the expressions that one question evaluates: they are as many for many policies as for few.
+// Control: with the same equalities about a function of the input, into which no index looks, they grow.
 func TestRegoIsIndexed(t *testing.T) {
 	opa := opaPath(t)
 	work := func(n int, hide bool) int {

@@ -37,11 +37,11 @@ const (
 	xacmlPolicies = "urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:deny-unless-permit"
 )
 
-// XACML is the set as one XACML 3.0 PolicySet, policy i at place i: its target is resource and role, its rule's the action, and its condition
-// the department.
+// XACML is the set as one XACML 3.0 PolicySet, policy i at place i: its target is resource and role, its rule's the
+// action, and its condition the department.
 //
-// The set is deny-unless-permit: deny and absent are both Deny, and it is never NotApplicable or Indeterminate (appendix C.6). A request
-// without an attribute is denied as well, since none must be present.
+// The set is deny-unless-permit: deny and absent are both Deny, and it is never NotApplicable or Indeterminate
+// (appendix C.6). A request without an attribute is denied as well, since none must be present.
 func (s Set) XACML() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<?xml version="1.0" encoding="UTF-8"?>

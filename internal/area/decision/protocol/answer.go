@@ -20,7 +20,8 @@ var spoken = map[model.Decision]string{
 	model.Permit: "Permit", model.Deny: "Deny", model.NotApplicable: "NotApplicable", model.Indeterminate: "Indeterminate",
 }
 
-// tell says in words what came: the decision with what the protocol says about it, or the status, what it means, and a bit of the body.
+// tell says in words what came: the decision with what the protocol says about it, or the status, what it means, and a
+// bit of the body.
 func (s *Session) tell(status int, v Verdict, d model.Decision, detail string, body []byte) string {
 	if d != model.None {
 		text := "the PDP answered " + spoken[d]

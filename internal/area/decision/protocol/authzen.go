@@ -9,12 +9,14 @@ import (
 	"tare/internal/load"
 )
 
-// authZEN is the OpenID AuthZEN Authorization API 1.0 (https://openid.net/specs/authorization-api-1_0.html), sections 6 (access evaluation)
-// and 7 (access evaluations).
+// authZEN is the OpenID AuthZEN Authorization API 1.0 (https://openid.net/specs/authorization-api-1_0.html), sections 6
+// (access evaluation) and 7 (access evaluations).
 //
-//	request   POST /access/v1/evaluation {"subject":{"type","id","properties"},"action":{"name"},"resource":{"type","id"},"context"}
+//	request   POST /access/v1/evaluation
+//	          {"subject":{"type","id","properties"},"action":{"name"},"resource":{"type","id"},"context"}
 //	answer    200 {"decision":true|false}; a false whose context holds an error is Indeterminate: nothing was decided
-//	batch     POST /access/v1/evaluations {"evaluations":[…]} → {"evaluations":[{"decision":…},…]}, in the order of the questions
+//	batch     POST /access/v1/evaluations {"evaluations":[…]} → {"evaluations":[{"decision":…},…]}, in the order of the
+//	          questions
 //	refusals  400 the request · 401, 403 the caller · 500
 //	no policy there is no such answer: false. A question cannot want not-applicable.
 func authZEN() Adapter {

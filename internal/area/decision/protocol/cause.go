@@ -2,7 +2,8 @@ package protocol
 
 import "tare/internal/area/decision/model"
 
-// Verdict says why an answer is not the expected one, as an index of Causes. Their numbers stand in records: append only.
+// Verdict says why an answer is not the expected one, as an index of Causes. Their numbers stand in records: append
+// only.
 type Verdict int
 
 // The verdicts. Fine: nothing is to be added to outcome and status.

@@ -107,7 +107,8 @@ func TestAlwaysPermitIsSeen(t *testing.T) {
 	}
 }
 
-// TestJavaEnginesAnswer runs where TARE_ENGINES says that the engines can be had: they may have to be fetched and built.
+// TestJavaEnginesAnswer runs where TARE_ENGINES says that the engines can be had: they may have to be fetched and
+// built.
 func TestJavaEnginesAnswer(t *testing.T) {
 	if os.Getenv("TARE_ENGINES") == "" {
 		t.Skip("SKIPPED: TARE_ENGINES is not set, so the XACML engines were not asked through their adapter")

@@ -12,15 +12,17 @@ import (
 
 // extAuthz is Envoy's external authorization (envoy.service.auth.v3.Authorization/Check) over gRPC.
 //
-//	request   CheckRequest: the source's principal; method, path, host and headers of an HTTP request; context extensions. See attributesOf.
-//	          A question's body is a whole one as JSON: {"attributes":{"request":{"http":{"method":"GET","path":"/"}}}}
-//	answer    CheckResponse: status.code 0 is Permit, 7 (PERMISSION_DENIED) and 16 (UNAUTHENTICATED) are Deny, 5 (NOT_FOUND) is
-//	          NotApplicable, and any other Indeterminate: Envoy denies, but nothing was decided. As in Envoy, status alone decides, and an empty
-//	          message is Permit.
+//	request   CheckRequest: the source's principal; method, path, host and headers of an HTTP request; context
+//	          extensions. See attributesOf. A question's body is a whole one as JSON:
+//	          {"attributes":{"request":{"http":{"method":"GET","path":"/"}}}}
+//	answer    CheckResponse: status.code 0 is Permit, 7 (PERMISSION_DENIED) and 16 (UNAUTHENTICATED) are Deny, 5
+//	          (NOT_FOUND) is NotApplicable, and any other Indeterminate: Envoy denies, but nothing was decided. As in
+//	          Envoy, status alone decides, and an empty message is Permit.
 //	refusals  gRPC statuses. They are no decisions: Envoy applies failure_mode_allow to them.
 //	metadata  the session's credentials as authorization, and its headers
 //
-// A call that cannot be sent ends after failPause at the earliest, so that a closed loop against a dead target does not spin.
+// A call that cannot be sent ends after failPause at the earliest, so that a closed loop against a dead target does not
+// spin.
 func extAuthz() Adapter {
 	return Adapter{
 		Name: "ext-authz", Help: "Envoy external authorization over gRPC",

@@ -50,8 +50,8 @@ func (s *Session) grpcLines() (*grpcLines, error) {
 	return s.lines, nil
 }
 
-// Close ends the connections that operations of the session hold: those of ext-authz; the load engine owns the others'. A call that comes
-// after it fails, and a new Operation makes new connections. It must not run while Operation does.
+// Close ends the connections that operations of the session hold: those of ext-authz; the load engine owns the others'.
+// A call that comes after it fails, and a new Operation makes new connections. It must not run while Operation does.
 func (s *Session) Close() error {
 	if s.lines == nil {
 		return nil
@@ -83,8 +83,8 @@ func newGRPCLines(s *Session, n int) (*grpcLines, error) {
 	return l, nil
 }
 
-// grpcOptions keep everything away that could come between a call and the decision point: a proxy, a second try within a timed call, a long
-// pause after the decision point was restarted.
+// grpcOptions keep everything away that could come between a call and the decision point: a proxy, a second try within
+// a timed call, a long pause after the decision point was restarted.
 func grpcOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithUserAgent("tare"), grpc.WithNoProxy(), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
@@ -147,8 +147,8 @@ func (l *grpcLines) check(ctx context.Context, i uint64, m []byte) checked {
 	return r
 }
 
-// httpOf is the HTTP status of an answer that was none of gRPC's, such as a proxy's 503; 0: there was no answer. gRPC makes a status of its own
-// of it, and leaves the number only in these words (grpc-go, internal/transport).
+// httpOf is the HTTP status of an answer that was none of gRPC's, such as a proxy's 503; 0: there was no answer. gRPC
+// makes a status of its own of it, and leaves the number only in these words (grpc-go, internal/transport).
 func httpOf(text string) uint16 {
 	rest, ok := strings.CutPrefix(text, "unexpected HTTP status code received from server: ")
 	if !ok || len(rest) < 3 {
@@ -161,7 +161,8 @@ func httpOf(text string) uint16 {
 	return uint16(code)
 }
 
-// result is r for the load engine. The sizes are of the messages with what stands before them, without HTTP/2's headers.
+// result is r for the load engine. The sizes are of the messages with what stands before them, without HTTP/2's
+// headers.
 func (r checked) result(o load.Outcome, v Verdict) load.Result {
 	out := load.Result{Outcome: o, Status: r.http, BytesOut: uint64(r.sent)}
 	if r.code == codes.OK {

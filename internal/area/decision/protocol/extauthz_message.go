@@ -15,10 +15,12 @@ import (
 	"tare/internal/area/decision/model"
 )
 
-// The messages of envoy.service.auth.v3, as far as they are used: external_auth.proto and attribute_context.proto of Envoy's data-plane API.
-// They are written by hand because Envoy's generated types bring in a hundred packages for eleven fields.
+// The messages of envoy.service.auth.v3, as far as they are used: external_auth.proto and attribute_context.proto of
+// Envoy's data-plane API. They are written by hand because Envoy's generated types bring in a hundred packages for
+// eleven fields.
 
-// An attributeContext is what Envoy tells about a request. Its JSON form is that of the messages, so a file can give a whole one.
+// An attributeContext is what Envoy tells about a request. Its JSON form is that of the messages, so a file can give a
+// whole one.
 type attributeContext struct {
 	Source            authPeer          `json:"source,omitzero"`
 	Destination       authPeer          `json:"destination,omitzero"`
@@ -78,8 +80,9 @@ func readAttributes(body json.RawMessage) (attributeContext, error) {
 	return *doc.Attributes, nil
 }
 
-// attributesOf is a question as Envoy would tell it: the subject is the principal of the source, the resource the path, the action the method;
-// all of them, and the properties, are headers too, because policies look there. The question's context are the context extensions.
+// attributesOf is a question as Envoy would tell it: the subject is the principal of the source, the resource the path,
+// the action the method; all of them, and the properties, are headers too, because policies look there. The question's
+// context are the context extensions.
 func attributesOf(s *Session, q model.Question) attributeContext {
 	headers := map[string]string{}
 	add := func(prefix string, e model.Entity) {
@@ -112,7 +115,8 @@ func headerName(property string) string {
 	}, strings.ToLower(property))
 }
 
-// methodOf is an action as an HTTP method: the verbs of the field have one, a method is its own, and the rest is done with POST.
+// methodOf is an action as an HTTP method: the verbs of the field have one, a method is its own, and the rest is done
+// with POST.
 func methodOf(action string) string {
 	switch strings.ToLower(action) {
 	case "read", "get", "list", "view", "watch":
@@ -197,7 +201,8 @@ type checkResponse struct {
 	denied  int32  // denied_response.status.code, an HTTP status; 0: there is none
 }
 
-// readCheckResponse reads fields status 1 and denied_response 2. Others are passed over, but must be well-formed. It does not allocate.
+// readCheckResponse reads fields status 1 and denied_response 2. Others are passed over, but must be well-formed. It
+// does not allocate.
 func readCheckResponse(b []byte) (checkResponse, bool) {
 	var r checkResponse
 	ok := protoFields(b, func(num protowire.Number, _ uint64, message []byte) bool {

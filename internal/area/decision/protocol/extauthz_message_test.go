@@ -13,8 +13,8 @@ import (
 	"tare/lab/memtest"
 )
 
-// The goldens were written by Envoy's own generated types (github.com/envoyproxy/go-control-plane/envoy v1.40.0, protobuf-go v1.36.12,
-// deterministic marshalling) from the same contents.
+// The goldens were written by Envoy's own generated types (github.com/envoyproxy/go-control-plane/envoy v1.40.0,
+// protobuf-go v1.36.12, deterministic marshalling) from the same contents.
 const (
 	goldenQuestion = "0ad7010a072205616c69636522b20112af0112034745541a100a08782d616374696f6e1204726561641a0c0a06782d64657074120264371a120a0a782d726573" +
 		"6f757263651204646f63371a160a0f782d7265736f757263652d747970651203446f631a0f0a06782d726f6c651205726f6c65371a120a09782d7375626a6563741205616c6963" +

@@ -219,7 +219,8 @@ func TestExtAuthzHangs(t *testing.T) {
 	}
 }
 
-// A decision point that dies with calls in flight fails them; when it is back at the same address, calls are good again.
+// A decision point that dies with calls in flight fails them; when it is back at the same address, calls are good
+// again.
 func TestExtAuthzDiesAndComesBack(t *testing.T) {
 	inside := make(chan struct{}, 1)
 	a := startAuthz(t, nil, func(stream grpc.ServerStream, _ []byte) ([]byte, error) {
@@ -314,7 +315,8 @@ func testTLS(t *testing.T) (server, client *tls.Config) {
 		&tls.Config{RootCAs: pool, ServerName: "pdp", MinVersion: tls.VersionTLS12}
 }
 
-// A few hundred calls through the load engine are all as wanted, and the decision point answered as often as the callers say.
+// A few hundred calls through the load engine are all as wanted, and the decision point answered as often as the
+// callers say.
 func TestExtAuthzUnderLoad(t *testing.T) {
 	set := model.Set{N: 4}
 	permit, err := checkRequest(&Session{Host: "pdp:9191"}, set.Ask(model.Last))

@@ -11,16 +11,17 @@ import (
 	"tare/internal/load"
 )
 
-// k8sSAR is the authorization webhook of Kubernetes (https://kubernetes.io/docs/reference/access-authn-authz/webhook/), and the API server itself
-// with path apis/authorization.k8s.io/v1/subjectaccessreviews.
+// k8sSAR is the authorization webhook of Kubernetes (https://kubernetes.io/docs/reference/access-authn-authz/webhook/),
+// and the API server itself with path apis/authorization.k8s.io/v1/subjectaccessreviews.
 //
-//	request   POST <url> {"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user","groups","extra",
+//	request   POST <url>
+//	          {"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user","groups","extra",
 //	          "resourceAttributes":{"verb","resource","name",…}}}, see sarOf
 //	answer    200 (201 from the API server), the same kind with status {"allowed","denied","reason","evaluationError"}:
 //	          allowed is Permit, denied is Deny, both is no answer at all
 //	refusals  400, 422 the request · 401, 403 the caller · 5xx: the API server then asks the next authorizer, or refuses
-//	no policy neither allowed nor denied: no opinion, which is not-applicable; with an evaluationError: Indeterminate. From the API
-//	          server itself, which asks all its authorizers, it means that access is refused.
+//	no policy neither allowed nor denied: no opinion, which is not-applicable; with an evaluationError: Indeterminate.
+//	          From the API server itself, which asks all its authorizers, it means that access is refused.
 func k8sSAR() Adapter {
 	return Adapter{
 		Name: "k8s-sar", Help: "Kubernetes authorization webhook: SubjectAccessReview",
@@ -75,9 +76,10 @@ type sarPath struct {
 	Verb string `json:"verb"`
 }
 
-// sarOf is a question as a review: the subject's ID is the user; its properties role and groups are groups, all others extra. The resource's type
-// and ID are resource and name, its properties namespace, group, version and subresource what they are called; with type url, its ID
-// is the path of a non-resource request. The context has no place in a review.
+// sarOf is a question as a review: the subject's ID is the user; its properties role and groups are groups, all others
+// extra. The resource's type and ID are resource and name, its properties namespace, group, version and subresource
+// what they are called; with type url, its ID is the path of a non-resource request. The context has no place in a
+// review.
 func sarOf(q model.Question) sar {
 	out := sar{APIVersion: sarVersion, Kind: sarKind, Spec: sarSpec{User: q.Subject.ID}}
 	for _, name := range slices.Sorted(maps.Keys(q.Subject.Properties)) {

@@ -11,9 +11,12 @@ import (
 //
 //	request   POST /v1/data/<path> {"input":{…}}: the question as AuthZEN says it; the path names a rule; the default
 //	          is authz/allow, the rule of the decision point that tare starts itself
-//	answer    200 {"result":true|false}, or {"result":{"allow":true|false,…}} where the path names a document with such a member
-//	refusals  400 the request · 401, 403 the caller (system.authz) · 500 the policies could not be evaluated, or contradict one another
-//	no policy 200 without result: the document is not defined, which is not-applicable. With `default allow := false`: false.
+//	answer    200 {"result":true|false}, or {"result":{"allow":true|false,…}} where the path names a document with such a
+//	          member
+//	refusals  400 the request · 401, 403 the caller (system.authz) · 500 the policies could not be evaluated, or
+//	          contradict one another
+//	no policy 200 without result: the document is not defined, which is not-applicable. With `default allow := false`:
+//	          false.
 //	counts    none: what OPA counts in /metrics is requests by status, whatever was decided
 func opa() Adapter {
 	return Adapter{

@@ -13,11 +13,13 @@ import (
 
 // openFGA is the check of OpenFGA (https://openfga.dev/api/service#/Relationship%20Queries/Check).
 //
-//	request   POST /stores/{store}/check {"tuple_key":{"user":"User:alice","relation":"read","object":"Doc:doc0"},"authorization_model_id",
-//	          "context":{…}}: the context holds the subject's properties and the question's context, which conditions can look at
+//	request   POST /stores/{store}/check
+//	          {"tuple_key":{"user":"User:alice","relation":"read","object":"Doc:doc0"},"authorization_model_id",
+//	          "context":{…}}: the context holds the subject's properties and the question's context, which conditions can
+//	          look at
 //	answer    200 {"allowed":true|false,…}
-//	refusals  400 the request, among them a relation that the model does not have and a condition without its parameter; also a store or model
-//	          that is not there, which code tells · 401, 403 the caller · 404 · 429 · 5xx
+//	refusals  400 the request, among them a relation that the model does not have and a condition without its parameter;
+//	          also a store or model that is not there, which code tells · 401, 403 the caller · 404 · 429 · 5xx
 //	no policy there is no such answer: false. A question cannot want not-applicable.
 //	counts    none: what OpenFGA counts in /metrics is requests by status, whatever was decided
 func openFGA() Adapter {
@@ -41,7 +43,8 @@ func validOpenFGA(o Options) error {
 	return cmp.Or(validID("openfga.store", x.Store), validID("openfga.model", x.Model))
 }
 
-// validID says what is wrong with the ID of a store or model, which is a ULID (https://github.com/ulid/spec). Empty is none.
+// validID says what is wrong with the ID of a store or model, which is a ULID (https://github.com/ulid/spec). Empty is
+// none.
 func validID(option, id string) error {
 	if id != "" && len(id) != 26 {
 		return fmt.Errorf("%s: %q is no ID: one has 26 capital letters and digits, and is not the name", option, id)

@@ -94,8 +94,8 @@ func unloadOpenFGA(ctx context.Context, s *Session, name string) error {
 // maxStoreName is how many characters the name of a store may have; at least 3.
 const maxStoreName = 64
 
-// storeName is name as OpenFGA takes it. Where that is not name itself, it ends with a checksum, so that different names
-// stay different.
+// storeName is name as OpenFGA takes it. Where that is not name itself, it ends with a checksum, so that different
+// names stay different.
 func storeName(name string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r < 0x80 && (strings.ContainsRune("-_.", r) || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z') {

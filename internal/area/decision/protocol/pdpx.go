@@ -9,15 +9,18 @@ import (
 	"tare/internal/load"
 )
 
-// pdpx is the API of ONAP's policy decision point (onap/policy-xacml-pdp, openapi.yaml: "Policy Xacml PDP"), below /policy/pdpx/v1.
+// pdpx is the API of ONAP's policy decision point (onap/policy-xacml-pdp, openapi.yaml: "Policy Xacml PDP"), below
+// /policy/pdpx/v1.
 //
-//	requests  GET healthcheck, GET statistics, POST decision {"ONAPName","ONAPComponent","ONAPInstance","requestId","action","resource"};
-//	          with option xacml, POST xacml in the JSON profile of XACML
-//	answers   action configure (monitoring): 200 {"policies":{ID:{"type",…},…}}, all policies that have one of the IDs or one of the types;
-//	          without any {"policies":{}}, and releases since 2021 add "status":"error": NotApplicable
+//	requests  GET healthcheck, GET statistics, POST decision
+//	          {"ONAPName","ONAPComponent","ONAPInstance","requestId","action","resource"}; with option xacml, POST xacml
+//	          in the JSON profile of XACML
+//	answers   action configure (monitoring): 200 {"policies":{ID:{"type",…},…}}, all policies that have one of the IDs or
+//	          one of the types; without any {"policies":{}}, and releases since 2021 add "status":"error": NotApplicable
 //	          action guard: 200 {"status":"Permit"|"Deny"}
 //	refusals  401 · 400 {"responseCode":"BAD_REQUEST","errorMessage":…} · 409 while the policies are being loaded · 415
-//	no policy a guard request that no policy is about is counted as NotApplicable and answered {"status":"Permit"}: see Reveal
+//	no policy a guard request that no policy is about is counted as NotApplicable and answered {"status":"Permit"}: see
+//	          Reveal
 //
 // {n} in a request's body becomes 16 hexadecimal digits that are new in each call.
 func pdpx() Adapter {

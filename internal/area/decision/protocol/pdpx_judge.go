@@ -30,7 +30,8 @@ func guardStatus(raw []byte) (model.Decision, Verdict) {
 	return model.None, NoDecision
 }
 
-// judge is that of answers to a monitoring request. Permit is the policy that was asked for; other policies are one too, but the wrong one.
+// judge is that of answers to a monitoring request. Permit is the policy that was asked for; other policies are one
+// too, but the wrong one.
 func (r pdpxRequest) judge(want model.Decision) judge {
 	id := r.policyID()
 	return func(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
@@ -50,7 +51,8 @@ func (r pdpxRequest) judge(want model.Decision) judge {
 	}
 }
 
-// readPolicies reads the answer to a monitoring request: the decision, and whether the policy id is among those that came; any, with an id of "".
+// readPolicies reads the answer to a monitoring request: the decision, and whether the policy id is among those that
+// came; any, with an id of "".
 func readPolicies(body []byte, id string) (d model.Decision, v Verdict, there bool) {
 	var f [2][]byte
 	if !jsonscan.Pick(body, f[:], "policies", "status") {

@@ -165,7 +165,8 @@ func FuzzPDPXJudges(f *testing.F) {
 	})
 }
 
-// utf8Names reports whether encoding/json reads the members that it should: it takes other cases of a name for it as well.
+// utf8Names reports whether encoding/json reads the members that it should: it takes other cases of a name for it as
+// well.
 func utf8Names(b []byte) bool {
 	var names map[string]json.RawMessage
 	if json.Unmarshal(b, &names) != nil {

@@ -81,14 +81,14 @@ func pdpxMix(o Options, set model.Set, position model.Position) (mix, refusals [
 	return mix, refusals, nil
 }
 
-// PDPXQuestions are healthcheck and statistics, which want no decision (model.None), then the questions of the published
-// test (monitoring, guard-minmax, guard-frequency), and a known deny for each kind of policy: monitoring-absent asks for
-// a policy that is not deployed, and wants NotApplicable; guard-minmax-deny has a vfCount beyond the maximum;
-// guard-frequency-deny an operation that is over its limit. The last is left out where the options name a frequency
-// limiter of their own and no operation that is over: it cannot be known.
+// PDPXQuestions are healthcheck and statistics, which want no decision (model.None), then the questions of the
+// published test (monitoring, guard-minmax, guard-frequency), and a known deny for each kind of policy:
+// monitoring-absent asks for a policy that is not deployed, and wants NotApplicable; guard-minmax-deny has a vfCount
+// beyond the maximum; guard-frequency-deny an operation that is over its limit. The last is left out where the options
+// name a frequency limiter of their own and no operation that is over: it cannot be known.
 //
-// Empty options have the values of the reference decision point, of whose set.N monitoring policies position selects the
-// one that is asked for; at model.Absent there is none, and monitoring wants NotApplicable.
+// Empty options have the values of the reference decision point, of whose set.N monitoring policies position selects
+// the one that is asked for; at model.Absent there is none, and monitoring wants NotApplicable.
 func PDPXQuestions(o PDPX, set model.Set, position model.Position) []model.Question {
 	id, kind, want := o.PolicyID, o.PolicyType, model.Permit
 	if id == "" && kind == "" {

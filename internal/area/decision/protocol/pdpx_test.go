@@ -91,7 +91,8 @@ func TestPDPXQuestionsAreAnsweredAsWanted(t *testing.T) {
 	}
 }
 
-// The mix of the published test through the load engines: every call is good, and the decision point counted exactly what the callers saw.
+// The mix of the published test through the load engines: every call is good, and the decision point counted exactly
+// what the callers saw.
 func TestPDPXUnderLoad(t *testing.T) {
 	for _, kind := range []load.Engine{load.Fast, load.Std} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -124,7 +125,8 @@ func TestPDPXUnderLoad(t *testing.T) {
 	}
 }
 
-// drive runs ops in a closed loop for a few hundred calls, all of which must be good, and sums their answers by the words.
+// drive runs ops in a closed loop for a few hundred calls, all of which must be good, and sums their answers by the
+// words.
 func drive(t *testing.T, s *Session, kind load.Engine, ops []load.Operation) map[string]float64 {
 	t.Helper()
 	stream, err := load.Open(t.Context(), load.Config{

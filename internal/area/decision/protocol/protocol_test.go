@@ -126,8 +126,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestEveryAdapterIsWhole: whatever Operation, Ask and Validate need of an adapter is there, and answers to it are judged
-// by a test.
+// TestEveryAdapterIsWhole: whatever Operation, Ask and Validate need of an adapter is there, and answers to it are
+// judged by a test.
 func TestEveryAdapterIsWhole(t *testing.T) {
 	elsewhere := []string{"pdpx", "ext-authz"} // TestPDPXJudges, TestExtAuthzAnswers
 	for _, a := range adapters() {

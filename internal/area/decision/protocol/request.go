@@ -23,7 +23,8 @@ type request struct {
 // jsonMedia is the media type of most of these protocols.
 const jsonMedia = "application/json"
 
-// render is the whole HTTP/1.1 request with the session's credentials and headers. A header of the session replaces the protocol's own.
+// render is the whole HTTP/1.1 request with the session's credentials and headers. A header of the session replaces the
+// protocol's own.
 func (r request) render(s *Session) []byte {
 	r.body = s.fill(r.body)
 	path := s.Base + r.path

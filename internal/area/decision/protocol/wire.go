@@ -6,11 +6,12 @@ import (
 	"tare/internal/load"
 )
 
-// A judge says what an answer is worth, why it is not good (Fine: outcome and status say it all), and the decision that it holds (None: it
-// holds none). It is called on the hot path: it must not allocate or keep the body.
+// A judge says what an answer is worth, why it is not good (Fine: outcome and status say it all), and the decision that
+// it holds (None: it holds none). It is called on the hot path: it must not allocate or keep the body.
 type judge func(status int, body []byte) (load.Outcome, Verdict, model.Decision)
 
-// A reader finds the decision in the body of a good status, or says why there is none. It must not allocate or keep the body.
+// A reader finds the decision in the body of a good status, or says why there is none. It must not allocate or keep the
+// body.
 type reader func(body []byte) (model.Decision, Verdict)
 
 // isTrue reports whether a value is true; known is false when it is neither true nor false.

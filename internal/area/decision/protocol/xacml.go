@@ -11,12 +11,15 @@ import (
 	"tare/internal/jsonscan"
 )
 
-// xacml is the JSON profile of XACML 3.0 over REST (OASIS, JSON Profile of XACML 3.0 Version 1.1; REST Profile of XACML v3.0 Version 1.1).
+// xacml is the JSON profile of XACML 3.0 over REST (OASIS, JSON Profile of XACML 3.0 Version 1.1; REST Profile of XACML
+// v3.0 Version 1.1).
 //
-//	request   POST <path> {"Request":{"Category":[{"CategoryId","Attribute":[{"AttributeId","DataType","Value"}]}]}}, application/xacml+json.
-//	          The shorthands AccessSubject, Action, Resource are not used: there are engines that answer them with 200 and Indeterminate.
+//	request   POST <path> {"Request":{"Category":[{"CategoryId","Attribute":[{"AttributeId","DataType","Value"}]}]}},
+//	          application/xacml+json. The shorthands AccessSubject, Action, Resource are not used: there are engines that
+//	          answer them with 200 and Indeterminate.
 //	answer    200 {"Response":[{"Decision":"Permit","Status":{…}}]}; some engines give one object instead of the array
-//	refusals  400 the request · 401, 403 the caller. What could not be evaluated is 200 with Indeterminate, and a Status that says why.
+//	refusals  400 the request · 401, 403 the caller. What could not be evaluated is 200 with Indeterminate, and a Status
+//	          that says why.
 //	no policy NotApplicable; below a PolicySet with deny-unless-permit: Deny.
 //
 // The REST profile leaves the path to the server: the default is /services/pdp.
@@ -49,8 +52,8 @@ type xacmlAttribute struct {
 	Value       string `json:"Value"`
 }
 
-// xacmlRequest is a question in the profile's words. The subject's and the resource's properties, and the context, become attributes whose
-// identifiers are model.XACMLAttribute of their names.
+// xacmlRequest is a question in the profile's words. The subject's and the resource's properties, and the context,
+// become attributes whose identifiers are model.XACMLAttribute of their names.
 func xacmlRequest(q model.Question) any {
 	var doc struct {
 		Request struct {
@@ -141,7 +144,8 @@ func xacmlDecision(raw []byte) (model.Decision, Verdict) {
 	return model.None, NotJSON
 }
 
-// statusOf is what an answer says besides its decision: "status urn:oasis:names:tc:xacml:1.0:status:processing-error: …".
+// statusOf is what an answer says besides its decision, such as
+// "status urn:oasis:names:tc:xacml:1.0:status:processing-error: …".
 func statusOf(body []byte) string {
 	result, v := xacmlResult(body)
 	if v != Fine {

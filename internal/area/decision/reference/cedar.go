@@ -1,4 +1,5 @@
-// Package reference holds the decision points that are in tare's own binary: Cedar behind AuthZEN, and a reference of ONAP's decision API.
+// Package reference holds the decision points that are in tare's own binary: Cedar behind AuthZEN, and a reference of
+// ONAP's decision API.
 package reference
 
 import (
@@ -21,8 +22,8 @@ const (
 	metadataPath    = "/.well-known/authzen-configuration"
 )
 
-// RunCedar serves AuthZEN's Authorization API 1.0 on cfg.Addr with the Cedar policies in cfg.File, until ctx ends. ready is called once, when it
-// answers. It returns ctx's error if that is why it ended.
+// RunCedar serves AuthZEN's Authorization API 1.0 on cfg.Addr with the Cedar policies in cfg.File, until ctx ends.
+// ready is called once, when it answers. It returns ctx's error if that is why it ended.
 func RunCedar(ctx context.Context, cfg engine.Config, ready func(engine.Ready) error) error {
 	c := clock.System{}
 	return serve(ctx, c, "cedar", cfg, ready, func() (http.Handler, error) {
@@ -37,8 +38,8 @@ func RunCedar(ctx context.Context, cfg engine.Config, ready func(engine.Ready) e
 // A cedarPoint is a decision point: policies, and what was planted in it.
 type cedarPoint struct {
 	policies *cedar.PolicySet
-	// scopes are the same policies without their conditions, only for the fault "not-applicable-as-permit": what matches none of
-	// them is a request that no policy is about.
+	// scopes are the same policies without their conditions, only for the fault "not-applicable-as-permit": what matches
+	// none of them is a request that no policy is about.
 	scopes *cedar.PolicySet
 	answer string
 	// readyAt is when it stops answering 503.

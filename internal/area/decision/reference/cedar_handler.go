@@ -41,8 +41,8 @@ func (d *cedarPoint) handler() http.Handler {
 	return mux
 }
 
-// asked is what both endpoints have in common: the request's name goes back with the answer, a body of a bounded size comes in, and an error is
-// status 400 or 500 with text.
+// asked is what both endpoints have in common: the request's name goes back with the answer, a body of a bounded size
+// comes in, and an error is status 400 or 500 with text.
 func (d *cedarPoint) asked(answer func(body []byte) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if id := r.Header.Get("X-Request-Id"); id != "" {

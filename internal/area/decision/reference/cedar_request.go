@@ -20,7 +20,8 @@ const (
 	permitOnFirstTrue = "permit_on_first_permit"
 )
 
-// An evaluation is AuthZEN's request for a decision, before its parts are checked: in a batch, parts may come from the defaults.
+// An evaluation is AuthZEN's request for a decision, before its parts are checked: in a batch, parts may come from the
+// defaults.
 type evaluation struct {
 	Subject  *authzenEntity  `json:"subject"`
 	Action   *authzenAction  `json:"action"`
@@ -106,7 +107,8 @@ func decodeObject(body []byte, into any) error {
 	return nil
 }
 
-// cedar makes Cedar's request and entities of it: Type::"id" with the properties as attributes, Action::"name", and the context.
+// cedar makes Cedar's request and entities of it: Type::"id" with the properties as attributes, Action::"name", and the
+// context.
 func (e evaluation) cedar() (cedar.Request, cedar.EntityMap, error) {
 	var none cedar.Request
 	switch {

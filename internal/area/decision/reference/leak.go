@@ -16,8 +16,8 @@ const (
 	leakChunk = 64 << 20 // bytes reserved at a time; only what has been touched is memory
 )
 
-// A leak is memory that is kept for ever and grows at a known rate. It is mapped outside of Go's heap: there the collector would grow
-// the process by up to twice the leak, in steps of its own.
+// A leak is memory that is kept for ever and grows at a known rate. It is mapped outside of Go's heap: there the
+// collector would grow the process by up to twice the leak, in steps of its own.
 type leak struct {
 	clock   clock.Clock
 	began   time.Time

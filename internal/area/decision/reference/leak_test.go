@@ -39,8 +39,8 @@ func resident(t *testing.T) int64 {
 	return 0
 }
 
-// TestLeakGrowsAtItsRate: over each of ten hours of a clock that the test moves, the process grows by the leak of that hour, across the end
-// of a chunk as well. What the test itself allocates is far below.
+// TestLeakGrowsAtItsRate: over each of ten hours of a clock that the test moves, the process grows by the leak of that
+// hour, across the end of a chunk as well. What the test itself allocates is far below.
 func TestLeakGrowsAtItsRate(t *testing.T) {
 	const perSec, hour = 4096, 3600 // 14 MiB an hour
 	c := clock.NewFake(time.Unix(0, 0))

@@ -14,14 +14,15 @@ import (
 // pdpxBase is where ONAP's policy decision point has its API.
 const pdpxBase = "/policy/pdpx/v1"
 
-// RunPDPX serves ONAP's decision API (policy/xacml-pdp: /policy/pdpx/v1) on cfg.Addr until ctx ends, with cfg.N monitoring policies, a min/max
-// guard policy and two frequency limiters, as model describes them. ready is called once, when it answers. It returns ctx's error if that is
-// why it ended.
+// RunPDPX serves ONAP's decision API (policy/xacml-pdp: /policy/pdpx/v1) on cfg.Addr until ctx ends, with cfg.N
+// monitoring policies, a min/max guard policy and two frequency limiters, as model describes them. ready is called
+// once, when it answers. It returns ctx's error if that is why it ended.
 //
-// It answers as ONAP's does, the trap included: a guard request that no policy is about counts as NotApplicable and is answered
-// {"status":"Permit"}. Planted faults: "always-permit" permits without looking; "not-applicable-as-permit" has no guard policies at all, so
-// that every guard request falls into that trap, as in the published test; "indeterminate" says and counts Indeterminate, with status 200.
-// During cfg.Delay decisions are answered 409 with an empty body, as long as policies are being loaded; healthcheck and statistics are not.
+// It answers as ONAP's does, the trap included: a guard request that no policy is about counts as NotApplicable and is
+// answered {"status":"Permit"}. Planted faults: "always-permit" permits without looking; "not-applicable-as-permit" has
+// no guard policies at all, so that every guard request falls into that trap, as in the published test; "indeterminate"
+// says and counts Indeterminate, with status 200. During cfg.Delay decisions are answered 409 with an empty body, as
+// long as policies are being loaded; healthcheck and statistics are not.
 func RunPDPX(ctx context.Context, cfg engine.Config, ready func(engine.Ready) error) error {
 	c := clock.System{}
 	return serve(ctx, c, "pdpx", cfg, ready, func() (http.Handler, error) {

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// A decisionRequest is ONAP's request for a decision. Its context, times and time zone change no decision of the reference.
+// A decisionRequest is ONAP's request for a decision. Its context, times and time zone change no decision of the
+// reference.
 type decisionRequest struct {
 	ONAPName      string                     `json:"ONAPName"`
 	ONAPComponent string                     `json:"ONAPComponent"`
@@ -102,8 +103,8 @@ func policiesAnswer(d xacmlDecision, documents []*document, abbreviated bool) []
 	return append(out, '}')
 }
 
-// guarded answers guard requests as ONAP's guard application translates decisions: what is neither Permit nor Deny is a Permit, because "there
-// is no guard policy". Only the counts tell.
+// guarded answers guard requests as ONAP's guard application translates decisions: what is neither Permit nor Deny is a
+// Permit, because "there is no guard policy". Only the counts tell.
 func (p *pdpx) guarded(w http.ResponseWriter, q decisionRequest) {
 	b, err := guardBags(q.Resource["guard"])
 	if err != nil {
@@ -179,8 +180,8 @@ func strs(raw json.RawMessage) ([]string, error) {
 	return many, nil
 }
 
-// native answers requests of the XACML JSON profile. ONAP decides them with native XACML policies alone. The reference deploys none, so all it
-// can say, of any request, is NotApplicable.
+// native answers requests of the XACML JSON profile. ONAP decides them with native XACML policies alone. The reference
+// deploys none, so all it can say, of any request, is NotApplicable.
 func (p *pdpx) native(w http.ResponseWriter, _ *http.Request, body []byte) {
 	var q struct {
 		Request *json.RawMessage

@@ -8,7 +8,8 @@ import (
 	"tare/internal/clock"
 )
 
-// The outcomes of operations that the history knows. Operations that a guard refused were never done: they do not count.
+// The outcomes of operations that the history knows. Operations that a guard refused were never done: they do not
+// count.
 const (
 	outcomeSuccess      = "Success"
 	outcomeFailure      = "Failure"
@@ -22,14 +23,16 @@ type operation struct {
 	end                 time.Time
 }
 
-// A history is what control loops have done. ONAP keeps it in a database table that the runtime writes when an operation ends. Asking for a
-// decision adds nothing to it, so a limit that holds at the first request of a soak holds at its last.
+// A history is what control loops have done. ONAP keeps it in a database table that the runtime writes when an
+// operation ends. Asking for a decision adds nothing to it, so a limit that holds at the first request of a soak holds
+// at its last.
 type history struct {
 	clock clock.Clock
 	rows  []operation
 }
 
-// errUnknown is the result of a count whose operation is not fully named: the attribute has no value, so the rule is indeterminate.
+// errUnknown is the result of a count whose operation is not fully named: the attribute has no value, so the rule is
+// indeterminate.
 var errUnknown = errors.New("actor, operation or target is missing")
 
 // count is how many operations ended within the window and were not refused by a guard.
@@ -53,14 +56,16 @@ func (h *history) count(b *bags, window time.Duration) (int, error) {
 const (
 	// frequencyWindow is the time window of the frequency limiters: timeWindow 30, timeUnits day.
 	frequencyWindow = 30 * 24 * time.Hour
-	// recent is how long ago the youngest operations of the history ended. They stay within the window for 29 days: no soak sees them leave.
+	// recent is how long ago the youngest operations of the history ended. They stay within the window for 29 days: no
+	// soak sees them leave.
 	recent = time.Hour
 	// longAgo is outside of the window already.
 	longAgo = 2 * frequencyWindow
 )
 
-// newHistory is a history in which FrequencyWithin was done less often than the limit within the window, and FrequencyOver more often. Both
-// have rows that do not count: too old, refused by a guard, on another target. Counting them would deny the one, or hide the other.
+// newHistory is a history in which FrequencyWithin was done less often than the limit within the window, and
+// FrequencyOver more often. Both have rows that do not count: too old, refused by a guard, on another target. Counting
+// them would deny the one, or hide the other.
 func newHistory(c clock.Clock) *history {
 	h := &history{clock: c}
 	add := func(name, target, outcome string, ago time.Duration, times int) {

@@ -46,7 +46,8 @@ const thresholds = `{"tca_policy":{"domain":"measurementsForVfScaling","metricsP
 	`"fieldPath":"$.event.measurementsForVfScalingFields.additionalMeasurements[*].arrayOfFields[0].value",` +
 	`"thresholdValue":0,"direction":"GREATER","severity":"CRITICAL","closedLoopEventStatus":"ONSET"}]}]}}`
 
-// newDocument encodes a policy. The abbreviated form lacks type_version, properties, name and version, as ONAP's has it.
+// newDocument encodes a policy. The abbreviated form lacks type_version, properties, name and version, as ONAP's has
+// it.
 func newDocument(id, kind string) (*document, error) {
 	metadata := map[string]any{"policy-id": id, "policy-version": 1}
 	whole, err := json.Marshal(tosca{Type: kind, TypeVersion: toscaVersion, Name: id, Version: toscaVersion, Metadata: metadata})
@@ -61,8 +62,8 @@ func newDocument(id, kind string) (*document, error) {
 	return &document{string(key), whole[:len(whole)-1], abbr}, err
 }
 
-// newMonitoring makes the application of action "configure" with n policies. Their target is that of ONAP's translator: the policy's ID, or
-// its type, or its type with the version.
+// newMonitoring makes the application of action "configure" with n policies. Their target is that of ONAP's translator:
+// the policy's ID, or its type, or its type with the version.
 func newMonitoring(n int) (*application, error) {
 	a := &application{name: "monitoring", combine: permitOverrides}
 	for i := range n {
@@ -86,7 +87,8 @@ func newMonitoringPolicy(id, kind string) (*policy, error) {
 	}, nil
 }
 
-// newGuard makes the application of action "guard". Without policies it is the one of the published test: every request is NotApplicable.
+// newGuard makes the application of action "guard". Without policies it is the one of the published test: every request
+// is NotApplicable.
 func newGuard(h *history, deployed bool) *application {
 	a := &application{name: "guard", combine: denyOverrides}
 	if deployed {
@@ -99,8 +101,8 @@ func newGuard(h *history, deployed bool) *application {
 	return a
 }
 
-// minMax permits an operation while least ≤ vfCount ≤ most. (The translator of ONAP's current releases has two rules instead, min > vfCount
-// and max > vfCount, so it denies at vfCount = max. Below max and above it both say the same.)
+// minMax permits an operation while least ≤ vfCount ≤ most. (The translator of ONAP's current releases has two rules
+// instead, min > vfCount and max > vfCount, so it denies at vfCount = max. Below max and above it both say the same.)
 func minMax(id, actor, name, on string, least, most int) *policy {
 	within := func(b *bags) (bool, error) {
 		if len(b[attrVFCount]) != 1 {

@@ -36,8 +36,8 @@ func (c *appCounts) metrics() map[string]int64 {
 	return all
 }
 
-// pdpxCounts is what the decision point counts since its start. A decision is counted before its answer is sent: whoever has the answer finds
-// it counted.
+// pdpxCounts is what the decision point counts since its start. A decision is counted before its answer is sent:
+// whoever has the answer finds it counted.
 type pdpxCounts struct {
 	monitoring, guard, native appCounts
 	errors                    atomic.Int64
@@ -60,7 +60,8 @@ type statistics struct {
 	ApplicationMetrics          map[string]map[string]int64 `json:"applicationMetrics"`
 }
 
-// statistics reads the counts. The totals are the sums of what stands in ApplicationMetrics, whatever is counted meanwhile.
+// statistics reads the counts. The totals are the sums of what stands in ApplicationMetrics, whatever is counted
+// meanwhile.
 func (p *pdpx) statistics() statistics {
 	s := statistics{
 		Code: 200, TotalPolicyTypesCount: p.types, TotalPoliciesCount: p.policies, DeploySuccessCount: p.policies,

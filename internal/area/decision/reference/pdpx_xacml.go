@@ -2,7 +2,8 @@ package reference
 
 import "slices"
 
-// Decisions of XACML 3.0. An indeterminate decision remembers what it could have been (section 7.10), because combining depends on it.
+// Decisions of XACML 3.0. An indeterminate decision remembers what it could have been (section 7.10), because combining
+// depends on it.
 type xacmlDecision uint8
 
 const (
@@ -40,7 +41,8 @@ type match struct {
 // A target is a disjunction of conjunctions (AnyOf and AllOf). An empty one matches every request.
 type target [][]match
 
-// applies reports whether t is about the request. Designators are not MustBePresent, so an absent attribute matches nothing and is no error.
+// applies reports whether t is about the request. Designators are not MustBePresent, so an absent attribute matches
+// nothing and is no error.
 func (t target) applies(b *bags) bool {
 	if len(t) == 0 {
 		return true
@@ -122,7 +124,8 @@ type application struct {
 	combine  func([]xacmlDecision) xacmlDecision
 }
 
-// decide evaluates all policies, as ONAP's combined algorithms do: the obligations of every policy that permits are in the answer.
+// decide evaluates all policies, as ONAP's combined algorithms do: the obligations of every policy that permits are in
+// the answer.
 func (a *application) decide(b *bags) (xacmlDecision, []*document) {
 	var obligations []*document
 	decisions := make([]xacmlDecision, 0, 8)

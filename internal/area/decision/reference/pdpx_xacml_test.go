@@ -138,7 +138,8 @@ func TestGuardPolicies(t *testing.T) {
 	}
 }
 
-// What the frequency limiters say at the beginning of a day they say all through it: nothing enters or leaves the window.
+// What the frequency limiters say at the beginning of a day they say all through it: nothing enters or leaves the
+// window.
 func TestHistoryIsStableOverADay(t *testing.T) {
 	c := clock.NewFake(time.Unix(1.7e9, 0))
 	h := newHistory(c)

@@ -39,7 +39,8 @@ type servers struct {
 	n    int
 }
 
-// newServer makes an HTTP server whose requests live no longer than life. It logs nothing: what it could log are clients' mistakes.
+// newServer makes an HTTP server whose requests live no longer than life. It logs nothing: what it could log are
+// clients' mistakes.
 func newServer(life context.Context, h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
@@ -47,8 +48,8 @@ func newServer(life context.Context, h http.Handler) *http.Server {
 	}
 }
 
-// adminHandler answers /healthz and /debug, and where there is something to forget, POST /flush: all of it below a path that only the parent is told,
-// since every user of the host can connect.
+// adminHandler answers /healthz and /debug, and where there is something to forget, POST /flush: all of it below a path
+// that only the parent is told, since every user of the host can connect.
 func adminHandler(secret string, count func() Counters, flush func()) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") })

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// least is the remaining life below which a credential counts as expired: expires_in has whole seconds and must not be 0.
+	// least is the remaining life below which a credential counts as expired: expires_in has whole seconds and must not be
+	// 0.
 	least = time.Second
 	// mintTimeout bounds one way through the STS, for callers that share it.
 	mintTimeout = 30 * time.Second
@@ -42,7 +43,8 @@ type flight struct {
 	err  error
 }
 
-// cache keeps credentials by key. Its flights belong to the server, not to the request that began them: owner waits for them.
+// cache keeps credentials by key. Its flights belong to the server, not to the request that began them: owner waits for
+// them.
 type cache struct {
 	on, share     bool
 	early, jitter time.Duration
@@ -109,7 +111,8 @@ func (c *cache) lookup(key string, m mint) (credential, bool) {
 	return e.credential, true
 }
 
-// join returns the flight for key, a new one if there is none. A credential that came in since the lookup is taken as it is.
+// join returns the flight for key, a new one if there is none. A credential that came in since the lookup is taken as
+// it is.
 func (c *cache) join(key string, m mint) *flight {
 	c.mu.Lock()
 	defer c.mu.Unlock()

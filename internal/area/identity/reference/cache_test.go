@@ -114,7 +114,8 @@ func TestFailedRefreshKeepsTheTokenAndWaits(t *testing.T) {
 	}
 }
 
-// TestJitterSpreadsRefreshes: with jitter the refreshes of tokens that were made together come at different times, all within the range.
+// TestJitterSpreadsRefreshes: with jitter the refreshes of tokens that were made together come at different times, all
+// within the range.
 func TestJitterSpreadsRefreshes(t *testing.T) {
 	v := newVault(t, EndpointKnobs{Cache: true, RefreshEarly: 5 * time.Minute, Jitter: 10 * time.Minute})
 	expires := v.clock.Now().Add(time.Hour)

@@ -1,6 +1,7 @@
-// Package reference holds the two embedded servers of the identity area: a metadata endpoint that gives out tokens, and the STS and
-// IAM server behind it. The token path is real: source address → workload identity → signed service-account JWT → token exchange
-// (RFC 8693, signature verified) → generateAccessToken → cache. Both have knobs that make them fail in the known ways.
+// Package reference holds the two embedded servers of the identity area: a metadata endpoint that gives out tokens, and
+// the STS and IAM server behind it. The token path is real: source address → workload identity → signed service-account
+// JWT → token exchange (RFC 8693, signature verified) → generateAccessToken → cache. Both have knobs that make them
+// fail in the known ways.
 package reference
 
 import (
@@ -44,8 +45,8 @@ type EndpointKnobs struct {
 	UpstreamConns int `json:"upstream_conns"`
 	// UnavailableFirst answers 503 for this long after an identity's first request, as in the first seconds of a pod.
 	UnavailableFirst time.Duration `json:"unavailable_first"`
-	// Drop is the share, 0…1, of requests that are read and never answered: the connection stays open until the client leaves.
-	// It works above TCP, so nothing is retransmitted: it is a lost request, not a lost packet.
+	// Drop is the share, 0…1, of requests that are read and never answered: the connection stays open until the client
+	// leaves. It works above TCP, so nothing is retransmitted: it is a lost request, not a lost packet.
 	Drop float64 `json:"drop"`
 	// LivenessPeriod is how often the kubelet's stand-in asks /healthz, with a timeout of 1 s; 0: never.
 	LivenessPeriod time.Duration `json:"liveness_period"`

@@ -14,9 +14,9 @@ import (
 	"tare/internal/proc"
 )
 
-// RunEndpoint serves the metadata protocol on cfg.Addr, and /healthz and /debug on cfg.Admin, until ctx ends. ready is called once,
-// when it answers. It sets GOMAXPROCS of the process: under a quota below one CPU a second processor would only use up each
-// period sooner and serve requests in bursts of two.
+// RunEndpoint serves the metadata protocol on cfg.Addr, and /healthz and /debug on cfg.Admin, until ctx ends. ready is
+// called once, when it answers. It sets GOMAXPROCS of the process: under a quota below one CPU a second processor would
+// only use up each period sooner and serve requests in bursts of two.
 func RunEndpoint(ctx context.Context, cfg EndpointConfig, ready func(Ready) error) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("endpoint: %w", err)

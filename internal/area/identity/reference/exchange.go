@@ -36,8 +36,8 @@ type UpstreamError struct {
 // Error implements error.
 func (e *UpstreamError) Error() string { return fmt.Sprintf("%s answered %d", e.Hop, e.Status) }
 
-// An Exchanger turns a workload's identity into tokens: it signs a service-account JWT, exchanges it at the STS, and lets IAM make
-// the token asked for.
+// An Exchanger turns a workload's identity into tokens: it signs a service-account JWT, exchanges it at the STS, and
+// lets IAM make the token asked for.
 type Exchanger struct {
 	base   string
 	signer *Signer

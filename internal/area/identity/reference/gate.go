@@ -2,7 +2,8 @@ package reference
 
 import "sync"
 
-// A gate counts who is inside, and can be closed and waited for. Unlike sync.WaitGroup it may be entered while it is being closed.
+// A gate counts who is inside, and can be closed and waited for. Unlike sync.WaitGroup it may be entered while it is
+// being closed.
 type gate struct {
 	mu     sync.Mutex
 	n      int

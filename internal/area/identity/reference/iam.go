@@ -69,7 +69,8 @@ func (t *sts) identityToken(w http.ResponseWriter, r *http.Request, email string
 	writeJSON(w, map[string]string{"token": token})
 }
 
-// info says whose an access token is, as https://oauth2.googleapis.com/tokeninfo does. The token comes in the body, so that it is in no URL.
+// info says whose an access token is, as https://oauth2.googleapis.com/tokeninfo does. The token comes in the body, so
+// that it is in no URL.
 func (t *sts) info(w http.ResponseWriter, r *http.Request) {
 	who, ok := t.unsealed("ya29.c.", r.PostFormValue("access_token"))
 	if !ok {

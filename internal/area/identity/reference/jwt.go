@@ -30,7 +30,8 @@ const (
 // skew is how far clocks of issuer and verifier may differ.
 const skew = time.Minute
 
-// Claims are the registered claims (RFC 7519, section 4.1) that the servers use, and the e-mail address of identity tokens.
+// Claims are the registered claims (RFC 7519, section 4.1) that the servers use, and the e-mail address of identity
+// tokens.
 type Claims struct {
 	Issuer   string `json:"iss"`
 	Subject  string `json:"sub"`
@@ -128,8 +129,8 @@ func ParseVerifier(der []byte) (*Verifier, error) {
 	return nil, fmt.Errorf("read the trusted key: unsupported kind %T", key)
 }
 
-// Verify returns the claims of a JWT that the key has signed and that is valid at now. It does not judge issuer and audience.
-// Its errors never quote the token.
+// Verify returns the claims of a JWT that the key has signed and that is valid at now. It does not judge issuer and
+// audience. Its errors never quote the token.
 func (v *Verifier) Verify(token string, now time.Time) (Claims, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -162,7 +163,8 @@ func (v *Verifier) Verify(token string, now time.Time) (Claims, error) {
 	return c, nil
 }
 
-// signed takes the algorithm from the key and only compares it with the header's: a header must not choose (RFC 8725, section 3.1).
+// signed takes the algorithm from the key and only compares it with the header's: a header must not choose (RFC 8725,
+// section 3.1).
 func (v *Verifier) signed(alg Algorithm, digest, sig []byte) bool {
 	switch key := v.key.(type) {
 	case *rsa.PublicKey:

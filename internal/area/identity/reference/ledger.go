@@ -8,10 +8,10 @@ import (
 	"tare/internal/proc"
 )
 
-// A ledger makes each request cost the process a fixed amount of CPU time in total. A request pays only for what is missing: what the
-// HTTP work of the requests before it has used, garbage collection and system calls included, counts as paid. So the price holds on
-// fast and slow machines alike and needs no calibration. CPU time, not wall time, is counted: throttling stretches a payment and
-// does not shorten it.
+// A ledger makes each request cost the process a fixed amount of CPU time in total. A request pays only for what is
+// missing: what the HTTP work of the requests before it has used, garbage collection and system calls included, counts
+// as paid. So the price holds on fast and slow machines alike and needs no calibration. CPU time, not wall time, is
+// counted: throttling stretches a payment and does not shorten it.
 type ledger struct {
 	cost time.Duration // CPU per request
 	cpu  func() (time.Duration, error)
@@ -46,8 +46,8 @@ func (l *ledger) pay() {
 	}
 }
 
-// book adds one request at process CPU time now and returns the time up to which to work. CPU that the process used while it was
-// idle is forgiven, but for one request's worth: it is not the price of requests to come.
+// book adds one request at process CPU time now and returns the time up to which to work. CPU that the process used
+// while it was idle is forgiven, but for one request's worth: it is not the price of requests to come.
 func (l *ledger) book(now time.Duration) time.Duration {
 	for {
 		was := l.due.Load()

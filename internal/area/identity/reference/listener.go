@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// listen opens addr with the given listen(2) backlog and returns the backlog in force. Go always asks for net.core.somaxconn; a second
-// listen(2) on the same socket changes its backlog, which the kernel clips to somaxconn.
+// listen opens addr with the given listen(2) backlog and returns the backlog in force. Go always asks for
+// net.core.somaxconn; a second listen(2) on the same socket changes its backlog, which the kernel clips to somaxconn.
 func listen(ctx context.Context, addr string, backlog int) (net.Listener, int, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
@@ -46,7 +46,8 @@ func setBacklog(l net.Listener, backlog int) error {
 	return failed
 }
 
-// MaxBacklog is net.core.somaxconn: the kernel's limit of listen backlogs, or its default of 4096 where it cannot be read.
+// MaxBacklog is net.core.somaxconn: the kernel's limit of listen backlogs, or its default of 4096 where it cannot be
+// read.
 func MaxBacklog() int {
 	b, err := os.ReadFile("/proc/sys/net/core/somaxconn")
 	if err != nil {
@@ -59,8 +60,9 @@ func MaxBacklog() int {
 	return n
 }
 
-// A limitListener accepts a connection only when fewer than a given number are open, as the LimitListener of golang.org/x/net does:
-// it waits for a free slot first. Connections beyond it stay in the kernel's listen queue, where they look established to the client.
+// A limitListener accepts a connection only when fewer than a given number are open, as the LimitListener of
+// golang.org/x/net does: it waits for a free slot first. Connections beyond it stay in the kernel's listen queue, where
+// they look established to the client.
 type limitListener struct {
 	net.Listener
 	slots chan struct{} // nil: no limit

@@ -75,7 +75,8 @@ func (m *metadata) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.answer(w, r, WorkloadOf(caller))
 }
 
-// refused answers requests that do not come from a workload itself: those that a web page or a proxy could have been tricked into.
+// refused answers requests that do not come from a workload itself: those that a web page or a proxy could have been
+// tricked into.
 func refused(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:

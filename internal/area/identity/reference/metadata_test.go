@@ -182,8 +182,8 @@ func ask(t *testing.T, conn net.Conn, patience time.Duration) bool {
 	return n == 1
 }
 
-// TestListenQueue fills the slots and the listen queue: N connections are accepted, backlog + 1 more are established and stay
-// unanswered, and the next is not even established.
+// TestListenQueue fills the slots and the listen queue: N connections are accepted, backlog + 1 more are established
+// and stay unanswered, and the next is not even established.
 func TestListenQueue(t *testing.T) {
 	const slots, backlog = 3, 4
 	p := healthyPair(t, func(k *Knobs) { k.MaxConns, k.Backlog = slots, backlog })

@@ -29,8 +29,8 @@ var presets = []preset{
 	{"healthy", "no limits, warm cache, early refresh with jitter", func(*Knobs) {}},
 }
 
-// quota is the published quota of the cloud's token exchange, 6,000 a minute and project. ES256 keeps the cost of signing far
-// below the quota on small machines.
+// quota is the published quota of the cloud's token exchange, 6,000 a minute and project. ES256 keeps the cost of
+// signing far below the quota on small machines.
 func quota(k *Knobs, m Mode) {
 	k.Cache, k.Singleflight = false, false
 	k.RefreshEarly, k.Jitter = 0, 0

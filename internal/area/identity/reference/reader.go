@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// An Admin asks one server's admin address. It keeps a connection open, so that a reading costs the server, whose CPU time is measured,
-// as little as can be.
+// An Admin asks one server's admin address. It keeps a connection open, so that a reading costs the server, whose CPU
+// time is measured, as little as can be.
 type Admin struct{ ask Exchanger }
 
 // NewAdmin asks at base, which is Ready.Admin. It connects to nothing yet.

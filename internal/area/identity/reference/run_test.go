@@ -123,7 +123,8 @@ func debug(t *testing.T, addr string) Counters {
 	return c
 }
 
-// TestStrangersDoNotReachTheAdminAddress: every user of the host can connect to it, and must neither empty the cache nor read what was counted.
+// TestStrangersDoNotReachTheAdminAddress: every user of the host can connect to it, and must neither empty the cache
+// nor read what was counted.
 func TestStrangersDoNotReachTheAdminAddress(t *testing.T) {
 	p := healthyPair(t, nil)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

@@ -19,8 +19,8 @@ import (
 	"tare/internal/clock"
 )
 
-// RunSTS serves the token exchange and the IAM calls on cfg.Addr, and /healthz and /debug on cfg.Admin, until ctx ends. ready is
-// called once, when it answers. Its own keys are made at the start and never leave memory.
+// RunSTS serves the token exchange and the IAM calls on cfg.Addr, and /healthz and /debug on cfg.Admin, until ctx ends.
+// ready is called once, when it answers. Its own keys are made at the start and never leave memory.
 func RunSTS(ctx context.Context, cfg STSConfig, ready func(Ready) error) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("sts: %w", err)
@@ -209,8 +209,8 @@ type bearer struct {
 	Nonce   []byte    `json:"nonce"`
 }
 
-// sealed makes an opaque token that only this server can make and read: content and HMAC-SHA-256. The nonce makes every token
-// differ, and makes answers about as long as the published ones (506 bytes).
+// sealed makes an opaque token that only this server can make and read: content and HMAC-SHA-256. The nonce makes every
+// token differ, and makes answers about as long as the published ones (506 bytes).
 func (t *sts) sealed(prefix string, b bearer) (string, error) {
 	b.Nonce = make([]byte, 134)
 	if _, err := rand.Read(b.Nonce); err != nil {
