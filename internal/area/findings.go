@@ -12,6 +12,11 @@ func Fault(path string, err error, hint string) Finding {
 	return Finding{Path: path, Severity: Error, Message: err.Error(), Hint: hint}
 }
 
+// FaultVaried returns a finding about a field that the file gives although the treatments vary it.
+func FaultVaried(path, factor string) Finding {
+	return Fault(path, fmt.Errorf("%s is varied by the treatments already", factor), "leave it out here")
+}
+
 // FaultIn returns a finding about an error in the field at path, which begins with the field's name. Where that is a
 // level of t, or path is empty, the finding names the treatment instead.
 func FaultIn(t design.Treatment, path string, err error) Finding {

@@ -252,7 +252,8 @@ const pause = 200 * time.Millisecond
 // Ready implements area.Arm.
 func (p *arm) Ready() bool { return p.ready }
 
-// Close implements area.Arm: it undoes all that the arm has made. An embedded control plane of its own ends with everything in it.
+// Close implements area.Arm: it undoes all that the arm has made. An embedded control plane of its own ends with
+// everything in it.
 func (p *arm) Close(ctx context.Context) error {
 	var errs []error
 	if p.stopRenewal != nil {

@@ -267,8 +267,8 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 	defer c.Close()
 	version, err := c.Version(ctx)
 	if err != nil {
-		return []area.Finding{area.Fault("kubeconfig", err, "see that the cluster runs, that this host can reach it, and that "+
-			"kubectl works with the same context")}
+		return []area.Finding{area.Fault("kubeconfig", err, "see that the cluster runs, that this host can reach it, and "+
+			"that kubectl works with the same context")}
 	}
 	out := p.unseen(ctx, env)
 	out = append(out, area.Finding{
@@ -331,9 +331,8 @@ func judgeRights(lacking []cluster.Right) (out []area.Finding) {
 		})
 	}
 	if len(needed) > 0 {
-		out = append(out, area.Fault("kubeconfig", fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(needed),
-			strings.Join(needed, ", ")),
-			"tare doctor --rbac prints a role with all of them"))
+		err := fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(needed), strings.Join(needed, ", "))
+		out = append(out, area.Fault("kubeconfig", err, "tare doctor --rbac prints a role with all of them"))
 	}
 	return out
 }

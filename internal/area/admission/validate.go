@@ -49,7 +49,7 @@ func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 		{"embedded.etcd", "etcd", e.Etcd != ""},
 	} {
 		if x.given && slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels[x.factor] != "" }) {
-			out = append(out, area.Fault(x.path, fmt.Errorf("%s is varied by the treatments already", x.factor), "leave it out here"))
+			out = append(out, area.FaultVaried(x.path, x.factor))
 		}
 	}
 	return out

@@ -173,7 +173,8 @@ func compareCounts(whose string, got map[string]uint64, want []string) error {
 		return fmt.Errorf("%s say that %d of %d policies were evaluated more than once: %s", whose, len(twice),
 			len(want), area.FirstOf(twice))
 	case len(others) > 0:
-		return fmt.Errorf("%s say that %d policies were evaluated that should not be: %s", whose, len(others), area.FirstOf(others))
+		return fmt.Errorf("%s say that %d policies were evaluated that should not be: %s", whose, len(others),
+			area.FirstOf(others))
 	}
 	return nil
 }

@@ -41,11 +41,11 @@ func (s *Spec) judgePlaces(treatments []design.Treatment) (out []area.Finding) {
 		{"batch", s.Batch > 0},
 	} {
 		if x.given && varied(x.name) {
-			out = append(out, area.Fault(x.name, fmt.Errorf("%s is varied by the treatments already", x.name), "leave it out here"))
+			out = append(out, area.FaultVaried(x.name, x.name))
 		}
 	}
 	if s.Embedded != nil && s.Embedded.Engine != "" && varied("engine") {
-		out = append(out, area.Fault("embedded.engine", errors.New("engine is varied by the treatments already"), "leave it out here"))
+		out = append(out, area.FaultVaried("embedded.engine", "engine"))
 	}
 	return out
 }
@@ -54,7 +54,7 @@ func (s *Spec) judgePlaces(treatments []design.Treatment) (out []area.Finding) {
 func (s *Spec) judge(t design.Treatment) []area.Finding {
 	p, err := s.plan(t)
 	if err == nil {
-		err = p.judgeRest()
+		err = p.checkConnection()
 	}
 	if err == nil {
 		return nil
@@ -62,8 +62,8 @@ func (s *Spec) judge(t design.Treatment) []area.Finding {
 	return []area.Finding{area.FaultIn(t, s.pathOf(err), err)}
 }
 
-// judgeRest looks at what depends on the place.
-func (p *plan) judgeRest() error {
+// checkConnection looks at TLS, secrets that others could read, and options of other adapters.
+func (p *plan) checkConnection() error {
 	s := p.spec
 	if s.TLS != nil && p.url != nil && !secure(p.url.Scheme) {
 		return errors.New("tls: the url is not https")

@@ -17,7 +17,7 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 	var out []area.Finding
 	places := slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels["url"] != "" })
 	if places && s.URL != "" {
-		out = append(out, area.Fault("url", errors.New("url is varied by the treatments already"), "leave it out here"))
+		out = append(out, area.FaultVaried("url", "url"))
 	}
 	if !places { // else each treatment's own is looked at
 		out = append(out, s.judgePlace()...)
