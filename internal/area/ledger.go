@@ -6,7 +6,7 @@ import (
 	"tare/internal/design"
 )
 
-// A Ledger is a Target that counts its own answers, so that its counts can be held against those of its callers.
+// A Ledger is a Target that counts its own answers, so that its counts can be compared with those of its callers.
 type Ledger interface {
 	// Counted are the target's own counts of answers so far, by the words of load.Operation.Answer ("permit", "deny"). It
 	// changes none of them. Without an error and without counts, the target keeps none.
@@ -16,6 +16,6 @@ type Ledger interface {
 // A Trimmer is an Area that can say which treatments this host cannot have, so that the others are measured without
 // them.
 type Trimmer interface {
-	// Trim splits treatments. For each that is left out a finding says which, why, and how it can be had.
+	// Trim splits treatments. For each that is left out a finding says which, why, and how to provide what it needs.
 	Trim(ctx context.Context, s Spec, treatments []design.Treatment, env Env) (kept []design.Treatment, out []Finding)
 }

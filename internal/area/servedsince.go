@@ -56,7 +56,7 @@ func (r *ServedRequests) since(o *ServedRequests) (d ServedRequests, ok bool) {
 	return d, o.Count <= r.Count && o.SLICount <= r.SLICount && o.DryRuns <= r.DryRuns && ok1 && ok2
 }
 
-// bucketsSince holds buckets with the same LE against each other; both are in order of LE.
+// bucketsSince compares buckets with the same LE; both are in order of LE.
 func bucketsSince(now, before []ServedBucket) (d []ServedBucket, ok bool) {
 	for _, b := range now {
 		for len(before) > 0 && before[0].LE < b.LE {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// TLS says how a target behind https is to be trusted, and how we show who we are. The zero TLS trusts the host's
+// TLS says whom to trust as a target behind https, and how tare proves who it is. The zero TLS trusts the host's
 // authorities.
 type TLS struct {
 	CA         string `yaml:"ca,omitempty" json:"ca,omitempty" jsonschema_description:"File with the certificates (PEM) of the authorities to trust, instead of the host's."`

@@ -8,8 +8,7 @@ import (
 	"tare/internal/design"
 )
 
-// A Need is something that a treatment needs of this host: its name, which is empty for nothing, and how to find out
-// whether it can be had.
+// A Need is something that a treatment needs of this host: its name, which is empty for nothing, and how to find it.
 type Need struct {
 	Name string
 	Find func() error

@@ -42,9 +42,9 @@ type arm struct {
 	loaded  *area.Change
 	loading time.Duration // that took
 
-	launch   engine.Launch
-	config   engine.Config
-	stopKeep func() // ends the keeper and waits for it; nil: none
+	launch     engine.Launch
+	config     engine.Config
+	stopKeeper func() // ends the keeper and waits for it; nil: none
 
 	mu       sync.Mutex
 	child    *child // the last that was started
@@ -86,8 +86,8 @@ func (p *arm) operations() ([]load.Operation, error) {
 
 // Close implements area.Arm: it ends the child, and takes back the policies.
 func (p *arm) Close(ctx context.Context) error {
-	if p.stopKeep != nil {
-		p.stopKeep()
+	if p.stopKeeper != nil {
+		p.stopKeeper()
 	}
 	var errs []error
 	if c, down := p.latest(); c != nil && !down {

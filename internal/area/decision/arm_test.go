@@ -90,7 +90,7 @@ func TestUndo(t *testing.T) {
 	spec := embedded(engine.PDPX, Planted{})
 	tg, j := prepared(t, spec)
 	p := tg.arm(standard.ID)
-	p.stopKeep() // the killed run's keeper
+	p.stopKeeper() // the killed run's keeper
 	data, err := json.Marshal(j.changes)
 	if err != nil {
 		t.Fatal(err)

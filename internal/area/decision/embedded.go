@@ -61,7 +61,7 @@ func (p *arm) start(ctx context.Context) error {
 	p.session = &protocol.Session{
 		Addr: addr, Host: addr.String(), Options: p.options, Username: p.config.Username, Password: p.config.Password,
 	}
-	p.keep()
+	p.startKeeper()
 	return nil
 }
 

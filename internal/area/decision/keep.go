@@ -19,19 +19,19 @@ const (
 	mostBackoff  = 5 * time.Second
 )
 
-// keep starts the keeper. close ends it.
-func (p *arm) keep() {
+// startKeeper starts the keeper. Close ends it.
+func (p *arm) startKeeper() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.tend(ctx)
+		p.keepRunning(ctx)
 	}()
-	p.stopKeep = func() { cancel(); <-done }
+	p.stopKeeper = func() { cancel(); <-done }
 }
 
-// tend waits for the end of one child after another, and starts the next.
-func (p *arm) tend(ctx context.Context) {
+// keepRunning waits for the end of one child after another, and starts the next.
+func (p *arm) keepRunning(ctx context.Context) {
 	var ends []time.Time
 	for ctx.Err() == nil {
 		if c, down := p.latest(); !down {
@@ -60,7 +60,7 @@ func (p *arm) tend(ctx context.Context) {
 	}
 }
 
-// ended notes that c is no more.
+// ended notes that c has ended.
 func (p *arm) ended(c *child) {
 	p.mu.Lock()
 	p.down = true
@@ -86,7 +86,7 @@ func recent(ends []time.Time) []time.Time {
 	return ends
 }
 
-// backoff is the pause after so many ends.
+// backoff returns the pause before the next start after this number of ends.
 func backoff(ends int) time.Duration {
 	return min(leastBackoff<<max(0, ends-1), mostBackoff)
 }

@@ -27,9 +27,9 @@ func factors() []string {
 // Under implements area.Varied.
 func (s *Spec) Under(t design.Treatment) (area.Spec, error) { return s.under(t.Levels) }
 
-// under returns a copy of s with levels in place of what the section says. A level "url" is instead of an embedded
-// decision point, and a level "engine" instead of one behind a URL: so one can be held against the other. Errors begin
-// with the factor's name, or name it.
+// under returns a copy of s with levels in place of what the section says. A level "url" replaces an embedded decision
+// point, and a level "engine" one behind a URL, so that they can be compared. Errors begin with the factor's name, or
+// name it.
 func (s *Spec) under(levels map[string]string) (*Spec, error) {
 	out := *s
 	if s.Embedded != nil {
@@ -40,15 +40,15 @@ func (s *Spec) under(levels map[string]string) (*Spec, error) {
 		out.Embedded = &e
 	}
 	for _, name := range slices.Sorted(maps.Keys(levels)) {
-		if err := out.turn(name, levels[name]); err != nil {
+		if err := out.setLevel(name, levels[name]); err != nil {
 			return nil, err
 		}
 	}
 	return &out, nil
 }
 
-// turn sets what one level says.
-func (s *Spec) turn(name, level string) (err error) {
+// setLevel sets what one level says.
+func (s *Spec) setLevel(name, level string) (err error) {
 	switch name {
 	case "engine":
 		if !slices.Contains(engine.Kinds(), engine.Kind(level)) {

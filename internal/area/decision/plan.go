@@ -66,7 +66,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if p.batch > 1 && !p.adapter.Batches() {
 		return p, fmt.Errorf("batch: %s asks one question in a request", p.adapter.Name)
 	}
-	if err := p.ask(); err != nil {
+	if err := p.chooseQuestions(); err != nil {
 		return p, err
 	}
 	return p, p.checkOptions()

@@ -10,8 +10,8 @@ import (
 	"tare/internal/design"
 )
 
-// Preflight implements area.Area: it reads secrets, connects once to each decision point behind a URL, and sees that
-// embedded ones can be had, which may build them unless this is only a look. No question is asked.
+// Preflight implements area.Area: it reads secrets, connects once to each decision point behind a URL, and finds
+// embedded ones, which may build them unless this is only a look. It asks no question.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
 	spec, ok := s.(*Spec)
 	if !ok {
@@ -60,7 +60,8 @@ func findEngine(ctx context.Context, k engine.Kind, env area.Env) []area.Finding
 	return nil
 }
 
-// find sees that an engine can be had. What is not there is built, but for a look: then there is false.
+// find finds an engine, and builds it if necessary; for a look it builds nothing, and there reports whether it is
+// there.
 func find(ctx context.Context, k engine.Kind, env area.Env) (there bool, err error) {
 	if env.Look {
 		return engine.Seek(ctx, k, host(env))

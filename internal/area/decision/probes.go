@@ -28,16 +28,16 @@ func (current) Subject() string { return subject }
 // Read implements probe.Probe.
 func (c current) Read(ctx context.Context) ([]metric.Sample, error) { return c.now().Read(ctx) }
 
-// times are how long the decision point took to start and to load its policies.
-type times struct{ p *arm }
+// startTimes are how long the decision point took to start and to load its policies.
+type startTimes struct{ p *arm }
 
-var _ probe.Probe = times{}
+var _ probe.Probe = startTimes{}
 
 // Subject implements probe.Probe.
-func (times) Subject() string { return subject }
+func (startTimes) Subject() string { return subject }
 
 // Read implements probe.Probe.
-func (t times) Read(context.Context) ([]metric.Sample, error) {
+func (t startTimes) Read(context.Context) ([]metric.Sample, error) {
 	sample := func(q probe.Quantity, v float64) metric.Sample {
 		return metric.Sample{Subject: subject, Metric: q.Name, Value: v}
 	}
@@ -56,7 +56,7 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 	if err != nil {
 		return nil
 	}
-	out := []probe.Probe{times{p}, probe.PSI{}}
+	out := []probe.Probe{startTimes{p}, probe.PSI{}}
 	if p.addr().Addr().IsLoopback() {
 		out = append(out, probe.ListenQueue{Name: subject, Port: p.addr().Port()})
 	}
@@ -91,7 +91,7 @@ func (p *arm) attach(ctx context.Context) error {
 	switch {
 	case named != nil && named.Cgroup != "":
 		err = p.attachGroup(named.Cgroup)
-	case named != nil && named.PID != 0 && !there(named.PID):
+	case named != nil && named.PID != 0 && !isRunning(named.PID):
 		err = fmt.Errorf("there is no process %d", named.PID) // a successor at the port would be another
 	case named != nil:
 		err = p.attachProcess(ctx, &probe.Attached{Name: subject, PID: named.PID, Port: p.portOf(named), Light: true})
@@ -112,7 +112,8 @@ func (p *arm) attach(ctx context.Context) error {
 	return p.attachMetrics(ctx)
 }
 
-func there(pid int) bool {
+// isRunning reports whether there is a process of that ID.
+func isRunning(pid int) bool {
 	_, err := probe.ByPID(pid)
 	return err == nil
 }

@@ -13,8 +13,8 @@ import (
 // absentName is the name of the model's question that no policy is about.
 const absentName = "absent"
 
-// ask decides what is asked, and what must be refused.
-func (p *plan) ask() error {
+// chooseQuestions decides what is asked, and what must be refused.
+func (p *plan) chooseQuestions() error {
 	var err error
 	switch set, position := p.set, p.position; {
 	case len(p.spec.Requests) > 0:

@@ -52,7 +52,7 @@ func (p *arm) awaitOne(ctx context.Context, q model.Question) error {
 	for {
 		a, err := p.question(ctx, q)
 		switch {
-		case err == nil && !starting(a):
+		case err == nil && !mayBeStarting(a):
 			return nil
 		case err == nil:
 			last = errors.New(a.Text)
@@ -72,14 +72,15 @@ func wrongTLS(err error) bool {
 	return ok
 }
 
-// starting reports an answer that time may mend.
-func starting(a protocol.Answer) bool {
+// mayBeStarting reports an answer that a decision point gives while it starts.
+func mayBeStarting(a protocol.Answer) bool {
 	return a.Decision == model.None && (a.Status == http.StatusConflict || a.Status == http.StatusServiceUnavailable || a.Outcome == load.Refused || a.Outcome == load.ConnFailed)
 }
 
-// learn finds out how the decision point says no to questions of the model. In some languages a policy whose condition
-// does not hold is a Deny, in others it does not apply, and either is a refusal. What a file expects is not touched.
-func (p *arm) learn(ctx context.Context) error {
+// learnRefusals finds out how the decision point says no to questions of the model. In some languages a policy whose
+// condition does not hold is a Deny, in others it does not apply, and either is a refusal. What a file expects is not
+// touched.
+func (p *arm) learnRefusals(ctx context.Context) error {
 	if !p.loose {
 		return nil
 	}

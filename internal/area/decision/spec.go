@@ -28,7 +28,7 @@ type Spec struct {
 	Headers map[string]string `yaml:"headers,omitempty" json:"headers,omitempty" jsonschema_description:"Further request headers. They must hold no secret."`
 	// SecretHeaders are headers whose values are secrets.
 	SecretHeaders map[string]area.Secret `yaml:"secret_headers,omitempty" json:"secret_headers,omitempty" jsonschema_description:"Further request headers with secrets: {env: NAME} or {file: path}."`
-	// TLS says how https is to be trusted.
+	// TLS says whom to trust over https.
 	TLS *area.TLS `yaml:"tls,omitempty" json:"tls,omitempty" jsonschema_description:"For https: whom to trust, and who we are."`
 	// ExposeSecrets allows secrets to be sent where others could read them.
 	ExposeSecrets bool `yaml:"expose_secrets,omitempty" json:"expose_secrets,omitempty" jsonschema_description:"Send secrets to another host even over http://, or without verifying its certificate. Every report will say so."`

@@ -29,7 +29,7 @@ func (Area) Trim(ctx context.Context, s area.Spec, treatments []design.Treatment
 	return area.TrimMissing("an engine", engine.Kind("").Words(), treatments, need, findingOf)
 }
 
-// findingOf words what is missing.
+// findingOf returns the finding about an engine that this host cannot have.
 func findingOf(err error) area.Finding {
 	f := area.Fault("embedded.engine", err, "")
 	if m, ok := errors.AsType[*engine.Missing](err); ok {

@@ -72,7 +72,7 @@ func (p *arm) canary(ctx context.Context, q model.Question) error {
 	if a.Outcome.Good() {
 		return nil
 	}
-	if why := p.revealed(ctx, q, a); why != "" {
+	if why := p.explainByCounts(ctx, q, a); why != "" {
 		return fmt.Errorf("canary %q: %s", q.Name, why)
 	}
 	return fmt.Errorf("canary %q: %s", q.Name, explain(q, a))
@@ -121,41 +121,41 @@ func explainStatus(a protocol.Answer) string {
 	return "there is no decision in the answer: " + a.Text + "; next: " + next
 }
 
-// verifyCounts holds each Permit against the decision point's own counts: one that counts NotApplicable and answers
-// Permit has no policy about the request, and every figure about it would be one about nothing.
+// verifyCounts compares each Permit with the decision point's own counts: one that counts NotApplicable and answers
+// Permit has no policy about the request, and what would be measured is not the cost of a decision.
 func (p *arm) verifyCounts(ctx context.Context) error {
-	if p.adapter.Reveal == nil {
+	if p.adapter.CheckCounts == nil {
 		return nil
 	}
 	for _, q := range p.questions {
 		if q.Want != model.Permit {
 			continue
 		}
-		found, err := p.adapter.Reveal(ctx, p.session, q)
+		found, err := p.adapter.CheckCounts(ctx, p.session, q)
 		if err != nil {
 			return fmt.Errorf("canary %q: hold the answers against the decision point's own counts: %w", q.Name, err)
 		}
 		if found.Counted != model.None && found.Counted != model.Permit {
-			return fmt.Errorf("canary %q: %s", q.Name, hollow(found))
+			return fmt.Errorf("canary %q: %s", q.Name, notApplicableAsPermit(found))
 		}
 	}
 	return nil
 }
 
-// revealed explains a Permit that should have been a refusal by the decision point's own counts, where these say that
-// it was none.
-func (p *arm) revealed(ctx context.Context, q model.Question, a protocol.Answer) string {
-	if p.adapter.Reveal == nil || a.Decision != model.Permit || q.Want == model.Permit {
+// explainByCounts explains a Permit that should have been a refusal, if the decision point itself did not count a
+// Permit; otherwise it returns nothing.
+func (p *arm) explainByCounts(ctx context.Context, q model.Question, a protocol.Answer) string {
+	if p.adapter.CheckCounts == nil || a.Decision != model.Permit || q.Want == model.Permit {
 		return ""
 	}
-	found, err := p.adapter.Reveal(ctx, p.session, q)
+	found, err := p.adapter.CheckCounts(ctx, p.session, q)
 	if err != nil || found.Counted == model.None || found.Counted == model.Permit {
 		return "" // explain has its own words
 	}
-	return hollow(found)
+	return notApplicableAsPermit(found)
 }
 
-// hollow is about a Permit that is none.
-func hollow(found protocol.Revelation) string {
+// notApplicableAsPermit reports a Permit that no policy granted.
+func notApplicableAsPermit(found protocol.CountCheck) string {
 	return found.Text + ". Deploy a policy about it, or name what a deployed policy is about: what would be measured is not the cost of a decision"
 }

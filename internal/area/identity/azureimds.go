@@ -125,7 +125,7 @@ func azureRefusal(status int, body []byte) (load.Outcome, verdict) {
 func readAzure(body, resource []byte, now int64) (token []byte, v verdict) {
 	var f [5][]byte
 	if !jsonscan.Pick(body, f[:], "access_token", "token_type", "resource", "expires_in", "expires_on") {
-		return nil, notWhole(body)
+		return nil, malformed(body)
 	}
 	token = jsonscan.Text(f[0])
 	lives, dated := eitherNumber(f[3])
@@ -162,7 +162,7 @@ func eitherNumber(value []byte) (int64, bool) {
 }
 
 // unsigned reports whether token is a JWT that says of itself that nobody has signed it (RFC 8725, section 3.2). A
-// token that is none is opaque.
+// token that is no JWT is opaque.
 func unsigned(token []byte) bool {
 	head, _, ok := bytes.Cut(token, []byte("."))
 	if !ok {

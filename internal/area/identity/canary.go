@@ -172,8 +172,8 @@ func (p *arm) verifySharing(ctx context.Context) error {
 	return fmt.Errorf("singleflight is %v, and %d requests at once for one token never showed it, %d times", p.knobs.Singleflight, sharers, tries)
 }
 
-// sharing judges so many exchanges: they may show that singleflight is as it should be, or that it is not, or nothing,
-// when the requests did not meet. Requests that miss each other are answered by the cache, where there is one.
+// sharing judges the number of exchanges: it may show that singleflight is as it should be, or that it is not, or
+// nothing, when the requests did not meet. Requests that miss each other are answered by the cache, where there is one.
 func (p *arm) sharing(exchanges int64) (shown, wrong bool) {
 	switch {
 	case p.knobs.Singleflight && p.knobs.Cache:

@@ -75,7 +75,7 @@ func eksReader(s session) reader {
 	return func(_ uint64, key int, body []byte) verdict {
 		var f [4][]byte
 		if !jsonscan.Pick(body, f[:], "AccessKeyId", "SecretAccessKey", "Token", "Expiration") {
-			return notWhole(body)
+			return malformed(body)
 		}
 		token, now := jsonscan.Text(f[2]), s.clock.Now().Unix()
 		if v := temporary(jsonscan.Text(f[0]), jsonscan.Text(f[1]), token, jsonscan.Text(f[3]), now); v != noCause {

@@ -80,12 +80,12 @@ func (e *Embedded) resolve() (preset string, k reference.Knobs, err error) {
 	if !ok {
 		return "", k, fmt.Errorf("preset: %q is not one of %s", preset, strings.Join(reference.Presets(), ", "))
 	}
-	e.turn(&k)
+	e.setLevel(&k)
 	return preset, k, k.Validate()
 }
 
 // turn sets the knobs that e gives. Fields have the same names here and there; a test holds that.
-func (e *Embedded) turn(k *reference.Knobs) {
+func (e *Embedded) setLevel(k *reference.Knobs) {
 	from, to := reflect.ValueOf(e).Elem(), reflect.ValueOf(k).Elem()
 	for i := range from.NumField() {
 		f := from.Field(i)

@@ -129,7 +129,7 @@ func (w *gceToken) Explain(i uint64, status int, body []byte) int {
 	a, ok := readOAuth(body)
 	switch {
 	case !ok:
-		return int(notWhole(body))
+		return int(malformed(body))
 	case len(a.token) == 0:
 		return int(noToken)
 	case !visible(a.token):

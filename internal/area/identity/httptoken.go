@@ -206,7 +206,7 @@ func httpWire(s session) load.Wire {
 			}
 			value, ok := member(body, token)
 			if !ok {
-				return wrong(notWhole(body))
+				return wrong(malformed(body))
 			}
 			if o.Expires != "" {
 				at, ok := member(body, expires)

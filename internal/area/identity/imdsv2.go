@@ -185,7 +185,7 @@ var imdsRefusal = refusing(map[int]verdict{
 	http.StatusNotFound: notActive,
 })
 
-// judgeSession judges a body that is to be a session token.
+// judgeSession judges a body that should be a session token.
 func judgeSession(body []byte) verdict {
 	switch token := bytes.TrimSpace(body); {
 	case len(token) == 0:
@@ -212,7 +212,7 @@ func sessionToken(b []byte) bool {
 func readCredentials(body []byte, now int64) (token []byte, v verdict) {
 	var f [5][]byte
 	if !jsonscan.Pick(body, f[:], "Code", "AccessKeyId", "SecretAccessKey", "Token", "Expiration") {
-		return nil, notWhole(body)
+		return nil, malformed(body)
 	}
 	code, token := jsonscan.Text(f[0]), jsonscan.Text(f[3])
 	v = temporary(jsonscan.Text(f[1]), jsonscan.Text(f[2]), token, jsonscan.Text(f[4]), now)

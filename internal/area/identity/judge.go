@@ -209,8 +209,8 @@ func refusalOrBusy(status int) (load.Outcome, verdict) {
 	return refusal(status)
 }
 
-// notWhole is the verdict on a body that has not the form that was promised: no JSON at all, or nothing.
-func notWhole(body []byte) verdict {
+// malformed is the verdict on a body that has not the form that was promised: no JSON at all, or nothing.
+func malformed(body []byte) verdict {
 	if jsonscan.IsBlank(body) {
 		return noToken
 	}

@@ -7,8 +7,8 @@ import (
 	"tare/internal/jsonscan"
 )
 
-// claims judges the claims of a JWT (RFC 7519). A token that is none passes where nothing is wanted of it; promised
-// says whether its answer has told its life. The signature is not verified: the question is what the endpoint's answer
+// claims judges the claims of a JWT (RFC 7519). An opaque token is accepted when no claims are expected; promised
+// reports whether the answer gave its life. The signature is not verified: the question is what the endpoint's answer
 // costs, and the token's reader will verify it. It does not allocate.
 func claims(token []byte, want wanted, promised bool) verdict {
 	var buf [maxClaims]byte
@@ -52,7 +52,7 @@ func readClaims(payload []byte, want wanted, promised bool) verdict {
 	switch {
 	case !m.Whole():
 		return notSigned
-	case !dated && (given || !promised): // an expiry that is no number is none that a reader would accept
+	case !dated && (given || !promised): // no reader would accept an expiry that is no number
 		return noLifetime
 	case dated && exp <= want.now:
 		return hasExpired

@@ -242,7 +242,7 @@ func readTokenRequest(body []byte, now int64) (token []byte, v verdict) {
 func k8sStatus(body []byte, kind string) (status []byte, v verdict) {
 	var f [2][]byte
 	if !jsonscan.Pick(body, f[:], "kind", "status") {
-		return nil, notWhole(body)
+		return nil, malformed(body)
 	}
 	got, status := jsonscan.Text(f[0]), f[1]
 	switch {

@@ -35,15 +35,15 @@ func (s *Spec) under(levels map[string]string) (*Spec, error) {
 		out.Embedded = &e
 	}
 	for _, name := range slices.Sorted(maps.Keys(levels)) {
-		if err := out.turn(name, levels[name]); err != nil {
+		if err := out.setLevel(name, levels[name]); err != nil {
 			return nil, err
 		}
 	}
 	return &out, nil
 }
 
-// turn sets what one level says.
-func (s *Spec) turn(name, level string) error {
+// setLevel sets what one level says.
+func (s *Spec) setLevel(name, level string) error {
 	section, option, isOption := strings.Cut(name, ".")
 	switch {
 	case name == "url":
@@ -68,7 +68,7 @@ func (s *Spec) turn(name, level string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	case isOption && section != "" && section == s.section():
-		if err := s.turnOption(section, option, level); err != nil {
+		if err := s.setOption(section, option, level); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	default:
@@ -103,8 +103,8 @@ func (s *Spec) factors() []string {
 	return out
 }
 
-// turnOption sets an option of the adapter, in a copy of its section: other treatments share the original.
-func (s *Spec) turnOption(section, option, level string) error {
+// setOption sets an option of the adapter, in a copy of its section: other treatments share the original.
+func (s *Spec) setOption(section, option, level string) error {
 	field := area.Section(s, section)
 	fresh := reflect.New(field.Type().Elem())
 	if !field.IsNil() {

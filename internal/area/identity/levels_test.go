@@ -91,7 +91,7 @@ func TestUnderLeavesTheFileAlone(t *testing.T) {
 	}
 }
 
-// TestEveryFactorCanBeALevel: what factors lists is what turn takes, for every adapter.
+// TestEveryFactorCanBeALevel: what factors lists is what setLevel takes, for every adapter.
 func TestEveryFactorCanBeALevel(t *testing.T) {
 	for _, a := range adapters() {
 		s := &Spec{Adapter: AdapterName(a.name), URL: "http://127.0.0.1:1"}

@@ -225,7 +225,7 @@ func oauthToken(j *judge, key int, body []byte, want wanted) verdict {
 	a, ok := readOAuth(body)
 	switch {
 	case !ok:
-		return notWhole(body)
+		return malformed(body)
 	case len(a.token) == 0:
 		return noToken
 	case !bytes.EqualFold(a.kind, []byte("Bearer")) && !bytes.EqualFold(a.kind, []byte("N_A")):

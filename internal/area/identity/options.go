@@ -74,8 +74,7 @@ type Expect struct {
 	Issuer   string `yaml:"issuer,omitempty" json:"issuer,omitempty" jsonschema_description:"Claim iss."`
 }
 
-// Caller is one identity that is told apart by more than its source address. What it leaves out is the adapter's
-// option.
+// Caller is one identity that differs in more than its source address. What it leaves out is the adapter's option.
 type Caller struct {
 	Name          string                 `yaml:"name,omitempty" json:"name,omitempty" jsonschema_description:"Client ID, role ID, user name or role, whatever the adapter has."`
 	Token         area.Secret            `yaml:"token,omitempty" json:"token,omitzero" jsonschema_description:"Its credential: client secret, subject token, JWT, secret ID, password or bearer token, whatever the adapter has. {env: NAME} or {file: path}."`

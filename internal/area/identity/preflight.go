@@ -42,7 +42,7 @@ func (p plan) reachable(ctx context.Context, c oneshot.Client, env area.Env) []a
 	if c.Addr, err = area.ResolveHost(ctx, p.url); err == nil {
 		var conn net.Conn
 		if conn, err = c.Dial(ctx); err == nil {
-			err = p.greet(conn, c.TLS != nil)
+			err = p.awaitAlert(conn, c.TLS != nil)
 			if e := conn.Close(); err == nil && c.TLS == nil {
 				err = e
 			}
@@ -60,8 +60,8 @@ func (p plan) reachable(ctx context.Context, c oneshot.Client, env area.Env) []a
 	}}
 }
 
-// greet waits for an alert of a server that is not content with us. One that waits for a request is.
-func (plan) greet(conn net.Conn, secure bool) error {
+// awaitAlert waits for an alert of a server that is not content with us. One that waits for a request is.
+func (plan) awaitAlert(conn net.Conn, secure bool) error {
 	if !secure {
 		return nil
 	}

@@ -34,7 +34,7 @@ type Spec struct {
 	Callers []Caller `yaml:"callers,omitempty" json:"callers,omitempty" jsonschema:"minItems=1,maxItems=10000" jsonschema_description:"The workloads that ask in turn, where each has its own credential, headers, audience or address. Instead of identities."`
 	// Expect is what tokens have to say.
 	Expect *Expect `yaml:"expect,omitempty" json:"expect,omitempty" jsonschema_description:"What the claims of a token must say, for endpoints that give JWTs."`
-	// TLS says how https is to be trusted.
+	// TLS says whom to trust over https.
 	TLS *area.TLS `yaml:"tls,omitempty" json:"tls,omitempty" jsonschema_description:"For https: whom to trust, and who we are."`
 	// ExposeSecrets allows secrets to be sent where others could read them.
 	ExposeSecrets bool `yaml:"expose_secrets,omitempty" json:"expose_secrets,omitempty" jsonschema_description:"Send secrets to another host even over http://, or without verifying its certificate. Every report will say so."`

@@ -15,7 +15,7 @@ var (
 	_ area.Stager = (*target)(nil)
 )
 
-// Stages implements area.Staged: the cache of an endpoint behind a URL is not ours to empty, but it can be filled.
+// Stages implements area.Staged: tare cannot empty the cache of an endpoint behind a URL, but it can fill it.
 func (s *Spec) Stages() []area.Stage {
 	if s.URL != "" {
 		return []area.Stage{area.Warm}

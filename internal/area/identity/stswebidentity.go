@@ -120,7 +120,7 @@ func stsReader(s session) reader {
 		var f [7][]byte
 		if !pickXML(body, stsRoot, f[:], "Credentials/AccessKeyId", "Credentials/SecretAccessKey",
 			"Credentials/SessionToken", "Credentials/Expiration", "AssumedRoleUser/Arn", stsSubject, "AssumeRoleWithWebIdentityResult/Audience") {
-			return notWhole(body)
+			return malformed(body)
 		}
 		want := x.of(i, key)
 		switch v := temporary(f[0], f[1], f[2], f[3], want.now); {

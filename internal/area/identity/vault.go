@@ -173,7 +173,7 @@ func vaultReader(s session) reader {
 	return func(_ uint64, key int, body []byte) verdict {
 		r, ok := readLogin(body)
 		if !ok {
-			return notWhole(body)
+			return malformed(body)
 		}
 		entity := ""
 		if key < len(s.subjects) {

@@ -103,11 +103,11 @@ type Ready struct {
 	LoadSeconds float64 `json:"load_seconds"` // reading and compiling its policies
 }
 
-// Missing says that a kind cannot be had on this host.
+// Missing is the error about a kind that this host cannot run.
 type Missing struct {
 	Kind   Kind
 	Reason string // "java was not found in PATH"
-	Next   string // how it can be had
+	Next   string // how to provide it
 }
 
 // Error implements error.

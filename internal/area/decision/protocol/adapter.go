@@ -55,9 +55,9 @@ type Adapter struct {
 	Unload func(ctx context.Context, s *Session, name string) error
 	// Counted reads the decision point's own counts, by the words of model.Decision; nil: it keeps none.
 	Counted func(ctx context.Context, s *Session) (map[string]float64, error)
-	// Reveal asks q, which wants Permit, a few times, and compares the answers with what the decision point counted
+	// CheckCounts asks q, which wants Permit, a few times, and compares the answers with what the decision point counted
 	// meanwhile; nil: its answers say what it counts.
-	Reveal func(ctx context.Context, s *Session, q model.Question) (Revelation, error)
+	CheckCounts func(ctx context.Context, s *Session, q model.Question) (CountCheck, error)
 }
 
 // adapters lists what can be measured, in the order of the schema. A test holds the documentation to it.

@@ -15,18 +15,18 @@ import (
 // maxQuote is how many characters of an answer's body a text may hold.
 const maxQuote = 300
 
-// spoken are decisions as people say them.
-var spoken = map[model.Decision]string{
+// decisionNames are decisions as people say them.
+var decisionNames = map[model.Decision]string{
 	model.Permit: "Permit", model.Deny: "Deny", model.NotApplicable: "NotApplicable", model.Indeterminate: "Indeterminate",
 }
 
-// tell says in words what came: the decision with what the protocol says about it, or the status, what it means, and a
-// bit of the body.
-func (s *Session) tell(status int, v Verdict, d model.Decision, detail string, body []byte) string {
+// describe says in words what came: the decision with what the protocol says about it, or the status, what it means,
+// and a bit of the body.
+func (s *Session) describe(status int, v Verdict, d model.Decision, detail string, body []byte) string {
 	if d != model.None {
-		text := "the PDP answered " + spoken[d]
+		text := "the PDP answered " + decisionNames[d]
 		if detail != "" {
-			text += " (" + quote(s.harmless(detail)) + ")"
+			text += " (" + quote(s.redact(detail)) + ")"
 		}
 		return text
 	}
@@ -37,7 +37,7 @@ func (s *Session) tell(status int, v Verdict, d model.Decision, detail string, b
 	if v != Fine {
 		text += ": " + Causes()[v]
 	}
-	if q := quote(s.harmless(string(body))); q != "" {
+	if q := quote(s.redact(string(body))); q != "" {
 		text += ", it says: " + q
 	} else {
 		text += ", with an empty body"
@@ -45,10 +45,10 @@ func (s *Session) tell(status int, v Verdict, d model.Decision, detail string, b
 	return text
 }
 
-// told says in words what came where another status was expected.
-func (s *Session) told(status int, body []byte) string {
+// describeStatus says in words what came where another status was expected.
+func (s *Session) describeStatus(status int, body []byte) string {
 	_, v := refusal(status)
-	return s.tell(status, v, model.None, "", body)
+	return s.describe(status, v, model.None, "", body)
 }
 
 // quote makes one line of at most maxQuote characters of a text that somebody else wrote.
@@ -70,8 +70,8 @@ func quote(text string) string {
 	return text
 }
 
-// harmless takes the session's secrets out of a text: a decision point may send back what it was sent.
-func (s *Session) harmless(text string) string {
+// redact takes the session's secrets out of a text: a decision point may send back what it was sent.
+func (s *Session) redact(text string) string {
 	secrets := []string{s.Token, s.Password}
 	if s.Password != "" {
 		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(s.Username+":"+s.Password)))

@@ -55,5 +55,5 @@ func (s *Session) answer(status int, body []byte, c call) Answer {
 	if c.more != nil && d != model.None {
 		detail = c.more(body)
 	}
-	return Answer{Decision: d, Outcome: o, Status: status, Text: s.tell(status, v, d, detail, body)}
+	return Answer{Decision: d, Outcome: o, Status: status, Text: s.describe(status, v, d, detail, body)}
 }

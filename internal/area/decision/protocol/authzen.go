@@ -81,7 +81,7 @@ func evaluationOf(q model.Question) evaluation {
 func readEvaluation(body []byte) (model.Decision, Verdict) {
 	var f [2][]byte
 	if !jsonscan.Pick(body, f[:], "decision", "context") {
-		return model.None, notWhole(body)
+		return model.None, malformed(body)
 	}
 	d, v := readBool(f[0])
 	if d == model.Deny && hasError(f[1]) {
@@ -105,7 +105,7 @@ func wantsAll(want model.Decision, n int) judge {
 		}
 		var f [1][]byte
 		if !jsonscan.Pick(body, f[:], "evaluations") {
-			return load.Wrong, notWhole(body), model.None
+			return load.Wrong, malformed(body), model.None
 		}
 		if f[0] == nil {
 			return load.Wrong, NoDecision, model.None
@@ -137,7 +137,7 @@ func allOf(want model.Decision, n int, array []byte) (load.Outcome, Verdict, mod
 	case why != Fine:
 		return load.Wrong, why, model.None
 	}
-	o, v := matched(want, odd)
+	o, v := judgeDecision(want, odd)
 	return o, v, odd
 }
 

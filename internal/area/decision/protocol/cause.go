@@ -6,7 +6,7 @@ import "tare/internal/area/decision/model"
 // only.
 type Verdict int
 
-// The verdicts. Fine: nothing is to be added to outcome and status.
+// The verdicts. Fine: outcome and status say it all.
 const (
 	Fine Verdict = iota - 1
 	NotJSON

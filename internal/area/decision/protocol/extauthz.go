@@ -53,7 +53,7 @@ func checkOperation(s *Session, q model.Question) (load.Operation, error) {
 	if err != nil {
 		return load.Operation{}, err
 	}
-	o := operationOf(q, "CheckResponse that says "+spoken[q.Want])
+	o := operationOf(q, "CheckResponse that says "+decisionNames[q.Want])
 	o.Call = func(ctx context.Context, i uint64) load.Result {
 		r := lines.check(ctx, i, m)
 		o, v, _ := r.judge(q.Want)
@@ -83,22 +83,22 @@ func askCheck(ctx context.Context, s *Session, q model.Question) (Answer, error)
 	}
 	o, v, d := r.judge(q.Want)
 	if o == load.ConnFailed || o == load.Timeout {
-		return Answer{}, fmt.Errorf("check: %s", quote(s.harmless(r.text)))
+		return Answer{}, fmt.Errorf("check: %s", quote(s.redact(r.text)))
 	}
-	return Answer{Decision: d, Outcome: o, Status: int(r.result(o, v).Status), Text: s.tellCheck(r, v, d)}, nil
+	return Answer{Decision: d, Outcome: o, Status: int(r.result(o, v).Status), Text: s.describeCheck(r, v, d)}, nil
 }
 
-// tellCheck says in words what came.
-func (s *Session) tellCheck(r checked, v Verdict, d model.Decision) string {
+// describeCheck says in words what came.
+func (s *Session) describeCheck(r checked, v Verdict, d model.Decision) string {
 	switch {
 	case r.code != codes.OK:
-		return fmt.Sprintf("gRPC status %v: %s, it says: %s", r.code, Causes()[v], quote(s.harmless(r.text)))
+		return fmt.Sprintf("gRPC status %v: %s, it says: %s", r.code, Causes()[v], quote(s.redact(r.text)))
 	case d == model.None:
 		return fmt.Sprintf("%s: %d bytes", Causes()[v], len(r.body))
 	}
-	text := fmt.Sprintf("the PDP answered %s (status %v", spoken[d], codes.Code(r.response.code))
+	text := fmt.Sprintf("the PDP answered %s (status %v", decisionNames[d], codes.Code(r.response.code))
 	if len(r.response.message) > 0 {
-		text += ", " + quote(s.harmless(string(r.response.message)))
+		text += ", " + quote(s.redact(string(r.response.message)))
 	}
 	if r.response.denied != 0 {
 		text += fmt.Sprintf(", HTTP %d", r.response.denied)
@@ -129,7 +129,7 @@ func (r checked) judge(want model.Decision) (load.Outcome, Verdict, model.Decisi
 		return load.Wrong, NotProto, model.None
 	}
 	d := r.response.decision()
-	o, v := matched(want, d)
+	o, v := judgeDecision(want, d)
 	return o, v, d
 }
 

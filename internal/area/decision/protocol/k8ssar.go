@@ -115,7 +115,7 @@ func wantsReview(want model.Decision) judge {
 			o, v := refusal(status)
 			return o, v, model.None
 		}
-		return found(want, readReview, body)
+		return judgeBody(want, readReview, body)
 	}
 }
 
@@ -123,7 +123,7 @@ func wantsReview(want model.Decision) judge {
 func readReview(body []byte) (model.Decision, Verdict) {
 	var f [3][]byte
 	if !jsonscan.Pick(body, f[:], "apiVersion", "kind", "status") {
-		return model.None, notWhole(body)
+		return model.None, malformed(body)
 	}
 	if !jsonscan.Is(f[0], sarVersion) || !jsonscan.Is(f[1], sarKind) {
 		return model.None, NotJSON

@@ -60,7 +60,7 @@ func askOPA(s *Session, q model.Question) (call, error) {
 func readResult(body []byte) (model.Decision, Verdict) {
 	var f [1][]byte
 	if !jsonscan.Pick(body, f[:], "result") {
-		return model.None, notWhole(body)
+		return model.None, malformed(body)
 	}
 	if f[0] == nil {
 		return model.NotApplicable, Fine

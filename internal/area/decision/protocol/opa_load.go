@@ -21,7 +21,7 @@ func loadOPA(ctx context.Context, s *Session, set model.Set, name string) (Optio
 		return o, fmt.Errorf("load %d policies: %w", set.N, err)
 	}
 	if status != http.StatusOK {
-		return o, fmt.Errorf("load %d policies: PUT %s: %s", set.N, r.path, s.told(status, body))
+		return o, fmt.Errorf("load %d policies: PUT %s: %s", set.N, r.path, s.describeStatus(status, body))
 	}
 	o.Section = &OPA{Path: strings.ReplaceAll(pkg, ".", "/") + "/" + model.RegoRule}
 	return o, nil
@@ -35,7 +35,7 @@ func unloadOPA(ctx context.Context, s *Session, name string) error {
 		return fmt.Errorf("take the policies out again: %w", err)
 	}
 	if status != http.StatusOK && status != http.StatusNotFound {
-		return fmt.Errorf("take the policies out again: DELETE %s: %s", r.path, s.told(status, body))
+		return fmt.Errorf("take the policies out again: DELETE %s: %s", r.path, s.describeStatus(status, body))
 	}
 	return nil
 }

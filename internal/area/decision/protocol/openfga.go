@@ -85,7 +85,7 @@ func wantsCheck(want model.Decision) judge {
 	return func(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
 		switch {
 		case status == 200:
-			return found(want, readCheck, body)
+			return judgeBody(want, readCheck, body)
 		case status == 400 && isMissing(body):
 			return load.Wrong, NoSuchPolicy, model.None
 		}
@@ -98,7 +98,7 @@ func wantsCheck(want model.Decision) judge {
 func readCheck(body []byte) (model.Decision, Verdict) {
 	var f [1][]byte
 	if !jsonscan.Pick(body, f[:], "allowed") {
-		return model.None, notWhole(body)
+		return model.None, malformed(body)
 	}
 	return readBool(f[0])
 }

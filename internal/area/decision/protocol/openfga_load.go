@@ -152,13 +152,13 @@ func (a *admin) call(ctx context.Context, method, path string, document, out any
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if got.Status < 200 || got.Status > 299 {
-		return fmt.Errorf("%s %s: %s", method, path, a.session.told(got.Status, got.Body))
+		return fmt.Errorf("%s %s: %s", method, path, a.session.describeStatus(got.Status, got.Body))
 	}
 	if out == nil {
 		return nil
 	}
 	if err := json.Unmarshal(got.Body, out); err != nil {
-		return fmt.Errorf("%s %s: the answer is no JSON: %s", method, path, quote(a.session.harmless(string(got.Body))))
+		return fmt.Errorf("%s %s: the answer is no JSON: %s", method, path, quote(a.session.redact(string(got.Body))))
 	}
 	return nil
 }

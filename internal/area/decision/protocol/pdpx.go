@@ -20,7 +20,7 @@ import (
 //	          action guard: 200 {"status":"Permit"|"Deny"}
 //	refusals  401 · 400 {"responseCode":"BAD_REQUEST","errorMessage":…} · 409 while the policies are being loaded · 415
 //	no policy a guard request that no policy is about is counted as NotApplicable and answered {"status":"Permit"}: see
-//	          Reveal
+//	          CheckCounts
 //
 // {n} in a request's body becomes 16 hexadecimal digits that are new in each call.
 func pdpx() Adapter {
@@ -32,7 +32,7 @@ func pdpx() Adapter {
 			_, err := readPDPXRequest(raw)
 			return err
 		},
-		call: callPDPX, Questions: pdpxMix, Counted: countedPDPX, Reveal: revealPDPX,
+		call: callPDPX, Questions: pdpxMix, Counted: countedPDPX, CheckCounts: checkPDPXCounts,
 	}
 }
 
@@ -83,9 +83,9 @@ func callPDPX(s *Session, q model.Question) (call, error) {
 	switch {
 	case len(asked.Request) > 0:
 		c.path, c.media = base+"/xacml", xacmlMedia
-		c.judge, c.expect, c.more = wants(q.Want, readXACML), "200 with Decision "+spoken[q.Want], statusOf
+		c.judge, c.expect, c.more = wants(q.Want, readXACML), "200 with Decision "+decisionNames[q.Want], statusOf
 	case asked.Action == "guard":
-		c.judge, c.expect, c.more = wants(q.Want, readGuard), "200 with status "+spoken[q.Want], asked.about
+		c.judge, c.expect, c.more = wants(q.Want, readGuard), "200 with status "+decisionNames[q.Want], asked.about
 	default:
 		c.judge, c.expect, c.more = asked.judge(q.Want), "200 with the policy "+asked.policyID(), asked.about
 		if q.Want == model.NotApplicable {

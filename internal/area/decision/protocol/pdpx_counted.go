@@ -11,8 +11,8 @@ import (
 	"tare/internal/load"
 )
 
-// A Revelation is what a decision point counted while it answered Permit.
-type Revelation struct {
+// A CountCheck is what a decision point counted while it answered Permit.
+type CountCheck struct {
 	// Counted is the decision that it counted; None: its counts are not conclusive, or it did not answer Permit.
 	Counted model.Decision
 	// Text says so for people.
@@ -20,10 +20,10 @@ type Revelation struct {
 }
 
 const (
-	// revealAsks is how often a question is asked between two readings of the counts, and revealTries how often that is
+	// countedAsks is how often a question is asked between two readings of the counts, and countTries how often that is
 	// tried: other callers of the decision point are counted too.
-	revealAsks  = 3
-	revealTries = 5
+	countedAsks = 3
+	countTries  = 5
 )
 
 // counts are decisions that were counted.
@@ -49,35 +49,35 @@ func countedPDPX(ctx context.Context, s *Session) (map[string]float64, error) {
 	}, nil
 }
 
-// revealPDPX compares answers with the statistics: ONAP's guard application answers Permit when no policy is about a
-// request, and when its policies could not be evaluated; only the statistics tell these from a permit.
-func revealPDPX(ctx context.Context, s *Session, q model.Question) (Revelation, error) {
+// checkPDPXCounts compares answers with the statistics: ONAP's guard application answers Permit when no policy is about
+// a request, and when its policies could not be evaluated; only the statistics tell these from a permit.
+func checkPDPXCounts(ctx context.Context, s *Session, q model.Question) (CountCheck, error) {
 	c, err := callPDPX(s, q)
 	if err != nil {
-		return Revelation{}, err
+		return CountCheck{}, err
 	}
 	t := newTalk(s)
 	defer t.conn.Close()
-	var last Revelation
-	for range revealTries {
+	var last CountCheck
+	for range countTries {
 		before, err := t.counts(ctx)
 		if err != nil {
-			return Revelation{}, err
+			return CountCheck{}, err
 		}
-		for range revealAsks {
+		for range countedAsks {
 			got, err := t.ask(ctx, c)
 			if err != nil {
-				return Revelation{}, err
+				return CountCheck{}, err
 			}
 			if got.Decision != model.Permit {
-				return Revelation{Text: got.Text}, nil
+				return CountCheck{Text: got.Text}, nil
 			}
 		}
 		after, err := t.counts(ctx)
 		if err != nil {
-			return Revelation{}, err
+			return CountCheck{}, err
 		}
-		if last = reveal(about(q), after.minus(before)); last.Counted != model.None {
+		if last = judgeCounts(about(q), after.minus(before)); last.Counted != model.None {
 			return last, nil
 		}
 	}
@@ -126,7 +126,7 @@ func (t *talk) counts(ctx context.Context) (counts, error) {
 		return counts{}, fmt.Errorf("read statistics: %w", err)
 	}
 	if o, v, _ := c.judge(status, body); o != load.OK {
-		return counts{}, fmt.Errorf("read statistics: %s", t.session.tell(status, v, model.None, "", body))
+		return counts{}, fmt.Errorf("read statistics: %s", t.session.describe(status, v, model.None, "", body))
 	}
 	var f [4][]byte
 	jsonscan.Pick(body, f[:], pdpxCounters()...) // the judge has seen that they are there
@@ -148,30 +148,30 @@ func about(q model.Question) string {
 	return r.about(nil)
 }
 
-// reveal judges the counts that were added while a question was answered Permit revealAsks times. Others may have been
-// counted as well, so a count proves something only where it is too small: fewer permits than were answered.
-func reveal(about string, added counts) Revelation {
+// judgeCounts judges the counts that were added while a question was answered Permit countedAsks times. Others may have
+// been counted as well, so a count proves something only where it is too small: fewer permits than were answered.
+func judgeCounts(about string, added counts) CountCheck {
 	switch {
 	case added.permit < 0 || added.deny < 0 || added.notApplicable < 0 || added.indeterminate < 0:
-		return Revelation{Text: "the PDP's counts went back: it was restarted, or there are several behind this address"}
-	case added.total() < revealAsks:
-		return Revelation{Text: fmt.Sprintf("the PDP counted %g decisions while it made %d: there may be several behind this address, and its counts prove nothing",
-			added.total(), revealAsks)}
-	case added.permit >= revealAsks && added.total() > revealAsks:
-		return Revelation{Text: fmt.Sprintf("others ask this PDP too: it counted %g decisions, of which %d are ours, so that its counts are not conclusive",
-			added.total(), revealAsks)}
-	case added.permit >= revealAsks:
-		return Revelation{Counted: model.Permit, Text: "the PDP counts Permit"}
-	case added.notApplicable >= revealAsks-added.permit && added.notApplicable > 0:
-		return Revelation{
+		return CountCheck{Text: "the PDP's counts went back: it was restarted, or there are several behind this address"}
+	case added.total() < countedAsks:
+		return CountCheck{Text: fmt.Sprintf("the PDP counted %g decisions while it made %d: there may be several behind this address, and its counts prove nothing",
+			added.total(), countedAsks)}
+	case added.permit >= countedAsks && added.total() > countedAsks:
+		return CountCheck{Text: fmt.Sprintf("others ask this PDP too: it counted %g decisions, of which %d are ours, so that its counts are not conclusive",
+			added.total(), countedAsks)}
+	case added.permit >= countedAsks:
+		return CountCheck{Counted: model.Permit, Text: "the PDP counts Permit"}
+	case added.notApplicable >= countedAsks-added.permit && added.notApplicable > 0:
+		return CountCheck{
 			Counted: model.NotApplicable,
 			Text:    "no policy is deployed for " + about + ": the PDP counts NotApplicable and answers Permit",
 		}
 	case added.indeterminate > 0:
-		return Revelation{
+		return CountCheck{
 			Counted: model.Indeterminate,
 			Text:    "the policies for " + about + " could not be evaluated: the PDP counts Indeterminate and answers Permit",
 		}
 	}
-	return Revelation{Counted: model.Deny, Text: "the PDP counts Deny for " + about + " and answers Permit"}
+	return CountCheck{Counted: model.Deny, Text: "the PDP counts Deny for " + about + " and answers Permit"}
 }

@@ -41,7 +41,7 @@ func TestPDPXReveals(t *testing.T) {
 	} {
 		s := startPDPX(t, engine.Config{N: 1, Username: "u", Password: "p", Answer: c.planted})
 		q := pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{N: 1}, model.First), c.q)
-		got, err := pdpx().Reveal(t.Context(), s, q)
+		got, err := pdpx().CheckCounts(t.Context(), s, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestPDPXReveals(t *testing.T) {
 			t.Errorf("%s, %s: %+v, want %v, %s", c.planted, c.q, got, c.counted, c.text)
 		}
 		s.Password = "wrong"
-		if _, err := pdpx().Reveal(t.Context(), s, q); err == nil || !strings.Contains(err.Error(), "401") {
+		if _, err := pdpx().CheckCounts(t.Context(), s, q); err == nil || !strings.Contains(err.Error(), "401") {
 			t.Errorf("with a wrong password: %v", err)
 		}
 	}
@@ -63,19 +63,19 @@ func TestRevealAmongOthers(t *testing.T) {
 		want  model.Decision
 		text  string
 	}{
-		{"ours alone", counts{permit: revealAsks}, model.Permit, "counts Permit"},
-		{"the trap", counts{notApplicable: revealAsks}, model.NotApplicable, "no policy is deployed"},
-		{"the trap, and others' denies", counts{notApplicable: revealAsks, deny: 7}, model.NotApplicable, "no policy is deployed"},
-		{"the trap, and few permits of others", counts{notApplicable: revealAsks, permit: revealAsks - 1}, model.NotApplicable, "no policy is deployed"},
-		{"perhaps the trap", counts{notApplicable: revealAsks, permit: revealAsks}, model.None, "not conclusive"},
+		{"ours alone", counts{permit: countedAsks}, model.Permit, "counts Permit"},
+		{"the trap", counts{notApplicable: countedAsks}, model.NotApplicable, "no policy is deployed"},
+		{"the trap, and others' denies", counts{notApplicable: countedAsks, deny: 7}, model.NotApplicable, "no policy is deployed"},
+		{"the trap, and few permits of others", counts{notApplicable: countedAsks, permit: countedAsks - 1}, model.NotApplicable, "no policy is deployed"},
+		{"perhaps the trap", counts{notApplicable: countedAsks, permit: countedAsks}, model.None, "not conclusive"},
 		{"many permits of others", counts{permit: 1000}, model.None, "not conclusive"},
-		{"not evaluated", counts{indeterminate: revealAsks}, model.Indeterminate, "could not be evaluated"},
-		{"denied and permitted", counts{deny: revealAsks}, model.Deny, "counts Deny"},
+		{"not evaluated", counts{indeterminate: countedAsks}, model.Indeterminate, "could not be evaluated"},
+		{"denied and permitted", counts{deny: countedAsks}, model.Deny, "counts Deny"},
 		{"not counted here", counts{}, model.None, "several behind this address"},
 		{"half counted here", counts{notApplicable: 1}, model.None, "several behind this address"},
 		{"restarted", counts{permit: -100}, model.None, "went back"},
 	} {
-		got := reveal("x", c.added)
+		got := judgeCounts("x", c.added)
 		if got.Counted != c.want || !strings.Contains(got.Text, c.text) {
 			t.Errorf("%s: %+v, want %v and %q", c.name, got, c.want, c.text)
 		}
@@ -129,7 +129,7 @@ func TestPDPXRevealsNothingFalse(t *testing.T) {
 	defer wg.Wait()
 	defer cancel()
 	for range 40 {
-		got, err := pdpx().Reveal(t.Context(), s, pdpxQuestion(t, questions, pdpxMinMax))
+		got, err := pdpx().CheckCounts(t.Context(), s, pdpxQuestion(t, questions, pdpxMinMax))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,8 +156,8 @@ func TestPDPXTalksOnConnectionsThatClose(t *testing.T) {
 	}))
 	defer srv.Close()
 	s := &Session{Addr: srv.Listener.Addr().(*net.TCPAddr).AddrPort(), Host: "h"}
-	got, err := pdpx().Reveal(t.Context(), s, pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{}, model.First), pdpxMinMax))
-	if err != nil || got.Counted != model.NotApplicable || permits != revealAsks {
+	got, err := pdpx().CheckCounts(t.Context(), s, pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{}, model.First), pdpxMinMax))
+	if err != nil || got.Counted != model.NotApplicable || permits != countedAsks {
 		t.Errorf("%+v, %v, asked %d times", got, err, permits)
 	}
 }

@@ -10,7 +10,7 @@ import (
 func readGuard(body []byte) (model.Decision, Verdict) {
 	var f [1][]byte
 	if !jsonscan.Pick(body, f[:], "status") {
-		return model.None, notWhole(body)
+		return model.None, malformed(body)
 	}
 	return guardStatus(f[0])
 }
@@ -46,7 +46,7 @@ func (r pdpxRequest) judge(want model.Decision) judge {
 		if d == model.Permit && want == model.Permit && !there {
 			return load.Wrong, OtherPolicies, d
 		}
-		o, v := matched(want, d)
+		o, v := judgeDecision(want, d)
 		return o, v, d
 	}
 }
@@ -56,7 +56,7 @@ func (r pdpxRequest) judge(want model.Decision) judge {
 func readPolicies(body []byte, id string) (d model.Decision, v Verdict, there bool) {
 	var f [2][]byte
 	if !jsonscan.Pick(body, f[:], "policies", "status") {
-		return model.None, notWhole(body), false
+		return model.None, malformed(body), false
 	}
 	if isNull(f[0]) {
 		d, v = guardStatus(f[1])
@@ -100,7 +100,7 @@ func judgeHealth(status int, body []byte) (load.Outcome, Verdict, model.Decision
 		o, v := refusal(status)
 		return o, v, model.None
 	case !whole:
-		return load.Wrong, notWhole(body), model.None
+		return load.Wrong, malformed(body), model.None
 	case !known:
 		return load.Wrong, NotHealthy, model.None
 	}
@@ -120,7 +120,7 @@ func judgeStatistics(status int, body []byte) (load.Outcome, Verdict, model.Deci
 	}
 	var f [4][]byte
 	if !jsonscan.Pick(body, f[:], "permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount", "indeterminantDecisionsCount") {
-		return load.Wrong, notWhole(body), model.None
+		return load.Wrong, malformed(body), model.None
 	}
 	for _, raw := range f {
 		if len(raw) == 0 || jsonscan.Digits(raw) != len(raw) {

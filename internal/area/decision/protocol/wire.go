@@ -37,8 +37,8 @@ func readBool(raw []byte) (model.Decision, Verdict) {
 // isNull reports whether a value is null or not there.
 func isNull(raw []byte) bool { return raw == nil || string(raw) == "null" }
 
-// notWhole is the verdict on a body that has not the promised form: nothing at all, or no JSON.
-func notWhole(body []byte) Verdict {
+// malformed is the verdict on a body that has not the promised form: nothing at all, or no JSON.
+func malformed(body []byte) Verdict {
 	if jsonscan.IsBlank(body) {
 		return NoDecision
 	}
@@ -113,22 +113,22 @@ func wants(want model.Decision, read reader) judge {
 			o, v := refusal(status)
 			return o, v, model.None
 		}
-		return found(want, read, body)
+		return judgeBody(want, read, body)
 	}
 }
 
-// found judges the body of a good status.
-func found(want model.Decision, read reader, body []byte) (load.Outcome, Verdict, model.Decision) {
+// judgeBody judges the body of a good status.
+func judgeBody(want model.Decision, read reader, body []byte) (load.Outcome, Verdict, model.Decision) {
 	d, v := read(body)
 	if v != Fine {
 		return load.Wrong, v, model.None
 	}
-	o, v := matched(want, d)
+	o, v := judgeDecision(want, d)
 	return o, v, d
 }
 
-// matched is what a decision is worth where want was wanted: OK is a wanted permit, Denied a wanted no.
-func matched(want, got model.Decision) (load.Outcome, Verdict) {
+// judgeDecision returns what a decision is worth where want was wanted: OK is a wanted permit, Denied a wanted no.
+func judgeDecision(want, got model.Decision) (load.Outcome, Verdict) {
 	switch {
 	case got != want || got == model.None || got == model.Indeterminate:
 		return load.Wrong, Says(got)

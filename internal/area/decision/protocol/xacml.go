@@ -37,7 +37,7 @@ const xacmlMedia = "application/xacml+json"
 func askXACML(s *Session, q model.Question) (call, error) {
 	r, err := posted(below(s.Options.Path, "/services/pdp"), xacmlMedia, q.Body, xacmlRequest(q))
 	return call{
-		request: r, expect: "200 with Decision " + spoken[q.Want], judge: wants(q.Want, readXACML), more: statusOf,
+		request: r, expect: "200 with Decision " + decisionNames[q.Want], judge: wants(q.Want, readXACML), more: statusOf,
 	}, err
 }
 
@@ -83,7 +83,7 @@ func xacmlRequest(q model.Question) any {
 func xacmlResult(body []byte) ([]byte, Verdict) {
 	var f [1][]byte
 	if !jsonscan.Pick(body, f[:], "Response") {
-		return nil, notWhole(body)
+		return nil, malformed(body)
 	}
 	switch {
 	case f[0] == nil:

@@ -80,7 +80,7 @@ type EndpointConfig struct {
 	Addr  string `json:"addr"`  // of the metadata protocol
 	Admin string `json:"admin"` // of /healthz and /debug, which work when Addr is saturated
 	STS   string `json:"sts"`   // base URL
-	// Throttle asks the endpoint to keep to CPUQuota by itself, where no control group can be had.
+	// Throttle asks the endpoint to keep to CPUQuota by itself, where there is no control group.
 	Throttle bool `json:"throttle"`
 	// SigningKey is the private key of the cluster's service-account issuer (PKCS #8). It must travel through memory only.
 	SigningKey []byte `json:"signing_key"`
