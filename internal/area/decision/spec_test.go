@@ -51,10 +51,21 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 
 // TestSectionsArrive: an adapter gets its own options, and no others.
 func TestSectionsArrive(t *testing.T) {
-	s := Spec{OPA: &protocol.OPA{}, OpenFGA: &protocol.OpenFGA{}, PDPX: &protocol.PDPX{}, Path: "p"}
-	sections := map[string]any{"opa": s.OPA, "openfga": s.OpenFGA, "pdpx": s.PDPX, "": nil}
+	s := Spec{Path: "p"}
+	of := map[string]any{"": nil} // by section
+	for f := range reflect.TypeFor[Spec]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if slices.ContainsFunc(protocol.Adapters(), func(a protocol.Adapter) bool { return a.Section == name }) {
+			section := reflect.New(f.Type.Elem())
+			reflect.ValueOf(&s).Elem().FieldByIndex(f.Index).Set(section)
+			of[name] = section.Interface()
+		}
+	}
+	if of["opa"] != s.OPA || s.OPA == nil || len(of) < 4 {
+		t.Fatalf("sections %v", of)
+	}
 	for _, a := range protocol.Adapters() {
-		section, ok := sections[a.Section]
+		section, ok := of[a.Section]
 		if got := s.options(a); !ok || got.Section != section || got.Path != "p" {
 			t.Errorf("%s gets %+v of its section %q", a.Name, got, a.Section)
 		}
