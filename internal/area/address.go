@@ -40,6 +40,16 @@ func ResolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 // HostPort is the host of a URL with its port, or with its scheme where it has no port.
 func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), u.Scheme)) }
 
+// LoopbackURL reports whether the host of a URL is this machine, as LoopbackHost does. An empty URL is of a server that
+// tare starts itself, which is.
+func LoopbackURL(text string) bool {
+	if text == "" {
+		return true
+	}
+	u, err := url.Parse(text)
+	return err == nil && LoopbackHost(u.Hostname())
+}
+
 // LoopbackHost reports whether a URL's host is this machine: a loopback address, or localhost. Another name counts as
 // elsewhere: what it means may change between validation and the run.
 func LoopbackHost(host string) bool {

@@ -72,13 +72,7 @@ func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Loc
 	if err != nil || p.control == nil {
 		return local
 	}
-	samples, err := probe.ListenQueue{Name: plane.APIServer, Port: p.endpoint.Addr.Port()}.Read(ctx)
-	if err != nil {
-		return local
-	}
-	if depth, ok := probe.Find(samples, plane.APIServer, probe.ListenQueueDepth); ok {
-		local.ListenQueue = new(int(depth))
-	}
+	local.ListenQueue = area.QueueDepth(ctx, probe.ListenQueue{Name: plane.APIServer, Port: p.endpoint.Addr.Port()})
 	return local
 }
 

@@ -10,23 +10,13 @@ import (
 	"path"
 	"strings"
 
+	"tare/internal/area"
 	"tare/internal/area/decision/engine"
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/signature"
 )
-
-// current is a probe of something that may be replaced meanwhile: a child that was started again.
-type current struct{ now func() probe.Probe }
-
-var _ probe.Probe = current{}
-
-// Subject implements probe.Probe.
-func (current) Subject() string { return subject }
-
-// Read implements probe.Probe.
-func (c current) Read(ctx context.Context) ([]metric.Sample, error) { return c.now().Read(ctx) }
 
 // startTimes are how long the decision point took to start and to load its policies.
 type startTimes struct{ p *arm }
@@ -63,13 +53,13 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 	if p.url != nil {
 		return append(out, p.attached...)
 	}
-	out = append(out, current{func() probe.Probe {
+	out = append(out, area.Restartable{Name: subject, Now: func() probe.Probe {
 		c, _ := p.latest()
 		return probe.Process{Name: subject, PID: c.PID, StartTicks: c.StartTicks, Light: true}
 	}})
 	switch p.kind {
 	case engine.ATT, engine.AuthzForce:
-		out = append(out, current{func() probe.Probe {
+		out = append(out, area.Restartable{Name: subject, Now: func() probe.Probe {
 			c, _ := p.latest()
 			return probe.JVM{Name: subject, PID: c.PID, StartTicks: c.StartTicks}
 		}})
@@ -207,12 +197,6 @@ func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Loc
 	if err != nil || !p.addr().Addr().IsLoopback() {
 		return local
 	}
-	samples, err := probe.ListenQueue{Name: subject, Port: p.addr().Port()}.Read(ctx)
-	if err != nil {
-		return local
-	}
-	if depth, ok := probe.Find(samples, subject, probe.ListenQueueDepth); ok {
-		local.ListenQueue = new(int(depth))
-	}
+	local.ListenQueue = area.QueueDepth(ctx, probe.ListenQueue{Name: subject, Port: p.addr().Port()})
 	return local
 }

@@ -1,8 +1,6 @@
 package decision
 
 import (
-	"net/url"
-
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
 	"tare/internal/area/decision/model"
@@ -106,13 +104,5 @@ type Entity struct {
 
 var _ area.Varied = (*Spec)(nil)
 
-// Loopback implements area.Spec: it reports whether the decision point is an embedded one or the URL names a loopback
-// address. A host name counts as elsewhere, except localhost: what a name means may change between validation and the
-// run.
-func (s *Spec) Loopback() bool {
-	if s.URL == "" {
-		return true
-	}
-	u, err := url.Parse(s.URL)
-	return err == nil && area.LoopbackHost(u.Hostname())
-}
+// Loopback implements area.Spec.
+func (s *Spec) Loopback() bool { return area.LoopbackURL(s.URL) }

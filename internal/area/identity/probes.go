@@ -3,25 +3,11 @@ package identity
 import (
 	"context"
 
+	"tare/internal/area"
 	"tare/internal/design"
-	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/signature"
 )
-
-// current is a probe of something that may be replaced meanwhile: a server that was restarted.
-type current struct {
-	subject string
-	now     func() probe.Probe
-}
-
-var _ probe.Probe = current{}
-
-// Subject implements probe.Probe.
-func (c current) Subject() string { return c.subject }
-
-// Read implements probe.Probe.
-func (c current) Read(ctx context.Context) ([]metric.Sample, error) { return c.now().Read(ctx) }
 
 // Probes implements area.Target.
 func (t *target) Probes(tr design.Treatment) []probe.Probe {
@@ -44,7 +30,7 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 		out = append(out, p.groupProbe())
 	}
 	for _, name := range []string{serverEndpoint, serverSTS} {
-		out = append(out, current{name, func() probe.Probe {
+		out = append(out, area.Restartable{Name: name, Now: func() probe.Probe {
 			c := p.child(name)
 			return probe.Process{Name: name, PID: c.PID, StartTicks: c.StartTicks}
 		}})
@@ -52,7 +38,7 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 	return out
 }
 
-func (p *arm) listenQueue() probe.Probe {
+func (p *arm) listenQueue() probe.ListenQueue {
 	return probe.ListenQueue{Name: serverEndpoint, Port: p.addr.Port()}
 }
 
@@ -92,12 +78,7 @@ func (t *target) Observe(ctx context.Context, tr design.Treatment) signature.Loc
 		return local
 	}
 	if p.addr.Addr().IsLoopback() {
-		if samples, err := p.listenQueue().Read(ctx); err == nil {
-			if depth, ok := probe.Find(samples, serverEndpoint, probe.ListenQueueDepth); ok {
-				n := int(depth)
-				local.ListenQueue = &n
-			}
-		}
+		local.ListenQueue = area.QueueDepth(ctx, p.listenQueue())
 	}
 	if now, ok := p.throttling(ctx); ok && p.entered != nil && now.periods > p.entered.periods {
 		share := (now.throttled - p.entered.throttled) / (now.periods - p.entered.periods)

@@ -128,18 +128,8 @@ func (s *Spec) distinct() bool {
 	return len(s.Callers) > 0
 }
 
-// Loopback implements area.Spec: it reports whether the embedded servers are used or the URL names a loopback address.
-// A host name counts as elsewhere, except localhost: what a name means may change between validation and the run.
-func (s *Spec) Loopback() bool {
-	if s.URL == "" {
-		return true
-	}
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		return false
-	}
-	return area.LoopbackHost(u.Hostname())
-}
+// Loopback implements area.Spec.
+func (s *Spec) Loopback() bool { return area.LoopbackURL(s.URL) }
 
 // plan applies the levels of t to s. Errors name the level.
 func (s *Spec) plan(t design.Treatment) (plan, error) {
