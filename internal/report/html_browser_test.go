@@ -158,6 +158,7 @@ func TestInBrowser(t *testing.T) {
 				continue // they differ from the comparison by words
 			}
 			t.Run(scheme.name+"/"+name, func(t *testing.T) {
+				t.Parallel() // most of it is waiting for a page to come to rest
 				r := pageSamples()[name]
 				for frame, l := range looks(t, render(t, r), scheme.flag) {
 					l.check(t, frame, len(r.Timeline), scheme.dark)
