@@ -38,14 +38,14 @@ func (b built) Run() int {
 	}
 	code := b.M.Run()
 	_ = os.RemoveAll(state)
-	if binary.dir != "" {
-		_ = os.RemoveAll(binary.dir)
+	if tareBinary.dir != "" {
+		_ = os.RemoveAll(tareBinary.dir)
 	}
 	return code
 }
 
-// binary is tare, built once for all the tests of this package that run it in a process of its own.
-var binary struct {
+// tareBinary is tare, built once for all the tests of this package that run it in a process of its own.
+var tareBinary struct {
 	once sync.Once
 	dir  string
 	err  error
@@ -54,23 +54,23 @@ var binary struct {
 // buildTare builds the binary, as a user would, and returns its path.
 func buildTare(t *testing.T) string {
 	t.Helper()
-	binary.once.Do(func() {
+	tareBinary.once.Do(func() {
 		// The parent is not $TMPDIR, which some tests set to a folder of their own.
 		dir, err := os.MkdirTemp(originalTemp, "tare-test-") //nolint:usetesting // it outlives this test
 		if err != nil {
-			binary.err = err
+			tareBinary.err = err
 			return
 		}
-		binary.dir = dir
+		tareBinary.dir = dir
 		// Not bound by the context of the test that happens to be the first.
 		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "tare"), "tare/cmd/tare").CombinedOutput(); err != nil {
-			binary.err = fmt.Errorf("build: %w\n%s", err, out)
+			tareBinary.err = fmt.Errorf("build: %w\n%s", err, out)
 		}
 	})
-	if binary.err != nil {
-		t.Fatal(binary.err)
+	if tareBinary.err != nil {
+		t.Fatal(tareBinary.err)
 	}
-	return filepath.Join(binary.dir, "tare")
+	return filepath.Join(tareBinary.dir, "tare")
 }
 
 // originalTemp is the folder for temporary files before any test has set another.

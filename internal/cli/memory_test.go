@@ -2,8 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -230,31 +234,62 @@ func TestRecordsTakeMemoryByTheirSize(t *testing.T) {
 	}
 }
 
-// bomb is a file of the same unit over and over, compressed.
+// bomb is a gzip file of one member: head, n times unit, tail. What is repeated is compressed once, without a look at what stands before it.
 func bomb(t *testing.T, head, unit string, n int, tail string) string {
 	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "bomb.gz"))
+	const each = 10_000
+	file, sum, size := []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}, uint32(0), 0
+	add := func(times int, text string) {
+		part := deflated(t, text)
+		for range times {
+			file, sum, size = append(file, part...), crc32.Update(sum, crc32.IEEETable, []byte(text)), size+len(text)
+		}
+	}
+	add(1, head)
+	add((n+each-1)/each, strings.Repeat(unit, each))
+	add(1, tail)
+	file = append(file, 1, 0, 0, 0xff, 0xff) // the last block of a stream, with nothing in it
+	file = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(file, sum), uint32(size))
+	name := filepath.Join(t.TempDir(), "bomb.gz")
+	if err := os.WriteFile(name, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// deflated is a text as blocks of a deflate stream that goes on.
+func deflated(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.DefaultCompression)
+	if err == nil {
+		_, err = w.Write([]byte(text))
+	}
+	if err == nil {
+		err = w.Flush()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	z := gzip.NewWriter(f)
-	_, err = z.Write([]byte(head))
-	for block := []byte(strings.Repeat(unit, 10_000)); n > 0 && err == nil; n -= 10_000 {
-		_, err = z.Write(block)
-	}
-	if err == nil {
-		_, err = z.Write([]byte(tail))
-	}
-	if err == nil {
-		err = z.Close()
-	}
-	if err == nil {
-		err = f.Close()
-	}
+	return b.Bytes()
+}
+
+// TestBombsAreGzip: what the tests of memory read is what they mean to.
+func TestBombsAreGzip(t *testing.T) {
+	f, err := os.Open(bomb(t, "head", "unit", 20_000, "tail"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Name()
+	defer f.Close() //nolint:errcheck // it was only read
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.Multistream(false)
+	text, err := io.ReadAll(z)
+	if want := "head" + strings.Repeat("unit", 20_000) + "tail"; err != nil || string(text) != want {
+		t.Errorf("%d bytes, want %d: %v", len(text), len(want), err)
+	}
 }
 
 // bombs are small files that become hundreds of megabytes, in each format.
