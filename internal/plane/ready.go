@@ -80,6 +80,7 @@ func orCause(ctx context.Context, err error) error {
 
 // await calls ask until it succeeds, a component of the plane has ended, or ctx has.
 func (p *Plane) await(ctx context.Context, component string, ask func(context.Context) error) error {
+	var last error
 	for {
 		err := ask(ctx)
 		if err == nil {
@@ -88,8 +89,11 @@ func (p *Plane) await(ctx context.Context, component string, ask func(context.Co
 		if failed := p.Failed(); failed != nil {
 			return failed
 		}
+		if last == nil || ctx.Err() == nil { // a request that the deadline cut short says less than an answer
+			last = err
+		}
 		if p.config.Clock.Sleep(ctx, pollEvery) != nil {
-			return fmt.Errorf("%s: %w: %w; see its log %s", component, context.Cause(ctx), err, p.LogFile(component))
+			return fmt.Errorf("%s: %w: %w; see its log %s", component, context.Cause(ctx), last, p.LogFile(component))
 		}
 	}
 }

@@ -215,6 +215,24 @@ func checkSecrets(t *testing.T, p *Plane) {
 	}
 }
 
+// TestDeadlineKeepsTheLastAnswer: what a component answered is said, though the deadline came during a later request.
+func TestDeadlineKeepsTheLastAnswer(t *testing.T) {
+	p := &Plane{config: Config{Clock: clock.System{}}}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	asked := 0
+	err := p.await(ctx, APIServer, func(ctx context.Context) error {
+		if asked++; asked == 1 {
+			return errUnhealthy
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, errUnhealthy) || asked != 2 {
+		t.Errorf("after %d requests: %v, want %v", asked, err, errUnhealthy)
+	}
+}
+
 // TestFailedStart starts binaries with something wrong, and wants to be told what, and nothing left.
 func TestFailedStart(t *testing.T) {
 	for _, c := range []struct {
