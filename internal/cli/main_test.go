@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -35,6 +36,9 @@ func (b built) Run() int {
 	state, err := os.MkdirTemp("", "tare-state-") // the key of whoever runs the tests is not touched
 	if err != nil || os.Setenv("XDG_STATE_HOME", state) != nil {
 		panic(fmt.Sprintf("no folder for a key: %v", err))
+	}
+	if signal.Ignored(os.Interrupt) { // as in a script's background: the runs that tests interrupt would ignore it too, until they listen
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	code := b.M.Run()
 	_ = os.RemoveAll(state)
