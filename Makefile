@@ -4,18 +4,34 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X tare/internal/cli.version=$(VERSION)
 LINT    := bin/golangci-lint
 GOTESTSUM := bin/gotestsum
-RACE    := ./lab/bench ./lab/fixture ./lab/hostile ./lab/servers ./internal/load/... ./internal/importer/... \
-           ./internal/ratelimit/... ./internal/run/... ./internal/proc/... ./internal/build/... ./internal/driver/... \
-           ./internal/plane/... ./internal/area/... ./internal/record/... ./internal/term/... ./internal/doctor/...
-# Two packages at once are tested only of those that measure nothing and hold nothing to a time: CALM, which have goroutines, and PURE. All others are tested
-# alone.
-CALM    := ./internal/area ./internal/area/admission/cluster ./internal/area/admission/mechanism ./internal/area/admission/node ./internal/area/admission/webhook \
-           ./internal/area/decision/engine ./internal/area/decision/protocol ./internal/area/decision/reference ./internal/area/exec ./internal/area/identity/reference \
-           ./internal/area/oneshot ./internal/build ./internal/driver ./internal/importer ./internal/plane ./internal/ratelimit ./internal/record ./internal/term
-PURE    := $(CALM) ./cmd/... ./engines/... ./schema/... ./internal/analyze ./internal/arch ./internal/area/admission/apimetrics ./internal/area/all \
+# Several packages at once are tested only of those that measure nothing and hold nothing to a time: CALM, which have goroutines, and PURE. Those that take
+# minutes come first, so that none is left at the end to be tested alone.
+CALM    := ./internal/area/admission ./internal/area/admission/cluster ./internal/plane ./internal/area/admission/mechanism ./internal/area/decision/engine \
+           ./internal/area/admission/startup ./internal/area/admission/node ./internal/area ./internal/area/admission/webhook \
+           ./internal/area/decision/protocol ./internal/area/decision/reference ./internal/area/exec ./internal/area/identity/reference \
+           ./internal/area/oneshot ./internal/build ./internal/driver ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
+PURE    := ./lab/simulation ./lab/montecarlo ./internal/report ./internal/analyze $(CALM) ./cmd/... ./engines/... ./schema/... ./internal/arch \
+           ./internal/area/admission/apimetrics ./internal/area/all \
            ./internal/area/decision/model ./internal/budget ./internal/capacity ./internal/chart ./internal/clock \
            ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/report/... \
-           ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit ./lab/cmd/... ./lab/fixture ./lab/memtest ./lab/montecarlo ./lab/simulation
+           ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit ./lab/cmd/... ./lab/fixture ./lab/memtest
+# Packages of which only the tests that TIMED names measure, hold something to a time or look at all that is on the host. The others of their tests compute
+# or wait, and run with PURE. internal/arch sees to it that each name is that of one test of these packages, and of no other test.
+MIXED   := ./internal/cli ./internal/area/identity ./internal/run
+TIMED   := TestDiskFullDuringRun|TestDocsAreTrue|TestInterruptedRun|TestInterruptedRunThatCannotUndo|TestKilledRuns|TestNginxLimits|TestOneWriter|$\
+           TestPlaneScript|TestPresetsShowTheirSignatures|TestScripts|$\
+           TestCausesUnderLoad|TestEndpointsSideBySide|TestGroupLimits|TestLivenessRestarts|TestProbesCountEachTrial|TestPublishedShape|TestRecoverRestarts|$\
+           TestShapeInSmall|TestThrottleStandsIn|TestTreatmentsSideBySide|TestURLKeepsToMaxRate|TestVerifyCatchesALiftedLimit|$\
+           TestVerifyCatchesWhatIsNotInForce|TestVerifyPresets|TestVictimsDoNotAllocate|$\
+           TestAnInterruptDropsTheBlock|TestArmsTakeTurns|TestBadMeasurementsEndTheRun|TestFlappingProbeIsNotSaidForEver|TestGauges|TestGoingOn|$\
+           TestLooksStopARun|TestLostBlocksAreReplaced|TestSlowProbesHoldNothingUp|TestSoak|TestSoakAborts|TestSoakInterrupted|TestSoakRamp|$\
+           TestSoakSurvivesARestart|TestTheHostIsWatched|TestWitness|TestWitnessOfACapacityLadderAndASoak|TestWitnessThatCannotBeRead|$\
+           TestWorkersAreAllAtWorkInTheWindow
+# What make race tests: with other packages BESIDE them, RACED as MIXED, and ALONE.
+BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model ./lab/fixture
+RACED   := $(filter-out ./internal/cli,$(MIXED))
+ALONE   := ./lab/bench ./lab/hostile ./lab/servers ./internal/load ./internal/proc ./internal/area/decision ./internal/area/imagepull \
+           ./internal/area/sandbox ./internal/area/sandbox/workload ./internal/doctor
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
 QUICK   := $(filter-out $(CALM) ./internal/analyze ./lab/montecarlo ./lab/simulation ./lab/cmd/...,$(PURE)) \
@@ -49,18 +65,20 @@ COMPILE := $(GO) list -export -test -deps
 test: $(GOTESTSUM) ## everything that this machine can run
 	@$(COMPILE) ./... >/dev/null 2>&1 || true # what does not compile is a finding of the tests
 	@failed=; \
-	$(TESTS) --packages='$(PURE)' -- -p 2 -timeout 25m || failed=1; \
-	$(TESTS) --packages='$(filter-out $(shell $(GO) list $(PURE)),$(shell $(GO) list ./...))' -- -p 1 -timeout 25m || failed=1; \
-	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi
+	$(TESTS) --packages='$(PURE) $(MIXED)' -- -p 3 -vet=off -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --packages='$(MIXED)' -- -p 1 -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --packages='$(filter-out $(shell $(GO) list $(PURE) $(MIXED)),$(shell $(GO) list ./...))' -- -p 1 -vet=off -timeout 25m || failed=1; \
+	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi # make lint vets
 
 race: $(GOTESTSUM) ## the packages with goroutines, under the race detector
-	@$(COMPILE) -race $(RACE) ./lab/montecarlo >/dev/null 2>&1 || true
+	@$(COMPILE) -race $(BESIDE) $(RACED) $(ALONE) ./lab/montecarlo >/dev/null 2>&1 || true
 	# The other tests of lab/montecarlo compute the same way, for minutes.
-	$(GO) test -race -short -p 1 -timeout 25m -run '^(TestReproducible|TestTables)$$' ./lab/montecarlo
+	$(GO) test -race -short -vet=off -timeout 25m -run '^(TestReproducible|TestTables)$$' ./lab/montecarlo
 	@failed=; \
-	$(TESTS) --hide-summary=skipped --packages='$(CALM)' -- -race -short -vet=off -p 2 -timeout 25m || failed=1; \
-	$(TESTS) --hide-summary=skipped --packages='$(filter-out $(shell $(GO) list $(CALM)),$(shell $(GO) list $(RACE)))' -- -race -short -vet=off -p 1 -timeout 25m || failed=1; \
-	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi # make test vets the same packages
+	$(TESTS) --hide-summary=skipped --packages='$(BESIDE) $(RACED)' -- -race -short -vet=off -p 3 -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --hide-summary=skipped --packages='$(RACED)' -- -race -short -vet=off -p 1 -timeout 25m -run '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --hide-summary=skipped --packages='$(ALONE)' -- -race -short -vet=off -p 1 -timeout 25m || failed=1; \
+	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi
 
 $(GOTESTSUM): tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../$@ gotest.tools/gotestsum
