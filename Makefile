@@ -17,20 +17,21 @@ PURE    := ./lab/simulation ./lab/montecarlo ./internal/report ./internal/analyz
            ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit ./lab/cmd/... ./lab/fixture ./lab/memtest
 # Packages of which only the tests that TIMED names measure, hold something to a time or look at all that is on the host. The others of their tests compute
 # or wait, and run with PURE. internal/arch sees to it that each name is that of one test of these packages, and of no other test.
-MIXED   := ./internal/cli ./internal/area/identity ./internal/run
-TIMED   := TestDiskFullDuringRun|TestDocsAreTrue|TestInterruptedRun|TestInterruptedRunThatCannotUndo|TestKilledRuns|TestNginxLimits|TestOneWriter|$\
-           TestPlaneScript|TestPresetsShowTheirSignatures|TestScripts|$\
+MIXED   := ./internal/cli ./internal/area/identity ./internal/run ./lab/servers
+TIMED   := TestDiskFullDuringRun|TestDocsAreTrue|TestInterruptedRun|TestInterruptedRunThatCannotUndo|TestKilledRuns|TestOneWriter|$\
+           TestPlaneScript|TestScripts|TestSearches|$\
            TestCausesUnderLoad|TestEndpointsSideBySide|TestGroupLimits|TestLivenessRestarts|TestProbesCountEachTrial|TestPublishedShape|TestRecoverRestarts|$\
            TestShapeInSmall|TestThrottleStandsIn|TestTreatmentsSideBySide|TestURLKeepsToMaxRate|TestVerifyCatchesALiftedLimit|$\
            TestVerifyCatchesWhatIsNotInForce|TestVerifyPresets|TestVictimsDoNotAllocate|$\
            TestAnInterruptDropsTheBlock|TestArmsTakeTurns|TestBadMeasurementsEndTheRun|TestFlappingProbeIsNotSaidForEver|TestGauges|TestGoingOn|$\
            TestLooksStopARun|TestLostBlocksAreReplaced|TestSlowProbesHoldNothingUp|TestSoak|TestSoakAborts|TestSoakInterrupted|TestSoakRamp|$\
            TestSoakSurvivesARestart|TestTheHostIsWatched|TestWitness|TestWitnessOfACapacityLadderAndASoak|TestWitnessThatCannotBeRead|$\
-           TestWorkersAreAllAtWorkInTheWindow
+           TestWorkersAreAllAtWorkInTheWindow|$\
+           TestAcceptLimit|TestCrashes|TestProxiesRefuse|TestSearch|TestServes
 # What make race tests: with other packages BESIDE them, RACED as MIXED, and ALONE.
 BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model ./lab/fixture
 RACED   := $(filter-out ./internal/cli,$(MIXED))
-ALONE   := ./lab/bench ./lab/hostile ./lab/servers ./internal/load ./internal/proc ./internal/area/decision ./internal/area/imagepull \
+ALONE   := ./lab/bench ./lab/hostile ./internal/load ./internal/proc ./internal/area/decision ./internal/area/imagepull \
            ./internal/area/sandbox ./internal/area/sandbox/workload ./internal/doctor
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
@@ -70,6 +71,8 @@ test: $(GOTESTSUM) ## everything that this machine can run
 	$(TESTS) --packages='$(filter-out $(shell $(GO) list $(PURE) $(MIXED)),$(shell $(GO) list ./...))' -- -p 1 -vet=off -timeout 25m || failed=1; \
 	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi # make lint vets
 
+# A program with the detector sleeps for a second before it exits, and tests start hundreds of them.
+race: export GORACE := atexit_sleep_ms=50
 race: $(GOTESTSUM) ## the packages with goroutines, under the race detector
 	@$(COMPILE) -race $(BESIDE) $(RACED) $(ALONE) ./lab/montecarlo >/dev/null 2>&1 || true
 	# The other tests of lab/montecarlo compute the same way, for minutes.

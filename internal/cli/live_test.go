@@ -71,11 +71,19 @@ func liveOnce(t *testing.T, bin, experiment string) (*report.Report, string) {
 	return &rep, out.String()
 }
 
-// TestPresetsShowTheirSignatures runs the search against the reference endpoint in each preset.
-func TestPresetsShowTheirSignatures(t *testing.T) {
+// TestSearches finds out how the reference endpoint breaks in each preset, and how a real rate limiter does. Two searches
+// run at a time, since they mostly wait.
+func TestSearches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: real searches")
 	}
+	nginxLimits(t)
+	presetsShowTheirSignatures(t)
+}
+
+// presetsShowTheirSignatures runs the search against the reference endpoint in each preset.
+func presetsShowTheirSignatures(t *testing.T) {
+	t.Helper()
 	bin := buildTare(t)
 	for _, c := range []struct {
 		preset, timeout string
@@ -89,8 +97,8 @@ func TestPresetsShowTheirSignatures(t *testing.T) {
 		{"sts-quota-tarpit", "4s", 2000, []string{"quota-hang"}},
 		{"healthy", "4s", 300, nil},
 	} {
-		t.Run(c.preset, func(t *testing.T) {
-			t.Parallel() // they wait most of the time
+		t.Run("preset/"+c.preset, func(t *testing.T) {
+			t.Parallel()
 			live(t, bin, fmt.Sprintf("name: live\narea: identity\nquestion: capacity\nseed: 1\n"+
 				"target: {adapter: gce-metadata, embedded: {preset: %s}}\nload: {timeout: %s, max_rate: %d/s}\n", c.preset, c.timeout, c.maxRate),
 				func(rep *report.Report) error { return isClass(rep, c.want) })
@@ -177,11 +185,9 @@ func nginx(t *testing.T, limit string) string {
 	return ""
 }
 
-// TestNginxLimits tries the search against a rate limiter that is not ours, in both of its modes.
-func TestNginxLimits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped with -short: real searches")
-	}
+// nginxLimits tries the search against a rate limiter that is not ours, in both of its modes.
+func nginxLimits(t *testing.T) {
+	t.Helper()
 	for name, c := range map[string]struct {
 		limit string
 		want  []string
@@ -189,7 +195,7 @@ func TestNginxLimits(t *testing.T) {
 		"reject": {"burst=20 nodelay", []string{"token-bucket"}},
 		"delay":  {"burst=20000", []string{"queue"}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("nginx/"+name, func(t *testing.T) {
 			t.Parallel()
 			url := nginx(t, c.limit)
 			live(t, buildTare(t), "name: nginx\narea: identity\nquestion: capacity\nseed: 1\n"+

@@ -122,6 +122,9 @@ func sustained(f Fixture, rate float64) bool {
 
 // TestTruth offers each fixture 3 % less and 3 % more than its truth, in virtual time.
 func TestTruth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: it computes in one goroutine, where the race detector has nothing to find")
+	}
 	for _, f := range All() {
 		if f.proxy != nil {
 			continue // its limit is in the proxy
