@@ -1,10 +1,14 @@
 package identity
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -115,4 +119,32 @@ func share(t *testing.T) float64 {
 	}
 	all.Wait()
 	return (load.ProcessCPU() - before) / time.Since(begin).Seconds() / float64(n)
+}
+
+// TestGroupOfAPanicIsRemoved kills tests that have a control group: nothing of them may stay on this host.
+func TestGroupOfAPanicIsRemoved(t *testing.T) {
+	if os.Getenv("TARE_TEST_DIE") != "" {
+		tg, _ := prepared(t, embedded("cpu-only"), standard)
+		fmt.Printf("group %s\n", tg.arm(standard.ID).group.Path())
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	if _, err := proc.PlanCgroup(proc.CgroupName("x", serverEndpoint)); err != nil {
+		t.Skip("no control group on this host")
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestGroupOfAPanicIsRemoved$")
+	c.Env = append(os.Environ(), "TARE_TEST_DIE=1")
+	c.WaitDelay = 10 * time.Second
+	out, err := c.Output()
+	_, path, ok := strings.Cut(string(out), "group ")
+	path = strings.TrimSpace(path)
+	if err == nil || !ok {
+		t.Fatalf("the tests did not die with a group: %v\n%s", err, out)
+	}
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			return
+		}
+	}
+	t.Errorf("%s is left", path)
 }

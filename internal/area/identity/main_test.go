@@ -5,9 +5,12 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,7 +37,62 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	if len(os.Args) == 2 && os.Args[1] == sweeper {
+		sweepGroups(os.Getppid())
+		os.Exit(0)
+	}
+	swept, err := startSweeper()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	swept()
+	os.Exit(code)
+}
+
+// sweeper is the argument that makes this binary remove the control groups of its parent, when that has ended. Tests
+// remove their groups themselves, but for one that panics, and with it all others, as at a time-out.
+const sweeper = "sweep-groups"
+
+// testRun begins the names of all runs of a process of tests.
+func testRun(pid int) string { return fmt.Sprintf("p%dx", pid) }
+
+// startSweeper starts one for this process. done ends it.
+func startSweeper() (done func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := exec.Command(self, sweeper)
+	in, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	return func() { _ = in.Close(); _ = c.Wait() }, nil
+}
+
+// sweepGroups waits for the end of standard input, which is that of the process pid, and removes its control groups.
+func sweepGroups(pid int) {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT) // they are meant for the tests
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	path, err := proc.PlanCgroup(proc.CgroupName(testRun(pid), serverEndpoint))
+	if err != nil {
+		return // this host has no groups
+	}
+	for range 100 { // the processes in them end with their parent, a moment later
+		left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "tare-"+testRun(pid)+"*"))
+		for _, group := range left {
+			_ = os.Remove(group)
+		}
+		if len(left) == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // memory is a journal that remembers.
@@ -85,7 +143,7 @@ func testEnv(t testing.TB) area.Env {
 		t.Fatal(err)
 	}
 	return area.Env{
-		Dir: t.TempDir(), Run: strings.ToLower(rand.Text()[:12]), Self: self,
+		Dir: t.TempDir(), Run: testRun(os.Getpid()) + strings.ToLower(rand.Text()[:6]), Self: self,
 		Log: slog.New(slog.DiscardHandler), Clock: clock.System{},
 	}
 }
