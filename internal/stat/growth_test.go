@@ -40,12 +40,12 @@ func TestLeastSquares(t *testing.T) {
 	for i := range 11 {
 		x, y = append(x, float64(60+i)), append(y, float64(130+i))
 	}
-	c, ok := leastSquares([][]float64{x}, ones(len(x)), y, 1)
+	c, ok := leastSquares([][]float64{x}, ones(len(x)), y, 1, make([]float64, 100))
 	if !ok {
 		t.Fatal("no solution")
 	}
 	near(t, "NoInt1", c[0], 2.07438016528926, 1e-13)
-	c, _ = leastSquares([][]float64{{4, 5, 6}}, ones(3), []float64{3, 4, 4}, 1)
+	c, _ = leastSquares([][]float64{{4, 5, 6}}, ones(3), []float64{3, 4, 4}, 1, make([]float64, 100))
 	near(t, "NoInt2", c[0], 0.727272727272727, 1e-14)
 	x = []float64{
 		0.2, 337.4, 118.2, 884.6, 10.1, 226.5, 666.3, 996.3, 448.6, 777.0, 558.2, 0.4, 0.6, 775.5, 666.9, 338.0, 447.5, 11.6,
@@ -55,19 +55,19 @@ func TestLeastSquares(t *testing.T) {
 		0.1, 338.8, 118.1, 888.0, 9.2, 228.1, 668.5, 998.5, 449.1, 778.9, 559.2, 0.3, 0.1, 778.1, 668.8, 339.3, 448.9, 10.8,
 		557.7, 228.3, 998.0, 888.8, 119.6, 0.3, 0.6, 557.6, 339.3, 888.0, 998.5, 778.9, 10.2, 117.6, 228.9, 668.4, 449.2, 0.2,
 	}
-	if c, ok := leastSquares([][]float64{ones(len(x)), x}, ones(len(x)), y, 3); ok {
+	if c, ok := leastSquares([][]float64{ones(len(x)), x}, ones(len(x)), y, 3, make([]float64, 100)); ok {
 		t.Errorf("Norris: %v although the intercept is negative", c)
 	}
 	for i := range y {
 		y[i]++ // the same line, raised by 1
 	}
-	c, ok = leastSquares([][]float64{ones(len(x)), x}, ones(len(x)), y, 3)
+	c, ok = leastSquares([][]float64{ones(len(x)), x}, ones(len(x)), y, 3, make([]float64, 100))
 	if !ok {
 		t.Fatal("no solution")
 	}
 	near(t, "Norris, intercept", c[0], 1-0.262323073774029, 1e-11)
 	near(t, "Norris, slope", c[1], 1.00211681802045, 1e-13)
-	if c, ok := leastSquares([][]float64{ones(3), ones(3)}, ones(3), []float64{1, 2, 3}, 3); ok {
+	if c, ok := leastSquares([][]float64{ones(3), ones(3)}, ones(3), []float64{1, 2, 3}, 3, make([]float64, 100)); ok {
 		t.Errorf("parallel columns give %v", c)
 	}
 }

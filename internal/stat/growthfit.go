@@ -174,11 +174,15 @@ func squares(a, b []float64) float64 {
 	return sum
 }
 
+// mostColumns is how many columns a sum of a law may have.
+const mostColumns = 3
+
 // nonNegative minimises Σ (target − weight·Σ c·column)² over c ≥ 0.
 func nonNegative(columns [][]float64, weight, target []float64) []float64 {
 	best, least := make([]float64, len(columns)), math.Inf(1)
+	room := make([]float64, len(columns)*len(target))
 	for set := 1; set < 1<<len(columns); set++ {
-		c, ok := leastSquares(columns, weight, target, set)
+		c, ok := leastSquares(columns, weight, target, set, room)
 		if !ok {
 			continue
 		}
@@ -191,23 +195,28 @@ func nonNegative(columns [][]float64, weight, target []float64) []float64 {
 			sum += r * r
 		}
 		if sum < least {
-			best, least = c, sum
+			copy(best, c[:])
+			least = sum
 		}
 	}
 	return best
 }
 
 // leastSquares solves for the columns in set, by the Gram–Schmidt method, which is gentler to nearly parallel columns
-// than the normal equations. ok is false if a coefficient would be negative or is not determined.
-func leastSquares(columns [][]float64, weight, target []float64, set int) (c []float64, ok bool) {
-	var q [][]float64
-	var index []int
-	r := [3][3]float64{}
+// than the normal equations. ok is false if a coefficient would be negative or is not determined. room is for all
+// columns.
+func leastSquares(columns [][]float64, weight, target []float64, set int, room []float64) (
+	c [mostColumns]float64, ok bool,
+) {
+	var all [mostColumns][]float64
+	var in [mostColumns]int
+	q, index := all[:0], in[:0]
+	r := [mostColumns][mostColumns]float64{}
 	for j, x := range columns {
 		if set>>j&1 == 0 {
 			continue
 		}
-		v := make([]float64, len(x))
+		v := room[j*len(x) : (j+1)*len(x)]
 		for i := range x {
 			v[i] = x[i] * weight[i]
 		}
@@ -221,7 +230,7 @@ func leastSquares(columns [][]float64, weight, target []float64, set int) (c []f
 		}
 		norm := math.Sqrt(dot(v, v))
 		if !(norm > 1e-9*size) {
-			return nil, false
+			return c, false
 		}
 		r[len(q)][len(q)] = norm
 		for i := range v {
@@ -229,18 +238,19 @@ func leastSquares(columns [][]float64, weight, target []float64, set int) (c []f
 		}
 		q, index = append(q, v), append(index, j)
 	}
-	return backward(r, q, index, target, len(columns))
+	return backward(&r, q, index, target)
 }
 
-func backward(r [3][3]float64, q [][]float64, index []int, target []float64, columns int) (c []float64, ok bool) {
-	c = make([]float64, columns)
-	for k, u := range slices.Backward(q) {
-		v := dot(u, target)
+func backward(r *[mostColumns][mostColumns]float64, q [][]float64, index []int, target []float64) (
+	c [mostColumns]float64, ok bool,
+) {
+	for k := len(q) - 1; k >= 0; k-- {
+		v := dot(q[k], target)
 		for l := k + 1; l < len(q); l++ {
 			v -= r[k][l] * c[index[l]]
 		}
 		if v /= r[k][k]; !(v >= 0) || math.IsInf(v, 0) {
-			return nil, false
+			return c, false
 		}
 		c[index[k]] = v
 	}

@@ -32,8 +32,10 @@ func newProfile(f []float64) (p profile, ok bool) {
 	for i, v := range f {
 		p.f[i] = v / p.most
 	}
-	for u := profileFrom; u <= profileTo; u++ {
-		p.shapes = append(p.shapes, p.shape(float64(u), nil))
+	p.shapes = make([][]float64, profileTo-profileFrom+1)
+	room := make([]float64, len(p.shapes)*len(f))
+	for k := range p.shapes {
+		p.shapes[k] = p.shape(float64(profileFrom+k), room[k*len(f):(k+1)*len(f)])
 	}
 	return p, true
 }
