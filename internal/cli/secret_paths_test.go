@@ -43,9 +43,36 @@ func newSecretRoom(t *testing.T, experiment string) *secretRoom {
 			t.Fatal(err)
 		}
 	}
+	t.Cleanup(r.deserted)
 	r.give("key", r.secret+"\n")
 	r.put("x.yaml", experiment)
 	return r
+}
+
+// deserted waits until no process is at work in the room, which is then removed: children of a run that was killed end a
+// moment after it, and may write until then.
+func (r *secretRoom) deserted() {
+	for range 200 {
+		if !r.isUsed() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	r.Errorf("processes are still at work in %s", r.dir)
+}
+
+// isUsed reports whether a process has the room as its working folder, or in its command line or environment.
+func (r *secretRoom) isUsed() bool {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range all {
+		cwd, _ := os.Readlink(filepath.Join(p, "cwd"))
+		command, _ := os.ReadFile(filepath.Join(p, "cmdline"))
+		environment, _ := os.ReadFile(filepath.Join(p, "environ"))
+		if strings.HasPrefix(cwd, r.dir) || bytes.Contains(slices.Concat(command, environment), []byte(r.dir)) {
+			return true
+		}
+	}
+	return false
 }
 
 // put writes a file that tare reads and that holds no secret.
