@@ -8,7 +8,7 @@ GOTESTSUM := bin/gotestsum
 # Several packages at once are tested only of those that measure nothing and hold nothing to a time: CALM, which have goroutines, and PURE. Those that take
 # minutes come first, so that none is left at the end to be tested alone.
 CALM    := ./internal/area/admission ./internal/area/admission/cluster ./internal/plane ./internal/area/admission/mechanism ./internal/area/decision/engine \
-           ./internal/area/admission/startup ./internal/area/admission/node ./internal/area ./internal/area/admission/webhook \
+           ./internal/area/decision ./internal/area/admission/startup ./internal/area/admission/node ./internal/area ./internal/area/admission/webhook \
            ./internal/area/decision/protocol ./internal/area/decision/reference ./internal/area/exec ./internal/area/identity/reference \
            ./internal/area/oneshot ./internal/build ./internal/driver ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
 PURE    := ./lab/simulation ./lab/montecarlo ./internal/report ./internal/analyze $(CALM) ./cmd/... ./engines/... ./schema/... ./internal/arch \
@@ -26,13 +26,13 @@ TIMED   := TestDiskFullDuringRun|TestDocsAreTrue|TestInterruptedRun|TestInterrup
            TestVerifyCatchesWhatIsNotInForce|TestVerifyPresets|TestVictimsDoNotAllocate|$\
            TestAnInterruptDropsTheBlock|TestArmsTakeTurns|TestBadMeasurementsEndTheRun|TestFlappingProbeIsNotSaidForEver|TestGauges|TestGoingOn|$\
            TestLooksStopARun|TestLostBlocksAreReplaced|TestSlowProbesHoldNothingUp|TestSoak|TestSoakAborts|TestSoakInterrupted|TestSoakRamp|$\
-           TestSoakSurvivesARestart|TestTheHostIsWatched|TestWitness|TestWitnessOfACapacityLadderAndASoak|TestWitnessThatCannotBeRead|$\
+           TestSoakSurvivesARestart|TestTheHostIsWatched|TestWitness|TestWitnessOfACapacityLadderAndASoak|$\
            TestWorkersAreAllAtWorkInTheWindow|$\
            TestAcceptLimit|TestCrashes|TestProxiesRefuse|TestSearch|TestServes
 # What make race tests: with other packages BESIDE them, RACED as MIXED, and ALONE.
 BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model ./lab/fixture
 RACED   := $(filter-out ./internal/cli,$(MIXED))
-ALONE   := ./lab/bench ./lab/hostile ./internal/load ./internal/proc ./internal/area/decision ./internal/area/imagepull \
+ALONE   := ./lab/bench ./lab/hostile ./internal/load ./internal/proc ./internal/area/imagepull \
            ./internal/area/sandbox ./internal/area/sandbox/workload ./internal/doctor
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
@@ -44,7 +44,7 @@ QUICK   := $(filter-out $(CALM) ./internal/analyze ./lab/montecarlo ./lab/simula
 AGAIN   := --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
 TESTS   := $(GOTESTSUM) --format standard-quiet $(AGAIN)
 
-.PHONY: help demo build engines plane test race lint quick check bench simulate calibrate fuzz schema clean
+.PHONY: help demo build engines plane test slowest race lint quick check bench simulate calibrate fuzz schema clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -66,11 +66,18 @@ COMPILE := $(GO) list -export -test -deps
 
 test: $(GOTESTSUM) ## everything that this machine can run
 	@$(COMPILE) ./... >/dev/null 2>&1 || true # what does not compile is a finding of the tests
-	@failed=; \
-	$(TESTS) --packages='$(PURE) $(MIXED)' -- -p 3 -vet=off -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
-	$(TESTS) --packages='$(MIXED)' -- -p 1 -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
-	$(TESTS) --packages='$(filter-out $(shell $(GO) list $(PURE) $(MIXED)),$(shell $(GO) list ./...))' -- -p 1 -vet=off -timeout 25m || failed=1; \
+	@failed=; rm -f bin/took-*.json; \
+	$(TESTS) --jsonfile-timing-events=bin/took-beside.json --packages='$(PURE) $(MIXED)' -- \
+	  -p 3 -vet=off -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --jsonfile-timing-events=bin/took-timed.json --packages='$(MIXED)' -- \
+	  -p 1 -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --jsonfile-timing-events=bin/took-alone.json \
+	  --packages='$(filter-out $(shell $(GO) list $(PURE) $(MIXED)),$(shell $(GO) list ./...))' -- \
+	  -p 1 -vet=off -timeout 25m || failed=1; \
 	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi # make lint vets
+
+slowest: $(GOTESTSUM) ## how long the slowest tests of the last make test took
+	@cat bin/took-*.json | $(GOTESTSUM) tool slowest --threshold 5s --num 40
 
 # A program with the detector sleeps for a second before it exits, and tests start hundreds of them.
 race: export GORACE := atexit_sleep_ms=50
