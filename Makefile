@@ -67,7 +67,7 @@ COMPILE := $(GO) list -export -test -deps
 test: $(GOTESTSUM) ## everything that this machine can run
 	@$(COMPILE) ./... >/dev/null 2>&1 || true # what does not compile is a finding of the tests
 	@failed=; rm -f bin/took-*.json; \
-	$(TESTS) --jsonfile-timing-events=bin/took-beside.json --packages='$(PURE) $(MIXED)' -- \
+	$(TESTS) --jsonfile-timing-events=bin/took-beside.json --packages='$(MIXED) $(PURE)' -- \
 	  -p 3 -vet=off -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
 	$(TESTS) --jsonfile-timing-events=bin/took-timed.json --packages='$(MIXED)' -- \
 	  -p 1 -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
@@ -86,7 +86,7 @@ race: $(GOTESTSUM) ## the packages with goroutines, under the race detector
 	# The other tests of lab/montecarlo compute the same way, for minutes.
 	$(GO) test -race -short -vet=off -timeout 25m -run '^(TestReproducible|TestTables)$$' ./lab/montecarlo
 	@failed=; \
-	$(TESTS) --hide-summary=skipped --packages='$(BESIDE) $(RACED)' -- -race -short -vet=off -p 3 -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --hide-summary=skipped --packages='$(RACED) $(BESIDE)' -- -race -short -vet=off -p 3 -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
 	$(TESTS) --hide-summary=skipped --packages='$(RACED)' -- -race -short -vet=off -p 1 -timeout 25m -run '^($(TIMED))$$' || failed=1; \
 	$(TESTS) --hide-summary=skipped --packages='$(ALONE)' -- -race -short -vet=off -p 1 -timeout 25m || failed=1; \
 	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi
