@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"testing"
 
@@ -40,6 +41,7 @@ func (b built) Run() int {
 	if signal.Ignored(os.Interrupt) { // as in a script's background: the runs that tests interrupt would ignore it too, until they listen
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
+	debug.SetGCPercent(400) // of this process, which computes; tare's are others, and tests of memory set their own
 	code := b.M.Run()
 	_ = os.RemoveAll(state)
 	if tareBinary.dir != "" {
