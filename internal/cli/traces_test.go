@@ -173,7 +173,7 @@ func leftovers(bin string, groupsBefore []string) string {
 	for range 20 { // the kernel takes a moment to end children of a killed parent
 		stats, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		groups := slices.DeleteFunc(controlGroups(), func(g string) bool { return slices.Contains(groupsBefore, g) })
-		left = append(groups, ofTare(os.TempDir())...)
+		left = slices.Concat(groups, ofTare(os.TempDir()))
 		for _, s := range stats {
 			if line := readAll(s); bytes.HasPrefix(line, []byte(bin+"\x00serve\x00")) {
 				left = append(left, fmt.Sprintf("process %s: %q", s, line))

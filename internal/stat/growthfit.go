@@ -244,8 +244,8 @@ func leastSquares(columns [][]float64, weight, target []float64, set int, room [
 func backward(r *[mostColumns][mostColumns]float64, q [][]float64, index []int, target []float64) (
 	c [mostColumns]float64, ok bool,
 ) {
-	for k := len(q) - 1; k >= 0; k-- {
-		v := dot(q[k], target)
+	for k, u := range slices.Backward(q) {
+		v := dot(u, target)
 		for l := k + 1; l < len(q); l++ {
 			v -= r[k][l] * c[index[l]]
 		}
