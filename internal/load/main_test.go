@@ -185,23 +185,18 @@ var engines = map[string]func(*Config){
 // eachEngine runs f with every engine, side by side.
 func eachEngine(t *testing.T, f func(t *testing.T, set func(*Config))) {
 	t.Helper()
-	for name, set := range engines {
-		if strings.HasPrefix(name, "fast") && fastMissing != "" {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f(t, set)
-		})
-	}
+	eachEngineAlone(t, func(t *testing.T, set func(*Config)) {
+		t.Parallel()
+		f(t, set)
+	})
 }
 
-// eachEngineAlone runs f with one engine after another. With -short, as under the race detector, these are the two that
-// differ in their goroutines: eachEngine runs all of them there, too.
+// eachEngineAlone runs f with one engine after another. With -short, as under the race detector, one shard is left out:
+// it does what each of two does.
 func eachEngineAlone(t *testing.T, f func(t *testing.T, set func(*Config))) {
 	t.Helper()
 	for name, set := range engines {
-		if strings.HasPrefix(name, "fast") && fastMissing != "" || testing.Short() && name != "std" && name != "fast-2" {
+		if strings.HasPrefix(name, "fast") && fastMissing != "" || testing.Short() && name == "fast" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) { f(t, set) })
