@@ -99,8 +99,8 @@ func (f features) refusesAsSet(e Evidence) bool {
 	return f.rejection.p50 < 0.02+2*e.BaseP50.Seconds() || f.refusesAfterFixedTime()
 }
 
-// clockwork reports whether calls are accepted as regularly as by a clock, though they take unequally long: nothing that
-// waits for calls to end does so.
+// clockwork reports whether calls are accepted as regularly as by a clock, though they take unequally long. A limit on
+// the calls in flight does not do so, since it waits for calls to end.
 func (f features) clockwork(e Evidence) bool {
 	return f.dispersion > 0 && f.dispersion < 0.01 && f.good >= 200 && f.acceptance.p90 > 2*f.acceptance.p10 && !e.Repeats
 }

@@ -65,8 +65,8 @@ func (f features) sheddingEvidence(byAge, behind bool) string {
 		return fmt.Sprintf("%.0f %% of the outstanding calls were overtaken by later ones, and others were refused within "+
 			"%s: a queue that serves the newest call first, and drops calls", 100*f.overtaking, short(f.rejection.p90))
 	}
-	return fmt.Sprintf("calls were refused within %s while about %d others were in flight, and calls that were served had "+
-		"waited (%s): a queue that drops calls by its length",
+	return fmt.Sprintf("calls were refused within %s while about %d others were in flight, and calls that were served "+
+		"had waited (%s): a queue that drops calls by its length",
 		short(f.rejection.p90), f.level, short(f.acceptance.p50))
 }
 
@@ -80,13 +80,14 @@ func (f features) waitsAsRefused(e Evidence) bool {
 	return age > 0.02 && f.refusesAfterFixedTime() && math.Abs(f.acceptance.p50-served-age) < 0.3*age
 }
 
-// leavesBehind reports whether calls stay in a queue while later ones are served, and some of them are refused in the end.
+// leavesBehind reports whether calls stay in a queue while later ones are served, and some of them are refused in the
+// end.
 func (f features) leavesBehind() bool {
 	return f.newestFirst && (f.overtaking > 0.3 || f.refusesAfterFixedTime() && f.rejection.p50 > 2*f.acceptance.p50)
 }
 
-// refusedBehindService reports whether refusals take as long as good answers, and like them unequally long: what refuses
-// lies behind the service, such as a dependency with a quota.
+// refusedBehindService reports whether refusals take as long as good answers, and like them unequally long: calls are
+// refused behind the service, such as by a dependency with a quota.
 func (f features) refusedBehindService() bool {
 	near := func(a, b float64) bool { return a > 0 && math.Abs(a-b) < 0.25*b }
 	return near(f.rejection.p10, f.acceptance.p10) && near(f.rejection.p50, f.acceptance.p50) &&
