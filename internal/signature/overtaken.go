@@ -55,34 +55,31 @@ func (f *features) outlived(e Evidence) {
 	if f.outstanding > 5 {
 		f.overtaking = float64(len(age)) / float64(f.outstanding)
 	}
-	f.newestFirst = len(late) >= 5 && leftBehind(e.Calls, late)
+	f.newestFirst = len(late) >= 5 && leftBehind(e.Calls, late, e.Timeout)
 	f.hung = len(age) > 0 && stat.Quantile(age, 0.75) > 2*stat.Quantile(service, 0.99)
 }
 
 // leftBehind reports whether calls that took long were overtaken by most of those that were answered meanwhile. In a
-// queue that is served in order, those before them were answered meanwhile.
-func leftBehind(calls, late []load.Call) bool {
+// queue that is served in order, those before them were answered meanwhile. The calls are in the order of Intended.
+func leftBehind(calls, late []load.Call, timeout time.Duration) bool {
 	const looked = 40
-	var good []load.Call
-	for _, c := range calls {
-		if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
-			good = append(good, c)
-		}
-	}
-	slices.SortFunc(good, func(a, b load.Call) int { return cmp.Compare(a.Done, b.Done) })
-	at := func(t time.Duration) int {
-		i, _ := slices.BinarySearchFunc(good, t, func(c load.Call, t time.Duration) int { return cmp.Compare(c.Done, t) })
+	due := func(t time.Duration) int {
+		i, _ := slices.BinarySearchFunc(calls, t, func(c load.Call, t time.Duration) int { return cmp.Compare(c.Intended, t) })
 		return i
 	}
 	behind, n := 0, 0
 	for i := 0; i < len(late); i += max(1, len(late)/looked) {
-		meanwhile, younger := good[at(late[i].Sent):at(late[i].Done)], 0
-		for _, c := range meanwhile {
-			if c.Sent > late[i].Sent {
+		older, younger := 0, 0
+		for _, c := range calls[due(late[i].Sent-timeout):due(late[i].Done)] {
+			switch {
+			case c.Sent == 0 || c.Done <= late[i].Sent || c.Done >= late[i].Done || !c.Outcome.Good():
+			case c.Sent > late[i].Sent:
 				younger++
+			default:
+				older++
 			}
 		}
-		if n++; 2*younger > len(meanwhile) {
+		if n++; younger > older {
 			behind++
 		}
 	}
