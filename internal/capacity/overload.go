@@ -256,7 +256,8 @@ func (d *dose) hanging() bool {
 	d.ask = elapsed * 3 / 2
 	d.t.Calls, d.t.Read = d.s.Calls(d.begun), d.s.Now()
 	v := signature.Classify(signature.Evidence{
-		Calls: d.t.Calls, Now: d.t.Read, Capacity: d.seen.goodput(time.Second), BaseP50: d.typical, BaseP99: 2 * d.typical, BaseMean: d.typical,
+		Calls: d.t.Calls, Now: d.t.Read, Timeout: d.o.Timeout, Capacity: d.seen.goodput(time.Second),
+		BaseP50: d.typical, BaseP99: 2 * d.typical, BaseMean: d.typical,
 		Windows: []signature.Window{{Role: string(RoleOverload), Rate: d.rate, Start: d.begun, End: d.t.Read}},
 	})
 	return max(v.Scores[signature.QuotaHang], v.Scores[signature.AcceptQueue]) >= 0.5

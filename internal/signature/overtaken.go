@@ -1,8 +1,8 @@
 package signature
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"tare/internal/load"
@@ -64,8 +64,7 @@ func (f *features) outlived(e Evidence) {
 func leftBehind(calls, late []load.Call, timeout time.Duration) bool {
 	const looked = 40
 	due := func(t time.Duration) int {
-		i, _ := slices.BinarySearchFunc(calls, t, func(c load.Call, t time.Duration) int { return cmp.Compare(c.Intended, t) })
-		return i
+		return sort.Search(len(calls), func(i int) bool { return calls[i].Intended >= t })
 	}
 	behind, n := 0, 0
 	for i := 0; i < len(late); i += max(1, len(late)/looked) {
