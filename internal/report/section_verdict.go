@@ -192,6 +192,8 @@ func facts(c *Capacity) []block {
 	switch {
 	case c.Wedged:
 		add("Recovers", "no", recovery(c), bad)
+	case !c.Broke:
+		add("Afterwards", recovery(c), "", "")
 	case c.RecoverySeconds != nil && *c.RecoverySeconds > 0:
 		_, note, _ := strings.Cut(recovery(c), ", ") // how long it took stands before
 		add("Recovers", RecoversAfter(*c.RecoverySeconds), note, "")
@@ -233,7 +235,7 @@ func capacities(r *Report) *grid {
 			value = strings.TrimSpace(value + " generator was the limit")
 		}
 		t.add(c.Treatment, c.Operation, value, strings.TrimSpace(interval(c.Lo, c.Hi, rate)), opt(c.VerifiedLow, unit.PerSecond),
-			opt(c.VerifiedHigh, unit.PerSecond), opt(c.SLORate, rate), opt(c.Burst, unit.Number), string(c.Signature), recovery(c))
+			opt(c.VerifiedHigh, unit.PerSecond), opt(c.SLORate, rate), opt(c.Burst, unit.Number), string(c.Signature), comesBack(c))
 	}
 	return t
 }

@@ -98,6 +98,14 @@ func held(points []Point) string {
 		Percent(*valid[first].Success) + " of them were."
 }
 
+// comesBack is recovery, but "" for a target that did not break.
+func comesBack(c *Capacity) string {
+	if !c.Broke && !c.Wedged {
+		return ""
+	}
+	return recovery(c)
+}
+
 // recovery says whether the target came back after the load; "" if nobody looked.
 func recovery(c *Capacity) string {
 	_, text := c.recovery()

@@ -121,10 +121,13 @@ func (c *Capacity) runnerUp() string {
 	return s + because(c.Against)
 }
 
-// recovery is the label and the sentence of the recovery probe; both empty when it was not made.
+// recovery is the label and the sentence of the recovery probe; both empty when it was not made. What did not break does
+// not recover.
 func (c *Capacity) recovery() (label, text string) {
 	note := strings.TrimPrefix(strings.TrimPrefix(c.Recovery, "wedged: "), "recovers ")
 	switch {
+	case !c.Broke && !c.Wedged && (note != "" || c.RecoverySeconds != nil):
+		return "afterwards", "it answers single calls"
 	case c.Wedged && note != "":
 		return "wedged", note
 	case c.Wedged:
