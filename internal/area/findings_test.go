@@ -9,7 +9,7 @@ import (
 	"tare/internal/design"
 )
 
-// TestJudgeEach: every treatment is judged, one without levels where there are none, and no finding comes twice.
+// TestJudgeEach: every treatment is judged, without treatments a single one that has no levels; no finding comes twice.
 func TestJudgeEach(t *testing.T) {
 	judge := func(tr design.Treatment) []Finding {
 		return []Finding{Fault("url", errors.New("url: bad"), ""), Fault("", errors.New(tr.ID), "")}

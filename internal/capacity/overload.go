@@ -190,16 +190,9 @@ func (d *dose) full(elapsed time.Duration) bool {
 // lastAnswers is the median response, in seconds, of the calls that ended well in the last half second.
 func (d *dose) lastAnswers() float64 {
 	now := d.s.Now()
-	var response []float64
-	for _, c := range d.s.Calls(max(0, now-d.o.Timeout)) {
-		if c.Done > now-time.Second/2 && c.Outcome.Good() {
-			response = append(response, c.Response().Seconds())
-		}
-	}
-	if len(response) == 0 {
-		return 0
-	}
-	return stat.Quantile(response, 0.5)
+	return medianResponse(slices.DeleteFunc(d.s.Calls(max(0, now-d.o.Timeout)), func(c load.Call) bool {
+		return c.Done <= now-time.Second/2 || !c.Outcome.Good()
+	}))
 }
 
 // lastGood is the median response, in seconds, of the last n calls that ended well, in the overload or shortly before.
@@ -207,12 +200,17 @@ func (d *dose) lastGood(n int) float64 {
 	calls := d.s.Calls(max(0, d.begun-5*time.Second))
 	good := slices.DeleteFunc(calls, func(c load.Call) bool { return c.Done == 0 || !c.Outcome.Good() })
 	slices.SortFunc(good, func(a, b load.Call) int { return cmp.Compare(b.Done, a.Done) })
-	var response []float64
-	for _, c := range good[:min(n, len(good))] {
-		response = append(response, c.Response().Seconds())
-	}
-	if len(response) == 0 {
+	return medianResponse(good[:min(n, len(good))])
+}
+
+// medianResponse is in seconds; 0 without calls.
+func medianResponse(calls []load.Call) float64 {
+	if len(calls) == 0 {
 		return 0
+	}
+	response := make([]float64, len(calls))
+	for i, c := range calls {
+		response[i] = c.Response().Seconds()
 	}
 	return stat.Quantile(response, 0.5)
 }

@@ -19,11 +19,11 @@ func (r *session) untangle() error {
 		return err
 	}
 	if from := begun + 2*p99; len(ends(r.s.Calls(max(0, begun-r.o.Timeout)), from, r.s.Now())) >= 5 {
-		open := time.Duration(1.2 * float64(r.seen.last().open) / r.estimate.Value * 1e9)
-		if err := r.pause(min(open, 2*time.Second), nil, "they are: all that wait are answered"); err != nil {
+		longer := min(time.Duration(1.2*float64(r.seen.last().open)/r.estimate.Value*1e9), 2*time.Second)
+		if err := r.pause(longer, nil, "they are: all that wait are answered"); err != nil {
 			return err
 		}
-		d += min(open, 2*time.Second)
+		d += longer
 	}
 	if r.judge(); r.class() != signature.QuotaHang {
 		return nil

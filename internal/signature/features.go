@@ -400,12 +400,13 @@ func (f *features) slowSingly(e Evidence) {
 // then a limiter's saved allowance is used up, and a queue that the ramp has left is gone.
 func (f *features) regularity(e Evidence) {
 	from, to := f.window.Start.Seconds(), f.window.End.Seconds()
+	behind := f.refusedBehindService()
 	for _, share := range []float64{2. / 3, 1. / 3} {
 		begin := to - share*(to-from)
 		var t []float64
 		for _, c := range e.Calls {
 			at := c.Intended
-			if f.refusedBehindService() {
+			if behind {
 				at = c.Done // what refuses sees a call when its service ends
 			}
 			if x := at.Seconds(); x >= begin && x < to && c.Done != 0 && c.Outcome.Good() {

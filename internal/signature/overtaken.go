@@ -69,7 +69,9 @@ func leftBehind(calls, late []load.Call, timeout time.Duration) bool {
 	behind, n := 0, 0
 	for i := 0; i < len(late); i += max(1, len(late)/looked) {
 		older, younger := 0, 0
-		for _, c := range calls[due(late[i].Sent-timeout):due(late[i].Done)] {
+		to := due(late[i].Done)
+		from := min(to, due(late[i].Sent-timeout)) // a damaged record can say anything
+		for _, c := range calls[from:to] {
 			switch {
 			case c.Sent == 0 || c.Done <= late[i].Sent || c.Done >= late[i].Done || !c.Outcome.Good():
 			case c.Sent > late[i].Sent:

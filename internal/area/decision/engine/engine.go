@@ -49,7 +49,7 @@ func (Kind) Words() (names []string) {
 	return names
 }
 
-// Adapter is the protocol that the kind speaks; empty for one that is none of Kinds.
+// Adapter is the protocol that the kind speaks; empty for a kind that is not among Kinds.
 func (k Kind) Adapter() string { return k.describe().adapter }
 
 // Help is one line about the kind.

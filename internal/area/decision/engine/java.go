@@ -60,7 +60,7 @@ func findJava(ctx context.Context, k Kind, h Host) (jvm, error) {
 var javaSays = regexp.MustCompile(`version "((?:1\.)?(\d+)[^"]*)"`)
 
 // javaVersion reads what "java -version" says: `openjdk version "17.0.15" 2025-04-15`, or "1.8.0_392" for Java 8. major
-// is 0 if there is none.
+// is 0 if the text names no version.
 func javaVersion(out string) (version string, major int) {
 	m := javaSays.FindStringSubmatch(out)
 	if m == nil {

@@ -19,8 +19,8 @@ import (
 // Envoy's data-plane API. They are written by hand because Envoy's generated types bring in a hundred packages for
 // eleven fields.
 
-// An attributeContext is what Envoy tells about a request. Its JSON form is that of the messages, so a file can give a
-// whole one.
+// An attributeContext is how Envoy describes a request. Its JSON form is that of Envoy's messages, so that a file can
+// hold a complete one.
 type attributeContext struct {
 	Source            authPeer          `json:"source,omitzero"`
 	Destination       authPeer          `json:"destination,omitzero"`

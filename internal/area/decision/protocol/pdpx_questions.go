@@ -88,7 +88,7 @@ func pdpxMix(o Options, set model.Set, position model.Position) (mix, refusals [
 // name a frequency limiter of their own and no operation that is over: it cannot be known.
 //
 // Empty options have the values of the reference decision point, of whose set.N monitoring policies position selects
-// the one that is asked for; at model.Absent there is none, and monitoring wants NotApplicable.
+// the one that is asked for. At model.Absent no policy is asked for, and the right answer is NotApplicable.
 func PDPXQuestions(o PDPX, set model.Set, position model.Position) []model.Question {
 	id, kind, want := o.PolicyID, o.PolicyType, model.Permit
 	if id == "" && kind == "" {

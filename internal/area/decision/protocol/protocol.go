@@ -23,7 +23,7 @@ type Answer struct {
 // Options are what the file says to an adapter.
 type Options struct {
 	Path string // below the URL; empty: the protocol's own
-	// Section holds the adapter's own options, as a pointer; another's, and nil, are none.
+	// Section holds the adapter's own options, as a pointer. Options of another adapter, and nil, have no effect.
 	Section any
 }
 

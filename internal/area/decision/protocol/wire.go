@@ -10,8 +10,8 @@ import (
 // it holds (None: it holds none). It is called on the hot path: it must not allocate or keep the body.
 type judge func(status int, body []byte) (load.Outcome, Verdict, model.Decision)
 
-// A reader finds the decision in the body of a good status, or says why there is none. It must not allocate or keep the
-// body.
+// A reader finds the decision in the body of a good status, or says why the body has no decision. It must not allocate
+// or keep the body.
 type reader func(body []byte) (model.Decision, Verdict)
 
 // isTrue reports whether a value is true; known is false when it is neither true nor false.
