@@ -16,11 +16,10 @@ import (
 //	statement                 evidence
 //	holds VerifiedLow         confirmations at that rate held, for at least leastHeld at a stretch; nothing that was tried later at that rate or below broke, nor
 //	                          earlier after a longer time; at most 2 % of their calls ended badly (beyond the share that fails at any rate), also after the step
-//	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held for as long; but for limiters that save
-//	                          up, the target had answered 1000 calls well by then, so that it was warm
-//	number with interval      both of these, at most 1.6 times apart. The interval is never narrower than the resolution of
-//	                          a confirmation, and its lower end allows for the shortfall of the class
-//	at least                  without a number: VerifiedLow less the shortfall of the class; or, where nothing broke, a
+//	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held for as long; and nothing else in
+//	                          the search says otherwise (distrust)
+//	number with interval      both of these, at most 1.6 times apart. The interval is wider than they are by the margins of margins.go
+//	at least                  without a number: VerifiedLow less its margins; or, where nothing broke, a
 //	                          step of the ramp that the target kept up with, with single calls answered afterwards; where
 //	                          the generator ended the search, a step of at least 1000 calls
 //	at most                   without a number: VerifiedHigh
@@ -67,23 +66,27 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 		r.BrokeAbove, _ = t.keptUpWith()
 	}
 	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict))
-	if n := t.answered(); r.VerifiedHigh > 0 && n < warmAfter && !f.verdict.Method().Traits().Saves {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s/s broke when the target had answered only %d calls: it may be able to take more once it is warm. "+
-			"A longer max_time tells", number(r.VerifiedHigh), n))
+	if why := r.distrust(t, b, f.verdict); r.VerifiedHigh > 0 && why != "" {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s/s broke, but %s", number(r.VerifiedHigh), why))
 		r.VerifiedHigh = 0
 	}
-	if r.number(t, f) {
+	spare := 0.0
+	if r.doubts(t, over) {
+		spare = doubtful
+	}
+	least := r.VerifiedLow * (1 - shortfall(f.verdict)) * (1 - spare)
+	if r.number(t, f, spare) {
 		r.Burst = burst(t, f)
 		return
 	}
 	if t.Stop != StopDown {
-		r.AtLeast = r.VerifiedLow * (1 - shortfall(f.verdict.Method()))
+		r.AtLeast = least
 	}
 	r.AtMost = r.VerifiedHigh
 }
 
 // number states the capacity with its interval where the evidence licenses one.
-func (r *Result) number(t Trace, f judgement) bool {
+func (r *Result) number(t Trace, f judgement, spare float64) bool {
 	lo, hi := r.VerifiedLow, r.VerifiedHigh
 	traits := f.verdict.Method().Traits()
 	switch {
@@ -103,22 +106,12 @@ func (r *Result) number(t Trace, f judgement) bool {
 	case !traits.Saves:
 		r.Lo, r.Hi = min(r.Lo, lo*(1-resolution)), max(r.Hi, hi*(1+resolution))
 	}
-	r.Lo, r.Hi = min(r.Lo, r.Rate*(1-resolution/2), lo*(1-shortfall(f.verdict.Method()))), max(r.Hi, r.Rate*(1+resolution/2))
-	return true
-}
-
-// shortfall is by how much, as a share, the rate that a target holds for good may be below one that it held for as long as a search lasts: one that collapses
-// does so when chance has it, and slow spells of what is shared with others come seldom.
-func shortfall(c signature.Class) float64 {
-	switch t := c.Traits(); {
-	case t.Falls:
-		return 0.15
-	case t.Places, c == signature.Shedding:
-		return 0.08
-	case t.Served:
-		return 0.03
+	r.Lo, r.Hi = min(r.Lo, r.Rate*(1-resolution/2), lo*(1-shortfall(f.verdict))), max(r.Hi, r.Rate*(1+resolution/2))
+	if !traits.Saves {
+		r.Hi = max(r.Hi, hi*(1+excess))
 	}
-	return 0
+	r.Lo, r.Hi = r.Lo*(1-spare), r.Hi*(1+spare)
+	return true
 }
 
 // bracket is the highest rate that is known to hold and the lowest that is known to break, by the confirmations since the given instant.

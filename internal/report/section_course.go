@@ -157,7 +157,7 @@ func scores(c *Capacity, index int) *figure {
 	})
 	show := func(v float64) string { return fmt.Sprintf("%.2f", v) }
 	b := chart.Bars{
-		Title: "Scores of the classes", Desc: "How well each class of failure explains what was seen, from 0 to 1; a class can win from 0.5 on.",
+		Title: "Scores of the classes", Desc: "How well each class of failure explains what was seen, from 0 to 1; a class can be chosen from 0.5 on, and one that others resemble only from 0.65 to 0.95 on.",
 		Axis: chart.Axis{Label: "score", Min: new(0.0), Max: new(1.0), Format: show, Ticks: []float64{0, .25, .5, .75, 1}}, Rules: []chart.Rule{{At: .5, Vertical: true}},
 	}
 	t := &grid{Caption: "Scores", table: append(wordHeads("class"), numberHeads("score")...)}

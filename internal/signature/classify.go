@@ -21,14 +21,23 @@ func Classes() []Class { return append(slices.Clone(order), Unknown) }
 // wins is the score from which a class can be chosen.
 const wins = 0.5
 
+// surely are the scores from which classes can be chosen that others resemble at lower ones.
+var surely = map[Class]float64{
+	ConnectionRefused: 0.8, AcceptQueue: 0.7, Penalty: 0.85, TokenBucket: 0.75, QuotaHang: 0.8, CPUThrottling: 0.7,
+	Pauses: 0.95,
+}
+
+// least is the score from which c can be chosen.
+func (c Class) least() float64 { return max(wins, surely[c]) }
+
 // classScore is one class's score with the sentences for and against it.
 type classScore struct {
 	score             float64
 	evidence, against string
 }
 
-// Classify names the failure. It is a pure function of the evidence; the first class in order whose score reaches 0.5
-// is chosen, and without one the class is Unknown.
+// Classify names the failure. It is a pure function of the evidence; the first class in order whose score is high
+// enough for it is chosen, and without one the class is Unknown.
 func Classify(e Evidence) Verdict {
 	v := Verdict{Class: Unknown, Scores: map[Class]float64{}}
 	f, ok := extract(e)
@@ -54,12 +63,25 @@ func Classify(e Evidence) Verdict {
 		x.score = clamp(x.score)
 		found[c] = x
 		v.Scores[c] = math.Round(x.score*1000) / 1000
-		if v.Class == Unknown && x.score >= wins {
-			v.Class = c
-		}
 	}
+	v.Likely, v.Class = choose(found)
 	v.explain(e, f, found)
 	return v
+}
+
+// choose returns the first class that wins, "" if none does, and the first whose score suffices to name it, or Unknown.
+func choose(found map[Class]classScore) (likely, named Class) {
+	named = Unknown
+	for _, c := range order {
+		score := found[c].score
+		if likely == "" && score >= wins {
+			likely = c
+		}
+		if named == Unknown && score >= c.least() {
+			named = c
+		}
+	}
+	return likely, named
 }
 
 // taken reports whether the target served all that was offered, so that how it breaks is unknown.
@@ -84,7 +106,11 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]classScore) {
 	for _, c := range order {
 		if x := found[c].score; c != v.Class && x > best && x >= 0.1 {
 			best, v.RunnerUp, v.Against = x, c, found[c].against
-			if v.Against == "" && v.Class != Unknown {
+			switch {
+			case v.Against != "":
+			case x >= wins && x < c.least():
+				v.Against = fmt.Sprintf("it scores %.2f, and other classes look like it below %.2f", x, c.least())
+			case v.Class != Unknown:
 				v.Against = fmt.Sprintf("%s scores %.2f and explains more", v.Class, v.Scores[v.Class])
 			}
 		}
@@ -94,8 +120,8 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]classScore) {
 			"out, %d not connected, %d outstanding at the end)",
 			rate(f.window.Rate), f.late, f.n, f.refused, f.failed, f.timed, f.unconnected(), f.left))
 	v.Queued = f.waits(e) >= wins
-	v.Period = map[Class]float64{FixedWindow: f.turn, CPUThrottling: f.period}[v.Class]
-	v.InFlight = map[Class]int{ConcurrencyLimit: f.level}[v.Class]
+	v.Period = map[Class]float64{FixedWindow: f.turn, CPUThrottling: f.period}[v.Method()]
+	v.InFlight = map[Class]int{ConcurrencyLimit: f.level}[v.Method()]
 	v.Stuck = map[Class]int{AcceptQueue: f.stuckNow()}[v.Class]
 	v.confirm(e)
 }

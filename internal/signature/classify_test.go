@@ -205,6 +205,32 @@ func TestClassifyTakesLocalProbes(t *testing.T) {
 	}
 }
 
+func TestChoose(t *testing.T) {
+	for name, c := range map[string]struct {
+		scores        map[Class]float64
+		likely, named Class
+	}{
+		"nothing":                            {map[Class]float64{Queue: 0.4}, "", Unknown},
+		"the first in order":                 {map[Class]float64{Queue: 1, Shedding: 0.6}, Shedding, Shedding},
+		"pauses that may be something else":  {map[Class]float64{Pauses: 0.9}, Pauses, Unknown},
+		"pauses, or rather a queue":          {map[Class]float64{Pauses: 0.9, Queue: 0.6}, Pauses, Queue},
+		"pauses for sure":                    {map[Class]float64{Pauses: 0.96, Queue: 1}, Pauses, Pauses},
+		"a penalty that may be a limit only": {map[Class]float64{Penalty: 0.8}, Penalty, Unknown},
+	} {
+		found := map[Class]classScore{}
+		for class, score := range c.scores {
+			found[class] = classScore{score: score}
+		}
+		likely, named := choose(found)
+		if likely != c.likely || named != c.named {
+			t.Errorf("%s: likely %q, named %q; want %q, %q", name, likely, named, c.likely, c.named)
+		}
+		if method := (Verdict{Class: named, Likely: likely}).Method(); likely != "" && method != likely {
+			t.Errorf("%s: the search follows %s", name, method)
+		}
+	}
+}
+
 func TestClassifyNothing(t *testing.T) {
 	if v := Classify(Evidence{}); v.Class != Unknown || len(v.Evidence) != 1 {
 		t.Errorf("nothing gives %+v", v)

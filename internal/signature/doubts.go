@@ -36,6 +36,9 @@ func (f features) disagree(e Evidence, found map[Class]classScore) {
 	if found[TokenBucket].score <= ambiguous && !f.refusesByAge(e) && f.turns < 1 {
 		f.boundedQueue(found)
 	}
+	if found[TokenBucket].score >= ambiguous {
+		limit(Penalty, "a limit on the rate explains it as well")
+	}
 	f.doubtPlaces(e, found, limit)
 	f.doubtQueues(e, found, limit)
 }

@@ -81,7 +81,7 @@ type Sharp struct {
 // Verdict is the class with all scores, so that mixtures can be seen.
 type Verdict struct {
 	Class    Class             `json:"class"`
-	Scores   map[Class]float64 `json:"scores"`   // 0…1; a class wins from 0.5 on, the first in order first
+	Scores   map[Class]float64 `json:"scores"`   // 0…1; the first in order whose score is high enough for it is chosen
 	Evidence []string          `json:"evidence"` // sentences, the strongest first
 	RunnerUp Class             `json:"runner_up,omitempty"`
 	Against  string            `json:"against,omitempty"` // what speaks against the runner-up
@@ -93,4 +93,6 @@ type Verdict struct {
 	Stuck int `json:"stuck,omitempty"`
 	// InFlight is the number of calls in flight from which on others were rejected; 0: none was found.
 	InFlight int `json:"in_flight,omitempty"`
+	// Likely is the class that the evidence speaks for most, also where it does not suffice to name it; "" if none.
+	Likely Class `json:"-"`
 }

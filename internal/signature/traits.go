@@ -59,9 +59,12 @@ func (c Class) Traits() Traits {
 	return traits[Unknown]
 }
 
-// Method is the class whose traits a search follows: that of the verdict, or where that is not known, the likeliest one
-// that refuses calls.
+// Method is the class whose traits a search follows: the likely one; that of the verdict; or where neither is known,
+// the likeliest one that refuses calls.
 func (v Verdict) Method() Class {
+	if v.Likely != "" {
+		return v.Likely
+	}
 	if v.Class != Unknown {
 		return v.Class
 	}

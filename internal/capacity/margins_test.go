@@ -1,0 +1,145 @@
+package capacity
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/signature"
+)
+
+// tried is a step of 5 s in which calls were due at a rate, of which some failed and the others took response.
+func (t *Trace) tried(role Role, at time.Duration, rate float64, held bool, failed int, response time.Duration) {
+	n := int(5 * rate)
+	gap := 5 * time.Second / time.Duration(n)
+	for i := range n {
+		due := at + time.Duration(i)*gap
+		c := load.Call{Conn: 1, Intended: due, Ready: due, Sent: due, FirstByte: due + response, Done: due + response}
+		if i < failed {
+			c.Outcome = load.Failed
+		}
+		t.Calls = append(t.Calls, c)
+	}
+	t.Steps = append(t.Steps, Step{
+		Role: role, Rate: rate, Attempt: 1, Passed: &held,
+		Segment: load.Segment{Start: at, End: at + 5*time.Second, Offered: n},
+	})
+	t.Read = at + time.Minute
+}
+
+// confirmed is a search that overloaded a target and confirmed 98/s and 102/s.
+func confirmed(more func(t *Trace)) Trace {
+	var t Trace
+	t.tried(RoleRamp, 0, 50, true, 0, 10*ms)
+	t.tried(RoleOverload, 10*time.Second, 200, false, 0, 10*ms)
+	t.tried(RoleConfirmHigh, 20*time.Second, 102, false, 0, 10*ms)
+	t.tried(RoleConfirmLow, 30*time.Second, 98, true, 0, 10*ms)
+	if more != nil {
+		more(&t)
+	}
+	return t
+}
+
+func TestDoubts(t *testing.T) {
+	then := func(role Role, rate float64, held bool, failed int) func(*Trace) {
+		return func(t *Trace) { t.tried(role, 40*time.Second, rate, held, failed, 10*ms) }
+	}
+	for name, c := range map[string]struct {
+		more func(t *Trace)
+		want bool
+	}{
+		"both sides once":                  {nil, false},
+		"the rate that held broke as well": {then(RoleConfirmLow, 98, false, 0), true},
+		"a higher one held as well":        {then(RoleConfirmHigh, 103, true, 0), true},
+		"a ramp's step held as well":       {then(RoleRamp, 103, true, 0), false},
+		"2 % failed at the rate that held": {then(RoleConfirmLow, 98, true, 20), true},
+		"2 % failed at the one that broke": {then(RoleConfirmHigh, 102, false, 20), false},
+		"six confirmations that agree": {func(t *Trace) {
+			for i := range 4 {
+				t.tried(RoleConfirmLow, time.Duration(40+10*i)*time.Second, 98, true, 0, 10*ms)
+			}
+		}, true},
+	} {
+		trace := confirmed(c.more)
+		r := Result{VerifiedLow: 98, VerifiedHigh: 102}
+		if got := r.doubts(trace, lastOverload(trace)); got != c.want {
+			t.Errorf("%s: in doubt: %v", name, got)
+		}
+	}
+}
+
+func TestDistrust(t *testing.T) {
+	warm := func(t *Trace) { t.tried(RoleConfirmLow, 40*time.Second, 98, true, 0, 10*ms) }
+	faster := func(t *Trace) {
+		warm(t)
+		t.tried(RoleRamp, 50*time.Second, 210, true, 0, 10*ms)
+	}
+	slowly := func(t *Trace) {
+		t.tried(RoleConfirmLow, 40*time.Second, 98, true, 0, 40*ms)
+		t.tried(RoleRamp, 50*time.Second, 210, true, 0, 10*ms)
+	}
+	long := func(t *Trace) {
+		for i := range 20 {
+			t.tried(RoleOverload, time.Duration(40+10*i)*time.Second, 200, false, 0, 10*ms)
+		}
+	}
+	for name, c := range map[string]struct {
+		class signature.Class
+		more  func(t *Trace)
+		want  string
+	}{
+		"a queue": {signature.Queue, warm, ""},
+		"a queue that kept up with twice as much":     {signature.Queue, faster, "kept up with 210/s"},
+		"a limiter that did":                          {signature.TokenBucket, faster, ""},
+		"a limit of connections that did":             {signature.ConnectionRefused, faster, ""},
+		"a limit of connections that has a queue now": {signature.ConnectionRefused, slowly, "kept up with 210/s"},
+		"an unknown class":                            {signature.Unknown, faster, ""},
+		"a limiter that was tried for very long":      {signature.TokenBucket, long, "found no limit that explains"},
+		"a window that was tried for very long":       {signature.FixedWindow, long, ""},
+	} {
+		trace := confirmed(c.more)
+		r := Result{VerifiedLow: 98, VerifiedHigh: 102}
+		got := r.distrust(trace, baseOf(trace), signature.Verdict{Class: c.class})
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	trace := confirmed(nil)
+	trace.Calls = trace.Calls[:500]
+	r := Result{VerifiedLow: 98, VerifiedHigh: 102}
+	got := r.distrust(trace, baseOf(trace), signature.Verdict{Class: signature.Queue})
+	if !strings.Contains(got, "500 calls") {
+		t.Errorf("a target that answered 500 calls: %q", got)
+	}
+}
+
+// An interval holds both rates that were confirmed, and is wider by what the class and doubts ask for.
+func TestNumberHasMargins(t *testing.T) {
+	for name, c := range map[string]struct {
+		class  signature.Class
+		spare  float64
+		lo, hi float64
+	}{
+		"a token bucket":        {signature.TokenBucket, 0, 98, 102},
+		"a queue":               {signature.Queue, 0, 98 * 0.94, 102 * 1.05},
+		"a queue, in doubt":     {signature.Queue, 0.1, 98 * 0.94 * 0.9, 102 * 1.05 * 1.1},
+		"a collapse":            {signature.Collapse, 0, 98 * 0.8, 102 * 1.05},
+		"a queue that sheds":    {signature.Shedding, 0, 98 * 0.87, 102 * 1.05},
+		"places":                {signature.ConcurrencyLimit, 0, 98 * 0.87, 102 * 1.05},
+		"an unknown class":      {signature.Unknown, 0, 98 * 0.87, 102 * 1.05},
+		"a bucket, in doubt":    {signature.TokenBucket, 0.1, 98 * 0.9, 102 * 1.1},
+		"places, and in doubt":  {signature.ConcurrencyLimit, 0.1, 98 * 0.87 * 0.9, 102 * 1.05 * 1.1},
+		"a collapse, and doubt": {signature.Collapse, 0.1, 98 * 0.8 * 0.9, 102 * 1.05 * 1.1},
+	} {
+		r := Result{VerifiedLow: 98, VerifiedHigh: 102}
+		if !r.number(confirmed(nil), judgement{verdict: signature.Verdict{Class: c.class}}, c.spare) {
+			t.Errorf("%s: no number", name)
+			continue
+		}
+		if math.Abs(r.Lo-c.lo) > 1e-9 || math.Abs(r.Hi-c.hi) > 1e-9 {
+			t.Errorf("%s: [%v, %v], want [%v, %v]", name, r.Lo, r.Hi, c.lo, c.hi)
+		}
+	}
+}
