@@ -14,11 +14,11 @@ CALM    := ./internal/area/admission ./internal/area/admission/cluster ./interna
 PURE    := ./lab/simulation ./lab/montecarlo ./internal/report ./internal/analyze $(CALM) ./cmd/... ./engines/... ./schema/... ./internal/arch \
            ./internal/area/admission/apimetrics ./internal/area/all \
            ./internal/area/decision/model ./internal/budget ./internal/capacity ./internal/chart ./internal/clock \
-           ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/question ./internal/report/... \
+           ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/question ./internal/report/... ./internal/run \
            ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit ./lab/cmd/... ./lab/fixture ./lab/memtest
 # Packages of which only the tests that TIMED names measure, hold something to a time or look at all that is on the host. The others of their tests compute
 # or wait, and run with PURE. internal/arch sees to it that each name is that of one test of these packages, and of no other test.
-MIXED   := ./internal/cli ./internal/area/identity ./internal/run ./lab/servers
+MIXED   := ./internal/cli ./internal/area/identity ./internal/run/drive ./lab/servers
 TIMED   := TestDiskFullDuringRun|TestDocsAreTrue|TestInterruptedRun|TestInterruptedRunThatCannotUndo|TestKilledRuns|TestOneWriter|$\
            TestPlaneScript|TestScripts|TestSearches|$\
            TestCausesUnderLoad|TestEndpointsSideBySide|TestGroupLimits|TestLivenessRestarts|TestProbesCountEachTrial|TestPublishedShape|TestRecoverRestarts|$\

@@ -83,16 +83,24 @@ func (a *analysis) answer(budgets []budget.Budget) error {
 			a.warn(t.Treatment, "the trial failed: %s", t.End.Error)
 		}
 	}
-	switch a.question().Drive {
-	case question.Blocks:
-		return a.compare(budgets)
-	case question.Search:
-		return a.searches()
-	case question.Long:
-		a.soaks(budgets)
-		return nil
+	do, ok := analyses[a.question().Drive]
+	if !ok {
+		return fmt.Errorf("this tare cannot analyze question %q", a.rec.Header.Question)
 	}
-	return fmt.Errorf("this tare cannot analyze question %q", a.rec.Header.Question)
+	return do(a, budgets)
+}
+
+// analyses answer a question from what its drive recorded. This is the only list.
+var analyses = map[question.Drive]func(*analysis, []budget.Budget) error{
+	question.Blocks: (*analysis).compare,
+	question.Search: func(a *analysis, _ []budget.Budget) error { return a.searches() },
+	question.Long:   func(a *analysis, budgets []budget.Budget) error { a.soaks(budgets); return nil },
+}
+
+// AddForTest adds an analysis of what a drive recorded until the test ends.
+func AddForTest(t interface{ Cleanup(func()) }, d question.Drive, do func(*record.Record, *report.Report) error) {
+	analyses[d] = func(a *analysis, _ []budget.Budget) error { return do(a.rec, a.rep) }
+	t.Cleanup(func() { delete(analyses, d) })
 }
 
 // question is what the record asks, with its properties.

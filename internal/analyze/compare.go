@@ -230,7 +230,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // operation and metric, in the metric's main quantile. Of results that were taken without blocks, each repetition is a value. It fails if the
 // record's files cannot be read or if its question has no blocks.
 func BlockValues(rec *record.Record) ([]report.BlockValues, error) {
-	if q := rec.Header.Question; question.Of(q).Drive != question.Blocks {
+	if q := rec.Header.Question; !question.Of(q).Drive.InBlocks {
 		return nil, fmt.Errorf("the question %q has no blocks to compare", q)
 	}
 	a := newAnalysis(rec)

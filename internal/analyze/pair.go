@@ -42,7 +42,7 @@ func SameRun(a, b *record.Record) bool {
 // compare or scale, or its files cannot be read.
 func CompareRuns(base, treated Run, arms []Arms, o CompareOptions) (*report.Report, error) {
 	for _, r := range []Run{base, treated} {
-		if q := r.Record.Header.Question; question.Of(q).Drive != question.Blocks {
+		if q := r.Record.Header.Question; !question.Of(q).Drive.InBlocks {
 			return nil, fmt.Errorf("%s asks for %s: only runs that compare or scale, and imported ones, can be compared; its report says what it found", r.Name, q)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"tare/internal/area"
-	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -52,7 +51,7 @@ func (a *analysis) witnessed() {
 	for _, w := range all {
 		a.rep.Served = append(a.rep.Served, w.rows(names, actions)...)
 	}
-	if a.question().Drive == question.Search {
+	if a.question().Drive.Overloads {
 		a.levelsAtRates(names, actions)
 		return // its rates go beyond what the target can take: a mean over them means nothing
 	}

@@ -21,21 +21,11 @@ var named = map[string]int{
 }
 
 // driven are the files outside of package question that tell drives or answers apart, with how often. A new question
-// that has one of these drives and answers changes none of them; a new drive or answer adds a case to each.
+// that has one of these drives and answers changes none of them; a new drive is an entry of each of the two lists.
 var driven = map[string]int{
-	"analyze/analyze.go":                   4, // which analysis; a search that found nothing stays inconclusive
-	"analyze/compare.go":                   2, // only blocks have values to compare; no effect stays inconclusive
-	"analyze/pair.go":                      1, // only blocks can be compared between runs
-	"analyze/served.go":                    1, // means over the rates of a search say nothing
-	"area/decision/forecast.go":            1, // the CPU time of a control group is read over a long trial only
-	"area/identity/together.go":            1, // treatments in blocks are compared with each other
-	"cli/plan.go":                          1, // what the highest rate is
-	"cli/resume.go":                        3, // only blocks can go on
-	"config/defaults.go":                   2, // defaults of blocks; what the highest rate is
-	"report/document.go":                   1, // which section comes first
-	"report/section_verdict_conclusion.go": 1, // which sentence concludes
-	"report/soak_words.go":                 1, // whether a soak was measured
-	"run/drive.go":                         3, // how each drive measures
+	"analyze/analyze.go": 4, // the list of analyses, 3; a search that found nothing stays inconclusive
+	"analyze/compare.go": 1, // no effect stays inconclusive
+	"run/drive/drive.go": 3, // the list of drives
 }
 
 var (

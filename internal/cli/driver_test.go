@@ -25,7 +25,7 @@ func runDriver() {
 			return // tare was killed
 		}
 		a := driver.Answer{ID: r.ID}
-		ok, err := drive(r)
+		ok, err := answerDriver(r)
 		if err == nil {
 			a.OK, err = json.Marshal(ok)
 		}
@@ -38,8 +38,8 @@ func runDriver() {
 	}
 }
 
-// drive answers a request.
-func drive(r driver.Request) (any, error) {
+// answerDriver answers a request.
+func answerDriver(r driver.Request) (any, error) {
 	switch r.Do {
 	case driver.DoDescribe:
 		return driver.Description{Protocol: driver.Protocol, Name: killedDriver, Factors: map[string][]string{"it": {}}, Operations: []driver.Operation{

@@ -130,7 +130,7 @@ func peak(e *config.Experiment) string {
 		return fmt.Sprintf("as fast as %d workers can, one call each at a time%s", c.Workers, below(e.Load.MaxRate))
 	}
 	switch r := e.Peak(); {
-	case r > 0 && question.Of(e.Question).Drive != question.Search:
+	case r > 0 && !question.Of(e.Question).Drive.Overloads:
 		return unit.Rate(r).String() + ", the rate of every trial"
 	case r > 0 && e.Load.Ladder():
 		return unit.Rate(r).String() + ", the highest of the rates"

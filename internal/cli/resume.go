@@ -90,7 +90,7 @@ func warnOfOthers(w *record.Writer, rec *record.Record, from int, unknown string
 
 // lostBlocks counts the blocks of a record whose times cannot be used.
 func lostBlocks(rec *record.Record) (int, error) {
-	if question.Of(rec.Header.Question).Drive != question.Blocks {
+	if !question.Of(rec.Header.Question).Drive.InBlocks {
 		return 0, nil
 	}
 	rep, err := analyze.Analyze(rec, analyze.Options{})
@@ -104,8 +104,8 @@ func lostBlocks(rec *record.Record) (int, error) {
 // blocksToCome is how many usable blocks a record is to have in the end, or why it cannot go on. It has from, of which lost are of no use.
 func blocksToCome(rec *record.Record, from, lost, add int) (int, error) {
 	h := &rec.Header
-	if question.Of(h.Question).Drive != question.Blocks {
-		inBlocks := question.Names(func(q *question.Question) bool { return q.Drive == question.Blocks })
+	if !question.Of(h.Question).Drive.InBlocks {
+		inBlocks := question.Names(func(q *question.Question) bool { return q.Drive.InBlocks })
 		return 0, usage("%s is a %s experiment; only %s have blocks, which a later run can go on with: run it again",
 			rec.Dir, h.Question, question.Listed(inBlocks, "and"))
 	}

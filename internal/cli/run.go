@@ -21,6 +21,8 @@ import (
 	"tare/internal/ratelimit"
 	"tare/internal/record"
 	"tare/internal/run"
+	"tare/internal/run/drive"
+	"tare/internal/term"
 )
 
 // resultsDir is where records go.
@@ -271,17 +273,18 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	defer unlock()
 	ctx, stop := a.interruptible(ctx, dir)
 	defer stop()
-	v := a.newView(s.e)
-	defer v.close()
+	v := term.New(a.Stderr, a.Getenv)
+	defer v.Close()
 	req := request(s.e, s.seed)
-	req.Area, req.Env, req.Writer, req.Events = s.area, env, s.w, v.event
+	req.Events = drive.NewView(s.e.Question, s.e.Name, v)
+	req.Area, req.Env, req.Writer = s.area, env, s.w
 	if s.most > 0 {
 		req.Blocks = run.Blocks{
 			Most: s.most, Spare: design.Spare(s.most), From: s.from, Lost: s.lost, Within: time.Duration(s.e.Load.MaxTime), Margin: float64(s.e.Margin), Factors: factors(s.e), Sizes: s.sizes,
 			Decide: decide(dir, s.most),
 		}
 	}
-	_, err = run.Do(ctx, req)
+	_, err = drive.Do(ctx, req)
 	return err
 }
 

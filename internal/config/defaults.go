@@ -52,10 +52,10 @@ func (e *Experiment) WithDefaults() *Experiment {
 }
 
 // blocked reports whether all treatments are measured in turn, in blocks.
-func (e *Experiment) blocked() bool { return question.Of(e.Question).Drive == question.Blocks }
+func (e *Experiment) blocked() bool { return question.Of(e.Question).Drive.InBlocks }
 
 // searches reports whether the experiment chooses its own rates, or takes them from a ladder.
-func (e *Experiment) searches() bool { return question.Of(e.Question).Drive == question.Search }
+func (e *Experiment) searches() bool { return question.Of(e.Question).Drive.Overloads }
 
 // layOut sets the defaults of trials in blocks.
 func (e *Experiment) layOut() {

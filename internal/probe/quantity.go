@@ -1,7 +1,9 @@
 package probe
 
 import (
+	"math"
 	"slices"
+	"time"
 
 	"tare/internal/metric"
 )
@@ -283,6 +285,18 @@ func Quantities() []Quantity {
 		HostCPU, HostAll, Steal, Load,
 		TCPInUse, TCPTimeWait, TCPOrphans, ListenOverflows, ListenDrops, TCPRetransmitted,
 	}
+}
+
+// Stamp sets the samples' time, and omits values that are not finite: an endpoint may report NaN, which no record can
+// hold.
+func Stamp(samples []metric.Sample, at time.Duration) []metric.Sample {
+	out := make([]metric.Sample, 0, len(samples))
+	for _, s := range samples {
+		if s.At = at; !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // Delta returns what happened between two readings: the differences of counters, and the later values of gauges. It

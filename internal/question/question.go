@@ -37,34 +37,46 @@ type Question struct {
 	AbortAfter time.Duration
 	// Budgets say which limits it judges.
 	Budgets budget.Rules
-	// Takes says for the plan how long a run takes. It is nil for Blocks, whose length the plan estimates from the trials.
+	// Takes says for the plan how long a run takes. It is nil for trials in blocks, whose length the plan estimates.
 	Takes func(f Forecast) string
 }
 
-// A Drive is a way to measure.
-type Drive int
+// A Drive is a way to measure, as other packages see it. Package run/drive carries it out.
+type Drive struct {
+	Name string
+	// InBlocks: it measures all treatments and an A/A arm in turn, in randomised complete blocks. Only such trials can be
+	// compared with each other, and only a run of blocks can be resumed or extended.
+	InBlocks bool
+	// Overloads: it offers several rates to each treatment, also more than the target can take, so that a mean over a
+	// trial says nothing.
+	Overloads bool
+	// LongTrials: each treatment has one trial, which is long enough to read slow counters.
+	LongTrials bool
+}
 
 // The drives. The zero value is that of a question which this tare does not know.
-const (
-	_ Drive = iota
-	// Blocks measures all treatments and an A/A arm in turn, in randomised complete blocks, until the looks decide.
-	Blocks
+var (
+	// Blocks repeats short trials until the looks decide.
+	Blocks = Drive{Name: "blocks", InBlocks: true}
 	// Search measures each treatment once, at the rates that an adaptive search chooses or that a ladder gives.
-	Search
+	Search = Drive{Name: "search", Overloads: true}
 	// Long measures each treatment once, under one steady load, and keeps its course. What an interrupt leaves counts.
-	Long
+	Long = Drive{Name: "long", LongTrials: true}
 )
 
 // An Answer is a part of the report.
-type Answer int
+type Answer struct {
+	Name string
+	// GrowthFirst: laws of growth come before single effects.
+	GrowthFirst bool
+}
 
 // The answers. The zero value is that of a question which this tare does not know.
-const (
-	_       Answer = iota
-	Effects        // what each treatment adds to the baseline
-	Growth         // how that grows with a factor
-	Rate           // where each treatment breaks
-	Course         // how each treatment fared over time
+var (
+	Effects = Answer{Name: "effects"}                   // what each treatment adds to the baseline
+	Growth  = Answer{Name: "growth", GrowthFirst: true} // how that grows with a factor
+	Rate    = Answer{Name: "rate"}                      // where each treatment breaks
+	Course  = Answer{Name: "course"}                    // how each treatment fared over time
 )
 
 // known are the questions, in the order in which lists have them. This is the only list.

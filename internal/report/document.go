@@ -250,7 +250,7 @@ func classOf(text string) string {
 // compose is the document of a report. The page passes what it does not embed of the report.
 func compose(r *Report, without []string) document {
 	first, second := effectSection, growthSection
-	if question.Of(r.Question).Answer == question.Growth {
+	if question.Of(r.Question).Answer.GrowthFirst {
 		first, second = second, first
 	}
 	var d document

@@ -19,7 +19,7 @@ func conclusion(r *Report) string {
 	if r.Verdict == Invalid {
 		return ""
 	}
-	if question.Of(r.Question).Answer == question.Growth && len(r.Growth) > 0 {
+	if question.Of(r.Question).Answer.GrowthFirst && len(r.Growth) > 0 {
 		return growthConclusion(r)
 	}
 	t := tallyOf(r)

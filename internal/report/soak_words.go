@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -24,7 +23,7 @@ func (r *Report) wholes() []*Soak {
 
 // soaked says whether the report is of a soak that measured something.
 func (r *Report) soaked() bool {
-	return question.Of(r.Question).Answer == question.Course && len(r.wholes()) > 0
+	return len(r.wholes()) > 0
 }
 
 // soakedWholes are the wholes, if the question is that of a soak.

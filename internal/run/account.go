@@ -17,9 +17,9 @@ const (
 	countPause  = time.Second
 )
 
-// An account compares the answers that the calls of a trial received with those that the target counted.
-type account struct {
-	*arm
+// An Account compares the answers that the calls of a trial received with those that the target counted.
+type Account struct {
+	*Arm
 	ledger area.Ledger // nil: the target keeps no counts
 	before map[string]float64
 	err    error
@@ -28,10 +28,10 @@ type account struct {
 	unanswered uint64
 }
 
-// newAccount reads the target's counts before any load.
-func (a *arm) newAccount(ctx context.Context) *account {
-	out := &account{arm: a, seen: map[string]uint64{}}
-	ledger, ok := a.target.(area.Ledger)
+// Account reads the target's counts before any load.
+func (a *Arm) Account(ctx context.Context) *Account {
+	out := &Account{Arm: a, seen: map[string]uint64{}}
+	ledger, ok := a.Target.(area.Ledger)
 	if !ok {
 		return out
 	}
@@ -42,7 +42,7 @@ func (a *arm) newAccount(ctx context.Context) *account {
 }
 
 // readCounts reads the counts, and retries a few times.
-func (a *arm) readCounts(ctx context.Context, ledger area.Ledger) (counts map[string]float64, err error) {
+func (a *Arm) readCounts(ctx context.Context, ledger area.Ledger) (counts map[string]float64, err error) {
 	for try := range countTries {
 		if try > 0 {
 			if err := a.Env.Clock.Sleep(ctx, countPause); err != nil {
@@ -50,7 +50,7 @@ func (a *arm) readCounts(ctx context.Context, ledger area.Ledger) (counts map[st
 			}
 		}
 		within, cancel := context.WithTimeout(ctx, countWithin)
-		counts, err = ledger.Counted(within, a.treatment)
+		counts, err = ledger.Counted(within, a.Treatment)
 		cancel()
 		if err == nil {
 			return counts, nil
@@ -59,11 +59,11 @@ func (a *arm) readCounts(ctx context.Context, ledger area.Ledger) (counts map[st
 	return nil, fmt.Errorf("read the target's own counts: %w", err)
 }
 
-// count adds the answers to calls that have ended.
-func (a *account) count(taken []load.Cell) {
+// Count adds the answers to calls that have ended.
+func (a *Account) Count(taken []load.Cell) {
 	for i := range taken {
 		c := &taken[i]
-		op := &a.ops[c.Operation]
+		op := &a.Ops[c.Operation]
 		if c.Outcome.Good() {
 			a.saw(op.Answer, c.Response.Count())
 			continue
@@ -82,7 +82,7 @@ func (a *account) count(taken []load.Cell) {
 	}
 }
 
-func (a *account) saw(answer string, n uint64) {
+func (a *Account) saw(answer string, n uint64) {
 	if answer != "" {
 		a.seen[answer] += n
 	}
@@ -100,13 +100,13 @@ func unanswered(o load.Outcome, n load.CauseCount) bool {
 	return false
 }
 
-// close reads the target's counts again, and records both sides.
-func (a *account) close(ctx context.Context) error {
+// Close reads the target's counts again, and records both sides. pending calls have not ended: nobody saw their answers.
+func (a *Account) Close(ctx context.Context, pending int) error {
 	if a.ledger == nil {
 		return nil
 	}
 	r := record.Answers{
-		Treatment: a.trial.Treatment, Block: a.trial.Block, Seen: a.seen, Unanswered: a.unanswered,
+		Treatment: a.Trial.Treatment, Block: a.Trial.Block, Seen: a.seen, Unanswered: a.unanswered + uint64(pending),
 		Before: a.before,
 	}
 	err := a.err

@@ -11,17 +11,9 @@ import (
 	"tare/internal/record"
 )
 
-// workers is the number of workers of a closed loop; 0: the loop is open.
-func (x *runner) workers() int {
-	if x.Load.Closed == nil {
-		return 0
-	}
-	return x.Load.Closed.Workers
-}
-
 // placement returns where generator and target run. It is determined once for each treatment: processes are not pinned
 // again while they are measured.
-func (x *runner) placement(t design.Treatment, e *load.Endpoint) *record.Placement {
+func (x *Stage) placement(t design.Treatment, e *load.Endpoint) *record.Placement {
 	if p, known := x.placed[t.ID]; known {
 		return p
 	}
@@ -42,9 +34,9 @@ func (x *runner) placement(t design.Treatment, e *load.Endpoint) *record.Placeme
 
 // targetProcessors reports whether the target runs on this host, and on which processors; none: all. A target without
 // an address is on this host if any part of it can be probed here.
-func (x *runner) targetProcessors(t design.Treatment, e *load.Endpoint) (local bool, cpus []int) {
+func (x *Stage) targetProcessors(t design.Treatment, e *load.Endpoint) (local bool, cpus []int) {
 	if e == nil || !e.Addr.IsValid() {
-		return len(x.target.Probes(t)) > 0, nil
+		return len(x.Target.Probes(t)) > 0, nil
 	}
 	if !isLocal(e.Addr.Addr()) {
 		return false, nil

@@ -1,5 +1,6 @@
-// Package run carries out an experiment: it measures a target under load, under each treatment, and journals all that
-// happens. Its only product is the record.
+// Package run is the stage of an experiment: it prepares a target, puts treatments in force and verifies them, has a drive
+// measure them, and undoes everything. It journals all that happens: its only product is the record. Package run/drive
+// has the drives.
 package run
 
 import (
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"tare/internal/area"
-	"tare/internal/capacity"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
@@ -69,6 +69,57 @@ type Load struct {
 	Abort     *Abort
 }
 
+// workers is the number of workers of a closed loop; 0: the loop is open.
+func (l *Load) workers() int {
+	if l.Closed == nil {
+		return 0
+	}
+	return l.Closed.Workers
+}
+
+// A Workload is one shape of load, offered after the target has reached a stage.
+type Workload struct {
+	Name    string
+	Rate    float64 // 1/s during the load
+	Process load.Process
+	Stage   area.Stage // empty: unchanged
+}
+
+// Blocks lay out a comparison: randomised complete blocks, judged at a few looks.
+type Blocks struct {
+	Most   int           // maximum number of blocks
+	Spare  int           // additional blocks, to replace blocks whose times cannot be used
+	From   int           // complete blocks that the record holds already
+	Lost   int           // of those, the blocks whose times cannot be used
+	Within time.Duration // no block starts that would end later; 0: unbounded
+	Margin float64       // the largest effect that counts as equivalent, as a share
+	// Factors are the varied factors, for the record.
+	Factors []record.Factor
+	// Sizes are the calls of a batch by operation and treatment, of a continued run; nil: calibrate them.
+	Sizes map[string]map[string]int
+	// Decide judges the blocks so far, at the look that was planned after look blocks, and says whether they are enough.
+	// It is called at looks only, since each uses a part of the allowed error.
+	Decide func(blocks, look int) (Decision, error)
+}
+
+// Decision is the result of a look.
+type Decision struct {
+	Stop   bool
+	Reason string // why the run may stop, or what is still undecided
+	Lost   int    // blocks whose times cannot be used
+	// More is how many replacement blocks must be measured before the look counts; until then the rest of the decision is
+	// void.
+	More int
+}
+
+// Looks returns the planned looks, by the blocks that precede each.
+func (b Blocks) Looks() []int {
+	if b.Most == 0 {
+		return nil
+	}
+	return design.Looks(b.Most)
+}
+
 // Event is the state of a run.
 type Event struct {
 	Phase     Phase
@@ -76,13 +127,8 @@ type Event struct {
 	Trial     int // from 1
 	Trials    int
 	Note      string
-	// Capacity is set while a search or a ladder runs.
-	Capacity *capacity.Event
-	// Block is set while blocks are measured, Look after a judgement of them.
-	Block *Block
-	Look  *record.Look
-	// Soak is set while a soak is under load.
-	Soak *Soak
+	// Detail is what the drive says of its measuring, for its live view. It is nil in the events of the stage.
+	Detail any
 }
 
 // Phase is a part of a run.
@@ -98,29 +144,33 @@ const (
 	Undoing   Phase = "undoing"
 )
 
-// runner is one run in progress.
-type runner struct {
+// A Drive is a way to measure: what it does between the preparation and the end of a run.
+type Drive struct {
+	// Measure measures the planned trials, by means of the stage.
+	Measure func(ctx context.Context, s *Stage, plan []design.Trial) error
+	// Interrupted is what an interrupted trial counts as.
+	Interrupted record.Status
+}
+
+// A Stage is one run in progress. Drives use its exported methods, and those of an Arm.
+type Stage struct {
 	Request
-	drive  drive
-	target area.Target
+	Target area.Target
+
+	drive  Drive
 	start  time.Time
-	begun  time.Time // start of the first block: preparation precedes it
 	trials int
-	// sizes are the calls of a batch by operation and treatment.
-	sizes map[string]map[string]int
-	noted []string // notes of the target that are in the record
-	due   []int    // remaining looks, by their planned blocks
-	again int      // the block after which the first of them is repeated
+	noted  []string // notes of the target that are in the record
 	// placed is where generator and target run, by treatment.
 	placed  map[string]*record.Placement
 	journal journal
 	left    error // why not everything was undone, or why the record does not say so
 }
 
-// Do carries out r. It returns how the run ended, which the record also says unless writing that failed. It undoes all
+// Do carries out r by a drive. It returns how the run ended, which the record also says unless writing that failed. It undoes all
 // changes before it returns, even when ctx ends: its error then only says what could not be undone.
-func Do(ctx context.Context, r Request) (record.Status, error) {
-	x := &runner{Request: r, start: r.Env.Clock.Now(), journal: journal{to: r.Writer}}
+func Do(ctx context.Context, r Request, d Drive) (record.Status, error) {
+	x := &Stage{Request: r, drive: d, start: r.Env.Clock.Now(), journal: journal{to: r.Writer}}
 	err := x.do(ctx)
 	status := record.Complete
 	switch {
@@ -137,20 +187,21 @@ func Do(ctx context.Context, r Request) (record.Status, error) {
 	return status, errors.Join(err, x.Writer.Finish(f))
 }
 
-func (x *runner) seconds() float64 { return x.Env.Clock.Now().Sub(x.start).Seconds() }
+func (x *Stage) seconds() float64 { return x.Env.Clock.Now().Sub(x.start).Seconds() }
 
-func (x *runner) event(e Event) {
+// Tell tells the live view what the run does.
+func (x *Stage) Tell(e Event) {
 	if x.Events != nil {
 		e.Trials = x.trials
 		x.Events(e)
 	}
 }
 
-func (x *runner) do(ctx context.Context) (err error) {
-	if x.drive, err = x.driveOf(); err != nil {
-		return err
+func (x *Stage) do(ctx context.Context) (err error) {
+	if x.drive.Measure == nil {
+		return fmt.Errorf("this tare cannot measure question %q", x.Question)
 	}
-	x.target, err = x.Area.Open(ctx, x.Spec, x.Env)
+	x.Target, err = x.Area.Open(ctx, x.Spec, x.Env)
 	if err != nil {
 		return fmt.Errorf("open the target: %w", err)
 	}
@@ -174,12 +225,12 @@ func (x *runner) do(ctx context.Context) (err error) {
 	if err := x.notes(); err != nil {
 		return err
 	}
-	return x.drive.all(ctx, plan)
+	return x.drive.Measure(ctx, x, plan)
 }
 
 // notes writes those notes of the target that are not in the record yet: some are known only at the end.
-func (x *runner) notes() error {
-	for _, n := range x.target.Notes() {
+func (x *Stage) notes() error {
+	for _, n := range x.Target.Notes() {
 		if slices.Contains(x.noted, n) {
 			continue
 		}
@@ -192,21 +243,21 @@ func (x *runner) notes() error {
 }
 
 // undo undoes everything. An interrupt must not cut it short.
-func (x *runner) undo(ctx context.Context) error {
-	x.event(Event{Phase: Undoing})
+func (x *Stage) undo(ctx context.Context) error {
+	x.Tell(Event{Phase: Undoing})
 	within := closeWithin
 	if x.Env.Limit != nil {
 		within = pacedWithin
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
-	if e := x.target.Close(ctx); e != nil {
+	if e := x.Target.Close(ctx); e != nil {
 		return fmt.Errorf("undo what the run created: %w", errors.Join(e, x.journal.lost()))
 	}
 	return x.journal.lost()
 }
 
-func (x *runner) plan(trials []design.Trial) error {
+func (x *Stage) plan(trials []design.Trial) error {
 	l := x.Load
 	arrivals := "constant"
 	switch {
@@ -215,24 +266,20 @@ func (x *runner) plan(trials []design.Trial) error {
 	case l.Ramp:
 		arrivals = "ramp"
 	}
-	workers := 0
-	if l.Closed != nil {
-		workers = l.Closed.Workers
-	}
 	return x.Writer.Plan(record.Plan{
 		Treatments: x.Treatments, Trials: trials, Load: record.Load{
 			Engine: string(l.Engine), Arrivals: arrivals, Timeout: l.Timeout.Seconds(), MaxRate: l.MaxRate,
 			MaxConnections: l.MaxConns, Rates: l.Rates,
-			Rate: l.Rate, Workers: workers, Duration: l.Duration.Seconds(),
+			Rate: l.Rate, Workers: l.workers(), Duration: l.Duration.Seconds(),
 		}, Budget: x.Budget, Margin: x.Blocks.Margin, Factors: x.Blocks.Factors, Blocks: x.Blocks.Most,
-		Looks: x.Blocks.looks(),
+		Looks: x.Blocks.Looks(),
 	})
 }
 
-func (x *runner) prepare(ctx context.Context, t design.Treatment) error {
-	x.event(Event{Phase: Preparing, Treatment: t.ID})
+func (x *Stage) prepare(ctx context.Context, t design.Treatment) error {
+	x.Tell(Event{Phase: Preparing, Treatment: t.ID})
 	begin := x.Env.Clock.Now()
-	err := x.target.Prepare(ctx, t, &x.journal)
+	err := x.Target.Prepare(ctx, t, &x.journal)
 	p := record.Prepare{Treatment: t.ID, Seconds: x.Env.Clock.Now().Sub(begin).Seconds()}
 	if err != nil {
 		p.Error = err.Error()
@@ -241,16 +288,8 @@ func (x *runner) prepare(ctx context.Context, t design.Treatment) error {
 	return errors.Join(err, x.Writer.Prepare(p))
 }
 
-// open opens a stream of load.
-func (x *runner) open(ctx context.Context, c load.Config) (load.Stream, error) {
-	if x.Open != nil {
-		return x.Open(ctx, c)
-	}
-	return load.Open(ctx, c)
-}
-
 // treatment returns a planned treatment.
-func (x *runner) treatment(id string) design.Treatment {
+func (x *Stage) treatment(id string) design.Treatment {
 	for _, t := range x.Treatments {
 		if t.ID == id {
 			return t

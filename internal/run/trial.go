@@ -14,87 +14,112 @@ import (
 	"tare/internal/record"
 )
 
-// An arm is a treatment in one trial. Drives measure arms.
-type arm struct {
-	*runner
-	trial     design.Trial
-	treatment design.Treatment
-	ops       []load.Operation // nil before it is in force
+// An Arm is a treatment in one trial.
+type Arm struct {
+	*Stage
+	Trial     design.Trial
+	Treatment design.Treatment
+	Ops       []load.Operation // nil before it is in force
 }
 
-// arm returns the arm of a planned trial.
-func (x *runner) arm(t design.Trial) *arm {
-	return &arm{runner: x, trial: t, treatment: x.treatment(t.Treatment)}
+// Measure puts the treatments of trials in force together and verifies them, lets do measure the arms, and takes the
+// treatments back. Arms that are in force together must have the same operations.
+func (x *Stage) Measure(ctx context.Context, do func(context.Context, []*Arm) error, trials ...design.Trial) (err error) {
+	arms := make([]*Arm, 0, len(trials))
+	defer func() {
+		for _, a := range arms {
+			err = errors.Join(err, a.leave(ctx))
+		}
+	}()
+	for _, t := range trials {
+		a := &Arm{Stage: x, Trial: t, Treatment: x.treatment(t.Treatment)}
+		if err := a.enter(ctx); err != nil {
+			return err
+		}
+		arms = append(arms, a)
+		if err := a.verify(ctx); err != nil {
+			return err
+		}
+	}
+	if err := sameOperations(arms); err != nil {
+		return err
+	}
+	for _, a := range arms {
+		if err := a.begin(); err != nil {
+			return err
+		}
+	}
+	started := x.Env.Clock.Now()
+	failed := do(ctx, arms)
+	err = failed
+	for _, a := range arms {
+		err = errors.Join(err, a.end(ctx, started, failed))
+	}
+	return err
 }
 
-// measure measures one arm: enter, verify, measure, leave.
-func (a *arm) measure(ctx context.Context) (err error) {
-	if err := a.enter(ctx); err != nil {
-		return err
+// sameOperations finds every arm's operations. They must be the same in all arms: others cannot be compared.
+func sameOperations(arms []*Arm) (err error) {
+	for _, a := range arms {
+		if a.Ops, err = a.Operations(a.Treatment); err != nil {
+			return err
+		}
+		if !slices.EqualFunc(a.Ops, arms[0].Ops, func(a, b load.Operation) bool { return a.Name == b.Name }) {
+			return fmt.Errorf("%s and %s do not have the same operations", arms[0].Treatment.ID, a.Treatment.ID)
+		}
 	}
-	defer func() { err = errors.Join(err, a.leave(ctx)) }()
-	if err := a.verify(ctx); err != nil {
-		return err
-	}
-	if a.ops, err = a.operations(a.treatment); err != nil {
-		return err
-	}
-	if err := a.begin(); err != nil {
-		return err
-	}
-	started := a.Env.Clock.Now()
-	return a.end(ctx, started, a.drive.one(a, ctx))
+	return nil
 }
 
-func (a *arm) enter(ctx context.Context) error {
-	if err := a.target.Enter(ctx, a.treatment); err != nil {
-		return fmt.Errorf("enter %s: %w", a.treatment.ID, err)
+func (a *Arm) enter(ctx context.Context) error {
+	if err := a.Target.Enter(ctx, a.Treatment); err != nil {
+		return fmt.Errorf("enter %s: %w", a.Treatment.ID, err)
 	}
 	return nil
 }
 
 // leave undoes enter, even after an interrupt.
-func (a *arm) leave(ctx context.Context) error {
-	if err := a.target.Leave(context.WithoutCancel(ctx), a.treatment); err != nil {
-		return fmt.Errorf("leave %s: %w", a.treatment.ID, err)
+func (a *Arm) leave(ctx context.Context) error {
+	if err := a.Target.Leave(context.WithoutCancel(ctx), a.Treatment); err != nil {
+		return fmt.Errorf("leave %s: %w", a.Treatment.ID, err)
 	}
 	return nil
 }
 
 // verify verifies that the treatment is in force; otherwise there is nothing to measure.
-func (a *arm) verify(ctx context.Context) error {
-	a.event(Event{Phase: Verifying, Treatment: a.trial.Treatment, Trial: a.trial.Index + 1})
-	err := a.target.Verify(ctx, a.treatment)
+func (a *Arm) verify(ctx context.Context) error {
+	a.Tell(Event{Phase: Verifying, Treatment: a.Trial.Treatment, Trial: a.Trial.Index + 1})
+	err := a.Target.Verify(ctx, a.Treatment)
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
-	v := record.Verify{Treatment: a.trial.Treatment, Block: a.trial.Block, OK: err == nil}
+	v := record.Verify{Treatment: a.Trial.Treatment, Block: a.Trial.Block, OK: err == nil}
 	if err != nil {
 		v.Error = err.Error()
-		err = fmt.Errorf("%s is not in force: %w", a.trial.Treatment, err)
+		err = fmt.Errorf("%s is not in force: %w", a.Trial.Treatment, err)
 	}
 	return errors.Join(err, a.Writer.Verify(v))
 }
 
-// end closes a trial. What an interrupted trial counts as is up to the drive.
-func (a *arm) end(ctx context.Context, started time.Time, err error) error {
+// end closes a trial that ended with err. What an interrupted trial counts as is up to the drive.
+func (a *Arm) end(ctx context.Context, started time.Time, err error) error {
 	end := record.TrialEnd{
-		Treatment: a.trial.Treatment, Block: a.trial.Block, Seconds: a.Env.Clock.Now().Sub(started).Seconds(),
+		Treatment: a.Trial.Treatment, Block: a.Trial.Block, Seconds: a.Env.Clock.Now().Sub(started).Seconds(),
 		Status: record.Complete,
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		end.Status = a.drive.interrupted
+		end.Status = a.drive.Interrupted
 	case err != nil:
 		end.Status, end.Error = record.Errored, err.Error()
 	}
-	return errors.Join(err, a.Writer.TrialEnd(end))
+	return a.Writer.TrialEnd(end)
 }
 
 // begin opens a trial in the record.
-func (a *arm) begin() error {
-	begin := record.TrialBegin{Trial: a.trial}
-	for _, op := range a.ops {
+func (a *Arm) begin() error {
+	begin := record.TrialBegin{Trial: a.Trial}
+	for _, op := range a.Ops {
 		begin.Operations = append(begin.Operations, op.Name)
 		if op.Negative {
 			begin.Negative = append(begin.Negative, op.Name)
@@ -109,13 +134,13 @@ func (a *arm) begin() error {
 			begin.Overhead[op.Name] = op.Overhead
 		}
 	}
-	if slices.ContainsFunc(a.ops, func(op load.Operation) bool { return len(op.Causes) > 0 }) {
-		for _, op := range a.ops {
+	if slices.ContainsFunc(a.Ops, func(op load.Operation) bool { return len(op.Causes) > 0 }) {
+		for _, op := range a.Ops {
 			begin.Causes = append(begin.Causes, op.Causes)
 		}
 	}
-	if slices.ContainsFunc(a.ops, func(op load.Operation) bool { return op.Answer != "" || len(op.CauseAnswers) > 0 }) {
-		for _, op := range a.ops {
+	if slices.ContainsFunc(a.Ops, func(op load.Operation) bool { return op.Answer != "" || len(op.CauseAnswers) > 0 }) {
+		for _, op := range a.Ops {
 			begin.Answers = append(begin.Answers, op.Answer)
 			begin.CauseAnswers = append(begin.CauseAnswers, op.CauseAnswers)
 		}
@@ -123,9 +148,9 @@ func (a *arm) begin() error {
 	return a.Writer.TrialBegin(begin)
 }
 
-// operations returns the target's mix with the file's weights.
-func (x *runner) operations(t design.Treatment) ([]load.Operation, error) {
-	ops, err := x.target.Operations(t)
+// Operations returns the target's mix with the file's weights.
+func (x *Stage) Operations(t design.Treatment) ([]load.Operation, error) {
+	ops, err := x.Target.Operations(t)
 	if err != nil {
 		return nil, fmt.Errorf("operations of %s: %w", t.ID, err)
 	}
@@ -149,27 +174,27 @@ func (x *runner) operations(t design.Treatment) ([]load.Operation, error) {
 	return mix, nil
 }
 
-// samples reads every probe once. A probe that cannot be read is a warning only.
-func (a *arm) samples(ctx context.Context, when record.When, point int) error {
+// Sample reads every probe once. A probe that cannot be read is a warning only.
+func (a *Arm) Sample(ctx context.Context, when record.When, point int) error {
 	var all []metric.Sample
 	at := a.Env.Clock.Now().Sub(a.start)
-	probes := slices.Clone(a.target.Probes(a.treatment))
+	probes := slices.Clone(a.Target.Probes(a.Treatment))
 	if when == record.After {
 		slices.Reverse(probes) // so that the cost of reading one probe to the others lies outside both readings
 	}
 	for _, p := range probes {
 		s, err := ask(ctx, p)
 		if err != nil {
-			w := record.Warning{Treatment: a.trial.Treatment, Text: fmt.Sprintf("probe of %s, %s the trial: %v",
+			w := record.Warning{Treatment: a.Trial.Treatment, Text: fmt.Sprintf("probe of %s, %s the trial: %v",
 				p.Subject(), when, err)}
 			if err := a.Writer.Warning(w); err != nil {
 				return err
 			}
 		}
-		all = append(all, stamp(s, at)...)
+		all = append(all, probe.Stamp(s, at)...)
 	}
 	return a.Writer.Samples(record.Samples{
-		Treatment: a.trial.Treatment, Block: a.trial.Block, When: when, Point: point, Samples: all,
+		Treatment: a.Trial.Treatment, Block: a.Trial.Block, When: when, Point: point, Samples: all,
 	})
 }
 

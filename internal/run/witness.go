@@ -13,25 +13,25 @@ import (
 
 // A witness reads the target's own measurements of the requests of a trial.
 type witness struct {
-	*arm
+	*Arm
 	target area.Witness // nil: the target measures nothing
 	before *area.Served
 	asked  time.Time // when before was read
 	err    error
 }
 
-// witness reads the target's totals before the measured part. That may cost the target work: the probes are read after
-// it.
-func (a *arm) witness(ctx context.Context) *witness {
-	w := &witness{arm: a, asked: a.Env.Clock.Now()}
-	target, ok := a.target.(area.Witness)
+// Witness reads the target's totals before the measured part. That may cost the target work: the probes are read after
+// it. The returned function reads the totals again and records the difference.
+func (a *Arm) Witness(ctx context.Context) (seen func(context.Context) error) {
+	w := &witness{Arm: a, asked: a.Env.Clock.Now()}
+	target, ok := a.Target.(area.Witness)
 	if !ok {
-		return w
+		return w.close
 	}
-	if w.before, w.err = witnessed(ctx, target, a.treatment); w.before != nil || w.err != nil {
+	if w.before, w.err = witnessed(ctx, target, a.Treatment); w.before != nil || w.err != nil {
 		w.target = target
 	}
-	return w
+	return w.close
 }
 
 func witnessed(ctx context.Context, target area.Witness, t design.Treatment) (*area.Served, error) {
@@ -51,7 +51,7 @@ func (w *witness) close(ctx context.Context) error {
 	if w.target == nil {
 		return nil
 	}
-	r := record.Served{Treatment: w.trial.Treatment, Block: w.trial.Block}
+	r := record.Served{Treatment: w.Trial.Treatment, Block: w.Trial.Block}
 	err := w.err
 	if err == nil {
 		err = w.since(ctx, &r)
@@ -64,7 +64,7 @@ func (w *witness) close(ctx context.Context) error {
 
 // since completes r.
 func (w *witness) since(ctx context.Context, r *record.Served) error {
-	after, err := witnessed(ctx, w.target, w.treatment)
+	after, err := witnessed(ctx, w.target, w.Treatment)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (p *plan) foreseeURL(q design.Question, f *area.Forecast) {
 	switch {
 	case p.spec.Metrics != nil:
 		f.Open = true
-	case named != nil && named.Cgroup != "" && question.Of(q).Drive != question.Long:
+	case named != nil && named.Cgroup != "" && !question.Of(q).Drive.LongTrials:
 		f.Unread = "a control group has no process of its own"
 		f.Instead = "name the process in target: process: {port: N}, or leave the budget out"
 	case named != nil && named.Cgroup != "":

@@ -22,7 +22,7 @@ type planned struct {
 // judgeTogether looks at what treatments mean beside each other. Only trials in blocks compare one with
 // another; other questions give each an answer of its own.
 func judgeTogether(q design.Question, all []planned) []area.Finding {
-	if question.Of(q).Drive != question.Blocks {
+	if !question.Of(q).Drive.InBlocks {
 		return nil
 	}
 	var out []area.Finding

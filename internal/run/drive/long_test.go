@@ -1,4 +1,4 @@
-package run
+package drive
 
 import (
 	"context"
@@ -16,16 +16,23 @@ import (
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/record"
+	"tare/internal/run"
 )
 
 // soakOf asks for a soak of a target.
-func soakOf(t *testing.T, target area.Target, l Load) (Request, func() *record.Record) {
+func soakOf(t *testing.T, target area.Target, l run.Load) (run.Request, func() *record.Record) {
 	t.Helper()
 	var s scale
-	req, open := start(t, &s, Blocks{})
+	req, open := start(t, &s, run.Blocks{})
 	req.Area, req.Question, req.Load = opened{Area: &s, target: target}, design.Soak, l
 	req.Treatments = []design.Treatment{{ID: "here", Baseline: true}}
 	return req, open
+}
+
+// soaking returns the state of the soak that an event is of, or nil.
+func soaking(e run.Event) *Soak {
+	s, _ := e.Detail.(*Soak)
+	return s
 }
 
 // ended adds up what the slices say of calls that ended, in all and of what is measured.
@@ -112,7 +119,7 @@ func agree(t *testing.T, trial *record.Trial) {
 }
 
 func TestSoak(t *testing.T) {
-	for name, l := range map[string]Load{
+	for name, l := range map[string]run.Load{
 		"fast":    {Engine: load.Fast, Closed: &load.Closed{Workers: 4, Ramp: 1200 * time.Millisecond}, MaxRate: 2000},
 		"std":     {Engine: load.Std, Closed: &load.Closed{Workers: 4}, MaxRate: 2000},
 		"open":    {Engine: load.Fast, Rate: 400},
@@ -125,11 +132,11 @@ func TestSoak(t *testing.T) {
 			l.Timeout, l.MaxConns, l.Duration = 5*time.Second, 8, 2*time.Second
 			req, open := soakOf(t, v, l)
 			var warm, cuts int
-			req.Events = func(e Event) {
-				if e.Soak != nil && e.Soak.Cut {
+			req.Events = func(e run.Event) {
+				if soaking(e) != nil && soaking(e).Cut {
 					cuts++
 				}
-				if e.Phase == WarmingUp {
+				if e.Phase == run.WarmingUp {
 					warm++
 				}
 			}
@@ -171,18 +178,18 @@ func TestSoakSurvivesARestart(t *testing.T) {
 			v := &visited{site: newSite(t)}
 			v.probes = []probe.Probe{pulse{v.site}}
 			const workers = 4
-			req, open := soakOf(t, v, Load{
+			req, open := soakOf(t, v, run.Load{
 				Engine: engine, Timeout: 5 * time.Second, MaxConns: 8, Duration: 5 * time.Second, MaxRate: 1000,
-				Closed: &load.Closed{Workers: workers}, Abort: &Abort{Share: 0.5, For: time.Minute},
+				Closed: &load.Closed{Workers: workers}, Abort: &run.Abort{Share: 0.5, For: time.Minute},
 			})
 			var stopped, again bool
 			var last Soak
-			req.Events = func(e Event) {
-				if e.Soak == nil {
+			req.Events = func(e run.Event) {
+				if soaking(e) == nil {
 					return
 				}
-				last = *e.Soak
-				switch at := e.Soak.Elapsed; {
+				last = *soaking(e)
+				switch at := soaking(e).Elapsed; {
 				case !stopped && at > 1800*time.Millisecond:
 					stopped = true
 					v.site.stop()
@@ -239,14 +246,14 @@ func TestSoakInterrupted(t *testing.T) {
 			t.Parallel()
 			v := &visited{site: newSite(t)}
 			v.probes = []probe.Probe{pulse{v.site}}
-			req, open := soakOf(t, v, Load{
+			req, open := soakOf(t, v, run.Load{
 				Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000,
 				Closed: &load.Closed{Workers: 4},
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			req.Events = func(e Event) {
-				if e.Soak != nil && e.Soak.Elapsed > at {
+			req.Events = func(e run.Event) {
+				if soaking(e) != nil && soaking(e).Elapsed > at {
 					cancel()
 				}
 			}
@@ -270,13 +277,13 @@ func TestSoakInterrupted(t *testing.T) {
 // A target that fails for too long ends the soak, which keeps what it has.
 func TestSoakAborts(t *testing.T) {
 	v := &visited{site: newSite(t)}
-	req, open := soakOf(t, v, Load{
+	req, open := soakOf(t, v, run.Load{
 		Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000, Closed: &load.Closed{Workers: 4},
-		Abort: &Abort{Share: 0.5, For: 500 * time.Millisecond},
+		Abort: &run.Abort{Share: 0.5, For: 500 * time.Millisecond},
 	})
 	stopped := false
-	req.Events = func(e Event) {
-		if e.Soak != nil && e.Soak.Elapsed > 2*time.Second && !stopped {
+	req.Events = func(e run.Event) {
+		if soaking(e) != nil && soaking(e).Elapsed > 2*time.Second && !stopped {
 			stopped = true
 			v.site.stop()
 			v.site.again(t) // so that the test can end it once more
@@ -285,7 +292,7 @@ func TestSoakAborts(t *testing.T) {
 			v.site.mu.Unlock()
 		}
 	}
-	if status, err := Do(t.Context(), req); status != record.Errored || !errors.Is(err, ErrAborted) {
+	if status, err := Do(t.Context(), req); status != record.Errored || !errors.Is(err, run.ErrAborted) {
 		t.Fatal(status, err)
 	}
 	trial := audit(t, open())
@@ -297,7 +304,7 @@ func TestSoakAborts(t *testing.T) {
 // A ramp is warmed up at its rate, and then begins at nothing.
 func TestSoakRamp(t *testing.T) {
 	v := &visited{site: newSite(t)}
-	req, open := soakOf(t, v, Load{
+	req, open := soakOf(t, v, run.Load{
 		Rate: 400, Ramp: true, Timeout: 5 * time.Second, MaxConns: 8,
 		Duration: 3 * time.Second,
 	})
@@ -331,7 +338,7 @@ func (slow) Read(ctx context.Context) ([]metric.Sample, error) {
 func TestSlowProbesHoldNothingUp(t *testing.T) {
 	v := &visited{site: newSite(t)}
 	v.probes = []probe.Probe{slow{}, pulse{v.site}}
-	req, open := soakOf(t, v, Load{
+	req, open := soakOf(t, v, run.Load{
 		Engine: load.Fast, Rate: 200, Timeout: 5 * time.Second, MaxConns: 8,
 		Duration: 4 * time.Second,
 	})

@@ -1,4 +1,4 @@
-package run
+package drive
 
 import (
 	"context"
@@ -7,21 +7,13 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/capacity"
-	"tare/internal/load"
 	"tare/internal/record"
+	"tare/internal/run"
 )
-
-// A Workload is one shape of load, offered after the target has reached a stage.
-type Workload struct {
-	Name    string
-	Rate    float64 // 1/s during the load
-	Process load.Process
-	Stage   area.Stage // empty: unchanged
-}
 
 // points returns the points of a ladder, from rates or from workloads. The probes are read around each: the use at a
 // point is a difference.
-func (a *arm) points(s capacity.Stream) []capacity.Planned {
+func points(a *run.Arm, s capacity.Stream) []capacity.Planned {
 	var points []capacity.Planned
 	for _, rate := range a.Load.Rates {
 		points = append(points, capacity.Planned{Rate: rate})
@@ -35,25 +27,25 @@ func (a *arm) points(s capacity.Stream) []capacity.Planned {
 			stage = a.Load.Workloads[i].Stage
 		}
 		points[i].Before = func(ctx context.Context) error {
-			return errors.Join(a.stage(ctx, s, stage), a.samples(ctx, record.Before, i+1))
+			return errors.Join(enterStage(ctx, a, s, stage), a.Sample(ctx, record.Before, i+1))
 		}
-		points[i].After = func(ctx context.Context) error { return a.samples(ctx, record.After, i+1) }
+		points[i].After = func(ctx context.Context) error { return a.Sample(ctx, record.After, i+1) }
 	}
 	return points
 }
 
-// stage brings the target into a stage. Connections do not survive it: a restarted target has none.
-func (a *arm) stage(ctx context.Context, s capacity.Stream, stage area.Stage) error {
+// enterStage brings the target into a stage. Connections do not survive it: a restarted target has none.
+func enterStage(ctx context.Context, a *run.Arm, s capacity.Stream, stage area.Stage) error {
 	if stage == "" {
 		return nil
 	}
-	stager, ok := a.target.(area.Stager)
+	stager, ok := a.Target.(area.Stager)
 	if !ok {
 		return fmt.Errorf("the target of area %s cannot be brought into the stage %q", a.Area.Name(), stage)
 	}
 	s.Reset()
-	a.event(Event{Phase: Preparing, Treatment: a.treatment.ID, Note: "bring the target into the stage " + string(stage)})
-	if err := stager.Stage(ctx, a.treatment, stage); err != nil {
+	a.Tell(run.Event{Phase: run.Preparing, Treatment: a.Treatment.ID, Note: "bring the target into the stage " + string(stage)})
+	if err := stager.Stage(ctx, a.Treatment, stage); err != nil {
 		return fmt.Errorf("bring the target into the stage %q: %w", stage, err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package run
+package drive
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/record"
+	"tare/internal/run"
 )
 
 // hasty is a stream whose time is a fake clock's: a day passes in seconds. Its calls are made up one by one, and go
@@ -178,16 +179,16 @@ func TestSoakOfADay(t *testing.T) {
 	length, rate := 24*time.Hour, 1000.0
 	clk := clock.NewFake(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 	f := &five{clock: clk, began: clk.Now()}
-	req, open := soakOf(t, f, Load{Rate: rate, Timeout: 5 * time.Second, Duration: length})
+	req, open := soakOf(t, f, run.Load{Rate: rate, Timeout: 5 * time.Second, Duration: length})
 	req.Env.Clock, req.Open = clk, newHasty(clk)
 	var live, peak, held uint64
 	cuts := 0
 	var last Soak
-	req.Events = func(e Event) {
-		if e.Soak == nil || !e.Soak.Cut {
+	req.Events = func(e run.Event) {
+		if soaking(e) == nil || !soaking(e).Cut {
 			return
 		}
-		last = *e.Soak
+		last = *soaking(e)
 		var m runtime.MemStats
 		if cuts++; cuts%100 == 1 {
 			runtime.ReadMemStats(&m)

@@ -1,16 +1,16 @@
-package run
+package drive
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/record"
+	"tare/internal/run"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // gauges are the probes of a soak, which are read repeatedly, even while the target restarts.
 type gauges struct {
-	*arm
+	*run.Arm
 	lost     map[gauge]*loss
 	born     map[gauge]float64 // start of each subject's process
 	restarts int
@@ -41,8 +41,8 @@ type loss struct {
 	times int
 }
 
-func newGauges(a *arm) *gauges {
-	return &gauges{arm: a, lost: map[gauge]*loss{}, born: map[gauge]float64{}}
+func newGauges(a *run.Arm) *gauges {
+	return &gauges{Arm: a, lost: map[gauge]*loss{}, born: map[gauge]float64{}}
 }
 
 // read reads every probe once. It omits values that are not read in time, and records when that begins and ends. now is
@@ -51,7 +51,7 @@ func (g *gauges) read(ctx context.Context, now func() time.Duration) ([]metric.S
 	var all []metric.Sample
 	ordinal := map[string]int{}
 	// The host's probes run beside the target's: they distinguish a drift of the target from one of its host.
-	for _, p := range append(slices.Clone(g.target.Probes(g.treatment)), probe.Probe(probe.Host{})) {
+	for _, p := range append(slices.Clone(g.Target.Probes(g.Treatment)), probe.Probe(probe.Host{})) {
 		key := gauge{p.Subject(), fmt.Sprint(ordinal[p.Subject()])}
 		ordinal[p.Subject()]++
 		samples, err := g.ask(ctx, p, now)
@@ -83,19 +83,7 @@ func (g *gauges) ask(ctx context.Context, p probe.Probe, now func() time.Duratio
 	case err != nil && len(samples) == 0:
 		return nil, err
 	}
-	return stamp(samples, now()), err
-}
-
-// stamp sets the samples' time, and omits values that are not finite: an endpoint may report NaN, which no record can
-// hold.
-func stamp(samples []metric.Sample, at time.Duration) []metric.Sample {
-	out := make([]metric.Sample, 0, len(samples))
-	for _, s := range samples {
-		if s.At = at; !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
-			out = append(out, s)
-		}
-	}
-	return out
+	return probe.Stamp(samples, now()), err
 }
 
 // note warns once when a probe is lost, and once when it has recovered.
@@ -126,7 +114,7 @@ func (g *gauges) warn(l *loss, format string, args ...any) error {
 	case l.times == mostLosses && !l.gone:
 		text += "; this has happened so often that it is not said again"
 	}
-	return g.Writer.Warning(record.Warning{Treatment: g.treatment.ID, Text: text})
+	return g.Writer.Warning(record.Warning{Treatment: g.Treatment.ID, Text: text})
 }
 
 // births counts processes that were replaced.

@@ -1,4 +1,4 @@
-package run
+package drive
 
 import (
 	"context"
@@ -12,68 +12,31 @@ import (
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/record"
+	"tare/internal/run"
 )
 
 // sideBySide measures a block whose arms are all in force at once and take turns batch by batch, so that disturbances
 // of the host affect them equally.
-func (x *runner) sideBySide(ctx context.Context, b int, trials []design.Trial) (err error) {
-	var arms []*arm
-	for _, t := range trials {
-		arms = append(arms, x.arm(t))
-	}
-	leave, err := enter(ctx, arms)
-	defer func() { err = errors.Join(err, leave()) }()
-	if err != nil {
-		return err
-	}
-	if err := sameOperations(arms); err != nil {
-		return err
-	}
-	started := x.Env.Clock.Now()
+func (x *blocks) sideBySide(ctx context.Context, b int, arms []*run.Arm) error {
 	for _, a := range arms {
-		if err := errors.Join(a.begin(), a.samples(ctx, record.Before, 0)); err != nil {
+		if err := a.Sample(ctx, record.Before, 0); err != nil {
 			return err
 		}
 	}
-	err = x.takeTurns(ctx, b, arms)
+	err := x.takeTurns(ctx, b, arms)
 	for _, a := range arms {
 		if ctx.Err() != nil {
 			break // interrupted programs may have ended, and the counts of half a block are not used
 		}
-		err = errors.Join(err, a.samples(ctx, record.After, 0))
+		err = errors.Join(err, a.Sample(ctx, record.After, 0))
 	}
-	end := error(nil)
-	for _, a := range arms {
-		end = errors.Join(end, a.end(ctx, started, err))
-	}
-	if err != nil {
-		return err
-	}
-	return end
-}
-
-// sameOperations finds every arm's operations. They must be the same in all arms: others cannot be compared.
-func sameOperations(arms []*arm) (err error) {
-	first := arms[0]
-	for _, a := range arms {
-		if a.ops, err = a.operations(a.treatment); err != nil {
-			return err
-		}
-		same := len(a.ops) == len(first.ops)
-		for i, op := range a.ops {
-			same = same && op.Batch != nil && first.ops[i].Name == op.Name
-		}
-		if !same {
-			return fmt.Errorf("%s and %s do not have the same operations", first.treatment.ID, a.treatment.ID)
-		}
-	}
-	return nil
+	return err
 }
 
 // takeTurns measures one operation after another, in an order drawn for the block.
-func (x *runner) takeTurns(ctx context.Context, b int, arms []*arm) error {
-	rng := rand.New(rand.NewPCG(x.blockSeed(b), 0x0eade5))
-	for _, i := range rng.Perm(len(arms[0].ops)) {
+func (x *blocks) takeTurns(ctx context.Context, b int, arms []*run.Arm) error {
+	rng := rand.New(rand.NewPCG(blockSeed(x.Seed, b), 0x0eade5))
+	for _, i := range rng.Perm(len(arms[0].Ops)) {
 		if err := x.operation(ctx, b, arms, i, rng); err != nil {
 			return err
 		}
@@ -82,8 +45,8 @@ func (x *runner) takeTurns(ctx context.Context, b int, arms []*arm) error {
 }
 
 // operation measures the batches of one operation: a warm-up of every arm, then rounds in which each arm has one turn.
-func (x *runner) operation(ctx context.Context, b int, arms []*arm, i int, rng *rand.Rand) error {
-	op := arms[0].ops[i]
+func (x *blocks) operation(ctx context.Context, b int, arms []*run.Arm, i int, rng *rand.Rand) error {
+	op := arms[0].Ops[i]
 	place := x.position(b)
 	place.Operation, place.Rounds = op.Name, op.Rounds
 	if place.Rounds <= 0 {
@@ -94,27 +57,27 @@ func (x *runner) operation(ctx context.Context, b int, arms []*arm, i int, rng *
 		return err
 	}
 	for _, a := range arms {
-		if _, err := a.ops[i].Batch(ctx, max(1, sizes[a.trial.Treatment]/4)); err != nil {
-			return fmt.Errorf("%s under %s: %w", op.Name, a.trial.Treatment, err)
+		if _, err := a.Ops[i].Batch(ctx, max(1, sizes[a.Trial.Treatment]/4)); err != nil {
+			return fmt.Errorf("%s under %s: %w", op.Name, a.Trial.Treatment, err)
 		}
 	}
 	taken := make([]batches, len(arms))
 	for r := range place.Rounds {
 		place.Round = r + 1
 		at := *place
-		x.event(Event{Phase: Measuring, Treatment: arms[0].trial.Treatment, Trial: arms[0].trial.Index + 1, Block: &at})
+		x.Tell(during(arms[0], run.Measuring, &at))
 		for _, k := range rng.Perm(len(arms)) {
-			s, err := arms[k].ops[i].Batch(ctx, sizes[arms[k].trial.Treatment])
+			s, err := arms[k].Ops[i].Batch(ctx, sizes[arms[k].Trial.Treatment])
 			if err == nil {
 				err = taken[k].add(s, r)
 			}
 			if err != nil {
-				return fmt.Errorf("%s under %s: %w", op.Name, arms[k].trial.Treatment, err)
+				return fmt.Errorf("%s under %s: %w", op.Name, arms[k].Trial.Treatment, err)
 			}
 		}
 	}
 	for k, a := range arms {
-		if err := taken[k].write(x.Writer, a.trial, op.Name, sizes[a.trial.Treatment]); err != nil {
+		if err := taken[k].write(x.Writer, a.Trial, op.Name, sizes[a.Trial.Treatment]); err != nil {
 			return err
 		}
 	}
@@ -136,7 +99,7 @@ func perCall(s []load.BatchSample) float64 {
 }
 
 // blockSeed is the seed of what all arms of a block share: the order of turns, and the arrivals of calls.
-func (x *runner) blockSeed(b int) uint64 { return x.Seed + uint64(b+1)*0x9e3779b97f4a7c15 }
+func blockSeed(seed uint64, b int) uint64 { return seed + uint64(b+1)*0x9e3779b97f4a7c15 }
 
 // batches are one arm's samples of one operation, by metric in the order in which they came.
 type batches struct {

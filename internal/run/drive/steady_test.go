@@ -1,4 +1,4 @@
-package run
+package drive
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
+	"tare/internal/run"
 )
 
 // caller is a target whose only operation is a call that takes a while.
@@ -37,10 +38,10 @@ func TestWorkersAreAllAtWorkInTheWindow(t *testing.T) {
 func poorFirstQuarters(t *testing.T) (poor []string) {
 	t.Helper()
 	s := &caller{}
-	req, open := start(t, &s.scale, Blocks{Most: 1})
+	req, open := start(t, &s.scale, run.Blocks{Most: 1})
 	req.Area = opened{Area: &s.scale, target: s}
 	const length = 800 * time.Millisecond
-	req.Load = Load{
+	req.Load = run.Load{
 		Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 8, Duration: length,
 		Closed: &load.Closed{Workers: 8, Ramp: length},
 	}

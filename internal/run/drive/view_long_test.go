@@ -1,4 +1,4 @@
-package cli
+package drive
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
@@ -55,11 +56,11 @@ func soakEvents() []run.Event {
 		if s.WarmUp {
 			phase = run.WarmingUp
 		}
-		e := run.Soak{Planned: planned, Elapsed: at, Left: warm + planned - at, WarmUp: s.WarmUp, Slice: s, Cut: true, Restarts: restarts, Progress: p}
-		events = append(events, run.Event{Phase: phase, Treatment: "pdp", Trial: 1, Trials: 2, Soak: &e})
+		e := Soak{Planned: planned, Elapsed: at, Left: warm + planned - at, WarmUp: s.WarmUp, Slice: s, Cut: true, Restarts: restarts, Progress: p}
+		events = append(events, run.Event{Phase: phase, Treatment: "pdp", Trial: 1, Trials: 2, Detail: &e})
 		again := e
 		again.Cut, again.Elapsed = false, at+time.Second
-		events = append(events, run.Event{Phase: phase, Treatment: "pdp", Trial: 1, Trials: 2, Soak: &again})
+		events = append(events, run.Event{Phase: phase, Treatment: "pdp", Trial: 1, Trials: 2, Detail: &again})
 	}
 	return events
 }
@@ -87,10 +88,10 @@ func sameAsFile(t *testing.T, name, got string) {
 // Where there is no terminal, a soak says one line a minute, and one for each thing that happens.
 func TestSoakInPlainLines(t *testing.T) {
 	var b bytes.Buffer
-	v := &view{name: "xacml", term: term.NewView(&b, false, nil, time.Now)}
+	show := NewView(design.Soak, "xacml", term.NewView(&b, false, nil, time.Now))
 	events := soakEvents()
 	for _, e := range events {
-		v.event(e)
+		show(e)
 	}
 	sameAsFile(t, "view_soak_plain.txt", b.String())
 	if n := strings.Count(b.String(), "\n"); n > 11+4 {
@@ -99,12 +100,13 @@ func TestSoakInPlainLines(t *testing.T) {
 }
 
 func TestSoakOnATerminal(t *testing.T) {
-	v := &view{name: "xacml", term: term.NewView(&bytes.Buffer{}, true, func() (int, int) { return 100, 40 }, time.Now)}
+	live := term.NewView(&bytes.Buffer{}, true, func() (int, int) { return 100, 40 }, time.Now)
+	v := &soakView{Screen: &Screen{View: live, Name: "xacml"}}
 	var shown []string
 	for i, e := range soakEvents() {
-		v.event(e)
+		v.show(e)
 		if i == 0 || i%130 == 1 {
-			lines := v.soakLines(e)
+			lines := v.lines(e, soaking(e))
 			if len(lines) > 8 {
 				t.Errorf("%d lines", len(lines))
 			}

@@ -1,16 +1,17 @@
-package run
+package drive
 
 import (
 	"strings"
 	"testing"
 
 	"tare/internal/record"
+	"tare/internal/run"
 )
 
 // TestUnknownQuestionsAreNotMeasured: nothing is opened for a question that no drive answers.
 func TestUnknownQuestionsAreNotMeasured(t *testing.T) {
 	s := &scale{}
-	req, open := start(t, s, Blocks{Most: 1})
+	req, open := start(t, s, run.Blocks{Most: 1})
 	req.Question = "guess"
 	status, err := Do(t.Context(), req)
 	if status != record.Errored || err == nil || !strings.Contains(err.Error(), `cannot measure question "guess"`) {

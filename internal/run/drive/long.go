@@ -1,14 +1,14 @@
-package run
+package drive
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"tare/internal/load"
 	"tare/internal/question"
 	"tare/internal/record"
+	"tare/internal/run"
 )
 
 // flushEvery bounds how much of a soak's histograms a killed run loses.
@@ -29,9 +29,9 @@ type Soak struct {
 	Progress load.Progress
 }
 
-// SliceLength returns the length of the slices of a soak that measures for d: short enough to show the course of a
+// sliceLength returns the length of the slices of a soak that measures for d: short enough to show the course of a
 // short one, and long enough to keep a day's record small.
-func SliceLength(d time.Duration) time.Duration {
+func sliceLength(d time.Duration) time.Duration {
 	switch {
 	case d <= 3*time.Minute:
 		return time.Second
@@ -46,11 +46,11 @@ func SliceLength(d time.Duration) time.Duration {
 // soakRun is a soak in progress: one segment of load, cut into slices by the stream's own goroutine. Its memory does
 // not grow with time: calls become histograms, and histograms go to the record.
 type soakRun struct {
-	*arm
+	*run.Arm
 	stream  load.Stream
 	gauges  *gauges
-	account *account
-	witness *witness // of the measured part; nil: not started
+	account *run.Account
+	witness func(context.Context) error // ends that of the measured part; nil: not started
 
 	warm, every time.Duration
 	began       time.Duration // relative to the stream, as all instants
@@ -72,23 +72,18 @@ type mark struct {
 }
 
 // soak puts one treatment under one long segment of load. If it ends early, what was measured until then is kept.
-func (a *arm) soak(ctx context.Context) (err error) {
-	cfg, err := a.streamConfig()
+func soak(ctx context.Context, a *run.Arm) (err error) {
+	acc := a.Account(ctx)
+	s, err := a.OpenStream(ctx, a.Trial.Seed, false) // so that memory does not grow with time
 	if err != nil {
 		return err
 	}
-	cfg.KeepCalls = false // so that memory does not grow with time
-	acc := a.newAccount(ctx)
-	s, err := a.open(ctx, cfg)
-	if err != nil {
-		return fmt.Errorf("open the load stream: %w", err)
-	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	k := &soakRun{
-		arm: a, stream: a.guarded(s), account: acc, gauges: newGauges(a),
-		warm: question.WarmUp(a.Load.Duration, a.ramp()), every: SliceLength(a.Load.Duration),
+		Arm: a, stream: s, account: acc, gauges: newGauges(a),
+		warm: question.WarmUp(a.Load.Duration, workerRamp(&a.Load)), every: sliceLength(a.Load.Duration),
 	}
-	seen := a.watch(context.WithoutCancel(ctx), a.trial.Block)
+	seen := a.WatchHost(context.WithoutCancel(ctx), a.Trial.Block)
 	seg, err := k.load(ctx)
 	err = errors.Join(err, k.err)
 	return errors.Join(err, k.finish(ctx, seg, err), seen())
@@ -109,10 +104,10 @@ func (k *soakRun) load(ctx context.Context) (load.Segment, error) {
 		return k.stream.Cycle(ctx, load.Closed{Workers: c.Workers, Ramp: c.Ramp, Duration: length}, poll, look)
 	}
 	if k.Load.Ramp {
-		p := load.Steps{k.level(k.warm, k.trial.Seed), k.process(k.Load.Duration, k.trial.Seed)}
+		p := load.Steps{level(&k.Load, k.warm, k.Trial.Seed), process(&k.Load, k.Load.Duration, k.Trial.Seed)}
 		return k.stream.Offer(ctx, p, poll, look)
 	}
-	return k.stream.Offer(ctx, k.level(length, k.trial.Seed), poll, look)
+	return k.stream.Offer(ctx, level(&k.Load, length, k.Trial.Seed), poll, look)
 }
 
 func (k *soakRun) mark(at time.Duration) mark {
@@ -126,7 +121,7 @@ func (k *soakRun) look(ctx context.Context) (stop bool) {
 	cut := now >= k.next && k.end()-k.next >= k.every/2
 	if cut {
 		if k.witness == nil && now >= k.began+k.warm {
-			k.witness = k.arm.witness(ctx)
+			k.witness = k.Witness(ctx)
 			now = k.stream.Now() // the call has taken a while, which belongs to the warm-up
 		}
 		k.err = k.cut(ctx, now)
@@ -140,14 +135,14 @@ func (k *soakRun) end() time.Duration { return k.began + k.warm + k.Load.Duratio
 
 // updateView updates the live view.
 func (k *soakRun) updateView(now time.Duration, cut bool) {
-	phase := Measuring
+	phase := run.Measuring
 	if k.measured == nil {
-		phase = WarmingUp
+		phase = run.WarmingUp
 	}
-	k.event(Event{Phase: phase, Treatment: k.trial.Treatment, Trial: k.trial.Index + 1, Soak: &Soak{
+	k.Tell(during(k.Arm, phase, &Soak{
 		Planned: k.Load.Duration, Elapsed: now - k.began, Left: max(0, k.end()-now), WarmUp: k.measured == nil,
 		Slice: k.last, Cut: cut, Restarts: k.gauges.restarts, Progress: k.stream.Progress(),
-	}})
+	}))
 }
 
 // cut completes and writes the current slice. It takes the calls first: a slow probe must not move the slice's end.
@@ -158,9 +153,9 @@ func (k *soakRun) cut(ctx context.Context, now time.Duration) error {
 	if err != nil {
 		return err
 	}
-	s := slice(k.ops, taken, k.open, here)
-	s.Treatment, s.Block, s.WarmUp, s.Samples = k.trial.Treatment, k.trial.Block, k.measured == nil, samples
-	k.account.count(taken)
+	s := slice(k.Ops, taken, k.open, here)
+	s.Treatment, s.Block, s.WarmUp, s.Samples = k.Trial.Treatment, k.Trial.Block, k.measured == nil, samples
+	k.account.Count(taken)
 	if k.measured != nil {
 		k.cells.add(taken)
 	}
@@ -185,7 +180,7 @@ func (k *soakRun) cut(ctx context.Context, now time.Duration) error {
 func (k *soakRun) flush(now time.Duration) error {
 	k.flushed = now
 	if cells := k.cells.take(); len(cells) > 0 {
-		return k.Writer.Cells(k.trial.Treatment, k.trial.Block, cells)
+		return k.Writer.Cells(k.Trial.Treatment, k.Trial.Block, cells)
 	}
 	return nil
 }
@@ -199,26 +194,25 @@ func (k *soakRun) finish(ctx context.Context, seg load.Segment, failed error) er
 	meter := k.stream.Meter() // draining is no load
 	k.drain(ctx, failed)
 	ctx = context.WithoutCancel(ctx)
-	left := k.stream.Progress()
+	pending := k.stream.Progress().InFlight // at an interrupt
 	err := k.cut(ctx, end)
 	k.updateView(end, true)
-	k.account.unanswered += uint64(left.InFlight) // at an interrupt
 	err = errors.Join(err, k.flush(end))
-	k.open.meter = meter
 	if m := k.measured; m != nil && end > m.at {
 		err = errors.Join(
 			err,
 			k.Writer.Samples(record.Samples{
-				Treatment: k.trial.Treatment, Block: k.trial.Block, When: record.After,
+				Treatment: k.Trial.Treatment, Block: k.Trial.Block, When: record.After,
 				Samples: k.last.Samples,
 			}),
-			k.Writer.Window(record.Window{Treatment: k.trial.Treatment, Block: k.trial.Block, Start: m.at, End: end}),
-			k.Writer.Generator(k.audit(*m, k.open)),
-			k.heldBack(k.trial.Treatment, k.stream.Progress().Held),
-			k.witness.close(ctx),
+			k.Writer.Window(record.Window{Treatment: k.Trial.Treatment, Block: k.Trial.Block, Start: m.at, End: end}),
+			k.Audit(m.progress, k.open.progress, record.Generator{
+				Seconds: (end - m.at).Seconds(), CPUSeconds: k.open.cpu - m.cpu, Effort: meter.Since(&m.meter),
+			}),
+			k.witness(ctx),
 		)
 	}
-	return errors.Join(err, k.account.close(ctx))
+	return errors.Join(err, k.account.Close(ctx, pending))
 }
 
 // drain waits until every call has ended, at the latest by its timeout; less long after an interrupt. After an abort it
@@ -234,17 +228,5 @@ func (k *soakRun) drain(ctx context.Context, failed error) {
 	}
 	if ctx.Err() != nil {
 		_ = k.stream.Wait(context.WithoutCancel(ctx), min(k.Load.Timeout, hurriedDrain), time.Millisecond, idle)
-	}
-}
-
-// audit returns what the generator did between two marks.
-func (k *soakRun) audit(from, to mark) record.Generator {
-	a, b := from.progress, to.progress
-	return record.Generator{
-		Treatment: k.trial.Treatment, Block: k.trial.Block, Engine: string(k.Load.Engine), Offered: b.Due - a.Due,
-		Sent:       b.Sent - a.Sent,
-		Unsendable: b.UnsentTimeouts - a.UnsentTimeouts, Seconds: (to.at - from.at).Seconds(), CPUSeconds: to.cpu - from.cpu,
-		BytesIn: b.BytesIn - a.BytesIn, BytesOut: b.BytesOut - a.BytesOut,
-		Workers: k.workers(), Placement: k.placed[k.trial.Treatment], Effort: to.meter.Since(&from.meter),
 	}
 }

@@ -1,4 +1,4 @@
-package run
+package drive
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/probe"
 	"tare/internal/record"
+	"tare/internal/run"
 )
 
 // scale is a target whose operations have a clock of their own, which is exact: what a call costs is known.
@@ -81,7 +82,7 @@ func (o opened) Open(context.Context, area.Spec, area.Env) (area.Target, error) 
 
 var threeArms = design.Arms([]design.Treatment{{ID: "off", Baseline: true}, {ID: "on"}})
 
-func start(t *testing.T, s *scale, b Blocks) (Request, func() *record.Record) {
+func start(t *testing.T, s *scale, b run.Blocks) (run.Request, func() *record.Record) {
 	t.Helper()
 	s.sizes = map[int]int{}
 	if s.cost == nil {
@@ -105,7 +106,7 @@ func start(t *testing.T, s *scale, b Blocks) (Request, func() *record.Record) {
 		}
 		return r
 	}
-	return Request{
+	return run.Request{
 		Area: s, Env: area.Env{Clock: clock.System{}}, Question: design.Compare, Treatments: threeArms, Seed: 7,
 		Writer: w, Blocks: b,
 	}, read
@@ -115,7 +116,7 @@ func start(t *testing.T, s *scale, b Blocks) (Request, func() *record.Record) {
 // differ.
 func TestArmsTakeTurns(t *testing.T) {
 	s := &scale{}
-	req, open := start(t, s, Blocks{Most: 3, Margin: 0.02})
+	req, open := start(t, s, run.Blocks{Most: 3, Margin: 0.02})
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
 	}
@@ -161,38 +162,38 @@ func TestArmsTakeTurns(t *testing.T) {
 func TestLostBlocksAreReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		b      Blocks
+		b      run.Blocks
 		lost   []int // numbers of the lost blocks
 		asked  []int // after so many blocks
 		looked []record.Look
 	}{
-		{"none", Blocks{Most: 10, Spare: 5}, nil, []int{10}, []record.Look{{Blocks: 10}}},
-		{"three", Blocks{Most: 10, Spare: 5}, []int{2, 3, 9}, []int{10, 13}, []record.Look{{Blocks: 13, Lost: 3}}},
+		{"none", run.Blocks{Most: 10, Spare: 5}, nil, []int{10}, []record.Look{{Blocks: 10}}},
+		{"three", run.Blocks{Most: 10, Spare: 5}, []int{2, 3, 9}, []int{10, 13}, []record.Look{{Blocks: 13, Lost: 3}}},
 		{
 			"a replacement as well",
-			Blocks{Most: 10, Spare: 5},
+			run.Blocks{Most: 10, Spare: 5},
 			[]int{2, 3, 12},
 			[]int{10, 12, 13},
 			[]record.Look{{Blocks: 13, Lost: 3}},
 		},
 		{
 			"more than are spare",
-			Blocks{Most: 10, Spare: 2},
+			run.Blocks{Most: 10, Spare: 2},
 			[]int{2, 3, 9, 11},
 			[]int{10, 12},
 			[]record.Look{{Blocks: 12, Lost: 4}},
 		},
 		{
 			"at the first of two looks",
-			Blocks{Most: 14, Spare: 7},
+			run.Blocks{Most: 14, Spare: 7},
 			[]int{2, 3},
 			[]int{10, 12, 14, 16},
 			[]record.Look{{Blocks: 12, Lost: 2}, {Blocks: 16, Lost: 2}},
 		},
-		{"no time", Blocks{Most: 10, Spare: 5, Within: 1}, []int{1}, []int{1}, []record.Look{{Blocks: 1, Lost: 1}}},
+		{"no time", run.Blocks{Most: 10, Spare: 5, Within: 1}, []int{1}, []int{1}, []record.Look{{Blocks: 1, Lost: 1}}},
 		{
 			"of a run that goes on",
-			Blocks{Most: 20, Spare: 10, From: 12, Lost: 2},
+			run.Blocks{Most: 20, Spare: 10, From: 12, Lost: 2},
 			[]int{2, 3},
 			[]int{20, 22},
 			[]record.Look{{Blocks: 22, Lost: 2}},
@@ -200,9 +201,9 @@ func TestLostBlocksAreReplaced(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked []int
-			c.b.Decide = func(n, look int) (Decision, error) {
+			c.b.Decide = func(n, look int) (run.Decision, error) {
 				asked = append(asked, n)
-				d := Decision{Reason: "more"}
+				d := run.Decision{Reason: "more"}
 				for _, l := range c.lost {
 					if l <= n {
 						d.Lost++
@@ -235,23 +236,23 @@ func TestLostBlocksAreReplaced(t *testing.T) {
 func TestLooksStopARun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		b      Blocks
+		b      run.Blocks
 		stop   int
 		looked []int
 		blocks int
 		reason string
 	}{
-		{"decided at a look", Blocks{Most: 40}, 10, []int{10}, 10, "enough"},
-		{"never decided", Blocks{Most: 25}, 99, []int{10, 20, 25}, 25, "25 blocks are done; more"},
-		{"out of time", Blocks{Most: 40, Within: 1}, 99, []int{1}, 1, "is spent; more"},
+		{"decided at a look", run.Blocks{Most: 40}, 10, []int{10}, 10, "enough"},
+		{"never decided", run.Blocks{Most: 25}, 99, []int{10, 20, 25}, 25, "25 blocks are done; more"},
+		{"out of time", run.Blocks{Most: 40, Within: 1}, 99, []int{1}, 1, "is spent; more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var looked []int
-			c.b.Decide = func(n, _ int) (Decision, error) {
+			c.b.Decide = func(n, _ int) (run.Decision, error) {
 				if looked = append(looked, n); n >= c.stop {
-					return Decision{Stop: true, Reason: "enough"}, nil
+					return run.Decision{Stop: true, Reason: "enough"}, nil
 				}
-				return Decision{Reason: "more"}, nil
+				return run.Decision{Reason: "more"}, nil
 			}
 			req, open := start(t, &scale{}, c.b)
 			if _, err := Do(t.Context(), req); err != nil {
@@ -277,7 +278,7 @@ func TestAnInterruptDropsTheBlock(t *testing.T) {
 		}
 		return nil
 	}
-	req, open := start(t, s, Blocks{Most: 20})
+	req, open := start(t, s, run.Blocks{Most: 20})
 	if status, err := Do(ctx, req); status != record.Interrupted || err != nil {
 		t.Fatal(status, err)
 	}
@@ -299,11 +300,11 @@ func TestGoingOn(t *testing.T) {
 	whole, part := &scale{}, &scale{}
 	seven := map[string]int{"off": 7, "on": 7, "aa": 7}
 	sizes := map[string]map[string]int{"work": seven, "idle": seven}
-	req, _ := start(t, whole, Blocks{Most: 4, Sizes: sizes})
+	req, _ := start(t, whole, run.Blocks{Most: 4, Sizes: sizes})
 	if _, err := Do(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	req, _ = start(t, part, Blocks{Most: 4, From: 2, Sizes: sizes})
+	req, _ = start(t, part, run.Blocks{Most: 4, From: 2, Sizes: sizes})
 	if _, err := Do(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +329,7 @@ func TestBadMeasurementsEndTheRun(t *testing.T) {
 		"a negative": {&scale{cost: func(string) float64 { return -1 }}, "wall = -2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			req, open := start(t, c.s, Blocks{Most: 2})
+			req, open := start(t, c.s, run.Blocks{Most: 2})
 			status, err := Do(t.Context(), req)
 			if status != record.Errored || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, %v; want %q", status, err, c.want)
@@ -342,7 +343,7 @@ func TestBadMeasurementsEndTheRun(t *testing.T) {
 
 // TestTheHostIsWatched: every block tells what the host did meanwhile, and what of it was this process.
 func TestTheHostIsWatched(t *testing.T) {
-	req, open := start(t, &scale{}, Blocks{Most: 2})
+	req, open := start(t, &scale{}, run.Blocks{Most: 2})
 	if _, err := Do(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package run
+package drive
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/internal/run"
 )
 
 // flaky is a probe that says what it is told to.
@@ -42,9 +43,9 @@ func (f *flaky) Read(context.Context) ([]metric.Sample, error) {
 func TestGauges(t *testing.T) {
 	f := &flaky{clock: clock.NewFake(time.Unix(0, 0)), value: 1, born: 7}
 	v := &visited{probes: []probe.Probe{f, f}} // two probes may be about one subject
-	req, open := start(t, &v.scale, Blocks{})
+	req, open := start(t, &v.scale, run.Blocks{})
 	req.Env.Clock = f.clock
-	g := newGauges(&arm{runner: &runner{Request: req, target: v}, treatment: design.Treatment{ID: "here"}})
+	g := newGauges(&run.Arm{Stage: &run.Stage{Request: req, Target: v}, Treatment: design.Treatment{ID: "here"}})
 	at := time.Duration(0)
 	read := func(want int) {
 		t.Helper()
@@ -87,9 +88,9 @@ func TestGauges(t *testing.T) {
 func TestFlappingProbeIsNotSaidForEver(t *testing.T) {
 	f := &flaky{clock: clock.NewFake(time.Unix(0, 0))}
 	v := &visited{probes: []probe.Probe{f}}
-	req, open := start(t, &v.scale, Blocks{})
+	req, open := start(t, &v.scale, run.Blocks{})
 	req.Env.Clock = f.clock
-	g := newGauges(&arm{runner: &runner{Request: req, target: v}, treatment: design.Treatment{ID: "here"}})
+	g := newGauges(&run.Arm{Stage: &run.Stage{Request: req, Target: v}, Treatment: design.Treatment{ID: "here"}})
 	for i := range 1000 {
 		if f.err = nil; i%2 == 1 {
 			f.err = errors.New("gone")

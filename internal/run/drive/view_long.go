@@ -1,4 +1,4 @@
-package cli
+package drive
 
 import (
 	"fmt"
@@ -19,6 +19,7 @@ const plainEvery = time.Minute
 
 // soakView is what the view of a soak remembers from one event to the next.
 type soakView struct {
+	*Screen
 	treatment string
 	rate      []float64 // of the last slices, for the sparkline
 	before    record.Slice
@@ -38,17 +39,23 @@ type moment struct {
 	good, bad    uint64
 }
 
-// soak follows a long run: a few live lines, or one plain line a minute and one for each restart and outage.
-func (v *view) soak(e run.Event) {
-	s := &v.long
+func viewLong(s *Screen) func(run.Event) { return (&soakView{Screen: s}).show }
+
+// show follows a long run: a few live lines, or one plain line a minute and one for each restart and outage.
+func (s *soakView) show(e run.Event) {
+	k, ok := e.Detail.(*Soak)
+	if !ok {
+		s.Phase(e)
+		return
+	}
 	if s.treatment != e.Treatment {
-		*s = soakView{treatment: e.Treatment}
+		*s = soakView{Screen: s.Screen, treatment: e.Treatment}
 	}
-	if e.Soak.Cut {
-		s.cut(e.Soak.Slice)
-		v.plainSoak(*e.Soak)
+	if k.Cut {
+		s.cut(k.Slice)
+		s.plain(k)
 	}
-	v.term.Update(v.soakLines(e))
+	s.Update(s.lines(e, k))
 }
 
 // cut takes in a slice that has ended.
@@ -61,21 +68,20 @@ func (s *soakView) cut(now record.Slice) {
 	}
 }
 
-// plainSoak prints where the run is, at most once a minute unless something has happened.
-func (v *view) plainSoak(e run.Soak) {
-	s := &v.long
-	head := fmt.Sprintf("%s  %s", v.name, passed(e.Elapsed))
+// plain prints where the run is, at most once a minute unless something has happened.
+func (s *soakView) plain(e *Soak) {
+	head := fmt.Sprintf("%s  %s", s.Name, passed(e.Elapsed))
 	if n := e.Restarts; n > s.restarts {
 		s.restarts = n
-		v.term.Plain(fmt.Sprintf("%s  the target was started anew: restarts %d", head, n))
+		s.Plain(fmt.Sprintf("%s  the target was started anew: restarts %d", head, n))
 	}
 	switch out := s.now.good == 0 && s.now.bad > 0; {
 	case out && !s.out:
 		s.out, s.outSince = true, e.Slice.Start
-		v.term.Plain(fmt.Sprintf("%s  no call is answered well any more", head))
+		s.Plain(fmt.Sprintf("%s  no call is answered well any more", head))
 	case s.out && s.now.good > 0:
 		s.out = false
-		v.term.Plain(fmt.Sprintf("%s  calls are answered again, after about %s", head, passed(e.Slice.Start-s.outSince)))
+		s.Plain(fmt.Sprintf("%s  calls are answered again, after about %s", head, passed(e.Slice.Start-s.outSince)))
 	}
 	if s.spoke != 0 && e.Elapsed-s.spoke < plainEvery {
 		return
@@ -89,16 +95,15 @@ func (v *view) plainSoak(e run.Soak) {
 	if e.WarmUp {
 		line += "  warming up"
 	}
-	v.term.Plain(line + "  left " + passed(e.Left))
+	s.Plain(line + "  left " + passed(e.Left))
 }
 
 // passed is a length of time, to the second.
 func passed(d time.Duration) string { return unit.Seconds(d.Round(time.Second).Seconds()) }
 
-// soakLines is the live view.
-func (v *view) soakLines(e run.Event) []string {
-	s, k := &v.long, e.Soak
-	head := v.name
+// lines is the live view.
+func (s *soakView) lines(e run.Event, k *Soak) []string {
+	head := s.Name
 	if e.Trials > 1 {
 		head += fmt.Sprintf("  treatment %d/%d", e.Trial, e.Trials)
 	}

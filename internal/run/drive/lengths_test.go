@@ -1,4 +1,4 @@
-package run
+package drive
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
+	"tare/internal/run"
 )
 
 // TestLengthsOfBatches: arms whose calls cost about what the baseline's do make as many in a batch; those that are far
@@ -34,7 +35,7 @@ func TestLengthsOfBatches(t *testing.T) {
 				}
 				return 5e-6
 			}}
-			req, open := start(t, s, Blocks{Most: 1, Margin: 0.02})
+			req, open := start(t, s, run.Blocks{Most: 1, Margin: 0.02})
 			req.Area = opened{s, &bounding{s, c.most}}
 			if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 				t.Fatal(status, err)

@@ -1,4 +1,4 @@
-package run
+package drive
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/run"
 )
 
 const (
@@ -26,12 +27,12 @@ const (
 
 // lengths returns how many calls make a batch of operation i of each arm, by treatment. It is calibrated once for the
 // whole run, under the baseline.
-func (x *runner) lengths(ctx context.Context, arms []*arm, i int) (map[string]int, error) {
-	op := arms[0].ops[i]
+func (x *blocks) lengths(ctx context.Context, arms []*run.Arm, i int) (map[string]int, error) {
+	op := arms[0].Ops[i]
 	if known := x.sizes[op.Name]; covers(known, arms) {
 		return known, nil
 	}
-	x.event(Event{Phase: WarmingUp, Note: "find the length of a batch of " + op.Name})
+	x.Tell(run.Event{Phase: run.WarmingUp, Note: "find the length of a batch of " + op.Name})
 	r := ruler{i: i, span: op.Span, limit: mostCalls}
 	if r.span <= 0 {
 		r.span = area.UsualSpan
@@ -41,7 +42,7 @@ func (x *runner) lengths(ctx context.Context, arms []*arm, i int) (map[string]in
 	}
 	base := arms[0]
 	for _, a := range arms {
-		if x.treatment(a.trial.Treatment).Baseline {
+		if a.Treatment.Baseline {
 			base = a
 		}
 	}
@@ -51,23 +52,23 @@ func (x *runner) lengths(ctx context.Context, arms []*arm, i int) (map[string]in
 	}
 	sizes := map[string]int{}
 	for _, a := range arms {
-		if sizes[a.trial.Treatment], err = r.own(ctx, a, n); err != nil {
+		if sizes[a.Trial.Treatment], err = r.own(ctx, a, n); err != nil {
 			return nil, err
 		}
 	}
-	sizes[base.trial.Treatment] = n
+	sizes[base.Trial.Treatment] = n
 	for _, a := range arms { // arms with the same program are measured alike
-		if t := x.treatment(a.trial.Treatment); t.Control == design.AA && sizes[t.Of] > 0 {
-			sizes[a.trial.Treatment] = sizes[t.Of]
+		if t := a.Treatment; t.Control == design.AA && sizes[t.Of] > 0 {
+			sizes[a.Trial.Treatment] = sizes[t.Of]
 		}
 	}
 	x.sizes[op.Name] = sizes
 	return sizes, nil
 }
 
-func covers(sizes map[string]int, arms []*arm) bool {
+func covers(sizes map[string]int, arms []*run.Arm) bool {
 	for _, a := range arms {
-		if sizes[a.trial.Treatment] <= 0 {
+		if sizes[a.Trial.Treatment] <= 0 {
 			return false
 		}
 	}
@@ -82,7 +83,7 @@ type ruler struct {
 }
 
 // fit starts with batches of n calls.
-func (r ruler) fit(ctx context.Context, a *arm, n int) (int, error) {
+func (r ruler) fit(ctx context.Context, a *run.Arm, n int) (int, error) {
 	for {
 		per, err := r.quickest(ctx, a, n)
 		if err != nil {
@@ -102,7 +103,7 @@ func (r ruler) calls(per float64) int {
 }
 
 // own returns n, the baseline's number, or a separate number if the arm is apart.
-func (r ruler) own(ctx context.Context, a *arm, n int) (int, error) {
+func (r ruler) own(ctx context.Context, a *run.Arm, n int) (int, error) {
 	some := max(1, n/trialDivisor)
 	per, err := r.quickest(ctx, a, some)
 	if err != nil {
@@ -118,12 +119,12 @@ func (r ruler) own(ctx context.Context, a *arm, n int) (int, error) {
 }
 
 // quickest returns the shortest time of a call in seconds over a few batches of n. It does not repeat a long batch.
-func (r ruler) quickest(ctx context.Context, a *arm, n int) (float64, error) {
+func (r ruler) quickest(ctx context.Context, a *run.Arm, n int) (float64, error) {
 	least := math.Inf(1)
 	for range tries {
-		s, err := a.ops[r.i].Batch(ctx, n)
+		s, err := a.Ops[r.i].Batch(ctx, n)
 		if err != nil {
-			return 0, fmt.Errorf("%s under %s: %w", a.ops[r.i].Name, a.trial.Treatment, err)
+			return 0, fmt.Errorf("%s under %s: %w", a.Ops[r.i].Name, a.Trial.Treatment, err)
 		}
 		least = min(least, perCall(s))
 		if least*float64(n) > tries*area.UsualSpan.Seconds() {

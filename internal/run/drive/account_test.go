@@ -1,0 +1,133 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/area"
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/question"
+	"tare/internal/record"
+	"tare/internal/run"
+)
+
+// silent is a target that says what it counted only when it is asked often enough.
+type silent struct {
+	scale
+	fails int
+	asked int
+	keeps bool
+}
+
+func (s *silent) Counted(context.Context, design.Treatment) (map[string]float64, error) {
+	if s.asked++; s.asked <= s.fails {
+		return nil, errors.New("503 Service Unavailable")
+	}
+	if !s.keeps {
+		return nil, nil
+	}
+	return map[string]float64{"permit": float64(s.asked)}, nil
+}
+
+var _ area.Ledger = (*silent)(nil)
+
+func TestAccountAsksAgain(t *testing.T) {
+	trial := design.Trial{Treatment: "here"}
+	for name, c := range map[string]struct {
+		target *silent
+		want   []record.Answers
+	}{
+		"at once": {
+			&silent{keeps: true},
+			[]record.Answers{{
+				Treatment: "here", Seen: map[string]uint64{}, Before: map[string]float64{"permit": 1},
+				After: map[string]float64{"permit": 2},
+			}},
+		},
+		"while starting": {
+			&silent{keeps: true, fails: 3},
+			[]record.Answers{{
+				Treatment: "here", Seen: map[string]uint64{}, Before: map[string]float64{"permit": 4},
+				After: map[string]float64{"permit": 5},
+			}},
+		},
+		"never": {
+			&silent{fails: 99},
+			[]record.Answers{{
+				Treatment: "here", Seen: map[string]uint64{},
+				Error: "read the target's own counts: 503 Service Unavailable",
+			}},
+		},
+		"keeps none": {&silent{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clk := clock.NewFake(time.Unix(0, 0))
+			req, open := start(t, &c.target.scale, run.Blocks{})
+			req.Env.Clock = clk
+			a := &run.Arm{Stage: &run.Stage{Request: req, Target: c.target}, Trial: trial, Treatment: design.Treatment{ID: "here"}}
+			if err := a.Writer.TrialBegin(record.TrialBegin{Trial: trial}); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Account(t.Context()).Close(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, open().Trials[0].Answers); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			if waited := clk.Now().Sub(time.Unix(0, 0)); waited > 10*time.Second {
+				t.Errorf("it waited for %v", waited)
+			}
+		})
+	}
+}
+
+// Trials of a comparison are compared with the target's counts too, including their warm-up.
+func TestAccountOfAComparison(t *testing.T) {
+	v := &visited{site: newSite(t)}
+	req, open := start(t, &v.scale, run.Blocks{Most: 1})
+	req.Area = opened{Area: &v.scale, target: v}
+	req.Load = run.Load{Engine: load.Fast, Timeout: 5 * time.Second, MaxConns: 8, Duration: 300 * time.Millisecond, Rate: 300}
+	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+		t.Fatal(status, err)
+	}
+	r := open()
+	if len(r.Trials) != len(threeArms) {
+		t.Fatalf("%d trials", len(r.Trials))
+	}
+	for _, trial := range r.Trials {
+		agree(t, trial)
+		var window, all uint64
+		for _, c := range trial.Counts {
+			window += c.Count
+		}
+		for _, n := range trial.Answers[0].Seen {
+			all += n
+		}
+		if all <= window || len(trial.TrialBegin.Answers) != 3 {
+			t.Errorf("%d answers in all, %d of them in the window; operations answer %v", all, window, trial.TrialBegin.Answers)
+		}
+	}
+}
+
+func TestLengthsOfASoak(t *testing.T) {
+	for _, c := range []struct{ length, ramp, slice, warm time.Duration }{
+		{30 * time.Second, 0, time.Second, 3 * time.Second},
+		{2 * time.Second, 0, time.Second, time.Second},
+		{30 * time.Second, 10 * time.Second, time.Second, 10 * time.Second},
+		{3 * time.Minute, 0, time.Second, 18 * time.Second},
+		{10 * time.Minute, 0, 2 * time.Second, time.Minute},
+		{30 * time.Minute, 0, 5 * time.Second, 3 * time.Minute},
+		{2 * time.Hour, 0, 10 * time.Second, 5 * time.Minute},
+		{24 * time.Hour, 10 * time.Minute, 10 * time.Second, 10 * time.Minute},
+	} {
+		if s, w := sliceLength(c.length), question.WarmUp(c.length, c.ramp); s != c.slice || w != c.warm {
+			t.Errorf("%v with a ramp of %v: slices of %v after %v, want %v after %v", c.length, c.ramp, s, w, c.slice, c.warm)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package drive
+
+import (
+	"fmt"
+	"time"
+
+	"tare/internal/run"
+	"tare/internal/term"
+)
+
+// blocksView follows a comparison.
+type blocksView struct {
+	*Screen
+	verdict string // of the last look
+}
+
+func viewBlocks(s *Screen) func(run.Event) { return (&blocksView{Screen: s}).show }
+
+func (v *blocksView) show(e run.Event) {
+	b, ok := e.Detail.(*Block)
+	switch {
+	case ok:
+		v.block(e, b)
+	case e.Phase != run.Verifying && e.Phase != run.WarmingUp: // of every arm in every block: the block's line is enough
+		v.Phase(e)
+	}
+}
+
+// block follows a comparison: one plain line a block and a look, or a few live ones.
+func (v *blocksView) block(e run.Event, b *Block) {
+	head := fmt.Sprintf("%s  block %d/%d", v.Name, b.Number, b.Most)
+	if l := b.Look; l != nil {
+		v.verdict = fmt.Sprintf("%s after %d blocks: %s", lookWord(l.Stop), l.Blocks, l.Reason)
+		v.Say(v.Name + "  " + v.verdict)
+	} else {
+		v.Say(head)
+	}
+	if b.Left > 0 {
+		head += fmt.Sprintf("  %s  at most %s left", term.Progress(float64(b.Number-1)/float64(b.Most), 20), b.Left.Round(time.Second))
+	}
+	lines := []string{head, " now    " + string(e.Phase)}
+	switch {
+	case b.Operation != "":
+		lines[1] += fmt.Sprintf(" %s  round %d/%d of all arms in turn", b.Operation, b.Round, b.Rounds)
+	case e.Treatment != "":
+		lines[1] += "  " + e.Treatment
+	}
+	if v.verdict != "" {
+		lines = append(lines, " so far "+v.verdict)
+	}
+	v.Update(lines)
+}
+
+func lookWord(stop bool) string {
+	if stop {
+		return "stops"
+	}
+	return "goes on"
+}

@@ -1,0 +1,68 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"tare/internal/load"
+	"tare/internal/record"
+)
+
+// A Stream is a stream of load to an arm. It ends a segment by itself when the target suffers, if the file says so.
+type Stream struct {
+	load.Stream
+	Keys int // identities of the target's callers
+}
+
+// OpenStream opens a stream of load. seed draws the mix of operations. With keepCalls its memory grows with every call.
+func (a *Arm) OpenStream(ctx context.Context, seed uint64, keepCalls bool) (*Stream, error) {
+	cfg, err := a.streamConfig()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Seed, cfg.KeepCalls = seed, keepCalls
+	open := load.Open
+	if a.Open != nil {
+		open = a.Open
+	}
+	s, err := open(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the load stream: %w", err)
+	}
+	if a.Load.Abort != nil {
+		s = &guard{Stream: s, abort: *a.Load.Abort}
+	}
+	return &Stream{Stream: s, Keys: cfg.Endpoint.Keys}, nil
+}
+
+func (a *Arm) streamConfig() (load.Config, error) {
+	endpoint, err := a.Target.Endpoint(a.Treatment)
+	if err != nil {
+		return load.Config{}, fmt.Errorf("endpoint of %s: %w", a.Treatment.ID, err)
+	}
+	l := a.Load
+	cfg := load.Config{
+		Engine: l.Engine, Operations: a.Ops, Timeout: l.Timeout, MaxConns: l.MaxConns, MaxRate: l.MaxRate, Limit: a.Env.Limit,
+		Shards: l.Shards, Spin: l.Spin, GrowGap: l.GrowGap, Precise: l.Precise,
+	}
+	if endpoint != nil {
+		cfg.Endpoint = *endpoint
+	}
+	cfg.Host = accounts(a.placement(a.Treatment, endpoint))
+	return cfg, nil
+}
+
+// Audit records what the generator did between two states of a stream, and warns if max_rate delayed scheduled calls. g
+// has what a drive measures in its own way: the seconds, the CPU time and the effort.
+func (a *Arm) Audit(from, to load.Progress, g record.Generator) error {
+	g.Treatment, g.Block, g.Engine = a.Trial.Treatment, a.Trial.Block, string(a.Load.Engine)
+	g.Offered, g.Sent, g.Unsendable = to.Due-from.Due, to.Sent-from.Sent, to.UnsentTimeouts-from.UnsentTimeouts
+	g.BytesIn, g.BytesOut = to.BytesIn-from.BytesIn, to.BytesOut-from.BytesOut
+	g.Workers, g.Placement = a.Load.workers(), a.placed[a.Trial.Treatment]
+	if err := a.Writer.Generator(g); err != nil || to.Held == from.Held {
+		return err
+	}
+	return a.Writer.Warning(record.Warning{Treatment: g.Treatment, Text: fmt.Sprintf(
+		"max_rate held calls back, %d times: they were sent late, or not at all; a higher max_rate lets calls catch up "+
+			"after a stall", to.Held-from.Held)})
+}
