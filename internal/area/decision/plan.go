@@ -246,7 +246,7 @@ func (p *plan) judgeAttachment() error {
 // checkOptions hands the options to the adapter. Where policies are loaded, the adapter fills in itself what it makes.
 func (p *plan) checkOptions() error {
 	if p.spec.Load {
-		return nil
+		return p.adapter.CheckPath(p.options.Path)
 	}
 	return p.adapter.Validate(p.options, p.questions)
 }

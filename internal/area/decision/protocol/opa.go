@@ -34,10 +34,8 @@ type OPA struct {
 
 // rule is the path of the rule that the file names; empty: none.
 func (o Options) rule() string {
-	if x, given := sectionOf[OPA](o); given {
-		return x.Path
-	}
-	return o.Path
+	x, _ := sectionOf[OPA](o)
+	return x.Path
 }
 
 func askOPA(s *Session, q model.Question) (call, error) {

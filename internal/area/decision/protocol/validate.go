@@ -22,12 +22,23 @@ func validPath(option, path string) error {
 	return nil
 }
 
+// CheckPath says what is wrong with the path that the file gives; the error begins with "path".
+func (a Adapter) CheckPath(path string) error {
+	switch {
+	case a.Path:
+		return validPath("path", path)
+	case path == "":
+		return nil
+	case a.Section == "opa":
+		return fmt.Errorf("path: opa names its rule in a section of its own; write opa: {path: %s}", path)
+	}
+	return fmt.Errorf("path: %s has no path to choose: leave it out", a.Name)
+}
+
 // Validate says what is wrong with the options for these questions; the error begins with the option's name.
 func (a Adapter) Validate(o Options, questions []model.Question) error {
-	if a.Path {
-		if err := validPath("path", o.Path); err != nil {
-			return err
-		}
+	if err := a.CheckPath(o.Path); err != nil {
+		return err
 	}
 	if a.options != nil {
 		if err := a.options(o); err != nil {
