@@ -22,6 +22,8 @@ type app struct {
 	Env
 	areas   all.List
 	verbose bool
+	// interrupts are those of the command run.
+	interrupts *interrupts
 	// lost is the first error of writing to standard output: a report that nobody got must not look like success.
 	lost error
 }

@@ -5,33 +5,51 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
 // errInterrupted is the cause of a context that the person ended.
 var errInterrupted = errors.New("interrupted")
 
-// interruptible returns a context that the first interrupt ends, so that a run can undo its changes and write what it has. A second
-// interrupt ends the process at once, after telling how to undo later. stop gives the signals back.
-func (a *app) interruptible(ctx context.Context, dir string) (_ context.Context, stop func()) {
+// interrupts are the signals that end the command run, from its start to its end.
+type interrupts struct {
+	*app
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	phase interruptPhase
+	dir   string // the record of the run
+	seen  int    // signals during the run
+}
+
+// interruptPhase says what an interrupt finds.
+type interruptPhase int
+
+const (
+	beforeRun interruptPhase = iota // nothing to undo: it ends the process
+	duringRun                       // the first one ends the run, which undoes its changes and writes what it has
+	afterRun                        // only the report is left: it ends the process
+)
+
+// interruptible returns a context that the first interrupt of a run ends, so that the run can undo its changes and write
+// what it has. All other interrupts end the process. stop gives the signals back.
+func (a *app) interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	in := &interrupts{app: a, cancel: cancel}
+	a.interrupts = in
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	done := make(chan struct{})
 	owner := make(chan struct{})
 	go func() {
 		defer close(owner)
-		for seen := 0; ; seen++ {
+		for {
 			select {
 			case <-done:
 				return
 			case s := <-signals:
-				if seen > 0 {
-					a.tell("\ntare: stopped at once; nothing was undone. Next: tare undo %s\n", dir)
-					os.Exit(ExitInterrupted)
-				}
-				a.tell("\ntare: %s: undoing and writing a partial report; once more stops at once\n", s)
-				cancel(errInterrupted)
+				in.take(s)
 			}
 		}
 	}()
@@ -41,4 +59,35 @@ func (a *app) interruptible(ctx context.Context, dir string) (_ context.Context,
 		<-owner
 		cancel(nil)
 	}
+}
+
+// take handles one signal.
+func (in *interrupts) take(s os.Signal) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case in.phase == beforeRun:
+		in.tell("\ntare: %s: stopped before the run; nothing was measured\n", s)
+	case in.phase == afterRun:
+		in.tell("\ntare: %s: stopped after the run. Next: tare report %s\n", s, in.dir)
+	case in.seen == 0:
+		in.seen++
+		in.tell("\ntare: %s: undoing and writing a partial report; once more stops at once\n", s)
+		in.cancel(errInterrupted)
+		return
+	default:
+		in.tell("\ntare: stopped at once; nothing was undone. Next: tare undo %s\n", in.dir)
+	}
+	os.Exit(ExitInterrupted)
+}
+
+// begin says that the run whose record is in dir begins. The returned function says that it has ended.
+func (in *interrupts) begin(dir string) (end func()) {
+	set := func(p interruptPhase) {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.phase, in.dir = p, dir
+	}
+	set(duringRun)
+	return func() { set(afterRun) }
 }

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -273,6 +276,93 @@ func TestInterruptedRun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestInterruptedBeforeTheRun: a command that still reads its file ends at the first interrupt, also where it was started
+// with interrupts ignored, as in the background of a script.
+func TestInterruptedBeforeTheRun(t *testing.T) {
+	bin := buildTare(t)
+	for name, script := range map[string]string{"listening": `exec "$0" run file`, "ignored": `trap "" INT; exec "$0" run file`} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := syscall.Mkfifo(filepath.Join(dir, "file"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			run := exec.CommandContext(ctx, "sh", "-c", script, bin)
+			run.Dir = dir
+			var out bytes.Buffer
+			run.Stdout, run.Stderr = &out, &out
+			if err := run.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var file *os.File
+			for err := error(syscall.ENXIO); err != nil; { // until tare opens the file to read it
+				if file, err = os.OpenFile(filepath.Join(dir, "file"), os.O_WRONLY|syscall.O_NONBLOCK, 0); ctx.Err() != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			defer func() { _ = file.Close() }()
+			_ = run.Process.Signal(os.Interrupt)
+			_ = run.Wait()
+			if code := run.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(out.String(), "nothing was measured") {
+				t.Errorf("exit %d, want %d\n%s", code, ExitInterrupted, &out)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != 1 {
+				t.Errorf("the folder holds %v, want only the file", left)
+			}
+		})
+	}
+}
+
+// TestInterruptedAfterTheRun: an interrupt while nobody reads the report ends the command, and says where the record is.
+func TestInterruptedAfterTheRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: starts a run")
+	}
+	srv := httptest.NewServer(http.HandlerFunc(toyTarget))
+	defer srv.Close()
+	dir := t.TempDir()
+	file := "name: blink\narea: identity\nquestion: capacity\ntarget: {adapter: gce-metadata, url: " + srv.URL + "}\n" +
+		"load: {rates: [50/s], duration: 1s}\n"
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = reader.Close(), writer.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	run := exec.CommandContext(ctx, buildTare(t), "run", "x.yaml", "-o", "html") // a page is larger than a pipe's buffer
+	run.Dir, run.Stdout = dir, writer
+	var out bytes.Buffer
+	run.Stderr = &out
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- run.Wait() }()
+	finished := func() bool {
+		records, _ := filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl"))
+		return len(records) > 0 && bytes.Contains(readAll(records[0]), []byte(`"finish"`))
+	}
+	for over := false; !over; {
+		select {
+		case <-ended:
+			over = true
+		case <-time.After(100 * time.Millisecond):
+			if finished() { // the first interrupt may still find the end of the run, the second one does not
+				_ = run.Process.Signal(os.Interrupt)
+			}
+		}
+	}
+	if code := run.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(out.String(), "stopped after the run. Next: tare report") {
+		t.Errorf("exit %d, want %d\n%s", code, ExitInterrupted, &out)
 	}
 }
 

@@ -43,11 +43,13 @@ func (a *app) runCommand() *cobra.Command {
 			"look: to RUN, or to the latest run of FILE.\n\n" +
 			"Exit codes: 0 pass, 1 error, 2 usage or file, 10 budget broken, 11 inconclusive, 12 run invalid, 130 interrupted, with all changes\nundone.",
 		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := a.interruptible(c.Context())
+			defer stop()
 			outs, err := parseOutputs(outputs)
 			if err != nil {
 				return err
 			}
-			return a.start(c.Context(), args, startFlags{dryRun: dryRun, yes: yes, resume: resume, add: add, results: results, full: full}, outs)
+			return a.start(ctx, args, startFlags{dryRun: dryRun, yes: yes, resume: resume, add: add, results: results, full: full}, outs)
 		},
 	}
 	outputFlag(c, &outputs)
@@ -271,8 +273,7 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 		return failed(err)
 	}
 	defer unlock()
-	ctx, stop := a.interruptible(ctx, dir)
-	defer stop()
+	defer a.interrupts.begin(dir)()
 	v := term.New(a.Stderr, a.Getenv)
 	defer v.Close()
 	req := request(s.e, s.seed)

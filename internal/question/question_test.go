@@ -65,7 +65,8 @@ func leftOut(q *Question) (out []string) {
 
 func TestUnknownQuestionsHaveDefaults(t *testing.T) {
 	q := Of("guess")
-	if q.Drive != (Drive{}) || q.Answer != (Answer{}) || q.Needs(area.Offers{AnyRate: area.Yes}).Given || q.MaxConnections != 256 {
+	if q.Drive != (Drive{}) || q.Answer != (Answer{}) ||
+		q.Needs(area.Offers{AnyRate: area.Yes}).Given || q.MaxConnections != 256 {
 		t.Errorf("an unknown question has properties: %+v", q)
 	}
 	q.CheckTreatments(nil)

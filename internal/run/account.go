@@ -100,7 +100,8 @@ func unanswered(o load.Outcome, n load.CauseCount) bool {
 	return false
 }
 
-// Close reads the target's counts again, and records both sides. pending calls have not ended: nobody saw their answers.
+// Close reads the target's counts again, and records both sides. pending is the number of calls that have not ended:
+// nobody saw their answers.
 func (a *Account) Close(ctx context.Context, pending int) error {
 	if a.ledger == nil {
 		return nil

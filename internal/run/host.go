@@ -10,8 +10,8 @@ import (
 	"tare/internal/record"
 )
 
-// WatchHost reads what the host does, and this run's share of it: this process and its children, including ended ones. The
-// returned function writes the differences. If the host does not report them, that is no failure.
+// WatchHost reads what the host does, and this run's share of it: this process and its children, including ended ones.
+// The returned function writes the differences. If the host does not report them, that is no failure.
 func (x *Stage) WatchHost(ctx context.Context, b int) func() error {
 	probes := []probe.Probe{probe.Host{}, probe.PSI{}, probe.Process{Name: "tare", PID: os.Getpid()}}
 	read := func() (all []metric.Sample, at time.Time) {

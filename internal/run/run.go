@@ -1,5 +1,5 @@
-// Package run is the stage of an experiment: it prepares a target, puts treatments in force and verifies them, has a drive
-// measure them, and undoes everything. It journals all that happens: its only product is the record. Package run/drive
+// Package run is the stage of an experiment: it prepares a target, puts treatments in force and verifies them, lets a
+// drive measure them, and undoes everything. It journals all that happens: its only product is the record. Package run/drive
 // has the drives.
 package run
 
@@ -167,8 +167,8 @@ type Stage struct {
 	left    error // why not everything was undone, or why the record does not say so
 }
 
-// Do carries out r by a drive. It returns how the run ended, which the record also says unless writing that failed. It undoes all
-// changes before it returns, even when ctx ends: its error then only says what could not be undone.
+// Do carries out r by a drive. It returns how the run ended, which the record also says unless writing that failed. It
+// undoes all changes before it returns, even when ctx ends: its error then only says what could not be undone.
 func Do(ctx context.Context, r Request, d Drive) (record.Status, error) {
 	x := &Stage{Request: r, drive: d, start: r.Env.Clock.Now(), journal: journal{to: r.Writer}}
 	err := x.do(ctx)

@@ -24,7 +24,8 @@ type Arm struct {
 
 // Measure puts the treatments of trials in force together and verifies them, lets do measure the arms, and takes the
 // treatments back. Arms that are in force together must have the same operations.
-func (x *Stage) Measure(ctx context.Context, do func(context.Context, []*Arm) error, trials ...design.Trial) (err error) {
+func (x *Stage) Measure(ctx context.Context, do func(context.Context, []*Arm) error, trials ...design.Trial,
+) (err error) {
 	arms := make([]*Arm, 0, len(trials))
 	defer func() {
 		for _, a := range arms {

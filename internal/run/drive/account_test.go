@@ -70,7 +70,8 @@ func TestAccountAsksAgain(t *testing.T) {
 			clk := clock.NewFake(time.Unix(0, 0))
 			req, open := start(t, &c.target.scale, run.Blocks{})
 			req.Env.Clock = clk
-			a := &run.Arm{Stage: &run.Stage{Request: req, Target: c.target}, Trial: trial, Treatment: design.Treatment{ID: "here"}}
+			a := &run.Arm{Stage: &run.Stage{Request: req, Target: c.target}, Trial: trial}
+			a.Treatment.ID = "here"
 			if err := a.Writer.TrialBegin(record.TrialBegin{Trial: trial}); err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +93,8 @@ func TestAccountOfAComparison(t *testing.T) {
 	v := &visited{site: newSite(t)}
 	req, open := start(t, &v.scale, run.Blocks{Most: 1})
 	req.Area = opened{Area: &v.scale, target: v}
-	req.Load = run.Load{Engine: load.Fast, Timeout: 5 * time.Second, MaxConns: 8, Duration: 300 * time.Millisecond, Rate: 300}
+	req.Load = run.Load{Engine: load.Fast, Timeout: 5 * time.Second, MaxConns: 8, Rate: 300}
+	req.Load.Duration = 300 * time.Millisecond
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
 	}

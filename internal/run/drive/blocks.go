@@ -103,7 +103,8 @@ func (x *blocks) block(ctx context.Context, b int, trials []design.Trial) error 
 		return err
 	}
 	if len(ops) > 0 && !slices.ContainsFunc(ops, func(op load.Operation) bool { return op.Batch == nil }) {
-		return x.Measure(ctx, func(ctx context.Context, arms []*run.Arm) error { return x.sideBySide(ctx, b, arms) }, trials...)
+		do := func(ctx context.Context, arms []*run.Arm) error { return x.sideBySide(ctx, b, arms) }
+		return x.Measure(ctx, do, trials...)
 	}
 	for _, t := range trials {
 		x.Tell(run.Event{Phase: run.Measuring, Treatment: t.Treatment, Trial: t.Index + 1, Detail: x.position(b)})

@@ -93,7 +93,9 @@ func workerRamp(l *run.Load) time.Duration {
 }
 
 // offer runs one segment of the comparison's load.
-func offer(ctx context.Context, l *run.Load, s load.Stream, d, ramp time.Duration, p load.Process) (load.Segment, error) {
+func offer(ctx context.Context, l *run.Load, s load.Stream, d, ramp time.Duration,
+	p load.Process,
+) (load.Segment, error) {
 	if c := l.Closed; c != nil {
 		return s.Cycle(ctx, load.Closed{Workers: c.Workers, Ramp: min(ramp, d), Duration: d}, poll, nil)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tare/internal/design"
+	"tare/internal/load"
 	"tare/internal/question"
 	"tare/internal/run"
 	"tare/internal/term"
@@ -39,4 +40,10 @@ func (s *Screen) Phase(e run.Event) {
 	line := fmt.Sprintf("%s  %s %s", s.Name, e.Phase, e.Treatment)
 	s.Say(line)
 	s.Update([]string{line})
+}
+
+// endedCalls says how many calls have ended, and how.
+func endedCalls(p load.Progress) string {
+	bad := p.Ended() - p.Done[load.OK] - p.Done[load.Denied]
+	return fmt.Sprintf("%d ended   %d of them badly   %d in flight   %d waiting", p.Ended(), bad, p.InFlight, p.Waiting)
 }

@@ -36,7 +36,8 @@ func (v *blocksView) block(e run.Event, b *Block) {
 		v.Say(head)
 	}
 	if b.Left > 0 {
-		head += fmt.Sprintf("  %s  at most %s left", term.Progress(float64(b.Number-1)/float64(b.Most), 20), b.Left.Round(time.Second))
+		done := term.Progress(float64(b.Number-1)/float64(b.Most), 20)
+		head += fmt.Sprintf("  %s  at most %s left", done, b.Left.Round(time.Second))
 	}
 	lines := []string{head, " now    " + string(e.Phase)}
 	switch {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/record"
@@ -117,13 +116,12 @@ func (s *soakView) lines(e run.Event, k *Soak) []string {
 		now += fmt.Sprintf("; %s are measured after that", passed(k.Planned))
 	}
 	p := k.Progress
-	bad := p.Ended() - p.Done[load.OK] - p.Done[load.Denied]
-	lines := []string{head, now, fmt.Sprintf(" calls  %d ended   %d of them badly   %d in flight   %d waiting", p.Ended(), bad, p.InFlight, p.Waiting)}
+	lines := []string{head, now, fmt.Sprintf(" calls  %s", endedCalls(p))}
 	if len(s.rate) == 0 {
 		return lines
 	}
-	rate := fmt.Sprintf(" rate   %s   errors %s   %s", unit.PerSecond(s.now.rate), unit.Share(s.now.errors), term.Sparkline(s.rate))
-	lines = append(lines, rate)
+	lines = append(lines, fmt.Sprintf(" rate   %s   errors %s   %s", unit.PerSecond(s.now.rate), unit.Share(s.now.errors),
+		term.Sparkline(s.rate)))
 	if s.now.p99 > 0 {
 		lines = append(lines, fmt.Sprintf(" p99    %s   %s, the slowest operation", unit.Seconds(s.now.p99), s.now.slowest))
 	}
@@ -180,7 +178,9 @@ func (m *moment) usage(before, now []metric.Sample) {
 	delta := probe.Delta(before, now)
 	var cpu, rss, seconds float64
 	for _, s := range delta {
-		i := slices.IndexFunc(before, func(b metric.Sample) bool { return b.Subject == s.Subject && b.Metric == s.Metric && b.Part == s.Part })
+		i := slices.IndexFunc(before, func(b metric.Sample) bool {
+			return b.Subject == s.Subject && b.Metric == s.Metric && b.Part == s.Part
+		})
 		if s.Metric == probe.CPU.Name && i >= 0 && s.At > before[i].At {
 			cpu += s.Value
 			seconds = (s.At - before[i].At).Seconds()

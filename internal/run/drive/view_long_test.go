@@ -44,7 +44,10 @@ func soakEvents() []run.Event {
 		case minute > 4.5 && restarts == 0:
 			restarts = 1
 		}
-		o := record.SliceOperation{Operation: "guard", P99: 0.0123, Max: 0.1, Outcomes: []record.SliceOutcome{{Outcome: load.ConnFailed, Count: bad}}}
+		o := record.SliceOperation{
+			Operation: "guard", P99: 0.0123, Max: 0.1,
+			Outcomes: []record.SliceOutcome{{Outcome: load.ConnFailed, Count: bad}},
+		}
 		if good > 0 {
 			o.Outcomes = append(o.Outcomes, record.SliceOutcome{Outcome: load.OK, Count: good})
 		}
@@ -56,7 +59,10 @@ func soakEvents() []run.Event {
 		if s.WarmUp {
 			phase = run.WarmingUp
 		}
-		e := Soak{Planned: planned, Elapsed: at, Left: warm + planned - at, WarmUp: s.WarmUp, Slice: s, Cut: true, Restarts: restarts, Progress: p}
+		e := Soak{
+			Planned: planned, Elapsed: at, Left: warm + planned - at, WarmUp: s.WarmUp, Slice: s, Cut: true, Restarts: restarts,
+			Progress: p,
+		}
 		events = append(events, run.Event{Phase: phase, Treatment: "pdp", Trial: 1, Trials: 2, Detail: &e})
 		again := e
 		again.Cut, again.Elapsed = false, at+time.Second

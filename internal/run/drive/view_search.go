@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tare/internal/capacity"
-	"tare/internal/load"
 	"tare/internal/run"
 	"tare/internal/term"
 	"tare/internal/unit"
@@ -78,13 +77,11 @@ func (v *searchView) lines(e run.Event, c capacity.Event) []string {
 	if e.Trials > 1 {
 		head += fmt.Sprintf("  treatment %d/%d", e.Trial, e.Trials)
 	}
-	p := c.Progress
-	bad := p.Ended() - p.Done[load.OK] - p.Done[load.Denied]
 	lines := []string{
 		head,
 		fmt.Sprintf(" now    %s %s", c.Step.Role, offered(c.Step.Rate)),
 		fmt.Sprintf(" rate   goodput %.0f/s %s", c.Goodput, term.Sparkline(v.goodput)),
-		fmt.Sprintf(" calls  %d due   %d ended, %d of them badly   %d in flight   %d waiting", p.Due, p.Ended(), bad, p.InFlight, p.Waiting),
+		fmt.Sprintf(" calls  %d due   %s", c.Progress.Due, endedCalls(c.Progress)),
 	}
 	if c.Estimate > 0 {
 		so := " so far capacity about " + unit.Decimal(c.Estimate, 4) + "/s"
