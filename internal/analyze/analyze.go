@@ -5,6 +5,7 @@ package analyze
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -99,8 +100,10 @@ var analyses = map[question.Drive]func(*analysis, []budget.Budget) error{
 
 // AddForTest adds an analysis of what a drive recorded until the test ends.
 func AddForTest(t interface{ Cleanup(func()) }, d question.Drive, do func(*record.Record, *report.Report) error) {
+	before := analyses
+	analyses = maps.Clone(analyses)
 	analyses[d] = func(a *analysis, _ []budget.Budget) error { return do(a.rec, a.rep) }
-	t.Cleanup(func() { delete(analyses, d) })
+	t.Cleanup(func() { analyses = before })
 }
 
 // question is what the record asks, with its properties.

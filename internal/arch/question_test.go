@@ -86,7 +86,8 @@ func eachProductFile(t *testing.T, do func(name string, f *ast.File)) {
 
 // naming counts the constants design.Compare and so on, and texts of the same value where a question is expected.
 func naming(f *ast.File) int {
-	n := selectors(f, "design", questionNames) + selectors(f, "question", []string{"AddForTest"})
+	n := selectors(f, "design", questionNames) + selectors(f, "question", []string{"AddForTest"}) +
+		selectors(f, "drive", []string{"AddForTest"}) + selectors(f, "analyze", []string{"AddForTest"})
 	ast.Inspect(f, func(x ast.Node) bool {
 		switch x := x.(type) {
 		case *ast.CallExpr: // design.Question("soak")
@@ -144,6 +145,7 @@ func TestNamingSeesNames(t *testing.T) {
 		`"scale" != r.Header.Question`: 1,
 		`q == design.Question("soak")`: 1,
 		`question.AddForTest(t, q)`:    1,
+		`drive.AddForTest(t, q, d)`:    1,
 		`r.Question == other`:          0,
 		`design.Question(text)`:        0,
 		`metric.Capacity`:              0,

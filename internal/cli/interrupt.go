@@ -61,10 +61,9 @@ func (a *app) interruptible(ctx context.Context) (_ context.Context, stop func()
 	}
 }
 
-// take handles one signal.
+// take handles one signal. It ends the process with the lock held, so that no run begins meanwhile.
 func (in *interrupts) take(s os.Signal) {
 	in.mu.Lock()
-	defer in.mu.Unlock()
 	switch {
 	case in.phase == beforeRun:
 		in.tell("\ntare: %s: stopped before the run; nothing was measured\n", s)
@@ -74,6 +73,7 @@ func (in *interrupts) take(s os.Signal) {
 		in.seen++
 		in.tell("\ntare: %s: undoing and writing a partial report; once more stops at once\n", s)
 		in.cancel(errInterrupted)
+		in.mu.Unlock()
 		return
 	default:
 		in.tell("\ntare: stopped at once; nothing was undone. Next: tare undo %s\n", in.dir)

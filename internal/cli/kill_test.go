@@ -345,8 +345,11 @@ func TestInterruptedAfterTheRun(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- run.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = run.Wait()
+	}()
 	finished := func() bool {
 		records, _ := filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl"))
 		return len(records) > 0 && bytes.Contains(readAll(records[0]), []byte(`"finish"`))
@@ -361,7 +364,8 @@ func TestInterruptedAfterTheRun(t *testing.T) {
 			}
 		}
 	}
-	if code := run.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(out.String(), "stopped after the run. Next: tare report") {
+	const told = "stopped after the run. Next: tare report"
+	if code := run.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(out.String(), told) {
 		t.Errorf("exit %d, want %d\n%s", code, ExitInterrupted, &out)
 	}
 }

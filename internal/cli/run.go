@@ -316,12 +316,9 @@ func decide(dir string, most int) func(int, int) (run.Decision, error) {
 
 // request is what the file asks the runner for.
 func request(e *config.Experiment, seed uint64) run.Request {
-	c := e.Load.Config(seed)
 	l := run.Load{
-		Engine: c.Engine, Poisson: e.Load.Arrivals == config.Poisson, Ramp: e.Load.Arrivals == config.Ramp, Timeout: c.Timeout, MaxRate: c.MaxRate, MaxConns: c.MaxConns,
-		Start: float64(e.Load.Rate), Point: time.Duration(e.Load.Duration), MaxTime: time.Duration(e.Load.MaxTime),
-		Spin: c.Spin, Precise: c.Precise, Shards: c.Shards,
-		Rate: float64(e.Load.Rate), Duration: time.Duration(e.Load.Duration),
+		Config: e.Load.Config(seed), Poisson: e.Load.Arrivals == config.Poisson, Ramp: e.Load.Arrivals == config.Ramp,
+		Rate: float64(e.Load.Rate), Duration: time.Duration(e.Load.Duration), MaxTime: time.Duration(e.Load.MaxTime),
 	}
 	if w := e.Load.Closed; w != nil {
 		l.Closed = &load.Closed{Workers: w.Workers, Ramp: time.Duration(w.Ramp)}

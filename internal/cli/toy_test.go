@@ -2,6 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,11 +13,18 @@ import (
 	"testing"
 	"time"
 
+	"tare/internal/analyze"
 	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/config"
+	"tare/internal/design"
+	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/question"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/run"
+	"tare/internal/run/drive"
 )
 
 // toy is a question that only this test asks: whether the target answers at all, at the rates of the file.
@@ -77,6 +87,84 @@ func TestAToyQuestion(t *testing.T) {
 		!strings.Contains(out, `"question": "toy"`) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
+}
+
+// single is a drive that only this test has: it makes single calls, each on a new connection.
+var single = question.Drive{Name: "single"}
+
+const singleCalls = 5
+
+// measureSingle measures one trial after another, and records how many of its calls were answered well.
+func measureSingle(ctx context.Context, s *run.Stage, plan []design.Trial) error {
+	for _, trial := range plan {
+		one := func(ctx context.Context, arms []*run.Arm) error { return callOneByOne(ctx, arms[0]) }
+		if err := s.Measure(ctx, one, trial); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func callOneByOne(ctx context.Context, a *run.Arm) (err error) {
+	stream, err := a.OpenStream(ctx, a.Trial.Seed, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stream.Close()) }()
+	good := 0
+	for i := range uint64(singleCalls) {
+		if stream.Fresh(ctx, 0, i, a.Load.Timeout).Outcome.Good() {
+			good++
+		}
+		a.Tell(run.Event{Phase: run.Measuring, Treatment: a.Trial.Treatment, Trial: a.Trial.Index + 1, Detail: good})
+	}
+	return errors.Join(
+		a.Writer.Step(a.Trial.Treatment, a.Trial.Block, "single", good),
+		a.Audit(load.Progress{}, stream.Progress(), record.Generator{Seconds: stream.Now().Seconds()}),
+	)
+}
+
+// viewSingle says one line for each call.
+func viewSingle(s *drive.Screen) func(run.Event) {
+	return func(e run.Event) {
+		if good, ok := e.Detail.(int); ok {
+			s.Say(fmt.Sprintf("%s  %d good answers so far", s.Name, good))
+		}
+	}
+}
+
+// analyzeSingle puts what measureSingle recorded into the notes of the report.
+func analyzeSingle(rec *record.Record, rep *report.Report) error {
+	for _, t := range rec.Trials {
+		for _, s := range t.Steps {
+			rep.Notes = append(rep.Notes,
+				fmt.Sprintf("%s: %s of %d single calls were answered well", t.Treatment, s.Payload, singleCalls))
+		}
+	}
+	return nil
+}
+
+// TestAToyDrive takes a question that measures in a way of its own through a run, its live view, and its report. All that
+// it adds is here: a value of question.Drive, an entry of the list of drives, and one of the list of analyses.
+func TestAToyDrive(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(toyTarget))
+	defer srv.Close()
+	t.Chdir(t.TempDir())
+	q := toy()
+	q.Drive, q.Answer = single, question.Answer{Name: "notes"}
+	q.CheckLoad, q.Form = func(question.File) {}, question.Form{}
+	question.AddForTest(t, q)
+	file := "name: blink\narea: identity\nquestion: toy\ntarget: {adapter: gce-metadata, url: " + srv.URL + "}\n"
+	const unknown = `this tare cannot measure question "toy"`
+	if code, out := toyTold(t, file, "run"); code != ExitError || !strings.Contains(out, unknown) {
+		t.Errorf("before the drive is in its list: exit code %d, want %q in\n%s", code, unknown, out)
+	}
+	drive.AddForTest(t, single, drive.Drive{
+		Drive: run.Drive{Measure: measureSingle, Interrupted: record.Dropped}, View: viewSingle,
+	})
+	analyze.AddForTest(t, single, analyzeSingle)
+	expectToy(t, file, "plan", "blink: toy of identity")
+	expectToy(t, file, "run", "blink  5 good answers so far", "default: 5 of 5 single calls were answered well")
 }
 
 // TestAToyQuestionIsInTheSchema: editors know it as soon as it is in the list.

@@ -1,6 +1,6 @@
 // Package run is the stage of an experiment: it prepares a target, puts treatments in force and verifies them, lets a
-// drive measure them, and undoes everything. It journals all that happens: its only product is the record. Package run/drive
-// has the drives.
+// drive measure them, and undoes everything. It journals all that happens: its only product is the record. Package
+// run/drive has the drives.
 package run
 
 import (
@@ -44,28 +44,20 @@ type Request struct {
 
 // Load describes the load.
 type Load struct {
-	Engine   load.Engine
-	Poisson  bool
-	Ramp     bool // arrivals from 0 to Rate, linearly over Duration
-	Timeout  time.Duration
-	MaxRate  float64 // 1/s; 0: no bound
-	MaxConns int
-	Start    float64       // first rate of a search, 1/s; 0: the search's own
-	Rates    []float64     // a ladder instead of a search
-	Rate     float64       // of a trial of a comparison, or of a soak, 1/s
-	Closed   *load.Closed  // workers instead of a rate
-	Duration time.Duration // of a trial of a comparison, or of the measured part of a soak
-	Point    time.Duration
+	load.Config // how a stream carries calls, without what depends on the arm
+	Poisson     bool
+	Ramp        bool         // arrivals from 0 to Rate, linearly over Duration
+	Rate        float64      // 1/s; that at which a search starts, where 0 is the search's own
+	Rates       []float64    // a ladder instead of a search
+	Closed      *load.Closed // workers instead of a rate
+	// Duration is the length of a comparison's trial, of the measured part of a soak, or of a ladder's point.
+	Duration time.Duration
 	// Workloads are points of a ladder that are not just a rate.
 	Workloads []Workload
-	GrowGap   time.Duration // least time between two new connections; 0: the engine's own
 	SLO       time.Duration
 	SLOShare  float64
 	MaxTime   time.Duration
 	Weights   map[string]int // the mix by operation; nil: the target's own
-	Spin      time.Duration
-	Precise   bool
-	Shards    int
 	Abort     *Abort
 }
 

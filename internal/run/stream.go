@@ -40,11 +40,8 @@ func (a *Arm) streamConfig() (load.Config, error) {
 	if err != nil {
 		return load.Config{}, fmt.Errorf("endpoint of %s: %w", a.Treatment.ID, err)
 	}
-	l := a.Load
-	cfg := load.Config{
-		Engine: l.Engine, Operations: a.Ops, Timeout: l.Timeout, MaxConns: l.MaxConns, MaxRate: l.MaxRate, Limit: a.Env.Limit,
-		Shards: l.Shards, Spin: l.Spin, GrowGap: l.GrowGap, Precise: l.Precise,
-	}
+	cfg := a.Load.Config
+	cfg.Operations, cfg.Limit = a.Ops, a.Env.Limit
 	if endpoint != nil {
 		cfg.Endpoint = *endpoint
 	}

@@ -93,7 +93,7 @@ func TestAccountOfAComparison(t *testing.T) {
 	v := &visited{site: newSite(t)}
 	req, open := start(t, &v.scale, run.Blocks{Most: 1})
 	req.Area = opened{Area: &v.scale, target: v}
-	req.Load = run.Load{Engine: load.Fast, Timeout: 5 * time.Second, MaxConns: 8, Rate: 300}
+	req.Load = run.Load{Config: load.Config{Engine: load.Fast, Timeout: 5 * time.Second, MaxConns: 8}, Rate: 300}
 	req.Load.Duration = 300 * time.Millisecond
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)

@@ -3,6 +3,7 @@ package drive
 
 import (
 	"context"
+	"maps"
 
 	"tare/internal/design"
 	"tare/internal/question"
@@ -24,10 +25,12 @@ var known = map[question.Drive]Drive{
 	question.Long:   {run.Drive{Measure: eachOnce(soak), Interrupted: record.Interrupted}, viewLong},
 }
 
-// AddForTest adds a drive until the test ends.
+// AddForTest adds a drive until the test ends. Tests that run beside it see it too.
 func AddForTest(t interface{ Cleanup(func()) }, name question.Drive, d Drive) {
+	before := known
+	known = maps.Clone(known)
 	known[name] = d
-	t.Cleanup(func() { delete(known, name) })
+	t.Cleanup(func() { known = before })
 }
 
 // Do carries out r by the drive of its question, as run.Do does. It fails if this tare does not know the question.

@@ -179,7 +179,7 @@ func TestSoakOfADay(t *testing.T) {
 	length, rate := 24*time.Hour, 1000.0
 	clk := clock.NewFake(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 	f := &five{clock: clk, began: clk.Now()}
-	req, open := soakOf(t, f, run.Load{Rate: rate, Timeout: 5 * time.Second, Duration: length})
+	req, open := soakOf(t, f, run.Load{Config: load.Config{Timeout: 5 * time.Second}, Rate: rate, Duration: length})
 	req.Env.Clock, req.Open = clk, newHasty(clk)
 	var live, peak, held uint64
 	cuts := 0

@@ -120,10 +120,13 @@ func agree(t *testing.T, trial *record.Trial) {
 
 func TestSoak(t *testing.T) {
 	for name, l := range map[string]run.Load{
-		"fast":    {Engine: load.Fast, Closed: &load.Closed{Workers: 4, Ramp: 1200 * time.Millisecond}, MaxRate: 2000},
-		"std":     {Engine: load.Std, Closed: &load.Closed{Workers: 4}, MaxRate: 2000},
-		"open":    {Engine: load.Fast, Rate: 400},
-		"poisson": {Engine: load.Fast, Rate: 400, Poisson: true},
+		"fast": {
+			Config: load.Config{Engine: load.Fast, MaxRate: 2000},
+			Closed: &load.Closed{Workers: 4, Ramp: 1200 * time.Millisecond},
+		},
+		"std":     {Config: load.Config{Engine: load.Std, MaxRate: 2000}, Closed: &load.Closed{Workers: 4}},
+		"open":    {Config: load.Config{Engine: load.Fast}, Rate: 400},
+		"poisson": {Config: load.Config{Engine: load.Fast}, Rate: 400, Poisson: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,8 +182,8 @@ func TestSoakSurvivesARestart(t *testing.T) {
 			v.probes = []probe.Probe{pulse{v.site}}
 			const workers = 4
 			req, open := soakOf(t, v, run.Load{
-				Engine: engine, Timeout: 5 * time.Second, MaxConns: 8, Duration: 5 * time.Second, MaxRate: 1000,
-				Closed: &load.Closed{Workers: workers}, Abort: &run.Abort{Share: 0.5, For: time.Minute},
+				Config:   load.Config{Engine: engine, Timeout: 5 * time.Second, MaxConns: 8, MaxRate: 1000},
+				Duration: 5 * time.Second, Closed: &load.Closed{Workers: workers}, Abort: &run.Abort{Share: 0.5, For: time.Minute},
 			})
 			var stopped, again bool
 			var last Soak
@@ -247,8 +250,8 @@ func TestSoakInterrupted(t *testing.T) {
 			v := &visited{site: newSite(t)}
 			v.probes = []probe.Probe{pulse{v.site}}
 			req, open := soakOf(t, v, run.Load{
-				Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000,
-				Closed: &load.Closed{Workers: 4},
+				Config:   load.Config{Timeout: 5 * time.Second, MaxConns: 8, MaxRate: 1000},
+				Duration: 9 * time.Second, Closed: &load.Closed{Workers: 4},
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -278,7 +281,8 @@ func TestSoakInterrupted(t *testing.T) {
 func TestSoakAborts(t *testing.T) {
 	v := &visited{site: newSite(t)}
 	req, open := soakOf(t, v, run.Load{
-		Timeout: 5 * time.Second, MaxConns: 8, Duration: 9 * time.Second, MaxRate: 1000, Closed: &load.Closed{Workers: 4},
+		Config:   load.Config{Timeout: 5 * time.Second, MaxConns: 8, MaxRate: 1000},
+		Duration: 9 * time.Second, Closed: &load.Closed{Workers: 4},
 		Abort: &run.Abort{Share: 0.5, For: 500 * time.Millisecond},
 	})
 	stopped := false
@@ -305,8 +309,8 @@ func TestSoakAborts(t *testing.T) {
 func TestSoakRamp(t *testing.T) {
 	v := &visited{site: newSite(t)}
 	req, open := soakOf(t, v, run.Load{
-		Rate: 400, Ramp: true, Timeout: 5 * time.Second, MaxConns: 8,
-		Duration: 3 * time.Second,
+		Config: load.Config{Timeout: 5 * time.Second, MaxConns: 8},
+		Rate:   400, Ramp: true, Duration: 3 * time.Second,
 	})
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
@@ -339,8 +343,8 @@ func TestSlowProbesHoldNothingUp(t *testing.T) {
 	v := &visited{site: newSite(t)}
 	v.probes = []probe.Probe{slow{}, pulse{v.site}}
 	req, open := soakOf(t, v, run.Load{
-		Engine: load.Fast, Rate: 200, Timeout: 5 * time.Second, MaxConns: 8,
-		Duration: 4 * time.Second,
+		Config: load.Config{Engine: load.Fast, Timeout: 5 * time.Second, MaxConns: 8},
+		Rate:   200, Duration: 4 * time.Second,
 	})
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)

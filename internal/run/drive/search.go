@@ -43,9 +43,9 @@ func searched(ctx context.Context, a *run.Arm) (err error) {
 func search(ctx context.Context, a *run.Arm, s *run.Stream) (capacity.Trace, error) {
 	l := a.Load
 	o := capacity.Options{
-		Start: l.Start, MaxRate: l.MaxRate, MaxConns: l.MaxConns, Callers: s.Keys, Timeout: l.Timeout,
+		Start: l.Rate, MaxRate: l.MaxRate, MaxConns: l.MaxConns, Callers: s.Keys, Timeout: l.Timeout,
 		MaxSeconds: l.MaxTime.Seconds(),
-		SLO:        l.SLO, SLOShare: l.SLOShare, PointTime: l.Point,
+		SLO:        l.SLO, SLOShare: l.SLOShare, PointTime: l.Duration,
 	}
 	if l.Poisson {
 		seed := a.Trial.Seed

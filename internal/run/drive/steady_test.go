@@ -42,8 +42,9 @@ func poorFirstQuarters(t *testing.T) (poor []string) {
 	req.Area = opened{Area: &s.scale, target: s}
 	const length = 800 * time.Millisecond
 	req.Load = run.Load{
-		Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 8, Duration: length,
-		Closed: &load.Closed{Workers: 8, Ramp: length},
+		Config:   load.Config{Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 8},
+		Duration: length,
+		Closed:   &load.Closed{Workers: 8, Ramp: length},
 	}
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)

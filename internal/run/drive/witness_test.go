@@ -140,7 +140,7 @@ func TestWitness(t *testing.T) {
 
 func TestWitnessOfACapacityLadderAndASoak(t *testing.T) {
 	for q, l := range map[design.Question]run.Load{
-		design.Capacity: {Rates: []float64{50, 100}, Point: 300 * time.Millisecond},
+		design.Capacity: {Rates: []float64{50, 100}, Duration: 300 * time.Millisecond},
 		design.Soak:     {Rate: 100, Duration: 2 * time.Second},
 	} {
 		t.Run(string(q), func(t *testing.T) {
