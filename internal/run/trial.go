@@ -65,12 +65,15 @@ func sameOperations(arms []*Arm) (err error) {
 		if a.Ops, err = a.Operations(a.Treatment); err != nil {
 			return err
 		}
-		if !slices.EqualFunc(a.Ops, arms[0].Ops, func(a, b load.Operation) bool { return a.Name == b.Name }) {
+		if !slices.EqualFunc(a.Ops, arms[0].Ops, alike) {
 			return fmt.Errorf("%s and %s do not have the same operations", arms[0].Treatment.ID, a.Treatment.ID)
 		}
 	}
 	return nil
 }
+
+// alike reports whether a and b have one name, and both or neither a clock of its own.
+func alike(a, b load.Operation) bool { return a.Name == b.Name && (a.Batch == nil) == (b.Batch == nil) }
 
 func (a *Arm) enter(ctx context.Context) error {
 	if err := a.Target.Enter(ctx, a.Treatment); err != nil {

@@ -361,3 +361,38 @@ func TestTheHostIsWatched(t *testing.T) {
 		}
 	}
 }
+
+// odd is a scale with another operation under the treatment "on".
+type odd struct {
+	*scale
+	change func(*load.Operation)
+}
+
+func (o *odd) Operations(t design.Treatment) ([]load.Operation, error) {
+	ops, err := o.scale.Operations(t)
+	if t.ID == "on" {
+		o.change(&ops[1])
+	}
+	return ops, err
+}
+
+// TestArmsHaveTheSameOperations: arms that are in force together and cannot be compared are not measured.
+func TestArmsHaveTheSameOperations(t *testing.T) {
+	for name, change := range map[string]func(*load.Operation){
+		"another name":        func(op *load.Operation) { op.Name = "rest" },
+		"no clock of its own": func(op *load.Operation) { op.Batch = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scale{}
+			req, open := start(t, s, run.Blocks{Most: 1})
+			req.Area = opened{s, &odd{s, change}}
+			_, err := Do(t.Context(), req)
+			if err == nil || !strings.Contains(err.Error(), "do not have the same operations") {
+				t.Errorf("error %v", err)
+			}
+			if r := open(); s.standing != 0 || len(s.turns) != 0 || len(r.Trials) != 0 {
+				t.Errorf("%d arms are left after %d turns and %d trials", s.standing, len(s.turns), len(r.Trials))
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -241,4 +242,33 @@ func folderSize(t *testing.T, dir string) (size int64) {
 		t.Fatal(err)
 	}
 	return size
+}
+
+// holding is a stream of which max_rate holds 5 calls back during the warm-up, and 7 later.
+type holding struct{ load.Stream }
+
+func (h holding) Progress() load.Progress {
+	p := h.Stream.Progress()
+	if p.Held = 5; p.Now > 10*time.Second {
+		p.Held = 12
+	}
+	return p
+}
+
+// TestSoakWarnsOfWhatItMeasures: calls that were held back during the warm-up are no fault of the measured part.
+func TestSoakWarnsOfWhatItMeasures(t *testing.T) {
+	clk := clock.NewFake(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
+	f := &five{clock: clk, began: clk.Now()}
+	req, open := soakOf(t, f, run.Load{Config: load.Config{Timeout: time.Second}, Rate: 10, Duration: 30 * time.Second})
+	req.Env.Clock = clk
+	req.Open = func(ctx context.Context, c load.Config) (load.Stream, error) {
+		s, err := newHasty(clk)(ctx, c)
+		return holding{s}, err
+	}
+	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+		t.Fatal(status, err)
+	}
+	if w := open().Warned; len(w) != 1 || !strings.HasPrefix(w[0].Text, "max_rate held calls back, 7 times") {
+		t.Errorf("warnings %v", w)
+	}
 }
