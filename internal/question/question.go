@@ -69,6 +69,8 @@ type Answer struct {
 	Name string
 	// GrowthFirst: laws of growth come before single effects.
 	GrowthFirst bool
+	// OverTime: it says how each treatment fared over time.
+	OverTime bool
 }
 
 // The answers. The zero value is that of a question which this tare does not know.
@@ -76,7 +78,7 @@ var (
 	Effects = Answer{Name: "effects"}                   // what each treatment adds to the baseline
 	Growth  = Answer{Name: "growth", GrowthFirst: true} // how that grows with a factor
 	Rate    = Answer{Name: "rate"}                      // where each treatment breaks
-	Course  = Answer{Name: "course"}                    // how each treatment fared over time
+	Course  = Answer{Name: "course", OverTime: true}    // how each treatment fared over time
 )
 
 // known are the questions, in the order in which lists have them. This is the only list.

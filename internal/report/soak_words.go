@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -23,7 +24,7 @@ func (r *Report) wholes() []*Soak {
 
 // soaked says whether the report is of a soak that measured something.
 func (r *Report) soaked() bool {
-	return len(r.wholes()) > 0
+	return question.Of(r.Question).Answer.OverTime && len(r.wholes()) > 0
 }
 
 // soakedWholes are the wholes, if the question is that of a soak.
