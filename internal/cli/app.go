@@ -24,7 +24,8 @@ type app struct {
 	verbose bool
 	// interrupts are those of the command run.
 	interrupts *interrupts
-	// lost is the first error of writing to standard output: a report that nobody got must not look like success.
+	// lost is the first error of writing to standard output: a report that was not delivered must not look like
+	// success.
 	lost error
 }
 
@@ -35,7 +36,7 @@ func (a *app) print(format string, args ...any) {
 	}
 }
 
-// tell writes to standard error: everything that is not a result. If that fails there is nobody left to tell.
+// tell writes to standard error everything that is not a result. If that fails, there is nowhere to report it.
 func (a *app) tell(format string, args ...any) {
 	_, _ = io.WriteString(a.Stderr, term.Plain(fmt.Sprintf(format, args...)))
 }
@@ -44,12 +45,12 @@ func (a *app) tell(format string, args ...any) {
 func (a *app) area(name string) (area.Area, error) {
 	ar, ok := a.areas.Find(name)
 	if !ok {
-		return nil, usage("there is no area %q; there are: %s", name, strings.Join(a.areas.Names(), ", "))
+		return nil, usage("unknown area %q; areas are: %s", name, strings.Join(a.areas.Names(), ", "))
 	}
 	return ar, nil
 }
 
-// experiment reads and checks a file. Everything wrong with it is written to stderr at once.
+// experiment reads and checks a file. It writes all errors of the file to stderr.
 func (a *app) experiment(file string) (*config.Experiment, []byte, error) {
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -73,7 +74,7 @@ func (a *app) experiment(file string) (*config.Experiment, []byte, error) {
 	return e, src, nil
 }
 
-// plainWriter writes what it gets as term.Plain.
+// plainWriter writes its input as term.Plain.
 type plainWriter struct{ io.Writer }
 
 func (p plainWriter) Write(b []byte) (int, error) {
@@ -83,7 +84,7 @@ func (p plainWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// logger writes to stderr; without --verbose only warnings.
+// logger writes to stderr: warnings, and with --verbose all messages.
 func (a *app) logger(w io.Writer) *slog.Logger {
 	level := slog.LevelWarn
 	if a.verbose {
@@ -92,11 +93,11 @@ func (a *app) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(plainWriter{w}, &slog.HandlerOptions{Level: level}))
 }
 
-// areaEnv is what an area may use of the outside world.
+// areaEnv returns the parts of the environment that an area may use.
 func (a *app) areaEnv(dir string) (area.Env, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return area.Env{}, fmt.Errorf("find this program's own file, to start servers from it: %w", err)
+		return area.Env{}, fmt.Errorf("find tare's own executable, to start servers with it: %w", err)
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return area.Env{}, err
@@ -104,7 +105,7 @@ func (a *app) areaEnv(dir string) (area.Env, error) {
 	return area.Env{Dir: dir, Self: self, Log: a.logger(a.Stderr), Clock: clock.System{}, Getenv: a.lookup}, nil
 }
 
-// lookup finds an environment variable for a secret. An empty one is as good as none.
+// lookup returns the value of an environment variable for a secret. An empty value counts as unset.
 func (a *app) lookup(name string) (string, bool) {
 	if a.Getenv == nil {
 		return "", false

@@ -20,7 +20,7 @@ import (
 // cacheSchema names the form of 'tare cache -o json'.
 const cacheSchema = "tare.cache/v1"
 
-// A builtFolder is one folder of what was built, with what is in it.
+// A builtFolder is a cache folder and the builds in it.
 type builtFolder struct {
 	Holds  string      `json:"holds"` // "control planes"
 	Folder string      `json:"folder"`
@@ -29,7 +29,7 @@ type builtFolder struct {
 	survey build.Survey
 }
 
-// A builtItem is something that was built. Used is absent when it is not known.
+// A builtItem is one build. Used is absent if it is unknown.
 type builtItem struct {
 	Name  string      `json:"name"`
 	State build.State `json:"state"`
@@ -41,32 +41,32 @@ type builtItem struct {
 func (a *app) cacheCommand() *cobra.Command {
 	var form string
 	c := &cobra.Command{
-		Use: "cache", Short: "List what tare has built, and remove what it does not use any more", Args: unknownCommand,
-		Long: "Lists the control planes and decision points that were built on this host: how large they are, when a tare last looked for them, and\n" +
-			"whether this one would use them:\n\n" +
-			"  current     this tare would use it\n" +
-			"  old         it was built for other sources, or by another Go toolchain: 'tare cache prune' removes it\n" +
-			"  unfinished  a build that is at work, or was killed\n" +
-			"  strange     nothing says that tare made it, or it was made before tare left a mark: it is never touched",
+		Use: "cache", Short: "List what tare has built, and remove what it no longer uses", Args: unknownCommand,
+		Long: "Lists the control planes and decision points that tare has built on this host, with their size, the\n" +
+			"time at which tare last looked for them, and their state:\n\n" +
+			"  current     this version of tare uses it\n" +
+			"  old         built from other sources or with another Go toolchain: 'tare cache prune' removes it\n" +
+			"  unfinished  a build that is running, or was killed\n" +
+			"  strange     not marked as made by tare: tare never removes it",
 		RunE: func(c *cobra.Command, _ []string) error {
 			forms := map[string]func(io.Writer, []builtFolder) error{"json": cacheJSON, "text": cacheText}
 			encode, ok := forms[form]
 			if !ok {
-				return usage("-o %s: there is no form %q; there are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
+				return usage("-o %s: unknown format %q; formats are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
 			}
 			folders, err := a.builtFolders(c.Context())
 			if err != nil {
 				return err
 			}
 			for i := range folders {
-				if err := folders[i].look(); err != nil {
+				if err := folders[i].list(); err != nil {
 					return err
 				}
 			}
 			return encode(a.Stdout, folders)
 		},
 	}
-	c.Flags().StringVarP(&form, "output", "o", "text", "form: json or text")
+	c.Flags().StringVarP(&form, "output", "o", "text", "format: json or text")
 	c.AddCommand(a.cachePruneCommand())
 	return c
 }
@@ -74,9 +74,10 @@ func (a *app) cacheCommand() *cobra.Command {
 func (a *app) cachePruneCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
-		Use: "prune", Short: "Remove what this tare would not use", Args: noArgs,
-		Long: "Removes what was built for other sources or by another Go toolchain, and what killed builds left, and says what. What a process uses, what a\n" +
-			"build is at work in, and what a tare looked for less than a minute ago stays.",
+		Use: "prune", Short: "Remove what this version of tare would not use", Args: noArgs,
+		Long: "Removes builds from other sources or with another Go toolchain, and the remains of killed builds,\n" +
+			"and lists them. It keeps what a process is using, builds that are running, and what tare has looked\n" +
+			"for in the last minute.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			folders, err := a.builtFolders(c.Context())
 			if err != nil {
@@ -85,11 +86,12 @@ func (a *app) cachePruneCommand() *cobra.Command {
 			return a.prune(folders, all)
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "also what this tare would use: a run builds it again, which takes minutes")
+	c.Flags().BoolVar(&all, "all", false,
+		"remove current builds as well: the next run builds them again, which takes minutes")
 	return c
 }
 
-// builtFolders are the caches, not looked at yet.
+// builtFolders returns the caches, without listing their items.
 func (a *app) builtFolders(ctx context.Context) ([]builtFolder, error) {
 	log, now := a.logger(a.Stderr), clock.System{}.Now()
 	planes := plane.Host{Log: log, Getenv: a.lookup}
@@ -108,17 +110,17 @@ func (a *app) builtFolders(ctx context.Context) ([]builtFolder, error) {
 	}
 	for i := range out {
 		if out[i].Folder, err = out[i].cache.Folder(); err != nil {
-			return nil, fmt.Errorf("find the folder of what is built: %w; set %s to a folder of your own", err, build.Variable)
+			return nil, fmt.Errorf("find the cache folder: %w; set %s to name one", err, build.Variable)
 		}
 	}
 	return out, nil
 }
 
-// look fills in what is there.
-func (f *builtFolder) look() error {
+// list fills in the items of the folder.
+func (f *builtFolder) list() error {
 	items, err := f.cache.Items(f.survey)
 	if err != nil {
-		return fmt.Errorf("look through %s: %w", f.Folder, err)
+		return fmt.Errorf("list the folder %s: %w", f.Folder, err)
 	}
 	f.Items = []builtItem{}
 	for _, i := range items {
@@ -133,7 +135,7 @@ func (f *builtFolder) look() error {
 }
 
 func cacheJSON(w io.Writer, folders []builtFolder) error {
-	return indented(w, struct {
+	return writeIndented(w, struct {
 		Schema  string        `json:"schema"`
 		Folders []builtFolder `json:"folders"`
 	}{cacheSchema, folders})
@@ -148,7 +150,7 @@ func cacheText(w io.Writer, folders []builtFolder) error {
 			say("  none\n")
 		}
 		for _, i := range f.Items {
-			used := "not known when it was last used"
+			used := "last use unknown"
 			if i.Used != nil {
 				used = "last used " + i.Used.Format("2006-01-02 15:04")
 			}
@@ -162,7 +164,7 @@ func cacheText(w io.Writer, folders []builtFolder) error {
 	return err
 }
 
-// prune removes, and says what.
+// prune removes items and prints which.
 func (a *app) prune(folders []builtFolder, all bool) error {
 	var freed int64
 	for _, f := range folders {
@@ -181,7 +183,7 @@ func (a *app) prune(folders []builtFolder, all bool) error {
 	if freed == 0 {
 		a.print("nothing was removed\n")
 	} else {
-		a.print("%s are free again\n", unit.Bytes(float64(freed)))
+		a.print("freed %s\n", unit.Bytes(float64(freed)))
 	}
 	return a.lost
 }

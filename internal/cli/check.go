@@ -13,9 +13,10 @@ func (a *app) checkCommand() *cobra.Command {
 	var results string
 	c := &cobra.Command{
 		Use: "check RUN", Short: "Judge a run's budgets from its record", Args: exactly("RUN"),
-		Long: "Judges the budgets of RUN, or those given with --budget instead, from the record alone: one line for each. RUN is a folder, or a\n" +
-			"name below results/. With -o the whole report is written instead.\n\n" +
-			"Exit codes: 0 all kept, or none given; 10 one is broken; 11 undecided; 12 the run is invalid; 130 it was cut short.",
+		Long: "Judges RUN's budgets, or those given with --budget, from the record alone, and prints one line for\n" +
+			"each. RUN is a folder or a name below results/. With -o it writes the whole report instead.\n\n" +
+			"Exit codes: 0 all budgets hold, or there are none; 10 a budget is broken; 11 a budget is undecided;\n" +
+			"12 the run is invalid; 130 it was interrupted.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			outs, err := parseOutputs(outputs)
 			if err != nil {
@@ -31,7 +32,7 @@ func (a *app) checkCommand() *cobra.Command {
 			return a.check(dir, budgets, outs)
 		},
 	}
-	c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "write the report in this form, as 'tare report' does")
+	c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "write the report in this format, as 'tare report' does")
 	budgetFlag(c, &budgets)
 	resultsFlag(c, &results)
 	return c
@@ -45,7 +46,7 @@ func resultsFlag(c *cobra.Command, value *string) {
 	c.Flags().StringVar(value, "results", resultsDir, "folder for records")
 }
 
-// parseBudgets refuses what is no budget before any record is read.
+// parseBudgets parses budgets, so that an invalid one is refused before a record is read.
 func parseBudgets(texts []string) error {
 	for _, t := range texts {
 		if _, err := budget.Parse(t); err != nil {
@@ -67,7 +68,7 @@ func (a *app) check(dir string, budgets []string, outs []output) error {
 	return a.emit(rep, outs)
 }
 
-// emit writes a report in every form. The error carries its exit code.
+// emit writes a report in every requested format. The error carries its exit code.
 func (a *app) emit(rep *report.Report, outs []output) error {
 	for _, o := range outs {
 		if err := a.write(o, rep); err != nil {
@@ -81,7 +82,7 @@ func (a *app) emit(rep *report.Report, outs []output) error {
 	return nil
 }
 
-// budgetLines prints one line for each budget and treatment, and one for the whole.
+// budgetLines prints one line per budget and treatment, and one for the overall verdict.
 func (a *app) budgetLines(rep *report.Report) {
 	for i := range rep.Budgets {
 		b := &rep.Budgets[i]
@@ -90,7 +91,7 @@ func (a *app) budgetLines(rep *report.Report) {
 	a.print("%-13s %s\n", rep.Verdict, rep.Reason)
 }
 
-// accountOf says under which treatment a budget was judged, and on what.
+// accountOf names the treatment and the figures on which a budget was judged.
 func accountOf(b *report.Budget, named bool) string {
 	s := ""
 	if named && b.Treatment != "" {

@@ -20,11 +20,12 @@ func (a *app) compareCommand() *cobra.Command {
 	var outputs, budgets []string
 	var results, treatment, margin string
 	c := &cobra.Command{
-		Use: "compare A B", Short: "Hold two records, or two treatments of one, against each other", Args: exactly("A", "B"),
-		Long: "Estimates what B costs against A from their records. A and B are folders, names below results/, or names of experiments, of which\n" +
-			"the latest run is taken; ':TREATMENT' behind one picks an arm. Without treatments, those that both runs have are compared.\n\n" +
-			"Two treatments of one run are compared block by block. Two runs were taken at different times: their comparison is marked\n" +
-			"unblocked and never says equivalent.\n\n" +
+		Use: "compare A B", Short: "Compare two runs, or two treatments of one run", Args: exactly("A", "B"),
+		Long: "Estimates the cost of B relative to A from their records. A and B are folders, names below results/,\n" +
+			"or names of experiments, which stand for their latest runs. A suffix ':TREATMENT' selects one\n" +
+			"treatment; without it, all treatments that both runs have are compared.\n\n" +
+			"Two treatments of one run are compared block by block. Two runs were measured at different times, so\n" +
+			"their comparison is marked as unblocked and never says equivalent.\n\n" +
 			"Exit codes: 0 pass, or no budget given; 10 budget broken; 11 inconclusive; 12 a run is invalid.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			outs, err := parseOutputs(outputs)
@@ -42,7 +43,8 @@ func (a *app) compareCommand() *cobra.Command {
 	budgetFlag(c, &budgets)
 	resultsFlag(c, &results)
 	c.Flags().StringVar(&treatment, "treatment", "", "compare this treatment of both runs")
-	c.Flags().StringVar(&margin, "margin", "", "largest effect that counts as none, such as 2% (default: the run's)")
+	c.Flags().StringVar(&margin, "margin", "",
+		"largest effect that counts as no effect, such as 2% (default: the run's margin)")
 	return c
 }
 
@@ -61,7 +63,7 @@ func compareOptions(budgets []string, margin string) (o analyze.CompareOptions, 
 	return o, nil
 }
 
-// compare holds the second of two runs against the first.
+// compare compares the second of two runs with the first.
 func (a *app) compare(args []string, treatment, results string, o analyze.CompareOptions, outs []output) error {
 	var runs [2]analyze.Run
 	var dirs, picked [2]string
@@ -80,7 +82,7 @@ func (a *app) compare(args []string, treatment, results string, o analyze.Compar
 		runs[0].Name, runs[1].Name = dirs[0], dirs[1]
 	}
 	if treatment != "" {
-		picked = named(picked, treatment, analyze.SameRun(runs[0].Record, runs[1].Record))
+		picked = applyTreatmentFlag(picked, treatment, analyze.SameRun(runs[0].Record, runs[1].Record))
 	}
 	arms, alone, err := analyze.MatchArms(runs[0], runs[1], picked[0], picked[1])
 	if err != nil {
@@ -96,8 +98,8 @@ func (a *app) compare(args []string, treatment, results string, o analyze.Compar
 	return a.emit(rep, outs)
 }
 
-// named fills in the treatment of --treatment. Within one run it is the one that is held against the baseline.
-func named(picked [2]string, treatment string, same bool) [2]string {
+// applyTreatmentFlag applies --treatment: within one run, it selects the treatment that is compared with the baseline.
+func applyTreatmentFlag(picked [2]string, treatment string, same bool) [2]string {
 	for i := range picked {
 		if picked[i] == "" && (i == 1 || !same) {
 			picked[i] = treatment
@@ -106,8 +108,8 @@ func named(picked [2]string, treatment string, same bool) [2]string {
 	return picked
 }
 
-// findArm finds a run, with the name under which it is shown, and, behind a colon, a treatment. Both may hold colons themselves: the
-// longest name of a run counts.
+// findArm finds a run, the name under which it is shown, and the treatment after a colon. Names of runs and treatments
+// may contain colons: the longest matching run name wins.
 func (a *app) findArm(arg, results string) (dir, name, treatment string, err error) {
 	dir, whole := a.findRun(arg, results)
 	if whole == nil {
@@ -124,10 +126,10 @@ func (a *app) findArm(arg, results string) (dir, name, treatment string, err err
 	return "", "", "", whole
 }
 
-// stamp is what a run's folder has behind the experiment's name.
+// stamp matches the time that a run's folder name has after the experiment's name.
 var stamp = regexp.MustCompile(`^-\d{8}T\d{6}Z(-\d+)?$`)
 
-// findRun finds a run's folder by its path, its name below results, or its experiment's name: then the latest.
+// findRun finds a run's folder by its path, by its name below results, or by its experiment's name: then the latest.
 func (a *app) findRun(name, results string) (string, error) {
 	for _, dir := range []string{name, filepath.Join(results, name)} {
 		if _, err := os.Stat(filepath.Join(dir, record.JournalFile)); err == nil {
@@ -145,7 +147,7 @@ func (a *app) findRun(name, results string) (string, error) {
 		}
 	}
 	if len(found) == 0 {
-		return "", usage("there is no run %s, as a folder or below %s; 'tare list runs' lists them", name, results)
+		return "", usage("no run %s: neither a folder nor a name below %s; 'tare list runs' lists all runs", name, results)
 	}
 	dir := filepath.Join(results, slices.Max(found))
 	a.tell("%s is %s\n", name, dir)

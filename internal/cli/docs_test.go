@@ -102,7 +102,8 @@ func (st step) check(t *testing.T, s session, dir, path string) {
 		case late && try < mostTries:
 			t.Logf("%s:%d: $ %s: once more, since the host woke the generator late:\n%s", s.page, s.line, st.command, wrong)
 		case late:
-			t.Skipf("SKIPPED: %s:%d and what follows: in %d attempts the generator was late every time: this host is too busy to measure on: $ %s\n%s",
+			t.Skipf("SKIPPED: %s:%d and what follows: in %d attempts the generator was late every time: this host is too "+
+				"busy to measure on: $ %s\n%s",
 				s.page, s.line, mostTries, st.command, wrong)
 		default:
 			t.Fatalf("%s:%d: $ %s\n%s", s.page, s.line, st.command, wrong)
@@ -110,8 +111,8 @@ func (st step) check(t *testing.T, s session, dir, path string) {
 	}
 }
 
-// mostTries is how often a command is tried on a host that takes its time away from the generator: the pages show runs on a quiet one, and tare rightly
-// says of others that it was late.
+// mostTries is how often a command is tried on a host that takes its time away from the generator: the pages show runs
+// on a quiet one, and tare rightly says of others that it was late.
 const mostTries = 5
 
 // run runs the command once. wrong is in what it differs from the page; late: because the generator was.

@@ -26,10 +26,11 @@ func (a *app) doctorCommand() *cobra.Command {
 	var seed uint64
 	var rights rbac
 	c := &cobra.Command{
-		Use: "doctor", Short: "Try what this host can do, and how small a difference can be seen on it", Args: noArgs,
-		Long: "Tries what runs need, each with its cause and the next step where something is missing, and compares equal work with itself to find\n" +
-			"the noise floor. Everything that is tried is undone.\n\n" +
-			"Exit codes: 0, also when something is limited or missing; 1 when something is broken that every run needs.",
+		Use: "doctor", Short: "Check this host's capabilities and noise floor", Args: noArgs,
+		Long: "Checks what runs need, and prints the cause and the next step where something is missing. Then\n" +
+			"compares equal work with itself to find the noise floor. It undoes everything that it tries.\n\n" +
+			"Exit codes: 0, even if something is limited or missing; 1 if something that every run needs is\n" +
+			"broken.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := rights.check(c); err != nil {
 				return err
@@ -50,8 +51,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		},
 	}
 	rights.flags(c)
-	c.Flags().StringVarP(&form, "output", "o", "text", "form: json or text")
-	c.Flags().StringVar(&length, "time", doctor.DefaultTime.String(), "length of the comparison of equal work")
+	c.Flags().StringVarP(&form, "output", "o", "text", "format: json or text")
+	c.Flags().StringVar(&length, "time", doctor.DefaultTime.String(), "duration of the comparison of equal work")
 	c.Flags().Uint64Var(&seed, "seed", 0, "seed of the order in the comparison (default: a new one each time)")
 	return c
 }
@@ -60,17 +61,18 @@ func (a *app) doctor(ctx context.Context, form string, o doctor.Options) error {
 	forms := map[string]func(io.Writer, *doctor.Diagnosis) error{"json": doctor.JSON, "text": doctor.Text}
 	encode, ok := forms[form]
 	if !ok {
-		return usage("-o %s: there is no form %q; there are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
+		return usage("-o %s: unknown format %q; formats are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
 	}
 	var err error
 	if o.Self, err = os.Executable(); err != nil {
-		return fmt.Errorf("find this program's own file, to start children from it: %w", err)
+		return fmt.Errorf("find tare's own executable, to start children with it: %w", err)
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	// The load engine's event loop holds on to its share of the scheduler; the server needs one of its own, as in a run.
+	// The load engine's event loop occupies one of the scheduler's threads. The server needs one of its own, as in a
+	// run.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
-	a.tell("trying this host for about %s\n", unit.Duration(o.Time+min(o.Time, 5*time.Second)))
+	a.tell("checking this host for about %s\n", unit.Duration(o.Time+min(o.Time, 5*time.Second)))
 	d, err := doctor.Examine(ctx, o)
 	if err != nil {
 		if errors.Is(err, context.Canceled) || ctx.Err() != nil {
@@ -88,11 +90,12 @@ func (a *app) doctor(ctx context.Context, form string, o doctor.Options) error {
 	return nil
 }
 
-// trialCommand is the child's side of trials that cannot be taken back.
+// trialCommand runs, in a child process, a check that cannot be undone.
 func (a *app) trialCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: doctor.TrialCommand + " NAME", Short: "Try one thing in a process of its own (tare doctor starts these itself)", Hidden: true,
-		Args: exactly("NAME"),
-		RunE: func(c *cobra.Command, args []string) error { return doctor.Trial(c.Context(), args[0], a.Stdout) },
+		Use: doctor.TrialCommand + " NAME", Short: "Run one check in a separate process (tare doctor starts these itself)",
+		Hidden: true,
+		Args:   exactly("NAME"),
+		RunE:   func(c *cobra.Command, args []string) error { return doctor.Trial(c.Context(), args[0], a.Stdout) },
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"tare/internal/ratelimit"
 )
 
-// rbacRate is how many questions a second are asked of a cluster about the user's rights.
+// rbacRate is the number of questions per second that tare asks a cluster about the user's rights.
 const rbacRate = 20
 
-// rbac is what `tare doctor --rbac` was asked.
+// rbac holds the flags of `tare doctor --rbac`.
 type rbac struct {
 	on                  bool
 	kubeconfig, context string
@@ -26,19 +26,23 @@ type rbac struct {
 	need                cluster.Need
 }
 
-// flags registers what belongs to --rbac.
+// flags registers the flags that belong to --rbac.
 func (r *rbac) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.BoolVar(&r.on, "rbac", false, "print the rights that measuring admission on a cluster needs, and which of them you lack there; nothing else is tried")
-	f.StringVar(&r.kubeconfig, "kubeconfig", "", "with --rbac: file that names the cluster to ask; without one no cluster is asked")
+	f.BoolVar(&r.on, "rbac", false, "print the rights needed to measure admission on a cluster, and which of them you "+
+		"lack; check nothing else")
+	f.StringVar(&r.kubeconfig, "kubeconfig", "",
+		"with --rbac: kubeconfig of the cluster to ask; without it tare asks no cluster")
 	f.StringVar(&r.context, "context", "", "with --rbac: context of the kubeconfig (default: its current one)")
-	f.BoolVar(&r.expose, "expose-secrets", false, "with --rbac: send the kubeconfig's credentials even where its server is not verified")
+	f.BoolVar(&r.expose, "expose-secrets", false,
+		"with --rbac: send the kubeconfig's credentials even if its server is not verified")
 	f.StringSliceVar(&r.need.Mechanisms, "mechanism", []string{"vap", "map", "webhook", "mutating-webhook", "psa"}, "with --rbac: `mechanisms` to be measured")
 	f.StringSliceVar(&r.need.Operations, "operation", []string{"create-pod-dry-run"}, "with --rbac: `operations` to be measured")
-	f.BoolVar(&r.need.Metrics, "metrics", true, "with --rbac: the right to read the server's /metrics as well, which may be left out; what is lost without it is said")
+	f.BoolVar(&r.need.Metrics, "metrics", true, "with --rbac: include the optional right to read the server's "+
+		"/metrics, and say what is missing without it")
 }
 
-// check refuses flags that do not go together.
+// check refuses combinations of flags that contradict each other.
 func (r *rbac) check(c *cobra.Command) error {
 	own := []string{"kubeconfig", "context", "expose-secrets", "mechanism", "operation", "metrics"}
 	refused, why := own, "belongs to --rbac"
@@ -56,7 +60,8 @@ func (r *rbac) check(c *cobra.Command) error {
 	return nil
 }
 
-// doctorRBAC prints the least rights, and asks the cluster for what is missing. A right that is missing is no failure of doctor's.
+// doctorRBAC prints the least rights, and asks the cluster which of them the user lacks. A missing right is not an
+// error.
 func (a *app) doctorRBAC(ctx context.Context, r *rbac) error {
 	rules, err := cluster.Rules(r.need)
 	if err != nil {
@@ -68,21 +73,22 @@ func (a *app) doctorRBAC(ctx context.Context, r *rbac) error {
 	}
 	a.print("%s", text)
 	if r.kubeconfig == "" {
-		a.tell("no cluster was asked: --kubeconfig FILE says which of these rights you lack there\n")
+		a.tell("no cluster was asked: with --kubeconfig FILE, tare prints which of these rights you lack\n")
 		return a.lost
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if err := a.lacking(ctx, r, rules); err != nil {
+	if err := a.printLacking(ctx, r, rules); err != nil {
 		return err
 	}
 	return a.lost
 }
 
-// lacking prints, as comments below the role, what the user of the kubeconfig lacks.
-func (a *app) lacking(ctx context.Context, r *rbac, rules []rbacv1.PolicyRule) error {
+// printLacking prints, as comments below the role, the rights that the user of the kubeconfig lacks.
+func (a *app) printLacking(ctx context.Context, r *rbac, rules []rbacv1.PolicyRule) error {
 	c, err := cluster.New(ctx, cluster.Options{
-		Run: "doctor", Kubeconfig: r.kubeconfig, Context: r.context, ExposeSecrets: r.expose, Limit: ratelimit.New(clock.System{}, rbacRate),
+		Run: "doctor", Kubeconfig: r.kubeconfig, Context: r.context, ExposeSecrets: r.expose,
+		Limit: ratelimit.New(clock.System{}, rbacRate),
 	})
 	if err != nil {
 		return usage("%w", err)
@@ -115,7 +121,7 @@ func (a *app) lacking(ctx context.Context, r *rbac, rules []rbacv1.PolicyRule) e
 	for i, m := range missing {
 		words[i] = "#   " + m.String()
 		if _, ok := m.Optional(); ok {
-			words[i] += " (may be left out)"
+			words[i] += " (optional)"
 		}
 	}
 	a.print("# %s lacks %d of %d:\n%s\n", user, len(missing), len(cluster.Rights(rules)), strings.Join(words, "\n"))

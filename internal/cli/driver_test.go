@@ -12,8 +12,8 @@ import (
 	"tare/internal/driver"
 )
 
-// killedDriver is the name of a program for area exec that this test binary is. It makes a file outside of its folder, which only itself can take
-// back, and starts a process in a session of its own, which outlives it.
+// killedDriver is the name of a program for area exec that this test binary is. It makes a file outside of its folder,
+// which only itself can take back, and starts a process in a session of its own, which outlives it.
 const killedDriver = "killed-driver"
 
 // runDriver is the whole life of such a program.
@@ -42,9 +42,10 @@ func runDriver() {
 func answerDriver(r driver.Request) (any, error) {
 	switch r.Do {
 	case driver.DoDescribe:
-		return driver.Description{Protocol: driver.Protocol, Name: killedDriver, Factors: map[string][]string{"it": {}}, Operations: []driver.Operation{
-			{Name: "wait", Expect: "a moment has passed"}, {Name: "empty", Harness: true},
-		}}, nil
+		return driver.Description{Protocol: driver.Protocol, Name: killedDriver, Factors: map[string][]string{"it": {}},
+			Operations: []driver.Operation{
+				{Name: "wait", Expect: "a moment has passed"}, {Name: "empty", Harness: true},
+			}}, nil
 	case driver.DoPrepare:
 		outlives := exec.Command("sleep", "1000")
 		outlives.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

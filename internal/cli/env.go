@@ -28,7 +28,8 @@ type Env struct {
 	Getenv         func(string) string
 }
 
-// Exit codes, never renumbered. Those of a finished run are the report's; usage is the command line's own.
+// Exit codes; they are never renumbered. Those of a finished run come from the report; ExitUsage is the command line's
+// own.
 const (
 	ExitPass        = analyze.ExitPass
 	ExitError       = analyze.ExitError
@@ -37,7 +38,7 @@ const (
 	ExitInterrupted = analyze.ExitInterrupted
 )
 
-// exit is an error that carries its exit code. quiet: what happened has been said already.
+// exit is an error that carries its exit code. quiet: the error has been reported already.
 type exit struct {
 	code  int
 	cause error
@@ -63,7 +64,8 @@ func Main(ctx context.Context, e Env) int {
 	if err := proc.NoCore(); err != nil {
 		a.tell("tare: warning: a crash may leave a core dump with credentials in it: %v\n", err)
 	}
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // what client-go has to say of its retries is not for a terminal that shows a run
+	// client-go's messages about its retries do not belong on a terminal that shows a run
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	return a.execute(ctx)
 }
 
@@ -93,8 +95,9 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tare",
 		Short: "What does a security control cost, and where does it break?",
-		Long: "tare weighs security controls. It puts a system under a control, offers it load, and reports what the control costs or\n" +
-			"where and how it breaks, from a record that anyone can analyse again.",
+		Long: "tare measures a system under load, with and without a security control, and reports what the control\n" +
+			"costs, or where and how the system breaks. It keeps a record of every run that anyone can analyse\n" +
+			"again.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
@@ -107,9 +110,10 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w; see 'tare %s --help'", err, c.Name())
 	})
-	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what is done to stderr")
+	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log actions to stderr")
 	root.AddCommand(a.runCommand(), a.initCommand(), a.validateCommand(), a.planCommand(), a.reportCommand(),
-		a.undoCommand(), a.explainCommand(), a.listCommand(), a.versionCommand(), a.serveCommand(), a.doctorCommand(), a.trialCommand(),
+		a.undoCommand(), a.explainCommand(), a.listCommand(), a.versionCommand(), a.serveCommand(), a.doctorCommand(),
+		a.trialCommand(),
 		a.importCommand(), a.compareCommand(), a.checkCommand(), a.planeCommand(), a.cacheCommand())
 	return root
 }
@@ -150,27 +154,36 @@ func noArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// exactly checks the number of arguments with an error that names them.
+// exactly checks the number of arguments; its error names them.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != len(names) {
-			return usage("%s needs %v, got %d argument(s); see 'tare %s --help'", c.CommandPath(), names, len(args), c.Name())
+			return usage("%s expects %s, got %s; see 'tare %s --help'",
+				c.CommandPath(), strings.Join(names, " and "), argumentCount(len(args)), c.Name())
 		}
 		return nil
 	}
+}
+
+func argumentCount(n int) string {
+	if n == 1 {
+		return "1 argument"
+	}
+	return fmt.Sprintf("%d arguments", n)
 }
 
 // atMostOne refuses further arguments.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usage("%s takes one %s, got %d arguments; see 'tare %s --help'", c.CommandPath(), name, len(args), c.Name())
+			return usage("%s expects at most one %s, got %d arguments; see 'tare %s --help'", c.CommandPath(), name, len(args),
+				c.Name())
 		}
 		return nil
 	}
 }
 
-// unknownCommand refuses what is not a command, with the names that are alike.
+// unknownCommand refuses an unknown command, and suggests similar names.
 func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

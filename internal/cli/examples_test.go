@@ -16,7 +16,8 @@ import (
 	"tare/internal/metric"
 )
 
-// TestExamplesAreValid reads every example and every template as `tare validate` does: none may have a finding, not even a warning.
+// TestExamplesAreValid reads every example and every template as `tare validate` does: none may have a finding, not
+// even a warning.
 func TestExamplesAreValid(t *testing.T) {
 	experiments(t)
 }
@@ -53,8 +54,8 @@ func experiments(t *testing.T) map[string]*config.Experiment {
 	return out
 }
 
-// TestRefusalsSuggestWhatIsAccepted crosses every example and template with all that a budget can name: what a refusal says to write is accepted, or
-// refused at another part; and what areas foretell are metrics that budgets know.
+// TestRefusalsSuggestWhatIsAccepted crosses every example and template with all that a budget can name: what a refusal
+// says to write is accepted, or refused at another part; and what areas foretell are metrics that budgets know.
 func TestRefusalsSuggestWhatIsAccepted(t *testing.T) {
 	metrics := []string{"capacity", "slo_capacity", "pool_wait", "nothing"}
 	for _, m := range metric.Known() {
@@ -80,7 +81,8 @@ func TestRefusalsSuggestWhatIsAccepted(t *testing.T) {
 			}
 		}
 		for _, m := range metrics {
-			for _, rest := range []string{" <= 1", " <= 1ms", " <= 5%", " <= +5%", " >= 10/s", " <= 1MiB", ".p99 <= 1ms", " drift <= 1ms/h", " <= 1ms at 20/s"} {
+			for _, rest := range []string{" <= 1", " <= 1ms", " <= 5%", " <= +5%", " >= 10/s", " <= 1MiB", ".p99 <= 1ms",
+				" drift <= 1ms/h", " <= 1ms at 20/s"} {
 				b, err := budget.Parse(m + rest)
 				if err != nil {
 					t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "explain [WORD]", Short: "Explain a metric, verdict, signature, question or word of the report, with its source",
+		Use: "explain [WORD]", Short: "Explain a metric, verdict, signature, question or term of the report, with its source",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -26,7 +26,7 @@ func (a *app) explainCommand() *cobra.Command {
 				if len(near) > 0 {
 					hint = "did you mean " + strings.Join(near, ", ") + "?"
 				}
-				return usage("there is no entry %q; %s", args[0], hint)
+				return usage("no entry for %q; %s", args[0], hint)
 			}
 			a.print("%s\n\n%s\n", e.Word, wrap(e.Text, 80))
 			if e.Source != "" {

@@ -67,7 +67,7 @@ func firstQuestion(area string) string {
 	return string(question.All()[0].Name)
 }
 
-// writeSchema puts the JSON Schema that the template names beside it, for editors. One that is there already is left alone.
+// writeSchema writes the JSON Schema that the template names beside it, for editors. It leaves an existing one alone.
 func (a *app) writeSchema(dir string) error {
 	file := filepath.Join(dir, config.SchemaFile)
 	if _, err := os.Stat(file); err == nil {

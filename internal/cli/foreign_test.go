@@ -23,11 +23,13 @@ func crafted(t *testing.T, key record.Key, host, proof string) string {
 	}
 	folder := t.TempDir()
 	w, err := record.Create(t.TempDir(), record.Header{
-		Key: key, Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"}, Host: record.Host{Name: host},
+		Key: key, Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"},
+		Host: record.Host{Name: host},
 	}, []byte("name: x\n"), clock.System{})
 	if err == nil {
 		err = w.Intend(area.Change{Area: "exec", Kind: "prepared", ID: "x", Data: map[string]string{
-			"name": "x\x1b[31m", "program": string(program), "env": "[]", "levels": "null", "operations": "null", "path": folder, "patience": "1s",
+			"name": "x\x1b[31m", "program": string(program), "env": "[]", "levels": "null", "operations": "null", "path": folder,
+			"patience": "1s",
 		}})
 	}
 	if err == nil {
@@ -114,9 +116,11 @@ func TestOwnRecordIsUndone(t *testing.T) {
 	bin := buildTare(t)
 	key := ownKey(t)
 	gone := func(key record.Key) string {
-		w, err := record.Create(t.TempDir(), record.Header{Key: key, Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"}}, nil, clock.System{})
+		w, err := record.Create(t.TempDir(), record.Header{Key: key, Area: "exec", Question: design.Compare,
+			Experiment: record.Experiment{Name: "x"}}, nil, clock.System{})
 		if err == nil {
-			err = w.Intend(area.Change{Area: "exec", Kind: "folder", ID: "x", Data: map[string]string{"path": filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")}})
+			err = w.Intend(area.Change{Area: "exec", Kind: "folder", ID: "x",
+				Data: map[string]string{"path": filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")}})
 		}
 		if err == nil {
 			err = w.Close()
@@ -130,10 +134,12 @@ func TestOwnRecordIsUndone(t *testing.T) {
 		t.Errorf("its own: exit %d\n%s", code, text)
 	}
 	dir := gone(nil)
-	if text, code := tare(t, bin, t.TempDir(), "undo", "--yes", dir); code != ExitPass || !strings.Contains(text, "undone") {
+	if text, code := tare(t, bin, t.TempDir(), "undo", "--yes", dir); code != ExitPass ||
+		!strings.Contains(text, "undone") {
 		t.Errorf("with --yes: exit %d\n%s", code, text)
 	}
-	if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitPass || !strings.Contains(text, "nothing to undo") {
+	if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitPass ||
+		!strings.Contains(text, "nothing to undo") {
 		t.Errorf("again: exit %d\n%s", code, text)
 	}
 }
@@ -143,7 +149,8 @@ func TestUndoSaysWhatItCouldNotRead(t *testing.T) {
 	bin := buildTare(t)
 	key := ownKey(t)
 	dir := edited(t, crafted(t, key, hostname(t), "/nowhere/proof"), `"kind":"change"`, `"kind:"change"`)
-	if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitError || !strings.Contains(text, "lines [2] of the journal cannot be read") {
+	if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitError ||
+		!strings.Contains(text, "cannot read lines [2] of the journal") {
 		t.Errorf("exit %d\n%s", code, text)
 	}
 }
@@ -181,7 +188,8 @@ func TestResumeWantsTheExperimentThatItBeganWith(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, record.ExperimentFile), []byte("name: y\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text, code := tare(t, bin, t.TempDir(), "run", "--yes", "--resume", dir); code != ExitUsage || !strings.Contains(text, "is not the experiment that the run began with") {
+	if text, code := tare(t, bin, t.TempDir(), "run", "--yes", "--resume", dir); code != ExitUsage ||
+		!strings.Contains(text, "has changed since the run began") {
 		t.Errorf("exit %d\n%s", code, text)
 	}
 }

@@ -37,7 +37,8 @@ func mount(t *testing.T, dir, options string) {
 		t.Skipf("this host mounts no tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, os.ErrNotExist) { // the test has done it
+		// the test has done it
+		if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("unmount %s: %v", dir, err)
 		}
 	})
@@ -92,7 +93,8 @@ func leftFolder(t *testing.T, results string) (dir, folder string) {
 		t.Fatal(err)
 	}
 	w, err := record.Create(results, record.Header{
-		Key: ownKey(t), Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"}, Host: record.Host{Name: hostname(t)},
+		Key: ownKey(t), Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"},
+		Host: record.Host{Name: hostname(t)},
 	}, nil, clock.System{})
 	if err == nil {
 		err = w.Intend(area.Change{Area: "exec", Kind: "folder", ID: "x", Data: map[string]string{"path": folder}})
@@ -124,7 +126,8 @@ func fillPage(t *testing.T, journal string) {
 	}
 }
 
-// TestUndoWithoutRoom: an undo that cannot write undoes everything all the same, and says what it could not write. Calling it again is harmless.
+// TestUndoWithoutRoom: an undo that cannot write undoes everything all the same, and says what it could not write.
+// Calling it again is harmless.
 func TestUndoWithoutRoom(t *testing.T) {
 	bin := buildTare(t)
 	for name, c := range map[string]struct {
@@ -154,7 +157,8 @@ func TestUndoWithoutRoom(t *testing.T) {
 			mend := c.spoil(t, disk)
 			for range 2 {
 				text, code := tare(t, bin, t.TempDir(), "undo", dir)
-				if code != ExitError || !strings.Contains(text, "undone  folder x") || !strings.Contains(text, c.says) || !strings.Contains(text, "call it again") {
+				if code != ExitError || !strings.Contains(text, "undone  folder x") || !strings.Contains(text, c.says) ||
+					!strings.Contains(text, "run this command again") {
 					t.Errorf("exit %d\n%s", code, text)
 				}
 				if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
@@ -182,7 +186,8 @@ type started struct {
 // startRun starts a comparison of many blocks in dir, and waits until its first trial has ended.
 func startRun(t *testing.T, bin, dir, results string) (run *started, name string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(strings.Replace(comparedExperiment, "blocks: 4", "blocks: 160", 1)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"),
+		[]byte(strings.Replace(comparedExperiment, "blocks: 4", "blocks: 160", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run = &started{Cmd: exec.CommandContext(t.Context(), bin, "run", "--results", results, "x.yaml")}
@@ -219,7 +224,8 @@ func TestDiskFullDuringRun(t *testing.T) {
 	if code := run.ProcessState.ExitCode(); code != ExitError {
 		t.Errorf("exit %d, want %d\n%s", code, ExitError, text)
 	}
-	for _, want := range []string{"no space left on device", "were undone, but the record cannot say so", "next: tare undo " + name} {
+	for _, want := range []string{"no space left on device", "were undone, but the record cannot say so",
+		"next: tare undo " + name} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the output does not say %q:\n%s", want, text)
 		}
@@ -263,12 +269,14 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	if code := run.ProcessState.ExitCode(); code != ExitError {
 		t.Errorf("exit %d, want %d: something is left behind\n%s", code, ExitError, text)
 	}
-	for _, want := range []string{"undo what the run created", busy, "device or resource busy", "not undone", "folder", "next: tare undo " + name} {
+	for _, want := range []string{"undo what the run created", busy, "device or resource busy", "not undone", "folder",
+		"next: tare undo " + name} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the output does not say %q:\n%s", want, text)
 		}
 	}
-	if text, code := tare(t, bin, dir, "report", name); code != ExitInterrupted || !strings.Contains(text, "interrupted") || !strings.Contains(text, busy) {
+	if text, code := tare(t, bin, dir, "report", name); code != ExitInterrupted ||
+		!strings.Contains(text, "interrupted") || !strings.Contains(text, busy) {
 		t.Errorf("report: exit %d\n%s", code, text)
 	}
 	if err := unix.Unmount(busy, 0); err != nil {

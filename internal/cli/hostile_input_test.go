@@ -25,7 +25,8 @@ var everyPlace = flag.Bool("everyplace", false, "the tests of hostile files atta
 func said(t *testing.T, args ...string) (text string, code int) {
 	t.Helper()
 	var out bytes.Buffer
-	a := &app{Env: Env{Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: os.Getenv}}
+	a := &app{Env: Env{Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
+		Getenv: os.Getenv}}
 	code = a.execute(context.Background())
 	return out.String(), code
 }
@@ -69,7 +70,8 @@ func (h *hostess) enough(n int) {
 	}
 }
 
-// TestHostileRecordsStayText puts an attack into every text and every name of records, one after the other, and runs what reads records.
+// TestHostileRecordsStayText puts an attack into every text and every name of records, one after the other, and runs
+// what reads records.
 func TestHostileRecordsStayText(t *testing.T) {
 	t.Parallel()
 	h := newHostess(t)
@@ -162,7 +164,8 @@ func (h *hostess) record(from string, lines []any, place string) {
 	if err := os.WriteFile(filepath.Join(dir, record.JournalFile), b.Bytes(), 0o600); err != nil {
 		h.Fatal(err)
 	}
-	for _, args := range [][]string{{"list", "runs", "--results", results}, {"check", dir}, {"report", dir}, {"compare", dir, dir}, {"undo", dir}, {"run", "--resume", dir}} {
+	for _, args := range [][]string{{"list", "runs", "--results", results}, {"check", dir}, {"report", dir},
+		{"compare", dir, dir}, {"undo", dir}, {"run", "--resume", dir}} {
 		h.check(filepath.Base(from)+" "+place, args...)
 	}
 }
@@ -238,7 +241,8 @@ func TestHostileImportsStayText(t *testing.T) {
 			dir := t.TempDir()
 			spoiled := filepath.Join(dir, filepath.Base(file))
 			where := filepath.Base(file) + " " + w
-			if err := os.WriteFile(spoiled, bytes.ReplaceAll(src, []byte(w), quotedFor(file, h.attack(where))), 0o600); err != nil {
+			if err := os.WriteFile(spoiled, bytes.ReplaceAll(src, []byte(w), quotedFor(file, h.attack(where))),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			if h.check(where, "import", spoiled, "--name", h.attack(where+"name"), "--results", dir) == ExitPass {

@@ -30,11 +30,15 @@ import (
 var attacks = []string{
 	"\x1b[31m@\x1b]0;@\x07", "\u009b31m@\x7f\x00\b@", "@\rover\vthis\f@", "\x1b]8;;http://evil.example/@\x07@",
 	"\u202e@\u2066@\u200f@", "\u200b@\ufeff@\u2060@\U000e0041@", "@\u2028::error::@\u2029@",
-	"::error title=@::@", "@\n::add-mask::@", "\u00a0\t::stop-commands::@", "@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@",
-	"##[error]@", "##vso[task.setvariable variable=x]@", "@ ##teamcity[message text='@']", "@\nsection_start:0:@\r\x1b[0K@",
-	"<script>alert('@')</script>", "</style><img src=x onerror=@>", "</script><svg onload=@>", "--><b>@</b>", "]]>@<![CDATA[", "\"'><a href=\"javascript:@\">@</a>", "{{.}}${@}&amp;@;",
+	"::error title=@::@", "@\n::add-mask::@", "\u00a0\t::stop-commands::@",
+	"@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@",
+	"##[error]@", "##vso[task.setvariable variable=x]@", "@ ##teamcity[message text='@']",
+	"@\nsection_start:0:@\r\x1b[0K@",
+	"<script>alert('@')</script>", "</style><img src=x onerror=@>", "</script><svg onload=@>", "--><b>@</b>",
+	"]]>@<![CDATA[", "\"'><a href=\"javascript:@\">@</a>", "{{.}}${@}&amp;@;",
 	"[@](javascript:@)", "![@](http://evil.example/@)", "@ | @ | @", "`@` **@** _@_ ~~@~~ <@>", "# hd @", "> qt @", "- li @", "+ pl @", "1. ol @", "```\n@", "\n\n# hd @\n\n| @ | @ |", "[@]: javascript:@",
-	"@\"} 1\nevil_metric 1\n# EOF\n", "\\@\"\\", "@\nBenchmarkEvil 1 1 ns/op", "@: [*a, !!x &a", "? @\n: @", "=HYPERLINK(\"http://evil.example/@\")", "@SUM(@)", "+1+@", "-1-@",
+	"@\"} 1\nevil_metric 1\n# EOF\n", "\\@\"\\", "@\nBenchmarkEvil 1 1 ns/op", "@: [*a, !!x &a", "? @\n: @",
+	"=HYPERLINK(\"http://evil.example/@\")", "@SUM(@)", "+1+@", "-1-@",
 }
 
 // A filler fills a model with attacks: every string, key of a map and element, whatever the model comes to hold.
@@ -62,13 +66,16 @@ var valid = map[reflect.Type][]string{
 
 // validNames are those of texts of no type of their own.
 var validNames = map[string][]string{
-	"Kind": {"ratio", "difference", "cold-start"}, "Stop": {"found", "down", "max-rate", "ladder"}, "Quantile": {"", "p50", "p99"}, "Metric": {"wall", "response", "cpu", "rss", "error", "goodput"},
-	"Law": {"linear", "log"}, "Best": {"linear", "constant"}, "Of": {"calls", "batches"}, "Text": {"capacity >= 100/s", "response.p99 <= +5%", "rss drift <= 1%/h"},
+	"Kind": {"ratio", "difference", "cold-start"}, "Stop": {"found", "down", "max-rate", "ladder"},
+	"Quantile": {"", "p50", "p99"}, "Metric": {"wall", "response", "cpu", "rss", "error", "goodput"},
+	"Law": {"linear", "log"}, "Best": {"linear", "constant"}, "Of": {"calls", "batches"},
+	"Text":    {"capacity >= 100/s", "response.p99 <= +5%", "rss drift <= 1%/h"},
 	"Outcome": {"timeout", "refused"}, "Formula": {"official"}, "Operation": {""},
 }
 
 // shared are the texts by which parts of a report find one another.
-var shared = map[string]string{"Treatment": "treatment", "ID": "treatment", "Baseline": "treatment", "Operation": "operation", "Factor": "factor", "Factors": "factor", "Levels": "factor", "Windows": "windows"}
+var shared = map[string]string{"Treatment": "treatment", "ID": "treatment", "Baseline": "treatment",
+	"Operation": "operation", "Factor": "factor", "Factors": "factor", "Levels": "factor", "Windows": "windows"}
 
 func words[T ~string](all []T) []string {
 	var out []string
@@ -181,8 +188,8 @@ func parts() (out []string) {
 	return out
 }
 
-// hostileReports are reports in which every text is an attack: every attack in all fields, every part alone and every part left out, and random
-// parts of all kinds.
+// hostileReports are reports in which every text is an attack: every attack in all fields, every part alone and every
+// part left out, and random parts of all kinds.
 func hostileReports(t *testing.T, each func(name string, r *report.Report)) {
 	make1 := func(name string, seed uint64, f filler) {
 		f.Rand, f.t, f.names = rand.New(rand.NewPCG(seed, 7)), t, map[string]string{}
@@ -199,7 +206,10 @@ func hostileReports(t *testing.T, each func(name string, r *report.Report)) {
 		make1(fmt.Sprintf("attack %q", a), uint64(i), filler{attack: a, wants: all, whole: true})
 	}
 	for i, part := range parts() {
-		make1("only "+part, uint64(i), filler{wants: func(p string) bool { return p == part || p == "Treatments" && i%2 == 0 }, whole: true})
+		make1("only "+part, uint64(i), filler{wants: func(p string) bool {
+			return p == part ||
+				p == "Treatments" && i%2 == 0
+		}, whole: true})
 		make1("all but "+part, uint64(i), filler{wants: func(p string) bool { return p != part }})
 	}
 	n := uint64(60)
@@ -233,8 +243,8 @@ func hostileForms() map[string]report.Encoder {
 	return all
 }
 
-// TestHostileReportsStayText encodes reports full of attacks in every form: no text may control a terminal, be a command of a CI system or become
-// markup, and what other programs read has to stay what it was.
+// TestHostileReportsStayText encodes reports full of attacks in every form: no text may control a terminal, be a
+// command of a CI system or become markup, and what other programs read has to stay what it was.
 func TestHostileReportsStayText(t *testing.T) {
 	t.Parallel()
 	written, reported := map[string]int{}, map[string]bool{}
@@ -298,8 +308,10 @@ func examined(form, out string, r *report.Report) []found {
 		all = append(all, uncommanded(out)...)
 	}
 	examine, ok := map[string]func(string, *report.Report) []found{
-		"annotations": annotationsFound, "markdown": markdownFound, "summary": markdownFound, "html": pageFound, "junit": junitFound, "json": jsonFound, "yaml": yamlFound,
-		"hyperfine": anyJSONFound, "github-action-benchmark": anyJSONFound, "openmetrics": openMetricsFound, "benchfmt": benchfmtFound, "windows": windowsFound,
+		"annotations": annotationsFound, "markdown": markdownFound, "summary": markdownFound, "html": pageFound,
+		"junit": junitFound, "json": jsonFound, "yaml": yamlFound,
+		"hyperfine": anyJSONFound, "github-action-benchmark": anyJSONFound, "openmetrics": openMetricsFound,
+		"benchfmt": benchfmtFound, "windows": windowsFound,
 	}[form]
 	if ok {
 		all = append(all, examine(out, r)...)
@@ -403,7 +415,8 @@ func markupFound(out string, names, attributes []string) []found {
 			}
 			for _, a := range x.Attr {
 				n := strings.ToLower(a.Name.Local)
-				if drawing == 0 && !slices.Contains(attributes, n) || strings.HasPrefix(n, "on") || n == "style" || n == "href" && !strings.HasPrefix(a.Value, "#") {
+				if drawing == 0 && !slices.Contains(attributes, n) || strings.HasPrefix(n, "on") || n == "style" ||
+					n == "href" && !strings.HasPrefix(a.Value, "#") {
 					return []found{{"the attribute " + n, around(out, int(d.InputOffset())-80, int(d.InputOffset()))}}
 				}
 			}
@@ -422,7 +435,8 @@ func markupFound(out string, names, attributes []string) []found {
 }
 
 func junitFound(out string, _ *report.Report) []found {
-	return markupFound(out, strings.Fields("testsuites testsuite properties property testcase skipped error failure system-out system-err"),
+	return markupFound(out, strings.Fields(
+		"testsuites testsuite properties property testcase skipped error failure system-out system-err"),
 		strings.Fields("name tests failures errors time skipped timestamp hostname value classname message type"))
 }
 

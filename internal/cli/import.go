@@ -25,19 +25,20 @@ import (
 func (a *app) importCommand() *cobra.Command {
 	var name, format, results string
 	c := &cobra.Command{
-		Use: "import FILE", Short: "Keep another tool's results as a record", Args: exactly("FILE"),
-		Long: "Reads results of Go benchmarks, hyperfine, k6, vegeta, JMH or JMeter ('-' is standard input) and writes a record of them below\n" +
-			"results/. They were not taken in interleaved blocks, so 'tare compare' can tell them apart, and never calls them equivalent.\n\n" +
+		Use: "import FILE", Short: "Convert another tool's results to a record", Args: exactly("FILE"),
+		Long: "Reads results of Go benchmarks, hyperfine, k6, vegeta, JMH or JMeter ('-' is standard input) and\n" +
+			"writes a record of them below results/. These tools do not interleave treatments in blocks, so 'tare\n" +
+			"compare' can find differences between such records, but never calls them equivalent.\n\n" +
 			"Formats: " + formatNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if f := importer.Format(format); f != "" && !slices.Contains(importer.Formats(), f) {
-				return usage("--format %s: there is no such format; there are: %s", format, formatNames())
+				return usage("--format %s: unknown format; formats are: %s", format, formatNames())
 			}
 			return a.importFile(args[0], name, importer.Format(format), results)
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "name of the run (default: the file's)")
-	c.Flags().StringVar(&format, "format", "", "format of the file (default: found by its content)")
+	c.Flags().StringVar(&format, "format", "", "format of the file (default: detected from its content)")
 	resultsFlag(c, &results)
 	return c
 }
@@ -50,7 +51,7 @@ func formatNames() string {
 	return strings.Join(names, ", ")
 }
 
-// importFile writes a record of the file and says what it holds. A file without any result is the caller's mistake.
+// importFile writes a record of the file and prints its contents. A file without results is a usage error.
 func (a *app) importFile(file, name string, format importer.Format, results string) (err error) {
 	src, shown := a.Stdin, "standard input"
 	if file != "-" {
@@ -89,7 +90,7 @@ func baseName(file string) string {
 	return base
 }
 
-// importHeader names the file; nothing is known of the host that the results were taken on.
+// importHeader names the file. It describes no host, because the file does not say where its results were measured.
 func importHeader(name, file string, sum hash.Hash) record.Header {
 	v, commit := buildVersion()
 	return record.Header{
@@ -98,13 +99,14 @@ func importHeader(name, file string, sum hash.Hash) record.Header {
 	}
 }
 
-// describe prints what was understood, and on stderr what was not.
+// describe prints what was imported, and on stderr what was malformed.
 func (a *app) describe(dir string, d *importer.Data) {
 	a.print("%s\n", dir)
 	a.print("format   %s\n", d.Format)
 	for _, s := range d.Series {
 		m, _ := metric.Find(s.Metric)
-		a.print("series   %s · %s · %s: %s, %s\n", s.Treatment.ID, s.Operation, s.Metric, amount(s), typical(s, m.Unit))
+		a.print("series   %s · %s · %s: %s, %s\n", s.Treatment.ID, s.Operation, s.Metric, countText(s),
+			typicalText(s, m.Unit))
 	}
 	for _, n := range d.Notes {
 		a.print("note     %s\n", n)
@@ -116,12 +118,12 @@ func (a *app) describe(dir string, d *importer.Data) {
 		a.tell("%v\n", &d.Findings[i])
 	}
 	if n := d.Malformed - len(d.Findings); n > 0 {
-		a.tell("and %d more malformed places\n", n)
+		a.tell("and %d more malformed entries\n", n)
 	}
 }
 
-// amount says how many repetitions a series has, and how many values if these are not the same.
-func amount(s *importer.Series) string {
+// countText returns the number of repetitions of a series, and of values if the two differ.
+func countText(s *importer.Series) string {
 	n, values := len(s.Repetitions), s.Values()
 	word := "repetitions"
 	if n == 1 {
@@ -133,8 +135,8 @@ func amount(s *importer.Series) string {
 	return fmt.Sprintf("%d %s of %d values", n, word, values)
 }
 
-// typical is the median over repetitions of their medians, or of shares the mean, as reports have it.
-func typical(s *importer.Series, u metric.Unit) string {
+// typicalText returns the median over repetitions of their medians, or of shares the mean, as reports do.
+func typicalText(s *importer.Series, u metric.Unit) string {
 	var medians []float64
 	for i := range s.Repetitions {
 		medians = append(medians, stat.Median(s.Repetitions[i].Values))

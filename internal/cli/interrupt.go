@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// errInterrupted is the cause of a context that the person ended.
+// errInterrupted is the cause of a context that the user has cancelled.
 var errInterrupted = errors.New("interrupted")
 
 // interrupts are the signals that end the command run, from its start to its end.
@@ -32,8 +32,8 @@ const (
 	afterRun                        // only the report is left: it ends the process
 )
 
-// interruptible returns a context that the first interrupt of a run ends, so that the run can undo its changes and write
-// what it has. All other interrupts end the process. stop gives the signals back.
+// interruptible returns a context that the first interrupt of a run cancels, so that the run can undo its changes and
+// write a partial report. All other interrupts end the process. stop restores the signals.
 func (a *app) interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	in := &interrupts{app: a, cancel: cancel}
@@ -71,12 +71,12 @@ func (in *interrupts) take(s os.Signal) {
 		in.tell("\ntare: %s: stopped after the run. Next: tare report %s\n", s, in.dir)
 	case in.seen == 0:
 		in.seen++
-		in.tell("\ntare: %s: undoing and writing a partial report; once more stops at once\n", s)
+		in.tell("\ntare: %s: undoing all changes and writing a partial report; a second interrupt stops immediately\n", s)
 		in.cancel(errInterrupted)
 		in.mu.Unlock()
 		return
 	default:
-		in.tell("\ntare: stopped at once; nothing was undone. Next: tare undo %s\n", in.dir)
+		in.tell("\ntare: stopped immediately; nothing was undone. Next: tare undo %s\n", in.dir)
 	}
 	os.Exit(ExitInterrupted)
 }

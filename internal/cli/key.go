@@ -9,7 +9,8 @@ import (
 	"tare/internal/record"
 )
 
-// key is this user's key for the seals of records; empty, with a word, where there can be none. Records without a seal are undone and resumed with --yes only.
+// key returns this user's key for sealing records. If there can be none, it warns and returns an empty key: records
+// without a seal are undone and resumed with --yes only.
 func (a *app) key() record.Key {
 	state := a.Getenv("XDG_STATE_HOME")
 	if state == "" && a.Getenv("HOME") != "" {
@@ -27,17 +28,20 @@ func (a *app) key() record.Key {
 	return key
 }
 
-// unchanged reports why a record may not go on: its experiment file is not the one that the run began with, or somebody else made the record.
-func unchanged(rec *record.Record, key record.Key, yes bool) error {
+// checkUnchanged fails if a record must not be continued: its experiment file has changed since the run began, or
+// another user made the record.
+func checkUnchanged(rec *record.Record, key record.Key, yes bool) error {
 	file, err := rec.File()
 	if err != nil {
 		return fmt.Errorf("read the experiment of %s: %w", rec.Dir, err)
 	}
 	if sum := sha256.Sum256(file); hex.EncodeToString(sum[:]) != rec.Header.Experiment.SHA256 {
-		return usage("%s is not the experiment that the run began with: put that back, or run this one anew", filepath.Join(rec.Dir, record.ExperimentFile))
+		return usage("%s has changed since the run began: restore it, or start a new run",
+			filepath.Join(rec.Dir, record.ExperimentFile))
 	}
 	if !yes && (!rec.Genuine(key) || !madeHere(rec)) {
-		return usage("%s was not made on this host by this user, or was changed since; to go on would run what its %s names: read that, and repeat with --yes",
+		return usage("%s was not made by this user on this host, or was changed since; continuing it would run the "+
+			"programs that its %s names: read that file, then repeat with --yes",
 			rec.Dir, record.ExperimentFile)
 	}
 	return nil

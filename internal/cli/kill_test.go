@@ -40,12 +40,15 @@ seed: 1
 // A killable is an experiment whose runs are killed.
 type killable struct {
 	name, experiment string
-	// points is how often a run is killed where -kills does not say it; life is about how long a run takes on an idle host.
+	// points is how often a run is killed where -kills does not say it; life is about how long a run takes on an idle
+	// host.
 	points int
 	life   time.Duration
-	// resumed says what a run prints that was killed and undone, and has then been gone on with; empty: it cannot be gone on with.
+	// resumed says what a run prints that was killed and undone, and has then been gone on with; empty: it cannot be
+	// gone on with.
 	resumed string
-	// trials says that a kill may leave a folder for trials before there is a record, which nothing can undo: the next command with the experiment removes it.
+	// trials says that a kill may leave a folder for trials before there is a record, which nothing can undo: the next
+	// command with the experiment removes it.
 	trials bool
 	// needs skips what this host cannot run, and puts in place what the experiment needs besides.
 	needs func(t *testing.T, bin string, k *killable)
@@ -58,23 +61,36 @@ func killables() []killable {
 	const small = "seed: 1\nload: {rate: 20/s, max_rate: 50/s, duration: 1s, timeout: 10s}\n"
 	return []killable{
 		{name: "identity", experiment: killedExperiment, points: 2, life: 4 * time.Second},
-		{name: "sandbox", experiment: comparedExperiment, points: 3, life: 2 * time.Second, trials: true, resumed: "4 blocks of 2 treatments"},
-		{name: "decision", points: 2, life: 3 * time.Second, needs: withEngines, experiment: "name: decision\narea: decision\nquestion: compare\ntarget: {}\n" +
-			"baseline: {engine: cedar}\ntreatments: [{engine: $(ENGINE)}]\nfixed: {policies: 5}\nblocks: 3\nseed: 1\n" +
-			"load: {closed: {workers: 1}, max_rate: 200/s, duration: 200ms, timeout: 5s}\n"},
-		{name: "exec", points: 3, life: 3 * time.Second, resumed: "4 blocks of 2 treatments", experiment: "name: exec\narea: exec\nquestion: compare\n" +
-			"target: {program: [" + killedDriver + "], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 4\nseed: 1\n"},
-		{name: "imagepull", points: 2, life: 3 * time.Second, needs: func(t *testing.T, _ string, _ *killable) { withPlane(t) }, experiment: "name: imagepull\narea: imagepull\nquestion: compare\n" +
-			"target: {operations: [check, pull], rounds: 3, span: 1ms}\nbaseline: {accessor: disabled}\ntreatments: [{accessor: cached}]\nfixed: {records: 20}\nblocks: 3\nseed: 1\n"},
-		{name: "admission", points: 1, life: 6 * time.Second, needs: func(t *testing.T, _ string, _ *killable) { withPlane(t) }, experiment: "name: admission\narea: admission\nquestion: compare\ntarget: {}\n" +
-			"baseline: {mechanism: none}\ntreatments: [{mechanism: webhook, policies: 2}]\nfixed: {nodes: 2}\nblocks: 2\n" + small},
-		{name: "cluster", points: 1, life: 6 * time.Second, needs: withCluster, experiment: "name: cluster\narea: admission\nquestion: compare\ntarget: {kubeconfig: $(KUBECONFIG)}\n" +
-			"baseline: {mechanism: none}\ntreatments: [{mechanism: vap, policies: 2}, {mechanism: webhook, policies: 2}]\nblocks: 2\n" + small},
+		{name: "sandbox", experiment: comparedExperiment, points: 3, life: 2 * time.Second, trials: true,
+			resumed: "4 blocks of 2 treatments"},
+		{name: "decision", points: 2, life: 3 * time.Second, needs: withEngines,
+			experiment: "name: decision\narea: decision\nquestion: compare\ntarget: {}\n" +
+				"baseline: {engine: cedar}\ntreatments: [{engine: $(ENGINE)}]\nfixed: {policies: 5}\nblocks: 3\nseed: 1\n" +
+				"load: {closed: {workers: 1}, max_rate: 200/s, duration: 200ms, timeout: 5s}\n"},
+		{name: "exec", points: 3, life: 3 * time.Second, resumed: "4 blocks of 2 treatments",
+			experiment: "name: exec\narea: exec\nquestion: compare\n" +
+				"target: {program: [" + killedDriver +
+				"], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 4\nseed: 1\n"},
+		{name: "imagepull", points: 2, life: 3 * time.Second, needs: func(t *testing.T, _ string, _ *killable) {
+			withPlane(t)
+		}, experiment: "name: imagepull\narea: imagepull\nquestion: compare\n" +
+			"target: {operations: [check, pull], rounds: 3, span: 1ms}\nbaseline: {accessor: disabled}\ntreatments: " +
+			"[{accessor: cached}]\nfixed: {records: 20}\nblocks: 3\nseed: 1\n"},
+		{name: "admission", points: 1, life: 6 * time.Second, needs: func(t *testing.T, _ string, _ *killable) {
+			withPlane(t)
+		}, experiment: "name: admission\narea: admission\nquestion: compare\ntarget: {}\n" +
+			"baseline: {mechanism: none}\ntreatments: [{mechanism: webhook, policies: 2}]\nfixed: {nodes: 2}\nblocks: 2\n" +
+			small},
+		{name: "cluster", points: 1, life: 6 * time.Second, needs: withCluster,
+			experiment: "name: cluster\narea: admission\nquestion: compare\ntarget: {kubeconfig: $(KUBECONFIG)}\n" +
+				"baseline: {mechanism: none}\ntreatments: [{mechanism: vap, policies: 2}, {mechanism: webhook, policies: 2}]\n" +
+				"blocks: 2\n" + small},
 	}
 }
 
-// TestKilledRuns ends runs of every area with SIGKILL at random points, half of them early, where the journal and the world can disagree. Whatever the
-// point, the record must stay readable, and undo must leave nothing behind, however often it is called.
+// TestKilledRuns ends runs of every area with SIGKILL at random points, half of them early, where the journal and the
+// world can disagree. Whatever the point, the record must stay readable, and undo must leave nothing behind, however
+// often it is called.
 func TestKilledRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts and kills many runs")
@@ -98,7 +114,8 @@ func TestKilledRuns(t *testing.T) {
 	}
 }
 
-// sweep kills runs, undoes them, and compares what there is with what there was. It returns how many kills left something to undo.
+// sweep kills runs, undoes them, and compares what there is with what there was. It returns how many kills left
+// something to undo.
 func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 	points := k.points
 	before := k.traces(t)
@@ -136,7 +153,8 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 			k.resume(t, bin, dir, after)
 		}
 	}
-	t.Logf("%d kills within %s, %d left something to undo, %d came before the record, %d of them left a trial, which the next command removed; %d differences",
+	t.Logf("%d kills within %s, %d left something to undo, %d came before the record, %d of them left a trial, which "+
+		"the next command removed; %d differences",
 		points, k.life.Round(time.Millisecond), undone, early, swept, differences)
 	return undone
 }
@@ -164,8 +182,9 @@ func (k *killable) folder(t *testing.T) string {
 	return dir
 }
 
-// kill kills one run in a folder with the experiment, and undoes it. The time counts from the run's start; late: from the moment when its record is there.
-// It returns the record's folder, "" where the kill came before there was one, and whether there was anything to undo.
+// kill kills one run in a folder with the experiment, and undoes it. The time counts from the run's start; late: from
+// the moment when its record is there. It returns the record's folder, "" where the kill came before there was one, and
+// whether there was anything to undo.
 func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration, late bool) (record string, undone bool) {
 	journals := filepath.Join(dir, "results", "*", "record.jsonl")
 	run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
@@ -197,7 +216,8 @@ func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration, late
 	return record, undone
 }
 
-// resume goes on with a comparison that was killed and undone: blocks that were complete are not measured again, and at the end all are there.
+// resume goes on with a comparison that was killed and undone: blocks that were complete are not measured again, and at
+// the end all are there.
 func (k *killable) resume(t *testing.T, bin, dir string, after time.Duration) {
 	out, code := tare(t, bin, filepath.Dir(filepath.Dir(dir)), "run", "--resume", dir)
 	switch {
@@ -220,7 +240,8 @@ func tare(t *testing.T, bin, dir string, args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// TestInterruptedRun sends one interrupt: the run must undo its changes, leave a partial report that says so, and exit with 130.
+// TestInterruptedRun sends one interrupt: the run must undo its changes, leave a partial report that says so, and exit
+// with 130.
 func TestInterruptedRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
@@ -267,7 +288,8 @@ func TestInterruptedRun(t *testing.T) {
 			if text, code := tare(t, bin, dir, "undo", records[0]); code != ExitPass {
 				t.Errorf("undo: exit %d\n%s", code, text)
 			}
-			if text, code := tare(t, bin, dir, "report", records[0]); code != ExitInterrupted || !strings.Contains(text, c.status) {
+			if text, code := tare(t, bin, dir, "report", records[0]); code != ExitInterrupted ||
+				!strings.Contains(text, c.status) {
 				t.Errorf("report: exit %d, want %d and the words %q\n%s", code, ExitInterrupted, c.status, text)
 			}
 			if c.signals == 1 {
@@ -379,7 +401,8 @@ func TestOneWriter(t *testing.T) {
 	bin := buildTare(t)
 	leftovers := watchLeftovers(t, bin)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(strings.Replace(comparedExperiment, "blocks: 4", "blocks: 160", 1)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"),
+		[]byte(strings.Replace(comparedExperiment, "blocks: 4", "blocks: 160", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
@@ -391,7 +414,8 @@ func TestOneWriter(t *testing.T) {
 	}
 	var records []string
 	for range 200 {
-		if records, _ = filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl")); len(records) > 0 && bytes.Contains(readAll(records[0]), []byte("trial-end")) {
+		if records, _ = filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl")); len(records) > 0 &&
+			bytes.Contains(readAll(records[0]), []byte("trial-end")) {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -31,7 +31,7 @@ func (a *app) listCommand() *cobra.Command {
 			case "runs":
 				return a.listRuns(results)
 			}
-			return usage("there is no list of %q; there are: areas, adapters, presets, runs", what)
+			return usage("cannot list %q; lists are: areas, adapters, presets, runs", what)
 		},
 	}
 	c.Flags().StringVar(&results, "results", resultsDir, "folder with records")
@@ -52,7 +52,7 @@ func (a *app) listAreas() error {
 	return nil
 }
 
-// lister is what an area may offer beside the contract: names with one line each.
+// lister is an optional interface of an area: names with one line of description each.
 type lister interface {
 	Adapters() map[string]string
 	Presets() map[string]string
@@ -79,7 +79,7 @@ func (a *app) listNames(what string) error {
 func (a *app) listRuns(results string) error {
 	dirs, err := os.ReadDir(results)
 	if err != nil {
-		return fmt.Errorf("list runs: %w; records are written by 'tare run', --results names another folder", err)
+		return fmt.Errorf("list runs: %w; 'tare run' writes records; --results names another folder", err)
 	}
 	for _, d := range dirs {
 		dir := filepath.Join(results, d.Name())

@@ -18,10 +18,12 @@ import (
 	"tare/internal/report"
 )
 
-// attempts is how often a live test may try: the host may be busy with something else, and then a run is rightly invalid.
+// attempts is how often a live test may try: the host may be busy with something else, and then a run is rightly
+// invalid.
 const attempts = 3
 
-// live runs an experiment with the real binary until judge accepts its report. On a host too busy to measure on, the test is skipped.
+// live runs an experiment with the real binary until judge accepts its report. On a host too busy to measure on, the
+// test is skipped.
 func live(t *testing.T, bin, experiment string, judge func(*report.Report) error) {
 	t.Helper()
 	var last error
@@ -71,8 +73,8 @@ func liveOnce(t *testing.T, bin, experiment string) (*report.Report, string) {
 	return &rep, out.String()
 }
 
-// TestSearches finds out how the reference endpoint breaks in each preset, and how a real rate limiter does. Two searches
-// run at a time, since they mostly wait.
+// TestSearches finds out how the reference endpoint breaks in each preset, and how a real rate limiter does. Two
+// searches run at a time, since they mostly wait.
 func TestSearches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: real searches")
@@ -100,7 +102,8 @@ func presetsShowTheirSignatures(t *testing.T) {
 		t.Run("preset/"+c.preset, func(t *testing.T) {
 			t.Parallel()
 			live(t, bin, fmt.Sprintf("name: live\narea: identity\nquestion: capacity\nseed: 1\n"+
-				"target: {adapter: gce-metadata, embedded: {preset: %s}}\nload: {timeout: %s, max_rate: %d/s}\n", c.preset, c.timeout, c.maxRate),
+				"target: {adapter: gce-metadata, embedded: {preset: %s}}\nload: {timeout: %s, max_rate: %d/s}\n",
+				c.preset, c.timeout, c.maxRate),
 				func(rep *report.Report) error { return isClass(rep, c.want) })
 		})
 	}
@@ -199,12 +202,13 @@ func nginxLimits(t *testing.T) {
 			t.Parallel()
 			url := nginx(t, c.limit)
 			live(t, buildTare(t), "name: nginx\narea: identity\nquestion: capacity\nseed: 1\n"+
-				"target: {adapter: gce-metadata, url: "+url+"}\nload: {timeout: 10s, max_rate: 3000/s}\n", func(rep *report.Report) error {
-				if r := rep.Capacity[0].Rate; r == nil || math.Abs(*r-100) > 2 {
-					return fmt.Errorf("capacity %v, the limiter is set to 100/s", r)
-				}
-				return isClass(rep, c.want)
-			})
+				"target: {adapter: gce-metadata, url: "+url+"}\nload: {timeout: 10s, max_rate: 3000/s}\n",
+				func(rep *report.Report) error {
+					if r := rep.Capacity[0].Rate; r == nil || math.Abs(*r-100) > 2 {
+						return fmt.Errorf("capacity %v, the limiter is set to 100/s", r)
+					}
+					return isClass(rep, c.want)
+				})
 		})
 	}
 }

@@ -14,17 +14,17 @@ import (
 	"tare/internal/record"
 )
 
-// hold keeps a second writer off a record, and its undoing off a run that is still going on.
-func hold(dir string) (unlock func(), err error) {
+// lockRecord keeps a second writer out of a record, and 'tare undo' out of a run that is still going on.
+func lockRecord(dir string) (unlock func(), err error) {
 	h, err := record.LockRecord(dir, record.Holder{Run: dir, Since: clock.System{}.Now()})
 	if err != nil {
-		return nil, advised(err)
+		return nil, withAdvice(err)
 	}
 	return func() { _ = h.Unlock() }, nil
 }
 
-// locks is the folder of this user's locks. Nobody else may write it (record.Lock).
-func locks() string {
+// lockFolder returns the folder of this user's locks. Nobody else may write to it (record.Lock).
+func lockFolder() string {
 	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid())} {
 		if st, err := os.Stat(dir); dir != "" && err == nil && st.IsDir() && record.Own(st) {
 			return filepath.Join(dir, "tare-locks")
@@ -33,21 +33,22 @@ func locks() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("tare-locks-%d", os.Geteuid()))
 }
 
-// advised says what to do about a lock that another run holds.
-func advised(err error) error {
+// withAdvice adds what to do about a lock that another run holds.
+func withAdvice(err error) error {
 	if held := (*record.HeldError)(nil); errors.As(err, &held) {
 		return fmt.Errorf("%w; wait for it to end, or end it", err)
 	}
 	return err
 }
 
-// keyed is what a target section may offer: a name for the system that it points at, for systems that are not the run's own.
+// keyed is an optional interface of a target section: a name for the system that it points at, if that system is not
+// the run's own.
 type keyed interface {
 	LockKey() string
 }
 
-// lock keeps two runs off one target: each would measure the other. Treatments may have targets of their own.
-func lock(e *config.Experiment, dir string, now time.Time) (unlock func(), err error) {
+// lockTargets keeps two runs from measuring each other on one target. Treatments may have targets of their own.
+func lockTargets(e *config.Experiment, dir string, now time.Time) (unlock func(), err error) {
 	var keys []string
 	for _, s := range area.Specs(e.Target, e.Treatments()) {
 		if k, ok := s.(keyed); ok && k.LockKey() != "" {
@@ -62,10 +63,10 @@ func lock(e *config.Experiment, dir string, now time.Time) (unlock func(), err e
 		}
 	}
 	for _, key := range slices.Compact(keys) {
-		h, err := record.Lock(locks(), key, record.Holder{Run: dir, Since: now})
+		h, err := record.Lock(lockFolder(), key, record.Holder{Run: dir, Since: now})
 		if err != nil {
 			unlock()
-			return nil, advised(err)
+			return nil, withAdvice(err)
 		}
 		held = append(held, h)
 	}

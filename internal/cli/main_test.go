@@ -38,7 +38,8 @@ func (b built) Run() int {
 	if err != nil || os.Setenv("XDG_STATE_HOME", state) != nil {
 		panic(fmt.Sprintf("no folder for a key: %v", err))
 	}
-	if signal.Ignored(os.Interrupt) { // as in a script's background: the runs that tests interrupt would ignore it too, until they listen
+	// as in a script's background: the runs that tests interrupt would ignore it too, until they listen
+	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	debug.SetGCPercent(400) // of this process, which computes; tare's are others, and tests of memory set their own
@@ -69,7 +70,8 @@ func buildTare(t *testing.T) string {
 		}
 		tareBinary.dir = dir
 		// Not bound by the context of the test that happens to be the first.
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "tare"), "tare/cmd/tare").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "tare"),
+			"tare/cmd/tare").CombinedOutput(); err != nil {
 			tareBinary.err = fmt.Errorf("build: %w\n%s", err, out)
 		}
 	})
@@ -82,7 +84,8 @@ func buildTare(t *testing.T) string {
 // originalTemp is the folder for temporary files before any test has set another.
 var originalTemp = os.TempDir()
 
-// TestScripts runs the command line as a person would: arguments in, streams, files and exit codes out. What waits runs beside what computes.
+// TestScripts runs the command line as a person would: arguments in, streams, files and exit codes out. What waits runs
+// beside what computes.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -93,7 +96,8 @@ func TestScripts(t *testing.T) {
 		// The records that must be readable for ever are a script's to write to.
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
-			return os.CopyFS(filepath.Join(e.WorkDir, "records"), os.DirFS(filepath.Join("..", "analyze", "testdata", "records")))
+			return os.CopyFS(filepath.Join(e.WorkDir, "records"),
+				os.DirFS(filepath.Join("..", "analyze", "testdata", "records")))
 		},
 	})
 }

@@ -64,10 +64,12 @@ func inUse() int64 {
 }
 
 // craftedRecord is a record of a question, with what add writes into it and the lines that follow.
-func craftedRecord(t *testing.T, q design.Question, arms int, add func(w *record.Writer) error, lines ...string) string {
+func craftedRecord(t *testing.T, q design.Question, arms int, add func(w *record.Writer) error,
+	lines ...string) string {
 	t.Helper()
 	clk := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	w, err := record.Create(t.TempDir(), record.Header{Area: "sandbox", Question: q, Experiment: record.Experiment{Name: "x"}}, nil, clk)
+	w, err := record.Create(t.TempDir(), record.Header{Area: "sandbox", Question: q,
+		Experiment: record.Experiment{Name: "x"}}, nil, clk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +107,8 @@ func batched(w *record.Writer, arm, block int, operations ...string) error {
 		return err
 	}
 	for _, o := range operations {
-		if err := w.Batches(record.Batches{Treatment: id, Block: block, Operation: o, Metric: "cpu", N: 1, Values: []float64{1}}); err != nil {
+		if err := w.Batches(record.Batches{Treatment: id, Block: block, Operation: o, Metric: "cpu", N: 1,
+			Values: []float64{1}}); err != nil {
 			return err
 		}
 	}
@@ -149,7 +152,8 @@ func hostileRecords(t *testing.T) map[string]string {
 				id := fmt.Sprint("t", arm)
 				var calls []load.Call
 				for k := range 256 {
-					calls = append(calls, load.Call{Operation: uint8(k), Intended: 1000, Ready: 1001, Sent: 1002, FirstByte: 1003, Done: 1 << 61})
+					calls = append(calls, load.Call{Operation: uint8(k), Intended: 1000, Ready: 1001, Sent: 1002, FirstByte: 1003,
+						Done: 1 << 61})
 				}
 				for _, step := range []func() error{
 					func() error { return w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: id}}) },
@@ -164,7 +168,8 @@ func hostileRecords(t *testing.T) map[string]string {
 			return err
 		}),
 		"one file of calls named a thousand times": craftedRecord(t, design.Compare, 1, func(w *record.Writer) error {
-			if err := w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: "t0"}, Operations: []string{"a"}}); err != nil {
+			if err := w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: "t0"},
+				Operations: []string{"a"}}); err != nil {
 				return err
 			}
 			return w.Calls("t0", 0, make([]load.Call, 5000))
@@ -176,9 +181,10 @@ func hostileRecords(t *testing.T) map[string]string {
 				return err
 			}
 			for i := range 1000 {
-				s := record.Slice{Treatment: "t0", Start: time.Duration(i) * time.Second, End: time.Duration(i+1) * time.Second, Operations: []record.SliceOperation{
-					{Operation: fmt.Sprint("o", i), Outcomes: []record.SliceOutcome{{Outcome: load.OK, Count: 1}}, Mean: 1},
-				}}
+				s := record.Slice{Treatment: "t0", Start: time.Duration(i) * time.Second, End: time.Duration(i+1) * time.Second,
+					Operations: []record.SliceOperation{
+						{Operation: fmt.Sprint("o", i), Outcomes: []record.SliceOutcome{{Outcome: load.OK, Count: 1}}, Mean: 1},
+					}}
 				if err := w.Slice(s); err != nil {
 					return err
 				}
@@ -214,7 +220,8 @@ func sizeOf(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-// TestRecordsTakeMemoryByTheirSize: what a record from elsewhere can cost is bounded by how large it is, in every form of its report.
+// TestRecordsTakeMemoryByTheirSize: what a record from elsewhere can cost is bounded by how large it is, in every form
+// of its report.
 func TestRecordsTakeMemoryByTheirSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: writes large reports")
@@ -222,8 +229,10 @@ func TestRecordsTakeMemoryByTheirSize(t *testing.T) {
 	for name, dir := range hostileRecords(t) {
 		t.Run(name, func(t *testing.T) {
 			size := sizeOf(t, dir)
-			heap, code, out := peakOf(t, "report", dir, "-o", "json="+filepath.Join(t.TempDir(), "r.json"), "-o", "text="+filepath.Join(t.TempDir(), "r.txt"))
-			t.Logf("%d bytes took %.1f MiB: %d for each, beyond the first %d MiB", size, float64(heap)/(1<<20), max(0, heap-memoryAtFirst)/size, memoryAtFirst>>20)
+			heap, code, out := peakOf(t, "report", dir, "-o", "json="+filepath.Join(t.TempDir(), "r.json"), "-o",
+				"text="+filepath.Join(t.TempDir(), "r.txt"))
+			t.Logf("%d bytes took %.1f MiB: %d for each, beyond the first %d MiB", size, float64(heap)/(1<<20),
+				max(0, heap-memoryAtFirst)/size, memoryAtFirst>>20)
 			if heap > memoryAtFirst+memoryPerByte*size {
 				t.Errorf("a record of %d bytes took %d MiB\n%.300s", size, heap>>20, out)
 			}
@@ -234,7 +243,8 @@ func TestRecordsTakeMemoryByTheirSize(t *testing.T) {
 	}
 }
 
-// bomb is a gzip file of one member: head, n times unit, tail. What is repeated is compressed once, without a look at what stands before it.
+// bomb is a gzip file of one member: head, n times unit, tail. What is repeated is compressed once, without a look at
+// what stands before it.
 func bomb(t *testing.T, head, unit string, n int, tail string) string {
 	t.Helper()
 	const each = 10_000
@@ -340,7 +350,8 @@ func TestImportsTakeBoundedMemory(t *testing.T) {
 			file := bomb(t, c.head, c.unit, c.n, c.tail)
 			size := sizeOf(t, file)
 			heap, code, out := peakOf(t, "import", "--format", c.format, "--results", t.TempDir(), file)
-			t.Logf("%d bytes, which become %d, took %.1f MiB: exit %d, %.200s", size, len(c.unit)*c.n, float64(heap)/(1<<20), code, out)
+			t.Logf("%d bytes, which become %d, took %.1f MiB: exit %d, %.200s", size, len(c.unit)*c.n, float64(heap)/(1<<20),
+				code, out)
 			if heap > memoryOfImports {
 				t.Errorf("%d bytes took %d MiB", size, heap>>20)
 			}

@@ -16,7 +16,7 @@ import (
 	"tare/internal/report"
 )
 
-// An output is one form of the report and where it goes; file "" is standard output.
+// An output is a format of the report and its destination; file "" is standard output.
 type output struct {
 	form, file string
 	encode     report.Encoder
@@ -24,23 +24,23 @@ type output struct {
 
 func outputFlag(c *cobra.Command, values *[]string) {
 	c.Flags().StringArrayVarP(values, "output", "o", []string{"text"},
-		"form of the report: "+strings.Join(forms(), ", ")+"; FORM=FILE writes to a file; repeatable")
+		"format of the report: "+strings.Join(formats(), ", ")+"; FORMAT=FILE writes to a file; repeatable")
 }
 
-// pageFile is the page that every run's folder holds.
+// pageFile is the name of the page in every run's folder.
 const pageFile = "report.html"
 
-// encoders are all forms by name.
+// encoders returns the encoders of all formats by name.
 func encoders() map[string]report.Encoder {
 	all := report.Encoders()
 	all["html"] = report.HTML
 	return all
 }
 
-// forms lists the forms by name.
-func forms() []string { return slices.Sorted(maps.Keys(encoders())) }
+// formats lists the formats by name.
+func formats() []string { return slices.Sorted(maps.Keys(encoders())) }
 
-// parseOutputs checks all of them before anything is measured.
+// parseOutputs parses all -o flags before anything is measured.
 func parseOutputs(values []string) ([]output, error) {
 	var outs []output
 	toStdout := 0
@@ -48,7 +48,7 @@ func parseOutputs(values []string) ([]output, error) {
 		form, file, toFile := strings.Cut(v, "=")
 		enc, ok := encoders()[form]
 		if !ok {
-			return nil, usage("-o %s: there is no form %q; there are: %s", v, form, strings.Join(forms(), ", "))
+			return nil, usage("-o %s: unknown format %q; formats are: %s", v, form, strings.Join(formats(), ", "))
 		}
 		if toFile && file == "" {
 			return nil, usage("-o %s: the file's name is missing after '='", v)
@@ -68,8 +68,9 @@ func (a *app) reportCommand() *cobra.Command {
 	var outputs []string
 	var results string
 	c := &cobra.Command{
-		Use: "report RUN", Short: "Compute the report again from a record", Args: exactly("RUN"),
-		Long: "Computes the report from the record of RUN alone: a folder, or a name below results/. The exit code is the run's.",
+		Use: "report RUN", Short: "Recompute the report from a record", Args: exactly("RUN"),
+		Long: "Computes the report from RUN's record alone. RUN is a folder or a name below results/. The exit code\n" +
+			"is that of the run.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			outs, err := parseOutputs(outputs)
 			if err != nil {
@@ -88,7 +89,7 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
-// analyzed computes the report of the record in dir, with other budgets than its own if any are given.
+// analyzed computes the report of the record in dir. Budgets, if any are given, replace those of the record.
 func analyzed(dir string, budgets []string) (*record.Record, *report.Report, error) {
 	rec, err := record.Open(dir)
 	if err != nil {
@@ -101,8 +102,8 @@ func analyzed(dir string, budgets []string) (*record.Record, *report.Report, err
 	return rec, rep, nil
 }
 
-// report analyzes the record in dir and writes it in every form, and the page into dir. The error carries the run's exit code; the record is nil where it
-// cannot be opened.
+// report analyzes the record in dir and writes it in every requested format, and the page into dir. The error carries
+// the run's exit code; the record is nil if it cannot be opened.
 func (a *app) report(dir string, outs []output) (*record.Record, error) {
 	rec, rep, err := analyzed(dir, nil)
 	if err != nil {
@@ -114,10 +115,10 @@ func (a *app) report(dir string, outs []output) (*record.Record, error) {
 			return rec, err
 		}
 	}
-	// The run's numbers are out: a folder that cannot be written to, such as an archive's, is no reason to fail.
+	// The report has been written: a read-only folder, such as one in an archive, is no reason to fail.
 	name := filepath.Join(dir, pageFile)
 	if err := a.write(output{file: name, encode: report.HTML}, rep); err != nil {
-		a.tell("tare: without a page: %v\n", err)
+		a.tell("tare: cannot write the page: %v\n", err)
 	} else {
 		a.tell("page    %s\n", name)
 	}
@@ -128,7 +129,7 @@ func (a *app) report(dir string, outs []output) (*record.Record, error) {
 	return rec, nil
 }
 
-// write encodes to standard output or to a file, which is complete or absent.
+// write encodes to standard output or to a file. It never leaves an incomplete file.
 func (a *app) write(o output, rep *report.Report) error {
 	if o.file == "" {
 		return o.encode(a.Stdout, rep)

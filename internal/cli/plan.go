@@ -17,14 +17,14 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var full bool
 	c := &cobra.Command{
-		Use: "plan FILE", Short: "Say what a run would do, without doing it", Args: exactly("FILE"),
+		Use: "plan FILE", Short: "Show what a run would do, without doing it", Args: exactly("FILE"),
 		RunE: func(c *cobra.Command, args []string) error { return a.plan(c.Context(), args[0], full) },
 	}
 	fullFlag(c, &full)
 	return c
 }
 
-// plan prints treatments, duration, the highest rate that could be offered, and what would be created.
+// plan prints treatments, duration, the highest rate that the run could offer, and what it would create.
 func (a *app) plan(ctx context.Context, file string, full bool) error {
 	ar, e, _, err := a.ready(file, full)
 	if err != nil {
@@ -43,15 +43,15 @@ func (a *app) plan(ctx context.Context, file string, full bool) error {
 	p("experiment", "%s: %s of %s", e.Name, e.Question, e.Area)
 	a.planArms(e, p)
 	if treatments := len(e.Treatments()); len(e.Arms()) > treatments {
-		made, err := a.foreseen(ctx, ar, e, found)
+		made, err := a.programForPlan(ctx, ar, e, found)
 		if err != nil {
 			return err
 		}
 		a.planBlocks(ctx, e, made, p)
 	} else {
-		p("takes", "%s", planned(e, treatments))
+		p("takes", "%s", maxDuration(e, treatments))
 	}
-	p("peak", "%s", peak(e))
+	p("peak", "%s", peakRateText(e))
 	if d, ok := ar.(planner); ok {
 		for _, line := range d.Creates(e.Target, e.Arms()) {
 			p("creates", "%s", line)
@@ -63,7 +63,7 @@ func (a *app) plan(ctx context.Context, file string, full bool) error {
 	return a.judge(found, true)
 }
 
-// planArms lists what is measured.
+// planArms prints the arms.
 func (a *app) planArms(e *config.Experiment, p func(label, format string, args ...any)) {
 	blocked := len(e.Arms()) > len(e.Treatments())
 	for i, t := range e.Arms() {
@@ -78,15 +78,16 @@ func (a *app) planArms(e *config.Experiment, p func(label, format string, args .
 	}
 }
 
-// foreseen is the program that makes an experiment's calls, for a plan. One that preflight has found not to work is not started again.
-func (a *app) foreseen(ctx context.Context, ar area.Area, e *config.Experiment, found []area.Finding) (area.Program, error) {
-	if _, ok := ar.(area.Programmed); ok && !sound(found) {
-		return area.Program{Counts: "what its processes take to start is not in it: they cannot be started, see below"}, nil
+// programForPlan returns the program that makes an experiment's calls. It does not start one that failed preflight.
+func (a *app) programForPlan(ctx context.Context, ar area.Area, e *config.Experiment,
+	found []area.Finding) (area.Program, error) {
+	if _, ok := ar.(area.Programmed); ok && !isRunnable(found) {
+		return area.Program{Counts: "without the start of its processes, which cannot be started: see below"}, nil
 	}
 	return a.program(ctx, ar, e, true)
 }
 
-// role says what an arm is for, where that is not to be compared.
+// role describes a baseline or an A/A arm; it is empty for other arms.
 func role(t design.Treatment) string {
 	switch {
 	case t.Control == design.AA:
@@ -97,13 +98,13 @@ func role(t design.Treatment) string {
 	return ""
 }
 
-// planner is what an area may offer beside the contract: what its runs create, in words.
+// planner is an optional interface of an area: a description of what its runs create.
 type planner interface {
 	Creates(s area.Spec, treatments []design.Treatment) []string
 }
 
-// planned is how long the run takes at most, as far as that is known beforehand.
-func planned(e *config.Experiment, treatments int) string {
+// maxDuration returns how long the run takes at most, as far as that is known in advance.
+func maxDuration(e *config.Experiment, treatments int) string {
 	f := question.Forecast{
 		Treatments: treatments, Duration: e.Load.Duration, Points: e.Points(),
 		Timeout: time.Duration(e.Load.Timeout), MaxTime: time.Duration(e.Load.MaxTime),
@@ -114,20 +115,20 @@ func planned(e *config.Experiment, treatments int) string {
 	return question.Of(e.Question).Takes(f)
 }
 
-// below says what bounds closed workers.
-func below(most unit.Rate) string {
+// rateLimitText describes what bounds closed workers.
+func rateLimitText(most unit.Rate) string {
 	if most == 0 {
 		return "; the target is on this machine, and max_rate is not set"
 	}
 	return fmt.Sprintf(", and never above max_rate, %v", most)
 }
 
-func peak(e *config.Experiment) string {
+func peakRateText(e *config.Experiment) string {
 	if _, ok := e.Target.(area.Batcher); ok {
-		return "nothing is offered: the workloads run at their own pace"
+		return "no load is generated: the workloads run at their own pace"
 	}
 	if c := e.Load.Closed; c != nil {
-		return fmt.Sprintf("as fast as %d workers can, one call each at a time%s", c.Workers, below(e.Load.MaxRate))
+		return fmt.Sprintf("as fast as %d workers can, one call each at a time%s", c.Workers, rateLimitText(e.Load.MaxRate))
 	}
 	switch r := e.Peak(); {
 	case r > 0 && !question.Of(e.Question).Drive.Overloads:
@@ -137,6 +138,6 @@ func peak(e *config.Experiment) string {
 	case r > 0:
 		return unit.Rate(r).String() + ", max_rate: never exceeded"
 	default:
-		return "not bounded: the target is on this machine, and max_rate is not set"
+		return "unbounded: the target is on this machine, and max_rate is not set"
 	}
 }

@@ -19,26 +19,29 @@ import (
 	"tare/internal/unit"
 )
 
-// What a trial takes besides its load: putting the treatment in force and proving it.
+// Time that a trial takes in addition to its load: to apply the treatment and to verify that it is in force.
 const (
 	trialOverhead = 250 * time.Millisecond
-	batchOverhead = 60 * time.Millisecond // of an arm whose operations have a clock of their own
+	batchOverhead = 60 * time.Millisecond // of an arm that times its operations itself
 )
 
-// rehearsal is how long a plan measures the noise of this host.
+// rehearsal is how long a plan measures this host's noise.
 const rehearsal = 3 * time.Second
 
-// power is the share of runs that would find an effect of the size that is called visible.
+// power is the probability that a run finds an effect of the size that a plan calls visible.
 const power = 0.8
 
-// planBlocks says how a comparison is laid out, how long it takes, and how small an effect it can see. made is the program that makes its calls, if one does.
-func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Program, p func(label, format string, args ...any)) {
+// planBlocks prints the design of a comparison, how long it takes, and how small an effect it can detect. made is the
+// program that makes its calls, if there is one.
+func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Program,
+	p func(label, format string, args ...any)) {
 	arms, looks := len(e.Arms()), design.Looks(e.Blocks)
 	var parts []string
 	for _, l := range looks {
 		parts = append(parts, fmt.Sprint(l))
 	}
-	p("blocks", "at most %d, each with all %d arms in random order; judged after %s, and ended when decided", e.Blocks, arms, strings.Join(parts, ", "))
+	p("blocks", "at most %d, each with all %d arms in random order; results are judged after %s, and the run ends when "+
+		"they are decided", e.Blocks, arms, strings.Join(parts, ", "))
 	block := blockTime(e, arms) + made.Block
 	blocks := time.Duration(e.Blocks) * block
 	first, last := made.Once+time.Duration(looks[0])*block, made.Once+blocks
@@ -47,9 +50,9 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 		line = fmt.Sprintf("about %s to the first look, %s for all blocks", rounded(first), rounded(last))
 	}
 	if most := time.Duration(e.Load.MaxTime); blocks > most {
-		line += fmt.Sprintf("; no block begins that would end after max_time, %s", unit.Duration(most))
+		line += fmt.Sprintf("; no block starts if it would end after max_time, %s", unit.Duration(most))
 		if made.Once > 0 {
-			line += ", which counts from the first block on"
+			line += ", counted from the first block"
 		}
 	}
 	p("takes", "%s", line)
@@ -59,7 +62,7 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 	planGates(e, p)
 	_, batches := e.Target.(area.Batcher)
 	if !batches {
-		p("replaces", "blocks in which the generator is late, by at most %d more, within max_time", design.Spare(e.Blocks))
+		p("replaces", "blocks in which the generator was late, with at most %d more, within max_time", design.Spare(e.Blocks))
 	}
 	for _, text := range analyze.Undecidable(e.Blocks, !batches) {
 		p("undecidable", "%s", text)
@@ -76,7 +79,7 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(100 * time.Millisecond)
 }
 
-// blockTime foretells the length of a block of so many arms.
+// blockTime predicts the duration of a block of that many arms.
 func blockTime(e *config.Experiment, arms int) time.Duration {
 	trial := trialOverhead
 	if b, ok := e.Target.(area.Batcher); ok {
@@ -91,15 +94,15 @@ func blockTime(e *config.Experiment, arms int) time.Duration {
 	return time.Duration(arms) * trial
 }
 
-// visible says how small an effect the experiment can see: from an earlier run of the same name if there is one, else from the noise of
-// this host.
+// visible describes the smallest effect that the experiment can detect: from an earlier run of the same name if there
+// is one, otherwise from the noise of this host.
 func (a *app) visible(ctx context.Context, e *config.Experiment, looks []int) string {
-	if s := earlier(e, looks); s != "" {
+	if s := visibleFromEarlier(e, looks); s != "" {
 		return s
 	}
 	b, ok := e.Target.(area.Batcher)
 	if !ok || len(b.Batches()) == 0 {
-		return "not known before a first run: how much this target's times vary, only its blocks can tell; a plan after it says"
+		return "unknown before the first run: only its blocks show how much this target's times vary; a later plan uses them"
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -107,17 +110,18 @@ func (a *app) visible(ctx context.Context, e *config.Experiment, looks []int) st
 	}
 	noise, err := doctor.Rehearse(ctx, self, b.Batches()[0].Rounds, rehearsal)
 	if err != nil || math.IsNaN(noise) {
-		return "not known: the noise of this host could not be measured"
+		return "unknown: the noise of this host could not be measured"
 	}
 	at := func(blocks int) string {
 		return unit.Decimal(100*stat.DetectableEffect(noise/math.Sqrt(float64(blocks)), stat.LookAlpha, power), 2) + " %"
 	}
-	return fmt.Sprintf("CPU effects of about %s, by %s of equal work on this host just now; the first run will tell for each workload",
+	return fmt.Sprintf("CPU effects of about %s, estimated from %s of equal work on this host just now; the first run "+
+		"measures it for each workload",
 		inBlocks(at, looks), rehearsal)
 }
 
-// earlier takes the smallest detectable effects from the A/A arm of the latest run of the same name.
-func earlier(e *config.Experiment, looks []int) string {
+// visibleFromEarlier describes the smallest detectable effects of the A/A arm of the latest run of the same name.
+func visibleFromEarlier(e *config.Experiment, looks []int) string {
 	dir, err := newest(resultsDir, func(h *record.Header) bool { return h.Experiment.Name == e.Name })
 	if err != nil || dir == "" {
 		return ""
@@ -146,10 +150,11 @@ func fromAA(effects []report.Effect, looks []int, dir string) string {
 	scaled := func(blocks int) string {
 		return unit.Decimal(100*worst*math.Sqrt(float64(at)/float64(blocks)), 2) + " %"
 	}
-	return fmt.Sprintf("effects of about %s, on the noisiest gating metric (%s), by the A/A arm of %s", inBlocks(scaled, looks), name, dir)
+	return fmt.Sprintf("effects of about %s, on the noisiest gating metric (%s), by the A/A arm of %s",
+		inBlocks(scaled, looks), name, dir)
 }
 
-// inBlocks says an effect's size after the first and the last look.
+// inBlocks prints an effect's size after the first and after the last look.
 func inBlocks(size func(blocks int) string, looks []int) string {
 	first, last := looks[0], looks[len(looks)-1]
 	if first == last {

@@ -13,17 +13,17 @@ import (
 	"tare/internal/unit"
 )
 
-// planGates says which metrics can decide the verdict of a comparison, and what to change for those that cannot.
+// planGates prints which metrics can decide the verdict of a comparison, and what to change for those that cannot.
 func planGates(e *config.Experiment, p func(label, format string, args ...any)) {
 	label := "decides"
-	for _, line := range foretold(e) {
+	for _, line := range gateLines(e) {
 		p(label, "%s", line)
 		label = ""
 	}
 }
 
-// foretold are the lines of planGates.
-func foretold(e *config.Experiment) []string {
+// gateLines returns the lines of planGates.
+func gateLines(e *config.Experiment) []string {
 	scope := e.Scope()
 	budgets, err := e.Budgets()
 	if err != nil {
@@ -31,19 +31,20 @@ func foretold(e *config.Experiment) []string {
 	}
 	var out []string
 	if len(budgets) > 0 {
-		out = budgeted(e, scope, budgets)
+		out = budgetNeeds(e, scope, budgets)
 	} else {
-		out = unbudgeted(e, scope)
+		out = defaultGates(e, scope)
 	}
 	if n := analyze.FewestBlocks(); e.Blocks < n {
-		out = append(out, fmt.Sprintf("no effect in at most %d blocks, whatever its size: an interval needs %d; set blocks: %d", e.Blocks, n, n))
+		out = append(out, fmt.Sprintf("no effect of any size in at most %d blocks: an interval needs %d; set blocks: %d",
+			e.Blocks, n, n))
 	}
 	return out
 }
 
-// budgeted is what the budgets' own metrics need.
-func budgeted(e *config.Experiment, scope *budget.Scope, budgets []budget.Budget) []string {
-	out := []string{"the budgets alone: what they name, and nothing else"}
+// budgetNeeds returns what the budgets' metrics need.
+func budgetNeeds(e *config.Experiment, scope *budget.Scope, budgets []budget.Budget) []string {
+	out := []string{"only the metrics that the budgets name"}
 	for i := range budgets {
 		b := &budgets[i]
 		q, tail := budget.Fraction(b.Quantile)
@@ -51,16 +52,17 @@ func budgeted(e *config.Experiment, scope *budget.Scope, budgets []budget.Budget
 			continue
 		}
 		line := fmt.Sprintf("%s: from %d blocks and %.0f values in all on", b.Text, budget.TailBlocks, budget.TailValues(q))
-		if n := samples(scope, b); n > 0 {
-			line += fmt.Sprintf(", that is %.0f of the %d blocks", math.Max(budget.TailBlocks, math.Ceil(budget.TailValues(q)/n)), e.Blocks)
+		if n := minSamples(scope, b); n > 0 {
+			line += fmt.Sprintf(", that is %.0f of the %d blocks",
+				math.Max(budget.TailBlocks, math.Ceil(budget.TailValues(q)/n)), e.Blocks)
 		}
 		out = append(out, line)
 	}
 	return out
 }
 
-// samples is the least number of values that a block has of what b speaks of; 0: not known.
-func samples(scope *budget.Scope, b *budget.Budget) float64 {
+// minSamples returns the smallest number of values per block of the metric of b; 0 if it is unknown.
+func minSamples(scope *budget.Scope, b *budget.Budget) float64 {
 	least := math.Inf(1)
 	for _, t := range scope.Judged(b) {
 		if arm := scope.Of(&t); arm.Samples != nil {
@@ -73,8 +75,8 @@ func samples(scope *budget.Scope, b *budget.Budget) float64 {
 	return least
 }
 
-// unbudgeted is what decides where no budget says so: CPU time, and the median response where blocks have calls enough.
-func unbudgeted(e *config.Experiment, scope *budget.Scope) []string {
+// defaultGates returns what decides without a budget: CPU time, and the median response if blocks have enough calls.
+func defaultGates(e *config.Experiment, scope *budget.Scope) []string {
 	if scope.OwnPace {
 		return []string{"cpu of each operation, or wall where its CPU time is not known"}
 	}
@@ -82,12 +84,13 @@ func unbudgeted(e *config.Experiment, scope *budget.Scope) []string {
 	if lacks := without(scope, metric.CPU.Name); len(lacks) == 0 {
 		out = append(out, "cpu")
 	} else {
-		out = append(out, fmt.Sprintf("not cpu: it cannot be read under %s, since %s", lacks[0].ID, scope.Of(&lacks[0]).Unread))
+		out = append(out, fmt.Sprintf("not cpu: it cannot be read under %s, because %s",
+			lacks[0].ID, scope.Of(&lacks[0]).Unread))
 	}
-	return append(out, responses(e, len(without(scope, metric.CPU.Name)) > 0))
+	return append(out, responseGate(e, len(without(scope, metric.CPU.Name)) > 0))
 }
 
-// without are the treatments under which a metric cannot be read.
+// without returns the treatments under which a metric cannot be read.
 func without(scope *budget.Scope, name string) []design.Treatment {
 	return slices.DeleteFunc(slices.Clone(scope.Treatments), func(t design.Treatment) bool {
 		arm := scope.Of(&t)
@@ -95,20 +98,21 @@ func without(scope *budget.Scope, name string) []design.Treatment {
 	})
 }
 
-// responses says whether the median response can decide. alone says that nothing else can.
-func responses(e *config.Experiment, alone bool) string {
+// responseGate says whether the median response can decide. alone: no other metric can.
+func responseGate(e *config.Experiment, alone bool) string {
 	l := &e.Load
 	if l.Closed != nil {
 		return fmt.Sprintf("response.p50, if the workers make %d calls in every block (%v)", analyze.MinCalls, l.Duration)
 	}
 	calls := float64(l.Rate) * l.Duration.Std().Seconds()
 	if calls >= analyze.MinCalls {
-		return fmt.Sprintf("response.p50, of %s calls a block", unit.Decimal(calls, 6))
+		return fmt.Sprintf("response.p50, from %s calls per block", unit.Decimal(calls, 6))
 	}
-	line := fmt.Sprintf("not response.p50: it decides from %d calls a block on, and this file makes %s; set load: {duration: %v}, or name it in a budget",
+	line := fmt.Sprintf("not response.p50: it needs %d calls per block, and this file makes %s; set load: {duration: "+
+		"%v}, or name it in a budget",
 		analyze.MinCalls, unit.Decimal(math.Floor(calls), 6), analyze.LongEnough(float64(l.Rate)))
 	if alone {
-		line += "; as it is, this run cannot reach a verdict"
+		line += "; without that, this run cannot reach a verdict"
 	}
 	return line
 }

@@ -20,14 +20,15 @@ import (
 	"tare/internal/unit"
 )
 
-// defaultPlane is the name of a plane that was given none.
+// defaultPlane is the name of a plane without --name.
 const defaultPlane = "default"
 
 func (a *app) planeCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "plane", Short: "Start a Kubernetes control plane to try things on, and end it",
-		Long: "Starts a real control plane on this host: etcd, kube-apiserver and, with nodes, kube-scheduler, kube-controller-manager and simulated\n" +
-			"nodes, which start no container. Runs start their own; this is one to look at and to try policies on.",
+		Use: "plane", Short: "Start and stop a Kubernetes control plane to experiment with",
+		Long: "Starts a real control plane on this host: etcd, kube-apiserver and, with nodes, kube-scheduler,\n" +
+			"kube-controller-manager and simulated nodes, which start no containers. Runs start their own control\n" +
+			"planes; this one is for exploring and for trying policies.",
 		Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -35,7 +36,7 @@ func (a *app) planeCommand() *cobra.Command {
 	return c
 }
 
-// planeName adds the flag that tells planes apart.
+// planeName adds the flag --name.
 func planeName(c *cobra.Command, name *string) {
 	c.Flags().StringVar(name, "name", defaultPlane, "name of the plane, to keep several apart")
 }
@@ -45,8 +46,8 @@ func (a *app) planeUpCommand() *cobra.Command {
 	var version, file string
 	c := &cobra.Command{
 		Use: "up", Short: "Start a control plane and leave it running", Args: noArgs,
-		Long: "Starts a control plane, returns when it is ready, and leaves it running, until 'tare plane down'. What goes to standard output is for a\n" +
-			"shell: eval \"$(tare plane up)\".",
+		Long: "Starts a control plane, returns when it is ready, and leaves it running until 'tare plane down'.\n" +
+			"Standard output is meant for a shell: eval \"$(tare plane up)\".",
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Version = plane.Version(version)
 			if err := o.check(); err != nil {
@@ -56,11 +57,15 @@ func (a *app) planeUpCommand() *cobra.Command {
 		},
 	}
 	planeName(c, &o.Name)
-	c.Flags().StringVar(&version, "version", string(plane.V136), "version of Kubernetes: 1.36, or 1.24, the last with PodSecurityPolicy")
-	c.Flags().IntVar(&o.Nodes, "nodes", 0, "number of simulated nodes; with any, there are a scheduler and a controller-manager, too")
-	c.Flags().StringVar(&o.Etcd, "etcd", plane.Tmpfs, "where etcd keeps its data: tmpfs, or disk with an fsync for each transaction")
-	c.Flags().BoolVar(&o.PSP, "psp", false, "with the admission plugin PodSecurityPolicy (1.24), which denies every pod until a policy allows it")
-	c.Flags().StringVar(&file, "binary", "", "a tare-plane that was built elsewhere")
+	c.Flags().StringVar(&version, "version", string(plane.V136),
+		"version of Kubernetes: 1.36, or 1.24, the last with PodSecurityPolicy")
+	c.Flags().IntVar(&o.Nodes, "nodes", 0,
+		"number of simulated nodes; with at least one, a scheduler and a controller-manager run as well")
+	c.Flags().StringVar(&o.Etcd, "etcd", plane.Tmpfs,
+		"where etcd keeps its data: tmpfs, or disk with an fsync for each transaction")
+	c.Flags().BoolVar(&o.PSP, "psp", false,
+		"with the admission plugin PodSecurityPolicy (1.24), which denies every pod until a policy allows it")
+	c.Flags().StringVar(&file, "binary", "", "a tare-plane binary that was built elsewhere")
 	return c
 }
 
@@ -70,7 +75,7 @@ func (o holdOptions) check() error {
 	}
 	switch {
 	case o.Version != plane.V136 && o.Version != plane.V124:
-		return usage("--version %s: there are %v", o.Version, plane.Versions())
+		return usage("--version %s: unknown version; versions are %v", o.Version, plane.Versions())
 	case o.Etcd != plane.Tmpfs && o.Etcd != plane.Disk:
 		return usage("--etcd %s: want %s or %s", o.Etcd, plane.Tmpfs, plane.Disk)
 	case o.Nodes < 0 || o.Nodes > node.MostNodes:
@@ -81,20 +86,21 @@ func (o holdOptions) check() error {
 	return nil
 }
 
-// shelf is the folder of state files: below the user's runtime folder, which a reboot empties as it ends the planes, or below the cache.
-func (a *app) shelf() (plane.KeptFolder, error) {
+// stateFolder returns the folder of state files: below the user's runtime folder, which a reboot empties together with
+// the planes' processes, or below the cache.
+func (a *app) stateFolder() (plane.KeptFolder, error) {
 	if dir, ok := a.lookup("XDG_RUNTIME_DIR"); ok && filepath.IsAbs(dir) {
 		return plane.KeptFolder{Dir: filepath.Join(dir, "tare", "planes")}, nil
 	}
-	dir, err := a.planes()
+	dir, err := a.planesFolder()
 	return plane.KeptFolder{Dir: dir}, err
 }
 
-// planes is the folder of the planes' logs and of data on disk.
-func (a *app) planes() (string, error) {
+// planesFolder returns the folder of the planes' logs and of their data on disk.
+func (a *app) planesFolder() (string, error) {
 	dir, err := build.Cache{Sub: "planes", Getenv: a.lookup}.Folder()
 	if err != nil {
-		return "", fmt.Errorf("find a folder for the logs of planes: %w; set %s to a folder of your own", err, build.Variable)
+		return "", fmt.Errorf("find a folder for the logs of control planes: %w; set %s to name one", err, build.Variable)
 	}
 	return dir, nil
 }
@@ -102,7 +108,7 @@ func (a *app) planes() (string, error) {
 func (a *app) planeUp(ctx context.Context, o holdOptions, file string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	shelf, err := a.shelf()
+	shelf, err := a.stateFolder()
 	if err != nil {
 		return err
 	}
@@ -110,43 +116,44 @@ func (a *app) planeUp(ctx context.Context, o holdOptions, file string) error {
 	if there || err != nil {
 		return err
 	}
-	logs, err := a.planes()
+	logs, err := a.planesFolder()
 	if err != nil {
 		return err
 	}
 	o.Shelf, o.Logs = shelf.Dir, filepath.Join(logs, o.Name)
 	o.Binary, err = plane.Find(ctx, o.Version, plane.Host{
-		Path: file, Log: a.logger(a.Stderr), Getenv: a.lookup, Clock: clock.System{}, Tell: func(line string) { a.tell("%s\n", line) },
+		Path: file, Log: a.logger(a.Stderr), Getenv: a.lookup, Clock: clock.System{},
+		Tell: func(line string) { a.tell("%s\n", line) },
 	})
 	if err != nil {
 		return interrupted(ctx, withNext(err))
 	}
-	// What an earlier plane of this name has logged is of no use any more.
+	// The logs of an earlier plane of this name are of no use now.
 	if err := errors.Join(os.RemoveAll(o.Logs), os.MkdirAll(o.Logs, 0o700)); err != nil {
 		return fmt.Errorf("make a folder for logs: %w", err)
 	}
 	a.tell("starting Kubernetes %s%s\n", o.Binary.Kubernetes, nodesText(o.Nodes))
 	k, err := launch(ctx, o)
-	if ctx.Err() != nil && err != nil { // the logs of what has failed are kept
+	if ctx.Err() != nil && err != nil { // logs of a failed plane are kept
 		err = errors.Join(err, os.RemoveAll(o.Logs))
 	}
 	if err != nil {
 		return interrupted(ctx, err)
 	}
 	a.tell("ready after %s\n", unit.Seconds(k.ReadySeconds))
-	a.sayUp(k)
+	a.printUp(k)
 	return nil
 }
 
-// interrupted prefers the person's wish to what followed from it.
+// interrupted reports the user's interrupt rather than the errors that followed from it.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return &exit{code: ExitInterrupted, cause: errors.New("interrupted; nothing of the plane is left")}
+		return &exit{code: ExitInterrupted, cause: errors.New("interrupted; all of the plane was removed")}
 	}
 	return err
 }
 
-// withNext adds what to do when a binary is missing.
+// withNext adds the next step if a binary is missing.
 func withNext(err error) error {
 	if m, ok := errors.AsType[*plane.Missing](err); ok {
 		return fmt.Errorf("%w; %s", err, m.Next)
@@ -164,7 +171,7 @@ func nodesText(n int) string {
 	return fmt.Sprintf(" with %d simulated nodes", n)
 }
 
-// alreadyUp tells of a plane of this name that is there as wanted, and clears away one that is lost.
+// alreadyUp reports a running plane of this name with the wanted options, and removes the remains of a lost one.
 func (a *app) alreadyUp(ctx context.Context, shelf plane.KeptFolder, o holdOptions) (bool, error) {
 	k, ok, err := shelf.Get(o.Name)
 	if !ok || err != nil {
@@ -174,30 +181,33 @@ func (a *app) alreadyUp(ctx context.Context, shelf plane.KeptFolder, o holdOptio
 	switch k.State() {
 	case plane.Running:
 		if k.Version != o.Version || k.Etcd != o.Etcd || k.Nodes != o.Nodes || k.PSP != o.PSP {
-			return false, fmt.Errorf("plane %s is up already, as %s; end it first (%s), or start another with --name", k.Name, describe(k), down)
+			return false, fmt.Errorf("plane %s is up already, as %s; end it first (%s), or start another with --name",
+				k.Name, describe(k), down)
 		}
 		a.tell("plane %s is up already, as %s\n", k.Name, describe(k))
-		a.sayUp(k)
+		a.printUp(k)
 		return true, nil
 	case plane.Starting:
-		return false, fmt.Errorf("plane %s is being started by process %d; wait for it ('tare plane status'), or end it: %s", k.Name, k.Holder.PID, down)
+		return false, fmt.Errorf("plane %s is being started by process %d; wait for it ('tare plane status'), or end it: %s",
+			k.Name, k.Holder.PID, down)
 	case plane.Lost, plane.Broken:
 	}
-	a.tell("clearing away what is left of an earlier plane %s\n", k.Name)
+	a.tell("removing the remains of an earlier plane %s\n", k.Name)
 	return false, errors.Join(k.End(ctx), shelf.Drop(k.Name))
 }
 
-// sayUp writes for a shell to standard output and for a person to standard error.
-func (a *app) sayUp(k plane.Kept) {
-	a.print("export KUBECONFIG=%s\n", quoted(k.Kubeconfig))
-	a.tell("Next: KUBECONFIG=%s kubectl get namespaces\n      tare plane status; tare plane down%s\n", quoted(k.Kubeconfig), nameFlag(k.Name))
+// printUp writes shell commands to standard output and a message to standard error.
+func (a *app) printUp(k plane.Kept) {
+	a.print("export KUBECONFIG=%s\n", shellQuoted(k.Kubeconfig))
+	a.tell("Next: KUBECONFIG=%s kubectl get namespaces\n      tare plane status; tare plane down%s\n",
+		shellQuoted(k.Kubeconfig), nameFlag(k.Name))
 	if k.Nodes > 0 {
 		a.tell("note: %s\n", node.Config{Nodes: k.Nodes}.Note())
 	}
 }
 
-// quoted is text as one word of a shell.
-func quoted(text string) string {
+// shellQuoted returns text as one word of a shell.
+func shellQuoted(text string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+", r)
 	}
@@ -214,7 +224,7 @@ func nameFlag(name string) string {
 	return " --name " + name
 }
 
-// describe names what a plane is.
+// describe names a plane's version and options.
 func describe(k plane.Kept) string {
 	store := k.Store
 	if store == "" {
@@ -231,8 +241,8 @@ func (a *app) planeDownCommand() *cobra.Command {
 	var name string
 	var every bool
 	c := &cobra.Command{
-		Use: "down", Short: "End a control plane", Args: noArgs,
-		Long: "Ends a control plane, and returns when nothing of it is left, also when the process that held it was killed.",
+		Use: "down", Short: "Stop a control plane", Args: noArgs,
+		Long: "Stops a control plane and returns when all of it is gone, even if the process that held it was killed.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := plane.CheckName(name); err != nil {
 				return usage("--name: %w", err)
@@ -241,12 +251,12 @@ func (a *app) planeDownCommand() *cobra.Command {
 		},
 	}
 	planeName(c, &name)
-	c.Flags().BoolVar(&every, "all", false, "end all planes that 'up' started")
+	c.Flags().BoolVar(&every, "all", false, "stop all planes that 'up' started")
 	return c
 }
 
 func (a *app) planeDown(ctx context.Context, name string, every bool) error {
-	shelf, err := a.shelf()
+	shelf, err := a.stateFolder()
 	if err != nil {
 		return err
 	}
@@ -273,13 +283,14 @@ func (a *app) planeDown(ctx context.Context, name string, every bool) error {
 
 func (a *app) endPlane(ctx context.Context, shelf plane.KeptFolder, k plane.Kept) error {
 	begin := clock.System{}.Now()
-	// A holder that is asked to end drops the state file itself: it is removed here for one that could not.
+	// A holder that is asked to end removes the state file itself. This removes it for a holder that could not.
 	if err := k.End(ctx); err != nil {
-		return fmt.Errorf("end plane %s: %w; its state is kept for another try", k.Name, err)
+		return fmt.Errorf("end plane %s: %w; its state is kept, so you can run this command again", k.Name, err)
 	}
 	if err := errors.Join(shelf.Drop(k.Name), os.RemoveAll(k.Logs)); err != nil {
 		return fmt.Errorf("end plane %s: %w", k.Name, err)
 	}
-	a.print("plane %s is down, after %s\n", k.Name, unit.Seconds(clock.System{}.Now().Sub(begin).Round(time.Millisecond).Seconds()))
+	a.print("plane %s is down, after %s\n", k.Name,
+		unit.Seconds(clock.System{}.Now().Sub(begin).Round(time.Millisecond).Seconds()))
 	return nil
 }

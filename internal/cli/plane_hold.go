@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	// simulatedNodes is the name of the process that stands in for kubelets.
+	// simulatedNodes is the name of the process that simulates kubelets.
 	simulatedNodes = "simulated-nodes"
-	// nodesWithin bounds the registration of 5000 nodes on a busy host.
+	// nodesWithin limits how long the registration of 5000 nodes may take on a busy host.
 	nodesWithin = 5 * time.Minute
-	// guardEvery is how often a holder looks whether its plane is whole.
+	// guardEvery is how often a holder checks that its plane is complete.
 	guardEvery = time.Second
 )
 
@@ -41,7 +41,7 @@ func (a *app) planeHoldCommand() *cobra.Command {
 			if err := proc.ReadConfig(bufio.NewReader(a.Stdin), &o); err != nil {
 				return err
 			}
-			// It has no terminal, and who waits for it may be gone when it speaks.
+			// The holder has no terminal, and the process that waits for it may be gone when it writes.
 			signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM)
 			defer stop()
@@ -50,16 +50,16 @@ func (a *app) planeHoldCommand() *cobra.Command {
 	}
 }
 
-// holdPlane is a holder's whole life.
+// holdPlane runs a holder until its plane has ended.
 func (a *app) holdPlane(ctx context.Context, o holdOptions) error {
 	ticks, err := proc.StartTicks(os.Getpid())
 	if err != nil {
 		return err
 	}
 	now := clock.System{}.Now()
-	lock, err := record.Lock(locks(), "plane "+filepath.Join(o.Shelf, o.Name), record.Holder{Run: o.Name, Since: now})
+	lock, err := record.Lock(lockFolder(), "plane "+filepath.Join(o.Shelf, o.Name), record.Holder{Run: o.Name, Since: now})
 	if err != nil {
-		return a.say(holderLine{Failed: fmt.Sprintf("another process holds plane %s, or is about to", o.Name)})
+		return a.sendLine(holderLine{Failed: fmt.Sprintf("another process holds plane %s, or is about to", o.Name)})
 	}
 	defer lock.Unlock() //nolint:errcheck // the kernel does it, too
 	h := &holder{
@@ -69,11 +69,11 @@ func (a *app) holdPlane(ctx context.Context, o holdOptions) error {
 			Holder: proc.ID{PID: os.Getpid(), StartTicks: ticks}, Since: now.UTC().Truncate(time.Second), Logs: o.Logs,
 		},
 	}
-	return h.hold(ctx, a.say)
+	return h.hold(ctx, a.sendLine)
 }
 
-// say tells whoever started the holder.
-func (a *app) say(l holderLine) error {
+// sendLine sends a line to the process that started the holder.
+func (a *app) sendLine(l holderLine) error {
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (a *app) say(l holderLine) error {
 	return err
 }
 
-// A holder keeps a plane running, and its state file true.
+// A holder keeps a plane running and its state file up to date.
 type holder struct {
 	options holdOptions
 	shelf   plane.KeptFolder
@@ -92,7 +92,7 @@ type holder struct {
 	kept plane.Kept
 }
 
-// hold starts the plane, says how that went, and holds it until ctx ends or a component does.
+// hold starts the plane, reports the result, and keeps the plane until ctx ends or a component does.
 func (h *holder) hold(ctx context.Context, say func(holderLine) error) error {
 	p, nodes, err := h.start(ctx)
 	if err != nil {
@@ -100,29 +100,29 @@ func (h *holder) hold(ctx context.Context, say func(holderLine) error) error {
 	}
 	why := h.announce(p, say)
 	if why == nil {
-		why = h.guard(ctx, p, nodes)
+		why = h.watch(ctx, p, nodes)
 	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdersTurn)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), holderEndsWithin)
 	defer cancel()
 	if nodes != nil {
-		why = errors.Join(why, nodes.Stop(closing), h.gone(simulatedNodes))
+		why = errors.Join(why, nodes.Stop(closing), h.removeEntry(simulatedNodes))
 	}
 	why = errors.Join(why, p.Close(closing))
 	if why == nil {
 		return h.shelf.Drop(h.options.Name)
 	}
-	return errors.Join(why, h.change(func(k *plane.Kept) { k.Failed = why.Error() }))
+	return errors.Join(why, h.update(func(k *plane.Kept) { k.Failed = why.Error() }))
 }
 
-// start brings up the plane and its nodes; after an error nothing is left.
+// start starts the plane and its nodes; after an error it has removed all of them.
 func (h *holder) start(ctx context.Context) (*plane.Plane, *proc.Child, error) {
 	begin := clock.System{}.Now()
-	if err := h.change(func(*plane.Kept) {}); err != nil {
+	if err := h.update(func(*plane.Kept) {}); err != nil {
 		return nil, nil, err
 	}
 	p, err := plane.Start(ctx, plane.Config{
 		Binary: h.options.Binary, Dir: h.options.Logs, Nodes: h.options.Nodes > 0, Etcd: h.options.Etcd, PSP: h.options.PSP,
-		Log: h.log, Clock: clock.System{}, Born: h.born, Folder: h.folder, Gone: h.gone,
+		Log: h.log, Clock: clock.System{}, Born: h.born, Folder: h.folder, Gone: h.removeEntry,
 	})
 	if err != nil || h.options.Nodes == 0 {
 		return p, nil, err
@@ -138,7 +138,7 @@ func (h *holder) start(ctx context.Context) (*plane.Plane, *proc.Child, error) {
 func (h *holder) startNodes(ctx context.Context, p *plane.Plane) (*proc.Child, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find this program's own file, to start simulated nodes from it: %w", err)
+		return nil, fmt.Errorf("find tare's own executable, to start simulated nodes with it: %w", err)
 	}
 	nodes, err := proc.Start(ctx, proc.Spec{
 		Name: simulatedNodes, Path: self, Args: []string{"serve", "admission", "nodes"}, ReadyWithin: nodesWithin,
@@ -147,14 +147,14 @@ func (h *holder) startNodes(ctx context.Context, p *plane.Plane) (*proc.Child, e
 		Born:    func(id proc.ID) error { return h.born(simulatedNodes, id) },
 	})
 	if err != nil {
-		return nil, errors.Join(err, h.gone(simulatedNodes))
+		return nil, errors.Join(err, h.removeEntry(simulatedNodes))
 	}
 	return nodes, nil
 }
 
-// announce says that the plane is ready. Nobody who listens is an error: it would be a plane that nobody knows of.
+// announce reports that the plane is ready. It fails if nobody reads the report: nobody would know of the plane.
 func (h *holder) announce(p *plane.Plane, say func(holderLine) error) error {
-	err := h.change(func(k *plane.Kept) {
+	err := h.update(func(k *plane.Kept) {
 		k.Server, k.Kubeconfig, k.ReadySeconds, k.Store = p.Server(), p.Kubeconfig(), p.ReadySeconds, p.Store
 	})
 	if err != nil {
@@ -166,8 +166,8 @@ func (h *holder) announce(p *plane.Plane, say func(holderLine) error) error {
 	return say(holderLine{Ready: &k})
 }
 
-// guard returns nil when ctx ends, and otherwise what has failed.
-func (h *holder) guard(ctx context.Context, p *plane.Plane, nodes *proc.Child) error {
+// watch returns nil when ctx ends, or an error that names what has failed.
+func (h *holder) watch(ctx context.Context, p *plane.Plane, nodes *proc.Child) error {
 	for (clock.System{}).Sleep(ctx, guardEvery) == nil {
 		if err := p.Failed(); err != nil {
 			return err
@@ -180,15 +180,15 @@ func (h *holder) guard(ctx context.Context, p *plane.Plane, nodes *proc.Child) e
 			if err := nodes.Wait(ctx); err != nil {
 				return err
 			}
-			return errors.New("the simulated nodes have ended by themselves")
+			return errors.New("the simulated nodes ended unexpectedly")
 		default:
 		}
 	}
 	return nil
 }
 
-// change changes what is known of the plane, and writes it.
-func (h *holder) change(what func(*plane.Kept)) error {
+// update changes the plane's state and writes it to the state file.
+func (h *holder) update(what func(*plane.Kept)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	what(&h.kept)
@@ -196,16 +196,16 @@ func (h *holder) change(what func(*plane.Kept)) error {
 }
 
 func (h *holder) born(name string, id proc.ID) error {
-	return h.change(func(k *plane.Kept) { k.Processes = append(k.Processes, plane.Process{Name: name, ID: id}) })
+	return h.update(func(k *plane.Kept) { k.Processes = append(k.Processes, plane.Process{Name: name, ID: id}) })
 }
 
 func (h *holder) folder(path string) error {
-	return h.change(func(k *plane.Kept) { k.Folders = append(k.Folders, path) })
+	return h.update(func(k *plane.Kept) { k.Folders = append(k.Folders, path) })
 }
 
-// gone strikes out a process by its name, or a folder by its path.
-func (h *holder) gone(name string) error {
-	return h.change(func(k *plane.Kept) {
+// removeEntry removes a process by its name, or a folder by its path, from the state.
+func (h *holder) removeEntry(name string) error {
+	return h.update(func(k *plane.Kept) {
 		k.Processes = slices.DeleteFunc(slices.Clone(k.Processes), func(p plane.Process) bool { return p.Name == name })
 		k.Folders = slices.DeleteFunc(slices.Clone(k.Folders), func(f string) bool { return f == name })
 	})

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// holderLog is what a holder itself has to say, beside its components' logs.
+	// holderLog is the log of the holder itself, beside those of its components.
 	holderLog = "holder.log"
-	// holdersTurn is how long a holder may take to end after it was told that nobody waits.
-	holdersTurn = 45 * time.Second
+	// holderEndsWithin limits how long a holder may take to end after it was told that nobody waits.
+	holderEndsWithin = 45 * time.Second
 )
 
-// holdOptions tell a holder what to start. They reach it on its standard input.
+// holdOptions tell a holder what to start. It reads them from its standard input.
 type holdOptions struct {
 	Name    string        `json:"name"`
 	Version plane.Version `json:"version"`
@@ -35,11 +35,11 @@ type holdOptions struct {
 	Logs    string        `json:"logs"`
 }
 
-// launch starts a process of its own session that holds the plane, and returns when that says that it is ready.
+// launch starts a holder in its own session, and returns when the holder reports that the plane is ready.
 func launch(ctx context.Context, o holdOptions) (plane.Kept, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return plane.Kept{}, fmt.Errorf("find this program's own file, to start a holder from it: %w", err)
+		return plane.Kept{}, fmt.Errorf("find tare's own executable, to start the holder process with it: %w", err)
 	}
 	config, err := json.Marshal(o)
 	if err != nil {
@@ -61,15 +61,16 @@ func launch(ctx context.Context, o holdOptions) (plane.Kept, error) {
 		return plane.Kept{}, fmt.Errorf("start a holder: %w", err)
 	}
 	_, err = in.Write(append(config, '\n'))
-	k, heard := hear(ctx, cmd, out)
+	k, heard := awaitReady(ctx, cmd, out)
 	if err := errors.Join(heard, err, in.Close()); err != nil {
 		return plane.Kept{}, fmt.Errorf("start plane %s: %w", o.Name, err)
 	}
 	return k, nil
 }
 
-// hear reads what the holder says until it is ready. When ctx ends, the holder is asked to end, and heard to its end.
-func hear(ctx context.Context, cmd *exec.Cmd, out io.ReadCloser) (plane.Kept, error) {
+// awaitReady reads the holder's lines until one says that the plane is ready. When ctx ends, it asks the holder to end,
+// and reads until it has ended.
+func awaitReady(ctx context.Context, cmd *exec.Cmd, out io.ReadCloser) (plane.Kept, error) {
 	type heard struct {
 		kept plane.Kept
 		err  error
@@ -84,7 +85,7 @@ func hear(ctx context.Context, cmd *exec.Cmd, out io.ReadCloser) (plane.Kept, er
 	case h = <-said:
 	case <-ctx.Done():
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it has ended, or will
-		turn, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdersTurn)
+		turn, cancel := context.WithTimeout(context.WithoutCancel(ctx), holderEndsWithin)
 		defer cancel()
 		select {
 		case h = <-said:
@@ -102,20 +103,20 @@ func hear(ctx context.Context, cmd *exec.Cmd, out io.ReadCloser) (plane.Kept, er
 	return plane.Kept{}, h.err
 }
 
-// errSilent says that a holder ended without a word.
-var errSilent = errors.New("its holder said nothing")
+// errSilent reports that a holder ended without printing a line.
+var errSilent = errors.New("its holder process printed nothing")
 
-// A holderLine is what a holder says: one of the two.
+// A holderLine is one line of a holder's output: it has one of the two fields.
 type holderLine struct {
 	Ready  *plane.Kept `json:"ready,omitempty"`
 	Failed string      `json:"failed,omitempty"`
 }
 
-// mostSaid bounds the line, in bytes.
-const mostSaid = 1 << 20
+// maxLine limits the length of the line, in bytes.
+const maxLine = 1 << 20
 
 func hearLine(out io.Reader) (plane.Kept, error) {
-	line, err := bufio.NewReader(io.LimitReader(out, mostSaid)).ReadBytes('\n')
+	line, err := bufio.NewReader(io.LimitReader(out, maxLine)).ReadBytes('\n')
 	if err != nil {
 		return plane.Kept{}, errSilent
 	}

@@ -23,14 +23,14 @@ import (
 // planeSchema names the form of 'tare plane status -o json'.
 const planeSchema = "tare.planes/v1"
 
-// A planeStatus is a kept plane as it is found.
+// A planeStatus is the current state of a kept plane.
 type planeStatus struct {
 	plane.Kept
 	State      plane.State       `json:"state"`
 	Components []componentStatus `json:"components"`
 }
 
-// A componentStatus is one of its processes. RSS and CPU are absent when the process is gone.
+// A componentStatus is one of the plane's processes. RSS and CPU are absent if the process is gone.
 type componentStatus struct {
 	Name string   `json:"name"`
 	PID  int      `json:"pid"`
@@ -41,23 +41,24 @@ type componentStatus struct {
 func (a *app) planeStatusCommand() *cobra.Command {
 	var form string
 	c := &cobra.Command{
-		Use: "status", Short: "List control planes that were left running, with what their processes use", Args: noArgs,
+		Use: "status", Short: "List the control planes that are running, and the CPU and memory that their processes use",
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			forms := map[string]func(io.Writer, []planeStatus) error{"json": planesJSON, "text": planesText}
 			encode, ok := forms[form]
 			if !ok {
-				return usage("-o %s: there is no form %q; there are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
+				return usage("-o %s: unknown format %q; formats are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
 			}
 			list, err := a.planeStates(c.Context())
 			return errors.Join(encode(a.Stdout, list), err)
 		},
 	}
-	c.Flags().StringVarP(&form, "output", "o", "text", "form: json or text")
+	c.Flags().StringVarP(&form, "output", "o", "text", "format: json or text")
 	return c
 }
 
 func (a *app) planeStates(ctx context.Context) ([]planeStatus, error) {
-	shelf, err := a.shelf()
+	shelf, err := a.stateFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func (a *app) planeStates(ctx context.Context) ([]planeStatus, error) {
 	return list, err
 }
 
-// componentUse reads what a process uses; one that is gone uses nothing that is known.
+// componentUse reads the resources that a process uses; it knows none of a process that is gone.
 func componentUse(ctx context.Context, p plane.Process) componentStatus {
 	s := componentStatus{Name: p.Name, PID: p.PID}
 	if !p.Alive() {
@@ -95,8 +96,8 @@ func componentUse(ctx context.Context, p plane.Process) componentStatus {
 	return s
 }
 
-// indented writes a value as JSON for people and programs.
-func indented(w io.Writer, v any) error {
+// writeIndented writes a value as indented JSON.
+func writeIndented(w io.Writer, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func indented(w io.Writer, v any) error {
 }
 
 func planesJSON(w io.Writer, list []planeStatus) error {
-	return indented(w, struct {
+	return writeIndented(w, struct {
 		Schema string        `json:"schema"`
 		Planes []planeStatus `json:"planes"`
 	}{planeSchema, list})
@@ -133,14 +134,17 @@ func (s planeStatus) text(b *strings.Builder, now time.Time) {
 	down := "tare plane down" + nameFlag(s.Name)
 	switch s.State {
 	case plane.Running:
-		fmt.Fprintf(b, "  %s since %s (%s)\n", s.Server, s.Since.Format(time.RFC3339), unit.Seconds(now.Sub(s.Since).Round(time.Second).Seconds()))
+		fmt.Fprintf(b, "  %s since %s (%s)\n", s.Server, s.Since.Format(time.RFC3339),
+			unit.Seconds(now.Sub(s.Since).Round(time.Second).Seconds()))
 		fmt.Fprintf(b, "  kubeconfig %s\n", s.Kubeconfig)
 	case plane.Starting:
 		fmt.Fprintf(b, "  since %s; logs are in %s\n", s.Since.Format(time.RFC3339), s.Logs)
 	case plane.Lost:
-		fmt.Fprintf(b, "  process %d, which held it, was killed, and its components ended with it; '%s' clears away the rest\n", s.Holder.PID, down)
+		fmt.Fprintf(b, "  its holder, process %d, was killed, and its components ended with it; '%s' removes the rest\n",
+			s.Holder.PID, down)
 	case plane.Broken:
-		fmt.Fprintf(b, "  %s\n  '%s' clears it away with its logs in %s\n", strings.ReplaceAll(s.Failed, "\n", "\n  "), down, s.Logs)
+		fmt.Fprintf(b, "  %s\n  '%s' clears it away with its logs in %s\n", strings.ReplaceAll(s.Failed, "\n", "\n  "), down,
+			s.Logs)
 	}
 	if len(s.Components) == 0 {
 		return

@@ -22,19 +22,22 @@ func TestPlaneScript(t *testing.T) {
 	t.Parallel()
 	b, ok := plane.Cached(t.Context(), plane.V136, plane.Host{Getenv: os.LookupEnv})
 	if !ok {
-		t.Skipf("NOT TESTED: there is no control plane of Kubernetes %s here; 'make plane' builds it, or name one in %s", plane.V136, plane.Variable)
+		t.Skipf("NOT TESTED: there is no control plane of Kubernetes %s here; 'make plane' builds it, or name one in %s",
+			plane.V136, plane.Variable)
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "plane"),
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "killholder": killHolder},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
+			"killholder": killHolder},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv(plane.Variable, b.Path)
 			e.Setenv("TARE_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("XDG_RUNTIME_DIR", filepath.Join(e.WorkDir, "run"))
 			e.Defer(func() { // after a script that failed halfway
 				out := t.Output()
-				if Main(context.Background(), Env{Args: []string{"tare", "plane", "down", "--all"}, Stdout: out, Stderr: out, Getenv: e.Getenv}) != ExitPass {
+				if Main(context.Background(), Env{Args: []string{"tare", "plane", "down", "--all"}, Stdout: out, Stderr: out,
+					Getenv: e.Getenv}) != ExitPass {
 					t.Error("a plane is left")
 				}
 			})
@@ -64,7 +67,7 @@ func TestQuoted(t *testing.T) {
 	for text, want := range map[string]string{
 		"/dev/shm/tare-plane-X/kubeconfig": "/dev/shm/tare-plane-X/kubeconfig", "": "''", "/my tmp/x": "'/my tmp/x'", "/a'$(b)": `'/a'\''$(b)'`,
 	} {
-		if got := quoted(text); got != want {
+		if got := shellQuoted(text); got != want {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}

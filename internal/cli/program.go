@@ -13,7 +13,8 @@ import (
 	"tare/internal/record"
 )
 
-// program is the program that makes an experiment's calls; zero where tare makes them itself. look says that nothing is going to be measured.
+// program identifies the program that makes an experiment's calls; it is zero if tare makes them itself. look: nothing
+// will be measured.
 func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, look bool) (area.Program, error) {
 	p, ok := ar.(area.Programmed)
 	if !ok {
@@ -26,29 +27,33 @@ func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, l
 	env.Treatments, env.Look = e.Arms(), look
 	found, err := p.Program(ctx, e.Target, env)
 	if err != nil {
-		return found, fmt.Errorf("look at the program that makes the calls: %w", err)
+		return found, fmt.Errorf("inspect the program that makes the calls: %w", err)
 	}
 	return found, nil
 }
 
-// sameProgram refuses to go on with a record whose blocks another program has measured. unknown is a warning where the record does not say which one did.
-func (a *app) sameProgram(ctx context.Context, ar area.Area, e *config.Experiment, rec *record.Record) (unknown string, err error) {
+// sameProgram fails if another program measured the record's first blocks. unknown is a warning that the record does
+// not say which program did.
+func (a *app) sameProgram(ctx context.Context, ar area.Area, e *config.Experiment, rec *record.Record) (unknown string,
+	err error) {
 	found, err := a.program(ctx, ar, e, false)
 	if err != nil || found.Identity == nil {
 		return "", err
 	}
 	was, now := rec.Header.Program, found.Identity
 	if was == nil {
-		return "the record does not say which program measured its first blocks: whether the others are of the same one is not known", nil
+		return "the record does not say which program measured its first blocks, so tare cannot tell whether the others " +
+			"used the same one", nil
 	}
 	if d := differences(was, now); len(d) > 0 {
-		return "", usage("%s was measured with another program: %s; blocks of two programs cannot be mixed: bring that one back, or run the experiment again",
+		return "", usage("%s was measured with another program: %s; blocks of two programs cannot be mixed: restore that "+
+			"program, or start a new run",
 			rec.Dir, strings.Join(d, "; "))
 	}
 	return "", nil
 }
 
-// differences words how two identities differ.
+// differences describes how two identities differ.
 func differences(was, now map[string]string) (out []string) {
 	all := maps.Clone(was)
 	maps.Copy(all, now)
@@ -57,26 +62,28 @@ func differences(was, now map[string]string) (out []string) {
 		switch {
 		case before == after:
 		case before == "":
-			out = append(out, fmt.Sprintf("%s: nothing then, %s now", what, short(after)))
+			out = append(out, fmt.Sprintf("%s: nothing then, %s now", what, abbreviated(after)))
 		case after == "":
-			out = append(out, fmt.Sprintf("%s: %s then, nothing now", what, short(before)))
+			out = append(out, fmt.Sprintf("%s: %s then, nothing now", what, abbreviated(before)))
 		default:
-			out = append(out, fmt.Sprintf("%s: %s then, %s now", what, short(before), short(after)))
+			out = append(out, fmt.Sprintf("%s: %s then, %s now", what, abbreviated(before), abbreviated(after)))
 		}
 	}
 	return out
 }
 
-// short is a word of an identity as a person compares it: of a SHA-256 the beginning.
-func short(word string) string {
+// abbreviated returns a part of an identity for people to compare: the beginning of a SHA-256.
+func abbreviated(word string) string {
 	const sum, begins = 64, 12
-	if len(word) == sum && !strings.ContainsFunc(word, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
+	if len(word) == sum && !strings.ContainsFunc(word,
+		func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
 		return word[:begins] + "…"
 	}
 	return word
 }
 
-// startedIn adds to an error how the record's program was started: a relative path means something else in another folder.
+// startedIn adds to an error how the record's program was started: a relative path means another file in another
+// folder.
 func startedIn(rec *record.Record, err error) error {
 	folder, command := rec.Header.Program["folder"], rec.Header.Program["command"]
 	x, ok := errors.AsType[*exit](err)

@@ -27,17 +27,20 @@ func TestRecordScripts(t *testing.T) {
 			at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 			return errors.Join(
 				fakeRun{name: "enforcers", at: at, seed: 1, cost: map[string]float64{"seccomp": 1.1}}.write(results),
-				fakeRun{name: "enforcers", at: at.Add(time.Hour), seed: 2, kernel: "Linux 6.9", cost: map[string]float64{"seccomp": 1.5}}.write(results),
+				fakeRun{name: "enforcers", at: at.Add(time.Hour), seed: 2, kernel: "Linux 6.9",
+					cost: map[string]float64{"seccomp": 1.5}}.write(results),
 				fakeRun{name: "quiet", at: at, seed: 3, budget: []string{"seccomp: open.cpu <= +5%"}}.write(results),
 				fakeRun{name: "unreliable", at: at, seed: 4, cost: map[string]float64{design.AAArm: 1.3}}.write(results),
 				os.CopyFS(filepath.Join(e.WorkDir, "files"), os.DirFS(filepath.Join("..", "importer", "testdata"))),
-				os.CopyFS(filepath.Join(e.WorkDir, "capacity"), os.DirFS(filepath.Join("..", "analyze", "testdata", "records", "v1-capacity"))),
+				os.CopyFS(filepath.Join(e.WorkDir, "capacity"),
+					os.DirFS(filepath.Join("..", "analyze", "testdata", "records", "v1-capacity"))),
 			)
 		},
 	})
 }
 
-// fakeRun makes the record of a comparison of none and seccomp: 20 blocks of batches, with noise that the arms of a block share.
+// fakeRun makes the record of a comparison of none and seccomp: 20 blocks of batches, with noise that the arms of a
+// block share.
 type fakeRun struct {
 	name, kernel string
 	at           time.Time
@@ -51,8 +54,9 @@ func (f fakeRun) write(results string) (err error) {
 		f.kernel = "Linux 6.1"
 	}
 	h := record.Header{
-		Tool: record.Tool{Version: "0.1.0"}, Experiment: record.Experiment{Name: f.name, Seed: f.seed}, Area: "sandbox", Question: design.Compare,
-		Started: f.at, Host: record.Host{Name: "host", Kernel: f.kernel, CPUs: 2},
+		Tool: record.Tool{Version: "0.1.0"}, Experiment: record.Experiment{Name: f.name, Seed: f.seed}, Area: "sandbox",
+		Question: design.Compare,
+		Started:  f.at, Host: record.Host{Name: "host", Kernel: f.kernel, CPUs: 2},
 	}
 	w, err := record.Create(results, h, nil, clock.System{})
 	if err != nil {
@@ -61,7 +65,8 @@ func (f fakeRun) write(results string) (err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	arms := design.Arms([]design.Treatment{{ID: "none", Baseline: true}, {ID: "seccomp"}})
 	trials := design.Plan(design.Experiment{Treatments: arms, Blocks: 20, Seed: f.seed})
-	plan := record.Plan{Treatments: arms, Trials: trials, Budget: f.budget, Margin: .02, Blocks: 20, Looks: design.Looks(20)}
+	plan := record.Plan{Treatments: arms, Trials: trials, Budget: f.budget, Margin: .02, Blocks: 20,
+		Looks: design.Looks(20)}
 	if err := w.Plan(plan); err != nil {
 		return err
 	}
@@ -90,7 +95,8 @@ func (f fakeRun) trial(w *record.Writer, t design.Trial, shared float64, rng *ra
 	return errors.Join(
 		w.TrialBegin(record.TrialBegin{Trial: t, Operations: []string{"open"}}),
 		w.Verify(record.Verify{Treatment: t.Treatment, Block: t.Block, OK: true}),
-		w.Batches(record.Batches{Treatment: t.Treatment, Block: t.Block, Operation: "open", Metric: "cpu", N: 5000, Values: values}),
+		w.Batches(record.Batches{Treatment: t.Treatment, Block: t.Block, Operation: "open", Metric: "cpu", N: 5000,
+			Values: values}),
 		w.TrialEnd(record.TrialEnd{Treatment: t.Treatment, Block: t.Block, Status: record.Complete}),
 	)
 }

@@ -20,9 +20,9 @@ import (
 	"tare/internal/record"
 )
 
-// resume goes on with a run whose blocks are not all there: one that was interrupted or killed, or one that is to have more of them.
+// resume continues a run that lacks blocks: it was interrupted or killed, or the user asks for more blocks.
 func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []output) error {
-	unlock, err := hold(dir)
+	unlock, err := lockRecord(dir)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []
 		return fmt.Errorf("read record: %w", err)
 	}
 	key := a.key()
-	if err := unchanged(rec, key, yes); err != nil {
+	if err := checkUnchanged(rec, key, yes); err != nil {
 		return err
 	}
 	ar, e, _, err := a.ready(filepath.Join(dir, record.ExperimentFile), rec.Header.Experiment.Full)
@@ -42,7 +42,7 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []
 	if len(rec.Plan.Treatments) > 0 {
 		e = asPlanned(e, rec)
 	}
-	s := sitting{area: ar, e: e, seed: rec.Header.Experiment.Seed, from: rec.CompleteBlocks(), sizes: rec.BatchSizes()}
+	s := execution{area: ar, e: e, seed: rec.Header.Experiment.Seed, from: rec.CompleteBlocks(), sizes: rec.BatchSizes()}
 	if s.lost, err = lostBlocks(rec); err != nil {
 		return err
 	}
@@ -67,15 +67,16 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []
 	if err := warnOfOthers(s.w, rec, s.from, unknown); err != nil {
 		return errors.Join(err, s.w.Close())
 	}
-	a.tell("goes on with %s from block %d of %d\n", dir, s.from+1, s.most)
+	a.tell("continuing %s from block %d of %d\n", dir, s.from+1, s.most)
 	return a.finish(dir, a.carryOut(ctx, &s), outs)
 }
 
-// warnOfOthers writes into a record that goes on what its first blocks, of which there are from, may not have in common with the others.
+// warnOfOthers writes into a continued record in what its first blocks, from of them, may differ from the others.
 func warnOfOthers(w *record.Writer, rec *record.Record, from int, unknown string) error {
 	var texts []string
 	if v, _ := buildVersion(); v != rec.Header.Tool.Version {
-		texts = append(texts, fmt.Sprintf("the first %d blocks were measured by tare %s, the others by %s", from, rec.Header.Tool.Version, v))
+		texts = append(texts, fmt.Sprintf("the first %d blocks were measured by tare %s, the others by %s",
+			from, rec.Header.Tool.Version, v))
 	}
 	if unknown != "" {
 		texts = append(texts, unknown)
@@ -88,7 +89,7 @@ func warnOfOthers(w *record.Writer, rec *record.Record, from int, unknown string
 	return nil
 }
 
-// lostBlocks counts the blocks of a record whose times cannot be used.
+// lostBlocks counts the blocks of a record whose times are unusable.
 func lostBlocks(rec *record.Record) (int, error) {
 	if !question.Of(rec.Header.Question).Drive.InBlocks {
 		return 0, nil
@@ -101,21 +102,23 @@ func lostBlocks(rec *record.Record) (int, error) {
 	return lost, nil
 }
 
-// blocksToCome is how many usable blocks a record is to have in the end, or why it cannot go on. It has from, of which lost are of no use.
+// blocksToCome returns the number of usable blocks that the record needs in the end, or why it cannot be continued. The
+// record has from blocks, of which lost are unusable.
 func blocksToCome(rec *record.Record, from, lost, add int) (int, error) {
 	h := &rec.Header
 	if !question.Of(h.Question).Drive.InBlocks {
 		inBlocks := question.Names(func(q *question.Question) bool { return q.Drive.InBlocks })
-		return 0, usage("%s is a %s experiment; only %s have blocks, which a later run can go on with: run it again",
+		return 0, usage("%s is a %s experiment; only %s have blocks that a later run can continue: run it again",
 			rec.Dir, h.Question, question.Listed(inBlocks, "and"))
 	}
 	if kernel := kernelVersion(); h.Host.Kernel != kernel || h.Host.CPUs != runtime.NumCPU() {
-		return 0, usage("%s was measured on %s with %d CPUs, and this is %s with %d: blocks of two hosts cannot be mixed; run it again",
+		return 0, usage("%s was measured on %s with %d CPUs, and this is %s with %d: blocks of two hosts cannot be mixed; "+
+			"run it again",
 			rec.Dir, h.Host.Kernel, h.Host.CPUs, kernel, runtime.NumCPU())
 	}
 	most := rec.Plan.Blocks
 	if add > 0 {
-		most = design.NextLook(from - lost + add) // nothing is judged between the looks
+		most = design.NextLook(from - lost + add) // results are judged at looks only
 	}
 	if most <= from-lost || from >= most+design.Spare(most) {
 		return 0, usage("%s has all its %d blocks; ask for more with --add-blocks N", rec.Dir, from)
@@ -123,18 +126,20 @@ func blocksToCome(rec *record.Record, from, lost, add int) (int, error) {
 	return most, nil
 }
 
-// latest finds the newest record below results of the experiment file src.
+// latest finds the newest record of the experiment file src below results.
 func latest(results string, src []byte) (string, error) {
 	sum := sha256.Sum256(src)
 	want := hex.EncodeToString(sum[:])
 	dir, err := newest(results, func(h *record.Header) bool { return h.Experiment.SHA256 == want })
 	if err == nil && dir == "" {
-		err = usage("no run of this very file lies below %s, so there is nothing to add blocks to; run it first, or name the run with --resume", results)
+		err = usage("there is no run of this file below %s to add blocks to; run it first, or name the run with --resume",
+			results)
 	}
 	return dir, err
 }
 
-// newest finds the record below results that began last of those that are wanted, by their headers alone; "" if there is none.
+// newest finds the record below results that began last among those that match wanted, from their headers alone; "" if
+// there is none.
 func newest(results string, wanted func(*record.Header) bool) (string, error) {
 	dirs, err := os.ReadDir(results)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -159,7 +164,7 @@ func kernelVersion() string {
 	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 }
 
-// factors are what the experiment varies, for the record.
+// factors returns the factors of the experiment for the record.
 func factors(e *config.Experiment) []record.Factor {
 	var out []record.Factor
 	for _, f := range e.Factors {

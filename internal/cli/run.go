@@ -25,7 +25,7 @@ import (
 	"tare/internal/term"
 )
 
-// resultsDir is where records go.
+// resultsDir is the folder of records.
 const resultsDir = "results"
 
 func (a *app) runCommand() *cobra.Command {
@@ -36,12 +36,14 @@ func (a *app) runCommand() *cobra.Command {
 	var add int
 	var full bool
 	c := &cobra.Command{
-		Use: "run [FILE]", Short: "Carry out an experiment and report", Args: atMostOne("FILE"),
-		Long: "Carries out the experiment in FILE, leaves a record in a folder of its own below results/, and prints the report.\n\n" +
-			"The first interrupt (Ctrl-C) undoes all changes and writes a partial report; the second one stops at once.\n\n" +
-			"A comparison that was interrupted or killed goes on with --resume RUN. --add-blocks N adds blocks to a finished one, up to the next\n" +
-			"look: to RUN, or to the latest run of FILE.\n\n" +
-			"Exit codes: 0 pass, 1 error, 2 usage or file, 10 budget broken, 11 inconclusive, 12 run invalid, 130 interrupted, with all changes\nundone.",
+		Use: "run [FILE]", Short: "Run an experiment and report", Args: atMostOne("FILE"),
+		Long: "Runs the experiment in FILE, writes a record to a new folder below results/, and prints the report.\n\n" +
+			"The first interrupt (Ctrl-C) undoes all changes and writes a partial report; the second one stops\n" +
+			"immediately.\n\n" +
+			"--resume RUN continues a comparison that was interrupted or killed. --add-blocks N adds blocks to a\n" +
+			"finished comparison, up to the next look: to RUN, or to the latest run of FILE.\n\n" +
+			"Exit codes: 0 pass, 1 error, 2 usage or file, 10 budget broken, 11 inconclusive, 12 run invalid, 130\n" +
+			"interrupted, with all changes undone.",
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := a.interruptible(c.Context())
 			defer stop()
@@ -49,28 +51,30 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.start(ctx, args, startFlags{dryRun: dryRun, yes: yes, resume: resume, add: add, results: results, full: full}, outs)
+			return a.start(ctx, args, startFlags{dryRun: dryRun, yes: yes, resume: resume, add: add, results: results,
+				full: full}, outs)
 		},
 	}
 	outputFlag(c, &outputs)
 	c.Flags().StringVar(&results, "results", resultsDir, "folder for records")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, as 'tare plan' does")
-	c.Flags().StringVar(&resume, "resume", "", "go on with the comparison whose record is in this folder")
-	c.Flags().BoolVar(&yes, "yes", false, "with --resume or --add-blocks: go on also with a record that this user did not make on this host")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be done, as 'tare plan' does")
+	c.Flags().StringVar(&resume, "resume", "", "continue the comparison whose record is in this folder")
+	c.Flags().BoolVar(&yes, "yes", false,
+		"with --resume or --add-blocks: continue even a record that this user did not make on this host")
 	fullFlag(c, &full)
-	c.Flags().IntVar(&add, "add-blocks", 0, "measure at least so many more blocks of a finished comparison")
+	c.Flags().IntVar(&add, "add-blocks", 0, "measure at least this many more blocks of a finished comparison")
 	return c
 }
 
 // startFlags say how a run begins.
 type startFlags struct {
 	dryRun, full    bool
-	yes             bool // go on also with what somebody else began
+	yes             bool // continue even a record that another user made
 	resume, results string
 	add             int
 }
 
-// start finds out whether a run is to begin or to go on.
+// start starts a new run or continues one, as the flags say.
 func (a *app) start(ctx context.Context, args []string, f startFlags, outs []output) error {
 	switch {
 	case f.add < 0:
@@ -80,7 +84,7 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 	case f.resume != "":
 		return a.resume(ctx, f.resume, f.add, f.yes, outs)
 	case len(args) == 0:
-		return usage("name the experiment file, or a run to go on with: --resume RUN")
+		return usage("name the experiment file, or a run to continue: --resume RUN")
 	case f.dryRun:
 		return a.plan(ctx, args[0], f.full)
 	case f.add > 0:
@@ -113,7 +117,8 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 	if err != nil {
 		return err
 	}
-	s := sitting{area: ar, e: e, left: out, seed: rand.Uint64() >> 11, most: e.Blocks} // the seed fits a JSON number exactly
+	// the seed fits a JSON number exactly
+	s := execution{area: ar, e: e, left: out, seed: rand.Uint64() >> 11, most: e.Blocks}
 	if e.Seed != nil {
 		s.seed = *e.Seed
 	}
@@ -122,7 +127,7 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 	if s.w, err = record.Create(f.results, h, src, clock.System{}); err != nil {
 		return err
 	}
-	unlock, err := hold(s.w.Dir())
+	unlock, err := lockRecord(s.w.Dir())
 	if err != nil {
 		return errors.Join(err, s.w.Close())
 	}
@@ -130,12 +135,13 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 	return a.finish(s.w.Dir(), a.carryOut(ctx, &s), outs)
 }
 
-// fullFlag asks for the whole of an experiment that is shortened by default.
+// fullFlag adds --full, which runs an experiment without its shortened defaults.
 func fullFlag(c *cobra.Command, full *bool) {
-	c.Flags().BoolVar(full, "full", false, "the whole experiment, where the file is a shortened form of it (its section full)")
+	c.Flags().BoolVar(full, "full", false,
+		"run the whole experiment if the file has a shortened form of it (section full)")
 }
 
-// ready reads an experiment with its defaults, and finds its area.
+// ready reads an experiment, applies its defaults, and finds its area.
 func (a *app) ready(file string, full bool) (area.Area, *config.Experiment, []byte, error) {
 	e, src, err := a.experiment(file)
 	if err != nil {
@@ -155,7 +161,7 @@ func (a *app) ready(file string, full bool) (area.Area, *config.Experiment, []by
 	return ar, e.WithDefaults(), src, nil
 }
 
-// finish reports on the record in dir of a run that ended with err.
+// finish reports the record in dir of a run that ended with err.
 func (a *app) finish(dir string, err error, outs []output) error {
 	if err != nil {
 		a.tell("tare: %v\n", err)
@@ -170,23 +176,24 @@ func (a *app) finish(dir string, err error, outs []output) error {
 	return reported
 }
 
-// tellPending names the changes that a run has left behind, and says how to go on.
+// tellPending lists the changes that a run did not undo, and the next step.
 func (a *app) tellPending(rec *record.Record) {
 	if rec == nil {
-		return // the report has said why
+		return // the report explains it
 	}
 	pending := rec.Pending()
 	if len(pending) == 0 {
 		return
 	}
-	a.tell("not undone, as far as the record says:\n")
+	a.tell("according to the record, not undone:\n")
 	for _, c := range pending {
 		a.tell("  %s %q\n", c.Kind, c.ID)
 	}
 	a.tell("next: tare undo %s\n", rec.Dir)
 }
 
-// preflight prints what the area found missing on this host. look says that nothing is going to be measured, and that all is wanted which a run finds.
+// preflight prints what the area found missing on this host. look: nothing will be measured, and all findings are
+// wanted.
 func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment) error {
 	found, err := a.examine(ctx, ar, e, false)
 	if err != nil {
@@ -195,22 +202,24 @@ func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment)
 	return a.judge(found, false)
 }
 
-// examine has the area say what is missing on this host.
+// examine asks the area what is missing on this host.
 func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, look bool) ([]area.Finding, error) {
 	env, err := a.areaEnv(".")
 	if err != nil {
 		return nil, err
 	}
-	env.Treatments, env.Operations, env.Limit, env.Look = e.Arms(), operations(e), ratelimit.New(env.Clock, float64(e.Load.MaxRate)), look
+	env.Treatments, env.Operations, env.Limit, env.Look = e.Arms(), operations(e),
+		ratelimit.New(env.Clock, float64(e.Load.MaxRate)), look
 	return append(area.ExposedSecrets(e.Target, env.Treatments), ar.Preflight(ctx, e.Target, env)...), nil
 }
 
-// sound reports whether nothing that was found keeps the experiment from being run.
-func sound(found []area.Finding) bool {
+// isRunnable reports whether none of the findings keeps the experiment from running.
+func isRunnable(found []area.Finding) bool {
 	return !slices.ContainsFunc(found, func(f area.Finding) bool { return f.Severity == area.Error })
 }
 
-// judge prints findings, what is merely good to know too if it is a plan that is wanted (look), and is an error where one of them is.
+// judge prints findings, including merely informative ones for a plan (look). It fails if one of them keeps the
+// experiment from running.
 func (a *app) judge(found []area.Finding, look bool) error {
 	for _, f := range found {
 		if f.Severity == area.Info && !a.verbose && !look {
@@ -221,27 +230,27 @@ func (a *app) judge(found []area.Finding, look bool) error {
 			a.tell("  next: %s\n", f.Hint)
 		}
 	}
-	if !sound(found) {
+	if !isRunnable(found) {
 		return &exit{code: ExitError, cause: errors.New("this host cannot run the experiment"), quiet: false}
 	}
 	return nil
 }
 
-// sitting is one run in the making: a new one, or one that goes on.
-type sitting struct {
+// execution is one execution of a run: a new run, or a continued one.
+type execution struct {
 	area  area.Area
 	e     *config.Experiment
 	seed  uint64
 	w     *record.Writer
 	left  []string                  // what was left out of the file, and why
-	from  int                       // complete blocks of a run that goes on
-	lost  int                       // of those, the ones whose times cannot be used
-	most  int                       // blocks at most
-	sizes map[string]map[string]int // calls of a batch, of a run that goes on
+	from  int                       // complete blocks of a continued run
+	lost  int                       // of those, the ones whose times are unusable
+	most  int                       // largest number of blocks
+	sizes map[string]map[string]int // calls per batch, of a continued run
 }
 
-// carryOut measures, and closes the record.
-func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
+// carryOut measures, and finishes the record.
+func (a *app) carryOut(ctx context.Context, s *execution) (err error) {
 	dir := s.w.Dir()
 	defer func() { err = errors.Join(err, s.w.Close()) }()
 	env, err := a.areaEnv(dir)
@@ -268,7 +277,7 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 		return failed(err)
 	}
 	defer unpin()
-	unlock, err := lock(s.e, dir, env.Clock.Now())
+	unlock, err := lockTargets(s.e, dir, env.Clock.Now())
 	if err != nil {
 		return failed(err)
 	}
@@ -281,7 +290,8 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	req.Area, req.Env, req.Writer = s.area, env, s.w
 	if s.most > 0 {
 		req.Blocks = run.Blocks{
-			Most: s.most, Spare: design.Spare(s.most), From: s.from, Lost: s.lost, Within: time.Duration(s.e.Load.MaxTime), Margin: float64(s.e.Margin), Factors: factors(s.e), Sizes: s.sizes,
+			Most: s.most, Spare: design.Spare(s.most), From: s.from, Lost: s.lost, Within: time.Duration(s.e.Load.MaxTime),
+			Margin: float64(s.e.Margin), Factors: factors(s.e), Sizes: s.sizes,
 			Decide: decide(dir, s.most),
 		}
 	}
@@ -289,7 +299,7 @@ func (a *app) carryOut(ctx context.Context, s *sitting) (err error) {
 	return err
 }
 
-// operations are the names of those that the load chooses.
+// operations returns the names of the operations that the load selects.
 func operations(e *config.Experiment) (out []string) {
 	for _, o := range e.Load.Operations {
 		out = append(out, o.Name)
@@ -297,7 +307,7 @@ func operations(e *config.Experiment) (out []string) {
 	return out
 }
 
-// decide judges the blocks that the record in dir holds, of most that are planned.
+// decide judges the blocks that the record in dir holds, out of at most most planned ones.
 func decide(dir string, most int) func(int, int) (run.Decision, error) {
 	return func(_, look int) (run.Decision, error) {
 		rec, err := record.Open(dir)
@@ -314,7 +324,7 @@ func decide(dir string, most int) func(int, int) (run.Decision, error) {
 	}
 }
 
-// request is what the file asks the runner for.
+// request returns the runner's request for the file.
 func request(e *config.Experiment, seed uint64) run.Request {
 	l := run.Load{
 		Config: e.Load.Config(seed), Poisson: e.Load.Arrivals == config.Poisson, Ramp: e.Load.Arrivals == config.Ramp,
@@ -327,7 +337,7 @@ func request(e *config.Experiment, seed uint64) run.Request {
 		l.Rates = append(l.Rates, float64(r))
 	}
 	for i, w := range e.Load.Workloads {
-		l.GrowGap = time.Microsecond // callers that come at once do not wait for one another's connections
+		l.GrowGap = time.Microsecond // simultaneous callers do not wait for each other's connections
 		l.Workloads = append(l.Workloads, run.Workload{
 			Name: w.Title(), Rate: w.PerSecond(), Process: w.Process(e.Load.Arrivals, seed+uint64(i)), Stage: w.Stage(),
 		})
@@ -347,7 +357,7 @@ func request(e *config.Experiment, seed uint64) run.Request {
 	return run.Request{Spec: e.Target, Question: e.Question, Treatments: e.Arms(), Load: l, Seed: seed, Budget: e.Budget}
 }
 
-// header says what is run, with what, and where.
+// header describes the experiment, the tool and the host.
 func (a *app) header(e *config.Experiment, file string, seed uint64, full bool) record.Header {
 	v, commit := buildVersion()
 	h := record.Header{
@@ -357,12 +367,12 @@ func (a *app) header(e *config.Experiment, file string, seed uint64, full bool) 
 		Question:   e.Question,
 		Host:       record.Host{CPUs: runtime.NumCPU(), Go: runtime.Version(), Arch: runtime.GOARCH},
 	}
-	h.Host.Name, _ = os.Hostname() // unknown is absent
+	h.Host.Name, _ = os.Hostname() // absent if unknown
 	h.Host.Kernel = kernelVersion()
 	return h
 }
 
-// pin binds the generator, that is this process, and the embedded servers to their processors.
+// pin binds the generator (this process) and the embedded servers to their processors.
 func pin(p config.Pin, env *area.Env) (unpin func(), err error) {
 	all, err := proc.Allowed()
 	if err != nil {
@@ -383,7 +393,7 @@ func pin(p config.Pin, env *area.Env) (unpin func(), err error) {
 		n = len(generator)
 		err = proc.Pin(generator)
 	}
-	// The generator's event loops hold on to their share of the scheduler while they sleep; the search needs one of its own.
+	// The generator's event loops keep their share of the scheduler while they sleep; the search needs one of its own.
 	procs := runtime.GOMAXPROCS(max(2, n))
 	return func() {
 		runtime.GOMAXPROCS(procs)

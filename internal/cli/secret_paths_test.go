@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// A secretRoom is a folder in which all that tare writes comes to lie: results, cache, state, temporary files. Its secret is in the environment, in
-// a file, and wherever else a test puts it.
+// A secretRoom is a folder in which all that tare writes comes to lie: results, cache, state, temporary files. Its
+// secret is in the environment, in a file, and wherever else a test puts it.
 type secretRoom struct {
 	*testing.T
 	bin, dir, secret string
@@ -49,8 +49,8 @@ func newSecretRoom(t *testing.T, experiment string) *secretRoom {
 	return r
 }
 
-// deserted waits until no process is at work in the room, which is then removed: children of a run that was killed end a
-// moment after it, and may write until then.
+// deserted waits until no process is at work in the room, which is then removed: children of a run that was killed end
+// a moment after it, and may write until then.
 func (r *secretRoom) deserted() {
 	for range 200 {
 		if !r.isUsed() {
@@ -92,13 +92,15 @@ func (r *secretRoom) command(ctx context.Context, args ...string) *exec.Cmd {
 	c.Dir = r.dir
 	in := func(name string) string { return filepath.Join(r.dir, name) }
 	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + in("home"), "XDG_STATE_HOME=" + in("state"), "XDG_CACHE_HOME=" + cmp.Or(r.caches, in("cache")), "TMPDIR=" + in("tmp"), "XDG_RUNTIME_DIR=" + in("run"),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + in("home"), "XDG_STATE_HOME=" + in("state"), "XDG_CACHE_HOME=" +
+			cmp.Or(r.caches, in("cache")), "TMPDIR=" + in("tmp"), "XDG_RUNTIME_DIR=" + in("run"),
 		"PLANTED=" + r.secret, "AWS_SECRET_ACCESS_KEY=" + r.secret, "GITHUB_TOKEN=" + r.secret,
 	}
 	return c
 }
 
-// tare runs a command to its end, or to a signal, and looks at its children meanwhile. Of several signals each comes after the time again.
+// tare runs a command to its end, or to a signal, and looks at its children meanwhile. Of several signals each comes
+// after the time again.
 func (r *secretRoom) tare(after time.Duration, signals []syscall.Signal, args ...string) int {
 	r.Helper()
 	limited, cancel := context.WithTimeout(r.Context(), 2*time.Minute)
@@ -125,7 +127,8 @@ func (r *secretRoom) tare(after time.Duration, signals []syscall.Signal, args ..
 	return c.ProcessState.ExitCode()
 }
 
-// watch looks at the command line and the environment of every process on the host that is younger than the run, until done.
+// watch looks at the command line and the environment of every process on the host that is younger than the run, until
+// done.
 func (r *secretRoom) watch(run int, done <-chan struct{}) {
 	for {
 		select {
@@ -162,14 +165,15 @@ func (r *secretRoom) watch(run int, done <-chan struct{}) {
 // readers runs every command that reads what runs have left, then undo.
 func (r *secretRoom) readers() {
 	r.Helper()
-	for _, args := range [][]string{{"validate", "x.yaml"}, {"-v", "plan", "x.yaml"}, {"run", "--dry-run", "x.yaml"}, {"list", "runs"}, {"cache"}, {"plane", "status"}, {"version"}} {
+	for _, args := range [][]string{{"validate", "x.yaml"}, {"-v", "plan", "x.yaml"}, {"run", "--dry-run", "x.yaml"},
+		{"list", "runs"}, {"cache"}, {"plane", "status"}, {"version"}} {
 		r.tare(0, nil, args...)
 	}
 	records, _ := filepath.Glob(filepath.Join(r.dir, "results", "*", "record.jsonl"))
 	for i, record := range records {
 		dir := filepath.Dir(record)
 		if i == 0 {
-			for _, form := range forms() {
+			for _, form := range formats() {
 				r.tare(0, nil, "report", dir, "-o", form+"="+filepath.Join(r.dir, "report."+form))
 			}
 			r.tare(0, nil, "compare", dir, dir)
@@ -184,7 +188,8 @@ func (r *secretRoom) readers() {
 // search looks for the secret in all that was printed and written.
 func (r *secretRoom) search() {
 	r.Helper()
-	forms := [][]byte{[]byte(r.secret), []byte(fmt.Sprintf("%x", r.secret)), base64Of(r.secret), base64Of("weigher:" + r.secret)}
+	forms := [][]byte{[]byte(r.secret), []byte(fmt.Sprintf("%x", r.secret)), base64Of(r.secret),
+		base64Of("weigher:" + r.secret)}
 	look := func(where string, text []byte) {
 		for _, f := range forms {
 			if i := bytes.Index(text, f); i >= 0 {
@@ -237,14 +242,15 @@ func (r *secretRoom) saw(what string) {
 	r.Errorf("no child %q was seen, only %v: the test has tried nothing\n%s", what, sorted(r.seen), &r.said)
 }
 
-// TestNoSecretReachesChildren: what tare starts itself holds nothing of an environment full of secrets, whether the run ends well, is interrupted or
-// killed, nor while it is undone.
+// TestNoSecretReachesChildren: what tare starts itself holds nothing of an environment full of secrets, whether the run
+// ends well, is interrupted or killed, nor while it is undone.
 func TestNoSecretReachesChildren(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ experiment, child string }{
 		"identity": {strings.Replace(killedExperiment, "max_rate: 600/s", "rates: [20/s], duration: 2s", 1), " serve "},
-		"decision": {"name: x\narea: decision\nquestion: capacity\ntarget: {embedded: {engine: cedar}, policies: 10}\nload: {rates: [20/s], duration: 2s}\nseed: 1\n", " serve "},
-		"sandbox":  {comparedExperiment, " serve "},
+		"decision": {"name: x\narea: decision\nquestion: capacity\ntarget: {embedded: {engine: cedar}, policies: 10}\n" +
+			"load: {rates: [20/s], duration: 2s}\nseed: 1\n", " serve "},
+		"sandbox": {comparedExperiment, " serve "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -273,7 +279,8 @@ func (r *secretRoom) echoes(mode string) http.Handler {
 		case "status":
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusForbidden)
-			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": flat, "reason": "Forbidden", "code": 403})
+			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure",
+				"message": flat, "reason": "Forbidden", "code": 403})
 		case "redirects":
 			w.Header().Set("Location", "http://127.0.0.1:1/"+r.secret)
 			w.WriteHeader(http.StatusFound)
@@ -299,7 +306,8 @@ func TestNoSecretOfCallersIsWritten(t *testing.T) {
 	t.Parallel()
 	const load = "load: {rates: [10/s], duration: 1s, timeout: 1s}\nseed: 1\n"
 	identity := func(adapter, more string) string {
-		return "name: x\narea: identity\nquestion: capacity\ntarget: {adapter: " + adapter + ", url: URL, " + more + "}\n" + load
+		return "name: x\narea: identity\nquestion: capacity\ntarget: {adapter: " + adapter + ", url: URL, " + more + "}\n" +
+			load
 	}
 	decision := func(more string) string {
 		return "name: x\narea: decision\nquestion: capacity\ntarget:\n  adapter: authzen\n  url: URL\n  " + more + `
@@ -312,9 +320,10 @@ func TestNoSecretOfCallersIsWritten(t *testing.T) {
 		"http-token":    identity("http-token", "http: {bearer: {env: PLANTED}}"),
 		"secret header": identity("gce-metadata", "secret_headers: {X-Key: {file: given/key}}"),
 		"vault":         identity("vault-login", "vault: {method: userpass, username: weigher, password: {env: PLANTED}}"),
-		"tokenrequest":  identity("k8s-tokenrequest", "k8s: {namespace: default, service_account: a, token: {file: given/key}}"),
-		"bearer":        decision("token: {env: PLANTED}"),
-		"basic":         decision("username: weigher\n  password: {file: given/key}"),
+		"tokenrequest": identity("k8s-tokenrequest",
+			"k8s: {namespace: default, service_account: a, token: {file: given/key}}"),
+		"bearer": decision("token: {env: PLANTED}"),
+		"basic":  decision("username: weigher\n  password: {file: given/key}"),
 	} {
 		for _, mode := range echoModes {
 			t.Run(name+" "+mode, func(t *testing.T) {
@@ -353,8 +362,10 @@ seed: 1
 `)
 			server := httptest.NewTLSServer(r.echoes(mode))
 			defer server.Close()
-			r.give("kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{name: here, context: {cluster: c, user: u}}]\n"+
-				"clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: u, user: {token: %q}}]\n", server.URL, r.secret))
+			r.give("kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{name: here, "+
+				"context: {cluster: c, user: u}}]\n"+
+				"clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: u, user: {token: "+
+				"%q}}]\n", server.URL, r.secret))
 			if code := r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "-v", "run", "x.yaml"); code == ExitUsage {
 				t.Errorf("the experiment was refused: the test has tried nothing\n%s", &r.said)
 			}
@@ -436,7 +447,8 @@ func secretDriver() {
 	}
 }
 
-// TestNoSecretOfAProgramIsWritten: a program of exec that was given the secret holds it, and whatever it says of it is written nowhere.
+// TestNoSecretOfAProgramIsWritten: a program of exec that was given the secret holds it, and whatever it says of it is
+// written nowhere.
 func TestNoSecretOfAProgramIsWritten(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -444,12 +456,14 @@ func TestNoSecretOfAProgramIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, mode := range []string{
-		"never", "describe-dies", "describe-says", "describe-errs", "prepare-dies", "prepare-unended", "prepare-errs", "verify-dies", "verify-errs", "verify-says", "operate-dies",
+		"never", "describe-dies", "describe-says", "describe-errs", "prepare-dies", "prepare-unended", "prepare-errs",
+		"verify-dies", "verify-errs", "verify-says", "operate-dies",
 		"operate-errs", "operate-logs", "operate-unended", "undo-dies", "undo-errs", "undo-logs", "stop-dies", "stop-says",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			r := newSecretRoom(t, fmt.Sprintf("name: x\narea: exec\nquestion: compare\ntarget: {program: [./secretdriver, %s], env: [PLANTED], rounds: 3}\n"+
+			r := newSecretRoom(t, fmt.Sprintf("name: x\narea: exec\nquestion: compare\ntarget: {program: [./secretdriver, "+
+				"%s], env: [PLANTED], rounds: 3}\n"+
 				"baseline: {a: 1}\ntreatments: [{a: 2}]\nblocks: 3\nseed: 1\n", mode))
 			r.allowed = "secretdriver"
 			if err := os.Symlink(self, filepath.Join(r.dir, "secretdriver")); err != nil {

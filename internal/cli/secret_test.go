@@ -39,7 +39,8 @@ func planted() []string {
 	return append(out, "Pl4nted") // what is left of one that was cut
 }
 
-// leaky is a token endpoint that gives every secret back in the way that its mode says. seen counts requests with the right secrets.
+// leaky is a token endpoint that gives every secret back in the way that its mode says. seen counts requests with the
+// right secrets.
 type leaky struct {
 	mode string
 	seen atomic.Int64
@@ -91,11 +92,13 @@ budget: ["response.p99 <= 500ms at 20/s"]
 seed: 1
 `
 
-// TestNoSecretIsWritten runs against endpoints that give secrets back in every way, and looks for them in all that the runs leave.
+// TestNoSecretIsWritten runs against endpoints that give secrets back in every way, and looks for them in all that the
+// runs leave.
 func TestNoSecretIsWritten(t *testing.T) {
 	t.Parallel()
 	bin := buildTare(t)
-	// Each waits most of the time for an endpoint that does not become better: they wait side by side, and hold no other test up.
+	// Each waits most of the time for an endpoint that does not become better: they wait side by side, and hold no
+	// other test up.
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, x := range []struct {
@@ -107,7 +110,8 @@ func TestNoSecretIsWritten(t *testing.T) {
 			server := httptest.NewServer(l)
 			defer server.Close()
 			dir := secretDir(t, server.URL)
-			said := secretRun(t, bin, dir, "-v", "run", "x.yaml", "-o", "text", "-o", "json=r.json", "-o", "yaml=r.yaml", "-o", "markdown=r.md",
+			said := secretRun(t, bin, dir, "-v", "run", "x.yaml", "-o", "text", "-o", "json=r.json", "-o", "yaml=r.yaml", "-o",
+				"markdown=r.md",
 				"-o", "html=r.html", "-o", "junit=r.xml", "-o", "openmetrics=r.prom")
 			if l.seen.Load() == 0 {
 				t.Fatalf("the endpoint saw no call with the secrets: the test has tried nothing\n%s", said)

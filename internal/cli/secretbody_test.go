@@ -25,7 +25,8 @@ load: {rates: [20/s], duration: 1s, timeout: 2s}
 seed: 1
 `
 
-// TestNoSecretOfABodyIsWritten: a secret in a body reaches the endpoint, and nothing else, even where the endpoint sends back what it got.
+// TestNoSecretOfABodyIsWritten: a secret in a body reaches the endpoint, and nothing else, even where the endpoint
+// sends back what it got.
 func TestNoSecretOfABodyIsWritten(t *testing.T) {
 	t.Parallel()
 	bin := buildTare(t)
@@ -44,7 +45,8 @@ func TestNoSecretOfABodyIsWritten(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `{"access_token":%q}`, plantedAnswer)
 		}))
 		dir := secretDir(t, server.URL)
-		if err := os.WriteFile(filepath.Join(dir, "x.yaml"), fmt.Appendf(nil, secretBodyExperiment, server.URL), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "x.yaml"), fmt.Appendf(nil, secretBodyExperiment, server.URL),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		said := secretRun(t, bin, dir, "-v", "run", "x.yaml", "-o", "text", "-o", "json=r.json", "-o", "html=r.html")
@@ -75,7 +77,8 @@ func TestLiteralSecretsStopARun(t *testing.T) {
 		"for a place": func(s string) string { return strings.Replace(s, "{env: PLANTED}", plantedFile, 1) },
 	} {
 		dir := secretDir(t, "http://127.0.0.1:1")
-		if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(change(fmt.Sprintf(secretBodyExperiment, "http://127.0.0.1:1"))), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "x.yaml"),
+			[]byte(change(fmt.Sprintf(secretBodyExperiment, "http://127.0.0.1:1"))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{{"validate", "x.yaml"}, {"plan", "x.yaml"}, {"run", "x.yaml"}} {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestExposedSecretsAreReported: whoever runs tare is told before, and whoever reads the report learns it, too. One that others can write stops the run.
+// TestExposedSecretsAreReported: whoever runs tare is told before, and whoever reads the report learns it, too. One
+// that others can write stops the run.
 func TestExposedSecretsAreReported(t *testing.T) {
 	t.Parallel()
 	bin := buildTare(t)
@@ -23,20 +24,24 @@ func TestExposedSecretsAreReported(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	short := strings.NewReplacer("[20/s, 40/s]", "[20/s]", "duration: 2s", "duration: 1s").Replace(fmt.Sprintf(secretExperiment, server.URL))
+	short := strings.NewReplacer("[20/s, 40/s]", "[20/s]", "duration: 2s",
+		"duration: 1s").Replace(fmt.Sprintf(secretExperiment, server.URL))
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(short), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	mode(0o622)
-	if said := string(secretRun(t, bin, dir, "run", "x.yaml")); !strings.Contains(said, "other users can write key") || !strings.Contains(said, "chmod 600 key") || l.seen.Load() > 0 {
+	if said := string(secretRun(t, bin, dir, "run", "x.yaml")); !strings.Contains(said, "other users can write key") ||
+		!strings.Contains(said, "chmod 600 key") || l.seen.Load() > 0 {
 		t.Errorf("a file that others can write, and %d calls:\n%s", l.seen.Load(), said)
 	}
 	mode(0o644)
 	said := string(secretRun(t, bin, dir, "run", "x.yaml", "-o", "text", "-o", "json=r.json"))
-	if !strings.Contains(said, "warning  other users can read the file with secrets key") || !strings.Contains(said, "next: chmod 600 key") {
+	if !strings.Contains(said, "warning  other users can read the file with secrets key") ||
+		!strings.Contains(said, "next: chmod 600 key") {
 		t.Errorf("no warning:\n%s", said)
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, "r.json")); err != nil || !strings.Contains(string(b), "other users can read the file with secrets key") {
+	if b, err := os.ReadFile(filepath.Join(dir, "r.json")); err != nil ||
+		!strings.Contains(string(b), "other users can read the file with secrets key") {
 		t.Errorf("the report does not say it: %v\n%s", err, b)
 	}
 	noSecretBelow(t, dir)

@@ -12,7 +12,7 @@ import (
 	"tare/internal/proc"
 )
 
-// serveCommand is how an area's own servers run: as children of this binary, with their configuration on standard input.
+// serveCommand runs an area's own server as a child of this binary; its configuration comes on standard input.
 func (a *app) serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "serve AREA SERVER", Short: "Run one of an area's own servers (tare starts these itself)", Hidden: true,
@@ -31,13 +31,14 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 }
 
-// serve ends with its parent. An interrupt at the terminal reaches the whole process group, but it is the parent that
-// decides when its servers end, after it has probed and undone.
+// serve ends with its parent. An interrupt at the terminal reaches the whole process group, but the parent decides when
+// its servers end: after it has probed them and undone its changes.
 func (a *app) serve(ctx context.Context, s area.Server, name string) error {
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	return proc.Serve(ctx, a.Stdin, a.Stdout, func(ctx context.Context, config json.RawMessage, ready func(any) error) error {
+	return proc.Serve(ctx, a.Stdin, a.Stdout, func(ctx context.Context, config json.RawMessage,
+		ready func(any) error) error {
 		return s.Serve(ctx, name, config, ready)
 	})
 }

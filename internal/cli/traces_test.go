@@ -25,8 +25,9 @@ import (
 	"tare/internal/plane"
 )
 
-// adopt makes this process the parent of whatever loses its own until the end of the test: all that a killed tare has started, at any remove, is then
-// found below this process, whatever it is called and whatever it has made of its session and environment.
+// adopt makes this process the parent of whatever loses its own until the end of the test: all that a killed tare has
+// started, at any remove, is then found below this process, whatever it is called and whatever it has made of its
+// session and environment.
 func adopt(t *testing.T) {
 	t.Helper()
 	set := func(on uintptr) {
@@ -47,18 +48,21 @@ func reap() {
 	}
 }
 
-// traces lists what tare could leave on this host and in a cluster, a line each: processes, control groups, mounts, folders and objects.
+// traces lists what tare could leave on this host and in a cluster, a line each: processes, control groups, mounts,
+// folders and objects.
 func (k *killable) traces(t *testing.T) []string {
 	t.Helper()
-	out := slices.Concat(processes(), controlGroups(), mounts(t), folders(os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")), ofTare("/dev/shm"))
+	out := slices.Concat(processes(), controlGroups(), mounts(t), folders(os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")),
+		ofTare("/dev/shm"))
 	if k.listing != nil {
 		out = append(out, k.listing(t)...)
 	}
 	return out
 }
 
-// differs compares what there is with before, and returns lines that begin with + or -. What goes away within some seconds is no difference: the kernel
-// takes a moment to end the children of a killed process, and what others do on this host comes and goes.
+// differs compares what there is with before, and returns lines that begin with + or -. What goes away within some
+// seconds is no difference: the kernel takes a moment to end the children of a killed process, and what others do on
+// this host comes and goes.
 func (k *killable) differs(t *testing.T, before []string) (diff []string) {
 	t.Helper()
 	for try := range 50 {
@@ -112,10 +116,12 @@ func processes() (out []string) {
 	return out
 }
 
-// controlGroups are those with tare in their name in which nothing runs: what runs is listed itself, or belongs to somebody else.
+// controlGroups are those with tare in their name in which nothing runs: what runs is listed itself, or belongs to
+// somebody else.
 func controlGroups() (out []string) {
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() && strings.Contains(d.Name(), "tare") && len(readAll(filepath.Join(path, "cgroup.procs"))) == 0 {
+		if err == nil && d.IsDir() && strings.Contains(d.Name(), "tare") &&
+			len(readAll(filepath.Join(path, "cgroup.procs"))) == 0 {
 			out = append(out, "cgroup "+path)
 		}
 		return nil
@@ -157,8 +163,8 @@ func ofTare(in string) (out []string) {
 	return out
 }
 
-// watchLeftovers returns a function that says what tare has left since: files in the folder for temporary files, control
-// groups, and processes of bin. Control groups that were there before belong to others.
+// watchLeftovers returns a function that says what tare has left since: files in the folder for temporary files,
+// control groups, and processes of bin. Control groups that were there before belong to others.
 func watchLeftovers(t *testing.T, bin string) func() string {
 	t.Helper()
 	before := controlGroups()
@@ -210,7 +216,8 @@ func withPlane(t *testing.T) plane.Binary {
 	return b
 }
 
-// withCluster starts a control plane that is not the run's own. With nodes it has the controllers that empty namespaces.
+// withCluster starts a control plane that is not the run's own. With nodes it has the controllers that empty
+// namespaces.
 func withCluster(t *testing.T, bin string, k *killable) {
 	t.Helper()
 	b := withPlane(t)
@@ -255,7 +262,8 @@ func objects(t *testing.T, kubeconfig string) (out []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gvrs, err := discovery.GroupVersionResources(discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "get"}}, resources))
+	gvrs, err := discovery.GroupVersionResources(discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list",
+		"get"}}, resources))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +277,8 @@ func objects(t *testing.T, kubeconfig string) (out []string) {
 		}
 		for i := range list.Items {
 			o := &list.Items[i]
-			out = append(out, fmt.Sprintf("object %s %s/%s %s, labels %v", gvr.GroupResource(), o.Namespace, o.Name, o.UID, o.Labels))
+			out = append(out, fmt.Sprintf("object %s %s/%s %s, labels %v", gvr.GroupResource(), o.Namespace, o.Name, o.UID,
+				o.Labels))
 		}
 	}
 	slices.Sort(out)

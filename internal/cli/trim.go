@@ -12,9 +12,10 @@ import (
 	"tare/internal/record"
 )
 
-// trim leaves out the treatments that this host cannot have, and says so loudly: on the terminal, and in left for the record. It fails when
-// nothing would be left to compare.
-func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment, look bool) (kept *config.Experiment, left []string, err error) {
+// trim leaves out the treatments that this host does not support, and reports them on the terminal and in left for the
+// record. It fails if nothing is left to compare.
+func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment, look bool) (kept *config.Experiment,
+	left []string, err error) {
 	t, ok := ar.(area.Trimmer)
 	if !ok {
 		return e, nil, nil
@@ -27,7 +28,7 @@ func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment, look
 	all := e.Treatments()
 	treatments, findings := t.Trim(ctx, e.Target, all, env)
 	if len(treatments) == len(all) {
-		return e, nil, nil // whatever else there is to say, Preflight says
+		return e, nil, nil // Preflight reports other findings
 	}
 	for _, f := range findings {
 		a.tell("%s  %s\n", f.Severity, f.Message)
@@ -42,20 +43,21 @@ func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment, look
 	return e.Keeping(treatments), left, nil
 }
 
-// unanswerable says why an experiment has no answer with these treatments alone; empty: it has one.
+// unanswerable says why an experiment has no answer with only these treatments; "" if it has one.
 func unanswerable(e *config.Experiment, treatments []design.Treatment) string {
 	switch {
 	case len(treatments) == 0:
-		return "none of its treatments can be had"
+		return "none of its treatments is available"
 	case e.Baseline != nil && !slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Baseline }):
-		return "its baseline cannot be had"
+		return "its baseline is not available"
 	case len(treatments) < question.Of(e.Question).LeastTreatments:
-		return "only the baseline can be had"
+		return "only its baseline is available"
 	}
 	return ""
 }
 
-// asPlanned keeps the treatments that a record was planned with: a run goes on as it began, whatever can be had by now.
+// asPlanned keeps the treatments that a record was planned with: a continued run does not change them, even if others
+// are available by now.
 func asPlanned(e *config.Experiment, rec *record.Record) *config.Experiment {
 	var kept []design.Treatment
 	for _, t := range e.Treatments() {

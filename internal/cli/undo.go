@@ -17,13 +17,15 @@ import (
 func (a *app) undoCommand() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "undo RUN", Short: "Take back what a run created and could not remove", Args: exactly("RUN"),
-		Long: "Reads the journal in folder RUN and removes everything that the run created and has not removed itself: after kill -9, a crash, or\n" +
-			"a second interrupt. It may be called any number of times. A record that this user did not make on this host is undone with --yes only:\n" +
-			"what is to be taken back names programs, addresses and processes. Where the record cannot be written, since the disk is full, everything is\n" +
-			"undone all the same, and the exit code is 1: the next call undoes it again, which changes nothing, and writes that.",
+		Use: "undo RUN", Short: "Undo the changes that a run made and could not undo", Args: exactly("RUN"),
+		Long: "Reads the journal in folder RUN and undoes every change that the run made and did not undo itself:\n" +
+			"after kill -9, a crash, or a second interrupt. You may run it any number of times. If this user did\n" +
+			"not make the record on this host, undo needs --yes, because the journal names programs, addresses\n" +
+			"and processes.\n\n" +
+			"If the disk is full, tare undoes everything but cannot record that, and exits with 1. The next call\n" +
+			"undoes everything again, which changes nothing, and records it.",
 		RunE: func(c *cobra.Command, args []string) error {
-			unlock, err := hold(args[0])
+			unlock, err := lockRecord(args[0])
 			if err != nil {
 				return err
 			}
@@ -31,13 +33,13 @@ func (a *app) undoCommand() *cobra.Command {
 			if err := a.undo(c.Context(), args[0], yes); err != nil {
 				return err
 			}
-			if err := record.DropStale(locks()); err != nil { // the next run on the same target takes them over
+			if err := record.DropStale(lockFolder()); err != nil { // the next run on the same target reuses them
 				a.tell("note: %v\n", err)
 			}
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&yes, "yes", false, "undo also what this user did not do on this host")
+	c.Flags().BoolVar(&yes, "yes", false, "also undo a record that this user did not make on this host")
 	return c
 }
 
@@ -48,12 +50,13 @@ func (a *app) undo(ctx context.Context, dir string, yes bool) error {
 	}
 	pending := rec.Pending()
 	if len(pending) > 0 {
-		if err := a.takeBack(ctx, rec, pending, yes); err != nil {
+		if err := a.undoChanges(ctx, rec, pending, yes); err != nil {
 			return err
 		}
 	}
 	if n := rec.Damaged; len(n) > 0 {
-		return fmt.Errorf("undo %s: %s of the journal cannot be read: what they say of changes is not known, and not undone", dir, lineList(n))
+		return fmt.Errorf("undo %s: cannot read %s of the journal: changes that only they record are not undone",
+			dir, lineList(n))
 	}
 	if len(pending) == 0 {
 		a.print("nothing to undo in %s\n", dir)
@@ -61,7 +64,7 @@ func (a *app) undo(ctx context.Context, dir string, yes bool) error {
 	return nil
 }
 
-// lineList names lines of a journal, the first of them one by one.
+// lineList lists lines of a journal, the first ones one by one.
 func lineList(lines []int) string {
 	const most = 20
 	if n := len(lines) - most; n > 0 {
@@ -70,11 +73,11 @@ func lineList(lines []int) string {
 	return fmt.Sprintf("lines %v", lines)
 }
 
-// takeBack undoes changes, the latest first, and writes that they are undone.
-func (a *app) takeBack(ctx context.Context, rec *record.Record, pending []area.Change, yes bool) error {
+// undoChanges undoes changes, the latest first, and records that they are undone.
+func (a *app) undoChanges(ctx context.Context, rec *record.Record, pending []area.Change, yes bool) error {
 	key, here := a.key(), madeHere(rec)
 	if !yes && (!here || len(rec.Foreign(key)) > 0) {
-		return a.foreign(rec, pending)
+		return a.refuseForeign(rec, pending)
 	}
 	ar, err := a.area(rec.Header.Area)
 	if err != nil {
@@ -85,31 +88,33 @@ func (a *app) takeBack(ctx context.Context, rec *record.Record, pending []area.C
 		return err
 	}
 	if err := ar.Undo(ctx, pending, env); err != nil {
-		return fmt.Errorf("undo %s: %w; call it again once the cause is gone", rec.Dir, err)
+		return fmt.Errorf("undo %s: %w; run this command again once the cause is gone", rec.Dir, err)
 	}
 	for _, c := range pending {
 		a.print("undone  %s %s\n", c.Kind, c.ID)
 	}
 	if !here {
-		a.print("the run was on host %s: its processes and control groups can be taken back only there, so nothing is marked as undone\n", rec.Header.Host.Name)
+		a.print("the run was on host %s: its processes and control groups can be removed only there, so nothing is marked "+
+			"as undone\n", rec.Header.Host.Name)
 		return nil
 	}
-	// That comes last: a full disk keeps nothing from being undone.
+	// Recording comes last: a full disk must not keep anything from being undone.
 	if err := rec.MarkUndone(key, pending, clock.System{}); err != nil {
-		return fmt.Errorf("undo %s: all of that was undone, but the record cannot say so: %w; call it again once the record can be written: that changes nothing else",
+		return fmt.Errorf("undo %s: everything was undone, but the record could not be updated: %w; once it can be "+
+			"written, run this command again, which changes nothing else",
 			rec.Dir, err)
 	}
 	return nil
 }
 
-// madeHere reports whether the record was made on a host of this one's name; an older one may not say.
+// madeHere reports whether the record was made on a host with this one's name; an older record may not say.
 func madeHere(rec *record.Record) bool {
 	name, err := os.Hostname()
 	return err != nil || rec.Header.Host.Name == "" || rec.Header.Host.Name == name
 }
 
-// foreign shows what would be undone of a record that this user did not make on this host, and refuses.
-func (a *app) foreign(rec *record.Record, pending []area.Change) error {
+// refuseForeign prints what undoing would do for a record that this user did not make on this host, and refuses.
+func (a *app) refuseForeign(rec *record.Record, pending []area.Change) error {
 	a.print("%s was not made on this host by this user, or was changed since. To undo it would mean:\n", rec.Dir)
 	for _, c := range pending {
 		a.print("  %s %q\n", c.Kind, c.ID)

@@ -10,8 +10,8 @@ import (
 	"tare/internal/report"
 )
 
-// windows writes the windows of each treatment's soak beside its record, and names the files in the report. A folder that cannot be written
-// to is no reason to fail: the report then names no file.
+// windows writes the windows of each treatment's soak beside its record, and names the files in the report. If it
+// cannot write to the folder, it warns, and the report names no file.
 func (a *app) windows(dir string, rec *record.Record, rep *report.Report) {
 	n := 0
 	for i := range rep.Soak {
@@ -25,8 +25,9 @@ func (a *app) windows(dir string, rec *record.Record, rep *report.Report) {
 		}
 		name := windowsFile(n)
 		n++
-		if err := writeFile(filepath.Join(dir, name), func(w io.Writer) error { return report.WriteWindows(w, moments) }); err != nil {
-			a.tell("tare: without windows: %v\n", err)
+		if err := writeFile(filepath.Join(dir, name),
+			func(w io.Writer) error { return report.WriteWindows(w, moments) }); err != nil {
+			a.tell("tare: cannot write the windows: %v\n", err)
 			continue
 		}
 		s.Windows = name
@@ -34,7 +35,8 @@ func (a *app) windows(dir string, rec *record.Record, rep *report.Report) {
 	}
 }
 
-// windowsFile is the file of the n-th treatment's windows; treatments' names may hold what file names may not.
+// windowsFile returns the file name for the n-th treatment's windows; treatments' names may contain characters that
+// file names must not.
 func windowsFile(n int) string {
 	if n == 0 {
 		return "windows.csv"

@@ -8,10 +8,13 @@ import (
 	"tare/internal/unit"
 )
 
-// ErrWindows means that a form of values that are independent of one another was asked of a soak: its windows follow each other in time.
-var ErrWindows = fmt.Errorf("the windows of a soak hang together, and tools for this form would take them as independent repetitions: github-action-benchmark, json or openmetrics have its figures, and a comparison of two targets is the question compare: %w", ErrNoBlocks)
+// ErrWindows reports that a format for independent values was requested for a soak, whose windows follow each other in
+// time.
+var ErrWindows = fmt.Errorf("the windows of a soak are not independent, and tools that read this format would treat "+
+	"them as repetitions; use github-action-benchmark, json or openmetrics, or ask the question compare for two "+
+	"targets: %w", ErrNoBlocks)
 
-// independent is nil unless a form that needs independent values is asked of a report that has others.
+// independent returns an error if a format that needs independent values is requested for a report of dependent ones.
 func (r *Report) independent() error {
 	if len(r.Blocks) == 0 && r.soaked() {
 		return ErrWindows
@@ -19,8 +22,8 @@ func (r *Report) independent() error {
 	return nil
 }
 
-// soakEntries are the figures of a soak of which less is better: times of each operation, shares of errors, CPU time, and trends. Without
-// a range where nothing is known of how far they would differ in a second run.
+// soakEntries returns the figures of a soak for which less is better: times of each operation, shares of errors, CPU
+// time, and trends. They have no range if it is unknown how much they would differ in a second run.
 func (r *Report) soakEntries() ([]actionEntry, error) {
 	var out []actionEntry
 	for _, s := range r.soakedWholes() {
@@ -48,7 +51,8 @@ func (r *Report) soakEntries() ([]actionEntry, error) {
 				continue
 			}
 			name, scale := actionUnit(d.Unit)
-			e := actionEntry{Name: clean(Measured(s.Operation, name, "") + " drift · " + s.Treatment), Unit: name + "/h", Value: nearest(d.PerHour * scale), Extra: d.Slope() + ": " + string(d.Verdict)}
+			e := actionEntry{Name: sanitize(Measured(s.Operation, name, "") + " drift · " + s.Treatment), Unit: name + "/h",
+				Value: nearest(d.PerHour * scale), Extra: d.Slope() + ": " + string(d.Verdict)}
 			if d.Lo != nil && d.Hi != nil {
 				e.Range = "± " + unit.Decimal((*d.Hi-*d.Lo)/2*scale, 3)
 			}
@@ -56,12 +60,12 @@ func (r *Report) soakEntries() ([]actionEntry, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("nothing was measured of which less is better")
+		return nil, errors.New("no metric was measured for which less is better")
 	}
 	return out, nil
 }
 
-// eachOperation calls do for the operations of a soak, and with an empty name for all of them together.
+// eachOperation calls do for each operation of a soak, and with an empty name for all of them together.
 func (r *Report) eachOperation(s *Soak, do func(name string, o *Operation)) {
 	if s.Total != nil {
 		do("", &s.Total.Operation)
@@ -78,5 +82,5 @@ func appendEntry(out []actionEntry, name string, s *Soak, u metric.Unit, v *floa
 		return out
 	}
 	shown, scale := actionUnit(u)
-	return append(out, actionEntry{Name: clean(name + " · " + s.Treatment), Unit: shown, Value: nearest(*v * scale)})
+	return append(out, actionEntry{Name: sanitize(name + " · " + s.Treatment), Unit: shown, Value: nearest(*v * scale)})
 }

@@ -12,11 +12,11 @@ import (
 	"tare/internal/unit"
 )
 
-// ActionBenchmark writes what github-action-benchmark (https://github.com/benchmark-action/github-action-benchmark) reads as
-// "customSmallerIsBetter": one entry for each treatment and each metric that was measured in blocks and of which less is better, with the
-// median of the blocks. Times are in nanoseconds whatever their size, since the action compares values without a look at their units.
-// The A/A arm is left out. Of a soak it has times, errors and CPU time of the whole run, and trends per hour. ErrNoBlocks of any other report
-// without blocks.
+// ActionBenchmark writes what github-action-benchmark (https://github.com/benchmark-action/github-action-benchmark)
+// reads as "customSmallerIsBetter": one entry for each treatment and each metric that was measured in blocks and of
+// which less is better, with the median of the blocks. Times are in nanoseconds whatever their size, since the action
+// compares values without a look at their units. The A/A arm is left out. Of a soak it has times, errors and CPU time
+// of the whole run, and trends per hour. ErrNoBlocks of any other report without blocks.
 func ActionBenchmark(w io.Writer, r *Report) error {
 	if r.independent() != nil {
 		entries, err := r.soakEntries()
@@ -45,7 +45,7 @@ func ActionBenchmark(w io.Writer, r *Report) error {
 		}
 	}
 	if len(out) == 0 {
-		return fmt.Errorf("github-action-benchmark: no metric was measured of which less is better")
+		return fmt.Errorf("github-action-benchmark: no metric was measured for which less is better")
 	}
 	return writeJSON(w, "github-action-benchmark", out)
 }
@@ -58,10 +58,10 @@ type actionEntry struct {
 	Extra string  `json:"extra,omitempty"`
 }
 
-// entry is one metric of one treatment. Its value is the report's, or where that has none, the median of its blocks.
+// entry returns one metric of one treatment. Its value is the report's, or if there is none, the median of its blocks.
 func (r *Report) entry(b *BlockValues, value float64) actionEntry {
 	name, scale := actionUnit(b.Unit)
-	e := actionEntry{Name: clean(b.measured() + " · " + b.Treatment), Unit: name, Value: nearest(value * scale)}
+	e := actionEntry{Name: sanitize(b.measured() + " · " + b.Treatment), Unit: name, Value: nearest(value * scale)}
 	t := r.treatment(b.Treatment)
 	i := slices.IndexFunc(t.Metrics, func(m Metric) bool { return m.measured() == b.measured() })
 	if i >= 0 {
@@ -74,13 +74,13 @@ func (r *Report) entry(b *BlockValues, value float64) actionEntry {
 	}
 	for i := range r.Effects {
 		if x := &r.Effects[i]; x.Treatment == b.Treatment && x.measured() == b.measured() {
-			e.Extra += "\n" + clean(x.Change()+" against "+x.Baseline+": "+string(x.Verdict))
+			e.Extra += "\n" + sanitize(x.Change()+" against "+x.Baseline+": "+string(x.Verdict))
 		}
 	}
 	return e
 }
 
-// nearest takes the tail off a number that scaling gave it: 1190.0000000000002.
+// nearest rounds off the error that scaling added to a number: 1190.0000000000002.
 func nearest(v float64) float64 {
 	if v == 0 {
 		return v
@@ -92,7 +92,7 @@ func nearest(v float64) float64 {
 	return v
 }
 
-// actionUnit is a unit with the number of them that makes one base unit.
+// actionUnit is a unit, and how many of it make one base unit.
 func actionUnit(u metric.Unit) (name string, scale float64) {
 	switch u {
 	case metric.Seconds:

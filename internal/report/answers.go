@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// What the answers said, and both sides' counts of it: in words and in tables.
+// What the answers said, and the counts of both sides: sentences and tables.
 
-// maxAlarms is how many alarms of a kind are shouted; the tables have all.
+// maxAlarms limits how many alarms of a kind are printed; the tables have all.
 const maxAlarms = 6
 
-// someOf is as many lines as are read, and how many more there are.
+// someOf returns the first lines, and the number of lines left out.
 func someOf(lines []string) []string {
 	if len(lines) <= maxAlarms {
 		return lines
@@ -19,7 +19,8 @@ func someOf(lines []string) []string {
 	return append(slices.Clip(lines[:maxAlarms-1]), "and "+strconv.Itoa(len(lines)-maxAlarms+1)+" more: see the tables")
 }
 
-// mismatches says of each operation how many answers were other than expected; loud, since a wrong decision outweighs all that is fast.
+// mismatches reports, for each operation, how many answers were not the expected ones. It is an alarm: a wrong decision
+// outweighs any speed.
 func (r *Report) mismatches() []string {
 	var out []string
 	for i := range r.Operations {
@@ -33,8 +34,8 @@ func (r *Report) mismatches() []string {
 	return out
 }
 
-// disagreements are the answers that the target counted otherwise than its callers, in words. Those that cannot be compared are not among
-// them.
+// disagreements describes the answers that the target counted differently from its callers. It omits answers that
+// cannot be compared.
 func (r *Report) disagreements() []string {
 	var out []string
 	for i := range r.Answers {
@@ -55,7 +56,7 @@ func (c *AnswerCheck) unanswered() string {
 	return ", with " + counted(c.Unanswered, "call") + " unanswered"
 }
 
-// verdict is whether both sides counted the same.
+// verdict says whether both sides counted the same.
 func (c *AnswerCheck) verdict() string {
 	switch {
 	case c.Reason != "":
@@ -69,13 +70,15 @@ func (c *AnswerCheck) verdict() string {
 // exact prints a count with all its digits.
 func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// checksNote says what counts of both sides are of.
-const checksNote = "both counts are of all load, the warm-up included; a call that got no answer may be among the target's or not"
+// checksNote describes what both sides' counts include.
+const checksNote = "both sides count the whole load, including the warm-up; the target may or may not have counted " +
+	"a call that got no answer"
 
-// decisions count what the answers said, by operation; and how many were other than expected.
+// decisions returns the table of what the answers said, by operation, and how many were not the expected ones.
 func (r *Report) decisions() table {
 	words := r.answerWords()
-	t := table{{head: "operation", left: true}, {head: "answers"}, {head: "mismatches", alarming: true}, {head: "as expected", drop: 1}}
+	t := table{{head: "operation", left: true}, {head: "answers"}, {head: "mismatches", alarming: true},
+		{head: "as expected", drop: 1}}
 	for _, w := range words {
 		t = append(t, &column{head: w})
 	}
@@ -116,11 +119,12 @@ func (a *tallied) count(o *Operation) {
 	a.wrong += o.Outcomes.Wrong
 }
 
-// maxTallies is how many rows of answers a comparison shows; of more, treatments whose answers were all as expected are joined.
+// maxTallies limits the rows of answers of a comparison; beyond it, treatments whose answers were all as expected share
+// a row.
 const maxTallies = 12
 
-// tallies are the operations whose answers were counted: of a soak with the sum of each treatment below them, of many treatments only those
-// with mismatches one by one.
+// tallies returns the operations whose answers were counted: of a soak with the sum of each treatment below them; of
+// many treatments, only those with mismatches separately.
 func (r *Report) tallies() []tallied {
 	var each []tallied
 	for i := range r.Operations {
@@ -132,15 +136,15 @@ func (r *Report) tallies() []tallied {
 	}
 	switch {
 	case r.soaked():
-		return summed(each)
+		return withTotals(each)
 	case len(each) > maxTallies:
-		return folded(each)
+		return mergeExpected(each)
 	}
 	return each
 }
 
-// summed puts the sum of each treatment with several operations below them.
-func summed(each []tallied) []tallied {
+// withTotals adds a total below each treatment that has several operations.
+func withTotals(each []tallied) []tallied {
 	var out []tallied
 	for from := 0; from < len(each); {
 		to := from
@@ -157,8 +161,8 @@ func summed(each []tallied) []tallied {
 	return out
 }
 
-// folded joins the treatments under which all answers to an operation were as expected.
-func folded(each []tallied) []tallied {
+// mergeExpected joins the treatments in which all answers to an operation were as expected.
+func mergeExpected(each []tallied) []tallied {
 	var out []tallied
 	at := map[string]int{}
 	for _, a := range each {
@@ -178,7 +182,7 @@ func folded(each []tallied) []tallied {
 	return out
 }
 
-// name is the row's in a table.
+// name returns the row's name in a table.
 func (a *tallied) name(r *Report) string {
 	if a.joined > 0 {
 		return countOf(a.joined, "treatment") + ": " + a.operation
@@ -186,7 +190,7 @@ func (a *tallied) name(r *Report) string {
 	return r.subject(a.treatment, a.operation)
 }
 
-// answerWords are all answers that were seen, the usual ones first.
+// answerWords returns all answers that occurred, the usual ones first.
 func (r *Report) answerWords() []string {
 	set := map[string]bool{}
 	for i := range r.Operations {
@@ -204,7 +208,7 @@ func (r *Report) answerWords() []string {
 	return append(out, slices.Sorted(maps.Keys(set))...)
 }
 
-// checks hold the target's counts against its callers'. Where onlyBad is set, those that agree are left out.
+// checks returns a table of the target's counts beside its callers'. With onlyBad it omits those that agree.
 func (r *Report) checks(onlyBad bool) table {
 	t := table{
 		{head: "answer", left: true},
@@ -220,12 +224,13 @@ func (r *Report) checks(onlyBad bool) table {
 		if onlyBad && c.Agrees {
 			continue
 		}
-		t.add(r.subject(c.Treatment, c.Answer), whole(c.Client), c.counted(), difference(c), count(c.Unanswered), c.verdict(), c.Reason)
+		t.add(r.subject(c.Treatment, c.Answer), whole(c.Client), c.counted(), difference(c), count(c.Unanswered), c.verdict(),
+			c.Reason)
 	}
 	return t.used()
 }
 
-// counted is the target's count; one that is below 0, since it began anew in between, is none.
+// counted returns the target's count, or nothing if it is below 0 because the target was restarted in between.
 func (c *AnswerCheck) counted() string {
 	if c.Target < 0 {
 		return ""
@@ -233,7 +238,7 @@ func (c *AnswerCheck) counted() string {
 	return exact(c.Target)
 }
 
-// difference is how many more the target counted than its callers.
+// difference returns how many more answers the target counted than its callers.
 func difference(c *AnswerCheck) string {
 	if c.Target < 0 {
 		return ""

@@ -16,11 +16,11 @@ import (
 	terminal "tare/internal/term"
 )
 
-// Benchfmt writes the values of blocks in the Go benchmark format (https://go.dev/design/14313-benchmark-format), which benchstat reads:
-// one line for each treatment, operation and block, with a unit for each metric. benchstat prints the median of the lines of a name, and
-// the median of blocks is a treatment's metric in the report. What differs between runs that are to be compared (seed, version, verdict)
-// stands in comments: benchstat would put runs whose configuration differs into tables of their own. ErrNoBlocks where nothing was
-// measured in blocks.
+// Benchfmt writes the values of blocks in the Go benchmark format (https://go.dev/design/14313-benchmark-format), which
+// benchstat reads: one line for each treatment, operation and block, with a unit for each metric. benchstat prints the
+// median of the lines of a name, and the median of blocks is a treatment's metric in the report. What differs between
+// runs that are to be compared (seed, version, verdict) stands in comments: benchstat would put runs whose
+// configuration differs into tables of their own. ErrNoBlocks where nothing was measured in blocks.
 func Benchfmt(w io.Writer, r *Report) error {
 	if err := r.independent(); err != nil {
 		return fmt.Errorf("benchfmt: %w", err)
@@ -31,7 +31,7 @@ func Benchfmt(w io.Writer, r *Report) error {
 	}
 	var b bytes.Buffer
 	for _, l := range r.origin() {
-		b.WriteString("# " + clean(l) + "\n")
+		b.WriteString("# " + sanitize(l) + "\n")
 	}
 	out := benchfmt.NewWriter(&b)
 	for _, u := range unitsOf(all) {
@@ -58,10 +58,11 @@ func Benchfmt(w io.Writer, r *Report) error {
 	return err
 }
 
-// origin says where the values come from.
+// origin describes where the values come from.
 func (r *Report) origin() []string {
 	out := []string{
-		"tare " + r.Tool.Version + ", started " + r.Started.UTC().Format(time.RFC3339) + ", seed " + strconv.FormatUint(r.Experiment.Seed, 10),
+		"tare " + r.Tool.Version + ", started " + r.Started.UTC().Format(time.RFC3339) + ", seed " +
+			strconv.FormatUint(r.Experiment.Seed, 10),
 		"verdict " + string(r.Verdict) + because(r.Reason),
 	}
 	if u := r.Status.unfinished(); u != "" {
@@ -73,18 +74,18 @@ func (r *Report) origin() []string {
 	return out
 }
 
-// config is the configuration that runs of one experiment share.
+// config writes the configuration that runs of one experiment share.
 func (r *Report) config() []benchfmt.Config {
 	var out []benchfmt.Config
 	for _, c := range [][2]string{{"experiment", r.Experiment.Name}, {"area", r.Area}} {
-		if v := strings.TrimSpace(clean(c[1])); v != "" {
+		if v := strings.TrimSpace(sanitize(c[1])); v != "" {
 			out = append(out, benchfmt.Config{Key: c[0], Value: []byte(v), File: true})
 		}
 	}
 	return out
 }
 
-// blocks is how many there are.
+// blocks returns the number of blocks.
 func (s *series) blocks() int {
 	n := 0
 	for _, b := range s.values {
@@ -93,7 +94,7 @@ func (s *series) blocks() int {
 	return n
 }
 
-// result is the line of one block. The format wants a number of iterations, of which the report knows nothing: 1.
+// result returns the line of one block. The format requires a number of iterations, which the report does not know: 1.
 func (s *series) result(block int) *benchfmt.Result {
 	res := &benchfmt.Result{Iters: 1}
 	taken := map[string]bool{}
@@ -107,8 +108,8 @@ func (s *series) result(block int) *benchfmt.Result {
 	return res
 }
 
-// unit is a metric's name and unit as benchstat knows units: the time that a call took is "sec/op", CPU time "cpu-sec/op", others carry their
-// names: "p99-response-sec/op", "instructions/op", "error-ratio", "goodput-op/sec".
+// unit is a metric's name and unit as benchstat knows units: the time that a call took is "sec/op", CPU time
+// "cpu-sec/op", others carry their names: "p99-response-sec/op", "instructions/op", "error-ratio", "goodput-op/sec".
 func (s *series) unit(b *BlockValues) string {
 	if b == s.elapsed() {
 		return "sec/op"
@@ -139,7 +140,7 @@ func (s *series) unit(b *BlockValues) string {
 	return prefix + "/op"
 }
 
-// unitsOf says of each unit which direction is an improvement.
+// unitsOf says for each unit which direction is an improvement.
 func unitsOf(all []series) []*benchfmt.UnitMetadata {
 	var out []*benchfmt.UnitMetadata
 	seen := map[string]bool{}
@@ -155,13 +156,14 @@ func unitsOf(all []series) []*benchfmt.UnitMetadata {
 			if m.Better == metric.Higher {
 				better = "higher"
 			}
-			out = append(out, &benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: u, Key: "better"}, OrigUnit: u, Value: better})
+			out = append(out, &benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: u, Key: "better"},
+				OrigUnit: u, Value: better})
 		}
 	}
 	return out
 }
 
-// names are those of benchmarks that are taken: two series never share one, or their medians would be of both.
+// names are the benchmark names already in use: two series must not share one, or benchstat would merge their values.
 type names map[string]bool
 
 func (n names) of(r *Report, s *series) string {
@@ -178,7 +180,7 @@ func (n names) of(r *Report, s *series) string {
 	return name
 }
 
-// word is a text as a part of a benchmark's name: no spaces, no separators, nothing that cannot be seen.
+// word returns a text as a part of a benchmark's name: without spaces, separators and invisible characters.
 func word(s string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -189,7 +191,7 @@ func word(s string) string {
 	}, s)
 }
 
-// title makes a name begin with a capital letter, as the format wants; one that has none to begin with gets one.
+// title makes a name begin with a capital letter, as the format requires.
 func title(s string) string {
 	c, size := utf8.DecodeRuneInString(s)
 	if up := unicode.ToUpper(c); unicode.IsUpper(up) {
@@ -198,7 +200,7 @@ func title(s string) string {
 	return "Op_" + s
 }
 
-// noProcs keeps the end of a name from being read as the number of processors that Go's benchmarks add: "x-8".
+// noProcs changes a name whose end looks like the number of processors that Go's benchmarks append: "x-8".
 func noProcs(s string) string {
 	digits := len(s) - len(strings.TrimRight(s, "0123456789"))
 	head := s[:len(s)-digits]

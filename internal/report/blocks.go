@@ -11,15 +11,18 @@ import (
 	"tare/internal/metric"
 )
 
-// What other tools' formats are made of: the values of blocks.
+// The values of blocks, for other tools' formats.
 
-// ErrNoTimes means that a form of times has nothing to hold.
-var ErrNoTimes = errors.New("hyperfine: the report has no elapsed times by block (metrics wall or response.p50), and hyperfine's format is of times: benchfmt has the other metrics")
+// ErrNoTimes reports that a format for times was requested, and the report has no times.
+var ErrNoTimes = errors.New("hyperfine: this format holds only times, and the report has no elapsed times by block " +
+	"(metrics wall or response.p50); benchfmt has the other metrics")
 
-// ErrNoBlocks means that a form has nothing to hold: only comparisons measure in blocks.
-var ErrNoBlocks = errors.New("this form is of values block by block, and the report has none: only the questions compare and scale measure in blocks; json, html or openmetrics have what there is")
+// ErrNoBlocks reports that a format for blocks was requested, and the report has none: only comparisons measure in
+// blocks.
+var ErrNoBlocks = errors.New("this format holds values block by block, and the report has none: only the questions " +
+	"compare and scale measure in blocks; use json, html or openmetrics")
 
-// A series is what was measured of one operation under one treatment, block by block.
+// A series is one operation under one treatment, measured block by block.
 type series struct {
 	treatment *Treatment
 	operation string
@@ -52,7 +55,7 @@ func (r *Report) series() ([]series, error) {
 	return out, nil
 }
 
-// treatment is the one of that name; one that the report lacks has no levels.
+// treatment returns the treatment of that name; if the report lacks it, one without levels.
 func (r *Report) treatment(id string) *Treatment {
 	for i := range r.Treatments {
 		if r.Treatments[i].ID == id {
@@ -62,7 +65,7 @@ func (r *Report) treatment(id string) *Treatment {
 	return &Treatment{ID: id}
 }
 
-// find is the first that is so, nil if none is.
+// find returns the first value that matches, or nil.
 func (s *series) find(is func(*BlockValues) bool) *BlockValues {
 	if i := slices.IndexFunc(s.values, is); i >= 0 {
 		return s.values[i]
@@ -70,7 +73,7 @@ func (s *series) find(is func(*BlockValues) bool) *BlockValues {
 	return nil
 }
 
-// elapsed is the time that a call took as its user saw it: the main time of the series.
+// elapsed returns the time of a call as its user sees it: the main time of the series.
 func (s *series) elapsed() *BlockValues {
 	if b := s.find(func(b *BlockValues) bool { return b.Metric == metric.Wall.Name && b.Quantile == "" }); b != nil {
 		return b
@@ -78,7 +81,7 @@ func (s *series) elapsed() *BlockValues {
 	return s.find(func(b *BlockValues) bool { return b.Metric == metric.Response.Name && b.Quantile == "p50" })
 }
 
-// at is the value of one block; false if there is none that a number can say.
+// at returns the value of one block, and false if there is no finite value.
 func (b *BlockValues) at(block int) (float64, bool) {
 	if block >= len(b.Values) || b.Values[block] == nil {
 		return 0, false
@@ -87,7 +90,7 @@ func (b *BlockValues) at(block int) (float64, bool) {
 	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// measuredValues are the values of the blocks in which there is one.
+// measuredValues returns the values of the blocks that have one.
 func (b *BlockValues) measuredValues() []float64 {
 	var out []float64
 	for i := range b.Values {
@@ -98,7 +101,8 @@ func (b *BlockValues) measuredValues() []float64 {
 	return out
 }
 
-// factors are the treatment's levels in the order of the experiment, as far as its name has them; the A/A arm says what it is.
+// factors returns the treatment's levels in the order of the experiment, as far as its name contains them; the A/A arm
+// is marked as such.
 func (r *Report) factors(t *Treatment) [][2]string {
 	names := make([]string, 0, len(t.Levels))
 	for f := range t.Levels {

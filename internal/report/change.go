@@ -19,7 +19,8 @@ const (
 	asDifference = "difference"
 )
 
-// Measured is what an effect, a growth law or a block value is about, as budgets write it: "open.cpu", "token.response.p99".
+// Measured is what an effect, a growth law or a block value is about, as budgets write it: "open.cpu",
+// "token.response.p99".
 func Measured(operation, metric, quantile string) string {
 	parts := []string{operation, metric, quantile}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ".")
@@ -30,16 +31,17 @@ func (m *Metric) measured() string      { return Measured(m.Operation, m.Name, m
 func (g *Growth) measured() string      { return Measured(g.Operation, g.Metric, g.Quantile) }
 func (b *BlockValues) measured() string { return Measured(b.Operation, b.Metric, b.Quantile) }
 
-// estimated says whether there is an estimate at all.
+// estimated reports whether there is an estimate.
 func (x *Effect) estimated() bool {
 	return !math.IsNaN(x.Estimate) && (x.Blocks > 0 || x.Reason == "" || x.Lo != x.Hi)
 }
 
-// excludesZero says whether the interval tells the effect from none.
+// excludesZero reports whether the interval excludes zero.
 func (x *Effect) excludesZero() bool { return x.estimated() && (x.Lo > 0 || x.Hi < 0) }
 
-// Change prints an effect with its interval: "+4.1 % [3.6, 4.5]", "+110 µs [80 µs, 140 µs]"; of more than 200 % also as a factor and as a
-// difference: "+580 % [540, 620] (×6.8, +14 ms)". Digits follow the interval's width. Without an estimate it is "not measured".
+// Change prints an effect with its interval: "+4.1 % [3.6, 4.5]", "+110 µs [80 µs, 140 µs]"; of more than 200 % also as
+// a factor and as a difference: "+580 % [540, 620] (×6.8, +14 ms)". Digits follow the interval's width. Without an
+// estimate it is "not measured".
 func (x *Effect) Change() string {
 	if !x.estimated() {
 		return "not measured"
@@ -47,7 +49,7 @@ func (x *Effect) Change() string {
 	return strings.TrimSpace(x.size()+" "+x.interval()) + inBrackets(x.Multiple())
 }
 
-// size is the estimate with its sign: "+4.1 %".
+// size returns the estimate with its sign: "+4.1 %".
 func (x *Effect) size() string {
 	s := x.scale()(x.Estimate)
 	if x.Estimate > 0 {
@@ -56,7 +58,7 @@ func (x *Effect) size() string {
 	return s
 }
 
-// interval is the interval in the unit of the estimate: "[3.6, 4.5]".
+// interval returns the interval in the unit of the estimate: "[3.6, 4.5]".
 func (x *Effect) interval() string {
 	show := x.scale()
 	lo, hi := sameUnit(show(x.Estimate), show(x.Lo), show(x.Hi))
@@ -81,7 +83,8 @@ func inBrackets(s string) string {
 // manifold is the ratio above which a percentage is also printed as a factor and as a difference.
 const manifold = 2
 
-// Multiple is an effect of more than 200 % as a factor and as a difference in the metric's unit: "×6.8, +14 ms"; "" for others.
+// Multiple returns an effect of more than 200 % as a factor and as a difference in the metric's unit: "×6.8, +14 ms";
+// "" for others.
 func (x *Effect) Multiple() string {
 	if x.Kind != asRatio || !(x.Estimate > manifold) || math.IsInf(x.Estimate, 0) {
 		return ""
@@ -96,30 +99,31 @@ func (x *Effect) Multiple() string {
 // maxDecimals is how many decimals a percentage has at most.
 const maxDecimals = 9
 
-// Decimals is how many of a percentage are printed so that an interval shows what its verdict rests on: at least so many, and more where rounding
-// would move it across 0 or the margin.
+// Decimals returns the number of decimals of a percentage. It adds decimals until rounding moves no bound of the
+// interval across 0 or the margin.
 func (x *Effect) Decimals(least int) int {
 	margin := 0.0
 	if x.Margin != nil {
 		margin = *x.Margin
 	}
 	for digits := least; digits < maxDecimals; digits++ {
-		if place(printed(x.Lo, digits), printed(x.Hi, digits), printed(margin, maxDecimals)) == place(x.Lo, x.Hi, margin) {
+		if intervalPosition(printed(x.Lo, digits), printed(x.Hi, digits),
+			printed(margin, maxDecimals)) == intervalPosition(x.Lo, x.Hi, margin) {
 			return digits
 		}
 	}
 	return maxDecimals
 }
 
-// place is where an interval lies: beyond the margin on either side, within it, or on either side of 0.
-func place(lo, hi, margin float64) string {
+// intervalPosition says where an interval lies: beyond the margin on either side, within it, or on either side of 0.
+func intervalPosition(lo, hi, margin float64) string {
 	switch {
 	case margin > 0 && lo > margin:
 		return "above"
 	case margin > 0 && hi < -margin:
 		return "below"
 	case margin > 0 && lo > -margin && hi < margin:
-		return "within, " + place(lo, hi, 0)
+		return "within, " + intervalPosition(lo, hi, 0)
 	case lo > 0:
 		return "more"
 	case hi < 0:
@@ -128,13 +132,13 @@ func place(lo, hi, margin float64) string {
 	return ""
 }
 
-// printed is a share in percent as it is printed with so many decimals.
+// printed returns a share in percent, printed with so many decimals.
 func printed(v float64, digits int) float64 {
 	shown, _ := strconv.ParseFloat(strconv.FormatFloat(v*100, 'f', digits, 64), 64) // what was formatted can be parsed
 	return shown
 }
 
-// sameUnit takes the unit off the bounds of an interval where it is that of the estimate.
+// sameUnit removes the unit from the bounds of an interval if it is the unit of the estimate.
 func sameUnit(estimate, lo, hi string) (string, string) {
 	_, unit, ok := strings.Cut(estimate, " ")
 	l, lok := strings.CutSuffix(lo, " "+unit)
@@ -145,7 +149,7 @@ func sameUnit(estimate, lo, hi string) (string, string) {
 	return lo, hi
 }
 
-// scale is how the effect's values are printed, all to the same decimals.
+// scale returns the function that prints the effect's values, all with the same decimals.
 func (x *Effect) scale() func(float64) string {
 	if x.Kind != asRatio {
 		return x.differences()
@@ -166,11 +170,14 @@ func (x *Effect) scale() func(float64) string {
 	}
 	digits = x.Decimals(digits)
 	return func(v float64) string {
-		return bounded(v, func(v float64) string { return nonNegativeZero(strconv.FormatFloat(v*100, 'f', digits, 64)) + " %" })
+		return bounded(v, func(v float64) string {
+			return nonNegativeZero(strconv.FormatFloat(v*100, 'f', digits, 64)) +
+				" %"
+		})
 	}
 }
 
-// nonNegativeZero takes the sign off a number that was rounded to 0.
+// nonNegativeZero removes the sign of a number that was rounded to 0.
 func nonNegativeZero(s string) string {
 	if strings.HasPrefix(s, "-") && strings.Trim(s, "-0.") == "" {
 		return s[1:]
@@ -178,21 +185,22 @@ func nonNegativeZero(s string) string {
 	return s
 }
 
-// endless is a magnitude from which a bound is none: JSON holds no infinity.
-const endless = 1e300
+// unboundedFrom is the magnitude from which a bound counts as infinite: JSON has no infinity.
+const unboundedFrom = 1e300
 
-// bounded prints a value that may be without bound.
+// bounded prints a value that may be infinite.
 func bounded(v float64, show func(float64) string) string {
 	switch {
-	case v >= endless:
+	case v >= unboundedFrom:
 		return "∞"
-	case v <= -endless:
+	case v <= -unboundedFrom:
 		return "-∞"
 	}
 	return show(v)
 }
 
-// Differences is how differences in a unit are printed, without a sign for those above 0; those of ratios are percentage points.
+// Differences returns the function that prints differences in a unit, without a sign if positive; those of ratios are
+// percentage points.
 func Differences(u metric.Unit) func(float64) string {
 	show := Quantity(u)
 	if u == metric.Ratio {
@@ -201,7 +209,8 @@ func Differences(u metric.Unit) func(float64) string {
 	return func(v float64) string { return bounded(v, show) }
 }
 
-// differences is how differences of the effect's metric are printed: like Differences, and what is counted with its name.
+// differences returns the function that prints differences of the effect's metric: like Differences, and counts with
+// their name.
 func (x *Effect) differences() func(float64) string {
 	if u := x.unit(); u != metric.Ratio {
 		return func(v float64) string { return bounded(v, Amount(x.Metric, u)) }
@@ -209,7 +218,7 @@ func (x *Effect) differences() func(float64) string {
 	return Differences(metric.Ratio)
 }
 
-// unit is that of the effect's metric.
+// unit returns the unit of the effect's metric.
 func (x *Effect) unit() metric.Unit {
 	if m, ok := metric.Find(x.Metric); ok {
 		return m.Unit
@@ -226,7 +235,7 @@ func share(v float64) string {
 	return bounded(v, func(v float64) string { return strconv.FormatFloat(v*100, 'f', digits, 64) + " %" })
 }
 
-// mark is the verdict's sign in a narrow table, where a legend says the words.
+// mark returns the verdict's sign for a narrow table, whose legend explains it.
 func (v EffectVerdict) mark() string {
 	switch v {
 	case Regressed:
@@ -247,7 +256,7 @@ func (v EffectVerdict) mark() string {
 	return ""
 }
 
-// explained is the verdict's word with what it means at this margin.
+// explained returns the verdict's word and what it means at this margin.
 func (v EffectVerdict) explained() string {
 	switch v {
 	case Slower, Faster:
@@ -257,7 +266,7 @@ func (v EffectVerdict) explained() string {
 	return string(v)
 }
 
-// class is what a verdict means for what is judged.
+// class returns the class of a verdict: good, bad or neither.
 func (v EffectVerdict) class() string {
 	switch v {
 	case Regressed:
@@ -269,7 +278,7 @@ func (v EffectVerdict) class() string {
 	return unsure
 }
 
-// word is the verdict of this effect in words.
+// word returns the verdict of this effect as text.
 func (x *Effect) word() string {
 	w := string(x.Verdict)
 	if x.Verdict == Equivalent && x.Measurable {
@@ -284,8 +293,8 @@ func (x *Effect) word() string {
 // baselineNote follows the baseline's name.
 const baselineNote = " (baseline)"
 
-// labels are short names of treatments for tables, by ID: levels that are words stand without their factor, as budgets may name them,
-// where all names stay apart. The baseline says that it is one.
+// labels returns short names of treatments for tables, by ID. Levels that are words appear without their factor, as
+// budgets may name them, if all names stay distinct. The baseline is marked.
 func (r *Report) labels() map[string]string {
 	short := map[string]string{}
 	taken := map[string]int{}
@@ -311,7 +320,7 @@ func (r *Report) labels() map[string]string {
 	return short
 }
 
-// labelLength is how long a treatment's label gets; a longer one loses its middle, since the ends tell treatments apart.
+// labelLength limits a treatment's label; a longer one loses its middle, because treatments differ at the ends.
 const labelLength = 44
 
 func abridge(s string, length int) string {
@@ -323,7 +332,7 @@ func abridge(s string, length int) string {
 	return string(r[:half-1]) + "…" + string(r[len(r)-half:])
 }
 
-// short leaves out the factors of levels that speak for themselves: "enforcer=landlock rules=8" is "landlock rules=8".
+// short omits the factors of self-explanatory levels: "enforcer=landlock rules=8" becomes "landlock rules=8".
 func (t *Treatment) short() string {
 	parts := strings.Split(t.ID, " ")
 	for i, p := range parts {
@@ -331,23 +340,24 @@ func (t *Treatment) short() string {
 		if !ok || t.Levels[factor] != level {
 			return t.ID
 		}
-		if speaks(level) {
+		if isSelfExplanatory(level) {
 			parts[i] = level
 		}
 	}
 	return strings.Join(parts, " ")
 }
 
-// speaks says whether a level is clear without its factor.
-func speaks(level string) bool {
+// isSelfExplanatory reports whether a level is clear without its factor.
+func isSelfExplanatory(level string) bool {
 	switch strings.ToLower(level) {
 	case "", "on", "off", "yes", "no", "true", "false":
 		return false
 	}
-	return strings.ContainsFunc(level, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }) && (level[0] < '0' || level[0] > '9')
+	return strings.ContainsFunc(level, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }) &&
+		(level[0] < '0' || level[0] > '9')
 }
 
-// named is a treatment's short name, or its ID where the report does not know it.
+// named returns a treatment's short name, or its ID if the report does not know it.
 func named(labels map[string]string, id string) string {
 	if s, ok := labels[id]; ok {
 		return s

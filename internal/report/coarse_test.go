@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhatABucketDoesNotSay: a quantile in the first bucket is no more than below its bound, however it is interpolated.
+// TestWhatABucketDoesNotSay: a quantile in the first bucket is no more than below its bound, however it is
+// interpolated.
 func TestWhatABucketDoesNotSay(t *testing.T) {
 	s := Served{N: 100, P50: new(0.025), P90: new(0.045), P99: new(0.075), First: new(0.05), Last: new(60.)}
 	if got, want := s.percentiles(), []string{"<50ms", "<50ms", "75ms", "100"}; !slices.Equal(got, want) {
@@ -26,7 +27,8 @@ func TestWhatABucketDoesNotSay(t *testing.T) {
 func TestPublishedFormNeedsPods(t *testing.T) {
 	r := &Report{
 		Treatments: []Treatment{{ID: "a"}},
-		SLO:        []SLO{{Treatment: "a", Name: "mutating", Subject: "POST pods", Formula: ClusterLoader2, Verdict: Pass, Limit: 1}},
+		SLO: []SLO{{Treatment: "a", Name: "mutating", Subject: "POST pods", Formula: ClusterLoader2, Verdict: Pass,
+			Limit: 1}},
 	}
 	if n := r.published().rows(); n != 0 {
 		t.Errorf("%d rows without a pod", n)

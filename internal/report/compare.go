@@ -11,16 +11,17 @@ import (
 	"tare/internal/metric"
 )
 
-// What a comparison says, for text and Markdown alike.
+// The results of a comparison, for text and Markdown.
 
-// Primary reports whether an effect belongs into the main tables: those that decide, and what was asked for in any case, CPU time and the median
-// response, whether a budget hangs on them or not.
+// Primary reports whether an effect belongs in the main tables: effects that decide, and always CPU time and the median
+// response.
 func (x *Effect) Primary() bool {
 	median := x.Metric == metric.Response.Name && (x.Quantile == "" || x.Quantile == "p50")
 	return x.Gating || (x.Metric == metric.CPU.Name && x.Quantile == "") || median
 }
 
-// primary are the effects of the main tables; where there is none, as in a comparison of other tools' results, all of them.
+// primary returns the effects of the main tables; if there are none, as in a comparison of other tools' results, all
+// effects.
 func (r *Report) primary() []*Effect {
 	if some := r.effectsThat((*Effect).Primary); len(some) > 0 {
 		return some
@@ -28,7 +29,7 @@ func (r *Report) primary() []*Effect {
 	return pointers(r.Effects)
 }
 
-// gating are the effects that decide; where none does, all of them.
+// gating returns the effects that decide; if there are none, all effects.
 func (r *Report) gating() []*Effect {
 	if some := r.effectsThat(func(x *Effect) bool { return x.Gating }); len(some) > 0 {
 		return some
@@ -40,8 +41,9 @@ func (r *Report) effectsThat(keep func(*Effect) bool) []*Effect {
 	return slices.DeleteFunc(pointers(r.Effects), func(x *Effect) bool { return !keep(x) })
 }
 
-// settled reports whether there are budgets and all that could be measured are decided: then what else is open needs no more blocks.
-func (r *Report) settled() bool {
+// allDecided reports whether there are budgets and every measurable one is decided: then open effects need no more
+// blocks.
+func (r *Report) allDecided() bool {
 	decided := false
 	for _, b := range r.Budgets {
 		if b.Verdict == Inconclusive {
@@ -63,8 +65,8 @@ func distinct[T any](all []T, of func(T) string) []string {
 	return out
 }
 
-// effects is the table of what each treatment costs: one row a treatment and one column for each thing measured, or where there is only one
-// treatment, one row for each thing measured. long: it is the latter, which has all words in it.
+// effects returns the table of what each treatment costs: a row per treatment and a column per measurement, or for a
+// single treatment, a row per measurement. long: it is the latter, which spells out all verdicts.
 func (r *Report) effects() (t table, long bool) {
 	treatments := distinct(pointers(r.Effects), func(x *Effect) string { return x.Treatment })
 	switch len(treatments) {
@@ -76,7 +78,7 @@ func (r *Report) effects() (t table, long bool) {
 	return r.matrix(r.primary()), false
 }
 
-// matrix has a row for each treatment and a column for each gating metric of each operation.
+// matrix returns a row for each treatment and a column for each gating metric of each operation.
 func (r *Report) matrix(gating []*Effect) table {
 	labels := r.labels()
 	baselines := distinct(gating, func(x *Effect) string { return x.Baseline })
@@ -113,7 +115,7 @@ func (r *Report) matrix(gating []*Effect) table {
 	return t.used()
 }
 
-// ordered are the treatments of effects in the order of the file, then those that the report has no treatment of.
+// ordered returns the treatments of effects in the order of the file, then those that the report does not list.
 func (r *Report) ordered(effects []*Effect) []string {
 	have := distinct(effects, func(x *Effect) string { return x.Treatment })
 	var out []string
@@ -138,7 +140,7 @@ func (r *Report) baselineRow(id string, names []string) []string {
 	return row
 }
 
-// value is what was measured of a treatment itself.
+// value returns the measured value of a treatment itself.
 func (r *Report) value(id, name string) string {
 	for i := range r.Treatments {
 		if r.Treatments[i].ID != id {
@@ -153,7 +155,7 @@ func (r *Report) value(id, name string) string {
 	return ""
 }
 
-// single is one treatment against its baseline, gating effects first.
+// single returns the table of one treatment and its baseline, gating effects first.
 func (r *Report) single(id string) table {
 	labels := r.labels()
 	t := table{
@@ -176,13 +178,14 @@ func (r *Report) single(id string) table {
 			if gates {
 				role = ""
 			}
-			t.add(x.measured(), r.value(x.Baseline, x.measured()), r.value(id, x.measured()), x.Change(), x.word(), x.extent(x.MDE), x.horizon(), role)
+			t.add(x.measured(), r.value(x.Baseline, x.measured()), r.value(id, x.measured()), x.Change(), x.word(),
+				x.extent(x.MDE), x.blocksNeeded(), role)
 		}
 	}
 	return t.used()
 }
 
-// legend says what the marks of a matrix mean, of those that occur, and counts them.
+// legend explains and counts the marks that occur in a matrix.
 func (r *Report) legend() []string {
 	var parts []string
 	seen := map[EffectVerdict]int{}
@@ -201,7 +204,7 @@ func (r *Report) legend() []string {
 	return parts
 }
 
-// margin is the one that all gating effects share, "" where they do not.
+// margin returns the margin that all gating effects share, or "".
 func (r *Report) margin() string {
 	all := distinct(r.gating(), func(x *Effect) string { return opt(x.Margin, share) })
 	if len(all) == 1 && all[0] != "" {
@@ -213,7 +216,7 @@ func (r *Report) margin() string {
 	return ""
 }
 
-// tally lists where gating effects went beyond the margin: by what was measured, since controls are many and measurements few.
+// tally lists the gating effects beyond the margin, by measurement, because controls are many and measurements few.
 func (r *Report) tally() []remark {
 	gating, labels := r.primary(), r.labels()
 	var out []remark
@@ -241,16 +244,17 @@ func (r *Report) tally() []remark {
 	return out
 }
 
-// undecided says whether more blocks would say more about an effect.
+// undecided reports whether more blocks would tell more about an effect.
 func (v EffectVerdict) undecided() bool {
 	return v == EffectInconclusive || v == NotJudged || v == Slower || v == Faster
 }
 
-// maxOpen bounds the list of undecided effects in text and Markdown.
+// maxOpen limits the list of undecided effects in text and Markdown.
 const maxOpen = 12
 
-// open is the table of undecided gating effects, with what could have been seen and what would decide them, and below it what limits them.
-func (r *Report) open() (t table, remarks []string) {
+// undecidedTable returns the table of undecided gating effects, with the smallest detectable effect and the blocks that
+// would decide them, and below it what limits them.
+func (r *Report) undecidedTable() (t table, remarks []string) {
 	labels := r.labels()
 	t = table{
 		{head: "undecided", left: true},
@@ -260,9 +264,12 @@ func (r *Report) open() (t table, remarks []string) {
 		{head: "visible from", drop: 2},
 		{head: "decided at about", drop: 1},
 	}
-	all := slices.DeleteFunc(r.gating(), func(x *Effect) bool { return !x.Verdict.undecided() || r.Verdict == Invalid || r.settled() })
+	all := slices.DeleteFunc(r.gating(), func(x *Effect) bool {
+		return !x.Verdict.undecided() || r.Verdict == Invalid ||
+			r.allDecided()
+	})
 	for _, x := range all[:min(maxOpen, len(all))] {
-		t.add(named(labels, x.Treatment), x.measured(), x.Change(), string(x.Verdict), x.extent(x.MDE), x.horizon())
+		t.add(named(labels, x.Treatment), x.measured(), x.Change(), string(x.Verdict), x.extent(x.MDE), x.blocksNeeded())
 	}
 	if n := len(all) - maxOpen; n > 0 {
 		remarks = append(remarks, fmt.Sprintf("and %d more that are undecided", n))
@@ -275,19 +282,19 @@ func (r *Report) open() (t table, remarks []string) {
 	return t.used(), remarks[:min(maxOpen, len(remarks))]
 }
 
-// horizon is the number of blocks in all that would decide an effect.
-func (x *Effect) horizon() string {
+// blocksNeeded returns the total number of blocks that would decide an effect.
+func (x *Effect) blocksNeeded() string {
 	if x.BlocksToDecide == nil {
 		return ""
 	}
 	return countOf(*x.BlocksToDecide, "block")
 }
 
-// maxExploratory bounds how many exploratory effects are named.
+// maxExploratory limits how many exploratory effects are named.
 const maxExploratory = 3
 
-// exploratory sums up the effects that decide nothing, the largest of those that differ from 0. Effects without a verdict are counted apart:
-// that nothing was found among them is no finding.
+// exploratory summarizes the effects that decide nothing: the largest of those that differ from 0. It counts effects
+// without a verdict separately, because the lack of a verdict is not evidence of no effect.
 func (r *Report) exploratory() string {
 	var all, seen []*Effect
 	unjudged := map[string]int{}
@@ -321,12 +328,13 @@ func (r *Report) exploratory() string {
 	case open == len(all):
 		return s
 	case len(seen) == 0:
-		return s + fmt.Sprintf("; %s from 0", plural(len(all)-open, "the one judged is not known to differ", "none of those judged is known to differ"))
+		return s + fmt.Sprintf("; %s from 0", plural(len(all)-open, "the one judged is not known to differ",
+			"none of those judged is known to differ"))
 	}
 	s += fmt.Sprintf("; %d %s from 0", len(seen), plural(len(seen), "differs", "differ"))
 	slices.SortStableFunc(seen, func(a, b *Effect) int {
 		if a.Kind != b.Kind {
-			return strings.Compare(b.Kind, a.Kind) // ratios first: only like can be ordered
+			return strings.Compare(b.Kind, a.Kind) // ratios first, because only like values can be ordered
 		}
 		return -cmpFloat(math.Abs(a.Estimate), math.Abs(b.Estimate))
 	})

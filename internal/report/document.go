@@ -9,8 +9,8 @@ import (
 	"tare/internal/unit"
 )
 
-// A document is what a report says to people: composed once, in one order and one wording. The text form, Markdown and the
-// page only render it.
+// A document is what a report says to people: composed once, in one order and one wording. The text form, Markdown and
+// the page only render it.
 type document []section
 
 // media are forms for people.
@@ -168,8 +168,8 @@ func numberHeads(heads ...string) table {
 	return out
 }
 
-// pageRows are the cells of a table as the page shows them: the mark of the unknown where a value is missing, and judging
-// cells with their class.
+// pageRows are the cells of a table as the page shows them: the mark of the unknown where a value is missing, and
+// judging cells with their class.
 func pageRows(g *grid) [][]pageCell {
 	shown, _ := g.shown(onPage)
 	out := make([][]pageCell, shown.rows())

@@ -56,8 +56,8 @@ func plainly(m media, s string) string {
 	return strings.ToLower(strings.Join(strings.Fields(s), " "))
 }
 
-// TestFormsOnlyRenderTheDocument: every form shows all blocks that are for it, in the order of the document, and no sentence that is for other
-// forms only. The text form ends with the closing blocks and the verdict.
+// TestFormsOnlyRenderTheDocument: every form shows all blocks that are for it, in the order of the document, and no
+// sentence that is for other forms only. The text form ends with the closing blocks and the verdict.
 func TestFormsOnlyRenderTheDocument(t *testing.T) {
 	all := samples()
 	maps.Copy(all, pageSamples())
@@ -83,7 +83,7 @@ func TestFormsOnlyRenderTheDocument(t *testing.T) {
 						if m == inText { // closing blocks stand elsewhere
 							from = 0
 						}
-						i := strings.Index(out[from:], plainly(inText, clean(text)))
+						i := strings.Index(out[from:], plainly(inText, sanitize(text)))
 						if i < 0 {
 							t.Fatalf("%s: the %s form does not say %q, or not behind %q", name, form, text, out[max(0, at-60):at])
 						}
@@ -92,7 +92,8 @@ func TestFormsOnlyRenderTheDocument(t *testing.T) {
 					}
 				}
 			}
-			if said := plainly(inText, "verdict "+r.Verdict.mark()+because(r.Reason)); m == inText && !strings.HasSuffix(out, said) {
+			if said := plainly(inText, "verdict "+r.Verdict.mark()+because(r.Reason)); m == inText &&
+				!strings.HasSuffix(out, said) {
 				t.Errorf("%s: the text form does not end with the verdict", name)
 			}
 		}
@@ -111,7 +112,8 @@ func TestOneWording(t *testing.T) {
 		{"an effect", "+3.0 % [2.1, 3.9]", "+3.0 % [+2.1, +3.9]"},
 		{"a treatment", "both RuntimeDefault rules=8", "both seccomp=RuntimeDefault rules=8"},
 	} {
-		shown, _, _ := strings.Cut(html.UnescapeString(strings.ReplaceAll(page, space, " ")), "What was measured under each treatment")
+		shown, _, _ := strings.Cut(html.UnescapeString(strings.ReplaceAll(page, space, " ")),
+			"What was measured under each treatment")
 		if !strings.Contains(shown, c.said) {
 			t.Errorf("the page does not write %s as %q", c.what, c.said)
 		}

@@ -13,7 +13,7 @@ import (
 
 // Trends in words.
 
-// driftOrder is the order of drifts in every form: memory first, since a leak is what a soak is for.
+// driftOrder is the order of drifts in every format: memory first, because finding leaks is the purpose of a soak.
 var driftOrder = []string{"rss", "heap", "cpu", "response.p99", "response.mean"}
 
 // driftNames are the metrics of drifts in their order.
@@ -24,10 +24,13 @@ func driftNames(d map[string]Drift) []string {
 		}
 		return len(driftOrder)
 	}
-	return slices.SortedFunc(maps.Keys(d), func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(d), func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)),
+			strings.Compare(a, b))
+	})
 }
 
-// trends say of each metric what it does: those that drift one by one, the others together.
+// trends describes the trend of each metric: drifting ones separately, the others together.
 func (s *Soak) trends() []string {
 	var loud, same, open []string
 	margin := 0.0
@@ -62,7 +65,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// listed is "a, b and c".
+// listed returns "a, b and c".
 func listed(names []string) string {
 	if n := len(names); n > 1 {
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
@@ -70,7 +73,7 @@ func listed(names []string) string {
 	return strings.Join(names, "")
 }
 
-// Trend says in words how a metric drifts: "rss grows by 60 MiB/h [58, 62]: a leak?".
+// Trend describes how a metric drifts: "rss grows by 60 MiB/h [58, 62]: a leak?".
 func (d *Drift) Trend(name string) string {
 	memory := d.Unit == metric.Bytes
 	verb := "rises"
@@ -95,7 +98,7 @@ func (d *Drift) Trend(name string) string {
 	return s
 }
 
-// size is the slope without its sign, and its interval: "60 MiB/h [58, 62]".
+// size returns the slope without its sign, and its interval: "60 MiB/h [58, 62]".
 func (d *Drift) size() string {
 	if d.PerHour >= 0 {
 		return d.Slope()
@@ -107,8 +110,8 @@ func (d *Drift) size() string {
 	return up.Slope()
 }
 
-// Slope prints the change per hour with its interval, all in the unit that suits the largest of them: "60 MiB/h [58, 62]",
-// "-0.09 MiB/h [-9.9, 9.7]".
+// Slope prints the change per hour with its interval, all in the unit that suits the largest of them: "60 MiB/h [58,
+// 62]", "-0.09 MiB/h [-9.9, 9.7]".
 func (d *Drift) Slope() string {
 	if !d.Known() {
 		return "–"
@@ -121,7 +124,7 @@ func (d *Drift) Slope() string {
 		}
 	}
 	if d.Unit == metric.Seconds || d.Unit == metric.CPUSeconds || d.Unit == metric.Bytes {
-		show = likewise(show(largest), show)
+		show = inSameUnit(show(largest), show)
 	}
 	s := show(d.PerHour)
 	if d.Lo == nil || d.Hi == nil {
@@ -136,8 +139,8 @@ var unitSizes = map[string]float64{
 	"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
 }
 
-// likewise shows numbers in the unit in which one was shown, if they fit there: an interval in three units is hard to read.
-func likewise(shown string, show func(float64) string) func(float64) string {
+// inSameUnit prints numbers in the unit of the first one, if they fit: an interval in three units is hard to read.
+func inSameUnit(shown string, show func(float64) string) func(float64) string {
 	_, word, _ := strings.Cut(shown, " ")
 	size, ok := unitSizes[word]
 	if !ok {
@@ -151,7 +154,7 @@ func likewise(shown string, show func(float64) string) func(float64) string {
 	}
 }
 
-// change is what a drift adds up to over the measured time: "+50 MiB (+28 %)".
+// change returns the total change over the measured time: "+50 MiB (+28 %)".
 func (d *Drift) change() string {
 	if d.Total == 0 && d.Start == 0 {
 		return ""
@@ -173,7 +176,7 @@ func signed(v float64, show func(float64) string) string {
 	return "+" + show(v)
 }
 
-// word is the drift's verdict with its sign.
+// word returns the drift's verdict with its sign.
 func (d *Drift) word() string {
 	if m := d.Verdict.mark(); m != "" {
 		return m + " " + string(d.Verdict)

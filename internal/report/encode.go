@@ -12,11 +12,11 @@ import (
 	terminal "tare/internal/term"
 )
 
-// An Encoder writes a report in one form.
+// An Encoder writes a report in one format.
 type Encoder func(io.Writer, *Report) error
 
-// Encoders are all forms by the names under which "-o" knows them. Those of other tools' formats for block values fail with ErrNoBlocks
-// where there are none.
+// Encoders returns the encoders of all formats by the names that "-o" accepts. Encoders of other tools' block formats
+// fail with ErrNoBlocks if the report has no blocks.
 func Encoders() map[string]Encoder {
 	return map[string]Encoder{
 		"text": Text, "markdown": Markdown, "json": JSON, "yaml": YAML, "junit": JUnit, "openmetrics": OpenMetrics,
@@ -24,7 +24,8 @@ func Encoders() map[string]Encoder {
 	}
 }
 
-// JSON writes the report as indented JSON, in the order of the model and with sorted maps: equal reports give equal bytes.
+// JSON writes the report as indented JSON, in the order of the model and with sorted maps: equal reports give equal
+// bytes.
 func JSON(w io.Writer, r *Report) error {
 	text, err := indented(r)
 	if err != nil {
@@ -34,7 +35,7 @@ func JSON(w io.Writer, r *Report) error {
 	return err
 }
 
-// indented is a value as JSON for people, who read "<" more easily than its escape.
+// indented returns a value as JSON for people, who read "<" more easily than its escape.
 func indented(v any) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -44,18 +45,18 @@ func indented(v any) (string, error) {
 	return b.String(), err
 }
 
-// YAML writes what JSON writes, with the same names and in the same order.
+// YAML writes the same as JSON, with the same names and in the same order.
 func YAML(w io.Writer, r *Report) error {
 	text, err := indented(r)
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
-	// JSON is YAML: read as nodes, it keeps its order, and only the brackets have to go.
+	// JSON is YAML: parsed as nodes, it keeps its order, and only the flow style must be removed.
 	var n yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &n); err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
-	unfold(&n)
+	useBlockStyle(&n)
 	out, err := yaml.Marshal(&n)
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
@@ -64,15 +65,15 @@ func YAML(w io.Writer, r *Report) error {
 	return err
 }
 
-// unfold takes the flow style off a tree. Strings keep their quotes, so that "yes" and "1e3" stay strings.
-func unfold(n *yaml.Node) {
+// useBlockStyle removes the flow style from a tree. Strings keep their quotes, so that "yes" and "1e3" stay strings.
+func useBlockStyle(n *yaml.Node) {
 	if n.Kind != yaml.ScalarNode {
 		n.Style = 0
 	}
 	for i, c := range n.Content {
-		unfold(c)
+		useBlockStyle(c)
 		if n.Kind == yaml.MappingNode && i%2 == 0 && simpleKey.MatchString(c.Value) {
-			c.Style = 0 // the model's own names need none; those of a record could begin like a CI system's command
+			c.Style = 0 // the model's own names need no quotes; names from a record could begin like a CI system's command
 		}
 	}
 }

@@ -75,7 +75,10 @@ func TestGoldens(t *testing.T) {
 
 // of says whether a report has anything for a form.
 func of(r *Report, form string) bool {
-	timed := slices.ContainsFunc(r.Blocks, func(b BlockValues) bool { return b.Metric == "wall" || b.Metric == "response" })
+	timed := slices.ContainsFunc(r.Blocks, func(b BlockValues) bool {
+		return b.Metric == "wall" ||
+			b.Metric == "response"
+	})
 	switch form {
 	case "github-action-benchmark":
 		return len(r.Blocks) > 0 || r.soaked()
@@ -123,7 +126,8 @@ func TestYAMLSaysWhatJSONSays(t *testing.T) {
 }
 
 func TestUnknownIsAbsent(t *testing.T) {
-	got := string(encode(t, JSON, &Report{Schema: Schema, Treatments: []Treatment{}, Capacity: []Capacity{{Treatment: "x"}}}))
+	got := string(encode(t, JSON, &Report{Schema: Schema, Treatments: []Treatment{},
+		Capacity: []Capacity{{Treatment: "x"}}}))
 	for _, field := range []string{"null", `"rate"`, `"lo"`, `"burst"`, `"signature"`, `"recovery_seconds"`, `"generator"`, `"at_least"`} {
 		if strings.Contains(got, field) {
 			t.Errorf("%s is there although it is not known:\n%s", field, got)

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// openMetrics is a strict reader of OpenMetrics text, written from the grammar and the rules of the specification, version 1.0
-// (github.com/prometheus/OpenMetrics). It knows the types that the encoder writes; others it refuses.
+// openMetrics is a strict reader of OpenMetrics text, written from the grammar and the rules of the specification,
+// version 1.0 (github.com/prometheus/OpenMetrics). It knows the types that the encoder writes; others it refuses.
 type openMetrics struct {
 	families map[string]*omFamily
 	now      *omFamily
@@ -234,7 +234,8 @@ func (f *omFamily) add(m *openMetrics, name string, set map[string]string, v flo
 	return nil
 }
 
-// state checks a sample of a stateset: its state is a label with the family's name, its value 0 or 1, and samples of one set stand together.
+// state checks a sample of a stateset: its state is a label with the family's name, its value 0 or 1, and samples of
+// one set stand together.
 func (f *omFamily) state(set map[string]string, v float64) error {
 	if _, ok := set[f.name]; !ok {
 		return errors.New("a stateset without the label of its state")

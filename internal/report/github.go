@@ -11,11 +11,12 @@ import (
 	terminal "tare/internal/term"
 )
 
-// SummaryLimit is how many bytes StepSummary writes at most. GitHub drops a step's summary as a whole when it is larger than 1 MiB; the
-// rest is left to what else the step writes there.
+// SummaryLimit is the most bytes that StepSummary writes. GitHub drops a step's summary if it is larger than 1 MiB; the
+// rest is left for other output of the step.
 const SummaryLimit = 1000 << 10
 
-// StepSummary writes the Markdown form for the file that GITHUB_STEP_SUMMARY names, cut between lines where it is longer than SummaryLimit.
+// StepSummary writes the Markdown format to the file that GITHUB_STEP_SUMMARY names, cut between lines if it is longer
+// than SummaryLimit.
 func StepSummary(w io.Writer, r *Report) error {
 	var b bytes.Buffer
 	if err := Markdown(&b, r); err != nil {
@@ -25,24 +26,24 @@ func StepSummary(w io.Writer, r *Report) error {
 	return err
 }
 
-// cutLines keeps whole lines within the limit, and says so where it left some out.
+// cutLines keeps whole lines within the limit, and notes it if it left some out.
 func cutLines(b []byte, limit int) []byte {
 	if len(b) <= limit {
 		return b
 	}
-	const rest = "\nThe rest is left out: GitHub takes no longer summary. It is in the report.\n"
+	const rest = "\nThe rest is omitted because GitHub limits the size of a summary. The report has all of it.\n"
 	kept := b[:max(0, limit-len(rest))]
 	return append(bytes.Clone(kept[:bytes.LastIndexByte(kept, '\n')+1]), rest...)
 }
 
-// MaxAnnotations is how many annotations a run makes at most; GitHub shows ten of a kind for a step.
+// MaxAnnotations is the most annotations of a run; GitHub shows ten of a kind per step.
 const MaxAnnotations = 10
 
-// Annotations writes workflow commands for GitHub actions, which go to standard output, one a line: errors first (the run is invalid or
-// unfinished, budgets broken), then warnings (budgets undecided or not measured, the report's warnings), then notices (gating effects that
-// regressed and that no budget is about: whether that is wrong nobody said). A run without any of these writes nothing. Where there are
-// more than MaxAnnotations, the last one counts the rest.
-// The commands' syntax: https://docs.github.com/actions/reference/workflow-commands-for-github-actions.
+// Annotations writes workflow commands for GitHub actions, which go to standard output, one a line: errors first (the
+// run is invalid or unfinished, budgets broken), then warnings (budgets undecided or not measured, the report's
+// warnings), then notices (gating effects that regressed and that no budget is about: whether that is wrong nobody
+// said). A run without any of these writes nothing. Where there are more than MaxAnnotations, the last one counts the
+// rest. The commands' syntax: https://docs.github.com/actions/reference/workflow-commands-for-github-actions.
 func Annotations(w io.Writer, r *Report) error {
 	all := r.annotations()
 	if n := len(all); n > MaxAnnotations {
@@ -68,15 +69,17 @@ const (
 // An annotation is one remark on a run.
 type annotation struct{ level, title, message string }
 
-// Lengths in characters. GitHub takes titles of up to 255 and messages of up to 64 KiB; more than this nobody reads beside a diff.
+// Lengths in characters. GitHub accepts titles of up to 255 characters and messages of up to 64 KiB, but nobody reads
+// that much beside a diff.
 const (
 	titleLength   = 120
 	messageLength = 1000
 )
 
-// command is the annotation as a workflow command.
+// command returns the annotation as a workflow command.
 func (a annotation) command() string {
-	return "::" + a.level + " title=" + escapeProperty(said(a.title, titleLength, "tare")) + "::" + escapeData(said(a.message, messageLength, "see the report"))
+	return "::" + a.level + " title=" + escapeProperty(textOr(a.title, titleLength, "tare")) + "::" +
+		escapeData(textOr(a.message, messageLength, "see the report"))
 }
 
 var (
@@ -84,20 +87,20 @@ var (
 	propertyEscapes = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// escapeData escapes a command's message and escapeProperty a property as the runner's toolkit does (actions/toolkit, command.ts).
-// Lines stay lines; other hidden characters and commands are taken out, since the text is shown in logs.
+// escapeData escapes a command's message, and escapeProperty a property, as the runner's toolkit does (actions/toolkit,
+// command.ts). Line breaks remain; other control characters and commands are removed, because logs show the text.
 func escapeData(s string) string { return dataEscapes.Replace(terminal.Inert(cleanLines(s))) }
 
-func escapeProperty(s string) string { return propertyEscapes.Replace(terminal.Inert(clean(s))) }
+func escapeProperty(s string) string { return propertyEscapes.Replace(terminal.Inert(sanitize(s))) }
 
-// cleanLines is clean for a text of several lines.
+// cleanLines applies sanitize to a text of several lines.
 func cleanLines(s string) string {
 	parts := strings.Split(s, "\n")
 	return lines(parts)
 }
 
-// said is a text cut to a length, or another where it says nothing: the runner drops commands without a message.
-func said(s string, length int, other string) string {
+// textOr returns a text cut to a length, or a fallback if it is empty: the runner drops commands without a message.
+func textOr(s string, length int, other string) string {
 	if strings.TrimSpace(s) == "" {
 		return other
 	}
@@ -112,12 +115,13 @@ func shorten(s string, length int) string {
 	return s
 }
 
-// annotations are all remarks, the gravest first.
+// annotations returns all annotations, the most severe first.
 func (r *Report) annotations() []annotation {
 	name := orElse(r.Experiment.Name, "tare")
 	var errs, warnings, notices []annotation
 	if r.Verdict == Invalid {
-		errs = append(errs, annotation{asError, name + ": the run is invalid", orElse(r.Reason, "its figures cannot be trusted")})
+		errs = append(errs, annotation{asError, name + ": the run is invalid",
+			orElse(r.Reason, "its figures cannot be trusted")})
 	}
 	if u := r.Status.unfinished(); u != "" {
 		errs = append(errs, annotation{asError, name + ": not finished", u})
@@ -138,7 +142,8 @@ func (r *Report) annotations() []annotation {
 	if r.Verdict != Invalid {
 		for _, x := range r.gating() {
 			if x.Gating && x.Verdict == Regressed && !r.limits(x) {
-				notices = append(notices, annotation{asNotice, name + ": " + x.measured() + " regressed", x.Treatment + ": " + x.Change() + " against " + x.Baseline})
+				notices = append(notices, annotation{asNotice, name + ": " + x.measured() + " regressed", x.Treatment + ": " +
+					x.Change() + " against " + x.Baseline})
 			}
 		}
 	}
@@ -149,7 +154,7 @@ func (r *Report) annotations() []annotation {
 	return slices.Concat(errs, warnings, notices)
 }
 
-// driftNotices are trends beyond the margin that no budget is about.
+// driftNotices returns the trends beyond the margin that no budget limits.
 func (r *Report) driftNotices(name string) []annotation {
 	if r.Verdict == Invalid {
 		return nil
@@ -168,18 +173,19 @@ func (r *Report) driftNotices(name string) []annotation {
 	return out
 }
 
-// limitsDrift says whether a budget is about a trend.
+// limitsDrift reports whether a budget limits a trend.
 func (r *Report) limitsDrift(s *Soak, what string) bool {
 	for i := range r.Budgets {
 		limit, err := budget.Parse(r.Budgets[i].Text)
-		if err == nil && limit.Drift && Measured(limit.Operation, limit.Metric, limit.Quantile) == Measured(s.Operation, what, "") && (r.Budgets[i].Treatment == "" || r.Budgets[i].Treatment == s.Treatment) {
+		if err == nil && limit.Drift && Measured(limit.Operation, limit.Metric, limit.Quantile) == Measured(s.Operation, what,
+			"") && (r.Budgets[i].Treatment == "" || r.Budgets[i].Treatment == s.Treatment) {
 			return true
 		}
 	}
 	return false
 }
 
-// title is the budget with the treatment that it was held against.
+// title returns the budget with the treatment that it applies to.
 func (b *Budget) title() string {
 	if b.Treatment == "" || strings.HasPrefix(b.Text, b.Treatment+":") {
 		return b.Text
@@ -187,12 +193,13 @@ func (b *Budget) title() string {
 	return b.Treatment + ": " + b.Text
 }
 
-// limits says whether a budget is about what an effect is about: then the budget's verdict is what counts.
+// limits reports whether a budget limits an effect's metric: then the budget's verdict counts.
 func (r *Report) limits(x *Effect) bool {
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
 		limit, err := budget.Parse(b.Text)
-		if err == nil && b.Treatment == x.Treatment && limit.Metric == x.Metric && limit.Quantile == x.Quantile && (limit.Operation == "" || limit.Operation == x.Operation) {
+		if err == nil && b.Treatment == x.Treatment && limit.Metric == x.Metric && limit.Quantile == x.Quantile &&
+			(limit.Operation == "" || limit.Operation == x.Operation) {
 			return true
 		}
 	}

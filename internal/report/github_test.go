@@ -17,7 +17,8 @@ type workflowCommand struct {
 	properties map[string]string
 }
 
-// readCommand reads a line as the runner does (actions/runner, ActionCommand.TryParseV2): "::name k=v,k=v::data", then unescapes.
+// readCommand reads a line as the runner does (actions/runner, ActionCommand.TryParseV2): "::name k=v,k=v::data", then
+// unescapes.
 func readCommand(line string) (workflowCommand, error) {
 	text := strings.TrimLeft(line, " ")
 	rest, ok := strings.CutPrefix(text, "::")
@@ -96,13 +97,15 @@ func TestAnnotations(t *testing.T) {
 
 func TestAnnotationsSayWhatBroke(t *testing.T) {
 	got := readAnnotations(t, encode(t, Annotations, enforcers()))
-	if c := got[0]; c.properties["title"] != "enforcers: enforcer=landlock rules=50: exec.cpu <= +2 %" || !strings.Contains(c.data, "measured +5.0 %") || !strings.Contains(c.data, "limit +2 %") {
+	if c := got[0]; c.properties["title"] != "enforcers: enforcer=landlock rules=50: exec.cpu <= +2 %" ||
+		!strings.Contains(c.data, "measured +5.0 %") || !strings.Contains(c.data, "limit +2 %") {
 		t.Errorf("%+v", c)
 	}
 	// What a budget is about is said by the budget, and once.
 	r := enforcers()
 	r.Budgets = r.Budgets[:0]
-	if got := readAnnotations(t, encode(t, Annotations, r)); len(got) != MaxAnnotations || got[1].name != "notice" || !strings.Contains(got[MaxAnnotations-1].data, "and 3 more") {
+	if got := readAnnotations(t, encode(t, Annotations, r)); len(got) != MaxAnnotations || got[1].name != "notice" ||
+		!strings.Contains(got[MaxAnnotations-1].data, "and 3 more") {
 		t.Errorf("%+v: want the warning, and of 11 regressions eight, and the rest counted", got)
 	}
 }
@@ -136,10 +139,11 @@ func FuzzAnnotation(f *testing.F) {
 			t.Errorf("%q reads as %+v", line, c)
 		}
 		// What a runner would obey is made inert, besides being escaped.
-		if want := strings.TrimSpace(terminal.Inert(clean(said(title, titleLength, "tare")))); strings.TrimSpace(c.properties["title"]) != want {
+		if want := strings.TrimSpace(terminal.Inert(sanitize(textOr(title, titleLength, "tare")))); strings.TrimSpace(
+			c.properties["title"]) != want {
 			t.Errorf("title %q reads back as %q", want, c.properties["title"])
 		}
-		if want := terminal.Inert(cleanLines(said(message, messageLength, "see the report"))); c.data != want {
+		if want := terminal.Inert(cleanLines(textOr(message, messageLength, "see the report"))); c.data != want {
 			t.Errorf("message %q reads back as %q", want, c.data)
 		}
 	})
@@ -154,7 +158,7 @@ func TestStepSummaryKeepsTheLimit(t *testing.T) {
 		r.Notes = append(r.Notes, strings.Repeat("note ", 200))
 	}
 	got := encode(t, StepSummary, r)
-	if len(got) > SummaryLimit || len(got) < SummaryLimit/2 || !bytes.HasSuffix(got, []byte("It is in the report.\n")) {
+	if len(got) > SummaryLimit || len(got) < SummaryLimit/2 || !bytes.HasSuffix(got, []byte("The report has all of it.\n")) {
 		t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-40:])
 	}
 	whole := encode(t, Markdown, r)
@@ -182,7 +186,8 @@ func TestDriftsAreNotices(t *testing.T) {
 		t.Errorf("a drift with a budget has a notice of its own:\n%s", out)
 	}
 	r.Budgets = r.Budgets[:1]
-	if out := string(encode(t, Annotations, r)); !strings.Contains(out, "::notice title=xacml-soak%3A rss drifts::rss grows by 60 MiB/h [57.9, 62.2]: a leak?") {
+	if out := string(encode(t, Annotations, r)); !strings.Contains(out,
+		"::notice title=xacml-soak%3A rss drifts::rss grows by 60 MiB/h [57.9, 62.2]: a leak?") {
 		t.Errorf("no notice of the leak:\n%s", out)
 	}
 	r.Verdict = Invalid

@@ -9,9 +9,10 @@ import (
 	"tare/internal/unit"
 )
 
-// Growth laws in words, for text and Markdown alike.
+// Descriptions of growth laws, for text and Markdown.
 
-// headline is one fitted law: "linear, 1.19 µs [1.1, 1.3] + 31 ns·rules [29, 33], over 0–50"; or what there is instead of one.
+// headline describes one fitted law: "linear, 1.19 µs [1.1, 1.3] + 31 ns·rules [29, 33], over 0–50"; or says why there
+// is none.
 func (g *Growth) headline() string {
 	over := "over " + g.span()
 	also := ""
@@ -28,13 +29,13 @@ func (g *Growth) headline() string {
 		}
 		return s
 	case g.Step != nil:
-		s := "no one law: " + g.Step.words(g.Factor) + "; up to there " + g.form(g.Best)
+		s := "no single law: " + g.Step.words(g.Factor) + "; up to there " + g.form(g.Best)
 		if also != "" {
 			s += " (" + also + ")"
 		}
 		return s + ", beyond it " + g.Step.multiple() + " that, " + over
 	case g.Bend != nil && g.Knee != nil:
-		return "no one law: " + g.Bend.words(g) + ", " + over
+		return "no single law: " + g.Bend.words(g) + ", " + over
 	case g.Best != "":
 		s := "no law" + because(g.Reason) + "; best " + g.form(g.Best) + ", " + over + " only"
 		if also != "" {
@@ -45,15 +46,16 @@ func (g *Growth) headline() string {
 	return "no law" + because(orElse(g.Reason, "nothing was fitted")) + "; " + over
 }
 
-// form is a law with its formula: "linear, 1.19 µs + 31 ns·rules".
+// form returns a law with its formula: "linear, 1.19 µs + 31 ns·rules".
 func (g *Growth) form(law string) string { return law + ", " + g.formula(law) }
 
-// words are "step between 1999 and 2001 records: ×5.6 [5.2, 6]": the cost at the one size as a multiple of that at the other.
+// words returns "step between 1999 and 2001 records: ×5.6 [5.2, 6]": the cost at the larger size as a multiple of that
+// at the smaller.
 func (s *Step) words(factor string) string {
 	return "step between " + strings.TrimSpace(Exactly(s.From)+" and "+Exactly(s.To)+" "+factor) + ": " + s.Jump()
 }
 
-// Jump is what was measured on one side of the step as a multiple of what was on the other: "×5.8 [5.7, 5.9]".
+// Jump returns the cost beyond the step as a multiple of the cost before it: "×5.8 [5.7, 5.9]".
 func (s *Step) Jump() string {
 	if s.Across == nil {
 		return s.multiple()
@@ -61,7 +63,7 @@ func (s *Step) Jump() string {
 	return multiples(*s.Across, s.AcrossLo, s.AcrossHi)
 }
 
-// multiple is the factor by which the form is multiplied.
+// multiple returns the factor by which the form is multiplied.
 func (s *Step) multiple() string { return multiples(s.Factor, s.Lo, s.Hi) }
 
 func multiples(v float64, lo, hi *float64) string {
@@ -72,10 +74,10 @@ func multiples(v float64, lo, hi *float64) string {
 	return text
 }
 
-// multiple is a factor: "×5.6".
+// multiple prints a factor: "×5.6".
 func multiple(v float64) string { return "×" + unit.Number(v) }
 
-// Exactly is a size with all its digits: where two of them are neighbours, 1999 and 2001 must not both become 2000.
+// Exactly returns a size with all its digits: neighbouring sizes such as 1999 and 2001 must not both become 2000.
 func Exactly(n float64) string {
 	if n == math.Trunc(n) && math.Abs(n) < 1e15 {
 		return strconv.FormatFloat(n, 'f', -1, 64)
@@ -83,38 +85,41 @@ func Exactly(n float64) string {
 	return unit.Decimal(n, 6)
 }
 
-// words are "bends at 700 [650, 740] rules, 100 µs [98, 102] + 20 ns·rules [18, 22] up to there, 200 ns [190, 210] for each beyond".
+// words returns "bends at 700 [650, 740] rules, 100 µs [98, 102] + 20 ns·rules [18, 22] up to there, 200 ns [190, 210]
+// for each beyond".
 func (b *Bend) words(g *Growth) string {
 	show, factor := Quantity(g.Unit), orElse(g.Factor, "N")
 	text := "bends at " + g.Knee.at(g.Factor) + ": "
 	switch {
 	case b.Ceiling != nil:
-		return text + b.Base.text(show) + " up to there, beyond it rises as 1 − " + unit.Number(g.Knee.Value) + "/" + factor + " towards " + b.Ceiling.text(show)
+		return text + b.Base.text(show) + " up to there, beyond it rises as 1 − " + unit.Number(g.Knee.Value) + "/" + factor +
+			" towards " + b.Ceiling.text(show)
 	case b.Slope != nil && b.Steeper != nil:
-		return text + b.Base.text(show) + " + " + show(b.Slope.Value) + "·" + factor + spread(show(b.Slope.Value), b.Slope.Lo, b.Slope.Hi, show) +
+		return text + b.Base.text(show) + " + " + show(b.Slope.Value) + "·" + factor + spread(show(b.Slope.Value), b.Slope.Lo,
+			b.Slope.Hi, show) +
 			" up to there, " + b.Steeper.text(show) + " for each beyond"
 	}
 	return text + b.Base.text(show)
 }
 
-// text is the constant with its interval.
+// text returns the constant with its interval.
 func (c *Coefficient) text(show func(float64) string) string {
 	s := show(c.Value)
 	return s + spread(s, c.Lo, c.Hi, show)
 }
 
-// as is how one side of a step grows, as a growth of its own.
-func (s *GrowthSide) as(g *Growth) *Growth {
+// asGrowth returns the growth on one side of a step as a Growth.
+func (s *GrowthSide) asGrowth(g *Growth) *Growth {
 	return &Growth{
 		Factor: g.Factor, Unit: g.Unit, Law: s.Law, Best: s.Best, Tied: s.Tied, Range: s.Range, Coefficients: s.Coefficients,
 		C0Lo: s.C0Lo, C0Hi: s.C0Hi, Lo: s.Lo, Hi: s.Hi, Constant: s.Constant, Reason: s.Reason,
 	}
 }
 
-// span is the range of sizes that was measured.
+// span returns the range of measured sizes.
 func (g *Growth) span() string { return unit.Number(g.Range.Lo) + "–" + unit.Number(g.Range.Hi) }
 
-// formula is c0 + c1·f(N) in the metric's unit, with the intervals of both.
+// formula returns c0 + c1·f(N) in the metric's unit, with the intervals of both.
 func (g *Growth) formula(law string) string {
 	show := Quantity(g.Unit)
 	c := g.Coefficients
@@ -126,7 +131,7 @@ func (g *Growth) formula(law string) string {
 	return c0 + " + " + c1 + "·" + term(law, orElse(g.Factor, "N")) + spread(c1, g.Lo, g.Hi, show)
 }
 
-// spread is " [lo, hi]" behind an estimate that is printed already, or nothing unless both are known.
+// spread returns " [lo, hi]" for an estimate that has been printed, or "" unless both are known.
 func spread(estimate string, lo, hi *float64, show func(float64) string) string {
 	if lo == nil || hi == nil {
 		return ""
@@ -135,7 +140,7 @@ func spread(estimate string, lo, hi *float64, show func(float64) string) string 
 	return " [" + l + ", " + h + "]"
 }
 
-// term is a law's f(N) for a factor.
+// term returns a law's f(N) for a factor.
 func term(law, n string) string {
 	switch law {
 	case "log":
@@ -152,7 +157,8 @@ func term(law, n string) string {
 	return law + "(" + n + ")"
 }
 
-// remarks are what else is known of a growth: where it breaks its budget, where it bends, and how much it can have grown at all.
+// remarks returns further findings about a growth: where it breaks its budget, where it bends, and by how much it can
+// have grown at most.
 func (g *Growth) remarks() []string {
 	var out []string
 	if c := g.BreaksBudgetAt; c != nil {
@@ -167,8 +173,8 @@ func (g *Growth) remarks() []string {
 	}
 	if g.Step != nil {
 		for _, side := range []*GrowthSide{g.Step.Before, g.Step.After} {
-			if side != nil && (side.Law != "" || side.Best != g.Best) { // else it says the same again
-				out = append(out, "by themselves, "+side.as(g).span()+": "+side.as(g).brief())
+			if side != nil && (side.Law != "" || side.Best != g.Best) { // otherwise it would repeat the headline
+				out = append(out, "by themselves, "+side.asGrowth(g).span()+": "+side.asGrowth(g).brief())
 			}
 		}
 	}
@@ -183,7 +189,7 @@ func (g *Growth) remarks() []string {
 	return out
 }
 
-// brief is the law of one side.
+// brief describes the law of one side.
 func (g *Growth) brief() string {
 	s := orElse(g.Law, "best "+g.Best) + ", " + g.formula(orElse(g.Law, g.Best))
 	if g.Law == "" && len(g.Tied) > 0 {
@@ -192,7 +198,7 @@ func (g *Growth) brief() string {
 	return s
 }
 
-// where is where a budget breaks: at a level, or in a step.
+// where describes where a budget breaks: at a level, or in a step.
 func (c *Crossing) where(g *Growth) string {
 	if !c.InStep || g.Step == nil {
 		return "at " + c.at(g.Factor)
@@ -203,7 +209,7 @@ func (c *Crossing) where(g *Growth) string {
 	return strings.TrimSpace("between "+Exactly(g.Step.From)+" and "+Exactly(g.Step.To)+" "+g.Factor) + ", in the step"
 }
 
-// at is the level with its interval.
+// at returns the level with its interval.
 func (c *Crossing) at(factor string) string {
 	s := unit.Number(c.Value)
 	if c.Lo != nil || c.Hi != nil {
@@ -217,10 +223,10 @@ func (c *Crossing) at(factor string) string {
 	return strings.TrimSpace(s)
 }
 
-// growth is each law in a sentence.
+// growth returns one sentence per law.
 func (r *Report) growth() []string { return each(pointers(r.Growth), r.law) }
 
-// law is one law in a sentence.
+// law describes one law in a sentence.
 func (r *Report) law(g *Growth) string {
 	head := g.measured()
 	if g.Treatment != "" && len(r.Treatments) > 1 {
@@ -229,7 +235,7 @@ func (r *Report) law(g *Growth) string {
 	return head + ": " + strings.Join(append([]string{g.headline()}, g.remarks()...), "; ")
 }
 
-// sizes are the tables of what each size cost, one for each factor: rows are sizes and columns what was measured.
+// sizes returns a table for each factor with the cost of each size: rows are sizes and columns measurements.
 func (r *Report) sizes() []table {
 	var out []table
 	for _, factor := range distinct(pointers(r.Growth), func(g *Growth) string { return g.Factor }) {
@@ -260,15 +266,15 @@ func (r *Report) sizes() []table {
 	return out
 }
 
-// growthName is the column of a growth: what was measured, and where several treatments were, under which.
+// growthName returns the column name of a growth: the measurement, and with several treatments, the treatment.
 func (r *Report) growthName(g *Growth) string {
 	if len(distinct(pointers(r.Growth), func(g *Growth) string { return g.Treatment })) > 1 {
-		return clean(g.measured() + ", " + named(r.labels(), g.Treatment))
+		return sanitize(g.measured() + ", " + named(r.labels(), g.Treatment))
 	}
-	return clean(g.measured())
+	return sanitize(g.measured())
 }
 
-// cost is what a size cost, with its interval.
+// cost returns the cost of a size with its interval.
 func (g *Growth) cost(n float64) string {
 	show := Quantity(g.Unit)
 	for _, p := range g.Points {

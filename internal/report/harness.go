@@ -9,8 +9,9 @@ import (
 	"tare/internal/unit"
 )
 
-// Harness is what one call cost of an operation that does nothing: the median over blocks, with its interval. So much of every other operation's
-// figure is the harness's own, its loop and its clocks. It is subtracted nowhere, judged nowhere, and in no effect.
+// Harness is the cost of a call of an operation that does nothing: the median over blocks, with its interval. Every
+// other operation's figure contains this cost of the harness's loop and clocks. It is not subtracted from any figure,
+// not judged, and not part of any effect.
 type Harness struct {
 	Treatment string      `json:"treatment"`
 	Operation string      `json:"operation"`
@@ -23,7 +24,7 @@ type Harness struct {
 	N         int         `json:"n"` // blocks, never calls
 }
 
-// Amount is how values of a metric are printed: like Quantity, and what is counted with its name: "8 objects".
+// Amount returns the function that prints values of a metric: like Quantity, and counts with their name: "8 objects".
 func Amount(name string, u metric.Unit) func(float64) string {
 	if name != metric.Allocations.Name {
 		return Quantity(u)
@@ -36,10 +37,10 @@ func Amount(name string, u metric.Unit) func(float64) string {
 	}
 }
 
-// sizable is the share of the harness in a figure from which on it stands beside the figure.
+// sizable is the share of the harness in a figure from which it is printed beside the figure.
 const sizable = 0.05
 
-// Beside is what stands beside a figure of which the harness is a good part: " (12 % harness)"; "" where it is not.
+// Beside returns the note on a figure of which the harness is a considerable part: " (12 % harness)"; otherwise "".
 func (m *Metric) Beside() string {
 	if m.Harness == nil || *m.Harness < sizable {
 		return ""
@@ -47,7 +48,8 @@ func (m *Metric) Beside() string {
 	return " (" + unit.Share(*m.Harness) + " harness)"
 }
 
-// HarnessLine says what doing nothing costs, over all treatments, and how much of the other figures that is at most; "" where it was not measured.
+// HarnessLine describes the cost of doing nothing, over all treatments, and its largest share in the other figures; ""
+// if it was not measured.
 func (r *Report) HarnessLine() string {
 	var parts []string
 	for _, op := range distinct(pointers(r.Harness), func(h *Harness) string { return h.Operation }) {
@@ -62,12 +64,16 @@ func (r *Report) HarnessLine() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return strings.Join(parts, "; ") + r.mostHarness() + "; it is subtracted nowhere"
+	return strings.Join(parts, "; ") + r.mostHarness() + "; no figure has it subtracted"
 }
 
-// doingNothing is one metric of an operation that does nothing, over all treatments: "2.1 ns wall", "2.1 ns to 2.4 ns wall".
+// doingNothing describes one metric of an operation that does nothing, over all treatments: "2.1 ns wall", "2.1 ns to
+// 2.4 ns wall".
 func (r *Report) doingNothing(operation, name string) string {
-	all := slices.DeleteFunc(pointers(r.Harness), func(h *Harness) bool { return h.Operation != operation || h.Metric != name })
+	all := slices.DeleteFunc(pointers(r.Harness), func(h *Harness) bool {
+		return h.Operation != operation ||
+			h.Metric != name
+	})
 	if len(all) == 0 {
 		return ""
 	}
@@ -86,7 +92,7 @@ func (r *Report) doingNothing(operation, name string) string {
 		s += " to " + high
 	}
 	switch name {
-	case metric.Allocations.Name: // the amount says what it is of
+	case metric.Allocations.Name: // the amount names the metric
 		return s
 	case metric.CPU.Name:
 		return s + " CPU"
@@ -94,7 +100,7 @@ func (r *Report) doingNothing(operation, name string) string {
 	return s + " " + name
 }
 
-// mostHarness is the figure of which the harness has the greatest share.
+// mostHarness returns the figure of which the harness has the largest share.
 func (r *Report) mostHarness() string {
 	var most *Metric
 	under := ""

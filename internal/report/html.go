@@ -27,17 +27,18 @@ var layout = sync.OnceValues(func() (*template.Template, error) {
 	return template.New("page.html").Funcs(words).ParseFS(files, "page/page.html")
 })
 
-// A pageLayout is all that the layout shows.
+// A pageLayout is the data of the page's template.
 type pageLayout struct {
 	Title, Name, About string
 	Sections           []section
 	CSS                template.CSS
 	Script             template.JS
 	JSON               template.JS
-	Live               bool // there is a chart for the script to replace
+	Live               bool // the page has a chart that the script replaces
 }
 
-// HTML writes the page. It fails on a report that JSON cannot hold, and when w fails; then part of the page may have been written.
+// HTML writes the page. It fails on a report that JSON cannot represent, and when w fails; then w may have received
+// part of the page.
 func HTML(w io.Writer, r *Report) error {
 	t, err := layout()
 	if err != nil {
@@ -55,7 +56,7 @@ func HTML(w io.Writer, r *Report) error {
 	return err
 }
 
-// layOut is the document without what the page does not show, and what the page needs beside it.
+// layOut returns the document without the parts that the page omits, and the page's other data.
 func layOut(r *Report) (*pageLayout, error) {
 	data, without, err := embedded(r)
 	if err != nil {
@@ -78,7 +79,7 @@ func layOut(r *Report) (*pageLayout, error) {
 	return d, nil
 }
 
-// about is the run in one line.
+// about describes the run in one line.
 func about(r *Report) string {
 	parts := []string{"tare"}
 	for _, s := range []string{string(r.Question), r.Area} {
@@ -92,7 +93,7 @@ func about(r *Report) string {
 	return strings.Join(parts, " · ")
 }
 
-// assets joins the stylesheets and, where there is something to zoom, the scripts. uPlot's licence goes wherever its code goes.
+// assets joins the stylesheets and, if a chart can be zoomed, the scripts. uPlot's licence accompanies its code.
 func assets(zoom bool) (template.CSS, template.JS, error) {
 	css, err := joined("page.css")
 	if err != nil {
@@ -130,12 +131,13 @@ func joined(names ...string) (string, error) {
 	return b.String(), nil
 }
 
-// maxEmbedded is how large the report in a page may be, in bytes; of a larger one the values block by block are left out, and the
-// distributions and the courses of soaks if that is not enough. "-o json" has them all.
+// maxEmbedded limits the size of the report in a page, in bytes. A larger report omits the values block by block, and
+// if that is not enough, the distributions and the courses of soaks. "-o json" has all of them.
 const maxEmbedded = 384 << 10
 
-// embedded is the report as "-o json" writes it, without its white space and with everything escaped that could end a script element or
-// that HTML would change: what parses it gets the same values. What had to be left out is named.
+// embedded returns the report as "-o json" writes it, without white space, and with every character escaped that could
+// end a script element or that HTML would change: a parser gets the same values. It names the parts that it had to
+// omit.
 func embedded(r *Report) (data template.JS, without []string, err error) {
 	data, err = encoded(r)
 	if err != nil || len(data) <= maxEmbedded {
@@ -161,7 +163,7 @@ func embedded(r *Report) (data template.JS, without []string, err error) {
 	return data, without, err
 }
 
-// withoutMoments is soaks without their courses in time, which the page has in a table.
+// withoutMoments returns soaks without their courses in time, which the page shows in a table.
 func withoutMoments(soaks []Soak) []Soak {
 	out := slices.Clone(soaks)
 	for i := range out {

@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// harness.html loads a page in frames of several widths, with and without scripts, looks at each, and writes what it found as JSON.
+// harness.html loads a page in frames of several widths, with and without scripts, looks at each, and writes what it
+// found as JSON.
 //
 //go:embed page/testdata/harness.html
 var harness string
@@ -77,7 +78,8 @@ func dump(t *testing.T, address string, flags ...string) string {
 	defer cancel()
 	args := append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--disable-extensions", "--no-proxy-server", "--user-data-dir=" + t.TempDir(), "--window-size=1400,1000",
+		"--disable-component-update", "--disable-sync", "--disable-extensions", "--no-proxy-server", "--user-data-dir=" +
+			t.TempDir(), "--window-size=1400,1000",
 		"--virtual-time-budget=20000", "--dump-dom",
 	}, flags...)
 	cmd := exec.CommandContext(ctx, browser(t), append(args, address)...)
@@ -113,7 +115,8 @@ func looks(t *testing.T, page string, flags ...string) map[string]look {
 		case "/page":
 			_, _ = w.Write([]byte(strings.Replace(page, "<head>", "<head>"+collector, 1)))
 		case "/broken": // the chart library fails
-			_, _ = w.Write([]byte(strings.Replace(strings.Replace(page, "<head>", "<head>"+collector, 1), "var uPlot=", "var uPlot=undefined,_=", 1)))
+			_, _ = w.Write([]byte(strings.Replace(strings.Replace(page, "<head>", "<head>"+collector, 1), "var uPlot=",
+				"var uPlot=undefined,_=", 1)))
 		case "/strict":
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; style-src 'self'")
 			_, _ = w.Write([]byte(page))
@@ -152,8 +155,10 @@ func TestInBrowser(t *testing.T) {
 	for _, scheme := range []struct {
 		name, flag string
 		dark       bool
-	}{{"light", "--blink-settings=preferredColorScheme=1", false}, {"dark", "--blink-settings=preferredColorScheme=0", true}} {
-		for _, name := range []string{"search", "ladder", "treatments", "hostile", "enforcers", "caches", "rules", "unreliable", "stopped", "hostile-compare", "soak", "soak-hostile"} {
+	}{{"light", "--blink-settings=preferredColorScheme=1", false}, {"dark", "--blink-settings=preferredColorScheme=0",
+		true}} {
+		for _, name := range []string{"search", "ladder", "treatments", "hostile", "enforcers", "caches", "rules",
+			"unreliable", "stopped", "hostile-compare", "soak", "soak-hostile"} {
 			if scheme.dark && (name == "unreliable" || name == "stopped" || name == "soak-hostile") {
 				continue // they differ from the comparison by words
 			}
@@ -200,7 +205,8 @@ func (l look) check(t *testing.T, frame string, charts int, dark bool) {
 		t.Errorf("%s: scripts %v, want %v", frame, l.Scripts, scripts)
 	}
 	if l.Hidden != live || l.Canvases != 3*live || l.Painted != 3*live {
-		t.Errorf("%s: %d of %d drawings were replaced by %d canvases, %d of them painted; want %d", frame, l.Hidden, l.Stills, l.Canvases, l.Painted, live)
+		t.Errorf("%s: %d of %d drawings were replaced by %d canvases, %d of them painted; want %d", frame, l.Hidden, l.Stills,
+			l.Canvases, l.Painted, live)
 	}
 	if live > 0 && (!l.Zoomed || !l.Reset) {
 		t.Errorf("%s: zoomed %v, reset %v", frame, l.Zoomed, l.Reset)

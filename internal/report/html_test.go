@@ -156,8 +156,8 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// TestStrictPolicy looks for what the policy "sandbox; default-src 'none'; img-src 'self'; style-src 'self'" would switch off or complain
-// of, other than the page's own style and script elements.
+// TestStrictPolicy looks for what the policy "sandbox; default-src 'none'; img-src 'self'; style-src 'self'" would
+// switch off or complain of, other than the page's own style and script elements.
 func TestStrictPolicy(t *testing.T) {
 	address := regexp.MustCompile(`(?i)https?://[^\s"'<)]+`)
 	allowed := []string{"http://www.w3.org/2000/svg", "https://github.com/leeoniya/uPlot"}
@@ -278,7 +278,8 @@ func TestVerdictComesFirst(t *testing.T) {
 	}
 }
 
-// TestLaddersAreNotJudged: a ladder only says how far its calls were answered well, and leaves out the points that are the generator's.
+// TestLaddersAreNotJudged: a ladder only says how far its calls were answered well, and leaves out the points that are
+// the generator's.
 func TestLaddersAreNotJudged(t *testing.T) {
 	point := func(rate, success float64, valid bool) Point {
 		return Point{Rate: rate, Success: &success, Generator: &Generator{Valid: valid}}
@@ -290,11 +291,15 @@ func TestLaddersAreNotJudged(t *testing.T) {
 		points []Point
 		want   string
 	}{
-		{[]Point{point(10, 1, true), point(1000, .7, false), point(500, .59, true), point(150, 1, true)}, "Every call was answered well up to 150/s; at 500/s, 59.0 % of them were."},
+		{[]Point{point(10, 1, true), point(1000, .7, false), point(500, .59, true), point(150, 1, true)},
+			"Every call was answered well up to 150/s; at 500/s, 59.0 % of them were."},
 		{[]Point{point(10, 1, true), point(20, .5, false)}, "Every call was answered well up to 10/s."},
-		{[]Point{point(10, 1, false), point(20, .5, true)}, "At 20/s, the lowest rate that counts, 50.0 % of the calls were answered well."},
-		{[]Point{point(10, 1, false)}, "At none of the 1 points is anything known of the target: the generator was the limit."},
-		{[]Point{workload("warm", 1), workload("cold", .25)}, "Not every call was answered well: fewest with the workload cold, 25.0 %."},
+		{[]Point{point(10, 1, false), point(20, .5, true)},
+			"At 20/s, the lowest rate that counts, 50.0 % of the calls were answered well."},
+		{[]Point{point(10, 1, false)}, "At none of the 1 points is anything known of the target: the generator was the " +
+			"limit."},
+		{[]Point{workload("warm", 1), workload("cold", .25)},
+			"Not every call was answered well: fewest with the workload cold, 25.0 %."},
 		{[]Point{workload("warm", 1)}, "Every call of every workload was answered well."},
 	} {
 		if got := capacitySentence(&Capacity{Valid: true, Points: c.points}); got != c.want {
@@ -306,7 +311,8 @@ func TestLaddersAreNotJudged(t *testing.T) {
 func TestStepsAreMeans(t *testing.T) {
 	l := Timeline{
 		Bin: 2, Good: []float64{10, 20, 40}, P99: []*float64{new(0.1), nil, new(0.3)},
-		Steps: []Stretch{{From: 1, To: 4, Name: "ramp", Rate: 30}, {From: 4, To: 4, Rate: 5}, {From: 4, To: 6, Name: "drain"}, {From: 90, To: 91, Rate: 1}},
+		Steps: []Stretch{{From: 1, To: 4, Name: "ramp", Rate: 30}, {From: 4, To: 4, Rate: 5}, {From: 4, To: 6, Name: "drain"},
+			{From: 90, To: 91, Rate: 1}},
 	}
 	got := steps(&l)
 	if len(got) != 2 {
@@ -383,7 +389,8 @@ func FuzzTexts(f *testing.F) {
 		r.Experiment.Name, r.Capacity[0].Evidence, r.Timeline[0].Marks[0].Text, r.Target[0].Name = s, []string{s}, s, s
 		r.Operations[0].Causes[0].Cause, r.Warnings, r.Experiment.File = s, []string{s}, s
 		l := &r.Timeline[0] // short, for speed
-		l.Offered, l.Sent, l.Good, l.Bad, l.Outstanding, l.P50, l.P99 = l.Offered[:3], l.Sent[:3], l.Good[:3], l.Bad[:3], l.Outstanding[:3], l.P50[:3], l.P99[:3]
+		l.Offered, l.Sent, l.Good, l.Bad, l.Outstanding, l.P50, l.P99 = l.Offered[:3], l.Sent[:3], l.Good[:3], l.Bad[:3],
+			l.Outstanding[:3], l.P50[:3], l.P99[:3]
 		return r
 	}
 	plain := elementsOf(f, spoken("x"))
@@ -395,8 +402,8 @@ func FuzzTexts(f *testing.F) {
 	})
 }
 
-// elementsOf counts what begins an element, a closing tag or a comment, outside the drawings: those give a label that they cut a title. The scripts come last and hold no text of the report but the
-// data, in which there is no "<".
+// elementsOf counts what begins an element, a closing tag or a comment, outside the drawings: those give a label that
+// they cut a title. The scripts come last and hold no text of the report but the data, in which there is no "<".
 func elementsOf(t testing.TB, r *Report) int {
 	t.Helper()
 	page := render(t, r)

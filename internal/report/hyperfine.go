@@ -10,9 +10,10 @@ import (
 	terminal "tare/internal/term"
 )
 
-// Hyperfine writes the times of blocks as hyperfine's --export-json does (https://github.com/sharkdp/hyperfine), for the scripts that read
-// it: one result for each treatment and operation, with one time a block, in seconds a call: the block's median. CPU time by user and system
-// and exit codes are not known and left out. ErrNoBlocks where nothing was measured in blocks; ErrNoTimes where no time was.
+// Hyperfine writes the times of blocks as hyperfine's --export-json does (https://github.com/sharkdp/hyperfine), for
+// the scripts that read it: one result for each treatment and operation, with one time a block, in seconds a call: the
+// block's median. CPU time by user and system and exit codes are not known and left out. ErrNoBlocks where nothing was
+// measured in blocks; ErrNoTimes where no time was.
 func Hyperfine(w io.Writer, r *Report) error {
 	if err := r.independent(); err != nil {
 		return fmt.Errorf("hyperfine: %w", err)
@@ -37,10 +38,10 @@ func Hyperfine(w io.Writer, r *Report) error {
 		res := hyperfineResult{Command: r.command(s), Times: times, Parameters: map[string]string{}}
 		res.summarize()
 		for _, f := range r.factors(s.treatment) {
-			res.Parameters[clean(f[0])] = clean(f[1])
+			res.Parameters[sanitize(f[0])] = sanitize(f[1])
 		}
 		if s.operation != "" {
-			res.Parameters["operation"] = clean(s.operation)
+			res.Parameters["operation"] = sanitize(s.operation)
 		}
 		out.Results = append(out.Results, res)
 	}
@@ -82,7 +83,7 @@ func (h *hyperfineResult) summarize() {
 
 // command names a series as a person would: the operation, and the treatment.
 func (r *Report) command(s *series) string {
-	return clean(strings.TrimSpace(s.operation + " " + s.treatment.ID))
+	return sanitize(strings.TrimSpace(s.operation + " " + s.treatment.ID))
 }
 
 func writeJSON(w io.Writer, form string, v any) error {

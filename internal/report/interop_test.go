@@ -45,7 +45,8 @@ func readBenchfmt(t *testing.T, b []byte) (values map[string]map[string][]float6
 	return values, order
 }
 
-// TestBenchstatPrintsOurMedians reads our lines with benchstat's own reader and statistics (its default assumption, which takes the median).
+// TestBenchstatPrintsOurMedians reads our lines with benchstat's own reader and statistics (its default assumption,
+// which takes the median).
 func TestBenchstatPrintsOurMedians(t *testing.T) {
 	const treatmentUnit, elapsedUnit = "cpu-sec/op", "sec/op"
 	compared := 0
@@ -62,7 +63,8 @@ func TestBenchstatPrintsOurMedians(t *testing.T) {
 				if m.Name != "cpu" {
 					unit = elapsedUnit
 				}
-				if m.Quantile == "p99" || m.Name == "error" || name == "compare-hostile" && tr.Control == design.None && !tr.Baseline {
+				if m.Quantile == "p99" || m.Name == "error" || name == "compare-hostile" && tr.Control == design.None &&
+					!tr.Baseline {
 					continue // no values by block, or under a name that is not the metric's
 				}
 				// The name as a person would write it, not as the encoder makes it.
@@ -99,7 +101,8 @@ func TestBenchfmtHasEveryBlock(t *testing.T) {
 	r := enforcers()
 	values, order := readBenchfmt(t, encode(t, Benchfmt, r))
 	if len(order) != 50 || order[0] != "Open/enforcer=none" || order[len(order)-1] != "Compute/enforcer=none/control=aa" {
-		t.Errorf("%d names, from %s to %s; want those of 10 arms in the order of the file", len(order), order[0], order[len(order)-1])
+		t.Errorf("%d names, from %s to %s; want those of 10 arms in the order of the file",
+			len(order), order[0], order[len(order)-1])
 	}
 	n := 0
 	for _, b := range r.Blocks {
@@ -112,7 +115,8 @@ func TestBenchfmtHasEveryBlock(t *testing.T) {
 		}
 		found := false
 		for name := range values {
-			found = found || strings.EqualFold(strings.SplitN(name, "/", 2)[0], b.Operation) && slices.Equal(values[name][unit], want)
+			found = found || strings.EqualFold(strings.SplitN(name, "/", 2)[0], b.Operation) &&
+				slices.Equal(values[name][unit], want)
 		}
 		if !found {
 			t.Errorf("the values of %s under %s are not there", b.measured(), b.Treatment)
@@ -150,7 +154,8 @@ func TestBenchstatPutsRunsSideBySide(t *testing.T) {
 	if x, y := config(a), config(b); len(x) != 2 || !slices.Equal(x, y) {
 		t.Errorf("configurations %v and %v, want the experiment and its area alike", x, y)
 	}
-	if out := string(encode(t, Benchfmt, b)); !strings.Contains(out, "# tare 9.9.9, ") || !strings.Contains(out, "seed 7\n") {
+	if out := string(encode(t, Benchfmt, b)); !strings.Contains(out, "# tare 9.9.9, ") ||
+		!strings.Contains(out, "seed 7\n") {
 		t.Errorf("the origin is not there:\n%.200s", out)
 	}
 }
@@ -167,7 +172,8 @@ func TestBenchfmtUnits(t *testing.T) {
 		{Treatment: "a", Metric: "rss", Unit: metric.Bytes, Values: v},
 	}}
 	out := string(encode(t, Benchfmt, r))
-	const want = "BenchmarkAll/treatment=a 1 2 sec/op 2 p99-response-sec/op 2 cpu-sec/op 2 instructions/op 2 error-ratio 2 goodput-op/sec 2 rss-B\n"
+	const want = "BenchmarkAll/treatment=a 1 2 sec/op 2 p99-response-sec/op 2 cpu-sec/op 2 instructions/op 2 " +
+		"error-ratio 2 goodput-op/sec 2 rss-B\n"
 	if !strings.Contains(out, want) {
 		t.Errorf("no %q in:\n%s", want, out)
 	}
@@ -194,8 +200,12 @@ func FuzzBenchfmt(f *testing.F) {
 		for _, treatment := range []string{id, other} {
 			for _, o := range []string{op, other} {
 				v := float64(len(want) + 1)
-				if !slices.ContainsFunc(r.Blocks, func(b BlockValues) bool { return b.Treatment == treatment && b.Operation == o }) {
-					r.Blocks = append(r.Blocks, BlockValues{Treatment: treatment, Operation: o, Metric: "wall", Unit: metric.Seconds, Values: []*float64{&v, &v}})
+				if !slices.ContainsFunc(r.Blocks, func(b BlockValues) bool {
+					return b.Treatment == treatment &&
+						b.Operation == o
+				}) {
+					r.Blocks = append(r.Blocks, BlockValues{Treatment: treatment, Operation: o, Metric: "wall", Unit: metric.Seconds,
+						Values: []*float64{&v, &v}})
 					want[v] = true
 				}
 			}
@@ -236,7 +246,8 @@ func TestHyperfine(t *testing.T) {
 	}
 	first := got.Results[0]
 	// Computed by hand from the nine values of the sample, in µs.
-	for key, want := range map[string]float64{"mean": 1.3203333e-6, "stddev": 0.0493254e-6, "median": 1.31e-6, "min": 1.258e-6, "max": 1.402e-6} {
+	for key, want := range map[string]float64{"mean": 1.3203333e-6, "stddev": 0.0493254e-6, "median": 1.31e-6,
+		"min": 1.258e-6, "max": 1.402e-6} {
 		if v, ok := first[key].(float64); !ok || math.Abs(v/want-1) > 1e-5 {
 			t.Errorf("%s is %v, want %v", key, first[key], want)
 		}
@@ -259,7 +270,8 @@ func TestHyperfine(t *testing.T) {
 }
 
 func TestHyperfineOfOneBlock(t *testing.T) {
-	r := &Report{Blocks: []BlockValues{{Treatment: "a", Operation: "x", Metric: "wall", Unit: metric.Seconds, Values: []*float64{new(0.5)}}}}
+	r := &Report{Blocks: []BlockValues{{Treatment: "a", Operation: "x", Metric: "wall", Unit: metric.Seconds,
+		Values: []*float64{new(0.5)}}}}
 	out := string(encode(t, Hyperfine, r))
 	if !strings.Contains(out, `"stddev": null`) {
 		t.Errorf("a single time has no standard deviation:\n%s", out)
@@ -268,7 +280,8 @@ func TestHyperfineOfOneBlock(t *testing.T) {
 
 func TestActionBenchmark(t *testing.T) {
 	r := identityCache()
-	r.Blocks = append(r.Blocks, BlockValues{Treatment: "cache=on", Operation: "token", Metric: "goodput", Unit: metric.PerSecond, Values: []*float64{new(100.0)}})
+	r.Blocks = append(r.Blocks, BlockValues{Treatment: "cache=on", Operation: "token", Metric: "goodput",
+		Unit: metric.PerSecond, Values: []*float64{new(100.0)}})
 	var got []struct {
 		Name, Unit, Range, Extra string
 		Value                    *float64
@@ -277,7 +290,8 @@ func TestActionBenchmark(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]float64{
-		"token.cpu · cache=on": 61300, "token.cpu · cache=off": 412000, "token.response.p50 · cache=on": 820000, "token.response.p50 · cache=off": 4310000,
+		"token.cpu · cache=on": 61300, "token.cpu · cache=off": 412000, "token.response.p50 · cache=on": 820000,
+		"token.response.p50 · cache=off": 4310000,
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d entries, want %d: neither the A/A arm nor what should be large", len(got), len(want))
@@ -301,7 +315,8 @@ func TestActionBenchmark(t *testing.T) {
 
 func TestFormsOfBlocksSayThatThereAreNone(t *testing.T) {
 	for _, form := range []string{"benchfmt", "hyperfine", "github-action-benchmark"} {
-		if err := Encoders()[form](io.Discard, acceptQueue()); !errors.Is(err, ErrNoBlocks) || !strings.HasPrefix(err.Error(), form+": ") {
+		if err := Encoders()[form](io.Discard, acceptQueue()); !errors.Is(err, ErrNoBlocks) ||
+			!strings.HasPrefix(err.Error(), form+": ") {
 			t.Errorf("%s of a capacity: %v", form, err)
 		}
 	}

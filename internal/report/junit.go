@@ -14,14 +14,16 @@ import (
 	terminal "tare/internal/term"
 )
 
-// JUnit writes one test suite: a test case for the run as a whole and one for each budget and treatment, in the form that Jenkins, GitLab,
-// GitHub actions and Maven Surefire read. A broken budget is a failure, an undecided one an error, one that was not measured is
-// skipped. Budgets of a run that is not valid are skipped, and the run's own case is the error. That case is also the error where nothing else shows
-// that the run does not pass, so that a suite without failures and errors means exit code 0 and the other way round. Gating effects are
-// properties of the suite and no cases: without a budget a cost is neither right nor wrong.
+// JUnit writes one test suite: a test case for the run as a whole and one for each budget and treatment, in the form
+// that Jenkins, GitLab, GitHub actions and Maven Surefire read. A broken budget is a failure, an undecided one an
+// error, one that was not measured is skipped. Budgets of a run that is not valid are skipped, and the run's own case
+// is the error. That case is also the error where nothing else shows that the run does not pass, so that a suite
+// without failures and errors means exit code 0 and the other way round. Gating effects are properties of the suite and
+// no cases: without a budget a cost is neither right nor wrong.
 func JUnit(w io.Writer, r *Report) error {
 	s := r.suite()
-	all := junitSuites{Name: "tare", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time, Suites: []junitSuite{s}}
+	all := junitSuites{Name: "tare", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time,
+		Suites: []junitSuite{s}}
 	out, err := xml.MarshalIndent(&all, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
@@ -69,7 +71,7 @@ type junitCase struct {
 	Failure *junitResult `xml:"failure"`
 }
 
-// junitResult says why a case did not pass. Message is what most readers show in their list, Text what they show when it is opened.
+// junitResult says why a case did not pass. Most readers show Message in their list, and Text when the case is opened.
 type junitResult struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr,omitempty"`
@@ -77,10 +79,11 @@ type junitResult struct {
 }
 
 func (r *Report) suite() junitSuite {
-	class := strings.Trim(clean(r.Area)+"."+clean(r.Experiment.Name), ".")
+	class := strings.Trim(sanitize(r.Area)+"."+sanitize(r.Experiment.Name), ".")
 	s := junitSuite{
-		Name: clean(r.Experiment.Name), Time: junitTime(r.Seconds), Host: clean(orElse(r.Environment.Host, "localhost")),
-		// The common schema has no zone here; the property "started" has one.
+		Name: sanitize(r.Experiment.Name), Time: junitTime(r.Seconds),
+		Host: sanitize(orElse(r.Environment.Host, "localhost")),
+		// The common schema has no time zone here; the property "started" has one.
 		Timestamp:  r.Started.UTC().Format("2006-01-02T15:04:05"),
 		Properties: r.properties(),
 		Out:        lines(r.Notes), Err: lines(r.Warnings),
@@ -92,7 +95,7 @@ func (r *Report) suite() junitSuite {
 		c := r.budgetCase(b)
 		c.Class, c.Time = class, junitTime(0)
 		if taken[c.Name]++; taken[c.Name] > 1 {
-			c.Name += fmt.Sprintf(" (%d)", taken[c.Name]) // readers keep only one of each name
+			c.Name += fmt.Sprintf(" (%d)", taken[c.Name]) // readers keep only one property of each name
 		}
 		cases = append(cases, c)
 	}
@@ -120,32 +123,34 @@ func (s *junitSuite) count() {
 	}
 }
 
-// unjudged says why the run as a whole has no verdict to rely on; nil if it has one. shown: a budget's case tells already that the run
-// does not pass.
+// unjudged says why the run as a whole has no reliable verdict; nil if it has one. shown: a budget's case says already
+// that the run does not pass.
 func (r *Report) unjudged(shown bool) *junitResult {
-	reason := clean(r.Reason)
+	reason := sanitize(r.Reason)
 	switch {
 	case r.Verdict == Invalid:
 		return &junitResult{Message: "the run is invalid" + because(reason), Type: string(Invalid), Text: reason}
 	case r.Status == Interrupted || r.Status == Killed || r.Status == Errored:
-		u := clean(r.Status.unfinished())
-		return &junitResult{Message: u, Type: clean(string(r.Status)), Text: strings.TrimSpace(u + "\n" + reason)}
+		u := sanitize(r.Status.unfinished())
+		return &junitResult{Message: u, Type: sanitize(string(r.Status)), Text: strings.TrimSpace(u + "\n" + reason)}
 	case shown || r.Verdict == Pass || r.Verdict == None:
 		return nil
 	}
-	return &junitResult{Message: "the run is " + clean(string(r.Verdict)) + because(reason), Type: clean(orElse(string(r.Verdict), "unknown")), Text: reason}
+	return &junitResult{Message: "the run is " + sanitize(string(r.Verdict)) + because(reason),
+		Type: sanitize(orElse(string(r.Verdict), "unknown")), Text: reason}
 }
 
-// budgetCase is the case of one budget for one treatment.
+// budgetCase returns the case of one budget for one treatment.
 func (r *Report) budgetCase(b *Budget) junitCase {
-	c := junitCase{Name: clean(b.Text)}
+	c := junitCase{Name: sanitize(b.Text)}
 	if b.Treatment != "" {
-		c.Name = clean(b.Treatment) + ": " + c.Name
+		c.Name = sanitize(b.Treatment) + ": " + c.Name
 	}
-	said := &junitResult{Message: clean(b.account()), Type: clean(orElse(string(b.Verdict), "unknown")), Text: clean(b.account())}
+	said := &junitResult{Message: sanitize(b.account()), Type: sanitize(orElse(string(b.Verdict), "unknown")),
+		Text: sanitize(b.account())}
 	switch {
 	case r.Verdict == Invalid:
-		c.Skipped = &junitResult{Message: "the run is invalid, so nothing is said about its budgets"}
+		c.Skipped = &junitResult{Message: "the run is invalid, so its budgets are not judged"}
 		return c
 	case b.Verdict == Pass:
 		return c
@@ -160,7 +165,8 @@ func (r *Report) budgetCase(b *Budget) junitCase {
 	return c
 }
 
-// account is what was measured, how surely, and against which limit: "fail: measured 150.0/s [149.1/s, 150.9/s], limit 200.0/s".
+// account describes the measured value, its interval and the limit: "fail: measured 150.0/s [149.1/s, 150.9/s], limit
+// 200.0/s".
 func (b *Budget) account() string {
 	parts := []string{"nothing was measured"}
 	if b.Estimate != nil || b.Lo != nil || b.Hi != nil {
@@ -175,10 +181,10 @@ func (b *Budget) account() string {
 	return string(b.Verdict) + ": " + strings.Join(parts, ", ")
 }
 
-// measured prints the estimate, "" where there is none.
+// measured prints the estimate, or "" without one.
 func (b *Budget) measured() string { return opt(b.Estimate, b.show()) }
 
-// interval prints the bounds, "" where there are none.
+// interval prints the bounds, or "" without them.
 func (b *Budget) interval() string {
 	if b.Lo == nil && b.Hi == nil {
 		return ""
@@ -187,7 +193,7 @@ func (b *Budget) interval() string {
 	return "[" + orElse(opt(b.Lo, show), "-∞") + ", " + orElse(opt(b.Hi, show), "∞") + "]"
 }
 
-// limit prints the limit; one of a ratio against the baseline as a share: "+5 %".
+// limit prints the limit; that of a ratio against the baseline as a share: "+5 %".
 func (b *Budget) limit() string {
 	if b.Unit == metric.Ratio && b.relative() {
 		if *b.Limit < 0 {
@@ -198,7 +204,8 @@ func (b *Budget) limit() string {
 	return b.show()(*b.Limit)
 }
 
-// show is how the budget's numbers are printed; changes against the baseline have their sign, as their limit has.
+// show returns the function that prints the budget's numbers; changes against the baseline have a sign, like their
+// limit.
 func (b *Budget) show() func(float64) string {
 	show := Quantity(b.Unit)
 	if b.drift() {
@@ -220,19 +227,19 @@ func (b *Budget) show() func(float64) string {
 	}
 }
 
-// drift says whether the limit is of a change per hour.
+// drift reports whether the limit applies to a change per hour.
 func (b *Budget) drift() bool {
 	limit, err := budget.Parse(b.Text)
 	return err == nil && limit.Drift
 }
 
-// relative says whether the limit is against the baseline.
+// relative reports whether the limit is relative to the baseline.
 func (b *Budget) relative() bool {
 	limit, err := budget.Parse(b.Text)
 	return err == nil && limit.Limit.Against != budget.Absolute
 }
 
-// properties are what a person needs to find the run and do it again.
+// properties returns what a person needs to find the run and to repeat it.
 func (r *Report) properties() []junitProperty {
 	all := []junitProperty{
 		{"area", r.Area},
@@ -250,7 +257,8 @@ func (r *Report) properties() []junitProperty {
 	var out []junitProperty
 	for _, x := range r.gating() {
 		if x.Gating {
-			all = append(all, junitProperty{"effect of " + clean(x.Treatment) + " on " + clean(x.measured()), x.Change() + " " + string(x.Verdict)})
+			all = append(all, junitProperty{"effect of " + sanitize(x.Treatment) + " on " + sanitize(x.measured()),
+				x.Change() + " " + string(x.Verdict)})
 		}
 	}
 	if s, _ := r.trust(); s != "" {
@@ -260,13 +268,14 @@ func (r *Report) properties() []junitProperty {
 	all = append(all, r.levelProperties()...)
 	for _, p := range all {
 		if p.Value != "" {
-			out = append(out, junitProperty{clean(p.Name), clean(p.Value)})
+			out = append(out, junitProperty{sanitize(p.Name), sanitize(p.Value)})
 		}
 	}
 	return out
 }
 
-// junitTime is seconds with milliseconds and without an exponent, as the common schema's decimal wants it, which knows no other numbers.
+// junitTime returns seconds with milliseconds and without an exponent: the common schema's decimal accepts no other
+// numbers.
 func junitTime(s float64) string {
 	if !(s >= 0) || math.IsInf(s, 0) {
 		s = 0
@@ -277,7 +286,7 @@ func junitTime(s float64) string {
 func lines(texts []string) string {
 	out := make([]string, len(texts))
 	for i, t := range texts {
-		out[i] = clean(t)
+		out[i] = sanitize(t)
 	}
 	return strings.Join(out, "\n")
 }

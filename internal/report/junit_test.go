@@ -34,7 +34,8 @@ func (e *element) attr(name string) (string, bool) {
 	return "", false
 }
 
-// junitAttrs are the attributes that the common schema (jenkins-junit.xsd, Apache Ant's and Surefire's) knows, those in capitals required.
+// junitAttrs are the attributes that the common schema (jenkins-junit.xsd, Apache Ant's and Surefire's) knows, those in
+// capitals required.
 var junitAttrs = map[string]string{
 	"testsuites": "name TESTS FAILURES ERRORS TIME disabled",
 	"testsuite":  "NAME TESTS FAILURES ERRORS SKIPPED TIME TIMESTAMP HOSTNAME id package",
@@ -111,7 +112,8 @@ func (e *element) checkChildren() error {
 	return nil
 }
 
-// checkJUnit reads a document strictly and returns the numbers of cases by result, after comparing them with what the suite says.
+// checkJUnit reads a document strictly and returns the numbers of cases by result, after comparing them with what the
+// suite says.
 func checkJUnit(b []byte) (failures, errs, skipped, passed int, err error) {
 	var root element
 	d := xml.NewDecoder(bytes.NewReader(bytes.TrimSpace(b)))
@@ -150,7 +152,8 @@ func checkJUnit(b []byte) (failures, errs, skipped, passed int, err error) {
 			skipped++
 		}
 	}
-	for attr, want := range map[string]int{"tests": failures + errs + skipped + passed, "failures": failures, "errors": errs, "skipped": skipped} {
+	for attr, want := range map[string]int{"tests": failures + errs + skipped + passed, "failures": failures,
+		"errors": errs, "skipped": skipped} {
 		if got, _ := suite.attr(attr); got != strconv.Itoa(want) {
 			return 0, 0, 0, 0, fmt.Errorf("the suite says %s=%s, and there are %d", attr, got, want)
 		}
@@ -185,7 +188,8 @@ func TestJUnitCases(t *testing.T) {
 		r.Verdict, r.Reason = run, "because"
 		for i, v := range budgets {
 			r.Budgets = append(r.Budgets, Budget{
-				Text: fmt.Sprintf("capacity >= %d/s", i), Treatment: "a", Verdict: v, Unit: metric.PerSecond, Estimate: new(150.0), Lo: new(149.1), Hi: new(150.9), Limit: new(200.0),
+				Text: fmt.Sprintf("capacity >= %d/s", i), Treatment: "a", Verdict: v, Unit: metric.PerSecond, Estimate: new(150.0),
+				Lo: new(149.1), Hi: new(150.9), Limit: new(200.0),
 			})
 		}
 		return r
@@ -210,7 +214,8 @@ func TestJUnitCases(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if failures != c.failures || errs != c.errs || skipped != c.skipped || passed != c.passed {
-			t.Errorf("%s: %d failures, %d errors, %d skipped, %d passed; want %d, %d, %d, %d", c.name, failures, errs, skipped, passed, c.failures, c.errs, c.skipped, c.passed)
+			t.Errorf("%s: %d failures, %d errors, %d skipped, %d passed; want %d, %d, %d, %d", c.name, failures, errs, skipped,
+				passed, c.failures, c.errs, c.skipped, c.passed)
 		}
 	}
 	out := string(encode(t, JUnit, one(Fail, Fail)))

@@ -9,9 +9,9 @@ import (
 	"tare/internal/unit"
 )
 
-// What a control plane's service levels came to, for text and Markdown alike.
+// The service levels of a control plane, for text and Markdown.
 
-// Title is what the objective speaks of: "POST pods", "pod-startup".
+// Title names the subject of the objective: "POST pods", "pod-startup".
 func (s *SLO) Title() string {
 	if s.Subject != "" {
 		return s.Subject
@@ -19,8 +19,9 @@ func (s *SLO) Title() string {
 	return s.Name
 }
 
-// at says at which rate of a search the objective was judged, after a name: " at 61.3/s, held"; "" elsewhere.
-func (s *SLO) at() string {
+// rateSuffix returns the rate of a search at which the objective was judged, to follow a name: " at 61.3/s, held"; ""
+// elsewhere.
+func (s *SLO) rateSuffix() string {
 	if s.Rate == nil {
 		return ""
 	}
@@ -35,10 +36,12 @@ func (s *SLO) at() string {
 	return out
 }
 
-// under names a treatment, and where the objective was judged at one rate, that rate.
-func (s *SLO) under(treatment string) string { return strings.TrimSpace(treatment + s.at()) }
+// treatmentAndRate names a treatment, and the rate if the objective was judged at one rate.
+func (s *SLO) treatmentAndRate(treatment string) string {
+	return strings.TrimSpace(treatment + s.rateSuffix())
+}
 
-// sameRate reports whether two rows are of one rate, or of none.
+// sameRate reports whether two rows have the same rate, or both have none.
 func sameRate(x, y *SLO) bool {
 	if x.Rate == nil || y.Rate == nil {
 		return x.Rate == y.Rate
@@ -46,10 +49,10 @@ func sameRate(x, y *SLO) bool {
 	return *x.Rate == *y.Rate
 }
 
-// Word is the verdict with the value that it is of: "✓ pass 18 ms". A value beyond the last bucket has only a lower bound.
+// Word returns the verdict with its value: "✓ pass 18 ms". A value beyond the last bucket has only a lower bound.
 func (s *SLO) Word() string { return strings.TrimSpace(s.Verdict.mark() + " " + s.value()) }
 
-// sign is Word with the verdict's sign alone, for tables with a legend.
+// sign returns Word with the verdict's sign alone, for tables with a legend.
 func (s *SLO) sign() string {
 	sign, _, _ := strings.Cut(s.Verdict.mark(), " ")
 	return strings.TrimSpace(sign + " " + s.value())
@@ -58,7 +61,7 @@ func (s *SLO) sign() string {
 func (s *SLO) value() string {
 	switch {
 	case s.Value != nil && s.Formula != ClientClock && s.Lo != nil && *s.Lo == 0 && s.Hi != nil:
-		return "<" + unit.Seconds(*s.Hi) // it lies in the first bucket, and no more is known
+		return "<" + unit.Seconds(*s.Hi) // it lies in the first bucket, which gives only an upper bound
 	case s.Value != nil:
 		return unit.Seconds(*s.Value)
 	case s.Lo != nil:
@@ -67,7 +70,8 @@ func (s *SLO) value() string {
 	return ""
 }
 
-// serviceLevels has a row for each objective of each treatment and a column for each formula, with p99 that the verdict is of.
+// serviceLevels returns a row for each objective of each treatment and a column for each formula, with the p99 behind
+// the verdict.
 func (r *Report) serviceLevels() table {
 	labels := r.labels()
 	t := table{{head: "service level", left: true}, {head: "treatment", left: true}, {head: "limit"}}
@@ -76,7 +80,8 @@ func (r *Report) serviceLevels() table {
 	}
 	t = append(t, &column{head: "n", drop: 1})
 	for _, group := range r.objectives() {
-		row := []string{group[0].Title(), group[0].under(r.withTreatment(named(labels, group[0].Treatment))), limits(group)}
+		row := []string{group[0].Title(), group[0].treatmentAndRate(r.withTreatment(named(labels, group[0].Treatment))),
+			limits(group)}
 		n := uint64(0)
 		for _, f := range Formulas() {
 			cell := ""
@@ -93,19 +98,20 @@ func (r *Report) serviceLevels() table {
 	return t.used()
 }
 
-// levelTables is a table for each objective that has something to say, with a row for each treatment and a column for each formula. Kinds of
-// requests that pass by all formulas are counted only, unless they are what the run measures. The A/A arm is left out.
+// levelTables returns a table for each objective of interest, with a row for each treatment and a column for each
+// formula. Kinds of requests that pass by all formulas are only counted, unless the run measures them. The A/A arm is
+// omitted.
 func (r *Report) levelTables() (tables []table, quiet string) {
 	labels := r.labels()
 	var titles []string
 	per := map[string]table{}
 	others, passing := 0, true
 	for _, group := range r.objectives() {
-		if r.again(group[0].Treatment) {
+		if r.isAA(group[0].Treatment) {
 			continue
 		}
 		pass := !slices.ContainsFunc(group, func(s *SLO) bool { return s.Verdict != Pass })
-		if group[0].rest() && pass {
+		if group[0].isRemainder() && pass {
 			others++
 			continue
 		}
@@ -113,13 +119,13 @@ func (r *Report) levelTables() (tables []table, quiet string) {
 		title := group[0].Title() + ": p99 ≤ " + limits(group)
 		if per[title] == nil {
 			titles = append(titles, title)
-			t := table{{head: brief(title), left: true}}
+			t := table{{head: shortenName(title), left: true}}
 			for _, f := range Formulas() {
 				t = append(t, &column{head: string(f)})
 			}
 			per[title] = t
 		}
-		row := []string{group[0].under(named(labels, group[0].Treatment))}
+		row := []string{group[0].treatmentAndRate(named(labels, group[0].Treatment))}
 		for _, f := range Formulas() {
 			cell := ""
 			for _, s := range group {
@@ -143,27 +149,29 @@ func (r *Report) levelTables() (tables []table, quiet string) {
 	return tables, quiet
 }
 
-// brief is a name of others' choice as a cell or a head: not so long that nothing fits beside it.
-func brief(name string) string { return abridge(clean(name), labelLength) }
+// shortenName shortens a foreign name for a cell or a head, so that other columns fit beside it.
+func shortenName(name string) string { return abridge(sanitize(name), labelLength) }
 
-// again reports whether a treatment is the baseline once more, which is of use to the A/A check only.
-func (r *Report) again(id string) bool {
+// isAA reports whether a treatment is the A/A arm, which only the A/A check uses.
+func (r *Report) isAA(id string) bool {
 	i := slices.IndexFunc(r.Treatments, func(t Treatment) bool { return t.ID == id })
 	return i >= 0 && r.Treatments[i].Control == design.AA
 }
 
-// limits are those of the formulas, which can differ: "1 s".
+// limits returns the limits of the formulas, which can differ: "1 s".
 func limits(group []*SLO) string {
 	return strings.Join(distinct(group, func(s *SLO) string { return unit.Seconds(s.Limit) }), " or ")
 }
 
-// objectives are the rows that speak of the same, in their order. Verdicts of several operations on one kind of requests stand apart.
+// objectives groups the rows with the same subject, in their order. Verdicts of several operations on one kind of
+// requests are separate.
 func (r *Report) objectives() [][]*SLO {
 	var out [][]*SLO
 	for i := range r.SLO {
 		s := &r.SLO[i]
 		k := slices.IndexFunc(out, func(g []*SLO) bool {
-			return g[0].Treatment == s.Treatment && g[0].Name == s.Name && sameSubject(g[0], s) && sameRate(g[0], s) && !slices.ContainsFunc(g, func(x *SLO) bool { return x.Formula == s.Formula })
+			return g[0].Treatment == s.Treatment && g[0].Name == s.Name && sameSubject(g[0], s) && sameRate(g[0], s) &&
+				!slices.ContainsFunc(g, func(x *SLO) bool { return x.Formula == s.Formula })
 		})
 		if k < 0 {
 			out = append(out, []*SLO{s})
@@ -174,23 +182,23 @@ func (r *Report) objectives() [][]*SLO {
 	return out
 }
 
-// rest reports whether a row sums up what is not listed by itself: "14 other kinds".
-func (s *SLO) rest() bool {
+// isRemainder reports whether a row sums up the kinds that are not listed: "14 other kinds".
+func (s *SLO) isRemainder() bool {
 	return strings.HasSuffix(s.Subject, " other kinds") || strings.HasSuffix(s.Subject, " other kind")
 }
 
-// sameSubject reports whether two rows speak of the same: one kind, or all that are not listed.
+// sameSubject reports whether two rows have the same subject: one kind, or all unlisted kinds.
 func sameSubject(x, y *SLO) bool {
-	return x.Title() == y.Title() || (x.rest() && y.rest())
+	return x.Title() == y.Title() || (x.isRemainder() && y.isRemainder())
 }
 
-// levelNotes say what the values of the tables are not; a note that several have is said once.
+// levelNotes returns the caveats of the tables' values, each once.
 func (r *Report) levelNotes() []string {
 	var notes []string
 	about := map[string][]string{}
 	for i := range r.SLO {
 		s := &r.SLO[i]
-		if s.Note == "" || s.rest() || r.again(s.Treatment) {
+		if s.Note == "" || s.isRemainder() || r.isAA(s.Treatment) {
 			continue
 		}
 		if about[s.Note] == nil {
@@ -200,11 +208,11 @@ func (r *Report) levelNotes() []string {
 			about[s.Note] = append(about[s.Note], of)
 		}
 	}
-	return noted(notes, about)
+	return withNotes(notes, about)
 }
 
-// noted writes each note behind what it is about.
-func noted(notes []string, about map[string][]string) []string {
+// withNotes appends each note to its subject.
+func withNotes(notes []string, about map[string][]string) []string {
 	var out []string
 	for _, n := range notes {
 		names := about[n]
@@ -220,16 +228,17 @@ func noted(notes []string, about map[string][]string) []string {
 	return out
 }
 
-// maxLevelNotes bounds the notes in text and Markdown; the other forms have all.
+// maxLevelNotes limits the notes in text and Markdown; the other formats have all.
 const maxLevelNotes = 8
 
-// attributions has a table for each operation, with a row for each treatment: where the mean time of a call went.
+// attributions returns a table for each operation, with a row for each treatment: how the mean time of a call was
+// spent.
 func (r *Report) attributions() []table {
 	labels := r.labels()
 	var out []table
 	for _, operation := range distinct(pointers(r.Attribution), func(x *Attribution) string { return x.Operation }) {
 		t := table{
-			{head: brief(operation) + ", mean of one", left: true},
+			{head: shortenName(operation) + ", mean of one", left: true},
 			{head: "all"},
 			{head: "client"},
 			{head: "webhook"},
@@ -238,7 +247,7 @@ func (r *Report) attributions() []table {
 			{head: "other"},
 		}
 		for i := range r.Attribution {
-			if x := &r.Attribution[i]; x.Operation == operation && !r.again(x.Treatment) {
+			if x := &r.Attribution[i]; x.Operation == operation && !r.isAA(x.Treatment) {
 				t.add(append([]string{named(labels, x.Treatment)}, x.cells()...)...)
 			}
 		}
@@ -257,7 +266,7 @@ func (x *Attribution) cells() []string {
 	return out
 }
 
-// attributionTable has all of them.
+// attributionTable returns the table of all operations.
 func (r *Report) attributionTable() table {
 	labels := r.labels()
 	t := table{
@@ -278,34 +287,38 @@ func (r *Report) attributionTable() table {
 	return t.used()
 }
 
-// attributionNotes say what the parts are not.
+// attributionNotes returns the caveats of the parts.
 func (r *Report) attributionNotes() []string {
 	var notes []string
 	about := map[string][]string{}
 	for i := range r.Attribution {
 		x := &r.Attribution[i]
-		if x.Note == "" || r.again(x.Treatment) {
+		if x.Note == "" || r.isAA(x.Treatment) {
 			continue
 		}
 		if about[x.Note] == nil {
 			notes = append(notes, x.Note)
 		}
-		about[x.Note] = append(about[x.Note], strings.TrimSpace(r.withTreatment(named(r.labels(), x.Treatment))+" "+x.Operation))
+		about[x.Note] = append(about[x.Note], strings.TrimSpace(r.withTreatment(named(r.labels(), x.Treatment))+" "+
+			x.Operation))
 	}
-	return noted(notes, about)
+	return withNotes(notes, about)
 }
 
-// phases has a table for each operation, with a row for each treatment and a column for each phase.
+// phases returns a table for each operation, with a row for each treatment and a column for each phase.
 func (r *Report) phases() []table {
 	labels := r.labels()
 	var out []table
 	for _, operation := range distinct(pointers(r.Phases), func(p *Phase) string { return p.Operation }) {
-		all := slices.DeleteFunc(pointers(r.Phases), func(p *Phase) bool { return p.Operation != operation || r.again(p.Treatment) })
+		all := slices.DeleteFunc(pointers(r.Phases), func(p *Phase) bool {
+			return p.Operation != operation ||
+				r.isAA(p.Treatment)
+		})
 		names := distinct(all, func(p *Phase) string { return p.Phase })
-		t := table{{head: brief(operation) + ", p99", left: true}}
+		t := table{{head: shortenName(operation) + ", p99", left: true}}
 		for i, name := range names {
-			const own = 4 // the others are the clocks of formulas, which are told above
-			t = append(t, &column{head: abridge(clean(name), 20), drop: max(0, i-own+1)})
+			const own = 4 // the other phases are the formulas' clocks, which are shown above
+			t = append(t, &column{head: abridge(sanitize(name), 20), drop: max(0, i-own+1)})
 		}
 		for _, id := range distinct(all, func(p *Phase) string { return p.Treatment }) {
 			row := []string{named(labels, id)}
@@ -327,31 +340,34 @@ func (r *Report) phases() []table {
 	return out
 }
 
-// phaseTable has a row for each phase, with all that is known of it.
+// phaseTable returns a row for each phase, with all its values.
 func (r *Report) phaseTable() table {
 	labels := r.labels()
-	t := table{{head: "operation", left: true}, {head: "treatment", left: true}, {head: "phase", left: true}, {head: "n"}, {head: "mean"}, {head: "p50"}, {head: "p90"}, {head: "p99"}, {head: "max"}}
+	t := table{{head: "operation", left: true}, {head: "treatment", left: true}, {head: "phase", left: true}, {head: "n"},
+		{head: "mean"}, {head: "p50"}, {head: "p90"}, {head: "p99"}, {head: "max"}}
 	for i := range r.Phases {
 		p := &r.Phases[i]
-		t.add(p.Operation, r.withTreatment(named(labels, p.Treatment)), p.Phase, count(p.N), unit.Seconds(p.Mean), unit.Seconds(p.P50), unit.Seconds(p.P90),
+		t.add(p.Operation, r.withTreatment(named(labels, p.Treatment)), p.Phase, count(p.N), unit.Seconds(p.Mean),
+			unit.Seconds(p.P50), unit.Seconds(p.P90),
 			unit.Seconds(p.P99), unit.Seconds(p.Max))
 	}
 	return t.used()
 }
 
-// disagreeing lists the objectives on which formulas come to different verdicts.
+// disagreeing lists the objectives on which formulas reach different verdicts.
 func (r *Report) disagreeing() []string {
 	var out []string
 	for _, group := range r.objectives() {
 		words := distinct(group, func(s *SLO) string { return string(s.Verdict) })
 		if slices.Contains(words, string(Pass)) && slices.Contains(words, string(Fail)) {
-			out = append(out, strings.TrimSpace(group[0].Title()+" "+group[0].under(r.withTreatment(named(r.labels(), group[0].Treatment)))))
+			out = append(out, strings.TrimSpace(group[0].Title()+" "+
+				group[0].treatmentAndRate(r.withTreatment(named(r.labels(), group[0].Treatment)))))
 		}
 	}
 	return out
 }
 
-// disagreement says where the formulas come to different verdicts, in one sentence; "" where they agree.
+// disagreement describes in one sentence where the formulas reach different verdicts; "" if they agree.
 func (r *Report) disagreement() string {
 	all := r.disagreeing()
 	if len(all) == 0 {
@@ -360,16 +376,17 @@ func (r *Report) disagreement() string {
 	return fmt.Sprintf("the formulas DISAGREE on %s", strings.Join(all, ", "))
 }
 
-// levelProperties are the verdicts on what the run measures, by formula.
+// levelProperties returns the verdicts, by formula, on what the run measures.
 func (r *Report) levelProperties() []junitProperty {
 	var out []junitProperty
 	for i := range r.SLO {
 		s := &r.SLO[i]
-		if s.rest() {
+		if s.isRemainder() {
 			continue
 		}
-		name := "service level of " + strings.TrimSpace(r.withTreatment(s.Treatment)+" "+s.Title()) + s.at() + " by " + string(s.Formula)
-		out = append(out, junitProperty{clean(name), s.Word() + " of " + unit.Seconds(s.Limit)})
+		name := "service level of " + strings.TrimSpace(r.withTreatment(s.Treatment)+" "+s.Title()) + s.rateSuffix() +
+			" by " + string(s.Formula)
+		out = append(out, junitProperty{sanitize(name), s.Word() + " of " + unit.Seconds(s.Limit)})
 	}
 	return out
 }

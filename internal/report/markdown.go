@@ -30,15 +30,15 @@ type markdown struct {
 	listed bool // the last block is a list
 }
 
-// block writes one element. Drawings, facts and code are the page's.
+// block writes one element. Only the page shows drawings, facts and code.
 func (m *markdown) block(b *block) {
 	switch {
 	case b.Heading != "":
 		m.say("## " + escape(b.Heading))
 	case b.Text != "":
-		m.say(unopened(escape(b.Text)))
+		m.say(escapeLineStart(escape(b.Text)))
 	case len(b.Legend) > 0:
-		m.say(unopened(escape(strings.Join(b.Legend, " · "))))
+		m.say(escapeLineStart(escape(strings.Join(b.Legend, " · "))))
 	case b.Lead != nil:
 		m.say("**" + escape(b.Lead.Word) + "**" + escape(because(b.Lead.Reason)))
 	case b.Notice != nil:
@@ -55,7 +55,7 @@ func (m *markdown) block(b *block) {
 	m.items(each(b.Said, remark.markdown))
 }
 
-// each is what a function makes of all texts.
+// each applies a function to all texts.
 func each[T any](all []T, do func(T) string) []string {
 	var out []string
 	for _, x := range all {
@@ -64,7 +64,7 @@ func each[T any](all []T, do func(T) string) []string {
 	return out
 }
 
-// markdown is the sentence with its word in bold.
+// markdown returns the sentence with its word in bold.
 func (x remark) markdown() string {
 	if x.Word == "" {
 		return escape(x.Text)
@@ -72,7 +72,7 @@ func (x remark) markdown() string {
 	return "**" + escape(x.Word) + "** " + escape(x.Text)
 }
 
-// say writes a block.
+// say writes a paragraph.
 func (m *markdown) say(s string) {
 	if m.buf.Len() > 0 {
 		m.buf.WriteByte('\n')
@@ -81,10 +81,10 @@ func (m *markdown) say(s string) {
 	m.listed = false
 }
 
-// escape takes the meaning off characters that Markdown or HTML would read.
+// escape escapes characters that Markdown or HTML would interpret.
 func escape(s string) string {
 	var b strings.Builder
-	for _, r := range clean(s) {
+	for _, r := range sanitize(s) {
 		switch {
 		case r == '<':
 			b.WriteString("&lt;")
@@ -100,8 +100,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// unopened is a line whose beginning opens no heading, quotation, list or rule.
-func unopened(s string) string {
+// escapeLineStart escapes the beginning of a line, so that it opens no heading, quotation, list or rule.
+func escapeLineStart(s string) string {
 	return openingNumber.ReplaceAllString(openingMark.ReplaceAllString(s, `\$0`), `$1\$2`)
 }
 
@@ -113,10 +113,10 @@ var (
 func (m *markdown) items(items []string) {
 	for _, s := range items {
 		if m.listed {
-			m.buf.WriteString("- " + unopened(s) + "\n")
+			m.buf.WriteString("- " + escapeLineStart(s) + "\n")
 			continue
 		}
-		m.say("- " + unopened(s))
+		m.say("- " + escapeLineStart(s))
 		m.listed = true
 	}
 }
@@ -148,7 +148,7 @@ func (m *markdown) table(g *grid) {
 	}
 	m.say(b.String())
 	for _, s := range t.notes() {
-		m.say(unopened(escape(s)))
+		m.say(escapeLineStart(escape(s)))
 	}
 	if rest > 0 {
 		m.say(escape(further(rest)))

@@ -18,7 +18,8 @@ var (
 	decimals  = regexp.MustCompile(`\b\d+\.\d+\b`)
 )
 
-// hardToRead are the numbers of a text that people do not write: with an exponent, or with more than six significant digits.
+// hardToRead are the numbers of a text that people do not write: with an exponent, or with more than six significant
+// digits.
 func hardToRead(text string) []string {
 	out := exponents.FindAllString(text, -1)
 	for _, s := range decimals.FindAllString(text, -1) {
@@ -67,9 +68,12 @@ func TestFormsAreReadable(t *testing.T) {
 		}
 	}
 	forms := map[string]func(float64) string{
-		"seconds": unit.Seconds, "rate": unit.PerSecond, "bytes": unit.Bytes, "share": unit.Share, "number": unit.Number, "exactly": Exactly,
-		"decimal": func(v float64) string { return unit.Decimal(v, 4) }, "signed": func(v float64) string { return unit.Signed(v, 3) },
-		"recovers": RecoversAfter, "a minute's rate": func(v float64) string { return (unit.Rate(float64(int(v))) / 60).String() },
+		"seconds": unit.Seconds, "rate": unit.PerSecond, "bytes": unit.Bytes, "share": unit.Share, "number": unit.Number,
+		"exactly":         Exactly,
+		"decimal":         func(v float64) string { return unit.Decimal(v, 4) },
+		"signed":          func(v float64) string { return unit.Signed(v, 3) },
+		"recovers":        RecoversAfter,
+		"a minute's rate": func(v float64) string { return (unit.Rate(float64(int(v))) / 60).String() },
 	}
 	for name, form := range forms {
 		for v := 1e-9; v < 1e9; v *= 1.37 {

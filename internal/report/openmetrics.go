@@ -11,9 +11,9 @@ import (
 	terminal "tare/internal/term"
 )
 
-// OpenMetrics writes the report's numbers as OpenMetrics 1.0 text, for a textfile collector, a push gateway or a job summary. All values are
-// in base units; what is unknown is absent. Every sample has the labels experiment, area and question. Without timestamps, since most
-// collectors refuse them.
+// OpenMetrics writes the report's numbers as OpenMetrics 1.0 text, for a textfile collector, a push gateway or a job
+// summary. All values are in base units; unknown values are absent. Every sample has the labels experiment, area and
+// question. There are no timestamps, because most collectors reject them.
 func OpenMetrics(w io.Writer, r *Report) error {
 	e := exposition{common: labels{{"experiment", r.Experiment.Name}, {"area", r.Area}, {"question", string(r.Question)}}}
 	e.run(r)
@@ -31,12 +31,13 @@ func OpenMetrics(w io.Writer, r *Report) error {
 	return err
 }
 
-// An exposition collects metric families, one after the other.
+// An exposition collects metric families in order.
 type exposition struct {
 	buf    strings.Builder
 	common labels
 	family family
-	// seen counts the label sets of the family: a report that says the same twice must not become text that says it twice.
+	// seen counts the label sets of the family: duplicate samples in a report must not become duplicate samples in the
+	// text.
 	seen map[string]int
 }
 
@@ -63,7 +64,7 @@ const (
 	inPerSecond = "per_second"
 )
 
-// begin starts a family. It appears only if a sample follows.
+// begin starts a family. The family appears only if a sample follows.
 func (e *exposition) begin(name, kind, unit, help string) {
 	if unit != "" {
 		name += "_" + unit
@@ -76,10 +77,10 @@ type label struct{ name, value string }
 
 type labels []label
 
-// with is l and more labels.
+// with returns l with more labels.
 func (l labels) with(more ...label) labels { return append(slices.Clip(l), more...) }
 
-// String is the label set as OpenMetrics writes it. An empty label is the same as none.
+// String returns the label set as OpenMetrics writes it. An empty label equals an absent one.
 func (l labels) String() string {
 	var b strings.Builder
 	for _, x := range l {
@@ -94,13 +95,13 @@ func (l labels) String() string {
 	return b.String()
 }
 
-// escapeLabel writes a label's value. The format knows three escapes; tabs become blanks, and other hidden characters and commands
-// are replaced.
+// escapeLabel escapes a label's value. The format has three escapes; tabs become blanks, and other control characters
+// and commands are replaced.
 func escapeLabel(s string) string { return labelEscapes.Replace(terminal.Plain(s)) }
 
 var labelEscapes = strings.NewReplacer("\t", " ", "\n", `\n`, `\`, `\\`, `"`, `\"`)
 
-// add writes a sample of the family that was begun last. A counter that went backwards or is no number is no counter, and left out.
+// add writes a sample of the family that was begun last. It omits a counter that went backwards or is not a number.
 func (e *exposition) add(v float64, more ...label) {
 	f := &e.family
 	name := f.name
@@ -152,19 +153,19 @@ type sample struct {
 	labels labels
 }
 
-// gauges is a family of gauges, one an item.
+// gauges returns a family of gauges, one per item.
 func gauges[T any](name, unit, help string, value func(*T) *float64) familyOf[T] {
 	return familyOf[T]{name, gauge, unit, help, func(x *T) []sample { return []sample{{value: value(x)}} }}
 }
 
-// counters is a family of counters, one an item.
+// counters returns a family of counters, one per item.
 func counters[T any](name, unit, help string, value func(*T) *float64) familyOf[T] {
 	c := gauges(name, unit, help, value)
 	c.kind = counter
 	return c
 }
 
-// write writes families. name gives the labels of an item.
+// write writes families. name returns the labels of an item.
 func write[T any](e *exposition, items []*T, name func(*T) labels, families ...familyOf[T]) {
 	for _, c := range families {
 		e.begin(c.name, c.kind, c.unit, c.help)
@@ -176,14 +177,14 @@ func write[T any](e *exposition, items []*T, name func(*T) labels, families ...f
 	}
 }
 
-// maxSeries bounds how many items of a list are written that a hostile or a very large record can make long: a store of
-// time series pays for each of them for ever.
+// maxSeries limits how many items of a list are written: a hostile or very large record can have very many, and a time
+// series database stores each of them forever.
 const maxSeries = 500
 
-// few are the first items of a list.
+// few returns the first items of a list.
 func few[T any](all []T) []*T { return pointers(all[:min(len(all), maxSeries)]) }
 
-// within is a value of a part of the report that may be absent.
+// within returns a value from a part of the report that may be absent.
 func within[T any](part *T, of func(*T) *float64) *float64 {
 	if part == nil {
 		return nil
@@ -191,13 +192,13 @@ func within[T any](part *T, of func(*T) *float64) *float64 {
 	return of(part)
 }
 
-// A quantile is a value with the fraction that it is of, as the label has it.
+// A quantile is a value with its fraction, as the label prints it.
 type quantile struct {
 	fraction string
 	value    *float64
 }
 
-// quantiles are samples that differ in their quantile.
+// quantiles returns samples that differ in their quantile.
 func quantiles(all ...quantile) []sample {
 	out := make([]sample, len(all))
 	for i, q := range all {
@@ -206,7 +207,7 @@ func quantiles(all ...quantile) []sample {
 	return out
 }
 
-// samples are the quantiles of a distribution from the least to the greatest; none if there is no distribution.
+// samples returns the quantiles of a distribution in ascending order; none if there is no distribution.
 func (d *Distribution) samples() []sample {
 	if d == nil {
 		return nil
@@ -215,7 +216,7 @@ func (d *Distribution) samples() []sample {
 		quantile{"0.99", d.P99}, quantile{"0.999", d.P999}, quantile{"1", &d.Max})
 }
 
-// states adds one sample for each state of a stateset: 1 for the one that holds.
+// states adds one sample for each state of a stateset: 1 for the current state.
 func (e *exposition) states(is string, all []string, more ...label) {
 	for _, s := range all {
 		v := 0.0
@@ -245,7 +246,7 @@ func boolean(b bool) float64 {
 	return 0
 }
 
-// stateNames are verdicts as the states of a stateset.
+// stateNames returns verdicts as the states of a stateset.
 func stateNames[T ~string](all []T) []string {
 	out := make([]string, len(all))
 	for i, v := range all {
@@ -254,11 +255,13 @@ func stateNames[T ~string](all []T) []string {
 	return out
 }
 
-// run says what was run, how it ended and what came of it.
+// run writes what was run, how it ended and its verdict.
 func (e *exposition) run(r *Report) {
 	e.begin("run", info, "", "What was run, where, and by which version.")
-	e.add(1, label{"file", r.Experiment.File}, label{"sha256", r.Experiment.SHA256}, label{"seed", strconv.FormatUint(r.Experiment.Seed, 10)},
-		label{"version", r.Tool.Version}, label{"commit", r.Tool.Commit}, label{"host", r.Environment.Host}, label{"kernel", r.Environment.Kernel})
+	e.add(1, label{"file", r.Experiment.File}, label{"sha256", r.Experiment.SHA256},
+		label{"seed", strconv.FormatUint(r.Experiment.Seed, 10)},
+		label{"version", r.Tool.Version}, label{"commit", r.Tool.Commit}, label{"host", r.Environment.Host},
+		label{"kernel", r.Environment.Kernel})
 	e.begin("run_start_timestamp", gauge, inSeconds, "When the run began, since the Unix epoch.")
 	e.add(float64(r.Started.UnixMilli()) / 1e3)
 	e.begin("run_duration", gauge, inSeconds, "How long the run took.")
@@ -275,7 +278,7 @@ func (e *exposition) run(r *Report) {
 	}
 }
 
-// budgets has a budget's limit and measured value in families without a unit: theirs is in the label.
+// budgets writes a budget's limit and measured value in families without a unit: the unit is in the label.
 func (e *exposition) budgets(r *Report) {
 	name := func(b *Budget) labels { return labels{{"budget", b.Text}, {"treatment", b.Treatment}} }
 	e.begin("budget_verdict", stateset, "", "The verdict on a budget.")
@@ -284,8 +287,9 @@ func (e *exposition) budgets(r *Report) {
 	}
 	united := func(b *Budget) labels { return name(b).with(label{"unit", b.unitWord()}) }
 	write(e, pointers(r.Budgets), united,
-		gauges("budget_limit", "", "A budget's limit, in the unit of the label.", func(b *Budget) *float64 { return b.Limit }),
-		gauges("budget_estimate", "", "What was measured for a budget, in the unit of the label.",
+		gauges("budget_limit", "", "A budget's limit, in the unit of the label.",
+			func(b *Budget) *float64 { return b.Limit }),
+		gauges("budget_estimate", "", "The measured value for a budget, in the unit of the label.",
 			func(b *Budget) *float64 { return b.Estimate }),
 		gauges("budget_lower", "", "The lower bound of what was measured for a budget, in the unit of the label.",
 			func(b *Budget) *float64 { return b.Lo }),
@@ -294,7 +298,7 @@ func (e *exposition) budgets(r *Report) {
 	)
 }
 
-// unitWord is the unit of a budget's numbers; those of a trend are per hour, as in the file.
+// unitWord returns the unit of a budget's numbers; those of a trend are per hour, as in the file.
 func (b *Budget) unitWord() string {
 	if b.drift() {
 		return unitWord(b.Unit) + "_per_hour"
@@ -302,7 +306,7 @@ func (b *Budget) unitWord() string {
 	return unitWord(b.Unit)
 }
 
-// unitWord is a base unit as OpenMetrics names it.
+// unitWord returns a base unit as OpenMetrics names it.
 func unitWord(u metric.Unit) string {
 	switch u {
 	case metric.Seconds:

@@ -6,7 +6,8 @@ import (
 	"tare/internal/design"
 )
 
-// metrics are the estimates over blocks and the differences from the baseline. Their units differ, so they are labels.
+// metrics writes the estimates over blocks and the differences from the baseline. Their units differ, so the units are
+// labels.
 func (e *exposition) metrics(r *Report) {
 	var kept []treatmentMetric
 	left := 0
@@ -30,7 +31,8 @@ func (e *exposition) metrics(r *Report) {
 	)
 	e.harness(r)
 	left += e.effects(r)
-	e.begin("left_out", gauge, "", "How many metrics and effects are in the report and, since they are too many, not here.")
+	e.begin("left_out", gauge, "", "How many metrics and effects are in the report and, since they are too many, not "+
+		"here.")
 	if len(kept)+len(r.Effects) > 0 {
 		e.add(float64(left))
 	}
@@ -39,18 +41,18 @@ func (e *exposition) metrics(r *Report) {
 	e.growth(r)
 }
 
-// harness is what a call that does nothing costs; metrics are with it, not less it.
+// harness writes the cost of a call that does nothing; metrics include this cost.
 func (e *exposition) harness(r *Report) {
 	name := func(h *Harness) labels {
 		return labels{{"treatment", h.Treatment}, {"metric", h.Metric}, {"operation", h.Operation}, {"unit", string(h.Unit)}}
 	}
 	write(e, few(r.Harness), name,
 		gauges("harness_estimate", "",
-			"What a call that does nothing costs, in the unit of the label: part of every metric of that name.",
+			"Cost of a call that does nothing, in the unit of the label: part of every metric of that name.",
 			func(h *Harness) *float64 { return &h.Value }),
-		gauges("harness_lower", "", "The lower bound of what a call that does nothing costs.",
+		gauges("harness_lower", "", "The lower bound of the cost of a call that does nothing.",
 			func(h *Harness) *float64 { return h.Lo }),
-		gauges("harness_upper", "", "The upper bound of what a call that does nothing costs.",
+		gauges("harness_upper", "", "The upper bound of the cost of a call that does nothing.",
 			func(h *Harness) *float64 { return h.Hi }),
 	)
 }
@@ -63,7 +65,8 @@ type treatmentMetric struct {
 
 func (k *treatmentMetric) labels() labels {
 	m := k.metric
-	return labels{{"treatment", k.treatment}, {"metric", m.Name}, {"operation", m.Operation}, {"quantile", m.Quantile}, {"unit", m.Unit}}
+	return labels{{"treatment", k.treatment}, {"metric", m.Name}, {"operation", m.Operation}, {"quantile", m.Quantile},
+		{"unit", m.Unit}}
 }
 
 func (x *Effect) labels() labels {
@@ -77,7 +80,7 @@ func (x *Effect) labels() labels {
 	}
 }
 
-// effects writes the gating effects, then the others, and says how many it left out.
+// effects writes the gating effects, then the others, and how many it omitted.
 func (e *exposition) effects(r *Report) (left int) {
 	all := pointers(r.Effects)
 	slices.SortStableFunc(all, func(a, b *Effect) int { return int(boolean(b.Gating) - boolean(a.Gating)) })
@@ -89,7 +92,8 @@ func (e *exposition) effects(r *Report) (left int) {
 		gauges("effect_upper", "", "The upper bound of an effect.", func(x *Effect) *float64 { return &x.Hi }),
 		gauges("effect_level", "", "The level of the interval, which is the one that the verdict used.",
 			func(x *Effect) *float64 { return &x.Level }),
-		gauges("effect_detectable", "", "The smallest effect that would have been seen.", func(x *Effect) *float64 { return x.MDE }),
+		gauges("effect_detectable", "", "The smallest effect that would have been seen.",
+			func(x *Effect) *float64 { return x.MDE }),
 		gauges("effect_gating", "", "1 if verdicts rest on this effect, 0 if it is exploratory.",
 			func(x *Effect) *float64 { return new(boolean(x.Gating)) }),
 	)
@@ -102,7 +106,7 @@ func (e *exposition) effects(r *Report) (left int) {
 	return len(all) - len(kept)
 }
 
-// design says how far the experiment came.
+// design writes how far the experiment came.
 func (e *exposition) design(r *Report) {
 	d := r.Design
 	if d == nil {
@@ -112,11 +116,11 @@ func (e *exposition) design(r *Report) {
 	e.add(float64(d.Blocks))
 	e.begin("blocks_planned", gauge, "", "Blocks at most.")
 	e.add(float64(d.Planned))
-	e.begin("margin", gauge, inRatio, "The change that is of no interest.")
+	e.begin("margin", gauge, inRatio, "The largest change that counts as no effect.")
 	e.add(d.Margin)
 }
 
-// checks are the experiment's checks of itself.
+// checks writes the experiment's self-checks.
 func (e *exposition) checks(r *Report) {
 	if r.AA == nil {
 		return
@@ -136,7 +140,8 @@ func (e *exposition) checks(r *Report) {
 	}
 	name := func(x *check) labels { return x.labels().with(label{"control", string(x.control)}) }
 	write(e, all, name,
-		gauges("check_estimate", "", "An effect where there should be none: of the baseline on itself, or where a control cannot act.",
+		gauges("check_estimate", "", "An effect where there should be none: of the baseline on itself, or where a control "+
+			"cannot act.",
 			func(x *check) *float64 { return &x.Estimate }),
 		gauges("check_lower", "", "The lower bound of an effect where there should be none.",
 			func(x *check) *float64 { return &x.Lo }),
@@ -146,10 +151,11 @@ func (e *exposition) checks(r *Report) {
 }
 
 func (g *Growth) labels() labels {
-	return labels{{"factor", g.Factor}, {"treatment", g.Treatment}, {"metric", g.Metric}, {"operation", g.Operation}, {"quantile", g.Quantile}}
+	return labels{{"factor", g.Factor}, {"treatment", g.Treatment}, {"metric", g.Metric}, {"operation", g.Operation},
+		{"quantile", g.Quantile}}
 }
 
-// growth is the laws by which costs grow; the sizes themselves are treatments.
+// growth writes the laws by which costs grow; the sizes themselves are treatments.
 func (e *exposition) growth(r *Report) {
 	value := func(c *Crossing) *float64 { return &c.Value }
 	lo := func(c *Crossing) *float64 { return c.Lo }
@@ -185,16 +191,16 @@ func (e *exposition) growth(r *Report) {
 			step(func(s *Step) *float64 { return &s.From })),
 		gauges("growth_step_to", "", "The smallest level of the factor after a jump of the cost.",
 			step(func(s *Step) *float64 { return &s.To })),
-		gauges("growth_step_factor", "", "What a jump multiplies the cost with.",
+		gauges("growth_step_factor", "", "The factor by which a jump multiplies the cost.",
 			step(func(s *Step) *float64 { return &s.Factor })),
-		gauges("growth_step_factor_lower", "", "The lower bound of what a jump multiplies the cost with.",
+		gauges("growth_step_factor_lower", "", "The lower bound of the factor by which a jump multiplies the cost.",
 			step(func(s *Step) *float64 { return s.Lo })),
-		gauges("growth_step_factor_upper", "", "The upper bound of what a jump multiplies the cost with.",
+		gauges("growth_step_factor_upper", "", "The upper bound of the factor by which a jump multiplies the cost.",
 			step(func(s *Step) *float64 { return s.Hi })),
 	)
 }
 
-// fitted is a coefficient, unless nothing was fitted.
+// fitted returns a coefficient, unless nothing was fitted.
 func (g *Growth) fitted(c float64) *float64 {
 	if g.Best == "" && g.Law == "" {
 		return nil

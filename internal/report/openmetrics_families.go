@@ -9,7 +9,7 @@ func (c *Capacity) labels() labels {
 	return labels{{"treatment", c.Treatment}, {"operation", c.Operation}}
 }
 
-// capacity says where each treatment breaks, and how.
+// capacity writes where each treatment breaks, and how.
 func (e *exposition) capacity(r *Report) {
 	all := pointers(r.Capacity)
 	write(e, all, (*Capacity).labels,
@@ -45,13 +45,13 @@ func (e *exposition) capacity(r *Report) {
 	e.points(all)
 }
 
-// A ladderPoint is a point with the capacity whose ladder it is of.
+// A ladderPoint is a point and the capacity whose ladder it belongs to.
 type ladderPoint struct {
 	*Point
 	of *Capacity
 }
 
-// points are the rates of ladders.
+// points writes the rates of ladders.
 func (e *exposition) points(all []*Capacity) {
 	var points []*ladderPoint
 	for _, c := range all {
@@ -80,11 +80,11 @@ func (o *Operation) labels() labels {
 	return labels{{"treatment", o.Treatment}, {"operation", o.Operation}}
 }
 
-// operations counts calls by what became of them.
+// operations counts calls by their outcome.
 func (e *exposition) operations(r *Report) {
 	write(e, pointers(r.Operations), (*Operation).labels,
 		familyOf[Operation]{"calls", counter, "", "Calls that ended, by outcome.", (*Operation).byOutcome},
-		counters("calls_unsent", "", "Of the calls that timed out, those that were never sent.",
+		counters("calls_unsent", "", "Timed-out calls that were never sent.",
 			func(o *Operation) *float64 { return new(float64(o.Outcomes.Unsent)) }),
 		gauges("calls_outstanding", "", "Calls that had not ended when the record was written.",
 			func(o *Operation) *float64 { return new(float64(o.Outcomes.Outstanding)) }),
@@ -103,7 +103,8 @@ func (e *exposition) operations(r *Report) {
 			func(o *Operation) *float64 { return o.Achieved }),
 		gauges("goodput", inPerSecond, "Calls that were answered as expected within the window, per second of it.",
 			func(o *Operation) *float64 { return o.Goodput }),
-		counters("received", inBytes, "Bytes that the target sent.", func(o *Operation) *float64 { return countKnown(o.BytesIn) }),
+		counters("received", inBytes, "Bytes that the target sent.",
+			func(o *Operation) *float64 { return countKnown(o.BytesIn) }),
 		counters("sent", inBytes, "Bytes that were sent to the target.",
 			func(o *Operation) *float64 { return countKnown(o.BytesOut) }),
 	)
@@ -129,7 +130,7 @@ func (o *Operation) byOutcome() (out []sample) {
 	return out
 }
 
-// countKnown is a count as a number; nil if it is not known.
+// countKnown returns a count as a number; nil if it is unknown.
 func countKnown(n *uint64) *float64 {
 	if n == nil {
 		return nil
@@ -137,7 +138,8 @@ func countKnown(n *uint64) *float64 {
 	return new(float64(*n))
 }
 
-// times are the distributions of calls: quantiles as gauges, since those of several runs or treatments cannot be added up.
+// times writes the distributions of calls: quantiles as gauges, because those of several runs or treatments cannot be
+// added up.
 func (e *exposition) times(r *Report) {
 	for _, f := range []struct {
 		name, help string
@@ -172,7 +174,7 @@ func (e *exposition) times(r *Report) {
 
 func (t *Target) labels() labels { return labels{{"treatment", t.Treatment}, {"target", t.Name}} }
 
-// targets is what the target used.
+// targets writes the resources that the target used.
 func (e *exposition) targets(r *Report) {
 	write(e, pointers(r.Target), (*Target).labels,
 		counters("target_cpu", inSeconds, "CPU time that the target used over its trials.",
@@ -183,10 +185,11 @@ func (e *exposition) targets(r *Report) {
 			func(t *Target) *float64 { return orZero(t.RSS).Before }),
 		gauges("target_resident_after", inBytes, "Resident memory after the load.",
 			func(t *Target) *float64 { return orZero(t.RSS).After }),
-		gauges("target_resident_peak", inBytes, "Most resident memory.", func(t *Target) *float64 { return orZero(t.RSS).Peak }),
-		counters("target_throttled_periods", "", "Periods in which a CPU limit held the target back.",
+		gauges("target_resident_peak", inBytes, "Most resident memory.",
+			func(t *Target) *float64 { return orZero(t.RSS).Peak }),
+		counters("target_throttled_periods", "", "Periods in which a CPU limit throttled the target.",
 			func(t *Target) *float64 { return orZero(t.Throttled).Periods }),
-		counters("target_throttled", inSeconds, "For how long a CPU limit held the target back.",
+		counters("target_throttled", inSeconds, "Time during which a CPU limit throttled the target.",
 			func(t *Target) *float64 { return orZero(t.Throttled).Seconds }),
 		gauges("target_start", inSeconds, "How long the target took to start.",
 			func(t *Target) *float64 { return t.StartSeconds }),
@@ -196,7 +199,7 @@ func (e *exposition) targets(r *Report) {
 			func(t *Target) *float64 { return orZero(t.Heap).Before }),
 		gauges("target_heap_after", inBytes, "Heap in use after the load.",
 			func(t *Target) *float64 { return orZero(t.Heap).After }),
-		gauges("target_heap_committed", inBytes, "Heap that the target held from its host after the load.",
+		gauges("target_heap_committed", inBytes, "Heap memory that the target had reserved from its host after the load.",
 			func(t *Target) *float64 { return orZero(t.Heap).Committed }),
 		counters("target_restarts", "", "Times that the target's process was replaced.", (*Target).replaced),
 		familyOf[Target]{
@@ -219,7 +222,7 @@ func (e *exposition) targets(r *Report) {
 	)
 }
 
-// replaced is how often the process was; nil if never, or nobody looked.
+// replaced returns how often the process was replaced; nil if never or unknown.
 func (t *Target) replaced() *float64 {
 	if t.Restarts == 0 {
 		return nil
@@ -227,7 +230,7 @@ func (t *Target) replaced() *float64 {
 	return new(float64(t.Restarts))
 }
 
-// collections has a value of each garbage collector.
+// collections writes a value of each garbage collector.
 func (t *Target) collections(value func(*GC) *float64) (out []sample) {
 	for i := range t.GC {
 		out = append(out, sample{value(&t.GC[i]), labels{{"collector", t.GC[i].Name}}})
@@ -235,7 +238,7 @@ func (t *Target) collections(value func(*GC) *float64) (out []sample) {
 	return out
 }
 
-// generator is the load generator's account of itself.
+// generator writes the load generator's audit.
 func (e *exposition) generator(g *Generator) {
 	if g == nil {
 		return
@@ -246,16 +249,18 @@ func (e *exposition) generator(g *Generator) {
 		gauges("generator_ruled_out", "", "1 if the evidence excludes that the generator shaped the result.",
 			func(g *Generator) *float64 { return new(boolean(g.RuledOut())) }),
 		familyOf[Generator]{
-			"generator_lateness", gauge, inSeconds, "How much later than it should the generator sent.",
+			"generator_lateness", gauge, inSeconds, "How much later than intended the generator sent calls.",
 			func(g *Generator) []sample {
 				if g.Lateness == nil {
 					return nil
 				}
-				return quantiles(quantile{"0.5", &g.Lateness.P50}, quantile{"0.99", &g.Lateness.P99}, quantile{"1", &g.Lateness.Max})
+				return quantiles(quantile{"0.5", &g.Lateness.P50}, quantile{"0.99", &g.Lateness.P99},
+					quantile{"1", &g.Lateness.Max})
 			},
 		},
 		gauges("generator_achieved", inRatio, "Calls sent by calls due, of those that could be sent.",
 			func(g *Generator) *float64 { return g.AchievedRatio }),
-		counters("generator_cpu", inSeconds, "CPU time of the generator.", func(g *Generator) *float64 { return g.CPUSeconds }),
+		counters("generator_cpu", inSeconds, "CPU time of the generator.",
+			func(g *Generator) *float64 { return g.CPUSeconds }),
 	)
 }

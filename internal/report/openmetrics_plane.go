@@ -2,7 +2,7 @@ package report
 
 import "strconv"
 
-// controlPlane is what service levels came to, and what a control plane measured itself.
+// controlPlane writes the service levels, and what a control plane measured itself.
 func (e *exposition) controlPlane(r *Report) {
 	levels := few(r.SLO)
 	e.begin("slo_verdict", stateset, "", "The verdict of a formula on a service level objective.")
@@ -10,10 +10,12 @@ func (e *exposition) controlPlane(r *Report) {
 		e.states(string(s.Verdict), stateNames(Verdicts()), s.labels()...)
 	}
 	write(e, levels, (*SLO).labels,
-		gauges("slo_value", inSeconds, "What a formula comes to for a service level objective.",
+		gauges("slo_value", inSeconds, "The value of a formula for a service level objective.",
 			func(s *SLO) *float64 { return s.Value }),
-		gauges("slo_value_lower", inSeconds, "The lower bound of what a formula comes to.", func(s *SLO) *float64 { return s.Lo }),
-		gauges("slo_value_upper", inSeconds, "The upper bound of what a formula comes to.", func(s *SLO) *float64 { return s.Hi }),
+		gauges("slo_value_lower", inSeconds, "The lower bound of the value of a formula.",
+			func(s *SLO) *float64 { return s.Lo }),
+		gauges("slo_value_upper", inSeconds, "The upper bound of the value of a formula.",
+			func(s *SLO) *float64 { return s.Hi }),
 		gauges("slo_limit", inSeconds, "The limit of a service level objective.", func(s *SLO) *float64 { return &s.Limit }),
 	)
 	e.attribution(r)
@@ -35,7 +37,7 @@ func (s *SLO) labels() labels {
 	return out
 }
 
-// attribution has the parts of one call's mean time; they add up to the whole.
+// attribution writes the parts of one call's mean time; they add up to the whole.
 func (e *exposition) attribution(r *Report) {
 	name := func(x *Attribution) labels { return labels{{"treatment", x.Treatment}, {"operation", x.Operation}} }
 	write(e, pointers(r.Attribution), name, familyOf[Attribution]{
@@ -53,7 +55,7 @@ func (e *exposition) attribution(r *Report) {
 	})
 }
 
-// phases are quantiles of the phases of long calls.
+// phases writes quantiles of the phases of long calls.
 func (e *exposition) phases(r *Report) {
 	name := func(p *Phase) labels {
 		return labels{{"treatment", p.Treatment}, {"operation", p.Operation}, {"phase", p.Phase}}
@@ -63,11 +65,12 @@ func (e *exposition) phases(r *Report) {
 			return quantiles(quantile{"0.5", &p.P50}, quantile{"0.9", &p.P90}, quantile{"0.99", &p.P99}, quantile{"1", &p.Max})
 		}},
 		gauges("phase_mean", inSeconds, "Mean of the phases of long calls.", func(p *Phase) *float64 { return &p.Mean }),
-		counters("phase_calls", "", "Calls that a phase was seen of.", func(p *Phase) *float64 { return new(float64(p.N)) }),
+		counters("phase_calls", "", "Calls in which the phase was observed.",
+			func(p *Phase) *float64 { return new(float64(p.N)) }),
 	)
 }
 
-// served are requests by the server's own clock.
+// served writes requests by the server's own clock.
 func (e *exposition) served(r *Report) {
 	name := func(s *Served) labels {
 		return labels{{"treatment", s.Treatment}, {"verb", s.Verb}, {"resource", s.Resource}, {"scope", s.Scope}}

@@ -5,23 +5,25 @@ import (
 	"slices"
 )
 
-// soak is how a long run went, and the counts of answers, which other questions have as well.
+// soak writes the course of a long run, and the counts of answers, which other questions have as well.
 func (e *exposition) soak(r *Report) {
 	e.lengths(r)
 	e.drifts(r)
 	e.answers(r)
 }
 
-// lengths are of the whole of a soak. Its calls are not here again: a sum over operations has them.
+// lengths writes the durations of a soak. It does not repeat the calls, because a sum over operations has them.
 func (e *exposition) lengths(r *Report) {
 	name := func(s *Soak) labels { return labels{{"treatment", s.Treatment}} }
 	write(e, r.wholes(), name,
 		gauges("soak_measured", inSeconds, "How long a soak was measured, after its warm-up.",
 			func(s *Soak) *float64 { return &s.Seconds }),
-		gauges("soak_planned", inSeconds, "How long a soak was to be measured.", func(s *Soak) *float64 { return nonZero(s.Planned) }),
-		gauges("soak_warm_up", inSeconds, "Load before what was measured.",
+		gauges("soak_planned", inSeconds, "How long a soak was planned to be measured.",
+			func(s *Soak) *float64 { return nonZero(s.Planned) }),
+		gauges("soak_warm_up", inSeconds, "How long the load ran before measuring began.",
 			func(s *Soak) *float64 { return nonZero(s.WarmUpSeconds) }),
-		gauges("soak_workers", "", "Callers of a closed loop.", func(s *Soak) *float64 { return nonZero(float64(s.Workers)) }),
+		gauges("soak_workers", "", "Callers of a closed loop.",
+			func(s *Soak) *float64 { return nonZero(float64(s.Workers)) }),
 		gauges("soak_offered", inPerSecond, "The rate of an open loop.", func(s *Soak) *float64 { return nonZero(s.Rate) }),
 		counters("soak_restarts", "", "Times that a process of the target was replaced.",
 			func(s *Soak) *float64 { return new(float64(len(s.Restarts))) }),
@@ -36,9 +38,10 @@ func (e *exposition) lengths(r *Report) {
 		}),
 		gauges("soak_cpu_per_call", inSeconds, "CPU time of all parts of the target for each call that was answered well.",
 			func(s *Soak) *float64 { return orZero(s.Total).CPUPerOp }),
-		gauges("soak_in_progress", "", "Rate × mean response: by Little's law the calls in progress.", func(s *Soak) *float64 {
-			return within(orZero(s.Total).Little, func(l *Little) *float64 { return &l.Observed })
-		}),
+		gauges("soak_in_progress", "", "Rate × mean response: by Little's law the calls in progress.",
+			func(s *Soak) *float64 {
+				return within(orZero(s.Total).Little, func(l *Little) *float64 { return &l.Observed })
+			}),
 		gauges("soak_in_progress_expected", "", "The calls in progress that a closed loop keeps up.", func(s *Soak) *float64 {
 			return within(orZero(s.Total).Little, func(l *Little) *float64 { return &l.Expected })
 		}),
@@ -49,7 +52,7 @@ func (e *exposition) lengths(r *Report) {
 	)
 }
 
-// nonZero is a value; nil if it is 0, which stands for what is not known.
+// nonZero returns a value, or nil if it is 0, which stands for unknown.
 func nonZero(v float64) *float64 {
 	if v == 0 {
 		return nil
@@ -68,7 +71,7 @@ func (d *namedDrift) labels() labels {
 	return labels{{"treatment", d.of.Treatment}, {"operation", d.of.Operation}, {"metric", d.metric}}
 }
 
-// drifts are slopes per second, since that is the base unit of time; the metrics' units differ and are labels.
+// drifts writes slopes per second, the base unit of time; the metrics' units differ and are labels.
 func (e *exposition) drifts(r *Report) {
 	var all []*namedDrift
 	for _, s := range few(r.Soak) {
@@ -93,9 +96,9 @@ func (e *exposition) drifts(r *Report) {
 			func(d *namedDrift) *float64 { return perSecond(d.Lo) }),
 		gauges("drift_slope_upper", "", "The upper bound of a trend, per second.",
 			func(d *namedDrift) *float64 { return perSecond(d.Hi) }),
-		gauges("drift_change", "", "What a trend adds up to over what was measured, in the unit of the label.",
+		gauges("drift_change", "", "The total change of a trend over the measured time, in the unit of the label.",
 			func(d *namedDrift) *float64 { return known(d, &d.Total) }),
-		gauges("drift_windows", "", "How many windows a trend is of.",
+		gauges("drift_windows", "", "The number of windows behind a trend.",
 			func(d *namedDrift) *float64 { return new(float64(d.N)) }),
 	)
 	e.begin("drift_verdict", stateset, "", "The verdict on a trend.")
@@ -104,15 +107,16 @@ func (e *exposition) drifts(r *Report) {
 	}
 }
 
-// answers are what the calls were told, and both sides' counts of it.
+// answers writes what the answers said, and the counts of both sides.
 func (e *exposition) answers(r *Report) {
 	write(e, pointers(r.Operations), (*Operation).labels,
-		familyOf[Operation]{"answers", counter, "", "What the answers said, by operation.", func(o *Operation) (out []sample) {
-			for _, a := range slices.Sorted(maps.Keys(o.Answers)) {
-				out = append(out, sample{new(float64(o.Answers[a])), labels{{"answer", a}}})
-			}
-			return out
-		}})
+		familyOf[Operation]{"answers", counter, "", "What the answers said, by operation.",
+			func(o *Operation) (out []sample) {
+				for _, a := range slices.Sorted(maps.Keys(o.Answers)) {
+					out = append(out, sample{new(float64(o.Answers[a])), labels{{"answer", a}}})
+				}
+				return out
+			}})
 	name := func(c *AnswerCheck) labels { return labels{{"treatment", c.Treatment}, {"answer", c.Answer}} }
 	write(e, pointers(r.Answers), name,
 		counters("answers_seen", "", "Answers that the callers got over all load.",

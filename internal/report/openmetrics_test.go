@@ -77,7 +77,8 @@ func TestOpenMetricsLeavesOutWhatIsUnknown(t *testing.T) {
 	if !strings.Contains(out, "tare_capacity_at_least_per_second{") {
 		t.Errorf("no lower bound:\n%s", out)
 	}
-	for _, absent := range []string{"tare_capacity_per_second", "tare_capacity_signature", "tare_response", "tare_target", "tare_effect", "tare_budget_upper"} {
+	for _, absent := range []string{"tare_capacity_per_second", "tare_capacity_signature", "tare_response", "tare_target",
+		"tare_effect", "tare_budget_upper"} {
 		if strings.Contains(out, absent) {
 			t.Errorf("%s is there although it is not known:\n%s", absent, out)
 		}
@@ -105,41 +106,44 @@ func TestOpenMetricsReaderSeesErrors(t *testing.T) {
 	const head = "# TYPE a_seconds gauge\n# UNIT a_seconds seconds\n# HELP a_seconds Help.\n"
 	const count = "# TYPE c counter\n# HELP c Help.\n"
 	const set = "# TYPE s stateset\n# HELP s Help.\n"
-	if _, err := readOpenMetrics(head + "a_seconds{x=\"1\"} 1\na_seconds{x=\"2\"} NaN\n" + count + "c_total 1e+06\n" + set + "s{s=\"x\"} 1\ns{s=\"y\"} 0\n# EOF\n"); err != nil {
+	if _, err := readOpenMetrics(head + "a_seconds{x=\"1\"} 1\na_seconds{x=\"2\"} NaN\n" + count + "c_total 1e+06\n" +
+		set + "s{s=\"x\"} 1\ns{s=\"y\"} 0\n# EOF\n"); err != nil {
 		t.Fatalf("what is right is refused: %v", err)
 	}
 	for name, text := range map[string]string{
-		"no end":                       head + "a_seconds 1\n",
-		"something after the end":      "# EOF\n" + head + "a_seconds 1\n",
-		"end in the middle of a line":  head + "a_seconds 1 # EOF\n",
-		"unit that is no suffix":       "# TYPE a gauge\n# UNIT a seconds\n# HELP a H.\na 1\n# EOF\n",
-		"unit in the name only":        "# TYPE a_seconds gauge\n# HELP a_seconds H.\na_seconds 1\n# EOF\n",
-		"counter without total":        count + "c 1\n# EOF\n",
-		"negative counter":             count + "c_total -1\n# EOF\n",
-		"counter that is no number":    count + "c_total NaN\n# EOF\n",
-		"same sample twice":            head + "a_seconds{x=\"1\",y=\"2\"} 1\na_seconds{y=\"2\",x=\"1\"} 2\n# EOF\n",
-		"same label twice":             head + "a_seconds{x=\"1\",x=\"2\"} 1\n# EOF\n",
-		"type twice":                   "# TYPE a gauge\n# TYPE a gauge\n# HELP a H.\na 1\n# EOF\n",
-		"interleaved families":         head + "a_seconds 1\n" + count + "c_total 1\n# HELP a_seconds More.\n# EOF\n",
-		"sample of another family":     head + "b_seconds 1\n# EOF\n",
-		"family without samples":       head + "# EOF\n",
-		"bad escape":                   head + "a_seconds{x=\"\\t\"} 1\n# EOF\n",
-		"open quote":                   head + "a_seconds{x=\"1} 1\n# EOF\n",
-		"bad label name":               head + "a_seconds{x-y=\"1\"} 1\n# EOF\n",
-		"bad number":                   head + "a_seconds 0x1p3\n# EOF\n",
-		"timestamp":                    head + "a_seconds 1 1700000000\n# EOF\n",
-		"control character":            head + "a_seconds{x=\"\x1b\"} 1\n# EOF\n",
-		"not UTF-8":                    head + "a_seconds{x=\"\xff\"} 1\n# EOF\n",
-		"empty line":                   head + "a_seconds 1\n\n# EOF\n",
-		"info that is not one":         "# TYPE i info\n# HELP i H.\ni_info 2\n# EOF\n",
-		"stateset without its label":   set + "s{x=\"y\"} 1\n# EOF\n",
-		"stateset of two":              set + "s{s=\"x\"} 2\n# EOF\n",
-		"scattered stateset":           set + "s{a=\"1\",s=\"x\"} 1\ns{a=\"2\",s=\"x\"} 1\ns{a=\"1\",s=\"y\"} 0\n# EOF\n",
-		"names that meet":              count + "c_total 1\n# TYPE c_created gauge\n# HELP c_created H.\nc_created 1\n# EOF\n",
-		"unknown type":                 "# TYPE a number\n# HELP a H.\na 1\n# EOF\n",
-		"carriage return":              head + "a_seconds 1\r\n# EOF\n",
-		"a sample before any family":   "a_seconds 1\n# EOF\n",
-		"unit of a stateset":           "# TYPE s_ratio stateset\n# UNIT s_ratio ratio\n# HELP s_ratio H.\ns_ratio{s_ratio=\"x\"} 1\n# EOF\n",
+		"no end":                      head + "a_seconds 1\n",
+		"something after the end":     "# EOF\n" + head + "a_seconds 1\n",
+		"end in the middle of a line": head + "a_seconds 1 # EOF\n",
+		"unit that is no suffix":      "# TYPE a gauge\n# UNIT a seconds\n# HELP a H.\na 1\n# EOF\n",
+		"unit in the name only":       "# TYPE a_seconds gauge\n# HELP a_seconds H.\na_seconds 1\n# EOF\n",
+		"counter without total":       count + "c 1\n# EOF\n",
+		"negative counter":            count + "c_total -1\n# EOF\n",
+		"counter that is no number":   count + "c_total NaN\n# EOF\n",
+		"same sample twice":           head + "a_seconds{x=\"1\",y=\"2\"} 1\na_seconds{y=\"2\",x=\"1\"} 2\n# EOF\n",
+		"same label twice":            head + "a_seconds{x=\"1\",x=\"2\"} 1\n# EOF\n",
+		"type twice":                  "# TYPE a gauge\n# TYPE a gauge\n# HELP a H.\na 1\n# EOF\n",
+		"interleaved families":        head + "a_seconds 1\n" + count + "c_total 1\n# HELP a_seconds More.\n# EOF\n",
+		"sample of another family":    head + "b_seconds 1\n# EOF\n",
+		"family without samples":      head + "# EOF\n",
+		"bad escape":                  head + "a_seconds{x=\"\\t\"} 1\n# EOF\n",
+		"open quote":                  head + "a_seconds{x=\"1} 1\n# EOF\n",
+		"bad label name":              head + "a_seconds{x-y=\"1\"} 1\n# EOF\n",
+		"bad number":                  head + "a_seconds 0x1p3\n# EOF\n",
+		"timestamp":                   head + "a_seconds 1 1700000000\n# EOF\n",
+		"control character":           head + "a_seconds{x=\"\x1b\"} 1\n# EOF\n",
+		"not UTF-8":                   head + "a_seconds{x=\"\xff\"} 1\n# EOF\n",
+		"empty line":                  head + "a_seconds 1\n\n# EOF\n",
+		"info that is not one":        "# TYPE i info\n# HELP i H.\ni_info 2\n# EOF\n",
+		"stateset without its label":  set + "s{x=\"y\"} 1\n# EOF\n",
+		"stateset of two":             set + "s{s=\"x\"} 2\n# EOF\n",
+		"scattered stateset":          set + "s{a=\"1\",s=\"x\"} 1\ns{a=\"2\",s=\"x\"} 1\ns{a=\"1\",s=\"y\"} 0\n# EOF\n",
+		"names that meet": count +
+			"c_total 1\n# TYPE c_created gauge\n# HELP c_created H.\nc_created 1\n# EOF\n",
+		"unknown type":               "# TYPE a number\n# HELP a H.\na 1\n# EOF\n",
+		"carriage return":            head + "a_seconds 1\r\n# EOF\n",
+		"a sample before any family": "a_seconds 1\n# EOF\n",
+		"unit of a stateset": "# TYPE s_ratio stateset\n# UNIT s_ratio ratio\n# HELP s_ratio H.\n" +
+			"s_ratio{s_ratio=\"x\"} 1\n# EOF\n",
 		"a comment of one's own":       "# hello\n# EOF\n",
 		"no comma between labels":      head + "a_seconds{x=\"1\"y=\"2\"} 1\n# EOF\n",
 		"descriptor after the samples": "# TYPE a gauge\n# HELP a H.\na 1\n# HELP a H.\n# EOF\n",
@@ -153,7 +157,8 @@ func TestOpenMetricsReaderSeesErrors(t *testing.T) {
 func FuzzOpenMetrics(f *testing.F) {
 	addFuzzSeeds(f)
 	f.Fuzz(func(t *testing.T, which uint8, s, run, budget, status string, v float64, n uint64) {
-		if _, err := readOpenMetrics(string(encode(t, OpenMetrics, fuzzed(which, s, run, budget, status, v, n)))); err != nil {
+		if _, err := readOpenMetrics(string(encode(t, OpenMetrics, fuzzed(which, s, run, budget, status, v,
+			n)))); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// The form in which Kubernetes' scalability tests are published: PASS or FAIL, Perc50, Perc90, Perc99 and Perc100 of pod startup in
-// milliseconds, and Perc50, Perc90 and Perc99 of requests by verb and resource.
+// The format in which the results of Kubernetes' scalability tests are published: PASS or FAIL, Perc50, Perc90, Perc99
+// and Perc100 of pod startup in milliseconds, and Perc50, Perc90 and Perc99 of requests by verb and resource.
 
-// startup is the phase of a pod's start that tare's own clock has seen whole.
+// startup is the phase of a pod's start that tare's own clock covers completely.
 const startup = "startup"
 
-// published has a row for each treatment. The verdict is that of clusterloader2, which grew out of those tests.
+// published returns a row for each treatment. The verdict is that of clusterloader2, which grew out of those tests.
 func (r *Report) published() table {
 	if !slices.ContainsFunc(r.Phases, func(p Phase) bool { return p.Phase == startup }) {
-		return nil // without pods that start, the verdicts on service levels say all
+		return nil // without pods that start, the verdicts on service levels are complete
 	}
 	labels := r.labels()
 	t := table{
@@ -32,7 +32,7 @@ func (r *Report) published() table {
 	}
 	for i := range r.Treatments {
 		id := r.Treatments[i].ID
-		if r.again(id) {
+		if r.isAA(id) {
 			continue
 		}
 		word := r.passed(id)
@@ -40,7 +40,8 @@ func (r *Report) published() table {
 		switch {
 		case k >= 0:
 			p := &r.Phases[k]
-			t.add(named(labels, id), word, milliseconds(p.P50), milliseconds(p.P90), milliseconds(p.P99), milliseconds(p.Max), count(p.N))
+			t.add(named(labels, id), word, milliseconds(p.P50), milliseconds(p.P90), milliseconds(p.P99), milliseconds(p.Max),
+				count(p.N))
 		case word != "":
 			t.add(named(labels, id), word, "", "", "", "", "")
 		}
@@ -48,8 +49,8 @@ func (r *Report) published() table {
 	return t.used()
 }
 
-// passed is the verdict on a treatment in the words of those tests; "" if no objective was judged, or not the one of
-// what the run measures.
+// passed returns the verdict on a treatment in the words of those tests; "" if no objective was judged, or not the
+// objective of what the run measures.
 func (r *Report) passed(treatment string) string {
 	high, slow, judged, unknown := 0, false, false, false
 	for i := range r.SLO {
@@ -59,7 +60,7 @@ func (r *Report) passed(treatment string) string {
 		}
 		judged = true
 		switch {
-		case s.Verdict == NotMeasured: // what the run measures is not in the server's indicator: dry runs
+		case s.Verdict == NotMeasured: // the server's indicator does not cover what the run measures: dry runs
 			unknown = true
 		case s.Verdict != Fail:
 		case s.Name == "pod-startup":
@@ -84,15 +85,15 @@ func (r *Report) passed(treatment string) string {
 	return "PASS"
 }
 
-// requests has a table for each kind of requests that the run measures, with a row for each treatment, and one of the
-// slowest others, each where it is slowest.
+// requests returns a table for each kind of requests that the run measures, with a row for each treatment, and a table
+// of the slowest other kinds, each under its slowest treatment.
 func (r *Report) requests() []table {
 	labels := r.labels()
-	all := slices.DeleteFunc(pointers(r.Served), func(s *Served) bool { return r.again(s.Treatment) })
+	all := slices.DeleteFunc(pointers(r.Served), func(s *Served) bool { return r.isAA(s.Treatment) })
 	measured := slices.DeleteFunc(slices.Clone(all), func(s *Served) bool { return !s.Measured })
 	var out []table
 	for _, kind := range distinct(measured, (*Served).kind) {
-		t := append(table{{head: brief(kind) + ", server's clock", left: true}}, percentileColumns()...)
+		t := append(table{{head: shortenName(kind) + ", server's clock", left: true}}, percentileColumns()...)
 		for _, s := range measured {
 			if s.kind() == kind {
 				t.add(append([]string{named(labels, s.Treatment)}, s.percentiles()...)...)
@@ -110,7 +111,7 @@ func (r *Report) requests() []table {
 	})
 	t := append(table{{head: "slowest of the others", left: true}, {head: "under", left: true}}, percentileColumns()...)
 	for _, s := range rest[:min(mostSlow, len(rest))] {
-		t.add(append([]string{brief(s.kind()), r.withTreatment(named(labels, s.Treatment))}, s.percentiles()...)...)
+		t.add(append([]string{shortenName(s.kind()), r.withTreatment(named(labels, s.Treatment))}, s.percentiles()...)...)
 	}
 	if t.rows() > 0 {
 		out = append(out, t.used())
@@ -118,17 +119,18 @@ func (r *Report) requests() []table {
 	return out
 }
 
-// mostSlow is how many of the slowest kinds of requests are shown in text and Markdown; the other forms have all.
+// mostSlow limits the slowest kinds of requests in text and Markdown; the other formats have all.
 const mostSlow = 5
 
-// requestTable has all of them.
+// requestTable returns the table of all kinds of requests.
 func (r *Report) requestTable() table {
 	labels := r.labels()
 	t := append(table{{head: "request", left: true}, {head: "treatment", left: true}}, percentileColumns()...)
 	t = append(t, &column{head: "mean"})
 	for i := range r.Served {
 		s := &r.Served[i]
-		t.add(append(append([]string{brief(s.kind()), r.withTreatment(named(labels, s.Treatment))}, s.percentiles()...), span(s.Mean))...)
+		t.add(append(append([]string{shortenName(s.kind()), r.withTreatment(named(labels, s.Treatment))}, s.percentiles()...),
+			span(s.Mean))...)
 	}
 	return t.used()
 }
@@ -137,7 +139,8 @@ func percentileColumns() table {
 	return table{{head: "Perc50", drop: 2}, {head: "Perc90", drop: 1}, {head: "Perc99"}, {head: "n", drop: 3}}
 }
 
-// percentiles are the cells of those columns; what lies in the first bucket, or beyond the last, has its bound.
+// percentiles returns the cells of those columns; a value in the first bucket or beyond the last is printed as its
+// bound.
 func (s *Served) percentiles() []string {
 	show := func(v *float64) string {
 		switch {
@@ -153,7 +156,7 @@ func (s *Served) percentiles() []string {
 	return []string{show(s.P50), show(s.P90), show(s.P99), count(s.N)}
 }
 
-// kind names requests as published tables do; what is not of a single object has its scope with it.
+// kind names requests as published tables do; requests that are not for a single object have their scope in the name.
 func (s *Served) kind() string {
 	if s.Scope == "" || s.Scope == "resource" {
 		return s.Verb + " " + s.Resource
@@ -161,7 +164,7 @@ func (s *Served) kind() string {
 	return s.Verb + " " + s.Resource + " (" + s.Scope + ")"
 }
 
-// tail is p99, or beyond the last bucket infinite.
+// tail returns p99, or infinity if it lies beyond the last bucket.
 func (s *Served) tail() float64 {
 	switch {
 	case s.P99 != nil:
@@ -172,7 +175,7 @@ func (s *Served) tail() float64 {
 	return 0
 }
 
-// span is a time as those tables print it: "8.637055s", "798µs".
+// span returns a time as those tables print it: "8.637055s", "798µs".
 func span(seconds float64) string {
 	d := time.Duration(seconds * 1e9)
 	if d < time.Millisecond {
@@ -181,10 +184,10 @@ func span(seconds float64) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// milliseconds is a time as those tables print the start of pods: "1639.148099".
+// milliseconds returns a time as those tables print the start of pods: "1639.148099".
 func milliseconds(seconds float64) string {
 	return strconv.FormatFloat(math.Round(seconds*1e9)/1e6, 'f', -1, 64)
 }
 
-// levelLegend says what the signs of verdicts mean.
+// levelLegend explains the signs of verdicts.
 var levelLegend = []string{"p99 by the formula: ✓ pass", "✗ FAIL", "? inconclusive", "– not-measured"}

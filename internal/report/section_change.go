@@ -11,10 +11,10 @@ import (
 // space keeps a number and its unit in one line.
 const space = "\u00a0"
 
-// isRatio says whether an effect is a share of the baseline, not a difference in the metric's unit.
+// isRatio reports whether an effect is a share of the baseline, not a difference in the metric's unit.
 func isRatio(e *Effect) bool { return e.Kind != "difference" }
 
-// hasInterval says whether an effect has an interval.
+// hasInterval reports whether an effect has an interval.
 func hasInterval(e *Effect) bool { return e.Level > 0 || e.Lo != 0 || e.Hi != 0 }
 
 // withSign puts a sign before a magnitude, unless it was rounded to zero.
@@ -39,7 +39,7 @@ func tickShare(v float64) string {
 	return withSign(v, axisShare(math.Abs(v)))
 }
 
-// unitOf finds a metric's unit: as the run measured it, or as it is known.
+// unitOf returns a metric's unit: from the run, or from the list of known metrics.
 func unitOf(r *Report, name string) metric.Unit {
 	for i := range r.Treatments {
 		for k := range r.Treatments[i].Metrics {
@@ -57,9 +57,10 @@ func unitOf(r *Report, name string) metric.Unit {
 	return m.Unit
 }
 
-// measure is a metric in words.
+// measure describes a metric.
 func measure(name, quantile string) string {
-	known := map[string]string{"cpu": "CPU time", "wall": "wall time", "response": "response time", "service": "service time", "error": "error share", "upstream_calls": "upstream calls"}
+	known := map[string]string{"cpu": "CPU time", "wall": "wall time", "response": "response time",
+		"service": "service time", "error": "error share", "upstream_calls": "upstream calls"}
 	s := known[name]
 	if s == "" {
 		s = strings.ReplaceAll(name, "_", " ")
@@ -73,12 +74,12 @@ func measure(name, quantile string) string {
 	return s
 }
 
-// short is a treatment's name as every form abbreviates it, without the note that it is the baseline.
+// short returns a treatment's abbreviated name, as in every format, without the note that it is the baseline.
 func (r *Report) short(id string) string {
 	return strings.TrimSuffix(named(r.labels(), id), baselineNote)
 }
 
-// measured is a metric's value with its unit.
+// measured returns a metric's value with its unit.
 func measured(m *Metric) string {
 	return Amount(m.Name, metric.Unit(m.Unit))(m.Value) + m.Beside()
 }

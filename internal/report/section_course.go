@@ -13,7 +13,8 @@ import (
 	"tare/internal/unit"
 )
 
-// failureSection shows how each trial went in time, how well each class explains its failure, and what became of the calls.
+// failureSection shows the course of each trial, how well each class explains its failure, and the outcome of the
+// calls.
 func failureSection(r *Report) section {
 	s := section{Question: "How did it fail?", Short: "How it failed"}
 	if !slices.ContainsFunc(r.Capacity, func(c Capacity) bool { return c.Broke }) {
@@ -36,7 +37,7 @@ func failureSection(r *Report) section {
 	return s
 }
 
-// course draws one trial in time: rates, calls that wait, response times.
+// course draws one trial over time: rates, waiting calls, response times.
 func course(r *Report, index int) *figure {
 	l := &r.Timeline[index]
 	start := starts(l)
@@ -45,16 +46,20 @@ func course(r *Report, index int) *figure {
 		return chart.Series{Name: name, Kind: kind, X: start[:min(len(start), len(y))], Y: y, Line: true, Step: true}
 	}
 	rates := chart.Panel{
-		Title: "Calls in time" + because(r.withTreatment(l.Treatment)), Desc: "Calls per second that were offered, that ended well and that ended badly, from the beginning of the load on.",
+		Title: "Calls in time" + because(r.withTreatment(l.Treatment)), Desc: "Calls per second that were offered, that " +
+			"ended well and that ended badly, from the beginning of the load on.",
 		X: x, Y: chart.Axis{Label: "calls/s", Min: new(0.0), Format: unit.Number}, Legend: true, Height: 200,
-		Series: []chart.Series{step("offered", chart.Neutral, l.Offered), step("ended well", chart.Color(0), l.Good), step("ended badly", chart.Bad, l.Bad)},
+		Series: []chart.Series{step("offered", chart.Neutral, l.Offered), step("ended well", chart.Color(0), l.Good),
+			step("ended badly", chart.Bad, l.Bad)},
 	}
 	waiting := chart.Panel{
 		Title: "Outstanding calls", Desc: "Calls that were due and had not ended.", X: x, Height: 90, Legend: true,
-		Y: chart.Axis{Label: "outstanding calls", Min: new(0.0), Format: unit.Number}, Series: []chart.Series{step("outstanding", chart.Color(5), l.Outstanding)},
+		Y:      chart.Axis{Label: "outstanding calls", Min: new(0.0), Format: unit.Number},
+		Series: []chart.Series{step("outstanding", chart.Color(5), l.Outstanding)},
 	}
 	response := chart.Panel{
-		Title: "Response times", Desc: "Median and 99th percentile of the response times of the calls that ended well.", X: x, Height: 130, Legend: true,
+		Title: "Response times", Desc: "Median and 99th percentile of the response times of the calls that ended well.",
+		X: x, Height: 130, Legend: true,
 		Y: chart.Axis{Label: "response", Log: true, Format: unit.Seconds},
 		Series: []chart.Series{
 			{Name: "p50", Kind: chart.Color(2), X: start[:min(len(start), len(l.P50))], Y: values(l.P50), Line: true},
@@ -72,11 +77,12 @@ func course(r *Report, index int) *figure {
 	}
 	t, summary := inNumbers(l)
 	return &figure{
-		SVG: drawn(chart.Stack("chart-5-"+strconv.Itoa(index), rates, waiting, response)), Caption: caption.String(), Summary: summary, Table: t, Timeline: &index,
+		SVG: drawn(chart.Stack("chart-5-"+strconv.Itoa(index), rates, waiting, response)), Caption: caption.String(),
+		Summary: summary, Table: t, Timeline: &index,
 	}
 }
 
-// starts are the bins' beginnings.
+// starts returns the beginnings of the bins.
 func starts(l *Timeline) []float64 {
 	out := make([]float64, len(l.Offered))
 	for k := range out {
@@ -85,7 +91,7 @@ func starts(l *Timeline) []float64 {
 	return out
 }
 
-// spans are the steps that offered load. Only those that have room for it carry their name.
+// spans returns the steps that offered load. Only those with enough room carry their name.
 func spans(l *Timeline) []chart.Span {
 	var out []chart.Span
 	whole := float64(len(l.Offered)) * l.Bin
@@ -109,7 +115,7 @@ func stepName(s Stretch) string {
 	return s.Name + " " + unit.PerSecond(s.Rate)
 }
 
-// values turns "there were none" into a gap.
+// values turns absent values into gaps.
 func values(series []*float64) []float64 {
 	out := make([]float64, len(series))
 	for i, v := range series {
@@ -118,9 +124,10 @@ func values(series []*float64) []float64 {
 	return out
 }
 
-// inNumbers is the timeline in numbers: by step where there are steps, otherwise slice by slice.
+// inNumbers returns the timeline in numbers: by step if there are steps, otherwise by slice.
 func inNumbers(l *Timeline) (t *grid, summary string) {
-	t = &grid{Caption: "The trial in time", table: append(wordHeads("step"), numberHeads("from", "to", "offered", "sent", "ended well", "ended badly", "outstanding at its end", "p99, median", "p99, largest")...)}
+	t = &grid{Caption: "The trial in time", table: append(wordHeads("step"), numberHeads("from", "to", "offered", "sent",
+		"ended well", "ended badly", "outstanding at its end", "p99, median", "p99, largest")...)}
 	stretches, summary := l.Steps, "The steps in numbers"
 	if len(stretches) == 0 {
 		summary = "The slices in numbers"
@@ -135,13 +142,14 @@ func inNumbers(l *Timeline) (t *grid, summary string) {
 			outstanding = unit.Number(l.Outstanding[k])
 		}
 		median, _, hi := spreadOver(l, s)
-		t.add(stepName(s), unit.Seconds(s.From), unit.Seconds(s.To), mean(l.Offered), mean(l.Sent), mean(l.Good), mean(l.Bad), outstanding,
+		t.add(stepName(s), unit.Seconds(s.From), unit.Seconds(s.To), mean(l.Offered), mean(l.Sent), mean(l.Good), mean(l.Bad),
+			outstanding,
 			finite(median, unit.Seconds), finite(hi, unit.Seconds))
 	}
 	return t, summary
 }
 
-// scores draws how well each class explains the failure; nil if none was weighed.
+// scores draws how well each class explains the failure; nil if no class was scored.
 func scores(c *Capacity, index int) *figure {
 	if len(c.Scores) == 0 {
 		return nil
@@ -157,8 +165,10 @@ func scores(c *Capacity, index int) *figure {
 	})
 	show := func(v float64) string { return fmt.Sprintf("%.2f", v) }
 	b := chart.Bars{
-		Title: "Scores of the classes", Desc: "How well each class of failure explains what was seen, from 0 to 1; a class can be chosen from 0.5 on, and one that others resemble only from 0.65 to 0.95 on.",
-		Axis: chart.Axis{Label: "score", Min: new(0.0), Max: new(1.0), Format: show, Ticks: []float64{0, .25, .5, .75, 1}}, Rules: []chart.Rule{{At: .5, Vertical: true}},
+		Title: "Scores of the classes", Desc: "How well each class of failure explains what was seen, from 0 to 1; a " +
+			"class can be chosen from 0.5 on, and one that others resemble only from 0.65 to 0.95 on.",
+		Axis:  chart.Axis{Label: "score", Min: new(0.0), Max: new(1.0), Format: show, Ticks: []float64{0, .25, .5, .75, 1}},
+		Rules: []chart.Rule{{At: .5, Vertical: true}},
 	}
 	t := &grid{Caption: "Scores", table: append(wordHeads("class"), numberHeads("score")...)}
 	none := 0
@@ -175,16 +185,20 @@ func scores(c *Capacity, index int) *figure {
 		}
 		b.Rows = append(b.Rows, row)
 	}
-	caption := "How well each class of failure explains what was seen. A class can win from 0.50 on; of those the more specific one does."
+	caption := "How well each class of failure explains what was seen. A class can win from 0.50 on; of those the more " +
+		"specific one does."
 	if none > 0 {
 		caption += fmt.Sprintf(" Not drawn: %d that explain nothing.", none)
 	}
-	return &figure{SVG: drawn(b.SVG("chart-5-scores-" + strconv.Itoa(index))), Caption: caption, Summary: "All scores", Table: t}
+	return &figure{SVG: drawn(b.SVG("chart-5-scores-" + strconv.Itoa(index))), Caption: caption, Summary: "All scores",
+		Table: t}
 }
 
-// times are the distributions of all calls that ended.
+// times returns the distributions of all calls that ended.
 func timeGrid(r *Report) *grid {
-	t := &grid{Caption: "Times of the calls that ended; a timeout counts as long as it took", table: append(wordHeads("treatment", "operation", "time"), numberHeads("calls", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max")...)}
+	t := &grid{Caption: "Times of the calls that ended; a timeout counts as long as it took",
+		table: append(wordHeads("treatment", "operation", "time"), numberHeads("calls", "min", "mean", "p50", "p90", "p95",
+			"p99", "p99.9", "max")...)}
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		for _, x := range []struct {
@@ -195,14 +209,16 @@ func timeGrid(r *Report) *grid {
 			if d == nil || d.N == 0 {
 				continue
 			}
-			t.add(r.withTreatment(o.Treatment), o.Operation, x.name, whole(d.N), unit.Seconds(d.Min), unit.Seconds(d.Mean), opt(d.P50, unit.Seconds),
-				opt(d.P90, unit.Seconds), opt(d.P95, unit.Seconds), opt(d.P99, unit.Seconds), opt(d.P999, unit.Seconds), unit.Seconds(d.Max))
+			t.add(r.withTreatment(o.Treatment), o.Operation, x.name, whole(d.N), unit.Seconds(d.Min), unit.Seconds(d.Mean),
+				opt(d.P50, unit.Seconds),
+				opt(d.P90, unit.Seconds), opt(d.P95, unit.Seconds), opt(d.P99, unit.Seconds), opt(d.P999, unit.Seconds),
+				unit.Seconds(d.Max))
 		}
 	}
 	return t
 }
 
-// causes are the ways in which calls did not end well, the most frequent of each operation first.
+// causes returns the causes of failed calls, the most frequent of each operation first.
 func causes(r *Report) *grid {
 	t := table{
 		{head: "treatment", left: true},
@@ -220,5 +236,5 @@ func causes(r *Report) *grid {
 	return &grid{table: t, Title: "Calls that were not ok", Caption: "Causes of calls that were not ok", Most: maxCauses}
 }
 
-// maxCauses bounds the list in text and Markdown; the other forms have all.
+// maxCauses limits the list in text and Markdown; the other formats have all.
 const maxCauses = 24

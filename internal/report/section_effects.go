@@ -9,25 +9,26 @@ import (
 	"tare/internal/design"
 )
 
-// A comparison is all effects on one quantity: the treatments' and, for effectGroup, those of the controls.
+// A comparison is all effects on one quantity: those of treatments and, for effectGroup, those of the controls.
 type effectGroup struct {
 	operation, metric, quantile, kind string
 	effects, controls                 []*Effect
 }
 
-// name is the quantity in words.
+// name describes the quantity.
 func (c *effectGroup) name() string { return Measured(c.operation, c.metric, c.quantile) }
 
 func (c *effectGroup) ratio() bool { return c.kind != "difference" }
 
 func (c *effectGroup) same(e *Effect) bool {
-	return c.operation == e.Operation && c.metric == e.Metric && c.quantile == e.Quantile && (c.kind == "difference") == !isRatio(e)
+	return c.operation == e.Operation && c.metric == e.Metric && c.quantile == e.Quantile &&
+		(c.kind == "difference") == !isRatio(e)
 }
 
-// all are the effects, then the controls.
+// all returns the effects, then the controls.
 func (c *effectGroup) all() []*Effect { return slices.Concat(c.effects, c.controls) }
 
-// comparisons groups the effects that decide; in each the treatments are in the run's order.
+// comparisons groups the deciding effects by quantity, with the treatments in the run's order.
 func effectGroups(r *Report) []effectGroup {
 	var all []effectGroup
 	place := func(e *Effect) *effectGroup {
@@ -54,12 +55,15 @@ func effectGroups(r *Report) []effectGroup {
 	}
 	order := ranks(r)
 	for _, c := range all {
-		slices.SortStableFunc(c.effects, func(a, b *Effect) int { return cmp.Compare(order(a.Treatment), order(b.Treatment)) })
+		slices.SortStableFunc(c.effects, func(a, b *Effect) int {
+			return cmp.Compare(order(a.Treatment),
+				order(b.Treatment))
+		})
 	}
 	return slices.DeleteFunc(all, func(c effectGroup) bool { return len(c.effects) == 0 })
 }
 
-// ranks gives each treatment its place in the run's list.
+// ranks returns the position of each treatment in the run's list.
 func ranks(r *Report) func(id string) int {
 	place := map[string]int{}
 	for i := range r.Treatments {
@@ -79,13 +83,13 @@ func effectSection(r *Report) section {
 	groups := effectGroups(r)
 	if len(groups) > 0 {
 		if r.Verdict == Invalid {
-			const text = "this run is invalid. What follows is what was measured, and no verdict follows from it"
+			const text = "this run is invalid: the figures below are what was measured, and no verdict rests on them"
 			blocks = append(blocks, block{In: onPage, Notice: &remark{Text: text}})
 		}
-		blocks = append(blocks, block{In: onPage, Text: reading(r)})
+		blocks = append(blocks, block{In: onPage, Text: howToRead(r)})
 	}
 	blocks = append(blocks, effectBlocks(r)...)
-	all := shared(r, groups)
+	all := sharedParts(r, groups)
 	for i := range groups {
 		c := &groups[i]
 		if len(groups) > 1 {
@@ -100,7 +104,7 @@ func effectSection(r *Report) section {
 	return section{Question: "What does each control cost?", Short: "Cost", Blocks: blocks}
 }
 
-// effectBlocks are the table of costs, the words behind its marks, and what is undecided.
+// effectBlocks returns the table of costs, the legend of its marks, and the undecided effects.
 func effectBlocks(r *Report) []block {
 	t, long := r.effects()
 	const title = "What each treatment costs"
@@ -108,9 +112,9 @@ func effectBlocks(r *Report) []block {
 	if len(blocks) == 0 {
 		return nil
 	}
-	open, remarks := r.open()
+	open, remarks := r.undecidedTable()
 	said := only(inWords, listOf(list{Items: remarks})...)
-	if long { // its verdicts are words, and it has all effects
+	if long { // its verdicts are spelled out, and it has all effects
 		return append(blocks, said...)
 	}
 	blocks = append(blocks, block{Legend: r.legend()}, block{In: inWords, Said: r.tally()})
@@ -122,8 +126,8 @@ func effectBlocks(r *Report) []block {
 	return blocks
 }
 
-// reading says how the charts are read.
-func reading(r *Report) string {
+// howToRead explains the charts.
+func howToRead(r *Report) string {
 	against := "the baseline"
 	if name := oneBaseline(r); name != "" {
 		against = "the baseline, " + r.short(name)
@@ -136,12 +140,15 @@ func reading(r *Report) string {
 	if d := r.Design; d != nil && d.Margin > 0 {
 		text += "The shaded band is the margin of ±" + axisShare(d.Margin) + ". "
 	}
-	return text + "Regressed and improved: the whole bar lies beyond the margin. Equivalent: the whole bar lies within it; “measurable” if it also excludes zero. " +
-		"Slower and faster: the bar excludes zero and reaches into the margin. Inconclusive: it includes zero; the table says how small an effect this run could have seen and how many blocks would decide. Not judged: there were too few blocks for a verdict, or the run is invalid. " +
-		"Below the line, in grey, stand the controls, where any effect is an artefact."
+	return text + "Regressed and improved: the whole bar lies beyond the margin. Equivalent: the whole bar lies within " +
+		"it; “measurable” if it also excludes zero. " +
+		"Slower and faster: the bar excludes zero and reaches into the margin. Inconclusive: it includes zero; the table " +
+		"says how small an effect this run could have seen and how many blocks would decide. Not judged: there were too " +
+		"few blocks for a verdict, or the run is invalid. " +
+		"Below the line, in grey, are the controls, where any effect is an artefact."
 }
 
-// oneBaseline is the baseline that all effects are held against, if it is one.
+// oneBaseline returns the baseline of all effects, if they have the same one.
 func oneBaseline(r *Report) string {
 	name := ""
 	for i := range r.Effects {
@@ -154,24 +161,26 @@ func oneBaseline(r *Report) string {
 	return name
 }
 
-// level writes a level of confidence.
+// level prints a confidence level.
 func level(v float64) string {
 	s := strconv.FormatFloat(v*100, 'f', 2, 64)
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".") + space + "%"
 }
 
-// controlled says whether an effect is one of the controls'.
+// controlled reports whether an effect belongs to a control.
 func controlled(c *effectGroup, e *Effect) bool { return slices.Contains(c.controls, e) }
 
-// effectTable is all that is known of some effects.
+// effectTable returns all that is known of some effects.
 func effectTable(r *Report, caption string, effects []*Effect) *grid {
-	t := &grid{Caption: caption, table: append(append(wordHeads("treatment", "against", "of"), numberHeads("estimate", "interval", "level")...),
-		append(append(wordHeads("verdict"), numberHeads("margin", "smallest effect it could see", "blocks", "blocks to decide", "adjusted p")...), wordHeads("note")...)...)}
+	t := &grid{Caption: caption, table: append(append(wordHeads("treatment", "against", "of"),
+		numberHeads("estimate", "interval", "level")...),
+		append(append(wordHeads("verdict"), numberHeads("margin", "smallest effect it could see", "blocks",
+			"blocks to decide", "adjusted p")...), wordHeads("note")...)...)}
 	one := oneBaseline(r)
 	for _, e := range effects {
 		v := [...]string{
 			e.Treatment, "", e.measured(), "", "", "", e.word(),
-			e.extent(e.Margin), e.extent(e.MDE), "", "", opt(e.Adjusted, chance), e.Reason,
+			e.extent(e.Margin), e.extent(e.MDE), "", "", opt(e.Adjusted, pValue), e.Reason,
 		}
 		if e.Baseline != one {
 			v[1] = e.Baseline
@@ -196,8 +205,8 @@ func effectTable(r *Report, caption string, effects []*Effect) *grid {
 	return t
 }
 
-// chance writes a p-value.
-func chance(p float64) string {
+// pValue prints a p-value.
+func pValue(p float64) string {
 	switch {
 	case p < 0.0001:
 		return "< 0.0001"
@@ -207,7 +216,7 @@ func chance(p float64) string {
 	return strconv.FormatFloat(p, 'f', 2, 64)
 }
 
-// exploratory are the effects that decide nothing, folded.
+// exploratory returns the table of effects that decide nothing, folded.
 func exploratory(r *Report) []block {
 	var rest []*Effect
 	for i := range r.Effects {
@@ -224,13 +233,15 @@ func exploratory(r *Report) []block {
 	slices.SortStableFunc(rest, func(a, b *Effect) int { return cmp.Compare(key(a), key(b)) })
 	const caption = "Exploratory effects: they decide nothing. Student's test, p adjusted by Benjamini and Hochberg, " +
 		"intervals at the level at which that procedure ends"
-	summary := "Exploratory effects (" + strconv.Itoa(len(rest)) + "): wall time, tails and whatever else no verdict hangs on"
+	summary := "Exploratory effects (" + strconv.Itoa(len(rest)) +
+		"): wall time, tails and other metrics on which no verdict depends"
 	return whenAsked(summary, effectTable(r, caption, rest))
 }
 
-// absolutes are the values themselves, a row for each treatment and operation.
+// absolutes returns the table of measured values, a row for each treatment and operation.
 func absolutes(r *Report) *grid {
-	t := &grid{Caption: "Medians of the blocks; tails are quantiles of all blocks together", table: wordHeads("treatment", "operation")}
+	t := &grid{Caption: "Medians of the blocks; tails are quantiles of all blocks together",
+		table: wordHeads("treatment", "operation")}
 	columns := map[string]int{}
 	rows := map[string]int{}
 	for i := range r.Treatments {

@@ -14,14 +14,14 @@ import (
 // A window is the range of an axis of changes.
 type window struct{ lo, hi float64 }
 
-// A common is what the forest plots of a page share: the axis, and the longest texts beside it.
+// A common is what the forest plots of a page share: the axis, and the longest labels beside it.
 type common struct {
 	window
 	label, text string
 }
 
-// shared finds it for all comparisons.
-func shared(r *Report, groups []effectGroup) common {
+// sharedParts computes what all comparisons share.
+func sharedParts(r *Report, groups []effectGroup) common {
 	all := common{window: sharedWindow(r, groups)}
 	for i := range groups {
 		c := &groups[i]
@@ -43,14 +43,14 @@ func (w window) reach() float64 { return max(math.Abs(w.lo), math.Abs(w.hi)) }
 
 func (w window) with(o window) window { return window{min(w.lo, o.lo), max(w.hi, o.hi)} }
 
-// open leaves some room at both ends.
-func (w window) open() window {
+// widened adds some room at both ends.
+func (w window) widened() window {
 	room := 0.04 * (w.hi - w.lo)
 	return window{w.lo - room, w.hi + room}
 }
 
-// windowOf is a range that shows a comparison's intervals, except for those that are so far out that the others would be lines at zero.
-// Margin and budgets are in it.
+// windowOf returns a range that shows a comparison's intervals, the margin and the budgets. It excludes intervals so
+// far out that the others would shrink to lines at zero.
 func windowOf(r *Report, c *effectGroup) window {
 	var ends []float64
 	for _, e := range c.all() {
@@ -58,7 +58,7 @@ func windowOf(r *Report, c *effectGroup) window {
 			continue
 		}
 		for _, v := range []float64{e.Estimate, e.Lo, e.Hi} {
-			if math.Abs(v) < endless {
+			if math.Abs(v) < unboundedFrom {
 				ends = append(ends, v)
 			}
 		}
@@ -76,7 +76,7 @@ func windowOf(r *Report, c *effectGroup) window {
 	}
 	slices.Sort(sizes)
 	if len(sizes) > 0 {
-		// Five times what four fifths of the ends stay below is far out.
+		// More than five times the value below which four fifths of the ends lie is far out.
 		far := 5 * max(sizes[len(sizes)*4/5], w.reach())
 		for _, v := range ends {
 			if math.Abs(v) <= far {
@@ -90,8 +90,8 @@ func windowOf(r *Report, c *effectGroup) window {
 	return w
 }
 
-// sharedWindow is the axis of all comparisons in shares, so that their charts can be compared by eye. One whose effects are many times
-// as large as most others' is left out and gets an axis of its own.
+// sharedWindow returns the axis of all comparisons in shares, so that their charts can be compared by eye. A comparison
+// with effects many times as large as most others' gets its own axis.
 func sharedWindow(r *Report, groups []effectGroup) window {
 	var all []window
 	var reaches []float64
@@ -115,7 +115,7 @@ func sharedWindow(r *Report, groups []effectGroup) window {
 	return shared
 }
 
-// marginOf is the margin of a comparison's effects; 0 if they have none or several.
+// marginOf returns the margin of a comparison's effects; 0 if they have none or several.
 func marginOf(c *effectGroup) float64 {
 	m := 0.0
 	for _, e := range c.effects {
@@ -134,8 +134,9 @@ func marginOf(c *effectGroup) float64 {
 func forest(r *Report, c *effectGroup, all common, id string) *figure {
 	u := unitOf(r, c.metric)
 	f := chart.Forest{
-		Title: "Change of " + c.name(), Desc: described(r, c), Rules: rules(r, c), LongestLabel: all.label, LongestText: all.text,
-		Axis: chart.Axis{Label: "change of " + c.name() + " against the baseline", Format: tickShare},
+		Title: "Change of " + c.name(), Desc: described(r, c), Rules: rules(r, c), LongestLabel: all.label,
+		LongestText: all.text,
+		Axis:        chart.Axis{Label: "change of " + c.name() + " against the baseline", Format: tickShare},
 	}
 	caption := ""
 	w := windowOf(r, c)
@@ -151,7 +152,7 @@ func forest(r *Report, c *effectGroup, all common, id string) *figure {
 	default:
 		caption = "This axis is not that of the other charts: its effects are larger."
 	}
-	w = w.open()
+	w = w.widened()
 	f.Axis.Min, f.Axis.Max = new(w.lo), new(w.hi)
 	if m := marginOf(c); m > 0 {
 		label := "margin ±" + axisShare(m)
@@ -164,9 +165,11 @@ func forest(r *Report, c *effectGroup, all common, id string) *figure {
 		f.Rows = append(f.Rows, forestRow(r, c, e))
 	}
 	if n := outside(f.Rows, w); n > 0 {
-		caption = strings.TrimSpace(caption + " " + countOf(n, "mark") + " beyond the end of the axis: hollow, at the edge, with the number at the right.")
+		caption = strings.TrimSpace(caption + " " + countOf(n, "mark") +
+			" beyond the end of the axis: hollow, at the edge, with the number at the right.")
 	}
-	return &figure{SVG: drawn(f.SVG(id)), Caption: caption, Summary: "The numbers of this chart", Table: effectTable(r, "Effects on "+c.name(), c.all())}
+	return &figure{SVG: drawn(f.SVG(id)), Caption: caption, Summary: "The numbers of this chart",
+		Table: effectTable(r, "Effects on "+c.name(), c.all())}
 }
 
 func outside(rows []chart.ForestRow, w window) int {
@@ -185,7 +188,7 @@ func forestRow(r *Report, c *effectGroup, e *Effect) chart.ForestRow {
 		row.Value = e.Estimate
 	}
 	if hasInterval(e) {
-		row.Lo, row.Hi = boundless(e.Lo), boundless(e.Hi)
+		row.Lo, row.Hi = infiniteBound(e.Lo), infiniteBound(e.Hi)
 	}
 	if controlled(c, e) {
 		row.Apart, row.Word = true, controlWord(e)
@@ -196,7 +199,7 @@ func forestRow(r *Report, c *effectGroup, e *Effect) chart.ForestRow {
 	return row
 }
 
-// controlWord says what kind of control an effect is of.
+// controlWord names the kind of control of an effect.
 func controlWord(e *Effect) string {
 	switch e.Control {
 	case design.AA:
@@ -208,15 +211,15 @@ func controlWord(e *Effect) string {
 	return "control"
 }
 
-// boundless gives a bound that stands for none its infinity back.
-func boundless(v float64) float64 {
-	if math.Abs(v) >= endless {
+// infiniteBound returns infinity for a bound that stands for it.
+func infiniteBound(v float64) float64 {
+	if math.Abs(v) >= unboundedFrom {
 		return math.Inf(int(math.Copysign(1, v)))
 	}
 	return v
 }
 
-// described is a comparison for those who cannot see it.
+// described describes a comparison for those who cannot see the chart.
 func described(r *Report, c *effectGroup) string {
 	var parts []string
 	for _, e := range c.all() {
@@ -226,14 +229,14 @@ func described(r *Report, c *effectGroup) string {
 	return "Estimates with intervals: " + strings.Join(parts, "; ") + "."
 }
 
-// rules are the limits that budgets set on a comparison's quantity as a change against the baseline.
+// rules returns the limits that budgets set on a comparison's quantity as a change from the baseline.
 func rules(r *Report, c *effectGroup) []chart.Rule {
 	var out []chart.Rule
 	limits := map[float64][]string{}
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
 		parsed, err := budget.Parse(b.Text)
-		if err != nil || b.Limit == nil || !limiting(c, &parsed) {
+		if err != nil || b.Limit == nil || !limitsGroup(c, &parsed) {
 			continue
 		}
 		if _, ok := limits[*b.Limit]; !ok {
@@ -256,12 +259,13 @@ func rules(r *Report, c *effectGroup) []chart.Rule {
 	return out
 }
 
-// limiting says whether a budget is about a comparison.
-func limiting(c *effectGroup, b *budget.Budget) bool {
+// limitsGroup reports whether a budget limits a comparison's quantity.
+func limitsGroup(c *effectGroup, b *budget.Budget) bool {
 	against := budget.Difference
 	if c.ratio() {
 		against = budget.Ratio
 	}
 	main := b.Quantile == "" && (c.quantile == "p50" || c.quantile == "mean")
-	return b.Limit.Against == against && b.Metric == c.metric && (b.Quantile == c.quantile || main) && (b.Operation == "" || b.Operation == c.operation) && !b.Drift
+	return b.Limit.Against == against && b.Metric == c.metric && (b.Quantile == c.quantile || main) &&
+		(b.Operation == "" || b.Operation == c.operation) && !b.Drift
 }

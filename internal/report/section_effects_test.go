@@ -19,7 +19,8 @@ func TestChangeOfEveryKind(t *testing.T) {
 		{Effect{Metric: "cpu", Kind: "ratio", Estimate: .61, Lo: .55, Hi: .67, Level: .98}, "+61 % [55, 67]"},
 		{Effect{Metric: "cpu", Kind: "ratio", Estimate: -.0012, Lo: -.004, Hi: .001, Level: .98}, "-0.1 % [-0.4, 0.1]"},
 		{Effect{Metric: "cpu", Kind: "ratio", Estimate: 9.07, Lo: -1e308, Hi: 1e308, Level: .98}, "+907 % [-∞, ∞] (×10.1)"},
-		{Effect{Metric: "error", Kind: "difference", Estimate: .004, Lo: .001, Hi: .007, Level: .98}, "+0.40 points [0.10, 0.70]"},
+		{Effect{Metric: "error", Kind: "difference", Estimate: .004, Lo: .001, Hi: .007, Level: .98},
+			"+0.40 points [0.10, 0.70]"},
 		{Effect{Metric: "wall", Kind: "difference", Estimate: -.0031, Lo: -.004, Hi: 0, Level: .98}, "-3.1 ms [-4 ms, 0 s]"},
 		{Effect{Metric: "wall", Kind: "ratio", Reason: "too few blocks"}, "not measured"},
 	} {
@@ -43,10 +44,13 @@ func comparisonOf(effects ...Effect) *Report {
 }
 
 func TestConclusion(t *testing.T) {
-	landlock := Effect{Treatment: "landlock rules=50", Operation: "open", Estimate: .61, Lo: .55, Hi: .67, Verdict: Regressed}
-	same := Effect{Treatment: "landlock rules=50", Operation: "exec", Estimate: .001, Lo: -.01, Hi: .01, Verdict: Equivalent}
+	landlock := Effect{Treatment: "landlock rules=50", Operation: "open", Estimate: .61, Lo: .55, Hi: .67,
+		Verdict: Regressed}
+	same := Effect{Treatment: "landlock rules=50", Operation: "exec", Estimate: .001, Lo: -.01, Hi: .01,
+		Verdict: Equivalent}
 	slower := Effect{Treatment: "seccomp", Operation: "open", Estimate: .02, Lo: .01, Hi: .03, Verdict: Slower}
-	open := Effect{Treatment: "seccomp", Operation: "exec", Estimate: .01, Lo: -.03, Hi: .05, Verdict: EffectInconclusive, BlocksToDecide: new(40)}
+	open := Effect{Treatment: "seccomp", Operation: "exec", Estimate: .01, Lo: -.03, Hi: .05, Verdict: EffectInconclusive,
+		BlocksToDecide: new(40)}
 	wall := open
 	invalid := comparisonOf(landlock)
 	invalid.Verdict, invalid.Reason = Invalid, "landlock was not in force"
@@ -54,12 +58,17 @@ func TestConclusion(t *testing.T) {
 		r    *Report
 		want string
 	}{
-		"one":        {comparisonOf(landlock, same), "landlock rules=50 adds 61 % [55, 67] CPU time to open; nothing else is above the margin of 2 %."},
-		"undecided":  {comparisonOf(landlock, same, slower, open), "landlock rules=50 adds 61 % [55, 67] CPU time to open; of the other 3: 1 equivalent within the margin of 2 %, 1 slower, size undecided, 1 inconclusive."},
-		"none":       {comparisonOf(same), "Nothing costs more than the margin of 2 %: the one effect is equivalent within it."},
-		"not shown":  {comparisonOf(same, wall), "Nothing is shown to cost more than the margin of 2 %. Of 2 effects: 1 equivalent within the margin of 2 %, 1 inconclusive."},
-		"everything": {comparisonOf(landlock), "landlock rules=50 adds 61 % [55, 67] CPU time to open; everything that was compared is beyond the margin of 2 %."},
-		"invalid":    {invalid, ""},
+		"one": {comparisonOf(landlock, same),
+			"landlock rules=50 adds 61 % [55, 67] CPU time to open; nothing else is above the margin of 2 %."},
+		"undecided": {comparisonOf(landlock, same, slower, open), "landlock rules=50 adds 61 % [55, 67] CPU time to " +
+			"open; of the other 3: 1 equivalent within the margin of 2 %, 1 slower, size undecided, 1 inconclusive."},
+		"none": {comparisonOf(same), "Nothing costs more than the margin of 2 %: the one effect is equivalent " +
+			"within it."},
+		"not shown": {comparisonOf(same, wall), "Nothing is shown to cost more than the margin of 2 %. Of 2 effects: 1 " +
+			"equivalent within the margin of 2 %, 1 inconclusive."},
+		"everything": {comparisonOf(landlock), "landlock rules=50 adds 61 % [55, 67] CPU time to open; everything that " +
+			"was compared is beyond the margin of 2 %."},
+		"invalid": {invalid, ""},
 	} {
 		if got := strings.ReplaceAll(conclusion(c.r), space, " "); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -87,7 +96,8 @@ func TestOneFarOutDoesNotFlattenTheOthers(t *testing.T) {
 	var effects []Effect
 	for i := range 9 {
 		v := .002 * float64(i-4)
-		effects = append(effects, Effect{Treatment: "t", Operation: "open", Estimate: v, Lo: v - .004, Hi: v + .004, Margin: new(.02)})
+		effects = append(effects, Effect{Treatment: "t", Operation: "open", Estimate: v, Lo: v - .004, Hi: v + .004,
+			Margin: new(.02)})
 	}
 	effects = append(effects, Effect{Treatment: "far", Operation: "open", Estimate: 9, Lo: 8, Hi: 10, Margin: new(.02)})
 	r := comparisonOf(effects...)
@@ -98,7 +108,7 @@ func TestOneFarOutDoesNotFlattenTheOthers(t *testing.T) {
 	if w := windowOf(r, &groups[0]); w.hi > .2 || w.lo > -.02 || w.hi < .02 {
 		t.Errorf("the axis goes from %v to %v", w.lo, w.hi)
 	}
-	figure := forest(r, &groups[0], shared(r, groups), "x")
+	figure := forest(r, &groups[0], sharedParts(r, groups), "x")
 	if !strings.Contains(figure.Caption, "1 mark beyond the end of the axis") {
 		t.Errorf("the caption does not say that a mark is outside: %q", figure.Caption)
 	}
@@ -111,12 +121,13 @@ func TestOneFarOutDoesNotFlattenTheOthers(t *testing.T) {
 func TestOutlyingOperationHasItsOwnAxis(t *testing.T) {
 	var effects []Effect
 	for _, operation := range []string{"open", "exec", "fork", "pipe", "copy"} {
-		effects = append(effects, Effect{Treatment: "t", Operation: operation, Estimate: .03, Lo: .02, Hi: .04, Margin: new(.02)})
+		effects = append(effects, Effect{Treatment: "t", Operation: operation, Estimate: .03, Lo: .02, Hi: .04,
+			Margin: new(.02)})
 	}
 	effects[4].Estimate, effects[4].Lo, effects[4].Hi = 3, 2.8, 3.2
 	r := comparisonOf(effects...)
 	groups := effectGroups(r)
-	all := shared(r, groups)
+	all := sharedParts(r, groups)
 	if all.hi > .5 {
 		t.Errorf("the shared axis ends at %v", all.hi)
 	}
@@ -165,7 +176,8 @@ func TestHeatIsAgainstEachArmsOwnMedian(t *testing.T) {
 	if !math.IsNaN(joint[1].values[4]) {
 		t.Error("a block that was not measured has a deviation")
 	}
-	if text := strings.ReplaceAll(blockText(joint), space, " "); !strings.Contains(text, "1 block of 5, most of all block 3 by +50 %") {
+	if text := strings.ReplaceAll(blockText(joint), space, " "); !strings.Contains(text,
+		"1 block of 5, most of all block 3 by +50 %") {
 		t.Errorf("%q", text)
 	}
 }
@@ -184,14 +196,14 @@ func TestManyBlocksShareColumns(t *testing.T) {
 
 func TestSizeZeroIsShown(t *testing.T) {
 	g := scaled().Growth[0]
-	p := zeroPlace(&g)
+	p := zeroColumnFor(&g)
 	if p.at <= 0 || p.at >= 1 || p.axis("rules").Format(p.of(0)) != "0" || p.of(5) != 5 {
 		t.Errorf("0 stands at %v", p.at)
 	}
 	if svg := string(curveOf(scaled(), &g, "g").SVG); !strings.Contains(svg, "measured: 0, 2.1") {
 		t.Error("the size 0 is not drawn")
 	}
-	if p := zeroPlace(&scaled().Growth[2]); p.at != 0 {
+	if p := zeroColumnFor(&scaled().Growth[2]); p.at != 0 {
 		t.Error("a growth without the size 0 has a place for it")
 	}
 }

@@ -20,10 +20,11 @@ func growthSection(r *Report) section {
 	if len(r.Growth) == 0 {
 		return s
 	}
-	const reading = "Both axes are logarithmic: on them a proportional cost is a straight line at 45°, and a cost that does not " +
+	const reading = "Both axes are logarithmic: on them a proportional cost is a straight line at 45°, and a cost that " +
+		"does not " +
 		"grow is level. Dots are the measured sizes with their intervals; the dashed line is the fitted form with its band."
 	s.Blocks = []block{{In: onPage, Text: reading}, {In: inMarkdown, Heading: "How costs grow"}}
-	told := false // of the place of 0
+	told := false // of the column of 0
 	for i := range r.Growth {
 		g := &r.Growth[i]
 		if len(r.Growth) > 1 {
@@ -48,10 +49,10 @@ func growthSection(r *Report) section {
 	return s
 }
 
-// curveOf draws a law over what was measured.
+// curveOf draws a law over the measured range.
 func curveOf(r *Report, g *Growth, id string) *figure {
 	show := Quantity(g.Unit)
-	place := zeroPlace(g)
+	place := zeroColumnFor(g)
 	p := chart.Panel{
 		Title: r.growthName(g) + " against " + g.Factor, Desc: sentence(r.law(g)), Legend: true, Height: 280,
 		X: place.axis(g.Factor), Y: chart.Axis{Label: r.growthName(g), Log: positive(g), Format: show},
@@ -67,7 +68,8 @@ func curveOf(r *Report, g *Growth, id string) *figure {
 			continue
 		}
 		if x.N == 0 { // the line would cross the break of the axis
-			p.Series = append(p.Series, chart.Series{Kind: chart.Color(1), Dots: true, X: []float64{place.of(0)}, Y: []float64{*x.Fitted}, Lo: []float64{orNaN(x.FittedLo)}, Hi: []float64{orNaN(x.FittedHi)}})
+			p.Series = append(p.Series, chart.Series{Kind: chart.Color(1), Dots: true, X: []float64{place.of(0)},
+				Y: []float64{*x.Fitted}, Lo: []float64{orNaN(x.FittedLo)}, Hi: []float64{orNaN(x.FittedHi)}})
 			continue
 		}
 		if g.Step != nil && x.N >= g.Step.To {
@@ -92,19 +94,19 @@ func curveOf(r *Report, g *Growth, id string) *figure {
 	}
 }
 
-// positive says whether all values can stand on a logarithmic axis.
+// positive reports whether all values fit on a logarithmic axis.
 func positive(g *Growth) bool {
 	return !slices.ContainsFunc(g.Points, func(p GrowthPoint) bool { return p.Value <= 0 })
 }
 
-// A place is where the size 0 stands on a logarithmic axis: left of the others, apart.
+// A zeroColumn is the column for the size 0 on a logarithmic axis, separate and left of the others.
 type zeroColumn struct {
 	at, step float64
 	ticks    []float64
 }
 
-// zeroPlace finds room for the size 0, if it was measured: a sixth of the axis to the left.
-func zeroPlace(g *Growth) zeroColumn {
+// zeroColumnFor reserves a sixth of the axis at the left for the size 0, if it was measured.
+func zeroColumnFor(g *Growth) zeroColumn {
 	least, most, zero := math.Inf(1), 0.0, false
 	for i := range g.Points {
 		n := g.Points[i].N
@@ -159,10 +161,11 @@ func (p zeroColumn) caption(factor string) string {
 	if p.at == 0 {
 		return ""
 	}
-	return "A logarithmic axis has no 0: the size " + factor + " = 0 stands in the shaded column at its left, where distance means nothing."
+	return "A logarithmic axis has no 0: the size " + factor +
+		" = 0 stands in the shaded column at its left, where distance means nothing."
 }
 
-// limitOf is the budget's limit in the metric's unit.
+// limitOf returns the budget's limit in the metric's unit.
 func limitOf(r *Report, g *Growth) (float64, bool) {
 	if g.Budget == "" {
 		return 0, false
@@ -175,19 +178,23 @@ func limitOf(r *Report, g *Growth) (float64, bool) {
 	return 0, false
 }
 
-// sizes has one row for each size.
+// sizes returns one row for each size.
 func sizes(r *Report, g *Growth, show func(float64) string) *grid {
-	t := &grid{Caption: r.growthName(g) + " by " + g.Factor, table: numberHeads(g.Factor, "measured", "interval", "fitted", "band")}
+	t := &grid{Caption: r.growthName(g) + " by " + g.Factor, table: numberHeads(g.Factor, "measured", "interval", "fitted",
+		"band")}
 	for i := range g.Points {
 		p := &g.Points[i]
-		t.add(unit.Number(p.N), show(p.Value), strings.TrimSpace(interval(p.Lo, p.Hi, show)), opt(p.Fitted, show), strings.TrimSpace(interval(p.FittedLo, p.FittedHi, show)))
+		t.add(unit.Number(p.N), show(p.Value), strings.TrimSpace(interval(p.Lo, p.Hi, show)), opt(p.Fitted, show),
+			strings.TrimSpace(interval(p.FittedLo, p.FittedHi, show)))
 	}
 	return t
 }
 
-// laws has one row for each growth.
+// laws returns one row for each growth.
 func laws(r *Report) *grid {
-	t := &grid{Caption: "All growth laws", table: append(wordHeads("what", "factor", "law", "best form", "fit as well"), append(numberHeads("c0", "c1", "interval of c1", "breaks the budget at", "interval", "slope changes at", "step"), wordHeads("why none is named")...)...)}
+	t := &grid{Caption: "All growth laws", table: append(wordHeads("what", "factor", "law", "best form", "fit as well"),
+		append(numberHeads("c0", "c1", "interval of c1", "breaks the budget at", "interval", "slope changes at", "step"),
+			wordHeads("why none is named")...)...)}
 	for i := range r.Growth {
 		g := &r.Growth[i]
 		show := Quantity(g.Unit)
@@ -195,7 +202,8 @@ func laws(r *Report) *grid {
 		if g.Law+g.Best != "" {
 			c0, c1 = show(g.Coefficients.C0)+interval(g.C0Lo, g.C0Hi, show), show(g.Coefficients.C1)
 		}
-		v := []string{r.growthName(g), g.Factor, g.Law, g.Best, strings.Join(g.Tied, ", "), c0, c1, strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", "", g.Reason}
+		v := []string{r.growthName(g), g.Factor, g.Law, g.Best, strings.Join(g.Tied, ", "), c0, c1,
+			strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", "", g.Reason}
 		if b := g.BreaksBudgetAt; b != nil {
 			v[8], v[9] = unit.Number(b.Value), strings.TrimSpace(interval(b.Lo, b.Hi, unit.Number))
 		}

@@ -5,15 +5,15 @@ import (
 	"tare/internal/unit"
 )
 
-// between is the place of a step.
+// between describes the location of a step.
 func between(s *Step) string { return Exactly(s.From) + " and " + Exactly(s.To) }
 
-// factor is what a step multiplies the cost with.
+// factor prints the factor by which a step multiplies the cost.
 func factor(s *Step) string {
 	return "×" + unit.Number(s.Factor) + interval(s.Lo, s.Hi, unit.Number)
 }
 
-// multipleOf is the jump without its interval.
+// multipleOf returns the jump without its interval.
 func multipleOf(s *Step) string {
 	if s.Across != nil {
 		return "×" + unit.Number(*s.Across)
@@ -21,7 +21,8 @@ func multipleOf(s *Step) string {
 	return "×" + unit.Number(s.Factor)
 }
 
-// fittedLines are the lines of the fitted form: one, or with a step two, since nothing is known between its sizes.
+// fittedLines returns the lines of the fitted form: one, or with a step two, because nothing is known between its
+// sizes.
 func fittedLines(g *Growth) []chart.Series {
 	name := "fitted: " + orElse(g.Law, g.Best)
 	switch {
@@ -36,7 +37,7 @@ func fittedLines(g *Growth) []chart.Series {
 	return []chart.Series{line, after}
 }
 
-// crossings are the marks of budget, knee and step.
+// crossings returns the marks of budget, knee and step.
 func crossings(r *Report, g *Growth) (rules []chart.Rule, spans []chart.Span) {
 	mark := func(c *Crossing, label string, kind chart.Kind) {
 		if c == nil {

@@ -15,7 +15,8 @@ func turned() *Report {
 	grow := func(g Growth, f func(n float64) float64) Growth {
 		g.Factor, g.Operation, g.Range = "records", "check", Interval{Lo: 100, Hi: 10000}
 		for _, n := range sizes {
-			g.Points = append(g.Points, GrowthPoint{N: n, Value: f(n), Lo: new(f(n) * .98), Hi: new(f(n) * 1.02), Fitted: new(f(n)), FittedLo: new(f(n) * .99), FittedHi: new(f(n) * 1.01)})
+			g.Points = append(g.Points, GrowthPoint{N: n, Value: f(n), Lo: new(f(n) * .98), Hi: new(f(n) * 1.02),
+				Fitted: new(f(n)), FittedLo: new(f(n) * .99), FittedHi: new(f(n) * 1.01)})
 		}
 		return g
 	}
@@ -27,22 +28,27 @@ func turned() *Report {
 	}
 	r.Growth = []Growth{
 		grow(Growth{
-			Metric: "cpu", Unit: metric.CPUSeconds, Best: "constant", Tied: []string{"log"}, Reason: "a step fits better than any one law",
+			Metric: "cpu", Unit: metric.CPUSeconds, Best: "constant", Tied: []string{"log"},
+			Reason:       "a step fits better than any one law",
 			Coefficients: Coefficients{C0: 4.1e-6}, C0Lo: new(4.05e-6), C0Hi: new(4.16e-6), Budget: "check.cpu <= 10us",
-			Step: &Step{From: 1999, To: 2001, Factor: 5.6, Lo: new(5.2), Hi: new(6.0), Across: new(5.4), AcrossLo: new(5.1), AcrossHi: new(5.7), After: &GrowthSide{
-				Range: Interval{Lo: 2001, Hi: 10000}, Best: "linear", Coefficients: Coefficients{C0: 23e-6, C1: 1e-12},
-			}},
+			Step: &Step{From: 1999, To: 2001, Factor: 5.6, Lo: new(5.2), Hi: new(6.0), Across: new(5.4), AcrossLo: new(5.1),
+				AcrossHi: new(5.7), After: &GrowthSide{
+					Range: Interval{Lo: 2001, Hi: 10000}, Best: "linear", Coefficients: Coefficients{C0: 23e-6, C1: 1e-12},
+				}},
 			BreaksBudgetAt: &Crossing{Value: 2000, Lo: new(1999.0), Hi: new(2001.0), InStep: true},
 		}, jump),
 		grow(Growth{
-			Metric: "wall", Unit: metric.Seconds, Reason: "a cost that is constant up to a bend fits better than any one law", Knee: &Crossing{Value: 2004, Lo: new(1992.0), Hi: new(2018.0)},
+			Metric: "wall", Unit: metric.Seconds, Reason: "a cost that is constant up to a bend fits better than any one law",
+			Knee: &Crossing{Value: 2004, Lo: new(1992.0), Hi: new(2018.0)},
 			Bend: &Bend{Base: Coefficient{Value: 4e-6}, Ceiling: &Coefficient{Value: 23e-6, Lo: new(22.5e-6), Hi: new(23.4e-6)}},
 		}, func(n float64) float64 { return 4e-6 + 19e-6*max(0, 1-2000/n) }),
 		grow(Growth{
-			Metric: "allocations", Unit: metric.Count, Law: "constant", Best: "constant", Exact: true, Coefficients: Coefficients{C0: 8}, C0Lo: new(8.0), C0Hi: new(8.0), Constant: &Interval{},
+			Metric: "allocations", Unit: metric.Count, Law: "constant", Best: "constant", Exact: true,
+			Coefficients: Coefficients{C0: 8}, C0Lo: new(8.0), C0Hi: new(8.0), Constant: &Interval{},
 		}, func(float64) float64 { return 8 }),
 		grow(Growth{
-			Metric: "allocated", Unit: metric.Bytes, Law: "linear", Best: "linear", Coefficients: Coefficients{C0: 1024, C1: 512}, C0Lo: new(1000.0), C0Hi: new(1048.0), Lo: new(511.0), Hi: new(513.0),
+			Metric: "allocated", Unit: metric.Bytes, Law: "linear", Best: "linear",
+			Coefficients: Coefficients{C0: 1024, C1: 512}, C0Lo: new(1000.0), C0Hi: new(1048.0), Lo: new(511.0), Hi: new(513.0),
 		}, func(n float64) float64 { return 1024 + 512*n }),
 	}
 	return r
@@ -51,10 +57,12 @@ func turned() *Report {
 func TestGrowthForms(t *testing.T) {
 	r := turned()
 	for i, want := range []string{
-		"check.cpu: no one law: step between 1999 and 2001 records: ×5.4 [5.1, 5.7]; up to there constant, 4.1 µs [4.05, 4.16] (as good: log), " +
+		"check.cpu: no single law: step between 1999 and 2001 records: ×5.4 [5.1, 5.7]; up to there constant, 4.1 µs " +
+			"[4.05, 4.16] (as good: log), " +
 			"beyond it ×5.6 [5.2, 6] that, over 100–10k; breaks check.cpu <= 10us between 1999 and 2001 records, in the step; " +
 			"by themselves, 2001–10k: best linear, 23 µs + 0.001 ns·records",
-		"check.wall: no one law: bends at 2004 [1992, 2018] records: 4 µs up to there, beyond it rises as 1 − 2004/records towards 23 µs [22.5, 23.4], over 100–10k",
+		"check.wall: no single law: bends at 2004 [1992, 2018] records: 4 µs up to there, beyond it rises as 1 − " +
+			"2004/records towards 23 µs [22.5, 23.4], over 100–10k",
 		"check.allocations: constant, exactly 8 at every size, over 100–10k",
 		"check.allocated: linear, 1 KiB [1000 B, 1.02 KiB] + 512 B·records [511, 513], over 100–10k",
 	} {
@@ -66,13 +74,15 @@ func TestGrowthForms(t *testing.T) {
 		t.Errorf("a law in log₂ reads %q, want %q", got, want)
 	}
 	svg := string(curveOf(r, &r.Growth[0], "x").SVG)
-	if !strings.Contains(svg, "step ×5.4, breaks the budget") || !strings.Contains(svg, "fitted: constant with a step") || strings.Contains(svg, "breaks the budget at") {
+	if !strings.Contains(svg, "step ×5.4, breaks the budget") || !strings.Contains(svg, "fitted: constant with a step") ||
+		strings.Contains(svg, "breaks the budget at") {
 		t.Error("the chart does not mark the step")
 	}
 	if lines := fittedLines(&r.Growth[0]); len(lines) != 2 {
 		t.Errorf("%d lines for a cost with a step", len(lines))
 	}
-	if svg := string(curveOf(r, &r.Growth[1], "x").SVG); !strings.Contains(svg, "slope changes at 2004") || !strings.Contains(svg, "fitted: with a bend") {
+	if svg := string(curveOf(r, &r.Growth[1], "x").SVG); !strings.Contains(svg, "slope changes at 2004") ||
+		!strings.Contains(svg, "fitted: with a bend") {
 		t.Error("the chart does not mark the bend")
 	}
 	table := laws(r)

@@ -10,8 +10,7 @@ import (
 	"tare/internal/unit"
 )
 
-// levelBlocks are what a control plane measured itself and what its service levels came to, in short and on the page in
-// full.
+// levelBlocks returns what a control plane measured itself, and its service levels, in short and on the page in full.
 func levelBlocks(r *Report) []block {
 	out := tabular(&grid{
 		table: r.published(), Title: "As published", Panels: true,
@@ -43,10 +42,12 @@ func levelBlocks(r *Report) []block {
 	})...)
 }
 
-const formulas = "“official”, “clusterloader2” and “kube-burner” are published formulas, “client” is tare's own clock around the whole call. " +
-	"The first two leave out webhooks, and all three miss some of admission when pods start: they can pass where callers wait."
+const formulas = "“official”, “clusterloader2” and “kube-burner” are published formulas, “client” is tare's own " +
+	"clock around the whole call. " +
+	"The first two leave out webhooks, and all three miss some of admission when pods start: they can pass where " +
+	"callers wait."
 
-// attributed is where the mean time of a call went, and its phases.
+// attributed returns the parts of the mean time of a call, and its phases.
 func attributed(r *Report) []block {
 	var out []block
 	all := &grid{table: r.attributionTable(), Caption: "The mean time of one call, in parts"}
@@ -65,19 +66,21 @@ func attributed(r *Report) []block {
 	for _, t := range r.phases() {
 		out = append(out, only(inWords, tabular(&grid{table: t, Panels: true})...)...)
 	}
-	return append(out, whenAsked("Phases of calls", &grid{table: r.phaseTable(), Caption: "Phases of calls, over all trials"})...)
+	return append(out, whenAsked("Phases of calls",
+		&grid{table: r.phaseTable(), Caption: "Phases of calls, over all trials"})...)
 }
 
-// mostAttributed bounds how many calls are drawn; more would be a long chart that says less than its table.
+// mostAttributed limits how many calls are drawn; a longer chart would say less than its table.
 const mostAttributed = 4
 
-// parts draws the parts of the calls; the A/A arm is left out.
+// parts draws the parts of the calls, without the A/A arm.
 func drawnParts(r *Report) template.HTML {
 	again := func(id string) bool {
 		return slices.ContainsFunc(r.Treatments, func(t Treatment) bool { return t.ID == id && t.Control == design.AA })
 	}
 	b := chart.Bars{
-		Title: "Where the time of one call goes", Desc: "The mean time of one call in the client, in webhooks, in admission, in storage and elsewhere in the server.",
+		Title: "Where the time of one call goes", Desc: "The mean time of one call in the client, in webhooks, in " +
+			"admission, in storage and elsewhere in the server.",
 		Axis: chart.Axis{Label: "mean time, on a logarithmic axis", Log: true, Format: unit.Seconds},
 	}
 	drawnCalls := 0
@@ -94,7 +97,8 @@ func drawnParts(r *Report) template.HTML {
 		for _, p := range []struct {
 			name  string
 			value *float64
-		}{{"client", x.Client}, {"webhook", x.Webhook}, {"admission", x.Admission}, {"storage", x.Storage}, {"other", x.Other}} {
+		}{{"client", x.Client}, {"webhook", x.Webhook}, {"admission", x.Admission}, {"storage", x.Storage},
+			{"other", x.Other}} {
 			if p.value != nil && *p.value > 0 {
 				b.Rows = append(b.Rows, chart.Bar{Label: p.name + " · " + label, Value: *p.value, Text: unit.Seconds(*p.value)})
 			}

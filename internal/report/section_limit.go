@@ -10,10 +10,10 @@ import (
 	"tare/internal/unit"
 )
 
-// nothing is a value that a chart leaves out.
+// nothing is a value that a chart omits.
 var nothing = math.NaN()
 
-// limitSection draws what was answered against what was offered, and says what the service levels came to.
+// limitSection draws answered against offered calls, and reports the service levels.
 func limitSection(r *Report) section {
 	s := section{Question: "Where does it break?", Short: "Where it breaks"}
 	curves := tried(r)
@@ -37,7 +37,7 @@ func limitSection(r *Report) section {
 	return s
 }
 
-// ladderBlocks are the points of a ladder, what the target used at them, and which of them are the generator's.
+// ladderBlocks returns the points of a ladder, what the target used at them, and which of them the generator limited.
 func ladderBlocks(r *Report, c *Capacity) []block {
 	title := "Point by point"
 	if several(r) {
@@ -51,26 +51,26 @@ func ladderBlocks(r *Report, c *Capacity) []block {
 	return slices.Concat(blocks, only(inWords, used...), late)
 }
 
-// A curve is what one treatment made of the rates that it was offered, in their order.
+// A curve is the results of one treatment at the offered rates, in their order.
 type curve struct {
 	treatment string
 	named     bool // workloads: they have no order
 	points    []tryout
 }
 
-// A tryout is one rate that was offered for a while. Lo and Hi bound p99 where it varied within that while.
+// A tryout is a rate that was offered for a while. Lo and Hi bound p99 if it varied in that time.
 type tryout struct {
 	step         string
 	offered      float64
 	seconds      float64
 	goodput      float64
-	success      float64 // of all its calls, however late; of steps it is not known
+	success      float64 // of all its calls, however late; unknown for steps
 	p99, lo, hi  float64
 	invalid      bool
-	before, upTo float64 // when, in seconds since the load began; both 0: not known
+	before, upTo float64 // when, in seconds since the load began; both 0: unknown
 }
 
-// tried are the points of ladders, and for a search its steps, read off the timeline.
+// tried returns the points of ladders, and for a search its steps, from the timeline.
 func tried(r *Report) []curve {
 	var out []curve
 	for i := range r.Capacity {
@@ -83,7 +83,8 @@ func tried(r *Report) []curve {
 			p := &c.Points[k]
 			cv.named = cv.named || p.Name != ""
 			cv.points = append(cv.points, tryout{
-				step: p.Name, offered: p.Rate, seconds: p.Seconds, goodput: orNaN(p.Goodput), success: orNaN(p.Success), p99: orNaN(p.P99), lo: nothing, hi: nothing,
+				step: p.Name, offered: p.Rate, seconds: p.Seconds, goodput: orNaN(p.Goodput), success: orNaN(p.Success),
+				p99: orNaN(p.P99), lo: nothing, hi: nothing,
 				invalid: p.Generator != nil && !p.Generator.Valid,
 			})
 		}
@@ -107,21 +108,22 @@ func tried(r *Report) []curve {
 	return out
 }
 
-// steps are the stretches of a timeline in which a rate was offered.
+// steps returns the stretches of a timeline in which a rate was offered.
 func steps(l *Timeline) []tryout {
 	var out []tryout
 	for _, s := range l.Steps {
 		if s.Rate <= 0 || s.To <= s.From {
 			continue
 		}
-		t := tryout{step: s.Name, offered: s.Rate, seconds: s.To - s.From, goodput: during(l, l.Good, s), success: nothing, before: s.From, upTo: s.To}
+		t := tryout{step: s.Name, offered: s.Rate, seconds: s.To - s.From, goodput: during(l, l.Good, s), success: nothing,
+			before: s.From, upTo: s.To}
 		t.p99, t.lo, t.hi = spreadOver(l, s)
 		out = append(out, t)
 	}
 	return out
 }
 
-// during is the mean of a series over a stretch; a bin that lies within it in part counts in part.
+// during returns the mean of a series over a stretch; a bin that is partly inside counts in part.
 func during(l *Timeline, series []float64, s Stretch) float64 {
 	sum, weight := 0.0, 0.0
 	for k, v := range series {
@@ -135,7 +137,7 @@ func during(l *Timeline, series []float64, s Stretch) float64 {
 	return sum / weight
 }
 
-// spread is the median, the least and the largest p99 of the bins whose middle lies in a stretch.
+// spread returns the median, the smallest and the largest p99 of the bins whose middle lies in a stretch.
 func spreadOver(l *Timeline, s Stretch) (median, lo, hi float64) {
 	var all []float64
 	for k, v := range l.P99 {
@@ -157,22 +159,25 @@ func orNaN(v *float64) float64 {
 	return *v
 }
 
-// knee is achieved against offered, and below it p99.
+// knee draws achieved against offered rates, and below it p99.
 func knee(r *Report, curves []curve) *figure {
 	fromSearch := slices.ContainsFunc(curves, func(c curve) bool { return len(c.points) > 0 && c.points[0].upTo > 0 })
-	x, y := chart.Axis{Label: "offered (calls/s)", Format: unit.Number}, chart.Axis{Label: "answered well (calls/s)", Format: unit.Number}
+	x, y := chart.Axis{Label: "offered (calls/s)", Format: unit.Number}, chart.Axis{Label: "answered well (calls/s)",
+		Format: unit.Number}
 	if wideRates(curves) {
 		x.Log, y.Log = true, true
 	} else {
 		x.Min, y.Min = new(0.0), new(0.0)
 	}
 	top := chart.Panel{
-		Title: "Answered against offered calls", Desc: "Calls per second that were answered well, by calls per second that were offered. " + findings(r),
-		X: x, Y: y, Diagonal: "all answered", Legend: len(curves) > 1, Height: 260,
+		Title: "Answered against offered calls",
+		Desc:  "Calls per second that were answered well, by calls per second that were offered. " + findings(r),
+		X:     x, Y: y, Diagonal: "all answered", Legend: len(curves) > 1, Height: 260,
 	}
 	below := chart.Panel{
-		Title: "p99 against offered calls", Desc: "The 99th percentile of the response time, by calls per second that were offered.",
-		X: x, Y: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}, Height: 170,
+		Title: "p99 against offered calls",
+		Desc:  "The 99th percentile of the response time, by calls per second that were offered.",
+		X:     x, Y: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}, Height: 170,
 	}
 	for i, c := range curves {
 		rates, times, doubtful, late := c.series(r.withTreatment(c.treatment), chart.Color(i), fromSearch)
@@ -182,22 +187,26 @@ func knee(r *Report, curves []curve) *figure {
 		}
 	}
 	top.Rules, top.Spans = capacityRules(r)
-	caption := "Each dot is a rate that was offered. On the dashed line every call is answered; where the dots leave it, the target has reached its limit."
+	caption := "Each dot is a rate that was offered. On the dashed line every call is answered; where the dots leave " +
+		"it, the target has reached its limit."
 	if fromSearch {
-		caption += " A step of the search that followed an overload inherits its backlog, so dots may lie below the limit or, while a backlog is worked off, above the dashed line."
+		caption += " A step of the search that followed an overload inherits its backlog, so dots may lie below the limit " +
+			"or, while a backlog is worked off, above the dashed line."
 		caption += " The bars at p99 reach from the best to the worst moment of a step."
 	}
 	return &figure{
-		SVG: drawn(chart.Stack("chart-4", top, below)), Caption: caption, Summary: "The numbers of this chart", Table: tries(r, curves),
+		SVG: drawn(chart.Stack("chart-4", top, below)), Caption: caption, Summary: "The numbers of this chart",
+		Table: tries(r, curves),
 	}
 }
 
-// series are the curve's points, with a line unless they come from a search, whose steps have a history. Those that are the generator's
-// fault stand apart.
+// series returns the curve's points, joined by a line unless they come from a search, whose steps depend on earlier
+// ones. Points that the generator limited are separate.
 func (c curve) series(name string, kind chart.Kind, fromSearch bool) (rates, times, doubtful, late chart.Series) {
 	rates = chart.Series{Name: orElse(name, "answered well"), Kind: kind, Dots: true, Line: !fromSearch}
 	times = rates
-	doubtful = chart.Series{Name: strings.TrimPrefix(name+", invalid: the generator was the limit", ", "), Kind: chart.Unsure, Dots: true}
+	doubtful = chart.Series{Name: strings.TrimPrefix(name+", invalid: the generator was the limit", ", "),
+		Kind: chart.Unsure, Dots: true}
 	late = doubtful
 	for _, p := range c.points {
 		if p.invalid {
@@ -214,7 +223,7 @@ func (c curve) series(name string, kind chart.Kind, fromSearch bool) (rates, tim
 	return rates, times, doubtful, late
 }
 
-// wide says whether the rates span so much that on a linear axis the small ones would lie on one another.
+// wide reports whether the rates span so much that the small ones would overlap on a linear axis.
 func wideRates(curves []curve) bool {
 	least, most := math.Inf(1), 0.0
 	for _, c := range curves {
@@ -225,7 +234,7 @@ func wideRates(curves []curve) bool {
 	return most > 20*least
 }
 
-// limits are the rules that capacities make. With several treatments only the capacities themselves are drawn.
+// limits returns the lines for capacities. With several treatments it draws only the capacities themselves.
 func capacityRules(r *Report) (rules []chart.Rule, spans []chart.Span) {
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
@@ -244,17 +253,21 @@ func capacityRules(r *Report) (rules []chart.Rule, spans []chart.Span) {
 			continue
 		}
 		if c.VerifiedLow != nil {
-			rules = append(rules, chart.Rule{At: *c.VerifiedLow, Vertical: true, Label: "seen to hold " + unit.PerSecond(*c.VerifiedLow), Kind: chart.Good})
+			rules = append(rules, chart.Rule{At: *c.VerifiedLow, Vertical: true, Label: "seen to hold " +
+				unit.PerSecond(*c.VerifiedLow), Kind: chart.Good})
 		}
 		if c.VerifiedHigh != nil {
-			rules = append(rules, chart.Rule{At: *c.VerifiedHigh, Vertical: true, Label: "seen to break " + unit.PerSecond(*c.VerifiedHigh), Kind: chart.Bad})
+			rules = append(rules, chart.Rule{At: *c.VerifiedHigh, Vertical: true, Label: "seen to break " +
+				unit.PerSecond(*c.VerifiedHigh), Kind: chart.Bad})
 		}
 	}
 	return rules, spans
 }
 
 func tries(r *Report, curves []curve) *grid {
-	t := &grid{Caption: "What was offered and what was answered", table: append(wordHeads("treatment", "step"), numberHeads("offered", "for", "from", "answered well in time", "of offered", "answered well however late", "p99", "least p99", "largest p99")...)}
+	t := &grid{Caption: "What was offered and what was answered",
+		table: append(wordHeads("treatment", "step"), numberHeads("offered", "for", "from", "answered well in time",
+			"of offered", "answered well however late", "p99", "least p99", "largest p99")...)}
 	for _, c := range curves {
 		for _, p := range c.points {
 			from, share := "", ""
@@ -264,7 +277,8 @@ func tries(r *Report, curves []curve) *grid {
 			if p.offered > 0 && !math.IsNaN(p.goodput) {
 				share = Percent(p.goodput / p.offered)
 			}
-			t.add(r.withTreatment(c.treatment), p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from, finite(p.goodput, unit.PerSecond), share, finite(p.success, Percent),
+			t.add(r.withTreatment(c.treatment), p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from,
+				finite(p.goodput, unit.PerSecond), share, finite(p.success, Percent),
 				finite(p.p99, unit.Seconds), finite(p.lo, unit.Seconds), finite(p.hi, unit.Seconds))
 		}
 	}
@@ -278,13 +292,17 @@ func finite(v float64, show func(float64) string) string {
 	return show(v)
 }
 
-// workloads are points that differ by more than their rate: one row for each, the treatments of one workload beside one another.
+// workloads returns points that differ by more than their rate: one row for each, the treatments of a workload next to
+// each other.
 func workloads(r *Report, curves []curve) []block {
 	good := chart.Bars{
-		Title: "Calls answered well by workload", Desc: "The share of each workload's calls that were answered well, however late.",
-		Axis: chart.Axis{Label: "answered well (of all its calls)", Min: new(0.0), Max: new(1.0), Ticks: []float64{0, .25, .5, .75, 1}, Format: Percent},
+		Title: "Calls answered well by workload",
+		Desc:  "The share of each workload's calls that were answered well, however late.",
+		Axis: chart.Axis{Label: "answered well (of all its calls)", Min: new(0.0), Max: new(1.0),
+			Ticks: []float64{0, .25, .5, .75, 1}, Format: Percent},
 	}
-	tail := chart.Bars{Title: "p99 by workload", Desc: "The 99th percentile of each workload's response time.", Dots: true, Axis: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}}
+	tail := chart.Bars{Title: "p99 by workload", Desc: "The 99th percentile of each workload's response time.",
+		Dots: true, Axis: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}}
 	for k := range longest(curves) {
 		for i, c := range curves {
 			if k >= len(c.points) {
@@ -301,8 +319,11 @@ func workloads(r *Report, curves []curve) []block {
 	}
 	t := tries(r, curves)
 	return []block{
-		{Figure: &figure{SVG: drawn(good.SVG("chart-4-good")), Caption: "How many of its calls each workload got answered well, however late.", Summary: "The numbers of this chart", Table: t}},
-		{Figure: &figure{SVG: drawn(tail.SVG("chart-4-tail")), Caption: "The slowest hundredth of the calls, by workload.", Summary: "The numbers of this chart", Table: t}},
+		{Figure: &figure{SVG: drawn(good.SVG("chart-4-good")),
+			Caption: "How many of its calls each workload got answered well, however late.",
+			Summary: "The numbers of this chart", Table: t}},
+		{Figure: &figure{SVG: drawn(tail.SVG("chart-4-tail")), Caption: "The slowest hundredth of the calls, by workload.",
+			Summary: "The numbers of this chart", Table: t}},
 	}
 }
 
@@ -325,7 +346,7 @@ func workloadLabel(r *Report, c curve, p tryout) string {
 	return label
 }
 
-// audited says in a word whether the generator may be blamed.
+// audited says whether the generator may have limited the result.
 func audited(g *Generator) string {
 	switch {
 	case !g.Valid:

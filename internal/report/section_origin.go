@@ -10,7 +10,8 @@ import (
 	"tare/internal/unit"
 )
 
-// originSection says where the numbers come from and how to get them again; without names what the page does not hold of the report.
+// originSection says where the numbers come from and how to reproduce them; without names the parts of the report that
+// the page omits.
 func originSection(r *Report, without []string) section {
 	t := &grid{Caption: "Environment", table: wordHeads("", "")}
 	add := func(name, value string) {
@@ -52,7 +53,7 @@ func originSection(r *Report, without []string) section {
 	return section{Question: "Where was this measured, and how can I reproduce it?", Short: "Reproduce", Blocks: blocks}
 }
 
-// version is the tare that took the measurements.
+// version returns the version of tare that measured.
 func version(r *Report) string {
 	v := orElse(r.Tool.Version, r.Environment.Tare)
 	if v == "" {
@@ -64,7 +65,7 @@ func version(r *Report) string {
 	return "tare " + v
 }
 
-// reproduce is the command that runs the experiment again.
+// reproduce returns the command that repeats the experiment.
 func reproduce(r *Report, without []string) []block {
 	if r.Experiment.File == "" {
 		return nil
@@ -77,17 +78,19 @@ func reproduce(r *Report, without []string) []block {
 	lines = append(lines, "tare run "+file)
 	holds := "The whole report is in this page, too, in the form of “-o json”: the element with the id “report”."
 	if len(without) > 0 {
-		holds = "The report is in this page, too, in the form of “-o json” but for its " + listed(without) + ", which would make the page too large: the element with the id “report”."
+		holds = "The report is in this page, too, in the form of “-o json” but for its " + listed(without) +
+			", which would make the page too large: the element with the id “report”."
 	}
 	return []block{
 		{Heading: "Run it again"},
 		{Code: strings.Join(lines, "\n")},
-		{Text: fmt.Sprintf("With the line “seed: %d” in the file, order, arrivals and mix are drawn as they were here. The run's folder holds the file as it was, and "+
+		{Text: fmt.Sprintf("With the line “seed: %d” in the file, order, arrivals and mix are drawn as they were here. "+
+			"The run's folder holds the file as it was, and "+
 			"“tare report” computes this page again from the record there. %s", r.Experiment.Seed, holds)},
 	}
 }
 
-// quoted is a word for a POSIX shell.
+// quoted returns a word for a POSIX shell.
 func quoted(s string) string {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./,:+=@", c)

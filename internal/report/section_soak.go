@@ -8,7 +8,7 @@ import (
 	"tare/internal/unit"
 )
 
-// soakBlocks say of each soak how long it held and what drifts, and what must be said beside that.
+// soakBlocks report for each soak how long it held, what drifts, and its remarks.
 func soakBlocks(r *Report) []block {
 	var out []block
 	for _, s := range r.soakedWholes() {
@@ -20,7 +20,7 @@ func soakBlocks(r *Report) []block {
 	return out
 }
 
-// soakSection shows how a long run went in time, what drifts, and what came of its calls.
+// soakSection shows the course of a long run, its drifts, and the outcome of its calls.
 func soakSection(r *Report) section {
 	s := section{Question: "How did it go over time: does it hold, and does it drift?", Short: "Over time"}
 	for i, x := range r.soakedWholes() {
@@ -42,7 +42,7 @@ func soakSection(r *Report) section {
 	return s
 }
 
-// courseSection is how the run went in time, as it asked, and what became of its calls.
+// courseSection returns the course of the run and the outcome of its calls, under the heading that its question uses.
 func courseSection(r *Report) section {
 	var s section
 	if r.soaked() {
@@ -54,20 +54,22 @@ func courseSection(r *Report) section {
 	return s
 }
 
-// drifts are the trends, with what a verdict on one means.
+// drifts returns the trends, and explains their verdicts.
 func drifts(r *Report) []block {
 	t := tabular(&grid{table: r.drifts(), Title: "Drift", Caption: "Trends after the warm-up", Marks: true})
 	if len(t) == 0 {
 		return nil
 	}
-	const text = "The slope of a line through the means of the windows after the warm-up, per hour; windows of an outage or a restart are left out. " +
-		"The interval allows for windows that hang together. “Equivalent” is a change over the measured time that lies wholly within the margin, " +
-		"“regressed” one wholly beyond it; “slower” can be told from none, and not from the margin."
+	const text = "The slope of a line through the means of the windows after the warm-up, per hour; windows of an " +
+		"outage or a restart are left out. " +
+		"The interval allows for correlation between neighbouring windows.  “Equivalent” is a change over the measured " +
+		"time that lies wholly within the margin, " +
+		"“regressed” one wholly beyond it; “slower” is one that differs from zero and may lie within the margin."
 	return append([]block{{In: onPage, Text: text}}, t...)
 }
 
-// answered is what the answers said, and both sides' counts of them. Of a soak all counts are shown, of others those that
-// are wrong.
+// answered returns what the answers said, and the counts of both sides. A soak shows all counts, other questions only
+// mismatches.
 func answered(r *Report) []block {
 	return slices.Concat(
 		tabular(&grid{
@@ -79,7 +81,7 @@ func answered(r *Report) []block {
 		}))
 }
 
-// soakFindings are the sentences of all soaks.
+// soakFindings returns the sentences of all soaks.
 func soakFindings(r *Report) string {
 	var out []string
 	for _, s := range r.soakedWholes() {
@@ -93,12 +95,13 @@ func soakFindings(r *Report) string {
 		out = append(out, text)
 	}
 	if r.Verdict == Invalid && len(out) > 0 {
-		return "Nothing of this counts" + because(strings.TrimSuffix(r.Reason, ".")) + ". What was seen: " + strings.Join(out, " ")
+		return "Nothing of this counts" + because(strings.TrimSuffix(r.Reason, ".")) + ". What was seen: " +
+			strings.Join(out, " ")
 	}
 	return strings.Join(out, " ")
 }
 
-// alarms are notices of what makes the rest worth little.
+// alarms returns notices of findings that make the other results worth little.
 func alarms(r *Report) []block {
 	var out []block
 	add := func(word string, lines []string) {
@@ -112,7 +115,7 @@ func alarms(r *Report) []block {
 	return out
 }
 
-// soakFacts are the few numbers of a soak that matter most; of several, their tables say more.
+// soakFacts returns the most important numbers of a soak; for several soaks, their tables are better.
 func soakFacts(r *Report) []block {
 	all := r.soakedWholes()
 	if len(all) != 1 {
@@ -128,7 +131,8 @@ func soakFacts(r *Report) []block {
 	add("Measured", unit.Seconds(s.Seconds), "after "+unit.Seconds(s.WarmUpSeconds)+" of warm-up", "")
 	if t := s.Total; t != nil {
 		n := t.Outcomes
-		add("Answered well", opt(t.Goodput, rate), strconv.FormatUint(n.Good(), 10)+" of "+strconv.FormatUint(n.Ended(), 10)+" calls", "")
+		add("Answered well", opt(t.Goodput, rate), strconv.FormatUint(n.Good(), 10)+" of "+strconv.FormatUint(n.Ended(), 10)+
+			" calls", "")
 		if d := t.Response; d != nil {
 			note := ""
 			if d.P50 != nil {

@@ -11,15 +11,16 @@ import (
 	"tare/internal/unit"
 )
 
-// maxLabels is how many operations a chart shows: as many as it has colours.
+// maxLabels is the number of operations that a chart shows: one per colour.
 const maxLabels = chart.Colors
 
-// soakCourse draws a soak in time; nil if nothing is known of its windows.
+// soakCourse draws a soak over time; nil if its windows are unknown.
 func soakCourse(r *Report, s *Soak, index int) *figure {
 	if len(s.Moments) == 0 {
 		return nil
 	}
-	c := soakChart{r: r, s: s, x: chart.Axis{Time: true, Label: "time since the load began", Min: new(0.0), Format: unit.Seconds}}
+	c := soakChart{r: r, s: s, x: chart.Axis{Time: true, Label: "time since the load began", Min: new(0.0),
+		Format: unit.Seconds}}
 	for i := range s.Moments {
 		m := &s.Moments[i]
 		c.start = append(c.start, m.Start)
@@ -29,7 +30,8 @@ func soakCourse(r *Report, s *Soak, index int) *figure {
 	panels := []chart.Panel{c.rates()}
 	p99, p50 := func(o *MomentOperation) *float64 { return o.P99 }, func(o *MomentOperation) *float64 { return o.P50 }
 	for _, p := range []*chart.Panel{
-		c.times("p99", "99th percentile", p99), c.times("p50", "median", p50), c.processor(), c.memory(), c.heap(), c.collections(),
+		c.times("p99", "99th percentile", p99), c.times("p50", "median", p50), c.processor(), c.memory(), c.heap(),
+		c.collections(),
 	} {
 		if p != nil {
 			panels = append(panels, *p)
@@ -37,7 +39,8 @@ func soakCourse(r *Report, s *Soak, index int) *figure {
 	}
 	t := c.inNumbers()
 	return &figure{
-		SVG: drawn(chart.Stack("chart-5-soak-"+strconv.Itoa(index), panels...)), Caption: c.caption(), Summary: "The course in numbers", Table: t,
+		SVG: drawn(chart.Stack("chart-5-soak-"+strconv.Itoa(index), panels...)), Caption: c.caption(),
+		Summary: "The course in numbers", Table: t,
 	}
 }
 
@@ -49,7 +52,7 @@ type soakChart struct {
 	start, middle []float64
 }
 
-// each is a value of every moment; NaN where it is not known.
+// each returns a value for every moment; NaN if it is unknown.
 func (c *soakChart) each(value func(*Moment) *float64) []float64 {
 	out := make([]float64, len(c.s.Moments))
 	for i := range c.s.Moments {
@@ -58,15 +61,16 @@ func (c *soakChart) each(value func(*Moment) *float64) []float64 {
 	return out
 }
 
-// rates is the panel of calls, with what happened marked: warm-up, outages, restarts.
+// rates returns the panel of calls, with warm-up, outages and restarts marked.
 func (c *soakChart) rates() chart.Panel {
 	step := func(name string, kind chart.Kind, value func(*Moment) *float64) chart.Series {
 		y := c.each(value)
 		return chart.Series{Name: name, Kind: kind, X: c.start, Y: append(y, y[len(y)-1]), Line: true, Step: true}
 	}
 	p := chart.Panel{
-		Title: "The soak in time" + because(c.r.withTreatment(c.s.Treatment)), Desc: "Calls per second that were answered well and that ended badly, from the beginning of the load on.",
-		X: c.x, Y: chart.Axis{Label: "calls/s", Min: new(0.0), Format: unit.Number}, Legend: true, Height: 130,
+		Title: "The soak in time" + because(c.r.withTreatment(c.s.Treatment)),
+		Desc:  "Calls per second that were answered well and that ended badly, from the beginning of the load on.",
+		X:     c.x, Y: chart.Axis{Label: "calls/s", Min: new(0.0), Format: unit.Number}, Legend: true, Height: 130,
 		Series: []chart.Series{
 			step("answered well", chart.Color(0), func(m *Moment) *float64 { return &m.Good }),
 			step("ended badly", chart.Bad, func(m *Moment) *float64 { return &m.Bad }),
@@ -84,7 +88,7 @@ func (c *soakChart) rates() chart.Panel {
 	return p
 }
 
-// busiest are the operations with most calls, in the order of their first moment, and how many were left out.
+// busiest returns the operations with the most calls, in the order of their first moment, and how many were omitted.
 func (c *soakChart) busiest() (names []string, left int) {
 	calls := map[string]uint64{}
 	for i := range c.s.Moments {
@@ -104,13 +108,15 @@ func (c *soakChart) busiest() (names []string, left int) {
 	byCalls := slices.Clone(names)
 	slices.SortStableFunc(byCalls, func(a, b string) int { return cmp.Compare(calls[b], calls[a]) })
 	byCalls = byCalls[:maxLabels]
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(byCalls, n) }), len(names) - maxLabels
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(byCalls, n) }),
+		len(names) - maxLabels
 }
 
-// times is a panel of one quantile of all operations; nil if no window knows it.
+// times returns a panel of one quantile of all operations; nil if no window has it.
 func (c *soakChart) times(short, long string, value func(*MomentOperation) *float64) *chart.Panel {
 	p := chart.Panel{
-		Title: "Response times, " + short, Desc: "The " + long + " of the response times of each operation.", X: c.x, Legend: short == "p99", Height: 120,
+		Title: "Response times, " + short, Desc: "The " + long + " of the response times of each operation.",
+		X: c.x, Legend: short == "p99", Height: 120,
 		Y: chart.Axis{Label: "response, " + short, Log: true, Format: unit.Seconds},
 	}
 	names, _ := c.busiest()
@@ -132,37 +138,41 @@ func (c *soakChart) times(short, long string, value func(*MomentOperation) *floa
 	return &p
 }
 
-// processor is the panel of CPU time; nil if it is not known.
+// processor returns the panel of CPU time; nil if it is unknown.
 func (c *soakChart) processor() *chart.Panel {
 	y := c.each(func(m *Moment) *float64 { return m.CPU })
 	if !anyKnown(y) {
 		return nil
 	}
 	p := chart.Panel{
-		Title: "CPU time", Desc: "CPU time of all parts of the target for each call that was answered well.", X: c.x, Height: 90, Legend: true,
-		Y: chart.Axis{Label: "CPU per good call", Min: new(0.0), Format: unit.Seconds}, Series: []chart.Series{{Name: "CPU per good call", Kind: chart.Color(5), X: c.middle, Y: y, Line: true}},
+		Title: "CPU time", Desc: "CPU time of all parts of the target for each call that was answered well.",
+		X: c.x, Height: 90, Legend: true,
+		Y:      chart.Axis{Label: "CPU per good call", Min: new(0.0), Format: unit.Seconds},
+		Series: []chart.Series{{Name: "CPU per good call", Kind: chart.Color(5), X: c.middle, Y: y, Line: true}},
 	}
 	p.Series = append(p.Series, c.trend("cpu", y)...)
 	return &p
 }
 
-// memory is the panel of resident memory with its trend; nil if it is not known. Its axis fits the data: from 0 on, a leak that matters in
-// a month would be a flat line.
+// memory returns the panel of resident memory with its trend; nil if it is unknown. Its axis fits the data: with an
+// axis from 0, a leak that matters in a month would be a flat line.
 func (c *soakChart) memory() *chart.Panel {
 	rss := c.each(func(m *Moment) *float64 { return m.RSS })
 	if !anyKnown(rss) {
 		return nil
 	}
 	p := chart.Panel{
-		Title: "Memory", Desc: "Resident memory of all parts of the target with its trend; the axis does not begin at 0.", X: c.x, Height: 130, Legend: true,
-		Y: chart.Axis{Label: "resident memory (the axis does not begin at 0)", Format: unit.Bytes}, Series: []chart.Series{{Name: "resident", Kind: chart.Color(3), X: c.middle, Y: rss, Line: true}},
+		Title: "Memory", Desc: "Resident memory of all parts of the target with its trend; the axis does not begin at 0.",
+		X: c.x, Height: 130, Legend: true,
+		Y:      chart.Axis{Label: "resident memory (the axis does not begin at 0)", Format: unit.Bytes},
+		Series: []chart.Series{{Name: "resident", Kind: chart.Color(3), X: c.middle, Y: rss, Line: true}},
 	}
 	p.Series = append(p.Series, c.trend("rss", rss)...)
 	p.Y.Ticks = binaryBetween(rss)
 	return &p
 }
 
-// heap is the panel of the heap in use; nil if it is not known.
+// heap returns the panel of the heap in use; nil if it is unknown.
 func (c *soakChart) heap() *chart.Panel {
 	y := c.each(func(m *Moment) *float64 { return m.Heap })
 	if !anyKnown(y) {
@@ -170,17 +180,19 @@ func (c *soakChart) heap() *chart.Panel {
 	}
 	most := 0.0
 	for _, v := range y {
-		if v > most { // false for what is not known
+		if v > most { // false if unknown
 			most = v
 		}
 	}
 	return &chart.Panel{
-		Title: "Heap", Desc: "Heap in use.", X: c.x, Height: 90, Y: chart.Axis{Label: "heap in use", Min: new(0.0), Format: unit.Bytes, Ticks: binary([]chart.Bar{{Value: most}})},
+		Title: "Heap", Desc: "Heap in use.", X: c.x, Height: 90, Y: chart.Axis{Label: "heap in use", Min: new(0.0),
+			Format: unit.Bytes, Ticks: binary([]chart.Bar{{Value: most}})},
 		Series: []chart.Series{{Name: "heap in use", Kind: chart.Color(2), X: c.middle, Y: y, Line: true}},
 	}
 }
 
-// binaryBetween are about five ticks at round binary sizes that span what is known of y; nil if that is a single value.
+// binaryBetween returns about five ticks at round binary sizes that span the known values of y; nil if there is a
+// single value.
 func binaryBetween(y []float64) []float64 {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, v := range y {
@@ -203,15 +215,17 @@ func binaryBetween(y []float64) []float64 {
 	return out
 }
 
-// collections is the panel of time in garbage collections; nil if it is not known.
+// collections returns the panel of time in garbage collections; nil if it is unknown.
 func (c *soakChart) collections() *chart.Panel {
 	y := c.each(func(m *Moment) *float64 { return m.GC })
 	if !anyKnown(y) {
 		return nil
 	}
 	return &chart.Panel{
-		Title: "Garbage collection", Desc: "Share of the time that the target spent in garbage collections.", X: c.x, Height: 70,
-		Y: chart.Axis{Label: "time in garbage collection", Min: new(0.0), Format: unit.Share}, Series: []chart.Series{{Name: "time in garbage collection", Kind: chart.Color(4), X: c.middle, Y: y, Line: true}},
+		Title: "Garbage collection", Desc: "Share of the time that the target spent in garbage collections.",
+		X: c.x, Height: 70,
+		Y:      chart.Axis{Label: "time in garbage collection", Min: new(0.0), Format: unit.Share},
+		Series: []chart.Series{{Name: "time in garbage collection", Kind: chart.Color(4), X: c.middle, Y: y, Line: true}},
 	}
 }
 
@@ -219,8 +233,8 @@ func anyKnown(y []float64) bool {
 	return slices.ContainsFunc(y, func(v float64) bool { return !math.IsNaN(v) })
 }
 
-// trend is the line of a drift through what was drawn, one piece for each stretch between restarts: they share the slope, as the
-// estimate does, and each passes through its own mean. The band is what the slope's interval allows.
+// trend returns the line of a drift, one piece for each stretch between restarts: the pieces share the slope, as the
+// estimate does, and each passes through its own mean. The band follows from the slope's interval.
 func (c *soakChart) trend(metric string, y []float64) []chart.Series {
 	d, ok := c.s.Drift[metric]
 	if !ok || d.Lo == nil || d.Hi == nil {
@@ -252,7 +266,7 @@ func (c *soakChart) trend(metric string, y []float64) []chart.Series {
 	return []chart.Series{s}
 }
 
-// stretches are the moments that a trend is of, cut where the process was replaced.
+// stretches returns the moments of a trend, cut where the process was replaced.
 func (c *soakChart) stretches(y []float64) [][]int {
 	var out [][]int
 	var run []int
@@ -263,7 +277,10 @@ func (c *soakChart) stretches(y []float64) [][]int {
 	}
 	for i := range c.s.Moments {
 		m := &c.s.Moments[i]
-		restarted := m.Restarted || slices.ContainsFunc(c.s.Restarts, func(at float64) bool { return m.Start <= at && at < m.End })
+		restarted := m.Restarted || slices.ContainsFunc(c.s.Restarts, func(at float64) bool {
+			return m.Start <= at &&
+				at < m.End
+		})
 		if restarted {
 			cut()
 			continue
@@ -276,14 +293,15 @@ func (c *soakChart) stretches(y []float64) [][]int {
 	return out
 }
 
-// caption says what the chart shows and what is marked in it.
+// caption explains the chart and its marks.
 func (c *soakChart) caption() string {
 	var lengths []float64
 	for i := range c.s.Moments {
 		lengths = append(lengths, c.s.Moments[i].End-c.s.Moments[i].Start)
 	}
 	slices.Sort(lengths)
-	parts := []string{"Windows of " + unit.Seconds(lengths[len(lengths)/2]) + "; shaded at the left: the warm-up, which no table and no trend counts."}
+	parts := []string{"Windows of " + unit.Seconds(lengths[len(lengths)/2]) +
+		"; shaded at the left: the warm-up, which no table and no trend counts."}
 	if len(c.s.Outages) > 0 {
 		parts = append(parts, "Shaded in red: outages, in which no call was answered well.")
 	}
@@ -292,7 +310,8 @@ func (c *soakChart) caption() string {
 	}
 	parts = append(parts, "Dashed: trends after the warm-up, with the band that the interval of their slopes allows.")
 	if c.times("p50", "", func(o *MomentOperation) *float64 { return o.P50 }) == nil {
-		parts = append(parts, "Response times are not drawn: the windows had too few calls, or the generator was late (see “Trust”).")
+		parts = append(parts, "Response times are not drawn: the windows had too few calls, or the generator was late "+
+			"(see “Trust”).")
 	}
 	if _, left := c.busiest(); left > 0 {
 		parts = append(parts, "The "+countOf(left, "operation")+" with fewest calls are in the table only.")
@@ -303,9 +322,10 @@ func (c *soakChart) caption() string {
 	return strings.Join(parts, " ")
 }
 
-// inNumbers is the course in numbers, a row for each moment.
+// inNumbers returns the course in numbers, a row for each moment.
 func (c *soakChart) inNumbers() *grid {
-	t := &grid{Caption: "The soak in time", table: append(wordHeads("window"), numberHeads("from", "to", "good", "bad")...)}
+	t := &grid{Caption: "The soak in time", table: append(wordHeads("window"),
+		numberHeads("from", "to", "good", "bad")...)}
 	var names []string
 	for i := range c.s.Moments {
 		for _, o := range c.s.Moments[i].Operations {
@@ -328,7 +348,8 @@ func (c *soakChart) inNumbers() *grid {
 			}
 			row = append(row, p50, p99)
 		}
-		t.add(append(row, opt(m.CPU, unit.Seconds), opt(m.RSS, unit.Bytes), opt(m.Heap, unit.Bytes), opt(m.GC, unit.Share))...)
+		t.add(append(row, opt(m.CPU, unit.Seconds), opt(m.RSS, unit.Bytes), opt(m.Heap, unit.Bytes),
+			opt(m.GC, unit.Share))...)
 	}
 	return t
 }

@@ -13,7 +13,8 @@ func TestSoakLeads(t *testing.T) {
 	page := bare(render(t, recorded("soak")))
 	at := -1
 	for _, want := range []string{
-		"It held 50m with 10 workers, but for 12 s in 1 outage:", "rss grows by 60 MiB/h [57.9, 62.2]: a leak?", "guard-frequency: 7 of 283134 answers were not what was expected.",
+		"It held 50m with 10 workers, but for 12 s in 1 outage:", "rss grows by 60 MiB/h [57.9, 62.2]: a leak?",
+		"guard-frequency: 7 of 283134 answers were not what was expected.",
 		"permit: the target counted 81197, its callers 493201", "<caption>Budgets</caption>", `id="q1"`, "<caption>The summary report, as JMeter has it</caption>", `id="q2"`,
 	} {
 		i := strings.Index(page, want)
@@ -27,16 +28,18 @@ func TestSoakLeads(t *testing.T) {
 func TestInvalidSoakSaysSo(t *testing.T) {
 	r := recorded("soak")
 	r.Verdict, r.Reason = Invalid, "a known deny is permitted"
-	if page := render(t, r); !strings.Contains(page, "✗ INVALID</strong> Nothing of this counts: a known deny is permitted. What was seen: It held 50m") {
+	if page := render(t, r); !strings.Contains(page,
+		"✗ INVALID</strong> Nothing of this counts: a known deny is permitted. What was seen: It held 50m") {
 		t.Errorf("not said: %s", regexp.MustCompile(`<p class="lead.*`).FindString(page))
 	}
 }
 
-// TestTrendLines: one piece for each stretch between restarts, all with the slope of the estimate and through the mean of the stretch; the
-// warm-up and the window of the restart are left out.
+// TestTrendLines: one piece for each stretch between restarts, all with the slope of the estimate and through the mean
+// of the stretch; the warm-up and the window of the restart are left out.
 func TestTrendLines(t *testing.T) {
 	const perHour = 3600.0
-	s := Soak{Drift: map[string]Drift{"rss": {PerHour: perHour, Lo: new(perHour / 2), Hi: new(perHour * 2)}}, Restarts: []float64{55}}
+	s := Soak{Drift: map[string]Drift{"rss": {PerHour: perHour, Lo: new(perHour / 2), Hi: new(perHour * 2)}},
+		Restarts: []float64{55}}
 	for k := range 10 {
 		at := float64(k) * 10
 		v := 100 + at
@@ -80,8 +83,8 @@ func TestTrendLines(t *testing.T) {
 	}
 }
 
-// TestLongSoaksStaySmall: 24 hours in 360 moments of six operations make a page that can be mailed, and its data is a whole report but for
-// the moments.
+// TestLongSoaksStaySmall: 24 hours in 360 moments of six operations make a page that can be mailed, and its data is a
+// whole report but for the moments.
 func TestLongSoaksStaySmall(t *testing.T) {
 	r := recorded("soak")
 	s := &r.Soak[0]
@@ -107,7 +110,8 @@ func TestLongSoaksStaySmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(back.Soak) != len(r.Soak) || back.Soak[0].Total == nil || len(back.Soak[0].Moments) != 0 {
-		t.Errorf("%d soaks with %d moments are embedded, want all soaks and no moments", len(back.Soak), len(back.Soak[0].Moments))
+		t.Errorf("%d soaks with %d moments are embedded, want all soaks and no moments",
+			len(back.Soak), len(back.Soak[0].Moments))
 	}
 	if !strings.Contains(page, "but for its moments, which would make the page too large") {
 		t.Error("the page does not say what its data lacks")
@@ -120,7 +124,8 @@ func TestLongSoaksStaySmall(t *testing.T) {
 // TestMarksOfASoak: warm-up, outage and restart are marked in the chart, with words.
 func TestMarksOfASoak(t *testing.T) {
 	drawing := svgs.FindString(render(t, recorded("soak")))
-	for _, want := range []string{"warm-up", "outage", "restart", "rss trend, 60 MiB/h", "time in garbage collection", "heap in use", "response, p99", "guard-frequency"} {
+	for _, want := range []string{"warm-up", "outage", "restart", "rss trend, 60 MiB/h", "time in garbage collection",
+		"heap in use", "response, p99", "guard-frequency"} {
 		if !strings.Contains(drawing, want) {
 			t.Errorf("the chart does not say %q", want)
 		}
@@ -132,7 +137,8 @@ func TestMarksOfASoak(t *testing.T) {
 			m.Operations[k].P50, m.Operations[k].P99 = nil, nil
 		}
 	}
-	if page := render(t, r); strings.Contains(svgs.FindString(page), "response, p99") || !strings.Contains(page, "Response times are not drawn") {
+	if page := render(t, r); strings.Contains(svgs.FindString(page), "response, p99") ||
+		!strings.Contains(page, "Response times are not drawn") {
 		t.Error("response times that are not known have a panel, or nothing says that they are not known")
 	}
 	r.Soak[0].Moments = nil

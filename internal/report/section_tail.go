@@ -11,10 +11,10 @@ import (
 	"tare/internal/unit"
 )
 
-// maxLines is how many distributions one chart can tell apart.
+// maxLines is the number of distributions that one chart can distinguish.
 const maxLines = 8
 
-// tailSection shows where in the distribution the cost is.
+// tailSection shows whether the cost is in the typical calls or in the tail.
 func tailSection(r *Report) section {
 	s := section{Question: "The typical request or the tail?", Short: "Tail"}
 	all := spectra(r)
@@ -24,7 +24,8 @@ func tailSection(r *Report) section {
 	lines, left := chosen(r, all)
 	text := spectrumText(all)
 	if left > 0 {
-		text += " Drawn are the baseline, the baseline again (the A/A arm) and the treatments with the largest effects; the other " + strconv.Itoa(left) + " are in the tables."
+		text += " Drawn are the baseline, the baseline again (the A/A arm) and the treatments with the largest effects; " +
+			"the other " + strconv.Itoa(left) + " are in the tables."
 	}
 	s.Blocks = append(s.Blocks, block{In: onPage, Text: text})
 	for i := range all {
@@ -44,8 +45,8 @@ type spectrum struct {
 
 func (s *spectrum) name() string { return Measured(s.operation, s.metric, "") }
 
-// spectra are the distributions of time, one spectrum for each operation: of what a user waits where that was measured, else of the
-// least derived time that was.
+// spectra returns the distributions of time, one spectrum for each operation: of the time that a user waits if it was
+// measured, otherwise of the time that is derived least.
 func spectra(r *Report) []spectrum {
 	var all []spectrum
 	rank := func(metric string) int { return slices.Index([]string{"cpu", "service", "wall", "response"}, metric) }
@@ -66,16 +67,23 @@ func spectra(r *Report) []spectrum {
 	}
 	order := ranks(r)
 	for _, s := range all {
-		slices.SortStableFunc(s.of, func(a, b *Percentiles) int { return cmp.Compare(order(a.Treatment), order(b.Treatment)) })
+		slices.SortStableFunc(s.of, func(a, b *Percentiles) int {
+			return cmp.Compare(order(a.Treatment),
+				order(b.Treatment))
+		})
 	}
 	return all
 }
 
 func spectrumText(all []spectrum) string {
-	text := "Each line is the whole distribution under one treatment: at the left the typical one, towards the right ever rarer ones. Lines that run beside one another differ for everybody; " +
-		"lines that part at the right differ in the tail only. Shaded is the interval of each quantile, from the spread between blocks; where a line is dashed, blocks or values are too few for one, and differences there are not to be believed."
+	text := "Each line is the whole distribution under one treatment: typical values at the left, ever rarer ones " +
+		"towards the right. Lines that run side by side differ for all calls; " +
+		"lines that diverge at the right differ only in the tail. Shaded is the interval of each quantile, from the " +
+		"spread between blocks; where a line is dashed, blocks or values are too few for one, and differences there are " +
+		"not reliable."
 	if batches := slices.ContainsFunc(all, func(s spectrum) bool { return s.of[0].Of == "batches" }); batches {
-		text += " Each value is the mean of a batch of calls, so that a single slow call is diluted: this is the tail of batches, not of calls."
+		text += " Each value is the mean of a batch of calls, so that a single slow call is diluted: this is the tail of " +
+			"batches, not of calls."
 	}
 	return text
 }
@@ -84,7 +92,8 @@ func spectrumText(all []spectrum) string {
 func (s *spectrum) figure(r *Report, lines []string, id string) *figure {
 	show := Quantity(s.of[0].Unit)
 	c := chart.Percentiles{
-		Title: s.name() + " against percentile", Desc: "The distribution of " + s.name() + " under each treatment, on an axis on which p90, p99 and p99.9 stand equally far apart.",
+		Title: s.name() + " against percentile", Desc: "The distribution of " + s.name() +
+			" under each treatment, on an axis on which p90, p99 and p99.9 stand equally far apart.",
 		Y: chart.Axis{Label: measure(s.metric, ""), Format: show}, Legend: true, Height: 260,
 	}
 	least, most := math.Inf(1), 0.0
@@ -106,8 +115,8 @@ func (s *spectrum) figure(r *Report, lines []string, id string) *figure {
 	return &figure{SVG: drawn(c.SVG(id)), Summary: "The numbers of this chart", Table: s.table(show)}
 }
 
-// spectrumLine is a distribution: solid as far as its quantiles have intervals (or to the median), and dashed beyond, where they are
-// only what happened.
+// spectrumLine draws a distribution: solid up to the last quantile with an interval (or to the median), and dashed
+// beyond, where quantiles are only observations.
 func spectrumLine(r *Report, p *Percentiles, kind chart.Kind) []chart.Series {
 	solid := chart.Series{Name: r.short(p.Treatment), Kind: kind, Line: true}
 	if isBaseline(r, p.Treatment) {
@@ -135,8 +144,8 @@ func spectrumLine(r *Report, p *Percentiles, kind chart.Kind) []chart.Series {
 	return []chart.Series{solid, dashed}
 }
 
-// chosen are at most maxLines treatments, in the run's order: the baseline, the A/A arm and those with the largest effects, and how many
-// others there are.
+// chosen returns at most maxLines treatments in the run's order: the baseline, the A/A arm and those with the largest
+// effects, and how many others there are.
 func chosen(r *Report, all []spectrum) (lines []string, left int) {
 	for i := range all {
 		for _, p := range all[i].of {
@@ -160,7 +169,7 @@ func chosen(r *Report, all []spectrum) (lines []string, left int) {
 	return slices.DeleteFunc(lines, func(id string) bool { return !slices.Contains(byWeight[:maxLines], id) }), left
 }
 
-// largestEffect is the largest deciding effect of a treatment, as a share.
+// largestEffect returns the largest deciding effect of a treatment, as a share.
 func largestEffect(r *Report, treatment string) float64 {
 	most := 0.0
 	for i := range r.Effects {
@@ -175,16 +184,17 @@ func isBaseline(r *Report, id string) bool {
 	return slices.ContainsFunc(r.Treatments, func(t Treatment) bool { return t.ID == id && t.Baseline })
 }
 
-// isControl says whether a treatment checks the experiment itself.
+// isControl reports whether a treatment checks the experiment itself.
 func isControl(r *Report, id string) bool {
 	return slices.ContainsFunc(r.Treatments, func(t Treatment) bool { return t.ID == id && t.Control != "" })
 }
 
-// tabulated are the quantiles that people name.
+// tabulated are the quantiles in tables.
 var tabulated = []float64{0.5, 0.9, 0.99, 0.999}
 
 func (s *spectrum) table(show func(float64) string) *grid {
-	t := &grid{Caption: "Quantiles of " + s.name(), table: append(wordHeads("treatment"), numberHeads(orElse(s.of[0].Of, "values"))...)}
+	t := &grid{Caption: "Quantiles of " + s.name(),
+		table: append(wordHeads("treatment"), numberHeads(orElse(s.of[0].Of, "values"))...)}
 	for _, q := range tabulated {
 		t.table = append(t.table, numberHeads("p"+unit.Number(q*100), "interval")...)
 	}

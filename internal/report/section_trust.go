@@ -9,7 +9,7 @@ import (
 	"tare/internal/unit"
 )
 
-// trustSection says what speaks for the numbers and what against them, beyond what the verdict says of it.
+// trustSection lists the evidence for and against the numbers, beyond what the verdict says.
 func trustSection(r *Report) section {
 	blocks := generatorFacts(r.Generator)
 	if f := lateness(r); f != nil {
@@ -34,14 +34,15 @@ func trustSection(r *Report) section {
 	return section{Question: "Can I trust it?", Short: "Trust", Blocks: blocks}
 }
 
-// generatorFacts are the numbers behind what the verdict says of the generator.
+// generatorFacts returns the numbers behind the verdict on the generator.
 func generatorFacts(g *Generator) []block {
 	if g == nil {
 		return nil
 	}
 	var facts []fact
 	if l := g.Lateness; l != nil {
-		facts = append(facts, fact{Name: "Lateness, p99", Value: unit.Seconds(l.P99), Note: "half within " + unit.Seconds(l.P50) + ", the worst " + unit.Seconds(l.Max)})
+		facts = append(facts, fact{Name: "Lateness, p99", Value: unit.Seconds(l.P99), Note: "half within " +
+			unit.Seconds(l.P50) + ", the worst " + unit.Seconds(l.Max)})
 	}
 	if g.AchievedRatio != nil {
 		facts = append(facts, fact{Name: "Sent of what was due", Value: Percent(*g.AchievedRatio)})
@@ -50,18 +51,23 @@ func generatorFacts(g *Generator) []block {
 		facts = append(facts, fact{Name: "CPU time of the generator", Value: unit.Seconds(*g.CPUSeconds)})
 	}
 	if len(g.Evidence) > 0 {
-		facts = append(facts, fact{Name: "Threads of the generator", Value: g.Evidence[0], Note: strings.Join(g.Evidence[1:], ", ")})
+		facts = append(facts, fact{Name: "Threads of the generator", Value: g.Evidence[0],
+			Note: strings.Join(g.Evidence[1:], ", ")})
 	}
 	return []block{{In: onPage, Facts: facts}}
 }
 
-// lateness is the audit of each point; nil if no point knows it.
+// lateness returns the audit of each point; nil if no point has one.
 func lateness(r *Report) *figure {
 	p := chart.Panel{
-		Title: "Lateness of the generator by rate", Desc: "The 99th percentile of how much later than it should a call was sent, through the generator's own fault.",
-		X: chart.Axis{Label: "offered (calls/s)", Min: new(0.0), Format: unit.Number}, Y: chart.Axis{Label: "lateness, p99", Log: true, Format: unit.Seconds}, Height: 150, Legend: several(r),
+		Title: "Lateness of the generator by rate", Desc: "The 99th percentile of how much later than it should a call " +
+			"was sent, through the generator's own fault.",
+		X: chart.Axis{Label: "offered (calls/s)", Min: new(0.0), Format: unit.Number},
+		Y: chart.Axis{Label: "lateness, p99", Log: true, Format: unit.Seconds}, Height: 150, Legend: several(r),
 	}
-	t := &grid{Caption: "The generator, point by point", table: append(wordHeads("treatment", "point", "generator"), append(numberHeads("lateness p50", "p99", "max", "sent of due"), wordHeads("why")...)...)}
+	t := &grid{Caption: "The generator, point by point",
+		table: append(wordHeads("treatment", "point", "generator"),
+			append(numberHeads("lateness p50", "p99", "max", "sent of due"), wordHeads("why")...)...)}
 	drawable := false
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
@@ -77,7 +83,8 @@ func lateness(r *Report) *figure {
 				l = [3]string{unit.Seconds(g.Lateness.P50), unit.Seconds(g.Lateness.P99), unit.Seconds(g.Lateness.Max)}
 				series.X, series.Y = append(series.X, c.Points[k].Rate), append(series.Y, g.Lateness.P99)
 			}
-			t.add(r.withTreatment(c.Treatment), c.Points[k].Title(), word, l[0], l[1], l[2], opt(g.AchievedRatio, Percent), g.Reason)
+			t.add(r.withTreatment(c.Treatment), c.Points[k].Title(), word, l[0], l[1], l[2], opt(g.AchievedRatio, Percent),
+				g.Reason)
 		}
 		drawable = drawable || len(series.X) > 1
 		p.Series = append(p.Series, series)
@@ -87,12 +94,13 @@ func lateness(r *Report) *figure {
 	}
 	f := &figure{Summary: "The generator, point by point", Table: t, Open: true}
 	if drawable {
-		f.SVG, f.Caption = drawn(p.SVG("chart-7")), "How late calls were sent through the generator's own fault. A point is invalid when this exceeds the larger of 1 ms and a tenth of the median response time."
+		f.SVG, f.Caption = drawn(p.SVG("chart-7")), "How late calls were sent through the generator's own fault. A point "+
+			"is invalid when this exceeds the larger of 1 ms and a tenth of the median response time."
 	}
 	return f
 }
 
-// treatments says which were proved in force.
+// treatments lists which treatments were verified to be in force.
 func treatments(r *Report) *grid {
 	t := &grid{Caption: "Treatments", table: wordHeads("treatment", "levels", "role", "proved in force")}
 	for i := range r.Treatments {

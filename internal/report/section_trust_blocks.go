@@ -12,20 +12,20 @@ import (
 	"tare/internal/stat"
 )
 
-// maxColumns is how many columns a heat map may have: more blocks than that share them.
+// maxColumns limits the columns of a heat map: with more blocks, several share a column.
 const maxColumns = 48
 
-// steady is a deviation of a whole block that is not worth a word.
+// steady is a deviation of a whole block that is too small to mention.
 const steady = 0.05
 
-// A heat map's row is how far each block of one arm was from that arm's own median; NaN where nothing was measured.
+// A heat map's row shows how far each block of one arm was from that arm's own median; NaN if it was not measured.
 type deviations struct {
 	arm    string
 	values []float64
 }
 
-// heatBlocks show what the host did while it was measured: an arm's blocks against that arm's own median, so that no treatment's cost
-// is in it. Noise of the host is a column that runs through all arms.
+// heatBlocks show the noise of the host: each arm's blocks relative to that arm's own median, which removes the
+// treatments' costs. Noise of the host appears as a column through all arms.
 func heatBlocks(r *Report) []block {
 	all := ratedBlocks(r)
 	if len(all) == 0 {
@@ -35,20 +35,21 @@ func heatBlocks(r *Report) []block {
 	if len(joint) == 0 || len(joint[0].values) < 2 {
 		return nil
 	}
-	out := []block{{Heading: "Block by block"}, {Text: blockText(joint)}, {Figure: heatFigure(r, "all deciding metrics together", joint, "chart-7-blocks", len(all))}}
+	out := []block{{Heading: "Block by block"}, {Text: blockText(joint)},
+		{Figure: heatFigure(r, "all deciding metrics together", joint, "chart-7-blocks", len(all))}}
 	if k := noisiest(all); len(all) > 1 {
 		out = append(out, block{Figure: heatFigure(r, "the noisiest: "+all[k].name, all[k].rows, "chart-7-noisiest", 1)})
 	}
 	return append(out, whenAsked("How much each arm varied from block to block", variation(all))...)
 }
 
-// A rated is one quantity's deviations under every arm.
+// A rated is the deviations of one quantity under every arm.
 type rated struct {
 	name string
 	rows []deviations
 }
 
-// ratedBlocks are the deviations of the metrics that decide; of all that there are, if none is marked.
+// ratedBlocks returns the deviations of the deciding metrics; if none is marked as deciding, of all metrics.
 func ratedBlocks(r *Report) []rated {
 	deciding := func(b *BlockValues) bool {
 		return slices.ContainsFunc(r.Effects, func(e Effect) bool {
@@ -84,7 +85,7 @@ func ratedBlocks(r *Report) []rated {
 	return all
 }
 
-// deviationsOf relates each block to the arm's median; ok is false where a share of it means nothing.
+// deviationsOf relates each block to the arm's median; ok is false if a share of the median has no meaning.
 func deviationsOf(b *BlockValues) (d deviations, ok bool) {
 	d = deviations{arm: b.Treatment, values: make([]float64, len(b.Values))}
 	middle := median(pointed(b.Values))
@@ -105,12 +106,12 @@ func pointed(v []*float64) []float64 {
 	return out
 }
 
-// median ignores NaN; it is NaN of nothing.
+// median ignores NaN; without values it is NaN.
 func median(v []float64) float64 {
 	return stat.Median(slices.DeleteFunc(slices.Clone(v), math.IsNaN))
 }
 
-// jointly is the median over quantities of each arm's deviations, and last, over all arms.
+// jointly returns the median over quantities of each arm's deviations and, as the last row, over all arms.
 func jointly(r *Report, all []rated) []deviations {
 	per := map[string][][]float64{}
 	blocks := 0
@@ -140,7 +141,7 @@ func jointly(r *Report, all []rated) []deviations {
 
 const allArms = "median of all arms"
 
-// across is the median of rows, block by block.
+// across returns the median of rows, block by block.
 func across(rows [][]float64, blocks int) []float64 {
 	out := make([]float64, blocks)
 	for k := range out {
@@ -155,10 +156,11 @@ func across(rows [][]float64, blocks int) []float64 {
 	return out
 }
 
-// blockText says which blocks were disturbed in every arm.
+// blockText names the blocks that were disturbed in every arm.
 func blockText(joint []deviations) string {
 	last := joint[len(joint)-1]
-	text := "Each cell is how far a block was from its own arm's median, so that the controls' costs are not in it. A column of one colour is the host: it slowed every arm alike, and the effects, " +
+	text := "Each cell shows how far a block was from its own arm's median, so it does not contain the controls' " +
+		"costs. A column of one colour is the host: it slowed every arm alike, and the effects, " +
 		"which compare arms within a block, do not contain it. A row that changes its colour is one arm that drifts."
 	if last.arm != allArms {
 		return text
@@ -169,7 +171,7 @@ func blockText(joint []deviations) string {
 	}
 	var hits []hit
 	for k, v := range last.values {
-		if math.Abs(v) >= steady && alike(joint[:len(joint)-1], k, v) {
+		if math.Abs(v) >= steady && sameDirection(joint[:len(joint)-1], k, v) {
 			hits = append(hits, hit{k + 1, v})
 		}
 	}
@@ -181,11 +183,12 @@ func blockText(joint []deviations) string {
 	for _, h := range hits[:min(3, len(hits))] {
 		named = append(named, fmt.Sprintf("block %d by %s", h.block, tickShare(math.Round(h.by*100)/100)))
 	}
-	return text + " Off in every arm, by more than " + axisShare(steady) + ": " + countOf(len(hits), "block") + " of " + strconv.Itoa(len(last.values)) + ", most of all " + listed(named) + "."
+	return text + " Off in every arm, by more than " + axisShare(steady) + ": " + countOf(len(hits), "block") + " of " +
+		strconv.Itoa(len(last.values)) + ", most of all " + listed(named) + "."
 }
 
-// alike says whether all arms were off in the same direction in a block.
-func alike(rows []deviations, k int, v float64) bool {
+// sameDirection reports whether all arms of a block deviated in the same direction.
+func sameDirection(rows []deviations, k int, v float64) bool {
 	for _, d := range rows {
 		if k < len(d.values) && d.values[k]*v <= 0 {
 			return false
@@ -194,7 +197,7 @@ func alike(rows []deviations, k int, v float64) bool {
 	return true
 }
 
-// noisiest is the quantity whose arms vary most.
+// noisiest returns the quantity whose arms vary most.
 func noisiest(all []rated) int {
 	worst, most := 0, -1.0
 	for i, x := range all {
@@ -209,7 +212,7 @@ func noisiest(all []rated) int {
 	return worst
 }
 
-// spreadOf is the median of the magnitudes of deviations.
+// spreadOf returns the median of the magnitudes of deviations.
 func spreadOf(v []float64) float64 {
 	sizes := make([]float64, len(v))
 	for i := range v {
@@ -218,7 +221,7 @@ func spreadOf(v []float64) float64 {
 	return median(sizes)
 }
 
-// heatFigure draws deviations. Where blocks share a column, it shows the one that was furthest off.
+// heatFigure draws deviations. If blocks share a column, it shows the largest one.
 func heatFigure(r *Report, name string, rows []deviations, id string, of int) *figure {
 	blocks := 0
 	for _, d := range rows {
@@ -226,7 +229,8 @@ func heatFigure(r *Report, name string, rows []deviations, id string, of int) *f
 	}
 	each := (blocks + maxColumns - 1) / maxColumns
 	h := chart.Heat{
-		Title: "Blocks by treatment, " + name, Desc: "How far each block of each arm was from that arm's median: " + name + ".", ColLabel: "block, in the order of the run", Diverging: true,
+		Title: "Blocks by treatment, " + name, Desc: "How far each block of each arm was from that arm's median: " + name +
+			".", ColLabel: "block, in the order of the run", Diverging: true,
 		Format: func(v float64) string { return tickShare(math.Round(v*1000) / 1000) },
 	}
 	for k := 0; k < blocks; k += each {
@@ -269,8 +273,8 @@ func furthest(v []float64) float64 {
 	return most
 }
 
-// shadeLimit is where the strongest shade begins: past nineteen twentieths of the deviations, and at least at 1 %, below which nothing
-// should look like noise.
+// shadeLimit returns where the strongest shade begins: above nineteen twentieths of the deviations, and at least at 1
+// %, so that smaller deviations do not look like noise.
 func shadeLimit(sizes []float64) float64 {
 	if len(sizes) == 0 {
 		return 0
@@ -281,9 +285,10 @@ func shadeLimit(sizes []float64) float64 {
 	return math.Ceil(limit/digits) * digits
 }
 
-// variation has a row for each quantity and arm.
+// variation returns a row for each quantity and arm.
 func variation(all []rated) *grid {
-	t := &grid{Caption: "Deviation of the blocks from their arm's median", table: append(wordHeads("what", "arm"), numberHeads("blocks", "half within", "largest")...)}
+	t := &grid{Caption: "Deviation of the blocks from their arm's median",
+		table: append(wordHeads("what", "arm"), numberHeads("blocks", "half within", "largest")...)}
 	for _, x := range all {
 		for _, d := range x.rows {
 			n := 0

@@ -6,18 +6,19 @@ import (
 	"tare/internal/chart"
 )
 
-// controlBlocks are the experiment's checks of itself: the baseline against itself, and operations on which a control cannot act.
+// controlBlocks returns the experiment's self-checks: the baseline against itself, and operations on which a control
+// cannot act.
 func controlBlocks(r *Report) []block {
 	a := r.AA
 	if a == nil {
 		if r.Design != nil && len(r.Effects) > 0 {
 			return []block{{Notice: &remark{
-				Text: "the baseline was not measured against itself, so nothing says how large an effect this host invents",
+				Text: "the baseline was not measured against itself, so the size of this host's false effects is unknown",
 			}}}
 		}
 		return nil
 	}
-	out := []block{{Heading: "The run's checks of itself"}}
+	out := []block{{Heading: "The run's self-checks"}}
 	if text := negativeText(a); text != "" {
 		out = append(out, block{Text: text})
 	}
@@ -41,14 +42,15 @@ func negativeText(a *AA) string {
 	return text + strconv.Itoa(off) + " of the " + strconv.Itoa(len(a.NegativeControls)) + " differ from zero."
 }
 
-// maxControls is how many controls are drawn; all are in the table.
+// maxControls limits how many controls are drawn; the table has all.
 const maxControls = 40
 
-// controlFigures draw the controls on one axis, with half the margin as the band that they should stay in.
+// controlFigures draw the controls on one axis, with half the margin as the band in which they should stay.
 func controlFigures(r *Report) []block {
 	f := chart.Forest{
-		Title: "Effects where there can be none", Desc: "The baseline against itself, and negative controls, with their intervals.",
-		Axis: chart.Axis{Label: "change where there can be none", Format: tickShare},
+		Title: "Effects where there can be none",
+		Desc:  "The baseline against itself, and negative controls, with their intervals.",
+		Axis:  chart.Axis{Label: "change where there can be none", Format: tickShare},
 	}
 	all := controlEffects(r.AA)
 	one := oneMeasure(all)
@@ -80,7 +82,7 @@ func controlFigures(r *Report) []block {
 	return []block{{Figure: fig}}
 }
 
-// controlEffects are those of the A/A arm, then the negative controls.
+// controlEffects returns the effects of the A/A arm, then the negative controls.
 func controlEffects(a *AA) []*Effect {
 	var all []*Effect
 	for _, set := range [][]Effect{a.Effects, a.NegativeControls} {
@@ -91,7 +93,7 @@ func controlEffects(a *AA) []*Effect {
 	return all
 }
 
-// oneMeasure is what all effects are about, if it is one and they differ by their operation.
+// oneMeasure returns the metric of all effects, if they share it and differ by their operation.
 func oneMeasure(all []*Effect) string {
 	for _, e := range all {
 		if e.Metric != all[0].Metric || e.Quantile != all[0].Quantile || e.Operation == "" {
@@ -104,7 +106,7 @@ func oneMeasure(all []*Effect) string {
 	return measure(all[0].Metric, all[0].Quantile)
 }
 
-// controlRow judges nothing but whether an effect differs from zero.
+// controlRow judges only whether an effect differs from zero.
 func controlRow(r *Report, e *Effect, brief bool) chart.ForestRow {
 	row := forestRow(r, &effectGroup{controls: []*Effect{e}}, e)
 	what := e.measured()
@@ -119,7 +121,7 @@ func controlRow(r *Report, e *Effect, brief bool) chart.ForestRow {
 	return row
 }
 
-// designText says how the blocks were measured, and when they were looked at.
+// designText describes how the blocks were measured, and at which looks they were judged.
 func designText(r *Report) string {
 	if r.Design == nil || r.Design.Unblocked {
 		return ""
@@ -127,7 +129,7 @@ func designText(r *Report) string {
 	return "In each block every treatment was measured once, in random order." + lookText(r.Design)
 }
 
-// lookText says when the results were looked at, and when else they would have been.
+// lookText describes the looks at the results, and further looks that were planned.
 func lookText(d *Design) string {
 	var done, left []string
 	for _, n := range d.Looks {
@@ -146,7 +148,7 @@ func lookText(d *Design) string {
 		text += "."
 	}
 	if len(left) > 0 {
-		text += " Planned, had it gone on: after " + listed(left) + "."
+		text += " Further looks were planned after " + listed(left) + "."
 	}
 	return text
 }

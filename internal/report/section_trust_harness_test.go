@@ -7,7 +7,8 @@ import (
 	"tare/internal/metric"
 )
 
-// TestHarnessOnThePage: what doing nothing costs has a table of its own, and stands at the figures of which it is a good part.
+// TestHarnessOnThePage: what doing nothing costs has a table of its own, and stands at the figures of which it is a
+// good part.
 func TestHarnessOnThePage(t *testing.T) {
 	r := pageEnforcers(12)
 	base := &r.Treatments[0]
@@ -22,12 +23,14 @@ func TestHarnessOnThePage(t *testing.T) {
 	}
 	figures[0].Harness, figures[1].Harness = new(.125), new(.004)
 	r.Harness = []Harness{
-		{Treatment: base.ID, Operation: "empty", Metric: "cpu", Unit: metric.CPUSeconds, Value: 5e-9, Lo: new(4.9e-9), Hi: new(5.2e-9), Level: new(.95), N: 12},
+		{Treatment: base.ID, Operation: "empty", Metric: "cpu", Unit: metric.CPUSeconds, Value: 5e-9, Lo: new(4.9e-9),
+			Hi: new(5.2e-9), Level: new(.95), N: 12},
 		{Treatment: base.ID, Operation: "empty", Metric: "allocations", Unit: metric.Count, N: 12},
 	}
 	page := render(t, r)
 	for _, want := range []string{
-		"What the harness itself costs", "does nothing, takes 5 ns CPU, 0 objects", "at most 12.5% of any figure", "subtracted nowhere", "[4.9 ns, 5.2 ns]", "(12.5% harness)",
+		"Cost of the harness itself", "does nothing, takes 5 ns CPU, 0 objects", "at most 12.5% of any figure",
+		"no figure has it subtracted", "[4.9 ns, 5.2 ns]", "(12.5% harness)",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

@@ -34,11 +34,12 @@ func usageSection(r *Report) section {
 	return section{Question: "What else does it use?", Short: "What it uses", Blocks: slices.Concat(blocks,
 		whenAsked("What each point used", usedByPoint(r)),
 		tabular(&grid{table: used, Title: "Target", Panels: r.soaked(), Caption: "What each part of the target used"}),
-		tabular(&grid{table: r.collections(), Title: "Garbage collection", Caption: "Garbage collection over what was measured", Most: maxCollections}),
+		tabular(&grid{table: r.collections(), Title: "Garbage collection",
+			Caption: "Garbage collection over what was measured", Most: maxCollections}),
 		whenAsked("Everything else that was probed", others(r)))}
 }
 
-// maxCollections bounds the table of garbage collections in text and Markdown; the other forms have all.
+// maxCollections limits the table of garbage collections in text and Markdown; the other formats have all.
 const maxCollections = 24
 
 func further(rest int) string {
@@ -53,10 +54,13 @@ func subject(r *Report, x *Target) string {
 	return x.Name
 }
 
-// processor is CPU time by part; nil if none is known.
+// processor returns CPU time by part; nil if it is unknown.
 func processor(r *Report) *figure {
-	b := chart.Bars{Title: "CPU time", Desc: "CPU time that each part of the target used over the whole trial.", Axis: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}}
-	t := &grid{Caption: "CPU time and throttling", table: append(wordHeads("target"), numberHeads("CPU time", "CPU per good call", "throttled for", "throttled periods")...)}
+	b := chart.Bars{Title: "CPU time", Desc: "CPU time that each part of the target used over the whole trial.",
+		Axis: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}}
+	t := &grid{Caption: "CPU time and throttling",
+		table: append(wordHeads("target"), numberHeads("CPU time", "CPU per good call", "throttled for",
+			"throttled periods")...)}
 	known := false
 	for i := range r.Target {
 		x := &r.Target[i]
@@ -82,14 +86,15 @@ func processor(r *Report) *figure {
 		b.Rows = append(b.Rows, chart.Bar{Label: "tare's generator", Value: *g.CPUSeconds, Kind: chart.Neutral})
 		t.add("tare's generator", unit.Seconds(*g.CPUSeconds), "", "", "")
 	}
-	f := &figure{Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU and throttling in numbers", Table: t, Open: true}
+	f := &figure{Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU and throttling in numbers",
+		Table: t, Open: true}
 	if known {
 		f.SVG = drawn(b.SVG("chart-6-cpu"))
 	}
 	return f
 }
 
-// throttling says in a sentence what a CPU limit took.
+// throttling describes in a sentence how much a CPU limit throttled the target.
 func throttling(r *Report) string {
 	var out strings.Builder
 	for i := range r.Target {
@@ -101,9 +106,10 @@ func throttling(r *Report) string {
 	return out.String()
 }
 
-// memory is resident memory by part; nil if none is known.
+// memory returns resident memory by part; nil if it is unknown.
 func memory(r *Report) *figure {
-	b := chart.Bars{Title: "Memory", Desc: "Resident memory of each part of the target: its peak, or what it had at the end.", Axis: chart.Axis{Label: "resident memory", Min: new(0.0), Format: unit.Bytes}}
+	b := chart.Bars{Title: "Memory", Desc: "Resident memory of each part of the target: its peak, or what it had at " +
+		"the end.", Axis: chart.Axis{Label: "resident memory", Min: new(0.0), Format: unit.Bytes}}
 	t := &grid{Caption: "Resident memory", table: append(wordHeads("target"), numberHeads("before", "after", "peak")...)}
 	for i := range r.Target {
 		x := &r.Target[i]
@@ -125,14 +131,15 @@ func memory(r *Report) *figure {
 		return nil
 	}
 	b.Axis.Ticks = binary(b.Rows)
-	return &figure{SVG: drawn(b.SVG("chart-6-memory")), Caption: "Resident memory: the peak, and from before to after the trial.", Summary: "Memory in numbers", Table: t}
+	return &figure{SVG: drawn(b.SVG("chart-6-memory")),
+		Caption: "Resident memory: the peak, and from before to after the trial.", Summary: "Memory in numbers", Table: t}
 }
 
-// binary are at most six ticks at round binary sizes; nil if no size is known.
+// binary returns at most six ticks at round binary sizes; nil if no size is known.
 func binary(rows []chart.Bar) []float64 {
 	most := 0.0
 	for _, b := range rows {
-		if b.Value > most { // false for what is not known
+		if b.Value > most { // false if unknown
 			most = b.Value
 		}
 	}
@@ -147,17 +154,19 @@ func binary(rows []chart.Bar) []float64 {
 	return append(out, float64(len(out))*step)
 }
 
-// alongPoints draws CPU time against rate; nil unless two points of a ladder know it.
+// alongPoints draws CPU time against rate; nil unless two points of a ladder have it.
 func alongPoints(r *Report) *figure {
 	p := chart.Panel{
-		Title: "CPU time by rate", Desc: "CPU time that each part of the target used from a point's beginning until its last call had ended.",
-		X: chart.Axis{Label: "offered (calls/s)", Min: new(0.0), Format: unit.Number}, Y: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}, Legend: true, Height: 180,
+		Title: "CPU time by rate", Desc: "CPU time that each part of the target used from a point's beginning until its " +
+			"last call had ended.",
+		X: chart.Axis{Label: "offered (calls/s)", Min: new(0.0), Format: unit.Number},
+		Y: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}, Legend: true, Height: 180,
 	}
 	t := &grid{Caption: "CPU time by rate", table: append(wordHeads("target"), numberHeads("offered", "CPU time")...)}
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
 		for _, key := range keys(c.Points) {
-			part, name := parted(key)
+			part, name := splitSubject(key)
 			if name != probe.CPU.Name || slices.ContainsFunc(c.Points, func(p Point) bool { return p.Name != "" }) {
 				continue
 			}
@@ -176,10 +185,11 @@ func alongPoints(r *Report) *figure {
 	if len(p.Series) == 0 {
 		return nil
 	}
-	return &figure{SVG: drawn(p.SVG("chart-6-points")), Caption: "CPU time of each point, until its last call had ended.", Summary: "The numbers of this chart", Table: t}
+	return &figure{SVG: drawn(p.SVG("chart-6-points")), Caption: "CPU time of each point, until its last call had ended.",
+		Summary: "The numbers of this chart", Table: t}
 }
 
-// keys are all that some point knows to have been used, in order.
+// keys returns all resources that some point used, in order.
 func keys(points []Point) []string {
 	all := map[string]bool{}
 	for i := range points {
@@ -190,15 +200,15 @@ func keys(points []Point) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// parted splits "subject metric" at its last space.
-func parted(key string) (subject, name string) {
+// splitSubject splits "subject metric" at its last space.
+func splitSubject(key string) (subject, name string) {
 	if i := strings.LastIndexByte(key, ' '); i >= 0 {
 		return key[:i], key[i+1:]
 	}
 	return "", key
 }
 
-// usedByPoint has one row for each point and a column for each probed metric.
+// usedByPoint returns one row for each point and a column for each probed metric.
 func usedByPoint(r *Report) *grid {
 	var all []Point
 	for i := range r.Capacity {
@@ -207,7 +217,8 @@ func usedByPoint(r *Report) *grid {
 	columns := slices.DeleteFunc(keys(all), func(key string) bool {
 		return !slices.ContainsFunc(all, func(p Point) bool { return p.Used[key] != 0 })
 	})
-	t := &grid{Caption: "Used from a point's beginning until its last call had ended; what was 0 at all of them is left out", table: wordHeads("treatment", "point")}
+	t := &grid{Caption: "Used from a point's beginning until its last call had ended; what was 0 at all of them is " +
+		"left out", table: wordHeads("treatment", "point")}
 	if len(columns) == 0 {
 		return nil
 	}
@@ -221,7 +232,7 @@ func usedByPoint(r *Report) *grid {
 			for _, key := range columns {
 				value := ""
 				if v, ok := p.Used[key]; ok {
-					_, name := parted(key)
+					_, name := splitSubject(key)
 					value = shown(name, v)
 				}
 				row = append(row, value)
@@ -232,7 +243,7 @@ func usedByPoint(r *Report) *grid {
 	return t
 }
 
-// shown prints a probed value in the unit of its metric; of one that is not known, the plain number.
+// shown prints a probed value in the unit of its metric, or as a plain number if the metric is unknown.
 func shown(name string, v float64) string {
 	for _, q := range probe.Quantities() {
 		if q.Name == name {
@@ -245,7 +256,7 @@ func shown(name string, v float64) string {
 	return Quantity(metric.Count)(v)
 }
 
-// others are the remaining metrics of all targets.
+// others returns the remaining metrics of all targets.
 func others(r *Report) *grid {
 	t := &grid{Caption: "Other probed metrics", table: append(wordHeads("target", "metric"), numberHeads("value")...)}
 	for i := range r.Target {

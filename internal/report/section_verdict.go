@@ -8,7 +8,7 @@ import (
 	"tare/internal/unit"
 )
 
-// verdictSection says what came out and what became of each budget, and what must be known before the figures are read.
+// verdictSection reports the result and each budget, and what a reader must know before reading the figures.
 func verdictSection(r *Report) section {
 	var blocks []block
 	if text := r.Status.unfinished(); text != "" {
@@ -24,12 +24,13 @@ func verdictSection(r *Report) section {
 	}
 	blocks = slices.Concat(blocks, only(onPage, comparedFacts(r)...), auditBlocks(r))
 	if n := len(r.Warnings); n > 0 {
-		blocks = append(blocks, block{In: onPage, Text: plural(n, "There is a warning", "There are "+strconv.Itoa(n)+" warnings") + ": see “Trust”."})
+		blocks = append(blocks, block{In: onPage, Text: plural(n, "There is a warning", "There are "+strconv.Itoa(n)+
+			" warnings") + ": see “Trust”."})
 	}
 	return section{Question: "What is the verdict?", Short: "Verdict", Blocks: blocks}
 }
 
-// leadOf is the verdict with its reason, and for the page with what was found in a sentence or two.
+// leadOf returns the verdict with its reason, and for the page the findings in a sentence or two.
 func leadOf(r *Report) *lead {
 	l := lead{Word: r.Verdict.mark(), Class: r.Verdict.class(), Reason: r.Reason, Why: sentence(r.Reason)}
 	l.Text = strings.TrimSpace(soakFindings(r) + findings(r) + " " + conclusion(r))
@@ -37,12 +38,12 @@ func leadOf(r *Report) *lead {
 		l.Text, l.Why = l.Why, ""
 	}
 	if r.Verdict == None || r.Verdict == Invalid && (r.soaked() || r.unreliable()) {
-		l.Why = "" // that no budget was given says nothing about the target, and that the A/A arm differs was said
+		l.Why = "" // a missing budget says nothing about the target, and a differing A/A arm has been reported
 	}
 	return &l
 }
 
-// capacityBlocks are what is known of one capacity: the number, how it breaks, and whether it recovers.
+// capacityBlocks returns what is known of one capacity: the number, how the target breaks, and whether it recovers.
 func capacityBlocks(r *Report, c *Capacity) []block {
 	title, name := "Capacity", strings.TrimSpace(r.withTreatment(c.Treatment)+" "+c.Operation)
 	if name != "" {
@@ -81,7 +82,7 @@ func capacityBlocks(r *Report, c *Capacity) []block {
 	return blocks
 }
 
-// signature is how the target breaks, with the evidence, and the class that nearly won.
+// signature describes how the target breaks, with the evidence, and the class that nearly won.
 func (c *Capacity) signature() []remark {
 	if c.Signature == "" {
 		return nil
@@ -100,12 +101,12 @@ func (c *Capacity) signature() []remark {
 	return out
 }
 
-// nonEmpty leaves out the texts that say nothing.
+// nonEmpty removes empty texts.
 func nonEmpty(all ...string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// auditBlocks say how it was measured, and whether the run's checks of itself and the generator let it be believed.
+// auditBlocks describe how the run measured, and whether its self-checks and the generator make it reliable.
 func auditBlocks(r *Report) []block {
 	var first, last []remark
 	var notices []block
@@ -142,7 +143,7 @@ func auditBlocks(r *Report) []block {
 	return blocks
 }
 
-// findings are all capacities in one sentence each; for several treatments with their names.
+// findings returns one sentence per capacity; for several treatments with their names.
 func findings(r *Report) string {
 	var out []string
 	for i := range r.Capacity {
@@ -163,7 +164,7 @@ func findings(r *Report) string {
 	return strings.Join(out, " ")
 }
 
-// facts are the few numbers of one capacity that matter most.
+// facts returns the most important numbers of one capacity.
 func facts(c *Capacity) []block {
 	var out []fact
 	add := func(name, value, note, class string) {
@@ -195,7 +196,7 @@ func facts(c *Capacity) []block {
 	case !c.Broke:
 		add("Afterwards", recovery(c), "", "")
 	case c.RecoverySeconds != nil && *c.RecoverySeconds > 0:
-		_, note, _ := strings.Cut(recovery(c), ", ") // how long it took stands before
+		_, note, _ := strings.Cut(recovery(c), ", ") // its duration appears before
 		add("Recovers", RecoversAfter(*c.RecoverySeconds), note, "")
 	default:
 		add("Recovers", recovery(c), "", "")
@@ -206,7 +207,7 @@ func facts(c *Capacity) []block {
 	return []block{{Facts: out}}
 }
 
-// bounds are what is known of a capacity that is not a number, in signs; "" where nothing is.
+// bounds returns the known bounds of a capacity without a number, as symbols; "" if there are none.
 func bounds(c *Capacity) string {
 	var parts []string
 	if c.AtLeast != nil {
@@ -218,10 +219,11 @@ func bounds(c *Capacity) string {
 	return strings.Join(parts, ", ")
 }
 
-// capacities has one row for each treatment.
+// capacities returns one row for each treatment.
 func capacities(r *Report) *grid {
 	t := &grid{Caption: "Capacity by treatment", table: append(wordHeads("treatment", "operation"),
-		append(numberHeads("capacity", "interval", "seen to hold", "seen to break", "in objective", "burst"), wordHeads("signature", "recovers")...)...)}
+		append(numberHeads("capacity", "interval", "seen to hold", "seen to break", "in objective", "burst"),
+			wordHeads("signature", "recovers")...)...)}
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
 		if len(c.Points) > 0 {
@@ -234,13 +236,15 @@ func capacities(r *Report) *grid {
 		if !c.Valid {
 			value = strings.TrimSpace(value + " generator was the limit")
 		}
-		t.add(c.Treatment, c.Operation, value, strings.TrimSpace(interval(c.Lo, c.Hi, rate)), opt(c.VerifiedLow, unit.PerSecond),
-			opt(c.VerifiedHigh, unit.PerSecond), opt(c.SLORate, rate), opt(c.Burst, unit.Number), string(c.Signature), comesBack(c))
+		t.add(c.Treatment, c.Operation, value, strings.TrimSpace(interval(c.Lo, c.Hi, rate)),
+			opt(c.VerifiedLow, unit.PerSecond),
+			opt(c.VerifiedHigh, unit.PerSecond), opt(c.SLORate, rate), opt(c.Burst, unit.Number), string(c.Signature),
+			comesBack(c))
 	}
 	return t
 }
 
-// maxBudgets is how many budgets the page shows at once; of more, those that were kept are folded.
+// maxBudgets limits how many budgets the page shows at once; of more, those that hold are folded.
 const maxBudgets = 12
 
 func budgetBlocks(r *Report) []block {
@@ -250,11 +254,13 @@ func budgetBlocks(r *Report) []block {
 	}
 	open := *r
 	open.Budgets = slices.DeleteFunc(slices.Clone(r.Budgets), func(b Budget) bool { return b.Verdict == Pass })
-	blocks := only(onPage, tabular(&grid{table: open.budgets(), Caption: "Budgets that were broken or are not decided"})...)
-	return slices.Concat(blocks, whenAsked("All "+strconv.Itoa(len(r.Budgets))+" budgets", all), closing(only(inWords, tabular(all)...)))
+	blocks := only(onPage, tabular(&grid{table: open.budgets(),
+		Caption: "Budgets that were broken or are not decided"})...)
+	return slices.Concat(blocks, whenAsked("All "+strconv.Itoa(len(r.Budgets))+" budgets", all),
+		closing(only(inWords, tabular(all)...)))
 }
 
-// closing are blocks at the end of the text form.
+// closing returns the blocks at the end of the text format.
 func closing(blocks []block) []block {
 	for i := range blocks {
 		blocks[i].Closing = true

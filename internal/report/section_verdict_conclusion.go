@@ -13,8 +13,8 @@ import (
 // maxNamed is how many effects or laws the one sentence names.
 const maxNamed = 3
 
-// conclusion is a comparison in a sentence or two: what costs more than the margin, and what is known of the rest. A run that cannot be
-// trusted has none but that.
+// conclusion is a comparison in a sentence or two: what costs more than the margin, and what is known of the rest. A
+// run that cannot be trusted has none but that.
 func conclusion(r *Report) string {
 	if r.Verdict == Invalid {
 		return ""

@@ -14,8 +14,8 @@ import (
 // rate prints a rate with the trailing zeros that say how well it is known: "150.0/s".
 func rate(v float64) string { return Rate(v) + "/s" }
 
-// sentence ends a text with a full stop and begins it with a capital letter, unless its first word is a name: one that holds more than
-// letters.
+// sentence ends a text with a full stop and begins it with a capital letter, unless its first word is a name: one that
+// holds more than letters.
 func sentence(s string) string {
 	if s == "" {
 		return ""
@@ -38,7 +38,7 @@ func interval(lo, hi *float64, show func(float64) string) string {
 	return " [" + show(*lo) + ", " + show(*hi) + "]"
 }
 
-// finding is a capacity in one sentence about "it".
+// finding describes a capacity in one sentence with the subject "it".
 func capacitySentence(c *Capacity) string {
 	const generator = "the generator is the limit, not the target"
 	class := ""
@@ -55,7 +55,8 @@ func capacitySentence(c *Capacity) string {
 	case c.Rate != nil:
 		return "It breaks at " + rate(*c.Rate) + class + "."
 	case len(c.Points) > 0 && c.Broke && c.VerifiedLow != nil && c.VerifiedHigh != nil:
-		return "It holds " + unit.PerSecond(*c.VerifiedLow) + " and breaks at " + unit.PerSecond(*c.VerifiedHigh) + class + "."
+		return "It holds " + unit.PerSecond(*c.VerifiedLow) + " and breaks at " + unit.PerSecond(*c.VerifiedHigh) + class +
+			"."
 	case len(c.Points) == 0 && c.Stop == "down":
 		return "It " + c.Bound() + class + "."
 	case len(c.Points) == 0 && !c.Broke && c.AtLeast != nil:
@@ -68,7 +69,7 @@ func capacitySentence(c *Capacity) string {
 	return "Where it breaks was not found" + because(c.Reason) + "."
 }
 
-// held says in a sentence how far a ladder's calls were answered well. Where it breaks is not a ladder's to say.
+// held describes in a sentence how far a ladder's calls succeeded. A ladder does not say where the target breaks.
 func held(points []Point) string {
 	var valid []*Point
 	for i := range points {
@@ -77,14 +78,16 @@ func held(points []Point) string {
 		}
 	}
 	if len(valid) == 0 {
-		return "At none of the " + strconv.Itoa(len(points)) + " points is anything known of the target: the generator was the limit."
+		return "At none of the " + strconv.Itoa(len(points)) +
+			" points is anything known of the target: the generator was the limit."
 	}
 	worst := slices.MinFunc(valid, func(a, b *Point) int { return cmp.Compare(*a.Success, *b.Success) })
 	if points[0].Name != "" {
 		if *worst.Success == 1 {
 			return "Every call of every workload was answered well."
 		}
-		return "Not every call was answered well: fewest with the workload " + worst.Name + ", " + Percent(*worst.Success) + "."
+		return "Not every call was answered well: fewest with the workload " + worst.Name + ", " + Percent(*worst.Success) +
+			"."
 	}
 	slices.SortStableFunc(valid, func(a, b *Point) int { return cmp.Compare(a.Rate, b.Rate) })
 	first := slices.IndexFunc(valid, func(p *Point) bool { return *p.Success < 1 })
@@ -92,13 +95,15 @@ func held(points []Point) string {
 	case -1:
 		return "Every call was answered well up to " + unit.PerSecond(valid[len(valid)-1].Rate) + "."
 	case 0:
-		return "At " + unit.PerSecond(valid[0].Rate) + ", the lowest rate that counts, " + Percent(*valid[0].Success) + " of the calls were answered well."
+		return "At " + unit.PerSecond(valid[0].Rate) + ", the lowest rate that counts, " + Percent(*valid[0].Success) +
+			" of the calls were answered well."
 	}
-	return "Every call was answered well up to " + unit.PerSecond(valid[first-1].Rate) + "; at " + unit.PerSecond(valid[first].Rate) + ", " +
+	return "Every call was answered well up to " + unit.PerSecond(valid[first-1].Rate) + "; at " +
+		unit.PerSecond(valid[first].Rate) + ", " +
 		Percent(*valid[first].Success) + " of them were."
 }
 
-// comesBack is recovery, but "" for a target that did not break.
+// comesBack returns recovery, or "" for a target that did not break.
 func comesBack(c *Capacity) string {
 	if !c.Broke && !c.Wedged {
 		return ""
@@ -106,7 +111,7 @@ func comesBack(c *Capacity) string {
 	return recovery(c)
 }
 
-// recovery says whether the target came back after the load; "" if nobody looked.
+// recovery says whether the target recovered after the load; "" if that was not probed.
 func recovery(c *Capacity) string {
 	_, text := c.recovery()
 	if c.Wedged {
@@ -115,7 +120,7 @@ func recovery(c *Capacity) string {
 	return text
 }
 
-// explained is what the glossary says about a class; "" if it does not know it.
+// explained returns the glossary's explanation of a class; "" without one.
 func explained(c signature.Class) string {
 	e, _, ok := glossary.Lookup(string(c))
 	if !ok {
@@ -124,5 +129,5 @@ func explained(c signature.Class) string {
 	return e.Text
 }
 
-// several says whether treatments must be told apart.
+// several reports whether treatments must be distinguished.
 func several(r *Report) bool { return len(r.Treatments) > 1 }

@@ -10,11 +10,12 @@ import (
 	"tare/internal/unit"
 )
 
-// The tables of a report, for text and Markdown alike.
+// The tables of a report, for text and Markdown.
 
-const vegetaNote = "vegeta*: successes ÷ (window + wait for the last answer), which one timeout ruins; for comparison with published tables only"
+const vegetaNote = "vegeta*: successes ÷ (window + wait for the last answer), which one timeout ruins; for " +
+	"comparison with published tables only"
 
-// ladder is what came of each point of a ladder.
+// ladder returns the table of the results of each point of a ladder.
 func ladder(points []Point) table {
 	t := table{
 		{head: "workload", left: true},
@@ -44,15 +45,18 @@ func ladder(points []Point) table {
 		if p.Generator != nil && !p.Generator.Valid {
 			generator = Invalid.mark()
 		}
-		t.add(p.Name, offered(p), whole(p.Offered), opt(p.Success, Percent), opt(p.P50, unit.Seconds), opt(p.P90, unit.Seconds), opt(p.P99, unit.Seconds),
-			opt(p.Max, unit.Seconds), opt(p.Goodput, unit.PerSecond), opt(p.GoodputSLO, unit.PerSecond), whole(p.Stuck), queued(p), whole(p.NoConnection),
-			whole(p.NoByte), whole(p.BadStatus), opt(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds), opt(p.RecoverySeconds, unit.Seconds),
+		t.add(p.Name, offered(p), whole(p.Offered), opt(p.Success, Percent), opt(p.P50, unit.Seconds),
+			opt(p.P90, unit.Seconds), opt(p.P99, unit.Seconds),
+			opt(p.Max, unit.Seconds), opt(p.Goodput, unit.PerSecond), opt(p.GoodputSLO, unit.PerSecond), whole(p.Stuck),
+			queued(p), whole(p.NoConnection),
+			whole(p.NoByte), whole(p.BadStatus), opt(p.LastFailedSent, unit.Seconds), unit.Seconds(p.DrainSeconds),
+			opt(p.RecoverySeconds, unit.Seconds),
 			vegeta(p), generator)
 	}
 	return t
 }
 
-// offered is a point's rate, or where a number of calls came, that number.
+// offered returns a point's rate, or for a number of calls, that number.
 func offered(p *Point) string {
 	if strings.Contains(p.Name, "×") {
 		return fmt.Sprintf("%d calls", p.Offered)
@@ -60,7 +64,7 @@ func offered(p *Point) string {
 	return unit.PerSecond(p.Rate)
 }
 
-// vegeta is for published tables, which have rates only.
+// vegeta's throughput is for published tables, which have rates only.
 func vegeta(p *Point) string {
 	if p.Name != "" {
 		return ""
@@ -75,13 +79,13 @@ func queued(p *Point) string {
 	return whole(uint64(max(0, *p.ListenQueue)))
 }
 
-// usedBy says what the target used at each workload of a ladder, as far as it was anything but 0.
+// usedBy describes what the target used at each workload of a ladder, without zeros.
 func usedBy(points []Point) []string {
 	var out []string
 	for i := range points {
 		p := &points[i]
 		if p.Name == "" {
-			continue // a ladder of rates is long, and says what matters in its columns
+			continue // a ladder of rates is long, and its columns have the essentials
 		}
 		var parts []string
 		for _, name := range slices.Sorted(maps.Keys(p.Used)) {
@@ -96,7 +100,7 @@ func usedBy(points []Point) []string {
 	return out
 }
 
-// Title is the point's name, or its rate.
+// Title returns the point's name, or its rate.
 func (p *Point) Title() string {
 	if p.Name != "" {
 		return p.Name
@@ -106,7 +110,8 @@ func (p *Point) Title() string {
 
 // dull are quantities of a whole process, which say nothing about a point of a few seconds.
 func dull(name string) bool {
-	for _, s := range []string{" rss", " rss_peak", " pss", " threads", " fds", " processes", " memory", " memory_peak", " listen_queue", " listen_queue_limit"} {
+	for _, s := range []string{" rss", " rss_peak", " pss", " threads", " fds", " processes", " memory", " memory_peak",
+		" listen_queue", " listen_queue_limit"} {
 		if strings.HasSuffix(name, s) {
 			return true
 		}
@@ -114,7 +119,7 @@ func dull(name string) bool {
 	return false
 }
 
-// lateRows says which rows are the generator's and not the target's, and why.
+// lateRows names the rows that the generator limited rather than the target, and why.
 func lateRows(points []Point) []string {
 	var out []string
 	for i := range points {
@@ -146,9 +151,11 @@ func (r *Report) operations() table {
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		n := o.Outcomes
-		t.add(r.withTreatment(o.Treatment), o.Operation, whole(n.Ended()+n.Outstanding), whole(n.OK), whole(n.Denied), whole(n.Wrong),
+		t.add(r.withTreatment(o.Treatment), o.Operation, whole(n.Ended()+n.Outstanding), whole(n.OK), whole(n.Denied),
+			whole(n.Wrong),
 			whole(n.Refused), whole(n.Timeout), whole(n.Unsent), whole(n.ConnFailed), whole(n.Failed), whole(n.Outstanding),
-			o.Response.show(func(d *Distribution) *float64 { return d.P50 }), o.Response.show(func(d *Distribution) *float64 { return d.P99 }),
+			o.Response.show(func(d *Distribution) *float64 { return d.P50 }),
+			o.Response.show(func(d *Distribution) *float64 { return d.P99 }),
 			o.PoolWait.show(func(d *Distribution) *float64 { return d.P99 }))
 	}
 	return t
@@ -161,7 +168,7 @@ func (d *Distribution) show(quantile func(*Distribution) *float64) string {
 	return opt(quantile(d), unit.Seconds)
 }
 
-// targets is what each part of the target used; soakTargets has it in the order of a soak.
+// targets returns the resources that each part of the target used; soakTargets orders them as a soak does.
 func (r *Report) targets() table {
 	t := table{
 		{head: "treatment", left: true},
@@ -183,9 +190,11 @@ func (r *Report) targets() table {
 			continue // it is not on this host
 		}
 		heap := orZero(x.Heap)
-		t.add(r.withTreatment(x.Treatment), x.Name, opt(x.CPUSeconds, unit.Seconds), opt(x.CPUPerOp, unit.Seconds), opt(orZero(x.RSS).After, unit.Bytes),
+		t.add(r.withTreatment(x.Treatment), x.Name, opt(x.CPUSeconds, unit.Seconds), opt(x.CPUPerOp, unit.Seconds),
+			opt(orZero(x.RSS).After, unit.Bytes),
 			opt(orZero(x.Throttled).Seconds, unit.Seconds), opt(x.StartSeconds, unit.Seconds), opt(x.LoadSeconds, unit.Seconds),
-			opt(heap.Before, unit.Bytes), opt(heap.After, unit.Bytes), opt(heap.Committed, unit.Bytes), whole(uint64(max(0, x.Restarts))))
+			opt(heap.Before, unit.Bytes), opt(heap.After, unit.Bytes), opt(heap.Committed, unit.Bytes),
+			whole(uint64(max(0, x.Restarts))))
 	}
 	return t
 }
@@ -204,7 +213,8 @@ func (r *Report) budgets() table {
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
 		treatment := strings.TrimSuffix(named(labels, b.Treatment), baselineNote)
-		t.add(b.Text, r.withTreatment(treatment), b.Verdict.mark(), b.measured(), b.interval(), opt(b.Limit, func(float64) string { return b.limit() }), b.Reason)
+		t.add(b.Text, r.withTreatment(treatment), b.Verdict.mark(), b.measured(), b.interval(),
+			opt(b.Limit, func(float64) string { return b.limit() }), b.Reason)
 	}
 	return t.used()
 }
@@ -216,7 +226,7 @@ func orElse(s, other string) string {
 	return s
 }
 
-// Quantity is how values of a unit are printed.
+// Quantity returns the function that prints values of a unit.
 func Quantity(u metric.Unit) func(float64) string {
 	switch u {
 	case metric.Seconds, metric.CPUSeconds:
@@ -232,14 +242,14 @@ func Quantity(u metric.Unit) func(float64) string {
 	return unit.Number
 }
 
-// title is the run in one line.
+// title describes the run in one line.
 func (r *Report) title() []string {
 	parts := []string{r.Experiment.Name, string(r.Question), r.Area}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	return append(parts, fmt.Sprintf("seed %d", r.Experiment.Seed), unit.Seconds(r.Seconds))
 }
 
-// where is the environment in one line.
+// where describes the environment in one line.
 func (e *Environment) where() string {
 	var parts []string
 	for _, p := range []string{e.Host, e.Kernel} {

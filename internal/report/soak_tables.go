@@ -8,13 +8,14 @@ import (
 	"tare/internal/unit"
 )
 
-// The tables of a soak, for text and Markdown alike.
+// The tables of a soak, for text and Markdown.
 
-// total is how the row of all operations is called, as in JMeter.
+// total is the name of the row of all operations, as in JMeter.
 const total = "TOTAL"
 
-// labelsNote says what a rate of the summary is of.
-const labelsNote = "throughput: calls that ended, good or bad, per second of what was measured; of each label its own, TOTAL: of all labels together. KB = 1024 bytes, as in JMeter"
+// labelsNote explains the rates of the summary.
+const labelsNote = "throughput: calls that ended, good or bad, per second of the measured time, for each label and, " +
+	"as TOTAL, for all of them; KB = 1024 bytes, as in JMeter"
 
 // eachLabel calls do for each operation of each soaked treatment and then for its total.
 func (r *Report) eachLabel(do func(s *Soak, label string, o *Operation)) {
@@ -48,14 +49,15 @@ func (r *Report) summary() table {
 	r.eachLabel(func(s *Soak, label string, o *Operation) {
 		n := o.Outcomes.Ended()
 		cells := append([]string{r.subject(s.Treatment, label), whole(n)}, o.Response.summary()...)
-		cells = append(cells, opt(errorShare(o.Outcomes), unit.Share), opt(s.throughput(o), func(v float64) string { return Rate(v) + "/s" }),
+		cells = append(cells, opt(errorShare(o.Outcomes), unit.Share),
+			opt(s.throughput(o), func(v float64) string { return Rate(v) + "/s" }),
 			s.kilobytes(o.BytesIn), s.kilobytes(o.BytesOut), o.averageBytes())
 		t.add(cells...)
 	})
 	return t.used()
 }
 
-// subject names a row: what it is about, and where there are several treatments, under which.
+// subject names a row by its operation and, with several treatments, by its treatment.
 func (r *Report) subject(treatment, name string) string {
 	if len(r.Treatments) > 1 {
 		name = strings.TrimSuffix(named(r.labels(), treatment), baselineNote) + " " + name
@@ -70,7 +72,7 @@ func (d *Distribution) summary() []string {
 	return []string{unit.Seconds(d.Mean), unit.Seconds(d.Min), unit.Seconds(d.Max), opt(d.Stddev, unit.Seconds)}
 }
 
-// kilobytes is a rate in KB/s of 1024 bytes.
+// kilobytes returns a rate in KB/s of 1024 bytes.
 func (s *Soak) kilobytes(n *uint64) string {
 	if n == nil || !(s.Seconds > 0) {
 		return ""
@@ -78,7 +80,7 @@ func (s *Soak) kilobytes(n *uint64) string {
 	return unit.Number(float64(*n)/1024/s.Seconds) + " KB/s"
 }
 
-// averageBytes is what was received for each call that ended.
+// averageBytes returns the bytes received per call that ended.
 func (o *Operation) averageBytes() string {
 	n := o.Outcomes.Ended()
 	if o.BytesIn == nil || n == 0 {
@@ -87,7 +89,7 @@ func (o *Operation) averageBytes() string {
 	return strconv.FormatFloat(float64(*o.BytesIn)/float64(n), 'f', 1, 64)
 }
 
-// quantiles are the percentiles of each label.
+// quantiles returns the percentiles of each label.
 func (r *Report) quantiles() table {
 	t := table{
 		{head: "label", left: true},
@@ -105,13 +107,14 @@ func (r *Report) quantiles() table {
 		if d == nil || d.N == 0 {
 			return
 		}
-		t.add(r.subject(s.Treatment, label), opt(d.P50, unit.Seconds), opt(d.P90, unit.Seconds), opt(d.P99, unit.Seconds), opt(d.P999, unit.Seconds),
+		t.add(r.subject(s.Treatment, label), opt(d.P50, unit.Seconds), opt(d.P90, unit.Seconds), opt(d.P99, unit.Seconds),
+			opt(d.P999, unit.Seconds),
 			unit.Seconds(d.Max), o.PoolWait.show(func(d *Distribution) *float64 { return d.P99 }), opt(o.Goodput, good))
 	})
 	return t.used()
 }
 
-// soakTargets is what each part of the target used, before, after and at most.
+// soakTargets returns the resources that each part of the target used: before, after and at most.
 func (r *Report) soakTargets() table {
 	t := table{
 		{head: "target", left: true},
@@ -134,8 +137,10 @@ func (r *Report) soakTargets() table {
 		}
 		rss, heap := orZero(x.RSS), orZero(x.Heap)
 		t.add(r.subject(x.Treatment, x.Name), opt(x.CPUSeconds, unit.Seconds), opt(x.CPUPerOp, unit.Seconds),
-			opt(rss.Before, unit.Bytes), opt(rss.After, unit.Bytes), opt(rss.Peak, unit.Bytes), opt(heap.Before, unit.Bytes), opt(heap.After, unit.Bytes),
-			opt(orZero(x.Throttled).Seconds, unit.Seconds), opt(x.StartSeconds, unit.Seconds), opt(x.LoadSeconds, unit.Seconds), count(uint64(max(0, x.Restarts))))
+			opt(rss.Before, unit.Bytes), opt(rss.After, unit.Bytes), opt(rss.Peak, unit.Bytes), opt(heap.Before, unit.Bytes),
+			opt(heap.After, unit.Bytes),
+			opt(orZero(x.Throttled).Seconds, unit.Seconds), opt(x.StartSeconds, unit.Seconds), opt(x.LoadSeconds, unit.Seconds),
+			count(uint64(max(0, x.Restarts))))
 	}
 	if s := r.wholes(); len(s) == 1 && len(t[0].cells) > 1 && s[0].Total != nil && s[0].Total.CPUPerOp != nil {
 		t.add(total, "", unit.Seconds(*s[0].Total.CPUPerOp), "", "", "", "", "", "", "", "", "")
@@ -151,12 +156,13 @@ func orZero[T any](p *T) T {
 	return *p
 }
 
-// known says whether anything could be read of the target: it may not be on this host.
+// known reports whether anything is known of the target, which may be on another host.
 func (t *Target) known() bool {
-	return t.CPUSeconds != nil || t.RSS != nil || t.Throttled != nil || len(t.GC) > 0 || t.Heap != nil || t.StartSeconds != nil || t.Restarts > 0
+	return t.CPUSeconds != nil || t.RSS != nil || t.Throttled != nil || len(t.GC) > 0 || t.Heap != nil ||
+		t.StartSeconds != nil || t.Restarts > 0
 }
 
-// collections are the garbage collections, by collector: differences over what was measured.
+// collections returns the garbage collections by collector: differences over the measured time.
 func (r *Report) collections() table {
 	t := table{
 		{head: "target", left: true},
@@ -183,7 +189,7 @@ func (r *Report) collections() table {
 	return t.used()
 }
 
-// wall is how long a treatment's soak was measured, in seconds; 0 for other questions.
+// wall returns how long a treatment's soak was measured, in seconds; 0 for other questions.
 func (r *Report) wall(treatment string) float64 {
 	for _, s := range r.wholes() {
 		if s.Treatment == treatment {
@@ -193,7 +199,7 @@ func (r *Report) wall(treatment string) float64 {
 	return 0
 }
 
-// drifts are the trends of all metrics.
+// drifts returns the trends of all metrics.
 func (r *Report) drifts() table {
 	t := table{
 		{head: "drift of", left: true},

@@ -52,8 +52,8 @@ func (r *Report) judgedSoak(s *Soak) string {
 	return r.Verdict.mark() + ": " + text
 }
 
-// Sentence says how long it held, under which load, and what drifts: "held 50m with 10 workers: 146889 calls, 49.0/s in all, errors 0.02%;
-// rss grows by 60 MiB/h [58, 62]: a leak?".
+// Sentence says how long it held, under which load, and what drifts: "held 50m with 10 workers: 146889 calls, 49.0/s in
+// all, errors 0.02%; rss grows by 60 MiB/h [58, 62]: a leak?".
 func (s *Soak) Sentence() string {
 	first := s.held(s.load())
 	if c := s.calls(); c != "" {
@@ -160,7 +160,8 @@ func times(n int) string {
 func (s *Soak) remarks() []remark {
 	var out []remark
 	for _, o := range s.Outages[:min(len(s.Outages), maxOutages)] {
-		out = append(out, remark{Word: "outage", Text: "at " + unit.Seconds(o.Start) + " for " + unit.Seconds(o.End-o.Start) + ": no good answer, " + counted(o.Calls, "call") + " ended badly"})
+		out = append(out, remark{Word: "outage", Text: "at " + unit.Seconds(o.Start) + " for " + unit.Seconds(o.End-o.Start) +
+			": no good answer, " + counted(o.Calls, "call") + " ended badly"})
 	}
 	if n := len(s.Outages) - maxOutages; n > 0 {
 		out = append(out, remark{Word: "outages", Text: fmt.Sprintf("and %d more", n)})
@@ -211,7 +212,8 @@ func (r *Report) soakProperties() []junitProperty {
 		s := &r.Soak[i]
 		for _, name := range driftNames(s.Drift) {
 			d := s.Drift[name]
-			out = append(out, junitProperty{"drift of " + r.subject(s.Treatment, Measured(s.Operation, name, "")), d.Slope() + " " + string(d.Verdict)})
+			out = append(out, junitProperty{"drift of " + r.subject(s.Treatment, Measured(s.Operation, name, "")),
+				d.Slope() + " " + string(d.Verdict)})
 		}
 	}
 	for _, l := range r.disagreements() {

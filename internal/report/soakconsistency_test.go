@@ -18,23 +18,29 @@ func randomSoak(t *rapid.T) *Report {
 		return rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Range(0, 5), rapid.Uint64Range(0, 1e7)).Draw(t, name)
 	}
 	s := Soak{
-		Treatment: "default", Seconds: rapid.Float64Range(1, 1e5).Draw(t, "seconds"), WarmUpSeconds: 5, Workers: rapid.IntRange(0, 9).Draw(t, "workers"),
-		Total: &Total{Operation: Operation{Treatment: "default", Outcomes: Outcomes{OK: n("ok"), Wrong: n("wrong"), Timeout: n("timeout")}}},
+		Treatment: "default", Seconds: rapid.Float64Range(1, 1e5).Draw(t, "seconds"), WarmUpSeconds: 5,
+		Workers: rapid.IntRange(0, 9).Draw(t, "workers"),
+		Total: &Total{Operation: Operation{Treatment: "default", Outcomes: Outcomes{OK: n("ok"), Wrong: n("wrong"),
+			Timeout: n("timeout")}}},
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "outages") {
 		at := rapid.Float64Range(0, s.Seconds).Draw(t, "outage")
-		s.Outages = append(s.Outages, Outage{Start: at, End: at + rapid.Float64Range(0.1, s.Seconds).Draw(t, "length"), Calls: 7})
+		s.Outages = append(s.Outages, Outage{Start: at, End: at + rapid.Float64Range(0.1, s.Seconds).Draw(t, "length"),
+			Calls: 7})
 	}
 	if rapid.Bool().Draw(t, "little") {
-		s.Total.Little = &Little{Expected: 10, Observed: rapid.OneOf(rapid.Float64Range(0, 30), rapid.Float64Range(8.9, 9.1), rapid.Float64Range(10.99, 11.01)).Draw(t, "observed")}
+		s.Total.Little = &Little{Expected: 10, Observed: rapid.OneOf(rapid.Float64Range(0, 30), rapid.Float64Range(8.9, 9.1),
+			rapid.Float64Range(10.99, 11.01)).Draw(t, "observed")}
 	}
 	s.Drift = map[string]Drift{}
 	for _, name := range driftOrder {
 		v := rapid.SampledFrom(EffectVerdicts()[:6]).Draw(t, name)
 		x := rapid.Float64Range(1e-6, 1e3).Draw(t, name+" slope")
-		s.Drift[name] = Drift{PerHour: x, Lo: new(x / 2), Hi: new(2 * x), Verdict: v, Unit: metric.Seconds, Margin: 0.05, N: 300, Start: 1, Total: x}
+		s.Drift[name] = Drift{PerHour: x, Lo: new(x / 2), Hi: new(2 * x), Verdict: v, Unit: metric.Seconds, Margin: 0.05,
+			N: 300, Start: 1, Total: x}
 	}
-	r := &Report{Schema: Schema, Question: design.Soak, Status: Complete, Verdict: rapid.SampledFrom([]Verdict{Pass, None, Inconclusive}).Draw(t, "verdict")}
+	r := &Report{Schema: Schema, Question: design.Soak, Status: Complete,
+		Verdict: rapid.SampledFrom([]Verdict{Pass, None, Inconclusive}).Draw(t, "verdict")}
 	for _, word := range []string{"permit", "deny"} {
 		c := AnswerCheck{Treatment: "default", Answer: word, Client: n(word), Unanswered: n("unanswered")}
 		c.Target = float64(c.Client) + float64(rapid.IntRange(-3, 3).Draw(t, "off"))
@@ -79,7 +85,8 @@ func TestSoaksDoNotContradictThemselves(t *testing.T) {
 		if says("held ") && says("but for") != (out > 0) {
 			t.Errorf("%v s of outages: %q", out, sentence)
 		}
-		if l := s.Total.Little; l != nil && strings.Contains(text, "they do not agree") != (math.Abs(l.Observed/l.Expected-1) > 0.1) {
+		if l := s.Total.Little; l != nil && strings.Contains(text,
+			"they do not agree") != (math.Abs(l.Observed/l.Expected-1) > 0.1) {
 			t.Errorf("%+v: %q", l, l.law())
 		}
 		for name, d := range s.Drift {

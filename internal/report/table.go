@@ -13,15 +13,15 @@ type column struct {
 	head string
 	left bool // text; numbers are aligned on the right
 	drop int
-	in   media  // the forms that show it; 0: all
-	note string // said below the table
-	// A count that is 0 in all rows is left out; on the page one that is alarming stands out where it is not 0.
+	in   media  // the formats that show it; 0: all
+	note string // printed below the table
+	// A column of counts that are all 0 is omitted; on the page, alarming counts above 0 stand out.
 	counts, alarming bool
 	// cells; an empty string is no value.
 	cells []string
 }
 
-// with is the column with other cells.
+// with returns the column with other cells.
 func (c *column) with(cells []string) *column {
 	x := *c
 	x.cells = cells
@@ -34,7 +34,7 @@ type table []*column
 // add appends one row.
 func (t table) add(cells ...string) {
 	for i, c := range cells {
-		t[i].cells = append(t[i].cells, clean(c))
+		t[i].cells = append(t[i].cells, sanitize(c))
 	}
 }
 
@@ -45,7 +45,7 @@ func (t table) rows() int {
 	return len(t[0].cells)
 }
 
-// used leaves out the columns that have no value in any row.
+// used removes the columns that have no value in any row.
 func (t table) used() table {
 	var u table
 	for _, c := range t {
@@ -56,7 +56,7 @@ func (t table) used() table {
 	return u
 }
 
-// filled leaves out the rows that have no value beyond the first column.
+// filled removes the rows that have no value beyond the first column.
 func (t table) filled() table {
 	out := make(table, len(t))
 	for i, c := range t {
@@ -73,7 +73,7 @@ func (t table) filled() table {
 	return out
 }
 
-// first are the first n rows, and how many follow.
+// first returns the first n rows, and how many follow.
 func (t table) first(n int) (head table, rest int) {
 	if t.rows() <= n {
 		return t, 0
@@ -119,7 +119,8 @@ func (t table) fit(width int) table {
 	return t
 }
 
-// panels splits a table that is too wide into several with the same first column, each as wide as fits. One column may still be wider.
+// panels splits a table that is too wide into several with the same first column, each as wide as fits. One column may
+// still be wider.
 func (t table) panels(width int) []table {
 	if len(t) < 3 || t.width() <= width {
 		return []table{t}
@@ -142,7 +143,7 @@ func (t table) lines() []string {
 	for i, c := range t {
 		w := c.width()
 		for row := range out {
-			cell := clean(c.head) // a word of a record, such as a factor
+			cell := sanitize(c.head) // a word of a record, such as a factor
 			if row > 0 {
 				cell = c.cells[row-1]
 			}
@@ -164,12 +165,13 @@ func (t table) lines() []string {
 	return out
 }
 
-// clean makes a text from a record harmless on a terminal: no control characters, one line.
-func clean(s string) string { return oneLine.Replace(terminal.Visible(s)) }
+// sanitize makes a text from a record harmless on a terminal: one line without control characters.
+func sanitize(s string) string { return oneLine.Replace(terminal.Visible(s)) }
 
 var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
 
-// wrap breaks s into lines of at most width runes at spaces, but not between a number and its unit. A longer word stays whole.
+// wrap breaks s into lines of at most width runes at spaces, but not between a number and its unit. A longer word stays
+// whole.
 func wrap(s string, width int) []string {
 	var out []string
 	line := ""

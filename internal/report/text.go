@@ -8,7 +8,7 @@ import (
 	terminal "tare/internal/term"
 )
 
-// Style says how text is laid out. The zero value is 100 columns wide and plain.
+// Style is the layout of text. The zero value is 100 columns wide and plain.
 type Style struct {
 	Width int  // columns; 0: 100
 	Color bool // ANSI colours for verdicts
@@ -26,7 +26,7 @@ func (s Style) Text(w io.Writer, r *Report) error {
 		s.Width = 100
 	}
 	p := printer{Style: s}
-	p.say(clean(strings.Join(r.title(), " · ")))
+	p.say(sanitize(strings.Join(r.title(), " · ")))
 	d := compose(r, nil)
 	for _, closing := range []bool{false, true} {
 		for i, x := range d {
@@ -43,7 +43,7 @@ func (s Style) Text(w io.Writer, r *Report) error {
 	return err
 }
 
-// The colours that are used: red for what failed, green for what passed, yellow for what is open.
+// The colours: red for failures, green for passes, yellow for open questions.
 const (
 	plain  = ""
 	red    = "\x1b[31m"
@@ -52,7 +52,7 @@ const (
 	reset  = "\x1b[0m"
 )
 
-// colorOf is the colour of a class of words.
+// colorOf returns the colour of a class of words.
 func colorOf(class string) string {
 	return map[string]string{good: green, bad: red, unsure: yellow}[class]
 }
@@ -60,15 +60,15 @@ func colorOf(class string) string {
 type printer struct {
 	Style
 	buf bytes.Buffer
-	gap bool // sentences that follow stand apart from what was before
+	gap bool // an empty line separates the following sentences
 }
 
-// block writes one element. Drawings, facts and code are the page's.
+// block writes one element. Only the page shows drawings, facts and code.
 func (p *printer) block(b *block) {
 	switch {
 	case b.Heading != "":
 		p.say("")
-		p.say(clean(b.Heading))
+		p.say(sanitize(b.Heading))
 		p.gap = false
 	case b.Text != "":
 		p.lines(b.Text)
@@ -95,7 +95,7 @@ func (p *printer) block(b *block) {
 	}
 }
 
-// say writes one line, which no CI system on whose standard output it stands takes for a command.
+// say writes one line so that no CI system takes it for a command.
 func (p *printer) say(line string) { p.buf.WriteString(terminal.Inert(line) + "\n") }
 
 func (p *printer) paint(s, color string) string {
@@ -108,7 +108,7 @@ func (p *printer) paint(s, color string) string {
 // lines writes sentences.
 func (p *printer) lines(sentences ...string) {
 	for _, s := range sentences {
-		for _, l := range wrap(clean(s), p.Width) {
+		for _, l := range wrap(sanitize(s), p.Width) {
 			p.say(l)
 		}
 	}
@@ -120,12 +120,12 @@ func (p *printer) remark(x remark) {
 		p.say("")
 		p.gap = false
 	}
-	p.hang(p.label(x.Word, x.Class), wrap(clean(x.Text), max(20, p.Width-labelWidth)))
+	p.hang(p.label(x.Word, x.Class), wrap(sanitize(x.Text), max(20, p.Width-labelWidth)))
 }
 
-// label is the word before a sentence, as wide as the indent.
+// label returns the word before a sentence, padded to the indent.
 func (p *printer) label(word, class string) string {
-	word = clean(word)
+	word = sanitize(word)
 	if word == "" {
 		return strings.Repeat(" ", labelWidth)
 	}
@@ -139,9 +139,9 @@ func (p *printer) hang(label string, lines []string) {
 	}
 }
 
-// headline writes a result and what belongs to it: beside it, with a wide gap, or where there is no room below it.
+// headline writes a result and its details: beside it with a wide gap, or below it if there is no room.
 func (p *printer) headline(h *headline) {
-	lines, room := []string{clean(h.Text)}, p.Width-labelWidth
+	lines, room := []string{sanitize(h.Text)}, p.Width-labelWidth
 	for _, part := range h.Parts {
 		if len(lines) == 1 && len([]rune(lines[0]))+columnGap+len([]rune(part)) <= room {
 			lines[0] += strings.Repeat(" ", columnGap) + part
@@ -151,7 +151,7 @@ func (p *printer) headline(h *headline) {
 	}
 	label := p.label(h.Word, h.Class)
 	for _, l := range lines {
-		parts := []string{l} // whose inner gaps stay, unless it is too long
+		parts := []string{l} // it keeps its inner gaps, unless it is too long
 		if len([]rune(l)) > room {
 			parts = wrap(l, max(20, room))
 		}
@@ -160,7 +160,7 @@ func (p *printer) headline(h *headline) {
 	}
 }
 
-// legend writes parts beside one another as the width allows.
+// legend writes parts side by side as the width allows.
 func (p *printer) legend(parts []string) {
 	p.say("")
 	line := ""
@@ -177,13 +177,13 @@ func (p *printer) legend(parts []string) {
 	p.say(p.paintMarks(line))
 }
 
-// verdict ends the text form.
+// verdict writes the end of the text format.
 func verdict(r *Report) remark {
 	return remark{"verdict", r.Verdict.mark() + because(r.Reason), r.Verdict.class()}
 }
 
-// table writes a table without the columns that can be missed; where that is not enough, all of it in parts, each with the first column and the rows
-// that say something in it.
+// table writes a table without its dispensable columns. If that is not narrow enough, it writes all columns in parts,
+// each with the first column and the rows that have values.
 func (p *printer) table(g *grid) {
 	t, rest := g.shown(inText)
 	if t.rows() == 0 {
@@ -217,7 +217,7 @@ func (p *printer) table(g *grid) {
 	p.gap = true
 }
 
-// paintVerdict colours the verdict's word where it stands in a line.
+// paintVerdict colours the verdict's word in a line.
 func (p *printer) paintVerdict(line string) string {
 	for _, v := range Verdicts() {
 		if m := v.mark(); v != None && strings.Contains(line, m) {

@@ -10,9 +10,9 @@ import (
 	"tare/internal/design"
 )
 
-// How a comparison was made, whether to believe it, and what to do next.
+// How a comparison was made, whether it is reliable, and what to do next.
 
-// layout is the design in one line.
+// layout describes the design in one line.
 func (r *Report) layout() string {
 	d := r.Design
 	if d == nil {
@@ -60,7 +60,7 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// rounds is how many batches of each treatment a block had, where it was the same for all; else 0.
+// rounds returns the number of batches of each treatment in a block if it was the same for all, else 0.
 func (r *Report) rounds() int {
 	n := 0
 	for i := range r.Percentiles {
@@ -76,7 +76,7 @@ func (r *Report) rounds() int {
 	return n
 }
 
-// levels are those of the intervals: each is the one that its verdict used.
+// levels describes the intervals' levels: each interval has the level that its verdict used.
 func (r *Report) levels() string {
 	gating := levelsOf(r.gating())
 	others := levelsOf(r.effectsThat(func(x *Effect) bool { return !x.Gating && x.Verdict != NotJudged }))
@@ -89,7 +89,7 @@ func (r *Report) levels() string {
 	return gating + " % intervals, exploratory " + others + " %"
 }
 
-// levelsOf is the range of the levels of effects, in percent.
+// levelsOf returns the range of the levels of effects, in percent.
 func levelsOf(effects []*Effect) string {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, x := range effects {
@@ -109,7 +109,7 @@ func levelsOf(effects []*Effect) string {
 	return show(lo) + "–" + show(hi)
 }
 
-// undecidable is what the experiment could not decide by its design.
+// undecidable lists what the experiment could not decide by its design.
 func (r *Report) undecidable() []string {
 	if r.Design == nil {
 		return nil
@@ -117,7 +117,7 @@ func (r *Report) undecidable() []string {
 	return r.Design.Undecidable
 }
 
-// trust says what the experiment's checks of itself found. ok is false where it must not be trusted.
+// trust reports the results of the experiment's self-checks. ok is false if the experiment is unreliable.
 func (r *Report) trust() (text string, ok bool) {
 	a := r.AA
 	if a == nil {
@@ -139,16 +139,19 @@ func (r *Report) trust() (text string, ok bool) {
 	if negative != nil {
 		s := "negative controls quiet: " + operationsOf(a.NegativeControls) + ", largest " + negative.Change()
 		if negative.Verdict == NotJudged && r.Verdict != Invalid {
-			s = "too few blocks to judge negative controls: " + operationsOf(a.NegativeControls) + ", largest " + negative.Change()
+			s = "too few blocks to judge negative controls: " + operationsOf(a.NegativeControls) + ", largest " +
+				negative.Change()
 		}
 		if !controlsQuiet {
-			s = "a negative control is not quiet: " + negative.measured() + " of " + named(r.labels(), negative.Treatment) + " " + negative.Change()
+			s = "a negative control is not quiet: " + negative.measured() + " of " + named(r.labels(), negative.Treatment) +
+				" " + negative.Change()
 		}
 		parts = append(parts, s)
 	}
 	s := strings.Join(parts, "; ")
 	if arm == nil && !a.Reliable {
-		return strings.TrimSuffix("UNCHECKED: "+orElse(a.Unchecked, "there is no effect of the baseline on itself")+"; "+s, "; "), false
+		return strings.TrimSuffix("UNCHECKED: "+orElse(a.Unchecked, "there is no effect of the baseline on itself")+"; "+s,
+			"; "), false
 	}
 	if !a.Reliable {
 		return strings.TrimSuffix("UNRELIABLE on this host: "+s, ": "), false
@@ -156,11 +159,11 @@ func (r *Report) trust() (text string, ok bool) {
 	return s, true
 }
 
-// unreliable says whether the checks of the experiment itself failed.
+// unreliable reports whether the experiment's self-checks failed.
 func (r *Report) unreliable() bool { return r.AA != nil && !r.AA.Reliable }
 
-// loudest is the effect that is farthest from 0 among those that can be told from it, or where none can, among all; quiet says that none
-// can. Gating ones are asked first, since only they can make a run invalid.
+// loudest returns the effect that is farthest from 0 among those that differ from 0, or if none differs (quiet), among
+// all. It prefers gating effects, since only they can make a run invalid.
 func loudest(effects []Effect) (x *Effect, quiet bool) {
 	gates := slices.ContainsFunc(effects, func(x Effect) bool { return x.Gating })
 	quiet = true
@@ -169,7 +172,7 @@ func loudest(effects []Effect) (x *Effect, quiet bool) {
 		if gates && !c.Gating || !c.estimated() {
 			continue
 		}
-		loud := c.loud()
+		loud := c.differsFromZero()
 		if x == nil || loud && quiet || loud == !quiet && math.Abs(c.Estimate) > math.Abs(x.Estimate) {
 			x = c
 		}
@@ -178,8 +181,8 @@ func loudest(effects []Effect) (x *Effect, quiet bool) {
 	return x, quiet
 }
 
-// loud says whether an effect can be told from 0 after the correction for all that were asked with it.
-func (x *Effect) loud() bool {
+// differsFromZero reports whether an effect differs from 0 after correction for multiple tests.
+func (x *Effect) differsFromZero() bool {
 	switch x.Verdict {
 	case Regressed, Improved, Slower, Faster:
 		return true
@@ -188,7 +191,7 @@ func (x *Effect) loud() bool {
 	return x.Measurable
 }
 
-// operationsOf names the operations of effects once each.
+// operationsOf returns the distinct operations of effects.
 func operationsOf(effects []Effect) string {
 	set := map[string]bool{}
 	var names []string
@@ -201,15 +204,16 @@ func operationsOf(effects []Effect) string {
 	return strings.Join(names, ", ")
 }
 
-// unblocked is what must be said about values that were not taken in blocks.
+// unblocked warns about values that were not measured in blocks.
 func (r *Report) unblocked() string {
 	if r.Design == nil || !r.Design.Unblocked {
 		return ""
 	}
-	return "the values were not taken in interleaved blocks: an effect may be the host's drift between the runs, and nothing is called equivalent"
+	return "the values were not taken in interleaved blocks: an effect may be the host's drift between the runs, and " +
+		"nothing is called equivalent"
 }
 
-// next are the commands that would help most.
+// next returns the most helpful next commands.
 func (r *Report) next() []string {
 	file := orElse(r.Experiment.File, "FILE")
 	if r.Design == nil || r.Design.Unblocked || len(r.Effects) == 0 {
@@ -221,20 +225,21 @@ func (r *Report) next() []string {
 	case r.unreliable() && r.AA.Unchecked != "":
 		return nil
 	case r.unreliable():
-		return []string{"the host is too noisy for this: tare doctor shows its noise; a quieter host, pinned CPUs or longer batches help"}
+		return []string{"the host is too noisy for this: tare doctor shows its noise; a quieter host, pinned CPUs or " +
+			"longer batches help"}
 	}
 	switch {
 	case r.Verdict == Invalid:
 		return nil
 	case r.Status.unfinished() != "":
-		return []string{"go on with it: tare run --resume RUN, with its folder for RUN"}
+		return []string{"continue it: tare run --resume RUN, where RUN is its folder"}
 	}
-	// Blocks that decide, and how many effects they decide.
+	// Numbers of blocks, and how many effects each would decide.
 	need := map[int]int{}
 	beyond := 0
 	for _, x := range r.gating() {
 		switch {
-		case r.settled():
+		case r.allDecided():
 		case x.BlocksToDecide == nil || !x.Verdict.undecided():
 		case *x.BlocksToDecide > design.MaxBlocks:
 			beyond++
@@ -249,10 +254,12 @@ func (r *Report) next() []string {
 			all += n
 		}
 		most := slices.Max(slices.Collect(maps.Keys(need)))
-		out = append(out, fmt.Sprintf("about %s would decide %s: tare run %s --add-blocks %d", countMore(most), countOf(all, "open effect"), file, most))
+		out = append(out, fmt.Sprintf("about %s would decide %s: tare run %s --add-blocks %d",
+			countMore(most), countOf(all, "open effect"), file, most))
 	}
 	if beyond > 0 {
-		out = append(out, fmt.Sprintf("%s would need more than %d blocks: a wider margin, or longer batches", countOf(beyond, "open effect"), design.MaxBlocks))
+		out = append(out, fmt.Sprintf("%s would need more than %d blocks: a wider margin, or longer batches",
+			countOf(beyond, "open effect"), design.MaxBlocks))
 	}
 	return out
 }

@@ -18,7 +18,7 @@ func opt(v *float64, show func(float64) string) string {
 	return show(*v)
 }
 
-// Rate prints a rate in 1/s with four significant digits and its trailing zeros, which say how well it is known: "150.0".
+// Rate prints a rate in 1/s with four significant digits and trailing zeros, which show its precision: "150.0".
 func Rate(v float64) string {
 	if v == 0 {
 		return "0"
@@ -37,11 +37,12 @@ func count(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// headline is the capacity in one line without its label.
+// headline describes the capacity in one line without its label.
 func (c *Capacity) headline() string {
 	switch {
 	case !c.Valid && c.AtLeast != nil:
-		return "at least " + unit.PerSecond(*c.AtLeast) + "; beyond that the generator is the limit, not the target" + because(c.Reason)
+		return "at least " + unit.PerSecond(*c.AtLeast) + "; beyond that the generator is the limit, not the target" +
+			because(c.Reason)
 	case !c.Valid:
 		return "not measured: the generator is the limit, not the target" + because(c.Reason)
 	case c.Rate != nil:
@@ -53,7 +54,8 @@ func (c *Capacity) headline() string {
 	case len(c.Points) > 0 && c.Points[0].Name != "":
 		return count(uint64(len(c.Points))) + " workload(s)"
 	case len(c.Points) > 0:
-		return fmt.Sprintf("a ladder from %s to %s", unit.PerSecond(c.Points[0].Rate), unit.PerSecond(c.Points[len(c.Points)-1].Rate))
+		return fmt.Sprintf("a ladder from %s to %s", unit.PerSecond(c.Points[0].Rate),
+			unit.PerSecond(c.Points[len(c.Points)-1].Rate))
 	case c.Bound() != "":
 		return c.Bound() + because(c.Reason)
 	}
@@ -67,7 +69,7 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// verified says which rates were tried.
+// verified lists the rates that were tried.
 func (c *Capacity) verified() string {
 	var parts []string
 	if c.VerifiedLow != nil {
@@ -82,7 +84,7 @@ func (c *Capacity) verified() string {
 	return "verified: " + strings.Join(parts, ", ")
 }
 
-// effort says how long it took.
+// effort describes the duration and steps of the search.
 func (c *Capacity) effort() string {
 	s := unit.Seconds(c.Seconds)
 	switch {
@@ -94,7 +96,7 @@ func (c *Capacity) effort() string {
 	return fmt.Sprintf("%s, %d phases", s, c.Phases)
 }
 
-// extras are the other numbers of a capacity.
+// extras returns the other numbers of a capacity.
 func (c *Capacity) extras() []string {
 	var out []string
 	if c.SLORate != nil {
@@ -109,7 +111,7 @@ func (c *Capacity) extras() []string {
 	return out
 }
 
-// runnerUp is the class that nearly won and what speaks against it.
+// runnerUp describes the class that nearly won and the evidence against it.
 func (c *Capacity) runnerUp() string {
 	if c.RunnerUp == "" {
 		return ""
@@ -121,8 +123,8 @@ func (c *Capacity) runnerUp() string {
 	return s + because(c.Against)
 }
 
-// recovery is the label and the sentence of the recovery probe; both empty when it was not made. What did not break does
-// not recover.
+// recovery returns the label and the sentence of the recovery probe; both are empty if it was not made. A target that
+// did not break does not recover.
 func (c *Capacity) recovery() (label, text string) {
 	note := strings.TrimPrefix(strings.TrimPrefix(c.Recovery, "wedged: "), "recovers ")
 	switch {
@@ -140,10 +142,11 @@ func (c *Capacity) recovery() (label, text string) {
 	return "", ""
 }
 
-// soon is below how many seconds a target recovers immediately: single calls are made twice a second.
+// soon is the limit, in seconds, below which a recovery counts as immediate: single calls are made twice a second.
 const soon = 1
 
-// RecoversAfter says how long a target took to answer again after its load had stopped: "immediately", "after 12 s".
+// RecoversAfter describes how long a target took to answer again after its load had stopped: "immediately", "after 12
+// s".
 func RecoversAfter(seconds float64) string {
 	if seconds < soon {
 		return "immediately"
@@ -151,7 +154,7 @@ func RecoversAfter(seconds float64) string {
 	return "after " + unit.Seconds(seconds)
 }
 
-// line says whether the generator may be blamed, and by what evidence.
+// line says whether the generator limited the result, and the evidence.
 func (g *Generator) line() string {
 	s := g.judged()
 	var parts []string
@@ -178,10 +181,10 @@ func (g *Generator) line() string {
 	return s + because(strings.Join(parts, ", "))
 }
 
-// RuledOut reports whether the evidence excludes that the generator shaped the result. What is not known to be excluded is not.
+// RuledOut reports whether the evidence excludes that the generator shaped the result; false without evidence.
 func (g *Generator) RuledOut() bool { return g.Valid && g.Verdict == signature.RuledOut }
 
-// judged is the verdict in words; every form that people read says it so.
+// judged describes the verdict in the same words in every format.
 func (g *Generator) judged() string {
 	switch {
 	case !g.Valid:
@@ -196,7 +199,7 @@ func (g *Generator) judged() string {
 	return "the generator may be the limit"
 }
 
-// mark is the verdict's word with its sign; a failure shouts.
+// mark returns the verdict's word with its sign; a failure is in capitals.
 func (v Verdict) mark() string {
 	switch v {
 	case Pass:
@@ -215,7 +218,7 @@ func (v Verdict) mark() string {
 	return string(v)
 }
 
-// class is what a verdict means for what is judged.
+// class returns the class of a verdict: good, bad or neither.
 func (v Verdict) class() string {
 	switch v {
 	case Pass:
@@ -229,9 +232,9 @@ func (v Verdict) class() string {
 	return ""
 }
 
-// unfinished says what a report of a run that was cut short is worth; empty for a complete one.
+// unfinished describes the limits of a report of a run that was cut short; empty for a complete one.
 func (s Status) unfinished() string {
-	const rest = "; what follows is only what was measured until then"
+	const rest = "; the figures below cover only what was measured until then"
 	switch s {
 	case Complete:
 		return ""
@@ -245,7 +248,7 @@ func (s Status) unfinished() string {
 	return "the run ended as " + string(s) + rest
 }
 
-// withTreatment says whether tables need a column for it.
+// withTreatment reports whether tables need a column for the treatment.
 func (r *Report) withTreatment(id string) string {
 	if len(r.Treatments) > 1 {
 		return id
