@@ -1,0 +1,144 @@
+package arch
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// walks are the sections of CONTRIBUTING.md that name the files of an existing member, by title, with a pattern that finds
+// this member. except is the folder of the member's own files, which the section does not list one by one.
+var walks = map[string]struct{ pattern, except string }{
+	"Add an area":     {`"tare/internal/area/exec"|^area: exec$`, "internal/area/exec/"},
+	"Add an adapter":  {`azure-imds|azureIMDS|type Azure\b|\*Azure\b`, ""},
+	"Add a signature": {`fd-exhaustion|\bFDExhaustion\b`, ""},
+	"Add a section":   {`\btailSection\b`, ""},
+	"Add a statistic": {`\breport\.Little\b|\*Little[ )]|^type Little\b|^## little$|"little"|^\| \x60Little\x60`, ""},
+}
+
+// withoutExample are the sections that point to a test with a whole member instead.
+var withoutExample = []string{"Add a question"}
+
+// TestWalksNameAllFiles: each section of CONTRIBUTING.md on how to add something names every file of the product and its
+// documentation that knows the section's example, and counts them.
+func TestWalksNameAllFiles(t *testing.T) {
+	sections := sectionsOf(t, "../../CONTRIBUTING.md", "Add ")
+	for title, text := range sections {
+		if slices.Contains(withoutExample, title) {
+			continue
+		}
+		walk, ok := walks[title]
+		if !ok {
+			t.Errorf("section %q has no example whose files are compared: add it to walks", title)
+			continue
+		}
+		count, files := exampleOf(t, title, text)
+		if count != len(files) {
+			t.Errorf("section %q counts %d files and names %d", title, count, len(files))
+		}
+		if diff := cmp.Diff(filesWith(t, walk.pattern, walk.except), files); diff != "" {
+			t.Errorf("section %q does not name the files of its example (-are +named):\n%s", title, diff)
+		}
+	}
+	for title := range walks {
+		if sections[title] == "" {
+			t.Errorf("CONTRIBUTING.md has no section %q", title)
+		}
+	}
+}
+
+// TestEveryAreaHasItsFirstFiles: CONTRIBUTING.md says that every area has the files area.go and spec.go.
+func TestEveryAreaHasItsFirstFiles(t *testing.T) {
+	list, err := os.ReadFile("../area/all/all.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	areas := regexp.MustCompile(`"tare/internal/area/(\w+)"`).FindAllStringSubmatch(string(list), -1)
+	if len(areas) < 6 {
+		t.Fatalf("only %d areas were found", len(areas))
+	}
+	for _, a := range areas {
+		for _, name := range []string{"area.go", "spec.go"} {
+			if _, err := os.Stat(filepath.Join("../area", a[1], name)); err != nil {
+				t.Errorf("area %s: %v", a[1], err)
+			}
+		}
+	}
+}
+
+// sectionsOf returns the texts of the sections whose title begins with prefix, by title.
+func sectionsOf(t *testing.T, file, prefix string) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for part := range strings.SplitSeq("\n"+string(page), "\n## ") {
+		if title, text, _ := strings.Cut(part, "\n"); strings.HasPrefix(title, prefix) {
+			out[title] = text
+		}
+	}
+	return out
+}
+
+var (
+	example  = regexp.MustCompile("(?s)Example: .*?is in ([0-9]+)\\s+files:(.*?)\\.\n")
+	fileName = regexp.MustCompile("`([^`]+/[^`]+)`")
+)
+
+// exampleOf returns the number of files and the files that a section's example names, in order.
+func exampleOf(t *testing.T, title, text string) (count int, files []string) {
+	t.Helper()
+	m := example.FindStringSubmatch(text)
+	if m == nil {
+		t.Errorf("section %q has no sentence \"Example: … is in N files: …\"", title)
+		return 0, nil
+	}
+	count, _ = strconv.Atoi(m[1])
+	for _, f := range fileName.FindAllStringSubmatch(m[2], -1) {
+		files = append(files, f[1])
+	}
+	slices.Sort(files)
+	return count, files
+}
+
+// filesWith returns the files of the product and its documentation in which a line matches, in order.
+func filesWith(t *testing.T, pattern, except string) (files []string) {
+	t.Helper()
+	re := regexp.MustCompile("(?m)" + pattern)
+	for _, root := range []string{"internal", "cmd", "schema", "examples", "docs/reference", "docs/howto"} {
+		err := filepath.WalkDir(filepath.Join("../..", root), func(file string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && (d.Name() == "testdata" || d.Name() == "arch"):
+				return fs.SkipDir
+			case d.IsDir() || strings.HasSuffix(file, "_test.go") || !isSource(file):
+				return nil
+			}
+			src, err := os.ReadFile(file)
+			name := strings.TrimPrefix(filepath.ToSlash(file), "../../")
+			if re.Match(src) && (except == "" || !strings.HasPrefix(name, except)) {
+				files = append(files, name)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(files)
+	return files
+}
+
+func isSource(file string) bool {
+	return slices.Contains([]string{".go", ".md", ".yaml", ".json"}, filepath.Ext(file))
+}
