@@ -29,7 +29,8 @@ func sourcesOf(t *testing.T, module string) map[string]string {
 			return err
 		case e.IsDir() && (name == "testdata" || (path != module && exists(filepath.Join(path, "go.mod")))): // another module
 			return filepath.SkipDir
-		case e.IsDir() || strings.HasSuffix(name, "_test.go") || (name != "go.mod" && name != "go.sum" && filepath.Ext(name) != ".go"):
+		case e.IsDir() || strings.HasSuffix(name, "_test.go") ||
+			(name != "go.mod" && name != "go.sum" && filepath.Ext(name) != ".go"):
 			return nil
 		}
 		text, err := os.ReadFile(path)
@@ -51,7 +52,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestSourcesAreTheModules: what is built from the binary is what is checked in as a module, all of it and nothing else.
+// TestSourcesAreTheModules: what is built from the binary is what is checked in as a module, all of it and nothing
+// else.
 func TestSourcesAreTheModules(t *testing.T) {
 	for folder, module := range modules {
 		want := sourcesOf(t, module)
@@ -101,11 +103,13 @@ func rewrite(t *testing.T, folder string, files map[string]string) {
 // light are the files of a control plane that need nothing of Kubernetes.
 var light = []string{"component.go", "socket.go"}
 
-// packages of ../plane need nothing of Kubernetes either: what the driver of the pull manager is made of, but for the calls themselves.
+// packages of ../plane need nothing of Kubernetes either: what the driver of the pull manager is made of, but for the
+// calls themselves.
 var packages = []string{"./batch", "./driver", "./recordfile", "./sequence", "./setting"}
 
-// TestPlanesShareTheirText: both control planes start in the same way, so plane/psp links to the files of ../plane that do
-// not depend on the version of Kubernetes, and to their tests. Two modules that pin Kubernetes cannot import each other.
+// TestPlanesShareTheirText: both control planes start in the same way, so plane/psp links to the files of ../plane that
+// do not depend on the version of Kubernetes, and to their tests. Two modules that pin Kubernetes cannot import each
+// other.
 func TestPlanesShareTheirText(t *testing.T) {
 	for _, name := range append([]string{"etcd.go", "component_test.go"}, light...) {
 		target, err := os.Readlink(filepath.Join(modules["pspsource"], name))
@@ -115,7 +119,8 @@ func TestPlanesShareTheirText(t *testing.T) {
 	}
 }
 
-// TestPlanesPassTheirTests: "go test ./..." does not go into other modules, so what can be tested there without Kubernetes is tested from here.
+// TestPlanesPassTheirTests: "go test ./..." does not go into other modules, so what can be tested there without
+// Kubernetes is tested from here.
 func TestPlanesPassTheirTests(t *testing.T) {
 	golang, err := exec.LookPath("go")
 	if err != nil {

@@ -18,25 +18,27 @@ import (
 const (
 	// mostConfig bounds the line of configuration, in bytes.
 	mostConfig = 1 << 20
-	// endWithin is how long a component may take to end in good order when nobody holds it any more: kube-apiserver waits for requests under way.
+	// endWithin limits how long a component may take to end in good order after its parent has gone: kube-apiserver
+	// waits for requests in progress.
 	endWithin = 30 * time.Second
-	// protocol counts the changes of what components are told: since 2, etcd gets the name of a Unix socket, and a quota.
+	// protocol is the version of what components are told: since 2, etcd gets the name of a Unix socket, and a quota.
 	protocol = "2"
 )
 
 // A program is the components of a control plane in one binary.
 type program struct {
 	name       string
-	components map[string]func() int // each runs with os.Args as its own, until it has ended; what it returns is the exit code
+	components map[string]func() int // each runs with os.Args as its own until it has ended, and returns the exit code
 
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	end            func() // asks this process to end
 }
 
-// run is a component's whole life: "NAME COMPONENT" reads {"args": […]} as one line from standard input, says {"ready": {}} when it has understood it,
-// and runs the component with these arguments. It ends with its standard input: whoever holds the other end may die by SIGKILL, and nothing is left.
-// Whether the component answers is for its health endpoint to say. "NAME version" prints what the binary was built from, as JSON.
+// run runs a component until it ends. "NAME COMPONENT" reads {"args": […]} as one line from standard input, prints
+// {"ready": {}} when it has parsed it, and runs the component with these arguments. The component ends with its
+// standard input, so it ends even if its parent dies by SIGKILL. Its health endpoint says whether it answers. "NAME
+// version" prints the versions that the binary was built from, as JSON.
 func (p program) run(args []string) int {
 	if len(args) == 1 && args[0] == "version" {
 		info, _ := debug.ReadBuildInfo()
@@ -45,7 +47,8 @@ func (p program) run(args []string) int {
 	}
 	if len(args) != 1 || p.components[args[0]] == nil {
 		names := slices.Sorted(maps.Keys(p.components))
-		fmt.Fprintf(p.stderr, "usage: %s version, or one of %v with a line {\"args\": […]} on standard input\n", p.name, names)
+		fmt.Fprintf(p.stderr, "usage: %s version, or one of %v with a line {\"args\": […]} on standard input\n",
+			p.name, names)
 		return 2
 	}
 	flags, err := readConfig(p.stdin)
@@ -62,7 +65,7 @@ func (p program) run(args []string) int {
 	return p.components[args[0]]()
 }
 
-// readConfig reads the component's arguments. Nothing that follows their line is of interest.
+// readConfig reads the component's arguments. It ignores everything after their line.
 func readConfig(stdin io.Reader) ([]string, error) {
 	line, err := bufio.NewReaderSize(stdin, mostConfig).ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -75,7 +78,7 @@ func readConfig(stdin io.Reader) ([]string, error) {
 		Args []string `json:"args"`
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields() // a component without its arguments would run, but not as it was meant to
+	d.DisallowUnknownFields() // a misspelled field would start the component without its arguments
 	if err := d.Decode(&config); err != nil {
 		return nil, err
 	}
@@ -85,15 +88,15 @@ func readConfig(stdin io.Reader) ([]string, error) {
 	return config.Args, nil
 }
 
-// endSelf asks this process to end, and makes it if it does not.
+// endSelf asks this process to end, and kills it if it does not.
 func endSelf() {
-	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // nobody is left to tell
+	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // nobody is left to report an error to
 	time.Sleep(endWithin)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
-// versions names what a binary was built from, as JSON: {"etcd": "v3.6.8", "go": "go1.26.8", "kubernetes": "v1.36.3", "protocol": "2"}. What it
-// does not know is missing.
+// versions returns the versions that a binary was built from, as JSON: {"etcd": "v3.6.8", "go": "go1.26.8",
+// "kubernetes": "v1.36.3", "protocol": "2"}. Unknown versions are missing.
 func versions(info *debug.BuildInfo) string {
 	out := map[string]string{"protocol": protocol}
 	if info != nil {

@@ -12,7 +12,8 @@ import (
 
 // These tests need nothing of Kubernetes, and are run without it: go test component.go socket.go component_test.go.
 
-// TestRun: a component gets its arguments as its own, after it has said that it is ready, and its exit code is the process's.
+// TestRun: a component gets its arguments as its own, after it has said that it is ready, and its exit code is the
+// process's.
 func TestRun(t *testing.T) {
 	defer func(args []string) { os.Args = args }(os.Args)
 	in, hold := io.Pipe()
@@ -79,7 +80,8 @@ func TestVersions(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.8", Deps: []*debug.Module{
 		{Path: "k8s.io/api", Version: "v0.36.3"},
 		{Path: "k8s.io/kubernetes", Version: "v1.36.3"},
-		{Path: "go.etcd.io/etcd/server/v3", Version: "v3.6.7", Replace: &debug.Module{Path: "go.etcd.io/etcd/server/v3", Version: "v3.6.8"}},
+		{Path: "go.etcd.io/etcd/server/v3", Version: "v3.6.7", Replace: &debug.Module{Path: "go.etcd.io/etcd/server/v3",
+			Version: "v3.6.8"}},
 	}}
 	if got := versions(info); got != `{"etcd":"v3.6.8","go":"go1.26.8","kubernetes":"v1.36.3","protocol":"2"}` {
 		t.Error(got)
@@ -101,8 +103,10 @@ func TestSocket(t *testing.T) {
 	}
 	for raw, good := range map[string]bool{
 		"unix://etcd.sock": true, "unix://a": true,
-		"unix:///tmp/etcd.sock": false, "unix://../etcd.sock": false, "unix://x/y": false, "unix://.x": false, "unix://x?y": false, "unix://a@x": false,
-		"unix:x": false, "unix://": false, "unixs://x": false, "http://127.0.0.1:2379": false, "https://127.0.0.1:2379": false, "": false, ":": false,
+		"unix:///tmp/etcd.sock": false, "unix://../etcd.sock": false, "unix://x/y": false, "unix://.x": false,
+		"unix://x?y": false, "unix://a@x": false,
+		"unix:x": false, "unix://": false, "unixs://x": false, "http://127.0.0.1:2379": false,
+		"https://127.0.0.1:2379": false, "": false, ":": false,
 	} {
 		u, err := socket(raw, private)
 		if (err == nil) != good || (good && u.String() != raw) {
@@ -123,7 +127,8 @@ func TestSocket(t *testing.T) {
 }
 
 func FuzzReadConfig(f *testing.F) {
-	for _, line := range []string{"", "{}\n", "{\"args\": [\"a\", \"--b=c\"]}\n", "{\"args\": null}\nmore", "{\"args\": [1]}\n", "{\"x\": []}\n", "null\n"} {
+	for _, line := range []string{"", "{}\n", "{\"args\": [\"a\", \"--b=c\"]}\n", "{\"args\": null}\nmore",
+		"{\"args\": [1]}\n", "{\"x\": []}\n", "null\n"} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

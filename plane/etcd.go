@@ -18,7 +18,7 @@ func runEtcd() int {
 		fmt.Fprintln(os.Stderr, "etcd:", err)
 		return 2
 	}
-	syscall.Umask(0o077) // the socket is made with it
+	syscall.Umask(0o077) // for the socket
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	e, err := embed.StartEtcd(cfg)
@@ -36,7 +36,7 @@ func runEtcd() int {
 	}
 }
 
-// etcdConfig reads etcd's own names of the few flags that there are.
+// etcdConfig parses the few of etcd's flags that are supported.
 func etcdConfig(args []string) (*embed.Config, error) {
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	dir := flags.String("data-dir", "", "folder of the database")
@@ -52,7 +52,7 @@ func etcdConfig(args []string) (*embed.Config, error) {
 	if *dir == "" {
 		return nil, errors.New("--data-dir is missing")
 	}
-	if *quota <= 0 { // to etcd that is another quota, or none
+	if *quota <= 0 { // etcd reads it as its default or as no quota
 		return nil, fmt.Errorf("--quota-backend-bytes=%d: want a number of bytes above 0", *quota)
 	}
 	at, err := socket(*client, ".")
@@ -62,7 +62,7 @@ func etcdConfig(args []string) (*embed.Config, error) {
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = "default", *dir
 	listen(cfg, at)
-	cfg.EnableGRPCGateway = false // a second way in, which nobody takes
+	cfg.EnableGRPCGateway = false // an interface that nobody uses
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.UnsafeNoFsync = *noFsync
 	cfg.LogLevel = "warn"

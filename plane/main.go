@@ -1,5 +1,5 @@
-// Tare-plane is a Kubernetes control plane in one binary: etcd and the components, each as a process of its own. It is the kubelet's pull manager
-// besides, as a driver.
+// Tare-plane is a Kubernetes control plane in one binary: etcd and the components, each run as a separate process. It
+// also contains the kubelet's pull manager, as a driver.
 package main
 
 import (
@@ -15,9 +15,10 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "pull-manager" { // no component: it is asked and answers until its standard input ends
+	// a driver, not a component: it answers requests until its standard input ends
+	if len(os.Args) == 2 && os.Args[1] == "pull-manager" {
 		out := os.Stdout
-		os.Stdout = os.Stderr // whatever a library prints is no answer
+		os.Stdout = os.Stderr // output of a library must not mix with answers
 		os.Exit(pull.Serve(os.Stdin, out, os.Stderr, kubernetes()))
 	}
 	os.Exit(program{
@@ -33,7 +34,7 @@ func main() {
 	}.run(os.Args[1:]))
 }
 
-// kubernetes is the version of the code that is driven: "Kubernetes v1.36.3".
+// kubernetes returns the version of the code that the driver runs: "Kubernetes v1.36.3".
 func kubernetes() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

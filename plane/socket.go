@@ -7,11 +7,12 @@ import (
 	"regexp"
 )
 
-// socketName is a file of this folder, and not hidden.
+// socketName matches the name of a file in the working folder that is not hidden.
 var socketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// socket reads the address of a Unix socket in dir, "unix://etcd.sock". It fails when others may enter dir: whoever reaches the socket is asked for no
-// credential. The address is relative, since the path of a socket has at most 107 bytes.
+// socket parses the address of a Unix socket in dir, "unix://etcd.sock". It fails if others may enter dir, because etcd
+// asks the users of the socket for no credentials. The address is relative, since the path of a socket has at most 107
+// bytes.
 func socket(raw, dir string) (url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -25,7 +26,8 @@ func socket(raw, dir string) (url.URL, error) {
 		return url.URL{}, fmt.Errorf("address %q: %w", raw, err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return url.URL{}, fmt.Errorf("address %q: others may enter the working folder (mode %v); start it in one of mode 0700", raw, info.Mode().Perm())
+		return url.URL{}, fmt.Errorf("address %q: others may enter the working folder (mode %v); start it in one of mode "+
+			"0700", raw, info.Mode().Perm())
 	}
 	return *u, nil
 }

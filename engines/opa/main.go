@@ -1,5 +1,5 @@
-// Command tare-opa is Open Policy Agent as a child process of tare: one line of JSON on standard input tells it what to serve, one line on
-// standard output says that it serves, and it ends when standard input does.
+// Command tare-opa is Open Policy Agent as a child process of tare: one line of JSON on standard input tells it what to
+// serve, one line on standard output says that it serves, and it ends when standard input does.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 type config struct {
 	Addr string `json:"addr"`
 	File string `json:"file"`
-	// The faults that others can have planted.
+	// The faults that other engines can simulate.
 	Answer string  `json:"answer"`
 	Leak   float64 `json:"leak"`
 	Delay  float64 `json:"delay"`
@@ -85,9 +85,9 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	return nil
 }
 
-// decisionsOnly refuses everything but questions and the health check. Every user of the host can connect to loopback, and the rest of OPA's
-// REST API reads and changes policies, runs any query and shows the environment. OPA's own authorization (system.authz) would evaluate
-// one more policy for each question.
+// decisionsOnly refuses all requests but questions and the health check. Every user of the host can connect to
+// loopback, and the rest of OPA's REST API reads and changes policies, runs any query and shows the environment. OPA's
+// own authorization (system.authz) would evaluate an additional policy for each question.
 func decisionsOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		question := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1/data/")

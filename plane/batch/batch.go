@@ -9,26 +9,27 @@ import (
 	"time"
 )
 
-// A Call performs the i-th call of a batch and reports whether it found what it asked for. Calls of one batch may be made at the same time.
+// A Call performs the i-th call of a batch and reports whether the result was as expected. Calls of one batch may run
+// concurrently.
 type Call func(i int) (hit bool, err error)
 
-// A Cost is what calls took together.
+// A Cost is the total cost of several calls.
 type Cost struct {
-	Wall        float64 // seconds, the sum of what each goroutine took for its calls
+	Wall        float64 // seconds, summed over the goroutines
 	CPU         float64 // CPU seconds of the process
 	Allocations uint64  // objects
 	Allocated   uint64  // bytes
 	Hits        int     // calls
 }
 
-// collect brings the heap into the same state before each batch: what earlier batches, or what was undone between them, have left is collected at
-// their cost. Collections that the calls of a batch make necessary are in its CPU time. A short batch makes none necessary, since the heap may first
-// double: so collecting its garbage is in none of its times, and only its bytes say what that would cost, which depends on the heap of the process
-// that it would happen in anyway.
+// collect puts the heap into the same state before each batch, so that no batch pays for garbage of earlier ones.
+// Collections that a batch itself makes necessary count in its CPU time. A short batch makes none necessary, since the
+// heap may first double: then no time includes the cost of collecting its garbage, which also depends on the rest of
+// the program's heap. Only its bytes indicate that cost.
 func collect() { runtime.GC() }
 
-// Together performs n calls, one after the other in each of some goroutines, with one look at the clocks for all. With one worker no goroutine is
-// made.
+// Together performs n calls, divided among some goroutines, and reads the clocks once for all of them. With one worker
+// it starts no goroutine.
 func Together(n, workers int, call Call) (Cost, error) {
 	collect()
 	var m meter
@@ -36,8 +37,8 @@ func Together(n, workers int, call Call) (Cost, error) {
 	return m.total, err
 }
 
-// Apart performs n calls, at a time as many as there are workers, each such wave with its own look at the clocks; after each, restore undoes calls
-// from…to-1, which is not timed.
+// Apart performs n calls in waves of as many calls as there are workers, and reads the clocks for each wave. After each
+// wave, restore undoes calls from…to-1, which is not timed.
 func Apart(n, workers int, call Call, restore func(from, to int) error) (Cost, error) {
 	collect()
 	var m meter
@@ -69,7 +70,7 @@ func (m *meter) span(from, to, workers int, call Call) error {
 	return errors.Join(failed, err)
 }
 
-// loop is all that is timed.
+// loop is the timed code.
 func loop(from, to, step int, call Call) (hits int, err error) {
 	for i := from; i < to; i += step {
 		hit, err := call(i)
@@ -83,17 +84,17 @@ func loop(from, to, step int, call Call) (hits int, err error) {
 	return hits, nil
 }
 
-// A part is the calls that one goroutine makes: each one of so many, so that all of them go through the batch side by side. With halves of it, two that
-// scan would find what the other has just asked for.
+// A part is the calls of one goroutine: every n-th call, so that all goroutines go through the batch side by side. If
+// each had a contiguous half, two scans would find what the other has just loaded.
 type part struct {
 	from, to, step int
 	took           time.Duration
 	hits           int
 	err            error
-	_              [64]byte // parts are written to at the same time: each has its own line of the CPU's cache
+	_              [64]byte // parts are written concurrently: each has its own cache line
 }
 
-// shared makes the goroutines before it looks at anything: they wait for the start.
+// shared starts the goroutines before it reads the clocks; they wait for a signal.
 func (m *meter) shared(from, to, workers int, call Call) error {
 	parts := make([]part, workers)
 	start := make(chan struct{})
@@ -124,7 +125,7 @@ func (m *meter) shared(from, to, workers int, call Call) error {
 
 func (p *part) run(call Call) {
 	defer func() {
-		if r := recover(); r != nil { // nobody else can recover it
+		if r := recover(); r != nil { // only this goroutine can recover it
 			first, _, _ := strings.Cut(fmt.Sprint(r), "\n")
 			p.err = fmt.Errorf("panic: %s", first)
 		}
@@ -134,7 +135,7 @@ func (p *part) run(call Call) {
 	p.took = time.Since(began)
 }
 
-// Plus is the cost of both.
+// Plus returns the sum of two costs.
 func (c Cost) Plus(d Cost) Cost {
 	return Cost{c.Wall + d.Wall, c.CPU + d.CPU, c.Allocations + d.Allocations, c.Allocated + d.Allocated, c.Hits + d.Hits}
 }

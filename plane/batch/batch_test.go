@@ -31,7 +31,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestAllocations: what a call allocates is counted to the object, where one goroutine makes the calls; what is undone is not.
+// TestAllocations: what a call allocates is counted to the object, where one goroutine makes the calls; what is undone
+// is not.
 func TestAllocations(t *testing.T) {
 	const n = 1000
 	call := func(int) (bool, error) { sink = new([64]byte); return true, nil }
@@ -51,13 +52,15 @@ func TestAllocations(t *testing.T) {
 	} {
 		got, err := c.run()
 		// The runtime and the test's own goroutines allocate a few now and then.
-		if err != nil || got.Allocations < c.want || got.Allocations > c.want+20 || got.Allocated < 64*c.want || got.Allocated > 64*c.want+1<<16 {
+		if err != nil || got.Allocations < c.want || got.Allocations > c.want+20 || got.Allocated < 64*c.want ||
+			got.Allocated > 64*c.want+1<<16 {
 			t.Errorf("%s: %d objects, %d bytes, %v; want %d", name, got.Allocations, got.Allocated, err, c.want)
 		}
 	}
 }
 
-// TestClocks: the time of calls is theirs; with several goroutines it is the sum of what each took; what is undone takes none.
+// TestClocks: the time of calls is theirs; with several goroutines it is the sum of what each took; what is undone
+// takes none.
 func TestClocks(t *testing.T) {
 	const nap = 5 * time.Millisecond
 	sleep := func(int) (bool, error) { time.Sleep(nap); return true, nil }
@@ -113,13 +116,16 @@ func TestFails(t *testing.T) {
 		t.Error(err)
 	}
 	undone := 0
-	if _, err := Apart(5, 1, fails, func(from, to int) error { undone += to - from; return nil }); !errors.Is(err, bad) || undone != 3 {
+	if _, err := Apart(5, 1, fails, func(from, to int) error { undone += to - from; return nil }); !errors.Is(err, bad) ||
+		undone != 3 {
 		t.Errorf("%v, %d calls undone", err, undone)
 	}
-	if _, err := Apart(5, 1, func(int) (bool, error) { return true, nil }, func(int, int) error { return bad }); !errors.Is(err, bad) {
+	if _, err := Apart(5, 1, func(int) (bool, error) { return true, nil },
+		func(int, int) error { return bad }); !errors.Is(err, bad) {
 		t.Error(err)
 	}
-	if _, err := Together(5, 5, func(int) (bool, error) { panic("one\ntwo") }); err == nil || !strings.Contains(err.Error(), "panic: one") || strings.Contains(err.Error(), "two") {
+	if _, err := Together(5, 5, func(int) (bool, error) { panic("one\ntwo") }); err == nil ||
+		!strings.Contains(err.Error(), "panic: one") || strings.Contains(err.Error(), "two") {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package batch times calls: many together, or one after the other with something undone in between.
+// Package batch times calls: many together, or in waves with an undo between them.
 package batch
 
 import (
@@ -12,26 +12,27 @@ import (
 // processCPU is CLOCK_PROCESS_CPUTIME_ID of clock_gettime(2).
 const processCPU = 2
 
-// cpu is the CPU time that this process has spent, all threads, in nanoseconds. The clock is exact to the nanosecond, which the ticks of getrusage(2)
-// are not on every kernel.
+// cpu returns the CPU time of all threads of this process in nanoseconds. The clock is exact to the nanosecond, unlike
+// the ticks of getrusage(2) on some kernels.
 func cpu() (int64, error) {
 	var t syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, processCPU, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, processCPU, uintptr(unsafe.Pointer(&t)),
+		0); errno != 0 {
 		return 0, fmt.Errorf("read the process's CPU clock: %w", errno)
 	}
 	return t.Nano(), nil
 }
 
-// A meter adds up what spans of a process cost.
+// A meter sums the costs of timed spans.
 type meter struct {
 	total Cost
-	heap  [2]runtime.MemStats // before and after a span: fields, because as variables they would be allocated for each
+	heap  [2]runtime.MemStats // before and after a span; as local variables they would be allocated for each span
 	cpu   int64
 	wall  time.Time
 }
 
-// begin starts a span. The heap is looked at first, since that stops the world, and the clocks are read last, the wall clock as the inner one: it is
-// what calls are compared by that take less than reading the CPU clock does.
+// begin starts a span. It reads the heap first, because that stops the world, and the wall clock last: for calls that
+// take less time than reading the CPU clock, the wall time is the value that is compared.
 func (m *meter) begin() (err error) {
 	runtime.ReadMemStats(&m.heap[0])
 	m.cpu, err = cpu()
@@ -39,7 +40,7 @@ func (m *meter) begin() (err error) {
 	return err
 }
 
-// end ends it. The caller adds the wall time: with several goroutines it is not this one's.
+// end ends the span. The caller adds the wall time, which with several goroutines is not that of this one.
 func (m *meter) end() (elapsed time.Duration, err error) {
 	elapsed = time.Since(m.wall)
 	now, err := cpu()

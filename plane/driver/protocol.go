@@ -1,16 +1,16 @@
-// Package driver answers the requests of protocol 1, a line of JSON each, on a driver's standard input and output. Tare's side, and the reference, is
-// docs/reference/exec.md.
+// Package driver answers the requests of protocol 1, one line of JSON each, on a driver's standard input and output.
+// docs/reference/exec.md is the reference.
 package driver
 
 import "encoding/json"
 
-// Protocol is the version that is spoken.
+// Protocol is the supported version.
 const Protocol = 1
 
 // MaxLine bounds a line in bytes, either way.
 const MaxLine = 1 << 20
 
-// A Preparation says what is to be brought into force, and by what name it is found again.
+// A Preparation describes what Prepare must put in force, and the name under which Undo finds it.
 type Preparation struct {
 	Run        string            `json:"run"`
 	Treatment  string            `json:"treatment"`
@@ -25,7 +25,7 @@ type Description struct {
 	Name       string              `json:"name"`
 	Version    string              `json:"version,omitempty"`
 	Operations []Operation         `json:"operations"`
-	Factors    map[string][]string `json:"factors,omitempty"` // the levels of each; none: any
+	Factors    map[string][]string `json:"factors,omitempty"` // the levels of each factor; none: any level
 	Notes      []string            `json:"notes,omitempty"`
 }
 
@@ -35,16 +35,16 @@ type Operation struct {
 	Expect  string `json:"expect,omitempty"`
 	Most    int    `json:"most,omitempty"` // calls in a batch
 	Harness bool   `json:"harness,omitempty"`
-	// Overhead is the one that does nothing in the same loop, with the same clocks.
+	// Overhead names the operation that does nothing in the same loop, with the same clocks.
 	Overhead string `json:"overhead,omitempty"`
 }
 
-// A Driver does what is asked. It is asked one thing at a time.
+// A Driver carries out requests, one at a time.
 type Driver interface {
 	Describe() Description
-	// Prepare returns what the person should know.
+	// Prepare returns notes for the user.
 	Prepare(p Preparation) (notes []string, err error)
-	// Verify returns what it saw, a sentence each.
+	// Verify returns what it verified, one sentence each.
 	Verify() ([]string, error)
 	// Operate performs calls, at least one, and returns their total cost by metric.
 	Operate(operation string, calls int) (map[string]float64, error)
@@ -52,7 +52,7 @@ type Driver interface {
 	Undo(p Preparation) error
 }
 
-// A Failure is an error with what the person can do about it.
+// A Failure is an error with advice for the user.
 type Failure struct {
 	Err  error
 	Next string

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Serve answers requests in order until "stop" or the end of its input, which is no error: whoever asks may die, and nothing is left. It reads only
-// when it has answered, so that nothing runs beside what is being timed.
+// Serve answers requests in order until "stop" or the end of its input, which is not an error, because the parent may
+// die. It reads the next request only after it has answered, so that nothing runs beside timed calls.
 func Serve(in io.Reader, out io.Writer, d Driver) error {
 	lines := bufio.NewReaderSize(in, MaxLine)
 	for {
@@ -57,7 +57,8 @@ func respond(line []byte, d Driver) (a answer, stop bool) {
 	return a, q.Do == "stop"
 }
 
-// perform does one request. What panics has failed, and the process is there for the next request: undo at least.
+// perform carries out one request. A panic is an error of that request; the process can still serve the next one, such
+// as undo.
 func perform(q request, d Driver) (ok any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -97,7 +98,7 @@ func operate(q request, d Driver) (any, error) {
 	return cost{*q.Calls, total}, err
 }
 
-// Panicked is a panic as an error: its first line.
+// Panicked returns a panic as an error: its first line.
 func Panicked(r any) error {
 	first, _, _ := strings.Cut(fmt.Sprint(r), "\n")
 	return fmt.Errorf("panic: %s", first)

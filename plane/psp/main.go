@@ -1,5 +1,5 @@
-// Tare-plane-psp is the last Kubernetes control plane that knows the original PodSecurityPolicy: etcd and the components, each as a process of
-// its own.
+// Tare-plane-psp is the last Kubernetes control plane with the original PodSecurityPolicy: etcd and the components,
+// each run as a separate process.
 package main
 
 import (

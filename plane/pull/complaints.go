@@ -9,18 +9,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Complaints are the errors that upstream logs. It answers as if nothing had happened: a check that cannot read its record says "pull", a record that
-// cannot be written is left out. What was timed then is not what the operation's name says, so that the driver must know.
+// Complaints are the errors that upstream logs. Upstream carries on after them: a check that cannot read its record
+// answers "pull", and a record that cannot be written is dropped. The timed calls then do something other than the
+// operation's name says, so the driver must notice.
 type complaints struct {
 	mu   sync.Mutex
 	errs []error
 	more int
 }
 
-// mostComplaints bounds what is kept of a batch.
+// mostComplaints limits how many complaints of a batch are kept.
 const mostComplaints = 3
 
-// take returns what was complained of since the last time.
+// take returns the complaints since the last call.
 func (c *complaints) take() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +36,7 @@ func (c *complaints) take() error {
 // Init implements logr.LogSink.
 func (c *complaints) Init(klog.RuntimeInfo) {}
 
-// Enabled says that nobody wants to hear what is no error.
+// Enabled returns false: messages that are not errors are dropped.
 func (c *complaints) Enabled(int) bool { return false }
 
 // Info implements logr.LogSink.
@@ -58,7 +59,7 @@ func (c *complaints) WithValues(...any) klog.LogSink { return c }
 // WithName implements logr.LogSink.
 func (c *complaints) WithName(string) klog.LogSink { return c }
 
-// silence discards what is logged past the logger that upstream is given.
+// silence discards messages that upstream logs without using the logger that it is given.
 func silence() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)

@@ -16,21 +16,22 @@ import (
 	"tare/plane/recordfile"
 )
 
-// The folders that are made in the one that tare gives.
+// The folders in the one that tare names.
 const (
-	whole   = "kubelet" // the kubelet's, with all records
-	filling = "filling" // becomes whole when it is
+	whole   = "kubelet" // the kubelet's folder with all records
+	filling = "filling" // renamed to whole when it is complete
 	little  = "little"  // where records are written
 )
 
-// littleHolds is how many a little folder holds: upstream counts all files of the folder at each write, so that 10,000 in one would take a minute.
+// littleHolds limits the records of a little folder: upstream counts all files of the folder at each write, so 10,000
+// in one folder would take a minute.
 const littleHolds = 100
 
-// fill writes the records of these images by upstream's own accessor. They are there whole or not at all.
+// fill writes the records of these images with upstream's own accessor: all of them or none.
 func fill(folder string, of []image, secrets []config.ImagePullSecret) (err error) {
 	to := filepath.Join(folder, filling)
 	from := filepath.Join(to, little)
-	if err := os.RemoveAll(to); err != nil { // of a process that was killed
+	if err := os.RemoveAll(to); err != nil { // left by a process that was killed
 		return unwritable(folder, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(to)) }()
@@ -58,7 +59,8 @@ func fill(folder string, of []image, secrets []config.ImagePullSecret) (err erro
 }
 
 func move(from, to string) error {
-	from, to = filepath.Join(from, filepath.FromSlash(recordfile.Pulled)), filepath.Join(to, filepath.FromSlash(recordfile.Pulled))
+	from, to = filepath.Join(from, filepath.FromSlash(recordfile.Pulled)),
+		filepath.Join(to, filepath.FromSlash(recordfile.Pulled))
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
@@ -71,17 +73,18 @@ func move(from, to string) error {
 	return nil
 }
 
-// unwritable is why the records cannot be written.
+// unwritable explains why the records cannot be written.
 func unwritable(folder string, err error) error {
 	return blame(folder, fmt.Errorf("write the records to %s: %w", folder, err))
 }
 
-// blame says what a person can do about an error, where the folder does not take the records.
+// blame advises the user on an error of a folder that does not accept the records.
 func blame(folder string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		err = fmt.Errorf("the disk of %s is full, or has no more files to give: %w", folder, err)
-		return &driver.Failure{Err: err, Next: "free space there, or name another folder with target.dir; a record takes 4 KiB and a file"}
+		return &driver.Failure{Err: err, Next: "free space there, or name another folder with target.dir; a record takes " +
+			"4 KiB and a file"}
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		err = fmt.Errorf("the folder %s cannot be written to: %w", folder, err)
 		return &driver.Failure{Err: err, Next: "name a folder of yours with target.dir"}

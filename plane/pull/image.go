@@ -12,26 +12,27 @@ import (
 )
 
 const (
-	// unknownImages is how many images without a record are asked for.
+	// unknownImages is the number of images without a record that are requested.
 	unknownImages = 1000
-	// pulledImages is how many images are pulled and forgotten again, at least: one for each goroutine that does so.
+	// pulledImages is the least number of images that are pulled and removed again: one for each goroutine that pulls.
 	pulledImages = 256
 )
 
-// An image is one that pods ask for. All names are invented.
+// An image is an image that pods request. All names are invented.
 type image struct {
-	name string // as in a pod, with a tag
-	bare string // without it, as in a record
+	name string // as in a pod, with its tag
+	bare string // as in a record, without the tag
 	ref  string // the runtime's
 }
 
-// imageOf makes the i-th image: names of a length that is common, references that are spread over the hashes.
+// imageOf returns the i-th image: names have a common length, and references have evenly spread hashes.
 func imageOf(i int) image {
 	bare := fmt.Sprintf("registry.example.com/team-%d/app-%d", i%97, i)
 	return image{bare + ":v1", bare, fmt.Sprintf("sha256:%064x", uint64(i)*0x9E3779B97F4A7C15)}
 }
 
-// Images are, by number: those with a record, then unknownImages without, then pulledImages that come and go.
+// Images are numbered: first those with a record, then unknownImages without, then pulledImages that are pulled and
+// removed.
 func images(records int) []image {
 	out := make([]image, records+unknownImages+pulledImages)
 	for i := range out {
@@ -40,7 +41,7 @@ func images(records int) []image {
 	return out
 }
 
-// secretOf is the k-th secret of each record, as a namespace has it that the record knows.
+// secretOf returns the k-th secret of each record, in a namespace that the record names.
 func secretOf(k int) config.ImagePullSecret {
 	return config.ImagePullSecret{
 		UID: fmt.Sprintf("00000000-0000-4000-8000-%012x", k), Namespace: fmt.Sprintf("ns-%d", k), Name: "regcred",
@@ -48,7 +49,7 @@ func secretOf(k int) config.ImagePullSecret {
 	}
 }
 
-// copyOf is the same credential in a namespace that no record knows.
+// copyOf returns the same credential in a namespace that no record names.
 func copyOf(k int) config.ImagePullSecret {
 	return config.ImagePullSecret{
 		UID: fmt.Sprintf("00000000-0000-4000-9000-%012x", k), Namespace: fmt.Sprintf("new-%d", k), Name: "regcred",
@@ -56,20 +57,22 @@ func copyOf(k int) config.ImagePullSecret {
 	}
 }
 
-// strange is a secret of which no record knows anything.
+// strange returns a secret that no record names.
 func strange() config.ImagePullSecret {
-	return config.ImagePullSecret{UID: "00000000-0000-4000-a000-000000000000", Namespace: "strange", Name: "regcred", CredentialHash: hashOf(1 << 40)}
+	return config.ImagePullSecret{UID: "00000000-0000-4000-a000-000000000000", Namespace: "strange", Name: "regcred",
+		CredentialHash: hashOf(1 << 40)}
 }
 
 func hashOf(k int) string { return fmt.Sprintf("%064x", (uint64(k)+1)*0xD1B54A32D192ED03) }
 
-// presents is what a pod with this secret answers when it is asked for its credentials. Nothing is made when it is called.
+// presents returns the credentials of a pod with this secret. Calling the result allocates nothing.
 func presents(s config.ImagePullSecret) pullmanager.GetPodCredentials {
 	secrets := []config.ImagePullSecret{s}
 	return func() ([]config.ImagePullSecret, *config.ImagePullServiceAccount, error) { return secrets, nil, nil }
 }
 
-// recordOf is the record of an image that was pulled with each of these secrets, in upstream's order: it sorts them when it merges.
+// recordOf returns the record of an image that was pulled with each of these secrets, in the order in which upstream
+// sorts them when it merges.
 func recordOf(m image, secrets []config.ImagePullSecret) *config.ImagePulledRecord {
 	return &config.ImagePulledRecord{
 		LastUpdatedTime: metav1.Now(), ImageRef: m.ref,
@@ -77,7 +80,7 @@ func recordOf(m image, secrets []config.ImagePullSecret) *config.ImagePulledReco
 	}
 }
 
-// wanted is what must lie in a folder with the records of these images.
+// wanted returns what a folder with the records of these images must contain.
 func wanted(of []image, secrets int) recordfile.Want {
 	w := recordfile.Want{Files: make(map[string]bool, len(of)), Secrets: secrets}
 	for _, m := range of {

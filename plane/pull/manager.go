@@ -1,4 +1,4 @@
-// Package pull has the kubelet's pull manager do what pods ask of it, and times that.
+// Package pull runs and times the operations of the kubelet's pull manager.
 package pull
 
 import (
@@ -23,31 +23,31 @@ import (
 	"tare/plane/setting"
 )
 
-// Serve is the driver's life; it returns the exit code.
+// Serve runs the driver and returns the exit code.
 func Serve(in io.Reader, out, log io.Writer, version string) int {
 	silence()
 	if err := driver.Serve(in, out, &Manager{version: version}); err != nil {
-		_, _ = fmt.Fprintln(log, "pull-manager:", err) // whoever would read it may be gone
+		_, _ = fmt.Fprintln(log, "pull-manager:", err) // its reader may be gone
 		return 1
 	}
 	return 0
 }
 
-// Manager drives one treatment's pull manager. All that its calls need is made when it is prepared.
+// Manager drives the pull manager of one treatment. Prepare allocates everything that its calls need.
 type Manager struct {
 	version string
 	*station
 	images  []image
 	secrets []config.ImagePullSecret
-	known   []pullmanager.GetPodCredentials // by secret: pods that the records know
-	copies  []pullmanager.GetPodCredentials // pods with the same credentials that they do not know
-	draws   *sequence.Sequence              // what the cache sees
-	others  *sequence.Sequence              // for calls that it does not see
+	known   []pullmanager.GetPodCredentials // by secret: pods whose secrets the records name
+	copies  []pullmanager.GetPodCredentials // pods with the same credentials in namespaces that the records do not name
+	draws   *sequence.Sequence              // the sequence that the cache sees
+	others  *sequence.Sequence              // the sequence of calls that do not use the cache
 	inUse   []string                        // all references
 	image   []int32                         // of each call of the batch
 	secret  []int32
-	began   time.Time // when the driver was prepared: after all records were written
-	warm    bool      // the cache has seen the sequence
+	began   time.Time // when all records had been written
+	warm    bool      // whether the cache has seen the sequence
 	readers int64     // calls of the batch that read a record from the directory
 }
 
@@ -62,7 +62,7 @@ func (m *Manager) Prepare(p driver.Preparation) ([]string, error) {
 	}
 	m.station = nil
 	m.table(s)
-	if s.Accessor != setting.Disabled { // nobody would look at them
+	if s.Accessor != setting.Disabled { // nobody reads them
 		if err := m.stock(s, p.Folder); err != nil {
 			return nil, err
 		}
@@ -85,8 +85,9 @@ func (m *Manager) Prepare(p driver.Preparation) ([]string, error) {
 // ext4 is its number in statfs(2).
 const ext4 = 0xEF53
 
-// notes are on what a folder adds to what is timed in it. After 20,000 files had been removed there, ext4 was seen to spend 450 µs of CPU on each new
-// one for ten seconds and more, and 10 µs before: it does not use the inodes of files again that were just removed, and looks at each.
+// notes warns about costs that a folder's file system adds. After 20,000 files had been removed from a folder, ext4
+// spent 450 µs of CPU on each new file for ten seconds and more, and 10 µs before: it skips the inodes of recently
+// removed files one by one.
 func notes(p driver.Preparation) []string {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(p.Folder, &s); err != nil || s.Type != ext4 {
@@ -94,14 +95,16 @@ func notes(p driver.Preparation) []string {
 	}
 	for _, o := range operations() {
 		if o.writes && slices.Contains(p.Operations, o.Name) {
-			return []string{"the records lie on ext4, where creating a file costs up to a millisecond of CPU more in the seconds after thousands were removed, by " +
-				"whomever, and replacing one waits for the disk: operations that write are steadier in a folder in memory, as target.dir: /dev/shm"}
+			return []string{"the records lie on ext4, where creating a file costs up to a millisecond of CPU more in the " +
+				"seconds after thousands were removed, by " +
+				"whomever, and replacing one waits for the disk: operations that write are steadier in a folder in memory, as " +
+				"target.dir: /dev/shm"}
 		}
 	}
 	return nil
 }
 
-// table makes everything that calls present.
+// table allocates everything that calls present.
 func (m *Manager) table(s setting.Setting) {
 	m.images = images(s.Records)
 	m.secrets, m.known, m.copies = nil, nil, nil
@@ -116,11 +119,12 @@ func (m *Manager) table(s setting.Setting) {
 	}
 }
 
-// sequences starts what is drawn.
+// sequences starts the sequences that calls draw from.
 func (m *Manager) sequences(s setting.Setting, seed uint64) (err error) {
 	c := sequence.Config{
-		Pattern: s.Pattern, Records: s.Records, Unknown: unknownImages, Hits: s.Hits, Exponent: s.Exponent, Window: s.Window, Turnover: s.Turnover,
-		Secrets: s.Secrets,
+		Pattern: s.Pattern, Records: s.Records, Unknown: unknownImages, Hits: s.Hits, Exponent: s.Exponent, Window: s.Window,
+		Turnover: s.Turnover,
+		Secrets:  s.Secrets,
 	}
 	if m.draws, err = sequence.New(c, seed); err != nil {
 		return err
@@ -129,7 +133,7 @@ func (m *Manager) sequences(s setting.Setting, seed uint64) (err error) {
 	return err
 }
 
-// stock writes the records, or finds them. What interrupted calls of an earlier process have left is cleared.
+// stock writes the records, or reuses them. It removes the remains of interrupted calls of an earlier process.
 func (m *Manager) stock(s setting.Setting, folder string) error {
 	of := m.images[:s.Records]
 	at := filepath.Join(folder, whole)
@@ -150,7 +154,7 @@ func (m *Manager) stock(s setting.Setting, folder string) error {
 	return m.mend(newStation(s, at), found.Changed)
 }
 
-// mend writes changed records anew.
+// mend rewrites changed records.
 func (m *Manager) mend(t *station, changed []string) error {
 	if len(changed) == 0 {
 		return nil
@@ -171,24 +175,26 @@ func (m *Manager) mend(t *station, changed []string) error {
 }
 
 func damaged(err error) error {
-	return &driver.Failure{Err: err, Next: "somebody other than the pull manager has changed the run's folder, or its disk is at fault; start the run again: it makes a new folder"}
+	return &driver.Failure{Err: err, Next: "somebody other than the pull manager has changed the run's folder, or its " +
+		"disk is at fault; start the run again: it makes a new folder"}
 }
 
-// visits counts the processes that were prepared for a folder. Each draws another part of the sequences, so that repetitions differ as the patterns
-// do, and the same visit to two treatments draws the same.
+// visits counts the processes that were prepared for a folder. Each process draws another part of the sequences, so
+// that repetitions vary, and the n-th process of each treatment draws the same part.
 func visits(folder string) (int, error) {
 	path := filepath.Join(folder, "visits")
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return 0, err
 	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(text))) // none yet, or half a line of a process that was killed: they may start again
+	// missing, or incomplete because a process was killed: the count restarts
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	return n, os.WriteFile(path, []byte(strconv.Itoa(n+1)), 0o600)
 }
 
 func seed(run string, visit int) uint64 {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%s %d", run, visit) // a hash takes everything
+	_, _ = fmt.Fprintf(h, "%s %d", run, visit) // writing to a hash cannot fail
 	return h.Sum64()
 }
 
@@ -205,7 +211,7 @@ func (m *Manager) Undo(p driver.Preparation) error {
 	return blame(p.Folder, errors.Join(errs...))
 }
 
-// count is how many records lie there.
+// count returns the number of records in the folder.
 func (m *Manager) count() (int, error) {
 	if m.s.Accessor == setting.Disabled {
 		return 0, nil

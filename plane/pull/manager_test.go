@@ -37,7 +37,8 @@ func prepared(t *testing.T, p driver.Preparation) *Manager {
 	return m
 }
 
-// TestOperations: every operation of every accessor does what its name says, leaves the records as they were, and finds what it should.
+// TestOperations: every operation of every accessor does what its name says, leaves the records as they were, and finds
+// what it should.
 func TestOperations(t *testing.T) {
 	for _, c := range []struct {
 		levels    string
@@ -66,7 +67,8 @@ func TestOperations(t *testing.T) {
 				t.Errorf("%s: %s: %v, %v", c.levels, o.Name, total, err)
 			}
 			if o.Name == "check" && (total["hits"] != c.hits || (c.fromCache >= 0 && total["cache-hits"] != c.fromCache)) {
-				t.Errorf("%s: hits %v, of the cache %v, want %v and %v", c.levels, total["hits"], total["cache-hits"], c.hits, c.fromCache)
+				t.Errorf("%s: hits %v, of the cache %v, want %v and %v", c.levels, total["hits"], total["cache-hits"], c.hits,
+					c.fromCache)
 			}
 			if h, ok := total["hits"]; ok && o.Name != "check" && h != float64(calls) {
 				t.Errorf("%s: %s: %v of %d need no pull", c.levels, o.Name, h, calls)
@@ -84,7 +86,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestPrepareAgain: a later process uses the records that are there, mends what an interrupted call has left, and draws another part of the sequence.
+// TestPrepareAgain: a later process uses the records that are there, mends what an interrupted call has left, and draws
+// another part of the sequence.
 func TestPrepareAgain(t *testing.T) {
 	p := preparation(t.TempDir(), "records=150")
 	prepared(t, p)
@@ -112,7 +115,8 @@ func TestPrepareAgain(t *testing.T) {
 	if _, err := m.Verify(); err != nil {
 		t.Error(err)
 	}
-	if f, err := wanted(m.images[:150], 1).Look(filepath.Join(p.Folder, whole)); err != nil || f.Records != 150 || len(f.Left)+len(f.Changed) > 0 {
+	if f, err := wanted(m.images[:150], 1).Look(filepath.Join(p.Folder, whole)); err != nil || f.Records != 150 ||
+		len(f.Left)+len(f.Changed) > 0 {
 		t.Errorf("%+v, %v", f, err)
 	}
 	after, err := os.Stat(filepath.Join(dir, recordfile.Name(imageOf(7).ref)))
@@ -170,7 +174,8 @@ func TestFolders(t *testing.T) {
 	if _, err := (&Manager{}).Operate("check", 1); err == nil {
 		t.Error("operated without preparation")
 	}
-	if _, err := (&Manager{}).Prepare(preparation(folder, "records=4")); err == nil || !strings.Contains(err.Error(), "missing") {
+	if _, err := (&Manager{}).Prepare(preparation(folder, "records=4")); err == nil ||
+		!strings.Contains(err.Error(), "missing") {
 		t.Errorf("fewer records than wanted: %v", err)
 	}
 }
@@ -194,7 +199,8 @@ func TestStripes(t *testing.T) {
 		t.Errorf("32: %s", said)
 	}
 	t.Logf("32 stripes: %v", try(32))
-	if _, err := (&Manager{}).Prepare(preparation(t.TempDir(), "stripes=32")); err == nil || !strings.Contains(err.Error(), "issues/138935") {
+	if _, err := (&Manager{}).Prepare(preparation(t.TempDir(), "stripes=32")); err == nil ||
+		!strings.Contains(err.Error(), "issues/138935") {
 		t.Errorf("32 stripes were prepared: %v", err)
 	}
 }

@@ -13,34 +13,43 @@ import (
 	"tare/plane/setting"
 )
 
-// warmed bounds how many checks a cache sees before any is timed: ten times what it may hold in v1.36.3.
+// warmed limits how many checks a cache sees before any is timed: ten times its capacity in v1.36.3.
 const warmed = 20_000
 
-// An operation is one that can be timed.
+// An operation is an operation that can be timed.
 type operation struct {
 	driver.Operation
 	perform func(m *Manager, calls int) (batch.Cost, error)
-	draws   bool // its calls go on where those of the batch before stopped, over a cache that has seen those
-	checks  bool // its calls are checks, so that hits are a share of them
-	writes  bool // its calls change the records, and it changes them back
+	draws   bool // its calls continue the sequence of the batch before, over a cache that has seen those calls
+	checks  bool // its calls are checks, of which a share are hits
+	writes  bool // its calls change the records, and undo the change
 }
 
 func operations() []operation {
 	return []operation{
-		{Operation: driver.Operation{Name: "empty", Expect: "nothing: the loop of check and the clocks around it", Harness: true, Most: 1 << 20}, perform: (*Manager).empty},
+		{Operation: driver.Operation{Name: "empty", Expect: "nothing: the loop of check and the clocks around it",
+			Harness: true, Most: 1 << 20}, perform: (*Manager).empty},
 		{
-			Operation: driver.Operation{Name: "empty-timed", Expect: "nothing: the clocks around each call, as pull and new-namespace have them", Harness: true, Most: 10_000},
-			perform:   (*Manager).emptyTimed,
+			Operation: driver.Operation{Name: "empty-timed",
+				Expect: "nothing: the clocks around each call, as pull and new-namespace have them", Harness: true, Most: 10_000},
+			perform: (*Manager).emptyTimed,
 		},
-		{Operation: driver.Operation{Name: "check", Overhead: "empty", Expect: "no pull of an image with a record", Most: 1 << 20}, perform: (*Manager).check, draws: true, checks: true},
-		{Operation: driver.Operation{Name: "check-cold", Overhead: "empty", Expect: "no pull; each image for the first time since a restart", Most: 100}, perform: (*Manager).checkCold, checks: true},
-		{Operation: driver.Operation{Name: "pull", Overhead: "empty-timed", Expect: "an intent, and the record of an image without one", Most: 2000}, perform: (*Manager).pull, writes: true},
+		{Operation: driver.Operation{Name: "check", Overhead: "empty", Expect: "no pull of an image with a record",
+			Most: 1 << 20}, perform: (*Manager).check, draws: true, checks: true},
+		{Operation: driver.Operation{Name: "check-cold", Overhead: "empty",
+			Expect: "no pull; each image for the first time since a restart", Most: 100}, perform: (*Manager).checkCold,
+			checks: true},
+		{Operation: driver.Operation{Name: "pull", Overhead: "empty-timed",
+			Expect: "an intent, and the record of an image without one", Most: 2000}, perform: (*Manager).pull, writes: true},
 		{
-			Operation: driver.Operation{Name: "new-namespace", Overhead: "empty-timed", Expect: "no pull; a known credential is recorded for another namespace", Most: 2000},
-			perform:   (*Manager).newNamespace, draws: true, checks: true, writes: true,
+			Operation: driver.Operation{Name: "new-namespace", Overhead: "empty-timed",
+				Expect: "no pull; a known credential is recorded for another namespace", Most: 2000},
+			perform: (*Manager).newNamespace, draws: true, checks: true, writes: true,
 		},
-		{Operation: driver.Operation{Name: "restart", Overhead: "empty", Expect: "a new pull manager over the records", Most: 50}, perform: (*Manager).again},
-		{Operation: driver.Operation{Name: "prune", Overhead: "empty", Expect: "all records looked at, none removed", Most: 50}, perform: (*Manager).prune},
+		{Operation: driver.Operation{Name: "restart", Overhead: "empty", Expect: "a new pull manager over the records",
+			Most: 50}, perform: (*Manager).again},
+		{Operation: driver.Operation{Name: "prune", Overhead: "empty", Expect: "all records looked at, none removed",
+			Most: 50}, perform: (*Manager).prune},
 	}
 }
 
@@ -49,7 +58,8 @@ func (m *Manager) Describe() driver.Description {
 	d := driver.Description{
 		Protocol: driver.Protocol, Name: "pull-manager", Version: m.version, Factors: map[string][]string{},
 		Notes: []string{
-			"a batch begins with a heap that was just collected: what its garbage costs to collect is in its CPU time only where it is long enough to " +
+			"a batch begins with a heap that was just collected: what its garbage costs to collect is in its CPU time only " +
+				"where it is long enough to " +
 				"need that, and the bytes that a call allocates stand for the rest",
 		},
 	}
@@ -77,7 +87,7 @@ func (m *Manager) Operate(name string, calls int) (map[string]float64, error) {
 	if calls > o.Most {
 		return nil, fmt.Errorf("%d calls of %s: %d at most", calls, name, o.Most)
 	}
-	from := m.others // so that no other operation goes on with a sequence of which the cache would miss a part
+	from := m.others // so that no other operation continues a sequence of which the cache has missed a part
 	if o.draws {
 		if err := m.warmUp(); err != nil {
 			return nil, blame(m.folder, err)
@@ -93,14 +103,16 @@ func (m *Manager) Operate(name string, calls int) (map[string]float64, error) {
 	if err := m.complete(o); err != nil {
 		return nil, err
 	}
-	total := map[string]float64{"wall": c.Wall, "cpu": c.CPU, "allocations": float64(c.Allocations), "allocated": float64(c.Allocated)}
+	total := map[string]float64{"wall": c.Wall, "cpu": c.CPU, "allocations": float64(c.Allocations),
+		"allocated": float64(c.Allocated)}
 	if o.checks {
 		total["hits"], total["cache-hits"] = float64(c.Hits), float64(int64(calls)-m.readers)
 	}
 	return total, nil
 }
 
-// complete counts the records after a batch that writes: what the next one is timed over is what the treatment says.
+// complete counts the records after a batch that writes, so that the next batch runs over the number of records that
+// the treatment names.
 func (m *Manager) complete(o operation) error {
 	if !o.writes || m.accessor == nil {
 		return nil
@@ -115,7 +127,7 @@ func (m *Manager) complete(o operation) error {
 	return nil
 }
 
-// warmUp has the cache see the sequence, since it starts with what upstream lists first.
+// warmUp shows the cache the sequence, because a new cache holds what upstream lists first.
 func (m *Manager) warmUp() error {
 	if m.warm {
 		return nil
@@ -141,14 +153,14 @@ func (m *Manager) draw(from *sequence.Sequence, calls int) {
 	from.Fill(m.image, m.secret)
 }
 
-// ask is the i-th check of the batch.
+// ask performs the i-th check of the batch.
 func (m *Manager) ask(i int) (bool, error) {
 	of := &m.images[m.image[i]]
 	must, err := m.manager.MustAttemptImagePull(m.ctx, of.name, of.ref, m.known[m.secret[i]])
 	return !must, err
 }
 
-// idle is ask without the question.
+// idle is ask without the check.
 func (m *Manager) idle(i int) (bool, error) {
 	of := &m.images[m.image[i]]
 	return of.name != "" && of.ref != "" && m.known[m.secret[i]] != nil, nil
@@ -165,7 +177,7 @@ func (m *Manager) emptyTimed(calls int) (batch.Cost, error) {
 func (m *Manager) check(calls int) (batch.Cost, error) {
 	before := m.reads.Load()
 	c, err := batch.Together(calls, m.s.Concurrency, m.ask)
-	m.readers = m.reads.Load() - before // a check reads once or not at all
+	m.readers = m.reads.Load() - before // a check reads the directory at most once
 	return c, err
 }
 
@@ -181,7 +193,7 @@ func (m *Manager) prune(calls int) (batch.Cost, error) {
 	})
 }
 
-// credentials of the pod for which an image is pulled.
+// credentials returns those of the pod for which an image is pulled.
 func (m *Manager) credentials() *config.ImagePullCredentials {
 	return &config.ImagePullCredentials{KubernetesSecrets: m.secrets[:1]}
 }

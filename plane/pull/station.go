@@ -12,19 +12,20 @@ import (
 	"tare/plane/setting"
 )
 
-// intents is how many pulls under way the cache remembers: the kubelet's 2 × maxPods, and maxPods is 110 by default.
+// intents is the number of pulls in progress that the cache remembers: the kubelet's 2 × maxPods, and maxPods is 110 by
+// default.
 const intents = 220
 
-// A station is a pull manager over a folder, as the kubelet makes it.
+// A station is a pull manager over a folder, created as the kubelet does.
 type station struct {
 	s      setting.Setting
 	folder string
 	errs   complaints
 	logger klog.Logger
-	ctx    context.Context //nolint:containedctx // that of every call: it carries the logger, and nothing is made while calls are timed
-	reads  atomic.Int64    // records that were looked for in the directory
+	ctx    context.Context //nolint:containedctx // of every call: it carries the logger, and timed calls allocate nothing
+	reads  atomic.Int64    // lookups of records in the directory
 
-	accessor pullmanager.PullRecordsAccessor // nil while disabled
+	accessor pullmanager.PullRecordsAccessor // nil if there is no pull manager
 	manager  pullmanager.ImagePullManager
 }
 
@@ -35,8 +36,8 @@ func newStation(s setting.Setting, folder string) *station {
 	return t
 }
 
-// restart makes accessor and manager anew over the records that lie there, as the kubelet does when it starts. Complaints of a record that cannot be
-// read are kept.
+// restart creates accessor and manager anew over the existing records, as the kubelet does when it starts. It keeps
+// complaints about records that cannot be read.
 func (t *station) restart() error {
 	if t.s.Accessor == setting.Disabled {
 		t.manager = &pullmanager.NoopImagePullManager{}
@@ -50,7 +51,8 @@ func (t *station) restart() error {
 	if size := t.size(); size > 0 {
 		t.accessor = pullmanager.NewCachedPullRecordsAccessor(t.logger, t.accessor, intents, int32(size), int32(t.s.Stripes))
 	}
-	m, err := pullmanager.NewImagePullManager(t.ctx, t.accessor, pullmanager.AlwaysVerifyImagePullPolicy(), nil, int32(t.s.Stripes))
+	m, err := pullmanager.NewImagePullManager(t.ctx, t.accessor, pullmanager.AlwaysVerifyImagePullPolicy(), nil,
+		int32(t.s.Stripes))
 	if err != nil {
 		return fmt.Errorf("start the pull manager: %w", err)
 	}
@@ -58,8 +60,9 @@ func (t *station) restart() error {
 	return nil
 }
 
-// size is how many records the cache is asked to hold; 0: there is none. A cache that should hold all is asked for room for those that are being
-// pulled besides: upstream's knows that it holds all only while it is not full. It may hold fewer than it is asked for: what it holds is measured.
+// size returns the capacity that the cache is asked for; 0 if there is no cache. A cache for all records also needs
+// room for the images that are being pulled, because upstream's cache knows that it is complete only while it is not
+// full. The cache may hold fewer records than it is asked for; the number that it holds is measured.
 func (t *station) size() int {
 	switch t.s.Accessor {
 	case setting.Cached:
@@ -70,7 +73,7 @@ func (t *station) size() int {
 	return 0
 }
 
-// counted counts what is read from the directory. It costs 5 ns beside 20 µs.
+// counted counts reads from the directory. Counting costs 5 ns per read of 20 µs.
 type counted struct {
 	pullmanager.PullRecordsAccessor
 	reads *atomic.Int64

@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// fits is how many records a cache that is asked to hold them surely can: half of what upstream's is cut down to in v1.36.3.
+	// fits is the number of records that a cache surely holds if asked to: half of the limit of upstream's cache in
+	// v1.36.3.
 	fits = 1000
-	// scanned bounds the checks of one proof.
+	// scanned limits the checks of one proof.
 	scanned = 5000
 )
 
@@ -32,7 +33,7 @@ func (m *Manager) Verify() ([]string, error) {
 			checks = append(checks, said)
 		}
 	}
-	return checks[:len(checks)-1], nil // it was counted again, since proofs write
+	return checks[:len(checks)-1], nil // it is counted again, since proofs write
 }
 
 func (m *Manager) proveCount() (string, error) {
@@ -49,7 +50,7 @@ func (m *Manager) proveCount() (string, error) {
 	return fmt.Sprintf("%d record files lie there, of %d secrets each", n, m.s.Secrets), nil
 }
 
-// must asks whether an image must be pulled.
+// must returns whether an image must be pulled.
 func (m *Manager) must(i int, pod pullmanager.GetPodCredentials) (bool, error) {
 	return m.manager.MustAttemptImagePull(m.ctx, m.images[i].name, m.images[i].ref, pod)
 }
@@ -79,15 +80,17 @@ func (m *Manager) proveAnswers() (string, error) {
 	if !strict {
 		return "nothing must be pulled: neither an image without a record, nor one with a credential that nobody knows", nil
 	}
-	return "a known credential needs no pull; a credential that nobody knows, and an image without a record, must be pulled", nil
+	return "a known credential needs no pull; a credential that nobody knows, and an image without a record, must be " +
+		"pulled", nil
 }
 
-// proveCopy shows what new-namespace is about, and takes it back.
+// proveCopy verifies the operation new-namespace, and undoes its effect.
 func (m *Manager) proveCopy() (string, error) {
 	before := m.secrets
 	pull, err := m.must(0, m.copies[0])
 	if err != nil || pull {
-		return "", errors.Join(err, fmt.Errorf("a known credential in a new namespace: it must be pulled: %v, want false", pull))
+		return "", errors.Join(err, fmt.Errorf("a known credential in a new namespace: it must be pulled: %v, want false",
+			pull))
 	}
 	if m.accessor == nil {
 		return "", nil
@@ -103,10 +106,11 @@ func (m *Manager) proveCopy() (string, error) {
 	if n > len(before) {
 		return "a known credential in a new namespace needs no pull, and is recorded", nil
 	}
-	return fmt.Sprintf("a known credential in a new namespace needs no pull; in a record of %d secrets it is not recorded any more", len(before)), nil
+	return fmt.Sprintf("a known credential in a new namespace needs no pull; in a record of %d secrets it is not "+
+		"recorded any more", len(before)), nil
 }
 
-// scan asks for n images from the first on, each once, and returns how many checks read the directory.
+// scan checks n images from the first one on, each once, and returns how many checks read the directory.
 func (m *Manager) scan(first, n int) (int64, error) {
 	before := m.reads.Load()
 	for i := first; i < first+n; i++ {
@@ -117,7 +121,7 @@ func (m *Manager) scan(first, n int) (int64, error) {
 	return m.reads.Load() - before, nil
 }
 
-// proveReads shows where the records come from.
+// proveReads verifies where records are read from.
 func (m *Manager) proveReads() (string, error) {
 	switch m.s.Accessor {
 	case setting.DirectFS:
@@ -131,7 +135,7 @@ func (m *Manager) proveReads() (string, error) {
 	return "", nil
 }
 
-// reading scans, and wants a number of reads.
+// reading scans, and fails unless the number of reads is as expected.
 func (m *Manager) reading(first, n int, want int64, says string) (string, error) {
 	got, err := m.scan(first, n)
 	if err != nil {
@@ -157,10 +161,11 @@ func (m *Manager) proveCached() (string, error) {
 		return "", err
 	}
 	reads, err := m.scan(0, all)
-	return fmt.Sprintf("%s; a scan of %d of the %d images, repeated, reads it %d times", said, all, m.s.Records, reads), err
+	return fmt.Sprintf("%s; a scan of %d of the %d images, repeated, reads it %d times", said, all, m.s.Records, reads),
+		err
 }
 
-// proveLRU: of a cache that is smaller than what is scanned, each image is evicted before it is asked for again.
+// proveLRU verifies that a cache smaller than the scan evicts each image before the scan returns to it.
 func (m *Manager) proveLRU() (string, error) {
 	if m.s.Size >= m.s.Records {
 		if m.s.Records > fits {
@@ -172,5 +177,6 @@ func (m *Manager) proveLRU() (string, error) {
 		return "", err
 	}
 	return m.reading(m.s.Size, min(m.s.Records, 1000), int64(min(m.s.Records, 1000)),
-		fmt.Sprintf("each of %%d checks of a scan reads the directory, since a cache of %d records holds fewer than the %d", m.s.Size, m.s.Records))
+		fmt.Sprintf("each of %%d checks of a scan reads the directory, since a cache of %d records holds fewer than the %d",
+			m.s.Size, m.s.Records))
 }

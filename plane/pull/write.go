@@ -7,8 +7,8 @@ import (
 	"tare/plane/batch"
 )
 
-// checkCold asks for each image once after a restart that is not timed, in an order of its own in each batch; with fewer records than calls, it
-// restarts again.
+// checkCold checks each image once after a restart that is not timed, in a new order for each batch; with fewer records
+// than calls, it restarts again.
 func (m *Manager) checkCold(calls int) (batch.Cost, error) {
 	m.warm = false
 	order := rand.New(rand.NewPCG(uint64(m.image[0]), uint64(calls))).Perm(m.s.Records)
@@ -32,7 +32,8 @@ func (m *Manager) checkCold(calls int) (batch.Cost, error) {
 	return total, nil
 }
 
-// pull writes an intent and a record, as the kubelet does around each pull, and takes the record back: an image number of its own for each goroutine.
+// pull writes an intent and a record, as the kubelet does around each pull, and removes the record. Each goroutine has
+// an image of its own.
 func (m *Manager) pull(calls int) (batch.Cost, error) {
 	creds, first := m.credentials(), m.s.Records+unknownImages
 	call := func(i int) (bool, error) {
@@ -56,11 +57,11 @@ func (m *Manager) pull(calls int) (batch.Cost, error) {
 	})
 }
 
-// newNamespace has pods ask that present a known credential from a namespace that the record does not name: upstream records it, and it is taken
-// back.
+// newNamespace checks known credentials of pods in a namespace that the record does not name: upstream records the
+// namespace, and newNamespace undoes that.
 func (m *Manager) newNamespace(calls int) (batch.Cost, error) {
 	for i, n := range m.image {
-		m.image[i] = n % int32(m.s.Records) // of images without a record it has nothing to write
+		m.image[i] = n % int32(m.s.Records) // for images without a record it writes nothing
 	}
 	call := func(i int) (bool, error) {
 		of := &m.images[m.image[i]]
@@ -72,7 +73,7 @@ func (m *Manager) newNamespace(calls int) (batch.Cost, error) {
 		if m.accessor == nil {
 			return nil
 		}
-		m.readers += min(m.reads.Load()-before, int64(to-from)) // what reads the record may read it again before it writes it
+		m.readers += min(m.reads.Load()-before, int64(to-from)) // a reader may read the record again before it writes it
 		before = m.reads.Load()
 		for i := from; i < to; i++ {
 			of := m.images[m.image[i]]

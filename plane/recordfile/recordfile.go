@@ -1,5 +1,6 @@
-// Package recordfile looks at the files in which the kubelet's pull manager keeps its records. Upstream logs a file that it cannot read, and goes on
-// without it: what is measured then is another number of records than the one that the result names.
+// Package recordfile reads the files in which the kubelet's pull manager keeps its records. Upstream logs a file that
+// it cannot read, and continues without it: the measured number of records would then differ from the one in the
+// result.
 package recordfile
 
 import (
@@ -14,19 +15,19 @@ import (
 	"strings"
 )
 
-// What upstream writes, since Kubernetes 1.35.
+// The format that upstream writes since Kubernetes 1.35.
 const (
 	apiVersion = "kubelet.config.k8s.io/v1beta1"
 	kind       = "ImagePulledRecord"
 )
 
-// Dirs below the kubelet's folder.
+// Folders below the kubelet's folder.
 const (
 	Pulled  = "image_manager/pulled"  // a file for each image that was pulled
-	Pulling = "image_manager/pulling" // one for each that is being pulled
+	Pulling = "image_manager/pulling" // a file for each image that is being pulled
 )
 
-// Name is the name of the file of an image, by its reference; in Pulling, by its name.
+// Name returns the file name for an image: by its reference, or in Pulling by its name.
 func Name(ref string) string { return fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(ref))) }
 
 type record struct {
@@ -50,11 +51,11 @@ type secret struct {
 	CredentialHash string `json:"credentialHash"`
 }
 
-// Read returns the reference that a record is of, and how many secrets it holds. The error does not name the file.
+// Read returns the image reference of a record, and how many secrets it names. The error does not name the file.
 func Read(text []byte) (ref string, secrets int, err error) {
 	var r record
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields() // as upstream's decoder is
+	d.DisallowUnknownFields() // as strict as upstream's decoder
 	if err := d.Decode(&r); err != nil {
 		return "", 0, fmt.Errorf("is no record: %w", err)
 	}
@@ -70,20 +71,21 @@ func Read(text []byte) (ref string, secrets int, err error) {
 	return r.ImageRef, secrets, nil
 }
 
-// Want is what a folder must hold.
+// Want is what a folder must contain.
 type Want struct {
 	Files   map[string]bool // the names of the records' files
 	Secrets int             // in each
 }
 
-// Found is what it holds, beside what it must.
+// Found is what it contains in comparison with Want.
 type Found struct {
-	Records int      // files that are records as wanted
-	Left    []string // paths of files that calls which were interrupted have left: temporary, of intents, and records that nobody wants
-	Changed []string // references of records that hold more secrets than wanted, as an interrupted call for a new namespace leaves them
+	Records int      // files that are the wanted records
+	Left    []string // paths of files that interrupted calls left behind: temporary files, intents, and unwanted records
+	// references of records that name more secrets than wanted, left by an interrupted call for a new namespace
+	Changed []string
 }
 
-// Look reads all files below a kubelet's folder. The error names the first that is damaged or missing.
+// Look reads all files below a kubelet's folder. The error names the first file that is damaged or missing.
 func (w Want) Look(folder string) (Found, error) {
 	var f Found
 	if err := f.strangers(filepath.Join(folder, filepath.FromSlash(Pulling)), nil); err != nil {
@@ -115,7 +117,8 @@ func (w Want) Look(folder string) (Found, error) {
 	return f, nil
 }
 
-// strangers adds what is in dir and not among these names. That there is no such folder is no error: files that are missing are missed later.
+// strangers adds the entries of dir that are not among these names. A missing folder is not an error here: its files
+// are reported as missing later.
 func (f *Found) strangers(dir string, names map[string]bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -133,7 +136,8 @@ func (f *Found) strangers(dir string, names map[string]bool) error {
 	return nil
 }
 
-// Count is how many records upstream would count in a kubelet's folder: it counts all files at each write.
+// Count returns the number of records that upstream would count in a kubelet's folder: it counts all files at each
+// write.
 func Count(folder string) (int, error) {
 	entries, err := os.ReadDir(filepath.Join(folder, filepath.FromSlash(Pulled)))
 	if err != nil {

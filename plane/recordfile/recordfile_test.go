@@ -48,7 +48,8 @@ func TestLook(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	left := []string{
-		put(t, folder, Pulling, Name("x"), "{}"), put(t, folder, Pulled, Name("x"), text("x", 1)), put(t, folder, Pulled, Name("a")+".tmp", "{"),
+		put(t, folder, Pulling, Name("x"), "{}"), put(t, folder, Pulled, Name("x"), text("x", 1)),
+		put(t, folder, Pulled, Name("a")+".tmp", "{"),
 	}
 	put(t, folder, Pulled, Name("b"), text("b", 2))
 	f, err := w.Look(folder)
@@ -81,7 +82,8 @@ func TestDamage(t *testing.T) {
 	} {
 		folder, w := stocked(t, "a", "b")
 		path := put(t, folder, Pulled, Name("b"), c.text)
-		if f, err := w.Look(folder); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.says) {
+		if f, err := w.Look(folder); err == nil || !strings.Contains(err.Error(), path) ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %+v, %v, want %q of %s", name, f, err, c.says, path)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package sequence draws which image each call asks for, and by which secret: before anything is timed.
+// Package sequence draws, before anything is timed, which image each call asks for, and with which secret.
 package sequence
 
 import (
@@ -9,49 +9,52 @@ import (
 
 // The patterns.
 const (
-	Uniform    = "uniform"     // each image as often as any other
+	Uniform    = "uniform"     // all images with equal probability
 	Zipf       = "zipf"        // the k-th image in proportion to k^-Exponent
-	WorkingSet = "working-set" // Inside of the calls within Window images, which move on by one every Step calls
+	WorkingSet = "working-set" // a share Inside of the calls goes to Window images, which move on by one every Step calls
 	Scan       = "scan"        // one after the other, cyclically
-	Churn      = "churn"       // one of Pods pods asks; Turnover of them ask for another image from then on, drawn as by Zipf
+	// each of Pods pods asks for its image; a share Turnover of the pods switch to another one, drawn from Zipf's
+	// distribution
+	Churn = "churn"
 )
 
 const (
 	// Inside is the share of the calls of a working set that stay in it.
 	Inside = 0.95
-	// Step is after how many calls a working set moves on by one image.
+	// Step is the number of calls after which a working set moves on by one image.
 	Step = 200
-	// Pods is how many pods live at a time under churn: the kubelet's default of maxPods.
+	// Pods is the number of concurrent pods under churn: the kubelet's default of maxPods.
 	Pods = 110
 )
 
-// Patterns are all patterns.
+// Patterns returns all patterns.
 func Patterns() []string { return []string{Uniform, Zipf, WorkingSet, Scan, Churn} }
 
-// Config says what is drawn.
+// Config configures a sequence.
 type Config struct {
 	Pattern  string
 	Records  int     // images with a record: 0…Records-1
-	Unknown  int     // images without one: Records…Records+Unknown-1, asked for one after the other
+	Unknown  int     // images without one: Records…Records+Unknown-1, requested in turn
 	Hits     float64 // share of the calls that ask for an image with a record, 0…1
 	Exponent float64 // of Zipf and Churn, above 1
 	Window   int     // of WorkingSet
 	Turnover float64 // of Churn, 0…1
-	Secrets  int     // per record; drawn evenly
+	Secrets  int     // per record; drawn uniformly
 }
 
-// A Sequence goes on from batch to batch, so that a cache sees one long sequence. It is not for several goroutines.
+// A Sequence continues from batch to batch, so that a cache sees one long sequence. It is not safe for concurrent use.
 type Sequence struct {
 	c       Config
 	r       *rand.Rand
 	next    func() int
-	unknown int // how many were asked for
+	unknown int // how many were requested
 }
 
 // New starts a sequence. The same seed draws the same one.
 func New(c Config, seed uint64) (*Sequence, error) {
 	if c.Records < 1 || c.Secrets < 1 || !(c.Hits >= 0 && c.Hits <= 1) || (c.Hits < 1 && c.Unknown < 1) {
-		return nil, fmt.Errorf("sequence of %d records, %d unknown images, %d secrets, hits %v", c.Records, c.Unknown, c.Secrets, c.Hits)
+		return nil, fmt.Errorf("sequence of %d records, %d unknown images, %d secrets, hits %v",
+			c.Records, c.Unknown, c.Secrets, c.Hits)
 	}
 	s := &Sequence{c: c, r: rand.New(rand.NewPCG(seed, 0x7461_7265))}
 	switch c.Pattern {
@@ -115,8 +118,8 @@ func (s *Sequence) churn() func() int {
 	}
 }
 
-// Fill draws a batch: the image of each call, and by which of its record's secrets. The calls for images without a record are spread evenly, and are as
-// many in every batch of the same length.
+// Fill draws a batch: the image of each call, and which of its record's secrets. It spreads calls for images without a
+// record evenly; their number is the same in every batch of the same length.
 func (s *Sequence) Fill(images, secrets []int32) {
 	for i := range images {
 		secrets[i] = 0
@@ -132,7 +135,7 @@ func (s *Sequence) Fill(images, secrets []int32) {
 	}
 }
 
-// known spreads the share over the calls as Bresenham's line does.
+// known spreads the share over the calls with Bresenham's line algorithm.
 func known(i int, share float64) bool {
 	return math.Floor(float64(i+1)*share) > math.Floor(float64(i)*share)
 }

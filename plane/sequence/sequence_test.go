@@ -37,14 +37,16 @@ func lruHits(images []int32, size int) float64 {
 	return float64(hits) / float64(len(images)-len(images)/2)
 }
 
-// TestPatterns: under a cache of a quarter of the records each pattern has the hit rate that it is known by: uniform a quarter, a cyclic scan none, a
-// working set that fits nearly its share and a quarter of the rest, Zipf far more than uniform, pods that stay more than Zipf alone.
+// TestPatterns: under a cache of a quarter of the records each pattern has the hit rate that it is known by: uniform a
+// quarter, a cyclic scan none, a working set that fits nearly its share and a quarter of the rest, Zipf far more than
+// uniform, pods that stay more than Zipf alone.
 func TestPatterns(t *testing.T) {
 	want := map[string][2]float64{
 		Uniform: {0.23, 0.27}, Scan: {0, 0}, WorkingSet: {0.955, 0.97}, Zipf: {0.75, 0.90}, Churn: {0.80, 1},
 	}
 	for _, p := range Patterns() {
-		images, _ := draw(t, Config{Pattern: p, Records: 400, Hits: 1, Exponent: 1.1, Window: 50, Turnover: 0.1, Secrets: 1}, 1, 100_000)
+		images, _ := draw(t, Config{Pattern: p, Records: 400, Hits: 1, Exponent: 1.1, Window: 50, Turnover: 0.1, Secrets: 1},
+			1, 100_000)
 		if lo, hi := slices.Min(images), slices.Max(images); lo < 0 || hi >= 400 {
 			t.Errorf("%s: images %d to %d", p, lo, hi)
 		}
@@ -58,7 +60,8 @@ func TestPatterns(t *testing.T) {
 func TestHits(t *testing.T) {
 	for _, hits := range []float64{0, 0.1, 0.2, 0.5, 0.75, 1} {
 		for _, pattern := range Patterns() {
-			s, err := New(Config{Pattern: pattern, Records: 10, Unknown: 7, Hits: hits, Exponent: 1.1, Window: 5, Turnover: 0.1, Secrets: 1}, 3)
+			s, err := New(Config{Pattern: pattern, Records: 10, Unknown: 7, Hits: hits, Exponent: 1.1, Window: 5, Turnover: 0.1,
+				Secrets: 1}, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,9 +111,12 @@ func TestSeed(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for name, c := range map[string]Config{
-		"no records": {Pattern: Uniform, Hits: 1, Secrets: 1}, "no secret": {Pattern: Uniform, Records: 1, Hits: 1}, "pattern": {Pattern: "x", Records: 1, Hits: 1, Secrets: 1},
-		"hits": {Pattern: Uniform, Records: 1, Hits: math.NaN(), Secrets: 1}, "no unknown": {Pattern: Uniform, Records: 1, Hits: 0.5, Secrets: 1},
-		"exponent": {Pattern: Zipf, Records: 9, Hits: 1, Secrets: 1, Exponent: 1}, "churn": {Pattern: Churn, Records: 9, Hits: 1, Secrets: 1, Exponent: 1},
+		"no records": {Pattern: Uniform, Hits: 1, Secrets: 1}, "no secret": {Pattern: Uniform, Records: 1, Hits: 1},
+		"pattern": {Pattern: "x", Records: 1, Hits: 1, Secrets: 1},
+		"hits":    {Pattern: Uniform, Records: 1, Hits: math.NaN(), Secrets: 1}, "no unknown": {Pattern: Uniform, Records: 1,
+			Hits: 0.5, Secrets: 1},
+		"exponent": {Pattern: Zipf, Records: 9, Hits: 1, Secrets: 1, Exponent: 1},
+		"churn":    {Pattern: Churn, Records: 9, Hits: 1, Secrets: 1, Exponent: 1},
 	} {
 		if _, err := New(c, 1); err == nil {
 			t.Errorf("%s: no error", name)

@@ -14,27 +14,28 @@ import (
 
 // The accessors: where the pull manager looks for its records.
 const (
-	Disabled = "disabled" // there is no pull manager: upstream's NoopImagePullManager
+	Disabled = "disabled" // no pull manager: upstream's NoopImagePullManager
 	DirectFS = "directfs" // in a directory, each time
-	Cached   = "cached"   // in a cache that is asked to hold all of them, over the directory
+	Cached   = "cached"   // in a cache with room for all of them, over the directory
 	LRU      = "lru"      // in a cache of Size records, over the directory
 )
 
-// Accessors are all accessors.
+// Accessors returns all accessors.
 func Accessors() []string { return []string{Disabled, DirectFS, Cached, LRU} }
 
 const (
 	mostRecords = 100_000
 	mostSecrets = 5_000
-	// mostFilled is how many secrets all records may hold together: at 300 bytes each, what a disk and a preparation can bear.
+	// mostFilled limits the secrets of all records together: each takes 300 bytes on disk and time to write.
 	mostFilled = 1_000_000
-	// mostStripes is how many locks a set of upstream's has, whatever number it is asked for; it hashes over the number that it was asked for.
+	// mostStripes is the number of locks in upstream's striped lock, whatever number it is asked for; but it hashes
+	// over the requested number.
 	mostStripes = 31
-	// mostAtOnce is how many goroutines may make calls.
+	// mostAtOnce limits the goroutines that make calls.
 	mostAtOnce = 256
 )
 
-// Setting is what a treatment says.
+// Setting is a parsed treatment.
 type Setting struct {
 	Accessor    string
 	Size        int // of LRU, records
@@ -49,7 +50,7 @@ type Setting struct {
 	Secrets     int // per record
 }
 
-// fields say how each level is read, by name.
+// fields returns the parser of each level, by name.
 func (s *Setting) fields() map[string]func(string) error {
 	return map[string]func(string) error{
 		"accessor":    one(&s.Accessor, Accessors()),
@@ -66,10 +67,11 @@ func (s *Setting) fields() map[string]func(string) error {
 	}
 }
 
-// Default is what holds where a treatment says nothing.
+// Default returns the setting of a treatment that names no levels.
 func Default() Setting {
 	return Setting{
-		Accessor: Cached, Size: 100, Records: 100, Hits: 1, Pattern: sequence.Uniform, Exponent: 1.1, Window: 50, Turnover: 0.1,
+		Accessor: Cached, Size: 100, Records: 100, Hits: 1, Pattern: sequence.Uniform, Exponent: 1.1, Window: 50,
+		Turnover:    0.1,
 		Concurrency: 1, Stripes: 1, Secrets: 1,
 	}
 }
@@ -94,7 +96,7 @@ func Parse(levels map[string]string) (Setting, error) {
 	return s, nil
 }
 
-// Names are the names of all levels, in order.
+// Names returns the names of all levels, in order.
 func Names() []string { return slices.Sorted(maps.Keys((&Setting{}).fields())) }
 
 func refuse(next, format string, args ...any) error {
@@ -141,7 +143,7 @@ func percent(to *float64) func(string) error {
 	}
 }
 
-// exponent: math/rand/v2 draws from Zipf's distribution by rejection, which wants more than 1.
+// exponent parses the exponent of Zipf's distribution, which math/rand/v2 draws by rejection only above 1.
 func exponent(to *float64) func(string) error {
 	return func(text string) error {
 		x, err := strconv.ParseFloat(text, 64)

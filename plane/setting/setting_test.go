@@ -11,7 +11,8 @@ import (
 
 func TestParse(t *testing.T) {
 	got, err := Parse(map[string]string{
-		"accessor": "lru", "size": "200", "records": "10000", "hits": "75%", "pattern": "zipf", "exponent": "1.5", "window": "20", "turnover": "0.5",
+		"accessor": "lru", "size": "200", "records": "10000", "hits": "75%", "pattern": "zipf", "exponent": "1.5",
+		"window": "20", "turnover": "0.5",
 		"concurrency": "8", "stripes": "31", "secrets": "100",
 	})
 	want := Setting{
@@ -54,13 +55,15 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%s=%s: %+v, %v, want %q", c.level, c.value, s, err, c.says)
 		}
 	}
-	if _, err := Parse(map[string]string{"records": "100000", "secrets": "11"}); err == nil || !strings.Contains(err.Error(), "1100000 secrets") {
+	if _, err := Parse(map[string]string{"records": "100000", "secrets": "11"}); err == nil ||
+		!strings.Contains(err.Error(), "1100000 secrets") {
 		t.Error(err)
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	for name, value := range map[string]string{"hits": "10%", "stripes": "99999999999999999999", "exponent": "+Inf", "accessor": "lru:100"} {
+	for name, value := range map[string]string{"hits": "10%", "stripes": "99999999999999999999", "exponent": "+Inf",
+		"accessor": "lru:100"} {
 		f.Add(name, value)
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {
@@ -68,7 +71,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if s.Records < 1 || s.Secrets < 1 || s.Size < 1 || s.Window < 1 || s.Concurrency < 1 || s.Stripes < 1 || s.Stripes > mostStripes ||
+		if s.Records < 1 || s.Secrets < 1 || s.Size < 1 || s.Window < 1 || s.Concurrency < 1 || s.Stripes < 1 ||
+			s.Stripes > mostStripes ||
 			!(s.Hits >= 0 && s.Hits <= 1) || !(s.Turnover >= 0 && s.Turnover <= 1) || !(s.Exponent > 1 && s.Exponent <= 10) {
 			t.Errorf("%s=%q: %+v", name, value, s)
 		}
