@@ -69,8 +69,8 @@ func rigInProduct(file, imp string) bool {
 	return isRig && !strings.HasSuffix(file, "_test.go") && !strings.HasPrefix(file, "../../lab/")
 }
 
-// eachFile calls do with every Go file below root and its imports. It opens the files itself, without "go list", so that
-// the test cache knows them.
+// eachFile calls do with every Go file below root and its imports. It opens the files itself, without "go list", so
+// that the test cache knows them.
 func eachFile(t *testing.T, root string, do func(file string, imports []string)) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
@@ -102,8 +102,8 @@ func eachFile(t *testing.T, root string, do func(file string, imports []string))
 	}
 }
 
-// forbidden says why pkg may not import to, or nothing. The packages of one area, and a package and its own sub-packages, may import one
-// another: the compiler already refuses circles among them.
+// forbidden says why pkg may not import to, or nothing. The packages of one area, and a package and its own
+// sub-packages, may import one another: the compiler already refuses circles among them.
 func forbidden(pkg, to string) string {
 	from, at := level(pkg), level(to)
 	switch {

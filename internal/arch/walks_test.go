@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// walks are the sections of CONTRIBUTING.md that name the files of an existing member, by title, with a pattern that finds
-// this member. except is the folder of the member's own files, which the section does not list one by one.
+// walks are the sections of CONTRIBUTING.md that name the files of an existing member, by title, with a pattern that
+// finds this member. except is the folder of the member's own files, which the section does not list one by one.
 var walks = map[string]struct{ pattern, except string }{
 	"Add an area":     {`"tare/internal/area/exec"|^area: exec$`, "internal/area/exec/"},
 	"Add an adapter":  {`azure-imds|azureIMDS|type Azure\b|\*Azure\b`, ""},
@@ -26,8 +26,8 @@ var walks = map[string]struct{ pattern, except string }{
 // withoutExample are the sections that point to a test with a whole member instead.
 var withoutExample = []string{"Add a question"}
 
-// TestWalksNameAllFiles: each section of CONTRIBUTING.md on how to add something names every file of the product and its
-// documentation that knows the section's example, and counts them.
+// TestWalksNameAllFiles: each section of CONTRIBUTING.md on how to add something names every file of the product and
+// its documentation that knows the section's example, and counts them.
 func TestWalksNameAllFiles(t *testing.T) {
 	sections := sectionsOf(t, "../../CONTRIBUTING.md", "Add ")
 	for title, text := range sections {

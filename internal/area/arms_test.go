@@ -26,7 +26,8 @@ func (h *half) Close(context.Context) error {
 func TestArms(t *testing.T) {
 	var arms Arms[*half]
 	create := func(id string, ready bool, err error) *half {
-		h, e := arms.Add(design.Treatment{ID: id}, func(index int) *half { return &half{index: index, ready: ready, err: err} })
+		h, e := arms.Add(design.Treatment{ID: id},
+			func(index int) *half { return &half{index: index, ready: ready, err: err} })
 		if e != nil {
 			t.Fatal(e)
 		}

@@ -16,20 +16,22 @@ func TestSecretsAreNotExposed(t *testing.T) {
 		section *secretSpec
 		says    string // empty: nothing is exposed
 	}{
-		"http":                      {"http://idp.example:8080", nil, with, "over http://"},
-		"gRPC":                      {"grpc://pdp.example", nil, with, "over grpc://"},
-		"another machine":           {"http://10.0.0.1", nil, with, "over http://"},
-		"another IPv6 machine":      {"http://[2001:db8::1]", nil, with, "over http://"},
-		"https that is unverified":  {"https://idp.example", insecure, with, "to whoever answers"},
-		"https":                     {"https://idp.example", nil, with, ""},
-		"https with an authority":   {"https://idp.example", &TLS{CA: "ca.pem"}, with, ""},
-		"gRPC over TLS":             {"grpcs://pdp.example", nil, with, ""},
-		"loopback":                  {"http://127.0.0.1:8080", nil, with, ""},
-		"loopback by name":          {"http://localhost:8080", nil, with, ""},
-		"unverified loopback":       {"https://[::1]:8443", insecure, with, ""},
-		"no secret":                 {"http://idp.example", nil, &secretSpec{}, ""},
-		"a private key stays here":  {"https://idp.example", insecure, &secretSpec{B: &TLS{Key: Secret{File: "key.pem"}}}, ""},
-		"a secret among several":    {"http://idp.example", nil, &secretSpec{C: map[string]Secret{"X-Api-Key": {File: "key"}}}, "over http://"},
+		"http":                     {"http://idp.example:8080", nil, with, "over http://"},
+		"gRPC":                     {"grpc://pdp.example", nil, with, "over grpc://"},
+		"another machine":          {"http://10.0.0.1", nil, with, "over http://"},
+		"another IPv6 machine":     {"http://[2001:db8::1]", nil, with, "over http://"},
+		"https that is unverified": {"https://idp.example", insecure, with, "to whoever answers"},
+		"https":                    {"https://idp.example", nil, with, ""},
+		"https with an authority":  {"https://idp.example", &TLS{CA: "ca.pem"}, with, ""},
+		"gRPC over TLS":            {"grpcs://pdp.example", nil, with, ""},
+		"loopback":                 {"http://127.0.0.1:8080", nil, with, ""},
+		"loopback by name":         {"http://localhost:8080", nil, with, ""},
+		"unverified loopback":      {"https://[::1]:8443", insecure, with, ""},
+		"no secret":                {"http://idp.example", nil, &secretSpec{}, ""},
+		"a private key stays here": {"https://idp.example", insecure, &secretSpec{B: &TLS{Key: Secret{File: "key.pem"}}},
+			""},
+		"a secret among several": {"http://idp.example", nil,
+			&secretSpec{C: map[string]Secret{"X-Api-Key": {File: "key"}}}, "over http://"},
 		"a name like that of local": {"http://localhost.example", nil, with, "over http://"},
 	} {
 		u, err := url.Parse(c.url)
@@ -41,7 +43,8 @@ func TestSecretsAreNotExposed(t *testing.T) {
 			t.Errorf("%s: refused although the file allows it", name)
 		case c.says == "" && (err != nil || note != ""):
 			t.Errorf("%s: %v, %q", name, err, note)
-		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "expose_secrets: true") || !strings.Contains(note, c.says)):
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) ||
+			!strings.Contains(err.Error(), "expose_secrets: true") || !strings.Contains(note, c.says)):
 			t.Errorf("%s: %v, %q", name, err, note)
 		}
 	}

@@ -30,8 +30,8 @@ func FaultIn(t design.Treatment, path string, err error) Finding {
 	return f
 }
 
-// JudgeEach returns what judge finds about each treatment. Without treatments it judges a single one that has no levels.
-// The same finding about several treatments comes once.
+// JudgeEach returns what judge finds about each treatment. Without treatments it judges a single one that has no
+// levels. The same finding about several treatments comes once.
 func JudgeEach(treatments []design.Treatment, judge func(t design.Treatment) []Finding) (out []Finding) {
 	if len(treatments) == 0 {
 		treatments = []design.Treatment{{ID: design.ID(nil)}}

@@ -20,6 +20,7 @@ func Unseen(addr netip.AddrPort, env Env) []Finding {
 	return []Finding{{
 		Path: "load.max_rate", Severity: Error,
 		Message: fmt.Sprintf("%s may lead to another machine, and max_rate is not set: %v", addr, err),
-		Hint:    "set load.max_rate to the most that may be sent there; or run tare as root, if the server runs on this host as another user",
+		Hint: "set load.max_rate to the most that may be sent there; or run tare as root, if the server runs on this " +
+			"host as another user",
 	}}
 }

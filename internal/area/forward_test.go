@@ -27,7 +27,8 @@ func TestForwardedPortsNeedMaxRate(t *testing.T) {
 	}
 	forwarded := forward(t)
 	found := Unseen(forwarded, Env{})
-	if len(found) != 1 || found[0].Severity != Error || !strings.Contains(found[0].Message, "kubectl") || !strings.Contains(found[0].Hint, "load.max_rate") {
+	if len(found) != 1 || found[0].Severity != Error || !strings.Contains(found[0].Message, "kubectl") ||
+		!strings.Contains(found[0].Hint, "load.max_rate") {
 		t.Errorf("a port-forward without max_rate: %+v", found)
 	}
 	if found := Unseen(forwarded, Env{Limit: ratelimit.New(clock.System{}, 5)}); len(found) > 0 {

@@ -11,8 +11,10 @@ import (
 
 // secretNames are names whose values are secrets wherever they stand, in lower case and with underscores.
 var secretNames = []string{
-	"password", "passwd", "passphrase", "pwd", "client_secret", "client_assertion", "secret_id", "secret_key", "secret_access_key", "aws_secret_access_key",
-	"aws_session_token", "api_key", "apikey", "x_api_key", "api_token", "access_token", "auth_token", "bearer_token", "refresh_token", "id_token", "subject_token",
+	"password", "passwd", "passphrase", "pwd", "client_secret", "client_assertion", "secret_id", "secret_key",
+	"secret_access_key", "aws_secret_access_key",
+	"aws_session_token", "api_key", "apikey", "x_api_key", "api_token", "access_token", "auth_token", "bearer_token",
+	"refresh_token", "id_token", "subject_token",
 	"actor_token", "session_token", "x_vault_token", "private_key",
 }
 
@@ -44,7 +46,8 @@ func LiteralSecret(text string, more ...string) (name string, found bool) {
 // IsLiteral reports whether a value could be a secret itself: it is there, and is neither a placeholder nor a word for
 // nothing.
 func IsLiteral(value string) bool {
-	return value != "" && !strings.ContainsRune("{$<*[(%", rune(value[0])) && !slices.Contains([]string{"true", "false", "null", "none"}, strings.ToLower(value))
+	return value != "" && !strings.ContainsRune("{$<*[(%", rune(value[0])) &&
+		!slices.Contains([]string{"true", "false", "null", "none"}, strings.ToLower(value))
 }
 
 var placeName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -57,7 +57,8 @@ func guarded(f *os.File, path string) error {
 			return err
 		}
 		if othersWrite(info) {
-			return fmt.Errorf("other users can replace %s, since they can write the folder %s (mode %#o): look at what the file holds, then: chmod go-w %[2]s",
+			return fmt.Errorf("other users can replace %s, since they can write the folder %s (mode %#o): look at what the "+
+				"file holds, then: chmod go-w %[2]s",
 				path, dir, info.Mode().Perm())
 		}
 	}
@@ -138,12 +139,14 @@ func exposed(path string) (Finding, bool) {
 	switch mode := info.Mode().Perm(); {
 	case foreign:
 		return Finding{
-			Severity: Warning, Message: fmt.Sprintf("the file with secrets %s belongs to another user (uid %d), who can read and replace it", path, owner),
+			Severity: Warning, Message: fmt.Sprintf(
+				"the file with secrets %s belongs to another user (uid %d), who can read and replace it", path, owner),
 			Hint: fmt.Sprintf("chown %d %s", os.Geteuid(), path),
 		}, true
 	case mode&0o077 != 0:
 		return Finding{
-			Severity: Warning, Message: fmt.Sprintf("other users can read the file with secrets %s (mode %#o)", path, mode), Hint: "chmod 600 " + path,
+			Severity: Warning, Message: fmt.Sprintf("other users can read the file with secrets %s (mode %#o)", path, mode),
+			Hint: "chmod 600 " + path,
 		}, true
 	}
 	return replaceable(path)
@@ -159,8 +162,9 @@ func replaceable(path string) (Finding, bool) {
 		if owner, foreign := stranger(info); foreign {
 			return Finding{
 				Severity: Warning,
-				Message:  fmt.Sprintf("the folder %s belongs to another user (uid %d), who can replace the file with secrets %s", dir, owner, path),
-				Hint:     "move the file into a folder of your own",
+				Message: fmt.Sprintf("the folder %s belongs to another user (uid %d), who can replace the file with secrets %s",
+					dir, owner, path),
+				Hint: "move the file into a folder of your own",
 			}, true
 		}
 	}

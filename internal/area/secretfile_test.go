@@ -40,15 +40,21 @@ func TestSecretFilesThatOthersCanWriteAreRefused(t *testing.T) {
 		change func(dir, path string) error
 		says   string // empty: it is read
 	}{
-		"private":                 {0o600, nil, ""},
-		"readable":                {0o644, nil, ""},
-		"written by the group":    {0o620, nil, "chmod 600"},
-		"written by all":          {0o602, nil, "chmod 600"},
-		"folder of all":           {0o600, func(dir, _ string) error { return os.Chmod(dir, 0o707) }, "chmod go-w"},
-		"folder of another group": {0o600, func(dir, _ string) error { return errors.Join(os.Chown(dir, 0, 65534), os.Chmod(dir, 0o770)) }, "chmod go-w"},
-		"folder of its own group": {0o600, func(dir, _ string) error { return errors.Join(os.Chown(dir, 1000, 1000), os.Chmod(dir, 0o775)) }, ""},
-		"sticky folder":           {0o600, func(dir, _ string) error { return os.Chmod(dir, 0o777|os.ModeSticky) }, ""},
-		"folder further up":       {0o600, func(dir, _ string) error { return os.Chmod(filepath.Dir(dir), 0o777) }, "chmod go-w"},
+		"private":              {0o600, nil, ""},
+		"readable":             {0o644, nil, ""},
+		"written by the group": {0o620, nil, "chmod 600"},
+		"written by all":       {0o602, nil, "chmod 600"},
+		"folder of all":        {0o600, func(dir, _ string) error { return os.Chmod(dir, 0o707) }, "chmod go-w"},
+		"folder of another group": {0o600, func(dir, _ string) error {
+			return errors.Join(os.Chown(dir, 0, 65534),
+				os.Chmod(dir, 0o770))
+		}, "chmod go-w"},
+		"folder of its own group": {0o600, func(dir, _ string) error {
+			return errors.Join(os.Chown(dir, 1000, 1000),
+				os.Chmod(dir, 0o775))
+		}, ""},
+		"sticky folder":     {0o600, func(dir, _ string) error { return os.Chmod(dir, 0o777|os.ModeSticky) }, ""},
+		"folder further up": {0o600, func(dir, _ string) error { return os.Chmod(filepath.Dir(dir), 0o777) }, "chmod go-w"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, path := secretFile(t, c.mode)
@@ -62,7 +68,8 @@ func TestSecretFilesThatOthersCanWriteAreRefused(t *testing.T) {
 			switch {
 			case c.says == "" && (err != nil || got != "hunter2"):
 				t.Errorf("%q, %v", got, err)
-			case c.says != "" && (err == nil || got != "" || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2")):
+			case c.says != "" && (err == nil || got != "" || !strings.Contains(err.Error(), c.says) ||
+				strings.Contains(err.Error(), "hunter2")):
 				t.Errorf("%q, %v; want %q", got, err, c.says)
 			}
 		})
@@ -112,7 +119,8 @@ func TestPipesAreSecrets(t *testing.T) {
 	_, err = w.WriteString("hunter2\n")
 	must(t, err, w.Close())
 	defer func() { _ = r.Close() }()
-	if got, err := (Secret{File: "/proc/self/fd/" + strconv.FormatUint(uint64(r.Fd()), 10)}).Resolve(nil); err != nil || got != "hunter2" {
+	if got, err := (Secret{File: "/proc/self/fd/" + strconv.FormatUint(uint64(r.Fd()), 10)}).Resolve(nil); err != nil ||
+		got != "hunter2" {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -123,24 +131,28 @@ func TestReadableSecretsAreSaid(t *testing.T) {
 	_, readable := secretFile(t, 0o640)
 	_, all := secretFile(t, 0o604)
 	found := ExposedSecrets(&secretSpec{
-		A: Secret{File: private}, B: &TLS{Key: Secret{File: readable}}, C: map[string]Secret{"x": {File: all}, "y": {Env: "HOME"}, "z": {File: all}},
+		A: Secret{File: private}, B: &TLS{Key: Secret{File: readable}},
+		C: map[string]Secret{"x": {File: all}, "y": {Env: "HOME"}, "z": {File: all}},
 	}, nil)
 	if len(found) != 2 {
 		t.Fatalf("found %+v", found)
 	}
 	said := found[0].Message + found[1].Message
-	if !strings.Contains(said, readable) || !strings.Contains(said, all) || found[0].Severity != Warning || !strings.HasPrefix(found[0].Hint, "chmod 600 /") {
+	if !strings.Contains(said, readable) || !strings.Contains(said, all) || found[0].Severity != Warning ||
+		!strings.HasPrefix(found[0].Hint, "chmod 600 /") {
 		t.Errorf("found %+v", found)
 	}
 	if os.Geteuid() != 0 {
 		return
 	}
 	must(t, os.Chown(private, 65534, 65534))
-	if found := ExposedSecrets(&secretSpec{A: Secret{File: private}}, nil); len(found) != 1 || !strings.Contains(found[0].Message, "belongs to another user (uid 65534)") {
+	if found := ExposedSecrets(&secretSpec{A: Secret{File: private}}, nil); len(found) != 1 ||
+		!strings.Contains(found[0].Message, "belongs to another user (uid 65534)") {
 		t.Errorf("found %+v", found)
 	}
 	must(t, os.Chown(private, 0, 0), os.Chown(filepath.Dir(private), 65534, 65534))
-	if found := ExposedSecrets(&secretSpec{A: Secret{File: private}}, nil); len(found) != 1 || !strings.Contains(found[0].Message, "can replace the file with secrets") {
+	if found := ExposedSecrets(&secretSpec{A: Secret{File: private}}, nil); len(found) != 1 ||
+		!strings.Contains(found[0].Message, "can replace the file with secrets") {
 		t.Errorf("found %+v", found)
 	}
 }

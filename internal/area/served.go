@@ -56,9 +56,11 @@ type ServedBucket struct {
 // webhooks wait for them, and webhooks of one request may run side by side. A control plane tells the operations of
 // admission apart, not the resources.
 type ServedPart struct {
-	Part    string  `json:"part"`   // "admission", "webhook", "storage"
-	Name    string  `json:"name"`   // within the part: a plugin, a webhook, a resource
-	Action  string  `json:"action"` // of a plugin "admit CREATE", "validate CREATE", of a webhook "admit CREATE", "validating CREATE", of storage "create"
+	Part string `json:"part"` // "admission", "webhook", "storage"
+	Name string `json:"name"` // within the part: a plugin, a webhook, a resource
+	// of a plugin "admit CREATE", "validate CREATE", of a webhook "admit CREATE", "validating CREATE", of storage
+	// "create"
+	Action  string  `json:"action"`
 	Count   uint64  `json:"count"`
 	Seconds float64 `json:"seconds"`
 }

@@ -9,12 +9,12 @@ import (
 // A Stage is a state that a target is brought into before load that asks for it.
 type Stage string
 
-// The stages. What is cached, and what makes it so, is the area's to know.
+// The stages. The area knows what is cached, and how.
 const (
-	Warm     Stage = "warm"     // whatever is cached is in the cache
-	Cold     Stage = "cold"     // nothing is
-	Renewed  Stage = "renewed"  // everything that is cached was obtained just now, at once, so that it also expires at once
-	Rebooted Stage = "rebooted" // the server was started anew: its cache and all connections are lost
+	Warm     Stage = "warm"     // everything that can be cached is in the cache
+	Cold     Stage = "cold"     // the cache is empty
+	Renewed  Stage = "renewed"  // everything cached was obtained just now, all at once, so it also expires all at once
+	Rebooted Stage = "rebooted" // the server was restarted: its cache and all connections are lost
 )
 
 // A Stager is a Target that can be brought into stages.

@@ -89,7 +89,8 @@ func (t *TLS) pair(getenv func(string) (string, bool)) (tls.Certificate, error) 
 	}
 	pair, err := tls.X509KeyPair(pem, []byte(key))
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("tls.cert and tls.key: %s does not hold a certificate for the key of %s, both in PEM", t.Cert, t.Key)
+		return tls.Certificate{}, fmt.Errorf("tls.cert and tls.key: %s does not hold a certificate for the key of %s, "+
+			"both in PEM", t.Cert, t.Key)
 	}
 	return pair, nil
 }
@@ -138,7 +139,8 @@ func explainAlert(f Finding, err error) Finding {
 	}
 	f.Path, f.Message = "tls.cert", "the server ended the TLS handshake: "+words
 	switch {
-	case strings.Contains(words, "certificate required"), strings.Contains(words, "bad certificate"), strings.Contains(words, "handshake failure"):
+	case strings.Contains(words, "certificate required"), strings.Contains(words, "bad certificate"),
+		strings.Contains(words, "handshake failure"):
 		f.Hint = "it may want a client certificate that it trusts: tls: {cert: client.pem, key: {file: client.key}}"
 	case strings.Contains(words, "certificate"), strings.Contains(words, "authority"):
 		f.Hint = "it does not trust the client certificate: use one from an authority that it knows"

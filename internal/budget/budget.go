@@ -53,7 +53,8 @@ const (
 	Difference Against = "difference" // its change, treated − baseline
 )
 
-// Bound is the largest (or, for ">=", smallest) value of the metric that keeps the budget, when the baseline's value is known.
+// Bound is the largest (or, for ">=", smallest) value of the metric that keeps the budget, when the baseline's value is
+// known.
 func (l Limit) Bound(baseline float64) float64 {
 	switch l.Against {
 	case Ratio:
@@ -114,7 +115,8 @@ func (b *Budget) checkUnit(m metric.Metric) *Refusal {
 	if b.Limit.Against == Ratio || want == limit || (b.Drift && limit == metric.Ratio) {
 		return nil
 	}
-	r := &Refusal{Part: PartLimit, Reason: fmt.Sprintf("%s is measured %s, so that its limit cannot be %s", m.Name, inUnit[want], inUnit[limit])}
+	r := &Refusal{Part: PartLimit, Reason: fmt.Sprintf("%s is measured %s, so that its limit cannot be %s",
+		m.Name, inUnit[want], inUnit[limit])}
 	if limit != metric.Count {
 		r.Write = "write it like " + examples[want]
 		if b.Drift {
@@ -161,7 +163,8 @@ func commonUnit(u metric.Unit) metric.Unit {
 
 // inUnit says what a metric of a unit is measured in.
 var inUnit = map[metric.Unit]string{
-	metric.Seconds: "in seconds", metric.PerSecond: "as a rate", metric.Bytes: "in bytes", metric.Ratio: "as a share", metric.Count: "as a number",
+	metric.Seconds: "in seconds", metric.PerSecond: "as a rate", metric.Bytes: "in bytes", metric.Ratio: "as a share",
+	metric.Count: "as a number",
 }
 
 var examples = map[metric.Unit]string{

@@ -167,7 +167,8 @@ func (s *Scope) unmeasured(b *Budget, arm *Arm) *Refusal {
 	if s.OwnPace {
 		where = "this area"
 	}
-	return refuse(PartMetric, "", "%s does not measure %s; it measures %s%s", where, b.Metric, strings.Join(names, ", "), spelling.DidYouMean(b.Metric, names))
+	return refuse(PartMetric, "", "%s does not measure %s; it measures %s%s", where, b.Metric, strings.Join(names, ", "),
+		spelling.DidYouMean(b.Metric, names))
 }
 
 // checkQuantile refuses quantiles that the metric does not have.
@@ -210,12 +211,13 @@ func driftsOf(name string) []string {
 	return nil
 }
 
-// LeastTrend is how long a soak must measure before a slope is judged: over less, the slow waves of a host, and a program that is still filling its
-// caches, look like a trend.
+// LeastTrend is how long a soak must measure before a slope is judged: over less, the slow waves of a host, and a
+// program that is still filling its caches, look like a trend.
 const LeastTrend = 8 * time.Minute
 
 const (
-	// TailFrom is the fraction from which on a quantile is estimated from the calls of all blocks, since one block has too few beyond it.
+	// TailFrom is the fraction from which on a quantile is estimated from the calls of all blocks, since one block has
+	// too few beyond it.
 	TailFrom = 0.9
 	// TailBlocks is how many blocks that takes, as stat.PooledQuantile has it.
 	TailBlocks = 20
@@ -246,9 +248,11 @@ func (s *Scope) checkLength(b *Budget, arm *Arm, k Kind) *Refusal {
 		return nil
 	}
 	if s.Blocks < TailBlocks {
-		return refuse(PartQuantile, fmt.Sprintf("blocks: %d", TailBlocks), "%s needs %d blocks, and there are at most %d", b.Quantile, TailBlocks, s.Blocks)
+		return refuse(PartQuantile, fmt.Sprintf("blocks: %d", TailBlocks), "%s needs %d blocks, and there are at most %d",
+			b.Quantile, TailBlocks, s.Blocks)
 	}
-	return refuseShort(b, arm.Samples(b.Operation)*float64(s.Blocks), TailValues(q), fmt.Sprintf(" in at most %d blocks", s.Blocks))
+	return refuseShort(b, arm.Samples(b.Operation)*float64(s.Blocks), TailValues(q),
+		fmt.Sprintf(" in at most %d blocks", s.Blocks))
 }
 
 // refuseShort refuses a quantile of which there will be too few values.
@@ -256,6 +260,7 @@ func refuseShort(b *Budget, have, need float64, in string) *Refusal {
 	if have == 0 || have >= need {
 		return nil
 	}
-	return refuse(PartQuantile, fmt.Sprintf("measure %s times as many, by a longer duration or a higher rate, or limit a lower quantile", unit.Number(math.Ceil(need/have))),
+	return refuse(PartQuantile, fmt.Sprintf("measure %s times as many, by a longer duration or a higher rate, or limit "+
+		"a lower quantile", unit.Number(math.Ceil(need/have))),
 		"%s needs %.0f values, and there will be %.0f%s", b.Quantile, need, math.Floor(have), in)
 }

@@ -62,7 +62,8 @@ const (
 	parts
 )
 
-// Column is where a part of a budget's text begins, in characters from 1; the whole text begins at 1, and so does what is not there.
+// Column is where a part of a budget's text begins, in characters from 1; the whole text begins at 1, and so does what
+// is not there.
 func Column(text string, part Part) int {
 	p := parser{text: text, b: Budget{Text: text}}
 	if err := p.parse(); err != nil || part >= parts {
@@ -94,7 +95,8 @@ type parser struct {
 }
 
 func (p *parser) fail(at int, format string, args ...any) error {
-	return &SyntaxError{Text: p.text, Column: utf8.RuneCountInString(p.text[:at]) + 1, Message: fmt.Sprintf(format, args...)}
+	return &SyntaxError{Text: p.text, Column: utf8.RuneCountInString(p.text[:at]) + 1,
+		Message: fmt.Sprintf(format, args...)}
 }
 
 // operator splits the text at its <= or >=.

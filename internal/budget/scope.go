@@ -12,8 +12,8 @@ import (
 	"tare/internal/unit"
 )
 
-// A Scope is what an experiment measures: what a budget may speak of. Validation makes one from a file, and analysis one from a record, so that both
-// agree on which budgets can be judged.
+// A Scope is what an experiment measures: what a budget may speak of. Validation makes one from a file, and analysis
+// one from a record, so that both agree on which budgets can be judged.
 type Scope struct {
 	Rules      Rules // of the question
 	Treatments []design.Treatment
@@ -97,8 +97,8 @@ func refuse(part Part, write, format string, args ...any) *Refusal {
 	return &Refusal{Part: part, Reason: fmt.Sprintf(format, args...), Write: write}
 }
 
-// Judged are the treatments that b speaks of: every one that it names, or all but the baselines, or all if there is nothing else. A limit against
-// the baseline does not speak of a baseline.
+// Judged are the treatments that b speaks of: every one that it names, or all but the baselines, or all if there is
+// nothing else. A limit against the baseline does not speak of a baseline.
 func (s *Scope) Judged(b *Budget) []design.Treatment {
 	var all, treated []design.Treatment
 	for _, t := range s.Treatments {
@@ -133,7 +133,8 @@ func (s *Scope) baselineOf(t *design.Treatment) (design.Treatment, bool) {
 	return design.Treatment{}, false
 }
 
-// Refuse says why b cannot be judged under any treatment, or under one of those that it speaks of; nil: it can be, as far as is known.
+// Refuse says why b cannot be judged under any treatment, or under one of those that it speaks of; nil: it can be, as
+// far as is known.
 func (s *Scope) Refuse(b Budget) *Refusal {
 	if b.Treatment != "" && len(s.Treatments) > 0 && len(s.Judged(&b)) == 0 {
 		return s.unknownTreatment(&b)
@@ -180,8 +181,8 @@ func (s *Scope) unknownTreatment(b *Budget) *Refusal {
 	return refuse(PartTreatment, "", "there is no treatment %q%s", b.Treatment, near)
 }
 
-// Resolve is b as it is judged under t: with the name under which its operation was measured, and without one where what it limits is of all
-// operations together and there is only one. The refusal says why it cannot be judged.
+// Resolve is b as it is judged under t: with the name under which its operation was measured, and without one where
+// what it limits is of all operations together and there is only one. The refusal says why it cannot be judged.
 func (s *Scope) Resolve(b Budget, t *design.Treatment) (Budget, *Refusal) {
 	if b.Drift && !s.Rules.Drift {
 		return b, refuse(PartDrift, "leave it out to limit the level, or ask question: soak",
@@ -238,7 +239,8 @@ func (s *Scope) checkOperation(b *Budget, arm *Arm, k Kind) *Refusal {
 	}
 	switch {
 	case arm.isIdle(b.Operation):
-		return refuse(PartOperation, "", "%s does nothing: what it costs is the harness's own, and is not judged", b.Operation)
+		return refuse(PartOperation, "", "%s does nothing: what it costs is the harness's own, and is not judged",
+			b.Operation)
 	case !arm.has(b.Operation):
 		return refuse(PartOperation, "", "there is no operation %q; there is %s", b.Operation, arm.offer(b.Operation))
 	case k.Whole && len(arm.busy(2)) > 1:
@@ -290,7 +292,8 @@ func (s *Scope) checkRate(b *Budget, k Kind) *Refusal {
 	return nil
 }
 
-// monotone reports whether what holds at a rate can be concluded from another one: responses and errors do not fall as the rate rises.
+// monotone reports whether what holds at a rate can be concluded from another one: responses and errors do not fall as
+// the rate rises.
 func (b *Budget) monotone() bool { return b.Op == AtMost && b.Limit.Against == Absolute }
 
 // checkSearched looks at the rate of a budget that is judged at one of the many rates of a search or a ladder.
@@ -333,7 +336,8 @@ func (s *Scope) checkBaseline(b Budget, t *design.Treatment) *Refusal {
 	leave := "leave out the sign for a limit of the value itself"
 	switch {
 	case t.Baseline && len(s.Treatments) > 1 && b.Treatment != "":
-		return refuse(PartTreatment, leave, "a limit with a sign is against the baseline, and %s is the baseline itself", t.ID)
+		return refuse(PartTreatment, leave, "a limit with a sign is against the baseline, and %s is the baseline itself",
+			t.ID)
 	case !ok, t.Baseline:
 		return refuse(PartLimit, leave, "a limit with a sign is against the baseline, and there is none")
 	}

@@ -29,15 +29,17 @@ func (v *Verdict) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// An Interval is an estimate with its confidence bounds, on the scale of the limit that it is compared with: the metric's value for an absolute
-// limit, the change treated ÷ baseline − 1 for Ratio, treated − baseline for Difference, and the change per hour for a drift. An
-// unbounded side is an infinity: "at least 2000/s" is {2000, 2000, +Inf}. An exact value is its own interval.
+// An Interval is an estimate with its confidence bounds, on the scale of the limit that it is compared with: the
+// metric's value for an absolute limit, the change treated ÷ baseline − 1 for Ratio, treated − baseline for Difference,
+// and the change per hour for a drift. An unbounded side is an infinity: "at least 2000/s" is {2000, 2000, +Inf}. An
+// exact value is its own interval.
 type Interval struct {
 	Value, Lo, Hi float64
 }
 
-// Decide compares by statistics.md: the upper bound keeps the limit: pass; the lower one breaks it: fail; the limit lies within:
-// inconclusive. For ">=" the sides are exchanged. An interval with a NaN or in the wrong order was not measured.
+// Decide compares by statistics.md: the upper bound keeps the limit: pass; the lower one breaks it: fail; the limit
+// lies within: inconclusive. For ">=" the sides are exchanged. An interval with a NaN or in the wrong order was not
+// measured.
 func Decide(b Budget, x Interval) Verdict {
 	lo, hi, limit := x.Lo, x.Hi, b.Limit.Value
 	if b.Op == AtLeast {
@@ -55,8 +57,8 @@ func Decide(b Budget, x Interval) Verdict {
 	}
 }
 
-// Overall is the verdict of a run: fail if any budget fails, else inconclusive if any is undecided or was not measured, else pass; none
-// without budgets.
+// Overall is the verdict of a run: fail if any budget fails, else inconclusive if any is undecided or was not measured,
+// else pass; none without budgets.
 func Overall(verdicts []Verdict) Verdict {
 	out := None
 	for _, v := range verdicts {

@@ -1,4 +1,5 @@
-// Package glossary explains the words of reports, files and pages: questions, metrics, outcomes, verdicts, signatures and field names.
+// Package glossary explains the words of reports, files and pages: questions, metrics, outcomes, verdicts, signatures
+// and field names.
 package glossary
 
 import (
@@ -58,7 +59,8 @@ func key(word string) string {
 	return strings.NewReplacer("_", " ", "-", " ").Replace(strings.ToLower(strings.TrimSpace(word)))
 }
 
-// Lookup finds the entry that explains word, whatever its spelling. If there is none, near are at most three words that are alike.
+// Lookup finds the entry that explains word, whatever its spelling. If there is none, near are at most three words that
+// are alike.
 func Lookup(word string) (e Entry, near []string, ok bool) {
 	k := key(word)
 	all := entries()

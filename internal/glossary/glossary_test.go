@@ -32,14 +32,16 @@ func TestEveryEntryIsComplete(t *testing.T) {
 
 func TestLookup(t *testing.T) {
 	for word, want := range map[string]string{
-		"accept-queue": "accept-queue", "Accept Queue": "accept-queue", "p99": "percentile", "POOL WAIT": "pool_wait", " rss_peak ": "rss", "queue": "queue",
+		"accept-queue": "accept-queue", "Accept Queue": "accept-queue", "p99": "percentile", "POOL WAIT": "pool_wait",
+		" rss_peak ": "rss", "queue": "queue",
 	} {
 		if e, near, ok := Lookup(word); !ok || e.Word != want || near != nil {
 			t.Errorf("Lookup(%q) = %q, %v, %v, want %q", word, e.Word, near, ok, want)
 		}
 	}
 	for word, want := range map[string]string{
-		"acept-queue": "accept-queue", "goodputs": "goodput", "inconlcusive": "inconclusive", "throttl": "throttled", "wegded": "wedged",
+		"acept-queue": "accept-queue", "goodputs": "goodput", "inconlcusive": "inconclusive", "throttl": "throttled",
+		"wegded": "wedged",
 	} {
 		if _, near, ok := Lookup(word); ok || !slices.Contains(near, want) || len(near) > 3 {
 			t.Errorf("Lookup(%q) suggests %q, want %q among them", word, near, want)

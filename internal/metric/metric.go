@@ -3,7 +3,8 @@ package metric
 
 import "time"
 
-// A Metric is one measured quantity. Metrics are values: two packages that declare the same name must declare the same Metric.
+// A Metric is one measured quantity. Metrics are values: two packages that declare the same name must declare the same
+// Metric.
 type Metric struct {
 	Name   string // "response", "cpu", "rss"
 	Unit   Unit
@@ -47,7 +48,8 @@ const (
 type Sample struct {
 	Subject string `json:"subject"` // "endpoint", "sts", "generator"
 	Metric  string `json:"metric"`
-	// Part tells values of one metric about one subject apart: the collector of a JVM, the series of an endpoint. Usually empty.
+	// Part tells values of one metric about one subject apart: the collector of a JVM, the series of an endpoint.
+	// Usually empty.
 	Part  string        `json:"part,omitempty"`
 	At    time.Duration `json:"at"` // since the trial began
 	Value float64       `json:"value"`

@@ -10,8 +10,9 @@ import (
 	"tare/internal/clock"
 )
 
-// A Limiter bounds the rate of requests over all who share it. It keeps the instant up to which the requests so far use up the bound (generic
-// cell rate algorithm): how far that is ahead of now says how many were sent too early. Nil is no bound.
+// A Limiter bounds the rate of requests over all who share it. It keeps the instant up to which the requests so far use
+// up the bound (generic cell rate algorithm): how far that is ahead of now says how many were sent too early. Nil is no
+// bound.
 type Limiter struct {
 	clock  clock.Clock
 	rate   float64
@@ -50,13 +51,14 @@ func (l *Limiter) Takes(n int) time.Duration {
 // Since is t on the limiter's own time, which Take wants.
 func (l *Limiter) Since(t time.Time) time.Duration { return t.Sub(l.start) }
 
-// Ahead is how much too early the requests so far were sent, at instant now; negative when they were fewer than the bound allows.
+// Ahead is how much too early the requests so far were sent, at instant now; negative when they were fewer than the
+// bound allows.
 func (l *Limiter) Ahead(now time.Duration) time.Duration {
 	return time.Duration((l.usedUp.Load() - int64(now)*tick) / tick)
 }
 
-// Take counts a request that is sent at now, and returns 0. Where the requests before it are more than ahead too early, it counts nothing and returns
-// how long they are.
+// Take counts a request that is sent at now, and returns 0. Where the requests before it are more than ahead too early,
+// it counts nothing and returns how long they are.
 func (l *Limiter) Take(now, ahead time.Duration) time.Duration {
 	t := int64(now) * tick
 	for {
@@ -73,8 +75,8 @@ func (l *Limiter) Take(now, ahead time.Duration) time.Duration {
 // onTime is how late a sleeper may wake and still go.
 const onTime = 10 * time.Millisecond
 
-// Wait returns when a request may be sent, which it has then counted, or with ctx's error. Requests that wait go one gap apart: nothing is saved up,
-// and those that sleep through a stall of the host queue up again.
+// Wait returns when a request may be sent, which it has then counted, or with ctx's error. Requests that wait go one
+// gap apart: nothing is saved up, and those that sleep through a stall of the host queue up again.
 func (l *Limiter) Wait(ctx context.Context) error {
 	if l == nil {
 		return ctx.Err()

@@ -158,7 +158,8 @@ func TestStepSummaryKeepsTheLimit(t *testing.T) {
 		r.Notes = append(r.Notes, strings.Repeat("note ", 200))
 	}
 	got := encode(t, StepSummary, r)
-	if len(got) > SummaryLimit || len(got) < SummaryLimit/2 || !bytes.HasSuffix(got, []byte("The report has all of it.\n")) {
+	if len(got) > SummaryLimit || len(got) < SummaryLimit/2 ||
+		!bytes.HasSuffix(got, []byte("The report has all of it.\n")) {
 		t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-40:])
 	}
 	whole := encode(t, Markdown, r)

@@ -227,7 +227,7 @@ func hostile() *Report {
 	return r
 }
 
-const longWord = "averyveryveryveryveryveryveryveryveryveryveryveryveryveryveryveryveryveryveryveryveryveryveryveryverylongword"
+var longWord = "a" + strings.Repeat("very", 25) + "longword"
 
 // otherQuestions fills every other part of the model, for the schema's sake.
 func otherQuestions() *Report {

@@ -33,8 +33,9 @@ func Nearest(word string, words []string) string {
 	return best
 }
 
-// Distance is the number of letters to insert, drop, change or exchange with their neighbour to turn a into b (optimal string alignment: V. I.
-// Levenshtein, 1966, with F. J. Damerau's transpositions, 1964). It is Longest if one of them is longer than that.
+// Distance is the number of letters to insert, drop, change or exchange with their neighbour to turn a into b (optimal
+// string alignment: V. I. Levenshtein, 1966, with F. J. Damerau's transpositions, 1964). It is Longest if one of them
+// is longer than that.
 func Distance(a, b string) int {
 	s, t := []rune(a), []rune(b)
 	if len(s) > Longest || len(t) > Longest {

@@ -33,7 +33,8 @@ func TestDistanceIsSymmetric(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a, b := word.Draw(r, "a"), word.Draw(r, "b")
 		d := Distance(a, b)
-		if d != Distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) || d < max(len(a), len(b))-min(len(a), len(b)) {
+		if d != Distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) ||
+			d < max(len(a), len(b))-min(len(a), len(b)) {
 			r.Errorf("distance(%q, %q) = %d", a, b, d)
 		}
 	})
@@ -42,7 +43,8 @@ func TestDistanceIsSymmetric(t *testing.T) {
 func TestNearest(t *testing.T) {
 	words := []string{"rate", "rates", "max_rate", "slo", "pin"}
 	for word, want := range map[string]string{
-		"rats": "rate", "RATE": "rate", "ratess": "rates", "maxrate": "max_rate", "sol": "slo", "x": "", "engine": "", "pni": "pin", "slooo": "", "p": "",
+		"rats": "rate", "RATE": "rate", "ratess": "rates", "maxrate": "max_rate", "sol": "slo", "x": "", "engine": "",
+		"pni": "pin", "slooo": "", "p": "",
 		strings.Repeat("rate", 100): "",
 	} {
 		if got := Nearest(word, words); got != want {

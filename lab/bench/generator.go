@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package bench measures the load engines themselves: requests per CPU-second against other generators, lateness in open loop, and
-// whether what they report is true.
+// Package bench measures the load engines themselves: requests per CPU-second against other generators, lateness in
+// open loop, and whether what they report is true.
 package bench
 
 import (
@@ -40,10 +40,11 @@ type Outcome struct {
 	CPU                                          float64 // seconds, in the segment
 	LateP50, LateP99, LateMax                    float64 // µs
 	Mean                                         float64 // s, of responses
-	GoodP50                                      float64 // s, of responses of calls that were answered well; 0: there were none
-	Effort                                       *load.Effort
-	Response                                     []float64 // s, at Quantiles
-	Truth                                        []float64 // the same by the server's schedule
+	// s, of responses of calls that were answered well; 0: there were none
+	GoodP50  float64
+	Effort   *load.Effort
+	Response []float64 // s, at Quantiles
+	Truth    []float64 // the same by the server's schedule
 }
 
 // Quantiles are those at which response times are compared.
@@ -64,9 +65,11 @@ func (get) Check(_ uint64, status int, body []byte) load.Outcome {
 func (j Job) Run(ctx context.Context) (Outcome, error) {
 	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(j.Port))
 	s, err := load.Open(ctx, load.Config{
-		Engine: j.Engine, Timeout: j.Timeout, MaxConns: j.MaxConns, Spin: j.Spin, Precise: j.Precise, KeepCalls: j.Keep, Shards: 1, Host: j.Host,
-		Endpoint:   load.Endpoint{Addr: addr, Host: addr.String()},
-		Operations: []load.Operation{{Name: "get", Weight: 1, Wire: get{[]byte("GET / HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")}}},
+		Engine: j.Engine, Timeout: j.Timeout, MaxConns: j.MaxConns, Spin: j.Spin, Precise: j.Precise, KeepCalls: j.Keep,
+		Shards: 1, Host: j.Host,
+		Endpoint: load.Endpoint{Addr: addr, Host: addr.String()},
+		Operations: []load.Operation{{Name: "get", Weight: 1,
+			Wire: get{[]byte("GET / HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")}}},
 	})
 	if err != nil {
 		return Outcome{}, err
@@ -105,7 +108,8 @@ func (j Job) finish(ctx context.Context, s load.Stream, g load.Segment) (Outcome
 		return Outcome{}, err
 	}
 	o := Outcome{
-		Offered: g.Offered, Sent: g.Sent, Seconds: (g.End - g.Start).Seconds(), CPU: g.CPU, Recorded: len(s.Calls(g.Start)), Effort: g.Effort,
+		Offered: g.Offered, Sent: g.Sent, Seconds: (g.End - g.Start).Seconds(), CPU: g.CPU, Recorded: len(s.Calls(g.Start)),
+		Effort: g.Effort,
 	}
 	var late, response, good hist.Histogram
 	for _, c := range s.Take() {
@@ -137,7 +141,8 @@ func (j Job) finish(ctx context.Context, s load.Stream, g load.Segment) (Outcome
 	return o, nil
 }
 
-// truth computes the quantiles that a user would see, from the server's schedule alone. begin is the segment's start on CLOCK_REALTIME.
+// truth computes the quantiles that a user would see, from the server's schedule alone. begin is the segment's start on
+// CLOCK_REALTIME.
 func (j Job) truth(begin int64) ([]float64, error) {
 	if begin < j.Start {
 		return nil, fmt.Errorf("the segment began %v before the server", time.Duration(j.Start-begin))

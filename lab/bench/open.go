@@ -43,7 +43,8 @@ func openLoop(ctx context.Context, h *host, o Options, w *table) error {
 		return err
 	}
 	defer srv.stop()
-	w.line("## Open loop: lateness of the sends\n\nLateness is sent − max(intended, a connection was free). %d round(s) of %v, the median of each.\n", rounds, length)
+	w.line("## Open loop: lateness of the sends\n\nLateness is sent − max(intended, a connection was free). %d "+
+		"round(s) of %v, the median of each.\n", rounds, length)
 	cells := openCells(srv.Port, length)
 	rng := rand.New(rand.NewPCG(o.Seed, 2))
 	for range rounds {

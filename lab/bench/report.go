@@ -24,7 +24,8 @@ type Options struct {
 	Only  string // one of "closed", "open", "stall", "backlog"; empty: all
 }
 
-// Report measures everything and writes tables, in Markdown, to out. It starts this same program for servers and generators.
+// Report measures everything and writes tables, in Markdown, to out. It starts this same program for servers and
+// generators.
 func Report(ctx context.Context, o Options, out io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -97,8 +98,11 @@ func closedLoop(ctx context.Context, h *host, o Options, w *table) error {
 		return err
 	}
 	defer srv.stop()
-	w.line("## Closed loop: requests per generator CPU-second\n\n%d interleaved rounds of %v, in random order. Ratios are medians over the rounds,\nwith their range. Engines are measured once their pool is full; wrk from its start.\n", rounds, length)
-	rows := [][]string{{"connections", "generator", "requests/s", "requests/CPU-s", "µs CPU/request", "ratio to wrk", "range"}}
+	w.line("## Closed loop: requests per generator CPU-second\n\n%d interleaved rounds of %v, in random order. Ratios "+
+		"are medians over the rounds,\nwith their range. Engines are measured once their pool is full; wrk from its start.\n",
+		rounds, length)
+	rows := [][]string{{"connections", "generator", "requests/s", "requests/CPU-s", "µs CPU/request", "ratio to wrk",
+		"range"}}
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
 	for _, conns := range []int{50, 256} {
 		perCPU, perSecond := map[string][]float64{}, map[string][]float64{}
@@ -135,7 +139,8 @@ func closedRow(conns int, name string, perSecond, perCPU, wrk []float64) []strin
 	}
 }
 
-func (h *host) closedRun(ctx context.Context, name, wrk string, port, conns int, length time.Duration) (perCPU, perSecond float64, err error) {
+func (h *host) closedRun(ctx context.Context, name, wrk string, port, conns int, length time.Duration) (perCPU,
+	perSecond float64, err error) {
 	if name == "wrk" {
 		n, u, err := h.wrk(ctx, wrk, port, conns, length)
 		return float64(n) / u.cpu, float64(n) / length.Seconds(), err
@@ -144,7 +149,8 @@ func (h *host) closedRun(ctx context.Context, name, wrk string, port, conns int,
 	if name != "fast" {
 		engine = load.Std
 	}
-	r, _, err := h.run(ctx, Job{Engine: engine, Port: port, Workers: conns, MaxConns: conns, Length: length, Timeout: 5 * time.Second})
+	r, _, err := h.run(ctx, Job{Engine: engine, Port: port, Workers: conns, MaxConns: conns, Length: length,
+		Timeout: 5 * time.Second})
 	if err == nil && r.Good != r.Ended {
 		err = fmt.Errorf("%s: %d of %d answers were wrong", name, r.Ended-r.Good, r.Ended)
 	}
@@ -160,15 +166,16 @@ func ratios(a, b []float64) (mid, lo, hi float64) {
 	return stat.Median(r), slices.Min(r), slices.Max(r)
 }
 
-// stall compares what the engine reports with what the server's schedule makes of it: a generator that waits for answers before it
-// sends on (coordinated omission) misses most of a stall.
+// stall compares what the engine reports with what the server's schedule makes of it: a generator that waits for
+// answers before it sends on (coordinated omission) misses most of a stall.
 func stall(ctx context.Context, h *host, o Options, w *table) error {
 	s := Server{Mode: Stall, Period: 10 * time.Second, StallFor: 2 * time.Second}
 	length := 20 * time.Second
 	if o.Short {
 		s.Period, s.StallFor, length = time.Second, 200*time.Millisecond, 4*time.Second
 	}
-	w.line("## A server that stalls for %v in every %v, 1,000/s offered for %v\n\nTruth is computed from the server's schedule.\n", s.StallFor, s.Period, length)
+	w.line("## A server that stalls for %v in every %v, 1,000/s offered for %v\n\nTruth is computed from the server's "+
+		"schedule.\n", s.StallFor, s.Period, length)
 	rows := [][]string{{"engine", "quantile", "reported ms", "truth ms", "difference µs", "relative"}}
 	for _, engine := range []load.Engine{load.Fast, load.Std} {
 		srv, err := h.serve(ctx, s)
@@ -176,7 +183,8 @@ func stall(ctx context.Context, h *host, o Options, w *table) error {
 			return err
 		}
 		r, _, err := h.run(ctx, Job{
-			Engine: engine, Port: srv.Port, Rate: 1000, Length: length, Timeout: 10 * time.Second, MaxConns: 4096, Start: srv.Start, Stall: &s,
+			Engine: engine, Port: srv.Port, Rate: 1000, Length: length, Timeout: 10 * time.Second, MaxConns: 4096,
+			Start: srv.Start, Stall: &s,
 		})
 		srv.stop()
 		if err != nil {
@@ -185,7 +193,8 @@ func stall(ctx context.Context, h *host, o Options, w *table) error {
 		for i, q := range Quantiles {
 			d := r.Response[i] - r.Truth[i]
 			rows = append(rows, []string{
-				string(engine), fmt.Sprintf("p%g", q*100), fmt.Sprintf("%.3f", r.Response[i]*1e3), fmt.Sprintf("%.3f", r.Truth[i]*1e3),
+				string(engine), fmt.Sprintf("p%g", q*100), fmt.Sprintf("%.3f", r.Response[i]*1e3),
+				fmt.Sprintf("%.3f", r.Truth[i]*1e3),
 				fmt.Sprintf("%+.0f", d*1e6), fmt.Sprintf("%+.2f %%", 100*d/r.Truth[i]),
 			})
 		}
@@ -202,8 +211,10 @@ func backlog(ctx context.Context, h *host, o Options, w *table) error {
 	}
 	timeout := length + time.Second // so that no connection is given up before every call has been offered
 	w.line("## 1,000/s offered for %v against a server of 150/s, timeout %v\n", length, timeout)
-	rows := [][]string{{"engine", "max connections", "offered", "sent in time", "ended", "recorded", "good", "unsent timeouts", "peak RSS MB"}}
-	for _, j := range []Job{{Engine: load.Fast, MaxConns: 16000}, {Engine: load.Fast, MaxConns: 256}, {Engine: load.Std, MaxConns: 256}} {
+	rows := [][]string{{"engine", "max connections", "offered", "sent in time", "ended", "recorded", "good",
+		"unsent timeouts", "peak RSS MB"}}
+	for _, j := range []Job{{Engine: load.Fast, MaxConns: 16000}, {Engine: load.Fast, MaxConns: 256},
+		{Engine: load.Std, MaxConns: 256}} {
 		srv, err := h.serve(ctx, Server{Mode: Limit, Rate: 150})
 		if err != nil {
 			return err
@@ -215,7 +226,8 @@ func backlog(ctx context.Context, h *host, o Options, w *table) error {
 			return err
 		}
 		rows = append(rows, []string{
-			string(j.Engine), fmt.Sprint(j.MaxConns), fmt.Sprint(r.Offered), fmt.Sprint(r.Sent), fmt.Sprint(r.Ended), fmt.Sprint(r.Recorded),
+			string(j.Engine), fmt.Sprint(j.MaxConns), fmt.Sprint(r.Offered), fmt.Sprint(r.Sent), fmt.Sprint(r.Ended),
+			fmt.Sprint(r.Recorded),
 			fmt.Sprint(r.Good), fmt.Sprint(r.Unsent), fmt.Sprintf("%.0f", float64(u.rss)/(1<<20)),
 		})
 	}

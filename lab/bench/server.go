@@ -25,7 +25,8 @@ const (
 	Limit Mode = "cap"   // one after another, Rate a second, from a queue without bound
 )
 
-// Server describes the server that the generators are measured against. It answers every request with the same short 200.
+// Server describes the server that the generators are measured against. It answers every request with the same short
+// 200.
 type Server struct {
 	Mode     Mode          `json:"mode"`
 	Rate     float64       `json:"rate,omitempty"`
@@ -138,7 +139,8 @@ func (s *server) turn() {
 		wait = min(wait, max(0, s.queue[s.head].at-monotonic()))
 	}
 	ts := unix.NsecToTimespec(wait)
-	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(s.ep), uintptr(unsafe.Pointer(&s.events[0])), uintptr(len(s.events)), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(s.ep), uintptr(unsafe.Pointer(&s.events[0])),
+		uintptr(len(s.events)), uintptr(unsafe.Pointer(&ts)), 0, 0)
 	if e == 0 {
 		for _, ev := range s.events[:n] {
 			if int(ev.Fd) == s.listener {
@@ -171,7 +173,8 @@ func (s *server) accept() {
 }
 
 func (s *server) read(fd int) {
-	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&s.in[0])), uintptr(len(s.in)), 0, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&s.in[0])), uintptr(len(s.in)),
+		0, 0, 0)
 	if e == unix.EAGAIN {
 		return
 	}
@@ -235,5 +238,6 @@ func (s *server) flush() {
 var answerBytes = []byte(answer)
 
 func write(fd int) {
-	_, _, _ = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&answerBytes[0])), uintptr(len(answerBytes)), unix.MSG_NOSIGNAL, 0, 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&answerBytes[0])),
+		uintptr(len(answerBytes)), unix.MSG_NOSIGNAL, 0, 0)
 }

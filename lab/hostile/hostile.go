@@ -1,5 +1,6 @@
-// Package hostile holds servers that do what no client should rely on them not doing: they refuse, hang, lie about lengths, never
-// end, and speak out of turn. They are for tests: whoever talks to them must count what happens, within its timeout and its memory.
+// Package hostile holds servers that do what no client should rely on them not doing: they refuse, hang, lie about
+// lengths, never end, and speak out of turn. They are for tests: whoever talks to them must count what happens, within
+// its timeout and its memory.
 package hostile
 
 import (

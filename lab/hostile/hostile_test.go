@@ -68,8 +68,9 @@ func config(r *hostile.Running, s hostile.Server, engine load.Engine) load.Confi
 	}
 }
 
-// eachServer runs f against every server with every engine that can talk to it: those that take a whole timeout side by side, which
-// costs little, and the others one after another; those of large requests last and two at a time, since they keep a processor busy.
+// eachServer runs f against every server with every engine that can talk to it: those that take a whole timeout side by
+// side, which costs little, and the others one after another; those of large requests last and two at a time, since
+// they keep a processor busy.
 func eachServer(t *testing.T, f func(t *testing.T, r *hostile.Running, s hostile.Server, c load.Config)) {
 	var all, large sync.WaitGroup
 	two := make(chan struct{}, 2)
@@ -130,7 +131,8 @@ func open(t *testing.T, c load.Config) load.Stream {
 
 func drain(t *testing.T, s load.Stream) load.Progress {
 	t.Helper()
-	if err := s.Wait(t.Context(), 2*time.Minute, time.Millisecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
+	if err := s.Wait(t.Context(), 2*time.Minute, time.Millisecond,
+		func() bool { return s.Progress().Open() == 0 }); err != nil {
 		t.Fatal(err)
 	}
 	if p := s.Progress(); p.Open() != 0 || p.Ended() != p.Due {
@@ -139,7 +141,8 @@ func drain(t *testing.T, s load.Stream) load.Progress {
 	return s.Progress()
 }
 
-// Every call ends, as it should, for the right cause and in time; and once the server has become a good one, all is well.
+// Every call ends, as it should, for the right cause and in time; and once the server has become a good one, all is
+// well.
 func TestCallsEndForTheRightCause(t *testing.T) {
 	eachServer(t, func(t *testing.T, r *hostile.Running, s hostile.Server, c load.Config) {
 		stream := open(t, c)
@@ -173,8 +176,8 @@ func offer(t *testing.T, s load.Stream, p load.Process) load.Segment {
 	return g
 }
 
-// stalled reports whether a call was not sent within its whole timeout, to a server that would not have kept it from being sent: that says something
-// of the machine that this runs on, and nothing of the server.
+// stalled reports whether a call was not sent within its whole timeout, to a server that would not have kept it from
+// being sent: that says something of the machine that this runs on, and nothing of the server.
 func stalled(call load.Call, s hostile.Server) bool {
 	return call.Outcome == load.Timeout && call.Sent == 0 && !slices.Contains(s.Want.Causes, call.Cause)
 }
@@ -183,7 +186,8 @@ func judge(t *testing.T, what string, call load.Call, s hostile.Server, c load.C
 	t.Helper()
 	text := call.Cause.Text(c.Operations[0].Causes)
 	if !slices.Contains(s.Want.Outcomes, call.Outcome) || !slices.Contains(s.Want.Causes, call.Cause) {
-		t.Errorf("%s: %v, status %d, errno %d, %q; want %v for %v", what, call.Outcome, call.Status, call.Errno, text, s.Want.Outcomes, s.Want.Causes)
+		t.Errorf("%s: %v, status %d, errno %d, %q; want %v for %v", what, call.Outcome, call.Status, call.Errno, text,
+			s.Want.Outcomes, s.Want.Causes)
 	}
 	if call.Outcome == s.Want.Outcomes[0] && call.Status != s.Want.Status {
 		t.Errorf("%s: status %d, want %d", what, call.Status, s.Want.Status)
@@ -191,13 +195,14 @@ func judge(t *testing.T, what string, call load.Call, s hostile.Server, c load.C
 	if (text == "") != (call.Outcome.Good() || call.Status == 204) {
 		t.Errorf("%s: %v for the cause %q", what, call.Outcome, text)
 	}
-	if most := c.Timeout + 2*time.Microsecond; call.Done == 0 || (call.Response() > most && call.Sent <= call.Intended+c.Timeout) {
+	if most := c.Timeout + 2*time.Microsecond; call.Done == 0 ||
+		(call.Response() > most && call.Sent <= call.Intended+c.Timeout) {
 		t.Errorf("%s ended after %v, the timeout is %v", what, call.Response(), c.Timeout)
 	}
 }
 
-// recovers mends the server and wants good answers on the same stream. Connections that were closed under the client may cost it a
-// call each, before that.
+// recovers mends the server and wants good answers on the same stream. Connections that were closed under the client
+// may cost it a call each, before that.
 func recovers(t *testing.T, r *hostile.Running, s hostile.Server, stream load.Stream) {
 	t.Helper()
 	if err := r.Mend(); err != nil {
@@ -226,7 +231,8 @@ func recovers(t *testing.T, r *hostile.Running, s hostile.Server, stream load.St
 // A second answer is never taken for the next call's, however fast the calls follow one another.
 func TestAnswersAreNeverSwapped(t *testing.T) {
 	for _, s := range hostile.All() {
-		if !slices.Contains([]string{"two answers at once", "TLS, two answers at once", "length too short", "length and chunks", "no content, with some"}, s.Name) {
+		if !slices.Contains([]string{"two answers at once", "TLS, two answers at once", "length too short",
+			"length and chunks", "no content, with some"}, s.Name) {
 			continue
 		}
 		for _, engine := range []load.Engine{load.Fast, load.Std} {
@@ -240,7 +246,8 @@ func TestAnswersAreNeverSwapped(t *testing.T) {
 					return
 				}
 				stream := open(t, config(r, s, engine))
-				if _, err := stream.Cycle(t.Context(), load.Closed{Workers: 8, Duration: 200 * time.Millisecond}, 0, nil); err != nil {
+				if _, err := stream.Cycle(t.Context(), load.Closed{Workers: 8, Duration: 200 * time.Millisecond}, 0,
+					nil); err != nil {
 					t.Fatal(err)
 				}
 				p := drain(t, stream)
@@ -259,8 +266,10 @@ func TestNothingGrows(t *testing.T) {
 		t.Skip("skipped with -short: thousands of calls that wait for their timeout")
 	}
 	worst := []string{
-		"never accepts", "hangs after accept", "hangs in the body", "closes in the body", "resets in the body", "drips the header", "huge header line",
-		"endless header", "endless interim answers", "endless body", "endless chunks", "endless small chunks", "endless chunk extension", "endless trailer",
+		"never accepts", "hangs after accept", "hangs in the body", "closes in the body", "resets in the body",
+		"drips the header", "huge header line",
+		"endless header", "endless interim answers", "endless body", "endless chunks", "endless small chunks",
+		"endless chunk extension", "endless trailer",
 		"handshake hangs", "TLS, endless body",
 	}
 	for _, s := range hostile.All() {
@@ -346,7 +355,8 @@ func TestNothingIsLogged(t *testing.T) {
 	log.SetOutput(&said)
 	defer log.SetOutput(os.Stderr)
 	for _, s := range hostile.All() {
-		if !slices.Contains([]string{"two answers at once", "TLS, two answers at once", "length too short", "garbage", "TLS where plaintext was asked for"}, s.Name) {
+		if !slices.Contains([]string{"two answers at once", "TLS, two answers at once", "length too short", "garbage",
+			"TLS where plaintext was asked for"}, s.Name) {
 			continue
 		}
 		r, err := s.Start(t.Context())

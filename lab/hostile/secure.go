@@ -26,7 +26,8 @@ func secure() []Server {
 			}
 		}, load.Failed, 0, load.CauseSpeaksTLS),
 		tlsServer("TLS", issue{}, nil, good, load.OK, 200),
-		tlsServer("plaintext where TLS was asked for", issue{}, nil, nil, load.ConnFailed, 0, load.CauseNotTLS).with(func(_ context.Context, c *conn) {
+		tlsServer("plaintext where TLS was asked for", issue{}, nil, nil, load.ConnFailed, 0,
+			load.CauseNotTLS).with(func(_ context.Context, c *conn) {
 			if _, err := c.Read(make([]byte, 4<<10)); err == nil {
 				c.say("HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
 			}
@@ -34,23 +35,31 @@ func secure() []Server {
 		tlsServer("self-signed certificate", issue{alone: true}, nil, good, load.ConnFailed, 0, load.CauseUnknownAuthority),
 		tlsServer("expired certificate", issue{expired: true}, nil, good, load.ConnFailed, 0, load.CauseExpired),
 		tlsServer("certificate of another", issue{name: "other.test"}, nil, good, load.ConnFailed, 0, load.CauseNameMismatch),
-		tlsServer("client certificate required", issue{}, func(c *tls.Config) { c.ClientAuth = tls.RequireAndVerifyClientCert }, good,
+		tlsServer("client certificate required", issue{},
+			func(c *tls.Config) { c.ClientAuth = tls.RequireAndVerifyClientCert }, good,
 			load.ConnFailed, 0, load.CauseClientCertificate),
-		tlsServer("handshake refused", issue{}, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS11 }, good, load.ConnFailed, 0, load.CauseAlert),
+		tlsServer("handshake refused", issue{}, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS11 }, good,
+			load.ConnFailed, 0, load.CauseAlert),
 		tlsServer("handshake hangs", issue{}, nil, nil, load.Timeout, 0, load.CauseHandshaking).with(hangs),
-		tlsServer("handshake closed", issue{}, nil, nil, load.ConnFailed, 0, load.CauseTLS).with(func(_ context.Context, c *conn) {
+		tlsServer("handshake closed", issue{}, nil, nil, load.ConnFailed, 0, load.CauseTLS).with(func(_ context.Context,
+			c *conn) {
 			_, _ = c.Read(make([]byte, 4<<10))
 		}),
 		tlsServer("TLS, closes after the request", issue{}, nil, afterRequest(closes), load.Failed, 0, load.CauseClosedEarly),
 		tlsServer("TLS, cut in the body", issue{}, nil, cut, load.Failed, 200, load.CauseClosedWithin),
-		tlsServer("TLS, hangs in the body", issue{}, nil, then(ok+"Content-Length: 9\r\n\r\nhalf", hangs), load.Timeout, 0, load.CauseNoEnd),
-		tlsServer("TLS, two answers at once", issue{}, nil, each(func(p string) string { return answer(p) + answer("again") }), load.OK, 200),
-		tlsServer("TLS, endless body", issue{}, nil, then(ok+"\r\n", goesOn(strings.Repeat("x", 16<<10))), load.Failed, 200, load.CauseTooLong),
+		tlsServer("TLS, hangs in the body", issue{}, nil, then(ok+"Content-Length: 9\r\n\r\nhalf", hangs), load.Timeout, 0,
+			load.CauseNoEnd),
+		tlsServer("TLS, two answers at once", issue{}, nil,
+			each(func(p string) string { return answer(p) + answer("again") }), load.OK, 200),
+		tlsServer("TLS, endless body", issue{}, nil, then(ok+"\r\n", goesOn(strings.Repeat("x", 16<<10))), load.Failed, 200,
+			load.CauseTooLong),
 	}
 }
 
-// tlsServer speaks TLS with a certificate like i, as change wants it, and then talk; its authority is trusted by clients.
-func tlsServer(name string, i issue, change func(*tls.Config), talk talker, o load.Outcome, status uint16, why ...load.Cause) Server {
+// tlsServer speaks TLS with a certificate like i, as change wants it, and then talk; its authority is trusted by
+// clients.
+func tlsServer(name string, i issue, change func(*tls.Config), talk talker, o load.Outcome, status uint16,
+	why ...load.Cause) Server {
 	s := one(name, nil, o, status, why...)
 	s.begin = func(ctx context.Context) (*Running, error) {
 		ca, err := newAuthority()

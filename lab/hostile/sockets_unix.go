@@ -60,7 +60,8 @@ func refusing(ctx context.Context) (*Running, error) {
 	return r, err
 }
 
-// crowded listens with the shortest queue, and accepts nobody: the first connections are made and never served, more cannot be made.
+// crowded listens with the shortest queue, and accepts nobody: the first connections are made and never served, more
+// cannot be made.
 func crowded(ctx context.Context) (*Running, error) {
 	r, fd, err := begun(ctx)
 	if err != nil {

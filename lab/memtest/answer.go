@@ -30,7 +30,8 @@ func (e *endless) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// EndlessAnswers tests that ask stops reading an HTTP answer of which any part does not end, before it has read so many bytes, and fails.
+// EndlessAnswers tests that ask stops reading an HTTP answer of which any part does not end, before it has read so many
+// bytes, and fails.
 func EndlessAnswers(t *testing.T, most int, ask func(net.Conn) error) {
 	t.Helper()
 	for name, c := range map[string]struct{ begins, goesOn string }{

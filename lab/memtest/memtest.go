@@ -12,8 +12,9 @@ const (
 	AnyCase = 2 << 20
 )
 
-// Bound notes what is allocated until the function that it returns is called, which fails the test where that is more than a reader of so many
-// bytes may take: "defer memtest.Bound(t, len(b))()". What other goroutines allocate meanwhile counts as well.
+// Bound notes what is allocated until the function that it returns is called, which fails the test where that is more
+// than a reader of so many bytes may take: "defer memtest.Bound(t, len(b))()". What other goroutines allocate meanwhile
+// counts as well.
 func Bound(t testing.TB, read int) func() {
 	t.Helper()
 	before := allocated()

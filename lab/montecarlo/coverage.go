@@ -37,7 +37,8 @@ func TailCoverage(ctx context.Context, s Study, w World, blocks int) (Coverage, 
 	})
 }
 
-func cover(ctx context.Context, s Study, w World, blocks int, q float64, estimate func(base, treated [][]float64) (stat.Test, error)) (Coverage, error) {
+func cover(ctx context.Context, s Study, w World, blocks int, q float64,
+	estimate func(base, treated [][]float64) (stat.Test, error)) (Coverage, error) {
 	calls := 500
 	if q == 0.5 {
 		calls = 101
@@ -53,14 +54,16 @@ func cover(ctx context.Context, s Study, w World, blocks int, q float64, estimat
 	for _, t := range tests {
 		half += (t.Hi - t.Lo) / 2 / float64(len(tests))
 	}
-	return Coverage{w.Name, blocks, share(tests, func(t stat.Test) bool { return t.Lo <= truth && truth <= t.Hi }), half}, err
+	return Coverage{w.Name, blocks, share(tests, func(t stat.Test) bool { return t.Lo <= truth && truth <= t.Hi }), half},
+		err
 }
 
 // CoverageTable is the coverage of both procedures in every world.
 func CoverageTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
 		Title: "Coverage of 95 % intervals",
-		Note: "The treated arm takes 5 % longer. p50: Hodges–Lehmann over per-block log ratios of medians (101 calls a block). " +
+		Note: "The treated arm takes 5 % longer. p50: Hodges–Lehmann over per-block log ratios of medians (101 calls a " +
+			"block). " +
 			"p99: pooled quantiles with the delete-one-block jackknife (500 calls a block). In brackets the mean half width.",
 		Columns: []string{"noise", "p50, 10 blocks", "20", "40", "p99, 20 blocks", "40", "80"},
 	}

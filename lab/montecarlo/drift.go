@@ -95,8 +95,8 @@ func wave(period float64) func(*rand.Rand, int) []float64 {
 // windowCounts are the lengths of soaks, in windows.
 func windowCounts() []int { return []int{30, 60, 120, 300, 900} }
 
-// Trend is how often the interval of a trend that is planted holds it. Slope and interval move with what is planted, so that the rest to
-// 100 % is the share of runs without a trend in which one is found.
+// Trend is how often the interval of a trend that is planted holds it. Slope and interval move with what is planted, so
+// that the rest to 100 % is the share of runs without a trend in which one is found.
 type Trend struct {
 	Course  string
 	Windows int
@@ -134,7 +134,8 @@ func TrendCoverage(ctx context.Context, s Study, c Course, windows int) (Trend, 
 		}
 	})
 	out := Trend{
-		Course: c.Name, Windows: windows, Share: share(runs, func(x trendRun) bool { return x.held }), Line: share(runs, func(x trendRun) bool { return x.line }),
+		Course: c.Name, Windows: windows, Share: share(runs, func(x trendRun) bool { return x.held }),
+		Line: share(runs, func(x trendRun) bool { return x.line }),
 	}
 	for _, x := range runs {
 		out.Half += x.half / float64(len(runs))
@@ -146,8 +147,10 @@ func TrendCoverage(ctx context.Context, s Study, c Course, windows int) (Trend, 
 func TrendTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
 		Title: "Coverage of a soak's trends",
-		Note: "The share of 95 % intervals that hold the true slope; what is missing to 100 % is the share of soaks without a trend in which one is found. In brackets the mean half width of " +
-			"the change over the whole run, in standard deviations of a window. Last column: the textbook's interval of a least-squares line, which takes windows for independent.",
+		Note: "The share of 95 % intervals that hold the true slope; what is missing to 100 % is the share of soaks " +
+			"without a trend in which one is found. In brackets the mean half width of " +
+			"the change over the whole run, in standard deviations of a window. Last column: the textbook's interval of a " +
+			"least-squares line, which takes windows for independent.",
 		Columns: []string{"windows' values", "30 windows", "60", "120", "300", "900", "least squares alone, 300"},
 	}
 	for _, c := range Courses() {
@@ -241,8 +244,9 @@ func Leak(ctx context.Context, s Study, perWindow float64, windows int) (found, 
 // LeakTable is Leak for windows of 2 s.
 func LeakTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
-		Title:   "Leaks found under a collector",
-		Note:    "Memory in windows of 2 s with a sawtooth of 6 MiB every 5–20 windows, and a leak: the share of soaks in which its interval excludes 0, and in which it holds the truth.",
+		Title: "Leaks found under a collector",
+		Note: "Memory in windows of 2 s with a sawtooth of 6 MiB every 5–20 windows, and a leak: the share of soaks in " +
+			"which its interval excludes 0, and in which it holds the truth.",
 		Columns: []string{"leak", "2 min: found", "holds", "10 min: found", "holds", "30 min: found", "holds"},
 	}
 	for _, perMinute := range []float64{0.05, 0.1, 0.2, 0.5, 1} {

@@ -9,12 +9,14 @@ import (
 	"tare/internal/stat"
 )
 
-// An Exploration is a comparison whose many exploratory effects share a baseline: six treatments with twenty metrics each.
+// An Exploration is a comparison whose many exploratory effects share a baseline: six treatments with twenty metrics
+// each.
 type Exploration struct {
 	Name string
 	// noise is one value of an arm, with variance 1 where it has one.
 	noise func(r *rand.Rand) float64
-	// shared is the part of a metric's variance that all metrics of an arm have in common in a block, half of them with the other sign.
+	// shared is the part of a metric's variance that all metrics of an arm have in common in a block, half of them with
+	// the other sign.
 	shared float64
 	spread bool    // the metrics' standard deviations lie between 0.5 % and 50 %; else 2 %
 	wild   float64 // the share of blocks that are ten times as noisy for all
@@ -45,8 +47,8 @@ const (
 	exploredMetrics = 20
 )
 
-// effects draws the log ratios of all effects, treatment by treatment, and says which are genuine: every genuine-th metric of a treatment
-// takes size longer, in standard deviations of a block's ratio; 0: none.
+// effects draws the log ratios of all effects, treatment by treatment, and says which are genuine: every genuine-th
+// metric of a treatment takes size longer, in standard deviations of a block's ratio; 0: none.
 func (x Exploration) effects(r *rand.Rand, blocks, genuine int, size float64) (d [][]float64, truth []float64) {
 	d, truth = make([][]float64, exploredArms*exploredMetrics), make([]float64, exploredArms*exploredMetrics)
 	sd := make([]float64, exploredMetrics)
@@ -121,9 +123,12 @@ const exploredBlocks = 8
 func ExploreTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
 		Title: "Exploratory effects in 8 blocks",
-		Note: fmt.Sprintf("Six treatments with twenty metrics each, against one baseline: 120 effects. Student's test under Benjamini and Hochberg's "+
-			"procedure at %.2f %%, with its intervals; the true effects are 5 or 20 standard deviations of a block's ratio. Last column: the same with the rank test.", 100*stat.LookAlpha),
-		Columns: []string{"noise", "no effect: some false one", "30 of 5 SD: false share", "intervals that miss", "found", "30 of 20 SD: false share", "intervals that miss", "found", "6 of 20 SD: false share", "found", "found by ranks"},
+		Note: fmt.Sprintf("Six treatments with twenty metrics each, against one baseline: 120 effects. Student's test "+
+			"under Benjamini and Hochberg's "+
+			"procedure at %.2f %%, with its intervals; the true effects are 5 or 20 standard deviations of a block's ratio. "+
+			"Last column: the same with the rank test.", 100*stat.LookAlpha),
+		Columns: []string{"noise", "no effect: some false one", "30 of 5 SD: false share", "intervals that miss", "found",
+			"30 of 20 SD: false share", "intervals that miss", "found", "6 of 20 SD: false share", "found", "found by ranks"},
 	}
 	for _, x := range Explorations() {
 		row := []string{x.Name}
@@ -174,13 +179,15 @@ func mean() procedure {
 }
 
 // Explore measures a test under Benjamini and Hochberg's procedure, with the intervals that go with it.
-func Explore(ctx context.Context, s Study, x Exploration, blocks, genuine int, size float64, test procedure) (Explored, error) {
+func Explore(ctx context.Context, s Study, x Exploration, blocks, genuine int, size float64, test procedure) (Explored,
+	error) {
 	name := fmt.Sprintf("explore %s %d %d %g", x.Name, blocks, genuine, size)
 	runs, err := repeat(ctx, s, name, func(r *rand.Rand) Explored { return explored(r, x, blocks, genuine, size, test) })
 	var out Explored
 	for _, o := range runs {
 		n := float64(len(runs))
-		out.False, out.Any, out.Missed, out.Found = out.False+o.False/n, out.Any+o.Any/n, out.Missed+o.Missed/n, out.Found+o.Found/n
+		out.False, out.Any, out.Missed, out.Found = out.False+o.False/n, out.Any+o.Any/n, out.Missed+o.Missed/n,
+			out.Found+o.Found/n
 	}
 	return out, err
 }

@@ -11,10 +11,12 @@ import (
 // Family is the error over a family of five metrics, at α = 5 %.
 type Family struct {
 	Name string
-	// AnyRaw, AnyHolm: some true hypothesis rejected. BeyondMargin: some interval at its Holm level lies beyond a margin that the true
-	// effect does not exceed. Discoveries: the mean share of false ones among Benjamini and Hochberg's.
+	// AnyRaw, AnyHolm: some true hypothesis rejected. BeyondMargin: some interval at its Holm level lies beyond a
+	// margin that the true effect does not exceed. Discoveries: the mean share of false ones among Benjamini and
+	// Hochberg's.
 	AnyRaw, AnyHolm, BeyondMargin, Discoveries float64
-	Found                                      float64 // share of the false hypotheses that Holm rejects; NaN if there are none
+	// share of the false hypotheses that Holm rejects; NaN if there are none
+	Found float64
 }
 
 const familyAlpha = 0.05
@@ -106,9 +108,12 @@ func metrics(r *rand.Rand, effects []float64) (d [][]float64, p []float64) {
 func FamilyTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
 		Title: "Errors over a family of five metrics",
-		Note: "20 blocks, 2 % noise, half of its variance common to the metrics, α = 5 % for the family. *Beyond the margin*: some interval " +
+		Note: "20 blocks, 2 % noise, half of its variance common to the metrics, α = 5 % for the family. *Beyond the " +
+			"margin*: some interval " +
 			"at its Holm level lies beyond 2 % though no true effect does.",
-		Columns: []string{"true effects", "any false rejection, unadjusted", "any, Holm", "any beyond the margin, Holm levels", "false share of discoveries, Benjamini–Hochberg", "real effects found, Holm"},
+		Columns: []string{"true effects", "any false rejection, unadjusted",
+			"any, Holm", "any beyond the margin, Holm levels", "false share of discoveries, Benjamini–Hochberg",
+			"real effects found, Holm"},
 	}
 	for _, name := range []string{"no effect", "two of +3 %", "all exactly at +2 % margin"} {
 		f, err := FamilyError(ctx, s, name)
@@ -119,7 +124,8 @@ func FamilyTable(ctx context.Context, s Study) (Table, error) {
 		if !math.IsNaN(f.Found) {
 			found = percent(f.Found)
 		}
-		t.Rows = append(t.Rows, []string{f.Name, percent(f.AnyRaw), percent(f.AnyHolm), percent(f.BeyondMargin), percent(f.Discoveries), found})
+		t.Rows = append(t.Rows, []string{f.Name, percent(f.AnyRaw), percent(f.AnyHolm), percent(f.BeyondMargin),
+			percent(f.Discoveries), found})
 	}
 	return t, nil
 }

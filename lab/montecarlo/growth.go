@@ -35,8 +35,8 @@ func truthOf(l stat.Law, last float64) (at func(n float64) float64, c1 float64) 
 	return func(n float64) float64 { return 100 + c1*l.F(n) }, c1
 }
 
-// observe makes the costs of all sizes in every block. noise is that of one size's cost over all blocks together; besides, a block
-// as a whole is 2 % faster or slower.
+// observe makes the costs of all sizes in every block. noise is that of one size's cost over all blocks together;
+// besides, a block as a whole is 2 % faster or slower.
 func observe(r *rand.Rand, sizes []float64, at func(n float64) float64, noise float64) [][]float64 {
 	out := make([][]float64, len(sizes))
 	for range growthBlocks {
@@ -57,8 +57,8 @@ type Growth struct {
 	// Named rightly, named wrongly; not named with the truth among the best and tied, without it.
 	Right, Wrong, Tied, Missed float64
 	FalseKnee, FalseStep       float64
-	// Coverage of the 95 % intervals of c1 and of the sizes at which budgets within and beyond the measured range break, over the
-	// runs whose best law was the true one; NaN for fewer than 100 of them.
+	// Coverage of the 95 % intervals of c1 and of the sizes at which budgets within and beyond the measured range
+	// break, over the runs whose best law was the true one; NaN for fewer than 100 of them.
 	C1, Inside, Beyond float64
 }
 
@@ -111,9 +111,11 @@ func holds(e *stat.Estimate, truth float64) bool { return e != nil && e.Lo <= tr
 func GrowthTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
 		Title: "Growth laws",
-		Note: "Cost grows fivefold over the range, 10 blocks; noise is that of one size's cost over all blocks. Coverage of 95 % intervals where the best law is the true " +
+		Note: "Cost grows fivefold over the range, 10 blocks; noise is that of one size's cost over all blocks. Coverage " +
+			"of 95 % intervals where the best law is the true " +
 			"one: of c1, and of the sizes at which a budget breaks (half and twice the largest size).",
-		Columns: []string{"law", "sizes", "noise", "named rightly", "named wrongly", "not named, truth among the best", "not named, truth missing", "false knee", "false step", "c1", "breaks inside", "breaks beyond"},
+		Columns: []string{"law", "sizes", "noise", "named rightly", "named wrongly", "not named, truth among the best",
+			"not named, truth missing", "false knee", "false step", "c1", "breaks inside", "breaks beyond"},
 	}
 	for _, l := range stat.Laws() {
 		for _, ladder := range Ladders() {
@@ -123,7 +125,8 @@ func GrowthTable(ctx context.Context, s Study) (Table, error) {
 					return t, err
 				}
 				row := []string{string(l), ladder.Name, whole(noise)}
-				for _, v := range []float64{g.Right, g.Wrong, g.Tied, g.Missed, g.FalseKnee, g.FalseStep, g.C1, g.Inside, g.Beyond} {
+				for _, v := range []float64{g.Right, g.Wrong, g.Tied, g.Missed, g.FalseKnee, g.FalseStep, g.C1, g.Inside,
+					g.Beyond} {
 					row = append(row, percentOrDash(v))
 				}
 				t.Rows = append(t.Rows, row)
@@ -142,9 +145,10 @@ func percentOrDash(v float64) string {
 
 // Knee is how often a true knee is found, and how well.
 type Knee struct {
-	Shape, Ladder          string
-	Noise                  float64
-	Found, Covered, Within float64 // Covered: its interval holds the truth; Within: its value is within a factor 1.5. Both of those found.
+	Shape, Ladder string
+	Noise         float64
+	// Covered: its interval holds the truth; Within: its value is within a factor 1.5. Both of those found.
+	Found, Covered, Within float64
 }
 
 // shapes are costs that turn at at: flat before, or ten times steeper after it.
@@ -163,16 +167,18 @@ func KneeOf(ctx context.Context, s Study, shape string, ladder Ladder, noise flo
 	last := ladder.Sizes[len(ladder.Sizes)-1]
 	at := last / 10 * 1.3 // between two sizes
 	cost := shapes(at, last)[shape]
-	runs, err := repeat(ctx, s, fmt.Sprintf("knee %s %s %v", shape, ladder.Name, noise), func(r *rand.Rand) *stat.Estimate {
-		g, err := stat.FitGrowth(ladder.Sizes, observe(r, ladder.Sizes, cost, noise), stat.GrowthOptions{Level: level, Budget: math.NaN()})
-		if err != nil {
-			return nil
-		}
-		if g.Knee == nil {
-			return nil
-		}
-		return &g.Knee.Estimate
-	})
+	runs, err := repeat(ctx, s, fmt.Sprintf("knee %s %s %v", shape, ladder.Name, noise),
+		func(r *rand.Rand) *stat.Estimate {
+			g, err := stat.FitGrowth(ladder.Sizes, observe(r, ladder.Sizes, cost, noise),
+				stat.GrowthOptions{Level: level, Budget: math.NaN()})
+			if err != nil {
+				return nil
+			}
+			if g.Knee == nil {
+				return nil
+			}
+			return &g.Knee.Estimate
+		})
 	found := slices.DeleteFunc(slices.Clone(runs), func(e *stat.Estimate) bool { return e == nil })
 	return Knee{
 		Shape: shape, Ladder: ladder.Name, Noise: noise,
@@ -185,8 +191,9 @@ func KneeOf(ctx context.Context, s Study, shape string, ladder Ladder, noise flo
 // KneeTable is KneeOf for all shapes.
 func KneeTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
-		Title:   "Knees found",
-		Note:    "The cost turns at 0.13 of the largest size. Of the knees found: the share whose 95 % interval holds the truth, and whose value is within a factor of 1.5.",
+		Title: "Knees found",
+		Note: "The cost turns at 0.13 of the largest size. Of the knees found: the share whose 95 % interval holds the " +
+			"truth, and whose value is within a factor of 1.5.",
 		Columns: []string{"shape", "sizes", "noise", "found", "covered", "within a factor of 1.5"},
 	}
 	for _, shape := range []string{"flat, then linear", "linear, then 10 times steeper"} {
@@ -196,7 +203,8 @@ func KneeTable(ctx context.Context, s Study) (Table, error) {
 				if err != nil {
 					return t, err
 				}
-				t.Rows = append(t.Rows, []string{shape, ladder.Name, whole(noise), percent(k.Found), percent(k.Covered), percent(k.Within)})
+				t.Rows = append(t.Rows, []string{shape, ladder.Name, whole(noise), percent(k.Found), percent(k.Covered),
+					percent(k.Within)})
 			}
 		}
 	}

@@ -45,8 +45,8 @@ func Hosts() []Host {
 // False is how often designs find a difference between two equal arms.
 type False struct {
 	Host string
-	// Looks: five looks at an error of stat.LookAlpha each, Hodges–Lehmann over randomised blocks. Naive5: five looks, 5 % at each.
-	// EveryBlock: Student's t after every block from 10 to 160, 5 % at each.
+	// Looks: five looks at an error of stat.LookAlpha each, Hodges–Lehmann over randomised blocks. Naive5: five looks,
+	// 5 % at each. EveryBlock: Student's t after every block from 10 to 160, 5 % at each.
 	Looks, Naive5, EveryBlock float64
 	// Sequential: all runs of one arm before the other's, Mann–Whitney at 5 %, for 10, 40 and 160 runs of each.
 	Sequential [3]float64
@@ -111,7 +111,8 @@ func pValue(t stat.Test, err error) float64 {
 func FalseTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
 		Title: "False positives between equal arms",
-		Note: "The share of comparisons of an arm with itself that find a difference, at any look. Interleaved: randomised blocks; " +
+		Note: "The share of comparisons of an arm with itself that find a difference, at any look. Interleaved: " +
+			"randomised blocks; " +
 			"sequential: all runs of one arm, then all of the other.",
 		Columns: []string{
 			"host", "**five looks, α 0.013**", "five looks, 5 % each", "every block 10–160, 5 % each",
@@ -162,8 +163,8 @@ func (n Noise) differences(r *rand.Rand, blocks int, centre, sd float64) []float
 	return d
 }
 
-// FalseEquivalence is how often the interval at 1 − stat.LookAlpha calls equivalent what differs by exactly the margin: at a look
-// of so many blocks, and at any of the five.
+// FalseEquivalence is how often the interval at 1 − stat.LookAlpha calls equivalent what differs by exactly the margin:
+// at a look of so many blocks, and at any of the five.
 func FalseEquivalence(ctx context.Context, s Study, noise Noise) (at []float64, overall float64, err error) {
 	m := math.Log1p(margin)
 	runs, err := repeat(ctx, s, "tost "+noise.Name, func(r *rand.Rand) []bool {

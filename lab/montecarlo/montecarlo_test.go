@@ -8,8 +8,8 @@ import (
 	"tare/internal/stat"
 )
 
-// The studies are small, seeded, and their bounds are four standard errors of a share wide around what the full tables show: a
-// wrong formula is well outside.
+// The studies are small, seeded, and their bounds are four standard errors of a share wide around what the full tables
+// show: a wrong formula is well outside.
 func study(n int) Study { return Study{Seed: 20, N: n, Workers: 2} }
 
 func within(t *testing.T, name string, got, lo, hi float64) {
@@ -88,8 +88,9 @@ func TestFamilyError(t *testing.T) {
 	}
 }
 
-// TestExplore: of what is called different from 0 among 120 effects no larger share is false, and no larger share of the intervals misses the truth,
-// than a look allows, whatever the noise; and a several-fold effect is found in 8 blocks, where the rank test can find none.
+// TestExplore: of what is called different from 0 among 120 effects no larger share is false, and no larger share of
+// the intervals misses the truth, than a look allows, whatever the noise; and a several-fold effect is found in 8
+// blocks, where the rank test can find none.
 func TestExplore(t *testing.T) {
 	for _, x := range Explorations() {
 		none, err := Explore(t.Context(), study(400), x, exploredBlocks, 0, 0, mean())
@@ -117,7 +118,8 @@ func TestPowerAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range [][3]float64{{0, 0.013, 1}, {0.006, 1, 0.013}, {1, 1, 0}, {0, 0.013, 0.07}, {0.006, 0.45, 0.013}, {0.84, 1, 0}} {
+	for i, want := range [][3]float64{{0, 0.013, 1}, {0.006, 1, 0.013}, {1, 1, 0}, {0, 0.013, 0.07}, {0.006, 0.45, 0.013},
+		{0.84, 1, 0}} {
 		c := cells[i]
 		for k, got := range []float64{c.Regressed, c.Differs, c.Equivalent} {
 			within(t, "power", got, want[k]-0.07, want[k]+0.07)

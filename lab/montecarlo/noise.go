@@ -89,8 +89,9 @@ func (w World) trial(r *rand.Rand, level float64, calls int, slow float64) []flo
 	return x
 }
 
-// truth is the logarithm of the true ratio of the q-quantiles. Without a slow path both arms have one shape, and it is the
-// effect; with one, the treated arm is a mixture of two lognormal distributions, whose quantile is found by bisection.
+// truth is the logarithm of the true ratio of the q-quantiles. Without a slow path both arms have one shape, and it is
+// the effect; with one, the treated arm is a mixture of two lognormal distributions, whose quantile is found by
+// bisection.
 func (w World) truth(q float64) float64 {
 	if w.slow == 0 {
 		return math.Log1p(effect)

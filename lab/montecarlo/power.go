@@ -18,8 +18,8 @@ type Power struct {
 	Regressed, Differs, Equivalent float64
 }
 
-// PowerAt is the power of one look for every effect and block noise given. The same noise is used for all of them, which the
-// estimator's equivariance makes exact: only its scale and place differ.
+// PowerAt is the power of one look for every effect and block noise given. The same noise is used for all of them,
+// which the estimator's equivariance makes exact: only its scale and place differ.
 func PowerAt(ctx context.Context, s Study, blocks int, sds, effects []float64) ([]Power, error) {
 	runs, err := repeat(ctx, s, fmt.Sprintf("power %d", blocks), func(r *rand.Rand) stat.Estimate {
 		return interval(stat.HodgesLehmann(Noises()[0].differences(r, blocks, 0, 1), 1-stat.LookAlpha))
@@ -58,7 +58,8 @@ func PowerTable(ctx context.Context, s Study) (Table, error) {
 	sds, effects := []float64{0.005, 0.01, 0.02, 0.05}, []float64{0, 0.01, 0.02, 0.05, 0.1}
 	t := Table{
 		Title: "Power of one look",
-		Note: fmt.Sprintf("Share of comparisons found *regressed beyond 2 %%* / *different from 0* / *equivalent within 2 %%* at one look "+
+		Note: fmt.Sprintf("Share of comparisons found *regressed beyond 2 %%* / *different from 0* / *equivalent within 2 "+
+			"%%* at one look "+
 			"(α = %v), by true effect, standard deviation of a block's log ratio, and blocks. Normal noise.", stat.LookAlpha),
 		Columns: []string{"block noise", "true effect"},
 	}
@@ -82,8 +83,8 @@ func PowerTable(ctx context.Context, s Study) (Table, error) {
 	return t, nil
 }
 
-// PowerAtMDE is the share of fresh comparisons that exclude 0 when the true effect is the minimum detectable effect that an earlier
-// one announced.
+// PowerAtMDE is the share of fresh comparisons that exclude 0 when the true effect is the minimum detectable effect
+// that an earlier one announced.
 func PowerAtMDE(ctx context.Context, s Study, noise Noise, blocks int) (float64, error) {
 	runs, err := repeat(ctx, s, fmt.Sprintf("mde %s %d", noise.Name, blocks), func(r *rand.Rand) bool {
 		e := interval(stat.HodgesLehmann(noise.differences(r, blocks, 0, 0.02), 1-stat.LookAlpha))
@@ -103,8 +104,9 @@ func pValueOrOne(t stat.Test, err error) float64 {
 // MDETable is PowerAtMDE under all noises.
 func MDETable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
-		Title:   "Calibration of the minimum detectable effect",
-		Note:    "Share of fresh comparisons that exclude 0 when the true effect is the announced minimum detectable effect. Promised: 80 %.",
+		Title: "Calibration of the minimum detectable effect",
+		Note: "Share of fresh comparisons that exclude 0 when the true effect is the announced minimum detectable " +
+			"effect. Promised: 80 %.",
 		Columns: []string{"noise", "10 blocks", "20", "40", "80", "160"},
 	}
 	for _, n := range Noises() {
@@ -180,7 +182,8 @@ func decided(d []float64, m float64) bool {
 func PromiseTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
 		Title: "Blocks to decide",
-		Note: "Block noise 3 %. Of the comparisons undecided after so many blocks: the share that got a number of up to 2000 blocks, the median " +
+		Note: "Block noise 3 %. Of the comparisons undecided after so many blocks: the share that got a number of up to " +
+			"2000 blocks, the median " +
 			"number, and the share that were decided when so many had been run.",
 		Columns: []string{"true effect", "blocks so far", "got a number", "median number", "decided at it"},
 	}

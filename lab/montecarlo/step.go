@@ -13,7 +13,8 @@ import (
 // A Turn is a cost that one law does not describe, or a curve that is none of the laws.
 type Turn struct {
 	Name string
-	// From and To are the sizes between which the cost jumps by Factor, 0 without a step; Bend is the size of a knee, 0 without.
+	// From and To are the sizes between which the cost jumps by Factor, 0 without a step; Bend is the size of a knee, 0
+	// without.
 	From, To, Factor, Bend float64
 	cost                   func(n float64) float64
 }
@@ -42,9 +43,12 @@ func Turns() []Turn {
 		jump("step ×1.5, else log N", 1.5, func(n float64) float64 { return 4 + math.Log2(1+n) }),
 		jump("step ×1.5, else linear", 1.5, func(n float64) float64 { return 100 + 0.04*n }),
 		jump("step ×5.6, else constant", 5.6, flat),
-		{Name: "4 + 19·(1 − 2000/N) from 2000 on", Bend: 2000, cost: func(n float64) float64 { return 4 + 19*max(0, 1-2000/n) }},
-		{Name: "constant, from 1400 on linear", Bend: 1400, cost: func(n float64) float64 { return 100 + 0.05*max(0, n-1400) }},
-		{Name: "linear, from 700 on 10 times steeper", Bend: 700, cost: func(n float64) float64 { return 100 + 0.02*n + 0.18*max(0, n-700) }},
+		{Name: "4 + 19·(1 − 2000/N) from 2000 on",
+			Bend: 2000, cost: func(n float64) float64 { return 4 + 19*max(0, 1-2000/n) }},
+		{Name: "constant, from 1400 on linear", Bend: 1400,
+			cost: func(n float64) float64 { return 100 + 0.05*max(0, n-1400) }},
+		{Name: "linear, from 700 on 10 times steeper",
+			Bend: 700, cost: func(n float64) float64 { return 100 + 0.02*n + 0.18*max(0, n-700) }},
 		{Name: "4 + 19·N/(N+2000)", cost: func(n float64) float64 { return 4 + 19*n/(n+2000) }},
 		{Name: "10 + N^0.7", cost: func(n float64) float64 { return 10 + math.Pow(n, 0.7) }},
 		{Name: "20 + 5·log N + 0.05·N", cost: func(n float64) float64 { return 20 + 5*math.Log2(1+n) + 0.05*n }},
@@ -57,13 +61,16 @@ func Turns() []Turn {
 type Turned struct {
 	Turn  string
 	Noise float64
-	// Shares of the runs: a step was named, between the true sizes; a bend; neither although no one law explains the costs; a law was named.
+	// Shares of the runs: a step was named, between the true sizes; a bend; neither although no one law explains the
+	// costs; a law was named.
 	Step, Placed, Bend, Undecided, Law float64
-	// Covered is the share of the steps in the right place whose 95 % interval holds the factor, or of the bends whose interval holds the place.
+	// Covered is the share of the steps in the right place whose 95 % interval holds the factor, or of the bends whose
+	// interval holds the place.
 	Covered float64
 	// Bias is the mean of log(estimate/truth) over the same.
 	Bias float64
-	// Broken is the share of all runs in which the budget in the middle of the jump is said to break between its sizes; NaN without a step upwards.
+	// Broken is the share of all runs in which the budget in the middle of the jump is said to break between its sizes;
+	// NaN without a step upwards.
 	Broken float64
 }
 
@@ -99,7 +106,8 @@ func TurnOf(ctx context.Context, s Study, turn Turn, noise float64) (Turned, err
 	return out, err
 }
 
-// covered is how well the factor of the steps found, or the place of the bends found, is estimated; NaN for fewer than 50.
+// covered is how well the factor of the steps found, or the place of the bends found, is estimated; NaN for fewer than
+// 50.
 func (t Turn) covered(runs []stat.GrowthFit, placed func(stat.GrowthFit) bool) (share, bias float64) {
 	truth, of := t.Factor, func(g stat.GrowthFit) stat.Estimate { return g.Step.Factor }
 	kept := slices.DeleteFunc(slices.Clone(runs), func(g stat.GrowthFit) bool { return !placed(g) })
@@ -124,10 +132,13 @@ func (t Turn) covered(runs []stat.GrowthFit, placed func(stat.GrowthFit) bool) (
 func TurnTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
 		Title: "Steps, bends and other curves",
-		Note: "Thirteen sizes from 10 to 10,000, with 1,999 and 2,001 among them; 10 blocks; noise is that of one size's cost over all blocks. Covered: of the steps found in " +
-			"the right place, the share whose 95 % interval holds the factor; of the bends, whose interval holds the place. Last column: a budget in the middle of the jump is " +
+		Note: "Thirteen sizes from 10 to 10,000, with 1,999 and 2,001 among them; 10 blocks; noise is that of one size's " +
+			"cost over all blocks. Covered: of the steps found in " +
+			"the right place, the share whose 95 % interval holds the factor; of the bends, whose interval holds the place. " +
+			"Last column: a budget in the middle of the jump is " +
 			"said to break between its two sizes.",
-		Columns: []string{"truth", "noise", "step", "in its place", "bend", "neither, no law", "law named", "covered", "breaks in the step"},
+		Columns: []string{"truth", "noise", "step", "in its place", "bend", "neither, no law", "law named", "covered",
+			"breaks in the step"},
 	}
 	for _, turn := range Turns() {
 		for _, noise := range []float64{0.01, 0.03, 0.1} {

@@ -1,4 +1,5 @@
-// Package montecarlo runs the estimators of package stat against data whose truth is known, and counts how often they are right.
+// Package montecarlo runs the estimators of package stat against data whose truth is known, and counts how often they
+// are right.
 package montecarlo
 
 import (
@@ -10,16 +11,17 @@ import (
 	"sync/atomic"
 )
 
-// Study is how a simulation is run: N repetitions of every case from Seed, on Workers goroutines. The results depend on Seed and
-// N alone.
+// Study is how a simulation is run: N repetitions of every case from Seed, on Workers goroutines. The results depend on
+// Seed and N alone.
 type Study struct {
 	Seed    uint64
 	N       int
 	Workers int
 }
 
-// repeat runs one case of a study and returns its outcomes in order. Every repetition has a generator of its own, seeded by the
-// study, the case's name and the repetition's number, so that neither the schedule nor another case can change it.
+// repeat runs one case of a study and returns its outcomes in order. Every repetition has a generator of its own,
+// seeded by the study, the case's name and the repetition's number, so that neither the schedule nor another case can
+// change it.
 func repeat[T any](ctx context.Context, s Study, name string, one func(r *rand.Rand) T) ([]T, error) {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%d %s", s.Seed, name)

@@ -39,6 +39,7 @@ func whole(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
 // Tables are all published tables, in order.
 func Tables() []func(context.Context, Study) (Table, error) {
 	return []func(context.Context, Study) (Table, error){
-		FalseTable, EquivalenceTable, FamilyTable, ExploreTable, PowerTable, MDETable, PromiseTable, GrowthTable, KneeTable, TurnTable, CoverageTable, TrendTable, LevelTable, LeakTable,
+		FalseTable, EquivalenceTable, FamilyTable, ExploreTable, PowerTable, MDETable, PromiseTable, GrowthTable, KneeTable,
+		TurnTable, CoverageTable, TrendTable, LevelTable, LeakTable,
 	}
 }

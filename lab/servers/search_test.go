@@ -175,7 +175,8 @@ func judge(t *testing.T, truth Truth, r capacity.Result) {
 		t.Log(f.Sentence)
 	}
 	for _, kind := range truth.Findings {
-		if !slices.ContainsFunc(r.Findings, func(f capacity.Finding) bool { return f.Kind == kind }) && slices.Contains(truth.Classes, r.Signature.Class) {
+		if !slices.ContainsFunc(r.Findings, func(f capacity.Finding) bool { return f.Kind == kind }) &&
+			slices.Contains(truth.Classes, r.Signature.Class) {
 			t.Errorf("findings %v, want %s", r.Findings, kind)
 		}
 	}

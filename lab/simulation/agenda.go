@@ -19,8 +19,8 @@ type event struct {
 	hangup  bool
 }
 
-// agenda holds what will happen, the earliest first; what was pushed first comes first at the same instant. The heap itself holds no
-// pointers, so that the garbage collector need not watch it move.
+// agenda holds what will happen, the earliest first; what was pushed first comes first at the same instant. The heap
+// itself holds no pointers, so that the garbage collector need not watch it move.
 type agenda struct {
 	heap   []entry
 	events []event

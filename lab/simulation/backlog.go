@@ -6,9 +6,9 @@ import (
 	"tare/internal/load"
 )
 
-// backlog is a server that takes at most slots connections at a time. The kernel makes up to backlog + 1 more, which look
-// established to the client; beyond that it drops the attempts, and clients try again after 1, 2, 4 … seconds.
-// A connection keeps its slot until the client closes it.
+// backlog is a server that takes at most slots connections at a time. The kernel makes up to backlog + 1 more, which
+// look established to the client; beyond that it drops the attempts, and clients try again after 1, 2, 4 … seconds. A
+// connection keeps its slot until the client closes it.
 type backlog struct {
 	serve          rule
 	slots, backlog int

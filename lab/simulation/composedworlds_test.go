@@ -74,8 +74,8 @@ func TestComposedWorlds(t *testing.T) {
 	}
 }
 
-// allowance is how many of n may miss a goal by chance when each does with probability p: more happen once in a thousand
-// times.
+// allowance is how many of n may miss a goal by chance when each does with probability p: more happen once in a
+// thousand times.
 func allowance(n int, p float64) int {
 	if p <= 0 {
 		return 0

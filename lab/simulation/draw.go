@@ -251,8 +251,8 @@ func (d *drawing) queued() {
 	ways[d.rng.IntN(len(ways))](d)
 }
 
-// extras adds one to three parts that are not meant to bind, of kinds that are not there yet, so that there are three at
-// least.
+// extras adds one to three parts that are not meant to bind, of kinds that are not there yet, so that there are three
+// at least.
 func (d *drawing) extras() {
 	for n := 1 + d.rng.IntN(3); n > 0 || len(d.c.Parts) < 3; n-- {
 		x := extras[d.rng.IntN(len(extras))]

@@ -106,7 +106,8 @@ func limiterKinds() []Kind {
 			p := []float64{0.5, 1, 1, 2, 5}[r.rng.IntN(5)]
 			n := math.Round(r.capacity * p)
 			r.truth.Capacity = n / p
-			r.is(open{rule: &lumps{latency: r.latency, per: n, burst: n, period: p, offset: r.uniform(0, p)}}, signature.FixedWindow)
+			r.is(open{rule: &lumps{latency: r.latency, per: n, burst: n, period: p, offset: r.uniform(0, p)}},
+				signature.FixedWindow)
 		}},
 		{Name: "quota-hang", make: func(r *recipe) {
 			r.is(open{rule: r.bucket(1+r.capacity*r.rng.Float64(), true)}, signature.QuotaHang)
@@ -114,7 +115,8 @@ func limiterKinds() []Kind {
 		{Name: "concurrency-limit", make: func(r *recipe) {
 			n := 8 + r.rng.IntN(120)
 			d, rng := float64(n)/r.capacity, r.latency.rng
-			r.is(open{rule: &inFlight{n: n, service: func() float64 { return d * (0.98 + 0.04*rng.Float64()) }}}, signature.ConcurrencyLimit)
+			r.is(open{rule: &inFlight{n: n, service: func() float64 { return d * (0.98 + 0.04*rng.Float64()) }}},
+				signature.ConcurrencyLimit)
 		}},
 	}
 }
@@ -180,7 +182,8 @@ func connectionKinds() []Kind {
 			r.truth.Capacity = r.capacity
 			r.throttle(0.1)
 			q := r.world.server.(open).rule
-			r.is(&backlog{serve: q, slots: 16 + r.rng.IntN(64), backlog: []int{128, 256, 511, 1024}[r.rng.IntN(4)]}, signature.AcceptQueue)
+			r.is(&backlog{serve: q, slots: 16 + r.rng.IntN(64), backlog: []int{128, 256, 511, 1024}[r.rng.IntN(4)]},
+				signature.AcceptQueue)
 		}},
 		{Name: "client-limited", make: func(r *recipe) {
 			r.world.sendGap = time.Duration(1e9 / r.capacity)

@@ -6,7 +6,8 @@ import (
 	"tare/internal/load"
 )
 
-// bucket takes calls while it has tokens: rate a second flow in, up to burst. Other calls are rejected, or never answered.
+// bucket takes calls while it has tokens: rate a second flow in, up to burst. Other calls are rejected, or never
+// answered.
 type bucket struct {
 	latency             latency
 	rate, burst, tokens float64
@@ -27,7 +28,8 @@ func (s *bucket) decide(t float64) answer {
 	return rejected(t + 0.3*s.latency.draw())
 }
 
-// lumps is a token bucket that is filled in lumps: per every period, up to burst. With burst = per it is a fixed window.
+// lumps is a token bucket that is filled in lumps: per every period, up to burst. With burst = per it is a fixed
+// window.
 type lumps struct {
 	latency     latency
 	per, burst  float64
@@ -97,10 +99,11 @@ func (s *slidingCounter) decide(t float64) answer {
 
 // gcra is the generic cell rate algorithm: the theoretical arrival time may be up to tolerance ahead.
 type gcra struct {
-	latency         latency
-	gap, tolerance  float64
-	theoretical     float64
-	delay           bool // wait until the theoretical time instead of answering at once, as nginx limit_req does without nodelay
+	latency        latency
+	gap, tolerance float64
+	theoretical    float64
+	// wait until the theoretical time instead of answering at once, as nginx limit_req does without nodelay
+	delay           bool
 	rejectionStatus uint16
 }
 
@@ -116,7 +119,8 @@ func (s *gcra) decide(t float64) answer {
 	return ok(t + s.latency.draw())
 }
 
-// both takes a call only when two buckets have a token for it: a fast one with a small burst and a slow one with a large one.
+// both takes a call only when two buckets have a token for it: a fast one with a small burst and a slow one with a
+// large one.
 type both struct {
 	latency latency
 	a, b    bucket

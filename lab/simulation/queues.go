@@ -99,7 +99,8 @@ func (s *quota) decide(t float64) answer {
 	return ok(at + 0.2*s.latency.draw())
 }
 
-// thrashing is a queue whose service slows down with its length; with fails set, a long queue fails calls after the work.
+// thrashing is a queue whose service slows down with its length; with fails set, a long queue fails calls after the
+// work.
 type thrashing struct {
 	latency latency
 	service float64 // seconds per call while the queue is short

@@ -121,7 +121,8 @@ func kind(t *testing.T, name string) Kind {
 
 // A record can be read again: the numbers depend on the trace and its calls alone, also after a journey through JSON.
 func TestAssessSurvivesJSON(t *testing.T) {
-	for _, name := range []string{"token-bucket", "mm1", "accept-queue", "concurrency-limit", "collapse", "no-limit", "client-limited", "dead"} {
+	for _, name := range []string{"token-bucket", "mm1", "accept-queue", "concurrency-limit", "collapse", "no-limit",
+		"client-limited", "dead"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, o, _ := Instance(kind(t, name), 3, 1)
@@ -153,7 +154,8 @@ func TestAssessSurvivesJSON(t *testing.T) {
 	}
 }
 
-// gke is a server like the one of the published report: 100m of CPU, 64 connections, a backlog of 1024, about 150 calls a second.
+// gke is a server like the one of the published report: 100m of CPU, 64 connections, a backlog of 1024, about 150 calls
+// a second.
 func gke() *World {
 	k := Kind{Name: "gke", make: func(r *recipe) {
 		r.capacity = 160
@@ -170,7 +172,8 @@ func gke() *World {
 }
 
 func TestLadderReproducesThePublishedTable(t *testing.T) {
-	trace, err := capacity.Ladder(t.Context(), gke(), capacity.Options{MaxRate: 2000, SLO: time.Second}, nil, 10, 100, 150, 500, 1000)
+	trace, err := capacity.Ladder(t.Context(), gke(), capacity.Options{MaxRate: 2000, SLO: time.Second}, nil, 10, 100, 150,
+		500, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,10 +201,12 @@ func TestLadderReproducesThePublishedTable(t *testing.T) {
 			t.Errorf("at %v/s the goodput in the window is %.1f/s", p.Rate, p.Goodput)
 		}
 		if p.VegetaThroughput > 0.9*p.Goodput {
-			t.Errorf("at %v/s success ÷ (attack + wait) is %.1f/s, hardly less than %.1f/s", p.Rate, p.VegetaThroughput, p.Goodput)
+			t.Errorf("at %v/s success ÷ (attack + wait) is %.1f/s, hardly less than %.1f/s", p.Rate, p.VegetaThroughput,
+				p.Goodput)
 		}
 		if p.Drain < 20 || p.GoodputSLO == nil || *p.GoodputSLO > p.Goodput || p.RecoverySeconds == nil && i < 4 {
-			t.Errorf("at %v/s: drain %.1f s, goodput within the objective %v, recovery %v", p.Rate, p.Drain, p.GoodputSLO, p.RecoverySeconds)
+			t.Errorf("at %v/s: drain %.1f s, goodput within the objective %v, recovery %v", p.Rate, p.Drain, p.GoodputSLO,
+				p.RecoverySeconds)
 		}
 	}
 }
@@ -220,7 +225,8 @@ func TestSearchNamesTheFullListenQueue(t *testing.T) {
 	}
 	// Idle connections keep the slots, and dead ones the queue: only when the idle ones are closed does it come back.
 	if r.Wedged || !r.IdleDropped || r.RecoverySeconds == nil || *r.RecoverySeconds < 30 {
-		t.Errorf("wedged %v, idle connections dropped %v, recovery %v: %s", r.Wedged, r.IdleDropped, r.RecoverySeconds, r.RecoveryNote)
+		t.Errorf("wedged %v, idle connections dropped %v, recovery %v: %s", r.Wedged, r.IdleDropped, r.RecoverySeconds,
+			r.RecoveryNote)
 	}
 }
 
@@ -240,7 +246,8 @@ func TestSearchReportsAWedgedTarget(t *testing.T) {
 	}
 }
 
-// A target that answers nothing any more from the first confirmation on holds no rate, although the ages of its calls fall from one to the next.
+// A target that answers nothing any more from the first confirmation on holds no rate, although the ages of its calls
+// fall from one to the next.
 func TestSearchBelievesNoSilence(t *testing.T) {
 	for _, name := range []string{"mm1", "collapse", "leaky-queue"} {
 		w, o, truth := Instance(kind(t, name), 1, 0)
@@ -258,7 +265,8 @@ func TestSearchBelievesNoSilence(t *testing.T) {
 			}
 		}
 		if r := capacity.Assess(trace); !broken.dead || r.VerifiedLow > 0 || r.Rate > 1.1*truth.Capacity {
-			t.Errorf("%s: dead %v, %v/s [%v, %v], verified from %v; the truth was %v/s", name, broken.dead, r.Rate, r.Lo, r.Hi, r.VerifiedLow, truth.Capacity)
+			t.Errorf("%s: dead %v, %v/s [%v, %v], verified from %v; the truth was %v/s", name, broken.dead, r.Rate, r.Lo, r.Hi,
+				r.VerifiedLow, truth.Capacity)
 		}
 	}
 }
@@ -276,7 +284,8 @@ func (s *wedging) request(w *World, j *job, c *conn) {
 }
 
 func TestSearchFindsTheObjective(t *testing.T) {
-	// One worker, exponential service at 500/s: of calls that come evenly at rate λ, a share of exp(−θt) waits longer than t (D/M/1).
+	// One worker, exponential service at 500/s: of calls that come evenly at rate λ, a share of exp(−θt) waits longer
+	// than t (D/M/1).
 	k := Kind{Name: "dm1", make: func(r *recipe) {
 		r.capacity, r.truth.Capacity = 500, 500
 		r.is(open{rule: r.line(1, 1)}, signature.Queue)
@@ -326,7 +335,8 @@ func TestSearchRefusesNonsense(t *testing.T) {
 func TestWorldKeepsItsBooks(t *testing.T) {
 	for _, name := range []string{"token-bucket", "accept-queue", "connection-refused", "quota-hang"} {
 		w, _, _ := Instance(kind(t, name), 2, 0)
-		if _, err := w.Offer(t.Context(), load.Constant{Rate: 1000, Duration: 3 * time.Second}, time.Second, nil); err != nil {
+		if _, err := w.Offer(t.Context(), load.Constant{Rate: 1000, Duration: 3 * time.Second}, time.Second,
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		p := w.Progress()
@@ -360,12 +370,14 @@ func TestWorldKeepsItsBooks(t *testing.T) {
 
 func TestOfferRefusesTooMuch(t *testing.T) {
 	w, o, _ := Instance(kind(t, "mdc"), 1, 0)
-	if _, err := w.Offer(t.Context(), load.Constant{Rate: 2 * o.MaxRate, Duration: time.Second}, time.Second, nil); err == nil {
+	if _, err := w.Offer(t.Context(), load.Constant{Rate: 2 * o.MaxRate, Duration: time.Second}, time.Second,
+		nil); err == nil {
 		t.Error("twice the maximum is offered")
 	}
 }
 
-// TestPlay: herds are offered as they were planned, with the target brought into its state before, and looked at after all has ended.
+// TestPlay: herds are offered as they were planned, with the target brought into its state before, and looked at after
+// all has ended.
 func TestPlay(t *testing.T) {
 	var k Kind
 	for _, k = range Kinds() {
@@ -383,7 +395,8 @@ func TestPlay(t *testing.T) {
 		}
 	}
 	trace, err := capacity.Play(t.Context(), w, o, nil, []capacity.Planned{
-		{Name: "herd", Rate: 300, Process: load.Burst{Calls: 300, Over: 200 * time.Millisecond, Duration: time.Second}, Before: note("before herd"), After: note("after herd")},
+		{Name: "herd", Rate: 300, Process: load.Burst{Calls: 300, Over: 200 * time.Millisecond, Duration: time.Second},
+			Before: note("before herd"), After: note("after herd")},
 		{Rate: 50, Before: note("before 50"), After: note("after 50")},
 	})
 	if err != nil {
@@ -404,7 +417,8 @@ func TestPlay(t *testing.T) {
 	}
 	broken := errors.New("no")
 	if _, err := capacity.Play(t.Context(), gke(), capacity.Options{}, nil, []capacity.Planned{
-		{Name: "x", Rate: 1, Process: load.Burst{Calls: 1, Over: time.Second}, Before: func(context.Context) error { return broken }},
+		{Name: "x", Rate: 1, Process: load.Burst{Calls: 1, Over: time.Second},
+			Before: func(context.Context) error { return broken }},
 	}); !errors.Is(err, broken) || !strings.Contains(err.Error(), "x: ") {
 		t.Errorf("a stage that fails gives %v", err)
 	}

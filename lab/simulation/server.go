@@ -18,7 +18,8 @@ type server interface {
 	hangup(w *World, c *conn)
 }
 
-// answer is what a server that knows the outcome at once says to a call that arrives at t seconds. done is +Inf for never.
+// answer is what a server that knows the outcome at once says to a call that arrives at t seconds. done is +Inf for
+// never.
 type answer struct {
 	done    float64
 	outcome load.Outcome
@@ -49,7 +50,8 @@ func (s open) request(w *World, j *job, _ *conn) {
 
 func (s open) hangup(*World, *conn) {}
 
-// dialed is a server whose connections are subject to a rule: a call that the rule refuses fails at the dial with errno.
+// dialed is a server whose connections are subject to a rule: a call that the rule refuses fails at the dial with
+// errno.
 type dialed struct {
 	gate  rule
 	serve rule
@@ -97,7 +99,8 @@ type never struct{}
 
 func (never) decide(float64) answer { return answer{done: math.Inf(1)} }
 
-// faulty fails a share of all calls, whatever the rate; the others go on to next. Failed calls use no capacity when free is set.
+// faulty fails a share of all calls, whatever the rate; the others go on to next. Failed calls use no capacity when
+// free is set.
 type faulty struct {
 	next  rule
 	rng   *rand.Rand

@@ -137,7 +137,8 @@ func (s Study) Seconds(q float64) float64 {
 
 // WriteTable writes one row per kind, as Markdown.
 func WriteTable(w io.Writer, studies []Study) error {
-	head := "| server | phases | seconds, median | p90 | error, median | p90 | within 2 % | within 5 % | interval covers | bracket covers | class | ends right |\n" +
+	head := "| server | phases | seconds, median | p90 | error, median | p90 | within 2 % | within 5 % | interval " +
+		"covers | bracket covers | class | ends right |\n" +
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
 	if _, err := io.WriteString(w, head); err != nil {
 		return fmt.Errorf("write table: %w", err)
@@ -158,7 +159,8 @@ func (s Study) row() string {
 			e(0.5), e(0.9), s.Within(0.02), s.Within(0.05), s.Coverage(), s.share(Outcome.bracketed))
 	}
 	return fmt.Sprintf("| %s | %.0f | %.1f | %.1f | %s | %.0f %% | %.0f %% |", s.Kind.Name,
-		s.quantile(0.5, func(o Outcome) float64 { return float64(o.Result.Phases) }), s.Seconds(0.5), s.Seconds(0.9), errs, s.Accuracy(), s.Stopped())
+		s.quantile(0.5, func(o Outcome) float64 { return float64(o.Result.Phases) }), s.Seconds(0.5), s.Seconds(0.9), errs,
+		s.Accuracy(), s.Stopped())
 }
 
 // bracketed reports whether no verified rate contradicts the truth.

@@ -9,10 +9,10 @@ import (
 // even distances for ten minutes, after a gentle start. It sustains the rate when
 //   - at least 99 % of the share of calls that is good at a very low rate is good at this one, and
 //   - responses do not grow: those of the last third take on average no longer than those of the first, but for 0.25 %
-//     of the time between and three standard errors, and those of no ten seconds 4 s longer than those of the first sixth.
+//     of the time between and three standard errors, and no ten seconds 4 s longer than the first sixth.
 //
-// The capacity is the highest such rate, less the share of good calls that it may lose: a bucket of 100/s sustains 101/s
-// by that definition, and takes 100/s.
+// The capacity is the highest such rate, less the share of good calls that it may lose: a bucket of 100/s sustains
+// 101/s by that definition, and takes 100/s.
 const (
 	trialTime   = 10 * time.Minute
 	leadTime    = 6 * time.Second // the gentle start

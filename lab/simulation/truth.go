@@ -115,7 +115,8 @@ func (c Composition) overloaded(rate float64) view {
 	waits := float64(early) < (1-goodEnough)*float64(calls)
 	calls += t.offer(overloadRate*rate, overloadTime-firstTime)
 	return view{
-		composition: c, waits: waits, rate: rate, refused: slices.Clone(t.server.refused), lost: calls - t.good, dead: t.server.memory.dead,
+		composition: c, waits: waits, rate: rate, refused: slices.Clone(t.server.refused), lost: calls - t.good,
+		dead:    t.server.memory.dead,
 		goodput: float64(half) / (seconds(overloadTime) / 2),
 	}
 }
@@ -150,8 +151,8 @@ func (v view) binds(k PartKind) bool {
 func (v view) bindsPart(i int) bool { return slices.Contains(v.binding, i) }
 
 // classes are the right names of the failure, the best first, and the part that it is due to: the limiter whose removal
-// raises the rate. Else the part that ends most of the lost calls, and with it what makes calls wait, if hardly a call is
-// refused at first. Else what makes calls wait.
+// raises the rate. Else the part that ends most of the lost calls, and with it what makes calls wait, if hardly a call
+// is refused at first. Else what makes calls wait.
 func (v view) classes() ([]signature.Class, PartKind) {
 	var classes []signature.Class
 	var due PartKind
@@ -171,9 +172,13 @@ func (v view) classes() ([]signature.Class, PartKind) {
 			}
 		}
 	}
-	limited := slices.ContainsFunc(v.binding, func(i int) bool { return mechanisms[v.part(i)].limits || v.part(i) == acceptLimit })
+	limited := slices.ContainsFunc(v.binding, func(i int) bool {
+		return mechanisms[v.part(i)].limits ||
+			v.part(i) == acceptLimit
+	})
 	if !limited && (v.waits || v.dead || v.slows) {
-		classes = append(classes, v.waiting()...) // so it is the service that limits the rate, and calls are refused only later
+		// so it is the service that limits the rate, and calls are refused only later
+		classes = append(classes, v.waiting()...)
 	}
 	if due == "" {
 		classes = v.waiting()

@@ -20,11 +20,13 @@ func limiterVariants() []Kind {
 	return []Kind{
 		{Name: "gcra", make: func(r *recipe) {
 			gap := 1 / r.capacity
-			r.is(open{rule: &gcra{latency: r.latency, gap: gap, tolerance: gap * r.uniform(0, 100), rejectionStatus: 429}}, signature.TokenBucket)
+			r.is(open{rule: &gcra{latency: r.latency, gap: gap, tolerance: gap * r.uniform(0, 100), rejectionStatus: 429}},
+				signature.TokenBucket)
 		}},
 		{Name: "leaky-queue", make: func(r *recipe) { // nginx limit_req with burst and delay
 			gap := 1 / r.capacity
-			r.is(open{rule: &gcra{latency: r.latency, gap: gap, tolerance: gap * (5 + r.uniform(0, 0.5)*r.capacity), delay: true, rejectionStatus: 503}},
+			r.is(open{rule: &gcra{latency: r.latency, gap: gap, tolerance: gap * (5 + r.uniform(0, 0.5)*r.capacity), delay: true,
+				rejectionStatus: 503}},
 				signature.Shedding, signature.TokenBucket)
 		}},
 		{Name: "sliding-log", make: func(r *recipe) {
@@ -37,24 +39,28 @@ func limiterVariants() []Kind {
 			p := []float64{1, 2, 5}[r.rng.IntN(3)]
 			n := math.Round(r.capacity * p)
 			r.truth.Capacity = n / p
-			r.is(open{rule: &slidingCounter{latency: r.latency, n: n, period: p, window: -2}}, signature.TokenBucket, signature.FixedWindow)
+			r.is(open{rule: &slidingCounter{latency: r.latency, n: n, period: p, window: -2}}, signature.TokenBucket,
+				signature.FixedWindow)
 		}},
 		{Name: "envoy-local", make: func(r *recipe) { // a bucket filled once a second
 			n := math.Round(r.capacity)
 			r.truth.Capacity = n
-			r.is(open{rule: &lumps{latency: r.latency, per: n, burst: math.Round(n * r.uniform(1, 3)), period: 1, offset: r.uniform(0, 1)}},
+			r.is(open{rule: &lumps{latency: r.latency, per: n, burst: math.Round(n * r.uniform(1, 3)), period: 1,
+				offset: r.uniform(0, 1)}},
 				signature.FixedWindow, signature.TokenBucket)
 		}},
 		{Name: "two-level-bucket", make: func(r *recipe) {
 			fast := bucket{rate: 1.5 * r.capacity, burst: 0.3 * r.capacity, tokens: 0.3 * r.capacity}
 			n := r.capacity * r.uniform(1, 5)
-			r.is(open{rule: &both{latency: r.latency, a: fast, b: bucket{rate: r.capacity, burst: n, tokens: n}}}, signature.TokenBucket)
+			r.is(open{rule: &both{latency: r.latency, a: fast, b: bucket{rate: r.capacity, burst: n, tokens: n}}},
+				signature.TokenBucket)
 		}},
 		{Name: "long-window", make: func(r *recipe) { // a quota per 20 s
 			r.capacity = between(r.rng, 20, 100)
 			n := math.Round(r.capacity * 20)
 			r.truth.Capacity = n / 20
-			r.is(open{rule: &lumps{latency: r.latency, per: n, burst: n, period: 20, offset: r.uniform(0, 20)}}, signature.FixedWindow)
+			r.is(open{rule: &lumps{latency: r.latency, per: n, burst: n, period: 20, offset: r.uniform(0, 20)}},
+				signature.FixedWindow)
 		}},
 	}
 }
@@ -70,11 +76,13 @@ func queueVariants() []Kind {
 		{Name: "in-flight-503", make: func(r *recipe) {
 			n := 10 + r.rng.IntN(90)
 			d, rng := float64(n)/r.capacity, r.latency.rng
-			r.is(open{rule: &inFlight{n: n, service: func() float64 { return d * (0.9 + 0.2*rng.Float64()) }}}, signature.ConcurrencyLimit)
+			r.is(open{rule: &inFlight{n: n, service: func() float64 { return d * (0.9 + 0.2*rng.Float64()) }}},
+				signature.ConcurrencyLimit)
 		}},
 		{Name: "processor-sharing", make: func(r *recipe) {
 			rng := r.latency.rng
-			r.is(&sharing{rate: r.capacity, work: func() float64 { return 0.5 + rng.Float64() }}, signature.Queue, signature.Collapse, signature.Unknown)
+			r.is(&sharing{rate: r.capacity, work: func() float64 { return 0.5 + rng.Float64() }}, signature.Queue,
+				signature.Collapse, signature.Unknown)
 		}},
 		{Name: "shaper", make: func(r *recipe) { // a token bucket whose excess waits instead of being rejected
 			b := r.capacity * r.uniform(0.05, 1.5)
@@ -91,7 +99,8 @@ func queueVariants() []Kind {
 func oddities() []Kind {
 	return []Kind{
 		{Name: "errors-1%-bucket", make: func(r *recipe) {
-			r.is(open{rule: faulty{next: r.bucket(1+r.capacity*r.rng.Float64(), false), rng: r.latency.rng, share: 0.01}}, signature.TokenBucket)
+			r.is(open{rule: faulty{next: r.bucket(1+r.capacity*r.rng.Float64(), false), rng: r.latency.rng, share: 0.01}},
+				signature.TokenBucket)
 		}},
 		{Name: "errors-1%-queue", make: func(r *recipe) {
 			r.is(open{rule: faulty{next: r.line(1+r.rng.IntN(8), 0.02), rng: r.latency.rng, share: 0.01}}, signature.Queue)

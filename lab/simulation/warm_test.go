@@ -7,7 +7,8 @@ import (
 	"tare/internal/capacity"
 )
 
-// TestSlowServiceIsBoundedOnly: what breaks a service says nothing before it has answered enough calls to be warm, and the time may not suffice for them.
+// TestSlowServiceIsBoundedOnly: what breaks a service says nothing before it has answered enough calls to be warm, and
+// the time may not suffice for them.
 func TestSlowServiceIsBoundedOnly(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -36,7 +37,8 @@ func TestSlowServiceIsBoundedOnly(t *testing.T) {
 			case r.AtLeast > 1.01*truth:
 				t.Errorf("at least %.3g/s of a service that does %.3g/s", r.AtLeast, truth)
 			case c.bounded && (r.Rate > 0 || r.AtMost > 0 || r.VerifiedHigh > 0 || !warned):
-				t.Errorf("the answer is %.3g/s, at most %.3g/s, fails at %.3g/s; warnings: %q", r.Rate, r.AtMost, r.VerifiedHigh, r.Warnings)
+				t.Errorf("the answer is %.3g/s, at most %.3g/s, fails at %.3g/s; warnings: %q", r.Rate, r.AtMost, r.VerifiedHigh,
+					r.Warnings)
 			case !c.bounded && (r.Lo > truth || r.Hi < truth || warned):
 				t.Errorf("the answer is %.3g/s [%.3g, %.3g]; warnings: %q", r.Rate, r.Lo, r.Hi, r.Warnings)
 			}

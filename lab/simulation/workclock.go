@@ -1,7 +1,7 @@
 package simulation
 
-// workClock counts the time in which workers work, without that in which all of them stand still: pauses, or the rest of
-// a period of the CPU scheduler after its quota is used up.
+// workClock counts the time in which workers work, without that in which all of them stand still: pauses, or the rest
+// of a period of the CPU scheduler after its quota is used up.
 type workClock struct {
 	worked float64 // seconds of work until at
 	at     float64

@@ -1,4 +1,5 @@
-// Package simulation holds servers in virtual time, with known capacities and known ways to break, behind capacity.Stream.
+// Package simulation holds servers in virtual time, with known capacities and known ways to break, behind
+// capacity.Stream.
 package simulation
 
 import (

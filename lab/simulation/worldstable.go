@@ -151,7 +151,8 @@ func (s Worlds) Write(w io.Writer) error {
 		"|--:|--:|--:|--:|--:|\n| %.2f %% | %.1f %% | %.0f s | %s | %s |\n", s.percent(WorldOutcome.misjudged),
 		s.percent(func(o WorldOutcome) bool { return o.Error() <= 0.05 }), s.quantile(0.95),
 		s.findings(false), s.findings(true))
-	text.WriteString("\n| due to | worlds | excluded | at least too high | wrong verdict | answered | class right | wrong | " +
+	text.WriteString("\n| due to | worlds | excluded | at least too high | wrong verdict | answered | class right | " +
+		"wrong | " +
 		"unknown | s, median | p95 |\n" +
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, part := range s.parts() {

@@ -1,6 +1,7 @@
-// Hash is a program for tare's area "exec": what does it cost to check a file before it is used? Factor check: none (the baseline), sha256 (its SHA-256
-// must be the one that was written down), hmac (its HMAC-SHA-256 must be, so that whoever changes the file cannot change the sum with it). The protocol is in
-// docs/reference/exec.md. The standard library is all that is used: copy this file, and change what stands below "The control".
+// Hash is a program for tare's area "exec": what does it cost to check a file before it is used? Factor check: none
+// (the baseline), sha256 (its SHA-256 must be the one that was written down), hmac (its HMAC-SHA-256 must be, so that
+// whoever changes the file cannot change the sum with it). The protocol is in docs/reference/exec.md. The standard
+// library is all that is used: copy this file, and change what stands below "The control".
 package main
 
 import (
@@ -78,14 +79,16 @@ func (d *driver) do(r request) (any, error) {
 	return nil, errors.New("unknown request " + r.Do)
 }
 
-// prepare makes two files in the folder that tare gives. A later process of the same treatment makes the very same ones again: it is idempotent.
+// prepare makes two files in the folder that tare gives. A later process of the same treatment makes the very same ones
+// again: it is idempotent.
 func (d *driver) prepare(r request) (any, error) {
 	size, err := strconv.Atoi(cmp.Or(r.Levels["size"], "65536"))
 	if err != nil || size < 1 || size > 1<<30 {
 		return nil, fmt.Errorf("size=%s: want 1 to %d bytes", r.Levels["size"], 1<<30)
 	}
 	folder := filepath.Join(r.Folder, "files")
-	d.check, d.intact, d.tampered = cmp.Or(r.Levels["check"], "none"), filepath.Join(folder, "intact"), filepath.Join(folder, "tampered")
+	d.check, d.intact, d.tampered = cmp.Or(r.Levels["check"], "none"), filepath.Join(folder, "intact"),
+		filepath.Join(folder, "tampered")
 	content := make([]byte, size)
 	written := sum(d.check, content)
 	err = os.MkdirAll(folder, 0o700)
@@ -100,12 +103,15 @@ func (d *driver) prepare(r request) (any, error) {
 func (d *driver) verify() (any, error) {
 	intact, tampered := load(d.check, d.intact), load(d.check, d.tampered)
 	if refused := errors.Is(tampered, errRefused); intact != nil || refused == (d.check == "none") {
-		return nil, fmt.Errorf("under check=%s the intact file gives the error %w, and one with a changed bit %w", d.check, intact, tampered)
+		return nil, fmt.Errorf("under check=%s the intact file gives the error %w, and one with a changed bit %w",
+			d.check, intact, tampered)
 	}
-	return object{"checks": []string{"the intact file is loaded", fmt.Sprintf("a file with one changed bit is refused: %v", tampered != nil)}}, nil
+	return object{"checks": []string{"the intact file is loaded", fmt.Sprintf("a file with one changed bit is refused: %v",
+		tampered != nil)}}, nil
 }
 
-// operate performs the calls and says what they took together. Only the loop stands between the clocks, and the slow look at the heap outside of them.
+// operate performs the calls and says what they took together. Only the loop stands between the clocks, and the slow
+// look at the heap outside of them.
 func (d *driver) operate(r request) (any, error) {
 	var err error
 	var before, after runtime.MemStats
@@ -119,7 +125,8 @@ func (d *driver) operate(r request) (any, error) {
 	wall, cpu := time.Since(start), cpuTime()-cpu
 	runtime.ReadMemStats(&after)
 	return object{"calls": r.Calls, "total": object{
-		"wall": wall.Seconds(), "cpu": cpu.Seconds(), "allocations": after.Mallocs - before.Mallocs, "allocated": after.TotalAlloc - before.TotalAlloc,
+		"wall": wall.Seconds(), "cpu": cpu.Seconds(), "allocations": after.Mallocs - before.Mallocs,
+		"allocated": after.TotalAlloc - before.TotalAlloc,
 	}}, err
 }
 

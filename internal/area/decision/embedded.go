@@ -75,7 +75,8 @@ func (p *arm) spawn(ctx context.Context) (*child, error) {
 	begin := p.env.Clock.Now()
 	var err error
 	c.Process, err = area.StartProcess(ctx, p.journal, areaName, id, proc.Spec{
-		Name: string(p.kind), Path: p.launch.Path, Args: p.launch.Args, Config: p.config, LogFile: p.env.LogFile(string(p.kind), p.index),
+		Name: string(p.kind), Path: p.launch.Path, Args: p.launch.Args, Config: p.config,
+		LogFile:     p.env.LogFile(string(p.kind), p.index),
 		ReadyWithin: startWithin, CPUs: p.env.CPUs,
 	}, &c.ready)
 	if err != nil {

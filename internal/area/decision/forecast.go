@@ -46,7 +46,8 @@ func (p *plan) foreseeURL(q design.Question, f *area.Forecast) {
 		f.Unread = "a control group has no process of its own"
 		f.Instead = "name the process in target: process: {port: N}, or leave the budget out"
 	case named != nil && named.Cgroup != "":
-		f.Metrics, f.Unread, f.Instead = []string{"cpu"}, "a control group has no process of its own", "name the process in target: process: {port: N}, or leave the budget out"
+		f.Metrics, f.Unread, f.Instead = []string{"cpu"}, "a control group has no process of its own",
+			"name the process in target: process: {port: N}, or leave the budget out"
 	case named != nil, area.LoopbackHost(p.url.Hostname()):
 		f.Metrics = append(area.ProcessMetrics(), probe.HeapUsed.Name, probe.Metaspace.Name)
 	default:

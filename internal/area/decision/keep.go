@@ -44,7 +44,8 @@ func (p *arm) keepRunning(ctx context.Context) {
 		}
 		ends = recent(append(ends, p.env.Clock.Now()))
 		if len(ends) > mostEnds {
-			p.giveUp(fmt.Errorf("%s ended more than %d times within %v and is not started any more; see its log in %s", p.kind, mostEnds, endsWithin, p.env.Dir))
+			p.giveUp(fmt.Errorf("%s ended more than %d times within %v and is not started any more; see its log in %s",
+				p.kind, mostEnds, endsWithin, p.env.Dir))
 			return
 		}
 		if p.env.Clock.Sleep(ctx, backoff(len(ends))) != nil {

@@ -21,7 +21,8 @@ const (
 
 // factors are what treatments can vary.
 func factors() []string {
-	return []string{"engine", "adapter", "url", "policies", "position", "batch", "planted.answer", "planted.leak_per_minute"}
+	return []string{"engine", "adapter", "url", "policies", "position", "batch", "planted.answer",
+		"planted.leak_per_minute"}
 }
 
 // Under implements area.Varied.

@@ -22,7 +22,8 @@ func (t *target) Notes() []string {
 	}
 	for _, host := range slices.Sorted(maps.Keys(at)) {
 		if at[host] > 1 {
-			notes = append(notes, fmt.Sprintf("%d arms share the decision point at %s: what one loads or leaves in a cache, the others find", at[host], host))
+			notes = append(notes, fmt.Sprintf("%d arms share the decision point at %s: what one loads or leaves in a cache, "+
+				"the others find", at[host], host))
 		}
 	}
 	slices.Sort(notes)
@@ -36,7 +37,8 @@ func (p *arm) notes() (out []string) {
 	}
 	out = append(out, fmt.Sprintf("%s: %s, started by tare on loopback", p.kind, p.launch.Version))
 	if p.launch.Java {
-		out = append(out, fmt.Sprintf("%s is warmed up with %d questions over %d connections, or for %v, and then waited for until it is idle, before it is measured", p.kind, warmCalls, warmWorkers, warmWithin))
+		out = append(out, fmt.Sprintf("%s is warmed up with %d questions over %d connections, or for %v, and then waited "+
+			"for until it is idle, before it is measured", p.kind, warmCalls, warmWorkers, warmWithin))
 	}
 	if p.kind == engine.PDPX {
 		out[0] += ": what is measured is not ONAP's"
@@ -54,7 +56,8 @@ func (p *arm) notes() (out []string) {
 func (p *arm) refusalNote() (out []string) {
 	for _, q := range p.questions {
 		if p.loose && q.Want == model.NotApplicable && q.Name != absentName {
-			out = append(out, fmt.Sprintf("%s: a request that its policy does not permit is answered with NotApplicable, not with Deny", p.adapter.Name))
+			out = append(out, fmt.Sprintf("%s: a request that its policy does not permit is answered with NotApplicable, not "+
+				"with Deny", p.adapter.Name))
 		}
 	}
 	return out
@@ -64,10 +67,12 @@ func (p *arm) refusalNote() (out []string) {
 func (p *arm) urlNotes() (out []string) {
 	out = area.ConnectionNotes(p.url, p.spec.TLS, p.spec)
 	if p.lost != "" {
-		out = append(out, fmt.Sprintf("the CPU time and memory of the decision point at %s are not known: %s; process: and metrics: in the file say where to look", p.url.Host, p.lost))
+		out = append(out, fmt.Sprintf("the CPU time and memory of the decision point at %s are not known: %s; process: "+
+			"and metrics: in the file say where to look", p.url.Host, p.lost))
 	}
 	if p.loaded != nil {
-		out = append(out, fmt.Sprintf("%d policies were put into the decision point at %s for the run, besides those that it had", p.set.N, p.url.Host))
+		out = append(out, fmt.Sprintf("%d policies were put into the decision point at %s for the run, besides those that "+
+			"it had", p.set.N, p.url.Host))
 	}
 	return append(out, p.refusalNote()...)
 }

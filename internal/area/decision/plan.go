@@ -161,7 +161,8 @@ func (p *plan) judgeEmbedded() error {
 		p.planted = *s.Embedded.Planted
 	}
 	if p.planted != (Planted{}) && p.kind != engine.Cedar && p.kind != engine.PDPX {
-		return fmt.Errorf("planted: faults can be planted into cedar and pdpx, which are tare's own servers, not into %s", p.kind)
+		return fmt.Errorf("planted: faults can be planted into cedar and pdpx, which are tare's own servers, not into %s",
+			p.kind)
 	}
 	return p.judgePlanted()
 }
@@ -184,15 +185,20 @@ func (p *plan) judgeURL() error {
 	loads, own := p.adapter.Load != nil, p.adapter.Questions != nil
 	switch {
 	case s.Load && !loads:
-		return fmt.Errorf("load: %s has no way to put policies into a decision point: load them yourself, and name requests", p.adapter.Name)
+		return fmt.Errorf("load: %s has no way to put policies into a decision point: load them yourself, and name requests",
+			p.adapter.Name)
 	case s.Load && len(s.Requests) > 0:
-		return errors.New("requests: with load: true the questions are about the policies that are loaded: leave out one of them")
+		return errors.New("requests: with load: true the questions are about the policies that are loaded: leave out one " +
+			"of them")
 	case !s.Load && !own && len(s.Requests) == 0 && loads:
-		return errors.New("requests: name questions whose answers are known, or load: true, so that tare puts policies of its own there")
+		return errors.New("requests: name questions whose answers are known, or load: true, so that tare puts policies of " +
+			"its own there")
 	case !s.Load && !own && len(s.Requests) == 0:
-		return errors.New("requests: name questions whose answers are known: at least one that is permitted and one that is denied")
+		return errors.New("requests: name questions whose answers are known: at least one that is permitted and one that " +
+			"is denied")
 	case !s.Load && (s.Policies > 0 || s.Position != ""):
-		return errors.New("policies: how many policies a decision point behind a url holds is not ours to say; leave out policies and position, or load: true")
+		return errors.New("policies: how many policies a decision point behind a url holds is not ours to say; leave out " +
+			"policies and position, or load: true")
 	case s.Username != "" && !s.Token.IsZero():
 		return errors.New("token: username and token exclude each other")
 	case s.Username == "" && !s.Password.IsZero():
@@ -236,7 +242,8 @@ func (p *plan) judgeAttachment() error {
 		}
 	}
 	if x := p.spec.Metrics; x != nil {
-		if u, err := url.Parse(x.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+		if u, err := url.Parse(x.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
+			u.User != nil {
 			return errors.New("metrics.url: want a URL such as http://127.0.0.1:8181/metrics, without credentials")
 		}
 	}
@@ -258,14 +265,15 @@ func parseURL(text string, schemes []string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Hostname() == "": // neither it nor the error of url.Parse is quoted: there may be credentials in it
+	case err != nil || u.Hostname() == "": // not quoted, nor the error of url.Parse: it may contain credentials
 		return nil, fmt.Errorf("url: this is not a URL such as %s://pdp:8080", schemes[0])
 	case u.User != nil:
 		return nil, errors.New("url: a URL must not hold credentials: use username and password")
 	case !slices.Contains(schemes, u.Scheme):
 		return nil, fmt.Errorf("url: scheme %q is not one of %s", u.Scheme, strings.Join(schemes, ", "))
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return nil, errors.New("url: the URL must end with its host or path: a query may hold secrets, and the adapter adds its own")
+		return nil, errors.New("url: the URL must end with its host or path: a query may hold secrets, and the adapter " +
+			"adds its own")
 	}
 	return u, nil
 }

@@ -54,7 +54,8 @@ func findEngine(ctx context.Context, k engine.Kind, env area.Env) []area.Finding
 		return []area.Finding{findingOf(err)}
 	case !there:
 		return []area.Finding{{
-			Path: "embedded.engine", Severity: area.Info, Message: fmt.Sprintf("engine %s is not there yet: a run builds it, once, which takes up to a few minutes", k),
+			Path: "embedded.engine", Severity: area.Info,
+			Message: fmt.Sprintf("engine %s is not there yet: a run builds it, once, which takes up to a few minutes", k),
 		}}
 	}
 	return nil
@@ -77,7 +78,8 @@ func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding)
 	}
 	s, err := p.open(ctx, env.Getenv)
 	if err != nil {
-		return append(out, area.Fault("", err, "set the variable or write the file, see that tare may read it, and that the host's name is right"))
+		return append(out, area.Fault("", err,
+			"set the variable or write the file, see that tare may read it, and that the host's name is right"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -89,7 +91,8 @@ func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding)
 		if f, ok := area.ExplainTLS(err); ok {
 			return append(out, f)
 		}
-		return append(out, area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err), "see that the decision point runs, and that this host can reach it"))
+		return append(out, area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err),
+			"see that the decision point runs, and that this host can reach it"))
 	}
 	return append(out, area.Unseen(s.Addr, env)...)
 }

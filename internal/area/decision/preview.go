@@ -52,7 +52,8 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 		}
 	}
 	for host, n := range loads {
-		out = append(out, fmt.Sprintf("%d set(s) of policies in the decision point at %s, which are taken out again", n, host))
+		out = append(out, fmt.Sprintf("%d set(s) of policies in the decision point at %s, which are taken out again",
+			n, host))
 	}
 	if len(out) == 0 {
 		return []string{"nothing: the decision point is there already"}

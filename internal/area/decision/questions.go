@@ -53,8 +53,9 @@ func (s *Spec) questions() ([]model.Question, error) {
 			return nil, fmt.Errorf("%s.expect: %w", at, err)
 		}
 		q := model.Question{
-			Name: r.Name, Subject: model.Entity(r.Subject), Action: r.Action, Resource: model.Entity(r.Resource), Context: r.Context,
-			Want: want, Policy: r.Policy,
+			Name: r.Name, Subject: model.Entity(r.Subject), Action: r.Action, Resource: model.Entity(r.Resource),
+			Context: r.Context,
+			Want:    want, Policy: r.Policy,
 		}
 		if r.Body != "" {
 			if !json.Valid([]byte(r.Body)) {
@@ -84,8 +85,10 @@ func knownDeny(questions []model.Question) error {
 	case len(without) == 0:
 		return nil
 	case len(refused) == 1:
-		return errors.New("requests: none of them is expected to be denied, so that a decision point that permits everything would not be found out: add one with expect: deny")
+		return errors.New("requests: none of them is expected to be denied, so that a decision point that permits " +
+			"everything would not be found out: add one with expect: deny")
 	}
-	return fmt.Errorf("requests: of policy %s none is expected to be denied, so that one that permits everything would not be found out: add a request with expect: deny for each policy",
+	return fmt.Errorf("requests: of policy %s none is expected to be denied, so that one that permits everything would "+
+		"not be found out: add a request with expect: deny for each policy",
 		strings.Join(without, ", "))
 }

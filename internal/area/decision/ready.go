@@ -39,7 +39,8 @@ func (p *arm) await(ctx context.Context) error {
 		case within.Err() == nil:
 			return last
 		default:
-			return fmt.Errorf("the decision point at %s was not ready within %v; last: %w; next: look at its log, and start tare when it is up: "+
+			return fmt.Errorf("the decision point at %s was not ready within %v; last: %w; next: look at its log, and start "+
+				"tare when it is up: "+
 				"409 usually means that its policies have not been deployed yet", p.session.Host, p.patience, last)
 		}
 	}
@@ -74,7 +75,8 @@ func wrongTLS(err error) bool {
 
 // mayBeStarting reports an answer that a decision point gives while it starts.
 func mayBeStarting(a protocol.Answer) bool {
-	return a.Decision == model.None && (a.Status == http.StatusConflict || a.Status == http.StatusServiceUnavailable || a.Outcome == load.Refused || a.Outcome == load.ConnFailed)
+	return a.Decision == model.None && (a.Status == http.StatusConflict || a.Status == http.StatusServiceUnavailable ||
+		a.Outcome == load.Refused || a.Outcome == load.ConnFailed)
 }
 
 // learnRefusals finds out how the decision point says no to questions of the model. In some languages a policy whose

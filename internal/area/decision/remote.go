@@ -20,7 +20,8 @@ const changePolicies = "policies"
 func (p *plan) open(ctx context.Context, getenv func(string) (string, bool)) (*protocol.Session, error) {
 	s, u, getenv := p.spec, p.url, area.Environment(getenv)
 	out := &protocol.Session{
-		Host: u.Host, Base: strings.TrimRight(u.EscapedPath(), "/"), Options: p.options, Username: s.Username, Headers: map[string]string{},
+		Host: u.Host, Base: strings.TrimRight(u.EscapedPath(), "/"), Options: p.options, Username: s.Username,
+		Headers: map[string]string{},
 	}
 	var err error
 	if secure(u.Scheme) {
@@ -35,7 +36,8 @@ func (p *plan) open(ctx context.Context, getenv func(string) (string, bool)) (*p
 		return nil, fmt.Errorf("token: %w", err)
 	}
 	if !area.IsHeaderValue(out.Token) {
-		return nil, fmt.Errorf("token: what %s holds cannot stand in a header: it has characters other than printable ASCII", s.Token)
+		return nil, fmt.Errorf("token: what %s holds cannot stand in a header: it has characters other than printable ASCII",
+			s.Token)
 	}
 	maps.Copy(out.Headers, s.Headers)
 	for name, place := range s.SecretHeaders {
@@ -43,7 +45,8 @@ func (p *plan) open(ctx context.Context, getenv func(string) (string, bool)) (*p
 			return nil, fmt.Errorf("secret_headers.%s: %w", name, err)
 		}
 		if !area.IsHeaderValue(out.Headers[name]) {
-			return nil, fmt.Errorf("secret_headers.%s: what %s holds cannot stand in a header: it has characters other than printable ASCII", name, place)
+			return nil, fmt.Errorf("secret_headers.%s: what %s holds cannot stand in a header: it has characters other than "+
+				"printable ASCII", name, place)
 		}
 	}
 	out.Secrets = map[string]string{}
@@ -97,9 +100,10 @@ func (p *arm) policiesChange() (area.Change, error) {
 		return area.Change{}, fmt.Errorf("journal the policies: %w", err)
 	}
 	name := fmt.Sprintf("tare-%s-%d", p.env.Run, p.index)
-	return area.Change{Area: areaName, Kind: changePolicies, ID: fmt.Sprintf("policies-%d", p.index), Data: map[string]string{
-		"url": p.spec.URL, "adapter": p.adapter.Name, "name": name, "target": string(section),
-	}}, nil
+	return area.Change{Area: areaName, Kind: changePolicies, ID: fmt.Sprintf("policies-%d", p.index),
+		Data: map[string]string{
+			"url": p.spec.URL, "adapter": p.adapter.Name, "name": name, "target": string(section),
+		}}, nil
 }
 
 // unload takes the policies out again.

@@ -158,7 +158,8 @@ func TestUndoLoad(t *testing.T) {
 	if err := json.Unmarshal(data, &changes); err != nil {
 		t.Fatal(err)
 	}
-	if err := (Area{}).Undo(t.Context(), changes, testEnv(t)); err == nil || !strings.Contains(err.Error(), "OPA_TOKEN") || len(f.loaded()) != 2 {
+	if err := (Area{}).Undo(t.Context(), changes, testEnv(t)); err == nil || !strings.Contains(err.Error(), "OPA_TOKEN") ||
+		len(f.loaded()) != 2 {
 		t.Errorf("undo without the secret: %v, modules %v", err, f.loaded())
 	}
 	for range 2 {
@@ -264,7 +265,8 @@ func TestAttach(t *testing.T) {
 	other := Entity{Type: "User", ID: "alice", Properties: map[string]string{"role": "role0", "dept": "d1"}}
 	doc := Entity{Type: "Doc", ID: "doc0"}
 	spec := &Spec{
-		Adapter: "authzen", URL: "http://" + p.addr().String(), Metrics: &Metrics{URL: "http://" + p.addr().String() + "/metrics"},
+		Adapter: "authzen", URL: "http://" + p.addr().String(),
+		Metrics: &Metrics{URL: "http://" + p.addr().String() + "/metrics"},
 		Requests: []Request{
 			{Name: "yes", Subject: who, Action: "read", Resource: doc, Expect: "permit"},
 			{Name: "no", Subject: other, Action: "read", Resource: doc, Expect: "deny"},
@@ -288,14 +290,16 @@ func TestAttach(t *testing.T) {
 		}
 	}
 	if seen[probe.Started.Name] != float64(c.StartTicks) || seen[probe.CPU.Name] <= 0 {
-		t.Errorf("attached to a process started at tick %v, not %d; CPU %v", seen[probe.Started.Name], c.StartTicks, seen[probe.CPU.Name])
+		t.Errorf("attached to a process started at tick %v, not %d; CPU %v", seen[probe.Started.Name], c.StartTicks,
+			seen[probe.CPU.Name])
 	}
 	if _, ok := seen[probe.GCCount.Name]; !ok {
 		t.Error("the endpoint of metrics gave nothing")
 	}
 	for what, process := range map[string]*Process{
-		"a process that is not there": {PID: 1 << 22}, "a port at which nobody listens": {Port: 1}, "a group that is not there": {Cgroup: "/no/such/group"},
-		"the root group": {Cgroup: "/"},
+		"a process that is not there": {PID: 1 << 22}, "a port at which nobody listens": {Port: 1},
+		"a group that is not there": {Cgroup: "/no/such/group"},
+		"the root group":            {Cgroup: "/"},
 	} {
 		spec.Process = process
 		tg, j := opened(t, spec, testEnv(t))
@@ -316,7 +320,8 @@ func TestNobodyThere(t *testing.T) {
 	}
 	tg, j := opened(t, xacmlSpec(url), testEnv(t))
 	tg.patience = 300 * time.Millisecond
-	if err := tg.Prepare(t.Context(), standard, j); err == nil || !strings.Contains(err.Error(), "was not ready within 300ms") {
+	if err := tg.Prepare(t.Context(), standard, j); err == nil ||
+		!strings.Contains(err.Error(), "was not ready within 300ms") {
 		t.Errorf("prepare: %v", err)
 	}
 }
@@ -359,13 +364,15 @@ func TestTrim(t *testing.T) {
 	base := arm("engine", "cedar")
 	base.Baseline = true
 	aa := design.Treatment{ID: design.AAArm, Control: design.AA, Levels: base.Levels, Of: base.ID}
-	all := []design.Treatment{base, arm("engine", "att", "policies", "1"), arm("engine", "att", "policies", "2"), arm("engine", "pdpx"), aa}
+	all := []design.Treatment{base, arm("engine", "att", "policies", "1"), arm("engine", "att", "policies", "2"),
+		arm("engine", "pdpx"), aa}
 	env := testEnv(t, "TARE_CACHE", t.TempDir(), "PATH", t.TempDir()) // nothing is installed, and nothing was built
 	kept, found := (Area{}).Trim(t.Context(), &Spec{}, all, env)
 	if len(kept) != 3 || kept[0].ID != base.ID || kept[2].ID != design.AAArm {
 		t.Errorf("kept %v", kept)
 	}
-	if len(found) != 1 || found[0].Severity != area.Warning || !strings.Contains(found[0].Message, "left out: engine=att policies=1; engine=att policies=2") || found[0].Hint == "" {
+	if len(found) != 1 || found[0].Severity != area.Warning ||
+		!strings.Contains(found[0].Message, "left out: engine=att policies=1; engine=att policies=2") || found[0].Hint == "" {
 		t.Errorf("findings %+v", found)
 	}
 	java := arm("engine", "att")
@@ -378,7 +385,8 @@ func TestTrim(t *testing.T) {
 	if len(kept) != 1 || len(found) != 1 || found[0].Severity != area.Error {
 		t.Errorf("with nothing left: kept %v, findings %+v", kept, found)
 	}
-	if kept, found = (Area{}).Trim(t.Context(), &Spec{}, []design.Treatment{base, aa}, env); len(kept) != 2 || len(found) != 0 {
+	if kept, found = (Area{}).Trim(t.Context(), &Spec{}, []design.Treatment{base, aa}, env); len(kept) != 2 ||
+		len(found) != 0 {
 		t.Errorf("with everything there: kept %v, findings %+v", kept, found)
 	}
 }
@@ -401,10 +409,12 @@ func TestLook(t *testing.T) {
 	env.Look = true
 	spec := embedded(engine.ATT, Planted{})
 	found := (Area{}).Preflight(t.Context(), spec, env)
-	if len(found) != 1 || found[0].Severity != area.Info || !strings.Contains(found[0].Message, "engine att is not there yet: a run builds it") {
+	if len(found) != 1 || found[0].Severity != area.Info ||
+		!strings.Contains(found[0].Message, "engine att is not there yet: a run builds it") {
 		t.Errorf("findings %+v", found)
 	}
-	if kept, found := (Area{}).Trim(t.Context(), spec, []design.Treatment{standard}, env); len(kept) != 1 || len(found) != 0 {
+	if kept, found := (Area{}).Trim(t.Context(), spec, []design.Treatment{standard}, env); len(kept) != 1 ||
+		len(found) != 0 {
 		t.Errorf("kept %v, findings %+v", kept, found)
 	}
 	if fetched.Load() {
@@ -425,8 +435,9 @@ func TestPDPXBehindURL(t *testing.T) {
 	theirs, _ := prepared(t, embedded(engine.PDPX, Planted{}))
 	p := theirs.arm(standard.ID)
 	spec := &Spec{
-		Adapter: "pdpx", URL: "http://" + p.addr().String() + "/policy/pdpx/v1/", Username: p.session.Username, Password: area.Secret{Env: "PDP_PASSWORD"},
-		PDPX: &protocol.PDPX{Operations: []string{"healthcheck", "monitoring", "guard-minmax"}},
+		Adapter: "pdpx", URL: "http://" + p.addr().String() + "/policy/pdpx/v1/", Username: p.session.Username,
+		Password: area.Secret{Env: "PDP_PASSWORD"},
+		PDPX:     &protocol.PDPX{Operations: []string{"healthcheck", "monitoring", "guard-minmax"}},
 	}
 	right := testEnv(t, "PDP_PASSWORD", p.session.Password)
 	tg, j := opened(t, spec, right)
@@ -461,7 +472,8 @@ func TestPDPXBehindURL(t *testing.T) {
 	if err := wrong.Prepare(t.Context(), standard, j); err != nil {
 		t.Fatal(err)
 	}
-	if err := wrong.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), plantedSecret) {
+	if err := wrong.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "401") ||
+		strings.Contains(err.Error(), plantedSecret) {
 		t.Errorf("with a wrong password: %v", err)
 	}
 }
@@ -509,7 +521,8 @@ func TestMetricsGetNoCredentialsInTheClear(t *testing.T) {
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 	for _, scheme := range []string{"http", "https"} {
-		p := &arm{plan: plan{spec: &Spec{Metrics: &Metrics{URL: server.URL, Series: []string{"x"}}}, url: &url.URL{Scheme: scheme, Host: host}}}
+		p := &arm{plan: plan{spec: &Spec{Metrics: &Metrics{URL: server.URL, Series: []string{"x"}}},
+			url: &url.URL{Scheme: scheme, Host: host}}}
 		p.session = &protocol.Session{Token: "hunter2"}
 		if err := p.attachMetrics(t.Context()); err != nil {
 			t.Fatal(err)
@@ -523,7 +536,8 @@ func TestMetricsGetNoCredentialsInTheClear(t *testing.T) {
 // TestExposedSecretsAreNoted: a run that the file allowed to give secrets away says so in its report.
 func TestExposedSecretsAreNoted(t *testing.T) {
 	for text, want := range map[string]string{
-		"http://pdp.example": "secrets were sent to pdp.example over http://", "https://pdp.example": "", "http://127.0.0.1:8080": "",
+		"http://pdp.example": "secrets were sent to pdp.example over http://", "https://pdp.example": "",
+		"http://127.0.0.1:8080": "",
 	} {
 		u, err := url.Parse(text)
 		if err != nil {

@@ -84,21 +84,27 @@ func explain(q model.Question, a protocol.Answer) string {
 	case a.Decision == model.None:
 		return explainStatus(a)
 	case a.Decision == model.Indeterminate:
-		return "the decision point answered with Indeterminate, which is neither yes nor no: it could not evaluate its policies for this request. " +
+		return "the decision point answered with Indeterminate, which is neither yes nor no: it could not evaluate its " +
+			"policies for this request. " +
 			"Such an answer comes with a good status and is often fast, but it is an error's cost, not a decision's. " +
 			"See that the request has the attributes, and the form, that the policies want (" + a.Text + ")"
 	case q.Want == model.Permit && a.Decision == model.NotApplicable:
-		return "no policy applies to this request, although one should permit it: the policies are not deployed, or the request names something that they do not know (" + a.Text + ")"
+		return "no policy applies to this request, although one should permit it: the policies are not deployed, or the " +
+			"request names something that they do not know (" + a.Text + ")"
 	case q.Want == model.Permit:
-		return "this request is denied, although a policy should permit it: see that the policies are those that the experiment expects (" + a.Text + ")"
+		return "this request is denied, although a policy should permit it: see that the policies are those that the " +
+			"experiment expects (" + a.Text + ")"
 	case a.Decision == model.Permit && q.Name == absentName:
-		return "the decision point permits a request that no policy is about: it says Permit where none applies, or it permits everything. " +
+		return "the decision point permits a request that no policy is about: it says Permit where none applies, or it " +
+			"permits everything. " +
 			"What would be measured is not the cost of a decision (" + a.Text + ")"
 	case a.Decision == model.Permit:
-		return "the decision point permits a request that must be refused: it may permit everything, or the policies are not in force. " +
+		return "the decision point permits a request that must be refused: it may permit everything, or the policies are " +
+			"not in force. " +
 			"What would be measured is not the cost of a decision (" + a.Text + ")"
 	}
-	return fmt.Sprintf("the decision is %s, and %s was expected: if both are right, write expect: %s (%s)", a.Decision, q.Want, a.Decision, a.Text)
+	return fmt.Sprintf("the decision is %s, and %s was expected: if both are right, write expect: %s (%s)",
+		a.Decision, q.Want, a.Decision, a.Text)
 }
 
 // explainStatus is about answers without a decision.
@@ -157,5 +163,6 @@ func (p *arm) explainByCounts(ctx context.Context, q model.Question, a protocol.
 
 // notApplicableAsPermit reports a Permit that no policy granted.
 func notApplicableAsPermit(found protocol.CountCheck) string {
-	return found.Text + ". Deploy a policy about it, or name what a deployed policy is about: what would be measured is not the cost of a decision"
+	return found.Text + ". Deploy a policy about it, or name what a deployed policy is about: what would be measured " +
+		"is not the cost of a decision"
 }

@@ -23,10 +23,12 @@ func TestVerifyRefusesPlanted(t *testing.T) {
 		{engine.Cedar, "", nil},
 		{engine.Cedar, "always-permit", []string{"permits a request that must be refused", "permit everything"}},
 		{engine.Cedar, "not-applicable-as-permit", []string{"permits a request that"}},
-		{engine.Cedar, "indeterminate", []string{"no decision in the answer", "500", "could not be evaluated"}}, // AuthZEN has no word for it
+		// AuthZEN has no word for it
+		{engine.Cedar, "indeterminate", []string{"no decision in the answer", "500", "could not be evaluated"}},
 		{engine.PDPX, "", nil},
 		{engine.PDPX, "always-permit", []string{"must be refused"}},
-		{engine.PDPX, "not-applicable-as-permit", []string{"no policy is deployed for", "counts NotApplicable and answers Permit"}},
+		{engine.PDPX, "not-applicable-as-permit", []string{"no policy is deployed for",
+			"counts NotApplicable and answers Permit"}},
 		{engine.PDPX, "indeterminate", []string{"Indeterminate", "neither yes nor no"}},
 	} {
 		t.Run(string(c.kind)+" "+c.answer, func(t *testing.T) {
@@ -93,7 +95,8 @@ func TestNotReady(t *testing.T) {
 	late, j := opened(t, spec, testEnv(t))
 	late.patience = 600 * time.Millisecond
 	err := late.Prepare(t.Context(), standard, j)
-	if err == nil || !strings.Contains(err.Error(), "was not ready within 600ms") || !strings.Contains(err.Error(), "409") {
+	if err == nil || !strings.Contains(err.Error(), "was not ready within 600ms") ||
+		!strings.Contains(err.Error(), "409") {
 		t.Errorf("prepare: %v", err)
 	}
 }
@@ -113,7 +116,8 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%d: %s", status, got)
 		}
 	}
-	got := explain(model.Question{Name: "mine", Want: model.Deny}, protocol.Answer{Decision: model.NotApplicable, Status: 200})
+	got := explain(model.Question{Name: "mine", Want: model.Deny}, protocol.Answer{Decision: model.NotApplicable,
+		Status: 200})
 	if !strings.Contains(got, "write expect: not-applicable") {
 		t.Error(got)
 	}

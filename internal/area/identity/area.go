@@ -49,7 +49,8 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	if !ok {
 		return nil, fmt.Errorf("open identity: a spec of type %T is not this area's", s)
 	}
-	return &target{spec: spec, env: env, signers: map[reference.Algorithm]*reference.Signer{}, planGroup: proc.PlanCgroup, patience: recoverWithin}, nil
+	return &target{spec: spec, env: env, signers: map[reference.Algorithm]*reference.Signer{}, planGroup: proc.PlanCgroup,
+		patience: recoverWithin}, nil
 }
 
 // hostFindings says what of the knobs this host cannot give.
@@ -65,8 +66,9 @@ func hostFindings(k reference.Knobs) []area.Finding {
 	}
 	if limit := reference.MaxBacklog(); k.Backlog > limit {
 		out = append(out, area.Finding{
-			Path: "embedded.backlog", Severity: area.Warning, Message: fmt.Sprintf("net.core.somaxconn clips the backlog of %d to %d", k.Backlog, limit),
-			Hint: fmt.Sprintf("sysctl -w net.core.somaxconn=%d", k.Backlog),
+			Path: "embedded.backlog", Severity: area.Warning,
+			Message: fmt.Sprintf("net.core.somaxconn clips the backlog of %d to %d", k.Backlog, limit),
+			Hint:    fmt.Sprintf("sysctl -w net.core.somaxconn=%d", k.Backlog),
 		})
 	}
 	return out

@@ -143,10 +143,12 @@ func (p *arm) spawn(ctx context.Context, name string, group *proc.Cgroup, config
 	p.starts++
 	c := &child{}
 	var err error
-	c.Process, err = area.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d-%d", name, p.index, p.starts), proc.Spec{
-		Name: name, Path: p.env.Self, Args: []string{"serve", areaName, name}, Config: config, LogFile: p.env.LogFile(name, p.index),
-		ReadyWithin: readyWithin, Cgroup: group, CPUs: p.env.CPUs,
-	}, &c.ready)
+	c.Process, err = area.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d-%d", name, p.index, p.starts),
+		proc.Spec{
+			Name: name, Path: p.env.Self, Args: []string{"serve", areaName, name}, Config: config,
+			LogFile:     p.env.LogFile(name, p.index),
+			ReadyWithin: readyWithin, Cgroup: group, CPUs: p.env.CPUs,
+		}, &c.ready)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +188,8 @@ func (p *arm) watch() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := reference.Watch(ctx, p.env.Clock, p.knobs.EndpointKnobs, func() string { return p.child(serverEndpoint).ready.Admin }, p.restart)
+		err := reference.Watch(ctx, p.env.Clock, p.knobs.EndpointKnobs,
+			func() string { return p.child(serverEndpoint).ready.Admin }, p.restart)
 		if err != nil {
 			p.env.Log.Error("liveness probe", slog.String("error", err.Error()))
 		}

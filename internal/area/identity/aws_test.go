@@ -64,7 +64,8 @@ func TestSTSWebIdentity(t *testing.T) {
 	m := startSTS(t, fixture.Config{})
 	jwt := issued(t, m, subjectA, "sts.amazonaws.com", time.Hour)
 	spec := &Spec{
-		Adapter: "sts-web-identity", URL: m.URL, STS: &STS{RoleARN: testRole, SessionName: "app-1", Duration: unit.Duration(15 * time.Minute), Token: jwt},
+		Adapter: "sts-web-identity", URL: m.URL, STS: &STS{RoleARN: testRole, SessionName: "app-1",
+			Duration: unit.Duration(15 * time.Minute), Token: jwt},
 		Expect: &Expect{Subject: subjectA, Audience: "sts.amazonaws.com"},
 	}
 	everyOK(t, rehearse(t, spec, 5))
@@ -77,7 +78,8 @@ func TestEKSPodIdentity(t *testing.T) {
 	m := startEKSAgent(t, fixture.Config{})
 	spec := &Spec{Adapter: "eks-pod-identity", URL: m.URL, EKS: &EKS{Token: issued(t, m, subjectA, eksTokens, time.Hour)}}
 	everyOK(t, rehearse(t, spec, 5))
-	spec.EKS, spec.Callers = nil, []Caller{{Token: issued(t, m, subjectA, eksTokens, time.Hour)}, {Token: issued(t, m, "b", eksTokens, time.Hour)}}
+	spec.EKS, spec.Callers = nil, []Caller{{Token: issued(t, m, subjectA, eksTokens, time.Hour)},
+		{Token: issued(t, m, "b", eksTokens, time.Hour)}}
 	everyOK(t, rehearse(t, spec, 4))
 }
 
@@ -98,11 +100,15 @@ func TestAWSRefusals(t *testing.T) {
 		spec  *Spec
 		cause verdict
 	}{
-		"sts, another audience":   {assume(sts, STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "other", time.Hour)}), credentialRefused},
-		"sts, expired":            {assume(sts, STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "sts.amazonaws.com", -time.Hour)}), credentialRefused},
-		"sts, forged":             {assume(sts, STS{RoleARN: testRole, Token: issued(t, lives, subjectA, "sts.amazonaws.com", time.Hour)}), credentialRefused},
-		"sts, another role":       {assume(sts, STS{RoleARN: testRole + "2", Token: good}), credentialRefused},
-		"sts, expired answer":     {assume(lives, STS{RoleARN: testRole, Token: issued(t, lives, subjectA, "sts.amazonaws.com", time.Hour)}), hasExpired},
+		"sts, another audience": {assume(sts, STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "other", time.Hour)}),
+			credentialRefused},
+		"sts, expired": {assume(sts, STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "sts.amazonaws.com",
+			-time.Hour)}), credentialRefused},
+		"sts, forged": {assume(sts, STS{RoleARN: testRole, Token: issued(t, lives, subjectA, "sts.amazonaws.com",
+			time.Hour)}), credentialRefused},
+		"sts, another role": {assume(sts, STS{RoleARN: testRole + "2", Token: good}), credentialRefused},
+		"sts, expired answer": {assume(lives, STS{RoleARN: testRole,
+			Token: issued(t, lives, subjectA, "sts.amazonaws.com", time.Hour)}), hasExpired},
 		"sts, audience of answer": {expecting, otherAudience},
 		"sts, subject of answer":  {other, otherSubject},
 		"eks, another audience":   {ask(issued(t, agent, subjectA, "sts.amazonaws.com", time.Hour)), credentialRefused},
@@ -113,7 +119,8 @@ func TestAWSRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil || !strings.Contains(err.Error(), causes()[c.cause]) {
+		if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+			!strings.Contains(err.Error(), causes()[c.cause]) {
 			t.Errorf("%s: %v, want %q", name, err, causes()[c.cause])
 		} else if strings.Contains(err.Error(), "eyJ") {
 			t.Errorf("%s: the error holds a token: %v", name, err)
@@ -128,7 +135,8 @@ func TestAWSRefusals(t *testing.T) {
 func TestAWSWritesNoSecret(t *testing.T) {
 	sts, agent := startSTS(t, fixture.Config{}), startEKSAgent(t, fixture.Config{})
 	for _, spec := range []*Spec{
-		{Adapter: "sts-web-identity", URL: sts.URL, STS: &STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "sts.amazonaws.com", time.Hour)}},
+		{Adapter: "sts-web-identity", URL: sts.URL,
+			STS: &STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "sts.amazonaws.com", time.Hour)}},
 		{Adapter: "eks-pod-identity", URL: agent.URL, EKS: &EKS{Token: issued(t, agent, subjectA, eksTokens, time.Hour)}},
 	} {
 		tg, j := prepared(t, spec, standard)
@@ -142,7 +150,8 @@ func TestAWSWritesNoSecret(t *testing.T) {
 				t.Errorf("%s holds a secret, or cannot be read: %v", f, err)
 			}
 		}
-		if text := fmt.Sprintf("%v %+v %#v", tg.arm(standard.ID).session("x"), tg.Notes(), spec); strings.Contains(text, "eyJ") {
+		if text := fmt.Sprintf("%v %+v %#v", tg.arm(standard.ID).session("x"), tg.Notes(), spec); strings.Contains(text,
+			"eyJ") {
 			t.Errorf("printed: %s", text)
 		}
 	}
@@ -211,7 +220,8 @@ func stsAnswer(token, date, extra string) string {
 // TestHostileXML: a good status around a bad document is no success.
 func TestHostileXML(t *testing.T) {
 	s := fakeSession(opCredentials, 1)
-	s.spec, s.subjects = &Spec{STS: &STS{RoleARN: testRole}, Expect: &Expect{Audience: "https://aud.invalid/"}}, []string{"robot"}
+	s.spec, s.subjects = &Spec{STS: &STS{RoleARN: testRole}, Expect: &Expect{Audience: "https://aud.invalid/"}},
+		[]string{"robot"}
 	w := stsWebIdentity().wire(s)
 	const date = "2027-01-15T08:00:01Z"
 	good := stsAnswer("token", date, "")
@@ -222,11 +232,13 @@ func TestHostileXML(t *testing.T) {
 	for _, d := range append(stampDates(), `""`, `"2027-01-15T08:00:00Z"`) {
 		judged(t, w, "an expiry of "+d, 200, stsAnswer("token", strings.Trim(d, `"`), ""), load.Wrong)
 	}
-	for _, token := range []string{"", " ", "a b", "a\x00b", "töken", "a&amp;b", "<![CDATA[a]]>", "<!-- -->a", "<b>a</b>"} {
+	for _, token := range []string{"", " ", "a b", "a\x00b", "töken", "a&amp;b", "<![CDATA[a]]>", "<!-- -->a",
+		"<b>a</b>"} {
 		judged(t, w, "a token of "+token, 200, stsAnswer(token, date, ""), load.Wrong)
 	}
 	for _, extra := range []string{
-		"<SessionToken>token</SessionToken>", "<SessionToken/>", "<Expiration>" + date + "</Expiration>", "x", "<a", "<a>", "</a>", "<a b>x</a>", "<a b=c>x</a>",
+		"<SessionToken>token</SessionToken>", "<SessionToken/>", "<Expiration>" + date + "</Expiration>", "x", "<a", "<a>",
+		"</a>", "<a b>x</a>", "<a b=c>x</a>",
 		"<!DOCTYPE a>", "<?a?>", strings.Repeat("<a>", 1e5), "<a></b>",
 	} {
 		judged(t, w, "also "+extra, 200, stsAnswer("token", date, extra), load.Wrong)
@@ -261,8 +273,10 @@ func FuzzPickXML(f *testing.F) {
 		var whole struct {
 			Inner []byte `xml:",innerxml"`
 		}
-		if err := xml.Unmarshal(b, &whole); err != nil && !strings.Contains(err.Error(), "invalid UTF-8") && !strings.Contains(err.Error(), "illegal character") &&
-			!strings.Contains(err.Error(), "entity") && !strings.Contains(err.Error(), "encoding") && !strings.Contains(err.Error(), "version") &&
+		if err := xml.Unmarshal(b, &whole); err != nil && !strings.Contains(err.Error(), "invalid UTF-8") &&
+			!strings.Contains(err.Error(), "illegal character") &&
+			!strings.Contains(err.Error(), "entity") && !strings.Contains(err.Error(), "encoding") &&
+			!strings.Contains(err.Error(), "version") &&
 			!strings.Contains(err.Error(), "unescaped ]]>") {
 			t.Errorf("%q is read, and encoding/xml says %v", b, err)
 		}
@@ -314,7 +328,9 @@ func TestAWSCanaries(t *testing.T) {
 	lax["sts-web-identity"] = stsAnswer("t", time.Now().Add(time.Hour).Format(time.RFC3339), "")
 	jwt := issued(t, m, "robot", "x", time.Hour)
 	for name, answer := range lax {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(answer))
+		}))
 		t.Cleanup(s.Close)
 		spec := &Spec{Adapter: AdapterName(name), URL: s.URL}
 		if name == "eks-pod-identity" {

@@ -105,8 +105,10 @@ func TestAzureOptions(t *testing.T) {
 	}
 	s := fakeSession(opFresh, 1)
 	s.spec = &Spec{Azure: &Azure{Resource: "https://a/?b=c&d", ClientID: "x&y"}}
-	const want = "GET /metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fa%2F%3Fb%3Dc%26d&client_id=x%26y&bypass_cache=true HTTP/1.1\r\n"
-	if got := string(azureIMDS().wire(s).Render(nil, 0)); !strings.HasPrefix(got, want) || !strings.Contains(got, "\r\nMetadata: true\r\n") {
+	const want = "GET /metadata/identity/oauth2/token?api-version=2018-02-01" +
+		"&resource=https%3A%2F%2Fa%2F%3Fb%3Dc%26d&client_id=x%26y&bypass_cache=true HTTP/1.1\r\n"
+	if got := string(azureIMDS().wire(s).Render(nil, 0)); !strings.HasPrefix(got, want) ||
+		!strings.Contains(got, "\r\nMetadata: true\r\n") {
 		t.Errorf("request %q", got)
 	}
 }

@@ -74,7 +74,8 @@ func (p *arm) verifyQuota(ctx context.Context) error {
 		case limited && beyond < 0:
 			return fmt.Errorf("quota: limited after %d exchanges, with a burst of %d", n, p.knobs.QuotaBurst)
 		case beyond > come+1:
-			return fmt.Errorf("quota: %d exchanges passed, with a burst of %d and %v/s", n+1, p.knobs.QuotaBurst, p.knobs.QuotaRate)
+			return fmt.Errorf("quota: %d exchanges passed, with a burst of %d and %v/s", n+1, p.knobs.QuotaBurst,
+				p.knobs.QuotaRate)
 		case limited && beyond >= enough:
 			return nil
 		case beyond > paceAfter && float64(n) < 1.5*come, p.env.Clock.Now().Sub(started) > canaryTime:
@@ -164,12 +165,14 @@ func (p *arm) verifySharing(ctx context.Context) error {
 			return fmt.Errorf("singleflight: %w", err)
 		}
 		if shown, wrong := p.sharing(missed); wrong {
-			return fmt.Errorf("singleflight is %v, and %d requests at once for one token made %d exchanges", p.knobs.Singleflight, sharers, missed)
+			return fmt.Errorf("singleflight is %v, and %d requests at once for one token made %d exchanges",
+				p.knobs.Singleflight, sharers, missed)
 		} else if shown {
 			return nil
 		}
 	}
-	return fmt.Errorf("singleflight is %v, and %d requests at once for one token never showed it, %d times", p.knobs.Singleflight, sharers, tries)
+	return fmt.Errorf("singleflight is %v, and %d requests at once for one token never showed it, %d times",
+		p.knobs.Singleflight, sharers, tries)
 }
 
 // sharing judges the number of exchanges: it may show that singleflight is as it should be, or that it is not, or
@@ -239,7 +242,8 @@ func (p *arm) verifyMaxConns(ctx context.Context) error {
 		ask = p.adapter.whoami(p.session("conns"))
 	}
 	if _, err := p.client(0).Do(ctx, ask, hangs); !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("max_conns: connection %d must go unanswered while %d are open", p.knobs.MaxConns+1, p.knobs.MaxConns)
+		return fmt.Errorf("max_conns: connection %d must go unanswered while %d are open",
+			p.knobs.MaxConns+1, p.knobs.MaxConns)
 	}
 	free()
 	if _, _, err := p.ask(ctx, ask); err != nil {

@@ -207,7 +207,8 @@ func TestNegativeControls(t *testing.T) {
 		m{"cache": "true", "operation": "identity"}, m{"cache": "false", "operation": "identity"},
 		m{"cache": "true", "operation": "identity", "signing": "ES256"}, m{"cache": "false", "operation": "token"},
 	)
-	treatments = append(treatments, design.Treatment{ID: "base of tokens", Baseline: true, Levels: m{"cache": "true", "operation": "token"}})
+	treatments = append(treatments, design.Treatment{ID: "base of tokens", Baseline: true,
+		Levels: m{"cache": "true", "operation": "token"}})
 	tg, _, arms := several(t, embedded("healthy"), treatments)
 	want := []bool{false, true, false, false, false, false}
 	for i, tr := range arms {
@@ -241,7 +242,8 @@ func TestEndpointsSideBySide(t *testing.T) {
 		}
 	}
 	notes := strings.Join(tg.Notes(), "\n")
-	if !strings.Contains(notes, "2 arms share the endpoint at "+strings.TrimPrefix(one.URL, "http://")) || strings.Contains(notes, strings.TrimPrefix(two.URL, "http://")) {
+	if !strings.Contains(notes, "2 arms share the endpoint at "+strings.TrimPrefix(one.URL, "http://")) ||
+		strings.Contains(notes, strings.TrimPrefix(two.URL, "http://")) {
 		t.Errorf("notes %q", notes)
 	}
 	two.Forget() // its sessions are gone: only its own treatment may notice

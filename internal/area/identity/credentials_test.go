@@ -22,8 +22,9 @@ import (
 func TestSecretsOf(t *testing.T) {
 	e := func(name string) area.Secret { return area.Secret{Env: name} }
 	s := &Spec{
-		SecretHeaders: map[string]area.Secret{"A": e("A")}, OIDC: &OIDC{ClientSecret: e("B")}, Callers: []Caller{{Token: e("C"), SecretHeaders: map[string]area.Secret{"D": e("D")}}},
-		K8s: &K8s{Token: e("E"), ReviewToken: e("A")}, TLS: &area.TLS{Key: e("of TLS")},
+		SecretHeaders: map[string]area.Secret{"A": e("A")}, OIDC: &OIDC{ClientSecret: e("B")},
+		Callers: []Caller{{Token: e("C"), SecretHeaders: map[string]area.Secret{"D": e("D")}}},
+		K8s:     &K8s{Token: e("E"), ReviewToken: e("A")}, TLS: &area.TLS{Key: e("of TLS")},
 	}
 	var names []string
 	for _, x := range area.SentSecrets(s) {
@@ -96,19 +97,20 @@ func TestLeaseIsRenewed(t *testing.T) {
 	type renewal struct{ at time.Duration }
 	renewals := make(chan renewal, 10)
 	fails := 1
-	r := renewer{creds: creds, clock: fake, log: slog.New(slog.DiscardHandler), login: func(ctx context.Context, _ int) error {
-		select {
-		case renewals <- renewal{fake.Now().Sub(time.Unix(1000, 0))}:
-		case <-ctx.Done(): // the clock moves as fast as the renewer sleeps: it may be far ahead of the test
-			return ctx.Err()
-		}
-		if fails--; fails >= 0 {
-			return errors.New("not now")
-		}
-		creds.set(0, lease{value: "two", lives: 100 * time.Second}, fake.Now())
-		creds.renderOf(0)
-		return nil
-	}}
+	r := renewer{creds: creds, clock: fake, log: slog.New(slog.DiscardHandler),
+		login: func(ctx context.Context, _ int) error {
+			select {
+			case renewals <- renewal{fake.Now().Sub(time.Unix(1000, 0))}:
+			case <-ctx.Done(): // the clock moves as fast as the renewer sleeps: it may be far ahead of the test
+				return ctx.Err()
+			}
+			if fails--; fails >= 0 {
+				return errors.New("not now")
+			}
+			creds.set(0, lease{value: "two", lives: 100 * time.Second}, fake.Now())
+			creds.renderOf(0)
+			return nil
+		}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); r.run(ctx) }()
@@ -166,7 +168,8 @@ func TestNumbersInTemplates(t *testing.T) {
 	seen := map[string]bool{}
 	for _, i := range []uint64{0, 1, 15, 16, 1 << 32, ^uint64(0)} {
 		got := tmpl.AppendTo([]byte("before"), i)
-		if len(got) != len("before")+len(b) || !bytes.HasPrefix(got, []byte("before")) || bytes.Contains(got, []byte(load.CallMark)) || seen[string(got)] {
+		if len(got) != len("before")+len(b) || !bytes.HasPrefix(got, []byte("before")) ||
+			bytes.Contains(got, []byte(load.CallMark)) || seen[string(got)] {
 			t.Errorf("call %d: %q", i, got)
 		}
 		seen[string(got)] = true
@@ -179,7 +182,8 @@ func TestNumbersInTemplates(t *testing.T) {
 // TestTLS: what preflight says of certificates, and that calls go through with the right ones.
 func TestTLS(t *testing.T) {
 	later := time.Now().Add(time.Hour)
-	good, named, old := newPapers(t, "localhost", later), newPapers(t, "idp.example", later), newPapers(t, "localhost", time.Now().Add(-time.Hour))
+	good, named, old := newPapers(t, "localhost", later), newPapers(t, "idp.example", later),
+		newPapers(t, "localhost", time.Now().Add(-time.Hour))
 	srv := &oauthServer{clients: map[string]string{"robot": planted}}
 	secret := secretFile(t, "secret", planted)
 	open, strict := secure(t, good, false, srv), secure(t, good, true, srv)
@@ -199,7 +203,8 @@ func TestTLS(t *testing.T) {
 		{"another name", other, &area.TLS{CA: named.ca}, "tls.server_name", "tls: {server_name:"},
 		{"expired", expired, &area.TLS{CA: old.ca}, "url", "renew"},
 		{"no client certificate", strict, &area.TLS{CA: good.ca}, "tls.cert", "tls: {cert:"},
-		{"foreign client certificate", strict, &area.TLS{CA: good.ca, Cert: named.cert, Key: area.Secret{File: named.key}}, "tls.cert", ""},
+		{"foreign client certificate", strict, &area.TLS{CA: good.ca, Cert: named.cert, Key: area.Secret{File: named.key}},
+			"tls.cert", ""},
 		{"plaintext", strings.Replace(plain, "http:", "https:", 1), &area.TLS{CA: good.ca}, "url", "http://"},
 		{"key of another", strict, &area.TLS{CA: good.ca, Cert: good.cert, Key: area.Secret{File: named.key}}, "tls", "PEM"},
 		{"key that is none", strict, &area.TLS{CA: good.ca, Cert: good.cert, Key: secret}, "tls", "PEM"},
@@ -223,7 +228,8 @@ func TestTLS(t *testing.T) {
 			}
 			continue
 		}
-		if len(f) != 1 || f[0].Path != c.path || f[0].Severity != area.Error || !strings.Contains(f[0].Hint, c.hint) || f[0].Hint == "" || strings.Contains(f[0].Message, planted) {
+		if len(f) != 1 || f[0].Path != c.path || f[0].Severity != area.Error || !strings.Contains(f[0].Hint, c.hint) ||
+			f[0].Hint == "" || strings.Contains(f[0].Message, planted) {
 			t.Errorf("%s: %+v, want %q with a hint on %q", c.name, f, c.path, c.hint)
 		}
 	}
@@ -231,7 +237,8 @@ func TestTLS(t *testing.T) {
 
 func TestInsecureIsNoted(t *testing.T) {
 	p := newPapers(t, "elsewhere", time.Now().Add(-time.Hour))
-	spec := clientSpec(secure(t, p, false, &oauthServer{clients: map[string]string{"robot": planted}}), secretFile(t, "secret", planted))
+	spec := clientSpec(secure(t, p, false, &oauthServer{clients: map[string]string{"robot": planted}}),
+		secretFile(t, "secret", planted))
 	spec.TLS = &area.TLS{Insecure: true}
 	if f := (Area{}).Preflight(t.Context(), spec, testEnv(t)); len(f) != 1 || f[0].Severity != area.Warning {
 		t.Errorf("preflight: %v", f)
@@ -337,7 +344,8 @@ func TestLoadGoesThrough(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Offer(t.Context(), load.Constant{Rate: 100, Duration: 300 * time.Millisecond}, 10*time.Millisecond, nil); err != nil {
+		if _, err := s.Offer(t.Context(), load.Constant{Rate: 100, Duration: 300 * time.Millisecond}, 10*time.Millisecond,
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		ended := func() bool { return s.Progress().Open() == 0 }

@@ -40,7 +40,8 @@ func eksPodIdentity() adapter {
 }
 
 // eksToken is where EKS puts the JWT of a pod.
-const eksToken = "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount/eks-pod-identity-token" //nolint:gosec // a path
+const eksToken = "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount/" +
+	"eks-pod-identity-token" //nolint:gosec // a path
 
 // EKS are the options of eks-pod-identity.
 type EKS struct {

@@ -19,7 +19,8 @@ func (s *Spec) Forecast(_ design.Question, t design.Treatment) area.Forecast {
 		f.Unread, f.Instead = "the endpoint is behind a url", "leave the budget out, or limit response, error or goodput"
 		return f
 	}
-	f.Metrics = append(f.Metrics, probe.Upstream.Name, probe.CacheHits.Name, probe.CacheMisses.Name, probe.CacheRenewed.Name)
+	f.Metrics = append(f.Metrics, probe.Upstream.Name, probe.CacheHits.Name, probe.CacheMisses.Name,
+		probe.CacheRenewed.Name)
 	f.Metrics = append(f.Metrics, area.ProcessMetrics()...)
 	return f
 }

@@ -19,9 +19,11 @@ import (
 //	success            200 and a token response that is good, or an identity token for the audience and the account
 func gceMetadata() adapter {
 	return adapter{
-		name: "gce-metadata", help: "the metadata server of GCE and GKE: GET …/service-accounts/<account>/token", reach: reach{embedded: true},
+		name: "gce-metadata", help: "the metadata server of GCE and GKE: GET …/service-accounts/<account>/token",
+		reach: reach{embedded: true},
 		operations: []operation{
-			{name: opToken, expect: "200, a token response with a non-empty token of type Bearer that has not expired", wire: gceTokens},
+			{name: opToken, expect: "200, a token response with a non-empty token of type Bearer that has not expired",
+				wire: gceTokens},
 			{
 				name: opIdentity, wire: gceIdentities,
 				expect: "200, a signed JWT for the audience that was asked for and the caller's account, that has not expired",
@@ -41,7 +43,8 @@ const (
 func gceCanaries(s session) []canary {
 	path := gceAccounts + accountDefault + "/token"
 	return []canary{
-		{name: "a request without the header Metadata-Flavor", request: gceRequest(s, path), statuses: []int{http.StatusForbidden}},
+		{name: "a request without the header Metadata-Flavor", request: gceRequest(s, path),
+			statuses: []int{http.StatusForbidden}},
 		{
 			name:    "a request with X-Forwarded-For",
 			request: gceRequest(s, path, gceHeader, "X-Forwarded-For: 192.0.2.1"), statuses: []int{http.StatusForbidden},
@@ -190,7 +193,8 @@ func (w *gceIdentity) Check(i uint64, status int, body []byte) load.Outcome {
 // want is what the token of call i has to say; the audience is appended to buf.
 func (w *gceIdentity) want(buf []byte, i uint64) wanted {
 	return wanted{
-		audience: strconv.AppendUint(append(buf, w.prefix...), i, 10), email: w.email(i), named: true, signed: true, now: w.s.clock.Now().Unix(),
+		audience: strconv.AppendUint(append(buf, w.prefix...), i, 10), email: w.email(i), named: true, signed: true,
+		now: w.s.clock.Now().Unix(),
 	}
 }
 

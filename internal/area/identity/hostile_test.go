@@ -88,7 +88,8 @@ func victims() []victim {
 		return `{"kind":"TokenReview","status":` + wrap(object("authenticated", p.date, "user", `{"username":`+first(p.token, `""`)+`}`, "audiences", `["vault"]`), p.extra) + `}`
 	}
 	return []victim{
-		{adapter: "gce-metadata", operation: opToken, status: 200, answer: bearer(), dates: secondsDates(), date: "3599", opaque: true},
+		{adapter: "gce-metadata", operation: opToken, status: 200, answer: bearer(), dates: secondsDates(), date: "3599",
+			opaque: true},
 		{
 			adapter: "gce-metadata", operation: opIdentity, status: 200, raw: true, subject: "robot",
 			answer: func(p parts) string { return strings.Trim(p.token, `"`) },
@@ -128,7 +129,8 @@ func victims() []victim {
 			answer: func(p parts) string {
 				return `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":` + wrap(object("token", p.token, "expirationTimestamp", p.date), p.extra) + `}`
 			},
-			spec:   &Spec{K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault"}}, Expect: &Expect{Issuer: "issuer"}},
+			spec: &Spec{K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault"}},
+				Expect: &Expect{Issuer: "issuer"}},
 			claims: jwtClaims(map[string]any{"aud": []string{"x", "vault"}, "sub": "system:serviceaccount:team:robot"}),
 		},
 		{ // the user's name stands for the token, and authenticated for its date
@@ -241,7 +243,8 @@ func judged(t *testing.T, w load.Wire, name string, status int, body string, wan
 	if cause >= len(causes()) || cause < int(noCause) || (cause >= 0 && causes()[cause] == "") {
 		t.Errorf("%s: cause %d has no words", name, cause)
 	}
-	if cause == int(noCause) && status/100 == 2 && status != 204 && want == load.Wrong && len(body) > 0 && status == 200 && name != "another good status" {
+	if cause == int(noCause) && status/100 == 2 && status != 204 && want == load.Wrong && len(body) > 0 && status == 200 &&
+		name != "another good status" {
 		t.Errorf("%s: no cause, and the status %d does not say it: %s", name, status, short)
 	}
 }
@@ -254,8 +257,9 @@ func TestHostileBodies(t *testing.T) {
 		judged(t, w, "good with blanks around", v.status, " \n"+good+"\r\n", load.OK)
 		for name, body := range map[string]string{
 			"nothing": "", "blanks": " \r\n\t", "null": "null", "true": "true", "number": "1", "text": `"x"`, "array": "[]", "array of objects": "[" + good + "]",
-			"empty object": "{}", "page": "<html><head><title>Log in</title></head><body>Log in</body></html>", "doctype": "<!DOCTYPE html>",
-			"error": `{"error":"invalid_grant","error_description":"no"}`, "errors": `{"errors":["permission denied"]}`,
+			"empty object": "{}", "page": "<html><head><title>Log in</title></head><body>Log in</body></html>",
+			"doctype": "<!DOCTYPE html>",
+			"error":   `{"error":"invalid_grant","error_description":"no"}`, "errors": `{"errors":["permission denied"]}`,
 			"deep objects": strings.Repeat(`{"a":`, 1e5), "deep arrays": strings.Repeat(`[`, 1e5),
 			"deep and closed": `{"x":` + strings.Repeat(`[`, 1e4) + strings.Repeat(`]`, 1e4) + `}`,
 			"huge":            strings.Repeat("a", 1<<20), "huge object": `{"x":"` + strings.Repeat("a", 1<<20) + `"}`, "many members": `{` + strings.Repeat(`"a":1,`, 1e5) + `"b":1}`,
@@ -317,10 +321,12 @@ func TestHostileClaims(t *testing.T) {
 		}
 		for name, change := range map[string]map[string]any{
 			"somebody else": {other: "mallory"}, "nobody": {other: nil}, "a list of owners": {other: []string{"robot"}},
-			"another audience": {"aud": "https://other.invalid/"}, "no audience": {"aud": nil}, "audiences without ours": {"aud": []string{"x", "y"}},
+			"another audience": {"aud": "https://other.invalid/"}, "no audience": {"aud": nil},
+			"audiences without ours":        {"aud": []string{"x", "y"}},
 			"audiences in a list in a list": {"aud": [][]string{{"vault", "https://aud.invalid/"}}},
 			"expired":                       {"exp": past}, "long expired": {"exp": 0}, "expired before time": {"exp": -1},
-			"an expiry in words": {"exp": "tomorrow"}, "an expiry as text": {"exp": "1800003600"}, "an expiry of many": {"exp": []int{1800003600}},
+			"an expiry in words": {"exp": "tomorrow"}, "an expiry as text": {"exp": "1800003600"},
+			"an expiry of many": {"exp": []int{1800003600}},
 		} {
 			p := good
 			p.token = v.token(t, rsHeader, change)
@@ -356,7 +362,8 @@ func TestHostileDuplicates(t *testing.T) {
 			return
 		}
 		name := map[string]string{
-			"imdsv2": "Token", "eks-pod-identity": "Token", "k8s-tokenrequest": "token", "k8s-tokenreview": "authenticated", "vault-login": "client_token", "http-token": "data",
+			"imdsv2": "Token", "eks-pod-identity": "Token", "k8s-tokenrequest": "token", "k8s-tokenreview": "authenticated",
+			"vault-login": "client_token", "http-token": "data",
 		}[v.adapter]
 		name = first(name, "access_token")
 		for _, second := range []string{`""`, "null", "{}", v.good(t).token} {
@@ -375,9 +382,12 @@ func TestHostileStatuses(t *testing.T) {
 		good := v.answer(v.good(t))
 		want := map[int]load.Outcome{
 			100: load.Failed, 200: load.Wrong, 201: load.Wrong, 202: load.Wrong, 204: load.Wrong, 206: load.Wrong,
-			300: load.Wrong, 301: load.Wrong, 302: load.Wrong, 303: load.Wrong, 304: load.Wrong, 307: load.Wrong, 308: load.Wrong,
-			400: load.Wrong, 401: load.Wrong, 403: load.Wrong, 404: load.Wrong, 405: load.Wrong, 410: load.Wrong, 418: load.Wrong, 422: load.Wrong,
-			429: load.Refused, 500: load.Failed, 501: load.Failed, 502: load.Failed, 503: load.Refused, 504: load.Failed, 599: load.Failed,
+			300: load.Wrong, 301: load.Wrong, 302: load.Wrong, 303: load.Wrong, 304: load.Wrong, 307: load.Wrong,
+			308: load.Wrong,
+			400: load.Wrong, 401: load.Wrong, 403: load.Wrong, 404: load.Wrong, 405: load.Wrong, 410: load.Wrong,
+			418: load.Wrong, 422: load.Wrong,
+			429: load.Refused, 500: load.Failed, 501: load.Failed, 502: load.Failed, 503: load.Refused, 504: load.Failed,
+			599: load.Failed,
 		}
 		maps.Copy(want, v.outcomes)
 		delete(want, v.status)

@@ -25,10 +25,12 @@ import (
 //	error classes      429, 503 Refused · 5xx Failed · others Wrong
 func httpToken() adapter {
 	return adapter{
-		name: "http-token", help: "any URL that answers with a token: method, path, headers and body, and where the answer holds it",
+		name: "http-token", help: "any URL that answers with a token: method, path, headers and body, and where the " +
+			"answer holds it",
 		section: "http", reach: reach{tls: true, path: true},
 		operations: []operation{{
-			name: opToken, expect: "the status that is given, with a token of visible characters that has not expired as far as can be told", wire: httpWire,
+			name: opToken, expect: "the status that is given, with a token of visible characters that has not expired as far " +
+				"as can be told", wire: httpWire,
 		}},
 		validate: httpValidate, canaries: httpCanaries,
 	}
@@ -68,9 +70,11 @@ func httpValidate(s *Spec, _ string) error {
 	case o.Path != "" && !plainPath(o.Path):
 		return errors.New("http.path: want a path such as /token?scope=x, without blanks")
 	case querySecret(o.Path):
-		return errors.New("http.path: a parameter of the query looks like a secret, and secrets must not stand in the file; use secret_headers")
+		return errors.New("http.path: a parameter of the query looks like a secret, and secrets must not stand in the " +
+			"file; use secret_headers")
 	case literal:
-		return fmt.Errorf("http.body: the value of %q looks like a secret, which would be copied into the record: write {%[1]s} in its place, and secrets: {%[1]s: {env: NAME}}", name)
+		return fmt.Errorf("http.body: the value of %q looks like a secret, which would be copied into the record: write "+
+			"{%[1]s} in its place, and secrets: {%[1]s: {env: NAME}}", name)
 	case strings.Contains(o.Body, tokenPlace) && o.Bearer.IsZero() && !s.everyCaller(hasToken):
 		return errors.New("http.body: {token} needs a token: callers: [{token: {file: path}}]")
 	case o.Expires != "" && o.Token == wholeBody:
@@ -122,9 +126,11 @@ func httpCanaries(s session) []canary {
 	spec := *s.spec
 	spec.SecretHeaders, spec.Callers = nil, nil
 	bare.spec = &spec
-	out := []canary{{name: "a request without the caller's credential", request: httpRequest(bare, 0, ""), statuses: statuses}}
+	out := []canary{{name: "a request without the caller's credential", request: httpRequest(bare, 0, ""),
+		statuses: statuses}}
 	if s.token(0, httpOptions(s.spec).Bearer) != "" {
-		out = append(out, canary{name: "a request with a credential that nobody has issued", request: httpRequest(s, 0, "tare-canary-this-is-not-the-secret"), statuses: statuses})
+		out = append(out, canary{name: "a request with a credential that nobody has issued",
+			request: httpRequest(s, 0, "tare-canary-this-is-not-the-secret"), statuses: statuses})
 	}
 	return out
 }

@@ -35,7 +35,8 @@ import (
 // out.
 func imdsv2() adapter {
 	return adapter{
-		name: "imdsv2", help: "the metadata service of EC2: GET …/iam/security-credentials/<role> with a session token, or PUT for one",
+		name: "imdsv2", help: "the metadata service of EC2: GET …/iam/security-credentials/<role> with a session token, " +
+			"or PUT for one",
 		section: "imds", reach: reach{tls: true},
 		operations: []operation{
 			{

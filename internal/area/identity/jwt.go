@@ -56,7 +56,8 @@ func readClaims(payload []byte, want wanted, promised bool) verdict {
 		return noLifetime
 	case dated && exp <= want.now:
 		return hasExpired
-	case want.subject != "" && string(sub) != want.subject, want.email != "" && string(email) != want.email, want.named && len(sub) == 0:
+	case want.subject != "" && string(sub) != want.subject, want.email != "" && string(email) != want.email, want.named &&
+		len(sub) == 0:
 		return otherSubject
 	case len(want.audience) > 0 && !heard:
 		return otherAudience

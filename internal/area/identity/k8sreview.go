@@ -174,7 +174,10 @@ func reviewCanaries(s session) []canary {
 	if bearer == "" {
 		return out
 	}
-	return append(out, k8sStrangers(func(headers ...string) []byte { return tokenReview(s, 0, reviewed(s, 0), headers...) })...)
+	return append(out, k8sStrangers(func(headers ...string) []byte {
+		return tokenReview(s, 0, reviewed(s, 0),
+			headers...)
+	})...)
 }
 
 // forgedFrom is a token like a good one with a signature that is nobody's: to be found out, it has to be verified.

@@ -33,14 +33,16 @@ func k8sTokenRequest() adapter {
 		name: "k8s-tokenrequest", help: "the API server of Kubernetes: POST …/serviceaccounts/<account>/token signs a token",
 		section: "k8s", reach: reach{tls: true, path: true},
 		operations: []operation{{
-			name: opToken, expect: "201 and a signed JWT of the service account for the audience that was asked for, that has not expired",
+			name: opToken, expect: "201 and a signed JWT of the service account for the audience that was asked for, that " +
+				"has not expired",
 			request: func(s session, key int) []byte {
 				token := s.token(key, k8sOptions(s.spec).Token)
 				return tokenRequest(s, key, uniqueAll(s, k8sAudiences(s, key)), k8sHeaders(token)...)
 			},
 			status: http.StatusCreated, reader: tokenRequestReader,
 		}},
-		validate: func(s *Spec, _ string) error { return validateK8s(k8sOptions(s), s) }, canaries: tokenRequestCanaries, refused: k8sRefusal,
+		validate: func(s *Spec, _ string) error { return validateK8s(k8sOptions(s), s) }, canaries: tokenRequestCanaries,
+		refused: k8sRefusal,
 	}
 }
 
@@ -153,7 +155,8 @@ func tokenRequest(s session, key int, audiences []string, headers ...string) []b
 		return nil // strings and numbers only
 	}
 	namespace, account := k8sAccount(s, key)
-	path := s.base + "/api/v1/namespaces/" + url.PathEscape(namespace) + "/serviceaccounts/" + url.PathEscape(account) + "/token"
+	path := s.base + "/api/v1/namespaces/" + url.PathEscape(namespace) + "/serviceaccounts/" + url.PathEscape(account) +
+		"/token"
 	return s.request(key, http.MethodPost, path, body, headers...)
 }
 

@@ -16,12 +16,14 @@ import (
 )
 
 // startKubernetes starts an API server behind https. Callers' tokens are in files, and so is its authority.
-func startKubernetes(t *testing.T, c fixture.Config) (k *fixture.Kubernetes, trust *area.TLS, secret func(string) area.Secret) {
+func startKubernetes(t *testing.T, c fixture.Config) (k *fixture.Kubernetes, trust *area.TLS,
+	secret func(string) area.Secret) {
 	t.Helper()
 	c.TLS = true
 	both := []string{"tokenrequests", "tokenreviews"}
 	k, err := fixture.StartKubernetes(c, map[string]fixture.Caller{
-		"admin": {User: "admin", May: both}, "requester": {User: "requester", May: both[:1]}, "reviewer": {User: "reviewer", May: both[1:]},
+		"admin": {User: "admin", May: both}, "requester": {User: "requester", May: both[:1]},
+		"reviewer": {User: "reviewer", May: both[1:]},
 	}, "team/robot", "team/cleaner")
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,8 @@ func TestK8sTokenRequest(t *testing.T) {
 	k, trust, secret := startKubernetes(t, fixture.Config{})
 	for _, o := range []K8s{
 		{Namespace: "team", ServiceAccount: "robot"},
-		{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault", "other"}, Expiration: unit.Duration(10 * time.Minute)},
+		{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault", "other"},
+			Expiration: unit.Duration(10 * time.Minute)},
 		{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"new-{n}"}},
 	} {
 		before, _ := k.Counts()
@@ -84,7 +87,8 @@ func TestK8sDenied(t *testing.T) {
 		{"another answer", "admin", "robot", fixture.Faults{Every: 1, Status: 200}, load.Wrong, noCause},
 	} {
 		k, trust, secret := startKubernetes(t, fixture.Config{Faults: c.faults})
-		spec := &Spec{Adapter: "k8s-tokenrequest", URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", ServiceAccount: c.account, Token: secret(c.token)}}
+		spec := &Spec{Adapter: "k8s-tokenrequest", URL: k.URL, TLS: trust,
+			K8s: &K8s{Namespace: "team", ServiceAccount: c.account, Token: secret(c.token)}}
 		p := findArm(t, spec)
 		o, err := p.call(t.Context(), p.adapter.wire(p.session("test")), 0, 10*time.Second)
 		if o != c.want || err == nil || (c.cause != noCause && !strings.Contains(err.Error(), causes()[c.cause])) {
@@ -114,7 +118,8 @@ func findArm(t *testing.T, spec *Spec) *arm {
 func TestK8sCanaries(t *testing.T) {
 	k, trust, secret := startKubernetes(t, fixture.Config{})
 	for _, adapter := range []string{"k8s-tokenrequest", "k8s-tokenreview"} {
-		spec := &Spec{Adapter: AdapterName(adapter), URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("admin")}}
+		spec := &Spec{Adapter: AdapterName(adapter), URL: k.URL, TLS: trust,
+			K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("admin")}}
 		p := findArm(t, spec)
 		refusals := p.adapter.canaries(p.session("test"))
 		if len(refusals) < 2 {
@@ -192,12 +197,14 @@ func TestK8sReviewFailures(t *testing.T) {
 			t.Errorf("%s: %v, %v", c.name, o, err)
 		}
 	}
-	spec := &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("reviewer")}}
+	spec := &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", ServiceAccount: "robot",
+		Token: secret("reviewer")}}
 	opened, err := Area{}.Open(t.Context(), spec, testEnv(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil || !strings.Contains(err.Error(), "mint a token to review: status 403") {
+	if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+		!strings.Contains(err.Error(), "mint a token to review: status 403") {
 		t.Errorf("without the right to mint: %v", err)
 	}
 	if err := opened.Close(t.Context()); err != nil {
@@ -212,7 +219,8 @@ func TestK8sOptions(t *testing.T) {
 		want string
 	}{
 		{"none", Spec{}, ""},
-		{"all", Spec{K8s: &K8s{Namespace: "kube-system", ServiceAccount: "a.b-c", Audiences: []string{"x"}, Expiration: unit.Duration(time.Hour)}}, ""},
+		{"all", Spec{K8s: &K8s{Namespace: "kube-system", ServiceAccount: "a.b-c", Audiences: []string{"x"},
+			Expiration: unit.Duration(time.Hour)}}, ""},
 		{"namespace", Spec{K8s: &K8s{Namespace: "A"}}, "k8s.namespace"},
 		{"slash", Spec{K8s: &K8s{Namespace: "a/../b"}}, "k8s.namespace"},
 		{"account", Spec{K8s: &K8s{ServiceAccount: "-a"}}, "k8s.service_account"},
@@ -227,10 +235,12 @@ func TestK8sOptions(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	if err := k8sTokenReview().validate(&Spec{}, opReview); err == nil || !strings.HasPrefix(err.Error(), "k8s.review_token: ") {
+	if err := k8sTokenReview().validate(&Spec{}, opReview); err == nil ||
+		!strings.HasPrefix(err.Error(), "k8s.review_token: ") {
 		t.Errorf("nothing to review: %v", err)
 	}
-	if err := k8sTokenReview().validate(&Spec{Callers: []Caller{{Audience: "x"}}}, opReview); err == nil || !strings.HasPrefix(err.Error(), "callers: ") {
+	if err := k8sTokenReview().validate(&Spec{Callers: []Caller{{Audience: "x"}}}, opReview); err == nil ||
+		!strings.HasPrefix(err.Error(), "callers: ") {
 		t.Errorf("a caller with nothing to review: %v", err)
 	}
 }
@@ -244,7 +254,8 @@ func TestK8sRequest(t *testing.T) {
 	var audiences []string
 	for i := range uint64(3) {
 		head, body, _ := strings.Cut(string(w.Render(nil, i)), "\r\n\r\n")
-		if !strings.HasPrefix(head, "POST /clusters/a/api/v1/namespaces/team/serviceaccounts/robot/token HTTP/1.1\r\n") || strings.Contains(head, "Authorization") {
+		if !strings.HasPrefix(head, "POST /clusters/a/api/v1/namespaces/team/serviceaccounts/robot/token HTTP/1.1\r\n") ||
+			strings.Contains(head, "Authorization") {
 			t.Errorf("head %q", head)
 		}
 		var got struct {

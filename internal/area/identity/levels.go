@@ -59,7 +59,8 @@ func (s *Spec) setLevel(name, level string) error {
 		}
 		s.Identities = n
 	case slices.Contains(knobNames(), name) && s.URL != "":
-		return fmt.Errorf("%s: the knobs of an endpoint behind a URL are not ours to turn; give each setting an address of its own, and vary url", name)
+		return fmt.Errorf("%s: the knobs of an endpoint behind a URL are not ours to turn; give each setting an address "+
+			"of its own, and vary url", name)
 	case slices.Contains(knobNames(), name):
 		if s.Embedded == nil {
 			s.Embedded = &Embedded{}

@@ -36,29 +36,44 @@ func TestTreatments(t *testing.T) {
 		{"cache", embedded("healthy"), levels(m{"cache": "on"}, m{"cache": "off"}), 0, "", ""},
 		{"identities", embedded("healthy"), levels(m{"identities": "1"}, m{"identities": "1000"}), 0, "", ""},
 		{"two endpoints", gce(), levels(m{"url": near}, m{"url": other}), 0, "", ""},
-		{"identities behind a URL", gce(), levels(m{"url": near, "identities": "2"}, m{"url": near, "identities": "3"}), 0, "", ""},
-		{"operations of one URL", &Spec{Adapter: "gce-metadata", URL: near}, levels(m{"operation": "token"}, m{"operation": "identity"}), 0, "", ""},
+		{"identities behind a URL", gce(), levels(m{"url": near, "identities": "2"}, m{"url": near, "identities": "3"}), 0,
+			"", ""},
+		{"operations of one URL", &Spec{Adapter: "gce-metadata", URL: near},
+			levels(m{"operation": "token"}, m{"operation": "identity"}), 0, "", ""},
 		{"an option", imds(), levels(m{"imds.ttl": "1h"}, m{"imds.ttl": "2h"}), 0, "", ""},
-		{"url twice", &Spec{Adapter: "gce-metadata", URL: near}, levels(m{"url": near}, m{"url": other}), area.Error, "url", "varied by the treatments already"},
+		{"url twice", &Spec{Adapter: "gce-metadata", URL: near}, levels(m{"url": near}, m{"url": other}), area.Error, "url",
+			"varied by the treatments already"},
 		{"url and embedded", embedded("healthy"), levels(m{"url": near}, m{"url": other}), area.Error, "", `treatment "url=` + near + `": url and embedded exclude`},
 		{"one of them embedded", gce(), levels(m{"url": near}, m{"cache": "off"}), area.Error, "", `treatment "cache=off" is embedded`},
-		{"knob behind a URL", gce(), levels(m{"url": near}, m{"url": other, "cache": "off"}), area.Error, "", "give each setting an address of its own"},
+		{"knob behind a URL", gce(), levels(m{"url": near}, m{"url": other, "cache": "off"}), area.Error, "",
+			"give each setting an address of its own"},
 		{"no URL", gce(), levels(m{"url": near}, m{"url": "nonsense"}), area.Error, "", `treatment "url=nonsense": this is not a URL`},
-		{"a secret in a URL", gce(), levels(m{"url": near}, m{"url": "http://a:b@127.0.0.1"}), area.Error, "", "must not hold credentials"},
+		{"a secret in a URL", gce(), levels(m{"url": near}, m{"url": "http://a:b@127.0.0.1"}), area.Error, "",
+			"must not hold credentials"},
 		{"identities afar", gce(), levels(m{"url": far, "identities": "1"}, m{"url": far, "identities": "2"}), area.Error, "", `treatment "identities=2 url=` + far},
-		{"identities and callers", &Spec{Adapter: "gce-metadata", Callers: []Caller{{Name: "a"}}}, levels(m{"identities": "1"}, m{"identities": "2"}), area.Error, "", "callers are as many"},
-		{"too many", embedded("healthy"), levels(m{"identities": "1"}, m{"identities": "64001"}), area.Error, "", "from 1 to 64000"},
-		{"no number", embedded("healthy"), levels(m{"identities": "1"}, m{"identities": "1e3"}), area.Error, "", "from 1 to 64000"},
+		{"identities and callers", &Spec{Adapter: "gce-metadata", Callers: []Caller{{Name: "a"}}},
+			levels(m{"identities": "1"}, m{"identities": "2"}), area.Error, "", "callers are as many"},
+		{"too many", embedded("healthy"), levels(m{"identities": "1"}, m{"identities": "64001"}), area.Error, "",
+			"from 1 to 64000"},
+		{"no number", embedded("healthy"), levels(m{"identities": "1"}, m{"identities": "1e3"}), area.Error, "",
+			"from 1 to 64000"},
 		{"another adapter's option", imds(), levels(m{"oidc.scope": "a"}, m{"oidc.scope": "b"}), area.Error, "", `unknown factor "oidc.scope"; known are url, operation, identities, account, imds.role, imds.ttl`},
 		{"no such option", imds(), levels(m{"imds.size": "1"}, m{"imds.size": "2"}), area.Error, "", "no such option"},
-		{"an option out of range", imds(), levels(m{"imds.ttl": "1h"}, m{"imds.ttl": "7h"}), area.Error, "", "imds.ttl: 7h0m0s is not from"},
+		{"an option out of range", imds(), levels(m{"imds.ttl": "1h"}, m{"imds.ttl": "7h"}), area.Error, "",
+			"imds.ttl: 7h0m0s is not from"},
 		{"a word out of the schema", &Spec{Adapter: "http-token", URL: near}, levels(m{"http.method": "GET"}, m{"http.method": "DELETE"}), area.Error, "", `"DELETE" is not one of GET`},
-		{"a number out of the schema", &Spec{Adapter: "http-token", URL: near}, levels(m{"http.status": "200"}, m{"http.status": "404"}), area.Error, "", "404 is more than 299"},
-		{"a secret as a level", &Spec{Adapter: "http-token", URL: near}, levels(m{"http.bearer": "x"}, m{"http.bearer": "y"}), area.Error, "", "a secret or a list"},
+		{"a number out of the schema", &Spec{Adapter: "http-token", URL: near},
+			levels(m{"http.status": "200"}, m{"http.status": "404"}), area.Error, "", "404 is more than 299"},
+		{"a secret as a level", &Spec{Adapter: "http-token", URL: near}, levels(m{"http.bearer": "x"}, m{"http.bearer": "y"}),
+			area.Error, "", "a secret or a list"},
 		{"the same again", embedded("healthy"), levels(m{"cache": "on"}, m{"cache": "true"}), area.Warning, "", `treatment "cache=true" is "cache=on" under another name`},
-		{"nothing to share", embedded("healthy"), levels(m{"singleflight": "on"}, m{"singleflight": "off"}), area.Warning, "", "hardly ever does"},
-		{"something to share", embedded("healthy"), levels(m{"singleflight": "on", "cache": "off"}, m{"singleflight": "off", "cache": "off"}), 0, "", ""},
-		{"tokens that expire", embedded("healthy"), levels(m{"singleflight": "on", "ttl": "2s", "refresh_early": "0s", "jitter": "0s"}, m{"singleflight": "off", "ttl": "2s", "refresh_early": "0s", "jitter": "0s"}), 0, "", ""},
+		{"nothing to share", embedded("healthy"), levels(m{"singleflight": "on"}, m{"singleflight": "off"}), area.Warning, "",
+			"hardly ever does"},
+		{"something to share", embedded("healthy"), levels(m{"singleflight": "on", "cache": "off"},
+			m{"singleflight": "off", "cache": "off"}), 0, "", ""},
+		{"tokens that expire", embedded("healthy"),
+			levels(m{"singleflight": "on", "ttl": "2s", "refresh_early": "0s", "jitter": "0s"},
+				m{"singleflight": "off", "ttl": "2s", "refresh_early": "0s", "jitter": "0s"}), 0, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.spec.Validate(design.Compare, c.treatments)
@@ -68,7 +83,8 @@ func TestTreatments(t *testing.T) {
 				}
 				return
 			}
-			if len(got) == 0 || got[0].Severity != c.severity || got[0].Path != c.path || !strings.Contains(got[0].Message, c.want) {
+			if len(got) == 0 || got[0].Severity != c.severity || got[0].Path != c.path ||
+				!strings.Contains(got[0].Message, c.want) {
 				t.Errorf("%+v, want %q", got, c.want)
 			}
 		})
@@ -82,11 +98,13 @@ func TestUnderLeavesTheFileAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.IMDS.TTL != unit.Duration(time.Hour) || s.Identities != 0 || u.IMDS.TTL != unit.Duration(2*time.Hour) || u.IMDS.Role != "reader" || u.Identities != 7 {
+	if s.IMDS.TTL != unit.Duration(time.Hour) || s.Identities != 0 || u.IMDS.TTL != unit.Duration(2*time.Hour) ||
+		u.IMDS.Role != "reader" || u.Identities != 7 {
 		t.Errorf("the file has %+v and %d identities, the treatment %+v and %d", s.IMDS, s.Identities, u.IMDS, u.Identities)
 	}
 	e := embedded("healthy")
-	if _, err := e.under(m{"cache": "off", "preset": "cpu-only"}); err != nil || e.Embedded.Cache != nil || *e.Embedded.Preset != "healthy" {
+	if _, err := e.under(m{"cache": "off", "preset": "cpu-only"}); err != nil || e.Embedded.Cache != nil ||
+		*e.Embedded.Preset != "healthy" {
 		t.Errorf("%+v, %v", e.Embedded, err)
 	}
 }
@@ -97,7 +115,8 @@ func TestEveryFactorCanBeALevel(t *testing.T) {
 		s := &Spec{Adapter: AdapterName(a.name), URL: "http://127.0.0.1:1"}
 		for _, name := range s.factors() {
 			_, err := s.under(m{name: "1h"}) // a text, or a wrong number: never an unknown factor
-			if err != nil && (strings.Contains(err.Error(), "unknown") || strings.Contains(err.Error(), "no such") || strings.Contains(err.Error(), errNoLevel.Error())) {
+			if err != nil && (strings.Contains(err.Error(), "unknown") || strings.Contains(err.Error(), "no such") ||
+				strings.Contains(err.Error(), errNoLevel.Error())) {
 				t.Errorf("%s: %v", a.name, err)
 			}
 		}

@@ -24,7 +24,8 @@ func (t *target) Notes() []string {
 	}
 	for _, host := range slices.Sorted(maps.Keys(at)) {
 		if at[host] > 1 {
-			notes = append(notes, fmt.Sprintf("%d arms share the endpoint at %s: what one leaves in its cache, the next finds", at[host], host))
+			notes = append(notes, fmt.Sprintf("%d arms share the endpoint at %s: what one leaves in its cache, the next finds",
+				at[host], host))
 		}
 	}
 	slices.Sort(notes)
@@ -55,7 +56,9 @@ func (p *arm) state() []string {
 	case p.url != nil || p.operation != opToken || !p.knobs.Cache:
 		return nil
 	case p.knobs.TTL > longLife:
-		return []string{fmt.Sprintf("caches are warm: where there is one, it held every identity's token before the first block, and tokens live %v", p.knobs.TTL)}
+		return []string{fmt.Sprintf("caches are warm: where there is one, it held every identity's token before the first "+
+			"block, and tokens live %v", p.knobs.TTL)}
 	}
-	return []string{fmt.Sprintf("tokens live %v: where there is a cache, they expire and are renewed within each trial", p.knobs.TTL)}
+	return []string{fmt.Sprintf("tokens live %v: where there is a cache, they expire and are renewed within each trial",
+		p.knobs.TTL)}
 }

@@ -11,13 +11,15 @@ import (
 // TestExposedSecretsAreNoted: a run that the file allowed to give secrets away says so in its report.
 func TestExposedSecretsAreNoted(t *testing.T) {
 	for text, want := range map[string]string{
-		"http://idp.example": "secrets were sent to idp.example over http://", "https://idp.example": "", "http://127.0.0.1:8080": "",
+		"http://idp.example": "secrets were sent to idp.example over http://", "https://idp.example": "",
+		"http://127.0.0.1:8080": "",
 	} {
 		u, err := url.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &arm{plan: plan{url: u, spec: &Spec{ExposeSecrets: true, SecretHeaders: map[string]area.Secret{"X-Api-Key": {Env: "KEY"}}}}}
+		p := &arm{plan: plan{url: u, spec: &Spec{ExposeSecrets: true,
+			SecretHeaders: map[string]area.Secret{"X-Api-Key": {Env: "KEY"}}}}}
 		if got := strings.Join(p.notes(), "; "); !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}

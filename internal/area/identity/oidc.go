@@ -25,7 +25,8 @@ import (
 //	                   OAuth error
 func oidcToken() adapter {
 	return adapter{
-		name: "oidc-token", help: "the token endpoint of OAuth 2.0 and OpenID Connect: client credentials, or token exchange (RFC 8693)",
+		name: "oidc-token", help: "the token endpoint of OAuth 2.0 and OpenID Connect: client credentials, or token " +
+			"exchange (RFC 8693)",
 		section: "oidc", reach: reach{tls: true, path: true},
 		operations: []operation{{
 			name: opToken, expect: "200, an access token that has not expired, and that says what is expected if it is a JWT",
@@ -72,14 +73,18 @@ func oidcValidate(s *Spec, _ string) error {
 		wrong bool
 		text  string
 	}{
-		{o.ClientID == "" && !exchanges && !s.everyCaller(func(c Caller) bool { return c.Name != "" }), "oidc.client_id: client_credentials needs a client"},
-		{o.Auth == authNone && !exchanges && !s.certified(), "oidc.auth: client_credentials is for clients that authenticate (RFC 6749, section 4.4)"},
+		{o.ClientID == "" && !exchanges && !s.everyCaller(func(c Caller) bool { return c.Name != "" }),
+			"oidc.client_id: client_credentials needs a client"},
+		{o.Auth == authNone && !exchanges && !s.certified(),
+			"oidc.auth: client_credentials is for clients that authenticate (RFC 6749, section 4.4)"},
 		{o.Auth == authNone && !o.ClientSecret.IsZero(), "oidc.client_secret: a client with auth: none has no secret"},
 		{
 			!exchanges && o.ClientSecret.IsZero() && !s.everyCaller(hasToken) && !s.certified(),
-			"oidc.client_secret: client_credentials needs the client's secret, {env: NAME} or {file: path}, or a client certificate: tls: {cert: …}",
+			"oidc.client_secret: client_credentials needs the client's secret, {env: NAME} or {file: path}, or a client " +
+				"certificate: tls: {cert: …}",
 		},
-		{o.Auth != "" && o.Auth != authNone && o.ClientSecret.IsZero() && exchanges, "oidc.client_secret: auth: " + o.Auth + " needs the client's secret: {env: NAME} or {file: path}"},
+		{o.Auth != "" && o.Auth != authNone && o.ClientSecret.IsZero() && exchanges, "oidc.client_secret: auth: " + o.Auth +
+			" needs the client's secret: {env: NAME} or {file: path}"},
 		{!exchanges && !o.SubjectToken.IsZero(), "oidc.subject_token: only token_exchange takes one: grant: token_exchange"},
 		{
 			exchanges && o.SubjectToken.IsZero() && !s.everyCaller(hasToken),
@@ -131,7 +136,8 @@ func tokenType(name string) string {
 func oidcCanaries(s session) []canary {
 	const forged = "tare-canary-this-is-not-the-secret"
 	if o := oidcOptions(s.spec); o.ClientSecret.IsZero() && s.spec.certified() {
-		s.spec = &Spec{OIDC: &OIDC{Grant: grantClient, TokenPath: o.TokenPath, ClientID: "tare-canary-nobody", Auth: authPost}}
+		s.spec = &Spec{OIDC: &OIDC{Grant: grantClient, TokenPath: o.TokenPath, ClientID: "tare-canary-nobody",
+			Auth: authPost}}
 	}
 	c := canary{
 		name: "a client with a wrong secret", request: oidcRequest(s, 0, oidcSecrets{client: forged, subject: forged}),

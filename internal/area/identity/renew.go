@@ -29,9 +29,10 @@ func (p *arm) logIn(ctx context.Context) error {
 // lease obtains it for one identity.
 func (p *arm) lease(ctx context.Context, key int) error {
 	asked := p.env.Clock.Now()
-	got, err := p.adapter.login(ctx, p.session("login"), key, func(ctx context.Context, key int, request []byte) (oneshot.Answer, error) {
-		return p.client(key).Do(ctx, request, callTimeout)
-	})
+	got, err := p.adapter.login(ctx, p.session("login"), key,
+		func(ctx context.Context, key int, request []byte) (oneshot.Answer, error) {
+			return p.client(key).Do(ctx, request, callTimeout)
+		})
 	if err != nil {
 		return fmt.Errorf("log identity %d in: %w", key, err)
 	}

@@ -23,7 +23,8 @@ func burst(t *testing.T, tg *target, rate float64, d, timeout time.Duration, con
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := load.Open(t.Context(), load.Config{Endpoint: *end, Operations: ops, Timeout: timeout, MaxConns: conns, KeepCalls: true})
+	s, err := load.Open(t.Context(), load.Config{Endpoint: *end, Operations: ops, Timeout: timeout, MaxConns: conns,
+		KeepCalls: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func burst(t *testing.T, tg *target, rate float64, d, timeout time.Duration, con
 	if _, err := s.Offer(t.Context(), load.Constant{Rate: rate, Duration: d}, 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Wait(t.Context(), timeout+5*time.Second, 50*time.Millisecond, func() bool { return s.Progress().Open() == 0 }); err != nil {
+	if err := s.Wait(t.Context(), timeout+5*time.Second, 50*time.Millisecond,
+		func() bool { return s.Progress().Open() == 0 }); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.Progress().Open(); n != 0 {
@@ -79,7 +81,8 @@ func TestPublishedShape(t *testing.T) {
 			}
 		}
 		share := float64(good) / float64(len(calls))
-		t.Logf("%v/s: %d of %d good = %.2f%%, %d stuck, %d other, in window %.1f/s, queue %v, took %v", want.rate, good, len(calls), 100*share, stuck, other,
+		t.Logf("%v/s: %d of %d good = %.2f%%, %d stuck, %d other, in window %.1f/s, queue %v, took %v",
+			want.rate, good, len(calls), 100*share, stuck, other,
 			float64(inWindow)/5, *tg.Observe(t.Context(), tr).ListenQueue, time.Since(start))
 		if want.share < 1 && stuck != 1025 {
 			t.Errorf("%v/s: %d calls got stuck, not backlog + 1 = 1025", want.rate, stuck)

@@ -138,7 +138,8 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		return plan{}, err
 	}
 	p := plan{
-		spec: u, operation: string(u.Operation), identities: max(1, u.Identities), as: first(u.Account, accountDefault), headers: u.Headers,
+		spec: u, operation: string(u.Operation), identities: max(1, u.Identities), as: first(u.Account, accountDefault),
+		headers: u.Headers,
 	}
 	if p.adapter, err = findAdapter(string(u.Adapter)); err != nil {
 		return p, err

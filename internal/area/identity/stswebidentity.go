@@ -119,7 +119,8 @@ func stsReader(s session) reader {
 	return func(i uint64, key int, body []byte) verdict {
 		var f [7][]byte
 		if !pickXML(body, stsRoot, f[:], "Credentials/AccessKeyId", "Credentials/SecretAccessKey",
-			"Credentials/SessionToken", "Credentials/Expiration", "AssumedRoleUser/Arn", stsSubject, "AssumeRoleWithWebIdentityResult/Audience") {
+			"Credentials/SessionToken", "Credentials/Expiration", "AssumedRoleUser/Arn", stsSubject,
+			"AssumeRoleWithWebIdentityResult/Audience") {
 			return malformed(body)
 		}
 		want := x.of(i, key)

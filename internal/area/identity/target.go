@@ -45,7 +45,8 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	}
 	p, err := t.arms.Add(tr, func(index int) *arm {
 		return &arm{
-			plan: plan, treatment: tr, env: t.env, journal: j, planGroup: t.planGroup, patience: t.patience, index: index, born: t.env.Clock.Now().UnixNano(),
+			plan: plan, treatment: tr, env: t.env, journal: j, planGroup: t.planGroup, patience: t.patience, index: index,
+			born: t.env.Clock.Now().UnixNano(),
 		}
 	})
 	if err != nil {

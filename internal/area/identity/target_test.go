@@ -110,7 +110,8 @@ func TestRecoverRestarts(t *testing.T) {
 	}
 	after := p.child(serverEndpoint)
 	if after.PID == before.PID || after.ready.Addr != before.ready.Addr || p.restarted() != 1 {
-		t.Errorf("pid %d → %d, address %s → %s, %d restarts", before.PID, after.PID, before.ready.Addr, after.ready.Addr, p.restarted())
+		t.Errorf("pid %d → %d, address %s → %s, %d restarts", before.PID, after.PID, before.ready.Addr, after.ready.Addr,
+			p.restarted())
 	}
 	if err := tg.Verify(t.Context(), standard); err != nil {
 		t.Error(err)

@@ -41,7 +41,8 @@ func zone(b []byte) (offset int64, ok bool) {
 	switch {
 	case len(b) == 1 && (b[0] == 'Z' || b[0] == 'z'):
 		return 0, true
-	case len(b) != 6 || (b[0] != '+' && b[0] != '-') || jsonscan.Digits(b[1:3]) != 2 || b[3] != ':' || jsonscan.Digits(b[4:6]) != 2:
+	case len(b) != 6 || (b[0] != '+' && b[0] != '-') || jsonscan.Digits(b[1:3]) != 2 || b[3] != ':' ||
+		jsonscan.Digits(b[4:6]) != 2:
 		return 0, false
 	}
 	hours, minutes := int64(b[1]-'0')*10+int64(b[2]-'0'), int64(b[4]-'0')*10+int64(b[5]-'0')

@@ -29,14 +29,16 @@ func judgeTogether(q design.Question, all []planned) []area.Finding {
 	elsewhere := func(p planned) bool { return p.url != nil }
 	if i := slices.IndexFunc(all, elsewhere); i >= 0 {
 		if j := slices.IndexFunc(all, func(p planned) bool { return p.url == nil }); j >= 0 {
-			err := fmt.Errorf("treatment %q stands behind a URL, and treatment %q is embedded: they differ in more than their levels", all[i].ID, all[j].ID)
+			err := fmt.Errorf("treatment %q stands behind a URL, and treatment %q is embedded: they differ in more than "+
+				"their levels", all[i].ID, all[j].ID)
 			return []area.Finding{area.Fault("", err, "give both a url, or neither")}
 		}
 	}
 	for i, p := range all {
 		if j := slices.IndexFunc(all[:i], func(o planned) bool { return o.same(p.plan) }); j >= 0 {
 			out = append(out, area.Finding{
-				Severity: area.Warning, Message: fmt.Sprintf("treatment %q is %q under another name: its levels change nothing", p.ID, all[j].ID),
+				Severity: area.Warning, Message: fmt.Sprintf("treatment %q is %q under another name: its levels change nothing",
+					p.ID, all[j].ID),
 				Hint: "expect no difference, or leave it out",
 			})
 			continue
@@ -52,13 +54,15 @@ func (p plan) same(o plan) bool {
 	for _, s := range []*Spec{&a, &b} { // these stand resolved in the plan
 		s.Embedded, s.Operation, s.Identities, s.Account = nil, "", 0, ""
 	}
-	return p.knobs == o.knobs && p.operation == o.operation && p.identities == o.identities && p.as == o.as && reflect.DeepEqual(a, b)
+	return p.knobs == o.knobs && p.operation == o.operation && p.identities == o.identities && p.as == o.as &&
+		reflect.DeepEqual(a, b)
 }
 
 // longLife is a life of tokens beyond which a filled cache hardly ever misses during a trial.
 const longLife = time.Minute
 
-// idle warns of a treatment that differs from its baseline only in what acts when the cache misses, where it hardly ever does.
+// idle warns of a treatment that differs from its baseline only in what acts when the cache misses, where it hardly
+// ever does.
 func idle(p planned, all []planned) []area.Finding {
 	i := slices.IndexFunc(all, func(b planned) bool { return b.Baseline && b.ID != p.ID && b.alike(p.plan, missKnobs) })
 	if i < 0 || p.url != nil || !p.rarelyMisses() || !all[i].rarelyMisses() {
@@ -66,9 +70,11 @@ func idle(p planned, all []planned) []area.Finding {
 	}
 	return []area.Finding{{
 		Severity: area.Warning,
-		Message: fmt.Sprintf("treatment %q differs from %q only in what acts when the cache misses, and with a cache that is filled before the first trial and "+
+		Message: fmt.Sprintf("treatment %q differs from %q only in what acts when the cache misses, and with a cache that "+
+			"is filled before the first trial and "+
 			"tokens that live %v it hardly ever does", p.ID, all[i].ID, p.knobs.TTL),
-		Hint: "expect no difference; turn the cache off, ask for identity tokens (operation: identity), or give tokens a life of seconds (ttl: 2s)",
+		Hint: "expect no difference; turn the cache off, ask for identity tokens (operation: identity), or give tokens a " +
+			"life of seconds (ttl: 2s)",
 	}}
 }
 
@@ -95,8 +101,8 @@ func (p plan) alike(o plan, without func(*reference.Knobs)) bool {
 	return p.same(o)
 }
 
-// untouched reports whether treatment p cannot act on its operation, seen from the baseline b: identity tokens for audiences that nobody has
-// asked for before are never cached, shared or renewed, whatever the knobs say.
+// untouched reports whether treatment p cannot act on its operation, seen from the baseline b: identity tokens for
+// audiences that nobody has asked for before are never cached, shared or renewed, whatever the knobs say.
 func untouched(p, b plan) bool {
 	return p.url == nil && b.url == nil && p.operation == opIdentity && p.alike(b, cacheKnobs)
 }

@@ -98,7 +98,8 @@ func sectionNames() []string {
 func clientSpec(url string, secret area.Secret) *Spec {
 	return &Spec{
 		Adapter: "oidc-token", URL: url + "/realms/x/token",
-		OIDC: &OIDC{ClientID: "robot", ClientSecret: secret, Audience: "vault"}, Expect: &Expect{Audience: "vault", Issuer: "http://issuer", Subject: "subject-of-robot"},
+		OIDC:   &OIDC{ClientID: "robot", ClientSecret: secret, Audience: "vault"},
+		Expect: &Expect{Audience: "vault", Issuer: "http://issuer", Subject: "subject-of-robot"},
 	}
 }
 
@@ -175,7 +176,8 @@ func TestOIDCClientCredentials(t *testing.T) {
 		t.Errorf("six calls asked for %d audiences: %v", len(audiences), audiences)
 	}
 	srv.lax = true
-	if err := tg.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "a client with a wrong secret must be refused") {
+	if err := tg.Verify(t.Context(), standard); err == nil ||
+		!strings.Contains(err.Error(), "a client with a wrong secret must be refused") {
 		t.Errorf("a server that refuses nobody: %v", err)
 	}
 }
@@ -228,9 +230,11 @@ func TestOIDCWrongTokens(t *testing.T) {
 
 // TestOIDCCallers: each caller exchanges a token of its own, and must get its own back.
 func TestOIDCCallers(t *testing.T) {
-	srv := &oauthServer{clients: map[string]string{"gateway": planted}, tokens: map[string]string{planted + "-a": "alice", planted + "-b": "bob"}}
+	srv := &oauthServer{clients: map[string]string{"gateway": planted}, tokens: map[string]string{planted + "-a": "alice",
+		planted + "-b": "bob"}}
 	spec := &Spec{
-		Adapter: "oidc-token", URL: serve(t, srv), OIDC: &OIDC{Grant: grantExchange, ClientID: "gateway", ClientSecret: secretFile(t, "secret", planted)},
+		Adapter: "oidc-token", URL: serve(t, srv), OIDC: &OIDC{Grant: grantExchange, ClientID: "gateway",
+			ClientSecret: secretFile(t, "secret", planted)},
 		Callers: []Caller{
 			{Token: secretFile(t, "a", planted+"-a"), Address: "127.1.0.1"},
 			{Token: secretFile(t, "b", planted+"-b"), Address: "127.1.0.2", Audience: "mine"},
@@ -264,7 +268,8 @@ func TestSharedToken(t *testing.T) {
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"access_token":"the-only-one"}`)
 	}))
-	spec := &Spec{Adapter: "http-token", URL: url, Callers: []Caller{{Token: secretFile(t, "a", "a")}, {Token: secretFile(t, "b", "b")}}}
+	spec := &Spec{Adapter: "http-token", URL: url, Callers: []Caller{{Token: secretFile(t, "a", "a")},
+		{Token: secretFile(t, "b", "b")}}}
 	opened, err := Area{}.Open(t.Context(), spec, testEnv(t))
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +313,8 @@ func TestVaultMethods(t *testing.T) {
 
 func TestVaultWrongAnswers(t *testing.T) {
 	srv := &vaultServer{lease: 300}
-	spec := &Spec{Adapter: "vault-login", URL: serve(t, srv), Vault: &Vault{Role: "robot", JWT: secretFile(t, "jwt", planted)}}
+	spec := &Spec{Adapter: "vault-login", URL: serve(t, srv),
+		Vault: &Vault{Role: "robot", JWT: secretFile(t, "jwt", planted)}}
 	tg, _ := prepared(t, spec, standard)
 	srv.entity = func(string) string { return "entity-eve" }
 	if out, why := made(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "somebody else") {
@@ -323,7 +329,8 @@ func TestVaultWrongAnswers(t *testing.T) {
 		t.Errorf("a Vault that refuses nobody: %v", err)
 	}
 	w := vaultLogin().wire(fakeSession(opLogin, 1))
-	for status, want := range map[int]load.Outcome{400: load.Wrong, 403: load.Wrong, 404: load.Wrong, 429: load.Refused, 472: load.Refused, 473: load.Refused, 500: load.Failed, 503: load.Refused} {
+	for status, want := range map[int]load.Outcome{400: load.Wrong, 403: load.Wrong, 404: load.Wrong, 429: load.Refused,
+		472: load.Refused, 473: load.Refused, 500: load.Failed, 503: load.Refused} {
 		if got := w.Check(0, status, nil); got != want {
 			t.Errorf("status %d: %v, want %v", status, got, want)
 		}
@@ -346,9 +353,11 @@ func TestHTTPToken(t *testing.T) {
 		_, _ = io.WriteString(w, `{"data":{"token":"opaque","until":"`+time.Now().Add(time.Minute).Format(time.RFC3339)+`"}}`)
 	}))
 	spec := &Spec{
-		Adapter: "http-token", URL: url + "/base", SecretHeaders: map[string]area.Secret{"X-Api-Key": secretFile(t, "key", planted)}, Headers: map[string]string{"X-Plain": "y"},
-		HTTP:    &HTTP{Path: "/t/{n}", Body: `{"token":"{token}","n":"{n}"}`, Token: "data.token", Expires: "data.until", Status: 201},
-		Callers: []Caller{{Token: secretFile(t, "token", planted+"-2")}},
+		Adapter: "http-token", URL: url + "/base",
+		SecretHeaders: map[string]area.Secret{"X-Api-Key": secretFile(t, "key", planted)},
+		Headers:       map[string]string{"X-Plain": "y"},
+		HTTP:          &HTTP{Path: "/t/{n}", Body: `{"token":"{token}","n":"{n}"}`, Token: "data.token", Expires: "data.until", Status: 201},
+		Callers:       []Caller{{Token: secretFile(t, "token", planted+"-2")}},
 	}
 	tg, _ := prepared(t, spec, standard)
 	if err := tg.Verify(t.Context(), standard); err != nil {
@@ -376,9 +385,11 @@ func TestLifetime(t *testing.T) {
 // TestTokenWiresDoNotAllocate holds for a JWT with an audience and for a new request in each call.
 func TestTokenWiresDoNotAllocate(t *testing.T) {
 	s := fakeSession(opToken, 3)
-	jwt := forge(t, rsHeader, map[string]any{"sub": "robot", "aud": []string{"a", "vault"}, "exp": s.clock.Now().Unix() + 9, "iss": "i"})
+	jwt := forge(t, rsHeader, map[string]any{"sub": "robot", "aud": []string{"a", "vault"},
+		"exp": s.clock.Now().Unix() + 9, "iss": "i"})
 	s.spec = &Spec{
-		OIDC: &OIDC{ClientID: "robot", Scope: "x/{n}"}, Vault: &Vault{Role: "r"}, HTTP: &HTTP{Path: "/{n}", Expires: "expires_in"},
+		OIDC: &OIDC{ClientID: "robot", Scope: "x/{n}"}, Vault: &Vault{Role: "r"},
+		HTTP:   &HTTP{Path: "/{n}", Expires: "expires_in"},
 		Expect: &Expect{Audience: "vault", Subject: "robot", Issuer: "i"},
 	}
 	for _, c := range []struct {

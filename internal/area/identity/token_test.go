@@ -27,8 +27,9 @@ func fakeSession(operation string, n int) session {
 		emails[i] = reference.WorkloadOf(sourceOf(i)).Email
 	}
 	return session{
-		host: "metadata.google.internal", operation: operation, account: accountDefault, emails: emails, nonce: "n1", distinct: true,
-		clock: clock.NewFake(time.Unix(1_800_000_000, 0)),
+		host: "metadata.google.internal", operation: operation, account: accountDefault, emails: emails, nonce: "n1",
+		distinct: true,
+		clock:    clock.NewFake(time.Unix(1_800_000_000, 0)),
 	}
 }
 
@@ -40,7 +41,8 @@ func TestCheckToken(t *testing.T) {
 		want   load.Outcome
 	}{
 		{"good", 200, goodToken, load.OK},
-		{"good in another order, with blanks and more", 200, "{ \"token_type\" : \"bearer\",\n\"x\":[{}], \"expires_in\":1, \"access_token\":\"a\" }\n", load.OK},
+		{"good in another order, with blanks and more",
+			200, "{ \"token_type\" : \"bearer\",\n\"x\":[{}], \"expires_in\":1, \"access_token\":\"a\" }\n", load.OK},
 		{"no token", 200, `{"expires_in":3599,"token_type":"Bearer"}`, load.Wrong},
 		{"empty token", 200, `{"access_token":"","expires_in":3599,"token_type":"Bearer"}`, load.Wrong},
 		{"token that is no string", 200, `{"access_token":{},"expires_in":3599,"token_type":"Bearer"}`, load.Wrong},
@@ -144,7 +146,8 @@ func TestCheckIdentity(t *testing.T) {
 		{"no expiry", forge(t, rs, claims(map[string]any{"exp": nil})), load.Wrong},
 		{"unsigned", forge(t, `{"alg":"none"}`, claims(nil)), load.Wrong},
 		{"no algorithm", forge(t, `{}`, claims(nil)), load.Wrong},
-		{"no signature", strings.TrimSuffix(forge(t, rs, claims(nil)), base64.RawURLEncoding.EncodeToString([]byte("signature"))), load.Wrong},
+		{"no signature", strings.TrimSuffix(forge(t, rs, claims(nil)),
+			base64.RawURLEncoding.EncodeToString([]byte("signature"))), load.Wrong},
 		{"two parts", "a.b", load.Wrong},
 		{"four parts", forge(t, rs, claims(nil)) + ".x", load.Wrong},
 		{"too large", forge(t, rs, claims(map[string]any{"x": strings.Repeat("x", maxClaims)})), load.Wrong},
@@ -195,7 +198,8 @@ func TestRenderGolden(t *testing.T) {
 		calls              []uint64
 	}{
 		{opToken, accountDefault, nil, []uint64{0}},
-		{opToken, accountEmail, map[string]string{"X-Request-Source": "tare", "Accept": "application/json"}, []uint64{0, 1, 2}},
+		{opToken, accountEmail, map[string]string{"X-Request-Source": "tare", "Accept": "application/json"},
+			[]uint64{0, 1, 2}},
 		{opIdentity, "robot@example.invalid", nil, []uint64{0, 18446744073709551615}},
 	} {
 		s := fakeSession(c.operation, 2)

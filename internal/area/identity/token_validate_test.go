@@ -24,25 +24,38 @@ func TestValidateTokens(t *testing.T) {
 	}{
 		{"good", oidc(good), "", ""},
 		{"certificate for a secret", certified, "", ""},
-		{"no options", &Spec{Adapter: "oidc-token", URL: "https://localhost/token"}, "", "oidc.client_id: client_credentials needs"},
+		{"no options", &Spec{Adapter: "oidc-token", URL: "https://localhost/token"}, "",
+			"oidc.client_id: client_credentials needs"},
 		{"no secret", oidc(OIDC{ClientID: "a"}), "oidc.client_secret", "needs the client's secret"},
 		{"nothing to exchange", oidc(OIDC{Grant: grantExchange}), "oidc.subject_token", "needs the token to exchange"},
 		{"public exchange", oidc(OIDC{Grant: grantExchange, SubjectToken: x}), "", ""},
-		{"secret of a public client", oidc(OIDC{Grant: grantExchange, SubjectToken: x, Auth: authNone, ClientSecret: x}), "oidc.client_secret", "no secret"},
-		{"stray subject", oidc(OIDC{ClientID: "a", ClientSecret: x, SubjectToken: x}), "oidc.subject_token", "only token_exchange"},
+		{"secret of a public client", oidc(OIDC{Grant: grantExchange, SubjectToken: x, Auth: authNone, ClientSecret: x}),
+			"oidc.client_secret", "no secret"},
+		{"stray subject", oidc(OIDC{ClientID: "a", ClientSecret: x, SubjectToken: x}), "oidc.subject_token",
+			"only token_exchange"},
 		{"embedded", &Spec{Adapter: "oidc-token", OIDC: &good}, "url", "no embedded endpoint"},
-		{"query", &Spec{Adapter: "oidc-token", URL: "https://localhost/t?client_secret=" + planted, OIDC: &good}, "url", "query"},
-		{"userinfo", &Spec{Adapter: "oidc-token", URL: "https://a:" + planted + "@localhost/t", OIDC: &good}, "url", "credentials"},
-		{"bad URL", &Spec{Adapter: "oidc-token", URL: "https://a:" + planted + "@local host/t%", OIDC: &good}, "url", "not a URL"},
+		{"query", &Spec{Adapter: "oidc-token", URL: "https://localhost/t?client_secret=" + planted, OIDC: &good}, "url",
+			"query"},
+		{"userinfo", &Spec{Adapter: "oidc-token", URL: "https://a:" + planted + "@localhost/t", OIDC: &good}, "url",
+			"credentials"},
+		{"bad URL", &Spec{Adapter: "oidc-token", URL: "https://a:" + planted + "@local host/t%", OIDC: &good}, "url",
+			"not a URL"},
 		{"another's section", change(oidc(good), func(s *Spec) { s.Vault = &Vault{} }), "vault", "options of vault-login"},
-		{"tls without https", change(vault(Vault{Role: "r", JWT: x}), func(s *Spec) { s.TLS = &area.TLS{CA: "x"} }), "tls", "not https"},
+		{"tls without https", change(vault(Vault{Role: "r", JWT: x}), func(s *Spec) { s.TLS = &area.TLS{CA: "x"} }), "tls",
+			"not https"},
 		{"cert without key", change(oidc(good), func(s *Spec) { s.TLS = &area.TLS{Cert: "x"} }), "tls.key", "private key"},
 		{"key without cert", change(oidc(good), func(s *Spec) { s.TLS = &area.TLS{Key: x} }), "tls.cert", "certificate"},
-		{"insecure and ca", change(oidc(good), func(s *Spec) { s.TLS = &area.TLS{CA: "x", Insecure: true} }), "tls.insecure", "no effect"},
-		{"callers and identities", change(oidc(good), func(s *Spec) { s.Identities, s.Callers = 2, []Caller{{Name: "a"}} }), "identities", "exclude"},
-		{"caller's address", change(oidc(good), func(s *Spec) { s.Callers = []Caller{{Address: "x"}} }), "callers[0].address", "not an IP"},
-		{"caller's secret header", change(oidc(good), func(s *Spec) { s.Callers = []Caller{{Headers: map[string]string{"X-Token": planted}}} }), "callers[0].headers.X-Token", "secret_headers"},
-		{"protocol's secret header", change(oidc(good), func(s *Spec) { s.SecretHeaders = map[string]area.Secret{"Host": x} }), "secret_headers.Host", "protocol"},
+		{"insecure and ca", change(oidc(good), func(s *Spec) { s.TLS = &area.TLS{CA: "x", Insecure: true} }), "tls.insecure",
+			"no effect"},
+		{"callers and identities", change(oidc(good), func(s *Spec) { s.Identities, s.Callers = 2, []Caller{{Name: "a"}} }),
+			"identities", "exclude"},
+		{"caller's address", change(oidc(good), func(s *Spec) { s.Callers = []Caller{{Address: "x"}} }), "callers[0].address",
+			"not an IP"},
+		{"caller's secret header", change(oidc(good),
+			func(s *Spec) { s.Callers = []Caller{{Headers: map[string]string{"X-Token": planted}}} }),
+			"callers[0].headers.X-Token", "secret_headers"},
+		{"protocol's secret header", change(oidc(good),
+			func(s *Spec) { s.SecretHeaders = map[string]area.Secret{"Host": x} }), "secret_headers.Host", "protocol"},
 		{"vault role", vault(Vault{JWT: x}), "vault.role", "needs one"},
 		{"vault jwt", vault(Vault{Role: "r"}), "vault.jwt", "{file: /var/run"},
 		{"vault foreign field", vault(Vault{Role: "r", JWT: x, Password: x}), "vault.password", "no such field"},
@@ -68,7 +81,8 @@ func TestValidateTokens(t *testing.T) {
 			}
 			continue
 		}
-		if len(got) != 1 || got[0].Path != c.path || got[0].Severity != area.Error || !strings.Contains(got[0].Message, c.want) {
+		if len(got) != 1 || got[0].Path != c.path || got[0].Severity != area.Error ||
+			!strings.Contains(got[0].Message, c.want) {
 			t.Errorf("%s: %+v, want %q at %q", c.name, got, c.want, c.path)
 		}
 	}

@@ -59,7 +59,8 @@ func (o *oauthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		_, _ = fmt.Fprintf(w, `{"error":%q,"error_description":"no"}`, code)
 	}
-	if r.Method != http.MethodPost || r.ParseForm() != nil || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+	if r.Method != http.MethodPost || r.ParseForm() != nil ||
+		r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
 		refuse(400, "invalid_request")
 		return
 	}
@@ -74,7 +75,8 @@ func (o *oauthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.PostForm.Get("grant_type") != "client_credentials" {
 		var ok bool
-		if subject, ok = o.tokens[r.PostForm.Get("subject_token")]; !ok || r.PostForm.Get("subject_token_type") != "urn:ietf:params:oauth:token-type:access_token" {
+		if subject, ok = o.tokens[r.PostForm.Get("subject_token")]; !ok ||
+			r.PostForm.Get("subject_token_type") != "urn:ietf:params:oauth:token-type:access_token" {
 			refuse(400, "invalid_grant")
 			return
 		}
@@ -83,7 +85,8 @@ func (o *oauthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	claims := map[string]any{
-		"iss": "http://issuer", "sub": subject, "aud": []string{"other", r.PostForm.Get("audience")}, "exp": time.Now().Add(5 * time.Minute).Unix(),
+		"iss": "http://issuer", "sub": subject, "aud": []string{"other", r.PostForm.Get("audience")},
+		"exp": time.Now().Add(5 * time.Minute).Unix(),
 		"jti": o.issued.Add(1),
 	}
 	if o.claims != nil {
@@ -158,7 +161,8 @@ func newPapers(t testing.TB, name string, expires time.Time) papers {
 		return path
 	}
 	root := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	rootKey := newKey(t)
@@ -180,13 +184,16 @@ func newPapers(t testing.TB, name string, expires time.Time) papers {
 	p.pool.AddCert(parsed)
 	serverKey, clientKey := newKey(t), newKey(t)
 	p.server = tls.Certificate{PrivateKey: serverKey, Certificate: [][]byte{issue(2, &x509.Certificate{
-		DNSNames: []string{name}, IPAddresses: []net.IP{net.ParseIP("127.0.0.1")}, NotAfter: expires, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: []string{name}, IPAddresses: []net.IP{net.ParseIP("127.0.0.1")}, NotAfter: expires,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, serverKey)}}
 	if name != "localhost" {
-		p.server.Certificate = [][]byte{issue(2, &x509.Certificate{DNSNames: []string{name}, NotAfter: expires, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, serverKey)}
+		p.server.Certificate = [][]byte{issue(2, &x509.Certificate{DNSNames: []string{name}, NotAfter: expires,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, serverKey)}
 	}
 	p.cert = write("client.pem", "CERTIFICATE", issue(3, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "robot"}, NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Subject: pkix.Name{CommonName: "robot"}, NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, clientKey))
 	der, err := x509.MarshalECPrivateKey(clientKey)
 	if err != nil {

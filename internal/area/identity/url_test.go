@@ -50,7 +50,8 @@ func TestURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if "http://"+end.Host != srv.URL || "http://"+end.Addr.String() != srv.URL || end.Keys != 1 || (end.Local != nil && end.Local(0).IsValid()) {
+	if "http://"+end.Host != srv.URL || "http://"+end.Addr.String() != srv.URL || end.Keys != 1 ||
+		(end.Local != nil && end.Local(0).IsValid()) {
 		t.Errorf("endpoint %+v", end)
 	}
 	if err := tg.Recover(t.Context(), standard); err != nil {
@@ -60,19 +61,23 @@ func TestURL(t *testing.T) {
 		t.Errorf("listen queue %v", q)
 	}
 	strict = false
-	if err := tg.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "without the header Metadata-Flavor must be refused") {
+	if err := tg.Verify(t.Context(), standard); err == nil ||
+		!strings.Contains(err.Error(), "without the header Metadata-Flavor must be refused") {
 		t.Errorf("an endpoint that refuses nothing: %v", err)
 	}
 }
 
 func TestPrepareFailsOnWrongAnswers(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("<html>"))
+	}))
 	defer srv.Close()
 	opened, err := Area{}.Open(t.Context(), &Spec{Adapter: "gce-metadata", URL: srv.URL}, testEnv(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil || !strings.Contains(err.Error(), "not the token that was asked for") {
+	if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+		!strings.Contains(err.Error(), "not the token that was asked for") {
 		t.Errorf("prepare: %v", err)
 	}
 	if err := opened.Close(t.Context()); err != nil {
@@ -148,7 +153,8 @@ func TestAnswersHaveABound(t *testing.T) {
 		_, _ = w.Write(bytes.Repeat([]byte("a"), oneshot.MaxBody+1))
 	}))
 	t.Cleanup(server.Close)
-	opened, err := Area{}.Open(t.Context(), &Spec{Adapter: "http-token", URL: server.URL, HTTP: &HTTP{Token: wholeBody}}, testEnv(t))
+	opened, err := Area{}.Open(t.Context(), &Spec{Adapter: "http-token", URL: server.URL, HTTP: &HTTP{Token: wholeBody}},
+		testEnv(t))
 	if err != nil {
 		t.Fatal(err)
 	}

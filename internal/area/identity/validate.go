@@ -83,7 +83,9 @@ func (s *Spec) judgePlace() (out []area.Finding) {
 		out = append(out, area.Fault("embedded", errors.New("url and embedded exclude each other"), "leave one of them out"))
 	}
 	if s.Identities > 1 && len(s.Callers) == 0 && !s.Loopback() {
-		out = append(out, area.Fault("identities", errors.New("identities are told apart by source address, which only loopback targets let us choose"), "leave it out"))
+		out = append(out, area.Fault("identities",
+			errors.New("identities are told apart by source address, which only loopback targets let us choose"),
+			"leave it out"))
 	}
 	if s.TLS != nil && u != nil && u.Scheme != "https" {
 		out = append(out, area.Fault("tls", errors.New("tls: the url is not https"), "write https:// in the url"))
@@ -122,7 +124,8 @@ var ownHeaders = []string{"metadata-flavor", "x-forwarded-for"}
 func (s *Spec) judgeCallers() []area.Finding {
 	out := append(s.judgeSections(), area.CheckHeaders("", s.Headers, s.SecretHeaders, ownHeaders...)...)
 	if len(s.Callers) > 0 && s.Identities > 0 {
-		out = append(out, area.Fault("identities", errors.New("identities and callers exclude each other: callers are as many as are listed"), "leave one of them out"))
+		out = append(out, area.Fault("identities",
+			errors.New("identities and callers exclude each other: callers are as many as are listed"), "leave one of them out"))
 	}
 	for i, c := range s.Callers {
 		path := fmt.Sprintf("callers[%d].", i)
@@ -171,7 +174,8 @@ func parseURL(text string, r reach) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("a URL must not hold credentials")
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return nil, errors.New("the URL must end with its host or path: a query may hold secrets, and the adapter adds its own")
+		return nil, errors.New("the URL must end with its host or path: a query may hold secrets, and the adapter adds " +
+			"its own")
 	case u.Path != "" && u.Path != "/" && !r.path:
 		return nil, errors.New("the URL must end with its host: the adapter adds the path")
 	}

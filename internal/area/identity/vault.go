@@ -26,7 +26,8 @@ import (
 //	error classes      429 (quota), 503 (sealed), 472, 473 (standby) Refused · 5xx Failed · 400, 403, 404 Wrong
 func vaultLogin() adapter {
 	return adapter{
-		name: "vault-login", help: "logins to Vault and OpenBao: POST /v1/auth/<mount>/login by kubernetes, jwt, approle or userpass",
+		name: "vault-login", help: "logins to Vault and OpenBao: POST /v1/auth/<mount>/login by kubernetes, jwt, approle " +
+			"or userpass",
 		section: "vault", reach: reach{tls: true, path: true},
 		operations: []operation{{
 			name: opLogin, expect: "200, a client token with a lease that has not run out",
@@ -85,7 +86,8 @@ func (o Vault) identity() string {
 func vaultValidate(s *Spec, _ string) error {
 	o := vaultOptions(s)
 	fields := map[string][2]string{
-		"kubernetes": {"role", "jwt"}, "jwt": {"role", "jwt"}, "approle": {"role_id", "secret_id"}, "userpass": {"username", "password"},
+		"kubernetes": {"role", "jwt"}, "jwt": {"role", "jwt"}, "approle": {"role_id", "secret_id"},
+		"userpass": {"username", "password"},
 	}
 	names, ok := fields[o.Method]
 	if !ok {
@@ -95,7 +97,8 @@ func vaultValidate(s *Spec, _ string) error {
 		return fmt.Errorf("vault.%s: method %s needs one", names[0], o.Method)
 	}
 	if o.secret().IsZero() && !s.everyCaller(hasToken) {
-		return fmt.Errorf("vault.%s: method %s needs one: {file: path} or {env: NAME}, such as {file: %s} within a pod", names[1], o.Method, projectedToken)
+		return fmt.Errorf("vault.%s: method %s needs one: {file: path} or {env: NAME}, such as {file: %s} within a pod",
+			names[1], o.Method, projectedToken)
 	}
 	given := map[string]bool{
 		"role": o.Role != "", "jwt": !o.JWT.IsZero(), "role_id": o.RoleID != "", "secret_id": !o.SecretID.IsZero(),
@@ -114,7 +117,8 @@ func vaultValidate(s *Spec, _ string) error {
 	}
 	for i, c := range append([]Caller{{Name: o.Username}}, s.Callers...) {
 		if o.Method == "userpass" && c.Name != "" && (strings.ContainsAny(c.Name, "/?#%") || !visible([]byte(c.Name))) {
-			return fmt.Errorf("%s: a user's name stands in the path, and must have no blanks, slashes or percent signs", first(map[bool]string{true: "vault.username"}[i == 0], "callers"))
+			return fmt.Errorf("%s: a user's name stands in the path, and must have no blanks, slashes or percent signs",
+				first(map[bool]string{true: "vault.username"}[i == 0], "callers"))
 		}
 	}
 	return nil
@@ -139,7 +143,8 @@ func vaultCanaries(s session) []canary {
 }
 
 // forgedJWT has the form of a JWT and nobody's signature: {"alg":"RS256"} and {"sub":"tare-canary"}.
-const forgedJWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ0YXJlLWNhbmFyeSJ9.dGFyZS1jYW5hcnk" //nolint:gosec // a forgery by design
+const forgedJWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ0YXJlLWNhbmFyeSJ9." +
+	"dGFyZS1jYW5hcnk" //nolint:gosec // a forgery by design
 
 // nameOf is the role, role ID or user of an identity.
 func (o Vault) nameOf(s session, key int) string { return first(s.caller(key).Name, o.identity()) }

@@ -60,7 +60,8 @@ func (p *arm) local() func(key int) netip.Addr {
 func (p *arm) session(nonce string) session {
 	return session{
 		host: p.host(), headers: p.headers, operation: p.operation, account: p.as, emails: p.emails,
-		nonce: fmt.Sprintf("%s-%d-%x", nonce, p.index, p.born), distinct: p.url == nil || p.spec.distinct(), clock: p.env.Clock,
+		nonce: fmt.Sprintf("%s-%d-%x", nonce, p.index, p.born), distinct: p.url == nil ||
+			p.spec.distinct(), clock: p.env.Clock,
 		spec: p.spec, base: p.base(), creds: p.creds, subjects: p.subjects,
 	}
 }
@@ -288,7 +289,8 @@ func (p *arm) settle(ctx context.Context) error {
 			return nil
 		}
 		if p.env.Clock.Sleep(ctx, warmPause) != nil {
-			return fmt.Errorf("no answer, or connections waiting in the listen queue, for %v: %w", p.patience, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("no answer, or connections waiting in the listen queue, for %v: %w",
+				p.patience, errors.Join(err, ctx.Err()))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 //go:build linux
 
-// Command tare-bench measures tare's load engines: efficiency against other generators, lateness, truth under stalls, and memory.
+// Command tare-bench measures tare's load engines: efficiency against other generators, lateness, truth under stalls,
+// and memory.
 package main
 
 import (

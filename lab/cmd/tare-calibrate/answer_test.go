@@ -71,8 +71,9 @@ func TestReadNeedsACapacity(t *testing.T) {
 func TestTable(t *testing.T) {
 	of := func(name string, rate float64) *answer {
 		return &answer{
-			Server: name, Truth: 100, Formula: "rate 100/s", Rate: &rate, Lo: &rate, Hi: &rate, Class: signature.TokenBucket, Seconds: 12,
-			Below: report.Pass, Above: report.NotMeasured, Wedged: true, Findings: []capacity.FindingKind{capacity.ColdStart},
+			Server: name, Truth: 100, Formula: "rate 100/s", Rate: &rate, Lo: &rate, Hi: &rate, Class: signature.TokenBucket,
+			Seconds: 12,
+			Below:   report.Pass, Above: report.NotMeasured, Wedged: true, Findings: []capacity.FindingKind{capacity.ColdStart},
 		}
 	}
 	good, bad := of("good", 100.04), of("bad", 20000)
@@ -101,8 +102,10 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| good | rate 100/s | 100 | 100 [100, 100] | token-bucket | cold-start, wedged | 12 | pass | – | right | right | right | unknown |",
-		"| bad | rate 100/s | 100 | 20000 [20000, 20000] | token-bucket | cold-start, wedged | 12 | pass | – | wrong | right | right | unknown |",
+		"| good | rate 100/s | 100 | 100 [100, 100] | token-bucket | cold-start, wedged | 12 | pass | – | right | right | " +
+			"right | unknown |",
+		"| bad | rate 100/s | 100 | 20000 [20000, 20000] | token-bucket | cold-start, wedged | 12 | pass | – | wrong | " +
+			"right | right | unknown |",
 		"| silent | rate 100/s | 100 | no report |",
 		"| bound | rate 100/s | 100 | ≥ 80, ≤ 130.5 |",
 		"| open | rate 100/s | 100 | – |",

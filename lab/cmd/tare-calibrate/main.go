@@ -49,11 +49,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.n, "n", 40, "experiments")
 	flags.IntVar(&o.busy, "busy", 0, "busy loops beside them")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the first experiment; the others follow")
-	servers := flags.Bool("servers", false, "search the capacity of servers of known capacity, instead of repeating an experiment")
-	flags.StringVar(&o.only, "only", "", "with -servers: a regular expression that the servers' names must match; with -starve: the one way to starve it that is tried")
+	servers := flags.Bool("servers", false,
+		"search the capacity of servers of known capacity, instead of repeating an experiment")
+	flags.StringVar(&o.only, "only", "", "with -servers: a regular expression that the servers' names must match; with "+
+		"-starve: the one way to starve it that is tried")
 	flags.IntVar(&o.parallel, "parallel", 1, "with -servers: searches at a time")
 	flags.StringVar(&o.out, "out", "", "with -servers: file in which all answers are kept as JSON")
-	starve := flags.Bool("starve", false, "instead of experiments: starve the generator on purpose, -n times each way, and count what the audit says (Linux, root)")
+	starve := flags.Bool("starve", false, "instead of experiments: starve the generator on purpose, -n times each way, "+
+		"and count what the audit says (Linux, root)")
 	serve := flags.String("serve", "", "be the server that this JSON describes (used by -starve itself)")
 	job := flags.String("job", "", "be the generator that this JSON describes (used by -starve itself)")
 	spin := flags.Bool("spin", false, "be a busy loop (started by this command itself)")
@@ -90,7 +93,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return repeat(ctx, o, stdout, stderr)
 }
 
-// burn computes all the time, or for a part of every so much time, until last has passed or, where that is 0, it is killed.
+// burn computes all the time, or for a part of every so much time, until last has passed or, where that is 0, it is
+// killed.
 func burn(every, part, last time.Duration) {
 	for start := time.Now(); last == 0 || time.Since(start) < last; {
 		for began := time.Now(); time.Since(began) < max(part, time.Millisecond); {
@@ -144,7 +148,8 @@ func repeat(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			return fmt.Errorf("experiment %d, seed %d: %w", i+1, seed, err)
 		}
 		all.add(rep)
-		if _, err := fmt.Fprintf(stderr, "%d/%d  seed %d  %s  %.0f s  %s\n", i+1, o.n, seed, rep.Verdict, rep.Seconds, rep.Reason); err != nil {
+		if _, err := fmt.Fprintf(stderr, "%d/%d  seed %d  %s  %.0f s  %s\n", i+1, o.n, seed, rep.Verdict, rep.Seconds,
+			rep.Reason); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,8 @@ import (
 	"tare/lab/bench"
 )
 
-// The processors of the experiment. The server's thread goes before all others on its own, so that whatever changes is the generator's doing.
+// The processors of the experiment. The server's thread goes before all others on its own, so that whatever changes is
+// the generator's doing.
 const (
 	generatorCPU = 0
 	serverCPU    = 1
@@ -107,8 +108,8 @@ type trial struct {
 	opinion           signature.GeneratorOpinion
 }
 
-// starved measures every loading under every shortage n times, in random order, and writes how often the audit withheld what was spoiled, and
-// what was sound.
+// starved measures every loading under every shortage n times, in random order, and writes how often the audit withheld
+// what was spoiled, and what was sound.
 func starved(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if runtime.NumCPU() <= serverCPU {
 		return fmt.Errorf("this needs %d processors", serverCPU+1)
@@ -141,7 +142,8 @@ func starved(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		if err := t.measure(ctx, self, j, ways[t.shortage]); err != nil {
 			return fmt.Errorf("%s, %s: %w", loads[t.loading].name, ways[t.shortage].name, err)
 		}
-		if _, err := fmt.Fprintf(stderr, "%d/%d  %s; %s: %.0f/s, p99 %.3f ms: %s %s %v\n", i+1, len(order), loads[t.loading].name, ways[t.shortage].name,
+		if _, err := fmt.Fprintf(stderr, "%d/%d  %s; %s: %.0f/s, p99 %.3f ms: %s %s %v\n",
+			i+1, len(order), loads[t.loading].name, ways[t.shortage].name,
 			t.rate, 1e3*t.p99, t.opinion.Verdict, t.opinion.Because(), t.opinion.Evidence); err != nil {
 			return err
 		}
@@ -195,8 +197,8 @@ func start(cmd *exec.Cmd, cpu int, priority uint32) (*child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	hold := make(chan struct{})
-	// The thread that starts it is not used again: its processor and its priority would be inherited by others. It lives as long as the
-	// child, which would be killed with it.
+	// The thread that starts it is not used again: its processor and its priority would be inherited by others. It
+	// lives as long as the child, which would be killed with it.
 	go func() {
 		runtime.LockOSThread()
 		var only unix.CPUSet
@@ -266,7 +268,8 @@ func (t *trial) measure(ctx context.Context, self string, j bench.Job, s shortag
 		others = append(others, c)
 	}
 	if s.every > 0 {
-		loop := exec.CommandContext(ctx, self, "-spin", "-spin-every", s.every.String(), "-spin-for", s.runs.String(), "-spin-last", mostBusy.String())
+		loop := exec.CommandContext(ctx, self, "-spin", "-spin-every", s.every.String(), "-spin-for", s.runs.String(),
+			"-spin-last", mostBusy.String())
 		c, err := start(loop, generatorCPU, busyFirst)
 		if err != nil {
 			return err
@@ -334,14 +337,16 @@ func (t *trial) judge(j bench.Job, r *bench.Outcome) {
 	t.opinion = c.Judge()
 }
 
-// What spoils a figure: a rate or a p99 that is off by so much of what an undisturbed generator finds, and a p99 by so many seconds.
+// What spoils a figure: a rate or a p99 that is off by so much of what an undisturbed generator finds, and a p99 by so
+// many seconds.
 const (
 	offRate  = 0.05
 	offP99   = 0.10
 	offLeast = 100e-6
 )
 
-// reference is what a generator finds that goes before all others, in the best of its trials: what else the host does disturbs many.
+// reference is what a generator finds that goes before all others, in the best of its trials: what else the host does
+// disturbs many.
 func reference(trials []trial, loading int, ways []shortage) (rate, p99 float64) {
 	var rates, tails []float64
 	for _, t := range trials {
@@ -352,8 +357,9 @@ func reference(trials []trial, loading int, ways []shortage) (rate, p99 float64)
 	return slices.Max(rates), slices.Min(tails)
 }
 
-// count is how many trials were spoiled or sound, and of how many of each the audit did not rule the generator out. Trials are disturbed that
-// are off though nothing was withheld from the generator: other work on the host may have held back the server or the network as well.
+// count is how many trials were spoiled or sound, and of how many of each the audit did not rule the generator out.
+// Trials are disturbed that are off though nothing was withheld from the generator: other work on the host may have
+// held back the server or the network as well.
 type count struct{ spoiled, withheld, sound, falsely, disturbed, doubted int }
 
 func (c *count) add(starved, spoiled, withheld bool) {
@@ -394,16 +400,19 @@ func verdicts(trials []trial, loads []loading, ways []shortage, out io.Writer) e
 			byWay[t.shortage].add(starved, spoiled, withheld)
 			all.add(starved, spoiled, withheld)
 			if spoiled != withheld && (starved || !spoiled) {
-				missed = append(missed, fmt.Sprintf("- %s; %s: %.0f/s and p99 %.3f ms, reference %.0f/s and %.3f ms: %s %s", loads[l].name,
+				missed = append(missed, fmt.Sprintf("- %s; %s: %.0f/s and p99 %.3f ms, reference %.0f/s and %.3f ms: %s %s",
+					loads[l].name,
 					ways[t.shortage].name, t.rate, 1e3*t.p99, rate, 1e3*p99, t.opinion.Verdict, t.opinion.Because()))
 			}
 		}
 	}
 	var b strings.Builder
 	row := func(name string, c count) {
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d |\n", name, c.spoiled, c.withheld, c.sound, c.falsely, c.disturbed, c.doubted)
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d |\n", name, c.spoiled, c.withheld, c.sound, c.falsely,
+			c.disturbed, c.doubted)
 	}
-	b.WriteString("| | spoiled | of these withheld | sound | of these withheld | disturbed | of these withheld |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| | spoiled | of these withheld | sound | of these withheld | disturbed | of these withheld |\n| " +
+		"--- | --- | --- | --- | --- | --- | --- |\n")
 	for l := range loads {
 		row(loads[l].name, byLoad[l])
 	}

@@ -48,13 +48,16 @@ func TestStarvedGenerators(t *testing.T) {
 			continue
 		}
 		for name, job := range map[string]bench.Job{
-			"closed": {Engine: load.Fast, Workers: 50}, "closed, std": {Engine: load.Std, Workers: 8}, "open": {Engine: load.Fast, Rate: 5000},
+			"closed": {Engine: load.Fast, Workers: 50}, "closed, std": {Engine: load.Std, Workers: 8},
+			"open": {Engine: load.Fast, Rate: 5000},
 		} {
 			t.Run(way.name+", "+name, func(t *testing.T) {
 				job.Port, job.Length, job.Timeout, job.MaxConns = server.port, time.Second, 5*time.Second, 256
 				var x trial
 				if err := x.measure(t.Context(), self, job, way); err != nil {
-					if strings.Contains(err.Error(), "permission denied") || strings.Contains(err.Error(), "operation not permitted") || strings.Contains(err.Error(), "read-only file system") {
+					if strings.Contains(err.Error(), "permission denied") ||
+						strings.Contains(err.Error(), "operation not permitted") ||
+						strings.Contains(err.Error(), "read-only file system") {
 						t.Skipf("SKIPPED: %v", err)
 					}
 					t.Fatal(err)

@@ -17,10 +17,11 @@ import (
 type tally struct {
 	n, invalid int
 	wrong      int // experiments with a gating verdict that is not true, or invalid
-	beyond     int // of these, experiments that call something regressed or improved by more than the truth and the margin allow
-	blocks     []float64
-	seconds    []float64
-	cells      []*cell
+	// of these, experiments that call something regressed or improved by more than the truth and the margin allow
+	beyond  int
+	blocks  []float64
+	seconds []float64
+	cells   []*cell
 }
 
 // cell is one gating effect over all experiments.
@@ -129,15 +130,19 @@ func (c *cell) add(e *report.Effect) {
 func (t *tally) write(w io.Writer, o options) error {
 	var b bytes.Buffer
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	p("%d experiments of %s, seeds %d to %d, %d busy loops beside them.\n\n", t.n, o.file, o.seed, o.seed+uint64(o.n)-1, o.busy)
+	p("%d experiments of %s, seeds %d to %d, %d busy loops beside them.\n\n", t.n, o.file, o.seed, o.seed+uint64(o.n)-1,
+		o.busy)
 	p("| | experiments |\n|---|--:|\n")
 	p("| invalid (A/A arm or negative control not quiet) | %d |\n", t.invalid)
 	p("| invalid, or a gating verdict that is not true | %d |\n", t.wrong)
 	p("| called regressed or improved though the truth is within the margin | %d |\n", t.beyond)
-	p("| blocks, median | %.0f |\n| seconds, median | %.0f |\n\n", stat.Quantile(t.blocks, .5), stat.Quantile(t.seconds, .5))
-	p("| treatment | metric | truth | estimate, median | half width, median | covered | verdicts |\n|---|---|--:|--:|--:|--:|---|\n")
+	p("| blocks, median | %.0f |\n| seconds, median | %.0f |\n\n", stat.Quantile(t.blocks, .5),
+		stat.Quantile(t.seconds, .5))
+	p("| treatment | metric | truth | estimate, median | half width, median | covered | verdicts |\n" +
+		"|---|---|--:|--:|--:|--:|---|\n")
 	for _, c := range t.cells {
-		p("| %s | %s | %+.1f %% | %+.2f %% | %.2f %% | %d of %d | %s |\n", c.treatment, c.metric, 100*c.truth, 100*stat.Quantile(c.estimates, .5),
+		p("| %s | %s | %+.1f %% | %+.2f %% | %.2f %% | %d of %d | %s |\n", c.treatment, c.metric, 100*c.truth,
+			100*stat.Quantile(c.estimates, .5),
 			100*stat.Quantile(c.halves, .5), c.covered, c.n, c.said())
 	}
 	p("\n")

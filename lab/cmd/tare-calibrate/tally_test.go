@@ -40,8 +40,10 @@ func TestTally(t *testing.T) {
 			Verdict: overall, Seconds: 10, Design: &report.Design{Blocks: 20},
 			Treatments: []report.Treatment{{ID: "x", Levels: map[string]string{"planted": "10%"}}, {ID: "y"}},
 			Effects: []report.Effect{
-				{Treatment: "x", Operation: "open", Metric: "cpu", Gating: true, Verdict: report.Regressed, Estimate: 0.1, Lo: 0.09, Hi: 0.11},
-				{Treatment: "y", Operation: "open", Metric: "cpu", Gating: true, Verdict: v, Estimate: estimate, Lo: estimate - 0.01, Hi: estimate + 0.01},
+				{Treatment: "x", Operation: "open", Metric: "cpu", Gating: true, Verdict: report.Regressed, Estimate: 0.1, Lo: 0.09,
+					Hi: 0.11},
+				{Treatment: "y", Operation: "open", Metric: "cpu", Gating: true, Verdict: v, Estimate: estimate,
+					Lo: estimate - 0.01, Hi: estimate + 0.01},
 				{Treatment: "y", Operation: "open", Metric: "wall", Verdict: report.Regressed, Estimate: 1},
 			},
 		}
@@ -51,7 +53,8 @@ func TestTally(t *testing.T) {
 	all.add(made(report.None, report.Regressed, 0.05))
 	all.add(made(report.Invalid, report.EffectInconclusive, 0))
 	if all.n != 3 || all.invalid != 1 || all.wrong != 2 || all.beyond != 1 {
-		t.Errorf("%d experiments, %d invalid, %d wrong, %d beyond; want 3, 1, 2, 1", all.n, all.invalid, all.wrong, all.beyond)
+		t.Errorf("%d experiments, %d invalid, %d wrong, %d beyond; want 3, 1, 2, 1", all.n, all.invalid, all.wrong,
+			all.beyond)
 	}
 	var b bytes.Buffer
 	if err := all.write(&b, options{file: "f.yaml", n: 3, busy: 2, seed: 1}); err != nil {

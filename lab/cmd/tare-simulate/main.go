@@ -1,5 +1,5 @@
-// Command tare-simulate reruns the published tables: those of the capacity search against simulated servers, or with -stat those
-// of the statistics against data whose truth is known.
+// Command tare-simulate reruns the published tables: those of the capacity search against simulated servers, or with
+// -stat those of the statistics against data whose truth is known.
 package main
 
 import (
@@ -33,7 +33,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("tare-simulate", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	statistics := flags.Bool("stat", false, "the tables of the statistics instead of those of the capacity search")
-	n := flags.Int("n", 0, "instances of each kind of server (default 40); with -stat repetitions of each case (default 1000)")
+	n := flags.Int("n", 0, "instances of each kind of server (default 40); with -stat repetitions of each case "+
+		"(default 1000)")
 	seed := flags.Uint64("seed", 1, "seed of the instances")
 	only := flags.String("only", "", "kinds of server, separated by commas; default all")
 	verbose := flags.Bool("v", false, "print every instance")
@@ -137,8 +138,10 @@ func list(w io.Writer, studies []simulation.Study) error {
 	for _, s := range studies {
 		for i, o := range s.Outcomes {
 			r := o.Result
-			_, err := fmt.Fprintf(w, "%s %d: truth %.2f, rate %.2f [%.2f, %.2f] (%.2f %%), verified %.2f to %.2f, at least %.0f, %s, %d phases, %.1f s, %d calls, %s %s\n",
-				s.Kind.Name, i, o.Truth.Capacity, r.Rate, r.Lo, r.Hi, 100*o.Error(), r.VerifiedLow, r.VerifiedHigh, r.AtLeast, r.Signature.Class,
+			_, err := fmt.Fprintf(w, "%s %d: truth %.2f, rate %.2f [%.2f, %.2f] (%.2f %%), verified %.2f to %.2f, at least "+
+				"%.0f, %s, %d phases, %.1f s, %d calls, %s %s\n",
+				s.Kind.Name, i, o.Truth.Capacity, r.Rate, r.Lo, r.Hi, 100*o.Error(), r.VerifiedLow, r.VerifiedHigh, r.AtLeast,
+				r.Signature.Class,
 				r.Phases, r.Seconds, o.Calls, r.Stop, r.Reason)
 			if err != nil {
 				return err

@@ -39,7 +39,8 @@ func TestCapacityTables(t *testing.T) {
 	if err := run(t.Context(), []string{"-n", "1", "-only", "token-bucket"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(out.String(), "1 instances of each server, seed 1.\n") || !strings.Contains(out.String(), "token-bucket") {
+	if !strings.HasPrefix(out.String(), "1 instances of each server, seed 1.\n") ||
+		!strings.Contains(out.String(), "token-bucket") {
 		t.Errorf("the tables begin %.60q", out.String())
 	}
 }
@@ -49,10 +50,12 @@ func TestWorlds(t *testing.T) {
 	var first string
 	for range 2 {
 		var out, lines bytes.Buffer
-		if err := run(t.Context(), []string{"-worlds", "6", "-seed", "3", "-v", "-truths", truths}, &out, &lines); err != nil {
+		if err := run(t.Context(), []string{"-worlds", "6", "-seed", "3", "-v", "-truths", truths}, &out,
+			&lines); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(out.String(), "6 composed worlds, seed 3.\n") || !strings.Contains(out.String(), "| class right | ≥ 90 % |") {
+		if !strings.HasPrefix(out.String(), "6 composed worlds, seed 3.\n") ||
+			!strings.Contains(out.String(), "| class right | ≥ 90 % |") {
 			t.Errorf("the tables begin %.60q", out.String())
 		}
 		if first != "" && out.String() != first {
@@ -80,7 +83,8 @@ func TestOneWorld(t *testing.T) {
 }
 
 func TestBadFlags(t *testing.T) {
-	for _, args := range [][]string{{"-only", "nothing"}, {"-seed", "x"}, {"-unknown"}, {"-case", "nothing.json"}, {"-worlds", "2", "-only", "magic"}} {
+	for _, args := range [][]string{{"-only", "nothing"}, {"-seed", "x"}, {"-unknown"}, {"-case", "nothing.json"},
+		{"-worlds", "2", "-only", "magic"}} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v: no error", args)
 		}

@@ -67,7 +67,8 @@ func TestCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if folder := filepath.Base(filepath.Dir(l.Path)); !current(folder) || current("opa-1.0.0-0123456789ab") || current("xacml-att-0123456789ab") {
+	if folder := filepath.Base(filepath.Dir(l.Path)); !current(folder) || current("opa-1.0.0-0123456789ab") ||
+		current("xacml-att-0123456789ab") {
 		t.Errorf("%s is not current, or something else is", folder)
 	}
 	for _, k := range []Kind{ATT, AuthzForce} {

@@ -58,7 +58,8 @@ func start(t *testing.T, l engine.Launch, n int, plant func(*engine.Config)) poi
 		plant(&cfg)
 	}
 	child, err := proc.Start(t.Context(), proc.Spec{
-		Name: string(l.Kind), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"), ReadyWithin: 5 * time.Minute,
+		Name: string(l.Kind), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"),
+		ReadyWithin: 5 * time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +106,8 @@ func (p point) ask(t *testing.T, q model.Question) (model.Decision, string) {
 	if err := json.Unmarshal(answer, &out); err != nil || len(out.Response) != 1 {
 		t.Fatalf("%s: %v", answer, err)
 	}
-	words := map[string]model.Decision{"Permit": model.Permit, "Deny": model.Deny, "NotApplicable": model.NotApplicable, "Indeterminate": model.Indeterminate}
+	words := map[string]model.Decision{"Permit": model.Permit, "Deny": model.Deny, "NotApplicable": model.NotApplicable,
+		"Indeterminate": model.Indeterminate}
 	return words[out.Response[0].Decision], string(answer)
 }
 
@@ -135,7 +137,8 @@ func authzenRequest(q model.Question) any {
 	entity := func(e model.Entity) any {
 		return map[string]any{"type": e.Type, "id": e.ID, "properties": e.Properties}
 	}
-	return map[string]any{"subject": entity(q.Subject), "resource": entity(q.Resource), "action": map[string]any{"name": q.Action}}
+	return map[string]any{"subject": entity(q.Subject), "resource": entity(q.Resource),
+		"action": map[string]any{"name": q.Action}}
 }
 
 func xacmlRequest(q model.Question) any {
@@ -166,9 +169,11 @@ func TestEnginesDecideAsTheModelWants(t *testing.T) {
 			for _, n := range []int{1, 100} {
 				began := time.Now()
 				p, set := start(t, l, n, nil), model.Set{N: n}
-				t.Logf("%s with %d policies: started in %v, policies loaded in %.3f s", l.Version, n, time.Since(began), p.ready.LoadSeconds)
+				t.Logf("%s with %d policies: started in %v, policies loaded in %.3f s", l.Version, n, time.Since(began),
+					p.ready.LoadSeconds)
 				for _, q := range []model.Question{
-					set.Ask(model.First), set.Ask(model.Last), set.Ask(model.Absent), set.Forbidden(model.First), set.Forbidden(model.Last),
+					set.Ask(model.First), set.Ask(model.Last), set.Ask(model.Absent), set.Forbidden(model.First),
+					set.Forbidden(model.Last),
 				} {
 					if got, answer := p.ask(t, q); got != q.Want {
 						t.Errorf("%d policies, %s of %s: %v, want %v: %s", n, q.Name, q.Resource.ID, got, q.Want, answer)

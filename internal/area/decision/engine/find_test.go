@@ -50,19 +50,23 @@ func TestMissing(t *testing.T) {
 		programs map[string]string
 		reason   string
 	}{
-		"no java":         {engine.ATT, nil, "java was not found in PATH"},
-		"java 8":          {engine.ATT, map[string]string{"java": `echo 'java version "1.8.0_392"' >&2`}, `is Java "1.8.0_392", and 17 is the oldest`},
-		"java 11":         {engine.AuthzForce, map[string]string{"java": `echo 'openjdk version "11.0.2" 2019-01-15' >&2`}, `is Java "11.0.2", and 17 is the oldest`},
-		"a broken java":   {engine.ATT, map[string]string{"java": "exit 3"}, "exit status 3"},
-		"no compiler":     {engine.AuthzForce, map[string]string{"java": java17}, "javac was not found in PATH"},
-		"no network":      {engine.ATT, jdk, "could not fetch the engine: http://u:xxxxx@127.0.0.1:1/"},
-		"no go":           {engine.OPA, nil, "no opa and no Go toolchain"},
-		"an old go":       {engine.OPA, golang("go: go.mod requires go >= 1.26.0 (running go 1.21)"), "too old: go: go.mod requires go >= 1.26.0"},
-		"no proxy":        {engine.OPA, golang("go: downloading x\nmain.go:5: dial tcp: lookup modules.example: no such host"), "could not fetch OPA: main.go:5: dial tcp"},
+		"no java":       {engine.ATT, nil, "java was not found in PATH"},
+		"java 8":        {engine.ATT, map[string]string{"java": `echo 'java version "1.8.0_392"' >&2`}, `is Java "1.8.0_392", and 17 is the oldest`},
+		"java 11":       {engine.AuthzForce, map[string]string{"java": `echo 'openjdk version "11.0.2" 2019-01-15' >&2`}, `is Java "11.0.2", and 17 is the oldest`},
+		"a broken java": {engine.ATT, map[string]string{"java": "exit 3"}, "exit status 3"},
+		"no compiler":   {engine.AuthzForce, map[string]string{"java": java17}, "javac was not found in PATH"},
+		"no network":    {engine.ATT, jdk, "could not fetch the engine: http://u:xxxxx@127.0.0.1:1/"},
+		"no go":         {engine.OPA, nil, "no opa and no Go toolchain"},
+		"an old go": {engine.OPA, golang("go: go.mod requires go >= 1.26.0 (running go 1.21)"),
+			"too old: go: go.mod requires go >= 1.26.0"},
+		"no proxy": {engine.OPA,
+			golang("go: downloading x\nmain.go:5: dial tcp: lookup modules.example: no such host"),
+			"could not fetch OPA: main.go:5: dial tcp"},
 		"an opa of stone": {engine.OPA, map[string]string{"opa": "echo moo"}, "does not say its version"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := madeUp(t, map[string]string{engine.Repository: "http://u:secret@127.0.0.1:1"}, c.programs) // nobody listens there
+			// nobody listens there
+			h := madeUp(t, map[string]string{engine.Repository: "http://u:secret@127.0.0.1:1"}, c.programs)
 			_, err := engine.Find(t.Context(), c.kind, h)
 			missing := new(engine.Missing)
 			if !errors.As(err, &missing) {
@@ -85,7 +89,8 @@ func TestBuildsThatFail(t *testing.T) {
 		programs map[string]string
 		says     string
 	}{
-		"a mistake in Go": {engine.OPA, map[string]string{"go": goSays + "echo 'main.go:1: syntax error' >&2; exit 1"}, "syntax error"},
+		"a mistake in Go": {engine.OPA, map[string]string{"go": goSays + "echo 'main.go:1: syntax error' >&2; exit 1"},
+			"syntax error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := engine.Find(t.Context(), c.kind, madeUp(t, nil, c.programs))
@@ -95,7 +100,8 @@ func TestBuildsThatFail(t *testing.T) {
 			}
 		})
 	}
-	if _, err := engine.Find(t.Context(), "none", madeUp(t, nil, nil)); err == nil || !strings.Contains(err.Error(), "none of [cedar pdpx") {
+	if _, err := engine.Find(t.Context(), "none", madeUp(t, nil, nil)); err == nil ||
+		!strings.Contains(err.Error(), "none of [cedar pdpx") {
 		t.Errorf("unknown kind: %v", err)
 	}
 }
@@ -107,7 +113,8 @@ func TestOwnDecisionPoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"serve", "decision", string(k)}, l.Args); diff != "" || l.Path != "/self" || l.Kind != k || l.Java || l.Version == "" {
+		if diff := cmp.Diff([]string{"serve", "decision", string(k)}, l.Args); diff != "" || l.Path != "/self" ||
+			l.Kind != k || l.Java || l.Version == "" {
 			t.Errorf("%+v", l)
 		}
 	}
@@ -214,7 +221,8 @@ func TestPrepareWritesThePolicies(t *testing.T) {
 	if _, err := (engine.Launch{Kind: "none"}).Prepare(t.TempDir(), model.Set{N: 1}); err == nil {
 		t.Error("an unknown kind was prepared")
 	}
-	if _, err := (engine.Launch{Kind: engine.Cedar}).Prepare(filepath.Join(t.TempDir(), "none"), model.Set{N: 1}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := (engine.Launch{Kind: engine.Cedar}).Prepare(filepath.Join(t.TempDir(), "none"),
+		model.Set{N: 1}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
@@ -253,7 +261,8 @@ func TestSeek(t *testing.T) {
 			h := madeUp(t, nil, c.programs)
 			there, err := engine.Seek(t.Context(), c.kind, h)
 			missing := new(engine.Missing)
-			if errors.As(err, &missing) != (c.reason != "") || !strings.Contains(missing.Reason, c.reason) || (c.reason == "" && err != nil) || there != c.there {
+			if errors.As(err, &missing) != (c.reason != "") || !strings.Contains(missing.Reason, c.reason) ||
+				(c.reason == "" && err != nil) || there != c.there {
 				t.Errorf("there %v, error %v; want %v, %q", there, err, c.there, c.reason)
 			}
 			if left, err := os.ReadDir(h.Cache); err != nil || len(left) > 0 {

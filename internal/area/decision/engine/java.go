@@ -13,7 +13,8 @@ import (
 // needJava is the oldest Java that the engines run on; our sources are compiled for it.
 const needJava = 17
 
-const installJava = "install a JDK of Java 17 or newer (Debian: apt-get install openjdk-17-jdk-headless), or leave this engine out"
+const installJava = "install a JDK of Java 17 or newer (Debian: apt-get install openjdk-17-jdk-headless), or leave " +
+	"this engine out"
 
 // A jvm is a Java runtime of the host.
 type jvm struct {
@@ -35,7 +36,8 @@ func lookJava(h Host, name string) (path string, ok bool) {
 func findJavac(k Kind, h Host) (string, error) {
 	path, ok := lookJava(h, "javac")
 	if !ok {
-		return "", &Missing{Kind: k, Reason: "javac was not found in PATH, and the engine has not been built yet", Next: installJava}
+		return "", &Missing{Kind: k, Reason: "javac was not found in PATH, and the engine has not been built yet",
+			Next: installJava}
 	}
 	return path, nil
 }
@@ -52,7 +54,8 @@ func findJava(ctx context.Context, k Kind, h Host) (jvm, error) {
 	}
 	version, major := javaVersion(out)
 	if major < needJava {
-		return jvm{}, &Missing{Kind: k, Reason: fmt.Sprintf("%s is Java %q, and %d is the oldest that will do", path, version, needJava), Next: installJava}
+		return jvm{}, &Missing{Kind: k, Reason: fmt.Sprintf("%s is Java %q, and %d is the oldest that will do",
+			path, version, needJava), Next: installJava}
 	}
 	return jvm{path: path, version: version}, nil
 }

@@ -35,7 +35,8 @@ func (b javaBuild) build(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	b.host.Log.Info("fetching and building an engine: done once, takes up to a few minutes", slog.String("engine", xacmlVersions[b.kind]))
+	b.host.Log.Info("fetching and building an engine: done once, takes up to a few minutes",
+		slog.String("engine", xacmlVersions[b.kind]))
 	jars, err := b.fetch(ctx, filepath.Join(dir, "lib"))
 	if err != nil {
 		return err
@@ -73,7 +74,8 @@ func (b javaBuild) fetch(ctx context.Context, lib string) ([]string, error) {
 		if failed, ok := errors.AsType[*unreachable](err); ok && ctx.Err() == nil {
 			return nil, &Missing{
 				Kind: b.kind, Reason: "could not fetch the engine: " + failed.Error(),
-				Next: "give tare access to Maven Central for one run (HTTPS_PROXY names a proxy, " + Repository + " a mirror); afterwards no network is needed",
+				Next: "give tare access to Maven Central for one run (HTTPS_PROXY names a proxy, " + Repository +
+					" a mirror); afterwards no network is needed",
 			}
 		}
 		if err != nil {

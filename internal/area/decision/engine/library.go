@@ -98,7 +98,8 @@ func (s source) put(ctx context.Context, l library, dir string) error {
 func (s source) fetch(ctx context.Context, l library) ([]byte, error) {
 	at, err := url.Parse(s.remote)
 	if err != nil {
-		return nil, fmt.Errorf("the repository that %s names is no URL; set it to one, or unset it", Repository) // the error could hold a password
+		// the error could hold a password
+		return nil, fmt.Errorf("the repository that %s names is no URL; set it to one, or unset it", Repository)
 	}
 	at = at.JoinPath(l.path)
 	text, err := s.get(ctx, at.String())
@@ -109,7 +110,8 @@ func (s source) fetch(ctx context.Context, l library) ([]byte, error) {
 		return nil, &unreachable{at.Redacted(), err}
 	}
 	if got := sumOf(text); got != l.sum {
-		return nil, fmt.Errorf("%s is not what tare pins: its SHA-256 is %s, and %s is wanted; look for what answers instead of Maven Central", at.Redacted(), got, l.sum)
+		return nil, fmt.Errorf("%s is not what tare pins: its SHA-256 is %s, and %s is wanted; look for what answers "+
+			"instead of Maven Central", at.Redacted(), got, l.sum)
 	}
 	return text, nil
 }

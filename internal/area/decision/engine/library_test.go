@@ -42,8 +42,9 @@ func TestLibraryIsWhatIsPinned(t *testing.T) {
 		"remote":            {"", says(right), true, ""},
 		"both others":       {"evil", says("evil too"), true, "is not what tare pins"},
 		"nothing":           {"", says(""), true, "is not what tare pins"},
-		"not found":         {"", func(w http.ResponseWriter) { http.Error(w, right, http.StatusNotFound) }, true, "404 Not Found"},
-		"endless":           {"", endless, true, "more than 67108864 bytes"},
+		"not found": {"", func(w http.ResponseWriter) { http.Error(w, right, http.StatusNotFound) }, true,
+			"404 Not Found"},
+		"endless": {"", endless, true, "more than 67108864 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Bool
@@ -55,10 +56,12 @@ func TestLibraryIsWhatIsPinned(t *testing.T) {
 				c.remote(w)
 			}))
 			defer server.Close()
-			s, l, dir := source{local: t.TempDir(), remote: server.URL + "/maven", client: server.Client()}, pinnedTo(right), t.TempDir()
+			s, l, dir := source{local: t.TempDir(), remote: server.URL + "/maven", client: server.Client()}, pinnedTo(right),
+				t.TempDir()
 			if c.local != "" {
 				file := filepath.Join(s.local, l.path)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(c.local), 0o600)); err != nil {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+					os.WriteFile(file, []byte(c.local), 0o600)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -80,21 +83,28 @@ func TestLibraryIsWhatIsPinned(t *testing.T) {
 // TestNothingIsCompiledBeforeItIsChecked: a repository that gives another library makes the build fail before the
 // compiler runs.
 func TestNothingIsCompiledBeforeItIsChecked(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("evil")) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("evil"))
+	}))
 	defer server.Close()
 	bin, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
 	if err := os.WriteFile(filepath.Join(bin, "javac"), []byte("#!/bin/sh\n> "+ran+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{"PATH": bin, Repository: server.URL}
-	h := Host{Log: slog.New(slog.DiscardHandler), Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	h := Host{Log: slog.New(slog.DiscardHandler), Getenv: func(name string) (string, bool) {
+		v, ok := env[name]
+		return v,
+			ok
+	}}
 	for _, k := range []Kind{ATT, AuthzForce} {
 		r, err := xacmlRecipe(k, h)
 		if err != nil {
 			t.Fatal(err)
 		}
 		err = r.Make(t.Context(), t.TempDir())
-		if missing := new(Missing); err == nil || errors.As(err, &missing) || !strings.Contains(err.Error(), "is not what tare pins") {
+		if missing := new(Missing); err == nil || errors.As(err, &missing) ||
+			!strings.Contains(err.Error(), "is not what tare pins") {
 			t.Errorf("%s: %v", k, err)
 		}
 	}
@@ -140,7 +150,8 @@ public class Evil extends AbstractProcessor {
 		t.Fatal(err)
 	}
 	write(filepath.Join(services, "javax.annotation.processing.Processor"), "Evil\n")
-	if err := b.compile(t.Context(), javac, []string{filepath.Join(dir, "Good.java")}, []string{evil}, classes); err != nil {
+	if err := b.compile(t.Context(), javac, []string{filepath.Join(dir, "Good.java")}, []string{evil},
+		classes); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(classes, "Good.class")); err != nil {
@@ -149,7 +160,8 @@ public class Evil extends AbstractProcessor {
 	if _, err := os.Stat(proof); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the processor was run: %v", err)
 	}
-	if err := b.compile(t.Context(), javac, []string{filepath.Join(dir, "none.java")}, nil, classes); err == nil || !strings.Contains(err.Error(), "none.java") {
+	if err := b.compile(t.Context(), javac, []string{filepath.Join(dir, "none.java")}, nil, classes); err == nil ||
+		!strings.Contains(err.Error(), "none.java") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
@@ -163,7 +175,8 @@ func TestLibrariesArePinned(t *testing.T) {
 		}
 		seen := map[string]bool{}
 		for _, l := range all {
-			if len(l.sum) != 64 || strings.Trim(l.sum, "0123456789abcdef") != "" || seen[l.name()] || !strings.HasSuffix(l.path, ".jar") {
+			if len(l.sum) != 64 || strings.Trim(l.sum, "0123456789abcdef") != "" || seen[l.name()] ||
+				!strings.HasSuffix(l.path, ".jar") {
 				t.Errorf("%s: %+v", k, l)
 			}
 			seen[l.name()] = true
@@ -180,7 +193,8 @@ func TestJarsAreCheckedAtEveryStart(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := checkJars(ATT, dir); err == nil || !strings.Contains(err.Error(), ".jar is missing; remove the folder "+filepath.Dir(dir)) {
+	if _, err := checkJars(ATT, dir); err == nil ||
+		!strings.Contains(err.Error(), ".jar is missing; remove the folder "+filepath.Dir(dir)) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	for _, name := range []string{"xacml-4.0.0.jar", "more.jar"} {

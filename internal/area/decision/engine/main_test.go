@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	case "opa":
 		err = fakeOPA(os.Args[1:])
 	case "supervisor":
-		err = proc.Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage, ready func(any) error) error {
+		err = proc.Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage,
+			ready func(any) error) error {
 			var cfg engine.Config
 			if err := json.Unmarshal(raw, &cfg); err != nil {
 				return err
@@ -119,7 +120,8 @@ func parent(k engine.Kind, dir string) error {
 		return err
 	}
 	child, err := proc.Start(ctx, proc.Spec{
-		Name: string(k), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"), ReadyWithin: 5 * time.Minute,
+		Name: string(k), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"),
+		ReadyWithin: 5 * time.Minute,
 	})
 	if err != nil {
 		return err

@@ -25,7 +25,8 @@ func opaModule() (m build.GoModule, name string, err error) {
 		return m, "", err
 	}
 	hash, err := build.Hash(engines.Sources, sources, runtime.GOOS, runtime.GOARCH)
-	return build.GoModule{Sources: engines.Sources, Files: sources, Binary: opaBinary}, "opa-" + opaVersion + "-" + hash, err
+	return build.GoModule{Sources: engines.Sources, Files: sources, Binary: opaBinary}, "opa-" + opaVersion + "-" + hash,
+		err
 }
 
 // findOPA prefers what was built already, which is the pinned version; then an opa in PATH, which needs no building;
@@ -42,7 +43,8 @@ func findOPA(ctx context.Context, h Host) (Launch, error) {
 	if path, found := h.look("opa"); found && !ok {
 		return foundOPA(ctx, h, path)
 	}
-	dir, err := h.cache().Get(ctx, build.Recipe{Name: name, Lock: "opa", Make: func(ctx context.Context, dir string) error { return buildOPA(ctx, h, m, dir) }})
+	dir, err := h.cache().Get(ctx, build.Recipe{Name: name, Lock: "opa",
+		Make: func(ctx context.Context, dir string) error { return buildOPA(ctx, h, m, dir) }})
 	if err != nil {
 		return Launch{}, missing(OPA, err)
 	}
@@ -75,7 +77,8 @@ func foundOPA(ctx context.Context, h Host, path string) (Launch, error) {
 	m := opaSays.FindStringSubmatch(out)
 	if err != nil || m == nil {
 		return Launch{}, &Missing{
-			Kind: OPA, Reason: fmt.Sprintf("%s in PATH does not say its version (%v)", path, errors.Join(err, errors.New(build.Tail(out)))),
+			Kind: OPA, Reason: fmt.Sprintf("%s in PATH does not say its version (%v)",
+				path, errors.Join(err, errors.New(build.Tail(out)))),
 			Next: "mend it, or take it out of PATH to have tare build OPA " + opaVersion,
 		}
 	}
@@ -85,13 +88,15 @@ func foundOPA(ctx context.Context, h Host, path string) (Launch, error) {
 
 const opaBinary = "tare-opa"
 
-const installGo = "install Go 1.26 or newer (https://go.dev/dl), or put an opa into PATH (https://www.openpolicyagent.org/docs#running-opa)"
+const installGo = "install Go 1.26 or newer (https://go.dev/dl), or put an opa into PATH " +
+	"(https://www.openpolicyagent.org/docs#running-opa)"
 
 // buildOPA builds the module from the sources in this binary. What it depends on is pinned by their go.sum.
 func buildOPA(ctx context.Context, h Host, m build.GoModule, dir string) error {
 	g, err := build.FindGo(ctx, h.Getenv)
 	if err == nil {
-		h.Log.Info("building an engine with the Go toolchain: done once, takes up to a few minutes", slog.String("engine", "OPA "+opaVersion))
+		h.Log.Info("building an engine with the Go toolchain: done once, takes up to a few minutes",
+			slog.String("engine", "OPA "+opaVersion))
 		err = g.Make(ctx, m, dir)
 	}
 	return explainGo(err)

@@ -81,7 +81,8 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 // write a policy or data. No secret can be read there either: the child's environment holds none, and OPA keeps
 // http.send out of queries that are made up.
 func opaCommand(ctx context.Context, path, addr, file string, log io.Writer) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, path, "run", "--server", "--addr", addr, "--log-level", "error", "--disable-telemetry", "--bundle", filepath.Dir(file))
+	cmd := exec.CommandContext(ctx, path, "run", "--server", "--addr", addr, "--log-level", "error", "--disable-telemetry",
+		"--bundle", filepath.Dir(file))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

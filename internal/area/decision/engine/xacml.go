@@ -19,7 +19,8 @@ var xacmlVersions = map[Kind]string{ATT: "AT&T XACML 4.0.0", AuthzForce: "AuthzF
 // not what lies outside, where a planted leak grows; the idle limits are the HTTP server's, whose defaults (200
 // connections, 30 s) would close the generator's.
 var jvmArgs = []string{
-	"-Xmx512m", "-XX:MaxDirectMemorySize=64g", "-Dsun.net.httpserver.nodelay=true", "-Dsun.net.httpserver.maxIdleConnections=10000", "-Dsun.net.httpserver.idleInterval=86400",
+	"-Xmx512m", "-XX:MaxDirectMemorySize=64g", "-Dsun.net.httpserver.nodelay=true",
+	"-Dsun.net.httpserver.maxIdleConnections=10000", "-Dsun.net.httpserver.idleInterval=86400",
 }
 
 // xacmlRecipe is how an engine is built.
@@ -52,8 +53,10 @@ func findXACML(ctx context.Context, k Kind, h Host) (Launch, error) {
 		return Launch{}, err
 	}
 	path := append([]string{filepath.Join(dir, "classes")}, jars...)
-	args := append(slices.Clone(jvmArgs), "-cp", strings.Join(path, string(filepath.ListSeparator)), "tare."+string(k)+".Main")
-	return Launch{Kind: k, Path: java.path, Args: args, Version: xacmlVersions[k] + ", Java " + java.version, Java: true}, nil
+	args := append(slices.Clone(jvmArgs), "-cp", strings.Join(path, string(filepath.ListSeparator)), "tare."+string(k)+
+		".Main")
+	return Launch{Kind: k, Path: java.path, Args: args, Version: xacmlVersions[k] + ", Java " + java.version, Java: true},
+		nil
 }
 
 // seekXACML is findXACML without building.
@@ -110,6 +113,7 @@ func checkJars(k Kind, dir string) ([]string, error) {
 }
 
 func otherJars(k Kind, dir, how string) error {
-	return fmt.Errorf("%s: the libraries in %s are not those that tare pins (engines/xacml/%s.sha256): %s; remove the folder %s to have them fetched again",
+	return fmt.Errorf("%s: the libraries in %s are not those that tare pins (engines/xacml/%s.sha256): %s; remove the "+
+		"folder %s to have them fetched again",
 		k, dir, k, how, filepath.Dir(dir))
 }

@@ -12,7 +12,8 @@ import (
 func (s Set) Cedar() []byte {
 	var b bytes.Buffer
 	for i := range s.N {
-		fmt.Fprintf(&b, "@id(\"p%[1]d\")\npermit(principal in Role::\"role%[1]d\", action == Action::%[2]q, resource == %[3]s::\"doc%[1]d\") "+
+		fmt.Fprintf(&b, "@id(\"p%[1]d\")\npermit(principal in Role::\"role%[1]d\", action == Action::%[2]q, resource == "+
+			"%[3]s::\"doc%[1]d\") "+
 			"when { principal.%[4]s == \"d%[1]d\" };\n", i, Action, ResourceType, DepartmentKey)
 	}
 	return b.Bytes()

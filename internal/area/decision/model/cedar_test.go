@@ -18,8 +18,9 @@ func asked(s model.Set) map[string]model.Question {
 	return map[string]model.Question{
 		"permit first": s.Ask(model.First), "permit last": s.Ask(model.Last), "absent": s.Ask(model.Absent),
 		"deny first": s.Forbidden(model.First), "deny last": s.Forbidden(model.Last),
-		"of another role": strange(s.Ask(model.Last), func(q *model.Question) { q.Subject.Properties[model.RoleKey] = "nobody" }),
-		"another action":  strange(s.Ask(model.Last), func(q *model.Question) { q.Action = "write" }),
+		"of another role": strange(s.Ask(model.Last),
+			func(q *model.Question) { q.Subject.Properties[model.RoleKey] = "nobody" }),
+		"another action": strange(s.Ask(model.Last), func(q *model.Question) { q.Action = "write" }),
 	}
 }
 
@@ -69,7 +70,8 @@ func principal(q model.Question) cedar.EntityMap {
 func TestRenderingIsDeterministic(t *testing.T) {
 	set := model.Set{N: 30}
 	for name, render := range map[string]func() []byte{
-		"cedar": set.Cedar, "xacml": set.XACML, "openfga": model.OpenFGASchema, "rego": func() []byte { return set.Rego("a.b") },
+		"cedar": set.Cedar, "xacml": set.XACML, "openfga": model.OpenFGASchema,
+		"rego": func() []byte { return set.Rego("a.b") },
 	} {
 		if a, b := render(), render(); !bytes.Equal(a, b) {
 			t.Errorf("%s: two renderings differ", name)

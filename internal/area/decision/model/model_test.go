@@ -39,7 +39,8 @@ func TestQuestions(t *testing.T) {
 			"deny last":    {s.Forbidden(model.Last), "doc" + strconv.Itoa(n-1), "d" + strconv.Itoa(n), "deny", model.Deny},
 			"deny nowhere": {s.Forbidden(model.Absent), "doc" + strconv.Itoa(n), "d" + strconv.Itoa(n+1), "deny", model.Deny},
 		} {
-			if c.q.Resource.ID != c.resource || c.q.Subject.Properties[model.DepartmentKey] != c.dept || c.q.Want != c.want || c.q.Name != c.called ||
+			if c.q.Resource.ID != c.resource || c.q.Subject.Properties[model.DepartmentKey] != c.dept || c.q.Want != c.want ||
+				c.q.Name != c.called ||
 				c.q.Policy != model.PolicyKind {
 				t.Errorf("N=%d %s: %+v", n, name, c.q)
 			}

@@ -70,7 +70,8 @@ func TestOpenFGASchemaNamesWhatTuplesUse(t *testing.T) {
 	if err := json.Unmarshal(model.OpenFGASchema(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if doc.Version != "1.1" || len(doc.Types) != 3 || doc.Types[0].Type != model.SubjectType || doc.Types[2].Type != model.ResourceType {
+	if doc.Version != "1.1" || len(doc.Types) != 3 || doc.Types[0].Type != model.SubjectType ||
+		doc.Types[2].Type != model.ResourceType {
 		t.Fatalf("%+v", doc)
 	}
 	users := doc.Types[2].Metadata.Relations[model.Action].Users

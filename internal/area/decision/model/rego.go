@@ -22,7 +22,8 @@ func (s Set) Rego(pkg string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "package %s\n\nimport rego.v1\n\ndefault %s := false\n", pkg, RegoRule)
 	for i := range s.N {
-		fmt.Fprintf(&b, "\n%[2]s if {\n\tinput.resource.id == \"doc%[1]d\"\n\tinput.subject.properties.%[3]s == \"role%[1]d\"\n"+
+		fmt.Fprintf(&b, "\n%[2]s if {\n\tinput.resource.id == \"doc%[1]d\"\n\tinput.subject.properties.%[3]s == "+
+			"\"role%[1]d\"\n"+
 			"\tinput.action.name == %[4]q\n\tinput.resource.type == %[5]q\n\tinput.subject.properties.%[6]s == \"d%[1]d\"\n}\n",
 			i, RegoRule, RoleKey, Action, ResourceType, DepartmentKey)
 	}

@@ -40,7 +40,8 @@ func input(t *testing.T, q model.Question) string {
 // evaluated runs opa eval; evals is how many expressions it evaluated.
 func evaluated(t *testing.T, opa, file, in string) (allowed bool, evals int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), opa, "eval", "--format", "json", "--profile", "--profile-limit", "100000", "--stdin-input", "--data", file, "data.authz.allow")
+	cmd := exec.CommandContext(t.Context(), opa, "eval", "--format", "json", "--profile", "--profile-limit", "100000",
+		"--stdin-input", "--data", file, "data.authz.allow")
 	cmd.Stdin = strings.NewReader(in)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -54,7 +55,8 @@ func evaluated(t *testing.T, opa, file, in string) (allowed bool, evals int) {
 			NumEval int `json:"num_eval"`
 		}
 	}
-	if err := json.Unmarshal(out, &answer); err != nil || len(answer.Result) != 1 || len(answer.Result[0].Expressions) != 1 {
+	if err := json.Unmarshal(out, &answer); err != nil || len(answer.Result) != 1 ||
+		len(answer.Result[0].Expressions) != 1 {
 		t.Fatalf("opa eval answered %s (%v)", out, err)
 	}
 	for _, p := range answer.Profile {
@@ -103,7 +105,8 @@ func TestRegoIsIndexed(t *testing.T) {
 		return evals
 	}
 	if few, many := work(10, false), work(200, false); few == 0 || many != few {
-		t.Errorf("expressions that one question evaluates: %d with 10 policies, %d with 200; the rules are not indexed", few, many)
+		t.Errorf("expressions that one question evaluates: %d with 10 policies, %d with 200; the rules are not indexed",
+			few, many)
 	}
 	if few, many := work(10, true), work(200, true); many < few+100 {
 		t.Errorf("control: %d with 10 policies, %d with 200; this test cannot see an index", few, many)

@@ -39,7 +39,8 @@ type (
 // fits reports whether a question has the value that a match or condition wants.
 func (f xacmlFit) fits(t *testing.T, q model.Question) bool {
 	t.Helper()
-	if fn := f.Match + f.Function; fn != "urn:oasis:names:tc:xacml:1.0:function:string-equal" && fn != "urn:oasis:names:tc:xacml:1.0:function:string-is-in" {
+	if fn := f.Match + f.Function; fn != "urn:oasis:names:tc:xacml:1.0:function:string-equal" &&
+		fn != "urn:oasis:names:tc:xacml:1.0:function:string-is-in" {
 		t.Fatalf("function %q", fn)
 	}
 	has := map[[2]string]string{
@@ -77,7 +78,8 @@ func TestXACMLDecides(t *testing.T) {
 		if err := xml.Unmarshal(set.XACML(), &doc); err != nil {
 			t.Fatalf("N=%d: %v", n, err)
 		}
-		if doc.ID != model.XACMLRoot || len(doc.Policies) != n || doc.Algorithm != "urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:deny-unless-permit" {
+		if doc.ID != model.XACMLRoot || len(doc.Policies) != n ||
+			doc.Algorithm != "urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:deny-unless-permit" {
 			t.Fatalf("N=%d: set %q of %d policies with %q", n, doc.ID, len(doc.Policies), doc.Algorithm)
 		}
 		for i, p := range doc.Policies {

@@ -41,7 +41,8 @@ func (s *Session) ask(ctx context.Context, c call) (Answer, error) {
 	status, body, err := s.do(ctx, c.request, askTimeout)
 	switch {
 	case errors.Is(err, oneshot.ErrTooLong):
-		return Answer{Outcome: load.Failed, Status: status, Text: fmt.Sprintf("status %d: %v", status, oneshot.ErrTooLong)}, nil
+		return Answer{Outcome: load.Failed, Status: status, Text: fmt.Sprintf("status %d: %v", status, oneshot.ErrTooLong)},
+			nil
 	case err != nil:
 		return Answer{}, err
 	}

@@ -39,7 +39,8 @@ func TestAsk(t *testing.T) {
 		},
 		{
 			"xacml", model.Permit, 200, `{"Response":{"Decision":"Indeterminate","Status":{"StatusCode":{"Value":"urn:oasis:names:tc:xacml:1.0:status:processing-error"}}}}`,
-			model.Indeterminate, load.Wrong, "the PDP answered Indeterminate (status urn:oasis:names:tc:xacml:1.0:status:processing-error)",
+			model.Indeterminate, load.Wrong, "the PDP answered Indeterminate (status " +
+				"urn:oasis:names:tc:xacml:1.0:status:processing-error)",
 		},
 		{"xacml", model.Permit, 200, `{"Response":[{"Decision":"Indeterminate"}]}`, model.Indeterminate, load.Wrong, "the PDP answered Indeterminate"},
 		{"opa", model.Deny, 200, `{}`, model.NotApplicable, load.Wrong, "the PDP answered NotApplicable (/v1/data/authz/allow is not defined for this input)"},
@@ -57,7 +58,8 @@ func TestAsk(t *testing.T) {
 			"status 401 Unauthorized: the credentials were refused (401): check username, password or token, with an empty body",
 		},
 		{"authzen", model.Permit, 200, ``, model.None, load.Wrong, "status 200: a good status without a decision, with an empty body"},
-		{"authzen", model.Permit, 503, "try\n\tlater\x00", model.None, load.Refused, "status 503 Service Unavailable, it says: try later\uFFFD"},
+		{"authzen", model.Permit, 503, "try\n\tlater\x00", model.None, load.Refused,
+			"status 503 Service Unavailable, it says: try later\uFFFD"},
 	} {
 		a, err := find(t, c.adapter).Ask(t.Context(), answering(t, c.status, c.body), questions[c.want])
 		if err != nil {
@@ -78,7 +80,8 @@ func TestAskSendsWhatTheLoadSends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Session{Addr: l.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", Base: "/b", Token: "t0ken", Options: Options{Section: &OpenFGA{Store: store}}}
+		s := &Session{Addr: l.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", Base: "/b", Token: "t0ken",
+			Options: Options{Section: &OpenFGA{Store: store}}}
 		want := operation(t, name, s, questions[model.Permit], 1).Wire.Render(nil, 0)
 		got := make(chan []byte, 1)
 		go func() {
@@ -144,7 +147,8 @@ func TestAskHostileAnswers(t *testing.T) {
 		}
 	}
 	s := raws(t, "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n"+strings.Repeat(" ", 9000000))
-	if a, err := authZEN().Ask(t.Context(), s, questions[model.Permit]); err != nil || a.Outcome != load.Failed || !strings.Contains(a.Text, "longer than") {
+	if a, err := authZEN().Ask(t.Context(), s, questions[model.Permit]); err != nil || a.Outcome != load.Failed ||
+		!strings.Contains(a.Text, "longer than") {
 		t.Errorf("a huge body: %+v, %v", a, err)
 	}
 }
@@ -204,7 +208,8 @@ func TestTextsHoldNoSecrets(t *testing.T) {
 		t.Errorf("%q holds the token", b.Text)
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		if text := fmt.Sprintf(verb, s) + fmt.Sprintf(verb, *s); strings.Contains(text, "hush") || strings.Contains(text, "tok-") {
+		if text := fmt.Sprintf(verb, s) + fmt.Sprintf(verb, *s); strings.Contains(text, "hush") ||
+			strings.Contains(text, "tok-") {
 			t.Errorf("printed with %s: %s", verb, text)
 		}
 	}

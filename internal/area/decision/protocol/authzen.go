@@ -73,7 +73,8 @@ type authZENAction struct {
 
 func evaluationOf(q model.Question) evaluation {
 	return evaluation{
-		Subject: authZENEntity(q.Subject), Action: authZENAction{q.Action}, Resource: authZENEntity(q.Resource), Context: q.Context,
+		Subject: authZENEntity(q.Subject), Action: authZENAction{q.Action}, Resource: authZENEntity(q.Resource),
+		Context: q.Context,
 	}
 }
 

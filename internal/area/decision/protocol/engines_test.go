@@ -50,7 +50,8 @@ func startCedar(t *testing.T, set model.Set, answer string) *Session {
 // known are questions about a set, at all its positions.
 func known(set model.Set) []model.Question {
 	return []model.Question{
-		set.Ask(model.First), set.Ask(model.Last), set.Ask(model.Absent), set.Forbidden(model.First), set.Forbidden(model.Last),
+		set.Ask(model.First), set.Ask(model.Last), set.Ask(model.Absent), set.Forbidden(model.First),
+		set.Forbidden(model.Last),
 	}
 }
 
@@ -115,7 +116,8 @@ func TestJavaEnginesAnswer(t *testing.T) {
 	}
 	for _, kind := range []engine.Kind{engine.ATT, engine.AuthzForce} {
 		t.Run(string(kind), func(t *testing.T) {
-			l, err := engine.Find(t.Context(), kind, engine.Host{Self: os.Args[0], Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv})
+			l, err := engine.Find(t.Context(), kind, engine.Host{Self: os.Args[0], Log: slog.New(slog.DiscardHandler),
+				Getenv: os.LookupEnv})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +128,8 @@ func TestJavaEnginesAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 			child, err := proc.Start(t.Context(), proc.Spec{
-				Name: string(kind), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"), ReadyWithin: 2 * time.Minute,
+				Name: string(kind), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"),
+				ReadyWithin: 2 * time.Minute,
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -90,7 +90,8 @@ func grpcOptions() []grpc.DialOption {
 		grpc.WithUserAgent("tare"), grpc.WithNoProxy(), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	}
@@ -123,7 +124,8 @@ func (l *grpcLines) check(ctx context.Context, i uint64, m []byte) checked {
 	if len(l.metadata) > 0 {
 		ctx = metadata.NewOutgoingContext(ctx, l.metadata)
 	}
-	err := l.conns[i%uint64(len(l.conns))].Invoke(ctx, checkMethod, &m, &r.body, grpc.Header(&header), grpc.Trailer(&trailer))
+	err := l.conns[i%uint64(len(l.conns))].Invoke(ctx, checkMethod, &m, &r.body, grpc.Header(&header),
+		grpc.Trailer(&trailer))
 	if r.answered = err == nil || len(header) > 0 || len(trailer) > 0; r.answered {
 		r.http = 200 // a gRPC status comes with it
 	}

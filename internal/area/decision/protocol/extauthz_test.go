@@ -37,7 +37,8 @@ type authzServer struct {
 }
 
 // startAuthz serves until the test ends. It is a real gRPC server, with a handler for whatever method comes.
-func startAuthz(t *testing.T, tlsConfig *tls.Config, answer func(stream grpc.ServerStream, request []byte) ([]byte, error)) *authzServer {
+func startAuthz(t *testing.T, tlsConfig *tls.Config, answer func(stream grpc.ServerStream, request []byte) ([]byte,
+	error)) *authzServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -163,7 +164,10 @@ func TestExtAuthzStatuses(t *testing.T) {
 		codes.DataLoss:           {load.Failed, OtherStatus},
 		codes.Unauthenticated:    {load.Wrong, WrongCredentials},
 	} {
-		a := startAuthz(t, nil, func(grpc.ServerStream, []byte) ([]byte, error) { return nil, status.Error(code, "the reason\nis this") })
+		a := startAuthz(t, nil, func(grpc.ServerStream, []byte) ([]byte, error) {
+			return nil,
+				status.Error(code, "the reason\nis this")
+		})
 		for _, q := range []model.Question{model.Set{N: 1}.Ask(model.Last), model.Set{N: 1}.Forbidden(model.Last)} {
 			r, op := checkCall(t, a.session, q, 10*time.Second)
 			if r.Outcome != want.outcome || causeOf(r) != want.verdict || r.Status != 200 {
@@ -174,7 +178,8 @@ func TestExtAuthzStatuses(t *testing.T) {
 			}
 		}
 		got, err := extAuthz().Ask(t.Context(), a.session, model.Set{N: 1}.Ask(model.Last))
-		if err != nil || got.Decision != model.None || !strings.Contains(got.Text, code.String()) || !strings.Contains(got.Text, "the reason is this") {
+		if err != nil || got.Decision != model.None || !strings.Contains(got.Text, code.String()) ||
+			!strings.Contains(got.Text, "the reason is this") {
 			t.Errorf("%v: asked once: %+v, %v", code, got, err)
 		}
 	}
@@ -201,7 +206,8 @@ func TestExtAuthzSends(t *testing.T) {
 		t.Errorf("it was sent %x", b)
 	}
 	md := <-seen
-	for name, want := range map[string]string{"authorization": "Bearer s3cret", "x-tenant": "eu", ":authority": "pdp:9191", "content-type": "application/grpc+proto"} {
+	for name, want := range map[string]string{"authorization": "Bearer s3cret", "x-tenant": "eu", ":authority": "pdp:9191",
+		"content-type": "application/grpc+proto"} {
 		if v := strings.Join(md.Get(name), ","); v != want {
 			t.Errorf("%s: %q, want %q", name, v, want)
 		}
@@ -253,7 +259,8 @@ func TestExtAuthzDiesAndComesBack(t *testing.T) {
 	if err != nil {
 		t.Skipf("the port is taken meanwhile: %v", err)
 	}
-	b := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler((&authzServer{answer: always(t, goldenOK)}).handle))
+	b := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}),
+		grpc.UnknownServiceHandler((&authzServer{answer: always(t, goldenOK)}).handle))
 	done := make(chan error, 1)
 	go func() { done <- b.Serve(l) }()
 	defer func() {
@@ -281,7 +288,8 @@ func TestExtAuthzOverTLS(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	plain := &Session{Addr: a.session.Addr, Host: "pdp"}
-	if r, _ := checkCall(t, plain, model.Set{N: 1}.Forbidden(model.Last), 2*time.Second); r.Outcome == load.Denied || r.Outcome == load.OK {
+	if r, _ := checkCall(t, plain, model.Set{N: 1}.Forbidden(model.Last), 2*time.Second); r.Outcome == load.Denied ||
+		r.Outcome == load.OK {
 		t.Errorf("in plaintext: %+v", r)
 	}
 	if err := plain.Close(); err != nil {
@@ -297,8 +305,9 @@ func testTLS(t *testing.T) (server, client *tls.Config) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pdp"}, DNSNames: []string{"pdp"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pdp"}, DNSNames: []string{"pdp"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -311,7 +320,8 @@ func testTLS(t *testing.T) (server, client *tls.Config) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12},
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+			MinVersion: tls.VersionTLS12},
 		&tls.Config{RootCAs: pool, ServerName: "pdp", MinVersion: tls.VersionTLS12}
 }
 
@@ -398,7 +408,9 @@ func TestExtAuthzOfNoGRPC(t *testing.T) {
 		{503, load.Refused, Unavailable},
 		{200, load.Failed, InternalError},
 	} {
-		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(c.status) }))
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+		}))
 		srv.Config.Protocols = &http.Protocols{}
 		srv.Config.Protocols.SetUnencryptedHTTP2(true)
 		srv.Start()

@@ -18,15 +18,18 @@ type said struct {
 
 func answers() map[string][]said {
 	return map[string][]said{
-		"authzen": authZENAnswers(), "opa": opaAnswers(), "xacml": xacmlAnswers(), "openfga": openFGAAnswers(), "k8s-sar": sarAnswers(),
+		"authzen": authZENAnswers(), "opa": opaAnswers(), "xacml": xacmlAnswers(), "openfga": openFGAAnswers(),
+		"k8s-sar": sarAnswers(),
 	}
 }
 
 func authZENAnswers() []said {
 	return []said{
 		{200, `{"decision": true}`, model.Permit, Fine}, // section 6.2
-		{200, `{"decision": false, "context": {"id": "0", "reason_admin": {"en": "Request failed policy C076E82F"}}}`, model.Deny, Fine}, // section 5.5.2
-		{200, `{"decision": false, "context": {"error": {"status": 404, "message": "Resource not found"}}}`, model.Indeterminate, Fine},  // section 7.2
+		// section 5.5.2
+		{200, `{"decision": false, "context": {"id": "0", "reason_admin": {"en": "Request failed policy C076E82F"}}}`, model.Deny, Fine},
+		// section 7.2
+		{200, `{"decision": false, "context": {"error": {"status": 404, "message": "Resource not found"}}}`, model.Indeterminate, Fine},
 		{200, `{"decision": false, "context": {"error": null}}`, model.Deny, Fine},
 		{200, `{"\u0064ecision": true}`, model.Permit, Fine},
 		{200, `{"decision": "true"}`, model.None, NotJSON},
@@ -161,7 +164,8 @@ func (a said) deserves(want model.Decision) (load.Outcome, Verdict) {
 		return load.Wrong, Fine
 	case a.want != want:
 		return load.Wrong, map[model.Decision]Verdict{
-			model.Permit: SaysPermit, model.Deny: SaysDeny, model.NotApplicable: SaysNotApplicable, model.Indeterminate: SaysIndeterminate,
+			model.Permit: SaysPermit, model.Deny: SaysDeny, model.NotApplicable: SaysNotApplicable,
+			model.Indeterminate: SaysIndeterminate,
 		}[a.want]
 	case want == model.Permit:
 		return load.OK, Fine
@@ -187,7 +191,8 @@ func TestAnswersAreJudged(t *testing.T) {
 // TestAnswersAreCut cuts every good answer everywhere: no part of an answer is a decision.
 func TestAnswersAreCut(t *testing.T) {
 	for name, own := range answers() {
-		op := operation(t, name, &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}, questions[model.Permit], 1)
+		op := operation(t, name, &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}},
+			questions[model.Permit], 1)
 		for _, a := range own {
 			if a.status != 200 || a.want == model.None {
 				continue
@@ -266,7 +271,8 @@ func TestJudgingDoesNotAllocate(t *testing.T) {
 // BenchmarkJudge is what judging costs of every answer under load.
 func BenchmarkJudge(b *testing.B) {
 	for name, own := range answers() {
-		op, err := find(b, name).Operation(&Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}, questions[model.Permit], 1)
+		op, err := find(b, name).Operation(&Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}},
+			questions[model.Permit], 1)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -26,7 +26,8 @@ func realOPA(t *testing.T) *Session {
 
 func realOpenFGA(t *testing.T) *Session {
 	t.Helper()
-	return started(t, "/healthz", "openfga", "run", "--playground-enabled=false", "--metrics-enabled=false", "--log-level=error",
+	return started(t, "/healthz", "openfga", "run", "--playground-enabled=false", "--metrics-enabled=false",
+		"--log-level=error",
 		"--grpc-addr=127.0.0.1:0", "--http-addr")
 }
 
@@ -49,7 +50,8 @@ func started(t *testing.T, health, program string, args ...string) *Session {
 	}
 	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
 	for range 200 {
-		if status, _, err := s.do(t.Context(), request{method: "GET", path: health}, time.Second); err == nil && status == 200 {
+		if status, _, err := s.do(t.Context(), request{method: "GET", path: health}, time.Second); err == nil &&
+			status == 200 {
 			s.Options.Section = nil
 			return s
 		}
@@ -201,7 +203,8 @@ func TestOpenFGALoadInBatches(t *testing.T) {
 	if err := openFGA().Unload(t.Context(), s, "mine"); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{fmt.Sprintf("%026d", 1), fmt.Sprintf("%026d", 3)}; fmt.Sprint(stub.deleted) != fmt.Sprint(want) || stub.pages != 3 {
+	if want := []string{fmt.Sprintf("%026d", 1), fmt.Sprintf("%026d", 3)}; fmt.Sprint(stub.deleted) != fmt.Sprint(want) ||
+		stub.pages != 3 {
 		t.Errorf("deleted %v on %d pages, want %v", stub.deleted, stub.pages, want)
 	}
 }
@@ -211,7 +214,8 @@ func TestOpenFGALoadErrors(t *testing.T) {
 		server := httptest.NewServer(&storeStub{names: map[string]string{}, fail: path})
 		s := sessionTo(t, server)
 		o, err := openFGA().Load(t.Context(), s, model.Set{N: 3}, "mine")
-		if err == nil || !strings.Contains(err.Error(), "load 3 policies: POST "+"/stores") || !strings.Contains(err.Error(), "no disk") || o != s.Options {
+		if err == nil || !strings.Contains(err.Error(), "load 3 policies: POST "+"/stores") ||
+			!strings.Contains(err.Error(), "no disk") || o != s.Options {
 			t.Errorf("%s fails: %+v, %v", path, o, err)
 		}
 		server.Close()
@@ -230,10 +234,12 @@ func TestLoadErrors(t *testing.T) {
 		} {
 			s := answering(t, c.status, c.body)
 			_, err := a.Load(t.Context(), s, set, "x")
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("status %d", c.status)) || !strings.Contains(err.Error(), c.body) {
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("status %d", c.status)) ||
+				!strings.Contains(err.Error(), c.body) {
 				t.Errorf("%s loads after %d: %v", name, c.status, err)
 			}
-			if err := a.Unload(t.Context(), s, "x"); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("status %d", c.status)) {
+			if err := a.Unload(t.Context(), s, "x"); err == nil ||
+				!strings.Contains(err.Error(), fmt.Sprintf("status %d", c.status)) {
 				t.Errorf("%s unloads after %d: %v", name, c.status, err)
 			}
 		}
@@ -257,7 +263,8 @@ func TestLoadErrors(t *testing.T) {
 }
 
 func TestNamesOfRuns(t *testing.T) {
-	for name, want := range map[string]string{"run-1": "p_run_1", "20261121T110000Z.a/b": "p_20261121T110000Z_a_b", "": "p_", "ä": "p__"} {
+	for name, want := range map[string]string{"run-1": "p_run_1", "20261121T110000Z.a/b": "p_20261121T110000Z_a_b",
+		"": "p_", "ä": "p__"} {
 		if got := identifier(name); got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)
 		}

@@ -109,6 +109,7 @@ func isMissing(body []byte) bool {
 	if !jsonscan.Pick(body, f[:], "code") {
 		return false
 	}
-	return jsonscan.Is(f[0], "authorization_model_not_found") || jsonscan.Is(f[0], "latest_authorization_model_not_found") ||
+	return jsonscan.Is(f[0], "authorization_model_not_found") ||
+		jsonscan.Is(f[0], "latest_authorization_model_not_found") ||
 		jsonscan.Is(f[0], "store_id_not_found")
 }

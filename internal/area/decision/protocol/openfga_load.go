@@ -43,7 +43,8 @@ func fillStore(ctx context.Context, s *Session, set model.Set, name string) (o O
 	var written struct {
 		ID string `json:"authorization_model_id"`
 	}
-	if err := c.call(ctx, http.MethodPost, base+"/authorization-models", json.RawMessage(model.OpenFGASchema()), &written); err != nil {
+	if err := c.call(ctx, http.MethodPost, base+"/authorization-models", json.RawMessage(model.OpenFGASchema()),
+		&written); err != nil {
 		return o, err
 	}
 	if written.ID == "" {

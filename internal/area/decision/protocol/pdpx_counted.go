@@ -30,7 +30,8 @@ const (
 type counts struct{ permit, deny, notApplicable, indeterminate float64 }
 
 func (c counts) minus(d counts) counts {
-	return counts{c.permit - d.permit, c.deny - d.deny, c.notApplicable - d.notApplicable, c.indeterminate - d.indeterminate}
+	return counts{c.permit - d.permit, c.deny - d.deny, c.notApplicable - d.notApplicable,
+		c.indeterminate - d.indeterminate}
 }
 
 func (c counts) total() float64 { return c.permit + c.deny + c.notApplicable + c.indeterminate }
@@ -155,10 +156,12 @@ func judgeCounts(about string, added counts) CountCheck {
 	case added.permit < 0 || added.deny < 0 || added.notApplicable < 0 || added.indeterminate < 0:
 		return CountCheck{Text: "the PDP's counts went back: it was restarted, or there are several behind this address"}
 	case added.total() < countedAsks:
-		return CountCheck{Text: fmt.Sprintf("the PDP counted %g decisions while it made %d: there may be several behind this address, and its counts prove nothing",
+		return CountCheck{Text: fmt.Sprintf("the PDP counted %g decisions while it made %d: there may be several behind "+
+			"this address, and its counts prove nothing",
 			added.total(), countedAsks)}
 	case added.permit >= countedAsks && added.total() > countedAsks:
-		return CountCheck{Text: fmt.Sprintf("others ask this PDP too: it counted %g decisions, of which %d are ours, so that its counts are not conclusive",
+		return CountCheck{Text: fmt.Sprintf("others ask this PDP too: it counted %g decisions, of which %d are ours, so "+
+			"that its counts are not conclusive",
 			added.total(), countedAsks)}
 	case added.permit >= countedAsks:
 		return CountCheck{Counted: model.Permit, Text: "the PDP counts Permit"}

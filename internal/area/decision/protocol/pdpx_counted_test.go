@@ -65,8 +65,10 @@ func TestRevealAmongOthers(t *testing.T) {
 	}{
 		{"ours alone", counts{permit: countedAsks}, model.Permit, "counts Permit"},
 		{"the trap", counts{notApplicable: countedAsks}, model.NotApplicable, "no policy is deployed"},
-		{"the trap, and others' denies", counts{notApplicable: countedAsks, deny: 7}, model.NotApplicable, "no policy is deployed"},
-		{"the trap, and few permits of others", counts{notApplicable: countedAsks, permit: countedAsks - 1}, model.NotApplicable, "no policy is deployed"},
+		{"the trap, and others' denies", counts{notApplicable: countedAsks, deny: 7}, model.NotApplicable,
+			"no policy is deployed"},
+		{"the trap, and few permits of others", counts{notApplicable: countedAsks, permit: countedAsks - 1},
+			model.NotApplicable, "no policy is deployed"},
 		{"perhaps the trap", counts{notApplicable: countedAsks, permit: countedAsks}, model.None, "not conclusive"},
 		{"many permits of others", counts{permit: 1000}, model.None, "not conclusive"},
 		{"not evaluated", counts{indeterminate: countedAsks}, model.Indeterminate, "could not be evaluated"},
@@ -85,7 +87,9 @@ func TestRevealAmongOthers(t *testing.T) {
 // What statistics say that are not the promised ones is an error in words, and keeps the password to itself.
 func TestPDPXCountedErrors(t *testing.T) {
 	var answer atomic.Pointer[string]
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, *answer.Load()) }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, *answer.Load())
+	}))
 	defer srv.Close()
 	s := &Session{Addr: srv.Listener.Addr().(*net.TCPAddr).AddrPort(), Host: "h", Username: "u", Password: "s3cret"}
 	for _, c := range []struct{ body, want string }{
@@ -102,7 +106,8 @@ func TestPDPXCountedErrors(t *testing.T) {
 	body := `{"permitDecisionsCount":12345678901,"denyDecisionsCount":2,"notApplicableDecisionsCount":3,"indeterminantDecisionsCount":4}`
 	answer.Store(&body)
 	got, err := pdpx().Counted(t.Context(), s)
-	if err != nil || got["permit"] != 12345678901 || got["deny"] != 2 || got["not-applicable"] != 3 || got["indeterminate"] != 4 {
+	if err != nil || got["permit"] != 12345678901 || got["deny"] != 2 || got["not-applicable"] != 3 ||
+		got["indeterminate"] != 4 {
 		t.Errorf("%v, %v", got, err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
@@ -116,7 +121,8 @@ func TestPDPXCountedErrors(t *testing.T) {
 func TestPDPXRevealsNothingFalse(t *testing.T) {
 	s := startPDPX(t, engine.Config{N: 1})
 	questions := PDPXQuestions(PDPX{}, model.Set{N: 1}, model.First)
-	others := []model.Question{pdpxQuestion(t, questions, pdpxAbsent), pdpxQuestion(t, questions, pdpxMinMaxDeny), pdpxQuestion(t, questions, pdpxMonitoring)}
+	others := []model.Question{pdpxQuestion(t, questions, pdpxAbsent), pdpxQuestion(t, questions, pdpxMinMaxDeny),
+		pdpxQuestion(t, questions, pdpxMonitoring)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for _, q := range others {
@@ -156,7 +162,8 @@ func TestPDPXTalksOnConnectionsThatClose(t *testing.T) {
 	}))
 	defer srv.Close()
 	s := &Session{Addr: srv.Listener.Addr().(*net.TCPAddr).AddrPort(), Host: "h"}
-	got, err := pdpx().CheckCounts(t.Context(), s, pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{}, model.First), pdpxMinMax))
+	got, err := pdpx().CheckCounts(t.Context(), s, pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{}, model.First),
+		pdpxMinMax))
 	if err != nil || got.Counted != model.NotApplicable || permits != countedAsks {
 		t.Errorf("%+v, %v, asked %d times", got, err, permits)
 	}

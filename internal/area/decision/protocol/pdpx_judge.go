@@ -109,7 +109,8 @@ func judgeHealth(status int, body []byte) (load.Outcome, Verdict, model.Decision
 
 // pdpxCounters are the counts of decisions in statistics, in the order of counted.
 func pdpxCounters() []string {
-	return []string{"permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount", "indeterminantDecisionsCount"}
+	return []string{"permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount",
+		"indeterminantDecisionsCount"}
 }
 
 // judgeStatistics wants the counts of decisions, which are no decision themselves.
@@ -119,7 +120,8 @@ func judgeStatistics(status int, body []byte) (load.Outcome, Verdict, model.Deci
 		return o, v, model.None
 	}
 	var f [4][]byte
-	if !jsonscan.Pick(body, f[:], "permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount", "indeterminantDecisionsCount") {
+	if !jsonscan.Pick(body, f[:], "permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount",
+		"indeterminantDecisionsCount") {
 		return load.Wrong, malformed(body), model.None
 	}
 	for _, raw := range f {

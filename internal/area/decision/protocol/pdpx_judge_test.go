@@ -95,7 +95,8 @@ func TestPDPXJudges(t *testing.T) {
 		j := judgeOf(t, pdpxQuestion(t, questions, c.question))
 		o, v, d := j(c.status, []byte(c.body))
 		if o != c.outcome || v != c.verdict || d != c.decision {
-			t.Errorf("%s, %d %s: %v, %v, %v; want %v, %v, %v", c.question, c.status, c.body, o, v, d, c.outcome, c.verdict, c.decision)
+			t.Errorf("%s, %d %s: %v, %v, %v; want %v, %v, %v", c.question, c.status, c.body, o, v, d, c.outcome, c.verdict,
+				c.decision)
 		}
 		if n := testing.AllocsPerRun(10, func() { j(c.status, []byte(nil)); j(c.status, body(c.body)) }); n != 0 {
 			t.Errorf("%s, %s: judging allocates %g times", c.question, c.body, n)
@@ -196,7 +197,8 @@ func TestPDPXRequestsAreNumbered(t *testing.T) {
 		if q.Want == model.None {
 			path = "/gateway/policy/pdpx/v1/" + q.Name + " "
 		}
-		if !strings.Contains(first, path) || !strings.Contains(first, "Authorization: Basic ") || strings.Contains(first, load.CallMark) {
+		if !strings.Contains(first, path) || !strings.Contains(first, "Authorization: Basic ") ||
+			strings.Contains(first, load.CallMark) {
 			t.Errorf("%s: %s", q.Name, first)
 		}
 		for _, i := range []uint64{1, 2, 1<<64 - 1} {
@@ -260,7 +262,8 @@ func TestPDPXValidate(t *testing.T) {
 		}
 	}
 	if names := PDPXQuestions(PDPX{Frequency: "scale"}, model.Set{}, model.First); len(names) != 7 {
-		t.Errorf("with a frequency limiter of one's own and no operation over it: %d questions, want 7 without %s", len(names), pdpxFrequencyDeny)
+		t.Errorf("with a frequency limiter of one's own and no operation over it: %d questions, want 7 without %s",
+			len(names), pdpxFrequencyDeny)
 	}
 }
 
@@ -317,7 +320,8 @@ func FuzzPDPXRequest(f *testing.F) {
 		if err != nil || int64(len(sent)) != r.ContentLength {
 			t.Fatalf("%q: %d bytes of %d, %v", raw, len(sent), r.ContentLength, err)
 		}
-		if want := strings.ReplaceAll(body, placeholder, "0000000000000003"); string(sent) != want && !strings.Contains(body, load.CallMark) {
+		if want := strings.ReplaceAll(body, placeholder, "0000000000000003"); string(sent) != want &&
+			!strings.Contains(body, load.CallMark) {
 			t.Fatalf("it sends %q, want %q", sent, want)
 		}
 	})

@@ -156,14 +156,16 @@ func (o PDPX) monitoring(name, id, kind string, want model.Decision) model.Quest
 		resource["policy-type"] = kind
 	}
 	return pdpxBody{
-		ONAPName: "DCAE", ONAPComponent: "PolicyHandler", ONAPInstance: "622431a4-9dea-4eae-b443-3b2164639c64", Action: "configure",
+		ONAPName: "DCAE", ONAPComponent: "PolicyHandler", ONAPInstance: "622431a4-9dea-4eae-b443-3b2164639c64",
+		Action:   "configure",
 		Resource: resource,
 	}.question(name, model.MonitoringKind, want)
 }
 
 func (o PDPX) minMax(name string, instances int, want model.Decision) model.Question {
 	g := guardRequest{
-		Actor: cmp.Or(o.Actor, model.MinMaxActor), Operation: cmp.Or(o.Operation, model.MinMaxOperation), VFCount: strconv.Itoa(instances),
+		Actor: cmp.Or(o.Actor, model.MinMaxActor), Operation: cmp.Or(o.Operation, model.MinMaxOperation),
+		VFCount: strconv.Itoa(instances),
 	}
 	return o.guard(name, model.MinMaxKind, g, want)
 }

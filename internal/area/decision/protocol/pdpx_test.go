@@ -84,7 +84,8 @@ func TestPDPXQuestionsAreAnsweredAsWanted(t *testing.T) {
 					want = load.Denied
 				}
 				if got.Outcome != want || got.Decision != q.Want {
-					t.Errorf("%s: outcome %v, decision %v, want %v and %v: %s", q.Name, got.Outcome, got.Decision, want, q.Want, got.Text)
+					t.Errorf("%s: outcome %v, decision %v, want %v and %v: %s", q.Name, got.Outcome, got.Decision, want, q.Want,
+						got.Text)
 				}
 			}
 		})
@@ -138,10 +139,12 @@ func drive(t *testing.T, s *Session, kind load.Engine, ops []load.Operation) map
 	}
 	defer stream.Close() //nolint:errcheck // the test has what it wants
 	enough := func() bool { return stream.Progress().Ended() > 500 }
-	if _, err := stream.Cycle(t.Context(), load.Closed{Workers: 8, Duration: 20 * time.Second}, 5*time.Millisecond, enough); err != nil {
+	if _, err := stream.Cycle(t.Context(), load.Closed{Workers: 8, Duration: 20 * time.Second}, 5*time.Millisecond,
+		enough); err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Wait(t.Context(), 10*time.Second, time.Millisecond, func() bool { return stream.Progress().Open() == 0 }); err != nil {
+	if err := stream.Wait(t.Context(), 10*time.Second, time.Millisecond,
+		func() bool { return stream.Progress().Open() == 0 }); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]float64{"permit": 0, "deny": 0, "not-applicable": 0, "indeterminate": 0}

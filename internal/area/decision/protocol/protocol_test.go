@@ -22,7 +22,8 @@ var set = model.Set{N: 10}
 
 // questions are a permit, a deny and a not-applicable.
 var questions = map[model.Decision]model.Question{
-	model.Permit: set.Ask(model.Last), model.Deny: set.Forbidden(model.Last), model.NotApplicable: wantsNothing(set.Ask(model.Absent)),
+	model.Permit: set.Ask(model.Last), model.Deny: set.Forbidden(model.Last),
+	model.NotApplicable: wantsNothing(set.Ask(model.Absent)),
 }
 
 func wantsNothing(q model.Question) model.Question {
@@ -171,7 +172,8 @@ func TestRequests(t *testing.T) {
 		body        string
 	}{
 		{"authzen", Options{}, 1, "/access/v1/evaluation", "application/json", question},
-		{"authzen", Options{Path: "/stores/x/access/v1/evaluation/"}, 1, "/stores/x/access/v1/evaluation", "application/json", question},
+		{"authzen", Options{Path: "/stores/x/access/v1/evaluation/"}, 1, "/stores/x/access/v1/evaluation",
+			"application/json", question},
 		{"authzen", Options{}, 3, "/access/v1/evaluations", "application/json", `{"evaluations":[` + question + `,` + question + `,` + question + `]}`},
 		{"authzen", Options{Path: "own/evaluation"}, 2, "/own/evaluations", "application/json", `{"evaluations":[` + question + `,` + question + `]}`},
 		{"opa", Options{}, 1, "/v1/data/authz/allow", "application/json", `{"input":` + question + `}`},
@@ -205,7 +207,8 @@ func TestRequests(t *testing.T) {
 		s := &Session{Host: "pdp:1", Options: c.options}
 		op := operation(t, c.adapter, s, questions[model.Permit], c.n)
 		r, body := rendered(t, op)
-		if r.Method != "POST" || r.URL.Path != c.path || r.Host != "pdp:1" || r.Header.Get("Content-Type") != c.media || r.Header.Get("Accept") != c.media {
+		if r.Method != "POST" || r.URL.Path != c.path || r.Host != "pdp:1" || r.Header.Get("Content-Type") != c.media ||
+			r.Header.Get("Accept") != c.media {
 			t.Errorf("%s: %s %s to %s with %v", c.adapter, r.Method, r.URL, r.Host, r.Header)
 		}
 		same(t, c.adapter, body, c.body)
@@ -272,7 +275,8 @@ func TestQuestionsOfTheFile(t *testing.T) {
 		},
 		"an environment": {
 			"xacml",
-			model.Question{Subject: model.Entity{ID: "s"}, Action: "a", Resource: model.Entity{ID: "r"}, Context: map[string]string{"urn:x:y": "v"}},
+			model.Question{Subject: model.Entity{ID: "s"}, Action: "a", Resource: model.Entity{ID: "r"},
+				Context: map[string]string{"urn:x:y": "v"}},
 			`{"Request":{"Category":[
 			{"CategoryId":"` + model.XACMLSubject + `","Attribute":[{"AttributeId":"` + model.XACMLSubjectID + `","DataType":"` + model.XACMLString + `","Value":"s"}]},
 			{"CategoryId":"` + model.XACMLAction + `","Attribute":[{"AttributeId":"` + model.XACMLActionID + `","DataType":"` + model.XACMLString + `","Value":"a"}]},
@@ -291,11 +295,14 @@ func TestCredentialsAndHeaders(t *testing.T) {
 		s    Session
 		want map[string]string
 	}{
-		"nothing":  {Session{}, map[string]string{"Authorization": ""}},
-		"basic":    {Session{Username: "Aladdin", Password: "open sesame"}, map[string]string{"Authorization": "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="}},
-		"bearer":   {Session{Token: "abc"}, map[string]string{"Authorization": "Bearer abc"}},
-		"headers":  {Session{Headers: map[string]string{"X-Key": "k"}}, map[string]string{"X-Key": "k", "Content-Type": "application/json"}},
-		"replaced": {Session{Token: "abc", Headers: map[string]string{"authorization": "Own 1"}}, map[string]string{"Authorization": "Own 1"}},
+		"nothing": {Session{}, map[string]string{"Authorization": ""}},
+		"basic": {Session{Username: "Aladdin", Password: "open sesame"},
+			map[string]string{"Authorization": "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="}},
+		"bearer": {Session{Token: "abc"}, map[string]string{"Authorization": "Bearer abc"}},
+		"headers": {Session{Headers: map[string]string{"X-Key": "k"}},
+			map[string]string{"X-Key": "k", "Content-Type": "application/json"}},
+		"replaced": {Session{Token: "abc", Headers: map[string]string{"authorization": "Own 1"}},
+			map[string]string{"Authorization": "Own 1"}},
 	} {
 		c.s.Host, c.s.Base = "pdp", "/base"
 		r, _ := rendered(t, operation(t, "authzen", &c.s, questions[model.Permit], 1))

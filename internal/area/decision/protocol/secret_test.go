@@ -39,7 +39,8 @@ func TestSecretsInRequests(t *testing.T) {
 			t.Errorf("%s: another length than %d: %s", name, len(body), sent)
 		}
 		for _, answer := range []string{body, secret} {
-			if said := s.describe(500, NotJSON, model.None, "", []byte(answer)); strings.Contains(said, "hun") || strings.Contains(said, "other") {
+			if said := s.describe(500, NotJSON, model.None, "", []byte(answer)); strings.Contains(said, "hun") ||
+				strings.Contains(said, "other") {
 				t.Errorf("%s: %s", name, said)
 			}
 		}

@@ -60,7 +60,8 @@ func newCedar(c clock.Clock, cfg engine.Config) (*cedarPoint, error) {
 	switch cfg.Answer {
 	case "", alwaysPermit, notApplicableAsPermit, indeterminate:
 	default:
-		return nil, fmt.Errorf("planted answer %q is none of %s, %s, %s", cfg.Answer, alwaysPermit, notApplicableAsPermit, indeterminate)
+		return nil, fmt.Errorf("planted answer %q is none of %s, %s, %s", cfg.Answer, alwaysPermit, notApplicableAsPermit,
+			indeterminate)
 	}
 	text, err := os.ReadFile(cfg.File)
 	if err != nil {

@@ -76,7 +76,8 @@ func checkAnswer(t *testing.T, answer []byte, body string) {
 	if err := json.Unmarshal([]byte(body), &asked); err != nil {
 		t.Fatalf("permitted though %v: %q", err, body)
 	}
-	if asked.Action.Name != "read" || asked.Resource.Type != "Doc" || asked.Resource.ID != "d" || asked.Subject.Properties["role"] == nil {
+	if asked.Action.Name != "read" || asked.Resource.Type != "Doc" || asked.Resource.ID != "d" ||
+		asked.Subject.Properties["role"] == nil {
 		t.Errorf("permitted: %q", body)
 	}
 }

@@ -33,7 +33,8 @@ func (c *cedarCounts) text() string {
 	fmt.Fprintf(&b, "authzen_decisions_total{decision=\"deny\"} %d\n", c.denies.Load())
 	header(&b, "authzen_request_errors_total", "counter", "Requests refused with a status of 400 or above.")
 	fmt.Fprintf(&b, "authzen_request_errors_total %d\n", c.errors.Load())
-	header(&b, "cedar_policy_errors_total", "counter", "Evaluations of single policies that failed; Cedar leaves such a policy out of the decision.")
+	header(&b, "cedar_policy_errors_total", "counter",
+		"Evaluations of single policies that failed; Cedar leaves such a policy out of the decision.")
 	fmt.Fprintf(&b, "cedar_policy_errors_total %d\n", c.policyErrors.Load())
 	return b.String()
 }
@@ -53,14 +54,16 @@ const (
 
 // goMetrics are the series that Go's Prometheus client has under these names.
 func goMetrics() string {
-	samples := []metrics.Sample{{Name: heapObjects}, {Name: heapUnused}, {Name: gcCycles}, {Name: gcPauses}, {Name: goroutines}}
+	samples := []metrics.Sample{{Name: heapObjects}, {Name: heapUnused}, {Name: gcCycles}, {Name: gcPauses},
+		{Name: goroutines}}
 	metrics.Read(samples)
 	var b strings.Builder
 	header(&b, "go_memstats_heap_alloc_bytes", "gauge", "Bytes of allocated heap objects.")
 	fmt.Fprintf(&b, "go_memstats_heap_alloc_bytes %d\n", uint64Of(samples[0]))
 	header(&b, "go_memstats_heap_inuse_bytes", "gauge", "Bytes in heap spans that are in use.")
 	fmt.Fprintf(&b, "go_memstats_heap_inuse_bytes %d\n", uint64Of(samples[0])+uint64Of(samples[1]))
-	header(&b, "go_gc_duration_seconds", "summary", "Pauses of garbage collection; the sum is exact to the width of the runtime's buckets, about 10 %.")
+	header(&b, "go_gc_duration_seconds", "summary",
+		"Pauses of garbage collection; the sum is exact to the width of the runtime's buckets, about 10 %.")
 	fmt.Fprintf(&b, "go_gc_duration_seconds_sum %g\n", pauseSeconds(samples[3]))
 	fmt.Fprintf(&b, "go_gc_duration_seconds_count %d\n", uint64Of(samples[2]))
 	header(&b, "go_goroutines", "gauge", "Goroutines that exist.")

@@ -66,7 +66,8 @@ func parseEvaluations(body []byte) (evaluations, error) {
 		b.Options.Semantic = executeAll
 	case executeAll, denyOnFirstDeny, permitOnFirstTrue:
 	default:
-		return b, fmt.Errorf("options.evaluations_semantic %q is none of %s, %s, %s", b.Options.Semantic, executeAll, denyOnFirstDeny, permitOnFirstTrue)
+		return b, fmt.Errorf("options.evaluations_semantic %q is none of %s, %s, %s", b.Options.Semantic, executeAll,
+			denyOnFirstDeny, permitOnFirstTrue)
 	}
 	if len(b.Evaluations) > maxEvaluations {
 		return b, fmt.Errorf("%d evaluations: at most %d are taken", len(b.Evaluations), maxEvaluations)
@@ -144,7 +145,8 @@ func (e authzenEntity) cedar() (cedar.Entity, error) {
 	if err != nil {
 		return cedar.Entity{}, fmt.Errorf("properties: %w", err)
 	}
-	return cedar.Entity{UID: cedar.NewEntityUID(cedar.EntityType(e.Type), cedar.String(e.ID)), Attributes: attributes, Parents: roles(attributes)}, nil
+	return cedar.Entity{UID: cedar.NewEntityUID(cedar.EntityType(e.Type), cedar.String(e.ID)), Attributes: attributes,
+		Parents: roles(attributes)}, nil
 }
 
 // roles are the groups that the property "role" puts an entity into: AuthZEN has properties, Cedar's roles are parents.

@@ -97,7 +97,8 @@ func asked(t *testing.T, q model.Question) string {
 	entity := func(e model.Entity) any {
 		return map[string]any{"type": e.Type, "id": e.ID, "properties": e.Properties}
 	}
-	b, err := json.Marshal(map[string]any{"subject": entity(q.Subject), "resource": entity(q.Resource), "action": map[string]any{"name": q.Action}})
+	b, err := json.Marshal(map[string]any{"subject": entity(q.Subject), "resource": entity(q.Resource),
+		"action": map[string]any{"name": q.Action}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,8 @@ func TestCedarDecidesAsTheModelWants(t *testing.T) {
 			t.Errorf("%d policies were loaded in %v s", n, s.ready.LoadSeconds)
 		}
 		for _, q := range []model.Question{
-			set.Ask(model.First), set.Ask(model.Last), set.Ask(model.Absent), set.Forbidden(model.First), set.Forbidden(model.Last),
+			set.Ask(model.First), set.Ask(model.Last), set.Ask(model.Absent), set.Forbidden(model.First),
+			set.Forbidden(model.Last),
 		} {
 			want := fmt.Sprintf(`{"decision":%v}`, q.Want == model.Permit)
 			status, got, header := s.post(t, evaluationPath, asked(t, q))
@@ -165,11 +167,13 @@ func TestCedarBatch(t *testing.T) {
 			t.Errorf("%s: %d %s", body, status, got)
 		}
 	}
-	if status, got, _ := s.post(t, evaluationsPath, batch("first_come", yes)); status != http.StatusBadRequest || !strings.Contains(got, "evaluations_semantic") {
+	if status, got, _ := s.post(t, evaluationsPath, batch("first_come", yes)); status != http.StatusBadRequest ||
+		!strings.Contains(got, "evaluations_semantic") {
 		t.Errorf("unknown semantic: %d %s", status, got)
 	}
 	many := strings.TrimSuffix(strings.Repeat(yes+",", maxEvaluations+1), ",")
-	if status, got, _ := s.post(t, evaluationsPath, batch("", many)); status != http.StatusBadRequest || !strings.Contains(got, "at most") {
+	if status, got, _ := s.post(t, evaluationsPath, batch("", many)); status != http.StatusBadRequest ||
+		!strings.Contains(got, "at most") {
 		t.Errorf("too many: %d %s", status, got)
 	}
 }
@@ -332,7 +336,8 @@ func TestCedarTellsWhereItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"policy_decision_point": s.url, "access_evaluation_endpoint": s.url + evaluationPath, "access_evaluations_endpoint": s.url + evaluationsPath,
+		"policy_decision_point": s.url, "access_evaluation_endpoint": s.url + evaluationPath,
+		"access_evaluations_endpoint": s.url + evaluationsPath,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

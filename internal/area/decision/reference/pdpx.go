@@ -50,7 +50,8 @@ func newPDPX(c clock.Clock, cfg engine.Config) (*pdpx, error) {
 	switch cfg.Answer {
 	case "", alwaysPermit, notApplicableAsPermit, indeterminate:
 	default:
-		return nil, fmt.Errorf("planted answer %q is none of %s, %s, %s", cfg.Answer, alwaysPermit, notApplicableAsPermit, indeterminate)
+		return nil, fmt.Errorf("planted answer %q is none of %s, %s, %s", cfg.Answer, alwaysPermit, notApplicableAsPermit,
+			indeterminate)
 	}
 	if cfg.N < 0 {
 		return nil, fmt.Errorf("%d monitoring policies: give 0 or more", cfg.N)

@@ -186,7 +186,8 @@ func (p *pdpx) native(w http.ResponseWriter, _ *http.Request, body []byte) {
 	var q struct {
 		Request *json.RawMessage
 	}
-	if err := json.Unmarshal(body, &q); err != nil || q.Request == nil || !strings.HasPrefix(strings.TrimSpace(string(*q.Request)), "{") {
+	if err := json.Unmarshal(body, &q); err != nil || q.Request == nil ||
+		!strings.HasPrefix(strings.TrimSpace(string(*q.Request)), "{") {
 		p.refuse(w, http.StatusBadRequest, "the request is none of the XACML JSON profile: it has no object Request")
 		return
 	}

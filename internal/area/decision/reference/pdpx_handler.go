@@ -28,7 +28,9 @@ type errorResponse struct {
 func (p *pdpx) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pdpxBase+"/healthcheck", p.healthcheck)
-	mux.HandleFunc("GET "+pdpxBase+"/statistics", func(w http.ResponseWriter, _ *http.Request) { writePDPX(w, p.statistics()) })
+	mux.HandleFunc("GET "+pdpxBase+"/statistics", func(w http.ResponseWriter, _ *http.Request) {
+		writePDPX(w, p.statistics())
+	})
 	mux.HandleFunc("POST "+pdpxBase+"/decision", p.whenReady(p.posted("application/json", p.decision)))
 	mux.HandleFunc("POST "+pdpxBase+"/xacml", p.whenReady(p.posted(xacmlJSON, p.native)))
 	return p.authenticated(mux)

@@ -50,7 +50,8 @@ const thresholds = `{"tca_policy":{"domain":"measurementsForVfScaling","metricsP
 // it.
 func newDocument(id, kind string) (*document, error) {
 	metadata := map[string]any{"policy-id": id, "policy-version": 1}
-	whole, err := json.Marshal(tosca{Type: kind, TypeVersion: toscaVersion, Name: id, Version: toscaVersion, Metadata: metadata})
+	whole, err := json.Marshal(tosca{Type: kind, TypeVersion: toscaVersion, Name: id, Version: toscaVersion,
+		Metadata: metadata})
 	if err != nil {
 		return nil, fmt.Errorf("encode policy %s: %w", id, err)
 	}
@@ -93,7 +94,8 @@ func newGuard(h *history, deployed bool) *application {
 	a := &application{name: "guard", combine: denyOverrides}
 	if deployed {
 		a.policies = []*policy{
-			minMax("guard.minmax.scaleout", model.MinMaxActor, model.MinMaxOperation, model.GuardTarget, model.MinMaxLeast, model.MinMaxMost),
+			minMax("guard.minmax.scaleout", model.MinMaxActor, model.MinMaxOperation, model.GuardTarget, model.MinMaxLeast,
+				model.MinMaxMost),
 			frequencyLimiter("guard.frequency.restart", h, model.FrequencyActor, model.FrequencyWithin, model.FrequencyLimit),
 			frequencyLimiter("guard.frequency.rebuild", h, model.FrequencyActor, model.FrequencyOver, model.FrequencyLimit),
 		}

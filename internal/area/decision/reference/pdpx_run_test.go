@@ -87,14 +87,16 @@ func TestRunPDPXLeavesNothing(t *testing.T) {
 func TestRunPDPXErrors(t *testing.T) {
 	addr, _ := runTestPDPX(t, engine.Config{N: 1})
 	told := func(engine.Ready) error { return nil }
-	if err := RunPDPX(t.Context(), engine.Config{Addr: addr}, told); err == nil || !strings.Contains(err.Error(), "in use") {
+	if err := RunPDPX(t.Context(), engine.Config{Addr: addr}, told); err == nil ||
+		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("a port that is taken: %v", err)
 	}
 	if err := RunPDPX(t.Context(), engine.Config{Addr: "127.0.0.1:0", Answer: "x"}, told); err == nil {
 		t.Error("an unknown fault is accepted")
 	}
 	refusal := errors.New("nobody listens to what is ready")
-	if err := RunPDPX(t.Context(), engine.Config{Addr: "127.0.0.1:0"}, func(engine.Ready) error { return refusal }); !errors.Is(err, refusal) {
+	if err := RunPDPX(t.Context(), engine.Config{Addr: "127.0.0.1:0"},
+		func(engine.Ready) error { return refusal }); !errors.Is(err, refusal) {
 		t.Errorf("ready failed: %v", err)
 	}
 }
@@ -117,8 +119,10 @@ func FuzzPDPXDecision(f *testing.F) {
 			t.Fatalf("%q: %d, no JSON: %s", body, w.Code, w.Body)
 		}
 		after := p.statistics()
-		decided := after.PermitDecisionsCount + after.DenyDecisionsCount + after.NotApplicableDecisionsCount + after.IndeterminantDecisionsCount -
-			before.PermitDecisionsCount - before.DenyDecisionsCount - before.NotApplicableDecisionsCount - before.IndeterminantDecisionsCount
+		decided := after.PermitDecisionsCount + after.DenyDecisionsCount + after.NotApplicableDecisionsCount +
+			after.IndeterminantDecisionsCount -
+			before.PermitDecisionsCount - before.DenyDecisionsCount - before.NotApplicableDecisionsCount -
+			before.IndeterminantDecisionsCount
 		failed := after.TotalErrorCount - before.TotalErrorCount
 		switch {
 		case w.Code == 200 && strings.HasPrefix(w.Body.String(), `{"status":"error"`):

@@ -73,14 +73,17 @@ func TestPDPXDecides(t *testing.T) {
 		{"frequency denies", "", fmt.Sprintf(askFrequency, "Rebuild"), denyAnswer, statistics{DenyDecisionsCount: 1}},
 		{"no policy is a permit", "", askUnknown, permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
 		{"no guard at all", "", `{"action":"guard"}`, permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
-		{"recipe", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), "operation", "recipe"), denyAnswer, statistics{DenyDecisionsCount: 1}},
+		{"recipe", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), "operation", "recipe"), denyAnswer,
+			statistics{DenyDecisionsCount: 1}},
 		{"count as a number", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), `"6"`, "6"), denyAnswer, statistics{DenyDecisionsCount: 1}},
 		{"count that is none", "", fmt.Sprintf(askMinMax, "many"), `{"status":"error","message":"Failed to decode vfCount"}`, statistics{}},
 		{"absent", "", askAbsent, `{"policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
 
 		{"planted permit", "always-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer, statistics{PermitDecisionsCount: 1}},
-		{"planted gap", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
-		{"planted gap, permitted", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "1"), permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
+		{"planted gap", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer,
+			statistics{NotApplicableDecisionsCount: 1}},
+		{"planted gap, permitted", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "1"), permitAnswer,
+			statistics{NotApplicableDecisionsCount: 1}},
 		{"planted gap, monitoring", "not-applicable-as-permit", askAbsent, `{"policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
 		{"planted doubt", "indeterminate", fmt.Sprintf(askMinMax, "1"), `{"status":"Indeterminate"}`, statistics{IndeterminantDecisionsCount: 1}},
 		{"planted doubt, monitoring", "indeterminate", askMonitoring, `{"policies":{},"status":"Indeterminate"}`, statistics{IndeterminantDecisionsCount: 1}},
@@ -92,8 +95,10 @@ func TestPDPXDecides(t *testing.T) {
 		}
 		s := statisticsOf(t, p)
 		got := statistics{
-			PermitDecisionsCount: s.PermitDecisionsCount, DenyDecisionsCount: s.DenyDecisionsCount, TotalErrorCount: s.TotalErrorCount,
-			NotApplicableDecisionsCount: s.NotApplicableDecisionsCount, IndeterminantDecisionsCount: s.IndeterminantDecisionsCount,
+			PermitDecisionsCount: s.PermitDecisionsCount, DenyDecisionsCount: s.DenyDecisionsCount,
+			TotalErrorCount:             s.TotalErrorCount,
+			NotApplicableDecisionsCount: s.NotApplicableDecisionsCount,
+			IndeterminantDecisionsCount: s.IndeterminantDecisionsCount,
 		}
 		if d := cmp.Diff(c.counted, got); d != "" {
 			t.Errorf("%s is counted as (+), want (-):\n%s", c.name, d)
@@ -175,7 +180,8 @@ func TestPDPXRefuses(t *testing.T) {
 		}
 		errors++
 		var e errorResponse
-		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.ResponseCode != c.code || e.ErrorMessage == "" || e.ErrorDetails == nil {
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.ResponseCode != c.code || e.ErrorMessage == "" ||
+			e.ErrorDetails == nil {
 			t.Errorf("%s: %v, %s", c.name, err, w.Body)
 		}
 	}
@@ -235,8 +241,11 @@ func TestPDPXNotReady(t *testing.T) {
 
 func TestPDPXHeaders(t *testing.T) {
 	p := newTestPDPX(t, clock.System{}, engine.Config{})
-	w := ask(t, p, "GET", "/healthcheck", "", func(r *http.Request) { r.Header.Set("X-ONAP-RequestID", "622431a4-9dea-4eae-b443-3b2164639c64") })
-	if got := w.Header().Get("X-ONAP-RequestID"); got != "622431a4-9dea-4eae-b443-3b2164639c64" || w.Header().Get("X-LatestVersion") != "1.0.0" {
+	w := ask(t, p, "GET", "/healthcheck", "", func(r *http.Request) {
+		r.Header.Set("X-ONAP-RequestID", "622431a4-9dea-4eae-b443-3b2164639c64")
+	})
+	if got := w.Header().Get("X-ONAP-RequestID"); got != "622431a4-9dea-4eae-b443-3b2164639c64" ||
+		w.Header().Get("X-LatestVersion") != "1.0.0" {
 		t.Errorf("%v", w.Header())
 	}
 	a, b := ask(t, p, "GET", "/healthcheck", ""), ask(t, p, "GET", "/healthcheck", "")
@@ -257,7 +266,8 @@ func TestPDPXHeaders(t *testing.T) {
 func TestPDPXCountsExactly(t *testing.T) {
 	p := newTestPDPX(t, clock.System{}, engine.Config{N: 2})
 	h := p.handler()
-	bodies := []string{askMonitoring, askAbsent, fmt.Sprintf(askMinMax, "1"), fmt.Sprintf(askMinMax, "6"), askUnknown, fmt.Sprintf(askFrequency, "Rebuild")}
+	bodies := []string{askMonitoring, askAbsent, fmt.Sprintf(askMinMax, "1"), fmt.Sprintf(askMinMax, "6"), askUnknown,
+		fmt.Sprintf(askFrequency, "Rebuild")}
 	const workers, rounds = 8, 50
 	var wg sync.WaitGroup
 	for range workers {
@@ -267,7 +277,8 @@ func TestPDPXCountsExactly(t *testing.T) {
 					h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", pdpxBase+"/decision", strings.NewReader(body)))
 				}
 				s := p.statistics()
-				if sum := s.ApplicationMetrics["guard"]["updatePermitDecisionsCount"] + s.ApplicationMetrics["monitoring"]["updatePermitDecisionsCount"]; sum != s.PermitDecisionsCount {
+				if sum := s.ApplicationMetrics["guard"]["updatePermitDecisionsCount"] +
+					s.ApplicationMetrics["monitoring"]["updatePermitDecisionsCount"]; sum != s.PermitDecisionsCount {
 					t.Errorf("%d permits in all, %d in the applications", s.PermitDecisionsCount, sum)
 				}
 			}
@@ -280,7 +291,8 @@ func TestPDPXCountsExactly(t *testing.T) {
 		PermitDecisionsCount: 2 * n, DenyDecisionsCount: 2 * n, NotApplicableDecisionsCount: 2 * n,
 		ApplicationMetrics: map[string]map[string]int64{
 			"monitoring": {"updatePermitDecisionsCount": n, "updateNotApplicableDecisionsCount": n},
-			"guard":      {"updatePermitDecisionsCount": n, "updateDenyDecisionsCount": 2 * n, "updateNotApplicableDecisionsCount": n},
+			"guard": {"updatePermitDecisionsCount": n, "updateDenyDecisionsCount": 2 * n,
+				"updateNotApplicableDecisionsCount": n},
 		},
 	}
 	if d := cmp.Diff(want, statisticsOf(t, p)); d != "" {

@@ -159,7 +159,8 @@ func TestHistoryIsStableOverADay(t *testing.T) {
 	}
 	// They are real operations: once they are older than the window, they do not count, and the limiter permits again.
 	c.Advance(frequencyWindow)
-	if n, err := h.count(guardOf(model.FrequencyActor, model.FrequencyOver, model.GuardTarget, ""), frequencyWindow); n != 0 || err != nil {
+	if n, err := h.count(guardOf(model.FrequencyActor, model.FrequencyOver, model.GuardTarget, ""),
+		frequencyWindow); n != 0 || err != nil {
 		t.Errorf("after the window: %d, %v", n, err)
 	}
 }
@@ -189,7 +190,8 @@ func TestHistoryCountsWhatCounts(t *testing.T) {
 			t.Errorf("%s: %d, %v", c.name, got, err)
 		}
 	}
-	if _, err := (&history{clock: clock.NewFake(now)}).count(&bags{attrActor: {"A"}}, window); !errors.Is(err, errUnknown) {
+	if _, err := (&history{clock: clock.NewFake(now)}).count(&bags{attrActor: {"A"}}, window); !errors.Is(err,
+		errUnknown) {
 		t.Errorf("an operation without a name: %v", err)
 	}
 }
@@ -203,7 +205,8 @@ func TestMonitoringSelectsOne(t *testing.T) {
 	}
 	for i := range n + 1 {
 		id, kind := model.Monitoring(i)
-		for _, b := range []*bags{{attrPolicyID: {id}}, {attrPolicyType: {kind}}, {attrPolicyID: {id}, attrPolicyType: {kind}}} {
+		for _, b := range []*bags{{attrPolicyID: {id}}, {attrPolicyType: {kind}},
+			{attrPolicyID: {id}, attrPolicyType: {kind}}} {
 			d, docs := a.decide(b)
 			switch {
 			case i == n && (d != notApplicable || len(docs) != 0):

@@ -116,8 +116,10 @@ func (k EndpointKnobs) Validate() error {
 	case k.CPUQuota > 0 && k.CPUQuota < 0.01:
 		return fmt.Errorf("cpu_quota %v is below the kernel's least, 0.01 CPU", k.CPUQuota)
 	case k.Procs < 0 || k.MaxConns < 0 || k.Backlog < 0 || k.UpstreamConns < 0 || k.LivenessFailures < 0:
-		return errors.New("knobs out of range: procs, max_conns, backlog, upstream_conns and liveness_failures must not be negative")
-	case k.CPUPerRequest < 0 || k.IdleTimeout < 0 || k.RefreshEarly < 0 || k.Jitter < 0 || k.UnavailableFirst < 0 || k.LivenessPeriod < 0:
+		return errors.New("knobs out of range: procs, max_conns, backlog, upstream_conns and liveness_failures must not " +
+			"be negative")
+	case k.CPUPerRequest < 0 || k.IdleTimeout < 0 || k.RefreshEarly < 0 || k.Jitter < 0 || k.UnavailableFirst < 0 ||
+		k.LivenessPeriod < 0:
 		return errors.New("knobs out of range: durations must not be negative")
 	case !(k.Drop >= 0 && k.Drop < 1):
 		return fmt.Errorf("drop %v is not a share from 0 to below 1", k.Drop)
@@ -139,7 +141,8 @@ func (k STSKnobs) Validate() error {
 	case k.UpstreamLatency < 0:
 		return errors.New("upstream_latency must not be negative")
 	case !(k.QuotaRate >= 0 && k.QuotaRate <= 1e6) || k.QuotaBurst < 0:
-		return fmt.Errorf("quota_rate %v and quota_burst %d must not be negative, nor the rate above 1e6/s", k.QuotaRate, k.QuotaBurst)
+		return fmt.Errorf("quota_rate %v and quota_burst %d must not be negative, nor the rate above 1e6/s",
+			k.QuotaRate, k.QuotaBurst)
 	case k.QuotaRate > 0 && k.QuotaBurst < 1:
 		return errors.New("quota_rate needs quota_burst of at least 1")
 	case k.QuotaRate > 0 && k.QuotaMode != Reject && k.QuotaMode != Queue && k.QuotaMode != Tarpit:
@@ -157,7 +160,8 @@ func (k Knobs) Validate() error {
 		return err
 	}
 	if k.RefreshEarly+k.Jitter >= k.TTL {
-		return fmt.Errorf("refresh_early %v + jitter %v must be shorter than ttl %v, or every request refreshes", k.RefreshEarly, k.Jitter, k.TTL)
+		return fmt.Errorf("refresh_early %v + jitter %v must be shorter than ttl %v, or every request refreshes",
+			k.RefreshEarly, k.Jitter, k.TTL)
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ func (t *sts) impersonate(w http.ResponseWriter, r *http.Request) {
 		writeGoogle(w, http.StatusUnauthorized, "UNAUTHENTICATED", "Request had invalid authentication credentials.")
 		return
 	case !mayActAs(who.Subject, email):
-		writeGoogle(w, http.StatusForbidden, "PERMISSION_DENIED", "Permission 'iam.serviceAccounts.getAccessToken' denied on resource (or it may not exist).")
+		writeGoogle(w, http.StatusForbidden, "PERMISSION_DENIED",
+			"Permission 'iam.serviceAccounts.getAccessToken' denied on resource (or it may not exist).")
 		return
 	}
 	if t.clock.Sleep(r.Context(), t.knobs.UpstreamLatency) != nil {

@@ -46,7 +46,8 @@ func (m *metadata) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer m.inside.leave()
 	h := w.Header()
-	h["Metadata-Flavor"] = []string{"Google"} // the server's own spelling too, so that clients can tell it is a metadata server
+	// the server's own spelling too, so that clients can tell it is a metadata server
+	h["Metadata-Flavor"] = []string{"Google"}
 	h["Server"] = []string{"GKE Metadata Server"}
 	if refused(w, r) {
 		return

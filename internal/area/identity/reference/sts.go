@@ -48,7 +48,8 @@ func runSTS(ctx context.Context, c clock.Clock, cfg STSConfig, ready func(Ready)
 	var s servers
 	s.serve(newServer(ctx, t.handler()), counted)
 	s.serve(newServer(ctx, adminHandler(secret, func() Counters { return t.counters(counted) }, nil)), admin)
-	err = ready(Ready{Addr: main.Addr().String(), Admin: adminBase(admin, secret), Backlog: backlog, Procs: runtime.GOMAXPROCS(0)})
+	err = ready(Ready{Addr: main.Addr().String(), Admin: adminBase(admin, secret), Backlog: backlog,
+		Procs: runtime.GOMAXPROCS(0)})
 	if err == nil {
 		err = s.wait(ctx)
 	}
@@ -82,7 +83,8 @@ func newSTS(c clock.Clock, cfg STSConfig) (*sts, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &sts{knobs: cfg.STSKnobs, trust: trust, signer: signer, seal: make([]byte, 32), clock: c, inside: newGate(), buckets: map[string]*bucket{}}
+	t := &sts{knobs: cfg.STSKnobs, trust: trust, signer: signer, seal: make([]byte, 32), clock: c, inside: newGate(),
+		buckets: map[string]*bucket{}}
 	if _, err := rand.Read(t.seal); err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
@@ -127,7 +129,8 @@ func (t *sts) exchange(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	writeJSON(w, map[string]any{
-		"access_token": token, "issued_token_type": typeAccessToken, "token_type": "Bearer", "expires_in": int64(t.knobs.TTL / time.Second),
+		"access_token": token, "issued_token_type": typeAccessToken, "token_type": "Bearer",
+		"expires_in": int64(t.knobs.TTL / time.Second),
 	})
 }
 
@@ -179,7 +182,8 @@ func (t *sts) admit(w http.ResponseWriter, r *http.Request, pool string) bool {
 	}
 	t.overQuota.Add(1)
 	w.Header().Set("Retry-After", "1")
-	writeGoogle(w, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "Quota exceeded for quota metric 'Token exchange requests'.")
+	writeGoogle(w, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED",
+		"Quota exceeded for quota metric 'Token exchange requests'.")
 	return false
 }
 
@@ -197,7 +201,8 @@ func (t *sts) bucket(pool string) *bucket {
 func (t *sts) counters(l *limitListener) Counters {
 	return Counters{
 		Requests: t.requests.Load(), InFlight: t.inFlight.Load(), Connections: l.open.Load(),
-		Asked: t.asked.Load(), Exchanges: t.exchanges.Load(), OverQuota: t.overQuota.Load(), Invalid: t.invalid.Load(), STS: &t.knobs,
+		Asked: t.asked.Load(), Exchanges: t.exchanges.Load(), OverQuota: t.overQuota.Load(), Invalid: t.invalid.Load(),
+		STS: &t.knobs,
 	}
 }
 
