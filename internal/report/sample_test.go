@@ -227,7 +227,8 @@ func hostile() *Report {
 	return r
 }
 
-var longWord = "a" + strings.Repeat("very", 25) + "longword"
+const longWord = "averyveryveryveryveryveryveryveryveryveryveryvery" +
+	"veryveryveryveryveryveryveryveryveryveryveryveryveryverylongword"
 
 // otherQuestions fills every other part of the model, for the schema's sake.
 func otherQuestions() *Report {
