@@ -75,7 +75,7 @@ func FuzzQuantileRatio(f *testing.F) {
 		for i := range int(calls%512) * int(blocks) {
 			arms[i%2][i%int(blocks)] = append(arms[i%2][i%int(blocks)], x[i%len(x)])
 		}
-		if r, err := QuantileRatio(arms[0], arms[1], q, 0.95); err == nil && !(r.P >= 0 && r.P <= 1) {
+		if r, err := QuantileRatio(samples(arms[0]), samples(arms[1]), q, 0.95); err == nil && !(r.P >= 0 && r.P <= 1) {
 			t.Errorf("%+v", r)
 		}
 	})

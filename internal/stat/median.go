@@ -37,6 +37,6 @@ func MedianInterval(x []float64, level float64) (Estimate, error) {
 	n := len(s)
 	e := Estimate{Value: SortedMedian(s), Level: level, N: n}
 	c := critical(n, 1-level, func(c int) float64 { return Beta(float64(n-c), float64(c+1), 0.5) })
-	e.Lo, e.Hi = tails(n, c, func(v float64) int { return sortedAtMost(s, v) })
+	e.Lo, e.Hi = tails(n, c, Values(s).AtMost)
 	return e, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 )
 
 const (
@@ -27,12 +26,11 @@ func (e *NotEstimable) Error() string { return "not estimable: " + e.Reason }
 //
 // The interval is that of the jackknife that deletes one block at a time, on the scale of logarithms, with Student's t
 // of B−1 degrees of freedom (Efron & Tibshirani, An Introduction to the Bootstrap, section 11.5): the block is the
-// unit, so samples may depend on each other within one in any way. Blocks need not be of one size. The blocks are not
-// changed.
+// unit, so samples may depend on each other within one in any way. Blocks need not be of one size.
 //
 // The error is a *NotEstimable for fewer than 20 blocks, fewer than 100/(1−q) samples in all (100/q below the median)
 // or quantiles that are not positive; ErrNotFinite and ErrLevel as elsewhere.
-func PooledQuantile(blocks [][]float64, q, level float64) (Estimate, error) {
+func PooledQuantile(blocks []Sample, q, level float64) (Estimate, error) {
 	if err := checkTail(q, level); err != nil {
 		return Estimate{}, err
 	}
@@ -48,7 +46,7 @@ func PooledQuantile(blocks [][]float64, q, level float64) (Estimate, error) {
 // QuantileRatio is the logarithm of the ratio of treated's pooled q-quantile to base's, with the interval of
 // PooledQuantile's jackknife: block b of both is deleted together, so what a block does to both cancels. P is that of a
 // ratio of 1. The errors are those of PooledQuantile, and one for different numbers of blocks.
-func QuantileRatio(base, treated [][]float64, q, level float64) (Test, error) {
+func QuantileRatio(base, treated []Sample, q, level float64) (Test, error) {
 	if err := checkTail(q, level); err != nil {
 		return Test{}, err
 	}
@@ -92,7 +90,7 @@ func jackknife(full float64, deleted []float64, level float64) (e Estimate, se f
 }
 
 // poolLogs is the logarithm of the pooled quantile, with all blocks and without each.
-func poolLogs(blocks [][]float64, q float64) (full float64, deleted []float64, err error) {
+func poolLogs(blocks []Sample, q float64) (full float64, deleted []float64, err error) {
 	p, err := newPool(blocks, q)
 	if err != nil {
 		return 0, nil, err
@@ -109,20 +107,19 @@ func poolLogs(blocks [][]float64, q float64) (full float64, deleted []float64, e
 	return math.Log(full), deleted, nil
 }
 
-// pool is the samples of all blocks, each block in ascending order.
+// pool is the samples of all blocks.
 type pool struct {
-	blocks [][]float64
+	blocks []Sample
 	n      int
 }
 
-func newPool(blocks [][]float64, q float64) (pool, error) {
-	p := pool{blocks: make([][]float64, len(blocks))}
-	for b, x := range blocks {
-		s, err := sample(x, 0)
-		if err != nil {
-			return p, err
+func newPool(blocks []Sample, q float64) (pool, error) {
+	p := pool{blocks: blocks}
+	for _, s := range blocks {
+		if s.AtMost(math.Inf(-1)) > 0 || s.AtMost(math.MaxFloat64) < s.Len() { // NaN comes before −Inf
+			return p, ErrNotFinite
 		}
-		p.blocks[b], p.n = s, p.n+len(s)
+		p.n += s.Len()
 	}
 	if len(blocks) < FewestTailBlocks {
 		return p, &NotEstimable{fmt.Sprintf("%d blocks, fewer than %d", len(blocks), FewestTailBlocks)}
@@ -131,7 +128,7 @@ func newPool(blocks [][]float64, q float64) (pool, error) {
 		return p, &NotEstimable{fmt.Sprintf("%d samples, fewer than %.0f", p.n, math.Ceil(least*(1-1e-9)))}
 	}
 	for b, s := range p.blocks {
-		if len(s) == p.n {
+		if s.Len() == p.n {
 			return p, &NotEstimable{fmt.Sprintf("all samples are in block %d", b)}
 		}
 	}
@@ -139,15 +136,9 @@ func newPool(blocks [][]float64, q float64) (pool, error) {
 }
 
 // quantiles is the smoothed q-quantile of all samples and of those outside each block. All of these depend on a narrow
-// window of the pooled order only, little wider than one block's samples; this window alone is merged, once.
+// window of the pooled order only; this window alone is merged, once.
 func (p pool) quantiles(q float64) (full float64, deleted []float64) {
-	reach := int(math.Ceil(kernelReach*rankSpread(p.n, q))) + 1
-	first, last := p.n, 0
-	for _, s := range p.blocks {
-		rank := nearestRank(p.n-len(s), q)
-		first, last = min(first, rank), max(last, rank+len(s))
-	}
-	low, high := selectBy(max(first-reach, 1), p.atMost), selectBy(min(last+reach, p.n), p.atMost)
+	low, high := p.reach(q)
 	window, below := p.window(low, high)
 	seen := 0
 	for _, c := range below {
@@ -155,9 +146,37 @@ func (p pool) quantiles(q float64) (full float64, deleted []float64) {
 	}
 	deleted = make([]float64, len(p.blocks))
 	for b, s := range p.blocks {
-		deleted[b] = smoothed(window, b, seen-below[b], p.n-len(s), q)
+		deleted[b] = smoothed(window, b, seen-below[b], p.n-s.Len(), q)
 	}
 	return smoothed(window, -1, seen, p.n, q), deleted
+}
+
+// reach returns the least and the greatest of the values on which any of these quantiles depends.
+func (p pool) reach(q float64) (low, high float64) {
+	end := func(n int, side float64) int { return int(q*float64(n) + side*kernelReach*rankSpread(n, q)) }
+	first := func(n int) int { return max(end(n, -1)-1, 1) }
+	last := func(n int) int { return min(end(n, 1)+3, n) }
+	low = selectBy(1, func(v float64) int { return p.reached(v, first) })
+	high = selectBy(1+len(p.blocks), func(v float64) int { return p.reached(v, last) })
+	return low, high
+}
+
+// reached counts, among all samples and those outside each block, the ones of which at least rank(n) of n are at most v.
+func (p pool) reached(v float64, rank func(n int) int) (count int) {
+	sum, of := 0, make([]int, len(p.blocks))
+	for b, s := range p.blocks {
+		of[b] = s.AtMost(v)
+		sum += of[b]
+	}
+	if sum >= rank(p.n) {
+		count++
+	}
+	for b, s := range p.blocks {
+		if sum-of[b] >= rank(p.n-s.Len()) {
+			count++
+		}
+	}
+	return count
 }
 
 // kernelReach is how far from the quantile's rank samples count, in standard deviations of the rank.
@@ -197,24 +216,9 @@ type labelled struct {
 func (p pool) window(lo, hi float64) (in []labelled, below []int) {
 	below = make([]int, len(p.blocks))
 	for b, s := range p.blocks {
-		below[b] = sort.SearchFloat64s(s, lo)
-		for _, v := range s[below[b]:sortedAtMost(s, hi)] {
-			in = append(in, labelled{v, b})
-		}
+		below[b] = s.AtMost(math.Nextafter(lo, math.Inf(-1)))
+		s.Within(lo, hi, func(v float64) { in = append(in, labelled{v, b}) })
 	}
 	slices.SortFunc(in, func(a, b labelled) int { return cmp.Compare(a.value, b.value) })
 	return in, below
-}
-
-func (p pool) atMost(v float64) int {
-	n := 0
-	for _, s := range p.blocks {
-		n += sortedAtMost(s, v)
-	}
-	return n
-}
-
-// sortedAtMost counts the values of the ascending s that are at most v.
-func sortedAtMost(s []float64, v float64) int {
-	return sort.Search(len(s), func(i int) bool { return s[i] > v })
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"tare/internal/stat"
 )
@@ -33,8 +34,18 @@ func MedianCoverage(ctx context.Context, s Study, w World, blocks int) (Coverage
 // TailCoverage is that of the 95 % jackknife interval of the log ratio of pooled p99, with 500 calls a block.
 func TailCoverage(ctx context.Context, s Study, w World, blocks int) (Coverage, error) {
 	return cover(ctx, s, w, blocks, 0.99, func(base, treated [][]float64) (stat.Test, error) {
-		return stat.QuantileRatio(base, treated, 0.99, level)
+		return stat.QuantileRatio(samples(base), samples(treated), 0.99, level)
 	})
+}
+
+// samples puts each block in order.
+func samples(blocks [][]float64) (out []stat.Sample) {
+	for _, x := range blocks {
+		s := slices.Clone(x)
+		slices.Sort(s)
+		out = append(out, stat.Values(s))
+	}
+	return out
 }
 
 func cover(ctx context.Context, s Study, w World, blocks int, q float64,
