@@ -6,13 +6,18 @@ import "slices"
 type few struct {
 	cell  []uint16
 	count []uint64
+	adds  int
 }
 
 // mostFew is the number of cells above which an array of all cells is hardly larger, and faster.
 const mostFew = 4096
 
+// mostAdds is the number of additions above which their time matters more than the memory of an array.
+const mostAdds = 1 << 12
+
 // Compact returns an empty histogram that takes 10 bytes for each cell that is not empty, up to mostFew. It is for
-// histograms with few values, of which a record can have thousands.
+// histograms with few values, of which a record can have thousands: one that is added to often takes an array of all
+// cells.
 func Compact() Histogram { return Histogram{few: &few{}} }
 
 func (f *few) add(i int, n uint64) {
@@ -22,7 +27,11 @@ func (f *few) add(i int, n uint64) {
 		f.cell, f.count = slices.Insert(f.cell, k, c), slices.Insert(f.count, k, 0)
 	}
 	f.count[k] += n
+	f.adds++
 }
+
+// many reports whether an array of all cells is better.
+func (f *few) many() bool { return len(f.cell) > mostFew || f.adds > mostAdds }
 
 // spread converts to an array of all cells.
 func (h *Histogram) spread() {

@@ -58,7 +58,7 @@ func (h *Histogram) RecordN(v int64, n uint64) {
 // add counts n values in cell i.
 func (h *Histogram) add(i int, n uint64) {
 	if h.few != nil {
-		if h.few.add(i, n); len(h.few.cell) > mostFew {
+		if h.few.add(i, n); h.few.many() {
 			h.spread()
 		}
 		return
