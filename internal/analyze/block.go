@@ -203,14 +203,14 @@ func (a *analysis) batches(t *record.Trial) *extract {
 		}
 		k := key{t.Treatment, b.Operation, found.Name}
 		if per[k] == nil {
-			per[k] = &measure{key: k, metric: found, of: "batches", samples: [][]float64{nil}}
+			per[k] = &measure{key: k, metric: found, of: "batches"}
 			x.measures = append(x.measures, per[k])
 		}
-		per[k].samples[0] = append(per[k].samples[0], measuredOnly(b.Values)...)
+		per[k].value = append(per[k].value, measuredOnly(b.Values)...)
 	}
 	for _, m := range x.measures {
-		slices.Sort(m.samples[0])
-		m.value = []float64{stat.SortedMedian(m.samples[0])}
+		slices.Sort(m.value)
+		m.samples, m.value = []blockSample{costs{m.value}}, []float64{stat.SortedMedian(m.value)}
 	}
 	return x
 }

@@ -18,8 +18,7 @@ import (
 // audited is how the generator did in one trial.
 type audited = signature.Audit
 
-// A counted is what happened to the calls of one operation, over any number of trials: its times are in histograms,
-// since raw ones would not fit into memory for all blocks at once.
+// A counted is what happened to the calls of one operation, over any number of trials, with its times in histograms.
 type counted struct {
 	name string
 	tally
@@ -61,30 +60,27 @@ func (a *analysis) calls(t *record.Trial) (*extract, error) {
 	return x, nil
 }
 
-// measureCalls adds the measures of every operation, and of all together. It returns the response times of all calls in
-// ascending order.
-func (a *analysis) measureCalls(x *extract, g *gathering) (all []float64) {
-	var whole tally
+// measureCalls adds the measures of every operation, and of all together. It returns the response times of all calls.
+func (a *analysis) measureCalls(x *extract, g *gathering) durations {
+	var whole gathered
+	var all callTimes
 	name := ""
 	for i := range g.per {
 		one := &g.per[i]
-		one.fill()
-		if len(g.per) == 1 {
-			whole, name = one.tally, one.name
-			break
-		}
+		t := callTimes{{one.response.Sorted()}, {one.service.Sorted()}, {one.wait.Sorted()}}
+		x.counted = append(x.counted, one.counted)
 		whole.due, whole.outcomes.OK = whole.due+one.due, whole.outcomes.OK+one.outcomes.Good()
-		whole.response, whole.service = append(whole.response, one.response...), append(whole.service, one.service...)
-		whole.wait = append(whole.wait, one.wait...)
-		a.callMeasures(x, one.name, &one.tally)
+		for k := range t {
+			all[k] = append(all[k], t[k]...)
+		}
+		if name = one.name; len(g.per) > 1 {
+			a.callMeasures(x, name, &one.tally, &t)
+			name = ""
+		}
 	}
-	all = a.callMeasures(x, name, &whole)
+	a.callMeasures(x, name, &whole.tally, &all)
 	targetMeasures(x, name, float64(whole.outcomes.Good()))
-	for i := range g.per {
-		g.per[i].columns = columns{} // what is needed of them is in the measures
-	}
-	x.counted = g.per
-	return all
+	return all[0]
 }
 
 // windowOf is the stretch that counts: as the run wrote it, else everything.
@@ -138,17 +134,26 @@ type gathering struct {
 	trial   *record.Trial
 	window  load.Segment
 	slots   *slots
-	per     []counted // by slot
+	per     []gathered // by slot
 	auditor signature.Auditor
 	// seconds is the sum of all response times; refused: a connection could not be made.
 	seconds float64
 	refused bool
 }
 
+// A gathered is what a gathering holds of one operation.
+type gathered struct {
+	counted
+	response, service, wait hist.Sorter
+}
+
+// callTimes are the response times of calls, their service times, and how long they waited for a connection.
+type callTimes [3]durations
+
 func newGathering(t *record.Trial, w load.Segment) *gathering {
 	g := &gathering{trial: t, window: w, slots: newSlots(t), auditor: signature.Auditor{Now: math.MaxInt64}}
 	for _, name := range g.slots.names {
-		g.per = append(g.per, newCounted(name))
+		g.per = append(g.per, gathered{counted: newCounted(name)})
 	}
 	return g
 }
@@ -159,7 +164,7 @@ func (g *gathering) take(calls []load.Call) {
 		c := &calls[i]
 		k := g.slots.of(c.Operation)
 		if k == len(g.per) {
-			g.per = append(g.per, newCounted(g.slots.names[k]))
+			g.per = append(g.per, gathered{counted: newCounted(g.slots.names[k])})
 		}
 		x := &g.per[k]
 		if c.Done > 0 && c.Outcome.Good() && c.Done >= g.window.Start && c.Done < g.window.End {
@@ -192,14 +197,16 @@ func (g *gathering) audit() audited {
 	return out
 }
 
-// fill takes the times of the calls into the histograms.
-func (x *counted) fill() {
-	for _, of := range []struct {
-		column column
-		to     *hist.Histogram
-	}{{x.response, &x.responses}, {x.service, &x.services}, {x.wait, &x.waits}} {
-		for _, d := range of.column {
+// keep takes in the times of a call, open if it had not ended.
+func (x *gathered) keep(c *load.Call, open bool) {
+	for _, of := range [...]struct {
+		time timeOf
+		to   *hist.Histogram
+		all  *hist.Sorter
+	}{{responseOf, &x.responses, &x.response}, {serviceOf, &x.services, &x.service}, {waitOf, &x.waits, &x.wait}} {
+		if d, ok := of.time(c, open); ok {
 			of.to.Record(int64(d))
+			of.all.Add(int64(d))
 		}
 	}
 }
@@ -223,42 +230,30 @@ func (x *counted) answered(word string, n uint64) {
 	x.answers[word] += n
 }
 
-// callMeasures adds the measures of one operation's calls, and returns the response times in ascending order. Only
-// these are kept one by one, and what a budget asks for.
-func (a *analysis) callMeasures(x *extract, operation string, t *tally) (responses []float64) {
+// callMeasures adds the measures of one operation's calls. Of their times only the response times are kept one by one,
+// and those that a budget asks for.
+func (a *analysis) callMeasures(x *extract, operation string, t *tally, all *callTimes) {
 	if t.due == 0 {
-		return nil
+		return
 	}
-	add := func(m metric.Metric, main string, v float64, samples []float64) *measure {
+	add := func(m metric.Metric, main string, v float64) *measure {
 		one := &measure{key: key{x.trial.Treatment, operation, m.Name}, metric: m, main: main, value: []float64{v}}
-		if samples != nil {
-			one.of, one.samples = "calls", [][]float64{samples}
-		}
 		x.measures = append(x.measures, one)
 		return one
 	}
-	for _, times := range []struct {
-		m metric.Metric
-		c column
-	}{{metric.Response, t.response}, {metric.Service, t.service}, {metric.PoolWait, t.wait}} {
-		asked := a.asked[times.m.Name]
-		switch {
-		case len(times.c) == 0 || (times.m.Name == metric.PoolWait.Name && !asked):
-		case times.m.Name == metric.Response.Name || asked:
-			s := times.c.seconds()
-			add(times.m, "p50", stat.SortedQuantile(s, .5), s)
-			if times.m.Name == metric.Response.Name {
-				responses = s
-			}
-		default:
-			slices.Sort(times.c)
-			add(times.m, "p50", times.c.quantile(.5), nil)
+	for i, m := range []metric.Metric{metric.Response, metric.Service, metric.PoolWait} {
+		s, asked := all[i], a.asked[m.Name]
+		if s.Len() == 0 || (m.Name == metric.PoolWait.Name && !asked) {
+			continue
+		}
+		one := add(m, "p50", stat.SampleQuantile(.5, s))
+		if m.Name == metric.Response.Name || asked {
+			one.of, one.samples = "calls", []blockSample{s}
 		}
 	}
 	good := float64(t.outcomes.Good())
-	add(metric.Error, "", (t.due-good)/t.due, nil).weight = []float64{t.due}
-	add(metric.Goodput, "", good/x.seconds, nil)
-	return responses
+	add(metric.Error, "", (t.due-good)/t.due).weight = []float64{t.due}
+	add(metric.Goodput, "", good/x.seconds)
 }
 
 // targetMeasures adds what the parts of the target used: CPU time and their own counts for each call that was answered well, and memory.

@@ -139,7 +139,10 @@ func (c *comparison) fewest(m *measure) int {
 	least := math.MaxInt
 	for _, x := range c.ofSubject[subject{m.operation, m.metric.Name}] {
 		for _, s := range x.samples {
-			least = min(least, len(s))
+			if s == nil {
+				return 0
+			}
+			least = min(least, s.Len())
 		}
 	}
 	return least

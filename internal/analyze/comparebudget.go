@@ -268,9 +268,15 @@ func (c *comparison) asDifference(b *budget.Budget, x *contrast, base string, m 
 // pooledChange is a tail's change without an interval.
 func (c *comparison) pooledChange(b *budget.Budget, base string, m *measure, g gate) float64 {
 	from, q := c.find(base, g.operation, g.metric), c.estimatorFor(m, g.quantile).q
-	x, y := pooled(from.samples, q), pooled(m.samples, q)
+	x, y := pooled(from, q), pooled(m, q)
 	if b.Limit.Against == budget.Ratio {
 		return y/x - 1
 	}
 	return y - x
+}
+
+// pooled is the quantile of all blocks' samples together.
+func pooled(m *measure, q float64) float64 {
+	blocks, _ := measuredSamples(m.samples)
+	return stat.SampleQuantile(q, blocks...)
 }

@@ -8,7 +8,6 @@ import (
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/probe"
-	"tare/internal/stat"
 )
 
 // mostBlocks bounds what a damaged record can make a report hold; no experiment comes near it.
@@ -50,13 +49,14 @@ type measure struct {
 	key
 	metric metric.Metric
 	// main is the quantile that value holds: "p50" for times of calls, "" where there is only one value, or a median of batches.
-	main  string
-	value []float64 // by block; NaN: not measured
-	// samples are sorted, by block.
-	samples [][]float64
-	of      string // what samples are: "calls", "batches", or "" where a block has one value only
+	main    string
+	value   []float64     // by block; NaN: not measured
+	samples []blockSample // by block; nil: none
+	of      string        // what samples are: "calls", "batches", or "" where a block has one value only
 	// weight is how many calls a block's share is of; only of shares.
 	weight []float64
+	// known are the values that were computed from samples, by quantile.
+	known map[string][]float64
 }
 
 // find is the measure of a metric under a treatment, nil if there is none. Without an operation it is of all of them together, or of
@@ -170,35 +170,18 @@ func (m *measure) values(quantile string) []float64 {
 	if m.of == "" {
 		return nil
 	}
+	if known, ok := m.known[quantile]; ok {
+		return known
+	}
 	out := make([]float64, len(m.samples))
 	for i, s := range m.samples {
 		out[i] = summarize(s, quantile)
 	}
+	if m.known == nil {
+		m.known = map[string][]float64{}
+	}
+	m.known[quantile] = out
 	return out
-}
-
-// summarize is one quantile or summary of sorted values, NaN if there are too few of them.
-func summarize(s []float64, quantile string) float64 {
-	if len(s) == 0 {
-		return math.NaN()
-	}
-	if q, ok := budget.Fraction(quantile); ok {
-		if !enough(len(s), q) {
-			return math.NaN()
-		}
-		return stat.SortedQuantile(s, q)
-	}
-	switch quantile {
-	case "min":
-		return s[0]
-	case "max":
-		return s[len(s)-1]
-	case "mean":
-		return stat.Mean(s)
-	case "stddev":
-		return math.Sqrt(stat.Variance(s))
-	}
-	return math.NaN()
 }
 
 // tail is the fraction of a quantile that is estimated from the pooled samples of all blocks, since one block has too few beyond it.

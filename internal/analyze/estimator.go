@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"tare/internal/metric"
 	"tare/internal/stat"
@@ -68,20 +67,13 @@ func meanShare(values []float64, level float64) stat.Estimate {
 }
 
 func tailOf(m *measure, q, level float64, none stat.Estimate) (stat.Estimate, string) {
-	var blocks [][]float64
-	n := 0
-	for _, s := range m.samples {
-		if len(s) > 0 {
-			blocks = append(blocks, s)
-			n += len(s)
-		}
-	}
+	blocks, n := measuredSamples(m.samples)
 	e, err := stat.PooledQuantile(blocks, q, level)
 	if err == nil {
 		return e, ""
 	}
 	if enough(n, q) {
-		none.Value, none.N = pooled(blocks, q), len(blocks)
+		none.Value, none.N = stat.SampleQuantile(q, blocks...), len(blocks)
 	}
 	return none, err.Error()
 }
@@ -103,18 +95,18 @@ func (e estimator) between(x, y *measure, inUnit bool) (*contrast, error) {
 }
 
 // bothSamples keeps the blocks in which both arms have samples.
-func bothSamples(x, y [][]float64) (a, b [][]float64) {
+func bothSamples(x, y []blockSample) (a, b []stat.Sample) {
 	for i := range min(len(x), len(y)) {
-		if len(x[i]) > 0 && len(y[i]) > 0 {
+		if x[i] != nil && y[i] != nil && x[i].Len() > 0 && y[i].Len() > 0 {
 			a, b = append(a, x[i]), append(b, y[i])
 		}
 	}
 	return a, b
 }
 
-// ofTails compares pooled quantiles of the sorted samples of each block.
-func (e estimator) ofTails(base, treated [][]float64) *contrast {
-	c := &contrast{metric: e.metric, base: pooled(base, e.q)}
+// ofTails compares pooled quantiles of the samples of each block.
+func (e estimator) ofTails(base, treated []stat.Sample) *contrast {
+	c := &contrast{metric: e.metric, base: stat.SampleQuantile(e.q, base...)}
 	c.effect.Metric, c.effect.Kind, c.effect.Blocks = e.metric.Name, kindRatio, min(len(base), len(treated))
 	c.test = func(level float64) (stat.Test, error) { return stat.QuantileRatio(base, treated, e.q, level) }
 	return c
@@ -164,9 +156,4 @@ func (c *contrast) within(x, y []float64) {
 	if c.metric.Unit == metric.Ratio { // a median over blocks would hide failures that come in few of them
 		c.byMean()
 	}
-}
-
-// pooled is the quantile of all blocks' samples together.
-func pooled(blocks [][]float64, q float64) float64 {
-	return stat.Quantile(slices.Concat(blocks...), q)
 }

@@ -162,8 +162,8 @@ func (a *analysis) skew(c *comparison) {
 func (m *measure) skewed(margin float64) (share float64, ok bool) {
 	var all []float64
 	for i, s := range m.samples {
-		if len(s) > 2 && m.value[i] > 0 {
-			all = append(all, stat.Mean(s)/m.value[i]-1)
+		if s != nil && s.Len() > 2 && m.value[i] > 0 {
+			all = append(all, sampleMean(s)/m.value[i]-1)
 		}
 	}
 	e, err := stat.MedianInterval(all, level)

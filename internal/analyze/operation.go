@@ -14,23 +14,6 @@ type tally struct {
 	outcomes        report.Outcomes
 	causes          causes
 	due, sent, good float64 // within the window
-	columns
-}
-
-// columns are the times of calls that have them.
-type columns struct{ response, service, wait column }
-
-// keep keeps the times of a call, open if it had not ended.
-func (t *columns) keep(c *load.Call, open bool) {
-	if d, ok := responseOf(c, open); ok {
-		t.response = append(t.response, d)
-	}
-	if d, ok := serviceOf(c, open); ok {
-		t.service = append(t.service, d)
-	}
-	if d, ok := waitOf(c, open); ok {
-		t.wait = append(t.wait, d)
-	}
 }
 
 // A timeOf is a time of a call; ok is false for a call that has none, open if it had not ended.
@@ -48,19 +31,6 @@ type column []time.Duration
 // quantile is the nearest-rank quantile of a column in ascending order that is not empty, in seconds.
 func (c column) quantile(q float64) float64 {
 	return c[max(int(math.Ceil(q*float64(len(c))-1e-9)), 1)-1].Seconds()
-}
-
-// seconds are the values in ascending order, in new storage; nil if there are none. It sorts c.
-func (c column) seconds() []float64 {
-	if len(c) == 0 {
-		return nil
-	}
-	slices.Sort(c)
-	out := make([]float64, len(c))
-	for i, d := range c {
-		out[i] = d.Seconds()
-	}
-	return out
 }
 
 // distribution sums up the times; nil if there are none. It sorts c.

@@ -9,6 +9,7 @@ import (
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/signature"
+	"tare/internal/stat"
 )
 
 // conductOf is the evidence about the generator that the runner recorded of a trial.
@@ -62,10 +63,9 @@ func (a *analysis) bounded(rate float64) bool {
 	return most > 0 && rate >= (1-littleTolerance)*most
 }
 
-// trialOpinion judges the generator in the window of a comparison's trial. responses are those of all its calls, in
-// ascending order.
+// trialOpinion judges the generator in the window of a comparison's trial. responses are those of all its calls.
 func (a *analysis) trialOpinion(
-	t *record.Trial, g *gathering, responses []float64, audit *audited,
+	t *record.Trial, g *gathering, responses durations, audit *audited,
 ) signature.GeneratorOpinion {
 	c := a.conductOf(t)
 	c.Times = true
@@ -73,9 +73,9 @@ func (a *analysis) trialOpinion(
 	if !audit.Valid {
 		c.LatenessLimit = audit.Limit
 	}
-	n := len(responses)
+	n := responses.Len()
 	if sec := (g.window.End - g.window.Start).Seconds(); n > 0 && sec > 0 {
-		c.Rate, c.Mean, c.P99 = float64(n)/sec, g.seconds/float64(n), responses[max(0, n*99/100-1)]
+		c.Rate, c.Mean, c.P99 = float64(n)/sec, g.seconds/float64(n), stat.Ranked(max(1, n*99/100), responses)
 	}
 	c.Idle = g.refused || a.bounded(c.Rate)
 	return c.Judge()

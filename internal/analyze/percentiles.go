@@ -1,8 +1,6 @@
 package analyze
 
 import (
-	"slices"
-
 	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/stat"
@@ -28,23 +26,15 @@ func (a *analysis) percentiles(c *comparison) {
 
 func percentilesOf(m *measure) (report.Percentiles, bool) {
 	out := report.Percentiles{Treatment: m.treatment, Operation: m.operation, Metric: m.metric.Name, Unit: m.metric.Unit, Of: m.of}
-	var blocks [][]float64
-	for _, s := range m.samples {
-		if len(s) > 0 {
-			blocks = append(blocks, s)
-			out.N += len(s)
-		}
-	}
-	if out.N == 0 {
+	var blocks []stat.Sample
+	if blocks, out.N = measuredSamples(m.samples); out.N == 0 {
 		return out, false
 	}
-	all := slices.Concat(blocks...)
-	slices.Sort(all)
 	for _, q := range percentiles {
 		if !enough(out.N, max(q, 1-q)) {
 			continue
 		}
-		p := report.Percentile{Q: q, Value: stat.SortedQuantile(all, q)}
+		p := report.Percentile{Q: q, Value: stat.SampleQuantile(q, blocks...)}
 		if e, err := stat.PooledQuantile(blocks, q, level); err == nil {
 			p.Lo, p.Hi = finite(e.Lo), finite(e.Hi)
 		}

@@ -9,6 +9,7 @@ import (
 	"tare/internal/hist"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/stat"
 )
 
 // A phase is one stretch of the calls of an operation, trial by trial.
@@ -110,13 +111,13 @@ func (a *analysis) phase(treatment, operation, name string) *phase {
 const mostSamples = 1 << 20
 
 // samples are the values by trial, in seconds and sorted, as exact as histograms keep them; nil if there are too many.
-func (p *phase) samples() [][]float64 {
+func (p *phase) samples() []stat.Sample {
 	if p.whole.Count() > mostSamples {
 		return nil
 	}
-	var out [][]float64
+	var out []stat.Sample
 	for _, h := range p.trials {
-		var s []float64
+		var s stat.Values
 		h.Each(func(v int64, n uint64) {
 			for range n {
 				s = append(s, float64(v)/1e9)
