@@ -161,7 +161,7 @@ func (p pool) reach(q float64) (low, high float64) {
 	return low, high
 }
 
-// reached counts, among all samples and those outside each block, the ones of which at least rank(n) of n are at most v.
+// reached counts, of all samples and those outside each block, the sets of which at least rank(n) of n are at most v.
 func (p pool) reached(v float64, rank func(n int) int) (count int) {
 	sum, of := 0, make([]int, len(p.blocks))
 	for b, s := range p.blocks {
