@@ -34,12 +34,13 @@ func (s Values) Within(lo, hi float64, f func(v float64)) {
 
 // Ranked is the k-th smallest, from 1, of the values of all samples together.
 func Ranked(k int, samples ...Sample) float64 {
-	return selectBy(k, func(v float64) (n int) {
+	v := selectBy(k, func(v float64) (n int) {
 		for _, s := range samples {
 			n += s.AtMost(v)
 		}
 		return n
 	})
+	return v + 0 // which makes 0 of −0
 }
 
 // SampleQuantile is Quantile of the values of all samples together.
