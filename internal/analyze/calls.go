@@ -22,12 +22,16 @@ type audited = signature.Audit
 type counted struct {
 	name string
 	tally
-	responses, services, waits hist.Histogram
-	answers                    map[string]uint64
+	times   [len(timesOf)]hist.Histogram
+	answers map[string]uint64
 }
 
 func newCounted(name string) counted {
-	return counted{name: name, responses: hist.Compact(), services: hist.Compact(), waits: hist.Compact()}
+	c := counted{name: name}
+	for i := range c.times {
+		c.times[i] = hist.Compact()
+	}
+	return c
 }
 
 // calls are what a trial under load measured in its window. Warm-up is left out, except that a call of it may end within the window and
@@ -63,18 +67,19 @@ func (a *analysis) calls(t *record.Trial) (*extract, error) {
 // measureCalls adds the measures of every operation, and of all together. It returns the response times of all calls.
 func (a *analysis) measureCalls(x *extract, g *gathering) durations {
 	var whole gathered
-	var all callTimes
+	var all [len(timesOf)]durations
 	name := ""
 	for i := range g.per {
 		one := &g.per[i]
-		t := callTimes{{one.response.Sorted()}, {one.service.Sorted()}, {one.wait.Sorted()}}
+		var own [len(timesOf)]durations
+		for k := range own {
+			own[k] = durations{one.callTimes[k].Sorted()}
+			all[k] = append(all[k], own[k]...)
+		}
 		x.counted = append(x.counted, one.counted)
 		whole.due, whole.outcomes.OK = whole.due+one.due, whole.outcomes.OK+one.outcomes.Good()
-		for k := range t {
-			all[k] = append(all[k], t[k]...)
-		}
 		if name = one.name; len(g.per) > 1 {
-			a.callMeasures(x, name, &one.tally, &t)
+			a.callMeasures(x, name, &one.tally, &own)
 			name = ""
 		}
 	}
@@ -144,11 +149,8 @@ type gathering struct {
 // A gathered is what a gathering holds of one operation.
 type gathered struct {
 	counted
-	response, service, wait hist.Sorter
+	callTimes
 }
-
-// callTimes are the response times of calls, their service times, and how long they waited for a connection.
-type callTimes [3]durations
 
 func newGathering(t *record.Trial, w load.Segment) *gathering {
 	g := &gathering{trial: t, window: w, slots: newSlots(t), auditor: signature.Auditor{Now: math.MaxInt64}}
@@ -176,7 +178,12 @@ func (g *gathering) take(calls []load.Call) {
 		g.auditor.Add(c)
 		x.countDue(c)
 		x.take(c, c.Done == 0, ownCauses(g.trial, int(c.Operation)))
-		x.keep(c, c.Done == 0)
+		for i, of := range timesOf {
+			if d, ok := of(c, c.Done == 0); ok {
+				x.callTimes[i].Add(int64(d))
+				x.times[i].Record(int64(d))
+			}
+		}
 		if c.Done == 0 {
 			continue
 		}
@@ -195,20 +202,6 @@ func (g *gathering) audit() audited {
 		}
 	}
 	return out
-}
-
-// keep takes in the times of a call, open if it had not ended.
-func (x *gathered) keep(c *load.Call, open bool) {
-	for _, of := range [...]struct {
-		time timeOf
-		to   *hist.Histogram
-		all  *hist.Sorter
-	}{{responseOf, &x.responses, &x.response}, {serviceOf, &x.services, &x.service}, {waitOf, &x.waits, &x.wait}} {
-		if d, ok := of.time(c, open); ok {
-			of.to.Record(int64(d))
-			of.all.Add(int64(d))
-		}
-	}
 }
 
 // tell counts what the answer to a call said.
@@ -232,7 +225,7 @@ func (x *counted) answered(word string, n uint64) {
 
 // callMeasures adds the measures of one operation's calls. Of their times only the response times are kept one by one,
 // and those that a budget asks for.
-func (a *analysis) callMeasures(x *extract, operation string, t *tally, all *callTimes) {
+func (a *analysis) callMeasures(x *extract, operation string, t *tally, all *[len(timesOf)]durations) {
 	if t.due == 0 {
 		return
 	}
@@ -333,9 +326,9 @@ func (s *counts) add(c *counted, seconds float64) {
 	for word, n := range c.answers {
 		s.answered(word, n)
 	}
-	s.responses.Merge(&c.responses)
-	s.services.Merge(&c.services)
-	s.waits.Merge(&c.waits)
+	for i := range s.times {
+		s.times[i].Merge(&c.times[i])
+	}
 }
 
 // windowOperations writes what happened to the calls into the report.
@@ -343,7 +336,7 @@ func (a *analysis) windowOperations() {
 	for _, s := range a.countedOrder {
 		op := s.operation(s.seconds)
 		op.Treatment, op.Operation, op.Answers = s.key.treatment, s.key.operation, s.answers
-		op.Response, op.Service, op.PoolWait = summed(&s.responses), summed(&s.services), summed(&s.waits)
+		op.Response, op.Service, op.PoolWait = summed(&s.times[0]), summed(&s.times[1]), summed(&s.times[2])
 		a.rep.Operations = append(a.rep.Operations, op)
 	}
 }

@@ -182,12 +182,12 @@ func loaded(trace *capacity.Trace) []load.Segment {
 func (a *analysis) operations(t *record.Trial, trace *capacity.Trace) {
 	w := window{segments: loaded(trace), read: trace.Read}
 	slots := newSlots(t)
-	per := make([]tally, len(slots.names))
+	per := make([]operationCalls, len(slots.names))
 	for i := range trace.Calls {
 		c := &trace.Calls[i]
 		k := slots.of(c.Operation)
 		if k == len(per) {
-			per = append(per, tally{})
+			per = append(per, operationCalls{})
 		}
 		if w.holds(c.Intended) {
 			per[k].countDue(c)
@@ -197,41 +197,24 @@ func (a *analysis) operations(t *record.Trial, trace *capacity.Trace) {
 			per[k].good++
 		}
 		per[k].take(c, open, ownCauses(t, int(c.Operation)))
+		per[k].add(c, open)
 	}
-	ops := make([]report.Operation, len(per))
 	for i, name := range slots.names {
-		ops[i] = per[i].operation(w.seconds())
-		ops[i].Treatment, ops[i].Operation = t.Treatment, name
+		x := &per[i]
+		op := x.operation(w.seconds())
+		op.Treatment, op.Operation = t.Treatment, name
+		for i, d := range []**report.Distribution{&op.Response, &op.Service, &op.PoolWait} {
+			*d = distributionOf(durations{x.callTimes[i].Sorted()})
+		}
+		a.rep.Operations = append(a.rep.Operations, op)
 	}
-	distribute(ops, responseOf, slots, trace, func(op *report.Operation) **report.Distribution { return &op.Response })
-	distribute(ops, serviceOf, slots, trace, func(op *report.Operation) **report.Distribution { return &op.Service })
-	distribute(ops, waitOf, slots, trace, func(op *report.Operation) **report.Distribution { return &op.PoolWait })
-	a.rep.Operations = append(a.rep.Operations, ops...)
 	a.bytes(t)
 }
 
-// distribute sums up one time of all calls, by operation: one time after the other, so that only one is held.
-func distribute(
-	ops []report.Operation, of timeOf, slots *slots, trace *capacity.Trace, to func(*report.Operation) **report.Distribution,
-) {
-	each := func(f func(slot int, d time.Duration)) {
-		for i := range trace.Calls {
-			c := &trace.Calls[i]
-			if d, ok := of(c, c.Outstanding(trace.Read)); ok {
-				f(slots.of(c.Operation), d)
-			}
-		}
-	}
-	n := make([]int, len(ops))
-	each(func(slot int, _ time.Duration) { n[slot]++ })
-	columns := make([]column, len(ops))
-	for i := range columns {
-		columns[i] = make(column, 0, n[i])
-	}
-	each(func(slot int, d time.Duration) { columns[slot] = append(columns[slot], d) })
-	for i := range ops {
-		*to(&ops[i]) = columns[i].distribution()
-	}
+// operationCalls are the calls of one operation.
+type operationCalls struct {
+	tally
+	callTimes
 }
 
 // ownCauses are what an operation calls its failures.

@@ -3,29 +3,30 @@ package analyze
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"tare/internal/capacity"
+	"tare/internal/hist"
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/signature"
+	"tare/internal/stat"
 )
 
 // audit takes in how the generator did in a search. The lateness is over all calls of the steps that count: in a step of twenty calls
 // the 99th percentile would only be the slowest. Whether the search is valid was judged step by step.
 func (a *analysis) audit(t *record.Trial, res *capacity.Result, trace *capacity.Trace) {
 	treatment := t.Treatment
-	late := make(column, 0, len(trace.Calls))
+	var late hist.Sorter
 	steps, spoiled, reason := 0, 0, ""
 	for _, s := range stretches(trace) {
-		late = appendLateness(late, s.calls)
+		addLateness(&late, s.calls)
 		steps++
 		if x := signature.AuditCalls(s.calls, 0, math.MaxInt64, trace.Read, len(s.calls)); !x.Valid {
 			spoiled, reason = spoiled+1, x.Reason
 		}
 	}
-	g := report.Generator{Valid: res.Valid, Lateness: latenessOf(late), AchievedRatio: &res.Audit.AchievedRatio}
+	g := report.Generator{Valid: res.Valid, Lateness: latenessOf(late.Sorted()), AchievedRatio: &res.Audit.AchievedRatio}
 	o := a.searchOpinion(t, res, trace)
 	with(&g, &o, 0)
 	a.noted(&o)
@@ -42,22 +43,21 @@ func (a *analysis) audit(t *record.Trial, res *capacity.Result, trace *capacity.
 	a.audits = append(a.audits, g)
 }
 
-func appendLateness(late column, calls []load.Call) column {
+func addLateness(late *hist.Sorter, calls []load.Call) {
 	for i := range calls {
 		if calls[i].Sent > 0 {
-			late = append(late, calls[i].Lateness())
+			late.Add(int64(calls[i].Lateness()))
 		}
 	}
-	return late
 }
 
-// latenessOf sums up delays; nil if there are none. It sorts them.
-func latenessOf(late column) *report.Lateness {
-	if len(late) == 0 {
+// latenessOf sums up delays; nil if there are none.
+func latenessOf(late *hist.Exact) *report.Lateness {
+	if late.Len() == 0 {
 		return nil
 	}
-	slices.Sort(late)
-	return &report.Lateness{P50: late.quantile(.5), P99: late.quantile(.99), Max: late.quantile(1)}
+	d := durations{late}
+	return &report.Lateness{P50: stat.SampleQuantile(.5, d), P99: stat.SampleQuantile(.99, d), Max: stat.SampleQuantile(1, d)}
 }
 
 // generator sums up the audits of all trials: the worst lateness and ratio, all CPU time.

@@ -59,8 +59,7 @@ func (b *block) untimed() {
 	for _, x := range b.extracts {
 		x.measures = slices.DeleteFunc(x.measures, func(m *measure) bool { return timed(m.metric) })
 		for i := range x.counted {
-			c := &x.counted[i]
-			c.responses, c.services, c.waits = hist.Histogram{}, hist.Histogram{}, hist.Histogram{}
+			x.counted[i].times = [len(timesOf)]hist.Histogram{}
 		}
 	}
 }

@@ -2,11 +2,12 @@ package analyze
 
 import (
 	"math"
-	"slices"
 	"time"
 
+	"tare/internal/hist"
 	"tare/internal/load"
 	"tare/internal/report"
+	"tare/internal/stat"
 )
 
 // A tally is what became of the calls of one operation.
@@ -19,24 +20,23 @@ type tally struct {
 // A timeOf is a time of a call; ok is false for a call that has none, open if it had not ended.
 type timeOf func(c *load.Call, open bool) (d time.Duration, ok bool)
 
-func responseOf(c *load.Call, open bool) (time.Duration, bool) { return c.Response(), !open }
-func serviceOf(c *load.Call, open bool) (time.Duration, bool) {
-	return c.Service(), !open && c.Sent > 0
-}
-func waitOf(c *load.Call, _ bool) (time.Duration, bool) { return c.PoolWait(), c.Ready > 0 }
-
-// A column is one time of each call: 8 bytes, where a call takes 56.
-type column []time.Duration
-
-// quantile is the nearest-rank quantile of a column in ascending order that is not empty, in seconds.
-func (c column) quantile(q float64) float64 {
-	return c[max(int(math.Ceil(q*float64(len(c))-1e-9)), 1)-1].Seconds()
+// timesOf are the times of a call in the order of metric.Response, metric.Service and metric.PoolWait.
+var timesOf = [...]timeOf{
+	func(c *load.Call, open bool) (time.Duration, bool) { return c.Response(), !open },
+	func(c *load.Call, open bool) (time.Duration, bool) { return c.Service(), !open && c.Sent > 0 },
+	func(c *load.Call, _ bool) (time.Duration, bool) { return c.PoolWait(), c.Ready > 0 },
 }
 
-// distribution sums up the times; nil if there are none. It sorts c.
-func (c column) distribution() *report.Distribution {
-	slices.Sort(c)
-	return distributionOf(len(c), func(i int) float64 { return c[i].Seconds() })
+// callTimes are the times of the calls of one operation, by the order of timesOf.
+type callTimes [len(timesOf)]hist.Sorter
+
+// add adds the times of a call, open if it had not ended.
+func (t *callTimes) add(c *load.Call, open bool) {
+	for i, of := range timesOf {
+		if d, ok := of(c, open); ok {
+			t[i].Add(int64(d))
+		}
+	}
 }
 
 // take counts what became of a call, open if it had not ended; own are the causes that its operation names.
@@ -77,35 +77,25 @@ func (t *tally) operation(seconds float64) report.Operation {
 	return op
 }
 
-// distribution sums up times in seconds; nil if there are none. It sorts v.
-func distribution(v []float64) *report.Distribution {
-	slices.Sort(v)
-	return distributionOf(len(v), func(i int) float64 { return v[i] })
-}
-
-// distributionOf sums up n times, which at gives in ascending order; nil if there are none. A quantile is by the
-// nearest rank, ⌈q·n⌉. Below 1/(1−q) values it would repeat the maximum and is absent.
-func distributionOf(n int, at func(i int) float64) *report.Distribution {
+// distributionOf sums up times; nil if there are none. A quantile is by the nearest rank, ⌈q·n⌉. Below 1/(1−q) values
+// it would repeat the maximum and is absent.
+func distributionOf(s blockSample) *report.Distribution {
+	n := s.Len()
 	if n == 0 {
 		return nil
 	}
-	d := &report.Distribution{N: uint64(n), Min: at(0), Max: at(n - 1)}
-	for i := range n {
-		d.Mean += at(i) / float64(n)
-	}
+	d := &report.Distribution{N: uint64(n), Min: stat.Ranked(1, s), Max: stat.Ranked(n, s)}
+	s.each(func(v float64) { d.Mean += v / float64(n) })
 	if n > 1 {
 		sum := 0.0
-		for i := range n {
-			x := at(i)
-			sum += (x - d.Mean) * (x - d.Mean)
-		}
+		s.each(func(v float64) { sum += (v - d.Mean) * (v - d.Mean) })
 		d.Stddev = new(math.Sqrt(sum / float64(n-1)))
 	}
 	quantile := func(q float64) *float64 {
 		if !enough(n, q) {
 			return nil
 		}
-		return new(at(max(int(math.Ceil(q*float64(n)-1e-9)), 1) - 1))
+		return new(stat.SampleQuantile(q, s))
 	}
 	d.P50, d.P90, d.P95, d.P99, d.P999 = quantile(.5), quantile(.9), quantile(.95), quantile(.99), quantile(.999)
 	return d

@@ -135,7 +135,7 @@ func quantileInterval(v []float64, q float64) budget.Interval {
 }
 
 func meanInterval(v []float64) budget.Interval {
-	d := distribution(v)
+	d := distributionOf(costs{v})
 	if d.Stddev == nil || math.IsInf(d.Mean, 0) {
 		return budget.Interval{Value: d.Mean, Lo: 0, Hi: math.Inf(1)}
 	}

@@ -1,11 +1,12 @@
 package analyze
 
 import (
-	"slices"
 	"time"
 
 	"tare/internal/capacity"
+	"tare/internal/hist"
 	"tare/internal/report"
+	"tare/internal/stat"
 )
 
 // maxBins bounds a timeline: more than a page has pixels for would only make it larger.
@@ -34,7 +35,7 @@ func timeline(treatment string, trace *capacity.Trace) *report.Timeline {
 	bin := binOf(end - start)
 	n := int((end-start)/bin) + 1
 	t := &binned{
-		start: start, bin: bin, read: trace.Read, good: make([]column, n),
+		start: start, bin: bin, read: trace.Read, good: make([]hist.Sorter, n),
 		out: &report.Timeline{
 			Treatment: treatment, Bin: bin.Seconds(), Offered: make([]float64, n), Sent: make([]float64, n), Good: make([]float64, n),
 			Bad: make([]float64, n), Outstanding: make([]float64, n), P50: make([]*float64, n), P99: make([]*float64, n),
@@ -49,7 +50,7 @@ func timeline(treatment string, trace *capacity.Trace) *report.Timeline {
 // binned is a timeline in the making.
 type binned struct {
 	start, bin, read time.Duration
-	good             []column // response times by bin
+	good             []hist.Sorter // response times by bin
 	out              *report.Timeline
 }
 
@@ -69,7 +70,6 @@ func (t *binned) count(to []float64, at time.Duration, n float64) {
 
 func (t *binned) fill(trace *capacity.Trace) {
 	each := 1 / t.bin.Seconds()
-	t.makeRoom(trace)
 	for i := range trace.Calls {
 		c := &trace.Calls[i]
 		t.count(t.out.Offered, c.Intended, each)
@@ -87,31 +87,16 @@ func (t *binned) fill(trace *capacity.Trace) {
 		}
 		t.count(t.out.Good, c.Done, each)
 		if i := t.slot(c.Done); i >= 0 {
-			t.good[i] = append(t.good[i], c.Response())
+			t.good[i].Add(int64(c.Response()))
 		}
 	}
 	open := 0.0
-	for i, x := range t.good {
+	for i := range t.good {
 		open += t.out.Outstanding[i]
 		t.out.Outstanding[i] = open
-		if len(x) > 0 {
-			slices.Sort(x)
-			t.out.P50[i], t.out.P99[i] = new(x.quantile(0.5)), new(x.quantile(0.99))
+		if x := (durations{t.good[i].Sorted()}); x.Len() > 0 {
+			t.out.P50[i], t.out.P99[i] = new(stat.SampleQuantile(.5, x)), new(stat.SampleQuantile(.99, x))
 		}
-	}
-}
-
-// makeRoom gives every bin as much room as its response times need.
-func (t *binned) makeRoom(trace *capacity.Trace) {
-	n := make([]int, len(t.good))
-	for i := range trace.Calls {
-		c := &trace.Calls[i]
-		if slot := t.slot(c.Done); slot >= 0 && c.Outcome.Good() && !c.Outstanding(t.read) {
-			n[slot]++
-		}
-	}
-	for i := range t.good {
-		t.good[i] = make(column, 0, n[i])
 	}
 }
 

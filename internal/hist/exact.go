@@ -141,16 +141,22 @@ func merged(x, y *Exact) *Exact {
 
 // A Sorter turns values in any order into an Exact, and keeps but few of them uncompressed. The zero value is ready.
 type Sorter struct {
-	values, spare []int64
-	runs          []*Exact
+	values []int64
+	runs   []*Exact
 }
 
 // sorterRun is how many values a Sorter keeps uncompressed.
-const sorterRun = 1 << 19
+const sorterRun = 1 << 17
+
+// leastGrowth is how many more values a Sorter makes room for at first.
+const leastGrowth = 16
 
 // Add adds a value.
 func (s *Sorter) Add(v int64) {
-	if s.values = append(s.values, v); len(s.values) == sorterRun {
+	if n := len(s.values); n == cap(s.values) {
+		s.values = slices.Grow(s.values, max(n, leastGrowth))
+	}
+	if s.values = append(s.values, v); len(s.values) >= sorterRun {
 		s.compress()
 	}
 }
@@ -193,7 +199,7 @@ func (s *Sorter) sort() {
 		return
 	}
 	least, most := slices.Min(s.values), slices.Max(s.values)
-	s.spare = slices.Grow(s.spare[:0], len(s.values))[:len(s.values)]
+	spare := make([]int64, len(s.values))
 	for shift := 0; shift < bits.Len64(uint64(most)-uint64(least)); shift += digitBits {
 		var at [1 << digitBits]int
 		digit := func(v int64) int { return int((uint64(v) - uint64(least)) >> shift & (1<<digitBits - 1)) }
@@ -206,9 +212,9 @@ func (s *Sorter) sort() {
 		}
 		for _, v := range s.values {
 			d := digit(v)
-			s.spare[at[d]] = v
+			spare[at[d]] = v
 			at[d]++
 		}
-		s.values, s.spare = s.spare, s.values
+		s.values, spare = spare, s.values
 	}
 }

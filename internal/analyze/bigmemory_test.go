@@ -1,0 +1,76 @@
+package analyze
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"testing"
+
+	"tare/internal/record"
+)
+
+// recordVariable names the record that a child process analyzes.
+const recordVariable = "TARE_TEST_RECORD"
+
+// TestPeakOfAnalysis is the child process of TestManyCallsInLittleMemory: it analyzes a record and prints the most
+// memory that it ever held.
+func TestPeakOfAnalysis(t *testing.T) {
+	dir := os.Getenv(recordVariable)
+	if dir == "" {
+		t.Skip("it is run by TestManyCallsInLittleMemory")
+	}
+	debug.SetGCPercent(20) // garbage is hardly counted
+	r, err := record.Open(dir)
+	must(t, err)
+	rep, err := Analyze(r, Options{})
+	must(t, err)
+	status, err := os.ReadFile("/proc/self/status")
+	must(t, err)
+	fmt.Printf("blocks %d\n%s", rep.Design.Blocks, status)
+}
+
+var peakLine = regexp.MustCompile(`blocks 20\n(?s:.*)VmHWM:\s+(\d+) kB`)
+
+// peakOfAnalysis returns the most memory that a process held which analyzed a record, in bytes.
+func peakOfAnalysis(t *testing.T, dir string) float64 {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPeakOfAnalysis$")
+	cmd.Env = append(os.Environ(), recordVariable+"="+dir)
+	out, err := cmd.CombinedOutput()
+	found := peakLine.FindSubmatch(out)
+	if err != nil || found == nil {
+		t.Fatalf("%v\n%s", err, bytes.TrimSpace(out))
+	}
+	kB, err := strconv.ParseFloat(string(found[1]), 64)
+	must(t, err)
+	return kB * 1024
+}
+
+// TestManyCallsInLittleMemory: what an analysis needs for four times as many calls is a few bytes for each, since it
+// holds those of one trial at a time. Two quantiles in the tail are asked for, of two operations and of both together.
+func TestManyCallsInLittleMemory(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("skipped: the peak of a process's memory is read from /proc")
+	}
+	if testing.Short() {
+		t.Skip("skipped with -short: writes records of millions of calls")
+	}
+	const trials, few, many = 60, 500_000, 2_000_000
+	peak := func(calls int) float64 {
+		x := experiment{
+			blocks: 20, calls: calls / trials, seed: 3, cost: millisecond, operations: []string{"token", "introspect"},
+			budget: []string{"response.p99 <= +50%", "token.response.p90 <= 1s", "service.p99 <= 1s"},
+		}
+		return peakOfAnalysis(t, x.write(t, t.TempDir()))
+	}
+	least, most := peak(few), peak(many)
+	perCall := (most - least) / (many - few)
+	t.Logf("%d calls take %.1f MB, %d take %.1f MB: %.1f bytes for each call more", few, least/1e6, many, most/1e6, perCall)
+	if perCall > 16 {
+		t.Errorf("each call more takes %.1f bytes", perCall)
+	}
+}
