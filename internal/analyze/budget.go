@@ -106,13 +106,12 @@ func (a *analysis) judge(scope *budget.Scope, given budget.Budget, t *design.Tre
 			f = a.against(b, f)
 		}
 	}
-	out := report.Budget{Text: b.Text, Treatment: treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit, Reason: f.why}
+	f = f.judged(b)
+	out := report.Budget{
+		Text: b.Text, Treatment: treatment, Verdict: f.verdict, Limit: &b.Limit.Value, Unit: b.Limit.Unit, Reason: f.why,
+	}
 	if f.why != "" {
 		return out
-	}
-	out.Verdict = f.verdict
-	if f.verdict == "" {
-		out.Verdict = report.Verdict(budget.Decide(*b, f.Interval))
 	}
 	out.Estimate, out.Lo, out.Hi, out.Reason = finite(f.Value), finite(f.Lo), finite(f.Hi), f.how
 	if s := a.soaked[treatment]; s != nil {
@@ -139,6 +138,17 @@ type finding struct {
 
 func unmeasured(format string, args ...any) finding {
 	return finding{Interval: notMeasured, why: fmt.Sprintf(format, args...)}
+}
+
+// judged decides a finding, unless it is decided already.
+func (f finding) judged(b *budget.Budget) finding {
+	switch {
+	case f.why != "":
+		f.verdict = report.NotMeasured
+	case f.verdict == "":
+		f.verdict = report.Verdict(budget.Decide(*b, f.Interval))
+	}
+	return f
 }
 
 // measure finds the metric of a budget.

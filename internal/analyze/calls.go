@@ -22,8 +22,7 @@ type audited = signature.Audit
 type counted struct {
 	name string
 	tally
-	times   [len(timesOf)]hist.Histogram
-	answers map[string]uint64
+	times [len(timesOf)]hist.Histogram
 }
 
 func newCounted(name string) counted {
@@ -213,16 +212,6 @@ func (x *counted) tell(c *load.Call, t *record.Trial) {
 	x.answered(word, 1)
 }
 
-func (x *counted) answered(word string, n uint64) {
-	if word == "" {
-		return
-	}
-	if x.answers == nil {
-		x.answers = map[string]uint64{}
-	}
-	x.answers[word] += n
-}
-
 // callMeasures adds the measures of one operation's calls. Of their times only the response times are kept one by one,
 // and those that a budget asks for.
 func (a *analysis) callMeasures(x *extract, operation string, t *tally, all *[len(timesOf)]durations) {
@@ -312,20 +301,7 @@ type counts struct {
 
 func (s *counts) add(c *counted, seconds float64) {
 	s.seconds += seconds
-	s.due, s.sent, s.good = s.due+c.due, s.sent+c.sent, s.good+c.good
-	o, x := &s.outcomes, &c.outcomes
-	o.OK, o.Denied, o.Wrong, o.Refused = o.OK+x.OK, o.Denied+x.Denied, o.Wrong+x.Wrong, o.Refused+x.Refused
-	o.Timeout, o.Unsent, o.ConnFailed, o.Failed = o.Timeout+x.Timeout, o.Unsent+x.Unsent, o.ConnFailed+x.ConnFailed, o.Failed+x.Failed
-	o.Outstanding += x.Outstanding
-	if s.causes == nil {
-		s.causes = causes{}
-	}
-	for cause, n := range c.causes {
-		s.causes[cause] += n
-	}
-	for word, n := range c.answers {
-		s.answered(word, n)
-	}
+	s.merge(&c.tally)
 	for i := range s.times {
 		s.times[i].Merge(&c.times[i])
 	}
@@ -335,7 +311,7 @@ func (s *counts) add(c *counted, seconds float64) {
 func (a *analysis) windowOperations() {
 	for _, s := range a.countedOrder {
 		op := s.operation(s.seconds)
-		op.Treatment, op.Operation, op.Answers = s.key.treatment, s.key.operation, s.answers
+		op.Treatment, op.Operation = s.key.treatment, s.key.operation
 		op.Response, op.Service, op.PoolWait = summed(&s.times[0]), summed(&s.times[1]), summed(&s.times[2])
 		a.rep.Operations = append(a.rep.Operations, op)
 	}

@@ -15,11 +15,18 @@ import (
 type causes map[report.Cause]uint64
 
 // add counts c, unless it ended well. own are the causes that its operation names.
-func (m causes) add(c *load.Call, own []string) {
-	if c.Outcome.Good() {
-		return
+func (m *causes) add(c *load.Call, own []string) {
+	if !c.Outcome.Good() {
+		m.count(report.Cause{Outcome: c.Outcome.String(), Cause: causeOf(c, own)}, 1)
 	}
-	m[report.Cause{Outcome: c.Outcome.String(), Cause: causeOf(c, own)}]++
+}
+
+// count counts n calls of a cause.
+func (m *causes) count(c report.Cause, n uint64) {
+	if *m == nil {
+		*m = causes{}
+	}
+	(*m)[c] += n
 }
 
 // list is the causes with their counts, the most frequent first.

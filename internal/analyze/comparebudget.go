@@ -29,11 +29,7 @@ func (a *analysis) compared(b *budget.Budget, treatment string) finding {
 	}
 	var all []finding
 	for _, g := range gates {
-		f := a.gauge(b, treatment, g)
-		if f.why == "" && f.verdict == "" {
-			f.verdict = report.Verdict(budget.Decide(*b, f.Interval))
-		}
-		all = append(all, f)
+		all = append(all, a.gauge(b, treatment, g).judged(b))
 	}
 	worst := worstOf(b, all)
 	f := all[worst]
@@ -77,12 +73,6 @@ func worstOf(b *budget.Budget, all []finding) int {
 	worst := 0
 	for i, f := range all {
 		r, w := rank[f.verdict], rank[all[worst].verdict]
-		if f.why != "" {
-			r = 1
-		}
-		if all[worst].why != "" {
-			w = 1
-		}
 		if r > w || (r == w && edge(f) > edge(all[worst])) {
 			worst = i
 		}

@@ -14,7 +14,31 @@ import (
 type tally struct {
 	outcomes        report.Outcomes
 	causes          causes
-	due, sent, good float64 // within the window
+	answers         map[string]uint64 // by their words
+	due, sent, good float64           // within the window
+}
+
+// merge adds the calls of o.
+func (t *tally) merge(o *tally) {
+	t.due, t.sent, t.good = t.due+o.due, t.sent+o.sent, t.good+o.good
+	t.outcomes.Add(&o.outcomes)
+	for cause, n := range o.causes {
+		t.causes.count(cause, n)
+	}
+	for word, n := range o.answers {
+		t.answered(word, n)
+	}
+}
+
+// answered counts n calls that were answered with a word; "": the target does not count such answers.
+func (t *tally) answered(word string, n uint64) {
+	if word == "" || n == 0 {
+		return
+	}
+	if t.answers == nil {
+		t.answers = map[string]uint64{}
+	}
+	t.answers[word] += n
 }
 
 // A timeOf is a time of a call; ok is false for a call that has none, open if it had not ended.
@@ -57,9 +81,6 @@ func (t *tally) countDue(c *load.Call) {
 }
 
 func (t *tally) count(c *load.Call, own []string) {
-	if t.causes == nil {
-		t.causes = causes{}
-	}
 	t.causes.add(c, own)
 	*field(&t.outcomes, c.Outcome)++
 	if c.Outcome == load.Timeout && c.Unsent() {
@@ -69,7 +90,7 @@ func (t *tally) count(c *load.Call, own []string) {
 
 // operation is the tally as reports have it, without its times.
 func (t *tally) operation(seconds float64) report.Operation {
-	op := report.Operation{Outcomes: t.outcomes, Causes: t.causes.list()}
+	op := report.Operation{Outcomes: t.outcomes, Causes: t.causes.list(), Answers: t.answers}
 	if seconds > 0 {
 		offered, achieved, good := t.due/seconds, t.sent/seconds, t.good/seconds
 		op.Offered, op.Achieved, op.Goodput = &offered, &achieved, &good

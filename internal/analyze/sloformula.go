@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/internal/budget"
 	"tare/internal/report"
 	"tare/internal/stat"
 	"tare/internal/unit"
@@ -121,6 +122,12 @@ func limitOf(scope string) float64 {
 	return manyLimit
 }
 
+// keeps judges a value with its interval as a budget of at most limit does.
+func keeps(limit, value, lo, hi float64) report.Verdict {
+	b := budget.Budget{Op: budget.AtMost, Limit: budget.Limit{Value: limit}}
+	return report.Verdict(budget.Decide(b, budget.Interval{Value: value, Lo: lo, Hi: hi}))
+}
+
 // decide compares a quantile out of buckets with the limit.
 func decide(out report.SLO, b between, n uint64) report.SLO {
 	q := p99
@@ -136,10 +143,8 @@ func decide(out report.SLO, b between, n uint64) report.SLO {
 			out.Verdict = report.Fail
 		}
 		notes = append(notes, "beyond the last bucket, of "+unit.Seconds(b.lo))
-	case b.value <= out.Limit:
-		out.Verdict = report.Pass
 	default:
-		out.Verdict = report.Fail
+		out.Verdict = keeps(out.Limit, b.value, b.value, b.value)
 	}
 	if !math.IsNaN(b.value) && b.lo < out.Limit && out.Limit < b.hi {
 		notes = append(notes, fmt.Sprintf("buckets are coarse: it lies between %s and %s, on either side of the limit", unit.Seconds(b.lo), orMore(b.hi)))
@@ -211,12 +216,10 @@ func byClock(out report.SLO, e *stat.Estimate, why string) report.SLO {
 	switch {
 	case out.Value == nil:
 		out.Verdict = report.NotMeasured
-	case known && *out.Lo <= out.Limit && out.Limit < *out.Hi:
-		out.Verdict = report.Inconclusive
-	case *out.Value <= out.Limit:
-		out.Verdict = report.Pass
+	case known:
+		out.Verdict = keeps(out.Limit, e.Value, e.Lo, e.Hi)
 	default:
-		out.Verdict = report.Fail
+		out.Verdict = keeps(out.Limit, e.Value, e.Value, e.Value)
 	}
 	var notes []string
 	if known {
@@ -274,10 +277,8 @@ func (a *analysis) phaseLevel(out report.SLO, name string) (report.SLO, bool) {
 		return byClock(out, &e, err.Error()), true
 	}
 	q := p99
-	out.Quantile, out.Value, out.Verdict, out.Note = &q, &e.Value, report.Pass, strings.Join(few(out.N), "; ")
-	if e.Value > out.Limit {
-		out.Verdict = report.Fail
-	}
+	out.Quantile, out.Value, out.Note = &q, &e.Value, strings.Join(few(out.N), "; ")
+	out.Verdict = keeps(out.Limit, e.Value, e.Value, e.Value)
 	return out, true
 }
 

@@ -20,10 +20,8 @@ type tallies struct {
 
 // A soakTally counts the calls of one operation.
 type soakTally struct {
-	outcomes report.Outcomes
-	causes   causes
-	answers  map[string]uint64
-	in, out  uint64
+	tally
+	in, out uint64 // bytes
 }
 
 // tallied adds up slices.
@@ -48,7 +46,7 @@ func tallied(t *record.Trial, of []record.Slice) tallies {
 func (t *tallies) of(name string) *soakTally {
 	x := t.per[name]
 	if x == nil {
-		x = &soakTally{causes: causes{}}
+		x = &soakTally{}
 		t.per[name] = x
 		t.names = append(t.names, name)
 	}
@@ -60,7 +58,7 @@ func (x *soakTally) add(o *record.SliceOutcome, t *record.Trial, operation int) 
 	*field(&x.outcomes, o.Outcome) += o.Count
 	x.outcomes.Unsent += o.Unsent
 	if o.Outcome.Good() {
-		x.answer(answerOf(t, operation), o.Count)
+		x.answered(answerOf(t, operation), o.Count)
 		return
 	}
 	var own []string
@@ -69,23 +67,13 @@ func (x *soakTally) add(o *record.SliceOutcome, t *record.Trial, operation int) 
 	}
 	told := uint64(0)
 	for _, c := range o.Causes {
-		x.causes[report.Cause{Outcome: o.Outcome.String(), Cause: countedCause(o.Outcome, c, own)}] += c.Count
-		x.answer(causeAnswerOf(t, operation, c.Cause), c.Count)
+		x.causes.count(report.Cause{Outcome: o.Outcome.String(), Cause: countedCause(o.Outcome, c, own)}, c.Count)
+		x.answered(causeAnswerOf(t, operation, c.Cause), c.Count)
 		told += c.Count
 	}
 	if told < o.Count {
-		x.causes[report.Cause{Outcome: o.Outcome.String(), Cause: "not known"}] += o.Count - told
+		x.causes.count(report.Cause{Outcome: o.Outcome.String(), Cause: "not known"}, o.Count-told)
 	}
-}
-
-func (x *soakTally) answer(word string, n uint64) {
-	if word == "" || n == 0 {
-		return
-	}
-	if x.answers == nil {
-		x.answers = map[string]uint64{}
-	}
-	x.answers[word] += n
 }
 
 // countedCause says in words why calls did not end well, of which only a count is left.
@@ -144,7 +132,6 @@ func (a *analysis) soakOperations(s *soak) ([]report.Operation, *report.Total) {
 	seconds := s.seconds()
 	var ops []report.Operation
 	var all soakTally
-	all.causes = causes{}
 	for _, name := range s.total.names {
 		x := s.total.per[name]
 		if x.outcomes.Ended() == 0 {
@@ -154,7 +141,8 @@ func (a *analysis) soakOperations(s *soak) ([]report.Operation, *report.Total) {
 		op.Treatment, op.Operation = s.trial.Treatment, name
 		s.times(&op, s.hists.per[name])
 		ops = append(ops, op)
-		all.take(x)
+		all.merge(&x.tally)
+		all.in, all.out = all.in+x.in, all.out+x.out
 	}
 	total := &report.Total{Operation: all.operation(seconds)}
 	total.Treatment = s.trial.Treatment
@@ -175,23 +163,9 @@ func (a *analysis) soakOperations(s *soak) ([]report.Operation, *report.Total) {
 	return ops, total
 }
 
-// take adds another operation's calls.
-func (x *soakTally) take(y *soakTally) {
-	o, p := &x.outcomes, &y.outcomes
-	o.OK, o.Denied, o.Wrong, o.Refused = o.OK+p.OK, o.Denied+p.Denied, o.Wrong+p.Wrong, o.Refused+p.Refused
-	o.Timeout, o.Unsent, o.ConnFailed, o.Failed = o.Timeout+p.Timeout, o.Unsent+p.Unsent, o.ConnFailed+p.ConnFailed, o.Failed+p.Failed
-	for c, n := range y.causes {
-		x.causes[c] += n
-	}
-	for word, n := range y.answers {
-		x.answer(word, n)
-	}
-	x.in, x.out = x.in+y.in, x.out+y.out
-}
-
 // operation is the table's line, without times.
 func (x *soakTally) operation(seconds float64) report.Operation {
-	op := report.Operation{Outcomes: x.outcomes, Causes: x.causes.list(), Answers: x.answers}
+	op := x.tally.operation(0)
 	if x.in+x.out > 0 {
 		op.BytesIn, op.BytesOut = &x.in, &x.out
 	}

@@ -194,6 +194,13 @@ func (o Outcomes) Ended() uint64 {
 	return o.OK + o.Denied + o.Wrong + o.Refused + o.Timeout + o.ConnFailed + o.Failed
 }
 
+// Add adds the counts of p.
+func (o *Outcomes) Add(p *Outcomes) {
+	o.OK, o.Denied, o.Wrong, o.Refused = o.OK+p.OK, o.Denied+p.Denied, o.Wrong+p.Wrong, o.Refused+p.Refused
+	o.Timeout, o.Unsent, o.ConnFailed = o.Timeout+p.Timeout, o.Unsent+p.Unsent, o.ConnFailed+p.ConnFailed
+	o.Failed, o.Outstanding = o.Failed+p.Failed, o.Outstanding+p.Outstanding
+}
+
 // Distribution sums up times in seconds. Quantiles are nearest-rank; one that needs more calls than there were is absent, since it
 // would only repeat the maximum.
 type Distribution struct {
