@@ -13,7 +13,7 @@ type few struct {
 const mostFew = 4096
 
 // mostAdds is the number of additions above which their time matters more than the memory of an array.
-const mostAdds = 1 << 12
+const mostAdds = 1 << 14
 
 // Compact returns an empty histogram that takes 10 bytes for each cell that is not empty, up to mostFew. It is for
 // histograms with few values, of which a record can have thousands: one that is added to often takes an array of all
