@@ -228,7 +228,7 @@ func hostile() *Report {
 }
 
 const longWord = "averyveryveryveryveryveryveryveryveryveryveryvery" +
-	"veryveryveryveryveryveryveryveryveryveryveryveryveryverylongword"
+	"veryveryveryveryveryveryveryveryveryveryveryveryverylongword"
 
 // otherQuestions fills every other part of the model, for the schema's sake.
 func otherQuestions() *Report {
