@@ -80,8 +80,10 @@ func TestVersions(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.8", Deps: []*debug.Module{
 		{Path: "k8s.io/api", Version: "v0.36.3"},
 		{Path: "k8s.io/kubernetes", Version: "v1.36.3"},
-		{Path: "go.etcd.io/etcd/server/v3", Version: "v3.6.7", Replace: &debug.Module{Path: "go.etcd.io/etcd/server/v3",
-			Version: "v3.6.8"}},
+		{Path: "go.etcd.io/etcd/server/v3", Version: "v3.6.7", Replace: &debug.Module{
+			Path:    "go.etcd.io/etcd/server/v3",
+			Version: "v3.6.8",
+		}},
 	}}
 	if got := versions(info); got != `{"etcd":"v3.6.8","go":"go1.26.8","kubernetes":"v1.36.3","protocol":"2"}` {
 		t.Error(got)
@@ -127,8 +129,10 @@ func TestSocket(t *testing.T) {
 }
 
 func FuzzReadConfig(f *testing.F) {
-	for _, line := range []string{"", "{}\n", "{\"args\": [\"a\", \"--b=c\"]}\n", "{\"args\": null}\nmore",
-		"{\"args\": [1]}\n", "{\"x\": []}\n", "null\n"} {
+	for _, line := range []string{
+		"", "{}\n", "{\"args\": [\"a\", \"--b=c\"]}\n", "{\"args\": null}\nmore",
+		"{\"args\": [1]}\n", "{\"x\": []}\n", "null\n",
+	} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

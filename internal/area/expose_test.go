@@ -28,10 +28,14 @@ func TestSecretsAreNotExposed(t *testing.T) {
 		"loopback by name":         {"http://localhost:8080", nil, with, ""},
 		"unverified loopback":      {"https://[::1]:8443", insecure, with, ""},
 		"no secret":                {"http://idp.example", nil, &secretSpec{}, ""},
-		"a private key stays here": {"https://idp.example", insecure, &secretSpec{B: &TLS{Key: Secret{File: "key.pem"}}},
-			""},
-		"a secret among several": {"http://idp.example", nil,
-			&secretSpec{C: map[string]Secret{"X-Api-Key": {File: "key"}}}, "over http://"},
+		"a private key stays here": {
+			"https://idp.example", insecure, &secretSpec{B: &TLS{Key: Secret{File: "key.pem"}}},
+			"",
+		},
+		"a secret among several": {
+			"http://idp.example", nil,
+			&secretSpec{C: map[string]Secret{"X-Api-Key": {File: "key"}}}, "over http://",
+		},
 		"a name like that of local": {"http://localhost.example", nil, with, "over http://"},
 	} {
 		u, err := url.Parse(c.url)

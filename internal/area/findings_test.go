@@ -42,8 +42,11 @@ func TestFaultIn(t *testing.T) {
 	}{
 		"a field": {design.Treatment{ID: "x"}, "policies", "policies", "policies: 0 is none"},
 		"a level": {treatment, "policies", "", `treatment "x": policies: 0 is none`},
-		"another's level": {design.Treatment{ID: "x", Levels: map[string]string{"url": "y"}}, "policies", "policies",
-			"policies: 0 is none"},
+		"another's level": {
+			design.Treatment{ID: "x", Levels: map[string]string{"url": "y"}},
+			"policies", "policies",
+			"policies: 0 is none",
+		},
 		"no field":         {treatment, "", "", `treatment "x": policies: 0 is none`},
 		"nothing of these": {design.Treatment{ID: "x"}, "", "", "policies: 0 is none"},
 	} {
@@ -71,12 +74,18 @@ func TestTrimMissing(t *testing.T) {
 		want       []string
 	}{
 		"all there": {of("", "here", "here"), 3, nil},
-		"some missing": {base(of("", "gone", "here", "lost", "gone")), 2,
-			[]string{"left out: lost3: no lost", "left out: gone1; gone4: no gone"}},
-		"many missing": {of("here", "gone", "gone", "gone", "gone"), 1,
-			[]string{"left out: gone1; gone2; and 2 more: no gone"}},
-		"the baseline": {base(of("gone", "here")), 2,
-			[]string{"the baseline needs a thing that this host cannot have: no gone"}},
+		"some missing": {
+			base(of("", "gone", "here", "lost", "gone")), 2,
+			[]string{"left out: lost3: no lost", "left out: gone1; gone4: no gone"},
+		},
+		"many missing": {
+			of("here", "gone", "gone", "gone", "gone"), 1,
+			[]string{"left out: gone1; gone2; and 2 more: no gone"},
+		},
+		"the baseline": {
+			base(of("gone", "here")), 2,
+			[]string{"the baseline needs a thing that this host cannot have: no gone"},
+		},
 		"nothing remaining": {of("gone", "lost"), 2, []string{"no lost", "no gone"}},
 	} {
 		looked := map[string]int{}

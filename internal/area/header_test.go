@@ -18,13 +18,24 @@ func TestCheckHeaders(t *testing.T) {
 		"two lines":  {map[string]string{"X": "a\r\nY: b"}, nil, "callers[1].headers.X", "printable"},
 		"not ASCII":  {map[string]string{"X": "ä"}, nil, "callers[1].headers.X", "printable"},
 		"HTTP's own": {map[string]string{"Host": "x"}, nil, "callers[1].headers.Host", "belongs to the protocol"},
-		"the protocol's": {map[string]string{"Content-Type": "x"}, nil, "callers[1].headers.Content-Type",
-			"belongs to the protocol"},
+		"the protocol's": {
+			map[string]string{"Content-Type": "x"},
+			nil, "callers[1].headers.Content-Type",
+			"belongs to the protocol",
+		},
 		"no name": {map[string]string{"X:Y": "x"}, nil, "callers[1].headers.X:Y", "not a header name"},
-		"a secret's name": {nil, map[string]Secret{"content-type": {Env: "A"}}, "callers[1].secret_headers.content-type",
-			"belongs to the protocol"},
-		"a secret's lines": {nil, map[string]Secret{"A\r\n": {Env: "A"}}, "callers[1].secret_headers.A\r\n",
-			"not a header name"},
+		"a secret's name": {
+			nil,
+			map[string]Secret{"content-type": {Env: "A"}},
+			"callers[1].secret_headers.content-type",
+			"belongs to the protocol",
+		},
+		"a secret's lines": {
+			nil,
+			map[string]Secret{"A\r\n": {Env: "A"}},
+			"callers[1].secret_headers.A\r\n",
+			"not a header name",
+		},
 	} {
 		found := CheckHeaders("callers[1].", c.headers, c.secret, "content-type")
 		if c.path == "" {

@@ -19,8 +19,10 @@ func (s *totals) more(verb string, n int) {
 		i++
 	}
 	if i == len(s.Requests) {
-		s.Requests = append(s.Requests, ServedRequests{Verb: verb, Buckets: []ServedBucket{{LE: 1}, {LE: 2}},
-			SLIBuckets: []ServedBucket{{LE: 1}}})
+		s.Requests = append(s.Requests, ServedRequests{
+			Verb: verb, Buckets: []ServedBucket{{LE: 1}, {LE: 2}},
+			SLIBuckets: []ServedBucket{{LE: 1}},
+		})
 		s.Parts = append(s.Parts, ServedPart{Part: "storage", Name: verb})
 	}
 	r, p := &s.Requests[i], &s.Parts[i]
@@ -84,8 +86,10 @@ func (s *Served) copyOf() *Served { return (&totals{Served: *s}).copy() }
 
 func TestSinceARestart(t *testing.T) {
 	row := func(n uint64) ServedRequests {
-		return ServedRequests{Verb: "GET", Count: n, SLICount: n, DryRuns: n, Seconds: float64(n),
-			Buckets: []ServedBucket{{LE: 1, Count: n}}, SLIBuckets: []ServedBucket{{LE: 1, Count: n}}}
+		return ServedRequests{
+			Verb: "GET", Count: n, SLICount: n, DryRuns: n, Seconds: float64(n),
+			Buckets: []ServedBucket{{LE: 1, Count: n}}, SLIBuckets: []ServedBucket{{LE: 1, Count: n}},
+		}
 	}
 	before := &Served{Started: 1, Requests: []ServedRequests{row(5)}, Parts: []ServedPart{{Part: "x", Count: 5}}}
 	for name, c := range map[string]struct {

@@ -25,30 +25,52 @@ func TestParse(t *testing.T) {
 		want budget.Budget
 	}{
 		{"capacity >= 100/s", budget.Budget{Metric: "capacity", Op: ">=", Limit: abs(100, metric.PerSecond)}},
-		{"response.p99 <= 500ms at 50/s", budget.Budget{Metric: "response", Quantile: "p99", Op: "<=",
-			Limit: abs(0.5, metric.Seconds), At: 50}},
-		{"seccomp: exec.cpu <= +5%", budget.Budget{Treatment: "seccomp", Operation: "exec", Metric: "cpu", Op: "<=",
-			Limit: budget.Limit{Value: 0.05, Unit: metric.Ratio, Against: budget.Ratio}}},
-		{"create-pod.cpu <= 10ms", budget.Budget{Operation: "create-pod", Metric: "cpu", Op: "<=",
-			Limit: abs(0.01, metric.Seconds)}},
+		{"response.p99 <= 500ms at 50/s", budget.Budget{
+			Metric: "response", Quantile: "p99", Op: "<=",
+			Limit: abs(0.5, metric.Seconds), At: 50,
+		}},
+		{"seccomp: exec.cpu <= +5%", budget.Budget{
+			Treatment: "seccomp", Operation: "exec", Metric: "cpu", Op: "<=",
+			Limit: budget.Limit{Value: 0.05, Unit: metric.Ratio, Against: budget.Ratio},
+		}},
+		{"create-pod.cpu <= 10ms", budget.Budget{
+			Operation: "create-pod", Metric: "cpu", Op: "<=",
+			Limit: abs(0.01, metric.Seconds),
+		}},
 		{"error <= 0.1%", budget.Budget{Metric: "error", Op: "<=", Limit: abs(0.001, metric.Ratio)}},
-		{"monitoring.response.p99 <= 50ms", budget.Budget{Operation: "monitoring", Metric: "response", Quantile: "p99",
-			Op: "<=", Limit: abs(0.05, metric.Seconds)}},
+		{"monitoring.response.p99 <= 50ms", budget.Budget{
+			Operation: "monitoring", Metric: "response", Quantile: "p99",
+			Op: "<=", Limit: abs(0.05, metric.Seconds),
+		}},
 		{"rss drift <= 1MiB/h", budget.Budget{Metric: "rss", Drift: true, Op: "<=", Limit: abs(1<<20, metric.Bytes)}},
-		{"response.p50 drift <= +2 ms / min", budget.Budget{Metric: "response", Quantile: "p50", Drift: true, Op: "<=",
-			Limit: budget.Limit{Value: 0.12, Unit: metric.Seconds, Against: budget.Difference}}},
-		{"response.p99 <= +3ms", budget.Budget{Metric: "response", Quantile: "p99", Op: "<=",
-			Limit: budget.Limit{Value: 0.003, Unit: metric.Seconds, Against: budget.Difference}}},
-		{"capacity >= -5%", budget.Budget{Metric: "capacity", Op: ">=", Limit: budget.Limit{Value: -0.05, Unit: metric.Ratio,
-			Against: budget.Ratio}}},
-		{"mode=enforce policies=10: a.b.response.p99.9<=1s",
-			budget.Budget{Treatment: "mode=enforce policies=10", Operation: "a.b", Metric: "response", Quantile: "p999",
-				Op: "<=", Limit: abs(1, metric.Seconds)}},
-		{"image=x:1: response.max <= 1s", budget.Budget{Treatment: "image=x:1", Metric: "response", Quantile: "max", Op: "<=",
-			Limit: abs(1, metric.Seconds)}},
+		{"response.p50 drift <= +2 ms / min", budget.Budget{
+			Metric: "response", Quantile: "p50", Drift: true, Op: "<=",
+			Limit: budget.Limit{Value: 0.12, Unit: metric.Seconds, Against: budget.Difference},
+		}},
+		{"response.p99 <= +3ms", budget.Budget{
+			Metric: "response", Quantile: "p99", Op: "<=",
+			Limit: budget.Limit{Value: 0.003, Unit: metric.Seconds, Against: budget.Difference},
+		}},
+		{"capacity >= -5%", budget.Budget{Metric: "capacity", Op: ">=", Limit: budget.Limit{
+			Value: -0.05, Unit: metric.Ratio,
+			Against: budget.Ratio,
+		}}},
+		{
+			"mode=enforce policies=10: a.b.response.p99.9<=1s",
+			budget.Budget{
+				Treatment: "mode=enforce policies=10", Operation: "a.b", Metric: "response", Quantile: "p999",
+				Op: "<=", Limit: abs(1, metric.Seconds),
+			},
+		},
+		{"image=x:1: response.max <= 1s", budget.Budget{
+			Treatment: "image=x:1", Metric: "response", Quantile: "max", Op: "<=",
+			Limit: abs(1, metric.Seconds),
+		}},
 		{"  threads  <=  30  ", budget.Budget{Metric: "threads", Op: "<=", Limit: abs(30, metric.Count)}},
-		{"x: rss <= 64 MiB at 6000/min", budget.Budget{Treatment: "x", Metric: "rss", Op: "<=",
-			Limit: abs(64<<20, metric.Bytes), At: 100}},
+		{"x: rss <= 64 MiB at 6000/min", budget.Budget{
+			Treatment: "x", Metric: "rss", Op: "<=",
+			Limit: abs(64<<20, metric.Bytes), At: 100,
+		}},
 	} {
 		got, err := budget.Parse(c.text)
 		if err != nil {
@@ -135,8 +157,10 @@ func TestSyntaxErrors(t *testing.T) {
 }
 
 func TestFraction(t *testing.T) {
-	for q, want := range map[string]float64{"p50": 0.5, "p99": 0.99, "p999": 0.999, "p9999": 0.9999, "p5": 0.05,
-		"p05": 0.05, "p90": 0.9} {
+	for q, want := range map[string]float64{
+		"p50": 0.5, "p99": 0.99, "p999": 0.999, "p9999": 0.9999, "p5": 0.05,
+		"p05": 0.05, "p90": 0.9,
+	} {
 		if got, ok := budget.Fraction(q); !ok || math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s = %v, %v; want %v", q, got, ok, want)
 		}

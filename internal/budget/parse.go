@@ -95,8 +95,10 @@ type parser struct {
 }
 
 func (p *parser) fail(at int, format string, args ...any) error {
-	return &SyntaxError{Text: p.text, Column: utf8.RuneCountInString(p.text[:at]) + 1,
-		Message: fmt.Sprintf(format, args...)}
+	return &SyntaxError{
+		Text: p.text, Column: utf8.RuneCountInString(p.text[:at]) + 1,
+		Message: fmt.Sprintf(format, args...),
+	}
 }
 
 // operator splits the text at its <= or >=.

@@ -34,16 +34,20 @@ func clusterThatDenies(t *testing.T) (kubeconfig string) {
 				map[string]any{"name": "selfsubjectreviews", "kind": "SelfSubjectReview"},
 			}}
 		case "POST /apis/authentication.k8s.io/v1/selfsubjectreviews":
-			answer = map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
-				"status": map[string]any{"userInfo": map[string]any{"username": "jane"}}}
+			answer = map[string]any{
+				"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
+				"status": map[string]any{"userInfo": map[string]any{"username": "jane"}},
+			}
 		case "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
 			if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 				t.Error(err)
 			}
 			no := in.Spec.ResourceAttributes.Verb+in.Spec.ResourceAttributes.Resource == "deletenamespaces" ||
 				in.Spec.NonResourceAttributes.Path == "/metrics"
-			answer = map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-				"status": map[string]any{"allowed": !no}}
+			answer = map[string]any{
+				"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+				"status": map[string]any{"allowed": !no},
+			}
 		default:
 			t.Errorf("%s %s was not to be asked", r.Method, r.URL.Path)
 		}
@@ -53,8 +57,10 @@ func clusterThatDenies(t *testing.T) (kubeconfig string) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
-		Bytes: s.Certificate().Raw}))
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{
+		Type:  "CERTIFICATE",
+		Bytes: s.Certificate().Raw,
+	}))
 	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
 "clusters": [{"name": "c", "cluster": {"server": %q, "certificate-authority-data": %q}}], "users": [{"name": "u", "user": {"token": "s3cret-token"}}]}`, s.URL, ca)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -68,8 +74,10 @@ func TestDoctorRBACSaysWhatIsMissing(t *testing.T) {
 	path := clusterThatDenies(t)
 	run := func(args ...string) (int, string, string) {
 		var out, errs bytes.Buffer
-		e := Env{Args: append([]string{"tare", "doctor", "--rbac", "--kubeconfig", path}, args...),
-			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: os.Getenv}
+		e := Env{
+			Args:  append([]string{"tare", "doctor", "--rbac", "--kubeconfig", path}, args...),
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: os.Getenv,
+		}
 		code := Main(context.Background(), e)
 		return code, out.String(), errs.String()
 	}

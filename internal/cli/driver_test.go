@@ -42,10 +42,12 @@ func runDriver() {
 func answerDriver(r driver.Request) (any, error) {
 	switch r.Do {
 	case driver.DoDescribe:
-		return driver.Description{Protocol: driver.Protocol, Name: killedDriver, Factors: map[string][]string{"it": {}},
+		return driver.Description{
+			Protocol: driver.Protocol, Name: killedDriver, Factors: map[string][]string{"it": {}},
 			Operations: []driver.Operation{
 				{Name: "wait", Expect: "a moment has passed"}, {Name: "empty", Harness: true},
-			}}, nil
+			},
+		}, nil
 	case driver.DoPrepare:
 		outlives := exec.Command("sleep", "1000")
 		outlives.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -81,8 +81,10 @@ func TestRefusalsSuggestWhatIsAccepted(t *testing.T) {
 			}
 		}
 		for _, m := range metrics {
-			for _, rest := range []string{" <= 1", " <= 1ms", " <= 5%", " <= +5%", " >= 10/s", " <= 1MiB", ".p99 <= 1ms",
-				" drift <= 1ms/h", " <= 1ms at 20/s"} {
+			for _, rest := range []string{
+				" <= 1", " <= 1ms", " <= 5%", " <= +5%", " >= 10/s", " <= 1MiB", ".p99 <= 1ms",
+				" drift <= 1ms/h", " <= 1ms at 20/s",
+			} {
 				b, err := budget.Parse(m + rest)
 				if err != nil {
 					t.Fatal(err)

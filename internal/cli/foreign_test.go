@@ -116,11 +116,15 @@ func TestOwnRecordIsUndone(t *testing.T) {
 	bin := buildTare(t)
 	key := ownKey(t)
 	gone := func(key record.Key) string {
-		w, err := record.Create(t.TempDir(), record.Header{Key: key, Area: "exec", Question: design.Compare,
-			Experiment: record.Experiment{Name: "x"}}, nil, clock.System{})
+		w, err := record.Create(t.TempDir(), record.Header{
+			Key: key, Area: "exec", Question: design.Compare,
+			Experiment: record.Experiment{Name: "x"},
+		}, nil, clock.System{})
 		if err == nil {
-			err = w.Intend(area.Change{Area: "exec", Kind: "folder", ID: "x",
-				Data: map[string]string{"path": filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")}})
+			err = w.Intend(area.Change{
+				Area: "exec", Kind: "folder", ID: "x",
+				Data: map[string]string{"path": filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")},
+			})
 		}
 		if err == nil {
 			err = w.Close()

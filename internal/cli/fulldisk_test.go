@@ -224,8 +224,10 @@ func TestDiskFullDuringRun(t *testing.T) {
 	if code := run.ProcessState.ExitCode(); code != ExitError {
 		t.Errorf("exit %d, want %d\n%s", code, ExitError, text)
 	}
-	for _, want := range []string{"no space left on device", "were undone, but the record cannot say so",
-		"next: tare undo " + name} {
+	for _, want := range []string{
+		"no space left on device", "were undone, but the record cannot say so",
+		"next: tare undo " + name,
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the output does not say %q:\n%s", want, text)
 		}
@@ -269,8 +271,10 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	if code := run.ProcessState.ExitCode(); code != ExitError {
 		t.Errorf("exit %d, want %d: something is left behind\n%s", code, ExitError, text)
 	}
-	for _, want := range []string{"undo what the run created", busy, "device or resource busy", "not undone", "folder",
-		"next: tare undo " + name} {
+	for _, want := range []string{
+		"undo what the run created", busy, "device or resource busy", "not undone", "folder",
+		"next: tare undo " + name,
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the output does not say %q:\n%s", want, text)
 		}

@@ -25,8 +25,10 @@ var everyPlace = flag.Bool("everyplace", false, "the tests of hostile files atta
 func said(t *testing.T, args ...string) (text string, code int) {
 	t.Helper()
 	var out bytes.Buffer
-	a := &app{Env: Env{Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
-		Getenv: os.Getenv}}
+	a := &app{Env: Env{
+		Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
+		Getenv: os.Getenv,
+	}}
 	code = a.execute(context.Background())
 	return out.String(), code
 }
@@ -164,8 +166,14 @@ func (h *hostess) record(from string, lines []any, place string) {
 	if err := os.WriteFile(filepath.Join(dir, record.JournalFile), b.Bytes(), 0o600); err != nil {
 		h.Fatal(err)
 	}
-	for _, args := range [][]string{{"list", "runs", "--results", results}, {"check", dir}, {"report", dir},
-		{"compare", dir, dir}, {"undo", dir}, {"run", "--resume", dir}} {
+	for _, args := range [][]string{
+		{"list", "runs", "--results", results},
+		{"check", dir},
+		{"report", dir},
+		{"compare", dir, dir},
+		{"undo", dir},
+		{"run", "--resume", dir},
+	} {
 		h.check(filepath.Base(from)+" "+place, args...)
 	}
 }

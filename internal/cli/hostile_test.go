@@ -74,8 +74,10 @@ var validNames = map[string][]string{
 }
 
 // shared are the texts by which parts of a report find one another.
-var shared = map[string]string{"Treatment": "treatment", "ID": "treatment", "Baseline": "treatment",
-	"Operation": "operation", "Factor": "factor", "Factors": "factor", "Levels": "factor", "Windows": "windows"}
+var shared = map[string]string{
+	"Treatment": "treatment", "ID": "treatment", "Baseline": "treatment",
+	"Operation": "operation", "Factor": "factor", "Factors": "factor", "Levels": "factor", "Windows": "windows",
+}
 
 func words[T ~string](all []T) []string {
 	var out []string

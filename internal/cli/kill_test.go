@@ -61,16 +61,22 @@ func killables() []killable {
 	const small = "seed: 1\nload: {rate: 20/s, max_rate: 50/s, duration: 1s, timeout: 10s}\n"
 	return []killable{
 		{name: "identity", experiment: killedExperiment, points: 2, life: 4 * time.Second},
-		{name: "sandbox", experiment: comparedExperiment, points: 3, life: 2 * time.Second, trials: true,
-			resumed: "4 blocks of 2 treatments"},
-		{name: "decision", points: 2, life: 3 * time.Second, needs: withEngines,
+		{
+			name: "sandbox", experiment: comparedExperiment, points: 3, life: 2 * time.Second, trials: true,
+			resumed: "4 blocks of 2 treatments",
+		},
+		{
+			name: "decision", points: 2, life: 3 * time.Second, needs: withEngines,
 			experiment: "name: decision\narea: decision\nquestion: compare\ntarget: {}\n" +
 				"baseline: {engine: cedar}\ntreatments: [{engine: $(ENGINE)}]\nfixed: {policies: 5}\nblocks: 3\nseed: 1\n" +
-				"load: {closed: {workers: 1}, max_rate: 200/s, duration: 200ms, timeout: 5s}\n"},
-		{name: "exec", points: 3, life: 3 * time.Second, resumed: "4 blocks of 2 treatments",
+				"load: {closed: {workers: 1}, max_rate: 200/s, duration: 200ms, timeout: 5s}\n",
+		},
+		{
+			name: "exec", points: 3, life: 3 * time.Second, resumed: "4 blocks of 2 treatments",
 			experiment: "name: exec\narea: exec\nquestion: compare\n" +
 				"target: {program: [" + killedDriver +
-				"], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 4\nseed: 1\n"},
+				"], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 4\nseed: 1\n",
+		},
 		{name: "imagepull", points: 2, life: 3 * time.Second, needs: func(t *testing.T, _ string, _ *killable) {
 			withPlane(t)
 		}, experiment: "name: imagepull\narea: imagepull\nquestion: compare\n" +
@@ -81,10 +87,12 @@ func killables() []killable {
 		}, experiment: "name: admission\narea: admission\nquestion: compare\ntarget: {}\n" +
 			"baseline: {mechanism: none}\ntreatments: [{mechanism: webhook, policies: 2}]\nfixed: {nodes: 2}\nblocks: 2\n" +
 			small},
-		{name: "cluster", points: 1, life: 6 * time.Second, needs: withCluster,
+		{
+			name: "cluster", points: 1, life: 6 * time.Second, needs: withCluster,
 			experiment: "name: cluster\narea: admission\nquestion: compare\ntarget: {kubeconfig: $(KUBECONFIG)}\n" +
 				"baseline: {mechanism: none}\ntreatments: [{mechanism: vap, policies: 2}, {mechanism: webhook, policies: 2}]\n" +
-				"blocks: 2\n" + small},
+				"blocks: 2\n" + small,
+		},
 	}
 }
 
@@ -301,8 +309,8 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// TestInterruptedBeforeTheRun: a command that still reads its file ends at the first interrupt, also where it was started
-// with interrupts ignored, as in the background of a script.
+// TestInterruptedBeforeTheRun: a command that is still reading its file ends at the first interrupt, also where it was
+// started with interrupts ignored, as in the background of a script.
 func TestInterruptedBeforeTheRun(t *testing.T) {
 	bin := buildTare(t)
 	for name, script := range map[string]string{"listening": `exec "$0" run file`, "ignored": `trap "" INT; exec "$0" run file`} {
@@ -330,7 +338,8 @@ func TestInterruptedBeforeTheRun(t *testing.T) {
 			defer func() { _ = file.Close() }()
 			_ = run.Process.Signal(os.Interrupt)
 			_ = run.Wait()
-			if code := run.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(out.String(), "nothing was measured") {
+			code := run.ProcessState.ExitCode()
+			if code != ExitInterrupted || !strings.Contains(out.String(), "nothing was measured") {
 				t.Errorf("exit %d, want %d\n%s", code, ExitInterrupted, &out)
 			}
 			if left, _ := os.ReadDir(dir); len(left) != 1 {
@@ -340,7 +349,8 @@ func TestInterruptedBeforeTheRun(t *testing.T) {
 	}
 }
 
-// TestInterruptedAfterTheRun: an interrupt while nobody reads the report ends the command, and says where the record is.
+// TestInterruptedAfterTheRun: an interrupt while nobody reads the report ends the command, which says where the record
+// is.
 func TestInterruptedAfterTheRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")

@@ -65,11 +65,14 @@ func inUse() int64 {
 
 // craftedRecord is a record of a question, with what add writes into it and the lines that follow.
 func craftedRecord(t *testing.T, q design.Question, arms int, add func(w *record.Writer) error,
-	lines ...string) string {
+	lines ...string,
+) string {
 	t.Helper()
 	clk := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	w, err := record.Create(t.TempDir(), record.Header{Area: "sandbox", Question: q,
-		Experiment: record.Experiment{Name: "x"}}, nil, clk)
+	w, err := record.Create(t.TempDir(), record.Header{
+		Area: "sandbox", Question: q,
+		Experiment: record.Experiment{Name: "x"},
+	}, nil, clk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +110,10 @@ func batched(w *record.Writer, arm, block int, operations ...string) error {
 		return err
 	}
 	for _, o := range operations {
-		if err := w.Batches(record.Batches{Treatment: id, Block: block, Operation: o, Metric: "cpu", N: 1,
-			Values: []float64{1}}); err != nil {
+		if err := w.Batches(record.Batches{
+			Treatment: id, Block: block, Operation: o, Metric: "cpu", N: 1,
+			Values: []float64{1},
+		}); err != nil {
 			return err
 		}
 	}
@@ -152,8 +157,10 @@ func hostileRecords(t *testing.T) map[string]string {
 				id := fmt.Sprint("t", arm)
 				var calls []load.Call
 				for k := range 256 {
-					calls = append(calls, load.Call{Operation: uint8(k), Intended: 1000, Ready: 1001, Sent: 1002, FirstByte: 1003,
-						Done: 1 << 61})
+					calls = append(calls, load.Call{
+						Operation: uint8(k), Intended: 1000, Ready: 1001, Sent: 1002, FirstByte: 1003,
+						Done: 1 << 61,
+					})
 				}
 				for _, step := range []func() error{
 					func() error { return w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: id}}) },
@@ -168,8 +175,10 @@ func hostileRecords(t *testing.T) map[string]string {
 			return err
 		}),
 		"one file of calls named a thousand times": craftedRecord(t, design.Compare, 1, func(w *record.Writer) error {
-			if err := w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: "t0"},
-				Operations: []string{"a"}}); err != nil {
+			if err := w.TrialBegin(record.TrialBegin{
+				Trial:      design.Trial{Treatment: "t0"},
+				Operations: []string{"a"},
+			}); err != nil {
 				return err
 			}
 			return w.Calls("t0", 0, make([]load.Call, 5000))
@@ -181,10 +190,12 @@ func hostileRecords(t *testing.T) map[string]string {
 				return err
 			}
 			for i := range 1000 {
-				s := record.Slice{Treatment: "t0", Start: time.Duration(i) * time.Second, End: time.Duration(i+1) * time.Second,
+				s := record.Slice{
+					Treatment: "t0", Start: time.Duration(i) * time.Second, End: time.Duration(i+1) * time.Second,
 					Operations: []record.SliceOperation{
 						{Operation: fmt.Sprint("o", i), Outcomes: []record.SliceOutcome{{Outcome: load.OK, Count: 1}}, Mean: 1},
-					}}
+					},
+				}
 				if err := w.Slice(s); err != nil {
 					return err
 				}

@@ -80,7 +80,8 @@ func (a *app) planArms(e *config.Experiment, p func(label, format string, args .
 
 // programForPlan returns the program that makes an experiment's calls. It does not start one that failed preflight.
 func (a *app) programForPlan(ctx context.Context, ar area.Area, e *config.Experiment,
-	found []area.Finding) (area.Program, error) {
+	found []area.Finding,
+) (area.Program, error) {
 	if _, ok := ar.(area.Programmed); ok && !isRunnable(found) {
 		return area.Program{Counts: "without the start of its processes, which cannot be started: see below"}, nil
 	}

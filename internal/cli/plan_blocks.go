@@ -34,7 +34,8 @@ const power = 0.8
 // planBlocks prints the design of a comparison, how long it takes, and how small an effect it can detect. made is the
 // program that makes its calls, if there is one.
 func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Program,
-	p func(label, format string, args ...any)) {
+	p func(label, format string, args ...any),
+) {
 	arms, looks := len(e.Arms()), design.Looks(e.Blocks)
 	var parts []string
 	for _, l := range looks {

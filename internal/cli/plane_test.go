@@ -28,16 +28,20 @@ func TestPlaneScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "plane"),
 		RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
-			"killholder": killHolder},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":      exits,
+			"killholder": killHolder,
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv(plane.Variable, b.Path)
 			e.Setenv("TARE_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("XDG_RUNTIME_DIR", filepath.Join(e.WorkDir, "run"))
 			e.Defer(func() { // after a script that failed halfway
 				out := t.Output()
-				if Main(context.Background(), Env{Args: []string{"tare", "plane", "down", "--all"}, Stdout: out, Stderr: out,
-					Getenv: e.Getenv}) != ExitPass {
+				if Main(context.Background(), Env{
+					Args: []string{"tare", "plane", "down", "--all"}, Stdout: out, Stderr: out,
+					Getenv: e.Getenv,
+				}) != ExitPass {
 					t.Error("a plane is left")
 				}
 			})

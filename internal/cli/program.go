@@ -35,7 +35,8 @@ func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, l
 // sameProgram fails if another program measured the record's first blocks. unknown is a warning that the record does
 // not say which program did.
 func (a *app) sameProgram(ctx context.Context, ar area.Area, e *config.Experiment, rec *record.Record) (unknown string,
-	err error) {
+	err error,
+) {
 	found, err := a.program(ctx, ar, e, false)
 	if err != nil || found.Identity == nil {
 		return "", err

@@ -27,8 +27,10 @@ func TestRecordScripts(t *testing.T) {
 			at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 			return errors.Join(
 				fakeRun{name: "enforcers", at: at, seed: 1, cost: map[string]float64{"seccomp": 1.1}}.write(results),
-				fakeRun{name: "enforcers", at: at.Add(time.Hour), seed: 2, kernel: "Linux 6.9",
-					cost: map[string]float64{"seccomp": 1.5}}.write(results),
+				fakeRun{
+					name: "enforcers", at: at.Add(time.Hour), seed: 2, kernel: "Linux 6.9",
+					cost: map[string]float64{"seccomp": 1.5},
+				}.write(results),
 				fakeRun{name: "quiet", at: at, seed: 3, budget: []string{"seccomp: open.cpu <= +5%"}}.write(results),
 				fakeRun{name: "unreliable", at: at, seed: 4, cost: map[string]float64{design.AAArm: 1.3}}.write(results),
 				os.CopyFS(filepath.Join(e.WorkDir, "files"), os.DirFS(filepath.Join("..", "importer", "testdata"))),
@@ -65,8 +67,10 @@ func (f fakeRun) write(results string) (err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	arms := design.Arms([]design.Treatment{{ID: "none", Baseline: true}, {ID: "seccomp"}})
 	trials := design.Plan(design.Experiment{Treatments: arms, Blocks: 20, Seed: f.seed})
-	plan := record.Plan{Treatments: arms, Trials: trials, Budget: f.budget, Margin: .02, Blocks: 20,
-		Looks: design.Looks(20)}
+	plan := record.Plan{
+		Treatments: arms, Trials: trials, Budget: f.budget, Margin: .02, Blocks: 20,
+		Looks: design.Looks(20),
+	}
 	if err := w.Plan(plan); err != nil {
 		return err
 	}
@@ -95,8 +99,10 @@ func (f fakeRun) trial(w *record.Writer, t design.Trial, shared float64, rng *ra
 	return errors.Join(
 		w.TrialBegin(record.TrialBegin{Trial: t, Operations: []string{"open"}}),
 		w.Verify(record.Verify{Treatment: t.Treatment, Block: t.Block, OK: true}),
-		w.Batches(record.Batches{Treatment: t.Treatment, Block: t.Block, Operation: "open", Metric: "cpu", N: 5000,
-			Values: values}),
+		w.Batches(record.Batches{
+			Treatment: t.Treatment, Block: t.Block, Operation: "open", Metric: "cpu", N: 5000,
+			Values: values,
+		}),
 		w.TrialEnd(record.TrialEnd{Treatment: t.Treatment, Block: t.Block, Status: record.Complete}),
 	)
 }

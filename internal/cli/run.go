@@ -51,8 +51,10 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.start(ctx, args, startFlags{dryRun: dryRun, yes: yes, resume: resume, add: add, results: results,
-				full: full}, outs)
+			return a.start(ctx, args, startFlags{
+				dryRun: dryRun, yes: yes, resume: resume, add: add, results: results,
+				full: full,
+			}, outs)
 		},
 	}
 	outputFlag(c, &outputs)

@@ -165,8 +165,15 @@ func (r *secretRoom) watch(run int, done <-chan struct{}) {
 // readers runs every command that reads what runs have left, then undo.
 func (r *secretRoom) readers() {
 	r.Helper()
-	for _, args := range [][]string{{"validate", "x.yaml"}, {"-v", "plan", "x.yaml"}, {"run", "--dry-run", "x.yaml"},
-		{"list", "runs"}, {"cache"}, {"plane", "status"}, {"version"}} {
+	for _, args := range [][]string{
+		{"validate", "x.yaml"},
+		{"-v", "plan", "x.yaml"},
+		{"run", "--dry-run", "x.yaml"},
+		{"list", "runs"},
+		{"cache"},
+		{"plane", "status"},
+		{"version"},
+	} {
 		r.tare(0, nil, args...)
 	}
 	records, _ := filepath.Glob(filepath.Join(r.dir, "results", "*", "record.jsonl"))
@@ -188,8 +195,10 @@ func (r *secretRoom) readers() {
 // search looks for the secret in all that was printed and written.
 func (r *secretRoom) search() {
 	r.Helper()
-	forms := [][]byte{[]byte(r.secret), []byte(fmt.Sprintf("%x", r.secret)), base64Of(r.secret),
-		base64Of("weigher:" + r.secret)}
+	forms := [][]byte{
+		[]byte(r.secret), []byte(fmt.Sprintf("%x", r.secret)), base64Of(r.secret),
+		base64Of("weigher:" + r.secret),
+	}
 	look := func(where string, text []byte) {
 		for _, f := range forms {
 			if i := bytes.Index(text, f); i >= 0 {
@@ -279,8 +288,10 @@ func (r *secretRoom) echoes(mode string) http.Handler {
 		case "status":
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusForbidden)
-			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure",
-				"message": flat, "reason": "Forbidden", "code": 403})
+			_ = json.NewEncoder(w).Encode(map[string]any{
+				"kind": "Status", "apiVersion": "v1", "status": "Failure",
+				"message": flat, "reason": "Forbidden", "code": 403,
+			})
 		case "redirects":
 			w.Header().Set("Location", "http://127.0.0.1:1/"+r.secret)
 			w.WriteHeader(http.StatusFound)

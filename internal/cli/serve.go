@@ -38,7 +38,8 @@ func (a *app) serve(ctx context.Context, s area.Server, name string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	return proc.Serve(ctx, a.Stdin, a.Stdout, func(ctx context.Context, config json.RawMessage,
-		ready func(any) error) error {
+		ready func(any) error,
+	) error {
 		return s.Serve(ctx, name, config, ready)
 	})
 }

@@ -262,8 +262,10 @@ func objects(t *testing.T, kubeconfig string) (out []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gvrs, err := discovery.GroupVersionResources(discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list",
-		"get"}}, resources))
+	gvrs, err := discovery.GroupVersionResources(discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{
+		"list",
+		"get",
+	}}, resources))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 // trim leaves out the treatments that this host does not support, and reports them on the terminal and in left for the
 // record. It fails if nothing is left to compare.
 func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment, look bool) (kept *config.Experiment,
-	left []string, err error) {
+	left []string, err error,
+) {
 	t, ok := ar.(area.Trimmer)
 	if !ok {
 		return e, nil, nil

@@ -4,36 +4,60 @@ import "slices"
 
 // What calls and batches of calls are measured by.
 var (
-	Response = Metric{"response", Seconds, Lower, Noisy,
-		"Time from the instant at which a call was due to its last byte: what a user waits."}
-	Service = Metric{"service", Seconds, Lower, Noisy,
-		"Time from the instant at which a call was sent to its last byte."}
-	Wall = Metric{"wall", Seconds, Lower, Noisy,
-		"Elapsed time of one call, by the target's own clock (CLOCK_MONOTONIC)."}
-	CPU = Metric{"cpu", CPUSeconds, Lower, Noisy,
-		"CPU time that the target spent on one call, children included: the primary cost on a noisy host."}
-	Instructions = Metric{"instructions", Count, Lower, Noisy,
-		"Instructions that one call retired, where the host has a counter (perf_event_open)."}
+	Response = Metric{
+		"response", Seconds, Lower, Noisy,
+		"Time from the instant at which a call was due to its last byte: what a user waits.",
+	}
+	Service = Metric{
+		"service", Seconds, Lower, Noisy,
+		"Time from the instant at which a call was sent to its last byte.",
+	}
+	Wall = Metric{
+		"wall", Seconds, Lower, Noisy,
+		"Elapsed time of one call, by the target's own clock (CLOCK_MONOTONIC).",
+	}
+	CPU = Metric{
+		"cpu", CPUSeconds, Lower, Noisy,
+		"CPU time that the target spent on one call, children included: the primary cost on a noisy host.",
+	}
+	Instructions = Metric{
+		"instructions", Count, Lower, Noisy,
+		"Instructions that one call retired, where the host has a counter (perf_event_open).",
+	}
 	Error       = Metric{"error", Ratio, Lower, Noisy, "Share of the calls that did not end as expected."}
 	Goodput     = Metric{"goodput", PerSecond, Higher, Noisy, "Calls per second that ended as expected."}
-	Allocations = Metric{"allocations", Count, Lower, Noisy,
-		"Objects that one call allocated on the heap, counted by the target's runtime: allocs/op."}
-	Allocated = Metric{"allocated", Bytes, Lower, Noisy,
-		"Bytes that one call allocated on the heap, counted by the target's runtime: B/op."}
-	Hits = Metric{"hits", Ratio, Higher, Noisy,
-		"Share of the calls for which what was asked for was known already, counted by the target."}
-	CacheHits = Metric{"cache-hits", Ratio, Higher, Noisy,
-		"Share of the calls that were answered from memory alone, counted by the target."}
+	Allocations = Metric{
+		"allocations", Count, Lower, Noisy,
+		"Objects that one call allocated on the heap, counted by the target's runtime: allocs/op.",
+	}
+	Allocated = Metric{
+		"allocated", Bytes, Lower, Noisy,
+		"Bytes that one call allocated on the heap, counted by the target's runtime: B/op.",
+	}
+	Hits = Metric{
+		"hits", Ratio, Higher, Noisy,
+		"Share of the calls for which what was asked for was known already, counted by the target.",
+	}
+	CacheHits = Metric{
+		"cache-hits", Ratio, Higher, Noisy,
+		"Share of the calls that were answered from memory alone, counted by the target.",
+	}
 )
 
 // What only budgets name: parts of other metrics, and what a search finds.
 var (
-	PoolWait = Metric{"pool_wait", Seconds, Lower, Noisy,
-		"How long a call waited for a free connection: the target's slowness, part of the response time."}
-	Capacity = Metric{"capacity", PerSecond, Higher, Noisy,
-		"Highest rate at which calls end as expected for as long as it lasts."}
-	SLOCapacity = Metric{"slo_capacity", PerSecond, Higher, Noisy,
-		"Highest rate at which the latency objective of the load holds."}
+	PoolWait = Metric{
+		"pool_wait", Seconds, Lower, Noisy,
+		"How long a call waited for a free connection: the target's slowness, part of the response time.",
+	}
+	Capacity = Metric{
+		"capacity", PerSecond, Higher, Noisy,
+		"Highest rate at which calls end as expected for as long as it lasts.",
+	}
+	SLOCapacity = Metric{
+		"slo_capacity", PerSecond, Higher, Noisy,
+		"Highest rate at which the latency objective of the load holds.",
+	}
 )
 
 // Known are the metrics that calls and batches are measured by.

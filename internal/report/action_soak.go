@@ -51,8 +51,10 @@ func (r *Report) soakEntries() ([]actionEntry, error) {
 				continue
 			}
 			name, scale := actionUnit(d.Unit)
-			e := actionEntry{Name: sanitize(Measured(s.Operation, name, "") + " drift · " + s.Treatment), Unit: name + "/h",
-				Value: nearest(d.PerHour * scale), Extra: d.Slope() + ": " + string(d.Verdict)}
+			e := actionEntry{
+				Name: sanitize(Measured(s.Operation, name, "") + " drift · " + s.Treatment), Unit: name + "/h",
+				Value: nearest(d.PerHour * scale), Extra: d.Slope() + ": " + string(d.Verdict),
+			}
 			if d.Lo != nil && d.Hi != nil {
 				e.Range = "± " + unit.Decimal((*d.Hi-*d.Lo)/2*scale, 3)
 			}

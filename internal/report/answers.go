@@ -77,8 +77,12 @@ const checksNote = "both sides count the whole load, including the warm-up; the 
 // decisions returns the table of what the answers said, by operation, and how many were not the expected ones.
 func (r *Report) decisions() table {
 	words := r.answerWords()
-	t := table{{head: "operation", left: true}, {head: "answers"}, {head: "mismatches", alarming: true},
-		{head: "as expected", drop: 1}}
+	t := table{
+		{head: "operation", left: true},
+		{head: "answers"},
+		{head: "mismatches", alarming: true},
+		{head: "as expected", drop: 1},
+	}
 	for _, w := range words {
 		t = append(t, &column{head: w})
 	}

@@ -156,8 +156,10 @@ func unitsOf(all []series) []*benchfmt.UnitMetadata {
 			if m.Better == metric.Higher {
 				better = "higher"
 			}
-			out = append(out, &benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: u, Key: "better"},
-				OrigUnit: u, Value: better})
+			out = append(out, &benchfmt.UnitMetadata{
+				UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: u, Key: "better"},
+				OrigUnit:        u, Value: better,
+			})
 		}
 	}
 	return out

@@ -59,8 +59,10 @@ func TestBenchstatReadsOurLines(t *testing.T) {
 func TestBenchfmtNamesWhatGoNames(t *testing.T) {
 	values, _ := readBenchfmt(t, encode(t, Benchfmt, pullManager()))
 	got := values["Check/accessor=cached/records=100/hits=100"]
-	for unit, want := range map[string]float64{"sec/op": 417e-6, "cpu-sec/op": 409e-6, "allocs/op": 58, "B/op": 59392,
-		"hits-ratio": 1, "cache-hits-ratio": 1} {
+	for unit, want := range map[string]float64{
+		"sec/op": 417e-6, "cpu-sec/op": 409e-6, "allocs/op": 58, "B/op": 59392,
+		"hits-ratio": 1, "cache-hits-ratio": 1,
+	} {
 		if len(got[unit]) != 10 || got[unit][0] < want*.97 || got[unit][0] > want*1.03 {
 			t.Errorf("%s are %v, want 10 values near %v", unit, got[unit], want)
 		}

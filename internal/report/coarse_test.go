@@ -27,8 +27,10 @@ func TestWhatABucketDoesNotSay(t *testing.T) {
 func TestPublishedFormNeedsPods(t *testing.T) {
 	r := &Report{
 		Treatments: []Treatment{{ID: "a"}},
-		SLO: []SLO{{Treatment: "a", Name: "mutating", Subject: "POST pods", Formula: ClusterLoader2, Verdict: Pass,
-			Limit: 1}},
+		SLO: []SLO{{
+			Treatment: "a", Name: "mutating", Subject: "POST pods", Formula: ClusterLoader2, Verdict: Pass,
+			Limit: 1,
+		}},
 	}
 	if n := r.published().rows(); n != 0 {
 		t.Errorf("%d rows without a pod", n)

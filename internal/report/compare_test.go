@@ -73,8 +73,10 @@ func wide() *Report {
 		c.operations, c.base[op] = append(c.operations, op), 1e-6
 	}
 	for i := range 11 {
-		c.arms = append(c.arms, trialled{levels: map[string]string{"enforcer": fmt.Sprintf("enforcer-number-%c", 'a'+i)},
-			cost: map[string]float64{"operation3": float64(i) / 20}})
+		c.arms = append(c.arms, trialled{
+			levels: map[string]string{"enforcer": fmt.Sprintf("enforcer-number-%c", 'a'+i)},
+			cost:   map[string]float64{"operation3": float64(i) / 20},
+		})
 	}
 	return c.report()
 }
@@ -98,28 +100,44 @@ func TestWideComparisonFits(t *testing.T) {
 }
 
 func TestTrust(t *testing.T) {
-	quiet := Effect{Operation: "open", Metric: "cpu", Kind: "ratio", Estimate: 0.003, Lo: -0.005, Hi: 0.011,
-		Verdict: Equivalent, Gating: true}
-	loud := Effect{Operation: "exec", Metric: "cpu", Kind: "ratio", Estimate: 0.03, Lo: 0.02, Hi: 0.04, Verdict: Regressed,
-		Measurable: true, Gating: true}
-	wild := Effect{Operation: "open", Metric: "wall", Kind: "ratio", Estimate: 0.5, Lo: -0.2, Hi: 1,
-		Verdict: EffectInconclusive}
-	negative := Effect{Operation: "fork", Metric: "cpu", Kind: "ratio", Estimate: 0.001, Lo: -0.002, Hi: 0.004,
-		Verdict: Equivalent}
+	quiet := Effect{
+		Operation: "open", Metric: "cpu", Kind: "ratio", Estimate: 0.003, Lo: -0.005, Hi: 0.011,
+		Verdict: Equivalent, Gating: true,
+	}
+	loud := Effect{
+		Operation: "exec", Metric: "cpu", Kind: "ratio", Estimate: 0.03, Lo: 0.02, Hi: 0.04, Verdict: Regressed,
+		Measurable: true, Gating: true,
+	}
+	wild := Effect{
+		Operation: "open", Metric: "wall", Kind: "ratio", Estimate: 0.5, Lo: -0.2, Hi: 1,
+		Verdict: EffectInconclusive,
+	}
+	negative := Effect{
+		Operation: "fork", Metric: "cpu", Kind: "ratio", Estimate: 0.001, Lo: -0.002, Hi: 0.004,
+		Verdict: Equivalent,
+	}
 	for name, c := range map[string]struct {
 		aa   AA
 		want string
 		ok   bool
 	}{
-		"quiet": {AA{Reliable: true, Effects: []Effect{quiet, wild}},
-			"the baseline against itself is quiet: largest +0.3 % [-0.5, 1.1] of open.cpu", true},
-		"quiet, with a control": {AA{Reliable: true, Effects: []Effect{quiet}, NegativeControls: []Effect{negative}},
+		"quiet": {
+			AA{Reliable: true, Effects: []Effect{quiet, wild}},
+			"the baseline against itself is quiet: largest +0.3 % [-0.5, 1.1] of open.cpu", true,
+		},
+		"quiet, with a control": {
+			AA{Reliable: true, Effects: []Effect{quiet}, NegativeControls: []Effect{negative}},
 			"the baseline against itself is quiet: largest +0.3 % [-0.5, 1.1] of open.cpu; negative controls quiet: fork, " +
-				"largest +0.1 % [-0.2, 0.4]", true},
-		"loud": {AA{Effects: []Effect{quiet, loud}},
-			"UNRELIABLE on this host: the baseline differs from itself: +3.0 % [2.0, 4.0] of exec.cpu", false},
-		"loud, yet within margins": {AA{Reliable: true, Effects: []Effect{quiet, loud}},
-			"the baseline differs from itself: +3.0 % [2.0, 4.0] of exec.cpu", true},
+				"largest +0.1 % [-0.2, 0.4]", true,
+		},
+		"loud": {
+			AA{Effects: []Effect{quiet, loud}},
+			"UNRELIABLE on this host: the baseline differs from itself: +3.0 % [2.0, 4.0] of exec.cpu", false,
+		},
+		"loud, yet within margins": {
+			AA{Reliable: true, Effects: []Effect{quiet, loud}},
+			"the baseline differs from itself: +3.0 % [2.0, 4.0] of exec.cpu", true,
+		},
 		"unchecked": {AA{}, "UNCHECKED: there is no effect of the baseline on itself", false},
 	} {
 		r := &Report{AA: &c.aa}
@@ -144,23 +162,31 @@ func TestNext(t *testing.T) {
 		change func(*Report)
 		want   string
 	}{
-		"blocks": {func(*Report) {},
-			"about 9 more blocks would decide 1 open effect: tare run x.yaml --add-blocks 9"},
-		"one block": {func(r *Report) { r.Effects[1].BlocksToDecide = new(11) },
-			"about 1 more block would decide 1 open effect: tare run x.yaml --add-blocks 1"},
+		"blocks": {
+			func(*Report) {},
+			"about 9 more blocks would decide 1 open effect: tare run x.yaml --add-blocks 9",
+		},
+		"one block": {
+			func(r *Report) { r.Effects[1].BlocksToDecide = new(11) },
+			"about 1 more block would decide 1 open effect: tare run x.yaml --add-blocks 1",
+		},
 		"the most": {func(r *Report) {
 			r.Effects[0].Verdict, r.Effects[0].BlocksToDecide = EffectInconclusive,
 				new(40)
 		}, "about 30 more blocks would decide 2 open effects: tare run x.yaml --add-blocks 30"},
-		"too many": {func(r *Report) { r.Effects[1].BlocksToDecide = new(5000) },
-			"1 open effect would need more than 160 blocks: a wider margin, or longer batches"},
+		"too many": {
+			func(r *Report) { r.Effects[1].BlocksToDecide = new(5000) },
+			"1 open effect would need more than 160 blocks: a wider margin, or longer batches",
+		},
 		"nothing open": {func(r *Report) { r.Effects[1].Verdict = Regressed }, ""},
 		"unreliable": {func(r *Report) { r.AA.Reliable = false }, "the host is too noisy for this: tare doctor shows " +
 			"its noise; a quieter host, pinned CPUs or longer batches help"},
 		"unblocked":      {func(r *Report) { r.Design.Unblocked = true }, ""},
 		"invalid anyhow": {func(r *Report) { r.Verdict = Invalid }, ""},
-		"interrupted": {func(r *Report) { r.Status = Interrupted },
-			"continue it: tare run --resume RUN, where RUN is its folder"},
+		"interrupted": {
+			func(r *Report) { r.Status = Interrupted },
+			"continue it: tare run --resume RUN, where RUN is its folder",
+		},
 	} {
 		if got := strings.Join(report(c.change).next(), "|"); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -126,8 +126,10 @@ func TestYAMLSaysWhatJSONSays(t *testing.T) {
 }
 
 func TestUnknownIsAbsent(t *testing.T) {
-	got := string(encode(t, JSON, &Report{Schema: Schema, Treatments: []Treatment{},
-		Capacity: []Capacity{{Treatment: "x"}}}))
+	got := string(encode(t, JSON, &Report{
+		Schema: Schema, Treatments: []Treatment{},
+		Capacity: []Capacity{{Treatment: "x"}},
+	}))
 	for _, field := range []string{"null", `"rate"`, `"lo"`, `"burst"`, `"signature"`, `"recovery_seconds"`, `"generator"`, `"at_least"`} {
 		if strings.Contains(got, field) {
 			t.Errorf("%s is there although it is not known:\n%s", field, got)

@@ -19,14 +19,25 @@ func TestOnlyEvidenceClears(t *testing.T) {
 		of   Generator
 		want string
 	}{
-		{"ruled out", Generator{Valid: true, Verdict: signature.RuledOut,
-			Evidence: []string{"its busiest thread ran 3 % of the time"}}, "not the generator: its busiest thread ran 3 %"},
-		{"possible", Generator{Valid: true, Verdict: signature.Possible, Doubts: []string{doubt}},
-			"the generator may be the limit: " + doubt},
-		{"limit", Generator{Verdict: signature.Limiting, Reason: "it sent late", Doubts: []string{"it sent late", doubt}},
-			"THE GENERATOR is the limit: it sent late; " + doubt},
-		{"in part", Generator{Valid: true, Verdict: signature.Possible, Reason: "late in 1 block"},
-			"the generator, in part: late in 1 block"},
+		{"ruled out", Generator{
+			Valid: true, Verdict: signature.RuledOut,
+			Evidence: []string{"its busiest thread ran 3 % of the time"},
+		}, "not the generator: its busiest thread ran 3 %"},
+		{
+			"possible",
+			Generator{Valid: true, Verdict: signature.Possible, Doubts: []string{doubt}},
+			"the generator may be the limit: " + doubt,
+		},
+		{
+			"limit",
+			Generator{Verdict: signature.Limiting, Reason: "it sent late", Doubts: []string{"it sent late", doubt}},
+			"THE GENERATOR is the limit: it sent late; " + doubt,
+		},
+		{
+			"in part",
+			Generator{Valid: true, Verdict: signature.Possible, Reason: "late in 1 block"},
+			"the generator, in part: late in 1 block",
+		},
 		{"not judged", Generator{Valid: true}, "the generator is not ruled out"},
 		{"ruled out and invalid", Generator{Verdict: signature.RuledOut}, "THE GENERATOR is the limit"},
 	} {

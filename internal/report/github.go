@@ -120,8 +120,10 @@ func (r *Report) annotations() []annotation {
 	name := orElse(r.Experiment.Name, "tare")
 	var errs, warnings, notices []annotation
 	if r.Verdict == Invalid {
-		errs = append(errs, annotation{asError, name + ": the run is invalid",
-			orElse(r.Reason, "its figures cannot be trusted")})
+		errs = append(errs, annotation{
+			asError, name + ": the run is invalid",
+			orElse(r.Reason, "its figures cannot be trusted"),
+		})
 	}
 	if u := r.Status.unfinished(); u != "" {
 		errs = append(errs, annotation{asError, name + ": not finished", u})

@@ -155,10 +155,14 @@ func TestInBrowser(t *testing.T) {
 	for _, scheme := range []struct {
 		name, flag string
 		dark       bool
-	}{{"light", "--blink-settings=preferredColorScheme=1", false}, {"dark", "--blink-settings=preferredColorScheme=0",
-		true}} {
-		for _, name := range []string{"search", "ladder", "treatments", "hostile", "enforcers", "caches", "rules",
-			"unreliable", "stopped", "hostile-compare", "soak", "soak-hostile"} {
+	}{{"light", "--blink-settings=preferredColorScheme=1", false}, {
+		"dark", "--blink-settings=preferredColorScheme=0",
+		true,
+	}} {
+		for _, name := range []string{
+			"search", "ladder", "treatments", "hostile", "enforcers", "caches", "rules",
+			"unreliable", "stopped", "hostile-compare", "soak", "soak-hostile",
+		} {
 			if scheme.dark && (name == "unreliable" || name == "stopped" || name == "soak-hostile") {
 				continue // they differ from the comparison by words
 			}

@@ -24,8 +24,10 @@ type bench struct {
 func newBench(blocks int, arms ...string) *bench {
 	b := &bench{rng: rand.New(rand.NewPCG(7, 4)), blocks: blocks, baseline: arms[0]}
 	for i, id := range arms {
-		b.arms = append(b.arms, Treatment{ID: id, Baseline: i == 0, Verified: true,
-			Levels: map[string]string{"enforcer": id}})
+		b.arms = append(b.arms, Treatment{
+			ID: id, Baseline: i == 0, Verified: true,
+			Levels: map[string]string{"enforcer": id},
+		})
 	}
 	b.arms = append(b.arms, Treatment{ID: design.AAArm, Control: design.AA, Levels: b.arms[0].Levels, Verified: true})
 	for k := range blocks {
@@ -105,18 +107,28 @@ var workloadCosts = []struct {
 	added map[string]float64
 }{
 	{"exec", 800e-6, map[string]float64{"seccomp RuntimeDefault": .004}},
-	{"open", 2.1e-6, map[string]float64{"seccomp allow": .02, "seccomp 4 rules": .028, "seccomp RuntimeDefault": .043,
+	{"open", 2.1e-6, map[string]float64{
+		"seccomp allow": .02, "seccomp 4 rules": .028, "seccomp RuntimeDefault": .043,
 		"seccomp 200 rules": .19, "landlock rules=0": .23, "landlock rules=1": .26, "landlock rules=8": .29,
-		"landlock rules=20": .38, "landlock rules=50": .61}},
-	{"connect", 9e-6, map[string]float64{"seccomp allow": .004, "seccomp RuntimeDefault": .012, "seccomp 200 rules": .05,
-		"landlock rules=8": .006}},
+		"landlock rules=20": .38, "landlock rules=50": .61,
+	}},
+	{"connect", 9e-6, map[string]float64{
+		"seccomp allow": .004, "seccomp RuntimeDefault": .012, "seccomp 200 rules": .05,
+		"landlock rules=8": .006,
+	}},
 	{"fork", 90e-6, nil},
-	{"pipe", 0.9e-6, map[string]float64{"seccomp allow": .05, "seccomp 4 rules": .07, "seccomp RuntimeDefault": .1,
-		"seccomp 200 rules": .45}},
-	{"copy", 42e-6, map[string]float64{"seccomp RuntimeDefault": .015, "landlock rules=50": .03,
-		"seccomp 200 rules": .09}},
-	{"getppid", 0.11e-6, map[string]float64{"seccomp allow": .25, "seccomp 4 rules": .34, "seccomp RuntimeDefault": .52,
-		"seccomp 200 rules": 9.1}},
+	{"pipe", 0.9e-6, map[string]float64{
+		"seccomp allow": .05, "seccomp 4 rules": .07, "seccomp RuntimeDefault": .1,
+		"seccomp 200 rules": .45,
+	}},
+	{"copy", 42e-6, map[string]float64{
+		"seccomp RuntimeDefault": .015, "landlock rules=50": .03,
+		"seccomp 200 rules": .09,
+	}},
+	{"getppid", 0.11e-6, map[string]float64{
+		"seccomp allow": .25, "seccomp 4 rules": .34, "seccomp RuntimeDefault": .52,
+		"seccomp 200 rules": 9.1,
+	}},
 }
 
 // enforcers is a comparison of ten treatments on seven operations.
@@ -126,8 +138,10 @@ func pageEnforcers(blocks int) *Report {
 	r := pageBase("enforcers")
 	r.Area, r.Question, r.Generator, r.Seconds = "sandbox", design.Compare, nil, 1312
 	r.AA = &AA{Reliable: true}
-	r.Design = &Design{Blocks: blocks, Planned: 160, Looks: []int{10, 20, 40, 80, 160}, Alpha: 0.0158, Margin: 0.02,
-		Factors: []string{"enforcer"}, Stopped: "every deciding effect was decided"}
+	r.Design = &Design{
+		Blocks: blocks, Planned: 160, Looks: []int{10, 20, 40, 80, 160}, Alpha: 0.0158, Margin: 0.02,
+		Factors: []string{"enforcer"}, Stopped: "every deciding effect was decided",
+	}
 	for _, w := range workloadCosts {
 		for _, kind := range []struct {
 			name   string
@@ -143,8 +157,10 @@ func pageEnforcers(blocks int) *Report {
 		id := r.Treatments[i].ID
 		for _, v := range r.Blocks {
 			if v.Treatment == id {
-				r.Treatments[i].Metrics = append(r.Treatments[i].Metrics, Metric{Name: v.Metric, Operation: v.Operation,
-					Unit: string(v.Unit), Value: *v.Values[0], N: blocks})
+				r.Treatments[i].Metrics = append(r.Treatments[i].Metrics, Metric{
+					Name: v.Metric, Operation: v.Operation,
+					Unit: string(v.Unit), Value: *v.Values[0], N: blocks,
+				})
 			}
 		}
 	}
@@ -157,8 +173,10 @@ func pageEnforcers(blocks int) *Report {
 			} else if e.Hi > .05 {
 				v = Inconclusive
 			}
-			r.Budgets = append(r.Budgets, Budget{Text: "open.cpu <= +5%", Treatment: e.Treatment, Verdict: v, Unit: metric.Ratio,
-				Estimate: &e.Estimate, Lo: &e.Lo, Hi: &e.Hi, Limit: new(.05)})
+			r.Budgets = append(r.Budgets, Budget{
+				Text: "open.cpu <= +5%", Treatment: e.Treatment, Verdict: v, Unit: metric.Ratio,
+				Estimate: &e.Estimate, Lo: &e.Lo, Hi: &e.Hi, Limit: new(.05),
+			})
 		}
 	}
 	r.Verdict, r.Reason = Fail, "6 budgets of 9 broken"
@@ -168,7 +186,8 @@ func pageEnforcers(blocks int) *Report {
 
 // measure adds one metric of one operation under every arm.
 func (b *bench) measure(r *Report, operation, name string, u metric.Unit, cost, noise float64,
-	added map[string]float64) {
+	added map[string]float64,
+) {
 	var first []*float64
 	for i := range b.arms {
 		arm := &b.arms[i]
@@ -202,8 +221,10 @@ func caches() *Report {
 	b := newBench(20, "cache=off", "cache=on", "cache=on, singleflight")
 	r := pageBase("caches")
 	r.Question, r.AA = design.Compare, &AA{Reliable: true}
-	r.Design = &Design{Blocks: 20, Planned: 40, Looks: []int{10, 20, 40}, Alpha: 0.0158, Margin: 0.02,
-		Factors: []string{"cache"}, Stopped: "the time given was spent"}
+	r.Design = &Design{
+		Blocks: 20, Planned: 40, Looks: []int{10, 20, 40}, Alpha: 0.0158, Margin: 0.02,
+		Factors: []string{"cache"}, Stopped: "the time given was spent",
+	}
 	cpu, wait := map[string]float64{"cache=on": -.38, "cache=on, singleflight": -.36},
 		map[string]float64{"cache=on": -.3, "cache=on, singleflight": .015}
 	b.measure(r, "token", "cpu", metric.CPUSeconds, 310e-6, .02, cpu)
@@ -238,10 +259,14 @@ func caches() *Report {
 	r.Effects = append(r.Effects, tail, none, failed)
 	r.Treatments = b.arms
 	r.Budgets = []Budget{
-		{Text: "token.response.p99 <= +20%", Treatment: "cache=on", Verdict: Fail, Unit: metric.Ratio, Estimate: new(.41),
-			Lo: new(.22), Hi: new(.63), Limit: new(.2)},
-		{Text: "token.response.p99 <= +20%", Treatment: "cache=on, singleflight", Verdict: NotMeasured, Unit: metric.Ratio,
-			Limit: new(.2), Reason: none.Reason},
+		{
+			Text: "token.response.p99 <= +20%", Treatment: "cache=on", Verdict: Fail, Unit: metric.Ratio, Estimate: new(.41),
+			Lo: new(.22), Hi: new(.63), Limit: new(.2),
+		},
+		{
+			Text: "token.response.p99 <= +20%", Treatment: "cache=on, singleflight", Verdict: NotMeasured, Unit: metric.Ratio,
+			Limit: new(.2), Reason: none.Reason,
+		},
 	}
 	r.Verdict, r.Reason = Fail, "1 budget of 2 broken"
 	return r
@@ -280,8 +305,10 @@ func stopped() *Report {
 func scaled() *Report {
 	r := pageBase("rules")
 	r.Area, r.Question, r.Generator = "sandbox", design.Scale, nil
-	r.Design = &Design{Blocks: 20, Planned: 20, Looks: []int{10, 20}, Alpha: 0.0158, Margin: 0.02,
-		Factors: []string{"rules"}, Stopped: "all blocks were measured"}
+	r.Design = &Design{
+		Blocks: 20, Planned: 20, Looks: []int{10, 20}, Alpha: 0.0158, Margin: 0.02,
+		Factors: []string{"rules"}, Stopped: "all blocks were measured",
+	}
 	r.AA = &AA{Reliable: true}
 	r.Treatments = nil
 	sizes := []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000}
@@ -306,8 +333,10 @@ func scaled() *Report {
 		grow(Growth{
 			Operation: "open", Law: "linear", Best: "linear", Coefficients: Coefficients{C0: 2.1e-6, C1: 38e-9},
 			Lo: new(37.2e-9), Hi: new(38.9e-9), Budget: "open.cpu <= 20us",
-			BreaksBudgetAt: &Crossing{Value: 471, Lo: new(455.0), Hi: new(489.0)}, Knee: &Crossing{Value: 30, Lo: new(20.0),
-				Hi: new(50.0)},
+			BreaksBudgetAt: &Crossing{Value: 471, Lo: new(455.0), Hi: new(489.0)}, Knee: &Crossing{
+				Value: 30, Lo: new(20.0),
+				Hi: new(50.0),
+			},
 		}, func(n float64) float64 { return 2.1e-6 + 38e-9*n }, sizes),
 		grow(Growth{
 			Operation: "connect", Best: "log", Tied: []string{"log", "sqrt"}, Coefficients: Coefficients{C0: 9e-6, C1: 1.2e-6},
@@ -315,14 +344,20 @@ func scaled() *Report {
 			Reason:         "log and sqrt fit as well as one another (ΔBIC 1.3)",
 			BreaksBudgetAt: &Crossing{Value: 6.2e5, Lo: new(1e5), Hi: new(4e6), Extrapolated: true},
 		}, func(n float64) float64 { return 9e-6 + 1.2e-6*math.Log(1+n) }, sizes),
-		grow(Growth{Operation: "fork", Reason: "5 sizes are too few to fit anything",
-			Constant: &Interval{Lo: -.012, Hi: .018}}, func(float64) float64 { return 90e-6 }, []float64{1, 5, 10, 20, 50}),
+		grow(Growth{
+			Operation: "fork", Reason: "5 sizes are too few to fit anything",
+			Constant: &Interval{Lo: -.012, Hi: .018},
+		}, func(float64) float64 { return 90e-6 }, []float64{1, 5, 10, 20, 50}),
 	}
 	r.Budgets = []Budget{
-		{Text: "open.cpu <= 20us", Treatment: "rules=2000", Verdict: Fail, Unit: metric.CPUSeconds, Estimate: new(78e-6),
-			Lo: new(77e-6), Hi: new(79e-6), Limit: new(20e-6)},
-		{Text: "connect.cpu <= 25us", Treatment: "rules=2000", Verdict: Pass, Unit: metric.CPUSeconds, Estimate: new(18e-6),
-			Lo: new(17e-6), Hi: new(19e-6), Limit: new(25e-6)},
+		{
+			Text: "open.cpu <= 20us", Treatment: "rules=2000", Verdict: Fail, Unit: metric.CPUSeconds, Estimate: new(78e-6),
+			Lo: new(77e-6), Hi: new(79e-6), Limit: new(20e-6),
+		},
+		{
+			Text: "connect.cpu <= 25us", Treatment: "rules=2000", Verdict: Pass, Unit: metric.CPUSeconds, Estimate: new(18e-6),
+			Lo: new(17e-6), Hi: new(19e-6), Limit: new(25e-6),
+		},
 	}
 	r.Verdict, r.Reason = Fail, "1 budget of 2 broken"
 	return r

@@ -81,8 +81,10 @@ func pageBase(name string) *Report {
 		Seconds: 47.25,
 		Status:  Complete, Verdict: None, Reason: "no budget was given",
 		Treatments: []Treatment{{ID: "default", Verified: true}},
-		Environment: Environment{Host: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Tare: "0.1.0",
-			Target: map[string]string{"endpoint": "2.1"}},
+		Environment: Environment{
+			Host: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Tare: "0.1.0",
+			Target: map[string]string{"endpoint": "2.1"},
+		},
 		Generator: &Generator{
 			Valid: true, Lateness: &Lateness{P50: 4e-6, P99: 40e-6, Max: 310e-6}, AchievedRatio: new(1.0), CPUSeconds: new(1.93),
 			Verdict: signature.RuledOut, Evidence: []string{"its busiest thread ran 12 % of the time"},
@@ -97,10 +99,14 @@ func search() *Report {
 		Treatment: "default", Broke: true, Rate: new(163.7), Lo: new(161.2), Hi: new(166.2), VerifiedLow: new(155.0),
 		VerifiedHigh: new(172.0),
 		SLORate:      new(112.5), Burst: new(64.0), Signature: signature.AcceptQueue,
-		Scores: map[signature.Class]float64{signature.AcceptQueue: 0.97, signature.QuotaHang: 0.31, signature.Queue: 0.02,
-			signature.Pauses: 0},
-		Evidence: []string{"1025 calls stuck until their timeout, at 600/s and at 1200/s alike = backlog 1024 + 1",
-			"the listen queue held 1025 connections"},
+		Scores: map[signature.Class]float64{
+			signature.AcceptQueue: 0.97, signature.QuotaHang: 0.31, signature.Queue: 0.02,
+			signature.Pauses: 0,
+		},
+		Evidence: []string{
+			"1025 calls stuck until their timeout, at 600/s and at 1200/s alike = backlog 1024 + 1",
+			"the listen queue held 1025 connections",
+		},
 		RunnerUp: signature.QuotaHang, Against: "stuck calls would grow with the rate", RecoverySeconds: new(31.0), Phases: 4,
 		Seconds: 12.4, Valid: true,
 		Stop: "found", Reason: "the capacity was found and confirmed",
@@ -109,23 +115,31 @@ func search() *Report {
 	r.Operations = []Operation{{
 		Treatment: "default", Operation: "token", Outcomes: Outcomes{OK: 5210, Timeout: 2050, Unsent: 3},
 		Response: &Distribution{N: 5210, Min: 0.0009, Mean: 0.6, P50: new(0.171), P99: new(4.2), Max: 5.1},
-		Causes: []Cause{{Outcome: "timeout", Cause: "connected, and never a byte", Calls: 2047},
-			{Outcome: "timeout", Cause: "never sent", Calls: 3}},
+		Causes: []Cause{
+			{Outcome: "timeout", Cause: "connected, and never a byte", Calls: 2047},
+			{Outcome: "timeout", Cause: "never sent", Calls: 3},
+		},
 	}}
 	r.Target = []Target{
 		{
 			Treatment: "default", Name: "endpoint", CPUSeconds: new(1.24), CPUPerOp: new(0.000238),
-			RSS: &RSS{Before: new(18.5e6), After: new(41.0e6), Peak: new(44.0e6)}, Throttled: &Throttled{Periods: new(118.0),
-				Seconds: new(9.8)},
+			RSS: &RSS{Before: new(18.5e6), After: new(41.0e6), Peak: new(44.0e6)}, Throttled: &Throttled{
+				Periods: new(118.0),
+				Seconds: new(9.8),
+			},
 			GC: []GC{{Name: "go", Count: 12, Seconds: 0.0021}}, Other: map[string]float64{"listen_queue": 1025, "threads": 9},
 		},
 		{Treatment: "default", Name: "sts", RSS: &RSS{After: new(12e6)}},
 	}
 	r.Budgets = []Budget{
-		{Text: "capacity >= 100/s", Treatment: "default", Verdict: Pass, Unit: metric.PerSecond, Estimate: new(163.7),
-			Lo: new(161.2), Hi: new(166.2), Limit: new(100.0)},
-		{Text: "response.p99 <= 500ms at 50/s", Treatment: "default", Verdict: Inconclusive, Unit: metric.Seconds,
-			Estimate: new(0.312), Lo: new(0.2), Limit: new(0.5), Reason: "measured at 80/s over 40 calls"},
+		{
+			Text: "capacity >= 100/s", Treatment: "default", Verdict: Pass, Unit: metric.PerSecond, Estimate: new(163.7),
+			Lo: new(161.2), Hi: new(166.2), Limit: new(100.0),
+		},
+		{
+			Text: "response.p99 <= 500ms at 50/s", Treatment: "default", Verdict: Inconclusive, Unit: metric.Seconds,
+			Estimate: new(0.312), Lo: new(0.2), Limit: new(0.5), Reason: "measured at 80/s over 40 calls",
+		},
 	}
 	r.Verdict, r.Reason = Inconclusive, "1 budget of 2 undecided or not measured"
 	r.Notes = []string{"the CPU limit is a calibrated throttle in the process: this host allows no control group"}
@@ -182,8 +196,10 @@ func ladderRun() *Report {
 			Rate: rate, Seconds: 5, Offered: uint64(rate * 5), Sent: uint64(rate * 5), Success: &ok, Goodput: &goodput,
 			P50: &p50, P99: &p99,
 			NoByte: stuck, Stuck: stuck, DrainSeconds: drain, VegetaThroughput: new(goodput * .7),
-			Generator: &Generator{Valid: true, Lateness: &Lateness{P50: 3e-6, P99: 1e-7 * rate, Max: 1e-6 * rate},
-				AchievedRatio: new(1.0), Verdict: signature.RuledOut},
+			Generator: &Generator{
+				Valid: true, Lateness: &Lateness{P50: 3e-6, P99: 1e-7 * rate, Max: 1e-6 * rate},
+				AchievedRatio: new(1.0), Verdict: signature.RuledOut,
+			},
 			Used: map[string]float64{"endpoint cpu": rate * 0.004, "endpoint rss": 2e7, "sts upstream_calls": rate},
 		}
 	}
@@ -193,8 +209,10 @@ func ladderRun() *Report {
 		Treatment: "default", Broke: true, VerifiedLow: new(150.0), VerifiedHigh: new(500.0),
 		Signature: signature.AcceptQueue, Evidence: []string{"1025 calls stuck at 500/s and at 1000/s alike"},
 		Phases: 4, Seconds: 141, Valid: true, Stop: "ladder",
-		Points: []Point{point(10, 1, 0.005, 0.031, 10, 0, 0.004), point(150, 1, 0.171, 0.682, 148.6, 0, 0.4),
-			point(500, 0.59, 0.94, 30, 163.1, 1025, 30), late},
+		Points: []Point{
+			point(10, 1, 0.005, 0.031, 10, 0, 0.004), point(150, 1, 0.171, 0.682, 148.6, 0, 0.4),
+			point(500, 0.59, 0.94, 30, 163.1, 1025, 30), late,
+		},
 	}}
 	return r
 }
@@ -219,23 +237,31 @@ func treatmentRun() *Report {
 		{ID: "cache=off", Levels: map[string]string{"cache": "off"}, Verified: false},
 	}
 	r.Capacity = []Capacity{
-		{Treatment: "cache=on", Broke: true, Rate: new(163.2), Lo: new(162.0), Hi: new(164.4),
-			Signature: signature.CPUThrottling, Phases: 4, Seconds: 47, Valid: true, Stop: "found"},
-		{Treatment: "cache=off", Broke: true, Rate: new(99.97), Lo: new(99.5), Hi: new(100.4),
-			Signature: signature.TokenBucket, Burst: new(50.0), Phases: 4, Seconds: 13, Valid: true, Wedged: true},
+		{
+			Treatment: "cache=on", Broke: true, Rate: new(163.2), Lo: new(162.0), Hi: new(164.4),
+			Signature: signature.CPUThrottling, Phases: 4, Seconds: 47, Valid: true, Stop: "found",
+		},
+		{
+			Treatment: "cache=off", Broke: true, Rate: new(99.97), Lo: new(99.5), Hi: new(100.4),
+			Signature: signature.TokenBucket, Burst: new(50.0), Phases: 4, Seconds: 13, Valid: true, Wedged: true,
+		},
 	}
 	r.Timeline = []Timeline{course163("cache=on"), course163("cache=off")}
-	r.Budgets = []Budget{{Text: "capacity >= -20%", Treatment: "cache=off", Verdict: Fail, Unit: metric.Ratio,
-		Estimate: new(-0.387), Lo: new(-0.395), Hi: new(-0.38), Limit: new(-0.2)}}
+	r.Budgets = []Budget{{
+		Text: "capacity >= -20%", Treatment: "cache=off", Verdict: Fail, Unit: metric.Ratio,
+		Estimate: new(-0.387), Lo: new(-0.395), Hi: new(-0.38), Limit: new(-0.2),
+	}}
 	r.Verdict, r.Reason = Fail, "1 budget of 1 broken"
 	return r
 }
 
 func healthy() *Report {
 	r := pageBase("healthy")
-	r.Capacity = []Capacity{{Treatment: "default", AtLeast: new(2000.0), VerifiedLow: new(2000.0),
+	r.Capacity = []Capacity{{
+		Treatment: "default", AtLeast: new(2000.0), VerifiedLow: new(2000.0),
 		RecoverySeconds: new(0.0), Phases: 1, Seconds: 8.1, Valid: true, Stop: "max-rate",
-		Reason: "nothing broke up to the highest rate allowed"}}
+		Reason: "nothing broke up to the highest rate allowed",
+	}}
 	r.Verdict, r.Reason = Pass, "1 budget kept"
 	return r
 }
@@ -244,8 +270,10 @@ func invalidRun() *Report {
 	r := pageBase("too-fast")
 	reason := "lateness p99 3.2 ms is above 1 ms at 40000/s"
 	r.Capacity = []Capacity{{Treatment: "default", Phases: 1, Seconds: 6, Stop: "client", Reason: reason}}
-	r.Generator = &Generator{Lateness: &Lateness{P50: 0.0004, P99: 0.0032, Max: 0.02}, AchievedRatio: new(0.912),
-		Reason: reason}
+	r.Generator = &Generator{
+		Lateness: &Lateness{P50: 0.0004, P99: 0.0032, Max: 0.02}, AchievedRatio: new(0.912),
+		Reason: reason,
+	}
 	r.Verdict, r.Reason = Invalid, "default: the generator is the limit, not the target: "+reason
 	return r
 }
@@ -254,8 +282,10 @@ func pageInterrupted() *Report {
 	r := pageBase("cut-short")
 	r.Status, r.Generator, r.Seconds = Interrupted, nil, 3
 	r.Operations = []Operation{{Treatment: "default", Operation: "token", Outcomes: Outcomes{OK: 12, Outstanding: 4}}}
-	r.Budgets = []Budget{{Text: "capacity >= 100/s", Treatment: "default", Verdict: NotMeasured, Limit: new(100.0),
-		Unit: metric.PerSecond, Reason: "no capacity was measured"}}
+	r.Budgets = []Budget{{
+		Text: "capacity >= 100/s", Treatment: "default", Verdict: NotMeasured, Limit: new(100.0),
+		Unit: metric.PerSecond, Reason: "no capacity was measured",
+	}}
 	r.Verdict, r.Reason = Inconclusive, "the run did not come to its end"
 	return r
 }
@@ -270,27 +300,37 @@ func pageHostile() *Report {
 	r.Experiment = Experiment{Name: "n " + attack, File: "f " + attack, SHA256: attack, Seed: 1}
 	r.Tool, r.Area, r.Question, r.Reason = Tool{Version: attack, Commit: attack}, attack, design.Question(attack), disguise
 	r.Treatments = []Treatment{{ID: "t " + attack, Levels: map[string]string{attack: attack}}, {ID: "other"}}
-	r.Environment = Environment{Host: attack, Kernel: attack, Go: attack, Tare: attack,
-		Target: map[string]string{attack: attack}}
+	r.Environment = Environment{
+		Host: attack, Kernel: attack, Go: attack, Tare: attack,
+		Target: map[string]string{attack: attack},
+	}
 	r.Generator.Reason, r.Generator.Valid = attack, false
 	c := &r.Capacity[0]
 	c.Treatment, c.Operation, c.Signature, c.RunnerUp, c.Against = "t "+attack, attack, signature.Class(attack),
 		signature.Class(attack), attack
 	c.Evidence, c.Reason, c.Recovery, c.Stop = []string{disguise, attack}, attack, attack, attack
 	c.Scores = map[signature.Class]float64{signature.Class(attack): 1}
-	c.Points = []Point{{Name: attack, Rate: 10, Goodput: new(10.0), P99: new(0.1), Used: map[string]float64{attack: 1},
-		Generator: &Generator{Reason: attack}}}
+	c.Points = []Point{{
+		Name: attack, Rate: 10, Goodput: new(10.0), P99: new(0.1), Used: map[string]float64{attack: 1},
+		Generator: &Generator{Reason: attack},
+	}}
 	r.Timeline[0].Treatment = "t " + attack
 	for i := range r.Timeline[0].Steps {
 		r.Timeline[0].Steps[i].Name = attack
 	}
 	r.Timeline[0].Marks = []Mark{{At: 3, Text: disguise}}
-	r.Operations[0] = Operation{Treatment: attack, Operation: attack, Outcomes: Outcomes{OK: 1},
-		Causes: []Cause{{Outcome: attack, Cause: disguise, Calls: 1}}}
-	r.Target = []Target{{Treatment: attack, Name: attack, CPUSeconds: new(1.0), RSS: &RSS{After: new(1e6)},
-		GC: []GC{{Name: attack}}, Other: map[string]float64{attack: 1}}}
-	r.Budgets = []Budget{{Text: attack, Treatment: attack, Verdict: Verdict(attack), Unit: metric.Unit(attack),
-		Estimate: new(1.0), Reason: disguise}}
+	r.Operations[0] = Operation{
+		Treatment: attack, Operation: attack, Outcomes: Outcomes{OK: 1},
+		Causes: []Cause{{Outcome: attack, Cause: disguise, Calls: 1}},
+	}
+	r.Target = []Target{{
+		Treatment: attack, Name: attack, CPUSeconds: new(1.0), RSS: &RSS{After: new(1e6)},
+		GC: []GC{{Name: attack}}, Other: map[string]float64{attack: 1},
+	}}
+	r.Budgets = []Budget{{
+		Text: attack, Treatment: attack, Verdict: Verdict(attack), Unit: metric.Unit(attack),
+		Estimate: new(1.0), Reason: disguise,
+	}}
 	r.Notes, r.Warnings = []string{disguise}, []string{disguise}
 	return r
 }

@@ -291,15 +291,21 @@ func TestLaddersAreNotJudged(t *testing.T) {
 		points []Point
 		want   string
 	}{
-		{[]Point{point(10, 1, true), point(1000, .7, false), point(500, .59, true), point(150, 1, true)},
-			"Every call was answered well up to 150/s; at 500/s, 59.0 % of them were."},
+		{
+			[]Point{point(10, 1, true), point(1000, .7, false), point(500, .59, true), point(150, 1, true)},
+			"Every call was answered well up to 150/s; at 500/s, 59.0 % of them were.",
+		},
 		{[]Point{point(10, 1, true), point(20, .5, false)}, "Every call was answered well up to 10/s."},
-		{[]Point{point(10, 1, false), point(20, .5, true)},
-			"At 20/s, the lowest rate that counts, 50.0 % of the calls were answered well."},
+		{
+			[]Point{point(10, 1, false), point(20, .5, true)},
+			"At 20/s, the lowest rate that counts, 50.0 % of the calls were answered well.",
+		},
 		{[]Point{point(10, 1, false)}, "At none of the 1 points is anything known of the target: the generator was the " +
 			"limit."},
-		{[]Point{workload("warm", 1), workload("cold", .25)},
-			"Not every call was answered well: fewest with the workload cold, 25.0 %."},
+		{
+			[]Point{workload("warm", 1), workload("cold", .25)},
+			"Not every call was answered well: fewest with the workload cold, 25.0 %.",
+		},
 		{[]Point{workload("warm", 1)}, "Every call of every workload was answered well."},
 	} {
 		if got := capacitySentence(&Capacity{Valid: true, Points: c.points}); got != c.want {
@@ -311,8 +317,12 @@ func TestLaddersAreNotJudged(t *testing.T) {
 func TestStepsAreMeans(t *testing.T) {
 	l := Timeline{
 		Bin: 2, Good: []float64{10, 20, 40}, P99: []*float64{new(0.1), nil, new(0.3)},
-		Steps: []Stretch{{From: 1, To: 4, Name: "ramp", Rate: 30}, {From: 4, To: 4, Rate: 5}, {From: 4, To: 6, Name: "drain"},
-			{From: 90, To: 91, Rate: 1}},
+		Steps: []Stretch{
+			{From: 1, To: 4, Name: "ramp", Rate: 30},
+			{From: 4, To: 4, Rate: 5},
+			{From: 4, To: 6, Name: "drain"},
+			{From: 90, To: 91, Rate: 1},
+		},
 	}
 	got := steps(&l)
 	if len(got) != 2 {

@@ -204,8 +204,10 @@ func FuzzBenchfmt(f *testing.F) {
 					return b.Treatment == treatment &&
 						b.Operation == o
 				}) {
-					r.Blocks = append(r.Blocks, BlockValues{Treatment: treatment, Operation: o, Metric: "wall", Unit: metric.Seconds,
-						Values: []*float64{&v, &v}})
+					r.Blocks = append(r.Blocks, BlockValues{
+						Treatment: treatment, Operation: o, Metric: "wall", Unit: metric.Seconds,
+						Values: []*float64{&v, &v},
+					})
 					want[v] = true
 				}
 			}
@@ -246,8 +248,10 @@ func TestHyperfine(t *testing.T) {
 	}
 	first := got.Results[0]
 	// Computed by hand from the nine values of the sample, in µs.
-	for key, want := range map[string]float64{"mean": 1.3203333e-6, "stddev": 0.0493254e-6, "median": 1.31e-6,
-		"min": 1.258e-6, "max": 1.402e-6} {
+	for key, want := range map[string]float64{
+		"mean": 1.3203333e-6, "stddev": 0.0493254e-6, "median": 1.31e-6,
+		"min": 1.258e-6, "max": 1.402e-6,
+	} {
 		if v, ok := first[key].(float64); !ok || math.Abs(v/want-1) > 1e-5 {
 			t.Errorf("%s is %v, want %v", key, first[key], want)
 		}
@@ -270,8 +274,10 @@ func TestHyperfine(t *testing.T) {
 }
 
 func TestHyperfineOfOneBlock(t *testing.T) {
-	r := &Report{Blocks: []BlockValues{{Treatment: "a", Operation: "x", Metric: "wall", Unit: metric.Seconds,
-		Values: []*float64{new(0.5)}}}}
+	r := &Report{Blocks: []BlockValues{{
+		Treatment: "a", Operation: "x", Metric: "wall", Unit: metric.Seconds,
+		Values: []*float64{new(0.5)},
+	}}}
 	out := string(encode(t, Hyperfine, r))
 	if !strings.Contains(out, `"stddev": null`) {
 		t.Errorf("a single time has no standard deviation:\n%s", out)
@@ -280,8 +286,10 @@ func TestHyperfineOfOneBlock(t *testing.T) {
 
 func TestActionBenchmark(t *testing.T) {
 	r := identityCache()
-	r.Blocks = append(r.Blocks, BlockValues{Treatment: "cache=on", Operation: "token", Metric: "goodput",
-		Unit: metric.PerSecond, Values: []*float64{new(100.0)}})
+	r.Blocks = append(r.Blocks, BlockValues{
+		Treatment: "cache=on", Operation: "token", Metric: "goodput",
+		Unit: metric.PerSecond, Values: []*float64{new(100.0)},
+	})
 	var got []struct {
 		Name, Unit, Range, Extra string
 		Value                    *float64

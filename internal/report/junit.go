@@ -22,8 +22,10 @@ import (
 // no cases: without a budget a cost is neither right nor wrong.
 func JUnit(w io.Writer, r *Report) error {
 	s := r.suite()
-	all := junitSuites{Name: "tare", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time,
-		Suites: []junitSuite{s}}
+	all := junitSuites{
+		Name: "tare", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time,
+		Suites: []junitSuite{s},
+	}
 	out, err := xml.MarshalIndent(&all, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
@@ -136,8 +138,10 @@ func (r *Report) unjudged(shown bool) *junitResult {
 	case shown || r.Verdict == Pass || r.Verdict == None:
 		return nil
 	}
-	return &junitResult{Message: "the run is " + sanitize(string(r.Verdict)) + because(reason),
-		Type: sanitize(orElse(string(r.Verdict), "unknown")), Text: reason}
+	return &junitResult{
+		Message: "the run is " + sanitize(string(r.Verdict)) + because(reason),
+		Type:    sanitize(orElse(string(r.Verdict), "unknown")), Text: reason,
+	}
 }
 
 // budgetCase returns the case of one budget for one treatment.
@@ -146,8 +150,10 @@ func (r *Report) budgetCase(b *Budget) junitCase {
 	if b.Treatment != "" {
 		c.Name = sanitize(b.Treatment) + ": " + c.Name
 	}
-	said := &junitResult{Message: sanitize(b.account()), Type: sanitize(orElse(string(b.Verdict), "unknown")),
-		Text: sanitize(b.account())}
+	said := &junitResult{
+		Message: sanitize(b.account()), Type: sanitize(orElse(string(b.Verdict), "unknown")),
+		Text: sanitize(b.account()),
+	}
 	switch {
 	case r.Verdict == Invalid:
 		c.Skipped = &junitResult{Message: "the run is invalid, so its budgets are not judged"}
@@ -257,8 +263,10 @@ func (r *Report) properties() []junitProperty {
 	var out []junitProperty
 	for _, x := range r.gating() {
 		if x.Gating {
-			all = append(all, junitProperty{"effect of " + sanitize(x.Treatment) + " on " + sanitize(x.measured()),
-				x.Change() + " " + string(x.Verdict)})
+			all = append(all, junitProperty{
+				"effect of " + sanitize(x.Treatment) + " on " + sanitize(x.measured()),
+				x.Change() + " " + string(x.Verdict),
+			})
 		}
 	}
 	if s, _ := r.trust(); s != "" {

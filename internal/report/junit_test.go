@@ -152,8 +152,10 @@ func checkJUnit(b []byte) (failures, errs, skipped, passed int, err error) {
 			skipped++
 		}
 	}
-	for attr, want := range map[string]int{"tests": failures + errs + skipped + passed, "failures": failures,
-		"errors": errs, "skipped": skipped} {
+	for attr, want := range map[string]int{
+		"tests": failures + errs + skipped + passed, "failures": failures,
+		"errors": errs, "skipped": skipped,
+	} {
 		if got, _ := suite.attr(attr); got != strconv.Itoa(want) {
 			return 0, 0, 0, 0, fmt.Errorf("the suite says %s=%s, and there are %d", attr, got, want)
 		}

@@ -80,8 +80,10 @@ func (r *Report) serviceLevels() table {
 	}
 	t = append(t, &column{head: "n", drop: 1})
 	for _, group := range r.objectives() {
-		row := []string{group[0].Title(), group[0].treatmentAndRate(r.withTreatment(named(labels, group[0].Treatment))),
-			limits(group)}
+		row := []string{
+			group[0].Title(), group[0].treatmentAndRate(r.withTreatment(named(labels, group[0].Treatment))),
+			limits(group),
+		}
 		n := uint64(0)
 		for _, f := range Formulas() {
 			cell := ""
@@ -343,8 +345,17 @@ func (r *Report) phases() []table {
 // phaseTable returns a row for each phase, with all its values.
 func (r *Report) phaseTable() table {
 	labels := r.labels()
-	t := table{{head: "operation", left: true}, {head: "treatment", left: true}, {head: "phase", left: true}, {head: "n"},
-		{head: "mean"}, {head: "p50"}, {head: "p90"}, {head: "p99"}, {head: "max"}}
+	t := table{
+		{head: "operation", left: true},
+		{head: "treatment", left: true},
+		{head: "phase", left: true},
+		{head: "n"},
+		{head: "mean"},
+		{head: "p50"},
+		{head: "p90"},
+		{head: "p99"},
+		{head: "max"},
+	}
 	for i := range r.Phases {
 		p := &r.Phases[i]
 		t.add(p.Operation, r.withTreatment(named(labels, p.Treatment)), p.Phase, count(p.N), unit.Seconds(p.Mean),

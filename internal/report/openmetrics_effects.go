@@ -65,8 +65,13 @@ type treatmentMetric struct {
 
 func (k *treatmentMetric) labels() labels {
 	m := k.metric
-	return labels{{"treatment", k.treatment}, {"metric", m.Name}, {"operation", m.Operation}, {"quantile", m.Quantile},
-		{"unit", m.Unit}}
+	return labels{
+		{"treatment", k.treatment},
+		{"metric", m.Name},
+		{"operation", m.Operation},
+		{"quantile", m.Quantile},
+		{"unit", m.Unit},
+	}
 }
 
 func (x *Effect) labels() labels {
@@ -151,8 +156,13 @@ func (e *exposition) checks(r *Report) {
 }
 
 func (g *Growth) labels() labels {
-	return labels{{"factor", g.Factor}, {"treatment", g.Treatment}, {"metric", g.Metric}, {"operation", g.Operation},
-		{"quantile", g.Quantile}}
+	return labels{
+		{"factor", g.Factor},
+		{"treatment", g.Treatment},
+		{"metric", g.Metric},
+		{"operation", g.Operation},
+		{"quantile", g.Quantile},
+	}
 }
 
 // growth writes the laws by which costs grow; the sizes themselves are treatments.

@@ -110,13 +110,15 @@ func (e *exposition) drifts(r *Report) {
 // answers writes what the answers said, and the counts of both sides.
 func (e *exposition) answers(r *Report) {
 	write(e, pointers(r.Operations), (*Operation).labels,
-		familyOf[Operation]{"answers", counter, "", "What the answers said, by operation.",
+		familyOf[Operation]{
+			"answers", counter, "", "What the answers said, by operation.",
 			func(o *Operation) (out []sample) {
 				for _, a := range slices.Sorted(maps.Keys(o.Answers)) {
 					out = append(out, sample{new(float64(o.Answers[a])), labels{{"answer", a}}})
 				}
 				return out
-			}})
+			},
+		})
 	name := func(c *AnswerCheck) labels { return labels{{"treatment", c.Treatment}, {"answer", c.Answer}} }
 	write(e, pointers(r.Answers), name,
 		counters("answers_seen", "", "Answers that the callers got over all load.",

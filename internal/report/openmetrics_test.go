@@ -77,8 +77,10 @@ func TestOpenMetricsLeavesOutWhatIsUnknown(t *testing.T) {
 	if !strings.Contains(out, "tare_capacity_at_least_per_second{") {
 		t.Errorf("no lower bound:\n%s", out)
 	}
-	for _, absent := range []string{"tare_capacity_per_second", "tare_capacity_signature", "tare_response", "tare_target",
-		"tare_effect", "tare_budget_upper"} {
+	for _, absent := range []string{
+		"tare_capacity_per_second", "tare_capacity_signature", "tare_response", "tare_target",
+		"tare_effect", "tare_budget_upper",
+	} {
 		if strings.Contains(out, absent) {
 			t.Errorf("%s is there although it is not known:\n%s", absent, out)
 		}

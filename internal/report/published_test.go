@@ -15,8 +15,10 @@ func TestPublishedVerdict(t *testing.T) {
 		"":                             {row("mutating", Official, Fail)},
 		"PASS":                         {row("mutating", ClusterLoader2, Pass), row("read", KubeBurner, Fail)},
 		"FAIL: 1 high-latency request": {row("mutating", ClusterLoader2, Fail), row("pod-startup", ClusterLoader2, Pass)},
-		"FAIL: 2 high-latency requests": {row("mutating", ClusterLoader2, Fail), row("read", ClusterLoader2, Fail),
-			row("read", ClusterLoader2, NotMeasured)},
+		"FAIL: 2 high-latency requests": {
+			row("mutating", ClusterLoader2, Fail), row("read", ClusterLoader2, Fail),
+			row("read", ClusterLoader2, NotMeasured),
+		},
 		"FAIL: pod startup": {row("mutating", ClusterLoader2, Pass), row("pod-startup", ClusterLoader2, Fail)},
 	} {
 		r := &Report{SLO: rows}
@@ -35,14 +37,18 @@ func TestPublishedVerdict(t *testing.T) {
 
 // TestPublishedNumbers: as the tables of 2017 print them.
 func TestPublishedNumbers(t *testing.T) {
-	for v, want := range map[float64]string{8.637055: "8.637055s", 798e-6: "798µs", 66.485e-3: "66.485ms", 1.1e-3: "1.1ms",
-		24.237e-3: "24.237ms", 60: "1m0s"} {
+	for v, want := range map[float64]string{
+		8.637055: "8.637055s", 798e-6: "798µs", 66.485e-3: "66.485ms", 1.1e-3: "1.1ms",
+		24.237e-3: "24.237ms", 60: "1m0s",
+	} {
 		if got := span(v); got != want {
 			t.Errorf("%v is %s, want %s", v, got, want)
 		}
 	}
-	for v, want := range map[float64]string{3.386182578: "3386.182578", 1.86783022: "1867.83022",
-		2.23124665: "2231.24665"} {
+	for v, want := range map[float64]string{
+		3.386182578: "3386.182578", 1.86783022: "1867.83022",
+		2.23124665: "2231.24665",
+	} {
 		if got := milliseconds(v); got != want {
 			t.Errorf("%v is %s, want %s", v, got, want)
 		}

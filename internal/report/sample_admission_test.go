@@ -21,10 +21,14 @@ func psp() *Report {
 		base: map[string]float64{"pod-startup": 9.4e-3},
 		arms: []trialled{
 			{levels: map[string]string{"mechanism": "none"}, cost: map[string]float64{"pod-startup": 0}},
-			{levels: map[string]string{"mechanism": "psp", "policies": "105", "bound": "10"},
-				cost: map[string]float64{"pod-startup": 0.09}},
-			{levels: map[string]string{"mechanism": "psp", "policies": "5005", "bound": "1"},
-				cost: map[string]float64{"pod-startup": 41}},
+			{
+				levels: map[string]string{"mechanism": "psp", "policies": "105", "bound": "10"},
+				cost:   map[string]float64{"pod-startup": 0.09},
+			},
+			{
+				levels: map[string]string{"mechanism": "psp", "policies": "5005", "bound": "1"},
+				cost:   map[string]float64{"pod-startup": 41},
+			},
 			{levels: map[string]string{"mechanism": "webhook", "policies": "10"}, cost: map[string]float64{"pod-startup": 0.4}},
 		},
 	}
@@ -94,8 +98,10 @@ func pspPhases(r *Report, id string, post float64) {
 
 func pspServed(r *Report, id string, server float64, slow bool) {
 	add := func(verb, resource, scope string, n uint64, mean float64, measured bool) {
-		s := Served{Treatment: id, Verb: verb, Resource: resource, Scope: scope, N: n, Mean: mean, Last: new(60.0),
-			Measured: measured}
+		s := Served{
+			Treatment: id, Verb: verb, Resource: resource, Scope: scope, N: n, Mean: mean, Last: new(60.0),
+			Measured: measured,
+		}
 		at := func(v float64) *float64 {
 			if v > 60 {
 				return nil
@@ -119,8 +125,10 @@ func pspServed(r *Report, id string, server float64, slow bool) {
 
 func pspLevels(r *Report, id string, post float64, slow bool) {
 	add := func(name, subject, operation string, f Formula, v, limit float64, note string) {
-		s := SLO{Treatment: id, Name: name, Subject: subject, Operation: operation, Formula: f, Verdict: Pass,
-			Quantile: new(0.99), Value: &v, Limit: limit, N: 12_000, Basis: note}
+		s := SLO{
+			Treatment: id, Name: name, Subject: subject, Operation: operation, Formula: f, Verdict: Pass,
+			Quantile: new(0.99), Value: &v, Limit: limit, N: 12_000, Basis: note,
+		}
 		s.Basis, s.Note, _ = strings.Cut(note, "; ")
 		if v > limit {
 			s.Verdict = Fail
@@ -163,17 +171,25 @@ func pspHostile() *Report {
 	r := base("hostile")
 	r.Area, r.Question = "admission", design.Soak
 	bad := "<b>\x1b[31m|*x*\u202E" + longWord
-	r.Served = []Served{{Treatment: "default", Verb: bad, Resource: bad, Scope: bad, N: 1, Mean: 1},
-		{Treatment: "elsewhere", Verb: "GET", N: math.MaxUint64}}
+	r.Served = []Served{
+		{Treatment: "default", Verb: bad, Resource: bad, Scope: bad, N: 1, Mean: 1},
+		{Treatment: "elsewhere", Verb: "GET", N: math.MaxUint64},
+	}
 	r.SLO = []SLO{
-		{Treatment: "default", Name: bad, Subject: bad, Formula: Formula("official"), Verdict: NotMeasured, Limit: 1,
-			Note: bad},
+		{
+			Treatment: "default", Name: bad, Subject: bad, Formula: Formula("official"), Verdict: NotMeasured, Limit: 1,
+			Note: bad,
+		},
 		{Name: "read", Formula: KubeBurner, Verdict: Inconclusive, Lo: new(60.0), Limit: 30},
 	}
-	r.Attribution = []Attribution{{Operation: bad, Note: bad}, {Treatment: "elsewhere", Operation: "list-pod",
-		Total: new(1.0), Note: strings.Repeat("x ", 80)}}
-	r.Phases = []Phase{{Treatment: "default", Operation: bad, Phase: bad, N: 1},
-		{Treatment: "elsewhere", Operation: "pod-startup", Phase: "startup", N: 3, Max: 1e9}}
+	r.Attribution = []Attribution{{Operation: bad, Note: bad}, {
+		Treatment: "elsewhere", Operation: "list-pod",
+		Total: new(1.0), Note: strings.Repeat("x ", 80),
+	}}
+	r.Phases = []Phase{
+		{Treatment: "default", Operation: bad, Phase: bad, N: 1},
+		{Treatment: "elsewhere", Operation: "pod-startup", Phase: "startup", N: 3, Max: 1e9},
+	}
 	return r
 }
 
@@ -193,8 +209,10 @@ func admissionCapacity() *Report {
 		c := &r.Capacity[i]
 		c.Treatment, c.VerifiedLow, c.VerifiedHigh, c.Signature, c.Burst = id, &x.low, &x.high, signature.Queue, nil
 		c.Rate, c.Lo, c.Hi = new((x.low+x.high)/2), new(x.low*1.01), new(x.high*0.99)
-		r.Operations = append(r.Operations, Operation{Treatment: id, Operation: "create-pod-dry-run",
-			Outcomes: Outcomes{OK: 9000}})
+		r.Operations = append(r.Operations, Operation{
+			Treatment: id, Operation: "create-pod-dry-run",
+			Outcomes: Outcomes{OK: 9000},
+		})
 		for _, at := range []struct {
 			rate, p99 float64
 			held      bool

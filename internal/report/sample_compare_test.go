@@ -74,8 +74,10 @@ func (c *comparison) report() *Report {
 	r := base(c.name)
 	r.Area, r.Question, r.Seconds, r.Generator = "sandbox", design.Compare, 550, nil
 	r.Treatments = nil
-	r.Design = &Design{Blocks: c.blocks, Planned: 40, Looks: []int{10, 20, 40}, Alpha: 0.0158, Margin: c.margin,
-		Factors: factorsOf(c.arms), Stopped: "every gating verdict is decided"}
+	r.Design = &Design{
+		Blocks: c.blocks, Planned: 40, Looks: []int{10, 20, 40}, Alpha: 0.0158, Margin: c.margin,
+		Factors: factorsOf(c.arms), Stopped: "every gating verdict is decided",
+	}
 	values := map[string][]float64{}
 	arms := append(slices.Clone(c.arms), trialled{levels: c.arms[0].levels})
 	for i, a := range arms {
@@ -91,8 +93,10 @@ func (c *comparison) report() *Report {
 				Name: c.metric, Operation: op, Unit: string(c.unit()), Value: sampleMedian(v), Lo: new(s[1]), Hi: new(s[len(s)-2]),
 				Level: new(0.95), N: len(v),
 			})
-			r.Blocks = append(r.Blocks, BlockValues{Treatment: t.ID, Operation: op, Metric: c.metric, Unit: c.unit(),
-				Values: known(v)})
+			r.Blocks = append(r.Blocks, BlockValues{
+				Treatment: t.ID, Operation: op, Metric: c.metric, Unit: c.unit(),
+				Values: known(v),
+			})
 		}
 		r.Treatments = append(r.Treatments, t)
 	}
@@ -205,8 +209,10 @@ func unreliable() *Report {
 	for i := range r.Effects {
 		r.Effects[i].Verdict, r.Effects[i].Reason = EffectInconclusive, "unreliable on this host"
 	}
-	r.Budgets = []Budget{{Text: "exec.cpu <= +5%", Treatment: "enforcer=landlock", Verdict: Inconclusive,
-		Unit: metric.Ratio, Limit: new(0.05), Reason: "unreliable on this host"}}
+	r.Budgets = []Budget{{
+		Text: "exec.cpu <= +5%", Treatment: "enforcer=landlock", Verdict: Inconclusive,
+		Unit: metric.Ratio, Limit: new(0.05), Reason: "unreliable on this host",
+	}}
 	r.Verdict, r.Reason = Invalid, "unreliable on this host: the baseline against itself differs by +3.1 % in "+
 		"open.cpu, more than half the margin"
 	return r
@@ -240,8 +246,10 @@ func identityCache() *Report {
 		{ID: off, Levels: map[string]string{"cache": "off"}, Verified: true},
 		{ID: design.AAArm, Control: design.AA, Levels: map[string]string{"cache": "on"}, Verified: true},
 	}
-	r.Design = &Design{Blocks: 20, Planned: 20, Looks: []int{10, 20}, Alpha: 0.0158, Margin: 0.05,
-		Factors: []string{"cache"}, Stopped: "the last look"}
+	r.Design = &Design{
+		Blocks: 20, Planned: 20, Looks: []int{10, 20}, Alpha: 0.0158, Margin: 0.05,
+		Factors: []string{"cache"}, Stopped: "the last look",
+	}
 	for _, m := range []struct {
 		name, quantile string
 		unit           metric.Unit
@@ -261,12 +269,16 @@ func identityCache() *Report {
 			})
 			if m.gating {
 				// The median of three is the middle one.
-				r.Blocks = append(r.Blocks, BlockValues{Treatment: r.Treatments[i].ID, Operation: "token", Metric: m.name,
-					Quantile: m.quantile, Unit: m.unit, Values: []*float64{new(v * 1.04), new(v), new(v * 0.97)}})
+				r.Blocks = append(r.Blocks, BlockValues{
+					Treatment: r.Treatments[i].ID, Operation: "token", Metric: m.name,
+					Quantile: m.quantile, Unit: m.unit, Values: []*float64{new(v * 1.04), new(v), new(v * 0.97)},
+				})
 			}
 		}
-		x := Effect{Treatment: off, Baseline: on, Operation: "token", Metric: m.name, Quantile: m.quantile, Kind: "ratio",
-			Level: 0.9842, Verdict: m.verdict, Margin: new(0.05), MDE: new(0.044), Gating: m.gating, Blocks: 20}
+		x := Effect{
+			Treatment: off, Baseline: on, Operation: "token", Metric: m.name, Quantile: m.quantile, Kind: "ratio",
+			Level: 0.9842, Verdict: m.verdict, Margin: new(0.05), MDE: new(0.044), Gating: m.gating, Blocks: 20,
+		}
 		if m.on > 0 {
 			x.Estimate = m.off/m.on - 1
 			x.Lo, x.Hi = x.Estimate-0.08, x.Estimate+0.09
@@ -285,13 +297,19 @@ func identityCache() *Report {
 		Verdict: Equivalent, Margin: new(0.05), Gating: true, Blocks: 20, Control: design.AA,
 	}}}
 	r.Operations = []Operation{
-		{Treatment: on, Operation: "token", Outcomes: Outcomes{OK: 60000}, Response: &Distribution{N: 60000, Min: 0.0004,
-			Mean: 0.001, P50: new(0.00082), P99: new(0.0039), Max: 0.02}},
-		{Treatment: off, Operation: "token", Outcomes: Outcomes{OK: 59874, Refused: 126},
-			Response: &Distribution{N: 60000, Min: 0.0021, Mean: 0.0043, P50: new(0.00431), P99: new(0.00402), Max: 0.03}},
+		{Treatment: on, Operation: "token", Outcomes: Outcomes{OK: 60000}, Response: &Distribution{
+			N: 60000, Min: 0.0004,
+			Mean: 0.001, P50: new(0.00082), P99: new(0.0039), Max: 0.02,
+		}},
+		{
+			Treatment: off, Operation: "token", Outcomes: Outcomes{OK: 59874, Refused: 126},
+			Response: &Distribution{N: 60000, Min: 0.0021, Mean: 0.0043, P50: new(0.00431), P99: new(0.00402), Max: 0.03},
+		},
 	}
-	r.Budgets = []Budget{{Text: "token.response.p50 <= +10ms", Treatment: off, Verdict: Pass, Unit: metric.Seconds,
-		Estimate: new(0.00349), Lo: new(0.0034), Hi: new(0.0036), Limit: new(0.01)}}
+	r.Budgets = []Budget{{
+		Text: "token.response.p50 <= +10ms", Treatment: off, Verdict: Pass, Unit: metric.Seconds,
+		Estimate: new(0.00349), Lo: new(0.0034), Hi: new(0.0036), Limit: new(0.01),
+	}}
 	r.Verdict, r.Reason = Pass, "1 budget kept"
 	return r
 }
@@ -335,8 +353,10 @@ func compareHostile() *Report {
 		}
 	}
 	r.Design.Stopped = attack
-	r.Growth = []Growth{{Factor: attack, Treatment: attack, Metric: attack, Law: attack, Tied: []string{attack},
-		Reason: attack, Budget: attack, BreaksBudgetAt: &Crossing{Value: 1}}}
+	r.Growth = []Growth{{
+		Factor: attack, Treatment: attack, Metric: attack, Law: attack, Tied: []string{attack},
+		Reason: attack, Budget: attack, BreaksBudgetAt: &Crossing{Value: 1},
+	}}
 	r.Budgets = []Budget{{Text: attack[:17] + "\x1b,%0A", Treatment: "x", Verdict: Fail, Reason: attack}}
 	r.Verdict, r.Reason = Fail, attack
 	return r

@@ -45,15 +45,19 @@ func pullManager() *Report {
 	r := base("pull-manager")
 	r.Area, r.Question, r.Seconds, r.Generator, r.Treatments = "imagepull", design.Compare, 320, nil, nil
 	const blocks = 10
-	r.Design = &Design{Blocks: blocks, Planned: 10, Alpha: .0158, Margin: .02, Factors: []string{"accessor", "records",
-		"hits"}}
+	r.Design = &Design{Blocks: blocks, Planned: 10, Alpha: .0158, Margin: .02, Factors: []string{
+		"accessor", "records",
+		"hits",
+	}}
 	r.AA = &AA{Reliable: true}
 	random := rand.New(rand.NewPCG(131882, 1))
 	for _, accessor := range []string{"directfs", "cached", "disabled"} {
 		for _, records := range []int{10, 100} {
 			for _, hits := range []int{50, 100} {
-				t := Treatment{Baseline: accessor == "directfs", Verified: true, Levels: map[string]string{"accessor": accessor,
-					"records": fmt.Sprint(records), "hits": fmt.Sprint(hits)}}
+				t := Treatment{Baseline: accessor == "directfs", Verified: true, Levels: map[string]string{
+					"accessor": accessor,
+					"records":  fmt.Sprint(records), "hits": fmt.Sprint(hits),
+				}}
 				t.ID = fmt.Sprintf("accessor=%s records=%d hits=%d", accessor, records, hits)
 				r.measure(&t, "check", checkCosts(accessor, records, hits), blocks, random)
 				r.addHarness(&t)
@@ -84,8 +88,10 @@ func (r *Report) measure(t *Treatment, operation string, costs []drawnCost, bloc
 				v[i] = round4(v[i])
 			}
 		}
-		r.Blocks = append(r.Blocks, BlockValues{Treatment: t.ID, Operation: operation, Metric: c.metric.Name,
-			Unit: c.metric.Unit, Values: known(v)})
+		r.Blocks = append(r.Blocks, BlockValues{
+			Treatment: t.ID, Operation: operation, Metric: c.metric.Name,
+			Unit: c.metric.Unit, Values: known(v),
+		})
 		m := Metric{Name: c.metric.Name, Operation: operation, Unit: string(c.metric.Unit), Value: sampleMedian(v), N: blocks}
 		switch c.metric.Name {
 		case "wall", "cpu":
@@ -99,8 +105,12 @@ func (r *Report) measure(t *Treatment, operation string, costs []drawnCost, bloc
 
 // addHarness is what an empty call costs: a little more under each treatment.
 func (r *Report) addHarness(t *Treatment) {
-	for _, c := range []drawnCost{{metric: metric.Wall, value: 2.1e-9}, {metric: metric.CPU, value: 2.1e-9},
-		{metric: metric.Allocations}, {metric: metric.Allocated}} {
+	for _, c := range []drawnCost{
+		{metric: metric.Wall, value: 2.1e-9},
+		{metric: metric.CPU, value: 2.1e-9},
+		{metric: metric.Allocations},
+		{metric: metric.Allocated},
+	} {
 		v := c.value * (1 + .02*float64(len(r.Treatments)))
 		r.Harness = append(r.Harness, Harness{
 			Treatment: t.ID, Operation: "empty", Metric: c.metric.Name, Unit: c.metric.Unit, Value: round4(v),
@@ -122,8 +132,10 @@ func (r *Report) compareDriver(c *comparison, base, t *Treatment) {
 	for _, m := range base.Metrics {
 		if m.Unit == string(metric.Ratio) {
 			d := sampleMedian(values(t.ID, m.Name)) - sampleMedian(values(base.ID, m.Name))
-			x := Effect{Treatment: t.ID, Baseline: base.ID, Operation: "check", Metric: m.Name, Kind: "difference", Estimate: d,
-				Lo: d, Hi: d, Level: .9842, Verdict: Equivalent, Blocks: c.blocks}
+			x := Effect{
+				Treatment: t.ID, Baseline: base.ID, Operation: "check", Metric: m.Name, Kind: "difference", Estimate: d,
+				Lo: d, Hi: d, Level: .9842, Verdict: Equivalent, Blocks: c.blocks,
+			}
 			if d > 0 {
 				x.Verdict, x.Measurable = Improved, true
 			}

@@ -11,8 +11,10 @@ import (
 // enforcers is what the example of that name comes to: many treatments, budgets kept, broken and open.
 func enforcers() *Report {
 	arm := func(open, connect, exec, fork float64, levels ...string) trialled {
-		a := trialled{levels: map[string]string{}, cost: map[string]float64{"open": open, "connect": connect, "exec": exec,
-			"fork": fork}}
+		a := trialled{levels: map[string]string{}, cost: map[string]float64{
+			"open": open, "connect": connect, "exec": exec,
+			"fork": fork,
+		}}
 		for i := 0; i+1 < len(levels); i += 2 {
 			a.levels[levels[i]] = levels[i+1]
 		}
@@ -21,8 +23,10 @@ func enforcers() *Report {
 	c := comparison{
 		name: "enforcers", metric: "cpu", blocks: 10, margin: 0.02, noise: 0.006,
 		operations: []string{"open", "connect", "exec", "fork", "compute"},
-		base: map[string]float64{"open": 1.19e-6, "connect": 21.4e-6, "exec": 612e-6, "fork": 88.2e-6,
-			"compute": 941e-6},
+		base: map[string]float64{
+			"open": 1.19e-6, "connect": 21.4e-6, "exec": 612e-6, "fork": 88.2e-6,
+			"compute": 941e-6,
+		},
 		arms: []trialled{
 			arm(0, 0, 0, 0, "enforcer", "none"),
 			arm(0.031, 0.006, 0.001, 0.000, "enforcer", "seccomp", "mode", "AlwaysAllow"),
@@ -40,12 +44,18 @@ func enforcers() *Report {
 	negativeControls(r, "compute", "fork")
 	for i := range r.Treatments[:4] {
 		v := round4(1.31e-6 * (1 + 0.03*float64(i)))
-		r.Treatments[i].Metrics = append(r.Treatments[i].Metrics, Metric{Name: "wall", Operation: "open", Unit: "s", Value: v,
-			Lo: new(round4(v * 0.97)), Hi: new(round4(v * 1.04)), Level: new(0.95), N: 10})
-		values := known([]float64{v, round4(v * 0.97), round4(v * 1.04), round4(v * 0.96), round4(v * 1.05), round4(v * 0.98),
-			round4(v * 1.07), v, v})
-		r.Blocks = append(r.Blocks, BlockValues{Treatment: r.Treatments[i].ID, Operation: "open", Metric: "wall",
-			Unit: metric.Seconds, Values: append(values, nil)})
+		r.Treatments[i].Metrics = append(r.Treatments[i].Metrics, Metric{
+			Name: "wall", Operation: "open", Unit: "s", Value: v,
+			Lo: new(round4(v * 0.97)), Hi: new(round4(v * 1.04)), Level: new(0.95), N: 10,
+		})
+		values := known([]float64{
+			v, round4(v * 0.97), round4(v * 1.04), round4(v * 0.96), round4(v * 1.05), round4(v * 0.98),
+			round4(v * 1.07), v, v,
+		})
+		r.Blocks = append(r.Blocks, BlockValues{
+			Treatment: r.Treatments[i].ID, Operation: "open", Metric: "wall",
+			Unit: metric.Seconds, Values: append(values, nil),
+		})
 		if i > 0 {
 			x := r.Effects[0]
 			x.Treatment, x.Metric, x.Gating, x.Estimate, x.Lo, x.Hi, x.Verdict = r.Treatments[i].ID, "wall", false,
@@ -84,8 +94,10 @@ func enforcerBudgets(r *Report) {
 			if x.Operation+"."+x.Metric+" <= +"+share(limit) != text || !x.Gating {
 				continue
 			}
-			b := Budget{Text: text, Treatment: x.Treatment, Verdict: Inconclusive, Unit: metric.Ratio, Estimate: &x.Estimate,
-				Lo: &x.Lo, Hi: &x.Hi, Limit: &limit}
+			b := Budget{
+				Text: text, Treatment: x.Treatment, Verdict: Inconclusive, Unit: metric.Ratio, Estimate: &x.Estimate,
+				Lo: &x.Lo, Hi: &x.Hi, Limit: &limit,
+			}
 			if x.Hi <= limit {
 				b.Verdict = Pass
 			} else if x.Lo > limit {

@@ -21,8 +21,10 @@ func landlockGrowth() *Report {
 		if _, err := fmt.Sscan(s, &n); err != nil {
 			panic(err)
 		}
-		c.arms = append(c.arms, trialled{levels: map[string]string{"enforcer": "landlock", "rules": s},
-			cost: map[string]float64{"open": 0.2 + 0.026*n}})
+		c.arms = append(c.arms, trialled{
+			levels: map[string]string{"enforcer": "landlock", "rules": s},
+			cost:   map[string]float64{"open": 0.2 + 0.026*n},
+		})
 	}
 	r := c.report()
 	r.Question = design.Scale
@@ -42,8 +44,10 @@ func landlockGrowth() *Report {
 			panic(err)
 		}
 		fitted := g.Coefficients.C0 + g.Coefficients.C1*n
-		g.Points = append(g.Points, GrowthPoint{N: n, Value: m.Value, Lo: m.Lo, Hi: m.Hi, Fitted: new(round4(fitted)),
-			FittedLo: new(round4(fitted * 0.98)), FittedHi: new(round4(fitted * 1.02))})
+		g.Points = append(g.Points, GrowthPoint{
+			N: n, Value: m.Value, Lo: m.Lo, Hi: m.Hi, Fitted: new(round4(fitted)),
+			FittedLo: new(round4(fitted * 0.98)), FittedHi: new(round4(fitted * 1.02)),
+		})
 	}
 	r.Growth = []Growth{g}
 	return r
@@ -71,8 +75,10 @@ func growthTies() *Report {
 			Metrics: []Metric{{Name: "response", Quantile: "p50", Operation: "token", Unit: "s", Value: v, N: 10}},
 		})
 		g.Points = append(g.Points, GrowthPoint{N: n, Value: v, Lo: new(round4(v * 0.98)), Hi: new(round4(v * 1.02))})
-		r.Blocks = append(r.Blocks, BlockValues{Treatment: id, Operation: "token", Metric: "response", Quantile: "p50",
-			Unit: metric.Seconds, Values: []*float64{new(v), new(round4(v * 1.01)), new(round4(v * 0.99))}})
+		r.Blocks = append(r.Blocks, BlockValues{
+			Treatment: id, Operation: "token", Metric: "response", Quantile: "p50",
+			Unit: metric.Seconds, Values: []*float64{new(v), new(round4(v * 1.01)), new(round4(v * 0.99))},
+		})
 	}
 	refused := g
 	refused.Metric, refused.Quantile, refused.Unit, refused.Law, refused.Best, refused.Tied, refused.Points, refused.Knee,

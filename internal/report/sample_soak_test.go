@@ -53,8 +53,10 @@ func xacmlSoak() *Report {
 	s.Restarts, s.Outages = []float64{soakRestart + 12}, []Outage{{Start: soakRestart, End: soakRestart + 12, Calls: 118}}
 	r.Operations = soakOperations("default", xacmlMix)
 	r.Operations[2].Outcomes.ConnFailed, r.Operations[2].Outcomes.Timeout = 115, 3
-	r.Operations[2].Causes = []Cause{{Outcome: "conn_failed", Cause: "connection refused", Calls: 115},
-		{Outcome: "timeout", Cause: "no answer within 30 s", Calls: 3}}
+	r.Operations[2].Causes = []Cause{
+		{Outcome: "conn_failed", Cause: "connection refused", Calls: 115},
+		{Outcome: "timeout", Cause: "no answer within 30 s", Calls: 3},
+	}
 	r.Operations[4].Outcomes.Wrong, r.Operations[4].Answers["indeterminate"] = 7, 7
 	r.Operations[4].Causes = []Cause{{Outcome: "wrong", Cause: "answered Indeterminate instead of Permit", Calls: 7}}
 	s.Total = soakTotal(r.Operations)
@@ -62,25 +64,35 @@ func xacmlSoak() *Report {
 	r.Soak = []Soak{s}
 	for _, x := range xacmlMix {
 		r.Soak = append(r.Soak, Soak{Treatment: "default", Operation: x.name, Drift: map[string]Drift{
-			"response.mean": flat(x.mean, metric.Seconds), "response.p99": {PerHour: x.p99 * 0.09, Lo: new(-x.p99 * 0.04),
+			"response.mean": flat(x.mean, metric.Seconds), "response.p99": {
+				PerHour: x.p99 * 0.09, Lo: new(-x.p99 * 0.04),
 				Hi: new(x.p99 * 0.21), Verdict: EffectInconclusive, Unit: metric.Seconds, Level: 0.95, Start: x.p99,
-				Total: x.p99 * 0.075, Margin: 0.05, N: 298},
+				Total: x.p99 * 0.075, Margin: 0.05, N: 298,
+			},
 		}})
 	}
-	r.Target = []Target{jvm("default", "xacml-pdp", 2), {Treatment: "default", Name: "database", CPUSeconds: new(112.4),
-		CPUPerOp: new(68.2e-6), RSS: &RSS{Before: new(88.0 * mebi), After: new(91.0 * mebi), Peak: new(92.5 * mebi)}}}
+	r.Target = []Target{jvm("default", "xacml-pdp", 2), {
+		Treatment: "default", Name: "database", CPUSeconds: new(112.4),
+		CPUPerOp: new(68.2e-6), RSS: &RSS{Before: new(88.0 * mebi), After: new(91.0 * mebi), Peak: new(92.5 * mebi)},
+	}}
 	r.Answers = []AnswerCheck{
 		{Treatment: "default", Answer: "deny", Client: 122210, Target: 122210, Agrees: true},
 		{Treatment: "default", Answer: "not-applicable", Client: 0, Target: 412004, Agrees: false},
 		{Treatment: "default", Answer: "permit", Client: 493201, Target: 81197, Unanswered: 118, Agrees: false},
 	}
 	r.Budgets = []Budget{
-		{Text: "error <= 0.1%", Treatment: "default", Verdict: Pass, Unit: metric.Ratio, Estimate: new(7.58e-5),
-			Lo: new(1.1e-5), Hi: new(2.4e-4), Limit: new(0.001)},
-		{Text: "monitoring.response.p99 <= 50ms", Treatment: "default", Verdict: Fail, Unit: metric.Seconds,
-			Estimate: new(0.0962), Lo: new(0.0938), Hi: new(0.0991), Limit: new(0.05)},
-		{Text: "rss drift <= 1MiB/h", Treatment: "default", Verdict: Fail, Unit: metric.Bytes, Estimate: new(60.0 * mebi),
-			Lo: new(57.9 * mebi), Hi: new(62.2 * mebi), Limit: new(1.0 * mebi)},
+		{
+			Text: "error <= 0.1%", Treatment: "default", Verdict: Pass, Unit: metric.Ratio, Estimate: new(7.58e-5),
+			Lo: new(1.1e-5), Hi: new(2.4e-4), Limit: new(0.001),
+		},
+		{
+			Text: "monitoring.response.p99 <= 50ms", Treatment: "default", Verdict: Fail, Unit: metric.Seconds,
+			Estimate: new(0.0962), Lo: new(0.0938), Hi: new(0.0991), Limit: new(0.05),
+		},
+		{
+			Text: "rss drift <= 1MiB/h", Treatment: "default", Verdict: Fail, Unit: metric.Bytes, Estimate: new(60.0 * mebi),
+			Lo: new(57.9 * mebi), Hi: new(62.2 * mebi), Limit: new(1.0 * mebi),
+		},
 	}
 	r.Verdict, r.Reason = Fail, "2 budgets of 3 broken"
 	r.Warnings = []string{"permit: the target counted 81197 and its callers 493201: the two do not measure the same"}
@@ -107,16 +119,20 @@ func soakOf(treatment string) Soak {
 			},
 			"cpu":           flat(1.42e-3, metric.CPUSeconds),
 			"response.mean": flat(0.01814, metric.Seconds),
-			"response.p99": {PerHour: 0.0031, Lo: new(0.0004), Hi: new(0.0058), Verdict: Slower, Unit: metric.Seconds,
-				Level: 0.95, Start: 0.0741, Total: 0.00258, Margin: 0.05, N: 298},
+			"response.p99": {
+				PerHour: 0.0031, Lo: new(0.0004), Hi: new(0.0058), Verdict: Slower, Unit: metric.Seconds,
+				Level: 0.95, Start: 0.0741, Total: 0.00258, Margin: 0.05, N: 298,
+			},
 		},
 	}
 }
 
 // flat is a drift that is none.
 func flat(at float64, u metric.Unit) Drift {
-	return Drift{PerHour: at * 0.004, Lo: new(-at * 0.01), Hi: new(at * 0.018), Verdict: Equivalent, Unit: u, Level: 0.95,
-		Start: at, Total: round4(at * 0.0033), Margin: 0.05, N: 298}
+	return Drift{
+		PerHour: at * 0.004, Lo: new(-at * 0.01), Hi: new(at * 0.018), Verdict: Equivalent, Unit: u, Level: 0.95,
+		Start: at, Total: round4(at * 0.0033), Margin: 0.05, N: 298,
+	}
 }
 
 func soakOperations(treatment string, mix []soaked) []Operation {
@@ -148,8 +164,10 @@ func soakTotal(ops []Operation) *Total {
 	t := &Total{Operation: Operation{
 		Treatment: ops[0].Treatment, Achieved: new(soakRate), Goodput: new(soakRate), BytesIn: new(uint64(0)),
 		BytesOut: new(uint64(0)),
-		Response: &Distribution{Min: 0.00065, Mean: 0.01814, Stddev: new(0.0174), P50: new(0.0141), P90: new(0.0402),
-			P95: new(0.0531), P99: new(0.0755), P999: new(0.244), Max: 1.3468},
+		Response: &Distribution{
+			Min: 0.00065, Mean: 0.01814, Stddev: new(0.0174), P50: new(0.0141), P90: new(0.0402),
+			P95: new(0.0531), P99: new(0.0755), P999: new(0.244), Max: 1.3468,
+		},
 		Little: &Little{Expected: 10, Observed: 9.97},
 	}, CPUPerOp: new(1.43e-3)}
 	for _, o := range ops {
@@ -204,9 +222,11 @@ func soakMomentsOf(mix []soaked, leak float64) []Moment {
 			m.CPU, m.RSS, m.Heap, m.GC = nil, nil, nil, nil
 		}
 		for _, x := range mix {
-			o := MomentOperation{Operation: x.name, Calls: uint64(m.Good * length * x.weight / 99),
+			o := MomentOperation{
+				Operation: x.name, Calls: uint64(m.Good * length * x.weight / 99),
 				Mean: round4(x.mean * wobble), P50: new(round4(x.p50 * wobble)), P99: new(round4(x.p99 * wobble)),
-				Max: round4(x.p99 * 4 * wobble)}
+				Max: round4(x.p99 * 4 * wobble),
+			}
 			if m.Restarted && x.name == "monitoring" {
 				o.Bad, o.Calls = 118, o.Calls+118
 			}
@@ -224,20 +244,30 @@ func brokenSoak() *Report {
 	s := soakOf("default")
 	s.Seconds, s.WarmUpSeconds, s.Planned, s.WindowSeconds, s.Workers, s.Rate = 15, 60, 600, 2, 0, 120
 	for name, d := range s.Drift {
-		s.Drift[name] = Drift{PerHour: d.PerHour * 40, Verdict: EffectInconclusive, Unit: d.Unit, N: 7,
-			Reason: "7 windows; a trend needs 20"}
+		s.Drift[name] = Drift{
+			PerHour: d.PerHour * 40, Verdict: EffectInconclusive, Unit: d.Unit, N: 7,
+			Reason: "7 windows; a trend needs 20",
+		}
 	}
-	r.Operations = []Operation{{Treatment: "default", Operation: "permit", Outcomes: Outcomes{OK: 1788, Timeout: 12,
-		Unsent: 2}, Answers: map[string]uint64{"permit": 1788}, Response: &Distribution{N: 1800, Min: 0.0004, Mean: 0.21,
-		P50: new(0.0011), P90: new(0.0031), Max: 30.001}}}
+	r.Operations = []Operation{{Treatment: "default", Operation: "permit", Outcomes: Outcomes{
+		OK: 1788, Timeout: 12,
+		Unsent: 2,
+	}, Answers: map[string]uint64{"permit": 1788}, Response: &Distribution{
+		N: 1800, Min: 0.0004, Mean: 0.21,
+		P50: new(0.0011), P90: new(0.0031), Max: 30.001,
+	}}}
 	s.Total = &Total{Operation: r.Operations[0]}
 	s.Total.Operation.Operation = ""
 	s.Outages = []Outage{{Start: 59, End: 61.5, Calls: 12}}
 	r.Soak = []Soak{s}
-	r.Answers = []AnswerCheck{{Treatment: "default", Answer: "permit", Client: 8988, Target: 1201, Unanswered: 12,
-		Reason: "the target was started anew and counts from 0"}}
-	r.Budgets = []Budget{{Text: "rss drift <= 1MiB/h", Treatment: "default", Verdict: Inconclusive, Unit: metric.Bytes,
-		Limit: new(1.0 * mebi), Reason: "7 windows; a trend needs 20"}}
+	r.Answers = []AnswerCheck{{
+		Treatment: "default", Answer: "permit", Client: 8988, Target: 1201, Unanswered: 12,
+		Reason: "the target was started anew and counts from 0",
+	}}
+	r.Budgets = []Budget{{
+		Text: "rss drift <= 1MiB/h", Treatment: "default", Verdict: Inconclusive, Unit: metric.Bytes,
+		Limit: new(1.0 * mebi), Reason: "7 windows; a trend needs 20",
+	}}
 	r.Verdict, r.Reason = Inconclusive, "the run did not come to its end"
 	return r
 }
@@ -251,8 +281,10 @@ func twoSoaks() *Report {
 			"may do more",
 	}
 	r.Area, r.Question, r.Seconds = "decision", design.Soak, 6700
-	r.Treatments = []Treatment{{ID: "engine=cedar", Baseline: true, Levels: map[string]string{"engine": "cedar"},
-		Verified: true}, {ID: "engine=att", Levels: map[string]string{"engine": "att"}, Verified: true}}
+	r.Treatments = []Treatment{{
+		ID: "engine=cedar", Baseline: true, Levels: map[string]string{"engine": "cedar"},
+		Verified: true,
+	}, {ID: "engine=att", Levels: map[string]string{"engine": "att"}, Verified: true}}
 	for i := range r.Treatments {
 		id := r.Treatments[i].ID
 		ops := soakOperations(id, xacmlMix[3:])
@@ -260,8 +292,10 @@ func twoSoaks() *Report {
 		s.Windows = "windows-" + []string{"cedar", "att"}[i] + ".csv"
 		s.Total = soakTotal(ops)
 		s.Moments = soakMomentsOf(xacmlMix[3:], 0)[:8]
-		s.Drift["rss"] = Drift{PerHour: -3 * mebi, Lo: new(-4.1 * mebi), Hi: new(-1.9 * mebi), Verdict: Improved,
-			Unit: metric.Bytes, Level: 0.95, Start: 40 * mebi, Total: -2.5 * mebi, Margin: 0.05, N: 298}
+		s.Drift["rss"] = Drift{
+			PerHour: -3 * mebi, Lo: new(-4.1 * mebi), Hi: new(-1.9 * mebi), Verdict: Improved,
+			Unit: metric.Bytes, Level: 0.95, Start: 40 * mebi, Total: -2.5 * mebi, Margin: 0.05, N: 298,
+		}
 		r.Soak = append(r.Soak, s)
 		r.Operations = append(r.Operations, ops...)
 		r.Target = append(r.Target, jvm(id, "pdp", 1))
@@ -286,10 +320,14 @@ func decisionCompare() *Report {
 		id := r.Treatments[i].ID
 		r.Operations = append(
 			r.Operations,
-			Operation{Treatment: id, Operation: "permit", Outcomes: Outcomes{OK: 8000},
-				Answers: map[string]uint64{"permit": 8000}},
-			Operation{Treatment: id, Operation: "deny", Outcomes: Outcomes{OK: 0, Denied: 7990, Wrong: 10},
-				Answers: map[string]uint64{"deny": 7990, "not-applicable": 10}},
+			Operation{
+				Treatment: id, Operation: "permit", Outcomes: Outcomes{OK: 8000},
+				Answers: map[string]uint64{"permit": 8000},
+			},
+			Operation{
+				Treatment: id, Operation: "deny", Outcomes: Outcomes{OK: 0, Denied: 7990, Wrong: 10},
+				Answers: map[string]uint64{"deny": 7990, "not-applicable": 10},
+			},
 		)
 		r.Target = append(r.Target, jvm(id, "pdp", 1))
 		r.Answers = append(

@@ -75,8 +75,10 @@ func acceptQueue() *Report {
 	}}
 	r.Target = []Target{{
 		Treatment: "default", Name: "endpoint", CPUSeconds: new(1.24), CPUPerOp: new(0.000238),
-		RSS: &RSS{Before: new(18.5e6), After: new(41.0e6), Peak: new(44.0e6)}, Throttled: &Throttled{Periods: new(118.0),
-			Seconds: new(9.8)},
+		RSS: &RSS{Before: new(18.5e6), After: new(41.0e6), Peak: new(44.0e6)}, Throttled: &Throttled{
+			Periods: new(118.0),
+			Seconds: new(9.8),
+		},
 		GC: []GC{{Name: "go", Count: 12, Seconds: 0.0021}}, Other: map[string]float64{"listen_queue": 1025, "threads": 9},
 	}}
 	r.Budgets = []Budget{
@@ -127,8 +129,10 @@ func atLeast() *Report {
 		Seconds: 8.1, Valid: true, Stop: "max-rate",
 		Reason: "nothing broke up to the highest rate allowed",
 	}}
-	r.Budgets = []Budget{{Text: "capacity >= 100/s", Treatment: "default", Verdict: Pass, Unit: metric.PerSecond,
-		Estimate: new(2000.0), Lo: new(2000.0), Limit: new(100.0), Reason: "it did not break"}}
+	r.Budgets = []Budget{{
+		Text: "capacity >= 100/s", Treatment: "default", Verdict: Pass, Unit: metric.PerSecond,
+		Estimate: new(2000.0), Lo: new(2000.0), Limit: new(100.0), Reason: "it did not break",
+	}}
 	r.Verdict, r.Reason = Pass, "1 budget kept"
 	return r
 }
@@ -160,8 +164,10 @@ func invalid() *Report {
 	r := base("too-fast")
 	reason := "lateness p99 3.2 ms is above 1 ms at 40000/s"
 	r.Capacity = []Capacity{{Treatment: "default", Phases: 1, Seconds: 6, Valid: false, Stop: "client", Reason: reason}}
-	r.Generator = &Generator{Valid: false, Verdict: signature.Limiting, Lateness: &Lateness{P50: 0.0004, P99: 0.0032,
-		Max: 0.02}, AchievedRatio: new(0.912), Reason: reason}
+	r.Generator = &Generator{Valid: false, Verdict: signature.Limiting, Lateness: &Lateness{
+		P50: 0.0004, P99: 0.0032,
+		Max: 0.02,
+	}, AchievedRatio: new(0.912), Reason: reason}
 	r.Verdict, r.Reason = Invalid, "default: the generator is the limit, not the target: "+reason
 	return r
 }
@@ -173,8 +179,10 @@ func wedged() *Report {
 	c := &r.Capacity[0]
 	c.Wedged, c.RecoverySeconds, c.SLORate, c.Burst = true, nil, nil, nil
 	c.Recovery = "answered none of 60 probes within 60 s after the load had stopped"
-	r.Budgets = []Budget{{Text: "capacity >= 200/s", Treatment: "default", Verdict: Fail, Unit: metric.PerSecond,
-		Estimate: new(150.0), Lo: new(149.1), Hi: new(150.9), Limit: new(200.0)}}
+	r.Budgets = []Budget{{
+		Text: "capacity >= 200/s", Treatment: "default", Verdict: Fail, Unit: metric.PerSecond,
+		Estimate: new(150.0), Lo: new(149.1), Hi: new(150.9), Limit: new(200.0),
+	}}
 	r.Verdict, r.Reason = Fail, "1 budget of 1 broken"
 	return r
 }
@@ -186,15 +194,21 @@ func severalTreatments() *Report {
 		{ID: "cache=off", Levels: map[string]string{"cache": "off"}, Verified: true},
 	}
 	r.Capacity = []Capacity{
-		{Treatment: "cache=on", Broke: true, Rate: new(163.2), Lo: new(162.0), Hi: new(164.4),
-			Signature: signature.CPUThrottling, Phases: 4, Seconds: 47, Valid: true, Stop: "found"},
-		{Treatment: "cache=off", Broke: true, Rate: new(99.97), Lo: new(99.5), Hi: new(100.4),
-			Signature: signature.TokenBucket, Burst: new(50.0), Phases: 4, Seconds: 13, Valid: true, Stop: "found"},
+		{
+			Treatment: "cache=on", Broke: true, Rate: new(163.2), Lo: new(162.0), Hi: new(164.4),
+			Signature: signature.CPUThrottling, Phases: 4, Seconds: 47, Valid: true, Stop: "found",
+		},
+		{
+			Treatment: "cache=off", Broke: true, Rate: new(99.97), Lo: new(99.5), Hi: new(100.4),
+			Signature: signature.TokenBucket, Burst: new(50.0), Phases: 4, Seconds: 13, Valid: true, Stop: "found",
+		},
 	}
 	r.Operations = []Operation{
 		{Treatment: "cache=on", Operation: "token", Outcomes: Outcomes{OK: 9000}},
-		{Treatment: "cache=off", Operation: "token", Outcomes: Outcomes{OK: 2000, Refused: 612, ConnFailed: 1, Wrong: 2,
-			Denied: 5, Failed: 4}},
+		{Treatment: "cache=off", Operation: "token", Outcomes: Outcomes{
+			OK: 2000, Refused: 612, ConnFailed: 1, Wrong: 2,
+			Denied: 5, Failed: 4,
+		}},
 	}
 	r.Budgets = []Budget{{
 		Text: "capacity >= -20%", Treatment: "cache=off", Verdict: Fail, Unit: metric.Ratio, Estimate: new(-0.387),
@@ -210,8 +224,10 @@ func interrupted() *Report {
 	r.Capacity = nil
 	r.Operations = []Operation{{Treatment: "default", Operation: "token", Outcomes: Outcomes{OK: 12, Outstanding: 4}}}
 	r.Warnings = []string{"2 changes to the system were not undone; run: tare undo results/cut-short-20260301T120000Z"}
-	r.Budgets = []Budget{{Text: "capacity >= 100/s", Treatment: "default", Verdict: NotMeasured, Limit: new(100.0),
-		Unit: metric.PerSecond, Reason: "no capacity was measured"}}
+	r.Budgets = []Budget{{
+		Text: "capacity >= 100/s", Treatment: "default", Verdict: NotMeasured, Limit: new(100.0),
+		Unit: metric.PerSecond, Reason: "no capacity was measured",
+	}}
 	r.Verdict, r.Reason = Inconclusive, "the run did not come to its end"
 	return r
 }
@@ -235,16 +251,24 @@ func otherQuestions() *Report {
 	r := base("everything")
 	r.Question = design.Compare
 	r.Treatments[0].Control = design.AA
-	r.Treatments[0].Metrics = []Metric{{Name: "cpu", Unit: "CPU-s", Value: 0.0019, Lo: new(0.0018), Hi: new(0.002),
-		Level: new(0.95), N: 20}}
-	r.Effects = []Effect{{Treatment: "x", Metric: "response", Quantile: "p50", Kind: "difference", Estimate: 0.1, Lo: 0.08,
+	r.Treatments[0].Metrics = []Metric{{
+		Name: "cpu", Unit: "CPU-s", Value: 0.0019, Lo: new(0.0018), Hi: new(0.002),
+		Level: new(0.95), N: 20,
+	}}
+	r.Effects = []Effect{{
+		Treatment: "x", Metric: "response", Quantile: "p50", Kind: "difference", Estimate: 0.1, Lo: 0.08,
 		Hi: 0.14, Level: 0.95, Verdict: Regressed, Margin: new(0.02), Measurable: true, MDE: new(0.05),
-		BlocksToDecide: new(9)}}
-	r.Growth = []Growth{{Factor: "policies", Treatment: "x", Metric: "cpu", Law: "linear", Tied: []string{"N log N"},
+		BlocksToDecide: new(9),
+	}}
+	r.Growth = []Growth{{
+		Factor: "policies", Treatment: "x", Metric: "cpu", Law: "linear", Tied: []string{"N log N"},
 		Range: Interval{1, 5000}, Coefficients: Coefficients{0.08, 0.038},
-		BreaksBudgetAt: &Crossing{Value: 260, Lo: new(250.0)}}}
-	r.Soak = []Soak{{Treatment: "x", Operation: "healthcheck", Windows: "windows.csv",
-		Drift: map[string]Drift{"rss": {PerHour: 1e6, Verdict: Equivalent}}, Restarts: []float64{12.5}}}
+		BreaksBudgetAt: &Crossing{Value: 260, Lo: new(250.0)},
+	}}
+	r.Soak = []Soak{{
+		Treatment: "x", Operation: "healthcheck", Windows: "windows.csv",
+		Drift: map[string]Drift{"rss": {PerHour: 1e6, Verdict: Equivalent}}, Restarts: []float64{12.5},
+	}}
 	r.SLO = []SLO{{Name: "mutating", Formula: "official", Verdict: Pass, Value: new(0.2), Limit: 1}}
 	r.Attribution = []Attribution{{Operation: "create-pod", Client: new(0.001), Webhook: new(0.002)}}
 	r.AA = &AA{Reliable: true, Effects: r.Effects, NegativeControls: r.Effects}

@@ -59,8 +59,10 @@ func unitOf(r *Report, name string) metric.Unit {
 
 // measure describes a metric.
 func measure(name, quantile string) string {
-	known := map[string]string{"cpu": "CPU time", "wall": "wall time", "response": "response time",
-		"service": "service time", "error": "error share", "upstream_calls": "upstream calls"}
+	known := map[string]string{
+		"cpu": "CPU time", "wall": "wall time", "response": "response time",
+		"service": "service time", "error": "error share", "upstream_calls": "upstream calls",
+	}
 	s := known[name]
 	if s == "" {
 		s = strings.ReplaceAll(name, "_", " ")

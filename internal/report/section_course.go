@@ -49,8 +49,10 @@ func course(r *Report, index int) *figure {
 		Title: "Calls in time" + because(r.withTreatment(l.Treatment)), Desc: "Calls per second that were offered, that " +
 			"ended well and that ended badly, from the beginning of the load on.",
 		X: x, Y: chart.Axis{Label: "calls/s", Min: new(0.0), Format: unit.Number}, Legend: true, Height: 200,
-		Series: []chart.Series{step("offered", chart.Neutral, l.Offered), step("ended well", chart.Color(0), l.Good),
-			step("ended badly", chart.Bad, l.Bad)},
+		Series: []chart.Series{
+			step("offered", chart.Neutral, l.Offered), step("ended well", chart.Color(0), l.Good),
+			step("ended badly", chart.Bad, l.Bad),
+		},
 	}
 	waiting := chart.Panel{
 		Title: "Outstanding calls", Desc: "Calls that were due and had not ended.", X: x, Height: 90, Legend: true,
@@ -190,15 +192,19 @@ func scores(c *Capacity, index int) *figure {
 	if none > 0 {
 		caption += fmt.Sprintf(" Not drawn: %d that explain nothing.", none)
 	}
-	return &figure{SVG: drawn(b.SVG("chart-5-scores-" + strconv.Itoa(index))), Caption: caption, Summary: "All scores",
-		Table: t}
+	return &figure{
+		SVG: drawn(b.SVG("chart-5-scores-" + strconv.Itoa(index))), Caption: caption, Summary: "All scores",
+		Table: t,
+	}
 }
 
 // times returns the distributions of all calls that ended.
 func timeGrid(r *Report) *grid {
-	t := &grid{Caption: "Times of the calls that ended; a timeout counts as long as it took",
+	t := &grid{
+		Caption: "Times of the calls that ended; a timeout counts as long as it took",
 		table: append(wordHeads("treatment", "operation", "time"), numberHeads("calls", "min", "mean", "p50", "p90", "p95",
-			"p99", "p99.9", "max")...)}
+			"p99", "p99.9", "max")...),
+	}
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		for _, x := range []struct {

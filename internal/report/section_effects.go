@@ -240,8 +240,10 @@ func exploratory(r *Report) []block {
 
 // absolutes returns the table of measured values, a row for each treatment and operation.
 func absolutes(r *Report) *grid {
-	t := &grid{Caption: "Medians of the blocks; tails are quantiles of all blocks together",
-		table: wordHeads("treatment", "operation")}
+	t := &grid{
+		Caption: "Medians of the blocks; tails are quantiles of all blocks together",
+		table:   wordHeads("treatment", "operation"),
+	}
 	columns := map[string]int{}
 	rows := map[string]int{}
 	for i := range r.Treatments {

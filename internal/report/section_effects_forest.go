@@ -168,8 +168,10 @@ func forest(r *Report, c *effectGroup, all common, id string) *figure {
 		caption = strings.TrimSpace(caption + " " + countOf(n, "mark") +
 			" beyond the end of the axis: hollow, at the edge, with the number at the right.")
 	}
-	return &figure{SVG: drawn(f.SVG(id)), Caption: caption, Summary: "The numbers of this chart",
-		Table: effectTable(r, "Effects on "+c.name(), c.all())}
+	return &figure{
+		SVG: drawn(f.SVG(id)), Caption: caption, Summary: "The numbers of this chart",
+		Table: effectTable(r, "Effects on "+c.name(), c.all()),
+	}
 }
 
 func outside(rows []chart.ForestRow, w window) int {

@@ -19,8 +19,10 @@ func TestChangeOfEveryKind(t *testing.T) {
 		{Effect{Metric: "cpu", Kind: "ratio", Estimate: .61, Lo: .55, Hi: .67, Level: .98}, "+61 % [55, 67]"},
 		{Effect{Metric: "cpu", Kind: "ratio", Estimate: -.0012, Lo: -.004, Hi: .001, Level: .98}, "-0.1 % [-0.4, 0.1]"},
 		{Effect{Metric: "cpu", Kind: "ratio", Estimate: 9.07, Lo: -1e308, Hi: 1e308, Level: .98}, "+907 % [-∞, ∞] (×10.1)"},
-		{Effect{Metric: "error", Kind: "difference", Estimate: .004, Lo: .001, Hi: .007, Level: .98},
-			"+0.40 points [0.10, 0.70]"},
+		{
+			Effect{Metric: "error", Kind: "difference", Estimate: .004, Lo: .001, Hi: .007, Level: .98},
+			"+0.40 points [0.10, 0.70]",
+		},
 		{Effect{Metric: "wall", Kind: "difference", Estimate: -.0031, Lo: -.004, Hi: 0, Level: .98}, "-3.1 ms [-4 ms, 0 s]"},
 		{Effect{Metric: "wall", Kind: "ratio", Reason: "too few blocks"}, "not measured"},
 	} {
@@ -44,13 +46,19 @@ func comparisonOf(effects ...Effect) *Report {
 }
 
 func TestConclusion(t *testing.T) {
-	landlock := Effect{Treatment: "landlock rules=50", Operation: "open", Estimate: .61, Lo: .55, Hi: .67,
-		Verdict: Regressed}
-	same := Effect{Treatment: "landlock rules=50", Operation: "exec", Estimate: .001, Lo: -.01, Hi: .01,
-		Verdict: Equivalent}
+	landlock := Effect{
+		Treatment: "landlock rules=50", Operation: "open", Estimate: .61, Lo: .55, Hi: .67,
+		Verdict: Regressed,
+	}
+	same := Effect{
+		Treatment: "landlock rules=50", Operation: "exec", Estimate: .001, Lo: -.01, Hi: .01,
+		Verdict: Equivalent,
+	}
 	slower := Effect{Treatment: "seccomp", Operation: "open", Estimate: .02, Lo: .01, Hi: .03, Verdict: Slower}
-	open := Effect{Treatment: "seccomp", Operation: "exec", Estimate: .01, Lo: -.03, Hi: .05, Verdict: EffectInconclusive,
-		BlocksToDecide: new(40)}
+	open := Effect{
+		Treatment: "seccomp", Operation: "exec", Estimate: .01, Lo: -.03, Hi: .05, Verdict: EffectInconclusive,
+		BlocksToDecide: new(40),
+	}
 	wall := open
 	invalid := comparisonOf(landlock)
 	invalid.Verdict, invalid.Reason = Invalid, "landlock was not in force"
@@ -58,8 +66,10 @@ func TestConclusion(t *testing.T) {
 		r    *Report
 		want string
 	}{
-		"one": {comparisonOf(landlock, same),
-			"landlock rules=50 adds 61 % [55, 67] CPU time to open; nothing else is above the margin of 2 %."},
+		"one": {
+			comparisonOf(landlock, same),
+			"landlock rules=50 adds 61 % [55, 67] CPU time to open; nothing else is above the margin of 2 %.",
+		},
 		"undecided": {comparisonOf(landlock, same, slower, open), "landlock rules=50 adds 61 % [55, 67] CPU time to " +
 			"open; of the other 3: 1 equivalent within the margin of 2 %, 1 slower, size undecided, 1 inconclusive."},
 		"none": {comparisonOf(same), "Nothing costs more than the margin of 2 %: the one effect is equivalent " +
@@ -96,8 +106,10 @@ func TestOneFarOutDoesNotFlattenTheOthers(t *testing.T) {
 	var effects []Effect
 	for i := range 9 {
 		v := .002 * float64(i-4)
-		effects = append(effects, Effect{Treatment: "t", Operation: "open", Estimate: v, Lo: v - .004, Hi: v + .004,
-			Margin: new(.02)})
+		effects = append(effects, Effect{
+			Treatment: "t", Operation: "open", Estimate: v, Lo: v - .004, Hi: v + .004,
+			Margin: new(.02),
+		})
 	}
 	effects = append(effects, Effect{Treatment: "far", Operation: "open", Estimate: 9, Lo: 8, Hi: 10, Margin: new(.02)})
 	r := comparisonOf(effects...)
@@ -121,8 +133,10 @@ func TestOneFarOutDoesNotFlattenTheOthers(t *testing.T) {
 func TestOutlyingOperationHasItsOwnAxis(t *testing.T) {
 	var effects []Effect
 	for _, operation := range []string{"open", "exec", "fork", "pipe", "copy"} {
-		effects = append(effects, Effect{Treatment: "t", Operation: operation, Estimate: .03, Lo: .02, Hi: .04,
-			Margin: new(.02)})
+		effects = append(effects, Effect{
+			Treatment: "t", Operation: operation, Estimate: .03, Lo: .02, Hi: .04,
+			Margin: new(.02),
+		})
 	}
 	effects[4].Estimate, effects[4].Lo, effects[4].Hi = 3, 2.8, 3.2
 	r := comparisonOf(effects...)

@@ -68,8 +68,10 @@ func curveOf(r *Report, g *Growth, id string) *figure {
 			continue
 		}
 		if x.N == 0 { // the line would cross the break of the axis
-			p.Series = append(p.Series, chart.Series{Kind: chart.Color(1), Dots: true, X: []float64{place.of(0)},
-				Y: []float64{*x.Fitted}, Lo: []float64{orNaN(x.FittedLo)}, Hi: []float64{orNaN(x.FittedHi)}})
+			p.Series = append(p.Series, chart.Series{
+				Kind: chart.Color(1), Dots: true, X: []float64{place.of(0)},
+				Y: []float64{*x.Fitted}, Lo: []float64{orNaN(x.FittedLo)}, Hi: []float64{orNaN(x.FittedHi)},
+			})
 			continue
 		}
 		if g.Step != nil && x.N >= g.Step.To {
@@ -202,8 +204,10 @@ func laws(r *Report) *grid {
 		if g.Law+g.Best != "" {
 			c0, c1 = show(g.Coefficients.C0)+interval(g.C0Lo, g.C0Hi, show), show(g.Coefficients.C1)
 		}
-		v := []string{r.growthName(g), g.Factor, g.Law, g.Best, strings.Join(g.Tied, ", "), c0, c1,
-			strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", "", g.Reason}
+		v := []string{
+			r.growthName(g), g.Factor, g.Law, g.Best, strings.Join(g.Tied, ", "), c0, c1,
+			strings.TrimSpace(interval(g.Lo, g.Hi, show)), "", "", "", "", g.Reason,
+		}
 		if b := g.BreaksBudgetAt; b != nil {
 			v[8], v[9] = unit.Number(b.Value), strings.TrimSpace(interval(b.Lo, b.Hi, unit.Number))
 		}

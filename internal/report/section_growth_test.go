@@ -15,8 +15,10 @@ func turned() *Report {
 	grow := func(g Growth, f func(n float64) float64) Growth {
 		g.Factor, g.Operation, g.Range = "records", "check", Interval{Lo: 100, Hi: 10000}
 		for _, n := range sizes {
-			g.Points = append(g.Points, GrowthPoint{N: n, Value: f(n), Lo: new(f(n) * .98), Hi: new(f(n) * 1.02),
-				Fitted: new(f(n)), FittedLo: new(f(n) * .99), FittedHi: new(f(n) * 1.01)})
+			g.Points = append(g.Points, GrowthPoint{
+				N: n, Value: f(n), Lo: new(f(n) * .98), Hi: new(f(n) * 1.02),
+				Fitted: new(f(n)), FittedLo: new(f(n) * .99), FittedHi: new(f(n) * 1.01),
+			})
 		}
 		return g
 	}
@@ -31,10 +33,12 @@ func turned() *Report {
 			Metric: "cpu", Unit: metric.CPUSeconds, Best: "constant", Tied: []string{"log"},
 			Reason:       "a step fits better than any one law",
 			Coefficients: Coefficients{C0: 4.1e-6}, C0Lo: new(4.05e-6), C0Hi: new(4.16e-6), Budget: "check.cpu <= 10us",
-			Step: &Step{From: 1999, To: 2001, Factor: 5.6, Lo: new(5.2), Hi: new(6.0), Across: new(5.4), AcrossLo: new(5.1),
+			Step: &Step{
+				From: 1999, To: 2001, Factor: 5.6, Lo: new(5.2), Hi: new(6.0), Across: new(5.4), AcrossLo: new(5.1),
 				AcrossHi: new(5.7), After: &GrowthSide{
 					Range: Interval{Lo: 2001, Hi: 10000}, Best: "linear", Coefficients: Coefficients{C0: 23e-6, C1: 1e-12},
-				}},
+				},
+			},
 			BreaksBudgetAt: &Crossing{Value: 2000, Lo: new(1999.0), Hi: new(2001.0), InStep: true},
 		}, jump),
 		grow(Growth{

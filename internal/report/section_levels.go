@@ -97,8 +97,13 @@ func drawnParts(r *Report) template.HTML {
 		for _, p := range []struct {
 			name  string
 			value *float64
-		}{{"client", x.Client}, {"webhook", x.Webhook}, {"admission", x.Admission}, {"storage", x.Storage},
-			{"other", x.Other}} {
+		}{
+			{"client", x.Client},
+			{"webhook", x.Webhook},
+			{"admission", x.Admission},
+			{"storage", x.Storage},
+			{"other", x.Other},
+		} {
 			if p.value != nil && *p.value > 0 {
 				b.Rows = append(b.Rows, chart.Bar{Label: p.name + " · " + label, Value: *p.value, Text: unit.Seconds(*p.value)})
 			}

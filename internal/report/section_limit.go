@@ -115,8 +115,10 @@ func steps(l *Timeline) []tryout {
 		if s.Rate <= 0 || s.To <= s.From {
 			continue
 		}
-		t := tryout{step: s.Name, offered: s.Rate, seconds: s.To - s.From, goodput: during(l, l.Good, s), success: nothing,
-			before: s.From, upTo: s.To}
+		t := tryout{
+			step: s.Name, offered: s.Rate, seconds: s.To - s.From, goodput: during(l, l.Good, s), success: nothing,
+			before: s.From, upTo: s.To,
+		}
 		t.p99, t.lo, t.hi = spreadOver(l, s)
 		out = append(out, t)
 	}
@@ -162,8 +164,10 @@ func orNaN(v *float64) float64 {
 // knee draws achieved against offered rates, and below it p99.
 func knee(r *Report, curves []curve) *figure {
 	fromSearch := slices.ContainsFunc(curves, func(c curve) bool { return len(c.points) > 0 && c.points[0].upTo > 0 })
-	x, y := chart.Axis{Label: "offered (calls/s)", Format: unit.Number}, chart.Axis{Label: "answered well (calls/s)",
-		Format: unit.Number}
+	x, y := chart.Axis{Label: "offered (calls/s)", Format: unit.Number}, chart.Axis{
+		Label:  "answered well (calls/s)",
+		Format: unit.Number,
+	}
 	if wideRates(curves) {
 		x.Log, y.Log = true, true
 	} else {
@@ -205,8 +209,10 @@ func knee(r *Report, curves []curve) *figure {
 func (c curve) series(name string, kind chart.Kind, fromSearch bool) (rates, times, doubtful, late chart.Series) {
 	rates = chart.Series{Name: orElse(name, "answered well"), Kind: kind, Dots: true, Line: !fromSearch}
 	times = rates
-	doubtful = chart.Series{Name: strings.TrimPrefix(name+", invalid: the generator was the limit", ", "),
-		Kind: chart.Unsure, Dots: true}
+	doubtful = chart.Series{
+		Name: strings.TrimPrefix(name+", invalid: the generator was the limit", ", "),
+		Kind: chart.Unsure, Dots: true,
+	}
 	late = doubtful
 	for _, p := range c.points {
 		if p.invalid {
@@ -265,9 +271,11 @@ func capacityRules(r *Report) (rules []chart.Rule, spans []chart.Span) {
 }
 
 func tries(r *Report, curves []curve) *grid {
-	t := &grid{Caption: "What was offered and what was answered",
+	t := &grid{
+		Caption: "What was offered and what was answered",
 		table: append(wordHeads("treatment", "step"), numberHeads("offered", "for", "from", "answered well in time",
-			"of offered", "answered well however late", "p99", "least p99", "largest p99")...)}
+			"of offered", "answered well however late", "p99", "least p99", "largest p99")...),
+	}
 	for _, c := range curves {
 		for _, p := range c.points {
 			from, share := "", ""
@@ -298,11 +306,15 @@ func workloads(r *Report, curves []curve) []block {
 	good := chart.Bars{
 		Title: "Calls answered well by workload",
 		Desc:  "The share of each workload's calls that were answered well, however late.",
-		Axis: chart.Axis{Label: "answered well (of all its calls)", Min: new(0.0), Max: new(1.0),
-			Ticks: []float64{0, .25, .5, .75, 1}, Format: Percent},
+		Axis: chart.Axis{
+			Label: "answered well (of all its calls)", Min: new(0.0), Max: new(1.0),
+			Ticks: []float64{0, .25, .5, .75, 1}, Format: Percent,
+		},
 	}
-	tail := chart.Bars{Title: "p99 by workload", Desc: "The 99th percentile of each workload's response time.",
-		Dots: true, Axis: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds}}
+	tail := chart.Bars{
+		Title: "p99 by workload", Desc: "The 99th percentile of each workload's response time.",
+		Dots: true, Axis: chart.Axis{Label: "response, p99", Log: true, Format: unit.Seconds},
+	}
 	for k := range longest(curves) {
 		for i, c := range curves {
 			if k >= len(c.points) {
@@ -319,11 +331,15 @@ func workloads(r *Report, curves []curve) []block {
 	}
 	t := tries(r, curves)
 	return []block{
-		{Figure: &figure{SVG: drawn(good.SVG("chart-4-good")),
+		{Figure: &figure{
+			SVG:     drawn(good.SVG("chart-4-good")),
 			Caption: "How many of its calls each workload got answered well, however late.",
-			Summary: "The numbers of this chart", Table: t}},
-		{Figure: &figure{SVG: drawn(tail.SVG("chart-4-tail")), Caption: "The slowest hundredth of the calls, by workload.",
-			Summary: "The numbers of this chart", Table: t}},
+			Summary: "The numbers of this chart", Table: t,
+		}},
+		{Figure: &figure{
+			SVG: drawn(tail.SVG("chart-4-tail")), Caption: "The slowest hundredth of the calls, by workload.",
+			Summary: "The numbers of this chart", Table: t,
+		}},
 	}
 }
 

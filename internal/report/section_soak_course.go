@@ -19,8 +19,10 @@ func soakCourse(r *Report, s *Soak, index int) *figure {
 	if len(s.Moments) == 0 {
 		return nil
 	}
-	c := soakChart{r: r, s: s, x: chart.Axis{Time: true, Label: "time since the load began", Min: new(0.0),
-		Format: unit.Seconds}}
+	c := soakChart{r: r, s: s, x: chart.Axis{
+		Time: true, Label: "time since the load began", Min: new(0.0),
+		Format: unit.Seconds,
+	}}
 	for i := range s.Moments {
 		m := &s.Moments[i]
 		c.start = append(c.start, m.Start)
@@ -185,8 +187,10 @@ func (c *soakChart) heap() *chart.Panel {
 		}
 	}
 	return &chart.Panel{
-		Title: "Heap", Desc: "Heap in use.", X: c.x, Height: 90, Y: chart.Axis{Label: "heap in use", Min: new(0.0),
-			Format: unit.Bytes, Ticks: binary([]chart.Bar{{Value: most}})},
+		Title: "Heap", Desc: "Heap in use.", X: c.x, Height: 90, Y: chart.Axis{
+			Label: "heap in use", Min: new(0.0),
+			Format: unit.Bytes, Ticks: binary([]chart.Bar{{Value: most}}),
+		},
 		Series: []chart.Series{{Name: "heap in use", Kind: chart.Color(2), X: c.middle, Y: y, Line: true}},
 	}
 }

@@ -38,8 +38,10 @@ func TestInvalidSoakSaysSo(t *testing.T) {
 // of the stretch; the warm-up and the window of the restart are left out.
 func TestTrendLines(t *testing.T) {
 	const perHour = 3600.0
-	s := Soak{Drift: map[string]Drift{"rss": {PerHour: perHour, Lo: new(perHour / 2), Hi: new(perHour * 2)}},
-		Restarts: []float64{55}}
+	s := Soak{
+		Drift:    map[string]Drift{"rss": {PerHour: perHour, Lo: new(perHour / 2), Hi: new(perHour * 2)}},
+		Restarts: []float64{55},
+	}
 	for k := range 10 {
 		at := float64(k) * 10
 		v := 100 + at
@@ -124,8 +126,10 @@ func TestLongSoaksStaySmall(t *testing.T) {
 // TestMarksOfASoak: warm-up, outage and restart are marked in the chart, with words.
 func TestMarksOfASoak(t *testing.T) {
 	drawing := svgs.FindString(render(t, recorded("soak")))
-	for _, want := range []string{"warm-up", "outage", "restart", "rss trend, 60 MiB/h", "time in garbage collection",
-		"heap in use", "response, p99", "guard-frequency"} {
+	for _, want := range []string{
+		"warm-up", "outage", "restart", "rss trend, 60 MiB/h", "time in garbage collection",
+		"heap in use", "response, p99", "guard-frequency",
+	} {
 		if !strings.Contains(drawing, want) {
 			t.Errorf("the chart does not say %q", want)
 		}

@@ -193,8 +193,10 @@ func isControl(r *Report, id string) bool {
 var tabulated = []float64{0.5, 0.9, 0.99, 0.999}
 
 func (s *spectrum) table(show func(float64) string) *grid {
-	t := &grid{Caption: "Quantiles of " + s.name(),
-		table: append(wordHeads("treatment"), numberHeads(orElse(s.of[0].Of, "values"))...)}
+	t := &grid{
+		Caption: "Quantiles of " + s.name(),
+		table:   append(wordHeads("treatment"), numberHeads(orElse(s.of[0].Of, "values"))...),
+	}
 	for _, q := range tabulated {
 		t.table = append(t.table, numberHeads("p"+unit.Number(q*100), "interval")...)
 	}

@@ -51,8 +51,10 @@ func generatorFacts(g *Generator) []block {
 		facts = append(facts, fact{Name: "CPU time of the generator", Value: unit.Seconds(*g.CPUSeconds)})
 	}
 	if len(g.Evidence) > 0 {
-		facts = append(facts, fact{Name: "Threads of the generator", Value: g.Evidence[0],
-			Note: strings.Join(g.Evidence[1:], ", ")})
+		facts = append(facts, fact{
+			Name: "Threads of the generator", Value: g.Evidence[0],
+			Note: strings.Join(g.Evidence[1:], ", "),
+		})
 	}
 	return []block{{In: onPage, Facts: facts}}
 }
@@ -65,9 +67,11 @@ func lateness(r *Report) *figure {
 		X: chart.Axis{Label: "offered (calls/s)", Min: new(0.0), Format: unit.Number},
 		Y: chart.Axis{Label: "lateness, p99", Log: true, Format: unit.Seconds}, Height: 150, Legend: several(r),
 	}
-	t := &grid{Caption: "The generator, point by point",
+	t := &grid{
+		Caption: "The generator, point by point",
 		table: append(wordHeads("treatment", "point", "generator"),
-			append(numberHeads("lateness p50", "p99", "max", "sent of due"), wordHeads("why")...)...)}
+			append(numberHeads("lateness p50", "p99", "max", "sent of due"), wordHeads("why")...)...),
+	}
 	drawable := false
 	for i := range r.Capacity {
 		c := &r.Capacity[i]

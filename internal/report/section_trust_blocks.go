@@ -35,8 +35,11 @@ func heatBlocks(r *Report) []block {
 	if len(joint) == 0 || len(joint[0].values) < 2 {
 		return nil
 	}
-	out := []block{{Heading: "Block by block"}, {Text: blockText(joint)},
-		{Figure: heatFigure(r, "all deciding metrics together", joint, "chart-7-blocks", len(all))}}
+	out := []block{
+		{Heading: "Block by block"},
+		{Text: blockText(joint)},
+		{Figure: heatFigure(r, "all deciding metrics together", joint, "chart-7-blocks", len(all))},
+	}
 	if k := noisiest(all); len(all) > 1 {
 		out = append(out, block{Figure: heatFigure(r, "the noisiest: "+all[k].name, all[k].rows, "chart-7-noisiest", 1)})
 	}
@@ -287,8 +290,10 @@ func shadeLimit(sizes []float64) float64 {
 
 // variation returns a row for each quantity and arm.
 func variation(all []rated) *grid {
-	t := &grid{Caption: "Deviation of the blocks from their arm's median",
-		table: append(wordHeads("what", "arm"), numberHeads("blocks", "half within", "largest")...)}
+	t := &grid{
+		Caption: "Deviation of the blocks from their arm's median",
+		table:   append(wordHeads("what", "arm"), numberHeads("blocks", "half within", "largest")...),
+	}
 	for _, x := range all {
 		for _, d := range x.rows {
 			n := 0

@@ -23,8 +23,10 @@ func TestHarnessOnThePage(t *testing.T) {
 	}
 	figures[0].Harness, figures[1].Harness = new(.125), new(.004)
 	r.Harness = []Harness{
-		{Treatment: base.ID, Operation: "empty", Metric: "cpu", Unit: metric.CPUSeconds, Value: 5e-9, Lo: new(4.9e-9),
-			Hi: new(5.2e-9), Level: new(.95), N: 12},
+		{
+			Treatment: base.ID, Operation: "empty", Metric: "cpu", Unit: metric.CPUSeconds, Value: 5e-9, Lo: new(4.9e-9),
+			Hi: new(5.2e-9), Level: new(.95), N: 12,
+		},
 		{Treatment: base.ID, Operation: "empty", Metric: "allocations", Unit: metric.Count, N: 12},
 	}
 	page := render(t, r)

@@ -34,8 +34,10 @@ func usageSection(r *Report) section {
 	return section{Question: "What else does it use?", Short: "What it uses", Blocks: slices.Concat(blocks,
 		whenAsked("What each point used", usedByPoint(r)),
 		tabular(&grid{table: used, Title: "Target", Panels: r.soaked(), Caption: "What each part of the target used"}),
-		tabular(&grid{table: r.collections(), Title: "Garbage collection",
-			Caption: "Garbage collection over what was measured", Most: maxCollections}),
+		tabular(&grid{
+			table: r.collections(), Title: "Garbage collection",
+			Caption: "Garbage collection over what was measured", Most: maxCollections,
+		}),
 		whenAsked("Everything else that was probed", others(r)))}
 }
 
@@ -56,11 +58,15 @@ func subject(r *Report, x *Target) string {
 
 // processor returns CPU time by part; nil if it is unknown.
 func processor(r *Report) *figure {
-	b := chart.Bars{Title: "CPU time", Desc: "CPU time that each part of the target used over the whole trial.",
-		Axis: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds}}
-	t := &grid{Caption: "CPU time and throttling",
+	b := chart.Bars{
+		Title: "CPU time", Desc: "CPU time that each part of the target used over the whole trial.",
+		Axis: chart.Axis{Label: "CPU time", Min: new(0.0), Format: unit.Seconds},
+	}
+	t := &grid{
+		Caption: "CPU time and throttling",
 		table: append(wordHeads("target"), numberHeads("CPU time", "CPU per good call", "throttled for",
-			"throttled periods")...)}
+			"throttled periods")...),
+	}
 	known := false
 	for i := range r.Target {
 		x := &r.Target[i]
@@ -86,8 +92,10 @@ func processor(r *Report) *figure {
 		b.Rows = append(b.Rows, chart.Bar{Label: "tare's generator", Value: *g.CPUSeconds, Kind: chart.Neutral})
 		t.add("tare's generator", unit.Seconds(*g.CPUSeconds), "", "", "")
 	}
-	f := &figure{Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU and throttling in numbers",
-		Table: t, Open: true}
+	f := &figure{
+		Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU and throttling in numbers",
+		Table: t, Open: true,
+	}
 	if known {
 		f.SVG = drawn(b.SVG("chart-6-cpu"))
 	}
@@ -131,8 +139,10 @@ func memory(r *Report) *figure {
 		return nil
 	}
 	b.Axis.Ticks = binary(b.Rows)
-	return &figure{SVG: drawn(b.SVG("chart-6-memory")),
-		Caption: "Resident memory: the peak, and from before to after the trial.", Summary: "Memory in numbers", Table: t}
+	return &figure{
+		SVG:     drawn(b.SVG("chart-6-memory")),
+		Caption: "Resident memory: the peak, and from before to after the trial.", Summary: "Memory in numbers", Table: t,
+	}
 }
 
 // binary returns at most six ticks at round binary sizes; nil if no size is known.
@@ -185,8 +195,10 @@ func alongPoints(r *Report) *figure {
 	if len(p.Series) == 0 {
 		return nil
 	}
-	return &figure{SVG: drawn(p.SVG("chart-6-points")), Caption: "CPU time of each point, until its last call had ended.",
-		Summary: "The numbers of this chart", Table: t}
+	return &figure{
+		SVG: drawn(p.SVG("chart-6-points")), Caption: "CPU time of each point, until its last call had ended.",
+		Summary: "The numbers of this chart", Table: t,
+	}
 }
 
 // keys returns all resources that some point used, in order.

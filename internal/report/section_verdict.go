@@ -254,8 +254,10 @@ func budgetBlocks(r *Report) []block {
 	}
 	open := *r
 	open.Budgets = slices.DeleteFunc(slices.Clone(r.Budgets), func(b Budget) bool { return b.Verdict == Pass })
-	blocks := only(onPage, tabular(&grid{table: open.budgets(),
-		Caption: "Budgets that were broken or are not decided"})...)
+	blocks := only(onPage, tabular(&grid{
+		table:   open.budgets(),
+		Caption: "Budgets that were broken or are not decided",
+	})...)
 	return slices.Concat(blocks, whenAsked("All "+strconv.Itoa(len(r.Budgets))+" budgets", all),
 		closing(only(inWords, tabular(all)...)))
 }

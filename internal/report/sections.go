@@ -110,8 +110,10 @@ func (p *Point) Title() string {
 
 // dull are quantities of a whole process, which say nothing about a point of a few seconds.
 func dull(name string) bool {
-	for _, s := range []string{" rss", " rss_peak", " pss", " threads", " fds", " processes", " memory", " memory_peak",
-		" listen_queue", " listen_queue_limit"} {
+	for _, s := range []string{
+		" rss", " rss_peak", " pss", " threads", " fds", " processes", " memory", " memory_peak",
+		" listen_queue", " listen_queue_limit",
+	} {
 		if strings.HasSuffix(name, s) {
 			return true
 		}

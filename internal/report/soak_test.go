@@ -51,8 +51,10 @@ func TestSummaryIsJMeters(t *testing.T) {
 	r := base("s")
 	r.Question = "soak"
 	op := Operation{
-		Treatment: "default", Operation: "guard", Outcomes: Outcomes{OK: 60, Denied: 30, Wrong: 4, Refused: 1, Timeout: 2,
-			ConnFailed: 2, Failed: 1},
+		Treatment: "default", Operation: "guard", Outcomes: Outcomes{
+			OK: 60, Denied: 30, Wrong: 4, Refused: 1, Timeout: 2,
+			ConnFailed: 2, Failed: 1,
+		},
 		Response: &Distribution{N: 100, Min: 0.001, Mean: 0.0205, Stddev: new(0.004), Max: 1.5}, BytesIn: new(uint64(204800)),
 		BytesOut: new(uint64(51200)),
 	}
@@ -103,21 +105,39 @@ func TestTrendsInWords(t *testing.T) {
 		d    Drift
 		want string
 	}{
-		{"rss", Drift{PerHour: 60 << 20, Lo: new(58.0 * mebi), Hi: new(62.0 * mebi), Unit: metric.Bytes, Verdict: Regressed},
-			"rss grows by 60 MiB/h [58, 62]: a leak?"},
-		{"rss", Drift{PerHour: -3 << 20, Lo: new(-4.0 * mebi), Hi: new(-2.0 * mebi), Unit: metric.Bytes, Verdict: Improved},
-			"rss shrinks by 3 MiB/h [2, 4]"},
-		{"rss", Drift{PerHour: 1 << 20, Lo: new(512.0 * 1024), Hi: new(1.5 * mebi), Unit: metric.Bytes, Verdict: Slower,
-			Margin: 0.05}, "rss grows by 1 MiB/h [0.5, 1.5], size undecided"},
-		{"response.p99", Drift{PerHour: 0.0012, Lo: new(0.0002), Hi: new(0.0022), Unit: metric.Seconds, Verdict: Regressed},
-			"response.p99 rises by 1.2 ms/h [0.2, 2.2]"},
-		{"cpu", Drift{PerHour: -12e-6, Lo: new(-20e-6), Hi: new(-4e-6), Unit: metric.CPUSeconds, Verdict: Faster},
-			"cpu falls by 12 µs/h [4, 20], size undecided"},
+		{
+			"rss",
+			Drift{PerHour: 60 << 20, Lo: new(58.0 * mebi), Hi: new(62.0 * mebi), Unit: metric.Bytes, Verdict: Regressed},
+			"rss grows by 60 MiB/h [58, 62]: a leak?",
+		},
+		{
+			"rss",
+			Drift{PerHour: -3 << 20, Lo: new(-4.0 * mebi), Hi: new(-2.0 * mebi), Unit: metric.Bytes, Verdict: Improved},
+			"rss shrinks by 3 MiB/h [2, 4]",
+		},
+		{"rss", Drift{
+			PerHour: 1 << 20, Lo: new(512.0 * 1024), Hi: new(1.5 * mebi), Unit: metric.Bytes, Verdict: Slower,
+			Margin: 0.05,
+		}, "rss grows by 1 MiB/h [0.5, 1.5], size undecided"},
+		{
+			"response.p99",
+			Drift{PerHour: 0.0012, Lo: new(0.0002), Hi: new(0.0022), Unit: metric.Seconds, Verdict: Regressed},
+			"response.p99 rises by 1.2 ms/h [0.2, 2.2]",
+		},
+		{
+			"cpu",
+			Drift{PerHour: -12e-6, Lo: new(-20e-6), Hi: new(-4e-6), Unit: metric.CPUSeconds, Verdict: Faster},
+			"cpu falls by 12 µs/h [4, 20], size undecided",
+		},
 		{"rss", Drift{PerHour: 1 << 20, Unit: metric.Bytes, Verdict: EffectInconclusive}, "rss grows by 1 MiB/h"},
-		{"rss", Drift{PerHour: 96 << 10, Lo: new(-9.92 * mebi), Hi: new(9965 * 1024.0), Unit: metric.Bytes,
-			Verdict: Equivalent}, "rss grows by 0.0938 MiB/h [-9.92, 9.73]"},
-		{"cpu", Drift{PerHour: 229e-6, Lo: new(-782e-6), Hi: new(0.00124), Unit: metric.CPUSeconds,
-			Verdict: EffectInconclusive}, "cpu rises by 0.229 ms/h [-0.782, 1.24]"},
+		{"rss", Drift{
+			PerHour: 96 << 10, Lo: new(-9.92 * mebi), Hi: new(9965 * 1024.0), Unit: metric.Bytes,
+			Verdict: Equivalent,
+		}, "rss grows by 0.0938 MiB/h [-9.92, 9.73]"},
+		{"cpu", Drift{
+			PerHour: 229e-6, Lo: new(-782e-6), Hi: new(0.00124), Unit: metric.CPUSeconds,
+			Verdict: EffectInconclusive,
+		}, "cpu rises by 0.229 ms/h [-0.782, 1.24]"},
 	} {
 		if got := c.d.Trend(c.name); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -134,23 +154,35 @@ func TestSentenceSaysWhatHappened(t *testing.T) {
 		s    Soak
 		want string
 	}{
-		{Soak{Seconds: 100, Planned: 100, Workers: 10, Total: good},
-			"held 100 s with 10 workers: 100 calls, 1.000/s in all, errors 1%"},
-		{Soak{Seconds: 100, Planned: 100, Rate: 20, Total: good},
-			"held 100 s with 20/s offered: 100 calls, 1.000/s in all, errors 1%"},
-		{Soak{Seconds: 100, Planned: 3600, Workers: 1, Total: good},
-			"held 100 s of 1h that were planned with 1 worker: 100 calls, 1.000/s in all, errors 1%"},
-		{Soak{Seconds: 100, Planned: 100, Total: none},
-			"did not answer well once in 100 s: 10 calls, 0.1000/s in all, errors 100%"},
+		{
+			Soak{Seconds: 100, Planned: 100, Workers: 10, Total: good},
+			"held 100 s with 10 workers: 100 calls, 1.000/s in all, errors 1%",
+		},
+		{
+			Soak{Seconds: 100, Planned: 100, Rate: 20, Total: good},
+			"held 100 s with 20/s offered: 100 calls, 1.000/s in all, errors 1%",
+		},
+		{
+			Soak{Seconds: 100, Planned: 3600, Workers: 1, Total: good},
+			"held 100 s of 1h that were planned with 1 worker: 100 calls, 1.000/s in all, errors 1%",
+		},
+		{
+			Soak{Seconds: 100, Planned: 100, Total: none},
+			"did not answer well once in 100 s: 10 calls, 0.1000/s in all, errors 100%",
+		},
 		{Soak{Planned: 100}, "nothing was measured: the run ended in its warm-up"},
 		{
-			Soak{Seconds: 100, Planned: 100, WarmUpSeconds: 10, Total: good,
-				Outages: []Outage{{Start: 8, End: 12}, {Start: 50, End: 60}}, Restarts: []float64{60, 70}},
+			Soak{
+				Seconds: 100, Planned: 100, WarmUpSeconds: 10, Total: good,
+				Outages: []Outage{{Start: 8, End: 12}, {Start: 50, End: 60}}, Restarts: []float64{60, 70},
+			},
 			"held 100 s, but for 12 s in 2 outages: 100 calls, 1.000/s in all, errors 1%; its process was replaced twice",
 		},
 		{
-			Soak{Seconds: 100, Total: good, Drift: map[string]Drift{"cpu": {Verdict: Equivalent, Margin: 0.05},
-				"response.p99": {Verdict: Equivalent, Margin: 0.05}, "rss": {Verdict: EffectInconclusive}}},
+			Soak{Seconds: 100, Total: good, Drift: map[string]Drift{
+				"cpu":          {Verdict: Equivalent, Margin: 0.05},
+				"response.p99": {Verdict: Equivalent, Margin: 0.05}, "rss": {Verdict: EffectInconclusive},
+			}},
 			"held 100 s: 100 calls, 1.000/s in all, errors 1%; no drift of cpu and response.p99 beyond ±5 %; whether rss " +
 				"drifts is not decided",
 		},
@@ -163,9 +195,11 @@ func TestSentenceSaysWhatHappened(t *testing.T) {
 
 // TestLittleHasNoNegativeZero: a difference that rounds to nothing has no sign of its own.
 func TestLittleHasNoNegativeZero(t *testing.T) {
-	for observed, want := range map[float64]string{9.9999: "10 calls in progress, expected 10 (+0 %)",
-		9.97: "9.97 calls in progress, expected 10 (-0.3 %)",
-		8:    "8 calls in progress, expected 10 (-20 %): they do not agree"} {
+	for observed, want := range map[float64]string{
+		9.9999: "10 calls in progress, expected 10 (+0 %)",
+		9.97:   "9.97 calls in progress, expected 10 (-0.3 %)",
+		8:      "8 calls in progress, expected 10 (-20 %): they do not agree",
+	} {
 		if got := (&Little{Expected: 10, Observed: observed}).law(); got != "rate × mean response = "+want {
 			t.Errorf("%v: %q", observed, got)
 		}
@@ -191,13 +225,17 @@ func TestDisagreementsAreLoud(t *testing.T) {
 		{Treatment: "default", Answer: "deny", Client: 70, Target: 1, Reason: "the target was started anew"},
 		{Treatment: "default", Answer: "indeterminate", Client: 5, Target: 5, Agrees: true},
 	}
-	want := []string{"guard-frequency: 7 of 283134 answers were not what was expected",
-		"permit: the target counted 112, its callers 100 (+12, with 3 calls unanswered)"}
+	want := []string{
+		"guard-frequency: 7 of 283134 answers were not what was expected",
+		"permit: the target counted 112, its callers 100 (+12, with 3 calls unanswered)",
+	}
 	if d := cmp.Diff(want, alarmTexts(r)); d != "" {
 		t.Errorf("alarms (-want +got):\n%s", d)
 	}
-	for name, out := range map[string]string{"text": string(encode(t, Style{Width: 400}.Text, r)),
-		"markdown": string(encode(t, Markdown, r))} {
+	for name, out := range map[string]string{
+		"text":     string(encode(t, Style{Width: 400}.Text, r)),
+		"markdown": string(encode(t, Markdown, r)),
+	} {
 		at, table := strings.Index(out, "the target counted 112, its callers 100"), strings.Index(out, "healthcheck")
 		if at < 0 || at > table {
 			t.Errorf("%s does not say at its top that the counts disagree:\n%s", name, out)
@@ -235,12 +273,16 @@ func TestManyTreatmentsAreFolded(t *testing.T) {
 		r.Operations = append(
 			r.Operations,
 			Operation{Treatment: id, Operation: "permit", Outcomes: Outcomes{OK: 10}, Answers: map[string]uint64{"permit": 10}},
-			Operation{Treatment: id, Operation: "deny", Outcomes: Outcomes{Denied: 10 - wrong, Wrong: wrong},
-				Answers: map[string]uint64{"deny": 10 - wrong, "permit": wrong}},
+			Operation{
+				Treatment: id, Operation: "deny", Outcomes: Outcomes{Denied: 10 - wrong, Wrong: wrong},
+				Answers: map[string]uint64{"deny": 10 - wrong, "permit": wrong},
+			},
 		)
 	}
-	want := [][]string{{"20 treatments: permit", "200", "0", "200", "200", "0"}, {"19 treatments: deny", "190", "0", "190",
-		"0", "190"}, {"policies=7 deny", "10", "3", "7", "3", "7"}}
+	want := [][]string{{"20 treatments: permit", "200", "0", "200", "200", "0"}, {
+		"19 treatments: deny", "190", "0", "190",
+		"0", "190",
+	}, {"policies=7 deny", "10", "3", "7", "3", "7"}}
 	if d := cmp.Diff(want, rowsOf(r.decisions())); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
@@ -274,8 +316,10 @@ func TestNothingIsLostAt80Columns(t *testing.T) {
 // TestCollectionsAreShares: the mean of a collection is time ÷ count, and its share is of what was measured.
 func TestCollectionsAreShares(t *testing.T) {
 	r := xacmlSoak()
-	r.Target = []Target{{Treatment: "default", Name: "pdp", GC: []GC{{Name: "young", Count: 518, Seconds: 5.988},
-		{Name: "idle"}}}}
+	r.Target = []Target{{Treatment: "default", Name: "pdp", GC: []GC{
+		{Name: "young", Count: 518, Seconds: 5.988},
+		{Name: "idle"},
+	}}}
 	want := [][]string{{"pdp", "young", "518", "5.99 s", "11.6 ms", "0.2%"}, {"pdp", "idle", "0", "0 s", "", "0%"}}
 	if d := cmp.Diff(want, rowsOf(r.collections())); d != "" {
 		t.Errorf("-want +got:\n%s", d)

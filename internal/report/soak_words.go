@@ -212,8 +212,10 @@ func (r *Report) soakProperties() []junitProperty {
 		s := &r.Soak[i]
 		for _, name := range driftNames(s.Drift) {
 			d := s.Drift[name]
-			out = append(out, junitProperty{"drift of " + r.subject(s.Treatment, Measured(s.Operation, name, "")),
-				d.Slope() + " " + string(d.Verdict)})
+			out = append(out, junitProperty{
+				"drift of " + r.subject(s.Treatment, Measured(s.Operation, name, "")),
+				d.Slope() + " " + string(d.Verdict),
+			})
 		}
 	}
 	for _, l := range r.disagreements() {

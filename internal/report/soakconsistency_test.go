@@ -20,13 +20,17 @@ func randomSoak(t *rapid.T) *Report {
 	s := Soak{
 		Treatment: "default", Seconds: rapid.Float64Range(1, 1e5).Draw(t, "seconds"), WarmUpSeconds: 5,
 		Workers: rapid.IntRange(0, 9).Draw(t, "workers"),
-		Total: &Total{Operation: Operation{Treatment: "default", Outcomes: Outcomes{OK: n("ok"), Wrong: n("wrong"),
-			Timeout: n("timeout")}}},
+		Total: &Total{Operation: Operation{Treatment: "default", Outcomes: Outcomes{
+			OK: n("ok"), Wrong: n("wrong"),
+			Timeout: n("timeout"),
+		}}},
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "outages") {
 		at := rapid.Float64Range(0, s.Seconds).Draw(t, "outage")
-		s.Outages = append(s.Outages, Outage{Start: at, End: at + rapid.Float64Range(0.1, s.Seconds).Draw(t, "length"),
-			Calls: 7})
+		s.Outages = append(s.Outages, Outage{
+			Start: at, End: at + rapid.Float64Range(0.1, s.Seconds).Draw(t, "length"),
+			Calls: 7,
+		})
 	}
 	if rapid.Bool().Draw(t, "little") {
 		s.Total.Little = &Little{Expected: 10, Observed: rapid.OneOf(rapid.Float64Range(0, 30), rapid.Float64Range(8.9, 9.1),
@@ -36,11 +40,15 @@ func randomSoak(t *rapid.T) *Report {
 	for _, name := range driftOrder {
 		v := rapid.SampledFrom(EffectVerdicts()[:6]).Draw(t, name)
 		x := rapid.Float64Range(1e-6, 1e3).Draw(t, name+" slope")
-		s.Drift[name] = Drift{PerHour: x, Lo: new(x / 2), Hi: new(2 * x), Verdict: v, Unit: metric.Seconds, Margin: 0.05,
-			N: 300, Start: 1, Total: x}
+		s.Drift[name] = Drift{
+			PerHour: x, Lo: new(x / 2), Hi: new(2 * x), Verdict: v, Unit: metric.Seconds, Margin: 0.05,
+			N: 300, Start: 1, Total: x,
+		}
 	}
-	r := &Report{Schema: Schema, Question: design.Soak, Status: Complete,
-		Verdict: rapid.SampledFrom([]Verdict{Pass, None, Inconclusive}).Draw(t, "verdict")}
+	r := &Report{
+		Schema: Schema, Question: design.Soak, Status: Complete,
+		Verdict: rapid.SampledFrom([]Verdict{Pass, None, Inconclusive}).Draw(t, "verdict"),
+	}
 	for _, word := range []string{"permit", "deny"} {
 		c := AnswerCheck{Treatment: "default", Answer: word, Client: n(word), Unanswered: n("unanswered")}
 		c.Target = float64(c.Client) + float64(rapid.IntRange(-3, 3).Draw(t, "off"))

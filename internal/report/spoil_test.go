@@ -50,8 +50,10 @@ func spoil(r *Report, s string) {
 	}
 	for i := range r.Soak {
 		x := &r.Soak[i]
-		x.Treatment, x.Drift = s, map[string]Drift{s: {Verdict: EffectVerdict(s), Unit: metric.Unit(s), Reason: s},
-			"rss": {Verdict: Regressed, PerHour: 1}}
+		x.Treatment, x.Drift = s, map[string]Drift{
+			s:     {Verdict: EffectVerdict(s), Unit: metric.Unit(s), Reason: s},
+			"rss": {Verdict: Regressed, PerHour: 1},
+		}
 	}
 	for i := range r.Target {
 		r.Target[i].Name, r.Target[i].GC = s, []GC{{Name: s, Count: 1}, {Name: s, Count: 2}}
@@ -79,8 +81,10 @@ func spoilNumbers(r *Report, v float64, n uint64) {
 		x := &r.Soak[i]
 		x.Seconds, x.WarmUpSeconds, x.Planned, x.Rate, x.Restarts, x.Outages = v, v, v, v, []float64{v, -v},
 			[]Outage{{Start: -v, End: v, Calls: n}}
-		x.Drift = map[string]Drift{"rss": {PerHour: v, Lo: &v, Hi: &v, Start: v, Total: v, Unit: metric.Bytes,
-			Verdict: Slower}, "cpu": {PerHour: -v, Start: v, Verdict: Equivalent, Margin: v}}
+		x.Drift = map[string]Drift{"rss": {
+			PerHour: v, Lo: &v, Hi: &v, Start: v, Total: v, Unit: metric.Bytes,
+			Verdict: Slower,
+		}, "cpu": {PerHour: -v, Start: v, Verdict: Equivalent, Margin: v}}
 		if x.Total != nil {
 			x.Total.Little, x.Total.CPUPerOp = &Little{Expected: v, Observed: v}, &v
 		}
@@ -105,8 +109,10 @@ func spoilNumbers(r *Report, v float64, n uint64) {
 		g.Coefficients, g.Lo, g.Hi, g.Range, g.Knee = Coefficients{v, v}, &v, &v, Interval{v, v}, &Crossing{Value: v, Hi: &v}
 		if g.Step != nil {
 			side := &GrowthSide{Range: Interval{v, v}, Best: "log", Coefficients: Coefficients{v, v}, Lo: &v, Hi: &v}
-			g.Step, g.BreaksBudgetAt = &Step{From: v, To: -v, Factor: v, Lo: &v, Hi: &v, Across: &v, AcrossLo: &v, AcrossHi: &v,
-				Before: side, After: side}, &Crossing{Value: v, Lo: &v, Hi: &v, InStep: true}
+			g.Step, g.BreaksBudgetAt = &Step{
+				From: v, To: -v, Factor: v, Lo: &v, Hi: &v, Across: &v, AcrossLo: &v, AcrossHi: &v,
+				Before: side, After: side,
+			}, &Crossing{Value: v, Lo: &v, Hi: &v, InStep: true}
 		}
 		if g.Bend != nil {
 			k := &Coefficient{v, &v, &v}

@@ -58,8 +58,10 @@ func (m *Moment) rows() [][]string {
 		if o.Operation == "" {
 			continue
 		}
-		out = append(out, slices.Concat(head, []string{cellText(o.Operation), whole(o.Calls), whole(o.Bad),
-			o.rate(m, o.Calls-min(o.Bad, o.Calls)), o.rate(m, o.Bad)}, o.times(),
+		out = append(out, slices.Concat(head, []string{
+			cellText(o.Operation), whole(o.Calls), whole(o.Bad),
+			o.rate(m, o.Calls-min(o.Bad, o.Calls)), o.rate(m, o.Bad),
+		}, o.times(),
 			make([]string, 5)))
 	}
 	return out

@@ -12,8 +12,22 @@ import (
 // answers, and every column of the tables and the file of windows.
 func TestWordsOfSoaksAreExplained(t *testing.T) {
 	words := []string{"leak", "mismatch", "windows.csv", "KB/s", "summary report", "not comparable", "disagrees"}
-	for _, v := range []any{Soak{}, Total{}, Outage{}, Moment{}, MomentOperation{}, Drift{}, AnswerCheck{}, Heap{},
-		Target{}, RSS{}, GC{}, Throttled{}, Lateness{}, Little{}} {
+	for _, v := range []any{
+		Soak{},
+		Total{},
+		Outage{},
+		Moment{},
+		MomentOperation{},
+		Drift{},
+		AnswerCheck{},
+		Heap{},
+		Target{},
+		RSS{},
+		GC{},
+		Throttled{},
+		Lateness{},
+		Little{},
+	} {
 		for f := range reflect.TypeOf(v).Fields() {
 			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
 				words = append(words, name)

@@ -23,7 +23,7 @@ const wins = 0.5
 
 // surely are the scores from which classes can be chosen that others resemble at lower ones.
 var surely = map[Class]float64{
-	ConnectionRefused: 0.8, AcceptQueue: 0.7, Penalty: 0.85, TokenBucket: 0.75, QuotaHang: 0.8, CPUThrottling: 0.7,
+	ConnectionRefused: 0.8, Penalty: 0.85, TokenBucket: 0.75, QuotaHang: 0.8, CPUThrottling: 0.7,
 	Pauses: 0.95,
 }
 

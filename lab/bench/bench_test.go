@@ -44,14 +44,22 @@ func TestJobs(t *testing.T) {
 	fast := begin(t, Server{Mode: Quick})
 	limited := begin(t, Server{Mode: Limit, Rate: 200})
 	for name, j := range map[string]Job{
-		"closed fast": {Engine: load.Fast, Port: fast.Port, Workers: 4, Length: 100 * time.Millisecond,
-			Timeout: 5 * time.Second},
-		"closed std": {Engine: load.Std, Port: fast.Port, Workers: 4, Length: 100 * time.Millisecond,
-			Timeout: 5 * time.Second},
-		"open": {Engine: load.Fast, Port: fast.Port, Rate: 500, Length: 100 * time.Millisecond, Timeout: 5 * time.Second,
-			Keep: true},
-		"limited": {Engine: load.Fast, Port: limited.Port, Rate: 1000, Length: 100 * time.Millisecond,
-			Timeout: 5 * time.Second, Keep: true},
+		"closed fast": {
+			Engine: load.Fast, Port: fast.Port, Workers: 4, Length: 100 * time.Millisecond,
+			Timeout: 5 * time.Second,
+		},
+		"closed std": {
+			Engine: load.Std, Port: fast.Port, Workers: 4, Length: 100 * time.Millisecond,
+			Timeout: 5 * time.Second,
+		},
+		"open": {
+			Engine: load.Fast, Port: fast.Port, Rate: 500, Length: 100 * time.Millisecond, Timeout: 5 * time.Second,
+			Keep: true,
+		},
+		"limited": {
+			Engine: load.Fast, Port: limited.Port, Rate: 1000, Length: 100 * time.Millisecond,
+			Timeout: 5 * time.Second, Keep: true,
+		},
 	} {
 		r, err := j.Run(t.Context())
 		if err != nil || r.Offered == 0 || r.Good != r.Ended || r.Ended < r.Offered {

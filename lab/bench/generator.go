@@ -68,8 +68,10 @@ func (j Job) Run(ctx context.Context) (Outcome, error) {
 		Engine: j.Engine, Timeout: j.Timeout, MaxConns: j.MaxConns, Spin: j.Spin, Precise: j.Precise, KeepCalls: j.Keep,
 		Shards: 1, Host: j.Host,
 		Endpoint: load.Endpoint{Addr: addr, Host: addr.String()},
-		Operations: []load.Operation{{Name: "get", Weight: 1,
-			Wire: get{[]byte("GET / HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")}}},
+		Operations: []load.Operation{{
+			Name: "get", Weight: 1,
+			Wire: get{[]byte("GET / HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")},
+		}},
 	})
 	if err != nil {
 		return Outcome{}, err

@@ -101,8 +101,10 @@ func closedLoop(ctx context.Context, h *host, o Options, w *table) error {
 	w.line("## Closed loop: requests per generator CPU-second\n\n%d interleaved rounds of %v, in random order. Ratios "+
 		"are medians over the rounds,\nwith their range. Engines are measured once their pool is full; wrk from its start.\n",
 		rounds, length)
-	rows := [][]string{{"connections", "generator", "requests/s", "requests/CPU-s", "µs CPU/request", "ratio to wrk",
-		"range"}}
+	rows := [][]string{{
+		"connections", "generator", "requests/s", "requests/CPU-s", "µs CPU/request", "ratio to wrk",
+		"range",
+	}}
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
 	for _, conns := range []int{50, 256} {
 		perCPU, perSecond := map[string][]float64{}, map[string][]float64{}
@@ -140,7 +142,8 @@ func closedRow(conns int, name string, perSecond, perCPU, wrk []float64) []strin
 }
 
 func (h *host) closedRun(ctx context.Context, name, wrk string, port, conns int, length time.Duration) (perCPU,
-	perSecond float64, err error) {
+	perSecond float64, err error,
+) {
 	if name == "wrk" {
 		n, u, err := h.wrk(ctx, wrk, port, conns, length)
 		return float64(n) / u.cpu, float64(n) / length.Seconds(), err
@@ -149,8 +152,10 @@ func (h *host) closedRun(ctx context.Context, name, wrk string, port, conns int,
 	if name != "fast" {
 		engine = load.Std
 	}
-	r, _, err := h.run(ctx, Job{Engine: engine, Port: port, Workers: conns, MaxConns: conns, Length: length,
-		Timeout: 5 * time.Second})
+	r, _, err := h.run(ctx, Job{
+		Engine: engine, Port: port, Workers: conns, MaxConns: conns, Length: length,
+		Timeout: 5 * time.Second,
+	})
 	if err == nil && r.Good != r.Ended {
 		err = fmt.Errorf("%s: %d of %d answers were wrong", name, r.Ended-r.Good, r.Ended)
 	}
@@ -211,10 +216,15 @@ func backlog(ctx context.Context, h *host, o Options, w *table) error {
 	}
 	timeout := length + time.Second // so that no connection is given up before every call has been offered
 	w.line("## 1,000/s offered for %v against a server of 150/s, timeout %v\n", length, timeout)
-	rows := [][]string{{"engine", "max connections", "offered", "sent in time", "ended", "recorded", "good",
-		"unsent timeouts", "peak RSS MB"}}
-	for _, j := range []Job{{Engine: load.Fast, MaxConns: 16000}, {Engine: load.Fast, MaxConns: 256},
-		{Engine: load.Std, MaxConns: 256}} {
+	rows := [][]string{{
+		"engine", "max connections", "offered", "sent in time", "ended", "recorded", "good",
+		"unsent timeouts", "peak RSS MB",
+	}}
+	for _, j := range []Job{
+		{Engine: load.Fast, MaxConns: 16000},
+		{Engine: load.Fast, MaxConns: 256},
+		{Engine: load.Std, MaxConns: 256},
+	} {
 		srv, err := h.serve(ctx, Server{Mode: Limit, Rate: 150})
 		if err != nil {
 			return err

@@ -231,8 +231,10 @@ func recovers(t *testing.T, r *hostile.Running, s hostile.Server, stream load.St
 // A second answer is never taken for the next call's, however fast the calls follow one another.
 func TestAnswersAreNeverSwapped(t *testing.T) {
 	for _, s := range hostile.All() {
-		if !slices.Contains([]string{"two answers at once", "TLS, two answers at once", "length too short",
-			"length and chunks", "no content, with some"}, s.Name) {
+		if !slices.Contains([]string{
+			"two answers at once", "TLS, two answers at once", "length too short",
+			"length and chunks", "no content, with some",
+		}, s.Name) {
 			continue
 		}
 		for _, engine := range []load.Engine{load.Fast, load.Std} {
@@ -355,8 +357,10 @@ func TestNothingIsLogged(t *testing.T) {
 	log.SetOutput(&said)
 	defer log.SetOutput(os.Stderr)
 	for _, s := range hostile.All() {
-		if !slices.Contains([]string{"two answers at once", "TLS, two answers at once", "length too short", "garbage",
-			"TLS where plaintext was asked for"}, s.Name) {
+		if !slices.Contains([]string{
+			"two answers at once", "TLS, two answers at once", "length too short", "garbage",
+			"TLS where plaintext was asked for",
+		}, s.Name) {
 			continue
 		}
 		r, err := s.Start(t.Context())

@@ -42,7 +42,8 @@ func secure() []Server {
 			load.ConnFailed, 0, load.CauseAlert),
 		tlsServer("handshake hangs", issue{}, nil, nil, load.Timeout, 0, load.CauseHandshaking).with(hangs),
 		tlsServer("handshake closed", issue{}, nil, nil, load.ConnFailed, 0, load.CauseTLS).with(func(_ context.Context,
-			c *conn) {
+			c *conn,
+		) {
 			_, _ = c.Read(make([]byte, 4<<10))
 		}),
 		tlsServer("TLS, closes after the request", issue{}, nil, afterRequest(closes), load.Failed, 0, load.CauseClosedEarly),
@@ -59,7 +60,8 @@ func secure() []Server {
 // tlsServer speaks TLS with a certificate like i, as change wants it, and then talk; its authority is trusted by
 // clients.
 func tlsServer(name string, i issue, change func(*tls.Config), talk talker, o load.Outcome, status uint16,
-	why ...load.Cause) Server {
+	why ...load.Cause,
+) Server {
 	s := one(name, nil, o, status, why...)
 	s.begin = func(ctx context.Context) (*Running, error) {
 		ca, err := newAuthority()

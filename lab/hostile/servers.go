@@ -69,10 +69,14 @@ func chunk(text string) string {
 // connections are refused, lost or never used.
 func connections() []Server {
 	return []Server{
-		{Name: "refuses", Want: Want{Outcomes: []load.Outcome{load.ConnFailed}, Causes: []load.Cause{load.CauseConnect}},
-			begin: refusing},
-		{Name: "never accepts", Want: Want{Outcomes: []load.Outcome{load.Timeout}, Causes: []load.Cause{load.CauseDialing,
-			load.CauseNoByte}}, begin: crowded},
+		{
+			Name: "refuses", Want: Want{Outcomes: []load.Outcome{load.ConnFailed}, Causes: []load.Cause{load.CauseConnect}},
+			begin: refusing,
+		},
+		{Name: "never accepts", Want: Want{Outcomes: []load.Outcome{load.Timeout}, Causes: []load.Cause{
+			load.CauseDialing,
+			load.CauseNoByte,
+		}}, begin: crowded},
 		one("hangs after accept", deaf, load.Timeout, 0, load.CauseNoByte),
 		one("hangs after the request", afterRequest(hangs), load.Timeout, 0, load.CauseNoByte),
 		one("hangs in the header", then(ok+"Content-Le", hangs), load.Timeout, 0, load.CauseNoEnd),
@@ -94,8 +98,10 @@ func connections() []Server {
 		one("drips the body", then(ok+"Content-Length: 1000\r\n\r\n", drips(strings.Repeat("x", 1000))), load.Timeout, 0,
 			load.CauseNoEnd),
 		large(one("reads nothing", deaf, load.Timeout, 0, load.CauseNoByte)),
-		{Name: "window of a byte", Want: Want{Outcomes: []load.Outcome{load.Timeout}, Causes: []load.Cause{load.CauseNoByte}},
-			Big: true, begin: narrow},
+		{
+			Name: "window of a byte", Want: Want{Outcomes: []load.Outcome{load.Timeout}, Causes: []load.Cause{load.CauseNoByte}},
+			Big: true, begin: narrow,
+		},
 	}
 }
 

@@ -49,7 +49,8 @@ func samples(blocks [][]float64) (out []stat.Sample) {
 }
 
 func cover(ctx context.Context, s Study, w World, blocks int, q float64,
-	estimate func(base, treated [][]float64) (stat.Test, error)) (Coverage, error) {
+	estimate func(base, treated [][]float64) (stat.Test, error),
+) (Coverage, error) {
 	calls := 500
 	if q == 0.5 {
 		calls = 101

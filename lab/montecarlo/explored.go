@@ -127,8 +127,10 @@ func ExploreTable(ctx context.Context, s Study) (Table, error) {
 			"under Benjamini and Hochberg's "+
 			"procedure at %.2f %%, with its intervals; the true effects are 5 or 20 standard deviations of a block's ratio. "+
 			"Last column: the same with the rank test.", 100*stat.LookAlpha),
-		Columns: []string{"noise", "no effect: some false one", "30 of 5 SD: false share", "intervals that miss", "found",
-			"30 of 20 SD: false share", "intervals that miss", "found", "6 of 20 SD: false share", "found", "found by ranks"},
+		Columns: []string{
+			"noise", "no effect: some false one", "30 of 5 SD: false share", "intervals that miss", "found",
+			"30 of 20 SD: false share", "intervals that miss", "found", "6 of 20 SD: false share", "found", "found by ranks",
+		},
 	}
 	for _, x := range Explorations() {
 		row := []string{x.Name}
@@ -180,7 +182,8 @@ func mean() procedure {
 
 // Explore measures a test under Benjamini and Hochberg's procedure, with the intervals that go with it.
 func Explore(ctx context.Context, s Study, x Exploration, blocks, genuine int, size float64, test procedure) (Explored,
-	error) {
+	error,
+) {
 	name := fmt.Sprintf("explore %s %d %d %g", x.Name, blocks, genuine, size)
 	runs, err := repeat(ctx, s, name, func(r *rand.Rand) Explored { return explored(r, x, blocks, genuine, size, test) })
 	var out Explored

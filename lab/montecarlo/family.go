@@ -111,9 +111,11 @@ func FamilyTable(ctx context.Context, s Study) (Table, error) {
 		Note: "20 blocks, 2 % noise, half of its variance common to the metrics, α = 5 % for the family. *Beyond the " +
 			"margin*: some interval " +
 			"at its Holm level lies beyond 2 % though no true effect does.",
-		Columns: []string{"true effects", "any false rejection, unadjusted",
+		Columns: []string{
+			"true effects", "any false rejection, unadjusted",
 			"any, Holm", "any beyond the margin, Holm levels", "false share of discoveries, Benjamini–Hochberg",
-			"real effects found, Holm"},
+			"real effects found, Holm",
+		},
 	}
 	for _, name := range []string{"no effect", "two of +3 %", "all exactly at +2 % margin"} {
 		f, err := FamilyError(ctx, s, name)
@@ -124,8 +126,10 @@ func FamilyTable(ctx context.Context, s Study) (Table, error) {
 		if !math.IsNaN(f.Found) {
 			found = percent(f.Found)
 		}
-		t.Rows = append(t.Rows, []string{f.Name, percent(f.AnyRaw), percent(f.AnyHolm), percent(f.BeyondMargin),
-			percent(f.Discoveries), found})
+		t.Rows = append(t.Rows, []string{
+			f.Name, percent(f.AnyRaw), percent(f.AnyHolm), percent(f.BeyondMargin),
+			percent(f.Discoveries), found,
+		})
 	}
 	return t, nil
 }

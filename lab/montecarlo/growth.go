@@ -114,8 +114,10 @@ func GrowthTable(ctx context.Context, s Study) (Table, error) {
 		Note: "Cost grows fivefold over the range, 10 blocks; noise is that of one size's cost over all blocks. Coverage " +
 			"of 95 % intervals where the best law is the true " +
 			"one: of c1, and of the sizes at which a budget breaks (half and twice the largest size).",
-		Columns: []string{"law", "sizes", "noise", "named rightly", "named wrongly", "not named, truth among the best",
-			"not named, truth missing", "false knee", "false step", "c1", "breaks inside", "breaks beyond"},
+		Columns: []string{
+			"law", "sizes", "noise", "named rightly", "named wrongly", "not named, truth among the best",
+			"not named, truth missing", "false knee", "false step", "c1", "breaks inside", "breaks beyond",
+		},
 	}
 	for _, l := range stat.Laws() {
 		for _, ladder := range Ladders() {
@@ -125,8 +127,10 @@ func GrowthTable(ctx context.Context, s Study) (Table, error) {
 					return t, err
 				}
 				row := []string{string(l), ladder.Name, whole(noise)}
-				for _, v := range []float64{g.Right, g.Wrong, g.Tied, g.Missed, g.FalseKnee, g.FalseStep, g.C1, g.Inside,
-					g.Beyond} {
+				for _, v := range []float64{
+					g.Right, g.Wrong, g.Tied, g.Missed, g.FalseKnee, g.FalseStep, g.C1, g.Inside,
+					g.Beyond,
+				} {
 					row = append(row, percentOrDash(v))
 				}
 				t.Rows = append(t.Rows, row)
@@ -203,8 +207,10 @@ func KneeTable(ctx context.Context, s Study) (Table, error) {
 				if err != nil {
 					return t, err
 				}
-				t.Rows = append(t.Rows, []string{shape, ladder.Name, whole(noise), percent(k.Found), percent(k.Covered),
-					percent(k.Within)})
+				t.Rows = append(t.Rows, []string{
+					shape, ladder.Name, whole(noise), percent(k.Found), percent(k.Covered),
+					percent(k.Within),
+				})
 			}
 		}
 	}

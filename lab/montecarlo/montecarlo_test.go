@@ -118,8 +118,14 @@ func TestPowerAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range [][3]float64{{0, 0.013, 1}, {0.006, 1, 0.013}, {1, 1, 0}, {0, 0.013, 0.07}, {0.006, 0.45, 0.013},
-		{0.84, 1, 0}} {
+	for i, want := range [][3]float64{
+		{0, 0.013, 1},
+		{0.006, 1, 0.013},
+		{1, 1, 0},
+		{0, 0.013, 0.07},
+		{0.006, 0.45, 0.013},
+		{0.84, 1, 0},
+	} {
 		c := cells[i]
 		for k, got := range []float64{c.Regressed, c.Differs, c.Equivalent} {
 			within(t, "power", got, want[k]-0.07, want[k]+0.07)

@@ -43,12 +43,18 @@ func Turns() []Turn {
 		jump("step ×1.5, else log N", 1.5, func(n float64) float64 { return 4 + math.Log2(1+n) }),
 		jump("step ×1.5, else linear", 1.5, func(n float64) float64 { return 100 + 0.04*n }),
 		jump("step ×5.6, else constant", 5.6, flat),
-		{Name: "4 + 19·(1 − 2000/N) from 2000 on",
-			Bend: 2000, cost: func(n float64) float64 { return 4 + 19*max(0, 1-2000/n) }},
-		{Name: "constant, from 1400 on linear", Bend: 1400,
-			cost: func(n float64) float64 { return 100 + 0.05*max(0, n-1400) }},
-		{Name: "linear, from 700 on 10 times steeper",
-			Bend: 700, cost: func(n float64) float64 { return 100 + 0.02*n + 0.18*max(0, n-700) }},
+		{
+			Name: "4 + 19·(1 − 2000/N) from 2000 on",
+			Bend: 2000, cost: func(n float64) float64 { return 4 + 19*max(0, 1-2000/n) },
+		},
+		{
+			Name: "constant, from 1400 on linear", Bend: 1400,
+			cost: func(n float64) float64 { return 100 + 0.05*max(0, n-1400) },
+		},
+		{
+			Name: "linear, from 700 on 10 times steeper",
+			Bend: 700, cost: func(n float64) float64 { return 100 + 0.02*n + 0.18*max(0, n-700) },
+		},
 		{Name: "4 + 19·N/(N+2000)", cost: func(n float64) float64 { return 4 + 19*n/(n+2000) }},
 		{Name: "10 + N^0.7", cost: func(n float64) float64 { return 10 + math.Pow(n, 0.7) }},
 		{Name: "20 + 5·log N + 0.05·N", cost: func(n float64) float64 { return 20 + 5*math.Log2(1+n) + 0.05*n }},
@@ -137,8 +143,10 @@ func TurnTable(ctx context.Context, s Study) (Table, error) {
 			"the right place, the share whose 95 % interval holds the factor; of the bends, whose interval holds the place. " +
 			"Last column: a budget in the middle of the jump is " +
 			"said to break between its two sizes.",
-		Columns: []string{"truth", "noise", "step", "in its place", "bend", "neither, no law", "law named", "covered",
-			"breaks in the step"},
+		Columns: []string{
+			"truth", "noise", "step", "in its place", "bend", "neither, no law", "law named", "covered",
+			"breaks in the step",
+		},
 	}
 	for _, turn := range Turns() {
 		for _, noise := range []float64{0.01, 0.03, 0.1} {

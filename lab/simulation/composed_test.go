@@ -26,8 +26,10 @@ func TestTruthOfSimpleCompositions(t *testing.T) {
 		{"gcra", of(work(32, 0.01), part(cellRate, map[string]float64{"rate": 70, "tolerance": 0.5})), 70, 0.006},
 		{"fixed window", of(work(32, 0.01), part(fixedWindow, map[string]float64{"calls": 300, "period": 5})), 60, 0.006},
 		{"sliding window", of(work(32, 0.01), part(slidingWindow, map[string]float64{"calls": 120, "period": 2})), 60, 0.012},
-		{"sliding counter", of(work(32, 0.01), part(slidingEstimate, map[string]float64{"calls": 120, "period": 2})), 60,
-			0.012},
+		{
+			"sliding counter", of(work(32, 0.01), part(slidingEstimate, map[string]float64{"calls": 120, "period": 2})), 60,
+			0.012,
+		},
 		{"penalty", of(work(32, 0.01), part(penalty, map[string]float64{"calls": 400, "period": 4})), 100, 0.012},
 		{"workers", of(work(3, 0.02)), 150, 0.006},
 		{"exponential", of(exponential), 100, 0.02},

@@ -121,8 +121,10 @@ func kind(t *testing.T, name string) Kind {
 
 // A record can be read again: the numbers depend on the trace and its calls alone, also after a journey through JSON.
 func TestAssessSurvivesJSON(t *testing.T) {
-	for _, name := range []string{"token-bucket", "mm1", "accept-queue", "concurrency-limit", "collapse", "no-limit",
-		"client-limited", "dead"} {
+	for _, name := range []string{
+		"token-bucket", "mm1", "accept-queue", "concurrency-limit", "collapse", "no-limit",
+		"client-limited", "dead",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, o, _ := Instance(kind(t, name), 3, 1)
@@ -395,8 +397,10 @@ func TestPlay(t *testing.T) {
 		}
 	}
 	trace, err := capacity.Play(t.Context(), w, o, nil, []capacity.Planned{
-		{Name: "herd", Rate: 300, Process: load.Burst{Calls: 300, Over: 200 * time.Millisecond, Duration: time.Second},
-			Before: note("before herd"), After: note("after herd")},
+		{
+			Name: "herd", Rate: 300, Process: load.Burst{Calls: 300, Over: 200 * time.Millisecond, Duration: time.Second},
+			Before: note("before herd"), After: note("after herd"),
+		},
 		{Rate: 50, Before: note("before 50"), After: note("after 50")},
 	})
 	if err != nil {
@@ -417,8 +421,10 @@ func TestPlay(t *testing.T) {
 	}
 	broken := errors.New("no")
 	if _, err := capacity.Play(t.Context(), gke(), capacity.Options{}, nil, []capacity.Planned{
-		{Name: "x", Rate: 1, Process: load.Burst{Calls: 1, Over: time.Second},
-			Before: func(context.Context) error { return broken }},
+		{
+			Name: "x", Rate: 1, Process: load.Burst{Calls: 1, Over: time.Second},
+			Before: func(context.Context) error { return broken },
+		},
 	}); !errors.Is(err, broken) || !strings.Contains(err.Error(), "x: ") {
 		t.Errorf("a stage that fails gives %v", err)
 	}

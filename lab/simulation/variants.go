@@ -25,8 +25,10 @@ func limiterVariants() []Kind {
 		}},
 		{Name: "leaky-queue", make: func(r *recipe) { // nginx limit_req with burst and delay
 			gap := 1 / r.capacity
-			r.is(open{rule: &gcra{latency: r.latency, gap: gap, tolerance: gap * (5 + r.uniform(0, 0.5)*r.capacity), delay: true,
-				rejectionStatus: 503}},
+			r.is(open{rule: &gcra{
+				latency: r.latency, gap: gap, tolerance: gap * (5 + r.uniform(0, 0.5)*r.capacity), delay: true,
+				rejectionStatus: 503,
+			}},
 				signature.Shedding, signature.TokenBucket)
 		}},
 		{Name: "sliding-log", make: func(r *recipe) {
@@ -45,8 +47,10 @@ func limiterVariants() []Kind {
 		{Name: "envoy-local", make: func(r *recipe) { // a bucket filled once a second
 			n := math.Round(r.capacity)
 			r.truth.Capacity = n
-			r.is(open{rule: &lumps{latency: r.latency, per: n, burst: math.Round(n * r.uniform(1, 3)), period: 1,
-				offset: r.uniform(0, 1)}},
+			r.is(open{rule: &lumps{
+				latency: r.latency, per: n, burst: math.Round(n * r.uniform(1, 3)), period: 1,
+				offset: r.uniform(0, 1),
+			}},
 				signature.FixedWindow, signature.TokenBucket)
 		}},
 		{Name: "two-level-bucket", make: func(r *recipe) {

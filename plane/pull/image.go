@@ -59,8 +59,10 @@ func copyOf(k int) config.ImagePullSecret {
 
 // strange returns a secret that no record names.
 func strange() config.ImagePullSecret {
-	return config.ImagePullSecret{UID: "00000000-0000-4000-a000-000000000000", Namespace: "strange", Name: "regcred",
-		CredentialHash: hashOf(1 << 40)}
+	return config.ImagePullSecret{
+		UID: "00000000-0000-4000-a000-000000000000", Namespace: "strange", Name: "regcred",
+		CredentialHash: hashOf(1 << 40),
+	}
 }
 
 func hashOf(k int) string { return fmt.Sprintf("%064x", (uint64(k)+1)*0xD1B54A32D192ED03) }

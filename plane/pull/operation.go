@@ -27,29 +27,47 @@ type operation struct {
 
 func operations() []operation {
 	return []operation{
-		{Operation: driver.Operation{Name: "empty", Expect: "nothing: the loop of check and the clocks around it",
-			Harness: true, Most: 1 << 20}, perform: (*Manager).empty},
+		{Operation: driver.Operation{
+			Name: "empty", Expect: "nothing: the loop of check and the clocks around it",
+			Harness: true, Most: 1 << 20,
+		}, perform: (*Manager).empty},
 		{
-			Operation: driver.Operation{Name: "empty-timed",
-				Expect: "nothing: the clocks around each call, as pull and new-namespace have them", Harness: true, Most: 10_000},
+			Operation: driver.Operation{
+				Name:   "empty-timed",
+				Expect: "nothing: the clocks around each call, as pull and new-namespace have them", Harness: true, Most: 10_000,
+			},
 			perform: (*Manager).emptyTimed,
 		},
-		{Operation: driver.Operation{Name: "check", Overhead: "empty", Expect: "no pull of an image with a record",
-			Most: 1 << 20}, perform: (*Manager).check, draws: true, checks: true},
-		{Operation: driver.Operation{Name: "check-cold", Overhead: "empty",
-			Expect: "no pull; each image for the first time since a restart", Most: 100}, perform: (*Manager).checkCold,
-			checks: true},
-		{Operation: driver.Operation{Name: "pull", Overhead: "empty-timed",
-			Expect: "an intent, and the record of an image without one", Most: 2000}, perform: (*Manager).pull, writes: true},
+		{Operation: driver.Operation{
+			Name: "check", Overhead: "empty", Expect: "no pull of an image with a record",
+			Most: 1 << 20,
+		}, perform: (*Manager).check, draws: true, checks: true},
 		{
-			Operation: driver.Operation{Name: "new-namespace", Overhead: "empty-timed",
-				Expect: "no pull; a known credential is recorded for another namespace", Most: 2000},
+			Operation: driver.Operation{
+				Name: "check-cold", Overhead: "empty",
+				Expect: "no pull; each image for the first time since a restart", Most: 100,
+			}, perform: (*Manager).checkCold,
+			checks: true,
+		},
+		{Operation: driver.Operation{
+			Name: "pull", Overhead: "empty-timed",
+			Expect: "an intent, and the record of an image without one", Most: 2000,
+		}, perform: (*Manager).pull, writes: true},
+		{
+			Operation: driver.Operation{
+				Name: "new-namespace", Overhead: "empty-timed",
+				Expect: "no pull; a known credential is recorded for another namespace", Most: 2000,
+			},
 			perform: (*Manager).newNamespace, draws: true, checks: true, writes: true,
 		},
-		{Operation: driver.Operation{Name: "restart", Overhead: "empty", Expect: "a new pull manager over the records",
-			Most: 50}, perform: (*Manager).again},
-		{Operation: driver.Operation{Name: "prune", Overhead: "empty", Expect: "all records looked at, none removed",
-			Most: 50}, perform: (*Manager).prune},
+		{Operation: driver.Operation{
+			Name: "restart", Overhead: "empty", Expect: "a new pull manager over the records",
+			Most: 50,
+		}, perform: (*Manager).again},
+		{Operation: driver.Operation{
+			Name: "prune", Overhead: "empty", Expect: "all records looked at, none removed",
+			Most: 50,
+		}, perform: (*Manager).prune},
 	}
 }
 
@@ -103,8 +121,10 @@ func (m *Manager) Operate(name string, calls int) (map[string]float64, error) {
 	if err := m.complete(o); err != nil {
 		return nil, err
 	}
-	total := map[string]float64{"wall": c.Wall, "cpu": c.CPU, "allocations": float64(c.Allocations),
-		"allocated": float64(c.Allocated)}
+	total := map[string]float64{
+		"wall": c.Wall, "cpu": c.CPU, "allocations": float64(c.Allocations),
+		"allocated": float64(c.Allocated),
+	}
 	if o.checks {
 		total["hits"], total["cache-hits"] = float64(c.Hits), float64(int64(calls)-m.readers)
 	}

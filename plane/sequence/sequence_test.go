@@ -60,8 +60,10 @@ func TestPatterns(t *testing.T) {
 func TestHits(t *testing.T) {
 	for _, hits := range []float64{0, 0.1, 0.2, 0.5, 0.75, 1} {
 		for _, pattern := range Patterns() {
-			s, err := New(Config{Pattern: pattern, Records: 10, Unknown: 7, Hits: hits, Exponent: 1.1, Window: 5, Turnover: 0.1,
-				Secrets: 1}, 3)
+			s, err := New(Config{
+				Pattern: pattern, Records: 10, Unknown: 7, Hits: hits, Exponent: 1.1, Window: 5, Turnover: 0.1,
+				Secrets: 1,
+			}, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,8 +115,10 @@ func TestNewRefuses(t *testing.T) {
 	for name, c := range map[string]Config{
 		"no records": {Pattern: Uniform, Hits: 1, Secrets: 1}, "no secret": {Pattern: Uniform, Records: 1, Hits: 1},
 		"pattern": {Pattern: "x", Records: 1, Hits: 1, Secrets: 1},
-		"hits":    {Pattern: Uniform, Records: 1, Hits: math.NaN(), Secrets: 1}, "no unknown": {Pattern: Uniform, Records: 1,
-			Hits: 0.5, Secrets: 1},
+		"hits":    {Pattern: Uniform, Records: 1, Hits: math.NaN(), Secrets: 1}, "no unknown": {
+			Pattern: Uniform, Records: 1,
+			Hits: 0.5, Secrets: 1,
+		},
 		"exponent": {Pattern: Zipf, Records: 9, Hits: 1, Secrets: 1, Exponent: 1},
 		"churn":    {Pattern: Churn, Records: 9, Hits: 1, Secrets: 1, Exponent: 1},
 	} {

@@ -62,8 +62,10 @@ func TestRefuses(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for name, value := range map[string]string{"hits": "10%", "stripes": "99999999999999999999", "exponent": "+Inf",
-		"accessor": "lru:100"} {
+	for name, value := range map[string]string{
+		"hits": "10%", "stripes": "99999999999999999999", "exponent": "+Inf",
+		"accessor": "lru:100",
+	} {
 		f.Add(name, value)
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {

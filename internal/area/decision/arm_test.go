@@ -78,8 +78,10 @@ func TestGiveUp(t *testing.T) {
 	tg, _ := prepared(t, spec)
 	p := tg.arm(standard.ID)
 	p.giveUp(errors.New("it ends and ends"))
-	for _, err := range []error{tg.Enter(t.Context(), standard), tg.Leave(t.Context(), standard),
-		tg.Verify(t.Context(), standard)} {
+	for _, err := range []error{
+		tg.Enter(t.Context(), standard), tg.Leave(t.Context(), standard),
+		tg.Verify(t.Context(), standard),
+	} {
 		if err == nil || !strings.Contains(err.Error(), "ends and ends") {
 			t.Errorf("after giving up: %v", err)
 		}
@@ -208,8 +210,10 @@ func TestProbes(t *testing.T) {
 			seen[s.Metric] = s.Value
 		}
 	}
-	for _, q := range []probe.Quantity{probe.CPU, probe.RSS, probe.Started, probe.StartSeconds, probe.LoadSeconds,
-		probe.ListenQueueDepth, probe.GCCount} {
+	for _, q := range []probe.Quantity{
+		probe.CPU, probe.RSS, probe.Started, probe.StartSeconds, probe.LoadSeconds,
+		probe.ListenQueueDepth, probe.GCCount,
+	} {
 		if _, ok := seen[q.Name]; !ok {
 			t.Errorf("no sample of %s", q.Name)
 		}

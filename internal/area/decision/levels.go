@@ -21,8 +21,10 @@ const (
 
 // factors are what treatments can vary.
 func factors() []string {
-	return []string{"engine", "adapter", "url", "policies", "position", "batch", "planted.answer",
-		"planted.leak_per_minute"}
+	return []string{
+		"engine", "adapter", "url", "policies", "position", "batch", "planted.answer",
+		"planted.leak_per_minute",
+	}
 }
 
 // Under implements area.Varied.

@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "serve" && os.Args[2] == areaName {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 		err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, config json.RawMessage,
-			ready func(any) error) error {
+			ready func(any) error,
+		) error {
 			return Area{}.Serve(ctx, os.Args[3], config, ready)
 		})
 		stop()

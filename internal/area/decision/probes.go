@@ -112,8 +112,10 @@ func isRunning(pid int) bool {
 // decision point itself, reached in the same way: https://pdp and http://pdp have one name.
 func (p *arm) attachMetrics(ctx context.Context) error {
 	m := p.spec.Metrics
-	e := probe.Exposition{Name: subject, URL: m.URL, Series: m.Series, Process: len(p.attached) == 0,
-		SkipJVM: len(p.attached) > 0}
+	e := probe.Exposition{
+		Name: subject, URL: m.URL, Series: m.Series, Process: len(p.attached) == 0,
+		SkipJVM: len(p.attached) > 0,
+	}
 	if u, err := url.Parse(m.URL); err == nil && u.Host == p.url.Host && secure(u.Scheme) == secure(p.url.Scheme) {
 		e.TLS = p.session.TLS
 		e.Header = p.credentials()

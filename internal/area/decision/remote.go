@@ -100,10 +100,12 @@ func (p *arm) policiesChange() (area.Change, error) {
 		return area.Change{}, fmt.Errorf("journal the policies: %w", err)
 	}
 	name := fmt.Sprintf("tare-%s-%d", p.env.Run, p.index)
-	return area.Change{Area: areaName, Kind: changePolicies, ID: fmt.Sprintf("policies-%d", p.index),
+	return area.Change{
+		Area: areaName, Kind: changePolicies, ID: fmt.Sprintf("policies-%d", p.index),
 		Data: map[string]string{
 			"url": p.spec.URL, "adapter": p.adapter.Name, "name": name, "target": string(section),
-		}}, nil
+		},
+	}, nil
 }
 
 // unload takes the policies out again.

@@ -100,81 +100,145 @@ func TestValidate(t *testing.T) {
 		"the default":             {Spec{}, "", ""},
 		"an embedded pdpx":        {Spec{Embedded: &Embedded{Engine: engine.PDPX}, Policies: 7}, "", ""},
 		"adapter with its engine": {Spec{Adapter: "opa"}, "", ""},
-		"a real pdpx": {Spec{Adapter: "pdpx", URL: "https://pdp:6969", Username: "u",
-			Password: area.Secret{Env: "P"}}, "", ""},
+		"a real pdpx": {Spec{
+			Adapter: "pdpx", URL: "https://pdp:6969", Username: "u",
+			Password: area.Secret{Env: "P"},
+		}, "", ""},
 		"requests": {Spec{Adapter: "authzen", URL: local, Requests: requests()}, "", ""},
 		"loaded":   {Spec{Adapter: "opa", URL: local, Load: true, Policies: 5, Position: model.First}, "", ""},
 
-		"secrets in the clear": {Spec{Adapter: "pdpx", URL: "http://pdp:6969", Username: "u",
-			Password: area.Secret{Env: "P"}}, "url", "expose_secrets: true"},
-		"secrets over plain gRPC": {Spec{Adapter: "ext-authz", URL: "grpc://pdp:9191", Token: area.Secret{Env: "P"},
-			Requests: requests()}, "url", "over grpc://"},
+		"secrets in the clear": {Spec{
+			Adapter: "pdpx", URL: "http://pdp:6969", Username: "u",
+			Password: area.Secret{Env: "P"},
+		}, "url", "expose_secrets: true"},
+		"secrets over plain gRPC": {Spec{
+			Adapter: "ext-authz", URL: "grpc://pdp:9191", Token: area.Secret{Env: "P"},
+			Requests: requests(),
+		}, "url", "over grpc://"},
 		"secrets to anybody": {
-			Spec{Adapter: "opa", URL: "https://pdp", Load: true, SecretHeaders: map[string]area.Secret{"X": {Env: "P"}},
-				TLS: &area.TLS{Insecure: true}}, "url", "is not verified",
+			Spec{
+				Adapter: "opa", URL: "https://pdp", Load: true, SecretHeaders: map[string]area.Secret{"X": {Env: "P"}},
+				TLS: &area.TLS{Insecure: true},
+			}, "url", "is not verified",
 		},
-		"secrets that may be exposed": {Spec{Adapter: "pdpx", URL: "http://pdp:6969", Username: "u",
-			Password: area.Secret{Env: "P"}, ExposeSecrets: true}, "", ""},
+		"secrets that may be exposed": {Spec{
+			Adapter: "pdpx", URL: "http://pdp:6969", Username: "u",
+			Password: area.Secret{Env: "P"}, ExposeSecrets: true,
+		}, "", ""},
 
-		"secrets in requests": {Spec{Adapter: "opa", URL: local, Requests: secretive("{jwt}"),
-			Secrets: map[string]area.Secret{"jwt": {File: "t"}}}, "", ""},
-		"secrets of nothing": {Spec{Adapter: "opa", URL: local, Requests: requests(),
-			Secrets: map[string]area.Secret{"jwt": {File: "t"}}}, "secrets", "does not stand in the body"},
-		"secrets of ext-authz": {Spec{Adapter: "ext-authz", URL: "grpc://127.0.0.1:1", Requests: secretive("{jwt}"),
-			Secrets: map[string]area.Secret{"jwt": {File: "t"}}}, "secrets", "no JSON"},
+		"secrets in requests": {Spec{
+			Adapter: "opa", URL: local, Requests: secretive("{jwt}"),
+			Secrets: map[string]area.Secret{"jwt": {File: "t"}},
+		}, "", ""},
+		"secrets of nothing": {Spec{
+			Adapter: "opa", URL: local, Requests: requests(),
+			Secrets: map[string]area.Secret{"jwt": {File: "t"}},
+		}, "secrets", "does not stand in the body"},
+		"secrets of ext-authz": {Spec{
+			Adapter: "ext-authz", URL: "grpc://127.0.0.1:1", Requests: secretive("{jwt}"),
+			Secrets: map[string]area.Secret{"jwt": {File: "t"}},
+		}, "secrets", "no JSON"},
 		"secrets of embedded ones": {Spec{Secrets: map[string]area.Secret{"jwt": {File: "t"}}}, "secrets", "leave it out"},
 
 		"url and embedded":    {Spec{URL: local, Adapter: "opa", Embedded: &Embedded{}}, "url", "exclude each other"},
 		"url without adapter": {Spec{URL: local}, "adapter", "which protocol"},
 		"unknown adapter":     {Spec{Adapter: "ldap"}, "adapter", "ldap"},
-		"engine and adapter": {Spec{Adapter: "opa", Embedded: &Embedded{Engine: engine.Cedar}}, "adapter",
-			"speaks authzen, not opa"},
+		"engine and adapter": {
+			Spec{Adapter: "opa", Embedded: &Embedded{Engine: engine.Cedar}},
+			"adapter",
+			"speaks authzen, not opa",
+		},
 		"no embedded openfga": {Spec{Adapter: "openfga"}, "url", "no embedded decision point that speaks openfga"},
-		"credentials in url": {Spec{Adapter: "opa", URL: "http://me:pass@127.0.0.1", Load: true}, "url",
-			"must not hold credentials"},
+		"credentials in url": {
+			Spec{Adapter: "opa", URL: "http://me:pass@127.0.0.1", Load: true},
+			"url",
+			"must not hold credentials",
+		},
 		"a query":        {Spec{Adapter: "opa", URL: local + "?x=1", Load: true}, "url", "query"},
 		"another scheme": {Spec{Adapter: "opa", URL: "ftp://127.0.0.1", Load: true}, "url", "ftp"},
-		"tls without https": {Spec{Adapter: "opa", URL: local, Load: true, TLS: &area.TLS{Insecure: true}}, "tls",
-			"not https"},
+		"tls without https": {
+			Spec{Adapter: "opa", URL: local, Load: true, TLS: &area.TLS{Insecure: true}},
+			"tls",
+			"not https",
+		},
 		"nothing known":  {Spec{Adapter: "authzen", URL: local}, "requests", "questions whose answers are known"},
 		"nothing loaded": {Spec{Adapter: "opa", URL: local}, "requests", "load: true"},
-		"no deny": {Spec{Adapter: "authzen", URL: local, Requests: requests()[:1]}, "requests",
-			"would not be found out"},
-		"twice": {Spec{Adapter: "authzen", URL: local, Requests: append(requests(), requests()...)},
-			"requests[2].name", "twice"},
-		"no JSON": {Spec{Adapter: "authzen", URL: local,
-			Requests: append(requests(), Request{Name: "x", Body: "{", Expect: "deny"})}, "requests[2].body", "JSON"},
-		"load and requests": {Spec{Adapter: "opa", URL: local, Load: true, Requests: requests()}, "requests",
-			"leave out one"},
-		"load of authzen": {Spec{Adapter: "authzen", URL: local, Load: true, Requests: requests()}, "load",
-			"no way to put policies"},
-		"policies of others": {Spec{Adapter: "authzen", URL: local, Requests: requests(), Policies: 4}, "policies",
-			"not ours to say"},
+		"no deny": {
+			Spec{Adapter: "authzen", URL: local, Requests: requests()[:1]},
+			"requests",
+			"would not be found out",
+		},
+		"twice": {
+			Spec{Adapter: "authzen", URL: local, Requests: append(requests(), requests()...)},
+			"requests[2].name", "twice",
+		},
+		"no JSON": {Spec{
+			Adapter: "authzen", URL: local,
+			Requests: append(requests(), Request{Name: "x", Body: "{", Expect: "deny"}),
+		}, "requests[2].body", "JSON"},
+		"load and requests": {
+			Spec{Adapter: "opa", URL: local, Load: true, Requests: requests()},
+			"requests",
+			"leave out one",
+		},
+		"load of authzen": {
+			Spec{Adapter: "authzen", URL: local, Load: true, Requests: requests()},
+			"load",
+			"no way to put policies",
+		},
+		"policies of others": {
+			Spec{Adapter: "authzen", URL: local, Requests: requests(), Policies: 4},
+			"policies",
+			"not ours to say",
+		},
 		"embedded with load": {Spec{Load: true}, "load", "leave it out"},
 		"embedded with user": {Spec{Username: "u"}, "username", "credentials of its own"},
 		"embedded process":   {Spec{Process: &Process{PID: 1}}, "process", "leave it out"},
-		"two ways to process": {Spec{Adapter: "opa", URL: local, Load: true, Process: &Process{PID: 1, Port: 2}}, "process",
-			"one way"},
-		"metrics elsewhere": {Spec{Adapter: "opa", URL: local, Load: true, Metrics: &Metrics{URL: "127.0.0.1"}},
-			"metrics.url", "want a URL"},
-		"a password alone": {Spec{Adapter: "pdpx", URL: local, Password: area.Secret{Env: "P"}}, "username",
-			"needs its username"},
-		"user and token": {Spec{Adapter: "pdpx", URL: local, Username: "u", Token: area.Secret{Env: "P"}}, "token",
-			"exclude each other"},
+		"two ways to process": {
+			Spec{Adapter: "opa", URL: local, Load: true, Process: &Process{PID: 1, Port: 2}},
+			"process",
+			"one way",
+		},
+		"metrics elsewhere": {
+			Spec{Adapter: "opa", URL: local, Load: true, Metrics: &Metrics{URL: "127.0.0.1"}},
+			"metrics.url", "want a URL",
+		},
+		"a password alone": {
+			Spec{Adapter: "pdpx", URL: local, Password: area.Secret{Env: "P"}},
+			"username",
+			"needs its username",
+		},
+		"user and token": {
+			Spec{Adapter: "pdpx", URL: local, Username: "u", Token: area.Secret{Env: "P"}},
+			"token",
+			"exclude each other",
+		},
 		"batches of opa":  {Spec{Adapter: "opa", Batch: 4}, "batch", "one question in a request"},
 		"a secret header": {Spec{Headers: map[string]string{"X-Api-Key": "k"}}, "headers.X-Api-Key", "secret_headers"},
-		"a protocol's header": {Spec{SecretHeaders: map[string]area.Secret{"Host": {Env: "H"}}}, "secret_headers.Host",
-			"belongs to the protocol"},
-		"faults in java": {Spec{Embedded: &Embedded{Engine: engine.ATT, Planted: &Planted{Leak: 1}}},
-			"embedded.planted", "not into att"},
+		"a protocol's header": {
+			Spec{SecretHeaders: map[string]area.Secret{"Host": {Env: "H"}}},
+			"secret_headers.Host",
+			"belongs to the protocol",
+		},
+		"faults in java": {
+			Spec{Embedded: &Embedded{Engine: engine.ATT, Planted: &Planted{Leak: 1}}},
+			"embedded.planted", "not into att",
+		},
 		"another's options": {Spec{OPA: &protocol.OPA{Path: "x"}}, "opa", "options of opa, not of authzen"},
-		"the rule of opa as path": {Spec{Adapter: "opa", URL: local, Path: "authz/allow", Requests: requests()}, "path",
-			"write opa: {path: authz/allow}"},
+		"the rule of opa as path": {
+			Spec{Adapter: "opa", URL: local, Path: "authz/allow", Requests: requests()},
+			"path",
+			"write opa: {path: authz/allow}",
+		},
 		"a path of openfga": {Spec{Adapter: "openfga", URL: local, Load: true, Path: "x"}, "path", "leave it out"},
-		"an unknown operation": {Spec{Adapter: "pdpx", PDPX: &protocol.PDPX{Operations: []string{"monitor"}}},
-			"pdpx.operations", "is not one of"},
-		"a client certificate": {Spec{Adapter: "opa", URL: "https://127.0.0.1", Load: true, TLS: &area.TLS{Cert: "c"}},
-			"tls.key", "private key"},
+		"an unknown operation": {
+			Spec{Adapter: "pdpx", PDPX: &protocol.PDPX{Operations: []string{"monitor"}}},
+			"pdpx.operations", "is not one of",
+		},
+		"a client certificate": {
+			Spec{Adapter: "opa", URL: "https://127.0.0.1", Load: true, TLS: &area.TLS{Cert: "c"}},
+			"tls.key", "private key",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := c.spec.Validate(design.Soak, nil)
@@ -211,22 +275,31 @@ func TestLevels(t *testing.T) {
 		t.Errorf("the levels changed the section itself: %+v", s)
 	}
 	for _, levels := range []map[string]string{
-		{"engine": "opal"}, {"policies": "0"}, {"policies": "many"}, {"batch": "100000"}, {"planted.leak_per_minute": "1"},
+		{"engine": "opal"},
+		{"policies": "0"},
+		{"policies": "many"},
+		{"batch": "100000"},
+		{"planted.leak_per_minute": "1"},
 		{"colour": "red"},
 	} {
 		if _, err := s.under(levels); err == nil {
 			t.Errorf("%v is taken", levels)
 		}
 	}
-	for _, levels := range []map[string]string{{"position": "middle"}, {"planted.answer": "maybe"},
-		{"engine": "opa", "batch": "3"}} {
+	for _, levels := range []map[string]string{
+		{"position": "middle"},
+		{"planted.answer": "maybe"},
+		{"engine": "opa", "batch": "3"},
+	} {
 		found := (&Spec{}).Validate(design.Compare, []design.Treatment{{ID: design.ID(levels), Levels: levels}})
 		if len(found) != 1 || found[0].Path != "" || !strings.Contains(found[0].Message, "treatment") {
 			t.Errorf("%v: %+v", levels, found)
 		}
 	}
-	varied := []design.Treatment{{ID: "a", Levels: map[string]string{"policies": "1"}},
-		{ID: "b", Levels: map[string]string{"policies": "2"}}}
+	varied := []design.Treatment{
+		{ID: "a", Levels: map[string]string{"policies": "1"}},
+		{ID: "b", Levels: map[string]string{"policies": "2"}},
+	}
 	if found := (&Spec{Policies: 3}).Validate(design.Scale, varied); len(found) != 1 || found[0].Path != "policies" {
 		t.Errorf("said twice: %+v", found)
 	}
@@ -267,8 +340,11 @@ func TestQuestions(t *testing.T) {
 	if names(p.questions) != "healthcheck guard-minmax" || names(p.refusals) != "guard-minmax-deny" {
 		t.Errorf("asked %q, refused %q", names(p.questions), names(p.refusals))
 	}
-	two := []Request{{Name: "a", Expect: "permit", Policy: "x"}, {Name: "b", Expect: "deny", Policy: "x"},
-		{Name: "c", Expect: "permit", Policy: "y"}}
+	two := []Request{
+		{Name: "a", Expect: "permit", Policy: "x"},
+		{Name: "b", Expect: "deny", Policy: "x"},
+		{Name: "c", Expect: "permit", Policy: "y"},
+	}
 	s = Spec{Adapter: "authzen", URL: "http://127.0.0.1", Requests: two}
 	if _, err := s.plan(design.Treatment{}); err == nil ||
 		!strings.Contains(err.Error(), "of policy y none is expected to be denied") {
@@ -296,8 +372,11 @@ func TestSectionSurvivesTheJournal(t *testing.T) {
 
 // TestCreates and locks, for the plan.
 func TestCreates(t *testing.T) {
-	arms := []design.Treatment{{Levels: map[string]string{"engine": "cedar"}},
-		{Levels: map[string]string{"engine": "cedar"}}, {Levels: map[string]string{"engine": "opa"}}}
+	arms := []design.Treatment{
+		{Levels: map[string]string{"engine": "cedar"}},
+		{Levels: map[string]string{"engine": "cedar"}},
+		{Levels: map[string]string{"engine": "opa"}},
+	}
 	if got := strings.Join((Area{}).Creates(&Spec{}, arms),
 		"; "); got != "2 process(es) on loopback: cedar; 1 process(es) on loopback: opa" {
 		t.Error(got)

@@ -364,8 +364,10 @@ func TestTrim(t *testing.T) {
 	base := arm("engine", "cedar")
 	base.Baseline = true
 	aa := design.Treatment{ID: design.AAArm, Control: design.AA, Levels: base.Levels, Of: base.ID}
-	all := []design.Treatment{base, arm("engine", "att", "policies", "1"), arm("engine", "att", "policies", "2"),
-		arm("engine", "pdpx"), aa}
+	all := []design.Treatment{
+		base, arm("engine", "att", "policies", "1"), arm("engine", "att", "policies", "2"),
+		arm("engine", "pdpx"), aa,
+	}
 	env := testEnv(t, "TARE_CACHE", t.TempDir(), "PATH", t.TempDir()) // nothing is installed, and nothing was built
 	kept, found := (Area{}).Trim(t.Context(), &Spec{}, all, env)
 	if len(kept) != 3 || kept[0].ID != base.ID || kept[2].ID != design.AAArm {
@@ -521,8 +523,10 @@ func TestMetricsGetNoCredentialsInTheClear(t *testing.T) {
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 	for _, scheme := range []string{"http", "https"} {
-		p := &arm{plan: plan{spec: &Spec{Metrics: &Metrics{URL: server.URL, Series: []string{"x"}}},
-			url: &url.URL{Scheme: scheme, Host: host}}}
+		p := &arm{plan: plan{
+			spec: &Spec{Metrics: &Metrics{URL: server.URL, Series: []string{"x"}}},
+			url:  &url.URL{Scheme: scheme, Host: host},
+		}}
 		p.session = &protocol.Session{Token: "hunter2"}
 		if err := p.attachMetrics(t.Context()); err != nil {
 			t.Fatal(err)

@@ -27,8 +27,10 @@ func TestVerifyRefusesPlanted(t *testing.T) {
 		{engine.Cedar, "indeterminate", []string{"no decision in the answer", "500", "could not be evaluated"}},
 		{engine.PDPX, "", nil},
 		{engine.PDPX, "always-permit", []string{"must be refused"}},
-		{engine.PDPX, "not-applicable-as-permit", []string{"no policy is deployed for",
-			"counts NotApplicable and answers Permit"}},
+		{engine.PDPX, "not-applicable-as-permit", []string{
+			"no policy is deployed for",
+			"counts NotApplicable and answers Permit",
+		}},
 		{engine.PDPX, "indeterminate", []string{"Indeterminate", "neither yes nor no"}},
 	} {
 		t.Run(string(c.kind)+" "+c.answer, func(t *testing.T) {
@@ -116,8 +118,10 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%d: %s", status, got)
 		}
 	}
-	got := explain(model.Question{Name: "mine", Want: model.Deny}, protocol.Answer{Decision: model.NotApplicable,
-		Status: 200})
+	got := explain(model.Question{Name: "mine", Want: model.Deny}, protocol.Answer{
+		Decision: model.NotApplicable,
+		Status:   200,
+	})
 	if !strings.Contains(got, "write expect: not-applicable") {
 		t.Error(got)
 	}

@@ -80,8 +80,10 @@ func (p *arm) rehearse(ctx context.Context, r rehearsal) (err error) {
 	for i := range ops {
 		ops[i].Weight = 1
 	}
-	s, err := load.Open(ctx, load.Config{Endpoint: *p.endpoint(), Operations: ops, Timeout: callTimeout,
-		MaxConns: r.workers, MaxRate: p.env.Limit.Rate(), Limit: p.env.Limit, Seed: 1})
+	s, err := load.Open(ctx, load.Config{
+		Endpoint: *p.endpoint(), Operations: ops, Timeout: callTimeout,
+		MaxConns: r.workers, MaxRate: p.env.Limit.Rate(), Limit: p.env.Limit, Seed: 1,
+	})
 	if err != nil {
 		return err
 	}

@@ -49,8 +49,10 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	if !ok {
 		return nil, fmt.Errorf("open identity: a spec of type %T is not this area's", s)
 	}
-	return &target{spec: spec, env: env, signers: map[reference.Algorithm]*reference.Signer{}, planGroup: proc.PlanCgroup,
-		patience: recoverWithin}, nil
+	return &target{
+		spec: spec, env: env, signers: map[reference.Algorithm]*reference.Signer{}, planGroup: proc.PlanCgroup,
+		patience: recoverWithin,
+	}, nil
 }
 
 // hostFindings says what of the knobs this host cannot give.

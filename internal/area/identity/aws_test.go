@@ -64,8 +64,10 @@ func TestSTSWebIdentity(t *testing.T) {
 	m := startSTS(t, fixture.Config{})
 	jwt := issued(t, m, subjectA, "sts.amazonaws.com", time.Hour)
 	spec := &Spec{
-		Adapter: "sts-web-identity", URL: m.URL, STS: &STS{RoleARN: testRole, SessionName: "app-1",
-			Duration: unit.Duration(15 * time.Minute), Token: jwt},
+		Adapter: "sts-web-identity", URL: m.URL, STS: &STS{
+			RoleARN: testRole, SessionName: "app-1",
+			Duration: unit.Duration(15 * time.Minute), Token: jwt,
+		},
 		Expect: &Expect{Subject: subjectA, Audience: "sts.amazonaws.com"},
 	}
 	everyOK(t, rehearse(t, spec, 5))
@@ -78,8 +80,10 @@ func TestEKSPodIdentity(t *testing.T) {
 	m := startEKSAgent(t, fixture.Config{})
 	spec := &Spec{Adapter: "eks-pod-identity", URL: m.URL, EKS: &EKS{Token: issued(t, m, subjectA, eksTokens, time.Hour)}}
 	everyOK(t, rehearse(t, spec, 5))
-	spec.EKS, spec.Callers = nil, []Caller{{Token: issued(t, m, subjectA, eksTokens, time.Hour)},
-		{Token: issued(t, m, "b", eksTokens, time.Hour)}}
+	spec.EKS, spec.Callers = nil, []Caller{
+		{Token: issued(t, m, subjectA, eksTokens, time.Hour)},
+		{Token: issued(t, m, "b", eksTokens, time.Hour)},
+	}
 	everyOK(t, rehearse(t, spec, 4))
 }
 
@@ -100,15 +104,19 @@ func TestAWSRefusals(t *testing.T) {
 		spec  *Spec
 		cause verdict
 	}{
-		"sts, another audience": {assume(sts, STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "other", time.Hour)}),
-			credentialRefused},
+		"sts, another audience": {
+			assume(sts, STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "other", time.Hour)}),
+			credentialRefused,
+		},
 		"sts, expired": {assume(sts, STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "sts.amazonaws.com",
 			-time.Hour)}), credentialRefused},
 		"sts, forged": {assume(sts, STS{RoleARN: testRole, Token: issued(t, lives, subjectA, "sts.amazonaws.com",
 			time.Hour)}), credentialRefused},
 		"sts, another role": {assume(sts, STS{RoleARN: testRole + "2", Token: good}), credentialRefused},
-		"sts, expired answer": {assume(lives, STS{RoleARN: testRole,
-			Token: issued(t, lives, subjectA, "sts.amazonaws.com", time.Hour)}), hasExpired},
+		"sts, expired answer": {assume(lives, STS{
+			RoleARN: testRole,
+			Token:   issued(t, lives, subjectA, "sts.amazonaws.com", time.Hour),
+		}), hasExpired},
 		"sts, audience of answer": {expecting, otherAudience},
 		"sts, subject of answer":  {other, otherSubject},
 		"eks, another audience":   {ask(issued(t, agent, subjectA, "sts.amazonaws.com", time.Hour)), credentialRefused},
@@ -135,8 +143,10 @@ func TestAWSRefusals(t *testing.T) {
 func TestAWSWritesNoSecret(t *testing.T) {
 	sts, agent := startSTS(t, fixture.Config{}), startEKSAgent(t, fixture.Config{})
 	for _, spec := range []*Spec{
-		{Adapter: "sts-web-identity", URL: sts.URL,
-			STS: &STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "sts.amazonaws.com", time.Hour)}},
+		{
+			Adapter: "sts-web-identity", URL: sts.URL,
+			STS: &STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "sts.amazonaws.com", time.Hour)},
+		},
 		{Adapter: "eks-pod-identity", URL: agent.URL, EKS: &EKS{Token: issued(t, agent, subjectA, eksTokens, time.Hour)}},
 	} {
 		tg, j := prepared(t, spec, standard)
@@ -232,8 +242,10 @@ func TestHostileXML(t *testing.T) {
 	for _, d := range append(stampDates(), `""`, `"2027-01-15T08:00:00Z"`) {
 		judged(t, w, "an expiry of "+d, 200, stsAnswer("token", strings.Trim(d, `"`), ""), load.Wrong)
 	}
-	for _, token := range []string{"", " ", "a b", "a\x00b", "töken", "a&amp;b", "<![CDATA[a]]>", "<!-- -->a",
-		"<b>a</b>"} {
+	for _, token := range []string{
+		"", " ", "a b", "a\x00b", "töken", "a&amp;b", "<![CDATA[a]]>", "<!-- -->a",
+		"<b>a</b>",
+	} {
 		judged(t, w, "a token of "+token, 200, stsAnswer(token, date, ""), load.Wrong)
 	}
 	for _, extra := range []string{

@@ -207,8 +207,10 @@ func TestNegativeControls(t *testing.T) {
 		m{"cache": "true", "operation": "identity"}, m{"cache": "false", "operation": "identity"},
 		m{"cache": "true", "operation": "identity", "signing": "ES256"}, m{"cache": "false", "operation": "token"},
 	)
-	treatments = append(treatments, design.Treatment{ID: "base of tokens", Baseline: true,
-		Levels: m{"cache": "true", "operation": "token"}})
+	treatments = append(treatments, design.Treatment{
+		ID: "base of tokens", Baseline: true,
+		Levels: m{"cache": "true", "operation": "token"},
+	})
 	tg, _, arms := several(t, embedded("healthy"), treatments)
 	want := []bool{false, true, false, false, false, false}
 	for i, tr := range arms {

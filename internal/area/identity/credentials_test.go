@@ -97,7 +97,8 @@ func TestLeaseIsRenewed(t *testing.T) {
 	type renewal struct{ at time.Duration }
 	renewals := make(chan renewal, 10)
 	fails := 1
-	r := renewer{creds: creds, clock: fake, log: slog.New(slog.DiscardHandler),
+	r := renewer{
+		creds: creds, clock: fake, log: slog.New(slog.DiscardHandler),
 		login: func(ctx context.Context, _ int) error {
 			select {
 			case renewals <- renewal{fake.Now().Sub(time.Unix(1000, 0))}:
@@ -110,7 +111,8 @@ func TestLeaseIsRenewed(t *testing.T) {
 			creds.set(0, lease{value: "two", lives: 100 * time.Second}, fake.Now())
 			creds.renderOf(0)
 			return nil
-		}}
+		},
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); r.run(ctx) }()
@@ -203,8 +205,10 @@ func TestTLS(t *testing.T) {
 		{"another name", other, &area.TLS{CA: named.ca}, "tls.server_name", "tls: {server_name:"},
 		{"expired", expired, &area.TLS{CA: old.ca}, "url", "renew"},
 		{"no client certificate", strict, &area.TLS{CA: good.ca}, "tls.cert", "tls: {cert:"},
-		{"foreign client certificate", strict, &area.TLS{CA: good.ca, Cert: named.cert, Key: area.Secret{File: named.key}},
-			"tls.cert", ""},
+		{
+			"foreign client certificate", strict, &area.TLS{CA: good.ca, Cert: named.cert, Key: area.Secret{File: named.key}},
+			"tls.cert", "",
+		},
 		{"plaintext", strings.Replace(plain, "http:", "https:", 1), &area.TLS{CA: good.ca}, "url", "http://"},
 		{"key of another", strict, &area.TLS{CA: good.ca, Cert: good.cert, Key: area.Secret{File: named.key}}, "tls", "PEM"},
 		{"key that is none", strict, &area.TLS{CA: good.ca, Cert: good.cert, Key: secret}, "tls", "PEM"},

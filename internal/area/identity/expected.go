@@ -15,8 +15,10 @@ type expected struct {
 }
 
 func newExpected(s session) *expected {
-	x := &expected{clock: s.clock, subjects: make([]string, s.identities()),
-		audiences: make([]*load.Template, s.identities())}
+	x := &expected{
+		clock: s.clock, subjects: make([]string, s.identities()),
+		audiences: make([]*load.Template, s.identities()),
+	}
 	var e Expect
 	if s.spec != nil && s.spec.Expect != nil {
 		e = *s.spec.Expect

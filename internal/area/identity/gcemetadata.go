@@ -22,8 +22,10 @@ func gceMetadata() adapter {
 		name: "gce-metadata", help: "the metadata server of GCE and GKE: GET …/service-accounts/<account>/token",
 		reach: reach{embedded: true},
 		operations: []operation{
-			{name: opToken, expect: "200, a token response with a non-empty token of type Bearer that has not expired",
-				wire: gceTokens},
+			{
+				name: opToken, expect: "200, a token response with a non-empty token of type Bearer that has not expired",
+				wire: gceTokens,
+			},
 			{
 				name: opIdentity, wire: gceIdentities,
 				expect: "200, a signed JWT for the audience that was asked for and the caller's account, that has not expired",
@@ -43,8 +45,10 @@ const (
 func gceCanaries(s session) []canary {
 	path := gceAccounts + accountDefault + "/token"
 	return []canary{
-		{name: "a request without the header Metadata-Flavor", request: gceRequest(s, path),
-			statuses: []int{http.StatusForbidden}},
+		{
+			name: "a request without the header Metadata-Flavor", request: gceRequest(s, path),
+			statuses: []int{http.StatusForbidden},
+		},
 		{
 			name:    "a request with X-Forwarded-For",
 			request: gceRequest(s, path, gceHeader, "X-Forwarded-For: 192.0.2.1"), statuses: []int{http.StatusForbidden},

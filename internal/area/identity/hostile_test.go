@@ -88,8 +88,10 @@ func victims() []victim {
 		return `{"kind":"TokenReview","status":` + wrap(object("authenticated", p.date, "user", `{"username":`+first(p.token, `""`)+`}`, "audiences", `["vault"]`), p.extra) + `}`
 	}
 	return []victim{
-		{adapter: "gce-metadata", operation: opToken, status: 200, answer: bearer(), dates: secondsDates(), date: "3599",
-			opaque: true},
+		{
+			adapter: "gce-metadata", operation: opToken, status: 200, answer: bearer(), dates: secondsDates(), date: "3599",
+			opaque: true,
+		},
 		{
 			adapter: "gce-metadata", operation: opIdentity, status: 200, raw: true, subject: "robot",
 			answer: func(p parts) string { return strings.Trim(p.token, `"`) },
@@ -129,8 +131,10 @@ func victims() []victim {
 			answer: func(p parts) string {
 				return `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":` + wrap(object("token", p.token, "expirationTimestamp", p.date), p.extra) + `}`
 			},
-			spec: &Spec{K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault"}},
-				Expect: &Expect{Issuer: "issuer"}},
+			spec: &Spec{
+				K8s:    &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault"}},
+				Expect: &Expect{Issuer: "issuer"},
+			},
 			claims: jwtClaims(map[string]any{"aud": []string{"x", "vault"}, "sub": "system:serviceaccount:team:robot"}),
 		},
 		{ // the user's name stands for the token, and authenticated for its date

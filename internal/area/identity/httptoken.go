@@ -126,11 +126,15 @@ func httpCanaries(s session) []canary {
 	spec := *s.spec
 	spec.SecretHeaders, spec.Callers = nil, nil
 	bare.spec = &spec
-	out := []canary{{name: "a request without the caller's credential", request: httpRequest(bare, 0, ""),
-		statuses: statuses}}
+	out := []canary{{
+		name: "a request without the caller's credential", request: httpRequest(bare, 0, ""),
+		statuses: statuses,
+	}}
 	if s.token(0, httpOptions(s.spec).Bearer) != "" {
-		out = append(out, canary{name: "a request with a credential that nobody has issued",
-			request: httpRequest(s, 0, "tare-canary-this-is-not-the-secret"), statuses: statuses})
+		out = append(out, canary{
+			name:    "a request with a credential that nobody has issued",
+			request: httpRequest(s, 0, "tare-canary-this-is-not-the-secret"), statuses: statuses,
+		})
 	}
 	return out
 }

@@ -92,8 +92,10 @@ func TestIMDSv2(t *testing.T) {
 // TestIMDSv2Role: the role that the file names is not asked for.
 func TestIMDSv2Role(t *testing.T) {
 	m := startIMDSv2(t, fixture.Config{}, "node")
-	everyOK(t, rehearse(t, &Spec{Adapter: "imdsv2", URL: m.URL,
-		IMDS: &IMDS{Role: "node", TTL: unit.Duration(time.Minute)}}, 1))
+	everyOK(t, rehearse(t, &Spec{
+		Adapter: "imdsv2", URL: m.URL,
+		IMDS: &IMDS{Role: "node", TTL: unit.Duration(time.Minute)},
+	}, 1))
 	opened, err := Area{}.Open(t.Context(), &Spec{Adapter: "imdsv2", URL: m.URL, IMDS: &IMDS{Role: "other"}}, testEnv(t))
 	if err != nil {
 		t.Fatal(err)
@@ -210,8 +212,10 @@ func TestTimestamp(t *testing.T) {
 
 // FuzzTimestamp: what we accept, package time reads as the same instant.
 func FuzzTimestamp(f *testing.F) {
-	for _, s := range []string{"2027-01-15T08:00:00Z", "2027-01-15T10:30:00.5+02:30", "0000-01-01T00:00:00Z",
-		"2024-02-30T00:00:00Z", "0000\r01-01T00:00:00Z"} {
+	for _, s := range []string{
+		"2027-01-15T08:00:00Z", "2027-01-15T10:30:00.5+02:30", "0000-01-01T00:00:00Z",
+		"2024-02-30T00:00:00Z", "0000\r01-01T00:00:00Z",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

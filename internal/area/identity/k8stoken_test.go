@@ -17,7 +17,8 @@ import (
 
 // startKubernetes starts an API server behind https. Callers' tokens are in files, and so is its authority.
 func startKubernetes(t *testing.T, c fixture.Config) (k *fixture.Kubernetes, trust *area.TLS,
-	secret func(string) area.Secret) {
+	secret func(string) area.Secret,
+) {
 	t.Helper()
 	c.TLS = true
 	both := []string{"tokenrequests", "tokenreviews"}
@@ -48,8 +49,10 @@ func TestK8sTokenRequest(t *testing.T) {
 	k, trust, secret := startKubernetes(t, fixture.Config{})
 	for _, o := range []K8s{
 		{Namespace: "team", ServiceAccount: "robot"},
-		{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault", "other"},
-			Expiration: unit.Duration(10 * time.Minute)},
+		{
+			Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault", "other"},
+			Expiration: unit.Duration(10 * time.Minute),
+		},
 		{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"new-{n}"}},
 	} {
 		before, _ := k.Counts()
@@ -87,8 +90,10 @@ func TestK8sDenied(t *testing.T) {
 		{"another answer", "admin", "robot", fixture.Faults{Every: 1, Status: 200}, load.Wrong, noCause},
 	} {
 		k, trust, secret := startKubernetes(t, fixture.Config{Faults: c.faults})
-		spec := &Spec{Adapter: "k8s-tokenrequest", URL: k.URL, TLS: trust,
-			K8s: &K8s{Namespace: "team", ServiceAccount: c.account, Token: secret(c.token)}}
+		spec := &Spec{
+			Adapter: "k8s-tokenrequest", URL: k.URL, TLS: trust,
+			K8s: &K8s{Namespace: "team", ServiceAccount: c.account, Token: secret(c.token)},
+		}
 		p := findArm(t, spec)
 		o, err := p.call(t.Context(), p.adapter.wire(p.session("test")), 0, 10*time.Second)
 		if o != c.want || err == nil || (c.cause != noCause && !strings.Contains(err.Error(), causes()[c.cause])) {
@@ -118,8 +123,10 @@ func findArm(t *testing.T, spec *Spec) *arm {
 func TestK8sCanaries(t *testing.T) {
 	k, trust, secret := startKubernetes(t, fixture.Config{})
 	for _, adapter := range []string{"k8s-tokenrequest", "k8s-tokenreview"} {
-		spec := &Spec{Adapter: AdapterName(adapter), URL: k.URL, TLS: trust,
-			K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("admin")}}
+		spec := &Spec{
+			Adapter: AdapterName(adapter), URL: k.URL, TLS: trust,
+			K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("admin")},
+		}
 		p := findArm(t, spec)
 		refusals := p.adapter.canaries(p.session("test"))
 		if len(refusals) < 2 {
@@ -197,8 +204,10 @@ func TestK8sReviewFailures(t *testing.T) {
 			t.Errorf("%s: %v, %v", c.name, o, err)
 		}
 	}
-	spec := &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", ServiceAccount: "robot",
-		Token: secret("reviewer")}}
+	spec := &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &K8s{
+		Namespace: "team", ServiceAccount: "robot",
+		Token: secret("reviewer"),
+	}}
 	opened, err := Area{}.Open(t.Context(), spec, testEnv(t))
 	if err != nil {
 		t.Fatal(err)
@@ -219,8 +228,10 @@ func TestK8sOptions(t *testing.T) {
 		want string
 	}{
 		{"none", Spec{}, ""},
-		{"all", Spec{K8s: &K8s{Namespace: "kube-system", ServiceAccount: "a.b-c", Audiences: []string{"x"},
-			Expiration: unit.Duration(time.Hour)}}, ""},
+		{"all", Spec{K8s: &K8s{
+			Namespace: "kube-system", ServiceAccount: "a.b-c", Audiences: []string{"x"},
+			Expiration: unit.Duration(time.Hour),
+		}}, ""},
 		{"namespace", Spec{K8s: &K8s{Namespace: "A"}}, "k8s.namespace"},
 		{"slash", Spec{K8s: &K8s{Namespace: "a/../b"}}, "k8s.namespace"},
 		{"account", Spec{K8s: &K8s{ServiceAccount: "-a"}}, "k8s.service_account"},

@@ -18,8 +18,10 @@ func TestExposedSecretsAreNoted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &arm{plan: plan{url: u, spec: &Spec{ExposeSecrets: true,
-			SecretHeaders: map[string]area.Secret{"X-Api-Key": {Env: "KEY"}}}}}
+		p := &arm{plan: plan{url: u, spec: &Spec{
+			ExposeSecrets: true,
+			SecretHeaders: map[string]area.Secret{"X-Api-Key": {Env: "KEY"}},
+		}}}
 		if got := strings.Join(p.notes(), "; "); !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}

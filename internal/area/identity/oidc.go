@@ -73,10 +73,14 @@ func oidcValidate(s *Spec, _ string) error {
 		wrong bool
 		text  string
 	}{
-		{o.ClientID == "" && !exchanges && !s.everyCaller(func(c Caller) bool { return c.Name != "" }),
-			"oidc.client_id: client_credentials needs a client"},
-		{o.Auth == authNone && !exchanges && !s.certified(),
-			"oidc.auth: client_credentials is for clients that authenticate (RFC 6749, section 4.4)"},
+		{
+			o.ClientID == "" && !exchanges && !s.everyCaller(func(c Caller) bool { return c.Name != "" }),
+			"oidc.client_id: client_credentials needs a client",
+		},
+		{
+			o.Auth == authNone && !exchanges && !s.certified(),
+			"oidc.auth: client_credentials is for clients that authenticate (RFC 6749, section 4.4)",
+		},
 		{o.Auth == authNone && !o.ClientSecret.IsZero(), "oidc.client_secret: a client with auth: none has no secret"},
 		{
 			!exchanges && o.ClientSecret.IsZero() && !s.everyCaller(hasToken) && !s.certified(),
@@ -136,8 +140,10 @@ func tokenType(name string) string {
 func oidcCanaries(s session) []canary {
 	const forged = "tare-canary-this-is-not-the-secret"
 	if o := oidcOptions(s.spec); o.ClientSecret.IsZero() && s.spec.certified() {
-		s.spec = &Spec{OIDC: &OIDC{Grant: grantClient, TokenPath: o.TokenPath, ClientID: "tare-canary-nobody",
-			Auth: authPost}}
+		s.spec = &Spec{OIDC: &OIDC{
+			Grant: grantClient, TokenPath: o.TokenPath, ClientID: "tare-canary-nobody",
+			Auth: authPost,
+		}}
 	}
 	c := canary{
 		name: "a client with a wrong secret", request: oidcRequest(s, 0, oidcSecrets{client: forged, subject: forged}),

@@ -18,16 +18,20 @@ const alertWithin = 500 * time.Millisecond
 // preflight reads what calls will need, and connects once. No token is asked for.
 func (p plan) preflight(ctx context.Context, s *Spec, env area.Env) []area.Finding {
 	if _, err := newCredentials(s, env.Getenv, p.identities); err != nil {
-		return []area.Finding{{Severity: area.Error, Message: err.Error(),
-			Hint: "set the variable or write the file, and see that tare may read it"}}
+		return []area.Finding{{
+			Severity: area.Error, Message: err.Error(),
+			Hint: "set the variable or write the file, and see that tare may read it",
+		}}
 	}
 	c := oneshot.Client{}
 	var out []area.Finding
 	if p.url.Scheme == "https" {
 		var err error
 		if c.TLS, err = s.TLS.Config(p.url.Hostname(), env.Getenv); err != nil {
-			return []area.Finding{{Path: "tls", Severity: area.Error, Message: err.Error(),
-				Hint: "name files in PEM that tare may read"}}
+			return []area.Finding{{
+				Path: "tls", Severity: area.Error, Message: err.Error(),
+				Hint: "name files in PEM that tare may read",
+			}}
 		}
 		if s.TLS != nil && s.TLS.Insecure {
 			out = append(out, area.WarnInsecure())
@@ -67,8 +71,8 @@ func (plan) awaitAlert(conn net.Conn, secure bool) error {
 	if !secure {
 		return nil
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(
-		alertWithin)); err != nil { //nolint:forbidigo // a deadline of the kernel's, not of a clock
+	deadline := time.Now().Add(alertWithin) //nolint:forbidigo // a deadline of the kernel's, not of a clock
+	if err := conn.SetReadDeadline(deadline); err != nil {
 		return err
 	}
 	var b [1]byte

@@ -23,8 +23,10 @@ func burst(t *testing.T, tg *target, rate float64, d, timeout time.Duration, con
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := load.Open(t.Context(), load.Config{Endpoint: *end, Operations: ops, Timeout: timeout, MaxConns: conns,
-		KeepCalls: true})
+	s, err := load.Open(t.Context(), load.Config{
+		Endpoint: *end, Operations: ops, Timeout: timeout, MaxConns: conns,
+		KeepCalls: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,8 +91,10 @@ func TestPlanPrecedence(t *testing.T) {
 	s := embedded("blog-2020")
 	conns, idle := 0, unit.Duration(time.Second)
 	s.Embedded.MaxConns, s.Embedded.IdleTimeout = &conns, &idle
-	p, err := s.plan(design.Treatment{Levels: map[string]string{"idle_timeout": "5s", "identities": "4",
-		"account": "email"}})
+	p, err := s.plan(design.Treatment{Levels: map[string]string{
+		"idle_timeout": "5s", "identities": "4",
+		"account": "email",
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +113,10 @@ func TestPlanPrecedence(t *testing.T) {
 func TestValidate(t *testing.T) {
 	drop := unit.Percent(1)
 	body := func(text string, places ...string) *Spec {
-		s := &Spec{Adapter: "http-token", URL: "http://127.0.0.1:1",
-			HTTP: &HTTP{Body: text, Secrets: map[string]area.Secret{}}}
+		s := &Spec{
+			Adapter: "http-token", URL: "http://127.0.0.1:1",
+			HTTP: &HTTP{Body: text, Secrets: map[string]area.Secret{}},
+		}
 		for _, name := range places {
 			s.HTTP.Secrets[name] = area.Secret{Env: "PW"}
 		}
@@ -140,48 +144,74 @@ func TestValidate(t *testing.T) {
 		{"soak", embedded("healthy"), design.Soak, nil, "", ""},
 		{"secrets in the clear", guarded("http://idp.example", false), design.Capacity, nil, "url", "expose_secrets: true"},
 		{"secrets that may be exposed", guarded("http://idp.example", true), design.Capacity, nil, "", ""},
-		{"secrets of a treatment", guarded("", false), design.Capacity, with(map[string]string{"url": "http://idp.example"}),
-			"", "over http://"},
-		{"a treatment over TLS", guarded("", false), design.Capacity, with(map[string]string{"url": "https://idp.example"}),
-			"", ""},
+		{
+			"secrets of a treatment", guarded("", false), design.Capacity, with(map[string]string{"url": "http://idp.example"}),
+			"", "over http://",
+		},
+		{
+			"a treatment over TLS", guarded("", false), design.Capacity, with(map[string]string{"url": "https://idp.example"}),
+			"", "",
+		},
 		{"a secret in a body", body(`{"role": "x", "jwt": "hunter2"}`), design.Capacity, nil, "http.body", `"jwt" looks like a secret`},
-		{"a secret in a form", body("grant_type=x&client_secret=hunter2"), design.Capacity, nil, "http.body",
-			"secrets: {client_secret: {env: NAME}}"},
+		{
+			"a secret in a form", body("grant_type=x&client_secret=hunter2"), design.Capacity, nil, "http.body",
+			"secrets: {client_secret: {env: NAME}}",
+		},
 		{"a place for a secret", body(`{"password": "{pw}"}`, "pw"), design.Capacity, nil, "", ""},
 		{"a place that is not there", body(`{"password": "{pw}"}`, "pw", "other"), design.Capacity, nil, "http.secrets", "{other} does not stand in the body"},
 		{"a place that is taken", body(`{"password": "{n}"}`, "n"), design.Capacity, nil, "http.secrets", "meaning of its own"},
 		{"a bad place", body(`{"password": "{a b}"}`, "a b"), design.Capacity, nil, "http.secrets", "letters, digits"},
 		{"no adapter", &Spec{}, design.Capacity, nil, "adapter", "gce-metadata"},
 		{"preset", embedded("blog"), design.Capacity, nil, "embedded.preset", "sts-quota-tarpit"},
-		{"knob", &Spec{Adapter: "gce-metadata", Embedded: &Embedded{Drop: &drop}}, design.Capacity, nil, "embedded.drop",
-			"below 1"},
+		{
+			"knob", &Spec{Adapter: "gce-metadata", Embedded: &Embedded{Drop: &drop}}, design.Capacity, nil, "embedded.drop",
+			"below 1",
+		},
 		{"https", url("https://169.254.169.254"), design.Capacity, nil, "url", "plain HTTP"},
 		{"path", url("http://169.254.169.254/computeMetadata"), design.Capacity, nil, "url", "must end with its host"},
 		{"password", url("http://a:b@169.254.169.254"), design.Capacity, nil, "url", "credentials"},
 		{"no host", url("169.254.169.254"), design.Capacity, nil, "url", "not a URL"},
-		{"both", &Spec{Adapter: "gce-metadata", URL: "http://127.0.0.1", Embedded: &Embedded{}}, design.Capacity, nil,
-			"embedded", "exclude"},
-		{"identities afar", &Spec{Adapter: "gce-metadata", URL: "http://169.254.169.254", Identities: 2}, design.Capacity,
-			nil, "identities", "loopback"},
-		{"operation", &Spec{Adapter: "gce-metadata", Operation: "login"}, design.Capacity, nil, "operation",
-			"token, identity"},
+		{
+			"both", &Spec{Adapter: "gce-metadata", URL: "http://127.0.0.1", Embedded: &Embedded{}}, design.Capacity, nil,
+			"embedded", "exclude",
+		},
+		{
+			"identities afar", &Spec{Adapter: "gce-metadata", URL: "http://169.254.169.254", Identities: 2}, design.Capacity,
+			nil, "identities", "loopback",
+		},
+		{
+			"operation", &Spec{Adapter: "gce-metadata", Operation: "login"}, design.Capacity, nil, "operation",
+			"token, identity",
+		},
 		{"account", &Spec{Adapter: "gce-metadata", Account: "a/../b@c"}, design.Capacity, nil, "account", "e-mail address"},
-		{"secret header", &Spec{Adapter: "gce-metadata", Headers: map[string]string{"Authorization": "x"}}, design.Capacity,
-			nil, "headers.Authorization", "secret"},
-		{"protocol header", &Spec{Adapter: "gce-metadata", Headers: map[string]string{"x-forwarded-for": "x"}},
-			design.Capacity, nil, "headers.x-forwarded-for", "protocol"},
-		{"split header", &Spec{Adapter: "gce-metadata", Headers: map[string]string{"X": "a\r\nY: b"}}, design.Capacity, nil,
-			"headers.X", "printable"},
+		{
+			"secret header", &Spec{Adapter: "gce-metadata", Headers: map[string]string{"Authorization": "x"}}, design.Capacity,
+			nil, "headers.Authorization", "secret",
+		},
+		{
+			"protocol header", &Spec{Adapter: "gce-metadata", Headers: map[string]string{"x-forwarded-for": "x"}},
+			design.Capacity, nil, "headers.x-forwarded-for", "protocol",
+		},
+		{
+			"split header", &Spec{Adapter: "gce-metadata", Headers: map[string]string{"X": "a\r\nY: b"}}, design.Capacity, nil,
+			"headers.X", "printable",
+		},
 		{"header", &Spec{Adapter: "gce-metadata", Headers: map[string]string{"X-Test": "a"}}, design.Capacity, nil, "", ""},
-		{"good levels", embedded("healthy"), design.Capacity, with(map[string]string{"max_conns": "8", "identities": "3"}),
-			"", ""},
+		{
+			"good levels", embedded("healthy"), design.Capacity, with(map[string]string{"max_conns": "8", "identities": "3"}),
+			"", "",
+		},
 		{"unknown factor", embedded("healthy"), design.Capacity, with(map[string]string{"maxconns": "8"}), "", `unknown factor "maxconns"; known are url, operation, identities, account, preset, cpu_quota`},
 		{"bad level", embedded("healthy"), design.Capacity, with(map[string]string{"cache": "maybe"}), "", "cache: "},
 		{"bad number", embedded("healthy"), design.Capacity, with(map[string]string{"max_conns": "many"}), "", "max_conns: "},
-		{"knob behind a URL", url("http://127.0.0.1:1"), design.Capacity, with(map[string]string{"cache": "off"}), "",
-			"not ours to turn"},
-		{"identities of a treatment", url("http://127.0.0.1:1"), design.Capacity,
-			with(map[string]string{"identities": "65000"}), "", "from 1 to 64000"},
+		{
+			"knob behind a URL", url("http://127.0.0.1:1"), design.Capacity, with(map[string]string{"cache": "off"}), "",
+			"not ours to turn",
+		},
+		{
+			"identities of a treatment", url("http://127.0.0.1:1"), design.Capacity,
+			with(map[string]string{"identities": "65000"}), "", "from 1 to 64000",
+		},
 	} {
 		got := c.spec.Validate(c.question, c.treatments)
 		if c.want == "" {

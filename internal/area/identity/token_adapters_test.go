@@ -230,11 +230,15 @@ func TestOIDCWrongTokens(t *testing.T) {
 
 // TestOIDCCallers: each caller exchanges a token of its own, and must get its own back.
 func TestOIDCCallers(t *testing.T) {
-	srv := &oauthServer{clients: map[string]string{"gateway": planted}, tokens: map[string]string{planted + "-a": "alice",
-		planted + "-b": "bob"}}
+	srv := &oauthServer{clients: map[string]string{"gateway": planted}, tokens: map[string]string{
+		planted + "-a": "alice",
+		planted + "-b": "bob",
+	}}
 	spec := &Spec{
-		Adapter: "oidc-token", URL: serve(t, srv), OIDC: &OIDC{Grant: grantExchange, ClientID: "gateway",
-			ClientSecret: secretFile(t, "secret", planted)},
+		Adapter: "oidc-token", URL: serve(t, srv), OIDC: &OIDC{
+			Grant: grantExchange, ClientID: "gateway",
+			ClientSecret: secretFile(t, "secret", planted),
+		},
 		Callers: []Caller{
 			{Token: secretFile(t, "a", planted+"-a"), Address: "127.1.0.1"},
 			{Token: secretFile(t, "b", planted+"-b"), Address: "127.1.0.2", Audience: "mine"},
@@ -268,8 +272,10 @@ func TestSharedToken(t *testing.T) {
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"access_token":"the-only-one"}`)
 	}))
-	spec := &Spec{Adapter: "http-token", URL: url, Callers: []Caller{{Token: secretFile(t, "a", "a")},
-		{Token: secretFile(t, "b", "b")}}}
+	spec := &Spec{Adapter: "http-token", URL: url, Callers: []Caller{
+		{Token: secretFile(t, "a", "a")},
+		{Token: secretFile(t, "b", "b")},
+	}}
 	opened, err := Area{}.Open(t.Context(), spec, testEnv(t))
 	if err != nil {
 		t.Fatal(err)
@@ -313,8 +319,10 @@ func TestVaultMethods(t *testing.T) {
 
 func TestVaultWrongAnswers(t *testing.T) {
 	srv := &vaultServer{lease: 300}
-	spec := &Spec{Adapter: "vault-login", URL: serve(t, srv),
-		Vault: &Vault{Role: "robot", JWT: secretFile(t, "jwt", planted)}}
+	spec := &Spec{
+		Adapter: "vault-login", URL: serve(t, srv),
+		Vault: &Vault{Role: "robot", JWT: secretFile(t, "jwt", planted)},
+	}
 	tg, _ := prepared(t, spec, standard)
 	srv.entity = func(string) string { return "entity-eve" }
 	if out, why := made(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "somebody else") {
@@ -329,8 +337,10 @@ func TestVaultWrongAnswers(t *testing.T) {
 		t.Errorf("a Vault that refuses nobody: %v", err)
 	}
 	w := vaultLogin().wire(fakeSession(opLogin, 1))
-	for status, want := range map[int]load.Outcome{400: load.Wrong, 403: load.Wrong, 404: load.Wrong, 429: load.Refused,
-		472: load.Refused, 473: load.Refused, 500: load.Failed, 503: load.Refused} {
+	for status, want := range map[int]load.Outcome{
+		400: load.Wrong, 403: load.Wrong, 404: load.Wrong, 429: load.Refused,
+		472: load.Refused, 473: load.Refused, 500: load.Failed, 503: load.Refused,
+	} {
 		if got := w.Check(0, status, nil); got != want {
 			t.Errorf("status %d: %v, want %v", status, got, want)
 		}
@@ -385,8 +395,10 @@ func TestLifetime(t *testing.T) {
 // TestTokenWiresDoNotAllocate holds for a JWT with an audience and for a new request in each call.
 func TestTokenWiresDoNotAllocate(t *testing.T) {
 	s := fakeSession(opToken, 3)
-	jwt := forge(t, rsHeader, map[string]any{"sub": "robot", "aud": []string{"a", "vault"},
-		"exp": s.clock.Now().Unix() + 9, "iss": "i"})
+	jwt := forge(t, rsHeader, map[string]any{
+		"sub": "robot", "aud": []string{"a", "vault"},
+		"exp": s.clock.Now().Unix() + 9, "iss": "i",
+	})
 	s.spec = &Spec{
 		OIDC: &OIDC{ClientID: "robot", Scope: "x/{n}"}, Vault: &Vault{Role: "r"},
 		HTTP:   &HTTP{Path: "/{n}", Expires: "expires_in"},

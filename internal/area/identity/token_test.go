@@ -41,8 +41,10 @@ func TestCheckToken(t *testing.T) {
 		want   load.Outcome
 	}{
 		{"good", 200, goodToken, load.OK},
-		{"good in another order, with blanks and more",
-			200, "{ \"token_type\" : \"bearer\",\n\"x\":[{}], \"expires_in\":1, \"access_token\":\"a\" }\n", load.OK},
+		{
+			"good in another order, with blanks and more",
+			200, "{ \"token_type\" : \"bearer\",\n\"x\":[{}], \"expires_in\":1, \"access_token\":\"a\" }\n", load.OK,
+		},
 		{"no token", 200, `{"expires_in":3599,"token_type":"Bearer"}`, load.Wrong},
 		{"empty token", 200, `{"access_token":"","expires_in":3599,"token_type":"Bearer"}`, load.Wrong},
 		{"token that is no string", 200, `{"access_token":{},"expires_in":3599,"token_type":"Bearer"}`, load.Wrong},
@@ -198,8 +200,11 @@ func TestRenderGolden(t *testing.T) {
 		calls              []uint64
 	}{
 		{opToken, accountDefault, nil, []uint64{0}},
-		{opToken, accountEmail, map[string]string{"X-Request-Source": "tare", "Accept": "application/json"},
-			[]uint64{0, 1, 2}},
+		{
+			opToken, accountEmail,
+			map[string]string{"X-Request-Source": "tare", "Accept": "application/json"},
+			[]uint64{0, 1, 2},
+		},
 		{opIdentity, "robot@example.invalid", nil, []uint64{0, 18446744073709551615}},
 	} {
 		s := fakeSession(c.operation, 2)

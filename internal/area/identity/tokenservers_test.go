@@ -188,8 +188,10 @@ func newPapers(t testing.TB, name string, expires time.Time) papers {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, serverKey)}}
 	if name != "localhost" {
-		p.server.Certificate = [][]byte{issue(2, &x509.Certificate{DNSNames: []string{name}, NotAfter: expires,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, serverKey)}
+		p.server.Certificate = [][]byte{issue(2, &x509.Certificate{
+			DNSNames: []string{name}, NotAfter: expires,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		}, serverKey)}
 	}
 	p.cert = write("client.pem", "CERTIFICATE", issue(3, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "robot"}, NotAfter: time.Now().Add(time.Hour),

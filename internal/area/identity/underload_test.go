@@ -69,16 +69,20 @@ func TestCausesUnderLoad(t *testing.T) {
 	})
 	t.Run("k8s-tokenrequest", func(t *testing.T) {
 		k, trust, secret := startKubernetes(t, fixture.Config{})
-		spec := &Spec{Adapter: "k8s-tokenrequest", URL: k.URL, TLS: trust,
-			K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"a-{n}"}, Token: secret("requester")}}
+		spec := &Spec{
+			Adapter: "k8s-tokenrequest", URL: k.URL, TLS: trust,
+			K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"a-{n}"}, Token: secret("requester")},
+		}
 		tg, _ := prepared(t, spec, standard)
 		k.Turn(fixture.Faults{Quota: 50})
 		expect(t, tg, map[ending]int{{load.OK, 201, noCause}: 50, {load.Refused, 429, slowDown}: 10})
 	})
 	t.Run("k8s-tokenreview", func(t *testing.T) {
 		k, trust, secret := startKubernetes(t, fixture.Config{})
-		spec := &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust,
-			K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("admin")}}
+		spec := &Spec{
+			Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust,
+			K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Token: secret("admin")},
+		}
 		tg, _ := prepared(t, spec, standard)
 		k.Turn(fixture.Faults{Every: 4, Status: 500})
 		expect(t, tg, map[ending]int{{load.OK, 201, noCause}: 45, {load.Failed, 500, noCause}: 15})

@@ -49,19 +49,27 @@ func TestVerifyCatchesWhatIsNotInForce(t *testing.T) {
 	}{
 		{"knobs", "healthy", func(p *arm) { p.knobs.Jitter++ }, (*arm).verifyKnobs, "do not run with the knobs"},
 		{"connections", "healthy", func(p *arm) { p.knobs.MaxConns = 3 }, (*arm).verifyMaxConns, "must go unanswered"},
-		{"quota", "healthy", func(p *arm) { p.knobs.QuotaRate, p.knobs.QuotaMode = 5, reference.Reject }, (*arm).verifyQuota,
-			"exchanges passed"},
-		{"queue", "healthy", func(p *arm) { p.knobs.QuotaRate, p.knobs.QuotaMode = 5, reference.Queue }, (*arm).verifyQuota,
-			"exchanges passed"},
-		{"another mode", "sts-quota-reject", func(p *arm) { p.knobs.QuotaMode = reference.Tarpit }, (*arm).verifyQuota,
-			"in mode tarpit"},
+		{
+			"quota", "healthy", func(p *arm) { p.knobs.QuotaRate, p.knobs.QuotaMode = 5, reference.Reject }, (*arm).verifyQuota,
+			"exchanges passed",
+		},
+		{
+			"queue", "healthy", func(p *arm) { p.knobs.QuotaRate, p.knobs.QuotaMode = 5, reference.Queue }, (*arm).verifyQuota,
+			"exchanges passed",
+		},
+		{
+			"another mode", "sts-quota-reject", func(p *arm) { p.knobs.QuotaMode = reference.Tarpit }, (*arm).verifyQuota,
+			"in mode tarpit",
+		},
 		{"smaller burst", "sts-quota-reject", func(p *arm) { p.knobs.QuotaBurst = 200 }, (*arm).verifyQuota, "limited after"},
 		{"cache", "healthy", func(p *arm) { p.knobs.Cache = false }, (*arm).verifyCache, "got the same token"},
 		{"no cache", "sts-quota-reject", func(p *arm) { p.knobs.Cache = true }, (*arm).verifyCache, "got different tokens"},
 		{"not shared", "healthy", func(p *arm) { p.knobs.Singleflight = false }, (*arm).verifySharing, "never showed it"},
 		{"backlog", "blog-2020", func(p *arm) { p.endpoint.ready.Backlog = 5 }, (*arm).verifyBacklog, "is 1024, not 5"},
-		{"owner", "healthy", func(p *arm) { p.emails[0] = "other@example.invalid" }, (*arm).verifyOwner,
-			"not other@example.invalid's"},
+		{
+			"owner", "healthy", func(p *arm) { p.emails[0] = "other@example.invalid" }, (*arm).verifyOwner,
+			"not other@example.invalid's",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := embedded(c.preset)

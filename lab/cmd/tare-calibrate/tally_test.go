@@ -40,10 +40,14 @@ func TestTally(t *testing.T) {
 			Verdict: overall, Seconds: 10, Design: &report.Design{Blocks: 20},
 			Treatments: []report.Treatment{{ID: "x", Levels: map[string]string{"planted": "10%"}}, {ID: "y"}},
 			Effects: []report.Effect{
-				{Treatment: "x", Operation: "open", Metric: "cpu", Gating: true, Verdict: report.Regressed, Estimate: 0.1, Lo: 0.09,
-					Hi: 0.11},
-				{Treatment: "y", Operation: "open", Metric: "cpu", Gating: true, Verdict: v, Estimate: estimate,
-					Lo: estimate - 0.01, Hi: estimate + 0.01},
+				{
+					Treatment: "x", Operation: "open", Metric: "cpu", Gating: true, Verdict: report.Regressed, Estimate: 0.1, Lo: 0.09,
+					Hi: 0.11,
+				},
+				{
+					Treatment: "y", Operation: "open", Metric: "cpu", Gating: true, Verdict: v, Estimate: estimate,
+					Lo: estimate - 0.01, Hi: estimate + 0.01,
+				},
 				{Treatment: "y", Operation: "open", Metric: "wall", Verdict: report.Regressed, Estimate: 1},
 			},
 		}

@@ -83,8 +83,13 @@ func TestOneWorld(t *testing.T) {
 }
 
 func TestBadFlags(t *testing.T) {
-	for _, args := range [][]string{{"-only", "nothing"}, {"-seed", "x"}, {"-unknown"}, {"-case", "nothing.json"},
-		{"-worlds", "2", "-only", "magic"}} {
+	for _, args := range [][]string{
+		{"-only", "nothing"},
+		{"-seed", "x"},
+		{"-unknown"},
+		{"-case", "nothing.json"},
+		{"-worlds", "2", "-only", "magic"},
+	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v: no error", args)
 		}

@@ -106,8 +106,10 @@ func (p point) ask(t *testing.T, q model.Question) (model.Decision, string) {
 	if err := json.Unmarshal(answer, &out); err != nil || len(out.Response) != 1 {
 		t.Fatalf("%s: %v", answer, err)
 	}
-	words := map[string]model.Decision{"Permit": model.Permit, "Deny": model.Deny, "NotApplicable": model.NotApplicable,
-		"Indeterminate": model.Indeterminate}
+	words := map[string]model.Decision{
+		"Permit": model.Permit, "Deny": model.Deny, "NotApplicable": model.NotApplicable,
+		"Indeterminate": model.Indeterminate,
+	}
 	return words[out.Response[0].Decision], string(answer)
 }
 
@@ -137,8 +139,10 @@ func authzenRequest(q model.Question) any {
 	entity := func(e model.Entity) any {
 		return map[string]any{"type": e.Type, "id": e.ID, "properties": e.Properties}
 	}
-	return map[string]any{"subject": entity(q.Subject), "resource": entity(q.Resource),
-		"action": map[string]any{"name": q.Action}}
+	return map[string]any{
+		"subject": entity(q.Subject), "resource": entity(q.Resource),
+		"action": map[string]any{"name": q.Action},
+	}
 }
 
 func xacmlRequest(q model.Question) any {

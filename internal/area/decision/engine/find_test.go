@@ -57,11 +57,15 @@ func TestMissing(t *testing.T) {
 		"no compiler":   {engine.AuthzForce, map[string]string{"java": java17}, "javac was not found in PATH"},
 		"no network":    {engine.ATT, jdk, "could not fetch the engine: http://u:xxxxx@127.0.0.1:1/"},
 		"no go":         {engine.OPA, nil, "no opa and no Go toolchain"},
-		"an old go": {engine.OPA, golang("go: go.mod requires go >= 1.26.0 (running go 1.21)"),
-			"too old: go: go.mod requires go >= 1.26.0"},
-		"no proxy": {engine.OPA,
+		"an old go": {
+			engine.OPA, golang("go: go.mod requires go >= 1.26.0 (running go 1.21)"),
+			"too old: go: go.mod requires go >= 1.26.0",
+		},
+		"no proxy": {
+			engine.OPA,
 			golang("go: downloading x\nmain.go:5: dial tcp: lookup modules.example: no such host"),
-			"could not fetch OPA: main.go:5: dial tcp"},
+			"could not fetch OPA: main.go:5: dial tcp",
+		},
 		"an opa of stone": {engine.OPA, map[string]string{"opa": "echo moo"}, "does not say its version"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,8 +93,11 @@ func TestBuildsThatFail(t *testing.T) {
 		programs map[string]string
 		says     string
 	}{
-		"a mistake in Go": {engine.OPA, map[string]string{"go": goSays + "echo 'main.go:1: syntax error' >&2; exit 1"},
-			"syntax error"},
+		"a mistake in Go": {
+			engine.OPA,
+			map[string]string{"go": goSays + "echo 'main.go:1: syntax error' >&2; exit 1"},
+			"syntax error",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := engine.Find(t.Context(), c.kind, madeUp(t, nil, c.programs))

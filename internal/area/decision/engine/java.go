@@ -36,8 +36,10 @@ func lookJava(h Host, name string) (path string, ok bool) {
 func findJavac(k Kind, h Host) (string, error) {
 	path, ok := lookJava(h, "javac")
 	if !ok {
-		return "", &Missing{Kind: k, Reason: "javac was not found in PATH, and the engine has not been built yet",
-			Next: installJava}
+		return "", &Missing{
+			Kind: k, Reason: "javac was not found in PATH, and the engine has not been built yet",
+			Next: installJava,
+		}
 	}
 	return path, nil
 }

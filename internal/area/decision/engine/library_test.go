@@ -42,8 +42,10 @@ func TestLibraryIsWhatIsPinned(t *testing.T) {
 		"remote":            {"", says(right), true, ""},
 		"both others":       {"evil", says("evil too"), true, "is not what tare pins"},
 		"nothing":           {"", says(""), true, "is not what tare pins"},
-		"not found": {"", func(w http.ResponseWriter) { http.Error(w, right, http.StatusNotFound) }, true,
-			"404 Not Found"},
+		"not found": {
+			"", func(w http.ResponseWriter) { http.Error(w, right, http.StatusNotFound) }, true,
+			"404 Not Found",
+		},
 		"endless": {"", endless, true, "more than 67108864 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

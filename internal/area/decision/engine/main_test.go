@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 		err = fakeOPA(os.Args[1:])
 	case "supervisor":
 		err = proc.Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage,
-			ready func(any) error) error {
+			ready func(any) error,
+		) error {
 			var cfg engine.Config
 			if err := json.Unmarshal(raw, &cfg); err != nil {
 				return err

@@ -43,8 +43,10 @@ func findOPA(ctx context.Context, h Host) (Launch, error) {
 	if path, found := h.look("opa"); found && !ok {
 		return foundOPA(ctx, h, path)
 	}
-	dir, err := h.cache().Get(ctx, build.Recipe{Name: name, Lock: "opa",
-		Make: func(ctx context.Context, dir string) error { return buildOPA(ctx, h, m, dir) }})
+	dir, err := h.cache().Get(ctx, build.Recipe{
+		Name: name, Lock: "opa",
+		Make: func(ctx context.Context, dir string) error { return buildOPA(ctx, h, m, dir) },
+	})
 	if err != nil {
 		return Launch{}, missing(OPA, err)
 	}

@@ -172,8 +172,10 @@ func TestBrokenPoliciesAreNotServed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec := proc.Spec{Name: string(k), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"),
-				ReadyWithin: 5 * time.Minute}
+			spec := proc.Spec{
+				Name: string(k), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"),
+				ReadyWithin: 5 * time.Minute,
+			}
 			if child, err := proc.Start(t.Context(), spec); err == nil {
 				t.Error("policies that end in the middle are served", child.Stop(t.Context()))
 			} else if !strings.Contains(err.Error(), "exit status") {
@@ -188,8 +190,10 @@ func TestPlantedInXACML(t *testing.T) {
 	for _, k := range []engine.Kind{engine.ATT, engine.AuthzForce} {
 		t.Run(string(k), func(t *testing.T) {
 			l := find(t, k)
-			for answer, want := range map[string]model.Decision{"always-permit": model.Permit,
-				"indeterminate": model.Indeterminate} {
+			for answer, want := range map[string]model.Decision{
+				"always-permit": model.Permit,
+				"indeterminate": model.Indeterminate,
+			} {
 				p := start(t, l, 1, func(c *engine.Config) { c.Answer = answer })
 				if got, text := p.ask(t, model.Set{N: 1}.Forbidden(model.First)); got != want {
 					t.Errorf("%s: %s", answer, text)
@@ -250,8 +254,10 @@ func TestNothingIsPlantedInOPA(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Answer = "always-permit"
-	_, err = proc.Start(t.Context(), proc.Spec{Name: "opa", Path: l.Path, Args: l.Args, Config: cfg,
-		LogFile: filepath.Join(dir, "log"), ReadyWithin: time.Minute})
+	_, err = proc.Start(t.Context(), proc.Spec{
+		Name: "opa", Path: l.Path, Args: l.Args, Config: cfg,
+		LogFile: filepath.Join(dir, "log"), ReadyWithin: time.Minute,
+	})
 	if err == nil || !strings.Contains(err.Error(), "no fault can be planted in OPA") {
 		t.Errorf("error %v", err)
 	}
@@ -270,8 +276,10 @@ func TestSupervisedOPA(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := proc.Spec{Name: "opa", Path: os.Args[0], Env: env, Config: cfg, LogFile: filepath.Join(dir, "log"),
-		ReadyWithin: time.Minute}
+	spec := proc.Spec{
+		Name: "opa", Path: os.Args[0], Env: env, Config: cfg, LogFile: filepath.Join(dir, "log"),
+		ReadyWithin: time.Minute,
+	}
 	for name, end := range map[string]func(*proc.Child) error{
 		"asked":  func(c *proc.Child) error { return c.Stop(t.Context()) },
 		"killed": func(c *proc.Child) error { return syscall.Kill(c.PID, syscall.SIGKILL) },

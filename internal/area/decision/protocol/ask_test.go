@@ -58,8 +58,10 @@ func TestAsk(t *testing.T) {
 			"status 401 Unauthorized: the credentials were refused (401): check username, password or token, with an empty body",
 		},
 		{"authzen", model.Permit, 200, ``, model.None, load.Wrong, "status 200: a good status without a decision, with an empty body"},
-		{"authzen", model.Permit, 503, "try\n\tlater\x00", model.None, load.Refused,
-			"status 503 Service Unavailable, it says: try later\uFFFD"},
+		{
+			"authzen", model.Permit, 503, "try\n\tlater\x00", model.None, load.Refused,
+			"status 503 Service Unavailable, it says: try later\uFFFD",
+		},
 	} {
 		a, err := find(t, c.adapter).Ask(t.Context(), answering(t, c.status, c.body), questions[c.want])
 		if err != nil {
@@ -80,8 +82,10 @@ func TestAskSendsWhatTheLoadSends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Session{Addr: l.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", Base: "/b", Token: "t0ken",
-			Options: Options{Section: &OpenFGA{Store: store}}}
+		s := &Session{
+			Addr: l.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", Base: "/b", Token: "t0ken",
+			Options: Options{Section: &OpenFGA{Store: store}},
+		}
 		want := operation(t, name, s, questions[model.Permit], 1).Wire.Render(nil, 0)
 		got := make(chan []byte, 1)
 		go func() {

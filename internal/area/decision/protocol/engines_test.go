@@ -116,8 +116,10 @@ func TestJavaEnginesAnswer(t *testing.T) {
 	}
 	for _, kind := range []engine.Kind{engine.ATT, engine.AuthzForce} {
 		t.Run(string(kind), func(t *testing.T) {
-			l, err := engine.Find(t.Context(), kind, engine.Host{Self: os.Args[0], Log: slog.New(slog.DiscardHandler),
-				Getenv: os.LookupEnv})
+			l, err := engine.Find(t.Context(), kind, engine.Host{
+				Self: os.Args[0], Log: slog.New(slog.DiscardHandler),
+				Getenv: os.LookupEnv,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -91,8 +91,10 @@ func TestExtAuthzReadsEnvoysResponses(t *testing.T) {
 }
 
 func FuzzReadCheckResponse(f *testing.F) {
-	for _, text := range []string{"", goldenOK, goldenDenied, goldenUnauthenticated, goldenInternal, "0a", "0b",
-		"0a0208ffffffffffffffffff01", "1500000000"} {
+	for _, text := range []string{
+		"", goldenOK, goldenDenied, goldenUnauthenticated, goldenInternal, "0a", "0b",
+		"0a0208ffffffffffffffffff01", "1500000000",
+	} {
 		b, err := hexadecimal.DecodeString(text)
 		if err != nil {
 			f.Fatal(err)
@@ -124,8 +126,10 @@ func TestExtAuthzValidate(t *testing.T) {
 		{`{"attributes":{"request":{"http":{"verb":"GET"}}}}`, "unknown field"},
 		{`[]`, "no JSON object"},
 	} {
-		err := extAuthz().Validate(Options{}, []model.Question{{Name: "q", Body: json.RawMessage(c.body),
-			Want: model.Permit}})
+		err := extAuthz().Validate(Options{}, []model.Question{{
+			Name: "q", Body: json.RawMessage(c.body),
+			Want: model.Permit,
+		}})
 		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.body, err, c.want)
 		}

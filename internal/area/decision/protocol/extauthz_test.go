@@ -38,7 +38,8 @@ type authzServer struct {
 
 // startAuthz serves until the test ends. It is a real gRPC server, with a handler for whatever method comes.
 func startAuthz(t *testing.T, tlsConfig *tls.Config, answer func(stream grpc.ServerStream, request []byte) ([]byte,
-	error)) *authzServer {
+	error),
+) *authzServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -206,8 +207,10 @@ func TestExtAuthzSends(t *testing.T) {
 		t.Errorf("it was sent %x", b)
 	}
 	md := <-seen
-	for name, want := range map[string]string{"authorization": "Bearer s3cret", "x-tenant": "eu", ":authority": "pdp:9191",
-		"content-type": "application/grpc+proto"} {
+	for name, want := range map[string]string{
+		"authorization": "Bearer s3cret", "x-tenant": "eu", ":authority": "pdp:9191",
+		"content-type": "application/grpc+proto",
+	} {
 		if v := strings.Join(md.Get(name), ","); v != want {
 			t.Errorf("%s: %q, want %q", name, v, want)
 		}
@@ -320,8 +323,10 @@ func testTLS(t *testing.T) (server, client *tls.Config) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-			MinVersion: tls.VersionTLS12},
+	return &tls.Config{
+			Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+			MinVersion:   tls.VersionTLS12,
+		},
 		&tls.Config{RootCAs: pool, ServerName: "pdp", MinVersion: tls.VersionTLS12}
 }
 

@@ -263,8 +263,10 @@ func TestLoadErrors(t *testing.T) {
 }
 
 func TestNamesOfRuns(t *testing.T) {
-	for name, want := range map[string]string{"run-1": "p_run_1", "20261121T110000Z.a/b": "p_20261121T110000Z_a_b",
-		"": "p_", "ä": "p__"} {
+	for name, want := range map[string]string{
+		"run-1": "p_run_1", "20261121T110000Z.a/b": "p_20261121T110000Z_a_b",
+		"": "p_", "ä": "p__",
+	} {
 		if got := identifier(name); got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)
 		}

@@ -30,8 +30,10 @@ const (
 type counts struct{ permit, deny, notApplicable, indeterminate float64 }
 
 func (c counts) minus(d counts) counts {
-	return counts{c.permit - d.permit, c.deny - d.deny, c.notApplicable - d.notApplicable,
-		c.indeterminate - d.indeterminate}
+	return counts{
+		c.permit - d.permit, c.deny - d.deny, c.notApplicable - d.notApplicable,
+		c.indeterminate - d.indeterminate,
+	}
 }
 
 func (c counts) total() float64 { return c.permit + c.deny + c.notApplicable + c.indeterminate }

@@ -65,10 +65,17 @@ func TestRevealAmongOthers(t *testing.T) {
 	}{
 		{"ours alone", counts{permit: countedAsks}, model.Permit, "counts Permit"},
 		{"the trap", counts{notApplicable: countedAsks}, model.NotApplicable, "no policy is deployed"},
-		{"the trap, and others' denies", counts{notApplicable: countedAsks, deny: 7}, model.NotApplicable,
-			"no policy is deployed"},
-		{"the trap, and few permits of others", counts{notApplicable: countedAsks, permit: countedAsks - 1},
-			model.NotApplicable, "no policy is deployed"},
+		{
+			"the trap, and others' denies",
+			counts{notApplicable: countedAsks, deny: 7},
+			model.NotApplicable,
+			"no policy is deployed",
+		},
+		{
+			"the trap, and few permits of others",
+			counts{notApplicable: countedAsks, permit: countedAsks - 1},
+			model.NotApplicable, "no policy is deployed",
+		},
 		{"perhaps the trap", counts{notApplicable: countedAsks, permit: countedAsks}, model.None, "not conclusive"},
 		{"many permits of others", counts{permit: 1000}, model.None, "not conclusive"},
 		{"not evaluated", counts{indeterminate: countedAsks}, model.Indeterminate, "could not be evaluated"},
@@ -121,8 +128,10 @@ func TestPDPXCountedErrors(t *testing.T) {
 func TestPDPXRevealsNothingFalse(t *testing.T) {
 	s := startPDPX(t, engine.Config{N: 1})
 	questions := PDPXQuestions(PDPX{}, model.Set{N: 1}, model.First)
-	others := []model.Question{pdpxQuestion(t, questions, pdpxAbsent), pdpxQuestion(t, questions, pdpxMinMaxDeny),
-		pdpxQuestion(t, questions, pdpxMonitoring)}
+	others := []model.Question{
+		pdpxQuestion(t, questions, pdpxAbsent), pdpxQuestion(t, questions, pdpxMinMaxDeny),
+		pdpxQuestion(t, questions, pdpxMonitoring),
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for _, q := range others {

@@ -109,8 +109,10 @@ func judgeHealth(status int, body []byte) (load.Outcome, Verdict, model.Decision
 
 // pdpxCounters are the counts of decisions in statistics, in the order of counted.
 func pdpxCounters() []string {
-	return []string{"permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount",
-		"indeterminantDecisionsCount"}
+	return []string{
+		"permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount",
+		"indeterminantDecisionsCount",
+	}
 }
 
 // judgeStatistics wants the counts of decisions, which are no decision themselves.

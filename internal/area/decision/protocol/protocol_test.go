@@ -172,8 +172,12 @@ func TestRequests(t *testing.T) {
 		body        string
 	}{
 		{"authzen", Options{}, 1, "/access/v1/evaluation", "application/json", question},
-		{"authzen", Options{Path: "/stores/x/access/v1/evaluation/"}, 1, "/stores/x/access/v1/evaluation",
-			"application/json", question},
+		{
+			"authzen",
+			Options{Path: "/stores/x/access/v1/evaluation/"},
+			1, "/stores/x/access/v1/evaluation",
+			"application/json", question,
+		},
 		{"authzen", Options{}, 3, "/access/v1/evaluations", "application/json", `{"evaluations":[` + question + `,` + question + `,` + question + `]}`},
 		{"authzen", Options{Path: "own/evaluation"}, 2, "/own/evaluations", "application/json", `{"evaluations":[` + question + `,` + question + `]}`},
 		{"opa", Options{}, 1, "/v1/data/authz/allow", "application/json", `{"input":` + question + `}`},
@@ -275,8 +279,10 @@ func TestQuestionsOfTheFile(t *testing.T) {
 		},
 		"an environment": {
 			"xacml",
-			model.Question{Subject: model.Entity{ID: "s"}, Action: "a", Resource: model.Entity{ID: "r"},
-				Context: map[string]string{"urn:x:y": "v"}},
+			model.Question{
+				Subject: model.Entity{ID: "s"}, Action: "a", Resource: model.Entity{ID: "r"},
+				Context: map[string]string{"urn:x:y": "v"},
+			},
 			`{"Request":{"Category":[
 			{"CategoryId":"` + model.XACMLSubject + `","Attribute":[{"AttributeId":"` + model.XACMLSubjectID + `","DataType":"` + model.XACMLString + `","Value":"s"}]},
 			{"CategoryId":"` + model.XACMLAction + `","Attribute":[{"AttributeId":"` + model.XACMLActionID + `","DataType":"` + model.XACMLString + `","Value":"a"}]},
@@ -296,13 +302,19 @@ func TestCredentialsAndHeaders(t *testing.T) {
 		want map[string]string
 	}{
 		"nothing": {Session{}, map[string]string{"Authorization": ""}},
-		"basic": {Session{Username: "Aladdin", Password: "open sesame"},
-			map[string]string{"Authorization": "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="}},
+		"basic": {
+			Session{Username: "Aladdin", Password: "open sesame"},
+			map[string]string{"Authorization": "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="},
+		},
 		"bearer": {Session{Token: "abc"}, map[string]string{"Authorization": "Bearer abc"}},
-		"headers": {Session{Headers: map[string]string{"X-Key": "k"}},
-			map[string]string{"X-Key": "k", "Content-Type": "application/json"}},
-		"replaced": {Session{Token: "abc", Headers: map[string]string{"authorization": "Own 1"}},
-			map[string]string{"Authorization": "Own 1"}},
+		"headers": {
+			Session{Headers: map[string]string{"X-Key": "k"}},
+			map[string]string{"X-Key": "k", "Content-Type": "application/json"},
+		},
+		"replaced": {
+			Session{Token: "abc", Headers: map[string]string{"authorization": "Own 1"}},
+			map[string]string{"Authorization": "Own 1"},
+		},
 	} {
 		c.s.Host, c.s.Base = "pdp", "/base"
 		r, _ := rendered(t, operation(t, "authzen", &c.s, questions[model.Permit], 1))

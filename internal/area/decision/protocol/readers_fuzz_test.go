@@ -74,8 +74,10 @@ func permits() map[string]func(b []byte) bool {
 // FuzzNoFalsePermit feeds every reader: none may see a Permit that is not there, or panic.
 func FuzzNoFalsePermit(f *testing.F) {
 	seed(f)
-	readers := map[string]reader{"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "k8s-sar": readReview,
-		"xacml": readXACML}
+	readers := map[string]reader{
+		"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "k8s-sar": readReview,
+		"xacml": readXACML,
+	}
 	truth := permits()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer memtest.Bound(t, len(b))()

@@ -54,8 +54,13 @@ const (
 
 // goMetrics are the series that Go's Prometheus client has under these names.
 func goMetrics() string {
-	samples := []metrics.Sample{{Name: heapObjects}, {Name: heapUnused}, {Name: gcCycles}, {Name: gcPauses},
-		{Name: goroutines}}
+	samples := []metrics.Sample{
+		{Name: heapObjects},
+		{Name: heapUnused},
+		{Name: gcCycles},
+		{Name: gcPauses},
+		{Name: goroutines},
+	}
 	metrics.Read(samples)
 	var b strings.Builder
 	header(&b, "go_memstats_heap_alloc_bytes", "gauge", "Bytes of allocated heap objects.")

@@ -145,8 +145,10 @@ func (e authzenEntity) cedar() (cedar.Entity, error) {
 	if err != nil {
 		return cedar.Entity{}, fmt.Errorf("properties: %w", err)
 	}
-	return cedar.Entity{UID: cedar.NewEntityUID(cedar.EntityType(e.Type), cedar.String(e.ID)), Attributes: attributes,
-		Parents: roles(attributes)}, nil
+	return cedar.Entity{
+		UID: cedar.NewEntityUID(cedar.EntityType(e.Type), cedar.String(e.ID)), Attributes: attributes,
+		Parents: roles(attributes),
+	}, nil
 }
 
 // roles are the groups that the property "role" puts an entity into: AuthZEN has properties, Cedar's roles are parents.

@@ -97,8 +97,10 @@ func asked(t *testing.T, q model.Question) string {
 	entity := func(e model.Entity) any {
 		return map[string]any{"type": e.Type, "id": e.ID, "properties": e.Properties}
 	}
-	b, err := json.Marshal(map[string]any{"subject": entity(q.Subject), "resource": entity(q.Resource),
-		"action": map[string]any{"name": q.Action}})
+	b, err := json.Marshal(map[string]any{
+		"subject": entity(q.Subject), "resource": entity(q.Resource),
+		"action": map[string]any{"name": q.Action},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

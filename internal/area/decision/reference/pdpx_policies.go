@@ -50,8 +50,10 @@ const thresholds = `{"tca_policy":{"domain":"measurementsForVfScaling","metricsP
 // it.
 func newDocument(id, kind string) (*document, error) {
 	metadata := map[string]any{"policy-id": id, "policy-version": 1}
-	whole, err := json.Marshal(tosca{Type: kind, TypeVersion: toscaVersion, Name: id, Version: toscaVersion,
-		Metadata: metadata})
+	whole, err := json.Marshal(tosca{
+		Type: kind, TypeVersion: toscaVersion, Name: id, Version: toscaVersion,
+		Metadata: metadata,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("encode policy %s: %w", id, err)
 	}

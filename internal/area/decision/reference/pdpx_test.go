@@ -73,17 +73,23 @@ func TestPDPXDecides(t *testing.T) {
 		{"frequency denies", "", fmt.Sprintf(askFrequency, "Rebuild"), denyAnswer, statistics{DenyDecisionsCount: 1}},
 		{"no policy is a permit", "", askUnknown, permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
 		{"no guard at all", "", `{"action":"guard"}`, permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
-		{"recipe", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), "operation", "recipe"), denyAnswer,
-			statistics{DenyDecisionsCount: 1}},
+		{
+			"recipe", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), "operation", "recipe"), denyAnswer,
+			statistics{DenyDecisionsCount: 1},
+		},
 		{"count as a number", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), `"6"`, "6"), denyAnswer, statistics{DenyDecisionsCount: 1}},
 		{"count that is none", "", fmt.Sprintf(askMinMax, "many"), `{"status":"error","message":"Failed to decode vfCount"}`, statistics{}},
 		{"absent", "", askAbsent, `{"policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
 
 		{"planted permit", "always-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer, statistics{PermitDecisionsCount: 1}},
-		{"planted gap", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer,
-			statistics{NotApplicableDecisionsCount: 1}},
-		{"planted gap, permitted", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "1"), permitAnswer,
-			statistics{NotApplicableDecisionsCount: 1}},
+		{
+			"planted gap", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer,
+			statistics{NotApplicableDecisionsCount: 1},
+		},
+		{
+			"planted gap, permitted", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "1"), permitAnswer,
+			statistics{NotApplicableDecisionsCount: 1},
+		},
 		{"planted gap, monitoring", "not-applicable-as-permit", askAbsent, `{"policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
 		{"planted doubt", "indeterminate", fmt.Sprintf(askMinMax, "1"), `{"status":"Indeterminate"}`, statistics{IndeterminantDecisionsCount: 1}},
 		{"planted doubt, monitoring", "indeterminate", askMonitoring, `{"policies":{},"status":"Indeterminate"}`, statistics{IndeterminantDecisionsCount: 1}},
@@ -266,8 +272,10 @@ func TestPDPXHeaders(t *testing.T) {
 func TestPDPXCountsExactly(t *testing.T) {
 	p := newTestPDPX(t, clock.System{}, engine.Config{N: 2})
 	h := p.handler()
-	bodies := []string{askMonitoring, askAbsent, fmt.Sprintf(askMinMax, "1"), fmt.Sprintf(askMinMax, "6"), askUnknown,
-		fmt.Sprintf(askFrequency, "Rebuild")}
+	bodies := []string{
+		askMonitoring, askAbsent, fmt.Sprintf(askMinMax, "1"), fmt.Sprintf(askMinMax, "6"), askUnknown,
+		fmt.Sprintf(askFrequency, "Rebuild"),
+	}
 	const workers, rounds = 8, 50
 	var wg sync.WaitGroup
 	for range workers {
@@ -291,8 +299,10 @@ func TestPDPXCountsExactly(t *testing.T) {
 		PermitDecisionsCount: 2 * n, DenyDecisionsCount: 2 * n, NotApplicableDecisionsCount: 2 * n,
 		ApplicationMetrics: map[string]map[string]int64{
 			"monitoring": {"updatePermitDecisionsCount": n, "updateNotApplicableDecisionsCount": n},
-			"guard": {"updatePermitDecisionsCount": n, "updateDenyDecisionsCount": 2 * n,
-				"updateNotApplicableDecisionsCount": n},
+			"guard": {
+				"updatePermitDecisionsCount": n, "updateDenyDecisionsCount": 2 * n,
+				"updateNotApplicableDecisionsCount": n,
+			},
 		},
 	}
 	if d := cmp.Diff(want, statisticsOf(t, p)); d != "" {

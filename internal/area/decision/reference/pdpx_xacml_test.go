@@ -205,8 +205,11 @@ func TestMonitoringSelectsOne(t *testing.T) {
 	}
 	for i := range n + 1 {
 		id, kind := model.Monitoring(i)
-		for _, b := range []*bags{{attrPolicyID: {id}}, {attrPolicyType: {kind}},
-			{attrPolicyID: {id}, attrPolicyType: {kind}}} {
+		for _, b := range []*bags{
+			{attrPolicyID: {id}},
+			{attrPolicyType: {kind}},
+			{attrPolicyID: {id}, attrPolicyType: {kind}},
+		} {
 			d, docs := a.decide(b)
 			switch {
 			case i == n && (d != notApplicable || len(docs) != 0):

@@ -58,8 +58,10 @@ func runEndpoint(ctx context.Context, c clock.Clock, cfg EndpointConfig, ready f
 	front.IdleTimeout = cfg.IdleTimeout
 	s.serve(front, main)
 	s.serve(newServer(ctx, adminHandler(secret, func() Counters { return m.counters(main) }, m.cache.flush)), admin)
-	err = ready(Ready{Addr: main.Addr().String(), Admin: adminBase(admin, secret), Backlog: backlog,
-		Procs: runtime.GOMAXPROCS(0)})
+	err = ready(Ready{
+		Addr: main.Addr().String(), Admin: adminBase(admin, secret), Backlog: backlog,
+		Procs: runtime.GOMAXPROCS(0),
+	})
 	if err == nil {
 		err = s.wait(ctx)
 	}

@@ -17,7 +17,8 @@ const probeTimeout = time.Second
 // after the given number of failures in a row calls restart. It must run outside the endpoint's CPU limit, as a kubelet
 // does. It returns when ctx ends, or with the error of restart.
 func Watch(ctx context.Context, c clock.Clock, k EndpointKnobs, admin func() string,
-	restart func(context.Context) error) error {
+	restart func(context.Context) error,
+) error {
 	client := &http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	failed := 0
 	for c.Sleep(ctx, k.LivenessPeriod) == nil {

@@ -33,12 +33,20 @@ func TestProtocol(t *testing.T) {
 		body       string // exactly, unless it ends in …: then a beginning
 	}{
 		{"no header", "default/email", []string{"Accept", "*/*"}, 403, "Missing Metadata-Flavor:Google header.\n"},
-		{"another flavour", "default/email", []string{"Metadata-Flavor", "google"}, 403,
-			"Missing Metadata-Flavor:Google header.\n"},
-		{"through a proxy", "default/email", append([]string{"X-Forwarded-For", "192.0.2.7"}, google...), 403,
-			"Request contains X-Forwarded-For header.\n"},
-		{"empty forward", "default/email", append([]string{"X-Forwarded-For", ""}, google...), 403,
-			"Request contains X-Forwarded-For header.\n"},
+		{
+			"another flavour", "default/email",
+			[]string{"Metadata-Flavor", "google"},
+			403,
+			"Missing Metadata-Flavor:Google header.\n",
+		},
+		{
+			"through a proxy", "default/email", append([]string{"X-Forwarded-For", "192.0.2.7"}, google...), 403,
+			"Request contains X-Forwarded-For header.\n",
+		},
+		{
+			"empty forward", "default/email", append([]string{"X-Forwarded-For", ""}, google...), 403,
+			"Request contains X-Forwarded-For header.\n",
+		},
 		{"accounts", "", google, 200, "default/\n" + me.Email + "/\n"},
 		{"accounts at once", "?recursive=true", google, 200, `{"default":{"aliases":["default"],"email":"` + me.Email + `",…`},
 		{"account without slash", "default", google, 301, "…"},
@@ -49,8 +57,10 @@ func TestProtocol(t *testing.T) {
 		{"scopes", "default/scopes", google, 200, "https://www.googleapis.com/auth/cloud-platform\n"},
 		{"token", "default/token", google, 200, `{"access_token":"ya29.c.…`},
 		{"token by address", me.Email + "/token", google, 200, `{"access_token":"ya29.c.…`},
-		{"somebody else's token", "gsa-127-9-9-9@tare-reference.iam.gserviceaccount.com/token",
-			google, 403, "Unable to generate access token; IAM answered 403\n"},
+		{
+			"somebody else's token", "gsa-127-9-9-9@tare-reference.iam.gserviceaccount.com/token",
+			google, 403, "Unable to generate access token; IAM answered 403\n",
+		},
 		{"identity", "default/identity?audience=a", google, 200, "eyJ…"},
 		{"identity for nobody", "default/identity?audience=", google, 400, "non-empty audience parameter required\n"},
 		{"identity without audience", "default/identity", google, 400, "non-empty audience parameter required\n"},

@@ -16,20 +16,28 @@ type preset struct {
 
 // presets are ordered for the reader: the published case first.
 var presets = []preset{
-	{"blog-2020", "the published GKE report: 100m CPU, 64 accepted connections, listen backlog 1024, warm cache",
+	{
+		"blog-2020", "the published GKE report: 100m CPU, 64 accepted connections, listen backlog 1024, warm cache",
 		func(k *Knobs) {
 			k.CPUQuota, k.CPUPerRequest = 0.1, blogCost
 			k.MaxConns, k.Backlog = 64, 1024
-		}},
+		},
+	},
 	{"cpu-only", "the same CPU limit and cost, every connection accepted", func(k *Knobs) {
 		k.CPUQuota, k.CPUPerRequest = 0.1, blogCost
 	}},
-	{"sts-quota-reject", "no cache, STS quota of 100/s (6,000 a minute), 429 above it",
-		func(k *Knobs) { quota(k, Reject) }},
-	{"sts-quota-queue", "no cache, STS quota of 100/s, exchanges above it wait for their turn",
-		func(k *Knobs) { quota(k, Queue) }},
-	{"sts-quota-tarpit", "no cache, STS quota of 100/s, exchanges above it are never answered",
-		func(k *Knobs) { quota(k, Tarpit) }},
+	{
+		"sts-quota-reject", "no cache, STS quota of 100/s (6,000 a minute), 429 above it",
+		func(k *Knobs) { quota(k, Reject) },
+	},
+	{
+		"sts-quota-queue", "no cache, STS quota of 100/s, exchanges above it wait for their turn",
+		func(k *Knobs) { quota(k, Queue) },
+	},
+	{
+		"sts-quota-tarpit", "no cache, STS quota of 100/s, exchanges above it are never answered",
+		func(k *Knobs) { quota(k, Tarpit) },
+	},
 	{"healthy", "no limits, warm cache, early refresh with jitter", func(*Knobs) {}},
 }
 

@@ -16,8 +16,10 @@ type bucket struct {
 }
 
 func newBucket(k STSKnobs, now time.Time) *bucket {
-	return &bucket{rate: k.QuotaRate, burst: float64(k.QuotaBurst), lend: k.QuotaMode == Queue,
-		tokens: float64(k.QuotaBurst), last: now}
+	return &bucket{
+		rate: k.QuotaRate, burst: float64(k.QuotaBurst), lend: k.QuotaMode == Queue,
+		tokens: float64(k.QuotaBurst), last: now,
+	}
 }
 
 // take takes a token at now. ok is false when there is none; wait is how long a borrower has to wait.

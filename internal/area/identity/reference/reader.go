@@ -12,8 +12,10 @@ type Admin struct{ ask Exchanger }
 
 // NewAdmin asks at base, which is Ready.Admin. It connects to nothing yet.
 func NewAdmin(base string) *Admin {
-	return &Admin{Exchanger{base: "http://" + base,
-		client: &http.Client{Transport: &http.Transport{DisableCompression: true}}}}
+	return &Admin{Exchanger{
+		base:   "http://" + base,
+		client: &http.Client{Transport: &http.Transport{DisableCompression: true}},
+	}}
 }
 
 // Counters reads what the server has counted since its start, and the knobs that it runs with.

@@ -39,8 +39,10 @@ func start(t *testing.T, k Knobs, adjust func(*EndpointConfig)) *pair {
 	}
 	p := &pair{t: t, signer: signer}
 	p.sts = p.run(func(ctx context.Context, ready func(Ready) error) error {
-		return runSTS(ctx, clock.System{}, STSConfig{Addr: "127.0.0.1:0", Admin: "127.0.0.1:0", TrustedKey: public,
-			STSKnobs: k.STSKnobs}, ready)
+		return runSTS(ctx, clock.System{}, STSConfig{
+			Addr: "127.0.0.1:0", Admin: "127.0.0.1:0", TrustedKey: public,
+			STSKnobs: k.STSKnobs,
+		}, ready)
 	})
 	cfg := EndpointConfig{
 		Addr: "127.0.0.1:0", Admin: "127.0.0.1:0", STS: "http://" + p.sts.Addr, SigningKey: private, Seed: 1,
@@ -135,8 +137,12 @@ func TestStrangersDoNotReachTheAdminAddress(t *testing.T) {
 		if len(secret) < 20 {
 			t.Fatalf("%q has no secret", admin)
 		}
-		for _, x := range []struct{ method, path string }{{"GET", "/debug"}, {"POST", "/flush"}, {"GET", "/healthz"},
-			{"GET", "/" + secret[1:] + "/debug"}} {
+		for _, x := range []struct{ method, path string }{
+			{"GET", "/debug"},
+			{"POST", "/flush"},
+			{"GET", "/healthz"},
+			{"GET", "/" + secret[1:] + "/debug"},
+		} {
 			req, err := http.NewRequestWithContext(t.Context(), x.method, "http://"+addr+x.path, http.NoBody)
 			if err != nil {
 				t.Fatal(err)

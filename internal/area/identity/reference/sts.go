@@ -48,8 +48,10 @@ func runSTS(ctx context.Context, c clock.Clock, cfg STSConfig, ready func(Ready)
 	var s servers
 	s.serve(newServer(ctx, t.handler()), counted)
 	s.serve(newServer(ctx, adminHandler(secret, func() Counters { return t.counters(counted) }, nil)), admin)
-	err = ready(Ready{Addr: main.Addr().String(), Admin: adminBase(admin, secret), Backlog: backlog,
-		Procs: runtime.GOMAXPROCS(0)})
+	err = ready(Ready{
+		Addr: main.Addr().String(), Admin: adminBase(admin, secret), Backlog: backlog,
+		Procs: runtime.GOMAXPROCS(0),
+	})
 	if err == nil {
 		err = s.wait(ctx)
 	}
@@ -83,8 +85,10 @@ func newSTS(c clock.Clock, cfg STSConfig) (*sts, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &sts{knobs: cfg.STSKnobs, trust: trust, signer: signer, seal: make([]byte, 32), clock: c, inside: newGate(),
-		buckets: map[string]*bucket{}}
+	t := &sts{
+		knobs: cfg.STSKnobs, trust: trust, signer: signer, seal: make([]byte, 32), clock: c, inside: newGate(),
+		buckets: map[string]*bucket{},
+	}
 	if _, err := rand.Read(t.seal); err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}

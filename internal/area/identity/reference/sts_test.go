@@ -107,13 +107,19 @@ func TestExchange(t *testing.T) {
 				{"good", form(good), 200, `"issued_token_type":"urn:ietf:params:oauth:token-type:access_token"`},
 				{"no grant", with("grant_type", ""), 400, "unsupported_grant_type"},
 				{"another grant", with("grant_type", "client_credentials"), 400, "unsupported_grant_type"},
-				{"another kind of token", with("subject_token_type", "urn:ietf:params:oauth:token-type:saml2"), 400,
-					"invalid_request"},
-				{"asks for a refresh token", with("requested_token_type", "urn:ietf:params:oauth:token-type:refresh_token"), 400,
-					"invalid_request"},
+				{
+					"another kind of token", with("subject_token_type", "urn:ietf:params:oauth:token-type:saml2"), 400,
+					"invalid_request",
+				},
+				{
+					"asks for a refresh token", with("requested_token_type", "urn:ietf:params:oauth:token-type:refresh_token"), 400,
+					"invalid_request",
+				},
 				{"no audience", with("audience", ""), 400, "invalid_target"},
-				{"another provider", with("audience", "identitynamespace:"+Pool+":https://elsewhere.invalid"), 400,
-					"invalid_target"},
+				{
+					"another provider", with("audience", "identitynamespace:"+Pool+":https://elsewhere.invalid"), 400,
+					"invalid_target",
+				},
 				{"another pool than the token's", with("audience", audience("other.svc.id.goog")), 400, "for another audience"},
 				{"no token", with("subject_token", ""), 400, "not a compact JWS"},
 				{"not a token", with("subject_token", "a.b.c"), 400, "invalid_request"},
@@ -123,12 +129,18 @@ func TestExchange(t *testing.T) {
 				{"another's signature", with("subject_token", other.sign(d.claims())), 400, "does not match the trusted key"},
 				{"unsigned", with("subject_token", unsigned(good)), 400, "signature"},
 				{"expired", claims(func(c *Claims) { c.Expires = d.clock.Now().Unix() }), 400, "expired"},
-				{"from the future", claims(func(c *Claims) { c.IssuedAt = d.clock.Now().Add(2 * time.Minute).Unix() }), 400,
-					"in the future"},
-				{"from a clock that is ahead", claims(func(c *Claims) { c.IssuedAt = d.clock.Now().Add(30 * time.Second).Unix() }),
-					200, ""},
-				{"wrong audience", claims(func(c *Claims) { c.Audience = "https://kubernetes.default.svc" }), 400,
-					"for another audience"},
+				{
+					"from the future", claims(func(c *Claims) { c.IssuedAt = d.clock.Now().Add(2 * time.Minute).Unix() }), 400,
+					"in the future",
+				},
+				{
+					"from a clock that is ahead", claims(func(c *Claims) { c.IssuedAt = d.clock.Now().Add(30 * time.Second).Unix() }),
+					200, "",
+				},
+				{
+					"wrong audience", claims(func(c *Claims) { c.Audience = "https://kubernetes.default.svc" }), 400,
+					"for another audience",
+				},
 				{"wrong issuer", claims(func(c *Claims) { c.Issuer = "https://elsewhere.invalid" }), 400, "unknown issuer"},
 			} {
 				status, body := d.exchange(c.form)
