@@ -144,8 +144,8 @@ func analyzeSingle(rec *record.Record, rep *report.Report) error {
 	return nil
 }
 
-// TestAToyDrive takes a question that measures in a way of its own through a run, its live view, and its report. It adds
-// only what is here: a value of question.Drive, an entry of the list of drives, and one of the list of analyses.
+// TestAToyDrive takes a question that measures in a way of its own through a run, its live view, and its report. It
+// adds only what is here: a value of question.Drive, an entry of the list of drives, and one of the list of analyses.
 func TestAToyDrive(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(toyTarget))
 	defer srv.Close()
