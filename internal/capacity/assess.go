@@ -261,8 +261,9 @@ func (r *Result) warn(t Trace) {
 	if r.ErrorFloor > 0.005 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%.1f %% of the calls fail at any rate", 100*r.ErrorFloor))
 	}
-	if r.Broke && r.Rate > 0 && (r.Hi-r.Lo)/r.Rate > 0.1 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the target is noisy: the interval is ±%.0f %%", 50*math.Abs(r.Hi-r.Lo)/r.Rate))
+	if r.Rate > 0 && r.VerifiedHigh > 1.1*r.VerifiedLow {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("it is not known whether rates between %s/s, which held, and %s/s, which broke, hold",
+			number(r.VerifiedLow), number(r.VerifiedHigh)))
 	}
 }
 

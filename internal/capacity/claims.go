@@ -70,13 +70,16 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%s/s broke, but %s", number(r.VerifiedHigh), why))
 		r.VerifiedHigh = 0
 	}
-	spare := 0.0
-	if r.doubts(t, over) {
+	doubt, spare := r.doubts(t, over), 0.0
+	if doubt != "" {
 		spare = doubtful
 	}
 	least := r.VerifiedLow * (1 - shortfall(f.verdict)) * (1 - spare)
 	if r.number(t, f, spare) {
 		r.Burst = burst(t, f)
+		if doubt != "" {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: the interval is %.0f %% wider on both sides", doubt, 100*doubtful))
+		}
 		return
 	}
 	if t.Stop != StopDown {

@@ -11,25 +11,24 @@ import (
 // more than 1 % of the intervals exclude the truth by more than 5 %.
 
 const (
-	// excess is by how much, as a share, the rate that a target holds for good may be above one that broke: a slow spell
-	// makes it break. What a limiter lets pass does not depend on that.
+	// excess is the share by which the rate that a target holds for good may be above one that broke: a slow spell makes
+	// a rate break. What a limiter lets pass does not depend on that.
 	excess = 0.05
-	// doubtful is by how much, as a share, an interval is wider on both sides where confirmations are in doubt.
+	// doubtful is the share by which an interval is wider on both sides where confirmations are in doubt.
 	doubtful = 0.1
-	// manyTrials is the number of confirmations from where on they are in doubt: each was needed because others had not
-	// sufficed.
+	// manyTrials is the number of confirmations from which on they are in doubt: a search makes more only where the first
+	// ones did not agree.
 	manyTrials = 6
-	// keptUpBefore is how many times the upper end of an interval the target has kept up with before, from where on the
-	// interval is not believed.
+	// keptUpBefore: a rate that broke is not believed if the target kept up with this many times as much before.
 	keptUpBefore = 2
-	// worthOfCalls is for how many seconds the calls that were offered would have lasted at the capacity, from where on
-	// a search for the rate of a limiter has not understood it; that of a window takes long.
+	// worthOfCalls is a time in seconds. A search that has offered more calls than the limiter would let pass in that time
+	// has not understood the limiter, unless it is a window, which takes long.
 	worthOfCalls = 180
 )
 
-// shortfall is by how much, as a share, the rate that a target holds for good may be below one that it held for as long
-// as a search lasts: one that collapses does so when chance has it, slow spells of what is shared with others come
-// seldom, and what is refused little by little is refused a little below the rate that seems to hold, too.
+// shortfall is the share by which the rate that a target holds for good may be below one that it held for as long as a
+// search lasts. A target collapses at a random time, neighbours make it slow now and then, and a limit that refuses few
+// calls at first refuses some below the rate that seemed to hold.
 func shortfall(v signature.Verdict) float64 {
 	switch t := v.Method().Traits(); {
 	case t.Falls:
@@ -42,10 +41,9 @@ func shortfall(v signature.Verdict) float64 {
 	return 0
 }
 
-// doubts reports whether confirmations since the last overload contradict each other, as one held at a rate at which,
-// or below which, another broke; or whether more than 1 % of the calls at the rate that held ended badly.
-func (r *Result) doubts(t Trace, over []Step) bool {
-	var highest, lowest float64 // that held, and that broke
+// doubts says why the confirmations are in doubt; it is empty where they are not.
+func (r *Result) doubts(t Trace, over []Step) string {
+	var highest, lowest float64 // that held, and that broke, since the last overload
 	bad, n, trials := 0, 0, 0
 	for _, s := range t.Steps {
 		if s.Passed == nil || !confirms(s.Role) || s.ClientLimited {
@@ -65,7 +63,15 @@ func (r *Result) doubts(t Trace, over []Step) bool {
 			bad, n = bad+b, n+due
 		}
 	}
-	return lowest > 0 && highest >= lowest || float64(bad) > 0.01*float64(n) || trials >= manyTrials
+	switch {
+	case lowest > 0 && highest >= lowest:
+		return fmt.Sprintf("%s/s held once, and %s/s broke once", number(highest), number(lowest))
+	case float64(bad) > 0.01*float64(n):
+		return fmt.Sprintf("%d of %d calls at %s/s did not end well", bad, n, number(r.VerifiedLow))
+	case trials >= manyTrials:
+		return fmt.Sprintf("%d confirmations were needed", trials)
+	}
+	return ""
 }
 
 // distrust says why the upper side of what was confirmed is not believed; it is empty where it is.
@@ -87,8 +93,8 @@ func (r *Result) distrust(t Trace, b base, v signature.Verdict) string {
 	return ""
 }
 
-// heldSlowly reports whether responses at the rate that held took several times as long as well below it: calls waited
-// from before, or the target had not recovered.
+// heldSlowly reports whether responses at the rate that held took over three times as long as well below it: calls were
+// still waiting from before, or the target had not recovered.
 func (r *Result) heldSlowly(t Trace, b base) bool {
 	for _, s := range t.Steps {
 		if !confirms(s.Role) || s.Passed == nil || !*s.Passed || s.Rate != r.VerifiedLow {
