@@ -51,7 +51,7 @@ func addLateness(late *hist.Sorter, calls []load.Call) {
 	}
 }
 
-// latenessOf sums up delays; nil if there are none.
+// latenessOf sums up delays; nil without any.
 func latenessOf(late *hist.Exact) *report.Lateness {
 	if late.Len() == 0 {
 		return nil

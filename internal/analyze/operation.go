@@ -98,7 +98,7 @@ func (t *tally) operation(seconds float64) report.Operation {
 	return op
 }
 
-// distributionOf sums up times; nil if there are none. A quantile is by the nearest rank, ⌈q·n⌉. Below 1/(1−q) values
+// distributionOf sums up times; nil without any. A quantile is by the nearest rank, ⌈q·n⌉. Below 1/(1−q) values
 // it would repeat the maximum and is absent.
 func distributionOf(s blockSample) *report.Distribution {
 	n := s.Len()

@@ -33,22 +33,22 @@ func TestJudgeEach(t *testing.T) {
 
 // TestFaultIn: a finding is about a field of the file, or about the treatment whose level is wrong.
 func TestFaultIn(t *testing.T) {
-	err := errors.New("policies: 0 is none")
+	err := errors.New("policies: 0 is too few")
 	treatment := design.Treatment{ID: "x", Levels: map[string]string{"policies": "0"}}
 	for name, c := range map[string]struct {
 		t             design.Treatment
 		path          string
 		where, saying string
 	}{
-		"a field": {design.Treatment{ID: "x"}, "policies", "policies", "policies: 0 is none"},
-		"a level": {treatment, "policies", "", `treatment "x": policies: 0 is none`},
+		"a field": {design.Treatment{ID: "x"}, "policies", "policies", "policies: 0 is too few"},
+		"a level": {treatment, "policies", "", `treatment "x": policies: 0 is too few`},
 		"another's level": {
 			design.Treatment{ID: "x", Levels: map[string]string{"url": "y"}},
 			"policies", "policies",
-			"policies: 0 is none",
+			"policies: 0 is too few",
 		},
-		"no field":         {treatment, "", "", `treatment "x": policies: 0 is none`},
-		"nothing of these": {design.Treatment{ID: "x"}, "", "", "policies: 0 is none"},
+		"no field":         {treatment, "", "", `treatment "x": policies: 0 is too few`},
+		"nothing of these": {design.Treatment{ID: "x"}, "", "", "policies: 0 is too few"},
 	} {
 		if f := FaultIn(c.t, c.path, err); f.Path != c.where || f.Message != c.saying || f.Severity != Error {
 			t.Errorf("%s: %+v", name, f)

@@ -48,6 +48,9 @@ func (t Trace) lost(s Step, share float64) bool {
 	return float64(bad) > most+2*math.Sqrt(most*(1-share))+1
 }
 
+// confirmation reports whether s confirmed that a rate holds or breaks, without being limited by the generator.
+func (s *Step) confirmation() bool { return confirms(s.Role) && s.Passed != nil && !s.ClientLimited }
+
 func confirms(r Role) bool { return r == RoleConfirmHigh || r == RoleConfirmLow }
 
 func (r *Result) counts(t Trace) {

@@ -107,7 +107,7 @@ func (r *Result) number(t Trace, f judgement, spare float64) bool {
 	case traits.Falls: // what it did under overload says nothing
 		r.Lo, r.Hi = lo*(1-resolution), hi*(1+resolution)
 	case !traits.Saves:
-		r.Lo, r.Hi = min(r.Lo, lo*(1-resolution)), max(r.Hi, hi*(1+resolution))
+		r.Lo = min(r.Lo, lo*(1-resolution))
 	}
 	r.Lo, r.Hi = min(r.Lo, r.Rate*(1-resolution/2), lo*(1-shortfall(f.verdict))), max(r.Hi, r.Rate*(1+resolution/2))
 	if !traits.Saves {
@@ -122,7 +122,7 @@ func (r *Result) number(t Trace, f judgement, spare float64) bool {
 func (t Trace) bracket(since time.Duration, floor float64, enough time.Duration) (lo, hi float64) {
 	var b bracket
 	for _, s := range t.Steps {
-		if s.Segment.Start < since || s.Passed == nil || !confirms(s.Role) || s.ClientLimited {
+		if s.Segment.Start < since || !s.confirmation() {
 			continue
 		}
 		if bad, n := t.badCalls(s); *s.Passed && t.lost(s, floor+mostBad) || !*s.Passed && s.Note == failNote && float64(bad) <= excused(n) {
@@ -216,7 +216,7 @@ func (t Trace) changes() []Finding {
 	var up, down *Finding
 	var steps []Step
 	for _, s := range t.Steps {
-		if s.Passed == nil || s.ClientLimited || !confirms(s.Role) {
+		if !s.confirmation() {
 			continue
 		}
 		for _, was := range steps {

@@ -7,8 +7,8 @@ import (
 )
 
 // This file says by how much an interval is wider than the confirmations that it rests on, and which numbers are
-// withheld in spite of confirmations. The sizes are such that over composed worlds (lab/cmd/tare-simulate -worlds) no
-// more than 1 % of the intervals exclude the truth by more than 5 %.
+// withheld in spite of confirmations. The sizes are such that over composed worlds (lab/cmd/tare-simulate -worlds) about
+// 1 % of the intervals exclude the truth by more than 5 %.
 
 const (
 	// excess is the share by which the rate that a target holds for good may be above one that broke: a slow spell makes
@@ -46,7 +46,7 @@ func (r *Result) doubts(t Trace, over []Step) string {
 	var highest, lowest float64 // that held, and that broke, since the last overload
 	bad, n, trials := 0, 0, 0
 	for _, s := range t.Steps {
-		if s.Passed == nil || !confirms(s.Role) || s.ClientLimited {
+		if !s.confirmation() {
 			continue
 		}
 		if trials++; s.Segment.Start < over[0].Segment.Start {
@@ -65,7 +65,7 @@ func (r *Result) doubts(t Trace, over []Step) string {
 	}
 	switch {
 	case lowest > 0 && highest >= lowest:
-		return fmt.Sprintf("%s/s held once, and %s/s broke once", number(highest), number(lowest))
+		return fmt.Sprintf("%s/s held, and %s/s broke, which is no higher", number(highest), number(lowest))
 	case float64(bad) > 0.01*float64(n):
 		return fmt.Sprintf("%d of %d calls at %s/s did not end well", bad, n, number(r.VerifiedLow))
 	case trials >= manyTrials:
@@ -97,7 +97,7 @@ func (r *Result) distrust(t Trace, b base, v signature.Verdict) string {
 // still waiting from before, or the target had not recovered.
 func (r *Result) heldSlowly(t Trace, b base) bool {
 	for _, s := range t.Steps {
-		if !confirms(s.Role) || s.Passed == nil || !*s.Passed || s.Rate != r.VerifiedLow {
+		if !s.confirmation() || !*s.Passed || s.Rate != r.VerifiedLow {
 			continue
 		}
 		if m, ok := t.median(s.Segment.Start, s.Segment.End); ok && b.p50 > 0 && m > 3*b.p50.Seconds() {

@@ -93,7 +93,7 @@ func (w *walker) enum(path string, n *yaml.Node, rules rules) {
 			return
 		}
 	}
-	w.errorAt(path, n, "%s%s is none of %s%s", label(path), quote(n.Value), strings.Join(rules.enum, ", "),
+	w.errorAt(path, n, "%s%s is not one of %s%s", label(path), quote(n.Value), strings.Join(rules.enum, ", "),
 		spelling.DidYouMean(n.Value, rules.enum))
 }
 

@@ -49,7 +49,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		p.set.N = defaultPolicies
 	}
 	if !slices.Contains([]model.Position{model.First, model.Last, model.Absent}, p.position) {
-		return p, fmt.Errorf("position: %q is none of first, last, absent", p.position)
+		return p, fmt.Errorf("position: %q is not one of first, last, absent", p.position)
 	}
 	if err := p.choose(); err != nil {
 		return p, err

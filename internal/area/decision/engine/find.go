@@ -20,7 +20,7 @@ func Find(ctx context.Context, k Kind, h Host) (Launch, error) {
 	case ATT, AuthzForce:
 		return findXACML(ctx, k, h)
 	}
-	return Launch{}, fmt.Errorf("embedded decision point %q is none of %v", k, Kinds())
+	return Launch{}, fmt.Errorf("embedded decision point %q is not one of %v", k, Kinds())
 }
 
 // Seek is Find without building, for those who only want to know what would be done: there is false when Find would

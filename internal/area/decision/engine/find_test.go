@@ -108,7 +108,7 @@ func TestBuildsThatFail(t *testing.T) {
 		})
 	}
 	if _, err := engine.Find(t.Context(), "none", madeUp(t, nil, nil)); err == nil ||
-		!strings.Contains(err.Error(), "none of [cedar pdpx") {
+		!strings.Contains(err.Error(), "not one of [cedar pdpx") {
 		t.Errorf("unknown kind: %v", err)
 	}
 }

@@ -36,7 +36,7 @@ func ParseDecision(word string) (Decision, error) {
 			return d, nil
 		}
 	}
-	return None, fmt.Errorf("%q is none of permit, deny, not-applicable", word)
+	return None, fmt.Errorf("%q is not one of permit, deny, not-applicable", word)
 }
 
 // Position says where among the policies the one stands that decides a question.

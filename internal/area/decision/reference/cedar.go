@@ -60,7 +60,7 @@ func newCedar(c clock.Clock, cfg engine.Config) (*cedarPoint, error) {
 	switch cfg.Answer {
 	case "", alwaysPermit, notApplicableAsPermit, indeterminate:
 	default:
-		return nil, fmt.Errorf("planted answer %q is none of %s, %s, %s", cfg.Answer, alwaysPermit, notApplicableAsPermit,
+		return nil, fmt.Errorf("planted answer %q is not one of %s, %s, %s", cfg.Answer, alwaysPermit, notApplicableAsPermit,
 			indeterminate)
 	}
 	text, err := os.ReadFile(cfg.File)

@@ -66,7 +66,7 @@ func parseEvaluations(body []byte) (evaluations, error) {
 		b.Options.Semantic = executeAll
 	case executeAll, denyOnFirstDeny, permitOnFirstTrue:
 	default:
-		return b, fmt.Errorf("options.evaluations_semantic %q is none of %s, %s, %s", b.Options.Semantic, executeAll,
+		return b, fmt.Errorf("options.evaluations_semantic %q is not one of %s, %s, %s", b.Options.Semantic, executeAll,
 			denyOnFirstDeny, permitOnFirstTrue)
 	}
 	if len(b.Evaluations) > maxEvaluations {

@@ -50,7 +50,7 @@ func newPDPX(c clock.Clock, cfg engine.Config) (*pdpx, error) {
 	switch cfg.Answer {
 	case "", alwaysPermit, notApplicableAsPermit, indeterminate:
 	default:
-		return nil, fmt.Errorf("planted answer %q is none of %s, %s, %s", cfg.Answer, alwaysPermit, notApplicableAsPermit,
+		return nil, fmt.Errorf("planted answer %q is not one of %s, %s, %s", cfg.Answer, alwaysPermit, notApplicableAsPermit,
 			indeterminate)
 	}
 	if cfg.N < 0 {

@@ -188,7 +188,7 @@ func (p *pdpx) native(w http.ResponseWriter, _ *http.Request, body []byte) {
 	}
 	if err := json.Unmarshal(body, &q); err != nil || q.Request == nil ||
 		!strings.HasPrefix(strings.TrimSpace(string(*q.Request)), "{") {
-		p.refuse(w, http.StatusBadRequest, "the request is none of the XACML JSON profile: it has no object Request")
+		p.refuse(w, http.StatusBadRequest, "the request does not follow the XACML JSON profile: it has no object Request")
 		return
 	}
 	p.counts.native.count(notApplicable)
