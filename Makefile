@@ -29,11 +29,14 @@ TIMED   := TestDiskFullDuringRun|TestDocsAreTrue|TestInterruptedRun|TestInterrup
            TestSoakSurvivesARestart|TestTheHostIsWatched|TestWitness|TestWitnessOfACapacityLadderAndASoak|$\
            TestWorkersAreAllAtWorkInTheWindow|$\
            TestAcceptLimit|TestCrashes|TestProxiesRefuse|TestSearch|TestServes
-# What make race tests: with other packages BESIDE them, RACED as MIXED, and ALONE.
+# The timed tests of these, and all tests of WAITING, leave the processors idle for most of their time: three packages run at once. Those of internal/cli
+# run real experiments, and have the host to themselves.
+WAITED  := $(filter-out ./internal/cli,$(MIXED))
+# internal/load comes first, since it takes longest.
+WAITING := ./internal/load ./lab/hostile ./internal/area/sandbox ./internal/area/sandbox/workload ./internal/area/imagepull \
+           ./internal/probe ./internal/proc ./internal/doctor ./lab/bench
+# What make race tests besides WAITED and WAITING.
 BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model ./lab/fixture
-RACED   := $(filter-out ./internal/cli,$(MIXED))
-ALONE   := ./lab/bench ./lab/hostile ./internal/load ./internal/proc ./internal/area/imagepull \
-           ./internal/area/sandbox ./internal/area/sandbox/workload ./internal/doctor
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
 QUICK   := $(filter-out $(CALM) ./internal/analyze ./lab/montecarlo ./lab/simulation ./lab/cmd/...,$(PURE)) \
@@ -69,11 +72,13 @@ test: $(GOTESTSUM) ## everything that this machine can run
 	@failed=; rm -f bin/took-*.json; \
 	$(TESTS) --jsonfile-timing-events=bin/took-beside.json --packages='$(MIXED) $(PURE)' -- \
 	  -p 3 -vet=off -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
-	$(TESTS) --jsonfile-timing-events=bin/took-timed.json --packages='$(MIXED)' -- \
-	  -p 1 -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
-	$(TESTS) --jsonfile-timing-events=bin/took-alone.json \
-	  --packages='$(filter-out $(shell $(GO) list $(PURE) $(MIXED)),$(shell $(GO) list ./...))' -- \
-	  -p 1 -vet=off -timeout 25m || failed=1; \
+	$(TESTS) --jsonfile-timing-events=bin/took-cli.json --packages=./internal/cli -- \
+	  -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --jsonfile-timing-events=bin/took-waited.json --packages='$(WAITED)' -- \
+	  -p 3 -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --jsonfile-timing-events=bin/took-waiting.json \
+	  --packages='$(WAITING) $(filter-out $(shell $(GO) list $(PURE) $(MIXED) $(WAITING)),$(shell $(GO) list ./...))' -- \
+	  -p 3 -vet=off -timeout 25m || failed=1; \
 	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi # make lint vets
 
 slowest: $(GOTESTSUM) ## how long the slowest tests of the last make test took
@@ -81,14 +86,16 @@ slowest: $(GOTESTSUM) ## how long the slowest tests of the last make test took
 
 # A program with the detector sleeps for a second before it exits, and tests start hundreds of them.
 race: export GORACE := atexit_sleep_ms=50
+race: RACED = $(TESTS) --hide-summary=skipped
+race: RACING = -race -short -vet=off -p 3 -timeout 25m
 race: $(GOTESTSUM) ## the packages with goroutines, under the race detector
-	@$(COMPILE) -race $(BESIDE) $(RACED) $(ALONE) ./lab/montecarlo >/dev/null 2>&1 || true
+	@$(COMPILE) -race $(BESIDE) $(WAITED) $(WAITING) ./lab/montecarlo >/dev/null 2>&1 || true
 	# The other tests of lab/montecarlo compute the same way, for minutes.
 	$(GO) test -race -short -vet=off -timeout 25m -run '^(TestReproducible|TestTables)$$' ./lab/montecarlo
 	@failed=; \
-	$(TESTS) --hide-summary=skipped --packages='$(RACED) $(BESIDE)' -- -race -short -vet=off -p 3 -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
-	$(TESTS) --hide-summary=skipped --packages='$(RACED)' -- -race -short -vet=off -p 1 -timeout 25m -run '^($(TIMED))$$' || failed=1; \
-	$(TESTS) --hide-summary=skipped --packages='$(ALONE)' -- -race -short -vet=off -p 1 -timeout 25m || failed=1; \
+	$(RACED) --packages='$(WAITED) $(BESIDE)' -- $(RACING) -skip '^($(TIMED))$$' || failed=1; \
+	$(RACED) --packages='$(WAITED)' -- $(RACING) -run '^($(TIMED))$$' || failed=1; \
+	$(RACED) --packages='$(WAITING)' -- $(RACING) || failed=1; \
 	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi
 
 $(GOTESTSUM): tools/go.mod tools/go.sum

@@ -31,6 +31,7 @@ func TestDocsAreTrue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: the pages run real measurements")
 	}
+	t.Parallel() // most of it is searches, which wait
 	root := filepath.Join("..", "..")
 	pages := []string{filepath.Join(root, "README.md")}
 	more, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))

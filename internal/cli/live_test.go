@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -73,20 +74,29 @@ func liveOnce(t *testing.T, bin, experiment string) (*report.Report, string) {
 	return &rep, out.String()
 }
 
-// TestSearches finds out how the reference endpoint breaks in each preset, and how a real rate limiter does. Two
-// searches run at a time, since they mostly wait.
+// A liveSearch is a subtest that runs one search with the real binary.
+type liveSearch struct {
+	name string
+	run  func(*testing.T)
+}
+
+// TestSearches searches the reference endpoint in each preset, and a real rate limiter. All run at once, on however
+// few processors, since they mostly wait.
 func TestSearches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: real searches")
 	}
-	nginxLimits(t)
-	presetsShowTheirSignatures(t)
+	t.Parallel()
+	bin := buildTare(t)
+	var searches sync.WaitGroup
+	for _, s := range append(presetSearches(bin), nginxSearches(bin)...) {
+		searches.Go(func() { t.Run(s.name, s.run) })
+	}
+	searches.Wait()
 }
 
-// presetsShowTheirSignatures runs the search against the reference endpoint in each preset.
-func presetsShowTheirSignatures(t *testing.T) {
-	t.Helper()
-	bin := buildTare(t)
+// presetSearches search the reference endpoint in each preset, and expect its signature.
+func presetSearches(bin string) (all []liveSearch) {
 	for _, c := range []struct {
 		preset, timeout string
 		maxRate         int
@@ -99,14 +109,14 @@ func presetsShowTheirSignatures(t *testing.T) {
 		{"sts-quota-tarpit", "4s", 2000, []string{"quota-hang"}},
 		{"healthy", "4s", 300, nil},
 	} {
-		t.Run("preset/"+c.preset, func(t *testing.T) {
-			t.Parallel()
+		all = append(all, liveSearch{"preset/" + c.preset, func(t *testing.T) {
 			live(t, bin, fmt.Sprintf("name: live\narea: identity\nquestion: capacity\nseed: 1\n"+
 				"target: {adapter: gce-metadata, embedded: {preset: %s}}\nload: {timeout: %s, max_rate: %d/s}\n",
 				c.preset, c.timeout, c.maxRate),
 				func(rep *report.Report) error { return isClass(rep, c.want) })
-		})
+		}})
 	}
+	return all
 }
 
 // isClass says what is wrong when the target did not break in one of the given ways; none: it must not break.
@@ -188,9 +198,8 @@ func nginx(t *testing.T, limit string) string {
 	return ""
 }
 
-// nginxLimits tries the search against a rate limiter that is not ours, in both of its modes.
-func nginxLimits(t *testing.T) {
-	t.Helper()
+// nginxSearches search nginx's rate limiter, which is not ours, in both of its modes.
+func nginxSearches(bin string) (all []liveSearch) {
 	for name, c := range map[string]struct {
 		limit string
 		want  []string
@@ -198,10 +207,9 @@ func nginxLimits(t *testing.T) {
 		"reject": {"burst=20 nodelay", []string{"token-bucket"}},
 		"delay":  {"burst=20000", []string{"queue"}},
 	} {
-		t.Run("nginx/"+name, func(t *testing.T) {
-			t.Parallel()
+		all = append(all, liveSearch{"nginx/" + name, func(t *testing.T) {
 			url := nginx(t, c.limit)
-			live(t, buildTare(t), "name: nginx\narea: identity\nquestion: capacity\nseed: 1\n"+
+			live(t, bin, "name: nginx\narea: identity\nquestion: capacity\nseed: 1\n"+
 				"target: {adapter: gce-metadata, url: "+url+"}\nload: {timeout: 10s, max_rate: 3000/s}\n",
 				func(rep *report.Report) error {
 					if r := rep.Capacity[0].Rate; r == nil || math.Abs(*r-100) > 2 {
@@ -209,6 +217,7 @@ func nginxLimits(t *testing.T) {
 					}
 					return isClass(rep, c.want)
 				})
-		})
+		}})
 	}
+	return all
 }

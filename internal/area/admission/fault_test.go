@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,7 +58,7 @@ func plant(t *testing.T, p *arm, objects []*unstructured.Unstructured) {
 // pull deletes an object behind tare's back.
 func pull(t *testing.T, p *arm, kind, name string) {
 	t.Helper()
-	if err := p.admin.Dynamic().Resource(plural(kind)).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := p.admin.Dynamic().Resource(plural(kind)).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -84,10 +85,25 @@ func refused(t *testing.T, tg *target, tr design.Treatment, words ...string) {
 	}
 }
 
+// plantStranger plants a policy that denies what expression says, until the end of the test.
+func plantStranger(t *testing.T, p *arm, expression string) {
+	t.Helper()
+	objects := stranger("a-stranger", expression)
+	plant(t, p, objects)
+	t.Cleanup(func() {
+		for _, o := range objects {
+			pull(t, p, o.GetKind(), o.GetName())
+		}
+	})
+}
+
 // TestPlantedFaults shows that a treatment that is not in force, or not alone, is not measured.
 func TestPlantedFaults(t *testing.T) {
 	t.Parallel()
+	haveBinary(t, plane.V136)
+	tg, j := opened(t, &Spec{Embedded: &Embedded{Shared: true}}, testEnv(t))
 	vap := []string{"mechanism", "vap", "policies", "3"}
+	const webhookStopped = "webhook stopped"
 	name := func(p *arm, k int) string { return mechanism.Policies(p.population, p.scope())[k].Name }
 	for _, c := range []struct {
 		name   string
@@ -109,16 +125,11 @@ func TestPlantedFaults(t *testing.T) {
 			}
 		}, []string{"not in force", "was admitted, and must be denied"}},
 		{"another policy decides too", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
-			plant(t, p, stranger("a-stranger", "!('tare.dev/deny' in object.metadata.?labels.orValue({}))"))
+			plantStranger(t, p, "!('tare.dev/deny' in object.metadata.?labels.orValue({}))")
 		}, []string{"not these alone", "and not"}},
 		{"no baseline", []string{"mechanism", "none"}, func(t *testing.T, p *arm) {
-			plant(t, p, stranger("a-stranger", "object.spec.containers.all(c, !c.?securityContext.?privileged.orValue(false))"))
+			plantStranger(t, p, "object.spec.containers.all(c, !c.?securityContext.?privileged.orValue(false))")
 		}, []string{"the baseline is none", "denied by a stranger"}},
-		{"webhook stopped", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
-			if err := p.webhook.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		}, []string{"webhook"}},
 		{"webhook not asked", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
 			pull(t, p, "ValidatingWebhookConfiguration", name(p, 1))
 		}, []string{"c-relevant-00002"}},
@@ -139,20 +150,32 @@ func TestPlantedFaults(t *testing.T) {
 				t.Fatal(a.message(), err)
 			}
 		}, []string{"cannot create resource"}},
+		{webhookStopped, []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
+			if err := p.webhook.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"webhook"}}, // the last, since a webhook that has ended stays so
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			haveBinary(t, plane.V136)
-			t.Parallel()
-			tg, j := opened(t, &Spec{}, testEnv(t))
 			tr := treatment(c.levels...)
-			if err := tg.Prepare(t.Context(), tr, j); err != nil {
-				t.Fatal(err)
+			if _, err := tg.arms.Of(tr); err != nil {
+				if err := tg.Prepare(t.Context(), tr, j); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := tg.Enter(t.Context(), tr); err != nil {
+				t.Fatalf("enter: %v", err)
 			}
 			if err := tg.Verify(t.Context(), tr); err != nil {
 				t.Fatalf("before the fault: %v", err)
 			}
 			c.fault(t, armOf(t, tg, tr))
 			refused(t, tg, tr, c.says...)
+			err := tg.Leave(t.Context(), tr)
+			if stopped := c.name == webhookStopped; stopped != (err != nil) ||
+				stopped && !strings.Contains(err.Error(), "ended by itself") {
+				t.Errorf("leave: %v", err)
+			}
 		})
 	}
 }

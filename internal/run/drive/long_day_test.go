@@ -34,7 +34,16 @@ type hasty struct {
 	owed     float64
 	progress load.Progress
 	cells    []*load.Cell // by operation and outcome
+	bundles  []bundle
 }
+
+// A bundle is what bundleSize calls add up to. A busy stream draws its calls by the bundle, which is cheaper.
+type bundle struct {
+	progress load.Progress
+	cells    []load.Cell
+}
+
+const bundleSize = 2500
 
 func newHasty(c *clock.Fake) func(context.Context, load.Config) (load.Stream, error) {
 	return func(_ context.Context, conf load.Config) (load.Stream, error) {
@@ -61,7 +70,10 @@ func (h *hasty) Offer(ctx context.Context, p load.Process, poll time.Duration, s
 		}
 		step := min(poll, seg.End-h.Now())
 		h.clock.Advance(step)
-		for h.owed += p.Peak() * step.Seconds(); h.owed >= 1; h.owed-- {
+		for h.owed += p.Peak() * step.Seconds(); h.owed >= bundleSize; h.owed -= bundleSize {
+			h.bundle()
+		}
+		for ; h.owed >= 1 && p.Peak() < 100; h.owed-- {
 			h.call()
 		}
 		if stop() {
@@ -87,11 +99,7 @@ func (h *hasty) call() {
 	h.progress.Done[o]++
 	h.progress.BytesIn += 300
 	h.progress.BytesOut += 200
-	c := h.cells[op*load.Outcomes+int(o)]
-	if c == nil {
-		c = emptyCell(op, o)
-		h.cells[op*load.Outcomes+int(o)] = c
-	}
+	c := h.cell(op, o)
 	u := float64(draw>>11) / (1 << 53)
 	service := int64(1e6 * (1 + 100*u*u*u*u*u*u*u*u))
 	late := int64(1e3 * (1 + 50*u))
@@ -106,6 +114,38 @@ func (h *hasty) call() {
 		one.Causes = []load.CauseCount{why}
 		c.Merge(one)
 	}
+}
+
+// bundle offers the calls of one of twenty bundles, each of which was drawn call by call.
+func (h *hasty) bundle() {
+	if h.bundles == nil {
+		for range 20 {
+			maker := &hasty{ops: h.ops, rng: h.rng, cells: make([]*load.Cell, len(h.cells))}
+			for range bundleSize {
+				maker.call()
+			}
+			h.bundles = append(h.bundles, bundle{maker.progress, maker.Take()})
+		}
+	}
+	b := &h.bundles[h.rng.Uint64()%uint64(len(h.bundles))]
+	h.progress.Due += b.progress.Due
+	h.progress.Sent += b.progress.Sent
+	h.progress.BytesIn += b.progress.BytesIn
+	h.progress.BytesOut += b.progress.BytesOut
+	for o := range b.progress.Done {
+		h.progress.Done[o] += b.progress.Done[o]
+	}
+	for i := range b.cells {
+		h.cell(b.cells[i].Operation, b.cells[i].Outcome).Merge(&b.cells[i])
+	}
+}
+
+func (h *hasty) cell(op int, o load.Outcome) *load.Cell {
+	c := &h.cells[op*load.Outcomes+int(o)]
+	if *c == nil {
+		*c = emptyCell(op, o)
+	}
+	return *c
 }
 
 func emptyCell(op int, o load.Outcome) *load.Cell {
