@@ -64,7 +64,7 @@ engines: ## the decision points that are built on demand, where this host can, i
 plane: ## the control planes that are built on demand (Kubernetes 1.36 and 1.24), into the user's cache: about ten minutes on two cores, once
 	TARE_TEST_PLANE_BUILD=1 $(GO) test -count=1 -v -timeout 4h -run '^TestBinariesAreBuilt$$' ./internal/plane
 
-# Where tests run alone (-p 1), go test also compiles with one program at a time: what they need is compiled first, with all processors.
+# Compiled first, so that no test is timed while others are compiled.
 COMPILE := $(GO) list -export -test -deps
 
 test: $(GOTESTSUM) ## everything that this machine can run
