@@ -176,6 +176,7 @@ func TestRigInProductSeesViolations(t *testing.T) {
 	}{
 		{"../../cmd/tare/main.go", "tare/lab/servers", true},
 		{"../../internal/load/dial.go", "tare/lab/hostile", true},
+		{"../../internal/area/exec/area.go", "tare/lab/areatest", true},
 		{"../../internal/load/dial_test.go", "tare/lab/hostile", false},
 		{"../../lab/cmd/tare-bench/main.go", "tare/lab/bench", false},
 		{"../../internal/cli/run.go", "tare/internal/run", false},

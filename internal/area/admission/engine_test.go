@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,10 +21,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/lab/areatest"
 )
 
 // engine is a policy engine as third parties build them: it runs beside the cluster, defines a kind for each template
@@ -279,12 +277,8 @@ func TestEngine(t *testing.T) {
 	if err := tg.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := j.left(); len(left) > 0 {
-		t.Errorf("changes are left: %v", left)
-	}
-	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
-		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
-	}
+	j.WantAllUndone(t)
+	wantUnchanged(t, config, before)
 }
 
 // TestUndoEngine takes an engine's policies back from the journal's data alone, twice, kinds included that were not
@@ -300,7 +294,7 @@ func TestUndoEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	tg, _ := o.(*target)
-	j := &memory{}
+	j := &areatest.Journal{}
 	tr := treatment("mechanism", "manifests", "policies", "2")
 	if err := tg.Prepare(t.Context(), tr, j); err != nil {
 		t.Fatal(err)
@@ -309,24 +303,6 @@ func TestUndoEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	armOf(t, tg, tr).stopRenewal() // what follows is as in another process
-	var changes []area.Change
-	for _, c := range slices.Backward(j.changes) {
-		text, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var again area.Change
-		if err := json.Unmarshal(text, &again); err != nil {
-			t.Fatal(err)
-		}
-		changes = append(changes, again)
-	}
-	for range 2 {
-		if err := (Area{}).Undo(t.Context(), changes, area.Env{Clock: env.Clock, Log: env.Log}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
-		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
-	}
+	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{Clock: env.Clock, Log: env.Log})
+	wantUnchanged(t, config, before)
 }

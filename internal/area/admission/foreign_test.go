@@ -19,6 +19,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/plane"
+	"tare/lab/areatest"
 )
 
 // foreignCluster is a cluster that is not the run's: a control plane by its kubeconfig.
@@ -101,6 +102,14 @@ func settled(t *testing.T, config *rest.Config) []string {
 	return nil
 }
 
+// wantUnchanged fails the test unless the cluster holds the objects that it held before.
+func wantUnchanged(t *testing.T, config *rest.Config, before []string) {
+	t.Helper()
+	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
+		t.Errorf("the cluster's objects have changed (-before +after):\n%s", diff)
+	}
+}
+
 // TestForeignCluster measures on a user's cluster, with every mechanism that it supports, and leaves
 // nothing behind.
 func TestForeignCluster(t *testing.T) {
@@ -125,12 +134,8 @@ func TestForeignCluster(t *testing.T) {
 	if err := tg.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := j.left(); len(left) > 0 {
-		t.Errorf("changes are left: %v", left)
-	}
-	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
-		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
-	}
+	j.WantAllUndone(t)
+	wantUnchanged(t, config, before)
 }
 
 // TestUndoForeign takes back, from the journal's data alone and twice, what a run left that was killed within a trial.
@@ -144,7 +149,7 @@ func TestUndoForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	tg, _ := o.(*target)
-	j := &memory{}
+	j := &areatest.Journal{}
 	arms := []design.Treatment{
 		treatment("mechanism", "vap", "policies", "5"),
 		treatment("mechanism", "webhook", "policies", "2"),
@@ -161,28 +166,14 @@ func TestUndoForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	offered(t, tg, arms[0], 10)
-	var changes []area.Change
-	for _, c := range j.changes {
-		text, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "Bearer") || strings.Contains(string(text), config.BearerToken) {
-			t.Errorf("the journal holds a credential: %s", text)
-		}
-		var again area.Change
-		if err := json.Unmarshal(text, &again); err != nil {
-			t.Fatal(err)
-		}
-		changes = append([]area.Change{again}, changes...)
+	text, err := json.Marshal(j.Changes())
+	if err != nil {
+		t.Fatal(err)
 	}
-	for range 2 {
-		if err := (Area{}).Undo(t.Context(), changes, area.Env{Clock: env.Clock, Log: env.Log}); err != nil {
-			t.Fatal(err)
-		}
+	if strings.Contains(string(text), "Bearer") || strings.Contains(string(text), config.BearerToken) {
+		t.Errorf("the journal holds a credential: %s", text)
 	}
-	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
-		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
-	}
+	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{Clock: env.Clock, Log: env.Log})
+	wantUnchanged(t, config, before)
 	armOf(t, tg, arms[0]).stopRenewal()
 }

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -104,7 +103,6 @@ func TestMechanisms(t *testing.T) {
 			if err := tg.Prepare(t.Context(), tr, j); err != nil {
 				t.Fatal(err)
 			}
-			folders := folders(j)
 			for range 2 {
 				stay(t, tg, tr, 10)
 			}
@@ -115,24 +113,9 @@ func TestMechanisms(t *testing.T) {
 			if err := tg.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			for _, dir := range folders {
-				if _, err := os.Stat(dir); err == nil {
-					t.Errorf("folder %s is left", dir)
-				}
-			}
+			j.WantAllUndone(t)
 		})
 	}
-}
-
-func folders(j *memory) (out []string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, c := range j.changes {
-		if c.Kind == changeFolder {
-			out = append(out, c.Data["path"])
-		}
-	}
-	return out
 }
 
 // TestOperations makes calls of every operation, with simulated nodes, on a shared control plane, whose policies come

@@ -48,8 +48,8 @@ func TestRestart(t *testing.T) {
 	if after.PID == before.PID || p.addr() != addr || p.restarted() != 1 {
 		t.Errorf("pid %d → %d, address %v → %v, %d restarts", before.PID, after.PID, addr, p.addr(), p.restarted())
 	}
-	if n := len(j.changes); n != 2 || j.left() != 1 {
-		t.Errorf("%d changes journaled, %d open; want two processes, of which one lives", n, j.left())
+	if n := len(j.Changes()); n != 2 || len(j.Pending()) != 1 {
+		t.Errorf("%d changes journaled, %d open; want two processes, of which one lives", n, len(j.Pending()))
 	}
 	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, "started again 1 times") {
 		t.Errorf("notes %s", notes)
@@ -94,7 +94,7 @@ func TestUndo(t *testing.T) {
 	tg, j := prepared(t, spec)
 	p := tg.arm(standard.ID)
 	p.stopKeeper() // the killed run's keeper
-	data, err := json.Marshal(j.changes)
+	data, err := json.Marshal(j.Changes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +131,9 @@ func TestUndoRefusesNonsense(t *testing.T) {
 // TestNothingWithoutAJournal: a journal that cannot be written stops everything before it begins.
 func TestNothingWithoutAJournal(t *testing.T) {
 	tg, j := opened(t, embedded(engine.Cedar, Planted{}), testEnv(t))
-	j.deny = errors.New("disk full")
-	if err := tg.Prepare(t.Context(), standard, j); !errors.Is(err, j.deny) {
+	full := errors.New("disk full")
+	j.Deny = func(area.Change) error { return full }
+	if err := tg.Prepare(t.Context(), standard, j); !errors.Is(err, full) {
 		t.Errorf("prepare: %v", err)
 	}
 }
@@ -165,7 +166,7 @@ func TestNoSecretsOnDisk(t *testing.T) {
 			t.Errorf("%s holds the password", what)
 		}
 	}
-	journal, err := json.Marshal(j.changes)
+	journal, err := json.Marshal(j.Changes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,8 +304,8 @@ func TestCloseWhileDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
-		if err := tg.Close(t.Context()); err != nil || j.left() > 0 {
-			t.Errorf("close: %v, %d changes left", err, j.left())
+		if err := tg.Close(t.Context()); err != nil || len(j.Pending()) > 0 {
+			t.Errorf("close: %v, %d changes left", err, len(j.Pending()))
 		}
 		if c, down := p.latest(); !down && alive(c) {
 			t.Error("a decision point is still running")
@@ -392,7 +393,7 @@ func TestKeepsDying(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "ended more than 10 times within 1m0s") {
 		t.Errorf("leave: %v", err)
 	}
-	if p.restarted() != mostEnds || j.left() != 0 {
-		t.Errorf("%d restarts, %d processes left; want %d and none", p.restarted(), j.left(), mostEnds)
+	if p.restarted() != mostEnds || len(j.Pending()) != 0 {
+		t.Errorf("%d restarts, %d processes left; want %d and none", p.restarted(), len(j.Pending()), mostEnds)
 	}
 }

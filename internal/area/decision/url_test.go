@@ -26,6 +26,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/probe"
 	"tare/internal/ratelimit"
+	"tare/lab/areatest"
 )
 
 // fakeOPA is the part of OPA's REST API that Load, Unload and questions use. It evaluates the model's policies itself.
@@ -122,12 +123,12 @@ func TestLoad(t *testing.T) {
 	if err := tg.Verify(t.Context(), standard); err != nil {
 		t.Fatal(err)
 	}
-	journal, err := json.Marshal(j.changes)
+	journal, err := json.Marshal(j.Changes())
 	if err != nil || !bytes.Contains(journal, []byte("OPA_TOKEN")) || bytes.Contains(journal, []byte(plantedSecret)) {
 		t.Errorf("the journal is to name the place of the token, and not hold it: %s, %v", journal, err)
 	}
-	if err := tg.Close(t.Context()); err != nil || j.left() > 0 {
-		t.Errorf("close: %v, %d changes left", err, j.left())
+	if err := tg.Close(t.Context()); err != nil || len(j.Pending()) > 0 {
+		t.Errorf("close: %v, %d changes left", err, len(j.Pending()))
 	}
 	if got := f.loaded(); !slices.Equal(got, []string{"theirs"}) {
 		t.Errorf("after the run the decision point holds %v", got)
@@ -146,27 +147,16 @@ func TestUndoLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &memory{}
+	j := &areatest.Journal{}
 	if err := o.Prepare(t.Context(), standard, j); err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(j.changes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var changes []area.Change
-	if err := json.Unmarshal(data, &changes); err != nil {
-		t.Fatal(err)
-	}
+	changes := j.Pending()
 	if err := (Area{}).Undo(t.Context(), changes, testEnv(t)); err == nil || !strings.Contains(err.Error(), "OPA_TOKEN") ||
 		len(f.loaded()) != 2 {
 		t.Errorf("undo without the secret: %v, modules %v", err, f.loaded())
 	}
-	for range 2 {
-		if err := (Area{}).Undo(t.Context(), changes, env); err != nil {
-			t.Fatal(err)
-		}
-	}
+	areatest.UndoTwice(t, Area{}, changes, env)
 	if got := f.loaded(); !slices.Equal(got, []string{"theirs"}) {
 		t.Errorf("after undo the decision point holds %v", got)
 	}
@@ -187,11 +177,11 @@ func TestUndoLeavesOtherRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &memory{}
+		j := &areatest.Journal{}
 		if err := o.Prepare(t.Context(), standard, j); err != nil {
 			t.Fatal(err)
 		}
-		changes[i] = j.changes
+		changes[i] = j.Changes()
 	}
 	before := f.loaded()
 	if err := (Area{}).Undo(t.Context(), changes[0], testEnv(t, "OPA_TOKEN", plantedSecret)); err != nil {

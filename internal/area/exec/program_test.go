@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,52 +21,10 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/proc"
+	"tare/lab/areatest"
 )
 
-// memory is a journal that remembers.
-type memory struct {
-	mu   sync.Mutex
-	all  []area.Change
-	open map[string]area.Change
-}
-
-func (m *memory) Intend(c area.Change) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.open == nil {
-		m.open = map[string]area.Change{}
-	}
-	m.all = append(m.all, c)
-	m.open[c.Kind+" "+c.ID] = c
-	return nil
-}
-
-func (m *memory) Undone(c area.Change) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.open, c.Kind+" "+c.ID)
-	return nil
-}
-
-// pending are the changes that are still there, the latest first.
-func (m *memory) pending() (out []area.Change) {
-	for _, c := range slices.Backward(m.all) {
-		if _, ok := m.open[c.Kind+" "+c.ID]; ok &&
-			!slices.ContainsFunc(out, func(o area.Change) bool { return o.Kind == c.Kind && o.ID == c.ID }) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-func (m *memory) folders() (out []string) {
-	for _, c := range m.all {
-		if c.Kind == "folder" {
-			out = append(out, c.Data["path"])
-		}
-	}
-	return out
-}
+var treatment = areatest.Treatment
 
 // outside is the world as a run sees it, with temporary files in a folder of the test's own.
 func outside(t *testing.T, treatments ...design.Treatment) area.Env {
@@ -131,7 +88,7 @@ func costs(t *testing.T, target area.Target, tr design.Treatment, name string, c
 }
 
 // finish closes a target. Nothing may be left.
-func finish(t *testing.T, target area.Target, env area.Env, j *memory) {
+func finish(t *testing.T, target area.Target, env area.Env, j *areatest.Journal) {
 	t.Helper()
 	for _, tr := range env.Treatments {
 		if err := target.Leave(t.Context(), tr); err != nil {
@@ -144,19 +101,13 @@ func finish(t *testing.T, target area.Target, env area.Env, j *memory) {
 	nothingLeft(t, j)
 }
 
-func nothingLeft(t *testing.T, j *memory) {
+// nothingLeft fails the test unless folders were journaled, all changes are undone and no temporary file is left.
+func nothingLeft(t *testing.T, j *areatest.Journal) {
 	t.Helper()
-	if left := j.pending(); len(left) > 0 {
-		t.Errorf("still journaled: %v", left)
-	}
-	if len(j.folders()) == 0 {
+	if len(j.Folders()) == 0 {
 		t.Error("no folder was journaled")
 	}
-	for _, path := range j.folders() {
-		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is still there: %v", path, err)
-		}
-	}
+	j.WantAllUndone(t)
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "tare-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -212,7 +163,7 @@ func TestExamples(t *testing.T) {
 				none, sha, mac := treatment("check", "none"), treatment("check", "sha256"), treatment("check", "hmac")
 				env := outside(t, none, sha, mac)
 				s := &Spec{Program: words, Dir: root(t), Settings: told("size", "1048576"), Fresh: fresh}
-				var j memory
+				var j areatest.Journal
 				target := begin(t, s, env, &j)
 				without := costs(t, target, none, "load", 5)
 				for _, tr := range []design.Treatment{sha, mac} {
@@ -257,7 +208,7 @@ func TestExampleRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var j memory
+	var j areatest.Journal
 	err = target.Prepare(t.Context(), bad, &j)
 	if err == nil || !strings.Contains(err.Error(), "size=0: want 1 to") {
 		t.Errorf("%v", err)
@@ -272,9 +223,9 @@ func TestExampleRefuses(t *testing.T) {
 func TestUndoAfterAKill(t *testing.T) {
 	tr := treatment("check", "hmac")
 	env := outside(t, tr)
-	var j memory
+	var j areatest.Journal
 	begin(t, &Spec{Program: []string{python(t), "examples/exec/hash.py"}, Dir: root(t)}, env, &j)
-	left := j.pending()
+	left := j.Pending()
 	kinds := map[string]bool{}
 	for _, c := range left {
 		kinds[c.Kind] = true
@@ -283,11 +234,7 @@ func TestUndoAfterAKill(t *testing.T) {
 		t.Errorf("journaled are %v", got)
 	}
 	t.Chdir(t.TempDir())
-	for range 2 {
-		if err := (Area{}).Undo(t.Context(), left, env); err != nil {
-			t.Error(err)
-		}
-	}
+	areatest.UndoTwice(t, Area{}, left, env)
 	for _, c := range left {
 		if c.Kind != area.ProcessKind {
 			_ = j.Undone(c)
@@ -333,7 +280,7 @@ func TestNamedProcessesCount(t *testing.T) {
 		Settings:   told("socket", socket, "pid", strconv.Itoa(worker.Process.Pid)),
 		Operations: []string{"ask"},
 	}
-	var j memory
+	var j areatest.Journal
 	target := begin(t, s, env, &j)
 	with, without := costs(t, target, named, "ask", 10), costs(t, target, unnamed, "ask", 10)
 	if with["cpu"] < burns.Seconds() || without["cpu"] > burns.Seconds()/2 {
@@ -353,7 +300,7 @@ func TestNamedProcessesCount(t *testing.T) {
 		}
 	}
 	finish(t, target, env, &j)
-	for _, c := range j.all {
+	for _, c := range j.Changes() {
 		for key, value := range c.Data {
 			if strings.Contains(value, "hunter2") {
 				t.Errorf("the journal holds the value of a variable in %s of %s", key, c.Kind)

@@ -12,17 +12,8 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 )
-
-// treatment makes a treatment of pairs: factor, level.
-func treatment(pairs ...string) design.Treatment {
-	t := design.Treatment{Levels: map[string]string{}}
-	for i := 0; i < len(pairs); i += 2 {
-		t.Levels[pairs[i]] = pairs[i+1]
-	}
-	t.ID = design.ID(t.Levels)
-	return t
-}
 
 // told are settings.
 func told(pairs ...string) map[string]Setting {
@@ -166,15 +157,7 @@ func TestValidate(t *testing.T) {
 			c.q = design.Compare
 		}
 		found := c.spec.Validate(c.q, treatments)
-		switch {
-		case c.says == "" && len(found) > 0:
-			t.Errorf("%s: %v", c.title, found)
-		case c.says == "":
-		case len(found) != 1:
-			t.Errorf("%s: %d findings: %v", c.title, len(found), found)
-		case found[0].Path != c.path || found[0].Severity != area.Error || !strings.Contains(found[0].Message, c.says):
-			t.Errorf("%s: %+v, want %q at %q", c.title, found[0], c.says, c.path)
-		}
+		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: area.Error, Message: c.says})
 		for _, f := range found {
 			if strings.Contains(fmt.Sprint(f), "hunter") {
 				t.Errorf("%s: %v shows what may be a credential", c.title, f)

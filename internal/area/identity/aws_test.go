@@ -15,6 +15,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/load"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 	"tare/lab/fixture"
 	"tare/lab/memtest"
 )
@@ -127,7 +128,7 @@ func TestAWSRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+		if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); err == nil ||
 			!strings.Contains(err.Error(), causes()[c.cause]) {
 			t.Errorf("%s: %v, want %q", name, err, causes()[c.cause])
 		} else if strings.Contains(err.Error(), "eyJ") {
@@ -152,8 +153,8 @@ func TestAWSWritesNoSecret(t *testing.T) {
 		tg, j := prepared(t, spec, standard)
 		everyOK(t, calls(t, tg, 2))
 		files, err := filepath.Glob(filepath.Join(tg.env.Dir, "*"))
-		if err != nil || len(j.changes) != 0 {
-			t.Errorf("%v, changes %v", err, j.changes)
+		if err != nil || len(j.Changes()) != 0 {
+			t.Errorf("%v, changes %v", err, j.Changes())
 		}
 		for _, f := range files {
 			if b, err := os.ReadFile(f); err != nil || bytes.Contains(b, []byte("eyJ")) || bytes.Contains(b, []byte("ASIA")) {

@@ -16,11 +16,12 @@ import (
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/lab/areatest"
 	"tare/lab/fixture"
 )
 
 // several prepares all arms of a comparison, the A/A arm among them, as a run does.
-func several(t testing.TB, spec *Spec, treatments []design.Treatment) (*target, *memory, []design.Treatment) {
+func several(t testing.TB, spec *Spec, treatments []design.Treatment) (*target, *areatest.Journal, []design.Treatment) {
 	t.Helper()
 	arms := design.Arms(treatments)
 	tg, j := prepared(t, spec, arms[0])
@@ -228,8 +229,8 @@ func TestNegativeControls(t *testing.T) {
 func TestEndpointsSideBySide(t *testing.T) {
 	one, two := startIMDSv2(t, fixture.Config{}, "node"), startIMDSv2(t, fixture.Config{}, "node")
 	tg, j, arms := several(t, &Spec{Adapter: "imdsv2"}, levels(m{"url": one.URL}, m{"url": two.URL}))
-	if len(j.changes) != 0 {
-		t.Errorf("changes %v", j.changes)
+	if len(j.Changes()) != 0 {
+		t.Errorf("changes %v", j.Changes())
 	}
 	for i, tr := range arms {
 		end, err := tg.Endpoint(tr)
@@ -306,8 +307,8 @@ func TestThirteenSizes(t *testing.T) {
 		t.Skip("starts 28 processes")
 	}
 	tg, j, arms := several(t, embedded("healthy"), sizes(1, 2, 5, 10, 20, 50, 100, 150, 200, 300, 500, 700, 1000))
-	if len(j.changes) != 28 {
-		t.Errorf("%d changes are journaled, want 28 processes", len(j.changes))
+	if len(j.Changes()) != 28 {
+		t.Errorf("%d changes are journaled, want 28 processes", len(j.Changes()))
 	}
 	var fds, rss float64
 	for _, tr := range arms {
@@ -326,7 +327,7 @@ func TestThirteenSizes(t *testing.T) {
 		fds, rss = fds+x, rss+y
 	}
 	t.Logf("14 endpoints have %v descriptors and %.0f MB", fds, rss/1e6)
-	data, err := json.Marshal(j.changes)
+	data, err := json.Marshal(j.Changes())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/clock"
 	"tare/internal/load"
+	"tare/lab/areatest"
 )
 
 // TestSecretsOf: no adapter can forget a secret, since they are found by their type.
@@ -293,7 +294,7 @@ func TestNoSecretInErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			err = opened.Prepare(ctx, standard, &memory{})
+			err = opened.Prepare(ctx, standard, &areatest.Journal{})
 			cancel()
 			if err == nil || strings.Contains(err.Error(), planted) || strings.Contains(log.String(), planted) {
 				t.Errorf("%s, %s: error or log: %v %s", spec.Adapter, name, err, log.String())

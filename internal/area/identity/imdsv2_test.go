@@ -10,6 +10,7 @@ import (
 	"tare/internal/area/oneshot"
 	"tare/internal/load"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 	"tare/lab/fixture"
 )
 
@@ -17,8 +18,8 @@ import (
 func rehearse(t *testing.T, spec *Spec, n int) []load.Outcome {
 	t.Helper()
 	tg, j := prepared(t, spec, standard)
-	if len(j.changes) != 0 {
-		t.Errorf("a URL target made changes: %v", j.changes)
+	if len(j.Changes()) != 0 {
+		t.Errorf("a URL target made changes: %v", j.Changes())
 	}
 	if err := tg.Enter(t.Context(), standard); err != nil {
 		t.Fatal(err)
@@ -100,7 +101,7 @@ func TestIMDSv2Role(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+	if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); err == nil ||
 		!strings.Contains(err.Error(), causes()[notActive]) {
 		t.Errorf("another role: %v", err)
 	}

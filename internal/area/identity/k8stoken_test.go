@@ -12,6 +12,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/load"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 	"tare/lab/fixture"
 )
 
@@ -212,7 +213,7 @@ func TestK8sReviewFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+	if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); err == nil ||
 		!strings.Contains(err.Error(), "mint a token to review: status 403") {
 		t.Errorf("without the right to mint: %v", err)
 	}

@@ -31,7 +31,7 @@ func TestThrottleStandsIn(t *testing.T) {
 	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, noteThrottle) {
 		t.Errorf("notes %q", notes)
 	}
-	for _, c := range j.changes {
+	for _, c := range j.Changes() {
 		if c.Kind == changeCgroup {
 			t.Errorf("a group is journaled that was never made: %v", c)
 		}

@@ -119,8 +119,8 @@ func TestRecoverRestarts(t *testing.T) {
 	if !strings.Contains(strings.Join(tg.Notes(), "\n"), "restarted 1 times") {
 		t.Errorf("notes %q", tg.Notes())
 	}
-	if n := len(j.changes); n != 3 || j.left() != 2 {
-		t.Errorf("%d changes journaled, %d open; want the restarted endpoint as a third", n, j.left())
+	if n := len(j.Changes()); n != 3 || len(j.Pending()) != 2 {
+		t.Errorf("%d changes journaled, %d open; want the restarted endpoint as a third", n, len(j.Pending()))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/load"
+	"tare/lab/areatest"
 )
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
@@ -280,7 +281,7 @@ func TestSharedToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = opened.Prepare(t.Context(), standard, &memory{})
+	err = opened.Prepare(t.Context(), standard, &areatest.Journal{})
 	if err == nil || (!strings.Contains(err.Error(), "another identity has got")) {
 		// The two are warmed up at the same time: it is found at the latest by a later call.
 		p, e := opened.(*target).arms.Of(standard)

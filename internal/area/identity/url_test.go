@@ -16,6 +16,7 @@ import (
 	"tare/internal/area/oneshot"
 	"tare/internal/design"
 	"tare/internal/ratelimit"
+	"tare/lab/areatest"
 )
 
 // TestURL measures an endpoint that is not ours.
@@ -37,8 +38,8 @@ func TestURL(t *testing.T) {
 	defer srv.Close()
 	spec := &Spec{Adapter: "gce-metadata", URL: srv.URL, Account: accountEmail}
 	tg, j := prepared(t, spec, standard)
-	if len(j.changes) != 0 {
-		t.Errorf("a URL target made changes: %v", j.changes)
+	if len(j.Changes()) != 0 {
+		t.Errorf("a URL target made changes: %v", j.Changes())
 	}
 	if err := tg.Enter(t.Context(), standard); err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func TestPrepareFailsOnWrongAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+	if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); err == nil ||
 		!strings.Contains(err.Error(), "not the token that was asked for") {
 		t.Errorf("prepare: %v", err)
 	}
@@ -126,7 +127,7 @@ func TestURLKeepsToMaxRate(t *testing.T) {
 	t.Cleanup(func() { _ = tg.Close(context.Background()) })
 	begin := time.Now()
 	for _, tr := range []design.Treatment{{ID: "a"}, {ID: "b"}} {
-		if err := tg.Prepare(t.Context(), tr, &memory{}); err != nil {
+		if err := tg.Prepare(t.Context(), tr, &areatest.Journal{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := tg.Enter(t.Context(), tr); err != nil {
@@ -158,7 +159,7 @@ func TestAnswersHaveABound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &memory{}); !errors.Is(err, oneshot.ErrTooLong) || asked != 1 {
+	if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); !errors.Is(err, oneshot.ErrTooLong) || asked != 1 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
 	if err := opened.Close(t.Context()); err != nil {

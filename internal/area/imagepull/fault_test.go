@@ -1,13 +1,10 @@
 package imagepull
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +15,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/lab/areatest"
 )
 
 // TestDamagedRecords: a record that is not what was written is refused by its file's name, before anything is measured
@@ -87,16 +85,14 @@ func TestUnwritableFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &memory{}
+	j := &areatest.Journal{}
 	if err := tg.Prepare(t.Context(), tr, j); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("prepared in %s: %v", dir, err)
 	}
 	if err := tg.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if left := j.left(); len(left) > 0 {
-		t.Errorf("%v is left", left)
-	}
+	j.WantAllUndone(t)
 }
 
 // programs are the pids of journaled processes that live.
@@ -133,7 +129,7 @@ func TestKilledInABatch(t *testing.T) {
 	tr := treatment("accessor", "directfs")
 	tg, j := opened(t, &Spec{}, tr)
 	entered(t, tg, tr)
-	pids := programs(t, j.left())
+	pids := programs(t, j.Pending())
 	if len(pids) != 1 {
 		t.Fatalf("processes %v, want one", pids)
 	}
@@ -158,128 +154,54 @@ func TestKilledInABatch(t *testing.T) {
 	}
 }
 
-// parentVariable makes this test binary a run that enters arms, says so, and waits to be killed. Its value is the
-// folder for its records; the journal lies beside it.
-const parentVariable = "TARE_TEST_IMAGEPULL_PARENT"
-
-// onDisk is a journal that a killed process leaves.
-type onDisk struct{ file *os.File }
-
-func (d onDisk) write(kind string, c area.Change) error {
-	line, err := json.Marshal(map[string]any{"kind": kind, "change": c})
-	if err == nil {
-		_, err = d.file.Write(append(line, '\n'))
-	}
-	return err
-}
-
-func (d onDisk) Intend(c area.Change) error { return d.write("intend", c) }
-func (d onDisk) Undone(c area.Change) error { return d.write("undone", c) }
-
 // TestParent is no test: TestUndoAfterKill runs it in a process of its own.
 func TestParent(t *testing.T) {
-	dir := os.Getenv(parentVariable)
-	if dir == "" {
-		t.Skip("only for TestUndoAfterKill")
-	}
-	f, err := os.Create(dir + ".journal") //nolint:gosec // a file of the test's
-	if err != nil {
-		t.Fatal(err)
-	}
+	journal, path := areatest.ParentJournal(t)
 	arms := []design.Treatment{
-		treatment("accessor", "disabled"), treatment("accessor", "directfs"),
-		treatment("accessor", "cached"),
+		treatment("accessor", "disabled"), treatment("accessor", "directfs"), treatment("accessor", "cached"),
 	}
 	env := testEnv(t, arms...)
-	env.Dir = filepath.Dir(dir) // the test that kills this one removes it
-	tg, err := Area{}.Open(t.Context(), &Spec{Dir: dir}, env)
+	env.Dir = filepath.Dir(path) // the test that kills this one removes it
+	tg, err := Area{}.Open(t.Context(), &Spec{Dir: recordsBeside(path)}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range arms {
-		if err := tg.Prepare(t.Context(), a, onDisk{f}); err != nil {
+		if err := tg.Prepare(t.Context(), a, journal); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, a := range arms {
 		entered(t, tg, a)
 	}
-	if _, err := os.Stdout.WriteString("\nENTERED\n"); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(time.Minute)
+	areatest.AwaitKill(t)
 }
+
+// recordsBeside is the folder for records of the run whose journal is at path.
+func recordsBeside(path string) string { return filepath.Join(filepath.Dir(path), "records") }
 
 // TestUndoAfterKill kills a run that has its programs up, by a signal that lets it do nothing, and undoes it from the
 // journal alone.
 func TestUndoAfterKill(t *testing.T) {
 	haveBinary(t)
-	dir := filepath.Join(t.TempDir(), "records")
+	journal := filepath.Join(t.TempDir(), "journal")
+	dir := recordsBeside(journal)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	parent := exec.CommandContext(t.Context(), self, "-test.run", "^TestParent$", "-test.v")
-	parent.Env = append(os.Environ(), parentVariable+"="+dir)
-	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said, lines := "", bufio.NewScanner(out)
-	for lines.Scan() && lines.Text() != "ENTERED" {
-		said += lines.Text() + "\n"
-	}
-	changes := journaled(t, dir+".journal")
+	output, kill := areatest.StartParent(t, journal)
+	changes := areatest.ReadJournal(t, journal)
 	pids := programs(t, changes)
-	if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	_ = parent.Wait() // it was killed
+	kill()
 	if len(pids) != 3 || len(records(t, dir)) < 200 {
-		t.Errorf("%d programs, %d records; the run said\n%s", len(pids), len(records(t, dir)), said)
+		t.Errorf("%d programs, %d records, want 3 and at least 200; the run printed\n%s", len(pids), len(records(t, dir)),
+			output)
 	}
-	for range 2 {
-		if err := (Area{}).Undo(t.Context(), changes, area.Env{Clock: testEnv(t).Clock, Log: testEnv(t).Log}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	areatest.UndoTwice(t, Area{}, changes, area.Env{Clock: testEnv(t).Clock, Log: testEnv(t).Log})
 	nothingLeft(t, dir)
 	if left := programs(t, changes); len(left) > 0 {
 		t.Errorf("programs %v are left", left)
 	}
-}
-
-// journaled are the changes that a killed run left, the latest first.
-func journaled(t testing.TB, file string) []area.Change {
-	t.Helper()
-	b, err := os.ReadFile(file) //nolint:gosec // a file of the test's
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := &memory{}
-	for line := range strings.Lines(string(b)) {
-		var e struct {
-			Kind   string
-			Change area.Change
-		}
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
-		apply := j.Intend
-		if e.Kind == "undone" {
-			apply = j.Undone
-		}
-		if err := apply(e.Change); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return j.left()
 }
 
 // TestUndoRefusesNonsense: what this area does not make is not touched.

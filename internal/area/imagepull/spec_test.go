@@ -14,16 +14,8 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 )
-
-// treatment has the levels of "factor", "level", … in turn.
-func treatment(pairs ...string) design.Treatment {
-	levels := map[string]string{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		levels[pairs[i]] = pairs[i+1]
-	}
-	return design.Treatment{ID: design.ID(levels), Levels: levels}
-}
 
 func TestValidate(t *testing.T) {
 	for _, c := range []struct {
@@ -196,15 +188,7 @@ func TestValidate(t *testing.T) {
 			c.q = design.Compare
 		}
 		found := c.spec.Validate(c.q, treatments)
-		switch {
-		case c.says == "" && len(found) > 0:
-			t.Errorf("%s: %v", c.title, found)
-		case c.says == "":
-		case len(found) != 1:
-			t.Errorf("%s: %d findings: %v", c.title, len(found), found)
-		case found[0].Path != c.path || found[0].Severity != c.severity || !strings.Contains(found[0].Message, c.says):
-			t.Errorf("%s: %+v, want %v %q at %q", c.title, found[0], c.severity, c.says, c.path)
-		}
+		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: c.severity, Message: c.says})
 	}
 }
 

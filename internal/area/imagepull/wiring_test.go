@@ -15,6 +15,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/driver"
+	"tare/lab/areatest"
 )
 
 // TestMain lets this test binary stand in for tare-plane: it says its version, and it speaks the protocol as a pull
@@ -116,7 +117,7 @@ func TestProgramIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &memory{}
+	j := &areatest.Journal{}
 	for i, a := range arms {
 		if err := tg.Prepare(t.Context(), a, j); err != nil {
 			t.Fatal(err)
@@ -148,9 +149,7 @@ func TestProgramIsTold(t *testing.T) {
 	if err := tg.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if left := j.left(); len(left) > 0 {
-		t.Errorf("%v is left", left)
-	}
+	j.WantAllUndone(t)
 }
 
 // said is what the newest of n programs was told.

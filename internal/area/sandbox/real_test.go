@@ -46,8 +46,8 @@ func TestRealWorkloads(t *testing.T) {
 			}
 		}
 	}
-	if want := 1 + len(arms)*(1+len(spec.daemons())); j.left() != want {
-		t.Errorf("%d changes are journaled, want %d: a folder, and a worker and its daemons for each arm", j.left(), want)
+	if want := 1 + len(arms)*(1+len(spec.daemons())); len(j.Pending()) != want {
+		t.Errorf("%d changes are journaled, want %d: a folder, and a worker and its daemons for each arm", len(j.Pending()), want)
 	}
 	if len(workload.Daemons()) == 0 {
 		t.Error("package workload knows no daemons")

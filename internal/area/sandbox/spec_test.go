@@ -14,6 +14,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 )
 
 func TestValidate(t *testing.T) {
@@ -150,15 +151,7 @@ func TestValidate(t *testing.T) {
 			c.q = design.Compare
 		}
 		found := c.spec.Validate(c.q, treatments)
-		switch {
-		case c.says == "" && len(found) > 0:
-			t.Errorf("%s: %v", c.title, found)
-		case c.says == "":
-		case len(found) != 1:
-			t.Errorf("%s: %d findings: %v", c.title, len(found), found)
-		case found[0].Path != c.path || found[0].Severity != area.Error || !strings.Contains(found[0].Message, c.says):
-			t.Errorf("%s: %+v, want %q at %q", c.title, found[0], c.says, c.path)
-		}
+		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: area.Error, Message: c.says})
 	}
 }
 
@@ -350,7 +343,7 @@ func TestFreshWorkers(t *testing.T) {
 		if err := tg.Leave(t.Context(), bare()); err != nil {
 			t.Fatal(err)
 		}
-		if left := j.left(); left != 1 {
+		if left := len(j.Pending()); left != 1 {
 			t.Errorf("%d changes are left between stays, want the folder", left)
 		}
 	}
@@ -400,7 +393,7 @@ func TestPlantedIsExact(t *testing.T) {
 
 // TestPreflight: a program that cannot be a worker is a finding for each enforcer that is needed, and only for those.
 func TestPreflight(t *testing.T) {
-	env := testEnv(t)
+	env := areatest.Env(t)
 	env.Treatments = []design.Treatment{bare(), treatment("enforcer", "seccomp")}
 	needs(t, enforcerSeccomp)
 	if found := (Area{}).Preflight(t.Context(), &Spec{}, env); len(found) > 0 {
@@ -421,7 +414,7 @@ func TestPreflight(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if found := (Area{}).Preflight(ctx, &Spec{}, testEnv(t)); len(found) != len(enforcers()) {
+	if found := (Area{}).Preflight(ctx, &Spec{}, areatest.Env(t)); len(found) != len(enforcers()) {
 		t.Errorf("an interrupted preflight found %v", fmt.Sprint(found))
 	}
 }
